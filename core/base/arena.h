@@ -1,0 +1,21 @@
+/* core/base/arena.h: memory that is released all at once: graphs, parsed models, match tables. */
+#ifndef TN_CORE_BASE_ARENA_H
+#define TN_CORE_BASE_ARENA_H
+
+#include "core/base/env.h"
+
+typedef struct tn_arena_chunk tn_arena_chunk;
+typedef struct tn_arena {
+  const void *handle;
+  tn_arena_chunk *chunks;
+} tn_arena;
+
+tn_arena tn_arena_new(const void *handle);
+/* Zeroed, aligned to 16; NULL with TN_ENOMEM recorded on the arena's handle. */
+void *tn_arena_alloc(tn_arena *arena, size_t bytes);
+void *tn_arena_copy(tn_arena *arena, const void *bytes, size_t count);
+char *tn_arena_strdup(tn_arena *arena, const char *text);
+char *tn_arena_printf(tn_arena *arena, const char *format, ...) TN_PRINTF(2, 3);
+void tn_arena_free(tn_arena *arena);
+
+#endif

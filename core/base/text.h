@@ -1,0 +1,41 @@
+/* core/base/text.h: growable strings, scanning helpers, and nearest-name search. */
+#ifndef TN_CORE_BASE_TEXT_H
+#define TN_CORE_BASE_TEXT_H
+
+#include <stdbool.h>
+
+#include "core/base/env.h"
+
+/* A string under construction. Failures stick (`failed`), so appending needs no check after each
+ * call; tn_text_take reports them. Start with {0} and set env. */
+typedef struct tn_text {
+  const void *handle;
+  char *v; /* NUL-ended once anything was added */
+  size_t n, cap;
+  bool failed;
+} tn_text;
+
+tn_text tn_text_new(const void *handle);
+void tn_text_add(tn_text *text, const char *more);
+void tn_text_addn(tn_text *text, const char *more, size_t length);
+void tn_text_addf(tn_text *text, const char *format, ...) TN_PRINTF(2, 3);
+/* Hands the string to the caller (tn_release), or NULL with TN_ENOMEM recorded. */
+char *tn_text_take(tn_text *text);
+void tn_text_free(tn_text *text);
+
+bool tn_text_equal(const char *a, const char *b);          /* NULL-safe */
+bool tn_text_starts(const char *text, const char *prefix);
+/* Cuts white space at both ends in place; returns the new start. */
+char *tn_text_trim(char *text);
+/* Shell pattern match with * and ? only. */
+bool tn_text_glob(const char *pattern, const char *text);
+
+/* The name among `names` nearest to `word` by edit distance, if near enough to suggest; or NULL. */
+const char *tn_text_nearest(const char *word, const char *const *names, size_t count);
+
+/* FNV-1a, 64 bit. Start with TN_HASH_START; feed pieces in order. */
+#define TN_HASH_START 14695981039346656037u
+uint64_t tn_hash_bytes(uint64_t hash, const void *bytes, size_t count);
+uint64_t tn_hash_text(uint64_t hash, const char *text);
+
+#endif

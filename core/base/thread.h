@@ -1,0 +1,12 @@
+/* core/base/thread.h: a team of worker threads for parallel loops, and a monotonic clock. */
+#ifndef TN_CORE_BASE_THREAD_H
+#define TN_CORE_BASE_THREAD_H
+
+#include "core/base/env.h"
+
+/* Seconds from a fixed point, never going back. */
+double tn_clock_s(void);
+/* How many processors this process may run on (affinity mask and cgroup quota), at least 1. */
+int32_t tn_cpu_count(void);
+
+#endif

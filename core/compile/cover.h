@@ -1,0 +1,72 @@
+/* core/compile/cover.h: what `select` makes of a graph: groups of nodes, each done by one kernel.
+ * Nodes that need no kernel (input, state, views, pack) belong to no group: the memory pass gives
+ * their results a place. */
+#ifndef TN_CORE_COMPILE_COVER_H
+#define TN_CORE_COMPILE_COVER_H
+
+#include "core/graph/graph.h"
+#include "tenon/plugin/backend.h"
+#include "tenon/plugin/kernel.h"
+
+/* A device to compile for: what `query` sees, and which families' kernels run there, best first
+ * (extensions before their family, the family before those it accepts). */
+typedef struct tn_target {
+  tn_device_properties properties;
+  const char *const *families;
+  int32_t n_families;
+} tn_target;
+
+/* A kernel that looked at a group and was not taken. */
+typedef struct tn_rejection {
+  const char *kernel, *reason;
+} tn_rejection;
+
+/* A variant as it was chosen, in the cover's arena. Layouts are the final ones. */
+typedef struct tn_choice {
+  int32_t id;
+  const char *name;
+  const tn_operand_layout *in_rule, *out_rule;
+  tn_layout *in_layout, *out_layout;
+  int64_t workspace_bytes, keep_bytes;
+  int32_t n_inplace;
+  const int32_t (*inplace)[2];
+  double cost_s;
+  bool measured, deterministic, capturable;
+} tn_choice;
+
+typedef struct tn_group {
+  const tn_entry *entry;      /* kernel's registry entry */
+  const tn_kernel *kernel;
+  const char *family;
+  const uint32_t *nodes;      /* of the graph, in order */
+  int32_t n_nodes, n_in, n_out;
+  const tn_val *in, *out;     /* in: 0 where absent */
+  const tn_match *match;
+  tn_choice choice;
+  tn_rejection *rejected;
+  int32_t n_rejected;
+  tn_cost cost;
+  int32_t role;               /* TN_STREAM_COMPUTE ... */
+} tn_group;
+
+typedef struct tn_cover {
+  tn_graph *graph;            /* owned; composites that no kernel took are decomposed */
+  TN_VEC(tn_group) groups;    /* in an order in which operands come first */
+} tn_cover;
+
+void tn_cover_destroy(tn_cover *cover);
+
+/* Pass `select`: decomposes, matches patterns (larger matches first, then lower cost), grows
+ * regions. Takes the graph over on success. An op that nobody can do: TN_EUNSUPPORTED with every
+ * kernel's reason. */
+tn_status tn_pass_select(tn_env *env, tn_registry *registry, const tn_target *target, tn_graph *take_graph,
+                         tn_cover **cover);
+
+/* Pass `layout`: gives every value a layout, greedily from convolutions and matmuls outward, and
+ * inserts `reorder` groups where neighbours disagree. */
+tn_status tn_pass_layout(tn_env *env, tn_registry *registry, const tn_target *target, tn_cover *cover);
+
+/* Graph text with, after each group's last statement, a comment line naming kernel and variant. */
+tn_status tn_cover_print(const tn_cover *cover, tn_text *text);
+
+#endif

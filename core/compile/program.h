@@ -1,0 +1,66 @@
+/* core/compile/program.h: a compiled program: launches in order, and where everything lies. It is
+ * immutable, knows no addresses, and needs no device; the executor (core/exec) binds it. */
+#ifndef TN_CORE_COMPILE_PROGRAM_H
+#define TN_CORE_COMPILE_PROGRAM_H
+
+#include "core/compile/cover.h"
+#include "core/compile/state_map.h"
+
+/* What an operand's address is relative to. */
+enum { TN_BASE_NONE = 0, TN_BASE_ARENA = 1, TN_BASE_REGION = 2, TN_BASE_SLOT = 3, TN_BASE_OUTPUT = 4 };
+typedef struct tn_place {
+  int32_t base, region;   /* region: which, for TN_BASE_REGION */
+  int64_t offset;         /* bytes */
+} tn_place;
+
+typedef struct tn_operand {
+  tn_type type;
+  tn_layout layout;
+  tn_place place;
+} tn_operand;
+
+/* One launch. Commits that are not in place end as launches of the copy kernel. */
+typedef struct tn_step {
+  const tn_group *group;
+  tn_operand *in, *out;
+  int32_t n_in, n_out;
+  int64_t workspace_offset; /* in the arena */
+} tn_step;
+
+typedef struct tn_binding { /* a program input in the slot, or an output in the output buffer */
+  const char *name;
+  tn_type type;
+  int64_t offset;
+} tn_binding;
+
+typedef struct tn_program {
+  tn_env *env;
+  tn_arena memory;          /* of everything here */
+  const char *name;         /* "step", "eval" */
+  tn_cover *cover;          /* owned */
+  tn_step *steps;
+  int32_t n_steps;
+  tn_binding *inputs, *outputs;
+  int32_t n_inputs, n_outputs;
+  int64_t arena_bytes, bound_bytes; /* planned arena, and its lower bound from liveness */
+  int64_t slot_bytes, output_bytes, keep_bytes;
+  uint64_t hash;
+} tn_program;
+
+/* Passes `schedule` and `memory`: launch order, in-place pairs, views, packs, fixed offsets. The
+ * value of a commit is written in place where every reader of the old value comes before; otherwise
+ * a copy is added. `dump`, if given, gets the text after each pass ("" name: every pass). */
+tn_status tn_program_create(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
+                            tn_cover *take_cover, const tn_state_map *map, tn_program **program);
+void tn_program_destroy(tn_program *program);
+
+/* The whole way from a graph: select, layout, recompute, schedule, memory. Takes the graph. */
+typedef struct tn_compile_options {
+  const char *dump_after;   /* pass name, or NULL */
+  tn_text *dump;
+} tn_compile_options;
+tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
+                     tn_graph *take_graph, const tn_state_map *map, const tn_compile_options *options,
+                     tn_program **program);
+
+#endif

@@ -1,0 +1,48 @@
+/* core/compile/state_map.h: where every state of a run lies. All programs of a run share one map.
+ *
+ * Trained parameters, in the order in which their gradients become ready, lie contiguous in the
+ * region "param.f32"; each optimizer slot has a region of the same offsets ("momentum.f32"); other
+ * state lies in "state.DTYPE" regions. A region as a whole is a rank-1 state with the path
+ * "@param.f32", so the optimizer is one kernel over it. */
+#ifndef TN_CORE_COMPILE_STATE_MAP_H
+#define TN_CORE_COMPILE_STATE_MAP_H
+
+#include "core/graph/graph.h"
+
+enum { TN_REGION_ALIGN_ELEMENTS = 16 }; /* every parameter starts at a multiple of this */
+
+typedef struct tn_placement {
+  const char *path;
+  tn_type type;
+  int32_t what;             /* TN_STATE_... */
+  const char *init, *where;
+  int32_t region;
+  int64_t offset;           /* in elements */
+} tn_placement;
+
+typedef struct tn_region {
+  const char *name;         /* without '@' */
+  int32_t dtype;
+  int64_t count;            /* elements, padding included; gaps are zero */
+} tn_region;
+
+typedef struct tn_state_map {
+  tn_env *env;
+  tn_arena arena;
+  TN_VEC(tn_placement) states;
+  TN_VEC(tn_region) regions;
+} tn_state_map;
+
+tn_status tn_state_map_create(tn_env *env, tn_state_map **map);
+void tn_state_map_destroy(tn_state_map *map);
+/* Index of the region, made if new. */
+tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype, int32_t *region);
+/* Places a state at the end of a region (aligned), or at `offset` >= 0 of it. Nothing happens if the
+ * path is there already with the same type; another type is TN_EINVAL. */
+tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset);
+const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path);
+/* Adds every state of a graph that is not there yet to "state.DTYPE". */
+tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph);
+int64_t tn_state_map_bytes(const tn_state_map *map);
+
+#endif

@@ -1,0 +1,72 @@
+/* core/data/loader.h: batches from a source, through transforms, by worker threads, into memory that
+ * somebody else gave (an executor's slots). Order and content depend on seed and epoch only, never
+ * on the number of workers. */
+#ifndef TN_CORE_DATA_LOADER_H
+#define TN_CORE_DATA_LOADER_H
+
+#include "core/plugin/registry.h"
+#include "tenon/plugin/source.h"
+#include "tenon/plugin/transform.h"
+
+/* A transform with its options, in list order. */
+typedef struct tn_transform_use {
+  const tn_transform *transform;
+  const void *options;
+  const char *const *fields; /* names after `<-`; NULL: the first input field */
+  int32_t n_fields;
+  const char *where;
+} tn_transform_use;
+
+typedef struct tn_loader_options {
+  const tn_source *source;
+  const void *source_options;
+  int32_t split;             /* TN_SPLIT_... */
+  const tn_transform_use *transforms;
+  int32_t n_transforms;
+  int64_t batch;
+  int32_t workers;           /* 0: the caller's thread reads */
+  int32_t prefetch;          /* batches ahead; at least 1 with workers */
+  bool shuffle, training;    /* training: training_only transforms take part */
+  bool pad_last;             /* the short last batch is padded with repeats of weight 0, else dropped */
+  int64_t epoch_samples;     /* for endless sources, or to cut an epoch short; 0: the source's count */
+  uint64_t seed;
+  const char *where;         /* "file.ini:14" of the source, for messages */
+} tn_loader_options;
+
+typedef struct tn_loader tn_loader;
+
+/* Opens the source, infers field types through the transforms. Every varying dimension must be fixed
+ * by a transform: otherwise TN_EINVAL names field and remedy. */
+tn_status tn_loader_create(tn_env *env, const tn_loader_options *options, tn_loader **loader);
+void tn_loader_destroy(tn_loader *loader);
+
+/* Fields as they arrive in a batch (type without batch). */
+int32_t tn_loader_field_count(const tn_loader *loader);
+const tn_field *tn_loader_field(const tn_loader *loader, int32_t i);
+int64_t tn_loader_samples(const tn_loader *loader);  /* per epoch */
+int64_t tn_loader_batches(const tn_loader *loader);  /* per epoch */
+
+/* Where a batch goes: one address per field ([batch, ...] row-major), and the extras (may be NULL). */
+typedef struct tn_batch {
+  void *const *fields;
+  float *weights;            /* [batch]: 1, or 0 for padding */
+  int64_t *ids;              /* [batch]: sample indices */
+} tn_batch;
+
+/* Starts (or restarts) an epoch at batch `first` in O(1). Any batches asked for before are void. */
+tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first);
+/* Hands the loader memory for the next batch in order; workers begin filling it at once. At most
+ * `prefetch` batches may be pending. */
+tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch);
+/* Waits for the oldest submitted batch. *samples is how many are real. TN_EOF: none left in this
+ * epoch (the submission is returned unused). An unreadable sample: its error, with its index. */
+tn_status tn_loader_wait(tn_loader *loader, int64_t *samples);
+/* Seconds that tn_loader_wait has blocked since start: the data stall. */
+double tn_loader_stall_s(const tn_loader *loader);
+
+/* A pseudo-random permutation of 0 .. n-1 evaluated point by point, so that shuffling needs no memory
+ * and resuming no replay: a balanced Feistel network with cycle walking (Black and Rogaway, CT-RSA
+ * 2002) over Philox. */
+int64_t tn_permute(uint64_t key, int64_t n, int64_t i);
+
+#endif

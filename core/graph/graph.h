@@ -1,0 +1,186 @@
+/* core/graph/graph.h: values and nodes in SSA form, in an order in which operands come first. A graph
+ * only grows; a pass reads one graph and writes another (rewrite.h). Everything lies in one arena.
+ *
+ * Text form (text.h), one statement a line; parses back to the same graph:
+ *
+ *     image: f32[8, 3, 32, 32] = input(name=image)
+ *     conv1.weight: f32[64, 3, 7, 7] = state(path=conv1.weight)
+ *     %5: f32[8, 64, 16, 16] = conv2d(image, conv1.weight, _, stride=[2, 2], padding=[3, 3])
+ *     s, q = moments(%5, axes=[0, 2, 3])
+ *     commit bn1.running_mean = %9 if %12
+ *     output loss = %20 */
+#ifndef TN_CORE_GRAPH_GRAPH_H
+#define TN_CORE_GRAPH_GRAPH_H
+
+#include <stdbool.h>
+
+#include "core/base/arena.h"
+#include "core/base/text.h"
+#include "core/base/vec.h"
+#include "core/plugin/registry.h"
+#include "tenon/build.h"
+#include "tenon/plugin/op.h"
+
+/* An op with its schema parsed; made once per context and op (schema.h). */
+typedef struct tn_op_def tn_op_def;
+
+typedef struct tn_gvalue {
+  tn_type type;
+  tn_layout layout;     /* unset until the layout pass */
+  uint32_t node;        /* index of the node that makes it */
+  int32_t result;       /* which of its results */
+  const char *name;     /* given by a person or parsed; NULL: printed as %N */
+} tn_gvalue;
+
+typedef struct tn_gnode {
+  const tn_op_def *def;
+  const tn_op *op;      /* def's descriptor */
+  const void *attributes;
+  int32_t n_in, n_out;
+  const tn_val *in;     /* 0: absent */
+  tn_val first_out;     /* results are first_out .. first_out + n_out - 1 */
+  const char *layer;    /* path of the layer it was emitted for; "" outside */
+  const char *where;    /* "file.ini:14"; "" if unknown */
+  int32_t group;        /* index into a cover after `select`; -1 before */
+} tn_gnode;
+
+/* State known to the graph: a parameter or other state, by path. */
+enum { TN_STATE_PARAM = 1, TN_STATE_BUFFER = 2, TN_STATE_SLOT = 3, TN_STATE_DERIVED = 4, TN_STATE_HOST = 5 };
+typedef struct tn_gstate {
+  const char *path;
+  tn_type type;
+  int32_t what;
+  const char *init;     /* initializer text */
+  const char *where;
+  tn_val value;         /* its `state` node's result in this graph; 0: not read */
+} tn_gstate;
+
+typedef struct tn_gcommit {
+  const char *path;
+  tn_val value, predicate; /* predicate 0: always */
+} tn_gcommit;
+
+typedef struct tn_goutput {
+  const char *name;
+  tn_val value;
+} tn_goutput;
+
+typedef struct tn_graph {
+  tn_env *env;             /* errors, memory */
+  struct tn_op_table *ops; /* name -> tn_op_def */
+  tn_arena arena;
+  TN_VEC(tn_gnode) nodes;
+  TN_VEC(tn_gvalue) values; /* index 0 is unused: value 0 means absent */
+  TN_VEC(tn_gstate) states;
+  TN_VEC(tn_gcommit) commits;
+  TN_VEC(tn_goutput) outputs;
+} tn_graph;
+
+/* The table of op definitions of a context. */
+tn_status tn_op_table_create(tn_env *env, tn_registry *registry, struct tn_op_table **table);
+void tn_op_table_destroy(struct tn_op_table *table);
+tn_status tn_op_table_find(struct tn_op_table *table, const void *handle, const char *op, const tn_op_def **def);
+
+tn_status tn_graph_create(tn_env *env, struct tn_op_table *ops, tn_graph **graph);
+void tn_graph_destroy(tn_graph *graph);
+
+static inline const tn_type *tn_graph_type(const tn_graph *g, tn_val v) { return &g->values.v[v].type; }
+static inline const tn_gnode *tn_graph_maker(const tn_graph *g, tn_val v) {
+  return &g->nodes.v[g->values.v[v].node];
+}
+static inline bool tn_graph_is(const tn_graph *g, tn_val v, const char *op) {
+  return v != 0 && tn_text_equal(tn_graph_maker(g, v)->op->item.name, op);
+}
+
+/* Appends a node whose results have been inferred. Attributes are borrowed, in->copied. */
+tn_status tn_graph_add(tn_graph *g, const tn_op_def *def, const void *attributes, const tn_val *in, int32_t n_in,
+                       const char *layer, const char *where, tn_val *first_out);
+
+/* A program input (batch field or control value); the same name gives the same value. */
+tn_val tn_graph_input(tn_graph *g, const char *name, const tn_type *type);
+/* The value of a state at entry. Registers the state; the same path gives the same value, another
+ * type is an error (0, with the message in env). */
+tn_val tn_graph_state(tn_graph *g, const char *path, const tn_type *type, int32_t what, const char *init,
+                      const char *where);
+tn_gstate *tn_graph_find_state(const tn_graph *g, const char *path);
+tn_status tn_graph_commit(tn_graph *g, const char *path, tn_val value, tn_val predicate);
+tn_status tn_graph_output(tn_graph *g, const char *name, tn_val value);
+tn_val tn_graph_find_output(const tn_graph *g, const char *name); /* 0: none */
+
+/* Checks every rule that a graph keeps: operands before use, types as inferred, one commit per path,
+ * commit types equal to state types, predicates bool scalars. TN_EINTERNAL naming the statement. */
+tn_status tn_graph_verify(const tn_graph *g);
+
+/* For each value the number of uses by nodes, commits and outputs; caller's (tn_release), indexed by
+ * value. */
+tn_status tn_graph_count_uses(const tn_graph *g, int32_t **uses);
+/* For each node whether an output, a commit or an effect needs it; caller's. */
+tn_status tn_graph_live(const tn_graph *g, bool **live);
+
+/* 64-bit hash of the text form. */
+uint64_t tn_graph_hash(const tn_graph *g);
+
+/* text form */
+tn_status tn_graph_print(const tn_graph *g, tn_text *text);
+tn_status tn_graph_parse(tn_env *env, struct tn_op_table *ops, const char *text, const char *name, tn_graph **graph);
+
+/* ---- builders ---- */
+
+/* What a builder's callbacks need from their surroundings (tn_in, tn_yield, tn_state ...); core/model,
+ * differentiation and update each make one. Unset members mean "not available here". */
+typedef struct tn_build_frame {
+  const tn_val *in, *out, *dout;
+  int32_t n_in, n_out;
+  const bool *want;
+  tn_val *yielded;         /* n_yield results */
+  int32_t n_yield;
+  const char *prefix;      /* path in front of parameter and state names; "" for none */
+  const char *where;       /* "file.ini:14" for nodes and messages */
+  bool training;
+  uint64_t seed;           /* of the run: mixed into tn_stream */
+  void *context;
+  /* tn_layer, tn_option_value and slots (tn_state inside an optimizer) are somebody else's */
+  tn_val (*layer)(tn_build *b, void *context, const char *name, const char *line, const tn_val *in, int32_t n);
+  tn_val (*option_value)(tn_build *b, void *context, const char *option);
+  tn_val (*state)(tn_build *b, void *context, const char *name, const tn_type *type, const char *init);
+  void (*commit)(tn_build *b, void *context, tn_val state, tn_val now);
+} tn_build_frame;
+
+typedef struct tn_builder tn_builder; /* begins with tn_build */
+tn_status tn_builder_create(tn_graph *graph, tn_builder **builder);
+void tn_builder_destroy(tn_builder *builder);
+static inline tn_build *tn_builder_handle(tn_builder *b) { return (tn_build *)b; }
+tn_graph *tn_builder_graph(tn_build *b);
+/* Frames nest: push before calling a plugin, pop after. */
+void tn_builder_push(tn_build *b, const tn_build_frame *frame);
+void tn_builder_pop(tn_build *b);
+const tn_build_frame *tn_builder_frame(tn_build *b);
+/* Makes a failure stick. */
+void tn_builder_fail(tn_build *b, tn_status status);
+
+/* ---- rewriting: a pass copies a graph node by node and says what becomes of each ---- */
+typedef struct tn_rewrite {
+  const tn_graph *from;
+  tn_build *b;            /* writes the new graph */
+  tn_val *map;            /* old value -> new value */
+  const bool *live;
+} tn_rewrite;
+/* Called for each live node in order. Set map entries of its results, or call tn_rewrite_copy. */
+typedef tn_status (*tn_rewrite_fn)(tn_rewrite *r, const tn_gnode *node, void *context);
+tn_status tn_rewrite_copy(tn_rewrite *r, const tn_gnode *node);
+/* Runs `fn` over a graph, copies states, commits and outputs; *out is a new graph. */
+tn_status tn_graph_rewrite(const tn_graph *from, tn_rewrite_fn fn, void *context, tn_graph **out);
+
+/* Emits a composite op's decomposition into b: the operands are `in`; results are written to `out`. */
+tn_status tn_decompose(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in, int32_t n_in,
+                       int32_t n_out, tn_val *out);
+
+/* Reverse mode through gradient rules. Emits d(loss) / d(wrt[i]) into the graph behind b, loss being
+ * a float scalar (Speelpenning 1980; see Baydin et al., JMLR 2018, for the survey). gradient[i] is 0
+ * where the loss does not depend on wrt[i]. `seed` is the gradient of the loss itself: 0 means 1,
+ * otherwise a scalar (loss scaling). order[k], if given, gets the indices of wrt in the order in
+ * which their gradients became ready. */
+tn_status tn_differentiate(tn_build *b, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n, tn_val *gradient,
+                           int32_t *order);
+
+#endif

@@ -1,0 +1,86 @@
+/* tenon/api.h: the table of host functions that every handle points to. Nobody calls it by hand:
+ * build.h, ops.h and the plugin headers wrap each entry in an inline function with a short name.
+ * An application that links libtenon and a plugin that knows no libtenon use the very same calls.
+ *
+ * The table only grows at its end (minor version). While the major version is 0 only an exact match
+ * of both numbers loads. */
+#ifndef TENON_API_H
+#define TENON_API_H
+
+#include "tenon/env.h"
+
+TN_BEGIN_C
+
+enum { TN_ABI_MAJOR = 0, TN_ABI_MINOR = 1 };
+
+typedef uint32_t tn_val;              /* a value in a graph; 0: absent, or an error has stuck */
+typedef struct tn_build tn_build;     /* build.h */
+typedef struct tn_query tn_query;     /* plugin/kernel.h */
+typedef struct tn_variant tn_variant; /* plugin/kernel.h */
+typedef struct tn_launch tn_launch;   /* plugin/kernel.h */
+typedef struct tn_sample tn_sample;   /* plugin/source.h */
+
+struct tn_api {
+  uint32_t struct_size;
+  uint16_t major, minor;
+
+  /* any handle */
+  tn_status (*fail)(const void *handle, tn_status code, const char *option, const char *format, ...)
+      TN_PRINTF(4, 5);
+  void (*log)(const void *handle, int32_t level, const char *format, ...) TN_PRINTF(3, 4);
+  void *(*alloc)(const void *handle, size_t bytes);
+  void (*free)(const void *handle, void *block);
+
+  /* graph under construction: documented in build.h */
+  void (*begin)(tn_build *b, const char *op);
+  void (*arg)(tn_build *b, tn_val value);
+  void (*set_int)(tn_build *b, const char *name, int64_t value);
+  void (*set_float)(tn_build *b, const char *name, double value);
+  void (*set_ints)(tn_build *b, const char *name, int64_t n, const int64_t *values);
+  void (*set_floats)(tn_build *b, const char *name, int64_t n, const double *values);
+  void (*set_text)(tn_build *b, const char *name, const char *value);
+  tn_val (*end)(tn_build *b);
+  tn_val (*result)(tn_build *b, tn_val first, int32_t index);
+  const tn_type *(*type)(tn_build *b, tn_val value);
+  int32_t (*n_in)(tn_build *b);
+  tn_val (*in)(tn_build *b, int32_t index);
+  tn_val (*out)(tn_build *b, int32_t index);
+  tn_val (*dout)(tn_build *b, int32_t index);
+  int32_t (*want)(tn_build *b, int32_t index);
+  void (*yield)(tn_build *b, int32_t index, tn_val value);
+  tn_val (*param)(tn_build *b, const char *name, const tn_type *type, const char *init);
+  tn_val (*state)(tn_build *b, const char *name, const tn_type *type, const char *init);
+  void (*commit)(tn_build *b, tn_val state, tn_val now);
+  tn_val (*layer)(tn_build *b, const char *name, const char *line, const tn_val *in, int32_t n_in);
+  tn_val (*option_value)(tn_build *b, const char *option);
+  tn_val (*counter)(tn_build *b, int32_t which);
+  uint64_t (*stream)(tn_build *b, const char *use);
+  int32_t (*training)(tn_build *b);
+  tn_status (*status)(tn_build *b);
+
+  /* kernels: documented in plugin/kernel.h */
+  void (*variant)(tn_query *q, const tn_variant *variant);
+  void (*parallel)(tn_launch *l, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
+
+  /* sources and transforms: documented in plugin/source.h */
+  void *(*field)(tn_sample *s, int32_t field, const tn_type *type);
+};
+
+/* Records why a callback fails and returns `code`, so that `return tn_fail(...)` reads well.
+ * `option` names the option that is to blame, or NULL; the host adds its file and line. */
+#define tn_fail(handle, code, option, ...)                                                         \
+  (((const tn_env *)(handle))->api->fail((handle), (code), (option), __VA_ARGS__))
+#define tn_log(handle, level, ...)                                                                 \
+  (((const tn_env *)(handle))->api->log((handle), (level), __VA_ARGS__))
+
+/* Host memory for a plugin's own objects: zeroed, aligned for any type; NULL leaves TN_ENOMEM in the
+ * handle. The allocator belongs to the context, so any handle of it may free. */
+static inline void *tn_new(const void *handle, size_t bytes) {
+  return ((const tn_env *)handle)->api->alloc(handle, bytes);
+}
+static inline void tn_delete(const void *handle, void *block) {
+  ((const tn_env *)handle)->api->free(handle, block);
+}
+
+TN_END_C
+#endif

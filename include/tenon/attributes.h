@@ -1,0 +1,146 @@
+/* tenon/attributes.h: the attribute structs of Tenon's own ops, for kernels that read them
+ * (tn_node.attributes). Ops that are not listed have none. Defaults stand in core/ops and in
+ * `tenon inspect OP`. Lists that cover spatial dimensions are {height, width}. */
+#ifndef TENON_ATTRIBUTES_H
+#define TENON_ATTRIBUTES_H
+
+#include "tenon/option.h"
+
+TN_BEGIN_C
+
+typedef struct tn_cast_attributes {
+  int32_t to; /* dtype */
+} tn_cast_attributes;
+
+typedef struct tn_affine_attributes {
+  double scale, shift; /* y = scale * x + shift */
+} tn_affine_attributes;
+
+typedef struct tn_full_attributes {
+  tn_ints dims;
+  double value;
+  int32_t dtype;
+} tn_full_attributes;
+
+typedef struct tn_iota_attributes { /* element = its index along axis */
+  tn_ints dims;
+  int64_t axis;
+  int32_t dtype;
+} tn_iota_attributes;
+
+typedef struct tn_broadcast_attributes {
+  tn_ints dims;
+} tn_broadcast_attributes;
+
+/* Operand: iteration (i64 scalar). Element i takes word i % 4 of tn_philox_at(stream, iteration,
+ * offset / 4 + i / 4); offset is a multiple of 4. uniform: low + (high - low) * tn_uniform_of(word).
+ * normal: the Box-Muller pair of words 2j, 2j+1: r = sqrt(-2 ln(1 - u0)), even r cos(2 pi u1), odd
+ * r sin(2 pi u1); mean + std * that. Computed in f64 for f64, else in f32. */
+typedef struct tn_random_attributes {
+  tn_ints dims;
+  int64_t stream;
+  double a, b; /* low, high; or mean, std */
+  int32_t dtype;
+} tn_random_attributes;
+
+/* y[i] = values[index[r]] for the last r with starts[r] <= i; starts[0] is 0. */
+typedef struct tn_spread_attributes {
+  tn_ints starts, index;
+  int64_t count; /* elements of y, rank 1 */
+} tn_spread_attributes;
+
+typedef struct tn_gelu_attributes {
+  int32_t approximate; /* 0 none (erf), 1 tanh */
+} tn_gelu_attributes;
+
+typedef struct tn_leaky_relu_attributes {
+  double slope;
+} tn_leaky_relu_attributes;
+
+typedef struct tn_dropout_attributes {
+  double p;
+  int64_t stream;
+} tn_dropout_attributes;
+
+typedef struct tn_reduce_attributes { /* reduce_*, moments, norm_grad_sums */
+  tn_ints axes; /* each -rank .. rank-1, once; empty: all */
+  int32_t keep; /* keep reduced dimensions as 1 (moments and norm_grad_sums never do) */
+} tn_reduce_attributes;
+
+typedef struct tn_axis_attributes { /* argmax, softmax, log_softmax, concat */
+  int64_t axis; /* -rank .. rank-1 */
+} tn_axis_attributes;
+
+typedef struct tn_matmul_attributes {
+  int32_t transpose_a, transpose_b; /* of the last two dimensions */
+} tn_matmul_attributes;
+
+typedef struct tn_conv2d_attributes { /* conv2d, conv2d_grad_input, conv2d_grad_weight */
+  tn_ints stride, padding, dilation; /* two entries each after checking */
+  int64_t groups;
+  tn_ints dims; /* gradient ops: of their result; empty for conv2d */
+} tn_conv2d_attributes;
+
+typedef struct tn_pool2d_attributes { /* max_pool2d, avg_pool2d and their gradients */
+  tn_ints kernel, stride, padding; /* two entries each; stride empty means kernel */
+  int32_t ceil;        /* output size rounds up, PyTorch's ceil_mode */
+  int32_t include_pad; /* avg: divide by the kernel's size at the border, too */
+  tn_ints dims;        /* gradient ops: of their result */
+} tn_pool2d_attributes;
+
+typedef struct tn_norm_attributes { /* batch_norm, batch_norm_apply, layer_norm */
+  double epsilon;
+  int64_t trailing; /* layer_norm: how many trailing dimensions are normalized */
+} tn_norm_attributes;
+
+typedef struct tn_cross_entropy_attributes {
+  int64_t axis;     /* of the classes */
+  int64_t ignore;   /* this target has loss 0 */
+  double smoothing; /* label smoothing, PyTorch's definition */
+} tn_cross_entropy_attributes;
+
+typedef struct tn_attention_attributes {
+  int32_t causal; /* query i sees keys up to i + (keys - queries) */
+  double scale;   /* 0: 1 / sqrt(head width) */
+} tn_attention_attributes;
+
+typedef struct tn_embedding_grad_attributes {
+  int64_t rows;
+} tn_embedding_grad_attributes;
+
+typedef struct tn_reshape_attributes {
+  tn_ints dims; /* one may be -1 */
+} tn_reshape_attributes;
+
+typedef struct tn_transpose_attributes {
+  tn_ints order; /* result dimension i is operand dimension order[i] */
+} tn_transpose_attributes;
+
+typedef struct tn_slice_attributes { /* one entry per dimension */
+  tn_ints starts, stops, steps; /* steps empty: all 1; 0 <= start <= stop <= dim, step >= 1 */
+} tn_slice_attributes;
+
+typedef struct tn_pad_attributes { /* one entry per dimension */
+  tn_ints low, high, inner; /* zeros before, after, and between neighbours (inner empty: none) */
+} tn_pad_attributes;
+
+typedef struct tn_pack_attributes { /* operands flattened into one rank-1 result, gaps zero */
+  tn_ints offsets; /* in elements, ascending */
+  int64_t count;
+} tn_pack_attributes;
+
+typedef struct tn_mask_attributes { /* triangular_mask: column <= row + diagonal */
+  int64_t rows, columns, diagonal;
+} tn_mask_attributes;
+
+typedef struct tn_sgd_attributes {
+  double momentum, dampening;
+  int32_t nesterov;
+} tn_sgd_attributes;
+
+typedef struct tn_adamw_attributes {
+  double beta1, beta2, epsilon;
+} tn_adamw_attributes;
+
+TN_END_C
+#endif

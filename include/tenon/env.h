@@ -1,0 +1,33 @@
+/* tenon/env.h: the head of every handle. Whatever Tenon hands to a callback, and whatever it hands
+ * to an application, begins with a tn_env: the table of host functions and the slot in which errors
+ * are kept. So a message never needs a global, and several contexts live in one process.
+ *
+ * Errors. A failing call returns a code and leaves one line of text in the handle it was given:
+ * what, where, the value, what was expected, what to do. Callers put context in front of it on the
+ * way up. Making an error never allocates. A handle is used by one thread at a time. */
+#ifndef TENON_ENV_H
+#define TENON_ENV_H
+
+#include "tenon/base.h"
+
+TN_BEGIN_C
+
+typedef struct tn_api tn_api;   /* the table of host functions: tenon/api.h */
+typedef struct tn_slot tn_slot; /* private: error text, allocator and log of a handle */
+
+typedef struct tn_env {
+  const tn_api *api;
+  tn_slot *slot;
+} tn_env;
+
+enum { TN_LOG_ERROR = 0, TN_LOG_WARN = 1, TN_LOG_INFO = 2, TN_LOG_DEBUG = 3 };
+
+/* The explanation of the last failure on this handle, one line without newline; "" if none.
+ * Borrowed: valid until the next call on the handle. `handle` is any Tenon handle. */
+TN_EXPORT const char *tn_error_text(const void *handle);
+
+/* Short English name of a code ("invalid", "out of memory"). */
+TN_EXPORT const char *tn_status_name(tn_status status);
+
+TN_END_C
+#endif

@@ -1,0 +1,81 @@
+/* tenon/plugin/op.h: an op, that is, what it means. Who computes it is a kernel's business
+ * (plugin/kernel.h); an op with a decomposition needs none.
+ *
+ * Life cycle: all callbacks are pure functions of their arguments. The host calls infer and check
+ * whenever a node is made, decompose and grad while it compiles, on the thread that compiles. */
+#ifndef TENON_PLUGIN_OP_H
+#define TENON_PLUGIN_OP_H
+
+#include "tenon/build.h"
+#include "tenon/plugin/plugin.h"
+
+TN_BEGIN_C
+
+/* Class of an op: what precision policies decide by and what pattern `CLASS+` grows over. */
+enum {
+  TN_CLASS_OTHER = 0,
+  TN_CLASS_MATMUL = 1,    /* matmul, convolutions and their gradients */
+  TN_CLASS_POINTWISE = 2, /* element i of the result from element i of the (broadcast) operands */
+  TN_CLASS_REDUCE = 3,
+  TN_CLASS_NORM = 4,
+  TN_CLASS_LOSS = 5,
+  TN_CLASS_INDEX = 6,     /* embedding, gathers */
+  TN_CLASS_MOVE = 7,      /* reshape, transpose, slice, concat, copy: bits unchanged */
+  TN_CLASS_RANDOM = 8
+};
+
+/* Flags. */
+enum {
+  TN_OP_NONDIFF = 1,     /* no gradient flows through: comparisons, counters, gradient ops */
+  TN_OP_VIEW = 2,        /* result 0 has the elements of operand 0 in the same row-major order */
+  TN_OP_COMMUTATIVE = 4, /* the first two operands may be swapped */
+  TN_OP_EFFECT = 8       /* kept although nobody uses its results */
+};
+
+/* One node, as infer, cost and kernels see it. Operands and results in schema order; an absent
+ * optional operand is NULL. Borrowed for the call. */
+typedef struct tn_node {
+  uint32_t struct_size;
+  int32_t n_in, n_out;
+  const char *op;
+  const void *attributes;        /* the op's options struct, filled */
+  const tn_type *const *in;
+  tn_type *out;                  /* infer writes dims (and dtype where the schema has no variable) */
+} tn_node;
+
+/* Infer's handle. */
+typedef struct tn_infer {
+  tn_env env;
+  tn_node node;
+} tn_infer;
+
+typedef struct tn_cost {
+  double flops;      /* multiply and add count as two */
+  double bytes;      /* read and written once each, without caches */
+} tn_cost;
+
+/* schema: "(x:T, w:T, bias?:T, rest*:T) -> (y:T, index:i32); T in f16 bf16 f32 f64".
+ * A dtype letter stands for one dtype per node; `?` marks an optional operand, `*` (last one only)
+ * any number. Without `in`, a letter ranges over all types. Results whose dtype is a letter or a
+ * fixed type are set before infer is called; `any` leaves them to infer. */
+typedef struct tn_op {
+  tn_item item;
+  const char *schema;
+  uint32_t version; /* of the meaning; stored with plans */
+  uint32_t flags, klass;
+  /* Result types. NULL: pointwise, every result has the broadcast dims of the operands. */
+  tn_status (*infer)(tn_infer *n);
+  /* Emits the op in terms of others and yields each result. NULL: primitive. */
+  tn_status (*decompose)(tn_build *b, const void *attributes);
+  /* Emits d loss / d operand for each wanted operand. NULL: the decomposition is differentiated. */
+  tn_status (*grad)(tn_build *b, const void *attributes);
+  /* NULL: one flop per result element, every operand and result moved once. */
+  void (*cost)(const tn_node *n, tn_cost *cost);
+  /* A pointwise op as one line, "y = x / (1 + exp(-beta * x))": operands and options by name,
+   * + - * / ^, comparisons, `a if c else b`, and the pointwise ops as functions. Shapes, gradient
+   * and decomposition are derived; infer, decompose and grad stay NULL. */
+  const char *formula;
+} tn_op;
+
+TN_END_C
+#endif

@@ -1,0 +1,67 @@
+/* tenon/plugin/source.h: where samples come from.
+ *
+ * Life cycle: open (main thread) -> describe -> read, from any number of worker threads at once
+ * -> close (main thread, after all reads returned). An indexed source must give the same sample for
+ * the same (index, key) always: order and augmentation depend on seed and epoch only. */
+#ifndef TENON_PLUGIN_SOURCE_H
+#define TENON_PLUGIN_SOURCE_H
+
+#include "tenon/plugin/plugin.h"
+#include "tenon/random.h"
+
+TN_BEGIN_C
+
+enum { TN_FIELD_INPUT = 0, TN_FIELD_TARGET = 1 };
+/* Which part of the data is asked for. */
+enum { TN_SPLIT_TRAIN = 0, TN_SPLIT_VALID = 1 };
+
+/* A field of every sample. Images are u8 (C, H, W). Strings and lists stay the source's. */
+typedef struct tn_field {
+  uint32_t struct_size;
+  const char *name;
+  tn_type type;               /* one sample, without batch; a dimension of -1 varies */
+  int32_t role;
+  int64_t classes;            /* targets: number of classes; 0: not a class number */
+  const char *const *class_names; /* NULL, or `classes` of them */
+} tn_field;
+
+typedef struct tn_description {
+  uint32_t struct_size;
+  int64_t count;              /* samples in an epoch; -1: endless, the configuration says how many */
+  int32_t n_fields;
+  const tn_field *fields;
+} tn_description;
+
+/* One sample being read or transformed, on a worker thread. */
+struct tn_sample {
+  tn_env env;
+  int64_t index;              /* which sample */
+  uint64_t key;               /* random key of (seed, epoch, index): tn_rng_at(key, use) */
+};
+
+/* Where field `i` of this sample goes: host memory for a value of `type`, row-major, owned by the
+ * host, contents undefined. Fixed fields: type may be NULL. Write it fully before returning. NULL:
+ * an error has been recorded; return its code with tn_fail or simply TN_ENOMEM. */
+static inline void *tn_sample_field(tn_sample *s, int32_t i, const tn_type *type) {
+  return s->env.api->field(s, i, type);
+}
+
+typedef struct tn_source {
+  tn_item item;
+  /* `split` chooses the part; a source without that part fails with TN_EUNAVAILABLE. seed is the
+   * run's. Paths among the options are absolute. */
+  tn_status (*open)(tn_env *env, const void *options, int32_t split, uint64_t seed, void **source);
+  void (*close)(void *source);
+  /* Borrowed until close. */
+  tn_status (*describe)(void *source, tn_env *env, tn_description *description);
+  /* Writes every field of sample s->index; any index >= 0 when endless, else below count. */
+  tn_status (*read)(void *source, tn_sample *s);
+  /* Streaming sources, which cannot be indexed, give these three instead of read (one thread):
+   * next yields TN_EOF at the end; tell and seek make resuming exact. */
+  tn_status (*next)(void *source, tn_sample *s);
+  tn_status (*tell)(void *source, tn_env *env, int64_t *position);
+  tn_status (*seek)(void *source, tn_env *env, int64_t position);
+} tn_source;
+
+TN_END_C
+#endif
