@@ -25,10 +25,10 @@ enum { TN_BIN_OR, TN_BIN_AND, TN_BIN_EQ, TN_BIN_NE, TN_BIN_LT, TN_BIN_LE, TN_BIN
        TN_BIN_ADD, TN_BIN_SUB, TN_BIN_MUL, TN_BIN_DIV, TN_BIN_FLOORDIV, TN_BIN_MOD, TN_UN_NEG, TN_UN_NOT };
 
 typedef struct tn_expr tn_expr;
-typedef struct tn_arg {
+typedef struct tn_call_arg {
   const char *name;     /* NULL: positional */
   tn_expr *value;
-} tn_arg;
+} tn_call_arg;
 struct tn_expr {
   int32_t what, op;
   const char *word;     /* WORD, CALL: name; SHARED: path; DIM: ref */
@@ -36,14 +36,14 @@ struct tn_expr {
   int32_t is_integer;
   tn_expr **items;      /* LIST; operands of UNARY, BINARY, DIM's axis */
   int32_t n_items;
-  tn_arg *args;         /* CALL */
+  tn_call_arg *args;         /* CALL */
   int32_t n_args;
 };
 
 typedef struct tn_item_call {  /* one item of a seq */
   const char *layer;    /* word of the call; NULL for "@name" */
   const char *shared;   /* "@name" */
-  tn_arg *args;
+  tn_call_arg *args;
   int32_t n_args;
   tn_expr *repeat;      /* NULL: once */
 } tn_item_call;
