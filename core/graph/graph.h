@@ -144,6 +144,8 @@ typedef struct tn_build_frame {
   tn_val (*option_value)(tn_build *b, void *context, const char *option);
   tn_val (*state)(tn_build *b, void *context, const char *name, const tn_type *type, const char *init);
   void (*commit)(tn_build *b, void *context, tn_val state, tn_val now);
+  /* the full path of a parameter or state; NULL: prefix.name. Returns NULL when memory ran out. */
+  const char *(*path)(void *context, const char *name);
 } tn_build_frame;
 
 typedef struct tn_builder tn_builder; /* begins with tn_build */
