@@ -33,7 +33,8 @@ bool tn_text_glob(const char *pattern, const char *text);
 /* The name among `names` nearest to `word` by edit distance, if near enough to suggest; or NULL. */
 const char *tn_text_nearest(const char *word, const char *const *names, size_t count);
 
-/* FNV-1a, 64 bit. Start with TN_HASH_START; feed pieces in order. */
+/* FNV-1a, 64 bit. Start with TN_HASH_START; feed pieces in order. tn_hash_text includes the ending
+ * NUL, so that "ab", "c" and "a", "bc" differ. */
 #define TN_HASH_START 14695981039346656037u
 uint64_t tn_hash_bytes(uint64_t hash, const void *bytes, size_t count);
 uint64_t tn_hash_text(uint64_t hash, const char *text);

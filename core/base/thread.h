@@ -1,4 +1,4 @@
-/* core/base/thread.h: a team of worker threads for parallel loops, and a monotonic clock. */
+/* core/base/thread.h: what the machine says of time and processors. */
 #ifndef TN_CORE_BASE_THREAD_H
 #define TN_CORE_BASE_THREAD_H
 

@@ -1,0 +1,135 @@
+/* core/base/env.c: error records and log lines. Nothing here allocates, so that running out of
+ * memory can be reported like anything else. */
+#include "core/base/env.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static tn_slot *slot_of(const void *handle) { return handle != NULL ? ((const tn_env *)handle)->slot : NULL; }
+
+void tn_slot_init(tn_env *env, tn_slot *slot, const tn_env *like) {
+  memset(slot, 0, sizeof(*slot));
+  if (like != NULL && like->slot != NULL) {
+    slot->allocator = like->slot->allocator;
+    slot->sink = like->slot->sink;
+  }
+  env->api = &tn_host_api;
+  env->slot = slot;
+}
+
+/* A message is one line: what a value from outside brings along must not break it, nor reach a
+ * terminal as a control sequence. */
+static void make_one_line(char *text) {
+  for (char *p = text; *p != '\0'; p++)
+    if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = ' ';
+}
+
+/* Ends a text that did not fit with an ellipsis, cut between two UTF-8 characters. */
+static void mark_cut(char *text, size_t capacity) {
+  size_t n = capacity - 4;
+  while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) n--;
+  memcpy(text + n, "...", 4);
+}
+
+static void format_line(char *text, size_t capacity, const char *format, va_list args) {
+  int n = vsnprintf(text, capacity, format, args);
+  if (n < 0)
+    snprintf(text, capacity, "%s", format);
+  else if ((size_t)n >= capacity)
+    mark_cut(text, capacity);
+  make_one_line(text);
+}
+
+tn_status tn_failv(const void *handle, tn_status code, const char *option, const char *format, va_list args) {
+  tn_slot *slot = slot_of(handle);
+  if (slot == NULL) return code;
+  /* The arguments may point into the slot's own text, hence the copy. */
+  char text[sizeof(slot->text)], blamed[sizeof(slot->option)];
+  format_line(text, sizeof(text), format, args);
+  snprintf(blamed, sizeof(blamed), "%s", option != NULL ? option : "");
+  memcpy(slot->text, text, strlen(text) + 1);
+  memcpy(slot->option, blamed, strlen(blamed) + 1);
+  slot->code = code;
+  return code;
+}
+
+tn_status tn_failf(const void *handle, tn_status code, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  tn_failv(handle, code, NULL, format, args);
+  va_end(args);
+  return code;
+}
+
+tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...) {
+  tn_slot *slot = slot_of(handle);
+  if (slot == NULL || status == TN_OK || status == TN_EOF) return status;
+  char context[sizeof(slot->text)], text[sizeof(slot->text)];
+  va_list args;
+  va_start(args, format);
+  format_line(context, sizeof(context), format, args);
+  va_end(args);
+  /* A callee that returned a code without saying why leaves an older text behind: not ours. */
+  int said = slot->code == status && slot->text[0] != '\0';
+  int n = snprintf(text, sizeof(text), "%s: %s", context, said ? slot->text : tn_status_name(status));
+  if (n >= (int)sizeof(text)) mark_cut(text, sizeof(text));
+  memcpy(slot->text, text, strlen(text) + 1);
+  if (!said) slot->option[0] = '\0';
+  slot->code = status;
+  return status;
+}
+
+tn_status tn_error_move(const void *to, const void *from) {
+  tn_slot *target = slot_of(to), *source = slot_of(from);
+  if (source == NULL) return TN_OK;
+  tn_status code = source->code;
+  if (target == NULL || target == source) return code;
+  target->code = code;
+  memcpy(target->option, source->option, sizeof(target->option));
+  memcpy(target->text, source->text, sizeof(target->text));
+  tn_error_clear(from);
+  return code;
+}
+
+void tn_error_clear(const void *handle) {
+  tn_slot *slot = slot_of(handle);
+  if (slot == NULL) return;
+  slot->code = TN_OK;
+  slot->option[0] = slot->text[0] = '\0';
+}
+
+const char *tn_error_text(const void *handle) {
+  const tn_slot *slot = slot_of(handle);
+  return slot != NULL ? slot->text : "";
+}
+
+const char *tn_status_name(tn_status status) {
+  static const char *const names[] = {
+      [TN_OK] = "ok",
+      [TN_EOF] = "end",
+      [TN_EINVAL] = "invalid",
+      [TN_EIO] = "input or output failed",
+      [TN_EUNSUPPORTED] = "unsupported",
+      [TN_EUNAVAILABLE] = "unavailable",
+      [TN_ENOMEM] = "out of memory",
+      [TN_EDEVICE] = "device failed",
+      [TN_EABI] = "incompatible plugin",
+      [TN_ESTOPPED] = "stopped",
+      [TN_ENONFINITE] = "not finite",
+      [TN_ECOMM] = "communication failed",
+      [TN_EINTERNAL] = "internal fault",
+  };
+  int32_t count = (int32_t)(sizeof(names) / sizeof(names[0]));
+  return status >= 0 && status < count ? names[status] : "unknown status";
+}
+
+void tn_logf(const void *handle, int32_t level, const char *format, ...) {
+  const tn_slot *slot = slot_of(handle);
+  if (slot == NULL || slot->sink.write == NULL || level > slot->sink.level) return;
+  char line[2048];
+  va_list args;
+  va_start(args, format);
+  format_line(line, sizeof(line), format, args);
+  va_end(args);
+  slot->sink.write(slot->sink.context, level, line);
+}

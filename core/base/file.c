@@ -1,0 +1,222 @@
+/* core/base/file.c: whole files in and out, folders, paths. */
+#include "core/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/text.h"
+
+/* "PATH: cannot be ...: No such file or directory". errno is read before anything can change it. */
+static tn_status fail_io(const void *handle, const char *path, const char *what) {
+  char reason[128];
+  const char *text = strerror_r(errno, reason, sizeof(reason));
+  return tn_failf(handle, TN_EIO, "%s: cannot be %s: %s", path, what, text);
+}
+
+static ssize_t read_some(int fd, void *bytes, size_t count) {
+  ssize_t n;
+  do n = read(fd, bytes, count);
+  while (n < 0 && errno == EINTR);
+  return n;
+}
+
+/* How much to ask for at first: the size of a regular file, and one more byte to see its end. */
+static size_t first_capacity(int fd, size_t limit) {
+  struct stat st;
+  size_t guess = 4096;
+  if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
+    guess = tn_size_add((size_t)st.st_size, 1);
+  size_t most = tn_size_add(limit, 1);
+  return guess < most ? guess : most;
+}
+
+static tn_status read_all(const void *handle, int fd, const char *path, size_t limit, char **bytes,
+                          size_t *count) {
+  size_t cap = first_capacity(fd, limit), n = 0;
+  char *v = tn_resize(handle, NULL, tn_size_add(cap, 1));
+  while (v != NULL) {
+    ssize_t got = read_some(fd, v + n, cap - n);
+    if (got < 0) {
+      tn_status status = fail_io(handle, path, "read");
+      tn_release(handle, v);
+      return status;
+    }
+    n += (size_t)got;
+    if (n > limit) {
+      tn_release(handle, v);
+      return tn_failf(handle, TN_EINVAL, "%s: larger than the %zu bytes that such a file may have", path,
+                      limit);
+    }
+    if (got == 0) {
+      v[n] = '\0';
+      *bytes = v;
+      *count = n;
+      return TN_OK;
+    }
+    if (n < cap) continue;
+    cap = tn_size_mul(cap, 2);
+    char *grown = tn_resize(handle, v, tn_size_add(cap, 1));
+    if (grown == NULL) tn_release(handle, v);
+    v = grown;
+  }
+  return tn_wrap(handle, TN_ENOMEM, "%s", path);
+}
+
+tn_status tn_file_read(const void *handle, const char *path, size_t limit, char **bytes, size_t *count) {
+  *bytes = NULL;
+  *count = 0;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail_io(handle, path, "opened");
+  tn_status status = read_all(handle, fd, path, limit, bytes, count);
+  close(fd);
+  return status;
+}
+
+static char *temporary_name(const void *handle, const char *path, int try) {
+  tn_text name = tn_text_new(handle);
+  tn_text_addf(&name, "%s.%ld-%d.tmp", path, (long)getpid(), try);
+  return tn_text_take(&name);
+}
+
+/* O_EXCL finds a free name; the mode follows the umask, which mkstemp would not. */
+static tn_status open_temporary(const void *handle, tn_new_file *file) {
+  for (int try = 0; try < 100; try++) {
+    file->temporary = temporary_name(handle, file->path, try);
+    if (file->temporary == NULL) return TN_ENOMEM;
+    file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file->fd >= 0) return TN_OK;
+    int reason = errno;
+    tn_release(handle, file->temporary);
+    file->temporary = NULL;
+    errno = reason;
+    if (reason != EEXIST) break;
+  }
+  return fail_io(handle, file->path, "created");
+}
+
+tn_status tn_file_begin(const void *handle, const char *path, tn_new_file *file) {
+  *file = (tn_new_file){.fd = -1, .path = tn_strdup(handle, path), .temporary = NULL};
+  if (file->path == NULL) return TN_ENOMEM;
+  tn_status status = open_temporary(handle, file);
+  if (status != TN_OK) tn_file_abandon(handle, file);
+  return status;
+}
+
+tn_status tn_file_append(const void *handle, tn_new_file *file, const void *bytes, size_t count) {
+  const char *p = bytes;
+  while (count > 0) {
+    /* Linux writes at most 2 GiB per call; a smaller step keeps the arithmetic portable. */
+    ssize_t n = write(file->fd, p, count < (1u << 30) ? count : (1u << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail_io(handle, file->path, "written");
+    p += n;
+    count -= (size_t)n;
+  }
+  return TN_OK;
+}
+
+static tn_status publish(const void *handle, tn_new_file *file) {
+  if (fsync(file->fd) != 0) return fail_io(handle, file->path, "written to disk");
+  int fd = file->fd;
+  file->fd = -1;
+  if (close(fd) != 0) return fail_io(handle, file->path, "closed");
+  if (rename(file->temporary, file->path) != 0) return fail_io(handle, file->path, "put in place");
+  tn_release(handle, file->temporary);
+  file->temporary = NULL;
+  return TN_OK;
+}
+
+static tn_status sync_parent(const void *handle, const char *path) {
+  char *folder = tn_path_folder(handle, path);
+  if (folder == NULL) return TN_ENOMEM;
+  tn_status status = tn_folder_sync(handle, folder);
+  tn_release(handle, folder);
+  return status;
+}
+
+tn_status tn_file_commit(const void *handle, tn_new_file *file) {
+  tn_status status = publish(handle, file);
+  if (status == TN_OK) status = sync_parent(handle, file->path);
+  tn_file_abandon(handle, file);
+  return status;
+}
+
+void tn_file_abandon(const void *handle, tn_new_file *file) {
+  if (file->path == NULL) return;
+  if (file->fd >= 0) close(file->fd);
+  if (file->temporary != NULL) unlink(file->temporary);
+  tn_release(handle, file->temporary);
+  tn_release(handle, file->path);
+  *file = (tn_new_file){.fd = -1, .path = NULL, .temporary = NULL};
+}
+
+tn_status tn_file_write_atomic(const void *handle, const char *path, const void *bytes, size_t count) {
+  tn_new_file file;
+  TN_TRY(tn_file_begin(handle, path, &file));
+  tn_status status = tn_file_append(handle, &file, bytes, count);
+  if (status == TN_OK) return tn_file_commit(handle, &file);
+  tn_file_abandon(handle, &file);
+  return status;
+}
+
+static bool is_folder(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static tn_status make_one(const void *handle, const char *path) {
+  if (mkdir(path, 0777) == 0 || (errno == EEXIST && is_folder(path))) return TN_OK;
+  return fail_io(handle, path, "made a folder");
+}
+
+tn_status tn_folder_make(const void *handle, const char *path) {
+  char *whole = tn_strdup(handle, path);
+  if (whole == NULL) return TN_ENOMEM;
+  tn_status status = TN_OK;
+  for (char *p = whole; *p != '\0' && status == TN_OK; p++) {
+    if (*p != '/' || p == whole) continue;
+    *p = '\0';
+    /* A parent need not be writable, only there. */
+    if (!is_folder(whole)) status = make_one(handle, whole);
+    *p = '/';
+  }
+  if (status == TN_OK && !is_folder(whole)) status = make_one(handle, whole);
+  tn_release(handle, whole);
+  return status;
+}
+
+tn_status tn_folder_sync(const void *handle, const char *path) {
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return fail_io(handle, path, "opened");
+  tn_status status = TN_OK;
+  /* Some file systems cannot sync a folder and say EINVAL; there is nothing more to be had there. */
+  if (fsync(fd) != 0 && errno != EINVAL) status = fail_io(handle, path, "written to disk");
+  close(fd);
+  return status;
+}
+
+bool tn_file_exists(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0;
+}
+
+char *tn_path_join(const void *handle, const char *folder, const char *name) {
+  if (name[0] == '/' || folder[0] == '\0') return tn_strdup(handle, name);
+  size_t n = strlen(folder);
+  tn_text path = tn_text_new(handle);
+  tn_text_addf(&path, "%s%s%s", folder, folder[n - 1] == '/' ? "" : "/", name);
+  return tn_text_take(&path);
+}
+
+char *tn_path_folder(const void *handle, const char *path) {
+  size_t n = strlen(path);
+  while (n > 1 && path[n - 1] == '/') n--;
+  while (n > 0 && path[n - 1] != '/') n--;
+  if (n == 0) return tn_strdup(handle, ".");
+  while (n > 1 && path[n - 1] == '/') n--;
+  return tn_strndup(handle, path, n);
+}
