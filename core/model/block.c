@@ -1,0 +1,167 @@
+/* core/model/block.c: [block NAME]: args, inputs, layers, outputs. */
+#include "core/model/assemble.h"
+
+#include <string.h>
+
+tn_section *tn_block_section(const tn_assembly *assembly, const char *name) {
+  for (int32_t i = 0; i < assembly->request->ini->n_sections; i++) {
+    tn_section *section = &assembly->request->ini->sections[i];
+    if (tn_text_starts(section->name, "block ") && tn_text_equal(section->name + strlen("block "), name))
+      return section;
+  }
+  return NULL;
+}
+
+static const char *where_of(const tn_assembly *a, tn_section *section, tn_key *key) {
+  return tn_key_where(a->request->ini, section, key);
+}
+
+/* Reads `NAME, NAME=default, ...` of a key as the arguments of a call. */
+static tn_status read_list(const tn_model_scope *scope, tn_section *section, const char *name,
+                           tn_call_arg **args, int32_t *n) {
+  tn_assembly *a = scope->assembly;
+  tn_key *key = tn_section_key(section, name);
+  *args = NULL;
+  *n = 0;
+  if (!key) return TN_OK;
+  key->used = true;
+  if (*key->value == '\0') return TN_OK;
+  tn_line line;
+  const char *text = tn_arena_printf(&a->arena, "list(%s)", key->value);
+  if (!text) return TN_ENOMEM;
+  tn_status status = tn_syntax_line(a->env, &a->arena, text, key->file, key->line, &line);
+  if (status != TN_OK) return tn_wrap(a->env, status, "[%s] %s", section->name, name);
+  *args = line.items[0].args;
+  *n = line.items[0].n_args;
+  for (int32_t i = 0; i < *n; i++)
+    if (!(*args)[i].name && (*args)[i].value->what != TN_EXPR_WORD)
+      return tn_failf(a->env, TN_EINVAL, "%s: [%s] %s: entry %d is not a name", where_of(a, section, key),
+                      section->name, name, i + 1);
+  return TN_OK;
+}
+
+static int32_t find_arg(const tn_model_scope *inner, const char *name) {
+  for (int32_t i = 0; i < inner->n_args; i++)
+    if (tn_text_equal(inner->arg_names[i], name)) return i;
+  return -1;
+}
+
+/* Names and defaults of the block's arguments; given[i] tells which have a value so far. */
+static tn_status declare_args(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
+                              bool **given) {
+  tn_assembly *a = outer->assembly;
+  tn_call_arg *args;
+  int32_t n;
+  TN_TRY(read_list(outer, section, "args", &args, &n));
+  inner->arg_names = tn_arena_alloc(&a->arena, tn_size_mul((size_t)n + 1, sizeof *inner->arg_names));
+  inner->arg_values = tn_arena_alloc(&a->arena, tn_size_mul((size_t)n + 1, sizeof *inner->arg_values));
+  *given = tn_arena_alloc(&a->arena, (size_t)n + 1);
+  if (!inner->arg_names || !inner->arg_values || !*given) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++) {
+    inner->arg_names[i] = args[i].name ? args[i].name : args[i].value->word;
+    inner->n_args = i; /* a default may use the arguments before it */
+    if (args[i].name) TN_TRY(tn_scope_evaluate(inner, args[i].value, &inner->arg_values[i]));
+    (*given)[i] = args[i].name != NULL;
+  }
+  inner->n_args = n;
+  return TN_OK;
+}
+
+static tn_status no_such_arg(const tn_model_scope *inner, const tn_use *use, const char *name) {
+  const char *nearest = tn_text_nearest(name, inner->arg_names, (size_t)inner->n_args);
+  return tn_failf(inner->assembly->env, TN_EINVAL, "block '%s' has no argument '%s'%s%s%s", use->call->layer,
+                  name, nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+/* Evaluates the call's arguments in the caller's scope. */
+static tn_status pass_args(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
+                           bool *given) {
+  tn_env *env = outer->assembly->env;
+  for (int32_t i = 0; i < use->call->n_args; i++) {
+    const tn_call_arg *arg = &use->call->args[i];
+    int32_t at = arg->name ? find_arg(inner, arg->name) : i;
+    if (at < 0) return no_such_arg(inner, use, arg->name);
+    if (at >= inner->n_args)
+      return tn_failf(env, TN_EINVAL, "block '%s' takes %d arguments, given %d", use->call->layer,
+                      inner->n_args, use->call->n_args);
+    TN_TRY(tn_scope_evaluate(outer, arg->value, &inner->arg_values[at]));
+    given[at] = true;
+  }
+  for (int32_t i = 0; i < inner->n_args; i++)
+    if (!given[i])
+      return tn_failf(env, TN_EINVAL, "block '%s' needs the argument '%s'", use->call->layer,
+                      inner->arg_names[i]);
+  return TN_OK;
+}
+
+static tn_status bind_inputs(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
+                             tn_section *section) {
+  tn_env *env = outer->assembly->env;
+  tn_call_arg *names;
+  int32_t n;
+  TN_TRY(read_list(outer, section, "inputs", &names, &n));
+  if (n == 0 ? use->n_in != 1 : use->n_in != n)
+    return tn_failf(env, TN_EINVAL, "block '%s' takes %d inputs, given %d", use->call->layer, n == 0 ? 1 : n,
+                    use->n_in);
+  for (int32_t i = 0; i < n; i++) {
+    const char *name = names[i].name ? names[i].name : names[i].value->word;
+    TN_TRY(tn_scope_bind(inner, name, use->in[i], use->where));
+  }
+  inner->in = inner->last = use->in[0];
+  return TN_OK;
+}
+
+/* The block's `outputs`, or the value of its last line. */
+static tn_status collect(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
+                         tn_results *results) {
+  tn_call_arg *names;
+  int32_t n;
+  TN_TRY(read_list(outer, section, "outputs", &names, &n));
+  results->n = n == 0 ? 1 : n;
+  if (n == 0) results->v[0] = inner->last;
+  if (n > TN_MAX_YIELDS)
+    return tn_failf(outer->assembly->env, TN_EINVAL, "[%s] has %d outputs, expected at most %d",
+                    section->name, n, TN_MAX_YIELDS);
+  for (int32_t i = 0; i < n; i++)
+    TN_TRY(tn_scope_resolve(inner, names[i].name ? names[i].name : names[i].value->word, &results->v[i]));
+  return TN_OK;
+}
+
+static tn_status run_block(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
+                           tn_section *section, tn_results *results) {
+  tn_assembly *a = outer->assembly;
+  bool *given;
+  tn_line *lines;
+  int32_t n;
+  section->used = true;
+  TN_TRY(declare_args(outer, inner, section, &given));
+  TN_TRY(pass_args(outer, inner, use, given));
+  TN_TRY(bind_inputs(outer, inner, use, section));
+  tn_key *key = tn_section_key(section, "layers");
+  if (!key)
+    return tn_failf(a->env, TN_EINVAL, "%s:%d: [%s] has no `layers`", section->file, section->line,
+                    section->name);
+  key->used = true;
+  TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
+  TN_TRY(tn_scope_run(inner, lines, n));
+  return collect(outer, inner, section, results);
+}
+
+tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_section *section,
+                       tn_results *results) {
+  tn_assembly *a = scope->assembly;
+  if (a->depth == TN_MAX_BLOCK_DEPTH)
+    return tn_failf(a->env, TN_EINVAL, "blocks nest deeper than %d; does block '%s' use itself?",
+                    TN_MAX_BLOCK_DEPTH, use->call->layer);
+  tn_model_scope *inner = tn_arena_alloc(&a->arena, sizeof *inner);
+  if (!inner) return TN_ENOMEM;
+  inner->assembly = a;
+  inner->data = scope->data;
+  inner->prefix = use->path;
+  a->depth++;
+  tn_status status = run_block(scope, inner, use, section, results);
+  a->depth--;
+  tn_vec_free(a->env, &inner->values);
+  if (status != TN_OK) return tn_wrap(a->env, status, "%s: in block '%s'", use->where, use->call->layer);
+  return TN_OK;
+}

@@ -1,0 +1,86 @@
+/* core/model/build.c: the whole of [model]: signature, layers, objective. */
+#include "core/model/assemble.h"
+
+#include <string.h>
+
+static tn_status bind_fields(tn_model_scope *scope, const tn_signature_field *fields, int32_t n) {
+  tn_assembly *a = scope->assembly;
+  for (int32_t i = 0; i < n; i++) {
+    tn_type type = fields[i].type;
+    memmove(type.dims + 1, type.dims, sizeof *type.dims * (size_t)type.rank);
+    type.dims[0] = a->request->batch;
+    type.rank++;
+    tn_val value = tn_graph_input(tn_builder_graph(a->b), fields[i].name, &type);
+    if (!value) return TN_ENOMEM;
+    const char *name = tn_arena_strdup(&a->arena, fields[i].name);
+    if (!name) return TN_ENOMEM;
+    TN_TRY(tn_scope_bind(scope, name, value, a->request->ini->path));
+  }
+  return TN_OK;
+}
+
+static tn_status build_layers(tn_model_scope *scope, tn_section *section) {
+  tn_assembly *a = scope->assembly;
+  tn_key *key = tn_section_key(section, "layers");
+  tn_line *lines;
+  int32_t n;
+  if (!key)
+    return tn_failf(a->env, TN_EINVAL, "%s:%d: [model] has no `layers`", section->file, section->line);
+  key->used = true;
+  TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
+  return tn_scope_run(scope, lines, n);
+}
+
+/* Keys that this build does not look at are known all the same. */
+static void mark_known(tn_section *section) {
+  static const char *const known[] = {"inputs", "targets", "layers", "loss", "metrics"};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    tn_key *key = tn_section_key(section, known[i]);
+    if (key) key->used = true;
+  }
+}
+
+static tn_status build(tn_model_scope *scope, tn_model *model) {
+  tn_assembly *a = scope->assembly;
+  tn_signature signature;
+  TN_TRY(tn_signature_read(a->env, &a->arena, a->request->ini, &signature));
+  tn_section *section = tn_ini_section(a->request->ini, "model");
+  mark_known(section);
+  TN_TRY(bind_fields(scope, signature.inputs, signature.n_inputs));
+  scope->in = scope->last = scope->values.v[0].value;
+  TN_TRY(build_layers(scope, section));
+  TN_TRY(tn_graph_output(tn_builder_graph(a->b), "output", scope->last));
+  if (!a->request->measured) return TN_OK;
+  TN_TRY(bind_fields(scope, signature.targets, signature.n_targets));
+  return tn_objective_build(scope, section, &signature, model);
+}
+
+static tn_status run(tn_assembly *a, tn_model *model) {
+  tn_model_scope scope = {.assembly = a, .prefix = ""};
+  scope.data = &scope;
+  tn_status status = tn_builder_create(model->graph, &a->builder);
+  if (status != TN_OK) return status;
+  a->b = tn_builder_handle(a->builder);
+  status = build(&scope, model);
+  tn_vec_free(a->env, &scope.values);
+  tn_builder_destroy(a->builder);
+  return status;
+}
+
+tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model *model) {
+  memset(model, 0, sizeof *model);
+  model->arena = tn_arena_new(env);
+  tn_assembly a = {.env = env, .request = request, .arena = tn_arena_new(env)};
+  tn_status status = tn_graph_create(env, request->ops, &model->graph);
+  if (status == TN_OK) status = run(&a, model);
+  tn_vec_free(env, &a.modules);
+  tn_arena_free(&a.arena);
+  if (status != TN_OK) tn_model_free(model);
+  return status;
+}
+
+void tn_model_free(tn_model *model) {
+  tn_graph_destroy(model->graph);
+  tn_arena_free(&model->arena);
+  memset(model, 0, sizeof *model);
+}

@@ -1,0 +1,186 @@
+/* core/model/layer.c: applying one call of the model language: a layer plugin, a block, or "@name". */
+#include "core/model/assemble.h"
+
+#include <string.h>
+
+/* `option=@path` where the layer has no such option: its parameter of that name is another's. */
+typedef struct tn_tie {
+  const char *name, *path;
+} tn_tie;
+
+typedef struct tn_layer_context {
+  const tn_model_scope *scope;
+  const tn_use *use;
+  tn_tie *ties;
+  int32_t n_ties;
+  bool refused; /* asked for a parameter without having a name */
+} tn_layer_context;
+
+/* The path of a parameter or state of the layer being built. */
+static const char *state_path(void *context, const char *name) {
+  tn_layer_context *c = context;
+  for (int32_t i = 0; i < c->n_ties; i++)
+    if (tn_text_equal(c->ties[i].name, name)) return c->ties[i].path;
+  if (!c->use->named) c->refused = true;
+  return tn_arena_printf(&c->scope->assembly->arena, "%s.%s", c->use->path, name);
+}
+
+/* tn_layer: another layer by its INI text, under this one's path. */
+static tn_val nested_layer(tn_build *b, void *context, const char *name, const char *text, const tn_val *in,
+                           int32_t n) {
+  tn_layer_context *c = context;
+  tn_assembly *a = c->scope->assembly;
+  tn_line line;
+  tn_results results = {{0}, 0};
+  tn_status status = tn_syntax_line(a->env, &a->arena, text, c->use->where, 0, &line);
+  if (status == TN_OK) {
+    tn_use use = {.call = &line.items[0],
+                  .path = tn_arena_printf(&a->arena, "%s.%s", c->use->path, name),
+                  .named = c->use->named,
+                  .where = c->use->where,
+                  .in = in,
+                  .n_in = n};
+    status = tn_use_apply(c->scope, &use, &results);
+  }
+  if (status != TN_OK) tn_builder_fail(b, status);
+  return results.v[0];
+}
+
+static tn_status set_argument(const tn_model_scope *scope, tn_options *options, const tn_call_arg *arg,
+                              int32_t position, tn_layer_context *context) {
+  tn_env *env = scope->assembly->env;
+  tn_arena *arena = &scope->assembly->arena;
+  const char *name = arg->name;
+  tn_value value;
+  if (!name) {
+    const tn_option *option = tn_options_at(options->item, position);
+    if (!option)
+      return tn_failf(env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`", position + 1,
+                      options->item->name);
+    name = option->name;
+  }
+  TN_TRY(tn_scope_evaluate(scope, arg->value, &value));
+  if (value.what == TN_VALUE_SHARED && !tn_options_find(options->item, name)) {
+    context->ties[context->n_ties++] = (tn_tie){name, value.text};
+    return TN_OK;
+  }
+  const char *text = tn_value_text(arena, &value);
+  return text ? tn_options_set_text(env, options, name, text) : TN_ENOMEM;
+}
+
+static tn_status fill_options(const tn_model_scope *scope, const tn_use *use, const tn_item *item,
+                              tn_options *options, tn_layer_context *context) {
+  tn_assembly *a = scope->assembly;
+  TN_TRY(tn_options_start(a->env, &a->arena, item, options));
+  options->folder = a->request->ini->folder;
+  context->ties =
+      tn_arena_alloc(&a->arena, tn_size_mul((size_t)use->call->n_args + 1, sizeof *context->ties));
+  if (!context->ties) return TN_ENOMEM;
+  for (int32_t i = 0; i < use->call->n_args; i++)
+    TN_TRY(set_argument(scope, options, &use->call->args[i], i, context));
+  return tn_options_finish(a->env, options);
+}
+
+/* Shapes of the inputs, for messages: "(f32[8, 3, 32, 32], f32[8, 10])". */
+static const char *describe_inputs(const tn_model_scope *scope, const tn_use *use) {
+  tn_text text = tn_text_new(scope->assembly->env);
+  for (int32_t i = 0; i < use->n_in; i++) {
+    const tn_type *type = tn_type_of(scope->assembly->b, use->in[i]);
+    tn_text_addf(&text, "%s%s[", i ? ", " : "(", tn_dtype_name(type->dtype));
+    for (int32_t d = 0; d < type->rank; d++)
+      tn_text_addf(&text, "%s%lld", d ? ", " : "", (long long)type->dims[d]);
+    tn_text_add(&text, "]");
+  }
+  const char *copy = tn_arena_printf(&scope->assembly->arena, "%s)", text.v ? text.v : "(");
+  tn_text_free(&text);
+  return copy ? copy : "";
+}
+
+static tn_status check_inputs(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind) {
+  if (use->n_in >= kind->min_in && (kind->max_in < 0 || use->n_in <= kind->max_in)) return TN_OK;
+  if (kind->min_in == kind->max_in)
+    return tn_failf(scope->assembly->env, TN_EINVAL, "takes %d inputs, given %d", kind->min_in, use->n_in);
+  return tn_failf(scope->assembly->env, TN_EINVAL, "takes at least %d inputs, given %d", kind->min_in,
+                  use->n_in);
+}
+
+static tn_status build_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
+                             tn_results *results) {
+  tn_assembly *a = scope->assembly;
+  tn_layer_context context = {.scope = scope, .use = use};
+  tn_options options;
+  TN_TRY(check_inputs(scope, use, kind));
+  TN_TRY(fill_options(scope, use, &kind->item, &options, &context));
+  tn_build_frame frame = {.in = use->in,
+                          .n_in = use->n_in,
+                          .yielded = results->v,
+                          .n_yield = TN_MAX_YIELDS,
+                          .prefix = use->path,
+                          .where = use->where,
+                          .training = a->request->training,
+                          .seed = a->request->seed,
+                          .context = &context,
+                          .layer = nested_layer,
+                          .path = state_path};
+  tn_builder_push(a->b, &frame);
+  tn_status status = kind->build(a->b, options.data);
+  if (status == TN_OK)
+    status = tn_build_status(a->b);
+  else
+    tn_builder_fail(a->b, status);
+  tn_builder_pop(a->b);
+  if (status != TN_OK) return tn_wrap(a->env, status, "on %s", describe_inputs(scope, use));
+  if (context.refused)
+    return tn_failf(a->env, TN_EINVAL, "a layer with parameters needs a name, as in `fc1: %s(...)`",
+                    use->call->layer);
+  while (results->n < TN_MAX_YIELDS && results->v[results->n]) results->n++;
+  if (results->n == 0) return tn_failf(a->env, TN_EINTERNAL, "the layer yielded nothing");
+  return TN_OK;
+}
+
+tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
+                       tn_results *results) {
+  tn_env *env = scope->assembly->env;
+  tn_status status = build_layer(scope, use, kind, results);
+  if (status == TN_OK) return TN_OK;
+  if (tn_text_starts(tn_error_text(env), use->where)) return status;
+  return use->named ? tn_wrap(env, status, "%s: %s '%s'", use->where, use->call->layer, use->path)
+                    : tn_wrap(env, status, "%s: %s", use->where, use->call->layer);
+}
+
+/* "@name": the module of that name in this scope, or by its full path. */
+static tn_status find_module(const tn_model_scope *scope, const char *name, const tn_module **found) {
+  tn_assembly *a = scope->assembly;
+  const char *local = tn_scope_path(scope, name);
+  if (!local) return TN_ENOMEM;
+  for (size_t pass = 0; pass < 2; pass++)
+    for (size_t i = 0; i < a->modules.n; i++)
+      if (tn_text_equal(a->modules.v[i].path, pass == 0 ? local : name)) {
+        *found = &a->modules.v[i];
+        return TN_OK;
+      }
+  return tn_failf(a->env, TN_EINVAL, "'@%s' names no earlier layer", name);
+}
+
+static tn_status apply_shared(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
+  const tn_module *module = NULL;
+  TN_TRY(find_module(scope, use->call->shared, &module));
+  tn_use again = *use;
+  again.call = module->call;
+  again.path = module->path;
+  again.named = true;
+  return tn_use_apply(module->scope, &again, results);
+}
+
+tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
+  tn_assembly *a = scope->assembly;
+  if (use->call->shared) return apply_shared(scope, use, results);
+  tn_section *block = tn_block_section(a, use->call->layer);
+  if (block && tn_registry_has(a->request->registry, TN_LAYER, use->call->layer))
+    return tn_failf(a->env, TN_EINVAL, "%s:%d: [%s] has the name of a layer, expected another one",
+                    block->file, block->line, block->name);
+  if (block) return tn_use_block(scope, use, block, results);
+  const tn_entry *entry = NULL;
+  TN_TRY(tn_registry_find(a->request->registry, a->env, TN_LAYER, use->call->layer, &entry));
+  return tn_use_layer(scope, use, (const tn_layer_kind *)entry->item, results);
+}

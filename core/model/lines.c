@@ -1,0 +1,201 @@
+/* core/model/lines.c: running the lines of a model or block in a scope of names. */
+#include "core/model/assemble.h"
+
+#include <string.h>
+
+const char *tn_scope_path(const tn_model_scope *scope, const char *name) {
+  tn_arena *arena = &scope->assembly->arena;
+  return *scope->prefix ? tn_arena_printf(arena, "%s.%s", scope->prefix, name) : tn_arena_strdup(arena, name);
+}
+
+static const tn_named_value *find(const tn_model_scope *scope, const char *name) {
+  for (size_t i = scope->values.n; i-- > 0;)
+    if (tn_text_equal(scope->values.v[i].name, name)) return &scope->values.v[i];
+  return NULL;
+}
+
+tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, const char *where) {
+  tn_env *env = scope->assembly->env;
+  if (tn_text_equal(name, "in"))
+    return tn_failf(env, TN_EINVAL, "%s: 'in' is the input of a block and cannot name a layer", where);
+  if (find(scope, name))
+    return tn_failf(env, TN_EINVAL, "%s: the name '%s' is taken, expected a new one", where, name);
+  tn_named_value bound = {name, value};
+  return tn_vec_push(env, &scope->values, bound);
+}
+
+/* The names a reader could have meant, for the message. */
+static tn_status unknown_name(const tn_model_scope *scope, const char *ref) {
+  tn_env *env = scope->assembly->env;
+  TN_VEC(const char *) names = {0};
+  for (size_t i = 0; i < scope->values.n; i++)
+    if (tn_vec_push(env, &names, scope->values.v[i].name) != TN_OK) break;
+  const char *nearest = tn_text_nearest(ref, names.v, names.n);
+  tn_status status = tn_failf(env, TN_EINVAL, "there is no value '%s' here%s%s%s", ref,
+                              nearest ? ", did you mean '" : ", expected the name of an earlier line or 'in'",
+                              nearest ? nearest : "", nearest ? "'?" : "");
+  tn_vec_free(env, &names);
+  return status;
+}
+
+tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val *value) {
+  const tn_model_scope *where = scope;
+  *value = 0;
+  if (tn_text_equal(ref, "in") && scope->in != 0) {
+    *value = scope->in;
+    return TN_OK;
+  }
+  if (tn_text_starts(ref, "data.")) {
+    where = scope->data;
+    ref += strlen("data.");
+  }
+  const tn_named_value *found = find(where, ref);
+  if (!found) return unknown_name(where, ref);
+  *value = found->value;
+  return TN_OK;
+}
+
+static bool dim_of(void *context, const char *ref, int64_t axis, int64_t *size) {
+  const tn_model_scope *scope = context;
+  tn_val value = 0;
+  if (tn_scope_resolve(scope, ref, &value) != TN_OK) return false;
+  const tn_type *type = tn_type_of(scope->assembly->b, value);
+  if (axis < 0) axis += type->rank;
+  if (axis < 0 || axis >= type->rank) return false;
+  *size = type->dims[axis];
+  return true;
+}
+
+tn_status tn_scope_evaluate(const tn_model_scope *scope, const tn_expr *expr, tn_value *value) {
+  tn_scope names = {.names = scope->arg_names,
+                    .values = scope->arg_values,
+                    .n = scope->n_args,
+                    .dim = dim_of,
+                    .context = (void *)(uintptr_t)scope};
+  return tn_expr_evaluate(scope->assembly->env, &scope->assembly->arena, expr, &names, value);
+}
+
+tn_status tn_line_inputs(const tn_model_scope *scope, const tn_line *line, tn_val *in, int32_t *n) {
+  tn_env *env = scope->assembly->env;
+  *n = 0;
+  if (line->n_refs == 0) {
+    in[(*n)++] = scope->last;
+    return TN_OK;
+  }
+  if (line->n_refs > TN_MAX_YIELDS)
+    return tn_failf(env, TN_EINVAL, "%d inputs, expected at most %d", line->n_refs, TN_MAX_YIELDS);
+  for (int32_t i = 0; i < line->n_refs; i++) TN_TRY(tn_scope_resolve(scope, line->refs[i], &in[(*n)++]));
+  return TN_OK;
+}
+
+/* How often an item stands in its line; 1 without `* N`. */
+static tn_status repeats(const tn_model_scope *scope, const tn_item_call *item, int64_t *count) {
+  tn_value value;
+  *count = 1;
+  if (!item->repeat) return TN_OK;
+  TN_TRY(tn_scope_evaluate(scope, item->repeat, &value));
+  if (value.what != TN_VALUE_NUMBER || !value.is_integer || value.number < 0 || value.number > 10000)
+    return tn_failf(scope->assembly->env, TN_EINVAL,
+                    "repeat count is %s, expected a whole number from 0 to 10000",
+                    tn_value_text(&scope->assembly->arena, &value));
+  *count = (int64_t)value.number;
+  return TN_OK;
+}
+
+/* Name of the item number `index` of a line: NAME for a single one, else NAME.index or {i} filled. */
+static const char *item_name(const tn_model_scope *scope, const tn_line *line, bool single, int64_t index) {
+  tn_arena *arena = &scope->assembly->arena;
+  if (line->n_names == 0) return NULL;
+  const char *name = line->names[0], *hole = strstr(name, "{i}");
+  if (hole)
+    return tn_arena_printf(arena, "%.*s%lld%s", (int)(hole - name), name, (long long)index,
+                           hole + strlen("{i}"));
+  return single ? name : tn_arena_printf(arena, "%s.%lld", name, (long long)index);
+}
+
+typedef struct tn_line_run {
+  const tn_line *line;
+  const char *where;
+  tn_results now; /* inputs of the next item */
+  int64_t index;
+  bool single;
+} tn_line_run;
+
+static tn_status apply_item(tn_model_scope *scope, tn_line_run *run, const tn_item_call *item) {
+  tn_assembly *a = scope->assembly;
+  const char *name = item_name(scope, run->line, run->single, run->index);
+  const char *made_up = tn_arena_printf(&a->arena, "%s@%d.%lld", item->layer ? item->layer : "shared",
+                                        run->line->line, (long long)run->index);
+  tn_use use = {.call = item,
+                .path = tn_scope_path(scope, name ? name : made_up),
+                .named = name != NULL,
+                .where = run->where,
+                .in = run->now.v,
+                .n_in = run->now.n};
+  tn_results results = {{0}, 0};
+  if (!use.path) return TN_ENOMEM;
+  TN_TRY(tn_use_apply(scope, &use, &results));
+  if (name && !item->shared) {
+    tn_module module = {use.path, item, scope};
+    TN_TRY(tn_vec_push(a->env, &a->modules, module));
+  }
+  if (name && !run->single) TN_TRY(tn_scope_bind(scope, name, results.v[0], run->where));
+  run->now = results;
+  run->index++;
+  return TN_OK;
+}
+
+/* Runs all items of a line, each on the first output of the one before. */
+static tn_status run_items(tn_model_scope *scope, tn_line_run *run) {
+  const tn_line *line = run->line;
+  run->single = line->n_items == 1 && !line->items[0].repeat;
+  for (int32_t i = 0; i < line->n_items; i++) {
+    int64_t count = 1;
+    TN_TRY(repeats(scope, &line->items[i], &count));
+    for (int64_t k = 0; k < count; k++) {
+      if (run->index > 0) run->now.n = 1;
+      TN_TRY(apply_item(scope, run, &line->items[i]));
+    }
+  }
+  return TN_OK;
+}
+
+/* Binds the names of a line to its results, in order. */
+static tn_status bind_names(tn_model_scope *scope, const tn_line_run *run) {
+  const tn_line *line = run->line;
+  if (line->n_names > run->now.n)
+    return tn_failf(scope->assembly->env, TN_EINVAL, "%d names for %d outputs", line->n_names, run->now.n);
+  for (int32_t i = 0; i < line->n_names; i++)
+    if (!strstr(line->names[i], "{i}"))
+      TN_TRY(tn_scope_bind(scope, line->names[i], run->now.v[i], run->where));
+  return TN_OK;
+}
+
+static tn_status run_line(tn_model_scope *scope, const tn_line *line, const char *where) {
+  tn_line_run run = {.line = line, .where = where};
+  bool holds = true;
+  TN_TRY(tn_line_inputs(scope, line, run.now.v, &run.now.n));
+  if (line->condition) {
+    tn_value value;
+    TN_TRY(tn_scope_evaluate(scope, line->condition, &value));
+    holds = tn_value_true(&value);
+  }
+  if (holds) TN_TRY(run_items(scope, &run));
+  TN_TRY(bind_names(scope, &run));
+  scope->last = run.now.v[0];
+  return TN_OK;
+}
+
+tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n) {
+  for (int32_t i = 0; i < n; i++) {
+    tn_assembly *a = scope->assembly;
+    const char *where = tn_arena_printf(&a->arena, "%s:%d", lines[i].file, lines[i].line);
+    if (!where) return TN_ENOMEM;
+    tn_status status = run_line(scope, &lines[i], where);
+    /* what failed deeper down has named its own place already */
+    if (status != TN_OK && !tn_text_starts(tn_error_text(a->env), where))
+      return tn_wrap(a->env, status, "%s", where);
+    if (status != TN_OK) return status;
+  }
+  return TN_OK;
+}

@@ -1,0 +1,188 @@
+/* core/model/objective.c: losses and metrics. Each yields a value and a weight per element; here
+ * they become the sums that training differentiates and reports:
+ *
+ *   NAME.sum = sum(value * weight * sample weight), NAME.weight = sum(weight * sample weight)
+ *   loss = sum over losses of factor * NAME.sum / NAME.weight */
+#include "core/model/assemble.h"
+
+#include <string.h>
+
+typedef struct tn_objective {
+  tn_model_scope *scope;
+  const tn_signature *signature;
+  tn_model *model;
+  tn_val sample_weight; /* f32[batch] */
+  tn_val total;         /* f32 scalar; 0 before the first loss */
+} tn_objective;
+
+/* Takes `weight = number` out of a loss's arguments: it is the host's, not the layer's. */
+static tn_status take_factor(const tn_model_scope *scope, const tn_item_call *call, tn_item_call *rest,
+                             double *factor) {
+  tn_assembly *a = scope->assembly;
+  *rest = *call;
+  *factor = 1.0;
+  rest->args = tn_arena_alloc(&a->arena, tn_size_mul((size_t)call->n_args + 1, sizeof *rest->args));
+  rest->n_args = 0;
+  if (!rest->args) return TN_ENOMEM;
+  for (int32_t i = 0; i < call->n_args; i++) {
+    if (!tn_text_equal(call->args[i].name, "weight")) {
+      rest->args[rest->n_args++] = call->args[i];
+      continue;
+    }
+    tn_value value;
+    TN_TRY(tn_scope_evaluate(scope, call->args[i].value, &value));
+    if (value.what != TN_VALUE_NUMBER)
+      return tn_failf(a->env, TN_EINVAL, "weight is '%s', expected a number",
+                      tn_value_text(&a->arena, &value));
+    *factor = value.number;
+  }
+  return TN_OK;
+}
+
+/* f16 and bf16 are summed in f32; f32 and f64 as they are. */
+static tn_val widen(tn_build *b, tn_val v) {
+  return tn_type_of(b, v)->dtype == TN_F64 ? v : tn_cast(b, v, TN_F32);
+}
+
+/* The sample weights as [batch, 1, 1 ...] with the rank of `like`, in its dtype. */
+static tn_val spread_weight(const tn_objective *o, tn_build *b, tn_val like) {
+  const tn_type *type = tn_type_of(b, like);
+  int64_t dims[TN_MAX_RANK] = {tn_dim(b, o->sample_weight, 0), 1, 1, 1, 1, 1, 1, 1};
+  int32_t rank = type->rank, dtype = type->dtype;
+  return tn_cast(b, tn_reshape(b, o->sample_weight, rank, dims), dtype);
+}
+
+/* sum(a * b) over everything as an f32 scalar. */
+static tn_val weighted_sum(tn_build *b, tn_val value, tn_val weight) {
+  tn_val product = value ? tn_mul(b, value, weight) : weight;
+  return tn_cast(b, tn_reduce(b, "reduce_sum", product, 0, NULL, 0), TN_F32);
+}
+
+static tn_status emit_sums(tn_objective *o, const char *name, const tn_results *yields, tn_val *sum,
+                           tn_val *weight_sum) {
+  tn_assembly *a = o->scope->assembly;
+  tn_build *b = a->b;
+  const tn_type *type = tn_type_of(b, yields->v[0]);
+  if (type->rank < 1 || type->dims[0] != tn_dim(b, o->sample_weight, 0))
+    return tn_failf(a->env, TN_EINVAL,
+                    "'%s' yields values without the batch in front, expected one per element", name);
+  tn_val value = widen(b, yields->v[0]), weight = spread_weight(o, b, value);
+  if (yields->n > 1) weight = tn_mul(b, tn_cast(b, yields->v[1], tn_type_of(b, value)->dtype), weight);
+  const tn_type *full = tn_type_of(b, value);
+  weight = tn_broadcast(b, weight, full->rank, full->dims);
+  *sum = weighted_sum(b, value, weight);
+  *weight_sum = weighted_sum(b, 0, weight);
+  tn_arena *names = &o->model->arena;
+  TN_TRY(tn_build_status(b));
+  TN_TRY(tn_graph_output(tn_builder_graph(b), tn_arena_printf(names, "%s.sum", name), *sum));
+  return tn_graph_output(tn_builder_graph(b), tn_arena_printf(names, "%s.weight", name), *weight_sum);
+}
+
+/* total += factor * sum / weight, where a weight of zero counts as one: then the sum is zero too. */
+static void add_to_total(tn_objective *o, tn_val sum, tn_val weight, double factor) {
+  tn_build *b = o->scope->assembly->b;
+  tn_val zero = tn_scalar(b, TN_F32, 0.0), one = tn_scalar(b, TN_F32, 1.0);
+  tn_val mean = tn_div(b, sum, tn_where(b, tn_op2(b, "eq", weight, zero), one, weight));
+  if (factor != 1.0) mean = tn_affine(b, mean, factor, 0.0);
+  o->total = o->total ? tn_add(b, o->total, mean) : mean;
+}
+
+static tn_status check_role(tn_objective *o, const tn_layer_kind *kind, bool is_loss) {
+  uint32_t wanted = is_loss ? TN_LAYER_LOSS : TN_LAYER_METRIC;
+  /* a loss may be watched as a metric; a metric has no gradient to train on */
+  if (kind->role == wanted || (!is_loss && kind->role == TN_LAYER_LOSS)) return TN_OK;
+  return tn_failf(o->scope->assembly->env, TN_EINVAL,
+                  "'%s' is not a %s; `tenon inspect` lists those that are", kind->item.name,
+                  is_loss ? "loss" : "metric");
+}
+
+/* The line's refs, or the last value and the first target. */
+static tn_status objective_inputs(tn_objective *o, const tn_line *line, tn_results *in) {
+  if (line->n_refs > 0) return tn_line_inputs(o->scope, line, in->v, &in->n);
+  in->v[0] = o->scope->last;
+  in->n = 1;
+  if (o->signature->n_targets > 0) {
+    TN_TRY(tn_scope_resolve(o->scope, o->signature->targets[0].name, &in->v[1]));
+    in->n = 2;
+  }
+  return TN_OK;
+}
+
+static tn_status add_measure(tn_objective *o, const char *name, double factor, bool is_loss) {
+  tn_env *env = o->scope->assembly->env;
+  for (int32_t i = 0; i < o->model->n_measures; i++)
+    if (tn_text_equal(o->model->measures[i].name, name))
+      return tn_failf(env, TN_EINVAL,
+                      "two losses or metrics are called '%s', expected a name in front, as in `second: ...`",
+                      name);
+  if (tn_text_equal(name, "loss") || tn_text_equal(name, "output"))
+    return tn_failf(env, TN_EINVAL, "'%s' is the name of the total, expected another one", name);
+  o->model->measures[o->model->n_measures++] = (tn_measure){name, factor, is_loss};
+  return TN_OK;
+}
+
+static tn_status build_measure(tn_objective *o, const tn_line *line, const char *where, bool is_loss) {
+  tn_assembly *a = o->scope->assembly;
+  tn_item_call call;
+  double factor = 1.0;
+  tn_results in = {{0}, 0}, yields = {{0}, 0};
+  const tn_entry *entry = NULL;
+  if (line->n_items != 1 || !line->items[0].layer || line->items[0].repeat || line->condition)
+    return tn_failf(a->env, TN_EINVAL,
+                    "expected one loss or metric a line, as in `cross_entropy <- fc, label`");
+  TN_TRY(take_factor(o->scope, &line->items[0], &call, &factor));
+  TN_TRY(tn_registry_find(a->request->registry, a->env, TN_LAYER, call.layer, &entry));
+  const tn_layer_kind *kind = (const tn_layer_kind *)entry->item;
+  TN_TRY(check_role(o, kind, is_loss));
+  const char *name = line->n_names > 0 ? line->names[0] : call.layer;
+  TN_TRY(add_measure(o, tn_arena_strdup(&o->model->arena, name), factor, is_loss));
+  TN_TRY(objective_inputs(o, line, &in));
+  tn_use use = {.call = &call,
+                .path = tn_scope_path(o->scope, name),
+                .named = line->n_names > 0,
+                .where = where,
+                .in = in.v,
+                .n_in = in.n};
+  TN_TRY(tn_use_layer(o->scope, &use, kind, &yields));
+  tn_val sum = 0, weight = 0;
+  TN_TRY(emit_sums(o, name, &yields, &sum, &weight));
+  if (is_loss) add_to_total(o, sum, weight, factor);
+  return TN_OK;
+}
+
+static tn_status build_list(tn_objective *o, tn_section *section, const char *name, bool is_loss) {
+  tn_assembly *a = o->scope->assembly;
+  tn_key *key = tn_section_key(section, name);
+  tn_line *lines;
+  int32_t n;
+  if (!key) return TN_OK;
+  key->used = true;
+  TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
+  size_t room = tn_size_mul((size_t)(o->model->n_measures + n) + 1, sizeof(tn_measure));
+  tn_measure *all = tn_arena_alloc(&o->model->arena, room);
+  if (!all) return TN_ENOMEM;
+  if (o->model->n_measures > 0) memcpy(all, o->model->measures, (size_t)o->model->n_measures * sizeof *all);
+  o->model->measures = all;
+  for (int32_t i = 0; i < n; i++) {
+    const char *where = tn_arena_printf(&a->arena, "%s:%d", lines[i].file, lines[i].line);
+    if (!where) return TN_ENOMEM;
+    tn_status status = build_measure(o, &lines[i], where, is_loss);
+    if (status != TN_OK)
+      return tn_text_starts(tn_error_text(a->env), where) ? status
+                                                          : tn_wrap(a->env, status, "%s: %s", where, name);
+  }
+  return TN_OK;
+}
+
+tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const tn_signature *signature,
+                             tn_model *model) {
+  tn_assembly *a = scope->assembly;
+  tn_type weights = {TN_F32, 1, {a->request->batch}};
+  tn_objective o = {.scope = scope, .signature = signature, .model = model};
+  o.sample_weight = tn_graph_input(tn_builder_graph(a->b), "sample.weight", &weights);
+  if (!o.sample_weight) return TN_ENOMEM;
+  TN_TRY(build_list(&o, section, "loss", true));
+  TN_TRY(build_list(&o, section, "metrics", false));
+  TN_TRY(tn_build_status(a->b));
+  return o.total ? tn_graph_output(tn_builder_graph(a->b), "loss", o.total) : TN_OK;
+}
