@@ -1,0 +1,47 @@
+/* backends/cpu/cpu.h: what the files of the backend share: its options, the device, and the team of
+ * threads behind tn_parallel. */
+#ifndef TN_CPU_H
+#define TN_CPU_H
+
+#include "tenon/plugin/backend.h"
+
+extern const tn_backend tn_cpu_backend;
+
+typedef struct tn_cpu_options {
+  int64_t threads; /* 0: as many as there are processors */
+} tn_cpu_options;
+
+/* ---- team.c: persistent threads for parallel loops --------------------------------------------- */
+
+typedef struct tn_cpu_team tn_cpu_team;
+
+/* A team of `threads` >= 1, the caller included. Idle threads spin for a moment, then sleep. The
+ * handle must outlive the team. */
+tn_status tn_cpu_team_create(tn_env *env, int32_t threads, tn_cpu_team **team);
+void tn_cpu_team_destroy(tn_cpu_team *team);
+
+/* Runs body(arg, 0 .. chunks-1) and returns when all are done. Who runs which chunk is left to
+ * chance. A call made while the team is busy, from inside a body or from another thread, runs its
+ * chunks itself. */
+void tn_cpu_team_run(tn_cpu_team *team, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
+
+/* ---- memory.c ---------------------------------------------------------------------------------- */
+
+tn_status tn_cpu_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address);
+void tn_cpu_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes);
+
+/* ---- stream.c: everything runs inside the call, so streams and events have nothing to keep ------ */
+
+tn_status tn_cpu_stream_new(void *device, tn_env *env, int32_t role, void **stream);
+void tn_cpu_stream_delete(void *stream);
+tn_status tn_cpu_stream_wait(void *stream, tn_env *env);
+tn_status tn_cpu_event_new(void *device, tn_env *env, void **event);
+void tn_cpu_event_delete(void *event);
+tn_status tn_cpu_event_record(void *event, tn_env *env, void *stream);
+tn_status tn_cpu_event_await(void *event, tn_env *env, void *stream);
+tn_status tn_cpu_event_wait(void *event, tn_env *env);
+tn_status tn_cpu_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
+                      uint64_t bytes);
+tn_status tn_cpu_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes);
+
+#endif

@@ -1,0 +1,151 @@
+/* backends/cpu/device.c: the one device of the family `cpu`: the processors this process may use. */
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cpu.h"
+
+typedef struct cpu_backend {
+  tn_env env; /* of open: lives until close */
+  int32_t threads;
+} cpu_backend;
+
+typedef struct cpu_device {
+  tn_env env; /* of device_open: lives until device_close */
+  tn_cpu_team *team;
+} cpu_device;
+
+/* The processors of the affinity mask; all that are online where there is no mask. */
+static int32_t count_processors(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 && online < 65536 ? (int32_t)online : 1;
+}
+
+/* A container may have less time than processors: cgroup v2 says "QUOTA PERIOD" in microseconds, or
+ * "max PERIOD". More threads than that would spin on time that others need. */
+static int32_t limit_by_quota(int32_t processors) {
+  long long quota = 0, period = 0;
+  FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+  if (file == NULL) return processors;
+  if (fscanf(file, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0) {
+    long long whole = (quota + period - 1) / period;
+    if (whole < processors) processors = (int32_t)whole;
+  }
+  fclose(file);
+  return processors;
+}
+
+static tn_status backend_open(tn_env *env, const void *options, void **backend) {
+  const tn_cpu_options *o = options;
+  cpu_backend *b = tn_new(env, sizeof *b);
+  if (b == NULL) return TN_ENOMEM;
+  b->env = *env;
+  b->threads = o->threads > 0 ? (int32_t)o->threads : limit_by_quota(count_processors());
+  *backend = b;
+  return TN_OK;
+}
+
+static void backend_close(void *backend) {
+  cpu_backend *b = backend;
+  if (b != NULL) tn_delete(&b->env, b);
+}
+
+static tn_status backend_count(void *backend, tn_env *env, int32_t *count) {
+  (void)backend, (void)env;
+  *count = 1;
+  return TN_OK;
+}
+
+/* "model name : ..." of the first processor, where the kernel tells; else "cpu". */
+static void read_name(char *name, size_t size) {
+  char line[256], *colon;
+  snprintf(name, size, "cpu");
+  FILE *file = fopen("/proc/cpuinfo", "re");
+  if (file == NULL) return;
+  while (fgets(line, sizeof line, file) != NULL) {
+    if (strncmp(line, "model name", 10) != 0 || (colon = strchr(line, ':')) == NULL) continue;
+    colon += 1 + strspn(colon + 1, " \t");
+    colon[strcspn(colon, "\n")] = '\0';
+    if (*colon != '\0') snprintf(name, size, "%s", colon);
+    break;
+  }
+  fclose(file);
+}
+
+static int64_t memory_bytes(void) {
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? (int64_t)pages * page : 0;
+}
+
+static tn_status backend_properties(void *backend, tn_env *env, int32_t index,
+                                    tn_device_properties *properties) {
+  const cpu_backend *b = backend;
+  if (index != 0)
+    return tn_fail(env, TN_EUNAVAILABLE, NULL, "cpu: device %d asked for; there is only 0", index);
+  *properties = (tn_device_properties){.struct_size = (uint32_t)sizeof *properties,
+                                       .host_addressable = 1,
+                                       .threads = b->threads,
+                                       .memory_bytes = memory_bytes()};
+  read_name(properties->name, sizeof properties->name);
+  return TN_OK;
+}
+
+static void device_close(void *device) {
+  cpu_device *d = device;
+  if (d == NULL) return;
+  tn_cpu_team_destroy(d->team);
+  tn_delete(&d->env, d);
+}
+
+static tn_status device_open(void *backend, tn_env *env, int32_t index, void **device) {
+  const cpu_backend *b = backend;
+  *device = NULL;
+  if (index != 0)
+    return tn_fail(env, TN_EUNAVAILABLE, NULL, "cpu: device %d asked for; there is only 0", index);
+  cpu_device *d = tn_new(env, sizeof *d);
+  if (d == NULL) return TN_ENOMEM;
+  d->env = *env;
+  tn_status status = tn_cpu_team_create(&d->env, b->threads, &d->team);
+  if (status != TN_OK) {
+    device_close(d);
+    return status;
+  }
+  *device = d;
+  return TN_OK;
+}
+
+static void device_parallel(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+  const cpu_device *d = device;
+  tn_cpu_team_run(d->team, chunks, body, arg);
+}
+
+static const tn_option options[] = {
+    TN_OPT(tn_cpu_options, threads, TN_OPT_INT, "0", "[0, 1024]", "threads of the device; 0: all processors"),
+    TN_OPT_END};
+
+const tn_backend tn_cpu_backend = {
+    .item = TN_ITEM(tn_backend, TN_BACKEND, "cpu", "the reference: portable C on the host's processors",
+                    tn_cpu_options, options),
+    .open = backend_open,
+    .close = backend_close,
+    .count = backend_count,
+    .properties = backend_properties,
+    .device_open = device_open,
+    .device_close = device_close,
+    .memory_new = tn_cpu_memory_new,
+    .memory_delete = tn_cpu_memory_delete,
+    .stream_new = tn_cpu_stream_new,
+    .stream_delete = tn_cpu_stream_delete,
+    .stream_wait = tn_cpu_stream_wait,
+    .event_new = tn_cpu_event_new,
+    .event_delete = tn_cpu_event_delete,
+    .event_record = tn_cpu_event_record,
+    .event_await = tn_cpu_event_await,
+    .event_wait = tn_cpu_event_wait,
+    .copy = tn_cpu_copy,
+    .fill_zero = tn_cpu_fill_zero,
+    .parallel = device_parallel,
+};

@@ -1,0 +1,38 @@
+/* backends/cpu/kernels/kernels.h: every kernel of the family "cpu", by the file that defines it.
+ *
+ * A kernel is `const tn_kernel tn_cpu_NAME`; adding one means defining it and adding its NAME to the
+ * list of its file. plugin.c turns the lists into the plugin's items. */
+#ifndef TN_CPU_KERNELS_H
+#define TN_CPU_KERNELS_H
+
+#include "tenon/plugin/kernel.h"
+
+/* products: matmul.c, conv2d.c, conv2d_grad_weight.c */
+#define TN_CPU_PRODUCT_KERNELS(X)
+/* pool.c */
+#define TN_CPU_POOL_KERNELS(X)
+
+#define TN_CPU_POINTWISE_KERNELS(X)
+#define TN_CPU_REDUCE_KERNELS(X)
+#define TN_CPU_SOFTMAX_KERNELS(X)
+#define TN_CPU_NORM_KERNELS(X)
+#define TN_CPU_LOSS_KERNELS(X)
+#define TN_CPU_EMBEDDING_KERNELS(X)
+#define TN_CPU_MOVEMENT_KERNELS(X)
+
+#define TN_CPU_KERNELS(X)                                                                                    \
+  TN_CPU_PRODUCT_KERNELS(X)                                                                                  \
+  TN_CPU_POOL_KERNELS(X)                                                                                     \
+  TN_CPU_POINTWISE_KERNELS(X)                                                                                \
+  TN_CPU_REDUCE_KERNELS(X)                                                                                   \
+  TN_CPU_SOFTMAX_KERNELS(X)                                                                                  \
+  TN_CPU_NORM_KERNELS(X)                                                                                     \
+  TN_CPU_LOSS_KERNELS(X)                                                                                     \
+  TN_CPU_EMBEDDING_KERNELS(X)                                                                                \
+  TN_CPU_MOVEMENT_KERNELS(X)
+
+#define TN_CPU_DECLARE(name) extern const tn_kernel tn_cpu_##name;
+TN_CPU_KERNELS(TN_CPU_DECLARE)
+#undef TN_CPU_DECLARE
+
+#endif

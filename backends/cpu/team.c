@@ -1,0 +1,209 @@
+/* backends/cpu/team.c: persistent threads that share the chunks of a parallel loop.
+ *
+ * One word, the ticket, holds the number of the loop (upper half) and the next unit to hand out
+ * (lower half); whoever raises it by compare-and-swap owns that unit. A thread that wakes late still
+ * holds the ticket of an older loop, so its swap fails and it cannot take work of a newer loop with
+ * the older one's function. Between loops the lower half is CLOSED, and only then are body, arg and
+ * size changed; so whoever reads them under an open ticket and then wins the swap has read the right
+ * ones. The caller leaves when all units are done; threads that sleep through a loop cost nothing. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "cpu.h"
+
+#define CLOSED   UINT64_C(0xffffffff)
+#define LOOP_ONE (UINT64_C(1) << 32)
+
+enum {
+  SPINS = 2000, /* looks at a word before a thread goes to sleep: some 50 microseconds */
+  MOST_UNITS = 1 << 30
+};
+
+typedef void (*chunk_body)(void *arg, int64_t chunk);
+
+struct tn_cpu_team {
+  tn_env env;
+  int32_t n_workers; /* started so far */
+  pthread_t *workers;
+  atomic_bool busy; /* a loop is running: the next one runs inline */
+  atomic_bool stop;
+
+  _Atomic(uint64_t) ticket;
+  _Atomic(chunk_body) body;
+  _Atomic(void *) arg;
+  _Atomic(int64_t) chunks, grain; /* a unit is `grain` chunks, the last one what is left */
+  _Atomic(int64_t) units, done;
+
+  pthread_mutex_t lock; /* of the two conditions; held to sleep and to wake, never to work */
+  pthread_cond_t work, finished;
+  _Atomic(int32_t) sleepers;
+  atomic_bool caller_sleeps;
+};
+
+/* Tells the processor that this is a waiting loop. */
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+static bool is_open(const tn_cpu_team *t, uint64_t ticket) {
+  uint64_t next = ticket & CLOSED;
+  return next != CLOSED && (int64_t)next < atomic_load_explicit(&t->units, memory_order_relaxed);
+}
+
+static void run_unit(chunk_body body, void *arg, int64_t first, int64_t stop) {
+  for (int64_t chunk = first; chunk < stop; chunk++) body(arg, chunk);
+}
+
+/* The last unit done wakes the caller if it has gone to sleep. */
+static void finish_unit(tn_cpu_team *t, int64_t units) {
+  if (atomic_fetch_add(&t->done, 1) + 1 < units || !atomic_load(&t->caller_sleeps)) return;
+  pthread_mutex_lock(&t->lock);
+  pthread_cond_signal(&t->finished);
+  pthread_mutex_unlock(&t->lock);
+}
+
+/* Takes units of the open loop until none is left. */
+static void take_units(tn_cpu_team *t) {
+  uint64_t ticket = atomic_load(&t->ticket);
+  for (;;) {
+    if (!is_open(t, ticket)) return;
+    chunk_body body = atomic_load_explicit(&t->body, memory_order_relaxed);
+    void *arg = atomic_load_explicit(&t->arg, memory_order_relaxed);
+    int64_t chunks = atomic_load_explicit(&t->chunks, memory_order_relaxed);
+    int64_t grain = atomic_load_explicit(&t->grain, memory_order_relaxed);
+    int64_t units = atomic_load_explicit(&t->units, memory_order_relaxed);
+    if (!atomic_compare_exchange_weak(&t->ticket, &ticket, ticket + 1)) continue;
+    int64_t first = (int64_t)(ticket & CLOSED) * grain;
+    run_unit(body, arg, first, first + grain < chunks ? first + grain : chunks);
+    finish_unit(t, units);
+    ticket = atomic_load(&t->ticket);
+  }
+}
+
+static bool has_news(tn_cpu_team *t) { return atomic_load(&t->stop) || is_open(t, atomic_load(&t->ticket)); }
+
+static void wait_for_work(tn_cpu_team *t) {
+  for (int32_t i = 0; i < SPINS; i++) {
+    if (has_news(t)) return;
+    relax();
+  }
+  pthread_mutex_lock(&t->lock);
+  atomic_fetch_add(&t->sleepers, 1);
+  while (!has_news(t)) pthread_cond_wait(&t->work, &t->lock);
+  atomic_fetch_sub(&t->sleepers, 1);
+  pthread_mutex_unlock(&t->lock);
+}
+
+static void *worker_main(void *arg) {
+  tn_cpu_team *t = arg;
+  for (;;) {
+    wait_for_work(t);
+    if (atomic_load(&t->stop)) return NULL;
+    take_units(t);
+  }
+}
+
+/* Opens a loop. The sleepers' count is read after the ticket is written, and they look at the ticket
+ * after they have counted themselves, all in one total order: nobody sleeps through by accident. */
+static void open_loop(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg) {
+  int64_t grain = (chunks - 1) / MOST_UNITS + 1, units = (chunks - 1) / grain + 1;
+  uint64_t number = (atomic_load(&t->ticket) & ~CLOSED) + LOOP_ONE;
+  atomic_store_explicit(&t->body, body, memory_order_relaxed);
+  atomic_store_explicit(&t->arg, arg, memory_order_relaxed);
+  atomic_store_explicit(&t->chunks, chunks, memory_order_relaxed);
+  atomic_store_explicit(&t->grain, grain, memory_order_relaxed);
+  atomic_store_explicit(&t->units, units, memory_order_relaxed);
+  atomic_store_explicit(&t->done, 0, memory_order_relaxed);
+  atomic_store(&t->ticket, number);
+  int32_t asleep = atomic_load(&t->sleepers);
+  if (asleep == 0) return;
+  pthread_mutex_lock(&t->lock);
+  if (units - 1 < asleep)
+    for (int64_t i = 0; i < units - 1; i++) pthread_cond_signal(&t->work);
+  else
+    pthread_cond_broadcast(&t->work);
+  pthread_mutex_unlock(&t->lock);
+}
+
+static void close_loop(tn_cpu_team *t) {
+  int64_t units = atomic_load_explicit(&t->units, memory_order_relaxed);
+  for (int32_t i = 0; i < SPINS && atomic_load(&t->done) < units; i++) relax();
+  if (atomic_load(&t->done) < units) {
+    pthread_mutex_lock(&t->lock);
+    atomic_store(&t->caller_sleeps, true);
+    while (atomic_load(&t->done) < units) pthread_cond_wait(&t->finished, &t->lock);
+    atomic_store(&t->caller_sleeps, false);
+    pthread_mutex_unlock(&t->lock);
+  }
+  atomic_store(&t->ticket, atomic_load(&t->ticket) | CLOSED);
+}
+
+void tn_cpu_team_run(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg) {
+  bool idle = false;
+  if (chunks <= 0) return;
+  if (chunks == 1 || t->n_workers == 0 || !atomic_compare_exchange_strong(&t->busy, &idle, true)) {
+    run_unit(body, arg, 0, chunks);
+    return;
+  }
+  open_loop(t, chunks, body, arg);
+  take_units(t);
+  close_loop(t);
+  atomic_store(&t->busy, false);
+}
+
+/* Workers take no signals: those belong to the threads of the application. */
+static int start_worker(tn_cpu_team *t, pthread_t *worker) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(worker, NULL, worker_main, t);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return error;
+}
+
+tn_status tn_cpu_team_create(tn_env *env, int32_t threads, tn_cpu_team **team) {
+  *team = NULL;
+  tn_cpu_team *t = tn_new(env, sizeof *t);
+  if (t == NULL) return TN_ENOMEM;
+  t->env = *env;
+  atomic_init(&t->ticket, CLOSED);
+  pthread_mutex_init(&t->lock, NULL);
+  pthread_cond_init(&t->work, NULL);
+  pthread_cond_init(&t->finished, NULL);
+  t->workers = tn_new(env, sizeof *t->workers * (size_t)(threads > 0 ? threads : 1));
+  int error = t->workers == NULL ? -1 : 0;
+  for (int32_t i = 1; i < threads && error == 0; i++) {
+    error = start_worker(t, &t->workers[t->n_workers]);
+    if (error == 0) t->n_workers++;
+  }
+  if (error == 0) {
+    *team = t;
+    return TN_OK;
+  }
+  int32_t started = t->n_workers + 1;
+  tn_cpu_team_destroy(t);
+  if (error < 0) return TN_ENOMEM;
+  return tn_fail(env, TN_EUNAVAILABLE, "threads", "cpu: thread %d of %d did not start (%s); ask for fewer",
+                 started + 1, threads, strerror(error));
+}
+
+void tn_cpu_team_destroy(tn_cpu_team *t) {
+  if (t == NULL) return;
+  pthread_mutex_lock(&t->lock);
+  atomic_store(&t->stop, true);
+  pthread_cond_broadcast(&t->work);
+  pthread_mutex_unlock(&t->lock);
+  for (int32_t i = 0; i < t->n_workers; i++) pthread_join(t->workers[i], NULL);
+  pthread_cond_destroy(&t->finished);
+  pthread_cond_destroy(&t->work);
+  pthread_mutex_destroy(&t->lock);
+  tn_delete(&t->env, t->workers);
+  tn_delete(&t->env, t);
+}
