@@ -1,0 +1,103 @@
+/* batch_norm (Ioffe and Szegedy, ICML 2015) and layer_norm (Ba, Kiros, Hinton, 2016), with PyTorch's
+ * names, defaults and running statistics. */
+#include "layers.h"
+
+typedef struct batch_norm_options {
+  double momentum, epsilon;
+  int32_t affine;
+} batch_norm_options;
+
+static const tn_option batch_norm_rows[] = {
+    TN_OPT(batch_norm_options, momentum, TN_OPT_FLOAT, "0.1", "[0, 1]",
+           "share of the new batch in the running statistics"),
+    TN_OPT(batch_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "> 0", "added to the variance"),
+    TN_OPT(batch_norm_options, affine, TN_OPT_FLAG, "yes", NULL, "learn a scale and a shift per channel"),
+    TN_OPT_END};
+
+/* running <- (1 - momentum) * running + momentum * factor * now */
+static void update_running(tn_build *b, tn_val running, tn_val now, double momentum, double factor) {
+  tn_val kept = tn_affine(b, running, 1.0 - momentum, 0.0);
+  tn_commit(b, running, tn_add(b, kept, tn_affine(b, tn_cast(b, now, TN_F32), momentum * factor, 0.0)));
+}
+
+static tn_val emit_norm(tn_build *b, const char *op, const tn_val *operands, int n, double epsilon) {
+  tn_begin(b, op);
+  for (int i = 0; i < n; i++) tn_arg(b, operands[i]);
+  tn_set_float(b, "epsilon", epsilon);
+  return tn_end(b);
+}
+
+static tn_status build_batch_norm(tn_build *b, const void *given) {
+  const batch_norm_options *o = given;
+  tn_val x = tn_in(b, 0);
+  const tn_type *x_type = tn_type_of(b, x);
+  if (x_type->rank < 2)
+    return tn_fail(b, TN_EINVAL, NULL, "the input has rank %d, expected at least 2", x_type->rank);
+  const tn_type channel = {TN_F32, 1, {x_type->dims[1]}};
+  double n = (double)tn_type_count(x_type) / (double)(channel.dims[0] > 0 ? channel.dims[0] : 1);
+  tn_val weight = o->affine ? tn_param(b, "weight", &channel, "ones") : 0;
+  tn_val bias = o->affine ? tn_param(b, "bias", &channel, "zeros") : 0;
+  tn_val mean = tn_state(b, "running_mean", &channel, "zeros");
+  tn_val variance = tn_state(b, "running_var", &channel, "ones");
+  if (!tn_training(b)) {
+    tn_yield(b, 0,
+             emit_norm(b, "batch_norm_apply", (tn_val[]){x, mean, variance, weight, bias}, 5, o->epsilon));
+    return TN_OK;
+  }
+  if (n < 2)
+    return tn_fail(b, TN_EINVAL, NULL,
+                   "one value per channel has no variance, expected a larger batch or image");
+  tn_val y = emit_norm(b, "batch_norm", (tn_val[]){x, weight, bias}, 3, o->epsilon);
+  update_running(b, mean, tn_result(b, y, 1), o->momentum, 1.0);
+  update_running(b, variance, tn_result(b, y, 2), o->momentum, n / (n - 1.0)); /* the unbiased one */
+  tn_yield(b, 0, y);
+  return TN_OK;
+}
+
+const tn_layer_kind layer_batch_norm = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "batch_norm",
+                                                        "normalizes each channel over the batch",
+                                                        batch_norm_options, batch_norm_rows),
+                                        .min_in = 1,
+                                        .max_in = 1,
+                                        .build = build_batch_norm};
+
+typedef struct layer_norm_options {
+  double epsilon;
+  int64_t trailing;
+  int32_t bias, affine;
+} layer_norm_options;
+
+static const tn_option layer_norm_rows[] = {
+    TN_OPT(layer_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "> 0", "added to the variance"),
+    TN_OPT(layer_norm_options, trailing, TN_OPT_INT, "1", ">= 1",
+           "how many trailing dimensions are normalized"),
+    TN_OPT(layer_norm_options, bias, TN_OPT_FLAG, "yes", NULL, "learn a shift per element"),
+    TN_OPT(layer_norm_options, affine, TN_OPT_FLAG, "yes", NULL, "learn a scale (and shift) per element"),
+    TN_OPT_END};
+
+static tn_status build_layer_norm(tn_build *b, const void *given) {
+  const layer_norm_options *o = given;
+  const tn_type *x = tn_type_of(b, tn_in(b, 0));
+  if (o->trailing >= x->rank)
+    return tn_fail(b, TN_EINVAL, "trailing", "%lld of a rank-%d input, expected fewer than its rank",
+                   (long long)o->trailing, x->rank);
+  tn_type shape = {TN_F32, (int32_t)o->trailing, {0}};
+  for (int32_t i = 0; i < shape.rank; i++) shape.dims[i] = x->dims[x->rank - shape.rank + i];
+  tn_val weight = o->affine ? tn_param(b, "weight", &shape, "ones") : 0;
+  tn_val bias = o->affine && o->bias ? tn_param(b, "bias", &shape, "zeros") : 0;
+  tn_begin(b, "layer_norm");
+  tn_arg(b, tn_in(b, 0));
+  tn_arg(b, weight);
+  tn_arg(b, bias);
+  tn_set_float(b, "epsilon", o->epsilon);
+  tn_set_int(b, "trailing", o->trailing);
+  tn_yield(b, 0, tn_end(b));
+  return TN_OK;
+}
+
+const tn_layer_kind layer_layer_norm = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "layer_norm",
+                                                        "normalizes the trailing dimensions of each element",
+                                                        layer_norm_options, layer_norm_rows),
+                                        .min_in = 1,
+                                        .max_in = 1,
+                                        .build = build_layer_norm};

@@ -1,0 +1,70 @@
+/* Pooling over (N, C, H, W): max_pool, avg_pool, global_avg_pool. */
+#include "layers.h"
+
+typedef struct pool_options {
+  tn_ints kernel, stride, padding;
+  int32_t ceil, include_pad;
+} pool_options;
+
+static const tn_option max_rows[] = {
+    TN_OPT(pool_options, kernel, TN_OPT_INTS, NULL, ">= 1", "height and width of the window"),
+    TN_OPT(pool_options, stride, TN_OPT_INTS, "[]", ">= 1",
+           "step of the window; the window's size if not given"),
+    TN_OPT(pool_options, padding, TN_OPT_INTS, "0", ">= 0", "border that no maximum is taken from"),
+    TN_OPT(pool_options, ceil, TN_OPT_FLAG, "no", NULL, "round the size of the result up"), TN_OPT_END};
+static const tn_option avg_rows[] = {
+    TN_OPT(pool_options, kernel, TN_OPT_INTS, NULL, ">= 1", "height and width of the window"),
+    TN_OPT(pool_options, stride, TN_OPT_INTS, "[]", ">= 1",
+           "step of the window; the window's size if not given"),
+    TN_OPT(pool_options, padding, TN_OPT_INTS, "0", ">= 0", "zeros around the image"),
+    TN_OPT(pool_options, ceil, TN_OPT_FLAG, "no", NULL, "round the size of the result up"),
+    TN_OPT(pool_options, include_pad, TN_OPT_FLAG, "yes", NULL, "count the border in the mean"),
+    TN_OPT_END};
+
+static tn_status emit_pool(tn_build *b, const char *op, const pool_options *o, int average) {
+  int64_t kernel[2], stride[2], padding[2];
+  if (!pair_of(&o->kernel, kernel)) return tn_fail(b, TN_EINVAL, "kernel", "expected one or two numbers");
+  if (o->stride.n == 0)
+    memcpy(stride, kernel, sizeof stride);
+  else if (!pair_of(&o->stride, stride))
+    return tn_fail(b, TN_EINVAL, "stride", "expected one or two numbers");
+  if (!pair_of(&o->padding, padding)) return tn_fail(b, TN_EINVAL, "padding", "expected one or two numbers");
+  tn_begin(b, op);
+  tn_arg(b, tn_in(b, 0));
+  tn_set_ints(b, "kernel", 2, kernel);
+  tn_set_ints(b, "stride", 2, stride);
+  tn_set_ints(b, "padding", 2, padding);
+  tn_set_int(b, "ceil", o->ceil);
+  if (average) tn_set_int(b, "include_pad", o->include_pad);
+  tn_yield(b, 0, tn_end(b));
+  return TN_OK;
+}
+
+static tn_status build_max(tn_build *b, const void *options) {
+  return emit_pool(b, "max_pool2d", options, 0);
+}
+static tn_status build_avg(tn_build *b, const void *options) {
+  return emit_pool(b, "avg_pool2d", options, 1);
+}
+static tn_status build_global(tn_build *b, const void *options) {
+  (void)options;
+  return build_unary(b, "global_avg_pool");
+}
+
+const tn_layer_kind layer_max_pool = {
+    .item =
+        TN_ITEM(tn_layer_kind, TN_LAYER, "max_pool", "greatest value of each window", pool_options, max_rows),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build_max};
+const tn_layer_kind layer_avg_pool = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "avg_pool", "mean of each window", pool_options, avg_rows),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build_avg};
+const tn_layer_kind layer_global_avg_pool = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "global_avg_pool",
+                          "mean of each channel: (N, C, H, W) to (N, C)"),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build_global};

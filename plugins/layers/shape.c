@@ -1,0 +1,122 @@
+/* Layers that only move values: flatten, reshape, add, mul, concat, split, identity. */
+#include "layers.h"
+
+static tn_status build_identity(tn_build *b, const void *options) {
+  (void)options;
+  tn_yield(b, 0, tn_in(b, 0));
+  return TN_OK;
+}
+const tn_layer_kind layer_identity = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "identity", "the input as it is"),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build_identity};
+
+static tn_status build_flatten(tn_build *b, const void *options) {
+  (void)options;
+  const tn_type *x = tn_type_of(b, tn_in(b, 0));
+  int64_t width = 1;
+  for (int32_t i = 1; i < x->rank; i++) width *= x->dims[i];
+  tn_yield(b, 0, tn_reshape(b, tn_in(b, 0), 2, (int64_t[]){tn_dim(b, tn_in(b, 0), 0), width}));
+  return TN_OK;
+}
+const tn_layer_kind layer_flatten = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "flatten", "everything but the batch in one dimension"),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build_flatten};
+
+typedef struct reshape_options {
+  tn_ints dims;
+} reshape_options;
+static const tn_option reshape_rows[] = {
+    TN_OPT(reshape_options, dims, TN_OPT_INTS, NULL, ">= -1", "dimensions without the batch; one may be -1"),
+    TN_OPT_END};
+
+static tn_status build_reshape(tn_build *b, const void *given) {
+  const reshape_options *o = given;
+  int64_t dims[TN_MAX_RANK] = {tn_dim(b, tn_in(b, 0), 0)};
+  if (o->dims.n >= TN_MAX_RANK)
+    return tn_fail(b, TN_EINVAL, "dims", "%lld dimensions, expected at most %d", (long long)o->dims.n,
+                   TN_MAX_RANK - 1);
+  for (int64_t i = 0; i < o->dims.n; i++) dims[i + 1] = o->dims.v[i];
+  tn_yield(b, 0, tn_reshape(b, tn_in(b, 0), o->dims.n + 1, dims));
+  return TN_OK;
+}
+const tn_layer_kind layer_reshape = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "reshape",
+                                                     "other dimensions, same elements", reshape_options,
+                                                     reshape_rows),
+                                     .min_in = 1,
+                                     .max_in = 1,
+                                     .build = build_reshape};
+
+/* Folds any number of inputs with a binary op. */
+static tn_status fold(tn_build *b, const char *op) {
+  tn_val y = tn_in(b, 0);
+  for (int32_t i = 1; i < tn_n_in(b); i++) y = tn_op2(b, op, y, tn_in(b, i));
+  tn_yield(b, 0, y);
+  return TN_OK;
+}
+static tn_status build_add(tn_build *b, const void *options) {
+  (void)options;
+  return fold(b, "add");
+}
+static tn_status build_mul(tn_build *b, const void *options) {
+  (void)options;
+  return fold(b, "mul");
+}
+const tn_layer_kind layer_add = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "add", "sum of the inputs"),
+                                 .min_in = 2,
+                                 .max_in = -1,
+                                 .build = build_add};
+const tn_layer_kind layer_mul = {.item =
+                                     TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "mul", "product of the inputs"),
+                                 .min_in = 2,
+                                 .max_in = -1,
+                                 .build = build_mul};
+
+static const tn_option concat_rows[] = {
+    TN_OPT(tn_axis_attributes, axis, TN_OPT_INT, "1", NULL, "the dimension that grows"), TN_OPT_END};
+
+static tn_status build_concat(tn_build *b, const void *given) {
+  const tn_axis_attributes *o = given;
+  tn_begin(b, "concat");
+  for (int32_t i = 0; i < tn_n_in(b); i++) tn_arg(b, tn_in(b, i));
+  tn_set_int(b, "axis", o->axis);
+  tn_yield(b, 0, tn_end(b));
+  return TN_OK;
+}
+const tn_layer_kind layer_concat = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "concat",
+                                                    "the inputs one after the other along an axis",
+                                                    tn_axis_attributes, concat_rows),
+                                    .min_in = 1,
+                                    .max_in = -1,
+                                    .build = build_concat};
+
+typedef struct split_options {
+  int64_t parts, axis;
+} split_options;
+static const tn_option split_rows[] = {
+    TN_OPT(split_options, parts, TN_OPT_INT, NULL, "[1, 64]", "how many equal parts"),
+    TN_OPT(split_options, axis, TN_OPT_INT, "1", NULL, "the dimension that is cut"), TN_OPT_END};
+
+static tn_status build_split(tn_build *b, const void *given) {
+  const split_options *o = given;
+  int32_t rank = tn_type_of(b, tn_in(b, 0))->rank;
+  int64_t axis = o->axis < 0 ? o->axis + rank : o->axis;
+  if (axis < 0 || axis >= rank)
+    return tn_fail(b, TN_EINVAL, "axis", "%lld of a rank-%d input", (long long)o->axis, rank);
+  int64_t size = tn_dim(b, tn_in(b, 0), (int32_t)axis), part = size / o->parts;
+  if (part * o->parts != size)
+    return tn_fail(b, TN_EINVAL, "parts", "%lld does not divide the dimension's %lld", (long long)o->parts,
+                   (long long)size);
+  for (int32_t i = 0; i < o->parts; i++)
+    tn_yield(b, i, tn_slice_axis(b, tn_in(b, 0), (int32_t)axis, i * part, (i + 1) * part));
+  return TN_OK;
+}
+const tn_layer_kind layer_split = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "split",
+                                                   "equal parts along an axis, as so many outputs",
+                                                   split_options, split_rows),
+                                   .min_in = 1,
+                                   .max_in = 1,
+                                   .build = build_split};

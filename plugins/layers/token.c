@@ -1,0 +1,144 @@
+/* Layers for tokens: embedding, positions, attention, dropout. Vaswani et al., NeurIPS 2017. */
+#include "layers.h"
+
+typedef struct embedding_options {
+  int64_t rows, width;
+  const char *init;
+} embedding_options;
+static const tn_option embedding_rows[] = {
+    TN_OPT(embedding_options, rows, TN_OPT_INT, NULL, ">= 1", "how many different ids there are"),
+    TN_OPT(embedding_options, width, TN_OPT_INT, NULL, ">= 1", "size of a row"),
+    TN_OPT(embedding_options, init, TN_OPT_INIT, "normal(0, 1)", NULL, "initializer of the table"),
+    TN_OPT_END};
+
+static tn_status build_embedding(tn_build *b, const void *given) {
+  const embedding_options *o = given;
+  const tn_type table_type = {TN_F32, 2, {o->rows, o->width}};
+  int32_t dtype = tn_type_of(b, tn_in(b, 0))->dtype;
+  if (dtype != TN_I32 && dtype != TN_I64)
+    return tn_fail(b, TN_EINVAL, NULL, "the input is %s, expected ids as i32 or i64", tn_dtype_name(dtype));
+  tn_val table = tn_param(b, "weight", &table_type, o->init);
+  tn_yield(b, 0, tn_op2(b, "embedding", tn_in(b, 0), table));
+  return TN_OK;
+}
+const tn_layer_kind layer_embedding = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "embedding",
+                                                       "the row of a table for each id", embedding_options,
+                                                       embedding_rows),
+                                       .min_in = 1,
+                                       .max_in = 1,
+                                       .build = build_embedding};
+
+typedef struct positions_options {
+  int64_t width, rows;
+  const char *init;
+} positions_options;
+static const tn_option positions_rows[] = {
+    TN_OPT(positions_options, width, TN_OPT_INT, NULL, ">= 1", "size of a row"),
+    TN_OPT(positions_options, rows, TN_OPT_INT, "0", ">= 0",
+           "rows of the table; 0: as many as there are tokens"),
+    TN_OPT(positions_options, init, TN_OPT_INIT, "normal(0, 1)", NULL, "initializer of the table"),
+    TN_OPT_END};
+
+/* One learned row per position, for ids (B, T): the result is (1, T, width) and broadcasts. */
+static tn_status build_positions(tn_build *b, const void *given) {
+  const positions_options *o = given;
+  int64_t tokens = tn_dim(b, tn_in(b, 0), 1), rows = o->rows ? o->rows : tokens;
+  if (tn_type_of(b, tn_in(b, 0))->rank < 2)
+    return tn_fail(b, TN_EINVAL, NULL, "the input has no dimension of tokens, expected (batch, tokens)");
+  if (rows < tokens)
+    return tn_fail(b, TN_EINVAL, "rows", "%lld for %lld tokens", (long long)rows, (long long)tokens);
+  const tn_type table_type = {TN_F32, 2, {rows, o->width}};
+  tn_val table = tn_param(b, "weight", &table_type, o->init);
+  if (rows > tokens) table = tn_slice_axis(b, table, 0, 0, tokens);
+  tn_yield(b, 0, tn_reshape(b, table, 3, (int64_t[]){1, tokens, o->width}));
+  return TN_OK;
+}
+const tn_layer_kind layer_positions = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "positions",
+                                                       "a learned row for each position", positions_options,
+                                                       positions_rows),
+                                       .min_in = 1,
+                                       .max_in = 1,
+                                       .build = build_positions};
+
+typedef struct attention_options {
+  int64_t heads;
+  int32_t causal;
+  double scale;
+} attention_options;
+static const tn_option attention_rows[] = {
+    TN_OPT(attention_options, heads, TN_OPT_INT, NULL, ">= 1", "how many heads share the width"),
+    TN_OPT(attention_options, causal, TN_OPT_FLAG, "no", NULL,
+           "a token sees itself and those before it only"),
+    TN_OPT(attention_options, scale, TN_OPT_FLOAT, "0", ">= 0",
+           "factor of the scores; 0: 1 / sqrt(width of a head)"),
+    TN_OPT_END};
+
+/* (B, T, heads * d) -> (B, heads, T, d) */
+static tn_val to_heads(tn_build *b, tn_val x, int64_t heads) {
+  int64_t batch = tn_dim(b, x, 0), tokens = tn_dim(b, x, 1), width = tn_dim(b, x, 2);
+  tn_val split = tn_reshape(b, x, 4, (int64_t[]){batch, tokens, heads, width / heads});
+  return tn_transpose(b, split, 4, (int64_t[]){0, 2, 1, 3});
+}
+
+static tn_status build_attention(tn_build *b, const void *given) {
+  const attention_options *o = given;
+  for (int32_t i = 0; i < 3; i++) {
+    const tn_type *type = tn_type_of(b, tn_in(b, i));
+    if (type->rank != 3)
+      return tn_fail(b, TN_EINVAL, NULL, "input %d has rank %d, expected (batch, tokens, width)", i + 1,
+                     type->rank);
+    if (type->dims[2] % o->heads != 0)
+      return tn_fail(b, TN_EINVAL, "heads", "%lld does not divide the width %lld", (long long)o->heads,
+                     (long long)type->dims[2]);
+  }
+  int64_t batch = tn_dim(b, tn_in(b, 0), 0), tokens = tn_dim(b, tn_in(b, 0), 1),
+          width = tn_dim(b, tn_in(b, 2), 2);
+  tn_val q = to_heads(b, tn_in(b, 0), o->heads), k = to_heads(b, tn_in(b, 1), o->heads),
+         v = to_heads(b, tn_in(b, 2), o->heads);
+  tn_begin(b, "attention");
+  tn_arg(b, q);
+  tn_arg(b, k);
+  tn_arg(b, v);
+  tn_set_int(b, "causal", o->causal);
+  tn_set_float(b, "scale", o->scale);
+  tn_val y = tn_transpose(b, tn_end(b), 4, (int64_t[]){0, 2, 1, 3});
+  tn_yield(b, 0, tn_reshape(b, y, 3, (int64_t[]){batch, tokens, width}));
+  return TN_OK;
+}
+const tn_layer_kind layer_attention = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "attention",
+                    "scaled dot-product attention of q, k, v: (batch, tokens, width)", attention_options,
+                    attention_rows),
+    .min_in = 3,
+    .max_in = 3,
+    .build = build_attention};
+
+typedef struct dropout_options {
+  double p;
+} dropout_options;
+static const tn_option dropout_rows[] = {
+    TN_OPT(dropout_options, p, TN_OPT_FLOAT, "0.5", "[0, 1)", "share of elements set to zero in training"),
+    TN_OPT_END};
+
+static tn_status build_dropout(tn_build *b, const void *given) {
+  const dropout_options *o = given;
+  if (!tn_training(b) || o->p == 0.0) {
+    tn_yield(b, 0, tn_in(b, 0));
+    return TN_OK;
+  }
+  tn_val iteration = tn_counter(b, TN_ITERATION);
+  tn_begin(b, "dropout");
+  tn_arg(b, tn_in(b, 0));
+  tn_arg(b, iteration);
+  tn_set_float(b, "p", o->p);
+  tn_set_int(b, "stream", (int64_t)tn_stream(b, "mask"));
+  tn_yield(b, 0, tn_end(b));
+  return TN_OK;
+}
+const tn_layer_kind layer_dropout = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "dropout",
+                    "sets a random share to zero and scales the rest (training only)", dropout_options,
+                    dropout_rows),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build_dropout};

@@ -1,0 +1,56 @@
+/* plugins/losses: cross_entropy and mse. A loss yields value and weight per element. */
+#include "losses.h"
+
+static const tn_option cross_entropy_rows[] = {
+    TN_OPT(tn_cross_entropy_attributes, smoothing, TN_OPT_FLOAT, "0", "[0, 1)", "label smoothing"),
+    TN_OPT(tn_cross_entropy_attributes, ignore, TN_OPT_INT, "-100", NULL,
+           "targets of this class do not count"),
+    TN_OPT(tn_cross_entropy_attributes, axis, TN_OPT_INT, "-1", NULL, "the dimension of the classes"),
+    TN_OPT_END};
+
+/* A scalar that compares with `like`. */
+static tn_val number_like(tn_build *b, tn_val like, double value) {
+  return tn_scalar(b, tn_type_of(b, like)->dtype, value);
+}
+
+static tn_status build_cross_entropy(tn_build *b, const void *given) {
+  const tn_cross_entropy_attributes *o = given;
+  tn_val target = tn_in(b, 1);
+  tn_begin(b, "cross_entropy");
+  tn_arg(b, tn_in(b, 0));
+  tn_arg(b, target);
+  tn_set_float(b, "smoothing", o->smoothing);
+  tn_set_int(b, "ignore", o->ignore);
+  tn_set_int(b, "axis", o->axis);
+  tn_val loss = tn_end(b);
+  tn_yield(b, 0, loss);
+  tn_val counts = tn_op2(b, "ne", target, number_like(b, target, (double)o->ignore));
+  tn_yield(b, 1, tn_cast(b, counts, tn_type_of(b, loss)->dtype));
+  return TN_OK;
+}
+static const tn_layer_kind cross_entropy = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "cross_entropy",
+                    "negative log-likelihood of the target class under softmax", tn_cross_entropy_attributes,
+                    cross_entropy_rows),
+    .role = TN_LAYER_LOSS,
+    .min_in = 2,
+    .max_in = 2,
+    .build = build_cross_entropy};
+
+static tn_status build_mse(tn_build *b, const void *options) {
+  (void)options;
+  tn_val x = tn_in(b, 0), target = tn_in(b, 1);
+  if (!tn_type_same_dims(tn_type_of(b, x), tn_type_of(b, target)))
+    return tn_fail(b, TN_EINVAL, NULL, "value and target differ in shape, expected the same");
+  tn_val error = tn_sub(b, x, tn_cast(b, target, tn_type_of(b, x)->dtype));
+  tn_yield(b, 0, tn_mul(b, error, error));
+  return TN_OK;
+}
+static const tn_layer_kind mse = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "mse", "squared error per element"),
+    .role = TN_LAYER_LOSS,
+    .min_in = 2,
+    .max_in = 2,
+    .build = build_mse};
+
+TN_PLUGIN(losses, "0.1.0", "MIT", &cross_entropy.item, &mse.item, &metric_accuracy.item, &metric_top_k.item)

@@ -1,0 +1,10 @@
+/* plugins/losses/losses.h: what the files of this plugin share. */
+#ifndef TN_PLUGINS_LOSSES_H
+#define TN_PLUGINS_LOSSES_H
+
+#include "tenon/attributes.h"
+#include "tenon/plugin/layer.h"
+
+extern const tn_layer_kind metric_accuracy, metric_top_k; /* metrics.c */
+
+#endif

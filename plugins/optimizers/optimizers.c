@@ -1,0 +1,95 @@
+/* plugins/optimizers: sgd and adamw. Each is one update op over flat regions; weight decay and
+ * learning rate may differ by parameter group and by step. */
+#include "tenon/attributes.h"
+#include "tenon/plugin/optimizer.h"
+
+typedef struct sgd_options {
+  double lr, momentum, weight_decay, dampening;
+  int32_t nesterov;
+} sgd_options;
+
+static const tn_option sgd_rows[] = {
+    TN_OPT_WITH(sgd_options, lr, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.01", ">= 0", "learning rate"),
+    TN_OPT(sgd_options, momentum, TN_OPT_FLOAT, "0", "[0, 1)", "share of the last step kept"),
+    TN_OPT_WITH(sgd_options, weight_decay, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0", ">= 0",
+                "L2 penalty added to the gradient"),
+    TN_OPT(sgd_options, dampening, TN_OPT_FLOAT, "0", "[0, 1]",
+           "share of the gradient left out of the momentum"),
+    TN_OPT(sgd_options, nesterov, TN_OPT_FLAG, "no", NULL, "look ahead along the momentum"),
+    TN_OPT_END};
+
+static tn_status update_sgd(tn_build *b, const void *given) {
+  const sgd_options *o = given;
+  tn_val param = tn_in(b, 0), buffer = 0;
+  if (o->nesterov && (o->momentum == 0.0 || o->dampening != 0.0))
+    return tn_fail(b, TN_EINVAL, "nesterov", "needs momentum above 0 and dampening 0");
+  if (o->momentum != 0.0) buffer = tn_state(b, "momentum", tn_type_of(b, param), "zeros");
+  tn_val lr = tn_option_value(b, "lr"), decay = tn_option_value(b, "weight_decay"),
+         updates = tn_counter(b, TN_UPDATES);
+  tn_begin(b, "sgd_update");
+  tn_arg(b, param);
+  tn_arg(b, tn_in(b, 1));
+  tn_arg(b, buffer);
+  tn_arg(b, lr);
+  tn_arg(b, decay);
+  tn_arg(b, updates);
+  tn_set_float(b, "momentum", o->momentum);
+  tn_set_float(b, "dampening", o->dampening);
+  tn_set_int(b, "nesterov", o->nesterov);
+  tn_val next = tn_end(b);
+  if (buffer) tn_commit(b, buffer, tn_result(b, next, 1));
+  tn_yield(b, 0, next);
+  return TN_OK;
+}
+static const tn_optimizer sgd = {
+    .item =
+        TN_ITEM(tn_optimizer, TN_OPTIMIZER, "sgd",
+                "stochastic gradient descent with momentum, as PyTorch defines it", sgd_options, sgd_rows),
+    .granularity = TN_UPDATE_ELEMENTWISE,
+    .update = update_sgd};
+
+typedef struct adamw_options {
+  double lr, beta1, beta2, epsilon, weight_decay;
+} adamw_options;
+
+static const tn_option adamw_rows[] = {
+    TN_OPT_WITH(adamw_options, lr, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.001", ">= 0", "learning rate"),
+    TN_OPT(adamw_options, beta1, TN_OPT_FLOAT, "0.9", "[0, 1)", "decay of the gradient's mean"),
+    TN_OPT(adamw_options, beta2, TN_OPT_FLOAT, "0.999", "[0, 1)", "decay of the gradient's square"),
+    TN_OPT(adamw_options, epsilon, TN_OPT_FLOAT, "1e-8", "> 0", "added to the root of the square"),
+    TN_OPT_WITH(adamw_options, weight_decay, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.01", ">= 0",
+                "decoupled decay"),
+    TN_OPT_END};
+
+static tn_status update_adamw(tn_build *b, const void *given) {
+  const adamw_options *o = given;
+  tn_val param = tn_in(b, 0);
+  tn_val m = tn_state(b, "exp_avg", tn_type_of(b, param), "zeros");
+  tn_val v = tn_state(b, "exp_avg_sq", tn_type_of(b, param), "zeros");
+  tn_val lr = tn_option_value(b, "lr"), decay = tn_option_value(b, "weight_decay"),
+         updates = tn_counter(b, TN_UPDATES);
+  tn_begin(b, "adamw_update");
+  tn_arg(b, param);
+  tn_arg(b, tn_in(b, 1));
+  tn_arg(b, m);
+  tn_arg(b, v);
+  tn_arg(b, lr);
+  tn_arg(b, decay);
+  tn_arg(b, updates);
+  tn_set_float(b, "beta1", o->beta1);
+  tn_set_float(b, "beta2", o->beta2);
+  tn_set_float(b, "epsilon", o->epsilon);
+  tn_val next = tn_end(b);
+  tn_commit(b, m, tn_result(b, next, 1));
+  tn_commit(b, v, tn_result(b, next, 2));
+  tn_yield(b, 0, next);
+  return TN_OK;
+}
+static const tn_optimizer adamw = {
+    .item = TN_ITEM(tn_optimizer, TN_OPTIMIZER, "adamw",
+                    "Adam with decoupled weight decay (Loshchilov and Hutter, ICLR 2019)", adamw_options,
+                    adamw_rows),
+    .granularity = TN_UPDATE_ELEMENTWISE,
+    .update = update_adamw};
+
+TN_PLUGIN(optimizers, "0.1.0", "MIT", &sgd.item, &adamw.item)
