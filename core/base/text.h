@@ -33,6 +33,13 @@ bool tn_text_glob(const char *pattern, const char *text);
 /* The name among `names` nearest to `word` by edit distance, if near enough to suggest; or NULL. */
 const char *tn_text_nearest(const char *word, const char *const *names, size_t count);
 
+/* The whole text as a decimal number, whatever the locale; false if it is none or does not fit the
+ * type. A float may also be inf or nan, with a sign. */
+bool tn_text_to_int(const char *text, int64_t *value);
+bool tn_text_to_float(const char *text, double *value);
+/* Appends the shortest decimal text that reads back to the same double. */
+void tn_text_add_float(tn_text *text, double value);
+
 /* FNV-1a, 64 bit. Start with TN_HASH_START; feed pieces in order. tn_hash_text includes the ending
  * NUL, so that "ab", "c" and "a", "bc" differ. */
 #define TN_HASH_START 14695981039346656037u
