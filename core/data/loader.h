@@ -36,7 +36,8 @@ typedef struct tn_loader_options {
 typedef struct tn_loader tn_loader;
 
 /* Opens the source, infers field types through the transforms. Every varying dimension must be fixed
- * by a transform: otherwise TN_EINVAL names field and remedy. */
+ * by a transform: otherwise TN_EINVAL names field and remedy. What the options point to, and env, to
+ * which all messages go, must outlive the loader. */
 tn_status tn_loader_create(tn_env *env, const tn_loader_options *options, tn_loader **loader);
 void tn_loader_destroy(tn_loader *loader);
 

@@ -1,0 +1,233 @@
+/* core/data/loader.c: opens a source, keeps the ring of batches, hands them over in order. */
+#include "core/data/loader.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/thread.h"
+#include "core/data/crew.h"
+
+/* The shuffle's key must be none of the samples' keys, which are made with indices. */
+static const uint64_t ORDER = UINT64_MAX;
+
+static tn_status check_options(tn_env *env, const tn_loader_options *o) {
+  if (o->batch < 1) return tn_failf(env, TN_EINVAL, "batch is %lld, expected >= 1", (long long)o->batch);
+  if (o->workers < 0) return tn_failf(env, TN_EINVAL, "workers is %d, expected >= 0", (int)o->workers);
+  if (o->epoch_samples < 0)
+    return tn_failf(env, TN_EINVAL, "an epoch of %lld samples, expected >= 0", (long long)o->epoch_samples);
+  const tn_source *s = o->source;
+  if (s->open == NULL || s->close == NULL || s->describe == NULL || (s->read == NULL && s->next == NULL))
+    return tn_failf(env, TN_EABI, "the source lacks one of open, close, describe, and read or next");
+  if (s->next != NULL && s->seek == NULL) return tn_failf(env, TN_EABI, "the streaming source lacks seek");
+  if (s->next != NULL && o->shuffle)
+    return tn_failf(env, TN_EINVAL, "a streaming source cannot be shuffled; set shuffle = no");
+  return TN_OK;
+}
+
+static tn_status open_source(tn_loader *loader, tn_description *description) {
+  const tn_loader_options *o = &loader->options;
+  TN_TRY(loader->source->open(&loader->env, o->source_options, o->split, o->seed, &loader->self));
+  loader->opened = true;
+  *description = (tn_description){.struct_size = sizeof(*description)};
+  return loader->source->describe(loader->self, &loader->env, description);
+}
+
+/* How long an epoch is. */
+static tn_status measure_epoch(tn_loader *loader, int64_t count) {
+  const tn_loader_options *o = &loader->options;
+  tn_env *env = &loader->env;
+  if (count < -1) return tn_failf(env, TN_EABI, "it describes %lld samples", (long long)count);
+  if (count == 0) return tn_failf(env, TN_EINVAL, "it has no samples");
+  if (count < 0 && o->epoch_samples == 0)
+    return tn_failf(env, TN_EINVAL,
+                    "it is endless, so the configuration must say how many samples are an epoch");
+  loader->count = count;
+  loader->samples =
+      count < 0 || (o->epoch_samples > 0 && o->epoch_samples < count) ? o->epoch_samples : count;
+  loader->batches = loader->samples / o->batch + (o->pad_last && loader->samples % o->batch != 0);
+  if (loader->batches == 0)
+    return tn_failf(env, TN_EINVAL, "an epoch has %lld samples, which do not fill one batch of %lld",
+                    (long long)loader->samples, (long long)o->batch);
+  return TN_OK;
+}
+
+static tn_status prepare_source(tn_loader *loader) {
+  const tn_loader_options *o = &loader->options;
+  tn_description description;
+  tn_status status = check_options(&loader->env, o);
+  if (status == TN_OK) status = open_source(loader, &description);
+  if (status == TN_OK) status = measure_epoch(loader, description.count);
+  const char *where = o->where != NULL ? o->where : "";
+  tn_wrap(&loader->env, status, "%s%ssource '%s'", where, where[0] != '\0' ? ": " : "", o->source->item.name);
+  return status == TN_OK ? tn_chain_create(&loader->env, o, &description, &loader->chain) : status;
+}
+
+static tn_status make_ring(tn_loader *loader) {
+  tn_env *env = &loader->env;
+  loader->n_ring = loader->options.prefetch > 1 ? loader->options.prefetch : 1;
+  loader->ring = tn_alloc(env, tn_size_mul((size_t)loader->n_ring, sizeof(tn_pending)));
+  if (loader->ring == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < loader->n_ring; i++)
+    TN_TRY(tn_pending_init(env, &loader->chain, loader->options.batch, &loader->ring[i]));
+  return TN_OK;
+}
+
+/* Several chunks per worker even out samples of different cost. */
+static int32_t count_chunks(const tn_loader *loader) {
+  int64_t chunks = loader->source->next != NULL ? loader->options.batch : 4 * (int64_t)loader->n_workers;
+  if (chunks > loader->options.batch) chunks = loader->options.batch;
+  return chunks < INT32_MAX ? (int32_t)chunks : INT32_MAX;
+}
+
+static tn_status make_workers(tn_loader *loader) {
+  tn_env *env = &loader->env;
+  int32_t n = loader->options.workers > 1 ? loader->options.workers : 1;
+  loader->workers = tn_alloc(env, tn_size_mul((size_t)n, sizeof(tn_worker)));
+  if (loader->workers == NULL) return TN_ENOMEM;
+  loader->n_workers = n;
+  loader->chunks = count_chunks(loader);
+  for (int32_t i = 0; i < n; i++) {
+    loader->workers[i].loader = loader;
+    TN_TRY(tn_reader_init(env, &loader->chain, &loader->workers[i].reader));
+  }
+  return TN_OK;
+}
+
+static tn_loader *new_loader(tn_env *env, const tn_loader_options *options) {
+  tn_loader *loader = tn_alloc(env, sizeof(*loader));
+  if (loader == NULL) return NULL;
+  tn_slot_init(&loader->env, &loader->slot, env);
+  loader->messages = env;
+  loader->options = *options;
+  loader->source = options->source;
+  sem_init(&loader->work, 0, 0);
+  pthread_mutex_init(&loader->turn, NULL);
+  atomic_init(&loader->ticket, 0);
+  atomic_init(&loader->cancelled, false);
+  atomic_init(&loader->stopping, false);
+  return loader;
+}
+
+tn_status tn_loader_create(tn_env *env, const tn_loader_options *options, tn_loader **out) {
+  *out = NULL;
+  tn_loader *loader = new_loader(env, options);
+  if (loader == NULL) return TN_ENOMEM;
+  tn_status status = prepare_source(loader);
+  if (status == TN_OK) status = make_ring(loader);
+  if (status == TN_OK) status = make_workers(loader);
+  if (status != TN_OK) tn_error_move(env, &loader->env);
+  if (status == TN_OK) status = tn_crew_start(loader);
+  if (status == TN_OK) status = tn_loader_start(loader, 0, 0);
+  if (status == TN_OK)
+    *out = loader;
+  else
+    tn_loader_destroy(loader);
+  return status;
+}
+
+static void wait_for(sem_t *semaphore) {
+  while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
+}
+
+/* Reads what is left of a batch on this thread when there are no workers. */
+static void read_inline(tn_loader *loader) {
+  if (loader->options.workers > 0) return;
+  for (int32_t chunk = 0; chunk < loader->chunks; chunk++)
+    tn_crew_take_chunk(loader, &loader->workers[0].reader);
+}
+
+/* Forgets all batches that were asked for. Workers finish the sample in their hands first. */
+static void drain(tn_loader *loader) {
+  atomic_store(&loader->cancelled, true);
+  for (; loader->waited < loader->submitted; loader->waited++) {
+    tn_pending *pending = &loader->ring[loader->waited % loader->n_ring];
+    if (pending->samples == 0) continue;
+    read_inline(loader);
+    wait_for(&pending->done);
+  }
+  atomic_store(&loader->cancelled, false);
+}
+
+void tn_loader_destroy(tn_loader *loader) {
+  if (loader == NULL) return;
+  if (loader->ring != NULL) drain(loader);
+  tn_crew_stop(loader);
+  for (int32_t i = 0; loader->workers != NULL && i < loader->n_workers; i++)
+    tn_reader_finish(&loader->workers[i].reader);
+  for (int32_t i = 0; loader->ring != NULL && i < loader->n_ring; i++) tn_pending_finish(&loader->ring[i]);
+  if (loader->opened) loader->source->close(loader->self);
+  tn_chain_free(&loader->chain);
+  tn_release(&loader->env, loader->workers);
+  tn_release(&loader->env, loader->ring);
+  sem_destroy(&loader->work);
+  pthread_mutex_destroy(&loader->turn);
+  tn_release(loader->messages, loader);
+}
+
+int32_t tn_loader_field_count(const tn_loader *loader) { return loader->chain.n_fields; }
+const tn_field *tn_loader_field(const tn_loader *loader, int32_t i) { return &loader->chain.fields[i]; }
+int64_t tn_loader_samples(const tn_loader *loader) { return loader->samples; }
+int64_t tn_loader_batches(const tn_loader *loader) { return loader->batches; }
+double tn_loader_stall_s(const tn_loader *loader) { return loader->stall_s; }
+
+/* A stream's position is a number of samples, and its epochs lie one behind the other if it is
+ * endless, one on top of the other if it is not. */
+static tn_status seek_stream(tn_loader *loader) {
+  if (loader->source->next == NULL) return TN_OK;
+  int64_t before = loader->count < 0 && loader->options.training ? loader->epoch * loader->samples : 0;
+  int64_t position = before + loader->first * loader->options.batch;
+  tn_status status = loader->source->seek(loader->self, &loader->env, position);
+  tn_wrap(&loader->env, status, "source '%s', going to sample %lld", loader->source->item.name,
+          (long long)position);
+  if (status != TN_OK) tn_error_move(loader->messages, &loader->env);
+  return status;
+}
+
+tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first) {
+  int64_t end;
+  if (epoch < 0 || first < 0 || first > loader->batches ||
+      __builtin_mul_overflow(epoch + 1, loader->samples, &end))
+    return tn_failf(loader->messages, TN_EINVAL,
+                    "there is no batch %lld in epoch %lld: an epoch has %lld batches", (long long)first,
+                    (long long)epoch, (long long)loader->batches);
+  drain(loader);
+  loader->submitted = loader->waited = 0;
+  loader->stall_s = 0;
+  loader->epoch = epoch;
+  loader->first = first;
+  loader->epoch_key = tn_mix(loader->options.seed, loader->options.training ? (uint64_t)epoch : 0);
+  loader->order_key = tn_mix(loader->epoch_key, ORDER);
+  atomic_store(&loader->ticket, 0);
+  return seek_stream(loader);
+}
+
+tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch) {
+  if (loader->submitted - loader->waited == loader->n_ring)
+    return tn_failf(loader->messages, TN_EINTERNAL,
+                    "a batch was submitted while %d are pending, as many as may be", (int)loader->n_ring);
+  tn_pending *pending = &loader->ring[loader->submitted % loader->n_ring];
+  int64_t number = loader->first + loader->submitted++, size = loader->options.batch;
+  int64_t left = number < loader->batches ? loader->samples - number * size : 0;
+  tn_pending_aim(pending, batch, number, left < size ? left : size);
+  atomic_store(&pending->remaining, loader->chunks);
+  if (left > 0 && loader->options.workers > 0)
+    for (int32_t chunk = 0; chunk < loader->chunks; chunk++) sem_post(&loader->work);
+  return TN_OK;
+}
+
+tn_status tn_loader_wait(tn_loader *loader, int64_t *samples) {
+  *samples = 0;
+  if (loader->waited == loader->submitted)
+    return tn_failf(loader->messages, TN_EINTERNAL, "a batch was waited for that nobody has submitted");
+  tn_pending *pending = &loader->ring[loader->waited++ % loader->n_ring];
+  if (pending->samples == 0) return TN_EOF;
+  if (sem_trywait(&pending->done) != 0) {
+    double start = tn_clock_s();
+    read_inline(loader);
+    wait_for(&pending->done);
+    loader->stall_s += tn_clock_s() - start;
+  }
+  if (pending->status != TN_OK) return tn_error_move(loader->messages, pending);
+  *samples = pending->samples;
+  return TN_OK;
+}

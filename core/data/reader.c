@@ -1,0 +1,151 @@
+/* core/data/reader.c: reads a sample and runs the stages per sample on it. */
+#include "core/data/reader.h"
+
+#include <string.h>
+
+/* Memory of at least `bytes`, contents undefined. */
+static void *scratch_for(tn_reader *reader, tn_reader_field *field, int which, size_t bytes) {
+  if (bytes <= field->capacity[which] && field->scratch[which] != NULL) return field->scratch[which];
+  tn_release(reader, field->scratch[which]);
+  field->capacity[which] = 0;
+  field->scratch[which] = tn_resize(reader, NULL, bytes);
+  if (field->scratch[which] != NULL) field->capacity[which] = bytes;
+  return field->scratch[which];
+}
+
+/* Whether an actual type is one of those that a described type stands for. */
+static bool fits(const tn_type *described, const tn_type *actual) {
+  if (described->dtype != actual->dtype || described->rank != actual->rank) return false;
+  for (int32_t d = 0; d < described->rank; d++)
+    if (actual->dims[d] < 0 || (described->dims[d] >= 0 && described->dims[d] != actual->dims[d]))
+      return false;
+  return true;
+}
+
+/* tn_sample_field ends here. */
+static void *give_field(tn_sample *sample, int32_t i, const tn_type *type) {
+  tn_reader *reader = (tn_reader *)sample;
+  if (i < 0 || i >= reader->chain->n_fields) {
+    tn_failf(reader, TN_EINVAL, "the source asks for field %d of %d", (int)i, (int)reader->chain->n_fields);
+    return NULL;
+  }
+  const tn_field *described = &reader->chain->source[i];
+  tn_reader_field *field = &reader->fields[i];
+  const tn_type *actual = type != NULL ? type : &described->type;
+  if (!fits(&described->type, actual)) {
+    tn_failf(reader, TN_EINVAL, "the source gives field '%s' a type that it has not described",
+             described->name);
+    return NULL;
+  }
+  field->type = *actual;
+  field->data = field->last_stage < 0 ? field->target : scratch_for(reader, field, 0, tn_chain_bytes(actual));
+  return field->data;
+}
+
+static tn_status allocate(tn_reader *reader) {
+  const tn_chain *chain = reader->chain;
+  size_t n = (size_t)chain->n_fields, most = (size_t)chain->most_fields;
+  reader->fields = tn_alloc(reader, tn_size_mul(n, sizeof(*reader->fields)));
+  reader->in_type = tn_alloc(reader, tn_size_mul(most, sizeof(tn_type)));
+  reader->out_type = tn_alloc(reader, tn_size_mul(most, sizeof(tn_type)));
+  reader->in = tn_alloc(reader, tn_size_mul(most, sizeof(void *)));
+  reader->out = tn_alloc(reader, tn_size_mul(most, sizeof(void *)));
+  bool all = reader->fields != NULL && reader->in_type != NULL && reader->out_type != NULL &&
+             reader->in != NULL && reader->out != NULL;
+  return all ? TN_OK : TN_ENOMEM;
+}
+
+tn_status tn_reader_init(tn_env *env, const tn_chain *chain, tn_reader *reader) {
+  *reader = (tn_reader){.chain = chain, .host.field = give_field};
+  tn_slot_init(tn_reader_env(reader), &reader->slot, env);
+  if (allocate(reader) != TN_OK) return tn_error_move(env, reader);
+  for (int32_t i = 0; i < chain->n_fields; i++)
+    reader->fields[i].last_stage = tn_chain_last_stage(chain, 0, chain->n_sample_stages, i);
+  return TN_OK;
+}
+
+void tn_reader_finish(tn_reader *reader) {
+  if (reader->chain == NULL) return;
+  for (int32_t i = 0; reader->fields != NULL && i < reader->chain->n_fields; i++)
+    for (int which = 0; which < 2; which++) tn_release(reader, reader->fields[i].scratch[which]);
+  tn_release(reader, reader->fields);
+  tn_release(reader, reader->in_type);
+  tn_release(reader, reader->out_type);
+  tn_release(reader, reader->in);
+  tn_release(reader, reader->out);
+  reader->chain = NULL;
+}
+
+void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *targets, int64_t place) {
+  reader->host.pub.index = index;
+  reader->host.pub.key = key;
+  for (int32_t i = 0; i < reader->chain->n_fields; i++) {
+    size_t bytes = tn_chain_bytes(&reader->chain->sampled[i]);
+    reader->fields[i].target = (char *)targets[i] + (size_t)place * bytes;
+    reader->fields[i].data = NULL;
+  }
+}
+
+tn_status tn_reader_read(tn_reader *reader, const tn_source *source, void *self) {
+  tn_sample *sample = &reader->host.pub;
+  tn_error_clear(reader);
+  TN_TRY(source->next != NULL ? source->next(self, sample) : source->read(self, sample));
+  for (int32_t i = 0; i < reader->chain->n_fields; i++)
+    if (reader->fields[i].data == NULL)
+      return tn_failf(reader, TN_EABI, "the source did not write field '%s'", reader->chain->source[i].name);
+  return TN_OK;
+}
+
+/* A dimension that the transform leaves open is as large as its operand's. */
+static tn_type fill_in(const tn_type *inferred, const tn_type *in) {
+  tn_type type = *inferred;
+  for (int32_t d = 0; d < type.rank; d++)
+    if (type.dims[d] < 0) type.dims[d] = in->dims[d];
+  return type;
+}
+
+/* Says where the result of a stage goes: to the batch, or into the scratch that its operand leaves free. */
+static void *place_result(tn_reader *reader, tn_reader_field *field, int32_t stage, const tn_type *type) {
+  if (field->last_stage == stage) return field->target;
+  int free_one = field->data == field->scratch[0];
+  return scratch_for(reader, field, free_one, tn_chain_bytes(type));
+}
+
+static tn_status run_stage(tn_reader *reader, int32_t number) {
+  const tn_stage *stage = &reader->chain->stages[number];
+  for (int32_t k = 0; k < stage->n; k++) {
+    tn_reader_field *field = &reader->fields[stage->field[k]];
+    reader->in[k] = field->data;
+    reader->in_type[k] = field->type;
+    reader->out_type[k] = fill_in(&stage->out[k], &field->type);
+    reader->out[k] = place_result(reader, field, number, &reader->out_type[k]);
+    if (reader->out[k] == NULL) return TN_ENOMEM;
+  }
+  tn_transform_call call = {.env = *tn_reader_env(reader),
+                            .n = stage->n,
+                            .in_type = reader->in_type,
+                            .out_type = reader->out_type,
+                            .in = reader->in,
+                            .out = reader->out,
+                            .index = reader->host.pub.index,
+                            .key = tn_mix(reader->host.pub.key, (uint64_t)stage->position)};
+  TN_TRY(stage->transform->apply(&call, stage->options));
+  for (int32_t k = 0; k < stage->n; k++) {
+    tn_reader_field *field = &reader->fields[stage->field[k]];
+    field->data = reader->out[k];
+    field->type = reader->out_type[k];
+  }
+  return TN_OK;
+}
+
+tn_status tn_reader_transform(tn_reader *reader) {
+  for (int32_t s = 0; s < reader->chain->n_sample_stages; s++) {
+    const tn_stage *stage = &reader->chain->stages[s];
+    tn_status status = run_stage(reader, s);
+    if (status != TN_OK)
+      return tn_wrap(reader, status, "%s%stransform '%s', sample %lld", stage->where,
+                     stage->where[0] != '\0' ? ": " : "", stage->transform->item.name,
+                     (long long)reader->host.pub.index);
+  }
+  return TN_OK;
+}

@@ -1,0 +1,549 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/text.h"
+#include "core/data/loader.h"
+#include "numbers.h"
+
+enum { MOST = 32, WIDE = 8 };
+
+/* Room for a batch of up to MOST samples of up to WIDE floats. */
+typedef struct room {
+  float x[MOST * WIDE];
+  int32_t y[MOST];
+  float weights[MOST];
+  int64_t ids[MOST];
+  void *fields[2];
+} room;
+
+static tn_batch batch_in(room *r) {
+  memset(r, 0, sizeof(*r));
+  r->fields[0] = r->x;
+  r->fields[1] = r->y;
+  return (tn_batch){r->fields, r->weights, r->ids};
+}
+
+static tn_slot slot;
+static tn_env env;
+
+static int start(void **state) {
+  (void)state;
+  tn_slot_init(&env, &slot, NULL);
+  return 0;
+}
+
+static tn_loader_options options_for(const numbers *source) {
+  return (tn_loader_options){.source = &numbers_source,
+                             .source_options = source,
+                             .batch = 4,
+                             .prefetch = 2,
+                             .training = true,
+                             .seed = 7,
+                             .where = "a.ini:3"};
+}
+
+static tn_loader *make(const tn_loader_options *options) {
+  tn_loader *loader;
+  tn_status status = tn_loader_create(&env, options, &loader);
+  if (status != TN_OK) fail_msg("%s", tn_error_text(&env));
+  return loader;
+}
+
+static void refuses(const tn_loader_options *options, tn_status code, const char *text) {
+  tn_loader *loader;
+  assert_int_equal(tn_loader_create(&env, options, &loader), code);
+  assert_null(loader);
+  if (strstr(tn_error_text(&env), text) == NULL) fail_msg("'%s' lacks '%s'", tn_error_text(&env), text);
+}
+
+static tn_status next(tn_loader *loader, room *r, int64_t *samples) {
+  tn_batch batch = batch_in(r);
+  assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
+  return tn_loader_wait(loader, samples);
+}
+
+/* Everything that an epoch delivers, hashed, with two batches in flight. */
+static uint64_t hash_epoch(tn_loader *loader, int64_t epoch, int64_t first) {
+  static room rooms[2];
+  uint64_t hash = TN_HASH_START;
+  assert_int_equal(tn_loader_start(loader, epoch, first), TN_OK);
+  for (int i = 0; i < 2; i++) {
+    tn_batch batch = batch_in(&rooms[i]);
+    assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
+  }
+  for (int i = 0;; i = !i) {
+    int64_t samples;
+    tn_status status = tn_loader_wait(loader, &samples);
+    if (status == TN_EOF) break;
+    assert_int_equal(status, TN_OK);
+    hash = tn_hash_bytes(hash, rooms[i].x, sizeof(rooms[i].x));
+    hash = tn_hash_bytes(hash, rooms[i].y, sizeof(rooms[i].y));
+    hash = tn_hash_bytes(hash, rooms[i].weights, sizeof(rooms[i].weights));
+    hash = tn_hash_bytes(hash, rooms[i].ids, sizeof(rooms[i].ids));
+    hash = tn_hash_bytes(hash, &samples, sizeof(samples));
+    tn_batch batch = batch_in(&rooms[i]);
+    assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
+  }
+  return hash;
+}
+
+static const tn_transform_use augment[] = {{.transform = &jitter_transform}, {.transform = &shift_transform}};
+
+static void batches_arrive_in_order_with_ids_and_weights(void **state) {
+  (void)state;
+  numbers source = {.count = 10};
+  tn_loader_options options = options_for(&source);
+  tn_loader *loader = make(&options);
+  assert_int_equal(tn_loader_samples(loader), 10);
+  assert_int_equal(tn_loader_batches(loader), 2);
+  room r;
+  int64_t samples;
+  for (int b = 0; b < 2; b++) {
+    assert_int_equal(next(loader, &r, &samples), TN_OK);
+    assert_int_equal(samples, 4);
+    for (int i = 0; i < 4; i++) {
+      assert_true(r.x[4 * i] == (float)(4 * b + i));
+      assert_int_equal(r.y[i], 4 * b + i);
+      assert_int_equal(r.ids[i], 4 * b + i);
+      assert_true(r.weights[i] == 1.0f);
+    }
+  }
+  assert_int_equal(next(loader, &r, &samples), TN_EOF);
+  assert_int_equal(next(loader, &r, &samples), TN_EOF);
+  tn_loader_destroy(loader);
+}
+
+static void the_short_last_batch_is_padded_with_weight_zero(void **state) {
+  (void)state;
+  numbers source = {.count = 6};
+  tn_loader_options options = options_for(&source);
+  options.pad_last = true;
+  tn_loader *loader = make(&options);
+  assert_int_equal(tn_loader_batches(loader), 2);
+  room r;
+  int64_t samples;
+  assert_int_equal(next(loader, &r, &samples), TN_OK);
+  assert_int_equal(next(loader, &r, &samples), TN_OK);
+  assert_int_equal(samples, 2);
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(r.y[i], i == 1 ? 5 : 4);
+    assert_int_equal(r.ids[i], i == 1 ? 5 : 4);
+    assert_true(r.weights[i] == (i < 2 ? 1.0f : 0.0f));
+  }
+  tn_loader_destroy(loader);
+}
+
+static void weights_and_ids_may_be_absent(void **state) {
+  (void)state;
+  numbers source = {.count = 6};
+  tn_loader_options options = options_for(&source);
+  options.pad_last = true;
+  tn_loader *loader = make(&options);
+  room r;
+  int64_t samples;
+  batch_in(&r);
+  tn_batch batch = {r.fields, NULL, NULL};
+  for (int b = 0; b < 2; b++) {
+    assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
+    assert_int_equal(tn_loader_wait(loader, &samples), TN_OK);
+  }
+  assert_int_equal(samples, 2);
+  tn_loader_destroy(loader);
+}
+
+static void order_and_augmentation_do_not_depend_on_workers(void **state) {
+  (void)state;
+  static const int32_t workers[] = {0, 1, 4};
+  uint64_t hashes[3][2];
+  for (int w = 0; w < 3; w++) {
+    numbers source = {.count = 203};
+    tn_loader_options options = options_for(&source);
+    options.batch = 16;
+    options.shuffle = options.pad_last = true;
+    options.transforms = augment;
+    options.n_transforms = 2;
+    options.workers = workers[w];
+    tn_loader *loader = make(&options);
+    for (int64_t epoch = 0; epoch < 2; epoch++) hashes[w][epoch] = hash_epoch(loader, epoch, 0);
+    assert_true(hash_epoch(loader, 1, 0) == hashes[w][1]);
+    tn_loader_destroy(loader);
+  }
+  assert_true(hashes[0][0] != hashes[0][1]);
+  for (int w = 1; w < 3; w++)
+    for (int e = 0; e < 2; e++) assert_true(hashes[w][e] == hashes[0][e]);
+}
+
+static void every_epoch_visits_every_sample_in_another_order(void **state) {
+  (void)state;
+  numbers source = {.count = 12};
+  tn_loader_options options = options_for(&source);
+  options.shuffle = true;
+  tn_loader *loader = make(&options);
+  int64_t order[2][12];
+  for (int64_t epoch = 0; epoch < 2; epoch++) {
+    assert_int_equal(tn_loader_start(loader, epoch, 0), TN_OK);
+    int seen[12] = {0};
+    for (int b = 0; b < 3; b++) {
+      room r;
+      int64_t samples;
+      assert_int_equal(next(loader, &r, &samples), TN_OK);
+      for (int i = 0; i < 4; i++) {
+        order[epoch][4 * b + i] = r.ids[i];
+        assert_int_equal(seen[r.ids[i]]++, 0);
+      }
+    }
+  }
+  assert_memory_not_equal(order[0], order[1], sizeof(order[0]));
+  tn_loader_destroy(loader);
+}
+
+static void another_seed_gives_another_order_and_other_augmentation(void **state) {
+  (void)state;
+  uint64_t hashes[2];
+  for (int i = 0; i < 2; i++) {
+    numbers source = {.count = 40};
+    tn_loader_options options = options_for(&source);
+    options.transforms = augment;
+    options.n_transforms = 2;
+    options.seed = (uint64_t)i;
+    tn_loader *loader = make(&options);
+    hashes[i] = hash_epoch(loader, 0, 0);
+    tn_loader_destroy(loader);
+  }
+  assert_true(hashes[0] != hashes[1]);
+}
+
+static void restarting_in_the_middle_gives_the_same_batches(void **state) {
+  (void)state;
+  for (int32_t workers = 0; workers <= 3; workers += 3) {
+    numbers source = {.count = 40};
+    tn_loader_options options = options_for(&source);
+    options.shuffle = true;
+    options.workers = workers;
+    options.transforms = augment;
+    options.n_transforms = 2;
+    tn_loader *loader = make(&options);
+    room straight[10], again;
+    int64_t samples;
+    assert_int_equal(tn_loader_start(loader, 3, 0), TN_OK);
+    for (int b = 0; b < 10; b++) assert_int_equal(next(loader, &straight[b], &samples), TN_OK);
+    for (int64_t first = 9; first >= 0; first -= 3) {
+      assert_int_equal(tn_loader_start(loader, 3, first), TN_OK);
+      assert_int_equal(next(loader, &again, &samples), TN_OK);
+      assert_memory_equal(again.x, straight[first].x, sizeof(again.x));
+      assert_memory_equal(again.ids, straight[first].ids, sizeof(again.ids));
+    }
+    tn_loader_destroy(loader);
+  }
+}
+
+static void a_restart_forgets_what_was_pending(void **state) {
+  (void)state;
+  for (int32_t workers = 0; workers <= 2; workers++) {
+    numbers source = {.count = 40};
+    tn_loader_options options = options_for(&source);
+    options.workers = workers;
+    tn_loader *loader = make(&options);
+    room rooms[2], r;
+    int64_t samples;
+    for (int round = 0; round < 50; round++) {
+      for (int i = 0; i < 2; i++) {
+        tn_batch batch = batch_in(&rooms[i]);
+        assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
+      }
+      assert_int_equal(tn_loader_start(loader, 0, 5), TN_OK);
+      assert_int_equal(next(loader, &r, &samples), TN_OK);
+      assert_int_equal(r.ids[0], 20);
+      assert_int_equal(r.y[3], 23);
+    }
+    tn_loader_destroy(loader);
+  }
+}
+
+static void training_epochs_of_an_endless_source_are_all_fresh(void **state) {
+  (void)state;
+  numbers source = {.count = -1};
+  tn_loader_options options = options_for(&source);
+  options.epoch_samples = 8;
+  tn_loader *loader = make(&options);
+  room r;
+  int64_t samples;
+  assert_int_equal(tn_loader_start(loader, 5, 1), TN_OK);
+  assert_int_equal(next(loader, &r, &samples), TN_OK);
+  assert_int_equal(r.ids[0], 5 * 8 + 4);
+  tn_loader_destroy(loader);
+}
+
+static void validation_is_the_same_in_every_epoch(void **state) {
+  (void)state;
+  for (int64_t count = -1; count <= 20; count += 21) {
+    numbers source = {.count = count};
+    tn_loader_options options = options_for(&source);
+    options.epoch_samples = 8;
+    options.training = false;
+    options.transforms = augment;
+    options.n_transforms = 2;
+    tn_loader *loader = make(&options);
+    uint64_t first = hash_epoch(loader, 0, 0);
+    assert_true(hash_epoch(loader, 4, 0) == first);
+    room r;
+    int64_t samples;
+    assert_int_equal(tn_loader_start(loader, 4, 0), TN_OK);
+    assert_int_equal(next(loader, &r, &samples), TN_OK);
+    assert_true(r.x[0] == 1000.0f); /* shifted, but not jittered */
+    tn_loader_destroy(loader);
+  }
+}
+
+static void a_streaming_source_keeps_its_order_with_any_number_of_workers(void **state) {
+  (void)state;
+  uint64_t hashes[3];
+  for (int32_t w = 0; w < 3; w++) {
+    numbers source = {.count = 30};
+    tn_loader_options options = options_for(&source);
+    options.source = &numbers_stream;
+    options.workers = 2 * w;
+    options.pad_last = true;
+    options.transforms = augment;
+    options.n_transforms = 2;
+    tn_loader *loader = make(&options);
+    hashes[w] = hash_epoch(loader, 1, 0);
+    room r;
+    int64_t samples;
+    assert_int_equal(tn_loader_start(loader, 1, 7), TN_OK);
+    assert_int_equal(next(loader, &r, &samples), TN_OK);
+    assert_int_equal(samples, 2);
+    assert_int_equal(r.ids[1], 29);
+    tn_loader_destroy(loader);
+  }
+  assert_true(hashes[0] == hashes[1] && hashes[0] == hashes[2]);
+}
+
+static void a_stream_that_ends_early_is_an_error(void **state) {
+  (void)state;
+  numbers source = {.count = -1, .ends_at = 6};
+  tn_loader_options options = options_for(&source);
+  options.source = &numbers_stream;
+  options.epoch_samples = 8;
+  tn_loader *loader = make(&options);
+  room r;
+  int64_t samples;
+  assert_int_equal(next(loader, &r, &samples), TN_OK);
+  assert_int_equal(next(loader, &r, &samples), TN_EINVAL);
+  assert_non_null(strstr(tn_error_text(&env), "ended"));
+  tn_loader_destroy(loader);
+}
+
+static void varying_fields_pass_through_until_a_transform_fixes_them(void **state) {
+  (void)state;
+  static const char *const x[] = {"x"};
+  const tn_transform_use uses[] = {{.transform = &shift_transform},
+                                   {.transform = &fix_transform, .fields = x, .n_fields = 1}};
+  numbers source = {.count = 20, .vary = 1};
+  tn_loader_options options = options_for(&source);
+  options.transforms = uses;
+  options.n_transforms = 2;
+  options.workers = 2;
+  tn_loader *loader = make(&options);
+  assert_int_equal(tn_loader_field_count(loader), 2);
+  assert_int_equal(tn_loader_field(loader, 0)->type.dims[0], 8);
+  room r;
+  int64_t samples;
+  assert_int_equal(next(loader, &r, &samples), TN_OK);
+  assert_true(r.x[0] == 1000 && r.x[1] == -1);
+  assert_true(r.x[3 * 8] == 1003 && r.x[3 * 8 + 3] == 1000 && r.x[3 * 8 + 4] == -1);
+  tn_loader_destroy(loader);
+}
+
+static void transforms_of_the_batch_come_last_and_see_all_of_it(void **state) {
+  (void)state;
+  for (int reversals = 1; reversals <= 3; reversals++) {
+    const tn_transform_use uses[] = {{.transform = &shift_transform},
+                                     {.transform = &reverse_transform},
+                                     {.transform = &reverse_transform},
+                                     {.transform = &reverse_transform}};
+    numbers source = {.count = 8};
+    tn_loader_options options = options_for(&source);
+    options.transforms = uses;
+    options.n_transforms = 1 + reversals;
+    options.workers = 2;
+    tn_loader *loader = make(&options);
+    room r;
+    int64_t samples;
+    for (int b = 0; b < 2; b++) assert_int_equal(next(loader, &r, &samples), TN_OK);
+    assert_true(r.x[0] == (float)(reversals % 2 ? 1007 : 1004));
+    assert_int_equal(r.y[0], 4);
+    tn_loader_destroy(loader);
+  }
+}
+
+static void an_unreadable_sample_is_named(void **state) {
+  (void)state;
+  for (int32_t workers = 0; workers <= 4; workers += 4) {
+    numbers source = {.count = 40, .fail_at = 5};
+    tn_loader_options options = options_for(&source);
+    options.workers = workers;
+    options.batch = 16;
+    tn_loader *loader = make(&options);
+    room r;
+    int64_t samples;
+    assert_int_equal(next(loader, &r, &samples), TN_EIO);
+    assert_string_equal(tn_error_text(&env), "a.ini:3: source 'numbers', sample 5: number 5 is broken");
+    tn_loader_destroy(loader);
+  }
+}
+
+static void a_failing_transform_is_named(void **state) {
+  (void)state;
+  const tn_transform_use uses[] = {{.transform = &picky_transform, .where = "a.ini:9"}};
+  numbers source = {.count = 40};
+  tn_loader_options options = options_for(&source);
+  options.transforms = uses;
+  options.n_transforms = 1;
+  tn_loader *loader = make(&options);
+  room r;
+  int64_t samples;
+  assert_int_equal(next(loader, &r, &samples), TN_OK);
+  assert_int_equal(next(loader, &r, &samples), TN_EINVAL);
+  assert_string_equal(tn_error_text(&env), "a.ini:9: transform 'picky', sample 5: five is not to its taste");
+  assert_int_equal(next(loader, &r, &samples), TN_OK); /* the batch after it is fine */
+  tn_loader_destroy(loader);
+}
+
+static void a_field_that_the_source_forgets_is_an_error(void **state) {
+  (void)state;
+  numbers source = {.count = 40, .forget = 1};
+  tn_loader_options options = options_for(&source);
+  tn_loader *loader = make(&options);
+  room r;
+  int64_t samples;
+  assert_int_equal(next(loader, &r, &samples), TN_EABI);
+  assert_non_null(strstr(tn_error_text(&env), "field 'y'"));
+  tn_loader_destroy(loader);
+}
+
+static void wrong_settings_are_refused_with_a_reason(void **state) {
+  (void)state;
+  static const char *const z[] = {"z"}, *const twice[] = {"x", "x"};
+  const tn_transform_use unknown = {
+      .transform = &shift_transform, .fields = z, .n_fields = 1, .where = "a.ini:8"};
+  const tn_transform_use doubled = {.transform = &shift_transform, .fields = twice, .n_fields = 2};
+  const tn_transform_use late[] = {{.transform = &reverse_transform}, {.transform = &shift_transform}};
+  numbers source = {.count = 10}, endless = {.count = -1}, empty = {.count = 0},
+          vary = {.count = 10, .vary = 1};
+  tn_loader_options good = options_for(&source), bad = good;
+  bad.batch = 0;
+  refuses(&bad, TN_EINVAL, "batch is 0, expected >= 1");
+  bad = good, bad.batch = 11;
+  refuses(&bad, TN_EINVAL, "do not fill one batch of 11");
+  bad = good, bad.workers = -1;
+  refuses(&bad, TN_EINVAL, "workers is -1");
+  bad = good, bad.source_options = &endless;
+  refuses(&bad, TN_EINVAL, "endless");
+  bad = good, bad.source_options = &empty;
+  refuses(&bad, TN_EINVAL, "a.ini:3: source 'numbers': it has no samples");
+  bad = good, bad.source_options = &vary;
+  refuses(&bad, TN_EINVAL, "field 'x' is f32[?]");
+  bad = good, bad.source = &numbers_stream, bad.shuffle = true;
+  refuses(&bad, TN_EINVAL, "shuffle = no");
+  bad = good, bad.transforms = &unknown, bad.n_transforms = 1;
+  refuses(&bad, TN_EINVAL, "a.ini:8: transform 'shift': the source has no field 'z'; it has: x, y");
+  bad = good, bad.transforms = &doubled, bad.n_transforms = 1;
+  refuses(&bad, TN_EINVAL, "named twice");
+  bad = good, bad.transforms = late, bad.n_transforms = 2;
+  refuses(&bad, TN_EINVAL, "before the transforms that work on batches");
+}
+
+static void batches_out_of_turn_are_refused(void **state) {
+  (void)state;
+  numbers source = {.count = 40};
+  tn_loader_options options = options_for(&source);
+  tn_loader *loader = make(&options);
+  room rooms[3];
+  int64_t samples;
+  assert_int_equal(tn_loader_wait(loader, &samples), TN_EINTERNAL);
+  for (int i = 0; i < 3; i++) {
+    tn_batch batch = batch_in(&rooms[i]);
+    assert_int_equal(tn_loader_submit(loader, &batch), i < 2 ? TN_OK : TN_EINTERNAL);
+  }
+  assert_int_equal(tn_loader_start(loader, 0, 11), TN_EINVAL);
+  assert_int_equal(tn_loader_start(loader, -1, 0), TN_EINVAL);
+  tn_loader_destroy(loader);
+}
+
+/* An allocator that refuses the n-th request, to see that every failure is handled. */
+typedef struct scarce {
+  int left;
+  int64_t blocks;
+} scarce;
+
+static void *scarce_realloc(void *context, void *block, size_t bytes) {
+  scarce *s = context;
+  if (bytes == 0) {
+    s->blocks--;
+    free(block);
+    return NULL;
+  }
+  if (s->left-- <= 0) return NULL;
+  if (block == NULL) s->blocks++;
+  return realloc(block, bytes);
+}
+
+static void every_refused_allocation_is_survived(void **state) {
+  (void)state;
+  const tn_transform_use uses[] = {
+      {.transform = &shift_transform}, {.transform = &shift_transform}, {.transform = &reverse_transform}};
+  tn_status status = TN_ENOMEM;
+  for (int allowed = 0; status != TN_OK; allowed++) {
+    scarce memory = {allowed, 0};
+    slot.allocator = (tn_allocator){&memory, scarce_realloc};
+    numbers source = {.count = 10};
+    tn_loader_options options = options_for(&source);
+    options.transforms = uses;
+    options.n_transforms = 3;
+    tn_loader *loader;
+    status = tn_loader_create(&env, &options, &loader);
+    if (status == TN_OK) {
+      room r;
+      int64_t samples;
+      status = next(loader, &r, &samples);
+      tn_loader_destroy(loader);
+    }
+    assert_true(status == TN_OK || status == TN_ENOMEM);
+    assert_int_equal(memory.blocks, 0);
+    assert_true(allowed < 200);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(batches_arrive_in_order_with_ids_and_weights, start),
+      cmocka_unit_test_setup(the_short_last_batch_is_padded_with_weight_zero, start),
+      cmocka_unit_test_setup(weights_and_ids_may_be_absent, start),
+      cmocka_unit_test_setup(order_and_augmentation_do_not_depend_on_workers, start),
+      cmocka_unit_test_setup(every_epoch_visits_every_sample_in_another_order, start),
+      cmocka_unit_test_setup(another_seed_gives_another_order_and_other_augmentation, start),
+      cmocka_unit_test_setup(restarting_in_the_middle_gives_the_same_batches, start),
+      cmocka_unit_test_setup(a_restart_forgets_what_was_pending, start),
+      cmocka_unit_test_setup(training_epochs_of_an_endless_source_are_all_fresh, start),
+      cmocka_unit_test_setup(validation_is_the_same_in_every_epoch, start),
+      cmocka_unit_test_setup(a_streaming_source_keeps_its_order_with_any_number_of_workers, start),
+      cmocka_unit_test_setup(a_stream_that_ends_early_is_an_error, start),
+      cmocka_unit_test_setup(varying_fields_pass_through_until_a_transform_fixes_them, start),
+      cmocka_unit_test_setup(transforms_of_the_batch_come_last_and_see_all_of_it, start),
+      cmocka_unit_test_setup(an_unreadable_sample_is_named, start),
+      cmocka_unit_test_setup(a_failing_transform_is_named, start),
+      cmocka_unit_test_setup(a_field_that_the_source_forgets_is_an_error, start),
+      cmocka_unit_test_setup(wrong_settings_are_refused_with_a_reason, start),
+      cmocka_unit_test_setup(batches_out_of_turn_are_refused, start),
+      cmocka_unit_test_setup(every_refused_allocation_is_survived, start),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,31 @@
+/* tests/unit/data/numbers.h: a source and transforms whose every value can be predicted. */
+#ifndef TN_TESTS_UNIT_DATA_NUMBERS_H
+#define TN_TESTS_UNIT_DATA_NUMBERS_H
+
+#include "core/data/loader.h"
+
+/* Options of the source. Field "x" f32[4] is {index, key mixed down, 0, 0} and "y" i32[] is the index;
+ * with `vary`, x is f32[?], of 1 + index % 5 elements. */
+typedef struct numbers {
+  int64_t count; /* -1: endless */
+  int32_t vary;
+  int64_t fail_at; /* reading this index fails; 0: none does */
+  int32_t forget;  /* y is not written */
+  int32_t stream;  /* for messages of tests only */
+  int64_t ends_at; /* the stream yields TN_EOF here; 0: never */
+} numbers;
+
+extern const tn_source numbers_source, numbers_stream;
+
+/* y = x + 1000, any length; per sample. */
+extern const tn_transform shift_transform;
+/* Adds a number drawn from the key; training only. */
+extern const tn_transform jitter_transform;
+/* f32[?] -> f32[8], filled up with -1. */
+extern const tn_transform fix_transform;
+/* Reverses the batch; per batch. */
+extern const tn_transform reverse_transform;
+/* Fails for samples whose first value is 5. */
+extern const tn_transform picky_transform;
+
+#endif
