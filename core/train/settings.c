@@ -1,0 +1,390 @@
+/* core/train/settings.c: reading the host's sections. */
+#include "core/train/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const tn_option run_rows[] = {
+    TN_OPT(tn_run_section, name, TN_OPT_TEXT, "run", NULL, "name of the run and of its folder"),
+    TN_OPT(tn_run_section, seed, TN_OPT_INT, "0", ">= 0", "key of all randomness"),
+    TN_OPT(tn_run_section, epochs, TN_OPT_INT, "1", ">= 0", "passes over the training data"),
+    TN_OPT(tn_run_section, max_steps, TN_OPT_INT, "0", ">= 0", "stop after so many steps; 0: no limit"),
+    TN_OPT(tn_run_section, max_time, TN_OPT_DURATION, "0", ">= 0",
+           "stop after so long (90s, 2h); 0: no limit"),
+    TN_OPT(tn_run_section, fast_dev_run, TN_OPT_FLAG, "no", NULL,
+           "one training and one validation step, nothing saved"),
+    TN_OPT(tn_run_section, threads, TN_OPT_INT, "0", ">= 0",
+           "threads for kernels on the host; 0: one per processor"),
+    TN_OPT(tn_run_section, output, TN_OPT_TEXT, "runs", NULL,
+           "folder for run folders; empty: nothing is written"),
+    TN_OPT(tn_run_section, observers, TN_OPT_TEXT, "", NULL,
+           "observers beside or instead of the usual ones: jsonl, -progress"),
+    TN_OPT(tn_run_section, save_every, TN_OPT_INT, "0", ">= 0", "save a checkpoint every so many steps, too"),
+    TN_OPT(tn_run_section, slots, TN_OPT_INT, "2", "[2, 64]", "batches in flight between loader and device"),
+    TN_OPT(tn_run_section, best, TN_OPT_TEXT, "", NULL,
+           "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
+    TN_OPT_END};
+static const tn_option backend_rows[] = {
+    TN_OPT(tn_backend_section, use, TN_OPT_TEXT, "cpu", NULL,
+           "backends in order of preference; the first that can be used is"),
+    TN_OPT(tn_backend_section, fallback, TN_OPT_ENUM, "warn", "error|warn|allow",
+           "what to do with ops that the device lacks"),
+    TN_OPT_END};
+static const tn_option data_rows[] = {
+    TN_OPT(tn_data_section, source, TN_OPT_TEXT, NULL, NULL, "where samples come from"),
+    TN_OPT(tn_data_section, batch, TN_OPT_INT, "32", ">= 1", "samples in a step"),
+    TN_OPT(tn_data_section, workers, TN_OPT_INT, "2", "[0, 256]", "threads that read and transform; 0: none"),
+    TN_OPT(tn_data_section, prefetch, TN_OPT_INT, "2", "[1, 64]", "batches read ahead"),
+    TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0", "samples in an epoch; 0: all there are"),
+    TN_OPT(tn_data_section, transforms, TN_OPT_TEXT, "", NULL,
+           "what happens to a sample before it joins the batch"),
+    TN_OPT(tn_data_section, shuffle, TN_OPT_FLAG, "yes", NULL, "another order in every epoch (training)"),
+    TN_OPT(tn_data_section, last, TN_OPT_ENUM, "drop", "drop|pad",
+           "the short last batch of training: leave it out, or fill it up with samples of weight 0"),
+    TN_OPT_END};
+static const tn_option optimizer_rows[] = {
+    TN_OPT(tn_optimizer_section, type, TN_OPT_TEXT, "sgd", NULL, "which optimizer"),
+    TN_OPT(tn_optimizer_section, clip, TN_OPT_FLOAT, "0", ">= 0",
+           "greatest norm of the whole gradient; 0: no limit"),
+    TN_OPT_END};
+static const tn_option schedule_rows[] = {
+    TN_OPT(tn_schedule_section, type, TN_OPT_TEXT, "constant", NULL, "which schedule"),
+    TN_OPT(tn_schedule_section, warmup, TN_OPT_INT, "0", ">= 0", "steps of linear warm-up"), TN_OPT_END};
+static const tn_option weights_rows[] = {
+    TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL, "safetensors file to start from"),
+    TN_OPT(tn_weights_section, prefix, TN_OPT_TEXT, "", NULL,
+           "what stands in front of every name in the file"),
+    TN_OPT(tn_weights_section, ignore, TN_OPT_TEXT, "*.num_batches_tracked", NULL,
+           "patterns of names that may be missing or left over"),
+    TN_OPT_END};
+typedef struct tn_policy_section {
+  const char *policy;
+} tn_policy_section;
+static const tn_option precision_rows[] = {
+    TN_OPT(tn_policy_section, policy, TN_OPT_TEXT, "fp32", NULL, "in which types ops work"), TN_OPT_END};
+typedef struct tn_plugins_section {
+  const char *load;
+} tn_plugins_section;
+static const tn_option plugins_rows[] = {
+    TN_OPT(tn_plugins_section, load, TN_OPT_TEXT, "", NULL,
+           "plugin files, relative to this one; `?` behind a name: may be absent"),
+    TN_OPT_END};
+typedef struct tn_match_section {
+  const char *match;
+} tn_match_section;
+static const tn_option match_rows[] = {
+    TN_OPT(tn_match_section, match, TN_OPT_TEXT, NULL, NULL, "patterns of parameter names"), TN_OPT_END};
+
+#define TABLE(name, S, rows, doc)                                                                            \
+  static const tn_item name##_table = {                                                                      \
+      (uint32_t)sizeof(tn_item), 0, #name, doc, rows, (uint32_t)sizeof(tn_option), (uint32_t)sizeof(S)}
+TABLE(run, tn_run_section, run_rows, "the run as a whole");
+TABLE(backend, tn_backend_section, backend_rows, "where it runs");
+TABLE(data, tn_data_section, data_rows, "samples; [data.train] and [data.valid] override");
+TABLE(optimizer, tn_optimizer_section, optimizer_rows,
+      "how parameters move, with the optimizer's own options");
+TABLE(schedule, tn_schedule_section, schedule_rows,
+      "the learning rate over time, with the schedule's own options");
+TABLE(weights, tn_weights_section, weights_rows, "parameters to start from");
+TABLE(precision, tn_policy_section, precision_rows, "element types, with the policy's own options");
+TABLE(plugins, tn_plugins_section, plugins_rows, "plugins beside those that are installed");
+TABLE(group, tn_match_section, match_rows, "[group.NAME]: options of the optimizer for some parameters");
+const tn_item *const tn_settings_tables[] = {
+    &run_table,     &backend_table,   &data_table,    &optimizer_table, &schedule_table,
+    &weights_table, &precision_table, &plugins_table, &group_table,     NULL};
+
+/* ---- filling structs from sections ---- */
+
+static tn_status unknown_key(tn_env *env, tn_ini *ini, tn_section *section, tn_key *key,
+                             tn_options *const *into, int32_t n) {
+  const char *names[128];
+  size_t count = 0;
+  for (int32_t i = 0; i < n; i++)
+    for (int64_t k = 0; tn_options_at(into[i]->item, k) && count < 128; k++)
+      names[count++] = tn_options_at(into[i]->item, k)->name;
+  const char *nearest = tn_text_nearest(key->name, names, count);
+  return tn_failf(env, TN_EINVAL, "%s: [%s] has no key '%s'%s%s%s", tn_key_where(ini, section, key),
+                  section->name, key->name,
+                  nearest ? ", did you mean '" : "; `tenon config explain` lists its keys",
+                  nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+/* Sets one key in the first of `into` that has an option of its name. */
+static tn_status set_key(tn_env *env, tn_ini *ini, tn_section *section, tn_key *key, tn_options *const *into,
+                         int32_t n) {
+  key->used = true;
+  for (int32_t i = 0; i < n; i++) {
+    if (!tn_options_find(into[i]->item, key->name)) continue;
+    tn_status status = tn_options_set_text(env, into[i], key->name, key->value);
+    return status == TN_OK ? TN_OK
+                           : tn_wrap(env, status, "%s: [%s]", tn_key_where(ini, section, key), section->name);
+  }
+  return unknown_key(env, ini, section, key, into, n);
+}
+
+static tn_status set_keys(tn_env *env, tn_ini *ini, tn_section *section, tn_options *const *into, int32_t n) {
+  if (!section) return TN_OK;
+  section->used = true;
+  for (int32_t i = 0; i < section->n_keys; i++)
+    TN_TRY(set_key(env, ini, section, &section->keys[i], into, n));
+  return TN_OK;
+}
+
+static tn_status start(tn_env *env, tn_ini *ini, const tn_item *item, tn_options *options) {
+  TN_TRY(tn_options_start(env, &ini->arena, item, options));
+  options->folder = ini->folder;
+  return TN_OK;
+}
+
+/* A section that is described by one table alone. */
+static tn_status read_plain(tn_env *env, tn_ini *ini, const tn_item *table, void *into) {
+  tn_options options;
+  tn_section *section = tn_ini_section(ini, table->name);
+  TN_TRY(start(env, ini, table, &options));
+  TN_TRY(set_keys(env, ini, section, (tn_options *[]){&options}, 1));
+  tn_status status = tn_options_finish(env, &options);
+  if (status != TN_OK) return tn_wrap(env, status, "%s: [%s]", ini->path, table->name);
+  memcpy(into, options.data, table->options_bytes);
+  return TN_OK;
+}
+
+/* The word that chooses an item: its key in the section, or the default of the table. */
+static const char *chosen(tn_section *section, const tn_item *table, const char *key) {
+  tn_key *found = section ? tn_section_key(section, key) : NULL;
+  return found ? found->value : tn_options_find(table, key)->fallback;
+}
+
+static tn_status find_item(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
+                           const char *key, uint32_t kind, const char *name, const tn_item **item) {
+  const tn_entry *entry = NULL;
+  tn_key *at = section ? tn_section_key(section, key) : NULL;
+  tn_status status = tn_registry_find(registry, env, kind, name, &entry);
+  if (status != TN_OK && at)
+    return tn_wrap(env, status, "%s: [%s] %s", tn_key_where(ini, section, at), section->name, key);
+  if (status != TN_OK) return status;
+  *item = entry->item;
+  return TN_OK;
+}
+
+/* A section that chooses an item with `key` and holds the options of both. */
+typedef struct tn_choosing {
+  const tn_item *table;
+  const char *key;
+  uint32_t kind;
+  void *into;          /* table->options_bytes */
+  const tn_item *item; /* out */
+  const void *options; /* out */
+} tn_choosing;
+
+static tn_status read_choosing(tn_env *env, tn_registry *registry, tn_ini *ini, tn_choosing *c) {
+  tn_options host, item;
+  tn_section *section = tn_ini_section(ini, c->table->name);
+  TN_TRY(
+      find_item(env, registry, ini, section, c->key, c->kind, chosen(section, c->table, c->key), &c->item));
+  TN_TRY(start(env, ini, c->table, &host));
+  TN_TRY(start(env, ini, c->item, &item));
+  TN_TRY(set_keys(env, ini, section, (tn_options *[]){&host, &item}, 2));
+  tn_status status = tn_options_finish(env, &host);
+  if (status == TN_OK) status = tn_options_finish(env, &item);
+  if (status != TN_OK) return tn_wrap(env, status, "%s: [%s]", ini->path, c->table->name);
+  memcpy(c->into, host.data, c->table->options_bytes);
+  c->options = item.data;
+  return TN_OK;
+}
+
+/* ---- groups ---- */
+
+/* The optimizer's options with the keys of [optimizer] and then those of the group. */
+static tn_status read_group(tn_env *env, tn_ini *ini, tn_section *section, const tn_settings *s,
+                            tn_group_setting *group) {
+  tn_options match, skipped, options;
+  tn_section *base = tn_ini_section(ini, "optimizer");
+  TN_TRY(start(env, ini, &group_table, &match));
+  TN_TRY(start(env, ini, &optimizer_table, &skipped));
+  TN_TRY(start(env, ini, &s->optimizer_kind->item, &options));
+  for (int32_t i = 0; base && i < base->n_keys; i++)
+    if (!tn_section_key(section, base->keys[i].name))
+      TN_TRY(set_key(env, ini, base, &base->keys[i], (tn_options *[]){&options, &skipped}, 2));
+  TN_TRY(set_keys(env, ini, section, (tn_options *[]){&match, &options}, 2));
+  tn_status status = tn_options_finish(env, &match);
+  group->where = tn_arena_printf(&ini->arena, "%s:%d", section->file, section->line);
+  if (!group->where) return TN_ENOMEM;
+  if (status != TN_OK) return tn_wrap(env, status, "%s: [%s]", group->where, section->name);
+  group->name = section->name + strlen("group.");
+  group->match = ((const tn_match_section *)match.data)->match;
+  group->options = options.data;
+  return TN_OK;
+}
+
+static tn_status read_groups(tn_env *env, tn_ini *ini, tn_settings *s) {
+  s->groups = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)ini->n_sections + 1, sizeof *s->groups));
+  if (!s->groups) return TN_ENOMEM;
+  for (int32_t i = 0; i < ini->n_sections; i++)
+    if (tn_text_starts(ini->sections[i].name, "group."))
+      TN_TRY(read_group(env, ini, &ini->sections[i], s, &s->groups[s->n_groups++]));
+  return TN_OK;
+}
+
+/* ---- data ---- */
+
+/* The names after `<-` of a transform line, in the ini's arena. */
+static tn_status read_transform(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_line *line,
+                                const tn_item_call *call, tn_transform_use *use) {
+  static const tn_scope nothing;
+  const tn_entry *entry = NULL;
+  tn_options options;
+  if (!call->layer || call->repeat)
+    return tn_failf(env, TN_EINVAL, "expected a transform, as in `random_flip(0.5) <- image`");
+  TN_TRY(tn_registry_find(registry, env, TN_TRANSFORM, call->layer, &entry));
+  TN_TRY(start(env, ini, entry->item, &options));
+  for (int32_t i = 0; i < call->n_args; i++) {
+    tn_value value;
+    const tn_option *option = tn_options_at(entry->item, i);
+    const char *name = call->args[i].name ? call->args[i].name : option ? option->name : NULL;
+    if (!name) return tn_failf(env, TN_EINVAL, "%s: argument %d is one too many", call->layer, i + 1);
+    TN_TRY(tn_expr_evaluate(env, &ini->arena, call->args[i].value, &nothing, &value));
+    const char *text = tn_value_text(&ini->arena, &value);
+    tn_status status = text ? tn_options_set_text(env, &options, name, text) : TN_ENOMEM;
+    if (status != TN_OK) return tn_wrap(env, status, "%s", call->layer);
+  }
+  tn_status status = tn_options_finish(env, &options);
+  if (status != TN_OK) return tn_wrap(env, status, "%s", call->layer);
+  *use = (tn_transform_use){(const tn_transform *)entry->item, options.data, line->n_refs ? line->refs : NULL,
+                            line->n_refs, tn_arena_printf(&ini->arena, "%s:%d", line->file, line->line)};
+  return use->where ? TN_OK : TN_ENOMEM;
+}
+
+static tn_status read_transforms(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
+                                 tn_key *key, tn_data_setting *data) {
+  tn_line *lines;
+  int32_t n, items = 0;
+  if (!key || *key->value == '\0') return TN_OK;
+  TN_TRY(tn_syntax_lines(env, &ini->arena, key, &lines, &n));
+  for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
+  data->transforms = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)items + 1, sizeof *data->transforms));
+  if (!data->transforms) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++)
+    for (int32_t k = 0; k < lines[i].n_items; k++) {
+      tn_status status = read_transform(env, registry, ini, &lines[i], &lines[i].items[k],
+                                        &data->transforms[data->n_transforms++]);
+      if (status != TN_OK)
+        return tn_wrap(env, status, "%s: [%s] transforms", tn_key_where(ini, section, key), section->name);
+    }
+  return TN_OK;
+}
+
+/* A key of a split: from [data.SPLIT], else from [data]. */
+static tn_key *split_key(tn_section *base, tn_section *own, const char *name, tn_section **section) {
+  tn_key *key = own ? tn_section_key(own, name) : NULL;
+  *section = own;
+  if (key || !base) return key;
+  *section = base;
+  return tn_section_key(base, name);
+}
+
+static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, const char *name,
+                            tn_data_setting *data) {
+  tn_section *base = tn_ini_section(ini, "data"), *own = tn_ini_section(ini, name), *section = NULL;
+  tn_options host, source;
+  const tn_item *item = NULL;
+  tn_key *key = split_key(base, own, "source", &section);
+  if (base) base->used = true;
+  if (!key) return TN_OK;
+  TN_TRY(find_item(env, registry, ini, section, "source", TN_SOURCE, key->value, &item));
+  data->where = tn_key_where(ini, section, key);
+  TN_TRY(start(env, ini, &data_table, &host));
+  TN_TRY(start(env, ini, item, &source));
+  tn_options *into[] = {&host, &source};
+  for (int32_t i = 0; base && i < base->n_keys; i++)
+    if (!own || !tn_section_key(own, base->keys[i].name))
+      TN_TRY(set_key(env, ini, base, &base->keys[i], into, 2));
+  TN_TRY(set_keys(env, ini, own, into, 2));
+  tn_status status = tn_options_finish(env, &host);
+  if (status == TN_OK) status = tn_options_finish(env, &source);
+  if (status != TN_OK) return tn_wrap(env, status, "%s: source '%s'", data->where, item->name);
+  data->given = true;
+  data->section = *(const tn_data_section *)host.data;
+  data->source = (const tn_source *)item;
+  data->options = source.data;
+  key = split_key(base, own, "transforms", &section);
+  return read_transforms(env, registry, ini, section, key, data);
+}
+
+/* ---- the whole ---- */
+
+tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
+                           const void **data) {
+  tn_options options;
+  const char *name = tn_arena_printf(&ini->arena, "%s.%s", kind, item->name);
+  if (!name) return TN_ENOMEM;
+  tn_section *section = tn_ini_section(ini, name);
+  TN_TRY(start(env, ini, item, &options));
+  TN_TRY(set_keys(env, ini, section, (tn_options *[]){&options}, 1));
+  tn_status status = tn_options_finish(env, &options);
+  *data = options.data;
+  return status == TN_OK ? TN_OK : tn_wrap(env, status, "%s: [%s]", ini->path, name);
+}
+
+tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini) {
+  tn_plugins_section plugins;
+  tn_section *section = tn_ini_section(ini, "plugins");
+  tn_key *key = section ? tn_section_key(section, "load") : NULL;
+  TN_TRY(read_plain(env, ini, &plugins_table, &plugins));
+  char *save = NULL, *list = tn_arena_strdup(&ini->arena, plugins.load);
+  if (!list) return TN_ENOMEM;
+  for (char *word = strtok_r(list, ",\n", &save); word; word = strtok_r(NULL, ",\n", &save)) {
+    char *name = tn_text_trim(word);
+    size_t length = strlen(name);
+    bool optional = length > 0 && name[length - 1] == '?';
+    if (optional) name[length - 1] = '\0';
+    if (*name == '\0') continue;
+    char *path = tn_path_join(env, ini->folder, name);
+    if (!path) return TN_ENOMEM;
+    tn_status status = optional && !tn_file_exists(path) ? TN_OK : tn_registry_load(registry, env, path);
+    tn_release(env, path);
+    if (status != TN_OK) return tn_wrap(env, status, "%s: [plugins] load", tn_key_where(ini, section, key));
+  }
+  return TN_OK;
+}
+
+tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
+  tn_policy_section policy;
+  tn_choosing optimizer = {&optimizer_table, "type", TN_OPTIMIZER, &s->optimizer, NULL, NULL};
+  tn_choosing schedule = {&schedule_table, "type", TN_SCHEDULE, &s->schedule, NULL, NULL};
+  tn_choosing precision = {&precision_table, "policy", TN_PRECISION, &policy, NULL, NULL};
+  memset(s, 0, sizeof *s);
+  TN_TRY(read_plain(env, ini, &run_table, &s->run));
+  TN_TRY(read_plain(env, ini, &backend_table, &s->backend));
+  TN_TRY(read_plain(env, ini, &weights_table, &s->weights));
+  TN_TRY(read_choosing(env, registry, ini, &optimizer));
+  TN_TRY(read_choosing(env, registry, ini, &schedule));
+  TN_TRY(read_choosing(env, registry, ini, &precision));
+  s->optimizer_kind = (const tn_optimizer *)optimizer.item;
+  s->optimizer_options = optimizer.options;
+  s->schedule_kind = (const tn_schedule *)schedule.item;
+  s->schedule_options = schedule.options;
+  s->precision = (const tn_precision *)precision.item;
+  s->precision_options = precision.options;
+  TN_TRY(read_groups(env, ini, s));
+  TN_TRY(read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN]));
+  return read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID]);
+}
+
+tn_status tn_settings_check_sections(tn_env *env, tn_ini *ini) {
+  static const char *const known[] = {"run",        "backend",   "precision", "data",    "data.train",
+                                      "data.valid", "optimizer", "schedule",  "weights", "plugins",
+                                      "model",      "group.",    "block "};
+  for (int32_t i = 0; i < ini->n_sections; i++) {
+    tn_section *section = &ini->sections[i];
+    if (section->used) continue;
+    if (tn_text_starts(section->name, "block ")) {
+      tn_logf(env, TN_LOG_WARN, "%s:%d: [%s] is not used", section->file, section->line, section->name);
+      continue;
+    }
+    const char *nearest = tn_text_nearest(section->name, known, sizeof known / sizeof *known);
+    return tn_failf(env, TN_EINVAL, "%s:%d: unknown section [%s]%s%s%s", section->file, section->line,
+                    section->name, nearest ? ", did you mean [" : "", nearest ? nearest : "",
+                    nearest ? "]?" : "");
+  }
+  return TN_OK;
+}

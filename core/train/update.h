@@ -1,0 +1,38 @@
+/* core/train/update.h: the stages between a model's graph and a training step: gradients, precision,
+ * and the update of the flat parameters. */
+#ifndef TN_CORE_TRAIN_UPDATE_H
+#define TN_CORE_TRAIN_UPDATE_H
+
+#include "core/compile/state_map.h"
+#include "core/model/model.h"
+#include "core/train/settings.h"
+
+/* A value that the host writes into the control block before every step: an option that differs by
+ * group or step. Input "control.NAME": a scalar, or one f32 per group. */
+typedef struct tn_control {
+  const char *name; /* of the option */
+  double *values;   /* per group, as configured */
+} tn_control;
+
+typedef struct tn_update_plan {
+  int32_t n_groups; /* 1 + those of the settings that match something */
+  tn_control *controls;
+  int32_t n_controls;
+} tn_update_plan;
+
+/* Appends to a model's graph (built with training and measured): d loss / d parameters, clipping, the
+ * optimizer, commits. Places the trained parameters in `map`, contiguous in the order in which their
+ * gradients become ready, and the optimizer's slots beside them. Everything of the plan lies in
+ * `arena`. */
+tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
+                         tn_model *model, tn_state_map *map, tn_update_plan *plan);
+
+/* Pass `precision`: asks the policy about every float operand and inserts casts. A policy that
+ * changes nothing leaves the graph alone. Takes *graph and replaces it. */
+tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, tn_graph **graph);
+
+/* The graph of the init program: every state's initializer, committed. */
+tn_status tn_init_graph(tn_env *env, struct tn_op_table *ops, uint64_t seed, const tn_state_map *map,
+                        tn_graph **graph);
+
+#endif
