@@ -72,6 +72,16 @@ bool tn_text_to_float(const char *text, double *value) {
   return true;
 }
 
+/* The shortest digits that read back the same, without an exponent where people would write none. */
+static void print_shortest(char *digits, size_t capacity, double value) {
+  int precision = 0;
+  do snprintf(digits, capacity, "%.*e", precision, value);
+  while (strtod(digits, NULL) != value && ++precision < 17);
+  int exponent = atoi(strchr(digits, 'e') + 1);
+  if (exponent < -4 || exponent > 15) return;
+  snprintf(digits, capacity, "%.*f", precision > exponent ? precision - exponent : 0, value);
+}
+
 void tn_text_add_float(tn_text *text, double value) {
   char digits[40];
   if (isnan(value) || isinf(value)) {
@@ -79,10 +89,7 @@ void tn_text_add_float(tn_text *text, double value) {
     return;
   }
   locale_t c = c_locale(), before = c != (locale_t)0 ? uselocale(c) : (locale_t)0;
-  for (int precision = 1; precision <= 17; precision++) {
-    snprintf(digits, sizeof(digits), "%.*g", precision, value);
-    if (strtod(digits, NULL) == value) break;
-  }
+  print_shortest(digits, sizeof(digits), value);
   if (before != (locale_t)0) uselocale(before);
   if (c != (locale_t)0) freelocale(c);
   tn_text_add(text, digits);
