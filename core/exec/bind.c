@@ -1,0 +1,151 @@
+/* core/exec/bind.c: from places to addresses, once per program and slot. */
+#include "core/exec/bound.h"
+
+#include <string.h>
+
+tn_status tn_wrap_step(tn_executor *e, const tn_bound_program *bound, const tn_step *step, tn_status status) {
+  if (status == TN_OK) return TN_OK;
+  const tn_group *group = step->group;
+  const tn_gnode *node = &bound->program->cover->graph->nodes.v[group->nodes[0]];
+  bool layer = node->layer != NULL && node->layer[0] != '\0',
+       where = node->where != NULL && node->where[0] != '\0';
+  return tn_wrap(&e->device->env, status, "op '%s'%s%s%s%s%s%s", node->op->item.name,
+                 layer ? " of layer '" : "", layer ? node->layer : "", layer ? "'" : "", where ? " (" : "",
+                 where ? node->where : "", where ? ")" : "");
+}
+
+static void *address_of(const tn_executor *e, const tn_place *place, int32_t slot) {
+  void *base = NULL;
+  switch (place->base) {
+  case TN_BASE_ARENA: base = e->arena; break;
+  case TN_BASE_REGION: base = e->regions[place->region]; break;
+  case TN_BASE_SLOT: base = e->slots[slot].input; break;
+  case TN_BASE_OUTPUT: base = e->slots[slot].output; break;
+  default: break;
+  }
+  return base == NULL ? NULL : (char *)base + place->offset;
+}
+
+static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t n, int32_t slot,
+                       tn_view *views) {
+  for (int32_t i = 0; i < n; i++)
+    views[i] = (tn_view){operands[i].type, operands[i].layout, address_of(e, &operands[i].place, slot)};
+}
+
+static tn_status prepare_step(tn_executor *e, const tn_step *step, void **plan) {
+  const tn_group *group = step->group;
+  tn_device *device = e->device;
+  if (group->kernel->prepare == NULL) return TN_OK;
+  const tn_backend *backend = device->backend;
+  void *native = backend->native == NULL ? NULL
+                                         : backend->native(device->device, device->streams[TN_STREAM_COMPUTE],
+                                                           group->kernel->family);
+  tn_prepare p = {.env = device->env,
+                  .match = group->match,
+                  .device = &device->target.properties,
+                  .in_layout = group->choice.in_layout,
+                  .out_layout = group->choice.out_layout,
+                  .variant = group->choice.id,
+                  .native = native};
+  return group->kernel->prepare(&p, plan);
+}
+
+static void *stream_of(const tn_executor *e, const tn_step *step) {
+  int32_t role = step->group->role;
+  return e->device->streams[role >= 0 && role < TN_STREAMS ? role : TN_STREAM_COMPUTE];
+}
+
+/* Steps run in the order of the program. Where that order crosses streams, an event carries it over. */
+static tn_status make_handoffs(tn_executor *e, tn_bound_program *bound) {
+  const tn_backend *backend = e->device->backend;
+  void *stream = e->device->streams[TN_STREAM_COMPUTE];
+  for (int32_t i = 0; i < bound->program->n_steps; i++) {
+    void *next = stream_of(e, &bound->program->steps[i]);
+    if (next != stream) TN_TRY(backend->event_new(e->device->device, &e->device->env, &bound->events[i]));
+    stream = next;
+  }
+  bound->last_stream = stream;
+  return TN_OK;
+}
+
+static void bind_slot(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_view *views) {
+  void *before = e->device->streams[TN_STREAM_COMPUTE];
+  const tn_backend *team = e->device->team;
+  for (int32_t i = 0; i < bound->program->n_steps; i++) {
+    const tn_step *step = &bound->program->steps[i];
+    tn_bound_step *b = &bound->slots[slot][i];
+    bind_views(e, step->in, step->n_in, slot, views);
+    bind_views(e, step->out, step->n_out, slot, views + step->n_in);
+    bool works = step->group->choice.workspace_bytes > 0;
+    b->host.pub = (tn_launch){.env = e->device->env,
+                              .n_in = step->n_in,
+                              .n_out = step->n_out,
+                              .in = views,
+                              .out = views + step->n_in,
+                              .plan = bound->plans[i],
+                              .workspace = works ? (char *)e->arena + step->workspace_offset : NULL,
+                              .stream = stream_of(e, step)};
+    b->host.parallel = team != NULL ? team->parallel : NULL;
+    b->host.device = e->device->device;
+    b->launch = step->group->kernel->launch;
+    b->step = step;
+    b->handoff = bound->events[i];
+    b->from_stream = before;
+    before = b->host.pub.stream;
+    views += step->n_in + step->n_out;
+  }
+}
+
+static size_t count_views(const tn_program *program) {
+  size_t views = 0;
+  for (int32_t i = 0; i < program->n_steps; i++)
+    views += (size_t)(program->steps[i].n_in + program->steps[i].n_out);
+  return views;
+}
+
+static tn_status allocate(tn_executor *e, tn_bound_program *bound, size_t views) {
+  size_t steps = (size_t)bound->program->n_steps, slots = (size_t)e->n_slots;
+  bound->plans = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
+  bound->events = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
+  bound->slots = tn_alloc(e->env, tn_size_mul(slots, sizeof(tn_bound_step *)));
+  bound->views = tn_alloc(e->env, tn_size_mul(tn_size_mul(views, slots), sizeof(tn_view)));
+  if (bound->plans == NULL || bound->events == NULL || bound->slots == NULL || bound->views == NULL)
+    return TN_ENOMEM;
+  for (int32_t s = 0; s < e->n_slots; s++) {
+    bound->slots[s] = tn_alloc(e->env, tn_size_mul(steps, sizeof(tn_bound_step)));
+    if (bound->slots[s] == NULL) return TN_ENOMEM;
+  }
+  return TN_OK;
+}
+
+tn_status tn_bind(tn_executor *e, const tn_program *program, tn_bound_program *bound) {
+  bound->program = program;
+  size_t views = count_views(program);
+  TN_TRY(allocate(e, bound, views));
+  for (int32_t i = 0; i < program->n_steps; i++) {
+    tn_status status = prepare_step(e, &program->steps[i], &bound->plans[i]);
+    if (status != TN_OK) return tn_executor_fail(e, tn_wrap_step(e, bound, &program->steps[i], status));
+  }
+  tn_status status = make_handoffs(e, bound);
+  if (status != TN_OK) return tn_executor_fail(e, status);
+  for (int32_t s = 0; s < e->n_slots; s++) bind_slot(e, bound, s, bound->views + (size_t)s * views);
+  return TN_OK;
+}
+
+void tn_unbind(tn_executor *e, tn_bound_program *bound) {
+  if (bound->program == NULL) return;
+  for (int32_t i = 0; i < bound->program->n_steps; i++) {
+    const tn_kernel *kernel = bound->program->steps[i].group->kernel;
+    if (bound->plans != NULL && bound->plans[i] != NULL && kernel->release != NULL)
+      kernel->release(&e->device->env, bound->plans[i]);
+    if (bound->events != NULL && bound->events[i] != NULL) e->device->backend->event_delete(bound->events[i]);
+  }
+  for (int32_t s = 0; bound->slots != NULL && s < e->n_slots; s++) tn_release(e->env, bound->slots[s]);
+  tn_release(e->env, bound->slots);
+  tn_release(e->env, bound->plans);
+  tn_release(e->env, bound->events);
+  tn_release(e->env, bound->views);
+  tn_release(e->env, bound->seconds);
+  tn_release(e->env, bound->average);
+  *bound = (tn_bound_program){0};
+}

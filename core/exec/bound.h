@@ -1,0 +1,66 @@
+/* core/exec/bound.h: the executor's inside: programs whose every address is known. A table of launches
+ * stands ready for each program and slot, so that running one looks nothing up. */
+#ifndef TN_CORE_EXEC_BOUND_H
+#define TN_CORE_EXEC_BOUND_H
+
+#include "core/exec/executor.h"
+#include "core/plugin/handles.h"
+
+/* One launch, ready to go. */
+typedef struct tn_bound_step {
+  tn_launch_host host;
+  tn_status (*launch)(tn_launch *l);
+  const tn_step *step;
+  /* Where the stream changes from the step before, that one records and this one awaits. */
+  void *handoff; /* event; NULL: the same stream */
+  void *from_stream;
+} tn_bound_step;
+
+typedef struct tn_bound_program {
+  const tn_program *program;
+  void **plans;              /* per step: what prepare made */
+  tn_bound_step **slots;     /* per slot: n_steps of them */
+  tn_view *views;            /* of all launches */
+  void **events;             /* per step: its hand-off, or NULL */
+  void *last_stream;         /* of the last step; the compute stream if there is none */
+  double *seconds, *average; /* profile: sums, and what is handed out; NULL: off */
+  int64_t runs;              /* summed in seconds */
+} tn_bound_program;
+
+/* A slot: where inputs come from and outputs go. On a host-addressable device the host's end is the
+ * device's. */
+typedef struct tn_slot_memory {
+  void *input, *output; /* device */
+  void *host_input, *host_output;
+  void *staged, *computed, *arrived; /* events of the last run: copied in, computed, copied out */
+} tn_slot_memory;
+
+struct tn_executor {
+  tn_env *env; /* messages and host memory */
+  tn_device *device;
+  const tn_state_map *map;
+  bool near; /* host-addressable: no copies */
+  tn_bound_program *programs;
+  int32_t n_programs;
+  tn_slot_memory *slots;
+  int32_t n_slots;
+  void **regions;
+  int32_t n_regions;
+  void *arena;
+  int64_t arena_bytes, slot_bytes, output_bytes;
+  int64_t bytes; /* asked for and not given back */
+  bool profile;
+};
+
+/* Moves the device's message to the executor's env; returns status. */
+tn_status tn_executor_fail(tn_executor *e, tn_status status);
+
+/* Prepares the kernels of a program and binds its launches for every slot. Messages go to e->env. What was
+ * made before a failure is freed by tn_unbind. */
+tn_status tn_bind(tn_executor *e, const tn_program *program, tn_bound_program *bound);
+void tn_unbind(tn_executor *e, tn_bound_program *bound);
+
+/* Puts "op 'conv2d' of layer 'conv1' (file.ini:14)" in front of a step's message in the device's env. */
+tn_status tn_wrap_step(tn_executor *e, const tn_bound_program *bound, const tn_step *step, tn_status status);
+
+#endif

@@ -1,0 +1,179 @@
+/* core/exec/device.c: from names in a configuration to an open device with its streams. */
+#include "core/exec/device.h"
+
+#include <string.h>
+
+/* The options struct of a backend, or of an extension: defaults, then [backend.NAME], then what the
+ * run sets for all of them and the section has not. */
+static tn_status fill_options(tn_device *device, const tn_device_request *request, const tn_item *item,
+                              const void **data) {
+  tn_options options;
+  tn_env *env = &device->env;
+  TN_TRY(tn_options_start(env, &device->memory, item, &options));
+  if (request->configure != NULL) TN_TRY(request->configure(env, request->context, &options));
+  const tn_option *threads = tn_options_find(item, "threads");
+  if (request->threads > 0 && threads != NULL && threads->type == TN_OPT_INT &&
+      !options.given[threads - item->options])
+    TN_TRY(tn_options_set_int(env, &options, "threads", request->threads));
+  TN_TRY(tn_options_finish(env, &options));
+  *data = options.data;
+  return TN_OK;
+}
+
+static tn_status find_backend(tn_device *device, tn_registry *registry, const char *name,
+                              const tn_backend **backend) {
+  const tn_entry *entry;
+  TN_TRY(tn_registry_find(registry, &device->env, TN_BACKEND, name, &entry));
+  *backend = (const tn_backend *)entry->item;
+  return TN_OK;
+}
+
+static tn_status open_backend(tn_device *device, const tn_device_request *request, const tn_backend *backend,
+                              void **self) {
+  const void *options = NULL;
+  TN_TRY(fill_options(device, request, &backend->item, &options));
+  return backend->open != NULL ? backend->open(&device->env, options, self) : TN_OK;
+}
+
+/* A family with devices must know how to make, fill and order them. */
+static tn_status check_family(tn_device *device) {
+  const tn_backend *b = device->backend;
+  bool whole = b->count != NULL && b->properties != NULL && b->device_open != NULL &&
+               b->device_close != NULL && b->memory_new != NULL && b->memory_delete != NULL &&
+               b->stream_new != NULL && b->stream_delete != NULL && b->stream_wait != NULL &&
+               b->event_new != NULL && b->event_delete != NULL && b->event_record != NULL &&
+               b->event_await != NULL && b->event_wait != NULL && b->copy != NULL && b->fill_zero != NULL;
+  if (whole) return TN_OK;
+  return tn_failf(&device->env, TN_EABI,
+                  "backend '%s' lacks a function that every family of devices must have", b->item.name);
+}
+
+static tn_status check_index(tn_device *device, int32_t index) {
+  int32_t count = 0;
+  TN_TRY(device->backend->count(device->self, &device->env, &count));
+  if (index >= 0 && index < count) return TN_OK;
+  return tn_failf(&device->env, TN_EUNAVAILABLE, "device %d was asked for, but there are %d", (int)index,
+                  (int)count);
+}
+
+/* Splits "cpu, other" into names at the end of the list. */
+static tn_status add_accepted(tn_device *device, const char **families, int32_t *n) {
+  if (device->backend->accepts == NULL) return TN_OK;
+  char *rest = tn_arena_strdup(&device->memory, device->backend->accepts);
+  if (rest == NULL) return TN_ENOMEM;
+  for (char *name; (name = strsep(&rest, ",")) != NULL;) {
+    name = tn_text_trim(name);
+    if (name[0] != '\0') families[(*n)++] = name;
+  }
+  return TN_OK;
+}
+
+static tn_status describe_target(tn_device *device, int32_t index) {
+  const tn_backend *b = device->backend;
+  size_t commas = 0;
+  for (const char *c = b->accepts; c != NULL && *c != '\0'; c++) commas += *c == ',';
+  const char **families = tn_arena_alloc(&device->memory, (commas + 3) * sizeof(char *));
+  if (families == NULL) return TN_ENOMEM;
+  int32_t n = 0;
+  if (device->extension != NULL) families[n++] = device->extension->item.name;
+  families[n++] = b->item.name;
+  TN_TRY(add_accepted(device, families, &n));
+  device->target.families = families;
+  device->target.n_families = n;
+  device->target.properties.struct_size = sizeof(device->target.properties);
+  return b->properties(device->self, &device->env, index, &device->target.properties);
+}
+
+static tn_status open_streams(tn_device *device) {
+  for (int32_t role = 0; role < TN_STREAMS; role++)
+    TN_TRY(device->backend->stream_new(device->device, &device->env, role, &device->streams[role]));
+  return TN_OK;
+}
+
+static tn_status open_named(tn_device *device, tn_registry *registry, const tn_device_request *request,
+                            const char *name) {
+  const tn_backend *named;
+  TN_TRY(find_backend(device, registry, name, &named));
+  if (named->extends != NULL) {
+    TN_TRY(find_backend(device, registry, named->extends, &device->backend));
+    device->extension = named;
+  } else {
+    device->backend = named;
+  }
+  TN_TRY(check_family(device));
+  TN_TRY(open_backend(device, request, device->backend, &device->self));
+  if (device->extension != NULL) TN_TRY(open_backend(device, request, named, &device->extension_self));
+  device->team = named->parallel != NULL ? named : device->backend->parallel != NULL ? device->backend : NULL;
+  TN_TRY(check_index(device, request->index));
+  TN_TRY(describe_target(device, request->index));
+  TN_TRY(device->backend->device_open(device->self, &device->env, request->index, &device->device));
+  return open_streams(device);
+}
+
+/* Another backend may do what this one cannot, but it would not correct a wrong option. */
+static bool may_pass_over(tn_status status) { return status == TN_EUNAVAILABLE || status == TN_EABI; }
+
+static tn_status try_open(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                          const char *name, tn_device **out) {
+  tn_device *device = tn_alloc(env, sizeof(*device));
+  if (device == NULL) return TN_ENOMEM;
+  tn_slot_init(&device->env, &device->slot, env);
+  device->memory = tn_arena_new(&device->env);
+  tn_status status = open_named(device, registry, request, name);
+  if (status == TN_OK) {
+    *out = device;
+    return TN_OK;
+  }
+  tn_wrap(&device->env, status, "backend '%s'", name);
+  tn_error_move(env, &device->env);
+  tn_device_close(device);
+  return status;
+}
+
+tn_status tn_device_open(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                         tn_device **device) {
+  *device = NULL;
+  tn_text reasons = tn_text_new(env);
+  tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = cpu");
+  for (int32_t i = 0; i < request->n_names; i++) {
+    status = try_open(env, registry, request, request->names[i], device);
+    if (!may_pass_over(status)) break;
+    tn_text_addf(&reasons, "%s%s", i > 0 ? "; " : "", tn_error_text(env));
+    if (i + 1 < request->n_names)
+      tn_logf(env, TN_LOG_WARN, "%s; trying '%s'", tn_error_text(env), request->names[i + 1]);
+  }
+  if (may_pass_over(status) && request->n_names > 1 && reasons.v != NULL)
+    tn_failf(env, status, "none of the backends can be used: %s", reasons.v);
+  tn_text_free(&reasons);
+  return status;
+}
+
+void tn_device_close(tn_device *device) {
+  if (device == NULL) return;
+  const tn_backend *b = device->backend, *extension = device->extension;
+  for (int32_t role = 0; role < TN_STREAMS; role++)
+    if (device->streams[role] != NULL) b->stream_delete(device->streams[role]);
+  if (device->device != NULL) b->device_close(device->device);
+  if (device->extension_self != NULL && extension->close != NULL) extension->close(device->extension_self);
+  if (device->self != NULL && b->close != NULL) b->close(device->self);
+  tn_arena_free(&device->memory);
+  /* The device's handle stands in the very block that is released. */
+  tn_slot slot = device->slot;
+  tn_env env = {device->env.api, &slot};
+  tn_release(&env, device);
+}
+
+tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address) {
+  *address = NULL;
+  if (bytes == 0) return TN_OK;
+  TN_TRY(device->backend->memory_new(device->device, &device->env, kind, (uint64_t)bytes, address));
+  device->bytes += bytes;
+  if (device->bytes > device->peak_bytes) device->peak_bytes = device->bytes;
+  return TN_OK;
+}
+
+void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes) {
+  if (address == NULL) return;
+  device->backend->memory_delete(device->device, kind, address, (uint64_t)bytes);
+  device->bytes -= bytes;
+}
