@@ -20,7 +20,6 @@ static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, observers, TN_OPT_TEXT, "", NULL,
            "observers beside or instead of the usual ones: jsonl, -progress"),
     TN_OPT(tn_run_section, save_every, TN_OPT_INT, "0", ">= 0", "save a checkpoint every so many steps, too"),
-    TN_OPT(tn_run_section, slots, TN_OPT_INT, "2", "[2, 64]", "batches in flight between loader and device"),
     TN_OPT(tn_run_section, best, TN_OPT_TEXT, "", NULL,
            "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
     TN_OPT_END};

@@ -23,7 +23,7 @@ typedef struct tn_run_section {
   int64_t threads;
   const char *output;
   const char *observers;
-  int64_t save_every, slots;
+  int64_t save_every;
   const char *best;
 } tn_run_section;
 

@@ -1,0 +1,111 @@
+/* core/train/folder.c: run folders: OUTPUT/NAME, or NAME-2, NAME-3 where that exists. */
+#include "core/train/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+enum { TN_FOLDER_TRIES = 100000 };
+
+static const char *output_of(const tn_run *run) {
+  return run->output ? run->output : run->settings.run.output;
+}
+
+/* The path of try number `i`, from 1. */
+static char *candidate(tn_run *run, int32_t i) {
+  const char *name = run->settings.run.name;
+  char suffix[16] = "";
+  if (i > 1) snprintf(suffix, sizeof suffix, "-%d", i);
+  tn_text text = tn_text_new(&run->env);
+  tn_text_addf(&text, "%s/%s%s", output_of(run), name, suffix);
+  return tn_text_take(&text);
+}
+
+static tn_status write_config(tn_run *run, const char *folder) {
+  tn_text text = tn_text_new(&run->env);
+  char *path = tn_path_join(&run->env, folder, "config.ini");
+  tn_status status = path ? tn_ini_print(&run->env, &run->ini, &text) : TN_ENOMEM;
+  if (status == TN_OK)
+    status = text.failed ? TN_ENOMEM : tn_file_write_atomic(&run->env, path, text.v ? text.v : "", text.n);
+  tn_text_free(&text);
+  tn_release(&run->env, path);
+  return status;
+}
+
+static tn_status check_name(tn_run *run) {
+  const char *name = run->settings.run.name;
+  if (*name && !strchr(name, '/') && !tn_text_equal(name, ".") && !tn_text_equal(name, "..")) return TN_OK;
+  return tn_failf(&run->env, TN_EINVAL, "%s: [run] name = %s cannot be a folder's name", run->ini.path, name);
+}
+
+tn_status tn_run_folder_make(tn_run *run, char **folder) {
+  *folder = NULL;
+  if (*output_of(run) == '\0' || run->settings.run.fast_dev_run) return TN_OK;
+  TN_TRY(check_name(run));
+  TN_TRY(tn_folder_make(&run->env, output_of(run)));
+  for (int32_t i = 1; i <= TN_FOLDER_TRIES; i++) {
+    char *path = candidate(run, i);
+    if (!path) return TN_ENOMEM;
+    /* mkdir decides, so two runs that start at once get two folders */
+    tn_status status = mkdir(path, 0777) == 0
+                           ? write_config(run, path)
+                           : tn_failf(&run->env, TN_EIO, "%s: cannot be made: %s", path, strerror(errno));
+    if (status == TN_OK)
+      *folder = path;
+    else if (errno == EEXIST)
+      status = TN_EOF;
+    if (status != TN_OK) tn_release(&run->env, path);
+    if (status != TN_EOF) return status;
+  }
+  return tn_failf(&run->env, TN_EIO, "%s: too many runs called '%s'", output_of(run), run->settings.run.name);
+}
+
+static bool has_checkpoint(tn_run *run, const char *folder) {
+  char *path = tn_path_join(&run->env, folder, "checkpoints");
+  bool found = path && tn_file_exists(path);
+  tn_release(&run->env, path);
+  return found;
+}
+
+static tn_status newest(tn_run *run, char **folder) {
+  struct timespec best = {0, 0};
+  for (int32_t i = 1; i <= TN_FOLDER_TRIES; i++) {
+    struct stat info;
+    char *path = candidate(run, i);
+    if (!path) return TN_ENOMEM;
+    if (stat(path, &info) != 0) {
+      tn_release(&run->env, path);
+      break;
+    }
+    bool later = info.st_mtim.tv_sec > best.tv_sec ||
+                 (info.st_mtim.tv_sec == best.tv_sec && info.st_mtim.tv_nsec >= best.tv_nsec);
+    if (!later || !has_checkpoint(run, path)) {
+      tn_release(&run->env, path);
+      continue;
+    }
+    best = info.st_mtim;
+    tn_release(&run->env, *folder);
+    *folder = path;
+  }
+  return TN_OK;
+}
+
+tn_status tn_run_folder_resume(tn_run *run, char **folder) {
+  *folder = NULL;
+  TN_TRY(check_name(run));
+  if (!tn_text_equal(run->resume, "auto")) {
+    if (!has_checkpoint(run, run->resume))
+      return tn_failf(&run->env, TN_EINVAL,
+                      "%s: no checkpoint to resume from, expected a run folder with checkpoints/",
+                      run->resume);
+    *folder = tn_strdup(&run->env, run->resume);
+    return *folder ? TN_OK : TN_ENOMEM;
+  }
+  TN_TRY(newest(run, folder));
+  if (!*folder)
+    tn_logf(&run->env, TN_LOG_INFO, "no run called '%s' to resume in %s: starting a new one",
+            run->settings.run.name, output_of(run));
+  return TN_OK;
+}

@@ -1,0 +1,115 @@
+/* core/train/programs.c: all programs of a run, compiled before step 1 over one map of the state. */
+#include "core/train/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const program_names[TN_PROGRAMS] = {"init", "step", "eval", "predict"};
+
+/* The graphs of the wanted programs, before compilation. */
+typedef struct tn_graphs {
+  tn_graph *v[TN_PROGRAMS];
+} tn_graphs;
+
+static tn_status keep_measures(tn_program_set *set, const tn_model *model) {
+  set->n_measures = model->n_measures;
+  set->measures =
+      tn_arena_alloc(&set->arena, tn_size_mul((size_t)model->n_measures + 1, sizeof *set->measures));
+  if (!set->measures) return TN_ENOMEM;
+  for (int32_t i = 0; i < model->n_measures; i++) {
+    set->measures[i] = model->measures[i];
+    set->measures[i].name = tn_arena_strdup(&set->arena, model->measures[i].name);
+    if (!set->measures[i].name) return TN_ENOMEM;
+  }
+  return TN_OK;
+}
+
+static tn_status build_graph(tn_run *run, int32_t which, int64_t batch, tn_program_set *set,
+                             tn_graph **graph) {
+  bool training = which == TN_PROGRAM_STEP, measured = which != TN_PROGRAM_PREDICT;
+  tn_model_request request = {&run->ini, run->registry, run->ops, batch, (uint64_t)run->settings.run.seed,
+                              training,  measured};
+  tn_model model;
+  TN_TRY(tn_model_build(&run->env, &request, &model));
+  tn_status status = TN_OK;
+  if (measured) status = keep_measures(set, &model);
+  if (status == TN_OK && training)
+    status =
+        tn_update_emit(&run->env, &set->arena, &run->settings, request.seed, &model, set->map, &set->plan);
+  if (status == TN_OK) status = tn_pass_precision(&run->env, &run->settings, &model.graph);
+  if (status == TN_OK) status = tn_state_map_add_rest(set->map, model.graph);
+  if (status == TN_OK) {
+    *graph = model.graph;
+    model.graph = NULL;
+  }
+  tn_model_free(&model);
+  return status;
+}
+
+static tn_status build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
+                              tn_graphs *graphs) {
+  /* the step first: it decides where the parameters lie */
+  for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
+    if (request->batch[which] > 0)
+      TN_TRY(build_graph(run, which, request->batch[which], set, &graphs->v[which]));
+  return tn_init_graph(&run->env, run->ops, (uint64_t)run->settings.run.seed, set->map,
+                       &graphs->v[TN_PROGRAM_INIT]);
+}
+
+static tn_status compile_all(tn_run *run, const tn_target *target, const tn_program_request *request,
+                             tn_program_set *set, tn_graphs *graphs) {
+  for (int32_t which = 0; which < TN_PROGRAMS; which++) {
+    if (!graphs->v[which]) continue;
+    /* what a pass makes of the training step is what people ask for */
+    int32_t shown = graphs->v[TN_PROGRAM_STEP] ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
+    tn_graph *graph = graphs->v[which];
+    graphs->v[which] = NULL;
+    tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graph, set->map,
+                                  which == shown ? request->dump : NULL, &set->programs[which]);
+    if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
+    set->index[which] = set->n;
+    set->list[set->n++] = set->programs[which];
+  }
+  return TN_OK;
+}
+
+tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
+                            tn_program_set *set) {
+  tn_graphs graphs = {{NULL}};
+  memset(set, 0, sizeof *set);
+  set->arena = tn_arena_new(&run->env);
+  for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
+  tn_status status = tn_state_map_create(&run->env, &set->map);
+  if (status == TN_OK) status = build_graphs(run, request, set, &graphs);
+  if (status == TN_OK) status = tn_settings_check_sections(&run->env, &run->ini);
+  if (status == TN_OK) status = compile_all(run, target, request, set, &graphs);
+  for (int32_t i = 0; i < TN_PROGRAMS; i++) tn_graph_destroy(graphs.v[i]);
+  if (status != TN_OK) tn_programs_free(run, set);
+  return status;
+}
+
+void tn_programs_free(tn_run *run, tn_program_set *set) {
+  (void)run;
+  for (int32_t i = 0; i < TN_PROGRAMS; i++) tn_program_destroy(set->programs[i]);
+  tn_state_map_destroy(set->map);
+  tn_arena_free(&set->arena);
+  memset(set, 0, sizeof *set);
+}
+
+int64_t tn_programs_parameters(const tn_program_set *set) {
+  int64_t count = 0;
+  for (size_t i = 0; i < set->map->states.n; i++)
+    if (set->map->states.v[i].what == TN_STATE_PARAM) count += tn_type_count(&set->map->states.v[i].type);
+  return count;
+}
+
+tn_status tn_run_device(tn_run *run, tn_device **device) {
+  const char *names[16];
+  tn_device_request request = {.names = names, .threads = (int32_t)run->settings.run.threads};
+  char *save = NULL, *list = tn_arena_strdup(&run->arena, run->settings.backend.use);
+  if (!list) return TN_ENOMEM;
+  for (char *word = strtok_r(list, ",\n", &save); word && request.n_names < 16;
+       word = strtok_r(NULL, ",\n", &save))
+    names[request.n_names++] = tn_text_trim(word);
+  return tn_device_open(&run->env, run->registry, &request, device);
+}

@@ -1,0 +1,15 @@
+/* core/train/result.h: results as JSON text. */
+#ifndef TN_CORE_TRAIN_RESULT_H
+#define TN_CORE_TRAIN_RESULT_H
+
+#include <jansson.h>
+
+#include "core/train/session.h"
+
+/* {"loss": 0.1, "accuracy": 0.97} */
+json_t *tn_metrics_json(const tn_metric *metrics, int32_t n);
+/* Consumes the object; *text is the caller's (tn_run_free). NULL stands for an object that memory did
+ * not suffice for. */
+tn_status tn_json_take(tn_run *run, json_t *json, char **text);
+
+#endif

@@ -1,0 +1,71 @@
+/* core/train/run.c: opening and closing a run, and the small calls of tenon/run.h. */
+#include "core/plugin/context.h"
+#include "core/train/result.h"
+
+#include <string.h>
+
+#include "core/base/thread.h"
+
+static char *copy_text(tn_run *run, const char *text) {
+  return text ? tn_arena_strdup(&run->arena, text) : NULL;
+}
+
+static tn_status read_options(tn_run *run, const tn_run_options *options) {
+  if (!options) return TN_OK;
+  for (int32_t i = 0; i < options->n_set; i++) TN_TRY(tn_ini_set(&run->env, &run->ini, options->set[i]));
+  run->output = copy_text(run, options->output);
+  run->resume = copy_text(run, options->resume);
+  run->weights = copy_text(run, options->weights);
+  run->terminal_columns = options->terminal;
+  bool lost = (options->output && !run->output) || (options->resume && !run->resume) ||
+              (options->weights && !run->weights);
+  return lost ? TN_ENOMEM : TN_OK;
+}
+
+static tn_status read_configuration(tn_run *run, const char *path, const tn_run_options *options) {
+  TN_TRY(tn_ini_read(&run->env, path, &run->ini));
+  TN_TRY(read_options(run, options));
+  TN_TRY(tn_settings_load_plugins(&run->env, run->registry, &run->ini));
+  return tn_settings_read(&run->env, run->registry, &run->ini, &run->settings);
+}
+
+tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options, tn_run **out) {
+  *out = NULL;
+  tn_run *run = tn_alloc(context, sizeof *run);
+  if (!run) return TN_ENOMEM;
+  run->opened_s = tn_clock_s();
+  tn_slot_init(&run->env, &run->slot, (const tn_env *)context);
+  run->context = context;
+  run->registry = tn_context_registry(context);
+  run->arena = tn_arena_new(&run->env);
+  tn_status status = tn_context_ops(context, &run->ops);
+  if (status == TN_OK) {
+    status = read_configuration(run, path, options);
+    if (status != TN_OK) tn_error_move(context, &run->env);
+  }
+  if (status == TN_OK)
+    *out = run;
+  else
+    tn_run_close(run);
+  return status;
+}
+
+void tn_run_close(tn_run *run) {
+  if (!run) return;
+  tn_ini_free(&run->ini);
+  tn_arena_free(&run->arena);
+  tn_release(run->context, run);
+}
+
+void tn_run_free(tn_run *run, char *json) { tn_release(&run->env, json); }
+
+void tn_run_stop(tn_run *run) { atomic_store(&run->stop, 1); }
+
+tn_status tn_run_config(tn_run *run, char **ini) {
+  tn_text text = tn_text_new(&run->env);
+  *ini = NULL;
+  tn_status status = tn_ini_print(&run->env, &run->ini, &text);
+  if (status == TN_OK) *ini = tn_text_take(&text);
+  tn_text_free(&text);
+  return status == TN_OK && !*ini ? TN_ENOMEM : status;
+}

@@ -1,0 +1,150 @@
+/* core/train/session.h: private to core/train: a run and what it is made of. */
+#ifndef TN_CORE_TRAIN_SESSION_H
+#define TN_CORE_TRAIN_SESSION_H
+
+#include <stdatomic.h>
+
+#include "core/data/loader.h"
+#include "core/exec/executor.h"
+#include "core/train/update.h"
+#include "tenon/run.h"
+
+struct tn_run {
+  tn_env env;
+  tn_slot slot;
+  tn_context *context;
+  tn_registry *registry;   /* the context's */
+  struct tn_op_table *ops; /* the context's */
+  tn_ini ini;
+  tn_settings settings;
+  tn_arena arena;
+  const char *output, *resume, *weights; /* as given; NULL: the configuration's */
+  int32_t terminal_columns;
+  atomic_int stop;
+  double opened_s; /* tn_clock_s when the run was opened */
+};
+
+/* ---- programs.c: the set of programs over one state ---- */
+
+enum {
+  TN_PROGRAM_INIT = 0,
+  TN_PROGRAM_STEP = 1,
+  TN_PROGRAM_EVAL = 2,
+  TN_PROGRAM_PREDICT = 3,
+  TN_PROGRAMS = 4
+};
+
+/* Which programs to make and for what batch. */
+typedef struct tn_program_request {
+  int64_t batch[TN_PROGRAMS]; /* 0: not wanted (init always is) */
+  const tn_compile_options *dump;
+} tn_program_request;
+
+typedef struct tn_program_set {
+  tn_arena arena;
+  tn_state_map *map;
+  tn_update_plan plan;
+  tn_program *programs[TN_PROGRAMS]; /* NULL where not wanted */
+  tn_program *list[TN_PROGRAMS];     /* those that exist, as the executor wants them */
+  int32_t index[TN_PROGRAMS];        /* into list; -1: none */
+  int32_t n;
+  tn_measure *measures; /* of step and eval alike */
+  int32_t n_measures;
+} tn_program_set;
+
+tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
+                            tn_program_set *set);
+void tn_programs_free(tn_run *run, tn_program_set *set);
+int64_t tn_programs_parameters(const tn_program_set *set);
+
+/* Opens the device that the configuration asks for. */
+tn_status tn_run_device(tn_run *run, tn_device **device);
+
+/* ---- feeder.c: batches from a loader into the slots of an executor ---- */
+
+typedef struct tn_feeder tn_feeder;
+/* Feeds `program` of the executor from one split. Names the field that does not fit. */
+tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, int32_t index,
+                           const tn_program *program, int32_t slots, tn_feeder **feeder);
+void tn_feeder_destroy(tn_feeder *feeder);
+const tn_loader *tn_feeder_loader(const tn_feeder *feeder);
+/* Begins an epoch at a batch; all slots are handed to the loader. */
+tn_status tn_feeder_start(tn_feeder *feeder, int64_t epoch, int64_t first);
+/* Waits for the next batch. TN_EOF: the epoch is over. */
+tn_status tn_feeder_next(tn_feeder *feeder, int32_t *slot, int64_t *samples);
+/* Gives a slot back, whose outputs have been read, for another batch. */
+tn_status tn_feeder_return(tn_feeder *feeder, int32_t slot);
+
+/* ---- tally.c: sums of losses and metrics ---- */
+
+typedef struct tn_tally {
+  const tn_measure *measures;
+  int32_t n;
+  double *sum, *weight; /* per measure */
+  tn_metric *means;     /* n + 1: "loss" first; filled by tn_tally_means */
+  int64_t steps, samples;
+} tn_tally;
+tn_status tn_tally_init(tn_arena *arena, const tn_program_set *set, tn_tally *tally);
+void tn_tally_reset(tn_tally *tally);
+/* Adds the outputs that a program left on a slot. */
+void tn_tally_add(tn_tally *tally, tn_executor *executor, int32_t index, int32_t slot, int64_t samples);
+/* Means so far, "loss" first: the losses' means with their factors. */
+const tn_metric *tn_tally_means(tn_tally *tally);
+
+/* ---- evaluate.c ---- */
+
+/* One pass over a feeder's data. `tally` holds the sums afterwards. */
+tn_status tn_evaluate(tn_run *run, tn_executor *executor, int32_t index, tn_feeder *feeder,
+                      int64_t max_batches, tn_tally *tally);
+
+/* ---- weights.c: parameters and other state from and to safetensors ---- */
+
+/* Reads every PARAM and BUFFER state from `path`. Names in the file and not in the model, or the other
+ * way round, are errors unless `ignore` matches them. */
+tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map *map, const char *path,
+                          const char *prefix, const char *ignore);
+/* Writes the states whose kind is in the mask (1 << TN_STATE_...), sorted by path. */
+tn_status tn_weights_save(tn_run *run, tn_executor *executor, const tn_state_map *map, uint32_t kinds,
+                          const char *path);
+
+/* ---- checkpoint.c ---- */
+
+/* Where a run stands; state.json. */
+typedef struct tn_progress {
+  int64_t step, epoch, batch; /* steps done; the next batch is number `batch` of `epoch` */
+  double best;                /* value of the best checkpoint so far; NaN: none */
+  double seconds;             /* spent before this process */
+} tn_progress;
+
+/* Writes FOLDER/checkpoints/NAME whole or not at all: into a temporary folder, synced, exchanged. */
+tn_status tn_checkpoint_save(tn_run *run, tn_executor *executor, const tn_program_set *set,
+                             const char *folder, const char *name, const tn_progress *progress);
+tn_status tn_checkpoint_load(tn_run *run, tn_executor *executor, const tn_program_set *set,
+                             const char *folder, const char *name, tn_progress *progress);
+
+/* ---- folder.c: run folders ---- */
+
+/* OUTPUT/NAME, or NAME-2, -3 ... where it exists; made with config.ini inside. Caller's (tn_release);
+ * NULL when nothing is to be written. */
+tn_status tn_run_folder_make(tn_run *run, char **folder);
+/* The folder that `resume` means: itself, or for "auto" the newest OUTPUT/NAME* with a checkpoint. */
+tn_status tn_run_folder_resume(tn_run *run, char **folder);
+
+/* ---- watch.c: observers on a thread of their own ---- */
+
+typedef struct tn_watch tn_watch;
+tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **watch);
+/* Copies the event; never blocks for long: a step is dropped when the queue is full, other events wait. */
+void tn_watch_post(tn_watch *watch, const tn_event *event);
+/* Hands over what is queued, closes the observers. */
+void tn_watch_stop(tn_watch *watch);
+
+/* ---- control.c ---- */
+
+/* Writes the control values of one step into a slot: iteration, and every option times its factor. */
+void tn_control_write(tn_executor *executor, int32_t index, int32_t slot, const tn_update_plan *plan,
+                      int64_t step, double lr_factor);
+/* Factor of the learning rate at a step: warm-up times schedule. */
+double tn_lr_factor(const tn_settings *settings, int64_t step, int64_t steps, int64_t steps_per_epoch);
+
+#endif

@@ -1,0 +1,46 @@
+/* core/train/tally.c: losses and metrics over many steps, summed on the host in step order. */
+#include "core/train/session.h"
+
+#include <stdio.h>
+
+tn_status tn_tally_init(tn_arena *arena, const tn_program_set *set, tn_tally *tally) {
+  size_t n = (size_t)set->n_measures + 1;
+  *tally = (tn_tally){.measures = set->measures, .n = set->n_measures};
+  tally->sum = tn_arena_alloc(arena, tn_size_mul(n, sizeof *tally->sum));
+  tally->weight = tn_arena_alloc(arena, tn_size_mul(n, sizeof *tally->weight));
+  tally->means = tn_arena_alloc(arena, tn_size_mul(n, sizeof *tally->means));
+  return tally->sum && tally->weight && tally->means ? TN_OK : TN_ENOMEM;
+}
+
+void tn_tally_reset(tn_tally *tally) {
+  for (int32_t i = 0; i < tally->n; i++) tally->sum[i] = tally->weight[i] = 0.0;
+  tally->steps = tally->samples = 0;
+}
+
+static double output(tn_executor *executor, int32_t index, int32_t slot, const char *measure,
+                     const char *part) {
+  char name[256];
+  snprintf(name, sizeof name, "%s.%s", measure, part);
+  const float *value = tn_executor_output(executor, index, slot, name);
+  return value ? (double)*value : 0.0;
+}
+
+void tn_tally_add(tn_tally *tally, tn_executor *executor, int32_t index, int32_t slot, int64_t samples) {
+  for (int32_t i = 0; i < tally->n; i++) {
+    tally->sum[i] += output(executor, index, slot, tally->measures[i].name, "sum");
+    tally->weight[i] += output(executor, index, slot, tally->measures[i].name, "weight");
+  }
+  tally->steps++;
+  tally->samples += samples;
+}
+
+const tn_metric *tn_tally_means(tn_tally *tally) {
+  double total = 0.0;
+  for (int32_t i = 0; i < tally->n; i++) {
+    double mean = tally->weight[i] != 0.0 ? tally->sum[i] / tally->weight[i] : 0.0;
+    tally->means[i + 1] = (tn_metric){tally->measures[i].name, mean};
+    if (tally->measures[i].is_loss) total += tally->measures[i].weight * mean;
+  }
+  tally->means[0] = (tn_metric){"loss", total};
+  return tally->means;
+}
