@@ -1,0 +1,91 @@
+/* Activations: composite pointwise ops. What the dtype of each step is stands here: f16 and bf16 are
+ * computed in f32, as a fused kernel does. */
+#include <math.h>
+
+#include "core/ops/common.h"
+
+/* ---- relu ---- */
+
+static tn_status relu_decompose(tn_build *b, const void *attributes) {
+  (void)attributes;
+  tn_val x = tn_in(b, 0);
+  tn_yield(b, 0, tn_op2(b, "maximum", x, tn_ops_zero(b, x)));
+  return TN_OK;
+}
+
+/* From the result, so that the operand need not be kept; 0 at 0. */
+static tn_status relu_grad(tn_build *b, const void *attributes) {
+  (void)attributes;
+  tn_val y = tn_out(b, 0), dy = tn_dout(b, 0), zero = tn_ops_zero(b, y);
+  tn_yield(b, 0, tn_where(b, tn_op2(b, "gt", y, zero), dy, zero));
+  return TN_OK;
+}
+
+const tn_op tn_op_relu = {
+    .item = TN_ITEM_PLAIN(tn_op, TN_OP, "relu", "max(x, 0)"),
+    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_POINTWISE,
+    .decompose = relu_decompose,
+    .grad = relu_grad,
+};
+
+/* ---- leaky_relu ---- */
+
+static const tn_option leaky_relu_options[] = {
+    TN_OPT(tn_leaky_relu_attributes, slope, TN_OPT_FLOAT, "0.01", NULL, "slope below zero"), TN_OPT_END};
+
+const tn_op tn_op_leaky_relu = {
+    .item = TN_ITEM(tn_op, TN_OP, "leaky_relu", "x, or slope * x where x is not positive",
+                    tn_leaky_relu_attributes, leaky_relu_options),
+    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_POINTWISE,
+    .formula = "y = x if x > 0 else slope * x",
+};
+
+/* ---- silu ---- */
+
+const tn_op tn_op_silu = {
+    .item = TN_ITEM_PLAIN(tn_op, TN_OP, "silu", "x sigmoid(x)"),
+    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_POINTWISE,
+    .formula = "y = x * sigmoid(x)",
+};
+
+/* ---- gelu ---- */
+
+/* sqrt(2 / pi) (x + 0.044715 x^3), the argument of tanh in the approximation of Hendrycks and Gimpel,
+ * "Gaussian error linear units", 2016. */
+static tn_val gelu_inner(tn_build *b, tn_val x) {
+  double scale = M_2_SQRTPI * M_SQRT1_2;
+  return tn_mul(b, x, tn_affine(b, tn_mul(b, x, x), scale * 0.044715, scale));
+}
+
+/* The normal distribution function of x, or its approximation. */
+static tn_val gelu_cdf(tn_build *b, tn_val x, int32_t approximate) {
+  tn_val v = approximate ? tn_tanh(b, gelu_inner(b, x)) : tn_op1(b, "erf", tn_affine(b, x, M_SQRT1_2, 0));
+  return tn_affine(b, v, 0.5, 0.5);
+}
+
+static tn_status gelu_decompose(tn_build *b, const void *attributes) {
+  const tn_gelu_attributes *a = attributes;
+  tn_val x = tn_ops_wide(b, tn_in(b, 0));
+  tn_val y = tn_mul(b, x, gelu_cdf(b, x, a->approximate));
+  tn_yield(b, 0, tn_cast(b, y, tn_type_of(b, tn_in(b, 0))->dtype));
+  return TN_OK;
+}
+
+static const tn_option gelu_options[] = {TN_OPT(tn_gelu_attributes, approximate, TN_OPT_ENUM, "none",
+                                                "none|tanh", "exact, or the tanh approximation"),
+                                         TN_OPT_END};
+
+const tn_op tn_op_gelu = {
+    .item = TN_ITEM(tn_op, TN_OP, "gelu", "x times the normal distribution function of x", tn_gelu_attributes,
+                    gelu_options),
+    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_POINTWISE,
+    .decompose = gelu_decompose,
+};

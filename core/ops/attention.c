@@ -1,0 +1,140 @@
+/* Scaled dot-product attention (Vaswani et al., "Attention is all you need", NeurIPS 2017) over
+ * (batch, heads, tokens, width), which also gives each query's log-sum-exp, so that the gradient can
+ * recompute the probabilities instead of keeping them (Dao et al., "FlashAttention", NeurIPS 2022).
+ * The products are in T, the softmax in f32 (f64 for f64). */
+#include <math.h>
+
+#include "core/ops/common.h"
+
+/* ---- shapes ---- */
+
+static tn_status attention_infer(tn_infer *n) {
+  static const char *const name[] = {"q", "k", "v"};
+  const tn_attention_attributes *a = n->node.attributes;
+  const tn_type *q = n->node.in[0], *k = n->node.in[1], *v = n->node.in[2];
+  tn_status status = TN_OK;
+  for (int32_t i = 0; i < 3 && status == TN_OK; i++)
+    status = tn_ops_check_rank(n, name[i], n->node.in[i], 4, "batch, heads, tokens, width");
+  if (status != TN_OK) return status;
+  tn_type keys = *k, values = *v;
+  keys.dims[0] = values.dims[0] = q->dims[0];
+  keys.dims[1] = values.dims[1] = q->dims[1];
+  keys.dims[3] = q->dims[3];
+  values.dims[2] = k->dims[2];
+  status = tn_ops_check_dims_of(n, "k", k, &keys);
+  if (status == TN_OK) status = tn_ops_check_dims_of(n, "v", v, &values);
+  if (status != TN_OK) return status;
+  int64_t first_sees = a->causal ? k->dims[2] - q->dims[2] + 1 : k->dims[2];
+  if (first_sees < 1 && q->dims[2] > 0)
+    return tn_fail(n, TN_EINVAL, NULL, "q is %s and k is %s%s: the first query would see no key",
+                   tn_ops_text(q).v, tn_ops_text(k).v, a->causal ? ", causal" : "");
+  if (a->scale == 0 && q->dims[3] == 0)
+    return tn_fail(n, TN_EINVAL, "scale", "scale is 1 / sqrt(head width) unless given, but q is %s",
+                   tn_ops_text(q).v);
+  n->node.out[0] = *q;
+  n->node.out[0].dims[3] = v->dims[3];
+  n->node.out[1] = *q;
+  n->node.out[1].rank = 3;
+  n->node.out[1].dims[3] = 0;
+  n->node.out[1].dtype = tn_ops_accumulator(q->dtype);
+  return tn_ops_check_count(n, &n->node.out[0]);
+}
+
+/* ---- emitting ---- */
+
+static double scale_of(tn_build *b, const tn_attention_attributes *a) {
+  return a->scale != 0 ? a->scale : 1 / sqrt((double)tn_dim(b, tn_in(b, 0), 3));
+}
+
+/* scale q k^T in A: (batch, heads, queries, keys) */
+static tn_val scores(tn_build *b, const tn_attention_attributes *a) {
+  tn_val s = tn_matmul(b, tn_in(b, 0), tn_in(b, 1), 0, 0, 1);
+  return tn_affine(b, tn_ops_wide(b, s), scale_of(b, a), 0);
+}
+
+/* s where a query sees a key, else `hidden`. */
+static tn_val mask(tn_build *b, const tn_attention_attributes *a, tn_val s, double hidden) {
+  if (!a->causal) return s;
+  int64_t queries = tn_dim(b, s, 2), keys = tn_dim(b, s, 3);
+  tn_begin(b, "triangular_mask");
+  tn_set_int(b, "rows", queries);
+  tn_set_int(b, "columns", keys);
+  tn_set_int(b, "diagonal", keys - queries);
+  tn_val sees = tn_end(b);
+  return tn_where(b, sees, s, tn_scalar(b, tn_type_of(b, s)->dtype, hidden));
+}
+
+static const bool over_keys[TN_MAX_RANK] = {[3] = true};
+
+static tn_status attention_decompose(tn_build *b, const void *attributes) {
+  const tn_attention_attributes *a = attributes;
+  int32_t dtype = tn_type_of(b, tn_in(b, 0))->dtype;
+  tn_val s = mask(b, a, scores(b, a), -INFINITY);
+  if (tn_type_count(tn_type_of(b, s)) == 0) { /* no queries: nothing to take the largest of */
+    tn_yield(b, 0, tn_matmul(b, tn_cast(b, s, dtype), tn_in(b, 2), 0, 0, 0));
+    tn_yield(b, 1, tn_reduce(b, "reduce_sum", s, 1, (int64_t[]){3}, 0));
+    return TN_OK;
+  }
+  tn_val largest = tn_ops_reduce(b, "reduce_max", s, over_keys);
+  tn_val e = tn_exp(b, tn_sub(b, s, largest));
+  tn_val sum = tn_ops_reduce(b, "reduce_sum", e, over_keys);
+  tn_val p = tn_cast(b, tn_div(b, e, sum), dtype);
+  tn_val lse = tn_add(b, largest, tn_log_of(b, sum));
+  tn_type rows = tn_ops_type(b, lse);
+  tn_yield(b, 0, tn_matmul(b, p, tn_in(b, 2), 0, 0, 0));
+  tn_yield(b, 1, tn_reshape(b, lse, 3, rows.dims));
+  return TN_OK;
+}
+
+/* With p = exp(s - lse) and delta = sum(dy y): ds = p (dy v^T - delta + dlse), dq = scale ds k,
+ * dk = scale ds^T q, dv = p^T dy. */
+static tn_status attention_grad(tn_build *b, const void *attributes) {
+  const tn_attention_attributes *a = attributes;
+  tn_val q = tn_in(b, 0), k = tn_in(b, 1), v = tn_in(b, 2), dy = tn_dout(b, 0);
+  tn_val s = scores(b, a);
+  int32_t dtype = tn_type_of(b, q)->dtype;
+  tn_type type = tn_ops_type(b, s);
+  tn_val lse = tn_ops_keep(b, tn_out(b, 1), &type, over_keys);
+  tn_val p = mask(b, a, tn_exp(b, tn_sub(b, s, lse)), 0), inner = 0;
+  if (dy != 0) {
+    tn_val delta = tn_mul(b, tn_ops_wide(b, dy), tn_ops_wide(b, tn_out(b, 0)));
+    inner = tn_sub(b, tn_ops_wide(b, tn_matmul(b, dy, v, 0, 0, 1)),
+                   tn_ops_reduce(b, "reduce_sum", delta, over_keys));
+    if (tn_want(b, 2)) tn_yield(b, 2, tn_matmul(b, tn_cast(b, p, dtype), dy, 0, 1, 0));
+  }
+  inner = tn_ops_sum(b, inner, tn_ops_keep(b, tn_dout(b, 1), &type, over_keys));
+  tn_val ds = tn_cast(b, tn_affine(b, tn_mul(b, p, inner), scale_of(b, a), 0), dtype);
+  if (tn_want(b, 0)) tn_yield(b, 0, tn_matmul(b, ds, k, 0, 0, 0));
+  if (tn_want(b, 1)) tn_yield(b, 1, tn_matmul(b, ds, q, 0, 1, 0));
+  return TN_OK;
+}
+
+/* Two products and a softmax (5 flops) for each pair of a query and a key that it sees. */
+static void attention_cost(const tn_node *n, tn_cost *cost) {
+  const tn_attention_attributes *a = n->attributes;
+  const tn_type *q = n->in[0], *k = n->in[1], *v = n->in[2];
+  double queries = (double)q->dims[2], keys = (double)k->dims[2];
+  double pairs = a->causal ? queries * (keys - queries) + queries * (queries + 1) / 2 : queries * keys;
+  double heads = (double)q->dims[0] * (double)q->dims[1];
+  tn_ops_cost(n, cost, heads * pairs * (2 * (double)q->dims[3] + 2 * (double)v->dims[3] + 5));
+}
+
+static const tn_option attention_options[] = {TN_OPT(tn_attention_attributes, causal, TN_OPT_FLAG, "no", NULL,
+                                                     "query i sees keys up to i + (keys - queries)"),
+                                              TN_OPT(tn_attention_attributes, scale, TN_OPT_FLOAT, "0", NULL,
+                                                     "of the products; 0: 1 / sqrt(head width)"),
+                                              TN_OPT_END};
+
+const tn_op tn_op_attention = {
+    .item = TN_ITEM(tn_op, TN_OP, "attention",
+                    "softmax(scale q k^T) v over (batch, heads, tokens, width), and "
+                    "log(sum(exp)) of each query",
+                    tn_attention_attributes, attention_options),
+    .schema = "(q:T, k:T, v:T) -> (y:T, lse:any)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_MATMUL,
+    .infer = attention_infer,
+    .decompose = attention_decompose,
+    .grad = attention_grad,
+    .cost = attention_cost,
+};

@@ -1,0 +1,123 @@
+/* The matrix product. Dimensions in front of the last two are a batch and broadcast as in NumPy. */
+#include "core/ops/common.h"
+
+/* ---- shapes ---- */
+
+/* Rows and columns of op(m): its last two dimensions, swapped if transposed. */
+typedef struct extent {
+  int64_t rows, columns;
+} extent;
+
+static extent extent_of(const tn_type *m, int32_t transposed) {
+  int64_t rows = m->dims[m->rank - 2], columns = m->dims[m->rank - 1];
+  return transposed ? (extent){columns, rows} : (extent){rows, columns};
+}
+
+static tn_status check_matrix(tn_infer *n, const char *operand, const tn_type *m) {
+  if (m->rank >= 2) return TN_OK;
+  return tn_fail(n, TN_EINVAL, NULL,
+                 "%s is %s, expected rank 2 or more: reshape a vector to a row or a column first", operand,
+                 tn_ops_text(m).v);
+}
+
+/* The batch dimensions of the result. */
+static tn_status broadcast_batch(tn_infer *n, const tn_type *a, const tn_type *b, tn_type *y) {
+  y->rank = a->rank > b->rank ? a->rank : b->rank;
+  for (int32_t i = 3; i <= y->rank; i++) {
+    int64_t p = i <= a->rank ? a->dims[a->rank - i] : 1, q = i <= b->rank ? b->dims[b->rank - i] : 1;
+    if (p != q && p != 1 && q != 1)
+      return tn_fail(n, TN_EINVAL, NULL,
+                     "a is %s and b is %s: batch dimensions %lld and %lld differ and neither is 1",
+                     tn_ops_text(a).v, tn_ops_text(b).v, (long long)p, (long long)q);
+    y->dims[y->rank - i] = p == 1 ? q : p;
+  }
+  return TN_OK;
+}
+
+static tn_status check_bias(tn_infer *n, const tn_type *bias, int64_t columns) {
+  if (bias == NULL || (bias->rank == 1 && bias->dims[0] == columns)) return TN_OK;
+  return tn_fail(n, TN_EINVAL, NULL, "bias is %s, expected [%lld], one number for each column of the result",
+                 tn_ops_text(bias).v, (long long)columns);
+}
+
+static tn_status matmul_infer(tn_infer *n) {
+  const tn_matmul_attributes *m = n->node.attributes;
+  const tn_type *a = n->node.in[0], *b = n->node.in[1];
+  tn_type *y = &n->node.out[0];
+  tn_status status = check_matrix(n, "a", a);
+  if (status == TN_OK) status = check_matrix(n, "b", b);
+  if (status == TN_OK) status = broadcast_batch(n, a, b, y);
+  if (status != TN_OK) return status;
+  extent p = extent_of(a, m->transpose_a), q = extent_of(b, m->transpose_b);
+  if (p.columns != q.rows)
+    return tn_fail(n, TN_EINVAL, NULL, "a is %s%s and b is %s%s: the inner dimensions %lld and %lld differ",
+                   tn_ops_text(a).v, m->transpose_a ? " transposed" : "", tn_ops_text(b).v,
+                   m->transpose_b ? " transposed" : "", (long long)p.columns, (long long)q.rows);
+  y->dims[y->rank - 2] = p.rows;
+  y->dims[y->rank - 1] = q.columns;
+  status = check_bias(n, n->node.in[2], q.columns);
+  return status != TN_OK ? status : tn_ops_check_count(n, y);
+}
+
+/* ---- gradients ---- */
+
+/* With op(a) op(b) = y: d op(a) = dy op(b)^T, or transposed where a was. */
+static void yield_da(tn_build *b, const tn_matmul_attributes *m) {
+  tn_val w = tn_in(b, 1), dy = tn_dout(b, 0);
+  tn_ops_yield_to(b, 0,
+                  m->transpose_a ? tn_matmul(b, w, dy, 0, m->transpose_b, 1)
+                                 : tn_matmul(b, dy, w, 0, 0, !m->transpose_b));
+}
+
+/* v with all dimensions but the last as one. */
+static tn_val fold(tn_build *b, tn_val v) {
+  tn_type t = tn_ops_type(b, v);
+  int64_t dims[2] = {1, t.dims[t.rank - 1]};
+  for (int32_t i = 0; i < t.rank - 1; i++) dims[0] *= t.dims[i];
+  return t.rank == 2 ? v : tn_reshape(b, v, 2, dims);
+}
+
+/* d op(b) = op(a)^T dy. A weight that serves a whole batch gets one large product rather than one a
+ * batch entry and a sum: the rows of all entries follow each other in memory. */
+static void yield_db(tn_build *b, const tn_matmul_attributes *m) {
+  tn_val a = tn_in(b, 0), dy = tn_dout(b, 0);
+  if (tn_type_of(b, tn_in(b, 1))->rank == 2 && !m->transpose_a) {
+    a = fold(b, a);
+    dy = fold(b, dy);
+  }
+  tn_ops_yield_to(b, 1,
+                  m->transpose_b ? tn_matmul(b, dy, a, 0, 1, m->transpose_a)
+                                 : tn_matmul(b, a, dy, 0, !m->transpose_a, 0));
+}
+
+static tn_status matmul_grad(tn_build *b, const void *attributes) {
+  if (tn_want(b, 0)) yield_da(b, attributes);
+  if (tn_want(b, 1)) yield_db(b, attributes);
+  if (tn_want(b, 2)) tn_ops_yield_to(b, 2, tn_dout(b, 0));
+  return TN_OK;
+}
+
+/* ---- cost ---- */
+
+static void matmul_cost(const tn_node *n, tn_cost *cost) {
+  const tn_matmul_attributes *m = n->attributes;
+  double inner = (double)extent_of(n->in[0], m->transpose_a).columns, elements = tn_ops_count(&n->out[0]);
+  tn_ops_cost(n, cost, 2 * inner * elements + (n->in[2] != NULL ? elements : 0));
+}
+
+static const tn_option matmul_options[] = {
+    TN_OPT(tn_matmul_attributes, transpose_a, TN_OPT_FLAG, "no", NULL, "swap the last two dimensions of a"),
+    TN_OPT(tn_matmul_attributes, transpose_b, TN_OPT_FLAG, "no", NULL, "swap the last two dimensions of b"),
+    TN_OPT_END};
+
+const tn_op tn_op_matmul = {
+    .item = TN_ITEM(tn_op, TN_OP, "matmul",
+                    "matrix product of the last two dimensions, plus a bias for each column",
+                    tn_matmul_attributes, matmul_options),
+    .schema = "(a:T, b:T, bias?:T) -> (y:T)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_MATMUL,
+    .infer = matmul_infer,
+    .grad = matmul_grad,
+    .cost = matmul_cost,
+};

@@ -1,0 +1,309 @@
+/* Normalization. Statistics and everything computed from them are in the dtype of sums A: f32, f64 for
+ * f64. A batch norm is always one reduction, a few ops on channels, and one pointwise region, forward
+ * and backward, so that its parts can join their neighbours. */
+#include "core/ops/common.h"
+
+/* ---- shapes ---- */
+
+static tn_status check_batch(tn_infer *n, const tn_type *x) {
+  if (x->rank >= 2 && x->rank <= 5) return TN_OK;
+  return tn_fail(n, TN_EINVAL, NULL, "x is %s of rank %d, expected rank 2 .. 5: batch, channels, then space",
+                 tn_ops_text(x).v, (int)x->rank);
+}
+
+/* That an operand, if there, has these dims and the dtype of sums over x. */
+static tn_status check_operand(tn_infer *n, const char *name, const tn_type *operand,
+                               const tn_type *expected) {
+  if (operand == NULL || tn_type_equal(operand, expected)) return TN_OK;
+  return tn_fail(n, TN_EINVAL, NULL, "%s is %s, expected %s for x of %s", name, tn_ops_text(operand).v,
+                 tn_ops_text(expected).v, tn_ops_text(n->node.in[0]).v);
+}
+
+static tn_type channels_of(const tn_type *x) {
+  return (tn_type){tn_ops_accumulator(x->dtype), 1, {x->dims[1]}};
+}
+
+/* All dimensions but the channels. */
+static void mark_batch(const tn_type *x, bool *reduced) {
+  for (int32_t i = 0; i < x->rank; i++) reduced[i] = i != 1;
+}
+
+static tn_status batch_norm_infer(tn_infer *n) {
+  const tn_type *x = n->node.in[0];
+  tn_status status = check_batch(n, x);
+  if (status != TN_OK) return status;
+  tn_type channels = channels_of(x);
+  n->node.out[0] = *x;
+  n->node.out[1] = n->node.out[2] = channels;
+  status = check_operand(n, "weight", n->node.in[1], &channels);
+  return status != TN_OK ? status : check_operand(n, "bias", n->node.in[2], &channels);
+}
+
+static tn_status batch_norm_apply_infer(tn_infer *n) {
+  static const char *const name[] = {"x", "mean", "variance", "weight", "bias"};
+  const tn_type *x = n->node.in[0];
+  tn_status status = check_batch(n, x);
+  if (status != TN_OK) return status;
+  tn_type channels = channels_of(x);
+  for (int32_t i = 1; i < 5 && status == TN_OK; i++)
+    status = check_operand(n, name[i], n->node.in[i], &channels);
+  n->node.out[0] = *x;
+  return status;
+}
+
+/* ---- batch_norm ---- */
+
+/* mean = sum / n and the biased variance, squares / n - mean^2, which rounding may not make negative. */
+static void finalize(tn_build *b, tn_val sum, tn_val squares, int64_t count, tn_val *mean, tn_val *variance) {
+  tn_val n = tn_scalar(b, tn_type_of(b, sum)->dtype, (double)count);
+  *mean = tn_div(b, sum, n);
+  tn_val raw = tn_sub(b, tn_div(b, squares, n), tn_mul(b, *mean, *mean));
+  *variance = tn_op2(b, "maximum", raw, tn_ops_zero(b, raw));
+}
+
+static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
+  const tn_norm_attributes *a = attributes;
+  tn_type x = tn_ops_type(b, tn_in(b, 0));
+  bool reduced[TN_MAX_RANK];
+  int64_t axes[TN_MAX_RANK];
+  tn_val mean, variance;
+  mark_batch(&x, reduced);
+  tn_begin(b, "moments");
+  tn_arg(b, tn_in(b, 0));
+  tn_set_ints(b, "axes", tn_ops_marked(reduced, x.rank, axes), axes);
+  tn_val sum = tn_end(b);
+  finalize(b, sum, tn_result(b, sum, 1), tn_ops_reduced_count(&x, reduced), &mean, &variance);
+  tn_begin(b, "batch_norm_apply");
+  tn_arg(b, tn_in(b, 0));
+  tn_arg(b, mean);
+  tn_arg(b, variance);
+  tn_arg(b, tn_in(b, 1));
+  tn_arg(b, tn_in(b, 2));
+  tn_set_float(b, "epsilon", a->epsilon);
+  tn_yield(b, 0, tn_end(b));
+  tn_yield(b, 1, mean);
+  tn_yield(b, 2, variance);
+  return TN_OK;
+}
+
+/* What the gradient of batch_norm is made of, in A. */
+typedef struct batch_grad {
+  tn_type x;
+  int64_t count;     /* elements of a channel */
+  tn_val mean, rstd; /* [C] */
+  tn_val sum, dot;   /* sum dy, sum dy (x - mean) rstd: [C]; 0 where y has no gradient */
+} batch_grad;
+
+static batch_grad batch_grad_start(tn_build *b, const tn_norm_attributes *a) {
+  batch_grad g = {.x = tn_ops_type(b, tn_in(b, 0)), .mean = tn_out(b, 1)};
+  bool reduced[TN_MAX_RANK];
+  int64_t axes[TN_MAX_RANK];
+  mark_batch(&g.x, reduced);
+  g.count = tn_ops_reduced_count(&g.x, reduced);
+  g.rstd = tn_rsqrt(b, tn_affine(b, tn_out(b, 2), 1, a->epsilon));
+  if (tn_dout(b, 0) == 0) return g;
+  tn_begin(b, "norm_grad_sums");
+  tn_arg(b, tn_dout(b, 0));
+  tn_arg(b, tn_in(b, 0));
+  tn_arg(b, g.mean);
+  tn_arg(b, g.rstd);
+  tn_set_ints(b, "axes", tn_ops_marked(reduced, g.x.rank, axes), axes);
+  g.sum = tn_end(b);
+  g.dot = tn_result(b, g.sum, 1);
+  return g;
+}
+
+/* dx = w rstd (dy - sum / n - (x - mean) rstd dot / n), written with one factor and one summand a
+ * channel: dx = p dy + q (x - mean) + r, where q and r also take in the gradients of variance and
+ * mean: d variance / dx = 2 (x - mean) / n, d mean / dx = 1 / n. */
+static tn_val batch_norm_dx(tn_build *b, const batch_grad *g) {
+  tn_val dmean = tn_dout(b, 1), dvariance = tn_dout(b, 2), w = tn_in(b, 1);
+  tn_val n = tn_scalar(b, tn_type_of(b, g->mean)->dtype, (double)g->count);
+  tn_val q = dvariance == 0 ? 0 : tn_affine(b, dvariance, 2, 0), r = dmean, dx = 0;
+  if (g->sum != 0) {
+    tn_val p = w == 0 ? g->rstd : tn_mul(b, w, g->rstd);
+    q = tn_ops_sum(b, q, tn_neg(b, tn_mul(b, tn_mul(b, p, g->rstd), g->dot)));
+    r = tn_ops_sum(b, r, tn_neg(b, tn_mul(b, p, g->sum)));
+    dx = tn_mul(b, tn_ops_channels(b, p, g->x.rank), tn_ops_wide(b, tn_dout(b, 0)));
+  }
+  if (q != 0) {
+    tn_val centered = tn_sub(b, tn_ops_wide(b, tn_in(b, 0)), tn_ops_channels(b, g->mean, g->x.rank));
+    dx = tn_ops_sum(b, dx, tn_mul(b, centered, tn_ops_channels(b, tn_div(b, q, n), g->x.rank)));
+  }
+  if (r != 0) dx = tn_ops_sum(b, dx, tn_ops_channels(b, tn_div(b, r, n), g->x.rank));
+  return dx;
+}
+
+static tn_status batch_norm_grad(tn_build *b, const void *attributes) {
+  batch_grad g = batch_grad_start(b, attributes);
+  if (tn_want(b, 0)) {
+    tn_val dx = batch_norm_dx(b, &g);
+    if (dx != 0) tn_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, g.x.rank, g.x.dims), g.x.dtype));
+  }
+  if (tn_want(b, 1) && g.dot != 0) tn_yield(b, 1, g.dot);
+  if (tn_want(b, 2) && g.sum != 0) tn_yield(b, 2, g.sum);
+  return TN_OK;
+}
+
+static const tn_option batch_norm_options[] = {
+    TN_OPT(tn_norm_attributes, epsilon, TN_OPT_FLOAT, "1e-5", ">= 0", "added to the variance"), TN_OPT_END};
+
+/* Its reduction is 3 flops an element, its application 4. */
+static void batch_norm_cost(const tn_node *n, tn_cost *cost) {
+  tn_ops_cost(n, cost, 7 * tn_ops_count(n->in[0]));
+}
+
+const tn_op tn_op_batch_norm = {
+    .item = TN_ITEM(tn_op, TN_OP, "batch_norm",
+                    "(x - mean) / sqrt(variance + epsilon) * weight + bias, by the "
+                    "statistics of each channel over the batch; biased variance",
+                    tn_norm_attributes, batch_norm_options),
+    .schema = "(x:T, weight?:A, bias?:A) -> (y:T, mean:A, variance:A)" TN_OPS_FLOATS "; A in f32 f64",
+    .version = 1,
+    .klass = TN_CLASS_NORM,
+    .infer = batch_norm_infer,
+    .decompose = batch_norm_decompose,
+    .grad = batch_norm_grad,
+    .cost = batch_norm_cost,
+};
+
+/* ---- batch_norm_apply ---- */
+
+static tn_status batch_norm_apply_decompose(tn_build *b, const void *attributes) {
+  const tn_norm_attributes *a = attributes;
+  tn_type x = tn_ops_type(b, tn_in(b, 0));
+  tn_val scale = tn_rsqrt(b, tn_affine(b, tn_in(b, 2), 1, a->epsilon));
+  if (tn_in(b, 3) != 0) scale = tn_mul(b, scale, tn_in(b, 3));
+  tn_val y = tn_sub(b, tn_ops_wide(b, tn_in(b, 0)), tn_ops_channels(b, tn_in(b, 1), x.rank));
+  y = tn_mul(b, y, tn_ops_channels(b, scale, x.rank));
+  if (tn_in(b, 4) != 0) y = tn_add(b, y, tn_ops_channels(b, tn_in(b, 4), x.rank));
+  tn_yield(b, 0, tn_cast(b, y, x.dtype));
+  return TN_OK;
+}
+
+static void batch_norm_apply_cost(const tn_node *n, tn_cost *cost) {
+  tn_ops_cost(n, cost, (n->in[4] != NULL ? 3 : 2) * tn_ops_count(n->in[0]));
+}
+
+/* Its gradient is that of its decomposition. */
+const tn_op tn_op_batch_norm_apply = {
+    .item = TN_ITEM(tn_op, TN_OP, "batch_norm_apply", "batch_norm by given statistics", tn_norm_attributes,
+                    batch_norm_options),
+    .schema = "(x:T, mean:A, variance:A, weight?:A, bias?:A) -> (y:T)" TN_OPS_FLOATS "; A in f32 f64",
+    .version = 1,
+    .klass = TN_CLASS_NORM,
+    .infer = batch_norm_apply_infer,
+    .decompose = batch_norm_apply_decompose,
+    .cost = batch_norm_apply_cost,
+};
+
+/* ---- layer_norm ---- */
+
+static tn_status layer_norm_infer(tn_infer *n) {
+  const tn_norm_attributes *a = n->node.attributes;
+  const tn_type *x = n->node.in[0];
+  if (a->trailing > x->rank)
+    return tn_fail(n, TN_EINVAL, "trailing", "trailing is %lld, but x is %s of rank %d",
+                   (long long)a->trailing, tn_ops_text(x).v, (int)x->rank);
+  int32_t lead = x->rank - (int32_t)a->trailing;
+  tn_type rows = {tn_ops_accumulator(x->dtype), lead, {0}}, row = {rows.dtype, (int32_t)a->trailing, {0}};
+  for (int32_t i = 0; i < lead; i++) rows.dims[i] = x->dims[i];
+  for (int32_t i = 0; i < row.rank; i++) row.dims[i] = x->dims[lead + i];
+  n->node.out[0] = *x;
+  n->node.out[1] = n->node.out[2] = rows;
+  tn_status status = check_operand(n, "weight", n->node.in[1], &row);
+  return status != TN_OK ? status : check_operand(n, "bias", n->node.in[2], &row);
+}
+
+static void mark_trailing(const tn_type *x, int64_t trailing, bool *reduced) {
+  for (int32_t i = 0; i < x->rank; i++) reduced[i] = i >= x->rank - trailing;
+}
+
+/* v with the trailing dimensions, which are 1, gone. */
+static tn_val drop(tn_build *b, tn_val v, const tn_type *x, const bool *reduced) {
+  tn_type rows = tn_ops_reduced(x, reduced, false);
+  return tn_reshape(b, v, rows.rank, rows.dims);
+}
+
+static tn_status layer_norm_decompose(tn_build *b, const void *attributes) {
+  const tn_norm_attributes *a = attributes;
+  tn_val x = tn_ops_wide(b, tn_in(b, 0));
+  tn_type type = tn_ops_type(b, tn_in(b, 0));
+  bool reduced[TN_MAX_RANK];
+  mark_trailing(&type, a->trailing, reduced);
+  tn_val mean = tn_ops_reduce(b, "reduce_mean", x, reduced);
+  tn_val centered = tn_sub(b, x, mean);
+  tn_val variance = tn_ops_reduce(b, "reduce_mean", tn_mul(b, centered, centered), reduced);
+  tn_val rstd = tn_rsqrt(b, tn_affine(b, variance, 1, a->epsilon));
+  tn_val y = tn_mul(b, centered, rstd);
+  if (tn_in(b, 1) != 0) y = tn_mul(b, y, tn_in(b, 1));
+  if (tn_in(b, 2) != 0) y = tn_add(b, y, tn_in(b, 2));
+  tn_yield(b, 0, tn_cast(b, y, type.dtype));
+  tn_yield(b, 1, drop(b, mean, &type, reduced));
+  tn_yield(b, 2, drop(b, rstd, &type, reduced));
+  return TN_OK;
+}
+
+/* dx = rstd (g - mean(g) - normal mean(g normal)) with g = dy weight and normal = (x - mean) rstd. The
+ * gradients of mean and rstd come in at the means: d mean / dx = 1 / n, d rstd / dx = -rstd^2 normal / n. */
+static tn_val layer_norm_dx(tn_build *b, tn_val normal, tn_val rstd, const tn_type *x, const bool *reduced) {
+  tn_val dmean = tn_ops_keep(b, tn_dout(b, 1), x, reduced), drstd = tn_ops_keep(b, tn_dout(b, 2), x, reduced);
+  tn_val n = tn_scalar(b, tn_type_of(b, rstd)->dtype, (double)tn_ops_reduced_count(x, reduced)), dx = 0;
+  if (tn_dout(b, 0) != 0) {
+    tn_val g = tn_ops_wide(b, tn_dout(b, 0));
+    if (tn_in(b, 1) != 0) g = tn_mul(b, g, tn_in(b, 1));
+    tn_val along = tn_ops_reduce(b, "reduce_mean", tn_mul(b, g, normal), reduced);
+    dx = tn_sub(b, tn_sub(b, g, tn_ops_reduce(b, "reduce_mean", g, reduced)), tn_mul(b, normal, along));
+    dx = tn_mul(b, dx, rstd);
+  }
+  if (dmean != 0) dx = tn_ops_sum(b, dx, tn_div(b, dmean, n));
+  if (drstd != 0) {
+    tn_val slope = tn_div(b, tn_mul(b, drstd, tn_neg(b, tn_mul(b, rstd, rstd))), n);
+    dx = tn_ops_sum(b, dx, tn_mul(b, slope, normal));
+  }
+  return dx;
+}
+
+static tn_status layer_norm_grad(tn_build *b, const void *attributes) {
+  const tn_norm_attributes *a = attributes;
+  tn_type x = tn_ops_type(b, tn_in(b, 0));
+  bool reduced[TN_MAX_RANK];
+  mark_trailing(&x, a->trailing, reduced);
+  tn_val mean = tn_ops_keep(b, tn_out(b, 1), &x, reduced), rstd = tn_ops_keep(b, tn_out(b, 2), &x, reduced);
+  tn_val normal = tn_mul(b, tn_sub(b, tn_ops_wide(b, tn_in(b, 0)), mean), rstd);
+  tn_val dy = tn_dout(b, 0);
+  if (tn_want(b, 0)) {
+    tn_val dx = layer_norm_dx(b, normal, rstd, &x, reduced);
+    if (dx != 0) tn_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, x.rank, x.dims), x.dtype));
+  }
+  if (dy == 0) return TN_OK;
+  if (tn_want(b, 1)) tn_ops_yield_to(b, 1, tn_mul(b, tn_ops_wide(b, dy), normal));
+  if (tn_want(b, 2)) tn_ops_yield_to(b, 2, tn_ops_wide(b, dy));
+  return TN_OK;
+}
+
+/* Two means, a centering, a square, a product by rstd, and one flop each for weight and bias. */
+static void layer_norm_cost(const tn_node *n, tn_cost *cost) {
+  int32_t flops = 5 + (n->in[1] != NULL) + (n->in[2] != NULL);
+  tn_ops_cost(n, cost, flops * tn_ops_count(n->in[0]));
+}
+
+static const tn_option layer_norm_options[] = {
+    TN_OPT(tn_norm_attributes, epsilon, TN_OPT_FLOAT, "1e-5", ">= 0", "added to the variance"),
+    TN_OPT(tn_norm_attributes, trailing, TN_OPT_INT, "1", ">= 1",
+           "how many trailing dimensions are normalized"),
+    TN_OPT_END};
+
+const tn_op tn_op_layer_norm = {
+    .item = TN_ITEM(tn_op, TN_OP, "layer_norm",
+                    "(x - mean) rstd weight + bias over trailing dimensions, with "
+                    "rstd = 1 / sqrt(biased variance + epsilon)",
+                    tn_norm_attributes, layer_norm_options),
+    .schema = "(x:T, weight?:A, bias?:A) -> (y:T, mean:A, rstd:A)" TN_OPS_FLOATS "; A in f32 f64",
+    .version = 1,
+    .klass = TN_CLASS_NORM,
+    .infer = layer_norm_infer,
+    .decompose = layer_norm_decompose,
+    .grad = layer_norm_grad,
+    .cost = layer_norm_cost,
+};

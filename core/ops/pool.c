@@ -1,0 +1,234 @@
+/* Pooling over the two spatial dimensions of (N, C, H, W). */
+#include "core/ops/common.h"
+
+/* ---- shapes ---- */
+
+static tn_status check_window(tn_infer *n, const tn_pool2d_attributes *a) {
+  tn_status status = tn_ops_check_list(n, "kernel", &a->kernel, 2, 1);
+  if (status == TN_OK && a->stride.n > 0) status = tn_ops_check_list(n, "stride", &a->stride, 2, 1);
+  if (status == TN_OK) status = tn_ops_check_list(n, "padding", &a->padding, 2, 0);
+  for (int32_t i = 0; i < 2 && status == TN_OK; i++)
+    if (a->padding.v[i] > a->kernel.v[i] / 2)
+      return tn_fail(n, TN_EINVAL, "padding",
+                     "padding %lld is more than half of kernel %lld: some windows would hold "
+                     "nothing but padding",
+                     (long long)a->padding.v[i], (long long)a->kernel.v[i]);
+  return status;
+}
+
+/* How many windows fit. Rounding up may add one that reaches beyond the padding, as long as it begins
+ * inside the input or the padding before it: PyTorch's rule. 0: the input is smaller than a window. */
+static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int32_t ceil) {
+  int64_t room = size + 2 * padding - kernel;
+  if (room < 0 && !(ceil && room + stride > 0)) return 0;
+  int64_t count = (ceil ? room + stride - 1 : room) / stride + 1;
+  return ceil && (count - 1) * stride >= size + padding ? count - 1 : count;
+}
+
+static tn_status pool(tn_infer *n, const tn_pool2d_attributes *a, const tn_type *x, tn_type *y) {
+  enum { LARGEST = INT32_MAX }; /* keeps all sums of sizes far from overflow */
+  tn_status status = check_window(n, a);
+  if (status == TN_OK) status = tn_ops_check_rank(n, "x", x, 4, "batch, channels, height, width");
+  if (status != TN_OK) return status;
+  const tn_ints *stride = a->stride.n > 0 ? &a->stride : &a->kernel;
+  *y = *x;
+  for (int32_t i = 0; i < 2; i++) {
+    int64_t size = x->dims[2 + i], kernel = a->kernel.v[i];
+    bool fits = size >= 1 && size <= LARGEST && kernel <= LARGEST && stride->v[i] <= LARGEST;
+    y->dims[2 + i] = fits ? windows(size, kernel, stride->v[i], a->padding.v[i], a->ceil) : 0;
+    if (y->dims[2 + i] < 1)
+      return tn_fail(
+          n, TN_EINVAL, "kernel", "the kernel of %lld does not fit the input's %s of %lld with padding %lld",
+          (long long)kernel, i == 0 ? "height" : "width", (long long)size, (long long)a->padding.v[i]);
+  }
+  return tn_ops_check_count(n, y);
+}
+
+/* ---- emitting ---- */
+
+/* An op with the window of `a`; `like` gives the result's dims, 0 for a forward op. */
+static tn_val emit(tn_build *b, const char *op, tn_val x, tn_val index, const tn_pool2d_attributes *a,
+                   tn_val like) {
+  tn_type t = tn_ops_type(b, like);
+  tn_begin(b, op);
+  tn_arg(b, x);
+  if (index != 0) tn_arg(b, index);
+  tn_set_ints(b, "kernel", 2, a->kernel.v);
+  tn_set_ints(b, "stride", a->stride.n, a->stride.v);
+  tn_set_ints(b, "padding", 2, a->padding.v);
+  tn_set_int(b, "ceil", a->ceil);
+  if (index == 0) tn_set_int(b, "include_pad", a->include_pad);
+  if (like != 0) tn_set_ints(b, "dims", t.rank, t.dims);
+  return tn_end(b);
+}
+
+#define WINDOW_OPTIONS                                                                                       \
+  TN_OPT(tn_pool2d_attributes, kernel, TN_OPT_INTS, NULL, NULL, "size of the window: height, width"),        \
+      TN_OPT(tn_pool2d_attributes, stride, TN_OPT_INTS, "[]", NULL, "step of the window; none: its size"),   \
+      TN_OPT(tn_pool2d_attributes, padding, TN_OPT_INTS, "[0, 0]", NULL, "on both sides: height, width"),    \
+      TN_OPT(tn_pool2d_attributes, ceil, TN_OPT_FLAG, "no", NULL, "a last window may reach over the border")
+#define INCLUDE_PAD_OPTION                                                                                   \
+  TN_OPT(tn_pool2d_attributes, include_pad, TN_OPT_FLAG, "yes", NULL, "padding counts in the divisor")
+#define DIMS_OPTION TN_OPT(tn_pool2d_attributes, dims, TN_OPT_INTS, NULL, NULL, "dimensions of the result")
+
+/* One operation for each element of each window. */
+static double window_flops(const tn_pool2d_attributes *a, const tn_type *y) {
+  return tn_ops_count(y) * (double)a->kernel.v[0] * (double)a->kernel.v[1];
+}
+static void pool_cost(const tn_node *n, tn_cost *cost) {
+  tn_ops_cost(n, cost, window_flops(n->attributes, &n->out[0]));
+}
+
+/* ---- max_pool2d ---- */
+
+static tn_status max_pool2d_infer(tn_infer *n) {
+  const tn_type *x = n->node.in[0];
+  tn_status status = pool(n, n->node.attributes, x, &n->node.out[0]);
+  if (status != TN_OK) return status;
+  n->node.out[1] = n->node.out[0];
+  n->node.out[1].dtype = TN_I32;
+  if (x->dims[2] * x->dims[3] <= INT32_MAX) return TN_OK;
+  return tn_fail(n, TN_EINVAL, NULL, "x is %s: a plane has more elements than an i32 index can count",
+                 tn_ops_text(x).v);
+}
+
+static tn_status max_pool2d_grad(tn_build *b, const void *attributes) {
+  tn_val dy = tn_dout(b, 0);
+  if (dy != 0) tn_yield(b, 0, emit(b, "max_pool2d_grad", dy, tn_out(b, 1), attributes, tn_in(b, 0)));
+  return TN_OK;
+}
+
+static const tn_option max_pool2d_options[] = {WINDOW_OPTIONS, TN_OPT_END};
+
+const tn_op tn_op_max_pool2d = {
+    .item = TN_ITEM(
+        tn_op, TN_OP, "max_pool2d",
+        "largest element of each window, and where it lies in its H*W plane; NaN is largest, then the first",
+        tn_pool2d_attributes, max_pool2d_options),
+    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_REDUCE,
+    .infer = max_pool2d_infer,
+    .grad = max_pool2d_grad,
+    .cost = pool_cost,
+};
+
+static tn_status max_pool2d_grad_infer(tn_infer *n) {
+  const tn_pool2d_attributes *a = n->node.attributes;
+  tn_type y, *dx = &n->node.out[0];
+  tn_status status = tn_ops_check_dims(n, &a->dims, dx);
+  if (status == TN_OK) status = pool(n, a, dx, &y);
+  if (status == TN_OK) status = tn_ops_check_dims_of(n, "dy", n->node.in[0], &y);
+  return status != TN_OK ? status : tn_ops_check_dims_of(n, "index", n->node.in[1], &y);
+}
+
+/* It would gather by index, for which there is no op; saying so is better than a silent zero. */
+static tn_status max_pool2d_grad_grad(tn_build *b, const void *attributes) {
+  (void)attributes;
+  return tn_fail(b, TN_EUNSUPPORTED, NULL, "max_pool2d can be differentiated once, not twice");
+}
+
+static void max_pool2d_grad_cost(const tn_node *n, tn_cost *cost) {
+  tn_ops_cost(n, cost, tn_ops_count(n->in[0]));
+}
+
+static const tn_option max_pool2d_grad_options[] = {WINDOW_OPTIONS, DIMS_OPTION, TN_OPT_END};
+
+const tn_op tn_op_max_pool2d_grad = {
+    .item =
+        TN_ITEM(tn_op, TN_OP, "max_pool2d_grad", "gradient of max_pool2d: dy added where the index points",
+                tn_pool2d_attributes, max_pool2d_grad_options),
+    .schema = "(dy:T, index:i32) -> (dx:T)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_REDUCE,
+    .infer = max_pool2d_grad_infer,
+    .grad = max_pool2d_grad_grad,
+    .cost = max_pool2d_grad_cost,
+};
+
+/* ---- avg_pool2d ---- */
+
+static tn_status avg_pool2d_infer(tn_infer *n) {
+  return pool(n, n->node.attributes, n->node.in[0], &n->node.out[0]);
+}
+
+static tn_status avg_pool2d_grad(tn_build *b, const void *attributes) {
+  tn_yield(b, 0, emit(b, "avg_pool2d_grad", tn_dout(b, 0), 0, attributes, tn_in(b, 0)));
+  return TN_OK;
+}
+
+static const tn_option avg_pool2d_options[] = {WINDOW_OPTIONS, INCLUDE_PAD_OPTION, TN_OPT_END};
+
+const tn_op tn_op_avg_pool2d = {
+    .item =
+        TN_ITEM(tn_op, TN_OP, "avg_pool2d", "mean of each window", tn_pool2d_attributes, avg_pool2d_options),
+    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_REDUCE,
+    .infer = avg_pool2d_infer,
+    .grad = avg_pool2d_grad,
+    .cost = pool_cost,
+};
+
+static tn_status avg_pool2d_grad_infer(tn_infer *n) {
+  const tn_pool2d_attributes *a = n->node.attributes;
+  tn_type y, *dx = &n->node.out[0];
+  tn_status status = tn_ops_check_dims(n, &a->dims, dx);
+  if (status == TN_OK) status = pool(n, a, dx, &y);
+  return status != TN_OK ? status : tn_ops_check_dims_of(n, "dy", n->node.in[0], &y);
+}
+
+/* Linear: the gradient of the gradient is the pooling itself. */
+static tn_status avg_pool2d_grad_grad(tn_build *b, const void *attributes) {
+  tn_yield(b, 0, emit(b, "avg_pool2d", tn_dout(b, 0), 0, attributes, 0));
+  return TN_OK;
+}
+
+static void avg_pool2d_grad_cost(const tn_node *n, tn_cost *cost) {
+  tn_ops_cost(n, cost, window_flops(n->attributes, n->in[0]));
+}
+
+static const tn_option avg_pool2d_grad_options[] = {WINDOW_OPTIONS, INCLUDE_PAD_OPTION, DIMS_OPTION,
+                                                    TN_OPT_END};
+
+const tn_op tn_op_avg_pool2d_grad = {
+    .item = TN_ITEM(tn_op, TN_OP, "avg_pool2d_grad", "gradient of avg_pool2d", tn_pool2d_attributes,
+                    avg_pool2d_grad_options),
+    .schema = "(dy:T) -> (dx:T)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_REDUCE,
+    .infer = avg_pool2d_grad_infer,
+    .grad = avg_pool2d_grad_grad,
+    .cost = avg_pool2d_grad_cost,
+};
+
+/* ---- global_avg_pool ---- */
+
+static tn_status global_avg_pool_infer(tn_infer *n) {
+  const tn_type *x = n->node.in[0];
+  n->node.out[0].rank = 2;
+  n->node.out[0].dims[0] = x->dims[0];
+  n->node.out[0].dims[1] = x->dims[1];
+  return tn_ops_check_rank(n, "x", x, 4, "batch, channels, height, width");
+}
+
+static tn_status global_avg_pool_decompose(tn_build *b, const void *attributes) {
+  (void)attributes;
+  int64_t plane[2] = {2, 3};
+  tn_yield(b, 0, tn_reduce(b, "reduce_mean", tn_in(b, 0), 2, plane, 0));
+  return TN_OK;
+}
+
+static void global_avg_pool_cost(const tn_node *n, tn_cost *cost) {
+  tn_ops_cost(n, cost, tn_ops_count(n->in[0]));
+}
+
+const tn_op tn_op_global_avg_pool = {
+    .item = TN_ITEM_PLAIN(tn_op, TN_OP, "global_avg_pool", "mean of each plane: (N, C, H, W) to (N, C)"),
+    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_REDUCE,
+    .infer = global_avg_pool_infer,
+    .decompose = global_avg_pool_decompose,
+    .cost = global_avg_pool_cost,
+};
