@@ -1,0 +1,172 @@
+/* tools/cli.c: arguments, log and exit codes. */
+#include "cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+typedef struct cli_option {
+  const char *name, *value, *doc; /* value NULL: a flag */
+  unsigned bit;                   /* 0: every command takes it */
+  char key;
+} cli_option;
+
+static const cli_option options[] = {
+    {"set", "section.key=value", "override a key of the configuration", CLI_SET, 's'},
+    {"resume", "auto|FOLDER", "go on with an earlier run", CLI_RESUME, 'r'},
+    {"output", "PATH", "folder for run folders; predict: the .npy file to write", CLI_OUTPUT, 'o'},
+    {"weights", "FILE", "safetensors file with parameters", CLI_WEIGHTS, 'w'},
+    {"input", "FILE", ".npy file with the model's first input", CLI_INPUT, 'i'},
+    {"mode", "train|infer", "what to measure", CLI_MODE, 'm'},
+    {"batch", "N", "samples in a step", CLI_BATCH, 'b'},
+    {"steps", "N", "steps in a round", CLI_STEPS, 'n'},
+    {"rounds", "N", "rounds that are timed", CLI_STEPS, 'R'},
+    {"warmup", "N", "steps before the first round", CLI_STEPS, 'W'},
+    {"dump-after", "PASS", "print the graph as a pass leaves it (all: after each)", CLI_DUMP, 'd'},
+    {"json", NULL, "print the result as one JSON object", CLI_JSON, 'j'},
+    {"plugin", "FILE", "open a plugin", 0, 'p'},
+    {"verbose", NULL, "log more", 0, 'v'},
+    {"quiet", NULL, "log errors only", 0, 'q'},
+    {"help", NULL, "this text", 0, 'h'},
+};
+enum { N_OPTIONS = sizeof options / sizeof *options };
+
+void cli_help(const cli_command *command, FILE *to) {
+  fprintf(to, "usage: tenon %s%s%s [option]...\n%s.\n\n", command->name, *command->words ? " " : "",
+          command->words, command->doc);
+  for (int i = 0; i < N_OPTIONS; i++) {
+    char left[48];
+    if (options[i].bit && !(command->options & options[i].bit)) continue;
+    snprintf(left, sizeof left, "--%s%s%s", options[i].name, options[i].value ? " " : "",
+             options[i].value ? options[i].value : "");
+    fprintf(to, "  %-28s %s\n", left, options[i].doc);
+  }
+}
+
+static int usage(const cli_command *command, const char *text, const char *what) {
+  fprintf(stderr, "tenon %s: %s%s%s%s; see `tenon %s --help`\n", command->name, text, what ? " '" : "",
+          what ? what : "", what ? "'" : "", command->name);
+  return CLI_USAGE;
+}
+
+static int read_number(const cli_command *command, const char *text, long long *value) {
+  char *end = NULL;
+  errno = 0;
+  *value = strtoll(text, &end, 10);
+  if (end == text || *end || errno || *value < 1 || *value > 1000000000)
+    return usage(command, "expected a number from 1, not", text);
+  return CLI_OK;
+}
+
+static int push(const cli_command *command, const char **list, int *n, const char *value) {
+  if (*n == CLI_MAX_LIST) return usage(command, "too many of one option:", value);
+  list[(*n)++] = value;
+  return CLI_OK;
+}
+
+static int apply(const cli_command *command, char key, const char *value, cli_args *args) {
+  switch (key) {
+  case 's': return push(command, args->set, &args->n_set, value);
+  case 'p': return push(command, args->plugins, &args->n_plugins, value);
+  case 'r': args->resume = value; break;
+  case 'o': args->output = value; break;
+  case 'w': args->weights = value; break;
+  case 'i': args->input = value; break;
+  case 'm': args->mode = value; break;
+  case 'd': args->dump_after = value; break;
+  case 'b': return read_number(command, value, &args->batch);
+  case 'n': return read_number(command, value, &args->steps);
+  case 'R': return read_number(command, value, &args->rounds);
+  case 'W': return read_number(command, value, &args->warmup);
+  case 'j': args->json = true; break;
+  case 'v': args->verbose = true; break;
+  case 'q': args->quiet = true; break;
+  case 'h': args->help = true; break;
+  default: break;
+  }
+  return CLI_OK;
+}
+
+int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args) {
+  struct option table[N_OPTIONS + 1];
+  int n = 0, found;
+  memset(args, 0, sizeof *args);
+  memset(table, 0, sizeof table);
+  for (int i = 0; i < N_OPTIONS; i++)
+    if (!options[i].bit || (command->options & options[i].bit))
+      table[n++] = (struct option){options[i].name, options[i].value ? required_argument : no_argument, NULL,
+                                   options[i].key};
+  opterr = 0;
+  optind = 1;
+  while ((found = getopt_long(argc, argv, "", table, NULL)) != -1) {
+    if (found == '?') return usage(command, "unknown option or missing value:", argv[optind - 1]);
+    int code = apply(command, (char)found, optarg, args);
+    if (code != CLI_OK) return code;
+  }
+  for (; optind < argc; optind++) {
+    if (args->n_words == command->max_words) return usage(command, "too many arguments:", argv[optind]);
+    args->words[args->n_words++] = argv[optind];
+  }
+  if (!args->help && args->n_words < command->min_words) return usage(command, "expected ", command->words);
+  return CLI_OK;
+}
+
+static void write_log(void *user, int32_t level, const char *line) {
+  static const char *const names[] = {"error", "warning", "info", "debug"};
+  (void)user;
+  fprintf(stderr, "tenon: %s: %s\n", names[level < 0 || level > 3 ? 3 : level], line);
+}
+
+int cli_open(const cli_args *args, tn_context **context) {
+  tn_context_options settings = {.struct_size = sizeof settings, .log = write_log};
+  settings.log_level = args->quiet ? TN_LOG_ERROR : args->verbose ? TN_LOG_DEBUG : TN_LOG_WARN;
+  tn_status status = tn_context_open(&settings, context);
+  for (int i = 0; status == TN_OK && i < args->n_plugins; i++)
+    status = tn_context_load(*context, args->plugins[i]);
+  return status == TN_OK ? CLI_OK : cli_fail(*context, status);
+}
+
+int cli_exit_code(tn_status status) {
+  switch (status) {
+  case TN_OK: return CLI_OK;
+  case TN_EINVAL: return CLI_DATA;
+  case TN_EIO: return CLI_IO;
+  case TN_EUNSUPPORTED:
+  case TN_EUNAVAILABLE:
+  case TN_ENOMEM:
+  case TN_EDEVICE:
+  case TN_EABI: return CLI_UNAVAILABLE;
+  case TN_ESTOPPED: return CLI_STOPPED;
+  case TN_ENONFINITE: return CLI_NONFINITE;
+  case TN_ECOMM: return CLI_COMM;
+  default: return CLI_INTERNAL;
+  }
+}
+
+int cli_fail(const void *handle, tn_status status) {
+  const char *text = handle ? tn_error_text(handle) : "out of memory";
+  fprintf(stderr, "tenon: %s\n", *text ? text : tn_status_name(status));
+  return cli_exit_code(status);
+}
+
+int cli_terminal_columns(void) {
+  struct winsize size;
+  const char *term = getenv("TERM");
+  if (!isatty(STDERR_FILENO) || !term || strcmp(term, "dumb") == 0) return 0;
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+int cli_open_run(tn_context *context, const cli_args *args, tn_run **run) {
+  tn_run_options settings = {.struct_size = sizeof settings,
+                             .set = args->set,
+                             .n_set = args->n_set,
+                             .output = args->output,
+                             .resume = args->resume,
+                             .weights = args->weights,
+                             .terminal = args->quiet ? 0 : cli_terminal_columns()};
+  tn_status status = tn_run_open(context, args->words[0], &settings, run);
+  return status == TN_OK ? CLI_OK : cli_fail(context, status);
+}

@@ -1,0 +1,79 @@
+/* tools/cli.h: what the commands of `tenon` share: arguments, log, exit codes. stdout is the result,
+ * stderr the log and the progress. */
+#ifndef TENON_TOOLS_CLI_H
+#define TENON_TOOLS_CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tenon/context.h"
+#include "tenon/run.h"
+
+/* Exit codes, after sysexits.h where that has one. */
+enum {
+  CLI_OK = 0,
+  CLI_USAGE = 2,
+  CLI_DATA = 65,
+  CLI_UNAVAILABLE = 69,
+  CLI_INTERNAL = 70,
+  CLI_IO = 74,
+  CLI_STOPPED = 75,
+  CLI_NONFINITE = 76,
+  CLI_COMM = 77
+};
+
+enum { CLI_MAX_LIST = 64 };
+
+/* Every option that some command takes. */
+typedef struct cli_args {
+  const char *words[8]; /* positional */
+  int n_words;
+  const char *set[CLI_MAX_LIST];
+  int n_set;
+  const char *plugins[CLI_MAX_LIST];
+  int n_plugins;
+  const char *resume, *output, *weights, *input, *mode, *dump_after;
+  long long batch, steps, rounds, warmup;
+  bool json, verbose, quiet, help;
+} cli_args;
+
+/* Bits for the options that a command takes, beside --help, --plugin, --verbose, --quiet. */
+enum {
+  CLI_SET = 1,
+  CLI_JSON = 2,
+  CLI_RESUME = 4,
+  CLI_OUTPUT = 8,
+  CLI_WEIGHTS = 16,
+  CLI_INPUT = 32,
+  CLI_MODE = 64,
+  CLI_BATCH = 128,
+  CLI_STEPS = 256,
+  CLI_DUMP = 512
+};
+
+typedef struct cli_command {
+  const char *name, *words, *doc;
+  int min_words, max_words;
+  unsigned options;
+  int (*run)(tn_context *context, const cli_args *args);
+} cli_command;
+
+/* Reads the arguments behind the command's name. Returns CLI_OK or CLI_USAGE with a line on stderr. */
+int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args);
+void cli_help(const cli_command *command, FILE *to);
+
+/* Opens the context with log to stderr and the plugins of the arguments. */
+int cli_open(const cli_args *args, tn_context **context);
+/* Prints the explanation in `handle` to stderr and returns the exit code of a status. */
+int cli_fail(const void *handle, tn_status status);
+int cli_exit_code(tn_status status);
+
+/* Opens the run that the first word names, with the options of the arguments. */
+int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
+/* Columns of the terminal on stderr; 0 when it is none or NO_COLOR-like plainness is asked for. */
+int cli_terminal_columns(void);
+
+extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
+    command_inspect, command_config, command_doctor;
+
+#endif

@@ -1,0 +1,84 @@
+/* tools/config.c: `tenon config check|show FILE.ini`, `tenon config explain KEY`. */
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cli.h"
+#include "tenon/inspect.h"
+
+static int usage(void) {
+  fprintf(stderr, "tenon config: expected check FILE.ini, show FILE.ini or explain KEY\n");
+  return CLI_USAGE;
+}
+
+/* Checks everything that can be without data and device memory: a plan is made. */
+static int check(tn_run *run, const cli_args *args) {
+  char *json = NULL;
+  tn_status status = tn_run_plan(run, NULL, &json, NULL);
+  if (status == TN_OK && !args->json)
+    printf("%s is fine\n", args->words[0]);
+  else if (status == TN_OK)
+    printf("{\"status\": \"ok\"}\n");
+  tn_run_free(run, json);
+  return status == TN_OK ? CLI_OK : cli_fail(run, status);
+}
+
+static int show(tn_run *run) {
+  char *text = NULL;
+  tn_status status = tn_run_config(run, &text);
+  if (status == TN_OK) printf("%s", text);
+  tn_run_free(run, text);
+  return status == TN_OK ? CLI_OK : cli_fail(run, status);
+}
+
+static void print_keys(const json_t *json) {
+  const json_t *keys = json_object_get(json, "keys");
+  printf("[%s] %s\n", json_string_value(json_object_get(json, "section")),
+         json_string_value(json_object_get(json, "doc")));
+  for (size_t i = 0; i < json_array_size(keys); i++) {
+    const json_t *one = json_array_get(keys, i);
+    const char *fallback = json_string_value(json_object_get(one, "default")),
+               *range = json_string_value(json_object_get(one, "range"));
+    printf("  %-14s %-9s %-12s %-16s %s\n", json_string_value(json_object_get(one, "name")),
+           json_string_value(json_object_get(one, "type")), fallback ? fallback : "(required)",
+           range ? range : "", json_string_value(json_object_get(one, "doc")));
+  }
+}
+
+static int explain(tn_context *context, const cli_args *args) {
+  char *text = NULL;
+  tn_status status = tn_explain(context, args->words[0], &text);
+  if (status != TN_OK) return cli_fail(context, status);
+  if (args->json) {
+    printf("%s\n", text);
+  } else {
+    json_t *json = json_loads(text, 0, NULL);
+    print_keys(json);
+    json_decref(json);
+  }
+  tn_inspect_free(context, text);
+  return CLI_OK;
+}
+
+static int run_config(tn_context *context, const cli_args *args) {
+  cli_args rest = *args;
+  const char *what = args->words[0];
+  tn_run *run = NULL;
+  rest.words[0] = args->words[1];
+  rest.n_words = 1;
+  if (strcmp(what, "explain") == 0) return explain(context, &rest);
+  if (strcmp(what, "check") != 0 && strcmp(what, "show") != 0) return usage();
+  int code = cli_open_run(context, &rest, &run);
+  if (code != CLI_OK) return code;
+  code = strcmp(what, "check") == 0 ? check(run, &rest) : show(run);
+  tn_run_close(run);
+  return code;
+}
+
+const cli_command command_config = {.name = "config",
+                                    .words = "check|show|explain FILE.ini|KEY",
+                                    .doc = "check a configuration, show it resolved, or explain a key",
+                                    .min_words = 2,
+                                    .max_words = 2,
+                                    .options = CLI_SET | CLI_JSON,
+                                    .run = run_config};

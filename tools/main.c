@@ -1,0 +1,50 @@
+/* tools/main.c: `tenon COMMAND ...`. */
+#include <string.h>
+
+#include "cli.h"
+
+static const cli_command *const commands[] = {&command_train,  &command_eval,  &command_predict,
+                                              &command_bench,  &command_plan,  &command_inspect,
+                                              &command_config, &command_doctor};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static int overview(FILE *to) {
+  fprintf(to,
+          "tenon %s: deep learning from one INI file\n\nusage: tenon COMMAND [argument]... [option]...\n\n",
+          tn_version());
+  for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-9s %s\n", commands[i]->name, commands[i]->doc);
+  fprintf(to, "\n`tenon COMMAND --help` explains one.\n");
+  return to == stdout ? CLI_OK : CLI_USAGE;
+}
+
+static int run(const cli_command *command, int argc, char **argv) {
+  cli_args args;
+  tn_context *context = NULL;
+  int code = cli_parse(command, argc, argv, &args);
+  if (code != CLI_OK) return code;
+  if (args.help) {
+    cli_help(command, stdout);
+    return CLI_OK;
+  }
+  code = cli_open(&args, &context);
+  if (code == CLI_OK) code = command->run(context, &args);
+  tn_context_close(context);
+  if (code == CLI_OK && fflush(stdout) != 0) {
+    fprintf(stderr, "tenon: the result could not be written to stdout\n");
+    return CLI_IO;
+  }
+  return code;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) return overview(stderr);
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) return overview(stdout);
+  if (strcmp(argv[1], "--version") == 0) {
+    printf("tenon %s\n", tn_version());
+    return CLI_OK;
+  }
+  for (int i = 0; i < N_COMMANDS; i++)
+    if (strcmp(argv[1], commands[i]->name) == 0) return run(commands[i], argc - 1, argv + 1);
+  fprintf(stderr, "tenon: there is no command '%s'; `tenon --help` lists them\n", argv[1]);
+  return CLI_USAGE;
+}

@@ -1,0 +1,83 @@
+/* tools/plan.c: `tenon plan FILE.ini`: what training would do. */
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cli.h"
+
+static void print_op(const json_t *op) {
+  const json_t *rejected = json_object_get(op, "rejected");
+  printf("%-28.28s %-22.22s %-24.24s %-10s %12.4g %12.4g\n", json_string_value(json_object_get(op, "name")),
+         json_string_value(json_object_get(op, "op")), json_string_value(json_object_get(op, "kernel")),
+         json_string_value(json_object_get(op, "layout")), json_number_value(json_object_get(op, "flops")),
+         json_number_value(json_object_get(op, "bytes")));
+  for (size_t i = 0; i < json_array_size(rejected); i++) {
+    const json_t *one = json_array_get(rejected, i);
+    printf("%-28s not %s: %s\n", "", json_string_value(json_object_get(one, "kernel")),
+           json_string_value(json_object_get(one, "reason")));
+  }
+}
+
+static void print_summary(const json_t *json) {
+  const json_t *layers = json_object_get(json, "layers");
+  printf("%-32s %-16s %-28s %12s %12s\n", "layer", "op", "output", "parameters", "FLOP");
+  for (size_t i = 0; i < json_array_size(layers); i++) {
+    const json_t *one = json_array_get(layers, i);
+    printf("%-32.32s %-16.16s %-28.28s %12lld %12.4g\n", json_string_value(json_object_get(one, "name")),
+           json_string_value(json_object_get(one, "op")), json_string_value(json_object_get(one, "output")),
+           json_integer_value(json_object_get(one, "parameters")),
+           json_number_value(json_object_get(one, "flops")));
+  }
+  printf("%lld parameters, %.4g FLOP a sample forward\n\n",
+         json_integer_value(json_object_get(json, "parameters")),
+         json_number_value(json_object_get(json, "flops")));
+}
+
+static void print_plan(const char *text, const char *summary) {
+  json_t *json = json_loads(text, 0, NULL), *ops = json_object_get(json, "ops");
+  json_t *model = json_loads(summary, 0, NULL);
+  print_summary(model);
+  printf("%-28s %-22s %-24s %-10s %12s %12s\n", "name", "op", "kernel", "layout", "FLOP", "bytes");
+  for (size_t i = 0; i < json_array_size(ops); i++) print_op(json_array_get(ops, i));
+  printf("\n%lld launches a step; fallbacks: %zu; plan %s\n",
+         json_integer_value(json_object_get(json, "launches")),
+         json_array_size(json_object_get(json, "fallbacks")),
+         json_string_value(json_object_get(json, "hash")));
+  printf("memory peak %.2f MiB: state %.2f, arena %.2f (live bytes at most %.2f)\n",
+         json_number_value(json_object_get(json, "peak_bytes")) / 1048576.0,
+         json_number_value(json_object_get(json, "state_bytes")) / 1048576.0,
+         json_number_value(json_object_get(json, "arena_bytes")) / 1048576.0,
+         json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0);
+  json_decref(json);
+  json_decref(model);
+}
+
+static int run_plan(tn_context *context, const cli_args *args) {
+  tn_run *run = NULL;
+  char *json = NULL, *dump = NULL, *summary = NULL;
+  const char *after = args->dump_after && strcmp(args->dump_after, "all") == 0 ? "" : args->dump_after;
+  int code = cli_open_run(context, args, &run);
+  if (code != CLI_OK) return code;
+  tn_status status = tn_run_plan(run, after, &json, args->dump_after ? &dump : NULL);
+  if (status == TN_OK && !args->json && !dump) status = tn_run_summary(run, &summary);
+  if (status == TN_OK && args->json)
+    printf("%s\n", json);
+  else if (status == TN_OK && dump)
+    printf("%s", dump);
+  else if (status == TN_OK)
+    print_plan(json, summary);
+  code = status == TN_OK ? CLI_OK : cli_fail(run, status);
+  tn_run_free(run, json);
+  tn_run_free(run, dump);
+  tn_run_free(run, summary);
+  tn_run_close(run);
+  return code;
+}
+
+const cli_command command_plan = {.name = "plan",
+                                  .words = "FILE.ini",
+                                  .doc = "what training would do, without running it",
+                                  .min_words = 1,
+                                  .max_words = 1,
+                                  .options = CLI_SET | CLI_JSON | CLI_DUMP,
+                                  .run = run_plan};

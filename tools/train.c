@@ -1,0 +1,74 @@
+/* tools/train.c: `tenon train FILE.ini`. */
+#include <signal.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cli.h"
+
+/* The run that signals stop: a handler has no argument. */
+static tn_run *running;
+
+static void on_signal(int number) {
+  tn_run_stop(running);
+  signal(number, SIG_DFL); /* a second one ends the process at once */
+}
+
+static void catch_signals(tn_run *run) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  running = run;
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+static void print_metrics(const char *title, const json_t *metrics) {
+  const char *name;
+  json_t *value;
+  if (json_object_size(metrics) == 0) return;
+  printf("%-9s", title);
+  json_object_foreach((json_t *)metrics, name, value) printf("  %s %.6g", name, json_number_value(value));
+  printf("\n");
+}
+
+static void print_result(const char *text) {
+  json_t *json = json_loads(text, 0, NULL);
+  if (!json) return;
+  printf("status     %s after %lld steps, %.1f s\n", json_string_value(json_object_get(json, "status")),
+         json_integer_value(json_object_get(json, "steps")),
+         json_number_value(json_object_get(json, "seconds")));
+  print_metrics("train", json_object_get(json, "train"));
+  print_metrics("valid", json_object_get(json, "valid"));
+  printf("memory     %.1f MiB planned, %.1f MiB measured\n",
+         json_number_value(json_object_get(json, "planned_peak_mib")),
+         json_number_value(json_object_get(json, "measured_peak_mib")));
+  const char *folder = json_string_value(json_object_get(json, "run"));
+  if (folder && *folder) printf("run        %s\n", folder);
+  json_decref(json);
+}
+
+static int run_train(tn_context *context, const cli_args *args) {
+  tn_run *run = NULL;
+  char *json = NULL;
+  int code = cli_open_run(context, args, &run);
+  if (code != CLI_OK) return code;
+  catch_signals(run);
+  tn_status status = tn_run_train(run, &json);
+  if (json && args->json)
+    printf("%s\n", json);
+  else if (json)
+    print_result(json);
+  code = status == TN_OK ? CLI_OK : cli_fail(run, status);
+  tn_run_free(run, json);
+  tn_run_close(run);
+  return code;
+}
+
+const cli_command command_train = {.name = "train",
+                                   .words = "FILE.ini",
+                                   .doc = "train the model of a configuration",
+                                   .min_words = 1,
+                                   .max_words = 1,
+                                   .options = CLI_SET | CLI_JSON | CLI_RESUME | CLI_OUTPUT | CLI_WEIGHTS,
+                                   .run = run_train};
