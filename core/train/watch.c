@@ -55,7 +55,7 @@ static tn_status open_one(tn_run *run, tn_watch *watch, const tn_observer *kind)
   tn_status status = kind->open(&run->env, options, &watch->info, &watcher.self);
   if (status != TN_OK) return tn_wrap(&run->env, status, "observer '%s'", kind->item.name);
   status = tn_vec_push(&run->env, &watch->watchers, watcher);
-  if (status != TN_OK) kind->close(watcher.self);
+  if (status != TN_OK) kind->close(watcher.self, &run->env);
   return status;
 }
 
@@ -121,7 +121,8 @@ static void *run_thread(void *arg) {
 
 static void destroy(tn_watch *watch) {
   const void *owner = watch->owner;
-  for (size_t i = 0; i < watch->watchers.n; i++) watch->watchers.v[i].kind->close(watch->watchers.v[i].self);
+  for (size_t i = 0; i < watch->watchers.n; i++)
+    watch->watchers.v[i].kind->close(watch->watchers.v[i].self, &watch->env);
   tn_vec_free(owner, &watch->watchers);
   tn_release(owner, watch->queue);
   tn_release(owner, watch);

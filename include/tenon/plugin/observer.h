@@ -53,7 +53,7 @@ typedef struct tn_observer {
   int32_t always;              /* 1: takes part in every run unless `observers` in [run] says otherwise */
   tn_status (*open)(tn_env *env, const void *options, const tn_run_info *run, void **observer);
   tn_status (*event)(void *observer, tn_env *env, const tn_event *event);
-  void (*close)(void *observer);
+  void (*close)(void *observer, tn_env *env);
 } tn_observer;
 
 TN_END_C

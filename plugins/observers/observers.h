@@ -1,0 +1,9 @@
+/* plugins/observers/observers.h: what the files of this plugin share. */
+#ifndef TN_PLUGINS_OBSERVERS_H
+#define TN_PLUGINS_OBSERVERS_H
+
+#include "tenon/plugin/observer.h"
+
+extern const tn_observer observer_progress, observer_jsonl, observer_csv;
+
+#endif
