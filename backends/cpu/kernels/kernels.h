@@ -12,7 +12,7 @@
 /* pool.c */
 #define TN_CPU_POOL_KERNELS(X)
 
-#define TN_CPU_POINTWISE_KERNELS(X)
+#define TN_CPU_POINTWISE_KERNELS(X) X(pointwise) X(random_uniform) X(random_normal)
 #define TN_CPU_REDUCE_KERNELS(X)
 #define TN_CPU_SOFTMAX_KERNELS(X)
 #define TN_CPU_NORM_KERNELS(X)

@@ -1,0 +1,26 @@
+/* backends/cpu/kernels/clones.h: one function, compiled for several instruction sets.
+ *
+ * TN_CPU_CLONES in front of a function with a plain loop lets GCC vectorize it for each level of the
+ * x86-64 psABI and choose when the plugin is loaded. Products are never contracted to fused
+ * multiply-adds, so every clone computes the same bits; elsewhere, and where a sanitizer would run
+ * before the choice can be made, there is one version.
+ *
+ * TN_CPU_VECTOR in front of a loop says that its iterations do not depend on each other, even where a
+ * result lies exactly over an operand. */
+#ifndef TN_CPU_CLONES_H
+#define TN_CPU_CLONES_H
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) &&                 \
+    defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define TN_CPU_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#else
+#define TN_CPU_CLONES
+#endif
+
+#if defined(__clang__)
+#define TN_CPU_VECTOR
+#else
+#define TN_CPU_VECTOR _Pragma("GCC ivdep")
+#endif
+
+#endif
