@@ -1,0 +1,74 @@
+/* core/plugin/context.c: contexts: an allocator, a log, a registry. */
+#include "core/plugin/context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Weak, so that a program which links single rooms need not define the list. */
+__attribute__((weak)) const tn_plugin_entry tn_linked_plugins[] = {NULL};
+
+const char *tn_version(void) { return TN_VERSION_TEXT; }
+
+/* The caller's struct may be of an older version of the header: what it lacks is zero. */
+static tn_context_options full_options(const tn_context_options *given) {
+  tn_context_options options = {0};
+  if (given == NULL) return options;
+  size_t bytes = given->struct_size < sizeof(options) ? given->struct_size : sizeof(options);
+  memcpy(&options, given, bytes);
+  return options;
+}
+
+/* The context's own memory comes from the allocator that it will have. */
+static tn_context *new_context(const tn_context_options *options) {
+  void *user = options->realloc_user;
+  tn_context *context =
+      options->realloc != NULL ? options->realloc(user, NULL, sizeof(*context)) : malloc(sizeof(*context));
+  if (context == NULL) return NULL;
+  memset(context, 0, sizeof(*context));
+  tn_slot_init(&context->env, &context->slot, NULL);
+  context->slot.allocator = (tn_allocator){user, options->realloc};
+  context->slot.sink = (tn_log_sink){options->log_user, options->log, options->log_level};
+  return context;
+}
+
+static tn_status add_linked(tn_context *context) {
+  for (const tn_plugin_entry *entry = tn_linked_plugins; *entry != NULL; entry++)
+    TN_TRY(tn_registry_add(context->registry, context, (*entry)(), ""));
+  return TN_OK;
+}
+
+/* What is linked in comes first: a plugin cannot take the name of one of the core's ops. */
+static tn_status fill(tn_context *context, const char *folder) {
+  TN_TRY(tn_registry_create(context, "", &context->registry));
+  TN_TRY(add_linked(context));
+  if (folder == NULL) return tn_default_folders(context, context->registry);
+  return folder[0] != '\0' ? tn_registry_add_folder(context->registry, context, folder) : TN_OK;
+}
+
+tn_status tn_context_open(const tn_context_options *given, tn_context **context) {
+  *context = NULL;
+  tn_context_options options = full_options(given);
+  tn_context *opened = new_context(&options);
+  if (opened == NULL) return TN_ENOMEM;
+  *context = opened;
+  if (given != NULL && given->struct_size < offsetof(tn_context_options, realloc))
+    return tn_failf(opened, TN_EINVAL,
+                    "tn_context_options.struct_size is %u; set it to sizeof(tn_context_options)",
+                    given->struct_size);
+  return fill(opened, options.plugin_folder);
+}
+
+void tn_context_close(tn_context *context) {
+  if (context == NULL) return;
+  if (context->ops_destroy != NULL) context->ops_destroy(context->ops);
+  tn_registry_destroy(context->registry);
+  tn_allocator allocator = context->slot.allocator;
+  if (allocator.realloc != NULL)
+    allocator.realloc(allocator.context, context, 0);
+  else
+    free(context);
+}
+
+tn_status tn_context_load(tn_context *context, const char *path) {
+  return tn_registry_load(context->registry, context, path);
+}

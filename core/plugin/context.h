@@ -1,0 +1,35 @@
+/* core/plugin/context.h: the inside of a context (tenon/context.h). */
+#ifndef TN_CORE_PLUGIN_CONTEXT_H
+#define TN_CORE_PLUGIN_CONTEXT_H
+
+#include "core/plugin/registry.h"
+#include "tenon/context.h"
+
+struct tn_context {
+  tn_env env;
+  tn_slot slot;
+  tn_registry *registry;
+  /* The table of op definitions, which core/graph makes when it is first asked for. It is destroyed
+   * before the registry that it points into. */
+  void *ops;
+  void (*ops_destroy)(void *ops);
+};
+
+static inline tn_registry *tn_context_registry(tn_context *context) { return context->registry; }
+
+/* The context's table of op definitions, made on first use and kept in the slot above. Declared here
+ * for everyone who holds a context; defined below this room, where such tables are known. */
+struct tn_op_table;
+tn_status tn_context_ops(tn_context *context, struct tn_op_table **ops);
+
+/* Descriptors that are linked in, in the order in which they are added: an entry function each,
+ * ended by NULL. This room knows none. libtenon defines the list that counts: the core's ops, and in
+ * a static build the bundled plugins. */
+typedef const tn_plugin *(*tn_plugin_entry)(void);
+extern const tn_plugin_entry tn_linked_plugins[];
+
+/* Adds the plugin folders that belong to where the code of this library lies: those of its build
+ * tree, or the installed one. */
+tn_status tn_default_folders(const void *handle, tn_registry *registry);
+
+#endif

@@ -1,0 +1,86 @@
+/* core/plugin/place.c: where the plugins lie that belong to this library. Neither the environment nor
+ * the current folder has a say: both may be somebody else's. */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "core/plugin/context.h"
+
+/* From the deepest file of a build tree (a test's program) up to its root. */
+enum { BUILD_TREE_DEPTH = 5 };
+
+static bool is_private_folder(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & S_IWOTH) == 0;
+}
+
+static bool has(const void *handle, const char *folder, const char *name) {
+  char *path = tn_path_join(handle, folder, name);
+  bool there = path != NULL && tn_file_exists(path);
+  tn_release(handle, path);
+  return there;
+}
+
+/* The folder of the shared object, or of the program, that holds this very function. A program is
+ * known to the linker by the first word of its command line, which need not be a path at all. */
+static tn_status own_folder(const void *handle, char **folder) {
+  Dl_info info;
+  char real[PATH_MAX];
+  bool known = dladdr((const void *)tn_default_folders, &info) != 0 && info.dli_fname != NULL;
+  const char *file = known && info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe";
+  *folder = NULL;
+  if (realpath(file, real) == NULL)
+    return tn_failf(handle, TN_EUNAVAILABLE,
+                    "%s: the place of Tenon's library cannot be found, so name a plugin folder", file);
+  *folder = tn_path_folder(handle, real);
+  return *folder != NULL ? TN_OK : TN_ENOMEM;
+}
+
+/* Goes up from *folder to the root of the build tree that it lies in; *folder is "" when it lies in
+ * none. A folder that everybody may write ends the search: what lies in it proves nothing. */
+static tn_status find_build_tree(const void *handle, char **folder) {
+  for (int i = 0; i < BUILD_TREE_DEPTH && is_private_folder(*folder); i++) {
+    if (has(handle, *folder, "meson-private") && has(handle, *folder, "build.ninja")) return TN_OK;
+    char *above = tn_path_folder(handle, *folder);
+    if (above == NULL) return TN_ENOMEM;
+    tn_release(handle, *folder);
+    *folder = above;
+  }
+  (*folder)[0] = '\0';
+  return TN_OK;
+}
+
+static tn_status add_below(const void *handle, tn_registry *registry, const char *root, const char *name) {
+  char *path = tn_path_join(handle, root, name);
+  if (path == NULL) return TN_ENOMEM;
+  tn_status status = TN_OK;
+  if (tn_file_exists(path)) status = tn_registry_add_folder(registry, handle, path);
+  tn_release(handle, path);
+  return status;
+}
+
+static tn_status add_build_tree(const void *handle, tn_registry *registry, const char *root) {
+  TN_TRY(add_below(handle, registry, root, "backends"));
+  return add_below(handle, registry, root, "plugins");
+}
+
+/* Beside the library first, so that an installation may be moved as a whole. */
+static tn_status add_installed(const void *handle, tn_registry *registry, const char *folder) {
+  if (has(handle, folder, "tenon/plugins")) return add_below(handle, registry, folder, "tenon/plugins");
+  return add_below(handle, registry, "", TN_PLUGIN_FOLDER);
+}
+
+tn_status tn_default_folders(const void *handle, tn_registry *registry) {
+  char *folder, *root;
+  TN_TRY(own_folder(handle, &folder));
+  root = tn_strdup(handle, folder);
+  tn_status status = root != NULL ? find_build_tree(handle, &root) : TN_ENOMEM;
+  if (status == TN_OK && root[0] != '\0') status = add_build_tree(handle, registry, root);
+  if (status == TN_OK && root[0] == '\0') status = add_installed(handle, registry, folder);
+  tn_release(handle, root);
+  tn_release(handle, folder);
+  return status;
+}

@@ -1,0 +1,57 @@
+/* core/plugin/store.h: the inside of a registry, shared by registry.c, which fills it, and lookup.c,
+ * which answers from it. */
+#ifndef TN_CORE_PLUGIN_STORE_H
+#define TN_CORE_PLUGIN_STORE_H
+
+#include <stdbool.h>
+
+#include "core/base/vec.h"
+#include "core/plugin/index.h"
+#include "core/plugin/registry.h"
+
+/* An answer of tn_registry_list or tn_registry_kernels, kept so that it is made once. */
+typedef struct listing {
+  uint32_t kind;
+  const char *family; /* NULL: any */
+  size_t n_known;     /* entries of the registry when it was made */
+  tn_entry *entries;
+  int32_t n;
+} listing;
+
+struct tn_registry {
+  const void *handle; /* whose memory it uses */
+  tn_arena arena;
+  TN_VEC(const tn_entry *) entries;
+  tn_plugin_files files;
+  TN_VEC(const tn_plugin *) linked; /* descriptors of tn_registry_add */
+  TN_VEC(const char *) folders;
+  TN_VEC(listing) listings;
+  size_t n_listed; /* files before this one are indexed, open or refused */
+};
+
+/* In the kind's place: every kind. */
+enum { TN_EVERY_KIND = 0 };
+
+tn_status tn_store_no_memory(const void *handle);
+
+/* Whether an item is what is looked for; want_name and want_family NULL: any. */
+bool tn_store_fits(const tn_index_item *item, uint32_t want_kind, const char *want_name,
+                   const char *want_family);
+tn_index_item tn_store_row(const tn_item *item);
+const tn_entry *tn_store_entry(const tn_registry *r, uint32_t kind, const char *name, const char *family);
+/* Whether a file that has not been opened holds such an item, and the first one that does, or NULL. */
+bool tn_store_file_has(const tn_plugin_file *file, uint32_t kind, const char *name, const char *family);
+tn_plugin_file *tn_store_file(const tn_registry *r, uint32_t kind, const char *name, const char *family);
+
+/* Opens a file and adds its items. */
+tn_status tn_store_open(tn_registry *r, const void *handle, tn_plugin_file *file);
+/* For files that nobody asked for by name: a refusal is a warning, once. */
+tn_status tn_store_open_or_warn(tn_registry *r, const void *handle, tn_plugin_file *file);
+/* Opens what the index does not describe, so that every item is known by name. */
+tn_status tn_store_list_files(tn_registry *r, const void *handle);
+
+/* An empty registry; and what a folder holds, with or without its index. */
+tn_status tn_store_create(const void *handle, tn_registry **registry);
+tn_status tn_store_scan(tn_registry *r, const void *handle, const char *folder, bool use_index);
+
+#endif
