@@ -12,7 +12,7 @@ double tn_lr_factor(const tn_settings *settings, int64_t step, int64_t steps, in
 
 void tn_control_write(tn_executor *executor, int32_t index, int32_t slot, const tn_update_plan *plan,
                       int64_t step, double lr_factor) {
-  int64_t *iteration = tn_executor_input(executor, index, slot, "control.iteration");
+  int64_t *iteration = tn_executor_input(executor, index, slot, TN_ITERATION_INPUT);
   if (iteration) *iteration = step;
   for (int32_t i = 0; i < plan->n_controls; i++) {
     char name[128];

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/thread.h"
+#include "core/base/vec.h"
 #include "core/plugin/context.h"
 #include "core/train/settings.h"
 #include "tenon/plugin/backend.h"
@@ -61,7 +62,7 @@ static tn_status take(const void *handle, json_t *json, char **text) {
 static tn_status add_kind(tn_context *context, uint32_t kind, const char *name, json_t *items) {
   const tn_entry *entries = NULL;
   int32_t n = 0;
-  TN_TRY(tn_registry_list(tn_context_registry(context), context, kind, &entries, &n));
+  TN_TRY(tn_registry_list(context->registry, context, kind, &entries, &n));
   for (int32_t i = 0; i < n; i++)
     if (!name || tn_text_equal(entries[i].item->name, name))
       json_array_append_new(items, entry_json(&entries[i]));
@@ -74,7 +75,7 @@ static tn_status not_found(tn_context *context, const char *name) {
   for (uint32_t kind = 1; kind < TN_KINDS; kind++) {
     const tn_entry *entries = NULL;
     int32_t n = 0;
-    TN_TRY(tn_registry_list(tn_context_registry(context), context, kind, &entries, &n));
+    TN_TRY(tn_registry_list(context->registry, context, kind, &entries, &n));
     for (int32_t i = 0; i < n; i++)
       if (tn_vec_push(context, &names, entries[i].item->name) != TN_OK) break;
   }
@@ -86,9 +87,8 @@ static tn_status not_found(tn_context *context, const char *name) {
 
 tn_status tn_inspect(tn_context *context, const char *name, char **json) {
   json_t *items = json_array();
-  struct tn_op_table *ops = NULL;
+  tn_status status = TN_OK;
   *json = NULL;
-  tn_status status = tn_context_ops(context, &ops); /* brings the core's own ops */
   for (uint32_t kind = 1; status == TN_OK && kind < TN_KINDS; kind++)
     status = add_kind(context, kind, name, items);
   if (status == TN_OK && name && json_array_size(items) == 0) status = not_found(context, name);
@@ -176,7 +176,7 @@ tn_status tn_doctor(tn_context *context, char **json) {
   int32_t n = 0;
   char abi[32];
   *json = NULL;
-  TN_TRY(tn_registry_list(tn_context_registry(context), context, TN_BACKEND, &entries, &n));
+  TN_TRY(tn_registry_list(context->registry, context, TN_BACKEND, &entries, &n));
   json_t *backends = json_array();
   for (int32_t i = 0; i < n; i++)
     json_array_append_new(backends, backend_json(context, (const tn_backend *)entries[i].item));

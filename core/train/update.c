@@ -311,7 +311,7 @@ static tn_status update_each(tn_updater *u, tn_val flat, uint64_t seed) {
 static tn_status count_update(tn_updater *u) {
   tn_val now = tn_counter(u->b, TN_UPDATES);
   TN_TRY(tn_build_status(u->b));
-  return tn_graph_commit(u->graph, "run.updates", now, 0);
+  return tn_graph_commit(u->graph, TN_UPDATES_STATE, now, 0);
 }
 
 static tn_status emit(tn_updater *u, uint64_t seed, tn_val loss) {

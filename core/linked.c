@@ -1,0 +1,15 @@
+/* core/linked.c: the descriptors that are part of libtenon itself: the core's ops and, in a static
+ * build, the bundled plugins, whose names the build writes into linked_plugins.h. */
+#include "core/ops/ops.h"
+#include "core/plugin/context.h"
+
+#define TN_LINKED(id) const tn_plugin *tn_static_##id(void);
+#include "linked_plugins.h"
+#undef TN_LINKED
+
+const tn_plugin_entry tn_linked_plugins[] = {
+    tn_core_ops,
+#define TN_LINKED(id) tn_static_##id,
+#include "linked_plugins.h"
+#undef TN_LINKED
+    NULL};

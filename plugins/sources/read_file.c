@@ -1,0 +1,54 @@
+/* plugins/sources/read_file.c: whole files, for sources that decode from memory. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sources.h"
+
+static tn_status io_error(const void *handle, const char *path, const char *what) {
+  return tn_fail(handle, TN_EIO, NULL, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+/* Reads until the end or until the buffer is full: a file may change while it is read. */
+static tn_status read_all(const void *handle, const char *path, int fd, uint8_t *bytes, size_t *count) {
+  size_t wanted = *count;
+  *count = 0;
+  while (*count < wanted) {
+    ssize_t n = read(fd, bytes + *count, wanted - *count);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error(handle, path, "read");
+    if (n == 0) break;
+    *count += (size_t)n;
+  }
+  return TN_OK;
+}
+
+static tn_status read_open_file(const void *handle, const char *path, int fd, size_t limit, uint8_t **bytes,
+                                size_t *count) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return io_error(handle, path, "examine");
+  if (!S_ISREG(info.st_mode)) return tn_fail(handle, TN_EINVAL, NULL, "%s: is not a file", path);
+  if ((uint64_t)info.st_size > limit)
+    return tn_fail(handle, TN_EINVAL, NULL, "%s: has %lld bytes, expected at most %zu", path,
+                   (long long)info.st_size, limit);
+  *count = (size_t)info.st_size;
+  *bytes = tn_new(handle, *count);
+  if (*bytes == NULL) return TN_ENOMEM;
+  tn_status status = read_all(handle, path, fd, *bytes, count);
+  if (status == TN_OK) return TN_OK;
+  tn_delete(handle, *bytes);
+  *bytes = NULL;
+  return status;
+}
+
+tn_status source_read_file(const void *handle, const char *path, size_t limit, uint8_t **bytes, size_t *count) {
+  *bytes = NULL;
+  *count = 0;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return io_error(handle, path, "open");
+  tn_status status = read_open_file(handle, path, fd, limit, bytes, count);
+  close(fd);
+  return status;
+}

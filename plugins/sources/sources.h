@@ -1,0 +1,19 @@
+/* plugins/sources/sources.h: the sources of this plugin, and what some of them share. */
+#ifndef TENON_SOURCES_H
+#define TENON_SOURCES_H
+
+#include "tenon/plugin/source.h"
+
+extern const tn_source digits_source;
+extern const tn_source idx_source;
+extern const tn_source image_folder_source;
+extern const tn_source random_source;
+extern const tn_source text_source;
+
+/* Reads a file that may have up to `limit` bytes; the caller's (tn_delete). Messages name the path. */
+tn_status source_read_file(const void *handle, const char *path, size_t limit, uint8_t **bytes, size_t *count);
+
+/* Whether an optional path was given. */
+static inline int source_has_path(const char *path) { return path != NULL && path[0] != '\0'; }
+
+#endif
