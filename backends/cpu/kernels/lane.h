@@ -37,7 +37,8 @@ void tn_cpu_round(int32_t dtype, const float *from, float *to, int64_t n);
 enum { TN_TILE = 512 };
 
 /* The n <= TN_TILE elements at `from` + `at` as lanes: where they lie, or converted into `tile`.
- * tn_cpu_f64 accepts every type but i64, exactly; tn_cpu_i64 every whole one; tn_cpu_f32 f16, bf16 and f32. */
+ * tn_cpu_f64 accepts every type but i64, exactly; tn_cpu_i64 every whole one; tn_cpu_f32 f16, bf16 and f32.
+ */
 const float *tn_cpu_f32(int32_t dtype, const void *from, int64_t at, int64_t n, float *tile);
 const double *tn_cpu_f64(int32_t dtype, const void *from, int64_t at, int64_t n, double *tile);
 const int64_t *tn_cpu_i64(int32_t dtype, const void *from, int64_t at, int64_t n, int64_t *tile);

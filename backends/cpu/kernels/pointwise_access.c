@@ -118,7 +118,9 @@ static void index_of(const tn_pw_insn *insn, const tn_pw_tile *t) {
 }
 
 /* Indices rise by at most 1 from one element to the next, so the ends tell whether each does. */
-static inline int32_t is_ascending(const int64_t *index, int64_t n) { return index[n - 1] - index[0] == n - 1; }
+static inline int32_t is_ascending(const int64_t *index, int64_t n) {
+  return index[n - 1] - index[0] == n - 1;
+}
 
 /* ---- random numbers: tenon/attributes.h, tn_random_attributes ---- */
 

@@ -19,10 +19,10 @@ enum { NONE = -1, LATER = 1 << 30 };
 /* A virtual register. */
 typedef struct vreg {
   int32_t lane;
-  bool uniform;           /* one value for all elements: computed in the prologue */
-  int32_t made, last_use; /* positions of instructions */
+  bool uniform;            /* one value for all elements: computed in the prologue */
+  int32_t made, last_use;  /* positions of instructions */
   int32_t operand, result; /* whose memory it is, or NONE */
-  int32_t reg;            /* in the program */
+  int32_t reg;             /* in the program */
 } vreg;
 
 typedef struct compiler {
@@ -91,7 +91,8 @@ static void row_major_steps(const tn_type *type, int64_t *steps) {
 /* ---- emit ---- */
 
 static int32_t new_vreg(compiler *c, int32_t lane, bool uniform) {
-  c->vregs[c->n_vregs] = (vreg){.lane = lane, .uniform = uniform, .operand = NONE, .result = NONE, .reg = NONE};
+  c->vregs[c->n_vregs] =
+      (vreg){.lane = lane, .uniform = uniform, .operand = NONE, .result = NONE, .reg = NONE};
   return c->n_vregs++;
 }
 
@@ -181,7 +182,11 @@ static int32_t emit_own_index(compiler *c, const tn_type *type) {
 
 /* ---- what each op becomes ---- */
 
-enum { FLOATS = 1 << TN_LANE_F32 | 1 << TN_LANE_F64, WHOLE = 1 << TN_LANE_I32 | 1 << TN_LANE_I64, BYTES = 1 << TN_LANE_U8 };
+enum {
+  FLOATS = 1 << TN_LANE_F32 | 1 << TN_LANE_F64,
+  WHOLE = 1 << TN_LANE_I32 | 1 << TN_LANE_I64,
+  BYTES = 1 << TN_LANE_U8
+};
 
 typedef struct rule {
   const char *op;
@@ -191,7 +196,9 @@ typedef struct rule {
   bool exact;    /* of f16 operands it makes f16 results, without rounding */
 } rule;
 
-static const tn_type *type_in(const compiler *c, const tn_match_node *n, int32_t i) { return c->types[n->in[i]]; }
+static const tn_type *type_in(const compiler *c, const tn_match_node *n, int32_t i) {
+  return c->types[n->in[i]];
+}
 
 static void define(compiler *c, const tn_match_node *n, int32_t v) { c->regs[n->first_out] = v; }
 
@@ -339,8 +346,8 @@ static tn_status emit_node(compiler *c, const tn_match_node *n) {
       return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "%s of %s is not among its ops", r->op,
                      tn_dtype_name(type->dtype));
     if (r->emit != emit_spread && !broadcasts_to(type, c->space))
-      return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "operand %d of %s does not broadcast to the result", (int)i,
-                     r->op);
+      return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "operand %d of %s does not broadcast to the result",
+                     (int)i, r->op);
   }
   if (!broadcasts_to(&n->node.out[0], c->space))
     return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "%s does not broadcast to the result", r->op);
@@ -350,7 +357,8 @@ static tn_status emit_node(compiler *c, const tn_match_node *n) {
 /* A result that needs an instruction of its own to reach memory. */
 static void emit_store(compiler *c, int32_t result) {
   const tn_type *type = c->match->out[result];
-  tn_pw_insn insn = insn_of(PW_STORE, tn_lane_of(type->dtype), c->regs[c->match->out_number[result]], NONE, NONE);
+  tn_pw_insn insn =
+      insn_of(PW_STORE, tn_lane_of(type->dtype), c->regs[c->match->out_number[result]], NONE, NONE);
   insn.dtype = (uint8_t)type->dtype;
   insn.view = result;
   c->insns[c->n_insns++] = insn;
@@ -424,7 +432,8 @@ static bool add_pairs(compiler *c, int32_t result, int32_t made) {
  * register and memory holds lanes. */
 static bool can_be_direct(const compiler *c, int32_t result) {
   const vreg *v = &c->vregs[c->regs[c->match->out_number[result]]];
-  return !v->uniform && v->operand == NONE && v->result == NONE && tn_lane_is_stored(c->match->out[result]->dtype);
+  return !v->uniform && v->operand == NONE && v->result == NONE &&
+         tn_lane_is_stored(c->match->out[result]->dtype);
 }
 
 /* Decides for each result between being written where it is made and being stored at the end, when
@@ -434,8 +443,10 @@ static void place_results(compiler *c) {
   for (int32_t r = 0; r < c->match->n_out; r++) {
     vreg *v = &c->vregs[c->regs[c->match->out_number[r]]];
     bool direct = can_be_direct(c, r);
-    if (direct && !add_pairs(c, r, v->made)) direct = !add_pairs(c, r, end);
-    else if (!direct) add_pairs(c, r, end);
+    if (direct && !add_pairs(c, r, v->made))
+      direct = !add_pairs(c, r, end);
+    else if (!direct)
+      add_pairs(c, r, end);
     if (direct) v->result = r;
   }
   for (int32_t r = 0; r < c->match->n_out; r++)
@@ -451,7 +462,9 @@ typedef struct slots {
   int32_t free[3][TN_PW_REGISTERS];
 } slots;
 
-static int32_t slot_class(int32_t lane) { return tn_lane_size(lane) == 8 ? 0 : tn_lane_size(lane) == 4 ? 1 : 2; }
+static int32_t slot_class(int32_t lane) {
+  return tn_lane_size(lane) == 8 ? 0 : tn_lane_size(lane) == 4 ? 1 : 2;
+}
 
 static bool in_buffer(const vreg *v) { return v->operand == NONE && v->result == NONE; }
 
@@ -519,7 +532,8 @@ static void *carve(uint8_t **block, size_t bytes) {
 static size_t program_bytes(const compiler *c, int32_t n_bindings) {
   return align16(sizeof(tn_pw_program)) + align16((size_t)c->n_insns * sizeof(tn_pw_insn)) +
          align16((size_t)c->n_maps * sizeof(tn_pw_map)) + align16((size_t)c->n_tables * sizeof(int64_t)) +
-         align16((size_t)c->n_slots * sizeof(uint32_t)) + align16((size_t)n_bindings * sizeof(tn_pw_binding)) +
+         align16((size_t)c->n_slots * sizeof(uint32_t)) +
+         align16((size_t)n_bindings * sizeof(tn_pw_binding)) +
          align16((size_t)c->n_inplace * sizeof(int32_t[2]));
 }
 

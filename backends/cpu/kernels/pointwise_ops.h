@@ -11,11 +11,48 @@
 #include "kernels/lane.h"
 
 enum {
-  PW_NEG, PW_ABS, PW_SIGN, PW_EXP, PW_LOG, PW_SQRT, PW_RSQRT, PW_RECIPROCAL, PW_TANH, PW_SIGMOID, PW_ERF, PW_SIN,
-  PW_COS, PW_FLOOR, PW_ADD, PW_SUB, PW_MUL, PW_DIV, PW_MAXIMUM, PW_MINIMUM, PW_POW, PW_AFFINE,
-  PW_EQ, PW_NE, PW_LT, PW_LE, PW_GT, PW_GE, PW_IS_FINITE, PW_AND, PW_OR, PW_NOT,
-  PW_WHERE, PW_CAST, PW_ROUND, PW_FILL,
-  PW_LOAD, PW_STORE, PW_INDEX, PW_SPREAD, PW_UNIFORM, PW_NORMAL
+  PW_NEG,
+  PW_ABS,
+  PW_SIGN,
+  PW_EXP,
+  PW_LOG,
+  PW_SQRT,
+  PW_RSQRT,
+  PW_RECIPROCAL,
+  PW_TANH,
+  PW_SIGMOID,
+  PW_ERF,
+  PW_SIN,
+  PW_COS,
+  PW_FLOOR,
+  PW_ADD,
+  PW_SUB,
+  PW_MUL,
+  PW_DIV,
+  PW_MAXIMUM,
+  PW_MINIMUM,
+  PW_POW,
+  PW_AFFINE,
+  PW_EQ,
+  PW_NE,
+  PW_LT,
+  PW_LE,
+  PW_GT,
+  PW_GE,
+  PW_IS_FINITE,
+  PW_AND,
+  PW_OR,
+  PW_NOT,
+  PW_WHERE,
+  PW_CAST,
+  PW_ROUND,
+  PW_FILL,
+  PW_LOAD,
+  PW_STORE,
+  PW_INDEX,
+  PW_SPREAD,
+  PW_UNIFORM,
+  PW_NORMAL
 };
 
 /* How the elements of a tensor meet the iteration space: a row-major walk over `dims` whose steps
@@ -28,14 +65,14 @@ typedef struct tn_pw_map {
 
 typedef struct tn_pw_insn {
   uint8_t op;
-  uint8_t lane;    /* of the operands; of the result where there are none */
-  uint8_t dtype;   /* cast, round: wanted; load, store, spread: of the memory */
+  uint8_t lane;  /* of the operands; of the result where there are none */
+  uint8_t dtype; /* cast, round: wanted; load, store, spread: of the memory */
   int32_t out, in[3];
-  int32_t view;    /* load, spread: which operand; store: which result */
-  int32_t map;     /* load, index */
+  int32_t view;           /* load, spread: which operand; store: which result */
+  int32_t map;            /* load, index */
   int32_t table, n_table; /* spread: n starts, then n indices */
-  double a, b;     /* affine: scale, shift; random: as its attributes */
-  uint64_t bits;   /* fill: the lane; random: the stream */
+  double a, b;            /* affine: scale, shift; random: as its attributes */
+  uint64_t bits;          /* fill: the lane; random: the stream */
 } tn_pw_insn;
 
 /* A register that is the memory of an operand or result. */
@@ -57,10 +94,10 @@ typedef struct tn_pw_program {
   int64_t count, tile; /* elements of the iteration space and of a tile */
   int32_t n_prologue, n_insns, n_slots, n_bindings, n_inplace;
   int32_t storage_order; /* 1: only scalars are broadcast and no position matters, so any layout will do */
-  tn_pw_insn *insns;   /* prologue first */
+  tn_pw_insn *insns;     /* prologue first */
   tn_pw_map *maps;
   int64_t *tables;
-  uint32_t *slots;     /* where each register of the buffer begins, in bytes per element of a tile */
+  uint32_t *slots; /* where each register of the buffer begins, in bytes per element of a tile */
   tn_pw_binding *bindings;
   int32_t (*inplace)[2];
 } tn_pw_program;
