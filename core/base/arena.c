@@ -73,6 +73,13 @@ char *tn_arena_printf(tn_arena *arena, const char *format, ...) {
   return text;
 }
 
+void *tn_arena_grow(tn_arena *arena, const void *v, size_t n, size_t item) {
+  if (n > 0 && (n & (n - 1)) != 0) return (void *)(uintptr_t)v;
+  void *grown = tn_arena_alloc(arena, tn_size_mul(n > 0 ? tn_size_mul(2, n) : 1, item));
+  if (grown != NULL && n > 0) memcpy(grown, v, n * item);
+  return grown;
+}
+
 void tn_arena_free(tn_arena *arena) {
   tn_arena_chunk *chunk = arena->chunks;
   while (chunk != NULL) {

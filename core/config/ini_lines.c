@@ -9,13 +9,6 @@
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-void *tn_ini_grow(tn_arena *arena, const void *v, int32_t n, size_t item) {
-  if (n > 0 && (n & (n - 1)) != 0) return (void *)(uintptr_t)v;
-  void *grown = tn_arena_alloc(arena, tn_size_mul(n > 0 ? 2 * (size_t)n : 1, item));
-  if (grown != NULL && n > 0) memcpy(grown, v, (size_t)n * item);
-  return grown;
-}
-
 tn_ini_lines tn_ini_lines_of(const void *handle, tn_arena *arena, const char *file, const char *text,
                              size_t count) {
   tn_ini_lines lines = {.handle = handle, .arena = arena, .file = file, .at = text, .end = text + count};

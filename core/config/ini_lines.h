@@ -52,7 +52,4 @@ void tn_value_lines_free(const void *handle, tn_value_lines *lines);
 tn_status tn_value_lines_join(const void *handle, tn_arena *arena, const tn_value_lines *lines,
                               tn_ini_entry *entry);
 
-/* Room for one more item in an arena's array, whose size is the next power of two. */
-void *tn_ini_grow(tn_arena *arena, const void *v, int32_t n, size_t item);
-
 #endif

@@ -23,7 +23,7 @@ typedef struct tn_ini_feed {
 } tn_ini_feed;
 
 tn_section *tn_ini_add_section(tn_arena *arena, tn_section **sections, int32_t *n) {
-  tn_section *grown = tn_ini_grow(arena, *sections, *n, sizeof(*grown));
+  tn_section *grown = tn_arena_grow(arena, *sections, (size_t)*n, sizeof(*grown));
   if (grown == NULL) return NULL;
   *sections = grown;
   memset(&grown[*n], 0, sizeof(*grown));
@@ -31,7 +31,7 @@ tn_section *tn_ini_add_section(tn_arena *arena, tn_section **sections, int32_t *
 }
 
 tn_key *tn_ini_add_key(tn_arena *arena, tn_section *section) {
-  tn_key *grown = tn_ini_grow(arena, section->keys, section->n_keys, sizeof(*grown));
+  tn_key *grown = tn_arena_grow(arena, section->keys, (size_t)section->n_keys, sizeof(*grown));
   if (grown == NULL) return NULL;
   section->keys = grown;
   memset(&grown[section->n_keys], 0, sizeof(*grown));

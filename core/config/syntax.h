@@ -12,7 +12,8 @@
  *         | "(" expr ")" | "-" expr | expr op expr     (Python's precedence, `not` too)
  *   ref   = name | "in" | "data." word
  *
- * Lines join while a bracket is open or after a trailing comma. */
+ * Lines join while a bracket is open or after a trailing comma. Comparisons chain as in Python. "<-" is
+ * always the arrow: `a < -1` needs its blank. */
 #ifndef TN_CORE_CONFIG_SYNTAX_H
 #define TN_CORE_CONFIG_SYNTAX_H
 
@@ -36,7 +37,7 @@ struct tn_expr {
   int32_t is_integer;
   tn_expr **items;      /* LIST; operands of UNARY, BINARY, DIM's axis */
   int32_t n_items;
-  tn_call_arg *args;         /* CALL */
+  tn_call_arg *args;    /* CALL */
   int32_t n_args;
 };
 
@@ -94,6 +95,8 @@ typedef struct tn_scope {
 tn_status tn_expr_evaluate(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope,
                            tn_value *value);
 bool tn_value_true(const tn_value *value);
+/* Evaluates a condition. Unlike tn_value_true it can say that a word is neither yes nor no. */
+tn_status tn_expr_holds(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope, bool *holds);
 /* The value in the syntax of an option: "2", "[1, 2]", "tanh". In the arena. */
 const char *tn_value_text(tn_arena *arena, const tn_value *value);
 
