@@ -24,6 +24,12 @@ const tn_gemm_isa *tn_gemm_isa_at(int32_t index) {
 const tn_gemm_isa *tn_gemm_isa_at(int32_t index) { return index == 0 ? &tn_gemm_isa_plain : NULL; }
 #endif
 
+tn_status tn_gemm_check_dtype(tn_query *q, int32_t dtype) {
+  if (dtype >= 0 && dtype < TN_DTYPES && tn_gemm_isa_plain.tile[dtype] != NULL) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f16, bf16, f32 or f64",
+                 tn_dtype_name(dtype));
+}
+
 int64_t tn_gemm_wide_bytes(int32_t dtype) {
   return dtype == TN_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
 }
@@ -103,6 +109,11 @@ void tn_gemm_plan_make(tn_gemm_plan *plan, int32_t dtype, int64_t products, int6
     plan_packed(plan, wanted, flags);
   /* A chunk of many small products is a chunk of few large ones. */
   plan->chunks = tn_gemm_min(items_of(plan), wanted > 1 ? TN_GEMM_CHUNKS : 1);
+}
+
+/* One thread of a processor with 256-bit vectors. */
+double tn_gemm_cost_s(const tn_gemm_plan *p) {
+  return 2.0 * (double)p->products * (double)p->m * (double)p->n * (double)p->k / 4e10;
 }
 
 /* ---- running ------------------------------------------------------------------------------------- */

@@ -91,6 +91,9 @@ typedef struct tn_gemm_isa {
 /* Instruction sets built in and usable on this processor, best first; NULL past the last. */
 const tn_gemm_isa *tn_gemm_isa_at(int32_t index);
 
+/* Fails with TN_EUNSUPPORTED unless products of this dtype exist. */
+tn_status tn_gemm_check_dtype(tn_query *q, int32_t dtype);
+
 int64_t tn_gemm_packed_bytes(int32_t dtype, int64_t m, int64_t k);
 /* Bytes of an element of the sums. */
 int64_t tn_gemm_wide_bytes(int32_t dtype);
@@ -112,6 +115,8 @@ enum {
 };
 void tn_gemm_plan_make(tn_gemm_plan *plan, int32_t dtype, int64_t products, int64_t m, int64_t n, int64_t k,
                        int32_t flags);
+/* Estimated seconds. */
+double tn_gemm_cost_s(const tn_gemm_plan *plan);
 static inline int64_t tn_gemm_workspace(const tn_gemm_plan *plan) {
   return plan->chunks * plan->scratch_bytes;
 }

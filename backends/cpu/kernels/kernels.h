@@ -8,9 +8,9 @@
 #include "tenon/plugin/kernel.h"
 
 /* products: matmul.c, conv2d.c, conv2d_grad_weight.c */
-#define TN_CPU_PRODUCT_KERNELS(X)
+#define TN_CPU_PRODUCT_KERNELS(X) X(matmul) X(conv2d) X(conv2d_grad_input) X(conv2d_grad_weight)
 /* pool.c */
-#define TN_CPU_POOL_KERNELS(X)
+#define TN_CPU_POOL_KERNELS(X) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad)
 
 #define TN_CPU_POINTWISE_KERNELS(X) X(pointwise) X(random_uniform) X(random_normal)
 #define TN_CPU_REDUCE_KERNELS(X)

@@ -1,0 +1,138 @@
+/* backends/cpu/kernels/conv2d_grad_weight.c: the gradient of conv2d by its weight, as a product
+ *
+ *     dw[o, (c, tap)] = sum over pixels of all images of dy[o, pixel] * x[(c, tap), pixel]
+ *
+ * Pixels are many and dw is small, so the sum may be split into a number of parts that the shape alone
+ * decides. The parts are kept in the type of the sums and added up in order. */
+#include <stddef.h>
+
+#include "kernels/conv.h"
+#include "kernels/half.h"
+#include "kernels/kernels.h"
+
+typedef struct grad_weight_plan {
+  tn_conv_shape shape;
+  const tn_gemm_isa *isa;
+  tn_gemm_grid in_x, in_y;
+  tn_gemm_plan gemm;
+  int64_t keep_bytes, parts_bytes; /* parts_bytes: of all partial sums, 0 if there is one part */
+  tn_gemm_tap taps[];
+} grad_weight_plan;
+
+/* ---- planning -------------------------------------------------------------------------------------- */
+
+static int64_t elements(const grad_weight_plan *p) { return p->gemm.products * p->gemm.m * p->gemm.n; }
+
+static grad_weight_plan *make_plan(const void *handle, const tn_match *match) {
+  tn_conv_shape s =
+      tn_conv_shape_of(match->nodes[0].node.attributes, match->in[0], match->out[0], match->in[1]);
+  size_t bytes = sizeof(grad_weight_plan) + sizeof(tn_gemm_tap) * (size_t)(s.kh * s.kw);
+  grad_weight_plan *p = tn_new(handle, bytes);
+  if (p == NULL) return NULL;
+  p->shape = s;
+  p->isa = tn_gemm_isa_at(0);
+  p->keep_bytes = (int64_t)bytes;
+  p->in_x = tn_conv_grid_in_x(&s);
+  p->in_y = tn_conv_grid_in_y(&s);
+  tn_conv_taps(&s, p->taps);
+  tn_conv_flatten(&p->in_x, &p->in_y, p->taps, s.kh * s.kw);
+  tn_gemm_plan_make(&p->gemm, s.dtype, s.groups, s.o, s.c * s.kh * s.kw, s.batch * s.oh * s.ow,
+                    TN_GEMM_SPLIT);
+  int64_t part = tn_gemm_round_up(elements(p) * tn_gemm_wide_bytes(s.dtype), 64);
+  p->parts_bytes = p->gemm.splits > 1 ? p->gemm.splits * part : 0;
+  return p;
+}
+
+static tn_status grad_weight_query(tn_query *q) {
+  tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
+  if (status != TN_OK) return status;
+  grad_weight_plan *p = make_plan(q, q->match);
+  if (p == NULL) return TN_ENOMEM;
+  const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
+                              .name = "implicit im2col",
+                              .workspace_bytes = p->parts_bytes + tn_gemm_workspace(&p->gemm),
+                              .keep_bytes = p->keep_bytes,
+                              .cost_s = tn_gemm_cost_s(&p->gemm),
+                              .deterministic = 1,
+                              .capturable = 1};
+  tn_add_variant(q, &variant);
+  tn_delete(q, p);
+  return TN_OK;
+}
+
+static tn_status grad_weight_prepare(tn_prepare *p, void **plan) {
+  *plan = make_plan(p, p->match);
+  return *plan != NULL ? TN_OK : TN_ENOMEM;
+}
+
+static void grad_weight_release(tn_env *env, void *plan) { tn_delete(env, plan); }
+
+/* ---- running --------------------------------------------------------------------------------------- */
+
+static void describe(const void *arg, int64_t group, int64_t split, tn_gemm *g) {
+  const tn_launch *l = arg;
+  const grad_weight_plan *p = l->plan;
+  const tn_conv_shape *s = &p->shape;
+  int64_t size = (int64_t)tn_dtype_size(s->dtype), part = group * p->gemm.m * p->gemm.n;
+  g->a.data = (const char *)l->in[1].data + group * s->o * s->oh * s->ow * size;
+  g->a.row_step = s->oh * s->ow;
+  g->a.grid = &p->in_y;
+  g->b.data = (const char *)l->in[0].data + group * s->c * s->h * s->w * size;
+  g->b.row_step = s->h * s->w;
+  g->b.grid = &p->in_x;
+  g->b.n_taps = s->kh * s->kw;
+  g->b.taps = p->taps;
+  g->a.along_k = g->b.along_k = 1;
+  g->c.row_step = p->gemm.n;
+  g->c.step = 1;
+  g->c.wide = p->gemm.splits > 1;
+  if (g->c.wide)
+    g->c.data = (char *)l->workspace + (split * elements(p) + part) * tn_gemm_wide_bytes(s->dtype);
+  else
+    g->c.data = (char *)l->out[0].data + part * size;
+}
+
+enum { COMBINE_CHUNK = 4096 };
+
+/* Adds up the parts of elements first .. stop-1. */
+#define DEFINE_COMBINE(name, element, wide, narrow)                                                          \
+  static void name(const void *parts, int64_t count, int64_t splits, int64_t first, int64_t stop,            \
+                   void *to) {                                                                               \
+    for (int64_t i = first; i < stop; i++) {                                                                 \
+      wide sum = ((const wide *)parts)[i];                                                                   \
+      for (int64_t s = 1; s < splits; s++) sum += ((const wide *)parts)[s * count + i];                      \
+      ((element *)to)[i] = narrow(sum);                                                                      \
+    }                                                                                                        \
+  }
+#define AS_IT_IS(x) (x)
+DEFINE_COMBINE(combine_f32, float, float, AS_IT_IS)
+DEFINE_COMBINE(combine_f64, double, double, AS_IT_IS)
+DEFINE_COMBINE(combine_f16, uint16_t, float, tn_f16_of_f32)
+DEFINE_COMBINE(combine_bf16, uint16_t, float, tn_bf16_of_f32)
+
+static void combine_chunk(void *arg, int64_t chunk) {
+  static void (*const combine[TN_DTYPES])(const void *, int64_t, int64_t, int64_t, int64_t, void *) = {
+      [TN_F16] = combine_f16, [TN_BF16] = combine_bf16, [TN_F32] = combine_f32, [TN_F64] = combine_f64};
+  const tn_launch *l = arg;
+  const grad_weight_plan *p = l->plan;
+  int64_t first = chunk * COMBINE_CHUNK, stop = tn_gemm_min(first + COMBINE_CHUNK, elements(p));
+  combine[p->gemm.dtype](l->workspace, elements(p), p->gemm.splits, first, stop, l->out[0].data);
+}
+
+static tn_status grad_weight_launch(tn_launch *l) {
+  const grad_weight_plan *p = l->plan;
+  tn_gemm_run(l, p->isa, &p->gemm, describe, l, (char *)l->workspace + p->parts_bytes);
+  if (p->gemm.splits > 1) tn_parallel(l, (elements(p) + COMBINE_CHUNK - 1) / COMBINE_CHUNK, combine_chunk, l);
+  return TN_OK;
+}
+
+const tn_kernel tn_cpu_conv2d_grad_weight = {
+    .item =
+        TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "conv2d_grad_weight", "a product over the pixels of all images"),
+    .family = "cpu",
+    .pattern = "dw = conv2d_grad_weight(x, dy)",
+    .query = grad_weight_query,
+    .prepare = grad_weight_prepare,
+    .release = grad_weight_release,
+    .launch = grad_weight_launch,
+};
