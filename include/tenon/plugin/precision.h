@@ -6,6 +6,7 @@
 #define TENON_PLUGIN_PRECISION_H
 
 #include "tenon/ops.h"
+#include "tenon/plugin/op.h"
 #include "tenon/plugin/plugin.h"
 
 TN_BEGIN_C
