@@ -35,25 +35,29 @@ typedef struct tn_choice {
 } tn_choice;
 
 typedef struct tn_group {
-  const tn_entry *entry;      /* kernel's registry entry */
+  const tn_entry *entry; /* kernel's registry entry */
   const tn_kernel *kernel;
   const char *family;
-  const uint32_t *nodes;      /* of the graph, in order */
+  const uint32_t *nodes; /* of the graph, in order */
   int32_t n_nodes, n_in, n_out;
-  const tn_val *in, *out;     /* in: 0 where absent */
+  const tn_val *in, *out; /* in: 0 where absent */
   const tn_match *match;
   tn_choice choice;
   tn_rejection *rejected;
   int32_t n_rejected;
   tn_cost cost;
-  int32_t role;               /* TN_STREAM_COMPUTE ... */
+  int32_t role; /* TN_STREAM_COMPUTE ... */
 } tn_group;
 
 typedef struct tn_cover {
+  tn_env *env;
+  tn_arena arena;             /* of what groups point to */
+  struct tn_catalog *catalog; /* owned: the target's kernels (catalog.h) */
   tn_graph *graph;            /* owned; composites that no kernel took are decomposed */
   TN_VEC(tn_group) groups;    /* in an order in which operands come first */
 } tn_cover;
 
+/* Accepts NULL. */
 void tn_cover_destroy(tn_cover *cover);
 
 /* Pass `select`: decomposes, matches patterns (larger matches first, then lower cost), grows
@@ -65,6 +69,17 @@ tn_status tn_pass_select(tn_env *env, tn_registry *registry, const tn_target *ta
 /* Pass `layout`: gives every value a layout, greedily from convolutions and matmuls outward, and
  * inserts `reorder` groups where neighbours disagree. */
 tn_status tn_pass_layout(tn_env *env, tn_registry *registry, const tn_target *target, tn_cover *cover);
+
+/* Pass `recompute`: lets a region compute again what it would otherwise keep alive. A node that is
+ * computed twice belongs to two groups; tn_gnode.group is the first. */
+tn_status tn_pass_recompute(tn_env *env, tn_cover *cover);
+
+/* Sets tn_gnode.group of every node anew, after groups were added or moved. */
+void tn_cover_number(tn_cover *cover);
+
+/* Bytes that a value takes in memory under a layout, its padding included; INT64_MAX if they cannot
+ * be counted. */
+int64_t tn_layout_bytes(const tn_type *type, const tn_layout *layout);
 
 /* Graph text with, after each group's last statement, a comment line naming kernel and variant. */
 tn_status tn_cover_print(const tn_cover *cover, tn_text *text);

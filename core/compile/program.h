@@ -9,8 +9,8 @@
 /* What an operand's address is relative to. */
 enum { TN_BASE_NONE = 0, TN_BASE_ARENA = 1, TN_BASE_REGION = 2, TN_BASE_SLOT = 3, TN_BASE_OUTPUT = 4 };
 typedef struct tn_place {
-  int32_t base, region;   /* region: which, for TN_BASE_REGION */
-  int64_t offset;         /* bytes */
+  int32_t base, region; /* region: which, for TN_BASE_REGION */
+  int64_t offset;       /* bytes */
 } tn_place;
 
 typedef struct tn_operand {
@@ -35,28 +35,37 @@ typedef struct tn_binding { /* a program input in the slot, or an output in the 
 
 typedef struct tn_program {
   tn_env *env;
-  tn_arena memory;          /* of everything here */
-  const char *name;         /* "step", "eval" */
-  tn_cover *cover;          /* owned */
+  tn_arena memory;  /* of everything here */
+  const char *name; /* "step", "eval" */
+  tn_cover *cover;  /* owned */
   tn_step *steps;
   int32_t n_steps;
   tn_binding *inputs, *outputs;
   int32_t n_inputs, n_outputs;
   int64_t arena_bytes, bound_bytes; /* planned arena, and its lower bound from liveness */
   int64_t slot_bytes, output_bytes, keep_bytes;
+  const char *const *regions; /* names of the map's regions, for the text form */
   uint64_t hash;
 } tn_program;
 
 /* Passes `schedule` and `memory`: launch order, in-place pairs, views, packs, fixed offsets. The
  * value of a commit is written in place where every reader of the old value comes before; otherwise
- * a copy is added. `dump`, if given, gets the text after each pass ("" name: every pass). */
+ * a copy is added. Takes the cover on success. */
 tn_status tn_program_create(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
                             tn_cover *take_cover, const tn_state_map *map, tn_program **program);
+/* Accepts NULL. */
 void tn_program_destroy(tn_program *program);
 
-/* The whole way from a graph: select, layout, recompute, schedule, memory. Takes the graph. */
+/* Inputs, outputs and one line a step: kernel, variant, results and operands. With places it is the
+ * text after pass `memory`, without it that after `schedule`. */
+tn_status tn_program_print(const tn_program *program, bool places, tn_text *text);
+
+/* The passes of tn_compile in order, ended by NULL. */
+extern const char *const tn_compile_passes[];
+
+/* The whole way from a graph. Takes the graph on success. */
 typedef struct tn_compile_options {
-  const char *dump_after;   /* pass name, or NULL */
+  const char *dump_after; /* pass after which the text form is added to `dump`; "": each; NULL: none */
   tn_text *dump;
 } tn_compile_options;
 tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,

@@ -8,22 +8,24 @@
 #define TN_CORE_COMPILE_STATE_MAP_H
 
 #include "core/graph/graph.h"
+#include "core/graph/hash_index.h"
 
 enum { TN_REGION_ALIGN_ELEMENTS = 16 }; /* every parameter starts at a multiple of this */
 
 typedef struct tn_placement {
   const char *path;
   tn_type type;
-  int32_t what;             /* TN_STATE_... */
+  int32_t what; /* TN_STATE_... */
   const char *init, *where;
   int32_t region;
-  int64_t offset;           /* in elements */
+  int64_t offset; /* in elements */
 } tn_placement;
 
 typedef struct tn_region {
-  const char *name;         /* without '@' */
+  const char *name; /* without '@' */
   int32_t dtype;
-  int64_t count;            /* elements, padding included; gaps are zero */
+  int64_t count;      /* elements, padding included; gaps are zero */
+  tn_placement whole; /* the region as a state of its own */
 } tn_region;
 
 typedef struct tn_state_map {
@@ -31,15 +33,18 @@ typedef struct tn_state_map {
   tn_arena arena;
   TN_VEC(tn_placement) states;
   TN_VEC(tn_region) regions;
+  tn_hash_index by_path; /* into states */
 } tn_state_map;
 
 tn_status tn_state_map_create(tn_env *env, tn_state_map **map);
 void tn_state_map_destroy(tn_state_map *map);
 /* Index of the region, made if new. */
 tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype, int32_t *region);
-/* Places a state at the end of a region (aligned), or at `offset` >= 0 of it. Nothing happens if the
- * path is there already with the same type; another type is TN_EINVAL. */
+/* Places a state at the end of a region (aligned; offset -1), or at `offset` >= 0 of it. Nothing happens
+ * if the path is there already with the same type; another type is TN_EINVAL. "@REGION" is there as
+ * soon as the region is, with the size that it has by now. */
 tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset);
+/* NULL if there is none. Valid until the map grows. */
 const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path);
 /* Adds every state of a graph that is not there yet to "state.DTYPE". */
 tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph);

@@ -1,0 +1,278 @@
+/* core/compile/layout.c: pass `layout`.
+ *
+ * Greedy, in the order of the groups: kernels that insist on layouts decide, elementwise ones follow
+ * their operands, and a reorder is made where a value lies otherwise than its reader wants. State,
+ * inputs, outputs, views and packs are row-major. With only row-major kernels there is nothing to do. */
+#include <string.h>
+
+#include "core/compile/helper.h"
+#include "core/compile/uses.h"
+
+int64_t tn_layout_bytes(const tn_type *type, const tn_layout *layout) {
+  int64_t dims[TN_MAX_RANK] = {0}, bytes = (int64_t)tn_dtype_size(type->dtype);
+  bool overflow = false;
+  for (int32_t i = 0; i < type->rank; i++) dims[i] = type->dims[i];
+  for (int32_t i = 0; i < layout->n_blocks; i++) {
+    const tn_block *block = &layout->block[i];
+    dims[block->dim] = dims[block->dim] / block->size + (dims[block->dim] % block->size != 0);
+    overflow |= __builtin_mul_overflow(bytes, (int64_t)block->size, &bytes);
+  }
+  for (int32_t i = 0; i < type->rank; i++) {
+    if (dims[i] == 0) return 0;
+    overflow |= __builtin_mul_overflow(bytes, dims[i], &bytes);
+  }
+  return overflow ? INT64_MAX : bytes;
+}
+
+/* A value as it lies, and as a reorder made it lie. */
+typedef struct twin {
+  tn_val value, twin;
+  tn_layout layout;
+} twin;
+
+typedef struct layouts {
+  tn_cover *cover;
+  bool *row_major; /* per value: read by something that is not a kernel */
+  size_t n_values; /* before reorders were added */
+  TN_VEC(tn_group) groups;
+  TN_VEC(twin) twins;
+} layouts;
+
+static bool same_layout(const tn_layout *a, const tn_layout *b, int32_t rank) {
+  return memcmp(a->order, b->order, (size_t)rank) == 0 && a->n_blocks == b->n_blocks &&
+         memcmp(a->block, b->block, a->n_blocks * sizeof *a->block) == 0;
+}
+
+static bool is_row_major(const tn_layout *layout, int32_t rank) {
+  tn_layout row_major = tn_layout_row_major(rank);
+  return same_layout(layout, &row_major, rank);
+}
+
+static bool fits_type(const tn_layout *layout, const tn_type *type) {
+  unsigned seen = 0;
+  for (int32_t i = 0; i < type->rank; i++) {
+    if (layout->order[i] >= type->rank) return false;
+    seen |= 1u << layout->order[i];
+  }
+  if (seen != (1u << type->rank) - 1 || layout->n_blocks > TN_MAX_BLOCKS) return false;
+  for (int32_t i = 0; i < layout->n_blocks; i++)
+    if (layout->block[i].dim >= type->rank || layout->block[i].size < 1) return false;
+  return true;
+}
+
+/* ---- whether there is anything to do ---- */
+
+static bool insists(const tn_operand_layout *rules, int32_t n) {
+  for (int32_t i = 0; rules != NULL && i < n; i++)
+    if (rules[i].rule == TN_LAYOUT_FIXED) return true;
+  return false;
+}
+
+static bool all_row_major(const tn_cover *cover) {
+  for (size_t i = 0; i < cover->groups.n; i++) {
+    const tn_group *g = &cover->groups.v[i];
+    if (insists(g->choice.in_rule, g->n_in) || insists(g->choice.out_rule, g->n_out)) return false;
+  }
+  return true;
+}
+
+static void set_row_major(tn_graph *graph) {
+  for (size_t v = 1; v < graph->values.n; v++)
+    graph->values.v[v].layout = tn_layout_row_major(graph->values.v[v].type.rank);
+}
+
+static void fill_choice(const tn_graph *graph, tn_group *group) {
+  for (int32_t i = 0; i < group->n_in; i++)
+    if (group->in[i] != 0) group->choice.in_layout[i] = graph->values.v[group->in[i]].layout;
+  for (int32_t i = 0; i < group->n_out; i++)
+    group->choice.out_layout[i] = graph->values.v[group->out[i]].layout;
+}
+
+/* ---- what a kernel wants ---- */
+
+/* The layout of what a kernel marks ANY: that of the first such operand that does not lie row-major,
+ * provided that all of them have the same dims. */
+static tn_layout any_layout(const tn_graph *graph, const tn_group *g) {
+  const tn_type *type = NULL;
+  tn_layout layout = {0};
+  bool same = true;
+  for (int32_t i = 0; i < g->n_in + g->n_out; i++) {
+    bool in = i < g->n_in;
+    const tn_operand_layout *rules = in ? g->choice.in_rule : g->choice.out_rule;
+    tn_val v = in ? g->in[i] : g->out[i - g->n_in];
+    if (v == 0 || rules == NULL || rules[in ? i : i - g->n_in].rule != TN_LAYOUT_ANY) continue;
+    const tn_gvalue *value = &graph->values.v[v];
+    same = same && (type == NULL || tn_type_same_dims(type, &value->type));
+    type = &value->type;
+    if (in && !layout.set && !is_row_major(&value->layout, type->rank)) layout = value->layout;
+  }
+  return same ? layout : (tn_layout){0};
+}
+
+/* Operands first, then results. Rules that point in a circle end as row-major. */
+static tn_layout wanted(const tn_graph *graph, const tn_group *g, const tn_layout *any, int32_t index) {
+  tn_val value = index < g->n_in ? g->in[index] : g->out[index - g->n_in];
+  tn_layout row_major = tn_layout_row_major(tn_graph_type(graph, value)->rank);
+  for (int32_t hops = 0; hops <= g->n_in + g->n_out; hops++) {
+    bool in = index < g->n_in;
+    const tn_operand_layout *rules = in ? g->choice.in_rule : g->choice.out_rule;
+    int32_t at = in ? index : index - g->n_in;
+    if (rules == NULL) return row_major;
+    if (rules[at].rule == TN_LAYOUT_FIXED) return rules[at].layout;
+    if (rules[at].rule == TN_LAYOUT_ANY && any->set) return *any;
+    if (rules[at].rule != TN_LAYOUT_SAME_AS) return row_major;
+    index = rules[at].same_as;
+  }
+  return row_major;
+}
+
+static tn_status check_wanted(const layouts *l, const tn_group *g, tn_val v, const tn_layout *want) {
+  if (fits_type(want, tn_graph_type(l->cover->graph, v))) return TN_OK;
+  return tn_failf(
+      l->cover->env, TN_EINVAL,
+      "kernel %s of plugin %s: variant \"%s\" asks for a layout that does not fit a value of rank %d",
+      g->entry->item->name, g->entry->plugin, g->choice.name, (int)tn_graph_type(l->cover->graph, v)->rank);
+}
+
+/* ---- reorders ---- */
+
+/* A reorder group between `from` and `to`, which are one value in two layouts. The node reads reader
+ * wise: it may stand for either direction, since both have the same elements. */
+static tn_status add_reorder(layouts *l, tn_group *group, tn_val from, tn_val to) {
+  tn_arena *arena = &l->cover->arena;
+  tn_val *in = tn_arena_copy(arena, &from, sizeof from), *out = tn_arena_copy(arena, &to, sizeof to);
+  if (in == NULL || out == NULL) return TN_ENOMEM;
+  group->in = in;
+  group->out = out;
+  return tn_vec_push(l->cover->env, &l->groups, *group);
+}
+
+static tn_status new_twin(layouts *l, tn_val v, const tn_layout *layout, tn_group *group, tn_val *made) {
+  TN_TRY(tn_helper_reorder(l->cover, v, group));
+  *made = group->out[0];
+  l->cover->graph->values.v[*made].layout = *layout;
+  twin t = {v, *made, *layout};
+  return tn_vec_push(l->cover->env, &l->twins, t);
+}
+
+static tn_val find_twin(const layouts *l, tn_val v, const tn_layout *layout) {
+  int32_t rank = tn_graph_type(l->cover->graph, v)->rank;
+  for (size_t i = l->twins.n; i-- > 0;)
+    if (l->twins.v[i].value == v && same_layout(&l->twins.v[i].layout, layout, rank))
+      return l->twins.v[i].twin;
+  return 0;
+}
+
+/* *v becomes the value as the reader wants it. */
+static tn_status want_operand(layouts *l, tn_val *v, const tn_layout *want) {
+  const tn_gvalue *value = &l->cover->graph->values.v[*v];
+  tn_group group;
+  if (same_layout(&value->layout, want, value->type.rank)) return TN_OK;
+  tn_val known = find_twin(l, *v, want), from = *v;
+  if (known != 0) {
+    *v = known;
+    return TN_OK;
+  }
+  TN_TRY(new_twin(l, from, want, &group, v));
+  return add_reorder(l, &group, from, *v);
+}
+
+/* A result that others than kernels read is written to its twin, from which the value is made. */
+static tn_status want_result(layouts *l, tn_val *v, const tn_layout *want, tn_group *after) {
+  tn_gvalue *value = &l->cover->graph->values.v[*v];
+  int32_t rank = value->type.rank;
+  after->kernel = NULL;
+  if (!l->row_major[*v] || is_row_major(want, rank)) {
+    value->layout = *want;
+    return TN_OK;
+  }
+  value->layout = tn_layout_row_major(rank);
+  return new_twin(l, *v, want, after, v);
+}
+
+static tn_status lay_operands(layouts *l, tn_group *g, const tn_layout *any) {
+  tn_val *in = tn_arena_copy(&l->cover->arena, g->in, (size_t)g->n_in * sizeof *in);
+  if (in == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < g->n_in; i++) {
+    if (in[i] == 0) continue;
+    tn_layout want = wanted(l->cover->graph, g, any, i);
+    TN_TRY(check_wanted(l, g, in[i], &want));
+    TN_TRY(want_operand(l, &in[i], &want));
+  }
+  g->in = in;
+  return TN_OK;
+}
+
+static tn_status lay_results(layouts *l, tn_group *g, const tn_layout *any, tn_group *after) {
+  tn_val *out = tn_arena_copy(&l->cover->arena, g->out, (size_t)g->n_out * sizeof *out);
+  if (out == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < g->n_out; i++) {
+    tn_layout want = wanted(l->cover->graph, g, any, g->n_in + i);
+    TN_TRY(check_wanted(l, g, out[i], &want));
+    TN_TRY(want_result(l, &out[i], &want, &after[i]));
+  }
+  g->out = out;
+  return TN_OK;
+}
+
+static tn_status lay_group(layouts *l, const tn_group *old) {
+  tn_env *env = l->cover->env;
+  tn_group g = *old, *after = tn_alloc(env, (size_t)old->n_out * sizeof *after);
+  if (after == NULL) return TN_ENOMEM;
+  tn_layout any = any_layout(l->cover->graph, &g);
+  tn_status status = lay_operands(l, &g, &any);
+  if (status == TN_OK) status = lay_results(l, &g, &any, after);
+  if (status == TN_OK) status = tn_vec_push(env, &l->groups, g);
+  for (int32_t i = 0; status == TN_OK && i < g.n_out; i++)
+    if (after[i].kernel != NULL) status = add_reorder(l, &after[i], g.out[i], old->out[i]);
+  tn_release(env, after);
+  return status;
+}
+
+/* ---- the pass ---- */
+
+static tn_status mark_row_major(layouts *l) {
+  const tn_graph *graph = l->cover->graph;
+  l->row_major = tn_alloc(l->cover->env, graph->values.n * sizeof *l->row_major);
+  if (l->row_major == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < graph->nodes.n; i++) {
+    const tn_gnode *node = &graph->nodes.v[i];
+    if (node->group >= 0 || tn_node_kind_of(node) == TN_NODE_WORK) continue;
+    for (int32_t k = 0; k < node->n_in; k++) l->row_major[node->in[k]] = true;
+  }
+  for (size_t i = 0; i < graph->commits.n; i++) l->row_major[graph->commits.v[i].value] = true;
+  for (size_t i = 0; i < graph->outputs.n; i++) l->row_major[graph->outputs.v[i].value] = true;
+  return TN_OK;
+}
+
+static tn_status lay_all(layouts *l) {
+  TN_TRY(mark_row_major(l));
+  for (size_t i = 0; i < l->cover->groups.n; i++) TN_TRY(lay_group(l, &l->cover->groups.v[i]));
+  tn_vec_free(l->cover->env, &l->cover->groups);
+  memcpy(&l->cover->groups, &l->groups, sizeof l->groups);
+  memset(&l->groups, 0, sizeof l->groups);
+  return TN_OK;
+}
+
+void tn_cover_number(tn_cover *cover) {
+  tn_graph *graph = cover->graph;
+  for (size_t i = 0; i < graph->nodes.n; i++) graph->nodes.v[i].group = -1;
+  for (size_t i = cover->groups.n; i-- > 0;)
+    for (int32_t k = 0; k < cover->groups.v[i].n_nodes; k++)
+      graph->nodes.v[cover->groups.v[i].nodes[k]].group = (int32_t)i;
+}
+
+tn_status tn_pass_layout(tn_env *env, tn_registry *registry, const tn_target *target, tn_cover *cover) {
+  layouts l = {.cover = cover};
+  tn_status status = TN_OK;
+  (void)registry;
+  (void)target;
+  set_row_major(cover->graph);
+  if (!all_row_major(cover)) status = lay_all(&l);
+  for (size_t i = 0; i < cover->groups.n; i++) fill_choice(cover->graph, &cover->groups.v[i]);
+  tn_cover_number(cover);
+  tn_vec_free(env, &l.groups);
+  tn_vec_free(env, &l.twins);
+  tn_release(env, l.row_major);
+  return status;
+}

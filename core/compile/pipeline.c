@@ -1,0 +1,67 @@
+/* core/compile/pipeline.c: the passes from a graph to a program. */
+#include "core/compile/program.h"
+#include "core/compile/select.h"
+
+const char *const tn_compile_passes[] = {"select", "layout", "recompute", "schedule", "memory", NULL};
+
+static bool wants_dump(const tn_compile_options *options, const char *pass) {
+  if (options == NULL || options->dump_after == NULL || options->dump == NULL) return false;
+  return options->dump_after[0] == '\0' || tn_text_equal(options->dump_after, pass);
+}
+
+static void start_dump(const tn_compile_options *options, const char *program, const char *pass) {
+  tn_text_addf(options->dump, "# program %s after %s\n", program, pass);
+}
+
+static tn_status dump_cover(const tn_compile_options *options, const char *name, const char *pass,
+                            const tn_cover *cover) {
+  if (!wants_dump(options, pass)) return TN_OK;
+  start_dump(options, name, pass);
+  return tn_cover_print(cover, options->dump);
+}
+
+static tn_status dump_program(const tn_compile_options *options, const char *pass, bool places,
+                              const tn_program *program) {
+  if (!wants_dump(options, pass)) return TN_OK;
+  start_dump(options, program->name, pass);
+  return tn_program_print(program, places, options->dump);
+}
+
+/* From select's cover, which stays the caller's on failure, to a program. */
+static tn_status finish(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
+                        tn_cover *cover, const tn_state_map *map, const tn_compile_options *options,
+                        tn_program **program) {
+  TN_TRY(dump_cover(options, name, "select", cover));
+  TN_TRY(tn_pass_layout(env, registry, target, cover));
+  TN_TRY(dump_cover(options, name, "layout", cover));
+  TN_TRY(tn_pass_recompute(env, cover));
+  TN_TRY(dump_cover(options, name, "recompute", cover));
+  return tn_program_create(env, name, registry, target, cover, map, program);
+}
+
+static tn_status dump_plan(const tn_compile_options *options, const tn_program *program) {
+  TN_TRY(dump_program(options, "schedule", false, program));
+  return dump_program(options, "memory", true, program);
+}
+
+tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
+                     tn_graph *take_graph, const tn_state_map *map, const tn_compile_options *options,
+                     tn_program **program) {
+  tn_cover *cover = NULL;
+  tn_program *made = NULL;
+  *program = NULL;
+  TN_TRY(tn_select_cover(env, registry, target, take_graph, &cover));
+  tn_status status = finish(env, name, registry, target, cover, map, options, &made);
+  if (status != TN_OK) {
+    tn_cover_destroy(cover);
+    return status;
+  }
+  status = dump_plan(options, made);
+  if (status != TN_OK) {
+    tn_program_destroy(made);
+    return status;
+  }
+  tn_graph_destroy(take_graph);
+  *program = made;
+  return TN_OK;
+}

@@ -1,0 +1,75 @@
+/* core/compile/plan.h: the work of tn_program_create: where values lie and in which order groups run.
+ *
+ *   place     buffers for values: views share, packs contain, commits and outputs want a fixed place;
+ *             copies and zeros that this takes become groups
+ *   schedule  the order of the groups
+ *   settle    commits that cannot be in place after all end as copies
+ *   share     results take over the buffers of operands that die
+ *   assign    offsets in the arena (offsets.h) */
+#ifndef TN_CORE_COMPILE_PLAN_H
+#define TN_CORE_COMPILE_PLAN_H
+
+#include "core/compile/program.h"
+
+enum { TN_PLAN_ALIGN = 64 };
+
+/* Storage that has one lifetime. */
+typedef struct tn_buffer {
+  int64_t bytes;
+  int32_t parent; /* buffer in which it lies, -1 */
+  int64_t offset; /* bytes into the parent */
+  bool fixed;     /* `place` is decided: input, state, output */
+  tn_place place;
+  int32_t commit;     /* index into tn_plan.commits whose place it wants, -1 */
+  int32_t writer;     /* group that writes it; -1: nobody, or its parts' writers */
+  int32_t first_part; /* packs: the chain of buffers that lie in it, -1 */
+  int32_t next_part;
+  bool pack;
+  int32_t first, last; /* steps that use it; first > last: none. Of roots */
+} tn_buffer;
+
+/* A commit that is to be carried out, with the place of its state. */
+typedef struct tn_plan_commit {
+  const char *path;
+  tn_val value;
+  tn_place place;
+  int64_t bytes;
+} tn_plan_commit;
+
+typedef struct tn_plan {
+  tn_env *env;
+  tn_cover *cover;
+  const tn_state_map *map;
+  tn_arena arena;
+  TN_VEC(int32_t) buffer_of; /* per value; -1: inside a kernel */
+  TN_VEC(tn_buffer) buffers;
+  TN_VEC(tn_plan_commit) commits;
+  TN_VEC(int64_t) key;   /* per group: its place in the order of the graph */
+  TN_VEC(int32_t) order; /* the groups as steps */
+  TN_VEC(tn_binding) inputs, outputs;
+  int64_t slot_bytes, output_bytes, arena_bytes, bound_bytes;
+  int64_t *workspace; /* per step: offset in the arena */
+} tn_plan;
+
+tn_status tn_plan_place(tn_plan *plan);
+tn_status tn_plan_schedule(tn_plan *plan);
+tn_status tn_plan_settle(tn_plan *plan);
+tn_status tn_plan_share(tn_plan *plan);
+tn_status tn_plan_assign(tn_plan *plan);
+
+/* The buffer at the end of the chain of parents, and the bytes into it. */
+int32_t tn_plan_root(const tn_plan *plan, int32_t buffer, int64_t *offset);
+/* Where a value lies, once everything is assigned. */
+tn_place tn_plan_place_of(const tn_plan *plan, tn_val value);
+/* A value's bytes in memory. */
+int64_t tn_plan_value_bytes(const tn_plan *plan, tn_val value);
+/* A copy group of `value` whose result gets a buffer of its own; it runs right after the value's maker
+ * as far as the order of the graph goes. */
+tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, int32_t *buffer);
+/* Whether a fixed buffer overlaps bytes of a region. */
+bool tn_buffer_overlaps(const tn_buffer *buffer, const tn_place *place, int64_t bytes);
+static inline int64_t tn_plan_aligned(int64_t bytes) {
+  return (bytes + TN_PLAN_ALIGN - 1) / TN_PLAN_ALIGN * TN_PLAN_ALIGN;
+}
+
+#endif

@@ -1,0 +1,228 @@
+/* core/compile/query.c: shows a kernel its match and keeps the cheapest of the variants it offers. */
+#include "core/compile/query.h"
+
+#include <string.h>
+
+#include "core/plugin/handles.h"
+
+/* ---- the match as the kernel sees it ---- */
+
+static const tn_type **list_types(tn_arena *arena, const tn_graph *g, const tn_val *values, int32_t n) {
+  const tn_type **types = tn_arena_alloc(arena, (size_t)n * sizeof *types);
+  for (int32_t i = 0; types != NULL && i < n; i++)
+    if (values[i] != 0) types[i] = g->types.v[values[i]];
+  return types;
+}
+
+static tn_status describe_node(tn_arena *arena, const tn_graph *g, const tn_gnode *node, bool swapped,
+                               tn_node *out) {
+  const tn_type **in = list_types(arena, g, node->in, node->n_in);
+  tn_type *results = tn_arena_alloc(arena, (size_t)node->n_out * sizeof *results);
+  if (in == NULL || results == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < node->n_out; i++) results[i] = *tn_graph_type(g, node->first_out + i);
+  if (swapped) {
+    const tn_type *first = in[0];
+    in[0] = in[1];
+    in[1] = first;
+  }
+  *out = (tn_node){sizeof *out, node->n_in, node->n_out, node->op->item.name, node->attributes, in, results};
+  return TN_OK;
+}
+
+static tn_status describe_nodes(tn_arena *arena, const tn_graph *g, const tn_candidate *c,
+                                tn_match_node *nodes) {
+  int32_t number = c->n_in, operand = 0;
+  for (int32_t i = 0; i < c->n_nodes; i++) {
+    const tn_gnode *node = &g->nodes.v[c->nodes[i]];
+    TN_TRY(describe_node(arena, g, node, c->swapped != NULL && c->swapped[i], &nodes[i].node));
+    nodes[i].in = c->numbers + operand;
+    nodes[i].first_out = number;
+    operand += node->n_in;
+    number += node->n_out;
+  }
+  return TN_OK;
+}
+
+static int32_t number_of(const tn_graph *g, const tn_candidate *c, const tn_match_node *nodes, tn_val value) {
+  uint32_t maker = g->values.v[value].node;
+  for (int32_t i = 0; i < c->n_nodes; i++)
+    if (c->nodes[i] == maker) return nodes[i].first_out + g->values.v[value].result;
+  return -1;
+}
+
+static tn_status build_match(tn_arena *arena, const tn_graph *g, const tn_candidate *c, tn_match **match) {
+  tn_match *m = tn_arena_alloc(arena, sizeof *m);
+  tn_match_node *nodes = tn_arena_alloc(arena, (size_t)c->n_nodes * sizeof *nodes);
+  int32_t *out_number = tn_arena_alloc(arena, (size_t)c->n_out * sizeof *out_number);
+  if (m == NULL || nodes == NULL || out_number == NULL) return TN_ENOMEM;
+  TN_TRY(describe_nodes(arena, g, c, nodes));
+  for (int32_t i = 0; i < c->n_out; i++) out_number[i] = number_of(g, c, nodes, c->out[i]);
+  const tn_type **in = list_types(arena, g, c->in, c->n_in), **out = list_types(arena, g, c->out, c->n_out);
+  if (in == NULL || out == NULL) return TN_ENOMEM;
+  *m = (tn_match){sizeof *m, c->n_in, c->n_out, c->n_nodes, in, out, out_number, nodes};
+  *match = m;
+  return TN_OK;
+}
+
+/* ---- cost ---- */
+
+static double moved_bytes(const tn_type *const *types, int32_t n) {
+  double bytes = 0;
+  for (int32_t i = 0; i < n; i++)
+    if (types[i] != NULL) bytes += (double)tn_type_bytes(types[i]);
+  return bytes;
+}
+
+static void cost_of(const tn_op *op, const tn_node *node, tn_cost *cost) {
+  *cost = (tn_cost){0, 0};
+  if (op->cost != NULL) {
+    op->cost(node, cost);
+    return;
+  }
+  cost->bytes = moved_bytes(node->in, node->n_in);
+  for (int32_t i = 0; i < node->n_out; i++) {
+    cost->flops += (double)tn_type_count(&node->out[i]);
+    cost->bytes += (double)tn_type_bytes(&node->out[i]);
+  }
+}
+
+tn_status tn_node_cost(tn_arena *arena, const tn_graph *graph, const tn_gnode *node, tn_cost *cost) {
+  tn_node described;
+  TN_TRY(describe_node(arena, graph, node, false, &described));
+  cost_of(node->op, &described, cost);
+  return TN_OK;
+}
+
+/* Inside a match nothing moves: only what crosses its border counts. */
+static tn_cost match_cost(const tn_graph *g, const tn_candidate *c, const tn_match *m) {
+  tn_cost total = {0, 0}, one = {0, 0};
+  for (int32_t i = 0; i < m->n_nodes; i++) {
+    cost_of(g->nodes.v[c->nodes[i]].op, &m->nodes[i].node, &one);
+    total.flops += one.flops;
+  }
+  total.bytes = m->n_nodes == 1 ? one.bytes : moved_bytes(m->in, m->n_in) + moved_bytes(m->out, m->n_out);
+  return total;
+}
+
+/* Where a kernel does not say: orders of magnitude of one core of a processor, good enough to rank
+ * what moves or computes more behind what does less. */
+static double estimate_s(const tn_target *target, tn_cost cost) {
+  double threads = target->properties.threads > 1 ? target->properties.threads : 1;
+  return 1e-6 + cost.flops / (2e10 * threads) + cost.bytes / 1e10;
+}
+
+/* ---- variants ---- */
+
+typedef struct collector {
+  tn_query_host host;
+  tn_arena *arena;
+  const tn_candidate *candidate;
+  double estimate_s;
+  tn_choice best;
+  bool found;
+  tn_status status;
+} collector;
+
+static const char *wrong_rule(const tn_operand_layout *rules, int32_t n, const tn_match *m) {
+  for (int32_t i = 0; rules != NULL && i < n; i++) {
+    if (rules[i].rule < TN_LAYOUT_ROW_MAJOR || rules[i].rule > TN_LAYOUT_FIXED)
+      return "an unknown layout rule";
+    if (rules[i].rule == TN_LAYOUT_SAME_AS &&
+        (rules[i].same_as < 0 || rules[i].same_as >= m->n_in + m->n_out))
+      return "a layout as that of an operand which is not there";
+    if (rules[i].rule == TN_LAYOUT_FIXED && !rules[i].layout.set) return "a fixed layout that is unset";
+  }
+  return NULL;
+}
+
+static const char *wrong_variant(const tn_variant *v, const tn_match *m) {
+  const char *wrong = wrong_rule(v->in, m->n_in, m);
+  if (wrong == NULL) wrong = wrong_rule(v->out, m->n_out, m);
+  if (wrong != NULL) return wrong;
+  if (v->workspace_bytes < 0 || v->keep_bytes < 0) return "a negative number of bytes";
+  if (v->n_inplace < 0 || (v->n_inplace > 0 && v->inplace == NULL))
+    return "in-place pairs that are not there";
+  for (int32_t i = 0; i < v->n_inplace; i++)
+    if (v->inplace[i][0] < 0 || v->inplace[i][0] >= m->n_in || v->inplace[i][1] < 0 ||
+        v->inplace[i][1] >= m->n_out)
+      return "an in-place pair of an operand or result that is not there";
+  return NULL;
+}
+
+/* NULL rules mean row-major and stay NULL. */
+static tn_status copy_rules(tn_arena *arena, const tn_operand_layout *rules, int32_t n,
+                            const tn_operand_layout **copy) {
+  *copy = rules == NULL ? NULL : tn_arena_copy(arena, rules, (size_t)n * sizeof *rules);
+  return rules != NULL && *copy == NULL ? TN_ENOMEM : TN_OK;
+}
+
+static tn_status copy_variant(collector *c, const tn_variant *v, double cost_s) {
+  const tn_match *m = c->candidate->match;
+  tn_choice choice = {.id = v->id,
+                      .workspace_bytes = v->workspace_bytes,
+                      .keep_bytes = v->keep_bytes,
+                      .n_inplace = v->n_inplace,
+                      .cost_s = cost_s,
+                      .measured = false,
+                      .deterministic = v->deterministic != 0,
+                      .capturable = v->capturable != 0};
+  choice.name = tn_arena_strdup(c->arena, v->name != NULL ? v->name : "");
+  choice.inplace = tn_arena_copy(c->arena, v->inplace, (size_t)v->n_inplace * sizeof *v->inplace);
+  choice.in_layout = tn_arena_alloc(c->arena, (size_t)m->n_in * sizeof *choice.in_layout);
+  choice.out_layout = tn_arena_alloc(c->arena, (size_t)m->n_out * sizeof *choice.out_layout);
+  if (choice.name == NULL || choice.inplace == NULL || choice.in_layout == NULL || choice.out_layout == NULL)
+    return TN_ENOMEM;
+  TN_TRY(copy_rules(c->arena, v->in, m->n_in, &choice.in_rule));
+  TN_TRY(copy_rules(c->arena, v->out, m->n_out, &choice.out_rule));
+  c->best = choice;
+  c->found = true;
+  return TN_OK;
+}
+
+/* tn_add_variant ends here. A tie goes to the variant that came first. */
+static void take_variant(tn_query *q, const tn_variant *given) {
+  collector *c = (collector *)q;
+  tn_variant v = {0};
+  if (c->status != TN_OK) return;
+  memcpy(&v, given, given->struct_size < sizeof v ? given->struct_size : sizeof v);
+  const char *wrong = wrong_variant(&v, c->candidate->match);
+  if (wrong != NULL) {
+    c->status = tn_failf(q, TN_EINVAL, "variant \"%s\" promises %s", v.name != NULL ? v.name : "", wrong);
+    return;
+  }
+  double cost_s = v.cost_s > 0 ? v.cost_s : c->estimate_s;
+  if (!c->found || cost_s < c->best.cost_s) c->status = copy_variant(c, &v, cost_s);
+}
+
+/* The reason of a kernel that declines; its text is in the handle. */
+static tn_status declined(tn_env *env, tn_arena *arena, tn_candidate *candidate, const char *reason) {
+  candidate->reason = tn_arena_strdup(arena, reason[0] != '\0' ? reason : "it gave no reason");
+  tn_error_clear(env);
+  return candidate->reason == NULL ? TN_ENOMEM : TN_OK;
+}
+
+static tn_status kernel_failed(tn_env *env, const tn_candidate *candidate, tn_status status) {
+  const tn_entry *entry = candidate->kernel->entry;
+  return tn_wrap(env, status, "kernel %s of plugin %s", entry->item->name, entry->plugin);
+}
+
+tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph, const tn_target *target,
+                             tn_candidate *candidate) {
+  tn_match *match = NULL;
+  candidate->reason = NULL;
+  TN_TRY(build_match(arena, graph, candidate, &match));
+  candidate->match = match;
+  candidate->cost = match_cost(graph, candidate, match);
+  collector c = {.host = {{*env, match, &target->properties}, take_variant},
+                 .arena = arena,
+                 .candidate = candidate,
+                 .estimate_s = estimate_s(target, candidate->cost)};
+  tn_error_clear(env);
+  tn_status status = candidate->kernel->kernel->query(&c.host.pub);
+  if (c.status != TN_OK) return kernel_failed(env, candidate, c.status);
+  if (status == TN_EUNSUPPORTED) return declined(env, arena, candidate, tn_error_text(env));
+  if (status != TN_OK) return kernel_failed(env, candidate, status);
+  if (!c.found) return declined(env, arena, candidate, "it offered no variant");
+  candidate->choice = c.best;
+  return TN_OK;
+}

@@ -1,0 +1,299 @@
+/* core/compile/recompute.c: pass `recompute`.
+ *
+ * One rule, small and sound. A region R reads a value v that another region makes by a few cheap
+ * nodes, and R would be the last to read it. If what these nodes read is there for R anyway (R reads
+ * it, or it is an input, or it is small beside v), then R computes v itself and nothing is kept for
+ * it. Values made from nothing (constants) are computed by every region that reads them. Such nodes
+ * are pure and elementwise, so the bits stay the same. */
+#include <string.h>
+
+#include "core/compile/region.h"
+
+enum {
+  CLONE_NODES = 8, /* nodes that one value may cost */
+  CLONE_FLOPS = 8, /* operations per element of it */
+  SMALL = 16       /* an operand this many times smaller than the value counts as small */
+};
+
+typedef struct recompute {
+  tn_cover *cover;
+  int32_t *maker;   /* per value: the group that stores it, -1 */
+  int32_t *readers; /* per value: groups that read it, and everything else that does */
+  int32_t *last;    /* per value: the last group that reads it; INT32_MAX where others than groups do */
+  bool *dead;       /* per group */
+  bool changed;
+} recompute;
+
+/* What R would have to compute: nodes of the group that makes the value. */
+typedef struct clone {
+  uint32_t node[CLONE_NODES];
+  int32_t n;
+} clone;
+
+static const tn_pattern *pattern_of(const recompute *r, const tn_group *g, const tn_catalog_kernel **kernel) {
+  const tn_catalog *catalog = r->cover->catalog;
+  for (size_t i = 0; i < catalog->regions.n; i++)
+    if (catalog->regions.v[i].entry == g->entry) {
+      *kernel = &catalog->regions.v[i];
+      return catalog->regions.v[i].pattern;
+    }
+  return NULL;
+}
+
+static bool is_row_major(const tn_graph *graph, tn_val v) {
+  const tn_gvalue *value = &graph->values.v[v];
+  for (int32_t i = 0; i < value->type.rank; i++)
+    if (value->layout.order[i] != i) return false;
+  return value->layout.n_blocks == 0;
+}
+
+static bool group_has(const tn_group *g, uint32_t node) {
+  for (int32_t i = 0; i < g->n_nodes; i++)
+    if (g->nodes[i] == node) return true;
+  return false;
+}
+
+static bool group_reads(const tn_group *g, tn_val v) {
+  for (int32_t i = 0; i < g->n_in; i++)
+    if (g->in[i] == v) return true;
+  return false;
+}
+
+/* ---- tables ---- */
+
+static void read_by_others(recompute *r, tn_val v) {
+  r->readers[v]++;
+  r->last[v] = INT32_MAX;
+}
+
+static void count_readers(recompute *r) {
+  const tn_graph *graph = r->cover->graph;
+  for (size_t v = 0; v < graph->values.n; v++) r->maker[v] = r->last[v] = -1;
+  for (size_t i = 0; i < r->cover->groups.n; i++) {
+    const tn_group *g = &r->cover->groups.v[i];
+    for (int32_t k = 0; k < g->n_out; k++) r->maker[g->out[k]] = (int32_t)i;
+    for (int32_t k = 0; k < g->n_in; k++) {
+      r->readers[g->in[k]]++;
+      r->last[g->in[k]] = (int32_t)i;
+    }
+  }
+  for (size_t i = 0; i < graph->nodes.n; i++)
+    for (int32_t k = 0; graph->nodes.v[i].group < 0 && k < graph->nodes.v[i].n_in; k++)
+      read_by_others(r, graph->nodes.v[i].in[k]);
+  for (size_t i = 0; i < graph->commits.n; i++) read_by_others(r, graph->commits.v[i].value);
+  for (size_t i = 0; i < graph->outputs.n; i++) read_by_others(r, graph->outputs.v[i].value);
+}
+
+static tn_status start(recompute *r, tn_cover *cover) {
+  size_t n = cover->graph->values.n;
+  *r = (recompute){.cover = cover};
+  r->maker = tn_alloc(cover->env, n * sizeof *r->maker);
+  r->readers = tn_alloc(cover->env, n * sizeof *r->readers);
+  r->last = tn_alloc(cover->env, n * sizeof *r->last);
+  r->dead = tn_alloc(cover->env, cover->groups.n * sizeof *r->dead);
+  if (r->maker == NULL || r->readers == NULL || r->last == NULL || r->dead == NULL) return TN_ENOMEM;
+  count_readers(r);
+  return TN_OK;
+}
+
+static void finish(recompute *r) {
+  tn_release(r->cover->env, r->maker);
+  tn_release(r->cover->env, r->readers);
+  tn_release(r->cover->env, r->last);
+  tn_release(r->cover->env, r->dead);
+}
+
+/* ---- the rule ---- */
+
+static bool clone_has(const clone *c, uint32_t node) {
+  for (int32_t i = 0; i < c->n; i++)
+    if (c->node[i] == node) return true;
+  return false;
+}
+
+/* The nodes of a group from which a value follows; false if there are too many. */
+static bool collect(const tn_graph *graph, const tn_group *g, tn_val v, clone *c) {
+  c->node[0] = graph->values.v[v].node;
+  c->n = 1;
+  for (int32_t i = 0; i < c->n; i++) {
+    const tn_gnode *node = &graph->nodes.v[c->node[i]];
+    for (int32_t k = 0; k < node->n_in; k++) {
+      uint32_t maker = graph->values.v[node->in[k]].node;
+      if (node->in[k] == 0 || clone_has(c, maker) || !group_has(g, maker)) continue;
+      if (c->n == CLONE_NODES) return false;
+      c->node[c->n++] = maker;
+    }
+  }
+  return true;
+}
+
+static tn_status is_cheap(recompute *r, tn_val v, const clone *c, bool *cheap) {
+  double flops = 0;
+  for (int32_t i = 0; i < c->n; i++) {
+    tn_cost cost;
+    TN_TRY(tn_node_cost(&r->cover->arena, r->cover->graph, &r->cover->graph->nodes.v[c->node[i]], &cost));
+    flops += cost.flops;
+  }
+  *cheap = flops <= (double)CLONE_FLOPS * (double)tn_type_count(tn_graph_type(r->cover->graph, v));
+  return TN_OK;
+}
+
+/* Whether R has what the clone reads. `constant`: it reads nothing. */
+static bool has_operands(const recompute *r, const tn_group *reader, tn_val v, const clone *c,
+                         bool *constant) {
+  const tn_graph *graph = r->cover->graph;
+  size_t room = tn_type_bytes(tn_graph_type(graph, v)) / SMALL, extra = 0;
+  *constant = true;
+  for (int32_t i = 0; i < c->n; i++) {
+    const tn_gnode *node = &graph->nodes.v[c->node[i]];
+    for (int32_t k = 0; k < node->n_in; k++) {
+      tn_val u = node->in[k];
+      if (u == 0 || clone_has(c, graph->values.v[u].node)) continue;
+      *constant = false;
+      if (!is_row_major(graph, u)) return false;
+      if (group_reads(reader, u) || tn_node_kind_of(tn_graph_maker(graph, u)) == TN_NODE_INPUT) continue;
+      /* An old value of a state that is read later might keep its commit from being in place. */
+      if (tn_node_kind_of(tn_graph_maker(graph, u)) == TN_NODE_STATE || r->maker[u] < 0) return false;
+      extra += tn_type_bytes(tn_graph_type(graph, u));
+    }
+  }
+  return extra <= room;
+}
+
+static bool same_space(const tn_graph *graph, const tn_group *g, tn_val v) {
+  return tn_type_same_dims(tn_graph_type(graph, v), tn_graph_type(graph, g->out[0]));
+}
+
+static tn_status is_worth(recompute *r, int32_t reader, tn_val v, clone *c, bool *worth) {
+  const tn_graph *graph = r->cover->graph;
+  const tn_group *g = &r->cover->groups.v[reader];
+  const tn_catalog_kernel *kernel = NULL;
+  bool constant = false;
+  *worth = false;
+  if (r->maker[v] < 0 || r->maker[v] == reader || !is_row_major(graph, v)) return TN_OK;
+  const tn_group *source = &r->cover->groups.v[r->maker[v]];
+  if (pattern_of(r, source, &kernel) == NULL || !collect(graph, source, v, c)) return TN_OK;
+  if (g->n_nodes + c->n > TN_REGION_NODES || !has_operands(r, g, v, c, &constant)) return TN_OK;
+  if (!constant && (r->last[v] != reader || !same_space(graph, g, v))) return TN_OK;
+  return is_cheap(r, v, c, worth);
+}
+
+/* ---- the change ---- */
+
+static void count_group(recompute *r, const tn_group *g, int32_t index, int32_t by) {
+  for (int32_t i = 0; i < g->n_in; i++) {
+    r->readers[g->in[i]] += by;
+    if (by > 0 && r->last[g->in[i]] < index) r->last[g->in[i]] = index;
+  }
+}
+
+/* Asks the group's kernel about other nodes and results; the group changes if the kernel agrees. */
+static tn_status ask_again(recompute *r, int32_t index, const uint32_t *nodes, int32_t n, const tn_val *out,
+                           int32_t n_out, bool *agreed) {
+  tn_cover *cover = r->cover;
+  tn_group *g = &cover->groups.v[index];
+  const tn_catalog_kernel *kernel = NULL;
+  tn_candidate c = {0};
+  *agreed = false;
+  if (pattern_of(r, g, &kernel) == NULL) return TN_OK;
+  TN_TRY(tn_region_border(&cover->arena, cover->graph, kernel, nodes, n, out, n_out, &c));
+  if (c.n_in > TN_REGION_OPERANDS) return TN_OK;
+  TN_TRY(tn_candidate_query(cover->env, &cover->arena, cover->graph, &cover->catalog->target, &c));
+  if (c.reason != NULL) return TN_OK;
+  for (int32_t i = 0; i < c.n_in; i++) c.choice.in_layout[i] = cover->graph->values.v[c.in[i]].layout;
+  for (int32_t i = 0; i < c.n_out; i++) c.choice.out_layout[i] = cover->graph->values.v[c.out[i]].layout;
+  tn_group now = tn_group_of(&c);
+  now.rejected = g->rejected;
+  now.n_rejected = g->n_rejected;
+  count_group(r, g, index, -1);
+  count_group(r, &now, index, 1);
+  *g = now;
+  *agreed = r->changed = true;
+  return TN_OK;
+}
+
+/* Nodes of a region that still lead to one of its results. */
+static int32_t needed_nodes(const tn_graph *graph, const tn_group *g, const tn_val *out, int32_t n_out,
+                            uint32_t *nodes) {
+  bool need[TN_REGION_NODES] = {false};
+  int32_t n = 0;
+  for (int32_t i = g->n_nodes; i-- > 0;) {
+    const tn_gnode *node = &graph->nodes.v[g->nodes[i]];
+    for (int32_t k = 0; k < n_out; k++) need[i] |= graph->values.v[out[k]].node == g->nodes[i];
+    for (int32_t k = 0; need[i] && k < node->n_in; k++)
+      for (int32_t j = 0; j < i; j++)
+        need[j] |= node->in[k] != 0 && graph->values.v[node->in[k]].node == g->nodes[j];
+  }
+  for (int32_t i = 0; i < g->n_nodes; i++)
+    if (need[i]) nodes[n++] = g->nodes[i];
+  return n;
+}
+
+/* Nobody reads v any more: its region need not store it, nor be launched for it alone. */
+static tn_status drop_result(recompute *r, tn_val v) {
+  int32_t index = r->maker[v], n_out = 0;
+  const tn_group *g = &r->cover->groups.v[index];
+  uint32_t nodes[TN_REGION_NODES];
+  tn_val *out = tn_arena_alloc(&r->cover->arena, (size_t)g->n_out * sizeof *out);
+  bool agreed = false;
+  if (out == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < g->n_out; i++)
+    if (g->out[i] != v) out[n_out++] = g->out[i];
+  if (n_out > 0) {
+    int32_t n = needed_nodes(r->cover->graph, g, out, n_out, nodes);
+    TN_TRY(ask_again(r, index, nodes, n, out, n_out, &agreed));
+    if (agreed) r->maker[v] = -1;
+    return TN_OK;
+  }
+  count_group(r, g, index, -1);
+  r->maker[v] = -1;
+  r->dead[index] = true;
+  return TN_OK;
+}
+
+static tn_status try_value(recompute *r, int32_t reader, tn_val v, bool *done) {
+  const tn_group *g = &r->cover->groups.v[reader];
+  uint32_t nodes[TN_REGION_NODES];
+  clone c;
+  TN_TRY(is_worth(r, reader, v, &c, done));
+  if (!*done) return TN_OK;
+  int32_t n = g->n_nodes;
+  memcpy(nodes, g->nodes, (size_t)n * sizeof *nodes);
+  for (int32_t i = 0; i < c.n; i++)
+    if (!group_has(g, c.node[i])) nodes[n++] = c.node[i];
+  TN_TRY(ask_again(r, reader, nodes, n, g->out, g->n_out, done));
+  return *done && r->readers[v] == 0 ? drop_result(r, v) : TN_OK;
+}
+
+static tn_status try_group(recompute *r, int32_t reader) {
+  const tn_catalog_kernel *kernel = NULL;
+  if (r->dead[reader] || pattern_of(r, &r->cover->groups.v[reader], &kernel) == NULL) return TN_OK;
+  for (int32_t i = 0; i < r->cover->groups.v[reader].n_out; i++)
+    if (!is_row_major(r->cover->graph, r->cover->groups.v[reader].out[i])) return TN_OK;
+  for (int32_t i = 0; i < r->cover->groups.v[reader].n_in; i++) {
+    bool done = false;
+    TN_TRY(try_value(r, reader, r->cover->groups.v[reader].in[i], &done));
+    if (done) i = -1; /* the operands are others now */
+  }
+  return TN_OK;
+}
+
+static void remove_dead(recompute *r) {
+  size_t n = 0;
+  for (size_t i = 0; i < r->cover->groups.n; i++)
+    if (!r->dead[i]) r->cover->groups.v[n++] = r->cover->groups.v[i];
+  r->cover->groups.n = n;
+}
+
+tn_status tn_pass_recompute(tn_env *env, tn_cover *cover) {
+  recompute r;
+  (void)env;
+  tn_status status = start(&r, cover);
+  for (size_t i = 0; status == TN_OK && i < cover->groups.n; i++) status = try_group(&r, (int32_t)i);
+  if (status == TN_OK && r.changed) {
+    remove_dead(&r);
+    tn_cover_number(cover);
+  }
+  finish(&r);
+  return status;
+}

@@ -1,0 +1,90 @@
+/* core/compile/report.c: a program as a JSON object. */
+#include "core/compile/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Regions of many ops are named by the first few. */
+enum { NAMED_OPS = 6 };
+
+static void add_ops(const tn_program *p, const tn_group *g, tn_text *text) {
+  for (int32_t i = 0; i < g->n_nodes && i < NAMED_OPS; i++)
+    tn_text_addf(text, "%s%s", i > 0 ? "+" : "", p->cover->graph->nodes.v[g->nodes[i]].op->item.name);
+  if (g->n_nodes > NAMED_OPS) tn_text_addf(text, "+%" PRId32 " more", g->n_nodes - NAMED_OPS);
+}
+
+/* The layer that the group's last node was emitted for, or else its result. */
+static void add_name(const tn_program *p, const tn_group *g, tn_text *text) {
+  const char *layer = p->cover->graph->nodes.v[g->nodes[g->n_nodes - 1]].layer;
+  const char *value = p->cover->graph->values.v[g->out[0]].name;
+  if (layer[0] != '\0')
+    tn_text_add(text, layer);
+  else if (value != NULL)
+    tn_text_add(text, value);
+  else
+    tn_text_addf(text, "%%%" PRIu32, g->out[0]);
+}
+
+/* "row-major", or the order of dimensions and the blocks: "0 2 3 1", "0 1 2 3, 1:16". */
+static void add_layout(const tn_operand *o, tn_text *text) {
+  bool row_major = o->layout.n_blocks == 0;
+  for (int32_t i = 0; i < o->type.rank; i++) row_major &= o->layout.order[i] == i;
+  if (row_major) {
+    tn_text_add(text, "row-major");
+    return;
+  }
+  for (int32_t i = 0; i < o->type.rank; i++) tn_text_addf(text, "%s%d", i > 0 ? " " : "", o->layout.order[i]);
+  for (int32_t i = 0; i < o->layout.n_blocks; i++)
+    tn_text_addf(text, ", %d:%d", o->layout.block[i].dim, o->layout.block[i].size);
+}
+
+static json_t *describe_rejections(const tn_group *g) {
+  json_t *list = json_array();
+  for (int32_t i = 0; list != NULL && i < g->n_rejected; i++)
+    json_array_append_new(
+        list, json_pack("{s:s, s:s}", "kernel", g->rejected[i].kernel, "reason", g->rejected[i].reason));
+  return list;
+}
+
+/* json_pack takes the rejections over, also where it fails. NULL: out of memory. */
+static json_t *describe_step(const tn_program *p, const tn_step *step) {
+  const tn_group *g = step->group;
+  tn_text name = tn_text_new(p->env), ops = tn_text_new(p->env), layout = tn_text_new(p->env);
+  json_t *op = NULL;
+  add_name(p, g, &name);
+  add_ops(p, g, &ops);
+  add_layout(&step->out[0], &layout);
+  if (!name.failed && !ops.failed && !layout.failed)
+    op = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:b, s:o}", "name", name.v, "op", ops.v,
+                   "kernel", g->entry->item->name, "backend", g->family, "layout", layout.v, "flops",
+                   g->cost.flops, "bytes", g->cost.bytes, "cost_ms", g->choice.cost_s * 1e3, "measured",
+                   (int)g->choice.measured, "rejected", describe_rejections(g));
+  tn_text_free(&name);
+  tn_text_free(&ops);
+  tn_text_free(&layout);
+  return op;
+}
+
+static json_t *describe_steps(const tn_program *p) {
+  json_t *ops = json_array();
+  for (int32_t i = 0; ops != NULL && i < p->n_steps; i++)
+    if (json_array_append_new(ops, describe_step(p, &p->steps[i])) != 0) {
+      json_decref(ops);
+      return NULL;
+    }
+  return ops;
+}
+
+tn_status tn_program_report(const tn_program *p, json_t **report) {
+  char hash[17];
+  snprintf(hash, sizeof hash, "%016" PRIx64, p->hash);
+  json_t *ops = describe_steps(p);
+  *report = ops == NULL ? NULL
+                        : json_pack("{s:s, s:o, s:[], s:i, s:I, s:I}", "hash", hash, "ops", ops, "fallbacks",
+                                    "launches", (int)p->n_steps, "peak_bytes", (json_int_t)p->arena_bytes,
+                                    "bound_bytes", (json_int_t)p->bound_bytes);
+  return *report != NULL
+             ? TN_OK
+             : tn_failf(p->env, TN_ENOMEM, "out of memory while reporting on program %s", p->name);
+}

@@ -1,0 +1,190 @@
+/* core/compile/select.c: pass `select`: covers the graph by kernels.
+ *
+ * Rounds: in each, patterns of several nodes are matched, larger ones first; regions grow over what is
+ * left; single nodes get single kernels. Composite ops that nobody took are then decomposed and the
+ * next round starts anew, so that their parts can join their neighbours. A kernel for a whole op
+ * therefore wins over the cover of its parts. */
+#include "core/compile/lower.h"
+#include "core/compile/select.h"
+
+#include <string.h>
+
+/* Deeper nesting than this means an op that decomposes into itself. */
+enum { ROUNDS = 32 };
+
+/* ---- what has to be decomposed ---- */
+
+/* Marks composites that no pattern names: asking kernels about them is in vain. */
+static tn_status mark_unmentioned(const tn_catalog *catalog, const tn_graph *graph, bool **marked,
+                                  bool *any) {
+  bool *marks = tn_alloc(catalog->env, graph->nodes.n * sizeof *marks);
+  if (marks == NULL) return TN_ENOMEM;
+  *any = false;
+  for (size_t i = 0; i < graph->nodes.n; i++) {
+    const tn_gnode *node = &graph->nodes.v[i];
+    marks[i] = tn_node_kind_of(node) == TN_NODE_WORK && tn_op_is_composite(node->op) &&
+               !tn_catalog_mentions(catalog, node->def, node->op);
+    *any |= marks[i];
+  }
+  *marked = marks;
+  return TN_OK;
+}
+
+/* Replaces *graph by its rewritten form. */
+static tn_status replace(tn_graph **graph, const bool *marked) {
+  tn_graph *next = NULL;
+  TN_TRY(tn_lower_decompose(*graph, marked, &next));
+  tn_graph_destroy(*graph);
+  *graph = next;
+  return TN_OK;
+}
+
+static tn_status endless(const tn_graph *graph) {
+  return tn_failf(graph->env, TN_EINVAL,
+                  "the decompositions do not end after %d rounds: an op's decomposition leads back to itself",
+                  ROUNDS);
+}
+
+static tn_status decompose_unmentioned(const tn_catalog *catalog, tn_graph **graph) {
+  for (int round = 0; round < ROUNDS; round++) {
+    bool *marked = NULL, any = false;
+    TN_TRY(mark_unmentioned(catalog, *graph, &marked, &any));
+    tn_status status = any ? replace(graph, marked) : TN_OK;
+    tn_release(catalog->env, marked);
+    if (status != TN_OK || !any) return status;
+  }
+  return endless(*graph);
+}
+
+static tn_status check_lacking(tn_selection *s) {
+  for (uint32_t i = 0; i < s->graph->nodes.n; i++)
+    if (s->lacking[i] && !tn_op_is_composite(s->graph->nodes.v[i].op)) return tn_selection_unsupported(s, i);
+  return TN_OK;
+}
+
+static tn_status run_round(tn_selection *s, tn_env *env, tn_catalog *catalog, tn_graph *graph) {
+  tn_status status = tn_selection_start(s, env, catalog, graph);
+  if (status == TN_OK) status = tn_select_patterns(s);
+  if (status == TN_OK) status = tn_select_regions(s);
+  if (status == TN_OK) status = tn_select_singles(s);
+  if (status == TN_OK) status = check_lacking(s);
+  if (status != TN_OK) tn_selection_finish(s);
+  return status;
+}
+
+/* Ends with every node covered; *s is then the caller's to finish. */
+static tn_status run_rounds(tn_selection *s, tn_env *env, tn_catalog *catalog, tn_graph **graph) {
+  for (int round = 0; round < ROUNDS; round++) {
+    TN_TRY(decompose_unmentioned(catalog, graph));
+    TN_TRY(run_round(s, env, catalog, *graph));
+    if (s->n_lacking == 0) return TN_OK;
+    tn_status status = replace(graph, s->lacking);
+    tn_selection_finish(s);
+    if (status != TN_OK) return status;
+  }
+  return endless(*graph);
+}
+
+/* ---- the cover ---- */
+
+static tn_status collect_rejections(tn_selection *s, const tn_candidate *c, tn_group *group) {
+  size_t n = 0;
+  for (int32_t i = 0; i < c->n_nodes; i++)
+    for (const tn_note *note = s->notes[c->nodes[i]]; note != NULL; note = note->next) n++;
+  if (n == 0) return TN_OK;
+  group->rejected = tn_arena_alloc(&s->arena, n * sizeof *group->rejected);
+  if (group->rejected == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < c->n_nodes; i++)
+    for (const tn_note *note = s->notes[c->nodes[i]]; note != NULL; note = note->next) {
+      bool known = note->rejection.kernel == c->kernel->entry->item->name;
+      for (int32_t k = 0; k < group->n_rejected; k++)
+        known |= group->rejected[k].kernel == note->rejection.kernel;
+      if (!known) group->rejected[group->n_rejected++] = note->rejection;
+    }
+  return TN_OK;
+}
+
+static tn_status add_group(tn_selection *s, const tn_candidate *c, tn_cover *cover) {
+  tn_group group = tn_group_of(c);
+  TN_TRY(collect_rejections(s, c, &group));
+  for (int32_t i = 0; i < c->n_nodes; i++) s->graph->nodes.v[c->nodes[i]].group = (int32_t)cover->groups.n;
+  return tn_vec_push(s->env, &cover->groups, group);
+}
+
+/* Groups in the order of the contracted graph. The cover takes graph, catalog and arena. */
+static tn_status make_cover(tn_selection *s, tn_cover **cover) {
+  tn_cover *made = tn_alloc(s->env, sizeof *made);
+  if (made == NULL) return TN_ENOMEM;
+  tn_status status = tn_vec_reserve(s->env, &made->groups, s->chosen.n);
+  for (size_t p = 0; status == TN_OK && p < s->graph->nodes.n; p++) {
+    int32_t unit = s->units.order[p];
+    if (unit >= 0 && s->group[unit] >= 0) status = add_group(s, &s->chosen.v[s->group[unit]], made);
+  }
+  if (status != TN_OK) {
+    tn_vec_free(s->env, &made->groups);
+    tn_release(s->env, made);
+    return status;
+  }
+  made->env = s->env;
+  made->arena = s->arena;
+  s->arena = tn_arena_new(s->env);
+  made->catalog = s->catalog;
+  made->graph = s->graph;
+  *cover = made;
+  return TN_OK;
+}
+
+tn_group tn_group_of(const tn_candidate *c) {
+  return (tn_group){.entry = c->kernel->entry,
+                    .kernel = c->kernel->kernel,
+                    .family = c->kernel->family,
+                    .nodes = c->nodes,
+                    .n_nodes = c->n_nodes,
+                    .n_in = c->n_in,
+                    .n_out = c->n_out,
+                    .in = c->in,
+                    .out = c->out,
+                    .match = c->match,
+                    .choice = c->choice,
+                    .cost = c->cost,
+                    .role = TN_STREAM_COMPUTE};
+}
+
+static tn_status select_graph(tn_env *env, tn_catalog *catalog, tn_graph **graph, tn_cover **cover) {
+  tn_selection s;
+  TN_TRY(tn_lower_predicates(*graph));
+  TN_TRY(run_rounds(&s, env, catalog, graph));
+  tn_status status = make_cover(&s, cover);
+  tn_selection_finish(&s);
+  return status;
+}
+
+tn_status tn_select_cover(tn_env *env, tn_registry *registry, const tn_target *target, const tn_graph *graph,
+                          tn_cover **cover) {
+  tn_catalog *catalog = NULL;
+  tn_graph *merged = NULL;
+  *cover = NULL;
+  TN_TRY(tn_catalog_create(env, registry, target, graph->ops, &catalog));
+  tn_status status = tn_graph_merge(graph, &merged);
+  if (status == TN_OK) status = select_graph(env, catalog, &merged, cover);
+  if (status == TN_OK) return TN_OK;
+  tn_graph_destroy(merged);
+  tn_catalog_destroy(catalog);
+  return status;
+}
+
+tn_status tn_pass_select(tn_env *env, tn_registry *registry, const tn_target *target, tn_graph *take_graph,
+                         tn_cover **cover) {
+  TN_TRY(tn_select_cover(env, registry, target, take_graph, cover));
+  tn_graph_destroy(take_graph);
+  return TN_OK;
+}
+
+void tn_cover_destroy(tn_cover *cover) {
+  if (cover == NULL) return;
+  tn_graph_destroy(cover->graph);
+  tn_catalog_destroy(cover->catalog);
+  tn_vec_free(cover->env, &cover->groups);
+  tn_arena_free(&cover->arena);
+  tn_release(cover->env, cover);
+}

@@ -1,0 +1,158 @@
+/* core/compile/state_map.c: regions, and the states in them. */
+#include "core/compile/state_map.h"
+
+tn_status tn_state_map_create(tn_env *env, tn_state_map **map) {
+  tn_state_map *made = tn_alloc(env, sizeof *made);
+  *map = made;
+  if (made == NULL) return TN_ENOMEM;
+  made->env = env;
+  made->arena = tn_arena_new(env);
+  made->by_path = tn_hash_index_new(env);
+  return TN_OK;
+}
+
+void tn_state_map_destroy(tn_state_map *map) {
+  if (map == NULL) return;
+  tn_vec_free(map->env, &map->states);
+  tn_vec_free(map->env, &map->regions);
+  tn_hash_index_free(&map->by_path);
+  tn_arena_free(&map->arena);
+  tn_release(map->env, map);
+}
+
+/* ---- regions ---- */
+
+static int32_t find_region(const tn_state_map *map, const char *name) {
+  for (size_t i = 0; i < map->regions.n; i++)
+    if (tn_text_equal(map->regions.v[i].name, name)) return (int32_t)i;
+  return -1;
+}
+
+tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype, int32_t *region) {
+  *region = find_region(map, name);
+  if (*region >= 0) {
+    int32_t known = map->regions.v[*region].dtype;
+    if (known == dtype) return TN_OK;
+    return tn_failf(map->env, TN_EINVAL, "region %s holds %s, not %s", name, tn_dtype_name(known),
+                    tn_dtype_name(dtype));
+  }
+  tn_region made = {.name = tn_arena_strdup(&map->arena, name), .dtype = dtype};
+  made.whole = (tn_placement){.path = tn_arena_printf(&map->arena, "@%s", name),
+                              .type = {dtype, 1, {0}},
+                              .what = TN_STATE_SLOT,
+                              .init = "zeros",
+                              .where = "",
+                              .region = (int32_t)map->regions.n};
+  if (made.name == NULL || made.whole.path == NULL) return TN_ENOMEM;
+  *region = (int32_t)map->regions.n;
+  return tn_vec_push(map->env, &map->regions, made);
+}
+
+static void set_count(tn_region *region, int64_t count) {
+  region->count = count;
+  region->whole.type.dims[0] = count;
+}
+
+/* ---- states ---- */
+
+const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path) {
+  size_t probe = 0;
+  if (path[0] == '@') {
+    int32_t region = find_region(map, path + 1);
+    return region < 0 ? NULL : &map->regions.v[region].whole;
+  }
+  uint64_t hash = tn_hash_text(TN_HASH_START, path);
+  for (int64_t i; (i = tn_hash_index_next(&map->by_path, hash, &probe)) != TN_HASH_INDEX_NONE;)
+    if (tn_text_equal(map->states.v[i].path, path)) return &map->states.v[i];
+  return NULL;
+}
+
+static tn_status check_same(const tn_state_map *map, const tn_placement *known, const tn_gstate *state) {
+  char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
+  if (tn_type_equal(&known->type, &state->type)) return TN_OK;
+  return tn_failf(map->env, TN_EINVAL, "state %s is %s here and %s elsewhere; all programs of a run share it",
+                  state->path, tn_type_format(&state->type, one), tn_type_format(&known->type, other));
+}
+
+/* Rounds up; INT64_MAX where that would overflow. */
+static int64_t align_elements(int64_t n) {
+  if (n > INT64_MAX - TN_REGION_ALIGN_ELEMENTS) return INT64_MAX;
+  return (n + TN_REGION_ALIGN_ELEMENTS - 1) / TN_REGION_ALIGN_ELEMENTS * TN_REGION_ALIGN_ELEMENTS;
+}
+
+static tn_status check_room(const tn_state_map *map, const tn_placement *p, int64_t end) {
+  if (p->offset % TN_REGION_ALIGN_ELEMENTS != 0)
+    return tn_failf(map->env, TN_EINVAL, "state %s: offset %lld is not a multiple of %d elements", p->path,
+                    (long long)p->offset, TN_REGION_ALIGN_ELEMENTS);
+  for (size_t i = 0; i < map->states.n; i++) {
+    const tn_placement *other = &map->states.v[i];
+    int64_t other_end = other->offset + tn_type_count(&other->type);
+    if (other->region == p->region && other->offset < end && p->offset < other_end)
+      return tn_failf(map->env, TN_EINVAL, "states %s and %s lie in the same memory of region %s",
+                      other->path, p->path, map->regions.v[p->region].name);
+  }
+  return TN_OK;
+}
+
+static tn_status copy_placement(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset,
+                                tn_placement *p) {
+  *p = (tn_placement){.path = tn_arena_strdup(&map->arena, state->path),
+                      .type = state->type,
+                      .what = state->what,
+                      .init = tn_arena_strdup(&map->arena, state->init != NULL ? state->init : ""),
+                      .where = tn_arena_strdup(&map->arena, state->where != NULL ? state->where : ""),
+                      .region = region,
+                      .offset = offset};
+  return p->path == NULL || p->init == NULL || p->where == NULL ? TN_ENOMEM : TN_OK;
+}
+
+tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset) {
+  const tn_placement *known = tn_state_map_find(map, state->path);
+  tn_placement p;
+  int64_t end = 0;
+  if (known != NULL) return check_same(map, known, state);
+  if (state->path[0] == '@')
+    return tn_failf(map->env, TN_EINVAL, "state %s: there is no region of that name", state->path);
+  tn_region *r = &map->regions.v[region];
+  if (r->dtype != state->type.dtype)
+    return tn_failf(map->env, TN_EINVAL, "state %s is %s and cannot lie in region %s of %s", state->path,
+                    tn_dtype_name(state->type.dtype), r->name, tn_dtype_name(r->dtype));
+  bool at_end = offset < 0;
+  TN_TRY(copy_placement(map, state, region, at_end ? r->count : offset, &p));
+  if (__builtin_add_overflow(p.offset, tn_type_count(&state->type), &end) || align_elements(end) == INT64_MAX)
+    return tn_failf(map->env, TN_EINVAL, "state %s does not fit into region %s: too many elements",
+                    state->path, r->name);
+  if (!at_end) TN_TRY(check_room(map, &p, end));
+  TN_TRY(tn_vec_push(map->env, &map->states, p));
+  tn_status status =
+      tn_hash_index_add(&map->by_path, tn_hash_text(TN_HASH_START, p.path), (uint32_t)map->states.n - 1);
+  if (status != TN_OK) {
+    map->states.n--;
+    return status;
+  }
+  if (align_elements(end) > r->count) set_count(r, align_elements(end));
+  return TN_OK;
+}
+
+static tn_status add_to_rest(tn_state_map *map, const tn_gstate *state) {
+  char name[32] = "state.";
+  int32_t region = -1;
+  size_t at = 6;
+  if (state->path[0] != '@' && tn_state_map_find(map, state->path) == NULL) {
+    for (const char *c = tn_dtype_name(state->type.dtype); *c != '\0'; c++) name[at++] = *c;
+    TN_TRY(tn_state_map_region(map, name, state->type.dtype, &region));
+  }
+  return tn_state_map_add(map, state, region, -1);
+}
+
+tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph) {
+  for (size_t i = 0; i < graph->states.n; i++) TN_TRY(add_to_rest(map, &graph->states.v[i]));
+  return TN_OK;
+}
+
+int64_t tn_state_map_bytes(const tn_state_map *map) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < map->regions.n; i++)
+    bytes += map->regions.v[i].count * (int64_t)tn_dtype_size(map->regions.v[i].dtype);
+  return bytes;
+}
