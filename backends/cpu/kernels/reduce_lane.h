@@ -1,0 +1,73 @@
+/* backends/cpu/kernels/reduce_lane.h: the inner loops of reductions, for one type of elements (X) and
+ * of accumulators (ACC). Included once per pair by reduce.c, which defines both and LANE(name).
+ *
+ * A run adds n neighbours to one result, kept in REDUCE_LANES separate accumulators so that the loop
+ * vectorizes: element i of a run goes to lane i % REDUCE_LANES. A row adds n neighbours to n results.
+ * The second set of accumulators, where an op has one, lies REDUCE_LANES or REDUCE_BLOCK further on. */
+
+/* One loop for whole groups of lanes, on a copy that stays in registers; then the rest. */
+#define RUN(name, n_sets, body)                                                                              \
+  static TN_CPU_CLONES void LANE(name##_run)(void *accumulators, const void *xs, const void *ys, int64_t n,  \
+                                             const double *mean) {                                           \
+    ACC *acc = accumulators;                                                                                 \
+    const X *x = xs, *y = ys;                                                                                \
+    const ACC m = mean == NULL ? 0 : (ACC)mean[0];                                                           \
+    int64_t i = 0;                                                                                           \
+    (void)y;                                                                                                 \
+    (void)m;                                                                                                 \
+    if (n >= REDUCE_LANES) {                                                                                 \
+      ACC a[n_sets][REDUCE_LANES];                                                                           \
+      memcpy(a, acc, sizeof a);                                                                              \
+      for (; i + REDUCE_LANES <= n; i += REDUCE_LANES)                                                       \
+        for (int j = 0; j < REDUCE_LANES; j++) body(a[0][j], a[n_sets - 1][j], x[i + j], y[i + j], m);       \
+      memcpy(acc, a, sizeof a);                                                                              \
+    }                                                                                                        \
+    for (int j = 0; i < n; i++, j++) body(acc[j], acc[j + (n_sets - 1) * REDUCE_LANES], x[i], y[i], m);      \
+  }
+
+#define ROW(name, n_sets, body)                                                                              \
+  static TN_CPU_CLONES void LANE(name##_row)(void *accumulators, const void *xs, const void *ys, int64_t n,  \
+                                             const double *mean) {                                           \
+    ACC *a = accumulators, *b = a + (n_sets - 1) * REDUCE_BLOCK;                                             \
+    const X *x = xs, *y = ys;                                                                                \
+    (void)b;                                                                                                 \
+    (void)y;                                                                                                 \
+    (void)mean;                                                                                              \
+    TN_CPU_VECTOR for (int64_t j = 0; j < n; j++) body(a[j], b[j], x[j], y[j], mean[j]);                     \
+  }
+
+#define LARGER(a, b, x, y, m)  a = (ACC)(x) > a || (x) != (x) ? (ACC)(x) : a
+#define SMALLER(a, b, x, y, m) a = (ACC)(x) < a || (x) != (x) ? (ACC)(x) : a
+RUN(max, 1, LARGER)
+ROW(max, 1, LARGER)
+RUN(min, 1, SMALLER)
+ROW(min, 1, SMALLER)
+#undef LARGER
+#undef SMALLER
+
+#if REDUCE_FLOATS
+
+#define ADD(a, b, x, y, m)        a += (ACC)(x)
+#define ADD_SQUARE(a, b, x, y, m) (a += (ACC)(x), b += (ACC)(x) * (ACC)(x))
+/* x is dy, y is the x that was normalized. */
+#define ADD_DOT(a, b, x, y, m) (a += (ACC)(x), b += (ACC)(x) * ((ACC)(y)-m))
+RUN(sum, 1, ADD)
+ROW(sum, 1, ADD)
+RUN(moments, 2, ADD_SQUARE)
+ROW(moments, 2, ADD_SQUARE)
+RUN(grads, 2, ADD_DOT)
+ROW(grads, 2, ADD_DOT)
+#undef ADD_SQUARE
+#undef ADD_DOT
+
+#else
+
+#define ADD(a, b, x, y, m) a = (ACC)((uint64_t)a + (uint64_t)(x))
+RUN(sum, 1, ADD)
+ROW(sum, 1, ADD)
+
+#endif
+
+#undef ADD
+#undef RUN
+#undef ROW
