@@ -6,7 +6,6 @@
  * Strings, and the structs that callbacks point to, stay the plugin's: it is never closed. */
 #include "core/plugin/registry.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -160,17 +159,25 @@ static tn_status refuse_item(const negotiation *n, const tn_item *item, const ch
                   n->file, tn_kind_name(item->kind), shown(item), field, found, wanted);
 }
 
+/* isalnum would ask the application's locale. */
+static bool is_name_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         (c != '\0' && strchr("_.+-", c) != NULL);
+}
+
 /* Names stand in INI files, in graph text and in the index: one word everywhere. */
-static tn_status check_name(const negotiation *n, const tn_item *item, const char *field, const char *name) {
-  static const char wanted[] = "letters, digits, '_', '.', '+' or '-', at most 63 of them";
-  if (name == NULL || name[0] == '\0') return refuse_item(n, item, field, "nothing", wanted);
+static bool is_name(const char *name) {
   size_t length = strnlen(name, LONGEST_NAME + 1);
   for (size_t i = 0; i < length; i++)
-    if (!isalnum((unsigned char)name[i]) && strchr("_.+-", name[i]) == NULL) length = LONGEST_NAME + 1;
-  if (length <= LONGEST_NAME) return TN_OK;
-  char found[96];
-  snprintf(found, sizeof(found), "\"%.80s\"", name);
-  return refuse_item(n, item, field, found, wanted);
+    if (!is_name_letter(name[i])) return false;
+  return length > 0 && length <= LONGEST_NAME;
+}
+
+static tn_status check_name(const negotiation *n, const tn_item *item, const char *field, const char *name) {
+  if (name != NULL && is_name(name)) return TN_OK;
+  char found[96] = "nothing";
+  if (name != NULL && name[0] != '\0') snprintf(found, sizeof(found), "\"%.80s\"", name);
+  return refuse_item(n, item, field, found, "letters, digits, '_', '.', '+' or '-', at most 63 of them");
 }
 
 /* Rows of an options table up to its end, or -1 when there is none. */

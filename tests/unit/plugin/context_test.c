@@ -1,0 +1,191 @@
+/* Contexts: allocator, log, plugin folders. */
+#include "folder.h"
+
+#include "core/plugin/context.h"
+
+static bench B;
+static folder F;
+
+static int set_up(void **state) {
+  (void)state;
+  bench_init(&B);
+  folder_make(&F);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  folder_remove(&F);
+  return B.blocks == 0 ? 0 : -1;
+}
+
+static tn_context_options options_for(const char *path) {
+  return (tn_context_options){.struct_size = sizeof(tn_context_options),
+                              .realloc = bench_realloc,
+                              .realloc_user = &B,
+                              .log = bench_log,
+                              .log_user = &B,
+                              .log_level = TN_LOG_WARN,
+                              .plugin_folder = path};
+}
+
+static void a_context_opens_with_a_folder_and_closes(void **state) {
+  (void)state;
+  tn_context *context;
+  const tn_entry *entry;
+  folder_copy(&F, &B, "first", "first.so");
+  tn_context_options options = options_for(F.path);
+  assert_int_equal(tn_context_open(&options, &context), TN_OK);
+  assert_ptr_equal(((tn_env *)context)->api, &tn_host_api);
+  assert_int_equal(tn_registry_find(tn_context_registry(context), context, TN_LAYER, "alpha", &entry), TN_OK);
+  tn_context_close(context);
+  tn_context_close(NULL);
+}
+
+static void without_options_it_uses_malloc_and_says_nothing(void **state) {
+  (void)state;
+  tn_context *context;
+  assert_int_equal(tn_context_open(NULL, &context), TN_OK);
+  tn_logf(context, TN_LOG_ERROR, "nobody hears this");
+  tn_context_close(context);
+}
+
+static void an_empty_folder_means_none(void **state) {
+  (void)state;
+  tn_context *context;
+  int32_t n;
+  tn_context_options options = options_for("");
+  assert_int_equal(tn_context_open(&options, &context), TN_OK);
+  tn_registry_folders(tn_context_registry(context), &n);
+  assert_int_equal(n, 0);
+  tn_context_close(context);
+}
+
+static void the_build_tree_of_this_program_is_found(void **state) {
+  (void)state;
+  tn_context *context;
+  int32_t n;
+  tn_context_options options = options_for(NULL);
+  assert_int_equal(tn_context_open(&options, &context), TN_OK);
+  const char *const *folders = tn_registry_folders(tn_context_registry(context), &n);
+  for (int32_t i = 0; i < n; i++)
+    assert_true(strstr(folders[i], "/backends") != NULL || strstr(folders[i], "/plugins") != NULL);
+  tn_context_close(context);
+}
+
+static void a_missing_folder_is_explained_by_the_context(void **state) {
+  (void)state;
+  tn_context *context;
+  tn_context_options options = options_for(folder_path(&F, "none"));
+  assert_int_equal(tn_context_open(&options, &context), TN_EUNAVAILABLE);
+  assert_non_null(context);
+  assert_contains(tn_error_text(context), "no such plugin folder can be opened");
+  tn_context_close(context);
+}
+
+static void a_forgotten_struct_size_is_explained(void **state) {
+  (void)state;
+  tn_context *context;
+  tn_context_options options = options_for("");
+  options.struct_size = 0;
+  assert_int_equal(tn_context_open(&options, &context), TN_EINVAL);
+  assert_contains(tn_error_text(context), "struct_size is 0; set it to sizeof(tn_context_options)");
+  tn_context_close(context);
+}
+
+static void options_of_an_older_header_are_taken_as_far_as_they_go(void **state) {
+  (void)state;
+  tn_context *context;
+  tn_context_options options = options_for("never read");
+  options.struct_size = (uint32_t)offsetof(tn_context_options, log_user);
+  options.log = NULL;
+  assert_int_equal(tn_context_open(&options, &context), TN_OK);
+  tn_context_close(context);
+}
+
+static void a_plugin_file_loads(void **state) {
+  (void)state;
+  tn_context *context;
+  tn_context_options options = options_for("");
+  folder_copy(&F, &B, "first", "acme.so");
+  folder_copy(&F, &B, "library", "library.so");
+  assert_int_equal(tn_context_open(&options, &context), TN_OK);
+  assert_int_equal(tn_context_load(context, folder_path(&F, "acme.so")), TN_OK);
+  assert_true(tn_registry_has(tn_context_registry(context), TN_LAYER, "beta"));
+  assert_int_equal(tn_context_load(context, folder_path(&F, "library.so")), TN_EABI);
+  assert_contains(tn_error_text(context), "not a Tenon plugin");
+  tn_context_close(context);
+}
+
+static int destroyed;
+static void destroy_ops(void *ops) { destroyed += *(int *)ops; }
+
+static void what_others_keep_in_a_context_goes_with_it(void **state) {
+  (void)state;
+  tn_context *context;
+  int ops = 3;
+  tn_context_options options = options_for("");
+  assert_int_equal(tn_context_open(&options, &context), TN_OK);
+  context->ops = &ops;
+  context->ops_destroy = destroy_ops;
+  destroyed = 0;
+  tn_context_close(context);
+  assert_int_equal(destroyed, 3);
+}
+
+static void two_contexts_share_nothing(void **state) {
+  (void)state;
+  tn_context *a, *b;
+  tn_context_options options = options_for("");
+  folder_copy(&F, &B, "first", "acme.so");
+  assert_int_equal(tn_context_open(&options, &a), TN_OK);
+  assert_int_equal(tn_context_open(&options, &b), TN_OK);
+  assert_int_equal(tn_context_load(a, folder_path(&F, "acme.so")), TN_OK);
+  assert_false(tn_registry_has(tn_context_registry(b), TN_LAYER, "alpha"));
+  assert_int_equal(tn_context_load(b, F.shown), TN_OK);
+  tn_context_close(a);
+  assert_true(tn_registry_has(tn_context_registry(b), TN_LAYER, "alpha"));
+  tn_context_close(b);
+}
+
+static void running_out_of_memory_anywhere_is_an_error_and_no_leak(void **state) {
+  (void)state;
+  tn_status status = TN_ENOMEM;
+  folder_copy(&F, &B, "first", "first.so");
+  for (long left = 0; left < 200 && status != TN_OK; left++) {
+    tn_context *context;
+    tn_context_options options = options_for(F.path);
+    B.left = left;
+    status = tn_context_open(&options, &context);
+    assert_true(status == TN_OK || status == TN_ENOMEM);
+    assert_true(context != NULL || left == 0);
+    B.left = -1;
+    tn_context_close(context);
+    assert_int_equal(B.blocks, 0);
+  }
+  assert_int_equal(status, TN_OK);
+}
+
+static void the_version_is_a_text(void **state) {
+  (void)state;
+  assert_non_null(strchr(tn_version(), '.'));
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+  const struct CMUnitTest tests[] = {
+      CASE(a_context_opens_with_a_folder_and_closes),
+      CASE(without_options_it_uses_malloc_and_says_nothing),
+      CASE(an_empty_folder_means_none),
+      CASE(the_build_tree_of_this_program_is_found),
+      CASE(a_missing_folder_is_explained_by_the_context),
+      CASE(a_forgotten_struct_size_is_explained),
+      CASE(options_of_an_older_header_are_taken_as_far_as_they_go),
+      CASE(a_plugin_file_loads),
+      CASE(what_others_keep_in_a_context_goes_with_it),
+      CASE(two_contexts_share_nothing),
+      CASE(running_out_of_memory_anywhere_is_an_error_and_no_leak),
+      CASE(the_version_is_a_text),
+  };
+  return cmocka_run_group_tests_name("context", tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* Which files are opened as plugins, and why others are not. */
+#include "folder.h"
+
+#include "core/plugin/loader.h"
+
+static bench B;
+static folder F;
+
+static int set_up(void **state) {
+  (void)state;
+  bench_init(&B);
+  folder_make(&F);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  folder_remove(&F);
+  return B.blocks == 0 ? 0 : -1;
+}
+
+static void refuses_path(const char *path, tn_status want, const char *part) {
+  char *real;
+  assert_error(&B, tn_plugin_check_file(&B, path, &real), want, part);
+  assert_null(real);
+}
+
+/* Copies, checks and opens one of the made plugins. */
+static tn_status open_made(const char *made, const tn_plugin **plugin) {
+  char *real;
+  folder_copy(&F, &B, made, "it.so");
+  assert_ok(&B, tn_plugin_check_file(&B, folder_path(&F, "it.so"), &real));
+  tn_status status = tn_plugin_open(&B, real, plugin);
+  tn_release(&B, real);
+  return status;
+}
+
+static void a_plugin_opens(void **state) {
+  (void)state;
+  const tn_plugin *plugin;
+  assert_ok(&B, open_made("first", &plugin));
+  assert_string_equal(plugin->name, "first");
+}
+
+static void a_missing_file_is_unavailable(void **state) {
+  (void)state;
+  refuses_path(folder_path(&F, "nowhere.so"), TN_EUNAVAILABLE, "nowhere.so: no such plugin can be opened");
+  refuses_path("", TN_EUNAVAILABLE, "No such file");
+}
+
+static void a_folder_or_a_device_is_no_plugin(void **state) {
+  (void)state;
+  refuses_path(F.path, TN_EINVAL, "not a regular file");
+  refuses_path("/dev/null", TN_EINVAL, "not a regular file");
+}
+
+static void a_file_that_everybody_may_write_is_refused(void **state) {
+  (void)state;
+  folder_copy(&F, &B, "first", "open.so");
+  assert_int_equal(chmod(folder_path(&F, "open.so"), 0666), 0);
+  refuses_path(F.shown, TN_EINVAL, "everybody may write the file");
+  assert_contains(tn_error_text(&B), "chmod o-w '");
+}
+
+static void a_folder_that_everybody_may_write_is_refused(void **state) {
+  (void)state;
+  char *real;
+  folder_copy(&F, &B, "first", "it.so");
+  assert_int_equal(chmod(F.path, 0777), 0);
+  refuses_path(folder_path(&F, "it.so"), TN_EINVAL, "everybody may write the folder");
+  assert_error(&B, tn_plugin_check_folder(&B, F.path, &real), TN_EINVAL, "everybody may write the folder");
+  assert_int_equal(chmod(F.path, 01777), 0);
+  refuses_path(folder_path(&F, "it.so"), TN_EINVAL, "everybody may write the folder");
+}
+
+static void a_link_is_judged_by_where_it_leads(void **state) {
+  (void)state;
+  char target[600];
+  assert_int_equal(mkdir(folder_path(&F, "open"), 0755), 0);
+  assert_int_equal(chmod(F.shown, 0777), 0);
+  folder_copy(&F, &B, "first", "open/it.so");
+  snprintf(target, sizeof(target), "%s/open/it.so", F.path);
+  assert_int_equal(symlink(target, folder_path(&F, "link.so")), 0);
+  refuses_path(F.shown, TN_EINVAL, "everybody may write the folder");
+}
+
+static void a_path_is_made_absolute_so_that_no_search_path_matters(void **state) {
+  (void)state;
+  char *real, here[512], indirect[600];
+  assert_non_null(getcwd(here, sizeof(here)));
+  folder_copy(&F, &B, "first", "it.so");
+  assert_int_equal(mkdir(folder_path(&F, "sub"), 0755), 0);
+  snprintf(indirect, sizeof(indirect), "%s/sub/../it.so", F.path);
+  assert_ok(&B, tn_plugin_check_file(&B, indirect, &real));
+  assert_string_equal(real, folder_path(&F, "it.so"));
+  tn_release(&B, real);
+  assert_int_equal(chdir(F.path), 0);
+  assert_ok(&B, tn_plugin_check_file(&B, "it.so", &real));
+  assert_string_equal(real, folder_path(&F, "it.so"));
+  tn_release(&B, real);
+  assert_int_equal(chdir(here), 0);
+}
+
+static void a_text_file_is_refused_with_the_linkers_reason(void **state) {
+  (void)state;
+  const tn_plugin *plugin;
+  folder_write(&F, "text.so", "not an object", 13);
+  assert_error(&B, tn_plugin_open(&B, folder_path(&F, "text.so"), &plugin), TN_EUNAVAILABLE,
+               "text.so: cannot be opened: ");
+  assert_null(plugin);
+  folder_write(&F, "none.so", "", 0);
+  assert_error(&B, tn_plugin_open(&B, folder_path(&F, "none.so"), &plugin), TN_EUNAVAILABLE,
+               "cannot be opened");
+}
+
+static void a_missing_library_is_named(void **state) {
+  (void)state;
+  const tn_plugin *plugin;
+  assert_error(&B, open_made("unresolved", &plugin), TN_EUNAVAILABLE, "undefined symbol: made_nowhere");
+  assert_ptr_equal(strstr(strstr(tn_error_text(&B), "it.so") + 1, "it.so"), NULL);
+}
+
+static void a_plugin_of_another_interface_is_told_from_a_library(void **state) {
+  (void)state;
+  const tn_plugin *plugin;
+  assert_error(&B, open_made("future", &plugin), TN_EABI, "built for plugin interface 3, this host has 0");
+}
+
+static void a_library_without_the_symbol_is_no_plugin(void **state) {
+  (void)state;
+  const tn_plugin *plugin;
+  assert_error(
+      &B, open_made("library", &plugin), TN_EABI,
+      "not a Tenon plugin: symbol: found no tn_plugin_v0, wanted the one that TN_PLUGIN(...) exports");
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+  const struct CMUnitTest tests[] = {
+      CASE(a_plugin_opens),
+      CASE(a_missing_file_is_unavailable),
+      CASE(a_folder_or_a_device_is_no_plugin),
+      CASE(a_file_that_everybody_may_write_is_refused),
+      CASE(a_folder_that_everybody_may_write_is_refused),
+      CASE(a_link_is_judged_by_where_it_leads),
+      CASE(a_path_is_made_absolute_so_that_no_search_path_matters),
+      CASE(a_text_file_is_refused_with_the_linkers_reason),
+      CASE(a_missing_library_is_named),
+      CASE(a_plugin_of_another_interface_is_told_from_a_library),
+      CASE(a_library_without_the_symbol_is_no_plugin),
+  };
+  return cmocka_run_group_tests_name("loader", tests, NULL, NULL);
+}

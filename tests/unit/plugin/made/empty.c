@@ -1,0 +1,5 @@
+/* Its entry has nothing to give. */
+#include "made.h"
+
+TN_PLUGIN_ENTRY(empty);
+TN_PLUGIN_ENTRY(empty) { return NULL; }

@@ -1,0 +1,570 @@
+/* Negotiation between made-up plugins and made-up hosts. */
+#include "support.h"
+
+#include "core/base/arena.h"
+#include "core/plugin/registry.h"
+#include "tenon/plugin/backend.h"
+#include "tenon/plugin/communicator.h"
+#include "tenon/plugin/layer.h"
+#include "tenon/plugin/observer.h"
+#include "tenon/plugin/optimizer.h"
+#include "tenon/plugin/precision.h"
+#include "tenon/plugin/schedule.h"
+#include "tenon/plugin/source.h"
+#include "tenon/plugin/transform.h"
+
+static bench B;
+static tn_arena arena;
+
+static int set_up(void **state) {
+  (void)state;
+  bench_init(&B);
+  arena = tn_arena_new(&B);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  tn_arena_free(&arena);
+  return B.blocks == 0 ? 0 : -1;
+}
+
+/* ---- a plugin to be spoilt ---- */
+
+struct leaky {
+  double slope;
+  int64_t n;
+};
+static const tn_option leaky_options[] = {
+    TN_OPT(struct leaky, slope, TN_OPT_FLOAT, "0.01", ">= 0", "slope below zero"),
+    TN_OPT(struct leaky, n, TN_OPT_INT, "1", NULL, "how often"), TN_OPT_END};
+
+static tn_status build(tn_build *b, const void *options) {
+  (void)b;
+  (void)options;
+  return TN_OK;
+}
+
+static const tn_layer_kind leaky_layer = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "leaky", "a layer", struct leaky, leaky_options),
+    .max_in = 1,
+    .build = build};
+
+static const tn_plugin *plugin_of(const tn_item *const *items) {
+  static tn_plugin plugin;
+  plugin = (tn_plugin){sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "acme", "1.0", "MIT",
+                       TN_BUILD_TEXT,     items};
+  return &plugin;
+}
+
+static tn_plugin good_plugin(void) {
+  static const tn_item *const items[] = {&leaky_layer.item, NULL};
+  return *plugin_of(items);
+}
+
+static tn_status normalize(const tn_plugin *plugin, int major, int minor, const tn_plugin **out) {
+  return tn_normalize_plugin(&B, &arena, plugin, (uint16_t)major, (uint16_t)minor, "/p/acme.so", out);
+}
+
+static void refuses(const tn_plugin *plugin, int major, int minor, const char *part) {
+  const tn_plugin *out;
+  tn_status status = normalize(plugin, major, minor, &out);
+  assert_error(&B, status, TN_EABI, part);
+  assert_contains(tn_error_text(&B), "/p/acme.so");
+  assert_null(out);
+}
+
+static void refuses_item(const void *item, const char *part) {
+  const tn_item *const items[] = {item, NULL};
+  refuses(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, part);
+}
+
+static const tn_item *accepts_item(const void *item) {
+  const tn_item *const items[] = {item, NULL};
+  const tn_plugin *out;
+  assert_ok(&B, normalize(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  return out->items[0];
+}
+
+/* ---- versions ---- */
+
+static void the_same_version_loads(void **state) {
+  (void)state;
+  tn_plugin plugin = good_plugin();
+  const tn_plugin *out;
+  assert_ok(&B, normalize(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  assert_string_equal(out->name, "acme");
+  assert_ptr_not_equal(out->items[0], &leaky_layer.item);
+  assert_string_equal(out->items[0]->name, "leaky");
+  assert_null(out->items[1]);
+}
+
+static void another_major_version_is_refused_with_both_numbers(void **state) {
+  (void)state;
+  tn_plugin plugin = good_plugin();
+  plugin.major = 3;
+  refuses(&plugin, 0, TN_ABI_MINOR, "major: found 3, wanted 0");
+  refuses(&plugin, 2, 0, "major: found 3, wanted 2");
+  assert_contains(tn_error_text(&B), "rebuild the plugin against the headers of this Tenon (interface 2.0)");
+}
+
+static void version_0_loads_only_an_exact_match(void **state) {
+  (void)state;
+  tn_plugin plugin = good_plugin();
+  plugin.minor = TN_ABI_MINOR + 1;
+  refuses(&plugin, 0, TN_ABI_MINOR, "minor: found 2, wanted 1");
+  plugin.minor = TN_ABI_MINOR - 1;
+  refuses(&plugin, 0, TN_ABI_MINOR, "minor: found 0, wanted 1");
+}
+
+static void from_version_1_on_an_older_minor_loads_and_a_newer_does_not(void **state) {
+  (void)state;
+  tn_plugin plugin = good_plugin();
+  const tn_plugin *out;
+  plugin.major = 1;
+  plugin.minor = 4;
+  assert_ok(&B, normalize(&plugin, 1, 7, &out));
+  assert_ok(&B, normalize(&plugin, 1, 4, &out));
+  refuses(&plugin, 1, 3, "minor: found 4, wanted at most 3");
+}
+
+static void unknown_feature_bits_are_refused(void **state) {
+  (void)state;
+  tn_plugin plugin = good_plugin();
+  plugin.requires = 0x12;
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "requires: found the feature bits 0x12");
+}
+
+static void every_differing_field_is_named(void **state) {
+  (void)state;
+  tn_plugin plugin = good_plugin();
+  plugin.build = "ptr32 be asan=7";
+  plugin.requires = 1;
+  plugin.version = NULL;
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "requires: found the feature bits 0x1");
+  assert_contains(tn_error_text(&B), "version: found nothing");
+  assert_contains(tn_error_text(&B), "build pointers: found ptr32, wanted ptr64");
+  assert_contains(tn_error_text(&B), "build byte order: found be, wanted le");
+  assert_contains(tn_error_text(&B), "build asan: found asan=7, wanted asan=" TN_BUILD_ASAN);
+}
+
+static void a_build_text_that_lacks_or_adds_a_field_is_refused(void **state) {
+  (void)state;
+  tn_plugin plugin = good_plugin();
+  plugin.build = "ptr64 le";
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "build asan: found nothing, wanted asan=");
+  plugin.build = TN_BUILD_TEXT " cxx=11";
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "build cxx: found cxx=11, wanted nothing");
+  plugin.build = "";
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "build pointers: found nothing");
+  plugin.build = NULL;
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "build: found nothing");
+}
+
+static void a_truncated_plugin_struct_is_refused(void **state) {
+  (void)state;
+  tn_plugin plugin = good_plugin();
+  plugin.struct_size = 0;
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "struct_size: found 0, wanted at least 8");
+  plugin.struct_size = (uint32_t)offsetof(tn_plugin, items);
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "struct_size: found 48, wanted at least 56");
+}
+
+static void a_major_version_is_named_even_if_the_rest_is_truncated(void **state) {
+  (void)state;
+  tn_plugin plugin = {.struct_size = 8, .major = 9};
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "major: found 9, wanted 0");
+}
+
+static void missing_texts_and_lists_are_refused(void **state) {
+  (void)state;
+  tn_plugin plugin = good_plugin();
+  plugin.name = "";
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "name: found nothing");
+  plugin = good_plugin();
+  plugin.licence = NULL;
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "licence: found nothing");
+  plugin = good_plugin();
+  plugin.items = NULL;
+  refuses(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "items: found nothing");
+  refuses(NULL, TN_ABI_MAJOR, TN_ABI_MINOR, "its entry returned no descriptor");
+}
+
+/* ---- sizes ---- */
+
+typedef struct wide_layer {
+  tn_layer_kind layer;
+  int64_t appended[4];
+} wide_layer;
+
+static void a_longer_item_of_a_newer_build_is_cut_to_the_hosts_size(void **state) {
+  (void)state;
+  wide_layer wide = {.layer = leaky_layer, .appended = {1, 2, 3, 4}};
+  wide.layer.item.struct_size = (uint32_t)sizeof(wide);
+  const tn_item *item = accepts_item(&wide);
+  assert_int_equal(item->struct_size, sizeof(tn_layer_kind));
+  assert_ptr_equal(((const tn_layer_kind *)item)->build, build);
+}
+
+static void a_longer_plugin_struct_is_cut_to_the_hosts_size(void **state) {
+  (void)state;
+  struct {
+    tn_plugin plugin;
+    int64_t appended[4];
+  } wide = {.plugin = good_plugin(), .appended = {-1, -1, -1, -1}};
+  const tn_plugin *out;
+  wide.plugin.struct_size = (uint32_t)sizeof(wide);
+  assert_ok(&B, normalize(&wide.plugin, TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  assert_int_equal(out->struct_size, sizeof(tn_plugin));
+}
+
+static void a_truncated_item_is_refused_with_both_sizes(void **state) {
+  (void)state;
+  tn_layer_kind layer = leaky_layer;
+  layer.item.struct_size = (uint32_t)offsetof(tn_layer_kind, build);
+  refuses_item(&layer, "layer \"leaky\": struct_size: found 56, wanted at least 64");
+  layer.item.struct_size = 8;
+  refuses_item(&layer, "struct_size: found 8, wanted at least 40");
+}
+
+static void an_item_of_unknown_kind_is_left_out_with_a_warning(void **state) {
+  (void)state;
+  const tn_item future = {sizeof(tn_item), 57, "hologram", NULL, NULL, 0, 0};
+  const tn_item *const items[] = {&future, &leaky_layer.item, NULL};
+  const tn_plugin *out;
+  assert_ok(&B, normalize(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  assert_string_equal(out->items[0]->name, "leaky");
+  assert_null(out->items[1]);
+  assert_contains(B.log, "item \"hologram\" is of kind 57");
+}
+
+/* ---- options ---- */
+
+typedef struct wide_option {
+  tn_option option;
+  const char *unit;
+} wide_option;
+
+static void options_of_another_stride_are_copied_row_by_row(void **state) {
+  (void)state;
+  wide_option rows[3] = {{leaky_options[0], "m"}, {leaky_options[1], "s"}, {TN_OPT_END, NULL}};
+  tn_layer_kind layer = leaky_layer;
+  layer.item.options = &rows[0].option;
+  layer.item.option_stride = (uint32_t)sizeof(rows[0]);
+  const tn_item *item = accepts_item(&layer);
+  assert_int_equal(item->option_stride, sizeof(tn_option));
+  assert_string_equal(item->options[0].name, "slope");
+  assert_string_equal(item->options[1].name, "n");
+  assert_string_equal(item->options[1].doc, "how often");
+  assert_null(item->options[2].name);
+}
+
+static void a_stride_below_a_row_is_refused(void **state) {
+  (void)state;
+  tn_layer_kind layer = leaky_layer;
+  layer.item.option_stride = 16;
+  refuses_item(&layer, "option_stride: found 16, wanted at least 48");
+  layer.item.option_stride = 0;
+  refuses_item(&layer, "option_stride: found 0");
+  layer.item.option_stride = (uint32_t)sizeof(tn_option) + 1;
+  refuses_item(&layer, "a multiple of");
+}
+
+static void an_options_table_without_end_is_refused(void **state) {
+  (void)state;
+  static tn_option rows[300];
+  for (int i = 0; i < 300; i++) rows[i] = leaky_options[0];
+  tn_layer_kind layer = leaky_layer;
+  layer.item.options = rows;
+  refuses_item(&layer, "TN_OPT_END");
+}
+
+static void an_item_without_doc_gets_an_empty_one(void **state) {
+  (void)state;
+  tn_layer_kind layer = leaky_layer;
+  layer.item.doc = NULL;
+  layer.item.options = NULL;
+  layer.item.option_stride = 0;
+  const tn_item *item = accepts_item(&layer);
+  assert_string_equal(item->doc, "");
+  assert_null(item->options);
+}
+
+/* ---- names ---- */
+
+static void a_name_that_is_no_word_is_refused(void **state) {
+  (void)state;
+  static const char *const bad[] = {"",
+                                    "two words",
+                                    "a\nb",
+                                    "x(1)",
+                                    "a/../b",
+                                    "caf\xc3\xa9",
+                                    "a123456789b123456789c123456789d123456789e123456789f123456789g123"};
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    tn_layer_kind layer = leaky_layer;
+    layer.item.name = bad[i];
+    refuses_item(&layer, "name: found");
+  }
+  tn_layer_kind layer = leaky_layer;
+  layer.item.name = NULL;
+  refuses_item(&layer, "layer \"(no name)\": name: found nothing");
+}
+
+static void two_items_of_a_kind_and_name_are_refused(void **state) {
+  (void)state;
+  tn_layer_kind twin = leaky_layer;
+  const tn_item *const items[] = {&leaky_layer.item, &twin.item, NULL};
+  refuses(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, "layer \"leaky\" is there twice");
+}
+
+static tn_status query(tn_query *q) { return tn_fail(q, TN_EUNSUPPORTED, NULL, "never"); }
+static tn_status launch(tn_launch *l) {
+  (void)l;
+  return TN_OK;
+}
+static tn_kernel kernel_of(const char *family) {
+  return (tn_kernel){.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "relu", "a kernel"),
+                     .family = family,
+                     .pattern = "y = relu(x)",
+                     .query = query,
+                     .launch = launch};
+}
+
+static void kernels_of_two_families_may_share_a_name(void **state) {
+  (void)state;
+  tn_kernel a = kernel_of("cpu"), b = kernel_of("cuda"), c = kernel_of("cpu");
+  const tn_item *const two[] = {&a.item, &b.item, NULL};
+  const tn_item *const three[] = {&a.item, &b.item, &c.item, NULL};
+  const tn_plugin *out;
+  assert_ok(&B, normalize(plugin_of(two), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  refuses(plugin_of(three), TN_ABI_MAJOR, TN_ABI_MINOR, "kernel \"relu\" is there twice");
+}
+
+static void different_kinds_may_share_a_name(void **state) {
+  (void)state;
+  tn_kernel kernel = kernel_of("cpu");
+  kernel.item.name = "leaky";
+  const tn_item *const items[] = {&leaky_layer.item, &kernel.item, NULL};
+  const tn_plugin *out;
+  assert_ok(&B, normalize(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+}
+
+/* ---- what each kind requires ---- */
+
+static void kernels_need_family_pattern_query_and_launch(void **state) {
+  (void)state;
+  tn_kernel k = kernel_of(NULL);
+  refuses_item(&k, "kernel \"relu\": family: found NULL");
+  k = kernel_of("");
+  refuses_item(&k, "family: found nothing");
+  k = kernel_of("cpu");
+  k.pattern = NULL;
+  refuses_item(&k, "pattern: found NULL");
+  k = kernel_of("cpu");
+  k.query = NULL;
+  refuses_item(&k, "query: found NULL");
+  k = kernel_of("cpu");
+  k.launch = NULL;
+  refuses_item(&k, "launch: found NULL");
+}
+
+static void layers_need_build_and_a_sensible_number_of_inputs(void **state) {
+  (void)state;
+  tn_layer_kind layer = leaky_layer;
+  layer.build = NULL;
+  refuses_item(&layer, "build: found NULL");
+  layer = leaky_layer;
+  layer.min_in = 2;
+  refuses_item(&layer, "max_in is smaller than min_in");
+  layer = leaky_layer;
+  layer.min_in = -1;
+  refuses_item(&layer, "min_in must be >= 0");
+  layer = leaky_layer;
+  layer.role = 17;
+  refuses_item(&layer, "role is none of");
+  layer = leaky_layer;
+  layer.max_in = -1;
+  layer.min_in = 5;
+  accepts_item(&layer);
+}
+
+static tn_status infer_op(tn_infer *n) {
+  (void)n;
+  return TN_OK;
+}
+
+static void ops_need_a_schema_and_a_formula_stands_alone(void **state) {
+  (void)state;
+  tn_op op = {.item = TN_ITEM_PLAIN(tn_op, TN_OP, "swish", "an op")};
+  refuses_item(&op, "op \"swish\": schema: found NULL");
+  op.schema = "(x:T) -> (y:T)";
+  accepts_item(&op);
+  op.formula = "y = x / (1 + exp(-x))";
+  accepts_item(&op);
+  op.infer = infer_op;
+  refuses_item(&op, "leaves infer, decompose and grad NULL");
+  op.formula = NULL;
+  op.klass = 99;
+  refuses_item(&op, "klass is none of");
+}
+
+static tn_status backend_open(tn_env *env, const void *options, void **backend) {
+  (void)env;
+  (void)options;
+  *backend = NULL;
+  return TN_OK;
+}
+static tn_status capture_end(void *device, tn_env *env, void *stream, void **capture) {
+  (void)device;
+  (void)env;
+  (void)stream;
+  *capture = NULL;
+  return TN_OK;
+}
+
+static void a_family_needs_all_of_its_calls_and_an_extension_none(void **state) {
+  (void)state;
+  tn_backend backend = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "toy", "a backend")};
+  refuses_item(&backend, "backend \"toy\": open: found NULL");
+  backend.open = backend_open;
+  refuses_item(&backend, "close: found NULL");
+  backend.extends = "cpu";
+  accepts_item(&backend);
+  backend.capture_end = capture_end;
+  refuses_item(&backend, "come together or not at all");
+}
+
+static tn_status source_open(tn_env *env, const void *options, int32_t split, uint64_t seed, void **source) {
+  (void)env;
+  (void)options;
+  (void)split;
+  (void)seed;
+  *source = NULL;
+  return TN_OK;
+}
+static void source_close(void *source) { (void)source; }
+static tn_status source_describe(void *source, tn_env *env, tn_description *description) {
+  (void)source;
+  (void)env;
+  (void)description;
+  return TN_OK;
+}
+static tn_status source_read(void *source, tn_sample *s) {
+  (void)source;
+  (void)s;
+  return TN_OK;
+}
+
+static void a_source_either_reads_or_streams(void **state) {
+  (void)state;
+  tn_source source = {.item = TN_ITEM_PLAIN(tn_source, TN_SOURCE, "toy", "a source"),
+                      .open = source_open,
+                      .close = source_close,
+                      .describe = source_describe};
+  refuses_item(&source, "either read, or all of next, tell and seek");
+  source.next = source_read;
+  refuses_item(&source, "either read, or all of next, tell and seek");
+  source.read = source_read;
+  refuses_item(&source, "either read, or all of next, tell and seek");
+  source.next = NULL;
+  accepts_item(&source);
+  source.describe = NULL;
+  refuses_item(&source, "source \"toy\": describe: found NULL");
+}
+
+static void the_small_kinds_need_their_callbacks(void **state) {
+  (void)state;
+  tn_optimizer optimizer = {.item = TN_ITEM_PLAIN(tn_optimizer, TN_OPTIMIZER, "o", "")};
+  refuses_item(&optimizer, "optimizer \"o\": update: found NULL");
+  optimizer.update = build;
+  optimizer.granularity = 5;
+  refuses_item(&optimizer, "granularity");
+  tn_schedule schedule = {.item = TN_ITEM_PLAIN(tn_schedule, TN_SCHEDULE, "s", "")};
+  refuses_item(&schedule, "schedule \"s\": factor: found NULL");
+  tn_transform transform = {.item = TN_ITEM_PLAIN(tn_transform, TN_TRANSFORM, "t", "")};
+  refuses_item(&transform, "transform \"t\": infer: found NULL");
+  tn_precision precision = {.item = TN_ITEM_PLAIN(tn_precision, TN_PRECISION, "p", "")};
+  refuses_item(&precision, "precision \"p\": decide: found NULL");
+  tn_communicator communicator = {.item = TN_ITEM_PLAIN(tn_communicator, TN_COMMUNICATOR, "c", "")};
+  refuses_item(&communicator, "communicator \"c\": families: found NULL");
+  tn_observer observer = {.item = TN_ITEM_PLAIN(tn_observer, TN_OBSERVER, "v", "")};
+  refuses_item(&observer, "observer \"v\": open: found NULL");
+}
+
+static int32_t decide(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return site->dtype;
+}
+
+static void loss_scaling_needs_both_of_its_halves(void **state) {
+  (void)state;
+  tn_precision precision = {.item = TN_ITEM_PLAIN(tn_precision, TN_PRECISION, "p", ""), .decide = decide};
+  accepts_item(&precision);
+  precision.scale = build;
+  refuses_item(&precision, "scale and update come together");
+  precision.update = build;
+  accepts_item(&precision);
+}
+
+static void every_kind_has_a_name(void **state) {
+  (void)state;
+  for (uint32_t kind = 1; kind < TN_KINDS; kind++) assert_null(strchr(tn_kind_name(kind), ' '));
+  assert_string_equal(tn_kind_name(TN_KERNEL), "kernel");
+  assert_string_equal(tn_kind_name(0), "item of unknown kind");
+  assert_string_equal(tn_kind_name(TN_KINDS), "item of unknown kind");
+}
+
+static void running_out_of_memory_anywhere_is_an_error_and_no_leak(void **state) {
+  (void)state;
+  tn_plugin plugin = good_plugin();
+  const tn_plugin *out;
+  tn_status status = TN_ENOMEM;
+  for (long left = 0; left < 20 && status != TN_OK; left++) {
+    tn_arena fresh = tn_arena_new(&B);
+    B.left = left;
+    status = tn_normalize_plugin(&B, &fresh, &plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "", &out);
+    B.left = -1;
+    if (status != TN_OK) assert_error(&B, status, TN_ENOMEM, "out of memory");
+    tn_arena_free(&fresh);
+  }
+  assert_int_equal(status, TN_OK);
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+  const struct CMUnitTest tests[] = {
+      CASE(the_same_version_loads),
+      CASE(another_major_version_is_refused_with_both_numbers),
+      CASE(version_0_loads_only_an_exact_match),
+      CASE(from_version_1_on_an_older_minor_loads_and_a_newer_does_not),
+      CASE(unknown_feature_bits_are_refused),
+      CASE(every_differing_field_is_named),
+      CASE(a_build_text_that_lacks_or_adds_a_field_is_refused),
+      CASE(a_truncated_plugin_struct_is_refused),
+      CASE(a_major_version_is_named_even_if_the_rest_is_truncated),
+      CASE(missing_texts_and_lists_are_refused),
+      CASE(a_longer_item_of_a_newer_build_is_cut_to_the_hosts_size),
+      CASE(a_longer_plugin_struct_is_cut_to_the_hosts_size),
+      CASE(a_truncated_item_is_refused_with_both_sizes),
+      CASE(an_item_of_unknown_kind_is_left_out_with_a_warning),
+      CASE(options_of_another_stride_are_copied_row_by_row),
+      CASE(a_stride_below_a_row_is_refused),
+      CASE(an_options_table_without_end_is_refused),
+      CASE(an_item_without_doc_gets_an_empty_one),
+      CASE(a_name_that_is_no_word_is_refused),
+      CASE(two_items_of_a_kind_and_name_are_refused),
+      CASE(kernels_of_two_families_may_share_a_name),
+      CASE(different_kinds_may_share_a_name),
+      CASE(kernels_need_family_pattern_query_and_launch),
+      CASE(layers_need_build_and_a_sensible_number_of_inputs),
+      CASE(ops_need_a_schema_and_a_formula_stands_alone),
+      CASE(a_family_needs_all_of_its_calls_and_an_extension_none),
+      CASE(a_source_either_reads_or_streams),
+      CASE(the_small_kinds_need_their_callbacks),
+      CASE(loss_scaling_needs_both_of_its_halves),
+      CASE(every_kind_has_a_name),
+      CASE(running_out_of_memory_anywhere_is_an_error_and_no_leak),
+  };
+  return cmocka_run_group_tests_name("normalize", tests, NULL, NULL);
+}
