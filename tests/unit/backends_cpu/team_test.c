@@ -1,0 +1,155 @@
+/* The team of threads: every chunk exactly once, whoever asks and however often. */
+#include "rig.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "cpu.h"
+
+enum { MOST_CHUNKS = 1000 };
+
+static tn_status quiet_fail(const void *handle, tn_status code, const char *option, const char *format, ...) {
+  (void)handle, (void)option, (void)format;
+  return code;
+}
+static void *zeroed(const void *handle, size_t bytes) {
+  (void)handle;
+  return calloc(1, bytes);
+}
+static void release(const void *handle, void *block) {
+  (void)handle;
+  free(block);
+}
+static const tn_api table = {
+    .struct_size = sizeof table, .fail = quiet_fail, .alloc = zeroed, .free = release};
+
+static tn_cpu_team *team_of(int32_t threads) {
+  tn_env env = {&table, NULL};
+  tn_cpu_team *team = NULL;
+  assert_int_equal(tn_cpu_team_create(&env, threads, &team), TN_OK);
+  return team;
+}
+
+/* Plain integers on purpose: a chunk that ran twice, or a loop that returned early, is a race that the
+ * thread sanitizer sees. */
+typedef struct tally {
+  int32_t count[MOST_CHUNKS];
+} tally;
+
+static void count_chunk(void *arg, int64_t chunk) { ((tally *)arg)->count[chunk]++; }
+
+static void run_and_check(tn_cpu_team *team, int64_t chunks) {
+  tally t = {{0}};
+  tn_cpu_team_run(team, chunks, count_chunk, &t);
+  for (int64_t i = 0; i < MOST_CHUNKS; i++) assert_int_equal(t.count[i], i < chunks ? 1 : 0);
+}
+
+static void every_chunk_runs_once(void **state) {
+  (void)state;
+  for (int32_t threads = 1; threads <= 4; threads++) {
+    tn_cpu_team *team = team_of(threads);
+    for (int64_t chunks = 0; chunks < 40; chunks++) run_and_check(team, chunks);
+    run_and_check(team, MOST_CHUNKS);
+    tn_cpu_team_destroy(team);
+  }
+}
+
+static void loops_follow_each_other_without_mixing(void **state) {
+  (void)state;
+  tn_cpu_team *team = team_of(4);
+  for (int32_t i = 0; i < 5000; i++) run_and_check(team, 2 + i % 7);
+  tn_cpu_team_destroy(team);
+}
+
+static void threads_that_have_gone_to_sleep_wake_up(void **state) {
+  (void)state;
+  tn_cpu_team *team = team_of(3);
+  for (int32_t i = 0; i < 20; i++) {
+    usleep(2000);
+    run_and_check(team, 50);
+  }
+  tn_cpu_team_destroy(team);
+}
+
+typedef struct nest {
+  tn_cpu_team *team;
+  tally inner[8];
+} nest;
+
+static void run_inner(void *arg, int64_t chunk) {
+  nest *n = arg;
+  tn_cpu_team_run(n->team, 30, count_chunk, &n->inner[chunk]);
+}
+
+static void a_loop_inside_a_loop_runs_inline(void **state) {
+  (void)state;
+  static nest n;
+  n.team = team_of(3);
+  tn_cpu_team_run(n.team, 8, run_inner, &n);
+  for (int32_t i = 0; i < 8; i++)
+    for (int32_t j = 0; j < 30; j++) assert_int_equal(n.inner[i].count[j], 1);
+  tn_cpu_team_destroy(n.team);
+}
+
+static void *call_often(void *team) {
+  for (int32_t i = 0; i < 500; i++) {
+    tally t = {{0}};
+    tn_cpu_team_run(team, 20, count_chunk, &t);
+    for (int32_t j = 0; j < 20; j++)
+      if (t.count[j] != 1) return team;
+  }
+  return NULL;
+}
+
+static void several_threads_may_call_at_once(void **state) {
+  (void)state;
+  pthread_t callers[3];
+  tn_cpu_team *team = team_of(3);
+  for (int32_t i = 0; i < 3; i++) assert_int_equal(pthread_create(&callers[i], NULL, call_often, team), 0);
+  for (int32_t i = 0; i < 3; i++) {
+    void *failed = NULL;
+    pthread_join(callers[i], &failed);
+    assert_null(failed);
+  }
+  tn_cpu_team_destroy(team);
+}
+
+static void slow_chunk(void *arg, int64_t chunk) {
+  if (chunk == 0) usleep(20000);
+  ((tally *)arg)->count[chunk]++;
+}
+
+static void slow_chunks_are_waited_for(void **state) {
+  (void)state;
+  tn_cpu_team *team = team_of(2);
+  for (int32_t i = 0; i < 5; i++) {
+    tally t = {{0}};
+    tn_cpu_team_run(team, 2, slow_chunk, &t);
+    assert_int_equal(t.count[0] + t.count[1], 2);
+  }
+  tn_cpu_team_destroy(team);
+}
+
+static void teams_come_and_go(void **state) {
+  (void)state;
+  for (int32_t i = 0; i < 50; i++) {
+    tn_cpu_team *team = team_of(1 + i % 4);
+    if (i % 2) run_and_check(team, 5);
+    tn_cpu_team_destroy(team);
+  }
+  tn_cpu_team_destroy(NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_chunk_runs_once),
+      cmocka_unit_test(loops_follow_each_other_without_mixing),
+      cmocka_unit_test(threads_that_have_gone_to_sleep_wake_up),
+      cmocka_unit_test(a_loop_inside_a_loop_runs_inline),
+      cmocka_unit_test(several_threads_may_call_at_once),
+      cmocka_unit_test(slow_chunks_are_waited_for),
+      cmocka_unit_test(teams_come_and_go),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
