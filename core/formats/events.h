@@ -1,0 +1,23 @@
+/* core/formats/events.h: TensorBoard's event files: scalars over steps. A file is a sequence of
+ * TFRecords (tensorflow/core/lib/io/record_writer.h), each an Event message
+ * (tensorflow/core/util/event.proto). */
+#ifndef TN_CORE_FORMATS_EVENTS_H
+#define TN_CORE_FORMATS_EVENTS_H
+
+#include "core/base/env.h"
+
+typedef struct tn_events tn_events;
+
+/* Makes a new file; TensorBoard finds it when its name contains "tfevents". TN_EIO when it exists: a
+ * run that goes on writes a file of its own. `wall_s` is seconds since 1970. */
+tn_status tn_events_create(const void *handle, const char *path, double wall_s, tn_events **events);
+/* Every scalar is in the file when this returns, so TensorBoard can follow a run. */
+tn_status tn_events_scalar(tn_events *events, const char *tag, int64_t step, double wall_s, double value);
+/* Says whether all could be written. NULL is fine. */
+tn_status tn_events_close(tn_events *events);
+
+/* CRC-32C (Castagnoli, RFC 3720), start with 0; and the masked form that TFRecord stores. */
+uint32_t tn_crc32c(uint32_t crc, const void *bytes, size_t count);
+uint32_t tn_crc32c_masked(const void *bytes, size_t count);
+
+#endif

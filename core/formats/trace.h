@@ -1,0 +1,26 @@
+/* core/formats/trace.h: timelines in the trace event format that chrome://tracing and Perfetto show
+ * ("Trace Event Format", complete events). */
+#ifndef TN_CORE_FORMATS_TRACE_H
+#define TN_CORE_FORMATS_TRACE_H
+
+#include "core/base/env.h"
+
+typedef struct tn_trace tn_trace;
+
+/* Something that took time. Seconds from any fixed point, the same for all events. */
+typedef struct tn_trace_event {
+  const char *name, *category; /* UTF-8 */
+  int32_t thread;              /* the row that it is drawn in */
+  double start_s, duration_s;
+} tn_trace_event;
+
+/* The file appears when the trace is committed. */
+tn_status tn_trace_begin(const void *handle, const char *path, tn_trace **trace);
+/* A name for a row: "compute", "copy in". */
+tn_status tn_trace_thread(tn_trace *trace, int32_t thread, const char *name);
+tn_status tn_trace_add(tn_trace *trace, const tn_trace_event *event);
+/* Both end the trace; commit in any case, abandon accepts NULL. */
+tn_status tn_trace_commit(tn_trace *trace);
+void tn_trace_abandon(tn_trace *trace);
+
+#endif
