@@ -1,14 +1,18 @@
 /* core/graph/graph.h: values and nodes in SSA form, in an order in which operands come first. A graph
  * only grows; a pass reads one graph and writes another (rewrite.h). Everything lies in one arena.
  *
- * Text form (text.h), one statement a line; parses back to the same graph:
+ * Text form, one statement a line; parses back to the same graph:
  *
  *     image: f32[8, 3, 32, 32] = input(name=image)
- *     conv1.weight: f32[64, 3, 7, 7] = state(path=conv1.weight)
- *     %5: f32[8, 64, 16, 16] = conv2d(image, conv1.weight, _, stride=[2, 2], padding=[3, 3])
- *     s, q = moments(%5, axes=[0, 2, 3])
+ *     conv1.weight: f32[64, 3, 7, 7] = state(path=conv1.weight, init="normal(0, 0.1)")
+ *     %5: f32[8, 64, 16, 16]{0, 2, 3, 1} = conv2d(image, conv1.weight, _, padding=[3, 3]) in conv1
+ *     s: f32[64], q: f32[64] = moments(%5, axes=[0, 2, 3])
  *     commit bn1.running_mean = %9 if %12
- *     output loss = %20 */
+ *     output loss = %20
+ *     unread f32[64] = state(path=bn1.running_var, what=buffer)
+ *
+ * `{...}` is a layout: the order of dimensions, then `; dim:size` blocks; `in` names the layer. Types
+ * of results other than input's and state's may be left out. `#` starts a comment. */
 #ifndef TN_CORE_GRAPH_GRAPH_H
 #define TN_CORE_GRAPH_GRAPH_H
 
@@ -26,22 +30,22 @@ typedef struct tn_op_def tn_op_def;
 
 typedef struct tn_gvalue {
   tn_type type;
-  tn_layout layout;     /* unset until the layout pass */
-  uint32_t node;        /* index of the node that makes it */
-  int32_t result;       /* which of its results */
-  const char *name;     /* given by a person or parsed; NULL: printed as %N */
+  tn_layout layout; /* unset until the layout pass */
+  uint32_t node;    /* index of the node that makes it */
+  int32_t result;   /* which of its results */
+  const char *name; /* given by a person or parsed; NULL: printed as %N */
 } tn_gvalue;
 
 typedef struct tn_gnode {
   const tn_op_def *def;
-  const tn_op *op;      /* def's descriptor */
+  const tn_op *op; /* def's descriptor */
   const void *attributes;
   int32_t n_in, n_out;
-  const tn_val *in;     /* 0: absent */
-  tn_val first_out;     /* results are first_out .. first_out + n_out - 1 */
-  const char *layer;    /* path of the layer it was emitted for; "" outside */
-  const char *where;    /* "file.ini:14"; "" if unknown */
-  int32_t group;        /* index into a cover after `select`; -1 before */
+  const tn_val *in;  /* 0: absent */
+  tn_val first_out;  /* results are first_out .. first_out + n_out - 1 */
+  const char *layer; /* path of the layer it was emitted for; "" outside */
+  const char *where; /* "file.ini:14"; "" if unknown */
+  int32_t group;     /* index into a cover after `select`; -1 before */
 } tn_gnode;
 
 /* State known to the graph: a parameter or other state, by path. */
@@ -50,9 +54,9 @@ typedef struct tn_gstate {
   const char *path;
   tn_type type;
   int32_t what;
-  const char *init;     /* initializer text */
+  const char *init; /* initializer text */
   const char *where;
-  tn_val value;         /* its `state` node's result in this graph; 0: not read */
+  tn_val value; /* its `state` node's result in this graph; 0: not read */
 } tn_gstate;
 
 typedef struct tn_gcommit {
@@ -70,16 +74,23 @@ typedef struct tn_graph {
   struct tn_op_table *ops; /* name -> tn_op_def */
   tn_arena arena;
   TN_VEC(tn_gnode) nodes;
-  TN_VEC(tn_gvalue) values; /* index 0 is unused: value 0 means absent */
+  TN_VEC(tn_gvalue) values;      /* index 0 is unused: value 0 means absent */
+  TN_VEC(const tn_type *) types; /* of each value again, at addresses that stay: tn_type_of */
+  TN_VEC(tn_val) inputs;         /* results of the `input` nodes */
   TN_VEC(tn_gstate) states;
   TN_VEC(tn_gcommit) commits;
   TN_VEC(tn_goutput) outputs;
 } tn_graph;
 
-/* The table of op definitions of a context. */
+/* "f32[8, 3, 32, 32]"; returns text. */
+enum { TN_TYPE_TEXT = 192 };
+const char *tn_type_format(const tn_type *type, char text[TN_TYPE_TEXT]);
+
+/* The table of op definitions of a context: those of the registry, and `input` and `state`. */
 tn_status tn_op_table_create(tn_env *env, tn_registry *registry, struct tn_op_table **table);
 void tn_op_table_destroy(struct tn_op_table *table);
-tn_status tn_op_table_find(struct tn_op_table *table, const void *handle, const char *op, const tn_op_def **def);
+tn_status tn_op_table_find(struct tn_op_table *table, const void *handle, const char *op,
+                           const tn_op_def **def);
 
 tn_status tn_graph_create(tn_env *env, struct tn_op_table *ops, tn_graph **graph);
 void tn_graph_destroy(tn_graph *graph);
@@ -92,9 +103,23 @@ static inline bool tn_graph_is(const tn_graph *g, tn_val v, const char *op) {
   return v != 0 && tn_text_equal(tn_graph_maker(g, v)->op->item.name, op);
 }
 
-/* Appends a node whose results have been inferred. Attributes are borrowed, in->copied. */
-tn_status tn_graph_add(tn_graph *g, const tn_op_def *def, const void *attributes, const tn_val *in, int32_t n_in,
-                       const char *layer, const char *where, tn_val *first_out);
+/* Appends a node: checks the operands and infers the results. Attributes are borrowed and must live as
+ * long as the graph; in, layer and where are copied. Absent trailing operands may be left out. */
+tn_status tn_graph_add(tn_graph *g, const tn_op_def *def, const void *attributes, const tn_val *in,
+                       int32_t n_in, const char *layer, const char *where, tn_val *first_out);
+
+/* The types that such a node's results would have, def's number of them. */
+tn_status tn_graph_infer(const tn_graph *g, const tn_op_def *def, const void *attributes, const tn_val *in,
+                         int32_t n_in, tn_type *out);
+
+/* Names a value for the text form; a name that is taken or cannot be written is printed as a number. */
+tn_status tn_graph_name(tn_graph *g, tn_val v, const char *name);
+
+/* Inputs and state that tn_counter stands for. The iteration is an input, i64 scalar. The updates
+ * are an i64 scalar state that holds how many were applied so far: tn_counter(b, TN_UPDATES) is its
+ * value plus one, which the update commits. */
+#define TN_ITERATION_INPUT "iteration"
+#define TN_UPDATES_STATE   "run.updates"
 
 /* A program input (batch field or control value); the same name gives the same value. */
 tn_val tn_graph_input(tn_graph *g, const char *name, const tn_type *type);
@@ -102,6 +127,8 @@ tn_val tn_graph_input(tn_graph *g, const char *name, const tn_type *type);
  * type is an error (0, with the message in env). */
 tn_val tn_graph_state(tn_graph *g, const char *path, const tn_type *type, int32_t what, const char *init,
                       const char *where);
+/* Makes a state known without reading it: it may be committed all the same. Copies everything but value. */
+tn_status tn_graph_register_state(tn_graph *g, const tn_gstate *state);
 tn_gstate *tn_graph_find_state(const tn_graph *g, const char *path);
 tn_status tn_graph_commit(tn_graph *g, const char *path, tn_val value, tn_val predicate);
 tn_status tn_graph_output(tn_graph *g, const char *name, tn_val value);
@@ -122,7 +149,8 @@ uint64_t tn_graph_hash(const tn_graph *g);
 
 /* text form */
 tn_status tn_graph_print(const tn_graph *g, tn_text *text);
-tn_status tn_graph_parse(tn_env *env, struct tn_op_table *ops, const char *text, const char *name, tn_graph **graph);
+tn_status tn_graph_parse(tn_env *env, struct tn_op_table *ops, const char *text, const char *name,
+                         tn_graph **graph);
 
 /* ---- builders ---- */
 
@@ -132,15 +160,16 @@ typedef struct tn_build_frame {
   const tn_val *in, *out, *dout;
   int32_t n_in, n_out;
   const bool *want;
-  tn_val *yielded;         /* n_yield results */
+  tn_val *yielded; /* n_yield results */
   int32_t n_yield;
-  const char *prefix;      /* path in front of parameter and state names; "" for none */
-  const char *where;       /* "file.ini:14" for nodes and messages */
+  const char *prefix; /* path in front of parameter and state names; "" for none */
+  const char *where;  /* "file.ini:14" for nodes and messages */
   bool training;
-  uint64_t seed;           /* of the run: mixed into tn_stream */
+  uint64_t seed; /* of the run: mixed into tn_stream */
   void *context;
   /* tn_layer, tn_option_value and slots (tn_state inside an optimizer) are somebody else's */
-  tn_val (*layer)(tn_build *b, void *context, const char *name, const char *line, const tn_val *in, int32_t n);
+  tn_val (*layer)(tn_build *b, void *context, const char *name, const char *line, const tn_val *in,
+                  int32_t n);
   tn_val (*option_value)(tn_build *b, void *context, const char *option);
   tn_val (*state)(tn_build *b, void *context, const char *name, const tn_type *type, const char *init);
   void (*commit)(tn_build *b, void *context, tn_val state, tn_val now);
@@ -157,14 +186,17 @@ tn_graph *tn_builder_graph(tn_build *b);
 void tn_builder_push(tn_build *b, const tn_build_frame *frame);
 void tn_builder_pop(tn_build *b);
 const tn_build_frame *tn_builder_frame(tn_build *b);
-/* Makes a failure stick. */
+/* Makes a failure stick. Once one has, later ones are its consequences and put aside, but for those
+ * whose text contains its own: they are the same failure with more context (tn_wrap). */
 void tn_builder_fail(tn_build *b, tn_status status);
+/* For frame->layer, when a layer has several outputs: tn_result(b, values[0], i) gives values[i]. */
+void tn_builder_results(tn_build *b, const tn_val *values, int32_t n);
 
 /* ---- rewriting: a pass copies a graph node by node and says what becomes of each ---- */
 typedef struct tn_rewrite {
   const tn_graph *from;
-  tn_build *b;            /* writes the new graph */
-  tn_val *map;            /* old value -> new value */
+  tn_build *b; /* writes the new graph */
+  tn_val *map; /* old value -> new value */
   const bool *live;
 } tn_rewrite;
 /* Called for each live node in order. Set map entries of its results, or call tn_rewrite_copy. */
@@ -174,15 +206,25 @@ tn_status tn_rewrite_copy(tn_rewrite *r, const tn_gnode *node);
 tn_status tn_graph_rewrite(const tn_graph *from, tn_rewrite_fn fn, void *context, tn_graph **out);
 
 /* Emits a composite op's decomposition into b: the operands are `in`; results are written to `out`. */
-tn_status tn_decompose(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in, int32_t n_in,
-                       int32_t n_out, tn_val *out);
+tn_status tn_decompose(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in,
+                       int32_t n_in, int32_t n_out, tn_val *out);
 
-/* Reverse mode through gradient rules. Emits d(loss) / d(wrt[i]) into the graph behind b, loss being
- * a float scalar (Speelpenning 1980; see Baydin et al., JMLR 2018, for the survey). gradient[i] is 0
- * where the loss does not depend on wrt[i]. `seed` is the gradient of the loss itself: 0 means 1,
- * otherwise a scalar (loss scaling). order[k], if given, gets the indices of wrt in the order in
+/* Pass: merges nodes that compute the same from the same, and drops dead ones. Gradients re-emit parts
+ * of the forward expressions. Random ops merge only where their streams are equal; ops with effects
+ * never do. */
+tn_status tn_graph_merge(const tn_graph *from, tn_graph **out);
+
+/* Prepares differentiation: composite ops without a gradient rule between wrt and loss are replaced, in
+ * place, by their decompositions, so that what backward needs of them is computed once. Values keep
+ * their numbers, but the results of such an op are not used any more: loss and wrt are updated. */
+tn_status tn_expand_for_gradient(tn_build *b, tn_val *loss, tn_val *wrt, int32_t n);
+
+/* Reverse mode through gradient rules, after tn_expand_for_gradient. Emits d(loss) / d(wrt[i]) into the graph
+ * behind b, loss being a float scalar (Speelpenning 1980; see Baydin et al., JMLR 2018, for the survey).
+ * gradient[i] is 0 where the loss does not depend on wrt[i]. `seed` is the gradient of the loss itself: 0
+ * means 1, otherwise a scalar (loss scaling). order[k], if given, gets the indices of wrt in the order in
  * which their gradients became ready. */
-tn_status tn_differentiate(tn_build *b, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n, tn_val *gradient,
-                           int32_t *order);
+tn_status tn_differentiate(tn_build *b, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n,
+                           tn_val *gradient, int32_t *order);
 
 #endif
