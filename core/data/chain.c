@@ -38,6 +38,14 @@ static bool type_is_sound(const tn_type *type, int64_t lowest) {
   return true;
 }
 
+bool tn_chain_fits(const tn_type *described, const tn_type *actual) {
+  if (described->dtype != actual->dtype || described->rank != actual->rank) return false;
+  for (int32_t d = 0; d < described->rank; d++)
+    if (actual->dims[d] < 0 || (described->dims[d] >= 0 && described->dims[d] != actual->dims[d]))
+      return false;
+  return true;
+}
+
 static tn_status check_field(tn_env *env, const tn_chain *chain, int32_t i) {
   const tn_field *field = &chain->source[i];
   if (field->name == NULL || field->name[0] == '\0')
@@ -114,12 +122,20 @@ static tn_type without_batch(const tn_type *type) {
   return t;
 }
 
-/* A result must be fixed or vary where its operand does: no one else could say how large it is. */
-static bool result_is_sound(const tn_type *in, const tn_type *out, int64_t batch) {
-  if (!type_is_sound(out, -1)) return false;
-  for (int32_t d = 0; d < out->rank; d++)
-    if (out->dims[d] < 0 && (out->rank != in->rank || in->dims[d] >= 0)) return false;
-  return batch == 0 || (out->rank > 0 && out->dims[0] == batch);
+static bool any_open(const tn_type *types, int32_t n) {
+  for (int32_t k = 0; k < n; k++)
+    if (!type_is_sound(&types[k], 0)) return true;
+  return false;
+}
+
+/* A result is fixed unless an operand varies, and has the batch in front if its operand has. */
+static bool results_are_sound(const tn_stage *stage, int64_t batch) {
+  for (int32_t k = 0; k < stage->n; k++) {
+    const tn_type *out = &stage->out[k];
+    if (!type_is_sound(out, -1)) return false;
+    if (batch > 0 && (out->rank == 0 || out->dims[0] != batch)) return false;
+  }
+  return !any_open(stage->out, stage->n) || any_open(stage->in, stage->n);
 }
 
 /* `batch` is 0 for a stage per sample. */

@@ -33,6 +33,9 @@ tn_status tn_chain_create(tn_env *env, const tn_loader_options *options, const t
                           tn_chain *chain);
 void tn_chain_free(tn_chain *chain);
 
+/* Whether an actual type is one of those that a type with open dimensions stands for. */
+bool tn_chain_fits(const tn_type *described, const tn_type *actual);
+
 /* The last stage in [from, to) that writes a field, or -1. */
 int32_t tn_chain_last_stage(const tn_chain *chain, int32_t from, int32_t to, int32_t field);
 

@@ -33,12 +33,14 @@ static tn_status open_source(tn_loader *loader, tn_description *description) {
 }
 
 /* How long an epoch is. */
-static tn_status measure_epoch(tn_loader *loader, int64_t count) {
+static tn_status measure_epoch(tn_loader *loader, const tn_description *description) {
   const tn_loader_options *o = &loader->options;
   tn_env *env = &loader->env;
+  int64_t count = description->count;
+  int64_t wanted = o->epoch_samples > 0 ? o->epoch_samples : count < 0 ? description->epoch : count;
   if (count < -1) return tn_failf(env, TN_EABI, "it describes %lld samples", (long long)count);
   if (count == 0) return tn_failf(env, TN_EINVAL, "it has no samples");
-  if (count < 0 && o->epoch_samples == 0)
+  if (wanted < 1)
     return tn_failf(env, TN_EINVAL,
                     "it is endless, so the configuration must say how many samples are an epoch");
   loader->count = count;
@@ -56,7 +58,7 @@ static tn_status prepare_source(tn_loader *loader) {
   tn_description description;
   tn_status status = check_options(&loader->env, o);
   if (status == TN_OK) status = open_source(loader, &description);
-  if (status == TN_OK) status = measure_epoch(loader, description.count);
+  if (status == TN_OK) status = measure_epoch(loader, &description);
   const char *where = o->where != NULL ? o->where : "";
   tn_wrap(&loader->env, status, "%s%ssource '%s'", where, where[0] != '\0' ? ": " : "", o->source->item.name);
   return status == TN_OK ? tn_chain_create(&loader->env, o, &description, &loader->chain) : status;

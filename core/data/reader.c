@@ -13,15 +13,6 @@ static void *scratch_for(tn_reader *reader, tn_reader_field *field, int which, s
   return field->scratch[which];
 }
 
-/* Whether an actual type is one of those that a described type stands for. */
-static bool fits(const tn_type *described, const tn_type *actual) {
-  if (described->dtype != actual->dtype || described->rank != actual->rank) return false;
-  for (int32_t d = 0; d < described->rank; d++)
-    if (actual->dims[d] < 0 || (described->dims[d] >= 0 && described->dims[d] != actual->dims[d]))
-      return false;
-  return true;
-}
-
 /* tn_sample_field ends here. */
 static void *give_field(tn_sample *sample, int32_t i, const tn_type *type) {
   tn_reader *reader = (tn_reader *)sample;
@@ -32,7 +23,7 @@ static void *give_field(tn_sample *sample, int32_t i, const tn_type *type) {
   const tn_field *described = &reader->chain->source[i];
   tn_reader_field *field = &reader->fields[i];
   const tn_type *actual = type != NULL ? type : &described->type;
-  if (!fits(&described->type, actual)) {
+  if (!tn_chain_fits(&described->type, actual)) {
     tn_failf(reader, TN_EINVAL, "the source gives field '%s' a type that it has not described",
              described->name);
     return NULL;
@@ -86,22 +77,36 @@ void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *
   }
 }
 
+/* A callback may return TN_ENOMEM for whatever a call of the host has recorded. */
+static tn_status recorded(const tn_reader *reader, tn_status status) {
+  return status != TN_OK && status != TN_EOF && reader->slot.code != TN_OK ? reader->slot.code : status;
+}
+
 tn_status tn_reader_read(tn_reader *reader, const tn_source *source, void *self) {
   tn_sample *sample = &reader->host.pub;
   tn_error_clear(reader);
-  TN_TRY(source->next != NULL ? source->next(self, sample) : source->read(self, sample));
+  tn_status status = source->next != NULL ? source->next(self, sample) : source->read(self, sample);
+  if (status != TN_OK) return recorded(reader, status);
   for (int32_t i = 0; i < reader->chain->n_fields; i++)
     if (reader->fields[i].data == NULL)
       return tn_failf(reader, TN_EABI, "the source did not write field '%s'", reader->chain->source[i].name);
   return TN_OK;
 }
 
-/* A dimension that the transform leaves open is as large as its operand's. */
-static tn_type fill_in(const tn_type *inferred, const tn_type *in) {
-  tn_type type = *inferred;
-  for (int32_t d = 0; d < type.rank; d++)
-    if (type.dims[d] < 0) type.dims[d] = in->dims[d];
-  return type;
+/* The types of a call. Where the size of a result depends on the sample, the transform is asked again,
+ * now that its operands' sizes are known. */
+static tn_status find_types(tn_reader *reader, const tn_stage *stage) {
+  for (int32_t k = 0; k < stage->n; k++) {
+    reader->in_type[k] = reader->fields[stage->field[k]].type;
+    reader->out_type[k] = stage->varies ? reader->in_type[k] : stage->out[k];
+  }
+  if (!stage->varies) return TN_OK;
+  TN_TRY(stage->transform->infer(tn_reader_env(reader), stage->options, stage->n, reader->in_type,
+                                 reader->out_type));
+  for (int32_t k = 0; k < stage->n; k++)
+    if (!tn_chain_fits(&stage->out[k], &reader->out_type[k]))
+      return tn_failf(reader, TN_EABI, "it infers another type for a sample than it did for all of them");
+  return TN_OK;
 }
 
 /* Says where the result of a stage goes: to the batch, or into the scratch that its operand leaves free. */
@@ -113,11 +118,10 @@ static void *place_result(tn_reader *reader, tn_reader_field *field, int32_t sta
 
 static tn_status run_stage(tn_reader *reader, int32_t number) {
   const tn_stage *stage = &reader->chain->stages[number];
+  TN_TRY(find_types(reader, stage));
   for (int32_t k = 0; k < stage->n; k++) {
     tn_reader_field *field = &reader->fields[stage->field[k]];
     reader->in[k] = field->data;
-    reader->in_type[k] = field->type;
-    reader->out_type[k] = fill_in(&stage->out[k], &field->type);
     reader->out[k] = place_result(reader, field, number, &reader->out_type[k]);
     if (reader->out[k] == NULL) return TN_ENOMEM;
   }
@@ -129,7 +133,8 @@ static tn_status run_stage(tn_reader *reader, int32_t number) {
                             .out = reader->out,
                             .index = reader->host.pub.index,
                             .key = tn_mix(reader->host.pub.key, (uint64_t)stage->position)};
-  TN_TRY(stage->transform->apply(&call, stage->options));
+  tn_status status = stage->transform->apply(&call, stage->options);
+  if (status != TN_OK) return recorded(reader, status);
   for (int32_t k = 0; k < stage->n; k++) {
     tn_reader_field *field = &reader->fields[stage->field[k]];
     field->data = reader->out[k];

@@ -1,23 +1,24 @@
-/* plugins/sources/digits.c: handwritten-looking digits without any file. Every epoch of training draws
- * fresh ones; validation always draws the same, whatever the run's seed. */
+/* plugins/sources/digits.c: handwritten-looking digits without any file. Training never sees one twice;
+ * validation always sees the same, whatever the run's seed. */
 #include "digits_draw.h"
 #include "sources.h"
 
 typedef struct digits_options {
-  int64_t epoch, validation;
+  int64_t validation;
 } digits_options;
 
 static const tn_option options[] = {
-    TN_OPT(digits_options, epoch, TN_OPT_INT, "20000", ">= 1", "samples that make an epoch of training"),
     TN_OPT(digits_options, validation, TN_OPT_INT, "10000", ">= 1", "samples for validation"), TN_OPT_END};
+
+/* An epoch of training, unless the configuration says otherwise. */
+enum { EPOCH = 20000 };
 
 /* Keys the validation samples: a part of the data's definition. */
 static const uint64_t VALIDATION_SEED = 0x6469676974730001u;
 
 typedef struct digits {
   tn_env env;
-  int64_t count;
-  int32_t split;
+  int64_t count; /* -1 for training */
 } digits;
 
 static const char *const class_names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
@@ -31,7 +32,7 @@ static tn_status digits_open(tn_env *env, const void *opts, int32_t split, uint6
   const digits_options *o = opts;
   digits *d = tn_new(env, sizeof(*d));
   if (d == NULL) return TN_ENOMEM;
-  *d = (digits){*env, split == TN_SPLIT_TRAIN ? o->epoch : o->validation, split};
+  *d = (digits){*env, split == TN_SPLIT_TRAIN ? -1 : o->validation};
   *source = d;
   return TN_OK;
 }
@@ -45,6 +46,7 @@ static void digits_close(void *source) {
 static tn_status digits_describe(void *source, tn_env *env, tn_description *description) {
   (void)env;
   description->count = ((const digits *)source)->count;
+  description->epoch = EPOCH;
   description->n_fields = 2;
   description->fields = fields;
   return TN_OK;
@@ -55,7 +57,7 @@ static tn_status digits_read(void *source, tn_sample *s) {
   uint8_t *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);
   if (image == NULL || label == NULL) return TN_ENOMEM;
-  uint64_t key = d->split == TN_SPLIT_TRAIN ? s->key : tn_mix(VALIDATION_SEED, (uint64_t)s->index);
+  uint64_t key = d->count < 0 ? s->key : tn_mix(VALIDATION_SEED, (uint64_t)s->index);
   tn_rng rng = tn_rng_at(key, 0);
   *label = (int32_t)tn_rng_below(&rng, 10);
   digit_draw(&rng, *label, image);
@@ -63,7 +65,7 @@ static tn_status digits_read(void *source, tn_sample *s) {
 }
 
 const tn_source digits_source = {
-    .item = TN_ITEM(tn_source, TN_SOURCE, "digits", "28 x 28 digits drawn from strokes, fresh in every epoch",
+    .item = TN_ITEM(tn_source, TN_SOURCE, "digits", "28 x 28 digits drawn from strokes, endlessly",
                     digits_options, options),
     .open = digits_open,
     .close = digits_close,

@@ -29,10 +29,10 @@ typedef struct path {
 
 /* What makes one picture different from another. */
 typedef struct hand {
-  float xx, xy, yx, yy, shift_x, shift_y; /* affine map from the box to pixels */
+  float xx, xy, yx, yy, shift_x, shift_y;        /* affine map from the box to pixels */
   float bend[2], wave_x[2], wave_y[2], phase[2]; /* elastic bend of x and of y */
-  float radius;                           /* half the width of the pen, in pixels */
-  float ink, noise;                       /* brightness of the stroke; standard deviation */
+  float radius;                                  /* half the width of the pen, in pixels */
+  float ink, noise;                              /* brightness of the stroke; standard deviation */
 } hand;
 
 static float between(tn_rng *rng, float low, float high) { return (float)tn_rng_between(rng, low, high); }

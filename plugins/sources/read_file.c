@@ -43,7 +43,8 @@ static tn_status read_open_file(const void *handle, const char *path, int fd, si
   return status;
 }
 
-tn_status source_read_file(const void *handle, const char *path, size_t limit, uint8_t **bytes, size_t *count) {
+tn_status source_read_file(const void *handle, const char *path, size_t limit, uint8_t **bytes,
+                           size_t *count) {
   *bytes = NULL;
   *count = 0;
   int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -27,9 +27,11 @@ typedef struct tn_field {
 
 typedef struct tn_description {
   uint32_t struct_size;
-  int64_t count;              /* samples in an epoch; -1: endless, the configuration says how many */
+  int64_t count;              /* samples in an epoch; -1: endless */
   int32_t n_fields;
   const tn_field *fields;
+  int64_t epoch;              /* endless: samples in an epoch unless the configuration says how many; 0:
+                                 it must */
 } tn_description;
 
 /* One sample being read or transformed, on a worker thread. */
@@ -56,8 +58,9 @@ typedef struct tn_source {
   tn_status (*describe)(void *source, tn_env *env, tn_description *description);
   /* Writes every field of sample s->index; any index >= 0 when endless, else below count. */
   tn_status (*read)(void *source, tn_sample *s);
-  /* Streaming sources, which cannot be indexed, give these three instead of read (one thread):
-   * next yields TN_EOF at the end; tell and seek make resuming exact. */
+  /* Streaming sources, which cannot be indexed, give these three instead of read (one thread at a
+   * time): next yields TN_EOF at the end. tell and seek make resuming exact; a position is the number
+   * of samples before it. */
   tn_status (*next)(void *source, tn_sample *s);
   tn_status (*tell)(void *source, tn_env *env, int64_t *position);
   tn_status (*seek)(void *source, tn_env *env, int64_t position);
