@@ -149,11 +149,12 @@ static tn_status infer_stage(tn_env *env, tn_chain *chain, tn_stage *stage, int6
     stage->out[k] = stage->in[k];
   }
   TN_TRY(stage->transform->infer(env, stage->options, stage->n, stage->in, stage->out));
+  if (!results_are_sound(stage, batch))
+    return tn_failf(env, TN_EABI, "it infers a type for field '%s' that nobody could allocate",
+                    chain->fields[stage->field[0]].name);
+  stage->varies = any_open(stage->out, stage->n);
   for (int32_t k = 0; k < stage->n; k++) {
     tn_field *field = &chain->fields[stage->field[k]];
-    if (!result_is_sound(&stage->in[k], &stage->out[k], batch))
-      return tn_failf(env, TN_EABI, "it infers a type for field '%s' that nobody could allocate",
-                      field->name);
     field->type = batch > 0 ? without_batch(&stage->out[k]) : stage->out[k];
   }
   return TN_OK;
