@@ -1,0 +1,55 @@
+/* tests/support/test_env.c: see test_env.h. */
+#include "support/test_env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const tn_api tn_host_api = {.struct_size = sizeof(tn_api), .major = TN_ABI_MAJOR, .minor = TN_ABI_MINOR};
+
+static void *counting_realloc(void *context, void *block, size_t bytes) {
+  test_env *t = context;
+  if (bytes == 0) {
+    t->live -= block != NULL;
+    free(block);
+    return NULL;
+  }
+  t->asked++;
+  if (t->fail_at > 0 && t->asked >= t->fail_at) return NULL;
+  void *grown = realloc(block, bytes);
+  t->live += block == NULL && grown != NULL;
+  /* Whoever forgets that tn_resize does not zero shall notice. */
+  if (block == NULL && grown != NULL) memset(grown, 0xA5, bytes);
+  return grown;
+}
+
+static void keep_line(void *context, int32_t level, const char *line) {
+  test_env *t = context;
+  snprintf(t->log, sizeof(t->log), "%d %s", level, line);
+}
+
+void test_env_start(test_env *t) {
+  memset(t, 0, sizeof(*t));
+  tn_slot_init(&t->env, &t->slot, NULL);
+  t->slot.allocator = (tn_allocator){.context = t, .realloc = counting_realloc};
+  t->slot.sink = (tn_log_sink){.context = t, .write = keep_line, .level = TN_LOG_INFO};
+}
+
+int64_t test_env_starve(tn_status (*work)(test_env *t, void *context), void *context) {
+  for (int64_t failed = 0;; failed++) {
+    test_env t;
+    test_env_start(&t);
+    t.fail_at = failed + 1;
+    tn_status status = work(&t, context);
+    if (t.live != 0) {
+      fprintf(stderr, "allocation %lld refused: %lld blocks leak\n", (long long)t.fail_at, (long long)t.live);
+      return -1;
+    }
+    if (status == TN_OK) return failed;
+    if (status != TN_ENOMEM || strstr(tn_error_text(&t), "out of memory") == NULL) {
+      fprintf(stderr, "allocation %lld refused: status %d, %s\n", (long long)t.fail_at, status,
+              tn_error_text(&t));
+      return -1;
+    }
+  }
+}

@@ -1,0 +1,33 @@
+/* Clock and processors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "core/base/thread.h"
+
+static void the_clock_never_goes_back(void **state) {
+  (void)state;
+  double last = tn_clock_s();
+  for (int i = 0; i < 1000; i++) {
+    double now = tn_clock_s();
+    assert_true(now >= last);
+    last = now;
+  }
+}
+
+static void there_is_a_processor(void **state) {
+  (void)state;
+  assert_in_range(tn_cpu_count(), 1, 1 << 16);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_clock_never_goes_back),
+      cmocka_unit_test(there_is_a_processor),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
