@@ -52,15 +52,16 @@ typedef uint64_t __attribute__((may_alias)) word64;
 
 /* Innermost strides are 1 or 0: nothing else comes of broadcasting. */
 #define GATHER(name, WORD)                                                                                   \
-  static void name(const tn_pw_map *map, int64_t at, const WORD *from, WORD *to, int64_t n) {                \
+  static TN_CPU_CLONES void name(const tn_pw_map *map, int64_t at, const WORD *from, WORD *to, int64_t n) {  \
     int64_t step = map->strides[map->rank - 1];                                                              \
     for (walk w = walk_to(map, at); n > 0;) {                                                                \
       int64_t run = walk_run(&w, n);                                                                         \
       const WORD *x = from + w.offset;                                                                       \
+      const WORD first = *x;                                                                                 \
       if (step == 1) {                                                                                       \
         TN_CPU_VECTOR for (int64_t k = 0; k < run; k++) to[k] = x[k];                                        \
       } else {                                                                                               \
-        TN_CPU_VECTOR for (int64_t k = 0; k < run; k++) to[k] = x[0];                                        \
+        TN_CPU_VECTOR for (int64_t k = 0; k < run; k++) to[k] = first;                                       \
       }                                                                                                      \
       walk_on(&w, run);                                                                                      \
       to += run;                                                                                             \

@@ -15,7 +15,7 @@
 #include "tenon/attributes.h"
 
 enum {
-  REDUCE_LANES = 16,
+  REDUCE_LANES = 32,        /* fewer would be unrolled before they are vectorized */
   REDUCE_BLOCK = 256,       /* results of a row in one go */
   REDUCE_CHUNK = 1 << 15,   /* elements that a chunk should at least have */
   REDUCE_CHUNKS = 64,       /* chunks that are enough for any team */
@@ -194,8 +194,12 @@ static word combine(const plan *p, word a, word b) {
 
 /* The first n lanes of a run as one, by halves. */
 static word fold(const plan *p, word *lanes, int64_t n) {
-  for (int32_t half = REDUCE_LANES / 2; half > 0; half /= 2)
-    for (int32_t j = 0; j < half && j + half < n; j++) lanes[j] = combine(p, lanes[j], lanes[j + half]);
+  bool adds = p->of != OF_I64 && p->op != MAX && p->op != MIN;
+  for (int64_t half = REDUCE_LANES / 2; half > 0; half /= 2) {
+    int64_t pairs = n - half < half ? n - half : half;
+    for (int64_t j = 0; j < pairs && adds; j++) lanes[j].f += lanes[j + half].f;
+    for (int64_t j = 0; j < pairs && !adds; j++) lanes[j] = combine(p, lanes[j], lanes[j + half]);
+  }
   return lanes[0];
 }
 

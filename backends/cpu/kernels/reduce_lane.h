@@ -5,8 +5,9 @@
  * vectorizes: element i of a run goes to lane i % REDUCE_LANES. A row adds n neighbours to n results.
  * The second set of accumulators, where an op has one, lies REDUCE_LANES or REDUCE_BLOCK further on. */
 
-/* One loop for whole groups of lanes, on a copy that stays in registers; then the rest. */
-#define RUN(name, n_sets, body)                                                                              \
+/* One loop for whole groups of lanes, on a copy that stays in registers; then the rest. T is a type
+ * that holds the accumulators of this loop. */
+#define RUN(name, T, n_sets, body)                                                                           \
   static TN_CPU_CLONES void LANE(name##_run)(void *accumulators, const void *xs, const void *ys, int64_t n,  \
                                              const double *mean) {                                           \
     ACC *acc = accumulators;                                                                                 \
@@ -16,11 +17,11 @@
     (void)y;                                                                                                 \
     (void)m;                                                                                                 \
     if (n >= REDUCE_LANES) {                                                                                 \
-      ACC a[n_sets][REDUCE_LANES];                                                                           \
-      memcpy(a, acc, sizeof a);                                                                              \
+      T a[n_sets][REDUCE_LANES];                                                                             \
+      for (int j = 0; j < n_sets * REDUCE_LANES; j++) a[j / REDUCE_LANES][j % REDUCE_LANES] = (T)acc[j];     \
       for (; i + REDUCE_LANES <= n; i += REDUCE_LANES)                                                       \
         for (int j = 0; j < REDUCE_LANES; j++) body(a[0][j], a[n_sets - 1][j], x[i + j], y[i + j], m);       \
-      memcpy(acc, a, sizeof a);                                                                              \
+      for (int j = 0; j < n_sets * REDUCE_LANES; j++) acc[j] = (ACC)a[j / REDUCE_LANES][j % REDUCE_LANES];   \
     }                                                                                                        \
     for (int j = 0; i < n; i++, j++) body(acc[j], acc[j + (n_sets - 1) * REDUCE_LANES], x[i], y[i], m);      \
   }
@@ -36,11 +37,11 @@
     TN_CPU_VECTOR for (int64_t j = 0; j < n; j++) body(a[j], b[j], x[j], y[j], mean[j]);                     \
   }
 
-#define LARGER(a, b, x, y, m)  a = (ACC)(x) > a || (x) != (x) ? (ACC)(x) : a
-#define SMALLER(a, b, x, y, m) a = (ACC)(x) < a || (x) != (x) ? (ACC)(x) : a
-RUN(max, 1, LARGER)
+#define LARGER(a, b, x, y, m)  a = (x) > a || (x) != (x) ? (x) : a
+#define SMALLER(a, b, x, y, m) a = (x) < a || (x) != (x) ? (x) : a
+RUN(max, X, 1, LARGER)
 ROW(max, 1, LARGER)
-RUN(min, 1, SMALLER)
+RUN(min, X, 1, SMALLER)
 ROW(min, 1, SMALLER)
 #undef LARGER
 #undef SMALLER
@@ -51,11 +52,11 @@ ROW(min, 1, SMALLER)
 #define ADD_SQUARE(a, b, x, y, m) (a += (ACC)(x), b += (ACC)(x) * (ACC)(x))
 /* x is dy, y is the x that was normalized. */
 #define ADD_DOT(a, b, x, y, m) (a += (ACC)(x), b += (ACC)(x) * ((ACC)(y)-m))
-RUN(sum, 1, ADD)
+RUN(sum, ACC, 1, ADD)
 ROW(sum, 1, ADD)
-RUN(moments, 2, ADD_SQUARE)
+RUN(moments, ACC, 2, ADD_SQUARE)
 ROW(moments, 2, ADD_SQUARE)
-RUN(grads, 2, ADD_DOT)
+RUN(grads, ACC, 2, ADD_DOT)
 ROW(grads, 2, ADD_DOT)
 #undef ADD_SQUARE
 #undef ADD_DOT
@@ -63,7 +64,7 @@ ROW(grads, 2, ADD_DOT)
 #else
 
 #define ADD(a, b, x, y, m) a = (ACC)((uint64_t)a + (uint64_t)(x))
-RUN(sum, 1, ADD)
+RUN(sum, ACC, 1, ADD)
 ROW(sum, 1, ADD)
 
 #endif
