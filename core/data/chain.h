@@ -15,6 +15,7 @@ typedef struct tn_stage {
   int32_t n;         /* fields that it takes and replaces */
   int32_t *field;    /* their numbers */
   tn_type *in, *out; /* -1 varies; stages per batch have the batch in front */
+  bool varies;       /* some result's size is known only with the sample */
 } tn_stage;
 
 typedef struct tn_chain {

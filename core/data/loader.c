@@ -41,11 +41,9 @@ static tn_status measure_epoch(tn_loader *loader, const tn_description *descript
   if (count < -1) return tn_failf(env, TN_EABI, "it describes %lld samples", (long long)count);
   if (count == 0) return tn_failf(env, TN_EINVAL, "it has no samples");
   if (wanted < 1)
-    return tn_failf(env, TN_EINVAL,
-                    "it is endless, so the configuration must say how many samples are an epoch");
+    return tn_failf(env, TN_EINVAL, "it is endless; set epoch to the number of samples in an epoch");
   loader->count = count;
-  loader->samples =
-      count < 0 || (o->epoch_samples > 0 && o->epoch_samples < count) ? o->epoch_samples : count;
+  loader->samples = count >= 0 && wanted > count ? count : wanted;
   loader->batches = loader->samples / o->batch + (o->pad_last && loader->samples % o->batch != 0);
   if (loader->batches == 0)
     return tn_failf(env, TN_EINVAL, "an epoch has %lld samples, which do not fill one batch of %lld",

@@ -281,6 +281,47 @@ static void training_epochs_of_an_endless_source_are_all_fresh(void **state) {
   tn_loader_destroy(loader);
 }
 
+static void an_endless_source_may_say_how_long_an_epoch_is(void **state) {
+  (void)state;
+  numbers source = {.count = -1, .epoch = 12};
+  tn_loader_options options = options_for(&source);
+  tn_loader *loader = make(&options);
+  assert_int_equal(tn_loader_batches(loader), 3);
+  tn_loader_destroy(loader);
+  options.epoch_samples = 20; /* but the configuration has the last word */
+  loader = make(&options);
+  assert_int_equal(tn_loader_batches(loader), 5);
+  tn_loader_destroy(loader);
+}
+
+static void an_epoch_is_never_longer_than_a_finite_source(void **state) {
+  (void)state;
+  numbers source = {.count = 12};
+  tn_loader_options options = options_for(&source);
+  options.epoch_samples = 20;
+  tn_loader *loader = make(&options);
+  assert_int_equal(tn_loader_samples(loader), 12);
+  tn_loader_destroy(loader);
+}
+
+static void a_size_that_follows_the_sample_is_asked_for_again(void **state) {
+  (void)state;
+  const tn_transform_use uses[] = {
+      {.transform = &twice_transform}, {.transform = &twice_transform}, {.transform = &fix_transform}};
+  numbers source = {.count = 20, .vary = 1};
+  tn_loader_options options = options_for(&source);
+  options.transforms = uses;
+  options.n_transforms = 3;
+  tn_loader *loader = make(&options);
+  room r;
+  int64_t samples;
+  assert_int_equal(next(loader, &r, &samples), TN_OK);
+  const float *second = r.x + 8; /* sample 1 has two elements: 1 and its key */
+  assert_true(second[0] == 1 && second[2] == 1 && second[4] == 1 && second[6] == 1);
+  assert_true(second[1] == second[3] && second[1] == second[7]);
+  tn_loader_destroy(loader);
+}
+
 static void validation_is_the_same_in_every_epoch(void **state) {
   (void)state;
   for (int64_t count = -1; count <= 20; count += 21) {
@@ -533,6 +574,9 @@ int main(void) {
       cmocka_unit_test_setup(restarting_in_the_middle_gives_the_same_batches, start),
       cmocka_unit_test_setup(a_restart_forgets_what_was_pending, start),
       cmocka_unit_test_setup(training_epochs_of_an_endless_source_are_all_fresh, start),
+      cmocka_unit_test_setup(an_endless_source_may_say_how_long_an_epoch_is, start),
+      cmocka_unit_test_setup(an_epoch_is_never_longer_than_a_finite_source, start),
+      cmocka_unit_test_setup(a_size_that_follows_the_sample_is_asked_for_again, start),
       cmocka_unit_test_setup(validation_is_the_same_in_every_epoch, start),
       cmocka_unit_test_setup(a_streaming_source_keeps_its_order_with_any_number_of_workers, start),
       cmocka_unit_test_setup(a_stream_that_ends_early_is_an_error, start),

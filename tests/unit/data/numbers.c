@@ -28,6 +28,7 @@ static tn_status numbers_describe(void *source, tn_env *env, tn_description *des
   (void)env;
   opened *o = source;
   description->count = o->options.count;
+  description->epoch = o->options.epoch;
   description->n_fields = 2;
   description->fields = o->fields;
   return TN_OK;
@@ -109,6 +110,22 @@ static tn_status jitter_apply(tn_transform_call *c, const void *options) {
   return TN_OK;
 }
 
+static tn_status twice_infer(tn_env *env, const void *options, int32_t n, const tn_type *in, tn_type *out) {
+  (void)env, (void)options, (void)n;
+  if (in[0].dims[0] >= 0) out[0].dims[0] = 2 * in[0].dims[0];
+  return TN_OK;
+}
+
+static tn_status twice_apply(tn_transform_call *c, const void *options) {
+  (void)options;
+  size_t bytes = tn_type_bytes(&c->in_type[0]);
+  if (c->out_type[0].dims[0] != 2 * c->in_type[0].dims[0])
+    return tn_fail(c, TN_EINTERNAL, NULL, "wrong type");
+  memcpy(c->out[0], c->in[0], bytes);
+  memcpy((char *)c->out[0] + bytes, c->in[0], bytes);
+  return TN_OK;
+}
+
 static tn_status fix_infer(tn_env *env, const void *options, int32_t n, const tn_type *in, tn_type *out) {
   (void)env, (void)options;
   for (int32_t i = 0; i < n; i++) out[i] = (tn_type){in[i].dtype, 1, {8}};
@@ -148,6 +165,7 @@ static tn_status picky_apply(tn_transform_call *c, const void *options) {
 
 const tn_transform shift_transform = TRANSFORM("shift", TN_PER_SAMPLE, 0, keep_type, shift_apply);
 const tn_transform jitter_transform = TRANSFORM("jitter", TN_PER_SAMPLE, 1, keep_type, jitter_apply);
+const tn_transform twice_transform = TRANSFORM("twice", TN_PER_SAMPLE, 0, twice_infer, twice_apply);
 const tn_transform fix_transform = TRANSFORM("fix", TN_PER_SAMPLE, 0, fix_infer, fix_apply);
 const tn_transform reverse_transform = TRANSFORM("reverse", TN_PER_BATCH, 0, keep_type, reverse_apply);
 const tn_transform picky_transform = TRANSFORM("picky", TN_PER_SAMPLE, 0, keep_type, picky_apply);

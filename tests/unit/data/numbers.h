@@ -11,8 +11,8 @@ typedef struct numbers {
   int32_t vary;
   int64_t fail_at; /* reading this index fails; 0: none does */
   int32_t forget;  /* y is not written */
-  int32_t stream;  /* for messages of tests only */
   int64_t ends_at; /* the stream yields TN_EOF here; 0: never */
+  int64_t epoch;   /* what the description says about it */
 } numbers;
 
 extern const tn_source numbers_source, numbers_stream;
@@ -21,6 +21,8 @@ extern const tn_source numbers_source, numbers_stream;
 extern const tn_transform shift_transform;
 /* Adds a number drawn from the key; training only. */
 extern const tn_transform jitter_transform;
+/* Says everything twice: f32[n] -> f32[2 n]. */
+extern const tn_transform twice_transform;
 /* f32[?] -> f32[8], filled up with -1. */
 extern const tn_transform fix_transform;
 /* Reverses the batch; per batch. */
