@@ -14,7 +14,6 @@ typedef struct tn_eval {
 
 static tn_status evaluate(tn_eval *e) {
   const tn_settings *s = &e->run->settings;
-  const char *file = e->run->weights ? e->run->weights : s->weights.file;
   tn_program_request request = {{0}};
   if (!s->data[TN_SPLIT_VALID].given)
     return tn_failf(&e->run->env, TN_EINVAL, "%s: no [data] source, expected one to evaluate on",
@@ -27,8 +26,7 @@ static tn_status evaluate(tn_eval *e) {
   TN_TRY(tn_executor_create(&e->run->env, e->device, e->set.map, e->set.list, e->set.n, slots, &e->executor));
   TN_TRY(tn_executor_run(e->executor, e->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(e->executor, 0));
-  if (*file)
-    TN_TRY(tn_weights_load(e->run, e->executor, e->set.map, file, s->weights.prefix, s->weights.ignore));
+  TN_TRY(tn_weights_load_configured(e->run, e->executor, e->set.map));
   TN_TRY(tn_feeder_create(e->run, TN_SPLIT_VALID, e->executor, index, e->set.programs[TN_PROGRAM_EVAL], slots,
                           &e->feeder));
   TN_TRY(tn_tally_init(&e->set.arena, &e->set, &e->tally));

@@ -76,7 +76,8 @@ static tn_status map_fields(tn_feeder *f, const tn_data_setting *data, const tn_
 static tn_status check_covered(tn_feeder *f, const tn_data_setting *data, const tn_program *program) {
   for (int32_t i = 0; i < program->n_inputs; i++) {
     const char *name = program->inputs[i].name;
-    bool covered = tn_text_equal(name, "sample.weight") || tn_text_equal(name, TN_ITERATION_INPUT) || tn_text_starts(name, "control.");
+    bool covered = tn_text_equal(name, "sample.weight") || tn_text_equal(name, TN_ITERATION_INPUT) ||
+                   tn_text_starts(name, "control.");
     for (int32_t k = 0; k < f->n_fields; k++) covered = covered || tn_text_equal(f->fields[k].input, name);
     if (covered) continue;
     tn_text names = tn_text_new(&f->run->env);

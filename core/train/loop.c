@@ -94,12 +94,9 @@ static tn_status make_feeders(tn_fit *t) {
 
 static tn_status start_state(tn_fit *t) {
   tn_run *run = t->run;
-  const char *file = run->weights ? run->weights : run->settings.weights.file;
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(t->executor, 0));
-  if (*file)
-    TN_TRY(tn_weights_load(run, t->executor, t->set.map, file, run->settings.weights.prefix,
-                           run->settings.weights.ignore));
+  TN_TRY(tn_weights_load_configured(run, t->executor, t->set.map));
   if (run->resume) TN_TRY(tn_run_folder_resume(run, &t->folder));
   if (t->folder) return tn_checkpoint_load(run, t->executor, &t->set, t->folder, "last", &t->progress);
   return tn_run_folder_make(run, &t->folder);
@@ -266,6 +263,7 @@ static tn_status end_epoch(tn_fit *t) {
 
 static tn_status train(tn_fit *t) {
   post_text(t, TN_EVENT_RUN_START, "");
+  if (t->steps == 0) TN_TRY(save(t, "last")); /* no training: the initial state is the result */
   while (t->progress.step < t->steps && !t->why) {
     TN_TRY(train_epoch(t));
     if (t->why == stopped) break;

@@ -94,45 +94,8 @@ const tn_item *const tn_settings_tables[] = {
 
 /* ---- filling structs from sections ---- */
 
-static tn_status unknown_key(tn_env *env, tn_ini *ini, tn_section *section, tn_key *key,
-                             tn_options *const *into, int32_t n) {
-  const char *names[128];
-  size_t count = 0;
-  for (int32_t i = 0; i < n; i++)
-    for (int64_t k = 0; tn_options_at(into[i]->item, k) && count < 128; k++)
-      names[count++] = tn_options_at(into[i]->item, k)->name;
-  const char *nearest = tn_text_nearest(key->name, names, count);
-  return tn_failf(env, TN_EINVAL, "%s: [%s] has no key '%s'%s%s%s", tn_key_where(ini, section, key),
-                  section->name, key->name,
-                  nearest ? ", did you mean '" : "; `tenon config explain` lists its keys",
-                  nearest ? nearest : "", nearest ? "'?" : "");
-}
-
-/* Sets one key in the first of `into` that has an option of its name. */
-static tn_status set_key(tn_env *env, tn_ini *ini, tn_section *section, tn_key *key, tn_options *const *into,
-                         int32_t n) {
-  key->used = true;
-  for (int32_t i = 0; i < n; i++) {
-    if (!tn_options_find(into[i]->item, key->name)) continue;
-    tn_status status = tn_options_set_text(env, into[i], key->name, key->value);
-    return status == TN_OK ? TN_OK
-                           : tn_wrap(env, status, "%s: [%s]", tn_key_where(ini, section, key), section->name);
-  }
-  return unknown_key(env, ini, section, key, into, n);
-}
-
-static tn_status set_keys(tn_env *env, tn_ini *ini, tn_section *section, tn_options *const *into, int32_t n) {
-  if (!section) return TN_OK;
-  section->used = true;
-  for (int32_t i = 0; i < section->n_keys; i++)
-    TN_TRY(set_key(env, ini, section, &section->keys[i], into, n));
-  return TN_OK;
-}
-
 static tn_status start(tn_env *env, tn_ini *ini, const tn_item *item, tn_options *options) {
-  TN_TRY(tn_options_start(env, &ini->arena, item, options));
-  options->folder = ini->folder;
-  return TN_OK;
+  return tn_options_start(env, &ini->arena, item, options);
 }
 
 /* A section that is described by one table alone. */
@@ -140,9 +103,8 @@ static tn_status read_plain(tn_env *env, tn_ini *ini, const tn_item *table, void
   tn_options options;
   tn_section *section = tn_ini_section(ini, table->name);
   TN_TRY(start(env, ini, table, &options));
-  TN_TRY(set_keys(env, ini, section, (tn_options *[]){&options}, 1));
-  tn_status status = tn_options_finish(env, &options);
-  if (status != TN_OK) return tn_wrap(env, status, "%s: [%s]", ini->path, table->name);
+  TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&options}, 1));
+  TN_TRY(tn_schema_finish(env, ini, section, table->name, &options));
   memcpy(into, options.data, table->options_bytes);
   return TN_OK;
 }
@@ -182,10 +144,9 @@ static tn_status read_choosing(tn_env *env, tn_registry *registry, tn_ini *ini, 
       find_item(env, registry, ini, section, c->key, c->kind, chosen(section, c->table, c->key), &c->item));
   TN_TRY(start(env, ini, c->table, &host));
   TN_TRY(start(env, ini, c->item, &item));
-  TN_TRY(set_keys(env, ini, section, (tn_options *[]){&host, &item}, 2));
-  tn_status status = tn_options_finish(env, &host);
-  if (status == TN_OK) status = tn_options_finish(env, &item);
-  if (status != TN_OK) return tn_wrap(env, status, "%s: [%s]", ini->path, c->table->name);
+  TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&host, &item}, 2));
+  TN_TRY(tn_schema_finish(env, ini, section, c->table->name, &host));
+  TN_TRY(tn_schema_finish(env, ini, section, c->table->name, &item));
   memcpy(c->into, host.data, c->table->options_bytes);
   c->options = item.data;
   return TN_OK;
@@ -193,7 +154,7 @@ static tn_status read_choosing(tn_env *env, tn_registry *registry, tn_ini *ini, 
 
 /* ---- groups ---- */
 
-/* The optimizer's options with the keys of [optimizer] and then those of the group. */
+/* The optimizer's options with the keys of the group and, behind those, of [optimizer]. */
 static tn_status read_group(tn_env *env, tn_ini *ini, tn_section *section, const tn_settings *s,
                             tn_group_setting *group) {
   tn_options match, skipped, options;
@@ -201,14 +162,11 @@ static tn_status read_group(tn_env *env, tn_ini *ini, tn_section *section, const
   TN_TRY(start(env, ini, &group_table, &match));
   TN_TRY(start(env, ini, &optimizer_table, &skipped));
   TN_TRY(start(env, ini, &s->optimizer_kind->item, &options));
-  for (int32_t i = 0; base && i < base->n_keys; i++)
-    if (!tn_section_key(section, base->keys[i].name))
-      TN_TRY(set_key(env, ini, base, &base->keys[i], (tn_options *[]){&options, &skipped}, 2));
-  TN_TRY(set_keys(env, ini, section, (tn_options *[]){&match, &options}, 2));
-  tn_status status = tn_options_finish(env, &match);
+  TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&match, &options}, 2));
+  TN_TRY(tn_schema_fill(env, ini, base, (tn_options *[]){&skipped, &options}, 2));
+  TN_TRY(tn_schema_finish(env, ini, section, section->name, &match));
   group->where = tn_arena_printf(&ini->arena, "%s:%d", section->file, section->line);
   if (!group->where) return TN_ENOMEM;
-  if (status != TN_OK) return tn_wrap(env, status, "%s: [%s]", group->where, section->name);
   group->name = section->name + strlen("group.");
   group->match = ((const tn_match_section *)match.data)->match;
   group->options = options.data;
@@ -287,20 +245,16 @@ static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, con
   tn_options host, source;
   const tn_item *item = NULL;
   tn_key *key = split_key(base, own, "source", &section);
-  if (base) base->used = true;
   if (!key) return TN_OK;
   TN_TRY(find_item(env, registry, ini, section, "source", TN_SOURCE, key->value, &item));
   data->where = tn_key_where(ini, section, key);
   TN_TRY(start(env, ini, &data_table, &host));
   TN_TRY(start(env, ini, item, &source));
   tn_options *into[] = {&host, &source};
-  for (int32_t i = 0; base && i < base->n_keys; i++)
-    if (!own || !tn_section_key(own, base->keys[i].name))
-      TN_TRY(set_key(env, ini, base, &base->keys[i], into, 2));
-  TN_TRY(set_keys(env, ini, own, into, 2));
-  tn_status status = tn_options_finish(env, &host);
-  if (status == TN_OK) status = tn_options_finish(env, &source);
-  if (status != TN_OK) return tn_wrap(env, status, "%s: source '%s'", data->where, item->name);
+  TN_TRY(tn_schema_fill(env, ini, own, into, 2));
+  TN_TRY(tn_schema_fill(env, ini, base, into, 2));
+  TN_TRY(tn_schema_finish(env, ini, section, name, &host));
+  TN_TRY(tn_schema_finish(env, ini, section, name, &source));
   data->given = true;
   data->section = *(const tn_data_section *)host.data;
   data->source = (const tn_source *)item;
@@ -318,10 +272,9 @@ tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_
   if (!name) return TN_ENOMEM;
   tn_section *section = tn_ini_section(ini, name);
   TN_TRY(start(env, ini, item, &options));
-  TN_TRY(set_keys(env, ini, section, (tn_options *[]){&options}, 1));
-  tn_status status = tn_options_finish(env, &options);
+  TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&options}, 1));
   *data = options.data;
-  return status == TN_OK ? TN_OK : tn_wrap(env, status, "%s: [%s]", ini->path, name);
+  return tn_schema_finish(env, ini, section, name, &options);
 }
 
 tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini) {
@@ -370,20 +323,36 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
 }
 
 tn_status tn_settings_check_sections(tn_env *env, tn_ini *ini) {
-  static const char *const known[] = {"run",        "backend",   "precision", "data",    "data.train",
-                                      "data.valid", "optimizer", "schedule",  "weights", "plugins",
-                                      "model",      "group.",    "block "};
+  static const tn_schema_section known[] = {
+#define KNOWN(pattern, table)                                                                                \
+  {                                                                                                          \
+    pattern, (const tn_item *const[]) { &table, NULL }                                                       \
+  }
+      KNOWN("run", run_table),
+      KNOWN("backend", backend_table),
+      KNOWN("data", data_table),
+      KNOWN("data.train", data_table),
+      KNOWN("data.valid", data_table),
+      KNOWN("optimizer", optimizer_table),
+      KNOWN("schedule", schedule_table),
+      KNOWN("weights", weights_table),
+      KNOWN("precision", precision_table),
+      KNOWN("plugins", plugins_table),
+      KNOWN("group.*", group_table),
+      {"model", NULL},
+      {"backend.*", NULL},
+      {"observer.*", NULL}};
+#undef KNOWN
   for (int32_t i = 0; i < ini->n_sections; i++) {
     tn_section *section = &ini->sections[i];
-    if (section->used) continue;
-    if (tn_text_starts(section->name, "block ")) {
+    /* an unused block is a loose end, not a mistake; items that this run does not open keep theirs */
+    bool block = tn_text_starts(section->name, "block ");
+    bool item = tn_text_starts(section->name, "backend.") || tn_text_starts(section->name, "observer.");
+    if (section->used || !(block || item)) continue;
+    if (block)
       tn_logf(env, TN_LOG_WARN, "%s:%d: [%s] is not used", section->file, section->line, section->name);
-      continue;
-    }
-    const char *nearest = tn_text_nearest(section->name, known, sizeof known / sizeof *known);
-    return tn_failf(env, TN_EINVAL, "%s:%d: unknown section [%s]%s%s%s", section->file, section->line,
-                    section->name, nearest ? ", did you mean [" : "", nearest ? nearest : "",
-                    nearest ? "]?" : "");
+    section->used = true;
+    for (int32_t k = 0; k < section->n_keys; k++) section->keys[k].used = true;
   }
-  return TN_OK;
+  return tn_schema_check(env, ini, known, sizeof known / sizeof *known);
 }

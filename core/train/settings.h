@@ -7,6 +7,7 @@
 #include "core/config/ini.h"
 #include "core/base/file.h"
 #include "core/config/options.h"
+#include "core/config/schema.h"
 #include "core/config/syntax.h"
 #include "core/data/loader.h"
 #include "core/plugin/registry.h"
