@@ -1,5 +1,5 @@
 /* The host table: what every entry ends in. */
-#include "support.h"
+#include "tests/unit/support/bench.h"
 
 #include "core/plugin/handles.h"
 

@@ -1,5 +1,5 @@
 /* Contexts: allocator, log, plugin folders. */
-#include "folder.h"
+#include "copy.h"
 
 #include "core/plugin/context.h"
 

@@ -1,5 +1,5 @@
 /* Negotiation between made-up plugins and made-up hosts. */
-#include "support.h"
+#include "tests/unit/support/bench.h"
 
 #include "core/base/arena.h"
 #include "core/plugin/registry.h"

@@ -1,15 +1,13 @@
-/* tests/unit/plugin/folder.h: a temporary folder that plugins are copied into. */
-#ifndef TN_TESTS_UNIT_PLUGIN_FOLDER_H
-#define TN_TESTS_UNIT_PLUGIN_FOLDER_H
+/* tests/unit/support/folder.h: a temporary folder and files in it. */
+#ifndef TN_TESTS_UNIT_SUPPORT_FOLDER_H
+#define TN_TESTS_UNIT_SUPPORT_FOLDER_H
 
-#include "support.h"
+#include "tests/unit/support/bench.h"
 
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "core/base/file.h"
 
 typedef struct folder {
   char path[128];
@@ -17,7 +15,7 @@ typedef struct folder {
 } folder;
 
 static inline void folder_make(folder *f) {
-  snprintf(f->path, sizeof(f->path), "/tmp/tenon-plugin-test-XXXXXX");
+  snprintf(f->path, sizeof(f->path), "/tmp/tenon-test-XXXXXX");
   assert_non_null(mkdtemp(f->path));
 }
 
@@ -31,16 +29,6 @@ static inline void folder_write(folder *f, const char *name, const void *bytes, 
   assert_non_null(file);
   assert_int_equal(fwrite(bytes, 1, n, file), n);
   assert_int_equal(fclose(file), 0);
-}
-
-/* Copies one of the made plugins. */
-static inline void folder_copy(folder *f, const bench *b, const char *made, const char *name) {
-  char from[512], *bytes;
-  size_t n;
-  snprintf(from, sizeof(from), "%s/%s.so", MADE_FOLDER, made);
-  assert_ok(b, tn_file_read(b, from, 1 << 26, &bytes, &n));
-  folder_write(f, name, bytes, n);
-  tn_release(b, bytes);
 }
 
 static inline int folder_remove_one(const char *path, const struct stat *st, int what, struct FTW *at) {

@@ -1,6 +1,6 @@
-/* tests/unit/plugin/support.h: a handle whose log is kept and whose memory can be made to run out. */
-#ifndef TN_TESTS_UNIT_PLUGIN_SUPPORT_H
-#define TN_TESTS_UNIT_PLUGIN_SUPPORT_H
+/* tests/unit/support/bench.h: a handle whose log is kept and whose memory can be made to run out. */
+#ifndef TN_TESTS_UNIT_SUPPORT_BENCH_H
+#define TN_TESTS_UNIT_SUPPORT_BENCH_H
 
 #include <setjmp.h>
 #include <stdarg.h>

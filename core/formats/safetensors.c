@@ -1,0 +1,116 @@
+/* core/formats/safetensors.c: the reader. Tensors are read with pread: a file that shrinks meanwhile
+ * is an error then, where a mapped one would be a signal. */
+#include "core/formats/safetensors.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/formats/input.h"
+#include "core/formats/safetensors_header.h"
+
+enum { LENGTH_BYTES = 8 };
+
+struct tn_safetensors {
+  const void *handle;
+  tn_input input;
+  tn_arena arena;
+  tn_safetensors_header header;
+};
+
+static uint64_t read_u64(const unsigned char *bytes) {
+  uint64_t value = 0;
+  for (int i = LENGTH_BYTES; i-- > 0;) value = value << 8 | bytes[i];
+  return value;
+}
+
+/* The length of the header, checked against the file before anything is allocated by it. */
+static tn_status read_length(const tn_safetensors *file, const void *handle, size_t *length) {
+  const tn_input *input = &file->input;
+  unsigned char bytes[LENGTH_BYTES];
+  if (input->bytes < LENGTH_BYTES)
+    return tn_failf(handle, TN_EINVAL, "%s: no safetensors file: it has only %" PRIu64 " bytes", input->path,
+                    input->bytes);
+  TN_TRY(tn_input_read(input, handle, 0, bytes, LENGTH_BYTES));
+  uint64_t n = read_u64(bytes);
+  if (n > TN_SAFETENSORS_LONGEST_HEADER)
+    return tn_failf(handle, TN_EINVAL,
+                    "%s: no safetensors file: a header of %" PRIu64 " bytes, where at most %d are allowed",
+                    input->path, n, TN_SAFETENSORS_LONGEST_HEADER);
+  if (n > input->bytes - LENGTH_BYTES)
+    return tn_failf(handle, TN_EINVAL, "%s: cut off: a header of %" PRIu64 " bytes in a file of %" PRIu64,
+                    input->path, n, input->bytes);
+  *length = (size_t)n;
+  return TN_OK;
+}
+
+static tn_status read_header(tn_safetensors *file, const void *handle) {
+  size_t n = 0;
+  TN_TRY(read_length(file, handle, &n));
+  char *json = tn_alloc(handle, n);
+  if (json == NULL) return TN_ENOMEM;
+  uint64_t data = LENGTH_BYTES + (uint64_t)n;
+  tn_status status = tn_input_read(&file->input, handle, LENGTH_BYTES, json, n);
+  if (status == TN_OK)
+    status = tn_safetensors_parse(handle, &file->arena, file->input.path, json, n, data,
+                                  file->input.bytes - data, &file->header);
+  tn_release(handle, json);
+  return status;
+}
+
+tn_status tn_safetensors_open(const void *handle, const char *path, tn_safetensors **file) {
+  tn_safetensors *opened = tn_alloc(handle, sizeof(*opened));
+  *file = NULL;
+  if (opened == NULL) return TN_ENOMEM;
+  opened->handle = handle;
+  opened->arena = tn_arena_new(handle);
+  tn_status status = tn_input_open(handle, path, &opened->input);
+  if (status == TN_OK) status = read_header(opened, handle);
+  if (status == TN_OK)
+    *file = opened;
+  else
+    tn_safetensors_close(opened);
+  return status;
+}
+
+void tn_safetensors_close(tn_safetensors *file) {
+  if (file == NULL) return;
+  tn_input_close(file->handle, &file->input);
+  tn_arena_free(&file->arena);
+  tn_release(file->handle, file);
+}
+
+int32_t tn_safetensors_count(const tn_safetensors *file) { return file->header.n_tensors; }
+
+const tn_safetensor *tn_safetensors_at(const tn_safetensors *file, int32_t index) {
+  return &file->header.tensors[index];
+}
+
+static int by_name(const void *name, const void *tensor) {
+  return strcmp(name, ((const tn_safetensor *)tensor)->name);
+}
+
+const tn_safetensor *tn_safetensors_find(const tn_safetensors *file, const char *name) {
+  size_t n = (size_t)file->header.n_tensors;
+  return n > 0 ? bsearch(name, file->header.tensors, n, sizeof(tn_safetensor), by_name) : NULL;
+}
+
+const char *tn_safetensors_metadata(const tn_safetensors *file, const char *key) {
+  for (int32_t i = 0; i < file->header.n_notes; i++)
+    if (strcmp(file->header.notes[i].key, key) == 0) return file->header.notes[i].value;
+  return NULL;
+}
+
+tn_status tn_safetensors_read(const tn_safetensors *file, const void *handle, const tn_safetensor *tensor,
+                              void *to, size_t bytes) {
+  if (tensor->type.dtype == TN_ANY)
+    return tn_failf(handle, TN_EUNSUPPORTED,
+                    "%s: tensor \"%.100s\": type %s is not supported; store it as F32, say", file->input.path,
+                    tensor->name, tensor->stored);
+  if (tensor->bytes != bytes)
+    return tn_failf(handle, TN_EINVAL, "%s: tensor \"%.100s\" has %" PRIu64 " bytes, expected %zu",
+                    file->input.path, tensor->name, tensor->bytes, bytes);
+  TN_TRY(tn_input_read(&file->input, handle, tensor->offset, to, bytes));
+  if (tensor->type.dtype != TN_BOOL) return TN_OK;
+  return tn_check_bools(handle, file->input.path, tensor->name, to, bytes);
+}
