@@ -29,7 +29,7 @@ static tn_status find_extent(tn_executor *e, const char *path, extent *found) {
 
 /* The address of a state whose size the caller claims to be `bytes`; NULL if it is empty. */
 static tn_status find_state(tn_executor *e, const char *path, size_t bytes, void **address) {
-  extent found;
+  extent found = {0};
   *address = NULL;
   TN_TRY(find_extent(e, path, &found));
   if (found.bytes != bytes)

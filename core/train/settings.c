@@ -323,7 +323,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
 }
 
 tn_status tn_settings_check_sections(tn_env *env, tn_ini *ini) {
-  static const tn_schema_section known[] = {
+  const tn_schema_section known[] = {
 #define KNOWN(pattern, table)                                                                                \
   {                                                                                                          \
     pattern, (const tn_item *const[]) { &table, NULL }                                                       \
