@@ -254,7 +254,7 @@ static tn_status drop_result(recompute *r, tn_val v) {
 static tn_status try_value(recompute *r, int32_t reader, tn_val v, bool *done) {
   const tn_group *g = &r->cover->groups.v[reader];
   uint32_t nodes[TN_REGION_NODES];
-  clone c;
+  clone c = {.n = 0};
   TN_TRY(is_worth(r, reader, v, &c, done));
   if (!*done) return TN_OK;
   int32_t n = g->n_nodes;

@@ -201,14 +201,10 @@ tn_status tn_select_singles(tn_selection *s) {
 /* ---- what nobody does ---- */
 
 static void describe_operands(const tn_selection *s, const tn_gnode *node, tn_text *text) {
-  for (int32_t i = 0; i < node->n_in; i++) {
-    const tn_type *type = node->in[i] == 0 ? NULL : tn_graph_type(s->graph, node->in[i]);
-    tn_text_addf(text, "%s%s", i > 0 ? ", " : "", type == NULL ? "_" : tn_dtype_name(type->dtype));
-    if (type == NULL) continue;
-    for (int32_t k = 0; k < type->rank; k++)
-      tn_text_addf(text, "%s%lld", k > 0 ? "," : "[", (long long)type->dims[k]);
-    if (type->rank > 0) tn_text_add(text, "]");
-  }
+  char type[TN_TYPE_TEXT];
+  for (int32_t i = 0; i < node->n_in; i++)
+    tn_text_addf(text, "%s%s", i > 0 ? ", " : "",
+                 node->in[i] == 0 ? "_" : tn_type_format(tn_graph_type(s->graph, node->in[i]), type));
 }
 
 static void describe_place(const tn_gnode *node, tn_text *text) {

@@ -1,0 +1,30 @@
+/* Made-up kernels of the families "t" and "fast": they say what they would do and do nothing. */
+#ifndef TN_TESTS_COMPILE_KERNELS_H
+#define TN_TESTS_COMPILE_KERNELS_H
+
+#include "tenon/plugin/kernel.h"
+
+/* Row-major, no in-place pairs. */
+extern const tn_kernel k_matmul, k_reduce_sum, k_reduce_max, k_conv2d, k_transpose, k_concat, k_copy,
+    k_reorder, k_moments, k_embedding;
+/* pointwise+: in place for every operand of a result's size. Declines `erf`, and more than 20 nodes. */
+extern const tn_kernel k_pointwise;
+/* matmul and what follows it. */
+extern const tn_kernel k_matmul_relu, k_matmul_add_relu;
+
+#define KERNELS_PLAIN                                                                                        \
+  &k_matmul.item, &k_reduce_sum.item, &k_reduce_max.item, &k_conv2d.item, &k_transpose.item, &k_concat.item, \
+      &k_copy.item, &k_reorder.item, &k_embedding.item, &k_pointwise.item
+
+/* Offers one variant: row-major, nothing else promised. */
+tn_status offer_plain(tn_query *q);
+tn_status launch_nothing(tn_launch *l);
+
+#define KERNEL(id, name_, family_, pattern_, query_)                                                         \
+  const tn_kernel id = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, name_, "made up"),                       \
+                        .family = family_,                                                                   \
+                        .pattern = pattern_,                                                                 \
+                        .query = query_,                                                                     \
+                        .launch = launch_nothing}
+
+#endif
