@@ -1,1 +1,153 @@
+/* Cross entropy of classes along any axis, and the logarithm of the sum of exponentials:
+ *
+ *     loss = (1 - s) (lse - x[target]) + s (lse - mean(x)),  s the label smoothing
+ *
+ * in f64 from sums in f64; 0 where the target is the ignored one. */
 #include "kernels/kernels.h"
+#include "kernels/rows.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "tenon/attributes.h"
+
+typedef struct plan {
+  tn_rows rows;
+  int64_t ignore;
+  double smoothing;
+} plan;
+
+typedef struct job {
+  const plan *p;
+  const tn_launch *l;
+  const tn_row_functions *f;
+  _Atomic int64_t wrong; /* the first row whose target is no class */
+} job;
+
+static int64_t target_at(const job *j, int64_t row) {
+  const tn_view *t = &j->l->in[1];
+  int64_t tile;
+  return *tn_cpu_i64(t->type.dtype, t->data, row, 1, &tile);
+}
+
+static void note_wrong(job *j, int64_t row) {
+  int64_t seen = atomic_load(&j->wrong);
+  while (row < seen && !atomic_compare_exchange_weak(&j->wrong, &seen, row)) continue;
+}
+
+/* Both results of a row from its statistics. Element 0 of the row is at `first`. */
+static void finish(job *j, int64_t row, int64_t first, double lse, double sum) {
+  const plan *p = j->p;
+  const tn_view *x = &j->l->in[0], *out = j->l->out;
+  int64_t target = target_at(j, row);
+  double loss = 0;
+  if (target != p->ignore && (target < 0 || target >= p->rows.n)) {
+    note_wrong(j, row);
+  } else if (target != p->ignore) {
+    loss = (1 - p->smoothing) * (lse - tn_cpu_get(x->type.dtype, x->data, first + target * p->rows.inner));
+    if (p->smoothing != 0) loss += p->smoothing * (lse - sum / (double)p->rows.n);
+  }
+  tn_cpu_put(out[0].type.dtype, out[0].data, row, loss);
+  tn_cpu_put(out[1].type.dtype, out[1].data, row, lse);
+}
+
+static int64_t tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
+
+/* One row in one piece. */
+static void do_row(job *j, int64_t row) {
+  const tn_view *x = &j->l->in[0];
+  int64_t n = j->p->rows.n, base = row * n;
+  tn_row_tile tile;
+  double largest = -INFINITY, exps = 0, sum = 0;
+  for (int64_t at = 0; at < n; at += TN_TILE)
+    largest = j->f->largest(tn_row_load(x, base + at, tile_at(at, n), &tile), tile_at(at, n), largest);
+  for (int64_t at = 0; at < n; at += TN_TILE) {
+    const void *values = tn_row_load(x, base + at, tile_at(at, n), &tile);
+    exps += j->f->sum_exp(values, tile_at(at, n), largest);
+    if (j->p->smoothing != 0) sum += j->f->sum(values, tile_at(at, n));
+  }
+  finish(j, row, base, largest + log(exps), sum);
+}
+
+/* Neighbouring rows whose elements lie `inner` apart. */
+static void do_block(job *j, int64_t task) {
+  const tn_view *x = &j->l->in[0];
+  const tn_rows *r = &j->p->rows;
+  int64_t column = task % r->blocks * TN_ROW_BLOCK, n = r->inner - column;
+  int64_t row = task / r->blocks * r->inner + column, base = task / r->blocks * r->n * r->inner + column;
+  tn_row_tile from, largest;
+  double exps[TN_ROW_BLOCK] = {0}, sum[TN_ROW_BLOCK] = {0};
+  if (n > TN_ROW_BLOCK) n = TN_ROW_BLOCK;
+  memcpy(&largest, tn_row_load(x, base, n, &from), (size_t)n * tn_lane_size(tn_lane_of(x->type.dtype)));
+  for (int64_t i = 1; i < r->n; i++)
+    j->f->each_largest(tn_row_load(x, base + i * r->inner, n, &from), n, &largest);
+  for (int64_t i = 0; i < r->n; i++) {
+    const void *values = tn_row_load(x, base + i * r->inner, n, &from);
+    j->f->each_sum_exp(values, n, &largest, exps);
+    if (j->p->smoothing != 0) j->f->each_sum(values, n, sum);
+  }
+  for (int64_t k = 0; k < n; k++) {
+    double shift = x->type.dtype == TN_F64 ? largest.f64[k] : (double)largest.f32[k];
+    finish(j, row + k, base + k, shift + log(exps[k]), sum[k]);
+  }
+}
+
+static void loss_chunk(void *arg, int64_t chunk) {
+  job *j = arg;
+  const tn_rows *r = &j->p->rows;
+  int64_t task = chunk * r->tasks_per_chunk;
+  int64_t end = task + r->tasks_per_chunk < r->tasks ? task + r->tasks_per_chunk : r->tasks;
+  for (; task < end; task++) (r->inner == 1 ? do_row : do_block)(j, task);
+}
+
+static tn_status launch(tn_launch *l) {
+  const plan *p = l->plan;
+  job j = {p, l, tn_row_functions_of(l->in[0].type.dtype), INT64_MAX};
+  tn_parallel(l, p->rows.chunks, loss_chunk, &j);
+  int64_t wrong = atomic_load(&j.wrong);
+  if (wrong == INT64_MAX) return TN_OK;
+  return tn_fail(
+      l, TN_EINVAL, NULL,
+      "cross_entropy: target %lld of row %lld is no class, expected 0 .. %lld or %lld (ignored); check the "
+      "labels against the number of outputs of the last layer",
+      (long long)target_at(&j, wrong), (long long)wrong, (long long)(p->rows.n - 1), (long long)p->ignore);
+}
+
+static tn_status query(tn_query *q) {
+  const tn_match *m = q->match;
+  if (!tn_dtype_is_float(m->in[0]->dtype) || tn_dtype_is_float(m->in[1]->dtype))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "cross_entropy of %s with targets of %s is not among its types",
+                   tn_dtype_name(m->in[0]->dtype), tn_dtype_name(m->in[1]->dtype));
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "two passes",
+                  .keep_bytes = sizeof(plan),
+                  .cost_s = 2 * (double)tn_type_bytes(m->in[0]) / 1e10,
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static tn_status prepare(tn_prepare *p, void **made) {
+  const tn_node *n = &p->match->nodes[0].node;
+  const tn_cross_entropy_attributes *a = n->attributes;
+  plan *keep = tn_new(p, sizeof *keep);
+  if (keep == NULL) return TN_ENOMEM;
+  *keep = (plan){tn_rows_of(n->in[0], a->axis), a->ignore, a->smoothing};
+  *made = keep;
+  return TN_OK;
+}
+
+static void release(tn_env *env, void *made) { tn_delete(env, made); }
+
+const tn_kernel tn_cpu_cross_entropy = {
+    .item =
+        TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cpu_cross_entropy", "cross entropy of classes along any axis"),
+    .family = "cpu",
+    .pattern = "loss, lse = cross_entropy(logits, target)",
+    .query = query,
+    .prepare = prepare,
+    .release = release,
+    .launch = launch,
+};

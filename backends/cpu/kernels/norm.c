@@ -1,1 +1,131 @@
+/* layer_norm: mean, then variance around it, then the result; sums in f64. Mean and 1 / deviation of
+ * each row are results, too, since the gradient needs them. */
 #include "kernels/kernels.h"
+#include "kernels/rows.h"
+
+#include <math.h>
+
+#include "tenon/attributes.h"
+
+typedef struct plan {
+  tn_rows rows;
+  double epsilon;
+} plan;
+
+typedef struct job {
+  const plan *p;
+  const tn_launch *l;
+  const tn_row_functions *f;
+} job;
+
+static int64_t tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
+
+/* y = y * weight + bias, where those are there. */
+static void weigh_f32(float *y, const float *weight, const float *bias, int64_t n) {
+  for (int64_t k = 0; k < n && weight != NULL; k++) y[k] *= weight[k];
+  for (int64_t k = 0; k < n && bias != NULL; k++) y[k] += bias[k];
+}
+
+static void weigh_f64(double *y, const double *weight, const double *bias, int64_t n) {
+  for (int64_t k = 0; k < n && weight != NULL; k++) y[k] *= weight[k];
+  for (int64_t k = 0; k < n && bias != NULL; k++) y[k] += bias[k];
+}
+
+/* Weight and bias are f32 (f64 for f64), as the arithmetic is. */
+static void weigh(const job *j, void *y, int64_t at, int64_t n) {
+  const tn_view *w = &j->l->in[1], *b = &j->l->in[2];
+  if (j->l->in[0].type.dtype == TN_F64)
+    weigh_f64(y, w->data ? (const double *)w->data + at : NULL, b->data ? (const double *)b->data + at : NULL,
+              n);
+  else
+    weigh_f32(y, w->data ? (const float *)w->data + at : NULL, b->data ? (const float *)b->data + at : NULL,
+              n);
+}
+
+static void do_row(const job *j, int64_t row) {
+  const tn_view *x = &j->l->in[0], *y = &j->l->out[0];
+  int64_t n = j->p->rows.n, base = row * n;
+  tn_row_tile from, to;
+  double sum = 0, squares = 0;
+  for (int64_t at = 0; at < n; at += TN_TILE)
+    sum += j->f->sum(tn_row_load(x, base + at, tile_at(at, n), &from), tile_at(at, n));
+  double mean = sum / (double)n;
+  for (int64_t at = 0; at < n; at += TN_TILE)
+    squares += j->f->sum_squares(tn_row_load(x, base + at, tile_at(at, n), &from), tile_at(at, n), mean);
+  double rstd = 1 / sqrt(squares / (double)n + j->p->epsilon);
+  tn_cpu_put(j->l->out[1].type.dtype, j->l->out[1].data, row, mean);
+  tn_cpu_put(j->l->out[2].type.dtype, j->l->out[2].data, row, rstd);
+  for (int64_t at = 0; at < n; at += TN_TILE) {
+    const void *values = tn_row_load(x, base + at, tile_at(at, n), &from);
+    void *results = tn_row_begin(y, base + at, &to);
+    j->f->scale(values, results, tile_at(at, n), mean, rstd);
+    weigh(j, results, at, tile_at(at, n));
+    tn_row_end(y, base + at, tile_at(at, n), &to);
+  }
+}
+
+static void norm_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  const tn_rows *r = &j->p->rows;
+  int64_t row = chunk * r->tasks_per_chunk;
+  int64_t end = row + r->tasks_per_chunk < r->tasks ? row + r->tasks_per_chunk : r->tasks;
+  for (; row < end; row++) do_row(j, row);
+}
+
+static tn_status launch(tn_launch *l) {
+  const plan *p = l->plan;
+  job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
+  tn_parallel(l, p->rows.chunks, norm_chunk, &j);
+  return TN_OK;
+}
+
+static tn_status check(tn_query *q) {
+  const tn_match *m = q->match;
+  int32_t x = m->in[0]->dtype, wide = x == TN_F64 ? TN_F64 : TN_F32;
+  if (!tn_dtype_is_float(x))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "layer_norm of %s is not among its types", tn_dtype_name(x));
+  for (int32_t i = 1; i < m->n_in; i++)
+    if (m->in[i] != NULL && m->in[i]->dtype != wide)
+      return tn_fail(q, TN_EUNSUPPORTED, NULL, "weights of %s for %s are not among its types",
+                     tn_dtype_name(m->in[i]->dtype), tn_dtype_name(x));
+  return TN_OK;
+}
+
+static tn_status query(tn_query *q) {
+  static const int32_t inplace[1][2] = {{0, 0}};
+  tn_status status = check(q);
+  if (status != TN_OK) return status;
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "three passes",
+                  .keep_bytes = sizeof(plan),
+                  .n_inplace = 1,
+                  .inplace = inplace,
+                  .cost_s = 4 * (double)tn_type_bytes(q->match->in[0]) / 1e10,
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static tn_status prepare(tn_prepare *p, void **made) {
+  const tn_node *n = &p->match->nodes[0].node;
+  const tn_norm_attributes *a = n->attributes;
+  plan *keep = tn_new(p, sizeof *keep);
+  if (keep == NULL) return TN_ENOMEM;
+  keep->rows = tn_rows_trailing(n->in[0], a->trailing);
+  keep->epsilon = a->epsilon;
+  *made = keep;
+  return TN_OK;
+}
+
+static void release(tn_env *env, void *made) { tn_delete(env, made); }
+
+const tn_kernel tn_cpu_layer_norm = {
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cpu_layer_norm", "layer norm over trailing dimensions"),
+    .family = "cpu",
+    .pattern = "y, mean, rstd = layer_norm(x, weight?, bias?)",
+    .query = query,
+    .prepare = prepare,
+    .release = release,
+    .launch = launch,
+};

@@ -277,6 +277,7 @@ static tn_status emit_random(compiler *c, const tn_match_node *n, const rule *r)
 static tn_status emit_spread(compiler *c, const tn_match_node *n, const rule *r) {
   const tn_spread_attributes *a = n->node.attributes;
   const tn_type *type = &n->node.out[0];
+  if (is_single(type_in(c, n, 0))) return emit_broadcast(c, n, r);
   int32_t lane = tn_lane_of(type->dtype), index = emit_own_index(c, type);
   if (n->in[0] >= c->match->n_in)
     return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "the values of spread are made in the same region");

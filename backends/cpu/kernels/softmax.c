@@ -1,1 +1,134 @@
+/* softmax and log_softmax along any axis: the largest element, the sum of exponentials relative to it,
+ * and a second look at the operand for the result, so that no row needs a copy. */
 #include "kernels/kernels.h"
+#include "kernels/rows.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "tenon/attributes.h"
+
+typedef struct plan {
+  tn_rows rows;
+  bool log;
+} plan;
+
+typedef struct job {
+  const plan *p;
+  const tn_launch *l;
+  const tn_row_functions *f;
+} job;
+
+static int64_t tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
+
+/* One row in one piece. */
+static void do_row(const job *j, int64_t row) {
+  const tn_view *x = &j->l->in[0], *y = &j->l->out[0];
+  int64_t n = j->p->rows.n, base = row * n;
+  tn_row_tile from, to;
+  double largest = -INFINITY, sum = 0;
+  for (int64_t at = 0; at < n; at += TN_TILE)
+    largest = j->f->largest(tn_row_load(x, base + at, tile_at(at, n), &from), tile_at(at, n), largest);
+  for (int64_t at = 0; at < n; at += TN_TILE)
+    sum += j->f->sum_exp(tn_row_load(x, base + at, tile_at(at, n), &from), tile_at(at, n), largest);
+  double log_sum = log(sum);
+  for (int64_t at = 0; at < n; at += TN_TILE) {
+    const void *values = tn_row_load(x, base + at, tile_at(at, n), &from);
+    void *results = tn_row_begin(y, base + at, &to);
+    if (j->p->log)
+      j->f->difference(values, results, tile_at(at, n), largest, log_sum);
+    else
+      j->f->softmax(values, results, tile_at(at, n), largest, sum);
+    tn_row_end(y, base + at, tile_at(at, n), &to);
+  }
+}
+
+/* Neighbouring rows whose elements lie `inner` apart. */
+static void do_block(const job *j, int64_t task) {
+  const tn_view *x = &j->l->in[0], *y = &j->l->out[0];
+  const tn_rows *r = &j->p->rows;
+  int64_t column = task % r->blocks * TN_ROW_BLOCK, n = r->inner - column;
+  int64_t base = task / r->blocks * r->n * r->inner + column;
+  tn_row_tile from, to, largest;
+  double sum[TN_ROW_BLOCK] = {0};
+  if (n > TN_ROW_BLOCK) n = TN_ROW_BLOCK;
+  memcpy(&largest, tn_row_load(x, base, n, &from), (size_t)n * tn_lane_size(tn_lane_of(x->type.dtype)));
+  for (int64_t i = 1; i < r->n; i++)
+    j->f->each_largest(tn_row_load(x, base + i * r->inner, n, &from), n, &largest);
+  for (int64_t i = 0; i < r->n; i++)
+    j->f->each_sum_exp(tn_row_load(x, base + i * r->inner, n, &from), n, &largest, sum);
+  for (int64_t k = 0; k < n && j->p->log; k++) sum[k] = log(sum[k]);
+  for (int64_t i = 0; i < r->n; i++) {
+    int64_t at = base + i * r->inner;
+    void *results = tn_row_begin(y, at, &to);
+    (j->p->log ? j->f->each_difference : j->f->each_softmax)(tn_row_load(x, at, n, &from), results, n,
+                                                             &largest, sum);
+    tn_row_end(y, at, n, &to);
+  }
+}
+
+static void softmax_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  const tn_rows *r = &j->p->rows;
+  int64_t task = chunk * r->tasks_per_chunk;
+  int64_t end = task + r->tasks_per_chunk < r->tasks ? task + r->tasks_per_chunk : r->tasks;
+  for (; task < end; task++) (r->inner == 1 ? do_row : do_block)(j, task);
+}
+
+static tn_status launch(tn_launch *l) {
+  const plan *p = l->plan;
+  job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
+  if (p->rows.n > 0) tn_parallel(l, p->rows.chunks, softmax_chunk, &j);
+  return TN_OK;
+}
+
+static tn_status query(tn_query *q) {
+  static const int32_t inplace[1][2] = {{0, 0}};
+  const tn_type *x = q->match->in[0];
+  if (!tn_dtype_is_float(x->dtype))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", q->match->nodes[0].node.op,
+                   tn_dtype_name(x->dtype));
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "three passes",
+                  .keep_bytes = sizeof(plan),
+                  .n_inplace = 1,
+                  .inplace = inplace,
+                  .cost_s = 4 * (double)tn_type_bytes(x) / 1e10,
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static tn_status prepare(tn_prepare *p, void **made) {
+  const tn_node *n = &p->match->nodes[0].node;
+  plan *keep = tn_new(p, sizeof *keep);
+  if (keep == NULL) return TN_ENOMEM;
+  keep->rows = tn_rows_of(n->in[0], ((const tn_axis_attributes *)n->attributes)->axis);
+  keep->log = strcmp(n->op, "log_softmax") == 0;
+  *made = keep;
+  return TN_OK;
+}
+
+static void release(tn_env *env, void *made) { tn_delete(env, made); }
+
+const tn_kernel tn_cpu_softmax = {
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cpu_softmax", "softmax along any axis"),
+    .family = "cpu",
+    .pattern = "y = softmax(x)",
+    .query = query,
+    .prepare = prepare,
+    .release = release,
+    .launch = launch,
+};
+
+const tn_kernel tn_cpu_log_softmax = {
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cpu_log_softmax", "logarithm of softmax along any axis"),
+    .family = "cpu",
+    .pattern = "y = log_softmax(x)",
+    .query = query,
+    .prepare = prepare,
+    .release = release,
+    .launch = launch,
+};
