@@ -122,10 +122,25 @@ static tn_status max_pool2d_grad_infer(tn_infer *n) {
   return status != TN_OK ? status : tn_ops_check_dims_of(n, "index", n->node.in[1], &y);
 }
 
-/* It would gather by index, for which there is no op; saying so is better than a silent zero. */
+/* Which element of dx, counted through all its planes, an index points to. */
+static tn_val number_in_all(tn_build *b, tn_val index, const tn_type *dx) {
+  int64_t planes = dx->dims[0] * dx->dims[1], dims[4] = {dx->dims[0], dx->dims[1], 1, 1};
+  tn_begin(b, "iota");
+  tn_set_ints(b, "dims", 1, &planes);
+  tn_val plane = tn_end(b);
+  tn_val first = tn_mul(b, plane, tn_scalar(b, TN_I64, (double)(dx->dims[2] * dx->dims[3])));
+  return tn_add(b, tn_cast(b, index, TN_I64), tn_reshape(b, first, 4, dims));
+}
+
+/* Gathers where the op scattered: the elements of the cotangent are a table of rows of one. */
 static tn_status max_pool2d_grad_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  return tn_fail(b, TN_EUNSUPPORTED, NULL, "max_pool2d can be differentiated once, not twice");
+  tn_type dx = tn_ops_type(b, tn_out(b, 0)), dy = tn_ops_type(b, tn_in(b, 0));
+  int64_t table[2] = {tn_type_count(&dx), 1};
+  tn_val rows = tn_reshape(b, tn_dout(b, 0), 2, table);
+  tn_val taken = tn_op2(b, "embedding", number_in_all(b, tn_in(b, 1), &dx), rows);
+  tn_yield(b, 0, tn_reshape(b, taken, dy.rank, dy.dims));
+  return TN_OK;
 }
 
 static void max_pool2d_grad_cost(const tn_node *n, tn_cost *cost) {

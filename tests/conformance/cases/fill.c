@@ -1,0 +1,70 @@
+/* Cases of tensors made from positions and of random numbers. */
+#include "../cases.h"
+
+static void set_dims(draw *d, const tn_type *t) { tn_set_ints(d->b, "dims", t->rank, t->dims); }
+
+static tn_val full(draw *d, const conformance_case *c) {
+  tn_type t = draw_type(d, d->dtype, 0, 5, true);
+  (void)c;
+  return tn_full(d->b, &t, (double)draw_between(d, -5, 5) + (tn_dtype_is_float(d->dtype) ? 0.25 : 0));
+}
+
+static tn_val iota(draw *d, const conformance_case *c) {
+  tn_type t = draw_type(d, d->dtype, 1, 5, true);
+  tn_begin(d->b, c->op);
+  set_dims(d, &t);
+  tn_set_int(d->b, "axis", draw_between(d, -t.rank, t.rank - 1));
+  tn_set_text(d->b, "dtype", tn_dtype_name(d->dtype));
+  return tn_end(d->b);
+}
+
+static tn_val broadcast(draw *d, const conformance_case *c) {
+  tn_type wide = draw_type(d, d->dtype, 0, 6, true);
+  return tn_broadcast(d->b, draw_tensor(d, draw_narrower(d, &wide), c->fill), wide.rank, wide.dims);
+}
+
+/* Ranges of any length, empty ones and ones behind the end too. */
+static tn_val spread(draw *d, const conformance_case *c) {
+  int64_t starts[6] = {0}, index[6], n = draw_between(d, 1, 6), values = draw_between(d, 1, 4);
+  for (int64_t i = 1; i < n; i++) starts[i] = starts[i - 1] + draw_between(d, 0, 6);
+  for (int64_t i = 0; i < n; i++) index[i] = draw_between(d, 0, values - 1);
+  tn_val v = draw_tensor(d, type_of(d->dtype, 1, &values), c->fill);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, v);
+  tn_set_ints(d->b, "starts", n, starts);
+  tn_set_ints(d->b, "index", n, index);
+  tn_set_int(d->b, "count", draw_between(d, 0, 25));
+  return tn_end(d->b);
+}
+
+static tn_val triangular_mask(draw *d, const conformance_case *c) {
+  tn_begin(d->b, c->op);
+  tn_set_int(d->b, "rows", draw_between(d, 0, 6));
+  tn_set_int(d->b, "columns", draw_between(d, 0, 6));
+  tn_set_int(d->b, "diagonal", draw_between(d, -7, 7));
+  return tn_end(d->b);
+}
+
+static tn_val random(draw *d, const conformance_case *c) {
+  tn_type t = draw_type(d, d->dtype, 0, 5, true);
+  tn_val iteration = draw_counter(d, 0);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, iteration);
+  set_dims(d, &t);
+  tn_set_int(d->b, "stream", draw_between(d, -1000000, 1000000));
+  tn_set_float(d->b, "a", tn_rng_between(&d->rng, -2, 0));
+  tn_set_float(d->b, "b", tn_rng_between(&d->rng, 0, 2));
+  tn_set_text(d->b, "dtype", tn_dtype_name(d->dtype));
+  return tn_end(d->b);
+}
+
+const conformance_case fill_cases[] = {
+    {"full", full, FILL_ANY, CASE_NUMBERS},
+    {"iota", iota, FILL_ANY, CASE_NUMBERS},
+    {"broadcast", broadcast, FILL_ANY, CASE_NUMBERS},
+    {"spread", spread, FILL_ANY, CASE_FLOATS},
+    {"triangular_mask", triangular_mask, FILL_ANY, CASE_FLOATS},
+    {"random_uniform", random, FILL_ANY, CASE_FLOATS},
+    {"random_normal", random, FILL_ANY, CASE_FLOATS},
+    {NULL, NULL, 0, 0},
+};

@@ -1,0 +1,65 @@
+/* Cases of normalization. */
+#include "../cases.h"
+
+static int32_t accumulator(const draw *d) { return d->dtype == TN_F64 ? TN_F64 : TN_F32; }
+
+/* At least two elements a channel: the variance of one is at the kink where it is held above 0. */
+static tn_type draw_batch(draw *d) {
+  tn_type t = draw_type(d, d->dtype, 2, 5, false);
+  if (t.dims[0] < 2) t.dims[0] = 2;
+  return t;
+}
+
+static tn_val draw_row(draw *d, const tn_type *row, int32_t fill) {
+  return draw_flag(d) ? draw_tensor(d, *row, fill) : 0;
+}
+
+static tn_val batch_norm(draw *d, const conformance_case *c) {
+  tn_type t = draw_batch(d), row = type_of(accumulator(d), 1, t.dims + 1);
+  tn_val x = draw_tensor(d, t, c->fill), weight = draw_row(d, &row, FILL_ANY),
+         bias = draw_row(d, &row, FILL_ANY);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, x);
+  tn_arg(d->b, weight);
+  tn_arg(d->b, bias);
+  if (draw_flag(d)) tn_set_float(d->b, "epsilon", 0.1);
+  return tn_end(d->b);
+}
+
+static tn_val batch_norm_apply(draw *d, const conformance_case *c) {
+  tn_type t = draw_type(d, d->dtype, 2, 5, true), row = type_of(accumulator(d), 1, t.dims + 1);
+  tn_val x = draw_tensor(d, t, c->fill), mean = draw_tensor(d, row, FILL_ANY);
+  tn_val variance = draw_tensor(d, row, FILL_POSITIVE);
+  tn_val weight = draw_row(d, &row, FILL_ANY), bias = draw_row(d, &row, FILL_ANY);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, x);
+  tn_arg(d->b, mean);
+  tn_arg(d->b, variance);
+  tn_arg(d->b, weight);
+  tn_arg(d->b, bias);
+  return tn_end(d->b);
+}
+
+static tn_val layer_norm(draw *d, const conformance_case *c) {
+  tn_type t = draw_type(d, d->dtype, 1, 5, false);
+  int64_t trailing = draw_between(d, 1, t.rank);
+  if (draw_between(d, 0, 7) == 0 && trailing < t.rank) t.dims[0] = 0;
+  tn_type row = type_of(accumulator(d), (int32_t)trailing, t.dims + t.rank - trailing);
+  tn_val x = draw_tensor(d, t, c->fill), weight = draw_row(d, &row, FILL_ANY),
+         bias = draw_row(d, &row, FILL_ANY);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, x);
+  tn_arg(d->b, weight);
+  tn_arg(d->b, bias);
+  tn_set_int(d->b, "trailing", trailing);
+  /* A large one keeps rows of one or two near elements smooth enough for differences. */
+  tn_set_float(d->b, "epsilon", 0.1);
+  return tn_end(d->b);
+}
+
+const conformance_case norm_cases[] = {
+    {"batch_norm", batch_norm, FILL_DISTINCT, CASE_FLOATS},
+    {"batch_norm_apply", batch_norm_apply, FILL_ANY, CASE_FLOATS},
+    {"layer_norm", layer_norm, FILL_ANY, CASE_FLOATS},
+    {NULL, NULL, 0, 0},
+};

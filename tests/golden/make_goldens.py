@@ -1,0 +1,426 @@
+#!/usr/bin/env python3
+"""Writes what PyTorch computes for Tenon's ops, values and gradients, as small safetensors files.
+
+Each file holds cases, listed in the metadata "cases". A case NAME is a graph in Tenon's text form
+(metadata NAME) and the tensors NAME/in/x, NAME/out/y, NAME/dout/y (what y's gradient was taken to be)
+and NAME/grad/x. Running this again gives the same bytes. PyTorch is needed to make the files, not to test against them.
+
+    python3 tests/golden/make_goldens.py [FOLDER]
+"""
+import json
+import math
+import pathlib
+import struct
+import sys
+
+import torch
+import torch.nn.functional as F
+
+NAMES = {torch.bool: ("bool", "BOOL"), torch.uint8: ("u8", "U8"), torch.int32: ("i32", "I32"),
+         torch.int64: ("i64", "I64"), torch.float16: ("f16", "F16"), torch.bfloat16: ("bf16", "BF16"),
+         torch.float32: ("f32", "F32"), torch.float64: ("f64", "F64")}
+FLOATS = (torch.float32, torch.float64)
+
+
+class File:
+    """One file of goldens in the making."""
+
+    def __init__(self, name):
+        self.name, self.tensors, self.graphs, self.counts = name, {}, {}, {}
+
+    def case(self, body, function, outputs="y", grad=None, **inputs):
+        """Records body, a few statements of graph text, against function(**inputs)."""
+        op = body.split("(")[0].split("=")[-1].strip()
+        index = self.counts[op] = self.counts.get(op, -1) + 1
+        dtype = next((x.dtype for x in inputs.values() if x.dtype in FLOATS), None)
+        name = f"{op}.{index}" + (f".{NAMES[dtype][0]}" if dtype else "")
+        names = outputs.split()
+        results = self.differentiate(name, function, names, grad, inputs)
+        lines = [f"{k}: {NAMES[x.dtype][0]}{list(x.shape)} = input(name={k})" for k, x in inputs.items()]
+        lines += body.split("; ") + [f"output {n} = {n}" for n in names]
+        self.graphs[name] = "\n".join(lines) + "\n"
+        for kind, tensors in (("in", inputs), ("out", dict(zip(names, results)))):
+            for k, x in tensors.items():
+                self.tensors[f"{name}/{kind}/{k}"] = x.detach().clone().contiguous()
+
+    def differentiate(self, name, function, names, grad, inputs):
+        wanted = [k for k, x in inputs.items() if x.dtype in FLOATS] if grad is None else grad
+        leaves = {k: x.detach().clone().requires_grad_(k in wanted) for k, x in inputs.items()}
+        results = function(*leaves.values())
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        loss = 0
+        for n, y in zip(names, results):
+            if y.requires_grad:
+                dout = draw(*y.shape, dtype=y.dtype)
+                self.tensors[f"{name}/dout/{n}"] = dout
+                loss = loss + (y * dout).sum()
+        if torch.is_tensor(loss):
+            loss.backward()
+            for k in wanted:
+                g = leaves[k].grad
+                self.tensors[f"{name}/grad/{k}"] = torch.zeros_like(leaves[k]).detach() if g is None else g
+        return results
+
+    def write(self, folder):
+        metadata = {"cases": "\n".join(self.graphs), **self.graphs}
+        header, offset, blobs = {"__metadata__": metadata}, 0, []
+        for k, x in sorted(self.tensors.items()):
+            raw = x.contiguous().flatten().view(torch.uint8).numpy().tobytes() if x.numel() else b""
+            header[k] = {"dtype": NAMES[x.dtype][1], "shape": list(x.shape), "data_offsets": [offset, offset + len(raw)]}
+            offset += len(raw)
+            blobs.append(raw)
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+        path = pathlib.Path(folder) / f"{self.name}.safetensors"
+        path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+        print(f"{path}: {len(self.graphs)} cases, {path.stat().st_size} bytes")
+
+
+def draw(*shape, dtype=torch.float64, low=-2.0, high=2.0):
+    return (torch.rand(shape, dtype=torch.float64) * (high - low) + low).to(dtype)
+
+
+def draw_away(*shape, dtype=torch.float64):
+    x = draw(*shape, dtype=dtype)
+    return torch.where(x < 0, x - 0.1, x + 0.1)
+
+
+def tensor(values, dtype):
+    return torch.tensor(values, dtype=dtype)
+
+
+def ints(values):
+    return "[" + ", ".join(str(int(v)) for v in values) + "]"
+
+
+def flag(value):
+    return "yes" if value else "no"
+
+
+# ---- families ---------------------------------------------------------------------------------------
+
+
+def pointwise(f, dtype):
+    special = tensor([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.5, -0.5, 30.0, -30.0], dtype)
+    positive = draw(3, 4, dtype=dtype, low=0.05, high=3)
+    for op, function in {"neg": torch.neg, "abs": torch.abs, "exp": torch.exp, "tanh": torch.tanh,
+                         "sigmoid": torch.sigmoid, "erf": torch.erf, "sin": torch.sin, "cos": torch.cos,
+                         "sign": torch.sign, "floor": torch.floor, "relu": F.relu, "silu": F.silu}.items():
+        for x in (draw(3, 1, 5, dtype=dtype), special if op != "exp" else special / 10, draw(dtype=dtype)):
+            f.case(f"y = {op}(x)", function, x=x)
+    for op, function in {"log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "reciprocal": torch.reciprocal}.items():
+        f.case(f"y = {op}(x)", function, x=positive)
+    f.case("y = reciprocal(x)", torch.reciprocal, x=draw_away(7, dtype=dtype))
+    for mode in ("none", "tanh"):
+        for x in (draw(4, 5, dtype=dtype), special):
+            f.case(f"y = gelu(x, approximate={mode})", lambda x: F.gelu(x, approximate=mode), x=x)
+    for x in (draw(4, 3, dtype=dtype), special):
+        f.case("y = leaky_relu(x, slope=0.2)", lambda x: F.leaky_relu(x, 0.2), x=x)
+    f.case("y = affine(x, scale=-1.5, shift=0.25)", lambda x: x * -1.5 + 0.25, x=draw(2, 3, dtype=dtype))
+    shapes = [((2, 3, 4), (2, 3, 4)), ((2, 1, 4), (3, 1)), ((), (2, 2)), ((4,), (3, 1)), ((0, 3), (1,))]
+    binary = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "maximum": torch.maximum,
+              "minimum": torch.minimum}
+    compare = {"eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge}
+    for op, function in {**binary, **compare}.items():
+        for s, t in shapes if op in binary else shapes[1:2]:
+            f.case(f"y = {op}(a, b)", lambda a, b: function(a, b), a=draw(*s, dtype=dtype), b=draw_away(*t, dtype=dtype))
+    ties = tensor([1.0, 2.0, 2.0, -1.0], dtype), tensor([1.0, 1.0, 3.0, -1.0], dtype)
+    for op, function in {"maximum": torch.maximum, "minimum": torch.minimum, **compare}.items():
+        f.case(f"y = {op}(a, b)", lambda a, b: function(a, b), a=ties[0], b=ties[1])
+    for s, t in shapes:
+        f.case("y = pow(a, b)", torch.pow, a=draw(*s, dtype=dtype, low=0.1), b=draw(*t, dtype=dtype))
+    f.case("y = pow(a, b)", torch.pow, a=tensor([0.0, 0.0, 2.0, 3.0], dtype), b=tensor([0.0, 2.0, 0.0, 1.0], dtype))
+    for s, t in shapes:
+        c = torch.rand(torch.broadcast_shapes(s, t)) < 0.5
+        f.case("y = where(c, a, b)", torch.where, c=c, a=draw(*s, dtype=dtype), b=draw(*t, dtype=dtype))
+    odd = tensor([math.inf, -math.inf, math.nan, 0.0, 1.0], dtype)
+    f.case("y = is_finite(x)", torch.isfinite, grad=[], x=odd)
+    f.case("y = all_finite(x)", lambda x: torch.isfinite(x).all(), grad=[], x=odd)
+    f.case("y = all_finite(x)", lambda x: torch.isfinite(x).all(), grad=[], x=draw(3, 3, dtype=dtype))
+    for to in (torch.int32, torch.int64, torch.bool, torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        grad = ["x"] if to in FLOATS else []
+        f.case(f"y = cast(x, to={NAMES[to][0]})", lambda x: x.to(to), grad=grad, x=draw_away(3, 4, dtype=dtype))
+    f.case("y = broadcast(x, dims=[2, 3, 4])", lambda x: x.expand(2, 3, 4), x=draw(3, 1, dtype=dtype))
+    f.case("y = broadcast(x, dims=[2, 2])", lambda x: x.expand(2, 2), x=draw(dtype=dtype))
+    f.case("y = spread(v, starts=[0, 2, 2, 5], index=[1, 0, 2, 1], count=7)",
+           lambda v: v[torch.tensor([1, 1, 2, 2, 2, 1, 1])], v=draw(3, dtype=dtype))
+
+
+def whole(f):
+    a, b = tensor([[1, -2, 3], [4, 5, -6]], torch.int32), tensor([2, -2, 7], torch.int32)
+    for dtype in (torch.int32, torch.int64):
+        x, y = a.to(dtype), b.to(dtype)
+        for op, function in {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "maximum": torch.maximum,
+                             "eq": torch.eq, "lt": torch.lt}.items():
+            f.case(f"y = {op}(a, b)", lambda a, b: function(a, b), a=x, b=y)
+        f.case("y = reduce_sum(x, axes=[1])", lambda x: x.sum(1).to(x.dtype), x=x)
+        f.case("y = reduce_max(x)", lambda x: x.amax(), x=x)
+    p, q = tensor([True, True, False, False], torch.bool), tensor([True, False, True, False], torch.bool)
+    f.case("y = and(a, b)", torch.logical_and, a=p, b=q)
+    f.case("y = or(a, b)", torch.logical_or, a=p, b=q)
+    f.case("y = not(a)", torch.logical_not, a=p)
+    f.case("y = iota(dims=[2, 3], axis=-1, dtype=i32)", lambda: torch.arange(3, dtype=torch.int32).expand(2, 3))
+    f.case("y = full(dims=[2, 3], value=-1.5, dtype=f64)", lambda: torch.full((2, 3), -1.5, dtype=torch.float64))
+    for diagonal in (-2, 0, 1):
+        f.case(f"y = triangular_mask(rows=3, columns=4, diagonal={diagonal})",
+               lambda: torch.ones(3, 4, dtype=torch.bool).tril(diagonal))
+
+
+def reduce(f, dtype):
+    def over(function, x, axes, keep):
+        return function(x, dim=axes if axes else tuple(range(x.dim())), keepdim=keep)
+    ties = tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]], dtype)
+    for op, function in {"reduce_sum": torch.sum, "reduce_mean": torch.mean, "reduce_max": torch.amax,
+                         "reduce_min": torch.amin}.items():
+        for shape, axes in (((2, 3, 4), (1,)), ((2, 3, 4), (0, -1)), ((3, 1, 2), ()), ((5,), (0,))):
+            for keep in (False, True):
+                f.case(f"y = {op}(x, axes={ints(axes)}, keep={flag(keep)})",
+                       lambda x: over(function, x, axes, keep), x=draw(*shape, dtype=dtype))
+        f.case(f"y = {op}(x, axes=[1])", lambda x: over(function, x, (1,), False), x=ties)
+        f.case(f"y = {op}(x)", lambda x: over(function, x, (), False), x=ties)
+    f.case("y = reduce_sum(x, axes=[0])", lambda x: x.sum(0), x=draw(0, 3, dtype=dtype))
+    for axis in (0, 1, -1):
+        f.case(f"y = argmax(x, axis={axis})", lambda x: x.argmax(axis).to(torch.int32), grad=[],
+               x=draw(3, 4, 2, dtype=dtype))
+    f.case("s, q = moments(x, axes=[0, 2])", lambda x: (x.sum((0, 2)), (x * x).sum((0, 2))), outputs="s q",
+           x=draw(3, 2, 4, dtype=dtype))
+    f.case("s, q = norm_grad_sums(dy, x, mean, rstd, axes=[0, 2])",
+           lambda dy, x, mean, rstd: (dy.sum((0, 2)), (dy * (x - mean[:, None]) * rstd[:, None]).sum((0, 2))),
+           outputs="s q", dy=draw(3, 2, 4, dtype=dtype), x=draw(3, 2, 4, dtype=dtype), mean=draw(2, dtype=dtype),
+           rstd=draw(2, dtype=dtype, low=0.5))
+
+
+def matmul(f, dtype):
+    def product(a, b, bias=None, ta=False, tb=False):
+        y = (a.mT if ta else a) @ (b.mT if tb else b)
+        return y if bias is None else y + bias
+    for batch_a, batch_b in (((), ()), ((2,), ()), ((), (3,)), ((2, 1), (3,)), ((2,), (2,)), ((0,), ())):
+        for ta in (False, True):
+            for tb in (False, True) if batch_a == batch_b else (ta,):
+                a = draw(*batch_a, *((4, 3) if ta else (3, 4)), dtype=dtype)
+                b = draw(*batch_b, *((2, 4) if tb else (4, 2)), dtype=dtype)
+                attributes = f"transpose_a={flag(ta)}, transpose_b={flag(tb)}"
+                f.case(f"y = matmul(a, b, {attributes})", lambda a, b: product(a, b, None, ta, tb), a=a, b=b)
+                if ta == tb:
+                    f.case(f"y = matmul(a, b, c, {attributes})", lambda a, b, c: product(a, b, c, ta, tb), a=a, b=b,
+                           c=draw(2, dtype=dtype))
+    f.case("y = matmul(a, b)", product, a=draw(2, 0, dtype=dtype), b=draw(0, 3, dtype=dtype))
+
+
+def conv(f, dtype):
+    for batch, channels, size, out, kernel, stride, padding, dilation, groups in (
+            (2, 2, (4, 5), 3, (3, 3), (1, 1), (1, 1), (1, 1), 1), (1, 2, (7, 5), 2, (3, 2), (2, 1), (0, 1), (1, 1), 1),
+            (1, 4, (6, 5), 4, (2, 3), (2, 2), (1, 2), (2, 1), 2), (1, 3, (5, 5), 3, (3, 3), (1, 1), (2, 2), (2, 2), 3),
+            (2, 3, (4, 4), 5, (1, 1), (2, 2), (0, 0), (1, 1), 1), (1, 1, (8, 3), 1, (3, 1), (3, 1), (1, 0), (1, 1), 1)):
+        window = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+        text = f"stride={ints(stride)}, padding={ints(padding)}, dilation={ints(dilation)}, groups={groups}"
+        x, w = draw(batch, channels, *size, dtype=dtype), draw(out, channels // groups, *kernel, dtype=dtype)
+        f.case(f"y = conv2d(x, w, c, {text})", lambda x, w, c: F.conv2d(x, w, c, **window), x=x, w=w,
+               c=draw(out, dtype=dtype))
+        if groups == 1 and out == 1:
+            f.case(f"y = conv2d(x, w, _, {text})", lambda x, w: F.conv2d(x, w, **window), x=x, w=w)
+        dy = draw(*F.conv2d(x, w, **window).shape, dtype=dtype)
+        f.case(f"y = conv2d_grad_input(dy, w, {text}, dims={ints(x.shape)})",
+               lambda dy, w: torch.nn.grad.conv2d_input(x.shape, w, dy, **window), dy=dy, w=w)
+        f.case(f"y = conv2d_grad_weight(x, dy, {text}, dims={ints(w.shape)})",
+               lambda x, dy: torch.nn.grad.conv2d_weight(x, w.shape, dy, **window), x=x, dy=dy)
+
+
+def pool(f, dtype):
+    for shape, kernel, stride, padding in (((2, 2, 4, 3), (2, 2), (2, 2), (0, 0)), ((1, 2, 5, 6), (3, 3), (2, 2), (1, 1)),
+                                           ((1, 1, 4, 5), (3, 2), (1, 3), (1, 0)), ((1, 1, 5, 6), (2, 3), (3, 2), (1, 1))):
+        for ceil in (False, True):
+            text = f"kernel={ints(kernel)}, stride={ints(stride)}, padding={ints(padding)}, ceil={flag(ceil)}"
+            x = draw(*shape, dtype=dtype)
+
+            def maximum(x):
+                y, index = F.max_pool2d(x, kernel, stride, padding, ceil_mode=ceil, return_indices=True)
+                return y, index.to(torch.int32)
+            f.case(f"y, index = max_pool2d(x, {text})", maximum, outputs="y index", x=x)
+            for include in (False, True):
+                def average(x):
+                    return F.avg_pool2d(x, kernel, stride, padding, ceil_mode=ceil, count_include_pad=include)
+                f.case(f"y = avg_pool2d(x, {text}, include_pad={flag(include)})", average, x=x)
+                y = average(x)
+                dy = draw(*y.shape, dtype=dtype)
+                f.case(f"y = avg_pool2d_grad(dy, {text}, include_pad={flag(include)}, dims={ints(shape)})",
+                       lambda dy: torch.autograd.functional.vjp(average, x, dy, create_graph=True)[1], dy=dy)
+    equal = torch.ones(1, 1, 4, 4, dtype=dtype)
+    f.case("y, index = max_pool2d(x, kernel=[2, 2])",
+           lambda x: [t if t.is_floating_point() else t.to(torch.int32) for t in F.max_pool2d(x, 2, return_indices=True)],
+           outputs="y index", x=equal)
+    f.case("y = global_avg_pool(x)", lambda x: F.adaptive_avg_pool2d(x, 1).flatten(1), x=draw(2, 3, 4, 5, dtype=dtype))
+
+
+def norm(f, dtype):
+    def batch(x, w=None, c=None):
+        axes = [i for i in range(x.dim()) if i != 1]
+        return F.batch_norm(x, None, None, w, c, True, 0, 1e-5), x.mean(axes), x.var(axes, unbiased=False)
+    for shape in ((6, 3), (4, 3, 5), (2, 3, 4, 2), (2, 2, 2, 3, 2)):
+        x, w, c = draw(*shape, dtype=dtype), draw(shape[1], dtype=dtype), draw(shape[1], dtype=dtype)
+        f.case("y, m, v = batch_norm(x, w, c)", batch, outputs="y m v", x=x, w=w, c=c)
+        f.case("y, m, v = batch_norm(x)", batch, outputs="y m v", x=x)
+        f.case("y = batch_norm_apply(x, m, v, w, c, epsilon=0.001)",
+               lambda x, m, v, w, c: apply_statistics(x, m, v, w, c, 1e-3), x=x, m=draw(shape[1], dtype=dtype),
+               v=draw(shape[1], dtype=dtype, low=0.2), w=w, c=c)
+    for shape, trailing in (((4, 6), 1), ((2, 3, 4), 1), ((2, 3, 4), 2), ((5,), 1)):
+        row = shape[len(shape) - trailing:]
+
+        def layer(x, w=None, c=None):
+            y, mean, rstd = torch.native_layer_norm(x, row, w, c, 1e-5)
+            axes = list(range(x.dim() - trailing, x.dim()))
+            mean, variance = x.mean(axes), x.var(axes, unbiased=False)
+            return y, mean, torch.rsqrt(variance + 1e-5)
+        x = draw(*shape, dtype=dtype)
+        f.case(f"y, m, r = layer_norm(x, w, c, trailing={trailing})", layer, outputs="y m r", x=x,
+               w=draw(*row, dtype=dtype), c=draw(*row, dtype=dtype))
+        f.case(f"y, m, r = layer_norm(x, trailing={trailing})", layer, outputs="y m r", x=x)
+
+
+def apply_statistics(x, m, v, w, c, epsilon):
+    """PyTorch's batch_norm for evaluation, which gives no gradient to its statistics, written out."""
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    y = (x - m.view(shape)) * torch.rsqrt(v.view(shape) + epsilon) * w.view(shape) + c.view(shape)
+    same = F.batch_norm(*(t.detach() for t in (x, m, v, w, c)), False, 0, epsilon)
+    torch.testing.assert_close(y.detach(), same)
+    return y
+
+
+def loss(f, dtype):
+    for shape, axis in (((3, 5), -1), ((2, 4, 3), 1), ((6,), 0), ((0, 3), 1)):
+        x = draw(*shape, dtype=dtype, low=-5, high=5)
+        f.case(f"y = softmax(x, axis={axis})", lambda x: x.softmax(axis), x=x)
+        f.case(f"y = log_softmax(x, axis={axis})", lambda x: x.log_softmax(axis), x=x)
+    large = tensor([[1000.0, 999.0, -1000.0], [-5e4, -5e4, -5e4]], dtype)
+    f.case("y = softmax(x)", lambda x: x.softmax(-1), x=large)
+    f.case("y = log_softmax(x)", lambda x: x.log_softmax(-1), x=large)
+    for integer in (torch.int32, torch.int64):
+        for shape, axis in (((4, 5), -1), ((2, 4, 2), 1)) if integer == torch.int32 else (((2, 3, 2, 2), 1),):
+            rows = [s for i, s in enumerate(shape) if i != axis % len(shape)]
+            target = torch.randint(0, shape[axis], rows)
+            for ignore, smoothing in ((-100, 0.0), (-100, 0.1), (2, 0.0), (2, 0.3), (-1, 1.0)):
+                t = target.clone()
+                if ignore < 0:
+                    t.view(-1)[0] = ignore
+
+                def entropy(x, t):
+                    value = F.cross_entropy(x, t.long(), reduction="none", ignore_index=ignore, label_smoothing=smoothing)
+                    return value, x.logsumexp(axis)
+                f.case(f"y, z = cross_entropy(x, t, axis={axis}, ignore={ignore}, smoothing={smoothing})", entropy,
+                       outputs="y z", x=draw(*shape, dtype=dtype, low=-4, high=4), t=t.to(integer))
+
+
+def attention(f, dtype):
+    for batch, heads, queries, keys, width, values in ((2, 2, 4, 4, 3, 3), (1, 3, 3, 5, 4, 2), (1, 1, 1, 6, 2, 2)):
+        for causal in (False, True):
+            for scale in (None, 0.7):
+                mask = torch.ones(queries, keys, dtype=torch.bool)
+                mask = mask.tril(keys - queries) if causal else mask
+
+                def attend(q, k, v):
+                    s = (q @ k.mT) * (scale or 1 / math.sqrt(width))
+                    lse = s.masked_fill(~mask, -math.inf).logsumexp(-1)
+                    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale), lse
+                f.case(f"y, z = attention(q, k, v, causal={flag(causal)}, scale={scale or 0})", attend, outputs="y z",
+                       q=draw(batch, heads, queries, width, dtype=dtype), k=draw(batch, heads, keys, width, dtype=dtype),
+                       v=draw(batch, heads, keys, values, dtype=dtype))
+
+
+def embedding(f, dtype):
+    for integer in (torch.int32, torch.int64):
+        for shape in ((4,), (2, 3), ()):
+            ids = torch.randint(0, 5, shape).to(integer)
+            f.case("y = embedding(ids, table)", lambda ids, table: F.embedding(ids.long(), table), ids=ids,
+                   table=draw(5, 3, dtype=dtype))
+            f.case("y = embedding_grad(ids, dy, rows=5)",
+                   lambda ids, dy: torch.zeros(5, 3, dtype=dtype).index_add(0, ids.long().view(-1), dy.reshape(-1, 3)),
+                   ids=ids, dy=draw(*shape, 3, dtype=dtype))
+
+
+def movement(f, dtype):
+    x = draw(2, 3, 4, dtype=dtype)
+    f.case("y = reshape(x, dims=[6, -1])", lambda x: x.reshape(6, -1), x=x)
+    f.case("y = transpose(x, order=[2, 0, 1])", lambda x: x.permute(2, 0, 1), x=x)
+    f.case("y = slice(x, starts=[0, 1, 0], stops=[2, 3, 4], steps=[1, 1, 3])", lambda x: x[0:2, 1:3, 0:4:3], x=x)
+    f.case("y = slice(x, starts=[1, 0, 2], stops=[1, 3, 4])", lambda x: x[1:1, :, 2:], x=x)
+    f.case("y = pad(x, low=[0, 1, 0], high=[1, 0, 2])", lambda x: F.pad(x, (0, 2, 1, 0, 0, 1)), x=x)
+
+    def between(x):
+        y = torch.zeros(4, 9, dtype=x.dtype)
+        y[1:4:2, 0:9:4] = x
+        return y
+    f.case("y = pad(x, low=[1, 0], high=[0, 0], inner=[1, 3])", between, x=draw(2, 3, dtype=dtype))
+    f.case("y = concat(a, b, c, axis=-2)", lambda a, b, c: torch.cat((a, b, c), -2), a=draw(2, 1, 3, dtype=dtype),
+           b=draw(2, 0, 3, dtype=dtype), c=draw(2, 4, 3, dtype=dtype))
+    f.case("y = copy(x)", torch.clone, x=x)
+    f.case("y = reorder(x)", torch.clone, x=x)
+
+    def pack(a, b):
+        zero = torch.zeros(1, dtype=a.dtype)
+        return torch.cat((zero, a.reshape(-1), zero, zero, b.reshape(-1), zero))
+    f.case("y = pack(a, b, offsets=[1, 7], count=12)", pack, a=draw(2, 2, dtype=dtype), b=draw(4, dtype=dtype))
+
+
+def update(f, dtype):
+    """Three steps of each optimizer; every one is a case from the state before it to the state after."""
+    for options in (dict(), dict(weight_decay=0.1), dict(momentum=0.9), dict(momentum=0.9, dampening=0.5, weight_decay=0.01),
+                    dict(momentum=0.8, nesterov=True)):
+        parameter = torch.nn.Parameter(draw(3, 2, dtype=dtype))
+        steps(f, parameter, torch.optim.SGD([parameter], lr=0.1, **options), options, sgd_step)
+    for options in (dict(), dict(betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)):
+        parameter = torch.nn.Parameter(draw(3, 2, dtype=dtype))
+        steps(f, parameter, torch.optim.AdamW([parameter], lr=0.01, **{"weight_decay": 0.0, **options}), options, adamw_step)
+
+
+def steps(f, parameter, optimizer, options, record):
+    for step in range(1, 4):
+        before = {k: v.clone() for k, v in optimizer.state[parameter].items() if torch.is_tensor(v)} if step > 1 else {}
+        p = parameter.detach().clone()
+        parameter.grad = draw(3, 2, dtype=parameter.dtype)
+        optimizer.step()
+        record(f, options, step, p, parameter, before, optimizer)
+
+
+def common(p, parameter, optimizer, options, step):
+    return dict(p=p, g=parameter.grad.clone(), lr=tensor(optimizer.param_groups[0]["lr"], p.dtype),
+                wd=tensor(options.get("weight_decay", 0.0), p.dtype), t=tensor(step, torch.int64))
+
+
+def sgd_step(f, options, step, p, parameter, before, optimizer):
+    inputs = common(p, parameter, optimizer, options, step)
+    after = [parameter.detach().clone()]
+    if "momentum" not in options:
+        f.case("y, b = sgd_update(p, g, _, lr, wd, t)", lambda *_: after + [torch.zeros(0, dtype=p.dtype)], outputs="y b",
+               grad=[], **inputs)
+        return
+    inputs["m"] = before.get("momentum_buffer", torch.zeros_like(p))
+    text = f"momentum={options['momentum']}, dampening={options.get('dampening', 0)}, nesterov={flag(options.get('nesterov'))}"
+    after.append(optimizer.state[parameter]["momentum_buffer"].clone())
+    f.case(f"y, b = sgd_update(p, g, m, lr, wd, t, {text})", lambda *_: after, outputs="y b", grad=[], **inputs)
+
+
+def adamw_step(f, options, step, p, parameter, before, optimizer):
+    inputs = common(p, parameter, optimizer, options, step)
+    inputs["m"], inputs["v"] = before.get("exp_avg", torch.zeros_like(p)), before.get("exp_avg_sq", torch.zeros_like(p))
+    beta1, beta2 = options.get("betas", (0.9, 0.999))
+    text = f"beta1={beta1}, beta2={beta2}, epsilon={options.get('eps', 1e-8)}"
+    state = optimizer.state[parameter]
+    after = [parameter.detach().clone(), state["exp_avg"].clone(), state["exp_avg_sq"].clone()]
+    f.case(f"y, a, b = adamw_update(p, g, m, v, lr, wd, t, {text})", lambda *_: after, outputs="y a b", grad=[], **inputs)
+
+
+def main():
+    folder = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent
+    torch.manual_seed(0)
+    for family in (pointwise, reduce, matmul, conv, pool, norm, loss, attention, embedding, movement, update):
+        f = File(family.__name__)
+        for dtype in FLOATS:
+            family(f, dtype)
+        f.write(folder)
+    f = File("whole")
+    whole(f)
+    f.write(folder)
+
+
+if __name__ == "__main__":
+    main()

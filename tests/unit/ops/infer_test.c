@@ -1,0 +1,243 @@
+/* What ops say about the types of their operands: the types of their results, or what is wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/ops/ops.h"
+#include "graph_text.h"
+
+typedef struct example {
+  const char *inputs, *statement;
+  const char *says; /* the results' types, or a part of the message */
+} example;
+
+/* ---- what fits ---- */
+
+static void accept(fixture *f, const example *e) {
+  char text[TN_TYPE_TEXT], all[512] = "";
+  tn_graph *g = NULL;
+  if (graph_of(f, e->inputs, e->statement, &g) != TN_OK)
+    fail_msg("%s: %s", e->statement, tn_error_text(&f->env));
+  const tn_gnode *node = &g->nodes.v[g->nodes.n - 1];
+  for (int32_t i = 0; i < node->n_out; i++) {
+    strcat(all, i > 0 ? " " : "");
+    strcat(all, tn_type_format(tn_graph_type(g, node->first_out + (tn_val)i), text));
+  }
+  if (strcmp(all, e->says) != 0) fail_msg("%s gives %s, expected %s", e->statement, all, e->says);
+  tn_graph_destroy(g);
+}
+
+static const example fitting[] = {
+    {"x: f32[2, 1, 4]; y: f32[3, 1]", "z = add(x, y)", "f32[2, 3, 4]"},
+    {"x: i64[0]; y: i64[]", "z = mul(x, y)", "i64[0]"},
+    {"x: bf16[2]; y: bf16[2]", "z = lt(x, y)", "bool[2]"},
+    {"c: bool[2]; x: u8[2, 2]; y: u8[]", "z = where(c, x, y)", "u8[2, 2]"},
+    {"x: u8[3]", "y = cast(x, to=f16)", "f16[3]"},
+    {NULL, "y = full(dims=[2, 0])", "f32[2, 0]"},
+    {NULL, "y = iota(dims=[2, 3], axis=-1, dtype=i32)", "i32[2, 3]"},
+    {"x: f32[3, 1]", "y = broadcast(x, dims=[2, 3, 4])", "f32[2, 3, 4]"},
+    {"v: f32[2]", "y = spread(v, starts=[0, 4], index=[1, 0], count=9)", "f32[9]"},
+    {NULL, "y = triangular_mask(rows=3, columns=5)", "bool[3, 5]"},
+    {"t: i64[]", "y = random_normal(t, dims=[4], dtype=f16)", "f16[4]"},
+    {"x: f16[3]; t: i64[]", "y = dropout(x, t)", "f16[3]"},
+    {"x: f32[2, 3, 4]", "y = reduce_sum(x, axes=[-1, 0])", "f32[3]"},
+    {"x: f32[2, 3, 4]", "y = reduce_max(x, axes=[1], keep=yes)", "f32[2, 1, 4]"},
+    {"x: f32[2, 3, 4]", "y = reduce_mean(x)", "f32[]"},
+    {"x: f32[0, 3]", "y = reduce_max(x, axes=[1])", "f32[0]"},
+    {"x: f32[2, 3]", "y = argmax(x)", "i32[2]"},
+    {"x: f16[2, 3, 4]", "s, q = moments(x, axes=[0, 2])", "f32[3] f32[3]"},
+    {"x: f64[2, 3]", "s, q = moments(x)", "f64[] f64[]"},
+    {"d: f16[2, 3]; x: f16[2, 3]; m: f32[3]; r: f32[3]", "s, q = norm_grad_sums(d, x, m, r, axes=[0])",
+     "f32[3] f32[3]"},
+    {"x: bf16[7]", "y = all_finite(x)", "bool[]"},
+    {"a: f32[5, 1, 2, 3]; b: f32[4, 3, 6]; c: f32[6]", "y = matmul(a, b, c)", "f32[5, 4, 2, 6]"},
+    {"a: f32[3, 2]; b: f32[6, 3]", "y = matmul(a, b, transpose_a=yes, transpose_b=yes)", "f32[2, 6]"},
+    {"x: f32[8, 3, 224, 224]; w: f32[64, 3, 7, 7]", "y = conv2d(x, w, stride=[2, 2], padding=[3, 3])",
+     "f32[8, 64, 112, 112]"},
+    {"x: f32[1, 4, 9, 9]; w: f32[6, 2, 3, 3]; b: f32[6]", "y = conv2d(x, w, b, dilation=[2, 4], groups=2)",
+     "f32[1, 6, 5, 1]"},
+    {"d: f32[1, 6, 5, 1]; w: f32[6, 2, 3, 3]",
+     "y = conv2d_grad_input(d, w, dilation=[2, 4], groups=2, dims=[1, 4, 9, 9])", "f32[1, 4, 9, 9]"},
+    {"x: f32[8, 64, 112, 112]", "y, i = max_pool2d(x, kernel=[3, 3], stride=[2, 2], padding=[1, 1])",
+     "f32[8, 64, 56, 56] i32[8, 64, 56, 56]"},
+    {"x: f32[1, 1, 5, 6]", "y = avg_pool2d(x, kernel=[2, 2], ceil=yes)", "f32[1, 1, 3, 3]"},
+    {"x: f32[1, 1, 4, 4]", "y = avg_pool2d(x, kernel=[1, 1], stride=[3, 9], ceil=yes)", "f32[1, 1, 2, 1]"},
+    {"x: f32[2, 3, 4, 4]", "y = global_avg_pool(x)", "f32[2, 3]"},
+    {"x: f16[4, 3, 2]; w: f32[3]", "y, m, v = batch_norm(x, w)", "f16[4, 3, 2] f32[3] f32[3]"},
+    {"x: f16[4, 3]", "y, m, v = batch_norm(x)", "f16[4, 3] f32[3] f32[3]"},
+    {"x: f32[2, 3, 4]; w: f32[3, 4]", "y, m, r = layer_norm(x, w, trailing=2)", "f32[2, 3, 4] f32[2] f32[2]"},
+    {"x: f16[2, 5, 3]; t: i32[2, 3]", "y, z = cross_entropy(x, t, axis=1)", "f32[2, 3] f32[2, 3]"},
+    {"q: f16[2, 3, 4, 8]; k: f16[2, 3, 6, 8]; v: f16[2, 3, 6, 5]", "y, z = attention(q, k, v)",
+     "f16[2, 3, 4, 5] f32[2, 3, 4]"},
+    {"i: i32[2, 3]; t: f32[9, 4]", "y = embedding(i, t)", "f32[2, 3, 4]"},
+    {"i: i32[2, 3]; d: f32[2, 3, 4]", "y = embedding_grad(i, d, rows=9)", "f32[9, 4]"},
+    {"x: f32[2, 6]", "y = reshape(x, dims=[3, -1])", "f32[3, 4]"},
+    {"x: f32[1, 1]", "y = reshape(x, dims=[])", "f32[]"},
+    {"x: u8[2, 3, 4]", "y = transpose(x, order=[2, 0, 1])", "u8[4, 2, 3]"},
+    {"x: f32[7, 3]", "y = slice(x, starts=[1, 3], stops=[7, 3], steps=[4, 1])", "f32[2, 0]"},
+    {"x: f32[3, 0]", "y = pad(x, low=[1, 2], high=[0, 1], inner=[2, 5])", "f32[8, 3]"},
+    {"a: f32[2, 1]; b: f32[2, 4]", "y = concat(a, b, axis=-1)", "f32[2, 5]"},
+    {"a: f32[2, 2]; b: f32[3]", "y = pack(a, b, offsets=[0, 16], count=32)", "f32[32]"},
+    {"p: f32[5]; g: f32[5]; l: f32[]; t: i64[]", "y, b = sgd_update(p, g, _, l, l, t)", "f32[5] f32[0]"},
+    {"p: f32[5]; g: f32[5]; b: f32[5]; l: f32[5]; t: i64[]",
+     "y, c = sgd_update(p, g, b, l, l, t, momentum=0.9)", "f32[5] f32[5]"},
+};
+
+static void results_have_the_types_that_follow(void **state) {
+  for (size_t i = 0; i < sizeof fitting / sizeof *fitting; i++) accept(*state, &fitting[i]);
+}
+
+/* ---- what does not ---- */
+
+static void refuse(fixture *f, const example *e) {
+  tn_graph *g = NULL;
+  if (graph_of(f, e->inputs, e->statement, &g) == TN_OK) fail_msg("%s was accepted", e->statement);
+  if (strstr(tn_error_text(&f->env), e->says) == NULL)
+    fail_msg("%s says\n  %s\nexpected\n  %s", e->statement, tn_error_text(&f->env), e->says);
+  tn_graph_destroy(g);
+}
+
+static const example wrong[] = {
+    {"x: f32[2]; y: f32[3]", "z = add(x, y)", "does not broadcast"},
+    {"x: f32[2]; y: i32[2]", "z = add(x, y)", "f32 like x"},
+    {"x: i32[2]", "y = exp(x)", "f16, bf16, f32 or f64"},
+    {"x: f32[2]", "y = cast(x, to=any)", "to is any, expected an element type such as f32"},
+    {NULL, "y = full(dims=[2, -1])", "entry 1 of dims is -1, expected >= 0"},
+    {NULL, "y = full(dims=[4294967296, 4294967296])", "more bytes than can be addressed"},
+    {NULL, "y = full(dims=[1, 1, 1, 1, 1, 1, 1, 1, 1])", "dims has 9 entries, the highest rank is 8"},
+    {NULL, "y = iota(dims=[2], axis=1)", "axis is 1, expected -1 .. 0 for an operand of rank 1"},
+    {NULL, "y = iota(dims=[], dtype=i32)", "axis is 0, but a scalar has no axes"},
+    {NULL, "y = iota(dims=[2], dtype=bool)", "dtype is bool, expected a number type"},
+    {"x: f32[3]", "y = broadcast(x, dims=[2])", "x is f32[3] and cannot be repeated to f32[2]"},
+    {"x: f32[2, 2]", "y = broadcast(x, dims=[2])", "cannot be repeated"},
+    {"v: f32[2]", "y = spread(v, starts=[0], index=[2], count=1)", "index has 2, but there are 2 values"},
+    {"v: f32[2]", "y = spread(v, starts=[1], index=[0], count=1)", "starts must begin with 0"},
+    {"v: f32[2]", "y = spread(v, starts=[0, 3, 2], index=[0, 1, 0], count=9)", "starts falls from 3 to 2"},
+    {"t: i64[]", "y = random_uniform(t, dims=[2], a=1, b=0)", "b is 0 and a is 1, expected a <= b"},
+    {"t: i64[]", "y = random_normal(t, dims=[2], b=-1)", "b, the standard deviation, is -1, expected >= 0"},
+    {"t: i64[1]", "y = random_normal(t, dims=[2])",
+     "iteration is i64[1] of rank 1, expected rank 0: a scalar"},
+    {"t: i64[]", "y = random_normal(t, dims=[2], dtype=i32)", "dtype is i32, expected f16, bf16, f32 or f64"},
+    {"x: f32[2, 3]", "y = reduce_sum(x, axes=[2])", "axes has 2, expected -2 .. 1 for an operand of rank 2"},
+    {"x: f32[2, 3]", "y = reduce_sum(x, axes=[1, -1])", "axes names dimension 1 twice"},
+    {"x: f32[2, 0]", "y = reduce_max(x, axes=[1])", "an extreme over no elements is not defined"},
+    {"x: f32[2, 0]", "y = argmax(x)", "dimension 1 has 0 elements"},
+    {"d: f16[2, 3]; x: f16[2, 3]; m: f32[2]; r: f32[2]", "s, q = norm_grad_sums(d, x, m, r, axes=[0])",
+     "mean is f32[2], expected f32[3]"},
+    {"d: f16[2]; x: f16[2]; m: f64[]; r: f64[]", "s, q = norm_grad_sums(d, x, m, r)",
+     "expected f32 for x of f16"},
+    {"a: f32[3]; b: f32[3, 2]", "y = matmul(a, b)", "a is f32[3], expected rank 2 or more: reshape"},
+    {"a: f32[2, 3]; b: f32[4, 5]", "y = matmul(a, b)",
+     "a is f32[2, 3] and b is f32[4, 5]: the inner dimensions 3 and 4 differ"},
+    {"a: f32[2, 3]; b: f32[3, 5]", "y = matmul(a, b, transpose_a=yes)", "a is f32[2, 3] transposed and b"},
+    {"a: f32[2, 2, 3]; b: f32[5, 3, 4]", "y = matmul(a, b)",
+     "batch dimensions 2 and 5 differ and neither is 1"},
+    {"a: f32[2, 3]; b: f32[3, 4]; c: f32[3]", "y = matmul(a, b, c)", "bias is f32[3], expected [4]"},
+    {"x: f32[3, 8, 8]; w: f32[4, 3, 3, 3]", "y = conv2d(x, w)",
+     "x is f32[3, 8, 8] of rank 3, expected rank 4"},
+    {"x: f32[1, 3, 8, 8]; w: f32[4, 2, 3, 3]", "y = conv2d(x, w)",
+     "w is f32[4, 2, 3, 3], expected 3 as its second dimension: 3 input channels in 1 group"},
+    {"x: f32[1, 3, 8, 8]; w: f32[4, 1, 3, 3]", "y = conv2d(x, w, groups=3)",
+     "3 groups must divide the 3 input and"},
+    {"x: f32[1, 3, 2, 8]; w: f32[4, 3, 3, 3]", "y = conv2d(x, w)",
+     "the kernel of 3 with dilation 1 is larger than the input's height of 2 with padding 0"},
+    {"x: f32[1, 3, 8, 8]; w: f32[4, 3, 3, 3]", "y = conv2d(x, w, stride=[0, 1])",
+     "entry 0 of stride is 0, expected >= 1"},
+    {"x: f32[1, 3, 8, 8]; w: f32[4, 3, 3, 3]", "y = conv2d(x, w, padding=[1])",
+     "padding has 1 entries, expected 2"},
+    {"x: f32[1, 3, 8, 8]; w: f32[4, 3, 3, 3]; b: f32[3]", "y = conv2d(x, w, b)",
+     "bias is f32[3], expected [4]"},
+    {"d: f32[1, 4, 5, 5]; w: f32[4, 3, 3, 3]", "y = conv2d_grad_input(d, w, dims=[1, 3, 8, 8])",
+     "dy is f32[1, 4, 5, 5], expected f32[1, 4, 6, 6]"},
+    {"x: f32[1, 1, 4, 4]", "y, i = max_pool2d(x, kernel=[2, 2], padding=[2, 0])",
+     "padding 2 is more than half of kernel 2"},
+    {"x: f32[1, 1, 4, 1]", "y, i = max_pool2d(x, kernel=[2, 2])", "does not fit the input's width of 1"},
+    {"x: f32[1, 1, 0, 4]", "y = avg_pool2d(x, kernel=[2, 2], padding=[1, 0])",
+     "does not fit the input's height of 0"},
+    {"x: f32[4]", "y, m, v = batch_norm(x)", "expected rank 2 .. 5: batch, channels, then space"},
+    {"x: f32[4, 3]; w: f32[4]", "y, m, v = batch_norm(x, w)",
+     "weight is f32[4], expected f32[3] for x of f32[4, 3]"},
+    {"x: f16[4, 3]; w: f64[3]", "y, m, v = batch_norm(x, w)", "weight is f64[3], expected f32[3]"},
+    {"x: f32[3]", "y, m, r = layer_norm(x, trailing=2)", "trailing is 2, but x is f32[3] of rank 1"},
+    {"x: f32[3, 4]; b: f32[3]", "y, m, r = layer_norm(x, _, b)", "bias is f32[3], expected f32[4]"},
+    {"x: f32[]", "y = softmax(x)", "a scalar has no axes"},
+    {"x: f32[2, 5]; t: i32[5]", "y, z = cross_entropy(x, t)", "target is i32[5], expected i32[2]"},
+    {"x: f32[2, 5]; t: f32[2]", "y, z = cross_entropy(x, t)", "i32 or i64"},
+    {"x: f32[2, 0]; t: i32[2]", "y, z = cross_entropy(x, t)", "no classes in dimension 1"},
+    {"x: f32[2, 5]; t: i32[2]", "y, z = cross_entropy(x, t, smoothing=1.5)", "smoothing"},
+    {"q: f32[2, 4, 8]", "y, z = attention(q, q, q)", "q is f32[2, 4, 8] of rank 3, expected rank 4"},
+    {"q: f32[2, 3, 4, 8]; k: f32[2, 3, 4, 7]", "y, z = attention(q, k, k)",
+     "k is f32[2, 3, 4, 7], expected f32[2, 3, 4, 8]"},
+    {"q: f32[1, 1, 4, 2]; k: f32[1, 1, 3, 2]", "y, z = attention(q, k, k, causal=yes)",
+     "the first query would see no key"},
+    {"i: i32[2]; t: f32[9]", "y = embedding(i, t)",
+     "table is f32[9] of rank 1, expected rank 2: rows, width"},
+    {"i: i32[2]; d: f32[3, 4]", "y = embedding_grad(i, d, rows=9)", "dy is f32[3, 4], expected f32[2, 4]"},
+    {"x: f32[2, 6]", "y = reshape(x, dims=[5])", "x is f32[2, 6] with 12 elements"},
+    {"x: f32[2, 6]", "y = reshape(x, dims=[-1, -1])", "or one -1 for the rest"},
+    {"x: f32[0, 6]", "y = reshape(x, dims=[0, -1])", "not determined when another entry is 0"},
+    {"x: f32[2, 6]", "y = transpose(x, order=[0])", "order has 1 entries, but x is f32[2, 6] of rank 2"},
+    {"x: f32[2, 6]", "y = transpose(x, order=[0, 0])", "expected each of 0 .. 1 once"},
+    {"x: f32[5]", "y = slice(x, starts=[3], stops=[2])", "expected start <= stop <= 5"},
+    {"x: f32[5]", "y = slice(x, starts=[0], stops=[6])", "expected start <= stop <= 5"},
+    {"x: f32[5]", "y = slice(x, starts=[0], stops=[5], steps=[0])", "entry 0 of steps is 0, expected >= 1"},
+    {"x: f32[5]", "y = pad(x, low=[-1], high=[0])", "entry 0 of low is -1, expected >= 0"},
+    {"x: f32[5]", "y = pad(x, low=[9223372036854775807], high=[0])", "larger than can be counted"},
+    {"a: f32[2, 3]; b: f32[3, 4]", "y = concat(a, b, axis=1)", "they may differ in dimension 1 only"},
+    {NULL, "y = concat(axis=0)", "no operands, expected at least one"},
+    {"a: f32[4]; b: f32[4]", "y = pack(a, b, offsets=[0, 3], count=9)",
+     "offset 3 of operand 1 lies before 4"},
+    {"a: f32[4]; b: f32[4]", "y = pack(a, b, offsets=[0, 8], count=9)",
+     "does not fit at offset 8 of 9 elements"},
+    {"p: f32[5]; g: f32[5]; l: f32[]; t: i64[]", "y, b = sgd_update(p, g, _, l, l, t, momentum=0.9)",
+     "momentum is 0.9 and the buffer is absent"},
+    {"p: f32[5]; g: f32[4]; l: f32[]; t: i64[]", "y, b = sgd_update(p, g, _, l, l, t)",
+     "grad is f32[4], expected f32[5]"},
+    {"p: f32[5]; l: f32[4]; t: i64[]", "y, b = sgd_update(p, p, _, l, l, t)",
+     "lr is f32[4], expected a scalar or"},
+    {"p: f32[5]; l: f32[]; t: i64[]",
+     "y, b = sgd_update(p, p, p, l, l, t, momentum=0.9, dampening=0.1, nesterov=yes)",
+     "expected momentum > 0 and no dampening"},
+};
+
+static void operands_that_do_not_fit_are_explained(void **state) {
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) refuse(*state, &wrong[i]);
+}
+
+/* ---- the list ---- */
+
+static void every_op_can_be_defined(void **state) {
+  fixture *f = *state;
+  const tn_item *const *item = tn_core_ops()->items;
+  for (int32_t n = 0; *item != NULL; item++, n++) {
+    const tn_op_def *def = NULL;
+    if (tn_op_table_find(f->ops, &f->env, (*item)->name, &def) != TN_OK)
+      fail_msg("%s", tn_error_text(&f->env));
+    for (int32_t k = 0; k < n; k++) assert_string_not_equal(tn_core_ops()->items[k]->name, (*item)->name);
+    assert_non_null((*item)->doc);
+  }
+}
+
+/* What is neither differentiable by its own rule nor composite must say so. */
+static void every_op_has_a_gradient_or_says_that_it_has_none(void **state) {
+  (void)state;
+  for (const tn_item *const *item = tn_core_ops()->items; *item != NULL; item++) {
+    const tn_op *op = (const tn_op *)(const void *)*item;
+    bool composite = op->decompose != NULL || op->formula != NULL, nondiff = (op->flags & TN_OP_NONDIFF) != 0;
+    if (!nondiff && !composite && op->grad == NULL) fail_msg("%s has no gradient", op->item.name);
+    if (nondiff && op->grad != NULL) fail_msg("%s has a gradient that nobody asks for", op->item.name);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_op_can_be_defined),
+      cmocka_unit_test(every_op_has_a_gradient_or_says_that_it_has_none),
+      cmocka_unit_test(results_have_the_types_that_follow),
+      cmocka_unit_test(operands_that_do_not_fit_are_explained),
+  };
+  return cmocka_run_group_tests(tests, open_fixture, close_fixture);
+}
