@@ -1,0 +1,81 @@
+/* tests/unit/graph/rig.h: a context of its own with a handful of small ops, an empty graph and a
+ * builder; memory that is counted and can be made to run out. */
+#ifndef TN_TESTS_UNIT_GRAPH_RIG_H
+#define TN_TESTS_UNIT_GRAPH_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/graph/graph.h"
+#include "tenon/attributes.h"
+#include "tenon/ops.h"
+
+typedef struct rig {
+  tn_env env;
+  tn_slot slot;
+  long blocks; /* allocated and not yet given back */
+  long left;   /* requests that still succeed; -1: all */
+  tn_registry *registry;
+  struct tn_op_table *ops;
+  tn_graph *graph;
+  tn_builder *builder;
+  tn_build *b;
+} rig;
+
+void rig_init(rig *r);   /* asserts */
+void rig_finish(rig *r); /* and asserts that no memory is left */
+
+/* The same without assertions, for running out of memory on purpose. */
+void rig_start(rig *r, long left);
+tn_status rig_open(rig *r);
+void rig_close(rig *r);
+
+/* "f64[2, 3]" and so on. */
+tn_type type_of(int32_t dtype, int32_t rank, const int64_t *dims);
+#define TYPE(dtype, ...)                                                                                     \
+  type_of(dtype, (int32_t)(sizeof((int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - 1,                       \
+          (const int64_t[]){0, __VA_ARGS__} + 1)
+tn_type scalar_of(int32_t dtype);
+
+/* A parameter; a builder outside of any frame makes it by its plain name. */
+tn_val param(rig *r, const char *name, tn_type type);
+
+void assert_ok(const rig *r, tn_status status);
+void assert_error(const rig *r, tn_status status, tn_status want, const char *text);
+void assert_stuck(rig *r, const char *text); /* the builder's error, word for word */
+void assert_verified(const rig *r, const tn_graph *graph);
+void assert_prints(const rig *r, const tn_graph *graph, const char *text);
+tn_graph *parsed(rig *r, const char *text); /* the caller's */
+
+/* ---- ops that only tests have ----
+ *   sincos (x:T) -> (s:T, c:T)        two results
+ *   square (x:T) -> (y:T)             composite without a rule
+ *   fourth (x:T) -> (y:T)             composite of composites
+ *   parabola (x:T; a) -> (y:T)        a formula, a x^2 + x
+ *   endless (x:T) -> (y:T)            decomposes into itself
+ *   opaque (x:T) -> (y:T)             neither rule nor decomposition
+ *   crooked (x:T; fault) -> (y:T)     a wrong decomposition, and a wrong gradient
+ *   fuse (x:T, w?:T, y:T) -> (z:T)    an optional operand in the middle
+ *   total (xs*:T) -> (y:T)            any number of operands
+ *   noise (iteration:i64; dims, stream) -> (y:f64)
+ *   report (x) -> ()                  an effect
+ *   tagged (x:T; ...) -> (y:T)        an attribute of every type */
+typedef struct tagged_attributes {
+  int32_t flag, mode, kind;
+  int64_t whole, size;
+  double real, time;
+  const char *text, *init;
+  tn_ints ints;
+  tn_floats floats;
+} tagged_attributes;
+
+extern const tn_plugin rig_plugin;
+
+#endif
