@@ -1,0 +1,86 @@
+/* plugins/transforms/crop.c: center_crop and random_crop. */
+#include <math.h>
+
+#include "transforms.h"
+
+typedef struct crop_options {
+  tn_ints size;
+  int64_t padding; /* random_crop only */
+} crop_options;
+
+#define SIZE_OPTION                                                                                          \
+  TN_OPT(crop_options, size, TN_OPT_INTS, NULL, ">= 1", "height and width; one number: a square")
+
+static const tn_option center_options[] = {SIZE_OPTION, TN_OPT_END};
+static const tn_option random_options[] = {
+    SIZE_OPTION,
+    TN_OPT(crop_options, padding, TN_OPT_INT, "0", "[0, 65536]", "zeros put around the picture first"),
+    TN_OPT_END};
+
+/* A varying size is looked at when it is known. */
+static tn_status check_room(tn_env *env, const crop_options *o, const tn_type *in, int64_t height,
+                            int64_t width) {
+  int64_t high = in->dims[in->rank - 2], wide = in->dims[in->rank - 1], more = 2 * o->padding;
+  if ((high < 0 || high + more >= height) && (wide < 0 || wide + more >= width)) return TN_OK;
+  return tn_fail(env, TN_EINVAL, "size",
+                 "a picture of %lld x %lld is too small for a crop of %lld x %lld; resize it first",
+                 (long long)high, (long long)wide, (long long)height, (long long)width);
+}
+
+static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+  const crop_options *o = opts;
+  int64_t height, width;
+  tn_status status = size_read(env, &o->size, &height, &width);
+  if (status == TN_OK) status = picture_check(env, n, in, 1);
+  for (int32_t k = 0; status == TN_OK && k < n; k++) {
+    status = check_room(env, o, &in[k], height, width);
+    out[k] = in[k];
+    picture_set_size(&out[k], height, width);
+  }
+  return status;
+}
+
+static tn_status copy_all(tn_transform_call *c, const crop_options *o, window from) {
+  for (int32_t k = 0; k < c->n; k++) {
+    tn_status status = check_room(&c->env, o, &c->in_type[k], from.height, from.width);
+    if (status != TN_OK) return status;
+    window_copy(c->in[k], &c->in_type[k], from, c->out[k]);
+  }
+  return TN_OK;
+}
+
+/* Half of an odd rest is rounded to even, as torchvision does. */
+static tn_status center_apply(tn_transform_call *c, const void *opts) {
+  picture in = picture_of(&c->in_type[0]), out = picture_of(&c->out_type[0]);
+  window from = {lrint((double)(in.height - out.height) / 2), lrint((double)(in.width - out.width) / 2),
+                 out.height, out.width};
+  return copy_all(c, opts, from);
+}
+
+static tn_status random_apply(tn_transform_call *c, const void *opts) {
+  const crop_options *o = opts;
+  tn_rng rng = tn_rng_at(c->key, 0);
+  picture in = picture_of(&c->in_type[0]), out = picture_of(&c->out_type[0]);
+  int64_t down = in.height + 2 * o->padding - out.height, across = in.width + 2 * o->padding - out.width;
+  window from = {0, 0, out.height, out.width};
+  if (down > 0) from.top = tn_rng_below(&rng, down + 1);
+  if (across > 0) from.left = tn_rng_below(&rng, across + 1);
+  from.top -= o->padding;
+  from.left -= o->padding;
+  return copy_all(c, o, from);
+}
+
+const tn_transform center_crop_transform = {
+    .item = TN_ITEM(tn_transform, TN_TRANSFORM, "center_crop", "the middle of a picture", crop_options,
+                    center_options),
+    .infer = infer,
+    .apply = center_apply,
+};
+
+const tn_transform random_crop_transform = {
+    .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_crop",
+                    "a part of a picture, chosen at random (training only)", crop_options, random_options),
+    .training_only = 1,
+    .infer = infer,
+    .apply = random_apply,
+};

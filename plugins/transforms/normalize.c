@@ -1,0 +1,104 @@
+/* plugins/transforms/normalize.c: (x - mean) / std for each channel, in f32. A u8 field is brought to 0 .. 1
+ * first, so that `normalize` alone is torchvision's ToTensor and Normalize, bit by bit. */
+#include "transforms.h"
+
+typedef struct normalize_options {
+  tn_floats mean, std;
+} normalize_options;
+
+static const tn_option options[] = {
+    TN_OPT(normalize_options, mean, TN_OPT_FLOATS, NULL, NULL,
+           "one number, or one for each channel, the first dimension"),
+    TN_OPT(normalize_options, std, TN_OPT_FLOATS, NULL, "> 0", "one number, or one for each channel"),
+    TN_OPT_END};
+
+static tn_status check_list(tn_env *env, const char *name, const tn_floats *list, const tn_type *type) {
+  if (list->n == 1 || (list->n > 0 && type->rank > 0 && list->n == type->dims[0])) return TN_OK;
+  return tn_fail(env, TN_EINVAL, name, "%s has %lld numbers for %lld channels, expected one, or one for each",
+                 name, (long long)list->n, (long long)(type->rank > 0 ? type->dims[0] : 1));
+}
+
+static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+  const normalize_options *o = opts;
+  for (int32_t k = 0; k < n; k++) {
+    tn_status status = check_list(env, "mean", &o->mean, &in[k]);
+    if (status == TN_OK) status = check_list(env, "std", &o->std, &in[k]);
+    if (status != TN_OK) return status;
+    if (in[k].dtype != TN_U8 && in[k].dtype != TN_F32)
+      return tn_fail(env, TN_EINVAL, NULL, "a field is %s, expected u8 or f32", tn_dtype_name(in[k].dtype));
+    out[k] = in[k];
+    out[k].dtype = TN_F32;
+  }
+  return TN_OK;
+}
+
+static float entry(const tn_floats *list, int64_t channel) {
+  return (float)list->v[list->n > 1 ? channel : 0];
+}
+
+static void normalize_u8(const uint8_t *in, float *out, int64_t count, float mean, float std) {
+  for (int64_t i = 0; i < count; i++) out[i] = ((float)in[i] / 255.0f - mean) / std;
+}
+
+static void normalize_f32(const float *in, float *out, int64_t count, float mean, float std) {
+  for (int64_t i = 0; i < count; i++) out[i] = (in[i] - mean) / std;
+}
+
+static tn_status apply(tn_transform_call *c, const void *opts) {
+  const normalize_options *o = opts;
+  for (int32_t k = 0; k < c->n; k++) {
+    const tn_type *type = &c->in_type[k];
+    int64_t channels = type->rank > 0 ? type->dims[0] : 1;
+    int64_t count = channels > 0 ? tn_type_count(type) / channels : 0;
+    for (int64_t ch = 0; ch < channels; ch++) {
+      float *out = (float *)c->out[k] + ch * count, mean = entry(&o->mean, ch), std = entry(&o->std, ch);
+      if (type->dtype == TN_U8)
+        normalize_u8((const uint8_t *)c->in[k] + ch * count, out, count, mean, std);
+      else
+        normalize_f32((const float *)c->in[k] + ch * count, out, count, mean, std);
+    }
+  }
+  return TN_OK;
+}
+
+/* A list as a value that broadcasts over (N, C, ...): a scalar, or C by ones. */
+static tn_val constant(tn_build *b, const tn_floats *list, int32_t rank) {
+  if (list->n == 1) return tn_scalar(b, TN_F32, list->v[0]);
+  tn_type one = {TN_F32, rank - 1, {1}};
+  for (int32_t d = 0; d < one.rank; d++) one.dims[d] = 1;
+  tn_val joined = 0;
+  for (int64_t i = 0; i < list->n; i++) {
+    tn_val next = tn_full(b, &one, list->v[i]);
+    if (i == 0) {
+      joined = next;
+      continue;
+    }
+    tn_begin(b, "concat");
+    tn_arg(b, joined);
+    tn_arg(b, next);
+    tn_set_int(b, "axis", 0);
+    joined = tn_end(b);
+  }
+  return joined;
+}
+
+static tn_status build(tn_build *b, const void *opts) {
+  const normalize_options *o = opts;
+  for (int32_t k = 0; k < tn_n_in(b); k++) {
+    tn_val x = tn_in(b, k);
+    int32_t rank = tn_type_of(b, x)->rank;
+    if (tn_type_of(b, x)->dtype == TN_U8) x = tn_div(b, tn_cast(b, x, TN_F32), tn_scalar(b, TN_F32, 255));
+    x = tn_sub(b, x, constant(b, &o->mean, rank));
+    tn_yield(b, k, tn_div(b, x, constant(b, &o->std, rank)));
+  }
+  return tn_build_status(b);
+}
+
+const tn_transform normalize_transform = {
+    .item =
+        TN_ITEM(tn_transform, TN_TRANSFORM, "normalize",
+                "(x - mean) / std per channel; u8 is brought to 0 .. 1 first", normalize_options, options),
+    .infer = infer,
+    .apply = apply,
+    .build = build,
+};

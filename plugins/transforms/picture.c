@@ -1,0 +1,59 @@
+/* plugins/transforms/picture.c: sizes of pictures, and parts of them. */
+#include <string.h>
+
+#include "transforms.h"
+
+picture picture_of(const tn_type *type) {
+  picture p = {1, type->dims[type->rank - 2], type->dims[type->rank - 1]};
+  for (int32_t d = 0; d < type->rank - 2; d++) p.planes *= type->dims[d];
+  return p;
+}
+
+tn_status picture_check(tn_env *env, int32_t n, const tn_type *types, int alike) {
+  for (int32_t k = 0; k < n; k++) {
+    const tn_type *t = &types[k], *first = &types[0];
+    if (t->rank < 2)
+      return tn_fail(env, TN_EINVAL, NULL,
+                     "a field has rank %d; a picture's last two dimensions are height and width",
+                     (int)t->rank);
+    int same = t->dims[t->rank - 2] == first->dims[first->rank - 2] &&
+               t->dims[t->rank - 1] == first->dims[first->rank - 1];
+    if (alike && !same)
+      return tn_fail(env, TN_EINVAL, NULL,
+                     "field %d is %lld x %lld, but field 0 is %lld x %lld; expected one size", (int)k,
+                     (long long)t->dims[t->rank - 2], (long long)t->dims[t->rank - 1],
+                     (long long)first->dims[first->rank - 2], (long long)first->dims[first->rank - 1]);
+  }
+  return TN_OK;
+}
+
+void picture_set_size(tn_type *type, int64_t height, int64_t width) {
+  type->dims[type->rank - 2] = height;
+  type->dims[type->rank - 1] = width;
+}
+
+tn_status size_read(const tn_env *env, const tn_ints *size, int64_t *height, int64_t *width) {
+  if (size->n != 1 && size->n != 2)
+    return tn_fail(env, TN_EINVAL, "size", "size has %lld numbers, expected one, or height and width",
+                   (long long)size->n);
+  *height = size->v[0];
+  *width = size->v[size->n - 1];
+  return TN_OK;
+}
+
+void window_copy(const void *in, const tn_type *type, window from, void *out) {
+  picture p = picture_of(type);
+  size_t item = tn_dtype_size(type->dtype), row = (size_t)from.width * item;
+  int64_t left = from.left > 0 ? from.left : 0;
+  int64_t right = from.left + from.width < p.width ? from.left + from.width : p.width;
+  char *to = out;
+  for (int64_t plane = 0; plane < p.planes; plane++) {
+    for (int64_t y = from.top; y < from.top + from.height; y++, to += row) {
+      int inside = y >= 0 && y < p.height && left < right;
+      if (!inside || right - left < from.width) memset(to, 0, row);
+      if (!inside) continue;
+      const char *source = (const char *)in + (size_t)((plane * p.height + y) * p.width + left) * item;
+      memcpy(to + (size_t)(left - from.left) * item, source, (size_t)(right - left) * item);
+    }
+  }
+}

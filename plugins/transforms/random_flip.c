@@ -1,0 +1,72 @@
+/* plugins/transforms/random_flip.c: mirrors some pictures. */
+#include <string.h>
+
+#include "transforms.h"
+
+enum { HORIZONTAL = 0, VERTICAL = 1 };
+
+typedef struct flip_options {
+  double p;
+  int32_t direction;
+} flip_options;
+
+static const tn_option options[] = {
+    TN_OPT(flip_options, p, TN_OPT_FLOAT, "0.5", "[0, 1]", "how likely it is"),
+    TN_OPT(flip_options, direction, TN_OPT_ENUM, "horizontal", "horizontal|vertical",
+           "left and right or top and bottom change places"),
+    TN_OPT_END};
+
+static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+  (void)opts;
+  for (int32_t k = 0; k < n; k++) out[k] = in[k];
+  return picture_check(env, n, in, 0);
+}
+
+static void mirror_row(const char *in, char *out, int64_t width, size_t item) {
+  for (int64_t x = 0; x < width; x++)
+    memcpy(out + (size_t)(width - 1 - x) * item, in + (size_t)x * item, item);
+}
+
+/* The usual case, bytes, by itself: a copy of one byte of known size costs no call. */
+static void mirror_bytes(const uint8_t *in, uint8_t *out, int64_t width) {
+  for (int64_t x = 0; x < width; x++) out[width - 1 - x] = in[x];
+}
+
+static void flip(const void *in, const tn_type *type, int32_t direction, void *out) {
+  picture p = picture_of(type);
+  size_t item = tn_dtype_size(type->dtype), row = (size_t)p.width * item;
+  for (int64_t plane = 0; plane < p.planes; plane++) {
+    for (int64_t y = 0; y < p.height; y++) {
+      const char *from = (const char *)in + (size_t)(plane * p.height + y) * row;
+      int64_t target = direction == VERTICAL ? p.height - 1 - y : y;
+      char *to = (char *)out + (size_t)(plane * p.height + target) * row;
+      if (direction == VERTICAL)
+        memcpy(to, from, row);
+      else if (item == 1)
+        mirror_bytes((const uint8_t *)from, (uint8_t *)to, p.width);
+      else
+        mirror_row(from, to, p.width, item);
+    }
+  }
+}
+
+static tn_status apply(tn_transform_call *c, const void *opts) {
+  const flip_options *o = opts;
+  tn_rng rng = tn_rng_at(c->key, 0);
+  int mirrored = tn_rng_uniform(&rng) < o->p;
+  for (int32_t k = 0; k < c->n; k++) {
+    if (mirrored)
+      flip(c->in[k], &c->in_type[k], o->direction, c->out[k]);
+    else
+      memcpy(c->out[k], c->in[k], tn_type_bytes(&c->in_type[k]));
+  }
+  return TN_OK;
+}
+
+const tn_transform random_flip_transform = {
+    .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_flip", "mirrors at random (training only)",
+                    flip_options, options),
+    .training_only = 1,
+    .infer = infer,
+    .apply = apply,
+};

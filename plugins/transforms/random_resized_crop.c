@@ -1,0 +1,87 @@
+/* plugins/transforms/random_resized_crop.c: a part of random size and shape, resized to one size: the
+ * augmentation of Szegedy et al., "Going deeper with convolutions", CVPR 2015, with the details of
+ * torchvision's RandomResizedCrop. */
+#include <math.h>
+
+#include "transforms.h"
+
+typedef struct resized_options {
+  tn_ints size;
+  tn_floats scale, ratio;
+} resized_options;
+
+static const tn_option options[] = {
+    TN_OPT(resized_options, size, TN_OPT_INTS, NULL, ">= 1", "height and width; one number: a square"),
+    TN_OPT(resized_options, scale, TN_OPT_FLOATS, "[0.08, 1]", "(0, 1]",
+           "least and greatest part of the area"),
+    TN_OPT(resized_options, ratio, TN_OPT_FLOATS, "[0.75, 1.3333333333333333]", "> 0",
+           "least and greatest width : height"),
+    TN_OPT_END};
+
+enum { ATTEMPTS = 10 };
+
+static tn_status check_range(tn_env *env, const char *name, const tn_floats *range) {
+  if (range->n == 2 && range->v[0] <= range->v[1]) return TN_OK;
+  return tn_fail(env, TN_EINVAL, name, "%s must be two numbers, the smaller one first", name);
+}
+
+static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+  const resized_options *o = opts;
+  int64_t height, width;
+  tn_status status = size_read(env, &o->size, &height, &width);
+  if (status == TN_OK) status = check_range(env, "scale", &o->scale);
+  if (status == TN_OK) status = check_range(env, "ratio", &o->ratio);
+  if (status == TN_OK) status = picture_check(env, n, in, 1);
+  if (status == TN_OK) status = resample_check(env, n, in);
+  for (int32_t k = 0; status == TN_OK && k < n; k++) {
+    out[k] = in[k];
+    picture_set_size(&out[k], height, width);
+  }
+  return status;
+}
+
+/* The largest centred part whose shape is allowed. */
+static window fall_back(const resized_options *o, picture p) {
+  window w = {0, 0, p.height, p.width};
+  double ratio = (double)p.width / (double)p.height;
+  if (ratio < o->ratio.v[0]) w.height = lrint((double)p.width / o->ratio.v[0]);
+  if (ratio > o->ratio.v[1]) w.width = lrint((double)p.height * o->ratio.v[1]);
+  w.height = w.height < 1 ? 1 : w.height;
+  w.width = w.width < 1 ? 1 : w.width;
+  w.top = (p.height - w.height) / 2;
+  w.left = (p.width - w.width) / 2;
+  return w;
+}
+
+static window choose(const resized_options *o, picture p, tn_rng *rng) {
+  double area = (double)p.height * (double)p.width;
+  for (int i = 0; i < ATTEMPTS; i++) {
+    double part = area * tn_rng_between(rng, o->scale.v[0], o->scale.v[1]);
+    double ratio = exp(tn_rng_between(rng, log(o->ratio.v[0]), log(o->ratio.v[1])));
+    int64_t width = lrint(sqrt(part * ratio)), height = lrint(sqrt(part / ratio));
+    if (width < 1 || height < 1 || width > p.width || height > p.height) continue;
+    int64_t top = tn_rng_below(rng, p.height - height + 1);
+    return (window){top, tn_rng_below(rng, p.width - width + 1), height, width};
+  }
+  return fall_back(o, p);
+}
+
+static tn_status apply(tn_transform_call *c, const void *opts) {
+  picture in = picture_of(&c->in_type[0]), out = picture_of(&c->out_type[0]);
+  if (in.height < 1 || in.width < 1)
+    return tn_fail(c, TN_EINVAL, NULL, "a picture without pixels cannot be cropped");
+  tn_rng rng = tn_rng_at(c->key, 0);
+  window from = choose(opts, in, &rng);
+  tn_status status = picture_check(&c->env, c->n, c->in_type, 1);
+  for (int32_t k = 0; status == TN_OK && k < c->n; k++)
+    status = resample(c, c->in[k], &c->in_type[k], from, c->out[k], out.height, out.width);
+  return status;
+}
+
+const tn_transform random_resized_crop_transform = {
+    .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_resized_crop",
+                    "a part of random size and shape, resized (training only)", resized_options, options),
+    .training_only = 1,
+    .infer = infer,
+    .apply = apply,
+};

@@ -1,0 +1,59 @@
+/* plugins/transforms/resize.c: a picture in another size. */
+#include "transforms.h"
+
+typedef struct resize_options {
+  tn_ints size;
+} resize_options;
+
+static const tn_option options[] = {
+    TN_OPT(resize_options, size, TN_OPT_INTS, NULL, ">= 1",
+           "height and width; one number: the shorter side's, the other one follows"),
+    TN_OPT_END};
+
+/* As torchvision rounds: the longer side downwards. */
+static void follow(int64_t shorter, tn_type *type) {
+  int64_t height = type->dims[type->rank - 2], width = type->dims[type->rank - 1];
+  if (height < 0 || width < 0)
+    picture_set_size(type, -1, -1);
+  else if (height <= width)
+    picture_set_size(type, shorter,
+                     height > 0 ? (int64_t)((double)shorter * (double)width / (double)height) : 0);
+  else
+    picture_set_size(type, width > 0 ? (int64_t)((double)shorter * (double)height / (double)width) : 0,
+                     shorter);
+}
+
+static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+  const resize_options *o = opts;
+  int64_t height, width;
+  tn_status status = size_read(env, &o->size, &height, &width);
+  if (status == TN_OK) status = picture_check(env, n, in, 0);
+  if (status == TN_OK) status = resample_check(env, n, in);
+  if (status != TN_OK) return status;
+  for (int32_t k = 0; k < n; k++) {
+    out[k] = in[k];
+    if (o->size.n == 2)
+      picture_set_size(&out[k], height, width);
+    else
+      follow(height, &out[k]);
+  }
+  return TN_OK;
+}
+
+static tn_status apply(tn_transform_call *c, const void *opts) {
+  (void)opts;
+  tn_status status = TN_OK;
+  for (int32_t k = 0; status == TN_OK && k < c->n; k++) {
+    picture from = picture_of(&c->in_type[k]), to = picture_of(&c->out_type[k]);
+    window all = {0, 0, from.height, from.width};
+    status = resample(c, c->in[k], &c->in_type[k], all, c->out[k], to.height, to.width);
+  }
+  return status;
+}
+
+const tn_transform resize_transform = {
+    .item = TN_ITEM(tn_transform, TN_TRANSFORM, "resize", "another size, bilinear with antialiasing",
+                    resize_options, options),
+    .infer = infer,
+    .apply = apply,
+};

@@ -1,0 +1,37 @@
+/* plugins/transforms/to_float.c: bytes to numbers from 0 to 1, the scale of torchvision's ToTensor. */
+#include "transforms.h"
+
+static tn_status infer(tn_env *env, const void *options, int32_t n, const tn_type *in, tn_type *out) {
+  (void)options;
+  for (int32_t k = 0; k < n; k++) {
+    if (in[k].dtype != TN_U8)
+      return tn_fail(env, TN_EINVAL, NULL, "a field is %s, expected u8", tn_dtype_name(in[k].dtype));
+    out[k] = in[k];
+    out[k].dtype = TN_F32;
+  }
+  return TN_OK;
+}
+
+static tn_status apply(tn_transform_call *c, const void *options) {
+  (void)options;
+  for (int32_t k = 0; k < c->n; k++) {
+    const uint8_t *in = c->in[k];
+    float *out = c->out[k];
+    for (int64_t i = 0, count = tn_type_count(&c->in_type[k]); i < count; i++) out[i] = (float)in[i] / 255.0f;
+  }
+  return TN_OK;
+}
+
+static tn_status build(tn_build *b, const void *options) {
+  (void)options;
+  for (int32_t k = 0; k < tn_n_in(b); k++)
+    tn_yield(b, k, tn_div(b, tn_cast(b, tn_in(b, k), TN_F32), tn_scalar(b, TN_F32, 255)));
+  return tn_build_status(b);
+}
+
+const tn_transform to_float_transform = {
+    .item = TN_ITEM_PLAIN(tn_transform, TN_TRANSFORM, "to_float", "u8 to f32 from 0 to 1"),
+    .infer = infer,
+    .apply = apply,
+    .build = build,
+};
