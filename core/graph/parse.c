@@ -152,7 +152,8 @@ static tn_status read_attribute(parser *p, tn_options *options) {
   TN_TRY(tn_lexer_name(&p->lexer, "an attribute, as operands come first", &name));
   if (!tn_lexer_is(&p->lexer, "=")) return tn_lexer_expected(&p->lexer, "'=' and the attribute's value");
   TN_TRY(tn_lexer_raw(&p->lexer, &text));
-  return fail_here(p, tn_options_set_text(p->g->env, options, name, text));
+  tn_status status = tn_options_set_text(p->g->env, options, name, text);
+  return fail_here(p, tn_wrap(p->g->env, status, "%s", options->item->name));
 }
 
 static bool at_attribute(const parser *p) {
