@@ -1,4 +1,5 @@
 /* core/model/layer.c: applying one call of the model language: a layer plugin, a block, or "@name". */
+#include "core/graph/schema.h"
 #include "core/model/assemble.h"
 
 #include <string.h>
@@ -148,6 +149,45 @@ tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_
                     : tn_wrap(env, status, "%s: %s", use->where, use->call->layer);
 }
 
+/* An op is a layer without parameters: operands are the inputs, attributes the arguments. */
+static tn_status emit_op(const tn_model_scope *scope, const tn_use *use, const tn_op_def *def,
+                         tn_results *results) {
+  tn_assembly *a = scope->assembly;
+  tn_build *b = a->b;
+  tn_begin(b, use->call->layer);
+  for (int32_t i = 0; i < use->n_in; i++) tn_arg(b, use->in[i]);
+  for (int32_t i = 0; i < use->call->n_args; i++) {
+    const tn_call_arg *arg = &use->call->args[i];
+    const tn_option *option = tn_options_at(&def->op->item, i);
+    const char *name = arg->name ? arg->name : option ? option->name : NULL;
+    tn_value value;
+    if (!name)
+      return tn_failf(a->env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`", i + 1,
+                      use->call->layer);
+    TN_TRY(tn_scope_evaluate(scope, arg->value, &value));
+    const char *text = tn_value_text(&a->arena, &value);
+    if (!text) return TN_ENOMEM;
+    tn_set_text(b, name, text);
+  }
+  tn_val first = tn_end(b);
+  results->n = def->n_results < TN_MAX_YIELDS ? def->n_results : TN_MAX_YIELDS;
+  for (int32_t i = 0; i < results->n; i++) results->v[i] = tn_result(b, first, i);
+  return tn_build_status(b);
+}
+
+static tn_status use_op(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
+  tn_assembly *a = scope->assembly;
+  const tn_op_def *def = NULL;
+  TN_TRY(tn_op_table_find(a->request->ops, a->env, use->call->layer, &def));
+  tn_build_frame frame = {
+      .prefix = use->path, .where = use->where, .training = a->request->training, .seed = a->request->seed};
+  tn_builder_push(a->b, &frame);
+  tn_status status = emit_op(scope, use, def, results);
+  tn_builder_pop(a->b);
+  if (status == TN_OK || tn_text_starts(tn_error_text(a->env), use->where)) return status;
+  return tn_wrap(a->env, status, "%s: op %s", use->where, use->call->layer);
+}
+
 /* "@name": the module of that name in this scope, or by its full path. */
 static tn_status find_module(const tn_model_scope *scope, const char *name, const tn_module **found) {
   tn_assembly *a = scope->assembly;
@@ -181,6 +221,9 @@ tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_result
                     block->file, block->line, block->name);
   if (block) return tn_use_block(scope, use, block, results);
   const tn_entry *entry = NULL;
+  bool is_layer = tn_registry_has(a->request->registry, TN_LAYER, use->call->layer);
+  if (!is_layer && tn_registry_has(a->request->registry, TN_OP, use->call->layer))
+    return use_op(scope, use, results);
   TN_TRY(tn_registry_find(a->request->registry, a->env, TN_LAYER, use->call->layer, &entry));
   return tn_use_layer(scope, use, (const tn_layer_kind *)entry->item, results);
 }
