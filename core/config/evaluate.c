@@ -61,49 +61,80 @@ static tn_status truth(const tn_evaluation *e, const tn_value *value, bool *hold
                   "'%s' is neither a number, nor yes or no, nor a name that is known here", shown(e, value));
 }
 
-static tn_status put_number(const tn_evaluation *e, double number, bool whole, tn_value *value) {
-  if (whole && fabs(number) > 0x1p53)
-    return tn_failf(e->handle, TN_EINVAL, "the whole number %g is too large, expected at most 2^53", number);
-  *value = number_value(number, whole);
+/* Whole numbers live in doubles, exact up to 2^53. */
+static tn_status put_whole(const tn_evaluation *e, int64_t number, bool overflow, tn_value *value) {
+  if (overflow || number > (INT64_C(1) << 53) || number < -(INT64_C(1) << 53))
+    return tn_failf(e->handle, TN_EINVAL, "a whole number becomes too large, expected at most 2^53");
+  *value = number_value((double)number, true);
   return TN_OK;
 }
 
-/* Remainder with the sign of the divisor, and the quotient that goes with it, rounded down: Python's
- * % and //. */
-static void divide_down(double a, double b, double *quotient, double *remainder) {
-  double rest = fmod(a, b);
-  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
-  *remainder = rest;
-  *quotient = nearbyint((a - rest) / b); /* a - rest is a multiple of b but for rounding */
+/* The quotient rounded down, and the remainder with the sign of the divisor: Python's // and %. */
+static tn_status divide_whole(const tn_evaluation *e, int32_t op, int64_t a, int64_t b, tn_value *value) {
+  int64_t quotient = a / b, remainder = a % b;
+  if (op == TN_BIN_DIV && remainder != 0) {
+    *value = number_value((double)a / (double)b, false);
+    return TN_OK;
+  }
+  if (remainder != 0 && (remainder < 0) != (b < 0)) {
+    quotient--;
+    remainder += b;
+  }
+  return put_whole(e, op == TN_BIN_MOD ? remainder : quotient, false, value);
 }
 
-static tn_status divide(const tn_evaluation *e, int32_t op, const tn_value *a, const tn_value *b,
-                        tn_value *value) {
-  double quotient, remainder;
-  bool whole = a->is_integer && b->is_integer;
-  if (b->number == 0)
-    return tn_failf(e->handle, TN_EINVAL, "%s %s 0 divides by zero", shown(e, a), operator_name(op));
-  divide_down(a->number, b->number, &quotient, &remainder);
-  if (op == TN_BIN_MOD) return put_number(e, remainder, whole, value);
-  if (op == TN_BIN_FLOORDIV) return put_number(e, quotient, whole, value);
-  bool exact = whole && remainder == 0;
-  return put_number(e, exact ? quotient : a->number / b->number, exact, value);
+static double divide_real(int32_t op, double a, double b) {
+  if (op == TN_BIN_DIV) return a / b;
+  double remainder = fmod(a, b);
+  if (remainder != 0 && (remainder < 0) != (b < 0)) remainder += b;
+  if (op == TN_BIN_MOD) return remainder;
+  return nearbyint((a - remainder) / b); /* a - remainder is a multiple of b but for rounding */
+}
+
+static tn_status calculate_whole(const tn_evaluation *e, int32_t op, int64_t a, int64_t b, tn_value *value) {
+  int64_t result = 0;
+  switch (op) {
+  case TN_BIN_ADD: return put_whole(e, a + b, false, value);
+  case TN_BIN_SUB: return put_whole(e, a - b, false, value);
+  case TN_BIN_MUL: {
+    bool overflow = __builtin_mul_overflow(a, b, &result);
+    return put_whole(e, result, overflow, value);
+  }
+  default: return divide_whole(e, op, a, b, value);
+  }
+}
+
+static double calculate_real(int32_t op, double a, double b) {
+  switch (op) {
+  case TN_BIN_ADD: return a + b;
+  case TN_BIN_SUB: return a - b;
+  case TN_BIN_MUL: return a * b;
+  default: return divide_real(op, a, b);
+  }
+}
+
+static bool compare(int32_t op, double a, double b) {
+  switch (op) {
+  case TN_BIN_LT: return a < b;
+  case TN_BIN_LE: return a <= b;
+  case TN_BIN_GT: return a > b;
+  default: return a >= b;
+  }
 }
 
 static tn_status calculate(const tn_evaluation *e, int32_t op, const tn_value *a, const tn_value *b,
                            tn_value *value) {
-  bool whole = a->is_integer && b->is_integer;
-  double x = a->number, y = b->number;
-  switch (op) {
-  case TN_BIN_ADD: return put_number(e, x + y, whole, value);
-  case TN_BIN_SUB: return put_number(e, x - y, whole, value);
-  case TN_BIN_MUL: return put_number(e, x * y, whole, value);
-  case TN_BIN_LT: *value = bool_value(x < y); return TN_OK;
-  case TN_BIN_LE: *value = bool_value(x <= y); return TN_OK;
-  case TN_BIN_GT: *value = bool_value(x > y); return TN_OK;
-  case TN_BIN_GE: *value = bool_value(x >= y); return TN_OK;
-  default: return divide(e, op, a, b, value);
+  bool divides = op == TN_BIN_DIV || op == TN_BIN_FLOORDIV || op == TN_BIN_MOD;
+  if (op >= TN_BIN_LT && op <= TN_BIN_GE) {
+    *value = bool_value(compare(op, a->number, b->number));
+    return TN_OK;
   }
+  if (divides && b->number == 0)
+    return tn_failf(e->handle, TN_EINVAL, "%s %s 0 divides by zero", shown(e, a), operator_name(op));
+  if (a->is_integer && b->is_integer)
+    return calculate_whole(e, op, (int64_t)a->number, (int64_t)b->number, value);
+  *value = number_value(calculate_real(op, a->number, b->number), false);
+  return TN_OK;
 }
 
 /* yes and no are equal to what comparisons give. */
@@ -203,7 +234,7 @@ static tn_status evaluate_dim(const tn_evaluation *e, const tn_expr *expr, tn_va
   if (!e->scope->dim(e->scope->context, expr->word, (int64_t)axis.number, &size))
     return tn_failf(e->handle, TN_EINVAL, "dim(%s, %s): there is no such value, or it has no such dimension",
                     expr->word, shown(e, &axis));
-  return put_number(e, (double)size, true, value);
+  return put_whole(e, size, false, value);
 }
 
 /* A call as a value is its own text, with names of the scope filled in: normal(0, 0.02). */

@@ -89,11 +89,13 @@ static void print_line(tn_text *text, const char *line, size_t n) {
   for (size_t i = 0; i < n; i++) tn_text_addn(text, line[i] == '$' ? "$$" : line + i, line[i] == '$' ? 2 : 1);
 }
 
-/* Several lines stand below their key, indented. */
+/* Several lines stand below their key, indented. A value that begins like a comment stands close to its
+ * '=', as it did when it was read. */
 static void print_key(tn_text *text, const tn_key *key) {
   const char *line = key->value;
   bool several = strchr(line, '\n') != NULL;
-  tn_text_addf(text, "%s =%s", key->name, several || *line == '\0' ? "" : " ");
+  tn_text_addf(text, "%s =%s", key->name,
+               several || *line == '\0' || *line == '#' || *line == ';' ? "" : " ");
   for (;;) {
     size_t n = strcspn(line, "\n");
     if (several) tn_text_add(text, "\n    ");

@@ -117,6 +117,16 @@ static const char *scan_number(const char *at) {
   return p;
 }
 
+/* Whole numbers are kept in doubles, exact up to 2^53. */
+static bool read_number(const char *text, tn_expr *number) {
+  int64_t whole;
+  number->is_integer = strpbrk(text, ".eE") == NULL;
+  if (!number->is_integer) return tn_text_to_float(text, &number->number);
+  if (!tn_text_to_int(text, &whole) || whole > INT64_C(1) << 53) return false;
+  number->number = (double)whole;
+  return true;
+}
+
 static tn_expr *parse_number(tn_parser *p) {
   const char *from = p->at, *to = scan_number(from);
   tn_expr *expr = new_expr(p, TN_EXPR_NUMBER);
@@ -126,9 +136,7 @@ static tn_expr *parse_number(tn_parser *p) {
     tn_parser_expected(p, "a number");
     return NULL;
   }
-  expr->is_integer = strpbrk(text, ".eE") == NULL;
-  /* Whole numbers are kept in doubles, exact up to 2^53. */
-  if (!tn_text_to_float(text, &expr->number) || (expr->is_integer && expr->number > 0x1p53)) {
+  if (!read_number(text, expr)) {
     tn_parser_fail(p, from, "the number %s is too large", text);
     return NULL;
   }
