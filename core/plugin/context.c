@@ -72,3 +72,7 @@ void tn_context_close(tn_context *context) {
 tn_status tn_context_load(tn_context *context, const char *path) {
   return tn_registry_load(context->registry, context, path);
 }
+
+tn_status tn_context_write_index(tn_context *context, const char *folder) {
+  return tn_registry_write_index(context, folder);
+}

@@ -17,11 +17,6 @@ struct tn_context {
 
 static inline tn_registry *tn_context_registry(tn_context *context) { return context->registry; }
 
-/* The context's table of op definitions, made on first use and kept in the slot above. Declared here
- * for everyone who holds a context; defined below this room, where such tables are known. */
-struct tn_op_table;
-tn_status tn_context_ops(tn_context *context, struct tn_op_table **ops);
-
 /* Descriptors that are linked in, in the order in which they are added: an entry function each,
  * ended by NULL. This room knows none. libtenon defines the list that counts: the core's ops, and in
  * a static build the bundled plugins. */

@@ -190,12 +190,14 @@ static tn_status print_index(tn_registry *r, const void *handle, const char *fol
   return text->failed ? tn_store_no_memory(handle) : TN_OK;
 }
 
-tn_status tn_registry_write_index(const void *handle, const char *folder, const char *index_path) {
+tn_status tn_registry_write_index(const void *handle, const char *folder) {
   tn_registry *r;
   TN_TRY(tn_store_create(handle, &r));
   tn_text text = tn_text_new(handle);
-  tn_status status = print_index(r, handle, folder, &text);
-  if (status == TN_OK) status = tn_file_write_atomic(handle, index_path, text.v, text.n);
+  char *path = tn_path_join(handle, folder, TN_INDEX_NAME);
+  tn_status status = path != NULL ? print_index(r, handle, folder, &text) : TN_ENOMEM;
+  if (status == TN_OK) status = tn_file_write_atomic(handle, path, text.v, text.n);
+  tn_release(handle, path);
   tn_text_free(&text);
   tn_registry_destroy(r);
   return status;

@@ -53,7 +53,7 @@ tn_status tn_registry_kernels(tn_registry *registry, const void *handle, const c
 
 /* Writes the index of a plugin folder (item -> file) beside its plugins; for build and install.
  * Refused files are logged and left out. */
-tn_status tn_registry_write_index(const void *handle, const char *folder, const char *index_path);
+tn_status tn_registry_write_index(const void *handle, const char *folder);
 
 /* "layer", "optimizer" ... for TN_LAYER ... */
 const char *tn_kind_name(uint32_t kind);

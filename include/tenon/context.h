@@ -30,6 +30,10 @@ TN_EXPORT void tn_context_close(tn_context *context);
 /* Opens a plugin file; what `[plugins] load` and `--plugin` do. */
 TN_EXPORT tn_status tn_context_load(tn_context *context, const char *path);
 
+/* Writes the index of a plugin folder, which lets a run open only the files that it needs; for whoever
+ * puts plugins there. A file that the index does not describe as it is still works: it is opened. */
+TN_EXPORT tn_status tn_context_write_index(tn_context *context, const char *folder);
+
 TN_EXPORT const char *tn_version(void);
 
 TN_END_C

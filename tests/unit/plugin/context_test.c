@@ -117,6 +117,18 @@ static void a_plugin_file_loads(void **state) {
   tn_context_close(context);
 }
 
+static void the_index_of_a_folder_is_written(void **state) {
+  (void)state;
+  tn_context *context;
+  tn_context_options options = options_for("");
+  folder_copy(&F, &B, "first", "acme.so");
+  assert_int_equal(tn_context_open(&options, &context), TN_OK);
+  assert_int_equal(tn_context_write_index(context, F.path), TN_OK);
+  assert_int_equal(access(folder_path(&F, "tenon.index"), R_OK), 0);
+  assert_int_equal(tn_context_write_index(context, folder_path(&F, "none")), TN_EUNAVAILABLE);
+  tn_context_close(context);
+}
+
 static int destroyed;
 static void destroy_ops(void *ops) { destroyed += *(int *)ops; }
 
@@ -182,6 +194,7 @@ int main(void) {
       CASE(a_forgotten_struct_size_is_explained),
       CASE(options_of_an_older_header_are_taken_as_far_as_they_go),
       CASE(a_plugin_file_loads),
+      CASE(the_index_of_a_folder_is_written),
       CASE(what_others_keep_in_a_context_goes_with_it),
       CASE(two_contexts_share_nothing),
       CASE(running_out_of_memory_anywhere_is_an_error_and_no_leak),

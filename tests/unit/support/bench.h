@@ -32,7 +32,10 @@ static inline void *bench_realloc(void *context, void *block, size_t bytes) {
   if (b->left == 0) return NULL;
   if (b->left > 0) b->left--;
   b->blocks += block == NULL;
-  return realloc(block, bytes);
+  void *grown = realloc(block, bytes);
+  /* Whoever forgets that fresh memory is not zero shall notice. */
+  if (block == NULL && grown != NULL) memset(grown, 0xA5, bytes);
+  return grown;
 }
 
 static inline void bench_log(void *context, int32_t level, const char *line) {
