@@ -63,10 +63,10 @@ size_t tn_size_mul(size_t a, size_t b);
 size_t tn_size_add(size_t a, size_t b);
 
 /* Returns early with the status of a failed call. Only where nothing has been acquired yet. */
-#define TN_TRY(call)                                                                               \
-  do {                                                                                             \
-    tn_status tn_try_status_ = (call);                                                             \
-    if (tn_try_status_ != TN_OK) return tn_try_status_;                                            \
+#define TN_TRY(call)                                                                                         \
+  do {                                                                                                       \
+    tn_status tn_try_status_ = (call);                                                                       \
+    if (tn_try_status_ != TN_OK) return tn_try_status_;                                                      \
   } while (0)
 
 #endif

@@ -23,7 +23,7 @@ void tn_text_addf(tn_text *text, const char *format, ...) TN_PRINTF(2, 3);
 char *tn_text_take(tn_text *text);
 void tn_text_free(tn_text *text);
 
-bool tn_text_equal(const char *a, const char *b);          /* NULL-safe */
+bool tn_text_equal(const char *a, const char *b); /* NULL-safe */
 bool tn_text_starts(const char *text, const char *prefix);
 /* Cuts white space at both ends in place; returns the new start. */
 char *tn_text_trim(char *text);

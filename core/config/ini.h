@@ -9,16 +9,16 @@
 
 typedef struct tn_key {
   const char *name;
-  const char *value;  /* lines of a continued value joined by '\n', each trimmed on the right */
-  const char *file;   /* as named by the user, for messages; "--set" for overrides */
-  int32_t line;       /* of the key; 0 for overrides */
+  const char *value;          /* lines joined by '\n', without comments and common indentation */
+  const char *file;           /* as named by the user, for messages; "--set" for overrides */
+  int32_t line;               /* of the key; 0 for overrides */
   const int32_t *value_lines; /* line number of each '\n'-separated line of value */
   int32_t n_value_lines;
-  bool used;          /* set by whoever reads it; unused keys are errors in the end */
+  bool used; /* set by whoever reads it; unused keys are errors in the end */
 } tn_key;
 
 typedef struct tn_section {
-  const char *name;   /* "data.train" or "block bottleneck", white space folded */
+  const char *name; /* "data.train" or "block bottleneck", white space folded */
   const char *file;
   int32_t line;
   tn_key *keys;
@@ -28,7 +28,7 @@ typedef struct tn_section {
 
 typedef struct tn_ini {
   tn_arena arena;
-  const char *path;   /* the main file; "" for text */
+  const char *path; /* the main file; "" for text */
   const char *folder;
   tn_section *sections;
   int32_t n_sections;
@@ -39,7 +39,8 @@ typedef struct tn_ini {
  * unset one is an error, $$ is a dollar). Duplicate keys and sections within one file are errors. */
 tn_status tn_ini_read(const void *handle, const char *path, tn_ini *ini);
 /* The same from text; `name` stands for the file in messages, `folder` for its place. */
-tn_status tn_ini_parse(const void *handle, const char *text, const char *name, const char *folder, tn_ini *ini);
+tn_status tn_ini_parse(const void *handle, const char *text, const char *name, const char *folder,
+                       tn_ini *ini);
 void tn_ini_free(tn_ini *ini);
 
 /* Applies "section.key=value" (split at the last dot before the first '='). Makes the section and

@@ -29,8 +29,10 @@ tn_status tn_options_set_text(const void *handle, tn_options *options, const cha
 /* The same from numbers. An int serves FLAG, INT, SIZE, FLOAT, DURATION, and one-entry lists. */
 tn_status tn_options_set_int(const void *handle, tn_options *options, const char *name, int64_t value);
 tn_status tn_options_set_float(const void *handle, tn_options *options, const char *name, double value);
-tn_status tn_options_set_ints(const void *handle, tn_options *options, const char *name, int64_t n, const int64_t *v);
-tn_status tn_options_set_floats(const void *handle, tn_options *options, const char *name, int64_t n, const double *v);
+tn_status tn_options_set_ints(const void *handle, tn_options *options, const char *name, int64_t n,
+                              const int64_t *v);
+tn_status tn_options_set_floats(const void *handle, tn_options *options, const char *name, int64_t n,
+                                const double *v);
 
 /* The option at a position (schema order), or NULL past the end. */
 const tn_option *tn_options_at(const tn_item *item, int64_t position);

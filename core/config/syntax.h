@@ -21,51 +21,77 @@
 #include "core/base/text.h"
 #include "core/config/ini.h"
 
-enum { TN_EXPR_NUMBER, TN_EXPR_WORD, TN_EXPR_CALL, TN_EXPR_LIST, TN_EXPR_SHARED, TN_EXPR_DIM, TN_EXPR_UNARY, TN_EXPR_BINARY };
-enum { TN_BIN_OR, TN_BIN_AND, TN_BIN_EQ, TN_BIN_NE, TN_BIN_LT, TN_BIN_LE, TN_BIN_GT, TN_BIN_GE,
-       TN_BIN_ADD, TN_BIN_SUB, TN_BIN_MUL, TN_BIN_DIV, TN_BIN_FLOORDIV, TN_BIN_MOD, TN_UN_NEG, TN_UN_NOT };
+enum {
+  TN_EXPR_NUMBER,
+  TN_EXPR_WORD,
+  TN_EXPR_CALL,
+  TN_EXPR_LIST,
+  TN_EXPR_SHARED,
+  TN_EXPR_DIM,
+  TN_EXPR_UNARY,
+  TN_EXPR_BINARY
+};
+enum {
+  TN_BIN_OR,
+  TN_BIN_AND,
+  TN_BIN_EQ,
+  TN_BIN_NE,
+  TN_BIN_LT,
+  TN_BIN_LE,
+  TN_BIN_GT,
+  TN_BIN_GE,
+  TN_BIN_ADD,
+  TN_BIN_SUB,
+  TN_BIN_MUL,
+  TN_BIN_DIV,
+  TN_BIN_FLOORDIV,
+  TN_BIN_MOD,
+  TN_UN_NEG,
+  TN_UN_NOT
+};
 
 typedef struct tn_expr tn_expr;
 typedef struct tn_call_arg {
-  const char *name;     /* NULL: positional */
+  const char *name; /* NULL: positional */
   tn_expr *value;
 } tn_call_arg;
 struct tn_expr {
   int32_t what, op;
-  const char *word;     /* WORD, CALL: name; SHARED: path; DIM: ref */
-  double number;        /* NUMBER */
+  const char *word; /* WORD, CALL: name; SHARED: path; DIM: ref */
+  double number;    /* NUMBER */
   int32_t is_integer;
-  tn_expr **items;      /* LIST; operands of UNARY, BINARY, DIM's axis */
+  tn_expr **items; /* LIST; operands of UNARY, BINARY, DIM's axis */
   int32_t n_items;
-  tn_call_arg *args;    /* CALL */
+  tn_call_arg *args; /* CALL */
   int32_t n_args;
 };
 
-typedef struct tn_item_call {  /* one item of a seq */
-  const char *layer;    /* word of the call; NULL for "@name" */
-  const char *shared;   /* "@name" */
+typedef struct tn_item_call { /* one item of a seq */
+  const char *layer;          /* word of the call; NULL for "@name" */
+  const char *shared;         /* "@name" */
   tn_call_arg *args;
   int32_t n_args;
-  tn_expr *repeat;      /* NULL: once */
+  tn_expr *repeat; /* NULL: once */
 } tn_item_call;
 
 typedef struct tn_line {
-  const char **names;   /* may hold "{i}" */
+  const char **names; /* may hold "{i}" */
   int32_t n_names;
   tn_item_call *items;
   int32_t n_items;
   const char **refs;
   int32_t n_refs;
-  tn_expr *condition;   /* NULL: always */
-  const char *file;     /* where the line starts */
+  tn_expr *condition; /* NULL: always */
+  const char *file;   /* where the line starts */
   int32_t line;
 } tn_line;
 
 /* A key's value as model lines. On a syntax error: TN_EINVAL, "file.ini:14: ... expected ...". */
-tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key, tn_line **lines, int32_t *n);
+tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key, tn_line **lines,
+                          int32_t *n);
 /* One line or one call from text ("linear(128)"), for tn_layer and for transforms lists. */
-tn_status tn_syntax_line(const void *handle, tn_arena *arena, const char *text, const char *file, int32_t line,
-                         tn_line *out);
+tn_status tn_syntax_line(const void *handle, tn_arena *arena, const char *text, const char *file,
+                         int32_t line, tn_line *out);
 /* A single expression. */
 tn_status tn_syntax_expr(const void *handle, tn_arena *arena, const char *text, tn_expr **out);
 
@@ -75,7 +101,7 @@ typedef struct tn_value {
   int32_t what;
   double number;
   int32_t is_integer;
-  const char *text;     /* TEXT: a word or a call as written ("normal(0, 0.02)"); SHARED: the path */
+  const char *text; /* TEXT: a word or a call as written ("normal(0, 0.02)"); SHARED: the path */
   struct tn_value *items;
   int32_t n_items;
 } tn_value;
@@ -96,7 +122,8 @@ tn_status tn_expr_evaluate(const void *handle, tn_arena *arena, const tn_expr *e
                            tn_value *value);
 bool tn_value_true(const tn_value *value);
 /* Evaluates a condition. Unlike tn_value_true it can say that a word is neither yes nor no. */
-tn_status tn_expr_holds(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope, bool *holds);
+tn_status tn_expr_holds(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope,
+                        bool *holds);
 /* The value in the syntax of an option: "2", "[1, 2]", "tanh". In the arena. */
 const char *tn_value_text(tn_arena *arena, const tn_value *value);
 
