@@ -1,5 +1,4 @@
 /* core/base/memory.c: memory of a handle and growable arrays. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

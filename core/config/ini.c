@@ -1,7 +1,6 @@
 /* core/config/ini.c: files with their includes, merged into one; lookup. */
 #include "core/config/ini.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
