@@ -150,6 +150,7 @@ tn_status tn_lexer_raw(tn_lexer *l, const char **text) {
   *text = copy(l, start, (size_t)(p - start));
   l->at = p;
   tn_lexer_next(l);
+  if (depth != 0) return tn_lexer_expected(l, "brackets that close again");
   return *text != NULL ? TN_OK : TN_ENOMEM;
 }
 

@@ -157,6 +157,8 @@ static void broken_syntax_is_refused(void **state) {
           "net.txt:2: neg: whole: unknown, neg takes no options");
   refused("x: f32[] = input(name=x)\ny = tagged(x, whole=3, x)", TN_EINVAL,
           "net.txt:2: expected '=' and the attribute's value, found ')'");
+  refused("x: f32[] = input(name=x)\ny = tagged(x, ints=[1, 2", TN_EINVAL,
+          "net.txt:2: expected brackets that close again, found the end of the text");
   refused("= neg(x)", TN_EINVAL, "net.txt:1: expected a value such as x or %5, found '='");
   refused("commit x y", TN_EINVAL, "net.txt:1: expected '=', found 'y'");
   refused("output \"x = y", TN_EINVAL, "net.txt:1: expected '=', found '\"'");
