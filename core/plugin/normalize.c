@@ -139,8 +139,8 @@ static tn_status negotiate(const negotiation *n) {
   if (list.failed)
     status = TN_ENOMEM;
   else if (list.n > 0)
-    status = tn_failf(n->handle, TN_EABI, "%s: built for another interface: %s; %s (interface %u.%u)",
-                      n->file, list.v, rebuild, n->major, n->minor);
+    status = tn_failf(n->handle, TN_EABI, "%s: does not fit this host: %s; %s (interface %u.%u)", n->file,
+                      list.v, rebuild, n->major, n->minor);
   tn_text_free(&list);
   return status;
 }
