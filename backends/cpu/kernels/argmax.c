@@ -143,7 +143,7 @@ static tn_status prepare(tn_prepare *p, void **plan) {
 static void release(tn_env *env, void *plan) { tn_delete(env, plan); }
 
 const tn_kernel tn_cpu_argmax = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cpu_argmax", "index of the largest element along an axis"),
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "argmax", "index of the largest element along an axis"),
     .family = "cpu",
     .pattern = "y = argmax(x)",
     .query = query,

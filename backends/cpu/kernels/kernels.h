@@ -16,11 +16,12 @@
 /* reduce.c, argmax.c */
 #define TN_CPU_REDUCE_KERNELS(X)                                                                             \
   X(reduce_sum) X(reduce_max) X(reduce_min) X(moments) X(norm_grad_sums) X(argmax)
-#define TN_CPU_SOFTMAX_KERNELS(X) X(softmax) X(log_softmax)
-#define TN_CPU_NORM_KERNELS(X) X(layer_norm)
-#define TN_CPU_LOSS_KERNELS(X) X(cross_entropy)
-#define TN_CPU_EMBEDDING_KERNELS(X)
-#define TN_CPU_MOVEMENT_KERNELS(X)
+#define TN_CPU_SOFTMAX_KERNELS(X)   X(softmax) X(log_softmax)
+#define TN_CPU_NORM_KERNELS(X)      X(layer_norm)
+#define TN_CPU_LOSS_KERNELS(X)      X(cross_entropy)
+#define TN_CPU_EMBEDDING_KERNELS(X) X(embedding) X(embedding_grad)
+/* movement.c, reorder.c */
+#define TN_CPU_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(pad) X(concat) X(pack) X(copy) X(reorder)
 
 #define TN_CPU_KERNELS(X)                                                                                    \
   TN_CPU_PRODUCT_KERNELS(X)                                                                                  \

@@ -143,7 +143,7 @@ static void release(tn_env *env, void *made) { tn_delete(env, made); }
 
 const tn_kernel tn_cpu_cross_entropy = {
     .item =
-        TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cpu_cross_entropy", "cross entropy of classes along any axis"),
+        TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cross_entropy", "cross entropy of classes along any axis"),
     .family = "cpu",
     .pattern = "loss, lse = cross_entropy(logits, target)",
     .query = query,

@@ -121,7 +121,7 @@ static tn_status prepare(tn_prepare *p, void **made) {
 static void release(tn_env *env, void *made) { tn_delete(env, made); }
 
 const tn_kernel tn_cpu_layer_norm = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cpu_layer_norm", "layer norm over trailing dimensions"),
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "layer_norm", "layer norm over trailing dimensions"),
     .family = "cpu",
     .pattern = "y, mean, rstd = layer_norm(x, weight?, bias?)",
     .query = query,

@@ -114,7 +114,7 @@ static tn_status prepare(tn_prepare *p, void **made) {
 static void release(tn_env *env, void *made) { tn_delete(env, made); }
 
 const tn_kernel tn_cpu_softmax = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cpu_softmax", "softmax along any axis"),
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "softmax", "softmax along any axis"),
     .family = "cpu",
     .pattern = "y = softmax(x)",
     .query = query,
@@ -124,7 +124,7 @@ const tn_kernel tn_cpu_softmax = {
 };
 
 const tn_kernel tn_cpu_log_softmax = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cpu_log_softmax", "logarithm of softmax along any axis"),
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "log_softmax", "logarithm of softmax along any axis"),
     .family = "cpu",
     .pattern = "y = log_softmax(x)",
     .query = query,
