@@ -150,9 +150,9 @@ static void max_pool2d_grad_cost(const tn_node *n, tn_cost *cost) {
 static const tn_option max_pool2d_grad_options[] = {WINDOW_OPTIONS, DIMS_OPTION, TN_OPT_END};
 
 const tn_op tn_op_max_pool2d_grad = {
-    .item =
-        TN_ITEM(tn_op, TN_OP, "max_pool2d_grad", "gradient of max_pool2d: dy added where the index points",
-                tn_pool2d_attributes, max_pool2d_grad_options),
+    .item = TN_ITEM(tn_op, TN_OP, "max_pool2d_grad",
+                    "gradient of max_pool2d: dy added where the index, which lies in its window, points",
+                    tn_pool2d_attributes, max_pool2d_grad_options),
     .schema = "(dy:T, index:i32) -> (dx:T)" TN_OPS_FLOATS,
     .version = 1,
     .klass = TN_CLASS_REDUCE,

@@ -32,6 +32,7 @@ typedef struct draw {
   tn_build *b;
   tn_rng rng;
   int32_t dtype; /* of the op's T */
+  bool large;    /* shapes beyond the blocks and vectors of kernels, too large for differences */
   case_input inputs[CASE_INPUTS];
   int32_t n_inputs;
 } draw;
@@ -56,6 +57,11 @@ static inline int64_t draw_between(draw *d, int64_t low, int64_t high) {
   return low + tn_rng_below(&d->rng, high - low + 1);
 }
 static inline bool draw_flag(draw *d) { return draw_between(d, 0, 1) == 1; }
+
+/* A size of its own: six times as much where shapes are large. */
+static inline int64_t draw_size(draw *d, int64_t low, int64_t high) {
+  return draw_between(d, low, d->large ? 6 * high : high);
+}
 
 /* Dims 1 .. 4, at times 1, and seldom 0 where empty tensors make sense. */
 tn_type draw_type(draw *d, int32_t dtype, int32_t least_rank, int32_t most_rank, bool empty);

@@ -12,7 +12,11 @@ tn_type type_of(int32_t dtype, int32_t rank, const int64_t *dims) {
 
 tn_type draw_type(draw *d, int32_t dtype, int32_t least_rank, int32_t most_rank, bool empty) {
   tn_type t = {dtype, (int32_t)draw_between(d, least_rank, most_rank), {0}};
-  for (int32_t i = 0; i < t.rank; i++) t.dims[i] = draw_between(d, 0, 3) == 0 ? 1 : draw_between(d, 1, 4);
+  int64_t count = 1;
+  for (int32_t i = 0; i < t.rank; i++) {
+    t.dims[i] = draw_between(d, 0, 3) == 0 ? 1 : count < 1000 ? draw_size(d, 1, 4) : draw_between(d, 1, 2);
+    count *= t.dims[i];
+  }
   if (empty && t.rank > 0 && draw_between(d, 0, 9) == 0) t.dims[draw_between(d, 0, t.rank - 1)] = 0;
   return t;
 }

@@ -1,5 +1,9 @@
-/* Values and gradients against PyTorch's, within the tolerances of its assert_close. Decompositions and
- * gradient rules run on the reference interpreter. Arguments: files written by make_goldens.py. */
+/* Values and gradients against PyTorch's, within the tolerances of its assert_close.
+ *
+ *     golden_test FILE...                    decompositions and gradient rules, on the reference
+ *     golden_test -b BACKEND PLUGIN FILE...  compiled, on a backend's first device
+ *
+ * FILE was written by make_goldens.py. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,24 +14,30 @@
 
 #include "core/graph/special.h"
 
-#include "../conformance/fixture.h"
+#include "../conformance/device_run.h"
 #include "../conformance/reference.h"
 #include "golden_file.h"
 
 enum { MOST = 16 };
 
+typedef struct stage {
+  fixture f;
+  tn_device *device; /* NULL: the reference */
+} stage;
+
 /* One golden case as it is being checked. */
 typedef struct trial {
   fixture *f;
+  tn_device *device; /* NULL: the reference */
   const tn_safetensors *file;
   golden_case c;
   tn_graph *graph;
   tn_val inputs[MOST], results[MOST]; /* results: 0 where PyTorch had no gradient */
-  const char *input_names[MOST], *result_names[MOST];
+  char input_names[MOST][16], result_names[MOST][16], wrt_names[MOST][16]; /* the graph may go first */
   int32_t n_inputs, n_results, n_wrt;
   tn_val wrt[MOST];
-  const char *wrt_names[MOST];
-  reference *r;
+  reference *r; /* one of the two runs it */
+  device_run *run;
 } trial;
 
 static void check(const trial *t, tn_status status) {
@@ -41,30 +51,56 @@ static bool has(const trial *t, const char *kind, const char *tensor) {
   return v != NULL;
 }
 
+static void name_as(char to[16], const char *name) { snprintf(to, 16, "%s", name); }
+
 static void list_values(trial *t) {
   tn_graph *g = t->graph;
   for (size_t i = 0; i < g->inputs.n && i < MOST; i++) {
     const tn_input_attributes *a = tn_graph_maker(g, g->inputs.v[i])->attributes;
     t->inputs[t->n_inputs] = g->inputs.v[i];
-    t->input_names[t->n_inputs++] = a->name;
+    name_as(t->input_names[t->n_inputs++], a->name);
     if (!has(t, "grad", a->name)) continue;
     t->wrt[t->n_wrt] = g->inputs.v[i];
-    t->wrt_names[t->n_wrt++] = a->name;
+    name_as(t->wrt_names[t->n_wrt++], a->name);
   }
   for (size_t i = 0; i < g->outputs.n && i < MOST; i++) {
-    t->result_names[t->n_results] = g->outputs.v[i].name;
+    name_as(t->result_names[t->n_results], g->outputs.v[i].name);
     t->results[t->n_results++] = has(t, "dout", g->outputs.v[i].name) ? g->outputs.v[i].value : 0;
   }
 }
 
+/* ---- either side ---- */
+
+static void load(trial *t) {
+  if (t->device == NULL)
+    check(t, reference_create(t->graph, &t->r));
+  else
+    check(t, device_run_create(t->f, t->device, t->graph, &t->run));
+  if (t->device != NULL) t->graph = NULL;
+}
+
 static void fill(trial *t, const char *input, const char *kind, const char *tensor) {
   tn_type type;
-  double *to = reference_input(t->r, input),
-         *from = golden_tensor(t->file, &t->f->env, t->c.name, kind, tensor, &type);
-  if (to != NULL && from != NULL) memcpy(to, from, (size_t)tn_type_count(&type) * sizeof *to);
-  if (to != NULL && from == NULL) fail_msg("%s: no tensor for input %s", t->c.name, input);
+  double *from = golden_tensor(t->file, &t->f->env, t->c.name, kind, tensor, &type);
+  if (from == NULL) fail_msg("%s: no tensor for input %s", t->c.name, input);
+  double *to = t->r == NULL ? NULL : reference_input(t->r, input);
+  if (to != NULL) memcpy(to, from, (size_t)tn_type_count(&type) * sizeof *to);
+  if (t->run != NULL) device_run_input(t->run, input, from);
   tn_release(&t->f->env, from);
 }
+
+static void run(trial *t) { check(t, t->run != NULL ? device_run_go(t->run) : reference_run(t->r)); }
+
+/* A copy of an output; NULL: there is none. */
+static double *result(trial *t, const char *output, tn_type *type) {
+  if (t->run != NULL) return device_run_output(t->run, output, type);
+  const double *from = reference_output(t->r, output, type);
+  size_t bytes = from == NULL ? 0 : (size_t)tn_type_count(type) * sizeof *from;
+  double *copy = from == NULL ? NULL : tn_alloc(&t->f->env, bytes + 1);
+  return copy == NULL ? NULL : memcpy(copy, from, bytes);
+}
+
+/* ---- comparison ---- */
 
 /* torch.testing.assert_close's defaults: relative, then absolute. */
 static double allowed(int32_t dtype, double expected) {
@@ -78,7 +114,7 @@ static double allowed(int32_t dtype, double expected) {
 static void compare(trial *t, const char *output, const char *kind, const char *tensor) {
   tn_type type, made;
   double *expected = golden_tensor(t->file, &t->f->env, t->c.name, kind, tensor, &type);
-  const double *found = reference_output(t->r, output, &made);
+  double *found = result(t, output, &made);
   assert_non_null(expected);
   if (found != NULL && !tn_type_equal(&type, &made))
     fail_msg("%s: %s %s has another type than PyTorch's", t->c.name, kind, tensor);
@@ -90,48 +126,68 @@ static void compare(trial *t, const char *output, const char *kind, const char *
                t->c.graph);
   }
   tn_release(&t->f->env, expected);
+  tn_release(&t->f->env, found);
 }
 
-static void run_case(fixture *f, const tn_safetensors *file, golden_case c) {
-  trial t = {.f = f, .file = file, .c = c};
+static void run_case(stage *s, const tn_safetensors *file, golden_case c) {
+  trial t = {.f = &s->f, .device = s->device, .file = file, .c = c};
+  fixture *f = &s->f;
   char name[32];
   check(&t, tn_graph_parse(&f->env, f->ops, c.graph, c.name, &t.graph));
   list_values(&t);
   if (t.n_wrt > 0) check(&t, fixture_add_gradients(t.graph, t.results, t.n_results, t.wrt, t.n_wrt));
   check(&t, tn_graph_verify(t.graph));
-  check(&t, reference_create(t.graph, &t.r));
+  load(&t);
   for (int32_t i = 0; i < t.n_inputs; i++) fill(&t, t.input_names[i], "in", t.input_names[i]);
   for (int32_t i = 0; i < t.n_results && t.n_wrt > 0; i++) {
     snprintf(name, sizeof name, "dout.%d", i);
     if (t.results[i] != 0) fill(&t, name, "dout", t.result_names[i]);
   }
-  check(&t, reference_run(t.r));
+  run(&t);
   for (int32_t i = 0; i < t.n_results; i++) compare(&t, t.result_names[i], "out", t.result_names[i]);
   for (int32_t i = 0; i < t.n_wrt; i++) {
     snprintf(name, sizeof name, "grad.%d", i);
     compare(&t, name, "grad", t.wrt_names[i]);
   }
   reference_destroy(t.r);
-  tn_graph_destroy(t.graph);
+  device_run_destroy(t.run);
+  if (t.graph != NULL) tn_graph_destroy(t.graph);
+}
+
+/* What the arguments name. */
+static const char *backend_name, *backend_file;
+
+static void open_stage(stage *s) {
+  *s = (stage){.device = NULL};
+  tn_status status = fixture_open(&s->f);
+  if (status == TN_OK && backend_name != NULL)
+    status = device_open(&s->f, backend_name, backend_file, &s->device);
+  if (status != TN_OK) fail_msg("%s", tn_error_text(&s->f.env));
 }
 
 static void every_case_agrees_with_pytorch(void **state) {
-  fixture f;
+  stage s;
   tn_safetensors *file = NULL;
   golden_case c;
   const char *cursor = NULL;
   int cases = 0;
-  assert_int_equal(fixture_open(&f), TN_OK);
-  if (tn_safetensors_open(&f.env, *state, &file) != TN_OK) fail_msg("%s", tn_error_text(&f.env));
-  for (; golden_next(file, &cursor, &c); cases++) run_case(&f, file, c);
+  open_stage(&s);
+  if (tn_safetensors_open(&s.f.env, *state, &file) != TN_OK) fail_msg("%s", tn_error_text(&s.f.env));
+  for (; golden_next(file, &cursor, &c); cases++) run_case(&s, file, c);
   assert_true(cases > 0);
   tn_safetensors_close(file);
-  fixture_close(&f);
+  if (s.device != NULL) tn_device_close(s.device);
+  fixture_close(&s.f);
 }
 
 int main(int argc, char **argv) {
-  int failed = 0;
-  for (int i = 1; i < argc; i++) {
+  int failed = 0, first = 1;
+  if (argc > 3 && strcmp(argv[1], "-b") == 0) {
+    backend_name = argv[2];
+    backend_file = argv[3];
+    first = 4;
+  }
+  for (int i = first; i < argc; i++) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(every_case_agrees_with_pytorch, argv[i])};
     failed += cmocka_run_group_tests_name(argv[i], tests, NULL, NULL);
   }

@@ -13,9 +13,9 @@ static tn_type matrix(const tn_type *batch, int64_t rows, int64_t columns, bool 
 }
 
 static tn_val matmul(draw *d, const conformance_case *c) {
-  tn_type wide = draw_type(d, d->dtype, 0, 3, true), narrow = draw_narrower(d, &wide);
+  tn_type wide = draw_type(d, d->dtype, 0, d->large ? 1 : 3, true), narrow = draw_narrower(d, &wide);
   bool swap = draw_flag(d), ta = draw_flag(d), tb = draw_flag(d);
-  int64_t m = draw_between(d, 0, 5), n = draw_between(d, 1, 5), k = draw_between(d, 0, 6);
+  int64_t m = draw_size(d, 0, 5), n = draw_size(d, 1, 5), k = draw_size(d, 0, 6);
   tn_type x = matrix(swap ? &narrow : &wide, m, k, ta), y = matrix(swap ? &wide : &narrow, k, n, tb);
   tn_val a = draw_tensor(d, x, c->fill), b = draw_tensor(d, y, c->fill);
   tn_val bias = draw_flag(d) ? draw_tensor(d, type_of(d->dtype, 1, &n), c->fill) : 0;
@@ -31,7 +31,7 @@ typedef struct convolution {
 
 static convolution draw_convolution(draw *d) {
   convolution v = {.groups = draw_between(d, 1, 3)};
-  int64_t in = draw_between(d, 1, 2), out = draw_between(d, 1, 2), batch = draw_between(d, 0, 2);
+  int64_t in = draw_size(d, 1, 2), out = draw_size(d, 1, 2), batch = draw_between(d, 0, 2);
   v.x = type_of(d->dtype, 4, (int64_t[]){batch, in * v.groups, 0, 0});
   v.w = type_of(d->dtype, 4, (int64_t[]){out * v.groups, in, 0, 0});
   v.y = type_of(d->dtype, 4, (int64_t[]){batch, out * v.groups, 0, 0});
@@ -41,7 +41,7 @@ static convolution draw_convolution(draw *d) {
     v.padding[i] = draw_between(d, 0, 3);
     v.dilation[i] = draw_between(d, 1, 3);
     int64_t reach = (kernel - 1) * v.dilation[i] + 1, least = reach - 2 * v.padding[i];
-    v.x.dims[2 + i] = draw_between(d, least < 1 ? 1 : least, 8);
+    v.x.dims[2 + i] = draw_between(d, least < 1 ? 1 : least, d->large ? 20 : 8);
     v.w.dims[2 + i] = kernel;
     v.y.dims[2 + i] = (v.x.dims[2 + i] + 2 * v.padding[i] - reach) / v.stride[i] + 1;
   }
@@ -84,14 +84,14 @@ static tn_val conv2d_grad_weight(draw *d, const conformance_case *c) {
 /* ---- attention ---- */
 
 static tn_val attention(draw *d, const conformance_case *c) {
-  int64_t batch = draw_between(d, 0, 2), heads = draw_between(d, 1, 3), queries = draw_between(d, 0, 5);
-  int64_t keys = draw_between(d, queries < 1 ? 1 : queries, 7), width = draw_between(d, 1, 4);
+  int64_t batch = draw_between(d, 0, 2), heads = draw_between(d, 1, 3), queries = draw_size(d, 0, 5);
+  int64_t keys = queries + draw_size(d, queries < 1, 4), width = draw_size(d, 1, 4);
   bool causal = draw_flag(d);
-  if (!causal) keys = draw_between(d, 1, 7);
+  if (!causal) keys = draw_size(d, 1, 7);
   tn_val q = draw_tensor(d, type_of(d->dtype, 4, (int64_t[]){batch, heads, queries, width}), c->fill);
   tn_val k = draw_tensor(d, type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, width}), c->fill);
   tn_val v =
-      draw_tensor(d, type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, draw_between(d, 1, 4)}), c->fill);
+      draw_tensor(d, type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, draw_size(d, 1, 4)}), c->fill);
   tn_begin(d->b, c->op);
   tn_arg(d->b, q);
   tn_arg(d->b, k);
@@ -105,7 +105,7 @@ static tn_val attention(draw *d, const conformance_case *c) {
 
 static tn_val embedding(draw *d, const conformance_case *c) {
   bool backward = strcmp(c->op, "embedding_grad") == 0;
-  int64_t rows = draw_between(d, 1, 6), width = draw_between(d, 1, 4);
+  int64_t rows = draw_size(d, 1, 6), width = draw_size(d, 1, 4);
   tn_type ids = draw_type(d, draw_flag(d) ? TN_I64 : TN_I32, 0, 3, true), dy = ids;
   dy.dtype = d->dtype;
   dy.dims[dy.rank++] = width;

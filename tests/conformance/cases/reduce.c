@@ -85,7 +85,7 @@ static window draw_window(draw *d) {
     w.padding[i] = draw_between(d, 0, w.kernel[i] / 2);
     w.stride[i] = w.has_stride ? draw_between(d, 1, 4) : w.kernel[i];
     int64_t least = w.kernel[i] - 2 * w.padding[i];
-    w.x.dims[2 + i] = draw_between(d, least < 1 ? 1 : least, 7);
+    w.x.dims[2 + i] = draw_between(d, least < 1 ? 1 : least, d->large ? 40 : 7);
     w.y.dims[2 + i] = windows(w.x.dims[2 + i], w.kernel[i], w.stride[i], w.padding[i], w.ceil);
   }
   return w;
@@ -107,15 +107,17 @@ static tn_val max_pool2d(draw *d, const conformance_case *c) {
   return tn_end(d->b);
 }
 
-/* Any index in the plane will do: the op only follows it. */
+/* Indices lie in their windows: they are those of a pooling. */
 static tn_val max_pool2d_grad(draw *d, const conformance_case *c) {
   window w = draw_window(d);
-  tn_type index = w.y;
-  index.dtype = TN_I32;
-  tn_val dy = draw_tensor(d, w.y, FILL_ANY), at = draw_whole(d, index, 0, w.x.dims[2] * w.x.dims[3]);
+  tn_val dy = draw_tensor(d, w.y, FILL_ANY), x = draw_tensor(d, w.x, FILL_DISTINCT);
+  tn_begin(d->b, "max_pool2d");
+  tn_arg(d->b, x);
+  set_window(d, &w);
+  tn_val y = tn_end(d->b), index = tn_result(d->b, y, 1);
   tn_begin(d->b, c->op);
   tn_arg(d->b, dy);
-  tn_arg(d->b, at);
+  tn_arg(d->b, index);
   set_window(d, &w);
   tn_set_ints(d->b, "dims", 4, w.x.dims);
   return tn_end(d->b);
