@@ -35,17 +35,12 @@ static tn_status open_backend(tn_device *device, const tn_device_request *reques
   return backend->open != NULL ? backend->open(&device->env, options, self) : TN_OK;
 }
 
-/* A family with devices must know how to make, fill and order them. */
+/* The registry has seen to it that a family brings all its functions; an extension need not. */
 static tn_status check_family(tn_device *device) {
   const tn_backend *b = device->backend;
-  bool whole = b->count != NULL && b->properties != NULL && b->device_open != NULL &&
-               b->device_close != NULL && b->memory_new != NULL && b->memory_delete != NULL &&
-               b->stream_new != NULL && b->stream_delete != NULL && b->stream_wait != NULL &&
-               b->event_new != NULL && b->event_delete != NULL && b->event_record != NULL &&
-               b->event_await != NULL && b->event_wait != NULL && b->copy != NULL && b->fill_zero != NULL;
-  if (whole) return TN_OK;
-  return tn_failf(&device->env, TN_EABI,
-                  "backend '%s' lacks a function that every family of devices must have", b->item.name);
+  if (b->extends == NULL) return TN_OK;
+  return tn_failf(&device->env, TN_EABI, "it extends '%s', which extends '%s': only a family can be extended",
+                  b->item.name, b->extends);
 }
 
 static tn_status check_index(tn_device *device, int32_t index) {

@@ -1,0 +1,394 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/plugin/handles.h"
+#include "far.h"
+
+enum { N = 4 };
+
+/* ---- kernels: z = x + y, enqueued like on a device ---- */
+
+static int prepared, released, refuse_prepare, refuse_launch;
+
+typedef struct sum {
+  const float *x, *y;
+  float *z;
+} sum;
+
+static void do_sum(void *arg) {
+  const sum *s = arg;
+  for (int i = 0; i < N; i++) s->z[i] = s->x[i] + (s->y != NULL ? s->y[i] : 1);
+}
+
+static tn_status sum_prepare(tn_prepare *p, void **plan) {
+  if (refuse_prepare > 0 && --refuse_prepare == 0) return tn_fail(p, TN_ENOMEM, NULL, "no room for a plan");
+  prepared++;
+  *plan = malloc(1);
+  return TN_OK;
+}
+
+static void sum_release(tn_env *env, void *plan) {
+  (void)env;
+  released++;
+  free(plan);
+}
+
+static void count_chunk(void *arg, int64_t chunk) {
+  (void)chunk;
+  ++*(int *)arg;
+}
+
+static tn_status sum_launch(tn_launch *l) {
+  int chunks = 0;
+  if (refuse_launch) return tn_fail(l, TN_EDEVICE, NULL, "the device is on fire");
+  tn_parallel(l, 3, count_chunk, &chunks);
+  if (chunks != 3 || l->plan == NULL || l->n_in != 2 || l->n_out != 1)
+    return tn_fail(l, TN_EINTERNAL, NULL, "the launch is incomplete");
+  if (l->workspace != NULL) *(volatile char *)far_real(l->workspace) = 1;
+  sum *s = malloc(sizeof(*s));
+  *s = (sum){far_real(l->in[0].data), l->in[1].data != NULL ? far_real(l->in[1].data) : NULL,
+             far_real(l->out[0].data)};
+  far_enqueue(l->stream, do_sum, s);
+  return TN_OK;
+}
+
+static const tn_kernel sum_kernel = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "sum", "for tests"),
+                                     .family = "near",
+                                     .prepare = sum_prepare,
+                                     .release = sum_release,
+                                     .launch = sum_launch};
+
+/* ---- a program, by hand:
+ *   step 0: y = x + 1 (arena)   step 1: s = s + y (in place)   step 2: out = s + y ---- */
+
+static tn_type row = {TN_F32, 1, {N}};
+static const tn_op add_op = {.item = TN_ITEM_PLAIN(tn_op, TN_OP, "add", "for tests")};
+static tn_gnode nodes[3];
+static tn_graph graph;
+static tn_cover cover;
+static tn_group groups[3];
+static uint32_t node_numbers[] = {0, 1, 2};
+static tn_operand in[3][2], out[3][1];
+static tn_step steps[3];
+static tn_binding inputs[] = {{"x", {TN_F32, 1, {N}}, 64}}, outputs[] = {{"out", {TN_F32, 1, {N}}, 64}};
+static tn_program program, small;
+
+static tn_operand at(int32_t base, int32_t region, int64_t offset) {
+  return (tn_operand){row, tn_layout_row_major(1), {base, region, offset}};
+}
+
+static void write_program(void) {
+  for (int i = 0; i < 3; i++) {
+    nodes[i] =
+        (tn_gnode){.op = &add_op, .layer = i == 1 ? "layer1.0.sum" : "", .where = i == 1 ? "a.ini:14" : ""};
+    groups[i] =
+        (tn_group){.kernel = &sum_kernel, .nodes = &node_numbers[i], .n_nodes = 1, .n_in = 2, .n_out = 1};
+    steps[i] = (tn_step){&groups[i], in[i], out[i], 2, 1, 0};
+  }
+  in[0][0] = at(TN_BASE_SLOT, 0, 64), in[0][1] = at(TN_BASE_NONE, 0, 0), out[0][0] = at(TN_BASE_ARENA, 0, 32);
+  in[1][0] = at(TN_BASE_REGION, 1, 64), in[1][1] = at(TN_BASE_ARENA, 0, 32),
+  out[1][0] = at(TN_BASE_REGION, 1, 64);
+  in[2][0] = at(TN_BASE_REGION, 1, 64), in[2][1] = at(TN_BASE_ARENA, 0, 32),
+  out[2][0] = at(TN_BASE_OUTPUT, 0, 64);
+  groups[2].choice.workspace_bytes = 16;
+  steps[2].workspace_offset = 64;
+  graph = (tn_graph){.nodes = {nodes, 3, 3}};
+  cover = (tn_cover){.graph = &graph};
+  program = (tn_program){.name = "step",
+                         .cover = &cover,
+                         .steps = steps,
+                         .n_steps = 3,
+                         .inputs = inputs,
+                         .n_inputs = 1,
+                         .outputs = outputs,
+                         .n_outputs = 1,
+                         .arena_bytes = 80,
+                         .slot_bytes = 80,
+                         .output_bytes = 80};
+  small = (tn_program){.name = "nothing", .cover = &cover, .arena_bytes = 160, .slot_bytes = 16};
+}
+
+/* ---- surroundings ---- */
+
+static const tn_item *const items[] = {&far_backend.item, &near_backend.item, &quick_backend.item, NULL};
+static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "made_up", "1", "MIT",
+                                 TN_BUILD_TEXT,     items};
+
+static tn_slot slot;
+static tn_env env;
+static tn_registry *registry;
+static far_report report;
+static tn_state_map *map;
+static tn_device *device;
+static tn_executor *executor;
+static tn_program *const programs[] = {&program, &small};
+
+static tn_status configure(tn_env *where, void *context, tn_options *options) {
+  (void)context;
+  return tn_options_set_int(where, options, "report", (int64_t)(uintptr_t)&report);
+}
+
+static void make_map(void) {
+  int32_t region;
+  tn_gstate state = {.path = "bn.mean", .type = row, .what = TN_STATE_BUFFER, .init = "zeros", .where = ""};
+  assert_int_equal(tn_state_map_create(&env, &map), TN_OK);
+  assert_int_equal(tn_state_map_region(map, "param.f32", TN_F32, &region), TN_OK);
+  assert_int_equal(tn_state_map_region(map, "state.f32", TN_F32, &region), TN_OK);
+  assert_int_equal(tn_state_map_add(map, &state, region, 16), TN_OK);
+}
+
+static int start_on(const char *name) {
+  tn_slot_init(&env, &slot, NULL);
+  report = (far_report){0};
+  prepared = released = refuse_prepare = refuse_launch = 0;
+  executor = NULL;
+  write_program();
+  make_map();
+  assert_int_equal(tn_registry_create(&env, "", &registry), TN_OK);
+  assert_int_equal(tn_registry_add(registry, &env, &plugin, ""), TN_OK);
+  tn_device_request request = {&name, 1, 0, 0, configure, NULL};
+  if (tn_device_open(&env, registry, &request, &device) != TN_OK) fail_msg("%s", tn_error_text(&env));
+  return 0;
+}
+
+static int start_near(void **state) { return *state = "near", start_on("near"); }
+static int start_far(void **state) { return *state = "far", start_on("far"); }
+static int start_quick(void **state) { return *state = "quick", start_on("quick"); }
+
+static int stop(void **state) {
+  (void)state;
+  tn_executor_destroy(executor);
+  assert_int_equal(device->bytes, 0);
+  assert_int_equal(prepared, released);
+  tn_device_close(device);
+  assert_true(report.devices == 0 && report.streams == 0 && report.events == 0 && report.blocks == 0);
+  tn_state_map_destroy(map);
+  tn_registry_destroy(registry);
+  return 0;
+}
+
+static void create(int32_t slots) {
+  if (tn_executor_create(&env, device, map, programs, 2, slots, &executor) != TN_OK)
+    fail_msg("%s", tn_error_text(&env));
+}
+
+static void put(int32_t s, float value) {
+  float *x = tn_executor_input(executor, 0, s, "x");
+  assert_non_null(x);
+  for (int i = 0; i < N; i++) x[i] = value + (float)i;
+}
+
+static void expect(const float *values, float first) {
+  for (int i = 0; i < N; i++) assert_true(values[i] == first + (float)i);
+}
+
+/* ---- cases, each on both families ---- */
+
+static void a_program_computes_and_keeps_state(void **state) {
+  (void)state;
+  float s[N] = {0, 0, 0, 0};
+  create(2);
+  put(0, 10);
+  assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
+  assert_int_equal(tn_executor_slot_wait(executor, 0), TN_OK);
+  const float *result = tn_executor_output(executor, 0, 0, "out");
+  for (int i = 0; i < N; i++) assert_true(result[i] == 2 * (11 + (float)i)); /* s = y, out = s + y */
+  assert_int_equal(tn_executor_read(executor, "bn.mean", s, sizeof(s)), TN_OK);
+  expect(s, 11);
+}
+
+static void slots_run_ahead_of_each_other(void **state) {
+  (void)state;
+  create(3);
+  float before = 0;
+  for (int round = 0; round < 5; round++) {
+    for (int32_t s = 0; s < 3; s++) {
+      assert_int_equal(tn_executor_slot_wait(executor, s), TN_OK);
+      put(s, (float)(100 * round + 10 * s));
+      assert_int_equal(tn_executor_run(executor, 0, s), TN_OK);
+    }
+    for (int32_t s = 0; s < 3; s++) {
+      assert_int_equal(tn_executor_slot_wait(executor, s), TN_OK);
+      const float *result = tn_executor_output(executor, 0, s, "out");
+      float y = (float)(100 * round + 10 * s + 1); /* element 0 */
+      before += y;
+      assert_true(result[0] == before + y);
+    }
+  }
+}
+
+static void a_slot_may_run_again_before_it_was_waited_for(void **state) {
+  (void)state;
+  float s[N];
+  create(1);
+  put(0, 1);
+  for (int i = 0; i < 4; i++) assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
+  assert_int_equal(tn_executor_slot_wait(executor, 0), TN_OK);
+  assert_true(((const float *)tn_executor_output(executor, 0, 0, "out"))[0] == 10);
+  assert_int_equal(tn_executor_read(executor, "bn.mean", s, sizeof(s)), TN_OK);
+  assert_true(s[0] == 8);
+}
+
+static void work_may_change_streams(void **state) {
+  (void)state;
+  groups[1].role = TN_STREAM_COMM;
+  slots_run_ahead_of_each_other(state);
+}
+
+static void the_last_step_may_be_on_another_stream(void **state) {
+  (void)state;
+  groups[0].role = groups[2].role = TN_STREAM_COMM;
+  slots_run_ahead_of_each_other(state);
+}
+
+static void state_is_written_and_read_by_path_and_by_region(void **state) {
+  (void)state;
+  float values[N] = {1, 2, 3, 4}, back[N], region[32];
+  create(1);
+  assert_int_equal(tn_executor_write(executor, "bn.mean", values, sizeof(values)), TN_OK);
+  assert_int_equal(tn_executor_read(executor, "bn.mean", back, sizeof(back)), TN_OK);
+  assert_memory_equal(values, back, sizeof(back));
+  size_t count = (size_t)map->regions.v[1].count;
+  assert_in_range(count, 20, 32);
+  assert_int_equal(tn_executor_read(executor, "@state.f32", region, count * sizeof(float)), TN_OK);
+  for (size_t i = 0; i < count; i++) /* gaps are zero */
+    assert_true(region[i] == (i < 16 || i >= 20 ? 0 : values[i - 16]));
+  assert_int_equal(tn_executor_read(executor, "@param.f32", region, 0), TN_OK);
+}
+
+static void wrong_paths_and_sizes_are_refused(void **state) {
+  (void)state;
+  float values[N] = {0};
+  create(1);
+  assert_int_equal(tn_executor_read(executor, "bn.mean", values, 8), TN_EINVAL);
+  assert_string_equal(tn_error_text(&env), "state 'bn.mean' has 16 bytes, not 8");
+  assert_int_equal(tn_executor_write(executor, "bn.variance", values, 16), TN_EINVAL);
+  assert_string_equal(tn_error_text(&env), "there is no state 'bn.variance'");
+  assert_int_equal(tn_executor_read(executor, "@state.f64", values, 16), TN_EINVAL);
+  assert_null(tn_executor_input(executor, 0, 0, "y"));
+  assert_null(tn_executor_output(executor, 0, 0, "loss"));
+}
+
+static void a_failing_launch_is_named(void **state) {
+  (void)state;
+  create(1);
+  steps[0] = steps[1]; /* so that the first one is the one with a layer */
+  tn_executor_destroy(executor);
+  create(1);
+  refuse_launch = 1;
+  assert_int_equal(tn_executor_run(executor, 0, 0), TN_EDEVICE);
+  assert_string_equal(tn_error_text(&env),
+                      "op 'add' of layer 'layer1.0.sum' (a.ini:14): the device is on fire");
+}
+
+static void planned_bytes_are_measured_bytes(void **state) {
+  (void)state;
+  bool near = strcmp(*state, "far") != 0;
+  create(3);
+  int64_t planned = tn_executor_planned_bytes(map, programs, 2, 3, near);
+  assert_int_equal(planned, map->regions.v[1].count * 4 + 160 + 3 * (80 + 80) * (near ? 1 : 2));
+  assert_int_equal(tn_executor_measured_bytes(executor), planned);
+  assert_int_equal(device->bytes, planned);
+  assert_int_equal(device->peak_bytes, planned);
+}
+
+static void memory_that_is_refused_leaves_nothing_behind(void **state) {
+  (void)state;
+  for (int n = 1; n < 40; n++) {
+    report.refuse_memory = n;
+    tn_status status = tn_executor_create(&env, device, map, programs, 2, 2, &executor);
+    if (status == TN_OK) {
+      assert_in_range(n, 6, 12);
+      report.refuse_memory = 0;
+      return;
+    }
+    assert_int_equal(status, TN_ENOMEM);
+    assert_non_null(strstr(tn_error_text(&env), "bytes of "));
+    assert_null(executor);
+    assert_int_equal(device->bytes, 0);
+    assert_int_equal(report.events, 0);
+  }
+  fail();
+}
+
+static void a_kernel_that_cannot_be_prepared_is_named(void **state) {
+  (void)state;
+  refuse_prepare = 2;
+  assert_int_equal(tn_executor_create(&env, device, map, programs, 2, 2, &executor), TN_ENOMEM);
+  assert_string_equal(tn_error_text(&env),
+                      "program 'step': op 'add' of layer 'layer1.0.sum' (a.ini:14): no room for a plan");
+  assert_int_equal(prepared, 1);
+}
+
+static void kernels_are_prepared_once_for_all_slots(void **state) {
+  (void)state;
+  create(5);
+  assert_int_equal(prepared, 3);
+}
+
+static void the_team_is_the_devices(void **state) {
+  bool quick = strcmp(*state, "quick") == 0;
+  create(1);
+  put(0, 1);
+  assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
+  assert_int_equal(tn_executor_slot_wait(executor, 0), TN_OK);
+  assert_int_equal(report.parallel, quick ? 0 : 3);
+  assert_int_equal(report.extension_parallel, quick ? 3 : 0);
+}
+
+static void a_profile_times_every_step(void **state) {
+  (void)state;
+  create(1);
+  assert_null(tn_executor_step_seconds(executor, 0));
+  assert_int_equal(tn_executor_profile(executor, true), TN_OK);
+  assert_true(tn_executor_step_seconds(executor, 0)[1] == 0);
+  put(0, 10);
+  for (int i = 0; i < 3; i++) assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
+  for (int i = 0; i < 3; i++) {
+    double s = tn_executor_step_seconds(executor, 0)[i];
+    assert_true(s > 0 && s < 1);
+  }
+  assert_true(tn_executor_step_seconds(executor, 1) != NULL);
+  assert_int_equal(tn_executor_profile(executor, false), TN_OK);
+  assert_null(tn_executor_step_seconds(executor, 0));
+  assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
+  assert_int_equal(tn_executor_slot_wait(executor, 0), TN_OK);
+  assert_true(((const float *)tn_executor_output(executor, 0, 0, "out"))[0] == 55);
+}
+
+static void no_slots_are_too_few(void **state) {
+  (void)state;
+  assert_int_equal(tn_executor_create(&env, device, map, programs, 2, 0, &executor), TN_EINVAL);
+}
+
+#define BOTH(name)                                                                                           \
+  {#name " (near)", name, start_near, stop, NULL}, { #name " (far)", name, start_far, stop, NULL }
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      BOTH(a_program_computes_and_keeps_state),
+      BOTH(slots_run_ahead_of_each_other),
+      BOTH(a_slot_may_run_again_before_it_was_waited_for),
+      BOTH(work_may_change_streams),
+      BOTH(the_last_step_may_be_on_another_stream),
+      BOTH(state_is_written_and_read_by_path_and_by_region),
+      BOTH(wrong_paths_and_sizes_are_refused),
+      BOTH(a_failing_launch_is_named),
+      BOTH(planned_bytes_are_measured_bytes),
+      BOTH(memory_that_is_refused_leaves_nothing_behind),
+      BOTH(a_kernel_that_cannot_be_prepared_is_named),
+      BOTH(kernels_are_prepared_once_for_all_slots),
+      BOTH(the_team_is_the_devices),
+      BOTH(a_profile_times_every_step),
+      BOTH(no_slots_are_too_few),
+      cmocka_unit_test_setup_teardown(the_team_is_the_devices, start_quick, stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
