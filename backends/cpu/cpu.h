@@ -40,7 +40,7 @@ void tn_cpu_event_delete(void *event);
 tn_status tn_cpu_event_record(void *event, tn_env *env, void *stream);
 tn_status tn_cpu_event_await(void *event, tn_env *env, void *stream);
 tn_status tn_cpu_event_wait(void *event, tn_env *env);
-tn_status tn_cpu_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
+tn_status tn_cpu_stream_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
                       uint64_t bytes);
 tn_status tn_cpu_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes);
 

@@ -145,7 +145,7 @@ const tn_backend tn_cpu_backend = {
     .event_record = tn_cpu_event_record,
     .event_await = tn_cpu_event_await,
     .event_wait = tn_cpu_event_wait,
-    .copy = tn_cpu_copy,
+    .copy = tn_cpu_stream_copy,
     .fill_zero = tn_cpu_fill_zero,
     .parallel = device_parallel,
 };

@@ -40,7 +40,7 @@ tn_status tn_cpu_event_wait(void *event, tn_env *env) {
   return TN_OK;
 }
 
-tn_status tn_cpu_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
+tn_status tn_cpu_stream_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
                       uint64_t bytes) {
   (void)stream, (void)env, (void)direction;
   if (bytes > 0) memmove(to, from, (size_t)bytes);
