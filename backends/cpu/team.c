@@ -52,9 +52,9 @@ static inline void relax(void) {
 #endif
 }
 
+/* CLOSED is more than any number of units. */
 static bool is_open(const tn_cpu_team *t, uint64_t ticket) {
-  uint64_t next = ticket & CLOSED;
-  return next != CLOSED && (int64_t)next < atomic_load_explicit(&t->units, memory_order_relaxed);
+  return (int64_t)(ticket & CLOSED) < atomic_load_explicit(&t->units, memory_order_relaxed);
 }
 
 static void run_unit(chunk_body body, void *arg, int64_t first, int64_t stop) {

@@ -28,30 +28,30 @@ static inline void TYPED(read)(WIDE *restrict to, const ELEMENT *restrict from, 
     for (int64_t i = 0; i < n; i++) to[i] = WIDEN(from[i * step]);
 }
 
-/* One run of pixels under a tap; those that the tap moves out of the plane are zero. */
-static inline void TYPED(read_run)(WIDE *restrict to, const ELEMENT *row, const tn_gemm_grid *g,
+/* One run of pixels of a row under a tap; those that the tap moves out of the plane are zero. */
+static inline void TYPED(read_run)(WIDE *restrict to, const ELEMENT *data, int64_t row, const tn_gemm_grid *g,
                                    const tn_gemm_tap *tap, const tn_gemm_segment *run) {
   int64_t y = run->y + tap->y, x = run->x + tap->x, step = g->step_x, low = 0, high = run->n;
   if (y < 0 || y >= g->plane_height) high = 0;
-  if (x < 0) low = tn_gemm_min((-x + step - 1) / step, high);
+  if (x < 0) low = tn_gemm_min(steps(-x + step - 1, step), high);
   if (x + (high - 1) * step >= g->plane_width)
-    high = x < g->plane_width ? (g->plane_width - 1 - x) / step + 1 : low;
-  if (high < low) high = low;
+    high = x < g->plane_width ? steps(g->plane_width - 1 - x, step) + 1 : low;
   for (int64_t i = 0; i < low; i++) to[i] = 0;
-  TYPED(read)(to + low, row + run->offset + low * step, step, high - low);
+  if (high > low)
+    TYPED(read)(to + low, data + (row + tap->offset + run->offset + low * step), step, high - low);
+  else
+    high = low;
   for (int64_t i = high; i < run->n; i++) to[i] = 0;
 }
 
-/* A row of a source, and the step to the next. */
+/* A row of a source, r = group * n_taps + tap, and the step to the next. */
 typedef struct TYPED(cursor) {
-  const ELEMENT *group; /* row r / n_taps */
-  int64_t tap;
+  int64_t group, tap; /* group: as an offset */
 } TYPED(cursor);
 
 static TYPED(cursor) TYPED(cursor_at)(const tn_gemm_source *s, int64_t row) {
   int64_t taps = s->n_taps > 1 ? s->n_taps : 1;
-  TYPED(cursor) at = {(const ELEMENT *)s->data + row / taps * s->row_step, row % taps};
-  return at;
+  return (TYPED(cursor)){row / taps * s->row_step, row % taps};
 }
 
 static inline void TYPED(cursor_next)(TYPED(cursor) * at, const tn_gemm_source *s) {
@@ -64,10 +64,11 @@ static inline void TYPED(read_row)(WIDE *restrict to, const tn_gemm_source *s, c
                                    const TYPED(span) * span) {
   static const tn_gemm_tap none = {0, 0, 0};
   const tn_gemm_tap *tap = s->taps != NULL ? &s->taps[at->tap] : &none;
-  const ELEMENT *row = at->group + tap->offset;
-  if (s->grid == NULL) TYPED(read)(to, row + span->first * s->step, s->step, span->n);
+  const ELEMENT *data = s->data;
+  if (s->grid == NULL)
+    TYPED(read)(to, data + (at->group + tap->offset + span->first * s->step), s->step, span->n);
   for (int64_t i = 0; i < span->n_runs; i++)
-    TYPED(read_run)(to + span->runs[i].at, row, s->grid, tap, &span->runs[i]);
+    TYPED(read_run)(to + span->runs[i].at, data, at->group, s->grid, tap, &span->runs[i]);
 }
 
 /* ---- packing: panels of `width` of the operand's index, each k lines of `width` ------------------- */

@@ -62,12 +62,23 @@ static void loops_follow_each_other_without_mixing(void **state) {
   tn_cpu_team_destroy(team);
 }
 
+/* Each of two chunks waits for the other, ten seconds at most: so two threads must be at work. */
+static void meet(void *arg, int64_t chunk) {
+  atomic_int *arrived = arg;
+  (void)chunk;
+  atomic_fetch_add(arrived, 1);
+  for (int32_t i = 0; i < 10000 && atomic_load(arrived) < 2; i++) usleep(1000);
+  if (atomic_load(arrived) < 2) atomic_store(arrived, -100);
+}
+
 static void threads_that_have_gone_to_sleep_wake_up(void **state) {
   (void)state;
-  tn_cpu_team *team = team_of(3);
-  for (int32_t i = 0; i < 20; i++) {
-    usleep(2000);
-    run_and_check(team, 50);
+  tn_cpu_team *team = team_of(2);
+  for (int32_t i = 0; i < 10; i++) {
+    atomic_int arrived = 0;
+    usleep(3000);
+    tn_cpu_team_run(team, 2, meet, &arrived);
+    assert_int_equal(atomic_load(&arrived), 2);
   }
   tn_cpu_team_destroy(team);
 }
@@ -115,19 +126,27 @@ static void several_threads_may_call_at_once(void **state) {
   tn_cpu_team_destroy(team);
 }
 
+typedef struct slow {
+  pthread_t caller;
+  int32_t late; /* chunks done by others than the caller */
+} slow;
+
+/* Whoever is not the caller dawdles, so that the caller goes to sleep and must be woken. */
 static void slow_chunk(void *arg, int64_t chunk) {
-  if (chunk == 0) usleep(20000);
-  ((tally *)arg)->count[chunk]++;
+  slow *s = arg;
+  (void)chunk;
+  usleep(1000);
+  if (pthread_equal(pthread_self(), s->caller)) return;
+  usleep(20000);
+  s->late++;
 }
 
-static void slow_chunks_are_waited_for(void **state) {
+static void a_caller_that_sleeps_is_woken_by_the_last_chunk(void **state) {
   (void)state;
   tn_cpu_team *team = team_of(2);
-  for (int32_t i = 0; i < 5; i++) {
-    tally t = {{0}};
-    tn_cpu_team_run(team, 2, slow_chunk, &t);
-    assert_int_equal(t.count[0] + t.count[1], 2);
-  }
+  slow s = {pthread_self(), 0};
+  for (int32_t i = 0; i < 50 && s.late < 3; i++) tn_cpu_team_run(team, 2, slow_chunk, &s);
+  assert_true(s.late > 0);
   tn_cpu_team_destroy(team);
 }
 
@@ -148,7 +167,7 @@ int main(void) {
       cmocka_unit_test(threads_that_have_gone_to_sleep_wake_up),
       cmocka_unit_test(a_loop_inside_a_loop_runs_inline),
       cmocka_unit_test(several_threads_may_call_at_once),
-      cmocka_unit_test(slow_chunks_are_waited_for),
+      cmocka_unit_test(a_caller_that_sleeps_is_woken_by_the_last_chunk),
       cmocka_unit_test(teams_come_and_go),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
