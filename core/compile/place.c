@@ -8,6 +8,9 @@
 /* Groups stand this far apart in the order of the graph, so that added ones fit in between. */
 enum { KEY_STEP = 4 };
 
+/* Old values of states are copied before everything else, so that commits can overwrite them. */
+enum { BEFORE_ALL = -1 };
+
 /* More than any memory has; sums of thousands of sizes below it cannot overflow. */
 static const int64_t largest_value = INT64_C(1) << 48;
 
@@ -89,10 +92,10 @@ static tn_status add_group(tn_plan *plan, const tn_group *group, int64_t key, in
   return new_buffer(plan, group->out[0], index, buffer);
 }
 
-tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, int32_t *buffer) {
+tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, int64_t entry_key, int32_t *buffer) {
   tn_group group;
   int32_t writer = plan->buffers.v[plan->buffer_of.v[value]].writer;
-  int64_t key = writer < 0 ? -1 : plan->key.v[writer] + 1;
+  int64_t key = writer < 0 ? entry_key : plan->key.v[writer] + 1;
   TN_TRY(tn_helper_copy(plan->cover, value, &group));
   return add_group(plan, &group, key, buffer);
 }
@@ -202,35 +205,62 @@ static tn_status fill_gap(tn_plan *plan, int32_t pack, int32_t dtype, int64_t st
   return TN_OK;
 }
 
-/* An operand is made in its slice where its buffer is its own; else it is copied there. */
-static tn_status fill_slice(tn_plan *plan, int32_t pack, tn_val value, int64_t offset) {
-  int32_t part = plan->buffer_of.v[value];
-  if (tn_plan_value_bytes(plan, value) == 0) return TN_OK;
-  if (!is_free(plan, value) || plan->buffers.v[part].pack) TN_TRY(tn_plan_add_copy(plan, value, &part));
-  put_into(plan, part, pack, offset);
+static bool goes_into(const tn_plan *plan, tn_val value) {
+  return is_free(plan, value) && !plan->buffers.v[plan->buffer_of.v[value]].pack;
+}
+
+/* Operands whose buffers are their own are made in their slices; marks the others. */
+static void fill_directly(tn_plan *plan, const tn_gnode *node, int64_t size, bool *left) {
+  const tn_pack_attributes *a = node->attributes;
+  int32_t pack = plan->buffer_of.v[node->first_out];
+  for (int32_t i = 0; i < node->n_in; i++) {
+    if (tn_plan_value_bytes(plan, node->in[i]) == 0) continue;
+    left[i] = !goes_into(plan, node->in[i]);
+    if (!left[i]) put_into(plan, plan->buffer_of.v[node->in[i]], pack, a->offsets.v[i] * size);
+  }
+}
+
+static tn_status fill_by_copies(tn_plan *plan, const tn_gnode *node, int64_t size, const bool *left) {
+  const tn_pack_attributes *a = node->attributes;
+  int32_t pack = plan->buffer_of.v[node->first_out];
+  int64_t key = earliest_key(plan, pack);
+  for (int32_t i = 0; i < node->n_in; i++) {
+    int32_t part;
+    if (!left[i]) continue;
+    TN_TRY(tn_plan_add_copy(plan, node->in[i], key, &part));
+    put_into(plan, part, pack, a->offsets.v[i] * size);
+  }
   return TN_OK;
 }
 
-static tn_status lower_pack(tn_plan *plan, uint32_t index) {
-  /* The graph grows below: nothing of it is kept by address but what lies in its arena. */
-  tn_gnode node = plan->cover->graph->nodes.v[index];
-  const tn_pack_attributes *a = node.attributes;
-  tn_type type = *tn_graph_type(plan->cover->graph, node.first_out);
-  int32_t pack = plan->buffer_of.v[node.first_out];
-  int64_t size = (int64_t)tn_dtype_size(type.dtype), end = 0;
-  for (int32_t i = 0; i < node.n_in; i++) TN_TRY(fill_slice(plan, pack, node.in[i], a->offsets.v[i] * size));
-  for (int32_t i = 0; i < node.n_in; i++) {
-    TN_TRY(fill_gap(plan, pack, type.dtype, end, a->offsets.v[i]));
-    end = a->offsets.v[i] + tn_type_count(tn_graph_type(plan->cover->graph, node.in[i]));
+static tn_status fill_gaps(tn_plan *plan, const tn_gnode *node, int32_t dtype) {
+  const tn_pack_attributes *a = node->attributes;
+  int32_t pack = plan->buffer_of.v[node->first_out];
+  int64_t end = 0;
+  for (int32_t i = 0; i < node->n_in; i++) {
+    TN_TRY(fill_gap(plan, pack, dtype, end, a->offsets.v[i]));
+    end = a->offsets.v[i] + tn_type_count(tn_graph_type(plan->cover->graph, node->in[i]));
   }
-  return fill_gap(plan, pack, type.dtype, end, a->count);
+  return fill_gap(plan, pack, dtype, end, a->count);
+}
+
+/* The graph grows while a pack is lowered, so `node` is a copy. */
+static tn_status lower_pack(tn_plan *plan, tn_gnode node) {
+  int32_t dtype = tn_graph_type(plan->cover->graph, node.first_out)->dtype;
+  int64_t size = (int64_t)tn_dtype_size(dtype);
+  bool *left = tn_alloc(plan->env, (size_t)node.n_in * sizeof *left);
+  if (left == NULL) return TN_ENOMEM;
+  fill_directly(plan, &node, size, left);
+  tn_status status = fill_by_copies(plan, &node, size, left);
+  tn_release(plan->env, left);
+  return status == TN_OK ? fill_gaps(plan, &node, dtype) : status;
 }
 
 static tn_status lower_packs(tn_plan *plan) {
   size_t n = plan->cover->graph->nodes.n;
   for (uint32_t i = 0; i < n; i++) {
     const tn_gnode *node = &plan->cover->graph->nodes.v[i];
-    if (node->group < 0 && tn_node_kind_of(node) == TN_NODE_PACK) TN_TRY(lower_pack(plan, i));
+    if (node->group < 0 && tn_node_kind_of(node) == TN_NODE_PACK) TN_TRY(lower_pack(plan, *node));
   }
   return TN_OK;
 }
@@ -266,7 +296,7 @@ static tn_status place_commit(tn_plan *plan, const tn_gcommit *source) {
   if (commit.bytes == 0 || is_own_old_value(plan, &commit)) return TN_OK;
   TN_TRY(check_overlap(plan, &commit));
   if (!is_free(plan, commit.value)) {
-    TN_TRY(tn_plan_add_copy(plan, commit.value, &buffer));
+    TN_TRY(tn_plan_add_copy(plan, commit.value, BEFORE_ALL, &buffer));
     commit.value = plan->cover->groups.v[plan->buffers.v[buffer].writer].out[0];
   }
   plan->buffers.v[buffer].commit = (int32_t)plan->commits.n;
@@ -286,7 +316,7 @@ static tn_status place_outputs(tn_plan *plan) {
     tn_goutput output = plan->cover->graph->outputs.v[i];
     tn_binding binding = {output.name, *tn_graph_type(plan->cover->graph, output.value), plan->output_bytes};
     int32_t buffer = plan->buffer_of.v[output.value];
-    if (!is_free(plan, output.value)) TN_TRY(tn_plan_add_copy(plan, output.value, &buffer));
+    if (!is_free(plan, output.value)) TN_TRY(tn_plan_add_copy(plan, output.value, BEFORE_ALL, &buffer));
     TN_TRY(fix(plan, buffer, (tn_place){TN_BASE_OUTPUT, 0, plan->output_bytes}));
     plan->output_bytes += tn_plan_aligned(plan->buffers.v[buffer].bytes);
     TN_TRY(tn_vec_push(plan->env, &plan->outputs, binding));

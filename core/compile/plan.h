@@ -63,9 +63,9 @@ int32_t tn_plan_root(const tn_plan *plan, int32_t buffer, int64_t *offset);
 tn_place tn_plan_place_of(const tn_plan *plan, tn_val value);
 /* A value's bytes in memory. */
 int64_t tn_plan_value_bytes(const tn_plan *plan, tn_val value);
-/* A copy group of `value` whose result gets a buffer of its own; it runs right after the value's maker
- * as far as the order of the graph goes. */
-tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, int32_t *buffer);
+/* A copy group of `value` whose result gets a buffer of its own. In the order of the graph it stands right
+ * after the value's maker, or at `entry_key` where the value is there from the start. */
+tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, int64_t entry_key, int32_t *buffer);
 /* Whether a fixed buffer overlaps bytes of a region. */
 bool tn_buffer_overlaps(const tn_buffer *buffer, const tn_place *place, int64_t bytes);
 static inline int64_t tn_plan_aligned(int64_t bytes) {

@@ -76,7 +76,7 @@ static bool in_place(const settling *s, int32_t buffer) {
 /* The last step copies the value; no key is needed any more. */
 static tn_status copy_at_end(tn_plan *plan, int32_t commit) {
   int32_t copy;
-  TN_TRY(tn_plan_add_copy(plan, plan->commits.v[commit].value, &copy));
+  TN_TRY(tn_plan_add_copy(plan, plan->commits.v[commit].value, 0, &copy));
   plan->buffers.v[copy].fixed = true;
   plan->buffers.v[copy].place = plan->commits.v[commit].place;
   return tn_vec_push(plan->env, &plan->order, plan->buffers.v[copy].writer);

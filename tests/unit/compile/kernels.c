@@ -1,5 +1,6 @@
 #include "kernels.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 tn_status launch_nothing(tn_launch *l) {
@@ -32,7 +33,15 @@ static int32_t list_pairs(const tn_match *m, int32_t (*pairs)[2]) {
   return n;
 }
 
+/* A region that reaches the kernel with two iteration spaces is a fault of the pass. */
+static bool one_space(const tn_match *m) {
+  for (int32_t i = 1; i < m->n_out; i++)
+    if (!tn_type_same_dims(m->out[i], m->out[0])) return false;
+  return true;
+}
+
 static tn_status offer_pointwise(tn_query *q) {
+  if (!one_space(q->match)) return tn_fail(q, TN_EINTERNAL, NULL, "results of different dims");
   int32_t pairs[PAIRS][2];
   if (q->match->n_nodes > 20)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%d nodes are too many", (int)q->match->n_nodes);
