@@ -5,6 +5,9 @@
  * one thread at a time per device; copies, records and waits come from the thread that owns the
  * stream. Whoever creates destroys, through this table.
  *
+ * Handles. The env given to open and to device_open stays valid until the matching close, so the object
+ * may keep a copy, to free its memory through. Others are for the call.
+ *
  * Addresses. A device address is a void * that only the device can read, unless its properties say
  * host_addressable. The host does arithmetic on it and nothing else.
  *
@@ -39,24 +42,24 @@ typedef struct tn_backend {
   const char *accepts;
 
   tn_status (*open)(tn_env *env, const void *options, void **backend);
-  void (*close)(void *backend);
+  void (*close)(void *backend, tn_env *env);
   /* How many devices there are; 0 with TN_EUNAVAILABLE and the reason when none can be used. */
   tn_status (*count)(void *backend, tn_env *env, int32_t *count);
   tn_status (*properties)(void *backend, tn_env *env, int32_t index, tn_device_properties *properties);
   tn_status (*device_open)(void *backend, tn_env *env, int32_t index, void **device);
-  void (*device_close)(void *device);
+  void (*device_close)(void *device, tn_env *env);
 
   /* At least 64-byte aligned. bytes > 0. */
   tn_status (*memory_new)(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address);
-  void (*memory_delete)(void *device, int32_t kind, void *address, uint64_t bytes);
+  void (*memory_delete)(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env);
 
   tn_status (*stream_new)(void *device, tn_env *env, int32_t role, void **stream);
-  void (*stream_delete)(void *stream);
+  void (*stream_delete)(void *stream, tn_env *env);
   /* Blocks until all work on the stream is done; the sticky error if there is one. */
   tn_status (*stream_wait)(void *stream, tn_env *env);
 
   tn_status (*event_new)(void *device, tn_env *env, void **event);
-  void (*event_delete)(void *event);
+  void (*event_delete)(void *event, tn_env *env);
   tn_status (*event_record)(void *event, tn_env *env, void *stream);
   /* The stream goes on only when the event's last record is done. Does not block the caller. */
   tn_status (*event_await)(void *event, tn_env *env, void *stream);
@@ -75,7 +78,7 @@ typedef struct tn_backend {
   tn_status (*capture_begin)(void *device, tn_env *env, void *stream);
   tn_status (*capture_end)(void *device, tn_env *env, void *stream, void **capture);
   tn_status (*capture_launch)(void *capture, tn_env *env, void *stream);
-  void (*capture_delete)(void *capture);
+  void (*capture_delete)(void *capture, tn_env *env);
 
   /* Optional: vendor handles for foreign kernels ("cuda.1"), or NULL. */
   void *(*native)(void *device, void *stream, const char *name);
