@@ -21,9 +21,7 @@
 enum { DOT_LANES = 16 };
 
 /* Whole steps in a distance; mostly the step is 1, and a division slow. */
-static inline int64_t steps(int64_t distance, int64_t step) {
-  return step == 1 ? distance : distance / step;
-}
+static inline int64_t steps(int64_t distance, int64_t step) { return step == 1 ? distance : distance / step; }
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b)  JOIN_(a, b)
