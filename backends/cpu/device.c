@@ -7,12 +7,10 @@
 #include "cpu.h"
 
 typedef struct cpu_backend {
-  tn_env env; /* of open: lives until close */
   int32_t threads;
 } cpu_backend;
 
 typedef struct cpu_device {
-  tn_env env; /* of device_open: lives until device_close */
   tn_cpu_team *team;
 } cpu_device;
 
@@ -42,16 +40,12 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
   const tn_cpu_options *o = options;
   cpu_backend *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
-  b->env = *env;
   b->threads = o->threads > 0 ? (int32_t)o->threads : limit_by_quota(count_processors());
   *backend = b;
   return TN_OK;
 }
 
-static void backend_close(void *backend) {
-  cpu_backend *b = backend;
-  if (b != NULL) tn_delete(&b->env, b);
-}
+static void backend_close(void *backend, tn_env *env) { tn_delete(env, backend); }
 
 static tn_status backend_count(void *backend, tn_env *env, int32_t *count) {
   (void)backend, (void)env;
@@ -93,11 +87,11 @@ static tn_status backend_properties(void *backend, tn_env *env, int32_t index,
   return TN_OK;
 }
 
-static void device_close(void *device) {
+static void device_close(void *device, tn_env *env) {
   cpu_device *d = device;
   if (d == NULL) return;
   tn_cpu_team_destroy(d->team);
-  tn_delete(&d->env, d);
+  tn_delete(env, d);
 }
 
 static tn_status device_open(void *backend, tn_env *env, int32_t index, void **device) {
@@ -107,10 +101,9 @@ static tn_status device_open(void *backend, tn_env *env, int32_t index, void **d
     return tn_fail(env, TN_EUNAVAILABLE, NULL, "cpu: device %d asked for; there is only 0", index);
   cpu_device *d = tn_new(env, sizeof *d);
   if (d == NULL) return TN_ENOMEM;
-  d->env = *env;
-  tn_status status = tn_cpu_team_create(&d->env, b->threads, &d->team);
+  tn_status status = tn_cpu_team_create(env, b->threads, &d->team);
   if (status != TN_OK) {
-    device_close(d);
+    device_close(d, env);
     return status;
   }
   *device = d;

@@ -19,7 +19,7 @@ tn_status tn_cpu_memory_new(void *device, tn_env *env, int32_t kind, uint64_t by
   return TN_OK;
 }
 
-void tn_cpu_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes) {
-  (void)device, (void)kind, (void)bytes;
+void tn_cpu_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
+  (void)device, (void)kind, (void)bytes, (void)env;
   free(address);
 }

@@ -10,7 +10,7 @@ tn_status tn_cpu_stream_new(void *device, tn_env *env, int32_t role, void **stre
   return TN_OK;
 }
 
-void tn_cpu_stream_delete(void *stream) { (void)stream; }
+void tn_cpu_stream_delete(void *stream, tn_env *env) { (void)stream, (void)env; }
 
 tn_status tn_cpu_stream_wait(void *stream, tn_env *env) {
   (void)stream, (void)env;
@@ -23,7 +23,7 @@ tn_status tn_cpu_event_new(void *device, tn_env *env, void **event) {
   return TN_OK;
 }
 
-void tn_cpu_event_delete(void *event) { (void)event; }
+void tn_cpu_event_delete(void *event, tn_env *env) { (void)event, (void)env; }
 
 tn_status tn_cpu_event_record(void *event, tn_env *env, void *stream) {
   (void)event, (void)env, (void)stream;
@@ -41,7 +41,7 @@ tn_status tn_cpu_event_wait(void *event, tn_env *env) {
 }
 
 tn_status tn_cpu_stream_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
-                      uint64_t bytes) {
+                             uint64_t bytes) {
   (void)stream, (void)env, (void)direction;
   if (bytes > 0) memmove(to, from, (size_t)bytes);
   return TN_OK;

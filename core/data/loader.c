@@ -155,7 +155,7 @@ void tn_loader_destroy(tn_loader *loader) {
   for (int32_t i = 0; loader->workers != NULL && i < loader->n_workers; i++)
     tn_reader_finish(&loader->workers[i].reader);
   for (int32_t i = 0; loader->ring != NULL && i < loader->n_ring; i++) tn_pending_finish(&loader->ring[i]);
-  if (loader->opened) loader->source->close(loader->self);
+  if (loader->opened) loader->source->close(loader->self, &loader->env);
   tn_chain_free(&loader->chain);
   tn_release(&loader->env, loader->workers);
   tn_release(&loader->env, loader->ring);

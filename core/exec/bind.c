@@ -138,7 +138,8 @@ void tn_unbind(tn_executor *e, tn_bound_program *bound) {
     const tn_kernel *kernel = bound->program->steps[i].group->kernel;
     if (bound->plans != NULL && bound->plans[i] != NULL && kernel->release != NULL)
       kernel->release(&e->device->env, bound->plans[i]);
-    if (bound->events != NULL && bound->events[i] != NULL) e->device->backend->event_delete(bound->events[i]);
+    if (bound->events != NULL && bound->events[i] != NULL)
+      e->device->backend->event_delete(bound->events[i], &e->device->env);
   }
   for (int32_t s = 0; bound->slots != NULL && s < e->n_slots; s++) tn_release(e->env, bound->slots[s]);
   tn_release(e->env, bound->slots);

@@ -147,10 +147,11 @@ void tn_device_close(tn_device *device) {
   if (device == NULL) return;
   const tn_backend *b = device->backend, *extension = device->extension;
   for (int32_t role = 0; role < TN_STREAMS; role++)
-    if (device->streams[role] != NULL) b->stream_delete(device->streams[role]);
-  if (device->device != NULL) b->device_close(device->device);
-  if (device->extension_self != NULL && extension->close != NULL) extension->close(device->extension_self);
-  if (device->self != NULL && b->close != NULL) b->close(device->self);
+    if (device->streams[role] != NULL) b->stream_delete(device->streams[role], &device->env);
+  if (device->device != NULL) b->device_close(device->device, &device->env);
+  if (device->extension_self != NULL && extension->close != NULL)
+    extension->close(device->extension_self, &device->env);
+  if (device->self != NULL && b->close != NULL) b->close(device->self, &device->env);
   tn_arena_free(&device->memory);
   /* The device's handle stands in the very block that is released. */
   tn_slot slot = device->slot;
@@ -169,6 +170,6 @@ tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void 
 
 void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes) {
   if (address == NULL) return;
-  device->backend->memory_delete(device->device, kind, address, (uint64_t)bytes);
+  device->backend->memory_delete(device->device, kind, address, (uint64_t)bytes, &device->env);
   device->bytes -= bytes;
 }

@@ -135,7 +135,7 @@ tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map 
 static void free_slot(tn_executor *e, tn_slot_memory *m) {
   void *events[] = {m->staged, m->computed, m->arrived};
   for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
-    if (events[i] != NULL) e->device->backend->event_delete(events[i]);
+    if (events[i] != NULL) e->device->backend->event_delete(events[i], &e->device->env);
   give(e, TN_MEMORY_DEVICE, m->input, e->slot_bytes);
   give(e, TN_MEMORY_DEVICE, m->output, e->output_bytes);
   if (e->near) return;

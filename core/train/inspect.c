@@ -166,7 +166,7 @@ static json_t *backend_json(tn_context *context, const tn_backend *backend) {
   if (status == TN_OK && backend->count)
     status = list_devices(context, backend, self, json_object_get(json, "devices"));
   if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
-  if (self && backend->close) backend->close(self);
+  if (self && backend->close) backend->close(self, env);
   tn_arena_free(&arena);
   return json;
 }

@@ -17,7 +17,6 @@ enum { EPOCH = 20000 };
 static const uint64_t VALIDATION_SEED = 0x6469676974730001u;
 
 typedef struct digits {
-  tn_env env;
   int64_t count; /* -1 for training */
 } digits;
 
@@ -32,16 +31,12 @@ static tn_status digits_open(tn_env *env, const void *opts, int32_t split, uint6
   const digits_options *o = opts;
   digits *d = tn_new(env, sizeof(*d));
   if (d == NULL) return TN_ENOMEM;
-  *d = (digits){*env, split == TN_SPLIT_TRAIN ? -1 : o->validation};
+  *d = (digits){split == TN_SPLIT_TRAIN ? -1 : o->validation};
   *source = d;
   return TN_OK;
 }
 
-static void digits_close(void *source) {
-  digits *d = source;
-  tn_env env = d->env;
-  tn_delete(&env, d);
-}
+static void digits_close(void *source, tn_env *env) { tn_delete(env, source); }
 
 static tn_status digits_describe(void *source, tn_env *env, tn_description *description) {
   (void)env;

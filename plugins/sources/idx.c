@@ -37,7 +37,7 @@ typedef struct array {
 } array;
 
 typedef struct idx {
-  tn_env env;
+  tn_env env; /* of open: for its messages */
   array images, labels;
   int64_t image_bytes;
   tn_field fields[2];
@@ -185,12 +185,11 @@ static void make_fields(idx *x, int64_t classes) {
   x->fields[1] = (tn_field){sizeof(tn_field), "label", {TN_I32, 0, {0}}, TN_FIELD_TARGET, classes, NULL};
 }
 
-static void idx_close(void *source) {
+static void idx_close(void *source, tn_env *env) {
   idx *x = source;
-  tn_env env = x->env;
-  tn_delete(&env, x->images.bytes);
-  tn_delete(&env, x->labels.bytes);
-  tn_delete(&env, x);
+  tn_delete(env, x->images.bytes);
+  tn_delete(env, x->labels.bytes);
+  tn_delete(env, x);
 }
 
 static tn_status idx_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
@@ -206,7 +205,7 @@ static tn_status idx_open(tn_env *env, const void *opts, int32_t split, uint64_t
     make_fields(x, classes);
     *source = x;
   } else {
-    idx_close(x);
+    idx_close(x, env);
   }
   return status;
 }

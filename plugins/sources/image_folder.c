@@ -28,7 +28,7 @@ static const tn_option options[] = {
 static const size_t LARGEST_FILE = (size_t)1 << 30;
 
 typedef struct folder_source {
-  tn_env env;
+  tn_env env; /* of open: for its messages */
   folder_options options;
   image_list list;
   const char **class_names;
@@ -125,12 +125,11 @@ static tn_status make_fields(folder_source *f) {
   return TN_OK;
 }
 
-static void folder_close(void *source) {
+static void folder_close(void *source, tn_env *env) {
   folder_source *f = source;
-  tn_env env = f->env;
-  image_list_free(&env, &f->list);
-  tn_delete(&env, f->class_names);
-  tn_delete(&env, f);
+  image_list_free(env, &f->list);
+  tn_delete(env, f->class_names);
+  tn_delete(env, f);
 }
 
 static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
@@ -147,7 +146,7 @@ static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint6
   if (status == TN_OK)
     *source = f;
   else
-    folder_close(f);
+    folder_close(f, env);
   return status;
 }
 

@@ -22,7 +22,6 @@ static const tn_option options[] = {
 static const uint64_t VALIDATION_SEED = 0x72616e646f6d0001u;
 
 typedef struct noise {
-  tn_env env;
   random_options options;
   int32_t split;
   tn_field fields[2];
@@ -36,10 +35,10 @@ static tn_field field_of(const char *name, int32_t dtype, int32_t role, int64_t 
                     .classes = classes};
 }
 
-static tn_status describe_image(noise *n) {
+static tn_status describe_image(tn_env *env, noise *n) {
   const tn_ints *shape = &n->options.shape;
   if (shape->n > TN_MAX_RANK - 1)
-    return tn_fail(&n->env, TN_EINVAL, "shape", "shape has %lld dimensions, expected at most %d",
+    return tn_fail(env, TN_EINVAL, "shape", "shape has %lld dimensions, expected at most %d",
                    (long long)shape->n, TN_MAX_RANK - 1);
   n->fields[0] = field_of("image", TN_F32, TN_FIELD_INPUT, 0);
   n->fields[0].type.rank = (int32_t)shape->n;
@@ -58,24 +57,19 @@ static tn_status describe_tokens(noise *n) {
   return TN_OK;
 }
 
-static void random_close(void *source) {
-  noise *n = source;
-  tn_env env = n->env;
-  tn_delete(&env, n);
-}
+static void random_close(void *source, tn_env *env) { tn_delete(env, source); }
 
 static tn_status random_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
   (void)seed; /* it is part of every sample's key */
   noise *n = tn_new(env, sizeof(*n));
   if (n == NULL) return TN_ENOMEM;
-  n->env = *env;
   n->options = *(const random_options *)opts;
   n->split = split;
-  tn_status status = n->options.tokens > 0 ? describe_tokens(n) : describe_image(n);
+  tn_status status = n->options.tokens > 0 ? describe_tokens(n) : describe_image(env, n);
   if (status == TN_OK)
     *source = n;
   else
-    random_close(n);
+    random_close(n, env);
   return status;
 }
 

@@ -30,7 +30,7 @@ enum { CODE_POINTS = 0x110000, MOST_CHARACTERS = 65536 };
 static const size_t LARGEST_FILE = (size_t)1 << 36;
 
 typedef struct text {
-  tn_env env;
+  tn_env env; /* of open: for its messages */
   text_options options;
   void *memory;         /* of bytes or tokens: one of the next two */
   const uint8_t *bytes; /* LEVEL_BYTES: the tokens themselves */
@@ -131,13 +131,12 @@ static void make_fields(text *t) {
   t->fields[1] = (tn_field){sizeof(tn_field), "next", type, TN_FIELD_TARGET, t->classes, t->names};
 }
 
-static void text_close(void *source) {
+static void text_close(void *source, tn_env *env) {
   text *t = source;
-  tn_env env = t->env;
-  tn_delete(&env, t->memory);
-  tn_delete(&env, t->names);
-  tn_delete(&env, t->name_bytes);
-  tn_delete(&env, t);
+  tn_delete(env, t->memory);
+  tn_delete(env, t->names);
+  tn_delete(env, t->name_bytes);
+  tn_delete(env, t);
 }
 
 static tn_status text_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
@@ -153,7 +152,7 @@ static tn_status text_open(tn_env *env, const void *opts, int32_t split, uint64_
     make_fields(t);
     *source = t;
   } else {
-    text_close(t);
+    text_close(t, env);
   }
   return status;
 }

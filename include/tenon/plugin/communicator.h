@@ -30,7 +30,7 @@ typedef struct tn_communicator {
   /* `device` is the backend's device. Blocks until all ranks are here or timeout_s has passed. */
   tn_status (*open)(tn_env *env, const void *options, void *device, int32_t rank, int32_t ranks,
                     const void *identity, double timeout_s, void **communicator);
-  void (*close)(void *communicator);
+  void (*close)(void *communicator, tn_env *env);
   /* Enqueues; does not wait. */
   tn_status (*run)(void *communicator, tn_env *env, const tn_collective *what, void *stream);
   /* TN_OK while all is well; TN_ECOMM naming the rank. */

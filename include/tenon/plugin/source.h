@@ -53,7 +53,7 @@ typedef struct tn_source {
   /* `split` chooses the part; a source without that part fails with TN_EUNAVAILABLE. seed is the
    * run's. Paths among the options are absolute. */
   tn_status (*open)(tn_env *env, const void *options, int32_t split, uint64_t seed, void **source);
-  void (*close)(void *source);
+  void (*close)(void *source, tn_env *env);
   /* Borrowed until close. */
   tn_status (*describe)(void *source, tn_env *env, tn_description *description);
   /* Writes every field of sample s->index; any index >= 0 when endless, else below count. */

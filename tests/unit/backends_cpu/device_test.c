@@ -71,11 +71,11 @@ static void a_device_is_opened_used_and_closed(void **state) {
   int64_t squares[100];
   b->parallel(device, 100, square_chunk, squares);
   for (int64_t i = 0; i < 100; i++) assert_int_equal(squares[i], i * i);
-  b->memory_delete(device, TN_MEMORY_DEVICE, memory, 100);
-  b->event_delete(event);
-  b->stream_delete(stream);
-  b->device_close(device);
-  b->close(backend);
+  b->memory_delete(device, TN_MEMORY_DEVICE, memory, 100, &env);
+  b->event_delete(event, &env);
+  b->stream_delete(stream, &env);
+  b->device_close(device, &env);
+  b->close(backend, &env);
   assert_int_equal(h.blocks, 0);
 }
 
@@ -89,7 +89,7 @@ static void no_threads_named_means_all_processors(void **state) {
   assert_int_equal(tn_cpu_backend.open(&env, &options, &backend), TN_OK);
   assert_int_equal(tn_cpu_backend.properties(backend, &env, 0, &properties), TN_OK);
   assert_true(properties.threads >= 1);
-  tn_cpu_backend.close(backend);
+  tn_cpu_backend.close(backend, &env);
 }
 
 static void what_is_not_there_is_refused_with_a_reason(void **state) {
@@ -108,7 +108,7 @@ static void what_is_not_there_is_refused_with_a_reason(void **state) {
                    TN_ENOMEM);
   assert_null(memory);
   assert_non_null(strstr(h.text, "18446744073709551612 bytes"));
-  tn_cpu_backend.close(backend);
+  tn_cpu_backend.close(backend, &env);
 }
 
 static void running_out_of_memory_while_opening_leaves_nothing(void **state) {
@@ -122,8 +122,8 @@ static void running_out_of_memory_while_opening_leaves_nothing(void **state) {
     tn_status status = tn_cpu_backend.open(&env, &options, &backend);
     if (status == TN_OK) status = tn_cpu_backend.device_open(backend, &env, 0, &device);
     failures += status == TN_ENOMEM;
-    tn_cpu_backend.device_close(device);
-    tn_cpu_backend.close(backend);
+    tn_cpu_backend.device_close(device, &env);
+    tn_cpu_backend.close(backend, &env);
     assert_int_equal(h.blocks, 0);
   }
   assert_in_range(failures, 1, MOST_BLOCKS - 1);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 typedef struct opened {
-  tn_env env;
   numbers options;
   tn_field fields[2];
   int64_t position;
@@ -13,7 +12,6 @@ static tn_status numbers_open(tn_env *env, const void *options, int32_t split, u
   (void)split, (void)seed;
   opened *o = tn_new(env, sizeof(*o));
   if (o == NULL) return TN_ENOMEM;
-  o->env = *env;
   o->options = *(const numbers *)options;
   o->fields[0] =
       (tn_field){sizeof(tn_field), "x", {TN_F32, 1, {o->options.vary ? -1 : 4}}, TN_FIELD_INPUT, 0, NULL};
@@ -22,7 +20,7 @@ static tn_status numbers_open(tn_env *env, const void *options, int32_t split, u
   return TN_OK;
 }
 
-static void numbers_close(void *source) { tn_delete(&((opened *)source)->env, source); }
+static void numbers_close(void *source, tn_env *env) { tn_delete(env, source); }
 
 static tn_status numbers_describe(void *source, tn_env *env, tn_description *description) {
   (void)env;

@@ -58,7 +58,8 @@ static tn_status near_open(tn_env *env, const void *options, void **self) {
   return open_as(options, false, self);
 }
 
-static void far_close(void *self) {
+static void far_close(void *self, tn_env *env) {
+  (void)env;
   ((backend *)self)->report->closed++;
   free(self);
 }
@@ -82,7 +83,10 @@ static tn_status far_device_open(void *self, tn_env *env, int32_t index, void **
   return TN_OK;
 }
 
-static void far_device_close(void *device) { ((backend *)device)->report->devices--; }
+static void far_device_close(void *device, tn_env *env) {
+  (void)env;
+  ((backend *)device)->report->devices--;
+}
 
 static tn_status far_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address) {
   backend *b = device;
@@ -95,8 +99,8 @@ static tn_status far_memory_new(void *device, tn_env *env, int32_t kind, uint64_
   return TN_OK;
 }
 
-static void far_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes) {
-  (void)kind, (void)bytes;
+static void far_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
+  (void)kind, (void)bytes, (void)env;
   ((backend *)device)->report->blocks--;
   free(far_real(address));
 }
@@ -111,7 +115,8 @@ static tn_status far_stream_new(void *device, tn_env *env, int32_t role, void **
   return TN_OK;
 }
 
-static void far_stream_delete(void *self) {
+static void far_stream_delete(void *self, tn_env *env) {
+  (void)env;
   ((stream *)self)->owner->report->streams--;
   free(self);
 }
@@ -162,7 +167,8 @@ static tn_status far_event_new(void *device, tn_env *env, void **out) {
   return TN_OK;
 }
 
-static void far_event_delete(void *self) {
+static void far_event_delete(void *self, tn_env *env) {
+  (void)env;
   ((event *)self)->owner->report->events--;
   free(self);
 }

@@ -443,7 +443,7 @@ static tn_status source_open(tn_env *env, const void *options, int32_t split, ui
   *source = NULL;
   return TN_OK;
 }
-static void source_close(void *source) { (void)source; }
+static void source_close(void *source, tn_env *env) { (void)source, (void)env; }
 static tn_status source_describe(void *source, tn_env *env, tn_description *description) {
   (void)source;
   (void)env;

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include <jpeglib.h>

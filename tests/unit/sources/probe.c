@@ -40,7 +40,7 @@ tn_status probe_open(probe *p, const tn_source *source, const char *const *pairs
 }
 
 void probe_close(probe *p) {
-  p->source->close(p->self);
+  p->source->close(p->self, &p->host.pub.env);
   for (int i = 0; i < 4; i++) free(p->value[i]);
   tn_arena_free(&p->arena);
 }
