@@ -90,8 +90,13 @@ static void load(const tn_pw_insn *insn, const tn_pw_tile *t) {
     return;
   }
   uint16_t halves[TN_TILE];
-  gather(map, t->at, sizeof halves[0], from, halves, t->n);
-  tn_cpu_widen(insn->dtype, halves, t->reg[insn->out], t->n);
+  if (map->rank == 1 && map->strides[0] == 1) {
+    from = tn_cpu_at(from, insn->dtype, t->at);
+  } else {
+    gather(map, t->at, sizeof halves[0], from, halves, t->n);
+    from = halves;
+  }
+  tn_cpu_widen(insn->dtype, from, t->reg[insn->out], t->n);
 }
 
 static void store(const tn_pw_insn *insn, const tn_pw_tile *t) {

@@ -28,16 +28,6 @@ typedef struct job {
   const uint8_t *from;
 } job;
 
-/* The coordinates of a position of the result, without its innermost axis. */
-static void coordinates_of(const plan *p, int64_t row, int64_t *coordinate) {
-  memset(coordinate, 0, TN_MAX_RANK * sizeof *coordinate);
-  for (int32_t i = p->to.n - 2; i >= 0; i--) {
-    const tn_storage_axis *a = &p->to.axis[i];
-    coordinate[a->dim] += row % a->extent * a->scale;
-    row /= a->extent;
-  }
-}
-
 typedef uint16_t __attribute__((may_alias)) word16;
 typedef uint32_t __attribute__((may_alias)) word32;
 typedef uint64_t __attribute__((may_alias)) word64;
@@ -64,21 +54,14 @@ static void gather(size_t size, void *to, const void *from, const int64_t *table
 static void reorder_row(const job *j, int64_t row) {
   const plan *p = j->p;
   const tn_storage_axis *inner = &p->to.axis[p->to.n - 1];
-  int64_t c[TN_MAX_RANK], base = 0, n = inner->extent;
+  int64_t c[TN_MAX_RANK], base = 0, n = inner->extent, held = tn_storage_row(&p->to, &p->type, row, c);
   size_t size = tn_dtype_size(p->type.dtype);
   uint8_t *to = j->to + (size_t)(row * n) * size;
-  coordinates_of(p, row, c);
-  int64_t left = (p->type.dims[inner->dim] - c[inner->dim] + inner->scale - 1) / inner->scale;
-  int64_t filled = left < 0 ? 0 : left < n ? left : n;
-  for (int32_t i = 0; i < p->type.rank; i++) {
-    if (i == inner->dim) continue;
-    if (c[i] >= p->type.dims[i]) filled = 0;
-    if (filled > 0) base += p->table[i][c[i]];
-  }
-  if (filled > 0)
-    gather(size, to, j->from + (size_t)base * size, p->table[inner->dim] + c[inner->dim], inner->scale,
-           filled);
-  memset(to + (size_t)filled * size, 0, (size_t)(n - filled) * size);
+  for (int32_t i = 0; i < p->type.rank && held > 0; i++)
+    if (i != inner->dim) base += p->table[i][c[i]];
+  if (held > 0)
+    gather(size, to, j->from + (size_t)base * size, p->table[inner->dim] + c[inner->dim], inner->scale, held);
+  memset(to + (size_t)held * size, 0, (size_t)(n - held) * size);
 }
 
 static void reorder_chunk(void *arg, int64_t chunk) {

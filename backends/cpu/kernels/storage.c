@@ -41,21 +41,26 @@ int64_t tn_storage_offset(const tn_storage *storage, int32_t dim, int64_t at) {
   return offset;
 }
 
-/* Whether position `at` holds an element. */
-static int32_t holds(const tn_storage *storage, const tn_type *type, int64_t at) {
-  int64_t coordinate[TN_MAX_RANK] = {0};
-  for (int32_t i = 0; i < storage->n; i++) {
+int64_t tn_storage_row(const tn_storage *storage, const tn_type *type, int64_t row, int64_t *coordinates) {
+  const tn_storage_axis *inner = &storage->axis[storage->n - 1];
+  memset(coordinates, 0, TN_MAX_RANK * sizeof *coordinates);
+  for (int32_t i = storage->n - 2; i >= 0; i--) {
     const tn_storage_axis *a = &storage->axis[i];
-    coordinate[a->dim] += at / a->stride % a->extent * a->scale;
+    coordinates[a->dim] += row % a->extent * a->scale;
+    row /= a->extent;
   }
   for (int32_t i = 0; i < type->rank; i++)
-    if (coordinate[i] >= type->dims[i]) return 0;
-  return 1;
+    if (coordinates[i] >= type->dims[i]) return 0;
+  int64_t left = (type->dims[inner->dim] - coordinates[inner->dim] + inner->scale - 1) / inner->scale;
+  return left < inner->extent ? left : inner->extent;
 }
 
 void tn_storage_clear_padding(const tn_storage *storage, const tn_type *type, void *data) {
+  if (!storage->padded || storage->count == 0) return;
   size_t size = tn_dtype_size(type->dtype);
-  if (!storage->padded) return;
-  for (int64_t at = 0; at < storage->count; at++)
-    if (!holds(storage, type, at)) memset((uint8_t *)data + (size_t)at * size, 0, size);
+  int64_t extent = storage->axis[storage->n - 1].extent, coordinates[TN_MAX_RANK];
+  for (int64_t row = 0; row < storage->count / extent; row++) {
+    int64_t held = tn_storage_row(storage, type, row, coordinates);
+    memset((uint8_t *)data + (size_t)(row * extent + held) * size, 0, (size_t)(extent - held) * size);
+  }
 }

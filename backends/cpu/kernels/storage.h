@@ -28,6 +28,11 @@ tn_storage tn_storage_of(const tn_type *type, const tn_layout *layout);
  * of several dimensions add up. */
 int64_t tn_storage_offset(const tn_storage *storage, int32_t dim, int64_t at);
 
+/* A row is the positions along the innermost axis; there are count / extent of it. Writes the
+ * coordinates at which row `row` begins and returns how many of its positions, from the first on, hold
+ * elements. */
+int64_t tn_storage_row(const tn_storage *storage, const tn_type *type, int64_t row, int64_t *coordinates);
+
 /* Zeroes the positions that hold no element. */
 void tn_storage_clear_padding(const tn_storage *storage, const tn_type *type, void *data);
 

@@ -40,6 +40,7 @@ static void run_one(const tn_kernel *kernel, const char *op, const void *attribu
   *y = rig_tensor(y_type);
   void *in[] = {*x}, *out[] = {*y};
   rig_run_on_all(kernel, &m, in, out);
+  rig_sweep_allocations(kernel, &m);
 }
 
 static void same_element(const tn_type *type, const uint8_t *y, int64_t to, const uint8_t *x, int64_t from) {
@@ -291,6 +292,7 @@ static void check_reorder(const tn_type *type, const tn_layout *from, const tn_l
   rig_start(&m);
   int32_t number = rig_in(&m, type);
   rig_out(&m, rig_node(&m, "reorder", NULL, &number, 1, type, 1));
+  rig_sweep_allocations(&tn_cpu_reorder, &m);
   for (int32_t threads = 1; threads <= 4; threads *= 2) {
     uint8_t *y = malloc((size_t)b.count * size + 1);
     memset(y, 0x77, (size_t)b.count * size + 1);

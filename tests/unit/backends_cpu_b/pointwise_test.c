@@ -680,6 +680,16 @@ static void empty_tensors_and_scalars_are_handled(void **state) {
   }
 }
 
+static void every_failing_allocation_is_an_error_and_nothing_leaks(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(23, 0);
+  region *r = malloc(sizeof *r);
+  do draw_region(&rng, r, 4, 20);
+  while (r->whole.match.n_out < 2);
+  rig_sweep_allocations(&tn_cpu_pointwise, &r->whole);
+  free(r);
+}
+
 static void what_it_cannot_do_is_refused_with_a_reason(void **state) {
   (void)state;
   rig_match m;
@@ -720,6 +730,7 @@ int main(void) {
       cmocka_unit_test(a_region_of_full_operands_runs_over_storage_and_keeps_padding_zero),
       cmocka_unit_test(broadcast_operands_and_positions_want_row_major),
       cmocka_unit_test(empty_tensors_and_scalars_are_handled),
+      cmocka_unit_test(every_failing_allocation_is_an_error_and_nothing_leaks),
       cmocka_unit_test(what_it_cannot_do_is_refused_with_a_reason),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

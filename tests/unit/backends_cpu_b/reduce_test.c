@@ -187,6 +187,7 @@ static void long_sums_lose_nothing_to_rounding_on_the_way(void **state) {
   rig_out(&m, rig_node(&m, "reduce_sum", &a, &number, 1, &scalar, 1));
   void *in[] = {x}, *out[] = {&y};
   rig_run_on_all(&tn_cpu_reduce_sum, &m, in, out);
+  rig_sweep_allocations(&tn_cpu_reduce_sum, &m);
   assert_true(y == (float)(0x1p24 + N - 1));
   free(x);
 }
@@ -253,6 +254,7 @@ static void check_argmax(const tn_type *x, int64_t axis, tn_rng *rng, bool with_
   for (int64_t i = 0; i < tn_type_count(x) && with_nan; i++)
     if (tn_rng_below(rng, 20) == 0) rig_put(x, in[0], i, NAN);
   rig_run_on_all(&tn_cpu_argmax, &m, in, &out);
+  rig_sweep_allocations(&tn_cpu_argmax, &m);
   for (int64_t i = 0; i < tn_type_count(&y); i++) {
     int64_t base = i / inner * n * inner + i % inner, best = 0;
     for (int64_t k = 1; k < n; k++) {

@@ -13,7 +13,9 @@ typedef struct rig_host {
   char text[512];
   rig_answer *answer;
   int32_t threads;
-  int64_t kept; /* bytes that prepare asked for */
+  int64_t kept;      /* bytes that were asked for */
+  int64_t live;      /* blocks not yet freed */
+  int32_t refuse_at; /* which allocation fails, counted from 1; 0: none */
 } rig_host;
 
 static rig_host *host_of(const void *handle) { return (rig_host *)(void *)((const tn_env *)handle)->slot; }
@@ -28,12 +30,15 @@ static tn_status rig_fail(const void *handle, tn_status code, const char *option
 }
 
 static void *rig_alloc(const void *handle, size_t bytes) {
-  host_of(handle)->kept += (int64_t)bytes;
+  rig_host *host = host_of(handle);
+  if (host->refuse_at > 0 && --host->refuse_at == 0) return NULL;
+  host->kept += (int64_t)bytes;
+  host->live++;
   return calloc(1, bytes > 0 ? bytes : 1);
 }
 
 static void rig_free(const void *handle, void *block) {
-  (void)handle;
+  if (block != NULL) host_of(handle)->live--;
   free(block);
 }
 
@@ -237,6 +242,37 @@ void rig_run_on_all(const tn_kernel *kernel, const rig_match *m, void *const *in
     }
   }
   for (int32_t i = 0; i < m->match.n_out; i++) free(first[i]);
+}
+
+/* Lets allocation k fail until one run through query or prepare needs fewer. */
+static void sweep_query(const tn_kernel *kernel, const rig_match *m) {
+  for (int32_t k = 1;; k++) {
+    rig_answer answer = {.status = TN_OK};
+    rig_host host = {.answer = &answer, .threads = 1, .refuse_at = k};
+    tn_query q = {env_of(&host), &m->match, &device};
+    tn_status status = kernel->query(&q);
+    assert_int_equal(host.live, 0);
+    if (host.refuse_at > 0) {
+      assert_int_equal(status, TN_OK);
+      return;
+    }
+    assert_int_equal(status, TN_ENOMEM);
+  }
+}
+
+void rig_sweep_allocations(const tn_kernel *kernel, const rig_match *m) {
+  rig_answer answer = rig_query(kernel, m);
+  sweep_query(kernel, m);
+  for (int32_t k = 1; kernel->prepare != NULL; k++) {
+    rig_host host = {.threads = 1, .refuse_at = k};
+    void *plan = NULL;
+    tn_prepare p = {env_of(&host), &m->match, &device, NULL, NULL, answer.id, NULL};
+    tn_status status = kernel->prepare(&p, &plan);
+    assert_int_equal(status, host.refuse_at > 0 ? TN_OK : TN_ENOMEM);
+    if (status == TN_OK && kernel->release != NULL) kernel->release(&p.env, plan);
+    assert_int_equal(host.live, 0);
+    if (status == TN_OK) return;
+  }
 }
 
 /* ---- types and data ---- */

@@ -65,6 +65,9 @@ tn_status rig_run(const tn_kernel *kernel, const rig_match *m, const rig_memory 
  * run are left in out. */
 void rig_run_on_all(const tn_kernel *kernel, const rig_match *m, void *const *in, void *const *out);
 
+/* Query and prepare with every allocation failing in turn: TN_ENOMEM, and nothing leaks. */
+void rig_sweep_allocations(const tn_kernel *kernel, const rig_match *m);
+
 /* ---- types and data ---- */
 
 tn_type rig_type(int32_t dtype, int32_t rank, const int64_t *dims);

@@ -65,6 +65,7 @@ static void check_softmax(bool log_of, const tn_type *type, int64_t axis, tn_rng
   rig_out(&m, rig_node(&m, log_of ? "log_softmax" : "softmax", &a, &number, 1, type, 1));
   void *x = rig_drawn(type, rng), *y = rig_tensor(type);
   rig_run_on_all(kernel, &m, &x, &y);
+  rig_sweep_allocations(kernel, &m);
   for (int64_t row = 0; row < s.outer * s.inner && s.n > 0; row++) {
     double mean, lse = log_sum_exp(&s, type, x, row, &mean);
     for (int64_t i = 0; i < s.n; i++) {
@@ -131,6 +132,7 @@ static void check_cross_entropy(const tn_type *type, int64_t axis, int32_t targe
   for (int64_t row = 0; row < s.outer * s.inner; row++)
     rig_put(&target, in[1], row, tn_rng_below(rng, 5) == 0 ? -100 : (double)tn_rng_below(rng, s.n));
   rig_run_on_all(&tn_cpu_cross_entropy, &m, in, out);
+  rig_sweep_allocations(&tn_cpu_cross_entropy, &m);
   for (int64_t row = 0; row < s.outer * s.inner; row++) {
     double mean, lse = log_sum_exp(&s, type, in[0], row, &mean), label = rig_get(&target, in[1], row),
                  loss = 0;
@@ -201,6 +203,7 @@ static void check_layer_norm(const tn_type *type, int32_t trailing, bool weight,
                 bias ? rig_drawn(&row, rng) : NULL};
   void *out[] = {rig_tensor(type), rig_tensor(&rows), rig_tensor(&rows)};
   rig_run_on_all(&tn_cpu_layer_norm, &m, in, out);
+  rig_sweep_allocations(&tn_cpu_layer_norm, &m);
   for (int64_t r = 0; r < count && n > 0; r++) {
     double mean = 0, variance = 0;
     for (int64_t i = 0; i < n; i++) mean += rig_get(type, in[0], r * n + i) / (double)n;
