@@ -9,9 +9,10 @@
 #define TN_CORE_OPS(X)                                                                                       \
   X(neg)                                                                                                     \
   X(abs)                                                                                                     \
-  X(sign) X(exp) X(log) X(sqrt) X(rsqrt) X(reciprocal) X(tanh) X(sigmoid) X(erf) X(sin) X(cos) X(floor)      \
-      X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(pow) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and)    \
-          X(or) X(not ) X(is_finite) X(where) X(cast) X(affine) X(full) X(iota) X(broadcast) X(spread)       \
+  X(sign)                                                                                                    \
+  X(exp) X(log) X(sqrt) X(rsqrt) X(reciprocal) X(tanh) X(sigmoid) X(erf) X(sin) X(cos) X(floor) X(add)       \
+      X(sub) X(mul) X(div) X(maximum) X(minimum) X(pow) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or)     \
+          X(not ) X(is_finite) X(where) X(cast) X(affine) X(full) X(iota) X(broadcast) X(spread)             \
               X(triangular_mask) X(random_uniform) X(random_normal) X(dropout) X(relu) X(leaky_relu) X(silu) \
                   X(gelu) X(reduce_sum) X(reduce_mean) X(reduce_max) X(reduce_min) X(argmax) X(moments)      \
                       X(norm_grad_sums) X(all_finite) X(matmul) X(conv2d) X(conv2d_grad_input)               \

@@ -22,7 +22,9 @@ static tn_val batch_norm(draw *d, const conformance_case *c) {
   tn_arg(d->b, x);
   tn_arg(d->b, weight);
   tn_arg(d->b, bias);
-  if (draw_flag(d)) tn_set_float(d->b, "epsilon", 0.1);
+  /* The variance is squares / n - mean^2, which in f32 says little about a variance far below mean^2:
+   * there a large epsilon bounds what that does to the result. */
+  if (d->dtype != TN_F64 || draw_flag(d)) tn_set_float(d->b, "epsilon", 0.1);
   return tn_end(d->b);
 }
 
@@ -58,7 +60,7 @@ static tn_val layer_norm(draw *d, const conformance_case *c) {
 }
 
 const conformance_case norm_cases[] = {
-    {"batch_norm", batch_norm, FILL_DISTINCT, CASE_FLOATS},
+    {"batch_norm", batch_norm, FILL_ANY, CASE_FLOATS},
     {"batch_norm_apply", batch_norm_apply, FILL_ANY, CASE_FLOATS},
     {"layer_norm", layer_norm, FILL_ANY, CASE_FLOATS},
     {NULL, NULL, 0, 0},
