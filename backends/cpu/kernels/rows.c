@@ -27,83 +27,24 @@ static inline double fold(double *lanes) {
 
 #define LARGER(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
 
-#define ROW_FUNCTIONS(X, EXP, name)                                                                          \
-  static TN_CPU_CLONES double name##_largest(const void *from, int64_t n, double so_far) {                   \
-    const X *x = from;                                                                                       \
-    X lanes[LANES];                                                                                          \
-    int64_t i = 0;                                                                                           \
-    for (int j = 0; j < LANES; j++) lanes[j] = (X)so_far;                                                    \
-    for (; i + LANES <= n; i += LANES)                                                                       \
-      for (int j = 0; j < LANES; j++) lanes[j] = LARGER(x[i + j], lanes[j]);                                 \
-    for (int j = 0; i < n; i++, j++) lanes[j] = LARGER(x[i], lanes[j]);                                      \
-    for (int j = 1; j < LANES; j++) lanes[0] = LARGER(lanes[j], lanes[0]);                                   \
-    return (double)lanes[0];                                                                                 \
-  }                                                                                                          \
-  static TN_CPU_CLONES double name##_sum(const void *from, int64_t n) {                                      \
-    const X *x = from;                                                                                       \
-    SUM(x[k]);                                                                                               \
-  }                                                                                                          \
-  static TN_CPU_CLONES double name##_sum_exp(const void *from, int64_t n, double shift) {                    \
-    const X *x = from, m = (X)shift;                                                                         \
-    SUM(EXP(x[k] - m));                                                                                      \
-  }                                                                                                          \
-  static TN_CPU_CLONES double name##_sum_squares(const void *from, int64_t n, double shift) {                \
-    const X *x = from;                                                                                       \
-    SUM(((double)x[k] - shift) * ((double)x[k] - shift));                                                    \
-  }                                                                                                          \
-  static TN_CPU_CLONES void name##_softmax(const void *from, void *to, int64_t n, double shift,              \
-                                           double sum) {                                                     \
-    const X *x = from, m = (X)shift, s = (X)sum;                                                             \
-    X *y = to;                                                                                               \
-    EACH(y[k] = EXP(x[k] - m) / s);                                                                          \
-  }                                                                                                          \
-  static TN_CPU_CLONES void name##_difference(const void *from, void *to, int64_t n, double shift,           \
-                                              double log) {                                                  \
-    const X *x = from, m = (X)shift, l = (X)log;                                                             \
-    X *y = to;                                                                                               \
-    EACH(y[k] = (x[k] - m) - l);                                                                             \
-  }                                                                                                          \
-  static TN_CPU_CLONES void name##_scale(const void *from, void *to, int64_t n, double shift,                \
-                                         double scale) {                                                     \
-    const X *x = from, m = (X)shift, s = (X)scale;                                                           \
-    X *y = to;                                                                                               \
-    EACH(y[k] = (x[k] - m) * s);                                                                             \
-  }                                                                                                          \
-  static TN_CPU_CLONES void name##_each_largest(const void *from, int64_t n, void *so_far) {                 \
-    const X *x = from;                                                                                       \
-    X *m = so_far;                                                                                           \
-    EACH(m[k] = LARGER(x[k], m[k]));                                                                         \
-  }                                                                                                          \
-  static TN_CPU_CLONES void name##_each_sum(const void *from, int64_t n, double *sum) {                      \
-    const X *x = from;                                                                                       \
-    EACH(sum[k] += (double)x[k]);                                                                            \
-  }                                                                                                          \
-  static TN_CPU_CLONES void name##_each_sum_exp(const void *from, int64_t n, const void *shift,              \
-                                                double *sum) {                                               \
-    const X *x = from, *m = shift;                                                                           \
-    EACH(sum[k] += (double)EXP(x[k] - m[k]));                                                                \
-  }                                                                                                          \
-  static TN_CPU_CLONES void name##_each_softmax(const void *from, void *to, int64_t n, const void *shift,    \
-                                                const double *sum) {                                         \
-    const X *x = from, *m = shift;                                                                           \
-    X *y = to;                                                                                               \
-    EACH(y[k] = EXP(x[k] - m[k]) / (X)sum[k]);                                                               \
-  }                                                                                                          \
-  static TN_CPU_CLONES void name##_each_difference(const void *from, void *to, int64_t n, const void *shift, \
-                                                   const double *log) {                                      \
-    const X *x = from, *m = shift;                                                                           \
-    X *y = to;                                                                                               \
-    EACH(y[k] = (x[k] - m[k]) - (X)log[k]);                                                                  \
-  }                                                                                                          \
-  static const tn_row_functions name = {name##_largest,      name##_sum,          name##_sum_exp,            \
-                                        name##_sum_squares,  name##_softmax,      name##_difference,         \
-                                        name##_scale,        name##_each_largest, name##_each_sum,           \
-                                        name##_each_sum_exp, name##_each_softmax, name##_each_difference}
+#define X          float
+#define EXP        vm_exp
+#define LANE(name) f32_##name
+#define FUNCTIONS  f32_functions
+#include "kernels/rows_lane.h"
+#undef X
+#undef EXP
+#undef LANE
+#undef FUNCTIONS
+#define X          double
+#define EXP        exp
+#define LANE(name) f64_##name
+#define FUNCTIONS  f64_functions
+#include "kernels/rows_lane.h"
 
-ROW_FUNCTIONS(float, vm_exp, f32);
-ROW_FUNCTIONS(double, exp, f64);
-
-const tn_row_functions *tn_row_functions_of(int32_t dtype) { return dtype == TN_F64 ? &f64 : &f32; }
+const tn_row_functions *tn_row_functions_of(int32_t dtype) {
+  return dtype == TN_F64 ? &f64_functions : &f32_functions;
+}
 
 const void *tn_row_load(const tn_view *view, int64_t at, int64_t n, tn_row_tile *tile) {
   if (view->type.dtype == TN_F64) return (const double *)view->data + at;
