@@ -1,13 +1,16 @@
 /* core/compile/recompute.c: pass `recompute`.
  *
- * One rule, small and sound. A region R reads a value v that another region makes by a few cheap
- * nodes, and R would be the last to read it. If what these nodes read is there for R anyway (R reads
- * it, or it is an input, or it is small beside v), then R computes v itself and nothing is kept for
- * it. Values made from nothing (constants) are computed by every region that reads them. Such nodes
- * are pure and elementwise, so the bits stay the same. */
+ * One rule, small and sound. A region R is the last to read a value v that another region makes by a
+ * few cheap nodes. If R computes v itself, v is needed only until its reader before R, and what the
+ * nodes read is needed until R. That is done where no launch has more alive than before: what is kept
+ * longer must have been alive when v is given up, and be no more than v; inputs and what R reads anyway
+ * cost nothing, and what is small beside v counts as nothing. Values made from nothing (constants) are
+ * computed by every region that reads them. Such nodes are pure and elementwise, so the bits stay the
+ * same. The order of the groups stands for that of the launches, which is not known yet. */
 #include <string.h>
 
 #include "core/compile/region.h"
+#include "core/graph/special.h"
 
 enum {
   CLONE_NODES = 8, /* nodes that one value may cost */
@@ -15,11 +18,14 @@ enum {
   SMALL = 16       /* an operand this many times smaller than the value counts as small */
 };
 
+/* Tables per value count for the value whose memory a view shares. */
 typedef struct recompute {
   tn_cover *cover;
-  int32_t *maker;   /* per value: the group that stores it, -1 */
-  int32_t *readers; /* per value: groups that read it, and everything else that does */
-  int32_t *last;    /* per value: the last group that reads it; INT32_MAX where others than groups do */
+  tn_val *base;     /* per value: itself, or what it is a view of */
+  int32_t *maker;   /* the group that stores it, -1 */
+  int32_t *readers; /* groups that read it, and everything else that does */
+  int32_t *last;    /* the last group that reads it; INT32_MAX where others than groups do */
+  int32_t *before;  /* the last but one; its maker where there is none */
   bool *dead;       /* per group */
   bool changed;
 } recompute;
@@ -53,53 +59,76 @@ static bool group_has(const tn_group *g, uint32_t node) {
   return false;
 }
 
-static bool group_reads(const tn_group *g, tn_val v) {
+/* ---- tables ---- */
+
+static bool reads_base(const recompute *r, const tn_group *g, tn_val base) {
   for (int32_t i = 0; i < g->n_in; i++)
-    if (g->in[i] == v) return true;
+    if (r->base[g->in[i]] == base) return true;
   return false;
 }
 
-/* ---- tables ---- */
-
-static void read_by_others(recompute *r, tn_val v) {
-  r->readers[v]++;
-  r->last[v] = INT32_MAX;
+/* Groups are met in order, but R may become a reader later on. */
+static void read_at(recompute *r, tn_val v, int32_t group) {
+  tn_val base = r->base[v];
+  r->readers[base]++;
+  if (group > r->last[base]) {
+    r->before[base] = r->last[base];
+    r->last[base] = group;
+  } else if (group < r->last[base] && group > r->before[base]) {
+    r->before[base] = group;
+  }
 }
 
-static void count_readers(recompute *r) {
+static void find_bases(recompute *r) {
   const tn_graph *graph = r->cover->graph;
-  for (size_t v = 0; v < graph->values.n; v++) r->maker[v] = r->last[v] = -1;
+  for (size_t v = 0; v < graph->values.n; v++) r->base[v] = (tn_val)v;
+  for (size_t i = 0; i < graph->nodes.n; i++) {
+    const tn_gnode *node = &graph->nodes.v[i];
+    if (node->group < 0 && tn_node_kind_of(node) == TN_NODE_VIEW)
+      r->base[node->first_out] = r->base[node->in[0]];
+  }
+}
+
+static void find_lives(recompute *r) {
+  const tn_graph *graph = r->cover->graph;
+  for (size_t v = 0; v < graph->values.n; v++) r->maker[v] = r->last[v] = r->before[v] = -1;
   for (size_t i = 0; i < r->cover->groups.n; i++) {
     const tn_group *g = &r->cover->groups.v[i];
-    for (int32_t k = 0; k < g->n_out; k++) r->maker[g->out[k]] = (int32_t)i;
-    for (int32_t k = 0; k < g->n_in; k++) {
-      r->readers[g->in[k]]++;
-      r->last[g->in[k]] = (int32_t)i;
-    }
+    for (int32_t k = 0; k < g->n_out; k++) r->maker[g->out[k]] = r->last[g->out[k]] = (int32_t)i;
+    for (int32_t k = 0; k < g->n_in; k++) read_at(r, g->in[k], (int32_t)i);
   }
-  for (size_t i = 0; i < graph->nodes.n; i++)
-    for (int32_t k = 0; graph->nodes.v[i].group < 0 && k < graph->nodes.v[i].n_in; k++)
-      read_by_others(r, graph->nodes.v[i].in[k]);
-  for (size_t i = 0; i < graph->commits.n; i++) read_by_others(r, graph->commits.v[i].value);
-  for (size_t i = 0; i < graph->outputs.n; i++) read_by_others(r, graph->outputs.v[i].value);
+  for (size_t i = 0; i < graph->nodes.n; i++) {
+    const tn_gnode *node = &graph->nodes.v[i];
+    if (node->group >= 0 || tn_node_kind_of(node) != TN_NODE_PACK) continue;
+    for (int32_t k = 0; k < node->n_in; k++) read_at(r, node->in[k], INT32_MAX);
+  }
+  for (size_t i = 0; i < graph->commits.n; i++) read_at(r, graph->commits.v[i].value, INT32_MAX);
+  for (size_t i = 0; i < graph->outputs.n; i++) read_at(r, graph->outputs.v[i].value, INT32_MAX);
 }
 
 static tn_status start(recompute *r, tn_cover *cover) {
   size_t n = cover->graph->values.n;
   *r = (recompute){.cover = cover};
+  r->base = tn_alloc(cover->env, n * sizeof *r->base);
   r->maker = tn_alloc(cover->env, n * sizeof *r->maker);
   r->readers = tn_alloc(cover->env, n * sizeof *r->readers);
   r->last = tn_alloc(cover->env, n * sizeof *r->last);
+  r->before = tn_alloc(cover->env, n * sizeof *r->before);
   r->dead = tn_alloc(cover->env, cover->groups.n * sizeof *r->dead);
-  if (r->maker == NULL || r->readers == NULL || r->last == NULL || r->dead == NULL) return TN_ENOMEM;
-  count_readers(r);
+  if (r->base == NULL || r->maker == NULL || r->readers == NULL || r->last == NULL || r->before == NULL ||
+      r->dead == NULL)
+    return TN_ENOMEM;
+  find_bases(r);
+  find_lives(r);
   return TN_OK;
 }
 
 static void finish(recompute *r) {
+  tn_release(r->cover->env, r->base);
   tn_release(r->cover->env, r->maker);
   tn_release(r->cover->env, r->readers);
   tn_release(r->cover->env, r->last);
+  tn_release(r->cover->env, r->before);
   tn_release(r->cover->env, r->dead);
 }
 
@@ -138,30 +167,59 @@ static tn_status is_cheap(recompute *r, tn_val v, const clone *c, bool *cheap) {
   return TN_OK;
 }
 
-/* Whether R has what the clone reads. `constant`: it reads nothing. */
-static bool has_operands(const recompute *r, const tn_group *reader, tn_val v, const clone *c,
-                         bool *constant) {
+/* Whether a commit may write what the state's value at entry lies in. */
+static bool is_committed(const tn_graph *graph, tn_val state) {
+  const char *path = ((const tn_state_attributes *)tn_graph_maker(graph, state)->attributes)->path;
+  for (size_t i = 0; i < graph->commits.n; i++)
+    if (path[0] == '@' || graph->commits.v[i].path[0] == '@' || tn_text_equal(graph->commits.v[i].path, path))
+      return true;
+  return false;
+}
+
+/* What an operand of the clone costs: nothing, its bytes where it is kept for longer, or too much. */
+typedef enum price { FREE, KEPT, TOO_MUCH } price;
+
+static price price_of(const recompute *r, int32_t reader, tn_val v, tn_val operand) {
   const tn_graph *graph = r->cover->graph;
-  size_t room = tn_type_bytes(tn_graph_type(graph, v)) / SMALL, extra = 0;
+  tn_val u = r->base[operand];
+  tn_node_kind kind = tn_node_kind_of(tn_graph_maker(graph, u));
+  if (!is_row_major(graph, operand)) return TOO_MUCH;
+  if (reads_base(r, &r->cover->groups.v[reader], u) || kind == TN_NODE_INPUT || r->last[u] >= reader)
+    return FREE;
+  /* A value at entry that is read later might keep a commit from being in place. */
+  if (kind == TN_NODE_STATE) return is_committed(graph, u) ? TOO_MUCH : FREE;
+  if (r->maker[u] < 0) return TOO_MUCH;
+  if (tn_type_bytes(tn_graph_type(graph, u)) <= tn_type_bytes(tn_graph_type(graph, v)) / SMALL) return FREE;
+  return r->last[u] >= r->before[v] ? KEPT : TOO_MUCH;
+}
+
+/* Whether R can have what the clone reads without more being alive than v. `constant`: it reads
+ * nothing. */
+static bool has_operands(const recompute *r, int32_t reader, tn_val v, const clone *c, bool *constant) {
+  const tn_graph *graph = r->cover->graph;
+  size_t kept = 0;
   *constant = true;
   for (int32_t i = 0; i < c->n; i++) {
     const tn_gnode *node = &graph->nodes.v[c->node[i]];
     for (int32_t k = 0; k < node->n_in; k++) {
       tn_val u = node->in[k];
       if (u == 0 || clone_has(c, graph->values.v[u].node)) continue;
+      price p = price_of(r, reader, v, u);
       *constant = false;
-      if (!is_row_major(graph, u)) return false;
-      if (group_reads(reader, u) || tn_node_kind_of(tn_graph_maker(graph, u)) == TN_NODE_INPUT) continue;
-      /* An old value of a state that is read later might keep its commit from being in place. */
-      if (tn_node_kind_of(tn_graph_maker(graph, u)) == TN_NODE_STATE || r->maker[u] < 0) return false;
-      extra += tn_type_bytes(tn_graph_type(graph, u));
+      if (p == TOO_MUCH) return false;
+      if (p == KEPT) kept += tn_type_bytes(tn_graph_type(graph, r->base[u]));
     }
   }
-  return extra <= room;
+  return kept <= tn_type_bytes(tn_graph_type(graph, v));
 }
 
 static bool same_space(const tn_graph *graph, const tn_group *g, tn_val v) {
   return tn_type_same_dims(tn_graph_type(graph, v), tn_graph_type(graph, g->out[0]));
+}
+
+/* Either nobody else needs v, or it can be given up a while before R. */
+static bool saves(const recompute *r, int32_t reader, tn_val v) {
+  return r->before[v] == r->maker[v] || reader - r->before[v] > 1;
 }
 
 static tn_status is_worth(recompute *r, int32_t reader, tn_val v, clone *c, bool *worth) {
@@ -173,18 +231,33 @@ static tn_status is_worth(recompute *r, int32_t reader, tn_val v, clone *c, bool
   if (r->maker[v] < 0 || r->maker[v] == reader || !is_row_major(graph, v)) return TN_OK;
   const tn_group *source = &r->cover->groups.v[r->maker[v]];
   if (pattern_of(r, source, &kernel) == NULL || !collect(graph, source, v, c)) return TN_OK;
-  if (g->n_nodes + c->n > TN_REGION_NODES || !has_operands(r, g, v, c, &constant)) return TN_OK;
-  if (!constant && (r->last[v] != reader || !same_space(graph, g, v))) return TN_OK;
+  if (g->n_nodes + c->n > TN_REGION_NODES || !has_operands(r, reader, v, c, &constant)) return TN_OK;
+  if (!constant && (r->last[v] != reader || !same_space(graph, g, v) || !saves(r, reader, v))) return TN_OK;
   return is_cheap(r, v, c, worth);
 }
 
 /* ---- the change ---- */
 
-static void count_group(recompute *r, const tn_group *g, int32_t index, int32_t by) {
-  for (int32_t i = 0; i < g->n_in; i++) {
-    r->readers[g->in[i]] += by;
-    if (by > 0 && r->last[g->in[i]] < index) r->last[g->in[i]] = index;
+/* Who reads a value last, now that a group does not. */
+static void find_last(recompute *r, tn_val base) {
+  if (r->last[base] == INT32_MAX) return;
+  r->last[base] = r->maker[base];
+  r->before[base] = -1;
+  r->readers[base] = 0;
+  for (size_t i = 0; i < r->cover->groups.n; i++) {
+    const tn_group *g = &r->cover->groups.v[i];
+    for (int32_t k = 0; k < g->n_in && !r->dead[i]; k++)
+      if (r->base[g->in[k]] == base) read_at(r, base, (int32_t)i);
   }
+}
+
+/* A group at `index` has changed, or is dead. */
+static void change_reads(recompute *r, const tn_group *old, int32_t index) {
+  const tn_group *g = &r->cover->groups.v[index];
+  for (int32_t i = 0; i < old->n_in; i++)
+    if (r->dead[index] || !reads_base(r, g, r->base[old->in[i]])) find_last(r, r->base[old->in[i]]);
+  for (int32_t i = 0; i < g->n_in && !r->dead[index]; i++)
+    if (!reads_base(r, old, r->base[g->in[i]])) read_at(r, g->in[i], index);
 }
 
 /* Asks the group's kernel about other nodes and results; the group changes if the kernel agrees. */
@@ -202,12 +275,11 @@ static tn_status ask_again(recompute *r, int32_t index, const uint32_t *nodes, i
   if (c.reason != NULL) return TN_OK;
   for (int32_t i = 0; i < c.n_in; i++) c.choice.in_layout[i] = cover->graph->values.v[c.in[i]].layout;
   for (int32_t i = 0; i < c.n_out; i++) c.choice.out_layout[i] = cover->graph->values.v[c.out[i]].layout;
-  tn_group now = tn_group_of(&c);
-  now.rejected = g->rejected;
-  now.n_rejected = g->n_rejected;
-  count_group(r, g, index, -1);
-  count_group(r, &now, index, 1);
-  *g = now;
+  tn_group old = *g;
+  *g = tn_group_of(&c);
+  g->rejected = old.rejected;
+  g->n_rejected = old.n_rejected;
+  change_reads(r, &old, index);
   *agreed = r->changed = true;
   return TN_OK;
 }
@@ -245,9 +317,9 @@ static tn_status drop_result(recompute *r, tn_val v) {
     if (agreed) r->maker[v] = -1;
     return TN_OK;
   }
-  count_group(r, g, index, -1);
   r->maker[v] = -1;
   r->dead[index] = true;
+  change_reads(r, g, index);
   return TN_OK;
 }
 
@@ -285,11 +357,12 @@ static void remove_dead(recompute *r) {
   r->cover->groups.n = n;
 }
 
+/* From the end: when the last reader of a value has given it up, the one before may. */
 tn_status tn_pass_recompute(tn_env *env, tn_cover *cover) {
   recompute r;
   (void)env;
   tn_status status = start(&r, cover);
-  for (size_t i = 0; status == TN_OK && i < cover->groups.n; i++) status = try_group(&r, (int32_t)i);
+  for (int32_t i = (int32_t)cover->groups.n; status == TN_OK && i-- > 0;) status = try_group(&r, i);
   if (status == TN_OK && r.changed) {
     remove_dead(&r);
     tn_cover_number(cover);
