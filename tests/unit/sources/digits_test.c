@@ -79,6 +79,12 @@ static void strokes_are_seen_and_seldom_leave_the_frame(void **state) {
   assert_true(outside < 60);
 }
 
+static void refused_memory_is_survived(void **state) {
+  (void)state;
+  probe_starve(&digits_source, NO_PAIRS);
+  probe_starve(&random_source, PAIRS("shape", "3"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(training_is_endless_and_validation_is_not),
@@ -86,6 +92,7 @@ int main(void) {
       cmocka_unit_test(validation_does_not_depend_on_the_runs_seed),
       cmocka_unit_test(every_label_is_about_as_frequent),
       cmocka_unit_test(strokes_are_seen_and_seldom_leave_the_frame),
+      cmocka_unit_test(refused_memory_is_survived),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,14 @@ static void damaged_gzip_data_is_refused(void **state) {
   refused(packed, count, "images: ");
 }
 
+static void refused_memory_is_survived(void **state) {
+  (void)state;
+  put_gz("images", images, sizeof(images));
+  put("labels", labels, sizeof(labels));
+  probe_starve(&idx_source,
+               PAIRS("images", in_folder(folder, "images"), "labels", in_folder(folder, "labels")));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void) {
@@ -147,6 +155,7 @@ int main(void) {
       CASE(broken_files_are_refused_with_their_path),
       CASE(images_and_labels_must_agree),
       CASE(damaged_gzip_data_is_refused),
+      CASE(refused_memory_is_survived),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

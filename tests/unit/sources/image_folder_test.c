@@ -317,6 +317,14 @@ static void folders_without_pictures_are_refused(void **state) {
                 "train/a: holds no .jpg");
 }
 
+static void refused_memory_is_survived(void **state) {
+  (void)state;
+  put_two_classes(); /* sample 0 is a PNG */
+  probe_starve(&image_folder_source, PAIRS("folder", folder));
+  put_jpeg("train/ant/a.jpg", HIGH, WIDE, JCS_RGB, 3);
+  probe_starve(&image_folder_source, PAIRS("folder", folder));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void) {
@@ -331,6 +339,7 @@ int main(void) {
       CASE(validation_shares_the_numbers_of_training),
       CASE(a_subfolder_may_be_named),
       CASE(folders_without_pictures_are_refused),
+      CASE(refused_memory_is_survived),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

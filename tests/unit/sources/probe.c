@@ -22,12 +22,56 @@ static const void *fill(probe *p, const char *const *pairs) {
   return options.data;
 }
 
-tn_status probe_open(probe *p, const tn_source *source, const char *const *pairs, int32_t split) {
+static void prepare(probe *p, const tn_source *source) {
   memset(p, 0, sizeof(*p));
   tn_slot_init(&p->host.pub.env, &p->slot, NULL);
   p->host.field = give_field;
   p->arena = tn_arena_new(p);
   p->source = source;
+}
+
+/* Grants `left` allocations and counts what is alive. */
+typedef struct scarce {
+  int left, alive;
+} scarce;
+
+static void *scarce_realloc(void *context, void *block, size_t bytes) {
+  scarce *s = context;
+  if (bytes == 0) {
+    s->alive--;
+    free(block);
+    return NULL;
+  }
+  if (s->left-- <= 0) return NULL;
+  s->alive += block == NULL;
+  return realloc(block, bytes);
+}
+
+void probe_starve(const tn_source *source, const char *const *pairs) {
+  probe p;
+  prepare(&p, source);
+  const void *options = fill(&p, pairs);
+  tn_status status = TN_ENOMEM;
+  for (int allowed = 0; status != TN_OK; allowed++) {
+    scarce memory = {allowed, 0};
+    p.slot.allocator = (tn_allocator){&memory, scarce_realloc};
+    status = source->open(&p.host.pub.env, options, TN_SPLIT_TRAIN, 1, &p.self);
+    if (status == TN_OK) {
+      source->describe(p.self, &p.host.pub.env, &p.description);
+      status = probe_read(&p, 0, 1);
+      source->close(p.self, &p.host.pub.env);
+    }
+    assert_int_equal(memory.alive, 0);
+    assert_true(status == TN_OK || status == TN_ENOMEM);
+    assert_true(allowed < 1000);
+  }
+  p.slot.allocator = (tn_allocator){NULL, NULL};
+  for (int i = 0; i < 4; i++) free(p.value[i]);
+  tn_arena_free(&p.arena);
+}
+
+tn_status probe_open(probe *p, const tn_source *source, const char *const *pairs, int32_t split) {
+  prepare(p, source);
   tn_status status = source->open(&p->host.pub.env, fill(p, pairs), split, 1, &p->self);
   if (status != TN_OK) {
     tn_arena_free(&p->arena);

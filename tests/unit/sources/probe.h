@@ -37,6 +37,9 @@ void probe_close(probe *p);
 /* Expects a failure whose message contains `text`. */
 void probe_refused(const tn_source *source, const char *const *pairs, int32_t split, tn_status code,
                    const char *text);
+/* Opens and reads a sample again and again, granting one allocation more each time, until it works:
+ * every refusal must be TN_ENOMEM, and nothing may stay behind. */
+void probe_starve(const tn_source *source, const char *const *pairs);
 tn_status probe_read(probe *p, int64_t index, uint64_t key);
 static inline const char *probe_error(probe *p) { return tn_error_text(p); }
 

@@ -117,6 +117,13 @@ static void a_missing_file_is_named(void **state) {
   probe_refused(&text_source, PAIRS("file", folder), TN_SPLIT_TRAIN, TN_EINVAL, "is not a file");
 }
 
+static void refused_memory_is_survived(void **state) {
+  (void)state;
+  put("some letters", 12);
+  probe_starve(&text_source, PAIRS("file", path, "tokens", "3"));
+  probe_starve(&text_source, PAIRS("file", path, "tokens", "3", "level", "bytes"));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void) {
@@ -128,6 +135,7 @@ int main(void) {
       CASE(a_text_that_is_too_short_is_refused),
       CASE(what_is_no_utf_8_is_refused_with_its_place),
       CASE(a_missing_file_is_named),
+      CASE(refused_memory_is_survived),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
