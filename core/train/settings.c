@@ -24,7 +24,7 @@ static const tn_option run_rows[] = {
            "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
     TN_OPT_END};
 static const tn_option backend_rows[] = {
-    TN_OPT(tn_backend_section, use, TN_OPT_TEXT, "cpu", NULL,
+    TN_OPT(tn_backend_section, use, TN_OPT_TEXT, TN_DEFAULT_BACKEND, NULL,
            "backends in order of preference; the first that can be used is"),
     TN_OPT(tn_backend_section, fallback, TN_OPT_ENUM, "warn", "error|warn|allow",
            "what to do with ops that the device lacks"),
@@ -42,12 +42,12 @@ static const tn_option data_rows[] = {
            "the short last batch of training: leave it out, or fill it up with samples of weight 0"),
     TN_OPT_END};
 static const tn_option optimizer_rows[] = {
-    TN_OPT(tn_optimizer_section, type, TN_OPT_TEXT, "sgd", NULL, "which optimizer"),
+    TN_OPT(tn_optimizer_section, type, TN_OPT_TEXT, TN_DEFAULT_OPTIMIZER, NULL, "which optimizer"),
     TN_OPT(tn_optimizer_section, clip, TN_OPT_FLOAT, "0", ">= 0",
            "greatest norm of the whole gradient; 0: no limit"),
     TN_OPT_END};
 static const tn_option schedule_rows[] = {
-    TN_OPT(tn_schedule_section, type, TN_OPT_TEXT, "constant", NULL, "which schedule"),
+    TN_OPT(tn_schedule_section, type, TN_OPT_TEXT, TN_DEFAULT_SCHEDULE, NULL, "which schedule"),
     TN_OPT(tn_schedule_section, warmup, TN_OPT_INT, "0", ">= 0", "steps of linear warm-up"), TN_OPT_END};
 static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL, "safetensors file to start from"),
@@ -60,7 +60,8 @@ typedef struct tn_policy_section {
   const char *policy;
 } tn_policy_section;
 static const tn_option precision_rows[] = {
-    TN_OPT(tn_policy_section, policy, TN_OPT_TEXT, "fp32", NULL, "in which types ops work"), TN_OPT_END};
+    TN_OPT(tn_policy_section, policy, TN_OPT_TEXT, TN_DEFAULT_POLICY, NULL, "in which types ops work"),
+    TN_OPT_END};
 typedef struct tn_plugins_section {
   const char *load;
 } tn_plugins_section;

@@ -1,0 +1,29 @@
+#!/bin/sh
+# tests/style/calls.sh ROOT: the library and its plugins never print and never end the process. Observers may
+# write to stderr, which is what some of them are for.
+set -eu
+cd "$1"
+files=$(find core plugins backends -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' | sort)
+# shellcheck disable=SC2016,SC2086
+awk '
+FNR == 1 { in_comment = 0 }
+{
+  line = $0
+  gsub(/\\"|\047"\047/, "", line)
+  gsub(/"[^"]*"/, "\"\"", line)
+  if (in_comment && sub(/^.*\*\//, "", line)) in_comment = 0
+  if (in_comment) next
+  gsub(/\/\*([^*]|\*[^\/])*\*\//, "", line)
+  if (sub(/\/\*.*$/, "", line)) in_comment = 1
+  line = " " line
+  if (match(line, /[^A-Za-z0-9_.>](printf|vprintf|puts|putchar|perror|abort|exit|_exit|_Exit|quick_exit|__builtin_trap)[ ]*\(/))
+    found(substr(line, RSTART + 1, RLENGTH - 2))
+  if (match(line, /[^A-Za-z0-9_](stdout|stderr)[^A-Za-z0-9_]/) && !(FILENAME ~ /^plugins\/observers\// && line !~ /stdout/))
+    found(substr(line, RSTART + 1, RLENGTH - 2))
+}
+function found(what) {
+  printf "%s:%d: uses %s: errors are values, and the log belongs to the host\n", FILENAME, FNR, what
+  bad = 1
+}
+END { exit bad }' $files >&2
+echo "case ok: nothing prints or ends the process"

@@ -1,0 +1,113 @@
+#!/bin/sh
+# tests/style/checkers_test.sh: the checkers let a made-up tree pass, and refuse it with the file and line of
+# every single violation that is put into it.
+set -u
+here=$(dirname "$0")
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+status=0
+
+# put FILE LINE...: a file of the tree.
+put() {
+  file=$tree/$1
+  shift
+  mkdir -p "$(dirname "$file")"
+  printf '%s\n' "$@" >"$file"
+}
+
+plant_tree() {
+  rm -rf "${tree:?}"/*
+  put include/tenon/base.h '#include <stdint.h>'
+  put include/tenon/plugin/op.h '#include "tenon/base.h"'
+  put core/base/env.h '#include "tenon/base.h"'
+  put core/ops/relu.c '#include "tenon/plugin/op.h"' '#include "core/ops/ops.h"' \
+    'const tn_op relu = {.item = TN_ITEM_PLAIN(tn_op, TN_OP, "relu", "max(x, 0)")};' 'POINTWISE(tanh, "tanh x")'
+  put core/ops/ops.h ''
+  put core/graph/graph.c '#include <jansson.h>' '#include "core/base/env.h"' \
+    'const char *ops[] = {"relu", "tanh"}; /* not "sgd" */'
+  put core/exec/device.h ''
+  put core/linked.c '#include "core/exec/device.h"' '#include "linked_plugins.h"'
+  put backends/far/far.h '#include "tenon/base.h"'
+  put backends/far/kernels/relu.c '#include "far.h"' '#include "near.h"'
+  put backends/far/kernels/near.h ''
+  put plugins/optimizers/sgd.c '#include <math.h>' '#include "tenon/plugin/op.h"' \
+    'const tn_optimizer sgd = {.item = TN_ITEM(tn_optimizer, TN_OPTIMIZER,' '    "sgd", "w - lr g", S, options)};'
+  put plugins/layers/relu.c 'const tn_layer_kind relu = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "relu", "")};'
+  put tools/cli.h ''
+  put tools/main.c '#include "cli.h"' '#include "tenon/base.h"'
+  put docs/plugins/examples/mish.c '#include <tenon/plugin/op.h>'
+}
+
+report() { # $1: ok or failed, $2: name
+  echo "case $1: $2"
+  [ "$1" = ok ] || status=1
+}
+
+# refuses NAME TEXT FILE LINE...: with this file in the tree $checker fails and says TEXT.
+refuses() {
+  name=$1 text=$2
+  shift 2
+  plant_tree
+  put "$@"
+  if said=$(sh "$here/$checker.sh" "$tree" 2>&1); then
+    report failed "$name (it passes)"
+  elif ! printf '%s\n' "$said" | grep -qF "$text" || [ "$(printf '%s\n' "$said" | wc -l)" != 1 ]; then
+    report failed "$name (expected '$text', heard '$said')"
+  else
+    report ok "$name"
+  fi
+}
+
+for checker in layering calls; do
+  plant_tree
+  if said=$(sh "$here/$checker.sh" "$tree" 2>&1); then
+    report ok "$checker: a tree in order passes"
+  else
+    report failed "$checker: a tree in order passes (heard '$said')"
+  fi
+done
+
+checker=layering
+refuses "a room may not use one below it" "core/graph/up.c:2: includes core/exec/device.h: core/graph may use only" \
+  core/graph/up.c '#include "core/base/env.h"' '#include "core/exec/device.h"'
+refuses "angle brackets hide nothing" "core/graph/up.c:1: includes core/exec/device.h" \
+  core/graph/up.c '# include <core/exec/device.h>'
+refuses "a folder that is no room is refused" "core/misc/misc.c:1: includes core/base/env.h: core/misc is no room" \
+  core/misc/misc.c '#include "core/base/env.h"'
+refuses "a room names its headers by their whole path" "core/graph/near.c:1: includes graph.h: core includes" \
+  core/graph/near.c '#include "graph.h"'
+refuses "core does not include a plugin" "core/train/lr.c:1: includes plugins/optimizers/sgd.h: core includes" \
+  core/train/lr.c '#include "plugins/optimizers/sgd.h"'
+refuses "ops stand on public headers" "core/ops/conv.c:1: includes core/base/env.h: core/ops stands on" \
+  core/ops/conv.c '#include "core/base/env.h"'
+refuses "a backend does not include core" "backends/far/device.c:1: includes core/base/env.h: backends/far includes" \
+  backends/far/device.c '#include "core/base/env.h"'
+refuses "a backend does not include another backend" "backends/near/near.c:1: includes ../far/far.h: backends/near" \
+  backends/near/near.c '#include "../far/far.h"'
+refuses "a plugin does not include a backend" "plugins/layers/layers.c:3: includes backends/far/far.h" \
+  plugins/layers/layers.c '' '' '#include "backends/far/far.h"'
+refuses "the program does not include core" "tools/plan.c:1: includes core/exec/device.h: tools includes" \
+  tools/plan.c '#include "core/exec/device.h"'
+refuses "an example is one file" "docs/plugins/examples/lion.c:1: includes lion.h: an example is one file" \
+  docs/plugins/examples/lion.c '#include "lion.h"'
+refuses "a public header does not include core" "include/tenon/env.h:1: includes core/base/env.h" \
+  include/tenon/env.h '#include "core/base/env.h"'
+refuses "a public header needs no library" "include/tenon/env.h:1: includes jansson.h: a public header stands on C11" \
+  include/tenon/env.h '#include <jansson.h>'
+refuses "callers do not need what implementers need" "include/tenon/env.h:1: includes tenon/plugin/op.h" \
+  include/tenon/env.h '#include "tenon/plugin/op.h"'
+refuses "core names no item of a plugin" "core/train/lr.c:1: names \"sgd\", an item of plugins/optimizers/sgd.c" \
+  core/train/lr.c 'const char *fallback = "sgd";'
+refuses "core calls no item of a plugin by text" "core/train/lr.c:1: names \"sgd\", an item of plugins" \
+  core/train/lr.c 'parse("say \"it\"", "sgd(lr=0.1)");'
+
+checker=calls
+refuses "core does not print" "core/graph/say.c:2: uses printf: errors are values" \
+  core/graph/say.c '/* printf("no") is' ' fine in a comment */ printf("%d", 1);'
+refuses "plugins do not end the process" "plugins/layers/end.c:1: uses abort: errors are values" \
+  plugins/layers/end.c 'if (x) abort();'
+refuses "backends do not write to stderr" "backends/far/say.c:1: uses stderr: errors are values" \
+  backends/far/say.c 'fprintf(stderr, "far");'
+refuses "observers leave stdout alone" "plugins/observers/say.c:2: uses stdout: errors are values" \
+  plugins/observers/say.c 'fprintf(stderr, "fine");' 'fprintf(stdout, "the result is the program'\''s");'
+exit $status

@@ -1,0 +1,194 @@
+#!/bin/sh
+# tests/style/layering.sh ROOT: who may include whom.
+#
+#     include <- core <- backends, plugins <- tools, tests
+#
+# In core a room uses only the rooms above it in ROOMS, and core/ops, which is written like a plugin, none at
+# all. Backends, plugins, tools and the examples see include/tenon and their own folder. No file of core names
+# an item of a plugin. Prints one line for each violation on stderr and exits with 1 if there is any.
+set -eu
+cd "$1"
+ROOMS="base formats config plugin graph ops model compile exec data train"
+
+folders=
+for folder in include core backends plugins tools docs/plugins/examples; do
+  [ ! -d $folder ] || folders="$folders $folder"
+done
+# shellcheck disable=SC2086
+files=$(find $folders -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' | sort | tr '\n' ' ')
+
+# ---- includes ----------------------------------------------------------------------------------------------
+
+# shellcheck disable=SC2016
+includes='
+BEGIN {
+  n = split(rooms, order, " ")
+  for (i = 1; i <= n; i++) rank[order[i]] = i
+  # What a header that strangers compile may rely on.
+  split("assert ctype errno float inttypes limits math stdalign stdarg stdatomic stdbool stddef stdint stdio " \
+        "stdlib string time", c11, " ")
+  for (i in c11) standard[c11[i] ".h"] = 1
+  split(files, list, " ")
+  for (i in list) exists[list[i]] = 1
+}
+
+function refuse(why) {
+  printf "%s:%d: includes %s: %s\n", FILENAME, FNR, path, why
+  bad = 1
+}
+
+# The first two folders of a path: "backends/cpu", "core/graph".
+function home_of(file,    parts) {
+  return split(file, parts, "/") > 2 ? parts[1] "/" parts[2] : parts[1]
+}
+
+function is_ours(path) { return path ~ /^(tenon|core|backends|plugins|tools|tests|docs)\// }
+
+function check_header() {
+  if (angle && !is_ours(path)) {
+    if (!(path in standard)) refuse("a public header stands on C11 alone")
+  } else if (path !~ /^tenon\//) {
+    refuse("a public header includes only tenon/ headers")
+  } else if (FILENAME !~ /^include\/tenon\/plugin\// && path ~ /^tenon\/plugin\//) {
+    refuse("what callers include must not need what implementers include")
+  }
+}
+
+function check_core(    room, other, parts) {
+  if (path ~ /^tenon\// || (angle && !is_ours(path))) return
+  split(FILENAME, parts, "/")
+  room = parts[2]
+  if (parts[3] == "") return # the root of core puts the rooms together
+  if (!(room in rank)) return refuse("core/" room " is no room; the rooms are " rooms)
+  if (path !~ /^core\//) return refuse("core includes tenon/ headers and its rooms by their whole path")
+  split(path, parts, "/")
+  other = parts[2]
+  if (room == "ops" && other != "ops") return refuse("core/ops stands on tenon/ headers alone")
+  if (!(other in rank) || rank[other] > rank[room])
+    refuse("core/" room " may use only itself and the rooms above it in: " rooms)
+}
+
+# Backends, plugins, tools: the public headers and what lies in the same folder.
+function check_guest(    home, here) {
+  if (path ~ /^tenon\// || (angle && !is_ours(path))) return
+  home = home_of(FILENAME)
+  here = FILENAME
+  sub(/\/[^\/]*$/, "", here)
+  if (path ~ /\.\./ || !((here "/" path) in exists || (home "/" path) in exists))
+    refuse(home " includes tenon/ headers and its own files only")
+}
+
+/^[ \t]*#[ \t]*include[ \t]*[<"]/ {
+  angle = $0 ~ /include[ \t]*</
+  path = $0
+  sub(/^[^<"]*[<"]/, "", path)
+  sub(/[>"].*$/, "", path)
+  if (FILENAME ~ /^include\//) check_header()
+  else if (FILENAME ~ /^core\//) check_core()
+  else if (FILENAME ~ /^docs\//) { if (!(path ~ /^tenon\// || (angle && !is_ours(path)))) refuse("an example is one file") }
+  else check_guest()
+}
+END { exit bad }'
+
+# ---- names -------------------------------------------------------------------------------------------------
+
+# Names of items are read from the descriptors, TN_ITEM(type, TN_KIND, "name", ...). Layers and kernels that are
+# called like an op do not count: core may emit ops, and core/ops has their names.
+# shellcheck disable=SC2016
+names='
+BEGIN {
+  # Words of a room that some plugin has taken for a name, too.
+  allowed["core/compile random"] = "a class of ops"
+  allowed["core/config fp32"] = "what others call f32"
+  allowed["core/graph text"] = "a kind of token"
+  allowed["core/model constant"] = "an initializer"
+  allowed["core/train step"] = "a program"
+  allowed["core/train text"] = "a type of options"
+}
+
+function home_of(file,    parts) {
+  split(file, parts, "/")
+  return parts[1] "/" parts[2]
+}
+
+function start_file() {
+  in_comment = 0
+  item = ""
+}
+
+# The line without comments.
+function code_of(line,    out, at) {
+  out = ""
+  while (line != "") {
+    if (in_comment) {
+      at = index(line, "*/")
+      if (!at) return out
+      line = substr(line, at + 2)
+      in_comment = 0
+    } else {
+      at = index(line, "/*")
+      if (!at) return out line
+      out = out substr(line, 1, at - 1)
+      line = substr(line, at + 2)
+      in_comment = 1
+    }
+  }
+  return out
+}
+
+# Descriptors may be broken into lines, so what follows TN_ITEM is gathered up to the name.
+function gather(code) {
+  if (item == "" && match(code, /TN_ITEM(_PLAIN)?\(/)) item = substr(code, RSTART)
+  else if (item != "") item = item code
+  if (item !~ /"[^"]*"/) return ""
+  split(item, quoted, "\"")
+  kind = quoted[1]
+  item = ""
+  return quoted[2]
+}
+
+FNR == 1 { start_file() }
+{ code = code_of($0) }
+
+FILENAME ~ /^core\/ops\// {
+  name = gather(code)
+  if (name != "") is_op[name] = 1
+  if (match(code, /^[A-Z][A-Z_0-9]*\([a-z_0-9]+,/)) { # a macro that makes an op: SMOOTH(tanh, ...)
+    name = code
+    sub(/^[A-Z_0-9]*\(/, "", name)
+    sub(/,.*/, "", name)
+    is_op[name] = 1
+  }
+  next
+}
+FILENAME ~ /^(plugins|backends)\// {
+  name = gather(code)
+  if (name != "" && kind !~ /TN_KERNEL/) taken[name] = FILENAME
+  next
+}
+FILENAME ~ /^core\// {
+  gsub(/\\"|\047"\047/, "", code) # quotes that open nothing
+  n = split(code, quoted, "\"")
+  for (i = 2; i <= n; i += 2) {
+    literal = quoted[i]
+    sub(/\(.*/, "", literal)
+    if (literal != "") { lines[++n_lines] = FILENAME ":" FNR; said[n_lines] = literal }
+  }
+}
+END {
+  for (i = 1; i <= n_lines; i++) {
+    name = said[i]
+    if (!(name in taken) || name in is_op || (home_of(lines[i]) " " name) in allowed) continue
+    printf "%s: names \"%s\", an item of %s: core knows kinds, never members\n", lines[i], name, taken[name]
+    bad = 1
+  }
+  exit bad
+}'
+
+status=0
+# shellcheck disable=SC2086
+awk -v rooms="$ROOMS" -v files="$files" "$includes" $files >&2 || status=1
+# shellcheck disable=SC2086
+awk "$names" $files >&2 || status=1
+[ $status = 0 ] && echo "case ok: who includes and names whom"
+exit $status
