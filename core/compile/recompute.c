@@ -18,16 +18,23 @@ enum {
   SMALL = 16       /* an operand this many times smaller than the value counts as small */
 };
 
+typedef struct reading {
+  struct reading *next;
+  int32_t group;
+} reading;
+
 /* Tables per value count for the value whose memory a view shares. */
 typedef struct recompute {
   tn_cover *cover;
-  tn_val *base;     /* per value: itself, or what it is a view of */
-  int32_t *maker;   /* the group that stores it, -1 */
-  int32_t *readers; /* groups that read it, and everything else that does */
-  int32_t *last;    /* the last group that reads it; INT32_MAX where others than groups do */
-  int32_t *before;  /* the last but one; its maker where there is none */
-  bool *dead;       /* per group */
+  tn_val *base;       /* per value: itself, or what it is a view of */
+  int32_t *maker;     /* the group that stores it, -1 */
+  int32_t *readers;   /* groups that read it, and everything else that does */
+  int32_t *last;      /* the last group that reads it; INT32_MAX where others than groups do */
+  int32_t *before;    /* the last but one; its maker where there is none */
+  reading **readings; /* every group that has ever read it; newest first */
+  bool *dead;         /* per group */
   bool changed;
+  tn_arena arena;
 } recompute;
 
 /* What R would have to compute: nodes of the group that makes the value. */
@@ -68,8 +75,7 @@ static bool reads_base(const recompute *r, const tn_group *g, tn_val base) {
 }
 
 /* Groups are met in order, but R may become a reader later on. */
-static void read_at(recompute *r, tn_val v, int32_t group) {
-  tn_val base = r->base[v];
+static void read_at(recompute *r, tn_val base, int32_t group) {
   r->readers[base]++;
   if (group > r->last[base]) {
     r->before[base] = r->last[base];
@@ -77,6 +83,15 @@ static void read_at(recompute *r, tn_val v, int32_t group) {
   } else if (group < r->last[base] && group > r->before[base]) {
     r->before[base] = group;
   }
+}
+
+static tn_status add_reading(recompute *r, tn_val v, int32_t group) {
+  reading *made = tn_arena_alloc(&r->arena, sizeof *made);
+  if (made == NULL) return TN_ENOMEM;
+  *made = (reading){r->readings[r->base[v]], group};
+  r->readings[r->base[v]] = made;
+  read_at(r, r->base[v], group);
+  return TN_OK;
 }
 
 static void find_bases(recompute *r) {
@@ -89,38 +104,39 @@ static void find_bases(recompute *r) {
   }
 }
 
-static void find_lives(recompute *r) {
+static tn_status find_lives(recompute *r) {
   const tn_graph *graph = r->cover->graph;
   for (size_t v = 0; v < graph->values.n; v++) r->maker[v] = r->last[v] = r->before[v] = -1;
   for (size_t i = 0; i < r->cover->groups.n; i++) {
     const tn_group *g = &r->cover->groups.v[i];
     for (int32_t k = 0; k < g->n_out; k++) r->maker[g->out[k]] = r->last[g->out[k]] = (int32_t)i;
-    for (int32_t k = 0; k < g->n_in; k++) read_at(r, g->in[k], (int32_t)i);
+    for (int32_t k = 0; k < g->n_in; k++) TN_TRY(add_reading(r, g->in[k], (int32_t)i));
   }
   for (size_t i = 0; i < graph->nodes.n; i++) {
     const tn_gnode *node = &graph->nodes.v[i];
     if (node->group >= 0 || tn_node_kind_of(node) != TN_NODE_PACK) continue;
-    for (int32_t k = 0; k < node->n_in; k++) read_at(r, node->in[k], INT32_MAX);
+    for (int32_t k = 0; k < node->n_in; k++) read_at(r, r->base[node->in[k]], INT32_MAX);
   }
-  for (size_t i = 0; i < graph->commits.n; i++) read_at(r, graph->commits.v[i].value, INT32_MAX);
-  for (size_t i = 0; i < graph->outputs.n; i++) read_at(r, graph->outputs.v[i].value, INT32_MAX);
+  for (size_t i = 0; i < graph->commits.n; i++) read_at(r, r->base[graph->commits.v[i].value], INT32_MAX);
+  for (size_t i = 0; i < graph->outputs.n; i++) read_at(r, r->base[graph->outputs.v[i].value], INT32_MAX);
+  return TN_OK;
 }
 
 static tn_status start(recompute *r, tn_cover *cover) {
   size_t n = cover->graph->values.n;
-  *r = (recompute){.cover = cover};
+  *r = (recompute){.cover = cover, .arena = tn_arena_new(cover->env)};
   r->base = tn_alloc(cover->env, n * sizeof *r->base);
   r->maker = tn_alloc(cover->env, n * sizeof *r->maker);
   r->readers = tn_alloc(cover->env, n * sizeof *r->readers);
   r->last = tn_alloc(cover->env, n * sizeof *r->last);
   r->before = tn_alloc(cover->env, n * sizeof *r->before);
+  r->readings = tn_alloc(cover->env, n * sizeof *r->readings);
   r->dead = tn_alloc(cover->env, cover->groups.n * sizeof *r->dead);
   if (r->base == NULL || r->maker == NULL || r->readers == NULL || r->last == NULL || r->before == NULL ||
-      r->dead == NULL)
+      r->readings == NULL || r->dead == NULL)
     return TN_ENOMEM;
   find_bases(r);
-  find_lives(r);
-  return TN_OK;
+  return find_lives(r);
 }
 
 static void finish(recompute *r) {
@@ -129,6 +145,8 @@ static void finish(recompute *r) {
   tn_release(r->cover->env, r->readers);
   tn_release(r->cover->env, r->last);
   tn_release(r->cover->env, r->before);
+  tn_release(r->cover->env, r->readings);
+  tn_arena_free(&r->arena);
   tn_release(r->cover->env, r->dead);
 }
 
@@ -244,20 +262,19 @@ static void find_last(recompute *r, tn_val base) {
   r->last[base] = r->maker[base];
   r->before[base] = -1;
   r->readers[base] = 0;
-  for (size_t i = 0; i < r->cover->groups.n; i++) {
-    const tn_group *g = &r->cover->groups.v[i];
-    for (int32_t k = 0; k < g->n_in && !r->dead[i]; k++)
-      if (r->base[g->in[k]] == base) read_at(r, base, (int32_t)i);
-  }
+  for (const reading *read = r->readings[base]; read != NULL; read = read->next)
+    if (!r->dead[read->group] && reads_base(r, &r->cover->groups.v[read->group], base))
+      read_at(r, base, read->group);
 }
 
 /* A group at `index` has changed, or is dead. */
-static void change_reads(recompute *r, const tn_group *old, int32_t index) {
+static tn_status change_reads(recompute *r, const tn_group *old, int32_t index) {
   const tn_group *g = &r->cover->groups.v[index];
   for (int32_t i = 0; i < old->n_in; i++)
     if (r->dead[index] || !reads_base(r, g, r->base[old->in[i]])) find_last(r, r->base[old->in[i]]);
   for (int32_t i = 0; i < g->n_in && !r->dead[index]; i++)
-    if (!reads_base(r, old, r->base[g->in[i]])) read_at(r, g->in[i], index);
+    if (!reads_base(r, old, r->base[g->in[i]])) TN_TRY(add_reading(r, g->in[i], index));
+  return TN_OK;
 }
 
 /* Asks the group's kernel about other nodes and results; the group changes if the kernel agrees. */
@@ -279,9 +296,8 @@ static tn_status ask_again(recompute *r, int32_t index, const uint32_t *nodes, i
   *g = tn_group_of(&c);
   g->rejected = old.rejected;
   g->n_rejected = old.n_rejected;
-  change_reads(r, &old, index);
   *agreed = r->changed = true;
-  return TN_OK;
+  return change_reads(r, &old, index);
 }
 
 /* Nodes of a region that still lead to one of its results. */
@@ -319,8 +335,7 @@ static tn_status drop_result(recompute *r, tn_val v) {
   }
   r->maker[v] = -1;
   r->dead[index] = true;
-  change_reads(r, g, index);
-  return TN_OK;
+  return change_reads(r, g, index);
 }
 
 static tn_status try_value(recompute *r, int32_t reader, tn_val v, bool *done) {

@@ -9,9 +9,10 @@
  *
  * Names bind values; free names are the kernel's operands in order of appearance. What stands after
  * `->` leaves the kernel (default: the results of the last statement). Any other inner value with a
- * user outside refuses the match. `?` marks operands that may be absent. `CLASS+` is a region: as many
- * connected nodes of the class as possible with one iteration space; its operands and results are
- * what crosses its border.
+ * user outside refuses the match. `?` marks operands that may be absent, `xs*` stands for all remaining
+ * operands of a node (`y = concat(xs*)`), `_` for an absent operand or a result that stays inside.
+ * `CLASS+` is a region: as many connected nodes of the class as possible with one iteration space; its
+ * operands and results are what crosses its border.
  *
  * Life cycle: query (compiling thread, no device needed) -> the host picks a variant -> prepare
  * (compiling thread, once per use) -> launch (the launching thread, every step; enqueue only: no
