@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -305,6 +306,31 @@ static void a_picture_without_pixels_is_an_error(void **state) {
   assert_int_equal(resize_transform.apply(&call, options), TN_EINVAL);
 }
 
+static void *scarce_realloc(void *context, void *block, size_t size) {
+  if (size == 0) {
+    free(block);
+    return NULL;
+  }
+  return --*(int *)context < 0 ? NULL : realloc(block, size);
+}
+
+static void refused_memory_is_survived(void **state) {
+  (void)state;
+  tn_type result = {TN_U8, 3, {3, 3, 4}};
+  const void *options = options_of(&resize_transform, PAIRS("size", "[3, 4]")), *in = bytes;
+  tn_transform_call call = {.env = env, .n = 1, .in_type = &u8_picture, .out_type = &result, .in = &in};
+  call.out = (void *const[]){&out};
+  tn_status status = TN_ENOMEM;
+  for (int allowed = 0; status != TN_OK; allowed++) {
+    int left = allowed;
+    slot.allocator = (tn_allocator){&left, scarce_realloc};
+    status = resize_transform.apply(&call, options);
+    slot.allocator = (tn_allocator){NULL, NULL};
+    assert_true(status == (allowed < 5 ? TN_ENOMEM : TN_OK));
+  }
+  assert_memory_equal(out.u8, resized_u8_3x4, sizeof(resized_u8_3x4));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void) {
@@ -328,6 +354,7 @@ int main(void) {
       CASE(normalize_takes_one_number_for_all_channels),
       CASE(fields_that_are_no_pictures_are_refused),
       CASE(a_picture_without_pixels_is_an_error),
+      CASE(refused_memory_is_survived),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
