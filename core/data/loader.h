@@ -20,17 +20,19 @@ typedef struct tn_transform_use {
 typedef struct tn_loader_options {
   const tn_source *source;
   const void *source_options;
-  int32_t split;             /* TN_SPLIT_... */
+  int32_t split; /* TN_SPLIT_... */
   const tn_transform_use *transforms;
   int32_t n_transforms;
   int64_t batch;
-  int32_t workers;           /* 0: the caller's thread reads */
-  int32_t prefetch;          /* batches ahead; at least 1 with workers */
-  bool shuffle, training;    /* training: training_only transforms take part */
-  bool pad_last;             /* the short last batch is padded with repeats of weight 0, else dropped */
-  int64_t epoch_samples;     /* for endless sources, or to cut an epoch short; 0: the source's count */
+  int32_t workers;        /* 0: the caller's thread reads */
+  int32_t prefetch;       /* batches ahead; at least 1 with workers */
+  bool shuffle, training; /* shuffle: finite sources only, the others are fresh anyway; training:
+                             training_only transforms take part, and keys depend on the epoch */
+  bool pad_last;          /* the short last batch is padded with repeats of weight 0, else dropped */
+  int64_t epoch_samples;  /* an epoch of an endless source, or to cut a finite one short; 0: what the
+                             source says */
   uint64_t seed;
-  const char *where;         /* "file.ini:14" of the source, for messages */
+  const char *where; /* "file.ini:14" of the source, for messages */
 } tn_loader_options;
 
 typedef struct tn_loader tn_loader;
@@ -44,14 +46,14 @@ void tn_loader_destroy(tn_loader *loader);
 /* Fields as they arrive in a batch (type without batch). */
 int32_t tn_loader_field_count(const tn_loader *loader);
 const tn_field *tn_loader_field(const tn_loader *loader, int32_t i);
-int64_t tn_loader_samples(const tn_loader *loader);  /* per epoch */
-int64_t tn_loader_batches(const tn_loader *loader);  /* per epoch */
+int64_t tn_loader_samples(const tn_loader *loader); /* per epoch */
+int64_t tn_loader_batches(const tn_loader *loader); /* per epoch */
 
 /* Where a batch goes: one address per field ([batch, ...] row-major), and the extras (may be NULL). */
 typedef struct tn_batch {
   void *const *fields;
-  float *weights;            /* [batch]: 1, or 0 for padding */
-  int64_t *ids;              /* [batch]: sample indices */
+  float *weights; /* [batch]: 1, or 0 for padding */
+  int64_t *ids;   /* [batch]: sample indices */
 } tn_batch;
 
 /* Starts (or restarts) an epoch at batch `first` in O(1). Any batches asked for before are void. */

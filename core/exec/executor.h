@@ -12,8 +12,9 @@ typedef struct tn_executor tn_executor;
  * input slots of the largest slot size (host-addressable staging where the device is not), and a ring
  * of `slots` output buffers; prepares every kernel. Programs and map are borrowed and must outlive
  * the executor. */
-tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map *map, tn_program *const *programs,
-                             int32_t n_programs, int32_t slots, tn_executor **executor);
+tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map *map,
+                             tn_program *const *programs, int32_t n_programs, int32_t slots,
+                             tn_executor **executor);
 void tn_executor_destroy(tn_executor *executor);
 
 /* Where the loader writes an input of a program for a slot: host memory, row-major, of the input's
