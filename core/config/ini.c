@@ -167,8 +167,9 @@ const char *tn_key_where(tn_ini *ini, const tn_section *section, const tn_key *k
   const char *where;
   if (line > 0)
     where = tn_arena_printf(&ini->arena, "%s:%d", file, line);
+  else if (key != NULL)
+    where = key->file;
   else
-    where = tn_arena_printf(&ini->arena, "%s %s%s%s", file, section->name, key != NULL ? "." : "",
-                            key != NULL ? key->name : "");
+    where = tn_arena_printf(&ini->arena, "%s %s", file, section->name);
   return where != NULL ? where : file;
 }

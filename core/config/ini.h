@@ -10,7 +10,7 @@
 typedef struct tn_key {
   const char *name;
   const char *value;          /* lines joined by '\n', without comments and common indentation */
-  const char *file;           /* as named by the user, for messages; "--set" for overrides */
+  const char *file;           /* as named by the user, for messages; "--set section.key" for overrides */
   int32_t line;               /* of the key; 0 for overrides */
   const int32_t *value_lines; /* line number of each '\n'-separated line of value */
   int32_t n_value_lines;

@@ -21,7 +21,8 @@ typedef struct tn_assembly {
   tn_builder *builder;
   tn_build *b;
   TN_VEC(tn_module) modules;
-  int32_t depth; /* of blocks */
+  int32_t depth;   /* of blocks */
+  int32_t sharing; /* inside so many uses of "@name", which may name parameters again */
 } tn_assembly;
 
 typedef struct tn_named_value {
@@ -39,6 +40,7 @@ typedef struct tn_model_scope {
   tn_value *arg_values;
   int32_t n_args;
   tn_val in, last;
+  bool unnamed; /* a block, or one around it, has no name, and so nothing inside may have parameters */
 } tn_model_scope;
 
 /* The values that an item yields. */
@@ -46,6 +48,14 @@ typedef struct tn_results {
   tn_val v[TN_MAX_YIELDS];
   int32_t n;
 } tn_results;
+
+/* place.c: puts "WHERE: WHAT: " in front of a failure's text, once: what builders say begins with the
+ * place already, and what has failed at a deeper place keeps that behind this one. `what` may be "". */
+tn_status tn_place_error(tn_env *env, tn_status status, const char *where, const char *what);
+/* "net.ini:14", or "--set model.layers". In the assembly's arena; NULL: no memory. */
+const char *tn_line_where(tn_assembly *assembly, const tn_line *line);
+/* A layer of the registry. A name that nobody has is a mistake in the configuration, TN_EINVAL. */
+tn_status tn_find_layer(const tn_assembly *assembly, const char *name, const tn_layer_kind **kind);
 
 /* lines.c: runs lines in a scope; scope->last is the value of the last one. */
 tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n);

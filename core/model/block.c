@@ -16,27 +16,45 @@ static const char *where_of(const tn_assembly *a, tn_section *section, tn_key *k
   return tn_key_where(a->request->ini, section, key);
 }
 
-/* Reads `NAME, NAME=default, ...` of a key as the arguments of a call. */
-static tn_status read_list(const tn_model_scope *scope, tn_section *section, const char *name,
-                           tn_call_arg **args, int32_t *n) {
+/* The value of a key as one line of the model language, behind `lead` and before `tail`. Without items: the
+ * key is absent or empty. */
+static tn_status read_line(const tn_model_scope *scope, tn_section *section, const char *name,
+                           const char *lead, const char *tail, tn_line *line) {
   tn_assembly *a = scope->assembly;
   tn_key *key = tn_section_key(section, name);
-  *args = NULL;
-  *n = 0;
+  *line = (tn_line){.n_items = 0};
   if (!key) return TN_OK;
   key->used = true;
   if (*key->value == '\0') return TN_OK;
-  tn_line line;
-  const char *text = tn_arena_printf(&a->arena, "list(%s)", key->value);
+  const char *text = tn_arena_printf(&a->arena, "%s%s%s", lead, key->value, tail);
   if (!text) return TN_ENOMEM;
-  tn_status status = tn_syntax_line(a->env, &a->arena, text, key->file, key->line, &line);
-  if (status != TN_OK) return tn_wrap(a->env, status, "[%s] %s", section->name, name);
-  *args = line.items[0].args;
-  *n = line.items[0].n_args;
+  tn_status status = tn_syntax_line(a->env, &a->arena, text, key->file, key->line, line);
+  const char *what = tn_arena_printf(&a->arena, "[%s] %s", section->name, name);
+  return status == TN_OK ? TN_OK
+                         : tn_place_error(a->env, status, where_of(a, section, key), what ? what : name);
+}
+
+/* `args = NAME, NAME=default, ...`, read as the arguments of a call. */
+static tn_status read_args(const tn_model_scope *scope, tn_section *section, tn_call_arg **args, int32_t *n) {
+  tn_assembly *a = scope->assembly;
+  tn_line line;
+  TN_TRY(read_line(scope, section, "args", "args(", ")", &line));
+  *n = line.n_items == 1 ? line.items[0].n_args : 0;
+  *args = line.n_items == 1 ? line.items[0].args : NULL;
   for (int32_t i = 0; i < *n; i++)
     if (!(*args)[i].name && (*args)[i].value->what != TN_EXPR_WORD)
-      return tn_failf(a->env, TN_EINVAL, "%s: [%s] %s: entry %d is not a name", where_of(a, section, key),
-                      section->name, name, i + 1);
+      return tn_failf(a->env, TN_EINVAL, "%s: [%s] args: entry %d is no name, expected NAME or NAME=default",
+                      where_of(a, section, tn_section_key(section, "args")), section->name, i + 1);
+  return TN_OK;
+}
+
+/* `inputs` or `outputs`: the names of values. */
+static tn_status read_names(const tn_model_scope *scope, tn_section *section, const char *key,
+                            const char ***names, int32_t *n) {
+  tn_line line;
+  TN_TRY(read_line(scope, section, key, "names <- ", "", &line));
+  *names = line.refs;
+  *n = line.n_refs;
   return TN_OK;
 }
 
@@ -46,13 +64,16 @@ static int32_t find_arg(const tn_model_scope *inner, const char *name) {
   return -1;
 }
 
+/* Where the value of an argument comes from. */
+enum { TN_ARG_MISSING = 0, TN_ARG_DEFAULT = 1, TN_ARG_PASSED = 2 };
+
 /* Names and defaults of the block's arguments; given[i] tells which have a value so far. */
 static tn_status declare_args(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
-                              bool **given) {
+                              uint8_t **given) {
   tn_assembly *a = outer->assembly;
   tn_call_arg *args;
   int32_t n;
-  TN_TRY(read_list(outer, section, "args", &args, &n));
+  TN_TRY(read_args(outer, section, &args, &n));
   inner->arg_names = tn_arena_alloc(&a->arena, tn_size_mul((size_t)n + 1, sizeof *inner->arg_names));
   inner->arg_values = tn_arena_alloc(&a->arena, tn_size_mul((size_t)n + 1, sizeof *inner->arg_values));
   *given = tn_arena_alloc(&a->arena, (size_t)n + 1);
@@ -60,8 +81,10 @@ static tn_status declare_args(const tn_model_scope *outer, tn_model_scope *inner
   for (int32_t i = 0; i < n; i++) {
     inner->arg_names[i] = args[i].name ? args[i].name : args[i].value->word;
     inner->n_args = i; /* a default may use the arguments before it */
+    if (find_arg(inner, inner->arg_names[i]) >= 0)
+      return tn_failf(a->env, TN_EINVAL, "[%s] args: '%s' appears twice", section->name, inner->arg_names[i]);
     if (args[i].name) TN_TRY(tn_scope_evaluate(inner, args[i].value, &inner->arg_values[i]));
-    (*given)[i] = args[i].name != NULL;
+    (*given)[i] = args[i].name ? TN_ARG_DEFAULT : TN_ARG_MISSING;
   }
   inner->n_args = n;
   return TN_OK;
@@ -75,7 +98,7 @@ static tn_status no_such_arg(const tn_model_scope *inner, const tn_use *use, con
 
 /* Evaluates the call's arguments in the caller's scope. */
 static tn_status pass_args(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
-                           bool *given) {
+                           uint8_t *given) {
   tn_env *env = outer->assembly->env;
   for (int32_t i = 0; i < use->call->n_args; i++) {
     const tn_call_arg *arg = &use->call->args[i];
@@ -84,11 +107,14 @@ static tn_status pass_args(const tn_model_scope *outer, tn_model_scope *inner, c
     if (at >= inner->n_args)
       return tn_failf(env, TN_EINVAL, "block '%s' takes %d arguments, given %d", use->call->layer,
                       inner->n_args, use->call->n_args);
+    if (given[at] == TN_ARG_PASSED)
+      return tn_failf(env, TN_EINVAL, "the argument '%s' of block '%s' is given twice", inner->arg_names[at],
+                      use->call->layer);
     TN_TRY(tn_scope_evaluate(outer, arg->value, &inner->arg_values[at]));
-    given[at] = true;
+    given[at] = TN_ARG_PASSED;
   }
   for (int32_t i = 0; i < inner->n_args; i++)
-    if (!given[i])
+    if (given[i] == TN_ARG_MISSING)
       return tn_failf(env, TN_EINVAL, "block '%s' needs the argument '%s'", use->call->layer,
                       inner->arg_names[i]);
   return TN_OK;
@@ -97,16 +123,14 @@ static tn_status pass_args(const tn_model_scope *outer, tn_model_scope *inner, c
 static tn_status bind_inputs(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
                              tn_section *section) {
   tn_env *env = outer->assembly->env;
-  tn_call_arg *names;
+  const char **names;
   int32_t n;
-  TN_TRY(read_list(outer, section, "inputs", &names, &n));
+  TN_TRY(read_names(outer, section, "inputs", &names, &n));
   if (n == 0 ? use->n_in != 1 : use->n_in != n)
-    return tn_failf(env, TN_EINVAL, "block '%s' takes %d inputs, given %d", use->call->layer, n == 0 ? 1 : n,
-                    use->n_in);
-  for (int32_t i = 0; i < n; i++) {
-    const char *name = names[i].name ? names[i].name : names[i].value->word;
-    TN_TRY(tn_scope_bind(inner, name, use->in[i], use->where));
-  }
+    return tn_failf(env, TN_EINVAL, "block '%s' takes %d input%s, given %d", use->call->layer, n == 0 ? 1 : n,
+                    n < 2 ? "" : "s", use->n_in);
+  for (int32_t i = 0; i < n; i++)
+    TN_TRY(tn_scope_bind(inner, names[i], use->in[i], where_of(outer->assembly, section, NULL)));
   inner->in = inner->last = use->in[0];
   return TN_OK;
 }
@@ -114,23 +138,26 @@ static tn_status bind_inputs(const tn_model_scope *outer, tn_model_scope *inner,
 /* The block's `outputs`, or the value of its last line. */
 static tn_status collect(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
                          tn_results *results) {
-  tn_call_arg *names;
+  const char **names;
   int32_t n;
-  TN_TRY(read_list(outer, section, "outputs", &names, &n));
+  TN_TRY(read_names(outer, section, "outputs", &names, &n));
   results->n = n == 0 ? 1 : n;
   if (n == 0) results->v[0] = inner->last;
   if (n > TN_MAX_YIELDS)
     return tn_failf(outer->assembly->env, TN_EINVAL, "[%s] has %d outputs, expected at most %d",
                     section->name, n, TN_MAX_YIELDS);
-  for (int32_t i = 0; i < n; i++)
-    TN_TRY(tn_scope_resolve(inner, names[i].name ? names[i].name : names[i].value->word, &results->v[i]));
+  for (int32_t i = 0; i < n; i++) {
+    tn_status status = tn_scope_resolve(inner, names[i], &results->v[i]);
+    const char *where = where_of(outer->assembly, section, tn_section_key(section, "outputs"));
+    if (status != TN_OK) return tn_place_error(outer->assembly->env, status, where, "outputs");
+  }
   return TN_OK;
 }
 
 static tn_status run_block(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
                            tn_section *section, tn_results *results) {
   tn_assembly *a = outer->assembly;
-  bool *given;
+  uint8_t *given;
   tn_line *lines;
   int32_t n;
   section->used = true;
@@ -139,8 +166,7 @@ static tn_status run_block(const tn_model_scope *outer, tn_model_scope *inner, c
   TN_TRY(bind_inputs(outer, inner, use, section));
   tn_key *key = tn_section_key(section, "layers");
   if (!key)
-    return tn_failf(a->env, TN_EINVAL, "%s:%d: [%s] has no `layers`", section->file, section->line,
-                    section->name);
+    return tn_failf(a->env, TN_EINVAL, "%s: [%s] has no `layers`", where_of(a, section, NULL), section->name);
   key->used = true;
   TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
   TN_TRY(tn_scope_run(inner, lines, n));
@@ -158,10 +184,12 @@ tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_sectio
   inner->assembly = a;
   inner->data = scope->data;
   inner->prefix = use->path;
+  inner->unnamed = !use->named;
   a->depth++;
   tn_status status = run_block(scope, inner, use, section, results);
   a->depth--;
   tn_vec_free(a->env, &inner->values);
-  if (status != TN_OK) return tn_wrap(a->env, status, "%s: in block '%s'", use->where, use->call->layer);
-  return TN_OK;
+  if (status == TN_OK) return TN_OK;
+  const char *what = tn_arena_printf(&a->arena, "in block '%s'", use->call->layer);
+  return tn_place_error(a->env, status, use->where, what ? what : "in a block");
 }

@@ -25,7 +25,8 @@ static tn_status build_layers(tn_model_scope *scope, tn_section *section) {
   tn_line *lines;
   int32_t n;
   if (!key)
-    return tn_failf(a->env, TN_EINVAL, "%s:%d: [model] has no `layers`", section->file, section->line);
+    return tn_failf(a->env, TN_EINVAL, "%s: [model] has no `layers`, expected a layer a line",
+                    tn_key_where(a->request->ini, section, NULL));
   key->used = true;
   TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
   return tn_scope_run(scope, lines, n);

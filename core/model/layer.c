@@ -34,6 +34,9 @@ static tn_val nested_layer(tn_build *b, void *context, const char *name, const c
   tn_line line;
   tn_results results = {{0}, 0};
   tn_status status = tn_syntax_line(a->env, &a->arena, text, c->use->where, 0, &line);
+  if (status == TN_OK && (line.n_items != 1 || line.n_names + line.n_refs > 0 || line.condition))
+    status =
+        tn_failf(a->env, TN_EINVAL, "tn_layer(\"%s\"): expected a single call such as linear(128)", text);
   if (status == TN_OK) {
     tn_use use = {.call = &line.items[0],
                   .path = tn_arena_printf(&a->arena, "%s.%s", c->use->path, name),
@@ -44,6 +47,7 @@ static tn_val nested_layer(tn_build *b, void *context, const char *name, const c
     status = tn_use_apply(c->scope, &use, &results);
   }
   if (status != TN_OK) tn_builder_fail(b, status);
+  tn_builder_results(b, results.v, results.n);
   return results.v[0];
 }
 
@@ -97,12 +101,23 @@ static const char *describe_inputs(const tn_model_scope *scope, const tn_use *us
   return copy ? copy : "";
 }
 
+/* "net.ini:14: conv2d 'conv1' on (f32[8, 3, 32, 32]): " in front of what went wrong. */
+static tn_status blame(const tn_model_scope *scope, const tn_use *use, tn_status status) {
+  tn_assembly *a = scope->assembly;
+  const char *name = use->named ? tn_arena_printf(&a->arena, " '%s'", use->path) : "";
+  const char *what =
+      name ? tn_arena_printf(&a->arena, "%s%s on %s", use->call->layer, name, describe_inputs(scope, use))
+           : NULL;
+  return tn_place_error(a->env, status, use->where, what ? what : use->call->layer);
+}
+
 static tn_status check_inputs(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind) {
   if (use->n_in >= kind->min_in && (kind->max_in < 0 || use->n_in <= kind->max_in)) return TN_OK;
   if (kind->min_in == kind->max_in)
-    return tn_failf(scope->assembly->env, TN_EINVAL, "takes %d inputs, given %d", kind->min_in, use->n_in);
-  return tn_failf(scope->assembly->env, TN_EINVAL, "takes at least %d inputs, given %d", kind->min_in,
-                  use->n_in);
+    return tn_failf(scope->assembly->env, TN_EINVAL, "takes %d input%s, given %d", kind->min_in,
+                    kind->min_in == 1 ? "" : "s", use->n_in);
+  return tn_failf(scope->assembly->env, TN_EINVAL, "takes at least %d input%s, given %d", kind->min_in,
+                  kind->min_in == 1 ? "" : "s", use->n_in);
 }
 
 static tn_status build_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
@@ -130,10 +145,12 @@ static tn_status build_layer(const tn_model_scope *scope, const tn_use *use, con
   else
     tn_builder_fail(a->b, status);
   tn_builder_pop(a->b);
-  if (status != TN_OK) return tn_wrap(a->env, status, "on %s", describe_inputs(scope, use));
+  if (status != TN_OK) return status;
   if (context.refused)
-    return tn_failf(a->env, TN_EINVAL, "a layer with parameters needs a name, as in `fc1: %s(...)`",
-                    use->call->layer);
+    return tn_failf(a->env, TN_EINVAL, "%s needs a name, as in `%s: %s(...)`",
+                    scope->unnamed ? "it has parameters, and so the block around it"
+                                   : "a layer with parameters",
+                    scope->unnamed ? "body" : "fc1", scope->unnamed ? "block" : use->call->layer);
   while (results->n < TN_MAX_YIELDS && results->v[results->n]) results->n++;
   if (results->n == 0) return tn_failf(a->env, TN_EINTERNAL, "the layer yielded nothing");
   return TN_OK;
@@ -141,12 +158,8 @@ static tn_status build_layer(const tn_model_scope *scope, const tn_use *use, con
 
 tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                        tn_results *results) {
-  tn_env *env = scope->assembly->env;
   tn_status status = build_layer(scope, use, kind, results);
-  if (status == TN_OK) return TN_OK;
-  if (tn_text_starts(tn_error_text(env), use->where)) return status;
-  return use->named ? tn_wrap(env, status, "%s: %s '%s'", use->where, use->call->layer, use->path)
-                    : tn_wrap(env, status, "%s: %s", use->where, use->call->layer);
+  return status == TN_OK ? TN_OK : blame(scope, use, status);
 }
 
 /* An op is a layer without parameters: operands are the inputs, attributes the arguments. */
@@ -184,8 +197,7 @@ static tn_status use_op(const tn_model_scope *scope, const tn_use *use, tn_resul
   tn_builder_push(a->b, &frame);
   tn_status status = emit_op(scope, use, def, results);
   tn_builder_pop(a->b);
-  if (status == TN_OK || tn_text_starts(tn_error_text(a->env), use->where)) return status;
-  return tn_wrap(a->env, status, "%s: op %s", use->where, use->call->layer);
+  return status == TN_OK ? TN_OK : blame(scope, use, status);
 }
 
 /* "@name": the module of that name in this scope, or by its full path. */
@@ -209,7 +221,10 @@ static tn_status apply_shared(const tn_model_scope *scope, const tn_use *use, tn
   again.call = module->call;
   again.path = module->path;
   again.named = true;
-  return tn_use_apply(module->scope, &again, results);
+  scope->assembly->sharing++;
+  tn_status status = tn_use_apply(module->scope, &again, results);
+  scope->assembly->sharing--;
+  return status;
 }
 
 tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
@@ -217,13 +232,13 @@ tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_result
   if (use->call->shared) return apply_shared(scope, use, results);
   tn_section *block = tn_block_section(a, use->call->layer);
   if (block && tn_registry_has(a->request->registry, TN_LAYER, use->call->layer))
-    return tn_failf(a->env, TN_EINVAL, "%s:%d: [%s] has the name of a layer, expected another one",
-                    block->file, block->line, block->name);
+    return tn_failf(a->env, TN_EINVAL, "%s: [%s] has the name of a layer, expected another one",
+                    tn_key_where(a->request->ini, block, NULL), block->name);
   if (block) return tn_use_block(scope, use, block, results);
-  const tn_entry *entry = NULL;
+  const tn_layer_kind *kind = NULL;
   bool is_layer = tn_registry_has(a->request->registry, TN_LAYER, use->call->layer);
   if (!is_layer && tn_registry_has(a->request->registry, TN_OP, use->call->layer))
     return use_op(scope, use, results);
-  TN_TRY(tn_registry_find(a->request->registry, a->env, TN_LAYER, use->call->layer, &entry));
-  return tn_use_layer(scope, use, (const tn_layer_kind *)entry->item, results);
+  TN_TRY(tn_find_layer(a, use->call->layer, &kind));
+  return tn_use_layer(scope, use, kind, results);
 }

@@ -66,13 +66,22 @@ static bool dim_of(void *context, const char *ref, int64_t axis, int64_t *size) 
   return true;
 }
 
-tn_status tn_scope_evaluate(const tn_model_scope *scope, const tn_expr *expr, tn_value *value) {
-  tn_scope names = {.names = scope->arg_names,
+static tn_scope names_of(const tn_model_scope *scope) {
+  return (tn_scope){.names = scope->arg_names,
                     .values = scope->arg_values,
                     .n = scope->n_args,
                     .dim = dim_of,
                     .context = (void *)(uintptr_t)scope};
+}
+
+tn_status tn_scope_evaluate(const tn_model_scope *scope, const tn_expr *expr, tn_value *value) {
+  tn_scope names = names_of(scope);
   return tn_expr_evaluate(scope->assembly->env, &scope->assembly->arena, expr, &names, value);
+}
+
+static tn_status holds_in(const tn_model_scope *scope, const tn_expr *condition, bool *holds) {
+  tn_scope names = names_of(scope);
+  return tn_expr_holds(scope->assembly->env, &scope->assembly->arena, condition, &names, holds);
 }
 
 tn_status tn_line_inputs(const tn_model_scope *scope, const tn_line *line, tn_val *in, int32_t *n) {
@@ -121,6 +130,17 @@ typedef struct tn_line_run {
   bool single;
 } tn_line_run;
 
+/* Paths that come about in different ways, `a.b` as a name and as `b` inside the block `a`, must not
+ * tie parameters by accident. */
+static tn_status check_path(const tn_assembly *a, const char *path) {
+  for (size_t i = 0; a->sharing == 0 && i < a->modules.n; i++)
+    if (tn_text_equal(a->modules.v[i].path, path))
+      return tn_failf(a->env, TN_EINVAL,
+                      "'%s' is the path of an earlier layer; take another name, or @%s for its parameters",
+                      path, path);
+  return TN_OK;
+}
+
 static tn_status apply_item(tn_model_scope *scope, tn_line_run *run, const tn_item_call *item) {
   tn_assembly *a = scope->assembly;
   const char *name = item_name(scope, run->line, run->single, run->index);
@@ -128,18 +148,20 @@ static tn_status apply_item(tn_model_scope *scope, tn_line_run *run, const tn_it
                                         run->line->line, (long long)run->index);
   tn_use use = {.call = item,
                 .path = tn_scope_path(scope, name ? name : made_up),
-                .named = name != NULL,
+                .named = name != NULL && !scope->unnamed,
                 .where = run->where,
                 .in = run->now.v,
                 .n_in = run->now.n};
   tn_results results = {{0}, 0};
   if (!use.path) return TN_ENOMEM;
+  if (use.named && !item->shared) TN_TRY(check_path(a, use.path));
   TN_TRY(tn_use_apply(scope, &use, &results));
-  if (name && !item->shared) {
+  if (use.named && !item->shared) {
     tn_module module = {use.path, item, scope};
     TN_TRY(tn_vec_push(a->env, &a->modules, module));
   }
-  if (name && !run->single) TN_TRY(tn_scope_bind(scope, name, results.v[0], run->where));
+  if (name && (!run->single || strstr(run->line->names[0], "{i}")))
+    TN_TRY(tn_scope_bind(scope, name, results.v[0], run->where));
   run->now = results;
   run->index++;
   return TN_OK;
@@ -175,11 +197,7 @@ static tn_status run_line(tn_model_scope *scope, const tn_line *line, const char
   tn_line_run run = {.line = line, .where = where};
   bool holds = true;
   TN_TRY(tn_line_inputs(scope, line, run.now.v, &run.now.n));
-  if (line->condition) {
-    tn_value value;
-    TN_TRY(tn_scope_evaluate(scope, line->condition, &value));
-    holds = tn_value_true(&value);
-  }
+  if (line->condition) TN_TRY(holds_in(scope, line->condition, &holds));
   if (holds) TN_TRY(run_items(scope, &run));
   TN_TRY(bind_names(scope, &run));
   scope->last = run.now.v[0];
@@ -189,13 +207,10 @@ static tn_status run_line(tn_model_scope *scope, const tn_line *line, const char
 tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n) {
   for (int32_t i = 0; i < n; i++) {
     tn_assembly *a = scope->assembly;
-    const char *where = tn_arena_printf(&a->arena, "%s:%d", lines[i].file, lines[i].line);
+    const char *where = tn_line_where(a, &lines[i]);
     if (!where) return TN_ENOMEM;
     tn_status status = run_line(scope, &lines[i], where);
-    /* what failed deeper down has named its own place already */
-    if (status != TN_OK && !tn_text_starts(tn_error_text(a->env), where))
-      return tn_wrap(a->env, status, "%s", where);
-    if (status != TN_OK) return status;
+    if (status != TN_OK) return tn_place_error(a->env, status, where, "");
   }
   return TN_OK;
 }

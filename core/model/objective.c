@@ -126,13 +126,12 @@ static tn_status build_measure(tn_objective *o, const tn_line *line, const char 
   tn_item_call call;
   double factor = 1.0;
   tn_results in = {{0}, 0}, yields = {{0}, 0};
-  const tn_entry *entry = NULL;
+  const tn_layer_kind *kind = NULL;
   if (line->n_items != 1 || !line->items[0].layer || line->items[0].repeat || line->condition)
     return tn_failf(a->env, TN_EINVAL,
                     "expected one loss or metric a line, as in `cross_entropy <- fc, label`");
   TN_TRY(take_factor(o->scope, &line->items[0], &call, &factor));
-  TN_TRY(tn_registry_find(a->request->registry, a->env, TN_LAYER, call.layer, &entry));
-  const tn_layer_kind *kind = (const tn_layer_kind *)entry->item;
+  TN_TRY(tn_find_layer(a, call.layer, &kind));
   TN_TRY(check_role(o, kind, is_loss));
   const char *name = line->n_names > 0 ? line->names[0] : call.layer;
   TN_TRY(add_measure(o, tn_arena_strdup(&o->model->arena, name), factor, is_loss));
@@ -164,12 +163,10 @@ static tn_status build_list(tn_objective *o, tn_section *section, const char *na
   if (o->model->n_measures > 0) memcpy(all, o->model->measures, (size_t)o->model->n_measures * sizeof *all);
   o->model->measures = all;
   for (int32_t i = 0; i < n; i++) {
-    const char *where = tn_arena_printf(&a->arena, "%s:%d", lines[i].file, lines[i].line);
+    const char *where = tn_line_where(a, &lines[i]);
     if (!where) return TN_ENOMEM;
     tn_status status = build_measure(o, &lines[i], where, is_loss);
-    if (status != TN_OK)
-      return tn_text_starts(tn_error_text(a->env), where) ? status
-                                                          : tn_wrap(a->env, status, "%s: %s", where, name);
+    if (status != TN_OK) return tn_place_error(a->env, status, where, "");
   }
   return TN_OK;
 }

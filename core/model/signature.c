@@ -93,18 +93,18 @@ tn_status tn_signature_read(tn_env *env, tn_arena *arena, tn_ini *ini, tn_signat
   section->used = true;
   if (!tn_section_key(section, "inputs"))
     return tn_failf(env, TN_EINVAL,
-                    "%s:%d: [model] has no `inputs`, expected for example inputs = image: f32[3, 32, 32]",
-                    section->file, section->line);
+                    "%s: [model] has no `inputs`, expected for example inputs = image: f32[3, 32, 32]",
+                    tn_key_where(ini, section, NULL));
   TN_TRY(read_key(env, arena, ini, section, "inputs", "", &signature->inputs, &signature->n_inputs));
   TN_TRY(read_key(env, arena, ini, section, "targets", "label: i32[]", &signature->targets,
                   &signature->n_targets));
   if (signature->n_inputs == 0)
-    return tn_failf(env, TN_EINVAL, "%s:%d: [model] inputs is empty, expected at least one", section->file,
-                    section->line);
+    return tn_failf(env, TN_EINVAL, "%s: [model] inputs is empty, expected at least one",
+                    tn_key_where(ini, section, NULL));
   for (int32_t i = 0; i < signature->n_inputs; i++)
     for (int32_t j = 0; j < signature->n_targets; j++)
       if (tn_text_equal(signature->inputs[i].name, signature->targets[j].name))
-        return tn_failf(env, TN_EINVAL, "%s:%d: [model] '%s' is both an input and a target", section->file,
-                        section->line, signature->inputs[i].name);
+        return tn_failf(env, TN_EINVAL, "%s: [model] '%s' is both an input and a target",
+                        tn_key_where(ini, section, NULL), signature->inputs[i].name);
   return TN_OK;
 }

@@ -52,7 +52,6 @@ static void fill_inputs(tn_bench *b) {
     else
       fill_random(to, &input->type, (uint64_t)i + 1);
   }
-  tn_control_write(b->executor, b->index, 0, &b->set.plan, 0, 1.0);
 }
 
 static tn_status step(tn_bench *b) {
@@ -72,6 +71,9 @@ static tn_status set_up(tn_bench *b) {
   TN_TRY(tn_executor_run(b->executor, b->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(b->executor, 0));
   fill_inputs(b);
+  tn_controls controls;
+  TN_TRY(tn_controls_bind(&b->set.arena, b->executor, b->index, 1, &b->set.plan, &controls));
+  tn_controls_write(&controls, 0, 0, 1.0);
   return TN_OK;
 }
 
@@ -116,7 +118,7 @@ static json_t *result_of(const tn_bench *b) {
                    b->round_ms[rounds - 1], "per_s", (double)b->batch / median * 1e3, "first_step_s",
                    b->first_step_s, "peak_rss_mib", peak_rss_mib(), "planned_peak_mib",
                    (double)planned / 1048576.0, "measured_peak_mib",
-                   (double)tn_executor_measured_bytes(b->executor) / 1048576.0);
+                   (double)b->device->peak_bytes / 1048576.0);
 }
 
 tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json) {

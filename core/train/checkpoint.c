@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { TN_STATE_FORMAT = 1, TN_PLAN_TEXT = 24 };
+
 static char *join3(tn_run *run, const char *a, const char *b, const char *c) {
   tn_text text = tn_text_new(&run->env);
   tn_text_addf(&text, "%s/%s/%s", a, b, c);
@@ -31,16 +33,20 @@ static tn_status remove_folder(tn_run *run, const char *path) {
                           : tn_failf(&run->env, TN_EIO, "%s: cannot be removed: %s", path, strerror(errno));
 }
 
+static const char *print_plan(const tn_program_set *set, char text[TN_PLAN_TEXT]) {
+  const tn_program *step = set->programs[TN_PROGRAM_STEP];
+  snprintf(text, TN_PLAN_TEXT, "%016llx", (unsigned long long)(step ? step->hash : 0));
+  return text;
+}
+
 static tn_status write_progress(tn_run *run, const tn_program_set *set, const tn_progress *p,
                                 const char *path) {
-  char plan[32];
-  const tn_program *step = set->programs[TN_PROGRAM_STEP];
-  snprintf(plan, sizeof plan, "%016llx", (unsigned long long)(step ? step->hash : 0));
+  char plan[TN_PLAN_TEXT];
   json_t *json =
-      json_pack("{s:i, s:I, s:I, s:I, s:f, s:o, s:I, s:s}", "format", 1, "step", (json_int_t)p->step, "epoch",
-                (json_int_t)p->epoch, "batch", (json_int_t)p->batch, "seconds", p->seconds, "best",
-                isfinite(p->best) ? json_real(p->best) : json_null(), "seed",
-                (json_int_t)run->settings.run.seed, "plan", plan);
+      json_pack("{s:i, s:I, s:I, s:I, s:f, s:o, s:I, s:s}", "format", TN_STATE_FORMAT, "step",
+                (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch, "seconds",
+                p->seconds, "best", isfinite(p->best) ? json_real(p->best) : json_null(), "seed",
+                (json_int_t)run->settings.run.seed, "plan", print_plan(set, plan));
   char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
   json_decref(json);
   if (!text) return tn_failf(&run->env, TN_ENOMEM, "no memory for %s", path);
@@ -114,7 +120,21 @@ static bool read_number(const json_t *json, const char *name, int64_t *value) {
   return true;
 }
 
-static tn_status read_progress(tn_run *run, const char *path, tn_progress *p) {
+/* What may differ and changes the run: said, not refused. */
+static void compare_runs(tn_run *run, const tn_program_set *set, const json_t *json, const char *path) {
+  int64_t seed = run->settings.run.seed;
+  char plan[TN_PLAN_TEXT];
+  const char *saved = json_string_value(json_object_get(json, "plan"));
+  if (!read_number(json, "seed", &seed) || seed != run->settings.run.seed)
+    tn_logf(&run->env, TN_LOG_WARN,
+            "%s: was made with seed %lld, this run has %lld: its order of samples will differ", path,
+            (long long)seed, (long long)run->settings.run.seed);
+  if (!tn_text_equal(saved, print_plan(set, plan)))
+    tn_logf(&run->env, TN_LOG_WARN, "%s: was made by plan %s, this run has %s: bits may differ", path,
+            saved ? saved : "?", plan);
+}
+
+static tn_status read_progress(tn_run *run, const tn_program_set *set, const char *path, tn_progress *p) {
   json_error_t error;
   char *text = NULL;
   size_t count = 0;
@@ -127,15 +147,16 @@ static tn_status read_progress(tn_run *run, const char *path, tn_progress *p) {
   const json_t *best = json_object_get(json, "best");
   p->best = json_is_number(best) ? json_number_value(best) : NAN;
   p->seconds = json_number_value(json_object_get(json, "seconds"));
-  int64_t seed = run->settings.run.seed;
-  bool same = read_number(json, "seed", &seed) && seed == run->settings.run.seed;
+  int64_t format = 0;
+  bool known = read_number(json, "format", &format) && format == TN_STATE_FORMAT;
+  if (fine && known) compare_runs(run, set, json, path);
   json_decref(json);
-  if (!fine) return tn_failf(&run->env, TN_EINVAL, "%s: step, epoch or batch is missing or no number", path);
-  if (!same)
-    tn_logf(&run->env, TN_LOG_WARN,
-            "%s: was made with seed %lld, this run has %lld: its order of samples will differ", path,
-            (long long)seed, (long long)run->settings.run.seed);
-  return TN_OK;
+  if (!known)
+    return tn_failf(&run->env, TN_EINVAL,
+                    "%s: has format %lld, expected %d; it was written by another version", path,
+                    (long long)format, TN_STATE_FORMAT);
+  return fine ? TN_OK
+              : tn_failf(&run->env, TN_EINVAL, "%s: step, epoch or batch is missing or no number", path);
 }
 
 static tn_status load_files(tn_run *run, tn_executor *executor, const tn_program_set *set, const char *folder,
@@ -146,7 +167,8 @@ static tn_status load_files(tn_run *run, tn_executor *executor, const tn_program
     char *path = tn_path_join(&run->env, folder, names[i]);
     if (!path) return TN_ENOMEM;
     tn_weights_source source = {path, "", "", i == 0 ? TN_STATES_OF_MODEL : TN_STATES_OF_OPTIMIZER};
-    status = i < 2 ? tn_weights_load(run, executor, set->map, &source) : read_progress(run, path, progress);
+    status =
+        i < 2 ? tn_weights_load(run, executor, set->map, &source) : read_progress(run, set, path, progress);
     tn_release(&run->env, path);
   }
   return status;

@@ -19,6 +19,8 @@ static tn_status evaluate(tn_eval *e) {
     return tn_failf(&e->run->env, TN_EINVAL, "%s: no [data] source, expected one to evaluate on",
                     e->run->ini.path);
   int32_t slots = (int32_t)s->data[TN_SPLIT_VALID].section.prefetch + 1;
+  tn_controls controls;
+  tn_readings readings;
   request.batch[TN_PROGRAM_EVAL] = s->data[TN_SPLIT_VALID].section.batch;
   TN_TRY(tn_run_device(e->run, &e->device));
   TN_TRY(tn_programs_build(e->run, &e->device->target, &request, &e->set));
@@ -26,12 +28,14 @@ static tn_status evaluate(tn_eval *e) {
   TN_TRY(tn_executor_create(&e->run->env, e->device, e->set.map, e->set.list, e->set.n, slots, &e->executor));
   TN_TRY(tn_executor_run(e->executor, e->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(e->executor, 0));
-  TN_TRY(tn_weights_load_configured(e->run, e->executor, e->set.map));
+  TN_TRY(tn_weights_load_required(e->run, e->executor, e->set.map, "evaluate"));
   TN_TRY(tn_feeder_create(e->run, TN_SPLIT_VALID, e->executor, index, e->set.programs[TN_PROGRAM_EVAL], slots,
                           &e->feeder));
   TN_TRY(tn_tally_init(&e->set.arena, &e->set, &e->tally));
-  return tn_evaluate(e->run, e->executor, index, e->feeder, e->run->settings.run.fast_dev_run ? 1 : 0,
-                     &e->tally);
+  TN_TRY(tn_controls_bind(&e->set.arena, e->executor, index, slots, &e->set.plan, &controls));
+  TN_TRY(tn_readings_bind(&e->set.arena, e->executor, index, slots, &e->set, &readings));
+  tn_pass pass = {e->executor, index, e->feeder, &controls, &readings, s->run.fast_dev_run ? 1 : 0};
+  return tn_evaluate(e->run, &pass, &e->tally);
 }
 
 tn_status tn_run_eval(tn_run *run, char **json) {

@@ -181,6 +181,11 @@ tn_status tn_feeder_start(tn_feeder *f, int64_t epoch, int64_t first) {
   return TN_OK;
 }
 
+tn_status tn_feeder_rest(tn_feeder *f) {
+  f->n_pending = 0;
+  return tn_loader_start(f->loader, 0, 0);
+}
+
 tn_status tn_feeder_next(tn_feeder *f, int32_t *slot, int64_t *samples) {
   if (f->n_pending == 0) return TN_EOF;
   *slot = f->pending[0];

@@ -1,6 +1,7 @@
 /* core/train/folder.c: run folders: OUTPUT/NAME, or NAME-2, NAME-3 where that exists. */
 #include "core/train/session.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,56 +50,71 @@ tn_status tn_run_folder_make(tn_run *run, char **folder) {
     char *path = candidate(run, i);
     if (!path) return TN_ENOMEM;
     /* mkdir decides, so two runs that start at once get two folders */
-    tn_status status = mkdir(path, 0777) == 0
-                           ? write_config(run, path)
-                           : tn_failf(&run->env, TN_EIO, "%s: cannot be made: %s", path, strerror(errno));
-    if (status == TN_OK)
+    if (mkdir(path, 0777) == 0) {
+      tn_status status = write_config(run, path);
       *folder = path;
-    else if (errno == EEXIST)
-      status = TN_EOF;
-    if (status != TN_OK) tn_release(&run->env, path);
-    if (status != TN_EOF) return status;
+      return status;
+    }
+    int reason = errno;
+    if (reason != EEXIST) tn_failf(&run->env, TN_EIO, "%s: cannot be made: %s", path, strerror(reason));
+    tn_release(&run->env, path);
+    if (reason != EEXIST) return TN_EIO;
   }
   return tn_failf(&run->env, TN_EIO, "%s: too many runs called '%s'", output_of(run), run->settings.run.name);
 }
 
-static bool has_checkpoint(tn_run *run, const char *folder) {
-  char *path = tn_path_join(&run->env, folder, "checkpoints");
-  bool found = path && tn_file_exists(path);
-  tn_release(&run->env, path);
+/* When FOLDER/checkpoints/last was written; false: there is none. A run that was killed between two
+ * renames has it under its old name. */
+static bool saved_at(tn_run *run, const char *folder, struct timespec *when) {
+  static const char *const names[] = {"last", "last.old"};
+  struct stat info;
+  bool found = false;
+  for (int i = 0; i < 2 && !found; i++) {
+    tn_text path = tn_text_new(&run->env);
+    tn_text_addf(&path, "%s/checkpoints/%s/state.json", folder, names[i]);
+    found = !path.failed && stat(path.v, &info) == 0;
+    tn_text_free(&path);
+  }
+  if (found) *when = info.st_mtim;
   return found;
 }
 
+/* Whether a file name is NAME or NAME-2, NAME-3 ... */
+static bool is_of_run(const char *file, const char *name) {
+  size_t n = strlen(name);
+  int64_t number;
+  if (strncmp(file, name, n) != 0) return false;
+  return file[n] == '\0' || (file[n] == '-' && tn_text_to_int(file + n + 1, &number) && number > 1);
+}
+
+/* The folder in which a checkpoint was written last; NULL where there is none. */
 static tn_status newest(tn_run *run, char **folder) {
-  struct timespec best = {0, 0};
-  for (int32_t i = 1; i <= TN_FOLDER_TRIES; i++) {
-    struct stat info;
-    char *path = candidate(run, i);
-    if (!path) return TN_ENOMEM;
-    if (stat(path, &info) != 0) {
-      tn_release(&run->env, path);
-      break;
-    }
-    bool later = info.st_mtim.tv_sec > best.tv_sec ||
-                 (info.st_mtim.tv_sec == best.tv_sec && info.st_mtim.tv_nsec >= best.tv_nsec);
-    if (!later || !has_checkpoint(run, path)) {
-      tn_release(&run->env, path);
-      continue;
-    }
-    best = info.st_mtim;
-    tn_release(&run->env, *folder);
-    *folder = path;
+  struct timespec best = {0, 0}, when;
+  DIR *output = opendir(output_of(run));
+  if (!output) return TN_OK;
+  tn_status status = TN_OK;
+  for (struct dirent *entry; status == TN_OK && (entry = readdir(output));) {
+    if (!is_of_run(entry->d_name, run->settings.run.name)) continue;
+    char *path = tn_path_join(&run->env, output_of(run), entry->d_name);
+    if (!path) status = TN_ENOMEM;
+    bool later = path && saved_at(run, path, &when) &&
+                 (when.tv_sec > best.tv_sec || (when.tv_sec == best.tv_sec && when.tv_nsec > best.tv_nsec));
+    if (later) best = when;
+    tn_release(&run->env, later ? *folder : path);
+    if (later) *folder = path;
   }
-  return TN_OK;
+  closedir(output);
+  return status;
 }
 
 tn_status tn_run_folder_resume(tn_run *run, char **folder) {
   *folder = NULL;
   TN_TRY(check_name(run));
   if (!tn_text_equal(run->resume, "auto")) {
-    if (!has_checkpoint(run, run->resume))
+    struct timespec when;
+    if (!saved_at(run, run->resume, &when))
       return tn_failf(&run->env, TN_EINVAL,
-                      "%s: no checkpoint to resume from, expected a run folder with checkpoints/",
+                      "%s: no checkpoint to resume from, expected a run folder with checkpoints/last",
                       run->resume);
     *folder = tn_strdup(&run->env, run->resume);
     return *folder ? TN_OK : TN_ENOMEM;

@@ -21,27 +21,37 @@ static bool has_loss(const tn_run *run) {
   return model && tn_section_key(model, "loss") != NULL;
 }
 
-static tn_status report(tn_run *run, const tn_device *device, tn_program_set *set, char **json) {
+/* Memory of the run as a whole. Beside the peak stands what no plan can go below: everything but the
+ * arena, and the bytes that are alive at once. */
+static void add_memory(const tn_program_set *set, int32_t slots, bool direct, json_t *json) {
+  int64_t arena = 0, bound = 0, peak = tn_executor_planned_bytes(set->map, set->list, set->n, slots, direct);
+  for (int32_t i = 0; i < set->n; i++) {
+    if (set->list[i]->arena_bytes > arena) arena = set->list[i]->arena_bytes;
+    if (set->list[i]->bound_bytes > bound) bound = set->list[i]->bound_bytes;
+  }
+  json_object_set_new(json, "peak_bytes", json_integer(peak));
+  json_object_set_new(json, "bound_bytes", json_integer(peak - arena + bound));
+  json_object_set_new(json, "arena_bytes", json_integer(arena));
+  json_object_set_new(json, "arena_bound_bytes", json_integer(bound));
+  json_object_set_new(json, "state_bytes", json_integer(tn_state_map_bytes(set->map)));
+}
+
+tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
+                         json_t **json) {
   bool trains = set->programs[TN_PROGRAM_STEP] != NULL;
   const tn_program *program = set->programs[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT];
-  const tn_data_setting *data = &run->settings.data[TN_SPLIT_TRAIN];
-  int32_t slots = data->given ? (int32_t)data->section.prefetch + 1 : 1;
-  json_t *object = NULL;
-  TN_TRY(tn_program_report(program, &object));
-  bool direct = device->target.properties.host_addressable != 0;
-  int64_t peak = tn_executor_planned_bytes(set->map, set->list, set->n, slots, direct),
-          state = tn_state_map_bytes(set->map);
-  json_object_set_new(object, "arena_bytes", json_integer(program->arena_bytes));
-  json_object_set_new(object, "state_bytes", json_integer(state));
-  json_object_set_new(object, "peak_bytes", json_integer(peak));
-  /* beside the peak stands what no plan can go below: everything but the arena, and the live bytes */
-  int64_t arena = 0;
-  for (int32_t i = 0; i < set->n; i++)
-    arena = set->list[i]->arena_bytes > arena ? set->list[i]->arena_bytes : arena;
-  json_object_set_new(object, "peak_bound_bytes", json_integer(peak - arena + program->bound_bytes));
-  json_object_set_new(object, "parameters", json_integer(tn_programs_parameters(set)));
-  json_object_set_new(object, "backend", json_string(device->backend->item.name));
-  return tn_json_take(run, object, json);
+  (void)run;
+  TN_TRY(tn_program_report(program, json));
+  add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
+  json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set)));
+  json_object_set_new(*json, "backend", json_string(device->backend->item.name));
+  return TN_OK;
+}
+
+static tn_status report(tn_run *run, const tn_device *device, const tn_program_set *set, char **text) {
+  json_t *json = NULL;
+  TN_TRY(tn_plan_report(run, device, set, tn_run_slots(run), &json));
+  return tn_json_take(run, json, text);
 }
 
 tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **dump) {

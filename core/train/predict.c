@@ -30,10 +30,13 @@ static tn_status check_input(tn_predict *p, const char *path, const tn_binding *
   if (rows.rank > 0) rows.dims[0] = p->batch;
   if (tn_type_equal(&rows, &input->type)) return TN_OK;
   tn_text wanted = tn_text_new(&p->run->env);
+  char has[TN_TYPE_TEXT];
   for (int32_t i = 1; i < input->type.rank; i++)
     tn_text_addf(&wanted, ", %lld", (long long)input->type.dims[i]);
-  tn_status status = tn_failf(&p->run->env, TN_EINVAL, "%s: expected %s[rows%s] for the input '%s'", path,
-                              tn_dtype_name(input->type.dtype), wanted.v ? wanted.v : "", input->name);
+  tn_status status =
+      tn_failf(&p->run->env, TN_EINVAL, "%s: holds %s, expected %s[rows%s] for the model's input '%s'", path,
+               tn_type_format(&p->in_type, has), tn_dtype_name(input->type.dtype), wanted.v ? wanted.v : "",
+               input->name);
   tn_text_free(&wanted);
   return status;
 }
@@ -59,7 +62,7 @@ static tn_status set_up(tn_predict *p, const char *path) {
   TN_TRY(tn_executor_create(&p->run->env, p->device, p->set.map, p->set.list, p->set.n, 1, &p->executor));
   TN_TRY(tn_executor_run(p->executor, p->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(p->executor, 0));
-  return tn_weights_load_configured(p->run, p->executor, p->set.map);
+  return tn_weights_load_required(p->run, p->executor, p->set.map, "predict");
 }
 
 static tn_status run_rows(tn_predict *p) {
@@ -74,15 +77,15 @@ static tn_status run_rows(tn_predict *p) {
   p->out_type.dims[0] = rows;
   p->out = tn_alloc(&p->run->env, tn_size_add(tn_size_mul((size_t)rows, p->out_row), 1));
   if (!p->out) return TN_ENOMEM;
+  char *slot = tn_executor_input(p->executor, p->index, 0, p->program->inputs[0].name);
+  const char *result = tn_executor_output(p->executor, p->index, 0, "output");
   for (int64_t row = 0; row < rows; row += p->batch) {
     int64_t n = rows - row < p->batch ? rows - row : p->batch;
-    char *slot = tn_executor_input(p->executor, p->index, 0, p->program->inputs[0].name);
     memset(slot, 0, (size_t)p->batch * p->in_row);
     memcpy(slot, p->in + (size_t)row * p->in_row, (size_t)n * p->in_row);
     TN_TRY(tn_executor_run(p->executor, p->index, 0));
     TN_TRY(tn_executor_slot_wait(p->executor, 0));
-    memcpy(p->out + (size_t)row * p->out_row, tn_executor_output(p->executor, p->index, 0, "output"),
-           (size_t)n * p->out_row);
+    memcpy(p->out + (size_t)row * p->out_row, result, (size_t)n * p->out_row);
   }
   return TN_OK;
 }

@@ -1,7 +1,6 @@
 /* core/train/programs.c: all programs of a run, compiled before step 1 over one map of the state. */
 #include "core/train/session.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const program_names[TN_PROGRAMS] = {"init", "step", "eval", "predict"};
@@ -81,7 +80,7 @@ tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_progr
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
   tn_status status = tn_state_map_create(&run->env, &set->map);
   if (status == TN_OK) status = build_graphs(run, request, set, &graphs);
-  if (status == TN_OK) status = tn_settings_check_sections(&run->env, &run->ini);
+  if (status == TN_OK) status = tn_settings_check_sections(&run->env, run->registry, &run->ini);
   if (status == TN_OK) status = compile_all(run, target, request, set, &graphs);
   for (int32_t i = 0; i < TN_PROGRAMS; i++) tn_graph_destroy(graphs.v[i]);
   if (status != TN_OK) tn_programs_free(run, set);
@@ -103,13 +102,30 @@ int64_t tn_programs_parameters(const tn_program_set *set) {
   return count;
 }
 
+int32_t tn_run_slots(const tn_run *run) {
+  const tn_data_setting *data = &run->settings.data[TN_SPLIT_TRAIN];
+  return data->given ? (int32_t)data->section.prefetch + 1 : 1;
+}
+
+/* [backend.NAME] */
+static tn_status configure_backend(tn_env *env, void *context, tn_options *options) {
+  tn_run *run = context;
+  const char *name = tn_arena_printf(&run->arena, "backend.%s", options->item->name);
+  if (!name) return TN_ENOMEM;
+  return tn_schema_fill(env, &run->ini, tn_ini_section(&run->ini, name), &options, 1);
+}
+
 tn_status tn_run_device(tn_run *run, tn_device **device) {
-  const char *names[16];
-  tn_device_request request = {.names = names, .threads = (int32_t)run->settings.run.threads};
-  char *save = NULL, *list = tn_arena_strdup(&run->arena, run->settings.backend.use);
-  if (!list) return TN_ENOMEM;
-  for (char *word = strtok_r(list, ",\n", &save); word && request.n_names < 16;
-       word = strtok_r(NULL, ",\n", &save))
-    names[request.n_names++] = tn_text_trim(word);
-  return tn_device_open(&run->env, run->registry, &request, device);
+  tn_words names;
+  TN_TRY(tn_words_split(&run->arena, run->settings.backend.use, &names));
+  tn_device_request request = {.names = names.v,
+                               .n_names = names.n,
+                               .threads = (int32_t)run->settings.run.threads,
+                               .configure = configure_backend,
+                               .context = run};
+  tn_status status = tn_device_open(&run->env, run->registry, &request, device);
+  tn_section *section = tn_ini_section(&run->ini, "backend");
+  tn_key *key = section ? tn_section_key(section, "use") : NULL;
+  return key ? tn_wrap(&run->env, status, "%s: [backend] use", tn_key_where(&run->ini, section, key))
+             : status;
 }

@@ -10,16 +10,23 @@ static char *copy_text(tn_run *run, const char *text) {
   return text ? tn_arena_strdup(&run->arena, text) : NULL;
 }
 
+/* --weights is [weights] file, so that the configuration kept with the run says so. */
+static tn_status set_weights(tn_run *run, const char *path) {
+  tn_text text = tn_text_new(&run->env);
+  tn_text_addf(&text, "weights.file=%s", path);
+  tn_status status = text.failed ? TN_ENOMEM : tn_ini_set(&run->env, &run->ini, text.v);
+  tn_text_free(&text);
+  return status;
+}
+
 static tn_status read_options(tn_run *run, const tn_run_options *options) {
   if (!options) return TN_OK;
   for (int32_t i = 0; i < options->n_set; i++) TN_TRY(tn_ini_set(&run->env, &run->ini, options->set[i]));
   run->output = copy_text(run, options->output);
   run->resume = copy_text(run, options->resume);
-  run->weights = copy_text(run, options->weights);
   run->terminal_columns = options->terminal;
-  bool lost = (options->output && !run->output) || (options->resume && !run->resume) ||
-              (options->weights && !run->weights);
-  return lost ? TN_ENOMEM : TN_OK;
+  if ((options->output && !run->output) || (options->resume && !run->resume)) return TN_ENOMEM;
+  return options->weights ? set_weights(run, options->weights) : TN_OK;
 }
 
 static tn_status read_configuration(tn_run *run, const char *path, const tn_run_options *options) {

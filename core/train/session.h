@@ -18,7 +18,7 @@ struct tn_run {
   tn_ini ini;
   tn_settings settings;
   tn_arena arena;
-  const char *output, *resume, *weights; /* as given; NULL: the configuration's */
+  const char *output, *resume; /* as given; NULL: the configuration's */
   int32_t terminal_columns;
   atomic_int stop;
   double opened_s; /* tn_clock_s when the run was opened */
@@ -57,6 +57,9 @@ tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_progr
 void tn_programs_free(tn_run *run, tn_program_set *set);
 int64_t tn_programs_parameters(const tn_program_set *set);
 
+/* How many input slots a run has: the batches that are read ahead, and the one in use. */
+int32_t tn_run_slots(const tn_run *run);
+
 /* Opens the device that the configuration asks for. */
 tn_status tn_run_device(tn_run *run, tn_device **device);
 
@@ -70,12 +73,39 @@ void tn_feeder_destroy(tn_feeder *feeder);
 const tn_loader *tn_feeder_loader(const tn_feeder *feeder);
 /* Begins an epoch at a batch; all slots are handed to the loader. */
 tn_status tn_feeder_start(tn_feeder *feeder, int64_t epoch, int64_t first);
+/* The loader stops writing into the slots, so that another may. */
+tn_status tn_feeder_rest(tn_feeder *feeder);
 /* Waits for the next batch. TN_EOF: the epoch is over. */
 tn_status tn_feeder_next(tn_feeder *feeder, int32_t *slot, int64_t *samples);
 /* Gives a slot back, whose outputs have been read, for another batch. */
 tn_status tn_feeder_return(tn_feeder *feeder, int32_t slot);
 
+/* ---- control.c ---- */
+
+/* Where the control values of a program lie in each slot, found once: a step looks nothing up. */
+typedef struct tn_controls {
+  const tn_update_plan *plan;
+  int64_t **iteration; /* [slot]; NULL: the program does not read it */
+  float **values;      /* [slot * n_controls + control]; NULL: not read */
+  int32_t lr;          /* which control is the learning rate; -1: none */
+  double base_lr;      /* of group 0 */
+} tn_controls;
+tn_status tn_controls_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
+                           const tn_update_plan *plan, tn_controls *controls);
+/* Writes the control values of one step into a slot: iteration, and every option times its factor. */
+void tn_controls_write(const tn_controls *controls, int32_t slot, int64_t step, double lr_factor);
+/* Factor of the learning rate at a step: warm-up times schedule. */
+double tn_lr_factor(const tn_settings *settings, int64_t step, int64_t steps, int64_t steps_per_epoch);
+
 /* ---- tally.c: sums of losses and metrics ---- */
+
+/* Where a program leaves the sums of every measure in each slot, found once. */
+typedef struct tn_readings {
+  const float **sum, **weight; /* [slot * n + measure] */
+  int32_t n;
+} tn_readings;
+tn_status tn_readings_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
+                           const tn_program_set *set, tn_readings *readings);
 
 typedef struct tn_tally {
   const tn_measure *measures;
@@ -86,16 +116,24 @@ typedef struct tn_tally {
 } tn_tally;
 tn_status tn_tally_init(tn_arena *arena, const tn_program_set *set, tn_tally *tally);
 void tn_tally_reset(tn_tally *tally);
-/* Adds the outputs that a program left on a slot. */
-void tn_tally_add(tn_tally *tally, tn_executor *executor, int32_t index, int32_t slot, int64_t samples);
+/* Adds what a program left on a slot. */
+void tn_tally_add(tn_tally *tally, const tn_readings *readings, int32_t slot, int64_t samples);
 /* Means so far, "loss" first: the losses' means with their factors. */
 const tn_metric *tn_tally_means(tn_tally *tally);
 
 /* ---- evaluate.c ---- */
 
-/* One pass over a feeder's data. `tally` holds the sums afterwards. */
-tn_status tn_evaluate(tn_run *run, tn_executor *executor, int32_t index, tn_feeder *feeder,
-                      int64_t max_batches, tn_tally *tally);
+typedef struct tn_pass {
+  tn_executor *executor;
+  int32_t program;
+  tn_feeder *feeder;
+  const tn_controls *controls;
+  const tn_readings *readings;
+  int64_t max_batches; /* 0: all */
+} tn_pass;
+
+/* One pass over a feeder's data. `tally` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */
+tn_status tn_evaluate(tn_run *run, const tn_pass *pass, tn_tally *tally);
 
 /* ---- weights.c: parameters and other state from and to safetensors ---- */
 
@@ -117,6 +155,9 @@ tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map
                           const tn_weights_source *source);
 /* What --weights or [weights] names, if anything. */
 tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map);
+/* An error where nothing does: `command` has no use for a model that was never trained. */
+tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
+                                   const char *command);
 /* Writes the states whose kind is in the mask (1 << TN_STATE_...), sorted by path. */
 tn_status tn_weights_save(tn_run *run, tn_executor *executor, const tn_state_map *map, uint32_t kinds,
                           const char *path);
@@ -148,17 +189,9 @@ tn_status tn_run_folder_resume(tn_run *run, char **folder);
 
 typedef struct tn_watch tn_watch;
 tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **watch);
-/* Copies the event; never blocks for long: a step is dropped when the queue is full, other events wait. */
+/* Copies the event and takes no lock. A step is dropped when the queue is full; other events wait. */
 void tn_watch_post(tn_watch *watch, const tn_event *event);
 /* Hands over what is queued, closes the observers. */
 void tn_watch_stop(tn_watch *watch);
-
-/* ---- control.c ---- */
-
-/* Writes the control values of one step into a slot: iteration, and every option times its factor. */
-void tn_control_write(tn_executor *executor, int32_t index, int32_t slot, const tn_update_plan *plan,
-                      int64_t step, double lr_factor);
-/* Factor of the learning rate at a step: warm-up times schedule. */
-double tn_lr_factor(const tn_settings *settings, int64_t step, int64_t steps, int64_t steps_per_epoch);
 
 #endif

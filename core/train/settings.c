@@ -1,6 +1,7 @@
 /* core/train/settings.c: reading the host's sections. */
 #include "core/train/settings.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,29 @@ static const tn_option plugins_rows[] = {
     TN_OPT(tn_plugins_section, load, TN_OPT_TEXT, "", NULL,
            "plugin files, relative to this one; `?` behind a name: may be absent"),
     TN_OPT_END};
+typedef struct tn_model_section {
+  const char *inputs, *targets, *layers, *loss, *metrics;
+} tn_model_section;
+static const tn_option model_rows[] = {
+    TN_OPT(tn_model_section, inputs, TN_OPT_TEXT, NULL, NULL,
+           "fields that the model takes: image: f32[3, 224, 224]"),
+    TN_OPT(tn_model_section, targets, TN_OPT_TEXT, "label: i32[]", NULL,
+           "fields that losses and metrics take"),
+    TN_OPT(tn_model_section, layers, TN_OPT_TEXT, NULL, NULL, "the model, a layer a line"),
+    TN_OPT(tn_model_section, loss, TN_OPT_TEXT, "", NULL,
+           "what training minimizes; weight=FACTOR scales one of several"),
+    TN_OPT(tn_model_section, metrics, TN_OPT_TEXT, "", NULL, "what is reported beside the loss"),
+    TN_OPT_END};
+typedef struct tn_block_section {
+  const char *args, *inputs, *layers, *outputs;
+} tn_block_section;
+static const tn_option block_rows[] = {
+    TN_OPT(tn_block_section, args, TN_OPT_TEXT, "", NULL, "names that a use gives values, or NAME=default"),
+    TN_OPT(tn_block_section, inputs, TN_OPT_TEXT, "", NULL, "names of several inputs; one is called `in`"),
+    TN_OPT(tn_block_section, layers, TN_OPT_TEXT, NULL, NULL, "the block, a layer a line"),
+    TN_OPT(tn_block_section, outputs, TN_OPT_TEXT, "", NULL,
+           "names of the results; empty: the last line's value"),
+    TN_OPT_END};
 typedef struct tn_match_section {
   const char *match;
 } tn_match_section;
@@ -88,10 +112,12 @@ TABLE(schedule, tn_schedule_section, schedule_rows,
 TABLE(weights, tn_weights_section, weights_rows, "parameters to start from");
 TABLE(precision, tn_policy_section, precision_rows, "element types, with the policy's own options");
 TABLE(plugins, tn_plugins_section, plugins_rows, "plugins beside those that are installed");
+TABLE(model, tn_model_section, model_rows, "the network, its losses and metrics");
+TABLE(block, tn_block_section, block_rows, "[block NAME]: lines that a model uses as it uses a layer");
 TABLE(group, tn_match_section, match_rows, "[group.NAME]: options of the optimizer for some parameters");
 const tn_item *const tn_settings_tables[] = {
-    &run_table,     &backend_table,   &data_table,    &optimizer_table, &schedule_table,
-    &weights_table, &precision_table, &plugins_table, &group_table,     NULL};
+    &run_table,      &model_table,     &block_table,   &data_table,    &optimizer_table, &group_table,
+    &schedule_table, &precision_table, &backend_table, &weights_table, &plugins_table,   NULL};
 
 /* ---- filling structs from sections ---- */
 
@@ -116,16 +142,23 @@ static const char *chosen(tn_section *section, const tn_item *table, const char 
   return found ? found->value : tn_options_find(table, key)->fallback;
 }
 
+tn_status tn_settings_find(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
+                           const tn_item **item) {
+  const tn_entry *entry = NULL;
+  tn_status status = tn_registry_find(registry, env, kind, name, &entry);
+  if (status == TN_EUNAVAILABLE && !tn_registry_has(registry, kind, name))
+    return tn_failf(env, TN_EINVAL, "%s", tn_error_text(env));
+  if (status == TN_OK) *item = entry->item;
+  return status;
+}
+
 static tn_status find_item(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
                            const char *key, uint32_t kind, const char *name, const tn_item **item) {
-  const tn_entry *entry = NULL;
   tn_key *at = section ? tn_section_key(section, key) : NULL;
-  tn_status status = tn_registry_find(registry, env, kind, name, &entry);
+  tn_status status = tn_settings_find(env, registry, kind, name, item);
   if (status != TN_OK && at)
     return tn_wrap(env, status, "%s: [%s] %s", tn_key_where(ini, section, at), section->name, key);
-  if (status != TN_OK) return status;
-  *item = entry->item;
-  return TN_OK;
+  return status;
 }
 
 /* A section that chooses an item with `key` and holds the options of both. */
@@ -166,12 +199,11 @@ static tn_status read_group(tn_env *env, tn_ini *ini, tn_section *section, const
   TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&match, &options}, 2));
   TN_TRY(tn_schema_fill(env, ini, base, (tn_options *[]){&skipped, &options}, 2));
   TN_TRY(tn_schema_finish(env, ini, section, section->name, &match));
-  group->where = tn_arena_printf(&ini->arena, "%s:%d", section->file, section->line);
-  if (!group->where) return TN_ENOMEM;
+  group->where = tn_key_where(ini, section, tn_section_key(section, "match"));
   group->name = section->name + strlen("group.");
   group->match = ((const tn_match_section *)match.data)->match;
   group->options = options.data;
-  return TN_OK;
+  return tn_words_split(&ini->arena, group->match, &group->patterns);
 }
 
 static tn_status read_groups(tn_env *env, tn_ini *ini, tn_settings *s) {
@@ -185,19 +217,23 @@ static tn_status read_groups(tn_env *env, tn_ini *ini, tn_settings *s) {
 
 /* ---- data ---- */
 
+static const char *line_where(tn_ini *ini, const tn_line *line) {
+  return line->line > 0 ? tn_arena_printf(&ini->arena, "%s:%d", line->file, line->line) : line->file;
+}
+
 /* The names after `<-` of a transform line, in the ini's arena. */
 static tn_status read_transform(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_line *line,
                                 const tn_item_call *call, tn_transform_use *use) {
   static const tn_scope nothing;
-  const tn_entry *entry = NULL;
+  const tn_item *item = NULL;
   tn_options options;
-  if (!call->layer || call->repeat)
+  if (!call->layer || call->repeat || line->condition || line->n_names > 0)
     return tn_failf(env, TN_EINVAL, "expected a transform, as in `random_flip(0.5) <- image`");
-  TN_TRY(tn_registry_find(registry, env, TN_TRANSFORM, call->layer, &entry));
-  TN_TRY(start(env, ini, entry->item, &options));
+  TN_TRY(tn_settings_find(env, registry, TN_TRANSFORM, call->layer, &item));
+  TN_TRY(start(env, ini, item, &options));
   for (int32_t i = 0; i < call->n_args; i++) {
     tn_value value;
-    const tn_option *option = tn_options_at(entry->item, i);
+    const tn_option *option = tn_options_at(item, i);
     const char *name = call->args[i].name ? call->args[i].name : option ? option->name : NULL;
     if (!name) return tn_failf(env, TN_EINVAL, "%s: argument %d is one too many", call->layer, i + 1);
     TN_TRY(tn_expr_evaluate(env, &ini->arena, call->args[i].value, &nothing, &value));
@@ -207,8 +243,8 @@ static tn_status read_transform(tn_env *env, tn_registry *registry, tn_ini *ini,
   }
   tn_status status = tn_options_finish(env, &options);
   if (status != TN_OK) return tn_wrap(env, status, "%s", call->layer);
-  *use = (tn_transform_use){(const tn_transform *)entry->item, options.data, line->n_refs ? line->refs : NULL,
-                            line->n_refs, tn_arena_printf(&ini->arena, "%s:%d", line->file, line->line)};
+  *use = (tn_transform_use){(const tn_transform *)item, options.data, line->n_refs ? line->refs : NULL,
+                            line->n_refs, line_where(ini, line)};
   return use->where ? TN_OK : TN_ENOMEM;
 }
 
@@ -226,7 +262,7 @@ static tn_status read_transforms(tn_env *env, tn_registry *registry, tn_ini *ini
       tn_status status = read_transform(env, registry, ini, &lines[i], &lines[i].items[k],
                                         &data->transforms[data->n_transforms++]);
       if (status != TN_OK)
-        return tn_wrap(env, status, "%s: [%s] transforms", tn_key_where(ini, section, key), section->name);
+        return tn_wrap(env, status, "%s: [%s] transforms", line_where(ini, &lines[i]), section->name);
     }
   return TN_OK;
 }
@@ -258,6 +294,7 @@ static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, con
   TN_TRY(tn_schema_finish(env, ini, section, name, &source));
   data->given = true;
   data->section = *(const tn_data_section *)host.data;
+  if (tn_text_equal(name, "data.valid") && !(own && tn_section_key(own, "epoch"))) data->section.epoch = 0;
   data->source = (const tn_source *)item;
   data->options = source.data;
   key = split_key(base, own, "transforms", &section);
@@ -278,25 +315,40 @@ tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_
   return tn_schema_finish(env, ini, section, name, &options);
 }
 
+/* Loads one word of [plugins] load and adds it to `kept` with its absolute path. */
+static tn_status load_plugin(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_key *key, char *name,
+                             tn_text *kept) {
+  size_t length = strlen(name);
+  bool optional = name[length - 1] == '?';
+  if (optional) name[length - 1] = '\0';
+  char *path = tn_path_join(env, key->line > 0 ? ini->folder : ".", name), whole[PATH_MAX];
+  if (!path) return TN_ENOMEM;
+  bool absent = optional && !tn_file_exists(path);
+  tn_text_addf(kept, "%s%s%s", kept->n > 0 ? ", " : "", realpath(path, whole) ? whole : path,
+               optional ? "?" : "");
+  tn_status status = absent ? TN_OK : tn_registry_load(registry, env, path);
+  tn_release(env, path);
+  return status;
+}
+
 tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini) {
   tn_plugins_section plugins;
+  tn_words words;
   tn_section *section = tn_ini_section(ini, "plugins");
   tn_key *key = section ? tn_section_key(section, "load") : NULL;
   TN_TRY(read_plain(env, ini, &plugins_table, &plugins));
-  char *save = NULL, *list = tn_arena_strdup(&ini->arena, plugins.load);
-  if (!list) return TN_ENOMEM;
-  for (char *word = strtok_r(list, ",\n", &save); word; word = strtok_r(NULL, ",\n", &save)) {
-    char *name = tn_text_trim(word);
-    size_t length = strlen(name);
-    bool optional = length > 0 && name[length - 1] == '?';
-    if (optional) name[length - 1] = '\0';
-    if (*name == '\0') continue;
-    char *path = tn_path_join(env, ini->folder, name);
-    if (!path) return TN_ENOMEM;
-    tn_status status = optional && !tn_file_exists(path) ? TN_OK : tn_registry_load(registry, env, path);
-    tn_release(env, path);
-    if (status != TN_OK) return tn_wrap(env, status, "%s: [plugins] load", tn_key_where(ini, section, key));
+  if (!key) return TN_OK;
+  tn_text kept = tn_text_new(env);
+  tn_status status = tn_words_split(&ini->arena, plugins.load, &words);
+  for (int32_t i = 0; status == TN_OK && i < words.n; i++)
+    status = load_plugin(env, registry, ini, key, (char *)(uintptr_t)words.v[i], &kept);
+  if (status == TN_OK && words.n > 0) {
+    key->value = kept.failed ? NULL : tn_arena_strdup(&ini->arena, kept.v);
+    key->n_value_lines = 1;
+    if (!key->value) status = TN_ENOMEM;
   }
+  tn_text_free(&kept);
+  if (status != TN_OK) return tn_wrap(env, status, "%s: [plugins] load", tn_key_where(ini, section, key));
   return TN_OK;
 }
 
@@ -323,7 +375,56 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   return read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID]);
 }
 
-tn_status tn_settings_check_sections(tn_env *env, tn_ini *ini) {
+/* Whether [plugins] names a plugin that may be absent, and is. */
+static bool lacks_plugin(tn_ini *ini) {
+  const tn_section *section = tn_ini_section(ini, "plugins");
+  const tn_key *key = section ? tn_section_key(section, "load") : NULL;
+  tn_words words;
+  if (!key || tn_words_split(&ini->arena, key->value, &words) != TN_OK) return false;
+  for (int32_t i = 0; i < words.n; i++) {
+    char *name = (char *)(uintptr_t)words.v[i];
+    size_t length = strlen(name);
+    if (name[length - 1] != '?') continue;
+    name[length - 1] = '\0';
+    if (!tn_file_exists(name)) return true;
+  }
+  return false;
+}
+
+static void mark_used(tn_section *section) {
+  section->used = true;
+  for (int32_t k = 0; k < section->n_keys; k++) section->keys[k].used = true;
+}
+
+/* [observer.NAME] and [backend.NAME] of an item that this run does not open: it must exist, and take
+ * these options, all the same. */
+static tn_status check_item_section(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
+                                    const char *kind, uint32_t number) {
+  const tn_item *item = NULL;
+  const void *options;
+  const char *where = tn_key_where(ini, section, NULL);
+  tn_status status = tn_settings_find(env, registry, number, section->name + strlen(kind) + 1, &item);
+  if (status == TN_OK) return tn_settings_item(env, ini, kind, item, &options);
+  if (status != TN_EINVAL || !lacks_plugin(ini))
+    return tn_wrap(env, status, "%s: [%s]", where, section->name);
+  tn_logf(env, TN_LOG_WARN, "%s: [%s] is not read: a plugin that may be absent is", where, section->name);
+  mark_used(section);
+  return TN_OK;
+}
+
+/* An unused block is a loose end, not a mistake. */
+static tn_status look_at_unused(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section) {
+  if (tn_text_starts(section->name, "backend."))
+    return check_item_section(env, registry, ini, section, "backend", TN_BACKEND);
+  if (tn_text_starts(section->name, "observer."))
+    return check_item_section(env, registry, ini, section, "observer", TN_OBSERVER);
+  if (!tn_text_starts(section->name, "block ")) return TN_OK;
+  tn_logf(env, TN_LOG_WARN, "%s: [%s] is not used", tn_key_where(ini, section, NULL), section->name);
+  mark_used(section);
+  return TN_OK;
+}
+
+tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini *ini) {
   const tn_schema_section known[] = {
 #define KNOWN(pattern, table)                                                                                \
   {                                                                                                          \
@@ -340,20 +441,12 @@ tn_status tn_settings_check_sections(tn_env *env, tn_ini *ini) {
       KNOWN("precision", precision_table),
       KNOWN("plugins", plugins_table),
       KNOWN("group.*", group_table),
-      {"model", NULL},
+      KNOWN("model", model_table),
+      KNOWN("block *", block_table),
       {"backend.*", NULL},
       {"observer.*", NULL}};
 #undef KNOWN
-  for (int32_t i = 0; i < ini->n_sections; i++) {
-    tn_section *section = &ini->sections[i];
-    /* an unused block is a loose end, not a mistake; items that this run does not open keep theirs */
-    bool block = tn_text_starts(section->name, "block ");
-    bool item = tn_text_starts(section->name, "backend.") || tn_text_starts(section->name, "observer.");
-    if (section->used || !(block || item)) continue;
-    if (block)
-      tn_logf(env, TN_LOG_WARN, "%s:%d: [%s] is not used", section->file, section->line, section->name);
-    section->used = true;
-    for (int32_t k = 0; k < section->n_keys; k++) section->keys[k].used = true;
-  }
+  for (int32_t i = 0; i < ini->n_sections; i++)
+    if (!ini->sections[i].used) TN_TRY(look_at_unused(env, registry, ini, &ini->sections[i]));
   return tn_schema_check(env, ini, known, sizeof known / sizeof *known);
 }

@@ -11,6 +11,7 @@
 #include "core/config/syntax.h"
 #include "core/data/loader.h"
 #include "core/plugin/registry.h"
+#include "core/train/words.h"
 #include "tenon/plugin/observer.h"
 #include "tenon/plugin/optimizer.h"
 #include "tenon/plugin/precision.h"
@@ -58,7 +59,8 @@ typedef struct tn_weights_section {
 /* A parameter group: patterns and its own copy of the optimizer's options. */
 typedef struct tn_group_setting {
   const char *name;
-  const char *match; /* comma-separated patterns */
+  const char *match; /* as written */
+  tn_words patterns;
   const void *options;
   const char *where;
 } tn_group_setting;
@@ -95,14 +97,19 @@ typedef struct tn_settings {
  * section must be known: a stranger is an error with the nearest name. */
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *settings);
 /* After the model was built: a section that nobody used is an error, a block only a warning. */
-tn_status tn_settings_check_sections(tn_env *env, tn_ini *ini);
+tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini *ini);
 
-/* Loads what [plugins] names. */
+/* Loads what [plugins] names; the key then holds absolute paths. */
 tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini);
 
 /* The options of an item from its own section [KIND.NAME] (defaults without one). */
 tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
                            const void **options);
+
+/* An item that the configuration names. A name that nobody has is a mistake in it, TN_EINVAL; a plugin
+ * that has the item and cannot be opened is TN_EUNAVAILABLE. */
+tn_status tn_settings_find(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
+                           const tn_item **item);
 
 /* The tables of the host's own sections, for `tenon config` and the reference. NULL-ended. */
 extern const tn_item *const tn_settings_tables[];

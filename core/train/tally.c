@@ -3,6 +3,29 @@
 
 #include <stdio.h>
 
+static const float *output(tn_executor *executor, int32_t index, int32_t slot, const char *measure,
+                           const char *part) {
+  char name[256];
+  snprintf(name, sizeof name, "%s.%s", measure, part);
+  return tn_executor_output(executor, index, slot, name);
+}
+
+tn_status tn_readings_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
+                           const tn_program_set *set, tn_readings *r) {
+  int32_t n = set->n_measures;
+  size_t count = tn_size_mul((size_t)slots, (size_t)n + 1);
+  r->n = n;
+  r->sum = tn_arena_alloc(arena, tn_size_mul(count, sizeof *r->sum));
+  r->weight = tn_arena_alloc(arena, tn_size_mul(count, sizeof *r->weight));
+  if (!r->sum || !r->weight) return TN_ENOMEM;
+  for (int32_t s = 0; s < slots; s++)
+    for (int32_t i = 0; i < n; i++) {
+      r->sum[s * n + i] = output(executor, index, s, set->measures[i].name, "sum");
+      r->weight[s * n + i] = output(executor, index, s, set->measures[i].name, "weight");
+    }
+  return TN_OK;
+}
+
 tn_status tn_tally_init(tn_arena *arena, const tn_program_set *set, tn_tally *tally) {
   size_t n = (size_t)set->n_measures + 1;
   *tally = (tn_tally){.measures = set->measures, .n = set->n_measures};
@@ -17,18 +40,11 @@ void tn_tally_reset(tn_tally *tally) {
   tally->steps = tally->samples = 0;
 }
 
-static double output(tn_executor *executor, int32_t index, int32_t slot, const char *measure,
-                     const char *part) {
-  char name[256];
-  snprintf(name, sizeof name, "%s.%s", measure, part);
-  const float *value = tn_executor_output(executor, index, slot, name);
-  return value ? (double)*value : 0.0;
-}
-
-void tn_tally_add(tn_tally *tally, tn_executor *executor, int32_t index, int32_t slot, int64_t samples) {
+void tn_tally_add(tn_tally *tally, const tn_readings *r, int32_t slot, int64_t samples) {
   for (int32_t i = 0; i < tally->n; i++) {
-    tally->sum[i] += output(executor, index, slot, tally->measures[i].name, "sum");
-    tally->weight[i] += output(executor, index, slot, tally->measures[i].name, "weight");
+    const float *sum = r->sum[slot * r->n + i], *weight = r->weight[slot * r->n + i];
+    tally->sum[i] += sum ? (double)*sum : 0.0;
+    tally->weight[i] += weight ? (double)*weight : 0.0;
   }
   tally->steps++;
   tally->samples += samples;

@@ -76,24 +76,6 @@ static tn_status differentiate(tn_updater *u, tn_val loss) {
 
 /* ---- groups ---- */
 
-static bool matches(const char *patterns, const char *path) {
-  while (*patterns) {
-    size_t length = strcspn(patterns, ",\n");
-    char pattern[256];
-    while (length > 0 && *patterns == ' ') patterns++, length--;
-    size_t used = length;
-    while (used > 0 && patterns[used - 1] == ' ') used--;
-    if (used > 0 && used < sizeof pattern) {
-      memcpy(pattern, patterns, used);
-      pattern[used] = '\0';
-      if (tn_text_glob(pattern, path)) return true;
-    }
-    patterns += length;
-    while (*patterns == ',' || *patterns == '\n') patterns++;
-  }
-  return false;
-}
-
 /* Group 0 is what no [group.NAME] matches; the first that matches wins. */
 static tn_status assign_groups(tn_updater *u) {
   const tn_settings *s = u->settings;
@@ -101,13 +83,16 @@ static tn_status assign_groups(tn_updater *u) {
     int32_t members = 0;
     for (int32_t i = 0; i < u->n_params; i++) {
       tn_trained *param = &u->params[i];
-      if (param->group != 0 || !matches(s->groups[g].match, param->state->path)) continue;
+      if (param->group != 0 || !tn_words_match(&s->groups[g].patterns, param->state->path)) continue;
       param->group = g + 1;
       members++;
     }
     if (members == 0)
-      return tn_failf(u->env, TN_EINVAL, "%s: [group.%s] match = %s matches no parameter that is left",
-                      s->groups[g].where, s->groups[g].name, s->groups[g].match);
+      return tn_failf(
+          u->env, TN_EINVAL,
+          "%s: [group.%s] match = %s matches no parameter that no group above has; their names are "
+          "in `tenon plan`",
+          s->groups[g].where, s->groups[g].name, s->groups[g].match);
   }
   u->plan->n_groups = s->n_groups + 1;
   return TN_OK;
@@ -117,6 +102,14 @@ static double option_of(const tn_settings *s, int32_t group, const tn_option *op
   const void *data = group == 0 ? s->optimizer_options : s->groups[group - 1].options;
   const char *field = (const char *)data + option->offset;
   return option->type == TN_OPT_INT ? (double)*(const int64_t *)field : *(const double *)field;
+}
+
+/* Room for as many controls as the optimizer has options. */
+static tn_status make_controls(tn_updater *u) {
+  size_t n = 0;
+  while (tn_options_at(&u->settings->optimizer_kind->item, (int64_t)n)) n++;
+  u->plan->controls = tn_arena_alloc(u->arena, tn_size_mul(n + 1, sizeof *u->plan->controls));
+  return u->plan->controls ? TN_OK : TN_ENOMEM;
 }
 
 /* The control input of a scheduled option, made at its first use. */
@@ -129,7 +122,8 @@ static tn_status control_for(tn_updater *u, const char *name, tn_val *value) {
                     "optimizer '%s' asks for the option '%s', which it does not mark TN_OPT_SCHEDULED",
                     item->name, name);
   tn_type type = {TN_F32, plan->n_groups > 1, {plan->n_groups > 1 ? plan->n_groups : 0}};
-  *value = tn_graph_input(u->graph, tn_arena_printf(u->arena, "control.%s", name), &type);
+  const char *input = tn_arena_printf(u->arena, "control.%s", name);
+  *value = input ? tn_graph_input(u->graph, input, &type) : 0;
   if (!*value) return TN_ENOMEM;
   for (int32_t i = 0; i < plan->n_controls; i++)
     if (tn_text_equal(plan->controls[i].name, name)) return TN_OK;
@@ -318,8 +312,7 @@ static tn_status emit(tn_updater *u, uint64_t seed, tn_val loss) {
   TN_TRY(differentiate(u, loss));
   TN_TRY(assign_groups(u));
   TN_TRY(place_params(u));
-  u->plan->controls = tn_arena_alloc(u->arena, tn_size_mul(64, sizeof *u->plan->controls));
-  if (!u->plan->controls) return TN_ENOMEM;
+  TN_TRY(make_controls(u));
   tn_val flat = pack_gradients(u);
   if (u->settings->optimizer.clip > 0) flat = clip(u, flat, u->settings->optimizer.clip);
   TN_TRY(tn_build_status(u->b));

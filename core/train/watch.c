@@ -1,8 +1,11 @@
-/* core/train/watch.c: observers hear events on a thread of their own, from a bounded queue. */
+/* core/train/watch.c: observers hear events on a thread of their own. Between the two threads stands
+ * a ring with one writer and one reader, whose only synchronization is two semaphores: posting a step
+ * takes no lock. */
 #include "core/train/session.h"
 
+#include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
+#include <semaphore.h>
 #include <string.h>
 
 enum { TN_WATCH_QUEUE = 256, TN_WATCH_METRICS = 32, TN_WATCH_TEXT = 512 };
@@ -27,26 +30,16 @@ struct tn_watch {
   TN_VEC(tn_watcher) watchers;
   tn_run_info info;
   pthread_t thread;
-  pthread_mutex_t mutex;
-  pthread_cond_t changed;
   tn_queued *queue;
-  size_t first, count;
+  sem_t filled, vacant;  /* places of the queue */
+  size_t written, heard; /* events so far, each number of one thread's own */
   int64_t dropped;
-  bool done;
 };
 
-/* ---- which observers ---- */
+/* What tn_watch_stop sends, and no observer hears. */
+enum { TN_EVENT_LAST = 0 };
 
-/* Whether a list "a, -b" names an item with this sign. */
-static bool listed(const char *list, const char *name, bool minus) {
-  size_t length = strlen(name);
-  for (const char *at = list; (at = strstr(at, name)); at += length) {
-    bool starts = at == list || strchr(" ,\n-", at[-1]);
-    bool ends = at[length] == '\0' || strchr(" ,\n", at[length]);
-    if (starts && ends && (at > list && at[-1] == '-') == minus) return true;
-  }
-  return false;
-}
+/* ---- which observers ---- */
 
 static tn_status open_one(tn_run *run, tn_watch *watch, const tn_observer *kind) {
   tn_watcher watcher = {.kind = kind};
@@ -59,32 +52,44 @@ static tn_status open_one(tn_run *run, tn_watch *watch, const tn_observer *kind)
   return status;
 }
 
-/* Every word of [run] observers must be an observer. */
-static tn_status check_list(tn_run *run, const tn_entry *entries, int32_t n, const char *list) {
-  char *save = NULL, *copy = tn_arena_strdup(&run->arena, list);
-  if (!copy) return TN_ENOMEM;
-  for (char *word = strtok_r(copy, ",\n", &save); word; word = strtok_r(NULL, ",\n", &save)) {
-    const char *name = tn_text_trim(word);
-    bool found = *name == '\0';
-    if (*name == '-') name++;
-    for (int32_t i = 0; i < n; i++) found = found || tn_text_equal(entries[i].item->name, name);
-    if (!found)
-      return tn_failf(&run->env, TN_EINVAL, "%s: [run] observers: there is no observer '%s'", run->ini.path,
-                      name);
+/* Every word of [run] observers must be an observer, or one with a minus in front. */
+static tn_status check_words(tn_run *run, const tn_entry *entries, int32_t n, const tn_words *words) {
+  const char **names = tn_arena_alloc(&run->arena, tn_size_mul((size_t)n + 1, sizeof *names));
+  if (!names) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++) names[i] = entries[i].item->name;
+  const tn_words known = {names, n};
+  for (int32_t i = 0; i < words->n; i++) {
+    const char *word = words->v[i] + (*words->v[i] == '-');
+    if (tn_words_hold(&known, word)) continue;
+    const char *nearest = tn_text_nearest(word, names, (size_t)n);
+    tn_section *section = tn_ini_section(&run->ini, "run");
+    return tn_failf(&run->env, TN_EINVAL, "%s: [run] observers: there is no observer '%s'%s%s%s",
+                    tn_key_where(&run->ini, section, tn_section_key(section, "observers")), word,
+                    nearest ? ", did you mean '" : "; `tenon inspect` lists them", nearest ? nearest : "",
+                    nearest ? "'?" : "");
   }
   return TN_OK;
+}
+
+/* "-NAME" leaves one out that always takes part, "NAME" takes one in that does not. */
+static bool is_wanted(const tn_observer *kind, const tn_words *words) {
+  for (int32_t i = 0; i < words->n; i++) {
+    bool minus = words->v[i][0] == '-';
+    if (tn_text_equal(words->v[i] + minus, kind->item.name)) return !minus;
+  }
+  return kind->always != 0;
 }
 
 static tn_status open_all(tn_run *run, tn_watch *watch) {
   const tn_entry *entries = NULL;
   int32_t n = 0;
-  const char *list = run->settings.run.observers;
+  tn_words words;
+  TN_TRY(tn_words_split(&run->arena, run->settings.run.observers, &words));
   TN_TRY(tn_registry_list(run->registry, &run->env, TN_OBSERVER, &entries, &n));
-  TN_TRY(check_list(run, entries, n, list));
+  TN_TRY(check_words(run, entries, n, &words));
   for (int32_t i = 0; i < n; i++) {
     const tn_observer *kind = (const tn_observer *)entries[i].item;
-    bool wanted = kind->always ? !listed(list, kind->item.name, true) : listed(list, kind->item.name, false);
-    if (wanted) TN_TRY(open_one(run, watch, kind));
+    if (is_wanted(kind, &words)) TN_TRY(open_one(run, watch, kind));
   }
   return TN_OK;
 }
@@ -101,28 +106,27 @@ static void deliver(tn_watch *watch, const tn_event *event) {
   }
 }
 
+static void await(sem_t *semaphore) {
+  while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
+}
+
 static void *run_thread(void *arg) {
   tn_watch *watch = arg;
-  pthread_mutex_lock(&watch->mutex);
   for (;;) {
-    while (watch->count == 0 && !watch->done) pthread_cond_wait(&watch->changed, &watch->mutex);
-    if (watch->count == 0) break;
-    tn_queued *next = &watch->queue[watch->first];
-    pthread_mutex_unlock(&watch->mutex); /* the slot is ours until `first` moves */
-    deliver(watch, &next->event);
-    pthread_mutex_lock(&watch->mutex);
-    watch->first = (watch->first + 1) % TN_WATCH_QUEUE;
-    watch->count--;
-    pthread_cond_broadcast(&watch->changed);
+    await(&watch->filled);
+    const tn_event *event = &watch->queue[watch->heard++ % TN_WATCH_QUEUE].event;
+    if (event->what == TN_EVENT_LAST) return NULL;
+    deliver(watch, event);
+    sem_post(&watch->vacant);
   }
-  pthread_mutex_unlock(&watch->mutex);
-  return NULL;
 }
 
 static void destroy(tn_watch *watch) {
   const void *owner = watch->owner;
   for (size_t i = 0; i < watch->watchers.n; i++)
     watch->watchers.v[i].kind->close(watch->watchers.v[i].self, &watch->env);
+  sem_destroy(&watch->filled);
+  sem_destroy(&watch->vacant);
   tn_vec_free(owner, &watch->watchers);
   tn_release(owner, watch->queue);
   tn_release(owner, watch);
@@ -136,16 +140,11 @@ tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **out) {
   watch->owner = &run->env;
   watch->info = *info;
   watch->queue = tn_alloc(&run->env, tn_size_mul(TN_WATCH_QUEUE, sizeof *watch->queue));
+  sem_init(&watch->filled, 0, 0);
+  sem_init(&watch->vacant, 0, TN_WATCH_QUEUE);
   tn_status status = watch->queue ? open_all(run, watch) : TN_ENOMEM;
-  if (status == TN_OK) {
-    pthread_mutex_init(&watch->mutex, NULL);
-    pthread_cond_init(&watch->changed, NULL);
-    if (pthread_create(&watch->thread, NULL, run_thread, watch) != 0) {
-      pthread_mutex_destroy(&watch->mutex);
-      pthread_cond_destroy(&watch->changed);
-      status = tn_failf(&run->env, TN_ENOMEM, "no thread could be started for the observers");
-    }
-  }
+  if (status == TN_OK && pthread_create(&watch->thread, NULL, run_thread, watch) != 0)
+    status = tn_failf(&run->env, TN_ENOMEM, "no thread could be started for the observers");
   if (status == TN_OK)
     *out = watch;
   else
@@ -169,26 +168,20 @@ static void copy_event(tn_queued *to, const tn_event *event) {
 void tn_watch_post(tn_watch *watch, const tn_event *event) {
   bool may_drop = event->what == TN_EVENT_STEP || event->what == TN_EVENT_VALID_STEP;
   if (!watch) return;
-  pthread_mutex_lock(&watch->mutex);
-  while (watch->count == TN_WATCH_QUEUE && !may_drop) pthread_cond_wait(&watch->changed, &watch->mutex);
-  if (watch->count < TN_WATCH_QUEUE) {
-    copy_event(&watch->queue[(watch->first + watch->count++) % TN_WATCH_QUEUE], event);
-    pthread_cond_broadcast(&watch->changed);
-  } else {
+  if (!may_drop) {
+    await(&watch->vacant);
+  } else if (sem_trywait(&watch->vacant) != 0) {
     watch->dropped++;
+    return;
   }
-  pthread_mutex_unlock(&watch->mutex);
+  copy_event(&watch->queue[watch->written++ % TN_WATCH_QUEUE], event);
+  sem_post(&watch->filled);
 }
 
 void tn_watch_stop(tn_watch *watch) {
   if (!watch) return;
-  pthread_mutex_lock(&watch->mutex);
-  watch->done = true;
-  pthread_cond_broadcast(&watch->changed);
-  pthread_mutex_unlock(&watch->mutex);
+  tn_watch_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .what = TN_EVENT_LAST});
   pthread_join(watch->thread, NULL);
-  pthread_mutex_destroy(&watch->mutex);
-  pthread_cond_destroy(&watch->changed);
   if (watch->dropped > 0)
     tn_logf(&watch->env, TN_LOG_WARN, "%lld step events were not delivered: an observer was too slow",
             (long long)watch->dropped);

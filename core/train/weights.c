@@ -1,25 +1,11 @@
 /* core/train/weights.c: state from and to safetensors, by path. */
 #include "core/train/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/formats/safetensors.h"
-
-static bool ignored(const char *patterns, const char *name) {
-  char pattern[256];
-  for (const char *at = patterns; *at;) {
-    size_t length = strcspn(at, ", \n");
-    if (length > 0 && length < sizeof pattern) {
-      memcpy(pattern, at, length);
-      pattern[length] = '\0';
-      if (tn_text_glob(pattern, name)) return true;
-    }
-    at += length;
-    at += strspn(at, ", \n");
-  }
-  return false;
-}
 
 static bool of_kind(const tn_placement *state, uint32_t kinds) {
   return (kinds & (1u << state->what)) != 0 && state->path[0] != '@';
@@ -31,7 +17,8 @@ typedef struct tn_weights {
   tn_run *run;
   tn_executor *executor;
   const tn_safetensors *file;
-  const char *path, *prefix, *ignore;
+  const char *path, *prefix;
+  tn_words ignore;
 } tn_weights;
 
 static tn_status read_state(tn_weights *w, const tn_placement *state, const tn_safetensor *tensor) {
@@ -65,7 +52,7 @@ static tn_status read_named(tn_weights *w, const tn_placement *state) {
   tn_status status = name.failed ? TN_ENOMEM : TN_OK;
   if (status == TN_OK && tensor)
     status = read_state(w, state, tensor);
-  else if (status == TN_OK && !ignored(w->ignore, state->path))
+  else if (status == TN_OK && !tn_words_match(&w->ignore, state->path))
     status =
         tn_failf(env, TN_EINVAL, "%s: holds no '%s' that the model has; [weights] prefix or ignore may help",
                  w->path, name.v);
@@ -78,7 +65,7 @@ static tn_status check_left_over(tn_weights *w, const tn_state_map *map, uint32_
   size_t skip = strlen(w->prefix);
   for (int32_t i = 0; i < tn_safetensors_count(w->file); i++) {
     const char *name = tn_safetensors_at(w->file, i)->name;
-    if (!tn_text_starts(name, w->prefix) || ignored(w->ignore, name + skip)) continue;
+    if (!tn_text_starts(name, w->prefix) || tn_words_match(&w->ignore, name + skip)) continue;
     const tn_placement *state = tn_state_map_find(map, name + skip);
     if (!state || !of_kind(state, kinds))
       return tn_failf(&w->run->env, TN_EINVAL,
@@ -91,8 +78,10 @@ static tn_status check_left_over(tn_weights *w, const tn_state_map *map, uint32_
 tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map *map,
                           const tn_weights_source *source) {
   tn_safetensors *file = NULL;
+  tn_words ignore;
+  TN_TRY(tn_words_split(&run->arena, source->ignore, &ignore));
   TN_TRY(tn_safetensors_open(&run->env, source->path, &file));
-  tn_weights w = {run, executor, file, source->path, source->prefix, source->ignore};
+  tn_weights w = {run, executor, file, source->path, source->prefix, ignore};
   tn_status status = check_left_over(&w, map, source->kinds);
   for (size_t i = 0; status == TN_OK && i < map->states.n; i++)
     if (of_kind(&map->states.v[i], source->kinds)) status = read_named(&w, &map->states.v[i]);
@@ -102,9 +91,16 @@ tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map
 
 tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map) {
   const tn_weights_section *w = &run->settings.weights;
-  tn_weights_source source = {run->weights ? run->weights : w->file, w->prefix, w->ignore,
-                              TN_STATES_OF_MODEL};
+  tn_weights_source source = {w->file, w->prefix, w->ignore, TN_STATES_OF_MODEL};
   return *source.path ? tn_weights_load(run, executor, map, &source) : TN_OK;
+}
+
+tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
+                                   const char *command) {
+  if (*run->settings.weights.file) return tn_weights_load_configured(run, executor, map);
+  return tn_failf(&run->env, TN_EINVAL,
+                  "%s: there are no weights to %s with, expected --weights FILE or [weights] file",
+                  run->ini.path, command);
 }
 
 /* ---- writing ---- */
@@ -114,12 +110,25 @@ static int by_path(const void *x, const void *y) {
   return strcmp((*a)->path, (*b)->path);
 }
 
+/* A parameter that is not finite is of no use to anyone, and must not replace one that is. */
+static tn_status check_finite(tn_run *run, const tn_placement *state, const void *data) {
+  int64_t n = state->what == TN_STATE_PARAM && state->type.dtype == TN_F32 ? tn_type_count(&state->type) : 0;
+  for (int64_t i = 0; i < n; i++) {
+    float value = ((const float *)data)[i];
+    if (!isfinite(value))
+      return tn_failf(&run->env, TN_ENONFINITE, "element %lld of '%s' is %g", (long long)i, state->path,
+                      (double)value);
+  }
+  return TN_OK;
+}
+
 static tn_status append_state(tn_run *run, tn_executor *executor, const tn_placement *state,
                               tn_safetensors_writer *writer) {
   size_t bytes = tn_type_bytes(&state->type);
   void *data = tn_alloc(&run->env, bytes ? bytes : 1);
   if (!data) return TN_ENOMEM;
   tn_status status = tn_executor_read(executor, state->path, data, bytes);
+  if (status == TN_OK) status = check_finite(run, state, data);
   if (status == TN_OK) status = tn_safetensors_append(writer, data, bytes);
   tn_release(&run->env, data);
   return status;

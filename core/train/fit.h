@@ -1,0 +1,47 @@
+/* core/train/fit.h: private to fit.c and loop.c: a training run in progress. */
+#ifndef TN_CORE_TRAIN_FIT_H
+#define TN_CORE_TRAIN_FIT_H
+
+#include "core/train/session.h"
+
+/* Why a run ends; also the result's "status". */
+extern const char tn_why_finished[], tn_why_stopped[], tn_why_out_of_time[], tn_why_nonfinite[];
+
+/* How many steps may have been launched whose numbers have not been read. */
+enum { TN_MOST_AHEAD = 1 };
+
+/* A step that was launched. */
+typedef struct tn_launched {
+  int32_t slot;
+  int64_t samples;
+  tn_event event; /* what observers will hear of it, but for the numbers */
+} tn_launched;
+
+typedef struct tn_fit {
+  tn_run *run;
+  tn_device *device;
+  tn_program_set set;
+  tn_executor *executor;
+  tn_feeder *train, *valid; /* valid NULL: no validation */
+  tn_controls step_controls, eval_controls;
+  tn_readings step_readings, eval_readings;
+  tn_tally epoch_tally, step_tally, valid_tally;
+  tn_watch *watch;
+  char *folder; /* NULL: nothing is written */
+  bool saved;   /* the folder has a checkpoint */
+  tn_progress progress;
+  int64_t steps_per_epoch, steps; /* of the whole run */
+  int32_t slots;
+  tn_launched ahead[TN_MOST_AHEAD + 1]; /* launched and not read, oldest first */
+  int32_t n_ahead, most_ahead;
+  double started_s, first_step_s, lr;
+  double rate_s; /* when the last step ended, for samples per second */
+  double samples_per_s;
+  const char *why; /* NULL: still running */
+} tn_fit;
+
+/* loop.c: trains until the last step or until something ends the run; t->why says what. */
+tn_status tn_fit_train(tn_fit *t);
+void tn_fit_post(tn_fit *t, int32_t what, const char *text);
+
+#endif
