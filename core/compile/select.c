@@ -72,12 +72,23 @@ static tn_status run_round(tn_selection *s, tn_env *env, tn_catalog *catalog, tn
   return status;
 }
 
+/* A kernel that declines a whole op is not heard of again once the op is gone. */
+static void log_declined(const tn_selection *s) {
+  for (size_t i = 0; i < s->graph->nodes.n; i++) {
+    const tn_gnode *node = &s->graph->nodes.v[i];
+    for (const tn_note *n = s->lacking[i] ? s->notes[i] : NULL; n != NULL; n = n->next)
+      tn_logf(s->env, TN_LOG_DEBUG, "%s (%s) is decomposed: kernel %s: %s", node->op->item.name, node->layer,
+              n->rejection.kernel, n->rejection.reason);
+  }
+}
+
 /* Ends with every node covered; *s is then the caller's to finish. */
 static tn_status run_rounds(tn_selection *s, tn_env *env, tn_catalog *catalog, tn_graph **graph) {
   for (int round = 0; round < ROUNDS; round++) {
     TN_TRY(decompose_unmentioned(catalog, graph));
     TN_TRY(run_round(s, env, catalog, *graph));
     if (s->n_lacking == 0) return TN_OK;
+    log_declined(s);
     tn_status status = replace(graph, s->lacking);
     tn_selection_finish(s);
     if (status != TN_OK) return status;

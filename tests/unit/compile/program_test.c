@@ -4,7 +4,17 @@
 
 #include "core/compile/report.h"
 
-static const tn_item *const kernels[] = {KERNELS_PLAIN, &k_matmul_relu.item, NULL};
+/* Wants its operand and its result column by column, so that reorders come in on both sides. */
+static tn_status offer_turned(tn_query *q) {
+  static const tn_operand_layout turned = {TN_LAYOUT_FIXED, 0, {.set = 1, .order = {1, 0}}};
+  tn_variant v = {.struct_size = sizeof v, .name = "turned", .in = &turned, .out = &turned, .cost_s = 1e-9};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static KERNEL(k_turned, "t.turned", "t", "y = transpose(x)", offer_turned);
+
+static const tn_item *const kernels[] = {KERNELS_PLAIN, &k_matmul_relu.item, &k_turned.item, NULL};
 static fixture F;
 
 static int set_up(void **state) {
@@ -19,8 +29,8 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* Something of everything: a decomposition, a fused pattern, a region, a pack with a gap, a predicate,
- * a commit that needs a copy, an input that is an output. */
+/* Something of everything: a decomposition, a fused pattern, a region, layouts, a pack with a gap, a
+ * predicate, a commit that needs a copy, an input that is an output. */
 static const char everything[] = "x: f32[4, 8] = input(name=x)\n"
                                  "ok: bool[] = input(name=ok)\n"
                                  "w: f32[8, 8] = state(path=w)\n"
@@ -95,6 +105,19 @@ static void equal_programs_have_equal_hashes(void **state) {
   tn_program_destroy(b);
   tn_program_destroy(c);
   tn_program_destroy(d);
+}
+
+static void a_layout_is_reported_by_its_order(void **state) {
+  (void)state;
+  tn_program *p = fixture_program(&F, everything);
+  json_t *report = NULL, *op;
+  size_t i, turned = 0;
+  assert_int_equal(tn_program_report(p, &report), TN_OK);
+  json_array_foreach(json_object_get(report, "ops"), i, op) turned +=
+      strcmp(text_at(op, "layout"), "1 0") == 0;
+  assert_int_equal(turned, 2); /* the reorder in front and the transpose; the one behind makes it row-major */
+  json_decref(report);
+  tn_program_destroy(p);
 }
 
 static void every_pass_can_be_dumped(void **state) {
@@ -184,6 +207,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
       TEST(the_report_has_every_launch),
       TEST(a_rejection_is_reported_with_its_reason),
+      TEST(a_layout_is_reported_by_its_order),
       TEST(equal_programs_have_equal_hashes),
       TEST(every_pass_can_be_dumped),
       TEST(the_text_after_select_parses_back),
