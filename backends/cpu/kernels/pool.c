@@ -1,5 +1,7 @@
 /* backends/cpu/kernels/pool.c: max_pool2d and avg_pool2d and their gradients, plane by plane. Sums of
  * half-precision elements are made in f32. */
+#include <string.h>
+
 #include <stddef.h>
 
 #include "kernels/half.h"

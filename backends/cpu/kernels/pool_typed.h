@@ -22,10 +22,24 @@ static void TYPED(max_plane)(const pool_shape *s, const void *from, void *to, in
     }
 }
 
-/* Each element of dx collects from the windows that hold it, so that it is rounded once. */
+/* Each output's gradient goes where its maximum was. */
+static void TYPED(max_grad_scatter)(const pool_shape *s, const ELEMENT *dy, ELEMENT *dx,
+                                    const int32_t *index) {
+  int64_t in = s->axis[0].in * s->axis[1].in, out = s->axis[0].out * s->axis[1].out;
+  memset(dx, 0, (size_t)in * sizeof *dx);
+  for (int64_t o = 0; o < out; o++)
+    if (index[o] >= 0 && index[o] < in) dx[index[o]] = NARROW(WIDEN(dx[index[o]]) + WIDEN(dy[o]));
+}
+
+/* Types that sums are rounded to: each element of dx collects from the windows that hold it, so that it
+ * is rounded once. For the others scattering adds in the same order and costs less. */
 static void TYPED(max_grad_plane)(const pool_shape *s, const void *from, void *to, int32_t *index) {
   const ELEMENT *dy = from;
   ELEMENT *dx = to;
+  if (sizeof(ELEMENT) == sizeof(WIDE)) {
+    TYPED(max_grad_scatter)(s, dy, dx, index);
+    return;
+  }
   for (int64_t i = 0; i < s->axis[0].in; i++)
     for (int64_t j = 0; j < s->axis[1].in; j++) {
       window v = windows_of(&s->axis[0], i), h = windows_of(&s->axis[1], j);
