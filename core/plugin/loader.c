@@ -24,14 +24,15 @@ static tn_status fail_path(const void *handle, const char *path, const char *wha
 /* Whoever may write a plugin, or swap it for another in its folder, runs code in this process. */
 static tn_status refuse_writable(const void *handle, const char *path, const char *which,
                                  const char *writable) {
-  return tn_failf(handle, TN_EINVAL, "%s: refused, since everybody may write the %s %s; run: chmod o-w '%s'",
-                  path, which, writable, writable);
+  return tn_failf(handle, TN_EUNAVAILABLE,
+                  "%s: refused, since everybody may write the %s %s; run: chmod o-w '%s'", path, which,
+                  writable, writable);
 }
 
 static tn_status check_folder_mode(const void *handle, const char *path, const char *folder) {
   struct stat st;
   if (stat(folder, &st) != 0) return fail_path(handle, folder, "cannot be looked at");
-  if (!S_ISDIR(st.st_mode)) return tn_failf(handle, TN_EINVAL, "%s: not a folder", folder);
+  if (!S_ISDIR(st.st_mode)) return tn_failf(handle, TN_EUNAVAILABLE, "%s: not a folder", folder);
   return (st.st_mode & S_IWOTH) != 0 ? refuse_writable(handle, path, "folder", folder) : TN_OK;
 }
 
@@ -39,7 +40,7 @@ static tn_status check_file_mode(const void *handle, const char *path, const cha
   struct stat st;
   if (stat(real, &st) != 0) return fail_path(handle, path, "cannot be looked at");
   if (!S_ISREG(st.st_mode))
-    return tn_failf(handle, TN_EINVAL, "%s: not a regular file; name the plugin's shared object", path);
+    return tn_failf(handle, TN_EUNAVAILABLE, "%s: not a regular file; name the plugin's shared object", path);
   if ((st.st_mode & S_IWOTH) != 0) return refuse_writable(handle, path, "file", real);
   char *folder = tn_path_folder(handle, real);
   if (folder == NULL) return TN_ENOMEM;

@@ -7,7 +7,7 @@
 
 /* The rules of trust: `path` must lead to a regular file that not everybody may write, in a folder
  * that not everybody may write. *real is its absolute path without links; the caller's (tn_release).
- * TN_EUNAVAILABLE when there is no such file, TN_EINVAL when it is not to be trusted. */
+ * TN_EUNAVAILABLE when there is no such file, or when it is not to be trusted. */
 tn_status tn_plugin_check_file(const void *handle, const char *path, char **real);
 /* The same for a folder of plugins. */
 tn_status tn_plugin_check_folder(const void *handle, const char *path, char **real);

@@ -50,7 +50,7 @@ tn_plugin_file *tn_store_file(const tn_registry *r, uint32_t kind, const char *n
 static tn_status refuse_twin(const void *handle, const tn_item *item, const char *file, const char *other) {
   bool is_kernel = item->kind == TN_KERNEL;
   return tn_failf(
-      handle, TN_EINVAL,
+      handle, TN_EUNAVAILABLE,
       "%s: %s \"%s\"%s%s is there already, from %s; rename it, or leave out one of the two plugins",
       file[0] != '\0' ? file : "a plugin that is linked in", tn_kind_name(item->kind), item->name,
       is_kernel ? " of family " : "", tn_item_family(item), other);

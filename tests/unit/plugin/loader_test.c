@@ -50,15 +50,15 @@ static void a_missing_file_is_unavailable(void **state) {
 
 static void a_folder_or_a_device_is_no_plugin(void **state) {
   (void)state;
-  refuses_path(F.path, TN_EINVAL, "not a regular file");
-  refuses_path("/dev/null", TN_EINVAL, "not a regular file");
+  refuses_path(F.path, TN_EUNAVAILABLE, "not a regular file");
+  refuses_path("/dev/null", TN_EUNAVAILABLE, "not a regular file");
 }
 
 static void a_file_that_everybody_may_write_is_refused(void **state) {
   (void)state;
   folder_copy(&F, &B, "first", "open.so");
   assert_int_equal(chmod(folder_path(&F, "open.so"), 0666), 0);
-  refuses_path(F.shown, TN_EINVAL, "everybody may write the file");
+  refuses_path(F.shown, TN_EUNAVAILABLE, "everybody may write the file");
   assert_contains(tn_error_text(&B), "chmod o-w '");
 }
 
@@ -67,10 +67,11 @@ static void a_folder_that_everybody_may_write_is_refused(void **state) {
   char *real;
   folder_copy(&F, &B, "first", "it.so");
   assert_int_equal(chmod(F.path, 0777), 0);
-  refuses_path(folder_path(&F, "it.so"), TN_EINVAL, "everybody may write the folder");
-  assert_error(&B, tn_plugin_check_folder(&B, F.path, &real), TN_EINVAL, "everybody may write the folder");
+  refuses_path(folder_path(&F, "it.so"), TN_EUNAVAILABLE, "everybody may write the folder");
+  assert_error(&B, tn_plugin_check_folder(&B, F.path, &real), TN_EUNAVAILABLE,
+               "everybody may write the folder");
   assert_int_equal(chmod(F.path, 01777), 0);
-  refuses_path(folder_path(&F, "it.so"), TN_EINVAL, "everybody may write the folder");
+  refuses_path(folder_path(&F, "it.so"), TN_EUNAVAILABLE, "everybody may write the folder");
 }
 
 static void a_link_is_judged_by_where_it_leads(void **state) {
@@ -81,7 +82,7 @@ static void a_link_is_judged_by_where_it_leads(void **state) {
   folder_copy(&F, &B, "first", "open/it.so");
   snprintf(target, sizeof(target), "%s/open/it.so", F.path);
   assert_int_equal(symlink(target, folder_path(&F, "link.so")), 0);
-  refuses_path(F.shown, TN_EINVAL, "everybody may write the folder");
+  refuses_path(F.shown, TN_EUNAVAILABLE, "everybody may write the folder");
 }
 
 static void a_path_is_made_absolute_so_that_no_search_path_matters(void **state) {

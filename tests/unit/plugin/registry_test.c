@@ -75,10 +75,10 @@ static void a_twin_of_something_linked_in_is_refused_as_a_whole(void **state) {
   const tn_plugin other = linked;
   assert_ok(&B, tn_registry_create(&B, "", &R));
   assert_ok(&B, tn_registry_add(R, &B, &linked, ""));
-  assert_error(&B, tn_registry_add(R, &B, &other, ""), TN_EINVAL,
+  assert_error(&B, tn_registry_add(R, &B, &other, ""), TN_EUNAVAILABLE,
                "layer \"alpha\" is there already, from linked; rename it");
   folder_copy(&F, &B, "first", "first.so");
-  assert_error(&B, tn_registry_load(R, &B, folder_path(&F, "first.so")), TN_EINVAL,
+  assert_error(&B, tn_registry_load(R, &B, folder_path(&F, "first.so")), TN_EUNAVAILABLE,
                "layer \"alpha\" is there already");
   assert_false(tn_registry_has(R, TN_LAYER, "beta"));
 }
@@ -133,7 +133,7 @@ static void a_missing_folder_is_an_error(void **state) {
 static void a_folder_that_everybody_may_write_is_refused(void **state) {
   (void)state;
   assert_int_equal(chmod(F.path, 0777), 0);
-  assert_error(&B, tn_registry_create(&B, F.path, &R), TN_EINVAL, "everybody may write the folder");
+  assert_error(&B, tn_registry_create(&B, F.path, &R), TN_EUNAVAILABLE, "everybody may write the folder");
 }
 
 static void a_second_folder_can_be_added(void **state) {
@@ -270,7 +270,7 @@ static void a_loaded_twin_of_the_folder_is_refused(void **state) {
   folder_copy(&F, &B, "first", "plugins/first.so");
   folder_copy(&F, &B, "twin", "twin.so");
   assert_ok(&B, tn_registry_create(&B, folder_path(&F, "plugins"), &R));
-  assert_error(&B, tn_registry_load(R, &B, folder_path(&F, "twin.so")), TN_EINVAL,
+  assert_error(&B, tn_registry_load(R, &B, folder_path(&F, "twin.so")), TN_EUNAVAILABLE,
                "twin.so: layer \"alpha\" is there already, from ");
 }
 
