@@ -43,11 +43,11 @@ static void print_plan(const char *text, const char *summary) {
          json_integer_value(json_object_get(json, "launches")),
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
-  printf("memory peak %.2f MiB: state %.2f, arena %.2f (live bytes at most %.2f)\n",
+  printf("memory peak %.2f MiB, which no plan brings below %.2f: state %.2f, arena %.2f\n",
          json_number_value(json_object_get(json, "peak_bytes")) / 1048576.0,
+         json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "state_bytes")) / 1048576.0,
-         json_number_value(json_object_get(json, "arena_bytes")) / 1048576.0,
-         json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0);
+         json_number_value(json_object_get(json, "arena_bytes")) / 1048576.0);
   json_decref(json);
   json_decref(model);
 }

@@ -50,7 +50,8 @@ typedef struct tn_results {
 } tn_results;
 
 /* place.c: puts "WHERE: WHAT: " in front of a failure's text, once: what builders say begins with the
- * place already, and what has failed at a deeper place keeps that behind this one. `what` may be "". */
+ * place already, and what has failed at a deeper place keeps that behind this one. `what` may be "". Of
+ * WHAT, or its first word, the text's own is dropped. */
 tn_status tn_place_error(tn_env *env, tn_status status, const char *where, const char *what);
 /* "net.ini:14", or "--set model.layers". In the assembly's arena; NULL: no memory. */
 const char *tn_line_where(tn_assembly *assembly, const tn_line *line);

@@ -105,8 +105,8 @@ static tn_status pass_args(const tn_model_scope *outer, tn_model_scope *inner, c
     int32_t at = arg->name ? find_arg(inner, arg->name) : i;
     if (at < 0) return no_such_arg(inner, use, arg->name);
     if (at >= inner->n_args)
-      return tn_failf(env, TN_EINVAL, "block '%s' takes %d arguments, given %d", use->call->layer,
-                      inner->n_args, use->call->n_args);
+      return tn_failf(env, TN_EINVAL, "block '%s' takes %d argument%s, given %d", use->call->layer,
+                      inner->n_args, inner->n_args == 1 ? "" : "s", use->call->n_args);
     if (given[at] == TN_ARG_PASSED)
       return tn_failf(env, TN_EINVAL, "the argument '%s' of block '%s' is given twice", inner->arg_names[at],
                       use->call->layer);
@@ -154,23 +154,34 @@ static tn_status collect(const tn_model_scope *outer, tn_model_scope *inner, tn_
   return TN_OK;
 }
 
-static tn_status run_block(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
-                           tn_section *section, tn_results *results) {
+static tn_status run_block(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
+                           tn_results *results) {
   tn_assembly *a = outer->assembly;
-  uint8_t *given;
   tn_line *lines;
   int32_t n;
-  section->used = true;
-  TN_TRY(declare_args(outer, inner, section, &given));
-  TN_TRY(pass_args(outer, inner, use, given));
-  TN_TRY(bind_inputs(outer, inner, use, section));
   tn_key *key = tn_section_key(section, "layers");
   if (!key)
-    return tn_failf(a->env, TN_EINVAL, "%s: [%s] has no `layers`", where_of(a, section, NULL), section->name);
+    return tn_failf(a->env, TN_EINVAL, "%s: [%s] has no `layers`, expected a layer a line",
+                    where_of(a, section, NULL), section->name);
   key->used = true;
   TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
   TN_TRY(tn_scope_run(inner, lines, n));
   return collect(outer, inner, section, results);
+}
+
+/* The block's own mistakes are placed inside it, those of the call are not. */
+static tn_status call_block(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
+                            tn_section *section, tn_results *results) {
+  tn_assembly *a = outer->assembly;
+  uint8_t *given = NULL;
+  const char *what = tn_arena_printf(&a->arena, "in block '%s'", use->call->layer);
+  if (!what) return TN_ENOMEM;
+  tn_status status = declare_args(outer, inner, section, &given);
+  if (status != TN_OK) return tn_place_error(a->env, status, use->where, what);
+  TN_TRY(pass_args(outer, inner, use, given));
+  TN_TRY(bind_inputs(outer, inner, use, section));
+  status = run_block(outer, inner, section, results);
+  return status == TN_OK ? TN_OK : tn_place_error(a->env, status, use->where, what);
 }
 
 tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_section *section,
@@ -185,11 +196,10 @@ tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_sectio
   inner->data = scope->data;
   inner->prefix = use->path;
   inner->unnamed = !use->named;
+  section->used = true;
   a->depth++;
-  tn_status status = run_block(scope, inner, use, section, results);
+  tn_status status = call_block(scope, inner, use, section, results);
   a->depth--;
   tn_vec_free(a->env, &inner->values);
-  if (status == TN_OK) return TN_OK;
-  const char *what = tn_arena_printf(&a->arena, "in block '%s'", use->call->layer);
-  return tn_place_error(a->env, status, use->where, what ? what : "in a block");
+  return status == TN_OK ? TN_OK : tn_place_error(a->env, status, use->where, "");
 }

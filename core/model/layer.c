@@ -7,6 +7,7 @@
 /* `option=@path` where the layer has no such option: its parameter of that name is another's. */
 typedef struct tn_tie {
   const char *name, *path;
+  bool used;
 } tn_tie;
 
 typedef struct tn_layer_context {
@@ -20,8 +21,11 @@ typedef struct tn_layer_context {
 /* The path of a parameter or state of the layer being built. */
 static const char *state_path(void *context, const char *name) {
   tn_layer_context *c = context;
-  for (int32_t i = 0; i < c->n_ties; i++)
-    if (tn_text_equal(c->ties[i].name, name)) return c->ties[i].path;
+  for (int32_t i = 0; i < c->n_ties; i++) {
+    if (!tn_text_equal(c->ties[i].name, name)) continue;
+    c->ties[i].used = true;
+    return c->ties[i].path;
+  }
   if (!c->use->named) c->refused = true;
   return tn_arena_printf(&c->scope->assembly->arena, "%s.%s", c->use->path, name);
 }
@@ -51,6 +55,31 @@ static tn_val nested_layer(tn_build *b, void *context, const char *name, const c
   return results.v[0];
 }
 
+/* "@path" of a parameter: from here, or from the model's top. */
+static tn_status find_tied(const tn_model_scope *scope, const char *name, const char **path) {
+  tn_assembly *a = scope->assembly;
+  const tn_graph *graph = tn_builder_graph(a->b);
+  const char *local = tn_scope_path(scope, name);
+  if (!local) return TN_ENOMEM;
+  *path = tn_graph_find_state(graph, local) ? local : name;
+  if (tn_graph_find_state(graph, *path)) return TN_OK;
+  const char **names = tn_arena_alloc(&a->arena, tn_size_mul(graph->states.n + 1, sizeof *names));
+  if (!names) return TN_ENOMEM;
+  for (size_t i = 0; i < graph->states.n; i++) names[i] = graph->states.v[i].path;
+  const char *nearest = tn_text_nearest(name, names, graph->states.n);
+  return tn_failf(a->env, TN_EINVAL, "@%s names no parameter of an earlier layer%s%s%s", name,
+                  nearest ? ", did you mean @" : "", nearest ? nearest : "", nearest ? "?" : "");
+}
+
+/* Every "@path" must have stood for a parameter that the layer asked for. */
+static tn_status check_ties(const tn_layer_context *c) {
+  for (int32_t i = 0; i < c->n_ties; i++)
+    if (!c->ties[i].used)
+      return tn_failf(c->scope->assembly->env, TN_EINVAL, "%s has neither an option nor a parameter '%s'",
+                      c->use->call->layer, c->ties[i].name);
+  return TN_OK;
+}
+
 static tn_status set_argument(const tn_model_scope *scope, tn_options *options, const tn_call_arg *arg,
                               int32_t position, tn_layer_context *context) {
   tn_env *env = scope->assembly->env;
@@ -66,8 +95,9 @@ static tn_status set_argument(const tn_model_scope *scope, tn_options *options, 
   }
   TN_TRY(tn_scope_evaluate(scope, arg->value, &value));
   if (value.what == TN_VALUE_SHARED && !tn_options_find(options->item, name)) {
-    context->ties[context->n_ties++] = (tn_tie){name, value.text};
-    return TN_OK;
+    tn_tie *tie = &context->ties[context->n_ties++];
+    tie->name = name;
+    return find_tied(scope, value.text, &tie->path);
   }
   const char *text = tn_value_text(arena, &value);
   return text ? tn_options_set_text(env, options, name, text) : TN_ENOMEM;
@@ -151,6 +181,7 @@ static tn_status build_layer(const tn_model_scope *scope, const tn_use *use, con
                     scope->unnamed ? "it has parameters, and so the block around it"
                                    : "a layer with parameters",
                     scope->unnamed ? "body" : "fc1", scope->unnamed ? "block" : use->call->layer);
+  TN_TRY(check_ties(&context));
   while (results->n < TN_MAX_YIELDS && results->v[results->n]) results->n++;
   if (results->n == 0) return tn_failf(a->env, TN_EINTERNAL, "the layer yielded nothing");
   return TN_OK;

@@ -186,7 +186,8 @@ static tn_status run_items(tn_model_scope *scope, tn_line_run *run) {
 static tn_status bind_names(tn_model_scope *scope, const tn_line_run *run) {
   const tn_line *line = run->line;
   if (line->n_names > run->now.n)
-    return tn_failf(scope->assembly->env, TN_EINVAL, "%d names for %d outputs", line->n_names, run->now.n);
+    return tn_failf(scope->assembly->env, TN_EINVAL, "%d names, but there %s %d output%s", line->n_names,
+                    run->now.n == 1 ? "is" : "are", run->now.n, run->now.n == 1 ? "" : "s");
   for (int32_t i = 0; i < line->n_names; i++)
     if (!strstr(line->names[i], "{i}"))
       TN_TRY(tn_scope_bind(scope, line->names[i], run->now.v[i], run->where));

@@ -3,16 +3,18 @@
 
 #include <string.h>
 
-/* The text behind "WHERE: ", or all of it. */
-static const char *behind(const char *text, const char *where) {
-  size_t n = strlen(where);
-  return n > 0 && strncmp(text, where, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+/* The text behind "HEAD: ", where head has n bytes, or all of it. */
+static const char *behind(const char *text, const char *head, size_t n) {
+  return n > 0 && strncmp(text, head, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
 tn_status tn_place_error(tn_env *env, tn_status status, const char *where, const char *what) {
   if (status == TN_OK) return TN_OK;
   const char *text = env->slot->code == status && *env->slot->text ? env->slot->text : tn_status_name(status);
-  return tn_failf(env, status, "%s: %s%s%s", where, what, *what ? ": " : "", behind(text, where));
+  text = behind(text, where, strlen(where));
+  text = behind(text, what, strlen(what));       /* a block in itself */
+  text = behind(text, what, strcspn(what, " ")); /* the op of the layer's name has said it, too */
+  return tn_failf(env, status, "%s: %s%s%s", where, what, *what ? ": " : "", text);
 }
 
 const char *tn_line_where(tn_assembly *a, const tn_line *line) {

@@ -18,7 +18,7 @@ static tn_status parse_type(tn_env *env, char *text, tn_type *type) {
     char *end = NULL, *digits = tn_text_trim(part);
     long long dim = strtoll(digits, &end, 10);
     if (end == digits || *end != '\0' || dim < 1 || dim > (1LL << 40))
-      return tn_failf(env, TN_EINVAL, "dimension '%s' is not a number, expected >= 1", digits);
+      return tn_failf(env, TN_EINVAL, "'%s' is no dimension, expected a whole number >= 1", digits);
     if (type->rank == TN_MAX_RANK - 1)
       return tn_failf(env, TN_EINVAL, "more than %d dimensions without the batch", TN_MAX_RANK - 1);
     type->dims[type->rank++] = dim;

@@ -157,6 +157,11 @@ tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, in
   return status;
 }
 
+tn_status tn_feeder_required(tn_run *run, tn_status status) {
+  if (status != TN_EUNAVAILABLE) return status;
+  return tn_failf(&run->env, TN_EIO, "%s", tn_error_text(&run->env));
+}
+
 void tn_feeder_destroy(tn_feeder *f) {
   if (!f) return;
   tn_loader_destroy(f->loader); /* its workers write into the slots until they have stopped */

@@ -42,19 +42,20 @@ static tn_status build_programs(tn_fit *t) {
 
 static tn_status make_feeders(tn_fit *t) {
   tn_run *run = t->run;
-  TN_TRY(tn_feeder_create(run, TN_SPLIT_TRAIN, t->executor, t->set.index[TN_PROGRAM_STEP],
-                          t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train));
+  tn_status status = tn_feeder_create(run, TN_SPLIT_TRAIN, t->executor, t->set.index[TN_PROGRAM_STEP],
+                                      t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
+  TN_TRY(tn_feeder_required(run, status));
   t->steps_per_epoch = tn_loader_batches(tn_feeder_loader(t->train));
   t->steps = planned_steps(t);
   if (!t->set.programs[TN_PROGRAM_EVAL]) return TN_OK;
-  tn_status status = tn_feeder_create(run, TN_SPLIT_VALID, t->executor, t->set.index[TN_PROGRAM_EVAL],
-                                      t->set.programs[TN_PROGRAM_EVAL], t->slots, &t->valid);
+  status = tn_feeder_create(run, TN_SPLIT_VALID, t->executor, t->set.index[TN_PROGRAM_EVAL],
+                            t->set.programs[TN_PROGRAM_EVAL], t->slots, &t->valid);
   /* a source without validation data is fine unless [data.valid] asked for it */
   if (status == TN_EUNAVAILABLE && !tn_ini_section(&run->ini, "data.valid")) {
     tn_logf(&run->env, TN_LOG_INFO, "no validation: %s", tn_error_text(&run->env));
     return TN_OK;
   }
-  return status;
+  return tn_feeder_required(run, status);
 }
 
 /* What the steps read and write in each slot, found before the first of them. */

@@ -38,7 +38,10 @@ static tn_status write_config(tn_run *run, const char *folder) {
 static tn_status check_name(tn_run *run) {
   const char *name = run->settings.run.name;
   if (*name && !strchr(name, '/') && !tn_text_equal(name, ".") && !tn_text_equal(name, "..")) return TN_OK;
-  return tn_failf(&run->env, TN_EINVAL, "%s: [run] name = %s cannot be a folder's name", run->ini.path, name);
+  tn_section *section = tn_ini_section(&run->ini, "run");
+  return tn_failf(&run->env, TN_EINVAL,
+                  "%s: [run] name: '%s' cannot be a folder's name, expected one without '/'",
+                  tn_key_where(&run->ini, section, tn_section_key(section, "name")), name);
 }
 
 tn_status tn_run_folder_make(tn_run *run, char **folder) {

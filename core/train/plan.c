@@ -54,6 +54,23 @@ static tn_status report(tn_run *run, const tn_device *device, const tn_program_s
   return tn_json_take(run, json, text);
 }
 
+/* `name` must be a pass, or "" or NULL. */
+static tn_status check_pass(tn_run *run, const char *name) {
+  const char *const *const lists[] = {tn_graph_passes, tn_compile_passes};
+  tn_text names = tn_text_new(&run->env);
+  bool known = !name || !*name;
+  for (int l = 0; l < 2; l++)
+    for (int32_t i = 0; lists[l][i]; i++) {
+      known = known || tn_text_equal(name, lists[l][i]);
+      tn_text_addf(&names, "%s%s", names.n ? ", " : "", lists[l][i]);
+    }
+  tn_status status = known ? TN_OK
+                           : tn_failf(&run->env, TN_EINVAL, "no pass is called '%s'; there are %s", name,
+                                      names.v ? names.v : "none");
+  tn_text_free(&names);
+  return status;
+}
+
 tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **dump) {
   tn_text text = tn_text_new(&run->env);
   tn_compile_options options = {.dump_after = dump_after, .dump = &text};
@@ -63,15 +80,13 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   *json = NULL;
   if (dump) *dump = NULL;
   plan_batches(run, has_loss(run), &request);
-  tn_status status = tn_run_device(run, &device);
+  tn_status status = check_pass(run, dump_after);
+  if (status == TN_OK) status = tn_run_device(run, &device);
   if (status == TN_OK) status = tn_programs_build(run, &device->target, &request, &set);
   if (status == TN_OK) status = report(run, device, &set, json);
   if (status == TN_OK && dump) {
     *dump = tn_text_take(&text);
-    if (!*dump)
-      status = tn_failf(&run->env, TN_EINVAL,
-                        "no pass is called '%s'; there are select, layout, recompute, schedule, memory",
-                        dump_after);
+    if (!*dump) status = TN_ENOMEM;
   }
   tn_text_free(&text);
   tn_programs_free(run, &set);

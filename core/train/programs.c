@@ -23,20 +23,50 @@ static tn_status keep_measures(tn_program_set *set, const tn_model *model) {
   return TN_OK;
 }
 
-static tn_status build_graph(tn_run *run, int32_t which, int64_t batch, tn_program_set *set,
-                             tn_graph **graph) {
+const char *const tn_graph_passes[] = {"model", "update", "precision", NULL};
+
+/* What a pass makes of the training step is what people ask for; without one, of the model. */
+static const tn_compile_options *dump_of(const tn_program_request *request, int32_t which) {
+  int32_t shown = request->batch[TN_PROGRAM_STEP] > 0 ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
+  return which == shown ? request->dump : NULL;
+}
+
+static tn_status dump_graph(const tn_compile_options *dump, int32_t which, const char *pass,
+                            const tn_graph *graph) {
+  if (!dump || !dump->dump_after) return TN_OK;
+  if (*dump->dump_after && !tn_text_equal(dump->dump_after, pass)) return TN_OK;
+  tn_text_addf(dump->dump, "# program %s after %s\n", program_names[which], pass);
+  return tn_graph_print(graph, dump->dump);
+}
+
+/* From the model's graph to one that can be compiled. */
+static tn_status complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
+                                tn_program_set *set, tn_model *model) {
+  const tn_compile_options *dump = dump_of(request, which);
+  uint64_t seed = (uint64_t)run->settings.run.seed;
+  TN_TRY(dump_graph(dump, which, "model", model->graph));
+  if (which != TN_PROGRAM_PREDICT) TN_TRY(keep_measures(set, model));
+  if (which == TN_PROGRAM_STEP)
+    TN_TRY(tn_update_emit(&run->env, &set->arena, &run->settings, seed, model, set->map, &set->plan));
+  TN_TRY(dump_graph(dump, which, "update", model->graph));
+  TN_TRY(tn_pass_precision(&run->env, &run->settings, &model->graph));
+  TN_TRY(dump_graph(dump, which, "precision", model->graph));
+  return tn_state_map_add_rest(set->map, model->graph);
+}
+
+static tn_status build_graph(tn_run *run, const tn_program_request *request, int32_t which,
+                             tn_program_set *set, tn_graph **graph) {
   bool training = which == TN_PROGRAM_STEP, measured = which != TN_PROGRAM_PREDICT;
-  tn_model_request request = {&run->ini, run->registry, run->ops, batch, (uint64_t)run->settings.run.seed,
-                              training,  measured};
+  tn_model_request wanted = {.ini = &run->ini,
+                             .registry = run->registry,
+                             .ops = run->ops,
+                             .batch = request->batch[which],
+                             .seed = (uint64_t)run->settings.run.seed,
+                             .training = training,
+                             .measured = measured};
   tn_model model;
-  TN_TRY(tn_model_build(&run->env, &request, &model));
-  tn_status status = TN_OK;
-  if (measured) status = keep_measures(set, &model);
-  if (status == TN_OK && training)
-    status =
-        tn_update_emit(&run->env, &set->arena, &run->settings, request.seed, &model, set->map, &set->plan);
-  if (status == TN_OK) status = tn_pass_precision(&run->env, &run->settings, &model.graph);
-  if (status == TN_OK) status = tn_state_map_add_rest(set->map, model.graph);
+  TN_TRY(tn_model_build(&run->env, &wanted, &model));
+  tn_status status = complete_graph(run, request, which, set, &model);
   if (status == TN_OK) {
     *graph = model.graph;
     model.graph = NULL;
@@ -45,12 +75,31 @@ static tn_status build_graph(tn_run *run, int32_t which, int64_t batch, tn_progr
   return status;
 }
 
+/* [run] best must be what an epoch can be judged by. */
+static tn_status check_best(tn_run *run, const tn_program_set *set) {
+  const char *best = run->settings.run.best;
+  if (!*best || !set->measures || tn_text_equal(best, "loss")) return TN_OK;
+  tn_text names = tn_text_new(&run->env);
+  for (int32_t i = 0; i < set->n_measures; i++) {
+    if (tn_text_equal(set->measures[i].name, best)) {
+      tn_text_free(&names);
+      return TN_OK;
+    }
+    tn_text_addf(&names, ", %s", set->measures[i].name);
+  }
+  tn_section *section = tn_ini_section(&run->ini, "run");
+  tn_status status = tn_failf(
+      &run->env, TN_EINVAL, "%s: [run] best: there is no loss or metric '%s', expected one of loss%s",
+      tn_key_where(&run->ini, section, tn_section_key(section, "best")), best, names.v ? names.v : "");
+  tn_text_free(&names);
+  return status;
+}
+
 static tn_status build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
                               tn_graphs *graphs) {
   /* the step first: it decides where the parameters lie */
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
-    if (request->batch[which] > 0)
-      TN_TRY(build_graph(run, which, request->batch[which], set, &graphs->v[which]));
+    if (request->batch[which] > 0) TN_TRY(build_graph(run, request, which, set, &graphs->v[which]));
   return tn_init_graph(&run->env, run->ops, (uint64_t)run->settings.run.seed, set->map,
                        &graphs->v[TN_PROGRAM_INIT]);
 }
@@ -59,12 +108,10 @@ static tn_status compile_all(tn_run *run, const tn_target *target, const tn_prog
                              tn_program_set *set, tn_graphs *graphs) {
   for (int32_t which = 0; which < TN_PROGRAMS; which++) {
     if (!graphs->v[which]) continue;
-    /* what a pass makes of the training step is what people ask for */
-    int32_t shown = graphs->v[TN_PROGRAM_STEP] ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
     tn_graph *graph = graphs->v[which];
     graphs->v[which] = NULL;
     tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graph, set->map,
-                                  which == shown ? request->dump : NULL, &set->programs[which]);
+                                  dump_of(request, which), &set->programs[which]);
     if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
     set->index[which] = set->n;
     set->list[set->n++] = set->programs[which];
@@ -80,6 +127,7 @@ tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_progr
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
   tn_status status = tn_state_map_create(&run->env, &set->map);
   if (status == TN_OK) status = build_graphs(run, request, set, &graphs);
+  if (status == TN_OK) status = check_best(run, set);
   if (status == TN_OK) status = tn_settings_check_sections(&run->env, run->registry, &run->ini);
   if (status == TN_OK) status = compile_all(run, target, request, set, &graphs);
   for (int32_t i = 0; i < TN_PROGRAMS; i++) tn_graph_destroy(graphs.v[i]);
@@ -115,9 +163,25 @@ static tn_status configure_backend(tn_env *env, void *context, tn_options *optio
   return tn_schema_fill(env, &run->ini, tn_ini_section(&run->ini, name), &options, 1);
 }
 
+/* What stands in [backend.NAME] of the backends to try is wrong or right before any is opened. */
+static tn_status check_backend_sections(tn_run *run, const tn_words *names) {
+  for (int32_t i = 0; i < names->n; i++) {
+    const tn_item *item = NULL;
+    const void *options;
+    const char *section = tn_arena_printf(&run->arena, "backend.%s", names->v[i]);
+    if (!section) return TN_ENOMEM;
+    if (!tn_ini_section(&run->ini, section) || !tn_registry_has(run->registry, TN_BACKEND, names->v[i]))
+      continue;
+    TN_TRY(tn_settings_find(&run->env, run->registry, TN_BACKEND, names->v[i], &item));
+    TN_TRY(tn_settings_item(&run->env, &run->ini, "backend", item, &options));
+  }
+  return TN_OK;
+}
+
 tn_status tn_run_device(tn_run *run, tn_device **device) {
   tn_words names;
   TN_TRY(tn_words_split(&run->arena, run->settings.backend.use, &names));
+  TN_TRY(check_backend_sections(run, &names));
   tn_device_request request = {.names = names.v,
                                .n_names = names.n,
                                .threads = (int32_t)run->settings.run.threads,

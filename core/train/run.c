@@ -16,6 +16,7 @@ static tn_status set_weights(tn_run *run, const char *path) {
   tn_text_addf(&text, "weights.file=%s", path);
   tn_status status = text.failed ? TN_ENOMEM : tn_ini_set(&run->env, &run->ini, text.v);
   tn_text_free(&text);
+  if (status == TN_OK) tn_section_key(tn_ini_section(&run->ini, "weights"), "file")->file = "--weights";
   return status;
 }
 

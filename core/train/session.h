@@ -52,6 +52,9 @@ typedef struct tn_program_set {
   int32_t n_measures;
 } tn_program_set;
 
+/* Passes of which programs.c can show the graph, before those of tn_compile; ended by NULL. */
+extern const char *const tn_graph_passes[];
+
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set);
 void tn_programs_free(tn_run *run, tn_program_set *set);
@@ -69,6 +72,8 @@ typedef struct tn_feeder tn_feeder;
 /* Feeds `program` of the executor from one split. Names the field that does not fit. */
 tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, int32_t index,
                            const tn_program *program, int32_t slots, tn_feeder **feeder);
+/* A split that must be there and is not (TN_EUNAVAILABLE) is like a file that is not: TN_EIO. */
+tn_status tn_feeder_required(tn_run *run, tn_status status);
 void tn_feeder_destroy(tn_feeder *feeder);
 const tn_loader *tn_feeder_loader(const tn_feeder *feeder);
 /* Begins an epoch at a batch; all slots are handed to the loader. */

@@ -358,6 +358,8 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   tn_choosing schedule = {&schedule_table, "type", TN_SCHEDULE, &s->schedule, NULL, NULL};
   tn_choosing precision = {&precision_table, "policy", TN_PRECISION, &policy, NULL, NULL};
   memset(s, 0, sizeof *s);
+  tn_section *model = tn_ini_section(ini, "model");
+  s->model_where = model ? tn_key_where(ini, model, tn_section_key(model, "loss")) : ini->path;
   TN_TRY(read_plain(env, ini, &run_table, &s->run));
   TN_TRY(read_plain(env, ini, &backend_table, &s->backend));
   TN_TRY(read_plain(env, ini, &weights_table, &s->weights));

@@ -77,6 +77,7 @@ typedef struct tn_data_setting {
 } tn_data_setting;
 
 typedef struct tn_settings {
+  const char *model_where; /* of [model], or its loss, for messages */
   tn_run_section run;
   tn_backend_section backend;
   tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */

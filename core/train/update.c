@@ -70,7 +70,8 @@ static tn_status differentiate(tn_updater *u, tn_val loss) {
         (tn_trained){.state = states[i], .gradient = tn_cast(u->b, gradient[i], TN_F32)};
   }
   if (u->n_params == 0)
-    return tn_failf(u->env, TN_EINVAL, "the loss depends on no parameter, so there is nothing to train");
+    return tn_failf(u->env, TN_EINVAL, "%s: the loss depends on no parameter, so there is nothing to train",
+                    u->settings->model_where);
   return tn_build_status(u->b);
 }
 
@@ -90,9 +91,9 @@ static tn_status assign_groups(tn_updater *u) {
     if (members == 0)
       return tn_failf(
           u->env, TN_EINVAL,
-          "%s: [group.%s] match = %s matches no parameter that no group above has; their names are "
-          "in `tenon plan`",
-          s->groups[g].where, s->groups[g].name, s->groups[g].match);
+          "%s: [group.%s] match: '%s' matches no parameter, or only what groups above have taken; "
+          "parameters have names like '%s'",
+          s->groups[g].where, s->groups[g].name, s->groups[g].match, u->params[0].state->path);
   }
   u->plan->n_groups = s->n_groups + 1;
   return TN_OK;
@@ -326,7 +327,10 @@ tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settin
   tn_builder *builder = NULL;
   tn_val loss = tn_graph_find_output(model->graph, "loss");
   memset(plan, 0, sizeof *plan);
-  if (!loss) return tn_failf(env, TN_EINVAL, "[model] has no `loss`, so there is nothing to train for");
+  if (!loss)
+    return tn_failf(env, TN_EINVAL,
+                    "%s: [model] has no `loss`, expected one to train for, for example loss = cross_entropy",
+                    settings->model_where);
   TN_TRY(tn_builder_create(model->graph, &builder));
   tn_updater u = {.env = env,
                   .arena = arena,

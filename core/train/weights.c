@@ -92,7 +92,10 @@ tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map
 tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map) {
   const tn_weights_section *w = &run->settings.weights;
   tn_weights_source source = {w->file, w->prefix, w->ignore, TN_STATES_OF_MODEL};
-  return *source.path ? tn_weights_load(run, executor, map, &source) : TN_OK;
+  if (!*source.path) return TN_OK;
+  tn_section *section = tn_ini_section(&run->ini, "weights");
+  const char *where = tn_key_where(&run->ini, section, tn_section_key(section, "file"));
+  return tn_wrap(&run->env, tn_weights_load(run, executor, map, &source), "%s", where);
 }
 
 tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
