@@ -47,14 +47,22 @@ static int32_t widest(int32_t a, int32_t b) {
   return a > b ? a : b;
 }
 
+static tn_status check_decision(const tn_rewrite *r, const tn_gnode *node, int32_t i, int32_t dtype) {
+  if (dtype == TN_ANY || tn_dtype_is_float(dtype)) return TN_OK;
+  return tn_failf(r->from->env, TN_EINVAL,
+                  "operand %d of %s shall be %s (%d), expected f16, bf16, f32, f64, or any to leave it", i,
+                  node->op->item.name, tn_dtype_name(dtype), dtype);
+}
+
 /* What each operand of a node is to be: `wanted` per operand, TN_ANY where it is no float. */
-static void settle(const tn_rewrite *r, const tn_settings *s, const tn_gnode *node, int32_t *wanted) {
+static tn_status settle(const tn_rewrite *r, const tn_settings *s, const tn_gnode *node, int32_t *wanted) {
   int32_t tied[TN_SCHEMA_LETTERS] = {0};
   for (int32_t i = 0; i < node->n_in; i++) {
     const tn_operand_def *def = tn_op_def_operand(node->def, i);
     wanted[i] = TN_ANY;
     if (!is_float_operand(r->from, node, i)) continue;
     wanted[i] = decide(s, node, false, i, tn_graph_type(r->from, node->in[i])->dtype);
+    TN_TRY(check_decision(r, node, i, wanted[i]));
     if (wanted[i] == TN_ANY) wanted[i] = tn_type_of(r->b, r->map[node->in[i]])->dtype;
     if (def->letter) tied[def->letter - 'A'] = widest(tied[def->letter - 'A'], wanted[i]);
   }
@@ -62,6 +70,7 @@ static void settle(const tn_rewrite *r, const tn_settings *s, const tn_gnode *no
     char letter = tn_op_def_operand(node->def, i)->letter;
     if (wanted[i] != TN_ANY && letter) wanted[i] = tied[letter - 'A'];
   }
+  return TN_OK;
 }
 
 static tn_val cast_to(tn_rewrite *r, tn_precise *p, tn_val old, int32_t dtype) {
@@ -87,8 +96,8 @@ static tn_status rewrite_node(tn_rewrite *r, const tn_gnode *node, void *context
   int32_t *wanted = tn_alloc(handle, tn_size_mul((size_t)node->n_in, sizeof *wanted));
   tn_val *kept = tn_alloc(handle, tn_size_mul((size_t)node->n_in, sizeof *kept));
   tn_status status = wanted && kept ? TN_OK : TN_ENOMEM;
+  if (status == TN_OK) status = settle(r, p->settings, node, wanted);
   if (status == TN_OK) {
-    settle(r, p->settings, node, wanted);
     /* the copy reads its operands through the map, so the casts stand there while it is made */
     for (int32_t i = 0; i < node->n_in; i++) kept[i] = r->map[node->in[i]];
     for (int32_t i = 0; i < node->n_in; i++)

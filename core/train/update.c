@@ -252,6 +252,17 @@ static tn_val flat_slot(tn_build *b, void *context, const char *name, const tn_t
   return tn_graph_state(u->graph, path, type, TN_STATE_SLOT, "", "");
 }
 
+/* tn_state inside an optimizer that sees one parameter at a time: of any type, and initialized as it says. */
+static tn_val slot_of_one(tn_build *b, void *context, const char *name, const tn_type *type,
+                          const char *init) {
+  tn_updater *u = context;
+  const tn_gstate *param = u->one->state;
+  const char *path = tn_arena_printf(u->arena, "%s.%s", param->path, name);
+  tn_val slot = path ? tn_graph_state(u->graph, path, type, TN_STATE_SLOT, init, param->where) : 0;
+  if (!slot) tn_builder_fail(b, path ? u->graph->env->slot->code : TN_ENOMEM);
+  return slot;
+}
+
 /* ---- the optimizer ---- */
 
 static tn_status call_optimizer(tn_updater *u, const tn_val in[2], const char *prefix, uint64_t seed,
@@ -269,7 +280,7 @@ static tn_status call_optimizer(tn_updater *u, const tn_val in[2], const char *p
                           .seed = seed,
                           .context = u,
                           .option_value = option_value,
-                          .state = kind->granularity == TN_UPDATE_ELEMENTWISE ? flat_slot : NULL};
+                          .state = u->one ? slot_of_one : flat_slot};
   tn_builder_push(u->b, &frame);
   tn_status status = kind->update(u->b, options);
   if (status == TN_OK) status = tn_build_status(u->b);

@@ -1,0 +1,36 @@
+/* tests/unit/train/rig.h: an env with Tenon's ops, from which tests of core/train parse graphs as text
+ * and print what the stage under test made of them. */
+#ifndef TN_TESTS_TRAIN_RIG_H
+#define TN_TESTS_TRAIN_RIG_H
+
+/* cmocka.h needs these before itself */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/graph/graph.h"
+
+typedef struct rig {
+  tn_env env;
+  tn_slot slot;
+  tn_registry *registry;
+  struct tn_op_table *ops;
+  int64_t blocks; /* alive */
+} rig;
+
+/* The rig of the running test; set-up and tear-down for cmocka_unit_test_setup_teardown. The latter
+ * fails when anything leaks. */
+extern rig R;
+int rig_open(void **state);
+int rig_close(void **state);
+
+tn_graph *rig_parse(const char *text);
+void rig_expect_ok(tn_status status);
+void rig_expect_error(tn_status status, tn_status want, const char *text);
+/* The graph keeps the rules of graphs and prints as `text`. */
+void rig_expect_text(const tn_graph *graph, const char *text);
+
+#endif
