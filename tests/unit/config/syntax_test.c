@@ -232,8 +232,9 @@ static void an_override_has_no_line_but_a_place(void **state) {
   assert_int_equal(tn_ini_parse(&f.t, "", "t.ini", ".", &f.ini), TN_OK);
   assert_int_equal(tn_ini_set(&f.t, &f.ini, "model.layers=a b"), TN_OK);
   assert_int_equal(tn_syntax_lines(&f.t, &f.arena, &f.ini.sections[0].keys[0], &lines, &n), TN_EINVAL);
-  assert_string_equal(tn_error_text(&f.t),
-                      "--set: expected '(', '*', ',', '<-', 'if' or the end of the line, found 'b'");
+  assert_string_equal(
+      tn_error_text(&f.t),
+      "--set model.layers: expected '(', '*', ',', '<-', 'if' or the end of the line, found 'b'");
   end(&f);
 }
 
