@@ -74,6 +74,6 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
 int cli_terminal_columns(void);
 
 extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
-    command_inspect, command_config, command_doctor;
+    command_inspect, command_config, command_doctor, command_index;
 
 #endif

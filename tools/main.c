@@ -3,9 +3,9 @@
 
 #include "cli.h"
 
-static const cli_command *const commands[] = {&command_train,  &command_eval,  &command_predict,
-                                              &command_bench,  &command_plan,  &command_inspect,
-                                              &command_config, &command_doctor};
+static const cli_command *const commands[] = {&command_train,  &command_eval,   &command_predict,
+                                              &command_bench,  &command_plan,   &command_inspect,
+                                              &command_config, &command_doctor, &command_index};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static int overview(FILE *to) {

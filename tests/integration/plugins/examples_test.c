@@ -1,6 +1,7 @@
 /* The examples of docs/plugins, built as a stranger builds them, with cc and pkg-config against an installed
  * Tenon, and used as a stranger uses them, from an INI or with --plugin. */
 #include <math.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "workshop.h"
@@ -231,6 +232,25 @@ static void a_backend_gives_the_losses_of_the_reference(void **state) {
   assert_true(plain == loss_of("relu.ini --set backend.use=cpu"));
 }
 
+/* ---- what is opened --------------------------------------------------------------------------------------
+ */
+
+/* The dynamic linker tells which plugins a run opens. */
+static bool opened(const char *plugin) {
+  return workshop_run("grep -q 'calling init: .*/tenon-%s.so' linker.*", plugin) == 0;
+}
+
+static void an_installed_run_opens_only_the_plugins_that_it_names(void **state) {
+  (void)state;
+  if (STATIC_PLUGINS) skip(); /* there are no files to open */
+  workshop_do("LD_DEBUG=files LD_DEBUG_OUTPUT=linker $TENON train relu.ini");
+  assert_true(opened("layers") && opened("losses") && opened("optimizers"));
+  assert_false(opened("sources"));
+  assert_false(opened("transforms"));
+  workshop_do("rm linker.*; LD_DEBUG=files LD_DEBUG_OUTPUT=linker $TENON config explain run.seed");
+  assert_false(opened("[a-z]*"));
+}
+
 /* ---- size -----------------------------------------------------------------------------------------------
  */
 
@@ -270,6 +290,7 @@ int main(void) {
       cmocka_unit_test(a_precision_policy_changes_the_numbers_but_little),
       cmocka_unit_test(an_observer_hears_the_run),
       cmocka_unit_test(a_backend_gives_the_losses_of_the_reference),
+      cmocka_unit_test(an_installed_run_opens_only_the_plugins_that_it_names),
       cmocka_unit_test(every_example_is_short),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
