@@ -170,10 +170,9 @@ static tn_status build_layer(const tn_model_scope *scope, const tn_use *use, con
                           .path = state_path};
   tn_builder_push(a->b, &frame);
   tn_status status = kind->build(a->b, options.data);
-  if (status == TN_OK)
-    status = tn_build_status(a->b);
-  else
-    tn_builder_fail(a->b, status);
+  /* what stuck first is the cause; the layer may have refused what came of it */
+  if (status != TN_OK) tn_builder_fail(a->b, status);
+  status = tn_build_status(a->b);
   tn_builder_pop(a->b);
   if (status != TN_OK) return status;
   if (context.refused)

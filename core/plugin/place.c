@@ -17,11 +17,17 @@ static bool is_private_folder(const char *path) {
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & S_IWOTH) == 0;
 }
 
-static bool has(const void *handle, const char *folder, const char *name) {
+static tn_status find(const void *handle, const char *folder, const char *name, bool *there) {
   char *path = tn_path_join(handle, folder, name);
-  bool there = path != NULL && tn_file_exists(path);
+  if (path == NULL) return TN_ENOMEM;
+  *there = tn_file_exists(path);
   tn_release(handle, path);
-  return there;
+  return TN_OK;
+}
+
+static tn_status is_build_root(const void *handle, const char *folder, bool *is) {
+  TN_TRY(find(handle, folder, "meson-private", is));
+  return *is ? find(handle, folder, "build.ninja", is) : TN_OK;
 }
 
 /* The folder of the shared object, or of the program, that holds this very function. A program is
@@ -43,7 +49,9 @@ static tn_status own_folder(const void *handle, char **folder) {
  * none. A folder that everybody may write ends the search: what lies in it proves nothing. */
 static tn_status find_build_tree(const void *handle, char **folder) {
   for (int i = 0; i < BUILD_TREE_DEPTH && is_private_folder(*folder); i++) {
-    if (has(handle, *folder, "meson-private") && has(handle, *folder, "build.ninja")) return TN_OK;
+    bool found;
+    TN_TRY(is_build_root(handle, *folder, &found));
+    if (found) return TN_OK;
     char *above = tn_path_folder(handle, *folder);
     if (above == NULL) return TN_ENOMEM;
     tn_release(handle, *folder);
@@ -69,7 +77,9 @@ static tn_status add_build_tree(const void *handle, tn_registry *registry, const
 
 /* Beside the library first, so that an installation may be moved as a whole. */
 static tn_status add_installed(const void *handle, tn_registry *registry, const char *folder) {
-  if (has(handle, folder, "tenon/plugins")) return add_below(handle, registry, folder, "tenon/plugins");
+  bool found;
+  TN_TRY(find(handle, folder, "tenon/plugins", &found));
+  if (found) return add_below(handle, registry, folder, "tenon/plugins");
   return add_below(handle, registry, "", TN_PLUGIN_FOLDER);
 }
 

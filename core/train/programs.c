@@ -108,11 +108,10 @@ static tn_status compile_all(tn_run *run, const tn_target *target, const tn_prog
                              tn_program_set *set, tn_graphs *graphs) {
   for (int32_t which = 0; which < TN_PROGRAMS; which++) {
     if (!graphs->v[which]) continue;
-    tn_graph *graph = graphs->v[which];
-    graphs->v[which] = NULL;
-    tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graph, set->map,
-                                  dump_of(request, which), &set->programs[which]);
+    tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graphs->v[which],
+                                  set->map, dump_of(request, which), &set->programs[which]);
     if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
+    graphs->v[which] = NULL; /* the program's now */
     set->index[which] = set->n;
     set->list[set->n++] = set->programs[which];
   }

@@ -283,7 +283,9 @@ static tn_status call_optimizer(tn_updater *u, const tn_val in[2], const char *p
                           .state = u->one ? slot_of_one : flat_slot};
   tn_builder_push(u->b, &frame);
   tn_status status = kind->update(u->b, options);
-  if (status == TN_OK) status = tn_build_status(u->b);
+  /* what stuck first is the cause; the optimizer may have refused what came of it */
+  if (status != TN_OK) tn_builder_fail(u->b, status);
+  status = tn_build_status(u->b);
   tn_builder_pop(u->b);
   if (status != TN_OK) return tn_wrap(u->env, status, "optimizer '%s'", kind->item.name);
   if (!*next) return tn_failf(u->env, TN_EINVAL, "optimizer '%s' yielded no parameter", kind->item.name);
