@@ -29,7 +29,7 @@ static int run(const cli_command *command, int argc, char **argv) {
   code = cli_open(&args, &context);
   if (code == CLI_OK) code = command->run(context, &args);
   tn_context_close(context);
-  if (code == CLI_OK && fflush(stdout) != 0) {
+  if (code == CLI_OK && (fflush(stdout) != 0 || ferror(stdout))) {
     fprintf(stderr, "tenon: the result could not be written to stdout\n");
     return CLI_IO;
   }

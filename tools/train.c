@@ -14,11 +14,12 @@ static void on_signal(int number) {
   signal(number, SIG_DFL); /* a second one ends the process at once */
 }
 
-static void catch_signals(tn_run *run) {
+/* SIG_DFL when the run is over. Calls that a signal interrupts go on: a checkpoint may be half written. */
+static void set_handler(void (*handler)(int)) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
-  running = run;
-  action.sa_handler = on_signal;
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
 }
@@ -53,8 +54,10 @@ static int run_train(tn_context *context, const cli_args *args) {
   char *json = NULL;
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;
-  catch_signals(run);
+  running = run;
+  set_handler(on_signal);
   tn_status status = tn_run_train(run, &json);
+  set_handler(SIG_DFL);
   if (json && args->json)
     printf("%s\n", json);
   else if (json)

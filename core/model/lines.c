@@ -125,6 +125,7 @@ static const char *item_name(const tn_model_scope *scope, const tn_line *line, b
 typedef struct tn_line_run {
   const tn_line *line;
   const char *where;
+  int32_t number; /* which line of its list */
   tn_results now; /* inputs of the next item */
   int64_t index;
   bool single;
@@ -144,8 +145,9 @@ static tn_status check_path(const tn_assembly *a, const char *path) {
 static tn_status apply_item(tn_model_scope *scope, tn_line_run *run, const tn_item_call *item) {
   tn_assembly *a = scope->assembly;
   const char *name = item_name(scope, run->line, run->single, run->index);
+  /* random streams hang on the path: it must not depend on comments and blank lines */
   const char *made_up = tn_arena_printf(&a->arena, "%s@%d.%lld", item->layer ? item->layer : "shared",
-                                        run->line->line, (long long)run->index);
+                                        run->number, (long long)run->index);
   tn_use use = {.call = item,
                 .path = tn_scope_path(scope, name ? name : made_up),
                 .named = name != NULL && !scope->unnamed,
@@ -194,8 +196,8 @@ static tn_status bind_names(tn_model_scope *scope, const tn_line_run *run) {
   return TN_OK;
 }
 
-static tn_status run_line(tn_model_scope *scope, const tn_line *line, const char *where) {
-  tn_line_run run = {.line = line, .where = where};
+static tn_status run_line(tn_model_scope *scope, const tn_line *line, int32_t number, const char *where) {
+  tn_line_run run = {.line = line, .where = where, .number = number};
   bool holds = true;
   TN_TRY(tn_line_inputs(scope, line, run.now.v, &run.now.n));
   if (line->condition) TN_TRY(holds_in(scope, line->condition, &holds));
@@ -210,7 +212,7 @@ tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n) {
     tn_assembly *a = scope->assembly;
     const char *where = tn_line_where(a, &lines[i]);
     if (!where) return TN_ENOMEM;
-    tn_status status = run_line(scope, &lines[i], where);
+    tn_status status = run_line(scope, &lines[i], i, where);
     if (status != TN_OK) return tn_place_error(a->env, status, where, "");
   }
   return TN_OK;

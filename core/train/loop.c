@@ -155,6 +155,9 @@ static tn_status end_epoch(tn_fit *t) {
   double value;
   TN_TRY(validate(t));
   post_epoch(t);
+  if (!isfinite(tn_tally_means(&t->valid_tally)[0].value))
+    return tn_failf(&t->run->env, TN_ENONFINITE, "the validation loss is %g after step %lld",
+                    t->valid_tally.means[0].value, (long long)t->progress.step);
   if (t->progress.batch >= t->steps_per_epoch) {
     t->progress.epoch++;
     t->progress.batch = 0;

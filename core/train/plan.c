@@ -36,6 +36,27 @@ static void add_memory(const tn_program_set *set, int32_t slots, bool direct, js
   json_object_set_new(json, "state_bytes", json_integer(tn_state_map_bytes(set->map)));
 }
 
+static const char *state_kind(int32_t what) {
+  static const char *const kinds[] = {"", "param", "buffer", "slot", "derived", "host"};
+  return kinds[what];
+}
+
+/* Every state with its logical shape, as checkpoints name it; regions ("@param.f32") are not in files. */
+static json_t *describe_states(const tn_state_map *map) {
+  json_t *states = json_array();
+  for (size_t i = 0; i < map->states.n; i++) {
+    const tn_placement *state = &map->states.v[i];
+    if (state->path[0] == '@') continue;
+    json_t *shape = json_array();
+    for (int32_t d = 0; d < state->type.rank; d++)
+      json_array_append_new(shape, json_integer(state->type.dims[d]));
+    json_array_append_new(states, json_pack("{s:s, s:s, s:s, s:o}", "path", state->path, "kind",
+                                            state_kind(state->what), "dtype",
+                                            tn_dtype_name(state->type.dtype), "shape", shape));
+  }
+  return states;
+}
+
 tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
                          json_t **json) {
   bool trains = set->programs[TN_PROGRAM_STEP] != NULL;
@@ -44,6 +65,7 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   TN_TRY(tn_program_report(program, json));
   add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
   json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set)));
+  json_object_set_new(*json, "states", describe_states(set->map));
   json_object_set_new(*json, "backend", json_string(device->backend->item.name));
   return TN_OK;
 }

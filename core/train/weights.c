@@ -100,7 +100,9 @@ tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const t
 
 tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
                                    const char *command) {
-  if (*run->settings.weights.file) return tn_weights_load_configured(run, executor, map);
+  bool learns = false;
+  for (size_t i = 0; i < map->states.n; i++) learns = learns || map->states.v[i].what == TN_STATE_PARAM;
+  if (*run->settings.weights.file || !learns) return tn_weights_load_configured(run, executor, map);
   return tn_failf(&run->env, TN_EINVAL,
                   "%s: there are no weights to %s with, expected --weights FILE or [weights] file",
                   run->ini.path, command);

@@ -1,0 +1,150 @@
+/* What goes wrong while the program runs, and what it leaves. */
+#include "configs.h"
+#include "program.h"
+
+#include <sys/stat.h>
+
+static void says(const char *text) {
+  if (!strstr(program_err, text)) fail_msg("expected '%s', it said: %s", text, program_err);
+}
+
+static void a_loss_that_is_not_finite_ends_the_run(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  const json_t *r = program_json(76, "train noise.ini --set optimizer.lr=1e30");
+  assert_string_equal(program_text(r, "status"), "non-finite");
+  assert_true(json_is_null(program_member(r, "train.loss")));
+  says("no checkpoint had been written");
+  assert_false(file_exists("runs/noise/checkpoints/last"));
+}
+
+static void the_last_good_checkpoint_is_kept(void **state) {
+  (void)state;
+  size_t n, m;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --set run.epochs=1"), 0);
+  const char *before = file_read("runs/noise/checkpoints/last/model.safetensors", &n);
+  const json_t *r = program_json(76, "train noise.ini --resume auto --set optimizer.lr=1e30");
+  assert_true(program_number(r, "steps") > 10);
+  says("runs/noise/checkpoints/last is the last good one");
+  const char *after = file_read("runs/noise/checkpoints/last/model.safetensors", &m);
+  assert_int_equal(n, m);
+  assert_memory_equal(before, after, n);
+  assert_int_equal(program_run("train noise.ini --resume auto"), 0);
+}
+
+/* One step an epoch: the loss was finite before the step that spoils the parameters. */
+static void a_validation_loss_that_is_not_finite_ends_the_run(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  const json_t *r = program_json(76, "train noise.ini --set data.batch=80 --set optimizer.lr=1e30");
+  assert_int_equal(program_number(r, "steps"), 1);
+  assert_true(json_is_number(program_member(r, "train.loss")));
+  assert_true(json_is_null(program_member(r, "valid.loss")));
+  assert_false(file_exists("runs/noise/checkpoints/last"));
+}
+
+static void an_output_that_cannot_be_written_is_an_io_error(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  file_write("runs", "a file, not a folder");
+  assert_int_equal(program_run("train noise.ini"), 74);
+  says("runs");
+  assert_int_equal(program_run("train noise.ini --output /proc/nowhere"), 74);
+  says("/proc/nowhere");
+}
+
+/* The disk fills up in the second run: the checkpoint of the first is still whole. */
+static void a_checkpoint_that_cannot_be_written_leaves_the_old_one(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --set run.epochs=1 --set run.observers=-jsonl,-csv"), 0);
+  size_t n, m;
+  const char *before = file_read("runs/noise/checkpoints/last/model.safetensors", &n);
+  program_limit_files(n / 2);
+  assert_int_equal(program_run("train noise.ini --resume auto --set run.observers=-jsonl,-csv"), 74);
+  says("checkpoint");
+  says("File too large");
+  program_limit_files(0);
+  const char *after = file_read("runs/noise/checkpoints/last/model.safetensors", &m);
+  assert_int_equal(n, m);
+  assert_memory_equal(before, after, n);
+  assert_int_equal(program_run("train noise.ini --resume auto"), 0);
+  assert_false(file_exists("runs/noise/checkpoints/last.new"));
+}
+
+static void a_damaged_checkpoint_is_refused(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini"), 0);
+  file_write("runs/noise/checkpoints/last/state.json", "{\"step\": 3");
+  assert_int_equal(program_run("train noise.ini --resume auto"), 65);
+  says("state.json");
+  file_write("runs/noise/checkpoints/last/state.json",
+             "{\"format\": 9, \"step\": 3, \"epoch\": 0, \"batch\": 3}");
+  assert_int_equal(program_run("train noise.ini --resume auto"), 65);
+  says("another version");
+  file_write("runs/noise/checkpoints/last/state.json",
+             "{\"format\": 1, \"step\": 3, \"epoch\": 0, \"batch\": 300, \"seed\": 0}");
+  assert_int_equal(program_run("train noise.ini --resume auto"), 65);
+  size_t n;
+  char *model = file_read("runs/noise/checkpoints/last/model.safetensors", &n);
+  file_write_bytes("runs/noise/checkpoints/last/model.safetensors", model, n - 8);
+  assert_int_equal(program_run("train noise.ini --resume auto"), 65);
+  says("model.safetensors");
+}
+
+static void weights_must_fit_the_model(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini"), 0);
+  const char *weights = "runs/noise/checkpoints/last/model.safetensors";
+  assert_int_equal(program_run("eval noise.ini --weights %s --set model.metrics=", weights), 0);
+  file_write("other.ini", noise_ini);
+  assert_int_equal(program_run("eval other.ini --weights %s --set data.classes=3", weights), 0);
+  assert_int_equal(program_run("eval other.ini --weights %s --set weights.prefix=net.", weights), 65);
+  says("net.fc");
+  assert_int_equal(
+      program_run("eval other.ini --weights %s --set weights.prefix=net. --set weights.ignore=*", weights),
+      0);
+  assert_int_equal(program_run("eval noise.ini --weights nothing.safetensors"), 74);
+  says("--weights");
+}
+
+static void a_missing_device_is_unavailable(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --set backend.use=none-such"), 69);
+  assert_int_equal(program_run("train noise.ini --set backend.use=none-such,cpu --set run.max_steps=1"), 0);
+  says("trying 'cpu'");
+  assert_int_equal(program_run("train noise.ini --plugin ./no-such.so"), 69);
+  says("no-such.so");
+}
+
+/* A result that nobody can read is no success. */
+static void a_full_stdout_is_an_io_error(void **state) {
+  (void)state;
+  if (!file_exists("/dev/full")) skip();
+  file_write("noise.ini", noise_ini);
+  program_stdout("/dev/full");
+  assert_int_equal(program_run("plan noise.ini --json"), 74);
+  program_stdout(NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_loss_that_is_not_finite_ends_the_run, program_open, program_close),
+      cmocka_unit_test_setup_teardown(the_last_good_checkpoint_is_kept, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_validation_loss_that_is_not_finite_ends_the_run, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(an_output_that_cannot_be_written_is_an_io_error, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(a_checkpoint_that_cannot_be_written_leaves_the_old_one, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(a_damaged_checkpoint_is_refused, program_open, program_close),
+      cmocka_unit_test_setup_teardown(weights_must_fit_the_model, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_missing_device_is_unavailable, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_full_stdout_is_an_io_error, program_open, program_close),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

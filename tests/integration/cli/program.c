@@ -1,0 +1,240 @@
+/* tests/integration/cli/program.c: running the program, and looking at what it left. */
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_WORDS = 64, MOST_KEPT = 256, PATIENCE_MS = 60000 };
+
+char program_out[1 << 20], program_err[1 << 16];
+
+static char folder[64];
+static pid_t running;
+static size_t file_limit;
+static const char *out_path;  /* NULL: ".stdout" */
+static void *kept[MOST_KEPT]; /* texts and results that live until the test ends */
+static json_t *results[MOST_KEPT];
+static int n_kept, n_results;
+
+static void *keep(void *block) {
+  assert_non_null(block);
+  assert_true(n_kept < MOST_KEPT);
+  return kept[n_kept++] = block;
+}
+
+/* ---- the folder ---- */
+
+int program_open(void **state) {
+  (void)state;
+  strcpy(folder, "/tmp/tenon-cli-XXXXXX");
+  return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *info, int what, struct FTW *at) {
+  (void)info, (void)what, (void)at;
+  return remove(path);
+}
+
+int program_close(void **state) {
+  (void)state;
+  if (running > 0) {
+    kill(running, SIGKILL);
+    waitpid(running, NULL, 0);
+    running = 0;
+  }
+  file_limit = 0;
+  out_path = NULL;
+  while (n_kept > 0) free(kept[--n_kept]);
+  while (n_results > 0) json_decref(results[--n_results]);
+  if (chdir("/") != 0) return -1;
+  return nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- files ---- */
+
+void file_write_bytes(const char *path, const void *bytes, size_t n) {
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(bytes, 1, n, file), n);
+  assert_int_equal(fclose(file), 0);
+}
+
+void file_write(const char *path, const char *text) { file_write_bytes(path, text, strlen(text)); }
+
+char *file_read(const char *path, size_t *n) {
+  FILE *file = fopen(path, "rb");
+  if (!file) fail_msg("%s: %s", path, strerror(errno));
+  fseek(file, 0, SEEK_END);
+  long size = ftell(file);
+  rewind(file);
+  char *text = keep(calloc((size_t)size + 1, 1));
+  assert_int_equal(fread(text, 1, (size_t)size, file), size);
+  fclose(file);
+  if (n) *n = (size_t)size;
+  return text;
+}
+
+int file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+int file_lines(const char *path) {
+  FILE *file = fopen(path, "rb");
+  int lines = 0;
+  for (int c; file && (c = getc(file)) != EOF;) lines += c == '\n';
+  if (file) fclose(file);
+  return lines;
+}
+
+void files_equal(const char *a, const char *b) {
+  size_t na, nb;
+  const char *x = file_read(a, &na), *y = file_read(b, &nb);
+  if (na != nb || memcmp(x, y, na) != 0) fail_msg("%s and %s differ", a, b);
+}
+
+static const json_t *parse(const char *text, const char *from) {
+  json_error_t error;
+  json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+  if (!json) fail_msg("%s: line %d: %s: %s", from, error.line, error.text, text);
+  assert_true(n_results < MOST_KEPT);
+  return results[n_results++] = json;
+}
+
+const json_t *file_json(const char *path) { return parse(file_read(path, NULL), path); }
+
+/* ---- the program ---- */
+
+/* Reads a whole file into a fixed text, cut where it does not fit. */
+static void read_into(const char *path, char *text, size_t size) {
+  FILE *file = fopen(path, "rb");
+  size_t n = file ? fread(text, 1, size - 1, file) : 0;
+  text[n] = '\0';
+  if (file) fclose(file);
+}
+
+static void redirect(int to, const char *path) {
+  int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  if (file < 0 || dup2(file, to) < 0) _exit(127);
+  close(file);
+}
+
+/* In the child: the program with its words. */
+static void become(char *line) {
+  char *words[MOST_WORDS], *rest = line;
+  int n = 0;
+  words[n++] = (char *)(uintptr_t)TENON;
+  for (char *word; n < MOST_WORDS - 1 && (word = strsep(&rest, " "));)
+    if (*word) words[n++] = word;
+  words[n] = NULL;
+  redirect(STDOUT_FILENO, out_path ? out_path : ".stdout");
+  redirect(STDERR_FILENO, ".stderr");
+  if (file_limit > 0) {
+    struct rlimit limit = {file_limit, file_limit};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  execv(TENON, words);
+  _exit(127);
+}
+
+static void start(const char *format, va_list args) {
+  char line[4096];
+  assert_true(vsnprintf(line, sizeof line, format, args) < (int)sizeof line);
+  assert_int_equal(running, 0);
+  fflush(NULL);
+  running = fork();
+  assert_true(running >= 0);
+  if (running == 0) become(line);
+}
+
+void program_start(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  start(format, args);
+  va_end(args);
+}
+
+int program_finish(void) {
+  int status = 0;
+  while (waitpid(running, &status, 0) < 0) assert_int_equal(errno, EINTR);
+  running = 0;
+  read_into(".stdout", program_out, sizeof program_out);
+  read_into(".stderr", program_err, sizeof program_err);
+  if (WIFSIGNALED(status)) fail_msg("the program ended by signal %d: %s", WTERMSIG(status), program_err);
+  return WEXITSTATUS(status);
+}
+
+int program_run(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  start(format, args);
+  va_end(args);
+  return program_finish();
+}
+
+const json_t *program_json(int code, const char *format, ...) {
+  char with_json[4096];
+  va_list args;
+  snprintf(with_json, sizeof with_json, "%s --json", format);
+  va_start(args, format);
+  start(with_json, args);
+  va_end(args);
+  int got = program_finish();
+  if (got != code) fail_msg("exit code %d, expected %d: %s", got, code, program_err);
+  return *program_out ? parse(program_out, "stdout") : NULL;
+}
+
+const json_t *program_member(const json_t *json, const char *path) {
+  const json_t *at = json;
+  char name[64];
+  for (const char *rest = path; *rest;) {
+    size_t n = strcspn(rest, ".");
+    snprintf(name, sizeof name, "%.*s", (int)n, rest);
+    at = json_object_get(at, name);
+    if (!at) fail_msg("the result has no '%s'", path);
+    rest += n + (rest[n] == '.');
+  }
+  return at;
+}
+
+double program_number(const json_t *json, const char *path) {
+  const json_t *number = program_member(json, path);
+  if (!json_is_number(number)) fail_msg("'%s' is no number", path);
+  return json_number_value(number);
+}
+
+const char *program_text(const json_t *json, const char *path) {
+  const json_t *text = program_member(json, path);
+  if (!json_is_string(text)) fail_msg("'%s' is no text", path);
+  return json_string_value(text);
+}
+
+void program_limit_files(size_t bytes) { file_limit = bytes; }
+
+void program_stdout(const char *path) { out_path = path; }
+
+void program_await_lines(const char *path, int lines) {
+  const struct timespec pause = {0, 1000000};
+  for (int waited = 0; file_lines(path) < lines; waited++) {
+    if (waited > PATIENCE_MS || waitpid(running, NULL, WNOHANG) != 0) {
+      read_into(".stderr", program_err, sizeof program_err);
+      running = waited > PATIENCE_MS ? running : 0;
+      fail_msg("%s has %d lines, expected %d: %s", path, file_lines(path), lines, program_err);
+    }
+    nanosleep(&pause, NULL);
+  }
+}
+
+void program_signal(int number) { assert_int_equal(kill(running, number), 0); }
+
+void program_kill(void) {
+  program_signal(SIGKILL);
+  waitpid(running, NULL, 0);
+  running = 0;
+}

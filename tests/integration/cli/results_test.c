@@ -1,0 +1,232 @@
+/* What each command prints: the fields of the results, for scripts, and the text for people. */
+#include <math.h>
+
+#include "configs.h"
+#include "program.h"
+
+static void train_reports_what_it_did(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  const json_t *r = program_json(0, "train noise.ini");
+  assert_string_equal(program_text(r, "status"), "finished");
+  assert_string_equal(program_text(r, "run"), "runs/noise");
+  assert_int_equal(program_number(r, "epochs"), 2);
+  assert_int_equal(program_number(r, "steps"), 20);
+  assert_true(program_number(r, "first_step_s") > 0);
+  assert_true(program_number(r, "seconds") > 0);
+  assert_true(program_number(r, "train.loss") > 0);
+  assert_true(program_number(r, "train.accuracy") >= 0 && program_number(r, "train.accuracy") <= 1);
+  assert_true(program_number(r, "valid.loss") > 0);
+  assert_true(program_number(r, "valid.cross_entropy") == program_number(r, "valid.loss"));
+  assert_true(program_number(r, "planned_peak_mib") > 0);
+  assert_true(program_number(r, "stall_s") >= 0);
+}
+
+static void train_prints_lines_for_people(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini"), 0);
+  assert_non_null(strstr(program_out, "finished after 20 steps"));
+  assert_non_null(strstr(program_out, "accuracy"));
+  assert_non_null(strstr(program_out, "runs/noise"));
+  assert_non_null(strstr(program_err, "epoch 2/2"));
+  assert_non_null(strstr(program_err, "run folder: runs/noise"));
+}
+
+/* Design rule 6: planned peak = measured peak, to the byte, and the plan says so beforehand. */
+static void peak_is_as_planned(const char *name, const char *text, const char *more) {
+  char ini[64];
+  snprintf(ini, sizeof ini, "%s.ini", name);
+  file_write(ini, text);
+  const json_t *plan = program_json(0, "plan %s %s", ini, more);
+  const json_t *r = program_json(0, "train %s --set run.max_steps=3 %s", ini, more);
+  int64_t measured = (int64_t)program_number(r, "measured_peak_bytes");
+  assert_true(measured > 0);
+  assert_int_equal(measured, (int64_t)program_number(r, "planned_peak_bytes"));
+  assert_int_equal(measured, (int64_t)program_number(plan, "peak_bytes"));
+  assert_true(program_number(r, "measured_peak_mib") == program_number(r, "planned_peak_mib"));
+  char path[128];
+  snprintf(path, sizeof path, "%s/plan.json", program_text(r, "run"));
+  assert_int_equal(measured, (int64_t)program_number(file_json(path), "peak_bytes"));
+}
+
+static void planned_memory_is_what_is_asked_for(void **state) {
+  (void)state;
+  peak_is_as_planned("noise", noise_ini, "");
+  peak_is_as_planned("noise", noise_ini, "--set data.batch=1 --set data.prefetch=5");
+  peak_is_as_planned("noise", noise_ini, "--set optimizer.momentum=0");
+}
+
+static void planned_memory_holds_with_every_kind_of_state(void **state) {
+  (void)state;
+  peak_is_as_planned("digits", digits_ini, "");
+  peak_is_as_planned("digits", digits_ini, "--set data.workers=0 --set run.threads=1");
+}
+
+static void eval_gives_the_numbers_that_training_recorded(void **state) {
+  (void)state;
+  file_write("digits.ini", digits_ini);
+  const json_t *r = program_json(0, "train digits.ini --set run.max_steps=60");
+  const json_t *e =
+      program_json(0, "eval digits.ini --weights runs/digits/checkpoints/best/model.safetensors");
+  assert_int_equal(program_number(e, "samples"), 250);
+  assert_true(program_number(e, "loss") == program_number(r, "valid.loss"));
+  assert_true(program_number(e, "accuracy") == program_number(r, "valid.accuracy"));
+  double best = program_number(file_json("runs/digits/checkpoints/best/state.json"), "best");
+  assert_true(fabs(program_number(e, "accuracy") - best) < 1e-8);
+  assert_int_equal(program_run("eval digits.ini --weights runs/digits/checkpoints/best/model.safetensors"),
+                   0);
+  assert_non_null(strstr(program_out, "accuracy"));
+}
+
+static void plan_says_what_runs_where(void **state) {
+  (void)state;
+  file_write("digits.ini", digits_ini);
+  const json_t *plan = program_json(0, "plan digits.ini");
+  const json_t *ops = program_member(plan, "ops");
+  assert_int_equal(json_array_size(ops), program_number(plan, "launches"));
+  assert_int_equal(strlen(program_text(plan, "hash")), 16);
+  assert_int_equal(json_array_size(program_member(plan, "fallbacks")), 0);
+  assert_true(program_number(plan, "bound_bytes") <= program_number(plan, "peak_bytes"));
+  static const char *const texts[] = {"name", "op", "kernel", "backend", "layout"};
+  static const char *const numbers[] = {"flops", "bytes", "cost_ms"};
+  for (size_t i = 0; i < json_array_size(ops); i++) {
+    const json_t *op = json_array_get(ops, i);
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+      assert_true(*program_text(op, texts[k]) != '\0');
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+      assert_true(program_number(op, numbers[k]) >= 0);
+    assert_true(json_is_boolean(program_member(op, "measured")));
+    const json_t *rejected = program_member(op, "rejected");
+    for (size_t k = 0; k < json_array_size(rejected); k++) {
+      assert_true(*program_text(json_array_get(rejected, k), "kernel") != '\0');
+      assert_true(*program_text(json_array_get(rejected, k), "reason") != '\0');
+    }
+  }
+}
+
+static void plan_needs_no_data_and_runs_nothing(void **state) {
+  (void)state;
+  file_write("digits.ini", digits_ini);
+  assert_int_equal(program_run("plan digits.ini --set data.source=idx --set data.folder=/no/such/folder"), 0);
+  assert_non_null(strstr(program_out, "7962 parameters"));
+  assert_false(file_exists("runs"));
+}
+
+static void plan_shows_the_graph_after_a_pass(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  static const char *const passes[] = {"model",  "update",    "precision", "select",
+                                       "layout", "recompute", "schedule",  "memory"};
+  for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+    char head[64];
+    snprintf(head, sizeof head, "# program step after %s\n", passes[i]);
+    assert_int_equal(program_run("plan noise.ini --dump-after %s", passes[i]), 0);
+    assert_ptr_equal(strstr(program_out, head), program_out);
+    assert_non_null(strstr(program_out, "fc1"));
+  }
+}
+
+static void bench_measures_training_and_inference(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  static const char *const modes[] = {"train", "infer"};
+  for (int i = 0; i < 2; i++) {
+    const json_t *r = program_json(0, "bench noise.ini --mode %s --batch 4 --steps 2 --rounds 3", modes[i]);
+    const json_t *ms = program_member(r, "ms");
+    double least = json_number_value(json_array_get(ms, 0)),
+           median = json_number_value(json_array_get(ms, 1)), most = json_number_value(json_array_get(ms, 2));
+    assert_int_equal(json_array_size(ms), 3);
+    assert_true(least > 0 && least <= median && median <= most);
+    assert_string_equal(program_text(r, "mode"), modes[i]);
+    assert_string_equal(program_text(r, "backend"), "cpu");
+    assert_string_equal(program_text(r, "dtype"), "fp32");
+    assert_int_equal(program_number(r, "batch"), 4);
+    assert_true(program_number(r, "threads") >= 1);
+    assert_true(fabs(program_number(r, "per_s") - 4 / median * 1e3) < 4 / median);
+    assert_true(program_number(r, "first_step_s") > 0);
+    assert_true(program_number(r, "peak_rss_mib") > 0);
+    assert_true(program_number(r, "planned_peak_mib") > 0);
+  }
+  assert_int_equal(program_run("bench noise.ini --mode train --steps 1 --rounds 1"), 0);
+  assert_non_null(strstr(program_out, "ms a step"));
+}
+
+static void inspect_lists_what_is_installed(void **state) {
+  (void)state;
+  const json_t *items = program_member(program_json(0, "inspect"), "items");
+  static const char *const kinds[] = {"backend",  "op",     "kernel",   "layer",     "optimizer",
+                                      "schedule", "source", "observer", "precision", "transform"};
+  assert_true(json_array_size(items) > 50);
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    int found = 0;
+    for (size_t i = 0; i < json_array_size(items); i++)
+      found += strcmp(program_text(json_array_get(items, i), "kind"), kinds[k]) == 0;
+    if (found == 0) fail_msg("no %s is listed", kinds[k]);
+  }
+  const json_t *sgd = json_array_get(program_member(program_json(0, "inspect sgd"), "items"), 0);
+  assert_string_equal(program_text(sgd, "kind"), "optimizer");
+  assert_string_equal(program_text(json_array_get(program_member(sgd, "options"), 0), "name"), "lr");
+  assert_int_equal(program_run("inspect conv2d"), 0);
+  assert_non_null(strstr(program_out, "kernel"));
+}
+
+static void config_checks_shows_and_explains(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_string_equal(program_text(program_json(0, "config check noise.ini"), "status"), "ok");
+  assert_int_equal(program_run("config show noise.ini --set run.seed=3"), 0);
+  assert_non_null(strstr(program_out, "seed = 3"));
+  const json_t *run = program_json(0, "config explain run");
+  assert_string_equal(program_text(run, "section"), "run");
+  assert_true(json_array_size(program_member(run, "keys")) > 5);
+  const json_t *seed = program_json(0, "config explain run.seed");
+  assert_int_equal(json_array_size(program_member(seed, "keys")), 1);
+  assert_int_equal(program_run("config explain model.inputs"), 0);
+  assert_non_null(strstr(program_out, "fields that the model takes"));
+}
+
+static void doctor_describes_the_machine(void **state) {
+  (void)state;
+  const json_t *r = program_json(0, "doctor");
+  assert_true(program_number(r, "processors") >= 1);
+  assert_true(program_number(r, "memory_mib") > 0);
+  const json_t *cpu = json_array_get(program_member(r, "backends"), 0);
+  assert_true(*program_text(cpu, "name") != '\0');
+  assert_int_equal(program_run("doctor"), 0);
+  assert_non_null(strstr(program_out, "cpu"));
+}
+
+static void every_command_has_help(void **state) {
+  (void)state;
+  static const char *const commands[] = {"train", "eval",    "predict", "bench",
+                                         "plan",  "inspect", "config",  "doctor"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    assert_int_equal(program_run("%s --help", commands[i]), 0);
+    assert_ptr_equal(strstr(program_out, "usage: tenon "), program_out);
+  }
+  assert_int_equal(program_run("--help"), 0);
+  assert_int_equal(program_run("--version"), 0);
+  assert_int_equal(program_run(" "), 2);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(train_reports_what_it_did, program_open, program_close),
+      cmocka_unit_test_setup_teardown(train_prints_lines_for_people, program_open, program_close),
+      cmocka_unit_test_setup_teardown(planned_memory_is_what_is_asked_for, program_open, program_close),
+      cmocka_unit_test_setup_teardown(planned_memory_holds_with_every_kind_of_state, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(eval_gives_the_numbers_that_training_recorded, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(plan_says_what_runs_where, program_open, program_close),
+      cmocka_unit_test_setup_teardown(plan_needs_no_data_and_runs_nothing, program_open, program_close),
+      cmocka_unit_test_setup_teardown(plan_shows_the_graph_after_a_pass, program_open, program_close),
+      cmocka_unit_test_setup_teardown(bench_measures_training_and_inference, program_open, program_close),
+      cmocka_unit_test_setup_teardown(inspect_lists_what_is_installed, program_open, program_close),
+      cmocka_unit_test_setup_teardown(config_checks_shows_and_explains, program_open, program_close),
+      cmocka_unit_test_setup_teardown(doctor_describes_the_machine, program_open, program_close),
+      cmocka_unit_test_setup_teardown(every_command_has_help, program_open, program_close),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

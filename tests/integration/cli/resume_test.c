@@ -1,0 +1,178 @@
+/* Stopping and going on: a run that was interrupted ends with the bits of one that was not. */
+#include "configs.h"
+#include "program.h"
+
+#include <signal.h>
+#include <time.h>
+
+static void same_checkpoint(const char *a, const char *b) {
+  static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+  for (int i = 0; i < 2; i++) {
+    char x[160], y[160];
+    snprintf(x, sizeof x, "%s/%s", a, files[i]);
+    snprintf(y, sizeof y, "%s/%s", b, files[i]);
+    files_equal(x, y);
+  }
+}
+
+/* The run that nothing interrupts, in whole/digits. */
+static const json_t *train_whole(void) {
+  file_write("digits.ini", digits_ini);
+  return program_json(0, "train digits.ini --output whole --set data.workers=0 --set run.threads=1");
+}
+
+/* Interrupted in the first epoch and resumed; returns the result of the second half. */
+static const json_t *train_in_two(const char *output, int number, const char *more) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/digits/metrics.jsonl", output);
+  program_start("train digits.ini --output %s %s --json", output, more);
+  program_await_lines(path, 20);
+  program_signal(number);
+  assert_int_equal(program_finish(), 75);
+  assert_non_null(strstr(program_out, "\"status\": \"stopped\""));
+  assert_non_null(strstr(program_err, "--resume"));
+  snprintf(path, sizeof path, "%s/digits/checkpoints/last/state.json", output);
+  const json_t *where = file_json(path);
+  double batch = program_number(where, "batch");
+  assert_true(batch >= 20 && batch < 150); /* in the middle of the epoch */
+  assert_int_equal(program_number(where, "step"), batch);
+  return program_json(0, "train digits.ini --output %s %s --resume auto", output, more);
+}
+
+static void any_workers_and_threads_give_the_same_bits(void **state) {
+  (void)state;
+  static const int workers[] = {0, 1, 4}, threads[] = {1, 2};
+  const json_t *whole = train_whole();
+  for (int w = 0; w < 3; w++)
+    for (int t = 0; t < 2; t++) {
+      char more[128], output[32], folder[64];
+      snprintf(more, sizeof more, "--set data.workers=%d --set run.threads=%d", workers[w], threads[t]);
+      snprintf(output, sizeof output, "w%dt%d", workers[w], threads[t]);
+      const json_t *r = train_in_two(output, (w + t) % 2 ? SIGTERM : SIGINT, more);
+      assert_int_equal(program_number(r, "steps"), program_number(whole, "steps"));
+      assert_true(program_number(r, "valid.loss") == program_number(whole, "valid.loss"));
+      snprintf(folder, sizeof folder, "%s/digits/checkpoints/last", output);
+      same_checkpoint(folder, "whole/digits/checkpoints/last");
+      snprintf(folder, sizeof folder, "%s/digits/checkpoints/best", output);
+      same_checkpoint(folder, "whole/digits/checkpoints/best");
+    }
+}
+
+/* Again and again, by the name of the folder. The schedule must not look ahead: with a limit on the steps it
+ * would see another end. */
+static void a_run_may_be_cut_into_many_parts(void **state) {
+  (void)state;
+  file_write("digits.ini", digits_ini);
+  const char *more = "--set schedule.type=constant";
+  assert_int_equal(program_run("train digits.ini --output whole %s", more), 0);
+  assert_int_equal(program_run("train digits.ini --output parts %s --set run.max_steps=20", more), 0);
+  for (int steps = 21; steps < 300; steps += 93)
+    assert_int_equal(
+        program_run("train digits.ini --output parts %s --set run.max_steps=%d --resume parts/digits", more,
+                    steps),
+        0);
+  assert_int_equal(program_run("train digits.ini --output parts %s --resume parts/digits", more), 0);
+  assert_int_equal(program_number(file_json("parts/digits/checkpoints/last/state.json"), "step"), 300);
+  same_checkpoint("parts/digits/checkpoints/last", "whole/digits/checkpoints/last");
+  assert_false(file_exists("parts/digits-2"));
+}
+
+static void validation_can_be_interrupted(void **state) {
+  (void)state;
+  file_write("digits.ini", digits_ini);
+  const char *more =
+      "--set data.epoch=64 --set data.valid.epoch=8000 --set data.valid.batch=4 --set run.epochs=1";
+  assert_int_equal(program_run("train digits.ini --output whole %s", more), 0);
+  program_start("train digits.ini --output cut %s", more);
+  program_await_lines("cut/digits/metrics.jsonl", 4);
+  program_signal(SIGTERM);
+  assert_int_equal(program_finish(), 75);
+  assert_false(file_exists("cut/digits/checkpoints/best"));
+  assert_int_equal(program_number(file_json("cut/digits/checkpoints/last/state.json"), "batch"), 4);
+  const json_t *r = program_json(0, "train digits.ini --output cut %s --resume auto", more);
+  assert_int_equal(program_number(r, "steps"), 4);
+  same_checkpoint("cut/digits/checkpoints/best", "whole/digits/checkpoints/best");
+  assert_true(program_number(file_json("cut/digits/checkpoints/last/state.json"), "best") ==
+              program_number(file_json("whole/digits/checkpoints/last/state.json"), "best"));
+}
+
+/* Killed, not asked: what save_every left is whole and good. */
+static void a_killed_run_goes_on_from_its_last_checkpoint(void **state) {
+  (void)state;
+  train_whole();
+  program_start("train digits.ini --output killed --set run.save_every=7");
+  program_await_lines("killed/digits/metrics.jsonl", 40);
+  program_kill();
+  double step = program_number(file_json("killed/digits/checkpoints/last/state.json"), "step");
+  assert_true(step >= 7 && (int)step % 7 == 0);
+  assert_int_equal(program_run("train digits.ini --output killed --resume auto"), 0);
+  same_checkpoint("killed/digits/checkpoints/last", "whole/digits/checkpoints/last");
+}
+
+static void auto_takes_the_run_that_was_saved_last(void **state) {
+  (void)state;
+  const struct timespec moment = {0, 20000000};
+  file_write("noise.ini", noise_ini);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(program_run("train noise.ini --set run.max_steps=%d", 3 + i), 0);
+    nanosleep(&moment, NULL);
+  }
+  assert_int_equal(program_run("train noise.ini --set run.max_steps=7 --resume runs/noise-2"), 0);
+  const json_t *r = program_json(0, "train noise.ini --resume auto");
+  assert_string_equal(program_text(r, "run"), "runs/noise-2");
+  assert_int_equal(program_number(r, "steps"), 20);
+}
+
+static void auto_without_a_run_starts_one(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  const json_t *r = program_json(0, "train noise.ini --resume auto");
+  assert_string_equal(program_text(r, "run"), "runs/noise");
+  assert_int_equal(program_number(r, "steps"), 20);
+}
+
+static void a_finished_run_has_nothing_left_to_do(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini"), 0);
+  int lines = file_lines("runs/noise/metrics.jsonl");
+  const json_t *r = program_json(0, "train noise.ini --resume auto");
+  assert_string_equal(program_text(r, "status"), "finished");
+  assert_int_equal(program_number(r, "steps"), 20);
+  assert_int_equal(file_lines("runs/noise/metrics.jsonl"), lines);
+  assert_int_equal(
+      program_number(program_json(0, "train noise.ini --resume auto --set run.epochs=3"), "steps"), 30);
+}
+
+static void another_optimizer_does_not_resume(void **state) {
+  (void)state;
+  file_write("digits.ini", digits_ini);
+  assert_int_equal(program_run("train digits.ini --set run.max_steps=5"), 0);
+  assert_int_equal(program_run("train digits.ini --resume auto --set optimizer.type=sgd"), 65);
+  assert_non_null(strstr(program_err, "optimizer.safetensors: holds 'bn.bias."));
+}
+
+static void another_plan_is_warned_about(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini"), 0);
+  assert_int_equal(program_run("train noise.ini --resume auto --set data.batch=4 --set run.epochs=3"), 0);
+  assert_non_null(strstr(program_err, "bits may differ"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(any_workers_and_threads_give_the_same_bits, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(a_run_may_be_cut_into_many_parts, program_open, program_close),
+      cmocka_unit_test_setup_teardown(validation_can_be_interrupted, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_killed_run_goes_on_from_its_last_checkpoint, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(auto_takes_the_run_that_was_saved_last, program_open, program_close),
+      cmocka_unit_test_setup_teardown(auto_without_a_run_starts_one, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_finished_run_has_nothing_left_to_do, program_open, program_close),
+      cmocka_unit_test_setup_teardown(another_optimizer_does_not_resume, program_open, program_close),
+      cmocka_unit_test_setup_teardown(another_plan_is_warned_about, program_open, program_close),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
