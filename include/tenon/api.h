@@ -69,10 +69,9 @@ struct tn_api {
 /* Records why a callback fails and returns `code`, so that `return tn_fail(...)` reads well.
  * `option` names the option that is to blame, or NULL; the host adds its file and line. (The member
  * stands in brackets because test libraries like to define a macro `fail`.) */
-#define tn_fail(handle, code, option, ...)                                                         \
+#define tn_fail(handle, code, option, ...)                                                                   \
   ((((const tn_env *)(handle))->api->fail)((handle), (code), (option), __VA_ARGS__))
-#define tn_log(handle, level, ...)                                                                 \
-  ((((const tn_env *)(handle))->api->log)((handle), (level), __VA_ARGS__))
+#define tn_log(handle, level, ...) ((((const tn_env *)(handle))->api->log)((handle), (level), __VA_ARGS__))
 
 /* Host memory for a plugin's own objects: zeroed, aligned for any type; NULL leaves TN_ENOMEM in the
  * handle. The allocator belongs to the context, so any handle of it may free. */

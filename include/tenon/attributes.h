@@ -63,12 +63,12 @@ typedef struct tn_dropout_attributes {
 } tn_dropout_attributes;
 
 typedef struct tn_reduce_attributes { /* reduce_*, moments, norm_grad_sums */
-  tn_ints axes; /* each -rank .. rank-1, once; empty: all */
-  int32_t keep; /* keep reduced dimensions as 1 (moments and norm_grad_sums never do) */
+  tn_ints axes;                       /* each -rank .. rank-1, once; empty: all */
+  int32_t keep;                       /* keep reduced dimensions as 1 (moments and norm_grad_sums never do) */
 } tn_reduce_attributes;
 
 typedef struct tn_axis_attributes { /* argmax, softmax, log_softmax, concat */
-  int64_t axis; /* -rank .. rank-1 */
+  int64_t axis;                     /* -rank .. rank-1 */
 } tn_axis_attributes;
 
 typedef struct tn_matmul_attributes {
@@ -76,16 +76,16 @@ typedef struct tn_matmul_attributes {
 } tn_matmul_attributes;
 
 typedef struct tn_conv2d_attributes { /* conv2d, conv2d_grad_input, conv2d_grad_weight */
-  tn_ints stride, padding, dilation; /* two entries each after checking */
+  tn_ints stride, padding, dilation;  /* two entries each after checking */
   int64_t groups;
   tn_ints dims; /* gradient ops: of their result; empty for conv2d */
 } tn_conv2d_attributes;
 
 typedef struct tn_pool2d_attributes { /* max_pool2d, avg_pool2d and their gradients */
-  tn_ints kernel, stride, padding; /* two entries each; stride empty means kernel */
-  int32_t ceil;        /* output size rounds up, PyTorch's ceil_mode */
-  int32_t include_pad; /* avg: divide by the kernel's size at the border, too */
-  tn_ints dims;        /* gradient ops: of their result */
+  tn_ints kernel, stride, padding;    /* two entries each; stride empty means kernel */
+  int32_t ceil;                       /* output size rounds up, PyTorch's ceil_mode */
+  int32_t include_pad;                /* avg: divide by the kernel's size at the border, too */
+  tn_ints dims;                       /* gradient ops: of their result */
 } tn_pool2d_attributes;
 
 typedef struct tn_norm_attributes { /* batch_norm, batch_norm_apply, layer_norm */
@@ -117,15 +117,15 @@ typedef struct tn_transpose_attributes {
 } tn_transpose_attributes;
 
 typedef struct tn_slice_attributes { /* one entry per dimension */
-  tn_ints starts, stops, steps; /* steps empty: all 1; 0 <= start <= stop <= dim, step >= 1 */
+  tn_ints starts, stops, steps;      /* steps empty: all 1; 0 <= start <= stop <= dim, step >= 1 */
 } tn_slice_attributes;
 
 typedef struct tn_pad_attributes { /* one entry per dimension */
-  tn_ints low, high, inner; /* zeros before, after, and between neighbours (inner empty: none) */
+  tn_ints low, high, inner;        /* zeros before, after, and between neighbours (inner empty: none) */
 } tn_pad_attributes;
 
 typedef struct tn_pack_attributes { /* operands flattened into one rank-1 result, gaps zero */
-  tn_ints offsets; /* in elements, ascending */
+  tn_ints offsets;                  /* in elements, ascending */
   int64_t count;
 } tn_pack_attributes;
 

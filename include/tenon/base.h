@@ -8,15 +8,15 @@
 
 #ifdef __cplusplus
 #define TN_BEGIN_C extern "C" {
-#define TN_END_C }
+#define TN_END_C   }
 #else
 #define TN_BEGIN_C
 #define TN_END_C
 #endif
 
-#define TN_EXPORT __attribute__((visibility("default")))
+#define TN_EXPORT              __attribute__((visibility("default")))
 #define TN_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
-#define TN_MUST_USE __attribute__((warn_unused_result))
+#define TN_MUST_USE            __attribute__((warn_unused_result))
 
 TN_BEGIN_C
 
@@ -61,8 +61,7 @@ static inline size_t tn_dtype_size(int32_t dtype) {
 
 /* "f32" and so on; "any" for TN_ANY, "?" for an unknown code. */
 static inline const char *tn_dtype_name(int32_t dtype) {
-  static const char *const name[TN_DTYPES] = {"any", "bool", "u8",   "i32", "i64",
-                                              "f16", "bf16", "f32", "f64"};
+  static const char *const name[TN_DTYPES] = {"any", "bool", "u8", "i32", "i64", "f16", "bf16", "f32", "f64"};
   return dtype >= 0 && dtype < TN_DTYPES ? name[dtype] : "?";
 }
 

@@ -35,7 +35,9 @@ static inline void tn_set_floats(tn_build *b, const char *name, int64_t n, const
   TN_B(b)->set_floats(b, name, n, v);
 }
 /* Enums, dtypes and texts, in the syntax of a configuration. */
-static inline void tn_set_text(tn_build *b, const char *name, const char *v) { TN_B(b)->set_text(b, name, v); }
+static inline void tn_set_text(tn_build *b, const char *name, const char *v) {
+  TN_B(b)->set_text(b, name, v);
+}
 static inline tn_val tn_end(tn_build *b) { return TN_B(b)->end(b); }
 /* Result `index` of the op whose first result is `first`. */
 static inline tn_val tn_result(tn_build *b, tn_val first, int32_t index) {
@@ -91,7 +93,9 @@ static inline tn_val tn_layer(tn_build *b, const char *name, const char *line, c
 
 /* Optimizers: the value of a TN_OPT_SCHEDULED option for the parameters at hand: a scalar, or one
  * value per element where parameter groups differ. f32. */
-static inline tn_val tn_option_value(tn_build *b, const char *option) { return TN_B(b)->option_value(b, option); }
+static inline tn_val tn_option_value(tn_build *b, const char *option) {
+  return TN_B(b)->option_value(b, option);
+}
 
 /* Counters, i64 scalars. The iteration counts steps taken by the host; updates counts the steps that
  * were applied (mixed precision may skip some) and includes the one being built: 1 in the first. */

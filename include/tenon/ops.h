@@ -10,17 +10,20 @@
  *     full (; dims, value, dtype) -> (y:any);  iota (; dims, axis, dtype) -> (y:any)
  *     broadcast (x:T; dims) -> (y:T);  spread (values:T; starts, index, count) -> (y:T)
  *     random_uniform random_normal (iteration:i64; dims, stream, a, b, dtype) -> (y:any)
- *     relu silu (x:T), gelu (x:T; approximate), leaky_relu (x:T; slope), dropout (x:T, iteration:i64; p, stream)
+ *     relu silu (x:T), gelu (x:T; approximate), leaky_relu (x:T; slope)
+ *     dropout (x:T, iteration:i64; p, stream)
  *     triangular_mask (; rows, columns, diagonal) -> (y:bool)
  *   reductions
- *     reduce_sum reduce_mean reduce_max reduce_min (x:T; axes, keep) -> (y:T);  argmax (x:T; axis) -> (y:i32)
+ *     reduce_sum reduce_mean reduce_max reduce_min (x:T; axes, keep) -> (y:T)
+ *     argmax (x:T; axis) -> (y:i32)
  *     moments (x:T; axes) -> (sum:any, squares:any)   in f32, f64 for f64
  *     norm_grad_sums (dy:T, x:T, mean:A, rstd:A; axes) -> (sum:A, dot:A)   sum dy, sum dy (x - mean) rstd
  *     all_finite (x:T) -> (y:bool)
  *   products
  *     matmul (a:T, b:T, bias?:T; transpose_a, transpose_b) -> (y:T)   batch dimensions broadcast
  *     conv2d (x:T, w:T, bias?:T; stride, padding, dilation, groups) -> (y:T)   (N,C,H,W), (O,C/g,h,w)
- *     conv2d_grad_input (dy:T, w:T; dims, ...) -> (dx:T);  conv2d_grad_weight (x:T, dy:T; dims, ...) -> (dw:T)
+ *     conv2d_grad_input (dy:T, w:T; dims, ...) -> (dx:T)
+ *     conv2d_grad_weight (x:T, dy:T; dims, ...) -> (dw:T)
  *   pooling
  *     max_pool2d (x:T; kernel, stride, padding, ceil) -> (y:T, index:i32)   index: in the H*W plane
  *     max_pool2d_grad (dy:T, index:i32; dims, ...) -> (dx:T)
@@ -38,8 +41,8 @@
  *     reshape (x; dims)  transpose (x; order)  slice (x; starts, stops, steps)  pad (x; low, high, inner)
  *     concat (xs*; axis)  copy (x)  reorder (x)  pack (xs*; offsets, count)
  *   updates
- *     sgd_update (param:T, grad:T, buffer?:T, lr:T, weight_decay:T, updates:i64; momentum, dampening, nesterov)
- *       -> (param:T, buffer:T)
+ *     sgd_update (param:T, grad:T, buffer?:T, lr:T, weight_decay:T, updates:i64;
+ *                 momentum, dampening, nesterov) -> (param:T, buffer:T)
  *     adamw_update (param:T, grad:T, m:T, v:T, lr:T, weight_decay:T, updates:i64; beta1, beta2, epsilon)
  *       -> (param:T, m:T, v:T) */
 #ifndef TENON_OPS_H
@@ -80,7 +83,9 @@ static inline tn_val tn_add(tn_build *b, tn_val x, tn_val y) { return tn_op2(b, 
 static inline tn_val tn_sub(tn_build *b, tn_val x, tn_val y) { return tn_op2(b, "sub", x, y); }
 static inline tn_val tn_mul(tn_build *b, tn_val x, tn_val y) { return tn_op2(b, "mul", x, y); }
 static inline tn_val tn_div(tn_build *b, tn_val x, tn_val y) { return tn_op2(b, "div", x, y); }
-static inline tn_val tn_where(tn_build *b, tn_val c, tn_val x, tn_val y) { return tn_op3(b, "where", c, x, y); }
+static inline tn_val tn_where(tn_build *b, tn_val c, tn_val x, tn_val y) {
+  return tn_op3(b, "where", c, x, y);
+}
 
 /* scale * x + shift */
 static inline tn_val tn_affine(tn_build *b, tn_val x, double scale, double shift) {
@@ -111,7 +116,8 @@ static inline tn_val tn_scalar(tn_build *b, int32_t dtype, double value) {
   return tn_full(b, &t, value);
 }
 /* op is reduce_sum, reduce_mean, reduce_max or reduce_min; n = 0 reduces all axes. */
-static inline tn_val tn_reduce(tn_build *b, const char *op, tn_val x, int64_t n, const int64_t *axes, int32_t keep) {
+static inline tn_val tn_reduce(tn_build *b, const char *op, tn_val x, int64_t n, const int64_t *axes,
+                               int32_t keep) {
   tn_begin(b, op);
   tn_arg(b, x);
   tn_set_ints(b, "axes", n, axes);
@@ -119,7 +125,8 @@ static inline tn_val tn_reduce(tn_build *b, const char *op, tn_val x, int64_t n,
   return tn_end(b);
 }
 /* bias may be 0 */
-static inline tn_val tn_matmul(tn_build *b, tn_val x, tn_val y, tn_val bias, int32_t transpose_x, int32_t transpose_y) {
+static inline tn_val tn_matmul(tn_build *b, tn_val x, tn_val y, tn_val bias, int32_t transpose_x,
+                               int32_t transpose_y) {
   tn_begin(b, "matmul");
   tn_arg(b, x);
   tn_arg(b, y);

@@ -29,18 +29,18 @@ typedef struct tn_floats {
 /* Types of options, and the C type of the field that each fills. */
 enum {
   TN_OPT_NONE = 0,
-  TN_OPT_FLAG = 1,     /* int32_t: yes/no, true/false, on/off, 1/0 */
-  TN_OPT_INT = 2,      /* int64_t */
-  TN_OPT_FLOAT = 3,    /* double */
-  TN_OPT_TEXT = 4,     /* const char * */
-  TN_OPT_PATH = 5,     /* const char *, made absolute against the file that names it */
-  TN_OPT_ENUM = 6,     /* int32_t: index into range, "a|b|c" */
-  TN_OPT_INTS = 7,     /* tn_ints; a single number where a list is expected is a list of one */
-  TN_OPT_FLOATS = 8,   /* tn_floats, likewise */
-  TN_OPT_SIZE = 9,     /* int64_t bytes: 64MiB, 2GB, 512 */
-  TN_OPT_DURATION = 10,/* double seconds: 90s, 5min, 2h, 0.5 */
-  TN_OPT_DTYPE = 11,   /* int32_t: f32 and so on; "any" is TN_ANY */
-  TN_OPT_INIT = 12     /* const char *: an initializer, "normal(0, 0.02)"; see tn_param in build.h */
+  TN_OPT_FLAG = 1,      /* int32_t: yes/no, true/false, on/off, 1/0 */
+  TN_OPT_INT = 2,       /* int64_t */
+  TN_OPT_FLOAT = 3,     /* double */
+  TN_OPT_TEXT = 4,      /* const char * */
+  TN_OPT_PATH = 5,      /* const char *, made absolute against the file that names it */
+  TN_OPT_ENUM = 6,      /* int32_t: index into range, "a|b|c" */
+  TN_OPT_INTS = 7,      /* tn_ints; a single number where a list is expected is a list of one */
+  TN_OPT_FLOATS = 8,    /* tn_floats, likewise */
+  TN_OPT_SIZE = 9,      /* int64_t bytes: 64MiB, 2GB, 512 */
+  TN_OPT_DURATION = 10, /* double seconds: 90s, 5min, 2h, 0.5 */
+  TN_OPT_DTYPE = 11,    /* int32_t: f32 and so on; "any" is TN_ANY */
+  TN_OPT_INIT = 12      /* const char *: an initializer, "normal(0, 0.02)"; see tn_param in build.h */
 };
 
 enum {
@@ -59,11 +59,12 @@ typedef struct tn_option {
 } tn_option;
 
 #define TN_OPT_FIELD_BYTES(S, field) ((uint32_t)sizeof(((S *)0)->field))
-#define TN_OPT(S, field, TYPE, fallback, range, doc)                                               \
+#define TN_OPT(S, field, TYPE, fallback, range, doc)                                                         \
   { #field, TYPE, 0, (uint32_t)offsetof(S, field), TN_OPT_FIELD_BYTES(S, field), fallback, range, doc }
-#define TN_OPT_WITH(S, field, TYPE, flags, fallback, range, doc)                                   \
+#define TN_OPT_WITH(S, field, TYPE, flags, fallback, range, doc)                                             \
   { #field, TYPE, flags, (uint32_t)offsetof(S, field), TN_OPT_FIELD_BYTES(S, field), fallback, range, doc }
-#define TN_OPT_END { NULL, TN_OPT_NONE, 0, 0, 0, NULL, NULL, NULL }
+#define TN_OPT_END                                                                                           \
+  { NULL, TN_OPT_NONE, 0, 0, 0, NULL, NULL, NULL }
 
 TN_END_C
 #endif

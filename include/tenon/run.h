@@ -15,18 +15,19 @@ typedef struct tn_run tn_run; /* begins with a tn_env */
 
 typedef struct tn_run_options {
   uint32_t struct_size;
-  const char *const *set;  /* n_set overrides "section.key=value" */
+  const char *const *set; /* n_set overrides "section.key=value" */
   int32_t n_set;
-  const char *output;      /* folder for run folders; NULL: [run] output */
-  const char *resume;      /* "auto": the newest run of this name; a run folder; NULL: a new run */
-  const char *weights;     /* safetensors file that parameters are read from; NULL: [weights] file */
-  int32_t terminal;        /* progress is drawn for a terminal of so many columns; 0: plain lines */
+  const char *output;  /* folder for run folders; NULL: [run] output */
+  const char *resume;  /* "auto": the newest run of this name; a run folder; NULL: a new run */
+  const char *weights; /* safetensors file that parameters are read from; NULL: [weights] file */
+  int32_t terminal;    /* progress is drawn for a terminal of so many columns; 0: plain lines */
 } tn_run_options;
 
 /* Reads the configuration and everything it names. Errors carry file and line: TN_EINVAL for a wrong
  * configuration, TN_EIO, TN_EUNAVAILABLE for a plugin or device that is missing. options may be NULL.
  * On failure *run is NULL and the text is in the context. */
-TN_EXPORT tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options, tn_run **run);
+TN_EXPORT tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options,
+                                tn_run **run);
 TN_EXPORT void tn_run_close(tn_run *run);
 TN_EXPORT void tn_run_free(tn_run *run, char *json);
 
@@ -51,7 +52,7 @@ enum { TN_BENCH_TRAIN = 0, TN_BENCH_INFER = 1 };
 typedef struct tn_bench_options {
   uint32_t struct_size;
   int32_t mode;
-  int64_t batch;           /* 0: the configuration's */
+  int64_t batch;                 /* 0: the configuration's */
   int32_t steps, rounds, warmup; /* 0: 3 steps in each of 5 rounds after 1 */
 } tn_bench_options;
 TN_EXPORT tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json);

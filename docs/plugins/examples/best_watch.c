@@ -42,8 +42,11 @@ static tn_status hear(void *self, tn_env *env, const tn_event *e) {
 
 static void close_watch(void *self, tn_env *env) { tn_delete(env, self); }
 
-static const tn_observer best_watch = {
-    .item = TN_ITEM(tn_observer, TN_OBSERVER, "best_watch", "the lowest loss in a file", struct watch_options, options),
-    .open = open_watch, .event = hear, .close = close_watch};
+static const tn_observer best_watch = {.item = TN_ITEM(tn_observer, TN_OBSERVER, "best_watch",
+                                                       "the lowest loss in a file", struct watch_options,
+                                                       options),
+                                       .open = open_watch,
+                                       .event = hear,
+                                       .close = close_watch};
 
 TN_PLUGIN(best_watch, "1.0", "MIT", &best_watch.item)

@@ -8,8 +8,8 @@ static int32_t decide(const void *options, const tn_precision_site *site) {
   return site->dtype;
 }
 
-static const tn_precision bf16_products = {
-    .item = TN_ITEM_PLAIN(tn_precision, TN_PRECISION, "bf16_products", "bf16 for matmul and conv2d, f32 elsewhere"),
-    .decide = decide};
+static const tn_precision bf16_products = {.item = TN_ITEM_PLAIN(tn_precision, TN_PRECISION, "bf16_products",
+                                                                 "bf16 for matmul and conv2d, f32 elsewhere"),
+                                           .decide = decide};
 
 TN_PLUGIN(bf16_products, "1.0", "MIT", &bf16_products.item)

@@ -28,12 +28,16 @@ static tn_status apply(tn_transform_call *c, const void *given) {
   memcpy(c->out[0], c->in[0], tn_type_bytes(t));
   for (int64_t ch = 0; ch < t->dims[0]; ch++)
     for (int64_t y = top; y < h && y < top + o->size; y++)
-      for (int64_t x = left; x < w && x < left + o->size; x++) ((float *)c->out[0])[(ch * h + y) * w + x] = 0.0f;
+      for (int64_t x = left; x < w && x < left + o->size; x++)
+        ((float *)c->out[0])[(ch * h + y) * w + x] = 0.0f;
   return TN_OK;
 }
 
-static const tn_transform cutout = {
-    .item = TN_ITEM(tn_transform, TN_TRANSFORM, "cutout", "sets a random square to zero", struct cutout, options),
-    .granularity = TN_PER_SAMPLE, .training_only = 1, .infer = infer, .apply = apply};
+static const tn_transform cutout = {.item = TN_ITEM(tn_transform, TN_TRANSFORM, "cutout",
+                                                    "sets a random square to zero", struct cutout, options),
+                                    .granularity = TN_PER_SAMPLE,
+                                    .training_only = 1,
+                                    .infer = infer,
+                                    .apply = apply};
 
 TN_PLUGIN(cutout, "1.0", "MIT", &cutout.item)

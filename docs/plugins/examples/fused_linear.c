@@ -8,9 +8,11 @@ static tn_status query(tn_query *q) {
   const tn_matmul_attributes *product = m->nodes[0].node.attributes;
   if (m->in[0]->dtype != TN_F32) return tn_fail(q, TN_EUNSUPPORTED, NULL, "f32 only");
   if (m->in[0]->rank != 2 || m->in[1]->rank != 2) return tn_fail(q, TN_EUNSUPPORTED, NULL, "matrices only");
-  if (product->transpose_a || !product->transpose_b) return tn_fail(q, TN_EUNSUPPORTED, NULL, "expected x W^T");
+  if (product->transpose_a || !product->transpose_b)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "expected x W^T");
   double flops = 2.0 * (double)tn_type_count(m->in[1]) * (double)m->in[0]->dims[0];
-  tn_variant v = {.struct_size = sizeof v, .name = "rows", .cost_s = flops / 1e10, .deterministic = 1, .capturable = 1};
+  tn_variant v = {
+      .struct_size = sizeof v, .name = "rows", .cost_s = flops / 1e10, .deterministic = 1, .capturable = 1};
   tn_add_variant(q, &v);
   return TN_OK;
 }

@@ -22,8 +22,10 @@ static tn_status build(tn_build *b, const void *given) {
 }
 
 static const tn_layer_kind layer_scale = {
-    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "layer_scale", "a learned factor for each element of the last dimension",
-                    struct scale, options),
-    .min_in = 1, .max_in = 1, .build = build};
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "layer_scale",
+                    "a learned factor for each element of the last dimension", struct scale, options),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build};
 
 TN_PLUGIN(layer_scale, "1.0", "MIT", &layer_scale.item)

@@ -12,11 +12,8 @@ static tn_status open_plain(tn_env *env, const void *options, void **self) {
 }
 static void close_plain(void *self, tn_env *env) { tn_delete(env, self); }
 
-static tn_status count(void *self, tn_env *env, int32_t *n) {
-  (void)self, (void)env;
-  *n = 1;
-  return TN_OK;
-}
+static tn_status count(void *self, tn_env *env, int32_t *n) { return (void)self, (void)env, *n = 1, TN_OK; }
+
 static tn_status properties(void *self, tn_env *env, int32_t index, tn_device_properties *p) {
   (void)self, (void)env, (void)index;
   *p = (tn_device_properties){.struct_size = sizeof *p, .host_addressable = 1, .threads = 1, .name = "plain"};
@@ -25,19 +22,13 @@ static tn_status properties(void *self, tn_env *env, int32_t index, tn_device_pr
 
 /* Devices, streams and events have nothing to keep either: each is the object that it is made from. */
 static tn_status open_device(void *self, tn_env *env, int32_t index, void **device) {
-  (void)env, (void)index;
-  *device = self;
-  return TN_OK;
+  return (void)env, (void)index, *device = self, TN_OK;
 }
 static tn_status new_stream(void *device, tn_env *env, int32_t role, void **stream) {
-  (void)env, (void)role;
-  *stream = device;
-  return TN_OK;
+  return (void)env, (void)role, *stream = device, TN_OK;
 }
 static tn_status new_event(void *device, tn_env *env, void **event) {
-  (void)env;
-  *event = device;
-  return TN_OK;
+  return (void)env, *event = device, TN_OK;
 }
 static void drop(void *object, tn_env *env) { (void)object, (void)env; }
 
@@ -48,31 +39,39 @@ static tn_status new_memory(void *device, tn_env *env, int32_t kind, uint64_t by
   return TN_OK;
 }
 static void delete_memory(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
-  (void)device, (void)kind, (void)bytes, (void)env;
-  free(address);
+  (void)device, (void)kind, (void)bytes, (void)env, free(address);
 }
 
 /* Nothing is ever pending, so nothing waits. */
 static tn_status wait(void *object, tn_env *env) { return (void)object, (void)env, TN_OK; }
-static tn_status order(void *event, tn_env *env, void *stream) { return (void)event, (void)env, (void)stream, TN_OK; }
+static tn_status order(void *event, tn_env *env, void *stream) { return (void)stream, wait(event, env); }
 
-static tn_status copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from, uint64_t bytes) {
-  (void)stream, (void)env, (void)direction;
-  memmove(to, from, bytes);
-  return TN_OK;
+static tn_status copy(void *stream, tn_env *env, int32_t way, void *to, const void *from, uint64_t bytes) {
+  return (void)stream, (void)env, (void)way, memmove(to, from, bytes), TN_OK;
 }
 static tn_status fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes) {
-  (void)stream, (void)env;
-  memset(address, 0, bytes);
-  return TN_OK;
+  return (void)stream, (void)env, memset(address, 0, bytes), TN_OK;
 }
 
-static const tn_backend plain = {
-    .item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "plain", "one thread of the host"), .accepts = "cpu",
-    .open = open_plain, .close = close_plain, .count = count, .properties = properties,
-    .device_open = open_device, .device_close = drop, .memory_new = new_memory, .memory_delete = delete_memory,
-    .stream_new = new_stream, .stream_delete = drop, .stream_wait = wait, .event_new = new_event,
-    .event_delete = drop, .event_record = order, .event_await = order, .event_wait = wait, .copy = copy,
-    .fill_zero = fill_zero};
+static const tn_backend plain = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "plain", "one host thread"),
+                                 .accepts = "cpu",
+                                 .open = open_plain,
+                                 .close = close_plain,
+                                 .count = count,
+                                 .properties = properties,
+                                 .device_open = open_device,
+                                 .device_close = drop,
+                                 .memory_new = new_memory,
+                                 .memory_delete = delete_memory,
+                                 .stream_new = new_stream,
+                                 .stream_delete = drop,
+                                 .stream_wait = wait,
+                                 .event_new = new_event,
+                                 .event_delete = drop,
+                                 .event_record = order,
+                                 .event_await = order,
+                                 .event_wait = wait,
+                                 .copy = copy,
+                                 .fill_zero = fill_zero};
 
 TN_PLUGIN(plain_backend, "1.0", "MIT", &plain.item)

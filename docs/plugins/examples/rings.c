@@ -13,7 +13,11 @@ static const tn_option options[] = {
 
 static const tn_field fields[] = {
     {.struct_size = sizeof(tn_field), .name = "point", .type = {TN_F32, 1, {2}}, .role = TN_FIELD_INPUT},
-    {.struct_size = sizeof(tn_field), .name = "label", .type = {TN_I32, 0, {0}}, .role = TN_FIELD_TARGET, .classes = 2}};
+    {.struct_size = sizeof(tn_field),
+     .name = "label",
+     .type = {TN_I32, 0, {0}},
+     .role = TN_FIELD_TARGET,
+     .classes = 2}};
 
 struct source {
   struct rings options;
@@ -54,6 +58,9 @@ static tn_status read_point(void *self, tn_sample *sample) {
 
 static const tn_source rings = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "rings", "points of two rings", struct rings, options),
-    .open = open_rings, .close = close_rings, .describe = describe, .read = read_point};
+    .open = open_rings,
+    .close = close_rings,
+    .describe = describe,
+    .read = read_point};
 
 TN_PLUGIN(rings, "1.0", "MIT", &rings.item)

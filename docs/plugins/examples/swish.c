@@ -10,8 +10,8 @@
 struct swish {
   double beta;
 };
-static const tn_option options[] = {
-    TN_OPT(struct swish, beta, TN_OPT_FLOAT, "1", NULL, "steepness"), TN_OPT_END};
+static const tn_option options[] = {TN_OPT(struct swish, beta, TN_OPT_FLOAT, "1", NULL, "steepness"),
+                                    TN_OPT_END};
 
 /* What the op means, in terms of others: enough to run on every device. */
 static tn_status decompose(tn_build *b, const void *attributes) {
@@ -30,13 +30,13 @@ static tn_status grad(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-static const tn_op swish = {
-    .item = TN_ITEM(tn_op, TN_OP, "swish", "x sigmoid(beta x)", struct swish, options),
-    .schema = "(x:T) -> (y:T); T in f32 f64",
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
-    .decompose = decompose,
-    .grad = grad};
+static const tn_op swish = {.item =
+                                TN_ITEM(tn_op, TN_OP, "swish", "x sigmoid(beta x)", struct swish, options),
+                            .schema = "(x:T) -> (y:T); T in f32 f64",
+                            .version = 1,
+                            .klass = TN_CLASS_POINTWISE,
+                            .decompose = decompose,
+                            .grad = grad};
 
 /* ---- the kernel: f32 on the cpu ---- */
 
@@ -46,8 +46,15 @@ static tn_status query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
   static const int32_t inplace[][2] = {{0, 0}};
   if (q->match->in[0]->dtype != TN_F32) return tn_fail(q, TN_EUNSUPPORTED, NULL, "f32 only");
-  tn_variant v = {.struct_size = sizeof v, .name = "loop", .in = &any, .out = &any, .n_inplace = 1, .inplace = inplace,
-                  .cost_s = 2e-9 * (double)tn_type_count(q->match->in[0]), .deterministic = 1, .capturable = 1};
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "loop",
+                  .in = &any,
+                  .out = &any,
+                  .n_inplace = 1,
+                  .inplace = inplace,
+                  .cost_s = 2e-9 * (double)tn_type_count(q->match->in[0]),
+                  .deterministic = 1,
+                  .capturable = 1};
   tn_add_variant(q, &v);
   return TN_OK;
 }
@@ -69,7 +76,8 @@ static void run_chunk(void *arg, int64_t chunk) {
   const float *x = l->in[0].data;
   float *y = l->out[0].data;
   int64_t end = tn_type_count(&l->in[0].type), stop = (chunk + 1) * CHUNK;
-  for (int64_t i = chunk * CHUNK; i < (stop < end ? stop : end); i++) y[i] = x[i] / (1.0f + expf(-(float)o->beta * x[i]));
+  for (int64_t i = chunk * CHUNK; i < (stop < end ? stop : end); i++)
+    y[i] = x[i] / (1.0f + expf(-(float)o->beta * x[i]));
 }
 
 static tn_status launch(tn_launch *l) {

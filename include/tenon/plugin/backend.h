@@ -22,7 +22,13 @@
 TN_BEGIN_C
 
 /* What a stream is for: a device has one of each, made by stream_new. */
-enum { TN_STREAM_COMPUTE = 0, TN_STREAM_COPY_IN = 1, TN_STREAM_COPY_OUT = 2, TN_STREAM_COMM = 3, TN_STREAMS = 4 };
+enum {
+  TN_STREAM_COMPUTE = 0,
+  TN_STREAM_COPY_IN = 1,
+  TN_STREAM_COPY_OUT = 2,
+  TN_STREAM_COMM = 3,
+  TN_STREAMS = 4
+};
 
 /* Kinds of memory. */
 enum {

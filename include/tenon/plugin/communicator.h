@@ -16,15 +16,15 @@ enum { TN_ALL_REDUCE = 0, TN_BROADCAST = 1, TN_REDUCE_SCATTER = 2, TN_ALL_GATHER
 typedef struct tn_collective {
   uint32_t struct_size;
   int32_t what, reduction, dtype;
-  int32_t root;          /* broadcast */
-  int64_t count;         /* elements of `from`; all_gather writes count * ranks, reduce_scatter count / ranks */
-  const void *from;      /* device addresses; in place where both are equal */
+  int32_t root;     /* broadcast */
+  int64_t count;    /* elements of `from`; all_gather writes count * ranks, reduce_scatter count / ranks */
+  const void *from; /* device addresses; in place where both are equal */
   void *to;
 } tn_collective;
 
 typedef struct tn_communicator {
   tn_item item;
-  const char *families;  /* comma-separated families whose devices it can serve */
+  const char *families; /* comma-separated families whose devices it can serve */
   uint32_t identity_bytes;
   tn_status (*identify)(tn_env *env, const void *options, void *identity);
   /* `device` is the backend's device. Blocks until all ranks are here or timeout_s has passed. */

@@ -28,14 +28,14 @@ TN_BEGIN_C
  * the results of its nodes in order; -1 is absent. */
 typedef struct tn_match_node {
   tn_node node;
-  const int32_t *in;  /* node.n_in numbers */
-  int32_t first_out;  /* number of result 0 */
+  const int32_t *in; /* node.n_in numbers */
+  int32_t first_out; /* number of result 0 */
 } tn_match_node;
 
 typedef struct tn_match {
   uint32_t struct_size;
   int32_t n_in, n_out, n_nodes;
-  const tn_type *const *in;   /* NULL where the pattern's `?` is absent */
+  const tn_type *const *in; /* NULL where the pattern's `?` is absent */
   const tn_type *const *out;
   const int32_t *out_number;  /* which numbers leave, n_out of them */
   const tn_match_node *nodes; /* pattern order; regions: an order in which operands come first */
@@ -67,16 +67,16 @@ typedef struct tn_operand_layout {
 /* One way in which a kernel can do a match. Borrowed by the host for the call of tn_add_variant. */
 struct tn_variant {
   uint32_t struct_size;
-  int32_t id;                         /* the kernel's own number, given back to prepare */
-  const char *name;                   /* "im2col", "winograd 4x3" */
-  const tn_operand_layout *in, *out;  /* NULL: all row-major */
-  int64_t workspace_bytes;            /* scratch during the launch; contents undefined before */
-  int64_t keep_bytes;                 /* prepare's own memory, at most */
+  int32_t id;                        /* the kernel's own number, given back to prepare */
+  const char *name;                  /* "im2col", "winograd 4x3" */
+  const tn_operand_layout *in, *out; /* NULL: all row-major */
+  int64_t workspace_bytes;           /* scratch during the launch; contents undefined before */
+  int64_t keep_bytes;                /* prepare's own memory, at most */
   /* n_inplace pairs {operand, result}: the result may share the operand's memory. */
   int32_t n_inplace;
   const int32_t (*inplace)[2];
-  double cost_s;                      /* estimated seconds; 0: the host's estimate from flops and bytes */
-  int32_t deterministic;              /* same bits for any number of threads and every run */
+  double cost_s;         /* estimated seconds; 0: the host's estimate from flops and bytes */
+  int32_t deterministic; /* same bits for any number of threads and every run */
   int32_t capturable;
 };
 
@@ -117,13 +117,14 @@ struct tn_launch {
 /* Runs body(arg, 0 .. chunks-1) on the device's team and returns when all are done; the only
  * threading a kernel on the host has. The number of chunks must not depend on the number of threads,
  * and each chunk must write its own part, so that results do not either. */
-static inline void tn_parallel(tn_launch *l, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+static inline void tn_parallel(tn_launch *l, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                               void *arg) {
   l->env.api->parallel(l, chunks, body, arg);
 }
 
 typedef struct tn_kernel {
   tn_item item;
-  const char *family;  /* "cpu": devices of this family and of those that accept its kernels */
+  const char *family; /* "cpu": devices of this family and of those that accept its kernels */
   const char *pattern;
   /* Offers variants, or fails with TN_EUNSUPPORTED and the reason that `tenon plan` shows. */
   tn_status (*query)(tn_query *q);

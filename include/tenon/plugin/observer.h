@@ -12,9 +12,9 @@ TN_BEGIN_C
 
 enum {
   TN_EVENT_RUN_START = 1,
-  TN_EVENT_STEP = 2,        /* a training step's numbers have arrived (some steps late) */
+  TN_EVENT_STEP = 2, /* a training step's numbers have arrived (some steps late) */
   TN_EVENT_VALID_STEP = 3,
-  TN_EVENT_EPOCH_END = 4,   /* train and, if there was one, valid hold means over the epoch */
+  TN_EVENT_EPOCH_END = 4, /* train and, if there was one, valid hold means over the epoch */
   TN_EVENT_CHECKPOINT = 5,
   TN_EVENT_RUN_END = 6
 };
@@ -28,29 +28,30 @@ typedef struct tn_metric {
 /* What an observer may know about the run. Borrowed until close. */
 typedef struct tn_run_info {
   uint32_t struct_size;
-  const char *name, *folder;   /* folder "" when nothing is written */
-  int64_t epochs, steps;       /* planned; -1: not known */
+  const char *name, *folder;      /* folder "" when nothing is written */
+  int64_t epochs, steps;          /* planned; -1: not known */
   int64_t steps_per_epoch, batch; /* batch: samples per step */
-  int32_t terminal;            /* stderr is a terminal */
+  int32_t terminal;               /* stderr is a terminal */
   int32_t terminal_columns;
 } tn_run_info;
 
 typedef struct tn_event {
   uint32_t struct_size;
   int32_t what;
-  int64_t epoch, step;         /* from 0; step counts over the whole run */
-  int64_t step_in_epoch, steps_in_epoch; /* steps_in_epoch -1: not known; for VALID_STEP those of validation */
-  double seconds;              /* since the run started */
-  double samples_per_s;        /* over the recent steps; 0: not known */
+  int64_t epoch, step; /* from 0; step counts over the whole run */
+  int64_t step_in_epoch;
+  int64_t steps_in_epoch; /* -1: not known; for VALID_STEP those of validation */
+  double seconds;         /* since the run started */
+  double samples_per_s;   /* over the recent steps; 0: not known */
   double lr;
   int32_t n_train, n_valid;
   const tn_metric *train, *valid;
-  const char *text;            /* CHECKPOINT: its path; RUN_END: why; else "" */
+  const char *text; /* CHECKPOINT: its path; RUN_END: why; else "" */
 } tn_event;
 
 typedef struct tn_observer {
   tn_item item;
-  int32_t always;              /* 1: takes part in every run unless `observers` in [run] says otherwise */
+  int32_t always; /* 1: takes part in every run unless `observers` in [run] says otherwise */
   tn_status (*open)(tn_env *env, const void *options, const tn_run_info *run, void **observer);
   tn_status (*event)(void *observer, tn_env *env, const tn_event *event);
   void (*close)(void *observer, tn_env *env);

@@ -19,8 +19,8 @@ enum {
   TN_CLASS_REDUCE = 3,
   TN_CLASS_NORM = 4,
   TN_CLASS_LOSS = 5,
-  TN_CLASS_INDEX = 6,     /* embedding, gathers */
-  TN_CLASS_MOVE = 7,      /* reshape, transpose, slice, concat, copy: bits unchanged */
+  TN_CLASS_INDEX = 6, /* embedding, gathers */
+  TN_CLASS_MOVE = 7,  /* reshape, transpose, slice, concat, copy: bits unchanged */
   TN_CLASS_RANDOM = 8
 };
 
@@ -38,9 +38,9 @@ typedef struct tn_node {
   uint32_t struct_size;
   int32_t n_in, n_out;
   const char *op;
-  const void *attributes;        /* the op's options struct, filled */
+  const void *attributes; /* the op's options struct, filled */
   const tn_type *const *in;
-  tn_type *out;                  /* infer writes dims (and dtype where the schema has no variable) */
+  tn_type *out; /* infer writes dims (and dtype where the schema has no variable) */
 } tn_node;
 
 /* Infer's handle. */
@@ -50,8 +50,8 @@ typedef struct tn_infer {
 } tn_infer;
 
 typedef struct tn_cost {
-  double flops;      /* multiply and add count as two */
-  double bytes;      /* read and written once each, without caches */
+  double flops; /* multiply and add count as two */
+  double bytes; /* read and written once each, without caches */
 } tn_cost;
 
 /* schema: "(x:T, w:T, bias?:T, rest*:T) -> (y:T, index:i32); T in f16 bf16 f32 f64".

@@ -48,17 +48,17 @@ typedef struct tn_item {
 } tn_item;
 
 /* The head for an item of type T whose options fill struct S, or that has none. */
-#define TN_ITEM(T, kind, name, doc, S, options)                                                    \
+#define TN_ITEM(T, kind, name, doc, S, options)                                                              \
   { (uint32_t)sizeof(T), kind, name, doc, options, (uint32_t)sizeof(tn_option), (uint32_t)sizeof(S) }
-#define TN_ITEM_PLAIN(T, kind, name, doc)                                                          \
+#define TN_ITEM_PLAIN(T, kind, name, doc)                                                                    \
   { (uint32_t)sizeof(T), kind, name, doc, NULL, (uint32_t)sizeof(tn_option), 0 }
 
 typedef struct tn_plugin {
   uint32_t struct_size;
-  uint16_t major, minor;    /* of the headers it was built against */
-  uint64_t requires;        /* feature bits the host must know; unknown ones refuse */
+  uint16_t major, minor; /* of the headers it was built against */
+  uint64_t requires;     /* feature bits the host must know; unknown ones refuse */
   const char *name, *version, *licence;
-  const char *build;        /* "ptr64 le asan=0": compared field by field */
+  const char *build;           /* "ptr64 le asan=0": compared field by field */
   const tn_item *const *items; /* NULL-ended */
 } tn_plugin;
 
@@ -79,13 +79,20 @@ typedef struct tn_plugin {
 #define TN_PLUGIN_ENTRY(id) TN_EXPORT const tn_plugin *tn_plugin_v0(void)
 #endif
 
-#define TN_PLUGIN(id, version, licence, ...)                                                       \
-  TN_PLUGIN_ENTRY(id);                                                                             \
-  TN_PLUGIN_ENTRY(id) {                                                                            \
-    static const tn_item *const items[] = {__VA_ARGS__, NULL};                                     \
-    static const tn_plugin plugin = {(uint32_t)sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0,   \
-                                     #id, version, licence, TN_BUILD_TEXT, items};                 \
-    return &plugin;                                                                                \
+#define TN_PLUGIN(id, version, licence, ...)                                                                 \
+  TN_PLUGIN_ENTRY(id);                                                                                       \
+  TN_PLUGIN_ENTRY(id) {                                                                                      \
+    static const tn_item *const items[] = {__VA_ARGS__, NULL};                                               \
+    static const tn_plugin plugin = {(uint32_t)sizeof(tn_plugin),                                            \
+                                     TN_ABI_MAJOR,                                                           \
+                                     TN_ABI_MINOR,                                                           \
+                                     0,                                                                      \
+                                     #id,                                                                    \
+                                     version,                                                                \
+                                     licence,                                                                \
+                                     TN_BUILD_TEXT,                                                          \
+                                     items};                                                                 \
+    return &plugin;                                                                                          \
   }
 
 TN_END_C

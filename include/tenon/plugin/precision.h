@@ -15,10 +15,10 @@ TN_BEGIN_C
 typedef struct tn_precision_site {
   uint32_t struct_size;
   const char *op;
-  uint32_t klass;     /* TN_CLASS_... */
+  uint32_t klass; /* TN_CLASS_... */
   int32_t is_result;
-  int32_t index;      /* operand or result number, schema order */
-  int32_t dtype;      /* as the graph has it */
+  int32_t index; /* operand or result number, schema order */
+  int32_t dtype; /* as the graph has it */
 } tn_precision_site;
 
 typedef struct tn_precision {

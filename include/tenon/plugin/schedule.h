@@ -12,9 +12,9 @@ TN_BEGIN_C
 /* Where a run stands. Steps are optimizer steps, counted from 0. */
 typedef struct tn_schedule_at {
   uint32_t struct_size;
-  int64_t step, steps;          /* this one, and in the whole run; steps is -1 when not known */
-  int64_t steps_per_epoch;      /* -1 when not known */
-  int64_t warmup;               /* steps of warm-up that the host applies */
+  int64_t step, steps;     /* this one, and in the whole run; steps is -1 when not known */
+  int64_t steps_per_epoch; /* -1 when not known */
+  int64_t warmup;          /* steps of warm-up that the host applies */
 } tn_schedule_at;
 
 typedef struct tn_schedule {

@@ -19,26 +19,25 @@ enum { TN_SPLIT_TRAIN = 0, TN_SPLIT_VALID = 1 };
 typedef struct tn_field {
   uint32_t struct_size;
   const char *name;
-  tn_type type;               /* one sample, without batch; a dimension of -1 varies */
+  tn_type type; /* one sample, without batch; a dimension of -1 varies */
   int32_t role;
-  int64_t classes;            /* targets: number of classes; 0: not a class number */
+  int64_t classes;                /* targets: number of classes; 0: not a class number */
   const char *const *class_names; /* NULL, or `classes` of them */
 } tn_field;
 
 typedef struct tn_description {
   uint32_t struct_size;
-  int64_t count;              /* samples in an epoch; -1: endless */
+  int64_t count; /* samples in an epoch; -1: endless */
   int32_t n_fields;
   const tn_field *fields;
-  int64_t epoch;              /* endless: samples in an epoch unless the configuration says how many; 0:
-                                 it must */
+  int64_t epoch; /* endless: samples in an epoch unless the configuration says; 0: it must */
 } tn_description;
 
 /* One sample being read or transformed, on a worker thread. */
 struct tn_sample {
   tn_env env;
-  int64_t index;              /* which sample */
-  uint64_t key;               /* random key of (seed, epoch, index): tn_rng_at(key, use) */
+  int64_t index; /* which sample */
+  uint64_t key;  /* random key of (seed, epoch, index): tn_rng_at(key, use) */
 };
 
 /* Where field `i` of this sample goes: host memory for a value of `type`, row-major, owned by the

@@ -19,19 +19,19 @@ enum { TN_PER_SAMPLE = 0, TN_PER_BATCH = 1 };
 
 typedef struct tn_transform_call {
   tn_env env;
-  int32_t n;                /* fields */
-  const tn_type *in_type;   /* actual types, without batch */
-  const tn_type *out_type;  /* what infer says for these */
+  int32_t n;               /* fields */
+  const tn_type *in_type;  /* actual types, without batch */
+  const tn_type *out_type; /* what infer says for these */
   const void *const *in;
-  void *const *out;         /* never aliases in */
+  void *const *out; /* never aliases in */
   int64_t index;
-  uint64_t key;             /* tn_rng_at(key, use); differs for every place in the list */
+  uint64_t key; /* tn_rng_at(key, use); differs for every place in the list */
 } tn_transform_call;
 
 typedef struct tn_transform {
   tn_item item;
-  uint32_t granularity;     /* TN_PER_SAMPLE; TN_PER_BATCH sees types with the batch in front */
-  int32_t training_only;    /* left out of validation: augmentation */
+  uint32_t granularity;  /* TN_PER_SAMPLE; TN_PER_BATCH sees types with the batch in front */
+  int32_t training_only; /* left out of validation: augmentation */
   /* From the fields' types to the results'. A dimension of -1 varies from sample to sample; only
    * where an operand varies may a result. Called with actual types it must leave nothing open. out
    * starts as a copy of in. */

@@ -1,0 +1,25 @@
+#!/bin/sh
+# tests/style/quotes.sh FOLDER: what the pages of docs/plugins show as C stands, line for line, in one of the
+# examples, which are built and used by other tests.
+set -eu
+cd "$1"
+status=0
+for page in *.md; do
+  if awk '
+    FILENAME ~ /\.c$/ { text[FILENAME] = text[FILENAME] $0 "\n"; next }
+    /^```c$/ { in_block = 1; start = FNR; block = ""; next }
+    /^```$/ && in_block {
+      in_block = 0
+      quoted = 0
+      for (file in text) if (index(text[file], block)) quoted = 1
+      if (!quoted) { printf "%s:%d: this stands in no example\n", FILENAME, start; bad = 1 }
+    }
+    in_block { block = block $0 "\n" }
+    END { exit bad }' examples/*.c "$page" >&2; then
+    echo "case ok: quotes of $page"
+  else
+    echo "case failed: quotes of $page"
+    status=1
+  fi
+done
+exit $status
