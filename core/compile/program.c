@@ -100,11 +100,13 @@ static uint64_t hash_step(uint64_t hash, const tn_step *step) {
   return tn_hash_bytes(hash, &step->workspace_offset, sizeof step->workspace_offset);
 }
 
-static uint64_t hash_program(const tn_program *p) {
-  uint64_t hash = tn_graph_hash(p->cover->graph);
+static tn_status hash_program(tn_program *p) {
+  uint64_t hash = 0;
+  TN_TRY(tn_graph_hash(p->cover->graph, &hash));
   hash = tn_hash_text(hash, p->name);
   for (int32_t i = 0; i < p->n_steps; i++) hash = hash_step(hash, &p->steps[i]);
-  return hash;
+  p->hash = hash;
+  return TN_OK;
 }
 
 /* ---- the program ---- */
@@ -120,8 +122,7 @@ static tn_status fill_program(tn_program *p, const char *name, const tn_plan *pl
   TN_TRY(copy_bindings(p, plan->outputs.v, plan->outputs.n, &p->outputs, &p->n_outputs));
   TN_TRY(copy_regions(p, plan->map));
   TN_TRY(fill_steps(p, plan));
-  p->hash = hash_program(p);
-  return TN_OK;
+  return hash_program(p);
 }
 
 tn_status tn_program_create(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,

@@ -145,7 +145,7 @@ tn_status tn_graph_count_uses(const tn_graph *g, int32_t **uses);
 tn_status tn_graph_live(const tn_graph *g, bool **live);
 
 /* 64-bit hash of the text form. */
-uint64_t tn_graph_hash(const tn_graph *g);
+tn_status tn_graph_hash(const tn_graph *g, uint64_t *hash);
 
 /* text form */
 tn_status tn_graph_print(const tn_graph *g, tn_text *text);

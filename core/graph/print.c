@@ -153,10 +153,10 @@ tn_status tn_graph_print(const tn_graph *g, tn_text *text) {
   return status;
 }
 
-uint64_t tn_graph_hash(const tn_graph *g) {
+tn_status tn_graph_hash(const tn_graph *g, uint64_t *hash) {
   tn_text text = tn_text_new(g->env);
-  uint64_t hash = 0;
-  if (tn_graph_print(g, &text) == TN_OK) hash = tn_hash_bytes(TN_HASH_START, text.v, text.n);
+  tn_status status = tn_graph_print(g, &text);
+  if (status == TN_OK) *hash = tn_hash_bytes(TN_HASH_START, text.v, text.n);
   tn_text_free(&text);
-  return hash;
+  return status;
 }

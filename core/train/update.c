@@ -249,7 +249,9 @@ static tn_val flat_slot(tn_build *b, void *context, const char *name, const tn_t
     tn_builder_fail(b, status);
     return 0;
   }
-  return tn_graph_state(u->graph, path, type, TN_STATE_SLOT, "", "");
+  tn_val slot = tn_graph_state(u->graph, path, type, TN_STATE_SLOT, "", "");
+  if (!slot) tn_builder_fail(b, u->graph->env->slot->code);
+  return slot;
 }
 
 /* tn_state inside an optimizer that sees one parameter at a time: of any type, and initialized as it says. */

@@ -29,7 +29,8 @@ static tn_graph *init_of(uint64_t seed, const char *states) {
 
 static uint64_t hash_of_init(uint64_t seed, const char *states) {
   tn_graph *init = init_of(seed, states);
-  uint64_t hash = tn_graph_hash(init);
+  uint64_t hash;
+  rig_expect_ok(tn_graph_hash(init, &hash));
   tn_graph_destroy(init);
   return hash;
 }
