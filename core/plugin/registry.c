@@ -246,11 +246,16 @@ static tn_status load_named(tn_registry *r, const void *handle, const char *name
                   name, name);
 }
 
+bool tn_registry_is_path(const char *word) {
+  size_t n = strlen(word);
+  return strchr(word, '/') != NULL || (n > 3 && strcmp(word + n - 3, ".so") == 0);
+}
+
+bool tn_registry_holds(const tn_registry *r, const char *name) { return file_named(r, name) != NULL; }
+
 tn_status tn_registry_load(tn_registry *r, const void *handle, const char *path) {
-  size_t n = strlen(path);
   TN_TRY(tn_store_list_files(r, handle)); /* what the folders hold was there first */
-  bool is_path = strchr(path, '/') != NULL || (n > 3 && strcmp(path + n - 3, ".so") == 0);
-  if (!is_path) return load_named(r, handle, path);
+  if (!tn_registry_is_path(path)) return load_named(r, handle, path);
   char *real;
   TN_TRY(tn_plugin_check_file(handle, path, &real));
   tn_status status = load_path(r, handle, real);

@@ -36,6 +36,10 @@ tn_status tn_registry_add(tn_registry *registry, const void *handle, const tn_pl
  * tenon-cuda.so). Refuses world-writable files and folders. TN_EUNAVAILABLE when it is not there, or
  * lacks a library. A file that is open already changes nothing. */
 tn_status tn_registry_load(tn_registry *registry, const void *handle, const char *path);
+/* Which of the two a word is: what has a '/' or ends in ".so" is a path. */
+bool tn_registry_is_path(const char *word);
+/* Whether some plugin folder has the file that a bare name stands for. */
+bool tn_registry_holds(const tn_registry *registry, const char *name);
 
 /* The item, opening its file if need be. TN_EUNAVAILABLE with the nearest name when there is none;
  * the refusal of its file when that failed. Entries live as long as the registry. */

@@ -315,18 +315,27 @@ tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_
   return tn_schema_finish(env, ini, section, name, &options);
 }
 
-/* Loads one word of [plugins] load and adds it to `kept` with its absolute path. */
-static tn_status load_plugin(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_key *key, char *name,
+/* The word as tn_registry_load takes it: a bare name as it is, a path absolute. */
+static char *plugin_path(tn_env *env, tn_ini *ini, const tn_key *key, const char *word) {
+  char whole[PATH_MAX];
+  if (!tn_registry_is_path(word)) return tn_strdup(env, word);
+  char *path = tn_path_join(env, key->line > 0 ? ini->folder : ".", word);
+  if (!path || !realpath(path, whole)) return path;
+  tn_release(env, path);
+  return tn_strdup(env, whole);
+}
+
+/* Loads one word of [plugins] load and adds what it stands for to `kept`. */
+static tn_status load_plugin(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_key *key, char *word,
                              tn_text *kept) {
-  size_t length = strlen(name);
-  bool optional = name[length - 1] == '?';
-  if (optional) name[length - 1] = '\0';
-  char *path = tn_path_join(env, key->line > 0 ? ini->folder : ".", name), whole[PATH_MAX];
+  size_t length = strlen(word);
+  bool optional = word[length - 1] == '?';
+  if (optional) word[length - 1] = '\0';
+  char *path = plugin_path(env, ini, key, word);
   if (!path) return TN_ENOMEM;
-  bool absent = optional && !tn_file_exists(path);
-  tn_text_addf(kept, "%s%s%s", kept->n > 0 ? ", " : "", realpath(path, whole) ? whole : path,
-               optional ? "?" : "");
-  tn_status status = absent ? TN_OK : tn_registry_load(registry, env, path);
+  bool there = tn_registry_is_path(path) ? tn_file_exists(path) : tn_registry_holds(registry, path);
+  tn_text_addf(kept, "%s%s%s", kept->n > 0 ? ", " : "", path, optional ? "?" : "");
+  tn_status status = there || !optional ? tn_registry_load(registry, env, path) : TN_OK;
   tn_release(env, path);
   return status;
 }

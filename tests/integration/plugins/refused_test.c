@@ -128,8 +128,18 @@ static void a_refusal_names_the_line_of_the_ini(void **state) {
 
 static void an_absent_plugin_may_be_marked_as_such(void **state) {
   (void)state;
-  workshop_do("{ cat net.ini; echo '[plugins]'; echo 'load = none.so?'; } >marked.ini");
+  workshop_do("{ cat net.ini; echo '[plugins]'; echo 'load = none.so?, cuda_of_the_future?'; } >marked.ini");
   workshop_do("$TENON plan marked.ini");
+  assert_int_equal(workshop_run("$TENON plan marked.ini --set plugins.load=cuda_of_the_future"), REFUSED);
+  expect_error("no plugin folder holds tenon-cuda_of_the_future.so");
+}
+
+static void a_bare_name_stands_for_a_plugin_of_the_plugin_folder(void **state) {
+  (void)state;
+  if (STATIC_PLUGINS) skip(); /* the folder is empty */
+  workshop_do("{ cat net.ini; echo '[plugins]'; echo 'load = sources, transforms?'; } >bare.ini");
+  workshop_do("$TENON config show bare.ini");
+  assert_non_null(strstr(workshop_out, "load = sources, transforms?"));
 }
 
 static void a_source_that_does_not_open_ends_the_run(void **state) {
@@ -176,6 +186,7 @@ int main(void) {
       cmocka_unit_test(what_is_no_plugin_at_all_is_refused),
       cmocka_unit_test(a_refusal_names_the_line_of_the_ini),
       cmocka_unit_test(an_absent_plugin_may_be_marked_as_such),
+      cmocka_unit_test(a_bare_name_stands_for_a_plugin_of_the_plugin_folder),
       cmocka_unit_test(a_source_that_does_not_open_ends_the_run),
       cmocka_unit_test(a_backend_that_does_not_open_is_passed_over_for_the_next),
       cmocka_unit_test(an_observer_that_does_not_open_ends_the_run),
