@@ -64,41 +64,65 @@ static int32_t find_arg(const tn_model_scope *inner, const char *name) {
   return -1;
 }
 
-/* Where the value of an argument comes from. */
-enum { TN_ARG_MISSING = 0, TN_ARG_DEFAULT = 1, TN_ARG_PASSED = 2 };
-
-/* Names and defaults of the block's arguments; given[i] tells which have a value so far. */
-static tn_status declare_args(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
-                              uint8_t **given) {
-  tn_assembly *a = outer->assembly;
-  tn_call_arg *args;
+/* The block's arguments as it declares them. */
+typedef struct tn_block_args {
+  tn_call_arg *v; /* name: of one with a default, which is its value */
   int32_t n;
-  TN_TRY(read_args(outer, section, &args, &n));
-  inner->arg_names = tn_arena_alloc(&a->arena, tn_size_mul((size_t)n + 1, sizeof *inner->arg_names));
-  inner->arg_values = tn_arena_alloc(&a->arena, tn_size_mul((size_t)n + 1, sizeof *inner->arg_values));
-  *given = tn_arena_alloc(&a->arena, (size_t)n + 1);
-  if (!inner->arg_names || !inner->arg_values || !*given) return TN_ENOMEM;
-  for (int32_t i = 0; i < n; i++) {
-    inner->arg_names[i] = args[i].name ? args[i].name : args[i].value->word;
-    inner->n_args = i; /* a default may use the arguments before it */
-    if (find_arg(inner, inner->arg_names[i]) >= 0)
-      return tn_failf(a->env, TN_EINVAL, "[%s] args: '%s' appears twice", section->name, inner->arg_names[i]);
-    if (args[i].name) TN_TRY(tn_scope_evaluate(inner, args[i].value, &inner->arg_values[i]));
-    (*given)[i] = args[i].name ? TN_ARG_DEFAULT : TN_ARG_MISSING;
+  bool *passed;
+} tn_block_args;
+
+static tn_status declare_args(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
+                              tn_block_args *args) {
+  tn_arena *arena = &outer->assembly->arena;
+  TN_TRY(read_args(outer, section, &args->v, &args->n));
+  size_t room = (size_t)args->n + 1;
+  inner->arg_names = tn_arena_alloc(arena, tn_size_mul(room, sizeof *inner->arg_names));
+  inner->arg_values = tn_arena_alloc(arena, tn_size_mul(room, sizeof *inner->arg_values));
+  args->passed = tn_arena_alloc(arena, room);
+  if (!inner->arg_names || !inner->arg_values || !args->passed) return TN_ENOMEM;
+  for (int32_t i = 0; i < args->n; i++) {
+    const char *name = args->v[i].name ? args->v[i].name : args->v[i].value->word;
+    if (find_arg(inner, name) >= 0)
+      return tn_failf(outer->assembly->env, TN_EINVAL, "[%s] args: '%s' appears twice", section->name, name);
+    inner->arg_names[inner->n_args++] = name;
   }
-  inner->n_args = n;
+  return TN_OK;
+}
+
+/* What was not passed has its default, in terms of the arguments before it. */
+static tn_status fill_defaults(tn_model_scope *inner, const tn_use *use, const tn_block_args *args) {
+  for (int32_t i = 0; i < args->n; i++) {
+    if (args->passed[i]) continue;
+    if (!args->v[i].name)
+      return tn_failf(inner->assembly->env, TN_EINVAL, "block '%s' needs the argument '%s'", use->call->layer,
+                      inner->arg_names[i]);
+    inner->n_args = i;
+    tn_status status = tn_scope_evaluate(inner, args->v[i].value, &inner->arg_values[i]);
+    inner->n_args = args->n;
+    if (status != TN_OK)
+      return tn_wrap(inner->assembly->env, status, "the default of '%s' in block '%s'", inner->arg_names[i],
+                     use->call->layer);
+  }
   return TN_OK;
 }
 
 static tn_status no_such_arg(const tn_model_scope *inner, const tn_use *use, const char *name) {
+  tn_env *env = inner->assembly->env;
   const char *nearest = tn_text_nearest(name, inner->arg_names, (size_t)inner->n_args);
-  return tn_failf(inner->assembly->env, TN_EINVAL, "block '%s' has no argument '%s'%s%s%s", use->call->layer,
-                  name, nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+  tn_text names = tn_text_new(env);
+  for (int32_t i = 0; i < inner->n_args; i++)
+    tn_text_addf(&names, "%s%s", i ? ", " : "", inner->arg_names[i]);
+  tn_status status = nearest ? tn_failf(env, TN_EINVAL, "block '%s' has no argument '%s', did you mean '%s'?",
+                                        use->call->layer, name, nearest)
+                             : tn_failf(env, TN_EINVAL, "block '%s' has no argument '%s', it has %s",
+                                        use->call->layer, name, names.v ? names.v : "none");
+  tn_text_free(&names);
+  return status;
 }
 
 /* Evaluates the call's arguments in the caller's scope. */
 static tn_status pass_args(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
-                           uint8_t *given) {
+                           const tn_block_args *args) {
   tn_env *env = outer->assembly->env;
   for (int32_t i = 0; i < use->call->n_args; i++) {
     const tn_call_arg *arg = &use->call->args[i];
@@ -107,16 +131,12 @@ static tn_status pass_args(const tn_model_scope *outer, tn_model_scope *inner, c
     if (at >= inner->n_args)
       return tn_failf(env, TN_EINVAL, "block '%s' takes %d argument%s, given %d", use->call->layer,
                       inner->n_args, inner->n_args == 1 ? "" : "s", use->call->n_args);
-    if (given[at] == TN_ARG_PASSED)
+    if (args->passed[at])
       return tn_failf(env, TN_EINVAL, "the argument '%s' of block '%s' is given twice", inner->arg_names[at],
                       use->call->layer);
     TN_TRY(tn_scope_evaluate(outer, arg->value, &inner->arg_values[at]));
-    given[at] = TN_ARG_PASSED;
+    args->passed[at] = true;
   }
-  for (int32_t i = 0; i < inner->n_args; i++)
-    if (given[i] == TN_ARG_MISSING)
-      return tn_failf(env, TN_EINVAL, "block '%s' needs the argument '%s'", use->call->layer,
-                      inner->arg_names[i]);
   return TN_OK;
 }
 
@@ -173,12 +193,13 @@ static tn_status run_block(const tn_model_scope *outer, tn_model_scope *inner, t
 static tn_status call_block(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
                             tn_section *section, tn_results *results) {
   tn_assembly *a = outer->assembly;
-  uint8_t *given = NULL;
+  tn_block_args args = {NULL, 0, NULL};
   const char *what = tn_arena_printf(&a->arena, "in block '%s'", use->call->layer);
   if (!what) return TN_ENOMEM;
-  tn_status status = declare_args(outer, inner, section, &given);
+  tn_status status = declare_args(outer, inner, section, &args);
   if (status != TN_OK) return tn_place_error(a->env, status, use->where, what);
-  TN_TRY(pass_args(outer, inner, use, given));
+  TN_TRY(pass_args(outer, inner, use, &args));
+  TN_TRY(fill_defaults(inner, use, &args));
   TN_TRY(bind_inputs(outer, inner, use, section));
   status = run_block(outer, inner, section, results);
   return status == TN_OK ? TN_OK : tn_place_error(a->env, status, use->where, what);

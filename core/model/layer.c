@@ -182,7 +182,7 @@ static tn_status build_layer(const tn_model_scope *scope, const tn_use *use, con
                     scope->unnamed ? "body" : "fc1", scope->unnamed ? "block" : use->call->layer);
   TN_TRY(check_ties(&context));
   while (results->n < TN_MAX_YIELDS && results->v[results->n]) results->n++;
-  if (results->n == 0) return tn_failf(a->env, TN_EINTERNAL, "the layer yielded nothing");
+  if (results->n == 0) return tn_failf(a->env, TN_EABI, "the layer has yielded nothing");
   return TN_OK;
 }
 

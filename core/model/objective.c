@@ -121,16 +121,20 @@ static tn_status add_measure(tn_objective *o, const char *name, double factor, b
   return TN_OK;
 }
 
-static tn_status build_measure(tn_objective *o, const tn_line *line, const char *where, bool is_loss) {
+/* One item of a line: what stands between commas is measured alike, on the line's inputs. */
+static tn_status build_measure(tn_objective *o, const tn_line *line, const tn_item_call *item,
+                               const char *where, bool is_loss) {
   tn_assembly *a = o->scope->assembly;
   tn_item_call call;
   double factor = 1.0;
   tn_results in = {{0}, 0}, yields = {{0}, 0};
   const tn_layer_kind *kind = NULL;
-  if (line->n_items != 1 || !line->items[0].layer || line->items[0].repeat || line->condition)
+  if (!item->layer || item->repeat || line->condition || line->n_names > 1 ||
+      (line->n_names && line->n_items > 1))
     return tn_failf(a->env, TN_EINVAL,
-                    "expected one loss or metric a line, as in `cross_entropy <- fc, label`");
-  TN_TRY(take_factor(o->scope, &line->items[0], &call, &factor));
+                    "expected losses or metrics as in `cross_entropy <- fc, label`, at most one "
+                    "name a line, no repeats, no conditions");
+  TN_TRY(take_factor(o->scope, item, &call, &factor));
   TN_TRY(tn_find_layer(a, call.layer, &kind));
   TN_TRY(check_role(o, kind, is_loss));
   const char *name = line->n_names > 0 ? line->names[0] : call.layer;
@@ -157,16 +161,19 @@ static tn_status build_list(tn_objective *o, tn_section *section, const char *na
   if (!key) return TN_OK;
   key->used = true;
   TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
-  size_t room = tn_size_mul((size_t)(o->model->n_measures + n) + 1, sizeof(tn_measure));
+  int32_t items = o->model->n_measures;
+  for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
+  size_t room = tn_size_mul((size_t)items + 1, sizeof(tn_measure));
   tn_measure *all = tn_arena_alloc(&o->model->arena, room);
   if (!all) return TN_ENOMEM;
   if (o->model->n_measures > 0) memcpy(all, o->model->measures, (size_t)o->model->n_measures * sizeof *all);
   o->model->measures = all;
   for (int32_t i = 0; i < n; i++) {
     const char *where = tn_line_where(a, &lines[i]);
-    if (!where) return TN_ENOMEM;
-    tn_status status = build_measure(o, &lines[i], where, is_loss);
-    if (status != TN_OK) return tn_place_error(a->env, status, where, "");
+    tn_status status = where ? TN_OK : TN_ENOMEM;
+    for (int32_t k = 0; status == TN_OK && k < lines[i].n_items; k++)
+      status = build_measure(o, &lines[i], &lines[i].items[k], where, is_loss);
+    if (status != TN_OK) return tn_place_error(a->env, status, where ? where : name, "");
   }
   return TN_OK;
 }
