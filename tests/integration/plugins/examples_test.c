@@ -96,8 +96,7 @@ static int taken_by(const char *arguments, const char *kernel) {
   return n;
 }
 
-/* ---- ops and kernels ------------------------------------------------------------------------------------
- */
+/* ---- ops and kernels ---- */
 
 static void an_op_with_attribute_gradient_and_kernel_trains(void **state) {
   (void)state;
@@ -146,8 +145,7 @@ static void the_plan_lists_who_declined_and_why(void **state) {
   json_decref(plan);
 }
 
-/* ---- the other kinds ------------------------------------------------------------------------------------
- */
+/* ---- the other kinds ---- */
 
 static void a_layer_with_a_parameter_trains(void **state) {
   (void)state;
@@ -232,8 +230,7 @@ static void a_backend_gives_the_losses_of_the_reference(void **state) {
   assert_true(plain == loss_of("relu.ini --set backend.use=cpu"));
 }
 
-/* ---- what is opened --------------------------------------------------------------------------------------
- */
+/* ---- what is opened ---- */
 
 /* The dynamic linker tells which plugins a run opens. */
 static bool opened(const char *plugin) {
@@ -251,8 +248,12 @@ static void an_installed_run_opens_only_the_plugins_that_it_names(void **state) 
   assert_false(opened("[a-z]*"));
 }
 
-/* ---- size -----------------------------------------------------------------------------------------------
- */
+static void every_public_header_is_installed(void **state) {
+  (void)state;
+  workshop_do("diff -r 'root%s/%s/tenon' '%s/../../../include/tenon'", PREFIX, INCLUDEDIR, EXAMPLES_FOLDER);
+}
+
+/* ---- size ---- */
 
 static int lines_of(const char *example) {
   char path[1024];
@@ -291,6 +292,7 @@ int main(void) {
       cmocka_unit_test(an_observer_hears_the_run),
       cmocka_unit_test(a_backend_gives_the_losses_of_the_reference),
       cmocka_unit_test(an_installed_run_opens_only_the_plugins_that_it_names),
+      cmocka_unit_test(every_public_header_is_installed),
       cmocka_unit_test(every_example_is_short),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
