@@ -33,6 +33,14 @@ static tn_operand operand_of(const tn_plan *plan, tn_val v, const tn_layout *lay
   return (tn_operand){plan->cover->graph->values.v[v].type, *layout, tn_plan_place_of(plan, v)};
 }
 
+/* The first op and its layer; ops of nobody's layer go by their names alone. */
+static const char *name_of(tn_program *p, const tn_group *g) {
+  const tn_gnode *node = &p->cover->graph->nodes.v[g->nodes[0]];
+  bool layer = node->layer != NULL && node->layer[0] != '\0';
+  return tn_arena_printf(&p->memory, "%s%s%s", node->op->item.name, layer ? " of " : "",
+                         layer ? node->layer : "");
+}
+
 static tn_status fill_step(tn_program *p, const tn_plan *plan, size_t index) {
   const tn_group *g = &p->cover->groups.v[plan->order.v[index]];
   tn_step *step = &p->steps[index];
@@ -40,7 +48,8 @@ static tn_status fill_step(tn_program *p, const tn_plan *plan, size_t index) {
       (tn_step){.group = g, .n_in = g->n_in, .n_out = g->n_out, .workspace_offset = plan->workspace[index]};
   step->in = tn_arena_alloc(&p->memory, (size_t)g->n_in * sizeof *step->in);
   step->out = tn_arena_alloc(&p->memory, (size_t)g->n_out * sizeof *step->out);
-  if (step->in == NULL || step->out == NULL) return TN_ENOMEM;
+  step->name = name_of(p, g);
+  if (step->in == NULL || step->out == NULL || step->name == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < g->n_in; i++) step->in[i] = operand_of(plan, g->in[i], &g->choice.in_layout[i]);
   for (int32_t i = 0; i < g->n_out; i++) step->out[i] = operand_of(plan, g->out[i], &g->choice.out_layout[i]);
   p->keep_bytes += g->choice.keep_bytes;

@@ -22,6 +22,7 @@ typedef struct tn_operand {
 /* One launch. Commits that are not in place end as launches of the copy kernel. */
 typedef struct tn_step {
   const tn_group *group;
+  const char *name; /* "conv2d of layer1.0.conv1" */
   tn_operand *in, *out;
   int32_t n_in, n_out;
   int64_t workspace_offset; /* in the arena */

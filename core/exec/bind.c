@@ -84,10 +84,13 @@ static void bind_slot(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_
                               .out = views + step->n_in,
                               .plan = bound->plans[i],
                               .workspace = works ? (char *)e->arena + step->workspace_offset : NULL,
-                              .stream = stream_of(e, step)};
+                              .workspace_bytes = step->group->choice.workspace_bytes,
+                              .stream = stream_of(e, step),
+                              .name = step->name};
     b->host.parallel = team != NULL ? team->parallel : NULL;
     b->host.device = e->device->device;
     b->launch = step->group->kernel->launch;
+    b->foreign = tn_device_is_foreign(e->device, step->group->family);
     b->step = step;
     b->handoff = bound->events[i];
     b->from_stream = before;

@@ -10,6 +10,7 @@
 typedef struct tn_bound_step {
   tn_launch_host host;
   tn_status (*launch)(tn_launch *l);
+  bool foreign; /* of a family that the backend accepts: the backend enqueues it */
   const tn_step *step;
   /* Where the stream changes from the step before, that one records and this one awaits. */
   void *handoff; /* event; NULL: the same stream */

@@ -159,6 +159,12 @@ void tn_device_close(tn_device *device) {
   tn_release(&env, device);
 }
 
+bool tn_device_is_foreign(const tn_device *device, const char *family) {
+  const tn_backend *b = device->backend;
+  if (b->enqueue == NULL || tn_text_equal(family, b->item.name)) return false;
+  return device->extension == NULL || !tn_text_equal(family, device->extension->item.name);
+}
+
 tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address) {
   *address = NULL;
   if (bytes == 0) return TN_OK;

@@ -36,6 +36,9 @@ tn_status tn_device_open(tn_env *env, tn_registry *registry, const tn_device_req
                          tn_device **device);
 void tn_device_close(tn_device *device);
 
+/* Whether kernels of the family are launched through the backend's `enqueue`. */
+bool tn_device_is_foreign(const tn_device *device, const char *family);
+
 /* What was asked of the backend is counted. No bytes: a NULL address. The text of a failure is in the
  * device's env. */
 tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address);

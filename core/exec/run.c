@@ -9,6 +9,7 @@ static tn_status launch_one(tn_executor *e, tn_bound_step *b) {
     TN_TRY(backend->event_record(b->handoff, env, b->from_stream));
     TN_TRY(backend->event_await(b->handoff, env, b->host.pub.stream));
   }
+  if (b->foreign) return backend->enqueue(b->host.pub.stream, env, b->launch, &b->host.pub);
   return b->launch(&b->host.pub);
 }
 

@@ -49,6 +49,7 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
       KNOWN("data.valid", tn_table_data),
       KNOWN("optimizer", tn_table_optimizer),
       KNOWN("schedule", tn_table_schedule),
+      KNOWN("distributed", tn_table_distributed),
       KNOWN("weights", tn_table_weights),
       KNOWN("precision", tn_table_precision),
       KNOWN("plugins", tn_table_plugins),

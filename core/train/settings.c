@@ -210,6 +210,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   s->model_where = model ? tn_key_where(ini, model, tn_section_key(model, "loss")) : ini->path;
   TN_TRY(tn_settings_plain(env, ini, &tn_table_run, &s->run));
   TN_TRY(tn_settings_plain(env, ini, &tn_table_backend, &s->backend));
+  TN_TRY(tn_settings_plain(env, ini, &tn_table_distributed, &s->distributed));
   TN_TRY(tn_settings_plain(env, ini, &tn_table_weights, &s->weights));
   TN_TRY(read_choosing(env, registry, ini, &optimizer));
   TN_TRY(read_choosing(env, registry, ini, &schedule));

@@ -22,7 +22,7 @@ typedef struct tn_run_section {
   int64_t seed, epochs, max_steps;
   double max_time;
   int32_t fast_dev_run;
-  int64_t threads;
+  int64_t threads, memory_limit;
   const char *output;
   const char *observers;
   int64_t save_every;
@@ -45,12 +45,19 @@ enum { TN_LAST_DROP = 0, TN_LAST_PAD = 1 };
 typedef struct tn_optimizer_section {
   const char *type;
   double clip;
+  int64_t accumulate;
+  int32_t check_finite;
 } tn_optimizer_section;
 
 typedef struct tn_schedule_section {
   const char *type;
   int64_t warmup;
 } tn_schedule_section;
+
+typedef struct tn_distributed_section {
+  const char *communicator, *devices;
+  double timeout;
+} tn_distributed_section;
 
 typedef struct tn_weights_section {
   const char *file, *prefix, *ignore;
@@ -89,6 +96,7 @@ typedef struct tn_settings {
   tn_schedule_section schedule;
   const tn_schedule *schedule_kind;
   const void *schedule_options;
+  tn_distributed_section distributed;
   tn_weights_section weights;
   const tn_precision *precision;
   const void *precision_options;

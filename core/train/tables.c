@@ -12,6 +12,8 @@ static const tn_option run_rows[] = {
            "one training and one validation step, nothing saved"),
     TN_OPT(tn_run_section, threads, TN_OPT_INT, "0", ">= 0",
            "threads for kernels on the host; 0: one per processor"),
+    TN_OPT(tn_run_section, memory_limit, TN_OPT_SIZE, "0", ">= 0",
+           "most memory that the device may be asked for; 0: no limit"),
     TN_OPT(tn_run_section, output, TN_OPT_TEXT, "runs", NULL,
            "folder for run folders; empty: nothing is written"),
     TN_OPT(tn_run_section, observers, TN_OPT_TEXT, "", NULL,
@@ -42,10 +44,22 @@ static const tn_option optimizer_rows[] = {
     TN_OPT(tn_optimizer_section, type, TN_OPT_TEXT, TN_DEFAULT_OPTIMIZER, NULL, "which optimizer"),
     TN_OPT(tn_optimizer_section, clip, TN_OPT_FLOAT, "0", ">= 0",
            "greatest norm of the whole gradient; 0: no limit"),
+    TN_OPT(tn_optimizer_section, accumulate, TN_OPT_INT, "1", "[1, 65536]",
+           "batches whose gradients are summed before an update"),
+    TN_OPT(tn_optimizer_section, check_finite, TN_OPT_FLAG, "no", NULL,
+           "leave out updates whose gradients are not finite"),
     TN_OPT_END};
 static const tn_option schedule_rows[] = {
     TN_OPT(tn_schedule_section, type, TN_OPT_TEXT, TN_DEFAULT_SCHEDULE, NULL, "which schedule"),
     TN_OPT(tn_schedule_section, warmup, TN_OPT_INT, "0", ">= 0", "steps of linear warm-up"), TN_OPT_END};
+static const tn_option distributed_rows[] = {
+    TN_OPT(tn_distributed_section, communicator, TN_OPT_TEXT, "", NULL,
+           "who carries sums between devices; empty: one that serves the backend"),
+    TN_OPT(tn_distributed_section, devices, TN_OPT_TEXT, "1", NULL,
+           "how many devices train together, or all"),
+    TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "> 0",
+           "how long to wait for a rank before it counts as lost"),
+    TN_OPT_END};
 static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL, "safetensors file to start from"),
     TN_OPT(tn_weights_section, prefix, TN_OPT_TEXT, "", NULL,
@@ -90,13 +104,23 @@ TABLE(optimizer, tn_optimizer_section, optimizer_rows,
       "how parameters move, with the optimizer's own options");
 TABLE(schedule, tn_schedule_section, schedule_rows,
       "the learning rate over time, with the schedule's own options");
+TABLE(distributed, tn_distributed_section, distributed_rows, "training on several devices at once");
 TABLE(weights, tn_weights_section, weights_rows, "parameters to start from");
 TABLE(precision, tn_policy_section, precision_rows, "element types, with the policy's own options");
 TABLE(plugins, tn_plugins_section, plugins_rows, "plugins beside those that are installed");
 TABLE(model, tn_model_section, model_rows, "the network, its losses and metrics");
 TABLE(block, tn_block_section, block_rows, "[block NAME]: lines that a model uses as it uses a layer");
 TABLE(group, tn_match_section, match_rows, "[group.NAME]: options of the optimizer for some parameters");
-const tn_item *const tn_settings_tables[] = {&tn_table_run,      &tn_table_model,     &tn_table_block,
-                                             &tn_table_data,     &tn_table_optimizer, &tn_table_group,
-                                             &tn_table_schedule, &tn_table_precision, &tn_table_backend,
-                                             &tn_table_weights,  &tn_table_plugins,   NULL};
+const tn_item *const tn_settings_tables[] = {&tn_table_run,
+                                             &tn_table_model,
+                                             &tn_table_block,
+                                             &tn_table_data,
+                                             &tn_table_optimizer,
+                                             &tn_table_group,
+                                             &tn_table_schedule,
+                                             &tn_table_precision,
+                                             &tn_table_backend,
+                                             &tn_table_distributed,
+                                             &tn_table_weights,
+                                             &tn_table_plugins,
+                                             NULL};

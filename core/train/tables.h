@@ -26,7 +26,8 @@ typedef struct tn_match_section {
 } tn_match_section;
 
 extern const tn_item tn_table_run, tn_table_backend, tn_table_data, tn_table_optimizer, tn_table_schedule,
-    tn_table_weights, tn_table_precision, tn_table_plugins, tn_table_model, tn_table_block, tn_table_group;
+    tn_table_distributed, tn_table_weights, tn_table_precision, tn_table_plugins, tn_table_model,
+    tn_table_block, tn_table_group;
 
 /* A section that is described by one table alone, into the table's struct. */
 tn_status tn_settings_plain(tn_env *env, tn_ini *ini, const tn_item *table, void *into);

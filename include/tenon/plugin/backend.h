@@ -75,6 +75,12 @@ typedef struct tn_backend {
   tn_status (*copy)(void *stream, tn_env *env, int32_t direction, void *to, const void *from, uint64_t bytes);
   tn_status (*fill_zero)(void *stream, tn_env *env, void *address, uint64_t bytes);
 
+  /* Beside `accepts`: runs a launch of a foreign family's kernel when the stream gets there. `l` and its
+   * views stay as they are until the stream has been waited for; the backend passes `launch` a copy whose
+   * addresses the kernel can dereference, and reports what it returns through the stream. NULL: addresses
+   * can be dereferenced as they are, and the kernel runs at once. */
+  tn_status (*enqueue)(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l);
+
   /* Devices that run kernels on the host: tn_parallel ends here. `device` is of this family, or of
    * the one that it extends. NULL: chunks run one after the other. */
   void (*parallel)(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);

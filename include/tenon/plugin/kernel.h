@@ -109,9 +109,11 @@ struct tn_launch {
   tn_env env;
   int32_t n_in, n_out;
   tn_view *in, *out;
-  void *plan;      /* what prepare made */
-  void *workspace; /* workspace_bytes, aligned to 64 */
-  void *stream;    /* the backend's own stream object */
+  void *plan;              /* what prepare made */
+  void *workspace;         /* workspace_bytes, aligned to 64 */
+  int64_t workspace_bytes; /* as the variant said */
+  void *stream;            /* the backend's own stream object */
+  const char *name;        /* "conv2d of layer1.0.conv1", for traces and messages; never NULL */
 };
 
 /* Runs body(arg, 0 .. chunks-1) on the device's team and returns when all are done; the only

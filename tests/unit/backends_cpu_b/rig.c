@@ -200,7 +200,15 @@ static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const
   size_t bytes = (size_t)answer->workspace_bytes;
   assert_int_equal(posix_memalign(&workspace, 64, bytes + 64), 0);
   memset(workspace, 0xa5, bytes + 64);
-  tn_launch l = {env_of(host), m->match.n_in, m->match.n_out, in, out, plan, workspace, NULL};
+  tn_launch l = {.env = env_of(host),
+                 .n_in = m->match.n_in,
+                 .n_out = m->match.n_out,
+                 .in = in,
+                 .out = out,
+                 .plan = plan,
+                 .workspace = workspace,
+                 .workspace_bytes = answer->workspace_bytes,
+                 .name = "test"};
   int64_t kept = host->kept;
   host->threads = memory->threads > 0 ? memory->threads : 1;
   status = kernel->launch(&l);

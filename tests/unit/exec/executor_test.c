@@ -90,7 +90,7 @@ static void write_program(void) {
         (tn_gnode){.op = &add_op, .layer = i == 1 ? "layer1.0.sum" : "", .where = i == 1 ? "a.ini:14" : ""};
     groups[i] =
         (tn_group){.kernel = &sum_kernel, .nodes = &node_numbers[i], .n_nodes = 1, .n_in = 2, .n_out = 1};
-    steps[i] = (tn_step){&groups[i], in[i], out[i], 2, 1, 0};
+    steps[i] = (tn_step){&groups[i], "sum", in[i], out[i], 2, 1, 0};
   }
   in[0][0] = at(TN_BASE_SLOT, 0, 64), in[0][1] = at(TN_BASE_NONE, 0, 0), out[0][0] = at(TN_BASE_ARENA, 0, 32);
   in[1][0] = at(TN_BASE_REGION, 1, 64), in[1][1] = at(TN_BASE_ARENA, 0, 32),
