@@ -1,0 +1,58 @@
+/* core/train/updater.h: private to update*.c and scaling.c: an update in the making, and its stages in
+ * the order in which they are emitted.
+ *
+ *   update_gradients.c  differentiate, pack       gradients as one flat vector
+ *   update_groups.c     group, option             [group.NAME], values of options from the control block
+ *   update_slots.c      place, slots              where parameters and the optimizer's slots lie
+ *   update.c            clip, optimizer, commits  and the order of all */
+#ifndef TN_CORE_TRAIN_UPDATER_H
+#define TN_CORE_TRAIN_UPDATER_H
+
+#include "core/train/update.h"
+
+/* A trained parameter: where it lies and which group it is in. */
+typedef struct tn_trained {
+  const tn_gstate *state;
+  tn_val gradient;
+  int64_t offset; /* in elements of the region */
+  int32_t group;
+} tn_trained;
+
+typedef struct tn_updater {
+  tn_env *env;
+  tn_arena *arena;
+  const tn_settings *settings;
+  tn_graph *graph;
+  tn_build *b;
+  tn_state_map *map;
+  tn_update_plan *plan;
+  tn_trained *params; /* in the order in which their gradients become ready */
+  int32_t n_params;
+  int64_t count;         /* elements of the flat region */
+  const tn_trained *one; /* per-parameter optimizers: the parameter at hand */
+  tn_val applied;        /* predicate of every commit of the update; 0: always */
+} tn_updater;
+
+/* Region "param.f32" and the path that stands for all of it. */
+#define TN_PARAM_REGION "param.f32"
+
+/* Differentiates, and lists the parameters that the loss depends on. `seed`: the gradient of the loss
+ * itself, 0 for 1. */
+tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed);
+/* All gradients as one vector; the memory pass lets each be computed in its slice. */
+tn_val tn_updater_pack(tn_updater *u);
+
+/* Group 0 is what no [group.NAME] matches; the first that matches wins. Makes room for the controls. */
+tn_status tn_updater_group(tn_updater *u);
+/* For frames: the value of a scheduled option for the parameters at hand. */
+tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
+
+/* Places the parameters in the flat region, one after the other. */
+tn_status tn_updater_place(tn_updater *u);
+/* For frames: tn_state inside an elementwise optimizer, and inside one that sees one parameter at a time. */
+tn_val tn_updater_flat_slot(tn_build *b, void *updater, const char *name, const tn_type *type,
+                            const char *init);
+tn_val tn_updater_slot_of_one(tn_build *b, void *updater, const char *name, const tn_type *type,
+                              const char *init);
+
+#endif
