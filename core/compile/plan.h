@@ -5,7 +5,7 @@
  *   schedule  the order of the groups
  *   settle    commits that cannot be in place after all end as copies
  *   share     results take over the buffers of operands that die
- *   assign    offsets in the arena (offsets.h) */
+ *   arena     offsets in the arena (offsets.h) */
 #ifndef TN_CORE_COMPILE_PLAN_H
 #define TN_CORE_COMPILE_PLAN_H
 
@@ -55,7 +55,7 @@ tn_status tn_plan_place(tn_plan *plan);
 tn_status tn_plan_schedule(tn_plan *plan);
 tn_status tn_plan_settle(tn_plan *plan);
 tn_status tn_plan_share(tn_plan *plan);
-tn_status tn_plan_assign(tn_plan *plan);
+tn_status tn_plan_arena(tn_plan *plan);
 
 /* The buffer at the end of the chain of parents, and the bytes into it. */
 int32_t tn_plan_root(const tn_plan *plan, int32_t buffer, int64_t *offset);

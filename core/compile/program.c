@@ -23,7 +23,7 @@ static tn_status make_plan(tn_plan *plan) {
   TN_TRY(tn_plan_schedule(plan));
   TN_TRY(tn_plan_settle(plan));
   TN_TRY(tn_plan_share(plan));
-  return tn_plan_assign(plan);
+  return tn_plan_arena(plan);
 }
 
 /* ---- steps ---- */

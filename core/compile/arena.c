@@ -1,4 +1,4 @@
-/* core/compile/assign.c: pass `memory`: offsets in the arena for buffers and workspaces. */
+/* core/compile/arena.c: pass `memory`: offsets in the arena for buffers and workspaces. */
 #include "core/compile/offsets.h"
 #include "core/compile/plan.h"
 
@@ -32,7 +32,7 @@ static void store_offsets(tn_plan *plan, const tn_interval *intervals) {
       plan->workspace[s] = (intervals++)->offset;
 }
 
-tn_status tn_plan_assign(tn_plan *plan) {
+tn_status tn_plan_arena(tn_plan *plan) {
   tn_interval *intervals = tn_alloc(plan->env, (plan->buffers.n + plan->order.n) * sizeof *intervals);
   plan->workspace = tn_arena_alloc(&plan->arena, plan->order.n * sizeof *plan->workspace);
   tn_status status = intervals == NULL || plan->workspace == NULL ? TN_ENOMEM : TN_OK;
