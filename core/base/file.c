@@ -10,11 +10,27 @@
 
 #include "core/base/text.h"
 
-/* "PATH: cannot be ...: No such file or directory". errno is read before anything can change it. */
-static tn_status fail_io(const void *handle, const char *path, const char *what) {
-  char reason[128];
-  const char *text = strerror_r(errno, reason, sizeof(reason));
-  return tn_failf(handle, TN_EIO, "%s: cannot be %s: %s", path, what, text);
+/* What somebody can do about an error of the system; "" where nothing general can be said. */
+static const char *remedy(int reason) {
+  switch (reason) {
+  case ENOSPC:
+  case EDQUOT: return "; make room there";
+  case EACCES:
+  case EPERM: return "; see to its permissions, or name another folder";
+  case EROFS: return "; its file system is read-only, name another folder";
+  case EIO: return "; the device that holds it may be failing";
+  case EMFILE:
+  case ENFILE: return "; too many files are open, see `ulimit -n`";
+  default: return "";
+  }
+}
+
+/* errno is read before anything can change it. */
+tn_status tn_file_fail(const void *handle, const char *path, const char *what) {
+  char space[128];
+  int reason = errno;
+  const char *text = strerror_r(reason, space, sizeof(space));
+  return tn_failf(handle, TN_EIO, "%s: cannot be %s: %s%s", path, what, text, remedy(reason));
 }
 
 static ssize_t read_some(int fd, void *bytes, size_t count) {
@@ -41,7 +57,7 @@ static tn_status read_all(const void *handle, int fd, const char *path, size_t l
   while (v != NULL) {
     ssize_t got = read_some(fd, v + n, cap - n);
     if (got < 0) {
-      tn_status status = fail_io(handle, path, "read");
+      tn_status status = tn_file_fail(handle, path, "read");
       tn_release(handle, v);
       return status;
     }
@@ -70,7 +86,7 @@ tn_status tn_file_read(const void *handle, const char *path, size_t limit, char 
   *bytes = NULL;
   *count = 0;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail_io(handle, path, "opened");
+  if (fd < 0) return tn_file_fail(handle, path, "opened");
   tn_status status = read_all(handle, fd, path, limit, bytes, count);
   close(fd);
   return status;
@@ -95,11 +111,11 @@ static tn_status open_temporary(const void *handle, tn_new_file *file) {
     errno = reason;
     if (reason != EEXIST) break;
   }
-  return fail_io(handle, file->path, "created");
+  return tn_file_fail(handle, file->path, "created");
 }
 
 tn_status tn_file_begin(const void *handle, const char *path, tn_new_file *file) {
-  *file = (tn_new_file){.fd = -1, .path = tn_strdup(handle, path), .temporary = NULL};
+  *file = (tn_new_file){.fd = -1, .path = tn_strdup(handle, path)};
   if (file->path == NULL) return TN_ENOMEM;
   tn_status status = open_temporary(handle, file);
   if (status != TN_OK) tn_file_abandon(handle, file);
@@ -112,7 +128,8 @@ tn_status tn_file_append(const void *handle, tn_new_file *file, const void *byte
     /* Linux writes at most 2 GiB per call; a smaller step keeps the arithmetic portable. */
     ssize_t n = write(file->fd, p, count < (1u << 30) ? count : (1u << 30));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_io(handle, file->path, "written");
+    if (n < 0) return tn_file_fail(handle, file->path, "written");
+    if (file->sum != NULL) tn_checksum_add(file->sum, p, (size_t)n);
     p += n;
     count -= (size_t)n;
   }
@@ -120,11 +137,11 @@ tn_status tn_file_append(const void *handle, tn_new_file *file, const void *byte
 }
 
 static tn_status publish(const void *handle, tn_new_file *file) {
-  if (fsync(file->fd) != 0) return fail_io(handle, file->path, "written to disk");
+  if (fsync(file->fd) != 0) return tn_file_fail(handle, file->path, "written to disk");
   int fd = file->fd;
   file->fd = -1;
-  if (close(fd) != 0) return fail_io(handle, file->path, "closed");
-  if (rename(file->temporary, file->path) != 0) return fail_io(handle, file->path, "put in place");
+  if (close(fd) != 0) return tn_file_fail(handle, file->path, "closed");
+  if (rename(file->temporary, file->path) != 0) return tn_file_fail(handle, file->path, "put in place");
   tn_release(handle, file->temporary);
   file->temporary = NULL;
   return TN_OK;
@@ -151,7 +168,7 @@ void tn_file_abandon(const void *handle, tn_new_file *file) {
   if (file->temporary != NULL) unlink(file->temporary);
   tn_release(handle, file->temporary);
   tn_release(handle, file->path);
-  *file = (tn_new_file){.fd = -1, .path = NULL, .temporary = NULL};
+  *file = (tn_new_file){.fd = -1};
 }
 
 tn_status tn_file_write_atomic(const void *handle, const char *path, const void *bytes, size_t count) {
@@ -170,7 +187,7 @@ static bool is_folder(const char *path) {
 
 static tn_status make_one(const void *handle, const char *path) {
   if (mkdir(path, 0777) == 0 || (errno == EEXIST && is_folder(path))) return TN_OK;
-  return fail_io(handle, path, "made a folder");
+  return tn_file_fail(handle, path, "made a folder");
 }
 
 tn_status tn_folder_make(const void *handle, const char *path) {
@@ -191,10 +208,10 @@ tn_status tn_folder_make(const void *handle, const char *path) {
 
 tn_status tn_folder_sync(const void *handle, const char *path) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return fail_io(handle, path, "opened");
+  if (fd < 0) return tn_file_fail(handle, path, "opened");
   tn_status status = TN_OK;
   /* Some file systems cannot sync a folder and say EINVAL; there is nothing more to be had there. */
-  if (fsync(fd) != 0 && errno != EINVAL) status = fail_io(handle, path, "written to disk");
+  if (fsync(fd) != 0 && errno != EINVAL) status = tn_file_fail(handle, path, "written to disk");
   close(fd);
   return status;
 }

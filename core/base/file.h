@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "core/base/env.h"
+#include "core/base/checksum.h"
 
 /* Reads a whole file; *bytes is NUL-ended beyond *count and the caller's (tn_release).
  * TN_EIO with path and reason; TN_EINVAL if larger than `limit`. */
@@ -18,11 +18,15 @@ tn_status tn_file_write_atomic(const void *handle, const char *path, const void 
 typedef struct tn_new_file {
   int fd;
   char *path, *temporary;
+  tn_checksum *sum; /* of what is appended, where the caller wants it; NULL: nobody does */
 } tn_new_file;
 tn_status tn_file_begin(const void *handle, const char *path, tn_new_file *file);
 tn_status tn_file_append(const void *handle, tn_new_file *file, const void *bytes, size_t count);
 tn_status tn_file_commit(const void *handle, tn_new_file *file);
 void tn_file_abandon(const void *handle, tn_new_file *file);
+
+/* Records "PATH: cannot be WHAT: REASON; REMEDY" for errno as it is, with TN_EIO. */
+tn_status tn_file_fail(const void *handle, const char *path, const char *what);
 
 /* mkdir -p. */
 tn_status tn_folder_make(const void *handle, const char *path);

@@ -79,7 +79,8 @@ static tn_status copy_target(tn_catalog *catalog, const tn_target *target) {
     families[i] = tn_arena_strdup(&catalog->arena, target->families[i]);
     if (families[i] == NULL) return TN_ENOMEM;
   }
-  catalog->target = (tn_target){target->properties, families, target->n_families};
+  catalog->target = *target;
+  catalog->target.families = families;
   return TN_OK;
 }
 

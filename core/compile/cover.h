@@ -14,6 +14,14 @@ typedef struct tn_target {
   tn_device_properties properties;
   const char *const *families;
   int32_t n_families;
+  int32_t n_own; /* the first so many are the device's own, the others those that it accepts */
+  /* Asked by `takes` about the kernels of accepted families; NULL: it takes all of them. */
+  const tn_backend *backend;
+  void *self;
+  /* Where an op runs that has no kernel here; NULL: nowhere. Refused: the run wants an error instead,
+   * which then says whether the fallback could have helped. */
+  const struct tn_target *fallback;
+  bool fallback_refused;
 } tn_target;
 
 /* A kernel that looked at a group and was not taken. */
@@ -47,21 +55,24 @@ typedef struct tn_group {
   int32_t n_rejected;
   tn_cost cost;
   int32_t role; /* TN_STREAM_COMPUTE ... */
+  /* Why no kernel of the device does this, so that the fallback does, on the host; NULL: the device. */
+  const char *fallback;
 } tn_group;
 
 typedef struct tn_cover {
   tn_env *env;
-  tn_arena arena;             /* of what groups point to */
-  struct tn_catalog *catalog; /* owned: the target's kernels (catalog.h) */
-  tn_graph *graph;            /* owned; composites that no kernel took are decomposed */
-  TN_VEC(tn_group) groups;    /* in an order in which operands come first */
+  tn_arena arena;              /* of what groups point to */
+  struct tn_catalog *catalog;  /* owned: the target's kernels (catalog.h) */
+  struct tn_catalog *fallback; /* owned: its fallback's; NULL: it has none */
+  tn_graph *graph;             /* owned; composites that no kernel took are decomposed */
+  TN_VEC(tn_group) groups;     /* in an order in which operands come first */
 } tn_cover;
 
 /* Accepts NULL. */
 void tn_cover_destroy(tn_cover *cover);
 
-/* Pass `select`: decomposes, matches patterns (larger matches first, then lower cost), grows
- * regions. Takes the graph over on success. An op that nobody can do: TN_EUNSUPPORTED with every
+/* Passes `assign` and `select`: decomposes, matches patterns (larger matches first, then lower cost),
+ * grows regions. Takes the graph over on success. An op that nobody can do: TN_EUNSUPPORTED with every
  * kernel's reason. */
 tn_status tn_pass_select(tn_env *env, tn_registry *registry, const tn_target *target, tn_graph *take_graph,
                          tn_cover **cover);

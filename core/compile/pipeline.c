@@ -1,8 +1,9 @@
 /* core/compile/pipeline.c: the passes from a graph to a program. */
+#include "core/compile/assign.h"
 #include "core/compile/program.h"
-#include "core/compile/select.h"
 
-const char *const tn_compile_passes[] = {"select", "layout", "recompute", "schedule", "memory", NULL};
+const char *const tn_compile_passes[] = {"assign",   "select", "layout", "recompute",
+                                         "schedule", "memory", NULL};
 
 static bool wants_dump(const tn_compile_options *options, const char *pass) {
   if (options == NULL || options->dump_after == NULL || options->dump == NULL) return false;
@@ -11,6 +12,13 @@ static bool wants_dump(const tn_compile_options *options, const char *pass) {
 
 static void start_dump(const tn_compile_options *options, const char *program, const char *pass) {
   tn_text_addf(options->dump, "# program %s after %s\n", program, pass);
+}
+
+static tn_status dump_assignment(const tn_compile_options *options, const char *name,
+                                 const tn_assignment *assignment) {
+  if (!wants_dump(options, "assign")) return TN_OK;
+  start_dump(options, name, "assign");
+  return tn_assignment_print(assignment, options->dump);
 }
 
 static tn_status dump_cover(const tn_compile_options *options, const char *name, const char *pass,
@@ -25,6 +33,17 @@ static tn_status dump_program(const tn_compile_options *options, const char *pas
   if (!wants_dump(options, pass)) return TN_OK;
   start_dump(options, program->name, pass);
   return tn_program_print(program, places, options->dump);
+}
+
+/* Passes `assign` and `select`. */
+static tn_status start(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
+                       const tn_graph *graph, const tn_compile_options *options, tn_cover **cover) {
+  tn_assignment assignment;
+  TN_TRY(tn_pass_assign(env, registry, target, graph, &assignment));
+  tn_status status = dump_assignment(options, name, &assignment);
+  if (status == TN_OK) status = tn_select_assigned(&assignment, cover);
+  if (status != TN_OK) tn_assignment_free(&assignment);
+  return status;
 }
 
 /* From select's cover, which stays the caller's on failure, to a program. */
@@ -50,7 +69,7 @@ tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const
   tn_cover *cover = NULL;
   tn_program *made = NULL;
   *program = NULL;
-  TN_TRY(tn_select_cover(env, registry, target, take_graph, &cover));
+  TN_TRY(start(env, name, registry, target, take_graph, options, &cover));
   tn_status status = finish(env, name, registry, target, cover, map, options, &made);
   if (status != TN_OK) {
     tn_cover_destroy(cover);

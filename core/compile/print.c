@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/compile/assign.h"
 #include "core/compile/program.h"
 
 /* ---- covers ---- */
@@ -63,6 +64,30 @@ tn_status tn_cover_print(const tn_cover *cover, tn_text *text) {
   tn_text_free(&graph);
   if (status == TN_OK && text->failed)
     return tn_failf(cover->env, TN_ENOMEM, "out of memory while printing a cover");
+  return status;
+}
+
+/* ---- assignments ---- */
+
+static void add_fallback_line(const tn_assignment *a, size_t node, tn_text *text) {
+  if (a->round.fallback[node] == NULL) return;
+  tn_text_addf(text, "# falls back to %s: %s\n", a->fallback->target.families[0], a->round.fallback[node]);
+}
+
+tn_status tn_assignment_print(const tn_assignment *a, tn_text *text) {
+  tn_text graph = tn_text_new(a->env);
+  tn_status status = tn_graph_print(a->graph, &graph);
+  const char *at = graph.v != NULL ? graph.v : "";
+  for (size_t i = 0; status == TN_OK && i < a->graph->states.n; i++)
+    if (a->graph->states.v[i].value == 0) at = add_line(text, at);
+  for (size_t i = 0; status == TN_OK && i < a->graph->nodes.n; i++) {
+    at = add_line(text, at);
+    add_fallback_line(a, i, text);
+  }
+  if (status == TN_OK) tn_text_add(text, at);
+  tn_text_free(&graph);
+  if (status == TN_OK && text->failed)
+    return tn_failf(a->env, TN_ENOMEM, "out of memory while printing an assignment");
   return status;
 }
 

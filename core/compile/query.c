@@ -206,6 +206,13 @@ static tn_status kernel_failed(tn_env *env, const tn_candidate *candidate, tn_st
   return tn_wrap(env, status, "kernel %s of plugin %s", entry->item->name, entry->plugin);
 }
 
+/* Whether a device takes a launch of another family's kernel is its backend's to say. */
+static tn_status ask_backend(tn_env *env, const tn_target *target, const tn_candidate *candidate) {
+  const tn_backend *backend = target->backend;
+  if (backend == NULL || backend->takes == NULL || candidate->kernel->rank < target->n_own) return TN_OK;
+  return backend->takes(target->self, env, candidate->kernel->kernel, candidate->match);
+}
+
 tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph, const tn_target *target,
                              tn_candidate *candidate) {
   tn_match *match = NULL;
@@ -218,7 +225,8 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
                  .candidate = candidate,
                  .estimate_s = estimate_s(target, candidate->cost)};
   tn_error_clear(env);
-  tn_status status = candidate->kernel->kernel->query(&c.host.pub);
+  tn_status status = ask_backend(env, target, candidate);
+  if (status == TN_OK) status = candidate->kernel->kernel->query(&c.host.pub);
   if (c.status != TN_OK) return kernel_failed(env, candidate, c.status);
   if (status == TN_EUNSUPPORTED) return declined(env, arena, candidate, tn_error_text(env));
   if (status != TN_OK) return kernel_failed(env, candidate, status);

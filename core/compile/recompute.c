@@ -45,6 +45,7 @@ typedef struct clone {
 
 static const tn_pattern *pattern_of(const recompute *r, const tn_group *g, const tn_catalog_kernel **kernel) {
   const tn_catalog *catalog = r->cover->catalog;
+  if (g->fallback != NULL) return NULL; /* what is on the other side is not cheap to have */
   for (size_t i = 0; i < catalog->regions.n; i++)
     if (catalog->regions.v[i].entry == g->entry) {
       *kernel = &catalog->regions.v[i];

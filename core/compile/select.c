@@ -4,8 +4,8 @@
  * left; single nodes get single kernels. Composite ops that nobody took are then decomposed and the
  * next round starts anew, so that their parts can join their neighbours. A kernel for a whole op
  * therefore wins over the cover of its parts. */
+#include "core/compile/assign.h"
 #include "core/compile/lower.h"
-#include "core/compile/select.h"
 
 #include <string.h>
 
@@ -56,42 +56,46 @@ static tn_status decompose_unmentioned(const tn_catalog *catalog, tn_graph **gra
   return endless(*graph);
 }
 
-static tn_status check_lacking(tn_selection *s) {
-  for (uint32_t i = 0; i < s->graph->nodes.n; i++)
-    if (s->lacking[i] && !tn_op_is_composite(s->graph->nodes.v[i].op)) return tn_selection_unsupported(s, i);
-  return TN_OK;
-}
-
-static tn_status run_round(tn_selection *s, tn_env *env, tn_catalog *catalog, tn_graph *graph) {
-  tn_status status = tn_selection_start(s, env, catalog, graph);
-  if (status == TN_OK) status = tn_select_patterns(s);
-  if (status == TN_OK) status = tn_select_regions(s);
-  if (status == TN_OK) status = tn_select_singles(s);
-  if (status == TN_OK) status = check_lacking(s);
-  if (status != TN_OK) tn_selection_finish(s);
-  return status;
+static tn_status cover_by(tn_selection *s, tn_catalog *catalog) {
+  s->catalog = catalog;
+  TN_TRY(tn_select_patterns(s));
+  TN_TRY(tn_select_regions(s));
+  return tn_select_singles(s);
 }
 
 /* A kernel that declines a whole op is not heard of again once the op is gone. */
-static void log_declined(const tn_selection *s) {
-  for (size_t i = 0; i < s->graph->nodes.n; i++) {
-    const tn_gnode *node = &s->graph->nodes.v[i];
-    for (const tn_note *n = s->lacking[i] ? s->notes[i] : NULL; n != NULL; n = n->next)
-      tn_logf(s->env, TN_LOG_DEBUG, "%s (%s) is decomposed: kernel %s: %s", node->op->item.name, node->layer,
-              n->rejection.kernel, n->rejection.reason);
-  }
+static void log_declined(const tn_selection *s, uint32_t i) {
+  const tn_gnode *node = &s->graph->nodes.v[i];
+  for (const tn_note *n = s->notes[i]; n != NULL; n = n->next)
+    tn_logf(s->env, TN_LOG_DEBUG, "%s (%s) is decomposed: kernel %s: %s", node->op->item.name, node->layer,
+            n->rejection.kernel, n->rejection.reason);
 }
 
-/* Ends with every node covered; *s is then the caller's to finish. */
-static tn_status run_rounds(tn_selection *s, tn_env *env, tn_catalog *catalog, tn_graph **graph) {
+/* Marks what lacks a kernel and can be decomposed. */
+static tn_status mark_lacking(tn_selection *s, bool **marked, bool *any) {
+  bool *marks = tn_arena_alloc(&s->arena, s->graph->nodes.n * sizeof *marks);
+  if (marks == NULL) return TN_ENOMEM;
+  *any = false;
+  for (uint32_t i = 0; i < s->graph->nodes.n; i++) {
+    marks[i] = s->lacking[i] && tn_op_is_composite(s->graph->nodes.v[i].op);
+    *any |= marks[i];
+    if (marks[i]) log_declined(s, i);
+  }
+  *marked = marks;
+  return TN_OK;
+}
+
+tn_status tn_select_rounds(tn_selection *s, tn_env *env, tn_catalog *catalog, tn_graph **graph) {
   for (int round = 0; round < ROUNDS; round++) {
-    TN_TRY(decompose_unmentioned(catalog, graph));
-    TN_TRY(run_round(s, env, catalog, *graph));
-    if (s->n_lacking == 0) return TN_OK;
-    log_declined(s);
-    tn_status status = replace(graph, s->lacking);
+    bool *marked = NULL, any = false;
     tn_selection_finish(s);
-    if (status != TN_OK) return status;
+    TN_TRY(decompose_unmentioned(catalog, graph));
+    TN_TRY(tn_selection_start(s, env, catalog, *graph));
+    TN_TRY(cover_by(s, catalog));
+    if (s->n_lacking == 0) return TN_OK;
+    TN_TRY(mark_lacking(s, &marked, &any));
+    if (!any) return TN_OK;
+    TN_TRY(replace(graph, marked));
   }
   return endless(*graph);
 }
@@ -117,12 +121,13 @@ static tn_status collect_rejections(tn_selection *s, const tn_candidate *c, tn_g
 
 static tn_status add_group(tn_selection *s, const tn_candidate *c, tn_cover *cover) {
   tn_group group = tn_group_of(c);
+  group.fallback = s->fallback[c->nodes[0]];
   TN_TRY(collect_rejections(s, c, &group));
   for (int32_t i = 0; i < c->n_nodes; i++) s->graph->nodes.v[c->nodes[i]].group = (int32_t)cover->groups.n;
   return tn_vec_push(s->env, &cover->groups, group);
 }
 
-/* Groups in the order of the contracted graph. The cover takes graph, catalog and arena. */
+/* Groups in the order of the contracted graph. The cover takes graph and arena. */
 static tn_status make_cover(tn_selection *s, tn_cover **cover) {
   tn_cover *made = tn_alloc(s->env, sizeof *made);
   if (made == NULL) return TN_ENOMEM;
@@ -139,7 +144,6 @@ static tn_status make_cover(tn_selection *s, tn_cover **cover) {
   made->env = s->env;
   made->arena = s->arena;
   s->arena = tn_arena_new(s->env);
-  made->catalog = s->catalog;
   made->graph = s->graph;
   *cover = made;
   return TN_OK;
@@ -161,26 +165,35 @@ tn_group tn_group_of(const tn_candidate *c) {
                     .role = TN_STREAM_COMPUTE};
 }
 
-static tn_status select_graph(tn_env *env, tn_catalog *catalog, tn_graph **graph, tn_cover **cover) {
-  tn_selection s;
-  TN_TRY(tn_lower_predicates(*graph));
-  TN_TRY(run_rounds(&s, env, catalog, graph));
-  tn_status status = make_cover(&s, cover);
-  tn_selection_finish(&s);
-  return status;
+/* Nodes that fall back were left over by the device's cover; now they are all that is left. */
+static tn_status cover_fallback(tn_assignment *a) {
+  tn_selection *s = &a->round;
+  if (s->n_lacking == 0) return TN_OK;
+  for (size_t i = 0; i < s->graph->nodes.n; i++) s->lacking[i] = false;
+  s->n_lacking = 0;
+  TN_TRY(cover_by(s, a->fallback));
+  if (s->n_lacking == 0) return TN_OK;
+  return tn_failf(a->env, TN_EINTERNAL, "a kernel of the fallback took an op and then did not");
+}
+
+tn_status tn_select_assigned(tn_assignment *a, tn_cover **cover) {
+  TN_TRY(cover_fallback(a));
+  TN_TRY(make_cover(&a->round, cover));
+  (*cover)->catalog = a->catalog;
+  (*cover)->fallback = a->fallback;
+  a->graph = NULL;
+  a->catalog = a->fallback = NULL;
+  tn_assignment_free(a);
+  return TN_OK;
 }
 
 tn_status tn_select_cover(tn_env *env, tn_registry *registry, const tn_target *target, const tn_graph *graph,
                           tn_cover **cover) {
-  tn_catalog *catalog = NULL;
-  tn_graph *merged = NULL;
+  tn_assignment assignment;
   *cover = NULL;
-  TN_TRY(tn_catalog_create(env, registry, target, graph->ops, &catalog));
-  tn_status status = tn_graph_merge(graph, &merged);
-  if (status == TN_OK) status = select_graph(env, catalog, &merged, cover);
-  if (status == TN_OK) return TN_OK;
-  tn_graph_destroy(merged);
-  tn_catalog_destroy(catalog);
+  TN_TRY(tn_pass_assign(env, registry, target, graph, &assignment));
+  tn_status status = tn_select_assigned(&assignment, cover);
+  if (status != TN_OK) tn_assignment_free(&assignment);
   return status;
 }
 
@@ -195,6 +208,7 @@ void tn_cover_destroy(tn_cover *cover) {
   if (cover == NULL) return;
   tn_graph_destroy(cover->graph);
   tn_catalog_destroy(cover->catalog);
+  tn_catalog_destroy(cover->fallback);
   tn_vec_free(cover->env, &cover->groups);
   tn_arena_free(&cover->arena);
   tn_release(cover->env, cover);

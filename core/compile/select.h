@@ -1,4 +1,4 @@
-/* core/compile/select.h: one round of covering a graph, inside the pass `select`. */
+/* core/compile/select.h: one round of covering a graph, inside the passes `assign` and `select`. */
 #ifndef TN_CORE_COMPILE_SELECT_H
 #define TN_CORE_COMPILE_SELECT_H
 
@@ -26,6 +26,7 @@ typedef struct tn_selection {
   TN_VEC(tn_candidate) chosen;
   bool *lacking; /* no kernel takes the node */
   int32_t n_lacking;
+  const char **fallback; /* why the device does not do a node that the fallback does; NULL: other nodes */
 } tn_selection;
 
 tn_status tn_selection_start(tn_selection *s, tn_env *env, tn_catalog *catalog, tn_graph *graph);
@@ -44,10 +45,20 @@ tn_status tn_select_patterns(tn_selection *s);
 tn_status tn_select_regions(tn_selection *s);
 tn_status tn_select_singles(tn_selection *s);
 
-/* TN_EUNSUPPORTED with what every kernel had to say about a node that nobody does. */
-tn_status tn_selection_unsupported(tn_selection *s, uint32_t node);
+/* Whether a kernel of a catalog takes a node alone; notes those that do not. */
+tn_status tn_selection_can(tn_selection *s, tn_catalog *catalog, uint32_t node, bool *can);
 
-/* The pass without taking the graph. */
+/* Rounds over *graph until every composite is covered or decomposed; *graph is replaced on the way. Nodes
+ * that nobody takes and that cannot be decomposed are left lacking. *s is the caller's to finish, also
+ * after a failure; it must be finished or new. */
+tn_status tn_select_rounds(tn_selection *s, tn_env *env, tn_catalog *catalog, tn_graph **graph);
+
+/* What every kernel had to say about a node: "cpu.conv2d: ...; cpu.gemm: ...". In the round's arena. */
+tn_status tn_selection_reasons(tn_selection *s, uint32_t node, const char **reasons);
+/* TN_EUNSUPPORTED: nobody does the node, for these reasons; `more` is put at the end. */
+tn_status tn_selection_unsupported(tn_selection *s, uint32_t node, const char *reasons, const char *more);
+
+/* Passes `assign` and `select` without taking the graph. */
 tn_status tn_select_cover(tn_env *env, tn_registry *registry, const tn_target *target, const tn_graph *graph,
                           tn_cover **cover);
 

@@ -13,8 +13,9 @@ tn_status tn_selection_start(tn_selection *s, tn_env *env, tn_catalog *catalog, 
   s->notes = tn_arena_alloc(&s->arena, n * sizeof *s->notes);
   s->group = tn_arena_alloc(&s->arena, n * sizeof *s->group);
   s->lacking = tn_arena_alloc(&s->arena, n * sizeof *s->lacking);
+  s->fallback = tn_arena_alloc(&s->arena, n * sizeof *s->fallback);
   if (s->taken == NULL || s->region_kernel == NULL || s->alone == NULL || s->notes == NULL ||
-      s->group == NULL || s->lacking == NULL)
+      s->group == NULL || s->lacking == NULL || s->fallback == NULL)
     return TN_ENOMEM;
   for (size_t i = 0; i < n; i++) {
     tn_node_kind kind = tn_node_kind_of(&graph->nodes.v[i]);
@@ -198,6 +199,18 @@ tn_status tn_select_singles(tn_selection *s) {
   return TN_OK;
 }
 
+tn_status tn_selection_can(tn_selection *s, tn_catalog *catalog, uint32_t node, bool *can) {
+  tn_catalog *before = s->catalog;
+  tn_candidate best = {0};
+  s->catalog = catalog;
+  s->region_kernel[node] = NULL;
+  tn_status status = find_region_kernel(s, node);
+  if (status == TN_OK) status = best_at(s, node, 1, &best);
+  *can = s->region_kernel[node] != NULL || best.kernel != NULL;
+  s->catalog = before;
+  return status;
+}
+
 /* ---- what nobody does ---- */
 
 static void describe_operands(const tn_selection *s, const tn_gnode *node, tn_text *text) {
@@ -215,7 +228,22 @@ static void describe_place(const tn_gnode *node, tn_text *text) {
                  where ? node->where : "");
 }
 
-tn_status tn_selection_unsupported(tn_selection *s, uint32_t index) {
+static void add_reasons(const tn_note *notes, tn_text *text) {
+  if (notes == NULL) tn_text_add(text, "no installed kernel has a pattern for it");
+  for (const tn_note *n = notes; n != NULL; n = n->next)
+    tn_text_addf(text, "%s%s: %s", n == notes ? "" : "; ", n->rejection.kernel, n->rejection.reason);
+}
+
+tn_status tn_selection_reasons(tn_selection *s, uint32_t node, const char **reasons) {
+  tn_text text = tn_text_new(s->env);
+  add_reasons(s->notes[node], &text);
+  char *joined = tn_text_take(&text);
+  *reasons = joined == NULL ? NULL : tn_arena_strdup(&s->arena, joined);
+  tn_release(s->env, joined);
+  return *reasons == NULL ? TN_ENOMEM : TN_OK;
+}
+
+tn_status tn_selection_unsupported(tn_selection *s, uint32_t index, const char *reasons, const char *more) {
   const tn_gnode *node = &s->graph->nodes.v[index];
   tn_text text = tn_text_new(s->env);
   tn_text_addf(&text, "no kernel takes %s(", node->op->item.name);
@@ -225,11 +253,7 @@ tn_status tn_selection_unsupported(tn_selection *s, uint32_t index) {
   tn_text_add(&text, " on");
   for (int32_t i = 0; i < s->catalog->target.n_families; i++)
     tn_text_addf(&text, "%s %s", i > 0 ? "," : "", s->catalog->target.families[i]);
-  tn_text_add(&text, ", and the op has no decomposition;");
-  if (s->notes[index] == NULL) tn_text_add(&text, " no installed kernel has a pattern for it");
-  for (const tn_note *n = s->notes[index]; n != NULL; n = n->next)
-    tn_text_addf(&text, "%s %s: %s", n == s->notes[index] ? "" : ";", n->rejection.kernel,
-                 n->rejection.reason);
+  tn_text_addf(&text, ", and the op has no decomposition; %s%s", reasons, more);
   char *message = tn_text_take(&text);
   if (message == NULL) return TN_ENOMEM;
   tn_failf(s->env, TN_EUNSUPPORTED, "%s", message);

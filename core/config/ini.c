@@ -29,10 +29,7 @@ static tn_status merge_section(tn_ini *ini, const tn_section *from) {
   into->file = from->file;
   into->line = from->line;
   for (int32_t i = 0; i < from->n_keys; i++) {
-    tn_key *key = tn_section_key(into, from->keys[i].name);
-    if (key == NULL) key = tn_ini_add_key(&ini->arena, into);
-    if (key == NULL) return TN_ENOMEM;
-    *key = from->keys[i];
+    TN_TRY(tn_ini_put_key(&ini->arena, into, &from->keys[i]));
   }
   return TN_OK;
 }
@@ -159,6 +156,12 @@ tn_key *tn_section_key(const tn_section *section, const char *name) {
   for (int32_t i = 0; i < section->n_keys; i++)
     if (strcmp(section->keys[i].name, name) == 0) return &section->keys[i];
   return NULL;
+}
+
+void tn_section_remove_key(tn_section *section, tn_key *key) {
+  size_t behind = (size_t)(section->keys + section->n_keys - key - 1);
+  memmove(key, key + 1, behind * sizeof(*key));
+  section->n_keys--;
 }
 
 const char *tn_key_where(tn_ini *ini, const tn_section *section, const tn_key *key) {

@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 
 typedef struct tn_key {
+  const struct tn_key *before; /* what it overrides: of an included file, or before --set; NULL: nothing */
   const char *name;
   const char *value;          /* lines joined by '\n', without comments and common indentation */
   const char *file;           /* as named by the user, for messages; "--set section.key" for overrides */
@@ -49,6 +50,7 @@ tn_status tn_ini_set(const void *handle, tn_ini *ini, const char *assignment);
 
 tn_section *tn_ini_section(const tn_ini *ini, const char *name); /* NULL: none */
 tn_key *tn_section_key(const tn_section *section, const char *name);
+void tn_section_remove_key(tn_section *section, tn_key *key);
 
 /* "file.ini:14", or "--set section.key". In the ini's arena. */
 const char *tn_key_where(tn_ini *ini, const tn_section *section, const tn_key *key);

@@ -73,17 +73,14 @@ tn_status tn_ini_set(const void *handle, tn_ini *ini, const char *assignment) {
   TN_TRY(read_override(handle, &ini->arena, &override, &entry));
   tn_section *section = section_for(ini, override.section);
   if (section == NULL) return TN_ENOMEM;
-  tn_key *key = tn_section_key(section, override.key);
-  if (key == NULL) key = tn_ini_add_key(&ini->arena, section);
-  if (key == NULL) return TN_ENOMEM;
   const char *place = tn_arena_printf(&ini->arena, "%s %s.%s", OVERRIDE, override.section, override.key);
   if (place == NULL) return TN_ENOMEM;
-  *key = (tn_key){.name = override.key,
-                  .value = entry.value,
-                  .file = place,
-                  .value_lines = entry.value_lines,
-                  .n_value_lines = entry.n_value_lines};
-  return TN_OK;
+  tn_key key = {.name = override.key,
+                .value = entry.value,
+                .file = place,
+                .value_lines = entry.value_lines,
+                .n_value_lines = entry.n_value_lines};
+  return tn_ini_put_key(&ini->arena, section, &key);
 }
 
 /* A line with its dollars doubled, since reading makes one of two. */

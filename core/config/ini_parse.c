@@ -38,6 +38,15 @@ tn_key *tn_ini_add_key(tn_arena *arena, tn_section *section) {
   return &grown[section->n_keys++];
 }
 
+tn_status tn_ini_put_key(tn_arena *arena, tn_section *section, const tn_key *key) {
+  tn_key *at = tn_section_key(section, key->name), *before = NULL;
+  if (at != NULL && (before = tn_arena_copy(arena, at, sizeof(*at))) == NULL) return TN_ENOMEM;
+  if (at == NULL && (at = tn_ini_add_key(arena, section)) == NULL) return TN_ENOMEM;
+  *at = *key;
+  at->before = before;
+  return TN_OK;
+}
+
 /* Moves on to the next entry, and writes the line that stands for it. */
 static int next_line(tn_ini_feed *feed, char *line, size_t capacity) {
   if (feed->mark_next) {

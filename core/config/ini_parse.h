@@ -18,5 +18,7 @@ tn_status tn_ini_parse_part(const void *handle, tn_arena *arena, const char *fil
 /* Adds an item that the part or ini does not have yet; NULL: out of memory. */
 tn_section *tn_ini_add_section(tn_arena *arena, tn_section **sections, int32_t *n);
 tn_key *tn_ini_add_key(tn_arena *arena, tn_section *section);
+/* Adds a key, or puts it in the place of the one of its name, which it then remembers as `before`. */
+tn_status tn_ini_put_key(tn_arena *arena, tn_section *section, const tn_key *key);
 
 #endif

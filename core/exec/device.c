@@ -121,12 +121,12 @@ static tn_status try_open(tn_env *env, tn_registry *registry, const tn_device_re
   }
   tn_wrap(&device->env, status, "backend '%s'", name);
   tn_error_move(env, &device->env);
-  tn_device_close(device);
+  tn_device_destroy(device);
   return status;
 }
 
-tn_status tn_device_open(tn_env *env, tn_registry *registry, const tn_device_request *request,
-                         tn_device **device) {
+tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                           tn_device **device) {
   *device = NULL;
   tn_text reasons = tn_text_new(env);
   tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = cpu");
@@ -143,7 +143,7 @@ tn_status tn_device_open(tn_env *env, tn_registry *registry, const tn_device_req
   return status;
 }
 
-void tn_device_close(tn_device *device) {
+void tn_device_destroy(tn_device *device) {
   if (device == NULL) return;
   const tn_backend *b = device->backend, *extension = device->extension;
   for (int32_t role = 0; role < TN_STREAMS; role++)

@@ -32,9 +32,9 @@ typedef struct tn_device_request {
 
 /* Opens the first backend of `names` that can be used ("cuda", "onednn", "cpu"); an extension brings
  * its family. Reasons for those passed over are logged, or are the error when none is left. */
-tn_status tn_device_open(tn_env *env, tn_registry *registry, const tn_device_request *request,
-                         tn_device **device);
-void tn_device_close(tn_device *device);
+tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                           tn_device **device);
+void tn_device_destroy(tn_device *device);
 
 /* Whether kernels of the family are launched through the backend's `enqueue`. */
 bool tn_device_is_foreign(const tn_device *device, const char *family);

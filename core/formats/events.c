@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/file.h"
 #include "core/base/text.h"
 
 struct tn_events {
@@ -105,17 +106,11 @@ static void print_version(tn_text *text, double wall_s) {
 
 /* ---- the file ----------------------------------------------------------------------------------- */
 
-static tn_status fail_io(const void *handle, const char *path, const char *what) {
-  char reason[128];
-  const char *text = strerror_r(errno, reason, sizeof(reason));
-  return tn_failf(handle, TN_EIO, "%s: cannot be %s: %s", path, what, text);
-}
-
 static tn_status write_all(tn_events *events, const char *bytes, size_t count) {
   while (count > 0) {
     ssize_t n = write(events->fd, bytes, count);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_io(events->handle, events->path, "written");
+    if (n < 0) return tn_file_fail(events->handle, events->path, "written");
     bytes += n;
     count -= (size_t)n;
   }
@@ -142,7 +137,7 @@ static tn_status start(tn_events *events, const char *path, double wall_s) {
   events->path = tn_strdup(events->handle, path);
   if (events->path == NULL) return TN_ENOMEM;
   events->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-  if (events->fd < 0) return fail_io(events->handle, path, "created");
+  if (events->fd < 0) return tn_file_fail(events->handle, path, "created");
   tn_text message = tn_text_new(events->handle);
   print_version(&message, wall_s);
   tn_status status = write_record(events, &message);
@@ -179,7 +174,7 @@ tn_status tn_events_scalar(tn_events *events, const char *tag, int64_t step, dou
 tn_status tn_events_close(tn_events *events) {
   if (events == NULL) return TN_OK;
   tn_status status = TN_OK;
-  if (events->fd >= 0 && close(events->fd) != 0) status = fail_io(events->handle, events->path, "closed");
+  if (events->fd >= 0 && close(events->fd) != 0) status = tn_file_fail(events->handle, events->path, "closed");
   tn_text_free(&events->record);
   tn_release(events->handle, events->path);
   tn_release(events->handle, events);

@@ -8,15 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static tn_status fail_io(const void *handle, const char *path, const char *what) {
-  char reason[128];
-  const char *text = strerror_r(errno, reason, sizeof(reason));
-  return tn_failf(handle, TN_EIO, "%s: cannot be %s: %s", path, what, text);
-}
+#include "core/base/file.h"
 
 static tn_status check_regular(const void *handle, tn_input *input) {
   struct stat st;
-  if (fstat(input->fd, &st) != 0) return fail_io(handle, input->path, "looked at");
+  if (fstat(input->fd, &st) != 0) return tn_file_fail(handle, input->path, "looked at");
   if (!S_ISREG(st.st_mode)) return tn_failf(handle, TN_EINVAL, "%s: not a regular file", input->path);
   input->bytes = (uint64_t)st.st_size;
   return TN_OK;
@@ -25,7 +21,7 @@ static tn_status check_regular(const void *handle, tn_input *input) {
 /* O_NONBLOCK has no effect on regular files, and keeps a pipe from blocking before it is refused. */
 tn_status tn_input_open(const void *handle, const char *path, tn_input *input) {
   *input = (tn_input){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (input->fd < 0) return fail_io(handle, path, "opened");
+  if (input->fd < 0) return tn_file_fail(handle, path, "opened");
   input->path = tn_strdup(handle, path);
   tn_status status = input->path != NULL ? check_regular(handle, input) : TN_ENOMEM;
   if (status != TN_OK) tn_input_close(handle, input);
@@ -43,7 +39,7 @@ tn_status tn_input_read(const tn_input *input, const void *handle, uint64_t offs
   while (count > 0) {
     ssize_t n = pread(input->fd, p, count < (1u << 30) ? count : (1u << 30), (off_t)offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_io(handle, input->path, "read");
+    if (n < 0) return tn_file_fail(handle, input->path, "read");
     if (n == 0)
       return tn_failf(handle, TN_EIO, "%s: ended at byte %llu while it was read", input->path,
                       (unsigned long long)offset);

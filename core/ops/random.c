@@ -1,14 +1,22 @@
 /* Random numbers: pure functions of the stream, the iteration and the element's index (random.h), so
- * that emitting the same op again gives the same numbers. They are pointwise, since an element needs
+ * that emitting the same op again gives the same numbers. Where a batch is cut into blocks, over ranks and
+ * micro-batches, the index is that of the global batch: the elements of the blocks before come first. They are pointwise, since an element needs
  * nothing but its index, so that a mask lives inside a region and never in memory. No gradient flows
  * through them. */
 #include "core/ops/common.h"
+
+/* Operands `iteration` and `block?`, which begin at `first`. */
+static tn_status check_counters(tn_infer *n, int32_t first) {
+  const tn_type *block = n->node.n_in > first + 1 ? n->node.in[first + 1] : NULL;
+  tn_status status = tn_ops_check_rank(n, "iteration", n->node.in[first], 0, "a scalar");
+  return status != TN_OK || block == NULL ? status : tn_ops_check_rank(n, "block", block, 0, "a scalar");
+}
 
 /* ---- random_uniform, random_normal ---- */
 
 static tn_status random_infer(tn_infer *n) {
   const tn_random_attributes *a = n->node.attributes;
-  tn_status status = tn_ops_check_rank(n, "iteration", n->node.in[0], 0, "a scalar");
+  tn_status status = check_counters(n, 0);
   if (status != TN_OK) return status;
   if (!tn_dtype_is_float(a->dtype))
     return tn_fail(n, TN_EINVAL, "dtype", "dtype is %s, expected f16, bf16, f32 or f64",
@@ -43,7 +51,7 @@ static const tn_option normal_options[] = {RANDOM_OPTIONS("mean", "standard devi
 const tn_op tn_op_random_uniform = {
     .item =
         TN_ITEM(tn_op, TN_OP, "random_uniform", "numbers from [a, b)", tn_random_attributes, uniform_options),
-    .schema = "(iteration:i64) -> (y:any)",
+    .schema = "(iteration:i64, block?:i64) -> (y:any)",
     .version = 1,
     .flags = TN_OP_NONDIFF,
     .klass = TN_CLASS_POINTWISE,
@@ -53,7 +61,7 @@ const tn_op tn_op_random_uniform = {
 const tn_op tn_op_random_normal = {
     .item = TN_ITEM(tn_op, TN_OP, "random_normal", "normally distributed numbers with mean a and deviation b",
                     tn_random_attributes, normal_options),
-    .schema = "(iteration:i64) -> (y:any)",
+    .schema = "(iteration:i64, block?:i64) -> (y:any)",
     .version = 1,
     .flags = TN_OP_NONDIFF,
     .klass = TN_CLASS_POINTWISE,
@@ -64,7 +72,7 @@ const tn_op tn_op_random_normal = {
 
 static tn_status dropout_infer(tn_infer *n) {
   n->node.out[0] = *n->node.in[0];
-  return tn_ops_check_rank(n, "iteration", n->node.in[1], 0, "a scalar");
+  return check_counters(n, 1);
 }
 
 /* Kept where a number from [0, 1) is at least p. The numbers are f32 for every T, so that the mask
@@ -75,6 +83,7 @@ static tn_status dropout_decompose(tn_build *b, const void *attributes) {
   tn_type type = tn_ops_type(b, x);
   tn_begin(b, "random_uniform");
   tn_arg(b, tn_in(b, 1));
+  tn_arg(b, tn_in(b, 2));
   tn_set_ints(b, "dims", type.rank, type.dims);
   tn_set_int(b, "stream", a->stream);
   tn_val u = tn_end(b);
@@ -84,12 +93,13 @@ static tn_status dropout_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-/* The same mask and scale, applied to dy: stream and iteration make them anew. */
+/* The same mask and scale, applied to dy: stream, iteration and block make them anew. */
 static tn_status dropout_grad(tn_build *b, const void *attributes) {
   const tn_dropout_attributes *a = attributes;
   tn_begin(b, "dropout");
   tn_arg(b, tn_dout(b, 0));
   tn_arg(b, tn_in(b, 1));
+  tn_arg(b, tn_in(b, 2));
   tn_set_float(b, "p", a->p);
   tn_set_int(b, "stream", a->stream);
   tn_yield(b, 0, tn_end(b));
@@ -103,7 +113,7 @@ static const tn_option dropout_options[] = {
 const tn_op tn_op_dropout = {
     .item = TN_ITEM(tn_op, TN_OP, "dropout", "zero with probability p, else x / (1 - p)",
                     tn_dropout_attributes, dropout_options),
-    .schema = "(x:T, iteration:i64) -> (y:T)" TN_OPS_FLOATS,
+    .schema = "(x:T, iteration:i64, block?:i64) -> (y:T)" TN_OPS_FLOATS,
     .version = 1,
     .klass = TN_CLASS_POINTWISE,
     .infer = dropout_infer,

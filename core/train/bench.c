@@ -139,7 +139,7 @@ tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json
   if (status == TN_OK) status = tn_json_take(run, result_of(&b), json);
   tn_executor_destroy(b.executor);
   tn_programs_free(run, &b.set);
-  tn_device_close(b.device);
+  tn_device_destroy(b.device);
   tn_release(&run->env, b.round_ms);
   return status;
 }

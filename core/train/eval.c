@@ -51,6 +51,6 @@ tn_status tn_run_eval(tn_run *run, char **json) {
   tn_feeder_destroy(e.feeder);
   tn_executor_destroy(e.executor);
   tn_programs_free(run, &e.set);
-  tn_device_close(e.device);
+  tn_device_destroy(e.device);
   return status;
 }

@@ -135,7 +135,7 @@ static void tear_down(tn_fit *t) {
   tn_feeder_destroy(t->valid);
   tn_executor_destroy(t->executor);
   tn_programs_free(t->run, &t->set);
-  tn_device_close(t->device);
+  tn_device_destroy(t->device);
   tn_release(&t->run->env, t->folder);
 }
 

@@ -112,7 +112,7 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   }
   tn_text_free(&text);
   tn_programs_free(run, &set);
-  tn_device_close(device);
+  tn_device_destroy(device);
   return status;
 }
 

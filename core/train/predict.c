@@ -101,7 +101,7 @@ tn_status tn_run_predict(tn_run *run, const char *input, const char *output, cha
         run, json_pack("{s:I, s:s}", "rows", (json_int_t)p.in_type.dims[0], "output", output), json);
   tn_executor_destroy(p.executor);
   tn_programs_free(run, &p.set);
-  tn_device_close(p.device);
+  tn_device_destroy(p.device);
   tn_release(&run->env, p.in);
   tn_release(&run->env, p.out);
   return status;

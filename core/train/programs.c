@@ -186,7 +186,7 @@ tn_status tn_run_device(tn_run *run, tn_device **device) {
                                .threads = (int32_t)run->settings.run.threads,
                                .configure = configure_backend,
                                .context = run};
-  tn_status status = tn_device_open(&run->env, run->registry, &request, device);
+  tn_status status = tn_device_create(&run->env, run->registry, &request, device);
   tn_section *section = tn_ini_section(&run->ini, "backend");
   tn_key *key = section ? tn_section_key(section, "use") : NULL;
   return key ? tn_wrap(&run->env, status, "%s: [backend] use", tn_key_where(&run->ini, section, key))

@@ -61,6 +61,7 @@ static tn_status read_choosing(tn_env *env, tn_registry *registry, tn_ini *ini, 
   tn_section *section = tn_ini_section(ini, c->table->name);
   TN_TRY(
       find_item(env, registry, ini, section, c->key, c->kind, chosen(section, c->table, c->key), &c->item));
+  TN_TRY(tn_settings_leave_replaced(env, registry, ini, section, c->key, c->kind, c->table, c->item));
   TN_TRY(start(env, ini, c->table, &host));
   TN_TRY(start(env, ini, c->item, &item));
   TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&host, &item}, 2));
@@ -170,6 +171,7 @@ static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, con
   if (!key) return TN_OK;
   TN_TRY(find_item(env, registry, ini, section, "source", TN_SOURCE, key->value, &item));
   data->where = tn_key_where(ini, section, key);
+  TN_TRY(tn_settings_leave_replaced(env, registry, ini, section, "source", TN_SOURCE, &tn_table_data, item));
   TN_TRY(start(env, ini, &tn_table_data, &host));
   TN_TRY(start(env, ini, item, &source));
   tn_options *into[] = {&host, &source};

@@ -29,6 +29,12 @@ extern const tn_item tn_table_run, tn_table_backend, tn_table_data, tn_table_opt
     tn_table_distributed, tn_table_weights, tn_table_precision, tn_table_plugins, tn_table_model,
     tn_table_block, tn_table_group;
 
+/* Removes the options of items that the key `name` chose before it was overridden, and that neither the
+ * table nor the chosen item knows. */
+tn_status tn_settings_leave_replaced(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
+                                     const char *name, uint32_t kind, const tn_item *table,
+                                     const tn_item *chosen);
+
 /* A section that is described by one table alone, into the table's struct. */
 tn_status tn_settings_plain(tn_env *env, tn_ini *ini, const tn_item *table, void *into);
 /* plugins.c: whether [plugins] names a plugin that may be absent, and is. */

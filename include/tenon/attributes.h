@@ -32,8 +32,9 @@ typedef struct tn_broadcast_attributes {
   tn_ints dims;
 } tn_broadcast_attributes;
 
-/* Operand: iteration (i64 scalar). Element i takes word i % 4 of tn_philox_at(stream, iteration,
- * offset / 4 + i / 4); offset is a multiple of 4. uniform: low + (high - low) * tn_uniform_of(word).
+/* Operands: iteration and block (i64 scalars; no block: 0). Element e takes word i % 4 of
+ * tn_philox_at(stream, iteration, i / 4), where i = block * elements + e is its index in the global batch,
+ * which is cut into blocks over ranks and micro-batches. uniform: low + (high - low) * tn_uniform_of(word).
  * normal: the Box-Muller pair of words 2j, 2j+1: r = sqrt(-2 ln(1 - u0)), even r cos(2 pi u1), odd
  * r sin(2 pi u1); mean + std * that. Computed in f64 for f64, else in f32. */
 typedef struct tn_random_attributes {

@@ -9,9 +9,9 @@
  *     where (c:bool, x:T, y:T) -> (z:T);  cast (x:T; to) -> (y:any);  affine (x:T; scale, shift) -> (y:T)
  *     full (; dims, value, dtype) -> (y:any);  iota (; dims, axis, dtype) -> (y:any)
  *     broadcast (x:T; dims) -> (y:T);  spread (values:T; starts, index, count) -> (y:T)
- *     random_uniform random_normal (iteration:i64; dims, stream, a, b, dtype) -> (y:any)
+ *     random_uniform random_normal (iteration:i64, block?:i64; dims, stream, a, b, dtype) -> (y:any)
  *     relu silu (x:T), gelu (x:T; approximate), leaky_relu (x:T; slope)
- *     dropout (x:T, iteration:i64; p, stream)
+ *     dropout (x:T, iteration:i64, block?:i64; p, stream)
  *     triangular_mask (; rows, columns, diagonal) -> (y:bool)
  *   reductions
  *     reduce_sum reduce_mean reduce_max reduce_min (x:T; axes, keep) -> (y:T)

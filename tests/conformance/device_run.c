@@ -12,7 +12,7 @@ struct device_run {
 tn_status device_open(fixture *f, const char *backend, const char *file, tn_device **device) {
   const tn_device_request request = {.names = &backend, .n_names = 1, .threads = 2};
   TN_TRY(tn_registry_load(f->registry, &f->env, file));
-  return tn_device_open(&f->env, f->registry, &request, device);
+  return tn_device_create(&f->env, f->registry, &request, device);
 }
 
 /* ---- elements in memory ---- */

@@ -201,7 +201,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
   stage *s = *state;
-  tn_device_close(s->device);
+  tn_device_destroy(s->device);
   fixture_close(&s->f);
   return 0;
 }

@@ -176,7 +176,7 @@ static void every_case_agrees_with_pytorch(void **state) {
   for (; golden_next(file, &cursor, &c); cases++) run_case(&s, file, c);
   assert_true(cases > 0);
   tn_safetensors_close(file);
-  if (s.device != NULL) tn_device_close(s.device);
+  if (s.device != NULL) tn_device_destroy(s.device);
   fixture_close(&s.f);
 }
 

@@ -144,5 +144,5 @@ static tn_status prepare(tn_prepare *p, void **made) {
                                  .launch = launch}
 
 POINTWISE(pointwise, "pointwise+", "pointwise regions, compiled to instructions over tiles");
-POINTWISE(random_uniform, "y = random_uniform(iteration)", "uniform random numbers");
-POINTWISE(random_normal, "y = random_normal(iteration)", "normally distributed random numbers");
+POINTWISE(random_uniform, "y = random_uniform(iteration, block?)", "uniform random numbers");
+POINTWISE(random_normal, "y = random_normal(iteration, block?)", "normally distributed random numbers");

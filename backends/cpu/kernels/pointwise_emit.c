@@ -222,13 +222,23 @@ static tn_status emit_iota(tn_pw_compiler *c, const tn_match_node *n, const rule
   return TN_OK;
 }
 
+/* The index in the global batch of each element of `type`: those of the blocks before come first. */
+static int32_t emit_global_index(tn_pw_compiler *c, const tn_type *type, int32_t block) {
+  int32_t own = emit_own_index(c, type), count = emit_fill(c, TN_LANE_I64, (uint64_t)tn_type_count(type));
+  int32_t before = emit(c, insn_of(PW_MUL, TN_LANE_I64, block, count, TN_PW_NONE), TN_LANE_I64, true);
+  return emit(c, insn_of(PW_ADD, TN_LANE_I64, own, before, TN_PW_NONE), TN_LANE_I64, c->vregs[own].uniform);
+}
+
 static tn_status emit_random(tn_pw_compiler *c, const tn_match_node *n, const rule *r) {
   const tn_random_attributes *a = n->node.attributes;
   const tn_type *type = &n->node.out[0];
+  bool blocks = n->node.n_in > 1 && n->in[1] >= 0;
   int32_t lane = tn_lane_of(type->dtype), iteration = reg_of(c, n->in[0]);
-  if (!c->vregs[iteration].uniform)
-    return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "the iteration of %s is not a scalar", n->node.op);
-  int32_t index = emit_own_index(c, type);
+  int32_t block = blocks ? reg_of(c, n->in[1]) : iteration;
+  if (!c->vregs[iteration].uniform || !c->vregs[block].uniform)
+    return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "the iteration or block of %s is not a scalar",
+                   n->node.op);
+  int32_t index = blocks ? emit_global_index(c, type, block) : emit_own_index(c, type);
   tn_pw_insn insn = insn_of(r->insn, lane, index, iteration, TN_PW_NONE);
   insn.a = a->a;
   insn.b = a->b;
@@ -305,6 +315,7 @@ static tn_status emit_node(tn_pw_compiler *c, const tn_match_node *n) {
     if (strcmp(rules[i].op, n->node.op) == 0) r = &rules[i];
   if (r == NULL) return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "%s is not among its ops", n->node.op);
   for (int32_t i = 0; i < n->node.n_in; i++) {
+    if (n->in[i] < 0) continue;
     const tn_type *type = type_in(c, n, i);
     if (!(r->lanes >> tn_lane_of(type->dtype) & 1))
       return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "%s of %s is not among its ops", r->op,

@@ -75,6 +75,10 @@ typedef struct tn_backend {
   tn_status (*copy)(void *stream, tn_env *env, int32_t direction, void *to, const void *from, uint64_t bytes);
   tn_status (*fill_zero)(void *stream, tn_env *env, void *address, uint64_t bytes);
 
+  /* Beside `accepts`: whether a foreign family's kernel can do a match on these devices; TN_EUNSUPPORTED
+   * and the reason where it cannot, which `tenon plan` shows. Asked while compiling. NULL: always. */
+  tn_status (*takes)(void *backend, tn_env *env, const tn_kernel *kernel, const tn_match *match);
+
   /* Beside `accepts`: runs a launch of a foreign family's kernel when the stream gets there. `l` and its
    * views stay as they are until the stream has been waited for; the backend passes `launch` a copy whose
    * addresses the kernel can dereference, and reports what it returns through the stream. NULL: addresses

@@ -47,9 +47,10 @@ static tn_val triangular_mask(draw *d, const conformance_case *c) {
 
 static tn_val random(draw *d, const conformance_case *c) {
   tn_type t = draw_type(d, d->dtype, 0, 5, true);
-  tn_val iteration = draw_counter(d, 0);
+  tn_val iteration = draw_counter(d, 0), block = draw_flag(d) ? draw_counter(d, 0) : 0;
   tn_begin(d->b, c->op);
   tn_arg(d->b, iteration);
+  tn_arg(d->b, block);
   set_dims(d, &t);
   tn_set_int(d->b, "stream", draw_between(d, -1000000, 1000000));
   tn_set_float(d->b, "a", tn_rng_between(&d->rng, -2, 0));

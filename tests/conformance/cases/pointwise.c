@@ -80,9 +80,11 @@ static tn_val gelu(draw *d, const conformance_case *c) {
 static tn_val dropout(draw *d, const conformance_case *c) {
   static const double p[] = {0, 0.1, 0.5, 0.9, 1};
   tn_val x = draw_tensor(d, draw_type(d, d->dtype, 0, 5, true), FILL_ANY), iteration = draw_counter(d, 0);
+  tn_val block = draw_flag(d) ? draw_counter(d, 0) : 0;
   tn_begin(d->b, c->op);
   tn_arg(d->b, x);
   tn_arg(d->b, iteration);
+  tn_arg(d->b, block);
   tn_set_float(d->b, "p", p[draw_between(d, 0, 4)]);
   tn_set_int(d->b, "stream", draw_between(d, 0, 1000000));
   return tn_end(d->b);

@@ -186,6 +186,22 @@ static void config_checks_shows_and_explains(void **state) {
   assert_non_null(strstr(program_out, "fields that the model takes"));
 }
 
+/* Who replaces an optimizer need not know the options that stood in the file for the old one. */
+static void another_choice_takes_the_options_of_the_first_along(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  file_write("adam.ini", "include = noise.ini\n[optimizer]\ntype = adamw\n");
+  const char *const commands[] = {"config show noise.ini --set optimizer.type=adamw", "config show adam.ini"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    assert_int_equal(program_run("%s", commands[i]), 0);
+    assert_non_null(strstr(program_out, "type = adamw"));
+    assert_null(strstr(program_out, "momentum"));
+  }
+  assert_int_equal(
+      program_run("config show noise.ini --set optimizer.type=adamw --set optimizer.momentum=0.5"), 65);
+  assert_non_null(strstr(program_err, "momentum: unknown key"));
+}
+
 static void doctor_describes_the_machine(void **state) {
   (void)state;
   const json_t *r = program_json(0, "doctor");
@@ -225,6 +241,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(bench_measures_training_and_inference, program_open, program_close),
       cmocka_unit_test_setup_teardown(inspect_lists_what_is_installed, program_open, program_close),
       cmocka_unit_test_setup_teardown(config_checks_shows_and_explains, program_open, program_close),
+      cmocka_unit_test_setup_teardown(another_choice_takes_the_options_of_the_first_along, program_open,
+                                      program_close),
       cmocka_unit_test_setup_teardown(doctor_describes_the_machine, program_open, program_close),
       cmocka_unit_test_setup_teardown(every_command_has_help, program_open, program_close),
   };

@@ -35,7 +35,7 @@ void fixture_families(fixture *f, const char *const *families, int32_t n);
 tn_graph *fixture_graph(fixture *f, const char *text);
 
 /* The text after passes; the caller frees it. Failing is a failure of the test. */
-typedef enum pass { SELECTED, LAID, RECOMPUTED, SCHEDULED, PLANNED } pass;
+typedef enum pass { ASSIGNED, SELECTED, LAID, RECOMPUTED, SCHEDULED, PLANNED } pass;
 char *fixture_text(fixture *f, const char *graph, pass after);
 /* The program of a graph; states that are not in the map yet are added. */
 tn_program *fixture_program(fixture *f, const char *graph);

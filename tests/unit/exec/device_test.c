@@ -60,7 +60,7 @@ static tn_status configure(tn_env *where, void *context, tn_options *options) {
 static tn_status open_first(const char *a, const char *b, int32_t index, tn_device **device) {
   const char *names[] = {a, b};
   tn_device_request request = {names, b != NULL ? 2 : 1, index, 5, configure, NULL};
-  return tn_device_open(&env, registry, &request, device);
+  return tn_device_create(&env, registry, &request, device);
 }
 
 static void a_family_is_opened_with_its_streams_and_options(void **state) {
@@ -76,7 +76,7 @@ static void a_family_is_opened_with_its_streams_and_options(void **state) {
   assert_string_equal(device->target.families[1], "quick");
   assert_string_equal(device->target.families[2], "slow");
   assert_int_equal(device->target.properties.threads, 3);
-  tn_device_close(device);
+  tn_device_destroy(device);
 }
 
 static void an_extension_brings_its_family_and_its_team(void **state) {
@@ -88,7 +88,7 @@ static void an_extension_brings_its_family_and_its_team(void **state) {
   assert_string_equal(device->target.families[0], "quick");
   assert_string_equal(device->target.families[1], "near");
   assert_int_equal(report.opened, 2);
-  tn_device_close(device);
+  tn_device_destroy(device);
 }
 
 static void what_cannot_be_used_is_passed_over_with_its_reason(void **state) {
@@ -98,7 +98,7 @@ static void what_cannot_be_used_is_passed_over_with_its_reason(void **state) {
   assert_int_equal(open_first("far", "near", 0, &device), TN_OK);
   assert_string_equal(device->backend->item.name, "near");
   assert_string_equal(logged, "backend 'far': it is far away; trying 'near'");
-  tn_device_close(device);
+  tn_device_destroy(device);
 }
 
 static void all_reasons_are_told_when_none_is_left(void **state) {
@@ -150,7 +150,7 @@ static void memory_is_counted(void **state) {
   assert_int_equal(device->bytes, 50);
   assert_int_equal(device->peak_bytes, 150);
   tn_device_memory_free(device, TN_MEMORY_STAGING, b, 50);
-  tn_device_close(device);
+  tn_device_destroy(device);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)

@@ -154,7 +154,7 @@ static int start_on(const char *name) {
   assert_int_equal(tn_registry_create(&env, "", &registry), TN_OK);
   assert_int_equal(tn_registry_add(registry, &env, &plugin, ""), TN_OK);
   tn_device_request request = {&name, 1, 0, 0, configure, NULL};
-  if (tn_device_open(&env, registry, &request, &device) != TN_OK) fail_msg("%s", tn_error_text(&env));
+  if (tn_device_create(&env, registry, &request, &device) != TN_OK) fail_msg("%s", tn_error_text(&env));
   return 0;
 }
 
@@ -167,7 +167,7 @@ static int stop(void **state) {
   tn_executor_destroy(executor);
   assert_int_equal(device->bytes, 0);
   assert_int_equal(prepared, released);
-  tn_device_close(device);
+  tn_device_destroy(device);
   assert_true(report.devices == 0 && report.streams == 0 && report.events == 0 && report.blocks == 0);
   tn_state_map_destroy(map);
   tn_registry_destroy(registry);
