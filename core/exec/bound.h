@@ -40,7 +40,8 @@ struct tn_executor {
   tn_env *env; /* messages and host memory */
   tn_device *device;
   const tn_state_map *map;
-  bool near; /* host-addressable: no copies */
+  bool near;    /* host-addressable: no copies */
+  bool outside; /* inputs and outputs are the caller's memory (outside.h) */
   tn_bound_program *programs;
   int32_t n_programs;
   tn_slot_memory *slots;
@@ -60,6 +61,10 @@ tn_status tn_executor_fail(tn_executor *e, tn_status status);
  * made before a failure is freed by tn_unbind. */
 tn_status tn_bind(tn_executor *e, const tn_program *program, tn_bound_program *bound);
 void tn_unbind(tn_executor *e, tn_bound_program *bound);
+
+/* Enqueues the launches of a program on a slot; the slot's `computed` records their end. Messages stay in
+ * the device's env. */
+tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot);
 
 /* Puts "op 'conv2d' of layer 'conv1' (file.ini:14)" in front of a step's message in the device's env. */
 tn_status tn_wrap_step(tn_executor *e, const tn_bound_program *bound, const tn_step *step, tn_status status);

@@ -104,6 +104,7 @@ static tn_status bind_programs(tn_executor *e, tn_program *const *programs, int3
 
 static tn_status fill(tn_executor *e, tn_program *const *programs, int32_t n_programs, int32_t slots) {
   measure(programs, n_programs, &e->arena_bytes, &e->slot_bytes, &e->output_bytes);
+  if (e->outside) e->slot_bytes = e->output_bytes = 0;
   TN_TRY(make_regions(e));
   TN_TRY(take(e, TN_MEMORY_DEVICE, e->arena_bytes, &e->arena));
   TN_TRY(make_slots(e, slots));
@@ -113,9 +114,8 @@ static tn_status fill(tn_executor *e, tn_program *const *programs, int32_t n_pro
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
-tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map *map,
-                             tn_program *const *programs, int32_t n_programs, int32_t slots,
-                             tn_executor **out) {
+static tn_status create(tn_env *env, tn_device *device, const tn_state_map *map, tn_program *const *programs,
+                        int32_t n_programs, int32_t slots, bool outside, tn_executor **out) {
   *out = NULL;
   if (slots < 1) return tn_failf(env, TN_EINVAL, "%d input slots, expected at least 1", (int)slots);
   tn_executor *e = tn_alloc(env, sizeof(*e));
@@ -123,6 +123,7 @@ tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map 
   e->env = env;
   e->device = device;
   e->map = map;
+  e->outside = outside;
   e->near = device->target.properties.host_addressable != 0;
   tn_status status = fill(e, programs, n_programs, slots);
   if (status == TN_OK)
@@ -130,6 +131,17 @@ tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map 
   else
     tn_executor_destroy(e);
   return status;
+}
+
+tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map *map,
+                             tn_program *const *programs, int32_t n_programs, int32_t slots,
+                             tn_executor **executor) {
+  return create(env, device, map, programs, n_programs, slots, false, executor);
+}
+
+tn_status tn_executor_create_outside(tn_env *env, tn_device *device, const tn_state_map *map,
+                                     tn_program *program, int32_t slots, tn_executor **executor) {
+  return create(env, device, map, &program, 1, slots, true, executor);
 }
 
 static void free_slot(tn_executor *e, tn_slot_memory *m) {

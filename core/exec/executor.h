@@ -15,6 +15,10 @@ typedef struct tn_executor tn_executor;
 tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map *map,
                              tn_program *const *programs, int32_t n_programs, int32_t slots,
                              tn_executor **executor);
+/* The same for one program whose inputs and outputs lie in memory of the caller's: none is allocated for
+ * them, and outside.h says at each run where they lie. */
+tn_status tn_executor_create_outside(tn_env *env, tn_device *device, const tn_state_map *map,
+                                     tn_program *program, int32_t slots, tn_executor **executor);
 void tn_executor_destroy(tn_executor *executor);
 
 /* Where the loader writes an input of a program for a slot: host memory, row-major, of the input's

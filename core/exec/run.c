@@ -37,7 +37,7 @@ static tn_status launch_timed(tn_executor *e, tn_bound_program *bound, tn_bound_
 }
 
 /* Other streams see the end of the program on the compute stream, whichever its last step used. */
-static tn_status launch(tn_executor *e, tn_bound_program *bound, int32_t slot) {
+tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   tn_slot_memory *m = &e->slots[slot];
@@ -78,7 +78,7 @@ tn_status tn_executor_run(tn_executor *e, int32_t program, int32_t slot) {
   tn_bound_program *bound = &e->programs[program];
   tn_slot_memory *m = &e->slots[slot];
   tn_status status = e->near ? TN_OK : copy_in(e, bound->program, m);
-  if (status == TN_OK) status = launch(e, bound, slot);
+  if (status == TN_OK) status = tn_launch_program(e, bound, slot);
   if (status == TN_OK && !e->near) status = copy_out(e, bound->program, m);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
