@@ -5,15 +5,28 @@
 #include <signal.h>
 #include <string.h>
 
+int64_t tn_crew_position(const tn_loader *loader, int64_t k) {
+  return loader->count < 0 && loader->options.training ? loader->epoch * loader->samples + k : k;
+}
+
 /* An endless source has a fresh sample behind every index, so each training epoch takes the next ones;
  * validation always sees the same. */
 static int64_t sample_index(const tn_loader *loader, int64_t k) {
-  if (loader->count < 0) return loader->options.training ? loader->epoch * loader->samples + k : k;
+  if (loader->count < 0) return tn_crew_position(loader, k);
   return loader->options.shuffle ? tn_permute(loader->order_key, loader->count, k) : k;
 }
 
+/* Which sample of the epoch stands in a place. The one behind the last real one is what padding repeats:
+ * the update's first, on every shard, so that how many shards there are makes no difference. */
+static int64_t sample_at(const tn_loader *loader, const tn_pending *pending, int64_t place) {
+  const tn_loader_options *o = &loader->options;
+  int64_t blocks = (int64_t)o->shards * o->accumulate; /* of an update */
+  if (place < pending->samples) return pending->block * o->batch + place;
+  return pending->block / blocks * blocks * o->batch;
+}
+
 static void aim(tn_loader *loader, tn_reader *reader, tn_pending *pending, int64_t place) {
-  int64_t index = sample_index(loader, pending->number * loader->options.batch + place);
+  int64_t index = sample_index(loader, sample_at(loader, pending, place));
   tn_reader_aim(reader, index, tn_mix(loader->epoch_key, (uint64_t)index), pending->targets, place);
   if (pending->ids != NULL) pending->ids[place] = index;
 }
@@ -37,14 +50,26 @@ static void fill_chunk(tn_loader *loader, tn_reader *reader, tn_pending *pending
   }
 }
 
+/* A stream goes on from where it is, except to pass over the blocks of other shards, and for the sample
+ * that padding repeats. */
+static tn_status seek_place(tn_loader *loader, tn_reader *reader, const tn_pending *pending, int64_t place) {
+  bool jumps = place == pending->samples || (place == 0 && loader->options.shards > 1);
+  if (!jumps) return TN_OK;
+  int64_t position = tn_crew_position(loader, sample_at(loader, pending, place));
+  tn_status status = loader->source->seek(loader->self, tn_reader_env(reader), position);
+  return tn_wrap(reader, status, "source '%s', going to sample %lld", loader->source->item.name,
+                 (long long)position);
+}
+
 /* One sample of a stream, which is a chunk of its own. Reading is done under the lock that the caller
  * took before it drew the ticket; transforming is not. */
 static void fill_from_stream(tn_loader *loader, tn_reader *reader, tn_pending *pending, int64_t place) {
-  bool wanted = place < pending->samples && !atomic_load(&loader->cancelled);
+  bool wanted = place < pending->filled && !atomic_load(&loader->cancelled);
   tn_status status = TN_OK;
   if (wanted) {
     aim(loader, reader, pending, place);
-    status = read_sample(loader, reader);
+    status = seek_place(loader, reader, pending, place);
+    if (status == TN_OK) status = read_sample(loader, reader);
   }
   pthread_mutex_unlock(&loader->turn);
   if (wanted && status == TN_OK) status = tn_reader_transform(reader);
@@ -61,7 +86,7 @@ void tn_crew_take_chunk(tn_loader *loader, tn_reader *reader) {
     fill_from_stream(loader, reader, pending, chunk);
   } else {
     int64_t from = chunk * batch / chunks, to = (chunk + 1) * batch / chunks;
-    fill_chunk(loader, reader, pending, from, to < pending->samples ? to : pending->samples);
+    fill_chunk(loader, reader, pending, from, to < pending->filled ? to : pending->filled);
   }
   if (atomic_fetch_sub(&pending->remaining, 1) != 1) return;
   if (!atomic_load(&loader->cancelled)) tn_pending_complete(pending, loader->epoch_key);

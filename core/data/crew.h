@@ -27,9 +27,9 @@ struct tn_loader {
   tn_chain chain;
 
   /* what an epoch is */
-  int64_t count; /* samples that shuffling chooses from; -1: endless */
-  int64_t samples, batches;
-  int64_t epoch, first; /* as started */
+  int64_t count;            /* samples that shuffling chooses from; -1: endless */
+  int64_t samples, batches; /* of the epoch; batches of this shard */
+  int64_t epoch, first;     /* as started */
   uint64_t epoch_key, order_key;
 
   /* the ring: batch number n of this start lies in ring[n % n_ring] */
@@ -49,6 +49,8 @@ struct tn_loader {
   atomic_bool stopping;
 };
 
+/* Where a stream stands that gives sample k of the epoch next. */
+int64_t tn_crew_position(const tn_loader *loader, int64_t k);
 /* Starts the workers' threads; messages go to loader->messages. */
 tn_status tn_crew_start(tn_loader *loader);
 /* Ends and joins whichever run. Nothing may be pending. */

@@ -13,6 +13,11 @@ static const uint64_t ORDER = UINT64_MAX;
 static tn_status check_options(tn_env *env, const tn_loader_options *o) {
   if (o->batch < 1) return tn_failf(env, TN_EINVAL, "batch is %lld, expected >= 1", (long long)o->batch);
   if (o->workers < 0) return tn_failf(env, TN_EINVAL, "workers is %d, expected >= 0", (int)o->workers);
+  if (o->shard < 0 || o->shard >= o->shards)
+    return tn_failf(env, TN_EINVAL, "shard %d of %d, expected one of 0 .. shards - 1", (int)o->shard,
+                    (int)o->shards);
+  if (o->accumulate < 1)
+    return tn_failf(env, TN_EINVAL, "%d batches an update, expected >= 1", (int)o->accumulate);
   if (o->epoch_samples < 0)
     return tn_failf(env, TN_EINVAL, "an epoch of %lld samples, expected >= 0", (long long)o->epoch_samples);
   const tn_source *s = o->source;
@@ -32,6 +37,12 @@ static tn_status open_source(tn_loader *loader, tn_description *description) {
   return loader->source->describe(loader->self, &loader->env, description);
 }
 
+/* Samples that an update takes from all shards. INT64_MAX stands for more than any epoch has. */
+static int64_t update_samples(const tn_loader_options *o) {
+  int64_t blocks = (int64_t)o->shards * o->accumulate, samples;
+  return __builtin_mul_overflow(blocks, o->batch, &samples) ? INT64_MAX : samples;
+}
+
 /* How long an epoch is. */
 static tn_status measure_epoch(tn_loader *loader, const tn_description *description) {
   const tn_loader_options *o = &loader->options;
@@ -44,11 +55,14 @@ static tn_status measure_epoch(tn_loader *loader, const tn_description *descript
     return tn_failf(env, TN_EINVAL, "it is endless; set epoch to the number of samples in an epoch");
   loader->count = count;
   loader->samples = count >= 0 && wanted > count ? count : wanted;
-  loader->batches = loader->samples / o->batch + (o->pad_last && loader->samples % o->batch != 0);
-  if (loader->batches == 0)
+  int64_t update = update_samples(o);
+  int64_t updates = loader->samples / update + (o->pad_last && loader->samples % update != 0);
+  if (updates == 0)
     return tn_failf(env, TN_EINVAL, "an epoch has %lld samples, which do not fill one batch of %lld",
-                    (long long)loader->samples, (long long)o->batch);
-  return TN_OK;
+                    (long long)loader->samples, (long long)update);
+  if (!__builtin_mul_overflow(updates, o->accumulate, &loader->batches)) return TN_OK;
+  return tn_failf(env, TN_EINVAL, "%lld updates of %d batches are more than can be counted",
+                  (long long)updates, (int)o->accumulate);
 }
 
 static tn_status prepare_source(tn_loader *loader) {
@@ -99,6 +113,8 @@ static tn_loader *new_loader(tn_env *env, const tn_loader_options *options) {
   tn_slot_init(&loader->env, &loader->slot, env);
   loader->messages = env;
   loader->options = *options;
+  if (loader->options.shards == 0) loader->options.shards = 1;
+  if (loader->options.accumulate == 0) loader->options.accumulate = 1;
   loader->source = options->source;
   sem_init(&loader->work, 0, 0);
   pthread_mutex_init(&loader->turn, NULL);
@@ -141,7 +157,7 @@ static void drain(tn_loader *loader) {
   atomic_store(&loader->cancelled, true);
   for (; loader->waited < loader->submitted; loader->waited++) {
     tn_pending *pending = &loader->ring[loader->waited % loader->n_ring];
-    if (pending->samples == 0) continue;
+    if (pending->filled == 0) continue;
     read_inline(loader);
     wait_for(&pending->done);
   }
@@ -171,11 +187,10 @@ int64_t tn_loader_batches(const tn_loader *loader) { return loader->batches; }
 double tn_loader_stall_s(const tn_loader *loader) { return loader->stall_s; }
 
 /* A stream's position is a number of samples, and its epochs lie one behind the other if it is
- * endless, one on top of the other if it is not. */
+ * endless, one on top of the other if it is not. With several shards each batch seeks its own block. */
 static tn_status seek_stream(tn_loader *loader) {
-  if (loader->source->next == NULL) return TN_OK;
-  int64_t before = loader->count < 0 && loader->options.training ? loader->epoch * loader->samples : 0;
-  int64_t position = before + loader->first * loader->options.batch;
+  if (loader->source->next == NULL || loader->options.shards > 1) return TN_OK;
+  int64_t position = tn_crew_position(loader, loader->first * loader->options.batch);
   tn_status status = loader->source->seek(loader->self, &loader->env, position);
   tn_wrap(&loader->env, status, "source '%s', going to sample %lld", loader->source->item.name,
           (long long)position);
@@ -201,16 +216,21 @@ tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first) {
   return seek_stream(loader);
 }
 
+static int64_t real_samples(const tn_loader *loader, int64_t block) {
+  int64_t size = loader->options.batch, left = loader->samples - block * size;
+  return left < 0 ? 0 : left < size ? left : size;
+}
+
 tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch) {
   if (loader->submitted - loader->waited == loader->n_ring)
     return tn_failf(loader->messages, TN_EINTERNAL,
                     "a batch was submitted while %d are pending, as many as may be", (int)loader->n_ring);
   tn_pending *pending = &loader->ring[loader->submitted % loader->n_ring];
-  int64_t number = loader->first + loader->submitted++, size = loader->options.batch;
-  int64_t left = number < loader->batches ? loader->samples - number * size : 0;
-  tn_pending_aim(pending, batch, number, left < size ? left : size);
+  int64_t number = loader->first + loader->submitted++;
+  int64_t block = number < loader->batches ? number * loader->options.shards + loader->options.shard : 0;
+  tn_pending_aim(pending, batch, block, number < loader->batches ? real_samples(loader, block) : -1);
   atomic_store(&pending->remaining, loader->chunks);
-  if (left > 0 && loader->options.workers > 0)
+  if (pending->filled > 0 && loader->options.workers > 0)
     for (int32_t chunk = 0; chunk < loader->chunks; chunk++) sem_post(&loader->work);
   return TN_OK;
 }
@@ -220,7 +240,7 @@ tn_status tn_loader_wait(tn_loader *loader, int64_t *samples) {
   if (loader->waited == loader->submitted)
     return tn_failf(loader->messages, TN_EINTERNAL, "a batch was waited for that nobody has submitted");
   tn_pending *pending = &loader->ring[loader->waited++ % loader->n_ring];
-  if (pending->samples == 0) return TN_EOF;
+  if (pending->filled == 0) return TN_EOF;
   if (sem_trywait(&pending->done) != 0) {
     double start = tn_clock_s();
     read_inline(loader);

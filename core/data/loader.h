@@ -1,6 +1,10 @@
 /* core/data/loader.h: batches from a source, through transforms, by worker threads, into memory that
  * somebody else gave (an executor's slots). Order and content depend on seed and epoch only, never
- * on the number of workers. */
+ * on the number of workers.
+ *
+ * Shards. Several loaders may share an epoch's order, one for each rank: it is cut into blocks of `batch`
+ * samples, and batch n of a shard is block n * shards + shard. So what the shards' batches of one number
+ * hold together, in the order of the shards, is what one loader with a batch of all their sizes reads. */
 #ifndef TN_CORE_DATA_LOADER_H
 #define TN_CORE_DATA_LOADER_H
 
@@ -23,14 +27,17 @@ typedef struct tn_loader_options {
   int32_t split; /* TN_SPLIT_... */
   const tn_transform_use *transforms;
   int32_t n_transforms;
-  int64_t batch;
+  int64_t batch;         /* of this shard */
+  int32_t shard, shards; /* 0 shards: the only one */
+  /* An update takes so many batches of every shard (0: one): an epoch has a whole number of updates. */
+  int32_t accumulate;
   int32_t workers;        /* 0: the caller's thread reads */
   int32_t prefetch;       /* batches ahead; at least 1 with workers */
   bool shuffle, training; /* shuffle: finite sources only, the others are fresh anyway; training:
                              training_only transforms take part, and keys depend on the epoch */
-  bool pad_last;          /* the short last batch is padded with repeats of weight 0, else dropped */
-  int64_t epoch_samples;  /* an epoch of an endless source, or to cut a finite one short; 0: what the
-                             source says */
+  bool pad_last;         /* the short last update is padded with its first sample at weight 0, else dropped */
+  int64_t epoch_samples; /* an epoch of an endless source, or to cut a finite one short; 0: what the
+                            source says */
   uint64_t seed;
   const char *where; /* "file.ini:14" of the source, for messages */
 } tn_loader_options;
@@ -47,7 +54,7 @@ void tn_loader_destroy(tn_loader *loader);
 int32_t tn_loader_field_count(const tn_loader *loader);
 const tn_field *tn_loader_field(const tn_loader *loader, int32_t i);
 int64_t tn_loader_samples(const tn_loader *loader); /* per epoch */
-int64_t tn_loader_batches(const tn_loader *loader); /* per epoch */
+int64_t tn_loader_batches(const tn_loader *loader); /* per epoch, of this shard; the same for every shard */
 
 /* Where a batch goes: one address per field ([batch, ...] row-major), and the extras (may be NULL). */
 typedef struct tn_batch {
@@ -61,8 +68,9 @@ tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first);
 /* Hands the loader memory for the next batch in order; workers begin filling it at once. At most
  * `prefetch` batches may be pending. */
 tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch);
-/* Waits for the oldest submitted batch. *samples is how many are real. TN_EOF: none left in this
- * epoch (the submission is returned unused). An unreadable sample: its error, with its index. */
+/* Waits for the oldest submitted batch. *samples is how many are real; a shard's share of the last batch
+ * may have none. TN_EOF: none left in this epoch (the submission is returned unused). An unreadable sample:
+ * its error, with its index. */
 tn_status tn_loader_wait(tn_loader *loader, int64_t *samples);
 /* Seconds that tn_loader_wait has blocked since start: the data stall. */
 double tn_loader_stall_s(const tn_loader *loader);

@@ -60,15 +60,16 @@ void tn_pending_finish(tn_pending *p) {
   p->chain = NULL;
 }
 
-void tn_pending_aim(tn_pending *p, const tn_batch *to, int64_t number, int64_t samples) {
+void tn_pending_aim(tn_pending *p, const tn_batch *to, int64_t block, int64_t samples) {
   for (int32_t i = 0; i < p->chain->n_fields; i++) {
     p->fields[i] = to->fields[i];
     p->targets[i] = p->buffers[2 * i] != NULL ? p->buffers[2 * i] : to->fields[i];
   }
   p->weights = to->weights;
   p->ids = to->ids;
-  p->number = number;
-  p->samples = samples;
+  p->block = block;
+  p->samples = samples > 0 ? samples : 0;
+  p->filled = samples < 0 ? 0 : samples + (samples < p->batch);
   p->status = TN_OK;
   tn_error_clear(p);
 }
@@ -83,17 +84,18 @@ void tn_pending_fail(tn_pending *p, int64_t place, tn_status status, const void 
   pthread_mutex_unlock(&p->lock);
 }
 
-/* Padding repeats the first sample: values that the model is known to digest, which weight 0 then
- * takes out of every sum. */
+/* Padding repeats the sample in the last place that was filled: values that the model is known to digest,
+ * which weight 0 then takes out of every sum. */
 static void pad(tn_pending *p) {
   for (int64_t place = 0; place < p->batch; place++) {
     bool real = place < p->samples;
     if (p->weights != NULL) p->weights[place] = real ? 1.0f : 0.0f;
-    if (real) continue;
-    if (p->ids != NULL) p->ids[place] = p->ids[0];
+    if (place < p->filled) continue;
+    if (p->ids != NULL) p->ids[place] = p->ids[p->samples];
     for (int32_t i = 0; i < p->chain->n_fields; i++) {
       size_t bytes = tn_chain_bytes(&p->chain->sampled[i]);
-      if (bytes > 0) memcpy((char *)p->targets[i] + (size_t)place * bytes, p->targets[i], bytes);
+      char *values = p->targets[i];
+      if (bytes > 0) memcpy(values + (size_t)place * bytes, values + (size_t)p->samples * bytes, bytes);
     }
   }
 }
@@ -114,8 +116,8 @@ static tn_status run_stage(tn_pending *p, int32_t number, uint64_t key) {
                             .out_type = stage->out,
                             .in = p->in,
                             .out = p->out,
-                            .index = p->number,
-                            .key = tn_mix(tn_mix(key, (uint64_t)p->number), (uint64_t)stage->position)};
+                            .index = p->block,
+                            .key = tn_mix(tn_mix(key, (uint64_t)p->block), (uint64_t)stage->position)};
   return stage->transform->apply(&call, stage->options);
 }
 
@@ -126,6 +128,6 @@ void tn_pending_complete(tn_pending *p, uint64_t key) {
     const tn_stage *stage = &p->chain->stages[s];
     p->status = run_stage(p, s, key);
     tn_wrap(p, p->status, "%s%stransform '%s', batch %lld", stage->where, stage->where[0] != '\0' ? ": " : "",
-            stage->transform->item.name, (long long)p->number);
+            stage->transform->item.name, (long long)p->block);
   }
 }

@@ -21,8 +21,10 @@ typedef struct tn_pending {
   void **out;
   float *weights;
   int64_t *ids;
-  int64_t number;       /* which batch of the epoch */
-  int64_t samples;      /* real ones; 0: the epoch was over already */
+  int64_t block;        /* of the epoch */
+  int64_t samples;      /* real ones */
+  int64_t filled;       /* places that are read: the real ones, and one that padding repeats; 0: the epoch
+                           was over already */
   atomic_int remaining; /* chunks */
   sem_t done;           /* posted when none remains */
   pthread_mutex_t lock; /* of the next two, taken on failure only */
@@ -34,8 +36,8 @@ typedef struct tn_pending {
 tn_status tn_pending_init(tn_env *env, const tn_chain *chain, int64_t batch, tn_pending *pending);
 void tn_pending_finish(tn_pending *pending);
 
-/* Takes memory for batch `number` with that many real samples. Allocates nothing. */
-void tn_pending_aim(tn_pending *pending, const tn_batch *to, int64_t number, int64_t samples);
+/* Takes memory for a block with that many real samples; -1: the epoch is over. Allocates nothing. */
+void tn_pending_aim(tn_pending *pending, const tn_batch *to, int64_t block, int64_t samples);
 /* Keeps the failure of the lowest place, so that the message does not depend on who was faster. */
 void tn_pending_fail(tn_pending *pending, int64_t place, tn_status status, const void *handle);
 /* After the last sample: pads, and runs the stages per batch. `key` is the epoch's. */

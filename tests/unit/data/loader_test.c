@@ -367,6 +367,99 @@ static void a_streaming_source_keeps_its_order_with_any_number_of_workers(void *
   assert_true(hashes[0] == hashes[1] && hashes[0] == hashes[2]);
 }
 
+/* Reads one epoch of all shards and compares it, number by number, with what one loader reads whose batch
+ * is as large as all of theirs for an update together. */
+static void compare_shards(const tn_loader_options *like, int32_t shards, int32_t accumulate) {
+  tn_loader_options options = *like;
+  tn_loader *parts[4], *whole;
+  room one, part;
+  int64_t samples, size = options.batch, total = 0;
+  options.batch = size * shards * accumulate;
+  whole = make(&options);
+  options.batch = size;
+  options.shards = shards;
+  options.accumulate = accumulate;
+  for (options.shard = 0; options.shard < shards; options.shard++) parts[options.shard] = make(&options);
+  for (int64_t update = 0; next(whole, &one, &samples) == TN_OK; update++) {
+    int64_t at = 0, real = 0;
+    for (int32_t m = 0; m < accumulate; m++)
+      for (int32_t r = 0; r < shards; r++, at += size) {
+        int64_t here;
+        assert_int_equal(next(parts[r], &part, &here), TN_OK);
+        assert_memory_equal(part.x, one.x + 4 * at, 4 * (size_t)size * sizeof(float));
+        assert_memory_equal(part.weights, one.weights + at, (size_t)size * sizeof(float));
+        assert_memory_equal(part.ids, one.ids + at, (size_t)size * sizeof(int64_t));
+        real += here;
+      }
+    assert_int_equal(real, samples);
+    total += accumulate;
+  }
+  for (int32_t r = 0; r < shards; r++) {
+    assert_int_equal(tn_loader_batches(parts[r]), total);
+    assert_int_equal(next(parts[r], &part, &samples), TN_EOF);
+    tn_loader_destroy(parts[r]);
+  }
+  tn_loader_destroy(whole);
+}
+
+static void shards_and_micro_batches_read_together_what_one_batch_reads(void **state) {
+  (void)state;
+  for (int variant = 0; variant < 16; variant++) {
+    numbers source = {.count = variant & 4 ? 41 : 48};
+    tn_loader_options options = options_for(&source);
+    options.batch = 2;
+    options.transforms = augment;
+    options.n_transforms = 2;
+    options.pad_last = variant & 1;
+    options.workers = variant & 2;
+    if (variant & 8)
+      options.source = &numbers_stream;
+    else
+      options.shuffle = true;
+    compare_shards(&options, 2, 1);
+    compare_shards(&options, 4, 1);
+    compare_shards(&options, 1, 2);
+    compare_shards(&options, 2, 3);
+    compare_shards(&options, 4, 4);
+  }
+}
+
+static void a_shard_starts_in_the_middle_of_an_epoch(void **state) {
+  (void)state;
+  numbers source = {.count = 40};
+  for (int streams = 0; streams < 2; streams++) {
+    tn_loader_options options = options_for(&source);
+    if (streams) options.source = &numbers_stream;
+    options.shards = 2;
+    options.shard = 1;
+    tn_loader *loader = make(&options);
+    room r;
+    int64_t samples;
+    assert_int_equal(tn_loader_start(loader, 3, 2), TN_OK);
+    assert_int_equal(next(loader, &r, &samples), TN_OK);
+    assert_int_equal(r.ids[0], 20); /* block 2 * 2 + 1 */
+    assert_int_equal(next(loader, &r, &samples), TN_OK);
+    assert_int_equal(r.ids[0], 28);
+    tn_loader_destroy(loader);
+  }
+}
+
+static void shards_of_an_endless_source_divide_its_epoch(void **state) {
+  (void)state;
+  numbers source = {.count = -1, .epoch = 16};
+  tn_loader_options options = options_for(&source);
+  options.shards = 2;
+  options.shard = 1;
+  tn_loader *loader = make(&options);
+  room r;
+  int64_t samples;
+  assert_int_equal(tn_loader_batches(loader), 2);
+  assert_int_equal(tn_loader_start(loader, 1, 1), TN_OK);
+  assert_int_equal(next(loader, &r, &samples), TN_OK);
+  assert_int_equal(r.ids[0], 16 + 12);
+  tn_loader_destroy(loader);
+}
+
 static void a_stream_that_ends_early_is_an_error(void **state) {
   (void)state;
   numbers source = {.count = -1, .ends_at = 6};
@@ -579,6 +672,9 @@ int main(void) {
       cmocka_unit_test_setup(a_size_that_follows_the_sample_is_asked_for_again, start),
       cmocka_unit_test_setup(validation_is_the_same_in_every_epoch, start),
       cmocka_unit_test_setup(a_streaming_source_keeps_its_order_with_any_number_of_workers, start),
+      cmocka_unit_test_setup(shards_and_micro_batches_read_together_what_one_batch_reads, start),
+      cmocka_unit_test_setup(a_shard_starts_in_the_middle_of_an_epoch, start),
+      cmocka_unit_test_setup(shards_of_an_endless_source_divide_its_epoch, start),
       cmocka_unit_test_setup(a_stream_that_ends_early_is_an_error, start),
       cmocka_unit_test_setup(varying_fields_pass_through_until_a_transform_fixes_them, start),
       cmocka_unit_test_setup(transforms_of_the_batch_come_last_and_see_all_of_it, start),
