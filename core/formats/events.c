@@ -174,7 +174,8 @@ tn_status tn_events_scalar(tn_events *events, const char *tag, int64_t step, dou
 tn_status tn_events_close(tn_events *events) {
   if (events == NULL) return TN_OK;
   tn_status status = TN_OK;
-  if (events->fd >= 0 && close(events->fd) != 0) status = tn_file_fail(events->handle, events->path, "closed");
+  if (events->fd >= 0 && close(events->fd) != 0)
+    status = tn_file_fail(events->handle, events->path, "closed");
   tn_text_free(&events->record);
   tn_release(events->handle, events->path);
   tn_release(events->handle, events);

@@ -56,6 +56,8 @@ tn_status tn_safetensors_begin(const void *handle, const char *path, const tn_sa
                                int32_t n, const tn_safetensor_note *notes, int32_t n_notes,
                                tn_safetensors_writer **writer);
 tn_status tn_safetensors_append(tn_safetensors_writer *writer, const void *bytes, size_t count);
+/* Size and CRC-32C of the file so far, header included. */
+void tn_safetensors_sum(const tn_safetensors_writer *writer, uint64_t *bytes, uint32_t *crc);
 /* TN_EINTERNAL when more or less was appended than was told. Ends the writer in any case. */
 tn_status tn_safetensors_commit(tn_safetensors_writer *writer);
 /* Ends the writer and leaves no file. NULL is fine. */

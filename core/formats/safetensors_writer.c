@@ -13,6 +13,7 @@ struct tn_safetensors_writer {
   const void *handle;
   tn_new_file file;
   uint64_t told, appended; /* bytes of data */
+  tn_checksum sum;
 };
 
 /* One member of the header; false when Jansson has no memory or the name is not UTF-8. */
@@ -89,6 +90,8 @@ static tn_status write_header(tn_safetensors_writer *writer, json_t *root) {
 
 static tn_status begin(tn_safetensors_writer *writer, const char *path, json_t *root) {
   TN_TRY(tn_file_begin(writer->handle, path, &writer->file));
+  tn_checksum_start(&writer->sum);
+  writer->file.sum = &writer->sum;
   return write_header(writer, root);
 }
 
@@ -118,6 +121,11 @@ tn_status tn_safetensors_append(tn_safetensors_writer *writer, const void *bytes
     return tn_failf(writer->handle, TN_EINTERNAL, "%s: more data than its header tells", writer->file.path);
   writer->appended += count;
   return tn_file_append(writer->handle, &writer->file, bytes, count);
+}
+
+void tn_safetensors_sum(const tn_safetensors_writer *writer, uint64_t *bytes, uint32_t *crc) {
+  *bytes = writer->sum.bytes;
+  *crc = writer->sum.crc;
 }
 
 tn_status tn_safetensors_commit(tn_safetensors_writer *writer) {

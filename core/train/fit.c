@@ -88,7 +88,7 @@ static tn_status write_plan(tn_fit *t) {
 
 static tn_status resume(tn_fit *t) {
   t->saved = true;
-  TN_TRY(tn_checkpoint_load(t->run, t->executor, &t->set, t->folder, "last", &t->progress));
+  TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
   if (!t->run->settings.run.fast_dev_run) return TN_OK;
   tn_release(&t->run->env, t->folder); /* which writes nothing */
   t->folder = NULL;
@@ -116,7 +116,9 @@ static tn_status start_watch(tn_fit *t) {
                       .steps_per_epoch = t->steps_per_epoch,
                       .batch = run->settings.data[TN_SPLIT_TRAIN].section.batch,
                       .terminal = run->terminal_columns > 0,
-                      .terminal_columns = run->terminal_columns};
+                      .terminal_columns = run->terminal_columns,
+                      .first_step = t->progress.step,
+                      .epoch_ended = t->progress.ended};
   return tn_watch_start(run, &info, &t->watch);
 }
 
@@ -179,7 +181,7 @@ static tn_status conclude(tn_fit *t, tn_status status) {
 }
 
 tn_status tn_run_train(tn_run *run, char **json) {
-  tn_fit t = {.run = run, .progress = {.best = NAN}, .started_s = tn_clock_s()};
+  tn_fit t = {.run = run, .progress = {.best = NAN, .ended = true}, .started_s = tn_clock_s()};
   *json = NULL;
   tn_status status = set_up(&t);
   if (status == TN_OK) {

@@ -55,30 +55,43 @@ tn_status tn_run_folder_make(tn_run *run, char **folder) {
     /* mkdir decides, so two runs that start at once get two folders */
     if (mkdir(path, 0777) == 0) {
       tn_status status = write_config(run, path);
+      if (status == TN_OK) status = tn_folder_sync(&run->env, output_of(run));
       *folder = path;
       return status;
     }
     int reason = errno;
-    if (reason != EEXIST) tn_failf(&run->env, TN_EIO, "%s: cannot be made: %s", path, strerror(reason));
+    if (reason != EEXIST) tn_file_fail(&run->env, path, "made");
     tn_release(&run->env, path);
     if (reason != EEXIST) return TN_EIO;
   }
   return tn_failf(&run->env, TN_EIO, "%s: too many runs called '%s'", output_of(run), run->settings.run.name);
 }
 
-/* When FOLDER/checkpoints/last was written; false: there is none. A run that was killed between two
- * renames has it under its old name. */
+static bool is_later(const struct timespec *a, const struct timespec *b) {
+  return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+/* When something that is, or should be, a checkpoint of FOLDER was written last; false: there is none. What
+ * an interruption left counts, and a checkpoint without state.json, too: the latter will be named. */
 static bool saved_at(tn_run *run, const char *folder, struct timespec *when) {
-  static const char *const names[] = {"last", "last.old"};
+  static const char *const names[] = {"last",
+                                      "best",
+                                      "last/state.json",
+                                      "last.new/state.json",
+                                      "last.old/state.json",
+                                      "best/state.json",
+                                      "best.new/state.json",
+                                      "best.old/state.json"};
   struct stat info;
   bool found = false;
-  for (int i = 0; i < 2 && !found; i++) {
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     tn_text path = tn_text_new(&run->env);
-    tn_text_addf(&path, "%s/checkpoints/%s/state.json", folder, names[i]);
-    found = !path.failed && stat(path.v, &info) == 0;
+    tn_text_addf(&path, "%s/checkpoints/%s", folder, names[i]);
+    bool there = !path.failed && stat(path.v, &info) == 0;
     tn_text_free(&path);
+    if (there && (!found || is_later(&info.st_mtim, when))) *when = info.st_mtim;
+    found = found || there;
   }
-  if (found) *when = info.st_mtim;
   return found;
 }
 
@@ -94,14 +107,13 @@ static bool is_of_run(const char *file, const char *name) {
 static tn_status newest(tn_run *run, char **folder) {
   struct timespec best = {0, 0}, when;
   DIR *output = opendir(output_of(run));
-  if (!output) return TN_OK;
+  if (!output) return errno == ENOENT ? TN_OK : tn_file_fail(&run->env, output_of(run), "read");
   tn_status status = TN_OK;
   for (struct dirent *entry; status == TN_OK && (entry = readdir(output));) {
     if (!is_of_run(entry->d_name, run->settings.run.name)) continue;
     char *path = tn_path_join(&run->env, output_of(run), entry->d_name);
     if (!path) status = TN_ENOMEM;
-    bool later = path && saved_at(run, path, &when) &&
-                 (when.tv_sec > best.tv_sec || (when.tv_sec == best.tv_sec && when.tv_nsec > best.tv_nsec));
+    bool later = path && saved_at(run, path, &when) && is_later(&when, &best);
     if (later) best = when;
     tn_release(&run->env, later ? *folder : path);
     if (later) *folder = path;

@@ -74,6 +74,7 @@ static tn_status take_step(tn_fit *t, int32_t slot, int64_t samples) {
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_STEP], slot));
   t->progress.step++;
   t->progress.batch++;
+  t->progress.ended = false;
   t->ahead[t->n_ahead++] = (tn_launched){slot, samples, event_of(t, TN_EVENT_STEP)};
   return catch_up(t, t->most_ahead);
 }
@@ -81,6 +82,7 @@ static tn_status take_step(tn_fit *t, int32_t slot, int64_t samples) {
 static tn_status save(tn_fit *t, const char *name) {
   if (!t->folder) return TN_OK;
   TN_TRY(catch_up(t, 0)); /* a loss that is not finite must not become a checkpoint */
+  tn_watch_flush(t->watch); /* what led to a checkpoint is on file before it */
   tn_progress progress = t->progress;
   progress.seconds += tn_clock_s() - t->started_s;
   TN_TRY(tn_checkpoint_save(t->run, t->executor, &t->set, t->folder, name, &progress));
@@ -162,6 +164,7 @@ static tn_status end_epoch(tn_fit *t) {
     t->progress.epoch++;
     t->progress.batch = 0;
   }
+  t->progress.ended = true;
   tn_tally *judged = t->valid_tally.steps > 0 ? &t->valid_tally : &t->epoch_tally;
   if (judged->steps > 0 && better(t, tn_tally_means(judged), &value)) {
     t->progress.best = value;
@@ -170,9 +173,9 @@ static tn_status end_epoch(tn_fit *t) {
   return save(t, "last");
 }
 
-/* Steps are left, or an epoch was stopped while it was validated. */
+/* Steps are left, or what ends the epoch after the last of them. */
 static bool goes_on(const tn_fit *t) {
-  return !t->why && (t->progress.step < t->steps || t->progress.batch >= t->steps_per_epoch);
+  return !t->why && (t->progress.step < t->steps || !t->progress.ended);
 }
 
 tn_status tn_fit_train(tn_fit *t) {

@@ -163,9 +163,15 @@ tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const t
 /* An error where nothing does: `command` has no use for a model that was never trained. */
 tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
                                    const char *command);
+/* What a file was when it was written. */
+typedef struct tn_file_sum {
+  uint64_t bytes;
+  uint32_t crc; /* CRC-32C */
+} tn_file_sum;
+
 /* Writes the states whose kind is in the mask (1 << TN_STATE_...), sorted by path. */
 tn_status tn_weights_save(tn_run *run, tn_executor *executor, const tn_state_map *map, uint32_t kinds,
-                          const char *path);
+                          const char *path, tn_file_sum *sum);
 
 /* ---- checkpoint.c ---- */
 
@@ -174,13 +180,17 @@ typedef struct tn_progress {
   int64_t step, epoch, batch; /* steps done; the next batch is number `batch` of `epoch` */
   double best;                /* value of the best checkpoint so far; NaN: none */
   double seconds;             /* spent before this process */
+  bool ended;                 /* what ends an epoch, validation above all, is done for this step */
 } tn_progress;
 
 /* Writes FOLDER/checkpoints/NAME whole or not at all: into a temporary folder, synced, exchanged. */
 tn_status tn_checkpoint_save(tn_run *run, tn_executor *executor, const tn_program_set *set,
                              const char *folder, const char *name, const tn_progress *progress);
-tn_status tn_checkpoint_load(tn_run *run, tn_executor *executor, const tn_program_set *set,
-                             const char *folder, const char *name, tn_progress *progress);
+/* Loads the newest valid checkpoint of FOLDER, whatever interrupted its writing. One that is damaged or of
+ * another model is named in the log and kept beside under another name. Afterwards checkpoints/last is what
+ * was loaded. TN_EINVAL, with everything left as it is, when none is valid. */
+tn_status tn_checkpoint_resume(tn_run *run, tn_executor *executor, const tn_program_set *set,
+                               const char *folder, tn_progress *progress);
 
 /* ---- folder.c: run folders ---- */
 
@@ -196,6 +206,8 @@ typedef struct tn_watch tn_watch;
 tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **watch);
 /* Copies the event and takes no lock. A step is dropped when the queue is full; other events wait. */
 void tn_watch_post(tn_watch *watch, const tn_event *event);
+/* Waits until the observers have heard what was posted so far. */
+void tn_watch_flush(tn_watch *watch);
 /* Hands over what is queued, closes the observers. */
 void tn_watch_stop(tn_watch *watch);
 

@@ -32,12 +32,13 @@ struct tn_watch {
   pthread_t thread;
   tn_queued *queue;
   sem_t filled, vacant;  /* places of the queue */
+  sem_t flushed;         /* the thread has come to a TN_EVENT_FLUSH */
   size_t written, heard; /* events so far, each number of one thread's own */
   int64_t dropped;
 };
 
-/* What tn_watch_stop sends, and no observer hears. */
-enum { TN_EVENT_LAST = 0 };
+/* What tn_watch_stop and tn_watch_flush send, and no observer hears. */
+enum { TN_EVENT_LAST = 0, TN_EVENT_FLUSH = -1 };
 
 /* ---- which observers ---- */
 
@@ -116,7 +117,10 @@ static void *run_thread(void *arg) {
     await(&watch->filled);
     const tn_event *event = &watch->queue[watch->heard++ % TN_WATCH_QUEUE].event;
     if (event->what == TN_EVENT_LAST) return NULL;
-    deliver(watch, event);
+    if (event->what == TN_EVENT_FLUSH)
+      sem_post(&watch->flushed);
+    else
+      deliver(watch, event);
     sem_post(&watch->vacant);
   }
 }
@@ -127,6 +131,7 @@ static void destroy(tn_watch *watch) {
     watch->watchers.v[i].kind->close(watch->watchers.v[i].self, &watch->env);
   sem_destroy(&watch->filled);
   sem_destroy(&watch->vacant);
+  sem_destroy(&watch->flushed);
   tn_vec_free(owner, &watch->watchers);
   tn_release(owner, watch->queue);
   tn_release(owner, watch);
@@ -142,6 +147,7 @@ tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **out) {
   watch->queue = tn_alloc(&run->env, tn_size_mul(TN_WATCH_QUEUE, sizeof *watch->queue));
   sem_init(&watch->filled, 0, 0);
   sem_init(&watch->vacant, 0, TN_WATCH_QUEUE);
+  sem_init(&watch->flushed, 0, 0);
   tn_status status = watch->queue ? open_all(run, watch) : TN_ENOMEM;
   if (status == TN_OK && pthread_create(&watch->thread, NULL, run_thread, watch) != 0)
     status = tn_failf(&run->env, TN_ENOMEM, "no thread could be started for the observers");
@@ -176,6 +182,12 @@ void tn_watch_post(tn_watch *watch, const tn_event *event) {
   }
   copy_event(&watch->queue[watch->written++ % TN_WATCH_QUEUE], event);
   sem_post(&watch->filled);
+}
+
+void tn_watch_flush(tn_watch *watch) {
+  if (!watch) return;
+  tn_watch_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .what = TN_EVENT_FLUSH});
+  await(&watch->flushed);
 }
 
 void tn_watch_stop(tn_watch *watch) {

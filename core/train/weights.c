@@ -140,7 +140,7 @@ static tn_status append_state(tn_run *run, tn_executor *executor, const tn_place
 }
 
 static tn_status write_states(tn_run *run, tn_executor *executor, const tn_placement *const *states,
-                              int32_t n, const char *path) {
+                              int32_t n, const char *path, tn_file_sum *sum) {
   static const tn_safetensor_note note = {"format", "tenon"};
   tn_safetensors_writer *writer = NULL;
   tn_safetensor_named *named = tn_alloc(&run->env, tn_size_mul((size_t)n + 1, sizeof *named));
@@ -148,6 +148,7 @@ static tn_status write_states(tn_run *run, tn_executor *executor, const tn_place
   for (int32_t i = 0; i < n; i++) named[i] = (tn_safetensor_named){states[i]->path, states[i]->type};
   tn_status status = tn_safetensors_begin(&run->env, path, named, n, &note, 1, &writer);
   for (int32_t i = 0; status == TN_OK && i < n; i++) status = append_state(run, executor, states[i], writer);
+  if (status == TN_OK) tn_safetensors_sum(writer, &sum->bytes, &sum->crc);
   if (status == TN_OK)
     status = tn_safetensors_commit(writer);
   else
@@ -157,14 +158,14 @@ static tn_status write_states(tn_run *run, tn_executor *executor, const tn_place
 }
 
 tn_status tn_weights_save(tn_run *run, tn_executor *executor, const tn_state_map *map, uint32_t kinds,
-                          const char *path) {
+                          const char *path, tn_file_sum *sum) {
   const tn_placement **states = tn_alloc(&run->env, tn_size_mul(map->states.n + 1, sizeof *states));
   int32_t n = 0;
   if (!states) return TN_ENOMEM;
   for (size_t i = 0; i < map->states.n; i++)
     if (of_kind(&map->states.v[i], kinds)) states[n++] = &map->states.v[i];
   qsort(states, (size_t)n, sizeof *states, by_path);
-  tn_status status = write_states(run, executor, states, n, path);
+  tn_status status = write_states(run, executor, states, n, path, sum);
   tn_release(&run->env, states);
   return status;
 }

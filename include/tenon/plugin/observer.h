@@ -33,6 +33,10 @@ typedef struct tn_run_info {
   int64_t steps_per_epoch, batch; /* batch: samples per step */
   int32_t terminal;               /* stderr is a terminal */
   int32_t terminal_columns;
+  /* Where a resumed run goes on; 0 for a new one. What a log of before tells of later steps will be told
+   * again, and so will the end of an epoch at this very step, unless it is over. */
+  int64_t first_step;
+  int32_t epoch_ended;
 } tn_run_info;
 
 typedef struct tn_event {
