@@ -1,8 +1,8 @@
 /* Random numbers: pure functions of the stream, the iteration and the element's index (random.h), so
  * that emitting the same op again gives the same numbers. Where a batch is cut into blocks, over ranks and
- * micro-batches, the index is that of the global batch: the elements of the blocks before come first. They are pointwise, since an element needs
- * nothing but its index, so that a mask lives inside a region and never in memory. No gradient flows
- * through them. */
+ * micro-batches, the index is that of the global batch: the elements of the blocks before come first. The
+ * ops are pointwise, since an element needs nothing but its index, so that a mask lives inside a region and
+ * never in memory. No gradient flows through them. */
 #include "core/ops/common.h"
 
 /* Operands `iteration` and `block?`, which begin at `first`. */

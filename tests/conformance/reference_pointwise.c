@@ -116,6 +116,12 @@ static void run_spread(const reference_call *c) {
 
 /* ---- random numbers ---- */
 
+/* The index in the global batch: the elements of the blocks before this one come first. */
+static int64_t global_index(const reference_call *c, int64_t i) {
+  int64_t block = c->n_in > 1 && c->x[1] != NULL ? (int64_t)c->x[1][0] : 0;
+  return block * tn_type_count(c->out[0]) + i;
+}
+
 static float uniform_at(const reference_call *c, int64_t i) {
   const tn_random_attributes *a = c->attributes;
   tn_philox words = tn_philox_at((uint64_t)a->stream, (uint64_t)(int64_t)c->x[0][0], (uint64_t)i / 4);
@@ -125,15 +131,16 @@ static float uniform_at(const reference_call *c, int64_t i) {
 static void run_random_uniform(const reference_call *c) {
   const tn_random_attributes *a = c->attributes;
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++)
-    c->y[0][i] = reference_round(a->dtype, a->a + (a->b - a->a) * (double)uniform_at(c, i));
+    c->y[0][i] = reference_round(a->dtype, a->a + (a->b - a->a) * (double)uniform_at(c, global_index(c, i)));
 }
 
 static void run_random_normal(const reference_call *c) {
   const tn_random_attributes *a = c->attributes;
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
-    double u0 = uniform_at(c, i / 2 * 2), u1 = uniform_at(c, i / 2 * 2 + 1);
+    int64_t at = global_index(c, i);
+    double u0 = uniform_at(c, at / 2 * 2), u1 = uniform_at(c, at / 2 * 2 + 1);
     double r = sqrt(-2 * log(1 - u0)), turn = 2 * M_PI * u1;
-    c->y[0][i] = reference_round(a->dtype, a->a + a->b * r * (i % 2 == 0 ? cos(turn) : sin(turn)));
+    c->y[0][i] = reference_round(a->dtype, a->a + a->b * r * (at % 2 == 0 ? cos(turn) : sin(turn)));
   }
 }
 

@@ -282,7 +282,7 @@ static size_t table_entries(const tn_match *m) {
   return n;
 }
 
-/* A node becomes at most three instructions, an operand and a result one each. */
+/* A node becomes at most six instructions, an operand and a result one each. */
 static tn_status allocate_compiler(tn_pw_compiler *c) {
   const tn_match *m = c->match;
   c->n_values = m->n_in;

@@ -38,7 +38,7 @@ typedef struct tn_pw_compiler {
   bool positions; /* some instruction depends on where in the space it is */
 } tn_pw_compiler;
 
-enum { TN_PW_INSNS_PER_NODE = 3 }; /* at most, besides the loads of operands */
+enum { TN_PW_INSNS_PER_NODE = 6 }; /* at most (random numbers of a block), besides the loads of operands */
 
 static inline bool tn_pw_is_single(const tn_type *type) { return tn_type_count(type) == 1; }
 

@@ -352,24 +352,26 @@ static double defined_random(bool normal, const tn_random_attributes *a, int64_t
 
 /* Draws a tensor of `dims` broadcast to `space` and compares with the definition. */
 static void check_random(const tn_kernel *kernel, bool normal, int32_t dtype, const tn_type *own,
-                         const tn_type *space) {
+                         const tn_type *space, int64_t block) {
   rig_match m;
   tn_random_attributes a = {{own->rank, own->dims}, -77123456789, -1.5, 2.5, dtype};
   tn_type scalar = rig_type(TN_I64, 0, NULL), type = *own, wide = *space;
   int64_t iteration = 123456789012;
   type.dtype = wide.dtype = dtype;
   rig_start(&m);
-  int32_t number = rig_in(&m, &scalar);
-  int32_t v = rig_node(&m, normal ? "random_normal" : "random_uniform", &a, &number, 1, &type, 1);
+  int32_t numbers[] = {rig_in(&m, &scalar), rig_in(&m, block < 0 ? NULL : &scalar)};
+  if (block < 0) numbers[1] = -1;
+  int32_t v = rig_node(&m, normal ? "random_normal" : "random_uniform", &a, numbers, 2, &type, 1);
+  int64_t before = block > 0 ? block * tn_type_count(&type) : 0;
   tn_broadcast_attributes dims = {{wide.rank, wide.dims}};
   if (kernel == &tn_cpu_pointwise) v = rig_node(&m, "broadcast", &dims, &v, 1, &wide, 1);
   rig_out(&m, v);
-  void *in[] = {&iteration}, *out = rig_tensor(&wide);
+  void *in[] = {&iteration, block < 0 ? NULL : &block}, *out = rig_tensor(&wide);
   rig_run_on_all(kernel, &m, in, &out);
   for (int64_t i = 0; i < tn_type_count(&wide); i++) {
     int64_t at[TN_MAX_RANK];
     rig_coordinates(&wide, i, at);
-    double want = defined_random(normal, &a, iteration, rig_broadcast_at(&type, &wide, at));
+    double want = defined_random(normal, &a, iteration, before + rig_broadcast_at(&type, &wide, at));
     double got = rig_get(&wide, out, i), slack = normal ? 1e-6 + rig_ulp(dtype, want) : 0;
     if (dtype == TN_F64 && normal) slack = 1e-14;
     if (fabs(got - rig_rounded(dtype, want)) > slack)
@@ -378,18 +380,21 @@ static void check_random(const tn_kernel *kernel, bool normal, int32_t dtype, co
   free(out);
 }
 
-static void random_numbers_are_the_defined_function_of_stream_iteration_and_index(void **state) {
+static void random_numbers_are_the_defined_function_of_stream_iteration_and_global_index(void **state) {
   (void)state;
   tn_type types[] = {RIG_TYPE(0, 40000), RIG_TYPE(0, 3, 5, 7), RIG_TYPE(0, 1), RIG_TYPE(0, 2, 4099)};
   tn_type wide = RIG_TYPE(0, 3, 2, 5, 7), part = RIG_TYPE(0, 2, 1, 7);
   for (int normal = 0; normal < 2; normal++)
     for (int32_t dtype = TN_F16; dtype <= TN_F64; dtype++) {
       for (size_t k = 0; k < sizeof types / sizeof types[0]; k++) {
-        check_random(&tn_cpu_pointwise, normal, dtype, &types[k], &types[k]);
-        check_random(normal ? &tn_cpu_random_normal : &tn_cpu_random_uniform, normal, dtype, &types[k],
-                     &types[k]);
+        for (int64_t block = -1; block < 3; block++) {
+          check_random(&tn_cpu_pointwise, normal, dtype, &types[k], &types[k], block);
+          check_random(normal ? &tn_cpu_random_normal : &tn_cpu_random_uniform, normal, dtype, &types[k],
+                       &types[k], block);
+        }
       }
-      check_random(&tn_cpu_pointwise, normal, dtype, &part, &wide);
+      check_random(&tn_cpu_pointwise, normal, dtype, &part, &wide, -1);
+      check_random(&tn_cpu_pointwise, normal, dtype, &part, &wide, 5);
     }
 }
 
@@ -723,7 +728,7 @@ int main(void) {
       cmocka_unit_test(casts_between_all_types_round_truncate_and_saturate),
       cmocka_unit_test(full_and_iota_fill_every_type),
       cmocka_unit_test(spread_gives_each_range_its_value),
-      cmocka_unit_test(random_numbers_are_the_defined_function_of_stream_iteration_and_index),
+      cmocka_unit_test(random_numbers_are_the_defined_function_of_stream_iteration_and_global_index),
       cmocka_unit_test(normal_numbers_have_their_mean_and_deviation),
       cmocka_unit_test(a_region_gives_the_bits_of_its_nodes_also_in_place),
       cmocka_unit_test(a_region_with_many_live_values_uses_smaller_tiles_or_is_refused),
