@@ -186,13 +186,20 @@ static tn_status is_cheap(recompute *r, tn_val v, const clone *c, bool *cheap) {
   return TN_OK;
 }
 
-/* Whether a commit may write what the state's value at entry lies in. */
-static bool is_committed(const tn_graph *graph, tn_val state) {
+/* Whether a commit writes what the state's value at entry lies in. */
+static bool overwrites(const tn_gcommit *commit, const char *path) {
+  return path[0] == '@' || commit->path[0] == '@' || tn_text_equal(commit->path, path);
+}
+
+/* Whether the reader may read a state's value at entry. A commit stays in place when the group that makes
+ * its value comes after the reader, since then nothing keeps the schedule from that order, either. */
+static bool is_there_at(const recompute *r, int32_t reader, tn_val state) {
+  const tn_graph *graph = r->cover->graph;
   const char *path = ((const tn_state_attributes *)tn_graph_maker(graph, state)->attributes)->path;
   for (size_t i = 0; i < graph->commits.n; i++)
-    if (path[0] == '@' || graph->commits.v[i].path[0] == '@' || tn_text_equal(graph->commits.v[i].path, path))
-      return true;
-  return false;
+    if (overwrites(&graph->commits.v[i], path) && r->maker[r->base[graph->commits.v[i].value]] <= reader)
+      return false;
+  return true;
 }
 
 /* What an operand of the clone costs: nothing, its bytes where it is kept for longer, or too much. */
@@ -205,8 +212,7 @@ static price price_of(const recompute *r, int32_t reader, tn_val v, tn_val opera
   if (!is_row_major(graph, operand)) return TOO_MUCH;
   if (reads_base(r, &r->cover->groups.v[reader], u) || kind == TN_NODE_INPUT || r->last[u] >= reader)
     return FREE;
-  /* A value at entry that is read later might keep a commit from being in place. */
-  if (kind == TN_NODE_STATE) return is_committed(graph, u) ? TOO_MUCH : FREE;
+  if (kind == TN_NODE_STATE) return is_there_at(r, reader, u) ? FREE : TOO_MUCH;
   if (r->maker[u] < 0) return TOO_MUCH;
   if (tn_type_bytes(tn_graph_type(graph, u)) <= tn_type_bytes(tn_graph_type(graph, v)) / SMALL) return FREE;
   return r->last[u] >= r->before[v] ? KEPT : TOO_MUCH;
