@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/compile/collective.h"
+
 /* TN_EUNAVAILABLE only says that an op is not installed. */
 static tn_status resolve(tn_catalog *catalog, struct tn_op_table *ops, tn_catalog_kernel *k, bool *resolved) {
   const tn_pattern *pattern = k->pattern;
@@ -64,6 +66,7 @@ static tn_status collect(tn_catalog *catalog, tn_registry *registry, struct tn_o
     if (kept == NULL) return TN_ENOMEM;
     for (int32_t i = 0; i < n; i++) TN_TRY(add_kernel(catalog, ops, &kept[i], rank));
   }
+  if (catalog->target.n_families > 0) TN_TRY(add_kernel(catalog, ops, &tn_entry_all_reduce, 0));
   if (catalog->fixed.n > 0)
     qsort(catalog->fixed.v, catalog->fixed.n, sizeof *catalog->fixed.v, compare_fixed);
   if (catalog->regions.n > 0)

@@ -5,6 +5,7 @@
  * next round starts anew, so that their parts can join their neighbours. A kernel for a whole op
  * therefore wins over the cover of its parts. */
 #include "core/compile/assign.h"
+#include "core/compile/collective.h"
 #include "core/compile/lower.h"
 
 #include <string.h>
@@ -162,7 +163,7 @@ tn_group tn_group_of(const tn_candidate *c) {
                     .match = c->match,
                     .choice = c->choice,
                     .cost = c->cost,
-                    .role = TN_STREAM_COMPUTE};
+                    .role = tn_kernel_is_collective(c->kernel->kernel) ? TN_STREAM_COMM : TN_STREAM_COMPUTE};
 }
 
 /* Nodes that fall back were left over by the device's cover; now they are all that is left. */

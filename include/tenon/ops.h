@@ -40,6 +40,8 @@
  *     embedding (ids:I, table:T) -> (y:T);  embedding_grad (ids:I, dy:T; rows) -> (dtable:T)
  *     reshape (x; dims)  transpose (x; order)  slice (x; starts, stops, steps)  pad (x; low, high, inner)
  *     concat (xs*; axis)  copy (x)  reorder (x)  pack (xs*; offsets, count)
+ *   over ranks
+ *     all_reduce (x:T; reduction) -> (y:T)   sum, min or max
  *   updates
  *     sgd_update (param:T, grad:T, buffer?:T, lr:T, weight_decay:T, updates:i64;
  *                 momentum, dampening, nesterov) -> (param:T, buffer:T)

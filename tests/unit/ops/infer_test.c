@@ -43,6 +43,8 @@ static const example fitting[] = {
     {NULL, "y = triangular_mask(rows=3, columns=5)", "bool[3, 5]"},
     {"t: i64[]", "y = random_normal(t, dims=[4], dtype=f16)", "f16[4]"},
     {"x: f16[3]; t: i64[]", "y = dropout(x, t)", "f16[3]"},
+    {"x: f16[3]; t: i64[]; b: i64[]", "y = dropout(x, t, b)", "f16[3]"},
+    {"x: bf16[3, 2]", "y = all_reduce(x, reduction=max)", "bf16[3, 2]"},
     {"x: f32[2, 3, 4]", "y = reduce_sum(x, axes=[-1, 0])", "f32[3]"},
     {"x: f32[2, 3, 4]", "y = reduce_max(x, axes=[1], keep=yes)", "f32[2, 1, 4]"},
     {"x: f32[2, 3, 4]", "y = reduce_mean(x)", "f32[]"},
