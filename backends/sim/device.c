@@ -1,0 +1,144 @@
+/* backends/sim/device.c: options, the backend object, and devices that come and go. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+static tn_status backend_open(tn_env *env, const void *options, void **backend) {
+  *backend = NULL;
+  tn_sim_backend_object *b = tn_new(env, sizeof *b);
+  if (b == NULL) return TN_ENOMEM;
+  b->env = *env;
+  b->options = *(const tn_sim_options *)options;
+  tn_sim_engine_table(env->api, &b->api);
+  tn_status status = tn_sim_faults_read(env, &b->options, &b->faults);
+  if (status == TN_OK)
+    *backend = b;
+  else
+    tn_delete(env, b);
+  return status;
+}
+
+static void backend_close(void *backend, tn_env *env) { tn_delete(env, backend); }
+
+static tn_status backend_count(void *backend, tn_env *env, int32_t *count) {
+  (void)env;
+  *count = (int32_t)((const tn_sim_backend_object *)backend)->options.devices;
+  return TN_OK;
+}
+
+static tn_status check_index(const tn_sim_backend_object *b, tn_env *env, int32_t index) {
+  if (index >= 0 && index < b->options.devices) return TN_OK;
+  return tn_fail(env, TN_EUNAVAILABLE, "devices", "sim: device %d asked for; there are %lld", index,
+                 (long long)b->options.devices);
+}
+
+static tn_status backend_properties(void *backend, tn_env *env, int32_t index,
+                                    tn_device_properties *properties) {
+  const tn_sim_backend_object *b = backend;
+  tn_status status = check_index(b, env, index);
+  if (status != TN_OK) return status;
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  int64_t host = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
+  *properties = (tn_device_properties){.struct_size = (uint32_t)sizeof *properties,
+                                       .host_addressable = 0,
+                                       .threads = (int32_t)b->options.threads,
+                                       .memory_bytes = b->options.memory > 0 ? b->options.memory : host};
+  snprintf(properties->name, sizeof properties->name, "simulated device %d", index);
+  return TN_OK;
+}
+
+/* ---- devices ---- */
+
+static void device_close(void *device, tn_env *env) {
+  tn_sim_device *d = device;
+  if (d == NULL) return;
+  if (d->running) {
+    atomic_store(&d->stop, true);
+    tn_sim_signal_raise(&d->work);
+    pthread_join(d->engine, NULL);
+  }
+  tn_sim_team_destroy(d->team);
+  tn_sim_memory_close(d);
+  for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_delete(env, d->streams[i].ring.items);
+  tn_delete(env, d->views);
+  pthread_mutex_destroy(&d->lock);
+  tn_delete(env, d);
+}
+
+/* Signals of the process are for the host's threads. */
+static tn_status start_engine(tn_sim_device *d, tn_env *env) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&d->engine, NULL, tn_sim_engine, d);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  d->running = error == 0;
+  if (error == 0) return TN_OK;
+  return tn_fail(env, TN_EUNAVAILABLE, NULL, "sim: the thread of device %d did not start (%s)", d->index,
+                 strerror(error));
+}
+
+static tn_status device_open(void *backend, tn_env *env, int32_t index, void **device) {
+  tn_sim_backend_object *b = backend;
+  *device = NULL;
+  tn_status status = check_index(b, env, index);
+  if (status != TN_OK) return status;
+  tn_sim_device *d = tn_new(env, sizeof *d);
+  if (d == NULL) return TN_ENOMEM;
+  d->env = *env;
+  d->backend = b;
+  d->index = index;
+  d->chance = (uint64_t)b->options.seed * 0x9E37 + (uint64_t)index;
+  pthread_mutex_init(&d->lock, NULL);
+  status = tn_sim_team_create(env, (int32_t)b->options.threads, &d->team);
+  if (status == TN_OK) status = start_engine(d, env);
+  if (status == TN_OK)
+    *device = d;
+  else
+    device_close(d, env);
+  return status;
+}
+
+static const tn_option options[] = {
+    TN_OPT(tn_sim_options, devices, TN_OPT_INT, "1", "[1, 64]", "how many devices there are"),
+    TN_OPT(tn_sim_options, threads, TN_OPT_INT, "1", "[1, 256]", "threads of each device"),
+    TN_OPT(tn_sim_options, memory, TN_OPT_SIZE, "0", ">= 0", "memory of each device; 0: as the host has"),
+    TN_OPT(tn_sim_options, order, TN_OPT_ENUM, "random", "eager|lazy|random",
+           "which stream's work comes first: the oldest, only what the host waits for, or any"),
+    TN_OPT(tn_sim_options, seed, TN_OPT_INT, "0", ">= 0", "of the random order"),
+    TN_OPT(tn_sim_options, check, TN_OPT_FLAG, "yes", NULL, "find accesses to memory that nothing orders"),
+    TN_OPT(tn_sim_options, queue, TN_OPT_INT, "1024", "[2, 65536]", "pieces of work that a stream holds"),
+    TN_OPT(tn_sim_options, fail, TN_OPT_TEXT, "", NULL,
+           "what fails: KIND:N, ... with allocation, launch, kernel, copy, device"),
+    TN_OPT(tn_sim_options, drop, TN_OPT_TEXT, "", NULL,
+           "what is left out: KIND:N, ... with await, wait, rest, record, copy, zero"),
+    TN_OPT_END};
+
+const tn_backend tn_sim_backend = {
+    .item =
+        TN_ITEM(tn_backend, TN_BACKEND, "sim",
+                "devices that live on the host's processors and behave like GPUs", tn_sim_options, options),
+    .accepts = "cpu",
+    .open = backend_open,
+    .close = backend_close,
+    .count = backend_count,
+    .properties = backend_properties,
+    .device_open = device_open,
+    .device_close = device_close,
+    .memory_new = tn_sim_memory_new,
+    .memory_delete = tn_sim_memory_delete,
+    .stream_new = tn_sim_stream_new,
+    .stream_delete = tn_sim_stream_delete,
+    .stream_wait = tn_sim_stream_wait,
+    .event_new = tn_sim_event_new,
+    .event_delete = tn_sim_event_delete,
+    .event_record = tn_sim_event_record,
+    .event_await = tn_sim_event_await,
+    .event_wait = tn_sim_event_wait,
+    .copy = tn_sim_copy,
+    .fill_zero = tn_sim_fill_zero,
+    .enqueue = tn_sim_enqueue,
+};

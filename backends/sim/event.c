@@ -1,0 +1,53 @@
+/* backends/sim/event.c: events. Every record gets a ticket; who awaits an event awaits the last ticket handed
+ * out so far. With the ticket comes the clock of the stream at that point: what it had done and knew of. */
+#include "sim.h"
+
+tn_status tn_sim_event_new(void *device, tn_env *env, void **event) {
+  *event = NULL;
+  tn_sim_event *e = tn_new(env, sizeof *e);
+  if (e == NULL) return TN_ENOMEM;
+  e->device = device;
+  *event = e;
+  return TN_OK;
+}
+
+void tn_sim_event_delete(void *event, tn_env *env) { tn_delete(env, event); }
+
+tn_status tn_sim_event_record(void *event, tn_env *env, void *stream) {
+  tn_sim_event *e = event;
+  tn_sim_stream *s = stream;
+  if (tn_sim_fault(e->device, TN_SIM_DROP_RECORD)) return tn_sim_stream_status(s, env);
+  tn_sim_work work = {.what = TN_SIM_RECORD};
+  work.event.event = e;
+  work.event.ticket = e->recorded + 1;
+  tn_status status = tn_sim_push(s, env, &work, &e->position);
+  if (status != TN_OK) return status;
+  e->recorded++;
+  e->from = s;
+  return TN_OK;
+}
+
+tn_status tn_sim_event_await(void *event, tn_env *env, void *stream) {
+  const tn_sim_event *e = event;
+  tn_sim_stream *s = stream;
+  if (e->device != s->device)
+    return tn_fail(env, TN_EUNSUPPORTED, NULL,
+                   "sim: a stream of device %d cannot await an event of device %d", s->device->index,
+                   e->device->index);
+  if (e->recorded == 0 || tn_sim_fault(e->device, TN_SIM_DROP_AWAIT)) return tn_sim_stream_status(s, env);
+  tn_sim_work work = {.what = TN_SIM_AWAIT};
+  work.event.event = event;
+  work.event.ticket = e->recorded;
+  work.event.from = e->from;
+  work.event.position = e->position;
+  return tn_sim_push(s, env, &work, NULL);
+}
+
+tn_status tn_sim_event_wait(void *event, tn_env *env) {
+  tn_sim_event *e = event;
+  if (e->recorded == 0 || tn_sim_fault(e->device, TN_SIM_DROP_WAIT)) return TN_OK;
+  tn_sim_reach(e->from, e->position);
+  tn_sim_clock_join(&e->device->host, &e->clocks[e->recorded % TN_SIM_TICKETS]);
+  const tn_sim_failure *failure = atomic_load(&e->failure);
+  return failure == NULL ? TN_OK : tn_fail(env, atomic_load(&failure->code), NULL, "%s", failure->text);
+}

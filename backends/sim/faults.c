@@ -1,0 +1,56 @@
+/* backends/sim/faults.c: faults on request: what fails, and what is left out as if the host had forgotten
+ * it. Both are lists of KIND:N; the N-th of its kind on a device is meant. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+static const struct kind {
+  const char *name;
+  int32_t which;
+} failing[] = {{"allocation", TN_SIM_FAIL_ALLOCATION}, {"launch", TN_SIM_FAIL_LAUNCH},
+               {"kernel", TN_SIM_FAIL_KERNEL},         {"copy", TN_SIM_FAIL_COPY},
+               {"device", TN_SIM_FAIL_DEVICE},         {NULL, 0}},
+  dropping[] = {{"await", TN_SIM_DROP_AWAIT},
+                {"wait", TN_SIM_DROP_WAIT},
+                {"rest", TN_SIM_DROP_REST},
+                {"record", TN_SIM_DROP_RECORD},
+                {"copy", TN_SIM_DROP_COPY},
+                {"zero", TN_SIM_DROP_ZERO},
+                {NULL, 0}};
+
+static const struct kind *find_kind(const struct kind *kinds, const char *name, size_t length) {
+  for (; kinds->name != NULL; kinds++)
+    if (strlen(kinds->name) == length && memcmp(kinds->name, name, length) == 0) return kinds;
+  return NULL;
+}
+
+/* "kernel:7, copy:2" */
+static tn_status read_list(tn_env *env, const char *option, const char *list, const struct kind *kinds,
+                           const char *names, tn_sim_faults *faults) {
+  static const char blank[] = " \t,";
+  for (const char *at = list + strspn(list, blank); *at != '\0'; at += strspn(at, blank)) {
+    size_t length = strcspn(at, blank), name = strcspn(at, ":");
+    const struct kind *kind = name < length ? find_kind(kinds, at, name) : NULL;
+    char *end = NULL;
+    long long n = kind != NULL ? strtoll(at + name + 1, &end, 10) : 0;
+    if (kind == NULL || n < 1 || end != at + length)
+      return tn_fail(env, TN_EINVAL, option, "'%.*s' is not KIND:N with a KIND of %s and an N from 1 on",
+                     (int)length, at, names);
+    faults->at[kind->which] = n;
+    at += length;
+  }
+  return TN_OK;
+}
+
+tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults) {
+  tn_status status =
+      read_list(env, "fail", options->fail, failing, "allocation, launch, kernel, copy, device", faults);
+  if (status != TN_OK) return status;
+  return read_list(env, "drop", options->drop, dropping, "await, wait, rest, record, copy, zero", faults);
+}
+
+bool tn_sim_fault(tn_sim_device *device, int32_t which) {
+  int64_t at = device->backend->faults.at[which];
+  return at > 0 && atomic_fetch_add(&device->seen[which], 1) + 1 == at;
+}

@@ -1,0 +1,135 @@
+/* backends/sim/memory.c: blocks of memory, of the device and of the host ("staging").
+ *
+ * A device address is the real one with a mark in its upper 16 bits, in which no pointer of a process may
+ * have anything (x86-64 wants them to repeat the bits below, AArch64 wants bit 55 clear): a host that follows
+ * it faults, and so does a device that follows a pointer of the host, since it takes the mark for granted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+enum { ALIGNMENT = 64, MARK = 0x5D80, MARK_SHIFT = 48, DEVICE_MASK = 0x3F };
+
+static const uint64_t real_mask = (UINT64_C(1) << MARK_SHIFT) - 1;
+
+bool tn_sim_is_far(const void *address) {
+  return ((uint64_t)(uintptr_t)address >> MARK_SHIFT & ~(uint64_t)DEVICE_MASK) == MARK;
+}
+
+void *tn_sim_real(const void *address) {
+  uint64_t bits = (uint64_t)(uintptr_t)address;
+  return (void *)(uintptr_t)(tn_sim_is_far(address) ? bits & real_mask : bits);
+}
+
+static void *far_address(const tn_sim_device *device, void *real) {
+  uint64_t mark = (uint64_t)(MARK | (device->index & DEVICE_MASK));
+  return (void *)(uintptr_t)((uint64_t)(uintptr_t)real | mark << MARK_SHIFT);
+}
+
+/* ---- the table, sorted by address ---- */
+
+/* The number of the first block that begins behind the address. */
+static int32_t find_behind(const tn_sim_device *d, const char *real) {
+  int32_t low = 0, high = d->n_blocks;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (d->blocks[middle].real > real)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+tn_sim_block *tn_sim_block_find(tn_sim_device *device, const void *address, uint64_t bytes) {
+  const char *real = tn_sim_real(address);
+  bool far = tn_sim_is_far(address);
+  if (far && far_address(device, tn_sim_real(address)) != address) return NULL;
+  int32_t i = find_behind(device, real) - 1;
+  if (i < 0) return NULL;
+  tn_sim_block *block = &device->blocks[i];
+  uint64_t offset = (uint64_t)(real - block->real);
+  if ((block->kind == TN_MEMORY_DEVICE) != far || offset > block->bytes) return NULL;
+  return bytes <= block->bytes - offset ? block : NULL;
+}
+
+static tn_status grow_table(tn_sim_device *d, tn_env *env) {
+  if (d->n_blocks < d->blocks_capacity) return TN_OK;
+  int32_t capacity = d->blocks_capacity > 0 ? 2 * d->blocks_capacity : 64;
+  tn_sim_block *blocks = tn_new(env, sizeof *blocks * (size_t)capacity);
+  if (blocks == NULL) return TN_ENOMEM;
+  if (d->n_blocks > 0) memcpy(blocks, d->blocks, sizeof *blocks * (size_t)d->n_blocks);
+  tn_delete(env, d->blocks);
+  d->blocks = blocks;
+  d->blocks_capacity = capacity;
+  return TN_OK;
+}
+
+static tn_status add_block(tn_sim_device *d, tn_env *env, const tn_sim_block *block) {
+  tn_status status = grow_table(d, env);
+  if (status != TN_OK) return status;
+  int32_t at = find_behind(d, block->real);
+  memmove(d->blocks + at + 1, d->blocks + at, sizeof *d->blocks * (size_t)(d->n_blocks - at));
+  d->blocks[at] = *block;
+  d->n_blocks++;
+  return TN_OK;
+}
+
+static void free_block(tn_sim_block *block) { free(block->real); }
+
+/* ---- what the host calls ---- */
+
+static tn_status check_limit(tn_sim_device *d, tn_env *env, int32_t kind, uint64_t bytes) {
+  uint64_t limit = (uint64_t)d->backend->options.memory;
+  if (tn_sim_fault(d, TN_SIM_FAIL_ALLOCATION))
+    return tn_fail(env, TN_ENOMEM, NULL, "sim: allocation %lld, of %llu bytes, was made to fail",
+                   (long long)d->backend->faults.at[TN_SIM_FAIL_ALLOCATION], (unsigned long long)bytes);
+  if (kind != TN_MEMORY_DEVICE || limit == 0 || (d->bytes <= limit && bytes <= limit - d->bytes))
+    return TN_OK;
+  return tn_fail(env, TN_ENOMEM, "memory",
+                 "sim: device %d has %llu bytes of memory, %llu of them in use; %llu more do not fit",
+                 d->index, (unsigned long long)limit, (unsigned long long)d->bytes,
+                 (unsigned long long)bytes);
+}
+
+tn_status tn_sim_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address) {
+  tn_sim_device *d = device;
+  *address = NULL;
+  tn_status status = check_limit(d, env, kind, bytes);
+  if (status != TN_OK) return status;
+  tn_sim_block block = {.bytes = bytes, .kind = kind};
+  if (bytes <= real_mask)
+    block.real = aligned_alloc(ALIGNMENT, ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+  if (block.real == NULL)
+    return tn_fail(env, TN_ENOMEM, NULL, "sim: no memory for a block of %llu bytes",
+                   (unsigned long long)bytes);
+  memset(block.real, 0xFF, bytes); /* not a number, in every type that has one: nobody may count on zeros */
+  pthread_mutex_lock(&d->lock);
+  status = add_block(d, env, &block);
+  if (status == TN_OK && kind == TN_MEMORY_DEVICE) d->bytes += bytes;
+  pthread_mutex_unlock(&d->lock);
+  if (status == TN_OK)
+    *address = kind == TN_MEMORY_DEVICE ? far_address(d, block.real) : block.real;
+  else
+    free_block(&block);
+  return status;
+}
+
+void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
+  tn_sim_device *d = device;
+  (void)env;
+  pthread_mutex_lock(&d->lock);
+  tn_sim_block *block = tn_sim_block_find(d, address, 0);
+  if (block != NULL && block->real == tn_sim_real(address)) {
+    free_block(block);
+    d->n_blocks--;
+    memmove(block, block + 1, sizeof *block * (size_t)(d->blocks + d->n_blocks - block));
+    if (kind == TN_MEMORY_DEVICE) d->bytes -= bytes;
+  }
+  pthread_mutex_unlock(&d->lock);
+}
+
+void tn_sim_memory_close(tn_sim_device *device) {
+  for (int32_t i = 0; i < device->n_blocks; i++) free_block(&device->blocks[i]);
+  tn_delete(&device->env, device->blocks);
+}

@@ -1,0 +1,314 @@
+/* backends/sim/sim.h: what the files of the backend share. A device lives on the processor but behaves
+ * like a GPU: memory that only it can address, streams that run late, and several of it.
+ *
+ * Who does what. The host's thread puts work into the ring of a stream and goes on: no memory is asked for,
+ * no lock is taken. Each device has one thread, the engine, that takes work from the heads of its streams in
+ * any order that the events allow, and a team of threads behind tn_parallel. Host and engine share the rings
+ * (one producer, one consumer), atomics, and two signals; the table of memory blocks is behind a lock that
+ * the host takes only to create and to destroy. */
+#ifndef TN_SIM_H
+#define TN_SIM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "tenon/plugin/backend.h"
+
+extern const tn_backend tn_sim_backend;
+
+typedef struct tn_sim_device tn_sim_device;
+typedef struct tn_sim_stream tn_sim_stream;
+typedef struct tn_sim_event tn_sim_event;
+typedef struct tn_sim_capture tn_sim_capture;
+typedef struct tn_sim_shadow tn_sim_shadow;
+
+/* ---- for the communicator: work of one's own on a stream ---------------------------------------- */
+
+enum {
+  TN_SIM_PENDING = -1, /* what the body of a task answers when it cannot end yet */
+  TN_SIM_RANGES = 4,
+  TN_SIM_ARG_BYTES = 192
+};
+
+typedef struct tn_sim_range {
+  const void *address; /* of the device, or of its staging memory */
+  uint64_t bytes;
+} tn_sim_range;
+
+/* A piece of work. The name must live until the stream has been waited for. */
+typedef struct tn_sim_task {
+  const char *name; /* "all_reduce of bucket 2" */
+  /* Called on the device's engine once the stream has come here, and again and again while it answers
+   * TN_SIM_PENDING; other streams of the device go on in between, so that devices that wait for each other
+   * never stop each other. `arg` is the task's own copy, which the body may change. A failure's text goes
+   * to `env` by tn_fail and sticks to the stream. */
+  tn_status (*body)(void *arg, tn_env *env);
+  int32_t n_reads, n_writes;
+  tn_sim_range reads[TN_SIM_RANGES], writes[TN_SIM_RANGES]; /* on the stream's own device */
+} tn_sim_task;
+
+/* Enqueues the task with a copy of `bytes` <= TN_SIM_ARG_BYTES of `arg`. No allocation, no lock. While the
+ * stream's device captures, the task is recorded; each replay starts from the copy made here. */
+tn_status tn_sim_push_task(void *stream, tn_env *env, const tn_sim_task *task, const void *arg, size_t bytes);
+
+/* Has the engine ask its pending tasks again; any thread. (It does so now and then without being told.) */
+void tn_sim_wake(tn_sim_device *device);
+
+int32_t tn_sim_device_index(const tn_sim_device *device);
+tn_sim_device *tn_sim_stream_device(void *stream);
+
+/* Where a device address really lies; other addresses as they are. Only for engines and their teams. */
+void *tn_sim_real(const void *address);
+
+/* ---- signal.c: sleeping until something has changed --------------------------------------------- */
+
+typedef struct tn_sim_signal {
+  _Atomic(uint32_t) count;
+  _Atomic(int32_t) sleepers;
+} tn_sim_signal;
+
+uint32_t tn_sim_signal_read(tn_sim_signal *signal);
+void tn_sim_signal_raise(tn_sim_signal *signal);
+/* Returns when the signal has been raised since `seen` was read, after `micros` (-1: never), or by chance. */
+void tn_sim_signal_wait(tn_sim_signal *signal, uint32_t seen, int64_t micros);
+
+/* ---- clocks.c: who knows of whom ---------------------------------------------------------------- */
+
+/* Whose time is counted: the host, each stream, and each stream's part of captured work. */
+enum { TN_SIM_STREAMS = 8, TN_SIM_HOST = 0, TN_SIM_CLOCKS = 1 + 2 * TN_SIM_STREAMS };
+
+/* A vector clock (Mattern 1989): up to which piece of work of each the owner knows that it is done. */
+typedef struct tn_sim_clock {
+  uint64_t at[TN_SIM_CLOCKS];
+} tn_sim_clock;
+
+void tn_sim_clock_join(tn_sim_clock *clock, const tn_sim_clock *other);
+
+/* ---- options, faults on request ----------------------------------------------------------------- */
+
+enum { TN_SIM_EAGER = 0, TN_SIM_LAZY = 1, TN_SIM_RANDOM = 2 };
+
+typedef struct tn_sim_options {
+  int64_t devices, threads, memory, seed, queue;
+  int32_t order, check;
+  const char *fail, *drop;
+} tn_sim_options;
+
+/* faults.c. What can be made to fail, and what can be left out, the n-th time it happens. */
+enum {
+  TN_SIM_FAIL_ALLOCATION,
+  TN_SIM_FAIL_LAUNCH,
+  TN_SIM_FAIL_KERNEL,
+  TN_SIM_FAIL_COPY,
+  TN_SIM_FAIL_DEVICE,
+  TN_SIM_DROP_AWAIT,
+  TN_SIM_DROP_WAIT,
+  TN_SIM_DROP_REST,
+  TN_SIM_DROP_RECORD,
+  TN_SIM_DROP_COPY,
+  TN_SIM_DROP_ZERO,
+  TN_SIM_FAULTS
+};
+typedef struct tn_sim_faults {
+  int64_t at[TN_SIM_FAULTS]; /* 0: never */
+} tn_sim_faults;
+
+tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults);
+/* Counts one more of its kind and says whether it is the one. */
+bool tn_sim_fault(tn_sim_device *device, int32_t which);
+
+/* ---- failures ----------------------------------------------------------------------------------- */
+
+/* What an engine has to say. Written once, before `code` is. */
+typedef struct tn_sim_failure {
+  _Atomic(tn_status) code;
+  char text[1024];
+} tn_sim_failure;
+
+/* ---- work --------------------------------------------------------------------------------------- */
+
+enum {
+  TN_SIM_COPY,
+  TN_SIM_ZERO,
+  TN_SIM_LAUNCH,
+  TN_SIM_TASK,
+  TN_SIM_RECORD,
+  TN_SIM_AWAIT,
+  TN_SIM_MARK,  /* a record inside captured work */
+  TN_SIM_JOIN,  /* an await inside captured work */
+  TN_SIM_REPLAY /* a whole capture */
+};
+
+typedef struct tn_sim_work {
+  int32_t what;
+  bool begun;        /* a task that has been asked before */
+  uint64_t number;   /* in the order in which the host enqueued */
+  tn_sim_clock host; /* what the host knew then */
+  union {
+    struct {
+      int32_t direction;
+      void *to;
+      const void *from;
+      uint64_t bytes;
+    } copy; /* zero: to, bytes */
+    struct {
+      tn_status (*body)(tn_launch *l);
+      tn_launch *l;
+    } launch;
+    struct {
+      tn_sim_event *event;
+      uint64_t ticket;
+      tn_sim_stream *from; /* await: where the record stands */
+      uint64_t position;
+    } event;
+    int32_t mark; /* mark, join: number in the capture */
+    tn_sim_capture *capture;
+    struct {
+      tn_sim_task task;
+      _Alignas(16) unsigned char arg[TN_SIM_ARG_BYTES], now[TN_SIM_ARG_BYTES];
+    } task;
+  };
+} tn_sim_work;
+
+/* Pieces of work in order: the ring of a stream, or a stream's part of captured work. */
+typedef struct tn_sim_queue {
+  tn_sim_work *items;
+  uint64_t capacity;
+  _Atomic(uint64_t) head, tail; /* done; enqueued. Only the engine writes head, only the host tail */
+  tn_sim_stream *stream;        /* where failures stick */
+  tn_sim_capture *capture;      /* NULL: a ring */
+  tn_sim_clock *clock;
+  int32_t who;  /* its place in clocks */
+  bool pending; /* its head is a task that could not end */
+} tn_sim_queue;
+
+struct tn_sim_stream {
+  tn_sim_device *device;
+  int32_t index, role;
+  bool open;
+  tn_sim_queue ring;
+  tn_sim_clock clock;       /* the engine's */
+  _Atomic(uint64_t) wanted; /* lazy: the host waits until `head` is here */
+  tn_sim_failure failure;
+};
+
+enum { TN_SIM_TICKETS = 4 }; /* of an event whose clocks are remembered */
+
+struct tn_sim_event {
+  tn_sim_device *device;
+  uint64_t recorded; /* the host's: tickets handed out, and where the last one stands */
+  tn_sim_stream *from;
+  uint64_t position;
+  tn_sim_capture *captured; /* the last record is captured work; `mark` is its number */
+  int32_t mark;
+  _Atomic(uint64_t) done; /* the engine's: the last ticket reached */
+  tn_sim_clock clocks[TN_SIM_TICKETS];
+  _Atomic(const tn_sim_failure *) failure; /* of the stream that came here after it had failed */
+};
+
+/* ---- the device --------------------------------------------------------------------------------- */
+
+typedef struct tn_sim_backend_object {
+  tn_env env;
+  tn_api api; /* what kernels get on the engine: the host's, but for failing and tn_parallel */
+  tn_sim_options options;
+  tn_sim_faults faults;
+} tn_sim_backend_object;
+
+typedef struct tn_sim_block {
+  char *real;
+  uint64_t bytes;
+  int32_t kind;
+  tn_sim_shadow *shadow; /* NULL: unchecked */
+} tn_sim_block;
+
+struct tn_sim_device {
+  tn_env env;
+  tn_sim_backend_object *backend;
+  int32_t index;
+  pthread_t engine;
+  bool running;
+  atomic_bool stop;
+  tn_sim_signal work, progress; /* for the engine; from it */
+  tn_sim_stream streams[TN_SIM_STREAMS];
+  _Atomic(int32_t) n_streams;
+  _Atomic(uint64_t) numbers;
+  tn_sim_clock host;
+  tn_sim_capture *capturing; /* NULL: work goes to the rings */
+  _Atomic(int64_t) seen[TN_SIM_FAULTS];
+
+  pthread_mutex_t lock; /* of the blocks and their shadows */
+  tn_sim_block *blocks; /* by address */
+  int32_t n_blocks, blocks_capacity;
+  uint64_t bytes; /* of device memory in use */
+
+  struct tn_sim_team *team;
+  /* the engine's own */
+  tn_view *views;
+  int32_t views_capacity;
+  tn_sim_failure report; /* of the piece of work that runs */
+  uint64_t chance;
+  void *names; /* of ops, for messages of the race detector */
+};
+
+/* ---- memory.c ----------------------------------------------------------------------------------- */
+
+tn_status tn_sim_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address);
+void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env);
+bool tn_sim_is_far(const void *address);
+/* The block that holds the whole range, or NULL; the lock must be held. */
+tn_sim_block *tn_sim_block_find(tn_sim_device *device, const void *address, uint64_t bytes);
+void tn_sim_memory_close(tn_sim_device *device);
+
+/* ---- stream.c ----------------------------------------------------------------------------------- */
+
+tn_status tn_sim_stream_new(void *device, tn_env *env, int32_t role, void **stream);
+void tn_sim_stream_delete(void *stream, tn_env *env);
+tn_status tn_sim_stream_wait(void *stream, tn_env *env);
+tn_status tn_sim_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
+                      uint64_t bytes);
+tn_status tn_sim_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes);
+tn_status tn_sim_enqueue(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l);
+/* Puts a copy of `work` on the stream, or into the capture, and says where it stands there. */
+tn_status tn_sim_push(tn_sim_stream *stream, tn_env *env, const tn_sim_work *work, uint64_t *position);
+/* Blocks until the stream has done `position` pieces of work. */
+void tn_sim_reach(tn_sim_stream *stream, uint64_t position);
+/* The stream's failure, moved to env; TN_OK if it has none. */
+tn_status tn_sim_stream_status(tn_sim_stream *stream, tn_env *env);
+
+/* ---- event.c ------------------------------------------------------------------------------------ */
+
+tn_status tn_sim_event_new(void *device, tn_env *env, void **event);
+void tn_sim_event_delete(void *event, tn_env *env);
+tn_status tn_sim_event_record(void *event, tn_env *env, void *stream);
+tn_status tn_sim_event_await(void *event, tn_env *env, void *stream);
+tn_status tn_sim_event_wait(void *event, tn_env *env);
+
+/* ---- engine.c, work.c --------------------------------------------------------------------------- */
+
+void *tn_sim_engine(void *device);
+/* Runs a piece of work on the engine; TN_SIM_PENDING: not done yet. The text of a failure is in
+ * device->report. */
+tn_status tn_sim_work_run(tn_sim_queue *queue, tn_sim_work *work);
+/* Whether the head of a queue can run now. */
+bool tn_sim_work_ready(const tn_sim_queue *queue, const tn_sim_work *work);
+/* "copy to device of 4096 bytes", "conv2d of conv1". */
+void tn_sim_work_name(const tn_sim_work *work, char *text, size_t size);
+/* Makes a failure stick; the first one counts. */
+void tn_sim_failure_set(tn_sim_failure *failure, tn_status code, const char *text);
+
+/* ---- table.c ------------------------------------------------------------------------------------ */
+
+/* The handle for whatever runs on the engine. */
+tn_env tn_sim_engine_env(tn_sim_device *device);
+void tn_sim_engine_table(const tn_api *host, tn_api *api);
+
+/* ---- team.c ------------------------------------------------------------------------------------- */
+
+tn_status tn_sim_team_create(tn_env *env, int32_t threads, struct tn_sim_team **team);
+void tn_sim_team_destroy(struct tn_sim_team *team);
+void tn_sim_team_run(struct tn_sim_team *team, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                     void *arg);
+
+#endif

@@ -1,0 +1,165 @@
+/* backends/sim/stream.c: the host's side of streams: putting work into their rings, and waiting for it. */
+#include <string.h>
+
+#include "sim.h"
+
+/* ---- failures ---- */
+
+void tn_sim_failure_set(tn_sim_failure *failure, tn_status code, const char *text) {
+  if (atomic_load(&failure->code) != TN_OK) return;
+  size_t n = strlen(text);
+  if (n >= sizeof failure->text) n = sizeof failure->text - 1;
+  memcpy(failure->text, text, n);
+  failure->text[n] = '\0';
+  atomic_store(&failure->code, code);
+}
+
+tn_status tn_sim_stream_status(tn_sim_stream *stream, tn_env *env) {
+  tn_status code = atomic_load(&stream->failure.code);
+  return code == TN_OK ? TN_OK : tn_fail(env, code, NULL, "%s", stream->failure.text);
+}
+
+/* ---- waiting ---- */
+
+static void want(tn_sim_stream *stream, uint64_t position) {
+  if (atomic_load(&stream->wanted) >= position) return;
+  atomic_store(&stream->wanted, position);
+  tn_sim_signal_raise(&stream->device->work);
+}
+
+void tn_sim_reach(tn_sim_stream *stream, uint64_t position) {
+  tn_sim_signal *progress = &stream->device->progress;
+  for (;;) {
+    uint32_t seen = tn_sim_signal_read(progress);
+    if (atomic_load(&stream->ring.head) >= position) return;
+    want(stream, position);
+    tn_sim_signal_wait(progress, seen, -1);
+  }
+}
+
+tn_status tn_sim_stream_wait(void *stream, tn_env *env) {
+  tn_sim_stream *s = stream;
+  if (s == NULL || tn_sim_fault(s->device, TN_SIM_DROP_REST)) return TN_OK;
+  tn_sim_reach(s, atomic_load(&s->ring.tail));
+  tn_sim_clock_join(&s->device->host, &s->clock);
+  return tn_sim_stream_status(s, env);
+}
+
+/* ---- enqueuing ---- */
+
+tn_status tn_sim_push(tn_sim_stream *stream, tn_env *env, const tn_sim_work *work, uint64_t *position) {
+  tn_status status = tn_sim_stream_status(stream, env);
+  if (status != TN_OK) return status;
+  tn_sim_device *d = stream->device;
+  tn_sim_queue *ring = &stream->ring;
+  uint64_t tail = atomic_load(&ring->tail);
+  if (tail >= ring->capacity) tn_sim_reach(stream, tail - ring->capacity + 1);
+  tn_sim_work *to = &ring->items[tail % ring->capacity];
+  *to = *work;
+  d->host.at[TN_SIM_HOST]++;
+  to->host = d->host;
+  to->number = atomic_fetch_add(&d->numbers, 1);
+  atomic_store(&ring->tail, tail + 1);
+  if (position != NULL) *position = tail + 1;
+  tn_sim_signal_raise(&d->work);
+  return TN_OK;
+}
+
+static const char *const side[2] = {"of the host", "of the device"};
+
+static tn_status check_side(tn_env *env, const char *what, const void *address, bool far) {
+  if (tn_sim_is_far(address) == far) return TN_OK;
+  return tn_fail(env, TN_EDEVICE, NULL, "sim: %s must be an address %s, but %p is one %s", what, side[far],
+                 address, side[!far]);
+}
+
+tn_status tn_sim_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
+                      uint64_t bytes) {
+  tn_sim_stream *s = stream;
+  tn_status status = check_side(env, "the end of a copy", to, direction != TN_COPY_TO_HOST);
+  if (status == TN_OK)
+    status = check_side(env, "the beginning of a copy", from, direction != TN_COPY_TO_DEVICE);
+  if (status != TN_OK) return status;
+  if (bytes == 0 || tn_sim_fault(s->device, TN_SIM_DROP_COPY)) return tn_sim_stream_status(s, env);
+  tn_sim_work work = {.what = TN_SIM_COPY};
+  work.copy.direction = direction;
+  work.copy.to = to;
+  work.copy.from = from;
+  work.copy.bytes = bytes;
+  return tn_sim_push(s, env, &work, NULL);
+}
+
+tn_status tn_sim_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes) {
+  tn_sim_stream *s = stream;
+  tn_status status = check_side(env, "memory to fill", address, true);
+  if (status != TN_OK) return status;
+  if (bytes == 0 || tn_sim_fault(s->device, TN_SIM_DROP_ZERO)) return tn_sim_stream_status(s, env);
+  tn_sim_work work = {.what = TN_SIM_ZERO};
+  work.copy.to = address;
+  work.copy.bytes = bytes;
+  return tn_sim_push(s, env, &work, NULL);
+}
+
+tn_status tn_sim_enqueue(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l) {
+  tn_sim_stream *s = stream;
+  if (tn_sim_fault(s->device, TN_SIM_FAIL_LAUNCH))
+    return tn_fail(env, TN_EDEVICE, NULL, "sim: launch %lld, '%s', was made to fail",
+                   (long long)s->device->backend->faults.at[TN_SIM_FAIL_LAUNCH], l->name);
+  tn_sim_work work = {.what = TN_SIM_LAUNCH};
+  work.launch.body = launch;
+  work.launch.l = l;
+  return tn_sim_push(s, env, &work, NULL);
+}
+
+tn_status tn_sim_push_task(void *stream, tn_env *env, const tn_sim_task *task, const void *arg,
+                           size_t bytes) {
+  tn_sim_work work = {.what = TN_SIM_TASK};
+  if (bytes > sizeof work.task.arg)
+    return tn_fail(env, TN_EINTERNAL, NULL, "sim: '%s' has an argument of %zu bytes, expected at most %d",
+                   task->name, bytes, TN_SIM_ARG_BYTES);
+  work.task.task = *task;
+  if (bytes > 0) memcpy(work.task.arg, arg, bytes);
+  return tn_sim_push(stream, env, &work, NULL);
+}
+
+void tn_sim_wake(tn_sim_device *device) { tn_sim_signal_raise(&device->work); }
+
+int32_t tn_sim_device_index(const tn_sim_device *device) { return device->index; }
+
+tn_sim_device *tn_sim_stream_device(void *stream) { return ((tn_sim_stream *)stream)->device; }
+
+/* ---- making and ending ---- */
+
+tn_status tn_sim_stream_new(void *device, tn_env *env, int32_t role, void **stream) {
+  tn_sim_device *d = device;
+  *stream = NULL;
+  int32_t index = 0;
+  while (index < TN_SIM_STREAMS && d->streams[index].open) index++;
+  if (index == TN_SIM_STREAMS)
+    return tn_fail(env, TN_EUNAVAILABLE, NULL, "sim: a device has at most %d streams", TN_SIM_STREAMS);
+  tn_sim_stream *s = &d->streams[index];
+  uint64_t capacity = (uint64_t)d->backend->options.queue;
+  if (s->ring.items == NULL) s->ring.items = tn_new(env, sizeof *s->ring.items * capacity);
+  if (s->ring.items == NULL) return TN_ENOMEM;
+  s->device = d;
+  s->index = index;
+  s->role = role;
+  s->ring.capacity = capacity;
+  s->ring.stream = s;
+  s->ring.clock = &s->clock;
+  s->ring.who = 1 + index;
+  atomic_store(&s->failure.code, TN_OK);
+  s->open = true;
+  if (index >= atomic_load(&d->n_streams)) atomic_store(&d->n_streams, index + 1);
+  *stream = s;
+  return TN_OK;
+}
+
+/* Its place, its clock and its ring stay with the device, and serve the next one. */
+void tn_sim_stream_delete(void *stream, tn_env *env) {
+  tn_sim_stream *s = stream;
+  (void)env;
+  if (s == NULL) return;
+  tn_sim_reach(s, atomic_load(&s->ring.tail));
+  s->open = false;
+}
