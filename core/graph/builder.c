@@ -39,6 +39,7 @@ const tn_build_ops tn_builder_ops = {
     .counter = tn_around_counter,
     .stream = tn_around_stream,
     .training = tn_around_training,
+    .ranks = tn_around_ranks,
     .status = builder_status,
 };
 

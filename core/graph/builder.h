@@ -81,5 +81,6 @@ tn_val tn_around_option_value(tn_build *b, const char *option);
 tn_val tn_around_counter(tn_build *b, int32_t which);
 uint64_t tn_around_stream(tn_build *b, const char *use);
 int32_t tn_around_training(tn_build *b);
+int32_t tn_around_ranks(tn_build *b);
 
 #endif

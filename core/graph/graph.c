@@ -11,6 +11,7 @@ tn_status tn_graph_create(tn_env *env, struct tn_op_table *ops, tn_graph **graph
   g->env = env;
   g->ops = ops;
   g->arena = tn_arena_new(env);
+  g->ranks = g->micro_batches = 1;
   static const tn_type absent = {.dtype = TN_ANY};
   tn_gvalue none = {.type = absent};
   if (tn_vec_push(env, &g->values, none) != TN_OK || tn_vec_push(env, &g->types, &absent) != TN_OK) {

@@ -48,8 +48,16 @@ typedef struct tn_gnode {
   int32_t group;     /* index into a cover after `select`; -1 before */
 } tn_gnode;
 
-/* State known to the graph: a parameter or other state, by path. */
-enum { TN_STATE_PARAM = 1, TN_STATE_BUFFER = 2, TN_STATE_SLOT = 3, TN_STATE_DERIVED = 4, TN_STATE_HOST = 5 };
+/* State known to the graph: a parameter or other state, by path. Scratch is what the programs of one update
+ * leave for each other: it has no initial value and is never saved. */
+enum {
+  TN_STATE_PARAM = 1,
+  TN_STATE_BUFFER = 2,
+  TN_STATE_SLOT = 3,
+  TN_STATE_DERIVED = 4,
+  TN_STATE_HOST = 5,
+  TN_STATE_SCRATCH = 6
+};
 typedef struct tn_gstate {
   const char *path;
   tn_type type;
@@ -72,6 +80,9 @@ typedef struct tn_goutput {
 typedef struct tn_graph {
   tn_env *env;             /* errors, memory */
   struct tn_op_table *ops; /* name -> tn_op_def */
+  /* How the global batch is cut: over ranks, which all run this graph, and micro-batches, which run one
+   * after the other. 1 and 1: not at all. */
+  int32_t ranks, micro_batches;
   tn_arena arena;
   TN_VEC(tn_gnode) nodes;
   TN_VEC(tn_gvalue) values;      /* index 0 is unused: value 0 means absent */
@@ -115,12 +126,13 @@ tn_status tn_graph_infer(const tn_graph *g, const tn_op_def *def, const void *at
 /* Names a value for the text form; a name that is taken or cannot be written is printed as a number. */
 tn_status tn_graph_name(tn_graph *g, tn_val v, const char *name);
 
-/* Inputs and state that tn_counter stands for. The iteration is an input, i64 scalar. The updates
- * are an i64 scalar state that holds how many were applied so far: tn_counter(b, TN_UPDATES) is its
- * value plus one, which the update commits. */
+/* Inputs and state that tn_counter stands for. The iteration and the block are inputs, i64 scalars; block
+ * micro-batch * ranks + rank. The updates are an i64 scalar state that holds how many were applied so far:
+ * tn_counter(b, TN_UPDATES) is its value plus one, which the update commits. */
 #define TN_ITERATION_INPUT "iteration"
 #define TN_UPDATES_STATE   "run.updates"
 
+#define TN_BLOCK_INPUT     "block"
 /* A program input (batch field or control value); the same name gives the same value. */
 tn_val tn_graph_input(tn_graph *g, const char *name, const tn_type *type);
 /* The value of a state at entry. Registers the state; the same path gives the same value, another

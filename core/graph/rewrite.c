@@ -118,6 +118,8 @@ tn_status tn_graph_rewrite(const tn_graph *from, tn_rewrite_fn fn, void *context
   tn_graph *to;
   *out = NULL;
   TN_TRY(tn_graph_create(from->env, from->ops, &to));
+  to->ranks = from->ranks;
+  to->micro_batches = from->micro_batches;
   tn_status status = rewrite_into(from, fn, context, to);
   if (status == TN_OK)
     *out = to;

@@ -26,7 +26,7 @@ static const tn_option input_options[] = {
 
 static const tn_option state_options[] = {
     TN_OPT(tn_state_attributes, path, TN_OPT_TEXT, NULL, NULL, "path in checkpoints"),
-    TN_OPT(tn_state_attributes, what, TN_OPT_ENUM, "param", "param|buffer|slot|derived|host",
+    TN_OPT(tn_state_attributes, what, TN_OPT_ENUM, "param", "param|buffer|slot|derived|host|scratch",
            "what it is for"),
     TN_OPT(tn_state_attributes, init, TN_OPT_TEXT, "", NULL, "initializer"), TN_OPT_END};
 

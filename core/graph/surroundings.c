@@ -149,16 +149,17 @@ tn_val tn_around_counter(tn_build *handle, int32_t which) {
   tn_builder *b = tn_builder_of(handle);
   const tn_type scalar = {.dtype = TN_I64};
   if (b->status != TN_OK) return 0;
-  if (which != TN_ITERATION && which != TN_UPDATES) {
-    tn_builder_stick(
-        b, tn_failf(handle, TN_EINVAL, "tn_counter(b, %d): expected TN_ITERATION or TN_UPDATES", which));
+  if (which == TN_BLOCK && b->graph->ranks == 1 && b->graph->micro_batches == 1) return 0;
+  if (which != TN_ITERATION && which != TN_UPDATES && which != TN_BLOCK) {
+    tn_builder_stick(b, tn_failf(handle, TN_EINVAL,
+                                 "tn_counter(b, %d): expected TN_ITERATION, TN_UPDATES or TN_BLOCK", which));
     return 0;
   }
-  bool host = which == TN_ITERATION;
-  tn_val v = host ? tn_graph_input(b->graph, TN_ITERATION_INPUT, &scalar)
-                  : tn_graph_state(b->graph, TN_UPDATES_STATE, &scalar, TN_STATE_HOST, "zeros", "");
+  tn_val v = which == TN_UPDATES
+                 ? tn_graph_state(b->graph, TN_UPDATES_STATE, &scalar, TN_STATE_HOST, "zeros", "")
+                 : tn_graph_input(b->graph, which == TN_BLOCK ? TN_BLOCK_INPUT : TN_ITERATION_INPUT, &scalar);
   if (v == 0) tn_builder_stick(b, b->graph->env->slot->code);
-  return host || v == 0 ? v : tn_add(handle, v, tn_scalar(handle, TN_I64, 1));
+  return which == TN_UPDATES && v != 0 ? tn_add(handle, v, tn_scalar(handle, TN_I64, 1)) : v;
 }
 
 /* Neither the moment nor the order of building matters, only the place and the use. */
@@ -171,3 +172,5 @@ uint64_t tn_around_stream(tn_build *handle, const char *use) {
 }
 
 int32_t tn_around_training(tn_build *handle) { return tn_builder_top(tn_builder_of(handle))->training; }
+
+int32_t tn_around_ranks(tn_build *handle) { return tn_builder_of(handle)->graph->ranks; }

@@ -89,4 +89,11 @@ tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_sectio
 tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const tn_signature *signature,
                              tn_model *model);
 
+/* total.c: the total and the outputs of a model's measures. Sums and weights are f32 scalars, one per
+ * measure, of this rank's batch. */
+typedef struct tn_sums {
+  tn_val *sum, *weight;
+} tn_sums;
+tn_status tn_total_build(tn_build *b, tn_model *model, tn_sums *sums);
+
 #endif

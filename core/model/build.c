@@ -73,7 +73,11 @@ tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model 
   model->arena = tn_arena_new(env);
   tn_assembly a = {.env = env, .request = request, .arena = tn_arena_new(env)};
   tn_status status = tn_graph_create(env, request->ops, &model->graph);
-  if (status == TN_OK) status = run(&a, model);
+  if (status == TN_OK) {
+    model->graph->ranks = request->ranks > 1 ? request->ranks : 1;
+    model->graph->micro_batches = request->micro_batches > 1 ? request->micro_batches : 1;
+    status = run(&a, model);
+  }
   tn_vec_free(env, &a.modules);
   tn_arena_free(&a.arena);
   if (status != TN_OK) tn_model_free(model);

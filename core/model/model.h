@@ -21,7 +21,12 @@ typedef struct tn_signature {
 } tn_signature;
 tn_status tn_signature_read(tn_env *env, tn_arena *arena, tn_ini *ini, tn_signature *signature);
 
-/* One loss or metric of the built graph; outputs "NAME.sum" and "NAME.weight" are f32 scalars. */
+/* The sum of the weights of each loss, f32[losses], over the ranks and micro-batches of an update: what a
+ * weighing program leaves for the training programs, where there is more than one micro-batch. */
+#define TN_LOSS_WEIGHTS_STATE "run.loss_weights"
+
+/* One loss or metric of the built graph; outputs "NAME.sum" and "NAME.weight" are f32 scalars, over all
+ * ranks. */
 typedef struct tn_measure {
   const char *name;
   double weight; /* losses: factor in the total */
@@ -33,7 +38,10 @@ typedef struct tn_model_request {
   tn_ini *ini;
   tn_registry *registry;
   struct tn_op_table *ops;
-  int64_t batch;
+  int64_t batch; /* of one rank and micro-batch */
+  /* How the global batch is cut; 0 as 1. The sum of all ranks' and micro-batches' losses is what one
+   * rank alone would have of the whole. */
+  int32_t ranks, micro_batches;
   uint64_t seed;
   bool training; /* layers behave as in training */
   bool measured; /* with losses and metrics: needs the targets */
@@ -44,13 +52,20 @@ typedef struct tn_model {
   tn_arena arena;       /* of what follows */
   tn_measure *measures; /* losses first; outputs of the graph beside "loss" and "output" */
   int32_t n_measures;
+  tn_val loss_weights; /* f32[losses], of this rank and micro-batch, where there are several of the latter */
 } tn_model;
 
 /* Builds the graph: output "output" is the last layer's value; if measured, "loss" is the total,
- * sum over losses of weight * sum(value * weight) / sum(weight), and every measure has its outputs.
+ * sum over losses of weight * sum(value * weight) / sum(weight), where the last sum is over the global
+ * batch, and every measure has its outputs.
  * Errors carry the line of the layer that failed, and of the blocks around it. */
 tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model *model);
 void tn_model_free(tn_model *model);
+
+/* Turns a measured graph of several micro-batches into the program that weighs one of them: it adds the
+ * weights of its losses, over all ranks, to TN_LOSS_WEIGHTS_STATE, which the first one starts anew. All
+ * else, and what only that needs, is dropped. */
+tn_status tn_model_weigh(tn_env *env, tn_model *model);
 
 /* Emits what an initializer says for a tensor of `type` (build.h lists them); the stream makes its
  * random numbers its own. */

@@ -2,7 +2,8 @@
  * they become the sums that training differentiates and reports:
  *
  *   NAME.sum = sum(value * weight * sample weight), NAME.weight = sum(weight * sample weight)
- *   loss = sum over losses of factor * NAME.sum / NAME.weight */
+ *
+ * What becomes of those is total.c's. */
 #include "core/model/assemble.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ typedef struct tn_objective {
   const tn_signature *signature;
   tn_model *model;
   tn_val sample_weight; /* f32[batch] */
-  tn_val total;         /* f32 scalar; 0 before the first loss */
+  tn_sums sums;
 } tn_objective;
 
 /* Takes `weight = number` out of a loss's arguments: it is the host's, not the layer's. */
@@ -72,19 +73,7 @@ static tn_status emit_sums(tn_objective *o, const char *name, const tn_results *
   weight = tn_broadcast(b, weight, full->rank, full->dims);
   *sum = weighted_sum(b, value, weight);
   *weight_sum = weighted_sum(b, 0, weight);
-  tn_arena *names = &o->model->arena;
-  TN_TRY(tn_build_status(b));
-  TN_TRY(tn_graph_output(tn_builder_graph(b), tn_arena_printf(names, "%s.sum", name), *sum));
-  return tn_graph_output(tn_builder_graph(b), tn_arena_printf(names, "%s.weight", name), *weight_sum);
-}
-
-/* total += factor * sum / weight, where a weight of zero counts as one: then the sum is zero too. */
-static void add_to_total(tn_objective *o, tn_val sum, tn_val weight, double factor) {
-  tn_build *b = o->scope->assembly->b;
-  tn_val zero = tn_scalar(b, TN_F32, 0.0), one = tn_scalar(b, TN_F32, 1.0);
-  tn_val mean = tn_div(b, sum, tn_where(b, tn_op2(b, "eq", weight, zero), one, weight));
-  if (factor != 1.0) mean = tn_affine(b, mean, factor, 0.0);
-  o->total = o->total ? tn_add(b, o->total, mean) : mean;
+  return tn_build_status(b);
 }
 
 static tn_status check_role(tn_objective *o, const tn_layer_kind *kind, bool is_loss) {
@@ -147,9 +136,24 @@ static tn_status build_measure(tn_objective *o, const tn_line *line, const tn_it
                 .in = in.v,
                 .n_in = in.n};
   TN_TRY(tn_use_layer(o->scope, &use, kind, &yields));
-  tn_val sum = 0, weight = 0;
-  TN_TRY(emit_sums(o, name, &yields, &sum, &weight));
-  if (is_loss) add_to_total(o, sum, weight, factor);
+  int32_t index = o->model->n_measures - 1;
+  return emit_sums(o, name, &yields, &o->sums.sum[index], &o->sums.weight[index]);
+}
+
+static tn_status make_room(tn_objective *o, int32_t items) {
+  tn_arena *arena = &o->model->arena;
+  size_t n = (size_t)o->model->n_measures, room = (size_t)items + 1;
+  tn_measure *measures = tn_arena_alloc(arena, tn_size_mul(room, sizeof *measures));
+  tn_sums sums = {tn_arena_alloc(arena, tn_size_mul(room, sizeof *sums.sum)),
+                  tn_arena_alloc(arena, tn_size_mul(room, sizeof *sums.weight))};
+  if (!measures || !sums.sum || !sums.weight) return TN_ENOMEM;
+  if (n > 0) {
+    memcpy(measures, o->model->measures, n * sizeof *measures);
+    memcpy(sums.sum, o->sums.sum, n * sizeof *sums.sum);
+    memcpy(sums.weight, o->sums.weight, n * sizeof *sums.weight);
+  }
+  o->model->measures = measures;
+  o->sums = sums;
   return TN_OK;
 }
 
@@ -163,11 +167,7 @@ static tn_status build_list(tn_objective *o, tn_section *section, const char *na
   TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
   int32_t items = o->model->n_measures;
   for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
-  size_t room = tn_size_mul((size_t)items + 1, sizeof(tn_measure));
-  tn_measure *all = tn_arena_alloc(&o->model->arena, room);
-  if (!all) return TN_ENOMEM;
-  if (o->model->n_measures > 0) memcpy(all, o->model->measures, (size_t)o->model->n_measures * sizeof *all);
-  o->model->measures = all;
+  TN_TRY(make_room(o, items));
   for (int32_t i = 0; i < n; i++) {
     const char *where = tn_line_where(a, &lines[i]);
     tn_status status = where ? TN_OK : TN_ENOMEM;
@@ -188,5 +188,5 @@ tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const t
   TN_TRY(build_list(&o, section, "loss", true));
   TN_TRY(build_list(&o, section, "metrics", false));
   TN_TRY(tn_build_status(a->b));
-  return o.total ? tn_graph_output(tn_builder_graph(a->b), "loss", o.total) : TN_OK;
+  return tn_total_build(a->b, model, &o.sums);
 }

@@ -75,6 +75,7 @@ static tn_val api_option_value(tn_build *b, const char *option) {
 static tn_val api_counter(tn_build *b, int32_t which) { return build_ops(b)->counter(b, which); }
 static uint64_t api_stream(tn_build *b, const char *use) { return build_ops(b)->stream(b, use); }
 static int32_t api_training(tn_build *b) { return build_ops(b)->training(b); }
+static int32_t api_ranks(tn_build *b) { return build_ops(b)->ranks(b); }
 static tn_status api_status(tn_build *b) { return build_ops(b)->status(b); }
 
 static void api_variant(tn_query *q, const tn_variant *variant) { ((tn_query_host *)q)->variant(q, variant); }
@@ -124,6 +125,7 @@ const tn_api tn_host_api = {
     .counter = api_counter,
     .stream = api_stream,
     .training = api_training,
+    .ranks = api_ranks,
     .status = api_status,
     .variant = api_variant,
     .parallel = api_parallel,

@@ -37,6 +37,7 @@ typedef struct tn_build_ops {
   tn_val (*counter)(tn_build *b, int32_t which);
   uint64_t (*stream)(tn_build *b, const char *use);
   int32_t (*training)(tn_build *b);
+  int32_t (*ranks)(tn_build *b);
   tn_status (*status)(tn_build *b);
 } tn_build_ops;
 

@@ -56,6 +56,7 @@ struct tn_api {
   tn_val (*counter)(tn_build *b, int32_t which);
   uint64_t (*stream)(tn_build *b, const char *use);
   int32_t (*training)(tn_build *b);
+  int32_t (*ranks)(tn_build *b);
   tn_status (*status)(tn_build *b);
 
   /* kernels: documented in plugin/kernel.h */

@@ -98,14 +98,18 @@ static inline tn_val tn_option_value(tn_build *b, const char *option) {
 }
 
 /* Counters, i64 scalars. The iteration counts steps taken by the host; updates counts the steps that
- * were applied (mixed precision may skip some) and includes the one being built: 1 in the first. */
-enum { TN_ITERATION = 0, TN_UPDATES = 1 };
+ * were applied (mixed precision may skip some) and includes the one being built: 1 in the first. The block
+ * says which part of the global batch the batch at hand is, where that is cut over ranks and
+ * micro-batches; 0, an absent operand, where it is not: random ops take either. */
+enum { TN_ITERATION = 0, TN_UPDATES = 1, TN_BLOCK = 2 };
 static inline tn_val tn_counter(tn_build *b, int32_t which) { return TN_B(b)->counter(b, which); }
 /* The number of the random stream for `use` at this place: a hash of path and use, the same in every
  * clone, so that recomputing gives the same mask. */
 static inline uint64_t tn_stream(tn_build *b, const char *use) { return TN_B(b)->stream(b, use); }
 /* 1 while a training program is built, 0 for evaluation and prediction. */
 static inline int32_t tn_training(tn_build *b) { return TN_B(b)->training(b); }
+/* How many ranks run the program, each on its part of the batch; 1 alone. */
+static inline int32_t tn_ranks(tn_build *b) { return TN_B(b)->ranks(b); }
 /* TN_OK, or the error that has stuck; its text is in the handle. */
 static inline tn_status tn_build_status(tn_build *b) { return TN_B(b)->status(b); }
 

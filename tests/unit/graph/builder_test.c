@@ -452,8 +452,18 @@ static void counters_are_an_input_and_a_state_plus_one(void **state) {
                 "run.updates: i64[] = state(path=run.updates, what=host, init=zeros)\n"
                 "%3: i64[] = full(value=1, dtype=i64)\n"
                 "%4: i64[] = add(run.updates, %3)\n");
-  tn_counter(R.b, 2);
-  assert_stuck(&R, "tn_counter(b, 2): expected TN_ITERATION or TN_UPDATES");
+  tn_counter(R.b, 3);
+  assert_stuck(&R, "tn_counter(b, 3): expected TN_ITERATION, TN_UPDATES or TN_BLOCK");
+}
+
+static void a_block_is_there_where_the_batch_is_cut(void **state) {
+  (void)state;
+  assert_int_equal(tn_counter(R.b, TN_BLOCK), 0);
+  assert_int_equal(tn_ranks(R.b), 1);
+  R.graph->ranks = 3;
+  assert_int_not_equal(tn_counter(R.b, TN_BLOCK), 0);
+  assert_int_equal(tn_ranks(R.b), 3);
+  assert_prints(&R, R.graph, "block: i64[] = input(name=block)\n");
 }
 
 static uint64_t stream_at(const char *prefix, uint64_t seed, const char *use) {
@@ -519,6 +529,7 @@ int main(void) {
       CASE(only_state_can_be_committed),
       CASE(a_commit_has_the_type_of_its_state),
       CASE(counters_are_an_input_and_a_state_plus_one),
+      CASE(a_block_is_there_where_the_batch_is_cut),
       CASE(streams_depend_on_seed_place_and_use_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,121 @@
+/* core/model/total.c: what becomes of the sums of losses and metrics where the global batch is cut.
+ *
+ * The total that is differentiated is this rank's and micro-batch's share of the global one: its sums over
+ * the global weights. Weights depend on targets and sample weights alone, so they are summed over ranks
+ * before the first backward: in the program itself, or, for several micro-batches, in a weighing program
+ * that has run over all of them. What is reported is summed over ranks in one small vector. */
+#include "core/model/assemble.h"
+#include "tenon/ops.h"
+
+/* n scalars as one vector. */
+static tn_val gather(tn_build *b, const tn_val *scalars, int32_t n) {
+  tn_begin(b, "concat");
+  for (int32_t i = 0; i < n; i++) tn_arg(b, tn_reshape(b, scalars[i], 1, (int64_t[]){1}));
+  tn_set_int(b, "axis", 0);
+  return tn_end(b);
+}
+
+static tn_val element(tn_build *b, tn_val vector, int32_t i) {
+  return tn_reshape(b, tn_slice_axis(b, vector, 0, i, i + 1), 0, NULL);
+}
+
+static tn_val over_ranks(tn_build *b, tn_val v) { return tn_ranks(b) > 1 ? tn_op1(b, "all_reduce", v) : v; }
+
+static int32_t count_losses(const tn_model *model) {
+  int32_t n = 0;
+  while (n < model->n_measures && model->measures[n].is_loss) n++;
+  return n;
+}
+
+/* sum / weight, where a weight of zero counts as one: then the sum is zero too. */
+static tn_val mean_of(tn_build *b, tn_val sum, tn_val weight) {
+  tn_val zero = tn_scalar(b, TN_F32, 0.0), one = tn_scalar(b, TN_F32, 1.0);
+  return tn_div(b, sum, tn_where(b, tn_op2(b, "eq", weight, zero), one, weight));
+}
+
+/* The global weights of the losses as one vector; 0: the local ones are all there are. */
+static tn_val global_weights(tn_build *b, tn_model *model, const tn_sums *sums, int32_t n) {
+  tn_graph *graph = tn_builder_graph(b);
+  tn_type type = {TN_F32, 1, {n}};
+  if (graph->ranks == 1 && graph->micro_batches == 1) return 0;
+  tn_val local = gather(b, sums->weight, n);
+  if (graph->micro_batches == 1) return over_ranks(b, local);
+  model->loss_weights = local;
+  tn_val all = tn_graph_state(graph, TN_LOSS_WEIGHTS_STATE, &type, TN_STATE_SCRATCH, "", "");
+  if (!all) tn_builder_fail(b, graph->env->slot->code);
+  return all;
+}
+
+/* sum over losses of factor * sum / weight; 0 without losses */
+static tn_val emit_total(tn_build *b, tn_model *model, const tn_sums *sums) {
+  int32_t n = count_losses(model);
+  tn_val total = 0, weights = n > 0 && tn_training(b) ? global_weights(b, model, sums, n) : 0;
+  for (int32_t i = 0; i < n; i++) {
+    tn_val mean = mean_of(b, sums->sum[i], weights ? element(b, weights, i) : sums->weight[i]);
+    if (model->measures[i].weight != 1.0) mean = tn_affine(b, mean, model->measures[i].weight, 0.0);
+    total = total ? tn_add(b, total, mean) : mean;
+  }
+  return total;
+}
+
+/* Replaces sums and weights by those over all ranks. */
+static tn_status reduce_sums(tn_build *b, tn_sums *sums, int32_t n) {
+  tn_val *all = tn_alloc(b, tn_size_mul(2 * (size_t)n, sizeof *all));
+  if (!all) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++) {
+    all[2 * i] = sums->sum[i];
+    all[2 * i + 1] = sums->weight[i];
+  }
+  tn_val vector = over_ranks(b, gather(b, all, 2 * n));
+  tn_release(b, all);
+  for (int32_t i = 0; i < n; i++) {
+    sums->sum[i] = element(b, vector, 2 * i);
+    sums->weight[i] = element(b, vector, 2 * i + 1);
+  }
+  return tn_build_status(b);
+}
+
+tn_status tn_total_build(tn_build *b, tn_model *model, tn_sums *sums) {
+  tn_graph *graph = tn_builder_graph(b);
+  tn_arena *names = &model->arena;
+  /* a share of the total is for training; elsewhere it is the ranks' sums that make it */
+  tn_val total = tn_training(b) ? emit_total(b, model, sums) : 0;
+  if (graph->ranks > 1 && model->n_measures > 0) TN_TRY(reduce_sums(b, sums, model->n_measures));
+  if (!tn_training(b)) total = emit_total(b, model, sums);
+  TN_TRY(tn_build_status(b));
+  for (int32_t i = 0; i < model->n_measures; i++) {
+    const char *name = model->measures[i].name;
+    TN_TRY(tn_graph_output(graph, tn_arena_printf(names, "%s.sum", name), sums->sum[i]));
+    TN_TRY(tn_graph_output(graph, tn_arena_printf(names, "%s.weight", name), sums->weight[i]));
+  }
+  return total ? tn_graph_output(graph, "loss", total) : TN_OK;
+}
+
+/* ---- weighing ---- */
+
+/* The first micro-batch is that of the first blocks: its sums replace what an update before has left. */
+static tn_status weigh(tn_build *b, const tn_model *model) {
+  tn_graph *graph = model->graph;
+  tn_type type = *tn_type_of(b, model->loss_weights);
+  tn_val before = tn_graph_state(graph, TN_LOSS_WEIGHTS_STATE, &type, TN_STATE_SCRATCH, "", "");
+  if (!before) return graph->env->slot->code;
+  tn_val first = tn_op2(b, "lt", tn_counter(b, TN_BLOCK), tn_scalar(b, TN_I64, graph->ranks));
+  tn_val kept = tn_where(b, first, tn_scalar(b, TN_F32, 0.0), before);
+  tn_val now = tn_add(b, kept, over_ranks(b, model->loss_weights));
+  TN_TRY(tn_build_status(b));
+  return tn_graph_commit(graph, TN_LOSS_WEIGHTS_STATE, now, 0);
+}
+
+tn_status tn_model_weigh(tn_env *env, tn_model *model) {
+  tn_builder *builder = NULL;
+  if (!model->loss_weights)
+    return tn_failf(env, TN_EINVAL, "a model without a loss, or of one micro-batch, has nothing to weigh");
+  model->graph->outputs.n = model->graph->commits.n = 0;
+  TN_TRY(tn_builder_create(model->graph, &builder));
+  tn_build_frame frame = {.prefix = "", .where = "", .training = true};
+  tn_builder_push(tn_builder_handle(builder), &frame);
+  tn_status status = weigh(tn_builder_handle(builder), model);
+  tn_builder_pop(tn_builder_handle(builder));
+  tn_builder_destroy(builder);
+  return status;
+}
