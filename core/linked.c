@@ -7,9 +7,11 @@
 #include "linked_plugins.h"
 #undef TN_LINKED
 
+/* clang-format off */
 const tn_plugin_entry tn_linked_plugins[] = {
     tn_core_ops,
 #define TN_LINKED(id) tn_static_##id,
 #include "linked_plugins.h"
 #undef TN_LINKED
     NULL};
+/* clang-format on */

@@ -6,22 +6,20 @@
 #include "tenon/plugin/op.h"
 
 /* Every op in a family of its own file, in the order of tenon/ops.h. */
-#define TN_CORE_OPS(X)                                                                                       \
-  X(neg)                                                                                                     \
-  X(abs)                                                                                                     \
-  X(sign)                                                                                                    \
-  X(exp) X(log) X(sqrt) X(rsqrt) X(reciprocal) X(tanh) X(sigmoid) X(erf) X(sin) X(cos) X(floor) X(add)       \
-      X(sub) X(mul) X(div) X(maximum) X(minimum) X(pow) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or)     \
-          X(not ) X(is_finite) X(where) X(cast) X(affine) X(full) X(iota) X(broadcast) X(spread)             \
-              X(triangular_mask) X(random_uniform) X(random_normal) X(dropout) X(relu) X(leaky_relu) X(silu) \
-                  X(gelu) X(reduce_sum) X(reduce_mean) X(reduce_max) X(reduce_min) X(argmax) X(moments)      \
-                      X(norm_grad_sums) X(all_finite) X(matmul) X(conv2d) X(conv2d_grad_input)               \
-                          X(conv2d_grad_weight) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d)               \
-                              X(avg_pool2d_grad) X(global_avg_pool) X(batch_norm) X(batch_norm_apply)        \
-                                  X(layer_norm) X(softmax) X(log_softmax) X(cross_entropy) X(attention)      \
-                                      X(embedding) X(embedding_grad) X(reshape) X(transpose) X(slice) X(pad) \
-                                          X(concat) X(copy) X(reorder) X(pack) X(all_reduce) X(sgd_update)   \
-                                              X(adamw_update)
+/* clang-format off */
+#define TN_CORE_OPS(X) \
+  X(neg) X(abs) X(sign) X(exp) X(log) X(sqrt) X(rsqrt) X(reciprocal) X(tanh) X(sigmoid) X(erf) \
+  X(sin) X(cos) X(floor) X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(pow) X(eq) X(ne) \
+  X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(is_finite) X(where) X(cast) X(affine) X(full) \
+  X(iota) X(broadcast) X(spread) X(triangular_mask) X(random_uniform) X(random_normal) \
+  X(dropout) X(relu) X(leaky_relu) X(silu) X(gelu) X(reduce_sum) X(reduce_mean) X(reduce_max) \
+  X(reduce_min) X(argmax) X(moments) X(norm_grad_sums) X(all_finite) X(matmul) X(conv2d) \
+  X(conv2d_grad_input) X(conv2d_grad_weight) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) \
+  X(avg_pool2d_grad) X(global_avg_pool) X(batch_norm) X(batch_norm_apply) X(layer_norm) \
+  X(softmax) X(log_softmax) X(cross_entropy) X(attention) X(embedding) X(embedding_grad) \
+  X(reshape) X(transpose) X(slice) X(pad) X(concat) X(copy) X(reorder) X(pack) X(all_reduce) \
+  X(sgd_update) X(adamw_update)
+/* clang-format on */
 
 #define TN_CORE_OP_DECLARE(name) extern const tn_op tn_op_##name;
 TN_CORE_OPS(TN_CORE_OP_DECLARE)

@@ -142,8 +142,7 @@ static tn_status prepare(tn_prepare *p, void **made) {
 static void release(tn_env *env, void *made) { tn_delete(env, made); }
 
 const tn_kernel tn_cpu_cross_entropy = {
-    .item =
-        TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cross_entropy", "cross entropy of classes along any axis"),
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cross_entropy", "cross entropy of classes along any axis"),
     .family = "cpu",
     .pattern = "loss, lse = cross_entropy(logits, target)",
     .query = query,

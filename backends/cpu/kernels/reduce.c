@@ -398,7 +398,7 @@ static tn_status prepare(tn_prepare *p, void **made) {
 static void release(tn_env *env, void *made) { tn_delete(env, made); }
 
 #define REDUCE(id, text, what)                                                                               \
-  const tn_kernel tn_cpu_##id = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, #id, what),              \
+  const tn_kernel tn_cpu_##id = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, #id, what),                     \
                                  .family = "cpu",                                                            \
                                  .pattern = text,                                                            \
                                  .query = query,                                                             \
