@@ -191,8 +191,11 @@ static json_t *summarize(const tn_graph *g) {
 }
 
 tn_status tn_run_summary(tn_run *run, char **json) {
-  tn_model_request request = {&run->ini, run->registry, run->ops, 1, (uint64_t)run->settings.run.seed,
-                              false,     false};
+  tn_model_request request = {.ini = &run->ini,
+                              .registry = run->registry,
+                              .ops = run->ops,
+                              .batch = 1,
+                              .seed = (uint64_t)run->settings.run.seed};
   tn_model model;
   *json = NULL;
   TN_TRY(tn_model_build(&run->env, &request, &model));
