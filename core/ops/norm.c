@@ -61,6 +61,19 @@ static void finalize(tn_build *b, tn_val sum, tn_val squares, int64_t count, tn_
   *variance = tn_op2(b, "maximum", raw, tn_ops_zero(b, raw));
 }
 
+/* Two sums over the channels become sums over ranks, in one collective. */
+static void sum_over_ranks(tn_build *b, const tn_norm_attributes *a, tn_val *first, tn_val *second) {
+  if (a->ranks == 1) return;
+  int64_t channels = tn_dim(b, *first, 0);
+  tn_begin(b, "concat");
+  tn_arg(b, *first);
+  tn_arg(b, *second);
+  tn_set_int(b, "axis", 0);
+  tn_val both = tn_op1(b, "all_reduce", tn_end(b));
+  *first = tn_slice_axis(b, both, 0, 0, channels);
+  *second = tn_slice_axis(b, both, 0, channels, 2 * channels);
+}
+
 static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
   const tn_norm_attributes *a = attributes;
   tn_type x = tn_ops_type(b, tn_in(b, 0));
@@ -71,8 +84,9 @@ static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
   tn_begin(b, "moments");
   tn_arg(b, tn_in(b, 0));
   tn_set_ints(b, "axes", tn_ops_marked(reduced, x.rank, axes), axes);
-  tn_val sum = tn_end(b);
-  finalize(b, sum, tn_result(b, sum, 1), tn_ops_reduced_count(&x, reduced), &mean, &variance);
+  tn_val sum = tn_end(b), squares = tn_result(b, sum, 1);
+  sum_over_ranks(b, a, &sum, &squares);
+  finalize(b, sum, squares, tn_ops_reduced_count(&x, reduced) * a->ranks, &mean, &variance);
   tn_begin(b, "batch_norm_apply");
   tn_arg(b, tn_in(b, 0));
   tn_arg(b, mean);
@@ -89,9 +103,10 @@ static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
 /* What the gradient of batch_norm is made of, in A. */
 typedef struct batch_grad {
   tn_type x;
-  int64_t count;     /* elements of a channel */
-  tn_val mean, rstd; /* [C] */
-  tn_val sum, dot;   /* sum dy, sum dy (x - mean) rstd: [C]; 0 where y has no gradient */
+  int64_t count;           /* elements of a channel, over all ranks */
+  tn_val mean, rstd;       /* [C] */
+  tn_val sum, dot;         /* sum dy, sum dy (x - mean) rstd: [C]; 0 where y has no gradient */
+  tn_val all_sum, all_dot; /* the same over all ranks */
 } batch_grad;
 
 static batch_grad batch_grad_start(tn_build *b, const tn_norm_attributes *a) {
@@ -99,7 +114,7 @@ static batch_grad batch_grad_start(tn_build *b, const tn_norm_attributes *a) {
   bool reduced[TN_MAX_RANK];
   int64_t axes[TN_MAX_RANK];
   mark_batch(&g.x, reduced);
-  g.count = tn_ops_reduced_count(&g.x, reduced);
+  g.count = tn_ops_reduced_count(&g.x, reduced) * a->ranks;
   g.rstd = tn_rsqrt(b, tn_affine(b, tn_out(b, 2), 1, a->epsilon));
   if (tn_dout(b, 0) == 0) return g;
   tn_begin(b, "norm_grad_sums");
@@ -108,22 +123,31 @@ static batch_grad batch_grad_start(tn_build *b, const tn_norm_attributes *a) {
   tn_arg(b, g.mean);
   tn_arg(b, g.rstd);
   tn_set_ints(b, "axes", tn_ops_marked(reduced, g.x.rank, axes), axes);
-  g.sum = tn_end(b);
-  g.dot = tn_result(b, g.sum, 1);
+  g.all_sum = g.sum = tn_end(b);
+  g.all_dot = g.dot = tn_result(b, g.sum, 1);
+  if (tn_want(b, 0)) sum_over_ranks(b, a, &g.all_sum, &g.all_dot);
   return g;
+}
+
+/* The gradient of a statistic: every rank's use of it counts. */
+static tn_val of_statistic(tn_build *b, const tn_norm_attributes *a, int32_t result) {
+  tn_val d = tn_dout(b, result);
+  return d == 0 || a->ranks == 1 ? d : tn_op1(b, "all_reduce", d);
 }
 
 /* dx = w rstd (dy - sum / n - (x - mean) rstd dot / n), written with one factor and one summand a
  * channel: dx = p dy + q (x - mean) + r, where q and r also take in the gradients of variance and
- * mean: d variance / dx = 2 (x - mean) / n, d mean / dx = 1 / n. */
-static tn_val batch_norm_dx(tn_build *b, const batch_grad *g) {
-  tn_val dmean = tn_dout(b, 1), dvariance = tn_dout(b, 2), w = tn_in(b, 1);
+ * mean: d variance / dx = 2 (x - mean) / n, d mean / dx = 1 / n. Over ranks, x moves every rank's y
+ * through the statistics, so sum and dot are all ranks'; weight and bias have gradients of their own
+ * ranks, as all parameters do. */
+static tn_val batch_norm_dx(tn_build *b, const tn_norm_attributes *a, const batch_grad *g) {
+  tn_val dmean = of_statistic(b, a, 1), dvariance = of_statistic(b, a, 2), w = tn_in(b, 1);
   tn_val n = tn_scalar(b, tn_type_of(b, g->mean)->dtype, (double)g->count);
   tn_val q = dvariance == 0 ? 0 : tn_affine(b, dvariance, 2, 0), r = dmean, dx = 0;
   if (g->sum != 0) {
     tn_val p = w == 0 ? g->rstd : tn_mul(b, w, g->rstd);
-    q = tn_ops_sum(b, q, tn_neg(b, tn_mul(b, tn_mul(b, p, g->rstd), g->dot)));
-    r = tn_ops_sum(b, r, tn_neg(b, tn_mul(b, p, g->sum)));
+    q = tn_ops_sum(b, q, tn_neg(b, tn_mul(b, tn_mul(b, p, g->rstd), g->all_dot)));
+    r = tn_ops_sum(b, r, tn_neg(b, tn_mul(b, p, g->all_sum)));
     dx = tn_mul(b, tn_ops_channels(b, p, g->x.rank), tn_ops_wide(b, tn_dout(b, 0)));
   }
   if (q != 0) {
@@ -137,7 +161,7 @@ static tn_val batch_norm_dx(tn_build *b, const batch_grad *g) {
 static tn_status batch_norm_grad(tn_build *b, const void *attributes) {
   batch_grad g = batch_grad_start(b, attributes);
   if (tn_want(b, 0)) {
-    tn_val dx = batch_norm_dx(b, &g);
+    tn_val dx = batch_norm_dx(b, attributes, &g);
     if (dx != 0) tn_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, g.x.rank, g.x.dims), g.x.dtype));
   }
   if (tn_want(b, 1) && g.dot != 0) tn_yield(b, 1, g.dot);
@@ -146,6 +170,10 @@ static tn_status batch_norm_grad(tn_build *b, const void *attributes) {
 }
 
 static const tn_option batch_norm_options[] = {
+    TN_OPT(tn_norm_attributes, epsilon, TN_OPT_FLOAT, "1e-5", ">= 0", "added to the variance"),
+    TN_OPT(tn_norm_attributes, ranks, TN_OPT_INT, "1", ">= 1", "over how many ranks the batch spans"),
+    TN_OPT_END};
+static const tn_option batch_norm_apply_options[] = {
     TN_OPT(tn_norm_attributes, epsilon, TN_OPT_FLOAT, "1e-5", ">= 0", "added to the variance"), TN_OPT_END};
 
 /* Its reduction is 3 flops an element, its application 4. */
@@ -188,7 +216,7 @@ static void batch_norm_apply_cost(const tn_node *n, tn_cost *cost) {
 /* Its gradient is that of its decomposition. */
 const tn_op tn_op_batch_norm_apply = {
     .item = TN_ITEM(tn_op, TN_OP, "batch_norm_apply", "batch_norm by given statistics", tn_norm_attributes,
-                    batch_norm_options),
+                    batch_norm_apply_options),
     .schema = "(x:T, mean:A, variance:A, weight?:A, bias?:A) -> (y:T)" TN_OPS_FLOATS "; A in f32 f64",
     .version = 1,
     .klass = TN_CLASS_NORM,

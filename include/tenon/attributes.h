@@ -104,6 +104,7 @@ typedef struct tn_cross_entropy_attributes {
   int64_t ignore;   /* this target has loss 0 */
   double smoothing; /* label smoothing, PyTorch's definition */
 } tn_cross_entropy_attributes;
+  int64_t ranks;    /* batch_norm: over how many the statistics span; a kernel for the whole takes 1 alone */
 
 typedef struct tn_attention_attributes {
   int32_t causal; /* query i sees keys up to i + (keys - queries) */

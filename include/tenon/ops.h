@@ -30,7 +30,7 @@
  *     avg_pool2d (x:T; ..., include_pad) -> (y:T);  avg_pool2d_grad (dy:T; dims, ...) -> (dx:T)
  *     global_avg_pool (x:T) -> (y:T)   (N,C,H,W) -> (N,C)
  *   normalization and loss
- *     batch_norm (x:T, weight?:A, bias?:A; epsilon) -> (y:T, mean:A, variance:A)   biased variance
+ *     batch_norm (x:T, weight?:A, bias?:A; epsilon, ranks) -> (y:T, mean:A, variance:A)   biased variance
  *     batch_norm_apply (x:T, mean:A, variance:A, weight?:A, bias?:A; epsilon) -> (y:T)
  *     layer_norm (x:T, weight?:A, bias?:A; epsilon, trailing) -> (y:T, mean:A, rstd:A)
  *     softmax log_softmax (x:T; axis) -> (y:T)

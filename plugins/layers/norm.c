@@ -4,7 +4,7 @@
 
 typedef struct batch_norm_options {
   double momentum, epsilon;
-  int32_t affine;
+  int32_t affine, sync;
 } batch_norm_options;
 
 static const tn_option batch_norm_rows[] = {
@@ -12,6 +12,8 @@ static const tn_option batch_norm_rows[] = {
            "share of the new batch in the running statistics"),
     TN_OPT(batch_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "> 0", "added to the variance"),
     TN_OPT(batch_norm_options, affine, TN_OPT_FLAG, "yes", NULL, "learn a scale and a shift per channel"),
+    TN_OPT(batch_norm_options, sync, TN_OPT_FLAG, "no", NULL,
+           "statistics of the batch of all ranks, not of each rank's part (never over micro-batches)"),
     TN_OPT_END};
 
 /* running <- (1 - momentum) * running + momentum * factor * now */
@@ -20,10 +22,19 @@ static void update_running(tn_build *b, tn_val running, tn_val now, double momen
   tn_commit(b, running, tn_add(b, kept, tn_affine(b, tn_cast(b, now, TN_F32), momentum * factor, 0.0)));
 }
 
-static tn_val emit_norm(tn_build *b, const char *op, const tn_val *operands, int n, double epsilon) {
-  tn_begin(b, op);
-  for (int i = 0; i < n; i++) tn_arg(b, operands[i]);
+/* With given statistics. */
+static tn_val emit_apply(tn_build *b, const tn_val operands[5], double epsilon) {
+  tn_begin(b, "batch_norm_apply");
+  for (int i = 0; i < 5; i++) tn_arg(b, operands[i]);
   tn_set_float(b, "epsilon", epsilon);
+  return tn_end(b);
+}
+
+static tn_val emit_norm(tn_build *b, const tn_val operands[3], double epsilon, int64_t ranks) {
+  tn_begin(b, "batch_norm");
+  for (int i = 0; i < 3; i++) tn_arg(b, operands[i]);
+  tn_set_float(b, "epsilon", epsilon);
+  tn_set_int(b, "ranks", ranks);
   return tn_end(b);
 }
 
@@ -34,20 +45,21 @@ static tn_status build_batch_norm(tn_build *b, const void *given) {
   if (x_type->rank < 2)
     return tn_fail(b, TN_EINVAL, NULL, "the input has rank %d, expected at least 2", x_type->rank);
   const tn_type channel = {TN_F32, 1, {x_type->dims[1]}};
+  int64_t ranks = o->sync && tn_training(b) ? tn_ranks(b) : 1;
   double n = (double)tn_type_count(x_type) / (double)(channel.dims[0] > 0 ? channel.dims[0] : 1);
+  n *= (double)ranks;
   tn_val weight = o->affine ? tn_param(b, "weight", &channel, "ones") : 0;
   tn_val bias = o->affine ? tn_param(b, "bias", &channel, "zeros") : 0;
   tn_val mean = tn_state(b, "running_mean", &channel, "zeros");
   tn_val variance = tn_state(b, "running_var", &channel, "ones");
   if (!tn_training(b)) {
-    tn_yield(b, 0,
-             emit_norm(b, "batch_norm_apply", (tn_val[]){x, mean, variance, weight, bias}, 5, o->epsilon));
+    tn_yield(b, 0, emit_apply(b, (tn_val[]){x, mean, variance, weight, bias}, o->epsilon));
     return TN_OK;
   }
   if (n < 2)
     return tn_fail(b, TN_EINVAL, NULL,
                    "one value per channel has no variance, expected a larger batch or image");
-  tn_val y = emit_norm(b, "batch_norm", (tn_val[]){x, weight, bias}, 3, o->epsilon);
+  tn_val y = emit_norm(b, (tn_val[]){x, weight, bias}, o->epsilon, ranks);
   update_running(b, mean, tn_result(b, y, 1), o->momentum, 1.0);
   update_running(b, variance, tn_result(b, y, 2), o->momentum, n / (n - 1.0)); /* the unbiased one */
   tn_yield(b, 0, y);

@@ -126,10 +126,11 @@ static tn_status build_dropout(tn_build *b, const void *given) {
     tn_yield(b, 0, tn_in(b, 0));
     return TN_OK;
   }
-  tn_val iteration = tn_counter(b, TN_ITERATION);
+  tn_val iteration = tn_counter(b, TN_ITERATION), block = tn_counter(b, TN_BLOCK);
   tn_begin(b, "dropout");
   tn_arg(b, tn_in(b, 0));
   tn_arg(b, iteration);
+  tn_arg(b, block);
   tn_set_float(b, "p", o->p);
   tn_set_int(b, "stream", (int64_t)tn_stream(b, "mask"));
   tn_yield(b, 0, tn_end(b));
