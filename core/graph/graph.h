@@ -130,9 +130,9 @@ tn_status tn_graph_name(tn_graph *g, tn_val v, const char *name);
  * micro-batch * ranks + rank. The updates are an i64 scalar state that holds how many were applied so far:
  * tn_counter(b, TN_UPDATES) is its value plus one, which the update commits. */
 #define TN_ITERATION_INPUT "iteration"
+#define TN_BLOCK_INPUT     "block"
 #define TN_UPDATES_STATE   "run.updates"
 
-#define TN_BLOCK_INPUT     "block"
 /* A program input (batch field or control value); the same name gives the same value. */
 tn_val tn_graph_input(tn_graph *g, const char *name, const tn_type *type);
 /* The value of a state at entry. Registers the state; the same path gives the same value, another

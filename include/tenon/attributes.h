@@ -97,6 +97,7 @@ typedef struct tn_pool2d_attributes { /* max_pool2d, avg_pool2d and their gradie
 typedef struct tn_norm_attributes { /* batch_norm, batch_norm_apply, layer_norm */
   double epsilon;
   int64_t trailing; /* layer_norm: how many trailing dimensions are normalized */
+  int64_t ranks;    /* batch_norm: over how many the statistics span; a kernel for the whole takes 1 alone */
 } tn_norm_attributes;
 
 typedef struct tn_cross_entropy_attributes {
@@ -104,7 +105,6 @@ typedef struct tn_cross_entropy_attributes {
   int64_t ignore;   /* this target has loss 0 */
   double smoothing; /* label smoothing, PyTorch's definition */
 } tn_cross_entropy_attributes;
-  int64_t ranks;    /* batch_norm: over how many the statistics span; a kernel for the whole takes 1 alone */
 
 typedef struct tn_attention_attributes {
   int32_t causal; /* query i sees keys up to i + (keys - queries) */
