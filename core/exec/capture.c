@@ -1,0 +1,67 @@
+/* core/exec/capture.c: a segment's launches recorded once, and run again with one call. Copies in and out
+ * stay outside: they run on streams of their own beside another slot's computing, and replayed work would
+ * wait for all that came before it on its stream. */
+#include "core/exec/bound.h"
+
+/* Where the capture of a segment on a slot stands. */
+static void **place_of(const tn_bound_program *bound, int32_t segment, int32_t slot) {
+  return &bound->captures[slot * bound->program->n_segments + segment];
+}
+
+void *tn_capture_of(const tn_bound_program *bound, int32_t segment, int32_t slot) {
+  return bound->captures == NULL ? NULL : *place_of(bound, segment, slot);
+}
+
+static bool can_capture(const tn_executor *e, const tn_bound_program *bound, const tn_segment *s) {
+  const tn_backend *backend = e->device->backend;
+  bool all = backend->capture_begin != NULL && !s->fallback && s->n > 0;
+  for (int32_t i = s->first; all && i < s->first + s->n; i++)
+    all = bound->program->steps[i].group->choice.capturable;
+  return all;
+}
+
+static tn_status capture_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
+  const tn_backend *backend = e->device->backend;
+  tn_env *env = &e->device->env;
+  void *compute = e->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
+  TN_TRY(backend->capture_begin(e->device->device, env, compute));
+  tn_status launched = tn_launch_segment(e, bound, segment, slot);
+  tn_slot said = e->device->slot;
+  tn_status ended = backend->capture_end(e->device->device, env, compute, &capture);
+  if (launched == TN_OK) {
+    *place_of(bound, segment, slot) = capture;
+    return ended;
+  }
+  if (capture != NULL) backend->capture_delete(capture, env);
+  e->device->slot = said; /* the cause; the rest follows from it */
+  return launched;
+}
+
+static tn_status capture_slots(tn_executor *e, tn_bound_program *bound, int32_t segment) {
+  for (int32_t slot = 0; slot < e->n_slots; slot++) TN_TRY(capture_segment(e, bound, segment, slot));
+  return TN_OK;
+}
+
+tn_status tn_capture_program(tn_executor *e, tn_bound_program *bound) {
+  const tn_program *program = bound->program;
+  bound->captured = true;
+  size_t n = tn_size_mul((size_t)e->n_slots, (size_t)program->n_segments);
+  bound->captures = tn_alloc(&e->device->env, tn_size_mul(n, sizeof(void *)));
+  if (bound->captures == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < program->n_segments; i++) {
+    if (!can_capture(e, bound, &program->segments[i])) continue;
+    tn_status status = capture_slots(e, bound, i);
+    if (status != TN_OK && status != TN_EUNSUPPORTED) return status;
+    if (status == TN_EUNSUPPORTED)
+      tn_logf(e->env, TN_LOG_INFO, "program '%s' runs uncaptured: %s", program->name,
+              tn_error_text(&e->device->env));
+  }
+  return TN_OK;
+}
+
+void tn_uncapture(tn_executor *e, tn_bound_program *bound) {
+  int32_t n = bound->captures == NULL ? 0 : e->n_slots * bound->program->n_segments;
+  for (int32_t i = 0; i < n; i++)
+    if (bound->captures[i] != NULL) e->device->backend->capture_delete(bound->captures[i], &e->device->env);
+  tn_release(e->env, bound->captures);
+}
