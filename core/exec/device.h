@@ -18,6 +18,7 @@ typedef struct tn_device {
   void *streams[TN_STREAMS];
   tn_target target;
   int64_t bytes, peak_bytes; /* asked of memory_new, minus deletes */
+  struct tn_device_use *use; /* core/tensor's, where an application opened the device; NULL inside a run */
 } tn_device;
 
 typedef struct tn_device_request {

@@ -21,7 +21,7 @@
 #include "core/base/arena.h"
 #include "core/base/text.h"
 #include "core/base/vec.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/context.h"
 #include "tenon/build.h"
 #include "tenon/plugin/op.h"
 
@@ -100,6 +100,8 @@ const char *tn_type_format(const tn_type *type, char text[TN_TYPE_TEXT]);
 /* The table of op definitions of a context: those of the registry, and `input` and `state`. */
 tn_status tn_op_table_create(tn_env *env, tn_registry *registry, struct tn_op_table **table);
 void tn_op_table_destroy(struct tn_op_table *table);
+/* The context's own table, made when it is first asked for. */
+tn_status tn_context_ops(tn_context *context, struct tn_op_table **table);
 tn_status tn_op_table_find(struct tn_op_table *table, const void *handle, const char *op,
                            const tn_op_def **def);
 

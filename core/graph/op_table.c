@@ -57,3 +57,16 @@ tn_status tn_op_table_find(tn_op_table *table, const void *handle, const char *o
   TN_TRY(tn_registry_find(table->registry, handle, TN_OP, op, &entry));
   return add(table, handle, (const tn_op *)(const void *)entry->item, def);
 }
+
+static void destroy(void *table) { tn_op_table_destroy(table); }
+
+tn_status tn_context_ops(tn_context *context, tn_op_table **table) {
+  if (context->ops == NULL) {
+    tn_op_table *made = NULL;
+    TN_TRY(tn_op_table_create(&context->env, context->registry, &made));
+    context->ops = made;
+    context->ops_destroy = destroy;
+  }
+  *table = context->ops;
+  return TN_OK;
+}

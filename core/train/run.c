@@ -37,20 +37,6 @@ static tn_status read_configuration(tn_run *run, const char *path, const tn_run_
   return tn_settings_read(&run->env, run->registry, &run->ini, &run->settings);
 }
 
-static void destroy_ops(void *ops) { tn_op_table_destroy(ops); }
-
-/* The context's table of ops, made when the first run needs it. */
-static tn_status context_ops(tn_context *context, struct tn_op_table **ops) {
-  if (!context->ops) {
-    struct tn_op_table *made = NULL;
-    TN_TRY(tn_op_table_create(&context->env, context->registry, &made));
-    context->ops = made;
-    context->ops_destroy = destroy_ops;
-  }
-  *ops = context->ops;
-  return TN_OK;
-}
-
 tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options, tn_run **out) {
   *out = NULL;
   tn_run *run = tn_alloc(context, sizeof *run);
@@ -60,7 +46,7 @@ tn_status tn_run_open(tn_context *context, const char *path, const tn_run_option
   run->context = context;
   run->registry = context->registry;
   run->arena = tn_arena_new(&run->env);
-  tn_status status = context_ops(context, &run->ops);
+  tn_status status = tn_context_ops(context, &run->ops);
   if (status == TN_OK) {
     status = read_configuration(run, path, options);
     if (status != TN_OK) tn_error_move(context, &run->env);

@@ -1,0 +1,147 @@
+/* core/tensor/device.c: a device in the hands of an application. */
+#include <string.h>
+
+#include "core/tensor/tensor.h"
+
+/* ---- options ---- */
+
+/* "threads = 2; name = x": pairs, and which of them some backend has taken. */
+typedef struct pair {
+  const char *name, *value;
+  bool taken;
+} pair;
+
+typedef struct pairs {
+  pair *v;
+  size_t n;
+} pairs;
+
+static tn_status split_pair(const void *handle, char *text, pair *p) {
+  char *equals = strchr(text, '=');
+  if (equals == NULL)
+    return tn_failf(handle, TN_EINVAL, "device option '%s': expected NAME = VALUE, separated by ';'", text);
+  *equals = '\0';
+  *p = (pair){tn_text_trim(text), tn_text_trim(equals + 1), false};
+  return TN_OK;
+}
+
+static tn_status split_pairs(tn_arena *arena, const char *text, pairs *list) {
+  char *rest = tn_arena_strdup(arena, text);
+  size_t most = 1;
+  for (const char *c = text; *c != '\0'; c++) most += *c == ';' || *c == '\n';
+  list->v = tn_arena_alloc(arena, most * sizeof *list->v);
+  if (rest == NULL || list->v == NULL) return TN_ENOMEM;
+  for (char *part; (part = strsep(&rest, ";\n")) != NULL;) {
+    part = tn_text_trim(part);
+    if (part[0] != '\0') TN_TRY(split_pair(arena->handle, part, &list->v[list->n++]));
+  }
+  return TN_OK;
+}
+
+/* An extension and its family may both know an option; both get it. */
+static tn_status configure(tn_env *env, void *context, tn_options *options) {
+  pairs *list = context;
+  for (size_t i = 0; i < list->n; i++) {
+    if (tn_options_find(options->item, list->v[i].name) == NULL) continue;
+    list->v[i].taken = true;
+    TN_TRY(tn_options_set_text(env, options, list->v[i].name, list->v[i].value));
+  }
+  return TN_OK;
+}
+
+/* An option that nobody took gets the message of the backend that was asked for. */
+static tn_status check_taken(tn_device *device, const pairs *list) {
+  const tn_backend *b = device->extension != NULL ? device->extension : device->backend;
+  for (size_t i = 0; i < list->n; i++) {
+    tn_options options;
+    if (list->v[i].taken) continue;
+    TN_TRY(tn_options_start(&device->env, &device->memory, &b->item, &options));
+    TN_TRY(tn_options_set_text(&device->env, &options, list->v[i].name, list->v[i].value));
+  }
+  return TN_OK;
+}
+
+/* ---- life ---- */
+
+static tn_status start_use(tn_device *device, tn_context *context, const char *backend, int32_t index) {
+  tn_device_use *use = tn_arena_alloc(&device->memory, sizeof *use);
+  if (use == NULL) return TN_ENOMEM;
+  device->use = use;
+  use->context = context;
+  use->index = index;
+  use->users = 1;
+  use->backend = tn_arena_strdup(&device->memory, backend);
+  if (use->backend == NULL) return TN_ENOMEM;
+  return tn_context_ops(context, &use->ops);
+}
+
+static tn_status open_device(tn_context *context, const tn_device_request *request, const pairs *list,
+                             tn_device **device) {
+  TN_TRY(tn_device_create(&context->env, context->registry, request, device));
+  tn_status status = check_taken(*device, list);
+  if (status == TN_OK) status = start_use(*device, context, request->names[0], request->index);
+  if (status == TN_OK) return TN_OK;
+  if (tn_error_text(&(*device)->env)[0] != '\0') tn_error_move(context, &(*device)->env);
+  tn_device_destroy(*device);
+  *device = NULL;
+  return tn_wrap(context, status, "backend '%s'", request->names[0]);
+}
+
+tn_status tn_device_open(tn_context *context, const char *backend, int32_t index, const char *options,
+                         tn_device **device) {
+  tn_arena arena = tn_arena_new(context);
+  pairs list = {0};
+  *device = NULL;
+  tn_status status = split_pairs(&arena, options != NULL ? options : "", &list);
+  tn_device_request request = {
+      .names = &backend, .n_names = 1, .index = index, .configure = configure, .context = &list};
+  if (status == TN_OK) status = open_device(context, &request, &list, device);
+  tn_arena_free(&arena);
+  return status;
+}
+
+void tn_device_keep(tn_device *device) { device->use->users++; }
+
+void tn_device_drop(tn_device *device) {
+  if (--device->use->users > 0) return;
+  tn_cache_empty(device);
+  tn_vec_free(&device->env, &device->use->cache.calls);
+  tn_device_destroy(device);
+}
+
+void tn_device_close(tn_device *device) {
+  if (device == NULL) return;
+  tn_device_wait(device);
+  tn_device_drop(device);
+}
+
+tn_status tn_device_wait(tn_device *device) {
+  device->use->busy = false;
+  return device->backend->stream_wait(tn_device_stream(device), &device->env);
+}
+
+/* ---- what it is ---- */
+
+tn_status tn_device_describe(tn_device *device, tn_device_info *info) {
+  const tn_device_use *use = device->use;
+  const tn_device_properties *p = &device->target.properties;
+  uint32_t room = info->struct_size;
+  tn_device_info all = {.struct_size = room,
+                        .index = use->index,
+                        .backend = use->backend,
+                        .name = p->name,
+                        .host_addressable = p->host_addressable != 0,
+                        .threads = p->threads,
+                        .memory_bytes = p->memory_bytes,
+                        .bytes = device->bytes,
+                        .peak_bytes = device->peak_bytes,
+                        .programs = (int64_t)use->cache.calls.n,
+                        .compiled = use->cache.compiled};
+  if (room < offsetof(tn_device_info, index))
+    return tn_failf(device, TN_EINVAL, "tn_device_info.struct_size is %u; set it to sizeof(tn_device_info)",
+                    room);
+  memcpy(info, &all, room < sizeof all ? room : sizeof all);
+  return TN_OK;
+}
+
+void tn_device_forget(tn_device *device) { tn_cache_empty(device); }
