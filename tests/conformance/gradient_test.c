@@ -10,20 +10,21 @@
 
 #include "core/graph/special.h"
 
-#include "cases.h"
+#include "core/conformance/cases.h"
+#include "core/conformance/gradients.h"
+#include "core/conformance/reference.h"
 #include "fixture.h"
-#include "reference.h"
 
 enum { DRAWS = 60, PROBES = 12 };
 static const double STEP = 1e-5, TOLERANCE = 2e-6;
 
 /* One drawn use of an op, with its gradients. */
 typedef struct trial {
-  const conformance_case *c;
+  const tn_case *c;
   uint64_t seed;
-  draw d;
+  tn_draw d;
   tn_builder *builder;
-  reference *r;
+  tn_reference *r;
 } trial;
 
 static void check(const trial *t, const void *handle, tn_status status, const char *doing) {
@@ -40,7 +41,7 @@ static int32_t choose_results(trial *t, tn_val first, tn_val *results) {
     left += results[i] != 0;
   }
   for (int32_t i = 0; i < n && left > 1; i++)
-    if (results[i] != 0 && draw_between(&t->d, 0, 2) == 0) {
+    if (results[i] != 0 && tn_draw_between(&t->d, 0, 2) == 0) {
       results[i] = 0;
       left--;
     }
@@ -57,8 +58,8 @@ static int32_t float_inputs(trial *t, tn_val *wrt) {
 
 /* Makes the graph; false where there is nothing to differentiate. */
 static bool trial_open(trial *t, fixture *f) {
-  tn_val results[REFERENCE_RESULTS], wrt[CASE_INPUTS];
-  t->d = (draw){.rng = tn_rng_at(t->seed, 1), .dtype = TN_F64};
+  tn_val results[TN_REFERENCE_RESULTS], wrt[TN_CASE_INPUTS];
+  t->d = (tn_draw){.rng = tn_rng_at(t->seed, 1), .dtype = TN_F64};
   check(t, &f->env, tn_graph_create(&f->env, f->ops, &t->d.graph), "graph");
   check(t, &f->env, tn_builder_create(t->d.graph, &t->builder), "builder");
   t->d.b = tn_builder_handle(t->builder);
@@ -68,14 +69,14 @@ static bool trial_open(trial *t, fixture *f) {
   int32_t n_results = choose_results(t, first, results), n_wrt = float_inputs(t, wrt);
   bool differentiable = (tn_graph_maker(t->d.graph, first)->op->flags & TN_OP_NONDIFF) == 0;
   if (n_results == 0 || n_wrt == 0 || !differentiable) return false;
-  check(t, &f->env, fixture_add_gradients(t->d.graph, results, n_results, wrt, n_wrt), "gradient");
+  check(t, &f->env, tn_gradients_add(t->d.graph, results, n_results, wrt, n_wrt), "gradient");
   check(t, &f->env, tn_graph_verify(t->d.graph), "verify");
-  check(t, &f->env, reference_create(t->d.graph, &t->r), "reference");
+  check(t, &f->env, tn_reference_create(t->d.graph, &t->r), "reference");
   return true;
 }
 
 static void trial_close(trial *t) {
-  reference_destroy(t->r);
+  tn_reference_destroy(t->r);
   tn_builder_destroy(t->builder);
   tn_graph_destroy(t->d.graph);
 }
@@ -83,30 +84,30 @@ static void trial_close(trial *t) {
 static void fill(trial *t) {
   tn_rng rng = tn_rng_at(t->seed, 2);
   for (int32_t i = 0; i < t->d.n_inputs; i++) {
-    double *v = reference_input(t->r, t->d.inputs[i].name);
-    if (v != NULL) draw_values(&rng, &t->d.inputs[i], v);
+    double *v = tn_reference_input(t->r, t->d.inputs[i].name);
+    if (v != NULL) tn_draw_values(&rng, &t->d.inputs[i], v);
   }
   for (size_t i = 0; i < t->d.graph->inputs.n; i++) {
     const tn_input_attributes *a = tn_graph_maker(t->d.graph, t->d.graph->inputs.v[i])->attributes;
-    case_input dout = {.type = a->type, .fill = FILL_ANY};
-    double *v = strncmp(a->name, "dout.", 5) == 0 ? reference_input(t->r, a->name) : NULL;
-    if (v != NULL) draw_values(&rng, &dout, v);
+    tn_case_input dout = {.type = a->type, .fill = TN_FILL_ANY};
+    double *v = strncmp(a->name, "dout.", 5) == 0 ? tn_reference_input(t->r, a->name) : NULL;
+    if (v != NULL) tn_draw_values(&rng, &dout, v);
   }
 }
 
 static double loss_at(trial *t, double *place, double value) {
   double before = *place;
   *place = value;
-  check(t, t->d.graph->env, reference_run(t->r), "run");
+  check(t, t->d.graph->env, tn_reference_run(t->r), "run");
   *place = before;
-  return reference_output(t->r, "loss", NULL)[0];
+  return tn_reference_output(t->r, "loss", NULL)[0];
 }
 
 /* Compares up to PROBES elements of the gradient of one input. */
-static void probe(trial *t, const case_input *input, const double *gradient) {
-  double *x = reference_input(t->r, input->name);
+static void probe(trial *t, const tn_case_input *input, const double *gradient) {
+  double *x = tn_reference_input(t->r, input->name);
   int64_t count = tn_type_count(&input->type), step = count / PROBES + 1;
-  for (int64_t i = draw_between(&t->d, 0, step - 1); i < count && x != NULL; i += step) {
+  for (int64_t i = tn_draw_between(&t->d, 0, step - 1); i < count && x != NULL; i += step) {
     double at = x[i], up = loss_at(t, &x[i], at + STEP), down = loss_at(t, &x[i], at - STEP);
     double numeric = (up - down) / (2 * STEP), analytic = gradient == NULL ? 0 : gradient[i];
     double scale = 1 + fabs(numeric) + fabs(up) * 1e-2;
@@ -121,7 +122,7 @@ static double *copy_of(trial *t, int32_t wrt) {
   char name[16];
   tn_type type;
   snprintf(name, sizeof name, "grad.%d", wrt);
-  const double *g = reference_output(t->r, name, &type);
+  const double *g = tn_reference_output(t->r, name, &type);
   if (g == NULL) return NULL;
   size_t bytes = (size_t)tn_type_count(&type) * sizeof *g;
   double *copy = tn_alloc(t->d.graph->env, bytes + 1);
@@ -130,13 +131,13 @@ static double *copy_of(trial *t, int32_t wrt) {
   return copy;
 }
 
-static void run_trial(fixture *f, const conformance_case *c, uint64_t seed) {
+static void run_trial(fixture *f, const tn_case *c, uint64_t seed) {
   trial t = {.c = c, .seed = seed};
   if (trial_open(&t, f)) {
-    double *gradients[CASE_INPUTS];
+    double *gradients[TN_CASE_INPUTS];
     int32_t n = 0;
     fill(&t);
-    check(&t, &f->env, reference_run(t.r), "run");
+    check(&t, &f->env, tn_reference_run(t.r), "run");
     for (int32_t i = 0; i < t.d.n_inputs; i++)
       if (tn_dtype_is_float(t.d.inputs[i].type.dtype)) gradients[i] = copy_of(&t, n++);
     for (int32_t i = 0; i < t.d.n_inputs; i++) {
@@ -148,19 +149,19 @@ static void run_trial(fixture *f, const conformance_case *c, uint64_t seed) {
   trial_close(&t);
 }
 
-static void run_family(void **state, const conformance_case *cases) {
+static void run_family(void **state, const tn_case *cases) {
   fixture *f = *state;
-  for (const conformance_case *c = cases; c->op != NULL; c++)
+  for (const tn_case *c = cases; c->op != NULL; c++)
     for (uint64_t seed = 0; seed < DRAWS; seed++) run_trial(f, c, seed);
 }
 
-static void pointwise(void **state) { run_family(state, pointwise_cases); }
-static void tensors_of_positions(void **state) { run_family(state, fill_cases); }
-static void reductions_and_pooling(void **state) { run_family(state, reduce_cases); }
-static void products_attention_embedding(void **state) { run_family(state, product_cases); }
-static void normalization(void **state) { run_family(state, norm_cases); }
-static void softmax_and_cross_entropy(void **state) { run_family(state, loss_cases); }
-static void movement(void **state) { run_family(state, movement_cases); }
+static void pointwise(void **state) { run_family(state, tn_pointwise_cases); }
+static void tensors_of_positions(void **state) { run_family(state, tn_fill_cases); }
+static void reductions_and_pooling(void **state) { run_family(state, tn_reduce_cases); }
+static void products_attention_embedding(void **state) { run_family(state, tn_product_cases); }
+static void normalization(void **state) { run_family(state, tn_norm_cases); }
+static void softmax_and_cross_entropy(void **state) { run_family(state, tn_loss_cases); }
+static void movement(void **state) { run_family(state, tn_movement_cases); }
 
 static int open_fixture(void **state) {
   static fixture f;

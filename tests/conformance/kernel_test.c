@@ -9,9 +9,11 @@
 
 #include <cmocka.h>
 
-#include "cases.h"
-#include "device_run.h"
-#include "reference.h"
+#include "core/conformance/cases.h"
+#include "core/conformance/gradients.h"
+#include "core/conformance/on_device.h"
+#include "core/conformance/reference.h"
+#include "fixture.h"
 
 enum { DRAWS = 8, LARGE = 2 /* of them */ };
 
@@ -23,14 +25,14 @@ typedef struct stage {
 /* One drawn use on both sides. */
 typedef struct trial {
   stage *s;
-  const conformance_case *c;
+  const tn_case *c;
   int32_t dtype;
   uint64_t seed;
   bool with_gradient;
-  draw d;
+  tn_draw d;
   tn_builder *builder;
-  reference *r;
-  device_run *run;
+  tn_reference *r;
+  tn_on_device *run;
 } trial;
 
 static void check(const trial *t, const void *handle, tn_status status, const char *doing) {
@@ -43,7 +45,7 @@ static void check(const trial *t, const void *handle, tn_status status, const ch
 
 static tn_status add_gradients(trial *t, tn_val first) {
   const tn_gnode *node = tn_graph_maker(t->d.graph, first);
-  tn_val results[REFERENCE_RESULTS], wrt[CASE_INPUTS];
+  tn_val results[TN_REFERENCE_RESULTS], wrt[TN_CASE_INPUTS];
   int32_t n_wrt = 0;
   for (int32_t i = 0; i < node->n_out; i++) {
     tn_val v = first + (tn_val)i;
@@ -52,7 +54,7 @@ static tn_status add_gradients(trial *t, tn_val first) {
   for (int32_t i = 0; i < t->d.n_inputs; i++)
     if (tn_dtype_is_float(t->d.inputs[i].type.dtype))
       wrt[n_wrt++] = tn_graph_input(t->d.graph, t->d.inputs[i].name, &t->d.inputs[i].type);
-  return fixture_add_gradients(t->d.graph, results, node->n_out, wrt, n_wrt);
+  return tn_gradients_add(t->d.graph, results, node->n_out, wrt, n_wrt);
 }
 
 static bool differentiable(const tn_graph *g, tn_val first) {
@@ -64,7 +66,7 @@ static bool differentiable(const tn_graph *g, tn_val first) {
 /* False: there is no gradient to test. */
 static bool make_graph(trial *t) {
   fixture *f = &t->s->f;
-  t->d = (draw){.rng = tn_rng_at(t->seed, 1), .dtype = t->dtype, .large = t->seed % DRAWS < LARGE};
+  t->d = (tn_draw){.rng = tn_rng_at(t->seed, 1), .dtype = t->dtype, .large = t->seed % DRAWS < LARGE};
   check(t, &f->env, tn_graph_create(&f->env, f->ops, &t->d.graph), "graph");
   check(t, &f->env, tn_builder_create(t->d.graph, &t->builder), "builder");
   t->d.b = tn_builder_handle(t->builder);
@@ -83,38 +85,38 @@ static bool make_graph(trial *t) {
 
 static void compile(trial *t) {
   tn_env *env = &t->s->f.env;
-  check(t, env, reference_create(t->d.graph, &t->r), "reference");
+  check(t, env, tn_reference_create(t->d.graph, &t->r), "reference");
   tn_builder_destroy(t->builder);
   t->builder = NULL;
   tn_graph *graph = t->d.graph;
   t->d.graph = NULL;
-  check(t, env, device_run_create(&t->s->f, t->s->device, graph, &t->run), "compile");
+  check(t, env, tn_on_device_create(env, t->s->f.registry, t->s->device, graph, &t->run), "compile");
 }
 
-static void fill(trial *t, const case_input *input, tn_rng *rng) {
+static void fill(trial *t, const tn_case_input *input, tn_rng *rng) {
   size_t count = (size_t)tn_type_count(&input->type);
   double *values = tn_alloc(&t->s->f.env, (count + 1) * sizeof *values),
-         *to = reference_input(t->r, input->name);
+         *to = tn_reference_input(t->r, input->name);
   assert_non_null(values);
-  draw_values(rng, input, values);
+  tn_draw_values(rng, input, values);
   if (to != NULL) memcpy(to, values, count * sizeof *values);
-  device_run_input(t->run, input->name, values);
+  tn_on_device_input(t->run, input->name, values);
   tn_release(&t->s->f.env, values);
 }
 
 /* The op's own operands are filled as the case says, cotangents with anything. */
 static void run(trial *t) {
-  const tn_program *program = device_run_program(t->run);
+  const tn_program *program = tn_on_device_program(t->run);
   tn_rng rng = tn_rng_at(t->seed, 2);
   for (int32_t i = 0; i < t->d.n_inputs; i++) fill(t, &t->d.inputs[i], &rng);
   for (int32_t i = 0; i < program->n_inputs; i++) {
     const tn_binding *b = &program->inputs[i];
-    case_input dout = {.type = b->type, .fill = FILL_ANY};
+    tn_case_input dout = {.type = b->type, .fill = TN_FILL_ANY};
     snprintf(dout.name, sizeof dout.name, "%s", b->name);
     if (strncmp(b->name, "dout.", 5) == 0) fill(t, &dout, &rng);
   }
-  check(t, &t->s->f.env, reference_run(t->r), "reference");
-  check(t, &t->s->f.env, device_run_go(t->run), "run");
+  check(t, &t->s->f.env, tn_reference_run(t->r), "reference");
+  check(t, &t->s->f.env, tn_on_device_run(t->run), "run");
 }
 
 /* ---- comparison ---- */
@@ -135,8 +137,8 @@ static double allowed_for(const trial *t, const tn_type *type, const double *exp
 
 static void compare(trial *t, const char *output) {
   tn_type type;
-  const double *expected = reference_output(t->r, output, &type);
-  double *found = device_run_output(t->run, output, &type), allowed = allowed_for(t, &type, expected);
+  const double *expected = tn_reference_output(t->r, output, &type);
+  double *found = tn_on_device_output(t->run, output, &type), allowed = allowed_for(t, &type, expected);
   assert_non_null(found);
   for (int64_t i = 0; i < tn_type_count(&type); i++) {
     double v = found[i], e = expected[i];
@@ -151,36 +153,36 @@ static void run_trial(trial *t) {
   if (make_graph(t)) {
     compile(t);
     run(t);
-    const tn_program *program = device_run_program(t->run);
+    const tn_program *program = tn_on_device_program(t->run);
     for (int32_t i = 0; i < program->n_outputs; i++)
       if (strcmp(program->outputs[i].name, "loss") != 0) compare(t, program->outputs[i].name);
-    device_run_destroy(t->run);
-    reference_destroy(t->r);
+    tn_on_device_destroy(t->run);
+    tn_reference_destroy(t->r);
   }
   if (t->builder != NULL) tn_builder_destroy(t->builder);
   if (t->d.graph != NULL) tn_graph_destroy(t->d.graph);
 }
 
-static void run_family(void **state, const conformance_case *cases) {
-  for (const conformance_case *c = cases; c->op != NULL; c++)
+static void run_family(void **state, const tn_case *cases) {
+  for (const tn_case *c = cases; c->op != NULL; c++)
     for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
       for (uint64_t seed = 0; seed < DRAWS; seed++) {
         trial t = {.s = *state, .c = c, .dtype = dtype, .seed = seed};
-        if (!tn_dtype_is_float(dtype) && c->dtypes != CASE_NUMBERS) continue;
+        if (!tn_dtype_is_float(dtype) && c->dtypes != TN_CASE_NUMBERS) continue;
         run_trial(&t);
         trial g = {.s = *state, .c = c, .dtype = dtype, .seed = seed, .with_gradient = true};
         if (tn_dtype_is_float(dtype)) run_trial(&g);
       }
 }
 
-static void pointwise(void **state) { run_family(state, pointwise_cases); }
-static void tensors_of_positions(void **state) { run_family(state, fill_cases); }
-static void reductions_and_pooling(void **state) { run_family(state, reduce_cases); }
-static void products_attention_embedding(void **state) { run_family(state, product_cases); }
-static void normalization(void **state) { run_family(state, norm_cases); }
-static void softmax_and_cross_entropy(void **state) { run_family(state, loss_cases); }
-static void movement(void **state) { run_family(state, movement_cases); }
-static void updates(void **state) { run_family(state, update_cases); }
+static void pointwise(void **state) { run_family(state, tn_pointwise_cases); }
+static void tensors_of_positions(void **state) { run_family(state, tn_fill_cases); }
+static void reductions_and_pooling(void **state) { run_family(state, tn_reduce_cases); }
+static void products_attention_embedding(void **state) { run_family(state, tn_product_cases); }
+static void normalization(void **state) { run_family(state, tn_norm_cases); }
+static void softmax_and_cross_entropy(void **state) { run_family(state, tn_loss_cases); }
+static void movement(void **state) { run_family(state, tn_movement_cases); }
+static void updates(void **state) { run_family(state, tn_update_cases); }
 
 /* ---- the backend ---- */
 
@@ -188,7 +190,7 @@ static const char *backend_name, *backend_file;
 
 static tn_status open_stage(stage *s) {
   TN_TRY(fixture_open(&s->f));
-  return device_open(&s->f, backend_name, backend_file, &s->device);
+  return fixture_device(&s->f, backend_name, backend_file, &s->device);
 }
 
 static int set_up(void **state) {

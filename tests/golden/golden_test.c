@@ -14,8 +14,10 @@
 
 #include "core/graph/special.h"
 
-#include "../conformance/device_run.h"
-#include "../conformance/reference.h"
+#include "../conformance/fixture.h"
+#include "core/conformance/gradients.h"
+#include "core/conformance/on_device.h"
+#include "core/conformance/reference.h"
 #include "golden_file.h"
 
 enum { MOST = 16 };
@@ -36,8 +38,8 @@ typedef struct trial {
   char input_names[MOST][16], result_names[MOST][16], wrt_names[MOST][16]; /* the graph may go first */
   int32_t n_inputs, n_results, n_wrt;
   tn_val wrt[MOST];
-  reference *r; /* one of the two runs it */
-  device_run *run;
+  tn_reference *r; /* one of the two runs it */
+  tn_on_device *run;
 } trial;
 
 static void check(const trial *t, tn_status status) {
@@ -73,9 +75,9 @@ static void list_values(trial *t) {
 
 static void load(trial *t) {
   if (t->device == NULL)
-    check(t, reference_create(t->graph, &t->r));
+    check(t, tn_reference_create(t->graph, &t->r));
   else
-    check(t, device_run_create(t->f, t->device, t->graph, &t->run));
+    check(t, tn_on_device_create(&t->f->env, t->f->registry, t->device, t->graph, &t->run));
   if (t->device != NULL) t->graph = NULL;
 }
 
@@ -83,18 +85,18 @@ static void fill(trial *t, const char *input, const char *kind, const char *tens
   tn_type type;
   double *from = golden_tensor(t->file, &t->f->env, t->c.name, kind, tensor, &type);
   if (from == NULL) fail_msg("%s: no tensor for input %s", t->c.name, input);
-  double *to = t->r == NULL ? NULL : reference_input(t->r, input);
+  double *to = t->r == NULL ? NULL : tn_reference_input(t->r, input);
   if (to != NULL) memcpy(to, from, (size_t)tn_type_count(&type) * sizeof *to);
-  if (t->run != NULL) device_run_input(t->run, input, from);
+  if (t->run != NULL) tn_on_device_input(t->run, input, from);
   tn_release(&t->f->env, from);
 }
 
-static void run(trial *t) { check(t, t->run != NULL ? device_run_go(t->run) : reference_run(t->r)); }
+static void run(trial *t) { check(t, t->run != NULL ? tn_on_device_run(t->run) : tn_reference_run(t->r)); }
 
 /* A copy of an output; NULL: there is none. */
 static double *result(trial *t, const char *output, tn_type *type) {
-  if (t->run != NULL) return device_run_output(t->run, output, type);
-  const double *from = reference_output(t->r, output, type);
+  if (t->run != NULL) return tn_on_device_output(t->run, output, type);
+  const double *from = tn_reference_output(t->r, output, type);
   size_t bytes = from == NULL ? 0 : (size_t)tn_type_count(type) * sizeof *from;
   double *copy = from == NULL ? NULL : tn_alloc(&t->f->env, bytes + 1);
   return copy == NULL ? NULL : memcpy(copy, from, bytes);
@@ -119,7 +121,7 @@ static void compare(trial *t, const char *output, const char *kind, const char *
   if (found != NULL && !tn_type_equal(&type, &made))
     fail_msg("%s: %s %s has another type than PyTorch's", t->c.name, kind, tensor);
   for (int64_t i = 0; i < tn_type_count(&type); i++) {
-    double v = found == NULL ? 0 : reference_round(type.dtype, found[i]), e = expected[i];
+    double v = found == NULL ? 0 : tn_reference_round(type.dtype, found[i]), e = expected[i];
     bool same = v == e || (v != v && e != e) || fabs(v - e) <= allowed(type.dtype, e);
     if (!same)
       fail_msg("%s: %s %s [%lld] is %.9g, PyTorch has %.9g\n%s", t->c.name, kind, tensor, (long long)i, v, e,
@@ -135,7 +137,7 @@ static void run_case(stage *s, const tn_safetensors *file, golden_case c) {
   char name[32];
   check(&t, tn_graph_parse(&f->env, f->ops, c.graph, c.name, &t.graph));
   list_values(&t);
-  if (t.n_wrt > 0) check(&t, fixture_add_gradients(t.graph, t.results, t.n_results, t.wrt, t.n_wrt));
+  if (t.n_wrt > 0) check(&t, tn_gradients_add(t.graph, t.results, t.n_results, t.wrt, t.n_wrt));
   check(&t, tn_graph_verify(t.graph));
   load(&t);
   for (int32_t i = 0; i < t.n_inputs; i++) fill(&t, t.input_names[i], "in", t.input_names[i]);
@@ -149,8 +151,8 @@ static void run_case(stage *s, const tn_safetensors *file, golden_case c) {
     snprintf(name, sizeof name, "grad.%d", i);
     compare(&t, name, "grad", t.wrt_names[i]);
   }
-  reference_destroy(t.r);
-  device_run_destroy(t.run);
+  tn_reference_destroy(t.r);
+  tn_on_device_destroy(t.run);
   if (t.graph != NULL) tn_graph_destroy(t.graph);
 }
 
@@ -161,7 +163,7 @@ static void open_stage(stage *s) {
   *s = (stage){.device = NULL};
   tn_status status = fixture_open(&s->f);
   if (status == TN_OK && backend_name != NULL)
-    status = device_open(&s->f, backend_name, backend_file, &s->device);
+    status = fixture_device(&s->f, backend_name, backend_file, &s->device);
   if (status != TN_OK) fail_msg("%s", tn_error_text(&s->f.env));
 }
 

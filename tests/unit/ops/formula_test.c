@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../conformance/reference.h"
+#include "core/conformance/reference.h"
 #include "core/graph/schema.h"
 #include "graph_text.h"
 #include "tenon/ops.h"
@@ -91,21 +91,21 @@ static void compute(fixture *f, const example *e) {
   static const tn_type scalars[3] = {{TN_F64, 0, {0}}, {TN_F64, 0, {0}}, {TN_BOOL, 0, {0}}};
   bench t;
   char ops[256];
-  reference *r = NULL;
+  tn_reference *r = NULL;
   if (bench_open(&t, f, "(x:T, z:T, c:bool) -> (y:T)", e->formula, scalars) != TN_OK)
     fail_msg("%s: %s", e->formula, tn_error_text(&f->env));
   list_ops(t.graph, ops, sizeof ops);
   if (e->ops != NULL && strcmp(ops, e->ops) != 0)
     fail_msg("%s emits %s, expected %s", e->formula, ops, e->ops);
-  assert_int_equal(reference_create(t.graph, &r), TN_OK);
-  double *in[3] = {reference_input(r, "x"), reference_input(r, "z"), reference_input(r, "c")};
+  assert_int_equal(tn_reference_create(t.graph, &r), TN_OK);
+  double *in[3] = {tn_reference_input(r, "x"), tn_reference_input(r, "z"), tn_reference_input(r, "c")};
   if (in[0] != NULL) in[0][0] = X;
   if (in[1] != NULL) in[1][0] = Z;
   if (in[2] != NULL) in[2][0] = 1;
-  assert_int_equal(reference_run(r), TN_OK);
-  double y = reference_output(r, "y", NULL)[0];
+  assert_int_equal(tn_reference_run(r), TN_OK);
+  double y = tn_reference_output(r, "y", NULL)[0];
   if (!(fabs(y - e->y) <= 1e-12)) fail_msg("%s is %.17g, expected %.17g", e->formula, y, e->y);
-  reference_destroy(r);
+  tn_reference_destroy(r);
   bench_close(&t);
 }
 

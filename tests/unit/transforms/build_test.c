@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "../../conformance/fixture.h"
-#include "../../conformance/reference.h"
+#include "core/conformance/reference.h"
 #include "core/config/options.h"
 #include "plugins/transforms/transforms.h"
 
@@ -65,15 +65,15 @@ static tn_graph *emit(const tn_transform *t, const void *options, int32_t dtype)
 static void compare(const tn_transform *t, const char *const *pairs, int32_t dtype) {
   uint8_t bytes[COUNT];
   float floats[COUNT], expected[COUNT];
-  reference *r;
+  tn_reference *r;
   tn_type type = {dtype, 3, {3, 4, 5}}, result = type;
   const void *options = options_of(t, pairs);
   tn_graph *graph = emit(t, options, dtype);
-  assert_int_equal(reference_create(graph, &r), TN_OK);
+  assert_int_equal(tn_reference_create(graph, &r), TN_OK);
   for (int i = 0; i < COUNT; i++) {
     bytes[i] = (uint8_t)(i * 41 + 7);
     floats[i] = (float)bytes[i] / 100;
-    reference_input(r, "x")[i] = dtype == TN_U8 ? bytes[i] : floats[i];
+    tn_reference_input(r, "x")[i] = dtype == TN_U8 ? bytes[i] : floats[i];
   }
   assert_int_equal(t->infer(&f.env, options, 1, &type, &result), TN_OK);
   for (int n = 0; n < BATCH; n++) {
@@ -83,11 +83,11 @@ static void compare(const tn_transform *t, const char *const *pairs, int32_t dty
         .env = f.env, .n = 1, .in_type = &type, .out_type = &result, .in = &in, .out = &out};
     assert_int_equal(t->apply(&call, options), TN_OK);
   }
-  assert_int_equal(reference_run(r), TN_OK);
-  const double *y = reference_output(r, "y", &type);
+  assert_int_equal(tn_reference_run(r), TN_OK);
+  const double *y = tn_reference_output(r, "y", &type);
   assert_true(type.dtype == TN_F32 && type.rank == 4 && tn_type_count(&type) == COUNT);
   for (int i = 0; i < COUNT; i++) assert_true(fabs(y[i] - (double)expected[i]) < 1e-5);
-  reference_destroy(r);
+  tn_reference_destroy(r);
   tn_graph_destroy(graph);
 }
 

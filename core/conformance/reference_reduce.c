@@ -1,12 +1,12 @@
 /* Reductions and pooling of the reference. */
 #include <math.h>
 
-#include "reference.h"
+#include "core/conformance/reference.h"
 #include "tenon/attributes.h"
 
 /* Calls visit(c, from, to) for each element of x and the element of the result that it goes into. */
-static void each_reduced(const reference_call *c,
-                         void (*visit)(const reference_call *c, int64_t from, int64_t to)) {
+static void each_reduced(const tn_reference_call *c,
+                         void (*visit)(const tn_reference_call *c, int64_t from, int64_t to)) {
   const tn_reduce_attributes *a = c->attributes;
   const tn_type *x = c->in[0];
   int64_t index[TN_MAX_RANK];
@@ -16,36 +16,36 @@ static void each_reduced(const reference_call *c,
   for (int64_t k = 0; k < a->axes.n; k++)
     kept.dims[a->axes.v[k] < 0 ? a->axes.v[k] + x->rank : a->axes.v[k]] = 1;
   for (int64_t i = 0; i < tn_type_count(x); i++) {
-    reference_unflatten(x, i, index);
-    visit(c, i, reference_broadcast(&kept, index, x->rank));
+    tn_reference_unflatten(x, i, index);
+    visit(c, i, tn_reference_broadcast(&kept, index, x->rank));
   }
 }
 
-static void add(const reference_call *c, int64_t from, int64_t to) { c->y[0][to] += c->x[0][from]; }
-static void raise(const reference_call *c, int64_t from, int64_t to) {
+static void add(const tn_reference_call *c, int64_t from, int64_t to) { c->y[0][to] += c->x[0][from]; }
+static void raise(const tn_reference_call *c, int64_t from, int64_t to) {
   double x = c->x[0][from], y = c->y[0][to];
   if (x != x || x > y) c->y[0][to] = x;
 }
-static void lower(const reference_call *c, int64_t from, int64_t to) {
+static void lower(const tn_reference_call *c, int64_t from, int64_t to) {
   double x = c->x[0][from], y = c->y[0][to];
   if (x != x || x < y) c->y[0][to] = x;
 }
 
-static void start(const reference_call *c, double value) {
+static void start(const tn_reference_call *c, double value) {
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) c->y[0][i] = value;
 }
 
-static void run_reduce_sum(const reference_call *c) { each_reduced(c, add); }
-static void run_reduce_max(const reference_call *c) {
+static void run_reduce_sum(const tn_reference_call *c) { each_reduced(c, add); }
+static void run_reduce_max(const tn_reference_call *c) {
   start(c, -INFINITY);
   each_reduced(c, raise);
 }
-static void run_reduce_min(const reference_call *c) {
+static void run_reduce_min(const tn_reference_call *c) {
   start(c, INFINITY);
   each_reduced(c, lower);
 }
 
-static void run_argmax(const reference_call *c) {
+static void run_argmax(const tn_reference_call *c) {
   const tn_axis_attributes *a = c->attributes;
   const tn_type *x = c->in[0];
   int64_t axis = a->axis < 0 ? a->axis + x->rank : a->axis, inner = 1, n = x->dims[axis];
@@ -82,11 +82,11 @@ static window window_at(const tn_pool2d_attributes *a, const tn_type *x, int64_t
   return w;
 }
 
-static void run_max_pool2d(const reference_call *c) {
+static void run_max_pool2d(const tn_reference_call *c) {
   const tn_type *x = c->in[0], *y = c->out[0];
   int64_t index[4];
   for (int64_t i = 0; i < tn_type_count(y); i++) {
-    reference_unflatten(y, i, index);
+    tn_reference_unflatten(y, i, index);
     window w = window_at(c->attributes, x, index[2], index[3]);
     const double *plane = c->x[0] + (index[0] * x->dims[1] + index[1]) * x->dims[2] * x->dims[3];
     int64_t best = w.start[0] * x->dims[3] + w.start[1];
@@ -100,7 +100,7 @@ static void run_max_pool2d(const reference_call *c) {
   }
 }
 
-static void run_max_pool2d_grad(const reference_call *c) {
+static void run_max_pool2d_grad(const tn_reference_call *c) {
   const tn_type *dy = c->in[0], *dx = c->out[0];
   int64_t plane = dx->dims[2] * dx->dims[3], per_plane = dy->dims[2] * dy->dims[3];
   for (int64_t i = 0; i < tn_type_count(dy); i++)
@@ -119,10 +119,10 @@ static double divisor(const tn_pool2d_attributes *a, const window *w, const int6
 }
 
 /* Goes through the windows of y over x; forward takes the mean of x, backward spreads y over x. */
-static void average(const reference_call *c, const tn_type *x, const tn_type *y, bool forward) {
+static void average(const tn_reference_call *c, const tn_type *x, const tn_type *y, bool forward) {
   int64_t index[4];
   for (int64_t i = 0; i < tn_type_count(y); i++) {
-    reference_unflatten(y, i, index);
+    tn_reference_unflatten(y, i, index);
     window w = window_at(c->attributes, x, index[2], index[3]);
     double n = divisor(c->attributes, &w, index + 2);
     int64_t plane = (index[0] * x->dims[1] + index[1]) * x->dims[2] * x->dims[3];
@@ -136,11 +136,11 @@ static void average(const reference_call *c, const tn_type *x, const tn_type *y,
       }
   }
 }
-static void run_avg_pool2d(const reference_call *c) { average(c, c->in[0], c->out[0], true); }
-static void run_avg_pool2d_grad(const reference_call *c) { average(c, c->out[0], c->in[0], false); }
+static void run_avg_pool2d(const tn_reference_call *c) { average(c, c->in[0], c->out[0], true); }
+static void run_avg_pool2d_grad(const tn_reference_call *c) { average(c, c->out[0], c->in[0], false); }
 
 #define OP(name)                                                                                             \
   { #name, run_##name }
-const reference_op reference_reduce_ops[] = {OP(reduce_sum), OP(reduce_max),      OP(reduce_min),
-                                             OP(argmax),     OP(max_pool2d),      OP(max_pool2d_grad),
-                                             OP(avg_pool2d), OP(avg_pool2d_grad), {NULL, NULL}};
+const tn_reference_op tn_reference_reduce_ops[] = {OP(reduce_sum), OP(reduce_max),      OP(reduce_min),
+                                                   OP(argmax),     OP(max_pool2d),      OP(max_pool2d_grad),
+                                                   OP(avg_pool2d), OP(avg_pool2d_grad), {NULL, NULL}};

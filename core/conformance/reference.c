@@ -1,4 +1,4 @@
-#include "reference.h"
+#include "core/conformance/reference.h"
 
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "core/graph/special.h"
 #include "tenon/ops.h"
 
-struct reference {
+struct tn_reference {
   tn_graph *graph; /* primitives only */
   double **data;   /* by value */
   tn_env *env;
@@ -29,7 +29,7 @@ static double round_whole(double v, double low, double high) {
   return v != v ? 0 : v < low ? low : v > high ? high : trunc(v);
 }
 
-double reference_round(int32_t dtype, double v) {
+double tn_reference_round(int32_t dtype, double v) {
   switch (dtype) {
   case TN_BOOL: return v != 0;
   case TN_U8: return round_whole(v, 0, UINT8_MAX);
@@ -46,7 +46,7 @@ double reference_round(int32_t dtype, double v) {
 
 static tn_status lower(tn_rewrite *r, const tn_gnode *node, void *again) {
   if (node->op->decompose == NULL && node->op->formula == NULL) return tn_rewrite_copy(r, node);
-  tn_val in[REFERENCE_OPERANDS], out[REFERENCE_RESULTS];
+  tn_val in[TN_REFERENCE_OPERANDS], out[TN_REFERENCE_RESULTS];
   for (int32_t i = 0; i < node->n_in; i++) in[i] = node->in[i] == 0 ? 0 : r->map[node->in[i]];
   TN_TRY(tn_decompose(r->b, node->def, node->attributes, in, node->n_in, node->n_out, out));
   for (int32_t i = 0; i < node->n_out; i++) r->map[node->first_out + i] = out[i];
@@ -73,8 +73,8 @@ static tn_status lower_all(const tn_graph *graph, tn_graph **lowered) {
 
 /* ---- life ---- */
 
-tn_status reference_create(const tn_graph *graph, reference **made) {
-  reference *r = tn_alloc(graph->env, sizeof *r);
+tn_status tn_reference_create(const tn_graph *graph, tn_reference **made) {
+  tn_reference *r = tn_alloc(graph->env, sizeof *r);
   *made = NULL;
   if (r == NULL) return TN_ENOMEM;
   r->env = graph->env;
@@ -89,13 +89,13 @@ tn_status reference_create(const tn_graph *graph, reference **made) {
     if (r->data[v] == NULL) status = TN_ENOMEM;
   }
   if (status != TN_OK)
-    reference_destroy(r);
+    tn_reference_destroy(r);
   else
     *made = r;
   return status;
 }
 
-void reference_destroy(reference *r) {
+void tn_reference_destroy(tn_reference *r) {
   if (r == NULL) return;
   for (size_t v = 1; r->data != NULL && v < r->graph->values.n; v++) tn_release(r->env, r->data[v]);
   tn_release(r->env, r->data);
@@ -103,7 +103,7 @@ void reference_destroy(reference *r) {
   tn_release(r->env, r);
 }
 
-double *reference_input(reference *r, const char *name) {
+double *tn_reference_input(tn_reference *r, const char *name) {
   for (size_t i = 0; i < r->graph->inputs.n; i++) {
     const tn_input_attributes *a = tn_graph_maker(r->graph, r->graph->inputs.v[i])->attributes;
     if (strcmp(a->name, name) == 0) return r->data[r->graph->inputs.v[i]];
@@ -111,7 +111,7 @@ double *reference_input(reference *r, const char *name) {
   return NULL;
 }
 
-const double *reference_output(const reference *r, const char *name, tn_type *type) {
+const double *tn_reference_output(const tn_reference *r, const char *name, tn_type *type) {
   tn_val v = tn_graph_find_output(r->graph, name);
   if (v == 0) return NULL;
   if (type != NULL) *type = *tn_graph_type(r->graph, v);
@@ -120,22 +120,22 @@ const double *reference_output(const reference *r, const char *name, tn_type *ty
 
 /* ---- running ---- */
 
-static const reference_op *find_op(const char *name) {
-  const reference_op *const tables[] = {reference_pointwise_ops, reference_reduce_ops, reference_product_ops,
-                                        reference_move_ops};
+static const tn_reference_op *find_op(const char *name) {
+  const tn_reference_op *const tables[] = {tn_reference_pointwise_ops, tn_reference_reduce_ops,
+                                           tn_reference_product_ops, tn_reference_move_ops};
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-    for (const reference_op *op = tables[t]; op->name != NULL; op++)
+    for (const tn_reference_op *op = tables[t]; op->name != NULL; op++)
       if (strcmp(op->name, name) == 0) return op;
   return NULL;
 }
 
-static tn_status run_node(reference *r, const tn_gnode *node) {
+static tn_status run_node(tn_reference *r, const tn_gnode *node) {
   const char *name = node->op->item.name;
   if (strcmp(name, "input") == 0) return TN_OK;
-  const reference_op *op = find_op(name);
-  if (op == NULL || node->n_in > REFERENCE_OPERANDS || node->n_out > REFERENCE_RESULTS)
+  const tn_reference_op *op = find_op(name);
+  if (op == NULL || node->n_in > TN_REFERENCE_OPERANDS || node->n_out > TN_REFERENCE_RESULTS)
     return tn_failf(r->env, TN_EINTERNAL, "the reference does not know the primitive %s", name);
-  reference_call c = {.attributes = node->attributes, .n_in = node->n_in, .n_out = node->n_out};
+  tn_reference_call c = {.attributes = node->attributes, .n_in = node->n_in, .n_out = node->n_out};
   for (int32_t i = 0; i < node->n_in; i++) {
     c.in[i] = node->in[i] == 0 ? NULL : tn_graph_type(r->graph, node->in[i]);
     c.x[i] = r->data[node->in[i]];
@@ -150,7 +150,7 @@ static tn_status run_node(reference *r, const tn_gnode *node) {
   return TN_OK;
 }
 
-tn_status reference_run(reference *r) {
+tn_status tn_reference_run(tn_reference *r) {
   for (size_t i = 0; i < r->graph->nodes.n; i++) TN_TRY(run_node(r, &r->graph->nodes.v[i]));
   return TN_OK;
 }

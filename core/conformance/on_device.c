@@ -1,19 +1,14 @@
-#include "device_run.h"
+/* core/conformance/on_device.c: graphs on a device, and elements in its memory. */
+#include "core/conformance/on_device.h"
 
 #include <string.h>
 
-struct device_run {
-  fixture *f;
+struct tn_on_device {
+  tn_env *env;
   tn_state_map *map;
   tn_program *program;
   tn_executor *executor;
 };
-
-tn_status device_open(fixture *f, const char *backend, const char *file, tn_device **device) {
-  const tn_device_request request = {.names = &backend, .n_names = 1, .threads = 2};
-  TN_TRY(tn_registry_load(f->registry, &f->env, file));
-  return tn_device_create(&f->env, f->registry, &request, device);
-}
 
 /* ---- elements in memory ---- */
 
@@ -53,11 +48,11 @@ static double load(int32_t dtype, const void *from, int64_t i) {
 
 /* ---- life ---- */
 
-static tn_status start(device_run *r, tn_device *device, tn_graph *graph) {
-  tn_env *env = &r->f->env;
+static tn_status start(tn_on_device *r, tn_registry *registry, tn_device *device, tn_graph *graph) {
+  tn_env *env = r->env;
   tn_status status = tn_state_map_create(env, &r->map);
   if (status == TN_OK)
-    status = tn_compile(env, "test", r->f->registry, &device->target, graph, r->map, NULL, &r->program);
+    status = tn_compile(env, "case", registry, &device->target, graph, r->map, NULL, &r->program);
   if (status != TN_OK) {
     tn_graph_destroy(graph);
     return status;
@@ -65,30 +60,31 @@ static tn_status start(device_run *r, tn_device *device, tn_graph *graph) {
   return tn_executor_create(env, device, r->map, &r->program, 1, 1, &r->executor);
 }
 
-tn_status device_run_create(fixture *f, tn_device *device, tn_graph *take_graph, device_run **made) {
-  device_run *r = *made = tn_alloc(&f->env, sizeof *r);
+tn_status tn_on_device_create(tn_env *env, tn_registry *registry, tn_device *device, tn_graph *take_graph,
+                              tn_on_device **made) {
+  tn_on_device *r = *made = tn_alloc(env, sizeof *r);
   if (r == NULL) {
     tn_graph_destroy(take_graph);
     return TN_ENOMEM;
   }
-  r->f = f;
-  tn_status status = start(r, device, take_graph);
+  r->env = env;
+  tn_status status = start(r, registry, device, take_graph);
   if (status == TN_OK) status = tn_executor_slot_wait(r->executor, 0);
   if (status == TN_OK) return TN_OK;
-  device_run_destroy(r);
+  tn_on_device_destroy(r);
   *made = NULL;
   return status;
 }
 
-void device_run_destroy(device_run *r) {
+void tn_on_device_destroy(tn_on_device *r) {
   if (r == NULL) return;
   if (r->executor != NULL) tn_executor_destroy(r->executor);
   tn_program_destroy(r->program);
   if (r->map != NULL) tn_state_map_destroy(r->map);
-  tn_release(&r->f->env, r);
+  tn_release(r->env, r);
 }
 
-const tn_program *device_run_program(const device_run *r) { return r->program; }
+const tn_program *tn_on_device_program(const tn_on_device *r) { return r->program; }
 
 /* ---- running ---- */
 
@@ -98,24 +94,24 @@ static const tn_binding *find(const tn_binding *bindings, int32_t n, const char 
   return NULL;
 }
 
-void device_run_input(device_run *r, const char *name, const double *values) {
+void tn_on_device_input(tn_on_device *r, const char *name, const double *values) {
   const tn_binding *b = find(r->program->inputs, r->program->n_inputs, name);
   void *to = b == NULL ? NULL : tn_executor_input(r->executor, 0, 0, name);
   for (int64_t i = 0; to != NULL && i < tn_type_count(&b->type); i++) store(b->type.dtype, to, i, values[i]);
 }
 
-tn_status device_run_go(device_run *r) {
+tn_status tn_on_device_run(tn_on_device *r) {
   TN_TRY(tn_executor_run(r->executor, 0, 0));
   return tn_executor_slot_wait(r->executor, 0);
 }
 
-double *device_run_output(device_run *r, const char *name, tn_type *type) {
+double *tn_on_device_output(tn_on_device *r, const char *name, tn_type *type) {
   const tn_binding *b = find(r->program->outputs, r->program->n_outputs, name);
   if (b == NULL) return NULL;
   *type = b->type;
   const void *from = tn_executor_output(r->executor, 0, 0, name);
   int64_t count = tn_type_count(type);
-  double *values = tn_alloc(&r->f->env, (size_t)(count + 1) * sizeof *values);
+  double *values = tn_alloc(r->env, (size_t)(count + 1) * sizeof *values);
   for (int64_t i = 0; values != NULL && i < count; i++) values[i] = load(type->dtype, from, i);
   return values;
 }

@@ -1,0 +1,109 @@
+/* Cases of ops that move elements. */
+#include "core/conformance/cases.h"
+
+static tn_val unary(tn_draw *d, const tn_case *c) {
+  return tn_op1(d->b, c->op, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), c->fill));
+}
+
+/* The elements as any dims of the same number: neighbours joined, ones put in, at times one left open. */
+static tn_val reshape(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 0, 4, true);
+  int64_t dims[TN_MAX_RANK], n = 0;
+  for (int32_t i = 0; i < t.rank; i++) {
+    if (n > 0 && tn_draw_between(d, 0, 2) == 0)
+      dims[n - 1] *= t.dims[i];
+    else
+      dims[n++] = t.dims[i];
+    if (n < TN_MAX_RANK - 1 && tn_draw_between(d, 0, 4) == 0) dims[n++] = 1;
+  }
+  if (n > 0 && tn_type_count(&t) > 0 && tn_draw_flag(d)) dims[tn_draw_between(d, 0, n - 1)] = -1;
+  return tn_reshape(d->b, tn_draw_tensor(d, t, c->fill), n, dims);
+}
+
+static tn_val transpose(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 0, 6, true);
+  int64_t order[TN_MAX_RANK];
+  for (int32_t i = 0; i < t.rank; i++) order[i] = i;
+  for (int32_t i = t.rank - 1; i > 0; i--) {
+    int64_t k = tn_draw_between(d, 0, i), from = order[i];
+    order[i] = order[k];
+    order[k] = from;
+  }
+  return tn_transpose(d->b, tn_draw_tensor(d, t, c->fill), t.rank, order);
+}
+
+static tn_val slice(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 0, 5, true);
+  int64_t starts[TN_MAX_RANK], stops[TN_MAX_RANK], steps[TN_MAX_RANK];
+  for (int32_t i = 0; i < t.rank; i++) {
+    starts[i] = tn_draw_between(d, 0, t.dims[i]);
+    stops[i] = tn_draw_between(d, starts[i], t.dims[i]);
+    steps[i] = tn_draw_between(d, 1, 3);
+  }
+  tn_val x = tn_draw_tensor(d, t, c->fill);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, x);
+  tn_set_ints(d->b, "starts", t.rank, starts);
+  tn_set_ints(d->b, "stops", t.rank, stops);
+  if (tn_draw_flag(d)) tn_set_ints(d->b, "steps", t.rank, steps);
+  return tn_end(d->b);
+}
+
+static tn_val pad(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 0, 4, true);
+  int64_t low[TN_MAX_RANK], high[TN_MAX_RANK], inner[TN_MAX_RANK];
+  for (int32_t i = 0; i < t.rank; i++) {
+    low[i] = tn_draw_between(d, 0, 2);
+    high[i] = tn_draw_between(d, 0, 2);
+    inner[i] = tn_draw_between(d, 0, 2);
+  }
+  tn_val x = tn_draw_tensor(d, t, c->fill);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, x);
+  tn_set_ints(d->b, "low", t.rank, low);
+  tn_set_ints(d->b, "high", t.rank, high);
+  if (tn_draw_flag(d)) tn_set_ints(d->b, "inner", t.rank, inner);
+  return tn_end(d->b);
+}
+
+static tn_val concat(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 1, 5, true);
+  int64_t axis = tn_draw_between(d, 0, t.rank - 1), n = tn_draw_between(d, 1, 4);
+  tn_val xs[4];
+  for (int64_t i = 0; i < n; i++) {
+    t.dims[axis] = tn_draw_between(d, 0, 3);
+    xs[i] = tn_draw_tensor(d, t, c->fill);
+  }
+  tn_begin(d->b, c->op);
+  for (int64_t i = 0; i < n; i++) tn_arg(d->b, xs[i]);
+  tn_set_int(d->b, "axis", tn_draw_flag(d) ? axis : axis - t.rank);
+  return tn_end(d->b);
+}
+
+static tn_val pack(tn_draw *d, const tn_case *c) {
+  int64_t offsets[4], count = 0, n = tn_draw_between(d, 1, 4);
+  tn_val xs[4];
+  for (int64_t i = 0; i < n; i++) {
+    tn_type t = tn_draw_type(d, d->dtype, 0, 3, true);
+    xs[i] = tn_draw_tensor(d, t, c->fill);
+    offsets[i] = count + tn_draw_between(d, 0, 5);
+    count = offsets[i] + tn_type_count(&t);
+  }
+  tn_begin(d->b, c->op);
+  for (int64_t i = 0; i < n; i++) tn_arg(d->b, xs[i]);
+  tn_set_ints(d->b, "offsets", n, offsets);
+  tn_set_int(d->b, "count", count + tn_draw_between(d, 0, 5));
+  return tn_end(d->b);
+}
+
+const tn_case tn_movement_cases[] = {
+    {"reshape", reshape, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"transpose", transpose, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"slice", slice, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"pad", pad, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"concat", concat, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"copy", unary, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"reorder", unary, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"pack", pack, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {NULL, NULL, 0, 0},
+};

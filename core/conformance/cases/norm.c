@@ -1,0 +1,67 @@
+/* Cases of normalization. */
+#include "core/conformance/cases.h"
+
+static int32_t accumulator(const tn_draw *d) { return d->dtype == TN_F64 ? TN_F64 : TN_F32; }
+
+/* At least two elements a channel: the variance of one is at the kink where it is held above 0. */
+static tn_type draw_batch(tn_draw *d) {
+  tn_type t = tn_draw_type(d, d->dtype, 2, 5, false);
+  if (t.dims[0] < 2) t.dims[0] = 2;
+  return t;
+}
+
+static tn_val draw_row(tn_draw *d, const tn_type *row, int32_t fill) {
+  return tn_draw_flag(d) ? tn_draw_tensor(d, *row, fill) : 0;
+}
+
+static tn_val batch_norm(tn_draw *d, const tn_case *c) {
+  tn_type t = draw_batch(d), row = tn_draw_type_of(accumulator(d), 1, t.dims + 1);
+  tn_val x = tn_draw_tensor(d, t, c->fill), weight = draw_row(d, &row, TN_FILL_ANY),
+         bias = draw_row(d, &row, TN_FILL_ANY);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, x);
+  tn_arg(d->b, weight);
+  tn_arg(d->b, bias);
+  /* The variance is squares / n - mean^2, which in f32 says little about a variance far below mean^2:
+   * there a large epsilon bounds what that does to the result. */
+  if (d->dtype != TN_F64 || tn_draw_flag(d)) tn_set_float(d->b, "epsilon", 0.1);
+  return tn_end(d->b);
+}
+
+static tn_val batch_norm_apply(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 2, 5, true), row = tn_draw_type_of(accumulator(d), 1, t.dims + 1);
+  tn_val x = tn_draw_tensor(d, t, c->fill), mean = tn_draw_tensor(d, row, TN_FILL_ANY);
+  tn_val variance = tn_draw_tensor(d, row, TN_FILL_POSITIVE);
+  tn_val weight = draw_row(d, &row, TN_FILL_ANY), bias = draw_row(d, &row, TN_FILL_ANY);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, x);
+  tn_arg(d->b, mean);
+  tn_arg(d->b, variance);
+  tn_arg(d->b, weight);
+  tn_arg(d->b, bias);
+  return tn_end(d->b);
+}
+
+static tn_val layer_norm(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 1, 5, false);
+  int64_t trailing = tn_draw_between(d, 1, t.rank);
+  if (tn_draw_between(d, 0, 7) == 0 && trailing < t.rank) t.dims[0] = 0;
+  tn_type row = tn_draw_type_of(accumulator(d), (int32_t)trailing, t.dims + t.rank - trailing);
+  tn_val x = tn_draw_tensor(d, t, c->fill), weight = draw_row(d, &row, TN_FILL_ANY),
+         bias = draw_row(d, &row, TN_FILL_ANY);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, x);
+  tn_arg(d->b, weight);
+  tn_arg(d->b, bias);
+  tn_set_int(d->b, "trailing", trailing);
+  /* A large one keeps rows of one or two near elements smooth enough for differences. */
+  tn_set_float(d->b, "epsilon", 0.1);
+  return tn_end(d->b);
+}
+
+const tn_case tn_norm_cases[] = {
+    {"batch_norm", batch_norm, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"batch_norm_apply", batch_norm_apply, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"layer_norm", layer_norm, TN_FILL_ANY, TN_CASE_FLOATS},
+    {NULL, NULL, 0, 0},
+};

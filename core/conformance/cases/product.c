@@ -1,0 +1,132 @@
+/* Cases of matmul, convolution, attention and embedding. */
+#include <string.h>
+
+#include "core/conformance/cases.h"
+
+/* ---- matmul ---- */
+
+static tn_type matrix(const tn_type *batch, int64_t rows, int64_t columns, bool transposed) {
+  tn_type t = *batch;
+  t.dims[t.rank++] = transposed ? columns : rows;
+  t.dims[t.rank++] = transposed ? rows : columns;
+  return t;
+}
+
+static tn_val matmul(tn_draw *d, const tn_case *c) {
+  tn_type wide = tn_draw_type(d, d->dtype, 0, d->large ? 1 : 3, true), narrow = tn_draw_narrower(d, &wide);
+  bool swap = tn_draw_flag(d), ta = tn_draw_flag(d), tb = tn_draw_flag(d);
+  int64_t m = tn_draw_size(d, 0, 5), n = tn_draw_size(d, 1, 5), k = tn_draw_size(d, 0, 6);
+  tn_type x = matrix(swap ? &narrow : &wide, m, k, ta), y = matrix(swap ? &wide : &narrow, k, n, tb);
+  tn_val a = tn_draw_tensor(d, x, c->fill), b = tn_draw_tensor(d, y, c->fill);
+  tn_val bias = tn_draw_flag(d) ? tn_draw_tensor(d, tn_draw_type_of(d->dtype, 1, &n), c->fill) : 0;
+  return tn_matmul(d->b, a, b, bias, ta, tb);
+}
+
+/* ---- convolution ---- */
+
+typedef struct convolution {
+  int64_t stride[2], padding[2], dilation[2], groups;
+  tn_type x, w, y;
+} convolution;
+
+static convolution draw_convolution(tn_draw *d) {
+  convolution v = {.groups = tn_draw_between(d, 1, 3)};
+  int64_t in = tn_draw_size(d, 1, 2), out = tn_draw_size(d, 1, 2), batch = tn_draw_between(d, 0, 2);
+  v.x = tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, in * v.groups, 0, 0});
+  v.w = tn_draw_type_of(d->dtype, 4, (int64_t[]){out * v.groups, in, 0, 0});
+  v.y = tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, out * v.groups, 0, 0});
+  for (int32_t i = 0; i < 2; i++) {
+    int64_t kernel = tn_draw_between(d, 1, 3);
+    v.stride[i] = tn_draw_between(d, 1, 3);
+    v.padding[i] = tn_draw_between(d, 0, 3);
+    v.dilation[i] = tn_draw_between(d, 1, 3);
+    int64_t reach = (kernel - 1) * v.dilation[i] + 1, least = reach - 2 * v.padding[i];
+    v.x.dims[2 + i] = tn_draw_between(d, least < 1 ? 1 : least, d->large ? 20 : 8);
+    v.w.dims[2 + i] = kernel;
+    v.y.dims[2 + i] = (v.x.dims[2 + i] + 2 * v.padding[i] - reach) / v.stride[i] + 1;
+  }
+  return v;
+}
+
+static tn_val emit(tn_draw *d, const char *op, tn_val x, tn_val y, tn_val bias, const convolution *v,
+                   const tn_type *dims) {
+  tn_begin(d->b, op);
+  tn_arg(d->b, x);
+  tn_arg(d->b, y);
+  if (bias != 0) tn_arg(d->b, bias);
+  tn_set_ints(d->b, "stride", 2, v->stride);
+  tn_set_ints(d->b, "padding", 2, v->padding);
+  tn_set_ints(d->b, "dilation", 2, v->dilation);
+  tn_set_int(d->b, "groups", v->groups);
+  if (dims != NULL) tn_set_ints(d->b, "dims", 4, dims->dims);
+  return tn_end(d->b);
+}
+
+static tn_val conv2d(tn_draw *d, const tn_case *c) {
+  convolution v = draw_convolution(d);
+  tn_val x = tn_draw_tensor(d, v.x, c->fill), w = tn_draw_tensor(d, v.w, c->fill);
+  tn_val bias = tn_draw_flag(d) ? tn_draw_tensor(d, tn_draw_type_of(d->dtype, 1, v.w.dims), c->fill) : 0;
+  return emit(d, c->op, x, w, bias, &v, NULL);
+}
+
+static tn_val conv2d_grad_input(tn_draw *d, const tn_case *c) {
+  convolution v = draw_convolution(d);
+  tn_val dy = tn_draw_tensor(d, v.y, c->fill), w = tn_draw_tensor(d, v.w, c->fill);
+  return emit(d, c->op, dy, w, 0, &v, &v.x);
+}
+
+static tn_val conv2d_grad_weight(tn_draw *d, const tn_case *c) {
+  convolution v = draw_convolution(d);
+  tn_val x = tn_draw_tensor(d, v.x, c->fill), dy = tn_draw_tensor(d, v.y, c->fill);
+  return emit(d, c->op, x, dy, 0, &v, &v.w);
+}
+
+/* ---- attention ---- */
+
+static tn_val attention(tn_draw *d, const tn_case *c) {
+  int64_t batch = tn_draw_between(d, 0, 2), heads = tn_draw_between(d, 1, 3), queries = tn_draw_size(d, 0, 5);
+  int64_t keys = queries + tn_draw_size(d, queries < 1, 4), width = tn_draw_size(d, 1, 4);
+  bool causal = tn_draw_flag(d);
+  if (!causal) keys = tn_draw_size(d, 1, 7);
+  tn_val q =
+      tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, queries, width}), c->fill);
+  tn_val k = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, width}), c->fill);
+  tn_val v = tn_draw_tensor(
+      d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, tn_draw_size(d, 1, 4)}), c->fill);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, q);
+  tn_arg(d->b, k);
+  tn_arg(d->b, v);
+  tn_set_int(d->b, "causal", causal);
+  if (tn_draw_flag(d)) tn_set_float(d->b, "scale", tn_rng_between(&d->rng, 0.1, 1.5));
+  return tn_end(d->b);
+}
+
+/* ---- embedding ---- */
+
+static tn_val embedding(tn_draw *d, const tn_case *c) {
+  bool backward = strcmp(c->op, "embedding_grad") == 0;
+  int64_t rows = tn_draw_size(d, 1, 6), width = tn_draw_size(d, 1, 4);
+  tn_type ids = tn_draw_type(d, tn_draw_flag(d) ? TN_I64 : TN_I32, 0, 3, true), dy = ids;
+  dy.dtype = d->dtype;
+  dy.dims[dy.rank++] = width;
+  tn_val i = tn_draw_whole(d, ids, 0, rows);
+  tn_val v =
+      tn_draw_tensor(d, backward ? dy : tn_draw_type_of(d->dtype, 2, (int64_t[]){rows, width}), c->fill);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, i);
+  tn_arg(d->b, v);
+  if (backward) tn_set_int(d->b, "rows", rows);
+  return tn_end(d->b);
+}
+
+const tn_case tn_product_cases[] = {
+    {"matmul", matmul, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv2d", conv2d, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv2d_grad_input", conv2d_grad_input, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv2d_grad_weight", conv2d_grad_weight, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"attention", attention, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"embedding", embedding, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"embedding_grad", embedding, TN_FILL_ANY, TN_CASE_FLOATS},
+    {NULL, NULL, 0, 0},
+};

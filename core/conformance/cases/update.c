@@ -1,0 +1,54 @@
+/* Cases of the optimizers' updates. Nothing is differentiated through them; their state is f32 or f64. */
+#include "core/conformance/cases.h"
+
+/* A scalar, or one value for each element. */
+static tn_val draw_rate(tn_draw *d, const tn_type *param) {
+  return tn_draw_tensor(d, tn_draw_flag(d) ? *param : tn_draw_type_of(param->dtype, 0, NULL),
+                        TN_FILL_POSITIVE);
+}
+
+static tn_type draw_param(tn_draw *d) {
+  return tn_draw_type(d, d->dtype == TN_F64 ? TN_F64 : TN_F32, 0, 3, true);
+}
+
+static tn_val sgd_update(tn_draw *d, const tn_case *c) {
+  tn_type t = draw_param(d);
+  bool momentum = tn_draw_flag(d), nesterov = momentum && tn_draw_flag(d);
+  tn_val param = tn_draw_tensor(d, t, c->fill), grad = tn_draw_tensor(d, t, c->fill);
+  tn_val buffer = momentum ? tn_draw_tensor(d, t, c->fill) : 0;
+  tn_val lr = draw_rate(d, &t), decay = draw_rate(d, &t), updates = tn_draw_counter(d, 1);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, param);
+  tn_arg(d->b, grad);
+  tn_arg(d->b, buffer);
+  tn_arg(d->b, lr);
+  tn_arg(d->b, decay);
+  tn_arg(d->b, updates);
+  if (momentum) tn_set_float(d->b, "momentum", 0.9);
+  if (momentum && !nesterov) tn_set_float(d->b, "dampening", tn_rng_between(&d->rng, 0, 1));
+  tn_set_int(d->b, "nesterov", nesterov);
+  return tn_end(d->b);
+}
+
+static tn_val adamw_update(tn_draw *d, const tn_case *c) {
+  tn_type t = draw_param(d);
+  tn_val param = tn_draw_tensor(d, t, c->fill), grad = tn_draw_tensor(d, t, c->fill);
+  tn_val m = tn_draw_tensor(d, t, c->fill), v = tn_draw_tensor(d, t, TN_FILL_POSITIVE);
+  tn_val lr = draw_rate(d, &t), decay = draw_rate(d, &t), updates = tn_draw_counter(d, 1);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, param);
+  tn_arg(d->b, grad);
+  tn_arg(d->b, m);
+  tn_arg(d->b, v);
+  tn_arg(d->b, lr);
+  tn_arg(d->b, decay);
+  tn_arg(d->b, updates);
+  tn_set_float(d->b, "beta1", tn_rng_between(&d->rng, 0, 0.99));
+  return tn_end(d->b);
+}
+
+const tn_case tn_update_cases[] = {
+    {"sgd_update", sgd_update, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"adamw_update", adamw_update, TN_FILL_ANY, TN_CASE_FLOATS},
+    {NULL, NULL, 0, 0},
+};
