@@ -8,7 +8,7 @@
 # an item of a plugin. Prints one line for each violation on stderr and exits with 1 if there is any.
 set -eu
 cd "$1"
-ROOMS="base formats config plugin graph ops model compile exec tensor data train"
+ROOMS="base formats config plugin graph ops model compile exec conformance tensor data train"
 
 folders=
 for folder in include core backends plugins tools docs/plugins/examples; do
@@ -99,6 +99,8 @@ names='
 BEGIN {
   # Words of a room that some plugin has taken for a name, too.
   allowed["core/compile random"] = "a class of ops"
+  allowed["core/config bf16"] = "a type of elements"
+  allowed["core/config fp16"] = "what others call f16"
   allowed["core/config fp32"] = "what others call f32"
   allowed["core/graph text"] = "a kind of token"
   allowed["core/model constant"] = "an initializer"
