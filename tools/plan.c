@@ -33,6 +33,20 @@ static void print_summary(const json_t *json) {
          json_number_value(json_object_get(json, "flops")));
 }
 
+/* What is computed twice so that it need not be kept, and what that costs. */
+static void print_recomputed(const json_t *json) {
+  const json_t *list = json_object_get(json, "recomputed");
+  if (json_array_size(list) == 0) return;
+  printf("recomputed for memory_limit, %.4g FLOP a step:",
+         json_number_value(json_object_get(json, "recomputed_flops")));
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *one = json_array_get(list, i);
+    printf("%s %s (%.2f MiB)", i > 0 ? "," : "", json_string_value(json_object_get(one, "block")),
+           json_number_value(json_object_get(one, "bytes")) / 1048576.0);
+  }
+  printf("\n");
+}
+
 static void print_plan(const char *text, const char *summary) {
   json_t *json = json_loads(text, 0, NULL), *ops = json_object_get(json, "ops");
   json_t *model = json_loads(summary, 0, NULL);
@@ -48,6 +62,7 @@ static void print_plan(const char *text, const char *summary) {
          json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "state_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "arena_bytes")) / 1048576.0);
+  print_recomputed(json);
   json_decref(json);
   json_decref(model);
 }

@@ -57,7 +57,15 @@ typedef struct tn_group {
   int32_t role; /* TN_STREAM_COMPUTE ... */
   /* Why no kernel of the device does this, so that the fallback does, on the host; NULL: the device. */
   const char *fallback;
+  int32_t after; /* 1 + the group before which this one had better not run; 0: none */
 } tn_group;
+
+/* A block of the model of which the second half makes something again (limit.h). */
+typedef struct tn_recomputed {
+  const char *block;
+  int64_t bytes; /* that need not be kept */
+  double flops;
+} tn_recomputed;
 
 typedef struct tn_cover {
   tn_env *env;
@@ -66,6 +74,8 @@ typedef struct tn_cover {
   struct tn_catalog *fallback; /* owned: its fallback's; NULL: it has none */
   tn_graph *graph;             /* owned; composites that no kernel took are decomposed */
   TN_VEC(tn_group) groups;     /* in an order in which operands come first */
+  const tn_recomputed *recomputed;
+  int32_t n_recomputed;
 } tn_cover;
 
 /* Accepts NULL. */

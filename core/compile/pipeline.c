@@ -1,5 +1,6 @@
 /* core/compile/pipeline.c: the passes from a graph to a program. */
 #include "core/compile/assign.h"
+#include "core/compile/limit.h"
 #include "core/compile/program.h"
 
 const char *const tn_compile_passes[] = {"assign",   "select", "layout", "recompute",
@@ -54,6 +55,8 @@ static tn_status finish(tn_env *env, const char *name, tn_registry *registry, co
   TN_TRY(tn_pass_layout(env, registry, target, cover));
   TN_TRY(dump_cover(options, name, "layout", cover));
   TN_TRY(tn_pass_recompute(env, cover));
+  if (options != NULL && options->arena_limit > 0)
+    TN_TRY(tn_pass_limit(env, cover, map, options->arena_limit));
   TN_TRY(dump_cover(options, name, "recompute", cover));
   return tn_program_create(env, name, registry, target, cover, map, program);
 }

@@ -51,6 +51,10 @@ typedef struct tn_plan {
   int64_t *workspace; /* per step: offset in the arena */
 } tn_plan;
 
+/* All of it, for a plan of which env, cover, map and arena are set. */
+tn_status tn_plan_make(tn_plan *plan);
+void tn_plan_free(tn_plan *plan);
+
 tn_status tn_plan_place(tn_plan *plan);
 tn_status tn_plan_schedule(tn_plan *plan);
 tn_status tn_plan_settle(tn_plan *plan);

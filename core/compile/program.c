@@ -7,7 +7,7 @@
 
 /* ---- the plan ---- */
 
-static void free_plan(tn_plan *plan) {
+void tn_plan_free(tn_plan *plan) {
   tn_vec_free(plan->env, &plan->buffer_of);
   tn_vec_free(plan->env, &plan->buffers);
   tn_vec_free(plan->env, &plan->commits);
@@ -18,7 +18,7 @@ static void free_plan(tn_plan *plan) {
   tn_arena_free(&plan->arena);
 }
 
-static tn_status make_plan(tn_plan *plan) {
+tn_status tn_plan_make(tn_plan *plan) {
   TN_TRY(tn_plan_place(plan));
   TN_TRY(tn_plan_schedule(plan));
   TN_TRY(tn_plan_settle(plan));
@@ -145,9 +145,9 @@ tn_status tn_program_create(tn_env *env, const char *name, tn_registry *registry
   p->env = env;
   p->memory = tn_arena_new(env);
   p->cover = take_cover;
-  tn_status status = make_plan(&plan);
+  tn_status status = tn_plan_make(&plan);
   if (status == TN_OK) status = fill_program(p, name, &plan);
-  free_plan(&plan);
+  tn_plan_free(&plan);
   if (status == TN_OK) {
     *program = p;
   } else {

@@ -68,6 +68,7 @@ extern const char *const tn_compile_passes[];
 typedef struct tn_compile_options {
   const char *dump_after; /* pass after which the text form is added to `dump`; "": each; NULL: none */
   tn_text *dump;
+  int64_t arena_limit; /* bytes that the arena should not exceed: values are made again for it; 0: none */
 } tn_compile_options;
 tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
                      tn_graph *take_graph, const tn_state_map *map, const tn_compile_options *options,

@@ -2,9 +2,10 @@
  *
  * List scheduling. Hard edges lead from the groups that write a buffer to those that read it. Soft
  * edges lead from the readers of a state's old value to the group that writes the new one, so that
- * the commit can be in place; they are broken only where hard edges contradict them. Among the groups
- * that are ready, one that frees at least as much memory as it takes goes first (it can only lower
- * what is live), the one that frees most before others; else the order of the graph decides. */
+ * the commit can be in place, and to a clone from the group that it waits for; they are broken only
+ * where hard edges contradict them. Among the groups that are ready, one that frees at least as much
+ * memory as it takes goes first (it can only lower what is live), the one that frees most before
+ * others; else the order of the graph decides. */
 #include <string.h>
 
 #include "core/compile/plan.h"
@@ -95,9 +96,10 @@ static tn_status soft_edges_of(schedule *s, int32_t reader, const tn_buffer *rea
 }
 
 static tn_status collect_soft(schedule *s) {
-  for (int32_t i = 0; i < s->n && s->plan->commits.n > 0; i++) {
+  for (int32_t i = 0; i < s->n; i++) {
     const tn_group *g = &s->plan->cover->groups.v[i];
-    for (int32_t k = 0; k < g->n_in; k++) {
+    if (g->after > 0) TN_TRY(add_edge(s, g->after - 1, i));
+    for (int32_t k = 0; k < g->n_in && s->plan->commits.n > 0; k++) {
       const tn_buffer *b = g->in[k] == 0 ? NULL : &s->plan->buffers.v[s->plan->buffer_of.v[g->in[k]]];
       if (b != NULL && b->fixed && b->place.base == TN_BASE_REGION) TN_TRY(soft_edges_of(s, i, b));
     }

@@ -57,12 +57,27 @@ static json_t *describe_states(const tn_state_map *map) {
   return states;
 }
 
+/* Blocks of which something is made again so that it need not be kept; [run] memory_limit. */
+static void add_recomputed(const tn_cover *cover, json_t *json) {
+  json_t *list = json_array();
+  double flops = 0;
+  for (int32_t i = 0; i < cover->n_recomputed; i++) {
+    const tn_recomputed *r = &cover->recomputed[i];
+    flops += r->flops;
+    json_array_append_new(list, json_pack("{s:s, s:I, s:f}", "block", r->block, "bytes", (json_int_t)r->bytes,
+                                          "flops", r->flops));
+  }
+  json_object_set_new(json, "recomputed", list);
+  json_object_set_new(json, "recomputed_flops", json_real(flops));
+}
+
 tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
                          json_t **json) {
   bool trains = set->programs[TN_PROGRAM_STEP] != NULL;
   const tn_program *program = set->programs[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT];
   (void)run;
   TN_TRY(tn_program_report(program, json));
+  add_recomputed(program->cover, *json);
   add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
   json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set)));
   json_object_set_new(*json, "states", describe_states(set->map));

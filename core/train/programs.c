@@ -108,8 +108,11 @@ static tn_status compile_all(tn_run *run, const tn_target *target, const tn_prog
                              tn_program_set *set, tn_graphs *graphs) {
   for (int32_t which = 0; which < TN_PROGRAMS; which++) {
     if (!graphs->v[which]) continue;
+    const tn_compile_options *dump = dump_of(request, which);
+    tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
+    options.arena_limit = request->arena_limit;
     tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graphs->v[which],
-                                  set->map, dump_of(request, which), &set->programs[which]);
+                                  set->map, &options, &set->programs[which]);
     if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
     graphs->v[which] = NULL; /* the program's now */
     set->index[which] = set->n;
@@ -118,8 +121,8 @@ static tn_status compile_all(tn_run *run, const tn_target *target, const tn_prog
   return TN_OK;
 }
 
-tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
-                            tn_program_set *set) {
+tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
+                              tn_program_set *set) {
   tn_graphs graphs = {{NULL}};
   memset(set, 0, sizeof *set);
   set->arena = tn_arena_new(&run->env);

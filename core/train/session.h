@@ -38,6 +38,7 @@ enum {
 typedef struct tn_program_request {
   int64_t batch[TN_PROGRAMS]; /* 0: not wanted (init always is) */
   const tn_compile_options *dump;
+  int64_t arena_limit; /* bytes that no arena should exceed; 0: none */
 } tn_program_request;
 
 typedef struct tn_program_set {
@@ -55,6 +56,9 @@ typedef struct tn_program_set {
 /* Passes of which programs.c can show the graph, before those of tn_compile; ended by NULL. */
 extern const char *const tn_graph_passes[];
 
+tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
+                              tn_program_set *set);
+/* The same, within [run] memory_limit. */
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set);
 void tn_programs_free(tn_run *run, tn_program_set *set);

@@ -15,7 +15,7 @@ tn_status offer_plain(tn_query *q) {
 }
 
 static tn_status offer_matmul(tn_query *q) {
-  tn_variant v = {.struct_size = sizeof v, .name = "blocked", .workspace_bytes = 100};
+  tn_variant v = {.struct_size = sizeof v, .name = "blocked", .workspace_bytes = 100, .deterministic = 1};
   tn_add_variant(q, &v);
   return TN_OK;
 }
@@ -48,8 +48,11 @@ static tn_status offer_pointwise(tn_query *q) {
   for (int32_t i = 0; i < q->match->n_nodes; i++)
     if (strcmp(q->match->nodes[i].node.op, "erf") == 0)
       return tn_fail(q, TN_EUNSUPPORTED, NULL, "erf is too hard");
-  tn_variant v = {
-      .struct_size = sizeof v, .name = "tiles", .n_inplace = list_pairs(q->match, pairs), .inplace = pairs};
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "tiles",
+                  .n_inplace = list_pairs(q->match, pairs),
+                  .inplace = pairs,
+                  .deterministic = 1};
   tn_add_variant(q, &v);
   return TN_OK;
 }

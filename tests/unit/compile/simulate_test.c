@@ -189,7 +189,18 @@ static void add_commits(generator *g) {
   add_commit(g, "u", SCALAR);
 }
 
-static void generate(generator *g, int nodes) {
+/* Reads what there is in the opposite order, as backward does. */
+static void mirror(generator *g) {
+  int sum = pick(g, MATRIX);
+  for (int v = g->n - 1; sum >= 0 && v > 0 && g->n < VALUES - 2; v--) {
+    if (g->shape[v] != MATRIX && g->shape[v] != SQUARE) continue;
+    const char *op = g->shape[v] == SQUARE ? "matmul" : below(g, 2) ? "mul" : "sub", *old = g->name[sum];
+    sum = g->n;
+    tn_text_addf(&g->text, "%s = %s(%s, %s)\n", named(g, MATRIX), op, old, g->name[v]);
+  }
+}
+
+static void generate(generator *g, int nodes, bool mirrored) {
   tn_text_add(&g->text, "ok: bool[] = input(name=ok)\n");
   declare(g, "input(name", "x", MATRIX);
   declare(g, "input(name", "y", SQUARE);
@@ -203,6 +214,7 @@ static void generate(generator *g, int nodes) {
   declare(g, "state(path", "u", SCALAR);
   declare(g, "state(path", "\"@param.f32\"", PACKED);
   while (nodes-- > 0 && g->n < VALUES - 2) add_node(g);
+  if (mirrored) mirror(g);
   add_commits(g);
   for (int i = 0; i < 3; i++)
     tn_text_addf(&g->text, "output o%d = %s\n", i, g->name[g->n - 1 - below(g, g->n / 2)]);
@@ -222,18 +234,22 @@ static void place_parameters(fixture *f) {
 }
 
 static double arena_total, bound_total;
+static int64_t arena_limit;
+static int32_t recomputed;
 
 static void try_one(fixture *f, uint64_t seed, int nodes) {
   generator *g = calloc(1, sizeof *g);
   g->rng = tn_rng_at(seed, 1);
   g->text = tn_text_new(&f->env);
-  generate(g, nodes);
+  generate(g, nodes, arena_limit > 0);
   tn_graph *graph = fixture_graph(f, g->text.v), *kept = fixture_graph(f, g->text.v);
+  tn_compile_options options = {.arena_limit = arena_limit};
   tn_program *program = NULL;
   if (tn_state_map_add_rest(f->map, graph) != TN_OK) fail_msg("%s", tn_error_text(&f->env));
-  if (tn_compile(&f->env, "random", f->registry, &f->target, graph, f->map, NULL, &program) != TN_OK)
+  if (tn_compile(&f->env, "random", f->registry, &f->target, graph, f->map, &options, &program) != TN_OK)
     fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, tn_error_text(&f->env), g->text.v);
   simulate(f, kept, program);
+  recomputed += program->cover->n_recomputed;
   arena_total += (double)program->arena_bytes;
   bound_total += (double)program->bound_bytes;
   tn_program_destroy(program);
@@ -283,12 +299,23 @@ static void layouts_change_nothing(void **state) {
   try_many(laid_out, both_families, 2, 150, 40);
 }
 
+static void what_is_made_again_means_the_same(void **state) {
+  (void)state;
+  arena_limit = 1;
+  recomputed = 0;
+  try_many(fused, plain_families, 1, 100, 60);
+  try_many(laid_out, both_families, 2, 60, 60);
+  try_many(plain, plain_families, 1, 10, 200);
+  print_message("%d blocks recomputed\n", recomputed);
+  assert_true(recomputed > 100);
+  arena_limit = 0;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(small_graphs_mean_what_they_say),
-      cmocka_unit_test(large_graphs_mean_what_they_say),
-      cmocka_unit_test(fused_kernels_change_nothing),
-      cmocka_unit_test(layouts_change_nothing),
+      cmocka_unit_test(small_graphs_mean_what_they_say),   cmocka_unit_test(large_graphs_mean_what_they_say),
+      cmocka_unit_test(fused_kernels_change_nothing),      cmocka_unit_test(layouts_change_nothing),
+      cmocka_unit_test(what_is_made_again_means_the_same),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
