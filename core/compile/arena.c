@@ -6,6 +6,12 @@ static bool is_in_arena(const tn_buffer *b) {
   return b->parent < 0 && !b->fixed && b->first <= b->last && b->bytes > 0;
 }
 
+/* That of a step that falls back is the host's. */
+static int64_t workspace_of(const tn_plan *plan, size_t step) {
+  const tn_group *g = &plan->cover->groups.v[plan->order.v[step]];
+  return g->fallback != NULL ? 0 : g->choice.workspace_bytes;
+}
+
 /* Buffers first, then the workspace of each step that has one. */
 static int32_t list_intervals(const tn_plan *plan, tn_interval *intervals) {
   int32_t n = 0;
@@ -14,7 +20,7 @@ static int32_t list_intervals(const tn_plan *plan, tn_interval *intervals) {
     if (is_in_arena(buffer)) intervals[n++] = (tn_interval){buffer->bytes, buffer->first, buffer->last, 0};
   }
   for (size_t s = 0; s < plan->order.n; s++) {
-    int64_t bytes = plan->cover->groups.v[plan->order.v[s]].choice.workspace_bytes;
+    int64_t bytes = workspace_of(plan, s);
     if (bytes > 0) intervals[n++] = (tn_interval){bytes, (int32_t)s, (int32_t)s, 0};
   }
   return n;
@@ -28,8 +34,7 @@ static void store_offsets(tn_plan *plan, const tn_interval *intervals) {
       buffer->place = (tn_place){TN_BASE_ARENA, 0, is_in_arena(buffer) ? (intervals++)->offset : 0};
   }
   for (size_t s = 0; s < plan->order.n; s++)
-    if (plan->cover->groups.v[plan->order.v[s]].choice.workspace_bytes > 0)
-      plan->workspace[s] = (intervals++)->offset;
+    if (workspace_of(plan, s) > 0) plan->workspace[s] = (intervals++)->offset;
 }
 
 tn_status tn_plan_arena(tn_plan *plan) {

@@ -54,7 +54,8 @@ static tn_status new_buffer(tn_plan *plan, tn_val value, int32_t writer, int32_t
                       .first_part = -1,
                       .next_part = -1,
                       .first = INT32_MAX,
-                      .last = -1};
+                      .last = -1,
+                      .image = -1};
   if (bytes > largest_value)
     return tn_failf(plan->env, TN_EINVAL, "a value of the program is too large: more than 2^48 bytes");
   *index = (int32_t)plan->buffers.n;

@@ -4,8 +4,10 @@
  *             copies and zeros that this takes become groups
  *   schedule  the order of the groups
  *   settle    commits that cannot be in place after all end as copies
+ *   segment   cuts around what falls back: copies between the sides, and images of buffers on the host
  *   share     results take over the buffers of operands that die
- *   arena     offsets in the arena (offsets.h) */
+ *   arena     offsets in the arena (offsets.h)
+ *   segment   offsets in the host memory */
 #ifndef TN_CORE_COMPILE_PLAN_H
 #define TN_CORE_COMPILE_PLAN_H
 
@@ -26,7 +28,27 @@ typedef struct tn_buffer {
   int32_t next_part;
   bool pack;
   int32_t first, last; /* steps that use it; first > last: none. Of roots */
+  int32_t image;       /* index into tn_plan.images: its copy on the host, -1 */
 } tn_buffer;
+
+/* A buffer's copy on the host, where a step that falls back reads or writes it. It stays until the last
+ * cut that reads it, so that no value crosses the bus twice. */
+typedef struct tn_image {
+  int64_t bytes, offset;
+  int32_t first, last; /* steps */
+} tn_image;
+
+/* A value that is copied to the other side. */
+typedef struct tn_plan_transfer {
+  tn_val value;
+  int32_t step; /* that reads or makes it */
+} tn_plan_transfer;
+
+typedef struct tn_plan_segment {
+  int32_t first, n; /* steps */
+  bool fallback;
+  int32_t first_out, n_out, first_in, n_in; /* in tn_plan.out and in */
+} tn_plan_segment;
 
 /* A commit that is to be carried out, with the place of its state. */
 typedef struct tn_plan_commit {
@@ -47,8 +69,11 @@ typedef struct tn_plan {
   TN_VEC(int64_t) key;   /* per group: its place in the order of the graph */
   TN_VEC(int32_t) order; /* the groups as steps */
   TN_VEC(tn_binding) inputs, outputs;
-  int64_t slot_bytes, output_bytes, arena_bytes, bound_bytes;
-  int64_t *workspace; /* per step: offset in the arena */
+  TN_VEC(tn_image) images;
+  TN_VEC(tn_plan_segment) segments;
+  TN_VEC(tn_plan_transfer) out, in; /* of the device, and into it; in the order of the segments */
+  int64_t slot_bytes, output_bytes, arena_bytes, bound_bytes, host_bytes;
+  int64_t *workspace; /* per step: offset in the arena, or in the host memory */
 } tn_plan;
 
 /* All of it, for a plan of which env, cover, map and arena are set. */
@@ -58,13 +83,17 @@ void tn_plan_free(tn_plan *plan);
 tn_status tn_plan_place(tn_plan *plan);
 tn_status tn_plan_schedule(tn_plan *plan);
 tn_status tn_plan_settle(tn_plan *plan);
+tn_status tn_plan_segment_steps(tn_plan *plan);
 tn_status tn_plan_share(tn_plan *plan);
 tn_status tn_plan_arena(tn_plan *plan);
+tn_status tn_plan_host(tn_plan *plan);
 
 /* The buffer at the end of the chain of parents, and the bytes into it. */
 int32_t tn_plan_root(const tn_plan *plan, int32_t buffer, int64_t *offset);
 /* Where a value lies, once everything is assigned. */
 tn_place tn_plan_place_of(const tn_plan *plan, tn_val value);
+/* The same for a step that falls back. */
+tn_place tn_plan_host_place_of(const tn_plan *plan, tn_val value);
 /* A value's bytes in memory. */
 int64_t tn_plan_value_bytes(const tn_plan *plan, tn_val value);
 /* A copy group of `value` whose result gets a buffer of its own. In the order of the graph it stands right

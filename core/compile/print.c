@@ -94,22 +94,22 @@ tn_status tn_assignment_print(const tn_assignment *a, tn_text *text) {
 /* ---- programs ---- */
 
 static void add_place(const tn_program *p, const tn_place *place, tn_text *text) {
-  static const char *const bases[] = {"none", "arena", "region", "slot", "output"};
+  static const char *const bases[] = {"none", "arena", "region", "slot", "output", "host"};
   const char *base = place->base == TN_BASE_REGION ? p->regions[place->region] : bases[place->base];
   tn_text_addf(text, " @ %s+%" PRId64, base, place->offset);
 }
 
-static void add_value(const tn_program *p, tn_val v, const tn_operand *o, bool places, tn_text *text) {
-  if (v == 0) {
-    tn_text_add(text, "_");
-    return;
-  }
-  const char *name = p->cover->graph->values.v[v].name;
+static void add_name(const tn_program *p, tn_val v, tn_text *text) {
+  const char *name = v == 0 ? "_" : p->cover->graph->values.v[v].name;
   if (name != NULL)
     tn_text_add(text, name);
   else
     tn_text_addf(text, "%%%" PRIu32, v);
-  if (places) add_place(p, &o->place, text);
+}
+
+static void add_value(const tn_program *p, tn_val v, const tn_operand *o, bool places, tn_text *text) {
+  add_name(p, v, text);
+  if (v != 0 && places) add_place(p, &o->place, text);
 }
 
 static void add_step(const tn_program *p, int32_t index, bool places, tn_text *text) {
@@ -129,9 +129,31 @@ static void add_step(const tn_program *p, int32_t index, bool places, tn_text *t
   }
   tn_text_add(text, ")");
   if (places && g->choice.workspace_bytes > 0)
-    tn_text_addf(text, " workspace %" PRId64 " @ arena+%" PRId64, g->choice.workspace_bytes,
-                 step->workspace_offset);
+    tn_text_addf(text, " workspace %" PRId64 " @ %s+%" PRId64, g->choice.workspace_bytes,
+                 g->fallback != NULL ? "host" : "arena", step->workspace_offset);
   tn_text_add(text, "\n");
+}
+
+/* "copy out x" */
+static void add_transfers(const tn_program *p, bool in, const tn_transfer *transfers, int32_t n, bool places,
+                          tn_text *text) {
+  for (int32_t i = 0; i < n; i++) {
+    const tn_transfer *t = &transfers[i];
+    tn_text_add(text, in ? "copy in " : "copy out ");
+    add_name(p, t->value, text);
+    if (places) {
+      add_place(p, &t->device, text);
+      tn_text_addf(text, " %s host+%" PRId64 ", %" PRId64 " bytes", in ? "<-" : "->", t->host, t->bytes);
+    }
+    tn_text_add(text, "\n");
+  }
+}
+
+static void add_segment(const tn_program *p, const tn_segment *s, bool places, tn_text *text) {
+  add_transfers(p, false, s->out, s->n_out, places, text);
+  if (s->fallback) tn_text_add(text, "wait\n");
+  for (int32_t i = s->first; i < s->first + s->n; i++) add_step(p, i, places, text);
+  add_transfers(p, true, s->in, s->n_in, places, text);
 }
 
 static void add_bindings(const char *what, const tn_binding *bindings, int32_t n, bool places,
@@ -151,10 +173,11 @@ tn_status tn_program_print(const tn_program *p, bool places, tn_text *text) {
                  ", arena %" PRId64 " (at least %" PRId64 "), slot %" PRId64 ", output %" PRId64
                  ", kept %" PRId64,
                  p->arena_bytes, p->bound_bytes, p->slot_bytes, p->output_bytes, p->keep_bytes);
+  if (places && p->host_bytes > 0) tn_text_addf(text, ", host %" PRId64, p->host_bytes);
   tn_text_add(text, "\n");
   add_bindings("input", p->inputs, p->n_inputs, places, text);
   add_bindings("output", p->outputs, p->n_outputs, places, text);
-  for (int32_t i = 0; i < p->n_steps; i++) add_step(p, i, places, text);
+  for (int32_t i = 0; i < p->n_segments; i++) add_segment(p, &p->segments[i], places, text);
   if (text->failed) return tn_failf(p->env, TN_ENOMEM, "out of memory while printing a program");
   return TN_OK;
 }

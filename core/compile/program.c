@@ -15,6 +15,10 @@ void tn_plan_free(tn_plan *plan) {
   tn_vec_free(plan->env, &plan->order);
   tn_vec_free(plan->env, &plan->inputs);
   tn_vec_free(plan->env, &plan->outputs);
+  tn_vec_free(plan->env, &plan->images);
+  tn_vec_free(plan->env, &plan->segments);
+  tn_vec_free(plan->env, &plan->out);
+  tn_vec_free(plan->env, &plan->in);
   tn_arena_free(&plan->arena);
 }
 
@@ -22,15 +26,18 @@ tn_status tn_plan_make(tn_plan *plan) {
   TN_TRY(tn_plan_place(plan));
   TN_TRY(tn_plan_schedule(plan));
   TN_TRY(tn_plan_settle(plan));
+  TN_TRY(tn_plan_segment_steps(plan));
   TN_TRY(tn_plan_share(plan));
-  return tn_plan_arena(plan);
+  TN_TRY(tn_plan_arena(plan));
+  return tn_plan_host(plan);
 }
 
 /* ---- steps ---- */
 
-static tn_operand operand_of(const tn_plan *plan, tn_val v, const tn_layout *layout) {
+static tn_operand operand_of(const tn_plan *plan, const tn_group *g, tn_val v, const tn_layout *layout) {
   if (v == 0) return (tn_operand){0};
-  return (tn_operand){plan->cover->graph->values.v[v].type, *layout, tn_plan_place_of(plan, v)};
+  return (tn_operand){plan->cover->graph->values.v[v].type, *layout,
+                      g->fallback != NULL ? tn_plan_host_place_of(plan, v) : tn_plan_place_of(plan, v)};
 }
 
 /* The first op and its layer; ops of nobody's layer go by their names alone. */
@@ -50,8 +57,9 @@ static tn_status fill_step(tn_program *p, const tn_plan *plan, size_t index) {
   step->out = tn_arena_alloc(&p->memory, (size_t)g->n_out * sizeof *step->out);
   step->name = name_of(p, g);
   if (step->in == NULL || step->out == NULL || step->name == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < g->n_in; i++) step->in[i] = operand_of(plan, g->in[i], &g->choice.in_layout[i]);
-  for (int32_t i = 0; i < g->n_out; i++) step->out[i] = operand_of(plan, g->out[i], &g->choice.out_layout[i]);
+  for (int32_t i = 0; i < g->n_in; i++) step->in[i] = operand_of(plan, g, g->in[i], &g->choice.in_layout[i]);
+  for (int32_t i = 0; i < g->n_out; i++)
+    step->out[i] = operand_of(plan, g, g->out[i], &g->choice.out_layout[i]);
   p->keep_bytes += g->choice.keep_bytes;
   return TN_OK;
 }
@@ -61,6 +69,35 @@ static tn_status fill_steps(tn_program *p, const tn_plan *plan) {
   p->steps = tn_arena_alloc(&p->memory, plan->order.n * sizeof *p->steps);
   if (p->steps == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < plan->order.n; i++) TN_TRY(fill_step(p, plan, i));
+  return TN_OK;
+}
+
+/* ---- segments ---- */
+
+static tn_status copy_transfers(tn_program *p, const tn_plan *plan, const tn_plan_transfer *from, int32_t n,
+                                tn_transfer **to) {
+  *to = tn_arena_alloc(&p->memory, (size_t)n * sizeof **to);
+  if (*to == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++)
+    (*to)[i] = (tn_transfer){.value = from[i].value,
+                             .step = from[i].step,
+                             .device = tn_plan_place_of(plan, from[i].value),
+                             .host = tn_plan_host_place_of(plan, from[i].value).offset,
+                             .bytes = plan->buffers.v[plan->buffer_of.v[from[i].value]].bytes};
+  return TN_OK;
+}
+
+static tn_status fill_segments(tn_program *p, const tn_plan *plan) {
+  p->n_segments = (int32_t)plan->segments.n;
+  p->segments = tn_arena_alloc(&p->memory, plan->segments.n * sizeof *p->segments);
+  if (p->segments == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < plan->segments.n; i++) {
+    const tn_plan_segment *s = &plan->segments.v[i];
+    tn_segment *segment = &p->segments[i];
+    *segment = (tn_segment){s->first, s->n, s->fallback, .n_out = s->n_out, .n_in = s->n_in};
+    TN_TRY(copy_transfers(p, plan, plan->out.v + s->first_out, s->n_out, &segment->out));
+    TN_TRY(copy_transfers(p, plan, plan->in.v + s->first_in, s->n_in, &segment->in));
+  }
   return TN_OK;
 }
 
@@ -89,11 +126,23 @@ static tn_status copy_regions(tn_program *p, const tn_state_map *map) {
 
 /* ---- hash ---- */
 
+static uint64_t hash_place(uint64_t hash, const tn_place *place) {
+  hash = tn_hash_bytes(hash, &place->base, sizeof place->base);
+  hash = tn_hash_bytes(hash, &place->region, sizeof place->region);
+  return tn_hash_bytes(hash, &place->offset, sizeof place->offset);
+}
+
 static uint64_t hash_operand(uint64_t hash, const tn_operand *o) {
   hash = tn_hash_bytes(hash, &o->layout, sizeof o->layout);
-  hash = tn_hash_bytes(hash, &o->place.base, sizeof o->place.base);
-  hash = tn_hash_bytes(hash, &o->place.region, sizeof o->place.region);
-  return tn_hash_bytes(hash, &o->place.offset, sizeof o->place.offset);
+  return hash_place(hash, &o->place);
+}
+
+static uint64_t hash_transfers(uint64_t hash, const tn_transfer *transfers, int32_t n) {
+  for (int32_t i = 0; i < n; i++) {
+    hash = hash_place(hash, &transfers[i].device);
+    hash = tn_hash_bytes(hash, &transfers[i].host, sizeof transfers[i].host);
+  }
+  return hash;
 }
 
 /* Which kernel of which plugin, and where it reads and writes. */
@@ -114,6 +163,10 @@ static tn_status hash_program(tn_program *p) {
   TN_TRY(tn_graph_hash(p->cover->graph, &hash));
   hash = tn_hash_text(hash, p->name);
   for (int32_t i = 0; i < p->n_steps; i++) hash = hash_step(hash, &p->steps[i]);
+  for (int32_t i = 0; i < p->n_segments; i++) {
+    hash = hash_transfers(hash, p->segments[i].out, p->segments[i].n_out);
+    hash = hash_transfers(hash, p->segments[i].in, p->segments[i].n_in);
+  }
   p->hash = hash;
   return TN_OK;
 }
@@ -127,10 +180,12 @@ static tn_status fill_program(tn_program *p, const char *name, const tn_plan *pl
   p->bound_bytes = plan->bound_bytes;
   p->slot_bytes = plan->slot_bytes;
   p->output_bytes = plan->output_bytes;
+  p->host_bytes = plan->host_bytes;
   TN_TRY(copy_bindings(p, plan->inputs.v, plan->inputs.n, &p->inputs, &p->n_inputs));
   TN_TRY(copy_bindings(p, plan->outputs.v, plan->outputs.n, &p->outputs, &p->n_outputs));
   TN_TRY(copy_regions(p, plan->map));
   TN_TRY(fill_steps(p, plan));
+  TN_TRY(fill_segments(p, plan));
   return hash_program(p);
 }
 

@@ -7,7 +7,14 @@
 #include "core/compile/state_map.h"
 
 /* What an operand's address is relative to. */
-enum { TN_BASE_NONE = 0, TN_BASE_ARENA = 1, TN_BASE_REGION = 2, TN_BASE_SLOT = 3, TN_BASE_OUTPUT = 4 };
+enum {
+  TN_BASE_NONE = 0,
+  TN_BASE_ARENA = 1,
+  TN_BASE_REGION = 2,
+  TN_BASE_SLOT = 3, /* the host's end of the slot for a step that falls back, else the device's */
+  TN_BASE_OUTPUT = 4,
+  TN_BASE_HOST = 5 /* host memory of what falls back */
+};
 typedef struct tn_place {
   int32_t base, region; /* region: which, for TN_BASE_REGION */
   int64_t offset;       /* bytes */
@@ -25,8 +32,26 @@ typedef struct tn_step {
   const char *name; /* "conv2d of layer1.0.conv1" */
   tn_operand *in, *out;
   int32_t n_in, n_out;
-  int64_t workspace_offset; /* in the arena */
+  int64_t workspace_offset; /* in the arena; for a step that falls back in the host memory */
 } tn_step;
+
+/* A value that crosses the bus, as it lies. */
+typedef struct tn_transfer {
+  tn_val value;
+  int32_t step; /* that reads or makes it on the host */
+  tn_place device;
+  int64_t host, bytes; /* offset in the host memory */
+} tn_transfer;
+
+/* Steps in a row that are all done on one side. A fallback is a cut: what its steps read is copied out
+ * of the device, the launching thread waits once for that and all before it, the steps run on the host,
+ * and what the device needs of their results is copied in. Between two cuts nothing waits. */
+typedef struct tn_segment {
+  int32_t first, n; /* steps */
+  bool fallback;
+  tn_transfer *out, *in; /* copied out of the device before, and in after */
+  int32_t n_out, n_in;
+} tn_segment;
 
 typedef struct tn_binding { /* a program input in the slot, or an output in the output buffer */
   const char *name;
@@ -41,10 +66,13 @@ typedef struct tn_program {
   tn_cover *cover;  /* owned */
   tn_step *steps;
   int32_t n_steps;
+  tn_segment *segments; /* all steps */
+  int32_t n_segments;
   tn_binding *inputs, *outputs;
   int32_t n_inputs, n_outputs;
   int64_t arena_bytes, bound_bytes; /* planned arena, and its lower bound from liveness */
   int64_t slot_bytes, output_bytes, keep_bytes;
+  int64_t host_bytes;         /* operands, results and workspaces of what falls back */
   const char *const *regions; /* names of the map's regions, for the text form */
   uint64_t hash;
 } tn_program;

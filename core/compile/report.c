@@ -76,14 +76,71 @@ static json_t *describe_steps(const tn_program *p) {
   return ops;
 }
 
+/* ---- fallbacks ---- */
+
+static int64_t moved_by(const tn_transfer *transfers, int32_t n, int32_t step) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < n; i++)
+    if (transfers[i].step == step) bytes += transfers[i].bytes;
+  return bytes;
+}
+
+tn_fallback tn_program_fallback(const tn_program *p, const tn_segment *cut, int32_t step) {
+  const tn_group *g = p->steps[step].group;
+  const tn_gnode *node = &p->cover->graph->nodes.v[g->nodes[g->n_nodes - 1]];
+  return (tn_fallback){.op = p->steps[step].name,
+                       .layer = node->layer != NULL ? node->layer : "",
+                       .where = node->where != NULL ? node->where : "",
+                       .family = g->family,
+                       .reason = g->fallback,
+                       .bytes = moved_by(cut->out, cut->n_out, step) + moved_by(cut->in, cut->n_in, step)};
+}
+
+int32_t tn_program_cuts(const tn_program *p) {
+  int32_t cuts = 0;
+  for (int32_t i = 0; i < p->n_segments; i++) cuts += p->segments[i].fallback;
+  return cuts;
+}
+
+/* NULL: out of memory. */
+static json_t *describe_fallback(const tn_program *p, const tn_segment *cut, int32_t step) {
+  tn_fallback f = tn_program_fallback(p, cut, step);
+  tn_text ops = tn_text_new(p->env);
+  json_t *json = NULL;
+  add_ops(p, p->steps[step].group, &ops);
+  if (!ops.failed)
+    json =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:i}", "op", ops.v, "layer", f.layer, "where", f.where,
+                  "backend", f.family, "reason", f.reason, "bytes", (json_int_t)f.bytes, "launch", (int)step);
+  tn_text_free(&ops);
+  return json;
+}
+
+static json_t *describe_fallbacks(const tn_program *p) {
+  json_t *list = json_array();
+  for (int32_t i = 0; list != NULL && i < p->n_segments; i++) {
+    const tn_segment *s = &p->segments[i];
+    for (int32_t k = s->first; s->fallback && k < s->first + s->n; k++)
+      if (json_array_append_new(list, describe_fallback(p, s, k)) != 0) {
+        json_decref(list);
+        return NULL;
+      }
+  }
+  return list;
+}
+
 tn_status tn_program_report(const tn_program *p, json_t **report) {
   char hash[17];
   snprintf(hash, sizeof hash, "%016" PRIx64, p->hash);
-  json_t *ops = describe_steps(p);
-  *report = ops == NULL ? NULL
-                        : json_pack("{s:s, s:o, s:[], s:i, s:I, s:I}", "hash", hash, "ops", ops, "fallbacks",
-                                    "launches", (int)p->n_steps, "peak_bytes", (json_int_t)p->arena_bytes,
-                                    "bound_bytes", (json_int_t)p->bound_bytes);
+  json_t *ops = describe_steps(p), *fallbacks = describe_fallbacks(p);
+  *report = NULL;
+  if (ops != NULL && fallbacks != NULL)
+    *report = json_pack("{s:s, s:O, s:O, s:i, s:i, s:I, s:I}", "hash", hash, "ops", ops, "fallbacks",
+                        fallbacks, "cuts", (int)tn_program_cuts(p), "launches", (int)p->n_steps, "peak_bytes",
+                        (json_int_t)(p->arena_bytes + p->host_bytes), "bound_bytes",
+                        (json_int_t)(p->bound_bytes + p->host_bytes));
+  json_decref(ops);
+  json_decref(fallbacks);
   return *report != NULL
              ? TN_OK
              : tn_failf(p->env, TN_ENOMEM, "out of memory while reporting on program %s", p->name);

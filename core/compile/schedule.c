@@ -281,8 +281,23 @@ static int32_t pop(schedule *s, int32_t *heap, int32_t *n) {
   return -1;
 }
 
+/* While what falls back is being done, more of it costs no further wait. */
+static int32_t pop_fallback(const schedule *s) {
+  const tn_group *groups = s->plan->cover->groups.v;
+  const int32_t *order = s->plan->order.v;
+  int32_t best = -1;
+  if (s->plan->order.n == 0 || groups[order[s->plan->order.n - 1]].fallback == NULL) return -1;
+  for (int32_t i = 0; i < s->n_ready; i++) {
+    int32_t group = s->ready[i];
+    if (s->done[group] || groups[group].fallback == NULL) continue;
+    if (best < 0 || before(s, group, best)) best = group;
+  }
+  return best;
+}
+
 static int32_t choose(schedule *s) {
-  int32_t group = pop_freeing(s);
+  int32_t group = pop_fallback(s);
+  if (group < 0) group = pop_freeing(s);
   if (group < 0) group = pop(s, s->ready, &s->n_ready);
   return group >= 0 ? group : pop(s, s->blocked, &s->n_blocked);
 }

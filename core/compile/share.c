@@ -15,9 +15,19 @@ static void use_at(tn_plan *plan, tn_val value, int32_t step) {
   if (step > b->last) b->last = step;
 }
 
+/* The device's memory is used by what falls back only while the cut copies: out of it before the first of
+ * its steps, into it after the last. */
+static void use_in_cut(tn_plan *plan, const tn_plan_segment *cut) {
+  for (int32_t i = 0; i < cut->n_out; i++) use_at(plan, plan->out.v[cut->first_out + i].value, cut->first);
+  for (int32_t i = 0; i < cut->n_in; i++)
+    use_at(plan, plan->in.v[cut->first_in + i].value, cut->first + cut->n - 1);
+}
+
 static void find_lifetimes(tn_plan *plan) {
+  for (size_t i = 0; i < plan->segments.n; i++) use_in_cut(plan, &plan->segments.v[i]);
   for (size_t s = 0; s < plan->order.n; s++) {
     const tn_group *g = &plan->cover->groups.v[plan->order.v[s]];
+    if (g->fallback != NULL) continue;
     for (int32_t k = 0; k < g->n_in; k++) use_at(plan, g->in[k], (int32_t)s);
     for (int32_t k = 0; k < g->n_out; k++) use_at(plan, g->out[k], (int32_t)s);
   }
@@ -67,7 +77,7 @@ tn_status tn_plan_share(tn_plan *plan) {
   find_lifetimes(plan);
   for (size_t s = 0; s < plan->order.n; s++) {
     const tn_group *g = &plan->cover->groups.v[plan->order.v[s]];
-    for (int32_t i = 0; i < g->choice.n_inplace; i++)
+    for (int32_t i = 0; i < g->choice.n_inplace && g->fallback == NULL; i++)
       try_pair(plan, (int32_t)s, g, g->choice.inplace[i][0], g->choice.inplace[i][1]);
   }
   return TN_OK;

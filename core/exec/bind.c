@@ -14,27 +14,29 @@ tn_status tn_wrap_step(tn_executor *e, const tn_bound_program *bound, const tn_s
                  where ? node->where : "", where ? ")" : "");
 }
 
-static void *address_of(const tn_executor *e, const tn_place *place, int32_t slot) {
+void *tn_address_of(const tn_executor *e, const tn_place *place, int32_t slot, bool host) {
   void *base = NULL;
   switch (place->base) {
   case TN_BASE_ARENA: base = e->arena; break;
   case TN_BASE_REGION: base = e->regions[place->region]; break;
-  case TN_BASE_SLOT: base = e->slots[slot].input; break;
+  case TN_BASE_SLOT: base = host ? e->slots[slot].host_input : e->slots[slot].input; break;
   case TN_BASE_OUTPUT: base = e->slots[slot].output; break;
+  case TN_BASE_HOST: base = e->host; break;
   default: break;
   }
   return base == NULL ? NULL : (char *)base + place->offset;
 }
 
-static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t n, int32_t slot,
+static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t n, int32_t slot, bool host,
                        tn_view *views) {
   for (int32_t i = 0; i < n; i++)
-    views[i] = (tn_view){operands[i].type, operands[i].layout, address_of(e, &operands[i].place, slot)};
+    views[i] =
+        (tn_view){operands[i].type, operands[i].layout, tn_address_of(e, &operands[i].place, slot, host)};
 }
 
 static tn_status prepare_step(tn_executor *e, const tn_step *step, void **plan) {
   const tn_group *group = step->group;
-  tn_device *device = e->device;
+  tn_device *device = tn_device_of(e, step);
   if (group->kernel->prepare == NULL) return TN_OK;
   const tn_backend *backend = device->backend;
   void *native = backend->native == NULL ? NULL
@@ -47,53 +49,71 @@ static tn_status prepare_step(tn_executor *e, const tn_step *step, void **plan) 
                   .out_layout = group->choice.out_layout,
                   .variant = group->choice.id,
                   .native = native};
-  return group->kernel->prepare(&p, plan);
+  tn_status status = group->kernel->prepare(&p, plan);
+  if (status != TN_OK && device != e->device) tn_error_move(&e->device->env, &device->env);
+  return status;
 }
 
 static void *stream_of(const tn_executor *e, const tn_step *step) {
   int32_t role = step->group->role;
-  return e->device->streams[role >= 0 && role < TN_STREAMS ? role : TN_STREAM_COMPUTE];
+  return tn_device_of(e, step)->streams[role >= 0 && role < TN_STREAMS ? role : TN_STREAM_COMPUTE];
 }
 
-/* Steps run in the order of the program. Where that order crosses streams, an event carries it over. */
-static tn_status make_handoffs(tn_executor *e, tn_bound_program *bound) {
+/* Steps run in the order of the program. Where that order crosses streams, an event carries it over. A
+ * segment begins and ends on the compute stream. */
+static tn_status make_handoffs(tn_executor *e, const tn_segment *segment, tn_bound_program *bound) {
   const tn_backend *backend = e->device->backend;
   void *stream = e->device->streams[TN_STREAM_COMPUTE];
-  for (int32_t i = 0; i < bound->program->n_steps; i++) {
+  for (int32_t i = segment->first; i < segment->first + segment->n && !segment->fallback; i++) {
     void *next = stream_of(e, &bound->program->steps[i]);
     if (next != stream) TN_TRY(backend->event_new(e->device->device, &e->device->env, &bound->events[i]));
     stream = next;
   }
-  bound->last_stream = stream;
   return TN_OK;
 }
 
+static tn_status make_all_handoffs(tn_executor *e, tn_bound_program *bound) {
+  for (int32_t i = 0; i < bound->program->n_segments; i++) {
+    tn_status status = make_handoffs(e, &bound->program->segments[i], bound);
+    if (status != TN_OK) return tn_executor_fail(e, status);
+  }
+  return TN_OK;
+}
+
+static bool starts_segment(const tn_program *program, int32_t step) {
+  for (int32_t i = 0; i < program->n_segments; i++)
+    if (program->segments[i].first == step) return true;
+  return false;
+}
+
 static void bind_slot(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_view *views) {
-  void *before = e->device->streams[TN_STREAM_COMPUTE];
-  const tn_backend *team = e->device->team;
+  void *before = NULL;
   for (int32_t i = 0; i < bound->program->n_steps; i++) {
     const tn_step *step = &bound->program->steps[i];
     tn_bound_step *b = &bound->slots[slot][i];
-    bind_views(e, step->in, step->n_in, slot, views);
-    bind_views(e, step->out, step->n_out, slot, views + step->n_in);
+    const tn_device *device = tn_device_of(e, step);
+    bool host = device != e->device;
+    bind_views(e, step->in, step->n_in, slot, host, views);
+    bind_views(e, step->out, step->n_out, slot, host, views + step->n_in);
     bool works = step->group->choice.workspace_bytes > 0;
-    b->host.pub = (tn_launch){.env = e->device->env,
-                              .n_in = step->n_in,
-                              .n_out = step->n_out,
-                              .in = views,
-                              .out = views + step->n_in,
-                              .plan = bound->plans[i],
-                              .workspace = works ? (char *)e->arena + step->workspace_offset : NULL,
-                              .workspace_bytes = step->group->choice.workspace_bytes,
-                              .stream = stream_of(e, step),
-                              .name = step->name};
-    b->host.parallel = team != NULL ? team->parallel : NULL;
-    b->host.device = e->device->device;
+    b->host.pub =
+        (tn_launch){.env = device->env,
+                    .n_in = step->n_in,
+                    .n_out = step->n_out,
+                    .in = views,
+                    .out = views + step->n_in,
+                    .plan = bound->plans[i],
+                    .workspace = works ? (char *)(host ? e->host : e->arena) + step->workspace_offset : NULL,
+                    .workspace_bytes = step->group->choice.workspace_bytes,
+                    .stream = stream_of(e, step),
+                    .name = step->name};
+    b->host.parallel = device->team != NULL ? device->team->parallel : NULL;
+    b->host.device = device->device;
     b->launch = step->group->kernel->launch;
-    b->foreign = tn_device_is_foreign(e->device, step->group->family);
+    b->foreign = tn_device_is_foreign(device, step->group->family);
     b->step = step;
     b->handoff = bound->events[i];
-    b->from_stream = before;
+    b->from_stream = starts_segment(bound->program, i) ? e->device->streams[TN_STREAM_COMPUTE] : before;
     before = b->host.pub.stream;
     views += step->n_in + step->n_out;
   }
@@ -129,8 +149,8 @@ tn_status tn_bind(tn_executor *e, const tn_program *program, tn_bound_program *b
     tn_status status = prepare_step(e, &program->steps[i], &bound->plans[i]);
     if (status != TN_OK) return tn_executor_fail(e, tn_wrap_step(e, bound, &program->steps[i], status));
   }
-  tn_status status = make_handoffs(e, bound);
-  if (status != TN_OK) return tn_executor_fail(e, status);
+  TN_TRY(make_all_handoffs(e, bound));
+  TN_TRY(tn_bind_segments(e, bound));
   for (int32_t s = 0; s < e->n_slots; s++) bind_slot(e, bound, s, bound->views + (size_t)s * views);
   return TN_OK;
 }
@@ -140,10 +160,12 @@ void tn_unbind(tn_executor *e, tn_bound_program *bound) {
   for (int32_t i = 0; i < bound->program->n_steps; i++) {
     const tn_kernel *kernel = bound->program->steps[i].group->kernel;
     if (bound->plans != NULL && bound->plans[i] != NULL && kernel->release != NULL)
-      kernel->release(&e->device->env, bound->plans[i]);
+      kernel->release(&tn_device_of(e, &bound->program->steps[i])->env, bound->plans[i]);
     if (bound->events != NULL && bound->events[i] != NULL)
       e->device->backend->event_delete(bound->events[i], &e->device->env);
   }
+  tn_uncapture(e, bound);
+  tn_unbind_segments(e, bound);
   for (int32_t s = 0; bound->slots != NULL && s < e->n_slots; s++) tn_release(e->env, bound->slots[s]);
   tn_release(e->env, bound->slots);
   tn_release(e->env, bound->plans);

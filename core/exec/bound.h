@@ -17,13 +17,23 @@ typedef struct tn_bound_step {
   void *from_stream;
 } tn_bound_step;
 
+/* The events around a segment of a program. */
+typedef struct tn_bound_segment {
+  void *joined;   /* the device's: the compute stream awaits another one's end; NULL: it ends there anyway */
+  void *ready;    /* a cut's: all before it is done, */
+  void *fetched;  /* and copied out; NULL: nothing is */
+  void *returned; /* results are copied in; NULL: none are */
+} tn_bound_segment;
+
 typedef struct tn_bound_program {
   const tn_program *program;
-  void **plans;              /* per step: what prepare made */
-  tn_bound_step **slots;     /* per slot: n_steps of them */
-  tn_view *views;            /* of all launches */
-  void **events;             /* per step: its hand-off, or NULL */
-  void *last_stream;         /* of the last step; the compute stream if there is none */
+  void **plans;          /* per step: what prepare made */
+  tn_bound_step **slots; /* per slot: n_steps of them */
+  tn_view *views;        /* of all launches */
+  void **events;         /* per step: its hand-off, or NULL */
+  tn_bound_segment *segments;
+  void **captures; /* per slot and segment; NULL: launched one by one */
+  bool captured;   /* or found not to be fit for it */
   double *seconds, *average; /* profile: sums, and what is handed out; NULL: off */
   int64_t runs;              /* summed in seconds */
 } tn_bound_program;
@@ -48,10 +58,10 @@ struct tn_executor {
   int32_t n_slots;
   void **regions;
   int32_t n_regions;
-  void *arena;
-  int64_t arena_bytes, slot_bytes, output_bytes;
+  void *arena, *host; /* host: of what falls back */
+  int64_t arena_bytes, slot_bytes, output_bytes, host_bytes;
   int64_t bytes; /* asked for and not given back */
-  bool profile;
+  bool profile, capture;
 };
 
 /* Moves the device's message to the executor's env; returns status. */
@@ -68,5 +78,32 @@ tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slo
 
 /* Puts "op 'conv2d' of layer 'conv1' (file.ini:14)" in front of a step's message in the device's env. */
 tn_status tn_wrap_step(tn_executor *e, const tn_bound_program *bound, const tn_step *step, tn_status status);
+
+/* Where a place lies for one slot. host: as a step that falls back sees it. NULL: nowhere. */
+void *tn_address_of(const tn_executor *e, const tn_place *place, int32_t slot, bool host);
+
+/* The device that does a step: the executor's, or its fallback. */
+static inline tn_device *tn_device_of(const tn_executor *e, const tn_step *step) {
+  return step->group->fallback != NULL ? e->device->fallback : e->device;
+}
+
+/* Enqueues the launches of a segment of the device, nothing else. */
+tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot);
+
+/* ---- capture.c ---- */
+
+/* Records the segments of a program for every slot, where the backend and their kernels can. The program has
+ * run once, so kernels have made what they make at their first launch. */
+tn_status tn_capture_program(tn_executor *e, tn_bound_program *bound);
+void tn_uncapture(tn_executor *e, tn_bound_program *bound);
+void *tn_capture_of(const tn_bound_program *bound, int32_t segment, int32_t slot);
+
+/* ---- segment.c ---- */
+
+tn_status tn_bind_segments(tn_executor *e, tn_bound_program *bound);
+void tn_unbind_segments(tn_executor *e, tn_bound_program *bound);
+/* Around the steps of a cut. The first waits, once, for the device. */
+tn_status tn_cut_enter(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot);
+tn_status tn_cut_leave(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot);
 
 #endif

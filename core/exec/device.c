@@ -46,6 +46,7 @@ static tn_status check_family(tn_device *device) {
 static tn_status check_index(tn_device *device, int32_t index) {
   int32_t count = 0;
   TN_TRY(device->backend->count(device->self, &device->env, &count));
+  device->count = count;
   if (index >= 0 && index < count) return TN_OK;
   return tn_failf(&device->env, TN_EUNAVAILABLE, "device %d was asked for, but there are %d", (int)index,
                   (int)count);
@@ -72,6 +73,10 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   int32_t n = 0;
   if (device->extension != NULL) families[n++] = device->extension->item.name;
   families[n++] = b->item.name;
+  device->target.n_own = n;
+  device->target.backend = b;
+  device->target.self = device->self;
+  device->index = index;
   TN_TRY(add_accepted(device, families, &n));
   device->target.families = families;
   device->target.n_families = n;
@@ -100,8 +105,12 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   if (device->extension != NULL) TN_TRY(open_backend(device, request, named, &device->extension_self));
   device->team = named->parallel != NULL ? named : device->backend->parallel != NULL ? device->backend : NULL;
   TN_TRY(check_index(device, request->index));
-  TN_TRY(describe_target(device, request->index));
-  TN_TRY(device->backend->device_open(device->self, &device->env, request->index, &device->device));
+  return describe_target(device, request->index);
+}
+
+tn_status tn_device_start(tn_device *device) {
+  if (device->device != NULL) return TN_OK;
+  TN_TRY(device->backend->device_open(device->self, &device->env, device->index, &device->device));
   return open_streams(device);
 }
 
@@ -109,12 +118,13 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
 static bool may_pass_over(tn_status status) { return status == TN_EUNAVAILABLE || status == TN_EABI; }
 
 static tn_status try_open(tn_env *env, tn_registry *registry, const tn_device_request *request,
-                          const char *name, tn_device **out) {
+                          const char *name, bool start, tn_device **out) {
   tn_device *device = tn_alloc(env, sizeof(*device));
   if (device == NULL) return TN_ENOMEM;
   tn_slot_init(&device->env, &device->slot, env);
   device->memory = tn_arena_new(&device->env);
   tn_status status = open_named(device, registry, request, name);
+  if (status == TN_OK && start) status = tn_device_start(device);
   if (status == TN_OK) {
     *out = device;
     return TN_OK;
@@ -125,13 +135,54 @@ static tn_status try_open(tn_env *env, tn_registry *registry, const tn_device_re
   return status;
 }
 
+/* ---- fallback ---- */
+
+/* Another family, whose kernels read and write host memory. */
+static bool can_help(const tn_device *device, const tn_device *other) {
+  return other->backend != device->backend && other->target.properties.host_addressable;
+}
+
+static tn_status try_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                              const char *name, tn_device *device) {
+  tn_device_request first = *request;
+  tn_device *found = NULL;
+  first.index = 0;
+  tn_status status = try_open(env, registry, &first, name, false, &found);
+  if (may_pass_over(status)) {
+    tn_logf(env, TN_LOG_DEBUG, "no fallback: %s", tn_error_text(env));
+    return TN_OK;
+  }
+  TN_TRY(status);
+  if (!can_help(device, found)) {
+    tn_device_destroy(found);
+    return TN_OK;
+  }
+  device->fallback = found;
+  device->target.fallback = &found->target;
+  device->target.fallback_refused = request->fallback == TN_FALLBACK_ERROR;
+  return TN_OK;
+}
+
+/* `next`: the names behind that of the device. */
+static tn_status find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                               int32_t next, tn_device *device) {
+  const char *reserve = request->reserve;
+  if (request->fallback == TN_FALLBACK_NONE) return TN_OK;
+  for (int32_t i = next; i < request->n_names && device->fallback == NULL; i++)
+    TN_TRY(try_fallback(env, registry, request, request->names[i], device));
+  if (device->fallback != NULL || tn_text_equal(device->backend->item.name, reserve)) return TN_OK;
+  if (reserve == NULL || !tn_registry_has(registry, TN_BACKEND, reserve)) return TN_OK;
+  return try_fallback(env, registry, request, reserve, device);
+}
+
 tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_request *request,
                            tn_device **device) {
   *device = NULL;
   tn_text reasons = tn_text_new(env);
   tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = cpu");
   for (int32_t i = 0; i < request->n_names; i++) {
-    status = try_open(env, registry, request, request->names[i], device);
+    status = try_open(env, registry, request, request->names[i], true, device);
+    if (status == TN_OK) status = find_fallback(env, registry, request, i + 1, *device);
     if (!may_pass_over(status)) break;
     tn_text_addf(&reasons, "%s%s", i > 0 ? "; " : "", tn_error_text(env));
     if (i + 1 < request->n_names)
@@ -140,11 +191,15 @@ tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_r
   if (may_pass_over(status) && request->n_names > 1 && reasons.v != NULL)
     tn_failf(env, status, "none of the backends can be used: %s", reasons.v);
   tn_text_free(&reasons);
+  if (status == TN_OK) return TN_OK;
+  tn_device_destroy(*device);
+  *device = NULL;
   return status;
 }
 
 void tn_device_destroy(tn_device *device) {
   if (device == NULL) return;
+  tn_device_destroy(device->fallback);
   const tn_backend *b = device->backend, *extension = device->extension;
   for (int32_t role = 0; role < TN_STREAMS; role++)
     if (device->streams[role] != NULL) b->stream_delete(device->streams[role], &device->env);

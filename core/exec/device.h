@@ -14,12 +14,24 @@ typedef struct tn_device {
   const tn_backend *extension; /* asked for by name; NULL: the family itself was */
   const tn_backend *team;      /* whose `parallel` runs: the backend's, or the extension's; may be NULL */
   void *self, *extension_self; /* the backends' objects */
+  int32_t index;
   void *device;
   void *streams[TN_STREAMS];
   tn_target target;
   int64_t bytes, peak_bytes; /* asked of memory_new, minus deletes */
+  int32_t count;             /* how many devices the backend has */
+  /* Does on the host what this one cannot; not started before it is needed. NULL: there is none. */
+  struct tn_device *fallback;
   struct tn_device_use *use; /* core/tensor's, where an application opened the device; NULL inside a run */
 } tn_device;
+
+/* What becomes of an op that the device cannot do. */
+enum {
+  TN_FALLBACK_NONE = 0,  /* an error */
+  TN_FALLBACK_ERROR = 1, /* an error, which says whether a fallback could do it */
+  TN_FALLBACK_WARN = 2,
+  TN_FALLBACK_ALLOW = 3 /* as WARN, but whoever compiles says nothing */
+};
 
 typedef struct tn_device_request {
   const char *const *names;
@@ -29,6 +41,10 @@ typedef struct tn_device_request {
   /* Sets what [backend.NAME] says about options->item, which is filled with defaults. NULL: nothing. */
   tn_status (*configure)(tn_env *env, void *context, tn_options *options);
   void *context;
+  /* TN_FALLBACK_...: unless none, the first of the names behind the one that is opened, and of `reserve`
+   * (may be NULL), that stands for another family in host memory becomes the device's fallback. */
+  int32_t fallback;
+  const char *reserve;
 } tn_device_request;
 
 /* Opens the first backend of `names` that can be used ("cuda", "onednn", "cpu"); an extension brings
@@ -36,6 +52,9 @@ typedef struct tn_device_request {
 tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_request *request,
                            tn_device **device);
 void tn_device_destroy(tn_device *device);
+
+/* Opens a fallback's device and streams, which nobody asked for so far. Nothing happens the second time. */
+tn_status tn_device_start(tn_device *device);
 
 /* Whether kernels of the family are launched through the backend's `enqueue`. */
 bool tn_device_is_foreign(const tn_device *device, const char *family);

@@ -9,9 +9,11 @@ tn_status tn_executor_fail(tn_executor *e, tn_status status) {
 }
 
 /* The largest need of any program. */
-static void measure(tn_program *const *programs, int32_t n, int64_t *arena, int64_t *slot, int64_t *output) {
-  *arena = *slot = *output = 0;
+static void measure(tn_program *const *programs, int32_t n, int64_t *arena, int64_t *slot, int64_t *output,
+                    int64_t *host) {
+  *arena = *slot = *output = *host = 0;
   for (int32_t i = 0; i < n; i++) {
+    if (programs[i]->host_bytes > *host) *host = programs[i]->host_bytes;
     if (programs[i]->arena_bytes > *arena) *arena = programs[i]->arena_bytes;
     if (programs[i]->slot_bytes > *slot) *slot = programs[i]->slot_bytes;
     if (programs[i]->output_bytes > *output) *output = programs[i]->output_bytes;
@@ -20,9 +22,9 @@ static void measure(tn_program *const *programs, int32_t n, int64_t *arena, int6
 
 int64_t tn_executor_planned_bytes(const tn_state_map *map, tn_program *const *programs, int32_t n_programs,
                                   int32_t slots, bool host_addressable) {
-  int64_t arena, slot, output;
-  measure(programs, n_programs, &arena, &slot, &output);
-  return tn_state_map_bytes(map) + arena + slots * (slot + output) * (host_addressable ? 1 : 2);
+  int64_t arena, slot, output, host;
+  measure(programs, n_programs, &arena, &slot, &output, &host);
+  return tn_state_map_bytes(map) + arena + host + slots * (slot + output) * (host_addressable ? 1 : 2);
 }
 
 int64_t tn_executor_measured_bytes(const tn_executor *e) { return e->bytes; }
@@ -93,6 +95,19 @@ static tn_status make_slots(tn_executor *e, int32_t n) {
   return TN_OK;
 }
 
+/* The fallback is asked for its device only now that something needs it. */
+static tn_status start_fallback(tn_executor *e, tn_program *const *programs, int32_t n) {
+  bool needed = false;
+  for (int32_t i = 0; i < n; i++)
+    for (int32_t s = 0; s < programs[i]->n_segments; s++) needed |= programs[i]->segments[s].fallback;
+  if (!needed) return TN_OK;
+  if (e->device->fallback == NULL)
+    return tn_failf(e->env, TN_EINTERNAL, "a program falls back, but the device has no fallback");
+  tn_status status = tn_device_start(e->device->fallback);
+  if (status != TN_OK) tn_error_move(e->env, &e->device->fallback->env);
+  return tn_wrap(e->env, status, "the fallback '%s'", e->device->fallback->backend->item.name);
+}
+
 static tn_status bind_programs(tn_executor *e, tn_program *const *programs, int32_t n) {
   e->programs = tn_alloc(e->env, tn_size_mul((size_t)n, sizeof(tn_bound_program)));
   if (e->programs == NULL) return TN_ENOMEM;
@@ -103,10 +118,12 @@ static tn_status bind_programs(tn_executor *e, tn_program *const *programs, int3
 }
 
 static tn_status fill(tn_executor *e, tn_program *const *programs, int32_t n_programs, int32_t slots) {
-  measure(programs, n_programs, &e->arena_bytes, &e->slot_bytes, &e->output_bytes);
+  measure(programs, n_programs, &e->arena_bytes, &e->slot_bytes, &e->output_bytes, &e->host_bytes);
+  TN_TRY(start_fallback(e, programs, n_programs));
   if (e->outside) e->slot_bytes = e->output_bytes = 0;
   TN_TRY(make_regions(e));
   TN_TRY(take(e, TN_MEMORY_DEVICE, e->arena_bytes, &e->arena));
+  TN_TRY(take(e, TN_MEMORY_STAGING, e->host_bytes, &e->host));
   TN_TRY(make_slots(e, slots));
   TN_TRY(bind_programs(e, programs, n_programs));
   tn_device *device = e->device;
@@ -125,6 +142,7 @@ static tn_status create(tn_env *env, tn_device *device, const tn_state_map *map,
   e->map = map;
   e->outside = outside;
   e->near = device->target.properties.host_addressable != 0;
+  e->capture = true;
   tn_status status = fill(e, programs, n_programs, slots);
   if (status == TN_OK)
     *out = e;
@@ -163,6 +181,7 @@ void tn_executor_destroy(tn_executor *e) {
     device->backend->stream_wait(device->streams[role], &device->env);
   for (int32_t i = 0; i < e->n_programs; i++) tn_unbind(e, &e->programs[i]);
   for (int32_t s = 0; s < e->n_slots; s++) free_slot(e, &e->slots[s]);
+  give(e, TN_MEMORY_STAGING, e->host, e->host_bytes);
   give(e, TN_MEMORY_DEVICE, e->arena, e->arena_bytes);
   for (int32_t r = 0; r < e->n_regions; r++) give(e, TN_MEMORY_DEVICE, e->regions[r], region_bytes(e, r));
   tn_release(e->env, e->programs);

@@ -10,8 +10,8 @@ typedef struct tn_executor tn_executor;
 
 /* Allocates the regions of `map` (zero-filled), one arena of the largest program's size, `slots`
  * input slots of the largest slot size (host-addressable staging where the device is not), and a ring
- * of `slots` output buffers; prepares every kernel. Programs and map are borrowed and must outlive
- * the executor. */
+ * of `slots` output buffers, host memory for what falls back; prepares every kernel. Programs and map are
+ * borrowed and must outlive the executor. */
 tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map *map,
                              tn_program *const *programs, int32_t n_programs, int32_t slots,
                              tn_executor **executor);
@@ -37,6 +37,10 @@ const void *tn_executor_output(tn_executor *executor, int32_t program, int32_t s
 /* State by path, row-major, logical elements; waits for the device. */
 tn_status tn_executor_read(tn_executor *executor, const char *path, void *to, size_t bytes);
 tn_status tn_executor_write(tn_executor *executor, const char *path, const void *from, size_t bytes);
+
+/* Whether programs are captured after their first run and replayed from then on, where the backend and all
+ * their kernels can; so it is at first. Profiling launches one by one. */
+void tn_executor_capture(tn_executor *executor, bool on);
 
 /* Seconds spent per step of a program, averaged over runs since profiling was turned on; NULL: off. */
 tn_status tn_executor_profile(tn_executor *executor, bool on);

@@ -3,48 +3,73 @@
 #include "core/exec/bound.h"
 
 static tn_status launch_one(tn_executor *e, tn_bound_step *b) {
-  const tn_backend *backend = e->device->backend;
-  tn_env *env = &e->device->env;
+  tn_device *device = tn_device_of(e, b->step);
+  const tn_backend *backend = device->backend;
   if (b->handoff != NULL) {
-    TN_TRY(backend->event_record(b->handoff, env, b->from_stream));
-    TN_TRY(backend->event_await(b->handoff, env, b->host.pub.stream));
+    TN_TRY(backend->event_record(b->handoff, &device->env, b->from_stream));
+    TN_TRY(backend->event_await(b->handoff, &device->env, b->host.pub.stream));
   }
-  if (b->foreign) return backend->enqueue(b->host.pub.stream, env, b->launch, &b->host.pub);
+  if (b->foreign) return backend->enqueue(b->host.pub.stream, &device->env, b->launch, &b->host.pub);
   return b->launch(&b->host.pub);
 }
 
-static tn_status launch_all(tn_executor *e, const tn_bound_program *bound, tn_bound_step *steps) {
-  for (int32_t i = 0; i < bound->program->n_steps; i++) {
-    tn_status status = launch_one(e, &steps[i]);
-    if (status != TN_OK) return tn_wrap_step(e, bound, steps[i].step, status);
+/* Waiting for each launch, so that its time is its own. */
+static tn_status launch_timed(tn_executor *e, tn_bound_step *b, double *seconds) {
+  tn_device *device = tn_device_of(e, b->step);
+  double start = tn_clock_s();
+  TN_TRY(launch_one(e, b));
+  TN_TRY(device->backend->stream_wait(b->host.pub.stream, &device->env));
+  *seconds += tn_clock_s() - start;
+  return TN_OK;
+}
+
+static tn_status launch_steps(tn_executor *e, tn_bound_program *bound, const tn_segment *s, int32_t slot) {
+  tn_bound_step *steps = bound->slots[slot];
+  for (int32_t i = s->first; i < s->first + s->n; i++) {
+    tn_status status = e->profile ? launch_timed(e, &steps[i], &bound->seconds[i]) : launch_one(e, &steps[i]);
+    if (status == TN_OK) continue;
+    if (s->fallback) tn_error_move(&e->device->env, &e->device->fallback->env);
+    return tn_wrap_step(e, bound, steps[i].step, status);
   }
   return TN_OK;
 }
 
-/* The same, waiting for each launch, so that its time is its own. */
-static tn_status launch_timed(tn_executor *e, tn_bound_program *bound, tn_bound_step *steps) {
+/* A segment of the device: everything here is enqueued and nothing waited for, so it can be captured. */
+tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
+  const tn_segment *s = &bound->program->segments[segment];
   const tn_backend *backend = e->device->backend;
-  TN_TRY(backend->stream_wait(e->device->streams[TN_STREAM_COMPUTE], &e->device->env));
-  for (int32_t i = 0; i < bound->program->n_steps; i++) {
-    double start = tn_clock_s();
-    tn_status status = launch_one(e, &steps[i]);
-    if (status == TN_OK) status = backend->stream_wait(steps[i].host.pub.stream, &e->device->env);
-    if (status != TN_OK) return tn_wrap_step(e, bound, steps[i].step, status);
-    bound->seconds[i] += tn_clock_s() - start;
-  }
-  bound->runs++;
-  return TN_OK;
+  void *joined = bound->segments[segment].joined;
+  TN_TRY(launch_steps(e, bound, s, slot));
+  if (joined == NULL) return TN_OK;
+  void *last = bound->slots[slot][s->first + s->n - 1].host.pub.stream;
+  TN_TRY(backend->event_record(joined, &e->device->env, last));
+  return backend->event_await(joined, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
-/* Other streams see the end of the program on the compute stream, whichever its last step used. */
+static tn_status run_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
+  void *capture = e->capture && !e->profile ? tn_capture_of(bound, segment, slot) : NULL;
+  if (capture == NULL) return tn_launch_segment(e, bound, segment, slot);
+  return e->device->backend->capture_launch(capture, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
+}
+
+static tn_status run_cut(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
+  TN_TRY(tn_cut_enter(e, bound, segment, slot));
+  TN_TRY(launch_steps(e, bound, &bound->program->segments[segment], slot));
+  return tn_cut_leave(e, bound, segment, slot);
+}
+
+/* Other streams see the end of the program on the compute stream, where every segment ends. */
 tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
-  tn_slot_memory *m = &e->slots[slot];
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
-  TN_TRY(e->profile ? launch_timed(e, bound, bound->slots[slot]) : launch_all(e, bound, bound->slots[slot]));
-  TN_TRY(backend->event_record(m->computed, env, bound->last_stream));
-  return bound->last_stream == compute ? TN_OK : backend->event_await(m->computed, env, compute);
+  if (e->profile) TN_TRY(backend->stream_wait(compute, env));
+  for (int32_t i = 0; i < bound->program->n_segments; i++)
+    TN_TRY(bound->program->segments[i].fallback ? run_cut(e, bound, i, slot)
+                                                : run_segment(e, bound, i, slot));
+  bound->runs += e->profile;
+  if (e->capture && !e->profile && !bound->captured) TN_TRY(tn_capture_program(e, bound));
+  return backend->event_record(e->slots[slot].computed, env, compute);
 }
 
 /* Copies may run beside another slot's computing. They wait for what this slot's last run still does
@@ -88,6 +113,8 @@ tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
   tn_status status = e->device->backend->event_wait(e->near ? m->computed : m->arrived, &e->device->env);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
+
+void tn_executor_capture(tn_executor *e, bool on) { e->capture = on; }
 
 static void forget_profile(tn_executor *e) {
   for (int32_t p = 0; p < e->n_programs; p++) {

@@ -127,7 +127,11 @@ static void every_pass_can_be_dumped(void **state) {
   tn_graph *graph = fixture_graph(&F, "x: f32[4] = input(name=x)\ny = exp(x)\noutput y = y\n");
   tn_program *p = NULL;
   assert_int_equal(tn_compile(&F.env, "eval", F.registry, &F.target, graph, F.map, &options, &p), TN_OK);
-  assert_string_equal(dump.v, "# program eval after select\n"
+  assert_string_equal(dump.v, "# program eval after assign\n"
+                              "x: f32[4] = input(name=x)\n"
+                              "y: f32[4] = exp(x)\n"
+                              "output y = y\n"
+                              "# program eval after select\n"
                               "x: f32[4] = input(name=x)\n"
                               "y: f32[4] = exp(x)\n"
                               "# 0: t.pointwise \"tiles\"\n"

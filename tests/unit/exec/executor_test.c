@@ -77,6 +77,7 @@ static tn_group groups[3];
 static uint32_t node_numbers[] = {0, 1, 2};
 static tn_operand in[3][2], out[3][1];
 static tn_step steps[3];
+static tn_segment whole = {.first = 0, .n = 3};
 static tn_binding inputs[] = {{"x", {TN_F32, 1, {N}}, 64}}, outputs[] = {{"out", {TN_F32, 1, {N}}, 64}};
 static tn_program program, small;
 
@@ -105,6 +106,8 @@ static void write_program(void) {
                          .cover = &cover,
                          .steps = steps,
                          .n_steps = 3,
+                         .segments = &whole,
+                         .n_segments = 1,
                          .inputs = inputs,
                          .n_inputs = 1,
                          .outputs = outputs,
