@@ -44,14 +44,25 @@ static json_t *json_of_files(const tn_record *record) {
   return files;
 }
 
+/* The sums of the epoch so far. What is not finite was never a number to remember. */
+static json_t *json_of_tally(const tn_tally *tally) {
+  json_t *sums = json_array(), *weights = json_array();
+  for (int32_t i = 0; i < tally->n; i++) {
+    json_array_append_new(sums, json_real(isfinite(tally->sum[i]) ? tally->sum[i] : 0));
+    json_array_append_new(weights, json_real(isfinite(tally->weight[i]) ? tally->weight[i] : 0));
+  }
+  return json_pack("{s:I, s:I, s:o, s:o}", "steps", (json_int_t)tally->steps, "samples",
+                   (json_int_t)tally->samples, "sums", sums, "weights", weights);
+}
+
 static json_t *json_of_record(const tn_record *record) {
   const tn_progress *p = &record->progress;
   json_t *best = isfinite(p->best) ? json_real(p->best) : json_null();
   json_t *json =
-      json_pack("{s:i, s:I, s:I, s:I, s:b, s:f, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT, "step",
+      json_pack("{s:i, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT, "step",
                 (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch, "ended",
-                (int)p->ended, "seconds", p->seconds, "best", best, "seed", (json_int_t)record->seed, "plan",
-                record->plan, "files", json_of_files(record));
+                (int)p->ended, "seconds", p->seconds, "best", best, "tally", json_of_tally(&p->tally), "seed",
+                (json_int_t)record->seed, "plan", record->plan, "files", json_of_files(record));
   uint32_t crc;
   if (json && sum_of_json(json, &crc) && json_object_set_new(json, "crc32c", json_integer(crc)) == 0)
     return json;
@@ -90,7 +101,22 @@ static bool read_files(const json_t *json, tn_record *record) {
   return true;
 }
 
-static bool read_members(const json_t *json, tn_record *record) {
+static bool read_numbers(tn_run *run, const json_t *array, int32_t n, double **numbers) {
+  *numbers = tn_arena_alloc(&run->arena, tn_size_mul((size_t)n + 1, sizeof **numbers));
+  for (int32_t i = 0; *numbers && i < n; i++)
+    (*numbers)[i] = json_number_value(json_array_get(array, (size_t)i));
+  return *numbers && json_array_size(array) == (size_t)n;
+}
+
+static bool read_tally(tn_run *run, const json_t *json, tn_tally *tally) {
+  const json_t *sums = json_object_get(json, "sums"), *weights = json_object_get(json, "weights");
+  tally->n = (int32_t)json_array_size(sums); /* a file of a MiB has no more */
+  return read_count(json, "steps", &tally->steps) && read_count(json, "samples", &tally->samples) &&
+         read_numbers(run, sums, tally->n, &tally->sum) &&
+         read_numbers(run, weights, tally->n, &tally->weight);
+}
+
+static bool read_members(tn_run *run, const json_t *json, tn_record *record) {
   tn_progress *p = &record->progress;
   const json_t *best = json_object_get(json, "best"), *ended = json_object_get(json, "ended");
   const char *plan = json_string_value(json_object_get(json, "plan"));
@@ -98,9 +124,10 @@ static bool read_members(const json_t *json, tn_record *record) {
   p->ended = json_is_true(ended);
   p->seconds = json_number_value(json_object_get(json, "seconds"));
   snprintf(record->plan, sizeof record->plan, "%s", plan ? plan : "?");
-  return json_is_boolean(ended) && isfinite(p->seconds) && read_count(json, "step", &p->step) &&
-         read_count(json, "epoch", &p->epoch) && read_count(json, "batch", &p->batch) &&
-         json_is_integer(json_object_get(json, "seed")) && read_files(json, record);
+  return read_tally(run, json_object_get(json, "tally"), &p->tally) && json_is_boolean(ended) &&
+         isfinite(p->seconds) && read_count(json, "step", &p->step) && read_count(json, "epoch", &p->epoch) &&
+         read_count(json, "batch", &p->batch) && json_is_integer(json_object_get(json, "seed")) &&
+         read_files(json, record);
 }
 
 static tn_status read_record(tn_run *run, json_t *json, const char *path, tn_record *record) {
@@ -110,10 +137,10 @@ static tn_status read_record(tn_run *run, json_t *json, const char *path, tn_rec
     return tn_failf(&run->env, TN_EINVAL,
                     "%s: has format %lld, expected %d; it was written by another version", path,
                     (long long)format, TN_STATE_FORMAT);
-  if (!read_members(json, record))
-    return tn_failf(&run->env, TN_EINVAL,
-                    "%s: step, epoch, batch, ended, seconds, seed or files is missing or of a wrong kind",
-                    path);
+  if (!read_members(run, json, record))
+    return tn_failf(
+        &run->env, TN_EINVAL,
+        "%s: step, epoch, batch, ended, seconds, tally, seed or files is missing or of a wrong kind", path);
   record->seed = json_integer_value(json_object_get(json, "seed"));
   if (!sum_of_json(json, &crc)) return tn_failf(&run->env, TN_ENOMEM, "no memory for %s", path);
   if (!read_count(json, "crc32c", &told) || told != crc)

@@ -89,6 +89,7 @@ static tn_status write_plan(tn_fit *t) {
 static tn_status resume(tn_fit *t) {
   t->saved = true;
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
+  tn_tally_restore(&t->epoch_tally, &t->progress.tally);
   if (!t->run->settings.run.fast_dev_run) return TN_OK;
   tn_release(&t->run->env, t->folder); /* which writes nothing */
   t->folder = NULL;

@@ -81,9 +81,10 @@ static tn_status take_step(tn_fit *t, int32_t slot, int64_t samples) {
 
 static tn_status save(tn_fit *t, const char *name) {
   if (!t->folder) return TN_OK;
-  TN_TRY(catch_up(t, 0)); /* a loss that is not finite must not become a checkpoint */
+  TN_TRY(catch_up(t, 0));   /* a loss that is not finite must not become a checkpoint */
   tn_watch_flush(t->watch); /* what led to a checkpoint is on file before it */
   tn_progress progress = t->progress;
+  progress.tally = t->epoch_tally;
   progress.seconds += tn_clock_s() - t->started_s;
   TN_TRY(tn_checkpoint_save(t->run, t->executor, &t->set, t->folder, name, &progress));
   t->saved = true;
@@ -106,7 +107,7 @@ static void check_limits(tn_fit *t) {
 static tn_status train_epoch(tn_fit *t) {
   int64_t save_every = t->run->settings.run.save_every;
   TN_TRY(tn_feeder_start(t->train, t->progress.epoch, t->progress.batch));
-  tn_tally_reset(&t->epoch_tally);
+  if (t->progress.batch == 0) tn_tally_reset(&t->epoch_tally);
   t->rate_s = 0;
   for (check_limits(t); t->progress.step < t->steps && !t->why; check_limits(t)) {
     int32_t slot;
@@ -178,7 +179,15 @@ static bool goes_on(const tn_fit *t) {
   return !t->why && (t->progress.step < t->steps || !t->progress.ended);
 }
 
+/* The learning rate of the last step before this process. */
+static double lr_before(const tn_fit *t) {
+  if (t->progress.step == 0) return 0;
+  return t->step_controls.base_lr *
+         tn_lr_factor(&t->run->settings, t->progress.step - 1, t->steps, t->steps_per_epoch);
+}
+
 tn_status tn_fit_train(tn_fit *t) {
+  t->lr = lr_before(t);
   tn_fit_post(t, TN_EVENT_RUN_START, "");
   if (t->steps == 0) TN_TRY(save(t, "last")); /* no training: the initial state is the result */
   while (goes_on(t)) {

@@ -125,6 +125,8 @@ typedef struct tn_tally {
 } tn_tally;
 tn_status tn_tally_init(tn_arena *arena, const tn_program_set *set, tn_tally *tally);
 void tn_tally_reset(tn_tally *tally);
+/* Takes over what another has counted, if it is of as many measures. */
+void tn_tally_restore(tn_tally *tally, const tn_tally *from);
 /* Adds what a program left on a slot. */
 void tn_tally_add(tn_tally *tally, const tn_readings *readings, int32_t slot, int64_t samples);
 /* Means so far, "loss" first: the losses' means with their factors. */
@@ -185,6 +187,7 @@ typedef struct tn_progress {
   double best;                /* value of the best checkpoint so far; NaN: none */
   double seconds;             /* spent before this process */
   bool ended;                 /* what ends an epoch, validation above all, is done for this step */
+  tn_tally tally;             /* of the epoch so far: counts and sums only; borrowed */
 } tn_progress;
 
 /* Writes FOLDER/checkpoints/NAME whole or not at all: into a temporary folder, synced, exchanged. */

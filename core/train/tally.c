@@ -40,6 +40,16 @@ void tn_tally_reset(tn_tally *tally) {
   tally->steps = tally->samples = 0;
 }
 
+void tn_tally_restore(tn_tally *tally, const tn_tally *from) {
+  if (from->n != tally->n) return;
+  for (int32_t i = 0; i < tally->n; i++) {
+    tally->sum[i] = from->sum[i];
+    tally->weight[i] = from->weight[i];
+  }
+  tally->steps = from->steps;
+  tally->samples = from->samples;
+}
+
 void tn_tally_add(tn_tally *tally, const tn_readings *r, int32_t slot, int64_t samples) {
   for (int32_t i = 0; i < tally->n; i++) {
     const float *sum = r->sum[slot * r->n + i], *weight = r->weight[slot * r->n + i];

@@ -1,0 +1,149 @@
+/* tests/integration/faults/shim.c: a disk that fails once, for LD_PRELOAD. Calls that have to do with a file
+ * or folder whose path holds TENON_FAULT_ROOT are counted, and number TENON_FAULT_AT fails as
+ * TENON_FAULT_KIND says: ENOSPC, EIO, EACCES; "short": it writes half; "full": it writes half, and the next
+ * write finds no space. TENON_FAULT_LOG names a file that gets a line for each. */
+#undef _FILE_OFFSET_BITS /* each function under its own name */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_FILES = 1024 };
+
+/* Which descriptors are of matching files. */
+static atomic_char watched[MOST_FILES];
+static atomic_int calls, filled;
+
+/* The function that the shim stands in front of. */
+#define NEXT(name) ((__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name))
+
+static int is_watched(int fd) { return fd >= 0 && fd < MOST_FILES && watched[fd]; }
+
+static int matches(const char *path) {
+  const char *root = getenv("TENON_FAULT_ROOT");
+  return root && path && strstr(path, root) != NULL;
+}
+
+static void note(int number, const char *call, const char *path) {
+  const char *log = getenv("TENON_FAULT_LOG");
+  char line[512];
+  if (!log) return;
+  int fd = NEXT(open)(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  int n = snprintf(line, sizeof line, "%d %s %s\n", number, call, path);
+  if (fd >= 0 && NEXT(write)(fd, line, (size_t)n) < 0) abort();
+  if (fd >= 0) NEXT(close)(fd);
+}
+
+static const char *kind(void) {
+  const char *word = getenv("TENON_FAULT_KIND");
+  return word ? word : "EIO";
+}
+
+/* Whether this call is the one. */
+static int is_due(const char *call, const char *path) {
+  const char *at = getenv("TENON_FAULT_AT");
+  int number = atomic_fetch_add(&calls, 1) + 1;
+  note(number, call, path);
+  return at && atoi(at) == number;
+}
+
+static int halves(void) { return strcmp(kind(), "short") == 0 || strcmp(kind(), "full") == 0; }
+
+/* Whether a call that writes no bytes fails, with errno set. */
+static int fails(const char *call, const char *path) {
+  if (!is_due(call, path)) return 0;
+  if (strcmp(kind(), "short") == 0) return 0;
+  errno = strcmp(kind(), "EACCES") == 0 ? EACCES : strcmp(kind(), "EIO") == 0 ? EIO : ENOSPC;
+  return 1;
+}
+
+#pragma GCC visibility push(default)
+
+/* ---- files ---- */
+
+static int opened(int fd, int match) {
+  if (fd >= 0 && fd < MOST_FILES) watched[fd] = (char)match;
+  return fd;
+}
+
+static mode_t mode_of(int flags, va_list args) {
+  return flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
+}
+
+int open(const char *path, int flags, ...) {
+  va_list args;
+  va_start(args, flags);
+  mode_t mode = mode_of(flags, args);
+  va_end(args);
+  if (matches(path) && fails("open", path)) return -1;
+  return opened(NEXT(open)(path, flags, mode), matches(path));
+}
+
+int open64(const char *path, int flags, ...) {
+  va_list args;
+  va_start(args, flags);
+  mode_t mode = mode_of(flags, args);
+  va_end(args);
+  if (matches(path) && fails("open", path)) return -1;
+  return opened(NEXT(open64)(path, flags, mode), matches(path));
+}
+
+int close(int fd) {
+  int fail = is_watched(fd) && fails("close", "");
+  int reason = errno;
+  if (fd >= 0 && fd < MOST_FILES) watched[fd] = 0;
+  int result = NEXT(close)(fd); /* what fails is the writing back; the descriptor is gone all the same */
+  if (fail) errno = reason;
+  return fail ? -1 : result;
+}
+
+ssize_t write(int fd, const void *bytes, size_t count) {
+  if (!is_watched(fd)) return NEXT(write)(fd, bytes, count);
+  if (atomic_exchange(&filled, 0)) return errno = ENOSPC, -1;
+  if (!is_due("write", "")) return NEXT(write)(fd, bytes, count);
+  if (halves() && count > 1) {
+    atomic_store(&filled, strcmp(kind(), "full") == 0);
+    return NEXT(write)(fd, bytes, count / 2);
+  }
+  errno = strcmp(kind(), "EACCES") == 0 ? EACCES : strcmp(kind(), "EIO") == 0 ? EIO : ENOSPC;
+  return -1;
+}
+
+int fsync(int fd) { return is_watched(fd) && fails("fsync", "") ? -1 : NEXT(fsync)(fd); }
+int fdatasync(int fd) { return is_watched(fd) && fails("fdatasync", "") ? -1 : NEXT(fdatasync)(fd); }
+int ftruncate(int fd, off_t n) {
+  return is_watched(fd) && fails("ftruncate", "") ? -1 : NEXT(ftruncate)(fd, n);
+}
+int ftruncate64(int fd, off64_t n) {
+  return is_watched(fd) && fails("ftruncate", "") ? -1 : NEXT(ftruncate64)(fd, n);
+}
+
+/* ---- names ---- */
+
+int rename(const char *from, const char *to) {
+  return matches(from) && fails("rename", from) ? -1 : NEXT(rename)(from, to);
+}
+
+int renameat2(int a, const char *from, int b, const char *to, unsigned flags) {
+  return matches(from) && fails("renameat2", from) ? -1 : NEXT(renameat2)(a, from, b, to, flags);
+}
+
+int mkdir(const char *path, mode_t mode) {
+  return matches(path) && fails("mkdir", path) ? -1 : NEXT(mkdir)(path, mode);
+}
+int unlink(const char *path) { return matches(path) && fails("unlink", path) ? -1 : NEXT(unlink)(path); }
+int rmdir(const char *path) { return matches(path) && fails("rmdir", path) ? -1 : NEXT(rmdir)(path); }
+
+/* Only folders that were opened here come with a descriptor: those of checkpoints. */
+int unlinkat(int fd, const char *path, int flags) {
+  return fails("unlinkat", path) ? -1 : NEXT(unlinkat)(fd, path, flags);
+}
+
+#pragma GCC visibility pop
