@@ -62,7 +62,9 @@ static void device_close(void *device, tn_env *env) {
   }
   tn_sim_team_destroy(d->team);
   tn_sim_memory_close(d);
+  tn_sim_names_delete(d);
   for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_delete(env, d->streams[i].ring.items);
+  tn_sim_capture_delete(d->capturing, env);
   tn_delete(env, d->views);
   pthread_mutex_destroy(&d->lock);
   tn_delete(env, d);
@@ -141,4 +143,8 @@ const tn_backend tn_sim_backend = {
     .copy = tn_sim_copy,
     .fill_zero = tn_sim_fill_zero,
     .enqueue = tn_sim_enqueue,
+    .capture_begin = tn_sim_capture_begin,
+    .capture_end = tn_sim_capture_end,
+    .capture_launch = tn_sim_capture_launch,
+    .capture_delete = tn_sim_capture_delete,
 };

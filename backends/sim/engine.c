@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim.h"
+#include "capture.h"
 
 enum {
   MOST_HEADS = 64,
@@ -40,7 +40,22 @@ static void add_head(heads *h, tn_sim_queue *q, bool again) {
   if (tn_sim_work_ready(q, work)) h->v[h->n++] = q;
 }
 
-static void gather_stream(heads *h, tn_sim_stream *s, bool again) { add_head(h, &s->ring, again); }
+/* The capture that a stream is replaying, or NULL. */
+static tn_sim_capture *replay_of(const tn_sim_stream *s) {
+  const tn_sim_work *work = head_of(&s->ring);
+  return work != NULL && work->what == TN_SIM_REPLAY && work->begun ? work->capture : NULL;
+}
+
+static void gather_stream(heads *h, tn_sim_stream *s, bool again) {
+  tn_sim_capture *capture = replay_of(s);
+  if (capture == NULL) add_head(h, &s->ring, again);
+  for (int32_t i = 0; capture != NULL && i < TN_SIM_STREAMS; i++) add_head(h, &capture->lanes[i], again);
+}
+
+/* When the host enqueued the head. */
+static uint64_t number_of(const tn_sim_queue *q) {
+  return q->capture != NULL ? q->capture->number : head_of(q)->number;
+}
 
 static void gather_all(tn_sim_device *d, heads *h, bool again) {
   int32_t n = atomic_load(&d->n_streams);
@@ -75,7 +90,7 @@ static tn_sim_queue *choose(tn_sim_device *d, bool again) {
   if (d->backend->options.order == TN_SIM_RANDOM) return h.v[draw(d) % (uint64_t)h.n];
   tn_sim_queue *first = h.v[0];
   for (int32_t i = 1; i < h.n; i++)
-    if (head_of(h.v[i])->number < head_of(first)->number) first = h.v[i];
+    if (number_of(h.v[i]) < number_of(first)) first = h.v[i];
   return first;
 }
 
@@ -88,9 +103,17 @@ static void pause_by_lot(tn_sim_device *d) {
 
 /* ---- running ---- */
 
+static void end_replay(tn_sim_capture *capture, tn_sim_stream *stream) {
+  if (!tn_sim_capture_done(capture)) return;
+  capture->running = false;
+  stream->ring.pending = false;
+  atomic_fetch_add(&stream->ring.head, 1);
+}
+
 static void pop(tn_sim_queue *q) {
   q->pending = false;
   atomic_fetch_add(&q->head, 1);
+  if (q->capture != NULL) end_replay(q->capture, q->stream);
   tn_sim_signal_raise(&q->stream->device->progress);
 }
 
@@ -98,10 +121,8 @@ static void run_head(tn_sim_device *d, tn_sim_queue *q) {
   tn_sim_work *work = head_of(q);
   pause_by_lot(d);
   tn_status status = tn_sim_work_run(q, work);
-  if (status == TN_SIM_PENDING) {
-    q->pending = true;
-    return;
-  }
+  q->pending = status == TN_SIM_PENDING;
+  if (q->pending) return;
   if (status != TN_OK)
     tn_sim_failure_set(&q->stream->failure, status == TN_ECOMM ? status : TN_EDEVICE, d->report.text);
   pop(q);

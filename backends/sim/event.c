@@ -1,6 +1,6 @@
 /* backends/sim/event.c: events. Every record gets a ticket; who awaits an event awaits the last ticket handed
  * out so far. With the ticket comes the clock of the stream at that point: what it had done and knew of. */
-#include "sim.h"
+#include "capture.h"
 
 tn_status tn_sim_event_new(void *device, tn_env *env, void **event) {
   *event = NULL;
@@ -13,16 +13,23 @@ tn_status tn_sim_event_new(void *device, tn_env *env, void **event) {
 
 void tn_sim_event_delete(void *event, tn_env *env) { tn_delete(env, event); }
 
+static tn_status refuse_captured(tn_env *env) {
+  return tn_fail(env, TN_EDEVICE, NULL,
+                 "sim: the event was last recorded inside captured work; only that can await it");
+}
+
 tn_status tn_sim_event_record(void *event, tn_env *env, void *stream) {
   tn_sim_event *e = event;
   tn_sim_stream *s = stream;
   if (tn_sim_fault(e->device, TN_SIM_DROP_RECORD)) return tn_sim_stream_status(s, env);
+  if (s->device->capturing != NULL) return tn_sim_capture_record(e, env, s);
   tn_sim_work work = {.what = TN_SIM_RECORD};
   work.event.event = e;
   work.event.ticket = e->recorded + 1;
   tn_status status = tn_sim_push(s, env, &work, &e->position);
   if (status != TN_OK) return status;
   e->recorded++;
+  e->captured = 0;
   e->from = s;
   return TN_OK;
 }
@@ -34,7 +41,10 @@ tn_status tn_sim_event_await(void *event, tn_env *env, void *stream) {
     return tn_fail(env, TN_EUNSUPPORTED, NULL,
                    "sim: a stream of device %d cannot await an event of device %d", s->device->index,
                    e->device->index);
-  if (e->recorded == 0 || tn_sim_fault(e->device, TN_SIM_DROP_AWAIT)) return tn_sim_stream_status(s, env);
+  bool never = e->recorded == 0 && e->captured == 0;
+  if (never || tn_sim_fault(e->device, TN_SIM_DROP_AWAIT)) return tn_sim_stream_status(s, env);
+  if (s->device->capturing != NULL) return tn_sim_capture_await(e, env, s);
+  if (e->captured != 0) return refuse_captured(env);
   tn_sim_work work = {.what = TN_SIM_AWAIT};
   work.event.event = event;
   work.event.ticket = e->recorded;
@@ -45,6 +55,7 @@ tn_status tn_sim_event_await(void *event, tn_env *env, void *stream) {
 
 tn_status tn_sim_event_wait(void *event, tn_env *env) {
   tn_sim_event *e = event;
+  if (e->captured != 0) return refuse_captured(env);
   if (e->recorded == 0 || tn_sim_fault(e->device, TN_SIM_DROP_WAIT)) return TN_OK;
   tn_sim_reach(e->from, e->position);
   tn_sim_clock_join(&e->device->host, &e->clocks[e->recorded % TN_SIM_TICKETS]);

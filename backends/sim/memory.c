@@ -3,10 +3,11 @@
  * A device address is the real one with a mark in its upper 16 bits, in which no pointer of a process may
  * have anything (x86-64 wants them to repeat the bits below, AArch64 wants bit 55 clear): a host that follows
  * it faults, and so does a device that follows a pointer of the host, since it takes the mark for granted. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim.h"
+#include "shadow.h"
 
 enum { ALIGNMENT = 64, MARK = 0x5D80, MARK_SHIFT = 48, DEVICE_MASK = 0x3F };
 
@@ -75,7 +76,23 @@ static tn_status add_block(tn_sim_device *d, tn_env *env, const tn_sim_block *bl
   return TN_OK;
 }
 
-static void free_block(tn_sim_block *block) { free(block->real); }
+static void free_block(tn_sim_block *block) {
+  tn_sim_shadow_destroy(block->shadow);
+  free(block->real);
+}
+
+/* Work that the host has not waited for may still touch the memory. There is no call left to fail but the
+ * next one on a stream. */
+static void check_settled(tn_sim_device *d, const tn_sim_block *block) {
+  tn_sim_access open;
+  char text[512];
+  if (block->shadow == NULL || tn_sim_shadow_settled(block->shadow, &d->host, &open)) return;
+  snprintf(text, sizeof text,
+           "sim: a block of %llu bytes was given back before the host had waited for '%s', which %s it",
+           (unsigned long long)block->bytes, open.name, open.write ? "writes" : "reads");
+  for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_sim_failure_set(&d->streams[i].failure, TN_EDEVICE, text);
+  tn_log(&d->env, TN_LOG_ERROR, "%s", text);
+}
 
 /* ---- what the host calls ---- */
 
@@ -100,9 +117,13 @@ tn_status tn_sim_memory_new(void *device, tn_env *env, int32_t kind, uint64_t by
   tn_sim_block block = {.bytes = bytes, .kind = kind};
   if (bytes <= real_mask)
     block.real = aligned_alloc(ALIGNMENT, ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-  if (block.real == NULL)
+  bool check = d->backend->options.check != 0;
+  if (check && block.real != NULL) block.shadow = tn_sim_shadow_create(bytes);
+  if (block.real == NULL || (check && block.shadow == NULL)) {
+    free_block(&block);
     return tn_fail(env, TN_ENOMEM, NULL, "sim: no memory for a block of %llu bytes",
                    (unsigned long long)bytes);
+  }
   memset(block.real, 0xFF, bytes); /* not a number, in every type that has one: nobody may count on zeros */
   pthread_mutex_lock(&d->lock);
   status = add_block(d, env, &block);
@@ -121,6 +142,7 @@ void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t by
   pthread_mutex_lock(&d->lock);
   tn_sim_block *block = tn_sim_block_find(d, address, 0);
   if (block != NULL && block->real == tn_sim_real(address)) {
+    check_settled(d, block);
     free_block(block);
     d->n_blocks--;
     memmove(block, block + 1, sizeof *block * (size_t)(d->blocks + d->n_blocks - block));

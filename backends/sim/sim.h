@@ -122,6 +122,7 @@ bool tn_sim_fault(tn_sim_device *device, int32_t which);
 
 /* What an engine has to say. Written once, before `code` is. */
 typedef struct tn_sim_failure {
+  atomic_bool taken;
   _Atomic(tn_status) code;
   char text[1024];
 } tn_sim_failure;
@@ -200,7 +201,7 @@ struct tn_sim_event {
   uint64_t recorded; /* the host's: tickets handed out, and where the last one stands */
   tn_sim_stream *from;
   uint64_t position;
-  tn_sim_capture *captured; /* the last record is captured work; `mark` is its number */
+  uint64_t captured; /* the capture that the last record is part of, as its `mark`; 0: none */
   int32_t mark;
   _Atomic(uint64_t) done; /* the engine's: the last ticket reached */
   tn_sim_clock clocks[TN_SIM_TICKETS];
@@ -236,6 +237,7 @@ struct tn_sim_device {
   _Atomic(uint64_t) numbers;
   tn_sim_clock host;
   tn_sim_capture *capturing; /* NULL: work goes to the rings */
+  uint64_t captures;         /* how many there have been */
   _Atomic(int64_t) seen[TN_SIM_FAULTS];
 
   pthread_mutex_t lock; /* of the blocks and their shadows */
@@ -245,11 +247,12 @@ struct tn_sim_device {
 
   struct tn_sim_team *team;
   /* the engine's own */
+  uint64_t times[TN_SIM_CLOCKS]; /* pieces of work done, by place in clocks */
   tn_view *views;
   int32_t views_capacity;
   tn_sim_failure report; /* of the piece of work that runs */
   uint64_t chance;
-  void *names; /* of ops, for messages of the race detector */
+  struct tn_sim_names *names; /* of ops, for messages of the race detector */
 };
 
 /* ---- memory.c ----------------------------------------------------------------------------------- */
@@ -285,6 +288,13 @@ tn_status tn_sim_event_record(void *event, tn_env *env, void *stream);
 tn_status tn_sim_event_await(void *event, tn_env *env, void *stream);
 tn_status tn_sim_event_wait(void *event, tn_env *env);
 
+/* ---- capture.c ---------------------------------------------------------------------------------- */
+
+tn_status tn_sim_capture_begin(void *device, tn_env *env, void *stream);
+tn_status tn_sim_capture_end(void *device, tn_env *env, void *stream, void **capture);
+tn_status tn_sim_capture_launch(void *capture, tn_env *env, void *stream);
+void tn_sim_capture_delete(void *capture, tn_env *env);
+
 /* ---- engine.c, work.c --------------------------------------------------------------------------- */
 
 void *tn_sim_engine(void *device);
@@ -295,8 +305,17 @@ tn_status tn_sim_work_run(tn_sim_queue *queue, tn_sim_work *work);
 bool tn_sim_work_ready(const tn_sim_queue *queue, const tn_sim_work *work);
 /* "copy to device of 4096 bytes", "conv2d of conv1". */
 void tn_sim_work_name(const tn_sim_work *work, char *text, size_t size);
+/* The same without the number of bytes. */
+const char *tn_sim_work_kind(const tn_sim_work *work);
 /* Makes a failure stick; the first one counts. */
 void tn_sim_failure_set(tn_sim_failure *failure, tn_status code, const char *text);
+
+/* ---- race.c ------------------------------------------------------------------------------------- */
+
+/* Notes what a piece of work reads and writes, at the queue's clock. TN_EDEVICE, with the text in
+ * device->report, if something else touches the same bytes and nothing orders the two. */
+tn_status tn_sim_race_check(tn_sim_queue *queue, const tn_sim_work *work);
+void tn_sim_names_delete(tn_sim_device *device);
 
 /* ---- table.c ------------------------------------------------------------------------------------ */
 

@@ -1,12 +1,12 @@
 /* backends/sim/stream.c: the host's side of streams: putting work into their rings, and waiting for it. */
 #include <string.h>
 
-#include "sim.h"
+#include "capture.h"
 
 /* ---- failures ---- */
 
 void tn_sim_failure_set(tn_sim_failure *failure, tn_status code, const char *text) {
-  if (atomic_load(&failure->code) != TN_OK) return;
+  if (atomic_exchange(&failure->taken, true)) return;
   size_t n = strlen(text);
   if (n >= sizeof failure->text) n = sizeof failure->text - 1;
   memcpy(failure->text, text, n);
@@ -39,7 +39,9 @@ void tn_sim_reach(tn_sim_stream *stream, uint64_t position) {
 
 tn_status tn_sim_stream_wait(void *stream, tn_env *env) {
   tn_sim_stream *s = stream;
-  if (s == NULL || tn_sim_fault(s->device, TN_SIM_DROP_REST)) return TN_OK;
+  if (s->device->capturing != NULL)
+    return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: a stream cannot be waited for while work is captured");
+  if (tn_sim_fault(s->device, TN_SIM_DROP_REST)) return TN_OK;
   tn_sim_reach(s, atomic_load(&s->ring.tail));
   tn_sim_clock_join(&s->device->host, &s->clock);
   return tn_sim_stream_status(s, env);
@@ -51,6 +53,7 @@ tn_status tn_sim_push(tn_sim_stream *stream, tn_env *env, const tn_sim_work *wor
   tn_status status = tn_sim_stream_status(stream, env);
   if (status != TN_OK) return status;
   tn_sim_device *d = stream->device;
+  if (d->capturing != NULL) return tn_sim_capture_add(stream, env, work);
   tn_sim_queue *ring = &stream->ring;
   uint64_t tail = atomic_load(&ring->tail);
   if (tail >= ring->capacity) tn_sim_reach(stream, tail - ring->capacity + 1);
@@ -80,6 +83,9 @@ tn_status tn_sim_copy(void *stream, tn_env *env, int32_t direction, void *to, co
   if (status == TN_OK)
     status = check_side(env, "the beginning of a copy", from, direction != TN_COPY_TO_DEVICE);
   if (status != TN_OK) return status;
+  /* From now on the host must not look: who does sees what no copy has brought. */
+  bool poison = s->device->backend->options.check && s->device->capturing == NULL;
+  if (direction == TN_COPY_TO_HOST && bytes > 0 && poison) memset(to, 0xFF, (size_t)bytes);
   if (bytes == 0 || tn_sim_fault(s->device, TN_SIM_DROP_COPY)) return tn_sim_stream_status(s, env);
   tn_sim_work work = {.what = TN_SIM_COPY};
   work.copy.direction = direction;
@@ -149,6 +155,7 @@ tn_status tn_sim_stream_new(void *device, tn_env *env, int32_t role, void **stre
   s->ring.clock = &s->clock;
   s->ring.who = 1 + index;
   atomic_store(&s->failure.code, TN_OK);
+  atomic_store(&s->failure.taken, false);
   s->open = true;
   if (index >= atomic_load(&d->n_streams)) atomic_store(&d->n_streams, index + 1);
   *stream = s;

@@ -3,24 +3,29 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim.h"
+#include "capture.h"
 
 /* ---- names ---- */
 
 static const char *const direction_name[] = {"copy to device", "copy to host", "copy on device"};
 
-void tn_sim_work_name(const tn_sim_work *work, char *text, size_t size) {
-  unsigned long long bytes = work->copy.bytes;
+const char *tn_sim_work_kind(const tn_sim_work *work) {
   switch (work->what) {
-  case TN_SIM_COPY:
-    snprintf(text, size, "%s of %llu bytes", direction_name[work->copy.direction], bytes);
-    break;
-  case TN_SIM_ZERO: snprintf(text, size, "zeroing of %llu bytes", bytes); break;
-  case TN_SIM_LAUNCH: snprintf(text, size, "%s", work->launch.l->name); break;
-  case TN_SIM_TASK: snprintf(text, size, "%s", work->task.task.name); break;
-  case TN_SIM_REPLAY: snprintf(text, size, "captured work"); break;
-  default: snprintf(text, size, "event"); break;
+  case TN_SIM_COPY: return direction_name[work->copy.direction];
+  case TN_SIM_ZERO: return "zeroing";
+  case TN_SIM_LAUNCH: return work->launch.l->name;
+  case TN_SIM_TASK: return work->task.task.name;
+  case TN_SIM_REPLAY: return "captured work";
+  default: return "event";
   }
+}
+
+void tn_sim_work_name(const tn_sim_work *work, char *text, size_t size) {
+  bool sized = work->what == TN_SIM_COPY || work->what == TN_SIM_ZERO;
+  if (sized)
+    snprintf(text, size, "%s of %llu bytes", tn_sim_work_kind(work), (unsigned long long)work->copy.bytes);
+  else
+    snprintf(text, size, "%s", tn_sim_work_kind(work));
 }
 
 /* ---- failing ---- */
@@ -103,8 +108,26 @@ static tn_status run_await(tn_sim_queue *q, const tn_sim_work *work) {
 /* ---- running ---- */
 
 bool tn_sim_work_ready(const tn_sim_queue *queue, const tn_sim_work *work) {
-  (void)queue;
-  return work->what != TN_SIM_AWAIT || atomic_load(&work->event.event->done) >= work->event.ticket;
+  switch (work->what) {
+  case TN_SIM_AWAIT: return atomic_load(&work->event.event->done) >= work->event.ticket;
+  case TN_SIM_JOIN: return queue->capture->marks[work->mark].done;
+  case TN_SIM_REPLAY: return !work->capture->running;
+  default: return true;
+  }
+}
+
+/* The lanes go on from here, and the last of them ends the work. Where nothing was recorded it has ended. */
+static tn_status run_replay(tn_sim_queue *q, tn_sim_work *work) {
+  tn_sim_capture_start(work->capture, q->stream, work);
+  work->begun = true;
+  work->capture->running = !tn_sim_capture_done(work->capture);
+  return work->capture->running ? TN_SIM_PENDING : TN_OK;
+}
+
+static void run_mark(tn_sim_queue *q, const tn_sim_work *work) {
+  tn_sim_mark *mark = &q->capture->marks[work->mark];
+  mark->clock = *q->clock;
+  mark->done = true;
 }
 
 /* The work that touches memory. */
@@ -139,7 +162,8 @@ static tn_status run_memory_work(tn_sim_queue *q, tn_sim_work *work) {
     break_device(d);
     return status;
   }
-  tn_status status = run_body(d, work);
+  tn_status status = work->begun ? TN_OK : tn_sim_race_check(q, work);
+  if (status == TN_OK) status = run_body(d, work);
   if (status == TN_OK || status == TN_SIM_PENDING) return status;
   return blame(d, work, status, "failed and did not say why");
 }
@@ -150,10 +174,15 @@ tn_status tn_sim_work_run(tn_sim_queue *q, tn_sim_work *work) {
   bool skipped = atomic_load(&q->stream->failure.code) != TN_OK;
   if (!work->begun) {
     tn_sim_clock_join(q->clock, &work->host);
-    q->clock->at[q->who]++;
+    q->clock->at[q->who] = ++d->times[q->who];
   }
   if (work->what == TN_SIM_RECORD) return run_record(q, work), TN_OK;
+  if (work->what == TN_SIM_MARK) return run_mark(q, work), TN_OK;
   if (skipped) return TN_OK;
-  if (work->what == TN_SIM_AWAIT) return run_await(q, work);
-  return run_memory_work(q, work);
+  switch (work->what) {
+  case TN_SIM_AWAIT: return run_await(q, work);
+  case TN_SIM_JOIN: return tn_sim_clock_join(q->clock, &q->capture->marks[work->mark].clock), TN_OK;
+  case TN_SIM_REPLAY: return run_replay(q, work);
+  default: return run_memory_work(q, work);
+  }
 }
