@@ -57,6 +57,7 @@ typedef struct tn_schedule_section {
 typedef struct tn_distributed_section {
   const char *communicator, *devices;
   double timeout;
+  int64_t bucket;
 } tn_distributed_section;
 
 typedef struct tn_weights_section {

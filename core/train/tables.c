@@ -59,6 +59,8 @@ static const tn_option distributed_rows[] = {
            "how many devices train together, or all"),
     TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "> 0",
            "how long to wait for a rank before it counts as lost"),
+    TN_OPT(tn_distributed_section, bucket, TN_OPT_SIZE, "25MiB", ">= 4",
+           "gradients are summed over devices in pieces of this size, each as soon as it is complete"),
     TN_OPT_END};
 static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL, "safetensors file to start from"),

@@ -84,7 +84,7 @@ static tn_status emit(tn_updater *u, uint64_t seed, tn_val loss) {
   TN_TRY(tn_updater_differentiate(u, loss, 0));
   TN_TRY(tn_updater_group(u));
   TN_TRY(tn_updater_place(u));
-  tn_val flat = tn_updater_pack(u);
+  tn_val flat = tn_updater_reduce(u);
   if (u->settings->optimizer.clip > 0) flat = clip(u, flat, u->settings->optimizer.clip);
   TN_TRY(tn_build_status(u->b));
   size_t first = u->graph->commits.n;
@@ -95,8 +95,17 @@ static tn_status emit(tn_updater *u, uint64_t seed, tn_val loss) {
   return TN_OK;
 }
 
-tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_plan *plan) {
+/* All that comes before the last micro-batch: gradients as they are, scaled. */
+static tn_status emit_gather(tn_updater *u, uint64_t seed, tn_val loss) {
+  (void)seed;
+  TN_TRY(tn_updater_differentiate(u, loss, 0));
+  TN_TRY(tn_updater_place(u));
+  return tn_updater_gather(u);
+}
+
+static tn_status emit_with(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
+                           tn_model *model, tn_state_map *map, tn_update_plan *plan,
+                           tn_status (*body)(tn_updater *u, uint64_t seed, tn_val loss)) {
   tn_builder *builder = NULL;
   tn_val loss = tn_graph_find_output(model->graph, "loss");
   memset(plan, 0, sizeof *plan);
@@ -115,8 +124,18 @@ tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settin
   /* gradients and updates are nobody's layer, but their random streams still need the seed */
   tn_build_frame frame = {.prefix = "", .where = "", .training = true, .seed = seed};
   tn_builder_push(u.b, &frame);
-  tn_status status = emit(&u, seed, loss);
+  tn_status status = body(&u, seed, loss);
   tn_builder_pop(u.b);
   tn_builder_destroy(builder);
   return status;
+}
+
+tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
+                         tn_model *model, tn_state_map *map, tn_update_plan *plan) {
+  return emit_with(env, arena, settings, seed, model, map, plan, emit);
+}
+
+tn_status tn_gather_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
+                         tn_model *model, tn_state_map *map, tn_update_plan *plan) {
+  return emit_with(env, arena, settings, seed, model, map, plan, emit_gather);
 }

@@ -27,6 +27,11 @@ typedef struct tn_update_plan {
 tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
                          tn_model *model, tn_state_map *map, tn_update_plan *plan);
 
+/* The same for every micro-batch but the last, whose program is the step: gradients are added to those of
+ * the micro-batches before. The plan has first_node alone. */
+tn_status tn_gather_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
+                         tn_model *model, tn_state_map *map, tn_update_plan *plan);
+
 /* Pass `precision`: asks the policy about every float operand and inserts casts. A policy that
  * changes nothing leaves the graph alone. Takes *graph and replaces it. */
 tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, tn_graph **graph);

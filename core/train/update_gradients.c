@@ -1,5 +1,4 @@
-/* core/train/update_gradients.c: from the loss to the gradients of the trained parameters, as one flat
- * vector. */
+/* core/train/update_gradients.c: from the loss to the gradients of the trained parameters. */
 #include "core/train/updater.h"
 #include "tenon/ops.h"
 
@@ -40,20 +39,4 @@ tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed) {
     return tn_failf(u->env, TN_EINVAL, "%s: the loss depends on no parameter, so there is nothing to train",
                     u->settings->model_where);
   return tn_build_status(u->b);
-}
-
-tn_val tn_updater_pack(tn_updater *u) {
-  int64_t *offsets = tn_arena_alloc(u->arena, tn_size_mul((size_t)u->n_params, sizeof *offsets));
-  if (!offsets) {
-    tn_builder_fail(u->b, TN_ENOMEM);
-    return 0;
-  }
-  tn_begin(u->b, "pack");
-  for (int32_t i = 0; i < u->n_params; i++) {
-    offsets[i] = u->params[i].offset;
-    tn_arg(u->b, u->params[i].gradient);
-  }
-  tn_set_ints(u->b, "offsets", u->n_params, offsets);
-  tn_set_int(u->b, "count", u->count);
-  return tn_end(u->b);
 }

@@ -1,7 +1,8 @@
 /* core/train/updater.h: private to update*.c and scaling.c: an update in the making, and its stages in
  * the order in which they are emitted.
  *
- *   update_gradients.c  differentiate, pack       gradients as one flat vector
+ *   update_gradients.c  differentiate             gradients of the trained parameters
+ *   update_reduce.c     reduce, gather            one flat vector of them, over ranks and micro-batches
  *   update_groups.c     group, option             [group.NAME], values of options from the control block
  *   update_slots.c      place, slots              where parameters and the optimizer's slots lie
  *   update.c            clip, optimizer, commits  and the order of all */
@@ -33,14 +34,17 @@ typedef struct tn_updater {
   tn_val applied;        /* predicate of every commit of the update; 0: always */
 } tn_updater;
 
-/* Region "param.f32" and the path that stands for all of it. */
-#define TN_PARAM_REGION "param.f32"
+/* Region "param.f32" and the path that stands for all of it; the region in which micro-batches add up. */
+#define TN_PARAM_REGION    "param.f32"
+#define TN_GRADIENT_REGION "grad.f32"
 
 /* Differentiates, and lists the parameters that the loss depends on. `seed`: the gradient of the loss
  * itself, 0 for 1. */
 tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed);
-/* All gradients as one vector; the memory pass lets each be computed in its slice. */
-tn_val tn_updater_pack(tn_updater *u);
+/* All gradients as one vector, summed over ranks and micro-batches. */
+tn_val tn_updater_reduce(tn_updater *u);
+/* In place of that, for all micro-batches but the last: adds the gradients to those of the ones before. */
+tn_status tn_updater_gather(tn_updater *u);
 
 /* Group 0 is what no [group.NAME] matches; the first that matches wins. Makes room for the controls. */
 tn_status tn_updater_group(tn_updater *u);
