@@ -2,6 +2,7 @@
  *
  *   place     buffers for values: views share, packs contain, commits and outputs want a fixed place;
  *             copies and zeros that this takes become groups
+ *   adopt     operands of collectives lie where their results do
  *   schedule  the order of the groups
  *   settle    commits that cannot be in place after all end as copies
  *   segment   cuts around what falls back: copies between the sides, and images of buffers on the host
@@ -50,6 +51,11 @@ typedef struct tn_plan_segment {
   int32_t first_out, n_out, first_in, n_in; /* in tn_plan.out and in */
 } tn_plan_segment;
 
+/* An order beyond that of data: `to` overwrites what `from` reads. */
+typedef struct tn_plan_edge {
+  int32_t from, to; /* groups */
+} tn_plan_edge;
+
 /* A commit that is to be carried out, with the place of its state. */
 typedef struct tn_plan_commit {
   const char *path;
@@ -66,6 +72,7 @@ typedef struct tn_plan {
   TN_VEC(int32_t) buffer_of; /* per value; -1: inside a kernel */
   TN_VEC(tn_buffer) buffers;
   TN_VEC(tn_plan_commit) commits;
+  TN_VEC(tn_plan_edge) edges;
   TN_VEC(int64_t) key;   /* per group: its place in the order of the graph */
   TN_VEC(int32_t) order; /* the groups as steps */
   TN_VEC(tn_binding) inputs, outputs;
@@ -81,6 +88,7 @@ tn_status tn_plan_make(tn_plan *plan);
 void tn_plan_free(tn_plan *plan);
 
 tn_status tn_plan_place(tn_plan *plan);
+tn_status tn_plan_adopt(tn_plan *plan);
 tn_status tn_plan_schedule(tn_plan *plan);
 tn_status tn_plan_settle(tn_plan *plan);
 tn_status tn_plan_segment_steps(tn_plan *plan);

@@ -15,6 +15,7 @@ void tn_plan_free(tn_plan *plan) {
   tn_vec_free(plan->env, &plan->order);
   tn_vec_free(plan->env, &plan->inputs);
   tn_vec_free(plan->env, &plan->outputs);
+  tn_vec_free(plan->env, &plan->edges);
   tn_vec_free(plan->env, &plan->images);
   tn_vec_free(plan->env, &plan->segments);
   tn_vec_free(plan->env, &plan->out);
@@ -24,6 +25,7 @@ void tn_plan_free(tn_plan *plan) {
 
 tn_status tn_plan_make(tn_plan *plan) {
   TN_TRY(tn_plan_place(plan));
+  TN_TRY(tn_plan_adopt(plan));
   TN_TRY(tn_plan_schedule(plan));
   TN_TRY(tn_plan_settle(plan));
   TN_TRY(tn_plan_segment_steps(plan));

@@ -22,7 +22,8 @@ typedef struct edge {
 typedef struct schedule {
   tn_plan *plan;
   tn_arena arena;
-  int32_t n; /* groups */
+  int32_t n;        /* groups */
+  bool collectives; /* whether there are any */
   TN_VEC(edge) edges;
   rows hard, soft;
   int32_t *hard_left, *soft_left; /* predecessors that have not run */
@@ -73,6 +74,8 @@ static tn_status collect_hard(schedule *s) {
     for (int32_t k = 0; k < g->n_in; k++)
       if (g->in[k] != 0) TN_TRY(edges_from_writers(s, s->plan->buffer_of.v[g->in[k]], i));
   }
+  for (size_t i = 0; i < s->plan->edges.n; i++)
+    TN_TRY(add_edge(s, s->plan->edges.v[i].from, s->plan->edges.v[i].to));
   return make_rows(s, s->n, &s->hard);
 }
 
@@ -295,8 +298,21 @@ static int32_t pop_fallback(const schedule *s) {
   return best;
 }
 
+/* A collective has a stream of its own: the sooner it starts, the more runs beside it. */
+static int32_t pop_collective(const schedule *s) {
+  const tn_group *groups = s->plan->cover->groups.v;
+  int32_t best = -1;
+  for (int32_t i = 0; s->collectives && i < s->n_ready; i++) {
+    int32_t group = s->ready[i];
+    if (s->done[group] || groups[group].role != TN_STREAM_COMM) continue;
+    if (best < 0 || before(s, group, best)) best = group;
+  }
+  return best;
+}
+
 static int32_t choose(schedule *s) {
-  int32_t group = pop_fallback(s);
+  int32_t group = pop_collective(s);
+  if (group < 0) group = pop_fallback(s);
   if (group < 0) group = pop_freeing(s);
   if (group < 0) group = pop(s, s->ready, &s->n_ready);
   return group >= 0 ? group : pop(s, s->blocked, &s->n_blocked);
@@ -310,8 +326,10 @@ static void start_gains(schedule *s) {
 
 static tn_status run_all(schedule *s) {
   start_gains(s);
-  for (int32_t i = 0; i < s->n; i++)
+  for (int32_t i = 0; i < s->n; i++) {
+    s->collectives |= s->plan->cover->groups.v[i].role == TN_STREAM_COMM;
     if (s->hard_left[i] == 0) TN_TRY(enter(s, i));
+  }
   for (int32_t i = 0; i < s->n; i++) {
     int32_t group = choose(s);
     if (group < 0) return tn_failf(s->plan->env, TN_EINTERNAL, "groups of the cover wait for each other");
