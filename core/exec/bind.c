@@ -1,6 +1,9 @@
 /* core/exec/bind.c: from places to addresses, once per program and slot. */
 #include "core/exec/bound.h"
 
+#include "core/compile/collective.h"
+#include "core/exec/collective.h"
+
 #include <string.h>
 
 tn_status tn_wrap_step(tn_executor *e, const tn_bound_program *bound, const tn_step *step, tn_status status) {
@@ -37,6 +40,7 @@ static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t
 static tn_status prepare_step(tn_executor *e, const tn_step *step, void **plan) {
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
+  if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, step, plan);
   if (group->kernel->prepare == NULL) return TN_OK;
   const tn_backend *backend = device->backend;
   void *native = backend->native == NULL ? NULL
@@ -109,7 +113,8 @@ static void bind_slot(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_
                     .name = step->name};
     b->host.parallel = device->team != NULL ? device->team->parallel : NULL;
     b->host.device = device->device;
-    b->launch = step->group->kernel->launch;
+    bool collective = tn_kernel_is_collective(step->group->kernel);
+    b->launch = collective ? tn_collective_launch : step->group->kernel->launch;
     b->foreign = tn_device_is_foreign(device, step->group->family);
     b->step = step;
     b->handoff = bound->events[i];
@@ -159,7 +164,9 @@ void tn_unbind(tn_executor *e, tn_bound_program *bound) {
   if (bound->program == NULL) return;
   for (int32_t i = 0; i < bound->program->n_steps; i++) {
     const tn_kernel *kernel = bound->program->steps[i].group->kernel;
-    if (bound->plans != NULL && bound->plans[i] != NULL && kernel->release != NULL)
+    if (bound->plans != NULL && tn_kernel_is_collective(kernel))
+      tn_collective_release(e, bound->plans[i]);
+    else if (bound->plans != NULL && bound->plans[i] != NULL && kernel->release != NULL)
       kernel->release(&tn_device_of(e, &bound->program->steps[i])->env, bound->plans[i]);
     if (bound->events != NULL && bound->events[i] != NULL)
       e->device->backend->event_delete(bound->events[i], &e->device->env);

@@ -20,6 +20,7 @@ typedef struct tn_device {
   tn_target target;
   int64_t bytes, peak_bytes; /* asked of memory_new, minus deletes */
   int32_t count;             /* how many devices the backend has */
+  struct tn_comm *comm;      /* its part in a communicator (collective.h); NULL: it is alone */
   /* Does on the host what this one cannot; not started before it is needed. NULL: there is none. */
   struct tn_device *fallback;
   struct tn_device_use *use; /* core/tensor's, where an application opened the device; NULL inside a run */

@@ -73,7 +73,7 @@ static tn_status set_up(tn_bench *b) {
   fill_inputs(b);
   tn_controls controls;
   TN_TRY(tn_controls_bind(&b->set.arena, b->executor, b->index, 1, &b->set.plan, &controls));
-  tn_controls_write(&controls, 0, 0, 1.0);
+  tn_controls_write(&controls, 0, 0, 0, 1.0);
   return TN_OK;
 }
 

@@ -12,6 +12,7 @@ double tn_lr_factor(const tn_settings *settings, int64_t step, int64_t steps, in
 
 static void bind_slot(tn_controls *c, tn_executor *executor, int32_t index, int32_t slot) {
   c->iteration[slot] = tn_executor_input(executor, index, slot, TN_ITERATION_INPUT);
+  c->block[slot] = tn_executor_input(executor, index, slot, TN_BLOCK_INPUT);
   for (int32_t i = 0; i < c->plan->n_controls; i++) {
     char name[128];
     snprintf(name, sizeof name, "control.%s", c->plan->controls[i].name);
@@ -24,8 +25,9 @@ tn_status tn_controls_bind(tn_arena *arena, tn_executor *executor, int32_t index
   size_t n = (size_t)slots, values = tn_size_mul(n, (size_t)plan->n_controls + 1);
   *c = (tn_controls){.plan = plan, .lr = -1};
   c->iteration = tn_arena_alloc(arena, tn_size_mul(n, sizeof *c->iteration));
+  c->block = tn_arena_alloc(arena, tn_size_mul(n, sizeof *c->block));
   c->values = tn_arena_alloc(arena, tn_size_mul(values, sizeof *c->values));
-  if (!c->iteration || !c->values) return TN_ENOMEM;
+  if (!c->iteration || !c->block || !c->values) return TN_ENOMEM;
   for (int32_t i = 0; i < plan->n_controls; i++)
     if (tn_text_equal(plan->controls[i].name, "lr")) c->lr = i;
   if (c->lr >= 0) c->base_lr = plan->controls[c->lr].values[0];
@@ -33,9 +35,10 @@ tn_status tn_controls_bind(tn_arena *arena, tn_executor *executor, int32_t index
   return TN_OK;
 }
 
-void tn_controls_write(const tn_controls *c, int32_t slot, int64_t step, double lr_factor) {
+void tn_controls_write(const tn_controls *c, int32_t slot, int64_t step, int64_t block, double lr_factor) {
   const tn_update_plan *plan = c->plan;
   if (c->iteration[slot]) *c->iteration[slot] = step;
+  if (c->block[slot]) *c->block[slot] = block;
   for (int32_t i = 0; i < plan->n_controls; i++) {
     float *values = c->values[slot * plan->n_controls + i];
     double factor = i == c->lr ? lr_factor : 1.0;

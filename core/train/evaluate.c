@@ -1,4 +1,5 @@
 /* core/train/evaluate.c: one pass over data without training. */
+#include "core/train/ranks.h"
 #include "core/train/session.h"
 
 tn_status tn_evaluate(tn_run *run, const tn_pass *pass, tn_tally *tally) {
@@ -7,11 +8,13 @@ tn_status tn_evaluate(tn_run *run, const tn_pass *pass, tn_tally *tally) {
   for (int64_t batch = 0; pass->max_batches == 0 || batch < pass->max_batches; batch++) {
     int32_t slot;
     int64_t samples;
-    if (atomic_load(&run->stop)) return tn_failf(&run->env, TN_ESTOPPED, "stopped during validation");
+    int32_t stop = atomic_load(&run->stop);
+    if (pass->ranks) TN_TRY(tn_ranks_decide(pass->ranks, &run->env, run->rank, &stop));
+    if (stop) return tn_failf(&run->env, TN_ESTOPPED, "stopped during validation");
     tn_status status = tn_feeder_next(pass->feeder, &slot, &samples);
     if (status == TN_EOF) break;
     if (status != TN_OK) return tn_wrap(&run->env, status, "validation");
-    tn_controls_write(pass->controls, slot, batch, 1.0);
+    tn_controls_write(pass->controls, slot, batch, run->rank, 1.0);
     TN_TRY(tn_executor_run(pass->executor, pass->program, slot));
     TN_TRY(tn_executor_slot_wait(pass->executor, slot));
     tn_tally_add(tally, pass->readings, slot, samples);

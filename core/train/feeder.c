@@ -21,6 +21,8 @@ struct tn_feeder {
   float **weights;   /* [slot] */
   int32_t *pending;  /* slots with the loader, oldest first */
   int32_t n_pending;
+  int64_t share, number; /* samples of this rank in a batch; which batch comes next */
+  int32_t accumulate;    /* batches in an update */
 };
 
 static const tn_binding *find_input(const tn_program *program, const char *name) {
@@ -64,7 +66,7 @@ static tn_status map_fields(tn_feeder *f, const tn_data_setting *data, const tn_
   for (int32_t i = 0; i < f->n_fields; i++) {
     const tn_field *field = tn_loader_field(f->loader, i);
     const tn_binding *input = find_input(program, field->name);
-    f->fields[i].bytes = tn_size_mul(tn_type_bytes(&field->type), (size_t)data->section.batch);
+    f->fields[i].bytes = tn_size_mul(tn_type_bytes(&field->type), (size_t)f->share);
     if (!input) continue;
     if (!fits(field, &input->type)) return misfit(f, data, field, &input->type);
     f->fields[i].input = input->name;
@@ -77,7 +79,7 @@ static tn_status check_covered(tn_feeder *f, const tn_data_setting *data, const 
   for (int32_t i = 0; i < program->n_inputs; i++) {
     const char *name = program->inputs[i].name;
     bool covered = tn_text_equal(name, "sample.weight") || tn_text_equal(name, TN_ITERATION_INPUT) ||
-                   tn_text_starts(name, "control.");
+                   tn_text_equal(name, TN_BLOCK_INPUT) || tn_text_starts(name, "control.");
     for (int32_t k = 0; k < f->n_fields; k++) covered = covered || tn_text_equal(f->fields[k].input, name);
     if (covered) continue;
     tn_text names = tn_text_new(&f->run->env);
@@ -93,7 +95,7 @@ static tn_status check_covered(tn_feeder *f, const tn_data_setting *data, const 
 }
 
 /* The addresses of a slot; fields and weights that the program does not read go to memory of ours. */
-static tn_status bind_slot(tn_feeder *f, int32_t slot, int64_t batch) {
+static tn_status bind_slot(tn_feeder *f, int32_t slot) {
   f->addresses[slot] = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->n_fields + 1, sizeof(void *)));
   if (!f->addresses[slot]) return TN_ENOMEM;
   for (int32_t i = 0; i < f->n_fields; i++) {
@@ -103,7 +105,7 @@ static tn_status bind_slot(tn_feeder *f, int32_t slot, int64_t batch) {
   }
   f->weights[slot] = tn_executor_input(f->executor, f->index, slot, "sample.weight");
   if (!f->weights[slot])
-    f->weights[slot] = tn_arena_alloc(&f->arena, tn_size_mul((size_t)batch, sizeof(float)));
+    f->weights[slot] = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->share, sizeof(float)));
   return f->weights[slot] ? TN_OK : TN_ENOMEM;
 }
 
@@ -111,12 +113,17 @@ static tn_status create(tn_feeder *f, int32_t split, const tn_program *program) 
   const tn_data_setting *data = &f->run->settings.data[split];
   const tn_data_section *s = &data->section;
   bool training = split == TN_SPLIT_TRAIN;
+  TN_TRY(tn_run_share(f->run, split, &f->share));
+  f->accumulate = training ? (int32_t)f->run->settings.optimizer.accumulate : 1;
   tn_loader_options options = {.source = data->source,
                                .source_options = data->options,
                                .split = split,
                                .transforms = data->transforms,
                                .n_transforms = data->n_transforms,
-                               .batch = s->batch,
+                               .batch = f->share,
+                               .shard = f->run->rank,
+                               .shards = tn_run_ranks(f->run),
+                               .accumulate = f->accumulate,
                                .workers = (int32_t)s->workers,
                                .prefetch = f->slots,
                                .shuffle = training && s->shuffle,
@@ -132,7 +139,7 @@ static tn_status create(tn_feeder *f, int32_t split, const tn_program *program) 
   f->weights = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->weights));
   f->pending = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->pending));
   if (!f->addresses || !f->weights || !f->pending) return TN_ENOMEM;
-  for (int32_t i = 0; i < f->slots; i++) TN_TRY(bind_slot(f, i, s->batch));
+  for (int32_t i = 0; i < f->slots; i++) TN_TRY(bind_slot(f, i));
   if (tn_loader_batches(f->loader) > 0) return TN_OK;
   return tn_failf(&f->run->env, TN_EINVAL,
                   "%s: %lld samples do not fill one batch of %lld; use a smaller batch or last = pad",
@@ -171,6 +178,8 @@ void tn_feeder_destroy(tn_feeder *f) {
 
 const tn_loader *tn_feeder_loader(const tn_feeder *f) { return f->loader; }
 
+int64_t tn_feeder_updates(const tn_feeder *f) { return tn_loader_batches(f->loader) / f->accumulate; }
+
 tn_status tn_feeder_return(tn_feeder *f, int32_t slot) {
   TN_TRY(tn_executor_slot_wait(f->executor, slot));
   tn_batch batch = {f->addresses[slot], f->weights[slot], NULL};
@@ -180,7 +189,8 @@ tn_status tn_feeder_return(tn_feeder *f, int32_t slot) {
 }
 
 tn_status tn_feeder_start(tn_feeder *f, int64_t epoch, int64_t first) {
-  TN_TRY(tn_loader_start(f->loader, epoch, first));
+  TN_TRY(tn_loader_start(f->loader, epoch, first * f->accumulate));
+  f->number = first * f->accumulate;
   f->n_pending = 0;
   for (int32_t i = 0; i < f->slots; i++) TN_TRY(tn_feeder_return(f, i));
   return TN_OK;
@@ -196,5 +206,8 @@ tn_status tn_feeder_next(tn_feeder *f, int32_t *slot, int64_t *samples) {
   *slot = f->pending[0];
   f->n_pending--;
   memmove(f->pending, f->pending + 1, sizeof *f->pending * (size_t)f->n_pending);
-  return tn_loader_wait(f->loader, samples);
+  TN_TRY(tn_loader_wait(f->loader, samples));
+  int64_t whole = f->share * tn_run_ranks(f->run), left = tn_loader_samples(f->loader) - f->number++ * whole;
+  *samples = left < 0 ? 0 : left < whole ? left : whole;
+  return TN_OK;
 }

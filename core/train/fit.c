@@ -1,19 +1,12 @@
-/* core/train/fit.c: tn_run_train: everything that a training run needs is made, the loop runs, and
- * what came of it becomes the result. */
+/* core/train/fit.c: everything that a training run needs is made, on one rank. */
 #include "core/train/fit.h"
 
 #include <jansson.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/base/thread.h"
 #include "core/train/result.h"
 
-const char tn_why_finished[] = "finished", tn_why_stopped[] = "stopped", tn_why_out_of_time[] = "max_time",
-           tn_why_nonfinite[] = "non-finite";
-
-/* ---- set-up ---- */
+/* ---- what a rank makes alone ---- */
 
 static int64_t planned_steps(const tn_fit *t) {
   const tn_run_section *run = &t->run->settings.run;
@@ -25,19 +18,19 @@ static int64_t planned_steps(const tn_fit *t) {
 }
 
 static tn_status build_programs(tn_fit *t) {
-  const tn_settings *s = &t->run->settings;
+  tn_run *run = t->run;
+  const tn_data_setting *data = run->settings.data;
   tn_program_request request = {{0}};
-  if (!s->data[TN_SPLIT_TRAIN].given)
-    return tn_failf(&t->run->env, TN_EINVAL,
-                    "%s: no [data] source, expected one, for example source = digits", t->run->ini.path);
-  request.batch[TN_PROGRAM_STEP] = s->data[TN_SPLIT_TRAIN].section.batch;
-  if (s->data[TN_SPLIT_VALID].given) request.batch[TN_PROGRAM_EVAL] = s->data[TN_SPLIT_VALID].section.batch;
-  TN_TRY(tn_programs_build(t->run, &t->device->target, &request, &t->set));
-  t->slots = tn_run_slots(t->run);
+  if (!data[TN_SPLIT_TRAIN].given)
+    return tn_failf(&run->env, TN_EINVAL, "%s: no [data] source, expected one, for example source = digits",
+                    run->ini.path);
+  TN_TRY(tn_run_share(run, TN_SPLIT_TRAIN, &request.batch[TN_PROGRAM_STEP]));
+  if (data[TN_SPLIT_VALID].given) TN_TRY(tn_run_share(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
+  TN_TRY(tn_programs_build(run, &t->device->target, &request, &t->set));
+  t->slots = tn_run_slots(run);
   /* a device with memory of its own computes while the host goes on; elsewhere there is nothing to gain */
   t->most_ahead = t->device->target.properties.host_addressable || t->slots < 3 ? 0 : TN_MOST_AHEAD;
-  return tn_executor_create(&t->run->env, t->device, t->set.map, t->set.list, t->set.n, t->slots,
-                            &t->executor);
+  return tn_executor_create(&run->env, t->device, t->set.map, t->set.list, t->set.n, t->slots, &t->executor);
 }
 
 static tn_status make_feeders(tn_fit *t) {
@@ -45,7 +38,7 @@ static tn_status make_feeders(tn_fit *t) {
   tn_status status = tn_feeder_create(run, TN_SPLIT_TRAIN, t->executor, t->set.index[TN_PROGRAM_STEP],
                                       t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
   TN_TRY(tn_feeder_required(run, status));
-  t->steps_per_epoch = tn_loader_batches(tn_feeder_loader(t->train));
+  t->steps_per_epoch = tn_feeder_updates(t->train);
   t->steps = planned_steps(t);
   if (!t->set.programs[TN_PROGRAM_EVAL]) return TN_OK;
   status = tn_feeder_create(run, TN_SPLIT_VALID, t->executor, t->set.index[TN_PROGRAM_EVAL],
@@ -72,6 +65,25 @@ static tn_status bind_slots(tn_fit *t) {
   return tn_readings_bind(arena, t->executor, eval, t->slots, &t->set, &t->eval_readings);
 }
 
+tn_status tn_fit_set_up(tn_fit *t) {
+  TN_TRY(build_programs(t));
+  TN_TRY(make_feeders(t));
+  return bind_slots(t);
+}
+
+void tn_fit_tear_down(tn_fit *t) {
+  tn_watch_stop(t->watch);
+  tn_feeder_destroy(t->train);
+  tn_feeder_destroy(t->valid);
+  tn_executor_destroy(t->executor);
+  tn_comm_close(t->comm);
+  tn_programs_free(t->run, &t->set);
+  tn_device_destroy(t->device);
+  tn_release(&t->run->env, t->folder);
+}
+
+/* ---- the state to start from ---- */
+
 /* plan.json: what `tenon plan` would say, for the record. */
 static tn_status write_plan(tn_fit *t) {
   json_t *plan = NULL;
@@ -90,21 +102,74 @@ static tn_status resume(tn_fit *t) {
   t->saved = true;
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
   tn_tally_restore(&t->epoch_tally, &t->progress.tally);
+  tn_tally_restore(&t->epoch_tally, &t->progress.tally);
   if (!t->run->settings.run.fast_dev_run) return TN_OK;
   tn_release(&t->run->env, t->folder); /* which writes nothing */
   t->folder = NULL;
   return TN_OK;
 }
 
-static tn_status start_state(tn_fit *t) {
+/* What only rank 0 does. */
+static tn_status open_folder(tn_fit *t) {
   tn_run *run = t->run;
-  TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
-  TN_TRY(tn_executor_slot_wait(t->executor, 0));
   if (run->resume) TN_TRY(tn_run_folder_resume(run, &t->folder));
   if (t->folder) return resume(t);
   TN_TRY(tn_weights_load_configured(run, t->executor, t->set.map));
   TN_TRY(tn_run_folder_make(run, &t->folder));
   return write_plan(t);
+}
+
+/* A region of rank 0's becomes everybody's. */
+static tn_status share_region(tn_fit *t, const tn_region *region) {
+  tn_env *env = &t->run->env;
+  size_t bytes = tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
+  char *path = tn_arena_printf(&t->set.arena, "@%s", region->name);
+  void *values = tn_alloc(env, bytes + 1);
+  bool first = t->run->rank == 0;
+  tn_status status = path && values ? TN_OK : TN_ENOMEM;
+  if (status == TN_OK && first) status = tn_executor_read(t->executor, path, values, bytes);
+  if (status == TN_OK) status = tn_ranks_share(t->ranks, env, t->run->rank, values, bytes);
+  if (status == TN_OK && !first) status = tn_executor_write(t->executor, path, values, bytes);
+  tn_release(env, values);
+  return status;
+}
+
+/* What rank 0 tells the others of where it starts from. */
+typedef struct tn_beginning {
+  tn_progress progress; /* but for the tally, whose numbers are sent by themselves */
+  int64_t steps, samples;
+  bool loaded, writes;
+} tn_beginning;
+
+static tn_status share_progress(tn_fit *t, tn_beginning *begin) {
+  tn_run *run = t->run;
+  tn_tally *tally = &t->epoch_tally;
+  size_t bytes = (size_t)tally->n * sizeof(double);
+  *begin = (tn_beginning){.progress = t->progress,
+                          .steps = tally->steps,
+                          .samples = tally->samples,
+                          .loaded = t->saved || *run->settings.weights.file,
+                          .writes = t->folder != NULL};
+  begin->progress.tally = (tn_tally){.n = 0};
+  TN_TRY(tn_ranks_share(t->ranks, &run->env, run->rank, begin, sizeof *begin));
+  TN_TRY(tn_ranks_share(t->ranks, &run->env, run->rank, tally->sum, bytes));
+  TN_TRY(tn_ranks_share(t->ranks, &run->env, run->rank, tally->weight, bytes));
+  t->progress = begin->progress;
+  t->writes = begin->writes;
+  tally->steps = begin->steps;
+  tally->samples = begin->samples;
+  return TN_OK;
+}
+
+/* Initial values are the same everywhere by themselves; what was loaded comes from rank 0, who alone has
+ * read it. */
+static tn_status share_state(tn_fit *t) {
+  tn_run *run = t->run;
+  tn_beginning begin;
+  TN_TRY(share_progress(t, &begin));
+  for (size_t r = 0; begin.loaded && tn_run_ranks(run) > 1 && r < t->set.map->regions.n; r++)
+    TN_TRY(share_region(t, &t->set.map->regions.v[r]));
+  return TN_OK;
 }
 
 static tn_status start_watch(tn_fit *t) {
@@ -123,78 +188,12 @@ static tn_status start_watch(tn_fit *t) {
   return tn_watch_start(run, &info, &t->watch);
 }
 
-static tn_status set_up(tn_fit *t) {
-  TN_TRY(tn_run_device(t->run, &t->device));
-  TN_TRY(build_programs(t));
-  TN_TRY(make_feeders(t));
-  TN_TRY(bind_slots(t));
-  TN_TRY(start_state(t));
-  return start_watch(t);
-}
-
-static void tear_down(tn_fit *t) {
-  tn_watch_stop(t->watch);
-  tn_feeder_destroy(t->train);
-  tn_feeder_destroy(t->valid);
-  tn_executor_destroy(t->executor);
-  tn_programs_free(t->run, &t->set);
-  tn_device_destroy(t->device);
-  tn_release(&t->run->env, t->folder);
-}
-
-/* ---- the result ---- */
-
-static json_t *metrics_json(tn_tally *tally) {
-  return tn_metrics_json(tn_tally_means(tally), tally->steps > 0 ? tally->n + 1 : 0);
-}
-
-static json_t *result_of(tn_fit *t) {
-  double seconds = tn_clock_s() - t->started_s;
-  bool direct = t->device->target.properties.host_addressable != 0;
-  int64_t planned = tn_executor_planned_bytes(t->set.map, t->set.list, t->set.n, t->slots, direct),
-          measured = t->device->peak_bytes;
-  return json_pack("{s:s, s:I, s:I, s:f, s:f, s:s, s:o, s:o, s:f, s:f, s:I, s:I, s:f}", "status", t->why,
-                   "epochs", (json_int_t)t->progress.epoch, "steps", (json_int_t)t->progress.step, "seconds",
-                   seconds, "first_step_s", t->first_step_s, "run", t->folder ? t->folder : "", "train",
-                   metrics_json(&t->epoch_tally), "valid", metrics_json(&t->valid_tally), "planned_peak_mib",
-                   (double)planned / 1048576.0, "measured_peak_mib", (double)measured / 1048576.0,
-                   "planned_peak_bytes", (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured,
-                   "stall_s", tn_loader_stall_s(tn_feeder_loader(t->train)));
-}
-
-/* The status of a run whose loop has ended, with its explanation. */
-static tn_status conclude(tn_fit *t, tn_status status) {
-  const char *folder = t->folder ? t->folder : "";
-  if (t->why == tn_why_stopped)
-    return t->folder ? tn_failf(&t->run->env, TN_ESTOPPED, "stopped after step %lld; go on with --resume %s",
-                                (long long)t->progress.step, folder)
-                     : tn_failf(&t->run->env, TN_ESTOPPED, "stopped after step %lld; nothing was saved",
-                                (long long)t->progress.step);
-  if (status != TN_ENONFINITE) return status;
-  t->why = tn_why_nonfinite;
-  if (!t->folder || !t->saved)
-    return tn_failf(&t->run->env, status,
-                    "%s; no checkpoint had been written; a lower lr or [optimizer] clip may help",
-                    tn_error_text(&t->run->env));
-  return tn_failf(&t->run->env, status,
-                  "%s; %s/checkpoints/last is the last good one; a lower lr or [optimizer] clip may help",
-                  tn_error_text(&t->run->env), folder);
-}
-
-tn_status tn_run_train(tn_run *run, char **json) {
-  tn_fit t = {.run = run, .progress = {.best = NAN, .ended = true}, .started_s = tn_clock_s()};
-  *json = NULL;
-  tn_status status = set_up(&t);
-  if (status == TN_OK) {
-    status = conclude(&t, tn_fit_train(&t));
-    tn_fit_post(&t, TN_EVENT_RUN_END, t.why ? t.why : "failed");
-    tn_watch_stop(t.watch);
-    t.watch = NULL;
-    if (t.why) {
-      tn_status printed = tn_json_take(run, result_of(&t), json);
-      if (printed != TN_OK) status = printed;
-    }
-  }
-  tear_down(&t);
-  return status;
+tn_status tn_fit_start(tn_fit *t) {
+  tn_run *run = t->run;
+  TN_TRY(tn_devices_compare_plans(t->ranks, &run->env, run->rank, tn_devices_plan_hash(&t->set)));
+  TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
+  TN_TRY(tn_executor_slot_wait(t->executor, 0));
+  if (run->rank == 0) TN_TRY(open_folder(t));
+  TN_TRY(share_state(t));
+  return run->rank == 0 ? start_watch(t) : TN_OK;
 }

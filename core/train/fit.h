@@ -1,7 +1,10 @@
-/* core/train/fit.h: private to fit.c and loop.c: a training run in progress. */
+/* core/train/fit.h: private to train.c, fit.c and loop.c: a training run in progress, on one rank. Every
+ * rank goes through the same calls in the same order; what only one may do (folder, checkpoints, observers)
+ * is rank 0's. */
 #ifndef TN_CORE_TRAIN_FIT_H
 #define TN_CORE_TRAIN_FIT_H
 
+#include "core/train/devices.h"
 #include "core/train/session.h"
 
 /* Why a run ends; also the result's "status". */
@@ -18,17 +21,20 @@ typedef struct tn_launched {
 } tn_launched;
 
 typedef struct tn_fit {
-  tn_run *run;
+  tn_run *run; /* the rank's own */
+  tn_rank_set *ranks;
   tn_device *device;
+  _Atomic(tn_comm *) comm; /* NULL: there is one rank */
   tn_program_set set;
   tn_executor *executor;
   tn_feeder *train, *valid; /* valid NULL: no validation */
   tn_controls step_controls, eval_controls;
   tn_readings step_readings, eval_readings;
   tn_tally epoch_tally, step_tally, valid_tally;
-  tn_watch *watch;
-  char *folder; /* NULL: nothing is written */
-  bool saved;   /* the folder has a checkpoint */
+  tn_watch *watch; /* rank 0 */
+  char *folder;    /* rank 0; NULL: nothing is written */
+  bool writes;     /* whether rank 0 has a folder */
+  bool saved;      /* the folder has a checkpoint */
   tn_progress progress;
   int64_t steps_per_epoch, steps; /* of the whole run */
   int32_t slots;
@@ -39,6 +45,12 @@ typedef struct tn_fit {
   double samples_per_s;
   const char *why; /* NULL: still running */
 } tn_fit;
+
+/* fit.c: all of it that needs no other rank; then, on all ranks at once, equal plans and equal state. What
+ * was made before a failure is freed by tn_fit_tear_down. */
+tn_status tn_fit_set_up(tn_fit *t);
+tn_status tn_fit_start(tn_fit *t);
+void tn_fit_tear_down(tn_fit *t);
 
 /* loop.c: trains until the last step or until something ends the run; t->why says what. */
 tn_status tn_fit_train(tn_fit *t);

@@ -69,7 +69,7 @@ static tn_status catch_up(tn_fit *t, int32_t most) {
 
 static tn_status take_step(tn_fit *t, int32_t slot, int64_t samples) {
   double factor = tn_lr_factor(&t->run->settings, t->progress.step, t->steps, t->steps_per_epoch);
-  tn_controls_write(&t->step_controls, slot, t->progress.step, factor);
+  tn_controls_write(&t->step_controls, slot, t->progress.step, t->run->rank, factor);
   t->lr = t->step_controls.base_lr * factor;
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_STEP], slot));
   t->progress.step++;
@@ -80,8 +80,9 @@ static tn_status take_step(tn_fit *t, int32_t slot, int64_t samples) {
 }
 
 static tn_status save(tn_fit *t, const char *name) {
+  if (!t->writes) return TN_OK;
+  TN_TRY(catch_up(t, 0)); /* a loss that is not finite must not become a checkpoint */
   if (!t->folder) return TN_OK;
-  TN_TRY(catch_up(t, 0));   /* a loss that is not finite must not become a checkpoint */
   tn_watch_flush(t->watch); /* what led to a checkpoint is on file before it */
   tn_progress progress = t->progress;
   progress.tally = t->epoch_tally;
@@ -95,13 +96,21 @@ static tn_status save(tn_fit *t, const char *name) {
   return TN_OK;
 }
 
-/* Sets `why` when the run should end before its last step. */
-static void check_limits(tn_fit *t) {
+enum { GO_ON = 0, STOP = 1, OUT_OF_TIME = 2 };
+
+static int32_t should_end(const tn_fit *t) {
   const tn_run_section *run = &t->run->settings.run;
-  if (atomic_load(&t->run->stop))
-    t->why = tn_why_stopped;
-  else if (run->max_time > 0 && tn_clock_s() - t->started_s >= run->max_time)
-    t->why = tn_why_out_of_time;
+  if (atomic_load(&t->run->stop)) return STOP;
+  return run->max_time > 0 && tn_clock_s() - t->started_s >= run->max_time ? OUT_OF_TIME : GO_ON;
+}
+
+/* Sets `why` when the run should end before its last step, which is for rank 0 to decide. */
+static tn_status check_limits(tn_fit *t) {
+  static const char *const whys[] = {NULL, tn_why_stopped, tn_why_out_of_time};
+  int32_t decision = t->run->rank == 0 ? should_end(t) : GO_ON;
+  TN_TRY(tn_ranks_decide(t->ranks, &t->run->env, t->run->rank, &decision));
+  t->why = whys[decision];
+  return TN_OK;
 }
 
 static tn_status train_epoch(tn_fit *t) {
@@ -109,9 +118,11 @@ static tn_status train_epoch(tn_fit *t) {
   TN_TRY(tn_feeder_start(t->train, t->progress.epoch, t->progress.batch));
   if (t->progress.batch == 0) tn_tally_reset(&t->epoch_tally);
   t->rate_s = 0;
-  for (check_limits(t); t->progress.step < t->steps && !t->why; check_limits(t)) {
+  for (;;) {
     int32_t slot;
     int64_t samples;
+    TN_TRY(check_limits(t));
+    if (t->why || t->progress.step >= t->steps) break;
     tn_status status = tn_feeder_next(t->train, &slot, &samples);
     if (status == TN_EOF) break;
     if (status != TN_OK) return status;
@@ -141,7 +152,8 @@ static tn_status validate(tn_fit *t) {
   TN_TRY(tn_feeder_rest(t->train));
   tn_pass pass = {t->executor,       t->set.index[TN_PROGRAM_EVAL],
                   t->valid,          &t->eval_controls,
-                  &t->eval_readings, t->run->settings.run.fast_dev_run ? 1 : 0};
+                  &t->eval_readings, t->run->settings.run.fast_dev_run ? 1 : 0,
+                  t->ranks};
   return tn_evaluate(t->run, &pass, &t->valid_tally);
 }
 

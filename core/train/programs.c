@@ -186,6 +186,7 @@ tn_status tn_run_device(tn_run *run, tn_device **device) {
   TN_TRY(check_backend_sections(run, &names));
   tn_device_request request = {.names = names.v,
                                .n_names = names.n,
+                               .index = run->rank,
                                .threads = (int32_t)run->settings.run.threads,
                                .configure = configure_backend,
                                .context = run};

@@ -8,7 +8,7 @@ static void mark_used(tn_section *section) {
   for (int32_t k = 0; k < section->n_keys; k++) section->keys[k].used = true;
 }
 
-/* [observer.NAME] and [backend.NAME] of an item that this run does not open: it must exist, and take
+/* [observer.NAME], [backend.NAME] and [communicator.NAME] of an item that this run does not open: it must exist, and take
  * these options, all the same. */
 static tn_status check_item_section(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
                                     const char *kind, uint32_t number) {
@@ -30,6 +30,8 @@ static tn_status look_at_unused(tn_env *env, tn_registry *registry, tn_ini *ini,
     return check_item_section(env, registry, ini, section, "backend", TN_BACKEND);
   if (tn_text_starts(section->name, "observer."))
     return check_item_section(env, registry, ini, section, "observer", TN_OBSERVER);
+  if (tn_text_starts(section->name, "communicator."))
+    return check_item_section(env, registry, ini, section, "communicator", TN_COMMUNICATOR);
   if (!tn_text_starts(section->name, "block ")) return TN_OK;
   tn_logf(env, TN_LOG_WARN, "%s: [%s] is not used", tn_key_where(ini, section, NULL), section->name);
   mark_used(section);
@@ -57,7 +59,8 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
       KNOWN("model", tn_table_model),
       KNOWN("block *", tn_table_block),
       {"backend.*", NULL},
-      {"observer.*", NULL}};
+      {"observer.*", NULL},
+      {"communicator.*", NULL}};
 #undef KNOWN
   for (int32_t i = 0; i < ini->n_sections; i++)
     if (!ini->sections[i].used) TN_TRY(look_at_unused(env, registry, ini, &ini->sections[i]));

@@ -20,6 +20,9 @@ struct tn_run {
   tn_arena arena;
   const char *output, *resume; /* as given; NULL: the configuration's */
   int32_t terminal_columns;
+  /* Of several that train together: each has a tn_run of its own, with its own messages and memory, over the
+   * same configuration. 0 ranks: nobody has asked yet, and there is one. */
+  int32_t rank, ranks;
   atomic_int stop;
   double opened_s; /* tn_clock_s when the run was opened */
 };
@@ -67,8 +70,12 @@ int64_t tn_programs_parameters(const tn_program_set *set);
 /* How many input slots a run has: the batches that are read ahead, and the one in use. */
 int32_t tn_run_slots(const tn_run *run);
 
-/* Opens the device that the configuration asks for. */
+/* Opens the device that the configuration asks for; the one whose number is the run's rank. */
 tn_status tn_run_device(tn_run *run, tn_device **device);
+
+static inline int32_t tn_run_ranks(const tn_run *run) { return run->ranks > 1 ? run->ranks : 1; }
+/* devices.c: a rank's part of [data] batch. It must divide without rest. */
+tn_status tn_run_share(tn_run *run, int32_t split, int64_t *batch);
 
 /* ---- feeder.c: batches from a loader into the slots of an executor ---- */
 
@@ -80,11 +87,13 @@ tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, in
 tn_status tn_feeder_required(tn_run *run, tn_status status);
 void tn_feeder_destroy(tn_feeder *feeder);
 const tn_loader *tn_feeder_loader(const tn_feeder *feeder);
-/* Begins an epoch at a batch; all slots are handed to the loader. */
+/* Updates in an epoch. */
+int64_t tn_feeder_updates(const tn_feeder *feeder);
+/* Begins an epoch at an update; all slots are handed to the loader. */
 tn_status tn_feeder_start(tn_feeder *feeder, int64_t epoch, int64_t first);
 /* The loader stops writing into the slots, so that another may. */
 tn_status tn_feeder_rest(tn_feeder *feeder);
-/* Waits for the next batch. TN_EOF: the epoch is over. */
+/* Waits for the next batch; *samples are the real ones of all ranks. TN_EOF: the epoch is over. */
 tn_status tn_feeder_next(tn_feeder *feeder, int32_t *slot, int64_t *samples);
 /* Gives a slot back, whose outputs have been read, for another batch. */
 tn_status tn_feeder_return(tn_feeder *feeder, int32_t slot);
@@ -95,14 +104,17 @@ tn_status tn_feeder_return(tn_feeder *feeder, int32_t slot);
 typedef struct tn_controls {
   const tn_update_plan *plan;
   int64_t **iteration; /* [slot]; NULL: the program does not read it */
+  int64_t **block;     /* likewise */
   float **values;      /* [slot * n_controls + control]; NULL: not read */
   int32_t lr;          /* which control is the learning rate; -1: none */
   double base_lr;      /* of group 0 */
 } tn_controls;
 tn_status tn_controls_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
                            const tn_update_plan *plan, tn_controls *controls);
-/* Writes the control values of one step into a slot: iteration, and every option times its factor. */
-void tn_controls_write(const tn_controls *controls, int32_t slot, int64_t step, double lr_factor);
+/* Writes the control values of one step into a slot: iteration, the block of the global batch that stands
+ * there, and every option times its factor. */
+void tn_controls_write(const tn_controls *controls, int32_t slot, int64_t step, int64_t block,
+                       double lr_factor);
 /* Factor of the learning rate at a step: warm-up times schedule. */
 double tn_lr_factor(const tn_settings *settings, int64_t step, int64_t steps, int64_t steps_per_epoch);
 
@@ -141,6 +153,7 @@ typedef struct tn_pass {
   const tn_controls *controls;
   const tn_readings *readings;
   int64_t max_batches; /* 0: all */
+  struct tn_rank_set *ranks; /* whose first decides when to stop; NULL: there is one */
 } tn_pass;
 
 /* One pass over a feeder's data. `tally` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */

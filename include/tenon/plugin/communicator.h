@@ -1,8 +1,13 @@
 /* tenon/plugin/communicator.h: collectives over ranks, enqueued on a stream.
  *
- * Life cycle: identify (rank 0 only; the host ships the bytes to all ranks) -> open on every rank
- * at once -> collectives, on the thread that owns the stream, in the same order on every rank
- * -> status from any thread -> close, or abort when a peer has died. */
+ * Life cycle: identify (rank 0 only; the host ships the bytes to all ranks, each of which opens with them
+ * once) -> open on every rank at once -> collectives, on the thread that owns the stream, in the same order
+ * on every rank -> status from any thread -> close, after abort when a rank has died.
+ *
+ * Failure. A rank that does not come in time, or whose part fails, makes the collective fail on every other
+ * rank with TN_ECOMM naming it, through the stream as any failure of enqueued work; so does abort. Nobody
+ * waits for longer than timeout_s. Sums are made in the same order every time, so that they have the same
+ * bits. */
 #ifndef TENON_PLUGIN_COMMUNICATOR_H
 #define TENON_PLUGIN_COMMUNICATOR_H
 
@@ -16,10 +21,13 @@ enum { TN_ALL_REDUCE = 0, TN_BROADCAST = 1, TN_REDUCE_SCATTER = 2, TN_ALL_GATHER
 typedef struct tn_collective {
   uint32_t struct_size;
   int32_t what, reduction, dtype;
-  int32_t root;     /* broadcast */
-  int64_t count;    /* elements of `from`; all_gather writes count * ranks, reduce_scatter count / ranks */
-  const void *from; /* device addresses; in place where both are equal */
+  int32_t root;  /* broadcast */
+  int64_t count; /* elements of `from`; all_gather writes count * ranks, reduce_scatter count / ranks */
+  /* Device addresses. In place where both are equal; all_gather where `from` is the rank's part of `to`,
+   * reduce_scatter where `to` is the rank's part of `from`. */
+  const void *from;
   void *to;
+  const char *name; /* "all_reduce of bucket 2", for traces and messages; lives as long as the stream works */
 } tn_collective;
 
 typedef struct tn_communicator {
@@ -33,9 +41,9 @@ typedef struct tn_communicator {
   void (*close)(void *communicator, tn_env *env);
   /* Enqueues; does not wait. */
   tn_status (*run)(void *communicator, tn_env *env, const tn_collective *what, void *stream);
-  /* TN_OK while all is well; TN_ECOMM naming the rank. */
+  /* TN_OK while all is well; TN_ECOMM naming the rank. From any thread. */
   tn_status (*status)(void *communicator, tn_env *env);
-  /* Makes pending collectives fail soon. */
+  /* Makes pending and later collectives of all ranks fail soon. From any thread, until close. */
   void (*abort)(void *communicator);
 } tn_communicator;
 
