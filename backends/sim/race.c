@@ -3,9 +3,10 @@
  * asked of each pair whether or not they really collided, so a missing wait is found whichever way the
  * streams happened to run.
  *
- * The host's own accesses cannot be seen. But when it enqueues a copy from staging memory it has filled that
- * memory, and when it enqueues a copy to staging memory it has read what was there before; so these two are
- * taken for granted, at the time of enqueuing. */
+ * The host's own accesses cannot be seen, but what they do can. If a copy from staging memory brings other
+ * bytes than the last one from there, the host has written them before it enqueued the copy; and if the bytes
+ * have changed between enqueuing and copying, it has written too early. What it reads too early, it reads
+ * wrong: a copy to the host spoils the memory when it is enqueued. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +115,7 @@ typedef struct actor {
   tn_sim_device *device;
   const tn_sim_clock *clock;
   tn_sim_access access; /* but for `write` */
+  bool captured;
 } actor;
 
 static tn_status touch(actor *a, const void *address, uint64_t bytes, bool write, const char *what) {
@@ -158,21 +160,44 @@ static tn_status touch_launch(actor *a, const tn_launch *l) {
   return touch(a, l->workspace, (uint64_t)l->workspace_bytes, true, "the workspace");
 }
 
-/* What the host did with staging memory before it enqueued a copy. */
+uint64_t tn_sim_sum(const void *bytes, uint64_t n) {
+  const char *at = bytes;
+  uint64_t sum = n, word = 0;
+  for (; n >= sizeof word; n -= sizeof word, at += sizeof word) {
+    memcpy(&word, at, sizeof word);
+    sum = (sum ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    sum ^= sum >> 29;
+  }
+  word = 0;
+  memcpy(&word, at, n);
+  return (sum ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* The host has filled staging memory anew before it enqueued a copy from there. */
 static tn_status touch_as_host(const actor *a, const tn_sim_work *work) {
-  bool in = work->copy.direction == TN_COPY_TO_DEVICE;
-  const void *address = in ? work->copy.from : work->copy.to;
-  if (work->copy.direction == TN_COPY_ON_DEVICE) return TN_OK;
+  tn_sim_block *block = tn_sim_block_find(a->device, work->copy.from, work->copy.bytes);
+  if (tn_sim_sum(work->copy.from, work->copy.bytes) != work->copy.sum)
+    return failed(a->device,
+                  "missing wait: the host has written to the memory since it enqueued the copy, which "
+                  "had not been done; it must wait for an event behind the copy first");
+  if (block == NULL) return TN_OK;
+  bool same =
+      block->from == work->copy.from && block->from_bytes == work->copy.bytes && block->sum == work->copy.sum;
+  block->from = work->copy.from;
+  block->from_bytes = work->copy.bytes;
+  block->sum = work->copy.sum;
+  if (same) return TN_OK;
   actor host = *a;
   host.clock = &work->host;
   host.access.who = TN_SIM_HOST;
   host.access.when = work->host.at[TN_SIM_HOST];
-  return touch(&host, address, work->copy.bytes, in, "staging memory");
+  return touch(&host, work->copy.from, work->copy.bytes, true, "staging memory");
 }
 
 static tn_status touch_copy(actor *a, const tn_sim_work *work) {
   a->access.bytes = work->copy.bytes;
-  tn_status status = touch_as_host(a, work);
+  bool hosts = work->copy.direction == TN_COPY_TO_DEVICE && !a->captured;
+  tn_status status = hosts ? touch_as_host(a, work) : TN_OK;
   if (status != TN_OK) return status;
   status = touch(a, work->copy.from, work->copy.bytes, false, "the beginning of a copy");
   return status == TN_OK ? touch(a, work->copy.to, work->copy.bytes, true, "the end of a copy") : status;
@@ -202,7 +227,7 @@ static tn_status touch_all(actor *a, const tn_sim_work *work) {
 tn_status tn_sim_race_check(tn_sim_queue *queue, const tn_sim_work *work) {
   tn_sim_device *d = queue->stream->device;
   if (!d->backend->options.check) return TN_OK;
-  actor a = {.device = d, .clock = queue->clock};
+  actor a = {.device = d, .clock = queue->clock, .captured = queue->capture != NULL};
   a.access.when = queue->clock->at[queue->who];
   a.access.who = queue->who;
   a.access.number = queue->capture != NULL ? queue->capture->number : work->number;

@@ -152,7 +152,8 @@ typedef struct tn_sim_work {
       void *to;
       const void *from;
       uint64_t bytes;
-    } copy; /* zero: to, bytes */
+      uint64_t sum; /* of the host's bytes when they were handed over, where copies are checked */
+    } copy;         /* zero: to, bytes */
     struct {
       tn_status (*body)(tn_launch *l);
       tn_launch *l;
@@ -222,6 +223,9 @@ typedef struct tn_sim_block {
   uint64_t bytes;
   int32_t kind;
   tn_sim_shadow *shadow; /* NULL: unchecked */
+  /* The last copy from staging memory: it was filled anew if the next one brings something else. */
+  const void *from;
+  uint64_t from_bytes, sum;
 } tn_sim_block;
 
 struct tn_sim_device {
@@ -315,6 +319,8 @@ void tn_sim_failure_set(tn_sim_failure *failure, tn_status code, const char *tex
 /* Notes what a piece of work reads and writes, at the queue's clock. TN_EDEVICE, with the text in
  * device->report, if something else touches the same bytes and nothing orders the two. */
 tn_status tn_sim_race_check(tn_sim_queue *queue, const tn_sim_work *work);
+/* A sum of bytes that tells whether they have changed. */
+uint64_t tn_sim_sum(const void *bytes, uint64_t n);
 void tn_sim_names_delete(tn_sim_device *device);
 
 /* ---- table.c ------------------------------------------------------------------------------------ */

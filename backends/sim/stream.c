@@ -92,6 +92,8 @@ tn_status tn_sim_copy(void *stream, tn_env *env, int32_t direction, void *to, co
   work.copy.to = to;
   work.copy.from = from;
   work.copy.bytes = bytes;
+  if (direction == TN_COPY_TO_DEVICE && s->device->backend->options.check)
+    work.copy.sum = tn_sim_sum(from, bytes);
   return tn_sim_push(s, env, &work, NULL);
 }
 
