@@ -104,6 +104,7 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   TN_TRY(open_backend(device, request, device->backend, &device->self));
   if (device->extension != NULL) TN_TRY(open_backend(device, request, named, &device->extension_self));
   device->team = named->parallel != NULL ? named : device->backend->parallel != NULL ? device->backend : NULL;
+  device->uncaptured = request->uncaptured;
   TN_TRY(check_index(device, request->index));
   return describe_target(device, request->index);
 }

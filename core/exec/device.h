@@ -19,6 +19,7 @@ typedef struct tn_device {
   void *streams[TN_STREAMS];
   tn_target target;
   int64_t bytes, peak_bytes; /* asked of memory_new, minus deletes */
+  bool uncaptured;           /* as the request says */
   int32_t count;             /* how many devices the backend has */
   struct tn_comm *comm;      /* its part in a communicator (collective.h); NULL: it is alone */
   /* Does on the host what this one cannot; not started before it is needed. NULL: there is none. */
@@ -46,6 +47,7 @@ typedef struct tn_device_request {
    * (may be NULL), that stands for another family in host memory becomes the device's fallback. */
   int32_t fallback;
   const char *reserve;
+  bool uncaptured; /* programs are launched one by one, even where the device could replay them */
 } tn_device_request;
 
 /* Opens the first backend of `names` that can be used ("cuda", "onednn", "cpu"); an extension brings

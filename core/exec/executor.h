@@ -28,7 +28,9 @@ void *tn_executor_input(tn_executor *executor, int32_t program, int32_t slot, co
 /* Waits until a slot's previous run has consumed its inputs, and its outputs have arrived. */
 tn_status tn_executor_slot_wait(tn_executor *executor, int32_t slot);
 
-/* Enqueues a program on a slot: copy in, launches, copy out. Allocates nothing, takes no lock. */
+/* Enqueues a program on a slot: copy in, launches, copy out. After a program's first run its launches are
+ * captured for every slot, where the backend and all its kernels can, unless the device's request says
+ * otherwise; from then on it allocates nothing and takes no lock. */
 tn_status tn_executor_run(tn_executor *executor, int32_t program, int32_t slot);
 
 /* An output of the last run on a slot, after tn_executor_slot_wait: host memory. */
@@ -37,10 +39,6 @@ const void *tn_executor_output(tn_executor *executor, int32_t program, int32_t s
 /* State by path, row-major, logical elements; waits for the device. */
 tn_status tn_executor_read(tn_executor *executor, const char *path, void *to, size_t bytes);
 tn_status tn_executor_write(tn_executor *executor, const char *path, const void *from, size_t bytes);
-
-/* Whether programs are captured after their first run and replayed from then on, where the backend and all
- * their kernels can; so it is at first. Profiling launches one by one. */
-void tn_executor_capture(tn_executor *executor, bool on);
 
 /* Seconds spent per step of a program, averaged over runs since profiling was turned on; NULL: off. */
 tn_status tn_executor_profile(tn_executor *executor, bool on);

@@ -114,8 +114,6 @@ tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
-void tn_executor_capture(tn_executor *e, bool on) { e->capture = on; }
-
 static void forget_profile(tn_executor *e) {
   for (int32_t p = 0; p < e->n_programs; p++) {
     tn_release(e->env, e->programs[p].seconds);

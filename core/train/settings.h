@@ -31,7 +31,7 @@ typedef struct tn_run_section {
 
 typedef struct tn_backend_section {
   const char *use;
-  int32_t fallback;
+  int32_t fallback, capture;
 } tn_backend_section;
 
 typedef struct tn_data_section {

@@ -27,6 +27,8 @@ static const tn_option backend_rows[] = {
            "backends in order of preference; the first that can be used is"),
     TN_OPT(tn_backend_section, fallback, TN_OPT_ENUM, "warn", "error|warn|allow",
            "what to do with ops that the device lacks"),
+    TN_OPT(tn_backend_section, capture, TN_OPT_FLAG, "yes", NULL,
+           "record the launches of a step once and replay them, where the device can"),
     TN_OPT_END};
 static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, source, TN_OPT_TEXT, NULL, NULL, "where samples come from"),
