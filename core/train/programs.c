@@ -189,7 +189,8 @@ tn_status tn_run_device(tn_run *run, tn_device **device) {
                                .index = run->rank,
                                .threads = (int32_t)run->settings.run.threads,
                                .configure = configure_backend,
-                               .context = run};
+                               .context = run,
+                               .uncaptured = !run->settings.backend.capture};
   tn_status status = tn_device_create(&run->env, run->registry, &request, device);
   tn_section *section = tn_ini_section(&run->ini, "backend");
   tn_key *key = section ? tn_section_key(section, "use") : NULL;
