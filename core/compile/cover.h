@@ -76,6 +76,8 @@ typedef struct tn_cover {
   TN_VEC(tn_group) groups;     /* in an order in which operands come first */
   const tn_recomputed *recomputed;
   int32_t n_recomputed;
+  /* while compiling: as in tn_compile_options */
+  const struct tn_program *slot_like;
 } tn_cover;
 
 /* Accepts NULL. */

@@ -51,6 +51,7 @@ static tn_status start(tn_env *env, const char *name, tn_registry *registry, con
 static tn_status finish(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
                         tn_cover *cover, const tn_state_map *map, const tn_compile_options *options,
                         tn_program **program) {
+  cover->slot_like = options != NULL ? options->slot_like : NULL;
   TN_TRY(dump_cover(options, name, "select", cover));
   TN_TRY(tn_pass_layout(env, registry, target, cover));
   TN_TRY(dump_cover(options, name, "layout", cover));
@@ -58,7 +59,9 @@ static tn_status finish(tn_env *env, const char *name, tn_registry *registry, co
   if (options != NULL && options->arena_limit > 0)
     TN_TRY(tn_pass_limit(env, cover, map, options->arena_limit));
   TN_TRY(dump_cover(options, name, "recompute", cover));
-  return tn_program_create(env, name, registry, target, cover, map, program);
+  tn_status status = tn_program_create(env, name, registry, target, cover, map, program);
+  cover->slot_like = NULL;
+  return status;
 }
 
 static tn_status dump_plan(const tn_compile_options *options, const tn_program *program) {

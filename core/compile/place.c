@@ -113,13 +113,22 @@ static tn_status place_results(tn_plan *plan) {
   return TN_OK;
 }
 
+/* Where an input lies in the slot: as another program has it, if that is asked for, or behind all others. */
+static int64_t slot_offset(tn_plan *plan, const char *name, int64_t bytes) {
+  const tn_program *like = plan->cover->slot_like;
+  for (int32_t i = 0; like != NULL && i < like->n_inputs; i++)
+    if (tn_text_equal(like->inputs[i].name, name)) return like->inputs[i].offset;
+  int64_t offset = plan->slot_bytes;
+  plan->slot_bytes += tn_plan_aligned(bytes);
+  return offset;
+}
+
 static tn_status place_input(tn_plan *plan, tn_val value) {
   const tn_graph *graph = plan->cover->graph;
   const tn_input_attributes *a = tn_graph_maker(graph, value)->attributes;
-  int64_t offset = plan->slot_bytes;
   int32_t buffer;
   TN_TRY(new_buffer(plan, value, -1, &buffer));
-  plan->slot_bytes += tn_plan_aligned(plan->buffers.v[buffer].bytes);
+  int64_t offset = slot_offset(plan, a->name, plan->buffers.v[buffer].bytes);
   tn_binding binding = {a->name, *tn_graph_type(graph, value), offset};
   TN_TRY(tn_vec_push(plan->env, &plan->inputs, binding));
   return fix(plan, buffer, (tn_place){TN_BASE_SLOT, 0, offset});
@@ -328,6 +337,7 @@ static tn_status place_outputs(tn_plan *plan) {
 tn_status tn_plan_place(tn_plan *plan) {
   size_t n = plan->cover->graph->values.n;
   TN_TRY(tn_vec_reserve(plan->env, &plan->buffer_of, n));
+  plan->slot_bytes = plan->cover->slot_like != NULL ? plan->cover->slot_like->slot_bytes : 0;
   while (plan->buffer_of.n < n) plan->buffer_of.v[plan->buffer_of.n++] = -1;
   TN_TRY(place_results(plan));
   TN_TRY(place_states(plan));

@@ -96,6 +96,9 @@ extern const char *const tn_compile_passes[];
 typedef struct tn_compile_options {
   const char *dump_after; /* pass after which the text form is added to `dump`; "": each; NULL: none */
   tn_text *dump;
+  /* A program whose inputs lie in the slot as this one's shall, so that a filled slot serves both. NULL:
+   * none. */
+  const tn_program *slot_like;
   int64_t arena_limit; /* bytes that the arena should not exceed: values are made again for it; 0: none */
 } tn_compile_options;
 tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,

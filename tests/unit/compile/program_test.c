@@ -120,6 +120,23 @@ static void a_layout_is_reported_by_its_order(void **state) {
   tn_program_destroy(p);
 }
 
+static void programs_can_share_a_slot(void **state) {
+  (void)state;
+  tn_program *whole = fixture_program(&F, "x: f32[4] = input(name=x)\nw: f32[40] = input(name=w)\n"
+                                          "y = exp(x)\nz = exp(w)\noutput y = y\noutput z = z\n");
+  tn_graph *graph = fixture_graph(&F, "n: f32[3] = input(name=n)\nw: f32[40] = input(name=w)\n"
+                                      "m = exp(n)\nz = exp(w)\noutput m = m\noutput z = z\n");
+  tn_compile_options options = {.slot_like = whole};
+  tn_program *part = NULL;
+  assert_int_equal(tn_compile(&F.env, "part", F.registry, &F.target, graph, F.map, &options, &part), TN_OK);
+  assert_string_equal(part->inputs[1].name, "w");
+  assert_int_equal(part->inputs[1].offset, whole->inputs[1].offset);
+  assert_int_equal(part->inputs[0].offset, whole->slot_bytes); /* of its own: behind */
+  assert_int_equal(part->slot_bytes, whole->slot_bytes + 64);
+  tn_program_destroy(part);
+  tn_program_destroy(whole);
+}
+
 static void every_pass_can_be_dumped(void **state) {
   (void)state;
   tn_text dump = tn_text_new(&F.env);
@@ -214,6 +231,7 @@ int main(void) {
       TEST(a_layout_is_reported_by_its_order),
       TEST(equal_programs_have_equal_hashes),
       TEST(every_pass_can_be_dumped),
+      TEST(programs_can_share_a_slot),
       TEST(the_text_after_select_parses_back),
       TEST(running_out_of_memory_anywhere_is_an_error_without_a_leak),
   };

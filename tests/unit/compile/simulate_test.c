@@ -162,11 +162,25 @@ static void pack(generator *g) {
                  g->name[a], g->name[r], g->name[b], below(g, 2) ? 32 : 48);
 }
 
+static void collective(generator *g) {
+  int shape = below(g, SHAPES), x = pick(g, shape);
+  if (x >= 0) tn_text_addf(&g->text, "%s = all_reduce(%s)\n", named(g, shape), g->name[x]);
+}
+
+/* A bucket that is reduced, in a pack with something else. */
+static void bucket(generator *g) {
+  int a = pick(g, MATRIX), r = pick(g, ROW), b = pick(g, MATRIX), n = g->n;
+  if (a < 0 || r < 0 || b < 0) return;
+  tn_text_addf(&g->text, "i%d = pack(%s, %s, offsets=[0, 32], count=48)\nr%d = all_reduce(i%d)\n", n,
+               g->name[a], g->name[r], n, n);
+  tn_text_addf(&g->text, "%s = pack(r%d, %s, offsets=[0, 64], count=112)\n", named(g, PACKED), n, g->name[b]);
+}
+
 static void add_node(generator *g) {
-  static void (*const makers[])(generator *) = {unary,        unary,        binary,  binary,    binary,
-                                                broadcasting, broadcasting, product, reduction, reshape,
-                                                movement,     constant,     pack};
-  makers[below(g, 13)](g);
+  static void (*const makers[])(generator *) = {unary,        unary,        binary,     binary,    binary,
+                                                broadcasting, broadcasting, product,    reduction, reshape,
+                                                movement,     constant,     collective, bucket,    pack};
+  makers[below(g, 15)](g);
 }
 
 static void add_commit(generator *g, const char *path, int shape) {
