@@ -53,7 +53,7 @@ tn_status tn_capture_program(tn_executor *e, tn_bound_program *bound) {
     tn_status status = capture_slots(e, bound, i);
     if (status != TN_OK && status != TN_EUNSUPPORTED) return status;
     if (status == TN_EUNSUPPORTED)
-      tn_logf(e->env, TN_LOG_INFO, "program '%s' runs uncaptured: %s", program->name,
+      tn_logf(e->env, TN_LOG_WARN, "program '%s' runs uncaptured: %s", program->name,
               tn_error_text(&e->device->env));
   }
   return TN_OK;
