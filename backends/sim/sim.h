@@ -14,8 +14,10 @@
 #include <stdbool.h>
 
 #include "tenon/plugin/backend.h"
+#include "tenon/plugin/communicator.h"
 
 extern const tn_backend tn_sim_backend;
+extern const tn_communicator tn_sim_communicator;
 
 typedef struct tn_sim_device tn_sim_device;
 typedef struct tn_sim_stream tn_sim_stream;
