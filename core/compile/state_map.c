@@ -53,6 +53,10 @@ static void set_count(tn_region *region, int64_t count) {
   region->whole.type.dims[0] = count;
 }
 
+void tn_state_map_extend(tn_state_map *map, int32_t region, int64_t count) {
+  if (map->regions.v[region].count < count) set_count(&map->regions.v[region], count);
+}
+
 /* ---- states ---- */
 
 const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path) {
@@ -146,7 +150,8 @@ static tn_status add_to_rest(tn_state_map *map, const tn_gstate *state) {
 }
 
 tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph) {
-  for (size_t i = 0; i < graph->states.n; i++) TN_TRY(add_to_rest(map, &graph->states.v[i]));
+  for (size_t i = 0; i < graph->states.n; i++)
+    if (graph->states.v[i].what != TN_STATE_DERIVED) TN_TRY(add_to_rest(map, &graph->states.v[i]));
   return TN_OK;
 }
 

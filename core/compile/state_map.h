@@ -44,9 +44,12 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
  * if the path is there already with the same type; another type is TN_EINVAL. "@REGION" is there as
  * soon as the region is, with the size that it has by now. */
 tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset);
+/* Makes a region at least `count` elements long. */
+void tn_state_map_extend(tn_state_map *map, int32_t region, int64_t count);
 /* NULL if there is none. Valid until the map grows. */
 const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path);
-/* Adds every state of a graph that is not there yet to "state.DTYPE". */
+/* Adds every state of a graph that is not there yet to "state.DTYPE"; derived ones are placed by who
+ * derives them. */
 tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph);
 int64_t tn_state_map_bytes(const tn_state_map *map);
 

@@ -46,9 +46,20 @@ static double scale_of(tn_build *b, const tn_attention_attributes *a) {
   return a->scale != 0 ? a->scale : 1 / sqrt((double)tn_dim(b, tn_in(b, 0), 3));
 }
 
+static tn_val product(tn_build *b, const tn_attention_attributes *a, tn_val x, tn_val y, int32_t transpose_x,
+                      int32_t transpose_y) {
+  tn_begin(b, "matmul");
+  tn_arg(b, x);
+  tn_arg(b, y);
+  tn_set_int(b, "transpose_a", transpose_x);
+  tn_set_int(b, "transpose_b", transpose_y);
+  tn_set_text(b, "math", tn_ops_math(a->math));
+  return tn_end(b);
+}
+
 /* scale q k^T in A: (batch, heads, queries, keys) */
 static tn_val scores(tn_build *b, const tn_attention_attributes *a) {
-  tn_val s = tn_matmul(b, tn_in(b, 0), tn_in(b, 1), 0, 0, 1);
+  tn_val s = product(b, a, tn_in(b, 0), tn_in(b, 1), 0, 1);
   return tn_affine(b, tn_ops_wide(b, s), scale_of(b, a), 0);
 }
 
@@ -71,7 +82,7 @@ static tn_status attention_decompose(tn_build *b, const void *attributes) {
   int32_t dtype = tn_type_of(b, tn_in(b, 0))->dtype;
   tn_val s = mask(b, a, scores(b, a), -INFINITY);
   if (tn_type_count(tn_type_of(b, s)) == 0) { /* no queries: nothing to take the largest of */
-    tn_yield(b, 0, tn_matmul(b, tn_cast(b, s, dtype), tn_in(b, 2), 0, 0, 0));
+    tn_yield(b, 0, product(b, a, tn_cast(b, s, dtype), tn_in(b, 2), 0, 0));
     tn_yield(b, 1, tn_reduce(b, "reduce_sum", s, 1, (int64_t[]){3}, 0));
     return TN_OK;
   }
@@ -81,7 +92,7 @@ static tn_status attention_decompose(tn_build *b, const void *attributes) {
   tn_val p = tn_cast(b, tn_div(b, e, sum), dtype);
   tn_val lse = tn_add(b, largest, tn_log_of(b, sum));
   tn_type rows = tn_ops_type(b, lse);
-  tn_yield(b, 0, tn_matmul(b, p, tn_in(b, 2), 0, 0, 0));
+  tn_yield(b, 0, product(b, a, p, tn_in(b, 2), 0, 0));
   tn_yield(b, 1, tn_reshape(b, lse, 3, rows.dims));
   return TN_OK;
 }
@@ -98,14 +109,14 @@ static tn_status attention_grad(tn_build *b, const void *attributes) {
   tn_val p = mask(b, a, tn_exp(b, tn_sub(b, s, lse)), 0), inner = 0;
   if (dy != 0) {
     tn_val delta = tn_mul(b, tn_ops_wide(b, dy), tn_ops_wide(b, tn_out(b, 0)));
-    inner = tn_sub(b, tn_ops_wide(b, tn_matmul(b, dy, v, 0, 0, 1)),
+    inner = tn_sub(b, tn_ops_wide(b, product(b, a, dy, v, 0, 1)),
                    tn_ops_reduce(b, "reduce_sum", delta, over_keys));
-    if (tn_want(b, 2)) tn_yield(b, 2, tn_matmul(b, tn_cast(b, p, dtype), dy, 0, 1, 0));
+    if (tn_want(b, 2)) tn_yield(b, 2, product(b, a, tn_cast(b, p, dtype), dy, 1, 0));
   }
   inner = tn_ops_sum(b, inner, tn_ops_keep(b, tn_dout(b, 1), &type, over_keys));
   tn_val ds = tn_cast(b, tn_affine(b, tn_mul(b, p, inner), scale_of(b, a), 0), dtype);
-  if (tn_want(b, 0)) tn_yield(b, 0, tn_matmul(b, ds, k, 0, 0, 0));
-  if (tn_want(b, 1)) tn_yield(b, 1, tn_matmul(b, ds, q, 0, 1, 0));
+  if (tn_want(b, 0)) tn_yield(b, 0, product(b, a, ds, k, 0, 0));
+  if (tn_want(b, 1)) tn_yield(b, 1, product(b, a, ds, q, 1, 0));
   return TN_OK;
 }
 
@@ -123,7 +134,7 @@ static const tn_option attention_options[] = {TN_OPT(tn_attention_attributes, ca
                                                      "query i sees keys up to i + (keys - queries)"),
                                               TN_OPT(tn_attention_attributes, scale, TN_OPT_FLOAT, "0", NULL,
                                                      "of the products; 0: 1 / sqrt(head width)"),
-                                              TN_OPT_END};
+                                              TN_OPS_MATH(tn_attention_attributes), TN_OPT_END};
 
 const tn_op tn_op_attention = {
     .item = TN_ITEM(tn_op, TN_OP, "attention",

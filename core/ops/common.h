@@ -13,6 +13,10 @@
 #define TN_OPS_FLOATS  "; T in f16 bf16 f32 f64"
 #define TN_OPS_NUMBERS "; T in i32 i64 f16 bf16 f32 f64"
 
+/* The row `math` of products, and its value as text. */
+#define TN_OPS_MATH(S) TN_OPT(S, math, TN_OPT_ENUM, "full", "full|tf32", "may round operands of f32 to TF32")
+static inline const char *tn_ops_math(int32_t math) { return math == TN_MATH_TF32 ? "tf32" : "full"; }
+
 /* A type in a message, "f32[8, 3]". Use it as tn_ops_text(type).v inside a call. */
 typedef struct tn_ops_message {
   char v[192];

@@ -91,6 +91,7 @@ static tn_val emit(tn_build *b, const char *op, tn_val x, tn_val y, const tn_con
   tn_set_ints(b, "padding", 2, a->padding.v);
   tn_set_ints(b, "dilation", 2, a->dilation.v);
   tn_set_int(b, "groups", a->groups);
+  tn_set_text(b, "math", tn_ops_math(a->math));
   if (like != 0) tn_set_ints(b, "dims", t.rank, t.dims);
   return tn_end(b);
 }
@@ -144,7 +145,8 @@ static void conv2d_grad_weight_cost(const tn_node *n, tn_cost *cost) {
              "zeros on both sides: height, width"),                                                          \
       TN_OPT(tn_conv2d_attributes, dilation, TN_OPT_INTS, "[1, 1]", NULL,                                    \
              "distance of neighbouring taps: height, width"),                                                \
-      TN_OPT(tn_conv2d_attributes, groups, TN_OPT_INT, "1", ">= 1", "independent groups of channels")
+      TN_OPT(tn_conv2d_attributes, groups, TN_OPT_INT, "1", ">= 1", "independent groups of channels"),       \
+      TN_OPS_MATH(tn_conv2d_attributes)
 
 static const tn_option conv2d_options[] = {WINDOW_OPTIONS, TN_OPT_END};
 static const tn_option conv2d_grad_options[] = {

@@ -61,12 +61,23 @@ static tn_status matmul_infer(tn_infer *n) {
 
 /* ---- gradients ---- */
 
+static tn_val product(tn_build *b, const tn_matmul_attributes *m, tn_val x, tn_val y, int32_t transpose_x,
+                      int32_t transpose_y) {
+  tn_begin(b, "matmul");
+  tn_arg(b, x);
+  tn_arg(b, y);
+  tn_set_int(b, "transpose_a", transpose_x);
+  tn_set_int(b, "transpose_b", transpose_y);
+  tn_set_text(b, "math", tn_ops_math(m->math));
+  return tn_end(b);
+}
+
 /* With op(a) op(b) = y: d op(a) = dy op(b)^T, or transposed where a was. */
 static void yield_da(tn_build *b, const tn_matmul_attributes *m) {
   tn_val w = tn_in(b, 1), dy = tn_dout(b, 0);
   tn_ops_yield_to(b, 0,
-                  m->transpose_a ? tn_matmul(b, w, dy, 0, m->transpose_b, 1)
-                                 : tn_matmul(b, dy, w, 0, 0, !m->transpose_b));
+                  m->transpose_a ? product(b, m, w, dy, m->transpose_b, 1)
+                                 : product(b, m, dy, w, 0, !m->transpose_b));
 }
 
 /* v with all dimensions but the last as one. */
@@ -86,8 +97,8 @@ static void yield_db(tn_build *b, const tn_matmul_attributes *m) {
     dy = fold(b, dy);
   }
   tn_ops_yield_to(b, 1,
-                  m->transpose_b ? tn_matmul(b, dy, a, 0, 1, m->transpose_a)
-                                 : tn_matmul(b, a, dy, 0, !m->transpose_a, 0));
+                  m->transpose_b ? product(b, m, dy, a, 1, m->transpose_a)
+                                 : product(b, m, a, dy, !m->transpose_a, 0));
 }
 
 static tn_status matmul_grad(tn_build *b, const void *attributes) {
@@ -108,7 +119,7 @@ static void matmul_cost(const tn_node *n, tn_cost *cost) {
 static const tn_option matmul_options[] = {
     TN_OPT(tn_matmul_attributes, transpose_a, TN_OPT_FLAG, "no", NULL, "swap the last two dimensions of a"),
     TN_OPT(tn_matmul_attributes, transpose_b, TN_OPT_FLAG, "no", NULL, "swap the last two dimensions of b"),
-    TN_OPT_END};
+    TN_OPS_MATH(tn_matmul_attributes), TN_OPT_END};
 
 const tn_op tn_op_matmul = {
     .item = TN_ITEM(tn_op, TN_OP, "matmul",

@@ -70,6 +70,7 @@ static tn_status set_up(tn_bench *b) {
   TN_TRY(tn_executor_create(&b->run->env, b->device, b->set.map, b->set.list, b->set.n, 1, &b->executor));
   TN_TRY(tn_executor_run(b->executor, b->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(b->executor, 0));
+  TN_TRY(tn_programs_refresh(&b->set, b->executor));
   fill_inputs(b);
   tn_controls controls;
   TN_TRY(tn_controls_bind(&b->set.arena, b->executor, b->index, 1, &b->set.plan, &controls));

@@ -51,8 +51,9 @@ static json_t *json_of_tally(const tn_tally *tally) {
     json_array_append_new(sums, json_real(isfinite(tally->sum[i]) ? tally->sum[i] : 0));
     json_array_append_new(weights, json_real(isfinite(tally->weight[i]) ? tally->weight[i] : 0));
   }
-  return json_pack("{s:I, s:I, s:o, s:o}", "steps", (json_int_t)tally->steps, "samples",
-                   (json_int_t)tally->samples, "sums", sums, "weights", weights);
+  return json_pack("{s:I, s:I, s:I, s:o, s:o}", "steps", (json_int_t)tally->steps, "samples",
+                   (json_int_t)tally->samples, "skipped", (json_int_t)tally->skipped, "sums", sums, "weights",
+                   weights);
 }
 
 static json_t *json_of_record(const tn_record *record) {
@@ -112,7 +113,7 @@ static bool read_tally(tn_run *run, const json_t *json, tn_tally *tally) {
   const json_t *sums = json_object_get(json, "sums"), *weights = json_object_get(json, "weights");
   tally->n = (int32_t)json_array_size(sums); /* a file of a MiB has no more */
   return read_count(json, "steps", &tally->steps) && read_count(json, "samples", &tally->samples) &&
-         read_numbers(run, sums, tally->n, &tally->sum) &&
+         read_count(json, "skipped", &tally->skipped) && read_numbers(run, sums, tally->n, &tally->sum) &&
          read_numbers(run, weights, tally->n, &tally->weight);
 }
 

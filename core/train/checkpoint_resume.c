@@ -92,7 +92,8 @@ static tn_status load(tn_run *run, tn_executor *executor, const tn_program_set *
   tn_status status = TN_OK;
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_STATE; i++) {
     char *path = tn_path_join(&run->env, c->path, tn_checkpoint_files[i]);
-    tn_weights_source source = {path, "", "", kinds[i]};
+    /* a run in another precision has no scale of the loss, or starts anew with its own */
+    tn_weights_source source = {path, "", TN_PRECISION_STATE ".*", kinds[i]};
     status = path ? tn_weights_load(run, executor, set->map, &source) : TN_ENOMEM;
     tn_release(&run->env, path);
   }

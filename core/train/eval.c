@@ -29,6 +29,7 @@ static tn_status evaluate(tn_eval *e) {
   TN_TRY(tn_executor_run(e->executor, e->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(e->executor, 0));
   TN_TRY(tn_weights_load_required(e->run, e->executor, e->set.map, "evaluate"));
+  TN_TRY(tn_programs_refresh(&e->set, e->executor));
   tn_status status = tn_feeder_create(e->run, TN_SPLIT_VALID, e->executor, index,
                                       e->set.programs[TN_PROGRAM_EVAL], slots, &e->feeder);
   TN_TRY(tn_feeder_required(e->run, status));

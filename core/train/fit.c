@@ -195,5 +195,6 @@ tn_status tn_fit_start(tn_fit *t) {
   TN_TRY(tn_executor_slot_wait(t->executor, 0));
   if (run->rank == 0) TN_TRY(open_folder(t));
   TN_TRY(share_state(t));
+  TN_TRY(tn_programs_refresh(&t->set, t->executor));
   return run->rank == 0 ? start_watch(t) : TN_OK;
 }

@@ -13,6 +13,10 @@ extern const char tn_why_finished[], tn_why_stopped[], tn_why_out_of_time[], tn_
 /* How many steps may have been launched whose numbers have not been read. */
 enum { TN_MOST_AHEAD = 1 };
 
+/* With a scaled loss, one that is not finite is a step that is skipped; after so many in a row no smaller
+ * scale will help. */
+enum { TN_MOST_LOST = 100 };
+
 /* A step that was launched. */
 typedef struct tn_launched {
   int32_t slot;
@@ -41,7 +45,8 @@ typedef struct tn_fit {
   tn_launched ahead[TN_MOST_AHEAD + 1]; /* launched and not read, oldest first */
   int32_t n_ahead, most_ahead;
   double started_s, first_step_s, lr;
-  double rate_s; /* when the last step ended, for samples per second */
+  int32_t lost_in_a_row; /* skipped steps whose loss was not finite */
+  double rate_s;         /* when the last step ended, for samples per second */
   double samples_per_s;
   const char *why; /* NULL: still running */
 } tn_fit;

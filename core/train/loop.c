@@ -16,7 +16,8 @@ static tn_event event_of(const tn_fit *t, int32_t what) {
                     .seconds = tn_clock_s() - t->started_s,
                     .samples_per_s = t->samples_per_s,
                     .lr = t->lr,
-                    .text = ""};
+                    .text = "",
+                    .skipped = -1};
 }
 
 void tn_fit_post(tn_fit *t, int32_t what, const char *text) {
@@ -36,12 +37,37 @@ static void note_rate(tn_fit *t, int64_t samples) {
   t->rate_s = now;
 }
 
+/* Whether the update of a step was applied, and with which scale of the loss. */
+static void note_update(tn_fit *t, tn_event *event, int32_t slot) {
+  const float *skipped = t->step_readings.skipped[slot], *scale = t->step_readings.loss_scale[slot];
+  event->loss_scale = scale ? (double)*scale : 0.0;
+  event->skipped = skipped ? *skipped != 0.0f : -1;
+  t->epoch_tally.skipped += event->skipped > 0;
+}
+
+/* With a scaled loss, a step whose loss is not finite is one that was skipped: other samples and a smaller
+ * scale may do better. */
+static bool is_lost(const tn_event *event) {
+  return !isfinite(event->train[0].value) && event->loss_scale != 0.0 && event->skipped > 0;
+}
+
+/* Any other loss that is not finite ends the run, and so do too many lost steps in a row. */
+static tn_status check_loss(tn_fit *t, const tn_event *event) {
+  double loss = event->train[0].value;
+  t->lost_in_a_row = is_lost(event) ? t->lost_in_a_row + 1 : 0;
+  if (t->lost_in_a_row >= TN_MOST_LOST)
+    return tn_failf(&t->run->env, TN_ENONFINITE,
+                    "the loss is %g at step %lld, as in the %d steps before, which were skipped", loss,
+                    (long long)event->step, TN_MOST_LOST - 1);
+  if (isfinite(loss) || t->lost_in_a_row > 0) return TN_OK;
+  return tn_failf(&t->run->env, TN_ENONFINITE, "the loss is %g at step %lld", loss, (long long)event->step);
+}
+
 /* The numbers of a step that has ended: sums, event, and whether they are finite. */
 static tn_status read_step(tn_fit *t, tn_launched *step) {
   TN_TRY(tn_executor_slot_wait(t->executor, step->slot));
   tn_tally_reset(&t->step_tally);
   tn_tally_add(&t->step_tally, &t->step_readings, step->slot, step->samples);
-  tn_tally_add(&t->epoch_tally, &t->step_readings, step->slot, step->samples);
   note_rate(t, step->samples);
   if (t->first_step_s == 0) t->first_step_s = tn_clock_s() - t->run->opened_s;
   tn_event *event = &step->event;
@@ -49,10 +75,11 @@ static tn_status read_step(tn_fit *t, tn_launched *step) {
   event->samples_per_s = t->samples_per_s;
   event->train = tn_tally_means(&t->step_tally);
   event->n_train = t->step_tally.n + 1;
+  note_update(t, event, step->slot);
+  /* a lost step would void the means of the epoch */
+  if (!is_lost(event)) tn_tally_add(&t->epoch_tally, &t->step_readings, step->slot, step->samples);
   tn_watch_post(t->watch, event);
-  double loss = event->train[0].value;
-  if (!isfinite(loss))
-    return tn_failf(&t->run->env, TN_ENONFINITE, "the loss is %g at step %lld", loss, (long long)event->step);
+  TN_TRY(check_loss(t, event));
   return tn_feeder_return(t->train, step->slot);
 }
 
@@ -163,6 +190,7 @@ static void post_epoch(tn_fit *t) {
   event.n_train = t->epoch_tally.steps > 0 ? t->epoch_tally.n + 1 : 0;
   event.valid = tn_tally_means(&t->valid_tally);
   event.n_valid = t->valid_tally.steps > 0 ? t->valid_tally.n + 1 : 0;
+  if (t->step_readings.skipped[0]) event.skipped = t->epoch_tally.skipped;
   tn_watch_post(t->watch, &event);
 }
 

@@ -62,7 +62,8 @@ static tn_status set_up(tn_predict *p, const char *path) {
   TN_TRY(tn_executor_create(&p->run->env, p->device, p->set.map, p->set.list, p->set.n, 1, &p->executor));
   TN_TRY(tn_executor_run(p->executor, p->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(p->executor, 0));
-  return tn_weights_load_required(p->run, p->executor, p->set.map, "predict");
+  TN_TRY(tn_weights_load_required(p->run, p->executor, p->set.map, "predict"));
+  return tn_programs_refresh(&p->set, p->executor);
 }
 
 static tn_status run_rows(tn_predict *p) {

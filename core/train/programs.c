@@ -1,9 +1,10 @@
 /* core/train/programs.c: all programs of a run, compiled before step 1 over one map of the state. */
+#include "core/train/derived.h"
 #include "core/train/session.h"
 
 #include <string.h>
 
-static const char *const program_names[TN_PROGRAMS] = {"init", "step", "eval", "predict"};
+static const char *const program_names[TN_PROGRAMS] = {"init", "step", "eval", "predict", "refresh"};
 
 /* The graphs of the wanted programs, before compilation. */
 typedef struct tn_graphs {
@@ -23,7 +24,7 @@ static tn_status keep_measures(tn_program_set *set, const tn_model *model) {
   return TN_OK;
 }
 
-const char *const tn_graph_passes[] = {"model", "update", "precision", NULL};
+const char *const tn_graph_passes[] = {"model", "update", "precision", "derive", NULL};
 
 /* What a pass makes of the training step is what people ask for; without one, of the model. */
 static const tn_compile_options *dump_of(const tn_program_request *request, int32_t which) {
@@ -49,9 +50,11 @@ static tn_status complete_graph(tn_run *run, const tn_program_request *request, 
   if (which == TN_PROGRAM_STEP)
     TN_TRY(tn_update_emit(&run->env, &set->arena, &run->settings, seed, model, set->map, &set->plan));
   TN_TRY(dump_graph(dump, which, "update", model->graph));
-  TN_TRY(tn_pass_precision(&run->env, &run->settings, &model->graph));
+  size_t end = which == TN_PROGRAM_STEP ? set->plan.first_node : SIZE_MAX;
+  TN_TRY(tn_pass_precision(&run->env, &run->settings, end, &model->graph));
   TN_TRY(dump_graph(dump, which, "precision", model->graph));
-  return tn_state_map_add_rest(set->map, model->graph);
+  TN_TRY(tn_state_map_add_rest(set->map, model->graph));
+  return tn_derived_place(set->map, model->graph);
 }
 
 static tn_status build_graph(tn_run *run, const tn_program_request *request, int32_t which,
@@ -100,6 +103,12 @@ static tn_status build_graphs(tn_run *run, const tn_program_request *request, tn
   /* the step first: it decides where the parameters lie */
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
     if (request->batch[which] > 0) TN_TRY(build_graph(run, request, which, set, &graphs->v[which]));
+  for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++) {
+    if (!graphs->v[which]) continue;
+    TN_TRY(tn_derived_commit(set->map, graphs->v[which]));
+    TN_TRY(dump_graph(dump_of(request, which), which, "derive", graphs->v[which]));
+  }
+  TN_TRY(tn_refresh_graph(&run->env, run->ops, set->map, &graphs->v[TN_PROGRAM_REFRESH]));
   return tn_init_graph(&run->env, run->ops, (uint64_t)run->settings.run.seed, set->map,
                        &graphs->v[TN_PROGRAM_INIT]);
 }
@@ -135,6 +144,13 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
   for (int32_t i = 0; i < TN_PROGRAMS; i++) tn_graph_destroy(graphs.v[i]);
   if (status != TN_OK) tn_programs_free(run, set);
   return status;
+}
+
+tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor) {
+  int32_t index = set->index[TN_PROGRAM_REFRESH];
+  if (index < 0) return TN_OK;
+  TN_TRY(tn_executor_run(executor, index, 0));
+  return tn_executor_slot_wait(executor, 0);
 }
 
 void tn_programs_free(tn_run *run, tn_program_set *set) {

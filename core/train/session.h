@@ -34,7 +34,8 @@ enum {
   TN_PROGRAM_STEP = 1,
   TN_PROGRAM_EVAL = 2,
   TN_PROGRAM_PREDICT = 3,
-  TN_PROGRAMS = 4
+  TN_PROGRAM_REFRESH = 4, /* derived state, from what it is derived from; not there if there is none */
+  TN_PROGRAMS = 5
 };
 
 /* Which programs to make and for what batch. */
@@ -65,6 +66,8 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set);
 void tn_programs_free(tn_run *run, tn_program_set *set);
+/* Rebuilds derived state after other state was initialized, loaded or written. */
+tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor);
 int64_t tn_programs_parameters(const tn_program_set *set);
 
 /* How many input slots a run has: the batches that are read ahead, and the one in use. */
@@ -124,6 +127,7 @@ double tn_lr_factor(const tn_settings *settings, int64_t step, int64_t steps, in
 typedef struct tn_readings {
   const float **sum, **weight; /* [slot * n + measure] */
   int32_t n;
+  const float **skipped, **loss_scale; /* [slot]; their elements NULL: the program has no such output */
 } tn_readings;
 tn_status tn_readings_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
                            const tn_program_set *set, tn_readings *readings);
@@ -133,7 +137,7 @@ typedef struct tn_tally {
   int32_t n;
   double *sum, *weight; /* per measure */
   tn_metric *means;     /* n + 1: "loss" first; filled by tn_tally_means */
-  int64_t steps, samples;
+  int64_t steps, samples, skipped; /* skipped: steps whose update was not applied */
 } tn_tally;
 tn_status tn_tally_init(tn_arena *arena, const tn_program_set *set, tn_tally *tally);
 void tn_tally_reset(tn_tally *tally);

@@ -17,7 +17,13 @@ tn_status tn_readings_bind(tn_arena *arena, tn_executor *executor, int32_t index
   r->n = n;
   r->sum = tn_arena_alloc(arena, tn_size_mul(count, sizeof *r->sum));
   r->weight = tn_arena_alloc(arena, tn_size_mul(count, sizeof *r->weight));
-  if (!r->sum || !r->weight) return TN_ENOMEM;
+  r->skipped = tn_arena_alloc(arena, tn_size_mul((size_t)slots, sizeof *r->skipped));
+  r->loss_scale = tn_arena_alloc(arena, tn_size_mul((size_t)slots, sizeof *r->loss_scale));
+  if (!r->sum || !r->weight || !r->skipped || !r->loss_scale) return TN_ENOMEM;
+  for (int32_t s = 0; s < slots; s++) {
+    r->skipped[s] = tn_executor_output(executor, index, s, TN_OUTPUT_SKIPPED);
+    r->loss_scale[s] = tn_executor_output(executor, index, s, TN_OUTPUT_LOSS_SCALE);
+  }
   for (int32_t s = 0; s < slots; s++)
     for (int32_t i = 0; i < n; i++) {
       r->sum[s * n + i] = output(executor, index, s, set->measures[i].name, "sum");
@@ -37,7 +43,7 @@ tn_status tn_tally_init(tn_arena *arena, const tn_program_set *set, tn_tally *ta
 
 void tn_tally_reset(tn_tally *tally) {
   for (int32_t i = 0; i < tally->n; i++) tally->sum[i] = tally->weight[i] = 0.0;
-  tally->steps = tally->samples = 0;
+  tally->steps = tally->samples = tally->skipped = 0;
 }
 
 void tn_tally_restore(tn_tally *tally, const tn_tally *from) {
@@ -48,6 +54,7 @@ void tn_tally_restore(tn_tally *tally, const tn_tally *from) {
   }
   tally->steps = from->steps;
   tally->samples = from->samples;
+  tally->skipped = from->skipped;
 }
 
 void tn_tally_add(tn_tally *tally, const tn_readings *r, int32_t slot, int64_t samples) {

@@ -81,10 +81,14 @@ static void predicate_commits(tn_updater *u, size_t first) {
 /* The stages, in order: gradients, reduced and packed; what scaling makes of them; clipping; the optimizer.
  */
 static tn_status emit(tn_updater *u, uint64_t seed, tn_val loss) {
-  TN_TRY(tn_updater_differentiate(u, loss, 0));
+  TN_TRY(tn_updater_scale(u));
+  TN_TRY(tn_updater_differentiate(u, loss, u->scale));
+  u->plan->first_node = u->graph->nodes.n;
   TN_TRY(tn_updater_group(u));
   TN_TRY(tn_updater_place(u));
-  tn_val flat = tn_updater_reduce(u);
+  tn_val flat = tn_updater_unscale(u, tn_updater_reduce(u));
+  TN_TRY(tn_updater_guard_statistics(u));
+  TN_TRY(tn_updater_guard(u, flat));
   if (u->settings->optimizer.clip > 0) flat = clip(u, flat, u->settings->optimizer.clip);
   TN_TRY(tn_build_status(u->b));
   size_t first = u->graph->commits.n;
@@ -98,8 +102,11 @@ static tn_status emit(tn_updater *u, uint64_t seed, tn_val loss) {
 /* All that comes before the last micro-batch: gradients as they are, scaled. */
 static tn_status emit_gather(tn_updater *u, uint64_t seed, tn_val loss) {
   (void)seed;
-  TN_TRY(tn_updater_differentiate(u, loss, 0));
+  TN_TRY(tn_updater_scale(u));
+  TN_TRY(tn_updater_differentiate(u, loss, u->scale));
+  u->plan->first_node = u->graph->nodes.n;
   TN_TRY(tn_updater_place(u));
+  TN_TRY(tn_updater_guard_statistics(u));
   return tn_updater_gather(u);
 }
 

@@ -5,6 +5,7 @@
  *   update_reduce.c     reduce, gather            one flat vector of them, over ranks and micro-batches
  *   update_groups.c     group, option             [group.NAME], values of options from the control block
  *   update_slots.c      place, slots              where parameters and the optimizer's slots lie
+ *   scaling.c           scale, unscale, guard     loss scaling, and which steps are applied
  *   update.c            clip, optimizer, commits  and the order of all */
 #ifndef TN_CORE_TRAIN_UPDATER_H
 #define TN_CORE_TRAIN_UPDATER_H
@@ -31,6 +32,7 @@ typedef struct tn_updater {
   int32_t n_params;
   int64_t count;         /* elements of the flat region */
   const tn_trained *one; /* per-parameter optimizers: the parameter at hand */
+  tn_val scale;          /* of the loss, f32 scalar; 0: not scaled */
   tn_val applied;        /* predicate of every commit of the update; 0: always */
 } tn_updater;
 
@@ -45,6 +47,17 @@ tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed);
 tn_val tn_updater_reduce(tn_updater *u);
 /* In place of that, for all micro-batches but the last: adds the gradients to those of the ones before. */
 tn_status tn_updater_gather(tn_updater *u);
+
+/* Asks the precision policy for the scale of the loss. */
+tn_status tn_updater_scale(tn_updater *u);
+/* The gradients as they were without a scale. */
+tn_val tn_updater_unscale(tn_updater *u, tn_val flat);
+/* Where scaling, clipping or check_finite asks for it: the step is applied only if the gradients, reduced
+ * and unscaled, are finite. Lets the policy change its scale. */
+tn_status tn_updater_guard(tn_updater *u, tn_val flat);
+/* Then, too, the model's own commits, which are all that there are so far, are skipped each by itself if
+ * they are not finite. */
+tn_status tn_updater_guard_statistics(tn_updater *u);
 
 /* Group 0 is what no [group.NAME] matches; the first that matches wins. Makes room for the controls. */
 tn_status tn_updater_group(tn_updater *u);

@@ -77,14 +77,21 @@ typedef struct tn_axis_attributes { /* argmax, softmax, log_softmax, concat */
   int64_t axis;                     /* -rank .. rank-1 */
 } tn_axis_attributes;
 
+/* How products of f32 may be made: exactly as the type has it, or of operands rounded to the 10 bits of
+ * mantissa of TF32, to nearest, ties away from zero (PTX ISA, cvt.rna.tf32). A permission, which kernels
+ * for hardware without TF32 need not use; `cpu` does, so that it shows what such hardware would. */
+enum { TN_MATH_FULL = 0, TN_MATH_TF32 = 1 };
+
 typedef struct tn_matmul_attributes {
   int32_t transpose_a, transpose_b; /* of the last two dimensions */
+  int32_t math;                     /* TN_MATH_... */
 } tn_matmul_attributes;
 
 typedef struct tn_conv2d_attributes { /* conv2d, conv2d_grad_input, conv2d_grad_weight */
   tn_ints stride, padding, dilation;  /* two entries each after checking */
   int64_t groups;
   tn_ints dims; /* gradient ops: of their result; empty for conv2d */
+  int32_t math; /* TN_MATH_... */
 } tn_conv2d_attributes;
 
 typedef struct tn_pool2d_attributes { /* max_pool2d, avg_pool2d and their gradients */
@@ -109,6 +116,7 @@ typedef struct tn_cross_entropy_attributes {
 typedef struct tn_attention_attributes {
   int32_t causal; /* query i sees keys up to i + (keys - queries) */
   double scale;   /* 0: 1 / sqrt(head width) */
+  int32_t math;   /* TN_MATH_..., of its products */
 } tn_attention_attributes;
 
 typedef struct tn_embedding_grad_attributes {

@@ -213,6 +213,8 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   if (status == TN_OK) status = add_json_number(m, env, e->samples_per_s);
   if (status == TN_OK) status = add(m, env, ", \"lr\": ");
   if (status == TN_OK) status = add_json_number(m, env, e->lr);
+  if (status == TN_OK && e->loss_scale != 0) status = add(m, env, ", \"loss_scale\": %.9g", e->loss_scale);
+  if (status == TN_OK && e->skipped >= 0) status = add(m, env, ", \"skipped\": %lld", (long long)e->skipped);
   if (status == TN_OK) status = add_json_metrics(m, env, "train", e->train, e->n_train);
   if (status == TN_OK) status = add_json_metrics(m, env, "valid", e->valid, e->n_valid);
   return status == TN_OK ? add(m, env, "}\n") : status;
@@ -257,7 +259,10 @@ static tn_status hear_csv(void *self, tn_env *env, const tn_event *e) {
   if (e->what == TN_EVENT_CHECKPOINT) sync_file(m);
   if (!wanted(m, e)) return TN_OK;
   size_t before = m->n;
+  const tn_metric scale = {"loss_scale", e->loss_scale}, skipped = {"skipped", (double)e->skipped};
   tn_status status = add_rows(m, env, e, "train", e->train, e->n_train);
+  if (status == TN_OK) status = add_rows(m, env, e, "train", &scale, e->loss_scale != 0);
+  if (status == TN_OK) status = add_rows(m, env, e, "train", &skipped, e->skipped >= 0);
   if (status == TN_OK) status = add_rows(m, env, e, "valid", e->valid, e->n_valid);
   if (status != TN_OK) m->n = before; /* no half lines */
   return status == TN_OK ? write_pending(m, env) : status;

@@ -86,6 +86,7 @@ static void say_epoch(progress *p, const tn_event *e) {
   fprintf(stderr, "epoch %lld/%lld  %s", (long long)e->epoch + 1, (long long)p->run.epochs, took);
   print_metrics("train", e->train, e->n_train);
   print_metrics("valid", e->valid, e->n_valid);
+  if (e->skipped > 0) fprintf(stderr, "  %lld updates skipped", (long long)e->skipped);
   fprintf(stderr, "\n");
 }
 

@@ -1,12 +1,99 @@
-/* plugins/precision: fp32, everything as the graph has it. */
-#include "tenon/plugin/precision.h"
+/* plugins/precision: fp32, tf32, bf16 and fp16.
+ *
+ * The low types follow the lists that the field has settled on (Micikevicius et al., "Mixed precision
+ * training", ICLR 2018; PyTorch's autocast): products in the low type; sums, norms and losses in f32, and
+ * so what grows or loses digits fast (exp, log, powers); everything else takes its operands as they come. */
+#include "precision.h"
 
-static int32_t decide(const void *options, const tn_precision_site *site) {
+#include <string.h>
+
+static int is_one_of(const char *op, const char *const *list) {
+  for (; *list; list++)
+    if (strcmp(op, *list) == 0) return 1;
+  return 0;
+}
+
+/* What adds up in f32 whatever it reads, or adds nothing up: no reason to widen its operands. */
+static const char *const self_reliant[] = {"batch_norm",      "batch_norm_apply",
+                                           "moments",         "norm_grad_sums",
+                                           "max_pool2d",      "max_pool2d_grad",
+                                           "avg_pool2d",      "avg_pool2d_grad",
+                                           "global_avg_pool", "reduce_max",
+                                           "reduce_min",      "argmax",
+                                           "all_finite",      NULL};
+
+static const char *const steep[] = {"exp", "log", "pow", "reciprocal", "rsqrt", NULL};
+
+static int wants_single(const precision_options *o, const tn_precision_site *site) {
+  if (is_one_of(site->op, self_reliant)) return 0;
+  switch (site->klass) {
+  case TN_CLASS_REDUCE: return o->reduce == PRECISION_SINGLE;
+  case TN_CLASS_NORM: return o->norm == PRECISION_SINGLE;
+  case TN_CLASS_LOSS: return o->loss == PRECISION_SINGLE;
+  case TN_CLASS_POINTWISE: return o->pointwise == PRECISION_SINGLE || is_one_of(site->op, steep);
+  default: return 0;
+  }
+}
+
+/* What the graph has in another type than f32, it has for a reason. */
+static int32_t decide(const precision_options *o, const tn_precision_site *site, int32_t low) {
+  if (site->dtype != TN_F32) return site->dtype;
+  if (site->klass == TN_CLASS_MATMUL) return low;
+  return wants_single(o, site) ? TN_F32 : TN_ANY;
+}
+
+static int32_t decide_fp16(const void *options, const tn_precision_site *site) {
+  return decide(options, site, TN_F16);
+}
+static int32_t decide_bf16(const void *options, const tn_precision_site *site) {
+  return decide(options, site, TN_BF16);
+}
+static int32_t decide_fp32(const void *options, const tn_precision_site *site) {
   (void)options;
   return site->dtype;
 }
+static int32_t decide_tf32(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return site->dtype == TN_F32 && site->klass == TN_CLASS_MATMUL ? TN_TF32 : site->dtype;
+}
+
+#define CLASS_OPTIONS                                                                                        \
+  TN_OPT(precision_options, reduce, TN_OPT_ENUM, "f32", "follow|f32", "sums and means"),                     \
+      TN_OPT(precision_options, norm, TN_OPT_ENUM, "f32", "follow|f32", "softmax and layer_norm"),           \
+      TN_OPT(precision_options, loss, TN_OPT_ENUM, "f32", "follow|f32", "losses"),                           \
+      TN_OPT(precision_options, pointwise, TN_OPT_ENUM, "follow", "follow|f32",                              \
+             "activations, sums of branches; exp, log, pow, reciprocal and rsqrt are always f32")
+
+static const tn_option bf16_options[] = {CLASS_OPTIONS, TN_OPT_END};
+static const tn_option fp16_options[] = {
+    CLASS_OPTIONS,
+    TN_OPT(precision_options, scaling, TN_OPT_ENUM, "dynamic", "none|static|dynamic",
+           "of the loss: none, always init_scale, or by what the gradients bear"),
+    TN_OPT(precision_options, init_scale, TN_OPT_FLOAT, "65536", "> 0", "the first scale"),
+    TN_OPT(precision_options, growth_factor, TN_OPT_FLOAT, "2", "> 1", "after growth_interval good steps"),
+    TN_OPT(precision_options, backoff_factor, TN_OPT_FLOAT, "0.5", "(0, 1)",
+           "after a step whose gradients are not finite"),
+    TN_OPT(precision_options, growth_interval, TN_OPT_INT, "2000", ">= 1",
+           "good steps in a row until the scale grows"),
+    TN_OPT_END};
+
 static const tn_precision fp32 = {
     .item = TN_ITEM_PLAIN(tn_precision, TN_PRECISION, "fp32", "single precision throughout"),
-    .decide = decide};
+    .decide = decide_fp32};
+static const tn_precision tf32 = {
+    .item = TN_ITEM_PLAIN(tn_precision, TN_PRECISION, "tf32",
+                          "f32 in memory, products of operands rounded to 10 bits of mantissa"),
+    .decide = decide_tf32};
+static const tn_precision bf16 = {.item = TN_ITEM(tn_precision, TN_PRECISION, "bf16",
+                                                  "products and what follows them in bf16, the rest in f32",
+                                                  precision_options, bf16_options),
+                                  .decide = decide_bf16};
+static const tn_precision fp16 = {
+    .item = TN_ITEM(tn_precision, TN_PRECISION, "fp16",
+                    "products and what follows them in f16, the rest in f32; the loss is scaled",
+                    precision_options, fp16_options),
+    .decide = decide_fp16,
+    .scale = precision_scale,
+    .update = precision_update};
 
-TN_PLUGIN(precision, "0.1.0", "MIT", &fp32.item)
+TN_PLUGIN(precision, "0.2.0", "MIT", &fp32.item, &tf32.item, &bf16.item, &fp16.item)

@@ -6,6 +6,7 @@
 tn_conv_shape tn_conv_shape_of(const tn_conv2d_attributes *attributes, const tn_type *x,
                                const tn_type *weight, const tn_type *y) {
   tn_conv_shape s = {.dtype = x->dtype,
+                     .kind = tn_gemm_kind(x->dtype, attributes->math),
                      .batch = x->dims[0],
                      .groups = attributes->groups,
                      .c = weight->dims[1],

@@ -7,7 +7,7 @@
 
 /* x is (batch, groups * c, h, w), the weight (groups * o, c, kh, kw), y (batch, groups * o, oh, ow). */
 typedef struct tn_conv_shape {
-  int32_t dtype;
+  int32_t dtype, kind; /* kind: of product, gemm.h */
   int64_t batch, groups, c, o, h, w, kh, kw, oh, ow;
   int64_t stride[2], padding[2], dilation[2];
 } tn_conv_shape;

@@ -43,14 +43,14 @@ static conv_plan *new_plan(const void *handle, int64_t n_phases, int64_t n_taps)
   return p;
 }
 
-static int64_t packed_bytes(const tn_gemm_plan *g) { return tn_gemm_packed_bytes(g->dtype, g->m, g->k); }
+static int64_t packed_bytes(const tn_gemm_plan *g) { return tn_gemm_packed_bytes(g->kind, g->m, g->k); }
 
 /* Phases run one after the other in the same workspace: packed weights of all groups, then scratch. */
 static void finish_phase(conv_plan *p, phase *f) {
   const tn_conv_shape *s = &p->shape;
   int64_t m = p->gradient ? s->c : s->o, k = p->channels * f->n_taps;
   tn_conv_flatten(&f->source, &f->result, f->source_taps, f->n_taps);
-  tn_gemm_plan_make(&f->gemm, s->dtype, s->groups, m, s->batch * f->source.height * f->source.width, k,
+  tn_gemm_plan_make(&f->gemm, s->kind, s->groups, m, s->batch * f->source.height * f->source.width, k,
                     TN_GEMM_PACKED);
   int64_t bytes = s->groups * packed_bytes(&f->gemm) + tn_gemm_workspace(&f->gemm);
   if (p->workspace_bytes < bytes) p->workspace_bytes = bytes;
@@ -204,14 +204,14 @@ static void pack_chunk(void *arg, int64_t chunk) {
   const tn_gemm_plan *g = &run->phase->gemm;
   int64_t group = chunk / k_blocks(g), k0 = chunk % k_blocks(g) * TN_GEMM_K;
   tn_gemm_source a = weight_of(run, group);
-  run->plan->isa->pack[g->dtype](&a, g->m, k0, tn_gemm_min(TN_GEMM_K, g->k - k0), packed_of(run, group));
+  run->plan->isa->pack[g->kind](&a, g->m, k0, tn_gemm_min(TN_GEMM_K, g->k - k0), packed_of(run, group));
 }
 
 static void describe(const void *arg, int64_t group, int64_t split, tn_gemm *g) {
   const conv_run *run = arg;
   const phase *f = run->phase;
   const tn_gemm_plan *gemm = &f->gemm;
-  int64_t size = (int64_t)tn_dtype_size(gemm->dtype);
+  int64_t size = (int64_t)tn_dtype_size(run->plan->shape.dtype);
   int64_t source_plane = f->source.plane_height * f->source.plane_width;
   int64_t result_plane = f->result.plane_height * f->result.plane_width;
   (void)split;

@@ -36,8 +36,7 @@ static grad_weight_plan *make_plan(const void *handle, const tn_match *match) {
   p->in_y = tn_conv_grid_in_y(&s);
   tn_conv_taps(&s, p->taps);
   tn_conv_flatten(&p->in_x, &p->in_y, p->taps, s.kh * s.kw);
-  tn_gemm_plan_make(&p->gemm, s.dtype, s.groups, s.o, s.c * s.kh * s.kw, s.batch * s.oh * s.ow,
-                    TN_GEMM_SPLIT);
+  tn_gemm_plan_make(&p->gemm, s.kind, s.groups, s.o, s.c * s.kh * s.kw, s.batch * s.oh * s.ow, TN_GEMM_SPLIT);
   int64_t part = tn_gemm_round_up(elements(p) * tn_gemm_wide_bytes(s.dtype), 64);
   p->parts_bytes = p->gemm.splits > 1 ? p->gemm.splits * part : 0;
   return p;
@@ -116,7 +115,7 @@ static void combine_chunk(void *arg, int64_t chunk) {
   const tn_launch *l = arg;
   const grad_weight_plan *p = l->plan;
   int64_t first = chunk * COMBINE_CHUNK, stop = tn_gemm_min(first + COMBINE_CHUNK, elements(p));
-  combine[p->gemm.dtype](l->workspace, elements(p), p->gemm.splits, first, stop, l->out[0].data);
+  combine[p->shape.dtype](l->workspace, elements(p), p->gemm.splits, first, stop, l->out[0].data);
 }
 
 static tn_status grad_weight_launch(tn_launch *l) {

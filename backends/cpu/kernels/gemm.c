@@ -30,12 +30,12 @@ tn_status tn_gemm_check_dtype(tn_query *q, int32_t dtype) {
                  tn_dtype_name(dtype));
 }
 
-int64_t tn_gemm_wide_bytes(int32_t dtype) {
-  return dtype == TN_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+int64_t tn_gemm_wide_bytes(int32_t kind) {
+  return kind == TN_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
 }
 
-int64_t tn_gemm_packed_bytes(int32_t dtype, int64_t m, int64_t k) {
-  return tn_gemm_round_up(m, TN_GEMM_ALIGN) * k * tn_gemm_wide_bytes(dtype);
+int64_t tn_gemm_packed_bytes(int32_t kind, int64_t m, int64_t k) {
+  return tn_gemm_round_up(m, TN_GEMM_ALIGN) * k * tn_gemm_wide_bytes(kind);
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
@@ -81,8 +81,7 @@ static void plan_packed(tn_gemm_plan *p, int64_t wanted, int32_t flags) {
     set_tiles(p, tile_m, tile_n);
   }
   int64_t packed_a = flags & TN_GEMM_PACKED ? 0 : TN_GEMM_K * p->tile_m;
-  p->scratch_bytes =
-      (p->tile_m * p->tile_n + TN_GEMM_K * p->tile_n + packed_a) * tn_gemm_wide_bytes(p->dtype);
+  p->scratch_bytes = (p->tile_m * p->tile_n + TN_GEMM_K * p->tile_n + packed_a) * tn_gemm_wide_bytes(p->kind);
 }
 
 static void plan_direct(tn_gemm_plan *p, int64_t wanted) {
@@ -94,10 +93,10 @@ static void plan_direct(tn_gemm_plan *p, int64_t wanted) {
   p->tiles_m = divide_up(p->m, p->tile_m);
 }
 
-void tn_gemm_plan_make(tn_gemm_plan *plan, int32_t dtype, int64_t products, int64_t m, int64_t n, int64_t k,
+void tn_gemm_plan_make(tn_gemm_plan *plan, int32_t kind, int64_t products, int64_t m, int64_t n, int64_t k,
                        int32_t flags) {
   *plan =
-      (tn_gemm_plan){.dtype = dtype, .products = products, .m = m, .n = n, .k = k, .tile_k = k, .splits = 1};
+      (tn_gemm_plan){.kind = kind, .products = products, .m = m, .n = n, .k = k, .tile_k = k, .splits = 1};
   if (products == 0 || m == 0 || n == 0) return;
   double macs = (double)m * (double)n * (double)(k > 0 ? k : 1);
   double pieces = (double)products * macs / ITEM_MACS;
@@ -139,7 +138,7 @@ static void run_item(const gemm_run *run, int64_t item, void *scratch) {
   r.k = tn_gemm_min(p->tile_k, p->k - r.k0);
   run->describe(run->arg, rest / p->splits, rest % p->splits, &g);
   g.m = p->m;
-  (p->direct ? run->isa->direct : run->isa->tile)[p->dtype](&g, &r, scratch);
+  (p->direct ? run->isa->direct : run->isa->tile)[p->kind](&g, &r, scratch);
 }
 
 static void run_chunk(void *arg, int64_t chunk) {

@@ -15,6 +15,7 @@
 #ifndef TN_CPU_GEMM_H
 #define TN_CPU_GEMM_H
 
+#include "tenon/attributes.h"
 #include "tenon/plugin/kernel.h"
 
 enum {
@@ -23,6 +24,13 @@ enum {
   TN_GEMM_CHUNKS = 32,   /* at most so many chunks, each with scratch of its own */
   TN_GEMM_DIRECT_N = 256 /* the widest tile without packing */
 };
+
+/* Beside the dtypes there is a kind of product that is f32 but rounds its operands, as TF32 does. */
+enum { TN_GEMM_TF32 = TN_DTYPES, TN_GEMM_KINDS = TN_DTYPES + 1 };
+static inline int32_t tn_gemm_kind(int32_t dtype, int32_t math) {
+  return dtype == TN_F32 && math == TN_MATH_TF32 ? TN_GEMM_TF32 : dtype;
+}
+static inline int32_t tn_gemm_dtype(int32_t kind) { return kind == TN_GEMM_TF32 ? TN_F32 : kind; }
 
 /* Pixel p of a grid: image p / (height * width), row and column in it; its place in a plane of
  * plane_height x plane_width is (row * step_y, column * step_x), shifted by a tap where there is
@@ -76,16 +84,16 @@ typedef struct tn_gemm_range {
   int64_t m0, m, n0, n, k0, k;
 } tn_gemm_range;
 
-/* The same code built for one instruction set. Functions by dtype code; NULL for other dtypes. */
+/* The same code built for one instruction set. Functions by kind; NULL for dtypes that are not floats. */
 typedef struct tn_gemm_isa {
   const char *name;
   /* Computes a piece with packing; scratch: tn_gemm_plan.scratch_bytes. */
-  void (*tile[TN_DTYPES])(const tn_gemm *g, const tn_gemm_range *range, void *scratch);
+  void (*tile[TN_GEMM_KINDS])(const tn_gemm *g, const tn_gemm_range *range, void *scratch);
   /* The same without packing, for small products: sources without grid and taps, n <= TN_GEMM_DIRECT_N. */
-  void (*direct[TN_DTYPES])(const tn_gemm *g, const tn_gemm_range *range, void *scratch);
+  void (*direct[TN_GEMM_KINDS])(const tn_gemm *g, const tn_gemm_range *range, void *scratch);
   /* Packs the k-block that starts at k0 (a multiple of TN_GEMM_K) of an A with m rows into its
    * place in `packed`, which holds tn_gemm_packed_bytes. */
-  void (*pack[TN_DTYPES])(const tn_gemm_source *a, int64_t m, int64_t k0, int64_t k, void *packed);
+  void (*pack[TN_GEMM_KINDS])(const tn_gemm_source *a, int64_t m, int64_t k0, int64_t k, void *packed);
 } tn_gemm_isa;
 
 /* Instruction sets built in and usable on this processor, best first; NULL past the last. */
@@ -94,14 +102,14 @@ const tn_gemm_isa *tn_gemm_isa_at(int32_t index);
 /* Fails with TN_EUNSUPPORTED unless products of this dtype exist. */
 tn_status tn_gemm_check_dtype(tn_query *q, int32_t dtype);
 
-int64_t tn_gemm_packed_bytes(int32_t dtype, int64_t m, int64_t k);
+int64_t tn_gemm_packed_bytes(int32_t kind, int64_t m, int64_t k);
 /* Bytes of an element of the sums. */
-int64_t tn_gemm_wide_bytes(int32_t dtype);
+int64_t tn_gemm_wide_bytes(int32_t kind);
 
 /* How `products` products of one shape are cut into tiles, and those into chunks. A pure function of
  * the shape, so that query (which sizes the workspace) and prepare agree. */
 typedef struct tn_gemm_plan {
-  int32_t dtype, direct;
+  int32_t kind, direct;
   int64_t products, m, n, k;
   int64_t tile_m, tile_n, tile_k; /* tile_k < k: partial sums, `splits` of them */
   int64_t tiles_m, tiles_n, splits;
@@ -113,7 +121,7 @@ enum {
   TN_GEMM_SPLIT = 2,  /* k may be split, since the caller adds up partial sums */
   TN_GEMM_PLAIN = 4   /* no grid and no taps, so a small product may go without packing */
 };
-void tn_gemm_plan_make(tn_gemm_plan *plan, int32_t dtype, int64_t products, int64_t m, int64_t n, int64_t k,
+void tn_gemm_plan_make(tn_gemm_plan *plan, int32_t kind, int64_t products, int64_t m, int64_t n, int64_t k,
                        int32_t flags);
 /* Estimated seconds. */
 double tn_gemm_cost_s(const tn_gemm_plan *plan);

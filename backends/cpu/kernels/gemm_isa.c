@@ -33,29 +33,41 @@ static inline int64_t steps(int64_t distance, int64_t step) { return step == 1 ?
 #define ELEMENT   float
 #define TYPED(n)  n##_f32
 #define WIDEN(x)  (x)
+#define FACTOR(x) (x)
 #define NARROW(x) (x)
+#include "kernels/gemm_typed.h"
+#undef TYPED
+#undef FACTOR
+
+#define TYPED(n)  n##_tf32
+#define FACTOR(x) tn_tf32_of_f32(x)
 #include "kernels/gemm_typed.h"
 #undef ELEMENT
 #undef TYPED
 #undef WIDEN
+#undef FACTOR
 #undef NARROW
 
 #define ELEMENT   uint16_t
 #define TYPED(n)  n##_f16
 #define WIDEN(x)  tn_f32_of_f16(x)
+#define FACTOR(x) WIDEN(x)
 #define NARROW(x) tn_f16_of_f32(x)
 #include "kernels/gemm_typed.h"
 #undef TYPED
 #undef WIDEN
+#undef FACTOR
 #undef NARROW
 
 #define TYPED(n)  n##_bf16
 #define WIDEN(x)  tn_f32_of_bf16(x)
+#define FACTOR(x) WIDEN(x)
 #define NARROW(x) tn_bf16_of_f32(x)
 #include "kernels/gemm_typed.h"
 #undef ELEMENT
 #undef TYPED
 #undef WIDEN
+#undef FACTOR
 #undef NARROW
 #undef WIDE
 #undef MICRO
@@ -67,6 +79,7 @@ static inline int64_t steps(int64_t distance, int64_t step) { return step == 1 ?
 #define ELEMENT   double
 #define TYPED(n)  n##_f64
 #define WIDEN(x)  (x)
+#define FACTOR(x) (x)
 #define NARROW(x) (x)
 #include "kernels/gemm_typed.h"
 
@@ -75,10 +88,19 @@ static inline int64_t steps(int64_t distance, int64_t step) { return step == 1 ?
 
 const tn_gemm_isa JOIN(tn_gemm_isa, TN_GEMM_ISA) = {
     .name = TEXT(TN_GEMM_ISA),
-    .tile = {[TN_F16] = tile_f16, [TN_BF16] = tile_bf16, [TN_F32] = tile_f32, [TN_F64] = tile_f64},
-    .direct = {[TN_F16] = direct_f16, [TN_BF16] = direct_bf16, [TN_F32] = direct_f32, [TN_F64] = direct_f64},
+    .tile = {[TN_F16] = tile_f16,
+             [TN_BF16] = tile_bf16,
+             [TN_F32] = tile_f32,
+             [TN_F64] = tile_f64,
+             [TN_GEMM_TF32] = tile_tf32},
+    .direct = {[TN_F16] = direct_f16,
+               [TN_BF16] = direct_bf16,
+               [TN_F32] = direct_f32,
+               [TN_F64] = direct_f64,
+               [TN_GEMM_TF32] = direct_tf32},
     .pack = {[TN_F16] = pack_all_f16,
              [TN_BF16] = pack_all_bf16,
              [TN_F32] = pack_all_f32,
-             [TN_F64] = pack_all_f64},
+             [TN_F64] = pack_all_f64,
+             [TN_GEMM_TF32] = pack_all_tf32},
 };

@@ -3,7 +3,8 @@
  *
  *     ELEMENT       type in memory                    WIDE         type of the sums
  *     TYPED(name)   name of a function for it         MICRO(name)  name from gemm_micro.h
- *     WIDEN(x)      ELEMENT to WIDE                   NARROW(x)    WIDE to ELEMENT, rounded once */
+ *     WIDEN(x)      ELEMENT to WIDE                   NARROW(x)    WIDE to ELEMENT, rounded once
+ *     FACTOR(x)     an operand's ELEMENT to WIDE, as it is multiplied */
 
 #define PANEL_N (2 * VECTOR_BYTES / (int64_t)sizeof(WIDE))
 
@@ -23,9 +24,9 @@ static void TYPED(span_set)(TYPED(span) * span, const tn_gemm_source *s, int64_t
 
 static inline void TYPED(read)(WIDE *restrict to, const ELEMENT *restrict from, int64_t step, int64_t n) {
   if (step == 1)
-    for (int64_t i = 0; i < n; i++) to[i] = WIDEN(from[i]);
+    for (int64_t i = 0; i < n; i++) to[i] = FACTOR(from[i]);
   else
-    for (int64_t i = 0; i < n; i++) to[i] = WIDEN(from[i * step]);
+    for (int64_t i = 0; i < n; i++) to[i] = FACTOR(from[i * step]);
 }
 
 /* One run of pixels of a row under a tap; those that the tap moves out of the plane are zero. */
@@ -188,8 +189,8 @@ static WIDE TYPED(dot)(const ELEMENT *a, int64_t a_step, const ELEMENT *b, int64
   int64_t p = 0;
   if (a_step == 1 && b_step == 1)
     for (; p + DOT_LANES <= k; p += DOT_LANES)
-      for (int64_t l = 0; l < DOT_LANES; l++) lanes[l] += WIDEN(a[p + l]) * WIDEN(b[p + l]);
-  for (; p < k; p++) sum += WIDEN(a[p * a_step]) * WIDEN(b[p * b_step]);
+      for (int64_t l = 0; l < DOT_LANES; l++) lanes[l] += FACTOR(a[p + l]) * FACTOR(b[p + l]);
+  for (; p < k; p++) sum += FACTOR(a[p * a_step]) * FACTOR(b[p * b_step]);
   for (int64_t l = 0; l < DOT_LANES; l++) sum += lanes[l];
   return sum;
 }
@@ -205,7 +206,7 @@ static void TYPED(direct)(const tn_gemm *g, const tn_gemm_range *r, void *scratc
     const tn_gemm_range row = {i, 1, r->n0, r->n, r->k0, r->k};
     for (int64_t j = 0; j < r->n; j++) sums[j] = b_j == 1 ? 0 : TYPED(dot)(a, a_k, b + j * b_j, b_k, r->k);
     for (int64_t p = 0; b_j == 1 && p < r->k; p++)
-      for (int64_t j = 0; j < r->n; j++) sums[j] += WIDEN(a[p * a_k]) * WIDEN(b[p * b_k + j]);
+      for (int64_t j = 0; j < r->n; j++) sums[j] += FACTOR(a[p * a_k]) * FACTOR(b[p * b_k + j]);
     TYPED(store)(&g->c, &row, sums, r->n);
   }
 }

@@ -1,6 +1,6 @@
 /* backends/cpu/kernels/half.h: f16 (IEEE 754 binary16) and bf16 (the upper half of a binary32) to
- * and from f32. Both are stored as uint16_t. Rounding is to nearest, ties to even; NaN stays NaN,
- * infinities stay, what is too large becomes infinite, subnormals are exact. No branches, so that
+ * and from f32, and TF32. The first two are stored as uint16_t. Rounding is to nearest, ties to even; NaN
+ * stays NaN, infinities stay, what is too large becomes infinite, subnormals are exact. No branches, so that
  * loops over arrays vectorize. */
 #ifndef TN_CPU_HALF_H
 #define TN_CPU_HALF_H
@@ -52,6 +52,13 @@ static inline uint16_t tn_f16_of_f32(float x) {
   half = magnitude >= 0x477ff000u ? 0x7c00u : half;
   half = magnitude > 0x7f800000u ? quiet : half;
   return (uint16_t)(sign | half);
+}
+
+/* f32 rounded to the 10 bits of mantissa that TF32 keeps, to nearest, ties away from zero, as
+ * cvt.rna.tf32 of PTX does. */
+static inline float tn_tf32_of_f32(float x) {
+  uint32_t bits = tn_bits_of_f32(x), rounded = (bits + 0x1000u) & ~0x1fffu;
+  return tn_f32_of_bits((bits & 0x7fffffffu) > 0x7f800000u ? bits : rounded);
 }
 
 #endif

@@ -13,9 +13,9 @@
 #define TN_CPU_POOL_KERNELS(X) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad)
 
 #define TN_CPU_POINTWISE_KERNELS(X) X(pointwise) X(random_uniform) X(random_normal)
-/* reduce.c, argmax.c */
+/* reduce.c, argmax.c, all_finite.c */
 #define TN_CPU_REDUCE_KERNELS(X)                                                                             \
-  X(reduce_sum) X(reduce_max) X(reduce_min) X(moments) X(norm_grad_sums) X(argmax)
+  X(reduce_sum) X(reduce_max) X(reduce_min) X(moments) X(norm_grad_sums) X(argmax) X(all_finite)
 #define TN_CPU_SOFTMAX_KERNELS(X)   X(softmax) X(log_softmax)
 #define TN_CPU_NORM_KERNELS(X)      X(layer_norm)
 #define TN_CPU_LOSS_KERNELS(X)      X(cross_entropy)

@@ -53,7 +53,7 @@ static void make_plan(const tn_match *match, matmul_plan *p) {
     products = 1;
     p->batch.rank = 0;
   }
-  tn_gemm_plan_make(&p->gemm, y->dtype, products, m, n, k, TN_GEMM_PLAIN);
+  tn_gemm_plan_make(&p->gemm, tn_gemm_kind(y->dtype, attributes->math), products, m, n, k, TN_GEMM_PLAIN);
 }
 
 static tn_status matmul_query(tn_query *q) {
@@ -85,7 +85,7 @@ static void matmul_release(tn_env *env, void *plan) { tn_delete(env, plan); }
 static void describe(const void *arg, int64_t product, int64_t split, tn_gemm *g) {
   const tn_launch *l = arg;
   const matmul_plan *p = l->plan;
-  int64_t size = (int64_t)tn_dtype_size(p->gemm.dtype), a = 0, b = 0, rest = product;
+  int64_t size = (int64_t)tn_dtype_size(tn_gemm_dtype(p->gemm.kind)), a = 0, b = 0, rest = product;
   (void)split;
   for (int32_t i = p->batch.rank - 1; i >= 0; i--) {
     int64_t index = rest % p->batch.dims[i];

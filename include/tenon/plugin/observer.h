@@ -51,6 +51,10 @@ typedef struct tn_event {
   int32_t n_train, n_valid;
   const tn_metric *train, *valid;
   const char *text; /* CHECKPOINT: its path; RUN_END: why; else "" */
+  /* Updates are skipped whose gradients are not finite, where loss scaling, clipping or check_finite
+   * asks for it. STEP: whether this one was; EPOCH_END: how many were; -1: none ever is. */
+  int64_t skipped;
+  double loss_scale; /* of the step; 0: the loss is not scaled */
 } tn_event;
 
 typedef struct tn_observer {

@@ -1,7 +1,8 @@
 /* tenon/plugin/precision.h: in which element type each op works, and how the loss is scaled.
  *
  * Life cycle: decide is a pure function, called on the compiling thread for every float operand of
- * every op, before ops are decomposed. scale is called once when a training program is built. */
+ * every op of the model and its gradient, before ops are decomposed; updates of parameters are not
+ * asked about. scale and update are called while a training program is built. */
 #ifndef TENON_PLUGIN_PRECISION_H
 #define TENON_PLUGIN_PRECISION_H
 
@@ -10,6 +11,11 @@
 #include "tenon/plugin/plugin.h"
 
 TN_BEGIN_C
+
+/* What decide may answer beside dtypes, of f32 operands: stay f32 in memory, but the op may round
+ * them to TF32's 10 bits of mantissa before it multiplies. Sets the op's attribute `math` to tf32
+ * (tenon/attributes.h), which kernels read; an op without that attribute works in f32. */
+enum { TN_TF32 = 64 };
 
 /* One operand or result that a policy decides about. */
 typedef struct tn_precision_site {
@@ -23,15 +29,17 @@ typedef struct tn_precision_site {
 
 typedef struct tn_precision {
   tn_item item;
-  /* The dtype to use; site->dtype to leave it. The host inserts casts. Parameters and optimizer
-   * state stay f32; their low-precision copies are derived. A result is decided with its operands:
-   * ops whose schema ties them get one dtype. */
+  /* The dtype to use: site->dtype for what the graph has, TN_ANY to take the operand in whatever type
+   * it comes, TN_TF32. The host inserts casts. Operands that the schema ties to one dtype get the
+   * widest of what was decided for them; constants follow the others if they fit. Results go with
+   * their operands. Parameters and optimizer state stay f32; their low-precision copies are derived. */
   int32_t (*decide)(const void *options, const tn_precision_site *site);
-  /* Optional loss scaling with its own state: yields 0, the scale (f32 scalar) for this step. It
-   * may tn_state what it needs. */
+  /* Optional loss scaling: yields 0, the scale (f32 scalar) for this step, or nothing for no scaling.
+   * It may tn_state what it needs. The host multiplies the loss and divides the gradients. */
   tn_status (*scale)(tn_build *b, const void *options);
-  /* Goes with scale: tn_in(b, 0) is a bool scalar, whether the reduced gradients are all finite;
-   * commits the scale's own state. */
+  /* Goes with scale: tn_in(b, 0) is a bool scalar, whether the reduced gradients are all finite; steps
+   * where they are not are skipped. Commits what becomes of the scale's own state, which tn_state gives
+   * again by name. */
   tn_status (*update)(tn_build *b, const void *options);
 } tn_precision;
 

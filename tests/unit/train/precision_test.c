@@ -43,7 +43,7 @@ typedef int32_t policy(const void *options, const tn_precision_site *site);
 static tn_graph *apply(policy *decide, tn_graph *graph) {
   const tn_precision precision = {.item = {.name = "made-up"}, .decide = decide};
   const tn_settings settings = {.precision = &precision};
-  rig_expect_ok(tn_pass_precision(&R.env, &settings, &graph));
+  rig_expect_ok(tn_pass_precision(&R.env, &settings, SIZE_MAX, &graph));
   return graph;
 }
 
@@ -64,7 +64,7 @@ static void a_policy_that_changes_nothing_leaves_the_graph_itself(void **state) 
   tn_graph_destroy(graph);
 }
 
-static void a_value_is_cast_once_for_all_who_want_it_so(void **state) {
+static void a_value_is_cast_once_for_all_and_a_parameter_is_derived(void **state) {
   (void)state;
   expect(products_in_f16,
          "x: f32[2, 3] = input(name=x)\n"
@@ -80,9 +80,9 @@ static void a_value_is_cast_once_for_all_who_want_it_so(void **state) {
          "a: f32[3, 4] = state(path=a)\n"
          "b: f32[3, 4] = state(path=b)\n"
          "%4: f16[2, 3] = cast(x, to=f16)\n"
-         "%5: f16[3, 4] = cast(a, to=f16)\n"
+         "%5: f16[3, 4] = state(path=a:f16, what=derived)\n"
          "%6: f16[2, 4] = matmul(%4, %5)\n"
-         "%7: f16[3, 4] = cast(b, to=f16)\n"
+         "%7: f16[3, 4] = state(path=b:f16, what=derived)\n"
          "%8: f16[2, 4] = matmul(%4, %7)\n"
          "%9: f32[2, 4] = cast(%6, to=f32)\n"
          "%10: f32[2, 4] = relu(%9)\n"
@@ -104,7 +104,7 @@ static void no_opinion_follows_the_operand_as_it_has_become(void **state) {
          "x: f32[2, 3] = input(name=x)\n"
          "a: f32[3, 4] = state(path=a)\n"
          "%3: f16[2, 3] = cast(x, to=f16)\n"
-         "%4: f16[3, 4] = cast(a, to=f16)\n"
+         "%4: f16[3, 4] = state(path=a:f16, what=derived)\n"
          "%5: f16[2, 4] = matmul(%3, %4)\n"
          "%6: f16[2, 4] = relu(%5)\n"
          "%7: f32[2, 4] = cast(%6, to=f32)\n"
@@ -153,14 +153,13 @@ static void commits_and_outputs_have_their_type_again(void **state) {
          "x: f32[2, 2] = input(name=x)\n"
          "a: f32[2, 2] = state(path=a)\n"
          "%3: f16[2, 2] = cast(x, to=f16)\n"
-         "%4: f16[2, 2] = cast(a, to=f16)\n"
+         "%4: f16[2, 2] = state(path=a:f16, what=derived)\n"
          "%5: f16[2, 2] = matmul(%3, %4)\n"
          "%6: f32[2, 2] = cast(%5, to=f32)\n"
-         "%7: f16[2, 2] = cast(%6, to=f16)\n"
-         "%8: f16[2, 2] = matmul(%3, %7)\n"
-         "%9: f32[2, 2] = cast(%8, to=f32)\n"
+         "%7: f16[2, 2] = matmul(%3, %5)\n"
+         "%8: f32[2, 2] = cast(%7, to=f32)\n"
          "commit a = %6\n"
-         "output y = %9\n");
+         "output y = %8\n");
 }
 
 static void operands_that_are_no_floats_are_not_asked_about(void **state) {
@@ -177,10 +176,118 @@ static void operands_that_are_no_floats_are_not_asked_about(void **state) {
          "a: f32[3, 2] = state(path=a)\n"
          "%4: f32[4, 3] = embedding(i, t)\n"
          "%5: f16[4, 3] = cast(%4, to=f16)\n"
-         "%6: f16[3, 2] = cast(a, to=f16)\n"
+         "%6: f16[3, 2] = state(path=a:f16, what=derived)\n"
          "%7: f16[4, 2] = matmul(%5, %6)\n"
          "%8: f32[4, 2] = cast(%7, to=f32)\n"
          "output y = %8\n");
+}
+
+/* Products in f16; everything else as it comes. */
+static int32_t products_and_followers(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return strcmp(site->op, "matmul") == 0 ? TN_F16 : TN_ANY;
+}
+
+static void a_constant_follows_if_the_type_holds_it(void **state) {
+  (void)state;
+  expect(products_and_followers,
+         "x: f32[2, 2] = input(name=x)\n"
+         "c: f32[] = full(value=0.5)\n"
+         "d: f32[] = full(value=1e-20)\n"
+         "%4: f32[2, 2] = matmul(x, x)\n"
+         "%5: f32[2, 2] = mul(%4, c)\n"
+         "%6: f32[2, 2] = add(%4, d)\n"
+         "output y = %5\n"
+         "output z = %6\n",
+         "x: f32[2, 2] = input(name=x)\n"
+         "c: f32[] = full(value=0.5)\n"
+         "d: f32[] = full(value=1e-20)\n"
+         "%4: f16[2, 2] = cast(x, to=f16)\n"
+         "%5: f16[2, 2] = matmul(%4, %4)\n"
+         "%6: f16[] = full(value=0.5, dtype=f16)\n"
+         "%7: f16[2, 2] = mul(%5, %6)\n"
+         "%8: f32[2, 2] = cast(%7, to=f32)\n"
+         "%9: f32[2, 2] = cast(%5, to=f32)\n"
+         "%10: f32[2, 2] = add(%9, d)\n"
+         "output y = %8\n"
+         "output z = %10\n");
+}
+
+/* Statistics of a norm are f32 by its schema, whatever the policy would like. */
+static int32_t norms_in_f16(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return strcmp(site->op, "batch_norm") == 0 ? TN_F16 : TN_ANY;
+}
+
+static void a_type_that_the_schema_has_not_is_not_taken(void **state) {
+  (void)state;
+  expect(norms_in_f16,
+         "x: f32[4, 2] = input(name=x)\n"
+         "w: f32[2] = input(name=w)\n"
+         "%3: f32[4, 2], %4: f32[2], %5: f32[2] = batch_norm(x, w)\n"
+         "output y = %3\n"
+         "output m = %4\n",
+         "x: f32[4, 2] = input(name=x)\n"
+         "w: f32[2] = input(name=w)\n"
+         "%3: f16[4, 2] = cast(x, to=f16)\n"
+         "%4: f16[4, 2], %5: f32[2], %6: f32[2] = batch_norm(%3, w)\n"
+         "%7: f32[4, 2] = cast(%4, to=f32)\n"
+         "output y = %7\n"
+         "output m = %5\n");
+}
+
+static int32_t products_in_tf32(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return site->klass == TN_CLASS_MATMUL && site->dtype == TN_F32 ? TN_TF32 : site->dtype;
+}
+
+static void tf32_is_an_attribute_of_products(void **state) {
+  (void)state;
+  expect(products_in_tf32,
+         "x: f32[2, 2] = input(name=x)\n"
+         "a: f32[2, 2] = state(path=a)\n"
+         "%3: f32[2, 2] = matmul(x, a, transpose_b=yes)\n"
+         "output y = %3\n",
+         "x: f32[2, 2] = input(name=x)\n"
+         "a: f32[2, 2] = state(path=a)\n"
+         "%3: f32[2, 2] = matmul(x, a, transpose_b=yes, math=tf32)\n"
+         "output y = %3\n");
+}
+
+static int32_t tf32_everywhere(const void *options, const tn_precision_site *site) {
+  (void)options;
+  (void)site;
+  return TN_TF32;
+}
+
+static void an_op_without_math_works_in_f32(void **state) {
+  (void)state;
+  static const char text[] = "x: f32[2] = input(name=x)\n"
+                             "%2: f32[2] = relu(x)\n"
+                             "output y = %2\n";
+  expect(tf32_everywhere, text, text);
+}
+
+/* Nodes 0 to 2 are the model's; what follows is an update, which works in f32. */
+static void an_update_is_not_asked_about(void **state) {
+  (void)state;
+  const tn_precision precision = {.item = {.name = "made-up"}, .decide = products_and_followers};
+  const tn_settings settings = {.precision = &precision};
+  tn_graph *graph = rig_parse("x: f32[2, 2] = input(name=x)\n"
+                              "a: f32[2, 2] = state(path=a)\n"
+                              "%3: f32[2, 2] = matmul(x, a)\n"
+                              "%4: f32[2, 2] = matmul(%3, %3)\n"
+                              "commit a = %4\n");
+  rig_expect_ok(tn_pass_precision(&R.env, &settings, 3, &graph));
+  rig_expect_text(graph, "x: f32[2, 2] = input(name=x)\n"
+                         "a: f32[2, 2] = state(path=a)\n"
+                         "%3: f16[2, 2] = cast(x, to=f16)\n"
+                         "%4: f16[2, 2] = state(path=a:f16, what=derived)\n"
+                         "%5: f16[2, 2] = matmul(%3, %4)\n"
+                         "%6: f32[2, 2] = cast(%5, to=f32)\n"
+                         "%7: f32[2, 2] = matmul(%6, %6)\n"
+                         "commit a = %7\n");
+  tn_graph_destroy(graph);
 }
 
 static int32_t no_type(const void *options, const tn_precision_site *site) {
@@ -200,7 +307,7 @@ static void refuse(policy *decide, const char *message) {
                               "%2: f32[2] = relu(x)\n"
                               "output y = %2\n"),
            *given = graph;
-  rig_expect_error(tn_pass_precision(&R.env, &settings, &graph), TN_EINVAL, message);
+  rig_expect_error(tn_pass_precision(&R.env, &settings, SIZE_MAX, &graph), TN_EINVAL, message);
   assert_ptr_equal(graph, given);
   tn_graph_destroy(graph);
 }
@@ -216,12 +323,17 @@ static void a_decision_that_is_no_float_type_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_policy_that_changes_nothing_leaves_the_graph_itself),
-      CASE(a_value_is_cast_once_for_all_who_want_it_so),
+      CASE(a_value_is_cast_once_for_all_and_a_parameter_is_derived),
       CASE(no_opinion_follows_the_operand_as_it_has_become),
       CASE(operands_of_one_type_meet_in_the_widest),
       CASE(f16_and_bf16_meet_in_f32),
       CASE(commits_and_outputs_have_their_type_again),
       CASE(operands_that_are_no_floats_are_not_asked_about),
+      CASE(a_constant_follows_if_the_type_holds_it),
+      CASE(a_type_that_the_schema_has_not_is_not_taken),
+      CASE(tf32_is_an_attribute_of_products),
+      CASE(an_op_without_math_works_in_f32),
+      CASE(an_update_is_not_asked_about),
       CASE(a_decision_that_is_no_float_type_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,70 @@
+/* backends/cpu/kernels/all_finite.c: whether no element is infinite or NaN: none has an exponent of all
+ * ones. One pass over the operand and a flag for each chunk, where the decomposition would write out the
+ * answer for every element. */
+#include <string.h>
+
+#include "kernels/clones.h"
+#include "kernels/kernels.h"
+#include "kernels/lane.h"
+
+enum { CHUNK = 1 << 16 /* elements */ };
+
+#define DEFINE_FINITE(name, bits, exponent)                                                                  \
+  static TN_CPU_CLONES uint32_t name(const void *data, int64_t n) {                                          \
+    const bits *x = data;                                                                                    \
+    uint32_t bad = 0;                                                                                        \
+    for (int64_t i = 0; i < n; i++) bad |= (x[i] & exponent) == exponent;                                    \
+    return !bad;                                                                                             \
+  }
+DEFINE_FINITE(finite_f16, uint16_t, 0x7c00u)
+DEFINE_FINITE(finite_bf16, uint16_t, 0x7f80u)
+DEFINE_FINITE(finite_f32, uint32_t, 0x7f800000u)
+DEFINE_FINITE(finite_f64, uint64_t, 0x7ff0000000000000u)
+
+static uint32_t (*const test[TN_DTYPES])(const void *, int64_t) = {
+    [TN_F16] = finite_f16, [TN_BF16] = finite_bf16, [TN_F32] = finite_f32, [TN_F64] = finite_f64};
+
+static int64_t chunks_of(const tn_type *x) { return (tn_type_count(x) + CHUNK - 1) / CHUNK; }
+
+static void test_chunk(void *arg, int64_t chunk) {
+  const tn_launch *l = arg;
+  const tn_view *x = &l->in[0];
+  int64_t first = chunk * CHUNK, left = tn_type_count(&x->type) - first;
+  ((uint8_t *)l->workspace)[chunk] =
+      (uint8_t)test[x->type.dtype](tn_cpu_at(x->data, x->type.dtype, first), left < CHUNK ? left : CHUNK);
+}
+
+/* The flags of the chunks are 0 or 1. */
+static void combine(void *arg, int64_t chunk) {
+  const tn_launch *l = arg;
+  int64_t n = chunks_of(&l->in[0].type);
+  (void)chunk;
+  *(uint8_t *)l->out[0].data = n == 0 || memchr(l->workspace, 0, (size_t)n) == NULL;
+}
+
+static tn_status launch(tn_launch *l) {
+  int64_t n = chunks_of(&l->in[0].type);
+  if (n > 0) tn_parallel(l, n, test_chunk, l);
+  tn_parallel(l, 1, combine, l);
+  return TN_OK;
+}
+
+static tn_status query(tn_query *q) {
+  const tn_type *x = q->match->in[0];
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "exponents",
+                  .workspace_bytes = chunks_of(x),
+                  .cost_s = (double)tn_type_bytes(x) / 1e10,
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+const tn_kernel tn_cpu_all_finite = {
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "all_finite", "looks for an exponent of all ones"),
+    .family = "cpu",
+    .pattern = "y = all_finite(x)",
+    .query = query,
+    .launch = launch,
+};
