@@ -1,5 +1,5 @@
 /* core/model/build.c: the whole of [model]: signature, layers, objective. */
-#include "core/model/assemble.h"
+#include "core/model/emitted.h"
 
 #include <string.h>
 
@@ -44,6 +44,7 @@ static void mark_known(tn_section *section) {
 static tn_status build(tn_model_scope *scope, tn_model *model) {
   tn_assembly *a = scope->assembly;
   tn_signature signature;
+  if (a->request->emit != NULL) return tn_emitted_build(scope, model);
   TN_TRY(tn_signature_read(a->env, &a->arena, a->request->ini, &signature));
   tn_section *section = tn_ini_section(a->request->ini, "model");
   mark_known(section);

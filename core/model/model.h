@@ -45,6 +45,9 @@ typedef struct tn_model_request {
   uint64_t seed;
   bool training; /* layers behave as in training */
   bool measured; /* with losses and metrics: needs the targets */
+  /* Emits the model in place of [model] (tenon/graph.h); NULL: the configuration has it. */
+  tn_status (*emit)(tn_build *b, void *user);
+  void *user;
 } tn_model_request;
 
 typedef struct tn_model {

@@ -4,7 +4,7 @@
  *   NAME.sum = sum(value * weight * sample weight), NAME.weight = sum(weight * sample weight)
  *
  * What becomes of those is total.c's. */
-#include "core/model/assemble.h"
+#include "core/model/emitted.h"
 
 #include <string.h>
 
@@ -12,7 +12,8 @@ typedef struct tn_objective {
   tn_model_scope *scope;
   const tn_signature *signature;
   tn_model *model;
-  tn_val sample_weight; /* f32[batch] */
+  const tn_results *given; /* inputs of the measure at hand, where a function gave them; else NULL */
+  tn_val sample_weight;    /* f32[batch] */
   tn_sums sums;
 } tn_objective;
 
@@ -87,6 +88,10 @@ static tn_status check_role(tn_objective *o, const tn_layer_kind *kind, bool is_
 
 /* The line's refs, or the last value and the first target. */
 static tn_status objective_inputs(tn_objective *o, const tn_line *line, tn_results *in) {
+  if (o->given) {
+    *in = *o->given;
+    return TN_OK;
+  }
   if (line->n_refs > 0) return tn_line_inputs(o->scope, line, in->v, &in->n);
   in->v[0] = o->scope->last;
   in->n = 1;
@@ -178,13 +183,46 @@ static tn_status build_list(tn_objective *o, tn_section *section, const char *na
   return TN_OK;
 }
 
+static tn_status take_sample_weight(tn_objective *o) {
+  tn_assembly *a = o->scope->assembly;
+  tn_type weights = {TN_F32, 1, {a->request->batch}};
+  o->sample_weight = tn_graph_input(tn_builder_graph(a->b), "sample.weight", &weights);
+  return o->sample_weight ? TN_OK : TN_ENOMEM;
+}
+
+/* A measure that a function gave: a layer's line on its values, or the values themselves. */
+static tn_status build_given(tn_objective *o, const tn_given_measure *m) {
+  tn_assembly *a = o->scope->assembly;
+  tn_line line;
+  if (!m->line) {
+    TN_TRY(add_measure(o, tn_arena_strdup(&o->model->arena, m->name), m->factor, true));
+    int32_t index = o->model->n_measures - 1;
+    return emit_sums(o, m->name, &m->in, &o->sums.sum[index], &o->sums.weight[index]);
+  }
+  TN_TRY(tn_syntax_line(a->env, &a->arena, m->line, "model", 0, &line));
+  if (line.n_items != 1 || line.n_refs > 0)
+    return tn_failf(a->env, TN_EINVAL, "'%s': expected one loss or metric without inputs, which are given",
+                    m->line);
+  o->given = &m->in;
+  return build_measure(o, &line, &line.items[0], "model", m->is_loss);
+}
+
+tn_status tn_objective_given(tn_model_scope *scope, const tn_given_measure *measures, int32_t n,
+                             tn_model *model) {
+  tn_objective o = {.scope = scope, .model = model};
+  TN_TRY(take_sample_weight(&o));
+  TN_TRY(make_room(&o, n));
+  for (int32_t i = 0; i < 2 * n; i++) /* losses first */
+    if (measures[i % n].is_loss == (i < n)) TN_TRY(build_given(&o, &measures[i % n]));
+  TN_TRY(tn_build_status(scope->assembly->b));
+  return tn_total_build(scope->assembly->b, model, &o.sums);
+}
+
 tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const tn_signature *signature,
                              tn_model *model) {
   tn_assembly *a = scope->assembly;
-  tn_type weights = {TN_F32, 1, {a->request->batch}};
   tn_objective o = {.scope = scope, .signature = signature, .model = model};
-  o.sample_weight = tn_graph_input(tn_builder_graph(a->b), "sample.weight", &weights);
-  if (!o.sample_weight) return TN_ENOMEM;
+  TN_TRY(take_sample_weight(&o));
   TN_TRY(build_list(&o, section, "loss", true));
   TN_TRY(build_list(&o, section, "metrics", false));
   TN_TRY(tn_build_status(a->b));

@@ -210,7 +210,9 @@ tn_status tn_run_summary(tn_run *run, char **json) {
                               .registry = run->registry,
                               .ops = run->ops,
                               .batch = 1,
-                              .seed = (uint64_t)run->settings.run.seed};
+                              .seed = (uint64_t)run->settings.run.seed,
+                              .emit = run->emit,
+                              .user = run->emit_user};
   tn_model model;
   *json = NULL;
   TN_TRY(tn_model_build(&run->env, &request, &model));

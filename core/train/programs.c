@@ -66,7 +66,9 @@ static tn_status build_graph(tn_run *run, const tn_program_request *request, int
                              .batch = request->batch[which],
                              .seed = (uint64_t)run->settings.run.seed,
                              .training = training,
-                             .measured = measured};
+                             .measured = measured,
+                             .emit = run->emit,
+                             .user = run->emit_user};
   tn_model model;
   TN_TRY(tn_model_build(&run->env, &wanted, &model));
   tn_status status = complete_graph(run, request, which, set, &model);

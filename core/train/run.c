@@ -30,14 +30,28 @@ static tn_status read_options(tn_run *run, const tn_run_options *options) {
   return options->weights ? set_weights(run, options->weights) : TN_OK;
 }
 
-static tn_status read_configuration(tn_run *run, const char *path, const tn_run_options *options) {
-  TN_TRY(tn_ini_read(&run->env, path, &run->ini));
+/* Where a run's configuration comes from: a file, or text beside a model that a function emits. */
+typedef struct tn_origin {
+  const char *path;
+  const char *settings; /* without a path */
+  tn_model_fn emit;
+  void *user;
+} tn_origin;
+
+static tn_status read_configuration(tn_run *run, const tn_origin *origin, const tn_run_options *options) {
+  TN_TRY(origin->path ? tn_ini_read(&run->env, origin->path, &run->ini)
+                      : tn_ini_parse(&run->env, origin->settings, "settings", ".", &run->ini));
   TN_TRY(read_options(run, options));
   TN_TRY(tn_settings_load_plugins(&run->env, run->registry, &run->ini));
+  if (origin->emit && tn_ini_section(&run->ini, "model"))
+    return tn_failf(&run->env, TN_EINVAL,
+                    "%s: [model] beside a function that is the model, expected one of them",
+                    tn_key_where(&run->ini, tn_ini_section(&run->ini, "model"), NULL));
   return tn_settings_read(&run->env, run->registry, &run->ini, &run->settings);
 }
 
-tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options, tn_run **out) {
+static tn_status open_run(tn_context *context, const tn_origin *origin, const tn_run_options *options,
+                          tn_run **out) {
   *out = NULL;
   tn_run *run = tn_alloc(context, sizeof *run);
   if (!run) return TN_ENOMEM;
@@ -46,9 +60,11 @@ tn_status tn_run_open(tn_context *context, const char *path, const tn_run_option
   run->context = context;
   run->registry = context->registry;
   run->arena = tn_arena_new(&run->env);
+  run->emit = origin->emit;
+  run->emit_user = origin->user;
   tn_status status = tn_context_ops(context, &run->ops);
   if (status == TN_OK) {
-    status = read_configuration(run, path, options);
+    status = read_configuration(run, origin, options);
     if (status != TN_OK) tn_error_move(context, &run->env);
   }
   if (status == TN_OK)
@@ -56,6 +72,16 @@ tn_status tn_run_open(tn_context *context, const char *path, const tn_run_option
   else
     tn_run_close(run);
   return status;
+}
+
+tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options, tn_run **run) {
+  return open_run(context, &(tn_origin){.path = path}, options, run);
+}
+
+tn_status tn_run_open_model(tn_context *context, tn_model_fn emit, void *user, const char *settings,
+                            const tn_run_options *options, tn_run **run) {
+  const tn_origin origin = {.settings = settings ? settings : "", .emit = emit, .user = user};
+  return open_run(context, &origin, options, run);
 }
 
 void tn_run_close(tn_run *run) {

@@ -7,7 +7,7 @@
 #include "core/data/loader.h"
 #include "core/exec/executor.h"
 #include "core/train/update.h"
-#include "tenon/run.h"
+#include "tenon/graph.h"
 
 struct tn_run {
   tn_env env;
@@ -23,6 +23,8 @@ struct tn_run {
   /* Of several that train together: each has a tn_run of its own, with its own messages and memory, over the
    * same configuration. 0 ranks: nobody has asked yet, and there is one. */
   int32_t rank, ranks;
+  tn_model_fn emit; /* the model, in place of [model]; NULL: the configuration has it */
+  void *emit_user;
   atomic_int stop;
   double opened_s; /* tn_clock_s when the run was opened */
 };

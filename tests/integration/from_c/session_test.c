@@ -1,0 +1,368 @@
+/* tests/integration/from_c/session_test.c: models that a function emits, and sessions on the application's
+ * buffers, through the public headers alone. */
+#include "tenon/session.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tenon/graph.h"
+#include "tenon/ops.h"
+
+enum { BATCH = 8, WIDTH = 6, CLASSES = 3 };
+
+static tn_context *context;
+
+static int open_context(void **state) {
+  (void)state;
+  return tn_context_open(NULL, &context) == TN_OK ? 0 : -1;
+}
+
+static int close_context(void **state) {
+  (void)state;
+  tn_context_close(context);
+  return 0;
+}
+
+#define OK(handle, call)                                                                                     \
+  do {                                                                                                       \
+    if ((call) != TN_OK) fail_msg("%s: %s", #call, tn_error_text(handle));                                   \
+  } while (0)
+#define FAILS(handle, call, code, text)                                                                      \
+  do {                                                                                                       \
+    assert_int_equal((call), (code));                                                                        \
+    if (strstr(tn_error_text(handle), (text)) == NULL) fail_msg("'%s'", tn_error_text(handle));              \
+  } while (0)
+
+/* ---- models ---- */
+
+static const tn_type features = {TN_F32, 1, {WIDTH}}, label_type = {TN_I32, 0, {0}};
+
+static tn_status classifier(tn_build *b, void *user) {
+  tn_val x = tn_model_input(b, "x", &features);
+  x = tn_layer(b, "fc1", "linear(16)", &x, 1);
+  x = tn_layer(b, "", "relu", &x, 1);
+  x = tn_layer(b, "fc2", "linear(3)", &x, 1);
+  tn_model_output(b, "output", x);
+  if (user != NULL) ++*(int *)user;
+  if (tn_model_measured(b)) {
+    tn_val label = tn_model_target(b, "label", &label_type);
+    tn_model_loss(b, "cross_entropy", (tn_val[]){x, label}, 2);
+    tn_model_metric(b, "accuracy", (tn_val[]){x, label}, 2);
+  }
+  return tn_build_status(b);
+}
+
+static const char same_as_ini[] = "[run]\nseed = 3\noutput =\n[optimizer]\nlr = 0.1\nmomentum = 0.9\n";
+static const char ini_model[] = "[model]\ninputs = x: f32[6]\nlayers =\n    fc1: linear(16)\n         relu\n"
+                                "    fc2: linear(3)\nloss = cross_entropy\nmetrics = accuracy\n";
+
+static float xs[BATCH][WIDTH];
+static int32_t labels[BATCH];
+
+static void make_data(void) {
+  for (int i = 0; i < BATCH; i++) {
+    labels[i] = i % CLASSES;
+    for (int k = 0; k < WIDTH; k++)
+      xs[i][k] = (float)((i * 7 + k * 3) % 11) / 11.0f + (k == labels[i] ? 1.0f : 0.0f);
+  }
+}
+
+static tn_run *open_model(tn_model_fn emit, const char *settings) {
+  tn_run *run;
+  OK(context, tn_run_open_model(context, emit, NULL, settings, NULL, &run));
+  return run;
+}
+
+static tn_session *open_session(tn_run *run, int32_t train, int32_t eval, int32_t infer,
+                                const char *weights) {
+  tn_session_options o = {.struct_size = sizeof o,
+                          .train = train,
+                          .eval = eval,
+                          .infer = infer,
+                          .batch = BATCH,
+                          .weights = weights};
+  tn_session *s;
+  OK(run, tn_session_open(run, &o, &s));
+  return s;
+}
+
+static void bind_data(tn_session *s) {
+  make_data();
+  OK(s, tn_session_bind(s, "x", xs, sizeof xs));
+  OK(s, tn_session_bind(s, "label", labels, sizeof labels));
+}
+
+static double metric(tn_session *s, const char *name) {
+  double value;
+  OK(s, tn_session_metric(s, name, &value));
+  return value;
+}
+
+/* ---- training ---- */
+
+static void an_emitted_model_learns(void **state) {
+  (void)state;
+  tn_run *run = open_model(classifier, same_as_ini);
+  tn_session *s = open_session(run, 1, 1, 1, NULL);
+  float scores[BATCH][CLASSES];
+  bind_data(s);
+  OK(s, tn_session_bind(s, "output", scores, sizeof scores));
+  OK(s, tn_session_train(s, 0));
+  double first = metric(s, "loss");
+  for (int i = 0; i < 100; i++) OK(s, tn_session_train(s, 0));
+  assert_true(metric(s, "loss") < first / 4);
+  assert_int_equal(tn_session_steps(s), 101);
+  OK(s, tn_session_eval(s, 0));
+  assert_true(metric(s, "accuracy") == 1.0);
+  assert_true(metric(s, "cross_entropy") == metric(s, "loss"));
+  OK(s, tn_session_infer(s, 0));
+  for (int i = 0; i < BATCH; i++)
+    for (int c = 0; c < CLASSES; c++) assert_true(scores[i][c] <= scores[i][labels[i]]);
+  tn_session_close(s);
+  tn_run_close(run);
+}
+
+static const char *write_ini(void) {
+  static char path[] = "/tmp/tenon-session-XXXXXX";
+  int file = mkstemp(path);
+  assert_true(file >= 0);
+  assert_true(write(file, same_as_ini, strlen(same_as_ini)) > 0 &&
+              write(file, ini_model, strlen(ini_model)) > 0);
+  close(file);
+  return path;
+}
+
+static void train_and_read(tn_run *run, float weight[3][16]) {
+  tn_session *s = open_session(run, 1, 0, 0, NULL);
+  bind_data(s);
+  for (int i = 0; i < 5; i++) OK(s, tn_session_train(s, i == 3 ? 5 : 0));
+  OK(s, tn_session_read(s, "fc2.weight", weight, 3 * 16 * sizeof(float)));
+  tn_session_close(s);
+}
+
+static void it_trains_to_the_bits_of_the_same_model_in_a_configuration(void **state) {
+  (void)state;
+  float one[3][16], other[3][16];
+  const char *path = write_ini();
+  tn_run *emitted = open_model(classifier, same_as_ini), *read;
+  OK(context, tn_run_open(context, path, NULL, &read));
+  train_and_read(emitted, one);
+  train_and_read(read, other);
+  assert_memory_equal(one, other, sizeof one);
+  tn_run_close(emitted);
+  tn_run_close(read);
+  unlink(path);
+}
+
+static void rows_behind_the_given_ones_count_for_nothing(void **state) {
+  (void)state;
+  tn_run *run = open_model(classifier, same_as_ini);
+  tn_session *s = open_session(run, 0, 1, 0, "");
+  bind_data(s);
+  OK(s, tn_session_eval(s, 3));
+  double three = metric(s, "loss");
+  for (int i = 3; i < BATCH; i++) xs[i][0] = 1e6f;
+  OK(s, tn_session_eval(s, 3));
+  assert_true(metric(s, "loss") == three);
+  float weights[BATCH] = {1, 1, 1};
+  OK(s, tn_session_bind(s, "sample.weight", weights, sizeof weights));
+  OK(s, tn_session_eval(s, 0));
+  assert_true(metric(s, "loss") == three);
+  tn_session_close(s);
+  tn_run_close(run);
+}
+
+static void parameters_go_to_a_file_and_back(void **state) {
+  (void)state;
+  char path[] = "/tmp/tenon-weights-XXXXXX";
+  close(mkstemp(path));
+  tn_run *run = open_model(classifier, same_as_ini);
+  tn_session *s = open_session(run, 1, 0, 1, NULL);
+  float before[CLASSES], after[CLASSES], zeros[CLASSES] = {0};
+  bind_data(s);
+  for (int i = 0; i < 3; i++) OK(s, tn_session_train(s, 0));
+  OK(s, tn_session_save(s, path));
+  OK(s, tn_session_read(s, "fc2.bias", before, sizeof before));
+  OK(s, tn_session_write(s, "fc2.bias", zeros, sizeof zeros));
+  OK(s, tn_session_load(s, path));
+  OK(s, tn_session_read(s, "fc2.bias", after, sizeof after));
+  assert_memory_equal(before, after, sizeof before);
+  FAILS(s, tn_session_load(s, "/nowhere/x.safetensors"), TN_EIO, "/nowhere/x.safetensors");
+  FAILS(s, tn_session_read(s, "fc3.bias", after, sizeof after), TN_EINVAL, "fc3.bias");
+  tn_session_close(s);
+  s = open_session(run, 0, 0, 1, path);
+  OK(s, tn_session_read(s, "fc2.bias", after, sizeof after));
+  assert_memory_equal(before, after, sizeof before);
+  tn_session_close(s);
+  tn_run_close(run);
+  unlink(path);
+}
+
+/* ---- what a session says ---- */
+
+static void a_session_lists_its_fields(void **state) {
+  (void)state;
+  tn_run *run = open_model(classifier, same_as_ini);
+  tn_session *s = open_session(run, 0, 0, 1, "");
+  tn_session_field f = {.struct_size = sizeof f};
+  OK(s, tn_session_describe(s, 0, &f));
+  assert_string_equal(f.name, "x");
+  assert_int_equal(f.role, TN_SESSION_INPUT);
+  assert_int_equal(f.type.dims[0], BATCH);
+  OK(s, tn_session_describe(s, 1, &f));
+  assert_string_equal(f.name, "output");
+  assert_int_equal(f.role, TN_SESSION_OUTPUT);
+  assert_int_equal(tn_session_describe(s, 2, &f), TN_EOF);
+  tn_session_close(s);
+  tn_run_close(run);
+}
+
+static void wrong_calls_say_what_was_expected(void **state) {
+  (void)state;
+  tn_run *run = open_model(classifier, same_as_ini);
+  tn_session *s = open_session(run, 0, 0, 1, "");
+  double value;
+  FAILS(s, tn_session_train(s, 0), TN_EINVAL, "set tn_session_options.train");
+  FAILS(s, tn_session_infer(s, 0), TN_EINVAL, "no buffer is bound to 'x'");
+  FAILS(s, tn_session_bind(s, "x", xs, 4), TN_EINVAL, "expected 192 for f32[8, 6]");
+  FAILS(s, tn_session_bind(s, "outptu", xs, 4), TN_EINVAL, "did you mean 'output'");
+  OK(s, tn_session_bind(s, "x", xs, sizeof xs));
+  FAILS(s, tn_session_infer(s, 9), TN_EINVAL, "9 rows, expected 1 to 8");
+  FAILS(s, tn_session_infer(s, -1), TN_EINVAL, "-1 rows");
+  FAILS(s, tn_session_metric(s, "loss", &value), TN_EINVAL, "nothing has been measured");
+  tn_session_close(s);
+  tn_session_options o = {.struct_size = sizeof o, .infer = 1};
+  FAILS(run, tn_session_open(run, &o, &s), TN_EINVAL, "no weights to work with");
+  assert_null(s);
+  o = (tn_session_options){.struct_size = sizeof o, .train = 1, .batch = -1};
+  FAILS(run, tn_session_open(run, &o, &s), TN_EINVAL, "0 or more");
+  tn_run_close(run);
+}
+
+static tn_status has_no_output(tn_build *b, void *user) {
+  (void)user;
+  tn_model_input(b, "x", &features);
+  return TN_OK;
+}
+
+static tn_status has_a_wrong_layer(tn_build *b, void *user) {
+  (void)user;
+  tn_val x = tn_model_input(b, "x", &features);
+  x = tn_layer(b, "fc", "linaer(3)", &x, 1);
+  tn_model_output(b, "output", x);
+  return tn_build_status(b);
+}
+
+static tn_status uses_a_name_twice(tn_build *b, void *user) {
+  (void)user;
+  tn_val x = tn_model_input(b, "x", &features);
+  x = tn_layer(b, "fc", "linear(6)", &x, 1);
+  x = tn_layer(b, "fc", "linear(6)", &x, 1);
+  tn_model_output(b, "output", x);
+  return tn_build_status(b);
+}
+
+static tn_status asks_for_targets(tn_build *b, void *user) {
+  (void)user;
+  tn_val x = tn_model_target(b, "label", &label_type);
+  tn_model_output(b, "output", x);
+  return tn_build_status(b);
+}
+
+static tn_status gives_up(tn_build *b, void *user) {
+  (void)user;
+  return tn_fail(b, TN_EUNSUPPORTED, NULL, "not today");
+}
+
+static void a_wrong_function_is_explained(void **state) {
+  (void)state;
+  const struct {
+    tn_model_fn emit;
+    tn_status status;
+    const char *text;
+  } wrong[] = {{has_no_output, TN_EINVAL, "model: the function names no result"},
+               {has_a_wrong_layer, TN_EINVAL, "linear"},
+               {uses_a_name_twice, TN_EINVAL, "'fc' is the name of an earlier layer"},
+               {asks_for_targets, TN_EINVAL, "ask tn_model_measured first"},
+               {gives_up, TN_EUNSUPPORTED, "not today"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    tn_run *run = open_model(wrong[i].emit, same_as_ini);
+    tn_session *s;
+    tn_session_options o = {.struct_size = sizeof o, .infer = 1, .weights = ""};
+    FAILS(run, tn_session_open(run, &o, &s), wrong[i].status, wrong[i].text);
+    tn_run_close(run);
+  }
+  tn_run *run;
+  FAILS(context, tn_run_open_model(context, classifier, NULL, ini_model, NULL, &run), TN_EINVAL,
+        "settings:1: [model] beside a function");
+  FAILS(context, tn_run_open_model(context, classifier, NULL, "[optimizer]\nlrr = 1\n", NULL, &run),
+        TN_EINVAL, "settings:2");
+}
+
+/* A loss that the function computes itself, a parameter of its own, and two outputs. */
+static tn_status own_loss(tn_build *b, void *user) {
+  (void)user;
+  tn_val x = tn_model_input(b, "x", &features);
+  tn_val scale = tn_param(b, "scale", &features, "ones");
+  tn_val y = tn_mul(b, x, scale);
+  tn_model_output(b, "output", y);
+  tn_model_output(b, "twice", tn_affine(b, y, 2, 0));
+  if (tn_model_measured(b)) {
+    tn_val wanted = tn_model_target(b, "y", &features), d = tn_sub(b, y, wanted);
+    tn_model_loss_value(b, "square", tn_mul(b, d, d), 0, 1.0);
+  }
+  return tn_build_status(b);
+}
+
+static void a_function_may_have_losses_parameters_and_outputs_of_its_own(void **state) {
+  (void)state;
+  tn_run *run = open_model(own_loss, "[run]\noutput =\n[optimizer]\nlr = 0.5\n");
+  tn_session *s = open_session(run, 1, 0, 1, NULL);
+  float y[BATCH][WIDTH], twice[BATCH][WIDTH], scale[WIDTH];
+  make_data();
+  for (int i = 0; i < BATCH * WIDTH; i++) y[i / WIDTH][i % WIDTH] = 3 * xs[i / WIDTH][i % WIDTH];
+  OK(s, tn_session_bind(s, "x", xs, sizeof xs));
+  OK(s, tn_session_bind(s, "y", y, sizeof y));
+  OK(s, tn_session_bind(s, "twice", twice, sizeof twice));
+  for (int i = 0; i < 500; i++) OK(s, tn_session_train(s, 0));
+  OK(s, tn_session_read(s, "scale", scale, sizeof scale));
+  for (int k = 0; k < WIDTH; k++) assert_true(fabsf(scale[k] - 3) < 1e-3f);
+  OK(s, tn_session_infer(s, 2));
+  assert_true(fabsf(twice[1][1] - 6 * xs[1][1]) < 1e-2f);
+  assert_true(metric(s, "square") < 1e-6);
+  tn_session_close(s);
+  tn_run_close(run);
+}
+
+static void a_loss_that_is_not_finite_is_said(void **state) {
+  (void)state;
+  tn_run *run = open_model(classifier, same_as_ini);
+  tn_session *s = open_session(run, 1, 0, 0, NULL);
+  bind_data(s);
+  xs[0][0] = INFINITY;
+  FAILS(s, tn_session_train(s, 0), TN_ENONFINITE, "at step 1");
+  tn_session_close(s);
+  tn_run_close(run);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_emitted_model_learns),
+      cmocka_unit_test(it_trains_to_the_bits_of_the_same_model_in_a_configuration),
+      cmocka_unit_test(rows_behind_the_given_ones_count_for_nothing),
+      cmocka_unit_test(parameters_go_to_a_file_and_back),
+      cmocka_unit_test(a_session_lists_its_fields),
+      cmocka_unit_test(wrong_calls_say_what_was_expected),
+      cmocka_unit_test(a_wrong_function_is_explained),
+      cmocka_unit_test(a_function_may_have_losses_parameters_and_outputs_of_its_own),
+      cmocka_unit_test(a_loss_that_is_not_finite_is_said),
+  };
+  return cmocka_run_group_tests(tests, open_context, close_context);
+}
