@@ -26,6 +26,11 @@ static const cli_option options[] = {
     {"rounds", "N", "rounds that are timed", CLI_STEPS, 'R'},
     {"warmup", "N", "steps before the first round", CLI_STEPS, 'W'},
     {"dump-after", "PASS", "print the graph as a pass leaves it (all: after each)", CLI_DUMP, 'd'},
+    {"backend", "NAME", "which backend's device (default: cpu); its options with --set NAME=VALUE",
+     CLI_CONFORMANCE, 'B'},
+    {"case", "OP/DTYPE/DRAW", "only these: an op, its dtype, one use of it", CLI_CONFORMANCE, 'c'},
+    {"unsupported", "FILE", "what may be missing: lines of OP/DTYPE: reason", CLI_CONFORMANCE, 'u'},
+    {"draws", "N", "uses of each op and dtype", CLI_CONFORMANCE, 'D'},
     {"json", NULL, "print the result as one JSON object", CLI_JSON, 'j'},
     {"plugin", "FILE", "open a plugin", 0, 'p'},
     {"verbose", NULL, "log more", 0, 'v'},
@@ -77,6 +82,10 @@ static int apply(const cli_command *command, char key, const char *value, cli_ar
   case 'i': args->input = value; break;
   case 'm': args->mode = value; break;
   case 'd': args->dump_after = value; break;
+  case 'B': args->backend = value; break;
+  case 'c': args->only = value; break;
+  case 'u': args->unsupported = value; break;
+  case 'D': return read_number(command, value, &args->draws);
   case 'b': return read_number(command, value, &args->batch);
   case 'n': return read_number(command, value, &args->steps);
   case 'R': return read_number(command, value, &args->rounds);

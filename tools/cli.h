@@ -33,7 +33,8 @@ typedef struct cli_args {
   const char *plugins[CLI_MAX_LIST];
   int n_plugins;
   const char *resume, *output, *weights, *input, *mode, *dump_after;
-  long long batch, steps, rounds, warmup;
+  const char *backend, *only, *unsupported;
+  long long batch, steps, rounds, warmup, draws;
   bool json, verbose, quiet, help;
 } cli_args;
 
@@ -48,7 +49,8 @@ enum {
   CLI_MODE = 64,
   CLI_BATCH = 128,
   CLI_STEPS = 256,
-  CLI_DUMP = 512
+  CLI_DUMP = 512,
+  CLI_CONFORMANCE = 1024
 };
 
 typedef struct cli_command {
@@ -74,6 +76,6 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
 int cli_terminal_columns(void);
 
 extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
-    command_inspect, command_config, command_doctor, command_index;
+    command_inspect, command_config, command_doctor, command_index, command_conformance;
 
 #endif

@@ -3,16 +3,16 @@
 
 #include "cli.h"
 
-static const cli_command *const commands[] = {&command_train,  &command_eval,   &command_predict,
-                                              &command_bench,  &command_plan,   &command_inspect,
-                                              &command_config, &command_doctor, &command_index};
+static const cli_command *const commands[] = {
+    &command_train,   &command_eval,   &command_predict, &command_bench, &command_plan,
+    &command_inspect, &command_config, &command_doctor,  &command_index, &command_conformance};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static int overview(FILE *to) {
   fprintf(to,
           "tenon %s: deep learning from one INI file\n\nusage: tenon COMMAND [argument]... [option]...\n\n",
           tn_version());
-  for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-9s %s\n", commands[i]->name, commands[i]->doc);
+  for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-11s %s\n", commands[i]->name, commands[i]->doc);
   fprintf(to, "\n`tenon COMMAND --help` explains one.\n");
   return to == stdout ? CLI_OK : CLI_USAGE;
 }

@@ -37,13 +37,21 @@ static void store_offsets(tn_plan *plan, const tn_interval *intervals) {
     if (workspace_of(plan, s) > 0) plan->workspace[s] = (intervals++)->offset;
 }
 
+/* With a guard, each interval has it on either side; offsets are those of what lies between. */
+static tn_status assign_guarded(tn_plan *plan, tn_interval *intervals, int32_t n) {
+  for (int32_t i = 0; i < n; i++) intervals[i].bytes += 2 * plan->guard;
+  TN_TRY(tn_offsets_assign(plan->env, intervals, n, &plan->arena_bytes));
+  for (int32_t i = 0; i < n; i++) intervals[i].offset += plan->guard;
+  return TN_OK;
+}
+
 tn_status tn_plan_arena(tn_plan *plan) {
   tn_interval *intervals = tn_alloc(plan->env, (plan->buffers.n + plan->order.n) * sizeof *intervals);
   plan->workspace = tn_arena_alloc(&plan->arena, plan->order.n * sizeof *plan->workspace);
   tn_status status = intervals == NULL || plan->workspace == NULL ? TN_ENOMEM : TN_OK;
   if (status == TN_OK) {
     int32_t n = list_intervals(plan, intervals);
-    status = tn_offsets_assign(plan->env, intervals, n, &plan->arena_bytes);
+    status = assign_guarded(plan, intervals, n);
     if (status == TN_OK)
       status = tn_offsets_bound(plan->env, intervals, n, (int32_t)plan->order.n, &plan->bound_bytes);
   }

@@ -324,11 +324,12 @@ static tn_status place_commits(tn_plan *plan) {
 static tn_status place_outputs(tn_plan *plan) {
   for (size_t i = 0; i < plan->cover->graph->outputs.n; i++) {
     tn_goutput output = plan->cover->graph->outputs.v[i];
+    plan->output_bytes += plan->guard;
     tn_binding binding = {output.name, *tn_graph_type(plan->cover->graph, output.value), plan->output_bytes};
     int32_t buffer = plan->buffer_of.v[output.value];
     if (!is_free(plan, output.value)) TN_TRY(tn_plan_add_copy(plan, output.value, BEFORE_ALL, &buffer));
     TN_TRY(fix(plan, buffer, (tn_place){TN_BASE_OUTPUT, 0, plan->output_bytes}));
-    plan->output_bytes += tn_plan_aligned(plan->buffers.v[buffer].bytes);
+    plan->output_bytes += tn_plan_aligned(plan->buffers.v[buffer].bytes) + plan->guard;
     TN_TRY(tn_vec_push(plan->env, &plan->outputs, binding));
   }
   return TN_OK;

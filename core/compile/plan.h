@@ -80,6 +80,7 @@ typedef struct tn_plan {
   TN_VEC(tn_plan_segment) segments;
   TN_VEC(tn_plan_transfer) out, in; /* of the device, and into it; in the order of the segments */
   int64_t slot_bytes, output_bytes, arena_bytes, bound_bytes, host_bytes;
+  int64_t guard;      /* bytes kept free on either side of what lies in the arena or is an output */
   int64_t *workspace; /* per step: offset in the arena, or in the host memory */
 } tn_plan;
 

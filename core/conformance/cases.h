@@ -25,16 +25,19 @@ typedef struct tn_case_input {
   int64_t low, high; /* TN_FILL_WHOLE */
 } tn_case_input;
 
-enum { TN_CASE_INPUTS = 16 };
+enum { TN_CASE_INPUTS = 16, TN_CASE_LEAVING = 8 };
 
 typedef struct tn_draw {
   tn_graph *graph;
   tn_build *b;
   tn_rng rng;
   int32_t dtype; /* of the op's T */
+  bool dying;    /* operands are copies that nobody else reads, so that results may lie in them */
   bool large;    /* shapes beyond the blocks and vectors of kernels, too large for differences */
   tn_case_input inputs[TN_CASE_INPUTS];
   int32_t n_inputs;
+  tn_val leaving[TN_CASE_LEAVING]; /* results of inner nodes that are outputs, too */
+  int32_t n_leaving;
 } tn_draw;
 
 /* Over which types an op's T is tried; gradients are checked in f64. */
@@ -45,6 +48,7 @@ typedef struct tn_case {
   tn_val (*emit)(tn_draw *d, const struct tn_case *c); /* the node's first result */
   int32_t fill;                                        /* for emitters that several ops share */
   int32_t dtypes;                                      /* CASE_... */
+  bool forward_only;                                   /* its gradient is not this case's business */
 } tn_case;
 
 /* Ended by a NULL op. */

@@ -35,7 +35,8 @@ static tn_val add_input(tn_draw *d, tn_case_input input) {
   if (d->n_inputs == TN_CASE_INPUTS) return 0;
   snprintf(input.name, sizeof input.name, "x%d", d->n_inputs);
   d->inputs[d->n_inputs++] = input;
-  return tn_graph_input(d->graph, input.name, &input.type);
+  tn_val given = tn_graph_input(d->graph, input.name, &input.type);
+  return d->dying ? tn_op1(d->b, "copy", given) : given;
 }
 
 tn_val tn_draw_tensor(tn_draw *d, tn_type type, int32_t fill) {

@@ -85,6 +85,7 @@ void tn_on_device_destroy(tn_on_device *r) {
 }
 
 const tn_program *tn_on_device_program(const tn_on_device *r) { return r->program; }
+tn_executor *tn_on_device_executor(tn_on_device *r) { return r->executor; }
 
 /* ---- running ---- */
 

@@ -14,6 +14,7 @@ tn_status tn_on_device_create(tn_env *env, tn_registry *registry, tn_device *dev
 void tn_on_device_destroy(tn_on_device *r);
 
 const tn_program *tn_on_device_program(const tn_on_device *r);
+tn_executor *tn_on_device_executor(tn_on_device *r);
 /* Writes an input; one that the program does not read is passed over. Values are elements of its dtype. */
 void tn_on_device_input(tn_on_device *r, const char *name, const double *values);
 /* Runs once and waits. */

@@ -1,0 +1,117 @@
+/* core/conformance/plugin.c: what a plugin brings: its ops by their schemas, its kernels by their
+ * patterns. */
+#include <string.h>
+
+#include "core/compile/catalog.h"
+#include "core/conformance/differences.h"
+#include "core/conformance/generic.h"
+#include "core/conformance/suite.h"
+
+static bool is_of(const tn_suite *suite, const tn_entry *entry) {
+  return strcmp(entry->plugin, suite->options->plugin) == 0 ||
+         strcmp(entry->file, suite->options->plugin) == 0;
+}
+
+/* ---- ops ---- */
+
+/* A plugin's gradient rule is nobody else's to check. */
+static tn_status check_gradient(tn_suite *suite, const tn_case *c) {
+  for (int64_t draw = 0; draw < suite->draws; draw++) {
+    const tn_trial trial = {c, TN_F64, draw, true};
+    tn_verdict verdict;
+    TN_TRY(tn_differences_run(&suite->site, &trial, &verdict));
+    TN_TRY(tn_suite_note(suite, &trial, &verdict));
+  }
+  return TN_OK;
+}
+
+static tn_status run_op(tn_suite *suite, const tn_entry *entry) {
+  const tn_op_def *def = NULL;
+  tn_case c = {entry->item->name, tn_generic_emit, TN_FILL_ANY, TN_CASE_NUMBERS};
+  TN_TRY(tn_op_table_find(suite->site.ops, suite->env, entry->item->name, &def));
+  for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
+    if (tn_generic_takes(def, dtype)) TN_TRY(tn_suite_run_dtype(suite, &c, dtype));
+  return tn_generic_takes(def, TN_F64) && suite->filter.op[0] == '\0' ? check_gradient(suite, &c) : TN_OK;
+}
+
+static tn_status run_ops(tn_suite *suite, bool *any) {
+  const tn_entry *entries;
+  int32_t n;
+  TN_TRY(tn_registry_list(suite->site.registry, suite->env, TN_OP, &entries, &n));
+  for (int32_t i = 0; i < n; i++) {
+    if (!is_of(suite, &entries[i])) continue;
+    *any = true;
+    TN_TRY(run_op(suite, &entries[i]));
+  }
+  return TN_OK;
+}
+
+/* ---- kernels ---- */
+
+static bool was_launched(const tn_suite *suite, const tn_entry *entry) {
+  for (size_t i = 0; i < suite->kernels.n; i++)
+    if (strcmp(suite->kernels.v[i].name, entry->item->name) == 0 &&
+        strcmp(suite->kernels.v[i].plugin, entry->plugin) == 0)
+      return true;
+  return false;
+}
+
+/* A region has no pattern of its own: the core's cases of its class come past it. */
+static tn_status run_region(tn_suite *suite) { return tn_suite_run_core(suite); }
+
+static bool takes(const tn_catalog_kernel *k, int32_t dtype) {
+  for (int32_t i = 0; i < k->pattern->n_nodes; i++)
+    if (!tn_generic_takes(k->defs[i], dtype)) return false;
+  return true;
+}
+
+static tn_status run_pattern(tn_suite *suite, const tn_catalog_kernel *k) {
+  tn_pattern_case pc = {.c = {.op = k->entry->item->name,
+                              .emit = tn_generic_emit_pattern,
+                              .forward_only = k->pattern->n_nodes > 1},
+                        .pattern = k->pattern,
+                        .first = tn_case_find(k->pattern->nodes[0].op)};
+  for (int32_t dtype = TN_F16; dtype <= TN_F64; dtype++)
+    if (takes(k, dtype)) TN_TRY(tn_suite_run_dtype(suite, &pc.c, dtype));
+  return TN_OK;
+}
+
+static tn_status check_launched(tn_suite *suite, const tn_entry *entry) {
+  if (suite->filter.op[0] != '\0' || was_launched(suite, entry)) return TN_OK;
+  return tn_suite_fail(
+      suite, entry->item->name,
+      "the kernel was never chosen: it declined every use that was drawn, or another was better; "
+      "`tenon plan` on a model that uses its pattern shows the reason");
+}
+
+static tn_status run_kernels_of(tn_suite *suite, const tn_catalog_kernel *v, size_t n, bool *any) {
+  for (size_t i = 0; i < n; i++) {
+    if (!is_of(suite, v[i].entry)) continue;
+    *any = true;
+    TN_TRY(v[i].pattern->klass >= 0 ? run_region(suite) : run_pattern(suite, &v[i]));
+    TN_TRY(check_launched(suite, v[i].entry));
+  }
+  return TN_OK;
+}
+
+static tn_status run_kernels(tn_suite *suite, bool *any) {
+  tn_catalog *catalog = NULL;
+  TN_TRY(tn_catalog_create(suite->env, suite->site.registry, &suite->site.device->target, suite->site.ops,
+                           &catalog));
+  tn_status status = run_kernels_of(suite, catalog->fixed.v, catalog->fixed.n, any);
+  if (status == TN_OK) status = run_kernels_of(suite, catalog->regions.v, catalog->regions.n, any);
+  tn_catalog_destroy(catalog);
+  return status;
+}
+
+tn_status tn_suite_run_plugin(tn_suite *suite) {
+  bool any = false;
+  TN_TRY(run_ops(suite, &any));
+  TN_TRY(run_kernels(suite, &any));
+  if (any) return TN_OK;
+  return tn_failf(
+      suite->env, TN_EINVAL,
+      "plugin '%s' brings no op, and no kernel for this device; expected the name or the file of an "
+      "opened plugin that does",
+      suite->options->plugin);
+}

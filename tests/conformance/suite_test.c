@@ -1,0 +1,164 @@
+/* The suite itself (tenon/conformance.h): it finds what is wrong, says what is missing, and gives the same
+ * bits for any number of threads and in contexts that work side by side. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "tenon/conformance.h"
+
+/* Runs the suite on a device of its own; the caller's (json_decref). NULL with the text in `error`. */
+static json_t *run(const char *backend, const char *options, const char *file, tn_conformance_options *wanted,
+                   char error[512]) {
+  tn_context *context = NULL;
+  tn_device *device = NULL;
+  char *text = NULL;
+  json_t *report = NULL;
+  wanted->struct_size = sizeof *wanted;
+  tn_status status = tn_context_open(NULL, &context);
+  if (status == TN_OK && file) status = tn_context_load(context, file);
+  if (status == TN_OK) status = tn_device_open(context, backend, 0, options, &device);
+  if (status == TN_OK) status = tn_conformance_run(device, wanted, &text);
+  if (status == TN_OK) report = json_loads(text, 0, NULL);
+  if (status != TN_OK && error)
+    snprintf(error, 512, "%s", tn_error_text(device ? (const void *)device : context));
+  if (text) tn_conformance_free(device, text);
+  tn_device_close(device);
+  tn_context_close(context);
+  return report;
+}
+
+static size_t count(const json_t *report, const char *key) {
+  return json_array_size(json_object_get(report, key));
+}
+
+/* ---- plugins that are wrong ---- */
+
+/* The reason of the first failure contains `expected`. */
+static void finds(const char *plugin, const char *expected) {
+  char file[512], error[512] = "";
+  snprintf(file, sizeof file, WRONG_FOLDER "/%s.so", plugin);
+  tn_conformance_options wanted = {.plugin = "wrong"};
+  json_t *report = run("cpu", "", file, &wanted, error);
+  if (!report) fail_msg("%s", error);
+  assert_true(count(report, "failed") > 0);
+  const json_t *first = json_array_get(json_object_get(report, "failed"), 0);
+  const char *reason = json_string_value(json_object_get(first, "reason"));
+  if (!strstr(reason, expected)) fail_msg("'%s' does not say '%s'", reason, expected);
+  json_decref(report);
+}
+
+static void a_wrong_element_is_found(void **state) {
+  (void)state;
+  finds("wrong_sum", "the reference has");
+}
+static void a_write_behind_the_end_is_found(void **state) {
+  (void)state;
+  finds("wrong_border", "belongs to nobody; in front of it lies a result of relu");
+}
+static void other_bits_are_found(void **state) {
+  (void)state;
+  finds("wrong_bits", "other bits than the first");
+}
+static void a_kernel_that_takes_nothing_is_found(void **state) {
+  (void)state;
+  finds("wrong_declines", "never chosen");
+}
+static void a_wrong_gradient_rule_is_found(void **state) {
+  (void)state;
+  finds("wrong_gradient", "the gradient rule says");
+}
+
+/* ---- what is missing ---- */
+
+static void a_line_that_no_longer_holds_is_stale(void **state) {
+  (void)state;
+  tn_conformance_options wanted = {.draws = 1, .unsupported = "# nothing\nmatmul/f64: no double precision\n"};
+  json_t *report = run("cpu", "", NULL, &wanted, NULL);
+  assert_int_equal(count(report, "stale"), 1);
+  assert_int_equal(count(report, "failed"), 0);
+  json_decref(report);
+}
+
+static void wrong_options_say_what_is_expected(void **state) {
+  (void)state;
+  static const struct {
+    const char *only, *unsupported, *plugin, *message;
+  } examples[] = {{"matmul/f33", NULL, NULL, "expected OP, OP/DTYPE"},
+                  {"matmul/f32/x", NULL, NULL, "expected OP, OP/DTYPE"},
+                  {"matmul/f32/1/backwards", NULL, NULL, "expected OP, OP/DTYPE"},
+                  {"matmull", NULL, NULL, "there is no such case"},
+                  {NULL, "matmul f64 is slow", NULL, "expected OP/DTYPE: reason"},
+                  {NULL, NULL, "nobody", "brings no op"}};
+  for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+    char error[512] = "";
+    tn_conformance_options wanted = {
+        .only = examples[i].only, .unsupported = examples[i].unsupported, .plugin = examples[i].plugin};
+    assert_null(run("cpu", "", NULL, &wanted, error));
+    if (!strstr(error, examples[i].message)) fail_msg("'%s' does not say '%s'", error, examples[i].message);
+  }
+}
+
+static void one_use_can_be_run_alone(void **state) {
+  (void)state;
+  tn_conformance_options wanted = {.only = "matmul/f32/3/gradient"};
+  json_t *report = run("cpu", "", NULL, &wanted, NULL);
+  assert_int_equal(json_integer_value(json_object_get(report, "passed")), 1);
+  json_decref(report);
+}
+
+/* ---- the same bits ---- */
+
+typedef struct job {
+  const char *backend, *options;
+  char bits[32];
+  long long passed;
+} job;
+
+static void *work(void *argument) {
+  job *j = argument;
+  tn_conformance_options wanted = {.draws = 3};
+  json_t *report = run(j->backend, j->options, NULL, &wanted, NULL);
+  if (!report) return NULL;
+  snprintf(j->bits, sizeof j->bits, "%s", json_string_value(json_object_get(report, "bits")));
+  j->passed = count(report, "failed") == 0 ? json_integer_value(json_object_get(report, "passed")) : -1;
+  json_decref(report);
+  return NULL;
+}
+
+static void threads_and_contexts_change_no_bit(void **state) {
+  (void)state;
+  job jobs[] = {{.backend = "cpu", .options = "threads = 1"},
+                {.backend = "cpu", .options = "threads = 2"},
+                {.backend = "cpu", .options = "threads = 3"},
+                {.backend = "sim", .options = "order = random; seed = 4"}};
+  enum { JOBS = sizeof jobs / sizeof *jobs };
+  pthread_t threads[JOBS];
+  for (size_t i = 0; i < JOBS; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, &jobs[i]), 0);
+  for (size_t i = 0; i < JOBS; i++) pthread_join(threads[i], NULL);
+  assert_true(jobs[0].passed > 1000);
+  for (size_t i = 1; i < JOBS; i++) {
+    assert_int_equal(jobs[i].passed, jobs[0].passed);
+    assert_string_equal(jobs[i].bits, jobs[0].bits);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_wrong_element_is_found),
+      cmocka_unit_test(a_write_behind_the_end_is_found),
+      cmocka_unit_test(other_bits_are_found),
+      cmocka_unit_test(a_kernel_that_takes_nothing_is_found),
+      cmocka_unit_test(a_wrong_gradient_rule_is_found),
+      cmocka_unit_test(a_line_that_no_longer_holds_is_stale),
+      cmocka_unit_test(wrong_options_say_what_is_expected),
+      cmocka_unit_test(one_use_can_be_run_alone),
+      cmocka_unit_test(threads_and_contexts_change_no_bit),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,4 @@
+/* One element behind the end. */
+#define DECLINES    0
+#define WRONG(y, n) (y)[n] = 1
+#include "relu.h"
