@@ -37,7 +37,7 @@ static void add_memory(const tn_program_set *set, int32_t slots, bool direct, js
 }
 
 static const char *state_kind(int32_t what) {
-  static const char *const kinds[] = {"", "param", "buffer", "slot", "derived", "host"};
+  static const char *const kinds[] = {"", "param", "buffer", "slot", "derived", "host", "scratch"};
   return kinds[what];
 }
 

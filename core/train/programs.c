@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-static const char *const program_names[TN_PROGRAMS] = {"init", "step", "eval", "predict", "refresh"};
+static const char *const program_names[TN_PROGRAMS] = {
+    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",      [TN_PROGRAM_EVAL] = "eval",
+    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh",    [TN_PROGRAM_MICRO] = "micro",
+    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_REFRESH] = "refresh"};
 
 /* The graphs of the wanted programs, before compilation. */
 typedef struct tn_graphs {
@@ -40,30 +43,53 @@ static tn_status dump_graph(const tn_compile_options *dump, int32_t which, const
   return tn_graph_print(graph, dump->dump);
 }
 
+static bool is_training(int32_t which) {
+  return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WEIGH || which == TN_PROGRAM_MICRO;
+}
+
+/* What training adds to a model. */
+static tn_status emit_training(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
+                               tn_update_plan *plan) {
+  const tn_settings *s = &run->settings;
+  uint64_t seed = (uint64_t)s->run.seed;
+  if (which == TN_PROGRAM_STEP) return tn_update_emit(&run->env, &set->arena, s, seed, model, set->map, plan);
+  if (which == TN_PROGRAM_MICRO)
+    return tn_gather_emit(&run->env, &set->arena, s, seed, model, set->map, plan);
+  plan->first_node = model->graph->nodes.n;
+  return which == TN_PROGRAM_WEIGH ? tn_model_weigh(&run->env, model) : TN_OK;
+}
+
 /* From the model's graph to one that can be compiled. */
 static tn_status complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                 tn_program_set *set, tn_model *model) {
   const tn_compile_options *dump = dump_of(request, which);
-  uint64_t seed = (uint64_t)run->settings.run.seed;
+  tn_update_plan own, *plan = which == TN_PROGRAM_STEP ? &set->plan : &own;
   TN_TRY(dump_graph(dump, which, "model", model->graph));
-  if (which != TN_PROGRAM_PREDICT) TN_TRY(keep_measures(set, model));
-  if (which == TN_PROGRAM_STEP)
-    TN_TRY(tn_update_emit(&run->env, &set->arena, &run->settings, seed, model, set->map, &set->plan));
+  if (which == TN_PROGRAM_STEP || which == TN_PROGRAM_EVAL) TN_TRY(keep_measures(set, model));
+  TN_TRY(emit_training(run, which, set, model, plan));
   TN_TRY(dump_graph(dump, which, "update", model->graph));
-  size_t end = which == TN_PROGRAM_STEP ? set->plan.first_node : SIZE_MAX;
+  size_t end = is_training(which) ? plan->first_node : SIZE_MAX;
   TN_TRY(tn_pass_precision(&run->env, &run->settings, end, &model->graph));
   TN_TRY(dump_graph(dump, which, "precision", model->graph));
   TN_TRY(tn_state_map_add_rest(set->map, model->graph));
   return tn_derived_place(set->map, model->graph);
 }
 
+/* 0: the program is not wanted. */
+static int64_t batch_of(const tn_run *run, const tn_program_request *request, int32_t which) {
+  if (which != TN_PROGRAM_WEIGH && which != TN_PROGRAM_MICRO) return request->batch[which];
+  return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
+}
+
 static tn_status build_graph(tn_run *run, const tn_program_request *request, int32_t which,
                              tn_program_set *set, tn_graph **graph) {
-  bool training = which == TN_PROGRAM_STEP, measured = which != TN_PROGRAM_PREDICT;
+  bool training = is_training(which), measured = which != TN_PROGRAM_PREDICT;
   tn_model_request wanted = {.ini = &run->ini,
                              .registry = run->registry,
                              .ops = run->ops,
-                             .batch = request->batch[which],
+                             .batch = batch_of(run, request, which),
+                             .ranks = tn_run_ranks(run),
+                             .micro_batches = training ? (int32_t)run->settings.optimizer.accumulate : 1,
                              .seed = (uint64_t)run->settings.run.seed,
                              .training = training,
                              .measured = measured,
@@ -104,13 +130,16 @@ static tn_status build_graphs(tn_run *run, const tn_program_request *request, tn
                               tn_graphs *graphs) {
   /* the step first: it decides where the parameters lie */
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
-    if (request->batch[which] > 0) TN_TRY(build_graph(run, request, which, set, &graphs->v[which]));
+    if (batch_of(run, request, which) > 0) TN_TRY(build_graph(run, request, which, set, &graphs->v[which]));
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++) {
     if (!graphs->v[which]) continue;
     TN_TRY(tn_derived_commit(set->map, graphs->v[which]));
     TN_TRY(dump_graph(dump_of(request, which), which, "derive", graphs->v[which]));
   }
   TN_TRY(tn_refresh_graph(&run->env, run->ops, set->map, &graphs->v[TN_PROGRAM_REFRESH]));
+  if (graphs->v[TN_PROGRAM_STEP] || graphs->v[TN_PROGRAM_EVAL])
+    TN_TRY(
+        tn_average_graph(&run->env, run->ops, tn_run_ranks(run), set->map, &graphs->v[TN_PROGRAM_AVERAGE]));
   return tn_init_graph(&run->env, run->ops, (uint64_t)run->settings.run.seed, set->map,
                        &graphs->v[TN_PROGRAM_INIT]);
 }
@@ -122,6 +151,8 @@ static tn_status compile_all(tn_run *run, const tn_target *target, const tn_prog
     const tn_compile_options *dump = dump_of(request, which);
     tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
     options.arena_limit = request->arena_limit;
+    options.slot_like =
+        which != TN_PROGRAM_STEP && is_training(which) ? set->programs[TN_PROGRAM_STEP] : NULL;
     tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graphs->v[which],
                                   set->map, &options, &set->programs[which]);
     if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
@@ -150,6 +181,13 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
 
 tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor) {
   int32_t index = set->index[TN_PROGRAM_REFRESH];
+  if (index < 0) return TN_OK;
+  TN_TRY(tn_executor_run(executor, index, 0));
+  return tn_executor_slot_wait(executor, 0);
+}
+
+tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor) {
+  int32_t index = set->index[TN_PROGRAM_AVERAGE];
   if (index < 0) return TN_OK;
   TN_TRY(tn_executor_run(executor, index, 0));
   return tn_executor_slot_wait(executor, 0);

@@ -37,10 +37,16 @@ enum {
   TN_PROGRAM_EVAL = 2,
   TN_PROGRAM_PREDICT = 3,
   TN_PROGRAM_REFRESH = 4, /* derived state, from what it is derived from; not there if there is none */
-  TN_PROGRAMS = 5
+  /* Where an update has several micro-batches: the weighing runs over all of them, then this one over all
+   * but the last, and the step over the last. The three read the same slots: those of the step. */
+  TN_PROGRAM_WEIGH,
+  TN_PROGRAM_MICRO,
+  TN_PROGRAM_AVERAGE, /* running statistics, over ranks */
+  TN_PROGRAMS
 };
 
-/* Which programs to make and for what batch. */
+/* Which programs to make and for what batch, which is that of a rank and micro-batch. Those that belong to
+ * others are made with them: weighing and micro-batches with the step, averages with step or evaluation. */
 typedef struct tn_program_request {
   int64_t batch[TN_PROGRAMS]; /* 0: not wanted (init always is) */
   const tn_compile_options *dump;
@@ -71,6 +77,9 @@ void tn_programs_free(tn_run *run, tn_program_set *set);
 /* Rebuilds derived state after other state was initialized, loaded or written. */
 tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor);
 int64_t tn_programs_parameters(const tn_program_set *set);
+/* Averages running statistics over ranks, before evaluation and saving; on all ranks at once. Does nothing
+ * where there is one rank, or nothing to average. */
+tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor);
 
 /* How many input slots a run has: the batches that are read ahead, and the one in use. */
 int32_t tn_run_slots(const tn_run *run);
@@ -158,7 +167,7 @@ typedef struct tn_pass {
   tn_feeder *feeder;
   const tn_controls *controls;
   const tn_readings *readings;
-  int64_t max_batches; /* 0: all */
+  int64_t max_batches;       /* 0: all */
   struct tn_rank_set *ranks; /* whose first decides when to stop; NULL: there is one */
 } tn_pass;
 

@@ -44,6 +44,11 @@ tn_status tn_gather_emit(tn_env *env, tn_arena *arena, const tn_settings *settin
  * the graph alone. Takes *graph and replaces it. */
 tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t end, tn_graph **graph);
 
+/* The graph of the program that averages running statistics over ranks: every buffer of float type. NULL
+ * where there are none, or one rank. */
+tn_status tn_average_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks, const tn_state_map *map,
+                           tn_graph **graph);
+
 /* The graph of the init program: every state's initializer, committed. */
 tn_status tn_init_graph(tn_env *env, struct tn_op_table *ops, uint64_t seed, const tn_state_map *map,
                         tn_graph **graph);
