@@ -47,6 +47,26 @@ static void print_recomputed(const json_t *json) {
   printf("\n");
 }
 
+/* What the device cannot do, and what crosses the bus for it. */
+static void print_fallbacks(const json_t *json) {
+  const json_t *list = json_object_get(json, "fallbacks"), *one;
+  size_t i;
+  long long bytes = 0;
+  json_array_foreach(list, i, one) {
+    const char *layer = json_string_value(json_object_get(one, "layer"));
+    const char *where = json_string_value(json_object_get(one, "where"));
+    printf("fallback: %s%s%s%s%s%s runs on %s, %lld bytes over the bus: %s\n",
+           json_string_value(json_object_get(one, "op")), *layer ? " of " : "", layer, *where ? " (" : "",
+           where, *where ? ")" : "", json_string_value(json_object_get(one, "backend")),
+           json_integer_value(json_object_get(one, "bytes")),
+           json_string_value(json_object_get(one, "reason")));
+    bytes += json_integer_value(json_object_get(one, "bytes"));
+  }
+  if (i > 0)
+    printf("fallbacks cost %lld bytes over the bus and %lld waits a step\n", bytes,
+           json_integer_value(json_object_get(json, "cuts")));
+}
+
 static void print_plan(const char *text, const char *summary) {
   json_t *json = json_loads(text, 0, NULL), *ops = json_object_get(json, "ops");
   json_t *model = json_loads(summary, 0, NULL);
@@ -57,6 +77,7 @@ static void print_plan(const char *text, const char *summary) {
          json_integer_value(json_object_get(json, "launches")),
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
+  print_fallbacks(json);
   printf("memory peak %.2f MiB, which no plan brings below %.2f: state %.2f, arena %.2f\n",
          json_number_value(json_object_get(json, "peak_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0,

@@ -216,7 +216,9 @@ static bool is_ready(const schedule *s, int32_t group) {
   return !s->done[group] && s->hard_left[group] == 0 && s->soft_left[group] == 0;
 }
 
+/* What falls back waits for its turn, so that few cuts do all of it. */
 static tn_status note_freeing(schedule *s, int32_t group) {
+  if (s->plan->cover->groups.v[group].fallback != NULL) return TN_OK;
   if (!is_ready(s, group) || s->gain[group] < taken_bytes(s, group)) return TN_OK;
   return tn_vec_push(s->plan->env, &s->freeing, group);
 }

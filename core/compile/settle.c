@@ -46,8 +46,9 @@ static bool declares_pair(const tn_group *g, int32_t operand, int32_t result) {
 }
 
 /* The writer itself reads the old value through this operand: it must have said that it can, and read
- * just the bytes that it writes. */
+ * just the bytes that it writes. What falls back reads a copy, made before. */
 static bool writes_over(const settling *s, const tn_group *g, int32_t operand, int32_t buffer) {
+  if (g->fallback != NULL) return true;
   const tn_buffer *read = &s->plan->buffers.v[s->plan->buffer_of.v[g->in[operand]]];
   const tn_buffer *written = &s->plan->buffers.v[buffer];
   const tn_plan_commit *c = &s->plan->commits.v[written->commit];

@@ -112,8 +112,8 @@ static tn_status compile_within(tn_run *run, const tn_target *target, const tn_p
   return status;
 }
 
-tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
-                            tn_program_set *set) {
+static tn_status compile_best(tn_run *run, const tn_target *target, const tn_program_request *request,
+                              tn_program_set *set) {
   int64_t limit = run->settings.run.memory_limit;
   tn_text *dump = request->dump ? request->dump->dump : NULL;
   size_t start = dump ? dump->n : 0;
@@ -121,4 +121,11 @@ tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_progr
   if (limit == 0 || planned_bytes(run, target, set) <= limit) return TN_OK;
   if (dump) dump->n = start; /* what is shown is what will run */
   return compile_within(run, target, request, set);
+}
+
+tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
+                            tn_program_set *set) {
+  TN_TRY(compile_best(run, target, request, set));
+  tn_programs_tell_fallbacks(run, set);
+  return TN_OK;
 }

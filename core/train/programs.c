@@ -246,7 +246,9 @@ tn_status tn_run_device(tn_run *run, tn_device **device) {
                                .threads = (int32_t)run->settings.run.threads,
                                .configure = configure_backend,
                                .context = run,
-                               .uncaptured = !run->settings.backend.capture};
+                               .uncaptured = !run->settings.backend.capture,
+                               .fallback = run->settings.backend.fallback + 1,
+                               .reserve = TN_DEFAULT_BACKEND};
   tn_status status = tn_device_create(&run->env, run->registry, &request, device);
   tn_section *section = tn_ini_section(&run->ini, "backend");
   tn_key *key = section ? tn_section_key(section, "use") : NULL;

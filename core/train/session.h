@@ -81,6 +81,9 @@ int64_t tn_programs_parameters(const tn_program_set *set);
  * where there is one rank, or nothing to average. */
 tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor);
 
+/* Says what falls back, why, and what it costs, where [backend] fallback wants to know (fallback.c). */
+void tn_programs_tell_fallbacks(const tn_run *run, const tn_program_set *set);
+
 /* How many input slots a run has: the batches that are read ahead, and the one in use. */
 int32_t tn_run_slots(const tn_run *run);
 

@@ -22,7 +22,7 @@ enum { REGIONS = 16 };
 typedef struct machine {
   fixture *f;
   const tn_program *program;
-  memory arena, slot, output, regions[REGIONS];
+  memory arena, slot, output, host, regions[REGIONS];
 } machine;
 
 static symbols new_symbols(int64_t n) {
@@ -131,6 +131,7 @@ static memory *base_of(machine *m, const tn_place *place) {
   case TN_BASE_REGION: return &m->regions[place->region];
   case TN_BASE_SLOT: return &m->slot;
   case TN_BASE_OUTPUT: return &m->output;
+  case TN_BASE_HOST: return &m->host;
   default: fail_msg("an operand has no base"); return NULL;
   }
 }
@@ -186,15 +187,26 @@ static bool allows(const tn_group *g, int32_t operand, int32_t result) {
   return false;
 }
 
+/* Each side sees its own memory, and both the inputs. */
+static void check_side(const tn_step *step, const tn_operand *o) {
+  if (o->place.base != TN_BASE_SLOT)
+    assert_int_equal(o->place.base == TN_BASE_HOST, step->group->fallback != NULL);
+}
+
+static int32_t workspace_base(const tn_step *step) {
+  return step->group->fallback != NULL ? TN_BASE_HOST : TN_BASE_ARENA;
+}
+
 static void check_ranges(machine *m, const tn_step *step) {
   tn_operand workspace = {{TN_U8, 1, {step->group->choice.workspace_bytes}},
                           tn_layout_row_major(1),
-                          {TN_BASE_ARENA, 0, step->workspace_offset}};
+                          {workspace_base(step), 0, step->workspace_offset}};
   for (int32_t i = 0; i < step->n_in + step->n_out; i++) {
     const tn_operand *o = i < step->n_in ? &step->in[i] : &step->out[i - step->n_in];
     if (o->place.base == TN_BASE_NONE) continue;
     assert_true(o->place.offset >= 0 && o->place.offset + bytes_of(o) <= base_of(m, &o->place)->n);
     assert_false(overlap(o, &workspace));
+    check_side(step, o);
   }
   for (int32_t k = 0; k < step->n_out; k++) {
     assert_int_not_equal(step->out[k].place.base, TN_BASE_SLOT);
@@ -215,8 +227,9 @@ static void run_step(machine *m, const tn_step *step) {
   int32_t n = match->n_in;
   check_ranges(m, step);
   for (int32_t i = 0; i < step->n_in; i++) by_number[i] = read_operand(m, &step->in[i]);
+  memory *scratch = workspace_base(step) == TN_BASE_HOST ? &m->host : &m->arena;
   for (int64_t b = 0; b < step->group->choice.workspace_bytes; b++)
-    m->arena.v[step->workspace_offset + b] = 99;
+    scratch->v[step->workspace_offset + b] = 99;
   for (int32_t i = 0; i < match->n_nodes; i++) {
     const tn_match_node *node = &match->nodes[i];
     symbols in[64] = {{0}};
@@ -229,6 +242,25 @@ static void run_step(machine *m, const tn_step *step) {
   }
   for (int32_t i = 0; i < step->n_out; i++) write_result(m, &step->out[i], &by_number[match->out_number[i]]);
   for (int32_t i = 0; i < n; i++) free(by_number[i].v);
+}
+
+static void transfer(machine *m, const tn_transfer *t, bool in) {
+  uint64_t *device = base_of(m, &t->device)->v + t->device.offset, *host = m->host.v + t->host;
+  assert_true(t->device.offset + t->bytes <= base_of(m, &t->device)->n && t->host + t->bytes <= m->host.n);
+  assert_int_not_equal(t->device.base, TN_BASE_HOST);
+  memcpy(in ? device : host, in ? host : device, (size_t)t->bytes * sizeof *host);
+}
+
+/* Segments follow each other without a gap, and only what falls back changes sides. */
+static void run_segment(machine *m, const tn_segment *s, int32_t *next) {
+  assert_int_equal(s->first, *next);
+  assert_true(s->n > 0 && (s->fallback || s->n_out + s->n_in == 0));
+  for (int32_t i = 0; i < s->n_out; i++) transfer(m, &s->out[i], false);
+  for (; *next < s->first + s->n; ++*next) {
+    assert_int_equal(m->program->steps[*next].group->fallback != NULL, s->fallback);
+    run_step(m, &m->program->steps[*next]);
+  }
+  for (int32_t i = 0; i < s->n_in; i++) transfer(m, &s->in[i], true);
 }
 
 /* ---- comparison ---- */
@@ -319,9 +351,12 @@ void simulate(fixture *f, const tn_graph *graph, const tn_program *program) {
   m.arena = new_memory(program->arena_bytes, 1);
   m.slot = new_memory(program->slot_bytes, 2);
   m.output = new_memory(program->output_bytes, 3);
+  m.host = new_memory(program->host_bytes, 4);
+  int32_t next = 0;
   for (size_t r = 0; r < regions; r++) m.regions[r] = entry_region(&f->map->regions.v[r], (int32_t)r);
   fill_slot(&m);
-  for (int32_t i = 0; i < program->n_steps; i++) run_step(&m, &program->steps[i]);
+  for (int32_t i = 0; i < program->n_segments; i++) run_segment(&m, &program->segments[i], &next);
+  assert_int_equal(next, program->n_steps);
   symbols *values = evaluate(f, graph);
   compare_regions(&m, graph, values);
   compare_outputs(&m, graph, values);
@@ -331,5 +366,6 @@ void simulate(fixture *f, const tn_graph *graph, const tn_program *program) {
   free(m.arena.v);
   free(m.slot.v);
   free(m.output.v);
+  free(m.host.v);
   for (size_t r = 0; r < regions; r++) free(m.regions[r].v);
 }

@@ -59,6 +59,28 @@ static KERNEL(k_both, "fast.both", "t", "m = matmul(a, b); n = matmul(a, c) -> m
 static KERNEL(k_keeps, "fast.keeps", "t", "y = matmul(a, b); z = relu(y) -> y, z", offer_plain);
 static KERNEL(k_mul_sum, "fast.mul_sum", "t", "p = mul(x, y); s = reduce_sum(p)", offer_plain);
 
+/* What some device cannot do, and what its fallback can: in its own layouts, with workspaces. */
+static tn_status offer_some(tn_query *q) {
+  for (int32_t i = 0; i < q->match->n_nodes; i++)
+    if (strcmp(q->match->nodes[i].node.op, "sin") == 0 || strcmp(q->match->nodes[i].node.op, "sub") == 0)
+      return tn_fail(q, TN_EUNSUPPORTED, NULL, "no %s", q->match->nodes[i].node.op);
+  return offer_plain(q);
+}
+
+static tn_status offer_worked(tn_query *q) {
+  static const int32_t pair[1][2] = {{0, 0}};
+  tn_variant v = {.struct_size = sizeof v, .workspace_bytes = 100};
+  if (tn_type_equal(q->match->in[0], q->match->out[0])) v.n_inplace = 1, v.inplace = pair;
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static KERNEL(k_some, "t.some", "t", "pointwise+", offer_some);
+static KERNEL(h_pointwise, "h.pointwise", "h", "pointwise+", offer_worked);
+static KERNEL(h_transpose, "h.transpose", "h", "y = transpose(x)", offer_worked);
+static KERNEL(h_matmul, "h.matmul", "h", "y = matmul(a, b, bias?)", offer_turned);
+static KERNEL(h_reduce, "h.reduce_sum", "h", "y = reduce_sum(x)", offer_worked);
+
 /* ---- random graphs ---- */
 
 /* Shapes by number: [4, 8], [8, 8], [8], [] and [32]; packs are of the last kind. */
@@ -249,7 +271,7 @@ static void place_parameters(fixture *f) {
 
 static double arena_total, bound_total;
 static int64_t arena_limit;
-static int32_t recomputed;
+static int32_t recomputed, cuts;
 
 static void try_one(fixture *f, uint64_t seed, int nodes) {
   generator *g = calloc(1, sizeof *g);
@@ -264,6 +286,7 @@ static void try_one(fixture *f, uint64_t seed, int nodes) {
     fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, tn_error_text(&f->env), g->text.v);
   simulate(f, kept, program);
   recomputed += program->cover->n_recomputed;
+  for (int32_t i = 0; i < program->n_segments; i++) cuts += program->segments[i].fallback;
   arena_total += (double)program->arena_bytes;
   bound_total += (double)program->bound_bytes;
   tn_program_destroy(program);
@@ -272,10 +295,13 @@ static void try_one(fixture *f, uint64_t seed, int nodes) {
   free(g);
 }
 
+static tn_target host;
+
 static void try_many(const tn_item *const *kernels, const char *const *families, int32_t n_families,
                      int graphs, int nodes) {
   fixture f;
   fixture_open(&f, kernels);
+  f.target.fallback = host.n_families > 0 ? &host : NULL;
   fixture_families(&f, families, n_families);
   place_parameters(&f);
   arena_total = bound_total = 0;
@@ -325,11 +351,33 @@ static void what_is_made_again_means_the_same(void **state) {
   arena_limit = 0;
 }
 
+static void what_falls_back_means_the_same(void **state) {
+  static const char *const host_families[] = {"h"};
+  static const tn_item *const lacking[] = {
+      &k_matmul.item,    &k_concat.item, &k_copy.item,      &k_reorder.item, &k_some.item,
+      &h_pointwise.item, &h_matmul.item, &h_transpose.item, &h_reduce.item,  NULL};
+  static const tn_item *const without_matmul[] = {&k_concat.item,    &k_copy.item,      &k_reorder.item,
+                                                  &k_pointwise.item, &h_pointwise.item, &h_matmul.item,
+                                                  &h_transpose.item, &h_reduce.item,    NULL};
+  (void)state;
+  cuts = 0;
+  host = (tn_target){.families = host_families, .n_families = 1};
+  try_many(lacking, plain_families, 1, 200, 8);
+  try_many(lacking, plain_families, 1, 100, 60);
+  try_many(without_matmul, plain_families, 1, 100, 60);
+  arena_limit = 1;
+  try_many(lacking, plain_families, 1, 40, 60);
+  arena_limit = 0;
+  host.n_families = 0;
+  print_message("%d cuts\n", cuts);
+  assert_true(cuts > 1000);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(small_graphs_mean_what_they_say),   cmocka_unit_test(large_graphs_mean_what_they_say),
       cmocka_unit_test(fused_kernels_change_nothing),      cmocka_unit_test(layouts_change_nothing),
-      cmocka_unit_test(what_is_made_again_means_the_same),
+      cmocka_unit_test(what_is_made_again_means_the_same), cmocka_unit_test(what_falls_back_means_the_same),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
