@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/compile/collective.h"
+#include "core/compile/replay.h"
 
 /* TN_EUNAVAILABLE only says that an op is not installed. */
 static tn_status resolve(tn_catalog *catalog, struct tn_op_table *ops, tn_catalog_kernel *k, bool *resolved) {
@@ -56,6 +57,12 @@ static int compare_fixed(const void *left, const void *right) {
   return compare_rank(a, b);
 }
 
+/* Where choices are made again, kernels that were not there at the time are not asked. */
+static bool is_wanted(const tn_catalog *catalog, const tn_entry *entry) {
+  const tn_replay *replay = catalog->target.replay;
+  return replay == NULL || tn_replay_has_kernel(replay, entry);
+}
+
 static tn_status collect(tn_catalog *catalog, tn_registry *registry, struct tn_op_table *ops) {
   for (int32_t rank = 0; rank < catalog->target.n_families; rank++) {
     const tn_entry *entries = NULL;
@@ -64,7 +71,8 @@ static tn_status collect(tn_catalog *catalog, tn_registry *registry, struct tn_o
     /* The registry's array is valid until its next call, and looking up an op is one. */
     const tn_entry *kept = tn_arena_copy(&catalog->arena, entries, (size_t)n * sizeof *kept);
     if (kept == NULL) return TN_ENOMEM;
-    for (int32_t i = 0; i < n; i++) TN_TRY(add_kernel(catalog, ops, &kept[i], rank));
+    for (int32_t i = 0; i < n; i++)
+      if (is_wanted(catalog, &kept[i])) TN_TRY(add_kernel(catalog, ops, &kept[i], rank));
   }
   if (catalog->target.n_families > 0) TN_TRY(add_kernel(catalog, ops, &tn_entry_all_reduce, 0));
   if (catalog->fixed.n > 0)

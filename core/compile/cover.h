@@ -24,6 +24,7 @@ typedef struct tn_target {
    * which then says whether the fallback could have helped. */
   const struct tn_target *fallback;
   bool fallback_refused;
+  const struct tn_replay *replay; /* choices to make again (replay.h); NULL: none */
 } tn_target;
 
 /* A kernel that looked at a group and was not taken. */

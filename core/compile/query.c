@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/compile/replay.h"
 #include "core/plugin/handles.h"
 
 /* ---- the match as the kernel sees it ---- */
@@ -118,8 +119,9 @@ typedef struct collector {
   tn_arena *arena;
   const tn_candidate *candidate;
   double estimate_s;
+  const tn_replay_choice *wanted; /* what an earlier compilation chose; NULL: it did not choose this kernel */
   tn_choice best;
-  bool found;
+  bool found, replayed;
   tn_status status;
 } collector;
 
@@ -179,6 +181,12 @@ static tn_status copy_variant(collector *c, const tn_variant *v, double cost_s) 
   return TN_OK;
 }
 
+/* The variant of an earlier compilation, or else the cheaper one. */
+static bool is_better(const collector *c, int32_t id, double cost_s) {
+  if (!c->found || (c->wanted != NULL && c->wanted->variant == id)) return true;
+  return !c->replayed && cost_s < c->best.cost_s;
+}
+
 /* tn_add_variant ends here. A tie goes to the variant that came first. */
 static void take_variant(tn_query *q, const tn_variant *given) {
   collector *c = (collector *)q;
@@ -191,7 +199,9 @@ static void take_variant(tn_query *q, const tn_variant *given) {
     return;
   }
   double cost_s = v.cost_s > 0 ? v.cost_s : c->estimate_s;
-  if (!c->found || cost_s < c->best.cost_s) c->status = copy_variant(c, &v, cost_s);
+  if (!is_better(c, v.id, cost_s)) return;
+  c->replayed = c->wanted != NULL && c->wanted->variant == v.id;
+  c->status = copy_variant(c, &v, cost_s);
 }
 
 /* The reason of a kernel that declines; its text is in the handle. */
@@ -213,6 +223,14 @@ static tn_status ask_backend(tn_env *env, const tn_target *target, const tn_cand
   return backend->takes(target->self, env, candidate->kernel->kernel, candidate->match);
 }
 
+static const tn_replay_choice *find_wanted(const tn_graph *graph, const tn_target *target,
+                                           const tn_candidate *c) {
+  if (target->replay == NULL) return NULL;
+  const tn_replay_choice *choice =
+      tn_replay_find(target->replay, tn_replay_key(graph, c->nodes, c->n_nodes));
+  return choice != NULL && tn_text_equal(choice->kernel, c->kernel->entry->item->name) ? choice : NULL;
+}
+
 tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph, const tn_target *target,
                              tn_candidate *candidate) {
   tn_match *match = NULL;
@@ -223,6 +241,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   collector c = {.host = {{*env, match, &target->properties}, take_variant},
                  .arena = arena,
                  .candidate = candidate,
+                 .wanted = find_wanted(graph, target, candidate),
                  .estimate_s = estimate_s(target, candidate->cost)};
   tn_error_clear(env);
   tn_status status = ask_backend(env, target, candidate);
@@ -232,5 +251,6 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   if (status != TN_OK) return kernel_failed(env, candidate, status);
   if (!c.found) return declined(env, arena, candidate, "it offered no variant");
   candidate->choice = c.best;
+  candidate->replayed = c.replayed;
   return TN_OK;
 }

@@ -18,6 +18,7 @@ typedef struct tn_candidate {
   tn_choice choice; /* the cheapest of its variants */
   tn_cost cost;
   const char *reason; /* why not; NULL if it can */
+  bool replayed;      /* kernel and variant are those of an earlier compilation */
 } tn_candidate;
 
 /* Asks the kernel. TN_OK whatever it says; other codes are failures of the kernel or of memory. */

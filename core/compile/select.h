@@ -37,7 +37,7 @@ tn_status tn_selection_note(tn_selection *s, const uint32_t *nodes, int32_t n,
                             const tn_catalog_kernel *kernel, const char *reason);
 /* Makes a candidate a group. */
 tn_status tn_selection_take(tn_selection *s, const tn_candidate *candidate);
-/* Of two candidates for the same nodes: the better family's, then the cheaper one. */
+/* Of two candidates for the same nodes: the one chosen before, then the better family's, then the cheaper. */
 bool tn_candidate_better(const tn_candidate *a, const tn_candidate *b);
 
 /* The three ways to cover, in the order of their application. */

@@ -65,6 +65,7 @@ tn_status tn_selection_take(tn_selection *s, const tn_candidate *candidate) {
 }
 
 bool tn_candidate_better(const tn_candidate *a, const tn_candidate *b) {
+  if (a->replayed != b->replayed) return a->replayed;
   if (a->kernel->rank != b->kernel->rank) return a->kernel->rank < b->kernel->rank;
   return a->choice.cost_s < b->choice.cost_s;
 }

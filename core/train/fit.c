@@ -1,10 +1,9 @@
 /* core/train/fit.c: everything that a training run needs is made, on one rank. */
 #include "core/train/fit.h"
 
-#include <jansson.h>
 #include <string.h>
 
-#include "core/train/result.h"
+#include "core/train/replay.h"
 
 /* ---- what a rank makes alone ---- */
 
@@ -84,26 +83,13 @@ void tn_fit_tear_down(tn_fit *t) {
 
 /* ---- the state to start from ---- */
 
-/* plan.json: what `tenon plan` would say, for the record. */
-static tn_status write_plan(tn_fit *t) {
-  json_t *plan = NULL;
-  char *text = NULL;
-  if (!t->folder) return TN_OK;
-  TN_TRY(tn_plan_report(t->run, t->device, &t->set, t->slots, &plan));
-  TN_TRY(tn_json_take(t->run, plan, &text));
-  char *path = tn_path_join(&t->run->env, t->folder, "plan.json");
-  tn_status status = path ? tn_file_write_atomic(&t->run->env, path, text, strlen(text)) : TN_ENOMEM;
-  tn_release(&t->run->env, path);
-  tn_release(&t->run->env, text);
-  return status;
-}
-
 static tn_status resume(tn_fit *t) {
   t->saved = true;
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
   tn_tally_restore(&t->epoch_tally, &t->progress.tally);
   tn_tally_restore(&t->epoch_tally, &t->progress.tally);
-  if (!t->run->settings.run.fast_dev_run) return TN_OK;
+  if (!t->run->settings.run.fast_dev_run)
+    return tn_plan_keep(t->run, t->device, &t->set, t->slots, t->folder);
   tn_release(&t->run->env, t->folder); /* which writes nothing */
   t->folder = NULL;
   return TN_OK;
@@ -116,7 +102,7 @@ static tn_status open_folder(tn_fit *t) {
   if (t->folder) return resume(t);
   TN_TRY(tn_weights_load_configured(run, t->executor, t->set.map));
   TN_TRY(tn_run_folder_make(run, &t->folder));
-  return write_plan(t);
+  return t->folder ? tn_plan_keep(run, t->device, &t->set, t->slots, t->folder) : TN_OK;
 }
 
 /* A region of rank 0's becomes everybody's. */

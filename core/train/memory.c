@@ -4,7 +4,7 @@
  * programs that need more make values again (core/compile/limit.h). */
 #include <math.h>
 
-#include "core/train/session.h"
+#include "core/train/replay.h"
 
 static const double mib = 1048576.0;
 
@@ -123,9 +123,36 @@ static tn_status compile_best(tn_run *run, const tn_target *target, const tn_pro
   return compile_within(run, target, request, set);
 }
 
+/* The target with the choices of the run that is resumed. Covers keep it, so it lies in the run. */
+static tn_status replaying(tn_run *run, const tn_target *target, const tn_target **replaying) {
+  tn_target *copies = tn_arena_alloc(&run->arena, 2 * sizeof *copies);
+  if (!copies) return TN_ENOMEM;
+  copies[0] = *target;
+  copies[0].replay = run->replay;
+  if (target->fallback) {
+    copies[1] = *target->fallback;
+    copies[1].replay = run->replay;
+    copies[0].fallback = &copies[1];
+  }
+  *replaying = copies;
+  return TN_OK;
+}
+
+/* A model that was changed may need kernels that were not there when the run began. */
+static tn_status compile_replayed(tn_run *run, const tn_target *target, const tn_program_request *request,
+                                  tn_program_set *set) {
+  const tn_target *same = target;
+  TN_TRY(replaying(run, target, &same));
+  tn_status status = compile_best(run, same, request, set);
+  if (status != TN_EUNSUPPORTED) return status;
+  tn_error_clear(&run->env);
+  return compile_best(run, target, request, set);
+}
+
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set) {
-  TN_TRY(compile_best(run, target, request, set));
+  if (request->batch[TN_PROGRAM_STEP] > 0) TN_TRY(tn_replay_open(run));
+  TN_TRY(run->replay ? compile_replayed(run, target, request, set) : compile_best(run, target, request, set));
   tn_programs_tell_fallbacks(run, set);
   return TN_OK;
 }

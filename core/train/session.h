@@ -19,6 +19,7 @@ struct tn_run {
   tn_settings settings;
   tn_arena arena;
   const char *output, *resume; /* as given; NULL: the configuration's */
+  const struct tn_replay *replay; /* choices of the run that is resumed (replay.h); NULL: there are none */
   int32_t terminal_columns;
   /* Of several that train together: each has a tn_run of its own, with its own messages and memory, over the
    * same configuration. 0 ranks: nobody has asked yet, and there is one. */
