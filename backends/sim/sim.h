@@ -258,7 +258,8 @@ struct tn_sim_device {
   int32_t views_capacity;
   tn_sim_failure report; /* of the piece of work that runs */
   uint64_t chance;
-  struct tn_sim_names *names; /* of ops, for messages of the race detector */
+  int64_t copies_in, copies_beside; /* to the device; those that overtook older work of the compute stream */
+  struct tn_sim_names *names;       /* of ops, for messages of the race detector */
 };
 
 /* ---- memory.c ----------------------------------------------------------------------------------- */

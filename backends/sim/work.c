@@ -49,8 +49,21 @@ static tn_status blame(tn_sim_device *d, const tn_sim_work *work, tn_status code
 
 /* ---- the kinds of work ---- */
 
+/* Whether the compute stream has work that was enqueued before. */
+static bool is_beside_computing(const tn_sim_device *d, uint64_t number) {
+  for (int32_t i = 0; i < TN_SIM_STREAMS; i++) {
+    const tn_sim_queue *q = &d->streams[i].ring;
+    uint64_t head = atomic_load(&q->head);
+    bool computes = d->streams[i].open && d->streams[i].role == TN_STREAM_COMPUTE;
+    if (computes && head < atomic_load(&q->tail) && q->items[head % q->capacity].number < number) return true;
+  }
+  return false;
+}
+
 static tn_status run_copy(tn_sim_device *d, const tn_sim_work *work) {
-  (void)d;
+  bool in = work->copy.direction == TN_COPY_TO_DEVICE;
+  d->copies_in += in;
+  d->copies_beside += in && is_beside_computing(d, work->number);
   memmove(tn_sim_real(work->copy.to), tn_sim_real(work->copy.from), (size_t)work->copy.bytes);
   return TN_OK;
 }

@@ -181,7 +181,6 @@ const tn_loader *tn_feeder_loader(const tn_feeder *f) { return f->loader; }
 int64_t tn_feeder_updates(const tn_feeder *f) { return tn_loader_batches(f->loader) / f->accumulate; }
 
 tn_status tn_feeder_return(tn_feeder *f, int32_t slot) {
-  TN_TRY(tn_executor_slot_wait(f->executor, slot));
   tn_batch batch = {f->addresses[slot], f->weights[slot], NULL};
   TN_TRY(tn_loader_submit(f->loader, &batch));
   f->pending[f->n_pending++] = slot;

@@ -113,7 +113,7 @@ tn_status tn_feeder_start(tn_feeder *feeder, int64_t epoch, int64_t first);
 tn_status tn_feeder_rest(tn_feeder *feeder);
 /* Waits for the next batch; *samples are the real ones of all ranks. TN_EOF: the epoch is over. */
 tn_status tn_feeder_next(tn_feeder *feeder, int32_t *slot, int64_t *samples);
-/* Gives a slot back, whose outputs have been read, for another batch. */
+/* Gives a slot back that has been waited for, and whose outputs have been read, for another batch. */
 tn_status tn_feeder_return(tn_feeder *feeder, int32_t slot);
 
 /* ---- control.c ---- */

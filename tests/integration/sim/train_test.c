@@ -1,0 +1,237 @@
+/* Whole runs on a device with random delays give the bits of the cpu, captured and not. */
+#include "program.h"
+
+static const char lenet[] = "[run]\nname = run\n[data]\nsource = digits\nepoch = 96\nbatch = 8\nworkers = 1\n"
+                            "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
+                            "[data.valid]\nbatch = 20\nepoch = 50\n"
+                            "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
+                            "    conv1: conv2d(6, kernel=5, padding=2)\n"
+                            "           relu\n"
+                            "           max_pool(2)\n"
+                            "    conv2: conv2d(16, kernel=5)\n"
+                            "           relu\n"
+                            "           max_pool(2)\n"
+                            "           flatten\n"
+                            "    fc1:   linear(120)\n"
+                            "           relu\n"
+                            "    fc2:   linear(84)\n"
+                            "           relu\n"
+                            "    fc3:   linear(10)\n"
+                            "loss = cross_entropy\nmetrics = accuracy\n"
+                            "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\nweight_decay = 5e-4\n";
+
+static const char resnet[] =
+    "[run]\nname = run\n[data]\nsource = random\nshape = 3, 12, 12\nclasses = 5\nsamples = 72\nbatch = 6\n"
+    "[model]\ninputs = image: f32[3, 12, 12]\nlayers =\n"
+    "    conv1: conv2d(8, kernel=3, padding=1, bias=no)\n"
+    "    bn1:   batch_norm\n"
+    "           relu\n"
+    "    layer1: basic(8)\n"
+    "    layer2: basic(16, stride=2), basic(16)\n"
+    "           global_avg_pool\n"
+    "           dropout(0.1)\n"
+    "    fc:    linear(5)\n"
+    "loss = cross_entropy\nmetrics = accuracy\n"
+    "[block basic]\nargs = planes, stride=1\nlayers =\n"
+    "    conv1: conv2d(planes, kernel=3, stride=stride, padding=1, bias=no)\n"
+    "    bn1:   batch_norm\n"
+    "           relu\n"
+    "    conv2: conv2d(planes, kernel=3, padding=1, bias=no)\n"
+    "    bn2:   batch_norm\n"
+    "    downsample: conv2d(planes, kernel=1, stride=stride, bias=no),\n"
+    "                batch_norm <- in if stride != 1 or dim(in, 1) != planes\n"
+    "           add <- bn2, downsample\n"
+    "           relu\n"
+    "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n";
+
+static const char transformer[] =
+    "[run]\nname = run\n[data]\nsource = random\ntokens = 16\nclasses = 30\nsamples = 48\nbatch = 4\n"
+    "[model]\ninputs = tokens: i32[16]\ntargets = next: i32[16]\nlayers =\n"
+    "    wte:  embedding(30, 16, init=normal(0, 0.02))\n"
+    "    wpe:  positions(16, init=normal(0, 0.02)) <- tokens\n"
+    "    x:    add <- wte, wpe\n"
+    "    h:    block(16, heads=2) * 2\n"
+    "    ln_f: layer_norm\n"
+    "    head: linear(30, bias=no)\n"
+    "loss = cross_entropy\n"
+    "[block block]\nargs = width, heads\nlayers =\n"
+    "    ln_1: layer_norm\n"
+    "    qkv:  linear(3*width)\n"
+    "    q, k, v: split(3, axis=-1)\n"
+    "    y:    attention(heads, causal=yes) <- q, k, v\n"
+    "    proj: linear(width)\n"
+    "    a:    add <- in, proj\n"
+    "    ln_2: layer_norm\n"
+    "    up:   linear(4*width)\n"
+    "          gelu(tanh)\n"
+    "    down: linear(width)\n"
+    "          add <- a, down\n"
+    "[optimizer]\ntype = adamw\nlr = 1e-3\nweight_decay = 0.1\nclip = 1.0\n"
+    "[group.no_decay]\nmatch = *.bias, *ln_*\nweight_decay = 0\n";
+
+static void same_bits(const char *a, const char *b) {
+  static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+  for (int i = 0; i < 2; i++) {
+    char x[160], y[160];
+    snprintf(x, sizeof x, "%s/run/checkpoints/last/%s", a, files[i]);
+    snprintf(y, sizeof y, "%s/run/checkpoints/last/%s", b, files[i]);
+    files_equal(x, y);
+  }
+}
+
+static const json_t *train(const char *output, const char *more) {
+  return program_json(0, "train model.ini --output %s --set run.epochs=2 --set run.seed=3 %s", output, more);
+}
+
+/* Two epochs of twelve steps each, with validation and checkpoints. */
+static void train_everywhere(const char *ini) {
+  static const char *const ways[] = {
+      "--set backend.sim.order=eager",
+      "--set backend.sim.order=lazy --set backend.capture=no",
+      "--set backend.sim.seed=1",
+      "--set backend.sim.seed=2 --set backend.capture=no",
+      "--set backend.sim.seed=3 --set run.threads=3 --set data.workers=0",
+  };
+  file_write("model.ini", ini);
+  const json_t *cpu = train("cpu", "--set backend.use=cpu");
+  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+    char output[32], more[256];
+    snprintf(output, sizeof output, "sim%zu", i);
+    snprintf(more, sizeof more, "--set backend.use=sim --set backend.fallback=error %s", ways[i]);
+    const json_t *sim = train(output, more);
+    assert_true(program_number(sim, "train.loss") == program_number(cpu, "train.loss"));
+    assert_true(program_number(sim, "planned_peak_bytes") == program_number(sim, "measured_peak_bytes"));
+    same_bits(output, "cpu");
+  }
+}
+
+static void lenet_trains_to_the_bits_of_the_cpu(void **state) {
+  (void)state;
+  train_everywhere(lenet);
+}
+static void a_small_resnet_trains_to_the_bits_of_the_cpu(void **state) {
+  (void)state;
+  train_everywhere(resnet);
+}
+static void a_small_transformer_trains_to_the_bits_of_the_cpu(void **state) {
+  (void)state;
+  train_everywhere(transformer);
+}
+
+static void a_run_goes_on_from_one_backend_to_the_other(void **state) {
+  (void)state;
+  file_write("model.ini", transformer);
+  train("whole", "--set backend.use=cpu");
+  program_json(0, "train model.ini --output parts --set run.epochs=2 --set run.seed=3 --set backend.use=sim "
+                  "--set run.max_steps=12");
+  program_json(0, "train model.ini --output parts --set run.epochs=2 --set run.seed=3 --set backend.use=cpu "
+                  "--resume auto");
+  same_bits("parts", "whole");
+}
+
+/* How many copies to the device there were, and how many of them beside computing. */
+static void count_copies(int *all, int *beside) {
+  const char *line = strstr(program_err, "sim: device 0: ");
+  assert_non_null(line);
+  assert_int_equal(sscanf(line, "sim: device 0: %d copies to it, %d of them", all, beside), 2);
+}
+
+static void the_next_batch_arrives_under_the_current_step(void **state) {
+  (void)state;
+  int all, beside;
+  file_write("model.ini", lenet);
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set backend.capture=no "
+                               "--set backend.sim.seed=5 --set data.valid.epoch=20 --verbose"),
+                   0);
+  count_copies(&all, &beside);
+  assert_true(all >= 12);
+  if (beside < 6) fail_msg("%d of %d copies came beside computing", beside, all);
+}
+
+/* So many launches are enough where a step is launched once and then replayed, and not where it is launched
+ * anew each time. */
+static void a_captured_step_is_launched_once(void **state) {
+  (void)state;
+  static const char ask[] = "train model.ini --output o --set run.epochs=3 --set backend.use=sim "
+                            "--set backend.sim.fail=launch:900 --set backend.capture=%s";
+  file_write("model.ini", lenet);
+  assert_int_equal(program_run(ask, "yes"), 0);
+  assert_int_not_equal(program_run(ask, "no"), 0);
+  assert_non_null(strstr(program_err, "launch 900"));
+}
+
+/* ---- waits of the loop: every wait for a slot left out in its turn ---- */
+
+static int differs(const char *drop) {
+  char more[128];
+  snprintf(more, sizeof more, "--set backend.use=sim --set backend.sim.order=lazy --set backend.sim.drop=%s",
+           drop);
+  return program_run(
+      "train model.ini --output %s --set run.seed=3 --set run.max_steps=6 --set data.workers=0 "
+      "--set data.valid.epoch=20 --json %s",
+      drop, more);
+}
+
+static void a_wait_of_the_loop_left_out_is_found(void **state) {
+  (void)state;
+  char missed[256] = "";
+  file_write("model.ini", lenet);
+  assert_int_equal(differs("wait:1000"), 0);
+  char *right = strdup(program_out), *end = strstr(right, "\"train\"");
+  assert_non_null(end);
+  char numbers[256];
+  snprintf(numbers, sizeof numbers, "%.*s", (int)strcspn(end, "}"), end);
+  for (int n = 2; n <= 6; n++) {
+    char drop[32];
+    snprintf(drop, sizeof drop, "wait:%d", n);
+    if (differs(drop) == 0 && strstr(program_out, numbers) != NULL) strcat(strcat(missed, " "), drop);
+  }
+  free(right);
+  if (missed[0] != '\0') fail_msg("nobody missed%s", missed);
+}
+
+/* ---- faults ---- */
+
+static void a_device_that_fails_ends_the_run_with_the_ops_name(void **state) {
+  (void)state;
+  static const struct {
+    const char *fault, *says;
+  } faults[] = {{"allocation:3", "allocation 3, of "},
+                {"launch:40", "launch 40, '"},
+                {"kernel:40", "was made to fail"},
+                {"copy:4", "'copy to "},
+                {"device:60", "was made to fail"}};
+  file_write("model.ini", lenet);
+  for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+    int code = program_run("train model.ini --output f%zu --set backend.use=sim --set backend.sim.fail=%s", i,
+                           faults[i].fault);
+    assert_int_equal(code, 69);
+    if (strstr(program_err, faults[i].says) == NULL) fail_msg("%s: %s", faults[i].fault, program_err);
+  }
+}
+
+static void too_little_memory_is_an_error_that_says_how_much(void **state) {
+  (void)state;
+  file_write("model.ini", lenet);
+  assert_int_not_equal(
+      program_run("train model.ini --output o --set backend.use=sim --set backend.sim.memory=100KB"), 0);
+  assert_non_null(strstr(program_err, "bytes of memory"));
+  assert_non_null(strstr(program_err, "do not fit"));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(lenet_trains_to_the_bits_of_the_cpu),
+      CASE(a_small_resnet_trains_to_the_bits_of_the_cpu),
+      CASE(a_small_transformer_trains_to_the_bits_of_the_cpu),
+      CASE(a_run_goes_on_from_one_backend_to_the_other),
+      CASE(the_next_batch_arrives_under_the_current_step),
+      CASE(a_captured_step_is_launched_once),
+      CASE(a_wait_of_the_loop_left_out_is_found),
+      CASE(a_device_that_fails_ends_the_run_with_the_ops_name),
+      CASE(too_little_memory_is_an_error_that_says_how_much),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
