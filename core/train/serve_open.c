@@ -77,7 +77,7 @@ static tn_status check_settings(const tn_session *s, const tn_session_options *o
 static void read_options(tn_session *s, const tn_session_options *o) {
   const tn_settings *settings = &s->run->settings;
   const tn_data_setting *data = &settings->data[o->train ? TN_SPLIT_TRAIN : TN_SPLIT_VALID];
-  s->batch = o->batch > 0 ? o->batch : data->given ? data->section.batch : 1;
+  s->batch = o->batch > 0 ? o->batch : (o->train || o->eval) && data->given ? data->section.batch : 1;
   s->steps = o->steps > 0 ? o->steps : settings->run.max_steps > 0 ? settings->run.max_steps : INT64_MAX;
   s->steps_per_epoch = o->steps_per_epoch > 0 ? o->steps_per_epoch : s->steps;
 }

@@ -17,9 +17,10 @@
  *     }
  *
  * The function is called once for each program (the training step, evaluation, inference; tn_training says
- * which kind) and must emit the same parameters each time. It is called on the thread that called the run or
- * session function that needs the program. Errors stick in the builder, so nothing needs to be checked in
- * between; they come back from that function with "model:" in front. */
+ * which kind) and must emit the same parameters each time. Calls come from inside the run or session function
+ * that needs the programs, one after the other; where several devices train, from their threads. Errors stick
+ * in the builder, so nothing needs to be checked in between; they come back from that function with "model:"
+ * in front. */
 #ifndef TENON_GRAPH_H
 #define TENON_GRAPH_H
 

@@ -30,7 +30,7 @@ typedef struct tn_session tn_session; /* begins with a tn_env */
 typedef struct tn_session_options {
   uint32_t struct_size;
   int32_t train, eval, infer; /* which of the three will be called; none: infer */
-  int64_t batch;              /* samples in a step; 0: [data] batch, or 1 without one */
+  int64_t batch;              /* samples in a step; 0: 1 for inference alone, else [data] batch, if given */
   /* Planned training steps, for schedules of the learning rate; 0: [run] max_steps. If that is 0, too,
    * schedules stay where they begin. */
   int64_t steps;

@@ -1,8 +1,9 @@
 #!/bin/sh
-# tests/style/quotes.sh FOLDER: what the pages of docs/plugins show as C stands, line for line, in one of the
-# examples, which are built and used by other tests.
+# tests/style/quotes.sh FOLDER [EXAMPLES]: what the pages of a folder show as C stands, line for line, in one of
+# the examples (FOLDER/examples), which are built and used by other tests.
 set -eu
 cd "$1"
+examples=${2:-examples}
 status=0
 for page in *.md; do
   if awk '
@@ -15,7 +16,7 @@ for page in *.md; do
       if (!quoted) { printf "%s:%d: this stands in no example\n", FILENAME, start; bad = 1 }
     }
     in_block { block = block $0 "\n" }
-    END { exit bad }' examples/*.c "$page" >&2; then
+    END { exit bad }' "$examples"/*.c "$page" >&2; then
     echo "case ok: quotes of $page"
   else
     echo "case failed: quotes of $page"

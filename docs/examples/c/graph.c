@@ -8,7 +8,7 @@
 #include <tenon/random.h>
 #include <tenon/session.h>
 
-enum { BATCH = 64, STEPS = 300 };
+enum { BATCH = 64, STEPS = 1000 };
 
 /* A curve through points: two layers and a skip. The same function serves training and inference. */
 static tn_status curve(tn_build *b, void *user) {
@@ -34,7 +34,7 @@ static int fail(const void *handle) {
 int main(void) {
   static float x[BATCH], y[BATCH], guess[BATCH];
   const char *const set[] = {"backend.use=cpu",      "run.seed=7",        "run.output=",
-                             "optimizer.type=adamw", "optimizer.lr=0.01", "schedule.type=cosine"};
+                             "optimizer.type=adamw", "optimizer.lr=0.02", "schedule.type=cosine"};
   const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 6};
   const tn_session_options learning = {
       .struct_size = sizeof learning, .train = 1, .infer = 1, .batch = BATCH, .steps = STEPS};
@@ -58,7 +58,7 @@ int main(void) {
     }
     if (tn_session_train(session, 0) != TN_OK) return fail(session);
     tn_session_metric(session, "loss", &loss);
-    if (step % 100 == 0) printf("step %d: loss %.4f\n", step, loss);
+    if (step % 250 == 0) printf("step %d: loss %.4f\n", step, loss);
   }
   if (tn_session_save(session, "curve.safetensors") != TN_OK) return fail(session);
   if (tn_session_load(session, "curve.safetensors") != TN_OK) return fail(session);

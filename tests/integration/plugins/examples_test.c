@@ -2,7 +2,6 @@
  * Tenon, and used as a stranger uses them, from an INI or with --plugin. */
 #include <math.h>
 #include <stdbool.h>
-#include <unistd.h>
 
 #include "workshop.h"
 
@@ -43,17 +42,7 @@ static void write_net(const char *name, const char *plugins, const char *activat
 static int set_up(void **state) {
   (void)state;
   workshop_open();
-  workshop_do("%s install -C '%s' --no-rebuild --destdir \"$PWD/root\"", MESON, BUILD_FOLDER);
-  setenv("TENON", "root" PREFIX "/" BINDIR "/tenon", 1);
-  char folder[512], path[1024];
-  assert_non_null(getcwd(folder, sizeof(folder)));
-  snprintf(path, sizeof(path), "%s/root" PREFIX "/" LIBDIR, folder);
-  setenv("LD_LIBRARY_PATH", path, 1);
-  snprintf(path, sizeof(path), "%s/root" PREFIX "/" LIBDIR "/pkgconfig", folder);
-  setenv("PKG_CONFIG_PATH", path, 1);
-  snprintf(path, sizeof(path), "%s/root", folder);
-  setenv("PKG_CONFIG_SYSROOT_DIR", path, 1);
-  setenv("PKG_CONFIG_ALLOW_SYSTEM_CFLAGS", "1", 1);
+  workshop_install();
   for (int i = 0; i < N_EXAMPLES; i++)
     workshop_do(
         "%s -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -o %s.so %s/%s.c $(pkg-config --cflags tenon)",

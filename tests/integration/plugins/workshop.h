@@ -25,6 +25,9 @@ void workshop_write(const char *name, const char *text);
 int workshop_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern char workshop_out[1 << 20], workshop_err[1 << 16];
 
+/* install.c: installs the build into the folder, for $TENON, pkg-config and the linker. */
+void workshop_install(void);
+
 /* Runs a command that has to succeed. */
 void workshop_do(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
