@@ -370,7 +370,7 @@ static void what_falls_back_means_the_same(void **state) {
   arena_limit = 0;
   host.n_families = 0;
   print_message("%d cuts\n", cuts);
-  assert_true(cuts > 1000);
+  assert_true(cuts > 500);
 }
 
 int main(void) {
