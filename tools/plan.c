@@ -7,8 +7,9 @@
 
 static void print_op(const json_t *op) {
   const json_t *rejected = json_object_get(op, "rejected");
-  printf("%-28.28s %-22.22s %-24.24s %-10s %12.4g %12.4g\n", json_string_value(json_object_get(op, "name")),
-         json_string_value(json_object_get(op, "op")), json_string_value(json_object_get(op, "kernel")),
+  printf("%-28.28s %-22.22s %-24.24s %-5s %-10s %12.4g %12.4g\n",
+         json_string_value(json_object_get(op, "name")), json_string_value(json_object_get(op, "op")),
+         json_string_value(json_object_get(op, "kernel")), json_string_value(json_object_get(op, "dtype")),
          json_string_value(json_object_get(op, "layout")), json_number_value(json_object_get(op, "flops")),
          json_number_value(json_object_get(op, "bytes")));
   for (size_t i = 0; i < json_array_size(rejected); i++) {
@@ -71,7 +72,8 @@ static void print_plan(const char *text, const char *summary) {
   json_t *json = json_loads(text, 0, NULL), *ops = json_object_get(json, "ops");
   json_t *model = json_loads(summary, 0, NULL);
   print_summary(model);
-  printf("%-28s %-22s %-24s %-10s %12s %12s\n", "name", "op", "kernel", "layout", "FLOP", "bytes");
+  printf("%-28s %-22s %-24s %-5s %-10s %12s %12s\n", "name", "op", "kernel", "dtype", "layout", "FLOP",
+         "bytes");
   for (size_t i = 0; i < json_array_size(ops); i++) print_op(json_array_get(ops, i));
   printf("\n%lld launches a step; fallbacks: %zu; plan %s\n",
          json_integer_value(json_object_get(json, "launches")),

@@ -5,8 +5,14 @@
  * holds the ticket of an older loop, so its swap fails and it cannot take work of a newer loop with
  * the older one's function. Between loops the lower half is CLOSED, and only then are body, arg and
  * size changed; so whoever reads them under an open ticket and then wins the swap has read the right
- * ones. The caller leaves when all units are done; threads that sleep through a loop cost nothing. */
+ * ones. The caller leaves when all units are done; threads that sleep through a loop cost nothing.
+ *
+ * Who goes to sleep says so first, in a count or a flag; who wakes takes that back for it, and posts the
+ * semaphore once for each that it took. So a post never goes missing, and no lock is needed: the thread
+ * that launches a training step must take none. */
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,11 +43,14 @@ struct tn_cpu_team {
   _Atomic(int64_t) chunks, grain; /* a unit is `grain` chunks, the last one what is left */
   _Atomic(int64_t) units, done;
 
-  pthread_mutex_t lock; /* of the two conditions; held to sleep and to wake, never to work */
-  pthread_cond_t work, finished;
+  sem_t work, finished; /* posted to wake workers, and the caller */
   _Atomic(int32_t) sleepers;
   atomic_bool caller_sleeps;
 };
+
+static void await(sem_t *semaphore) {
+  while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
+}
 
 /* Tells the processor that this is a waiting loop. */
 static inline void relax(void) {
@@ -63,10 +72,8 @@ static void run_unit(chunk_body body, void *arg, int64_t first, int64_t stop) {
 
 /* The last unit done wakes the caller if it has gone to sleep. */
 static void finish_unit(tn_cpu_team *t, int64_t units) {
-  if (atomic_fetch_add(&t->done, 1) + 1 < units || !atomic_load(&t->caller_sleeps)) return;
-  pthread_mutex_lock(&t->lock);
-  pthread_cond_signal(&t->finished);
-  pthread_mutex_unlock(&t->lock);
+  if (atomic_fetch_add(&t->done, 1) + 1 < units) return;
+  if (atomic_exchange(&t->caller_sleeps, false)) sem_post(&t->finished);
 }
 
 /* Takes units of the open loop until none is left. */
@@ -89,16 +96,23 @@ static void take_units(tn_cpu_team *t) {
 
 static bool has_news(tn_cpu_team *t) { return atomic_load(&t->stop) || is_open(t, atomic_load(&t->ticket)); }
 
+/* Takes at most `wanted` sleepers out of the count; returns how many. */
+static int32_t take_sleepers(tn_cpu_team *t, int64_t wanted) {
+  int32_t asleep = atomic_load(&t->sleepers), taken;
+  do taken = wanted < asleep ? (int32_t)wanted : asleep;
+  while (taken > 0 && !atomic_compare_exchange_weak(&t->sleepers, &asleep, asleep - taken));
+  return taken;
+}
+
+/* May return without any: the one that did the waking counts sleepers, not who they are. */
 static void wait_for_work(tn_cpu_team *t) {
   for (int32_t i = 0; i < SPINS; i++) {
     if (has_news(t)) return;
     relax();
   }
-  pthread_mutex_lock(&t->lock);
   atomic_fetch_add(&t->sleepers, 1);
-  while (!has_news(t)) pthread_cond_wait(&t->work, &t->lock);
-  atomic_fetch_sub(&t->sleepers, 1);
-  pthread_mutex_unlock(&t->lock);
+  if (has_news(t) && take_sleepers(t, 1) == 1) return;
+  await(&t->work);
 }
 
 static void *worker_main(void *arg) {
@@ -122,25 +136,16 @@ static void open_loop(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg
   atomic_store_explicit(&t->units, units, memory_order_relaxed);
   atomic_store_explicit(&t->done, 0, memory_order_relaxed);
   atomic_store(&t->ticket, number);
-  int32_t asleep = atomic_load(&t->sleepers);
-  if (asleep == 0) return;
-  pthread_mutex_lock(&t->lock);
-  if (units - 1 < asleep)
-    for (int64_t i = 0; i < units - 1; i++) pthread_cond_signal(&t->work);
-  else
-    pthread_cond_broadcast(&t->work);
-  pthread_mutex_unlock(&t->lock);
+  for (int32_t wake = take_sleepers(t, units - 1); wake > 0; wake--) sem_post(&t->work);
 }
 
 static void close_loop(tn_cpu_team *t) {
   int64_t units = atomic_load_explicit(&t->units, memory_order_relaxed);
   for (int32_t i = 0; i < SPINS && atomic_load(&t->done) < units; i++) relax();
   if (atomic_load(&t->done) < units) {
-    pthread_mutex_lock(&t->lock);
     atomic_store(&t->caller_sleeps, true);
-    while (atomic_load(&t->done) < units) pthread_cond_wait(&t->finished, &t->lock);
-    atomic_store(&t->caller_sleeps, false);
-    pthread_mutex_unlock(&t->lock);
+    bool undisturbed = atomic_load(&t->done) == units && atomic_exchange(&t->caller_sleeps, false);
+    if (!undisturbed) await(&t->finished);
   }
   atomic_store(&t->ticket, atomic_load(&t->ticket) | CLOSED);
 }
@@ -174,9 +179,8 @@ tn_status tn_cpu_team_create(tn_env *env, int32_t threads, tn_cpu_team **team) {
   if (t == NULL) return TN_ENOMEM;
   t->env = *env;
   atomic_init(&t->ticket, CLOSED);
-  pthread_mutex_init(&t->lock, NULL);
-  pthread_cond_init(&t->work, NULL);
-  pthread_cond_init(&t->finished, NULL);
+  sem_init(&t->work, 0, 0);
+  sem_init(&t->finished, 0, 0);
   t->workers = tn_new(env, sizeof *t->workers * (size_t)(threads > 0 ? threads : 1));
   int error = t->workers == NULL ? -1 : 0;
   for (int32_t i = 1; i < threads && error == 0; i++) {
@@ -196,14 +200,11 @@ tn_status tn_cpu_team_create(tn_env *env, int32_t threads, tn_cpu_team **team) {
 
 void tn_cpu_team_destroy(tn_cpu_team *t) {
   if (t == NULL) return;
-  pthread_mutex_lock(&t->lock);
   atomic_store(&t->stop, true);
-  pthread_cond_broadcast(&t->work);
-  pthread_mutex_unlock(&t->lock);
+  for (int32_t i = 0; i < t->n_workers; i++) sem_post(&t->work);
   for (int32_t i = 0; i < t->n_workers; i++) pthread_join(t->workers[i], NULL);
-  pthread_cond_destroy(&t->finished);
-  pthread_cond_destroy(&t->work);
-  pthread_mutex_destroy(&t->lock);
+  sem_destroy(&t->finished);
+  sem_destroy(&t->work);
   tn_delete(&t->env, t->workers);
   tn_delete(&t->env, t);
 }

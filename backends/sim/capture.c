@@ -118,6 +118,7 @@ tn_status tn_sim_capture_end(void *device, tn_env *env, void *stream, void **cap
 void tn_sim_capture_delete(void *capture, tn_env *env) {
   tn_sim_capture *c = capture;
   if (c == NULL) return;
+  tn_sim_finish(c->device);
   for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_delete(env, c->lanes[i].items);
   tn_delete(env, c->marks);
   tn_delete(env, c);

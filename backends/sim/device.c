@@ -50,6 +50,28 @@ static tn_status backend_properties(void *backend, tn_env *env, int32_t index,
   return TN_OK;
 }
 
+/* Whether a word stands in a comma-separated list. */
+static bool has_word(const char *list, const char *word) {
+  size_t length = strlen(word);
+  while (*list != '\0') {
+    list += strspn(list, ", ");
+    size_t n = strcspn(list, ", ");
+    if (n == length && strncmp(list, word, n) == 0) return true;
+    list += n;
+  }
+  return false;
+}
+
+/* A real device would not have the instruction, or the kernel. */
+static tn_status backend_takes(void *backend, tn_env *env, const tn_kernel *kernel, const tn_match *match) {
+  const tn_sim_backend_object *b = backend;
+  (void)kernel;
+  for (int32_t i = 0; i < match->n_nodes; i++)
+    if (has_word(b->options.lacks, match->nodes[i].node.op))
+      return tn_fail(env, TN_EUNSUPPORTED, "lacks", "[backend.sim] lacks names %s", match->nodes[i].node.op);
+  return TN_OK;
+}
+
 /* ---- devices ---- */
 
 static void device_close(void *device, tn_env *env) {
@@ -119,6 +141,8 @@ static const tn_option options[] = {
            "what fails: KIND:N, ... with allocation, launch, kernel, copy, device"),
     TN_OPT(tn_sim_options, drop, TN_OPT_TEXT, "", NULL,
            "what is left out: KIND:N, ... with await, wait, rest, record, copy, zero"),
+    TN_OPT(tn_sim_options, lacks, TN_OPT_TEXT, "", NULL,
+           "ops that the devices cannot do, comma-separated; they fall back, or are refused"),
     TN_OPT_END};
 
 const tn_backend tn_sim_backend = {
@@ -144,6 +168,7 @@ const tn_backend tn_sim_backend = {
     .event_wait = tn_sim_event_wait,
     .copy = tn_sim_copy,
     .fill_zero = tn_sim_fill_zero,
+    .takes = backend_takes,
     .enqueue = tn_sim_enqueue,
     .capture_begin = tn_sim_capture_begin,
     .capture_end = tn_sim_capture_end,

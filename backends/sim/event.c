@@ -11,7 +11,12 @@ tn_status tn_sim_event_new(void *device, tn_env *env, void **event) {
   return TN_OK;
 }
 
-void tn_sim_event_delete(void *event, tn_env *env) { tn_delete(env, event); }
+void tn_sim_event_delete(void *event, tn_env *env) {
+  tn_sim_event *e = event;
+  if (e == NULL) return;
+  tn_sim_finish(e->device);
+  tn_delete(env, e);
+}
 
 static tn_status refuse_captured(tn_env *env) {
   return tn_fail(env, TN_EDEVICE, NULL,

@@ -81,11 +81,6 @@ static void free_block(tn_sim_block *block) {
   free(block->real);
 }
 
-static void finish_all(tn_sim_device *d) {
-  int32_t n = atomic_load(&d->n_streams);
-  for (int32_t i = 0; i < n; i++) tn_sim_reach(&d->streams[i], atomic_load(&d->streams[i].ring.tail));
-}
-
 /* Work that the host has not waited for may still touch the memory. It is done first, so that it is known,
  * and then there is no call left to fail but the next one on a stream. */
 static void check_settled(tn_sim_device *d, const tn_sim_block *block) {
@@ -144,7 +139,7 @@ tn_status tn_sim_memory_new(void *device, tn_env *env, int32_t kind, uint64_t by
 void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
   tn_sim_device *d = device;
   (void)env;
-  finish_all(d);
+  tn_sim_finish(d);
   pthread_mutex_lock(&d->lock);
   tn_sim_block *block = tn_sim_block_find(d, address, 0);
   if (block != NULL && block->real == tn_sim_real(address)) {

@@ -94,7 +94,7 @@ enum { TN_SIM_EAGER = 0, TN_SIM_LAZY = 1, TN_SIM_RANDOM = 2 };
 typedef struct tn_sim_options {
   int64_t devices, threads, memory, seed, queue;
   int32_t order, check;
-  const char *fail, *drop;
+  const char *fail, *drop, *lacks;
 } tn_sim_options;
 
 /* faults.c. What can be made to fail, and what can be left out, the n-th time it happens. */
@@ -230,6 +230,15 @@ typedef struct tn_sim_block {
   uint64_t from_bytes, sum;
 } tn_sim_block;
 
+/* A copy from or to the host: its memory there, and where in a stream it stands. */
+typedef struct tn_sim_transfer {
+  const void *host;
+  uint64_t bytes;
+  tn_sim_stream *stream;
+  uint64_t position;
+} tn_sim_transfer;
+enum { TN_SIM_TRANSFERS = 64 };
+
 struct tn_sim_device {
   tn_env env;
   tn_sim_backend_object *backend;
@@ -245,6 +254,8 @@ struct tn_sim_device {
   tn_sim_capture *capturing; /* NULL: work goes to the rings */
   uint64_t captures;         /* how many there have been */
   _Atomic(int64_t) seen[TN_SIM_FAULTS];
+  tn_sim_transfer transfers[TN_SIM_TRANSFERS]; /* noted by the host, for the host */
+  uint32_t replaced;
 
   pthread_mutex_t lock; /* of the blocks and their shadows */
   tn_sim_block *blocks; /* by address */
@@ -276,16 +287,22 @@ void tn_sim_memory_close(tn_sim_device *device);
 tn_status tn_sim_stream_new(void *device, tn_env *env, int32_t role, void **stream);
 void tn_sim_stream_delete(void *stream, tn_env *env);
 tn_status tn_sim_stream_wait(void *stream, tn_env *env);
-tn_status tn_sim_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
-                      uint64_t bytes);
-tn_status tn_sim_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes);
 tn_status tn_sim_enqueue(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l);
 /* Puts a copy of `work` on the stream, or into the capture, and says where it stands there. */
 tn_status tn_sim_push(tn_sim_stream *stream, tn_env *env, const tn_sim_work *work, uint64_t *position);
 /* Blocks until the stream has done `position` pieces of work. */
 void tn_sim_reach(tn_sim_stream *stream, uint64_t position);
+/* Blocks until the device has done all that was enqueued, and learns nothing from it: what the host deletes
+ * too early must not take the process down. */
+void tn_sim_finish(tn_sim_device *device);
 /* The stream's failure, moved to env; TN_OK if it has none. */
 tn_status tn_sim_stream_status(tn_sim_stream *stream, tn_env *env);
+
+/* ---- copy.c ------------------------------------------------------------------------------------- */
+
+tn_status tn_sim_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
+                      uint64_t bytes);
+tn_status tn_sim_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes);
 
 /* ---- event.c ------------------------------------------------------------------------------------ */
 

@@ -47,6 +47,12 @@ tn_status tn_sim_stream_wait(void *stream, tn_env *env) {
   return tn_sim_stream_status(s, env);
 }
 
+void tn_sim_finish(tn_sim_device *device) {
+  int32_t n = atomic_load(&device->n_streams);
+  for (int32_t i = 0; i < n; i++)
+    tn_sim_reach(&device->streams[i], atomic_load(&device->streams[i].ring.tail));
+}
+
 /* ---- enqueuing ---- */
 
 tn_status tn_sim_push(tn_sim_stream *stream, tn_env *env, const tn_sim_work *work, uint64_t *position) {
@@ -66,46 +72,6 @@ tn_status tn_sim_push(tn_sim_stream *stream, tn_env *env, const tn_sim_work *wor
   if (position != NULL) *position = tail + 1;
   tn_sim_signal_raise(&d->work);
   return TN_OK;
-}
-
-static const char *const side[2] = {"of the host", "of the device"};
-
-static tn_status check_side(tn_env *env, const char *what, const void *address, bool far) {
-  if (tn_sim_is_far(address) == far) return TN_OK;
-  return tn_fail(env, TN_EDEVICE, NULL, "sim: %s must be an address %s, but %p is one %s", what, side[far],
-                 address, side[!far]);
-}
-
-tn_status tn_sim_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
-                      uint64_t bytes) {
-  tn_sim_stream *s = stream;
-  tn_status status = check_side(env, "the end of a copy", to, direction != TN_COPY_TO_HOST);
-  if (status == TN_OK)
-    status = check_side(env, "the beginning of a copy", from, direction != TN_COPY_TO_DEVICE);
-  if (status != TN_OK) return status;
-  /* From now on the host must not look: who does sees what no copy has brought. */
-  bool poison = s->device->backend->options.check && s->device->capturing == NULL;
-  if (direction == TN_COPY_TO_HOST && bytes > 0 && poison) memset(to, 0xFF, (size_t)bytes);
-  if (bytes == 0 || tn_sim_fault(s->device, TN_SIM_DROP_COPY)) return tn_sim_stream_status(s, env);
-  tn_sim_work work = {.what = TN_SIM_COPY};
-  work.copy.direction = direction;
-  work.copy.to = to;
-  work.copy.from = from;
-  work.copy.bytes = bytes;
-  if (direction == TN_COPY_TO_DEVICE && s->device->backend->options.check)
-    work.copy.sum = tn_sim_sum(from, bytes);
-  return tn_sim_push(s, env, &work, NULL);
-}
-
-tn_status tn_sim_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes) {
-  tn_sim_stream *s = stream;
-  tn_status status = check_side(env, "memory to fill", address, true);
-  if (status != TN_OK) return status;
-  if (bytes == 0 || tn_sim_fault(s->device, TN_SIM_DROP_ZERO)) return tn_sim_stream_status(s, env);
-  tn_sim_work work = {.what = TN_SIM_ZERO};
-  work.copy.to = address;
-  work.copy.bytes = bytes;
-  return tn_sim_push(s, env, &work, NULL);
 }
 
 tn_status tn_sim_enqueue(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l) {

@@ -16,7 +16,7 @@ typedef struct tn_target {
   int32_t n_families;
   int64_t guard_bytes; /* kept free around every buffer of the arena, a multiple of 64: for who looks for
                           writes that belong to nobody. 0: none */
-  int32_t n_own; /* the first so many are the device's own, the others those that it accepts */
+  int32_t n_own;       /* the first so many are the device's own, the others those that it accepts */
   /* Asked by `takes` about the kernels of accepted families; NULL: it takes all of them. */
   const tn_backend *backend;
   void *self;

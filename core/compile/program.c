@@ -193,7 +193,8 @@ static tn_status fill_program(tn_program *p, const char *name, const tn_plan *pl
 
 tn_status tn_program_create(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
                             tn_cover *take_cover, const tn_state_map *map, tn_program **program) {
-  tn_plan plan = {.env = env, .cover = take_cover, .map = map, .arena = tn_arena_new(env), .guard = target->guard_bytes};
+  tn_plan plan = {
+      .env = env, .cover = take_cover, .map = map, .arena = tn_arena_new(env), .guard = target->guard_bytes};
   tn_program *p = tn_alloc(env, sizeof *p);
   (void)registry; /* the cover's catalog has what was found in them */
   *program = NULL;

@@ -226,8 +226,7 @@ static tn_status ask_backend(tn_env *env, const tn_target *target, const tn_cand
 static const tn_replay_choice *find_wanted(const tn_graph *graph, const tn_target *target,
                                            const tn_candidate *c) {
   if (target->replay == NULL) return NULL;
-  const tn_replay_choice *choice =
-      tn_replay_find(target->replay, tn_replay_key(graph, c->nodes, c->n_nodes));
+  const tn_replay_choice *choice = tn_replay_find(target->replay, tn_replay_key(graph, c->nodes, c->n_nodes));
   return choice != NULL && tn_text_equal(choice->kernel, c->kernel->entry->item->name) ? choice : NULL;
 }
 

@@ -32,8 +32,8 @@ typedef struct tn_bound_program {
   tn_view *views;        /* of all launches */
   void **events;         /* per step: its hand-off, or NULL */
   tn_bound_segment *segments;
-  void **captures; /* per slot and segment; NULL: launched one by one */
-  bool captured;   /* or found not to be fit for it */
+  void **captures;           /* per slot and segment; NULL: launched one by one */
+  bool captured;             /* or found not to be fit for it */
   double *seconds, *average; /* profile: sums, and what is handed out; NULL: off */
   int64_t runs;              /* summed in seconds */
 } tn_bound_program;

@@ -94,6 +94,6 @@ tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const t
 typedef struct tn_sums {
   tn_val *sum, *weight;
 } tn_sums;
-tn_status tn_total_build(tn_build *b, tn_model *model, tn_sums *sums);
+tn_status tn_total_build(tn_build *b, bool training, tn_model *model, tn_sums *sums);
 
 #endif

@@ -215,7 +215,7 @@ tn_status tn_objective_given(tn_model_scope *scope, const tn_given_measure *meas
   for (int32_t i = 0; i < 2 * n; i++) /* losses first */
     if (measures[i % n].is_loss == (i < n)) TN_TRY(build_given(&o, &measures[i % n]));
   TN_TRY(tn_build_status(scope->assembly->b));
-  return tn_total_build(scope->assembly->b, model, &o.sums);
+  return tn_total_build(scope->assembly->b, scope->assembly->request->training, model, &o.sums);
 }
 
 tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const tn_signature *signature,
@@ -226,5 +226,5 @@ tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const t
   TN_TRY(build_list(&o, section, "loss", true));
   TN_TRY(build_list(&o, section, "metrics", false));
   TN_TRY(tn_build_status(a->b));
-  return tn_total_build(a->b, model, &o.sums);
+  return tn_total_build(a->b, a->request->training, model, &o.sums);
 }

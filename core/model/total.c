@@ -47,9 +47,9 @@ static tn_val global_weights(tn_build *b, tn_model *model, const tn_sums *sums, 
 }
 
 /* sum over losses of factor * sum / weight; 0 without losses */
-static tn_val emit_total(tn_build *b, tn_model *model, const tn_sums *sums) {
+static tn_val emit_total(tn_build *b, bool training, tn_model *model, const tn_sums *sums) {
   int32_t n = count_losses(model);
-  tn_val total = 0, weights = n > 0 && tn_training(b) ? global_weights(b, model, sums, n) : 0;
+  tn_val total = 0, weights = n > 0 && training ? global_weights(b, model, sums, n) : 0;
   for (int32_t i = 0; i < n; i++) {
     tn_val mean = mean_of(b, sums->sum[i], weights ? element(b, weights, i) : sums->weight[i]);
     if (model->measures[i].weight != 1.0) mean = tn_affine(b, mean, model->measures[i].weight, 0.0);
@@ -75,13 +75,13 @@ static tn_status reduce_sums(tn_build *b, tn_sums *sums, int32_t n) {
   return tn_build_status(b);
 }
 
-tn_status tn_total_build(tn_build *b, tn_model *model, tn_sums *sums) {
+tn_status tn_total_build(tn_build *b, bool training, tn_model *model, tn_sums *sums) {
   tn_graph *graph = tn_builder_graph(b);
   tn_arena *names = &model->arena;
   /* a share of the total is for training; elsewhere it is the ranks' sums that make it */
-  tn_val total = tn_training(b) ? emit_total(b, model, sums) : 0;
+  tn_val total = training ? emit_total(b, training, model, sums) : 0;
   if (graph->ranks > 1 && model->n_measures > 0) TN_TRY(reduce_sums(b, sums, model->n_measures));
-  if (!tn_training(b)) total = emit_total(b, model, sums);
+  if (!training) total = emit_total(b, training, model, sums);
   TN_TRY(tn_build_status(b));
   for (int32_t i = 0; i < model->n_measures; i++) {
     const char *name = model->measures[i].name;

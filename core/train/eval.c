@@ -36,8 +36,7 @@ static tn_status evaluate(tn_eval *e) {
   TN_TRY(tn_tally_init(&e->set.arena, &e->set, &e->tally));
   TN_TRY(tn_controls_bind(&e->set.arena, e->executor, index, slots, &e->set.plan, &controls));
   TN_TRY(tn_readings_bind(&e->set.arena, e->executor, index, slots, &e->set, &readings));
-  tn_pass pass = {e->executor, index, e->feeder, &controls, &readings, s->run.fast_dev_run ? 1 : 0,
-                  NULL};
+  tn_pass pass = {e->executor, index, e->feeder, &controls, &readings, s->run.fast_dev_run ? 1 : 0, NULL};
   return tn_evaluate(e->run, &pass, &e->tally);
 }
 

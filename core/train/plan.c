@@ -3,17 +3,20 @@
 
 #include <string.h>
 
+#include "core/train/devices.h"
+
 #include "core/compile/report.h"
 
 /* Batches for planning: those of the data, or 1 for a configuration without any. */
-static void plan_batches(const tn_run *run, bool trains, tn_program_request *request) {
+static tn_status plan_batches(tn_run *run, const tn_device *device, bool trains,
+                              tn_program_request *request) {
   const tn_data_setting *data = run->settings.data;
-  if (!trains) {
-    request->batch[TN_PROGRAM_PREDICT] = 1;
-    return;
-  }
-  request->batch[TN_PROGRAM_STEP] = data[TN_SPLIT_TRAIN].given ? data[TN_SPLIT_TRAIN].section.batch : 1;
-  if (data[TN_SPLIT_VALID].given) request->batch[TN_PROGRAM_EVAL] = data[TN_SPLIT_VALID].section.batch;
+  request->batch[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT] = 1;
+  if (!trains) return TN_OK;
+  TN_TRY(tn_devices_count(run, device));
+  if (data[TN_SPLIT_TRAIN].given) TN_TRY(tn_run_share(run, TN_SPLIT_TRAIN, &request->batch[TN_PROGRAM_STEP]));
+  if (data[TN_SPLIT_VALID].given) TN_TRY(tn_run_share(run, TN_SPLIT_VALID, &request->batch[TN_PROGRAM_EVAL]));
+  return TN_OK;
 }
 
 static bool has_loss(const tn_run *run) {
@@ -75,13 +78,16 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
                          json_t **json) {
   bool trains = set->programs[TN_PROGRAM_STEP] != NULL;
   const tn_program *program = set->programs[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT];
-  (void)run;
+  tn_traffic traffic = tn_devices_traffic(run, set);
   TN_TRY(tn_program_report(program, json));
   add_recomputed(program->cover, *json);
   add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
   json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set)));
   json_object_set_new(*json, "states", describe_states(set->map));
   json_object_set_new(*json, "backend", json_string(device->backend->item.name));
+  json_object_set_new(*json, "devices", json_integer(tn_run_ranks(run)));
+  json_object_set_new(*json, "collectives", json_integer(traffic.collectives));
+  json_object_set_new(*json, "collective_bytes", json_integer(traffic.bytes));
   return TN_OK;
 }
 
@@ -116,9 +122,9 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   tn_device *device = NULL;
   *json = NULL;
   if (dump) *dump = NULL;
-  plan_batches(run, has_loss(run), &request);
   tn_status status = check_pass(run, dump_after);
   if (status == TN_OK) status = tn_run_device(run, &device);
+  if (status == TN_OK) status = plan_batches(run, device, has_loss(run), &request);
   if (status == TN_OK) status = tn_programs_build(run, &device->target, &request, &set);
   if (status == TN_OK) status = report(run, device, &set, json);
   if (status == TN_OK && dump) {
@@ -128,6 +134,7 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   tn_text_free(&text);
   tn_programs_free(run, &set);
   tn_device_destroy(device);
+  run->ranks = 0;
   return status;
 }
 

@@ -8,8 +8,8 @@ static void mark_used(tn_section *section) {
   for (int32_t k = 0; k < section->n_keys; k++) section->keys[k].used = true;
 }
 
-/* [observer.NAME], [backend.NAME] and [communicator.NAME] of an item that this run does not open: it must exist, and take
- * these options, all the same. */
+/* [observer.NAME], [backend.NAME] and [communicator.NAME] of an item that this run does not open: it must
+ * exist, and take these options, all the same. */
 static tn_status check_item_section(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
                                     const char *kind, uint32_t number) {
   const tn_item *item = NULL;

@@ -115,8 +115,9 @@ static tn_status fill(tn_session *s, const tn_session_options *o) {
   TN_TRY(bind_programs(s));
   TN_TRY(tn_executor_run(s->executor, s->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(s->executor, 0));
-  return tn_serve_start_weights(
-      s, o->weights == NULL && o->train && *s->run->settings.weights.file == '\0' ? "" : o->weights);
+  TN_TRY(tn_serve_start_weights(
+      s, o->weights == NULL && o->train && *s->run->settings.weights.file == '\0' ? "" : o->weights));
+  return tn_programs_refresh(&s->set, s->executor);
 }
 
 /* ---- life ---- */

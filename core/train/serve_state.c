@@ -68,5 +68,6 @@ tn_status tn_session_read(tn_session *s, const char *path, void *to, size_t byte
 }
 
 tn_status tn_session_write(tn_session *s, const char *path, const void *from, size_t bytes) {
-  return tn_executor_write(s->executor, path, from, bytes);
+  TN_TRY(tn_executor_write(s->executor, path, from, bytes));
+  return tn_programs_refresh(&s->set, s->executor);
 }

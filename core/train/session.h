@@ -18,7 +18,7 @@ struct tn_run {
   tn_ini ini;
   tn_settings settings;
   tn_arena arena;
-  const char *output, *resume; /* as given; NULL: the configuration's */
+  const char *output, *resume;    /* as given; NULL: the configuration's */
   const struct tn_replay *replay; /* choices of the run that is resumed (replay.h); NULL: there are none */
   int32_t terminal_columns;
   /* Of several that train together: each has a tn_run of its own, with its own messages and memory, over the
@@ -150,8 +150,8 @@ tn_status tn_readings_bind(tn_arena *arena, tn_executor *executor, int32_t index
 typedef struct tn_tally {
   const tn_measure *measures;
   int32_t n;
-  double *sum, *weight; /* per measure */
-  tn_metric *means;     /* n + 1: "loss" first; filled by tn_tally_means */
+  double *sum, *weight;            /* per measure */
+  tn_metric *means;                /* n + 1: "loss" first; filled by tn_tally_means */
   int64_t steps, samples, skipped; /* skipped: steps whose update was not applied */
 } tn_tally;
 tn_status tn_tally_init(tn_arena *arena, const tn_program_set *set, tn_tally *tally);

@@ -20,6 +20,11 @@ tn_status precision_scale(tn_build *b, const void *options) {
   return TN_OK;
 }
 
+/* Factors are f64 numbers: rounded to f32 before the product, 0.3 would give other scales. */
+static tn_val times(tn_build *b, tn_val scale, double factor) {
+  return tn_cast(b, tn_affine(b, tn_cast(b, scale, TN_F64), factor, 0), TN_F32);
+}
+
 /* A scale that would become infinite by growing stays. */
 tn_status precision_update(tn_build *b, const void *options) {
   const precision_options *o = options;
@@ -28,9 +33,9 @@ tn_status precision_update(tn_build *b, const void *options) {
   tn_val streak = tn_state(b, "good_steps", &count_type, "zeros");
   tn_val longer = tn_add(b, streak, tn_scalar(b, TN_I64, 1));
   tn_val due = tn_op2(b, "ge", longer, tn_scalar(b, TN_I64, (double)o->growth_interval));
-  tn_val grown = tn_affine(b, scale, o->growth_factor, 0);
+  tn_val grown = times(b, scale, o->growth_factor);
   tn_val grows = tn_op2(b, "and", due, tn_op1(b, "is_finite", grown));
-  tn_val good = tn_where(b, grows, grown, scale), bad = tn_affine(b, scale, o->backoff_factor, 0);
+  tn_val good = tn_where(b, grows, grown, scale), bad = times(b, scale, o->backoff_factor);
   tn_val goes_on = tn_op2(b, "and", finite, tn_op1(b, "not", due));
   tn_commit(b, scale, tn_where(b, finite, good, bad));
   tn_commit(b, streak, tn_where(b, goes_on, longer, tn_scalar(b, TN_I64, 0)));

@@ -1,0 +1,19 @@
+#!/bin/sh
+# tests/style/globals.sh LIBRARY...: what can be written to and belongs to nobody: none of the libraries has any,
+# so that contexts share nothing. What compilers and linkers put there does not count:
+#   completed.*, __TMC_END__, __dso_handle   the start-up code of a shared object
+#   __cpu_model, __cpu_features2             libgcc's, filled once by a constructor before anything runs
+set -u
+status=0
+for library in "$@"; do
+  found=$(objdump -t "$library" | awk '
+    $0 ~ /[ \t]O[ \t]+\.t?(data|bss)[ \t]/ &&
+    $NF !~ /^(completed\.[0-9]+|__TMC_END__|__dso_handle|__cpu_model|__cpu_features2)$/ { print $NF }')
+  if [ -z "$found" ]; then
+    echo "case ok: globals of $(basename "$library")"
+  else
+    echo "case failed: globals of $(basename "$library"): $(echo "$found" | tr '\n' ' ')"
+    status=1
+  fi
+done
+exit $status
