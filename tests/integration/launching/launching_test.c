@@ -121,6 +121,7 @@ static const char configuration[] =
     "[run]\nname = run\nepochs = 2\nseed = 3\nobservers = -progress\n"
     "[data]\nsource = digits\nepoch = 64\nbatch = 8\nworkers = 2\n"
     "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
+    "[data.valid]\nepoch = 24\n"
     "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
     "    conv1: conv2d(6, kernel=5, padding=2)\n           relu\n           max_pool(2)\n"
     "    conv2: conv2d(16, kernel=5)\n           relu\n           max_pool(2)\n           flatten\n"
