@@ -78,7 +78,7 @@ static tn_status add_outputs(tn_scene *s, tn_val first) {
     TN_TRY(tn_graph_output(s->d.graph, name, y));
   }
   for (int32_t i = 0; i < s->d.n_leaving; i++) {
-    char name[16];
+    char name[24];
     snprintf(name, sizeof name, "inner.%d", i);
     TN_TRY(tn_graph_output(s->d.graph, name, s->d.leaving[i]));
   }
