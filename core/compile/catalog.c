@@ -92,6 +92,10 @@ static tn_status copy_target(tn_catalog *catalog, const tn_target *target) {
   }
   catalog->target = *target;
   catalog->target.families = families;
+  if (target->selves == NULL) return TN_OK;
+  catalog->target.selves =
+      tn_arena_copy(&catalog->arena, target->selves, (size_t)target->n_families * sizeof *target->selves);
+  if (catalog->target.selves == NULL) return TN_ENOMEM;
   return TN_OK;
 }
 

@@ -13,6 +13,7 @@
 typedef struct tn_target {
   tn_device_properties properties;
   const char *const *families;
+  void *const *selves; /* what each family's open made, NULL for those that are not open; NULL: none is */
   int32_t n_families;
   int64_t guard_bytes; /* kept free around every buffer of the arena, a multiple of 64: for who looks for
                           writes that belong to nobody. 0: none */
@@ -54,6 +55,8 @@ typedef struct tn_group {
   const tn_val *in, *out; /* in: 0 where absent */
   const tn_match *match;
   tn_choice choice;
+  const tn_choice *variants; /* all that the kernel offered, until `layout` has decided between them */
+  int32_t n_variants;
   tn_rejection *rejected;
   int32_t n_rejected;
   tn_cost cost;
@@ -92,9 +95,13 @@ void tn_cover_destroy(tn_cover *cover);
 tn_status tn_pass_select(tn_env *env, tn_registry *registry, const tn_target *target, tn_graph *take_graph,
                          tn_cover **cover);
 
-/* Pass `layout`: gives every value a layout, greedily from convolutions and matmuls outward, and
- * inserts `reorder` groups where neighbours disagree. */
+/* Pass `layout`: decides between the variants of each kernel and so gives every value a layout, greedily,
+ * with an eye to what its readers want; inserts `reorder` groups where neighbours disagree. */
 tn_status tn_pass_layout(tn_env *env, tn_registry *registry, const tn_target *target, tn_cover *cover);
+
+/* Of a group's variants the cheapest that wants its operands and results as they lie; false: there is none.
+ */
+bool tn_layout_fit(const tn_graph *graph, tn_group *group);
 
 /* Pass `recompute`: lets a region compute again what it would otherwise keep alive. A node that is
  * computed twice belongs to two groups; tn_gnode.group is the first. */

@@ -1,8 +1,10 @@
 /* core/compile/layout.c: pass `layout`.
  *
- * Greedy, in the order of the groups: kernels that insist on layouts decide, elementwise ones follow
- * their operands, and a reorder is made where a value lies otherwise than its reader wants. State,
- * inputs, outputs, views and packs are row-major. With only row-major kernels there is nothing to do. */
+ * Greedy, in the order of the groups: of a kernel's variants the one is taken that costs least with the
+ * reorders that it takes. A first sweep against that order has noted how readers would like to find each
+ * value, so that a choice looks ahead. A reorder is made where a value lies otherwise than its reader wants.
+ * State, inputs, outputs, views and packs are row-major. With only row-major kernels there is nothing to
+ * do. */
 #include <string.h>
 
 #include "core/compile/helper.h"
@@ -32,8 +34,9 @@ typedef struct twin {
 
 typedef struct layouts {
   tn_cover *cover;
-  bool *row_major; /* per value: read by something that is not a kernel */
-  size_t n_values; /* before reorders were added */
+  bool *row_major;   /* per value: read by something that is not a kernel */
+  tn_layout *demand; /* per value: how its first reader with a wish would like it; unset: nobody has one */
+  size_t n_values;   /* before reorders were added */
   TN_VEC(tn_group) groups;
   TN_VEC(twin) twins;
 } layouts;
@@ -68,11 +71,16 @@ static bool insists(const tn_operand_layout *rules, int32_t n) {
   return false;
 }
 
+static bool may_insist(const tn_group *g) {
+  bool any = insists(g->choice.in_rule, g->n_in) || insists(g->choice.out_rule, g->n_out);
+  for (int32_t i = 0; i < g->n_variants; i++)
+    any |= insists(g->variants[i].in_rule, g->n_in) || insists(g->variants[i].out_rule, g->n_out);
+  return any;
+}
+
 static bool all_row_major(const tn_cover *cover) {
-  for (size_t i = 0; i < cover->groups.n; i++) {
-    const tn_group *g = &cover->groups.v[i];
-    if (insists(g->choice.in_rule, g->n_in) || insists(g->choice.out_rule, g->n_out)) return false;
-  }
+  for (size_t i = 0; i < cover->groups.n; i++)
+    if (may_insist(&cover->groups.v[i])) return false;
   return true;
 }
 
@@ -190,6 +198,85 @@ static tn_status want_result(layouts *l, tn_val *v, const tn_layout *want, tn_gr
   return new_twin(l, *v, want, after, v);
 }
 
+/* ---- which variant ---- */
+
+static bool agrees(const tn_layout *a, const tn_layout *b, int32_t rank) {
+  return !a->set || !b->set || same_layout(a, b, rank);
+}
+
+/* What a reorder is taken to cost: a read and a write at the speed of memory, and a launch. */
+static double reorder_s(const tn_type *type) { return 2e-6 + 2 * (double)tn_type_bytes(type) / 1e10; }
+
+/* What the reorders around a group would cost if it were done as g->choice says. */
+static double reorders_s(const layouts *l, const tn_group *g, const tn_layout *any, bool forward) {
+  const tn_graph *graph = l->cover->graph;
+  double cost_s = 0;
+  for (int32_t i = 0; i < g->n_in && forward; i++) {
+    if (g->in[i] == 0) continue;
+    const tn_gvalue *value = &graph->values.v[g->in[i]];
+    tn_layout want = wanted(graph, g, any, i);
+    if (!same_layout(&value->layout, &want, value->type.rank) && find_twin(l, g->in[i], &want) == 0)
+      cost_s += reorder_s(&value->type);
+  }
+  for (int32_t i = 0; i < g->n_out; i++) {
+    const tn_type *type = tn_graph_type(graph, g->out[i]);
+    tn_layout want = wanted(graph, g, any, g->n_in + i);
+    bool fits = l->row_major[g->out[i]] ? is_row_major(&want, type->rank)
+                                        : agrees(&l->demand[g->out[i]], &want, type->rank);
+    if (!fits) cost_s += reorder_s(type);
+  }
+  return cost_s;
+}
+
+/* While sweeping against the order, what is marked ANY follows what the readers of a result want. */
+static tn_layout any_demand(const layouts *l, const tn_group *g) {
+  for (int32_t i = 0; g->choice.out_rule != NULL && i < g->n_out; i++)
+    if (g->choice.out_rule[i].rule == TN_LAYOUT_ANY && l->demand[g->out[i]].set) return l->demand[g->out[i]];
+  return (tn_layout){0};
+}
+
+static void decide(const layouts *l, tn_group *g, bool forward) {
+  double best_s = 0;
+  int32_t best = -1;
+  for (int32_t i = 0; i < g->n_variants && g->n_variants > 1; i++) {
+    g->choice = g->variants[i];
+    tn_layout any = forward ? any_layout(l->cover->graph, g) : any_demand(l, g);
+    double cost_s = g->choice.cost_s + reorders_s(l, g, &any, forward);
+    if (best < 0 || cost_s < best_s) {
+      best = i;
+      best_s = cost_s;
+    }
+  }
+  if (best >= 0) g->choice = g->variants[best];
+}
+
+/* Notes what a group would like of its operands. A wish for something other than row-major, and the wish of
+ * an earlier reader, go before others. */
+static void note_demand(const layouts *l, const tn_group *g) {
+  tn_layout any = any_demand(l, g);
+  for (int32_t i = 0; i < g->n_in; i++) {
+    if (g->in[i] == 0) continue;
+    int32_t rank = tn_graph_type(l->cover->graph, g->in[i])->rank;
+    bool follows = g->choice.in_rule != NULL && g->choice.in_rule[i].rule == TN_LAYOUT_ANY && !any.set;
+    tn_layout want = wanted(l->cover->graph, g, &any, i), *demand = &l->demand[g->in[i]];
+    if (!follows && (!demand->set || !is_row_major(&want, rank))) *demand = want;
+  }
+}
+
+static tn_status look_ahead(layouts *l) {
+  tn_cover *cover = l->cover;
+  l->demand = tn_alloc(cover->env, cover->graph->values.n * sizeof *l->demand);
+  if (l->demand == NULL) return TN_ENOMEM;
+  for (size_t i = cover->groups.n; i-- > 0;) {
+    tn_group g = cover->groups.v[i];
+    decide(l, &g, false);
+    note_demand(l, &g);
+  }
+  return TN_OK;
+}
+
+/* ---- laying a group ---- */
+
 static tn_status lay_operands(layouts *l, tn_group *g, const tn_layout *any) {
   tn_val *in = tn_arena_copy(&l->cover->arena, g->in, (size_t)g->n_in * sizeof *in);
   if (in == NULL) return TN_ENOMEM;
@@ -219,6 +306,7 @@ static tn_status lay_group(layouts *l, const tn_group *old) {
   tn_env *env = l->cover->env;
   tn_group g = *old, *after = tn_alloc(env, (size_t)old->n_out * sizeof *after);
   if (after == NULL) return TN_ENOMEM;
+  decide(l, &g, true);
   tn_layout any = any_layout(l->cover->graph, &g);
   tn_status status = lay_operands(l, &g, &any);
   if (status == TN_OK) status = lay_results(l, &g, &any, after);
@@ -227,6 +315,32 @@ static tn_status lay_group(layouts *l, const tn_group *old) {
     if (after[i].kernel != NULL) status = add_reorder(l, &after[i], g.out[i], old->out[i]);
   tn_release(env, after);
   return status;
+}
+
+/* ---- a group that has changed ---- */
+
+static bool lies_as_wanted(const tn_graph *graph, const tn_group *g) {
+  tn_layout any = any_layout(graph, g);
+  for (int32_t i = 0; i < g->n_in + g->n_out; i++) {
+    tn_val v = i < g->n_in ? g->in[i] : g->out[i - g->n_in];
+    if (v == 0) continue;
+    tn_layout want = wanted(graph, g, &any, i);
+    if (!same_layout(&graph->values.v[v].layout, &want, graph->values.v[v].type.rank)) return false;
+  }
+  return true;
+}
+
+bool tn_layout_fit(const tn_graph *graph, tn_group *group) {
+  const tn_choice *best = NULL;
+  for (int32_t i = 0; i < group->n_variants; i++) {
+    group->choice = group->variants[i];
+    if (lies_as_wanted(graph, group) && (best == NULL || group->choice.cost_s < best->cost_s))
+      best = &group->variants[i];
+  }
+  if (best == NULL) return false;
+  group->choice = *best;
+  fill_choice(graph, group);
+  return true;
 }
 
 /* ---- the pass ---- */
@@ -247,6 +361,7 @@ static tn_status mark_row_major(layouts *l) {
 
 static tn_status lay_all(layouts *l) {
   TN_TRY(mark_row_major(l));
+  TN_TRY(look_ahead(l));
   for (size_t i = 0; i < l->cover->groups.n; i++) TN_TRY(lay_group(l, &l->cover->groups.v[i]));
   tn_vec_free(l->cover->env, &l->cover->groups);
   memcpy(&l->cover->groups, &l->groups, sizeof l->groups);
@@ -274,5 +389,6 @@ tn_status tn_pass_layout(tn_env *env, tn_registry *registry, const tn_target *ta
   tn_vec_free(env, &l.groups);
   tn_vec_free(env, &l.twins);
   tn_release(env, l.row_major);
+  tn_release(env, l.demand);
   return status;
 }

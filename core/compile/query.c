@@ -1,4 +1,4 @@
-/* core/compile/query.c: shows a kernel its match and keeps the cheapest of the variants it offers. */
+/* core/compile/query.c: shows a kernel its match and keeps the variants it offers. */
 #include "core/compile/query.h"
 
 #include <string.h>
@@ -120,8 +120,9 @@ typedef struct collector {
   const tn_candidate *candidate;
   double estimate_s;
   const tn_replay_choice *wanted; /* what an earlier compilation chose; NULL: it did not choose this kernel */
-  tn_choice best;
-  bool found, replayed;
+  tn_choice *variants;
+  int32_t n, room, best; /* best: the cheapest, or the one that an earlier compilation chose */
+  bool replayed;
   tn_status status;
 } collector;
 
@@ -158,33 +159,51 @@ static tn_status copy_rules(tn_arena *arena, const tn_operand_layout *rules, int
   return rules != NULL && *copy == NULL ? TN_ENOMEM : TN_OK;
 }
 
-static tn_status copy_variant(collector *c, const tn_variant *v, double cost_s) {
-  const tn_match *m = c->candidate->match;
-  tn_choice choice = {.id = v->id,
-                      .workspace_bytes = v->workspace_bytes,
-                      .keep_bytes = v->keep_bytes,
-                      .n_inplace = v->n_inplace,
-                      .cost_s = cost_s,
-                      .measured = false,
-                      .deterministic = v->deterministic != 0,
-                      .capturable = v->capturable != 0};
-  choice.name = tn_arena_strdup(c->arena, v->name != NULL ? v->name : "");
-  choice.inplace = tn_arena_copy(c->arena, v->inplace, (size_t)v->n_inplace * sizeof *v->inplace);
-  choice.in_layout = tn_arena_alloc(c->arena, (size_t)m->n_in * sizeof *choice.in_layout);
-  choice.out_layout = tn_arena_alloc(c->arena, (size_t)m->n_out * sizeof *choice.out_layout);
-  if (choice.name == NULL || choice.inplace == NULL || choice.in_layout == NULL || choice.out_layout == NULL)
+static tn_status copy_variant(tn_arena *arena, const tn_match *m, const tn_variant *v, double cost_s,
+                              tn_choice *choice) {
+  *choice = (tn_choice){.id = v->id,
+                        .workspace_bytes = v->workspace_bytes,
+                        .keep_bytes = v->keep_bytes,
+                        .n_inplace = v->n_inplace,
+                        .cost_s = cost_s,
+                        .measured = false,
+                        .deterministic = v->deterministic != 0,
+                        .capturable = v->capturable != 0};
+  choice->name = tn_arena_strdup(arena, v->name != NULL ? v->name : "");
+  choice->inplace = tn_arena_copy(arena, v->inplace, (size_t)v->n_inplace * sizeof *v->inplace);
+  choice->in_layout = tn_arena_alloc(arena, (size_t)m->n_in * sizeof *choice->in_layout);
+  choice->out_layout = tn_arena_alloc(arena, (size_t)m->n_out * sizeof *choice->out_layout);
+  if (choice->name == NULL || choice->inplace == NULL || choice->in_layout == NULL ||
+      choice->out_layout == NULL)
     return TN_ENOMEM;
-  TN_TRY(copy_rules(c->arena, v->in, m->n_in, &choice.in_rule));
-  TN_TRY(copy_rules(c->arena, v->out, m->n_out, &choice.out_rule));
-  c->best = choice;
-  c->found = true;
+  TN_TRY(copy_rules(arena, v->in, m->n_in, &choice->in_rule));
+  return copy_rules(arena, v->out, m->n_out, &choice->out_rule);
+}
+
+/* Room for one more; what was there before stays in the arena, unused. */
+static tn_status make_room(collector *c) {
+  if (c->n < c->room) return TN_OK;
+  int32_t room = c->room == 0 ? 2 : 2 * c->room;
+  tn_choice *more = tn_arena_alloc(c->arena, (size_t)room * sizeof *more);
+  if (more == NULL) return TN_ENOMEM;
+  if (c->n > 0) memcpy(more, c->variants, (size_t)c->n * sizeof *more);
+  c->variants = more;
+  c->room = room;
   return TN_OK;
 }
 
-/* The variant of an earlier compilation, or else the cheaper one. */
-static bool is_better(const collector *c, int32_t id, double cost_s) {
-  if (!c->found || (c->wanted != NULL && c->wanted->variant == id)) return true;
-  return !c->replayed && cost_s < c->best.cost_s;
+static tn_status keep_variant(collector *c, const tn_variant *v) {
+  double cost_s = v->cost_s > 0 ? v->cost_s : c->estimate_s;
+  TN_TRY(make_room(c));
+  TN_TRY(copy_variant(c->arena, c->candidate->match, v, cost_s, &c->variants[c->n]));
+  if (c->wanted != NULL && c->wanted->variant == v->id && !c->replayed) {
+    c->best = c->n;
+    c->replayed = true;
+  } else if (!c->replayed && cost_s < c->variants[c->best].cost_s) {
+    c->best = c->n;
+  }
+  c->n++;
+  return TN_OK;
 }
 
 /* tn_add_variant ends here. A tie goes to the variant that came first. */
@@ -194,14 +213,9 @@ static void take_variant(tn_query *q, const tn_variant *given) {
   if (c->status != TN_OK) return;
   memcpy(&v, given, given->struct_size < sizeof v ? given->struct_size : sizeof v);
   const char *wrong = wrong_variant(&v, c->candidate->match);
-  if (wrong != NULL) {
-    c->status = tn_failf(q, TN_EINVAL, "variant \"%s\" promises %s", v.name != NULL ? v.name : "", wrong);
-    return;
-  }
-  double cost_s = v.cost_s > 0 ? v.cost_s : c->estimate_s;
-  if (!is_better(c, v.id, cost_s)) return;
-  c->replayed = c->wanted != NULL && c->wanted->variant == v.id;
-  c->status = copy_variant(c, &v, cost_s);
+  c->status = wrong == NULL
+                  ? keep_variant(c, &v)
+                  : tn_failf(q, TN_EINVAL, "variant \"%s\" promises %s", v.name != NULL ? v.name : "", wrong);
 }
 
 /* The reason of a kernel that declines; its text is in the handle. */
@@ -237,7 +251,9 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   TN_TRY(build_match(arena, graph, candidate, &match));
   candidate->match = match;
   candidate->cost = match_cost(graph, candidate, match);
-  collector c = {.host = {{*env, match, &target->properties}, take_variant},
+  int32_t rank = candidate->kernel->rank;
+  void *self = target->selves != NULL ? target->selves[rank] : NULL;
+  collector c = {.host = {{*env, match, &target->properties, self}, take_variant},
                  .arena = arena,
                  .candidate = candidate,
                  .wanted = find_wanted(graph, target, candidate),
@@ -248,8 +264,11 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   if (c.status != TN_OK) return kernel_failed(env, candidate, c.status);
   if (status == TN_EUNSUPPORTED) return declined(env, arena, candidate, tn_error_text(env));
   if (status != TN_OK) return kernel_failed(env, candidate, status);
-  if (!c.found) return declined(env, arena, candidate, "it offered no variant");
-  candidate->choice = c.best;
+  if (c.n == 0) return declined(env, arena, candidate, "it offered no variant");
+  candidate->choice = c.variants[c.best];
+  /* what was chosen before is not chosen anew */
+  candidate->variants = c.replayed ? &c.variants[c.best] : c.variants;
+  candidate->n_variants = c.replayed ? 1 : c.n;
   candidate->replayed = c.replayed;
   return TN_OK;
 }

@@ -16,6 +16,8 @@ typedef struct tn_candidate {
   /* the kernel's answer */
   const tn_match *match;
   tn_choice choice; /* the cheapest of its variants */
+  const tn_choice *variants;
+  int32_t n_variants;
   tn_cost cost;
   const char *reason; /* why not; NULL if it can */
   bool replayed;      /* kernel and variant are those of an earlier compilation */

@@ -297,10 +297,9 @@ static tn_status ask_again(recompute *r, int32_t index, const uint32_t *nodes, i
   if (c.n_in > TN_REGION_OPERANDS) return TN_OK;
   TN_TRY(tn_candidate_query(cover->env, &cover->arena, cover->graph, &cover->catalog->target, &c));
   if (c.reason != NULL) return TN_OK;
-  for (int32_t i = 0; i < c.n_in; i++) c.choice.in_layout[i] = cover->graph->values.v[c.in[i]].layout;
-  for (int32_t i = 0; i < c.n_out; i++) c.choice.out_layout[i] = cover->graph->values.v[c.out[i]].layout;
-  tn_group old = *g;
-  *g = tn_group_of(&c);
+  tn_group old = *g, changed = tn_group_of(&c);
+  if (!tn_layout_fit(cover->graph, &changed)) return TN_OK;
+  *g = changed;
   g->rejected = old.rejected;
   g->n_rejected = old.n_rejected;
   *agreed = r->changed = true;

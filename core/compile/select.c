@@ -162,6 +162,8 @@ tn_group tn_group_of(const tn_candidate *c) {
                     .out = c->out,
                     .match = c->match,
                     .choice = c->choice,
+                    .variants = c->variants,
+                    .n_variants = c->n_variants,
                     .cost = c->cost,
                     .role = tn_kernel_is_collective(c->kernel->kernel) ? TN_STREAM_COMM : TN_STREAM_COMPUTE};
 }

@@ -37,6 +37,12 @@ static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t
         (tn_view){operands[i].type, operands[i].layout, tn_address_of(e, &operands[i].place, slot, host)};
 }
 
+static void *self_of(const tn_target *target, const char *family) {
+  for (int32_t i = 0; target->selves != NULL && i < target->n_families; i++)
+    if (strcmp(target->families[i], family) == 0) return target->selves[i];
+  return NULL;
+}
+
 static tn_status prepare_step(tn_executor *e, const tn_step *step, void **plan) {
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
@@ -52,7 +58,8 @@ static tn_status prepare_step(tn_executor *e, const tn_step *step, void **plan) 
                   .in_layout = group->choice.in_layout,
                   .out_layout = group->choice.out_layout,
                   .variant = group->choice.id,
-                  .native = native};
+                  .native = native,
+                  .backend = self_of(&device->target, group->kernel->family)};
   tn_status status = group->kernel->prepare(&p, plan);
   if (status != TN_OK && device != e->device) tn_error_move(&e->device->env, &device->env);
   return status;
@@ -178,7 +185,6 @@ void tn_unbind(tn_executor *e, tn_bound_program *bound) {
   tn_release(e->env, bound->plans);
   tn_release(e->env, bound->events);
   tn_release(e->env, bound->views);
-  tn_release(e->env, bound->seconds);
-  tn_release(e->env, bound->average);
+  tn_release(e->env, bound->intervals);
   *bound = (tn_bound_program){0};
 }

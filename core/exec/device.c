@@ -69,9 +69,14 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   size_t commas = 0;
   for (const char *c = b->accepts; c != NULL && *c != '\0'; c++) commas += *c == ',';
   const char **families = tn_arena_alloc(&device->memory, (commas + 3) * sizeof(char *));
-  if (families == NULL) return TN_ENOMEM;
+  void **selves = tn_arena_alloc(&device->memory, (commas + 3) * sizeof *selves);
+  if (families == NULL || selves == NULL) return TN_ENOMEM;
   int32_t n = 0;
-  if (device->extension != NULL) families[n++] = device->extension->item.name;
+  if (device->extension != NULL) {
+    selves[n] = device->extension_self;
+    families[n++] = device->extension->item.name;
+  }
+  selves[n] = device->self;
   families[n++] = b->item.name;
   device->target.n_own = n;
   device->target.backend = b;
@@ -79,6 +84,7 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   device->index = index;
   TN_TRY(add_accepted(device, families, &n));
   device->target.families = families;
+  device->target.selves = selves;
   device->target.n_families = n;
   device->target.properties.struct_size = sizeof(device->target.properties);
   return b->properties(device->self, &device->env, index, &device->target.properties);

@@ -64,7 +64,9 @@ typedef struct tn_operand_layout {
   tn_layout layout;
 } tn_operand_layout;
 
-/* One way in which a kernel can do a match. Borrowed by the host for the call of tn_add_variant. */
+/* One way in which a kernel can do a match. Borrowed by the host for the call of tn_add_variant. Variants
+ * may differ in layouts only: the host takes the one that costs least where the operands lie, with the
+ * reorders that it would need. */
 struct tn_variant {
   uint32_t struct_size;
   int32_t id;                        /* the kernel's own number, given back to prepare */
@@ -84,6 +86,7 @@ struct tn_query {
   tn_env env;
   const tn_match *match;
   const tn_device_properties *device;
+  void *backend; /* what the open of the kernel's own family made; NULL: that backend is not open */
 };
 /* Offers a variant; call it once per variant. */
 static inline void tn_add_variant(tn_query *q, const tn_variant *v) { q->env.api->variant(q, v); }
@@ -96,6 +99,7 @@ typedef struct tn_prepare {
   const tn_layout *in_layout, *out_layout; /* as decided */
   int32_t variant;                         /* tn_variant.id */
   void *native;                            /* the device's handle, as the backend documents it */
+  void *backend;                           /* as in tn_query */
 } tn_prepare;
 
 /* An operand or result of a launch. */
