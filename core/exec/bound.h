@@ -32,10 +32,9 @@ typedef struct tn_bound_program {
   tn_view *views;        /* of all launches */
   void **events;         /* per step: its hand-off, or NULL */
   tn_bound_segment *segments;
-  void **captures;           /* per slot and segment; NULL: launched one by one */
-  bool captured;             /* or found not to be fit for it */
-  double *seconds, *average; /* profile: sums, and what is handed out; NULL: off */
-  int64_t runs;              /* summed in seconds */
+  void **captures;        /* per slot and segment; NULL: launched one by one */
+  bool captured;          /* or found not to be fit for it */
+  tn_interval *intervals; /* profile: of the last run, per step; NULL: off */
 } tn_bound_program;
 
 /* A slot: where inputs come from and outputs go. On a host-addressable device the host's end is the

@@ -40,9 +40,15 @@ const void *tn_executor_output(tn_executor *executor, int32_t program, int32_t s
 tn_status tn_executor_read(tn_executor *executor, const char *path, void *to, size_t bytes);
 tn_status tn_executor_write(tn_executor *executor, const char *path, const void *from, size_t bytes);
 
-/* Seconds spent per step of a program, averaged over runs since profiling was turned on; NULL: off. */
+/* Profiling: each launch is waited for by itself, so that its time is its own, and nothing is captured. A
+ * step takes longer for it where launches would have overlapped. */
 tn_status tn_executor_profile(tn_executor *executor, bool on);
-const double *tn_executor_step_seconds(tn_executor *executor, int32_t program);
+/* When each step of a program's last run was launched and was done, in seconds of tn_clock_s; zeros before
+ * the first run. NULL: profiling is off. Valid until profiling is turned on or off. */
+typedef struct tn_interval {
+  double start_s, end_s;
+} tn_interval;
+const tn_interval *tn_executor_intervals(const tn_executor *executor, int32_t program);
 
 /* Bytes that the backend was asked for on behalf of this executor, now and at most; and the same
  * from the plans alone. */

@@ -14,19 +14,20 @@ static tn_status launch_one(tn_executor *e, tn_bound_step *b) {
 }
 
 /* Waiting for each launch, so that its time is its own. */
-static tn_status launch_timed(tn_executor *e, tn_bound_step *b, double *seconds) {
+static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_interval *interval) {
   tn_device *device = tn_device_of(e, b->step);
-  double start = tn_clock_s();
+  interval->start_s = tn_clock_s();
   TN_TRY(launch_one(e, b));
   TN_TRY(device->backend->stream_wait(b->host.pub.stream, &device->env));
-  *seconds += tn_clock_s() - start;
+  interval->end_s = tn_clock_s();
   return TN_OK;
 }
 
 static tn_status launch_steps(tn_executor *e, tn_bound_program *bound, const tn_segment *s, int32_t slot) {
   tn_bound_step *steps = bound->slots[slot];
   for (int32_t i = s->first; i < s->first + s->n; i++) {
-    tn_status status = e->profile ? launch_timed(e, &steps[i], &bound->seconds[i]) : launch_one(e, &steps[i]);
+    tn_status status =
+        e->profile ? launch_timed(e, &steps[i], &bound->intervals[i]) : launch_one(e, &steps[i]);
     if (status == TN_OK) continue;
     if (s->fallback) tn_error_move(&e->device->env, &e->device->fallback->env);
     return tn_wrap_step(e, bound, steps[i].step, status);
@@ -67,7 +68,6 @@ tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slo
   for (int32_t i = 0; i < bound->program->n_segments; i++)
     TN_TRY(bound->program->segments[i].fallback ? run_cut(e, bound, i, slot)
                                                 : run_segment(e, bound, i, slot));
-  bound->runs += e->profile;
   if (e->capture && !e->profile && !bound->captured) TN_TRY(tn_capture_program(e, bound));
   return backend->event_record(e->slots[slot].computed, env, compute);
 }
@@ -116,10 +116,8 @@ tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
 
 static void forget_profile(tn_executor *e) {
   for (int32_t p = 0; p < e->n_programs; p++) {
-    tn_release(e->env, e->programs[p].seconds);
-    tn_release(e->env, e->programs[p].average);
-    e->programs[p].seconds = e->programs[p].average = NULL;
-    e->programs[p].runs = 0;
+    tn_release(e->env, e->programs[p].intervals);
+    e->programs[p].intervals = NULL;
   }
 }
 
@@ -128,10 +126,9 @@ tn_status tn_executor_profile(tn_executor *e, bool on) {
   e->profile = false;
   for (int32_t p = 0; on && p < e->n_programs; p++) {
     tn_bound_program *bound = &e->programs[p];
-    size_t bytes = tn_size_mul((size_t)bound->program->n_steps, sizeof(double));
-    bound->seconds = tn_alloc(e->env, bytes);
-    bound->average = tn_alloc(e->env, bytes);
-    if (bound->seconds != NULL && bound->average != NULL) continue;
+    bound->intervals =
+        tn_alloc(e->env, tn_size_mul((size_t)bound->program->n_steps, sizeof *bound->intervals));
+    if (bound->intervals != NULL) continue;
     forget_profile(e);
     return TN_ENOMEM;
   }
@@ -139,9 +136,6 @@ tn_status tn_executor_profile(tn_executor *e, bool on) {
   return TN_OK;
 }
 
-const double *tn_executor_step_seconds(tn_executor *e, int32_t program) {
-  tn_bound_program *bound = &e->programs[program];
-  for (int32_t i = 0; e->profile && i < bound->program->n_steps; i++)
-    bound->average[i] = bound->runs > 0 ? bound->seconds[i] / (double)bound->runs : 0;
-  return bound->average;
+const tn_interval *tn_executor_intervals(const tn_executor *e, int32_t program) {
+  return e->programs[program].intervals;
 }
