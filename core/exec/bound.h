@@ -61,6 +61,7 @@ struct tn_executor {
   int64_t arena_bytes, slot_bytes, output_bytes, host_bytes;
   int64_t bytes; /* asked for and not given back */
   bool profile, capture;
+  struct tn_finite *finite; /* looks at every launch; NULL: nobody does */
 };
 
 /* Moves the device's message to the executor's env; returns status. */

@@ -1,6 +1,7 @@
 /* core/exec/run.c: one run of a program on a slot. Nothing here allocates, locks, or looks up. */
 #include "core/base/thread.h"
 #include "core/exec/bound.h"
+#include "core/exec/finite_run.h"
 
 static tn_status launch_one(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
@@ -23,11 +24,22 @@ static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_interval *int
   return TN_OK;
 }
 
+static tn_status launch_watched(tn_executor *e, tn_bound_step *b) {
+  tn_device *device = tn_device_of(e, b->step);
+  TN_TRY(launch_one(e, b));
+  TN_TRY(device->backend->stream_wait(b->host.pub.stream, &device->env));
+  return tn_finite_launched(e, b);
+}
+
+static tn_status launch(tn_executor *e, tn_bound_program *bound, tn_bound_step *b, int32_t i) {
+  if (tn_finite_looks(e)) return launch_watched(e, b);
+  return e->profile ? launch_timed(e, b, &bound->intervals[i]) : launch_one(e, b);
+}
+
 static tn_status launch_steps(tn_executor *e, tn_bound_program *bound, const tn_segment *s, int32_t slot) {
   tn_bound_step *steps = bound->slots[slot];
   for (int32_t i = s->first; i < s->first + s->n; i++) {
-    tn_status status =
-        e->profile ? launch_timed(e, &steps[i], &bound->intervals[i]) : launch_one(e, &steps[i]);
+    tn_status status = launch(e, bound, &steps[i], i);
     if (status == TN_OK) continue;
     if (s->fallback) tn_error_move(&e->device->env, &e->device->fallback->env);
     return tn_wrap_step(e, bound, steps[i].step, status);
@@ -48,7 +60,8 @@ tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t seg
 }
 
 static tn_status run_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
-  void *capture = e->capture && !e->profile ? tn_capture_of(bound, segment, slot) : NULL;
+  bool replays = e->capture && !e->profile && !tn_finite_looks(e);
+  void *capture = replays ? tn_capture_of(bound, segment, slot) : NULL;
   if (capture == NULL) return tn_launch_segment(e, bound, segment, slot);
   return e->device->backend->capture_launch(capture, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
 }
@@ -102,10 +115,13 @@ static tn_status copy_out(tn_executor *e, const tn_program *program, tn_slot_mem
 tn_status tn_executor_run(tn_executor *e, int32_t program, int32_t slot) {
   tn_bound_program *bound = &e->programs[program];
   tn_slot_memory *m = &e->slots[slot];
+  bool watched = tn_finite_looks(e);
+  if (watched) TN_TRY(tn_finite_begin(e, bound, slot));
   tn_status status = e->near ? TN_OK : copy_in(e, bound->program, m);
   if (status == TN_OK) status = tn_launch_program(e, bound, slot);
   if (status == TN_OK && !e->near) status = copy_out(e, bound->program, m);
-  return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
+  if (status != TN_OK) return tn_executor_fail(e, status);
+  return watched ? tn_finite_end(e, bound) : TN_OK;
 }
 
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
