@@ -1,0 +1,158 @@
+/* docs/plugins/backend.md, done as a vendor does it who has nothing but the page: its files are written, its
+ * commands are run one after the other, and its messages are provoked. */
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "workshop.h"
+
+static char *page;
+
+/* What a vendor's shell finds under these names. */
+static const char prelude[] = "cc() { " COMPILER " \"$@\"; }\n"
+                              "tenon() { \"$TENON\" \"$@\"; }\n"
+                              "set -e\n";
+
+static char *read_whole(const char *path) {
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  char *text = calloc(1, 1 << 17);
+  assert_true(fread(text, 1, (1 << 17) - 1, file) > 0);
+  fclose(file);
+  return text;
+}
+
+/* Goes on from `at` to the next block of a language; its text, NULL at the end. */
+static char *next_block(const char **at, const char *language) {
+  char fence[32];
+  snprintf(fence, sizeof(fence), "\n```%s\n", language);
+  const char *start = strstr(*at, fence);
+  if (start == NULL) return NULL;
+  start += strlen(fence);
+  const char *end = strstr(start, "\n```\n");
+  assert_non_null(end);
+  *at = end;
+  return strndup(start, (size_t)(end + 1 - start));
+}
+
+static void write_block(const char *language, const char *name) {
+  const char *at = page;
+  char *text = next_block(&at, language);
+  assert_non_null(text);
+  workshop_write(name, text);
+  free(text);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  page = read_whole(EXAMPLES_FOLDER "/../backend.md");
+  workshop_open();
+  workshop_install();
+  workshop_do("cp %s/acme_* .", EXAMPLES_FOLDER);
+  write_block("meson", "meson.build");
+  write_block("ini", "lenet.ini");
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  workshop_close();
+  free(page);
+  return 0;
+}
+
+/* ---- the page ---- */
+
+static void what_the_page_says_works_from_the_first_command_to_the_last(void **state) {
+  (void)state;
+  const char *at = page;
+  int n = 0;
+  for (char *block; (block = next_block(&at, "sh")) != NULL; n++) {
+    workshop_do("%s%s", prelude, block);
+    free(block);
+  }
+  assert_true(n >= 6);
+  assert_int_equal(access("build/tenon-acme.so", R_OK), 0);
+}
+
+static void what_meson_installs_can_be_indexed(void **state) {
+  (void)state;
+  workshop_do(
+      "meson install -C build --destdir \"$PWD/vendor\" && mkdir own && find vendor -name 'tenon-acme.so' "
+      "-exec cp {} own \\; && $TENON index own && sed -e '/^\\[plugins\\]/d' -e '/^load/d' lenet.ini > "
+      "in.ini");
+  workshop_do("$TENON plan in.ini --plugin own/tenon-acme.so");
+}
+
+/* ---- the example ---- */
+
+static void its_own_kernel_is_preferred(void **state) {
+  (void)state;
+  json_t *plan = workshop_tenon("plan lenet.ini"), *op;
+  size_t i;
+  int own = 0, taken = 0;
+  json_array_foreach(json_object_get(plan, "ops"), i, op) {
+    const char *kernel = json_string_value(json_object_get(op, "kernel"));
+    own += strcmp(kernel, "acme_copy") == 0;
+    taken += strcmp(kernel, "copy") == 0;
+  }
+  json_decref(plan);
+  assert_true(own > 0);
+  assert_int_equal(taken, 0);
+}
+
+static void its_memory_is_as_planned(void **state) {
+  (void)state;
+  json_t *run = workshop_tenon("train lenet.ini --set run.output=");
+  assert_true(workshop_number(run, "planned_peak_bytes") == workshop_number(run, "measured_peak_bytes"));
+  json_decref(run);
+}
+
+static void the_list_of_what_it_lacks_is_needed(void **state) {
+  (void)state;
+  workshop_write("nothing.txt", "# it has everything\n");
+  assert_int_equal(
+      workshop_run("$TENON conformance --backend acme --plugin ./acme.so --case matmul/f64 --unsupported "
+                   "nothing.txt"),
+      70);
+}
+
+/* ---- messages ---- */
+
+/* A change to the example, a command, and what must be said then: in the program and on the page. */
+static const struct mistake {
+  const char *change, *command, *says;
+} mistakes[] = {
+    {"", "train lenet.ini --set plugins.load=", "no backend is called \"acme\"; there is"},
+    {"/[.]fill_zero = /d", "train lenet.ini", "fill_zero: found NULL, wanted a value"},
+    {"/[.]capture_end = /d", "train lenet.ini",
+     "capture_begin, capture_end, capture_launch and capture_delete come together or not at all"},
+    {"", "train lenet.ini --set backend.acme.memory=100KB", "bytes are asked for, 0 of 100000 are in use"},
+    {"s/(w->body(&here) != TN_OK)/(w->body)/", "train lenet.ini", "it failed and did not say why"},
+    {"s/dtype == TN_F64 && .*rank > 0/dtype == TN_F32/", "train lenet.ini --set backend.fallback=error",
+     "no kernel takes"},
+};
+
+static void every_message_on_the_page_is_the_one_that_is_given(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+    const struct mistake *m = &mistakes[i];
+    workshop_do("sed -e '%s' acme_backend.c > wrong.c && %s -w -shared -fPIC -o acme.so wrong.c $(pkg-config "
+                "--cflags tenon)",
+                m->change, COMPILER);
+    assert_int_not_equal(workshop_run("$TENON %s", m->command), 0);
+    if (strstr(workshop_err, m->says) == NULL) fail_msg("'%s' is not in: %s", m->says, workshop_err);
+    if (strstr(page, m->says) == NULL) fail_msg("the page does not have '%s'", m->says);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_the_page_says_works_from_the_first_command_to_the_last),
+      cmocka_unit_test(what_meson_installs_can_be_indexed),
+      cmocka_unit_test(its_own_kernel_is_preferred),
+      cmocka_unit_test(its_memory_is_as_planned),
+      cmocka_unit_test(the_list_of_what_it_lacks_is_needed),
+      cmocka_unit_test(every_message_on_the_page_is_the_one_that_is_given),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
