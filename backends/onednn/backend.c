@@ -1,0 +1,56 @@
+/* backends/onednn/backend.c: the extension `onednn` of the family `cpu`. */
+#include "onednn.h"
+
+#ifdef TN_HAVE_DNNL
+#include "dnn/dnn.h"
+#endif
+
+static void backend_close(void *backend, tn_env *env) {
+  tn_onednn *b = backend;
+  if (b == NULL) return;
+#ifdef TN_HAVE_DNNL
+  tn_dnn_close(b->dnn, env);
+#endif
+  tn_delete(env, b);
+}
+
+static tn_status backend_open(tn_env *env, const void *options, void **backend) {
+  tn_onednn *b = tn_new(env, sizeof *b);
+  *backend = NULL;
+  if (b == NULL) return TN_ENOMEM;
+  b->options = *(const tn_onednn_options *)options;
+#ifdef TN_HAVE_DNNL
+  tn_status status = tn_dnn_open(env, &b->dnn);
+  if (status != TN_OK) {
+    backend_close(b, env);
+    return status;
+  }
+#endif
+  *backend = b;
+  return TN_OK;
+}
+
+tn_onednn_options tn_onednn_options_of(const void *backend) {
+  const tn_onednn *b = backend;
+  return b != NULL ? b->options : (tn_onednn_options){0};
+}
+
+static const tn_option options[] = {
+    TN_OPT(tn_onednn_options, threads, TN_OPT_INT, "0", "[0, 1024]",
+           "threads of the device; 0: all processors"),
+    TN_OPT(tn_onednn_options, winograd, TN_OPT_ENUM, "auto", "auto|off",
+           "convolutions by Winograd's algorithm where it is faster, at a slightly larger error"),
+    TN_OPT_END};
+
+const tn_backend tn_onednn_backend = {
+    .item = TN_ITEM(tn_backend, TN_BACKEND, "onednn", "the fast CPU: oneDNN and vectorized kernels",
+                    tn_onednn_options, options),
+    .extends = "cpu",
+    .open = backend_open,
+    .close = backend_close,
+/* ThreadSanitizer does not see how libgomp's threads wait for each other; the cpu's own team takes its place.
+ */
+#ifndef __SANITIZE_THREAD__
+    .parallel = tn_onednn_parallel,
+#endif
+};

@@ -1,0 +1,96 @@
+/* backends/onednn/dnn/dnn.h: what kernels by oneDNN share. A kernel is a recipe: a few primitives one after
+ * the other (say, a reorder of the weights and a convolution), whose arguments are operands, results and
+ * parts of the workspace. The same function writes the recipe down when the kernel is asked, to know its
+ * workspace, and when it is prepared, to be cooked into primitives.
+ *
+ * oneDNN 2.6 (Debian 12): https://oneapi-src.github.io/oneDNN/v2/ */
+#ifndef TN_ONEDNN_DNN_H
+#define TN_ONEDNN_DNN_H
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "onednn.h"
+
+typedef struct tn_dnn {
+  dnnl_engine_t engine;
+  dnnl_stream_t stream;
+} tn_dnn;
+
+tn_status tn_dnn_open(tn_env *env, tn_dnn **dnn);
+void tn_dnn_close(tn_dnn *dnn, tn_env *env);
+/* The library behind a backend's object; NULL where it is not open. */
+static inline const tn_dnn *tn_dnn_of(const void *backend) {
+  return backend != NULL ? ((const tn_onednn *)backend)->dnn : NULL;
+}
+
+/* TN_OK, or a failure that names the call: TN_EUNSUPPORTED for what the library has not, TN_ENOMEM, or
+ * TN_EINTERNAL. */
+tn_status tn_dnn_check(tn_env *env, dnnl_status_t status, const char *call);
+/* Fails out of the calling function. */
+#define TN_DNN_TRY(env, call)                                                                                \
+  do {                                                                                                       \
+    tn_status dnn_status_ = tn_dnn_check(env, call, #call);                                                  \
+    if (dnn_status_ != TN_OK) return dnn_status_;                                                            \
+  } while (0)
+
+/* ---- descriptions of memory ---------------------------------------------------------------------- */
+
+/* A dtype of the library; dnnl_data_type_undef for those that it has not. */
+dnnl_data_type_t tn_dnn_dtype(int32_t dtype);
+/* A tensor as it lies. TN_EUNSUPPORTED for dtypes and layouts that the library has not. */
+tn_status tn_dnn_memory(tn_env *env, const tn_type *type, const tn_layout *layout, dnnl_memory_desc_t *desc);
+/* A tensor whose layout is the primitive's to choose. */
+tn_status tn_dnn_memory_any(tn_env *env, const tn_type *type, dnnl_memory_desc_t *desc);
+/* order 0 1 .. rank-1 with the channels, dimension 1, in blocks of `size`: nChw16c */
+tn_layout tn_dnn_blocked(int32_t rank, int32_t size);
+
+/* ---- recipes ------------------------------------------------------------------------------------- */
+
+enum { TN_DNN_STEPS = 8, TN_DNN_ARGS = 12 };
+/* Where an argument lies during a launch. */
+enum { TN_DNN_IN = 0, TN_DNN_OUT = 1, TN_DNN_WORKSPACE = 2 };
+typedef struct tn_dnn_arg {
+  int32_t arg, where; /* DNNL_ARG_...; TN_DNN_... */
+  int64_t at;         /* number of the operand or result, or an offset in bytes */
+  dnnl_memory_desc_t desc;
+} tn_dnn_arg;
+
+typedef struct tn_dnn_step {
+  dnnl_primitive_desc_t primitive; /* owned */
+  int32_t n_args;
+  tn_dnn_arg args[TN_DNN_ARGS];
+} tn_dnn_step;
+
+typedef struct tn_dnn_recipe {
+  tn_env *env;
+  const tn_dnn *dnn;
+  int32_t threads, n_steps;
+  tn_dnn_step steps[TN_DNN_STEPS];
+  int64_t workspace_bytes; /* of what stays between steps, rounded up to 64 */
+  int64_t scratch_bytes;   /* of the step that needs most; scratch lies behind the rest */
+} tn_dnn_recipe;
+
+/* A recipe on the stack: start it, add to it, and finish it in any case. Primitives are planned for so many
+ * threads. TN_EUNSUPPORTED where the library is not open. */
+tn_status tn_dnn_start(tn_dnn_recipe *recipe, tn_env *env, const void *backend, int32_t threads);
+void tn_dnn_finish(tn_dnn_recipe *recipe);
+/* Adds a step and takes its primitive, on failure too. */
+tn_status tn_dnn_add(tn_dnn_recipe *recipe, dnnl_primitive_desc_t primitive, tn_dnn_step **step);
+void tn_dnn_put(tn_dnn_step *step, int32_t arg, int32_t where, int64_t at, const dnnl_memory_desc_t *desc);
+/* Room in the workspace that no other step uses: its offset. */
+int64_t tn_dnn_room(tn_dnn_recipe *recipe, const dnnl_memory_desc_t *desc);
+/* Adds a reorder. */
+tn_status tn_dnn_add_reorder(tn_dnn_recipe *recipe, const tn_dnn_arg *from, const tn_dnn_arg *to);
+int64_t tn_dnn_workspace(const tn_dnn_recipe *recipe);
+
+/* Attributes with the scratch in the workspace; the caller destroys them. */
+tn_status tn_dnn_attributes(tn_env *env, dnnl_primitive_attr_t *attributes);
+
+/* ---- cooked -------------------------------------------------------------------------------------- */
+
+/* A kernel's plan: prepare ends with tn_dnn_cook, and these are its release and launch. */
+tn_status tn_dnn_cook(const tn_dnn_recipe *recipe, void **plan);
+void tn_dnn_release(tn_env *env, void *plan);
+tn_status tn_dnn_launch(tn_launch *l);
+
+#endif

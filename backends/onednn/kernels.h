@@ -1,0 +1,27 @@
+/* backends/onednn/kernels.h: every kernel of the family "onednn", by the file that defines it.
+ *
+ * A kernel is `const tn_kernel tn_onednn_NAME`; adding one means defining it and adding its NAME to the list
+ * of its file. plugin.c turns the lists into the plugin's items. dnn/ needs the library, own/ does not. */
+#ifndef TN_ONEDNN_KERNELS_H
+#define TN_ONEDNN_KERNELS_H
+
+#include "tenon/plugin/kernel.h"
+
+/* dnn/conv.c */
+#define TN_ONEDNN_CONV_KERNELS(X) X(conv2d) X(conv2d_grad_input) X(conv2d_grad_weight)
+
+#ifdef TN_HAVE_DNNL
+#define TN_ONEDNN_DNN_KERNELS(X) TN_ONEDNN_CONV_KERNELS(X)
+#else
+#define TN_ONEDNN_DNN_KERNELS(X)
+#endif
+
+#define TN_ONEDNN_OWN_KERNELS(X)
+
+#define TN_ONEDNN_KERNELS(X) TN_ONEDNN_DNN_KERNELS(X) TN_ONEDNN_OWN_KERNELS(X)
+
+#define TN_ONEDNN_DECLARE(name) extern const tn_kernel tn_onednn_##name;
+TN_ONEDNN_KERNELS(TN_ONEDNN_DECLARE)
+#undef TN_ONEDNN_DECLARE
+
+#endif

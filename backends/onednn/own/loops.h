@@ -1,0 +1,27 @@
+/* backends/onednn/own/loops.h: inner loops that are compiled once per instruction set.
+ *
+ * A file of loops (loop_sources in meson.build) defines its functions as `TN_LOOP(name)` and ends in one
+ * table of them, `const TABLE TN_LOOP(tn_loops_FAMILY)`; the header of the family declares the tables with
+ * TN_LOOPS_DECLARE and its kernels pick one with TN_LOOPS_PICK. Code outside of such files is compiled for
+ * the baseline and stays runnable everywhere. */
+#ifndef TN_ONEDNN_LOOPS_H
+#define TN_ONEDNN_LOOPS_H
+
+#include "onednn.h"
+
+#define TN_LOOP_JOIN2(a, b) a##_##b
+#define TN_LOOP_JOIN(a, b)  TN_LOOP_JOIN2(a, b)
+#define TN_LOOP(name)       TN_LOOP_JOIN(name, TN_LOOPS_ISA)
+
+#ifdef TN_LOOPS_X86
+#define TN_LOOPS_DECLARE(type, family) extern const type family##_plain, family##_avx2, family##_avx512
+#define TN_LOOPS_PICK(family)                                                                                \
+  (tn_onednn_isa() >= TN_ISA_AVX512 ? &family##_avx512                                                       \
+   : tn_onednn_isa() >= TN_ISA_AVX2 ? &family##_avx2                                                         \
+                                    : &family##_plain)
+#else
+#define TN_LOOPS_DECLARE(type, family) extern const type family##_plain
+#define TN_LOOPS_PICK(family)          (&family##_plain)
+#endif
+
+#endif

@@ -1,0 +1,20 @@
+/* backends/onednn/team.c: parallel loops on libgomp's threads, so that a step has one team, not two that spin
+ * against each other. Waiting and sleeping is libgomp's business (OMP_WAIT_POLICY, GOMP_SPINCOUNT). */
+#include <omp.h>
+
+#include "onednn.h"
+
+/* A chunk writes its own part, so who runs it does not show in the result. */
+void tn_onednn_parallel(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+  (void)device;
+  if (chunks <= 1 || omp_in_parallel()) {
+    for (int64_t i = 0; i < chunks; i++) body(arg, i);
+    return;
+  }
+#pragma omp parallel for schedule(dynamic, 1)
+  for (int64_t i = 0; i < chunks; i++) body(arg, i);
+}
+
+void tn_onednn_use_threads(int32_t threads) {
+  if (threads > 0 && threads != omp_get_max_threads()) omp_set_num_threads(threads);
+}
