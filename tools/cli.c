@@ -20,11 +20,13 @@ static const cli_option options[] = {
     {"output", "PATH", "folder for run folders; predict: the .npy file to write", CLI_OUTPUT, 'o'},
     {"weights", "FILE", "safetensors file with parameters", CLI_WEIGHTS, 'w'},
     {"input", "FILE", ".npy file with the model's first input", CLI_INPUT, 'i'},
-    {"mode", "train|infer", "what to measure", CLI_MODE, 'm'},
+    {"mode", "train|infer|load", "what to measure", CLI_MODE, 'm'},
     {"batch", "N", "samples in a step", CLI_BATCH, 'b'},
     {"steps", "N", "steps in a round", CLI_STEPS, 'n'},
     {"rounds", "N", "rounds that are timed", CLI_STEPS, 'R'},
     {"warmup", "N", "steps before the first round", CLI_STEPS, 'W'},
+    {"threads", "N", "threads of kernels that run on the host", CLI_OPS, 't'},
+    {"ops", NULL, "the time of each launch, beside what the machine gives at best", CLI_OPS, 'O'},
     {"dump-after", "PASS", "print the graph as a pass leaves it (all: after each)", CLI_DUMP, 'd'},
     {"backend", "NAME", "which backend's device (default: cpu); its options with --set NAME=VALUE",
      CLI_CONFORMANCE, 'B'},
@@ -72,6 +74,14 @@ static int push(const cli_command *command, const char **list, int *n, const cha
   return CLI_OK;
 }
 
+static int override_threads(const cli_command *command, const char *value, cli_args *args) {
+  long long threads = 0;
+  int code = read_number(command, value, &threads);
+  if (code != CLI_OK) return code;
+  snprintf(args->threads, sizeof args->threads, "run.threads=%lld", threads);
+  return push(command, args->set, &args->n_set, args->threads);
+}
+
 static int apply(const cli_command *command, char key, const char *value, cli_args *args) {
   switch (key) {
   case 's': return push(command, args->set, &args->n_set, value);
@@ -90,6 +100,8 @@ static int apply(const cli_command *command, char key, const char *value, cli_ar
   case 'n': return read_number(command, value, &args->steps);
   case 'R': return read_number(command, value, &args->rounds);
   case 'W': return read_number(command, value, &args->warmup);
+  case 't': return override_threads(command, value, args);
+  case 'O': args->ops = true; break;
   case 'j': args->json = true; break;
   case 'v': args->verbose = true; break;
   case 'q': args->quiet = true; break;

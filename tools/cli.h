@@ -30,12 +30,13 @@ typedef struct cli_args {
   int n_words;
   const char *set[CLI_MAX_LIST];
   int n_set;
+  char threads[32]; /* --threads, as an override */
   const char *plugins[CLI_MAX_LIST];
   int n_plugins;
   const char *resume, *output, *weights, *input, *mode, *dump_after;
   const char *backend, *only, *unsupported;
   long long batch, steps, rounds, warmup, draws;
-  bool json, verbose, quiet, help;
+  bool json, ops, verbose, quiet, help;
 } cli_args;
 
 /* Bits for the options that a command takes, beside --help, --plugin, --verbose, --quiet. */
@@ -50,7 +51,8 @@ enum {
   CLI_BATCH = 128,
   CLI_STEPS = 256,
   CLI_DUMP = 512,
-  CLI_CONFORMANCE = 1024
+  CLI_CONFORMANCE = 1024,
+  CLI_OPS = 2048
 };
 
 typedef struct cli_command {

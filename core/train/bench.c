@@ -1,6 +1,6 @@
 /* core/train/bench.c: time per step on random inputs of the model's signature; the fields are those
  * of the scripts that measure other frameworks, so that the two compare line by line. */
-#include "core/train/result.h"
+#include "core/train/bench.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,20 +10,22 @@
 #include "core/base/thread.h"
 #include "tenon/random.h"
 
-typedef struct tn_bench {
-  tn_run *run;
-  tn_bench_options options;
-  int64_t batch;
-  tn_device *device;
-  tn_program_set set;
-  tn_executor *executor;
-  int32_t which, index;
-  double first_step_s;
-  double *round_ms;
-} tn_bench;
+/* Integers of an input are below this: the rows of the tables that it looks rows up in, or the number of
+ * classes that any model has. */
+static uint64_t classes_of(const tn_graph *graph, const char *input) {
+  int64_t classes = 0;
+  for (size_t i = 0; i < graph->nodes.n; i++) {
+    const tn_gnode *node = &graph->nodes.v[i];
+    if (!tn_text_equal(node->op->item.name, "embedding")) continue;
+    const char *ids = graph->values.v[node->in[0]].name;
+    int64_t rows = tn_graph_type(graph, node->in[1])->dims[0];
+    if (ids && tn_text_equal(ids, input) && (classes == 0 || rows < classes)) classes = rows;
+  }
+  return classes > 0 ? (uint64_t)classes : 2;
+}
 
-/* Normal floats; integers below the number of classes that any model has: two. */
-static void fill_random(void *to, const tn_type *type, uint64_t key) {
+/* Normal floats; integers below `classes`. */
+static void fill_random(void *to, const tn_type *type, uint64_t classes, uint64_t key) {
   tn_rng rng = tn_rng_at(key, 0);
   int64_t n = tn_type_count(type);
   for (int64_t i = 0; i < n; i++) {
@@ -33,9 +35,9 @@ static void fill_random(void *to, const tn_type *type, uint64_t key) {
     else if (type->dtype == TN_F64)
       ((double *)to)[i] = tn_rng_uniform(&rng);
     else if (type->dtype == TN_I32)
-      ((int32_t *)to)[i] = (int32_t)tn_rng_below(&rng, 2);
+      ((int32_t *)to)[i] = (int32_t)tn_rng_below(&rng, classes);
     else if (type->dtype == TN_I64)
-      ((int64_t *)to)[i] = tn_rng_below(&rng, 2);
+      ((int64_t *)to)[i] = (int64_t)tn_rng_below(&rng, classes);
     else if (type->dtype == TN_U8)
       ((uint8_t *)to)[i] = (uint8_t)tn_rng_below(&rng, 256);
   }
@@ -50,11 +52,11 @@ static void fill_inputs(tn_bench *b) {
     if (tn_text_equal(input->name, "sample.weight"))
       for (int64_t k = 0; k < tn_type_count(&input->type); k++) ((float *)to)[k] = 1.0f;
     else
-      fill_random(to, &input->type, (uint64_t)i + 1);
+      fill_random(to, &input->type, classes_of(program->cover->graph, input->name), (uint64_t)i + 1);
   }
 }
 
-static tn_status step(tn_bench *b) {
+tn_status tn_bench_step(tn_bench *b) {
   TN_TRY(tn_executor_run(b->executor, b->index, 0));
   return tn_executor_slot_wait(b->executor, 0);
 }
@@ -83,21 +85,24 @@ static int compare(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
+json_t *tn_bench_spread(double *ms, int32_t n) {
+  qsort(ms, (size_t)n, sizeof *ms, compare);
+  return json_pack("[f, f, f]", ms[0], ms[n / 2], ms[n - 1]);
+}
+
 static tn_status measure(tn_bench *b) {
-  TN_TRY(step(b));
+  TN_TRY(tn_bench_step(b));
   b->first_step_s = tn_clock_s() - b->run->opened_s;
-  for (int32_t i = 0; i < b->options.warmup; i++) TN_TRY(step(b));
+  for (int32_t i = 0; i < b->options.warmup; i++) TN_TRY(tn_bench_step(b));
   for (int32_t round = 0; round < b->options.rounds; round++) {
     double start = tn_clock_s();
-    for (int32_t i = 0; i < b->options.steps; i++) TN_TRY(step(b));
+    for (int32_t i = 0; i < b->options.steps; i++) TN_TRY(tn_bench_step(b));
     b->round_ms[round] = (tn_clock_s() - start) / b->options.steps * 1e3;
   }
-  qsort(b->round_ms, (size_t)b->options.rounds, sizeof *b->round_ms, compare);
   return TN_OK;
 }
 
-/* Peak resident memory of the process, VmHWM of /proc/self/status, in MiB; 0 where there is none. */
-static double peak_rss_mib(void) {
+double tn_peak_rss_mib(void) {
   FILE *file = fopen("/proc/self/status", "r");
   char line[256];
   long kib = 0;
@@ -108,36 +113,47 @@ static double peak_rss_mib(void) {
 }
 
 static json_t *result_of(const tn_bench *b) {
-  int32_t rounds = b->options.rounds;
-  double median = b->round_ms[rounds / 2];
+  const tn_device *device = b->device;
+  const tn_backend *backend = device->extension ? device->extension : device->backend;
+  json_t *ms = tn_bench_spread(b->round_ms, b->options.rounds);
+  double median = json_number_value(json_array_get(ms, 1));
   int64_t planned = tn_executor_planned_bytes(b->set.map, b->set.list, b->set.n, 1,
-                                              b->device->target.properties.host_addressable != 0);
-  return json_pack("{s:s, s:i, s:s, s:I, s:s, s:[f,f,f], s:f, s:f, s:f, s:f, s:f}", "backend",
-                   b->device->backend->item.name, "threads", b->device->target.properties.threads, "mode",
+                                              device->target.properties.host_addressable != 0);
+  return json_pack("{s:s, s:i, s:s, s:I, s:s, s:o, s:f, s:f, s:f, s:f, s:f}", "backend", backend->item.name,
+                   "threads", device->target.properties.threads, "mode",
                    b->which == TN_PROGRAM_STEP ? "train" : "infer", "batch", (json_int_t)b->batch, "dtype",
-                   b->run->settings.precision->item.name, "ms", b->round_ms[0], median,
-                   b->round_ms[rounds - 1], "per_s", (double)b->batch / median * 1e3, "first_step_s",
-                   b->first_step_s, "peak_rss_mib", peak_rss_mib(), "planned_peak_mib",
-                   (double)planned / 1048576.0, "measured_peak_mib",
-                   (double)b->device->peak_bytes / 1048576.0);
+                   b->run->settings.precision->item.name, "ms", ms, "per_s", (double)b->batch / median * 1e3,
+                   "first_step_s", b->first_step_s, "peak_rss_mib", tn_peak_rss_mib(), "planned_peak_mib",
+                   (double)planned / 1048576.0, "measured_peak_mib", (double)device->peak_bytes / 1048576.0);
+}
+
+/* Fields that a caller built against an older header does not know are as if not given. */
+static void read_options(tn_bench *b, const tn_bench_options *given) {
+  tn_bench_options o = {0};
+  if (given) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
+  if (o.steps < 1) o.steps = 3;
+  if (o.rounds < 1) o.rounds = 5;
+  if (o.warmup < 1) o.warmup = 1;
+  b->options = o;
+}
+
+static tn_status report(tn_bench *b, char **json) {
+  json_t *result = result_of(b);
+  tn_status status = result && b->options.launches ? tn_bench_launches(b, result) : TN_OK;
+  if (status == TN_OK) return tn_json_take(b->run, result, json);
+  json_decref(result);
+  return status;
 }
 
 tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json) {
-  tn_bench b = {.run = run,
-                .options = {.struct_size = sizeof b.options, .steps = 3, .rounds = 5, .warmup = 1}};
+  tn_bench b = {.run = run};
   *json = NULL;
-  if (options) {
-    b.options.mode = options->mode;
-    b.options.batch = options->batch;
-    if (options->steps > 0) b.options.steps = options->steps;
-    if (options->rounds > 0) b.options.rounds = options->rounds;
-    if (options->warmup > 0) b.options.warmup = options->warmup;
-  }
+  read_options(&b, options);
   b.which = b.options.mode == TN_BENCH_TRAIN ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
   b.round_ms = tn_alloc(&run->env, tn_size_mul((size_t)b.options.rounds, sizeof *b.round_ms));
   tn_status status = b.round_ms ? set_up(&b) : TN_ENOMEM;
   if (status == TN_OK) status = measure(&b);
-  if (status == TN_OK) status = tn_json_take(run, result_of(&b), json);
+  if (status == TN_OK) status = report(&b, json);
   tn_executor_destroy(b.executor);
   tn_programs_free(run, &b.set);
   tn_device_destroy(b.device);

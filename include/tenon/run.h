@@ -47,13 +47,15 @@ TN_EXPORT tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json
 /* Layers with shapes, parameters, FLOPs: for the model summary. */
 TN_EXPORT tn_status tn_run_summary(tn_run *run, char **json);
 
-/* Time per step on random data of the model's signature. */
-enum { TN_BENCH_TRAIN = 0, TN_BENCH_INFER = 1 };
+/* Time per step on random data of the model's signature, or per batch of the training data's loader alone:
+ * reading, transforms, and the way into the batch. */
+enum { TN_BENCH_TRAIN = 0, TN_BENCH_INFER = 1, TN_BENCH_LOAD = 2 };
 typedef struct tn_bench_options {
   uint32_t struct_size;
   int32_t mode;
   int64_t batch;                 /* 0: the configuration's */
-  int32_t steps, rounds, warmup; /* 0: 3 steps in each of 5 rounds after 1 */
+  int32_t steps, rounds, warmup; /* 0: 3 steps in each of 5 rounds after 1; loader: 40, 5, 4 */
+  int32_t launches;              /* 1: as many steps once more, with the time of each launch */
 } tn_bench_options;
 TN_EXPORT tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json);
 

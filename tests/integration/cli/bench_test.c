@@ -1,0 +1,88 @@
+/* `tenon bench --ops`: every launch with its time, beside what the machine gives at best. */
+#include <math.h>
+
+#include "configs.h"
+#include "program.h"
+
+static double item(const json_t *array, size_t i) { return json_number_value(json_array_get(array, i)); }
+
+static void ops_are_every_launch_of_the_plan_slowest_first(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  const json_t *plan = program_json(0, "plan noise.ini");
+  const json_t *r = program_json(0, "bench noise.ini --ops --steps 2 --rounds 3");
+  const json_t *launches = program_member(r, "launches");
+  double sum = 0, last = 1e9;
+  assert_int_equal(json_array_size(launches), json_array_size(program_member(plan, "ops")));
+  for (size_t i = 0; i < json_array_size(launches); i++) {
+    const json_t *one = json_array_get(launches, i), *ms = program_member(one, "ms");
+    assert_true(item(ms, 0) > 0 && item(ms, 0) <= item(ms, 1) && item(ms, 1) <= item(ms, 2));
+    assert_true(item(ms, 1) <= last);
+    last = item(ms, 1);
+    sum += last;
+    assert_non_null(program_text(one, "kernel"));
+    assert_true(program_number(one, "bytes") > 0);
+    double reached = program_number(one, "flops") / (last * 1e-3) * 1e-9;
+    assert_true(fabs(program_number(one, "gflops") - reached) <= 1e-6 * reached);
+    assert_true(program_number(one, "of_limit") > 0);
+  }
+  assert_true(fabs(program_number(r, "launched_ms") - sum) < 1e-6 * sum);
+  assert_true(program_number(r, "between_ms") >= 0);
+  assert_true(item(program_member(r, "launched_step_ms"), 0) > 0);
+  assert_true(program_number(r, "least_ms") > 0);
+}
+
+static void ceilings_are_measured_in_the_same_run(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  const json_t *r = program_json(0, "bench noise.ini --ops --mode infer --steps 1 --rounds 1 --threads 1");
+  assert_int_equal(program_number(r, "threads"), 1);
+  assert_string_equal(program_text(r, "mode"), "infer");
+  assert_true(program_number(r, "ceilings.gemm_gflops.f32") > 0);
+  assert_true(program_number(r, "ceilings.multiply_add_gflops") > 0);
+  assert_true(program_number(r, "ceilings.copy_gb_s") > 0);
+  assert_true(program_number(r, "ceilings.cached_copy_gb_s") > 0);
+  double launches = 0;
+  for (size_t i = 0; i < json_array_size(program_member(r, "kernels")); i++)
+    launches += program_number(json_array_get(program_member(r, "kernels"), i), "launches");
+  assert_int_equal(launches, json_array_size(program_member(r, "launches")));
+}
+
+static void inference_makes_no_gradients(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  const json_t *r = program_json(0, "bench noise.ini --ops --mode infer --steps 1 --rounds 1");
+  const json_t *launches = program_member(r, "launches");
+  for (size_t i = 0; i < json_array_size(launches); i++)
+    if (strstr(program_text(json_array_get(launches, i), "op"), "grad"))
+      fail_msg("a gradient while inferring");
+}
+
+static void the_table_ends_with_what_lies_between_launches(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("bench noise.ini --ops --steps 1 --rounds 1"), 0);
+  assert_non_null(strstr(program_out, "% limit"));
+  assert_non_null(strstr(program_out, "between launches"));
+  assert_non_null(strstr(program_out, "ceilings   matmul f32"));
+}
+
+static void threads_are_a_number(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("bench noise.ini --threads none"), 2);
+  assert_non_null(strstr(program_err, "expected a number from 1, not 'none'"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(ops_are_every_launch_of_the_plan_slowest_first, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(ceilings_are_measured_in_the_same_run, program_open, program_close),
+      cmocka_unit_test_setup_teardown(inference_makes_no_gradients, program_open, program_close),
+      cmocka_unit_test_setup_teardown(the_table_ends_with_what_lies_between_launches, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(threads_are_a_number, program_open, program_close),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
