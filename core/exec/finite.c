@@ -287,17 +287,38 @@ static void say_operands(tn_finite *f, const tn_group *group) {
   }
 }
 
+/* Whether a node before the i-th of the group, or the one that is named already, reads the same. */
+static bool is_said(const tn_graph *graph, const tn_group *group, int32_t i, const tn_gnode *named) {
+  const tn_gnode *node = &graph->nodes.v[group->nodes[i]];
+  if (node == named) return true;
+  for (int32_t k = 0; k < i; k++) {
+    const tn_gnode *other = &graph->nodes.v[group->nodes[k]];
+    if (other->op == node->op && tn_text_equal(other->layer, node->layer)) return true;
+  }
+  return false;
+}
+
+/* What the same kernel does: those values are in no memory. */
+static void say_companions(tn_finite *f, const tn_group *group, const tn_gnode *named) {
+  const tn_graph *graph = f->program->cover->graph;
+  const char *before = ", done together with ";
+  for (int32_t i = 0; i < group->n_nodes; i++) {
+    const tn_gnode *node = &graph->nodes.v[group->nodes[i]];
+    if (is_said(graph, group, i, named)) continue;
+    tn_text_addf(&f->text, "%s'%s'", before, node->op->item.name);
+    if (!tn_text_equal(node->layer, named->layer)) say_place(&f->text, node->layer, NULL);
+    before = ", ";
+  }
+  tn_text_add(&f->text, group->n_nodes > 1 ? "," : "");
+}
+
 static void say_op(tn_finite *f, tn_val v, int32_t at) {
   const tn_graph *graph = f->program->cover->graph;
   const tn_gnode *node = tn_graph_maker(graph, v);
   const tn_group *group = f->program->steps[at].group;
   tn_text_addf(&f->text, "op '%s'", node->op->item.name);
   say_place(&f->text, node->layer, node->where);
-  for (int32_t i = 0, n = 0; i < group->n_nodes; i++) {
-    const tn_gnode *other = &graph->nodes.v[group->nodes[i]];
-    if (other == node) continue;
-    tn_text_addf(&f->text, "%s '%s'", n++ == 0 ? ", together with" : ",", other->op->item.name);
-  }
+  say_companions(f, group, node);
   tn_text_addf(&f->text, " is the first whose result is not finite: ");
   say_elements(&f->text, &f->seen[v], tn_graph_type(graph, v), &graph->values.v[v].layout);
   say_operands(f, group);

@@ -20,6 +20,7 @@ typedef struct candidate {
   char *path; /* FOLDER/checkpoints/NAME */
   tn_record record;
   const char *reason; /* BAD: the arena's */
+  tn_status fault;    /* BAD: TN_EINVAL or TN_ENONFINITE */
 } candidate;
 
 /* ---- looking at one ---- */
@@ -31,8 +32,9 @@ static tn_status judge(tn_run *run, candidate *c, tn_status status) {
     return tn_wrap(&run->env, status,
                    "cannot tell whether %s is whole (rename that folder to go on without it)", c->path);
   if (status == TN_OK) c->state = VALID;
-  if (status != TN_EINVAL) return status;
+  if (status != TN_EINVAL && status != TN_ENONFINITE) return status;
   c->state = BAD;
+  c->fault = status;
   c->reason = tn_arena_strdup(&run->arena, tn_error_text(&run->env));
   tn_error_clear(&run->env);
   return c->reason ? TN_OK : TN_ENOMEM;
@@ -112,12 +114,12 @@ static tn_status load_newest(tn_run *run, tn_executor *executor, const tn_progra
 }
 
 static tn_status fail_all(tn_run *run, const char *home, const candidate *list) {
-  const char *reason = NULL;
+  const candidate *bad = NULL;
   for (int32_t i = CANDIDATES - 1; i >= 0; i--)
-    if (list[i].state == BAD) reason = list[i].reason;
-  if (!reason) return tn_failf(&run->env, TN_EINVAL, "%s: holds no checkpoint to resume from", home);
-  return tn_failf(&run->env, TN_EINVAL, "%s; %s holds no other checkpoint, and nothing was changed", reason,
-                  home);
+    if (list[i].state == BAD) bad = &list[i];
+  if (!bad) return tn_failf(&run->env, TN_EINVAL, "%s: holds no checkpoint to resume from", home);
+  return tn_failf(&run->env, bad->fault, "%s; %s holds no other checkpoint, and nothing was changed",
+                  bad->reason, home);
 }
 
 /* ---- tidying up ---- */

@@ -11,6 +11,20 @@ static bool of_kind(const tn_placement *state, uint32_t kinds) {
   return (kinds & (1u << state->what)) != 0 && state->path[0] != '@';
 }
 
+/* State that is not finite is of no use to anyone, and must not replace what is. The host's own may be
+ * anything. */
+static tn_status check_finite(tn_run *run, const tn_placement *state, const void *data) {
+  bool matters = state->what != TN_STATE_HOST && state->type.dtype == TN_F32;
+  int64_t n = matters ? tn_type_count(&state->type) : 0;
+  for (int64_t i = 0; i < n; i++) {
+    float value = ((const float *)data)[i];
+    if (!isfinite(value))
+      return tn_failf(&run->env, TN_ENONFINITE, "element %lld of '%s' is %g", (long long)i, state->path,
+                      (double)value);
+  }
+  return TN_OK;
+}
+
 /* ---- reading ---- */
 
 typedef struct tn_weights {
@@ -39,6 +53,7 @@ static tn_status read_state(tn_weights *w, const tn_placement *state, const tn_s
   void *data = tn_alloc(env, bytes ? bytes : 1);
   if (!data) return TN_ENOMEM;
   tn_status status = tn_safetensors_read(w->file, env, tensor, data, bytes);
+  if (status == TN_OK) status = tn_wrap(env, check_finite(w->run, state, data), "%s", w->path);
   if (status == TN_OK) status = tn_executor_write(w->executor, state->path, data, bytes);
   tn_release(env, data);
   return status;
@@ -113,18 +128,6 @@ tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_
 static int by_path(const void *x, const void *y) {
   const tn_placement *const *a = x, *const *b = y;
   return strcmp((*a)->path, (*b)->path);
-}
-
-/* A parameter that is not finite is of no use to anyone, and must not replace one that is. */
-static tn_status check_finite(tn_run *run, const tn_placement *state, const void *data) {
-  int64_t n = state->what == TN_STATE_PARAM && state->type.dtype == TN_F32 ? tn_type_count(&state->type) : 0;
-  for (int64_t i = 0; i < n; i++) {
-    float value = ((const float *)data)[i];
-    if (!isfinite(value))
-      return tn_failf(&run->env, TN_ENONFINITE, "element %lld of '%s' is %g", (long long)i, state->path,
-                      (double)value);
-  }
-  return TN_OK;
 }
 
 static tn_status append_state(tn_run *run, tn_executor *executor, const tn_placement *state,
