@@ -67,6 +67,12 @@ static inline int64_t tn_draw_size(tn_draw *d, int64_t low, int64_t high) {
   return tn_draw_between(d, low, d->large ? 6 * high : high);
 }
 
+/* A number of channels: where shapes are large, every other time 16, 32 or 48, which kernels on blocked
+ * layouts take. */
+static inline int64_t tn_draw_channels(tn_draw *d, int64_t low, int64_t high) {
+  return d->large && tn_draw_flag(d) ? 16 * tn_draw_between(d, 1, 3) : tn_draw_size(d, low, high);
+}
+
 /* Dims 1 .. 4, at times 1, and seldom 0 where empty tensors make sense. */
 tn_type tn_draw_type(tn_draw *d, int32_t dtype, int32_t least_rank, int32_t most_rank, bool empty);
 /* Dims that broadcast against `wide`: some 1, some leading ones gone. */

@@ -29,17 +29,22 @@ typedef struct convolution {
   tn_type x, w, y;
 } convolution;
 
+/* Three by three, one by one and nothing skipped: what Winograd's algorithm is for. */
+static void make_common(convolution *v, int32_t i) { v->stride[i] = v->padding[i] = v->dilation[i] = 1; }
+
 static convolution draw_convolution(tn_draw *d) {
-  convolution v = {.groups = tn_draw_between(d, 1, 3)};
-  int64_t in = tn_draw_size(d, 1, 2), out = tn_draw_size(d, 1, 2), batch = tn_draw_between(d, 0, 2);
+  int64_t in = tn_draw_channels(d, 1, 2), out = tn_draw_channels(d, 1, 2), batch = tn_draw_between(d, 0, 2);
+  bool common = d->large && tn_draw_flag(d);
+  convolution v = {.groups = in * out > 256 ? 1 : tn_draw_between(d, 1, 3)};
   v.x = tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, in * v.groups, 0, 0});
   v.w = tn_draw_type_of(d->dtype, 4, (int64_t[]){out * v.groups, in, 0, 0});
   v.y = tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, out * v.groups, 0, 0});
   for (int32_t i = 0; i < 2; i++) {
-    int64_t kernel = tn_draw_between(d, 1, 3);
+    int64_t kernel = common ? 3 : tn_draw_between(d, 1, 3);
     v.stride[i] = tn_draw_between(d, 1, 3);
     v.padding[i] = tn_draw_between(d, 0, 3);
     v.dilation[i] = tn_draw_between(d, 1, 3);
+    if (common) make_common(&v, i);
     int64_t reach = (kernel - 1) * v.dilation[i] + 1, least = reach - 2 * v.padding[i];
     v.x.dims[2 + i] = tn_draw_between(d, least < 1 ? 1 : least, d->large ? 20 : 8);
     v.w.dims[2 + i] = kernel;
