@@ -42,6 +42,7 @@ typedef struct tn_bound_program {
 typedef struct tn_slot_memory {
   void *input, *output; /* device */
   void *host_input, *host_output;
+  int64_t filled; /* bytes of the input that were copied in last */
   void *staged, *computed, *arrived; /* events of the last run: copied in, computed, copied out */
 } tn_slot_memory;
 

@@ -33,6 +33,10 @@ tn_status tn_executor_slot_wait(tn_executor *executor, int32_t slot);
  * otherwise; from then on it allocates nothing and takes no lock. */
 tn_status tn_executor_run(tn_executor *executor, int32_t program, int32_t slot);
 
+/* The same with the inputs that the slot has from the last run, of a program whose slot is laid out alike and
+ * not smaller: nothing is copied in. */
+tn_status tn_executor_run_again(tn_executor *executor, int32_t program, int32_t slot);
+
 /* An output of the last run on a slot, after tn_executor_slot_wait: host memory. */
 const void *tn_executor_output(tn_executor *executor, int32_t program, int32_t slot, const char *name);
 

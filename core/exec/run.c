@@ -87,18 +87,26 @@ tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slo
 
 /* Copies may run beside another slot's computing. They wait for what this slot's last run still does
  * with the same memory, and its computing waits for them. */
-static tn_status copy_in(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
+static tn_status fill(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *stream = e->device->streams[TN_STREAM_COPY_IN], *compute = e->device->streams[TN_STREAM_COMPUTE];
-  if (program->slot_bytes > 0) {
-    TN_TRY(backend->event_await(m->computed, env, stream));
-    TN_TRY(backend->copy(stream, env, TN_COPY_TO_DEVICE, m->input, m->host_input,
-                         (uint64_t)program->slot_bytes));
-    TN_TRY(backend->event_record(m->staged, env, stream));
-    TN_TRY(backend->event_await(m->staged, env, compute));
-  }
-  return backend->event_await(m->arrived, env, compute);
+  m->filled = program->slot_bytes;
+  if (program->slot_bytes == 0) return TN_OK;
+  TN_TRY(backend->event_await(m->computed, env, stream));
+  TN_TRY(
+      backend->copy(stream, env, TN_COPY_TO_DEVICE, m->input, m->host_input, (uint64_t)program->slot_bytes));
+  TN_TRY(backend->event_record(m->staged, env, stream));
+  return backend->event_await(m->staged, env, compute);
+}
+
+/* Results go where those of the slot's last run may still be copied from. */
+static tn_status copy_in(tn_executor *e, const tn_program *program, tn_slot_memory *m, bool again) {
+  if (again && m->filled < program->slot_bytes)
+    return tn_failf(&e->device->env, TN_EINTERNAL, "program %s needs %lld bytes of a slot that has %lld",
+                    program->name, (long long)program->slot_bytes, (long long)m->filled);
+  if (!again) TN_TRY(fill(e, program, m));
+  return e->device->backend->event_await(m->arrived, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static tn_status copy_out(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
@@ -112,16 +120,24 @@ static tn_status copy_out(tn_executor *e, const tn_program *program, tn_slot_mem
   return backend->event_record(m->arrived, env, stream);
 }
 
-tn_status tn_executor_run(tn_executor *e, int32_t program, int32_t slot) {
+static tn_status run(tn_executor *e, int32_t program, int32_t slot, bool again) {
   tn_bound_program *bound = &e->programs[program];
   tn_slot_memory *m = &e->slots[slot];
   bool watched = tn_finite_looks(e);
   if (watched) TN_TRY(tn_finite_begin(e, bound, slot));
-  tn_status status = e->near ? TN_OK : copy_in(e, bound->program, m);
+  tn_status status = e->near ? TN_OK : copy_in(e, bound->program, m, again);
   if (status == TN_OK) status = tn_launch_program(e, bound, slot);
   if (status == TN_OK && !e->near) status = copy_out(e, bound->program, m);
   if (status != TN_OK) return tn_executor_fail(e, status);
   return watched ? tn_finite_end(e, bound) : TN_OK;
+}
+
+tn_status tn_executor_run(tn_executor *e, int32_t program, int32_t slot) {
+  return run(e, program, slot, false);
+}
+
+tn_status tn_executor_run_again(tn_executor *e, int32_t program, int32_t slot) {
+  return run(e, program, slot, true);
 }
 
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {

@@ -27,8 +27,10 @@ static tn_status build_programs(tn_fit *t) {
   if (data[TN_SPLIT_VALID].given) TN_TRY(tn_run_share(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
   TN_TRY(tn_programs_build(run, &t->device->target, &request, &t->set));
   t->slots = tn_run_slots(run);
+  t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
   /* a device with memory of its own computes while the host goes on; elsewhere there is nothing to gain */
-  t->most_ahead = t->device->target.properties.host_addressable || t->slots < 3 ? 0 : TN_MOST_AHEAD;
+  bool late = !t->device->target.properties.host_addressable;
+  t->most_ahead = late && t->slots > 2 * t->micro_batches ? TN_MOST_AHEAD : 0;
   return tn_executor_create(&run->env, t->device, t->set.map, t->set.list, t->set.n, t->slots, &t->executor);
 }
 
@@ -50,12 +52,27 @@ static tn_status make_feeders(tn_fit *t) {
   return tn_feeder_required(run, status);
 }
 
+/* Likewise for all micro-batches but the last. */
+static tn_status bind_micro_batches(tn_fit *t) {
+  tn_arena *arena = &t->set.arena;
+  int32_t weigh = t->set.index[TN_PROGRAM_WEIGH], micro = t->set.index[TN_PROGRAM_MICRO];
+  for (int32_t i = 0; i <= TN_MOST_AHEAD; i++) {
+    t->ahead[i].slots = tn_arena_alloc(arena, (size_t)t->micro_batches * sizeof *t->ahead[i].slots);
+    if (!t->ahead[i].slots) return TN_ENOMEM;
+  }
+  if (t->micro_batches == 1) return TN_OK;
+  TN_TRY(tn_controls_bind(arena, t->executor, weigh, t->slots, &t->set.plan, &t->weigh_controls));
+  TN_TRY(tn_controls_bind(arena, t->executor, micro, t->slots, &t->set.plan, &t->micro_controls));
+  return tn_readings_bind(arena, t->executor, micro, t->slots, &t->set, &t->micro_readings);
+}
+
 /* What the steps read and write in each slot, found before the first of them. */
 static tn_status bind_slots(tn_fit *t) {
   tn_arena *arena = &t->set.arena;
   int32_t step = t->set.index[TN_PROGRAM_STEP], eval = t->set.index[TN_PROGRAM_EVAL];
   TN_TRY(tn_controls_bind(arena, t->executor, step, t->slots, &t->set.plan, &t->step_controls));
   TN_TRY(tn_readings_bind(arena, t->executor, step, t->slots, &t->set, &t->step_readings));
+  TN_TRY(bind_micro_batches(t));
   TN_TRY(tn_tally_init(arena, &t->set, &t->epoch_tally));
   TN_TRY(tn_tally_init(arena, &t->set, &t->step_tally));
   TN_TRY(tn_tally_init(arena, &t->set, &t->valid_tally));
@@ -141,6 +158,7 @@ static tn_status share_progress(tn_fit *t, tn_beginning *begin) {
   TN_TRY(tn_ranks_share(t->ranks, &run->env, run->rank, tally->sum, bytes));
   TN_TRY(tn_ranks_share(t->ranks, &run->env, run->rank, tally->weight, bytes));
   t->progress = begin->progress;
+  t->averaged_at = t->progress.step; /* all ranks start from the same */
   t->writes = begin->writes;
   tally->steps = begin->steps;
   tally->samples = begin->samples;

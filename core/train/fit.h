@@ -1,6 +1,6 @@
-/* core/train/fit.h: private to train.c, fit.c and loop.c: a training run in progress, on one rank. Every
- * rank goes through the same calls in the same order; what only one may do (folder, checkpoints, observers)
- * is rank 0's. */
+/* core/train/fit.h: private to train.c, fit.c, step.c and loop.c: a training run in progress, on one rank.
+ * Every rank goes through the same calls in the same order; what only one may do (folder, checkpoints,
+ * observers) is rank 0's. */
 #ifndef TN_CORE_TRAIN_FIT_H
 #define TN_CORE_TRAIN_FIT_H
 
@@ -19,7 +19,7 @@ enum { TN_MOST_LOST = 100 };
 
 /* A step that was launched. */
 typedef struct tn_launched {
-  int32_t slot;
+  int32_t *slots; /* of its micro-batches */
   int64_t samples;
   tn_event event; /* what observers will hear of it, but for the numbers */
 } tn_launched;
@@ -32,8 +32,8 @@ typedef struct tn_fit {
   tn_program_set set;
   tn_executor *executor;
   tn_feeder *train, *valid; /* valid NULL: no validation */
-  tn_controls step_controls, eval_controls;
-  tn_readings step_readings, eval_readings;
+  tn_controls step_controls, eval_controls, weigh_controls, micro_controls;
+  tn_readings step_readings, eval_readings, micro_readings;
   tn_tally epoch_tally, step_tally, valid_tally;
   tn_watch *watch; /* rank 0 */
   char *folder;    /* rank 0; NULL: nothing is written */
@@ -41,7 +41,8 @@ typedef struct tn_fit {
   bool saved;      /* the folder has a checkpoint */
   tn_progress progress;
   int64_t steps_per_epoch, steps; /* of the whole run */
-  int32_t slots;
+  int64_t averaged_at;            /* the step after which running statistics were averaged last */
+  int32_t slots, micro_batches;
   tn_launched ahead[TN_MOST_AHEAD + 1]; /* launched and not read, oldest first */
   int32_t n_ahead, most_ahead;
   double started_s, first_step_s, lr;
@@ -57,8 +58,16 @@ tn_status tn_fit_set_up(tn_fit *t);
 tn_status tn_fit_start(tn_fit *t);
 void tn_fit_tear_down(tn_fit *t);
 
+/* step.c: takes the next update's batches and launches it; reads steps that have ended. TN_EOF: the epoch is
+ * over. */
+tn_status tn_fit_step(tn_fit *t);
+/* Reads all steps that were launched. */
+tn_status tn_fit_catch_up(tn_fit *t);
+
 /* loop.c: trains until the last step or until something ends the run; t->why says what. */
 tn_status tn_fit_train(tn_fit *t);
+/* An event as things stand, without numbers. */
+tn_event tn_fit_event(const tn_fit *t, int32_t what);
 void tn_fit_post(tn_fit *t, int32_t what, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* core/train/loop.c: steps, epochs, validation, checkpoints, stopping. */
+/* core/train/loop.c: epochs, validation, checkpoints, stopping. */
 #include <math.h>
 
 #include "core/base/thread.h"
@@ -6,7 +6,7 @@
 
 /* ---- events ---- */
 
-static tn_event event_of(const tn_fit *t, int32_t what) {
+tn_event tn_fit_event(const tn_fit *t, int32_t what) {
   return (tn_event){.struct_size = sizeof(tn_event),
                     .what = what,
                     .epoch = t->progress.epoch,
@@ -21,94 +21,25 @@ static tn_event event_of(const tn_fit *t, int32_t what) {
 }
 
 void tn_fit_post(tn_fit *t, int32_t what, const char *text) {
-  tn_event event = event_of(t, what);
+  tn_event event = tn_fit_event(t, what);
   event.text = text;
   tn_watch_post(t->watch, &event);
 }
 
-/* ---- steps ---- */
+/* ---- checkpoints ---- */
 
-static void note_rate(tn_fit *t, int64_t samples) {
-  double now = tn_clock_s(), took = now - t->rate_s;
-  if (t->rate_s > 0 && took > 0) {
-    double rate = (double)samples / took;
-    t->samples_per_s = t->samples_per_s > 0 ? 0.9 * t->samples_per_s + 0.1 * rate : rate;
-  }
-  t->rate_s = now;
-}
-
-/* Whether the update of a step was applied, and with which scale of the loss. */
-static void note_update(tn_fit *t, tn_event *event, int32_t slot) {
-  const float *skipped = t->step_readings.skipped[slot], *scale = t->step_readings.loss_scale[slot];
-  event->loss_scale = scale ? (double)*scale : 0.0;
-  event->skipped = skipped ? *skipped != 0.0f : -1;
-  t->epoch_tally.skipped += event->skipped > 0;
-}
-
-/* With a scaled loss, a step whose loss is not finite is one that was skipped: other samples and a smaller
- * scale may do better. */
-static bool is_lost(const tn_event *event) {
-  return !isfinite(event->train[0].value) && event->loss_scale != 0.0 && event->skipped > 0;
-}
-
-/* Any other loss that is not finite ends the run, and so do too many lost steps in a row. */
-static tn_status check_loss(tn_fit *t, const tn_event *event) {
-  double loss = event->train[0].value;
-  t->lost_in_a_row = is_lost(event) ? t->lost_in_a_row + 1 : 0;
-  if (t->lost_in_a_row >= TN_MOST_LOST)
-    return tn_failf(&t->run->env, TN_ENONFINITE,
-                    "the loss is %g at step %lld, as in the %d steps before, which were skipped", loss,
-                    (long long)event->step, TN_MOST_LOST - 1);
-  if (isfinite(loss) || t->lost_in_a_row > 0) return TN_OK;
-  return tn_failf(&t->run->env, TN_ENONFINITE, "the loss is %g at step %lld", loss, (long long)event->step);
-}
-
-/* The numbers of a step that has ended: sums, event, and whether they are finite. */
-static tn_status read_step(tn_fit *t, tn_launched *step) {
-  TN_TRY(tn_executor_slot_wait(t->executor, step->slot));
-  tn_tally_reset(&t->step_tally);
-  tn_tally_add(&t->step_tally, &t->step_readings, step->slot, step->samples);
-  note_rate(t, step->samples);
-  if (t->first_step_s == 0) t->first_step_s = tn_clock_s() - t->run->opened_s;
-  tn_event *event = &step->event;
-  event->seconds = tn_clock_s() - t->started_s;
-  event->samples_per_s = t->samples_per_s;
-  event->train = tn_tally_means(&t->step_tally);
-  event->n_train = t->step_tally.n + 1;
-  note_update(t, event, step->slot);
-  /* a lost step would void the means of the epoch */
-  if (!is_lost(event)) tn_tally_add(&t->epoch_tally, &t->step_readings, step->slot, step->samples);
-  tn_watch_post(t->watch, event);
-  TN_TRY(check_loss(t, event));
-  return tn_feeder_return(t->train, step->slot);
-}
-
-/* Reads the oldest steps until at most `most` are left unread. */
-static tn_status catch_up(tn_fit *t, int32_t most) {
-  while (t->n_ahead > most) {
-    tn_launched step = t->ahead[0];
-    t->n_ahead--;
-    for (int32_t i = 0; i < t->n_ahead; i++) t->ahead[i] = t->ahead[i + 1];
-    TN_TRY(read_step(t, &step));
-  }
-  return TN_OK;
-}
-
-static tn_status take_step(tn_fit *t, int32_t slot, int64_t samples) {
-  double factor = tn_lr_factor(&t->run->settings, t->progress.step, t->steps, t->steps_per_epoch);
-  tn_controls_write(&t->step_controls, slot, t->progress.step, t->run->rank, factor);
-  t->lr = t->step_controls.base_lr * factor;
-  TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_STEP], slot));
-  t->progress.step++;
-  t->progress.batch++;
-  t->progress.ended = false;
-  t->ahead[t->n_ahead++] = (tn_launched){slot, samples, event_of(t, TN_EVENT_STEP)};
-  return catch_up(t, t->most_ahead);
+/* Running statistics are every rank's own until they are needed. Doing it twice for a step would do no good,
+ * and might change their last bits. */
+static tn_status average(tn_fit *t) {
+  if (t->averaged_at == t->progress.step) return TN_OK;
+  t->averaged_at = t->progress.step;
+  return tn_programs_average(&t->set, t->executor);
 }
 
 static tn_status save(tn_fit *t, const char *name) {
   if (!t->writes) return TN_OK;
-  TN_TRY(catch_up(t, 0)); /* a loss that is not finite must not become a checkpoint */
+  TN_TRY(tn_fit_catch_up(t)); /* a loss that is not finite must not become a checkpoint */
+  TN_TRY(average(t));
   if (!t->folder) return TN_OK;
   tn_watch_flush(t->watch); /* what led to a checkpoint is on file before it */
   tn_progress progress = t->progress;
@@ -122,6 +53,8 @@ static tn_status save(tn_fit *t, const char *name) {
   tn_text_free(&path);
   return TN_OK;
 }
+
+/* ---- epochs ---- */
 
 enum { GO_ON = 0, STOP = 1, OUT_OF_TIME = 2 };
 
@@ -146,20 +79,15 @@ static tn_status train_epoch(tn_fit *t) {
   if (t->progress.batch == 0) tn_tally_reset(&t->epoch_tally);
   t->rate_s = 0;
   for (;;) {
-    int32_t slot;
-    int64_t samples;
     TN_TRY(check_limits(t));
     if (t->why || t->progress.step >= t->steps) break;
-    tn_status status = tn_feeder_next(t->train, &slot, &samples);
+    tn_status status = tn_fit_step(t);
     if (status == TN_EOF) break;
     if (status != TN_OK) return status;
-    TN_TRY(take_step(t, slot, samples));
     if (save_every > 0 && t->progress.step % save_every == 0) TN_TRY(save(t, "last"));
   }
-  return catch_up(t, 0);
+  return tn_fit_catch_up(t);
 }
-
-/* ---- epochs ---- */
 
 /* Larger is better for metrics, smaller for losses. */
 static bool better(const tn_fit *t, const tn_metric *metrics, double *value) {
@@ -175,6 +103,7 @@ static bool better(const tn_fit *t, const tn_metric *metrics, double *value) {
 static tn_status validate(tn_fit *t) {
   tn_tally_reset(&t->valid_tally);
   if (!t->valid) return TN_OK;
+  TN_TRY(average(t));
   /* both loaders write into the same slots: the training one comes to rest first */
   TN_TRY(tn_feeder_rest(t->train));
   tn_pass pass = {t->executor,       t->set.index[TN_PROGRAM_EVAL],
@@ -185,7 +114,7 @@ static tn_status validate(tn_fit *t) {
 }
 
 static void post_epoch(tn_fit *t) {
-  tn_event event = event_of(t, TN_EVENT_EPOCH_END);
+  tn_event event = tn_fit_event(t, TN_EVENT_EPOCH_END);
   event.train = tn_tally_means(&t->epoch_tally);
   event.n_train = t->epoch_tally.steps > 0 ? t->epoch_tally.n + 1 : 0;
   event.valid = tn_tally_means(&t->valid_tally);

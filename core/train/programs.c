@@ -210,7 +210,7 @@ int64_t tn_programs_parameters(const tn_program_set *set) {
 
 int32_t tn_run_slots(const tn_run *run) {
   const tn_data_setting *data = &run->settings.data[TN_SPLIT_TRAIN];
-  return data->given ? (int32_t)data->section.prefetch + 1 : 1;
+  return data->given ? (int32_t)(data->section.prefetch + run->settings.optimizer.accumulate) : 1;
 }
 
 /* [backend.NAME] */

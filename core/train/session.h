@@ -85,7 +85,8 @@ tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor);
 /* Says what falls back, why, and what it costs, where [backend] fallback wants to know (fallback.c). */
 void tn_programs_tell_fallbacks(const tn_run *run, const tn_program_set *set);
 
-/* How many input slots a run has: the batches that are read ahead, and the one in use. */
+/* How many input slots a run has: the batches that are read ahead, and those in use: all of an update, which
+ * are weighed before the first is differentiated. */
 int32_t tn_run_slots(const tn_run *run);
 
 /* Opens the device that the configuration asks for; the one whose number is the run's rank. */
@@ -158,7 +159,9 @@ tn_status tn_tally_init(tn_arena *arena, const tn_program_set *set, tn_tally *ta
 void tn_tally_reset(tn_tally *tally);
 /* Takes over what another has counted, if it is of as many measures. */
 void tn_tally_restore(tn_tally *tally, const tn_tally *from);
-/* Adds what a program left on a slot. */
+/* Adds what a program left on a slot: the sums alone of a micro-batch that is not the step's last, or those
+ * of the last one with what counts for the whole step. */
+void tn_tally_add_part(tn_tally *tally, const tn_readings *readings, int32_t slot);
 void tn_tally_add(tn_tally *tally, const tn_readings *readings, int32_t slot, int64_t samples);
 /* Means so far, "loss" first: the losses' means with their factors. */
 const tn_metric *tn_tally_means(tn_tally *tally);

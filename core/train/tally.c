@@ -57,12 +57,16 @@ void tn_tally_restore(tn_tally *tally, const tn_tally *from) {
   tally->skipped = from->skipped;
 }
 
-void tn_tally_add(tn_tally *tally, const tn_readings *r, int32_t slot, int64_t samples) {
+void tn_tally_add_part(tn_tally *tally, const tn_readings *r, int32_t slot) {
   for (int32_t i = 0; i < tally->n; i++) {
     const float *sum = r->sum[slot * r->n + i], *weight = r->weight[slot * r->n + i];
     tally->sum[i] += sum ? (double)*sum : 0.0;
     tally->weight[i] += weight ? (double)*weight : 0.0;
   }
+}
+
+void tn_tally_add(tn_tally *tally, const tn_readings *r, int32_t slot, int64_t samples) {
+  tn_tally_add_part(tally, r, slot);
   tally->steps++;
   tally->samples += samples;
 }

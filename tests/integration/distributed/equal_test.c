@@ -1,0 +1,156 @@
+/* Several devices, each with its share of the batch, train to the weights of one with the whole. */
+#include "nets.h"
+
+#include <math.h>
+
+/* As works of all streams, and on each device, come in other orders. */
+static const char eager[] = "--set backend.sim.order=eager", lazy[] = "--set backend.sim.order=lazy",
+                  any[] = "--set backend.sim.order=random --set backend.sim.seed=7";
+
+/* Sums of floats in another order: the same up to rounding. */
+static void same_number(const json_t *a, const json_t *b, const char *path) {
+  double x = program_number(a, path), y = program_number(b, path);
+  if (fabs(x - y) > 1e-5 * fmax(1.0, fabs(y))) fail_msg("%s is %.9g and %.9g", path, x, y);
+}
+
+static void same_results(const json_t *a, const json_t *b) {
+  const json_t *lists[] = {program_member(a, "train"), program_member(a, "valid")};
+  static const char *const names[] = {"train", "valid"};
+  for (int i = 0; i < 2; i++) {
+    const char *metric;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)lists[i], metric, value) {
+      char path[64];
+      snprintf(path, sizeof path, "%s.%s", names[i], metric);
+      same_number(a, b, path);
+    }
+  }
+  assert_true(program_number(a, "steps") == program_number(b, "steps"));
+}
+
+/* Two devices in one order, four in another. */
+static void train_on_several(const char *what, const char *ini) {
+  file_write("model.ini", ini);
+  const json_t *one = nets_train("one", 1, eager);
+  const json_t *two = nets_train("two", 2, lazy);
+  const json_t *four = nets_train("four", 4, any);
+  assert_true(program_number(two, "devices") == 2 && program_number(four, "devices") == 4);
+  nets_compare(what, "two", "one", NETS_BAND);
+  nets_compare(what, "four", "one", NETS_BAND);
+  same_results(two, one);
+  same_results(four, one);
+}
+
+static void lenet(void **state) {
+  (void)state;
+  train_on_several("LeNet", nets_lenet);
+}
+static void a_transformer(void **state) {
+  (void)state;
+  train_on_several("transformer", nets_transformer);
+}
+static void a_residual_network_whose_batch_norm_spans_the_ranks(void **state) {
+  (void)state;
+  train_on_several("ResNet", nets_resnet);
+}
+static void two_losses_of_other_weights_with_targets_that_do_not_count(void **state) {
+  (void)state;
+  train_on_several("two losses", nets_two_losses);
+}
+static void dropout_draws_the_numbers_of_one_device(void **state) {
+  (void)state;
+  train_on_several("dropout", nets_dropout);
+}
+
+/* ---- micro-batches ---- */
+
+/* One device with the whole batch, one with halves of it, and two with halves of their parts. */
+static void accumulate(const char *what, const char *ini) {
+  static const char halves[] = "--set data.train.batch=4 --set optimizer.accumulate=2";
+  char more[160];
+  file_write("model.ini", ini);
+  const json_t *whole = nets_train("whole", 1, eager);
+  snprintf(more, sizeof more, "%s %s", halves, lazy);
+  const json_t *parts = nets_train("halves", 1, more);
+  nets_compare(what, "halves", "whole", NETS_BAND);
+  same_results(parts, whole);
+  snprintf(more, sizeof more, "%s %s", halves, any);
+  parts = nets_train("halves2", 2, more);
+  nets_compare(what, "halves2", "whole", NETS_BAND);
+  same_results(parts, whole);
+  parts = nets_train("halves4", 4, more);
+  nets_compare(what, "halves4", "whole", NETS_BAND);
+  same_results(parts, whole);
+}
+
+static void micro_batches_of_lenet(void **state) {
+  (void)state;
+  accumulate("LeNet, accumulating", nets_lenet);
+}
+static void micro_batches_of_a_transformer(void **state) {
+  (void)state;
+  accumulate("transformer, accumulating", nets_transformer);
+}
+static void micro_batches_of_two_losses(void **state) {
+  (void)state;
+  accumulate("two losses, accumulating", nets_two_losses);
+}
+static void micro_batches_with_dropout(void **state) {
+  (void)state;
+  accumulate("dropout, accumulating", nets_dropout);
+}
+
+/* Batch norm never spans micro-batches, so that all sides have some. */
+static void micro_batches_of_a_residual_network(void **state) {
+  (void)state;
+  file_write("model.ini", nets_resnet);
+  const json_t *one = nets_train("one", 1, "--set optimizer.accumulate=2");
+  const json_t *two = nets_train("two", 2, "--set optimizer.accumulate=2 --set backend.sim.order=lazy");
+  const json_t *four = nets_train("four", 4, "--set optimizer.accumulate=2 --set backend.sim.seed=5");
+  nets_compare("ResNet, accumulating", "two", "one", NETS_BAND);
+  nets_compare("ResNet, accumulating", "four", "one", NETS_BAND);
+  same_results(two, one);
+  same_results(four, one);
+}
+
+/* ---- uneven ends ---- */
+
+/* 50 samples are 6 batches of 8 and one of 2, of which two of four devices have nothing. */
+static void a_short_last_batch(void **state) {
+  (void)state;
+  static const char *const ways[] = {"--set data.epoch=50 --set data.train.last=pad",
+                                     "--set data.epoch=50 --set data.train.last=pad --set data.train.batch=4 "
+                                     "--set optimizer.accumulate=2"};
+  for (int i = 0; i < 2; i++) {
+    char one[16], two[16], four[16];
+    snprintf(one, sizeof one, "one%d", i);
+    snprintf(two, sizeof two, "two%d", i);
+    snprintf(four, sizeof four, "four%d", i);
+    file_write("model.ini", nets_lenet);
+    const json_t *a = nets_train(one, 1, "--set data.epoch=50 --set data.train.last=pad");
+    const json_t *b = nets_train(two, 2, ways[i]), *c = nets_train(four, 4, ways[i]);
+    nets_compare("short last batch", two, one, NETS_BAND);
+    nets_compare("short last batch", four, one, NETS_BAND);
+    same_results(b, a);
+    same_results(c, a);
+  }
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(lenet),
+      CASE(a_transformer),
+      CASE(a_residual_network_whose_batch_norm_spans_the_ranks),
+      CASE(two_losses_of_other_weights_with_targets_that_do_not_count),
+      CASE(dropout_draws_the_numbers_of_one_device),
+      CASE(micro_batches_of_lenet),
+      CASE(micro_batches_of_a_transformer),
+      CASE(micro_batches_of_two_losses),
+      CASE(micro_batches_with_dropout),
+      CASE(micro_batches_of_a_residual_network),
+      CASE(a_short_last_batch),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
