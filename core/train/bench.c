@@ -146,8 +146,9 @@ static tn_status report(tn_bench *b, char **json) {
 }
 
 tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json) {
-  tn_bench b = {.run = run};
   *json = NULL;
+  if (options && options->mode == TN_BENCH_LOAD) return tn_bench_load(run, options, json);
+  tn_bench b = {.run = run};
   read_options(&b, options);
   b.which = b.options.mode == TN_BENCH_TRAIN ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
   b.round_ms = tn_alloc(&run->env, tn_size_mul((size_t)b.options.rounds, sizeof *b.round_ms));

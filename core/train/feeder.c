@@ -109,29 +109,38 @@ static tn_status bind_slot(tn_feeder *f, int32_t slot) {
   return f->weights[slot] ? TN_OK : TN_ENOMEM;
 }
 
-static tn_status create(tn_feeder *f, int32_t split, const tn_program *program) {
-  const tn_data_setting *data = &f->run->settings.data[split];
+tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader_options *options) {
+  const tn_data_setting *data = &run->settings.data[split];
   const tn_data_section *s = &data->section;
   bool training = split == TN_SPLIT_TRAIN;
-  TN_TRY(tn_run_share(f->run, split, &f->share));
-  f->accumulate = training ? (int32_t)f->run->settings.optimizer.accumulate : 1;
-  tn_loader_options options = {.source = data->source,
-                               .source_options = data->options,
-                               .split = split,
-                               .transforms = data->transforms,
-                               .n_transforms = data->n_transforms,
-                               .batch = f->share,
-                               .shard = f->run->rank,
-                               .shards = tn_run_ranks(f->run),
-                               .accumulate = f->accumulate,
-                               .workers = (int32_t)s->workers,
-                               .prefetch = f->slots,
-                               .shuffle = training && s->shuffle,
-                               .training = training,
-                               .pad_last = !training || s->last == TN_LAST_PAD,
-                               .epoch_samples = s->epoch,
-                               .seed = (uint64_t)f->run->settings.run.seed,
-                               .where = data->where};
+  if (!data->given)
+    return tn_failf(&run->env, TN_EINVAL, "%s: no [data] source%s, expected one, for example source = digits",
+                    run->ini.path, split == TN_SPLIT_VALID ? " for validation" : "");
+  *options = (tn_loader_options){.source = data->source,
+                                 .source_options = data->options,
+                                 .split = split,
+                                 .transforms = data->transforms,
+                                 .n_transforms = data->n_transforms,
+                                 .shard = run->rank,
+                                 .shards = tn_run_ranks(run),
+                                 .accumulate = training ? (int32_t)run->settings.optimizer.accumulate : 1,
+                                 .workers = (int32_t)s->workers,
+                                 .prefetch = slots,
+                                 .shuffle = training && s->shuffle,
+                                 .training = training,
+                                 .pad_last = !training || s->last == TN_LAST_PAD,
+                                 .epoch_samples = s->epoch,
+                                 .seed = (uint64_t)run->settings.run.seed,
+                                 .where = data->where};
+  return tn_run_share(run, split, &options->batch);
+}
+
+static tn_status create(tn_feeder *f, int32_t split, const tn_program *program) {
+  const tn_data_setting *data = &f->run->settings.data[split];
+  tn_loader_options options;
+  TN_TRY(tn_feeder_options(f->run, split, f->slots, &options));
+  f->share = options.batch;
+  f->accumulate = options.accumulate;
   TN_TRY(tn_loader_create(&f->run->env, &options, &f->loader));
   TN_TRY(map_fields(f, data, program));
   TN_TRY(check_covered(f, data, program));
@@ -143,15 +152,12 @@ static tn_status create(tn_feeder *f, int32_t split, const tn_program *program) 
   if (tn_loader_batches(f->loader) > 0) return TN_OK;
   return tn_failf(&f->run->env, TN_EINVAL,
                   "%s: %lld samples do not fill one batch of %lld; use a smaller batch or last = pad",
-                  data->where, (long long)tn_loader_samples(f->loader), (long long)s->batch);
+                  data->where, (long long)tn_loader_samples(f->loader), (long long)data->section.batch);
 }
 
 tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, int32_t index,
                            const tn_program *program, int32_t slots, tn_feeder **out) {
   *out = NULL;
-  if (!run->settings.data[split].given)
-    return tn_failf(&run->env, TN_EINVAL, "%s: no [data] source%s, expected one, for example source = digits",
-                    run->ini.path, split == TN_SPLIT_VALID ? " for validation" : "");
   tn_feeder *f = tn_alloc(&run->env, sizeof *f);
   if (!f) return TN_ENOMEM;
   *f = (tn_feeder){

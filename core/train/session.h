@@ -102,6 +102,8 @@ typedef struct tn_feeder tn_feeder;
 /* Feeds `program` of the executor from one split. Names the field that does not fit. */
 tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, int32_t index,
                            const tn_program *program, int32_t slots, tn_feeder **feeder);
+/* What the configuration asks of the loader of a split that reads ahead into so many slots. */
+tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader_options *options);
 /* A split that must be there and is not (TN_EUNAVAILABLE) is like a file that is not: TN_EIO. */
 tn_status tn_feeder_required(tn_run *run, tn_status status);
 void tn_feeder_destroy(tn_feeder *feeder);
