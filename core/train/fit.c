@@ -1,6 +1,7 @@
 /* core/train/fit.c: everything that a training run needs is made, on one rank. */
 #include "core/train/fit.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/train/replay.h"
@@ -201,4 +202,18 @@ tn_status tn_fit_start(tn_fit *t) {
   TN_TRY(share_state(t));
   TN_TRY(tn_programs_refresh(&t->set, t->executor));
   return run->rank == 0 ? start_watch(t) : TN_OK;
+}
+
+tn_status tn_fit_rewind(tn_fit *t) {
+  tn_run *run = t->run;
+  tn_status status = TN_OK;
+  TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
+  TN_TRY(tn_executor_slot_wait(t->executor, 0));
+  t->progress = (tn_progress){.best = NAN, .ended = true};
+  if (run->rank == 0)
+    status = t->folder && t->saved ? tn_checkpoint_resume(run, t->executor, &t->set, t->folder, &t->progress)
+                                   : tn_weights_load_configured(run, t->executor, t->set.map);
+  if (status != TN_OK) return status;
+  TN_TRY(share_state(t));
+  return tn_programs_refresh(&t->set, t->executor);
 }

@@ -47,6 +47,9 @@ typedef struct tn_fit {
   int32_t n_ahead, most_ahead;
   double started_s, first_step_s, lr;
   int32_t lost_in_a_row; /* skipped steps whose loss was not finite */
+  /* What was not finite: the loss of this step, or if `validated` that of the validation after it. */
+  int64_t failed_step;
+  bool validated, explained; /* explained: the message says which op was the first */
   double rate_s;         /* when the last step ended, for samples per second */
   double samples_per_s;
   const char *why; /* NULL: still running */
@@ -57,6 +60,12 @@ typedef struct tn_fit {
 tn_status tn_fit_set_up(tn_fit *t);
 tn_status tn_fit_start(tn_fit *t);
 void tn_fit_tear_down(tn_fit *t);
+/* Back to the last checkpoint, or to where the run began; on all ranks at once. */
+tn_status tn_fit_rewind(tn_fit *t);
+
+/* nonfinite.c: after TN_ENONFINITE of tn_fit_train, on all ranks at once: adds to the message which op of
+ * which layer was the first whose result was not finite. The state is that of some step afterwards. */
+tn_status tn_fit_explain(tn_fit *t);
 
 /* step.c: takes the next update's batches and launches it; reads steps that have ended. TN_EOF: the epoch is
  * over. */

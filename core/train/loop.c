@@ -36,10 +36,18 @@ static tn_status average(tn_fit *t) {
   return tn_programs_average(&t->set, t->executor);
 }
 
-static tn_status save(tn_fit *t, const char *name) {
-  if (!t->writes) return TN_OK;
-  TN_TRY(tn_fit_catch_up(t)); /* a loss that is not finite must not become a checkpoint */
-  TN_TRY(average(t));
+/* State that is not finite is seen by rank 0, which writes it; all have to know. */
+static tn_status agree(tn_fit *t, tn_status status) {
+  int32_t bad = status == TN_ENONFINITE;
+  if (status != TN_OK && !bad) return status;
+  t->failed_step = t->progress.step;
+  TN_TRY(tn_ranks_decide(t->ranks, &t->run->env, t->run->rank, &bad));
+  if (!bad || status != TN_OK) return status;
+  return tn_failf(&t->run->env, TN_ENONFINITE, "state is not finite after step %lld",
+                  (long long)t->progress.step);
+}
+
+static tn_status write_checkpoint(tn_fit *t, const char *name) {
   if (!t->folder) return TN_OK;
   tn_watch_flush(t->watch); /* what led to a checkpoint is on file before it */
   tn_progress progress = t->progress;
@@ -52,6 +60,13 @@ static tn_status save(tn_fit *t, const char *name) {
   tn_fit_post(t, TN_EVENT_CHECKPOINT, path.v ? path.v : name);
   tn_text_free(&path);
   return TN_OK;
+}
+
+static tn_status save(tn_fit *t, const char *name) {
+  if (!t->writes) return TN_OK;
+  TN_TRY(tn_fit_catch_up(t)); /* a loss that is not finite must not become a checkpoint */
+  TN_TRY(average(t));
+  return agree(t, write_checkpoint(t, name));
 }
 
 /* ---- epochs ---- */
@@ -127,7 +142,9 @@ static tn_status end_epoch(tn_fit *t) {
   double value;
   TN_TRY(validate(t));
   post_epoch(t);
-  if (!isfinite(tn_tally_means(&t->valid_tally)[0].value))
+  t->failed_step = t->progress.step;
+  t->validated = !isfinite(tn_tally_means(&t->valid_tally)[0].value);
+  if (t->validated)
     return tn_failf(&t->run->env, TN_ENONFINITE, "the validation loss is %g after step %lld",
                     t->valid_tally.means[0].value, (long long)t->progress.step);
   if (t->progress.batch >= t->steps_per_epoch) {

@@ -33,6 +33,7 @@ static bool is_lost(const tn_event *event) {
 /* Any other loss that is not finite ends the run, and so do too many lost steps in a row. */
 static tn_status check_loss(tn_fit *t, const tn_event *event) {
   double loss = event->train[0].value;
+  t->failed_step = event->step;
   t->lost_in_a_row = is_lost(event) ? t->lost_in_a_row + 1 : 0;
   if (t->lost_in_a_row >= TN_MOST_LOST)
     return tn_failf(&t->run->env, TN_ENONFINITE,

@@ -118,7 +118,13 @@ static tn_status join(tn_team *team, tn_fit *t) {
 static tn_status train(tn_team *team, tn_fit *t) {
   TN_TRY(join(team, t));
   TN_TRY(tn_fit_start(t));
-  return tn_fit_train(t);
+  tn_status status = tn_fit_train(t);
+  return status == TN_ENONFINITE ? tn_fit_explain(t) : status;
+}
+
+/* While training: only rank 0 reads weights. */
+static bool is_nonfinite(const tn_fit *t, tn_status status) {
+  return status == TN_ENONFINITE && t->failed_step > 0;
 }
 
 /* A loss that is not finite is seen by all ranks at the same step, so none of them has to be told. */
@@ -127,7 +133,7 @@ static tn_status run_rank(void *context, int32_t rank) {
   tn_fit *t = &team->fits[rank];
   tn_status status = train(team, t);
   team->outcomes[rank] = status;
-  if (status != TN_OK && status != TN_ENONFINITE) tn_ranks_fail(team->ranks, rank, &t->run->env, status);
+  if (status != TN_OK && !is_nonfinite(t, status)) tn_ranks_fail(team->ranks, rank, &t->run->env, status);
   return status;
 }
 
@@ -165,15 +171,14 @@ static tn_status conclude(tn_fit *t, tn_status status) {
                                 (long long)t->progress.step, folder)
                      : tn_failf(&t->run->env, TN_ESTOPPED, "stopped after step %lld; nothing was saved",
                                 (long long)t->progress.step);
-  if (status != TN_ENONFINITE) return status;
+  if (!is_nonfinite(t, status)) return status;
   t->why = tn_why_nonfinite;
+  const char *advice = t->explained ? "" : "; a lower lr or [optimizer] clip may help";
   if (!t->folder || !t->saved)
-    return tn_failf(&t->run->env, status,
-                    "%s; no checkpoint had been written; a lower lr or [optimizer] clip may help",
-                    tn_error_text(&t->run->env));
-  return tn_failf(&t->run->env, status,
-                  "%s; %s/checkpoints/last is the last good one; a lower lr or [optimizer] clip may help",
-                  tn_error_text(&t->run->env), folder);
+    return tn_failf(&t->run->env, status, "%s%s; no checkpoint had been written", tn_error_text(&t->run->env),
+                    advice);
+  return tn_failf(&t->run->env, status, "%s%s; %s/checkpoints/last is the last good one",
+                  tn_error_text(&t->run->env), advice, folder);
 }
 
 /* Runs the ranks; what failed first on any of them is the run's failure. */
@@ -187,7 +192,7 @@ static tn_status run_all(tn_team *team, char **json) {
     status = failure;
     t->why = NULL;
   }
-  if (t->watch || status == TN_OK || status == TN_ENONFINITE) status = conclude(t, status);
+  if (t->watch || status == TN_OK || is_nonfinite(t, status)) status = conclude(t, status);
   tn_fit_post(t, TN_EVENT_RUN_END, t->why ? t->why : "failed");
   tn_watch_stop(t->watch);
   t->watch = NULL;

@@ -1,0 +1,99 @@
+/* What makes a run fail that is not finite: samples with holes in them, and layers whose value or gradient
+ * is infinite at zero. */
+#include <math.h>
+#include <tenon/ops.h>
+#include <tenon/plugin/layer.h>
+#include <tenon/plugin/source.h>
+#include <tenon/random.h>
+
+typedef struct holes_options {
+  tn_ints at;
+  int64_t samples;
+} holes_options;
+
+static const tn_option options[] = {
+    TN_OPT(holes_options, at, TN_OPT_INTS, "[]", ">= 0", "samples with a NaN in them"),
+    TN_OPT(holes_options, samples, TN_OPT_INT, "64", ">= 1", "in an epoch"), TN_OPT_END};
+
+typedef struct holes {
+  holes_options options;
+  tn_field fields[2];
+} holes;
+
+static tn_status open_holes(tn_env *env, const void *given, int32_t split, uint64_t seed, void **source) {
+  (void)seed;
+  if (split != TN_SPLIT_TRAIN) return tn_fail(env, TN_EUNAVAILABLE, NULL, "holes are for training");
+  holes *h = tn_new(env, sizeof *h);
+  if (h == NULL) return TN_ENOMEM;
+  h->options = *(const holes_options *)given;
+  h->fields[0] = (tn_field){.struct_size = sizeof(tn_field),
+                            .name = "image",
+                            .type = {TN_F32, 3, {2, 4, 4}},
+                            .role = TN_FIELD_INPUT};
+  h->fields[1] = (tn_field){.struct_size = sizeof(tn_field),
+                            .name = "label",
+                            .type = {.dtype = TN_I32},
+                            .role = TN_FIELD_TARGET,
+                            .classes = 3};
+  *source = h;
+  return TN_OK;
+}
+
+static void close_holes(void *source, tn_env *env) { tn_delete(env, source); }
+
+static tn_status describe(void *source, tn_env *env, tn_description *description) {
+  holes *h = source;
+  (void)env;
+  description->count = h->options.samples;
+  description->n_fields = 2;
+  description->fields = h->fields;
+  return TN_OK;
+}
+
+static tn_status read_sample(void *source, tn_sample *s) {
+  const holes *h = source;
+  float *image = tn_sample_field(s, 0, NULL);
+  int32_t *label = tn_sample_field(s, 1, NULL);
+  if (image == NULL || label == NULL) return TN_ENOMEM;
+  tn_rng rng = tn_rng_at((uint64_t)s->index, 0);
+  *label = (int32_t)tn_rng_below(&rng, 3);
+  for (int i = 0; i < 32; i++)
+    image[i] = (float)tn_rng_between(&rng, -1, 1) + (i % 3 == *label ? 1.0f : 0.0f);
+  for (int64_t i = 0; i < h->options.at.n; i++)
+    if (h->options.at.v[i] == s->index) image[7] = NAN;
+  return TN_OK;
+}
+
+static const tn_source source = {
+    .item = TN_ITEM(tn_source, TN_SOURCE, "holes", "noise with NaN in it", holes_options, options),
+    .open = open_holes,
+    .close = close_holes,
+    .describe = describe,
+    .read = read_sample};
+
+static tn_status build_logarithm(tn_build *b, const void *given) {
+  (void)given;
+  tn_yield(b, 0, tn_op1(b, "log", tn_op1(b, "relu", tn_in(b, 0))));
+  return TN_OK;
+}
+static const tn_layer_kind logarithm = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "logarithm", "log(max(x, 0))"),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build_logarithm};
+
+/* The square is too small for any number, and sqrt(0) is 0 with an infinite gradient: the loss of the step
+ * shows nothing. */
+static tn_status build_root(tn_build *b, const void *given) {
+  (void)given;
+  tn_val in = tn_in(b, 0), small = tn_mul(b, in, tn_scalar(b, tn_type_of(b, in)->dtype, 1e-30));
+  tn_yield(b, 0, tn_add(b, in, tn_op1(b, "sqrt", tn_mul(b, small, small))));
+  return TN_OK;
+}
+static const tn_layer_kind root = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "root", "x + sqrt((x / 1e30)^2)"),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build_root};
+
+TN_PLUGIN(holes, "1.0", "MIT", &source.item, &logarithm.item, &root.item)
