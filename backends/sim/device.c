@@ -138,7 +138,7 @@ static const tn_option options[] = {
     TN_OPT(tn_sim_options, check, TN_OPT_FLAG, "yes", NULL, "find accesses to memory that nothing orders"),
     TN_OPT(tn_sim_options, queue, TN_OPT_INT, "1024", "[2, 65536]", "pieces of work that a stream holds"),
     TN_OPT(tn_sim_options, fail, TN_OPT_TEXT, "", NULL,
-           "what fails: KIND:N, ... with allocation, launch, kernel, copy, device"),
+           "what fails: KIND:N or KIND:N@DEVICE, ... with allocation, launch, kernel, copy, device"),
     TN_OPT(tn_sim_options, drop, TN_OPT_TEXT, "", NULL,
            "what is left out: KIND:N, ... with await, wait, rest, record, copy, zero"),
     TN_OPT(tn_sim_options, lacks, TN_OPT_TEXT, "", NULL,

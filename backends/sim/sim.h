@@ -114,6 +114,7 @@ enum {
 };
 typedef struct tn_sim_faults {
   int64_t at[TN_SIM_FAULTS]; /* 0: never */
+  int32_t on[TN_SIM_FAULTS]; /* which device; -1: each */
 } tn_sim_faults;
 
 tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults);

@@ -18,7 +18,8 @@ tn_status tn_devices_open(tn_run *run, const tn_device *first, tn_device **devic
 tn_status tn_devices_communicator(tn_run *run, const tn_device *device, const tn_communicator **kind,
                                   const void **options);
 
-/* What the ranks' programs are must be the same: TN_ECOMM with both hashes where they are not. */
+/* What the ranks' programs are must be the same: TN_ECOMM on all ranks, with both hashes, where they are
+ * not. */
 tn_status tn_devices_compare_plans(tn_rank_set *ranks, tn_env *env, int32_t rank, uint64_t hash);
 /* Of all programs. */
 uint64_t tn_devices_plan_hash(const tn_program_set *set);

@@ -175,6 +175,24 @@ static double difference(const file *a, const file *b, const char *name) {
   return scale > 0 ? most / scale : most;
 }
 
+double nets_difference(const char *a, const char *b, const char *name) {
+  file x = open_file(a), y = open_file(b);
+  double d = difference(&x, &y, name);
+  json_decref(x.header);
+  json_decref(y.header);
+  return d;
+}
+
+void nets_same_bits(const char *a, const char *b) {
+  static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+  for (int i = 0; i < 2; i++) {
+    char x[160], y[160];
+    snprintf(x, sizeof x, "%s/run/checkpoints/last/%s", a, files[i]);
+    snprintf(y, sizeof y, "%s/run/checkpoints/last/%s", b, files[i]);
+    files_equal(x, y);
+  }
+}
+
 void nets_compare(const char *what, const char *a, const char *b, double limit) {
   file x = open_file(a), y = open_file(b);
   const char *name, *worst = "";

@@ -245,6 +245,13 @@ static void what_is_made_to_fail_fails_and_says_so(void **state) {
   assert_int_equal(r->b->stream_wait(r->in, &r->env), TN_EDEVICE);
   SAYS("'add' on device 0: was made to fail");
   rig_close(r);
+  r = rig_open((tn_sim_options){.fail = "device:1@1"});
+  x = rig_device(r);
+  rig_add_make(&add, "add", x, x, 1);
+  OK(rig_add_enqueue(r, &add, r->compute)); /* this one is device 0 */
+  OK(r->b->stream_wait(r->compute, &r->env));
+  rig_free(r, TN_MEMORY_DEVICE, x);
+  rig_close(r);
 }
 
 static void a_fault_that_is_none_is_refused(void **state) {
@@ -252,7 +259,8 @@ static void a_fault_that_is_none_is_refused(void **state) {
   tn_sim_options options = {.devices = 1, .threads = 1, .queue = 4, .fail = "", .drop = "await"};
   rig *r = rig_open((tn_sim_options){0});
   void *self;
-  const char *const wrong[] = {"await", "await:", "await:0", "await:2x", "kernel:1", ":1"};
+  const char *const wrong[] = {"await", "await:",   "await:0",   "await:2x",  "kernel:1",
+                               ":1",    "await:1@", "await:1@x", "await:1@-2"};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     options.drop = wrong[i];
     assert_int_equal(r->b->open(&r->env, &options, &self), TN_EINVAL);

@@ -1,0 +1,217 @@
+/* How runs on several devices end and go on: resumed, refused, failed. */
+#include "nets.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- going on ---- */
+
+static void copy_run(const char *from, const char *to) {
+  char line[160];
+  snprintf(line, sizeof line, "cp -r %s %s", from, to);
+  assert_int_equal(system(line), 0);
+}
+
+/* The ResNet with batch norm of each rank's own, whose running statistics are averaged. */
+static void write_local_resnet(void) {
+  char text[4096];
+  size_t n = 0;
+  for (const char *at = nets_resnet; *at;) {
+    bool sync = strncmp(at, "sync=yes", 8) == 0;
+    n += (size_t)snprintf(text + n, sizeof text - n, "%.*s", sync ? 7 : 1, sync ? "sync=no" : at);
+    at += sync ? 8 : 1;
+  }
+  file_write("model.ini", text);
+}
+
+/* So many steps, which end within an epoch, then the rest. */
+static const json_t *train_in_parts(int devices, int steps, const char *more) {
+  char first[256], second[256];
+  const json_t *whole = nets_train("whole", devices, more);
+  snprintf(first, sizeof first, "--set run.max_steps=%d %s", steps, more);
+  nets_train("parts", devices, first);
+  snprintf(second, sizeof second, "--resume parts/run --set backend.sim.order=lazy %s", more);
+  const json_t *rest = nets_train("parts", devices, second);
+  assert_true(program_number(rest, "steps") == 20);
+  assert_true(program_number(rest, "train.loss") == program_number(whole, "train.loss"));
+  return rest;
+}
+
+static void a_resumed_run_ends_in_the_same_bits(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  train_in_parts(2, 11, "");
+  nets_same_bits("parts", "whole");
+}
+
+static void statistics_of_each_rank_and_micro_batches_are_resumed(void **state) {
+  (void)state;
+  write_local_resnet();
+  train_in_parts(4, 10, "--set run.save_every=5 --set optimizer.accumulate=2");
+  nets_same_bits("parts", "whole");
+}
+
+/* Training does not read the statistics, so that the weights are the same to the bit. */
+static void a_checkpoint_that_would_not_have_been_averages_only_the_statistics(void **state) {
+  (void)state;
+  write_local_resnet();
+  train_in_parts(4, 11, "");
+  assert_true(nets_difference("parts", "whole", "conv1.weight") == 0);
+  assert_true(nets_difference("parts", "whole", "fc.weight") == 0);
+  nets_compare("statistics averaged once more", "parts", "whole", NETS_BAND);
+}
+
+static void a_checkpoint_of_four_devices_goes_on_with_another_number(void **state) {
+  (void)state;
+  file_write("model.ini", nets_resnet);
+  nets_train("whole", 1, "");
+  nets_train("four", 4, "--set run.max_steps=11");
+  for (int devices = 1; devices <= 4; devices *= 2) {
+    char folder[16], more[64];
+    snprintf(folder, sizeof folder, "with%d", devices);
+    snprintf(more, sizeof more, "--resume with%d/run", devices);
+    copy_run("four", folder);
+    assert_true(program_number(nets_train(folder, devices, more), "steps") == 20);
+    nets_compare("resumed", folder, "whole", NETS_BAND);
+  }
+  copy_run("whole", "one"); /* and from one to four */
+  nets_train("one", 4, "--resume one/run --set run.max_steps=24");
+}
+
+static void a_run_that_is_stopped_goes_on(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  nets_train("whole", 2, "--set run.max_steps=60");
+  program_start("train model.ini --output parts --set backend.use=sim --set backend.sim.devices=2 "
+                "--set distributed.devices=2 --set run.max_steps=60");
+  program_await_lines("parts/run/metrics.jsonl", 5);
+  program_signal(SIGTERM);
+  assert_int_equal(program_finish(), 75);
+  nets_train("parts", 2, "--resume parts/run --set run.max_steps=60");
+  nets_same_bits("parts", "whole");
+}
+
+/* The mean of the parts' means is that of the whole, as long as the weights before are the same. */
+static void running_statistics_of_the_ranks_are_averaged(void **state) {
+  (void)state;
+  write_local_resnet();
+  nets_train("one", 1, "--set run.max_steps=1");
+  nets_train("four", 4, "--set run.max_steps=1");
+  assert_true(nets_difference("four", "one", "bn1.running_mean") < NETS_BAND);
+  assert_true(nets_difference("four", "one", "bn1.running_var") > NETS_BAND);
+  nets_train("sum", 1, "--set run.max_steps=1 --set data.train.batch=2 --set optimizer.accumulate=4");
+  assert_true(nets_difference("sum", "one", "bn1.running_mean") > NETS_BAND); /* four updates of them */
+}
+
+/* ---- refused ---- */
+
+static void refused(int code, const char *says, const char *more) {
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim %s", more), code);
+  if (strstr(program_err, says) == NULL) fail_msg("expected '%s': %s", says, program_err);
+  assert_int_equal(program_run("plan model.ini --set backend.use=sim %s", more), code);
+  assert_non_null(strstr(program_err, says));
+}
+
+static void what_does_not_divide_is_refused(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  refused(65, "[data] batch = 8 cannot be divided among 3 devices, expected a multiple of 3",
+          "--set backend.sim.devices=3 --set distributed.devices=3");
+  refused(65, "[data.valid] batch = 18 cannot be divided among 4 devices",
+          "--set backend.sim.devices=4 --set distributed.devices=4 --set data.valid.batch=18");
+  refused(65, "[distributed] devices = some, expected a number from 1 on, or all",
+          "--set distributed.devices=some");
+}
+
+static void devices_that_there_are_not_are_refused(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  refused(69, "[distributed] devices = 4, but backend 'sim' has 2; ask for fewer, or for all",
+          "--set backend.sim.devices=2 --set distributed.devices=4");
+  refused(69, "[distributed] devices = 2, but backend 'cpu' has 1",
+          "--set backend.use=cpu --set distributed.devices=2");
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set distributed.devices=2 "
+                               "--set backend.sim.devices=2 --set distributed.communicator=nobody"),
+                   65);
+  assert_non_null(strstr(program_err, "communicator"));
+}
+
+static void all_devices_are_as_many_as_there_are(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  const json_t *run =
+      program_json(0, "train model.ini --output o --set backend.use=sim --set run.max_steps=1 "
+                      "--set backend.sim.devices=4 --set distributed.devices=all");
+  assert_true(program_number(run, "devices") == 4);
+}
+
+static void a_rank_with_another_plan_is_refused(void **state) {
+  (void)state;
+  char text[4096];
+  snprintf(text, sizeof text, "%s[plugins]\nload = " ERRATIC "\n", nets_lenet);
+  char *last = strstr(text, "           flatten\n");
+  memcpy(last, "           erratic\n", 19);
+  memmove(last + 19 + 19, last + 19, strlen(last + 19) + 1);
+  memcpy(last + 19, "           flatten\n", 19);
+  file_write("model.ini", text);
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
+                               "--set distributed.devices=2"),
+                   77);
+  assert_non_null(strstr(program_err, "the plan of rank 1 has hash "));
+  assert_false(file_exists("o/run"));
+}
+
+/* ---- failed ---- */
+
+/* What one device is made to fail with ends the run on all of them, in time. */
+static void fails(int devices, const char *fault, const char *says) {
+  time_t start = time(NULL);
+  int code =
+      program_run("train model.ini --output o --set backend.use=sim --set distributed.timeout=100s "
+                  "--set backend.sim.devices=%d --set distributed.devices=%d --set backend.sim.fail=%s",
+                  devices, devices, fault);
+  if (code != 77 && code != 69) fail_msg("%s: exit code %d: %s", fault, code, program_err);
+  if (strstr(program_err, says) == NULL) fail_msg("%s: expected '%s': %s", fault, says, program_err);
+  assert_true(time(NULL) - start < 50);
+}
+
+static void a_device_that_fails_ends_the_run_on_all(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  fails(2, "kernel:40@1", "rank 1: ");
+  fails(2, "kernel:40@0", "rank 0: ");
+  fails(4, "launch:300@2", "rank 2: ");
+  fails(4, "copy:7@3", "rank 3: ");
+  fails(4, "device:200@2", "rank 2: ");
+  fails(2, "allocation:3@1", "rank 1: ");
+}
+
+static void a_loss_that_is_not_finite_ends_the_run_on_all(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
+                               "--set distributed.devices=2 --set optimizer.lr=1e30"),
+                   76);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(a_resumed_run_ends_in_the_same_bits),
+      CASE(statistics_of_each_rank_and_micro_batches_are_resumed),
+      CASE(a_checkpoint_that_would_not_have_been_averages_only_the_statistics),
+      CASE(a_checkpoint_of_four_devices_goes_on_with_another_number),
+      CASE(a_run_that_is_stopped_goes_on),
+      CASE(running_statistics_of_the_ranks_are_averaged),
+      CASE(what_does_not_divide_is_refused),
+      CASE(devices_that_there_are_not_are_refused),
+      CASE(all_devices_are_as_many_as_there_are),
+      CASE(a_rank_with_another_plan_is_refused),
+      CASE(a_device_that_fails_ends_the_run_on_all),
+      CASE(a_loss_that_is_not_finite_ends_the_run_on_all),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
