@@ -34,6 +34,19 @@ const tn_option *tn_options_find(const tn_item *item, const char *name) {
   return tn_options_at(item, tn_options_position(item, name));
 }
 
+/* The first option before `position` whose field shares bytes with this one's; NULL: none. A value would be
+ * read as one of another type, and an address among them as anything. */
+static const tn_option *overlapping(const tn_item *item, int64_t position) {
+  const tn_option *option = tn_options_at(item, position);
+  for (int64_t i = 0; i < position; i++) {
+    const tn_option *other = tn_options_at(item, i);
+    if ((uint64_t)option->offset < (uint64_t)other->offset + other->bytes &&
+        (uint64_t)other->offset < (uint64_t)option->offset + option->bytes)
+      return other;
+  }
+  return NULL;
+}
+
 /* Whether an item's own table makes sense; plugins are not trusted to be right. */
 static tn_status check_option(const void *handle, const tn_item *item, int64_t position) {
   const tn_option *option = tn_options_at(item, position);
@@ -53,6 +66,11 @@ static tn_status check_option(const void *handle, const tn_item *item, int64_t p
                     option->name, option->range != NULL ? option->range : "", type->expected);
   if (tn_options_position(item, option->name) != position)
     return tn_failf(handle, TN_EABI, "item '%s': the option '%s' is there twice", item->name, option->name);
+  const tn_option *other = overlapping(item, position);
+  if (other != NULL)
+    return tn_failf(handle, TN_EABI,
+                    "item '%s': the fields of the options '%s' (at byte %u) and '%s' (at byte %u) overlap",
+                    item->name, other->name, other->offset, option->name, option->offset);
   return TN_OK;
 }
 

@@ -213,6 +213,8 @@ static const wrong_table tables[] = {
      "item 'made', option 'a': the range '[0; 2]' does not suit a whole number"},
     {{TN_OPT(pair, a, TN_OPT_INT, "1", NULL, ""), TN_OPT(pair, a, TN_OPT_INT, "1", NULL, "")},
      "item 'made': the option 'a' is there twice"},
+    {{{"a", TN_OPT_TEXT, 0, 0, 8, "", NULL, ""}, {"b", TN_OPT_FLAG, 0, 4, 4, "no", NULL, ""}},
+     "item 'made': the fields of the options 'a' (at byte 0) and 'b' (at byte 4) overlap"},
 };
 
 static void a_table_that_is_wrong_is_the_items_fault(void **state) {
