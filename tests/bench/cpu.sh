@@ -1,0 +1,198 @@
+#!/bin/sh
+# tests/bench/cpu.sh [OPTION]... [WORK...]: Tenon and its peers on the same cores, one after the other in turn,
+# round by round, over works.txt or those of its works that are named.
+#
+#   --peers DIR       folder with torch_peer.py and ort_peer.py; without it Tenon is measured alone
+#   --python PY       the Python that has the peers' packages (python3)
+#   --build DIR       build folder of Tenon (build)
+#   --backend NAMES   what [backend] use gets: the first that is there ("onednn, cpu")
+#   --threads N       of everybody (all processors)
+#   --rounds N        processes of each per work (5)
+#   --effort PERCENT  steps in a round, of what works.txt says (100)
+#   --choices FILE    takes PyTorch's best variant from an earlier result, or from FILE.lines of one that was
+#                     broken off, instead of trying all of them
+#   --output FILE     result (cpu.json); what was measured so far stands in FILE.lines
+#   --add yes         keeps what the output has of other works
+#   --works FILE      another table
+#
+# What the figures mean stands in results.c. A page is made from the result by DIR/tests/bench/bench_page.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+peers= python=python3 build=$root/build backend="onednn, cpu" threads=$(nproc) rounds=5 effort=100 choices=
+output=cpu.json add=no works=$here/works.txt wanted=
+
+usage() {
+  echo "cpu.sh: $1" >&2
+  sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2
+  exit 2
+}
+while [ $# -gt 0 ]; do
+  case $1 in
+  --*) [ $# -gt 1 ] || usage "$1 needs a value" ;;
+  esac
+  case $1 in
+  --peers) peers=$2 ;;
+  --python) python=$2 ;;
+  --build) build=$2 ;;
+  --backend) backend=$2 ;;
+  --threads) threads=$2 ;;
+  --rounds) rounds=$2 ;;
+  --effort) effort=$2 ;;
+  --choices) choices=$2 ;;
+  --output) output=$2 ;;
+  --add) add=$2 ;;
+  --works) works=$2 ;;
+  --*) usage "unknown option $1" ;;
+  *)
+    grep -q "^$1 " "$works" || usage "there is no work '$1' in $works"
+    wanted="$wanted $1 "
+    shift
+    continue
+    ;;
+  esac
+  shift 2
+done
+tenon=$build/tools/tenon
+results=$build/tests/bench/bench_results
+for program in "$tenon" "$results"; do
+  [ -x "$program" ] || usage "$program is not there: build Tenon with its tests, or say --build"
+done
+lines=$output.lines
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export OMP_NUM_THREADS="$threads"
+
+say() { printf '%s\n' "$*" >&2; }
+milliseconds() { echo "$((($2 - $1) / 1000))" | awk '{ printf "%.3f", $1 / 1000 }'; }
+
+# A line of FILE.lines. $1: phase, $2: who, $3: options of the peer, $4: result, a JSON object
+record() {
+  printf '{"work": "%s", "phase": "%s", "who": "%s", "args": "%s", "load": %s, "result": %s}\n' \
+    "$work" "$1" "$2" "$3" "$(cut -d' ' -f1 /proc/loadavg)" "$4" >>"$lines"
+}
+
+# Why somebody was not measured: the last line that he printed on stderr. $1: who
+skip() {
+  reason=$(tail -n 1 "$scratch/err" | tr -d '\\"' | tr '\t' ' ')
+  say "$work: $1 is left out: ${reason:-no result}"
+  record skipped "$1" "" "{\"reason\": \"${reason:-no result}\"}"
+}
+
+# ---- Tenon ----
+
+run_tenon() {
+  set -- bench "$here/models/$model.ini" --mode "$1" --batch "$batch" --steps "$steps" --rounds "$inner" --warmup 2 \
+    --threads "$threads" --set "backend.use=$backend" --set "precision.policy=$dtype" --quiet --json
+  start=$(date +%s%N)
+  "$tenon" "$@" >"$scratch/out" 2>"$scratch/err" || { skip tenon; return 0; }
+  end=$(date +%s%N)
+  result=$(cat "$scratch/out")
+  # the whole process, which ends two steps later
+  [ "$mode" != start ] || result=$(printf '%s' "$result" | sed "s/\"ms\": \[[^]]*\]/\"ms\": [$(milliseconds "$start" "$end")]/")
+  record round tenon "" "$result"
+}
+
+# ---- peers ----
+
+torch_arguments() {
+  arguments="--model $model --mode $1 --batch $batch --dtype $dtype --steps $steps"
+  [ "$optimizer" = - ] || arguments="$arguments --optimizer $optimizer"
+}
+
+# How PyTorch is tried, beside its variants.
+torch_settings() {
+  echo "--threads $threads"
+  [ "$tries" = small ] || return 0
+  echo "--threads $threads --fused"
+  [ "$threads" = 1 ] || printf '%s\n' "--threads 1" "--threads 1 --fused"
+}
+
+# All variants of PyTorch, once; sets `choice` to the options of the fastest, or to nothing.
+choose_torch() {
+  choice=
+  [ -z "$choices" ] || choice=$("$results" choice "$choices" "$work") || true
+  [ -z "$choice" ] || return 0
+  torch_settings >"$scratch/settings"
+  while read -r setting; do
+    torch_arguments train
+    [ "$mode" != infer ] || torch_arguments infer
+    # shellcheck disable=SC2086
+    "$python" "$peers/torch_peer.py" best $arguments $setting --rounds 3 >"$scratch/out" 2>"$scratch/err" </dev/null || true
+    grep '^{' "$scratch/err" >"$scratch/variants" || { skip torch; continue; }
+    while read -r result; do
+      variant=$(printf '%s' "$result" | sed -n 's/.*"variant": "\([^"]*\)".*/\1/p')
+      record choice torch "$setting --variant $variant" "$result"
+    done <"$scratch/variants"
+  done <"$scratch/settings"
+  choice=$("$results" choice "$lines" "$work") || true
+}
+
+run_torch() {
+  [ -n "$choice" ] || return 0
+  torch_arguments "$1"
+  # shellcheck disable=SC2086
+  if "$python" "$peers/torch_peer.py" one $arguments $choice --rounds "$inner" --warmup 2 >"$scratch/out" 2>"$scratch/err"; then
+    record round torch "$choice" "$(grep '^{' "$scratch/out" | tail -n 1)"
+  else
+    skip torch
+  fi
+}
+
+# ONNX Runtime and OpenVINO.
+run_served() {
+  [ "$mode" = infer ] || return 0
+  "$python" "$peers/ort_peer.py" --model "$model" --batch "$batch" --dtype "$dtype" --threads "$threads" --steps "$steps" \
+    --rounds "$inner" >"$scratch/out" 2>"$scratch/err" || true
+  grep '^{' "$scratch/out" >"$scratch/served" || skip "onnxruntime and openvino"
+  while read -r result; do
+    record round "$(printf '%s' "$result" | sed -n 's/.*"peer": "\([a-z]*\).*/\1/p')" "" "$result"
+  done <"$scratch/served"
+}
+
+# ---- all ----
+
+measure() {
+  choice= as=$mode
+  if [ "$mode" = start ]; then
+    as=train choice="--threads $threads --variant eager"
+  elif [ -n "$peers" ]; then
+    choose_torch
+  fi
+  for round in $(seq "$rounds"); do
+    say "$work: round $round of $rounds, load $(cut -d' ' -f1-3 /proc/loadavg)"
+    run_tenon "$as"
+    [ -n "$peers" ] || continue
+    run_torch "$as"
+    run_served
+  done
+}
+
+# What the machine is and how busy. $1: before or after
+facts() {
+  cpu=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1 | tr -d '\\"')
+  isa=$(sed -n 's/^\(flags\|Features\)[^:]*: *//p' /proc/cpuinfo | head -n 1 | tr ' ' '\n' |
+    grep -E '^(avx2|fma|f16c|avx_vnni|avx512.*|amx_.*|asimd.*|sve.*|bf16|i8mm)$' | tr '\n' ' ')
+  printf '{"facts": "%s", "date": "%s", "cpu": "%s", "processors": %s, "isa": "%s", "memory_mib": %s, "kernel": "%s", "load": [%s], "threads": %s, "rounds": %s, "tenon": "%s", "commit": "%s"}\n' \
+    "$1" "$(date -u +%Y-%m-%d)" "${cpu:-$(uname -m)}" "$(nproc)" "${isa% }" \
+    "$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)" "$(uname -r)" \
+    "$(cut -d' ' -f1-3 /proc/loadavg | tr ' ' ',')" "$threads" "$rounds" "$("$tenon" --version | cut -d' ' -f2)" \
+    "$(git -C "$root" rev-parse --short HEAD 2>/dev/null || true)" >>"$lines"
+}
+
+[ -n "$peers" ] || say "cpu.sh: no --peers: Tenon is measured alone"
+[ "$add" = yes ] && [ -e "$lines" ] || : >"$lines"
+facts before
+grep -v '^ *\(#\|$\)' "$works" >"$scratch/works"
+while read -r work model mode batch dtype steps inner tries optimizer must aim <&3; do
+  case "$wanted" in '' | *" $work "*) ;; *) continue ;; esac
+  steps=$(((steps * effort + 99) / 100))
+  grep -v "^{\"work\": \"$work\"" "$lines" >"$scratch/kept" || true # what an earlier run measured
+  cp "$scratch/kept" "$lines"
+  printf '{"work": "%s", "phase": "work", "model": "%s", "mode": "%s", "batch": %s, "dtype": "%s", "must": "%s", "aim": "%s"}\n' \
+    "$work" "$model" "$mode" "$batch" "$dtype" "$must" "$aim" >>"$lines"
+  measure
+done 3<"$scratch/works"
+facts after
+"$results" collect "$lines" "$output"
+"$results" table "$output"
