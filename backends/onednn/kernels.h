@@ -7,7 +7,7 @@
 
 #include "tenon/plugin/kernel.h"
 
-/* dnn/conv.c */
+/* dnn/conv_train.c */
 #define TN_ONEDNN_CONV_KERNELS(X) X(conv2d) X(conv2d_grad_input) X(conv2d_grad_weight)
 
 #ifdef TN_HAVE_DNNL
@@ -16,7 +16,10 @@
 #define TN_ONEDNN_DNN_KERNELS(X)
 #endif
 
-#define TN_ONEDNN_OWN_KERNELS(X)
+/* own/reduce.c */
+#define TN_ONEDNN_REDUCE_KERNELS(X) X(reduce_sum) X(reduce_max) X(reduce_min) X(moments) X(norm_grad_sums)
+
+#define TN_ONEDNN_OWN_KERNELS(X) TN_ONEDNN_REDUCE_KERNELS(X)
 
 #define TN_ONEDNN_KERNELS(X) TN_ONEDNN_DNN_KERNELS(X) TN_ONEDNN_OWN_KERNELS(X)
 

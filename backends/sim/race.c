@@ -157,7 +157,9 @@ static tn_status touch_launch(actor *a, const tn_launch *l) {
     tn_status status = touch(a, l->out[i].data, view_bytes(&l->out[i]), true, "a result");
     if (status != TN_OK) return status;
   }
-  return touch(a, l->workspace, (uint64_t)l->workspace_bytes, true, "the workspace");
+  tn_status status = touch(a, l->folded, (uint64_t)l->folded_bytes, true, "the folded memory");
+  return status != TN_OK ? status
+                         : touch(a, l->workspace, (uint64_t)l->workspace_bytes, true, "the workspace");
 }
 
 uint64_t tn_sim_sum(const void *bytes, uint64_t n) {

@@ -92,6 +92,7 @@ static tn_status run_launch(tn_sim_device *d, const tn_sim_work *work) {
   here.in = d->views;
   here.out = d->views + l->n_in;
   here.workspace = tn_sim_real(l->workspace);
+  here.folded = tn_sim_real(l->folded);
   return work->launch.body(&here);
 }
 

@@ -25,6 +25,8 @@ typedef struct tn_target {
    * which then says whether the fallback could have helped. */
   const struct tn_target *fallback;
   bool fallback_refused;
+  bool constant_state; /* programs are for inference: what they do not commit themselves stays from run to run
+                        */
   const struct tn_replay *replay; /* choices to make again (replay.h); NULL: none */
 } tn_target;
 
@@ -39,7 +41,7 @@ typedef struct tn_choice {
   const char *name;
   const tn_operand_layout *in_rule, *out_rule;
   tn_layout *in_layout, *out_layout;
-  int64_t workspace_bytes, keep_bytes;
+  int64_t workspace_bytes, keep_bytes, folded_bytes;
   int32_t n_inplace;
   const int32_t (*inplace)[2];
   double cost_s;

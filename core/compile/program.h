@@ -33,6 +33,7 @@ typedef struct tn_step {
   tn_operand *in, *out;
   int32_t n_in, n_out;
   int64_t workspace_offset; /* in the arena; for a step that falls back in the host memory */
+  int64_t folded_offset;    /* in the program's folded memory */
 } tn_step;
 
 /* A value that crosses the bus, as it lies. */
@@ -72,6 +73,7 @@ typedef struct tn_program {
   int32_t n_inputs, n_outputs;
   int64_t arena_bytes, bound_bytes; /* planned arena, and its lower bound from liveness */
   int64_t slot_bytes, output_bytes, keep_bytes;
+  int64_t folded_bytes;       /* what kernels fold of state, from run to run */
   int64_t host_bytes;         /* operands, results and workspaces of what falls back */
   const char *const *regions; /* names of the map's regions, for the text form */
   uint64_t hash;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/compile/replay.h"
+#include "core/compile/uses.h"
 #include "core/plugin/handles.h"
 
 /* ---- the match as the kernel sees it ---- */
@@ -51,7 +52,27 @@ static int32_t number_of(const tn_graph *g, const tn_candidate *c, const tn_matc
   return -1;
 }
 
-static tn_status build_match(tn_arena *arena, const tn_graph *g, const tn_candidate *c, tn_match **match) {
+/* State, or a view of it. */
+static bool is_state(const tn_graph *g, tn_val v) {
+  while (v != 0) {
+    const tn_gnode *node = &g->nodes.v[g->values.v[v].node];
+    if (tn_node_kind_of(node) == TN_NODE_STATE) return true;
+    if (tn_node_kind_of(node) != TN_NODE_VIEW) return false;
+    v = node->in[0];
+  }
+  return false;
+}
+
+static uint8_t *mark_constant(tn_arena *arena, const tn_graph *g, const tn_target *target,
+                              const tn_candidate *c) {
+  uint8_t *constant = tn_arena_alloc(arena, (size_t)c->n_in);
+  for (int32_t i = 0; constant != NULL && i < c->n_in; i++)
+    constant[i] = target->constant_state && g->commits.n == 0 && is_state(g, c->in[i]);
+  return constant;
+}
+
+static tn_status build_match(tn_arena *arena, const tn_graph *g, const tn_target *target,
+                             const tn_candidate *c, tn_match **match) {
   tn_match *m = tn_arena_alloc(arena, sizeof *m);
   tn_match_node *nodes = tn_arena_alloc(arena, (size_t)c->n_nodes * sizeof *nodes);
   int32_t *out_number = tn_arena_alloc(arena, (size_t)c->n_out * sizeof *out_number);
@@ -59,8 +80,9 @@ static tn_status build_match(tn_arena *arena, const tn_graph *g, const tn_candid
   TN_TRY(describe_nodes(arena, g, c, nodes));
   for (int32_t i = 0; i < c->n_out; i++) out_number[i] = number_of(g, c, nodes, c->out[i]);
   const tn_type **in = list_types(arena, g, c->in, c->n_in), **out = list_types(arena, g, c->out, c->n_out);
-  if (in == NULL || out == NULL) return TN_ENOMEM;
-  *m = (tn_match){sizeof *m, c->n_in, c->n_out, c->n_nodes, in, out, out_number, nodes};
+  uint8_t *constant = mark_constant(arena, g, target, c);
+  if (in == NULL || out == NULL || constant == NULL) return TN_ENOMEM;
+  *m = (tn_match){sizeof *m, c->n_in, c->n_out, c->n_nodes, in, out, out_number, nodes, constant};
   *match = m;
   return TN_OK;
 }
@@ -138,11 +160,12 @@ static const char *wrong_rule(const tn_operand_layout *rules, int32_t n, const t
   return NULL;
 }
 
-static const char *wrong_variant(const tn_variant *v, const tn_match *m) {
+static const char *wrong_variant(const tn_kernel *k, const tn_variant *v, const tn_match *m) {
   const char *wrong = wrong_rule(v->in, m->n_in, m);
   if (wrong == NULL) wrong = wrong_rule(v->out, m->n_out, m);
   if (wrong != NULL) return wrong;
-  if (v->workspace_bytes < 0 || v->keep_bytes < 0) return "a negative number of bytes";
+  if (v->workspace_bytes < 0 || v->keep_bytes < 0 || v->folded_bytes < 0) return "a negative number of bytes";
+  if (v->folded_bytes > 0 && k->fold == NULL) return "folded memory, but the kernel has no fold";
   if (v->n_inplace < 0 || (v->n_inplace > 0 && v->inplace == NULL))
     return "in-place pairs that are not there";
   for (int32_t i = 0; i < v->n_inplace; i++)
@@ -164,6 +187,7 @@ static tn_status copy_variant(tn_arena *arena, const tn_match *m, const tn_varia
   *choice = (tn_choice){.id = v->id,
                         .workspace_bytes = v->workspace_bytes,
                         .keep_bytes = v->keep_bytes,
+                        .folded_bytes = v->folded_bytes,
                         .n_inplace = v->n_inplace,
                         .cost_s = cost_s,
                         .measured = false,
@@ -212,7 +236,7 @@ static void take_variant(tn_query *q, const tn_variant *given) {
   tn_variant v = {0};
   if (c->status != TN_OK) return;
   memcpy(&v, given, given->struct_size < sizeof v ? given->struct_size : sizeof v);
-  const char *wrong = wrong_variant(&v, c->candidate->match);
+  const char *wrong = wrong_variant(c->candidate->kernel->kernel, &v, c->candidate->match);
   c->status = wrong == NULL
                   ? keep_variant(c, &v)
                   : tn_failf(q, TN_EINVAL, "variant \"%s\" promises %s", v.name != NULL ? v.name : "", wrong);
@@ -248,7 +272,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
                              tn_candidate *candidate) {
   tn_match *match = NULL;
   candidate->reason = NULL;
-  TN_TRY(build_match(arena, graph, candidate, &match));
+  TN_TRY(build_match(arena, graph, target, candidate, &match));
   candidate->match = match;
   candidate->cost = match_cost(graph, candidate, match);
   int32_t rank = candidate->kernel->rank;

@@ -117,7 +117,9 @@ static void bind_slot(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_
                     .workspace = works ? (char *)(host ? e->host : e->arena) + step->workspace_offset : NULL,
                     .workspace_bytes = step->group->choice.workspace_bytes,
                     .stream = stream_of(e, step),
-                    .name = step->name};
+                    .name = step->name,
+                    .folded_bytes = step->group->choice.folded_bytes};
+    if (b->host.pub.folded_bytes > 0) b->host.pub.folded = (char *)bound->folded + step->folded_offset;
     b->host.parallel = device->team != NULL ? device->team->parallel : NULL;
     b->host.device = device->device;
     bool collective = tn_kernel_is_collective(step->group->kernel);
@@ -161,6 +163,7 @@ tn_status tn_bind(tn_executor *e, const tn_program *program, tn_bound_program *b
     tn_status status = prepare_step(e, &program->steps[i], &bound->plans[i]);
     if (status != TN_OK) return tn_executor_fail(e, tn_wrap_step(e, bound, &program->steps[i], status));
   }
+  TN_TRY(tn_bind_folded(e, bound));
   TN_TRY(make_all_handoffs(e, bound));
   TN_TRY(tn_bind_segments(e, bound));
   for (int32_t s = 0; s < e->n_slots; s++) bind_slot(e, bound, s, bound->views + (size_t)s * views);
@@ -178,6 +181,7 @@ void tn_unbind(tn_executor *e, tn_bound_program *bound) {
     if (bound->events != NULL && bound->events[i] != NULL)
       e->device->backend->event_delete(bound->events[i], &e->device->env);
   }
+  tn_unbind_folded(e, bound);
   tn_uncapture(e, bound);
   tn_unbind_segments(e, bound);
   for (int32_t s = 0; bound->slots != NULL && s < e->n_slots; s++) tn_release(e->env, bound->slots[s]);

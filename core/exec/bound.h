@@ -35,6 +35,8 @@ typedef struct tn_bound_program {
   void **captures;        /* per slot and segment; NULL: launched one by one */
   bool captured;          /* or found not to be fit for it */
   tn_interval *intervals; /* profile: of the last run, per step; NULL: off */
+  void *folded;           /* what kernels fold of state; NULL: nothing */
+  int64_t folded_from;    /* tn_executor.state_version of what they folded */
 } tn_bound_program;
 
 /* A slot: where inputs come from and outputs go. On a host-addressable device the host's end is the
@@ -42,7 +44,7 @@ typedef struct tn_bound_program {
 typedef struct tn_slot_memory {
   void *input, *output; /* device */
   void *host_input, *host_output;
-  int64_t filled; /* bytes of the input that were copied in last */
+  int64_t filled;                    /* bytes of the input that were copied in last */
   void *staged, *computed, *arrived; /* events of the last run: copied in, computed, copied out */
 } tn_slot_memory;
 
@@ -60,7 +62,8 @@ struct tn_executor {
   int32_t n_regions;
   void *arena, *host; /* host: of what falls back */
   int64_t arena_bytes, slot_bytes, output_bytes, host_bytes;
-  int64_t bytes; /* asked for and not given back */
+  int64_t bytes;         /* asked for and not given back */
+  int64_t state_version; /* counts what changes state */
   bool profile, capture;
   struct tn_finite *finite; /* looks at every launch; NULL: nobody does */
 };
@@ -72,6 +75,15 @@ tn_status tn_executor_fail(tn_executor *e, tn_status status);
  * made before a failure is freed by tn_unbind. */
 tn_status tn_bind(tn_executor *e, const tn_program *program, tn_bound_program *bound);
 void tn_unbind(tn_executor *e, tn_bound_program *bound);
+
+/* Memory for what the program's kernels fold, and the fold of each where state has changed since. */
+tn_status tn_bind_folded(tn_executor *e, tn_bound_program *bound);
+void tn_unbind_folded(tn_executor *e, tn_bound_program *bound);
+tn_status tn_fold_program(tn_executor *e, tn_bound_program *bound, int32_t slot);
+
+/* Device memory that the executor accounts for. */
+tn_status tn_executor_take(tn_executor *e, int32_t kind, int64_t bytes, void **address);
+void tn_executor_give(tn_executor *e, int32_t kind, void *address, int64_t bytes);
 
 /* Enqueues the launches of a program on a slot; the slot's `computed` records their end. Messages stay in
  * the device's env. */

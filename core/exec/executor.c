@@ -23,13 +23,16 @@ static void measure(tn_program *const *programs, int32_t n, int64_t *arena, int6
 int64_t tn_executor_planned_bytes(const tn_state_map *map, tn_program *const *programs, int32_t n_programs,
                                   int32_t slots, bool host_addressable) {
   int64_t arena, slot, output, host;
+  int64_t folded = 0;
   measure(programs, n_programs, &arena, &slot, &output, &host);
-  return tn_state_map_bytes(map) + arena + host + slots * (slot + output) * (host_addressable ? 1 : 2);
+  for (int32_t i = 0; i < n_programs; i++) folded += programs[i]->folded_bytes;
+  return tn_state_map_bytes(map) + arena + folded + host +
+         slots * (slot + output) * (host_addressable ? 1 : 2);
 }
 
 int64_t tn_executor_measured_bytes(const tn_executor *e) { return e->bytes; }
 
-static tn_status take(tn_executor *e, int32_t kind, int64_t bytes, void **address) {
+tn_status tn_executor_take(tn_executor *e, int32_t kind, int64_t bytes, void **address) {
   tn_status status = tn_device_memory(e->device, kind, bytes, address);
   if (status == TN_OK) {
     e->bytes += bytes;
@@ -40,7 +43,7 @@ static tn_status take(tn_executor *e, int32_t kind, int64_t bytes, void **addres
   return tn_executor_fail(e, status);
 }
 
-static void give(tn_executor *e, int32_t kind, void *address, int64_t bytes) {
+void tn_executor_give(tn_executor *e, int32_t kind, void *address, int64_t bytes) {
   if (address == NULL) return;
   tn_device_memory_free(e->device, kind, address, bytes);
   e->bytes -= bytes;
@@ -48,7 +51,7 @@ static void give(tn_executor *e, int32_t kind, void *address, int64_t bytes) {
 
 /* Memory that starts as zeros: padding and gaps are promised to be zero. */
 static tn_status take_zeroed(tn_executor *e, int64_t bytes, void **address) {
-  TN_TRY(take(e, TN_MEMORY_DEVICE, bytes, address));
+  TN_TRY(tn_executor_take(e, TN_MEMORY_DEVICE, bytes, address));
   if (*address == NULL) return TN_OK;
   tn_device *device = e->device;
   tn_status status =
@@ -83,8 +86,8 @@ static tn_status make_slot(tn_executor *e, tn_slot_memory *m) {
     m->host_output = m->output;
     return TN_OK;
   }
-  TN_TRY(take(e, TN_MEMORY_STAGING, e->slot_bytes, &m->host_input));
-  return take(e, TN_MEMORY_STAGING, e->output_bytes, &m->host_output);
+  TN_TRY(tn_executor_take(e, TN_MEMORY_STAGING, e->slot_bytes, &m->host_input));
+  return tn_executor_take(e, TN_MEMORY_STAGING, e->output_bytes, &m->host_output);
 }
 
 static tn_status make_slots(tn_executor *e, int32_t n) {
@@ -122,8 +125,8 @@ static tn_status fill(tn_executor *e, tn_program *const *programs, int32_t n_pro
   TN_TRY(start_fallback(e, programs, n_programs));
   if (e->outside) e->slot_bytes = e->output_bytes = 0;
   TN_TRY(make_regions(e));
-  TN_TRY(take(e, TN_MEMORY_DEVICE, e->arena_bytes, &e->arena));
-  TN_TRY(take(e, TN_MEMORY_STAGING, e->host_bytes, &e->host));
+  TN_TRY(tn_executor_take(e, TN_MEMORY_DEVICE, e->arena_bytes, &e->arena));
+  TN_TRY(tn_executor_take(e, TN_MEMORY_STAGING, e->host_bytes, &e->host));
   TN_TRY(make_slots(e, slots));
   TN_TRY(bind_programs(e, programs, n_programs));
   tn_device *device = e->device;
@@ -166,11 +169,11 @@ static void free_slot(tn_executor *e, tn_slot_memory *m) {
   void *events[] = {m->staged, m->computed, m->arrived};
   for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
     if (events[i] != NULL) e->device->backend->event_delete(events[i], &e->device->env);
-  give(e, TN_MEMORY_DEVICE, m->input, e->slot_bytes);
-  give(e, TN_MEMORY_DEVICE, m->output, e->output_bytes);
+  tn_executor_give(e, TN_MEMORY_DEVICE, m->input, e->slot_bytes);
+  tn_executor_give(e, TN_MEMORY_DEVICE, m->output, e->output_bytes);
   if (e->near) return;
-  give(e, TN_MEMORY_STAGING, m->host_input, e->slot_bytes);
-  give(e, TN_MEMORY_STAGING, m->host_output, e->output_bytes);
+  tn_executor_give(e, TN_MEMORY_STAGING, m->host_input, e->slot_bytes);
+  tn_executor_give(e, TN_MEMORY_STAGING, m->host_output, e->output_bytes);
 }
 
 void tn_executor_destroy(tn_executor *e) {
@@ -181,9 +184,10 @@ void tn_executor_destroy(tn_executor *e) {
     device->backend->stream_wait(device->streams[role], &device->env);
   for (int32_t i = 0; i < e->n_programs; i++) tn_unbind(e, &e->programs[i]);
   for (int32_t s = 0; s < e->n_slots; s++) free_slot(e, &e->slots[s]);
-  give(e, TN_MEMORY_STAGING, e->host, e->host_bytes);
-  give(e, TN_MEMORY_DEVICE, e->arena, e->arena_bytes);
-  for (int32_t r = 0; r < e->n_regions; r++) give(e, TN_MEMORY_DEVICE, e->regions[r], region_bytes(e, r));
+  tn_executor_give(e, TN_MEMORY_STAGING, e->host, e->host_bytes);
+  tn_executor_give(e, TN_MEMORY_DEVICE, e->arena, e->arena_bytes);
+  for (int32_t r = 0; r < e->n_regions; r++)
+    tn_executor_give(e, TN_MEMORY_DEVICE, e->regions[r], region_bytes(e, r));
   tn_release(e->env, e->programs);
   tn_release(e->env, e->slots);
   tn_release(e->env, e->regions);

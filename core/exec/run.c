@@ -77,11 +77,13 @@ tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slo
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
+  if (bound->folded_from != e->state_version) TN_TRY(tn_fold_program(e, bound, slot));
   if (e->profile) TN_TRY(backend->stream_wait(compute, env));
   for (int32_t i = 0; i < bound->program->n_segments; i++)
     TN_TRY(bound->program->segments[i].fallback ? run_cut(e, bound, i, slot)
                                                 : run_segment(e, bound, i, slot));
   if (e->capture && !e->profile && !bound->captured) TN_TRY(tn_capture_program(e, bound));
+  if (bound->program->cover->graph->commits.n > 0) e->state_version++;
   return backend->event_record(e->slots[slot].computed, env, compute);
 }
 

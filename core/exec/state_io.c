@@ -62,6 +62,7 @@ tn_status tn_executor_write(tn_executor *e, const char *path, const void *from, 
   void *address;
   TN_TRY(find_state(e, path, bytes, &address));
   if (address == NULL) return TN_OK;
+  e->state_version++;
   tn_status status = copy_and_wait(e, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, address, from, bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }

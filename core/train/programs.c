@@ -144,8 +144,10 @@ static tn_status build_graphs(tn_run *run, const tn_program_request *request, tn
                        &graphs->v[TN_PROGRAM_INIT]);
 }
 
-static tn_status compile_all(tn_run *run, const tn_target *target, const tn_program_request *request,
+static tn_status compile_all(tn_run *run, const tn_target *device, const tn_program_request *request,
                              tn_program_set *set, tn_graphs *graphs) {
+  tn_target target = *device;
+  target.constant_state = graphs->v[TN_PROGRAM_STEP] == NULL;
   for (int32_t which = 0; which < TN_PROGRAMS; which++) {
     if (!graphs->v[which]) continue;
     const tn_compile_options *dump = dump_of(request, which);
@@ -153,7 +155,7 @@ static tn_status compile_all(tn_run *run, const tn_target *target, const tn_prog
     options.arena_limit = request->arena_limit;
     options.slot_like =
         which != TN_PROGRAM_STEP && is_training(which) ? set->programs[TN_PROGRAM_STEP] : NULL;
-    tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graphs->v[which],
+    tn_status status = tn_compile(&run->env, program_names[which], run->registry, &target, graphs->v[which],
                                   set->map, &options, &set->programs[which]);
     if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
     graphs->v[which] = NULL; /* the program's now */

@@ -1,13 +1,9 @@
-/* backends/onednn/dnn/conv.c: convolutions and their gradients, direct and by Winograd's algorithm, on
- * activations with their channels in blocks. Weights come and go row-major; the recipe reorders them, which
- * is little beside what a batch of images takes. */
+/* backends/onednn/dnn/conv.c: convolutions as recipes, direct and by Winograd's algorithm (Lavin and Gray,
+ * "Fast algorithms for convolutional neural networks", 2016), on activations with their channels in blocks.
+ * Weights come and go row-major; the recipe reorders them, which is little beside what a batch of images
+ * takes. bf16 tensors may be computed in f32: many processors multiply f32 faster, and Winograd wants its
+ * accuracy. */
 #include "dnn/conv.h"
-
-#include <stdbool.h>
-
-#include "kernels.h"
-
-enum { DIRECT = 0, WINOGRAD = 1 };
 
 /* ---- shapes -------------------------------------------------------------------------------------- */
 
@@ -25,8 +21,7 @@ static tn_status choose_layouts(tn_env *env, const tn_dnn_conv *c, tn_dnn_conv_l
   return TN_OK;
 }
 
-/* Weights of groups have the group as a dimension of their own: the same bytes. */
-static tn_type group_weights(const tn_dnn_conv *c) {
+tn_type tn_dnn_group_weights(const tn_dnn_conv *c) {
   int64_t g = c->attributes->groups;
   if (g == 1) return *c->w;
   return (tn_type){c->w->dtype, 5, {g, c->w->dims[0] / g, c->w->dims[1], c->w->dims[2], c->w->dims[3]}};
@@ -52,18 +47,34 @@ static window window_of(const tn_dnn_conv *c) {
   return w;
 }
 
+/* What the primitive computes on. */
 typedef struct descs {
-  dnnl_memory_desc_t x, w, y, b;
+  dnnl_memory_desc_t x, w, y, bias;
 } descs;
 
-static tn_status describe(tn_env *env, const tn_dnn_conv *c, const tn_dnn_conv_layouts *l, descs *d) {
-  tn_type w = group_weights(c);
+static tn_type computed(const tn_type *type, int32_t how) {
+  tn_type t = *type;
+  if (how & TN_DNN_IN_F32) t.dtype = TN_F32;
+  return t;
+}
+
+static tn_status describe(tn_env *env, const tn_dnn_conv *c, int32_t how, const tn_dnn_conv_layouts *l,
+                          descs *d) {
+  tn_type x = computed(c->x, how), y = computed(c->y, how), group = tn_dnn_group_weights(c);
+  tn_type w = computed(&group, how), bias = {TN_F32, 1, {c->w->dims[0]}};
   tn_layout row_major = tn_layout_row_major(1);
-  tn_status status = tn_dnn_memory(env, c->x, &l->x, &d->x);
-  if (status == TN_OK) status = tn_dnn_memory(env, c->y, &l->y, &d->y);
+  tn_status status = tn_dnn_memory(env, &x, &l->x, &d->x);
+  if (status == TN_OK) status = tn_dnn_memory(env, &y, &l->y, &d->y);
   if (status == TN_OK) status = tn_dnn_memory_any(env, &w, &d->w);
-  if (status == TN_OK && c->bias != NULL) status = tn_dnn_memory(env, c->bias, &row_major, &d->b);
-  return status;
+  return status == TN_OK ? tn_dnn_memory(env, &bias, &row_major, &d->bias) : status;
+}
+
+static dnnl_alg_kind_t algorithm(int32_t how) {
+  return how & TN_DNN_WINOGRAD ? dnnl_convolution_winograd : dnnl_convolution_direct;
+}
+
+static bool has_bias(const tn_dnn_conv *c, int32_t how) {
+  return c->bias != NULL || (how & TN_DNN_FOLDED) != 0;
 }
 
 static dnnl_status_t new_forward(const tn_dnn_recipe *r, const tn_dnn_conv *c, const descs *d, int32_t how,
@@ -71,8 +82,8 @@ static dnnl_status_t new_forward(const tn_dnn_recipe *r, const tn_dnn_conv *c, c
   window w = window_of(c);
   dnnl_convolution_desc_t desc;
   dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-      &desc, dnnl_forward_training, how == WINOGRAD ? dnnl_convolution_winograd : dnnl_convolution_direct,
-      &d->x, &d->w, c->bias != NULL ? &d->b : NULL, &d->y, w.stride, w.dilation, w.low, w.high);
+      &desc, how & TN_DNN_FOLDED ? dnnl_forward_inference : dnnl_forward_training, algorithm(how), &d->x,
+      &d->w, has_bias(c, how) ? &d->bias : NULL, &d->y, w.stride, w.dilation, w.low, w.high);
   if (status != dnnl_success) return status;
   return dnnl_primitive_desc_create(primitive, &desc, attributes, r->dnn->engine, NULL);
 }
@@ -80,198 +91,204 @@ static dnnl_status_t new_forward(const tn_dnn_recipe *r, const tn_dnn_conv *c, c
 /* A gradient's primitive wants to have seen one of the forward direction. */
 static dnnl_status_t new_backward(const tn_dnn_recipe *r, const tn_dnn_conv *c, const descs *d, int32_t how,
                                   dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *primitive) {
-  dnnl_alg_kind_t algorithm = how == WINOGRAD ? dnnl_convolution_winograd : dnnl_convolution_direct;
   window w = window_of(c);
   dnnl_convolution_desc_t desc;
   dnnl_primitive_desc_t hint = NULL;
   dnnl_status_t status = new_forward(r, c, d, how, attributes, &hint);
   if (status != dnnl_success) return status;
   status = c->what == TN_DNN_CONV_GRAD_INPUT
-               ? dnnl_dilated_convolution_backward_data_desc_init(&desc, algorithm, &d->x, &d->w, &d->y,
+               ? dnnl_dilated_convolution_backward_data_desc_init(&desc, algorithm(how), &d->x, &d->w, &d->y,
                                                                   w.stride, w.dilation, w.low, w.high)
                : dnnl_dilated_convolution_backward_weights_desc_init(
-                     &desc, algorithm, &d->x, &d->w, NULL, &d->y, w.stride, w.dilation, w.low, w.high);
+                     &desc, algorithm(how), &d->x, &d->w, NULL, &d->y, w.stride, w.dilation, w.low, w.high);
   if (status == dnnl_success)
     status = dnnl_primitive_desc_create(primitive, &desc, attributes, r->dnn->engine, hint);
   dnnl_primitive_desc_destroy(hint);
   return status;
 }
 
+static tn_status append_post_ops(tn_env *env, const tn_dnn_conv *c, dnnl_primitive_attr_t attributes) {
+  dnnl_post_ops_t ops;
+  dnnl_status_t made = dnnl_post_ops_create(&ops);
+  if (made != dnnl_success) return tn_dnn_check(env, made, "dnnl_post_ops_create");
+  if (c->added != NULL) made = dnnl_post_ops_append_sum(ops, 1.0f);
+  if (made == dnnl_success && c->relu)
+    made = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+  if (made == dnnl_success) made = dnnl_primitive_attr_set_post_ops(attributes, ops);
+  dnnl_post_ops_destroy(ops);
+  return tn_dnn_check(env, made, "dnnl_primitive_attr_set_post_ops");
+}
+
+static tn_status new_primitive(const tn_dnn_recipe *r, const tn_dnn_conv *c, const descs *d, int32_t how,
+                               dnnl_primitive_desc_t *primitive) {
+  dnnl_primitive_attr_t attributes = NULL;
+  tn_status status = tn_dnn_attributes(r->env, &attributes);
+  if (status == TN_OK && (c->added != NULL || c->relu)) status = append_post_ops(r->env, c, attributes);
+  if (status == TN_OK)
+    status = tn_dnn_check(r->env,
+                          c->what == TN_DNN_CONV_FORWARD ? new_forward(r, c, d, how, attributes, primitive)
+                                                         : new_backward(r, c, d, how, attributes, primitive),
+                          "dnnl_primitive_desc_create");
+  dnnl_primitive_attr_destroy(attributes);
+  return status;
+}
+
 /* ---- recipes ------------------------------------------------------------------------------------- */
 
-/* Where the primitive's weights lie: in the operand or result itself if that is how it wants them, else in
- * the workspace. */
-static bool place_weights(tn_dnn_recipe *r, const dnnl_memory_desc_t *wanted, const tn_dnn_arg *given,
-                          tn_dnn_arg *used) {
-  *used = *given;
-  used->desc = *wanted;
-  if (dnnl_memory_desc_equal(&given->desc, wanted)) return true;
-  used->where = TN_DNN_WORKSPACE;
-  used->at = tn_dnn_room(r, wanted);
-  return false;
-}
-
-static tn_status plain_weights(tn_env *env, const tn_dnn_conv *c, tn_dnn_arg *arg) {
-  tn_type w = group_weights(c);
-  tn_layout row_major = tn_layout_row_major(w.rank);
-  bool is_result = c->what == TN_DNN_CONV_GRAD_WEIGHT;
-  *arg = (tn_dnn_arg){0, is_result ? TN_DNN_OUT : TN_DNN_IN, is_result ? 0 : 1, {0}};
-  return tn_dnn_memory(env, &w, &row_major, &arg->desc);
-}
-
-static void put_weights(tn_dnn_step *step, int32_t arg, const tn_dnn_arg *used) {
-  tn_dnn_put(step, arg, used->where, used->at, &used->desc);
-}
-
-static tn_status add_forward(tn_dnn_recipe *r, const tn_dnn_conv *c, const descs *d,
-                             dnnl_primitive_desc_t primitive) {
+/* An argument as it lies outside, and as the primitive wants it: the same, or a copy in the workspace. */
+typedef struct tensor {
   tn_dnn_arg given, used;
-  tn_dnn_step *step = NULL;
-  bool same = true, gradient = c->what == TN_DNN_CONV_GRAD_INPUT;
-  const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
-  tn_status status = plain_weights(r->env, c, &given);
-  if (status == TN_OK) same = place_weights(r, wanted, &given, &used);
-  if (status == TN_OK && !same) status = tn_dnn_add_reorder(r, &given, &used);
-  if (status != TN_OK) {
-    dnnl_primitive_desc_destroy(primitive);
-    return status;
-  }
-  status = tn_dnn_add(r, primitive, &step);
+} tensor;
+
+static tn_status lay_out(tn_dnn_recipe *r, const tn_type *type, const tn_layout *layout, int32_t where,
+                         int32_t at, const dnnl_memory_desc_t *wanted, tensor *t) {
+  t->given = (tn_dnn_arg){0, where, at, {0}};
+  tn_status status = tn_dnn_memory(r->env, type, layout, &t->given.desc);
   if (status != TN_OK) return status;
-  put_weights(step, DNNL_ARG_WEIGHTS, &used);
-  tn_dnn_put(step, gradient ? DNNL_ARG_DIFF_DST : DNNL_ARG_SRC, TN_DNN_IN, 0, gradient ? &d->y : &d->x);
-  tn_dnn_put(step, gradient ? DNNL_ARG_DIFF_SRC : DNNL_ARG_DST, TN_DNN_OUT, 0, gradient ? &d->x : &d->y);
-  if (c->bias != NULL) tn_dnn_put(step, DNNL_ARG_BIAS, TN_DNN_IN, 2, &d->b);
+  t->used = t->given;
+  if (dnnl_memory_desc_equal(&t->given.desc, wanted)) return TN_OK;
+  t->used = (tn_dnn_arg){0, TN_DNN_WORKSPACE, tn_dnn_room(r, wanted), *wanted};
   return TN_OK;
 }
 
-static tn_status add_grad_weight(tn_dnn_recipe *r, const tn_dnn_conv *c, const descs *d,
-                                 dnnl_primitive_desc_t primitive) {
-  tn_dnn_arg given, used;
+static bool is_copy(const tensor *t) { return t->used.where != t->given.where; }
+
+static tn_status bring(tn_dnn_recipe *r, const tensor *t) {
+  return is_copy(t) ? tn_dnn_add_reorder(r, &t->given, &t->used) : TN_OK;
+}
+
+static tn_status take_back(tn_dnn_recipe *r, const tensor *t) {
+  return is_copy(t) ? tn_dnn_add_reorder(r, &t->used, &t->given) : TN_OK;
+}
+
+static void put(tn_dnn_step *step, int32_t arg, const tensor *t) {
+  tn_dnn_put(step, arg, t->used.where, t->used.at, &t->used.desc);
+}
+
+typedef struct tensors {
+  tensor x, w, y, bias, added;
+} tensors;
+
+static tn_status lay_out_all(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how, const descs *d,
+                             const dnnl_memory_desc_t *w, const tn_dnn_conv_layouts *l, tensors *t) {
+  tn_type group = tn_dnn_group_weights(c);
+  tn_layout plain = tn_layout_row_major(group.rank), line = tn_layout_row_major(1);
+  bool dx = c->what == TN_DNN_CONV_GRAD_INPUT, dw = c->what == TN_DNN_CONV_GRAD_WEIGHT;
+  bool forward = !dx && !dw;
+  tn_status status = lay_out(r, c->x, &l->x, dx ? TN_DNN_OUT : TN_DNN_IN, 0, &d->x, &t->x);
+  if (status == TN_OK)
+    status = lay_out(r, c->y, &l->y, forward ? TN_DNN_OUT : TN_DNN_IN, dw ? 1 : 0, &d->y, &t->y);
+  if (status == TN_OK && !(how & TN_DNN_FOLDED))
+    status = lay_out(r, &group, &plain, dw ? TN_DNN_OUT : TN_DNN_IN, dw ? 0 : 1, w, &t->w);
+  if (status == TN_OK && c->bias != NULL && !(how & TN_DNN_FOLDED))
+    status = lay_out(r, c->bias, &line, TN_DNN_IN, 2, &d->bias, &t->bias);
+  if (status == TN_OK && c->added != NULL)
+    status = lay_out(r, c->added, &l->y, TN_DNN_IN, c->added_at, &d->y, &t->added);
+  return status;
+}
+
+/* Weights first, then the bias, in the folded memory. */
+static void use_folded(const descs *d, const dnnl_memory_desc_t *w, tensors *t, tn_dnn_folded *folded) {
+  folded->w = *w;
+  folded->bias = d->bias;
+  folded->bias_offset = ((int64_t)dnnl_memory_desc_get_size(w) + 63) / 64 * 64;
+  folded->bytes = folded->bias_offset + (int64_t)dnnl_memory_desc_get_size(&d->bias);
+  t->w.given = t->w.used = (tn_dnn_arg){0, TN_DNN_KEPT, 0, *w};
+  t->bias.given = t->bias.used = (tn_dnn_arg){0, TN_DNN_KEPT, folded->bias_offset, d->bias};
+}
+
+/* The primitive adds to what its result holds: that is the operand itself where the host has let them share
+ * memory, otherwise a copy of it. */
+static tn_status bring_added(tn_dnn_recipe *r, const tn_dnn_conv *c, const tensors *t) {
+  return c->added != NULL ? tn_dnn_add_reorder(r, &t->added.given, &t->y.used) : TN_OK;
+}
+
+static tn_status add_forward(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how, const tensors *t,
+                             dnnl_primitive_desc_t primitive) {
   tn_dnn_step *step = NULL;
-  bool same = true;
-  const dnnl_memory_desc_t *made = dnnl_primitive_desc_query_md(primitive, dnnl_query_diff_weights_md, 0);
-  tn_status status = plain_weights(r->env, c, &given);
-  if (status == TN_OK) same = place_weights(r, made, &given, &used);
+  bool dx = c->what == TN_DNN_CONV_GRAD_INPUT;
+  const tensor *from = dx ? &t->y : &t->x, *to = dx ? &t->x : &t->y;
+  tn_status status = bring(r, from);
+  if (status == TN_OK) status = bring(r, &t->w);
+  if (status == TN_OK && has_bias(c, how)) status = bring(r, &t->bias);
+  if (status == TN_OK) status = bring_added(r, c, t);
   if (status != TN_OK) {
     dnnl_primitive_desc_destroy(primitive);
     return status;
   }
   status = tn_dnn_add(r, primitive, &step);
   if (status != TN_OK) return status;
-  tn_dnn_put(step, DNNL_ARG_SRC, TN_DNN_IN, 0, &d->x);
-  tn_dnn_put(step, DNNL_ARG_DIFF_DST, TN_DNN_IN, 1, &d->y);
-  put_weights(step, DNNL_ARG_DIFF_WEIGHTS, &used);
-  return same ? TN_OK : tn_dnn_add_reorder(r, &used, &given);
+  put(step, dx ? DNNL_ARG_DIFF_DST : DNNL_ARG_SRC, from);
+  put(step, DNNL_ARG_WEIGHTS, &t->w);
+  if (has_bias(c, how)) put(step, DNNL_ARG_BIAS, &t->bias);
+  put(step, dx ? DNNL_ARG_DIFF_SRC : DNNL_ARG_DST, to);
+  return take_back(r, to);
+}
+
+static tn_status add_grad_weight(tn_dnn_recipe *r, const tensors *t, dnnl_primitive_desc_t primitive) {
+  tn_dnn_step *step = NULL;
+  tn_status status = bring(r, &t->x);
+  if (status == TN_OK) status = bring(r, &t->y);
+  if (status != TN_OK) {
+    dnnl_primitive_desc_destroy(primitive);
+    return status;
+  }
+  status = tn_dnn_add(r, primitive, &step);
+  if (status != TN_OK) return status;
+  put(step, DNNL_ARG_SRC, &t->x);
+  put(step, DNNL_ARG_DIFF_DST, &t->y);
+  put(step, DNNL_ARG_DIFF_WEIGHTS, &t->w);
+  return take_back(r, &t->w);
 }
 
 tn_status tn_dnn_conv_recipe(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how,
-                             tn_dnn_conv_layouts *layouts) {
+                             tn_dnn_conv_layouts *layouts, tn_dnn_folded *folded) {
   descs d;
-  dnnl_primitive_attr_t attributes = NULL;
+  tensors t;
   dnnl_primitive_desc_t primitive = NULL;
+  bool dw = c->what == TN_DNN_CONV_GRAD_WEIGHT;
   tn_status status = choose_layouts(r->env, c, layouts);
-  if (status == TN_OK) status = describe(r->env, c, layouts, &d);
-  if (status == TN_OK) status = tn_dnn_attributes(r->env, &attributes);
+  if (status == TN_OK) status = describe(r->env, c, how, layouts, &d);
+  if (status == TN_OK) status = new_primitive(r, c, &d, how, &primitive);
   if (status != TN_OK) return status;
-  dnnl_status_t made = c->what == TN_DNN_CONV_FORWARD ? new_forward(r, c, &d, how, attributes, &primitive)
-                                                      : new_backward(r, c, &d, how, attributes, &primitive);
-  dnnl_primitive_attr_destroy(attributes);
-  status = tn_dnn_check(r->env, made, "dnnl_primitive_desc_create");
-  if (status != TN_OK) return status;
-  return c->what == TN_DNN_CONV_GRAD_WEIGHT ? add_grad_weight(r, c, &d, primitive)
-                                            : add_forward(r, c, &d, primitive);
-}
-
-/* ---- query and prepare --------------------------------------------------------------------------- */
-
-static tn_dnn_conv conv_of(const tn_match *m) {
-  const tn_node *n = &m->nodes[0].node;
-  tn_dnn_conv c = {.attributes = n->attributes};
-  switch (n->op[6]) { /* conv2d, conv2d_grad_input, conv2d_grad_weight */
-  case '\0':
-    c = (tn_dnn_conv){TN_DNN_CONV_FORWARD, c.attributes, m->in[0], m->in[1], m->out[0], m->in[2]};
-    break;
-  default:
-    if (n->op[12] == 'i')
-      c = (tn_dnn_conv){TN_DNN_CONV_GRAD_INPUT, c.attributes, m->out[0], m->in[1], m->in[0], NULL};
-    else
-      c = (tn_dnn_conv){TN_DNN_CONV_GRAD_WEIGHT, c.attributes, m->in[0], m->out[0], m->in[1], NULL};
+  const dnnl_memory_desc_t *w =
+      dnnl_primitive_desc_query_md(primitive, dw ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+  if (how & TN_DNN_FOLDED) use_folded(&d, w, &t, folded);
+  status = lay_out_all(r, c, how, &d, w, layouts, &t);
+  if (status != TN_OK) {
+    dnnl_primitive_desc_destroy(primitive);
+    return status;
   }
-  return c;
+  return dw ? add_grad_weight(r, &t, primitive) : add_forward(r, c, how, &t, primitive);
 }
 
-/* Orders of magnitude, to rank variants until they are measured: multiplications a second of one thread. */
-static double estimate_s(const tn_dnn_conv *c, int32_t how, int32_t threads) {
-  double products =
-      (double)tn_type_count(c->y) * (double)c->w->dims[1] * (double)c->w->dims[2] * (double)c->w->dims[3];
+/* ---- ways ---------------------------------------------------------------------------------------- */
+
+/* Multiplications a second of one thread. */
+double tn_dnn_conv_estimate_s(const tn_dnn_conv *c, int32_t how, int32_t threads) {
+  double outputs = (double)tn_type_count(c->y), inputs = (double)tn_type_count(c->x);
+  double products = outputs * (double)c->w->dims[1] * (double)c->w->dims[2] * (double)c->w->dims[3];
   double rate = tn_onednn_isa() >= TN_ISA_AVX512 ? 5e10 : 2.5e10;
-  if (how == WINOGRAD) rate *= 1.7;
+  bool converts = c->x->dtype != TN_F32 && (how & TN_DNN_IN_F32);
+  if (how & TN_DNN_WINOGRAD) rate *= 1.7;
+  if (c->x->dtype != TN_F32 && !converts) rate *= 0.6; /* half where bf16 is slow, twice where it is not */
   if (c->x->dims[1] <= 4) rate *= 0.5;
-  return 1e-6 + products / (rate * (threads > 0 ? threads : 1));
+  return 1e-6 + products / (rate * (threads > 0 ? threads : 1)) + (converts ? (outputs + inputs) * 6e-10 : 0);
 }
 
-static void offer(tn_query *q, const tn_dnn_conv *c, int32_t how, const tn_dnn_conv_layouts *l,
-                  int64_t workspace) {
-  tn_operand_layout x = {TN_LAYOUT_FIXED, 0, l->x}, y = {TN_LAYOUT_FIXED, 0, l->y}, plain = {0};
-  tn_operand_layout forward[3] = {x, plain, plain}, input[2] = {y, plain}, weight[2] = {x, y};
-  tn_variant v = {.struct_size = sizeof v,
-                  .id = how,
-                  .name = how == WINOGRAD ? "winograd" : "direct",
-                  .in = c->what == TN_DNN_CONV_FORWARD      ? forward
-                        : c->what == TN_DNN_CONV_GRAD_INPUT ? input
-                                                            : weight,
-                  .out = c->what == TN_DNN_CONV_FORWARD      ? &y
-                         : c->what == TN_DNN_CONV_GRAD_INPUT ? &x
-                                                             : &plain,
-                  .workspace_bytes = workspace,
-                  .keep_bytes = 16384,
-                  .cost_s = estimate_s(c, how, q->device->threads),
-                  .deterministic = c->what != TN_DNN_CONV_GRAD_WEIGHT,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
+tn_status tn_dnn_conv_ways(tn_query *q, const tn_dnn_conv *c, int32_t base,
+                           tn_status (*add)(tn_query *q, const tn_dnn_conv *conv, int32_t how)) {
+  bool narrow = c->x->dtype == TN_BF16;
+  bool winograd = tn_onednn_options_of(q->backend).winograd != TN_WINOGRAD_OFF;
+  const int32_t ways[] = {0, narrow ? TN_DNN_IN_F32 : -1, winograd && !narrow ? TN_DNN_WINOGRAD : -1,
+                          winograd && narrow ? TN_DNN_WINOGRAD | TN_DNN_IN_F32 : -1};
+  tn_status first = TN_OK;
+  int32_t added = 0;
+  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+    tn_status status = ways[i] >= 0 ? add(q, c, base | ways[i]) : TN_EUNSUPPORTED;
+    if (status != TN_OK && status != TN_EUNSUPPORTED) return status;
+    added += status == TN_OK;
+    if (i == 0) first = status;
+  }
+  return added > 0 ? TN_OK : first;
 }
-
-static tn_status query_one(tn_query *q, const tn_dnn_conv *c, int32_t how) {
-  tn_dnn_recipe recipe;
-  tn_dnn_conv_layouts layouts;
-  tn_status status = tn_dnn_start(&recipe, &q->env, q->backend, q->device->threads);
-  if (status == TN_OK) status = tn_dnn_conv_recipe(&recipe, c, how, &layouts);
-  if (status == TN_OK) offer(q, c, how, &layouts, tn_dnn_workspace(&recipe));
-  tn_dnn_finish(&recipe);
-  return status;
-}
-
-/* The library sums the gradient of the weights by threads, so its bits depend on how many there are. */
-static tn_status query(tn_query *q) {
-  tn_dnn_conv c = conv_of(q->match);
-  tn_status status = query_one(q, &c, DIRECT);
-  if (status != TN_OK || tn_onednn_options_of(q->backend).winograd == TN_WINOGRAD_OFF) return status;
-  status = query_one(q, &c, WINOGRAD);
-  return status == TN_EUNSUPPORTED ? TN_OK : status;
-}
-
-static tn_status prepare(tn_prepare *p, void **plan) {
-  tn_dnn_conv c = conv_of(p->match);
-  tn_dnn_conv_layouts layouts;
-  tn_dnn_recipe recipe;
-  tn_status status = tn_dnn_start(&recipe, &p->env, p->backend, p->device->threads);
-  if (status == TN_OK) status = tn_dnn_conv_recipe(&recipe, &c, p->variant, &layouts);
-  if (status == TN_OK) status = tn_dnn_cook(&recipe, plan);
-  tn_dnn_finish(&recipe);
-  return status;
-}
-
-#define CONV(name, text, what)                                                                               \
-  const tn_kernel tn_onednn_##name = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_" #name, what),    \
-                                      .family = "onednn",                                                    \
-                                      .pattern = text,                                                       \
-                                      .query = query,                                                        \
-                                      .prepare = prepare,                                                    \
-                                      .release = tn_dnn_release,                                             \
-                                      .launch = tn_dnn_launch}
-
-CONV(conv2d, "y = conv2d(x, w, bias?)", "convolutions by oneDNN");
-CONV(conv2d_grad_input, "dx = conv2d_grad_input(dy, w)", "the gradient of a convolution's input by oneDNN");
-CONV(conv2d_grad_weight, "dw = conv2d_grad_weight(x, dy)",
-     "the gradient of a convolution's weights by oneDNN");

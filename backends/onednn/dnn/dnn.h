@@ -8,6 +8,7 @@
 #define TN_ONEDNN_DNN_H
 
 #include <oneapi/dnnl/dnnl.h>
+#include <stdbool.h>
 
 #include "onednn.h"
 
@@ -48,7 +49,7 @@ tn_layout tn_dnn_blocked(int32_t rank, int32_t size);
 
 enum { TN_DNN_STEPS = 8, TN_DNN_ARGS = 12 };
 /* Where an argument lies during a launch. */
-enum { TN_DNN_IN = 0, TN_DNN_OUT = 1, TN_DNN_WORKSPACE = 2 };
+enum { TN_DNN_IN = 0, TN_DNN_OUT = 1, TN_DNN_WORKSPACE = 2, TN_DNN_KEPT = 3 /* the folded memory */ };
 typedef struct tn_dnn_arg {
   int32_t arg, where; /* DNNL_ARG_...; TN_DNN_... */
   int64_t at;         /* number of the operand or result, or an offset in bytes */
@@ -57,6 +58,7 @@ typedef struct tn_dnn_arg {
 
 typedef struct tn_dnn_step {
   dnnl_primitive_desc_t primitive; /* owned */
+  bool is_reorder;
   int32_t n_args;
   tn_dnn_arg args[TN_DNN_ARGS];
 } tn_dnn_step;
@@ -79,7 +81,7 @@ tn_status tn_dnn_add(tn_dnn_recipe *recipe, dnnl_primitive_desc_t primitive, tn_
 void tn_dnn_put(tn_dnn_step *step, int32_t arg, int32_t where, int64_t at, const dnnl_memory_desc_t *desc);
 /* Room in the workspace that no other step uses: its offset. */
 int64_t tn_dnn_room(tn_dnn_recipe *recipe, const dnnl_memory_desc_t *desc);
-/* Adds a reorder. */
+/* Adds a reorder, which a launch leaves out where both arguments have one address. */
 tn_status tn_dnn_add_reorder(tn_dnn_recipe *recipe, const tn_dnn_arg *from, const tn_dnn_arg *to);
 int64_t tn_dnn_workspace(const tn_dnn_recipe *recipe);
 
@@ -92,5 +94,9 @@ tn_status tn_dnn_attributes(tn_env *env, dnnl_primitive_attr_t *attributes);
 tn_status tn_dnn_cook(const tn_dnn_recipe *recipe, void **plan);
 void tn_dnn_release(tn_env *env, void *plan);
 tn_status tn_dnn_launch(tn_launch *l);
+/* The same for a plan that holds more than one. */
+tn_status tn_dnn_execute(const void *cooked, tn_launch *l);
+/* What cooking takes of the host's memory, at most; the library's own is its business. */
+enum { TN_DNN_KEEP_BYTES = 32768 };
 
 #endif

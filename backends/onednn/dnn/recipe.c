@@ -96,6 +96,7 @@ tn_status tn_dnn_add_reorder(tn_dnn_recipe *recipe, const tn_dnn_arg *from, cons
   dnnl_primitive_attr_destroy(attributes);
   if (status == TN_OK) status = tn_dnn_add(recipe, primitive, &step);
   if (status != TN_OK) return status;
+  step->is_reorder = true;
   tn_dnn_put(step, DNNL_ARG_FROM, from->where, from->at, &from->desc);
   tn_dnn_put(step, DNNL_ARG_TO, to->where, to->at, &to->desc);
   return TN_OK;
@@ -111,6 +112,7 @@ typedef struct cooked_arg {
 
 typedef struct cooked_step {
   dnnl_primitive_t primitive;
+  bool is_reorder;
   int32_t n_args;
   cooked_arg args[TN_DNN_ARGS + 1];
   dnnl_exec_arg_t exec[TN_DNN_ARGS + 1];
@@ -147,6 +149,7 @@ static tn_status cook_step(const tn_dnn_recipe *recipe, const tn_dnn_step *from,
   const dnnl_memory_desc_t *scratch =
       dnnl_primitive_desc_query_md(from->primitive, dnnl_query_scratchpad_md, 0);
   TN_DNN_TRY(recipe->env, dnnl_primitive_create(&step->primitive, from->primitive));
+  step->is_reorder = from->is_reorder;
   for (int32_t i = 0; i < from->n_args; i++) {
     tn_status status = cook_arg(recipe->env, recipe->dnn, &from->args[i], step);
     if (status != TN_OK) return status;
@@ -176,18 +179,28 @@ static void *address_of(const tn_launch *l, const cooked_arg *a) {
   switch (a->where) {
   case TN_DNN_IN: return l->in[a->at].data;
   case TN_DNN_OUT: return l->out[a->at].data;
+  case TN_DNN_KEPT: return (char *)l->folded + a->at;
   default: return (char *)l->workspace + a->at;
   }
 }
 
-tn_status tn_dnn_launch(tn_launch *l) {
-  const cooked *c = l->plan;
-  tn_onednn_use_threads(c->threads);
-  for (int32_t i = 0; i < c->n_steps; i++) {
-    const cooked_step *s = &c->steps[i];
-    for (int32_t k = 0; k < s->n_args; k++)
-      TN_DNN_TRY(&l->env, dnnl_memory_set_data_handle(s->args[k].memory, address_of(l, &s->args[k])));
-    TN_DNN_TRY(&l->env, dnnl_primitive_execute(s->primitive, c->dnn->stream, s->n_args, s->exec));
+static tn_status execute(const cooked *c, const cooked_step *s, tn_launch *l) {
+  void *address[TN_DNN_ARGS + 1];
+  for (int32_t k = 0; k < s->n_args; k++) {
+    address[k] = address_of(l, &s->args[k]);
+    TN_DNN_TRY(&l->env, dnnl_memory_set_data_handle(s->args[k].memory, address[k]));
   }
-  return TN_OK;
+  if (s->is_reorder && address[0] == address[1]) return TN_OK;
+  return tn_dnn_check(&l->env, dnnl_primitive_execute(s->primitive, c->dnn->stream, s->n_args, s->exec),
+                      "dnnl_primitive_execute");
 }
+
+tn_status tn_dnn_execute(const void *plan, tn_launch *l) {
+  const cooked *c = plan;
+  tn_status status = TN_OK;
+  tn_onednn_use_threads(c->threads);
+  for (int32_t i = 0; i < c->n_steps && status == TN_OK; i++) status = execute(c, &c->steps[i], l);
+  return status;
+}
+
+tn_status tn_dnn_launch(tn_launch *l) { return tn_dnn_execute(l->plan, l); }

@@ -15,8 +15,9 @@
  * operands and results are what crosses its border.
  *
  * Life cycle: query (compiling thread, no device needed) -> the host picks a variant -> prepare
- * (compiling thread, once per use) -> launch (the launching thread, every step; enqueue only: no
- * allocation, no lock, no wait) -> release (any thread, once). */
+ * (compiling thread, once per use) -> fold (the launching thread, before a launch whose constant operands
+ * have changed; variants with folded_bytes only) -> launch (the launching thread, every step; enqueue only:
+ * no allocation, no lock, no wait) -> release (any thread, once). */
 #ifndef TENON_PLUGIN_KERNEL_H
 #define TENON_PLUGIN_KERNEL_H
 
@@ -39,6 +40,9 @@ typedef struct tn_match {
   const tn_type *const *out;
   const int32_t *out_number;  /* which numbers leave, n_out of them */
   const tn_match_node *nodes; /* pattern order; regions: an order in which operands come first */
+  /* n_in flags: the operand is state that runs of the program leave as it is, such as the weights of a model
+   * that does not train. */
+  const uint8_t *constant;
 } tn_match;
 
 /* What of a device decides about kernels; filled by the backend, or read from a file when the device
@@ -80,6 +84,9 @@ struct tn_variant {
   double cost_s;         /* estimated seconds; 0: the host's estimate from flops and bytes */
   int32_t deterministic; /* same bits for any number of threads and every run */
   int32_t capturable;
+  /* Device memory that stays between launches and that `fold` fills from constant operands: packed weights,
+   * a batch_norm folded into them. */
+  int64_t folded_bytes;
 };
 
 struct tn_query {
@@ -118,6 +125,8 @@ struct tn_launch {
   int64_t workspace_bytes; /* as the variant said */
   void *stream;            /* the backend's own stream object */
   const char *name;        /* "conv2d of layer1.0.conv1", for traces and messages; never NULL */
+  void *folded;            /* folded_bytes, aligned to 64: fold writes it, launch reads it */
+  int64_t folded_bytes;    /* as the variant said */
 };
 
 /* Runs body(arg, 0 .. chunks-1) on the device's team and returns when all are done; the only
@@ -138,6 +147,9 @@ typedef struct tn_kernel {
   tn_status (*prepare)(tn_prepare *p, void **plan);
   void (*release)(tn_env *env, void *plan); /* optional */
   tn_status (*launch)(tn_launch *l);
+  /* For variants with folded_bytes: enqueues what fills l->folded from the constant operands. Other operands
+   * and the results hold nothing yet. */
+  tn_status (*fold)(tn_launch *l);
 } tn_kernel;
 
 TN_END_C
