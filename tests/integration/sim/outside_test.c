@@ -1,5 +1,8 @@
 /* Programs on memory that the caller gives, on a device that runs as late as it may: a slot's launches are
  * pointed elsewhere only when its last run is over, and are deleted only when all are. */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "story.h"
 
 enum { RUNS = 5 };
@@ -83,25 +86,29 @@ static void a_wait_left_out_is_found(void **state) {
   story_leave_out(&running, "record", TN_SIM_DROP_RECORD, false, "record:10 record:11 ");
 }
 
-/* The end waits for every stream, the compute stream first; here nothing else does. */
-static void memory_is_given_back_after_the_last_launch(void **state) {
+/* The end waits for every stream, the compute stream first; here nothing else does. What is left out is a
+ * launch whose operands are gone when it begins, so it is a process of its own that finds out, if need be by
+ * its end. */
+static void launches_are_deleted_after_the_last_of_them(void **state) {
   (void)state;
   char drop[64];
+  int status = 0;
   story *whole = story_live(&leaving, "lazy", "rest:1000000", true);
   long long last = (long long)whole->seen[TN_SIM_DROP_REST];
-  snprintf(drop, sizeof drop, "rest:%lld", last - TN_STREAMS + 1 + TN_STREAM_COMPUTE);
-  story *s = story_live(&leaving, "lazy", drop, true);
   assert_string_equal(whole->said, "");
-  if (strstr(s->said, "given back before the host had waited") == NULL) fail_msg("'%s'", s->said);
-  free(s);
   free(whole);
+  snprintf(drop, sizeof drop, "rest:%lld", last - TN_STREAMS + 1 + TN_STREAM_COMPUTE);
+  pid_t child = fork();
+  if (child == 0) _exit(story_live(&leaving, "lazy", drop, true)->said[0] != '\0');
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (status == 0) fail_msg("nobody missed %s", drop);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_order_tells_the_same_story_captured_or_not),
       cmocka_unit_test(a_wait_left_out_is_found),
-      cmocka_unit_test(memory_is_given_back_after_the_last_launch),
+      cmocka_unit_test(launches_are_deleted_after_the_last_of_them),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
