@@ -7,8 +7,15 @@
 
 #include "tenon/plugin/kernel.h"
 
-/* dnn/conv_train.c */
-#define TN_ONEDNN_CONV_KERNELS(X) X(conv2d) X(conv2d_grad_input) X(conv2d_grad_weight)
+/* dnn/conv_train.c, dnn/conv_fold.c */
+#define TN_ONEDNN_CONV_KERNELS(X)                                                                            \
+  X(conv2d)                                                                                                  \
+  X(conv2d_grad_input)                                                                                       \
+  X(conv2d_grad_weight)                                                                                      \
+  X(conv2d_folded)                                                                                           \
+  X(conv2d_relu_folded)                                                                                      \
+  X(conv2d_norm_folded)                                                                                      \
+  X(conv2d_norm_relu_folded) X(conv2d_norm_add_folded) X(conv2d_norm_add_relu_folded)
 
 #ifdef TN_HAVE_DNNL
 #define TN_ONEDNN_DNN_KERNELS(X) TN_ONEDNN_CONV_KERNELS(X)

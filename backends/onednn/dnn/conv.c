@@ -273,7 +273,9 @@ double tn_dnn_conv_estimate_s(const tn_dnn_conv *c, int32_t how, int32_t threads
   if (how & TN_DNN_WINOGRAD) rate *= 1.7;
   if (c->x->dtype != TN_F32 && !converts) rate *= 0.6; /* half where bf16 is slow, twice where it is not */
   if (c->x->dims[1] <= 4) rate *= 0.5;
-  return 1e-6 + products / (rate * (threads > 0 ? threads : 1)) + (converts ? (outputs + inputs) * 6e-10 : 0);
+  double packs = how & TN_DNN_FOLDED ? 0 : 1e-9 * (double)tn_type_count(c->w);
+  return 1e-6 + packs + products / (rate * (threads > 0 ? threads : 1)) +
+         (converts ? (outputs + inputs) * 6e-10 : 0);
 }
 
 tn_status tn_dnn_conv_ways(tn_query *q, const tn_dnn_conv *c, int32_t base,
