@@ -102,6 +102,7 @@ static void run_launch(struct device *d, const struct work *w) {
   here.in = views;
   here.out = views + n_in;
   here.workspace = near(w->l->workspace);
+  here.folded = near(w->l->folded);
   if (w->body(&here) != TN_OK) break_device(d, w->l->name, text);
   free(views);
 }
