@@ -6,6 +6,7 @@
 
 #include "core/compile/collective.h"
 #include "core/compile/replay.h"
+#include "core/graph/schema.h"
 
 /* TN_EUNAVAILABLE only says that an op is not installed. */
 static tn_status resolve(tn_catalog *catalog, struct tn_op_table *ops, tn_catalog_kernel *k, bool *resolved) {
@@ -49,10 +50,15 @@ static int compare_regions(const void *a, const void *b) { return compare_rank(a
 
 static const tn_op_def *last_def(const tn_catalog_kernel *k) { return k->defs[k->pattern->n_nodes - 1]; }
 
+/* By name and not by address: a catalog is in a run's plan.json, which is the same every time. */
+static int compare_defs(const tn_op_def *a, const tn_op_def *b) {
+  return a == b ? 0 : strcmp(a->op->item.name, b->op->item.name);
+}
+
 static int compare_fixed(const void *left, const void *right) {
   const tn_catalog_kernel *a = left, *b = right;
-  uintptr_t def_a = (uintptr_t)last_def(a), def_b = (uintptr_t)last_def(b);
-  if (def_a != def_b) return def_a < def_b ? -1 : 1;
+  int order = compare_defs(last_def(a), last_def(b));
+  if (order != 0) return order;
   if (a->pattern->n_nodes != b->pattern->n_nodes) return a->pattern->n_nodes > b->pattern->n_nodes ? -1 : 1;
   return compare_rank(a, b);
 }
@@ -127,7 +133,7 @@ const tn_catalog_kernel *tn_catalog_find(const tn_catalog *catalog, const tn_op_
   size_t low = 0, high = catalog->fixed.n;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if ((uintptr_t)last_def(&catalog->fixed.v[middle]) < (uintptr_t)def)
+    if (compare_defs(last_def(&catalog->fixed.v[middle]), def) < 0)
       low = middle + 1;
     else
       high = middle;
