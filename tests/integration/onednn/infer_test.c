@@ -1,0 +1,190 @@
+/* Inference on the fast CPU: batch_norm, residuals and relu folded into convolutions give what the reference
+ * gives, and are folded anew when the state changes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "tenon/session.h"
+
+static const char model[] =
+    "[run]\nname = net\nseed = 5\n"
+    "[model]\ninputs = image: f32[3, 20, 20]\n"
+    "layers =\n"
+    "    stem:  conv2d(16, kernel=5, stride=2, padding=2, bias=no)\n"
+    "    bn:    batch_norm\n"
+    "           relu\n"
+    "    a:     residual(16)\n"
+    "    b:     residual(32, 2)\n"
+    "    up:    conv2d(32, kernel=3, padding=1)\n"
+    "           relu\n"
+    "    one:   conv2d(16, kernel=1)\n"
+    "    wide:  conv2d(32, kernel=3, padding=1, groups=2)\n"
+    "    pool:  global_avg_pool\n"
+    "    fc:    linear(6)\n"
+    "[block residual]\nargs = planes, stride=1\nlayers =\n"
+    "    conv1: conv2d(planes, kernel=3, stride=stride, padding=1, bias=no)\n"
+    "    bn1:   batch_norm\n"
+    "           relu\n"
+    "    conv2: conv2d(planes, kernel=3, padding=1)\n"
+    "    bn2:   batch_norm\n"
+    "    down:  conv2d(planes, kernel=1, stride=stride, bias=no), batch_norm <- in if stride != 1\n"
+    "           add <- bn2, down\n"
+    "           relu\n";
+
+enum { BATCH = 3, PIXELS = 3 * 20 * 20, CLASSES = 6 };
+
+typedef struct rig {
+  tn_context *context;
+  tn_run *run;
+  tn_session *session;
+  float image[BATCH * PIXELS], scores[BATCH * CLASSES];
+} rig;
+
+static char path[64];
+
+static int write_model(void **state) {
+  (void)state;
+  snprintf(path, sizeof path, "/tmp/tenon-onednn-XXXXXX");
+  int fd = mkstemp(path);
+  if (fd < 0) return -1;
+  ssize_t n = write(fd, model, sizeof model - 1);
+  close(fd);
+  return n == (ssize_t)sizeof model - 1 ? 0 : -1;
+}
+
+static int remove_model(void **state) {
+  (void)state;
+  return unlink(path);
+}
+
+static void ok(tn_status status, const void *handle) {
+  if (status != TN_OK) fail_msg("%s", tn_error_text(handle));
+}
+
+static rig *start(const char *backend, const char *const *more, int32_t n_more) {
+  rig *r = calloc(1, sizeof *r);
+  const char *set[8] = {backend};
+  for (int32_t i = 0; i < n_more; i++) set[1 + i] = more[i];
+  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 1 + n_more};
+  const tn_session_options session = {
+      .struct_size = sizeof session, .infer = 1, .batch = BATCH, .weights = ""};
+  assert_non_null(r);
+  ok(tn_context_open(NULL, &r->context), r->context);
+  ok(tn_run_open(r->context, path, &options, &r->run), r->context);
+  ok(tn_session_open(r->run, &session, &r->session), r->run);
+  ok(tn_session_bind(r->session, "image", r->image, sizeof r->image), r->session);
+  ok(tn_session_bind(r->session, "output", r->scores, sizeof r->scores), r->session);
+  for (int32_t i = 0; i < BATCH * PIXELS; i++) r->image[i] = sinf(0.37f * (float)i) + 0.1f * (float)(i % 7);
+  return r;
+}
+
+static void stop(rig *r) {
+  tn_session_close(r->session);
+  tn_run_close(r->run);
+  tn_context_close(r->context);
+  free(r);
+}
+
+/* Statistics and parameters as training would leave them, not as they begin. */
+static void unsettle(rig *r, float by) {
+  static const char *const names[] = {"bn.running_mean",     "bn.running_var",    "bn.weight",
+                                      "a.bn2.running_mean",  "a.bn2.running_var", "a.bn2.bias",
+                                      "b.down.1.running_var"};
+  float values[32];
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    size_t n = names[i][0] == 'b' && names[i][1] == '.' ? 32 : 16;
+    for (size_t k = 0; k < n; k++) values[k] = 0.4f + by * (float)((k + i) % 5);
+    ok(tn_session_write(r->session, names[i], values, n * sizeof *values), r->session);
+  }
+}
+
+static double difference(const rig *a, const rig *b) {
+  double most = 0, largest = 1e-9;
+  for (int32_t i = 0; i < BATCH * CLASSES; i++) {
+    most = fmax(most, fabs((double)a->scores[i] - (double)b->scores[i]));
+    largest = fmax(largest, fabs((double)a->scores[i]));
+  }
+  return most / largest;
+}
+
+static void compare(const char *const *more, int32_t n_more, double allowed) {
+  rig *cpu = start("backend.use=cpu", NULL, 0), *fast = start("backend.use=onednn", more, n_more);
+  double before[2];
+  for (int32_t round = 0; round < 3; round++) {
+    unsettle(cpu, 0.1f * (float)(round + 1));
+    unsettle(fast, 0.1f * (float)(round + 1));
+    for (int32_t again = 0; again < 2; again++) {
+      ok(tn_session_infer(cpu->session, BATCH), cpu->session);
+      ok(tn_session_infer(fast->session, BATCH), fast->session);
+      assert_true(difference(cpu, fast) <= allowed);
+    }
+    before[round % 2] = cpu->scores[0];
+    if (round > 0) assert_true(before[0] != before[1]); /* what was written does show */
+  }
+  stop(cpu);
+  stop(fast);
+}
+
+static void folded_layers_give_what_the_reference_gives(void **state) {
+  (void)state;
+  compare(NULL, 0, 2e-5);
+}
+
+static void without_winograd_too(void **state) {
+  static const char *const more[] = {"backend.onednn.winograd=off", "run.threads=1"};
+  (void)state;
+  compare(more, 2, 2e-6);
+}
+
+static void in_bf16_to_its_accuracy(void **state) {
+  static const char *const more[] = {"precision.policy=bf16"};
+  (void)state;
+  compare(more, 1, 3e-2);
+}
+
+/* Nothing of a batch_norm is left, and activations stay in blocks from the first layer to the pooling. */
+static void the_plan_has_folded_kernels_and_no_reorders(void **state) {
+  const char *set[] = {"backend.use=onednn"};
+  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 1};
+  tn_context *context;
+  tn_run *run;
+  char *text;
+  (void)state;
+  ok(tn_context_open(NULL, &context), context);
+  ok(tn_run_open(context, path, &options, &run), context);
+  ok(tn_run_plan(run, NULL, &text, NULL), run);
+  json_t *plan = json_loads(text, 0, NULL), *op;
+  size_t i, folded = 0;
+  json_array_foreach(json_object_get(plan, "ops"), i, op) {
+    const char *name = json_string_value(json_object_get(op, "op"));
+    folded += strstr(json_string_value(json_object_get(op, "kernel")), "folded") != NULL;
+    assert_null(strstr(name, "reorder"));
+    assert_null(strstr(name, "rsqrt"));
+  }
+  assert_int_equal(folded, 9);
+  json_decref(plan);
+  tn_run_free(run, text);
+  tn_run_close(run);
+  tn_context_close(context);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(folded_layers_give_what_the_reference_gives),
+      cmocka_unit_test(without_winograd_too),
+      cmocka_unit_test(in_bf16_to_its_accuracy),
+      cmocka_unit_test(the_plan_has_folded_kernels_and_no_reorders),
+  };
+  return cmocka_run_group_tests(tests, write_model, remove_model);
+}
