@@ -36,6 +36,11 @@ static tn_status read_draw(tn_suite *suite, const char *word) {
 
 static tn_status read_part(tn_suite *suite, int32_t position, const char *word) {
   tn_suite_filter *f = &suite->filter;
+  if (position == 1 && strcmp(f->op, "device") == 0 && strlen(word) < sizeof f->op - sizeof "device/") {
+    memcpy(f->op, "device/", sizeof "device/" - 1);
+    memcpy(f->op + sizeof "device/" - 1, word, strlen(word) + 1);
+    return TN_OK;
+  }
   if (position == 0 && *word != '\0' && strlen(word) < sizeof f->op) {
     memcpy(f->op, word, strlen(word) + 1);
     return TN_OK;

@@ -115,6 +115,7 @@ static const tn_case *const families[] = {tn_pointwise_cases, tn_fill_cases,  tn
 enum { FAMILIES = sizeof families / sizeof *families };
 
 tn_status tn_suite_run_core(tn_suite *suite) {
+  TN_TRY(tn_suite_run_device(suite));
   for (size_t f = 0; f < FAMILIES; f++)
     for (const tn_case *c = families[f]; c->op != NULL; c++) TN_TRY(tn_suite_run_case(suite, c));
   return TN_OK;

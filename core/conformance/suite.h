@@ -44,6 +44,8 @@ typedef struct tn_suite {
 /* All uses of one case that the filter lets through. */
 tn_status tn_suite_run_case(tn_suite *suite, const tn_case *c);
 tn_status tn_suite_run_dtype(tn_suite *suite, const tn_case *c, int32_t dtype);
+/* The device without any kernel: "device/memory", "device/zero" ... */
+tn_status tn_suite_run_device(tn_suite *suite);
 /* The core's ops. */
 tn_status tn_suite_run_core(tn_suite *suite);
 /* The ops and kernels of options->plugin. */

@@ -1,6 +1,8 @@
 /* tenon/conformance.h: does a device compute what ops mean? One suite for all backends and plugins, the one
  * that Tenon's own are held to.
  *
+ * First the device itself, without kernels: its memory, copies, zeroing, streams, events and capture.
+ *
  * For every op, uses are drawn from a seed: shapes (empty and of size 1 among them), attributes, values,
  * operands that may be overwritten. Each is compiled as a training step is, with and without gradients, in
  * every dtype, and compared with a reference in f64 that shares no code with any kernel. The tolerance is
@@ -16,7 +18,8 @@ TN_BEGIN_C
 
 typedef struct tn_conformance_options {
   uint32_t struct_size;
-  /* What to try: "matmul", "matmul/f32", "matmul/f32/3", "matmul/f32/3/gradient". NULL: everything. The
+  /* What to try: "matmul", "matmul/f32", "matmul/f32/3", "matmul/f32/3/gradient",
+   * "device", "device/events". NULL: everything. The
    * report names each failing use so. */
   const char *only;
   /* An opened plugin file by the name of its plugin: its ops, with operands drawn after their schemas, and

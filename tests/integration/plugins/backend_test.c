@@ -145,6 +145,34 @@ static void every_message_on_the_page_is_the_one_that_is_given(void **state) {
   }
 }
 
+/* Devices that are wrong in one thing, and what `tenon conformance --case device` says of them. */
+static const struct flaw {
+  const char *change, *says;
+} flaws[] = {
+    {"s/memset(near(w->to), 0/memset(near(w->to), 1/", "device/zero: fill_zero leaves bytes"},
+    {"s/aligned_alloc(64, (bytes + 63) .* 64)/aligned_alloc(16, (bytes + 15) \\/ 16 * 16)/",
+     "device/memory: memory_new gives a block that is not aligned"},
+    {"s/near(w->from), w->bytes)/near(w->from), (w->bytes + 15) \\/ 16 * 16)/",
+     "device/copy: a copy into a block changes"},
+    {"s/case AWAIT:/case AWAIT: break;/", "device/events: a stream does not wait"},
+    {"s/.ticket = e->recorded});/.ticket = e->recorded - 1});/", "device/events: a stream does not wait"},
+    {"s/  reach(e, e->recorded);//", "device/events: a stream does not wait"},
+    {"s/return keep(s->device->capture, env, work);/keep(s->device->capture, env, work);/",
+     "device/capture: work runs while it is captured"},
+    {"s/run(d, &w->capture->work.i.)/(void)i/", "device/capture: a replay does not do"},
+};
+
+static void a_device_that_is_wrong_is_found(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(flaws) / sizeof(flaws[0]); i++) {
+    workshop_do("sed -e '%s' acme_backend.c > wrong.c && %s -w -shared -fPIC -o wrong.so wrong.c "
+                "$(pkg-config --cflags tenon)",
+                flaws[i].change, COMPILER);
+    assert_int_equal(workshop_run("$TENON conformance --backend acme --plugin ./wrong.so --case device"), 70);
+    if (strstr(workshop_err, flaws[i].says) == NULL) fail_msg("%s: %s", flaws[i].change, workshop_err);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_the_page_says_works_from_the_first_command_to_the_last),
@@ -152,6 +180,7 @@ int main(void) {
       cmocka_unit_test(its_own_kernel_is_preferred),
       cmocka_unit_test(its_memory_is_as_planned),
       cmocka_unit_test(the_list_of_what_it_lacks_is_needed),
+      cmocka_unit_test(a_device_that_is_wrong_is_found),
       cmocka_unit_test(every_message_on_the_page_is_the_one_that_is_given),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
