@@ -139,10 +139,12 @@ static void open_loop(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg
   for (int32_t wake = take_sleepers(t, units - 1); wake > 0; wake--) sem_post(&t->work);
 }
 
+/* Whoever did the last unit of an earlier loop may be so late that it takes the flag of this one and posts,
+ * so only the count says that the loop is over. */
 static void close_loop(tn_cpu_team *t) {
   int64_t units = atomic_load_explicit(&t->units, memory_order_relaxed);
   for (int32_t i = 0; i < SPINS && atomic_load(&t->done) < units; i++) relax();
-  if (atomic_load(&t->done) < units) {
+  while (atomic_load(&t->done) < units) {
     atomic_store(&t->caller_sleeps, true);
     bool undisturbed = atomic_load(&t->done) == units && atomic_exchange(&t->caller_sleeps, false);
     if (!undisturbed) await(&t->finished);
