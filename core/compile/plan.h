@@ -7,6 +7,7 @@
  *   settle    commits that cannot be in place after all end as copies
  *   segment   cuts around what falls back: copies between the sides, and images of buffers on the host
  *   share     results take over the buffers of operands that die
+ *   overlap   what runs beside a collective, and what awaits it
  *   arena     offsets in the arena (offsets.h)
  *   segment   offsets in the host memory */
 #ifndef TN_CORE_COMPILE_PLAN_H
@@ -48,6 +49,7 @@ typedef struct tn_plan_transfer {
 typedef struct tn_plan_segment {
   int32_t first, n; /* steps */
   bool fallback;
+  int32_t awaits; /* the collective whose end is the segment's, -1 */
   int32_t first_out, n_out, first_in, n_in; /* in tn_plan.out and in */
 } tn_plan_segment;
 
@@ -81,6 +83,7 @@ typedef struct tn_plan {
   TN_VEC(tn_plan_transfer) out, in; /* of the device, and into it; in the order of the segments */
   int64_t slot_bytes, output_bytes, arena_bytes, bound_bytes, host_bytes;
   int64_t guard;      /* bytes kept free on either side of what lies in the arena or is an output */
+  int32_t *awaits;    /* per step: the collective, a step before it, that it awaits; -1 */
   int64_t *workspace; /* per step: offset in the arena, or in the host memory */
 } tn_plan;
 
@@ -94,6 +97,7 @@ tn_status tn_plan_schedule(tn_plan *plan);
 tn_status tn_plan_settle(tn_plan *plan);
 tn_status tn_plan_segment_steps(tn_plan *plan);
 tn_status tn_plan_share(tn_plan *plan);
+tn_status tn_plan_overlap(tn_plan *plan);
 tn_status tn_plan_arena(tn_plan *plan);
 tn_status tn_plan_host(tn_plan *plan);
 

@@ -131,6 +131,7 @@ static void add_step(const tn_program *p, int32_t index, bool places, tn_text *t
   if (places && g->choice.workspace_bytes > 0)
     tn_text_addf(text, " workspace %" PRId64 " @ %s+%" PRId64, g->choice.workspace_bytes,
                  g->fallback != NULL ? "host" : "arena", step->workspace_offset);
+  if (places && step->awaits >= 0) tn_text_addf(text, " after %" PRId32, step->awaits);
   tn_text_add(text, "\n");
 }
 
@@ -153,6 +154,7 @@ static void add_segment(const tn_program *p, const tn_segment *s, bool places, t
   add_transfers(p, false, s->out, s->n_out, places, text);
   if (s->fallback) tn_text_add(text, "wait\n");
   for (int32_t i = s->first; i < s->first + s->n; i++) add_step(p, i, places, text);
+  if (places && s->awaits >= 0) tn_text_addf(text, "await %" PRId32 "\n", s->awaits);
   add_transfers(p, true, s->in, s->n_in, places, text);
 }
 

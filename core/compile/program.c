@@ -30,6 +30,7 @@ tn_status tn_plan_make(tn_plan *plan) {
   TN_TRY(tn_plan_settle(plan));
   TN_TRY(tn_plan_segment_steps(plan));
   TN_TRY(tn_plan_share(plan));
+  TN_TRY(tn_plan_overlap(plan));
   TN_TRY(tn_plan_arena(plan));
   return tn_plan_host(plan);
 }
@@ -53,8 +54,11 @@ static const char *name_of(tn_program *p, const tn_group *g) {
 static tn_status fill_step(tn_program *p, const tn_plan *plan, size_t index) {
   const tn_group *g = &p->cover->groups.v[plan->order.v[index]];
   tn_step *step = &p->steps[index];
-  *step =
-      (tn_step){.group = g, .n_in = g->n_in, .n_out = g->n_out, .workspace_offset = plan->workspace[index]};
+  *step = (tn_step){.group = g,
+                    .n_in = g->n_in,
+                    .n_out = g->n_out,
+                    .awaits = plan->awaits[index],
+                    .workspace_offset = plan->workspace[index]};
   step->in = tn_arena_alloc(&p->memory, (size_t)g->n_in * sizeof *step->in);
   step->out = tn_arena_alloc(&p->memory, (size_t)g->n_out * sizeof *step->out);
   step->name = name_of(p, g);
@@ -98,7 +102,7 @@ static tn_status fill_segments(tn_program *p, const tn_plan *plan) {
   for (size_t i = 0; i < plan->segments.n; i++) {
     const tn_plan_segment *s = &plan->segments.v[i];
     tn_segment *segment = &p->segments[i];
-    *segment = (tn_segment){s->first, s->n, s->fallback, .n_out = s->n_out, .n_in = s->n_in};
+    *segment = (tn_segment){s->first, s->n, s->fallback, s->awaits, .n_out = s->n_out, .n_in = s->n_in};
     TN_TRY(copy_transfers(p, plan, plan->out.v + s->first_out, s->n_out, &segment->out));
     TN_TRY(copy_transfers(p, plan, plan->in.v + s->first_in, s->n_in, &segment->in));
   }

@@ -26,12 +26,14 @@ typedef struct tn_operand {
   tn_place place;
 } tn_operand;
 
-/* One launch. Commits that are not in place end as launches of the copy kernel. */
+/* One launch. Commits that are not in place end as launches of the copy kernel. Collectives are on the
+ * communication stream, each behind all before it; other steps go on beside them. */
 typedef struct tn_step {
   const tn_group *group;
   const char *name; /* "conv2d of layer1.0.conv1" */
   tn_operand *in, *out;
   int32_t n_in, n_out;
+  int32_t awaits;           /* the step, a collective, that must have ended before this one; -1: none */
   int64_t workspace_offset; /* in the arena; for a step that falls back in the host memory */
   int64_t folded_offset;    /* in the program's folded memory */
 } tn_step;
@@ -50,6 +52,7 @@ typedef struct tn_transfer {
 typedef struct tn_segment {
   int32_t first, n; /* steps */
   bool fallback;
+  int32_t awaits;        /* the step, a collective, that nobody in the segment awaits; -1: none */
   tn_transfer *out, *in; /* copied out of the device before, and in after */
   int32_t n_out, n_in;
 } tn_segment;

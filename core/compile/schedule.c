@@ -5,7 +5,8 @@
  * the commit can be in place, and to a clone from the group that it waits for; they are broken only
  * where hard edges contradict them. Among the groups that are ready, one that frees at least as much
  * memory as it takes goes first (it can only lower what is live), the one that frees most before
- * others; else the order of the graph decides. */
+ * others; else the order of the graph decides. Collectives begin as soon as they can, and who reads their
+ * results comes when there is nothing else to do beside them. */
 #include <string.h>
 
 #include "core/compile/plan.h"
@@ -33,10 +34,11 @@ typedef struct schedule {
   int32_t *readers_left;          /* per buffer */
   bool *alive;                    /* per buffer: taken already */
   int64_t *gain;                  /* per group: bytes freed by running it now */
-  bool *done;
-  int32_t *ready, n_ready;     /* heap by key */
-  int32_t *blocked, n_blocked; /* heap by key: ready but for soft edges */
-  TN_VEC(int32_t) freeing;     /* ready groups that free what they take */
+  bool *done, *waits;             /* per group; waits: for a collective on another stream */
+  int32_t *ready, n_ready;        /* heap by key */
+  int32_t *late, n_late;          /* heap by key: ready, but to be kept waiting by a collective */
+  int32_t *blocked, n_blocked;    /* heap by key: ready but for soft edges */
+  TN_VEC(int32_t) freeing;        /* ready groups that free what they take */
 } schedule;
 
 /* ---- edges ---- */
@@ -147,6 +149,16 @@ static tn_status collect_readers(schedule *s) {
   return make_rows(s, (int32_t)s->plan->buffers.n, &s->readers);
 }
 
+static bool is_collective(const schedule *s, int32_t group) {
+  return s->plan->cover->groups.v[group].role == TN_STREAM_COMM;
+}
+
+static void find_waiting(schedule *s) {
+  for (int32_t i = 0; i < s->n; i++)
+    for (int32_t k = s->hard.start[i]; is_collective(s, i) && k < s->hard.start[i + 1]; k++)
+      s->waits[s->hard.to[k]] = !is_collective(s, s->hard.to[k]);
+}
+
 static void *table(schedule *s, size_t n, size_t size) { return tn_arena_alloc(&s->arena, n * size); }
 
 static tn_status prepare(schedule *s) {
@@ -156,18 +168,22 @@ static tn_status prepare(schedule *s) {
   s->soft_left = table(s, n, sizeof *s->soft_left);
   s->gain = table(s, n, sizeof *s->gain);
   s->done = table(s, n, sizeof *s->done);
+  s->waits = table(s, n, sizeof *s->waits);
+  s->late = table(s, n, sizeof *s->late);
   s->ready = table(s, n, sizeof *s->ready);
   s->blocked = table(s, n, sizeof *s->blocked);
   s->readers_left = table(s, buffers, sizeof *s->readers_left);
   s->alive = table(s, buffers, sizeof *s->alive);
   if (seen == NULL || s->hard_left == NULL || s->soft_left == NULL || s->gain == NULL || s->done == NULL ||
-      s->ready == NULL || s->blocked == NULL || s->readers_left == NULL || s->alive == NULL)
+      s->ready == NULL || s->blocked == NULL || s->readers_left == NULL || s->alive == NULL ||
+      s->waits == NULL || s->late == NULL)
     return TN_ENOMEM;
   TN_TRY(collect_hard(s));
   TN_TRY(collect_soft(s));
   TN_TRY(collect_roots(s, false, seen, &s->reads));
   TN_TRY(collect_roots(s, true, seen, &s->writes));
   TN_TRY(collect_readers(s));
+  find_waiting(s);
   for (int32_t i = 0; i < s->hard.start[n]; i++) s->hard_left[s->hard.to[i]]++;
   for (int32_t i = 0; i < s->soft.start[n]; i++) s->soft_left[s->soft.to[i]]++;
   return TN_OK;
@@ -219,7 +235,7 @@ static bool is_ready(const schedule *s, int32_t group) {
 /* What falls back waits for its turn, so that few cuts do all of it. */
 static tn_status note_freeing(schedule *s, int32_t group) {
   if (s->plan->cover->groups.v[group].fallback != NULL) return TN_OK;
-  if (!is_ready(s, group) || s->gain[group] < taken_bytes(s, group)) return TN_OK;
+  if (!is_ready(s, group) || s->waits[group] || s->gain[group] < taken_bytes(s, group)) return TN_OK;
   return tn_vec_push(s->plan->env, &s->freeing, group);
 }
 
@@ -228,7 +244,10 @@ static tn_status enter(schedule *s, int32_t group) {
     heap_push(s, s->blocked, &s->n_blocked, group);
     return TN_OK;
   }
-  heap_push(s, s->ready, &s->n_ready, group);
+  if (s->waits[group])
+    heap_push(s, s->late, &s->n_late, group);
+  else
+    heap_push(s, s->ready, &s->n_ready, group);
   return note_freeing(s, group);
 }
 
@@ -317,6 +336,7 @@ static int32_t choose(schedule *s) {
   if (group < 0) group = pop_fallback(s);
   if (group < 0) group = pop_freeing(s);
   if (group < 0) group = pop(s, s->ready, &s->n_ready);
+  if (group < 0) group = pop(s, s->late, &s->n_late);
   return group >= 0 ? group : pop(s, s->blocked, &s->n_blocked);
 }
 

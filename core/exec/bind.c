@@ -70,35 +70,34 @@ static void *stream_of(const tn_executor *e, const tn_step *step) {
   return tn_device_of(e, step)->streams[role >= 0 && role < TN_STREAMS ? role : TN_STREAM_COMPUTE];
 }
 
-/* Steps run in the order of the program. Where that order crosses streams, an event carries it over. A
- * segment begins and ends on the compute stream. */
-static tn_status make_handoffs(tn_executor *e, const tn_segment *segment, tn_bound_program *bound) {
-  const tn_backend *backend = e->device->backend;
-  void *stream = e->device->streams[TN_STREAM_COMPUTE];
-  for (int32_t i = segment->first; i < segment->first + segment->n && !segment->fallback; i++) {
-    void *next = stream_of(e, &bound->program->steps[i]);
-    if (next != stream) TN_TRY(backend->event_new(e->device->device, &e->device->env, &bound->events[i]));
-    stream = next;
-  }
-  return TN_OK;
+static tn_status new_event(tn_executor *e, void **event) {
+  return *event != NULL ? TN_OK : e->device->backend->event_new(e->device->device, &e->device->env, event);
 }
 
-static tn_status make_all_handoffs(tn_executor *e, tn_bound_program *bound) {
+/* A collective behind a step that is none awaits it, and with it all before; whoever needs its end awaits
+ * that. A segment begins and ends on the compute stream. */
+static tn_status make_events(tn_executor *e, const tn_segment *segment, tn_bound_program *bound) {
+  const tn_step *steps = bound->program->steps;
+  bool computing = true;
+  if (segment->fallback) return TN_OK;
+  for (int32_t i = segment->first; i < segment->first + segment->n; i++) {
+    bool collective = steps[i].group->role != TN_STREAM_COMPUTE;
+    if (collective && computing) TN_TRY(new_event(e, &bound->events[i]));
+    if (steps[i].awaits >= 0) TN_TRY(new_event(e, &bound->ends[steps[i].awaits]));
+    computing = !collective;
+  }
+  return segment->awaits >= 0 ? new_event(e, &bound->ends[segment->awaits]) : TN_OK;
+}
+
+static tn_status make_all_events(tn_executor *e, tn_bound_program *bound) {
   for (int32_t i = 0; i < bound->program->n_segments; i++) {
-    tn_status status = make_handoffs(e, &bound->program->segments[i], bound);
+    tn_status status = make_events(e, &bound->program->segments[i], bound);
     if (status != TN_OK) return tn_executor_fail(e, status);
   }
   return TN_OK;
 }
 
-static bool starts_segment(const tn_program *program, int32_t step) {
-  for (int32_t i = 0; i < program->n_segments; i++)
-    if (program->segments[i].first == step) return true;
-  return false;
-}
-
 static void bind_slot(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_view *views) {
-  void *before = NULL;
   for (int32_t i = 0; i < bound->program->n_steps; i++) {
     const tn_step *step = &bound->program->steps[i];
     tn_bound_step *b = &bound->slots[slot][i];
@@ -127,8 +126,8 @@ static void bind_slot(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_
     b->foreign = tn_device_is_foreign(device, step->group->family);
     b->step = step;
     b->handoff = bound->events[i];
-    b->from_stream = starts_segment(bound->program, i) ? e->device->streams[TN_STREAM_COMPUTE] : before;
-    before = b->host.pub.stream;
+    b->awaited = step->awaits >= 0 ? bound->ends[step->awaits] : NULL;
+    b->end = bound->ends[i];
     views += step->n_in + step->n_out;
   }
 }
@@ -144,9 +143,11 @@ static tn_status allocate(tn_executor *e, tn_bound_program *bound, size_t views)
   size_t steps = (size_t)bound->program->n_steps, slots = (size_t)e->n_slots;
   bound->plans = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
   bound->events = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
+  bound->ends = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
   bound->slots = tn_alloc(e->env, tn_size_mul(slots, sizeof(tn_bound_step *)));
   bound->views = tn_alloc(e->env, tn_size_mul(tn_size_mul(views, slots), sizeof(tn_view)));
-  if (bound->plans == NULL || bound->events == NULL || bound->slots == NULL || bound->views == NULL)
+  if (bound->plans == NULL || bound->events == NULL || bound->ends == NULL || bound->slots == NULL ||
+      bound->views == NULL)
     return TN_ENOMEM;
   for (int32_t s = 0; s < e->n_slots; s++) {
     bound->slots[s] = tn_alloc(e->env, tn_size_mul(steps, sizeof(tn_bound_step)));
@@ -164,10 +165,16 @@ tn_status tn_bind(tn_executor *e, const tn_program *program, tn_bound_program *b
     if (status != TN_OK) return tn_executor_fail(e, tn_wrap_step(e, bound, &program->steps[i], status));
   }
   TN_TRY(tn_bind_folded(e, bound));
-  TN_TRY(make_all_handoffs(e, bound));
+  TN_TRY(make_all_events(e, bound));
   TN_TRY(tn_bind_segments(e, bound));
   for (int32_t s = 0; s < e->n_slots; s++) bind_slot(e, bound, s, bound->views + (size_t)s * views);
   return TN_OK;
+}
+
+static void delete_events(tn_executor *e, void **events, int32_t n) {
+  for (int32_t i = 0; events != NULL && i < n; i++)
+    if (events[i] != NULL) e->device->backend->event_delete(events[i], &e->device->env);
+  tn_release(e->env, events);
 }
 
 void tn_unbind(tn_executor *e, tn_bound_program *bound) {
@@ -178,16 +185,15 @@ void tn_unbind(tn_executor *e, tn_bound_program *bound) {
       tn_collective_release(e, bound->plans[i]);
     else if (bound->plans != NULL && bound->plans[i] != NULL && kernel->release != NULL)
       kernel->release(&tn_device_of(e, &bound->program->steps[i])->env, bound->plans[i]);
-    if (bound->events != NULL && bound->events[i] != NULL)
-      e->device->backend->event_delete(bound->events[i], &e->device->env);
   }
   tn_unbind_folded(e, bound);
   tn_uncapture(e, bound);
   tn_unbind_segments(e, bound);
+  delete_events(e, bound->events, bound->program->n_steps);
+  delete_events(e, bound->ends, bound->program->n_steps);
   for (int32_t s = 0; bound->slots != NULL && s < e->n_slots; s++) tn_release(e->env, bound->slots[s]);
   tn_release(e->env, bound->slots);
   tn_release(e->env, bound->plans);
-  tn_release(e->env, bound->events);
   tn_release(e->env, bound->views);
   tn_release(e->env, bound->intervals);
   *bound = (tn_bound_program){0};

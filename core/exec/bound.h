@@ -12,14 +12,14 @@ typedef struct tn_bound_step {
   tn_status (*launch)(tn_launch *l);
   bool foreign; /* of a family that the backend accepts: the backend enqueues it */
   const tn_step *step;
-  /* Where the stream changes from the step before, that one records and this one awaits. */
-  void *handoff; /* event; NULL: the same stream */
-  void *from_stream;
+  void *handoff; /* event: a collective awaits what is on the compute stream so far; NULL: it need not */
+  void *awaited; /* the end of a collective, which this step awaits; NULL: none */
+  void *end;     /* records the end of this one, a collective; NULL: nobody awaits it */
 } tn_bound_step;
 
 /* The events around a segment of a program. */
 typedef struct tn_bound_segment {
-  void *joined;   /* the device's: the compute stream awaits another one's end; NULL: it ends there anyway */
+  void *joined;   /* the device's: the end of a collective, which the compute stream awaits; NULL: none */
   void *ready;    /* a cut's: all before it is done, */
   void *fetched;  /* and copied out; NULL: nothing is */
   void *returned; /* results are copied in; NULL: none are */
@@ -31,6 +31,7 @@ typedef struct tn_bound_program {
   tn_bound_step **slots; /* per slot: n_steps of them */
   tn_view *views;        /* of all launches */
   void **events;         /* per step: its hand-off, or NULL */
+  void **ends;           /* per step: the event that records its end, or NULL */
   tn_bound_segment *segments;
   void **captures;        /* per slot and segment; NULL: launched one by one */
   bool captured;          /* or found not to be fit for it */

@@ -6,12 +6,15 @@
 static tn_status launch_one(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
   const tn_backend *backend = device->backend;
+  void *stream = b->host.pub.stream;
   if (b->handoff != NULL) {
-    TN_TRY(backend->event_record(b->handoff, &device->env, b->from_stream));
-    TN_TRY(backend->event_await(b->handoff, &device->env, b->host.pub.stream));
+    TN_TRY(backend->event_record(b->handoff, &device->env, device->streams[TN_STREAM_COMPUTE]));
+    TN_TRY(backend->event_await(b->handoff, &device->env, stream));
   }
-  if (b->foreign) return backend->enqueue(b->host.pub.stream, &device->env, b->launch, &b->host.pub);
-  return b->launch(&b->host.pub);
+  if (b->awaited != NULL) TN_TRY(backend->event_await(b->awaited, &device->env, stream));
+  TN_TRY(b->foreign ? backend->enqueue(stream, &device->env, b->launch, &b->host.pub)
+                    : b->launch(&b->host.pub));
+  return b->end != NULL ? backend->event_record(b->end, &device->env, stream) : TN_OK;
 }
 
 /* Waiting for each launch, so that its time is its own. */
@@ -54,8 +57,6 @@ tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t seg
   void *joined = bound->segments[segment].joined;
   TN_TRY(launch_steps(e, bound, s, slot));
   if (joined == NULL) return TN_OK;
-  void *last = bound->slots[slot][s->first + s->n - 1].host.pub.stream;
-  TN_TRY(backend->event_record(joined, &e->device->env, last));
   return backend->event_await(joined, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
 }
 

@@ -9,11 +9,11 @@ static tn_status new_event(tn_executor *e, bool wanted, void **event) {
   return e->device->backend->event_new(e->device->device, &e->device->env, event);
 }
 
-static tn_status bind_segment(tn_executor *e, const tn_program *program, const tn_segment *s,
+static tn_status bind_segment(tn_executor *e, const tn_bound_program *bound, const tn_segment *s,
                               tn_bound_segment *b) {
   if (!s->fallback) {
-    int32_t last = s->n == 0 ? TN_STREAM_COMPUTE : program->steps[s->first + s->n - 1].group->role;
-    return new_event(e, last != TN_STREAM_COMPUTE, &b->joined);
+    b->joined = s->awaits >= 0 ? bound->ends[s->awaits] : NULL;
+    return TN_OK;
   }
   TN_TRY(new_event(e, true, &b->ready));
   TN_TRY(new_event(e, s->n_out > 0, &b->fetched));
@@ -25,7 +25,7 @@ tn_status tn_bind_segments(tn_executor *e, tn_bound_program *bound) {
   bound->segments = tn_alloc(e->env, tn_size_mul((size_t)program->n_segments, sizeof(tn_bound_segment)));
   if (bound->segments == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < program->n_segments; i++) {
-    tn_status status = bind_segment(e, program, &program->segments[i], &bound->segments[i]);
+    tn_status status = bind_segment(e, bound, &program->segments[i], &bound->segments[i]);
     if (status != TN_OK) return tn_executor_fail(e, status);
   }
   return TN_OK;
@@ -34,7 +34,7 @@ tn_status tn_bind_segments(tn_executor *e, tn_bound_program *bound) {
 void tn_unbind_segments(tn_executor *e, tn_bound_program *bound) {
   for (int32_t i = 0; bound->segments != NULL && i < bound->program->n_segments; i++) {
     tn_bound_segment *b = &bound->segments[i];
-    void *events[] = {b->joined, b->ready, b->fetched, b->returned};
+    void *events[] = {b->ready, b->fetched, b->returned};
     for (size_t k = 0; k < sizeof(events) / sizeof(events[0]); k++)
       if (events[k] != NULL) e->device->backend->event_delete(events[k], &e->device->env);
   }

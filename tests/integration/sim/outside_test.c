@@ -49,6 +49,7 @@ static bool run_outside(story *s) {
 static void use_one_stream(story_program *p) {
   story_program_shorten(p);
   p->groups[1].role = TN_STREAM_COMPUTE;
+  p->segments[0].awaits = -1;
 }
 
 /* The outside goes before any of its runs is over; then the memory does. */

@@ -22,6 +22,8 @@ enum { REGIONS = 16 };
 typedef struct machine {
   fixture *f;
   const tn_program *program;
+  bool late;    /* collectives end when somebody awaits them, else when they begin */
+  int32_t open; /* steps before this one have been awaited */
   memory arena, slot, output, host, regions[REGIONS];
 } machine;
 
@@ -251,6 +253,21 @@ static void transfer(machine *m, const tn_transfer *t, bool in) {
   memcpy(in ? device : host, in ? host : device, (size_t)t->bytes * sizeof *host);
 }
 
+static bool is_collective(const tn_step *step) { return step->group->role == TN_STREAM_COMM; }
+
+/* Collectives up to this one end. */
+static void end_collectives(machine *m, int32_t last) {
+  for (; m->open <= last; m->open++)
+    if (m->late && is_collective(&m->program->steps[m->open])) run_step(m, &m->program->steps[m->open]);
+}
+
+/* A collective of its own stream begins, and perhaps ends; any other step awaits what it must. */
+static void begin_step(machine *m, const tn_step *step) {
+  if (is_collective(step)) assert_int_equal(step->awaits, -1);
+  if (step->awaits >= 0) end_collectives(m, step->awaits);
+  if (!m->late || !is_collective(step)) run_step(m, step);
+}
+
 /* Segments follow each other without a gap, and only what falls back changes sides. */
 static void run_segment(machine *m, const tn_segment *s, int32_t *next) {
   assert_int_equal(s->first, *next);
@@ -258,8 +275,9 @@ static void run_segment(machine *m, const tn_segment *s, int32_t *next) {
   for (int32_t i = 0; i < s->n_out; i++) transfer(m, &s->out[i], false);
   for (; *next < s->first + s->n; ++*next) {
     assert_int_equal(m->program->steps[*next].group->fallback != NULL, s->fallback);
-    run_step(m, &m->program->steps[*next]);
+    begin_step(m, &m->program->steps[*next]);
   }
+  if (s->awaits >= 0) end_collectives(m, s->awaits);
   for (int32_t i = 0; i < s->n_in; i++) transfer(m, &s->in[i], true);
 }
 
@@ -344,8 +362,8 @@ static void fill_slot(machine *m) {
   }
 }
 
-void simulate(fixture *f, const tn_graph *graph, const tn_program *program) {
-  machine m = {.f = f, .program = program};
+static void simulate_once(fixture *f, const tn_graph *graph, const tn_program *program, bool late) {
+  machine m = {.f = f, .program = program, .late = late};
   size_t regions = f->map->regions.n;
   assert_true(regions <= REGIONS);
   m.arena = new_memory(program->arena_bytes, 1);
@@ -368,4 +386,9 @@ void simulate(fixture *f, const tn_graph *graph, const tn_program *program) {
   free(m.output.v);
   free(m.host.v);
   for (size_t r = 0; r < regions; r++) free(m.regions[r].v);
+}
+
+void simulate(fixture *f, const tn_graph *graph, const tn_program *program) {
+  simulate_once(f, graph, program, false);
+  simulate_once(f, graph, program, true);
 }

@@ -78,7 +78,7 @@ static tn_group groups[3];
 static uint32_t node_numbers[] = {0, 1, 2};
 static tn_operand in[3][2], out[3][1];
 static tn_step steps[3];
-static tn_segment whole = {.first = 0, .n = 3};
+static tn_segment whole;
 static tn_binding inputs[] = {{"x", {TN_F32, 1, {N}}, 64}}, outputs[] = {{"out", {TN_F32, 1, {N}}, 64}};
 static tn_program program, small;
 
@@ -92,7 +92,7 @@ static void write_program(void) {
         (tn_gnode){.op = &add_op, .layer = i == 1 ? "layer1.0.sum" : "", .where = i == 1 ? "a.ini:14" : ""};
     groups[i] =
         (tn_group){.kernel = &sum_kernel, .nodes = &node_numbers[i], .n_nodes = 1, .n_in = 2, .n_out = 1};
-    steps[i] = (tn_step){&groups[i], "sum", in[i], out[i], 2, 1, 0};
+    steps[i] = (tn_step){&groups[i], "sum", in[i], out[i], 2, 1, -1, 0};
   }
   in[0][0] = at(TN_BASE_SLOT, 0, 64), in[0][1] = at(TN_BASE_NONE, 0, 0), out[0][0] = at(TN_BASE_ARENA, 0, 32);
   in[1][0] = at(TN_BASE_REGION, 1, 64), in[1][1] = at(TN_BASE_ARENA, 0, 32),
@@ -101,6 +101,7 @@ static void write_program(void) {
   out[2][0] = at(TN_BASE_OUTPUT, 0, 64);
   groups[2].choice.workspace_bytes = 16;
   steps[2].workspace_offset = 64;
+  whole = (tn_segment){.n = 3, .awaits = -1};
   graph = (tn_graph){.nodes = {nodes, 3, 3}};
   cover = (tn_cover){.graph = &graph};
   program = (tn_program){.name = "step",
@@ -243,12 +244,15 @@ static void a_slot_may_run_again_before_it_was_waited_for(void **state) {
 static void work_may_change_streams(void **state) {
   (void)state;
   groups[1].role = TN_STREAM_COMM;
+  steps[2].awaits = 1;
   slots_run_ahead_of_each_other(state);
 }
 
 static void the_last_step_may_be_on_another_stream(void **state) {
   (void)state;
   groups[0].role = groups[2].role = TN_STREAM_COMM;
+  steps[1].awaits = 0;
+  whole.awaits = 2;
   slots_run_ahead_of_each_other(state);
 }
 
