@@ -1,6 +1,10 @@
-/* Training with memory that runs out: a small configuration is trained again and again while the
- * allocator refuses one request, each time a later one. Nothing may crash, nothing may leak, and the
- * run must say what went wrong; a run that can do without what was refused may finish. */
+/* Training with memory that runs out: three steps of LeNet are taken again and again while one request is
+ * refused, each time a later one: of the host's memory on the cpu, of the host's on the simulated device, and
+ * of that device's. Nothing may crash, nothing may leak, no file may be damaged, and the run must say what
+ * went wrong; a run that can do without what was refused may finish.
+ *
+ * Without arguments a fixed sample; allocation_test STRIDE [FIRST]: every STRIDE-th request from FIRST on, 1
+ * for all of them (`tools/dev faults`). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +13,7 @@
 #include <cmocka.h>
 
 #include <ftw.h>
+#include <jansson.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,19 +22,23 @@
 
 #include "tenon/run.h"
 
-/* Every request up to here is refused in its turn, and then every STRIDE-th. */
-enum { EVERY_ONE = 300, STRIDE = 37 };
+/* In the sample every request up to here is refused in its turn, and then one in so many. */
+enum { EVERY_ONE = 40, CPU_STRIDE = 211, SIM_STRIDE = 307 };
+static long long stride, first; /* 0: the sample */
 
 static const char configuration[] =
-    "[run]\nname = starved\nmax_steps = 2\nthreads = 2\nseed = 3\n"
-    "[backend]\nuse = cpu\n"
-    "[data]\nsource = random\nshape = 1, 6, 6\nclasses = 3\nsamples = 8\nbatch = 4\nworkers = 2\n"
-    "transforms = normalize(mean=0.1, std=0.5)\n"
-    "[model]\ninputs = image: f32[1, 6, 6]\nlayers =\n"
-    "    conv: conv2d(2, kernel=3)\n    bn: batch_norm\n          relu\n          flatten\n"
-    "    fc:   linear(3)\n"
+    "[run]\nname = starved\nmax_steps = 3\nthreads = 2\nseed = 3\nsave_every = 1\nobservers = -progress\n"
+    "[data]\nsource = digits\nepoch = 6\nbatch = 2\nworkers = 2\n"
+    "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
+    "[data.valid]\nepoch = 2\nbatch = 2\n"
+    "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
+    "    conv1: conv2d(6, kernel=5, padding=2)\n           relu\n           max_pool(2)\n"
+    "    conv2: conv2d(16, kernel=5)\n           relu\n           max_pool(2)\n           flatten\n"
+    "    fc1:   linear(120)\n           relu\n"
+    "    fc2:   linear(84)\n           relu\n"
+    "    fc3:   linear(10)\n"
     "loss = cross_entropy\nmetrics = accuracy\n"
-    "[optimizer]\ntype = sgd\nlr = 0.1\nmomentum = 0.9\nclip = 1\n"
+    "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\nclip = 1\n"
     "[group.plain]\nmatch = *.bias\nweight_decay = 0\n"
     "[schedule]\ntype = cosine\nwarmup = 1\n";
 
@@ -53,8 +62,6 @@ static void *scarce_realloc(void *user, void *block, size_t bytes) {
   return grown;
 }
 
-/* ---- one run ---- */
-
 static char folder[64], file[80];
 
 static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at) {
@@ -68,6 +75,78 @@ static void remove_runs(void) {
   nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+/* ---- files ---- */
+
+static char *read_all(const char *path, size_t *n) {
+  FILE *f = fopen(path, "r");
+  if (!f) return NULL;
+  char *bytes = malloc(1 << 20);
+  assert_non_null(bytes);
+  *n = fread(bytes, 1, (1 << 20) - 1, f);
+  bytes[*n] = '\0';
+  fclose(f);
+  return bytes;
+}
+
+/* CRC-32C (Castagnoli et al., 1993), as state.json has it of each file. */
+static uint32_t crc32c(const char *bytes, size_t n) {
+  uint32_t crc = 0xffffffffu;
+  for (size_t i = 0; i < n; i++) {
+    crc ^= (unsigned char)bytes[i];
+    for (int k = 0; k < 8; k++) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+  }
+  return ~crc;
+}
+
+/* A checkpoint that has a state.json has both files as they were written. */
+static void check_checkpoint(const char *name) {
+  static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+  char path[200];
+  snprintf(path, sizeof path, "%s/runs/starved/checkpoints/%s/state.json", folder, name);
+  json_t *json = json_load_file(path, 0, NULL);
+  if (!json && access(path, F_OK) == 0) fail_msg("%s is no JSON", path);
+  for (int i = 0; json && i < 2; i++) {
+    json_t *told = json_object_get(json_object_get(json, "files"), files[i]);
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/runs/starved/checkpoints/%s/%s", folder, name, files[i]);
+    char *bytes = read_all(path, &n);
+    if (!bytes || json_integer_value(json_object_get(told, "bytes")) != (json_int_t)n ||
+        json_integer_value(json_object_get(told, "crc32c")) != (json_int_t)crc32c(bytes, n))
+      fail_msg("%s is damaged", path);
+    free(bytes);
+  }
+  json_decref(json);
+}
+
+/* Whole lines, each of them JSON. */
+static void check_lines(const char *name) {
+  char path[200], *at;
+  size_t n = 0;
+  snprintf(path, sizeof path, "%s/runs/starved/%s", folder, name);
+  char *bytes = read_all(path, &n);
+  if (!bytes) return;
+  if (n > 0 && bytes[n - 1] != '\n') fail_msg("%s ends with half a line", path);
+  for (char *line = strtok_r(bytes, "\n", &at); line; line = strtok_r(NULL, "\n", &at)) {
+    json_t *json = json_loads(line, 0, NULL);
+    if (!json) fail_msg("%s: %s", path, line);
+    json_decref(json);
+  }
+  free(bytes);
+}
+
+static void check_files(void) {
+  char path[200];
+  check_checkpoint("last");
+  check_checkpoint("best");
+  check_lines("metrics.jsonl");
+  snprintf(path, sizeof path, "%s/runs/starved/plan.json", folder);
+  json_t *plan = json_load_file(path, 0, NULL);
+  if (!plan && access(path, F_OK) == 0) fail_msg("%s is no JSON", path);
+  json_decref(plan);
+}
+
+/* ---- one run ---- */
+
 typedef struct outcome {
   tn_status status;
   char text[256];
@@ -79,11 +158,11 @@ static void keep(outcome *o, tn_status status, const void *handle) {
   snprintf(o->text, sizeof o->text, "%s", handle ? tn_error_text(handle) : "out of memory");
 }
 
-static void train_in(tn_context *context, outcome *o) {
+static void train_in(tn_context *context, const char *const *set, outcome *o) {
   char output[80], *json = NULL;
   tn_run *run = NULL;
   snprintf(output, sizeof output, "%s/runs", folder);
-  const tn_run_options options = {.struct_size = sizeof options, .output = output};
+  const tn_run_options options = {.struct_size = sizeof options, .output = output, .set = set, .n_set = 2};
   keep(o, tn_run_open(context, file, &options, &run), context);
   if (o->status != TN_OK) return;
   keep(o, tn_run_train(run, &json), run);
@@ -91,16 +170,17 @@ static void train_in(tn_context *context, outcome *o) {
   tn_run_close(run);
 }
 
-/* Opens, trains and closes, with request number `refused` refused. */
-static outcome train(long long refused) {
+/* Opens, trains and closes, with request number `refused` of the host's memory refused. */
+static outcome train(const char *const *set, long long refused) {
   scarce s = {.refused = refused};
   outcome o = {0};
   tn_context *context = NULL;
   const tn_context_options options = {
       .struct_size = sizeof options, .realloc = scarce_realloc, .realloc_user = &s};
   keep(&o, tn_context_open(&options, &context), context);
-  if (o.status == TN_OK) train_in(context, &o);
+  if (o.status == TN_OK) train_in(context, set, &o);
   tn_context_close(context);
+  check_files();
   remove_runs();
   o.asked = atomic_load(&s.asked);
   o.live = atomic_load(&s.live);
@@ -126,12 +206,20 @@ static int end(void **state) {
   return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-static void a_run_with_all_its_memory_ends_well(void **state) {
-  (void)state;
-  outcome o = train(0);
+static const char *const on_cpu[] = {"backend.use=cpu", "run.seed=3"}, *const on_sim[] = {"backend.use=sim",
+                                                                                          "run.seed=3"};
+
+static void ends_well(const char *const *set) {
+  outcome o = train(set, 0);
   if (o.status != TN_OK) fail_msg("%s", o.text);
   assert_int_equal(o.live, 0);
   assert_true(o.asked > EVERY_ONE);
+}
+
+static void a_run_with_all_its_memory_ends_well(void **state) {
+  (void)state;
+  ends_well(on_cpu);
+  ends_well(on_sim);
 }
 
 /* How many of the failures were TN_ENOMEM, and how many were anything else. */
@@ -139,29 +227,62 @@ typedef struct tally {
   int starved, other, finished;
 } tally;
 
-static void refuse(long long k, tally *t) {
-  outcome o = train(k);
-  if (o.live != 0) fail_msg("request %lld refused: %lld blocks leak", k, o.live);
-  if (o.status != TN_OK && o.text[0] == '\0') fail_msg("request %lld refused: %d, no text", k, o.status);
-  if (o.status != TN_OK && o.status != TN_ENOMEM) print_message("request %lld: %d %s\n", k, o.status, o.text);
-  t->starved += o.status == TN_ENOMEM;
-  t->finished += o.status == TN_OK;
-  t->other += o.status != TN_OK && o.status != TN_ENOMEM;
+static void count(const outcome *o, const char *what, long long k, tally *t) {
+  if (o->live != 0) fail_msg("%s %lld refused: %lld blocks leak", what, k, o->live);
+  if (o->status != TN_OK && o->text[0] == '\0') fail_msg("%s %lld refused: %d, no text", what, k, o->status);
+  if (o->status != TN_OK && o->status != TN_ENOMEM)
+    print_message("%s %lld: %d %s\n", what, k, o->status, o->text);
+  t->starved += o->status == TN_ENOMEM;
+  t->finished += o->status == TN_OK;
+  t->other += o->status != TN_OK && o->status != TN_ENOMEM;
 }
 
-static void a_refused_allocation_ends_the_run_and_nothing_else(void **state) {
-  (void)state;
+static void sweep(const char *const *set, const char *what, long long sampled) {
   tally t = {0};
-  long long all = train(0).asked;
-  for (long long k = 1; k <= all; k += k < EVERY_ONE ? 1 : STRIDE) refuse(k, &t);
-  print_message("%d out of memory, %d failed otherwise, %d finished\n", t.starved, t.other, t.finished);
+  long long all = train(set, 0).asked, step = stride ? stride : sampled;
+  for (long long k = first ? first : 1; k <= all; k += !stride && k < EVERY_ONE ? 1 : step) {
+    outcome o = train(set, k);
+    count(&o, what, k, &t);
+  }
+  print_message("%s, of %lld: %d out of memory, %d failed otherwise, %d finished\n", what, all, t.starved,
+                t.other, t.finished);
   assert_true(t.starved > 9 * (t.other + t.finished));
 }
 
-int main(void) {
+static void a_refused_request_on_the_cpu_ends_the_run_and_nothing_else(void **state) {
+  (void)state;
+  sweep(on_cpu, "request on the cpu", CPU_STRIDE);
+}
+
+static void a_refused_request_beside_a_late_device_ends_the_run_and_nothing_else(void **state) {
+  (void)state;
+  sweep(on_sim, "request beside sim", SIM_STRIDE);
+}
+
+/* Of these there are few enough for all to be tried. */
+static void refused_memory_of_the_device_ends_the_run_and_nothing_else(void **state) {
+  (void)state;
+  tally t = {0};
+  for (long long k = 1; t.finished == 0; k++) {
+    char fail[64];
+    snprintf(fail, sizeof fail, "backend.sim.fail=allocation:%lld", k);
+    outcome o = train((const char *const[]){"backend.use=sim", fail}, 0);
+    count(&o, "memory of the device", k, &t);
+    assert_in_range(k, 1, 200);
+  }
+  print_message("memory of the device: %d out of memory, %d failed otherwise\n", t.starved, t.other);
+  assert_true(t.starved > 10);
+  assert_int_equal(t.other, 0);
+}
+
+int main(int argc, char **argv) {
+  stride = argc > 1 ? atoll(argv[1]) : 0;
+  first = argc > 2 ? atoll(argv[2]) : 0;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_run_with_all_its_memory_ends_well),
-      cmocka_unit_test(a_refused_allocation_ends_the_run_and_nothing_else),
+      cmocka_unit_test(a_refused_request_on_the_cpu_ends_the_run_and_nothing_else),
+      cmocka_unit_test(a_refused_request_beside_a_late_device_ends_the_run_and_nothing_else),
+      cmocka_unit_test(refused_memory_of_the_device_ends_the_run_and_nothing_else),
   };
   return cmocka_run_group_tests(tests, start, end);
 }
