@@ -48,8 +48,9 @@ static void rig_variant(tn_query *q, const tn_variant *v) {
   assert_int_equal(v->struct_size, sizeof *v);
   assert_true(v->n_inplace <= RIG_PAIRS);
   assert_true(v->cost_s >= 0);
-  a->id = v->id;
   a->n_variants++;
+  if (a->wanted != 0 && a->wanted != a->n_variants) return;
+  a->id = v->id;
   a->n_inplace = v->n_inplace;
   if (v->n_inplace > 0) memcpy(a->inplace, v->inplace, (size_t)v->n_inplace * sizeof a->inplace[0]);
   if (v->in != NULL) memcpy(a->in, v->in, (size_t)m->n_in * sizeof *v->in);
@@ -157,8 +158,10 @@ void rig_out(rig_match *m, int32_t value) {
 
 /* ---- running ---- */
 
-rig_answer rig_query(const tn_kernel *kernel, const rig_match *m) {
-  rig_answer answer = {.status = TN_OK};
+rig_answer rig_query(const tn_kernel *kernel, const rig_match *m) { return rig_query_variant(kernel, m, 0); }
+
+rig_answer rig_query_variant(const tn_kernel *kernel, const rig_match *m, int32_t variant) {
+  rig_answer answer = {.status = TN_OK, .wanted = variant};
   rig_host host = {.answer = &answer, .threads = 1};
   tn_query q = {env_of(&host), &m->match, &device};
   answer.status = kernel->query(&q);
@@ -220,7 +223,7 @@ static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const
 }
 
 tn_status rig_run(const tn_kernel *kernel, const rig_match *m, const rig_memory *memory, char *text) {
-  rig_answer answer = rig_query(kernel, m);
+  rig_answer answer = rig_query_variant(kernel, m, memory->variant);
   rig_host host = {.threads = 1};
   tn_view in[RIG_VALUES] = {0}, out[RIG_VALUES] = {0};
   tn_status status = answer.status;

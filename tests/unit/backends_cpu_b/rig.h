@@ -42,6 +42,7 @@ void rig_out(rig_match *m, int32_t value);
 typedef struct rig_answer {
   tn_status status;
   char text[512];
+  int32_t wanted; /* which variant is described, counted from 1; 0: the last */
   int32_t n_variants, id, n_inplace;
   int32_t inplace[RIG_PAIRS][2];
   tn_operand_layout in[RIG_VALUES], out[RIG_VALUES];
@@ -50,12 +51,15 @@ typedef struct rig_answer {
 } rig_answer;
 
 rig_answer rig_query(const tn_kernel *kernel, const rig_match *m);
+/* The same of one of its variants, counted from 1; 0: the last. */
+rig_answer rig_query_variant(const tn_kernel *kernel, const rig_match *m, int32_t variant);
 
 /* Where operands and results lie; NULL layouts are row-major. */
 typedef struct rig_memory {
   void *const *in, *const *out;
   const tn_layout *in_layout, *out_layout;
   int32_t threads;
+  int32_t variant; /* counted from 1; 0: the last */
 } rig_memory;
 
 /* Query, prepare, launch, release. On failure the text is in `text` (512 bytes) where that is given. */
