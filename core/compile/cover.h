@@ -25,10 +25,14 @@ typedef struct tn_target {
    * which then says whether the fallback could have helped. */
   const struct tn_target *fallback;
   bool fallback_refused;
+  struct tn_tuner *tuner; /* knows how long variants take (tuner.h); NULL: estimates decide */
   bool constant_state; /* programs are for inference: what they do not commit themselves stays from run to run
                         */
   const struct tn_replay *replay; /* choices to make again (replay.h); NULL: none */
 } tn_target;
+
+/* What the open of a family's backend made; NULL where it is not open. */
+void *tn_target_self(const tn_target *target, const char *family);
 
 /* A kernel that looked at a group and was not taken. */
 typedef struct tn_rejection {

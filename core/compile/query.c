@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/compile/replay.h"
+#include "core/compile/tuner.h"
 #include "core/compile/uses.h"
 #include "core/plugin/handles.h"
 
@@ -134,7 +135,15 @@ static double estimate_s(const tn_target *target, tn_cost cost) {
   return 1e-6 + cost.flops / (2e10 * threads) + cost.bytes / 1e10;
 }
 
+void *tn_target_self(const tn_target *target, const char *family) {
+  for (int32_t i = 0; target->selves != NULL && i < target->n_families; i++)
+    if (strcmp(target->families[i], family) == 0) return target->selves[i];
+  return NULL;
+}
+
 /* ---- variants ---- */
+
+enum { MOST_RIVALS = 16 };
 
 typedef struct collector {
   tn_query_host host;
@@ -230,6 +239,43 @@ static tn_status keep_variant(collector *c, const tn_variant *v) {
   return TN_OK;
 }
 
+/* ---- measured ---- */
+
+static bool same_rules(const tn_operand_layout *a, const tn_operand_layout *b, int32_t n) {
+  if (a == NULL || b == NULL) return a == b;
+  return memcmp(a, b, (size_t)n * sizeof *a) == 0;
+}
+
+/* Whether another variant wants its operands like this one, so that speed alone is between them. */
+static bool has_rival(const collector *c, const tn_choice *choice) {
+  const tn_match *m = c->candidate->match;
+  for (int32_t i = 0; i < c->n; i++) {
+    const tn_choice *other = &c->variants[i];
+    if (other != choice && same_rules(choice->in_rule, other->in_rule, m->n_in) &&
+        same_rules(choice->out_rule, other->out_rule, m->n_out))
+      return true;
+  }
+  return false;
+}
+
+/* Rivals are measured together or not at all: a time and an estimate do not compare. */
+static void measure_variants(collector *c, tn_tuner *tuner) {
+  const tn_candidate *candidate = c->candidate;
+  double seconds[MOST_RIVALS];
+  if (c->replayed || c->n < 2 || c->n > MOST_RIVALS) return;
+  for (int32_t i = 0; i < c->n; i++) {
+    seconds[i] = c->variants[i].cost_s;
+    if (has_rival(c, &c->variants[i]) &&
+        !tuner->time(tuner, candidate->kernel->entry, candidate->match, &c->variants[i], &seconds[i]))
+      return;
+  }
+  for (int32_t i = 0; i < c->n; i++) {
+    c->variants[i].cost_s = seconds[i];
+    c->variants[i].measured = has_rival(c, &c->variants[i]);
+    if (seconds[i] < c->variants[c->best].cost_s) c->best = i;
+  }
+}
+
 /* tn_add_variant ends here. A tie goes to the variant that came first. */
 static void take_variant(tn_query *q, const tn_variant *given) {
   collector *c = (collector *)q;
@@ -289,6 +335,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   if (status == TN_EUNSUPPORTED) return declined(env, arena, candidate, tn_error_text(env));
   if (status != TN_OK) return kernel_failed(env, candidate, status);
   if (c.n == 0) return declined(env, arena, candidate, "it offered no variant");
+  if (target->tuner != NULL) measure_variants(&c, target->tuner);
   candidate->choice = c.variants[c.best];
   /* what was chosen before is not chosen anew */
   candidate->variants = c.replayed ? &c.variants[c.best] : c.variants;

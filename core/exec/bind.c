@@ -37,12 +37,6 @@ static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t
         (tn_view){operands[i].type, operands[i].layout, tn_address_of(e, &operands[i].place, slot, host)};
 }
 
-static void *self_of(const tn_target *target, const char *family) {
-  for (int32_t i = 0; target->selves != NULL && i < target->n_families; i++)
-    if (strcmp(target->families[i], family) == 0) return target->selves[i];
-  return NULL;
-}
-
 static tn_status prepare_step(tn_executor *e, const tn_step *step, void **plan) {
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
@@ -59,7 +53,7 @@ static tn_status prepare_step(tn_executor *e, const tn_step *step, void **plan) 
                   .out_layout = group->choice.out_layout,
                   .variant = group->choice.id,
                   .native = native,
-                  .backend = self_of(&device->target, group->kernel->family)};
+                  .backend = tn_target_self(&device->target, group->kernel->family)};
   tn_status status = group->kernel->prepare(&p, plan);
   if (status != TN_OK && device != e->device) tn_error_move(&e->device->env, &device->env);
   return status;
@@ -120,7 +114,7 @@ static void bind_slot(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_
                     .folded_bytes = step->group->choice.folded_bytes};
     if (b->host.pub.folded_bytes > 0) b->host.pub.folded = (char *)bound->folded + step->folded_offset;
     b->host.parallel = device->team != NULL ? device->team->parallel : NULL;
-    b->host.device = device->device;
+    b->host.device = tn_device_team_object(device);
     bool collective = tn_kernel_is_collective(step->group->kernel);
     b->launch = collective ? tn_collective_launch : step->group->kernel->launch;
     b->foreign = tn_device_is_foreign(device, step->group->family);

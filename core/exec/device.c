@@ -1,6 +1,8 @@
 /* core/exec/device.c: from names in a configuration to an open device with its streams. */
 #include "core/exec/device.h"
 
+#include "core/exec/tune.h"
+
 #include <string.h>
 
 /* The options struct of a backend, or of an extension: defaults, then [backend.NAME], then what the
@@ -207,6 +209,7 @@ tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_r
 void tn_device_destroy(tn_device *device) {
   if (device == NULL) return;
   tn_device_destroy(device->fallback);
+  tn_tune_close(device);
   const tn_backend *b = device->backend, *extension = device->extension;
   for (int32_t role = 0; role < TN_STREAMS; role++)
     if (device->streams[role] != NULL) b->stream_delete(device->streams[role], &device->env);

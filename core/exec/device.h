@@ -21,6 +21,7 @@ typedef struct tn_device {
   int64_t bytes, peak_bytes; /* asked of memory_new, minus deletes */
   bool uncaptured;           /* as the request says */
   int32_t count;             /* how many devices the backend has */
+  struct tn_tune *tune;      /* measures variants (tune.h); NULL: nobody does */
   struct tn_comm *comm;      /* its part in a communicator (collective.h); NULL: it is alone */
   /* Does on the host what this one cannot; not started before it is needed. NULL: there is none. */
   struct tn_device *fallback;
@@ -58,6 +59,12 @@ void tn_device_destroy(tn_device *device);
 
 /* Opens a fallback's device and streams, which nobody asked for so far. Nothing happens the second time. */
 tn_status tn_device_start(tn_device *device);
+
+/* What the team's `parallel` is called with. */
+static inline void *tn_device_team_object(const tn_device *device) {
+  bool extends = device->team != NULL && device->team == device->extension;
+  return extends ? device->extension_self : device->device;
+}
 
 /* Whether kernels of the family are launched through the backend's `enqueue`. */
 bool tn_device_is_foreign(const tn_device *device, const char *family);

@@ -122,6 +122,7 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   tn_device *device = NULL;
   *json = NULL;
   if (dump) *dump = NULL;
+  run->planning = true;
   tn_status status = check_pass(run, dump_after);
   if (status == TN_OK) status = tn_run_device(run, &device);
   if (status == TN_OK) status = plan_batches(run, device, has_loss(run), &request);
@@ -135,6 +136,7 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   tn_programs_free(run, &set);
   tn_device_destroy(device);
   run->ranks = 0;
+  run->planning = false;
   return status;
 }
 

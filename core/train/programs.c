@@ -1,4 +1,5 @@
 /* core/train/programs.c: all programs of a run, compiled before step 1 over one map of the state. */
+#include "core/exec/tune.h"
 #include "core/train/derived.h"
 #include "core/train/session.h"
 
@@ -238,6 +239,17 @@ static tn_status check_backend_sections(tn_run *run, const tn_words *names) {
   return TN_OK;
 }
 
+/* A plan is made of what was measured before: nothing runs. */
+static tn_status open_tuner(tn_run *run, tn_device *device) {
+  const tn_backend_section *s = &run->settings.backend;
+  if (s->autotune == TN_AUTOTUNE_NO) return TN_OK;
+  char *usual = *s->tune_folder == '\0' ? tn_tune_folder(&run->env) : NULL;
+  bool measure = s->autotune == TN_AUTOTUNE_YES && !run->planning;
+  tn_status status = tn_tune_open(device, usual != NULL ? usual : s->tune_folder, measure);
+  tn_release(&run->env, usual);
+  return status;
+}
+
 tn_status tn_run_device(tn_run *run, tn_device **device) {
   tn_words names;
   TN_TRY(tn_words_split(&run->arena, run->settings.backend.use, &names));
@@ -252,6 +264,7 @@ tn_status tn_run_device(tn_run *run, tn_device **device) {
                                .fallback = run->settings.backend.fallback + 1,
                                .reserve = TN_DEFAULT_BACKEND};
   tn_status status = tn_device_create(&run->env, run->registry, &request, device);
+  if (status == TN_OK) status = open_tuner(run, *device);
   tn_section *section = tn_ini_section(&run->ini, "backend");
   tn_key *key = section ? tn_section_key(section, "use") : NULL;
   return key ? tn_wrap(&run->env, status, "%s: [backend] use", tn_key_where(&run->ini, section, key))

@@ -26,6 +26,7 @@ struct tn_run {
   int32_t rank, ranks;
   tn_model_fn emit; /* the model, in place of [model]; NULL: the configuration has it */
   void *emit_user;
+  bool planning; /* nothing is to run, not even to be measured */
   atomic_int stop;
   double opened_s; /* tn_clock_s when the run was opened */
 };

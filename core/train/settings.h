@@ -31,8 +31,10 @@ typedef struct tn_run_section {
 
 typedef struct tn_backend_section {
   const char *use;
-  int32_t fallback, capture;
+  int32_t fallback, capture, autotune;
+  const char *tune_folder;
 } tn_backend_section;
+enum { TN_AUTOTUNE_YES = 0, TN_AUTOTUNE_CACHED = 1, TN_AUTOTUNE_NO = 2 };
 
 typedef struct tn_data_section {
   const char *source;

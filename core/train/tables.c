@@ -29,6 +29,11 @@ static const tn_option backend_rows[] = {
            "what to do with ops that the device lacks"),
     TN_OPT(tn_backend_section, capture, TN_OPT_FLAG, "yes", NULL,
            "record the launches of a step once and replay them, where the device can"),
+    TN_OPT(
+        tn_backend_section, autotune, TN_OPT_ENUM, "yes", "yes|cached|no",
+        "choose between ways of doing an op by measuring them once, by what was measured, or by estimates"),
+    TN_OPT(tn_backend_section, tune_folder, TN_OPT_TEXT, "", NULL,
+           "where measurements are kept; empty: the user's cache folder"),
     TN_OPT_END};
 static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, source, TN_OPT_TEXT, NULL, NULL, "where samples come from"),

@@ -74,9 +74,9 @@ static void ok(tn_status status, const void *handle) {
 
 static rig *start(const char *backend, const char *const *more, int32_t n_more) {
   rig *r = calloc(1, sizeof *r);
-  const char *set[8] = {backend};
-  for (int32_t i = 0; i < n_more; i++) set[1 + i] = more[i];
-  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 1 + n_more};
+  const char *set[8] = {backend, "backend.autotune=no"};
+  for (int32_t i = 0; i < n_more; i++) set[2 + i] = more[i];
+  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 2 + n_more};
   const tn_session_options session = {
       .struct_size = sizeof session, .infer = 1, .batch = BATCH, .weights = ""};
   assert_non_null(r);
@@ -155,8 +155,8 @@ static void in_bf16_to_its_accuracy(void **state) {
 
 /* Nothing of a batch_norm is left, and activations stay in blocks from the first layer to the pooling. */
 static void the_plan_has_folded_kernels_and_no_reorders(void **state) {
-  const char *set[] = {"backend.use=onednn"};
-  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 1};
+  const char *set[] = {"backend.use=onednn", "backend.autotune=no"};
+  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 2};
   tn_context *context;
   tn_run *run;
   char *text;

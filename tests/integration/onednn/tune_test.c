@@ -1,0 +1,78 @@
+/* Ways of doing a convolution are measured once, kept on disk, and shown by the plan. */
+#include "program.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+static const char model[] =
+    "[run]\nname = net\nmax_steps = 1\nseed = 2\n"
+    "[backend]\nuse = onednn\ntune_folder = tune\n"
+    "[data]\nsource = random\nshape = 16, 12, 12\nclasses = 4\nsamples = 8\nbatch = 4\n"
+    "[model]\ninputs = image: f32[16, 12, 12]\nlayers =\n"
+    "    a:    conv2d(32, kernel=3, padding=1)\n"
+    "          relu\n"
+    "    b:    conv2d(32, kernel=3, padding=1)\n"
+    "    pool: global_avg_pool\n"
+    "    fc:   linear(4)\n"
+    "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n";
+
+/* How many convolutions of the plan were measured, of how many. */
+static void count(const char *more, int *measured, int *all) {
+  const json_t *ops = program_member(program_json(0, "plan model.ini %s", more), "ops"), *op;
+  size_t i;
+  *measured = *all = 0;
+  json_array_foreach(ops, i, op) {
+    if (strncmp(program_text(op, "op"), "conv2d", 6) != 0) continue;
+    ++*all;
+    *measured += json_is_true(program_member(op, "measured"));
+  }
+}
+
+/* The one file in the folder. */
+static const char *tune_file(void) {
+  static char path[300];
+  DIR *folder = opendir("tune");
+  assert_non_null(folder);
+  for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+    if (entry->d_name[0] != '.') snprintf(path, sizeof path, "tune/%s", entry->d_name);
+  closedir(folder);
+  return path;
+}
+
+static void a_run_measures_and_the_plan_knows(void **state) {
+  int measured, all;
+  (void)state;
+  file_write("model.ini", model);
+  count("", &measured, &all);
+  assert_int_equal(measured, 0);
+  assert_int_equal(all, 5); /* nobody needs the gradient of the image */
+  assert_int_equal(program_run("train model.ini --output one"), 0);
+  int lines = file_lines(tune_file());
+  assert_true(lines >= 1 + 2 * 5); /* two ways each, at least */
+  count("", &measured, &all);
+  assert_int_equal(measured, all);
+  count("--set backend.autotune=no", &measured, &all);
+  assert_int_equal(measured, 0);
+  /* nothing is measured twice */
+  assert_int_equal(program_run("train model.ini --output two"), 0);
+  assert_int_equal(file_lines(tune_file()), lines);
+}
+
+static void a_plan_measures_nothing(void **state) {
+  (void)state;
+  file_write("model.ini", model);
+  assert_int_equal(program_run("plan model.ini"), 0);
+  assert_int_equal(access("tune", F_OK), -1);
+  assert_int_equal(program_run("train model.ini --output one --set backend.autotune=cached"), 0);
+  assert_int_equal(access("tune", F_OK), -1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_run_measures_and_the_plan_knows),
+      TEST(a_plan_measures_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
