@@ -68,6 +68,15 @@ static void print_fallbacks(const json_t *json) {
            json_integer_value(json_object_get(json, "cuts")));
 }
 
+/* What the devices hand to each other. */
+static void print_devices(const json_t *json) {
+  long long devices = json_integer_value(json_object_get(json, "devices")),
+            n = json_integer_value(json_object_get(json, "collectives"));
+  if (devices < 2) return;
+  printf("%lld devices; each hands over %.2f MiB an update in %lld collective%s\n", devices,
+         json_number_value(json_object_get(json, "collective_bytes")) / 1048576.0, n, n == 1 ? "" : "s");
+}
+
 static void print_plan(const char *text, const char *summary) {
   json_t *json = json_loads(text, 0, NULL), *ops = json_object_get(json, "ops");
   json_t *model = json_loads(summary, 0, NULL);
@@ -80,6 +89,7 @@ static void print_plan(const char *text, const char *summary) {
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
   print_fallbacks(json);
+  print_devices(json);
   printf("memory peak %.2f MiB, which no plan brings below %.2f: state %.2f, arena %.2f\n",
          json_number_value(json_object_get(json, "peak_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0,

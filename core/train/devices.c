@@ -155,7 +155,9 @@ static void add_traffic(const tn_program *program, int64_t times, tn_traffic *tr
 
 tn_traffic tn_devices_traffic(const tn_run *run, const tn_program_set *set) {
   tn_traffic traffic = {0, 0};
-  (void)run;
+  int64_t micro_batches = run->settings.optimizer.accumulate;
+  add_traffic(set->programs[TN_PROGRAM_WEIGH], micro_batches, &traffic);
+  add_traffic(set->programs[TN_PROGRAM_MICRO], micro_batches - 1, &traffic);
   add_traffic(set->programs[TN_PROGRAM_STEP], 1, &traffic);
   return traffic;
 }

@@ -1,0 +1,117 @@
+/* What a plan says of several devices: how much they hand over, and what runs beside it. */
+#include "nets.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { MOST_STEPS = 1024 };
+
+/* Launches of the training step, from the text of its plan. */
+typedef struct launches {
+  int n, collectives, awaits[MOST_STEPS]; /* which launch each awaits, -1: none */
+  bool collective[MOST_STEPS];
+} launches;
+
+static launches read_launches(void) {
+  launches l = {.n = 0};
+  for (char *line = strtok(program_out, "\n"); line; line = strtok(NULL, "\n")) {
+    char *end;
+    long number = strtol(line, &end, 10);
+    const char *after = strstr(line, ") after ");
+    if (end == line || *end != ':') continue;
+    assert_int_equal(number, l.n);
+    assert_true(l.n < MOST_STEPS);
+    l.collective[l.n] = strstr(line, "= all_reduce(") != NULL;
+    l.collectives += l.collective[l.n];
+    l.awaits[l.n++] = after ? atoi(after + 8) : -1;
+  }
+  return l;
+}
+
+static const char ask[] = "plan model.ini --set backend.use=sim --set backend.sim.devices=4 "
+                          "--set distributed.devices=4 %s";
+
+/* How many launches stand between a collective and the first that awaits it, or one behind it. */
+static int beside(const launches *l, int collective) {
+  int n = 0;
+  for (int i = collective + 1; i < l->n && l->awaits[i] < collective; i++) n += !l->collective[i];
+  return n;
+}
+
+/* Of the buckets, which are the last collectives, all but the last begin while backward goes on. */
+static void buckets_are_reduced_beside_backward(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  assert_int_equal(program_run(ask, "--set distributed.bucket=4KiB --dump-after memory"), 0);
+  launches l = read_launches();
+  int buckets = 0, before = l.n;
+  for (int i = 0; i < l.n; i++) buckets += l.collective[i] && i > l.n / 3;
+  print_message("%d launches, %d collectives, %d of them buckets of gradients\n", l.n, l.collectives,
+                buckets);
+  assert_true(buckets >= 4);
+  for (int i = 0, k = 0; i < l.n; i++) {
+    if (!l.collective[i] || i <= l.n / 3 || ++k == buckets) continue;
+    int now = beside(&l, i);
+    assert_true(now >= 1 && now < before); /* the earlier, the more */
+    before = now;
+  }
+}
+
+static void text_and_json_say_what_devices_hand_over(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  const json_t *one = program_json(0, "plan model.ini --set backend.use=sim");
+  const json_t *four = program_json(0, ask, "");
+  double parameters = program_number(four, "parameters"), bytes = program_number(four, "collective_bytes");
+  assert_true(program_number(one, "devices") == 1 && program_number(one, "collectives") == 0);
+  assert_true(program_number(four, "devices") == 4 && program_number(four, "collectives") == 3);
+  /* gradients, the losses' weights, and what is reported */
+  assert_true(bytes >= 4 * parameters && bytes < 4 * parameters + 4096);
+  const json_t *parts = program_json(0, ask, "--set optimizer.accumulate=3");
+  assert_true(program_number(parts, "collectives") == 3 + 3 + 1); /* weighed, reported, and one bucket */
+  assert_int_equal(program_run(ask, ""), 0);
+  assert_non_null(strstr(program_out, "4 devices; each hands over 0.2"));
+  assert_non_null(strstr(program_out, " MiB an update in 3 collectives\n"));
+  assert_int_equal(program_run("plan model.ini --set backend.use=sim"), 0);
+  assert_null(strstr(program_out, "devices; each"));
+}
+
+/* Every element is summed in the order of the ranks, wherever the cuts are. */
+static void the_size_of_buckets_changes_no_bit(void **state) {
+  (void)state;
+  static const char *const sizes[] = {"4", "1KiB", "100KiB"};
+  file_write("model.ini", nets_lenet);
+  nets_train("whole", 4, "");
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    char folder[16], more[128];
+    snprintf(folder, sizeof folder, "o%zu", i);
+    snprintf(more, sizeof more, "--set distributed.bucket=%s --set backend.sim.seed=%zu%s", sizes[i], i,
+             i == 1 ? " --set backend.sim.order=lazy" : "");
+    nets_train(folder, 4, more);
+    nets_same_bits(folder, "whole");
+  }
+}
+
+static void many_buckets_and_micro_batches(void **state) {
+  (void)state;
+  file_write("model.ini", nets_transformer);
+  nets_train("one", 1, "");
+  nets_train("four", 4, "--set distributed.bucket=512 --set backend.sim.seed=9");
+  nets_compare("transformer, many buckets", "four", "one", NETS_BAND);
+  nets_train("parts", 2,
+             "--set distributed.bucket=512 --set data.train.batch=4 --set optimizer.accumulate=2 "
+             "--set backend.sim.order=lazy");
+  nets_compare("transformer, many buckets and micro-batches", "parts", "one", NETS_BAND);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(buckets_are_reduced_beside_backward),
+      CASE(text_and_json_say_what_devices_hand_over),
+      CASE(the_size_of_buckets_changes_no_bit),
+      CASE(many_buckets_and_micro_batches),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
