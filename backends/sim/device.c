@@ -1,6 +1,7 @@
 /* backends/sim/device.c: options, the backend object, and devices that come and go. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,7 +90,7 @@ static void device_close(void *device, tn_env *env) {
   tn_sim_names_delete(d);
   for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_delete(env, d->streams[i].ring.items);
   tn_sim_capture_delete(d->capturing, env);
-  tn_delete(env, d->views);
+  free(d->views);
   pthread_mutex_destroy(&d->lock);
   tn_delete(env, d);
 }

@@ -81,8 +81,13 @@ static void free_block(tn_sim_block *block) {
   free(block->real);
 }
 
-/* Work that the host has not waited for may still touch the memory. It is done first, so that it is known,
- * and then there is no call left to fail but the next one on a stream. */
+/* Giving memory back cannot fail, so what is wrong with it fails the next call on any stream. */
+static void complain(tn_sim_device *d, const char *text) {
+  for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_sim_failure_set(&d->streams[i].failure, TN_EDEVICE, text);
+  tn_log(&d->env, TN_LOG_ERROR, "%s", text);
+}
+
+/* Work that the host has not waited for may still touch the memory. It is done first, so that it is known. */
 static void check_settled(tn_sim_device *d, const tn_sim_block *block) {
   tn_sim_access open;
   char text[512];
@@ -90,8 +95,20 @@ static void check_settled(tn_sim_device *d, const tn_sim_block *block) {
   snprintf(text, sizeof text,
            "sim: a block of %llu bytes was given back before the host had waited for '%s', which %s it",
            (unsigned long long)block->bytes, open.name, open.write ? "writes" : "reads");
-  for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_sim_failure_set(&d->streams[i].failure, TN_EDEVICE, text);
-  tn_log(&d->env, TN_LOG_ERROR, "%s", text);
+  complain(d, text);
+}
+
+/* The block that begins there and is what the host says it is; NULL: there is none. */
+static tn_sim_block *find_whole(tn_sim_device *d, int32_t kind, const void *address, uint64_t bytes) {
+  char text[256];
+  tn_sim_block *block = tn_sim_block_find(d, address, 0);
+  bool whole = block != NULL && block->real == (const char *)tn_sim_real(address);
+  if (whole && block->kind == kind && block->bytes == bytes) return block;
+  snprintf(text, sizeof text,
+           "sim: a block of %llu bytes of %s memory at %p was given back that is not in use",
+           (unsigned long long)bytes, kind == TN_MEMORY_STAGING ? "staging" : "device", address);
+  complain(d, text);
+  return NULL;
 }
 
 /* ---- what the host calls ---- */
@@ -141,8 +158,8 @@ void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t by
   (void)env;
   tn_sim_finish(d);
   pthread_mutex_lock(&d->lock);
-  tn_sim_block *block = tn_sim_block_find(d, address, 0);
-  if (block != NULL && block->real == tn_sim_real(address)) {
+  tn_sim_block *block = find_whole(d, kind, address, bytes);
+  if (block != NULL) {
     check_settled(d, block);
     free_block(block);
     d->n_blocks--;
@@ -153,6 +170,9 @@ void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t by
 }
 
 void tn_sim_memory_close(tn_sim_device *device) {
+  if (device->n_blocks > 0)
+    tn_log(&device->env, TN_LOG_ERROR, "sim: device %d is closed while %d blocks of memory are in use",
+           device->index, device->n_blocks);
   for (int32_t i = 0; i < device->n_blocks; i++) free_block(&device->blocks[i]);
   tn_delete(&device->env, device->blocks);
 }

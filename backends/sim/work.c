@@ -1,6 +1,7 @@
 /* backends/sim/work.c: what a piece of work does when its stream comes to it. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "capture.h"
@@ -70,9 +71,8 @@ static tn_status run_copy(tn_sim_device *d, const tn_sim_work *work) {
 
 static tn_status reserve_views(tn_sim_device *d, int32_t n) {
   if (n <= d->views_capacity) return TN_OK;
-  tn_view *views = tn_new(&d->env, sizeof *views * (size_t)n * 2);
+  tn_view *views = realloc(d->views, sizeof *views * (size_t)n * 2);
   if (views == NULL) return failed(d, TN_ENOMEM, "no memory for %d views", n);
-  tn_delete(&d->env, d->views);
   d->views = views;
   d->views_capacity = 2 * n;
   return TN_OK;
