@@ -152,7 +152,8 @@ static const struct flaw {
     {"s/memset(near(w->to), 0/memset(near(w->to), 1/", "device/zero: fill_zero leaves bytes"},
     {"s/aligned_alloc(64, (bytes + 63) .* 64)/aligned_alloc(16, (bytes + 15) \\/ 16 * 16)/",
      "device/memory: memory_new gives a block that is not aligned"},
-    {"s/near(w->from), w->bytes)/near(w->from), (w->bytes + 15) \\/ 16 * 16)/",
+    {"s/case COPY: .*; break;/case COPY: memmove(near(w->to), near(w->from), w->bytes); "
+     "if (w->bytes < 64 \\&\\& ((uintptr_t)w->to \\& FAR)) ((char *)near(w->to))[w->bytes] = 1; break;/",
      "device/copy: a copy into a block changes"},
     {"s/case AWAIT:/case AWAIT: break;/", "device/events: a stream does not wait"},
     {"s/.ticket = e->recorded});/.ticket = e->recorded - 1});/", "device/events: a stream does not wait"},
