@@ -109,10 +109,11 @@ static void write_work(FILE *to, const json_t *work) {
   write_spread(to, best, "ms");
   fputs(" | ", to);
   write_spread(to, work, "ratio");
-  fprintf(to, " | %s | %s", target(work, "must"), target(work, "aim"));
+  fprintf(to, " | %.4g | %s | %s", number(work, "ratio_of_least"), target(work, "must"), target(work, "aim"));
   write_mib(to, number(tenon, "peak_rss_mib"));
   write_mib(to, number(best, "peak_rss_mib"));
-  fprintf(to, " | %.2f |\n", of_spread(work, "load", 1));
+  fprintf(to, " | %.2f%s |\n", of_spread(work, "load", 1),
+          json_is_true(json_object_get(work, "busy")) ? ", busy" : "");
 }
 
 static void write_peers(FILE *to, const json_t *work) {
@@ -141,10 +142,13 @@ static void write_page(FILE *to, const json_t *result, const char *name) {
   fprintf(to,
           "Figures are median (least\xe2\x80\x93most) over the rounds, in each of which everybody ran once, "
           "one after "
-          "the other. A ratio is the peer's time through Tenon's in the same round.\n\n![Ratios](%s.svg)\n\n",
+          "the other. A ratio is the peer's time through Tenon's in the same round; beside it the ratio of "
+          "the least "
+          "times of any round. A work is marked busy where others used the machine.\n\n![Ratios](%s.svg)\n\n",
           name);
-  fprintf(to, "| work | Tenon, ms | best peer | its ms | ratio | must | aim | MiB | peer's MiB | load |\n"
-              "|---|---|---|---|---|---|---|---|---|---|\n");
+  fprintf(to, "| work | Tenon, ms | best peer | its ms | ratio | of the least | must | aim | MiB | peer's "
+              "MiB | load |\n"
+              "|---|---|---|---|---|---|---|---|---|---|---|\n");
   json_array_foreach(works, i, work) write_work(to, work);
   fprintf(to, "\nAll peers:\n\n| work | peer | options | ms | ratio |\n|---|---|---|---|---|\n");
   json_array_foreach(works, i, work) write_peers(to, work);

@@ -6,10 +6,16 @@
  *
  * A process gives one figure, the median of its rounds; `ms` is [min, median, max] of these. A `ratio` is how
  * many times faster Tenon is: the peer's time through Tenon's, taken within each round, where both ran one
- * after the other under the same load; again [min, median, max]. The best peer of a work is the one with the
- * least median. In mode start, a time is that from the start of the process to the end of the first step; for
- * Tenon to the end of the process, which is a little later. `load` is the machine's before each round, of
- * this benchmark and whatever else ran. */
+ * after the other; again [min, median, max]. The best peer of a work is the one with the least median.
+ *
+ * `least_ms` is the least of any round of any process, and `ratio_of_least` the peer's through Tenon's: on a
+ * machine that others use, the figures of a moment in which they did not. There, a median favours whoever has
+ * fewer threads that wait for each other, so a work whose rounds met a load well above the number of
+ * processors is marked `busy`. `load` is the machine's before each round: of this benchmark and of whatever
+ * else ran.
+ *
+ * In mode start, a time is that from the start of the process to the end of the first step; for Tenon to the
+ * end of the process, which is a little later. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,6 +54,11 @@ static double process_ms(const json_t *work, const json_t *line) {
                : json_number_value(json_array_get(ms, json_array_size(ms) / 2));
 }
 
+static double least_ms(const json_t *work, const json_t *line) {
+  if (is(work, "mode", "start")) return process_ms(work, line);
+  return of_spread(json_object_get(line, "result"), "ms", 0);
+}
+
 static bool is_of(const json_t *line, const json_t *work, const char *phase) {
   return is(line, "work", text(work, "work")) && is(line, "phase", phase);
 }
@@ -55,7 +66,7 @@ static bool is_of(const json_t *line, const json_t *work, const char *phase) {
 /* ---- one work ---- */
 
 typedef struct figures {
-  double ms[MOST_ROUNDS], first_step_s[MOST_ROUNDS], load[MOST_ROUNDS], peak_rss_mib;
+  double ms[MOST_ROUNDS], first_step_s[MOST_ROUNDS], load[MOST_ROUNDS], least_ms, peak_rss_mib;
   size_t n;
   const json_t *last; /* line */
 } figures;
@@ -69,6 +80,8 @@ static void gather(const json_t *lines, const json_t *work, const char *who, fig
     if (!is_of(line, work, "round") || !is(line, "who", who) || f->n == MOST_ROUNDS) continue;
     f->ms[f->n] = process_ms(work, line);
     f->first_step_s[f->n] = number(result, "first_step_s");
+    double least = least_ms(work, line);
+    if (f->n == 0 || least < f->least_ms) f->least_ms = least;
     f->load[f->n] = number(line, "load");
     f->n++;
     if (number(result, "peak_rss_mib") > f->peak_rss_mib) f->peak_rss_mib = number(result, "peak_rss_mib");
@@ -83,6 +96,7 @@ static json_t *describe(const json_t *work, const figures *f) {
   json_object_set_new(entry, "ms", spread(f->ms, f->n));
   json_object_set_new(entry, "per_s", json_real(number(work, "batch") / of_spread(entry, "ms", 1) * 1e3));
   json_object_set_new(entry, "rounds", rounds);
+  json_object_set_new(entry, "least_ms", json_real(f->least_ms));
   if (f->peak_rss_mib > 0) json_object_set_new(entry, "peak_rss_mib", json_real(f->peak_rss_mib));
   if (json_object_get(entry, "first_step_s")) {
     json_t *first = spread(f->first_step_s, f->n);
@@ -97,7 +111,9 @@ static void add_ratio(json_t *entry, const figures *peer, const figures *tenon) 
   double ratios[MOST_ROUNDS];
   size_t n = peer->n < tenon->n ? peer->n : tenon->n;
   for (size_t i = 0; i < n; i++) ratios[i] = peer->ms[i] / tenon->ms[i];
-  if (n > 0) json_object_set_new(entry, "ratio", spread(ratios, n));
+  if (n == 0) return;
+  json_object_set_new(entry, "ratio", spread(ratios, n));
+  json_object_set_new(entry, "ratio_of_least", json_real(peer->least_ms / tenon->least_ms));
 }
 
 static json_t *peers_of(const json_t *lines, const json_t *work, const figures *tenon) {
@@ -136,7 +152,10 @@ static void judge(json_t *work) {
   const json_t *best = best_of(json_object_get(work, "peers")), *tenon = json_object_get(work, "tenon");
   if (best) {
     json_object_set(work, "best", json_object_get(best, "peer"));
-    if (json_object_get(best, "ratio")) json_object_set(work, "ratio", json_object_get(best, "ratio"));
+    if (json_object_get(best, "ratio")) {
+      json_object_set(work, "ratio", json_object_get(best, "ratio"));
+      json_object_set(work, "ratio_of_least", json_object_get(best, "ratio_of_least"));
+    }
     if (number(best, "peak_rss_mib") > 0 && tenon)
       json_object_set_new(work, "memory",
                           json_real(number(tenon, "peak_rss_mib") / number(best, "peak_rss_mib")));
@@ -162,7 +181,7 @@ static json_t *all_of(const json_t *lines, const json_t *work, const char *phase
   return list;
 }
 
-static json_t *collect_work(const json_t *lines, const json_t *line) {
+static json_t *collect_work(const json_t *lines, const json_t *line, double processors) {
   json_t *work = json_deep_copy(line);
   figures tenon;
   json_object_del(work, "phase");
@@ -170,6 +189,7 @@ static json_t *collect_work(const json_t *lines, const json_t *line) {
   if (tenon.n > 0) {
     json_object_set_new(work, "tenon", describe(work, &tenon));
     json_object_set_new(work, "load", spread(tenon.load, tenon.n));
+    json_object_set_new(work, "busy", json_boolean(of_spread(work, "load", 1) > processors + 1));
   }
   json_object_set_new(work, "peers", peers_of(lines, work, &tenon));
   json_object_set_new(work, "tried", all_of(lines, work, "choice"));
@@ -195,7 +215,8 @@ static int collect(const char *from, const char *to) {
   size_t i;
   json_array_foreach(lines, i, line) {
     if (json_object_get(line, "facts")) add_facts(result, line);
-    if (is(line, "phase", "work")) json_array_append_new(works, collect_work(lines, line));
+    if (is(line, "phase", "work"))
+      json_array_append_new(works, collect_work(lines, line, number(result, "processors")));
   }
   json_object_set_new(result, "works", works);
   int failed = json_dump_file(result, to, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6));
@@ -242,8 +263,13 @@ static void print_work(const json_t *work) {
   printf("  %-20s", best ? text(best, "peer") : "-");
   print_spread(best, "ms", " %8.4g %8.4g %8.4g");
   print_spread(work, "ratio", " %8.3f %8.3f %8.3f");
-  printf("  %5s %5s %-6s %6.0f %6.0f %6.2f\n", text(work, "must"), text(work, "aim"), text(work, "reached"),
-         number(tenon, "peak_rss_mib"), number(best, "peak_rss_mib"), of_spread(work, "load", 1));
+  if (json_object_get(work, "ratio_of_least"))
+    printf(" %8.3f", number(work, "ratio_of_least"));
+  else
+    printf(" %8s", "-");
+  printf("  %5s %5s %-6s %6.0f %6.0f %6.2f%s\n", text(work, "must"), text(work, "aim"), text(work, "reached"),
+         number(tenon, "peak_rss_mib"), number(best, "peak_rss_mib"), of_spread(work, "load", 1),
+         json_is_true(json_object_get(work, "busy")) ? " busy" : "");
   json_array_foreach(json_object_get(work, "skipped"), i, one)
       printf("  left out: %s: %s\n", text(one, "who"), text(one, "reason"));
 }
@@ -259,9 +285,9 @@ static int table(const char *path) {
   printf("%s, %.0f threads, %s; load %.2f before, %.2f after; Tenon %s %s\n\n", text(result, "cpu"),
          number(result, "threads"), text(result, "isa"), of_spread(result, "load_before", 0),
          of_spread(result, "load_after", 0), text(result, "tenon"), text(result, "commit"));
-  printf("%-24s %26s  %-20s %26s %26s  %5s %5s %-6s %6s %6s %6s\n", "work", "Tenon ms: min median max",
-         "best peer", "ms: min median max", "ratio: min median max", "must", "aim", "", "MiB", "peer's",
-         "load");
+  printf("%-24s %26s  %-20s %26s %26s %8s  %5s %5s %-6s %6s %6s %6s\n", "work", "Tenon ms: min median max",
+         "best peer", "ms: min median max", "ratio: min median max", "of least", "must", "aim", "", "MiB",
+         "peer's", "load");
   json_array_foreach(json_object_get(result, "works"), i, work) print_work(work);
   json_decref(result);
   return 0;
