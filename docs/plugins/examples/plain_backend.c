@@ -1,4 +1,4 @@
-/* A backend: one device on the host, without threads. Memory comes from malloc, every piece of work is done
+/* A backend: devices on the host, without threads. Memory comes from malloc, every piece of work is done
  * when its call returns, and the kernels are those of the cpu. `[backend] use = plain`. */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,8 @@ static tn_status open_plain(tn_env *env, const void *options, void **self) {
 }
 static void close_plain(void *self, tn_env *env) { tn_delete(env, self); }
 
-static tn_status count(void *self, tn_env *env, int32_t *n) { return (void)self, (void)env, *n = 1, TN_OK; }
+/* Nothing keeps them apart, so there may be any number. */
+static tn_status count(void *self, tn_env *env, int32_t *n) { return (void)self, (void)env, *n = 4, TN_OK; }
 
 static tn_status properties(void *self, tn_env *env, int32_t index, tn_device_properties *p) {
   (void)self, (void)env, (void)index;

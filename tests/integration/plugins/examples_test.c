@@ -5,9 +5,9 @@
 
 #include "workshop.h"
 
-static const char *const examples[] = {"best_watch",  "bf16_products", "cutout", "fused_linear",
-                                       "layer_scale", "lion",          "mish",   "plain_backend",
-                                       "poly",        "rings",         "swish"};
+static const char *const examples[] = {"best_watch",  "bf16_products", "cutout",      "fused_linear",
+                                       "layer_scale", "lion",          "mish",        "plain_backend",
+                                       "poly",        "rings",         "round_table", "swish"};
 enum { N_EXAMPLES = sizeof(examples) / sizeof(examples[0]) };
 
 /* A net of two layers that tells two rings apart; the activation and one more plugin are open. */
@@ -219,6 +219,20 @@ static void a_backend_gives_the_losses_of_the_reference(void **state) {
   assert_true(plain == loss_of("relu.ini --set backend.use=cpu"));
 }
 
+static void a_communicator_sums_what_devices_have(void **state) {
+  (void)state;
+  double one = loss_of("relu.ini --plugin ./plain_backend.so --set backend.use=plain");
+  double four =
+      loss_of("relu.ini --plugin ./plain_backend.so --plugin ./round_table.so --set backend.use=plain "
+              "--set distributed.devices=4 --set distributed.communicator=round_table");
+  assert_true(fabs(one - four) < 1e-5);
+  workshop_do("$TENON inspect round_table --plugin ./round_table.so | grep -q 'sums between threads'");
+  assert_int_equal(workshop_run("$TENON train relu.ini --plugin ./plain_backend.so --set backend.use=plain "
+                                "--set distributed.devices=4 2>none.txt"),
+                   69);
+  workshop_do("grep -q 'no communicator that is installed serves devices of backend' none.txt");
+}
+
 /* ---- what is opened ---- */
 
 /* The dynamic linker tells which plugins a run opens. */
@@ -255,10 +269,15 @@ static int lines_of(const char *example) {
   return lines;
 }
 
+static int most_lines_of(const char *example) {
+  if (strcmp(example, "round_table") == 0) return 180;
+  return strcmp(example, "swish") == 0 ? 120 : 80;
+}
+
 static void every_example_is_short(void **state) {
   (void)state;
   for (int i = 0; i < N_EXAMPLES; i++) {
-    int lines = lines_of(examples[i]), most = strcmp(examples[i], "swish") == 0 ? 120 : 80;
+    int lines = lines_of(examples[i]), most = most_lines_of(examples[i]);
     if (lines > most) fail_msg("%s.c has %d lines, expected at most %d", examples[i], lines, most);
   }
 }
@@ -280,6 +299,7 @@ int main(void) {
       cmocka_unit_test(a_precision_policy_changes_the_numbers_but_little),
       cmocka_unit_test(an_observer_hears_the_run),
       cmocka_unit_test(a_backend_gives_the_losses_of_the_reference),
+      cmocka_unit_test(a_communicator_sums_what_devices_have),
       cmocka_unit_test(an_installed_run_opens_only_the_plugins_that_it_names),
       cmocka_unit_test(every_public_header_is_installed),
       cmocka_unit_test(every_example_is_short),
