@@ -49,6 +49,8 @@ typedef struct tn_case {
   int32_t fill;                                        /* for emitters that several ops share */
   int32_t dtypes;                                      /* CASE_... */
   bool forward_only;                                   /* its gradient is not this case's business */
+  bool
+      wide_gradient; /* its gradient is checked in f32 and f64: in narrow types differences cancel to noise */
 } tn_case;
 
 /* Ended by a NULL op. */

@@ -63,6 +63,10 @@ static tn_status add_gradients(tn_scene *s, tn_val first) {
   return tn_gradients_add(s->d.graph, results, node->n_out, wrt, n_wrt);
 }
 
+static bool is_noise(const tn_trial *t) {
+  return t->c->wide_gradient && t->dtype != TN_F32 && t->dtype != TN_F64;
+}
+
 static bool differentiable(const tn_graph *g, tn_val first) {
   const tn_gnode *node = tn_graph_maker(g, first);
   return (node->op->flags & TN_OP_NONDIFF) == 0 && node->n_in > 0 &&
@@ -98,7 +102,7 @@ static tn_status make_graph(tn_scene *s) {
   tn_val first = t->c->emit(&s->d, t->c);
   TN_TRY(settle(s, s->d.b, tn_build_status(s->d.b), "emitting it"));
   if (!undecided(s)) return TN_OK;
-  if (t->gradient && (t->c->forward_only || !differentiable(s->d.graph, first))) {
+  if (t->gradient && (t->c->forward_only || is_noise(t) || !differentiable(s->d.graph, first))) {
     judge(s, TN_VERDICT_NOTHING, "there is no gradient");
     return TN_OK;
   }

@@ -97,26 +97,79 @@ static tn_status attention_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
+static tn_status attention_grad_infer(tn_infer *n) {
+  const tn_type *q = n->node.in[0], *y = n->node.in[3];
+  tn_infer forward = *n;
+  tn_type out[2] = {{0}};
+  forward.node.out = out;
+  forward.node.n_out = 2;
+  out[0].dtype = q->dtype;
+  tn_status status = attention_infer(&forward);
+  if (status == TN_OK) status = tn_ops_check_dims_of(n, "y", y, &out[0]);
+  if (status == TN_OK) status = tn_ops_check_dims_of(n, "lse", n->node.in[4], &out[1]);
+  if (status == TN_OK) status = tn_ops_check_dims_of(n, "dy", n->node.in[5], &out[0]);
+  for (int32_t i = 0; i < 3; i++) n->node.out[i] = *n->node.in[i];
+  return status;
+}
+
+/* What a gradient is made of; dy or dlse may be 0. */
+typedef struct gradient {
+  tn_val y, lse, dy, dlse;
+} gradient;
+
 /* With p = exp(s - lse) and delta = sum(dy y): ds = p (dy v^T - delta + dlse), dq = scale ds k,
- * dk = scale ds^T q, dv = p^T dy. */
-static tn_status attention_grad(tn_build *b, const void *attributes) {
-  const tn_attention_attributes *a = attributes;
-  tn_val q = tn_in(b, 0), k = tn_in(b, 1), v = tn_in(b, 2), dy = tn_dout(b, 0);
-  tn_val s = scores(b, a);
+ * dk = scale ds^T q, dv = p^T dy, which is left at 0 without dy. q, k and v are operands 0, 1 and 2. */
+static void emit_gradient(tn_build *b, const tn_attention_attributes *a, const gradient *g, tn_val d[3]) {
+  tn_val q = tn_in(b, 0), k = tn_in(b, 1), v = tn_in(b, 2), s = scores(b, a);
   int32_t dtype = tn_type_of(b, q)->dtype;
   tn_type type = tn_ops_type(b, s);
-  tn_val lse = tn_ops_keep(b, tn_out(b, 1), &type, over_keys);
+  tn_val lse = tn_ops_keep(b, g->lse, &type, over_keys);
   tn_val p = mask(b, a, tn_exp(b, tn_sub(b, s, lse)), 0), inner = 0;
-  if (dy != 0) {
-    tn_val delta = tn_mul(b, tn_ops_wide(b, dy), tn_ops_wide(b, tn_out(b, 0)));
-    inner = tn_sub(b, tn_ops_wide(b, product(b, a, dy, v, 0, 1)),
+  if (g->dy != 0) {
+    tn_val delta = tn_mul(b, tn_ops_wide(b, g->dy), tn_ops_wide(b, g->y));
+    inner = tn_sub(b, tn_ops_wide(b, product(b, a, g->dy, v, 0, 1)),
                    tn_ops_reduce(b, "reduce_sum", delta, over_keys));
-    if (tn_want(b, 2)) tn_yield(b, 2, product(b, a, tn_cast(b, p, dtype), dy, 1, 0));
+    d[2] = product(b, a, tn_cast(b, p, dtype), g->dy, 1, 0);
   }
-  inner = tn_ops_sum(b, inner, tn_ops_keep(b, tn_dout(b, 1), &type, over_keys));
+  inner = tn_ops_sum(b, inner, tn_ops_keep(b, g->dlse, &type, over_keys));
   tn_val ds = tn_cast(b, tn_affine(b, tn_mul(b, p, inner), scale_of(b, a), 0), dtype);
-  if (tn_want(b, 0)) tn_yield(b, 0, product(b, a, ds, k, 0, 0));
-  if (tn_want(b, 1)) tn_yield(b, 1, product(b, a, ds, q, 1, 0));
+  d[0] = product(b, a, ds, k, 0, 0);
+  d[1] = product(b, a, ds, q, 1, 0);
+}
+
+static tn_status attention_grad_decompose(tn_build *b, const void *attributes) {
+  gradient g = {tn_in(b, 3), tn_in(b, 4), tn_in(b, 5), 0};
+  tn_val d[3] = {0};
+  emit_gradient(b, attributes, &g, d);
+  for (int32_t i = 0; i < 3; i++) tn_yield(b, i, d[i]);
+  return TN_OK;
+}
+
+static void emit_op(tn_build *b, const tn_attention_attributes *a, tn_val d[3]) {
+  tn_begin(b, "attention_grad");
+  for (int32_t i = 0; i < 3; i++) tn_arg(b, tn_in(b, i));
+  tn_arg(b, tn_out(b, 0));
+  tn_arg(b, tn_out(b, 1));
+  tn_arg(b, tn_dout(b, 0));
+  tn_set_int(b, "causal", a->causal);
+  tn_set_float(b, "scale", a->scale);
+  tn_set_text(b, "math", tn_ops_math(a->math));
+  d[0] = tn_end(b);
+  d[1] = tn_result(b, d[0], 1);
+  d[2] = tn_result(b, d[0], 2);
+}
+
+/* The op knows of a gradient of y alone; one of the log-sum-exp, which a regularizer of it would have, is
+ * emitted in parts. */
+static tn_status attention_grad(tn_build *b, const void *attributes) {
+  gradient g = {tn_out(b, 0), tn_out(b, 1), tn_dout(b, 0), tn_dout(b, 1)};
+  tn_val d[3] = {0};
+  if (g.dlse == 0)
+    emit_op(b, attributes, d);
+  else
+    emit_gradient(b, attributes, &g, d);
+  for (int32_t i = 0; i < 3; i++)
+    if (tn_want(b, i) && d[i] != 0) tn_yield(b, i, d[i]);
   return TN_OK;
 }
 
@@ -128,6 +181,12 @@ static void attention_cost(const tn_node *n, tn_cost *cost) {
   double pairs = a->causal ? queries * (keys - queries) + queries * (queries + 1) / 2 : queries * keys;
   double heads = (double)q->dims[0] * (double)q->dims[1];
   tn_ops_cost(n, cost, heads * pairs * (2 * (double)q->dims[3] + 2 * (double)v->dims[3] + 5));
+}
+
+/* Five products and a softmax again. */
+static void attention_grad_cost(const tn_node *n, tn_cost *cost) {
+  attention_cost(n, cost);
+  cost->flops *= 2.5;
 }
 
 static const tn_option attention_options[] = {TN_OPT(tn_attention_attributes, causal, TN_OPT_FLAG, "no", NULL,
@@ -148,4 +207,15 @@ const tn_op tn_op_attention = {
     .decompose = attention_decompose,
     .grad = attention_grad,
     .cost = attention_cost,
+};
+
+const tn_op tn_op_attention_grad = {
+    .item = TN_ITEM(tn_op, TN_OP, "attention_grad", "gradient of attention's first result",
+                    tn_attention_attributes, attention_options),
+    .schema = "(q:T, k:T, v:T, y:T, lse:A, dy:T) -> (dq:T, dk:T, dv:T)" TN_OPS_FLOATS "; A in f32 f64",
+    .version = 1,
+    .klass = TN_CLASS_MATMUL,
+    .infer = attention_grad_infer,
+    .decompose = attention_grad_decompose,
+    .cost = attention_grad_cost,
 };

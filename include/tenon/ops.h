@@ -36,6 +36,7 @@
  *     softmax log_softmax (x:T; axis) -> (y:T)
  *     cross_entropy (logits:T, target:I; axis, ignore, smoothing) -> (loss:any, lse:any)
  *     attention (q:T, k:T, v:T; causal, scale) -> (y:T, lse:any)   (B, heads, tokens, width)
+ *     attention_grad (q:T, k:T, v:T, y:T, lse:A, dy:T; causal, scale) -> (dq:T, dk:T, dv:T)
  *   index and movement
  *     embedding (ids:I, table:T) -> (y:T);  embedding_grad (ids:I, dy:T; rows) -> (dtable:T)
  *     reshape (x; dims)  transpose (x; order)  slice (x; starts, stops, steps)  pad (x; low, high, inner)

@@ -88,23 +88,47 @@ static tn_val conv2d_grad_weight(tn_draw *d, const tn_case *c) {
 
 /* ---- attention ---- */
 
-static tn_val attention(tn_draw *d, const tn_case *c) {
+typedef struct attending {
+  tn_val q, k, v;
+  bool causal;
+  double scale; /* 0: the op's own */
+} attending;
+
+static attending draw_attending(tn_draw *d, int32_t fill) {
   int64_t batch = tn_draw_between(d, 0, 2), heads = tn_draw_between(d, 1, 3), queries = tn_draw_size(d, 0, 5);
   int64_t keys = queries + tn_draw_size(d, queries < 1, 4), width = tn_draw_size(d, 1, 4);
-  bool causal = tn_draw_flag(d);
-  if (!causal) keys = tn_draw_size(d, 1, 7);
-  tn_val q =
-      tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, queries, width}), c->fill);
-  tn_val k = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, width}), c->fill);
-  tn_val v = tn_draw_tensor(
-      d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, tn_draw_size(d, 1, 4)}), c->fill);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, q);
-  tn_arg(d->b, k);
-  tn_arg(d->b, v);
-  tn_set_int(d->b, "causal", causal);
-  if (tn_draw_flag(d)) tn_set_float(d->b, "scale", tn_rng_between(&d->rng, 0.1, 1.5));
+  attending t = {.causal = tn_draw_flag(d)};
+  if (!t.causal) keys = tn_draw_size(d, 1, 7);
+  t.q = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, queries, width}), fill);
+  t.k = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, width}), fill);
+  t.v = tn_draw_tensor(
+      d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, tn_draw_size(d, 1, 4)}), fill);
+  if (tn_draw_flag(d)) t.scale = tn_rng_between(&d->rng, 0.1, 1.5);
+  return t;
+}
+
+static tn_val attend(tn_draw *d, const char *op, const attending *t, const tn_val *more, int32_t n_more) {
+  tn_begin(d->b, op);
+  tn_arg(d->b, t->q);
+  tn_arg(d->b, t->k);
+  tn_arg(d->b, t->v);
+  for (int32_t i = 0; i < n_more; i++) tn_arg(d->b, more[i]);
+  tn_set_int(d->b, "causal", t->causal);
+  if (t->scale != 0) tn_set_float(d->b, "scale", t->scale);
   return tn_end(d->b);
+}
+
+static tn_val attention(tn_draw *d, const tn_case *c) {
+  attending t = draw_attending(d, c->fill);
+  return attend(d, c->op, &t, NULL, 0);
+}
+
+/* On results that attention has made: others would not be probabilities. */
+static tn_val attention_grad(tn_draw *d, const tn_case *c) {
+  attending t = draw_attending(d, c->fill);
+  tn_val y = attend(d, "attention", &t, NULL, 0), lse = tn_result(d->b, y, 1);
+  tn_val dy = tn_draw_tensor(d, *tn_type_of(d->b, y), c->fill);
+  return attend(d, c->op, &t, (tn_val[]){y, lse, dy}, 3);
 }
 
 /* ---- embedding ---- */
@@ -131,6 +155,7 @@ const tn_case tn_product_cases[] = {
     {"conv2d_grad_input", conv2d_grad_input, TN_FILL_ANY, TN_CASE_FLOATS},
     {"conv2d_grad_weight", conv2d_grad_weight, TN_FILL_ANY, TN_CASE_FLOATS},
     {"attention", attention, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"attention_grad", attention_grad, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true},
     {"embedding", embedding, TN_FILL_ANY, TN_CASE_FLOATS},
     {"embedding_grad", embedding, TN_FILL_ANY, TN_CASE_FLOATS},
     {NULL, NULL, 0, 0},
