@@ -1,4 +1,4 @@
-/* core/base/thread.c: the clock, and how many processors there are. */
+/* core/base/thread.c: the clock, how many processors there are, how much memory is free. */
 #include "core/base/thread.h"
 
 #include <sched.h>
@@ -22,7 +22,7 @@ static int32_t affinity_count(void) {
 }
 
 /* Processors' worth of time that one cgroup (version 2) grants, rounded up; 0: no limit. */
-static int32_t quota_at(const char *folder) {
+static int64_t quota_at(const char *folder) {
   char path[512];
   long long quota = 0, period = 0;
   int n = snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", folder);
@@ -33,7 +33,7 @@ static int32_t quota_at(const char *folder) {
   int got = fscanf(f, "%lld %lld", &quota, &period);
   fclose(f);
   if (got != 2 || quota <= 0 || period <= 0) return 0;
-  return (int32_t)((quota + period - 1) / period);
+  return (quota + period - 1) / period;
 }
 
 /* The folder of this process below the cgroup mount: the line "0::/path" of /proc/self/cgroup. */
@@ -51,12 +51,12 @@ static void own_cgroup(char *folder, size_t capacity) {
 }
 
 /* The tightest limit on the way from the process's group to the root; 0: none. */
-static int32_t quota_count(void) {
+static int64_t tightest_limit(int64_t (*limit_at)(const char *folder)) {
   char folder[512];
-  int32_t tightest = 0;
+  int64_t tightest = 0;
   own_cgroup(folder, sizeof(folder));
   for (;;) {
-    int32_t here = quota_at(folder);
+    int64_t here = limit_at(folder);
     if (here > 0 && (tightest == 0 || here < tightest)) tightest = here;
     char *slash = strrchr(folder, '/');
     if (slash == NULL) return tightest;
@@ -65,7 +65,39 @@ static int32_t quota_count(void) {
 }
 
 int32_t tn_cpu_count(void) {
-  int32_t count = affinity_count(), quota = quota_count();
-  if (quota > 0 && quota < count) count = quota;
+  int32_t count = affinity_count();
+  int64_t quota = tightest_limit(quota_at);
+  if (quota > 0 && quota < count) count = (int32_t)quota;
   return count > 0 ? count : 1;
+}
+
+/* The number behind a word that begins a line, or that is all there is behind no word; -1: there is none. */
+static int64_t number_in(const char *path, const char *word) {
+  char line[256];
+  long long value = -1;
+  FILE *f = fopen(path, "re");
+  if (f == NULL) return -1;
+  while (value < 0 && fgets(line, sizeof(line), f) != NULL)
+    if (strncmp(line, word, strlen(word)) == 0 && sscanf(line + strlen(word), " %lld", &value) != 1)
+      value = -1;
+  fclose(f);
+  return value;
+}
+
+/* What a cgroup (version 2) leaves beside the memory that could not be given up: pages of files could. */
+static int64_t room_at(const char *folder) {
+  char path[512];
+  int n = snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", folder);
+  if (n < 0 || n >= (int)sizeof(path)) return 0;
+  int64_t most = number_in(path, ""); /* "max" where there is no limit */
+  if (most < 0) return 0;
+  n = snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.stat", folder);
+  int64_t used = n < (int)sizeof(path) ? number_in(path, "anon ") : 0;
+  return most > used ? most - used : 1;
+}
+
+int64_t tn_memory_available(void) {
+  int64_t kib = number_in("/proc/meminfo", "MemAvailable:"), room = tightest_limit(room_at);
+  int64_t available = kib > 0 ? kib * 1024 : 0;
+  return room > 0 && (available == 0 || room < available) ? room : available;
 }

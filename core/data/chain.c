@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "core/data/table.h"
 
 size_t tn_chain_bytes(const tn_type *type) {
   size_t bytes = tn_dtype_size(type->dtype);
@@ -226,6 +227,7 @@ tn_status tn_chain_create(tn_env *env, const tn_loader_options *options, const t
       tn_wrap(env, take_fields(env, chain, description), "%s%ssource '%s'", where, colon, name);
   if (status == TN_OK) status = infer_types(env, chain, options);
   if (status == TN_OK) status = tn_wrap(env, check_fixed(env, chain), "%s%ssource '%s'", where, colon, name);
+  if (status == TN_OK) status = tn_table_find(env, chain);
   if (status != TN_OK) tn_chain_free(chain);
   return status;
 }

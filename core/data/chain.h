@@ -6,6 +6,8 @@
 #include "core/base/arena.h"
 #include "core/data/loader.h"
 
+typedef struct tn_table tn_table;
+
 /* One transform at work. */
 typedef struct tn_stage {
   const tn_transform *transform;
@@ -16,6 +18,7 @@ typedef struct tn_stage {
   int32_t *field;    /* their numbers */
   tn_type *in, *out; /* -1 varies; stages per batch have the batch in front */
   bool varies;       /* some result's size is known only with the sample */
+  tn_table *table;   /* what this stage and those behind it do, as a table; NULL: each on its own */
 } tn_stage;
 
 typedef struct tn_chain {

@@ -25,6 +25,8 @@ struct tn_loader {
   void *self; /* the open source; NULL until then */
   bool opened;
   tn_chain chain;
+  tn_cache cache;
+  bool keeps; /* samples, in the cache */
 
   /* what an epoch is */
   int64_t count;            /* samples that shuffling chooses from; -1: endless */

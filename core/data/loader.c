@@ -65,6 +65,14 @@ static tn_status measure_epoch(tn_loader *loader, const tn_description *descript
                   (long long)updates, (int)o->accumulate);
 }
 
+/* In the order of a stream there is no index to find a sample by. */
+static tn_status make_cache(tn_loader *loader, const tn_description *description) {
+  int64_t bytes = loader->options.cache_bytes;
+  if (bytes <= 0 || !description->keep || loader->count < 0 || loader->source->next != NULL) return TN_OK;
+  loader->keeps = true;
+  return tn_cache_init(&loader->env, &loader->chain, loader->count, bytes, &loader->cache);
+}
+
 static tn_status prepare_source(tn_loader *loader) {
   const tn_loader_options *o = &loader->options;
   tn_description description;
@@ -73,7 +81,8 @@ static tn_status prepare_source(tn_loader *loader) {
   if (status == TN_OK) status = measure_epoch(loader, &description);
   const char *where = o->where != NULL ? o->where : "";
   tn_wrap(&loader->env, status, "%s%ssource '%s'", where, where[0] != '\0' ? ": " : "", o->source->item.name);
-  return status == TN_OK ? tn_chain_create(&loader->env, o, &description, &loader->chain) : status;
+  if (status == TN_OK) status = tn_chain_create(&loader->env, o, &description, &loader->chain);
+  return status == TN_OK ? make_cache(loader, &description) : status;
 }
 
 static tn_status make_ring(tn_loader *loader) {
@@ -102,7 +111,8 @@ static tn_status make_workers(tn_loader *loader) {
   loader->chunks = count_chunks(loader);
   for (int32_t i = 0; i < n; i++) {
     loader->workers[i].loader = loader;
-    TN_TRY(tn_reader_init(env, &loader->chain, &loader->workers[i].reader));
+    TN_TRY(tn_reader_init(env, &loader->chain, loader->keeps ? &loader->cache : NULL,
+                          &loader->workers[i].reader));
   }
   return TN_OK;
 }
@@ -171,6 +181,7 @@ void tn_loader_destroy(tn_loader *loader) {
   for (int32_t i = 0; loader->workers != NULL && i < loader->n_workers; i++)
     tn_reader_finish(&loader->workers[i].reader);
   for (int32_t i = 0; loader->ring != NULL && i < loader->n_ring; i++) tn_pending_finish(&loader->ring[i]);
+  tn_cache_finish(&loader->env, &loader->cache);
   if (loader->opened) loader->source->close(loader->self, &loader->env);
   tn_chain_free(&loader->chain);
   tn_release(&loader->env, loader->workers);
@@ -184,6 +195,16 @@ int32_t tn_loader_field_count(const tn_loader *loader) { return loader->chain.n_
 const tn_field *tn_loader_field(const tn_loader *loader, int32_t i) { return &loader->chain.fields[i]; }
 int64_t tn_loader_samples(const tn_loader *loader) { return loader->samples; }
 int64_t tn_loader_batches(const tn_loader *loader) { return loader->batches; }
+
+tn_loader_memory tn_loader_kept(const tn_loader *loader) {
+  const tn_cache *cache = &loader->cache;
+  return (tn_loader_memory){.count = loader->count,
+                            .kept = atomic_load_explicit(&cache->kept, memory_order_relaxed),
+                            .bytes = atomic_load_explicit(&cache->taken, memory_order_relaxed),
+                            .keeps = loader->keeps,
+                            .full = atomic_load_explicit(&cache->full, memory_order_relaxed)};
+}
+
 double tn_loader_stall_s(const tn_loader *loader) { return loader->stall_s; }
 
 /* A stream's position is a number of samples, and its epochs lie one behind the other if it is

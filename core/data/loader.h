@@ -39,7 +39,8 @@ typedef struct tn_loader_options {
   int64_t epoch_samples; /* an epoch of an endless source, or to cut a finite one short; 0: what the
                             source says */
   uint64_t seed;
-  const char *where; /* "file.ini:14" of the source, for messages */
+  int64_t cache_bytes; /* memory for samples of a source that lets them be kept; 0: none is */
+  const char *where;   /* "file.ini:14" of the source, for messages */
 } tn_loader_options;
 
 typedef struct tn_loader tn_loader;
@@ -72,6 +73,12 @@ tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch);
  * may have none. TN_EOF: none left in this epoch (the submission is returned unused). An unreadable sample:
  * its error, with its index. */
 tn_status tn_loader_wait(tn_loader *loader, int64_t *samples);
+/* Samples of the source, how many of them are kept in memory by now, and how much that takes. */
+typedef struct tn_loader_memory {
+  int64_t count, kept, bytes;
+  bool keeps, full; /* whether samples are kept at all; whether there is no room for more */
+} tn_loader_memory;
+tn_loader_memory tn_loader_kept(const tn_loader *loader);
 /* Seconds that tn_loader_wait has blocked since start: the data stall. */
 double tn_loader_stall_s(const tn_loader *loader);
 

@@ -26,7 +26,9 @@ static tn_status allocate(tn_pending *p) {
   p->buffers = tn_alloc(p, tn_size_mul(n, 2 * sizeof(void *)));
   p->in = tn_alloc(p, tn_size_mul(most, sizeof(void *)));
   p->out = tn_alloc(p, tn_size_mul(most, sizeof(void *)));
-  if (p->fields == NULL || p->targets == NULL || p->buffers == NULL || p->in == NULL || p->out == NULL)
+  p->scratch = tn_alloc(p, tn_size_mul((size_t)p->chain->n_stages, sizeof(*p->scratch)));
+  if (p->fields == NULL || p->targets == NULL || p->buffers == NULL || p->in == NULL || p->out == NULL ||
+      p->scratch == NULL)
     return TN_ENOMEM;
   for (int32_t i = 0; i < p->chain->n_fields; i++) {
     int stages;
@@ -50,6 +52,8 @@ tn_status tn_pending_init(tn_env *env, const tn_chain *chain, int64_t batch, tn_
 void tn_pending_finish(tn_pending *p) {
   if (p->chain == NULL) return;
   for (int32_t i = 0; p->buffers != NULL && i < 2 * p->chain->n_fields; i++) tn_release(p, p->buffers[i]);
+  for (int32_t s = 0; p->scratch != NULL && s < p->chain->n_stages; s++) tn_release(p, p->scratch[s].memory);
+  tn_release(p, p->scratch);
   tn_release(p, p->fields);
   tn_release(p, p->targets);
   tn_release(p, p->buffers);
@@ -117,7 +121,8 @@ static tn_status run_stage(tn_pending *p, int32_t number, uint64_t key) {
                             .in = p->in,
                             .out = p->out,
                             .index = p->block,
-                            .key = tn_mix(tn_mix(key, (uint64_t)p->block), (uint64_t)stage->position)};
+                            .key = tn_mix(tn_mix(key, (uint64_t)p->block), (uint64_t)stage->position),
+                            .scratch = &p->scratch[number]};
   return stage->transform->apply(&call, stage->options);
 }
 

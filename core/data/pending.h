@@ -19,6 +19,7 @@ typedef struct tn_pending {
   void **buffers;        /* two per field, for values between stages per batch; NULL where not needed */
   const void **in;
   void **out;
+  tn_scratch *scratch; /* per stage: what the transforms keep */
   float *weights;
   int64_t *ids;
   int64_t block;        /* of the epoch */

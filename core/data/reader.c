@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/data/table.h"
+
 /* Memory of at least `bytes`, contents undefined. */
 static void *scratch_for(tn_reader *reader, tn_reader_field *field, int which, size_t bytes) {
   if (bytes <= field->capacity[which] && field->scratch[which] != NULL) return field->scratch[which];
@@ -29,8 +31,9 @@ static void *give_field(tn_sample *sample, int32_t i, const tn_type *type) {
     return NULL;
   }
   field->type = *actual;
-  field->data = field->last_stage < 0 ? field->target : scratch_for(reader, field, 0, tn_chain_bytes(actual));
-  return field->data;
+  void *to = field->last_stage < 0 ? field->target : scratch_for(reader, field, 0, tn_chain_bytes(actual));
+  field->data = to;
+  return to;
 }
 
 static tn_status allocate(tn_reader *reader) {
@@ -41,14 +44,19 @@ static tn_status allocate(tn_reader *reader) {
   reader->out_type = tn_alloc(reader, tn_size_mul(most, sizeof(tn_type)));
   reader->in = tn_alloc(reader, tn_size_mul(most, sizeof(void *)));
   reader->out = tn_alloc(reader, tn_size_mul(most, sizeof(void *)));
+  reader->stage_scratch =
+      tn_alloc(reader, tn_size_mul((size_t)chain->n_sample_stages, sizeof(*reader->stage_scratch)));
+  reader->kept = tn_alloc(reader, tn_size_mul(n, sizeof(*reader->kept)));
   bool all = reader->fields != NULL && reader->in_type != NULL && reader->out_type != NULL &&
-             reader->in != NULL && reader->out != NULL;
+             reader->in != NULL && reader->out != NULL && reader->stage_scratch != NULL &&
+             reader->kept != NULL;
   return all ? TN_OK : TN_ENOMEM;
 }
 
-tn_status tn_reader_init(tn_env *env, const tn_chain *chain, tn_reader *reader) {
-  *reader = (tn_reader){.chain = chain, .host.field = give_field};
+tn_status tn_reader_init(tn_env *env, const tn_chain *chain, tn_cache *cache, tn_reader *reader) {
+  *reader = (tn_reader){.chain = chain, .cache = cache, .host.field = give_field};
   tn_slot_init(tn_reader_env(reader), &reader->slot, env);
+  reader->host.pub.scratch = &reader->source_scratch;
   if (allocate(reader) != TN_OK) return tn_error_move(env, reader);
   for (int32_t i = 0; i < chain->n_fields; i++)
     reader->fields[i].last_stage = tn_chain_last_stage(chain, 0, chain->n_sample_stages, i);
@@ -59,6 +67,12 @@ void tn_reader_finish(tn_reader *reader) {
   if (reader->chain == NULL) return;
   for (int32_t i = 0; reader->fields != NULL && i < reader->chain->n_fields; i++)
     for (int which = 0; which < 2; which++) tn_release(reader, reader->fields[i].scratch[which]);
+  for (int32_t s = 0; reader->stage_scratch != NULL && s < reader->chain->n_sample_stages; s++)
+    tn_release(reader, reader->stage_scratch[s].memory);
+  tn_release(reader, reader->source_scratch.memory);
+  tn_cache_hand_finish(reader, &reader->hand);
+  tn_release(reader, reader->stage_scratch);
+  tn_release(reader, reader->kept);
   tn_release(reader, reader->fields);
   tn_release(reader, reader->in_type);
   tn_release(reader, reader->out_type);
@@ -82,14 +96,39 @@ static tn_status recorded(const tn_reader *reader, tn_status status) {
   return status != TN_OK && status != TN_EOF && reader->slot.code != TN_OK ? reader->slot.code : status;
 }
 
+/* The stages read a kept sample where it lies. */
+static bool take_kept(tn_reader *reader) {
+  const char *sample = tn_cache_find(reader->cache, reader->host.pub.index);
+  if (sample == NULL) return false;
+  tn_cache_look(reader->cache, sample, reader->kept);
+  for (int32_t i = 0; i < reader->chain->n_fields; i++) {
+    tn_reader_field *field = &reader->fields[i];
+    field->type = reader->kept[i].type;
+    field->data = reader->kept[i].data;
+    if (field->last_stage >= 0) continue;
+    size_t bytes = tn_chain_bytes(&field->type);
+    if (bytes > 0) memcpy(field->target, field->data, bytes);
+    field->data = field->target;
+  }
+  return true;
+}
+
+static void keep(tn_reader *reader) {
+  for (int32_t i = 0; i < reader->chain->n_fields; i++)
+    reader->kept[i] = (tn_kept){reader->fields[i].type, reader->fields[i].data};
+  tn_cache_keep(reader->cache, &reader->hand, reader, reader->host.pub.index, reader->kept);
+}
+
 tn_status tn_reader_read(tn_reader *reader, const tn_source *source, void *self) {
   tn_sample *sample = &reader->host.pub;
   tn_error_clear(reader);
+  if (reader->cache != NULL && take_kept(reader)) return TN_OK;
   tn_status status = source->next != NULL ? source->next(self, sample) : source->read(self, sample);
   if (status != TN_OK) return recorded(reader, status);
   for (int32_t i = 0; i < reader->chain->n_fields; i++)
     if (reader->fields[i].data == NULL)
       return tn_failf(reader, TN_EABI, "the source did not write field '%s'", reader->chain->source[i].name);
+  if (reader->cache != NULL) keep(reader);
   return TN_OK;
 }
 
@@ -132,7 +171,8 @@ static tn_status run_stage(tn_reader *reader, int32_t number) {
                             .in = reader->in,
                             .out = reader->out,
                             .index = reader->host.pub.index,
-                            .key = tn_mix(reader->host.pub.key, (uint64_t)stage->position)};
+                            .key = tn_mix(reader->host.pub.key, (uint64_t)stage->position),
+                            .scratch = &reader->stage_scratch[number]};
   tn_status status = stage->transform->apply(&call, stage->options);
   if (status != TN_OK) return recorded(reader, status);
   for (int32_t k = 0; k < stage->n; k++) {
@@ -143,10 +183,26 @@ static tn_status run_stage(tn_reader *reader, int32_t number) {
   return TN_OK;
 }
 
+/* All stages that the table stands for. */
+static tn_status run_table(tn_reader *reader, int32_t number) {
+  const tn_stage *stage = &reader->chain->stages[number];
+  const tn_table *table = stage->table;
+  tn_reader_field *field = &reader->fields[stage->field[0]];
+  tn_type type = field->type;
+  type.dtype = table->dtype;
+  void *out = place_result(reader, field, number + table->n_stages - 1, &type);
+  if (out == NULL) return TN_ENOMEM;
+  tn_table_apply(table, &field->type, field->data, out);
+  field->data = out;
+  field->type = type;
+  return TN_OK;
+}
+
 tn_status tn_reader_transform(tn_reader *reader) {
   for (int32_t s = 0; s < reader->chain->n_sample_stages; s++) {
     const tn_stage *stage = &reader->chain->stages[s];
-    tn_status status = run_stage(reader, s);
+    tn_status status = stage->table != NULL ? run_table(reader, s) : run_stage(reader, s);
+    if (stage->table != NULL) s += stage->table->n_stages - 1;
     if (status != TN_OK)
       return tn_wrap(reader, status, "%s%stransform '%s', sample %lld", stage->where,
                      stage->where[0] != '\0' ? ": " : "", stage->transform->item.name,

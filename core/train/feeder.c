@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/base/thread.h"
+
 /* One field of the loader and where it goes. */
 typedef struct tn_feed_field {
   const char *input; /* of the program; NULL: the program does not read it */
@@ -109,6 +111,12 @@ static tn_status bind_slot(tn_feeder *f, int32_t slot) {
   return f->weights[slot] ? TN_OK : TN_ENOMEM;
 }
 
+/* The ranks of one process share what [data] cache grants. */
+static int64_t cache_share(const tn_run *run, int64_t bytes) {
+  if (bytes == TN_CACHE_AUTO) bytes = tn_memory_available() / 4;
+  return bytes / tn_run_ranks(run);
+}
+
 tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader_options *options) {
   const tn_data_setting *data = &run->settings.data[split];
   const tn_data_section *s = &data->section;
@@ -131,6 +139,7 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader
                                  .pad_last = !training || s->last == TN_LAST_PAD,
                                  .epoch_samples = s->epoch,
                                  .seed = (uint64_t)run->settings.run.seed,
+                                 .cache_bytes = cache_share(run, data->cache),
                                  .where = data->where};
   return tn_run_share(run, split, &options->batch);
 }
@@ -175,8 +184,19 @@ tn_status tn_feeder_required(tn_run *run, tn_status status) {
   return tn_failf(&run->env, TN_EIO, "%s", tn_error_text(&run->env));
 }
 
+/* What [data] cache came to. */
+static void tell_kept(const tn_feeder *f) {
+  if (!f->loader) return;
+  tn_loader_memory memory = tn_loader_kept(f->loader);
+  if (memory.keeps)
+    tn_logf(&f->run->env, TN_LOG_INFO, "%lld of %lld samples are kept in memory, %.1f MiB%s",
+            (long long)memory.kept, (long long)memory.count, (double)memory.bytes / 1048576.0,
+            memory.full ? ", all that [data] cache grants" : "");
+}
+
 void tn_feeder_destroy(tn_feeder *f) {
   if (!f) return;
+  tell_kept(f);
   tn_loader_destroy(f->loader); /* its workers write into the slots until they have stopped */
   tn_arena_free(&f->arena);
   tn_release(&f->run->env, f);

@@ -162,6 +162,14 @@ static tn_key *split_key(tn_section *base, tn_section *own, const char *name, tn
   return tn_section_key(base, name);
 }
 
+/* "auto", "off" or a size; `where` is the key's. */
+static tn_status read_cache(tn_env *env, const char *text, const char *where, int64_t *bytes) {
+  *bytes = tn_text_equal(text, "auto") ? TN_CACHE_AUTO : 0;
+  if (*bytes != 0 || tn_text_equal(text, "off")) return TN_OK;
+  if (tn_parse_size(env, text, bytes) == TN_OK) return TN_OK;
+  return tn_failf(env, TN_EINVAL, "%s: cache = %s, expected auto, off, or a size such as 2GiB", where, text);
+}
+
 static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, const char *name,
                             tn_data_setting *data) {
   tn_section *base = tn_ini_section(ini, "data"), *own = tn_ini_section(ini, name), *section = NULL;
@@ -184,6 +192,8 @@ static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, con
   if (tn_text_equal(name, "data.valid") && !(own && tn_section_key(own, "epoch"))) data->section.epoch = 0;
   data->source = (const tn_source *)item;
   data->options = source.data;
+  key = split_key(base, own, "cache", &section);
+  TN_TRY(read_cache(env, data->section.cache, key ? tn_key_where(ini, section, key) : "", &data->cache));
   key = split_key(base, own, "transforms", &section);
   return read_transforms(env, registry, ini, section, key, data);
 }

@@ -39,10 +39,11 @@ enum { TN_AUTOTUNE_YES = 0, TN_AUTOTUNE_CACHED = 1, TN_AUTOTUNE_NO = 2 };
 typedef struct tn_data_section {
   const char *source;
   int64_t batch, workers, prefetch, epoch;
-  const char *transforms;
+  const char *transforms, *cache;
   int32_t shuffle, last;
 } tn_data_section;
 enum { TN_LAST_DROP = 0, TN_LAST_PAD = 1 };
+enum { TN_CACHE_AUTO = -1 };
 
 typedef struct tn_optimizer_section {
   const char *type;
@@ -83,6 +84,7 @@ typedef struct tn_data_setting {
   const void *options;
   tn_transform_use *transforms;
   int32_t n_transforms;
+  int64_t cache; /* bytes; TN_CACHE_AUTO */
   const char *where;
 } tn_data_setting;
 

@@ -43,6 +43,9 @@ static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0", "samples in an epoch; 0: all there are"),
     TN_OPT(tn_data_section, transforms, TN_OPT_TEXT, "", NULL,
            "what happens to a sample before it joins the batch"),
+    TN_OPT(tn_data_section, cache, TN_OPT_TEXT, "auto", NULL,
+           "memory for decoded samples, so that later epochs need not read them: off, a size, or auto, a "
+           "quarter of what is available"),
     TN_OPT(tn_data_section, shuffle, TN_OPT_FLAG, "yes", NULL, "another order in every epoch (training)"),
     TN_OPT(tn_data_section, last, TN_OPT_ENUM, "drop", "drop|pad",
            "the short last batch of training: leave it out, or fill it up with samples of weight 0"),

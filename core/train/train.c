@@ -153,14 +153,15 @@ static json_t *result_of(tn_fit *t) {
   bool direct = t->device->target.properties.host_addressable != 0;
   int64_t planned = tn_executor_planned_bytes(t->set.map, t->set.list, t->set.n, t->slots, direct),
           measured = t->device->peak_bytes;
-  return json_pack("{s:s, s:I, s:I, s:f, s:f, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f}", "status", t->why,
-                   "epochs", (json_int_t)t->progress.epoch, "steps", (json_int_t)t->progress.step, "seconds",
-                   seconds, "first_step_s", t->first_step_s, "run", t->folder ? t->folder : "", "devices",
-                   (int)tn_run_ranks(t->run), "train", metrics_json(&t->epoch_tally), "valid",
+  return json_pack("{s:s, s:I, s:I, s:f, s:f, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f}", "status",
+                   t->why, "epochs", (json_int_t)t->progress.epoch, "steps", (json_int_t)t->progress.step,
+                   "seconds", seconds, "first_step_s", t->first_step_s, "run", t->folder ? t->folder : "",
+                   "devices", (int)tn_run_ranks(t->run), "train", metrics_json(&t->epoch_tally), "valid",
                    metrics_json(&t->valid_tally), "planned_peak_mib", (double)planned / 1048576.0,
                    "measured_peak_mib", (double)measured / 1048576.0, "planned_peak_bytes",
                    (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured, "stall_s",
-                   tn_loader_stall_s(tn_feeder_loader(t->train)));
+                   tn_loader_stall_s(tn_feeder_loader(t->train)), "cache_mib",
+                   (double)tn_loader_kept(tn_feeder_loader(t->train)).bytes / 1048576.0);
 }
 
 /* The status of a run whose loop has ended, with its explanation. */

@@ -12,7 +12,7 @@
 typedef struct folder_options {
   const char *folder, *subfolder;
   tn_ints size;
-  int64_t max_pixels;
+  int64_t max_pixels, at_least;
 } folder_options;
 
 static const tn_option options[] = {
@@ -20,8 +20,12 @@ static const tn_option options[] = {
     TN_OPT(folder_options, subfolder, TN_OPT_TEXT, "", NULL,
            "which of its folders to use instead of these; . is the folder itself"),
     TN_OPT(folder_options, size, TN_OPT_INTS, "[]", ">= 0",
-           "height and width of every picture; 0: they differ; nothing: the first of each class tell"),
+           "height and width of every picture as decoded; 0: they differ; nothing: the first of each class "
+           "tell"),
     TN_OPT(folder_options, max_pixels, TN_OPT_INT, "100000000", ">= 1", "larger pictures are refused"),
+    TN_OPT(folder_options, at_least, TN_OPT_INT, "0", ">= 0",
+           "JPEG is decoded at 1/2, 1/4 or 1/8 of its size as long as both sides keep so many pixels; 0: at "
+           "full size"),
     TN_OPT_END};
 
 /* No JPEG or PNG of an allowed number of pixels needs more. */
@@ -71,35 +75,35 @@ static tn_status find_part(const tn_env *env, const folder_options *o, int32_t s
                  split == TN_SPLIT_VALID ? "valid/, val/ or test/" : "train/");
 }
 
-static tn_status decode_file(const folder_source *f, const void *handle, int64_t file, image_sink *sink) {
+static tn_status decode_file(const folder_source *f, const void *handle, tn_scratch *scratch, int64_t file,
+                             image_sink *sink) {
   char path[PATH_MAX];
-  uint8_t *bytes;
+  const uint8_t *bytes;
   size_t count;
   tn_status status = image_list_path(handle, &f->list, file, sizeof(path), path);
-  if (status == TN_OK) status = source_read_file(handle, path, LARGEST_FILE, &bytes, &count);
+  if (status == TN_OK) status = source_scan_file(handle, path, LARGEST_FILE, scratch, &bytes, &count);
   if (status != TN_OK) return status;
   sink->handle = handle;
   sink->path = path;
   sink->most_pixels = f->options.max_pixels;
-  status = image_decode(sink, bytes, count);
-  tn_delete(handle, bytes);
-  return status;
+  sink->at_least = f->options.at_least;
+  return image_decode(sink, bytes, count);
 }
 
 /* Pictures that were made to one size need no transform that makes them so. Whether these were, the
  * first of each class show; an exception met later is an error. */
 static tn_status look_at_sizes(folder_source *f) {
-  for (int64_t k = 0; k < f->list.classes.count; k++) {
+  tn_scratch scratch = {NULL, 0};
+  tn_status status = TN_OK;
+  for (int64_t k = 0; status == TN_OK && k < f->list.classes.count && f->height >= 0; k++) {
     image_sink sink = {0};
     if (f->list.first[k] == f->list.first[k + 1]) continue;
-    tn_status status = decode_file(f, &f->env, f->list.first[k], &sink);
-    if (status != TN_OK) return status;
-    if (f->height == 0) f->height = sink.height, f->width = sink.width;
-    if (f->height == sink.height && f->width == sink.width) continue;
-    f->height = f->width = -1;
-    return TN_OK;
+    status = decode_file(f, &f->env, &scratch, f->list.first[k], &sink);
+    if (status == TN_OK && f->height == 0) f->height = sink.height, f->width = sink.width;
+    if (f->height != sink.height || f->width != sink.width) f->height = f->width = -1;
   }
-  return TN_OK;
+  tn_delete(&f->env, scratch.memory);
+  return status;
 }
 
 static tn_status find_size(folder_source *f) {
@@ -154,6 +158,7 @@ static tn_status folder_describe(void *source, tn_env *env, tn_description *desc
   (void)env;
   folder_source *f = source;
   description->count = f->list.files.count;
+  description->keep = 1;
   description->n_fields = 2;
   description->fields = f->fields;
   return TN_OK;
@@ -186,7 +191,7 @@ static tn_status folder_read(void *source, tn_sample *s) {
   int32_t *label = tn_sample_field(s, 1, NULL);
   if (label == NULL) return TN_ENOMEM;
   *label = (int32_t)image_list_class(&f->list, s->index);
-  return decode_file(f, s, s->index, &sink);
+  return decode_file(f, s, s->scratch, s->index, &sink);
 }
 
 const tn_source image_folder_source = {

@@ -25,8 +25,9 @@ static tn_status read_all(const void *handle, const char *path, int fd, uint8_t 
   return TN_OK;
 }
 
-static tn_status read_open_file(const void *handle, const char *path, int fd, size_t limit, uint8_t **bytes,
-                                size_t *count) {
+/* Zero bytes are an object, too. */
+static tn_status read_open_file(const void *handle, const char *path, int fd, size_t limit,
+                                tn_scratch *scratch, size_t *count) {
   struct stat info;
   if (fstat(fd, &info) != 0) return io_error(handle, path, "examine");
   if (!S_ISREG(info.st_mode)) return tn_fail(handle, TN_EINVAL, NULL, "%s: is not a file", path);
@@ -34,22 +35,28 @@ static tn_status read_open_file(const void *handle, const char *path, int fd, si
     return tn_fail(handle, TN_EINVAL, NULL, "%s: has %lld bytes, expected at most %zu", path,
                    (long long)info.st_size, limit);
   *count = (size_t)info.st_size;
-  *bytes = tn_new(handle, *count);
-  if (*bytes == NULL) return TN_ENOMEM;
-  tn_status status = read_all(handle, path, fd, *bytes, count);
-  if (status == TN_OK) return TN_OK;
-  tn_delete(handle, *bytes);
+  uint8_t *bytes = tn_scratch_take(handle, scratch, *count > 0 ? *count : 1);
+  return bytes != NULL ? read_all(handle, path, fd, bytes, count) : TN_ENOMEM;
+}
+
+tn_status source_scan_file(const void *handle, const char *path, size_t limit, tn_scratch *scratch,
+                           const uint8_t **bytes, size_t *count) {
   *bytes = NULL;
+  *count = 0;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return io_error(handle, path, "open");
+  tn_status status = read_open_file(handle, path, fd, limit, scratch, count);
+  close(fd);
+  if (status == TN_OK) *bytes = scratch->memory;
   return status;
 }
 
 tn_status source_read_file(const void *handle, const char *path, size_t limit, uint8_t **bytes,
                            size_t *count) {
-  *bytes = NULL;
-  *count = 0;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return io_error(handle, path, "open");
-  tn_status status = read_open_file(handle, path, fd, limit, bytes, count);
-  close(fd);
+  tn_scratch own = {NULL, 0};
+  const uint8_t *scanned;
+  tn_status status = source_scan_file(handle, path, limit, &own, &scanned, count);
+  *bytes = status == TN_OK ? own.memory : NULL;
+  if (status != TN_OK) tn_delete(handle, own.memory);
   return status;
 }

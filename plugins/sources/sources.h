@@ -13,6 +13,9 @@ extern const tn_source text_source;
 /* Reads a file that may have up to `limit` bytes; the caller's (tn_delete). Messages name the path. */
 tn_status source_read_file(const void *handle, const char *path, size_t limit, uint8_t **bytes,
                            size_t *count);
+/* The same into memory that stays where it is until it is taken for something else. */
+tn_status source_scan_file(const void *handle, const char *path, size_t limit, tn_scratch *scratch,
+                           const uint8_t **bytes, size_t *count);
 
 /* Whether an optional path was given. */
 static inline int source_has_path(const char *path) { return path != NULL && path[0] != '\0'; }

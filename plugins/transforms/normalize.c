@@ -101,4 +101,5 @@ const tn_transform normalize_transform = {
     .infer = infer,
     .apply = apply,
     .build = build,
+    .pointwise = 1,
 };

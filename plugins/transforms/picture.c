@@ -46,14 +46,17 @@ void window_copy(const void *in, const tn_type *type, window from, void *out) {
   size_t item = tn_dtype_size(type->dtype), row = (size_t)from.width * item;
   int64_t left = from.left > 0 ? from.left : 0;
   int64_t right = from.left + from.width < p.width ? from.left + from.width : p.width;
-  char *to = out;
+  int64_t top = from.top > 0 ? from.top : 0;
+  int64_t bottom = from.top + from.height < p.height ? from.top + from.height : p.height;
+  int whole = right - left == from.width && bottom - top == from.height;
+  if (!whole) memset(out, 0, (size_t)(p.planes * from.height) * row);
+  if (left >= right || top >= bottom) return;
+  char *to = (char *)out + (size_t)(top - from.top) * row + (size_t)(left - from.left) * item;
+  const char *source = (const char *)in + (size_t)(top * p.width + left) * item;
+  size_t bytes = (size_t)(right - left) * item, step = (size_t)p.width * item;
   for (int64_t plane = 0; plane < p.planes; plane++) {
-    for (int64_t y = from.top; y < from.top + from.height; y++, to += row) {
-      int inside = y >= 0 && y < p.height && left < right;
-      if (!inside || right - left < from.width) memset(to, 0, row);
-      if (!inside) continue;
-      const char *source = (const char *)in + (size_t)((plane * p.height + y) * p.width + left) * item;
-      memcpy(to + (size_t)(left - from.left) * item, source, (size_t)(right - left) * item);
-    }
+    for (int64_t y = 0; y < bottom - top; y++) memcpy(to + (size_t)y * row, source + (size_t)y * step, bytes);
+    to += (size_t)from.height * row;
+    source += (size_t)p.height * step;
   }
 }

@@ -27,9 +27,16 @@ static void mirror_row(const char *in, char *out, int64_t width, size_t item) {
     memcpy(out + (size_t)(width - 1 - x) * item, in + (size_t)x * item, item);
 }
 
-/* The usual case, bytes, by itself: a copy of one byte of known size costs no call. */
+/* The usual case, bytes, by itself: eight at a time. */
 static void mirror_bytes(const uint8_t *in, uint8_t *out, int64_t width) {
-  for (int64_t x = 0; x < width; x++) out[width - 1 - x] = in[x];
+  int64_t x = 0;
+  for (; x + 8 <= width; x += 8) {
+    uint64_t eight;
+    memcpy(&eight, in + x, 8);
+    eight = __builtin_bswap64(eight);
+    memcpy(out + width - 8 - x, &eight, 8);
+  }
+  for (; x < width; x++) out[width - 1 - x] = in[x];
 }
 
 static void flip(const void *in, const tn_type *type, int32_t direction, void *out) {

@@ -67,14 +67,13 @@ static window choose(const resized_options *o, picture p, tn_rng *rng) {
 }
 
 static tn_status apply(tn_transform_call *c, const void *opts) {
-  picture in = picture_of(&c->in_type[0]), out = picture_of(&c->out_type[0]);
+  picture in = picture_of(&c->in_type[0]);
   if (in.height < 1 || in.width < 1)
     return tn_fail(c, TN_EINVAL, NULL, "a picture without pixels cannot be cropped");
   tn_rng rng = tn_rng_at(c->key, 0);
   window from = choose(opts, in, &rng);
   tn_status status = picture_check(&c->env, c->n, c->in_type, 1);
-  for (int32_t k = 0; status == TN_OK && k < c->n; k++)
-    status = resample(c, c->in[k], &c->in_type[k], from, c->out[k], out.height, out.width);
+  for (int32_t k = 0; status == TN_OK && k < c->n; k++) status = resample(c, k, from);
   return status;
 }
 

@@ -1,27 +1,42 @@
 /* plugins/transforms/resample.c: resizing in two passes, rows first. Each result is a weighted mean of the
  * operands under a triangle around its centre, which is as wide as the step between results where the
  * picture shrinks, so that nothing is skipped. For u8 the weights have 22 bits and each pass rounds,
- * which gives the bits of Pillow's bilinear resize; f32 does as torch's antialiased interpolate. */
+ * which gives the bits of Pillow's bilinear resize; f32 does as torch's antialiased interpolate.
+ *
+ * Sums of bytes are integers, so their order is free: the first pass takes LANES rows at once, turned so
+ * that a column of them is contiguous, and both passes vectorize without a gather. */
+#include <endian.h>
 #include <math.h>
 #include <string.h>
 
 #include "transforms.h"
 
-enum { WEIGHT_BITS = 22 };
+enum { WEIGHT_BITS = 22, HALF = 1 << (WEIGHT_BITS - 1), LANES = 32, BLOCK = 8 };
 
 /* Weights along one axis: result i is the sum over k < count[i] of operand start[i] + k times
  * weight[i * taps + k]. */
 typedef struct axis {
   int64_t taps, *start, *count;
   float *real;
-  int32_t *fixed;
+  int32_t *fixed; /* the same memory: one of the two is used */
 } axis;
 
-static void free_axis(const void *handle, axis *a) {
-  tn_delete(handle, a->start);
-  tn_delete(handle, a->real);
-  tn_delete(handle, a->fixed);
-}
+/* What the weights follow from. */
+typedef struct sizes {
+  int64_t in_height, in_width, height, width, is_u8;
+} sizes;
+
+/* A call's work, and where in the scratch memory its parts lie. Those up to the weights stay valid from call
+ * to call as long as the sizes are the same. */
+typedef struct job {
+  picture whole;
+  window from;
+  sizes sizes;
+  axis across, down;
+  void *rows;              /* planes * from.height rows of the result's width */
+  uint8_t *turned, *mixed; /* u8: LANES rows of the operand and of the result, column by column */
+  uint32_t *sums;          /* u8: a row */
+} job;
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
@@ -42,31 +57,178 @@ static void fill_result(axis *a, int64_t i, int64_t in, double scale, int is_u8)
   }
 }
 
-static tn_status make_axis(const void *handle, int64_t in, int64_t out, int is_u8, axis *a) {
-  double scale = (double)in / (double)out;
-  *a = (axis){.taps = 2 * (int64_t)ceil(scale > 1 ? scale : 1) + 1};
-  size_t weights = (size_t)(out * a->taps);
-  a->start = tn_new(handle, (size_t)out * 2 * sizeof(int64_t));
-  if (is_u8)
-    a->fixed = tn_new(handle, weights * sizeof(int32_t));
+static void fill_axis(axis *a, int64_t in, int64_t out, int is_u8) {
+  for (int64_t i = 0; i < out; i++) fill_result(a, i, in, (double)in / (double)out, is_u8);
+}
+
+/* ---- memory ---- */
+
+/* Reserves count * size bytes at *at, aligned for vectors. Sizes beyond the address space stay SIZE_MAX. */
+static size_t reserve(size_t *at, int64_t count, size_t size) {
+  size_t bytes, start = *at;
+  if (__builtin_mul_overflow((size_t)count, size, &bytes) || bytes > SIZE_MAX - 63 - start)
+    *at = SIZE_MAX;
   else
-    a->real = tn_new(handle, weights * sizeof(float));
-  if (a->start == NULL || (a->fixed == NULL && a->real == NULL)) return TN_ENOMEM;
-  a->count = a->start + out;
-  for (int64_t i = 0; i < out; i++) fill_result(a, i, in, scale, is_u8);
+    *at = start + (bytes + 63) / 64 * 64;
+  return start;
+}
+
+typedef struct axis_place {
+  int64_t taps;
+  size_t start, count, weight;
+} axis_place;
+
+static axis_place reserve_axis(size_t *at, int64_t in, int64_t out) {
+  double scale = (double)in / (double)out;
+  axis_place p = {.taps = 2 * (int64_t)ceil(scale > 1 ? scale : 1) + 1};
+  p.start = reserve(at, out, sizeof(int64_t));
+  p.count = reserve(at, out, sizeof(int64_t));
+  p.weight = reserve(at, out * p.taps, sizeof(float));
+  return p;
+}
+
+static axis axis_at(char *memory, const axis_place *p) {
+  void *weight = memory + p->weight;
+  return (axis){p->taps, (int64_t *)(memory + p->start), (int64_t *)(memory + p->count), weight, weight};
+}
+
+/* Lays the parts out, and makes weights unless the last call here left the same. */
+static tn_status prepare(tn_transform_call *c, job *j) {
+  const sizes *s = &j->sizes;
+  size_t at = 0;
+  int64_t u8 = s->is_u8;
+  reserve(&at, 1, sizeof(sizes));
+  axis_place across = reserve_axis(&at, s->in_width, s->width),
+             down = reserve_axis(&at, s->in_height, s->height);
+  size_t rows = reserve(&at, j->whole.planes * s->in_height, (size_t)s->width * (u8 ? 1 : sizeof(float)));
+  size_t turned = reserve(&at, u8 * (s->in_width + BLOCK), LANES),
+         mixed = reserve(&at, u8 * (s->width + BLOCK), LANES);
+  size_t sums = reserve(&at, u8 * s->width, sizeof(uint32_t));
+  char *memory = tn_transform_scratch(c, at);
+  if (memory == NULL) return TN_ENOMEM;
+  j->across = axis_at(memory, &across);
+  j->down = axis_at(memory, &down);
+  j->rows = memory + rows;
+  j->turned = (uint8_t *)memory + turned;
+  j->mixed = (uint8_t *)memory + mixed;
+  j->sums = (uint32_t *)(memory + sums);
+  if (memcmp(memory, s, sizeof(*s)) == 0) return TN_OK;
+  fill_axis(&j->across, s->in_width, s->width, (int)u8);
+  fill_axis(&j->down, s->in_height, s->height, (int)u8);
+  memcpy(memory, s, sizeof(*s));
   return TN_OK;
 }
 
-static uint8_t round_u8(int32_t sum) { return (uint8_t)clamp(sum >> WEIGHT_BITS, 0, 255); }
+/* ---- bytes ---- */
 
-static void row_u8(const axis *a, const uint8_t *in, uint8_t *out, int64_t width) {
-  for (int64_t x = 0; x < width; x++) {
-    int32_t sum = 1 << (WEIGHT_BITS - 1);
-    const uint8_t *from = in + a->start[x];
-    for (int64_t k = 0; k < a->count[x]; k++) sum += from[k] * a->fixed[x * a->taps + k];
-    out[x] = round_u8(sum);
+/* Where a row of the result of the first pass comes from; rows of all planes are counted together. */
+static const uint8_t *operand_row(const job *j, const uint8_t *in, int64_t row) {
+  int64_t plane = row / j->from.height, y = row % j->from.height;
+  return in + (plane * j->whole.height + j->from.top + y) * j->whole.width + j->from.left;
+}
+
+/* Swaps the parts of x and y that `mask` and `mask << shift` cut out. */
+static void exchange(uint64_t *x, uint64_t *y, int shift, uint64_t mask) {
+  uint64_t t = ((*x >> shift) ^ *y) & mask;
+  *y ^= t;
+  *x ^= t << shift;
+}
+
+/* Turns 8 x 8 bytes: halves, then quarters, then single bytes change places (Warren, Hacker's Delight, 7-3).
+ */
+static void turn_block(uint64_t row[BLOCK]) {
+  for (int i = 0; i < 4; i++) exchange(&row[i], &row[i + 4], 32, 0x00000000FFFFFFFF);
+  for (int i = 0; i < 8; i += 1 + 2 * (i % 4 == 1)) exchange(&row[i], &row[i + 2], 16, 0x0000FFFF0000FFFF);
+  for (int i = 0; i < 8; i += 2) exchange(&row[i], &row[i + 1], 8, 0x00FF00FF00FF00FF);
+}
+
+/* Rows from[0 .. n) of `width` bytes become columns LANES apart; what lies behind the n rows is zero. */
+static void turn_in(const uint8_t *const from[LANES], int n, int64_t width, uint8_t *to) {
+  for (int l = 0; l < LANES; l += BLOCK) {
+    for (int64_t x = 0; x < width; x += BLOCK) {
+      uint64_t block[BLOCK] = {0};
+      size_t bytes = width - x < BLOCK ? (size_t)(width - x) : BLOCK;
+      for (int i = 0; i < BLOCK && l + i < n; i++) {
+        memcpy(&block[i], from[l + i] + x, bytes);
+        block[i] = le64toh(block[i]);
+      }
+      turn_block(block);
+      for (int i = 0; i < BLOCK; i++) {
+        block[i] = htole64(block[i]);
+        memcpy(to + (x + i) * LANES + l, &block[i], BLOCK);
+      }
+    }
   }
 }
+
+/* And back: n rows of `width` bytes, one behind the other. */
+static void turn_out(const uint8_t *from, int n, int64_t width, uint8_t *to) {
+  for (int l = 0; l < n; l += BLOCK) {
+    for (int64_t x = 0; x < width; x += BLOCK) {
+      uint64_t block[BLOCK];
+      size_t bytes = width - x < BLOCK ? (size_t)(width - x) : BLOCK;
+      for (int i = 0; i < BLOCK; i++) {
+        memcpy(&block[i], from + (x + i) * LANES + l, BLOCK);
+        block[i] = le64toh(block[i]);
+      }
+      turn_block(block);
+      for (int i = 0; i < BLOCK && l + i < n; i++) {
+        block[i] = htole64(block[i]);
+        memcpy(to + (l + i) * width + x, &block[i], bytes);
+      }
+    }
+  }
+}
+
+/* A weighted mean of `count` rows of n bytes that lie `step` apart. Weights are not negative and sum to 1
+ * within their rounding, so no mean leaves the range of a byte. */
+__attribute__((always_inline)) static inline void mix(const uint8_t *restrict in, int64_t step,
+                                                      const int32_t *weight, int64_t count, int64_t n,
+                                                      uint32_t *restrict sums, uint8_t *restrict out) {
+  uint32_t first = (uint32_t)weight[0], second = count > 1 ? (uint32_t)weight[1] : 0;
+  const uint8_t *next = count > 1 ? in + step : in;
+  if (count <= 2) {
+    for (int64_t i = 0; i < n; i++)
+      out[i] = (uint8_t)((in[i] * first + next[i] * second + HALF) >> WEIGHT_BITS);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++) sums[i] = in[i] * first + next[i] * second + HALF;
+  for (int64_t k = 2; k < count; k++) {
+    uint32_t w = (uint32_t)weight[k];
+    for (int64_t i = 0; i < n; i++) sums[i] += in[k * step + i] * w;
+  }
+  for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)(sums[i] >> WEIGHT_BITS);
+}
+
+VECTORIZED static void mix_turned(const axis *a, int64_t width, const uint8_t *in, uint8_t *out) {
+  uint32_t sums[LANES];
+  for (int64_t x = 0; x < width; x++)
+    mix(in + a->start[x] * LANES, LANES, a->fixed + x * a->taps, a->count[x], LANES, sums, out + x * LANES);
+}
+
+VECTORIZED static void mix_rows(const axis *a, int64_t height, int64_t width, const uint8_t *in,
+                                uint32_t *sums, uint8_t *out) {
+  for (int64_t y = 0; y < height; y++)
+    mix(in + a->start[y] * width, width, a->fixed + y * a->taps, a->count[y], width, sums, out + y * width);
+}
+
+static void resample_u8(const job *j, const uint8_t *in, uint8_t *out) {
+  int64_t rows = j->whole.planes * j->from.height, width = j->sizes.width, height = j->sizes.height;
+  uint8_t *to = j->rows;
+  for (int64_t row = 0; row < rows; row += LANES) {
+    const uint8_t *from[LANES];
+    int n = rows - row < LANES ? (int)(rows - row) : LANES;
+    for (int l = 0; l < n; l++) from[l] = operand_row(j, in, row + l);
+    turn_in(from, n, j->from.width, j->turned);
+    mix_turned(&j->across, width, j->turned, j->mixed);
+    turn_out(j->mixed, n, width, to + row * width);
+  }
+  for (int64_t plane = 0; plane < j->whole.planes; plane++)
+    mix_rows(&j->down, height, width, to + plane * j->from.height * width, j->sums,
+             out + plane * height * width);
+}
+
+/* ---- floats ---- */
 
 static void row_f32(const axis *a, const float *in, float *out, int64_t width) {
   for (int64_t x = 0; x < width; x++) {
@@ -75,18 +237,6 @@ static void row_f32(const axis *a, const float *in, float *out, int64_t width) {
     for (int64_t k = 0; k < a->count[x]; k++) sum += from[k] * a->real[x * a->taps + k];
     out[x] = sum;
   }
-}
-
-/* Result row y out of rows of `width`; whole rows at a time, which vectorizes. */
-static void column_u8(const axis *a, int64_t y, const uint8_t *rows, int64_t width, int32_t *sums,
-                      uint8_t *out) {
-  for (int64_t x = 0; x < width; x++) sums[x] = 1 << (WEIGHT_BITS - 1);
-  for (int64_t k = 0; k < a->count[y]; k++) {
-    const uint8_t *from = rows + (a->start[y] + k) * width;
-    int32_t weight = a->fixed[y * a->taps + k];
-    for (int64_t x = 0; x < width; x++) sums[x] += from[x] * weight;
-  }
-  for (int64_t x = 0; x < width; x++) out[x] = round_u8(sums[x]);
 }
 
 static void column_f32(const axis *a, int64_t y, const float *rows, int64_t width, float *out) {
@@ -98,61 +248,30 @@ static void column_f32(const axis *a, int64_t y, const float *rows, int64_t widt
   }
 }
 
-/* What both passes work with. `scratch` holds from.height rows of `width`, then a row of sums. */
-typedef struct job {
-  const tn_type *type;
-  window from;
-  int64_t height, width;
-  axis across, down;
-  char *scratch;
-} job;
-
-static void resample_plane(const job *j, const char *in, int64_t in_width, char *out) {
-  int is_u8 = j->type->dtype == TN_U8;
-  size_t item = is_u8 ? 1 : sizeof(float), out_row = (size_t)j->width * item;
-  in += (size_t)(j->from.top * in_width + j->from.left) * item;
-  for (int64_t y = 0; y < j->from.height; y++) {
-    const void *from = in + (size_t)(y * in_width) * item;
-    void *to = j->scratch + (size_t)y * out_row;
-    if (is_u8)
-      row_u8(&j->across, from, to, j->width);
-    else
-      row_f32(&j->across, from, to, j->width);
-  }
-  int32_t *sums = (int32_t *)(j->scratch + ((size_t)j->from.height * out_row + 7) / 8 * 8);
-  for (int64_t y = 0; y < j->height; y++) {
-    void *to = out + (size_t)y * out_row;
-    if (is_u8)
-      column_u8(&j->down, y, (const uint8_t *)j->scratch, j->width, sums, to);
-    else
-      column_f32(&j->down, y, (const float *)j->scratch, j->width, to);
+static void resample_f32(const job *j, const float *in, float *out) {
+  int64_t width = j->sizes.width, height = j->sizes.height;
+  float *rows = j->rows;
+  in += j->from.top * j->whole.width + j->from.left;
+  for (int64_t plane = 0; plane < j->whole.planes; plane++) {
+    for (int64_t y = 0; y < j->from.height; y++)
+      row_f32(&j->across, in + y * j->whole.width, rows + y * width, width);
+    for (int64_t y = 0; y < height; y++) column_f32(&j->down, y, rows, width, out + y * width);
+    in += j->whole.height * j->whole.width;
+    out += height * width;
   }
 }
 
-static tn_status prepare(const void *handle, job *j) {
-  int is_u8 = j->type->dtype == TN_U8;
-  tn_status status = make_axis(handle, j->from.width, j->width, is_u8, &j->across);
-  if (status == TN_OK) status = make_axis(handle, j->from.height, j->height, is_u8, &j->down);
-  if (status != TN_OK) return status;
-  size_t rows = (size_t)(j->from.height * j->width) * tn_dtype_size(j->type->dtype);
-  j->scratch = tn_new(handle, rows + 8 + (size_t)j->width * sizeof(int32_t));
-  return j->scratch != NULL ? TN_OK : TN_ENOMEM;
-}
-
-tn_status resample(const void *handle, const void *in, const tn_type *type, window from, void *out,
-                   int64_t height, int64_t width) {
-  picture p = picture_of(type);
-  job j = {.type = type, .from = from, .height = height, .width = width};
+tn_status resample(tn_transform_call *c, int32_t k, window from) {
+  picture whole = picture_of(&c->in_type[k]), result = picture_of(&c->out_type[k]);
   if (from.height < 1 || from.width < 1)
-    return tn_fail(handle, TN_EINVAL, NULL, "a picture without pixels cannot be resized");
-  size_t item = tn_dtype_size(type->dtype);
-  tn_status status = prepare(handle, &j);
-  for (int64_t plane = 0; status == TN_OK && plane < p.planes; plane++)
-    resample_plane(&j, (const char *)in + (size_t)(plane * p.height * p.width) * item, p.width,
-                   (char *)out + (size_t)(plane * height * width) * item);
-  free_axis(handle, &j.across);
-  free_axis(handle, &j.down);
-  tn_delete(handle, j.scratch);
+    return tn_fail(c, TN_EINVAL, NULL, "a picture without pixels cannot be resized");
+  if (whole.planes == 0 || result.height == 0 || result.width == 0) return TN_OK;
+  int is_u8 = c->in_type[k].dtype == TN_U8;
+  job j = {
+      .whole = whole, .from = from, .sizes = {from.height, from.width, result.height, result.width, is_u8}};
+  tn_status status = prepare(c, &j);
+  if (status == TN_OK && is_u8) resample_u8(&j, c->in[k], c->out[k]);
+  if (status == TN_OK && !is_u8) resample_f32(&j, c->in[k], c->out[k]);
   return status;
 }
 

@@ -44,9 +44,8 @@ static tn_status apply(tn_transform_call *c, const void *opts) {
   (void)opts;
   tn_status status = TN_OK;
   for (int32_t k = 0; status == TN_OK && k < c->n; k++) {
-    picture from = picture_of(&c->in_type[k]), to = picture_of(&c->out_type[k]);
-    window all = {0, 0, from.height, from.width};
-    status = resample(c, c->in[k], &c->in_type[k], all, c->out[k], to.height, to.width);
+    picture from = picture_of(&c->in_type[k]);
+    status = resample(c, k, (window){0, 0, from.height, from.width});
   }
   return status;
 }

@@ -34,4 +34,5 @@ const tn_transform to_float_transform = {
     .infer = infer,
     .apply = apply,
     .build = build,
+    .pointwise = 1,
 };

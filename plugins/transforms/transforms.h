@@ -5,6 +5,16 @@
 
 #include "tenon/plugin/transform.h"
 
+/* In front of a function with plain loops: GCC vectorizes it for each level of the x86-64 psABI and chooses
+ * when the plugin is loaded. Integers give the same bits at every level. Sanitizers would run before the
+ * choice can be made; with them, elsewhere, and with TRANSFORMS_PLAIN, there is one version. */
+#if !defined(TRANSFORMS_PLAIN) && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) &&                 \
+    defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define VECTORIZED __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#else
+#define VECTORIZED
+#endif
+
 extern const tn_transform resize_transform;
 extern const tn_transform center_crop_transform;
 extern const tn_transform random_crop_transform;
@@ -32,10 +42,9 @@ typedef struct window {
 } window;
 void window_copy(const void *in, const tn_type *type, window from, void *out);
 
-/* Resizes the part of a picture (u8 or f32) inside `from`, which must not reach outside, to height x
- * width: bilinear with antialiasing, as torchvision's Resize does it. */
-tn_status resample(const void *handle, const void *in, const tn_type *type, window from, void *out,
-                   int64_t height, int64_t width);
+/* Resizes the part of a call's picture k (u8 or f32) inside `from`, which must not reach outside, to the size
+ * of the result: bilinear with antialiasing, as torchvision's Resize does it. */
+tn_status resample(tn_transform_call *c, int32_t k, window from);
 /* Whether `resample` can do the type. */
 tn_status resample_check(tn_env *env, int32_t n, const tn_type *types);
 

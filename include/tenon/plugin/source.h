@@ -31,13 +31,33 @@ typedef struct tn_description {
   int32_t n_fields;
   const tn_field *fields;
   int64_t epoch; /* endless: samples in an epoch unless the configuration says; 0: it must */
+  /* 1: reading takes work (a file to decode), and a sample follows from its index alone, not from the key.
+   * The host may then keep samples in memory and never read them again. */
+  int32_t keep;
 } tn_description;
+
+/* Memory that a worker keeps from sample to sample; the host frees it. */
+typedef struct tn_scratch {
+  void *memory;
+  size_t size;
+} tn_scratch;
+
+/* At least `bytes`, more than 0: zero where it is new, else as the last taker has left it, one piece at a
+ * time. NULL: an error has been recorded. */
+static inline void *tn_scratch_take(const void *handle, tn_scratch *s, size_t bytes) {
+  if (bytes <= s->size) return s->memory;
+  tn_delete(handle, s->memory);
+  s->memory = tn_new(handle, bytes);
+  s->size = s->memory != NULL ? bytes : 0;
+  return s->memory;
+}
 
 /* One sample being read or transformed, on a worker thread. */
 struct tn_sample {
   tn_env env;
   int64_t index; /* which sample */
   uint64_t key;  /* random key of (seed, epoch, index): tn_rng_at(key, use) */
+  tn_scratch *scratch;
 };
 
 /* Where field `i` of this sample goes: host memory for a value of `type`, row-major, owned by the
@@ -45,6 +65,11 @@ struct tn_sample {
  * an error has been recorded; return its code with tn_fail or simply TN_ENOMEM. */
 static inline void *tn_sample_field(tn_sample *s, int32_t i, const tn_type *type) {
   return s->env.api->field(s, i, type);
+}
+
+/* tn_scratch_take for this source: a sample may not depend on what one before has left. */
+static inline void *tn_sample_scratch(tn_sample *s, size_t bytes) {
+  return tn_scratch_take(s, s->scratch, bytes);
 }
 
 typedef struct tn_source {

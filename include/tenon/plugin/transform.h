@@ -26,7 +26,14 @@ typedef struct tn_transform_call {
   void *const *out; /* never aliases in */
   int64_t index;
   uint64_t key; /* tn_rng_at(key, use); differs for every place in the list */
+  tn_scratch *scratch;
 } tn_transform_call;
+
+/* tn_scratch_take for this place in the list: tables may be made once, but no result may depend on what a
+ * sample before has left. */
+static inline void *tn_transform_scratch(tn_transform_call *c, size_t bytes) {
+  return tn_scratch_take(c, c->scratch, bytes);
+}
 
 typedef struct tn_transform {
   tn_item item;
@@ -38,6 +45,10 @@ typedef struct tn_transform {
   tn_status (*infer)(tn_env *env, const void *options, int32_t n, const tn_type *in, tn_type *out);
   tn_status (*apply)(tn_transform_call *c, const void *options);
   tn_status (*build)(tn_build *b, const void *options); /* optional: tn_in -> tn_yield, batched */
+  /* 1: of one field, and each element of the result follows from the element in its place and from its index
+   * in the first dimension, and from nothing else: not from other dimensions, index or key. Such transforms
+   * of bytes become a table, together with those behind them. */
+  int32_t pointwise;
 } tn_transform;
 
 TN_END_C

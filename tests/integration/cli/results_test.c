@@ -152,6 +152,23 @@ static void bench_measures_training_and_inference(void **state) {
   assert_non_null(strstr(program_out, "ms a step"));
 }
 
+static void bench_measures_the_loader(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  const json_t *r = program_json(0, "bench noise.ini --mode load --batch 4 --steps 2 --rounds 3");
+  const json_t *ms = program_member(r, "ms");
+  double median = json_number_value(json_array_get(ms, 1));
+  assert_int_equal(json_array_size(ms), 3);
+  assert_string_equal(program_text(r, "mode"), "load");
+  assert_string_equal(program_text(r, "source"), "random");
+  assert_int_equal(program_number(r, "batch"), 4);
+  assert_true(median > 0 && fabs(program_number(r, "per_s") - 4 / median * 1e3) < 4 / median);
+  assert_true(program_number(r, "first_per_s") > 0);
+  assert_int_equal(program_number(r, "kept"), 0); /* noise is made, not read */
+  assert_int_equal(program_run("bench noise.ini --mode load --steps 1 --rounds 1"), 0);
+  assert_non_null(strstr(program_out, "ms a batch"));
+}
+
 static void inspect_lists_what_is_installed(void **state) {
   (void)state;
   const json_t *items = program_member(program_json(0, "inspect"), "items");
@@ -239,6 +256,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(plan_needs_no_data_and_runs_nothing, program_open, program_close),
       cmocka_unit_test_setup_teardown(plan_shows_the_graph_after_a_pass, program_open, program_close),
       cmocka_unit_test_setup_teardown(bench_measures_training_and_inference, program_open, program_close),
+      cmocka_unit_test_setup_teardown(bench_measures_the_loader, program_open, program_close),
       cmocka_unit_test_setup_teardown(inspect_lists_what_is_installed, program_open, program_close),
       cmocka_unit_test_setup_teardown(config_checks_shows_and_explains, program_open, program_close),
       cmocka_unit_test_setup_teardown(another_choice_takes_the_options_of_the_first_along, program_open,

@@ -240,6 +240,44 @@ static void expect_damage(const char *name, int64_t index, const char *text) {
   probe_close(&p);
 }
 
+/* Pixel (x, y) of a picture at 1 / parts stands for parts x parts pixels of the whole. */
+static void expect_reduced(const probe *p, int parts, int high, int wide) {
+  const uint8_t *image = p->value[0];
+  assert_int_equal(p->type[0].dims[1], (high + parts - 1) / parts);
+  assert_int_equal(p->type[0].dims[2], (wide + parts - 1) / parts);
+  int64_t plane = p->type[0].dims[1] * p->type[0].dims[2];
+  /* where the shades have not wrapped around, away from the edge of that */
+  for (int c = 0; c < 3; c++)
+    for (int y = 0; y < 4 / parts; y++)
+      for (int x = 0; x < 8 / parts; x++) {
+        int mean = (shade(c, x * parts, y * parts) + shade(c, (x + 1) * parts - 1, (y + 1) * parts - 1)) / 2;
+        assert_in_range(image[c * plane + y * p->type[0].dims[2] + x] + 24 - mean, 0, 48);
+      }
+}
+
+static void jpegs_may_be_decoded_smaller_as_far_as_is_allowed(void **state) {
+  (void)state;
+  static const struct {
+    const char *at_least;
+    int parts;
+  } cases[] = {{"0", 1},  {"41", 1}, {"40", 1}, {"21", 1}, {"20", 2},
+               {"11", 2}, {"10", 4}, {"6", 4},  {"5", 8},  {"1", 8}};
+  put_folder("train");
+  put_folder("train/cat");
+  put_jpeg("train/cat/a.jpg", 40, 63, JCS_RGB, 3);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    probe p;
+    open_train(&p, PAIRS("folder", folder, "at_least", cases[i].at_least));
+    assert_int_equal(p.description.fields[0].type.dims[1], (40 + cases[i].parts - 1) / cases[i].parts);
+    assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+    expect_reduced(&p, cases[i].parts, 40, 63);
+    probe_close(&p);
+  }
+  /* what is refused is the file's size, not what would be left of it */
+  probe_refused(&image_folder_source, PAIRS("folder", folder, "at_least", "1", "max_pixels", "1000"),
+                TN_SPLIT_TRAIN, TN_EINVAL, "has 63 x 40 pixels");
+}
+
 static void damaged_files_are_errors_with_their_path(void **state) {
   (void)state;
   static const size_t cuts[] = {4, 30, 200, 400};
@@ -334,6 +372,7 @@ int main(void) {
       CASE(a_picture_of_another_size_is_an_error),
       CASE(every_kind_of_png_becomes_rgb),
       CASE(grey_and_cmyk_jpegs_become_rgb),
+      CASE(jpegs_may_be_decoded_smaller_as_far_as_is_allowed),
       CASE(damaged_files_are_errors_with_their_path),
       CASE(pictures_beyond_the_limit_are_refused),
       CASE(validation_shares_the_numbers_of_training),

@@ -26,6 +26,7 @@ static void prepare(probe *p, const tn_source *source) {
   memset(p, 0, sizeof(*p));
   tn_slot_init(&p->host.pub.env, &p->slot, NULL);
   p->host.field = give_field;
+  p->host.pub.scratch = &p->scratch;
   p->arena = tn_arena_new(p);
   p->source = source;
 }
@@ -61,6 +62,8 @@ void probe_starve(const tn_source *source, const char *const *pairs) {
       status = probe_read(&p, 0, 1);
       source->close(p.self, &p.host.pub.env);
     }
+    tn_release(&p, p.scratch.memory);
+    p.scratch = (tn_scratch){NULL, 0};
     assert_int_equal(memory.alive, 0);
     assert_true(status == TN_OK || status == TN_ENOMEM);
     assert_true(allowed < 1000);
@@ -85,6 +88,7 @@ tn_status probe_open(probe *p, const tn_source *source, const char *const *pairs
 
 void probe_close(probe *p) {
   p->source->close(p->self, &p->host.pub.env);
+  tn_release(p, p->scratch.memory);
   for (int i = 0; i < 4; i++) free(p->value[i]);
   tn_arena_free(&p->arena);
 }

@@ -19,6 +19,7 @@
 typedef struct probe {
   tn_sample_host host; /* comes first */
   tn_slot slot;
+  tn_scratch scratch;
   tn_arena arena;
   const tn_source *source;
   void *self;
