@@ -105,6 +105,7 @@ static tn_status fail_open(const void *handle, const char *real, const char *rea
 
 tn_status tn_plugin_open(const void *handle, const char *real, const tn_plugin **plugin) {
   *plugin = NULL;
+  TN_TRY(tn_plugin_whole(handle, real));
   /* NOW: a missing library is an error here, not in the middle of a run. LOCAL: plugins do not see
    * each other's symbols. */
   void *object = dlopen(real, RTLD_NOW | RTLD_LOCAL);

@@ -12,6 +12,9 @@ tn_status tn_plugin_check_file(const void *handle, const char *path, char **real
 /* The same for a folder of plugins. */
 tn_status tn_plugin_check_folder(const void *handle, const char *path, char **real);
 
+/* elf.c: TN_EUNAVAILABLE for a shared object that is shorter than it says. */
+tn_status tn_plugin_whole(const void *handle, const char *path);
+
 /* Opens a file that has passed the check, for good: nothing is ever closed again. *plugin is the
  * plugin's own descriptor, not yet negotiated. TN_EUNAVAILABLE with the linker's reason, or TN_EABI
  * when it is no plugin for this host's interface. */

@@ -250,6 +250,16 @@ static tn_status open_tuner(tn_run *run, tn_device *device) {
   return status;
 }
 
+/* A device without the tuner that it should have is none. */
+static tn_status give_tuner(tn_run *run, tn_device **device) {
+  tn_status status = open_tuner(run, *device);
+  if (status == TN_OK) return TN_OK;
+  tn_error_move(&run->env, &(*device)->env);
+  tn_device_destroy(*device);
+  *device = NULL;
+  return status;
+}
+
 tn_status tn_run_device(tn_run *run, tn_device **device) {
   tn_words names;
   TN_TRY(tn_words_split(&run->arena, run->settings.backend.use, &names));
@@ -264,7 +274,7 @@ tn_status tn_run_device(tn_run *run, tn_device **device) {
                                .fallback = run->settings.backend.fallback + 1,
                                .reserve = TN_DEFAULT_BACKEND};
   tn_status status = tn_device_create(&run->env, run->registry, &request, device);
-  if (status == TN_OK) status = open_tuner(run, *device);
+  if (status == TN_OK) status = give_tuner(run, device);
   tn_section *section = tn_ini_section(&run->ini, "backend");
   tn_key *key = section ? tn_section_key(section, "use") : NULL;
   return key ? tn_wrap(&run->env, status, "%s: [backend] use", tn_key_where(&run->ini, section, key))

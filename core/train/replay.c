@@ -60,6 +60,16 @@ static tn_status read_choices(tn_run *run, const json_t *programs, tn_replay *re
   return TN_OK;
 }
 
+/* Programs with launches, and kernels with names. */
+static bool is_plan(const json_t *json) {
+  const json_t *programs = json_object_get(json, "programs"), *kernels = json_object_get(json, "kernels");
+  for (size_t i = 0; i < json_array_size(programs); i++)
+    if (!json_is_array(json_object_get(json_array_get(programs, i), "launches"))) return false;
+  for (size_t i = 0; i < json_array_size(kernels); i++)
+    if (!json_is_string(json_object_get(json_array_get(kernels, i), "kernel"))) return false;
+  return json_array_size(programs) > 0 && json_array_size(kernels) > 0;
+}
+
 static tn_status read_json(tn_run *run, const char *path, json_t **json) {
   json_error_t error;
   char *text = NULL;
@@ -69,9 +79,7 @@ static tn_status read_json(tn_run *run, const char *path, json_t **json) {
   *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
   tn_release(&run->env, text);
   if (*json == NULL) return tn_failf(&run->env, TN_EINVAL, "%s:%d: %s", path, error.line, error.text);
-  if (json_array_size(json_object_get(*json, "programs")) > 0 &&
-      json_array_size(json_object_get(*json, "kernels")) > 0)
-    return TN_OK;
+  if (is_plan(*json)) return TN_OK;
   return tn_failf(&run->env, TN_EINVAL, "%s: this is no plan of a run: it has no programs or no kernels",
                   path);
 }
