@@ -23,10 +23,13 @@
 #define TN_ONEDNN_DNN_KERNELS(X)
 #endif
 
+/* own/pool.c, own/reorder.c */
+#define TN_ONEDNN_IMAGE_KERNELS(X) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad) X(reorder)
+
 /* own/reduce.c */
 #define TN_ONEDNN_REDUCE_KERNELS(X) X(reduce_sum) X(reduce_max) X(reduce_min) X(moments) X(norm_grad_sums)
 
-#define TN_ONEDNN_OWN_KERNELS(X) TN_ONEDNN_REDUCE_KERNELS(X)
+#define TN_ONEDNN_OWN_KERNELS(X) TN_ONEDNN_REDUCE_KERNELS(X) TN_ONEDNN_IMAGE_KERNELS(X)
 
 #define TN_ONEDNN_KERNELS(X) TN_ONEDNN_DNN_KERNELS(X) TN_ONEDNN_OWN_KERNELS(X)
 
