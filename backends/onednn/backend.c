@@ -35,11 +35,18 @@ tn_onednn_options tn_onednn_options_of(const void *backend) {
   return b != NULL ? b->options : (tn_onednn_options){0};
 }
 
+int32_t tn_onednn_isa_of(const void *backend) {
+  int32_t best = tn_onednn_isa(), asked = tn_onednn_options_of(backend).isa - 1;
+  return asked < 0 || asked >= TN_ISA_AVX512 || asked > best ? best : asked;
+}
+
 static const tn_option options[] = {
     TN_OPT(tn_onednn_options, threads, TN_OPT_INT, "0", "[0, 1024]",
            "threads of the device; 0: all processors"),
     TN_OPT(tn_onednn_options, winograd, TN_OPT_ENUM, "auto", "auto|off",
            "convolutions by Winograd's algorithm where it is faster, at a slightly larger error"),
+    TN_OPT(tn_onednn_options, isa, TN_OPT_ENUM, "auto", "auto|plain|avx2|avx512",
+           "highest instruction set of Tenon's own kernels; auto: the best of the processor"),
     TN_OPT_END};
 
 const tn_backend tn_onednn_backend = {

@@ -29,7 +29,15 @@
 /* own/reduce.c */
 #define TN_ONEDNN_REDUCE_KERNELS(X) X(reduce_sum) X(reduce_max) X(reduce_min) X(moments) X(norm_grad_sums)
 
-#define TN_ONEDNN_OWN_KERNELS(X) TN_ONEDNN_REDUCE_KERNELS(X) TN_ONEDNN_IMAGE_KERNELS(X)
+/* own/conv_small.c */
+#define TN_ONEDNN_CONV_SMALL_KERNELS(X)                                                                      \
+  X(conv2d_small)                                                                                            \
+  X(conv2d_small_relu) X(conv2d_small_grad_input) X(conv2d_small_grad_weight) X(conv2d_small_grad_bias)
+
+/* own/matmul.c */
+#define TN_ONEDNN_MATMUL_KERNELS(X) X(matmul) X(matmul_relu) X(matmul_relu_grad) X(matmul_bias_grad)
+
+#define TN_ONEDNN_OWN_KERNELS(X) TN_ONEDNN_CONV_SMALL_KERNELS(X) TN_ONEDNN_MATMUL_KERNELS(X) TN_ONEDNN_REDUCE_KERNELS(X) TN_ONEDNN_IMAGE_KERNELS(X)
 
 #define TN_ONEDNN_KERNELS(X) TN_ONEDNN_DNN_KERNELS(X) TN_ONEDNN_OWN_KERNELS(X)
 

@@ -15,6 +15,7 @@ enum { TN_WINOGRAD_AUTO = 0, TN_WINOGRAD_OFF = 1 };
 typedef struct tn_onednn_options {
   int64_t threads;  /* 0: as many as there are processors */
   int32_t winograd; /* TN_WINOGRAD_... */
+  int32_t isa;      /* 0: the best of the processor; else one more than the highest TN_ISA_... to use */
 } tn_onednn_options;
 
 typedef struct tn_onednn {
@@ -25,11 +26,13 @@ typedef struct tn_onednn {
 /* What a kernel sees of it; defaults where the backend is not open, as when a plan is made for a device that
  * is not there. */
 tn_onednn_options tn_onednn_options_of(const void *backend);
+/* The best instruction set of the processor (below), no higher than what the options ask for (isa = ...). */
+int32_t tn_onednn_isa_of(const void *backend);
 
 /* ---- team.c ------------------------------------------------------------------------------------- */
 
-/* Chunks 0 .. chunks-1 on the threads of libgomp; `device` is the cpu's and is not needed. */
-void tn_onednn_parallel(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
+/* Chunks 0 .. chunks-1 on the threads of libgomp; `backend` is what the extension's open made. */
+void tn_onednn_parallel(void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
 /* The calling thread's loops and primitives use so many threads from now on. */
 void tn_onednn_use_threads(int32_t threads);
 

@@ -5,13 +5,14 @@
 #include "onednn.h"
 
 /* A chunk writes its own part, so who runs it does not show in the result. */
-void tn_onednn_parallel(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
-  (void)device;
-  if (chunks <= 1 || omp_in_parallel()) {
+void tn_onednn_parallel(void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+  int64_t asked = tn_onednn_options_of(backend).threads;
+  int threads = asked > 0 ? (int)asked : omp_get_max_threads();
+  if (chunks <= 1 || threads == 1 || omp_in_parallel()) {
     for (int64_t i = 0; i < chunks; i++) body(arg, i);
     return;
   }
-#pragma omp parallel for schedule(dynamic, 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
   for (int64_t i = 0; i < chunks; i++) body(arg, i);
 }
 

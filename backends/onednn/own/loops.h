@@ -2,7 +2,8 @@
  *
  * A file of loops (loop_sources in meson.build) defines its functions as `TN_LOOP(name)` and ends in one
  * table of them, `const TABLE TN_LOOP(tn_loops_FAMILY)`; the header of the family declares the tables with
- * TN_LOOPS_DECLARE and its kernels pick one with TN_LOOPS_PICK. Code outside of such files is compiled for
+ * TN_LOOPS_DECLARE and its kernels pick one with TN_LOOPS_PICK, or with TN_LOOPS_PICK_AT for the level that
+ * tn_onednn_isa_of gives. Code outside of such files is compiled for
  * the baseline and stays runnable everywhere. */
 #ifndef TN_ONEDNN_LOOPS_H
 #define TN_ONEDNN_LOOPS_H
@@ -15,13 +16,12 @@
 
 #ifdef TN_LOOPS_X86
 #define TN_LOOPS_DECLARE(type, family) extern const type family##_plain, family##_avx2, family##_avx512
-#define TN_LOOPS_PICK(family)                                                                                \
-  (tn_onednn_isa() >= TN_ISA_AVX512 ? &family##_avx512                                                       \
-   : tn_onednn_isa() >= TN_ISA_AVX2 ? &family##_avx2                                                         \
-                                    : &family##_plain)
+#define TN_LOOPS_PICK_AT(family, isa)                                                                        \
+  ((isa) >= TN_ISA_AVX512 ? &family##_avx512 : (isa) >= TN_ISA_AVX2 ? &family##_avx2 : &family##_plain)
 #else
 #define TN_LOOPS_DECLARE(type, family) extern const type family##_plain
-#define TN_LOOPS_PICK(family)          (&family##_plain)
+#define TN_LOOPS_PICK_AT(family, isa)  ((void)(isa), &family##_plain)
 #endif
+#define TN_LOOPS_PICK(family) TN_LOOPS_PICK_AT(family, tn_onednn_isa())
 
 #endif

@@ -1,0 +1,58 @@
+/* backends/onednn/own/conv_small.h: convolutions of small pictures with few channels, which fill no block of
+ * channels: vectors run along the rows of the result.
+ *
+ * Stride 1, one group. Pictures are copied into planes with their padding, so that element (y, x) of the
+ * result meets tap t of channel c at plane[y * width + x + offset of (c, t)]. */
+#ifndef TN_ONEDNN_CONV_SMALL_H
+#define TN_ONEDNN_CONV_SMALL_H
+
+#include <stdbool.h>
+
+#include "own/loops.h"
+
+enum { TN_CONV_LANES = 16 /* what may be read behind the last plane */ };
+
+/* A vector's worth of a row of the result, or less. */
+typedef struct tn_conv_segment {
+  int32_t x, y; /* where it starts in a plane of the operand, and of the result */
+  int32_t lanes;
+} tn_conv_segment;
+
+/* A result for one picture: sums over `depth` pairs of a weight and an offset. */
+typedef struct tn_conv_picture {
+  const float *planes;
+  const float *weight; /* filters of `depth` elements */
+  const int32_t *offset;
+  int64_t filters, depth;
+  const tn_conv_segment *segments;
+  int64_t n_segments;
+  float *result; /* filters planes of `plane` elements */
+  int64_t plane;
+  const float *bias; /* per filter; NULL: none */
+  bool rectified;    /* max(y, limit) */
+  float limit;
+} tn_conv_picture;
+
+/* Weights' gradient: gradient[filter][p] is the sum over pictures of dy[filter] times x, shifted by
+ * offset[p]. Offsets come in runs of `run` with the same row and channel. */
+typedef struct tn_conv_gradient {
+  const float *planes, *dy;
+  int64_t pictures, planes_step, dy_step; /* from one picture to the next */
+  const int32_t *offset;
+  int64_t filters, depth, run;
+  const tn_conv_segment *segments;
+  int64_t n_segments, plane;
+  float *gradient;
+  bool add; /* to what is there */
+} tn_conv_gradient;
+
+typedef struct tn_conv_small_loops {
+  int32_t lanes;
+  void (*picture)(const tn_conv_picture *c);
+  void (*gradient)(const tn_conv_gradient *c);
+  /* The sum of n elements. */
+  float (*sum)(const float *x, int64_t n);
+} tn_conv_small_loops;
+TN_LOOPS_DECLARE(tn_conv_small_loops, tn_loops_conv_small);
+
+#endif

@@ -1,0 +1,64 @@
+/* backends/onednn/own/gemm.h: C = A B in f32 for small and medium matrices, which lie as they lie: what a
+ * library gains by rearranging operands, a small product loses again.
+ *
+ * A tile of C stays in registers while k passes by (Goto and van de Geijn, "Anatomy of high-performance
+ * matrix multiplication", ACM TOMS 34(3), 2008). Three ways lead there:
+ *
+ *     straight   rows of B are vectors as they lie
+ *     dots       rows of A and columns of B run along k, so vectors run along k, too, and are summed up at
+ *                the end of a tile
+ *     packed     as `straight`, with B copied, or transposed, into panels first; pays with many rows
+ *
+ * An element of C is summed in an order that depends on k and on the way alone, so its bits depend neither on
+ * how C is cut nor on threads. */
+#ifndef TN_ONEDNN_GEMM_H
+#define TN_ONEDNN_GEMM_H
+
+#include "own/loops.h"
+
+/* What becomes of a sum before it leaves, after the bias. */
+enum {
+  TN_END_NONE = 0,
+  TN_END_MAX = 1, /* max(y, limit): rectified */
+  TN_END_GATE = 2 /* where(gate > limit, y, other): the gradient of that */
+};
+typedef struct tn_gemm_end {
+  const float *bias; /* per column; NULL: none */
+  int32_t what;
+  float limit, other;
+  const float *gate; /* lies as C does */
+} tn_gemm_end;
+
+/* Element (i, p) of A lies at a[i * a_i + p * a_k], (p, j) of B at b[p * b_k + j * b_j], (i, j) of C at
+ * c[i * c_i + j]. */
+typedef struct tn_sgemm {
+  int64_t m, n, k;
+  const float *a, *b;
+  int64_t a_i, a_k, b_k, b_j;
+  float *c;
+  int64_t c_i;
+  tn_gemm_end end;
+} tn_sgemm;
+
+enum {
+  TN_GEMM_DEPTH = 320, /* k of a panel */
+  TN_GEMM_WIDTH = 48,  /* columns of a panel, at most */
+  TN_GEMM_COLUMNS = 96 /* what the columns of panels divide, whatever the instruction set */
+};
+
+typedef struct tn_gemm_loops {
+  int32_t lanes;
+  void (*straight)(const tn_sgemm *g); /* b_j is 1 */
+  void (*dots)(const tn_sgemm *g);     /* a_k and b_k are 1 */
+  /* b_j or b_k is 1; panel: TN_GEMM_DEPTH * TN_GEMM_WIDTH floats, aligned to 64 */
+  void (*packed)(const tn_sgemm *g, float *panel);
+  /* n elements of bf16 to f32 and back */
+  void (*widen)(const uint16_t *from, float *to, int64_t n);
+  void (*narrow)(const float *from, uint16_t *to, int64_t n);
+  /* The sums of `rows` rows of n neighbours that lie `step` elements apart: n of them. */
+  void (*sum_rows)(const void *from, int64_t step, int64_t rows, int64_t n, void *to);
+  void (*sum_rows_bf16)(const void *from, int64_t step, int64_t rows, int64_t n, void *to);
+} tn_gemm_loops;
+TN_LOOPS_DECLARE(tn_gemm_loops, tn_loops_gemm);
+
+#endif

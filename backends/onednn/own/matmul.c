@@ -1,0 +1,255 @@
+/* backends/onednn/own/matmul.c: products of matrices, alone and with what stands around them in a model: the
+ * ReLU behind a linear layer, the ReLU's gradient behind the gradient of its operand, and the gradient of the
+ * bias beside that of the weights. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernels.h"
+#include "own/gemm_plan.h"
+#include "tenon/attributes.h"
+
+enum { BF16_DEPTH = 2048 /* a chunk has its operands as f32, too */ };
+
+/* What a kernel is, beside a product. */
+enum { PLAIN = 0, RELU = 1, RELU_GRAD = 2, BIAS_GRAD = 3 };
+
+typedef struct batch {
+  int32_t rank;
+  int64_t dims[TN_MAX_RANK], a_step[TN_MAX_RANK], b_step[TN_MAX_RANK];
+} batch;
+
+typedef struct matmul_plan {
+  tn_gemm_cut cut;
+  const tn_gemm_loops *loops;
+  int32_t what;
+  batch batch;
+} matmul_plan;
+
+/* ---- query --------------------------------------------------------------------------------------- */
+
+static int64_t batch_count(const tn_type *type) {
+  int64_t n = 1;
+  for (int32_t i = 0; i < type->rank - 2; i++) n *= type->dims[i];
+  return n;
+}
+
+/* Steps of the batch dimensions of an operand, right-aligned with those of the result. */
+static void batch_steps(const tn_type *type, int32_t rank, int64_t *steps) {
+  int64_t step = type->dims[type->rank - 1] * type->dims[type->rank - 2];
+  for (int32_t i = 1; i <= rank; i++) {
+    int32_t axis = type->rank - 2 - i;
+    int64_t dim = axis >= 0 ? type->dims[axis] : 1;
+    steps[rank - i] = dim == 1 ? 0 : step;
+    step *= dim;
+  }
+}
+
+/* One b for all: the rows of all a follow each other, so it is one product. */
+static void make_plan(const tn_match *match, const void *backend, int32_t what, matmul_plan *p) {
+  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
+  const tn_type *a = match->in[0], *b = match->in[1], *y = match->out[0];
+  int64_t products = batch_count(y), m = y->dims[y->rank - 2];
+  *p = (matmul_plan){.loops = TN_LOOPS_PICK_AT(tn_loops_gemm, tn_onednn_isa_of(backend)),
+                     .what = what,
+                     .batch = {.rank = y->rank - 2}};
+  if (batch_count(b) == 1 && batch_count(a) == products && !t->transpose_a) {
+    m *= products;
+    products = 1;
+    p->batch.rank = 0;
+  }
+  for (int32_t i = 0; i < p->batch.rank; i++) p->batch.dims[i] = y->dims[i];
+  batch_steps(a, p->batch.rank, p->batch.a_step);
+  batch_steps(b, p->batch.rank, p->batch.b_step);
+  tn_gemm_cut_make(&p->cut, y->dtype, t->transpose_a, t->transpose_b, products, m, y->dims[y->rank - 1],
+                   a->dims[a->rank - (t->transpose_a ? 2 : 1)]);
+}
+
+static tn_status check_product(tn_query *q) {
+  const tn_match *match = q->match;
+  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
+  const tn_type *a = match->in[0];
+  int32_t dtype = match->out[0]->dtype;
+  if (dtype != TN_F32 && dtype != TN_BF16)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f32 or bf16", tn_dtype_name(dtype));
+  if (t->math != TN_MATH_FULL)
+    return tn_fail(q, TN_EUNSUPPORTED, "math", "products are rounded to tf32, expected full precision");
+  if (dtype == TN_BF16 && a->dims[a->rank - (t->transpose_a ? 2 : 1)] > BF16_DEPTH)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "sums of more than %d products of bf16", BF16_DEPTH);
+  return TN_OK;
+}
+
+static tn_status offer(tn_query *q, int32_t what) {
+  static const char *const names[] = {"straight", "dots", "packed"};
+  matmul_plan plan;
+  make_plan(q->match, q->backend, what, &plan);
+  const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
+                              .name = names[plan.cut.way],
+                              .workspace_bytes = tn_gemm_cut_workspace(&plan.cut),
+                              .keep_bytes = (int64_t)sizeof plan,
+                              .cost_s = tn_gemm_cut_cost_s(&plan.cut, q->device->threads),
+                              .deterministic = 1,
+                              .capturable = 1};
+  tn_add_variant(q, &variant);
+  return TN_OK;
+}
+
+static tn_status query_plain(tn_query *q) {
+  tn_status status = check_product(q);
+  return status == TN_OK ? offer(q, PLAIN) : status;
+}
+
+static tn_status check_limit(tn_query *q, const tn_type *limit) {
+  if (tn_type_count(limit) == 1 && limit->dtype == q->match->out[0]->dtype) return TN_OK;
+  return tn_fail(
+      q, TN_EUNSUPPORTED, NULL,
+      "the other operand of the maximum or the comparison is no single number of the product's type");
+}
+
+static tn_status check_same_dims(tn_query *q, const tn_type *type, const tn_type *product) {
+  if (tn_type_same_dims(type, product)) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "what follows the product is broadcast");
+}
+
+/* y = matmul(a, b, bias?); z = maximum(y, c) */
+static tn_status query_relu(tn_query *q) {
+  tn_status status = check_product(q);
+  if (status == TN_OK) status = check_limit(q, q->match->in[3]);
+  if (status == TN_OK) status = check_same_dims(q, q->match->out[0], &q->match->nodes[0].node.out[0]);
+  return status == TN_OK ? offer(q, RELU) : status;
+}
+
+/* y = matmul(a, b); g = gt(r, c); z = where(g, y, d) */
+static tn_status query_relu_grad(tn_query *q) {
+  const tn_match *match = q->match;
+  const tn_type *product = &match->nodes[0].node.out[0];
+  tn_status status = check_product(q);
+  if (status == TN_OK) status = check_limit(q, match->in[3]);
+  if (status == TN_OK) status = check_limit(q, match->in[4]);
+  if (status == TN_OK) status = check_same_dims(q, match->in[2], product);
+  if (status == TN_OK) status = check_same_dims(q, match->out[0], product);
+  if (status == TN_OK && match->in[2]->dtype != product->dtype)
+    status = tn_fail(q, TN_EUNSUPPORTED, NULL, "what is compared is %s, the product %s",
+                     tn_dtype_name(match->in[2]->dtype), tn_dtype_name(product->dtype));
+  return status == TN_OK ? offer(q, RELU_GRAD) : status;
+}
+
+static bool sums_rows(const tn_reduce_attributes *a) {
+  return a->axes.n == 1 && (a->axes.v[0] == 0 || a->axes.v[0] == -2);
+}
+
+/* w = matmul(d, x); s = reduce_sum(d) -> w, s */
+static tn_status query_bias_grad(tn_query *q) {
+  const tn_match *match = q->match;
+  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
+  tn_status status = check_product(q);
+  if (status != TN_OK) return status;
+  if (match->in[0]->rank != 2 || match->in[1]->rank != 2 || !t->transpose_a ||
+      !sums_rows(match->nodes[1].node.attributes))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "not the gradients of a linear layer's weight and bias");
+  return offer(q, BIAS_GRAD);
+}
+
+static tn_status prepare(tn_prepare *p, void **plan, int32_t what) {
+  matmul_plan *made = tn_new(p, sizeof *made);
+  if (made == NULL) return TN_ENOMEM;
+  make_plan(p->match, p->backend, what, made);
+  *plan = made;
+  return TN_OK;
+}
+static tn_status prepare_plain(tn_prepare *p, void **plan) { return prepare(p, plan, PLAIN); }
+static tn_status prepare_relu(tn_prepare *p, void **plan) { return prepare(p, plan, RELU); }
+static tn_status prepare_relu_grad(tn_prepare *p, void **plan) { return prepare(p, plan, RELU_GRAD); }
+static tn_status prepare_bias_grad(tn_prepare *p, void **plan) { return prepare(p, plan, BIAS_GRAD); }
+
+static void release(tn_env *env, void *plan) { tn_delete(env, plan); }
+
+/* ---- launch -------------------------------------------------------------------------------------- */
+
+typedef struct job {
+  tn_launch *launch;
+  const matmul_plan *plan;
+  tn_gemm_end end;
+} job;
+
+static float number_at(const tn_gemm_loops *loops, const tn_view *view) {
+  float value;
+  if (view->type.dtype == TN_F32) return *(const float *)view->data;
+  loops->widen(view->data, &value, 1);
+  return value;
+}
+
+static tn_gemm_end end_of(const tn_launch *l, const matmul_plan *p) {
+  switch (p->what) {
+  case RELU: return (tn_gemm_end){.what = TN_END_MAX, .limit = number_at(p->loops, &l->in[3])};
+  case RELU_GRAD:
+    return (tn_gemm_end){.what = TN_END_GATE,
+                         .limit = number_at(p->loops, &l->in[3]),
+                         .other = number_at(p->loops, &l->in[4])};
+  default: return (tn_gemm_end){.bias = NULL};
+  }
+}
+
+static void find_matrices(const tn_launch *l, const matmul_plan *p, int64_t product, tn_gemm_matrices *x) {
+  int64_t size = (int64_t)tn_dtype_size(p->cut.dtype), a = 0, b = 0, rest = product;
+  for (int32_t i = p->batch.rank - 1; i >= 0; i--) {
+    int64_t index = rest % p->batch.dims[i];
+    rest /= p->batch.dims[i];
+    a += index * p->batch.a_step[i];
+    b += index * p->batch.b_step[i];
+  }
+  int64_t c = product * p->cut.m * p->cut.n * size;
+  x->a = (const char *)l->in[0].data + a * size;
+  x->b = (const char *)l->in[1].data + b * size;
+  x->c = (char *)l->out[0].data + c;
+  x->bias = p->what <= RELU && l->n_in > 2 ? l->in[2].data : NULL;
+  x->gate = p->what == RELU_GRAD ? (const char *)l->in[2].data + c : NULL;
+}
+
+static void sum_bias(const job *j, const tn_gemm_matrices *x, const tn_gemm_range *r) {
+  const matmul_plan *p = j->plan;
+  int64_t size = (int64_t)tn_dtype_size(p->cut.dtype);
+  const void *from = (const char *)x->a + r->m0 * size;
+  void *to = (char *)j->launch->out[1].data + r->m0 * size;
+  (p->cut.dtype == TN_BF16 ? p->loops->sum_rows_bf16 : p->loops->sum_rows)(from, p->cut.m, p->cut.k, r->m,
+                                                                           to);
+}
+
+static void run_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  const matmul_plan *p = j->plan;
+  char *scratch = (char *)j->launch->workspace + chunk * p->cut.scratch_bytes;
+  int64_t count, first = tn_gemm_cut_chunk(&p->cut, chunk, &count);
+  for (int64_t item = first; item < first + count; item++) {
+    tn_gemm_range range;
+    tn_gemm_matrices x;
+    find_matrices(j->launch, p, tn_gemm_cut_item(&p->cut, item, &range), &x);
+    tn_gemm_cut_run(&p->cut, p->loops, &x, &j->end, &range, scratch);
+    if (p->what == BIAS_GRAD && range.n0 == 0) sum_bias(j, &x, &range);
+  }
+}
+
+static tn_status launch(tn_launch *l) {
+  const matmul_plan *p = l->plan;
+  job j = {l, p, end_of(l, p)};
+  if (p->cut.chunks == 1)
+    run_chunk(&j, 0);
+  else if (p->cut.chunks > 1)
+    tn_parallel(l, p->cut.chunks, run_chunk, &j);
+  return TN_OK;
+}
+
+#define MATMUL(name, text, way, doc)                                                                         \
+  const tn_kernel tn_onednn_##name = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_" #name, doc),     \
+                                      .family = "onednn",                                                    \
+                                      .pattern = text,                                                       \
+                                      .query = query_##way,                                                  \
+                                      .prepare = prepare_##way,                                              \
+                                      .release = release,                                                    \
+                                      .launch = launch}
+
+MATMUL(matmul, "y = matmul(a, b, bias?)", plain, "vectorized product of matrices as they lie");
+MATMUL(matmul_relu, "y = matmul(a, b, bias?); z = maximum(y, c)", relu, "a product and the ReLU behind it");
+MATMUL(matmul_relu_grad, "y = matmul(a, b); g = gt(r, c); z = where(g, y, d)", relu_grad,
+       "a product and the gradient of a ReLU behind it");
+MATMUL(matmul_bias_grad, "w = matmul(d, x); s = reduce_sum(d) -> w, s", bias_grad,
+       "the gradients of a linear layer's weight and bias");

@@ -1,0 +1,214 @@
+/* Products and what stands around them, as kernels: against sums in f64, on several numbers of threads. */
+#include "rig.h"
+
+#include <math.h>
+
+#include "kernels.h"
+
+typedef struct operand {
+  tn_type type;
+  void *data;
+} operand;
+
+static operand drawn(tn_type type, tn_rng *rng) { return (operand){type, rig_drawn(&type, rng)}; }
+static operand zeroed(tn_type type) { return (operand){type, rig_tensor(&type)}; }
+static double at2(const operand *x, int64_t i, int64_t j) {
+  return rig_get(&x->type, x->data, i * x->type.dims[x->type.rank - 1] + j);
+}
+
+static tn_type matrix(int32_t dtype, int64_t rows, int64_t columns, int32_t transposed) {
+  return transposed ? RIG_TYPE(dtype, columns, rows) : RIG_TYPE(dtype, rows, columns);
+}
+
+/* Sum and magnitude of an element of a product of two matrices. */
+static double element(const operand *a, const operand *b, const tn_matmul_attributes *t, int64_t i, int64_t j,
+                      double *magnitude) {
+  int64_t k = a->type.dims[t->transpose_a ? 0 : 1];
+  double sum = 0;
+  *magnitude = 0;
+  for (int64_t p = 0; p < k; p++) {
+    double term =
+        (t->transpose_a ? at2(a, p, i) : at2(a, i, p)) * (t->transpose_b ? at2(b, j, p) : at2(b, p, j));
+    sum += term;
+    *magnitude += fabs(term);
+  }
+  return sum;
+}
+
+static void expect_near(const operand *y, int64_t i, int64_t j, double expected, double magnitude) {
+  double bound = 0.51 * rig_ulp(y->type.dtype, expected) + 40 * rig_ulp(TN_F32, magnitude + 1);
+  double got = at2(y, i, j);
+  if (!(fabs(got - expected) <= bound))
+    fail_msg("element %lld, %lld is %.9g, expected %.9g +- %g", (long long)i, (long long)j, got, expected,
+             bound);
+}
+
+typedef struct shape {
+  int64_t m, n, k;
+} shape;
+static const shape shapes[] = {{1, 1, 1},    {1, 130, 70},  {32, 10, 128},   {7, 33, 65}, {130, 20, 12},
+                               {64, 300, 9}, {200, 97, 33}, {140, 150, 400}, {5, 4, 0}};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+static const int32_t dtypes[2] = {TN_F32, TN_BF16};
+
+static void products_with_bias_and_relu_are_right(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(41, 0);
+  for (int32_t c = 0; c < SHAPES * 16; c++) {
+    shape s = shapes[c / 16];
+    tn_matmul_attributes t = {c & 1, c >> 1 & 1};
+    int32_t dtype = dtypes[c >> 2 & 1], relu = c >> 3 & 1, with_bias = c % 3 != 0;
+    operand a = drawn(matrix(dtype, s.m, s.k, t.transpose_a), &rng),
+            b = drawn(matrix(dtype, s.k, s.n, t.transpose_b), &rng), bias = drawn(RIG_TYPE(dtype, s.n), &rng),
+            limit = zeroed(rig_type(dtype, 0, NULL)), y = zeroed(RIG_TYPE(dtype, s.m, s.n));
+    static rig_match m;
+    rig_put(&limit.type, limit.data, 0, 0.5);
+    rig_start(&m);
+    int32_t in[4] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL), -1};
+    if (relu) in[3] = rig_in(&m, &limit.type);
+    int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
+    rig_out(&m, relu ? rig_node(&m, "maximum", NULL, (int32_t[]){product, in[3]}, 2, &y.type, 1) : product);
+    rig_run_on_all(relu ? &tn_onednn_matmul_relu : &tn_onednn_matmul, &m,
+                   (void *[]){a.data, b.data, with_bias ? bias.data : NULL, limit.data}, (void *[]){y.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+      for (int64_t j = 0; j < s.n; j++) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        if (with_bias) sum += at2(&bias, 0, j);
+        expect_near(&y, i, j, relu ? fmax(sum, 0.5) : sum, magnitude);
+      }
+    free(a.data), free(b.data), free(bias.data), free(limit.data), free(y.data);
+  }
+}
+
+static void the_gradient_of_a_relu_joins_the_product(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(42, 0);
+  for (int32_t c = 0; c < SHAPES * 2; c++) {
+    shape s = shapes[c / 2];
+    tn_matmul_attributes t = {0, 0};
+    int32_t dtype = dtypes[c & 1];
+    operand a = drawn(RIG_TYPE(dtype, s.m, s.k), &rng), b = drawn(RIG_TYPE(dtype, s.k, s.n), &rng),
+            r = drawn(RIG_TYPE(dtype, s.m, s.n), &rng), limit = zeroed(rig_type(dtype, 0, NULL)),
+            other = zeroed(RIG_TYPE(dtype, 1)), y = zeroed(RIG_TYPE(dtype, s.m, s.n));
+    tn_type truth = RIG_TYPE(TN_BOOL, s.m, s.n);
+    static rig_match m;
+    rig_put(&other.type, other.data, 0, -3);
+    rig_start(&m);
+    int32_t in[5] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, &r.type), rig_in(&m, &limit.type),
+                     rig_in(&m, &other.type)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 2, &y.type, 1);
+    int32_t gate = rig_node(&m, "gt", NULL, in + 2, 2, &truth, 1);
+    rig_out(&m, rig_node(&m, "where", NULL, (int32_t[]){gate, product, in[4]}, 3, &y.type, 1));
+    rig_run_on_all(&tn_onednn_matmul_relu_grad, &m,
+                   (void *[]){a.data, b.data, r.data, limit.data, other.data}, (void *[]){y.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+      for (int64_t j = 0; j < s.n; j++) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        expect_near(&y, i, j, at2(&r, i, j) > 0 ? sum : -3, magnitude);
+      }
+    free(a.data), free(b.data), free(r.data), free(limit.data), free(other.data), free(y.data);
+  }
+}
+
+static void the_gradient_of_the_bias_comes_with_that_of_the_weights(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(43, 0);
+  for (int32_t c = 0; c < SHAPES * 4; c++) {
+    shape s = shapes[c / 4];
+    tn_matmul_attributes t = {1, c >> 1 & 1};
+    int32_t dtype = dtypes[c & 1];
+    operand d = drawn(RIG_TYPE(dtype, s.k, s.m), &rng),
+            x = drawn(matrix(dtype, s.k, s.n, t.transpose_b), &rng), w = zeroed(RIG_TYPE(dtype, s.m, s.n)),
+            sums = zeroed(RIG_TYPE(dtype, 1, s.m));
+    int64_t axis = 0;
+    tn_reduce_attributes rows = {.axes = {1, &axis}, .keep = 1};
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[2] = {rig_in(&m, &d.type), rig_in(&m, &x.type)};
+    rig_out(&m, rig_node(&m, "matmul", &t, in, 2, &w.type, 1));
+    rig_out(&m, rig_node(&m, "reduce_sum", &rows, in, 1, &sums.type, 1));
+    rig_run_on_all(&tn_onednn_matmul_bias_grad, &m, (void *[]){d.data, x.data},
+                   (void *[]){w.data, sums.data});
+    for (int64_t i = 0; i < s.m; i++) {
+      double magnitude = 0, sum = 0;
+      for (int64_t p = 0; p < s.k; p++) sum += at2(&d, p, i), magnitude += fabs(at2(&d, p, i));
+      expect_near(&sums, 0, i, sum, magnitude);
+      for (int64_t j = 0; j < s.n; j += 1 + s.n / 40) {
+        sum = element(&d, &x, &t, i, j, &magnitude);
+        expect_near(&w, i, j, sum, magnitude);
+      }
+    }
+    free(d.data), free(x.data), free(w.data), free(sums.data);
+  }
+}
+
+/* Slices of broadcast batches are those of single products. */
+static void batches_broadcast(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(44, 0);
+  for (int32_t c = 0; c < 8; c++) {
+    tn_matmul_attributes t = {c & 1, c >> 1 & 1};
+    int32_t dtype = dtypes[c >> 2];
+    int64_t k = 21, m = 9, n = 33;
+    tn_type a_type = t.transpose_a ? RIG_TYPE(dtype, 3, 1, k, m) : RIG_TYPE(dtype, 3, 1, m, k),
+            b_type = t.transpose_b ? RIG_TYPE(dtype, 4, n, k) : RIG_TYPE(dtype, 4, k, n);
+    operand a = drawn(a_type, &rng), b = drawn(b_type, &rng), y = zeroed(RIG_TYPE(dtype, 3, 4, m, n));
+    static rig_match match;
+    rig_start(&match);
+    int32_t in[3] = {rig_in(&match, &a.type), rig_in(&match, &b.type), rig_in(&match, NULL)};
+    rig_out(&match, rig_node(&match, "matmul", &t, in, 3, &y.type, 1));
+    rig_run_on_all(&tn_onednn_matmul, &match, (void *[]){a.data, b.data, NULL}, (void *[]){y.data});
+    int64_t size = (int64_t)tn_dtype_size(dtype);
+    for (int64_t p = 0; p < 12; p++) {
+      operand one = {matrix(dtype, m, k, t.transpose_a), (char *)a.data + p / 4 * m * k * size},
+              two = {matrix(dtype, k, n, t.transpose_b), (char *)b.data + p % 4 * k * n * size},
+              slice = {RIG_TYPE(dtype, m, n), (char *)y.data + p * m * n * size};
+      for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+          double magnitude, sum = element(&one, &two, &t, i, j, &magnitude);
+          expect_near(&slice, i, j, sum, magnitude);
+        }
+    }
+    free(a.data), free(b.data), free(y.data);
+  }
+}
+
+static void what_is_not_done_here_is_refused(void **state) {
+  (void)state;
+  tn_type a = RIG_TYPE(TN_F64, 3, 4), b = RIG_TYPE(TN_F64, 4, 5), y = RIG_TYPE(TN_F64, 3, 5);
+  tn_matmul_attributes t = {0, 0, 0};
+  static rig_match m;
+  for (int32_t i = 0; i < 2; i++) {
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &b), rig_in(&m, NULL)};
+    rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &y, 1));
+    rig_answer answer = rig_query(&tn_onednn_matmul, &m);
+    assert_int_equal(answer.status, TN_EUNSUPPORTED);
+    assert_non_null(strstr(answer.text, i == 0 ? "f64" : "tf32"));
+    a.dtype = b.dtype = y.dtype = TN_F32;
+    t.math = TN_MATH_TF32;
+  }
+}
+
+static void failing_allocations_are_reported(void **state) {
+  (void)state;
+  tn_type a = RIG_TYPE(TN_F32, 3, 4), b = RIG_TYPE(TN_F32, 4, 5), y = RIG_TYPE(TN_F32, 3, 5);
+  tn_matmul_attributes t = {0, 0, 0};
+  static rig_match m;
+  rig_start(&m);
+  int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &b), rig_in(&m, NULL)};
+  rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &y, 1));
+  rig_sweep_allocations(&tn_onednn_matmul, &m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(products_with_bias_and_relu_are_right),
+      cmocka_unit_test(the_gradient_of_a_relu_joins_the_product),
+      cmocka_unit_test(the_gradient_of_the_bias_comes_with_that_of_the_weights),
+      cmocka_unit_test(batches_broadcast),
+      cmocka_unit_test(what_is_not_done_here_is_refused),
+      cmocka_unit_test(failing_allocations_are_reported),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
