@@ -107,8 +107,8 @@ LANE_INLINE void avg_grad_blocks(int32_t dtype, const tn_pool_shape *s, const vo
 
 /* Columns with padding on both sides, which is never a maximum: it stands behind all others. */
 typedef struct strip {
-  float best[TN_POOL_COLUMNS + 2 * LANES];
-  int32_t at[TN_POOL_COLUMNS + 2 * LANES];
+  float best[TN_POOL_COLUMNS + 3 * LANES];
+  int32_t at[TN_POOL_COLUMNS + 3 * LANES];
 } strip;
 
 LANE_INLINE lane_f32 load_columns(int32_t dtype, const void *x, int64_t at, int64_t n, float fill) {
@@ -200,7 +200,9 @@ LANE_INLINE void avg_along(int32_t dtype, const tn_pool_shape *s, const tn_pool_
 
 LANE_INLINE void max_planes(int32_t dtype, const tn_pool_shape *s, const void *x, void *y, int32_t *index) {
   strip columns;
-  for (int64_t c = 0; c < (int64_t)(sizeof columns.at / sizeof columns.at[0]); c++) {
+  int64_t read = (s->axis[1].out + LANES) * s->axis[1].stride + s->axis[1].kernel + LANES;
+  int64_t written = s->axis[1].padding + s->axis[1].in + LANES;
+  for (int64_t c = 0; c < read || c < written; c++) {
     columns.best[c] = -INFINITY;
     columns.at[c] = INT32_MAX;
   }
@@ -212,7 +214,7 @@ LANE_INLINE void max_planes(int32_t dtype, const tn_pool_shape *s, const void *x
 }
 
 LANE_INLINE void avg_planes(int32_t dtype, const tn_pool_shape *s, const void *x, void *y) {
-  float columns[TN_POOL_COLUMNS + 2 * LANES] = {0};
+  float columns[TN_POOL_COLUMNS + 3 * LANES] = {0};
   for (int64_t i = 0; i < s->axis[0].out; i++) {
     tn_pool_window rows = tn_pool_window_at(&s->axis[0], i);
     sum_down(dtype, &s->axis[1], &rows, x, columns);
