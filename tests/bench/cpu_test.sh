@@ -41,7 +41,7 @@ grep -q '"args": "--threads 1 --variant compile"' cpu.json || fails "the fastest
 echo "case ok: all works, with a peer that is absent"
 
 "$page" cpu.json . || fails "a page"
-grep -q '^| train | .* | torch 9 | 500 ' cpu.md || fails "a row of the page"
+grep -q '^| train | cpu | 2 | .* | torch 9 | 500 ' cpu.md || fails "a row of the page"
 grep -q '</svg>' cpu.svg || fails "a plot"
 echo "case ok: a page with a plot"
 

@@ -103,7 +103,8 @@ static const char *target(const json_t *work, const char *key) {
 
 static void write_work(FILE *to, const json_t *work) {
   const json_t *tenon = json_object_get(work, "tenon"), *best = best_of(work);
-  fprintf(to, "| %s | ", text(work, "work"));
+  fprintf(to, "| %s | %s | %zu | ", text(work, "work"), text(tenon, "backend"),
+          json_array_size(json_object_get(tenon, "rounds")));
   write_spread(to, tenon, "ms");
   fprintf(to, " | %s | ", best ? text(best, "peer") : "\xe2\x80\x93");
   write_spread(to, best, "ms");
@@ -137,8 +138,7 @@ static void write_page(FILE *to, const json_t *result, const char *name) {
   fprintf(to, "%s, %.0f threads of %.0f processors, %.0f MiB, Linux %s. ISA: %s.\n", text(result, "cpu"),
           number(result, "threads"), number(result, "processors"), number(result, "memory_mib"),
           text(result, "kernel"), text(result, "isa"));
-  fprintf(to, "Tenon %s (%s), %s, %.0f rounds.\n\n", text(result, "tenon"), text(result, "commit"),
-          text(result, "date"), number(result, "rounds"));
+  fprintf(to, "Tenon %s (%s), %s.\n\n", text(result, "tenon"), text(result, "commit"), text(result, "date"));
   fprintf(to,
           "Figures are median (least\xe2\x80\x93most) over the rounds, in each of which everybody ran once, "
           "one after "
@@ -146,9 +146,10 @@ static void write_page(FILE *to, const json_t *result, const char *name) {
           "the least "
           "times of any round. A work is marked busy where others used the machine.\n\n![Ratios](%s.svg)\n\n",
           name);
-  fprintf(to, "| work | Tenon, ms | best peer | its ms | ratio | of the least | must | aim | MiB | peer's "
+  fprintf(to, "| work | backend | rounds | Tenon, ms | best peer | its ms | ratio | of the least | must | "
+              "aim | MiB | peer's "
               "MiB | load |\n"
-              "|---|---|---|---|---|---|---|---|---|---|---|\n");
+              "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   json_array_foreach(works, i, work) write_work(to, work);
   fprintf(to, "\nAll peers:\n\n| work | peer | options | ms | ratio |\n|---|---|---|---|---|\n");
   json_array_foreach(works, i, work) write_peers(to, work);
