@@ -591,8 +591,9 @@ static void a_region_gives_the_bits_of_its_nodes_also_in_place(void **state) {
   free(r);
 }
 
-/* x + 1 + 2 + ... , all made before they are added up: n values are alive at once. */
-static void make_wide_region(rig_match *m, const tn_type *type, int32_t n, tn_affine_attributes *shifts) {
+/* x, x + 1, x + 2 ... , all made before `op` makes one of them: n values are alive at once. */
+static void make_wide_region(rig_match *m, const tn_type *type, int32_t n, tn_affine_attributes *shifts,
+                             const char *op) {
   rig_start(m);
   int32_t x = rig_in(m, type), values[160], sum = -1;
   for (int32_t i = 0; i < n; i++) {
@@ -601,7 +602,7 @@ static void make_wide_region(rig_match *m, const tn_type *type, int32_t n, tn_af
   }
   for (int32_t i = 0; i < n; i++) {
     int32_t in[2] = {i == 0 ? values[0] : sum, values[i]};
-    sum = rig_node(m, "maximum", NULL, in, 2, type, 1);
+    sum = rig_node(m, op, NULL, in, 2, type, 1);
   }
   rig_out(m, sum);
 }
@@ -614,11 +615,11 @@ static void a_region_with_many_live_values_uses_smaller_tiles_or_is_refused(void
   tn_rng rng = tn_rng_at(1, 2);
   void *in[] = {rig_drawn(&type, &rng)}, *out = rig_tensor(&type);
   for (int32_t n = 10; n < 100; n += 40) {
-    make_wide_region(m, &type, n, shifts);
+    make_wide_region(m, &type, n, shifts, "maximum");
     rig_run_on_all(&tn_cpu_pointwise, m, in, &out);
     for (int i = 0; i < 3000; i++) assert_true(((float *)out)[i] == ((float *)in[0])[i] + (float)(n - 1));
   }
-  make_wide_region(m, &type, 150, shifts);
+  make_wide_region(m, &type, 150, shifts, "div");
   rig_answer answer = rig_query(&tn_cpu_pointwise, m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_non_null(strstr(answer.text, "alive at once"));

@@ -1,0 +1,201 @@
+/* Pointwise regions on the fast CPU: compiled to instructions over tiles (own/pointwise.h), in row-major
+ * order and in the blocks of channels that convolutions leave behind. What a region keeps per channel, and
+ * what has one value, lies row-major in either case. */
+#include "own/pointwise.h"
+
+#include <string.h>
+
+#include "own/padding.h"
+
+/* ---- launch ---- */
+
+typedef struct job {
+  const tn_tile_program *program;
+  const tn_launch *launch;
+} job;
+
+enum { GROUP = 16 };
+
+static void run_part(tn_tile_run *run, int32_t rate) {
+  const tn_tile_program *p = run->program;
+  for (int32_t i = rate == 0 ? 0 : p->end[rate - 1]; i < p->end[rate]; i++)
+    p->insns[i].fn(&p->insns[i], run, p->insns[i].wide ? p->tile : GROUP);
+}
+
+static void run_tile(tn_tile_run *run, int64_t n) {
+  const tn_tile_program *p = run->program;
+  for (int32_t i = p->end[TILE_PER_SEGMENT]; i < p->end[TILE_PER_TILE]; i++)
+    p->insns[i].fn(&p->insns[i], run, n);
+}
+
+/* Points the registers that are memory at the tile. */
+static void bind(tn_tile_run *run) {
+  const tn_tile_program *p = run->program;
+  const tn_launch *l = run->launch;
+  for (int32_t i = 0; i < p->n_bindings; i++) {
+    const tn_tile_binding *b = &p->bindings[i];
+    const tn_view *view = b->view < l->n_in ? &l->in[b->view] : &l->out[b->view - l->n_in];
+    int64_t at = run->at;
+    if (b->map != TILE_NONE) at += tn_tile_offset(&p->maps[b->map], run->segment) - run->segment * p->segment;
+    run->reg[b->reg] = (uint8_t *)view->data + (size_t)at * b->size;
+  }
+}
+
+/* Tiles end where segments do. */
+static void run_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  const tn_tile_program *p = j->program;
+  _Alignas(64) uint8_t buffer[TILE_BUFFER];
+  tn_tile_run run;
+  run.program = p;
+  run.launch = j->launch;
+  run.at = chunk * p->chunk;
+  run.segment = -1;
+  int64_t end = run.at + p->chunk < p->count ? run.at + p->chunk : p->count;
+  for (int32_t i = 0; i < p->n_slots; i++) run.reg[i] = buffer + p->slots[i];
+  run_part(&run, TILE_PER_CHUNK);
+  while (run.at < end) {
+    int64_t segment = run.at / p->segment, stop = (segment + 1) * p->segment;
+    stop = stop < end ? stop : end;
+    if (segment != run.segment) {
+      run.segment = segment;
+      run_part(&run, TILE_PER_SEGMENT);
+    }
+    for (; run.at < stop; run.at += p->tile) {
+      bind(&run);
+      run_tile(&run, stop - run.at < p->tile ? stop - run.at : p->tile);
+    }
+    run.at = stop;
+  }
+}
+
+/* What prepare keeps. */
+typedef struct plan {
+  tn_tile_program *program;
+  tn_layout layout;
+  bool padded; /* positions of results hold no element, and must be zero */
+} plan;
+
+static tn_status launch(tn_launch *l) {
+  const plan *made = l->plan;
+  job j = {made->program, l};
+  if (made->program->n_chunks == 1)
+    run_chunk(&j, 0);
+  else
+    tn_parallel(l, made->program->n_chunks, run_chunk, &j);
+  for (int32_t i = 0; i < l->n_out && made->padded; i++)
+    tn_padding_clear(&l->out[i].type, &made->layout, l->out[i].data);
+  return TN_OK;
+}
+
+/* ---- query ---- */
+
+static tn_layout blocked(int32_t rank, int32_t size) {
+  tn_layout layout = tn_layout_row_major(rank);
+  layout.n_blocks = 1;
+  layout.block[0] = (tn_block){1, (uint16_t)size};
+  return layout;
+}
+
+/* Operands and results of the region's dimensions lie so; others row-major. */
+static void set_rules(const tn_match *m, int32_t rule, const tn_layout *layout, tn_operand_layout *rules) {
+  for (int32_t i = 0; i < m->n_in + m->n_out; i++) {
+    const tn_type *type = i < m->n_in ? m->in[i] : m->out[i - m->n_in];
+    rules[i] = (tn_operand_layout){0};
+    if (type == NULL || tn_type_count(type) == 1 || !tn_type_same_dims(type, m->out[0])) continue;
+    rules[i].rule = rule;
+    if (layout != NULL) rules[i].layout = *layout;
+  }
+}
+
+typedef struct offer {
+  int32_t id, rule;
+  const char *name;
+  const tn_layout *layout;
+} offer;
+
+static tn_status add_variant(tn_query *q, const offer *o, tn_operand_layout *rules) {
+  const tn_match *m = q->match;
+  tn_tile_program *p = NULL;
+  tn_status status = tn_tile_compile(q, m, o->layout, tn_onednn_isa_of(q->backend), &p);
+  if (status != TN_OK) return status;
+  set_rules(m, o->rule, o->layout, rules);
+  int32_t threads = q->device->threads > 0 && p->n_chunks > 1 ? q->device->threads : 1;
+  tn_variant v = {.struct_size = sizeof v,
+                  .id = o->id,
+                  .name = o->name,
+                  .in = rules,
+                  .out = rules + m->n_in,
+                  .keep_bytes = (int64_t)(sizeof(plan) + p->bytes),
+                  .n_inplace = p->n_inplace,
+                  .inplace = (const int32_t(*)[2])p->inplace,
+                  .cost_s = p->cost_s / threads,
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  tn_delete(q, p);
+  return TN_OK;
+}
+
+/* Activations of images: whether channels can come in blocks of this size. */
+static bool has_blocks(const tn_type *type, int32_t size) {
+  return type->rank == 4 && type->dims[1] % size == 0 && tn_type_count(type) > type->dims[1];
+}
+
+static tn_status add_variants(tn_query *q, tn_operand_layout *rules) {
+  const tn_type *type = q->match->out[0];
+  const tn_layout by_16 = blocked(type->rank, 16), by_8 = blocked(type->rank, 8);
+  const offer any = {0, TN_LAYOUT_ANY, "tiles", NULL}, plain = {1, TN_LAYOUT_ROW_MAJOR, "row-major", NULL};
+  const offer eights = {8, TN_LAYOUT_FIXED, "channels by 8", &by_8};
+  const offer sixteens = {16, TN_LAYOUT_FIXED, "channels by 16", &by_16};
+  if (tn_tile_takes_any_layout(q->match)) return add_variant(q, &any, rules);
+  tn_status status = add_variant(q, &plain, rules);
+  if (status == TN_OK && has_blocks(type, 16)) status = add_variant(q, &sixteens, rules);
+  if (status == TN_OK && has_blocks(type, 8)) status = add_variant(q, &eights, rules);
+  return status;
+}
+
+static tn_status query(tn_query *q) {
+  const tn_match *m = q->match;
+  if (m->n_out < 1) return tn_fail(q, TN_EUNSUPPORTED, NULL, "the region has no result");
+  tn_operand_layout *rules = tn_new(q, ((size_t)m->n_in + (size_t)m->n_out) * sizeof *rules);
+  if (rules == NULL) return TN_ENOMEM;
+  tn_status status = add_variants(q, rules);
+  tn_delete(q, rules);
+  return status;
+}
+
+/* ---- prepare, release ---- */
+
+static void release(tn_env *env, void *made) {
+  plan *p = made;
+  if (p == NULL) return;
+  tn_delete(env, p->program);
+  tn_delete(env, p);
+}
+
+static tn_status prepare(tn_prepare *p, void **made) {
+  plan *keep = tn_new(p, sizeof *keep);
+  if (keep == NULL) return TN_ENOMEM;
+  keep->layout = p->out_layout != NULL ? p->out_layout[0] : tn_layout_row_major(p->match->out[0]->rank);
+  keep->padded = tn_padding_is(p->match->out[0], &keep->layout);
+  tn_status status =
+      tn_tile_compile(p, p->match, &keep->layout, tn_onednn_isa_of(p->backend), &keep->program);
+  if (status != TN_OK) {
+    release(&p->env, keep);
+    return status;
+  }
+  *made = keep;
+  return TN_OK;
+}
+
+#define POINTWISE(id, text, what)                                                                            \
+  const tn_kernel tn_onednn_##id = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_" #id, what),        \
+                                    .family = "onednn",                                                      \
+                                    .pattern = text,                                                         \
+                                    .query = query,                                                          \
+                                    .prepare = prepare,                                                      \
+                                    .release = release,                                                      \
+                                    .launch = launch}
+
+POINTWISE(pointwise, "pointwise+", "pointwise regions, compiled to vectorized instructions over tiles");
