@@ -1,7 +1,8 @@
 /* Scaled dot-product attention (Vaswani et al., "Attention is all you need", NeurIPS 2017) over
  * (batch, heads, tokens, width), which also gives each query's log-sum-exp, so that the gradient can
  * recompute the probabilities instead of keeping them (Dao et al., "FlashAttention", NeurIPS 2022).
- * The products are in T, the softmax in f32 (f64 for f64). */
+ * Scores, what is subtracted from their gradient, and the softmax are in f32 (f64 for f64), products with
+ * probabilities in T. */
 #include <math.h>
 
 #include "core/ops/common.h"
@@ -57,10 +58,11 @@ static tn_val product(tn_build *b, const tn_attention_attributes *a, tn_val x, t
   return tn_end(b);
 }
 
-/* scale q k^T in A: (batch, heads, queries, keys) */
+/* scale q k^T in A: (batch, heads, queries, keys). Rounding scores to T would be felt in every exponential.
+ */
 static tn_val scores(tn_build *b, const tn_attention_attributes *a) {
-  tn_val s = product(b, a, tn_in(b, 0), tn_in(b, 1), 0, 1);
-  return tn_affine(b, tn_ops_wide(b, s), scale_of(b, a), 0);
+  tn_val s = product(b, a, tn_ops_wide(b, tn_in(b, 0)), tn_ops_wide(b, tn_in(b, 1)), 0, 1);
+  return tn_affine(b, s, scale_of(b, a), 0);
 }
 
 /* s where a query sees a key, else `hidden`. */
@@ -127,7 +129,7 @@ static void emit_gradient(tn_build *b, const tn_attention_attributes *a, const g
   tn_val p = mask(b, a, tn_exp(b, tn_sub(b, s, lse)), 0), inner = 0;
   if (g->dy != 0) {
     tn_val delta = tn_mul(b, tn_ops_wide(b, g->dy), tn_ops_wide(b, g->y));
-    inner = tn_sub(b, tn_ops_wide(b, product(b, a, g->dy, v, 0, 1)),
+    inner = tn_sub(b, product(b, a, tn_ops_wide(b, g->dy), tn_ops_wide(b, v), 0, 1),
                    tn_ops_reduce(b, "reduce_sum", delta, over_keys));
     d[2] = product(b, a, tn_cast(b, p, dtype), g->dy, 1, 0);
   }
