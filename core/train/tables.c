@@ -55,7 +55,7 @@ static const tn_option optimizer_rows[] = {
     TN_OPT(tn_optimizer_section, clip, TN_OPT_FLOAT, "0", ">= 0",
            "greatest norm of the whole gradient; 0: no limit"),
     TN_OPT(tn_optimizer_section, accumulate, TN_OPT_INT, "1", "[1, 65536]",
-           "batches whose gradients are summed before an update"),
+           "batches whose gradients are summed before an update; all of them are held at once"),
     TN_OPT(tn_optimizer_section, check_finite, TN_OPT_FLAG, "no", NULL,
            "leave out updates whose gradients are not finite"),
     TN_OPT_END};

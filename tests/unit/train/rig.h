@@ -18,7 +18,7 @@ typedef struct rig {
   tn_slot slot;
   tn_registry *registry;
   struct tn_op_table *ops;
-  int64_t blocks; /* alive */
+  _Atomic(int64_t) blocks; /* alive */
 } rig;
 
 /* The rig of the running test; set-up and tear-down for cmocka_unit_test_setup_teardown. The latter
