@@ -58,7 +58,9 @@ static json_t *sorted(const json_t *launches) {
 static json_t *entry_of(json_t *kernels, const char *name) {
   size_t i;
   json_t *one;
-  json_array_foreach(kernels, i, one) if (strcmp(text(one, "kernel"), name) == 0) return one;
+  json_array_foreach(kernels, i, one) {
+    if (strcmp(text(one, "kernel"), name) == 0) return one;
+  }
   one = json_pack("{s:s, s:i, s:f, s:f}", "kernel", name, "launches", 0, "ms", 0.0, "of_limit", 0.0);
   json_array_append_new(kernels, one);
   return one;
@@ -125,8 +127,9 @@ static void print_ceilings(const json_t *c) {
   const char *dtype;
   json_t *rate;
   printf("ceilings  ");
-  json_object_foreach(json_object_get(c, "gemm_gflops"), dtype, rate)
-      printf(" matmul %s %.4g GFLOP/s,", dtype, json_number_value(rate));
+  json_object_foreach(json_object_get(c, "gemm_gflops"), dtype, rate) {
+    printf(" matmul %s %.4g GFLOP/s,", dtype, json_number_value(rate));
+  }
   if (number(c, "multiply_add_gflops") > 0)
     printf(" multiply-add f32 %.4g GFLOP/s,", number(c, "multiply_add_gflops"));
   printf(" copy %.4g GB/s", number(c, "copy_gb_s"));

@@ -62,7 +62,7 @@ static void plot(FILE *to, const json_t *result) {
           "font-size=\"12\">\n<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n",
           wide, height, wide, height);
   plot_axis(to, rows);
-  json_array_foreach(works, i, work) plot_work(to, work, TOP + (int)i * ROW);
+  json_array_foreach(works, i, work) { plot_work(to, work, TOP + (int)i * ROW); }
   fprintf(
       to,
       "<text x=\"%d\" y=\"%d\" fill=\"#666\">times the speed of the best peer: median, and a line from the "
@@ -92,8 +92,9 @@ static void write_mib(FILE *to, double mib) {
 static const json_t *best_of(const json_t *work) {
   const json_t *one;
   size_t i;
-  json_array_foreach(json_object_get(work, "peers"), i,
-                     one) if (is(one, "peer", text(work, "best"))) return one;
+  json_array_foreach(json_object_get(work, "peers"), i, one) {
+    if (is(one, "peer", text(work, "best"))) return one;
+  }
   return NULL;
 }
 
@@ -127,8 +128,10 @@ static void write_peers(FILE *to, const json_t *work) {
     write_spread(to, one, "ratio");
     fputs(" |\n", to);
   }
-  json_array_foreach(json_object_get(work, "skipped"), i, one) fprintf(
-      to, "| %s | %s | left out: %s | | |\n", text(work, "work"), text(one, "who"), text(one, "reason"));
+  json_array_foreach(json_object_get(work, "skipped"), i, one) {
+    fprintf(to, "| %s | %s | left out: %s | | |\n", text(work, "work"), text(one, "who"),
+            text(one, "reason"));
+  }
 }
 
 static void write_page(FILE *to, const json_t *result, const char *name) {
@@ -150,9 +153,9 @@ static void write_page(FILE *to, const json_t *result, const char *name) {
               "aim | MiB | peer's "
               "MiB | load |\n"
               "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
-  json_array_foreach(works, i, work) write_work(to, work);
+  json_array_foreach(works, i, work) { write_work(to, work); }
   fprintf(to, "\nAll peers:\n\n| work | peer | options | ms | ratio |\n|---|---|---|---|---|\n");
-  json_array_foreach(works, i, work) write_peers(to, work);
+  json_array_foreach(works, i, work) { write_peers(to, work); }
 }
 
 /* ---- files ---- */

@@ -134,8 +134,9 @@ static const json_t *best_of(const json_t *peers) {
   const json_t *best = NULL;
   size_t i;
   json_t *peer;
-  json_array_foreach(peers, i, peer) if (!best || of_spread(peer, "ms", 1) < of_spread(best, "ms", 1)) best =
-      peer;
+  json_array_foreach(peers, i, peer) {
+    if (!best || of_spread(peer, "ms", 1) < of_spread(best, "ms", 1)) best = peer;
+  }
   return best;
 }
 
@@ -205,9 +206,9 @@ static void add_facts(json_t *result, const json_t *line) {
   const char *key;
   json_t *value;
   json_object_set(result, after ? "load_after" : "load_before", json_object_get(line, "load"));
-  json_object_foreach((json_t *)line, key,
-                      value) if (!after && strcmp(key, "facts") != 0 && strcmp(key, "load") != 0)
-      json_object_set(result, key, value);
+  json_object_foreach((json_t *)line, key, value) {
+    if (!after && strcmp(key, "facts") != 0 && strcmp(key, "load") != 0) json_object_set(result, key, value);
+  }
 }
 
 static int collect(const char *from, const char *to) {
@@ -240,8 +241,10 @@ static int choice(const char *path, const char *name) {
   json_array_foreach(works, i, line) {
     if (is(line, "work", name) && is(line, "phase", "choice"))
       keep_faster(&args, &ms, text(line, "args"), process_ms(line, line));
-    json_array_foreach(json_object_get(line, "works"), k, one) if (is(one, "work", name))
+    json_array_foreach(json_object_get(line, "works"), k, one) {
+      if (is(one, "work", name))
         keep_faster(&args, &ms, text(json_array_get(json_object_get(one, "peers"), 0), "args"), 0);
+    }
   }
   if (args) printf("%s\n", args);
   json_decref(works);
@@ -270,8 +273,9 @@ static void print_work(const json_t *work) {
   printf("  %5s %5s %-6s %6.0f %6.0f %6.2f%s\n", text(work, "must"), text(work, "aim"), text(work, "reached"),
          number(tenon, "peak_rss_mib"), number(best, "peak_rss_mib"), of_spread(work, "load", 1),
          json_is_true(json_object_get(work, "busy")) ? " busy" : "");
-  json_array_foreach(json_object_get(work, "skipped"), i, one)
-      printf("  left out: %s: %s\n", text(one, "who"), text(one, "reason"));
+  json_array_foreach(json_object_get(work, "skipped"), i, one) {
+    printf("  left out: %s: %s\n", text(one, "who"), text(one, "reason"));
+  }
 }
 
 static int table(const char *path) {
@@ -288,7 +292,7 @@ static int table(const char *path) {
   printf("%-24s %26s  %-20s %26s %26s %8s  %5s %5s %-6s %6s %6s %6s\n", "work", "Tenon ms: min median max",
          "best peer", "ms: min median max", "ratio: min median max", "of least", "must", "aim", "", "MiB",
          "peer's", "load");
-  json_array_foreach(json_object_get(result, "works"), i, work) print_work(work);
+  json_array_foreach(json_object_get(result, "works"), i, work) { print_work(work); }
   json_decref(result);
   return 0;
 }
