@@ -16,7 +16,6 @@ typedef struct tn_onednn_options {
   int64_t threads;  /* 0: as many as there are processors */
   int32_t winograd; /* TN_WINOGRAD_... */
   int32_t isa;      /* 0: the best of the processor; else one more than the highest TN_ISA_... to use */
-  int32_t isa;      /* 0: the best of the processor; else one more than the highest TN_ISA_... to use */
 } tn_onednn_options;
 
 typedef struct tn_onednn {
@@ -27,8 +26,6 @@ typedef struct tn_onednn {
 /* What a kernel sees of it; defaults where the backend is not open, as when a plan is made for a device that
  * is not there. */
 tn_onednn_options tn_onednn_options_of(const void *backend);
-/* The best instruction set of the processor (below), no higher than what the options ask for (isa = ...). */
-int32_t tn_onednn_isa_of(const void *backend);
 /* The best instruction set of the processor (below), no higher than what the options ask for (isa = ...). */
 int32_t tn_onednn_isa_of(const void *backend);
 
