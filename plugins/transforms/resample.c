@@ -127,64 +127,79 @@ static const uint8_t *operand_row(const job *j, const uint8_t *in, int64_t row) 
   return in + (plane * j->whole.height + j->from.top + y) * j->whole.width + j->from.left;
 }
 
+/* Column by column, 8 of LANES rows in each element. */
+typedef uint64_t eights __attribute__((vector_size(LANES)));
+enum { EIGHTS = LANES / BLOCK };
+
 /* Swaps the parts of x and y that `mask` and `mask << shift` cut out. */
-static void exchange(uint64_t *x, uint64_t *y, int shift, uint64_t mask) {
-  uint64_t t = ((*x >> shift) ^ *y) & mask;
+ALWAYS_INLINE void exchange(eights *x, eights *y, int shift, uint64_t mask) {
+  eights t = ((*x >> shift) ^ *y) & mask;
   *y ^= t;
   *x ^= t << shift;
 }
 
-/* Turns 8 x 8 bytes: halves, then quarters, then single bytes change places (Warren, Hacker's Delight, 7-3).
- */
-static void turn_block(uint64_t row[BLOCK]) {
+/* Turns blocks of 8 x 8 bytes: halves, then quarters, then single bytes change places (Warren, Hacker's
+ * Delight, 7-3). */
+ALWAYS_INLINE void turn(eights row[BLOCK]) {
   for (int i = 0; i < 4; i++) exchange(&row[i], &row[i + 4], 32, 0x00000000FFFFFFFF);
-  for (int i = 0; i < 8; i += 1 + 2 * (i % 4 == 1)) exchange(&row[i], &row[i + 2], 16, 0x0000FFFF0000FFFF);
+  for (int i = 0; i < 4; i++) exchange(&row[i + (i & 2)], &row[i + (i & 2) + 2], 16, 0x0000FFFF0000FFFF);
   for (int i = 0; i < 8; i += 2) exchange(&row[i], &row[i + 1], 8, 0x00FF00FF00FF00FF);
 }
 
-/* Rows from[0 .. n) of `width` bytes become columns LANES apart; what lies behind the n rows is zero. */
-static void turn_in(const uint8_t *const from[LANES], int n, int64_t width, uint8_t *to) {
-  for (int l = 0; l < LANES; l += BLOCK) {
-    for (int64_t x = 0; x < width; x += BLOCK) {
-      uint64_t block[BLOCK] = {0};
-      size_t bytes = width - x < BLOCK ? (size_t)(width - x) : BLOCK;
-      for (int i = 0; i < BLOCK && l + i < n; i++) {
-        memcpy(&block[i], from[l + i] + x, bytes);
-        block[i] = le64toh(block[i]);
-      }
-      turn_block(block);
-      for (int i = 0; i < BLOCK; i++) {
-        block[i] = htole64(block[i]);
-        memcpy(to + (x + i) * LANES + l, &block[i], BLOCK);
-      }
+/* BLOCK columns, of which `bytes` exist. */
+ALWAYS_INLINE void turn_columns_in(const uint8_t *const from[LANES], int64_t x, size_t bytes, uint8_t *to) {
+  eights block[BLOCK];
+  for (int i = 0; i < BLOCK; i++) {
+    uint64_t eight[EIGHTS] = {0};
+    for (int g = 0; g < EIGHTS; g++) {
+      memcpy(&eight[g], from[g * BLOCK + i] + x, bytes);
+      eight[g] = le64toh(eight[g]);
     }
+    memcpy(&block[i], eight, LANES);
+  }
+  turn(block);
+  for (int i = 0; i < BLOCK; i++) {
+    uint64_t eight[EIGHTS];
+    for (int g = 0; g < EIGHTS; g++) eight[g] = htole64(block[i][g]);
+    memcpy(to + (x + i) * LANES, eight, LANES);
   }
 }
 
-/* And back: n rows of `width` bytes, one behind the other. */
-static void turn_out(const uint8_t *from, int n, int64_t width, uint8_t *to) {
-  for (int l = 0; l < n; l += BLOCK) {
-    for (int64_t x = 0; x < width; x += BLOCK) {
-      uint64_t block[BLOCK];
-      size_t bytes = width - x < BLOCK ? (size_t)(width - x) : BLOCK;
-      for (int i = 0; i < BLOCK; i++) {
-        memcpy(&block[i], from + (x + i) * LANES + l, BLOCK);
-        block[i] = le64toh(block[i]);
-      }
-      turn_block(block);
-      for (int i = 0; i < BLOCK && l + i < n; i++) {
-        block[i] = htole64(block[i]);
-        memcpy(to + (l + i) * width + x, &block[i], bytes);
-      }
-    }
+/* LANES rows of `width` bytes become columns LANES apart, up to the next multiple of BLOCK. */
+VECTORIZED static void turn_in(const uint8_t *const from[LANES], int64_t width, uint8_t *to) {
+  int64_t x = 0;
+  for (; x + BLOCK <= width; x += BLOCK) turn_columns_in(from, x, BLOCK, to);
+  if (x < width) turn_columns_in(from, x, (size_t)(width - x), to);
+}
+
+ALWAYS_INLINE void turn_columns_out(const uint8_t *from, int n, int64_t width, int64_t x, size_t bytes,
+                                    uint8_t *to) {
+  eights block[BLOCK];
+  for (int i = 0; i < BLOCK; i++) {
+    uint64_t eight[EIGHTS];
+    memcpy(eight, from + (x + i) * LANES, LANES);
+    for (int g = 0; g < EIGHTS; g++) eight[g] = le64toh(eight[g]);
+    memcpy(&block[i], eight, LANES);
   }
+  turn(block);
+  for (int g = 0; g < EIGHTS; g++)
+    for (int i = 0; i < BLOCK && g * BLOCK + i < n; i++) {
+      uint64_t eight = htole64(block[i][g]);
+      memcpy(to + (g * BLOCK + i) * width + x, &eight, bytes);
+    }
+}
+
+/* And back: n rows of `width` bytes, one behind the other. */
+VECTORIZED static void turn_out(const uint8_t *from, int n, int64_t width, uint8_t *to) {
+  int64_t x = 0;
+  for (; x + BLOCK <= width; x += BLOCK) turn_columns_out(from, n, width, x, BLOCK, to);
+  if (x < width) turn_columns_out(from, n, width, x, (size_t)(width - x), to);
 }
 
 /* A weighted mean of `count` rows of n bytes that lie `step` apart. Weights are not negative and sum to 1
  * within their rounding, so no mean leaves the range of a byte. */
-__attribute__((always_inline)) static inline void mix(const uint8_t *restrict in, int64_t step,
-                                                      const int32_t *weight, int64_t count, int64_t n,
-                                                      uint32_t *restrict sums, uint8_t *restrict out) {
+ALWAYS_INLINE void mix(const uint8_t *restrict in, int64_t step, const int32_t *weight, int64_t count,
+                       int64_t n, uint32_t *restrict sums, uint8_t *restrict out) {
   uint32_t first = (uint32_t)weight[0], second = count > 1 ? (uint32_t)weight[1] : 0;
   const uint8_t *next = count > 1 ? in + step : in;
   if (count <= 2) {
@@ -218,8 +233,8 @@ static void resample_u8(const job *j, const uint8_t *in, uint8_t *out) {
   for (int64_t row = 0; row < rows; row += LANES) {
     const uint8_t *from[LANES];
     int n = rows - row < LANES ? (int)(rows - row) : LANES;
-    for (int l = 0; l < n; l++) from[l] = operand_row(j, in, row + l);
-    turn_in(from, n, j->from.width, j->turned);
+    for (int l = 0; l < LANES; l++) from[l] = operand_row(j, in, row + (l < n ? l : 0));
+    turn_in(from, j->from.width, j->turned);
     mix_turned(&j->across, width, j->turned, j->mixed);
     turn_out(j->mixed, n, width, to + row * width);
   }

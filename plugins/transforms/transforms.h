@@ -8,12 +8,16 @@
 /* In front of a function with plain loops: GCC vectorizes it for each level of the x86-64 psABI and chooses
  * when the plugin is loaded. Integers give the same bits at every level. Sanitizers would run before the
  * choice can be made; with them, elsewhere, and with TRANSFORMS_PLAIN, there is one version. */
-#if !defined(TRANSFORMS_PLAIN) && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) &&                 \
-    defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(TRANSFORMS_PLAIN) && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&         \
+    defined(__linux__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) &&                         \
+    !defined(__SANITIZE_THREAD__)
 #define VECTORIZED __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #else
 #define VECTORIZED
 #endif
+
+/* For the loops that they share: compiled for the level of each caller. */
+#define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
 extern const tn_transform resize_transform;
 extern const tn_transform center_crop_transform;

@@ -1,11 +1,11 @@
 #!/bin/sh
 # tests/bench/loader.sh DATA [TENON]: pictures a second of the loader and of torchvision's, run in turn, so that a
 # machine that others use is as busy for one as for the other. DATA holds train/ with a folder of pictures per
-# class; CIFAR-10 for the recipes cifar224 and cifar32. Prints per recipe, as min, median and max over the rounds:
+# class: CIFAR-10 for the recipes cifar224 and cifar32, photographs for imagenet. Prints per recipe, as min, median and max over the rounds:
 #   first   the first batches of a first epoch: every picture is read and decoded
 #   later   once the pictures that fit lie decoded in memory
 # and the ratios to the peer's rate of the same round. A measurement, not a test: it fails only when a program does.
-#   RECIPES="cifar224 cifar32"   ROUNDS=5   WORKERS=2   PYTHON=python3 (with torch and torchvision)
+#   RECIPES="cifar224 cifar32"   ROUNDS=5   STEPS=40   WORKERS=2   PYTHON=python3 (with torch and torchvision)
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 data=$(realpath "$1")
@@ -13,6 +13,7 @@ tenon=$(realpath "${2:-$root/build/tools/tenon}")
 python=${PYTHON:-python3}
 workers=${WORKERS:-2}
 rounds=${ROUNDS:-5}
+steps=${STEPS:-40}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -25,8 +26,8 @@ spread() { # min, median, max of a column
 for recipe in ${RECIPES:-cifar224 cifar32}; do
   : >"$scratch/rates"
   for _ in $(seq "$rounds"); do
-    "$python" "$root/tests/bench/loader_peer.py" "$data/train" "$recipe" --workers "$workers" >"$scratch/peer" 2>/dev/null
-    "$tenon" bench "$root/tests/bench/loader_$recipe.ini" --mode load --rounds 3 --json --quiet \
+    "$python" "$root/tests/bench/loader_peer.py" "$data/train" "$recipe" --workers "$workers" --steps "$steps" >"$scratch/peer" 2>/dev/null
+    "$tenon" bench "$root/tests/bench/loader_$recipe.ini" --mode load --steps "$steps" --rounds 9 --json --quiet \
       --set "data.folder=$data" --set "data.workers=$workers" >"$scratch/ours"
     peer=$(field per_s <"$scratch/peer") first=$(field first_per_s <"$scratch/ours") later=$(field per_s <"$scratch/ours")
     echo "$peer $first $later" | awk '{ print $1, $2, $3, $2 / $1, $3 / $1 }' >>"$scratch/rates"
