@@ -24,7 +24,11 @@
 #endif
 
 /* own/pool.c, own/reorder.c */
-#define TN_ONEDNN_IMAGE_KERNELS(X) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad) X(reorder)
+#define TN_ONEDNN_IMAGE_KERNELS(X)                                                                           \
+  X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad) X(reorder)
+
+/* own/norm.c */
+#define TN_ONEDNN_NORM_KERNELS(X) X(layer_norm) X(layer_norm_grad)
 
 /* own/reduce.c */
 #define TN_ONEDNN_REDUCE_KERNELS(X) X(reduce_sum) X(reduce_max) X(reduce_min) X(moments) X(norm_grad_sums)
@@ -43,7 +47,10 @@
 /* own/attention.c */
 #define TN_ONEDNN_ATTENTION_KERNELS(X) X(attention) X(attention_grad)
 
-#define TN_ONEDNN_OWN_KERNELS(X) TN_ONEDNN_ATTENTION_KERNELS(X) TN_ONEDNN_POINTWISE_KERNELS(X) TN_ONEDNN_CONV_SMALL_KERNELS(X) TN_ONEDNN_MATMUL_KERNELS(X) TN_ONEDNN_REDUCE_KERNELS(X) TN_ONEDNN_IMAGE_KERNELS(X)
+#define TN_ONEDNN_OWN_KERNELS(X)                                                                             \
+  TN_ONEDNN_ATTENTION_KERNELS(X)                                                                             \
+  TN_ONEDNN_POINTWISE_KERNELS(X) TN_ONEDNN_CONV_SMALL_KERNELS(X) TN_ONEDNN_MATMUL_KERNELS(X)                 \
+      TN_ONEDNN_REDUCE_KERNELS(X) TN_ONEDNN_IMAGE_KERNELS(X) TN_ONEDNN_NORM_KERNELS(X)
 
 #define TN_ONEDNN_KERNELS(X) TN_ONEDNN_DNN_KERNELS(X) TN_ONEDNN_OWN_KERNELS(X)
 

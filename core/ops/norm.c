@@ -227,16 +227,23 @@ const tn_op tn_op_batch_norm_apply = {
 
 /* ---- layer_norm ---- */
 
+/* The types of what there is once a row, and of what there is once a place in a row. */
+static void layer_norm_parts(const tn_type *x, int64_t trailing, tn_type *rows, tn_type *row) {
+  int32_t lead = x->rank - (int32_t)trailing;
+  *rows = (tn_type){tn_ops_accumulator(x->dtype), lead, {0}};
+  *row = (tn_type){rows->dtype, (int32_t)trailing, {0}};
+  for (int32_t i = 0; i < lead; i++) rows->dims[i] = x->dims[i];
+  for (int32_t i = 0; i < row->rank; i++) row->dims[i] = x->dims[lead + i];
+}
+
 static tn_status layer_norm_infer(tn_infer *n) {
   const tn_norm_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0];
   if (a->trailing > x->rank)
     return tn_fail(n, TN_EINVAL, "trailing", "trailing is %lld, but x is %s of rank %d",
                    (long long)a->trailing, tn_ops_text(x).v, (int)x->rank);
-  int32_t lead = x->rank - (int32_t)a->trailing;
-  tn_type rows = {tn_ops_accumulator(x->dtype), lead, {0}}, row = {rows.dtype, (int32_t)a->trailing, {0}};
-  for (int32_t i = 0; i < lead; i++) rows.dims[i] = x->dims[i];
-  for (int32_t i = 0; i < row.rank; i++) row.dims[i] = x->dims[lead + i];
+  tn_type rows, row;
+  layer_norm_parts(x, a->trailing, &rows, &row);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = rows;
   tn_status status = check_operand(n, "weight", n->node.in[1], &row);
@@ -272,42 +279,117 @@ static tn_status layer_norm_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
+/* What the gradient of layer_norm is made of; weight, dy, dmean and drstd may be 0. */
+typedef struct layer_grad {
+  tn_type x;
+  bool reduced[TN_MAX_RANK];
+  tn_val normal, rstd; /* (x - mean) rstd; rstd with the trailing dimensions as 1 */
+  tn_val weight, dy, dmean, drstd;
+} layer_grad;
+
+static layer_grad layer_grad_start(tn_build *b, const tn_norm_attributes *a, tn_val x, tn_val mean,
+                                   tn_val rstd) {
+  layer_grad g = {.x = tn_ops_type(b, x)};
+  mark_trailing(&g.x, a->trailing, g.reduced);
+  g.rstd = tn_ops_keep(b, rstd, &g.x, g.reduced);
+  g.normal = tn_mul(b, tn_sub(b, tn_ops_wide(b, x), tn_ops_keep(b, mean, &g.x, g.reduced)), g.rstd);
+  return g;
+}
+
 /* dx = rstd (g - mean(g) - normal mean(g normal)) with g = dy weight and normal = (x - mean) rstd. The
  * gradients of mean and rstd come in at the means: d mean / dx = 1 / n, d rstd / dx = -rstd^2 normal / n. */
-static tn_val layer_norm_dx(tn_build *b, tn_val normal, tn_val rstd, const tn_type *x, const bool *reduced) {
-  tn_val dmean = tn_ops_keep(b, tn_dout(b, 1), x, reduced), drstd = tn_ops_keep(b, tn_dout(b, 2), x, reduced);
-  tn_val n = tn_scalar(b, tn_type_of(b, rstd)->dtype, (double)tn_ops_reduced_count(x, reduced)), dx = 0;
-  if (tn_dout(b, 0) != 0) {
-    tn_val g = tn_ops_wide(b, tn_dout(b, 0));
-    if (tn_in(b, 1) != 0) g = tn_mul(b, g, tn_in(b, 1));
-    tn_val along = tn_ops_reduce(b, "reduce_mean", tn_mul(b, g, normal), reduced);
-    dx = tn_sub(b, tn_sub(b, g, tn_ops_reduce(b, "reduce_mean", g, reduced)), tn_mul(b, normal, along));
-    dx = tn_mul(b, dx, rstd);
+static tn_val layer_norm_dx(tn_build *b, const layer_grad *l) {
+  const tn_type *x = &l->x;
+  tn_val dmean = tn_ops_keep(b, l->dmean, x, l->reduced), drstd = tn_ops_keep(b, l->drstd, x, l->reduced);
+  tn_val n = tn_scalar(b, tn_type_of(b, l->rstd)->dtype, (double)tn_ops_reduced_count(x, l->reduced)), dx = 0;
+  if (l->dy != 0) {
+    tn_val g = tn_ops_wide(b, l->dy);
+    if (l->weight != 0) g = tn_mul(b, g, l->weight);
+    tn_val along = tn_ops_reduce(b, "reduce_mean", tn_mul(b, g, l->normal), l->reduced);
+    dx = tn_sub(b, tn_sub(b, g, tn_ops_reduce(b, "reduce_mean", g, l->reduced)), tn_mul(b, l->normal, along));
+    dx = tn_mul(b, dx, l->rstd);
   }
   if (dmean != 0) dx = tn_ops_sum(b, dx, tn_div(b, dmean, n));
   if (drstd != 0) {
-    tn_val slope = tn_div(b, tn_mul(b, drstd, tn_neg(b, tn_mul(b, rstd, rstd))), n);
-    dx = tn_ops_sum(b, dx, tn_mul(b, slope, normal));
+    tn_val slope = tn_div(b, tn_mul(b, drstd, tn_neg(b, tn_mul(b, l->rstd, l->rstd))), n);
+    dx = tn_ops_sum(b, dx, tn_mul(b, slope, l->normal));
   }
-  return dx;
+  return dx == 0 ? 0 : tn_cast(b, tn_broadcast(b, dx, x->rank, x->dims), x->dtype);
+}
+
+/* The op knows of a gradient of y alone. */
+static void layer_norm_emit_grad(tn_build *b, const tn_norm_attributes *a) {
+  tn_begin(b, "layer_norm_grad");
+  tn_arg(b, tn_dout(b, 0));
+  tn_arg(b, tn_in(b, 0));
+  tn_arg(b, tn_out(b, 1));
+  tn_arg(b, tn_out(b, 2));
+  tn_arg(b, tn_in(b, 1));
+  tn_set_int(b, "trailing", a->trailing);
+  tn_val dx = tn_end(b);
+  for (int32_t i = 0; i < 3; i++)
+    if (tn_want(b, i)) tn_yield(b, i, tn_result(b, dx, i));
 }
 
 static tn_status layer_norm_grad(tn_build *b, const void *attributes) {
-  const tn_norm_attributes *a = attributes;
-  tn_type x = tn_ops_type(b, tn_in(b, 0));
-  bool reduced[TN_MAX_RANK];
-  mark_trailing(&x, a->trailing, reduced);
-  tn_val mean = tn_ops_keep(b, tn_out(b, 1), &x, reduced), rstd = tn_ops_keep(b, tn_out(b, 2), &x, reduced);
-  tn_val normal = tn_mul(b, tn_sub(b, tn_ops_wide(b, tn_in(b, 0)), mean), rstd);
-  tn_val dy = tn_dout(b, 0);
-  if (tn_want(b, 0)) {
-    tn_val dx = layer_norm_dx(b, normal, rstd, &x, reduced);
-    if (dx != 0) tn_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, x.rank, x.dims), x.dtype));
+  if (tn_dout(b, 0) != 0 && tn_dout(b, 1) == 0 && tn_dout(b, 2) == 0) {
+    layer_norm_emit_grad(b, attributes);
+    return TN_OK;
   }
-  if (dy == 0) return TN_OK;
-  if (tn_want(b, 1)) tn_ops_yield_to(b, 1, tn_mul(b, tn_ops_wide(b, dy), normal));
-  if (tn_want(b, 2)) tn_ops_yield_to(b, 2, tn_ops_wide(b, dy));
+  layer_grad l = layer_grad_start(b, attributes, tn_in(b, 0), tn_out(b, 1), tn_out(b, 2));
+  l.weight = tn_in(b, 1);
+  l.dy = tn_dout(b, 0);
+  l.dmean = tn_dout(b, 1);
+  l.drstd = tn_dout(b, 2);
+  if (tn_want(b, 0)) {
+    tn_val dx = layer_norm_dx(b, &l);
+    if (dx != 0) tn_yield(b, 0, dx);
+  }
+  if (l.dy == 0) return TN_OK;
+  if (tn_want(b, 1)) tn_ops_yield_to(b, 1, tn_mul(b, tn_ops_wide(b, l.dy), l.normal));
+  if (tn_want(b, 2)) tn_ops_yield_to(b, 2, tn_ops_wide(b, l.dy));
   return TN_OK;
+}
+
+/* ---- layer_norm_grad ---- */
+
+static tn_status layer_norm_grad_infer(tn_infer *n) {
+  const tn_norm_attributes *a = n->node.attributes;
+  const tn_type *x = n->node.in[1];
+  if (a->trailing > x->rank)
+    return tn_fail(n, TN_EINVAL, "trailing", "trailing is %lld, but x is %s of rank %d",
+                   (long long)a->trailing, tn_ops_text(x).v, (int)x->rank);
+  tn_type rows, row;
+  layer_norm_parts(x, a->trailing, &rows, &row);
+  tn_status status = tn_ops_check_dims_of(n, "dy", n->node.in[0], x);
+  if (status == TN_OK) status = check_operand(n, "mean", n->node.in[2], &rows);
+  if (status == TN_OK) status = check_operand(n, "rstd", n->node.in[3], &rows);
+  if (status == TN_OK) status = check_operand(n, "weight", n->node.in[4], &row);
+  n->node.out[0] = *x;
+  n->node.out[1] = n->node.out[2] = row;
+  return status;
+}
+
+/* The sums of a value over all leading dimensions. */
+static tn_val sum_rows(tn_build *b, tn_val v, const layer_grad *l) {
+  bool leading[TN_MAX_RANK];
+  for (int32_t i = 0; i < l->x.rank; i++) leading[i] = !l->reduced[i];
+  return drop(b, tn_ops_reduce(b, "reduce_sum", v, leading), &l->x, leading);
+}
+
+static tn_status layer_norm_grad_decompose(tn_build *b, const void *attributes) {
+  layer_grad l = layer_grad_start(b, attributes, tn_in(b, 1), tn_in(b, 2), tn_in(b, 3));
+  l.weight = tn_in(b, 4);
+  l.dy = tn_in(b, 0);
+  tn_yield(b, 0, layer_norm_dx(b, &l));
+  tn_yield(b, 1, sum_rows(b, tn_mul(b, tn_ops_wide(b, l.dy), l.normal), &l));
+  tn_yield(b, 2, sum_rows(b, tn_ops_wide(b, l.dy), &l));
+  return TN_OK;
+}
+
+/* normal again, two sums along rows and two over them, and dx. */
+static void layer_norm_grad_cost(const tn_node *n, tn_cost *cost) {
+  tn_ops_cost(n, cost, (11 + (n->in[4] != NULL)) * tn_ops_count(n->in[1]));
 }
 
 /* Two means, a centering, a square, a product by rstd, and one flop each for weight and bias. */
@@ -334,4 +416,21 @@ const tn_op tn_op_layer_norm = {
     .decompose = layer_norm_decompose,
     .grad = layer_norm_grad,
     .cost = layer_norm_cost,
+};
+
+static const tn_option layer_norm_grad_options[] = {TN_OPT(tn_norm_attributes, trailing, TN_OPT_INT, "1",
+                                                           ">= 1",
+                                                           "how many trailing dimensions are normalized"),
+                                                    TN_OPT_END};
+
+const tn_op tn_op_layer_norm_grad = {
+    .item = TN_ITEM(tn_op, TN_OP, "layer_norm_grad", "gradient of layer_norm's first result",
+                    tn_norm_attributes, layer_norm_grad_options),
+    .schema =
+        "(dy:T, x:T, mean:A, rstd:A, weight?:A) -> (dx:T, dweight:A, dbias:A)" TN_OPS_FLOATS "; A in f32 f64",
+    .version = 1,
+    .klass = TN_CLASS_NORM,
+    .infer = layer_norm_grad_infer,
+    .decompose = layer_norm_grad_decompose,
+    .cost = layer_norm_grad_cost,
 };

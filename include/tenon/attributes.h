@@ -101,7 +101,7 @@ typedef struct tn_pool2d_attributes { /* max_pool2d, avg_pool2d and their gradie
   tn_ints dims;                       /* gradient ops: of their result */
 } tn_pool2d_attributes;
 
-typedef struct tn_norm_attributes { /* batch_norm, batch_norm_apply, layer_norm */
+typedef struct tn_norm_attributes { /* batch_norm, batch_norm_apply, layer_norm and its gradient */
   double epsilon;
   int64_t trailing; /* layer_norm: how many trailing dimensions are normalized */
   int64_t ranks;    /* batch_norm: over how many the statistics span; a kernel for the whole takes 1 alone */

@@ -33,6 +33,7 @@
  *     batch_norm (x:T, weight?:A, bias?:A; epsilon, ranks) -> (y:T, mean:A, variance:A)   biased variance
  *     batch_norm_apply (x:T, mean:A, variance:A, weight?:A, bias?:A; epsilon) -> (y:T)
  *     layer_norm (x:T, weight?:A, bias?:A; epsilon, trailing) -> (y:T, mean:A, rstd:A)
+ *     layer_norm_grad (dy:T, x:T, mean:A, rstd:A, weight?:A; trailing) -> (dx:T, dweight:A, dbias:A)
  *     softmax log_softmax (x:T; axis) -> (y:T)
  *     cross_entropy (logits:T, target:I; axis, ignore, smoothing) -> (loss:any, lse:any)
  *     attention (q:T, k:T, v:T; causal, scale) -> (y:T, lse:any)   (B, heads, tokens, width)

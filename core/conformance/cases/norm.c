@@ -42,20 +42,49 @@ static tn_val batch_norm_apply(tn_draw *d, const tn_case *c) {
   return tn_end(d->b);
 }
 
-static tn_val layer_norm(tn_draw *d, const tn_case *c) {
+typedef struct layer {
+  tn_val x, weight, bias;
+  int64_t trailing;
+} layer;
+
+static layer draw_layer(tn_draw *d, int32_t fill) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 5, false);
-  int64_t trailing = tn_draw_between(d, 1, t.rank);
-  if (tn_draw_between(d, 0, 7) == 0 && trailing < t.rank) t.dims[0] = 0;
-  tn_type row = tn_draw_type_of(accumulator(d), (int32_t)trailing, t.dims + t.rank - trailing);
-  tn_val x = tn_draw_tensor(d, t, c->fill), weight = draw_row(d, &row, TN_FILL_ANY),
-         bias = draw_row(d, &row, TN_FILL_ANY);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, x);
-  tn_arg(d->b, weight);
-  tn_arg(d->b, bias);
-  tn_set_int(d->b, "trailing", trailing);
+  layer l = {.trailing = tn_draw_between(d, 1, t.rank)};
+  if (tn_draw_between(d, 0, 7) == 0 && l.trailing < t.rank) t.dims[0] = 0;
+  tn_type row = tn_draw_type_of(accumulator(d), (int32_t)l.trailing, t.dims + t.rank - l.trailing);
+  l.x = tn_draw_tensor(d, t, fill);
+  l.weight = draw_row(d, &row, TN_FILL_ANY);
+  l.bias = draw_row(d, &row, TN_FILL_ANY);
+  return l;
+}
+
+static tn_val normalize(tn_draw *d, const layer *l) {
+  tn_begin(d->b, "layer_norm");
+  tn_arg(d->b, l->x);
+  tn_arg(d->b, l->weight);
+  tn_arg(d->b, l->bias);
+  tn_set_int(d->b, "trailing", l->trailing);
   /* A large one keeps rows of one or two near elements smooth enough for differences. */
   tn_set_float(d->b, "epsilon", 0.1);
+  return tn_end(d->b);
+}
+
+static tn_val layer_norm(tn_draw *d, const tn_case *c) {
+  layer l = draw_layer(d, c->fill);
+  return normalize(d, &l);
+}
+
+/* On statistics that layer_norm has made. */
+static tn_val layer_norm_grad(tn_draw *d, const tn_case *c) {
+  layer l = draw_layer(d, c->fill);
+  tn_val y = normalize(d, &l), dy = tn_draw_tensor(d, *tn_type_of(d->b, y), c->fill);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, dy);
+  tn_arg(d->b, l.x);
+  tn_arg(d->b, tn_result(d->b, y, 1));
+  tn_arg(d->b, tn_result(d->b, y, 2));
+  tn_arg(d->b, l.weight);
+  tn_set_int(d->b, "trailing", l.trailing);
   return tn_end(d->b);
 }
 
@@ -63,5 +92,6 @@ const tn_case tn_norm_cases[] = {
     {"batch_norm", batch_norm, TN_FILL_ANY, TN_CASE_FLOATS},
     {"batch_norm_apply", batch_norm_apply, TN_FILL_ANY, TN_CASE_FLOATS},
     {"layer_norm", layer_norm, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"layer_norm_grad", layer_norm_grad, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true},
     {NULL, NULL, 0, 0},
 };

@@ -1,0 +1,173 @@
+/* layer_norm and its gradient, row by row. The gradients of weight and bias are sums over rows: in f32 over
+ * some dozens of rows, in f64 beyond, part by part. */
+#include "own/norm.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "tenon/attributes.h"
+
+enum {
+  CHUNK = 1 << 14,  /* elements that a chunk should at least have */
+  PARTS = 32,       /* of the rows of a gradient */
+  ROWS = 64,        /* whose sums are made in f32 */
+  COLUMNS = 1 << 12 /* of the parts' sums, in a chunk */
+};
+
+typedef struct plan {
+  tn_norm_function forward;
+  tn_norm_grad_function gradient;
+  void (*collect)(float *x, double *sums, int64_t n);
+  int64_t rows, n, per_chunk, chunks;
+  double epsilon;
+} plan;
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t at_least_1(int64_t n) { return n > 1 ? n : 1; }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static void *at(const tn_view *view, int64_t element) {
+  return (uint8_t *)view->data + element * (int64_t)tn_dtype_size(view->type.dtype);
+}
+
+typedef struct job {
+  const plan *p;
+  const tn_launch *l;
+} job;
+
+/* ---- layer_norm ----------------------------------------------------------------------------------- */
+
+static void forward_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  const plan *p = j->p;
+  const tn_launch *l = j->l;
+  int64_t end = smaller(p->rows, (chunk + 1) * p->per_chunk);
+  for (int64_t row = chunk * p->per_chunk; row < end; row++)
+    p->forward(at(&l->in[0], row * p->n), l->in[1].data, l->in[2].data, at(&l->out[0], row * p->n), p->n,
+               p->epsilon, (float *)l->out[1].data + row, (float *)l->out[2].data + row);
+}
+
+static tn_status forward_launch(tn_launch *l) {
+  const plan *p = l->plan;
+  job j = {p, l};
+  tn_parallel(l, p->chunks, forward_chunk, &j);
+  return TN_OK;
+}
+
+/* ---- layer_norm_grad ------------------------------------------------------------------------------ */
+
+/* A part's room: dweight and dbias in f64, then in f32. */
+static int64_t part_bytes(int64_t n) { return (2 * n * 12 + 63) / 64 * 64; }
+static double *sums_of(const job *j, int64_t part) {
+  return (double *)(void *)((uint8_t *)j->l->workspace + part * part_bytes(j->p->n));
+}
+
+static void gradient_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  const plan *p = j->p;
+  const tn_launch *l = j->l;
+  const float *mean = l->in[2].data, *rstd = l->in[3].data;
+  int64_t first = chunk * p->per_chunk, end = smaller(p->rows, first + p->per_chunk), n = p->n;
+  double *sums = sums_of(j, chunk);
+  float *few = (float *)(void *)(sums + 2 * n);
+  memset(sums, 0, (size_t)part_bytes(n));
+  for (int64_t row = first; row < end; row++) {
+    p->gradient(at(&l->in[0], row * n), at(&l->in[1], row * n), l->in[4].data, mean[row], rstd[row],
+                at(&l->out[0], row * n), n, few, few + n);
+    if ((row + 1 - first) % ROWS == 0 || row + 1 == end) p->collect(few, sums, 2 * n);
+  }
+}
+
+/* Parts in their order, for some columns. */
+static void combine_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  const plan *p = j->p;
+  int64_t first = chunk * COLUMNS, end = smaller(p->n, first + COLUMNS);
+  for (int32_t set = 0; set < 2; set++) {
+    float *to = j->l->out[1 + set].data;
+    double *sums = sums_of(j, 0) + set * p->n;
+    for (int64_t part = 1; part < p->chunks; part++) {
+      const double *more = sums_of(j, part) + set * p->n;
+      for (int64_t i = first; i < end; i++) sums[i] += more[i];
+    }
+    for (int64_t i = first; i < end; i++) to[i] = p->chunks > 0 ? (float)sums[i] : 0;
+  }
+}
+
+static tn_status gradient_launch(tn_launch *l) {
+  const plan *p = l->plan;
+  job j = {p, l};
+  tn_parallel(l, p->chunks, gradient_chunk, &j);
+  tn_parallel(l, ceil_div(p->n, COLUMNS), combine_chunk, &j);
+  return TN_OK;
+}
+
+/* ---- query and prepare ---------------------------------------------------------------------------- */
+
+static bool is_gradient(const tn_match *m) { return m->n_in == 5; }
+
+/* False: these types are not among its own. */
+static bool make_plan(const tn_match *m, plan *p) {
+  const tn_norm_loops *loops = TN_LOOPS_PICK(tn_loops_norm);
+  const tn_norm_attributes *a = m->nodes[0].node.attributes;
+  const tn_type *x = m->in[is_gradient(m) ? 1 : 0];
+  *p = (plan){loops->forward[x->dtype], loops->gradient[x->dtype], loops->collect, 1, 1, 0, 0, a->epsilon};
+  if (p->forward == NULL) return false;
+  for (int32_t i = 0; i < x->rank; i++) *(i < x->rank - a->trailing ? &p->rows : &p->n) *= x->dims[i];
+  p->per_chunk = at_least_1(CHUNK / at_least_1(p->n));
+  if (is_gradient(m) && ceil_div(p->rows, p->per_chunk) > PARTS) p->per_chunk = ceil_div(p->rows, PARTS);
+  p->chunks = ceil_div(p->rows, p->per_chunk);
+  return true;
+}
+
+static tn_status query(tn_query *q) {
+  static const int32_t inplace[1][2] = {{0, 0}};
+  const tn_match *m = q->match;
+  plan p;
+  if (!make_plan(m, &p))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", m->nodes[0].node.op,
+                   tn_dtype_name(m->in[0]->dtype));
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "rows",
+                  .workspace_bytes = is_gradient(m) ? p.chunks * part_bytes(p.n) : 0,
+                  .keep_bytes = sizeof(plan),
+                  .n_inplace = 1,
+                  .inplace = inplace,
+                  .cost_s = 1e-7 + (is_gradient(m) ? 3 : 2) * (double)tn_type_bytes(m->out[0]) / 1e10,
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static tn_status prepare(tn_prepare *p, void **made) {
+  plan *keep = tn_new(p, sizeof *keep);
+  if (keep == NULL) return TN_ENOMEM;
+  make_plan(p->match, keep);
+  *made = keep;
+  return TN_OK;
+}
+
+static void release(tn_env *env, void *made) { tn_delete(env, made); }
+
+const tn_kernel tn_onednn_layer_norm = {
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_layer_norm", "layer norm, row by row in vectors"),
+    .family = "onednn",
+    .pattern = "y, mean, rstd = layer_norm(x, weight?, bias?)",
+    .query = query,
+    .prepare = prepare,
+    .release = release,
+    .launch = forward_launch,
+};
+
+const tn_kernel tn_onednn_layer_norm_grad = {
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_layer_norm_grad",
+                          "all gradients of a layer norm in one pass over its rows"),
+    .family = "onednn",
+    .pattern = "dx, dweight, dbias = layer_norm_grad(dy, x, mean, rstd, weight?)",
+    .query = query,
+    .prepare = prepare,
+    .release = release,
+    .launch = gradient_launch,
+};
