@@ -55,4 +55,32 @@ typedef struct tn_conv_small_loops {
 } tn_conv_small_loops;
 TN_LOOPS_DECLARE(tn_conv_small_loops, tn_loops_conv_small);
 
+/* ---- filters in the lanes ------------------------------------------------------------------------ */
+
+/* Where filters fill vectors better than rows do: elements of the result are [pixel][filter], filters rounded
+ * up to whole vectors (`wide` of them), and those of weights and their gradient [depth][filter]. */
+typedef struct tn_conv_lanes {
+  const float *planes;
+  const int32_t *offset; /* of each of `depth` */
+  int64_t depth, run, wide;
+  int64_t width, oh, ow;         /* of a row of the planes; rows and columns of the result */
+  int64_t pictures, planes_step; /* of a gradient */
+  const float *weight;           /* forward */
+  const float *bias;             /* `wide` of them */
+  bool rectified;
+  float limit;
+  float *result; /* forward: written */
+  const float *dy;
+  float *gradient; /* written, or added to */
+  bool add;
+} tn_conv_lanes;
+
+typedef struct tn_conv_lanes_loops {
+  int32_t lanes;
+  void (*picture)(const tn_conv_lanes *c);
+  /* offsets of a run follow each other */
+  void (*gradient)(const tn_conv_lanes *c);
+} tn_conv_lanes_loops;
+TN_LOOPS_DECLARE(tn_conv_lanes_loops, tn_loops_conv_lanes);
+
 #endif

@@ -56,7 +56,8 @@ V_INLINE void tile(const tn_conv_picture *c, int64_t filter, int64_t segment, co
 #define TILE(m, n)                                                                                           \
   static void tile_##m##_##n(const tn_conv_picture *c, int64_t f, int64_t s) { tile(c, f, s, m, n); }
 TILE(1, 1)
-TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2)
+TILE(2, 1)
+TILE(3, 1) TILE(4, 1) TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2)
 #if defined(__AVX512F__)
     TILE(5, 1) TILE(6, 1) TILE(7, 1) TILE(8, 1) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2) TILE(1, 3)
         TILE(2, 3) TILE(3, 3) TILE(4, 3) TILE(5, 3) TILE(6, 3) TILE(7, 3) TILE(8, 3)
@@ -81,12 +82,6 @@ static void picture(const tn_conv_picture *c) {
 }
 
 /* ---- gradients of weights ------------------------------------------------------------------------ */
-
-V_INLINE float sum_lanes(vf x) {
-  float sum = 0;
-  for (int l = 0; l < V_LANES; l++) sum += x[l];
-  return sum;
-}
 
 V_INLINE void taps(const tn_conv_gradient *c, int64_t filter, int64_t tap, const int m, const int n) {
   vf sum[GRADIENTS][TAPS], line[TAPS];
@@ -115,15 +110,16 @@ V_INLINE void taps(const tn_conv_gradient *c, int64_t filter, int64_t tap, const
 #pragma GCC unroll 5
     for (int j = 0; j < n; j++) {
       float *to = &c->gradient[(filter + i) * c->depth + tap + j];
-      *to = sum_lanes(sum[i][j]) + (c->add ? *to : 0);
+      *to = v_sum(sum[i][j]) + (c->add ? *to : 0);
     }
 }
 
 #define TAPS_OF(m, n)                                                                                        \
   static void taps_##m##_##n(const tn_conv_gradient *c, int64_t f, int64_t t) { taps(c, f, t, m, n); }
 TAPS_OF(1, 1)
-TAPS_OF(1, 2) TAPS_OF(1, 3) TAPS_OF(1, 4) TAPS_OF(1, 5) TAPS_OF(2, 1) TAPS_OF(2, 2) TAPS_OF(2, 3)
-    TAPS_OF(2, 4) TAPS_OF(2, 5)
+TAPS_OF(1, 2)
+TAPS_OF(1, 3) TAPS_OF(1, 4) TAPS_OF(1, 5) TAPS_OF(2, 1) TAPS_OF(2, 2) TAPS_OF(2, 3) TAPS_OF(2, 4)
+    TAPS_OF(2, 5)
 #define TAPS_LIST(m)                                                                                         \
   { taps_##m##_1, taps_##m##_2, taps_##m##_3, taps_##m##_4, taps_##m##_5 }
 #if defined(__AVX512F__)
@@ -149,7 +145,7 @@ static void gradient(const tn_conv_gradient *c) {
 static float sum_all(const float *x, int64_t n) {
   vf sum = {0};
   for (int64_t i = 0; i < n; i += V_LANES) sum += v_get_most(x + i, n - i);
-  return sum_lanes(sum);
+  return v_sum(sum);
 }
 
 extern const tn_conv_small_loops TN_LOOP(tn_loops_conv_small);

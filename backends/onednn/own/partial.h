@@ -42,4 +42,15 @@ V_INLINE void v_put_most(float *to, vf x, int64_t n) {
     v_put_some(to, x, n);
 }
 
+/* The sum of all lanes. */
+V_INLINE float v_sum(vf x) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_add_ps((__m512)x);
+#else
+  float sum = 0;
+  for (int l = 0; l < V_LANES; l++) sum += x[l];
+  return sum;
+#endif
+}
+
 #endif
