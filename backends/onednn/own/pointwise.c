@@ -22,10 +22,23 @@ static void run_part(tn_tile_run *run, int32_t rate) {
     p->insns[i].fn(&p->insns[i], run, p->insns[i].wide ? p->tile : GROUP);
 }
 
+/* Asks for what a register of memory will be at the next tile, while this one is computed. */
+static void fetch_ahead(const tn_tile_run *run, const tn_tile_binding *b) {
+  enum { LINE = 64 };
+  size_t tile = (size_t)run->program->tile * b->size;
+  const char *next = (const char *)run->reg[b->reg] + tile;
+  for (size_t at = 0; at < tile; at += LINE) __builtin_prefetch(next + at, 0, 2);
+}
+
+/* The streams of memory are fetched ahead one after the other, between instructions. */
 static void run_tile(tn_tile_run *run, int64_t n) {
   const tn_tile_program *p = run->program;
-  for (int32_t i = p->end[TILE_PER_SEGMENT]; i < p->end[TILE_PER_TILE]; i++)
+  int32_t first = p->end[TILE_PER_SEGMENT], end = p->end[TILE_PER_TILE], fetched = 0;
+  for (int32_t i = first; i < end; i++) {
+    for (; p->streams && fetched * (end - first) < (i - first + 1) * p->n_bindings; fetched++)
+      fetch_ahead(run, &p->bindings[fetched]);
     p->insns[i].fn(&p->insns[i], run, n);
+  }
 }
 
 /* Points the registers that are memory at the tile. */

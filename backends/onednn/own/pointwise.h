@@ -189,6 +189,7 @@ typedef struct tn_tile_program {
   size_t bytes; /* of the block */
   int64_t count, segment, tile, chunk, n_chunks;
   double cost_s;           /* on one thread */
+  bool streams;            /* operands and results come from beyond the second cache */
   int32_t end[TILE_RATES]; /* instructions of each rate end here */
   int32_t n_slots, n_bindings, n_inplace, n_maps;
   tn_tile_insn *insns;

@@ -292,13 +292,18 @@ static double weight(const tn_tile_insn *insn) {
   }
 }
 
-/* Nanoseconds for an element: what memory takes, and what the instructions take. */
-static double element_ns(const tn_match *m, const tn_tile_program *p) {
-  double bytes = 0, work = 0;
+static double bytes_of(const tn_match *m) {
+  double bytes = 0;
   for (int32_t i = 0; i < m->n_in; i++) bytes += m->in[i] == NULL ? 0 : (double)tn_type_bytes(m->in[i]);
   for (int32_t i = 0; i < m->n_out; i++) bytes += (double)tn_type_bytes(m->out[i]);
+  return bytes;
+}
+
+/* Nanoseconds for an element: what memory takes, and what the instructions take. */
+static double element_ns(const tn_match *m, const tn_tile_program *p) {
+  double work = 0;
   for (int32_t i = p->end[TILE_PER_SEGMENT]; i < p->end[TILE_PER_TILE]; i++) work += weight(&p->insns[i]);
-  return bytes / ((double)p->count * 10) + 0.05 * work;
+  return bytes_of(m) / ((double)p->count * 10) + 0.05 * work;
 }
 
 /* A chunk is worth waking a thread for. There is an even number of them where there are few. */
@@ -313,6 +318,7 @@ static void choose_chunks(const tn_match *m, tn_tile_program *p) {
   p->chunk = (p->chunk + p->tile - 1) / p->tile * p->tile;
   p->n_chunks = (p->count + p->chunk - 1) / p->chunk;
   p->cost_s = all_ns * 1e-9 + 1e-7;
+  p->streams = bytes_of(m) > 1 << 20;
 }
 
 /* ---- from the match to the program ---- */

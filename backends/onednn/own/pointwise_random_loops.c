@@ -27,20 +27,38 @@ static inline void rounds(uint64_t key, vu c[4]) {
   }
 }
 
+/* Counters lo, lo + 1 ... as halves. */
+static inline void count_from(uint64_t lo, vu *low, vu *high) {
+  uint32_t steps[V_LANES];
+  for (int32_t l = 0; l < V_LANES; l++) steps[l] = (uint32_t)l;
+  vu first = v_all_u((uint32_t)lo);
+  *low = first + v_get_u(steps);
+  *high = v_all_u((uint32_t)(lo >> 32)) - (vu)(*low < first); /* a truth is -1 */
+}
+
+/* x0 y0 x1 y1 ... */
+static inline void zip(vu x, vu y, vu *front, vu *back) {
+  vu at_front, at_back;
+  for (int32_t l = 0; l < V_LANES; l++) {
+    at_front[l] = (uint32_t)(l / 2 + l % 2 * V_LANES);
+    at_back[l] = at_front[l] + V_LANES / 2;
+  }
+  *front = __builtin_shuffle(x, y, at_front);
+  *back = __builtin_shuffle(x, y, at_back);
+}
+
 /* The words of the groups lo, lo + 1 ... as they follow each other. */
 static void words_of(uint64_t key, uint64_t hi, uint64_t lo, int64_t groups, uint32_t *words) {
-  for (int64_t g = 0; g < groups; g += V_LANES) {
-    uint32_t low[V_LANES], high[V_LANES], made[4][V_LANES];
-    for (int32_t l = 0; l < V_LANES; l++) {
-      uint64_t at = lo + (uint64_t)g + (uint64_t)l;
-      low[l] = (uint32_t)at;
-      high[l] = (uint32_t)(at >> 32);
-    }
-    vu c[4] = {v_get_u(low), v_get_u(high), v_all_u((uint32_t)hi), v_all_u((uint32_t)(hi >> 32))};
+  for (int64_t g = 0; g < groups; g += V_LANES, words += 4 * V_LANES) {
+    vu c[4], even[2], odd[2], made[4];
+    count_from(lo + (uint64_t)g, &c[0], &c[1]);
+    c[2] = v_all_u((uint32_t)hi);
+    c[3] = v_all_u((uint32_t)(hi >> 32));
     rounds(key, c);
-    for (int32_t i = 0; i < 4; i++) v_put_u(made[i], c[i]);
-    for (int32_t l = 0; l < V_LANES; l++)
-      for (int32_t i = 0; i < 4; i++) words[4 * (g + l) + i] = made[i][l];
+    zip(c[0], c[2], &even[0], &even[1]);
+    zip(c[1], c[3], &odd[0], &odd[1]);
+    for (int32_t i = 0; i < 2; i++) zip(even[i], odd[i], &made[2 * i], &made[2 * i + 1]);
+    for (int32_t i = 0; i < 4; i++) v_put_u(words + i * V_LANES, made[i]);
   }
 }
 
