@@ -57,10 +57,12 @@ static tn_status check_letter(inference *s, int32_t i, char letter) {
   binding *b = &s->letters[letter - 'A'];
   uint32_t allowed = s->def->dtypes[letter - 'A'];
   if (b->dtype == TN_ANY) {
-    list_dtypes(allowed, text, sizeof text);
-    if ((allowed >> s->in[i]->dtype & 1) == 0) return refuse_operand(s, i, text);
     *b = (binding){s->in[i]->dtype, i};
-  } else if (b->dtype != s->in[i]->dtype) {
+    if ((allowed >> s->in[i]->dtype & 1) != 0) return TN_OK;
+    list_dtypes(allowed, text, sizeof text);
+    return refuse_operand(s, i, text);
+  }
+  if (b->dtype != s->in[i]->dtype) {
     snprintf(text, sizeof text, "%s like %s", tn_dtype_name(b->dtype), name_of(s->def, b->operand).v);
     return refuse_operand(s, i, text);
   }
