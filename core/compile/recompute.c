@@ -6,7 +6,8 @@
  * longer must have been alive when v is given up, and be no more than v; inputs and what R reads anyway
  * cost nothing, and what is small beside v counts as nothing. Values made from nothing (constants) are
  * computed by every region that reads them. Such nodes are pure and elementwise, so the bits stay the
- * same. The order of the groups stands for that of the launches, which is not known yet. */
+ * same; the kernel must have a variant that takes its operands as they lie. The order of the groups stands
+ * for that of the launches, which is not known yet. */
 #include <string.h>
 
 #include "core/compile/region.h"
@@ -52,13 +53,6 @@ static const tn_pattern *pattern_of(const recompute *r, const tn_group *g, const
       return catalog->regions.v[i].pattern;
     }
   return NULL;
-}
-
-static bool is_row_major(const tn_graph *graph, tn_val v) {
-  const tn_gvalue *value = &graph->values.v[v];
-  for (int32_t i = 0; i < value->type.rank; i++)
-    if (value->layout.order[i] != i) return false;
-  return value->layout.n_blocks == 0;
 }
 
 static bool group_has(const tn_group *g, uint32_t node) {
@@ -209,7 +203,6 @@ static price price_of(const recompute *r, int32_t reader, tn_val v, tn_val opera
   const tn_graph *graph = r->cover->graph;
   tn_val u = r->base[operand];
   tn_node_kind kind = tn_node_kind_of(tn_graph_maker(graph, u));
-  if (!is_row_major(graph, operand)) return TOO_MUCH;
   if (reads_base(r, &r->cover->groups.v[reader], u) || kind == TN_NODE_INPUT || r->last[u] >= reader)
     return FREE;
   if (kind == TN_NODE_STATE) return is_there_at(r, reader, u) ? FREE : TOO_MUCH;
@@ -253,7 +246,7 @@ static tn_status is_worth(recompute *r, int32_t reader, tn_val v, clone *c, bool
   const tn_catalog_kernel *kernel = NULL;
   bool constant = false;
   *worth = false;
-  if (r->maker[v] < 0 || r->maker[v] == reader || !is_row_major(graph, v)) return TN_OK;
+  if (r->maker[v] < 0 || r->maker[v] == reader) return TN_OK;
   const tn_group *source = &r->cover->groups.v[r->maker[v]];
   if (pattern_of(r, source, &kernel) == NULL || !collect(graph, source, v, c)) return TN_OK;
   if (g->n_nodes + c->n > TN_REGION_NODES || !has_operands(r, reader, v, c, &constant)) return TN_OK;
@@ -361,8 +354,6 @@ static tn_status try_value(recompute *r, int32_t reader, tn_val v, bool *done) {
 static tn_status try_group(recompute *r, int32_t reader) {
   const tn_catalog_kernel *kernel = NULL;
   if (r->dead[reader] || pattern_of(r, &r->cover->groups.v[reader], &kernel) == NULL) return TN_OK;
-  for (int32_t i = 0; i < r->cover->groups.v[reader].n_out; i++)
-    if (!is_row_major(r->cover->graph, r->cover->groups.v[reader].out[i])) return TN_OK;
   for (int32_t i = 0; i < r->cover->groups.v[reader].n_in; i++) {
     bool done = false;
     TN_TRY(try_value(r, reader, r->cover->groups.v[reader].in[i], &done));
