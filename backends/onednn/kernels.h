@@ -27,8 +27,9 @@
 #define TN_ONEDNN_IMAGE_KERNELS(X)                                                                           \
   X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad) X(reorder)
 
-/* own/norm.c */
-#define TN_ONEDNN_NORM_KERNELS(X) X(layer_norm) X(layer_norm_grad)
+/* own/norm.c, own/gate.c */
+#define TN_ONEDNN_NORM_KERNELS(X)                                                                            \
+  X(layer_norm) X(layer_norm_grad) X(relu_norm_grad_sums) X(add_relu_norm_grad_sums)
 
 /* own/reduce.c */
 #define TN_ONEDNN_REDUCE_KERNELS(X) X(reduce_sum) X(reduce_max) X(reduce_min) X(moments) X(norm_grad_sums)
@@ -49,8 +50,9 @@
 
 #define TN_ONEDNN_OWN_KERNELS(X)                                                                             \
   TN_ONEDNN_ATTENTION_KERNELS(X)                                                                             \
-  TN_ONEDNN_POINTWISE_KERNELS(X) TN_ONEDNN_CONV_SMALL_KERNELS(X) TN_ONEDNN_MATMUL_KERNELS(X)                 \
-      TN_ONEDNN_REDUCE_KERNELS(X) TN_ONEDNN_IMAGE_KERNELS(X) TN_ONEDNN_NORM_KERNELS(X)
+  TN_ONEDNN_POINTWISE_KERNELS(X)                                                                             \
+  TN_ONEDNN_CONV_SMALL_KERNELS(X) TN_ONEDNN_MATMUL_KERNELS(X) TN_ONEDNN_REDUCE_KERNELS(X)                    \
+      TN_ONEDNN_IMAGE_KERNELS(X) TN_ONEDNN_NORM_KERNELS(X)
 
 #define TN_ONEDNN_KERNELS(X) TN_ONEDNN_DNN_KERNELS(X) TN_ONEDNN_OWN_KERNELS(X)
 
