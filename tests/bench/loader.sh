@@ -1,7 +1,8 @@
 #!/bin/sh
 # tests/bench/loader.sh DATA [TENON]: pictures a second of the loader and of torchvision's, run in turn, so that a
 # machine that others use is as busy for one as for the other. DATA holds train/ with a folder of pictures per
-# class: CIFAR-10 for the recipes cifar224 and cifar32, photographs for imagenet. Prints per recipe, as min, median and max over the rounds:
+# class: CIFAR-10 for the recipes cifar224 and cifar32, photographs for imagenet. Prints per recipe, as min,
+# median and max over the rounds:
 #   first   the first batches of a first epoch: every picture is read and decoded
 #   later   once the pictures that fit lie decoded in memory
 # and the ratios to the peer's rate of the same round. A measurement, not a test: it fails only when a program does.

@@ -1,4 +1,4 @@
-/* Clock and processors. */
+/* Clock, processors, memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/thread.h"
 
@@ -24,10 +25,18 @@ static void there_is_a_processor(void **state) {
   assert_in_range(tn_cpu_count(), 1, 1 << 16);
 }
 
+static void some_memory_is_available_but_not_more_than_there_is(void **state) {
+  (void)state;
+  int64_t page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
+  assert_true(tn_memory_available() > 0);
+  assert_true(tn_memory_available() <= page * pages);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_clock_never_goes_back),
       cmocka_unit_test(there_is_a_processor),
+      cmocka_unit_test(some_memory_is_available_but_not_more_than_there_is),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
