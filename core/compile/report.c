@@ -56,11 +56,12 @@ static json_t *describe_step(const tn_program *p, const tn_step *step) {
   add_ops(p, g, &ops);
   add_layout(&step->out[0], &layout);
   if (!name.failed && !ops.failed && !layout.failed)
-    op = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:b, s:o}", "name", name.v, "op", ops.v,
-                   "kernel", g->entry->item->name, "backend", g->family, "dtype",
-                   tn_dtype_name(step->out[0].type.dtype), "layout", layout.v, "flops", g->cost.flops,
-                   "bytes", g->cost.bytes, "cost_ms", g->choice.cost_s * 1e3, "measured",
-                   (int)g->choice.measured, "rejected", describe_rejections(g));
+    op =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:b, s:b, s:o}", "name", name.v, "op", ops.v,
+                  "kernel", g->entry->item->name, "backend", g->family, "dtype",
+                  tn_dtype_name(step->out[0].type.dtype), "layout", layout.v, "flops", g->cost.flops, "bytes",
+                  g->cost.bytes, "cost_ms", g->choice.cost_s * 1e3, "measured", (int)g->choice.measured,
+                  "deterministic", (int)g->choice.deterministic, "rejected", describe_rejections(g));
   tn_text_free(&name);
   tn_text_free(&ops);
   tn_text_free(&layout);
