@@ -8,7 +8,8 @@
 enum {
   PLANES_BYTES = 1 << 18, /* of a picture: it stays in the second-level cache */
   DEPTH = 4096,           /* of a sum in f32 */
-  CHUNK_MACS = 1 << 20,   /* less is not worth a second thread */
+  FORK_MACS = 1 << 21,    /* less is not worth a second thread */
+  CHUNK_MACS = 3 << 18,
   CHUNKS = 16,
   PICTURES = 12 /* whose planes a gradient has at once */
 };
@@ -32,8 +33,8 @@ static void set_padding(tn_small *g, const tn_conv2d_attributes *a) {
 
 static void set_chunks(tn_small *g) {
   double macs = (double)g->pictures * (double)g->filters * (double)g->depth * (double)(g->oh * g->ow);
-  int64_t wanted = macs < 2.0 * CHUNK_MACS ? 1 : (int64_t)(macs / CHUNK_MACS);
-  g->chunks = least(least(wanted, CHUNKS), g->pictures);
+  int64_t wanted = macs < FORK_MACS ? 1 : macs / CHUNK_MACS >= CHUNKS ? CHUNKS : (int64_t)(macs / CHUNK_MACS);
+  g->chunks = least(wanted + (wanted > 1) * (wanted % 2), g->pictures);
   g->block = least(PICTURES, divide_up(g->pictures, most(g->chunks, 1)));
 }
 
@@ -152,12 +153,24 @@ static void release(tn_env *env, void *plan) {
   tn_delete(env, p);
 }
 
+/* The rows of a filter that meet rows of the picture when it is applied to row y of its planes. */
+static void find_taps(const tn_small *g, int64_t y, tn_conv_segment *s) {
+  int64_t reach = g->dilation[0], first = 0, end = g->kh;
+  while (first < end && y + first * reach < g->top) first++;
+  while (end > first && y + (end - 1) * reach >= g->top + g->h) end--;
+  s->first = (int32_t)(first * g->kw);
+  s->end = (int32_t)(end * g->kw);
+}
+
 static void fill_segments(tn_small_plan *p) {
   int64_t lanes = p->rows->lanes, n = 0;
   for (int64_t y = 0; y < p->s.oh; y++)
-    for (int64_t x = 0; x < p->s.ow; x += lanes)
-      p->segments[n++] = (tn_conv_segment){(int32_t)(y * p->s.width + x), (int32_t)(y * p->s.ow + x),
-                                           (int32_t)least(lanes, p->s.ow - x)};
+    for (int64_t x = 0; x < p->s.ow; x += lanes) {
+      p->segments[n] = (tn_conv_segment){.x = (int32_t)(y * p->s.width + x),
+                                         .y = (int32_t)(y * p->s.ow + x),
+                                         .lanes = (int32_t)least(lanes, p->s.ow - x)};
+      find_taps(&p->s, y, &p->segments[n++]);
+    }
 }
 
 static void fill_offsets(tn_small_plan *p) {

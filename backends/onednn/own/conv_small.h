@@ -16,6 +16,7 @@ enum { TN_CONV_LANES = 16 /* what may be read behind the last plane */ };
 typedef struct tn_conv_segment {
   int32_t x, y; /* where it starts in a plane of the operand, and of the result */
   int32_t lanes;
+  int32_t first, end; /* of the taps of a channel, those that meet more than padding above and below */
 } tn_conv_segment;
 
 /* A result for one picture: sums over `depth` pairs of a weight and an offset. */
@@ -23,7 +24,7 @@ typedef struct tn_conv_picture {
   const float *planes;
   const float *weight; /* filters of `depth` elements */
   const int32_t *offset;
-  int64_t filters, depth;
+  int64_t filters, depth, taps; /* depth is channels times taps */
   const tn_conv_segment *segments;
   int64_t n_segments;
   float *result; /* filters planes of `plane` elements */

@@ -22,26 +22,32 @@ static int64_t evenly(int64_t n, int64_t most) {
 V_INLINE void tile(const tn_conv_picture *c, int64_t filter, int64_t segment, const int m, const int n) {
   vf sum[FILTERS][SEGMENTS], line[SEGMENTS];
   const float *w = c->weight + filter * c->depth, *from[SEGMENTS];
-  int64_t w_i = c->depth;
+  int64_t w_i = c->depth, first = c->taps, end = 0;
 #pragma GCC unroll 3
-  for (int j = 0; j < n; j++) from[j] = c->planes + c->segments[segment + j].x;
+  for (int j = 0; j < n; j++) {
+    const tn_conv_segment *s = &c->segments[segment + j];
+    from[j] = c->planes + s->x;
+    first = least(first, s->first);
+    end = s->end > end ? s->end : end;
+  }
 #pragma GCC unroll 8
   for (int i = 0; i < m; i++) {
     vf start = c->bias != NULL ? v_all(c->bias[filter + i]) : (vf){0};
 #pragma GCC unroll 3
     for (int j = 0; j < n; j++) sum[i][j] = start;
   }
-  for (int64_t p = 0; p < c->depth; p++, w++) {
-    int64_t at = c->offset[p];
+  for (int64_t channel = 0; channel < c->depth; channel += c->taps)
+    for (int64_t p = channel + first; p < channel + end; p++) {
+      int64_t at = c->offset[p];
 #pragma GCC unroll 3
-    for (int j = 0; j < n; j++) line[j] = v_get(from[j] + at);
+      for (int j = 0; j < n; j++) line[j] = v_get(from[j] + at);
 #pragma GCC unroll 8
-    for (int i = 0; i < m; i++) {
-      vf x = v_all(w[i * w_i]);
+      for (int i = 0; i < m; i++) {
+        vf x = v_all(w[i * w_i + p]);
 #pragma GCC unroll 3
-      for (int j = 0; j < n; j++) sum[i][j] += x * line[j];
+        for (int j = 0; j < n; j++) sum[i][j] += x * line[j];
+      }
     }
-  }
   vf limit = v_all(c->limit);
 #pragma GCC unroll 3
   for (int j = 0; j < n; j++) {
@@ -57,7 +63,8 @@ V_INLINE void tile(const tn_conv_picture *c, int64_t filter, int64_t segment, co
   static void tile_##m##_##n(const tn_conv_picture *c, int64_t f, int64_t s) { tile(c, f, s, m, n); }
 TILE(1, 1)
 TILE(2, 1)
-TILE(3, 1) TILE(4, 1) TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2)
+TILE(3, 1)
+TILE(4, 1) TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2)
 #if defined(__AVX512F__)
     TILE(5, 1) TILE(6, 1) TILE(7, 1) TILE(8, 1) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2) TILE(1, 3)
         TILE(2, 3) TILE(3, 3) TILE(4, 3) TILE(5, 3) TILE(6, 3) TILE(7, 3) TILE(8, 3)
@@ -118,21 +125,21 @@ V_INLINE void taps(const tn_conv_gradient *c, int64_t filter, int64_t tap, const
   static void taps_##m##_##n(const tn_conv_gradient *c, int64_t f, int64_t t) { taps(c, f, t, m, n); }
 TAPS_OF(1, 1)
 TAPS_OF(1, 2)
-TAPS_OF(1, 3) TAPS_OF(1, 4) TAPS_OF(1, 5) TAPS_OF(2, 1) TAPS_OF(2, 2) TAPS_OF(2, 3) TAPS_OF(2, 4)
-    TAPS_OF(2, 5)
+TAPS_OF(1, 3)
+TAPS_OF(1, 4) TAPS_OF(1, 5) TAPS_OF(2, 1) TAPS_OF(2, 2) TAPS_OF(2, 3) TAPS_OF(2, 4) TAPS_OF(2, 5)
 #define TAPS_LIST(m)                                                                                         \
   { taps_##m##_1, taps_##m##_2, taps_##m##_3, taps_##m##_4, taps_##m##_5 }
 #if defined(__AVX512F__)
-        TAPS_OF(3, 1) TAPS_OF(3, 2) TAPS_OF(3, 3) TAPS_OF(3, 4) TAPS_OF(3, 5) TAPS_OF(4, 1) TAPS_OF(4, 2)
-            TAPS_OF(4, 3) TAPS_OF(4, 4) TAPS_OF(4, 5)
+    TAPS_OF(3, 1) TAPS_OF(3, 2) TAPS_OF(3, 3) TAPS_OF(3, 4) TAPS_OF(3, 5) TAPS_OF(4, 1) TAPS_OF(4, 2)
+        TAPS_OF(4, 3) TAPS_OF(4, 4) TAPS_OF(4, 5)
 #define TAPS_LISTS                                                                                           \
   { TAPS_LIST(1), TAPS_LIST(2), TAPS_LIST(3), TAPS_LIST(4) }
 #else
 #define TAPS_LISTS                                                                                           \
   { TAPS_LIST(1), TAPS_LIST(2) }
 #endif
-                static void (*const taps_of[GRADIENTS][TAPS])(const tn_conv_gradient *c, int64_t f,
-                                                              int64_t t) = TAPS_LISTS;
+            static void (*const taps_of[GRADIENTS][TAPS])(const tn_conv_gradient *c, int64_t f,
+                                                          int64_t t) = TAPS_LISTS;
 
 static void gradient(const tn_conv_gradient *c) {
   int64_t filters = evenly(c->filters, GRADIENTS), n = evenly(c->run, TAPS);

@@ -71,6 +71,7 @@ static void by_rows(const job *j, const float *planes, float *result) {
                              .offset = p->offsets,
                              .filters = s->filters,
                              .depth = s->depth,
+                             .taps = s->kh * s->kw,
                              .segments = p->segments,
                              .n_segments = p->n_segments,
                              .result = result,

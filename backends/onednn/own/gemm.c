@@ -4,7 +4,8 @@
 #include <string.h>
 
 enum {
-  CHUNK_MACS = 1 << 21, /* some ten microseconds: less is not worth a second thread */
+  FORK_MACS = 1 << 21,  /* some twenty microseconds: less is not worth a second thread */
+  CHUNK_MACS = 3 << 18, /* of what is */
   CHUNKS = 16,
   DOT_ROWS = 128,              /* with more, transposing B pays */
   STRAIGHT_ELEMENTS = 1 << 18, /* a larger B is copied into panels, */
@@ -25,17 +26,22 @@ static int32_t way_of(const tn_gemm_cut *c) {
   return !c->transpose_a && c->m <= DOT_ROWS ? TN_GEMM_DOTS : TN_GEMM_PACK;
 }
 
+/* What columns come in: dots, vectors, panels. */
+static int64_t column_step(const tn_gemm_cut *c) {
+  return c->way == TN_GEMM_DOTS ? 8 : c->way == TN_GEMM_STRAIGHT ? 16 : TN_GEMM_WIDTH;
+}
+
 /* Cuts as evenly as whole tiles allow. */
 static void set_tiles(tn_gemm_cut *c, int64_t tiles_m, int64_t tiles_n) {
   c->tile_m = round_up(divide_up(c->m, tiles_m), 8);
-  c->tile_n = round_up(divide_up(c->n, tiles_n), TN_GEMM_COLUMNS);
+  c->tile_n = round_up(divide_up(c->n, tiles_n), column_step(c));
   c->tiles_m = divide_up(c->m, c->tile_m);
   c->tiles_n = divide_up(c->n, c->tile_n);
 }
 
 /* Packing is done anew for each tile of rows, so those are kept tall. */
 static void cut_tiles(tn_gemm_cut *c, int64_t pieces) {
-  int64_t columns = divide_up(c->n, TN_GEMM_COLUMNS), rows = divide_up(c->m, LEAST_ROWS);
+  int64_t columns = divide_up(c->n, TN_GEMM_WIDTH), rows = divide_up(c->m, LEAST_ROWS);
   int64_t tiles_m = c->way == TN_GEMM_PACK ? divide_up(c->m, PACKED_ROWS) : 1;
   int64_t tiles_n = least(columns, divide_up(pieces, tiles_m));
   set_tiles(c, most(tiles_m, least(rows, divide_up(pieces, tiles_n))), tiles_n);
@@ -49,6 +55,12 @@ static int64_t scratch_of(const tn_gemm_cut *c) {
   return floats * (int64_t)sizeof(float);
 }
 
+/* An even number, since there are most often two threads, or four. */
+static int64_t wanted_chunks(double macs) {
+  if (macs < FORK_MACS) return 1;
+  return macs / CHUNK_MACS >= CHUNKS ? CHUNKS : round_up((int64_t)(macs / CHUNK_MACS), 2);
+}
+
 void tn_gemm_cut_make(tn_gemm_cut *c, int32_t dtype, int32_t transpose_a, int32_t transpose_b,
                       int64_t products, int64_t m, int64_t n, int64_t k) {
   *c = (tn_gemm_cut){.dtype = dtype,
@@ -59,10 +71,7 @@ void tn_gemm_cut_make(tn_gemm_cut *c, int32_t dtype, int32_t transpose_a, int32_
                      .n = n,
                      .k = k};
   if (products == 0 || m == 0 || n == 0) return;
-  double macs = (double)products * (double)m * (double)n * (double)k;
-  int64_t wanted = macs < 2.0 * CHUNK_MACS      ? 1
-                   : macs / CHUNK_MACS < CHUNKS ? (int64_t)(macs / CHUNK_MACS)
-                                                : CHUNKS;
+  int64_t wanted = wanted_chunks((double)products * (double)m * (double)n * (double)k);
   c->way = way_of(c);
   cut_tiles(c, divide_up(wanted, products));
   c->chunks = least(wanted, products * c->tiles_m * c->tiles_n);

@@ -42,8 +42,7 @@ typedef struct tn_sgemm {
 
 enum {
   TN_GEMM_DEPTH = 320, /* k of a panel */
-  TN_GEMM_WIDTH = 48,  /* columns of a panel, at most */
-  TN_GEMM_COLUMNS = 96 /* what the columns of panels divide, whatever the instruction set */
+  TN_GEMM_WIDTH = 48   /* columns of a panel, or of several, whatever the instruction set */
 };
 
 typedef struct tn_gemm_loops {
