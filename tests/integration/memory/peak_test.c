@@ -33,6 +33,8 @@ static const char *const ways[] = {
     "backend.use=cpu",
     "backend.use=sim",
     "backend.use=sim --set backend.capture=no --set data.workers=3",
+    "backend.use=onednn,cpu",
+    "backend.use=onednn,cpu --set precision.policy=bf16",
     "backend.use=cpu --set optimizer.accumulate=2",
     "backend.use=sim --set optimizer.accumulate=2",
     "backend.use=cpu --set precision.policy=fp16",
