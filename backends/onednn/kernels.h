@@ -34,6 +34,9 @@
 /* own/move.c */
 #define TN_ONEDNN_MOVE_KERNELS(X) X(transpose) X(slice) X(concat) X(beside_2) X(beside_3)
 
+/* own/softmax.c */
+#define TN_ONEDNN_SOFTMAX_KERNELS(X) X(softmax) X(log_softmax) X(cross_entropy)
+
 /* own/reduce.c */
 #define TN_ONEDNN_REDUCE_KERNELS(X) X(reduce_sum) X(reduce_max) X(reduce_min) X(moments) X(norm_grad_sums)
 
@@ -55,8 +58,9 @@
   TN_ONEDNN_ATTENTION_KERNELS(X)                                                                             \
   TN_ONEDNN_POINTWISE_KERNELS(X)                                                                             \
   TN_ONEDNN_CONV_SMALL_KERNELS(X)                                                                            \
-  TN_ONEDNN_MATMUL_KERNELS(X) TN_ONEDNN_REDUCE_KERNELS(X) TN_ONEDNN_IMAGE_KERNELS(X)                         \
-      TN_ONEDNN_NORM_KERNELS(X) TN_ONEDNN_MOVE_KERNELS(X)
+  TN_ONEDNN_MATMUL_KERNELS(X)                                                                                \
+  TN_ONEDNN_REDUCE_KERNELS(X) TN_ONEDNN_IMAGE_KERNELS(X) TN_ONEDNN_NORM_KERNELS(X) TN_ONEDNN_MOVE_KERNELS(X) \
+      TN_ONEDNN_SOFTMAX_KERNELS(X)
 
 #define TN_ONEDNN_KERNELS(X) TN_ONEDNN_DNN_KERNELS(X) TN_ONEDNN_OWN_KERNELS(X)
 

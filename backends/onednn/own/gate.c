@@ -135,8 +135,8 @@ static void divide(plan *p) {
 }
 
 /* False: not among its own. */
-static bool make_plan(const tn_match *m, plan *p) {
-  const tn_gate_loops *loops = TN_LOOPS_PICK(tn_loops_gate);
+static bool make_plan(const tn_match *m, const void *backend, plan *p) {
+  const tn_gate_loops *loops = TN_LOOPS_PICK_AT(tn_loops_gate, tn_onednn_isa_of(backend));
   places at = m->n_in == 8 ? added : plain;
   const tn_type *x = m->in[at.x];
   *p = (plan){.at = at, .run = loops->run[x->dtype], .lanes = loops->lanes, .pixels = 1};
@@ -154,7 +154,7 @@ static bool make_plan(const tn_match *m, plan *p) {
 static tn_status query(tn_query *q) {
   const tn_match *m = q->match;
   plan p;
-  if (!make_plan(m, &p))
+  if (!make_plan(m, q->backend, &p))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "channels that do not come in blocks, or other axes or types");
   tn_operand_layout in[8] = {{0}}, out[3] = {{0}};
   tn_operand_layout blocked = {TN_LAYOUT_FIXED, 0, tn_channels_blocked(m->out[0]->rank, p.lanes)};
@@ -180,7 +180,7 @@ static tn_status query(tn_query *q) {
 static tn_status prepare(tn_prepare *p, void **made) {
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  make_plan(p->match, keep);
+  make_plan(p->match, p->backend, keep);
   *made = keep;
   return TN_OK;
 }

@@ -252,8 +252,8 @@ static bool make_parts(part *parts, const tn_match *m) {
   return pads_parts(parts, m);
 }
 
-static void make_plan(const tn_match *m, plan *k) {
-  const tn_turn_loops *loops = TN_LOOPS_PICK(tn_loops_turn);
+static void make_plan(const tn_match *m, const void *backend, plan *k) {
+  const tn_turn_loops *loops = TN_LOOPS_PICK_AT(tn_loops_turn, tn_onednn_isa_of(backend));
   k->size = (int64_t)tn_dtype_size(m->out[0]->dtype);
   k->turn = k->size == 2 ? loops->of_2 : loops->of_4;
   k->n = m->n_in;
@@ -279,7 +279,7 @@ static tn_status query(tn_query *q) {
 static tn_status prepare(tn_prepare *p, void **made) {
   plan *keep = tn_new(p, plan_bytes(p->match));
   if (keep == NULL) return TN_ENOMEM;
-  make_plan(p->match, keep);
+  make_plan(p->match, p->backend, keep);
   make_parts(keep->parts, p->match);
   *made = keep;
   return TN_OK;

@@ -108,8 +108,8 @@ static tn_status gradient_launch(tn_launch *l) {
 static bool is_gradient(const tn_match *m) { return m->n_in == 5; }
 
 /* False: these types are not among its own. */
-static bool make_plan(const tn_match *m, plan *p) {
-  const tn_norm_loops *loops = TN_LOOPS_PICK(tn_loops_norm);
+static bool make_plan(const tn_match *m, const void *backend, plan *p) {
+  const tn_norm_loops *loops = TN_LOOPS_PICK_AT(tn_loops_norm, tn_onednn_isa_of(backend));
   const tn_norm_attributes *a = m->nodes[0].node.attributes;
   const tn_type *x = m->in[is_gradient(m) ? 1 : 0];
   *p = (plan){loops->forward[x->dtype], loops->gradient[x->dtype], loops->collect, 1, 1, 0, 0, a->epsilon};
@@ -125,7 +125,7 @@ static tn_status query(tn_query *q) {
   static const int32_t inplace[1][2] = {{0, 0}};
   const tn_match *m = q->match;
   plan p;
-  if (!make_plan(m, &p))
+  if (!make_plan(m, q->backend, &p))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", m->nodes[0].node.op,
                    tn_dtype_name(m->in[0]->dtype));
   tn_variant v = {.struct_size = sizeof v,
@@ -144,7 +144,7 @@ static tn_status query(tn_query *q) {
 static tn_status prepare(tn_prepare *p, void **made) {
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  make_plan(p->match, keep);
+  make_plan(p->match, p->backend, keep);
   *made = keep;
   return TN_OK;
 }

@@ -46,8 +46,8 @@ static bool planes_do(int32_t kind, const tn_pool_shape *s) {
 static int64_t at_least_1(int64_t n) { return n > 1 ? n : 1; }
 
 /* False: not this way. */
-static bool make_plan(const tn_match *m, int32_t how, plan *p) {
-  const tn_pool_loops *loops = TN_LOOPS_PICK(tn_loops_pool);
+static bool make_plan(const tn_match *m, const void *backend, int32_t how, plan *p) {
+  const tn_pool_loops *loops = TN_LOOPS_PICK_AT(tn_loops_pool, tn_onednn_isa_of(backend));
   const tn_node *n = &m->nodes[0].node;
   int32_t kind = kind_of(n->op), dtype = n->in[0]->dtype;
   bool forward = kind == TN_POOL_MAX || kind == TN_POOL_AVG;
@@ -91,7 +91,7 @@ static tn_status query(tn_query *q) {
   bool any = false;
   plan p;
   for (int32_t how = PLANES; how <= BLOCKS; how++) {
-    if (!make_plan(q->match, how, &p)) continue;
+    if (!make_plan(q->match, q->backend, how, &p)) continue;
     offer(q, how, &p);
     any = true;
   }
@@ -103,7 +103,7 @@ static tn_status query(tn_query *q) {
 static tn_status prepare(tn_prepare *p, void **made) {
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  make_plan(p->match, p->variant, keep);
+  make_plan(p->match, p->backend, p->variant, keep);
   *made = keep;
   return TN_OK;
 }

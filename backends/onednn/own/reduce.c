@@ -242,8 +242,8 @@ static int32_t op_of(const char *name) {
 }
 
 /* False: not this way. */
-static bool make_plan(const tn_match *m, bool blocked, plan *p) {
-  const tn_reduce_loops *loops = TN_LOOPS_PICK(tn_loops_reduce);
+static bool make_plan(const tn_match *m, const void *backend, bool blocked, plan *p) {
+  const tn_reduce_loops *loops = TN_LOOPS_PICK_AT(tn_loops_reduce, tn_onednn_isa_of(backend));
   const tn_node *n = &m->nodes[0].node;
   const tn_type *x = n->in[0];
   bool reduced[TN_MAX_RANK];
@@ -282,19 +282,19 @@ static void offer(tn_query *q, const plan *p) {
 static tn_status query(tn_query *q) {
   plan p;
   const tn_node *n = &q->match->nodes[0].node;
-  bool any = make_plan(q->match, false, &p);
+  bool any = make_plan(q->match, q->backend, false, &p);
   if (!any)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s over these axes is not among its own", n->op,
                    tn_dtype_name(n->in[0]->dtype));
   offer(q, &p);
-  if (make_plan(q->match, true, &p)) offer(q, &p);
+  if (make_plan(q->match, q->backend, true, &p)) offer(q, &p);
   return TN_OK;
 }
 
 static tn_status prepare(tn_prepare *p, void **made) {
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  make_plan(p->match, p->variant == BLOCKS, keep);
+  make_plan(p->match, p->backend, p->variant == BLOCKS, keep);
   *made = keep;
   return TN_OK;
 }

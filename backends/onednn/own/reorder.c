@@ -196,8 +196,9 @@ static int64_t blocked_channels(const tn_type *x, const tn_layout *layout) {
 }
 
 /* Row-major, the channels of a block are rows of pixels; blocked, its pixels are rows of channels. */
-static void plan_turn(plan *p, const tn_type *x, const tn_layout *from, const tn_layout *to) {
-  const tn_turn_loops *loops = TN_LOOPS_PICK(tn_loops_turn);
+static void plan_turn(plan *p, const void *backend, const tn_type *x, const tn_layout *from,
+                      const tn_layout *to) {
+  const tn_turn_loops *loops = TN_LOOPS_PICK_AT(tn_loops_turn, tn_onednn_isa_of(backend));
   int64_t pixels = 1, block = blocked_channels(x, from->n_blocks > 0 ? from : to);
   if (from->n_blocks + to->n_blocks != 1 || block == 0 || !is_in_order(from, x->rank) ||
       !is_in_order(to, x->rank))
@@ -232,7 +233,7 @@ static tn_status prepare(tn_prepare *p, void **made) {
   keep->size = (int64_t)tn_dtype_size(x->dtype);
   keep->to = storage_of(x, out);
   keep->same = same_storage(&from, &keep->to);
-  if (!keep->same && keep->to.count > 0) plan_turn(keep, x, in, out);
+  if (!keep->same && keep->to.count > 0) plan_turn(keep, p->backend, x, in, out);
   if (!keep->same && keep->turn == NULL) plan_look_up(keep, &from);
   *made = keep;
   return TN_OK;

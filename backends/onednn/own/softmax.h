@@ -1,0 +1,20 @@
+/* backends/onednn/own/softmax.h: the inner loops of softmax, its logarithm and cross entropy: a row of n > 0
+ * neighbours, f32, bf16 or f16. */
+#ifndef TN_ONEDNN_SOFTMAX_H
+#define TN_ONEDNN_SOFTMAX_H
+
+#include "own/loops.h"
+
+/* largest: NaN if an element is; exps: the sum of exp(x - largest); sum: of x. */
+typedef struct tn_softmax_sums {
+  float largest;
+  double exps, sum;
+} tn_softmax_sums;
+typedef struct tn_softmax_loops {
+  tn_softmax_sums (*sums[TN_DTYPES])(const void *x, int64_t n);
+  void (*softmax[TN_DTYPES])(const void *x, void *y, int64_t n);
+  void (*log_softmax[TN_DTYPES])(const void *x, void *y, int64_t n);
+} tn_softmax_loops;
+TN_LOOPS_DECLARE(tn_softmax_loops, tn_loops_softmax);
+
+#endif
