@@ -17,7 +17,7 @@ enum { CHUNK = 1 << 13 /* elements that a chunk should at least have */ };
 
 typedef struct plan {
   void (*row)(const void *x, void *y, int64_t n);
-  tn_softmax_sums (*sums)(const void *x, int64_t n);
+  tn_softmax_sums (*sums)(const void *x, int64_t n, int64_t pick, int32_t all);
   int64_t rows, n, per_chunk, ignore;
   double smoothing;
 } plan;
@@ -75,14 +75,14 @@ static void note_wrong(job *j, int64_t row) {
 static void loss_row(job *j, int64_t row) {
   const plan *p = j->p;
   const void *x = at(&j->l->in[0], row * p->n);
-  tn_softmax_sums s = p->sums(x, p->n);
   int64_t target = target_at(j->l, row);
+  bool is_class = target >= 0 && target < p->n;
+  tn_softmax_sums s = p->sums(x, p->n, is_class ? target : 0, p->smoothing != 0);
   double lse = (double)s.largest + log(s.exps), loss = 0;
-  if (target != p->ignore && (target < 0 || target >= p->n)) {
+  if (target != p->ignore && !is_class) {
     note_wrong(j, row);
   } else if (target != p->ignore) {
-    tn_softmax_sums one = p->sums(at(&j->l->in[0], row * p->n + target), 1);
-    loss = (1 - p->smoothing) * (lse - one.sum);
+    loss = (1 - p->smoothing) * (lse - (double)s.picked);
     if (p->smoothing != 0) loss += p->smoothing * (lse - s.sum / (double)p->n);
   }
   ((float *)j->l->out[0].data)[row] = (float)loss;

@@ -5,13 +5,15 @@
 
 #include "own/loops.h"
 
-/* largest: NaN if an element is; exps: the sum of exp(x - largest); sum: of x. */
+/* largest: NaN if an element is; exps: the sum of exp(x - largest); picked: x[pick]; sum: of x, if `all` is
+ * set.
+ */
 typedef struct tn_softmax_sums {
-  float largest;
+  float largest, picked;
   double exps, sum;
 } tn_softmax_sums;
 typedef struct tn_softmax_loops {
-  tn_softmax_sums (*sums[TN_DTYPES])(const void *x, int64_t n);
+  tn_softmax_sums (*sums[TN_DTYPES])(const void *x, int64_t n, int64_t pick, int32_t all);
   void (*softmax[TN_DTYPES])(const void *x, void *y, int64_t n);
   void (*log_softmax[TN_DTYPES])(const void *x, void *y, int64_t n);
 } tn_softmax_loops;

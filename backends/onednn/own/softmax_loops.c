@@ -57,15 +57,22 @@ LANE_INLINE double exps_of(int32_t dtype, const void *x, float *y, int64_t n, fl
   return sum;
 }
 
-LANE_INLINE tn_softmax_sums sums(int32_t dtype, const void *x, int64_t n) {
-  tn_softmax_sums s = {.largest = largest_of(dtype, x, n)};
-  s.exps = exps_of(dtype, x, NULL, n, s.largest);
+LANE_INLINE double sum_of(int32_t dtype, const void *x, int64_t n) {
+  double sum = 0;
   for (int64_t from = 0; from < n; from += STRETCH) {
     lane_f32 part = {0};
     int64_t end = n - from < STRETCH ? n : from + STRETCH;
     for (int64_t at = from; at < end; at += LANES) part += load_some(dtype, x, at, n - at, 0);
-    s.sum += (double)lane_sum(part);
+    sum += (double)lane_sum(part);
   }
+  return sum;
+}
+
+LANE_INLINE tn_softmax_sums sums(int32_t dtype, const void *x, int64_t n, int64_t pick, bool all) {
+  tn_softmax_sums s = {.largest = largest_of(dtype, x, n)};
+  s.exps = exps_of(dtype, x, NULL, n, s.largest);
+  s.picked = lane_load_part(dtype, x, pick, 1, 0)[0];
+  if (all) s.sum = sum_of(dtype, x, n);
   return s;
 }
 
@@ -87,7 +94,9 @@ LANE_INLINE void log_softmax(int32_t dtype, const void *x, void *y, int64_t n) {
 }
 
 #define SOFTMAX(dtype)                                                                                       \
-  static tn_softmax_sums TN_LOOP(sums_##dtype)(const void *x, int64_t n) { return sums(dtype, x, n); }       \
+  static tn_softmax_sums TN_LOOP(sums_##dtype)(const void *x, int64_t n, int64_t pick, int32_t all) {        \
+    return sums(dtype, x, n, pick, all);                                                                     \
+  }                                                                                                          \
   static void TN_LOOP(softmax_##dtype)(const void *x, void *y, int64_t n) { softmax(dtype, x, y, n); }       \
   static void TN_LOOP(log_softmax_##dtype)(const void *x, void *y, int64_t n) { log_softmax(dtype, x, y, n); }
 SOFTMAX(TN_F32)
