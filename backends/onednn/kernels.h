@@ -59,8 +59,11 @@
   TN_ONEDNN_POINTWISE_KERNELS(X)                                                                             \
   TN_ONEDNN_CONV_SMALL_KERNELS(X)                                                                            \
   TN_ONEDNN_MATMUL_KERNELS(X)                                                                                \
-  TN_ONEDNN_REDUCE_KERNELS(X) TN_ONEDNN_IMAGE_KERNELS(X) TN_ONEDNN_NORM_KERNELS(X) TN_ONEDNN_MOVE_KERNELS(X) \
-      TN_ONEDNN_SOFTMAX_KERNELS(X)
+  TN_ONEDNN_REDUCE_KERNELS(X)                                                                                \
+  TN_ONEDNN_IMAGE_KERNELS(X)                                                                                 \
+  TN_ONEDNN_NORM_KERNELS(X)                                                                                  \
+  TN_ONEDNN_MOVE_KERNELS(X)                                                                                  \
+  TN_ONEDNN_SOFTMAX_KERNELS(X)
 
 #define TN_ONEDNN_KERNELS(X) TN_ONEDNN_DNN_KERNELS(X) TN_ONEDNN_OWN_KERNELS(X)
 

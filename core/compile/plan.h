@@ -49,7 +49,7 @@ typedef struct tn_plan_transfer {
 typedef struct tn_plan_segment {
   int32_t first, n; /* steps */
   bool fallback;
-  int32_t awaits; /* the collective whose end is the segment's, -1 */
+  int32_t awaits;                           /* the collective whose end is the segment's, -1 */
   int32_t first_out, n_out, first_in, n_in; /* in tn_plan.out and in */
 } tn_plan_segment;
 

@@ -50,7 +50,7 @@ typedef struct tn_fit {
   /* What was not finite: the loss of this step, or if `validated` that of the validation after it. */
   int64_t failed_step;
   bool validated, explained; /* explained: the message says which op was the first */
-  double rate_s;         /* when the last step ended, for samples per second */
+  double rate_s;             /* when the last step ended, for samples per second */
   double samples_per_s;
   const char *why; /* NULL: still running */
 } tn_fit;

@@ -61,13 +61,13 @@ V_INLINE void tile(const tn_conv_picture *c, int64_t filter, int64_t segment, co
 
 #define TILE(m, n)                                                                                           \
   static void tile_##m##_##n(const tn_conv_picture *c, int64_t f, int64_t s) { tile(c, f, s, m, n); }
-TILE(1, 1)
-TILE(2, 1)
-TILE(3, 1)
-TILE(4, 1) TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2)
+/* clang-format off */
+TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1)
+TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2)
 #if defined(__AVX512F__)
-    TILE(5, 1) TILE(6, 1) TILE(7, 1) TILE(8, 1) TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2) TILE(1, 3)
-        TILE(2, 3) TILE(3, 3) TILE(4, 3) TILE(5, 3) TILE(6, 3) TILE(7, 3) TILE(8, 3)
+TILE(5, 1) TILE(6, 1) TILE(7, 1) TILE(8, 1)
+TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2)
+TILE(1, 3) TILE(2, 3) TILE(3, 3) TILE(4, 3) TILE(5, 3) TILE(6, 3) TILE(7, 3) TILE(8, 3)
 #define LIST(n)                                                                                              \
   { tile_1_##n, tile_2_##n, tile_3_##n, tile_4_##n, tile_5_##n, tile_6_##n, tile_7_##n, tile_8_##n }
 #define LISTS                                                                                                \
@@ -78,8 +78,8 @@ TILE(4, 1) TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2)
 #define LISTS                                                                                                \
   { LIST(1), LIST(2) }
 #endif
-            static void (*const tiles[SEGMENTS][FILTERS])(const tn_conv_picture *c, int64_t f,
-                                                          int64_t s) = LISTS;
+static void (*const tiles[SEGMENTS][FILTERS])(const tn_conv_picture *c, int64_t f, int64_t s) = LISTS;
+/* clang-format on */
 
 static void picture(const tn_conv_picture *c) {
   int64_t filters = evenly(c->filters, FILTERS), segments = evenly(c->n_segments, SEGMENTS);
@@ -123,23 +123,24 @@ V_INLINE void taps(const tn_conv_gradient *c, int64_t filter, int64_t tap, const
 
 #define TAPS_OF(m, n)                                                                                        \
   static void taps_##m##_##n(const tn_conv_gradient *c, int64_t f, int64_t t) { taps(c, f, t, m, n); }
-TAPS_OF(1, 1)
-TAPS_OF(1, 2)
-TAPS_OF(1, 3)
-TAPS_OF(1, 4) TAPS_OF(1, 5) TAPS_OF(2, 1) TAPS_OF(2, 2) TAPS_OF(2, 3) TAPS_OF(2, 4) TAPS_OF(2, 5)
+/* clang-format off */
+TAPS_OF(1, 1) TAPS_OF(1, 2) TAPS_OF(1, 3) TAPS_OF(1, 4) TAPS_OF(1, 5)
+TAPS_OF(2, 1) TAPS_OF(2, 2) TAPS_OF(2, 3) TAPS_OF(2, 4) TAPS_OF(2, 5)
+#if defined(__AVX512F__)
+TAPS_OF(3, 1) TAPS_OF(3, 2) TAPS_OF(3, 3) TAPS_OF(3, 4) TAPS_OF(3, 5)
+TAPS_OF(4, 1) TAPS_OF(4, 2) TAPS_OF(4, 3) TAPS_OF(4, 4) TAPS_OF(4, 5)
+#endif
 #define TAPS_LIST(m)                                                                                         \
   { taps_##m##_1, taps_##m##_2, taps_##m##_3, taps_##m##_4, taps_##m##_5 }
 #if defined(__AVX512F__)
-    TAPS_OF(3, 1) TAPS_OF(3, 2) TAPS_OF(3, 3) TAPS_OF(3, 4) TAPS_OF(3, 5) TAPS_OF(4, 1) TAPS_OF(4, 2)
-        TAPS_OF(4, 3) TAPS_OF(4, 4) TAPS_OF(4, 5)
 #define TAPS_LISTS                                                                                           \
   { TAPS_LIST(1), TAPS_LIST(2), TAPS_LIST(3), TAPS_LIST(4) }
 #else
 #define TAPS_LISTS                                                                                           \
   { TAPS_LIST(1), TAPS_LIST(2) }
 #endif
-            static void (*const taps_of[GRADIENTS][TAPS])(const tn_conv_gradient *c, int64_t f,
-                                                          int64_t t) = TAPS_LISTS;
+static void (*const taps_of[GRADIENTS][TAPS])(const tn_conv_gradient *c, int64_t f, int64_t t) = TAPS_LISTS;
+/* clang-format on */
 
 static void gradient(const tn_conv_gradient *c) {
   int64_t filters = evenly(c->filters, GRADIENTS), n = evenly(c->run, TAPS);

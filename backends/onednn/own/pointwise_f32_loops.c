@@ -37,17 +37,14 @@ LOOP(minimum, 2, v_smaller(x, y))
 #define OP_MINIMUM(x, y)  v_smaller(x, y)
 #define OP_SUB_FROM(x, y) ((y) - (x))
 
+/* clang-format off */
 #define PAIRS(X)                                                                                             \
-  X(ADD, ADD)                                                                                                \
-  X(ADD, SUB)                                                                                                \
-  X(ADD, MUL)                                                                                                \
-  X(ADD, MAXIMUM)                                                                                            \
-  X(ADD, MINIMUM)                                                                                            \
-  X(ADD, SUB_FROM) X(SUB, ADD) X(SUB, SUB) X(SUB, MUL) X(SUB, MAXIMUM) X(SUB, MINIMUM) X(SUB, SUB_FROM)      \
-      X(MUL, ADD) X(MUL, SUB) X(MUL, MUL) X(MUL, MAXIMUM) X(MUL, MINIMUM) X(MUL, SUB_FROM) X(MAXIMUM, ADD)   \
-          X(MAXIMUM, SUB) X(MAXIMUM, MUL) X(MAXIMUM, MAXIMUM) X(MAXIMUM, MINIMUM) X(MAXIMUM, SUB_FROM)       \
-              X(MINIMUM, ADD) X(MINIMUM, SUB) X(MINIMUM, MUL) X(MINIMUM, MAXIMUM) X(MINIMUM, MINIMUM)        \
-                  X(MINIMUM, SUB_FROM)
+  X(ADD, ADD) X(ADD, SUB) X(ADD, MUL) X(ADD, MAXIMUM) X(ADD, MINIMUM) X(ADD, SUB_FROM)                       \
+  X(SUB, ADD) X(SUB, SUB) X(SUB, MUL) X(SUB, MAXIMUM) X(SUB, MINIMUM) X(SUB, SUB_FROM)                       \
+  X(MUL, ADD) X(MUL, SUB) X(MUL, MUL) X(MUL, MAXIMUM) X(MUL, MINIMUM) X(MUL, SUB_FROM)                       \
+  X(MAXIMUM, ADD) X(MAXIMUM, SUB) X(MAXIMUM, MUL) X(MAXIMUM, MAXIMUM) X(MAXIMUM, MINIMUM) X(MAXIMUM, SUB_FROM) \
+  X(MINIMUM, ADD) X(MINIMUM, SUB) X(MINIMUM, MUL) X(MINIMUM, MAXIMUM) X(MINIMUM, MINIMUM) X(MINIMUM, SUB_FROM)
+/* clang-format on */
 #define PAIR(first, second) LOOP(first##_##second, 3, OP_##second(OP_##first(x, y), z))
 PAIRS(PAIR)
 

@@ -117,8 +117,8 @@ typedef struct tn_backend {
   tn_status (*enqueue)(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l);
 
   /* Devices that run kernels on the host: tn_parallel ends here. `device` is of this family; an
-   * extension gets what its own open made. Returns when all chunks are done. May be called from several threads at once,
-   * and from inside a chunk. NULL: chunks run one after the other. */
+   * extension gets what its own open made. Returns when all chunks are done. May be called from several
+   * threads at once, and from inside a chunk. NULL: chunks run one after the other. */
   void (*parallel)(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
 
   /* Optional: record everything enqueued on the device's streams between begin and end, and run it

@@ -89,7 +89,8 @@ typedef struct way {
 } way;
 
 static tn_layout layout_of(const tn_operand_layout *rule, const tn_type *type) {
-  assert_true(rule->rule == TN_LAYOUT_FIXED || rule->rule == TN_LAYOUT_ROW_MAJOR || rule->rule == TN_LAYOUT_ANY);
+  assert_true(rule->rule == TN_LAYOUT_FIXED || rule->rule == TN_LAYOUT_ROW_MAJOR ||
+              rule->rule == TN_LAYOUT_ANY);
   return rule->rule == TN_LAYOUT_FIXED ? rule->layout : tn_layout_row_major(type->rank);
 }
 
