@@ -55,9 +55,7 @@ const tn_backend tn_onednn_backend = {
     .extends = "cpu",
     .open = backend_open,
     .close = backend_close,
-/* ThreadSanitizer does not see how libgomp's threads wait for each other; the cpu's own team takes its place.
- */
-#ifndef __SANITIZE_THREAD__
+#ifndef __SANITIZE_THREAD__ /* team.c says why */
     .parallel = tn_onednn_parallel,
 #endif
 };
