@@ -145,6 +145,13 @@ typedef struct tn_tile_map {
   int64_t dims[TILE_AXES], strides[TILE_AXES];
 } tn_tile_map;
 
+/* A place on such a walk. */
+typedef struct tn_tile_walk {
+  const tn_tile_map *map;
+  int64_t at[TILE_AXES]; /* coordinates */
+  int64_t offset;        /* of the element there */
+} tn_tile_walk;
+
 /* How an operand goes along the elements of a segment. */
 enum { TILE_FOLLOWS, TILE_STAYS, TILE_GOES_ROUND, TILE_WANDERS };
 
@@ -163,6 +170,11 @@ int32_t tn_tile_manner(const tn_tile_space *space, const tn_type *type, int32_t 
 /* Elements of an operand that the whole region goes through again and again; 0: it does not. */
 int64_t tn_tile_cycle(const tn_tile_space *space, const tn_type *type);
 int64_t tn_tile_offset(const tn_tile_map *map, int64_t position);
+tn_tile_walk tn_tile_walk_to(const tn_tile_map *map, int64_t position);
+/* How many elements follow with the stride of the innermost dimension, at most n. */
+int64_t tn_tile_walk_run(const tn_tile_walk *w, int64_t n);
+/* Goes n elements on, n being at most the last tn_tile_walk_run. */
+void tn_tile_walk_on(tn_tile_walk *w, int64_t n);
 /* Index of n elements from position `at` on. */
 void tn_tile_indices(const tn_tile_map *map, int64_t at, int64_t n, int64_t *to);
 

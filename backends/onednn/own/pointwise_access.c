@@ -67,11 +67,12 @@ static void copy_run(size_t size, const void *from, int64_t step, int64_t n, voi
 
 static void collect(const tn_tile_map *map, int64_t at, size_t size, const uint8_t *from, int64_t n,
                     uint8_t *to) {
-  int32_t inner = map->rank - 1;
+  int64_t step = map->strides[map->rank - 1];
+  tn_tile_walk w = tn_tile_walk_to(map, at);
   while (n > 0) {
-    int64_t left = inner > 0 ? map->dims[inner] - at % map->dims[inner] : n, run = left < n ? left : n;
-    copy_run(size, from + (size_t)tn_tile_offset(map, at) * size, map->strides[inner], run, to);
-    at += run;
+    int64_t run = tn_tile_walk_run(&w, n);
+    copy_run(size, from + (size_t)w.offset * size, step, run, to);
+    tn_tile_walk_on(&w, run);
     to += (size_t)run * size;
     n -= run;
   }

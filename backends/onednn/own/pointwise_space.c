@@ -137,22 +137,45 @@ tn_tile_map tn_tile_map_of(const tn_tile_space *s, const tn_type *type, const in
   return map;
 }
 
-int64_t tn_tile_offset(const tn_tile_map *map, int64_t position) {
-  int64_t offset = 0;
-  for (int32_t i = map->rank - 1; i > 0; i--) {
-    offset += position % map->dims[i] * map->strides[i];
+tn_tile_walk tn_tile_walk_to(const tn_tile_map *map, int64_t position) {
+  tn_tile_walk w = {map, {0}, 0};
+  for (int32_t i = map->rank - 1; i >= 0; i--) {
+    w.at[i] = i > 0 ? position % map->dims[i] : position;
     position /= map->dims[i];
+    w.offset += w.at[i] * map->strides[i];
   }
-  return offset + position * map->strides[0];
+  return w;
+}
+
+int64_t tn_tile_offset(const tn_tile_map *map, int64_t position) {
+  return tn_tile_walk_to(map, position).offset;
+}
+
+int64_t tn_tile_walk_run(const tn_tile_walk *w, int64_t n) {
+  int32_t inner = w->map->rank - 1;
+  int64_t left = inner > 0 ? w->map->dims[inner] - w->at[inner] : n;
+  return left < n ? left : n;
+}
+
+void tn_tile_walk_on(tn_tile_walk *w, int64_t n) {
+  const tn_tile_map *map = w->map;
+  int32_t i = map->rank - 1;
+  w->at[i] += n;
+  w->offset += n * map->strides[i];
+  for (; i > 0 && w->at[i] == map->dims[i]; i--) {
+    w->offset += map->strides[i - 1] - map->dims[i] * map->strides[i];
+    w->at[i] = 0;
+    w->at[i - 1]++;
+  }
 }
 
 void tn_tile_indices(const tn_tile_map *map, int64_t at, int64_t n, int64_t *to) {
-  int32_t inner = map->rank - 1;
-  int64_t dim = map->dims[inner], step = map->strides[inner];
+  int64_t step = map->strides[map->rank - 1];
+  tn_tile_walk w = tn_tile_walk_to(map, at);
   while (n > 0) {
-    int64_t left = inner > 0 ? dim - at % dim : n, run = left < n ? left : n, first = tn_tile_offset(map, at);
-    for (int64_t k = 0; k < run; k++) to[k] = first + k * step;
-    at += run;
+    int64_t run = tn_tile_walk_run(&w, n);
+    for (int64_t k = 0; k < run; k++) to[k] = w.offset + k * step;
+    tn_tile_walk_on(&w, run);
     to += run;
     n -= run;
   }
