@@ -1,7 +1,7 @@
 /* backends/onednn/own/gemm.c: cuts products into tiles, and tiles into chunks. */
 #include "own/gemm_plan.h"
 
-#include <string.h>
+#include <stdbool.h>
 
 enum {
   FORK_MACS = 1 << 21,  /* some twenty microseconds: less is not worth a second thread */
@@ -20,9 +20,10 @@ static int64_t round_up(int64_t n, int64_t to) { return divide_up(n, to) * to; }
 
 /* ---- the cut ------------------------------------------------------------------------------------- */
 
+/* Lines of a transposed A that lie far apart cost a page each. */
 static int32_t way_of(const tn_gemm_cut *c) {
-  if (!c->transpose_b)
-    return c->m > LEAST_ROWS && c->k * c->n > STRAIGHT_ELEMENTS ? TN_GEMM_PACK : TN_GEMM_STRAIGHT;
+  bool large = c->k * c->n > STRAIGHT_ELEMENTS || (c->transpose_a && c->k * c->m > 2 * STRAIGHT_ELEMENTS);
+  if (!c->transpose_b) return c->m > LEAST_ROWS && large ? TN_GEMM_PACK : TN_GEMM_STRAIGHT;
   return !c->transpose_a && c->m <= DOT_ROWS ? TN_GEMM_DOTS : TN_GEMM_PACK;
 }
 
@@ -47,8 +48,14 @@ static void cut_tiles(tn_gemm_cut *c, int64_t pieces) {
   set_tiles(c, most(tiles_m, least(rows, divide_up(pieces, tiles_n))), tiles_n);
 }
 
+/* A panel of B, and lines of A. */
+static int64_t packed_floats(const tn_gemm_cut *c) {
+  if (c->way != TN_GEMM_PACK) return 0;
+  return TN_GEMM_DEPTH * (TN_GEMM_WIDTH + (c->transpose_a ? round_up(c->tile_m, 16) : 0));
+}
+
 static int64_t scratch_of(const tn_gemm_cut *c) {
-  int64_t floats = c->way == TN_GEMM_PACK ? TN_GEMM_DEPTH * TN_GEMM_WIDTH : 0;
+  int64_t floats = packed_floats(c);
   if (c->dtype == TN_BF16)
     floats += round_up(c->tile_m * c->k, 16) + round_up(c->k * c->tile_n, 16) + 2 * c->tile_m * c->tile_n +
               c->tile_n;
@@ -103,7 +110,7 @@ int64_t tn_gemm_cut_item(const tn_gemm_cut *c, int64_t item, tn_gemm_range *r) {
 
 static void run(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_sgemm *g, float *panel) {
   if (c->way == TN_GEMM_PACK)
-    loops->packed(g, panel);
+    loops->packed(g, panel, c->transpose_a ? panel + TN_GEMM_DEPTH * TN_GEMM_WIDTH : NULL);
   else if (c->way == TN_GEMM_DOTS)
     loops->dots(g);
   else
@@ -137,9 +144,8 @@ static float *widen(const tn_gemm_loops *loops, const void *from, int64_t at, in
 static void run_bf16(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
                      const tn_gemm_end *end, const tn_gemm_range *r, float *scratch) {
   tn_sgemm g = {.m = r->m, .n = r->n, .k = c->k, .c_i = r->n, .end = *end};
-  float *panel = scratch, *a = panel + (c->way == TN_GEMM_PACK ? TN_GEMM_DEPTH * TN_GEMM_WIDTH : 0),
-        *b = a + round_up(c->tile_m * c->k, 16), *gate = b + round_up(c->k * c->tile_n, 16),
-        *bias = gate + c->tile_m * c->tile_n;
+  float *panel = scratch, *a = panel + packed_floats(c), *b = a + round_up(c->tile_m * c->k, 16),
+        *gate = b + round_up(c->k * c->tile_n, 16), *bias = gate + c->tile_m * c->tile_n;
   int64_t at = r->m0 * c->n + r->n0;
   g.a_i = c->transpose_a ? 1 : c->k;
   g.a_k = c->transpose_a ? r->m : 1;

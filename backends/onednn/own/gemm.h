@@ -49,8 +49,9 @@ typedef struct tn_gemm_loops {
   int32_t lanes;
   void (*straight)(const tn_sgemm *g); /* b_j is 1 */
   void (*dots)(const tn_sgemm *g);     /* a_k and b_k are 1 */
-  /* b_j or b_k is 1; panel: TN_GEMM_DEPTH * TN_GEMM_WIDTH floats, aligned to 64 */
-  void (*packed)(const tn_sgemm *g, float *panel);
+  /* b_j or b_k is 1; panel: TN_GEMM_DEPTH * TN_GEMM_WIDTH floats, aligned to 64. lines: NULL, or where a_i is
+   * 1 room for TN_GEMM_DEPTH * m floats, where lines of A that lie far apart come together. */
+  void (*packed)(const tn_sgemm *g, float *panel, float *lines);
   /* n elements of bf16 to f32 and back */
   void (*widen)(const uint16_t *from, float *to, int64_t n);
   void (*narrow)(const float *from, uint16_t *to, int64_t n);

@@ -45,8 +45,8 @@ static void finish(const tn_sgemm *g, int64_t i, int64_t m, int64_t j, int64_t n
 
 /* Some columns of B, and a range of k. */
 typedef struct strip {
-  const float *b; /* of the first line and column */
-  int64_t b_k;
+  const float *a, *b; /* of line k0, and of the first column of B */
+  int64_t a_k, b_k;
   int64_t j, n; /* columns */
   int64_t k0, k;
   int64_t lanes;  /* of the last vector, where it may not be read as a whole */
@@ -55,8 +55,8 @@ typedef struct strip {
 
 V_INLINE void tile(const tn_sgemm *g, const strip *s, int64_t row, const int m, const int n, const int part) {
   vf sum[ROWS][VECTORS], line[VECTORS];
-  const float *a = g->a + row * g->a_i + s->k0 * g->a_k, *b = s->b;
-  int64_t a_i = g->a_i, a_k = g->a_k, b_k = s->b_k, lanes = s->lanes;
+  const float *a = s->a + row * g->a_i, *b = s->b;
+  int64_t a_i = g->a_i, a_k = s->a_k, b_k = s->b_k, lanes = s->lanes;
 #pragma GCC unroll 8
   for (int i = 0; i < m; i++)
 #pragma GCC unroll 3
@@ -131,7 +131,14 @@ static void straight(const tn_sgemm *g) {
   do {
     int64_t k = least(TN_GEMM_DEPTH, g->k - k0);
     for (int64_t j = 0; j < g->n; j += columns) {
-      strip s = {g->b + k0 * g->b_k + j, g->b_k, j, least(columns, g->n - j), k0, k, 0, 0};
+      strip s = {.b = g->b + k0 * g->b_k + j,
+                 .b_k = g->b_k,
+                 .j = j,
+                 .n = least(columns, g->n - j),
+                 .k0 = k0,
+                 .k = k};
+      s.a = g->a + k0 * g->a_k;
+      s.a_k = g->a_k;
       down(g, &s, 0);
     }
     k0 += k;
@@ -212,12 +219,20 @@ static void pack(const tn_sgemm *g, const strip *s, float *panel) {
     pack_columns(b + j * g->b_j, g->b_j, least(V_LANES, s->n - j), s->k, panel + j);
 }
 
-static void packed(const tn_sgemm *g, float *panel) {
+static void gather_lines(const tn_sgemm *g, int64_t k0, int64_t k, float *lines) {
+  for (int64_t p = 0; p < k; p++)
+    memcpy(lines + p * g->m, g->a + (k0 + p) * g->a_k, (size_t)g->m * sizeof *lines);
+}
+
+static void packed(const tn_sgemm *g, float *panel, float *lines) {
   int64_t columns = strip_columns(g->n), depth = evenly(g->k, TN_GEMM_DEPTH), k0 = 0;
   do {
     int64_t k = least(depth, g->k - k0);
+    if (lines != NULL) gather_lines(g, k0, k, lines);
     for (int64_t j = 0; j < g->n; j += columns) {
-      strip s = {panel, PANEL, j, least(columns, g->n - j), k0, k, 0, 0};
+      strip s = {.b = panel, .b_k = PANEL, .j = j, .n = least(columns, g->n - j), .k0 = k0, .k = k};
+      s.a = lines != NULL ? lines : g->a + k0 * g->a_k;
+      s.a_k = lines != NULL ? g->m : g->a_k;
       pack(g, &s, panel);
       down(g, &s, 1);
     }

@@ -30,11 +30,12 @@ static int32_t fits(int32_t way, int32_t transpose_a, int32_t transpose_b) {
 
 static void run(const tn_gemm_loops *loops, int32_t way, const tn_sgemm *g) {
   float *panel = aligned_alloc(64, TN_GEMM_DEPTH * TN_GEMM_WIDTH * sizeof *panel);
+  float *lines = g->a_i == 1 && g->n % 2 == 0 ? malloc(TN_GEMM_DEPTH * (size_t)g->m * sizeof *lines) : NULL;
   if (way == TN_GEMM_PACK)
-    loops->packed(g, panel);
+    loops->packed(g, panel, lines);
   else
     (way == TN_GEMM_DOTS ? loops->dots : loops->straight)(g);
-  free(panel);
+  free(panel), free(lines);
 }
 
 static float ended(const tn_sgemm *g, int64_t i, int64_t j, double y) {
