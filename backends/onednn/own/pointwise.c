@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "own/layouts.h"
 #include "own/padding.h"
 
 /* ---- launch ---- */
@@ -103,13 +104,6 @@ static tn_status launch(tn_launch *l) {
 
 /* ---- query ---- */
 
-static tn_layout blocked(int32_t rank, int32_t size) {
-  tn_layout layout = tn_layout_row_major(rank);
-  layout.n_blocks = 1;
-  layout.block[0] = (tn_block){1, (uint16_t)size};
-  return layout;
-}
-
 /* Operands and results of the region's dimensions lie so; others row-major. */
 static void set_rules(const tn_match *m, int32_t rule, const tn_layout *layout, tn_operand_layout *rules) {
   for (int32_t i = 0; i < m->n_in + m->n_out; i++) {
@@ -157,7 +151,7 @@ static bool has_blocks(const tn_type *type, int32_t size) {
 
 static tn_status add_variants(tn_query *q, tn_operand_layout *rules) {
   const tn_type *type = q->match->out[0];
-  const tn_layout by_16 = blocked(type->rank, 16), by_8 = blocked(type->rank, 8);
+  const tn_layout by_16 = tn_channels_blocked(type->rank, 16), by_8 = tn_channels_blocked(type->rank, 8);
   const offer any = {0, TN_LAYOUT_ANY, "tiles", NULL}, plain = {1, TN_LAYOUT_ROW_MAJOR, "row-major", NULL};
   const offer eights = {8, TN_LAYOUT_FIXED, "channels by 8", &by_8};
   const offer sixteens = {16, TN_LAYOUT_FIXED, "channels by 16", &by_16};
