@@ -49,8 +49,8 @@ static const int32_t dtypes[] = {TN_F32, TN_BF16, TN_F16};
 
 static void channels_in_blocks_are_reduced_as_row_major_ones_are(void **state) {
   (void)state;
-  static const int64_t shapes[][4] = {{3, 16, 5, 7},  {2, 32, 1, 1},   {1, 48, 9, 3},  {4, 16, 19, 31},
-                                      {9, 64, 6, 14}, {5, 32, 13, 28}, {32, 80, 3, 3}, {0, 16, 2, 2}};
+  static const int64_t shapes[][4] = {{3, 16, 5, 7},  {2, 32, 1, 1},  {1, 48, 9, 3},  {4, 16, 19, 31},
+                                      {9, 64, 6, 14}, {5, 32, 13, 9}, {32, 80, 3, 3}, {0, 16, 2, 2}};
   static const int64_t batch[] = {0, 2, 3}, space[] = {2, 3};
   tn_rng rng = tn_rng_at(71, 0);
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
@@ -73,7 +73,7 @@ static void any_axes_agree_with_the_reference(void **state) {
   } shapes[] = {{0, {0}, 0, {0}},
                 {1, {70003}, 0, {0}},
                 {1, {5}, 0, {0}},
-                {2, {3, 33001}, 1, {1}},
+                {2, {3, 20001}, 1, {1}},
                 {2, {20001, 7}, 1, {0}},
                 {2, {150, 600}, 1, {0}},
                 {2, {600, 65}, 1, {1}},
