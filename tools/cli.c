@@ -28,11 +28,15 @@ static const cli_option options[] = {
     {"threads", "N", "threads of kernels that run on the host", CLI_OPS, 't'},
     {"ops", NULL, "the time of each launch, beside what the machine gives at best", CLI_OPS, 'O'},
     {"dump-after", "PASS", "print the graph as a pass leaves it (all: after each)", CLI_DUMP, 'd'},
-    {"backend", "NAME", "which backend's device (default: cpu); its options with --set NAME=VALUE",
-     CLI_CONFORMANCE, 'B'},
+    {"backend", "NAME", "which backend's device (default: cpu)", CLI_CONFORMANCE, 'B'},
+    {"device", "N", "which of its devices, from 0 (default)", CLI_CONFORMANCE, 'N'},
+    {"set", "OPTION=VALUE", "an option of the backend, also as backend.NAME.OPTION=VALUE", CLI_CONFORMANCE,
+     's'},
+    {"set", "backend.capture=no", "launch one by one, without replay", CLI_CONFORMANCE, 's'},
     {"case", "OP/DTYPE/DRAW", "only these: an op, its dtype, one use of it", CLI_CONFORMANCE, 'c'},
     {"unsupported", "FILE", "what may be missing: lines of OP/DTYPE: reason", CLI_CONFORMANCE, 'u'},
     {"draws", "N", "uses of each op and dtype", CLI_CONFORMANCE, 'D'},
+    {"timeout", "SECONDS", "a case that takes longer hangs (default: 60)", CLI_CONFORMANCE, 'T'},
     {"json", NULL, "print the result as one JSON object", CLI_JSON, 'j'},
     {"plugin", "FILE", "open a plugin", 0, 'p'},
     {"verbose", NULL, "log more", 0, 'v'},
@@ -59,13 +63,19 @@ static int usage(const cli_command *command, const char *text, const char *what)
   return CLI_USAGE;
 }
 
-static int read_number(const cli_command *command, const char *text, long long *value) {
+static bool is_number(const char *text, long long least, long long *value) {
   char *end = NULL;
   errno = 0;
   *value = strtoll(text, &end, 10);
-  if (end == text || *end || errno || *value < 1 || *value > 1000000000)
-    return usage(command, "expected a number from 1, not", text);
-  return CLI_OK;
+  return end != text && !*end && !errno && *value >= least && *value <= 1000000000;
+}
+
+static int read_number(const cli_command *command, const char *text, long long *value) {
+  return is_number(text, 1, value) ? CLI_OK : usage(command, "expected a number from 1, not", text);
+}
+
+static int read_index(const cli_command *command, const char *text, long long *value) {
+  return is_number(text, 0, value) ? CLI_OK : usage(command, "expected a number from 0, not", text);
 }
 
 static int push(const cli_command *command, const char **list, int *n, const char *value) {
@@ -96,6 +106,8 @@ static int apply(const cli_command *command, char key, const char *value, cli_ar
   case 'c': args->only = value; break;
   case 'u': args->unsupported = value; break;
   case 'D': return read_number(command, value, &args->draws);
+  case 'N': return read_index(command, value, &args->device);
+  case 'T': return read_number(command, value, &args->timeout);
   case 'b': return read_number(command, value, &args->batch);
   case 'n': return read_number(command, value, &args->steps);
   case 'R': return read_number(command, value, &args->rounds);

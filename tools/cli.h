@@ -35,7 +35,7 @@ typedef struct cli_args {
   int n_plugins;
   const char *resume, *output, *weights, *input, *mode, *dump_after;
   const char *backend, *only, *unsupported;
-  long long batch, steps, rounds, warmup, draws;
+  long long batch, steps, rounds, warmup, draws, device, timeout;
   bool json, ops, verbose, quiet, help;
 } cli_args;
 

@@ -87,6 +87,7 @@ tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const
     return status;
   }
   tn_graph_destroy(take_graph);
+  tn_error_clear(env); /* why kernels declined is kept with what was chosen instead */
   *program = made;
   return TN_OK;
 }

@@ -151,18 +151,37 @@ static tn_status run_suite(tn_suite *suite, char **json) {
   return take_report(suite, json);
 }
 
-tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *options, char **json) {
+/* Members that the caller's struct does not have yet are as if not set. */
+static tn_status copy_options(tn_device *device, const tn_conformance_options *from,
+                              tn_conformance_options *all) {
+  uint32_t room = from->struct_size;
+  if (room < offsetof(tn_conformance_options, begin))
+    return tn_failf(device, TN_EINVAL,
+                    "tn_conformance_options.struct_size is %u; set it to sizeof(tn_conformance_options)",
+                    room);
+  *all = (tn_conformance_options){0};
+  memcpy(all, from, room < sizeof *all ? room : sizeof *all);
+  return TN_OK;
+}
+
+tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *given, char **json) {
+  tn_conformance_options all;
+  const tn_conformance_options *options = &all;
+  *json = NULL;
+  TN_TRY(copy_options(device, given, &all));
   tn_suite suite = {.env = &device->env, .options = options, .arena = tn_arena_new(&device->env)};
   suite.site = (tn_trial_site){&device->env, device->use->context->registry, device->use->ops, device};
   suite.bits = TN_HASH_START;
   suite.draws = options->draws > 0        ? options->draws
                 : options->plugin != NULL ? TN_PLUGIN_DRAWS
                                           : TN_TRIAL_DRAWS;
-  *json = NULL;
   int64_t guard = device->target.guard_bytes;
+  bool uncaptured = device->uncaptured;
   device->target.guard_bytes = TN_TRIAL_GUARD;
+  device->uncaptured = uncaptured || options->uncaptured != 0;
   tn_status status = run_suite(&suite, json);
   device->target.guard_bytes = guard;
+  device->uncaptured = uncaptured;
   tn_vec_free(suite.env, &suite.known);
   tn_vec_free(suite.env, &suite.failed);
   tn_vec_free(suite.env, &suite.unsupported);

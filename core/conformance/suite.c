@@ -31,6 +31,21 @@ tn_status tn_suite_fail(tn_suite *suite, const char *name, const char *reason) {
   return tn_vec_push(suite->env, &suite->failed, failure);
 }
 
+void tn_suite_begin(const tn_suite *suite, const char *name) {
+  if (suite->options->begin != NULL) suite->options->begin(suite->options->user, name);
+}
+
+tn_status tn_suite_look(tn_suite *suite, const char *name) {
+  tn_device *device = suite->site.device;
+  void *compute = device->streams[TN_STREAM_COMPUTE];
+  if (suite->broken || device->backend->stream_wait(compute, &device->env) == TN_OK) return TN_OK;
+  suite->broken = true;
+  const char *reason = tn_arena_printf(
+      &suite->arena, "it broke in %s and does nothing more, so no case behind that one was tried: %s", name,
+      tn_error_text(&device->env));
+  return reason != NULL ? tn_suite_fail(suite, "device", reason) : TN_ENOMEM;
+}
+
 static tn_suite_known *find_known(tn_suite *suite, const tn_trial *t) {
   for (size_t i = 0; i < suite->known.n; i++) {
     tn_suite_known *k = &suite->known.v[i];
@@ -85,9 +100,13 @@ static void note_launch(void *context, const char *kernel, const char *plugin) {
 static tn_status try_one(tn_suite *suite, const tn_trial *t) {
   const tn_trial_watch watch = {note_launch, suite};
   tn_verdict verdict;
-  if (!lets_through(&suite->filter, t)) return TN_OK;
+  if (suite->broken || !lets_through(&suite->filter, t)) return TN_OK;
+  const char *name = name_of(suite, t);
+  if (name == NULL) return TN_ENOMEM;
+  tn_suite_begin(suite, name);
   TN_TRY(tn_trial_run(&suite->site, t, &watch, &verdict));
-  return tn_suite_note(suite, t, &verdict);
+  TN_TRY(tn_suite_note(suite, t, &verdict));
+  return verdict.what == TN_VERDICT_FAILED ? tn_suite_look(suite, name) : TN_OK;
 }
 
 tn_status tn_suite_run_dtype(tn_suite *suite, const tn_case *c, int32_t dtype) {
@@ -118,7 +137,7 @@ tn_status tn_suite_run_core(tn_suite *suite) {
   TN_TRY(tn_suite_run_device(suite));
   for (size_t f = 0; f < FAMILIES; f++)
     for (const tn_case *c = families[f]; c->op != NULL; c++) TN_TRY(tn_suite_run_case(suite, c));
-  return TN_OK;
+  return tn_suite_run_failure(suite);
 }
 
 const tn_case *tn_case_find(const char *op) {

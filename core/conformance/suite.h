@@ -36,6 +36,7 @@ typedef struct tn_suite {
   tn_suite_filter filter;
   int64_t draws, passed;
   uint64_t bits; /* of every verdict in turn */
+  bool broken;   /* the device failed for good: nothing more is tried */
   TN_VEC(tn_suite_known) known;
   TN_VEC(tn_suite_failure) failed, unsupported;
   TN_VEC(tn_suite_kernel) kernels;
@@ -46,6 +47,8 @@ tn_status tn_suite_run_case(tn_suite *suite, const tn_case *c);
 tn_status tn_suite_run_dtype(tn_suite *suite, const tn_case *c, int32_t dtype);
 /* The device without any kernel: "device/memory", "device/zero" ... */
 tn_status tn_suite_run_device(tn_suite *suite);
+/* What happens behind a launch that fails: last, since the device is broken then. */
+tn_status tn_suite_run_failure(tn_suite *suite);
 /* The core's ops. */
 tn_status tn_suite_run_core(tn_suite *suite);
 /* The ops and kernels of options->plugin. */
@@ -55,5 +58,10 @@ tn_status tn_suite_run_plugin(tn_suite *suite);
 tn_status tn_suite_note(tn_suite *suite, const tn_trial *trial, const tn_verdict *verdict);
 /* Records a failure and says it. */
 tn_status tn_suite_fail(tn_suite *suite, const char *name, const char *reason);
+/* Says which case comes next. */
+void tn_suite_begin(const tn_suite *suite, const char *name);
+/* After a case has failed: a device that is broken for good ends the suite, and that is a failure of its own.
+ */
+tn_status tn_suite_look(tn_suite *suite, const char *name);
 
 #endif

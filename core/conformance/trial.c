@@ -43,7 +43,7 @@ static bool undecided(const tn_scene *s) { return s->verdict->what == TN_VERDICT
 static tn_status settle(tn_scene *s, const void *handle, tn_status status, const char *doing) {
   if (status == TN_OK || status == TN_ENOMEM) return status;
   int32_t what = status == TN_EUNSUPPORTED ? TN_VERDICT_UNSUPPORTED : TN_VERDICT_FAILED;
-  judge(s, what, "%s: %s", doing, tn_error_text(handle));
+  judge(s, what, "%s: %s", status == TN_EDEVICE ? "the device broke" : doing, tn_error_text(handle));
   return TN_OK;
 }
 

@@ -52,9 +52,10 @@ tn_status tn_capture_program(tn_executor *e, tn_bound_program *bound) {
     if (!can_capture(e, bound, &program->segments[i])) continue;
     tn_status status = capture_slots(e, bound, i);
     if (status != TN_OK && status != TN_EUNSUPPORTED) return status;
-    if (status == TN_EUNSUPPORTED)
-      tn_logf(e->env, TN_LOG_WARN, "program '%s' runs uncaptured: %s", program->name,
-              tn_error_text(&e->device->env));
+    if (status == TN_OK) continue;
+    tn_logf(e->env, TN_LOG_WARN, "program '%s' runs uncaptured: %s", program->name,
+            tn_error_text(&e->device->env));
+    tn_error_clear(&e->device->env); /* it has been said, and the run goes on */
   }
   return TN_OK;
 }

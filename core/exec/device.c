@@ -66,6 +66,17 @@ static tn_status add_accepted(tn_device *device, const char **families, int32_t 
   return TN_OK;
 }
 
+/* Kernels of another family follow addresses. Whoever has none that can be followed has to translate them. */
+static tn_status check_accepted(tn_device *device) {
+  const tn_backend *b = device->backend;
+  if (b->accepts == NULL || b->enqueue != NULL || device->target.properties.host_addressable) return TN_OK;
+  return tn_failf(
+      &device->env, TN_EABI,
+      "it accepts kernels of '%s' and has no enqueue, so they are called with its addresses as they "
+      "are, but it is not host_addressable: give enqueue, which translates them, or leave out accepts",
+      b->accepts);
+}
+
 static tn_status describe_target(tn_device *device, int32_t index) {
   const tn_backend *b = device->backend;
   size_t commas = 0;
@@ -89,7 +100,8 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   device->target.selves = selves;
   device->target.n_families = n;
   device->target.properties.struct_size = sizeof(device->target.properties);
-  return b->properties(device->self, &device->env, index, &device->target.properties);
+  TN_TRY(b->properties(device->self, &device->env, index, &device->target.properties));
+  return check_accepted(device);
 }
 
 static tn_status open_streams(tn_device *device) {
@@ -200,7 +212,10 @@ tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_r
   if (may_pass_over(status) && request->n_names > 1 && reasons.v != NULL)
     tn_failf(env, status, "none of the backends can be used: %s", reasons.v);
   tn_text_free(&reasons);
-  if (status == TN_OK) return TN_OK;
+  if (status == TN_OK) {
+    tn_error_clear(env); /* why others were passed over has been said */
+    return TN_OK;
+  }
   tn_device_destroy(*device);
   *device = NULL;
   return status;

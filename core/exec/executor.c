@@ -145,7 +145,8 @@ static tn_status create(tn_env *env, tn_device *device, const tn_state_map *map,
   e->map = map;
   e->outside = outside;
   e->near = device->target.properties.host_addressable != 0;
-  e->capture = !device->uncaptured;
+  /* What is captured keeps its addresses; the caller's memory lies elsewhere in the next run. */
+  e->capture = !outside && !device->uncaptured;
   tn_status status = fill(e, programs, n_programs, slots);
   if (status == TN_OK)
     *out = e;

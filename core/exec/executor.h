@@ -16,7 +16,7 @@ tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map 
                              tn_program *const *programs, int32_t n_programs, int32_t slots,
                              tn_executor **executor);
 /* The same for one program whose inputs and outputs lie in memory of the caller's: none is allocated for
- * them, and outside.h says at each run where they lie. */
+ * them, and outside.h says at each run where they lie. Nothing is captured. */
 tn_status tn_executor_create_outside(tn_env *env, tn_device *device, const tn_state_map *map,
                                      tn_program *program, int32_t slots, tn_executor **executor);
 void tn_executor_destroy(tn_executor *executor);

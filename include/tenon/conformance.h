@@ -1,7 +1,8 @@
 /* tenon/conformance.h: does a device compute what ops mean? One suite for all backends and plugins, the one
  * that Tenon's own are held to.
  *
- * First the device itself, without kernels: its memory, copies, zeroing, streams, events and capture.
+ * First the device itself, without kernels: its memory, copies, zeroing, streams, events and capture;
+ * launches and calls on an application's tensors; and at the very end a launch that fails.
  *
  * For every op, uses are drawn from a seed: shapes (empty and of size 1 among them), attributes, values,
  * operands that may be overwritten. Each is compiled as a training step is, with and without gradients, in
@@ -34,9 +35,13 @@ typedef struct tn_conformance_options {
   /* Called with one line for each failure, as it is found; NULL: not. */
   void (*say)(void *user, const char *line);
   void *user;
+  /* Called with the name of each case before it runs, so that one that hangs can be named; NULL: not. */
+  void (*begin)(void *user, const char *name);
+  int32_t uncaptured; /* 1: launches are made one by one, as with [backend] capture = no */
 } tn_conformance_options;
 
-/* Runs the suite on a device (tensor.h), which nobody else may use meanwhile. *json:
+/* Runs the suite on a device (tensor.h), which nobody else may use meanwhile. The last case breaks a device
+ * that takes kernels from another family, so close it afterwards. *json:
  *   {backend, device, bits, passed, failed: [{case, reason}], unsupported: [{case, reason}], stale: [line],
  *    kernels: [{name, plugin, launches}]}
  * bits is a hash of every result that a kernel calls deterministic: the same for any number of threads, with

@@ -128,6 +128,8 @@ static const struct mistake {
      "capture_begin, capture_end, capture_launch and capture_delete come together or not at all"},
     {"", "train lenet.ini --set backend.acme.memory=100KB", "bytes are asked for, 0 of 100000 are in use"},
     {"s/(w->body(&here) != TN_OK)/(w->body)/", "train lenet.ini", "it failed and did not say why"},
+    {"/[.]enqueue = /d", "train lenet.ini --set backend.use=acme",
+     "it accepts kernels of 'cpu' and has no enqueue"},
     {"s/dtype == TN_F64 && .*rank > 0/dtype == TN_F32/", "train lenet.ini --set backend.fallback=error",
      "no kernel takes"},
 };
@@ -161,6 +163,14 @@ static const struct flaw {
     {"s/return keep(s->device->capture, env, work);/keep(s->device->capture, env, work);/",
      "device/capture: work runs while it is captured"},
     {"s/run(d, &w->capture->work.i.)/(void)i/", "device/capture: a replay does not do"},
+    {"s/views.i..data = near(views.i..data);/views[i].data = views[i].data ? near(views[i].data) : views;/",
+     "device/launch: acme: 'add of conformance': an absent operand"},
+    {"s/if (w->what == RECORD) tell/if (w->what == RECORD \\&\\& !atomic_load(\\&d->failed)) tell/",
+     "device/failure: it hangs"},
+    {"s/break_device(d, w->l->name, text)/break_device(d, \"a kernel\", text)/",
+     "device/failure: the text of a failure does not name"},
+    {"s/  reach(&s->end, s->end.recorded);/&\\n  return TN_OK;/",
+     "device/failure: stream_wait does not return TN_EDEVICE"},
 };
 
 static void a_device_that_is_wrong_is_found(void **state) {
@@ -169,9 +179,62 @@ static void a_device_that_is_wrong_is_found(void **state) {
     workshop_do("sed -e '%s' acme_backend.c > wrong.c && %s -w -shared -fPIC -o wrong.so wrong.c "
                 "$(pkg-config --cflags tenon)",
                 flaws[i].change, COMPILER);
-    assert_int_equal(workshop_run("$TENON conformance --backend acme --plugin ./wrong.so --case device"), 70);
+    assert_int_equal(
+        workshop_run("$TENON conformance --backend acme --plugin ./wrong.so --case device --timeout 10"), 70);
     if (strstr(workshop_err, flaws[i].says) == NULL) fail_msg("%s: %s", flaws[i].change, workshop_err);
   }
+}
+
+static void write_wrong(const char *change) {
+  workshop_do("sed -e '%s' acme_backend.c > wrong.c && %s -w -shared -fPIC -o wrong.so wrong.c "
+              "$(pkg-config --cflags tenon)",
+              change, COMPILER);
+}
+
+static void says(const char *where, const char *what) {
+  if (strstr(where, what) == NULL) fail_msg("'%s' is not in: %s", what, where);
+}
+
+/* Not five thousand cases that fail alike. */
+static void a_device_that_breaks_ends_the_suite(void **state) {
+  (void)state;
+  write_wrong("s/if (w->body(&here) != TN_OK)/static int n; if (++n == 20 || w->body(\\&here) != TN_OK)/");
+  assert_int_equal(workshop_run("$TENON conformance --backend acme --plugin ./wrong.so --case add"), 70);
+  says(workshop_err, ": the device broke: acme: '");
+  says(workshop_err, "device: it broke in add/");
+  says(workshop_out, " 2 failed");
+}
+
+/* With everything that the first line said. */
+static void a_failing_case_comes_with_the_line_that_repeats_it(void **state) {
+  (void)state;
+  write_wrong("s/memset(near(w->to), 0/memset(near(w->to), 1/; s/case AWAIT:/case AWAIT: break;/");
+  assert_int_equal(workshop_run("$TENON conformance --backend acme --plugin ./wrong.so --set devices=2 "
+                                "--set backend.acme.memory=64MiB --device 1 --case device"),
+                   70);
+  const char *line =
+      "again        tenon conformance --backend acme --plugin ./wrong.so --device 1 --set devices=2 "
+      "--set backend.acme.memory=64MiB --case device/";
+  char both[2][256];
+  for (int i = 0; i < 2; i++) {
+    snprintf(both[i], sizeof(both[i]), "%s%s\n", line, i == 0 ? "zero" : "events");
+    says(workshop_out, both[i]);
+  }
+}
+
+static void capture_is_turned_off_as_in_a_configuration(void **state) {
+  (void)state;
+  write_wrong("s/return push(stream, env, .*REPLAY.*/return tn_fail(env, TN_EDEVICE, NULL, \"no replay\");/");
+  const char *command =
+      "$TENON conformance --backend acme --plugin ./wrong.so --case relu/f32 --set backend.%s";
+  char line[256];
+  snprintf(line, sizeof(line), command, "capture=yes");
+  assert_int_equal(workshop_run("%s", line), 70);
+  snprintf(line, sizeof(line), command, "capture=no");
+  assert_int_equal(workshop_run("%s", line), 0);
+  snprintf(line, sizeof(line), command, "cpu.threads=1");
+  assert_int_equal(workshop_run("%s", line), 2);
+  says(workshop_err, "expected OPTION=VALUE or backend.acme.OPTION=VALUE, or backend.capture=yes|no");
 }
 
 int main(void) {
@@ -182,6 +245,9 @@ int main(void) {
       cmocka_unit_test(its_memory_is_as_planned),
       cmocka_unit_test(the_list_of_what_it_lacks_is_needed),
       cmocka_unit_test(a_device_that_is_wrong_is_found),
+      cmocka_unit_test(a_device_that_breaks_ends_the_suite),
+      cmocka_unit_test(a_failing_case_comes_with_the_line_that_repeats_it),
+      cmocka_unit_test(capture_is_turned_off_as_in_a_configuration),
       cmocka_unit_test(every_message_on_the_page_is_the_one_that_is_given),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
