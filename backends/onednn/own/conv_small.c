@@ -6,6 +6,7 @@
 #include "tenon/attributes.h"
 
 enum {
+  FULL = 16,              /* channels that fill a block of the library's layouts */
   PLANES_BYTES = 1 << 18, /* of a picture: it stays in the second-level cache */
   DEPTH = 4096,           /* of a sum in f32 */
   FORK_MACS = 1 << 21,    /* less is not worth a second thread */
@@ -85,6 +86,11 @@ static tn_status check(tn_query *q, const tn_small *g) {
                    (long long)a->groups, (long long)a->stride.v[0], (long long)a->stride.v[1]);
   if (g->pictures * g->filters * g->depth * g->oh * g->ow == 0)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "nothing to compute");
+#ifdef TN_HAVE_DNNL
+  if (g->channels % FULL == 0 && g->filters % FULL == 0)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%lld and %lld channels fill blocks, which oneDNN works on",
+                   (long long)g->channels, (long long)g->filters);
+#endif
   if (tn_small_planes(g) * (int64_t)sizeof(float) > PLANES_BYTES || g->depth > DEPTH)
     return tn_fail(
         q, TN_EUNSUPPORTED, NULL,
