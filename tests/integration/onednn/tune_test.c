@@ -4,17 +4,28 @@
 #include <dirent.h>
 #include <unistd.h>
 
+/* Large enough that the kernels of small convolutions, which are not measured, leave it alone. */
 static const char model[] =
     "[run]\nname = net\nmax_steps = 1\nseed = 2\n"
     "[backend]\nuse = onednn\ntune_folder = tune\n"
-    "[data]\nsource = random\nshape = 16, 12, 12\nclasses = 4\nsamples = 8\nbatch = 4\n"
-    "[model]\ninputs = image: f32[16, 12, 12]\nlayers =\n"
-    "    a:    conv2d(32, kernel=3, padding=1)\n"
+    "[data]\nsource = random\nshape = 64, 32, 32\nclasses = 4\nsamples = 8\nbatch = 4\n"
+    "[model]\ninputs = image: f32[64, 32, 32]\nlayers =\n"
+    "    a:    conv2d(80, kernel=3, padding=1)\n"
     "          relu\n"
-    "    b:    conv2d(32, kernel=3, padding=1)\n"
+    "    b:    conv2d(80, kernel=3, padding=1)\n"
     "    pool: global_avg_pool\n"
     "    fc:   linear(4)\n"
     "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n";
+
+/* oneDNN has Winograd's algorithm for AVX-512 alone; elsewhere a convolution has one way, which nobody
+ * measures. */
+static bool has_several_ways(void) {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+#else
+  return false;
+#endif
+}
 
 /* How many convolutions of the plan were measured, of how many. */
 static void count(const char *more, int *measured, int *all) {
@@ -42,6 +53,7 @@ static const char *tune_file(void) {
 static void a_run_measures_and_the_plan_knows(void **state) {
   int measured, all;
   (void)state;
+  if (!has_several_ways()) skip();
   file_write("model.ini", model);
   count("", &measured, &all);
   assert_int_equal(measured, 0);
