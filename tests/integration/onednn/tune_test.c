@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 /* Large enough that the kernels of small convolutions, which are not measured, leave it alone. */
