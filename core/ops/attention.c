@@ -1,6 +1,8 @@
 /* Scaled dot-product attention (Vaswani et al., "Attention is all you need", NeurIPS 2017) over
  * (batch, heads, tokens, width), which also gives each query's log-sum-exp, so that the gradient can
- * recompute the probabilities instead of keeping them (Dao et al., "FlashAttention", NeurIPS 2022).
+ * recompute the probabilities instead of keeping them (Dao et al., "FlashAttention", NeurIPS 2022). With
+ * `heads` the operands are (batch, tokens, heads * width), as linear layers make them: a kernel for that
+ * moves nothing, and without one they are transposed.
  * Scores, what is subtracted from their gradient, and the softmax are in f32 (f64 for f64), products with
  * probabilities in T. */
 #include <math.h>
@@ -9,42 +11,90 @@
 
 /* ---- shapes ---- */
 
-static tn_status attention_infer(tn_infer *n) {
+/* An operand as (batch, heads, tokens, width). */
+static tn_type split(const tn_attention_attributes *a, const tn_type *x) {
+  tn_type type = *x;
+  if (a->heads == 0) return type;
+  type.rank = 4;
+  type.dims[1] = a->heads;
+  type.dims[2] = x->dims[1];
+  type.dims[3] = x->dims[2] / a->heads;
+  return type;
+}
+
+static tn_status check_operand(tn_infer *n, const char *name, const tn_type *x) {
+  const tn_attention_attributes *a = n->node.attributes;
+  if (a->heads == 0) return tn_ops_check_rank(n, name, x, 4, "batch, heads, tokens, width");
+  tn_status status = tn_ops_check_rank(n, name, x, 3, "batch, tokens, heads * width");
+  if (status != TN_OK || x->dims[2] % a->heads == 0) return status;
+  return tn_fail(n, TN_EINVAL, "heads", "%lld does not divide the width of %s, which is %s",
+                 (long long)a->heads, name, tn_ops_text(x).v);
+}
+
+static tn_status check_shapes(tn_infer *n) {
   static const char *const name[] = {"q", "k", "v"};
   const tn_attention_attributes *a = n->node.attributes;
   const tn_type *q = n->node.in[0], *k = n->node.in[1], *v = n->node.in[2];
   tn_status status = TN_OK;
-  for (int32_t i = 0; i < 3 && status == TN_OK; i++)
-    status = tn_ops_check_rank(n, name[i], n->node.in[i], 4, "batch, heads, tokens, width");
+  for (int32_t i = 0; i < 3 && status == TN_OK; i++) status = check_operand(n, name[i], n->node.in[i]);
   if (status != TN_OK) return status;
-  tn_type keys = *k, values = *v;
-  keys.dims[0] = values.dims[0] = q->dims[0];
-  keys.dims[1] = values.dims[1] = q->dims[1];
-  keys.dims[3] = q->dims[3];
-  values.dims[2] = k->dims[2];
+  int32_t tokens = a->heads == 0 ? 2 : 1;
+  tn_type keys = *q, values = *q;
+  keys.dims[tokens] = values.dims[tokens] = k->dims[tokens];
+  values.dims[q->rank - 1] = v->dims[q->rank - 1];
   status = tn_ops_check_dims_of(n, "k", k, &keys);
-  if (status == TN_OK) status = tn_ops_check_dims_of(n, "v", v, &values);
+  return status != TN_OK ? status : tn_ops_check_dims_of(n, "v", v, &values);
+}
+
+static tn_status attention_infer(tn_infer *n) {
+  const tn_attention_attributes *a = n->node.attributes;
+  const tn_type *q = n->node.in[0], *k = n->node.in[1], *v = n->node.in[2];
+  tn_status status = check_shapes(n);
   if (status != TN_OK) return status;
-  int64_t first_sees = a->causal ? k->dims[2] - q->dims[2] + 1 : k->dims[2];
-  if (first_sees < 1 && q->dims[2] > 0)
+  tn_type heads = split(a, q), keys = split(a, k);
+  int64_t first_sees = a->causal ? keys.dims[2] - heads.dims[2] + 1 : keys.dims[2];
+  if (first_sees < 1 && heads.dims[2] > 0)
     return tn_fail(n, TN_EINVAL, NULL, "q is %s and k is %s%s: the first query would see no key",
                    tn_ops_text(q).v, tn_ops_text(k).v, a->causal ? ", causal" : "");
-  if (a->scale == 0 && q->dims[3] == 0)
+  if (a->scale == 0 && heads.dims[3] == 0)
     return tn_fail(n, TN_EINVAL, "scale", "scale is 1 / sqrt(head width) unless given, but q is %s",
                    tn_ops_text(q).v);
   n->node.out[0] = *q;
-  n->node.out[0].dims[3] = v->dims[3];
-  n->node.out[1] = *q;
+  n->node.out[0].dims[q->rank - 1] = v->dims[q->rank - 1];
+  n->node.out[1] = heads;
   n->node.out[1].rank = 3;
   n->node.out[1].dims[3] = 0;
   n->node.out[1].dtype = tn_ops_accumulator(q->dtype);
-  return tn_ops_check_count(n, &n->node.out[0]);
+  status = tn_ops_check_count(n, &n->node.out[0]);
+  return status != TN_OK ? status : tn_ops_check_count(n, &n->node.out[1]);
 }
 
 /* ---- emitting ---- */
 
-static double scale_of(tn_build *b, const tn_attention_attributes *a) {
-  return a->scale != 0 ? a->scale : 1 / sqrt((double)tn_dim(b, tn_in(b, 0), 3));
+/* (batch, tokens, heads * width) as (batch, heads, tokens, width), and back. */
+static tn_val to_heads(tn_build *b, const tn_attention_attributes *a, tn_val x) {
+  tn_type type = tn_ops_type(b, x), heads = split(a, &type);
+  if (a->heads == 0) return x;
+  tn_val apart = tn_reshape(b, x, 4, (int64_t[]){heads.dims[0], heads.dims[2], a->heads, heads.dims[3]});
+  return tn_transpose(b, apart, 4, (int64_t[]){0, 2, 1, 3});
+}
+
+static tn_val from_heads(tn_build *b, const tn_attention_attributes *a, tn_val x) {
+  tn_type t = tn_ops_type(b, x);
+  if (a->heads == 0) return x;
+  tn_val tokens = tn_transpose(b, x, 4, (int64_t[]){0, 2, 1, 3});
+  return tn_reshape(b, tokens, 3, (int64_t[]){t.dims[0], t.dims[2], a->heads * t.dims[3]});
+}
+
+static void set_attributes(tn_build *b, const tn_attention_attributes *a, int64_t heads) {
+  tn_set_int(b, "causal", a->causal);
+  tn_set_float(b, "scale", a->scale);
+  tn_set_text(b, "math", tn_ops_math(a->math));
+  tn_set_int(b, "heads", heads);
+}
+
+static double scale_of(tn_build *b, const tn_attention_attributes *a, tn_val q) {
+  return a->scale != 0 ? a->scale : 1 / sqrt((double)tn_dim(b, q, 3));
 }
 
 static tn_val product(tn_build *b, const tn_attention_attributes *a, tn_val x, tn_val y, int32_t transpose_x,
@@ -60,9 +110,9 @@ static tn_val product(tn_build *b, const tn_attention_attributes *a, tn_val x, t
 
 /* scale q k^T in A: (batch, heads, queries, keys). Rounding scores to T would be felt in every exponential.
  */
-static tn_val scores(tn_build *b, const tn_attention_attributes *a) {
-  tn_val s = product(b, a, tn_ops_wide(b, tn_in(b, 0)), tn_ops_wide(b, tn_in(b, 1)), 0, 1);
-  return tn_affine(b, s, scale_of(b, a), 0);
+static tn_val scores(tn_build *b, const tn_attention_attributes *a, tn_val q, tn_val k) {
+  tn_val s = product(b, a, tn_ops_wide(b, q), tn_ops_wide(b, k), 0, 1);
+  return tn_affine(b, s, scale_of(b, a, q), 0);
 }
 
 /* s where a query sees a key, else `hidden`. */
@@ -79,10 +129,24 @@ static tn_val mask(tn_build *b, const tn_attention_attributes *a, tn_val s, doub
 
 static const bool over_keys[TN_MAX_RANK] = {[3] = true};
 
+/* A kernel may be there for operands that are transposed. */
+static tn_status transposed(tn_build *b, const tn_attention_attributes *a) {
+  tn_val in[3];
+  for (int32_t i = 0; i < 3; i++) in[i] = to_heads(b, a, tn_in(b, i));
+  tn_begin(b, "attention");
+  for (int32_t i = 0; i < 3; i++) tn_arg(b, in[i]);
+  set_attributes(b, a, 0);
+  tn_val y = tn_end(b);
+  tn_yield(b, 0, from_heads(b, a, y));
+  tn_yield(b, 1, tn_result(b, y, 1));
+  return TN_OK;
+}
+
 static tn_status attention_decompose(tn_build *b, const void *attributes) {
   const tn_attention_attributes *a = attributes;
+  if (a->heads > 0) return transposed(b, a);
   int32_t dtype = tn_type_of(b, tn_in(b, 0))->dtype;
-  tn_val s = mask(b, a, scores(b, a), -INFINITY);
+  tn_val s = mask(b, a, scores(b, a, tn_in(b, 0), tn_in(b, 1)), -INFINITY);
   if (tn_type_count(tn_type_of(b, s)) == 0) { /* no queries: nothing to take the largest of */
     tn_yield(b, 0, product(b, a, tn_cast(b, s, dtype), tn_in(b, 2), 0, 0));
     tn_yield(b, 1, tn_reduce(b, "reduce_sum", s, 1, (int64_t[]){3}, 0));
@@ -114,62 +178,80 @@ static tn_status attention_grad_infer(tn_infer *n) {
   return status;
 }
 
-/* What a gradient is made of; dy or dlse may be 0. */
+/* What a gradient is made of, in heads; dy or dlse may be 0. */
 typedef struct gradient {
-  tn_val y, lse, dy, dlse;
+  tn_val q, k, v, y, lse, dy, dlse;
 } gradient;
 
 /* With p = exp(s - lse) and delta = sum(dy y): ds = p (dy v^T - delta + dlse), dq = scale ds k,
- * dk = scale ds^T q, dv = p^T dy, which is left at 0 without dy. q, k and v are operands 0, 1 and 2. */
+ * dk = scale ds^T q, dv = p^T dy, which is left at 0 without dy. */
 static void emit_gradient(tn_build *b, const tn_attention_attributes *a, const gradient *g, tn_val d[3]) {
-  tn_val q = tn_in(b, 0), k = tn_in(b, 1), v = tn_in(b, 2), s = scores(b, a);
-  int32_t dtype = tn_type_of(b, q)->dtype;
+  tn_val s = scores(b, a, g->q, g->k);
+  int32_t dtype = tn_type_of(b, g->q)->dtype;
   tn_type type = tn_ops_type(b, s);
   tn_val lse = tn_ops_keep(b, g->lse, &type, over_keys);
   tn_val p = mask(b, a, tn_exp(b, tn_sub(b, s, lse)), 0), inner = 0;
   if (g->dy != 0) {
     tn_val delta = tn_mul(b, tn_ops_wide(b, g->dy), tn_ops_wide(b, g->y));
-    inner = tn_sub(b, product(b, a, tn_ops_wide(b, g->dy), tn_ops_wide(b, v), 0, 1),
+    inner = tn_sub(b, product(b, a, tn_ops_wide(b, g->dy), tn_ops_wide(b, g->v), 0, 1),
                    tn_ops_reduce(b, "reduce_sum", delta, over_keys));
     d[2] = product(b, a, tn_cast(b, p, dtype), g->dy, 1, 0);
   }
   inner = tn_ops_sum(b, inner, tn_ops_keep(b, g->dlse, &type, over_keys));
-  tn_val ds = tn_cast(b, tn_affine(b, tn_mul(b, p, inner), scale_of(b, a), 0), dtype);
-  d[0] = product(b, a, ds, k, 0, 0);
-  d[1] = product(b, a, ds, q, 1, 0);
+  tn_val ds = tn_cast(b, tn_affine(b, tn_mul(b, p, inner), scale_of(b, a, g->q), 0), dtype);
+  d[0] = product(b, a, ds, g->k, 0, 0);
+  d[1] = product(b, a, ds, g->q, 1, 0);
 }
 
-static tn_status attention_grad_decompose(tn_build *b, const void *attributes) {
-  gradient g = {tn_in(b, 3), tn_in(b, 4), tn_in(b, 5), 0};
-  tn_val d[3] = {0};
-  emit_gradient(b, attributes, &g, d);
-  for (int32_t i = 0; i < 3; i++) tn_yield(b, i, d[i]);
-  return TN_OK;
-}
-
-static void emit_op(tn_build *b, const tn_attention_attributes *a, tn_val d[3]) {
+/* `values` are q, k, v, y, lse and dy. */
+static void emit_op(tn_build *b, const tn_attention_attributes *a, const tn_val *values, int64_t heads,
+                    tn_val d[3]) {
   tn_begin(b, "attention_grad");
-  for (int32_t i = 0; i < 3; i++) tn_arg(b, tn_in(b, i));
-  tn_arg(b, tn_out(b, 0));
-  tn_arg(b, tn_out(b, 1));
-  tn_arg(b, tn_dout(b, 0));
-  tn_set_int(b, "causal", a->causal);
-  tn_set_float(b, "scale", a->scale);
-  tn_set_text(b, "math", tn_ops_math(a->math));
+  for (int32_t i = 0; i < 6; i++) tn_arg(b, values[i]);
+  set_attributes(b, a, heads);
   d[0] = tn_end(b);
   d[1] = tn_result(b, d[0], 1);
   d[2] = tn_result(b, d[0], 2);
 }
 
-/* The op knows of a gradient of y alone; one of the log-sum-exp, which a regularizer of it would have, is
- * emitted in parts. */
-static tn_status attention_grad(tn_build *b, const void *attributes) {
-  gradient g = {tn_out(b, 0), tn_out(b, 1), tn_dout(b, 0), tn_dout(b, 1)};
-  tn_val d[3] = {0};
-  if (g.dlse == 0)
-    emit_op(b, attributes, d);
+static tn_status attention_grad_decompose(tn_build *b, const void *attributes) {
+  const tn_attention_attributes *a = attributes;
+  tn_val v[6], d[3] = {0};
+  for (int32_t i = 0; i < 6; i++) v[i] = i == 4 ? tn_in(b, i) : to_heads(b, a, tn_in(b, i));
+  const gradient g = {v[0], v[1], v[2], v[3], v[4], v[5], 0};
+  if (a->heads > 0)
+    emit_op(b, a, v, 0, d);
   else
-    emit_gradient(b, attributes, &g, d);
+    emit_gradient(b, a, &g, d);
+  for (int32_t i = 0; i < 3; i++) tn_yield(b, i, from_heads(b, a, d[i]));
+  return TN_OK;
+}
+
+/* The gradient of the log-sum-exp, which a regularizer of it would have, and perhaps of y too. */
+static void emit_in_parts(tn_build *b, const tn_attention_attributes *a, tn_val d[3]) {
+  tn_val dy = tn_dout(b, 0);
+  const gradient g = {to_heads(b, a, tn_in(b, 0)),
+                      to_heads(b, a, tn_in(b, 1)),
+                      to_heads(b, a, tn_in(b, 2)),
+                      to_heads(b, a, tn_out(b, 0)),
+                      tn_out(b, 1),
+                      dy != 0 ? to_heads(b, a, dy) : 0,
+                      tn_dout(b, 1)};
+  emit_gradient(b, a, &g, d);
+  for (int32_t i = 0; i < 3; i++) d[i] = d[i] != 0 ? from_heads(b, a, d[i]) : 0;
+}
+
+/* The op knows of a gradient of y alone. */
+static tn_status attention_grad(tn_build *b, const void *attributes) {
+  const tn_attention_attributes *a = attributes;
+  tn_val d[3] = {0};
+  if (tn_dout(b, 1) == 0) {
+    const tn_val values[] = {tn_in(b, 0),  tn_in(b, 1),  tn_in(b, 2),
+                             tn_out(b, 0), tn_out(b, 1), tn_dout(b, 0)};
+    emit_op(b, a, values, a->heads, d);
+  } else {
+    emit_in_parts(b, a, d);
+  }
   for (int32_t i = 0; i < 3; i++)
     if (tn_want(b, i) && d[i] != 0) tn_yield(b, i, d[i]);
   return TN_OK;
@@ -178,11 +260,11 @@ static tn_status attention_grad(tn_build *b, const void *attributes) {
 /* Two products and a softmax (5 flops) for each pair of a query and a key that it sees. */
 static void attention_cost(const tn_node *n, tn_cost *cost) {
   const tn_attention_attributes *a = n->attributes;
-  const tn_type *q = n->in[0], *k = n->in[1], *v = n->in[2];
-  double queries = (double)q->dims[2], keys = (double)k->dims[2];
+  const tn_type q = split(a, n->in[0]), k = split(a, n->in[1]), v = split(a, n->in[2]);
+  double queries = (double)q.dims[2], keys = (double)k.dims[2];
   double pairs = a->causal ? queries * (keys - queries) + queries * (queries + 1) / 2 : queries * keys;
-  double heads = (double)q->dims[0] * (double)q->dims[1];
-  tn_ops_cost(n, cost, heads * pairs * (2 * (double)q->dims[3] + 2 * (double)v->dims[3] + 5));
+  double heads = (double)q.dims[0] * (double)q.dims[1];
+  tn_ops_cost(n, cost, heads * pairs * (2 * (double)q.dims[3] + 2 * (double)v.dims[3] + 5));
 }
 
 /* Five products and a softmax again. */
@@ -195,7 +277,10 @@ static const tn_option attention_options[] = {TN_OPT(tn_attention_attributes, ca
                                                      "query i sees keys up to i + (keys - queries)"),
                                               TN_OPT(tn_attention_attributes, scale, TN_OPT_FLOAT, "0", NULL,
                                                      "of the products; 0: 1 / sqrt(head width)"),
-                                              TN_OPS_MATH(tn_attention_attributes), TN_OPT_END};
+                                              TN_OPS_MATH(tn_attention_attributes),
+                                              TN_OPT(tn_attention_attributes, heads, TN_OPT_INT, "0", ">= 0",
+                                                     "of operands (batch, tokens, heads * width)"),
+                                              TN_OPT_END};
 
 const tn_op tn_op_attention = {
     .item = TN_ITEM(tn_op, TN_OP, "attention",

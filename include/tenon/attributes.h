@@ -117,6 +117,7 @@ typedef struct tn_attention_attributes {
   int32_t causal; /* query i sees keys up to i + (keys - queries) */
   double scale;   /* 0: 1 / sqrt(head width) */
   int32_t math;   /* TN_MATH_..., of its products */
+  int64_t heads;  /* of operands (batch, tokens, heads * width); 0: they are (batch, heads, tokens, width) */
 } tn_attention_attributes;
 
 typedef struct tn_embedding_grad_attributes {

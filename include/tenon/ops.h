@@ -36,8 +36,9 @@
  *     layer_norm_grad (dy:T, x:T, mean:A, rstd:A, weight?:A; trailing) -> (dx:T, dweight:A, dbias:A)
  *     softmax log_softmax (x:T; axis) -> (y:T)
  *     cross_entropy (logits:T, target:I; axis, ignore, smoothing) -> (loss:any, lse:any)
- *     attention (q:T, k:T, v:T; causal, scale) -> (y:T, lse:any)   (B, heads, tokens, width)
- *     attention_grad (q:T, k:T, v:T, y:T, lse:A, dy:T; causal, scale) -> (dq:T, dk:T, dv:T)
+ *     attention (q:T, k:T, v:T; causal, scale, heads) -> (y:T, lse:any)   (B, heads, tokens, width), or
+ *                                                     (B, tokens, heads * width) where heads is given
+ *     attention_grad (q:T, k:T, v:T, y:T, lse:A, dy:T; causal, scale, heads) -> (dq:T, dk:T, dv:T)
  *   index and movement
  *     embedding (ids:I, table:T) -> (y:T);  embedding_grad (ids:I, dy:T; rows) -> (dtable:T)
  *     reshape (x; dims)  transpose (x; order)  slice (x; starts, stops, steps)  pad (x; low, high, inner)

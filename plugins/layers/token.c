@@ -73,13 +73,6 @@ static const tn_option attention_rows[] = {
            "factor of the scores; 0: 1 / sqrt(width of a head)"),
     TN_OPT_END};
 
-/* (B, T, heads * d) -> (B, heads, T, d) */
-static tn_val to_heads(tn_build *b, tn_val x, int64_t heads) {
-  int64_t batch = tn_dim(b, x, 0), tokens = tn_dim(b, x, 1), width = tn_dim(b, x, 2);
-  tn_val split = tn_reshape(b, x, 4, (int64_t[]){batch, tokens, heads, width / heads});
-  return tn_transpose(b, split, 4, (int64_t[]){0, 2, 1, 3});
-}
-
 static tn_status build_attention(tn_build *b, const void *given) {
   const attention_options *o = given;
   for (int32_t i = 0; i < 3; i++) {
@@ -91,18 +84,12 @@ static tn_status build_attention(tn_build *b, const void *given) {
       return tn_fail(b, TN_EINVAL, "heads", "%lld does not divide the width %lld", (long long)o->heads,
                      (long long)type->dims[2]);
   }
-  int64_t batch = tn_dim(b, tn_in(b, 0), 0), tokens = tn_dim(b, tn_in(b, 0), 1),
-          width = tn_dim(b, tn_in(b, 2), 2);
-  tn_val q = to_heads(b, tn_in(b, 0), o->heads), k = to_heads(b, tn_in(b, 1), o->heads),
-         v = to_heads(b, tn_in(b, 2), o->heads);
   tn_begin(b, "attention");
-  tn_arg(b, q);
-  tn_arg(b, k);
-  tn_arg(b, v);
+  for (int32_t i = 0; i < 3; i++) tn_arg(b, tn_in(b, i));
   tn_set_int(b, "causal", o->causal);
   tn_set_float(b, "scale", o->scale);
-  tn_val y = tn_transpose(b, tn_end(b), 4, (int64_t[]){0, 2, 1, 3});
-  tn_yield(b, 0, tn_reshape(b, y, 3, (int64_t[]){batch, tokens, width}));
+  tn_set_int(b, "heads", o->heads);
+  tn_yield(b, 0, tn_end(b));
   return TN_OK;
 }
 const tn_layer_kind layer_attention = {

@@ -10,15 +10,23 @@
 
 #include "kernels.h"
 #include "own/gemm.h"
+#include "own/turn.h"
 #include "tenon/attributes.h"
 
-enum { TILE = TN_ATTENTION_TILE, WIDTH = TN_ATTENTION_WIDTH, PANEL = TILE * WIDTH };
+enum {
+  TILE = TN_ATTENTION_TILE,
+  STRIP = TN_ATTENTION_STRIP,
+  STRIPS = TILE / STRIP,
+  WIDTH = TN_ATTENTION_WIDTH,
+  PANEL = TILE * WIDTH
+};
 
 typedef struct attention_plan {
   const tn_attention_loops *loops;
   const tn_gemm_loops *gemm;
-  int64_t heads, heads_per_chunk, queries, keys, width, value_width;
-  bool causal, bf16;
+  tn_turn_function turn;
+  int64_t batch, heads, heads_per_chunk, queries, keys, width, value_width;
+  bool causal, side_by_side; /* a token has its heads side by side */
   float scale;
 } attention_plan;
 
@@ -26,35 +34,44 @@ typedef struct attention_plan {
 
 static tn_status check(tn_env *env, const tn_match *m) {
   const tn_attention_attributes *a = m->nodes[0].node.attributes;
-  const tn_type *q = m->in[0], *v = m->in[2];
+  const tn_type *q = m->in[0];
   if (q->dtype != TN_F32 && q->dtype != TN_BF16)
     return tn_fail(env, TN_EUNSUPPORTED, "dtype", "elements are %s, expected f32 or bf16",
                    tn_dtype_name(q->dtype));
   if (a->math != TN_MATH_FULL)
     return tn_fail(env, TN_EUNSUPPORTED, "math", "products are rounded to tf32, expected full precision");
-  if (q->dims[3] > WIDTH || v->dims[3] > WIDTH || q->dims[3] < 1 || v->dims[3] < 1)
-    return tn_fail(env, TN_EUNSUPPORTED, "shape", "heads are %lld and %lld wide, expected 1 to %d",
-                   (long long)q->dims[3], (long long)v->dims[3], WIDTH);
   return TN_OK;
+}
+
+static void set_dims(attention_plan *p, const tn_attention_attributes *a, const tn_type *q,
+                     const tn_type *v) {
+  p->side_by_side = a->heads > 0;
+  p->batch = q->dims[0];
+  p->heads = p->side_by_side ? a->heads : q->dims[1];
+  p->queries = q->dims[p->side_by_side ? 1 : 2];
+  p->keys = v->dims[p->side_by_side ? 1 : 2];
+  p->width = p->side_by_side ? q->dims[2] / a->heads : q->dims[3];
+  p->value_width = p->side_by_side ? v->dims[2] / a->heads : v->dims[3];
 }
 
 /* A chunk is worth some tens of microseconds. */
 static void make_plan(const tn_match *m, const void *backend, attention_plan *p) {
   const tn_attention_attributes *a = m->nodes[0].node.attributes;
-  const tn_type *q = m->in[0], *v = m->in[2];
   int32_t isa = tn_onednn_isa_of(backend);
   *p = (attention_plan){.loops = TN_LOOPS_PICK_AT(tn_loops_attention, isa),
                         .gemm = TN_LOOPS_PICK_AT(tn_loops_gemm, isa),
-                        .heads = q->dims[0] * q->dims[1],
-                        .queries = q->dims[2],
-                        .keys = v->dims[2],
-                        .width = q->dims[3],
-                        .value_width = v->dims[3],
-                        .causal = a->causal != 0,
-                        .bf16 = q->dtype == TN_BF16,
-                        .scale = (float)(a->scale != 0 ? a->scale : 1 / sqrt((double)q->dims[3]))};
+                        .turn = TN_LOOPS_PICK_AT(tn_loops_turn, isa)->of_4,
+                        .causal = a->causal != 0};
+  set_dims(p, a, m->in[0], m->in[2]);
+  p->scale = (float)(a->scale != 0 ? a->scale : 1 / sqrt((double)p->width));
   double work = (double)p->queries * (double)p->keys * (double)(p->width + p->value_width);
   p->heads_per_chunk = work > 0 && work < 1e6 ? (int64_t)(1e6 / work) : 1;
+}
+
+static tn_status check_width(tn_env *env, const attention_plan *p) {
+  if (p->width >= 1 && p->width <= WIDTH && p->value_width >= 1 && p->value_width <= WIDTH) return TN_OK;
+  return tn_fail(env, TN_EUNSUPPORTED, "shape", "heads are %lld and %lld wide, expected 1 to %d",
+                 (long long)p->width, (long long)p->value_width, WIDTH);
 }
 
 /* bf16 operands and results are f32 in the workspace. */
@@ -72,7 +89,9 @@ static tn_status query(tn_query *q) {
   if (status != TN_OK) return status;
   attention_plan p;
   make_plan(q->match, q->backend, &p);
-  double pairs = (double)p.heads * (double)p.queries * (double)p.keys;
+  status = check_width(&q->env, &p);
+  if (status != TN_OK) return status;
+  double pairs = (double)p.batch * (double)p.heads * (double)p.queries * (double)p.keys;
   tn_variant v = {.struct_size = sizeof v,
                   .name = "tiles",
                   .workspace_bytes = 4 * count_f32(q->match),
@@ -97,182 +116,305 @@ static void release(tn_env *env, void *plan) { tn_delete(env, plan); }
 /* ---- operands in f32 ------------------------------------------------------------------------------ */
 
 enum { MOST = 9 };
+
+/* Rows of one width, `row` numbers apart, those of the next head and of the next of the batch so far on. */
+typedef struct operand {
+  float *data;
+  int64_t rows, width, row, head, batch;
+} operand;
+
 typedef struct job {
   const attention_plan *p;
   tn_launch *l;
-  float *at[MOST]; /* operands, then results, all f32 */
+  operand at[MOST]; /* operands, then results, all f32 */
 } job;
 
-static void lay_out(job *j) {
+static const tn_view *view_of(const job *j, int32_t i) {
+  return i < j->l->n_in ? &j->l->in[i] : &j->l->out[i - j->l->n_in];
+}
+
+/* `wide`: a copy in f32, which has its heads apart. */
+static operand lay_rows(const attention_plan *p, int64_t rows, int64_t width, bool wide) {
+  bool together = p->side_by_side && !wide;
+  return (operand){.rows = rows,
+                   .width = width,
+                   .row = together ? p->heads * width : width,
+                   .head = together ? width : rows * width,
+                   .batch = p->heads * rows * width};
+}
+
+/* Each is one of q, k, v, y, log-sum-exp by what `letters` says. */
+static void lay_out(job *j, const char *letters) {
+  const attention_plan *p = j->p;
   float *next = j->l->workspace;
-  for (int32_t i = 0; i < j->l->n_in + j->l->n_out; i++) {
-    const tn_view *v = i < j->l->n_in ? &j->l->in[i] : &j->l->out[i - j->l->n_in];
-    j->at[i] = v->type.dtype == TN_BF16 ? next : v->data;
-    if (v->type.dtype == TN_BF16) next += (tn_type_count(&v->type) + 15) / 16 * 16;
+  for (int32_t i = 0; letters[i] != '\0'; i++) {
+    const tn_view *v = view_of(j, i);
+    bool wide = v->type.dtype == TN_BF16, of_keys = letters[i] == 'k' || letters[i] == 'v';
+    int64_t width = letters[i] == 'v' || letters[i] == 'y' ? p->value_width : p->width;
+    j->at[i] = letters[i] == 'l' ? lay_rows(p, p->queries, 1, true)
+                                 : lay_rows(p, of_keys ? p->keys : p->queries, width, wide);
+    j->at[i].data = wide ? next : v->data;
+    if (wide) next += (tn_type_count(&v->type) + 15) / 16 * 16;
   }
 }
 
-/* The part of an operand or result that belongs to some heads. */
-static void convert(const job *j, int32_t i, int64_t first, int64_t heads) {
-  bool in = i < j->l->n_in;
-  const tn_view *v = in ? &j->l->in[i] : &j->l->out[i - j->l->n_in];
+/* A head, counted through the batch. */
+static float *head_of(const attention_plan *p, const operand *o, int64_t index) {
+  return o->data + index / p->heads * o->batch + index % p->heads * o->head;
+}
+
+/* A head of an operand from bf16 to f32, of a result back. */
+static void convert(const job *j, int32_t i, int64_t index) {
+  const attention_plan *p = j->p;
+  const tn_view *v = view_of(j, i);
   if (v->type.dtype != TN_BF16) return;
-  int64_t step = tn_type_count(&v->type) / j->p->heads;
-  uint16_t *narrow = (uint16_t *)v->data + first * step;
-  if (in)
-    j->p->gemm->widen(narrow, j->at[i] + first * step, heads * step);
-  else
-    j->p->gemm->narrow(j->at[i] + first * step, narrow, heads * step);
+  operand narrow = lay_rows(p, j->at[i].rows, j->at[i].width, false);
+  uint16_t *outside = (uint16_t *)v->data + index / p->heads * narrow.batch + index % p->heads * narrow.head;
+  float *inside = head_of(p, &j->at[i], index);
+  for (int64_t r = 0; r < narrow.rows; r++) {
+    if (i < j->l->n_in)
+      p->gemm->widen(outside + r * narrow.row, inside + r * narrow.width, narrow.width);
+    else
+      p->gemm->narrow(inside + r * narrow.width, outside + r * narrow.row, narrow.width);
+  }
 }
 
-/* ---- products of tiles ---------------------------------------------------------------------------- */
+/* ---- tiles ---------------------------------------------------------------------------------------- */
 
-/* c = a b, with steps of a along rows and along k; b and c dense in rows of `b_k` and `c_i`. */
-static void product(const attention_plan *p, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_i,
-                    int64_t a_k, const float *b, int64_t b_k, float *c, int64_t c_i) {
-  const tn_sgemm g = {m, n, k, a, b, a_i, a_k, b_k, 1, c, c_i, {0}};
-  p->gemm->straight(&g);
+/* Rows `step` apart. */
+typedef struct rows {
+  float *at;
+  int64_t step;
+} rows;
+
+static rows rows_of(const job *j, int32_t i, int64_t index) {
+  return (rows){head_of(j->p, &j->at[i], index), j->at[i].row};
 }
+static rows from_row(rows r, int64_t n) { return (rows){r.at + n * r.step, r.step}; }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* How many of `keys` keys from `key` on each of `rows` queries from `query` on sees. False: none sees any. */
-static bool look(const attention_plan *p, int64_t query, int64_t rows, int64_t key, int64_t keys,
-                 int32_t *sees) {
-  int64_t most = 0;
-  for (int64_t i = 0; i < rows; i++) {
-    int64_t n = p->causal ? query + i + p->keys - p->queries + 1 - key : keys;
-    sees[i] = (int32_t)(n < 0 ? 0 : least(n, keys));
-    most = sees[i] > most ? sees[i] : most;
+/* c = a b, and a lies by columns `a_k` apart. */
+static void product(const attention_plan *p, int64_t m, int64_t n, int64_t k, rows a, int64_t a_k, rows b,
+                    rows c) {
+  const tn_sgemm g = {m, n, k, a.at, b.at, a.step, a_k, b.step, 1, c.at, c.step, {0}};
+  p->gemm->straight(&g);
+}
+
+/* The same, added to what is there, unless this is the first. */
+static void add_product(const attention_plan *p, bool first, int64_t m, int64_t n, int64_t k, rows a,
+                        int64_t a_k, rows b, rows c) {
+  float more[STRIP * WIDTH];
+  if (first) {
+    product(p, m, n, k, a, a_k, b, c);
+    return;
   }
-  return most > 0;
+  if (k == 0) return;
+  product(p, m, n, k, a, a_k, b, (rows){more, n});
+  p->loops->gather(c.at, c.step, more, NULL, m, n);
+}
+
+/* n rows as columns of a panel, with zeros behind them. */
+static void turn(const attention_plan *p, rows from, int64_t n, int64_t width, float *panel) {
+  if (n < TILE) memset(panel, 0, sizeof(float) * (size_t)(TILE * width));
+  p->turn(from.at, from.step, panel, TILE, n, width);
+}
+
+/* A strip of queries and the keys of a tile that it sees. */
+typedef struct sight {
+  int64_t rows;
+  int64_t most;    /* that any of them sees */
+  int64_t columns; /* that are computed */
+  int32_t sees[STRIP];
+} sight;
+
+static sight look(const attention_plan *p, int64_t query, int64_t key, int64_t keys) {
+  sight s = {.rows = least(STRIP, p->queries - query)};
+  for (int64_t i = 0; i < s.rows; i++) {
+    int64_t n = p->causal ? query + i + p->keys - p->queries + 1 - key : keys;
+    s.sees[i] = (int32_t)(n < 0 ? 0 : least(n, keys));
+    s.most = s.sees[i] > s.most ? s.sees[i] : s.most;
+  }
+  s.columns = (s.most + STRIP - 1) / STRIP * STRIP;
+  return s;
 }
 
 /* ---- forward --------------------------------------------------------------------------------------- */
 
 typedef struct head {
-  const float *q, *k, *v;
-  float *y, *lse;
+  rows q, k, v, y;
+  float *lse;
 } head;
 
-/* One tile of queries over all keys. */
-static void attend(const attention_plan *p, const head *h, int64_t query) {
-  _Alignas(64) float turned[PANEL], scores[TILE * TILE], more[PANEL];
-  float largest[TILE], sum[TILE], fade[TILE];
-  int32_t sees[TILE];
-  int64_t rows = least(TILE, p->queries - query);
-  float *y = h->y + query * p->value_width;
-  for (int64_t i = 0; i < rows; i++) largest[i] = -INFINITY;
-  memset(sum, 0, sizeof sum);
-  memset(y, 0, sizeof *y * (size_t)(rows * p->value_width));
-  for (int64_t key = 0; key < p->keys; key += TILE) {
-    int64_t keys = least(TILE, p->keys - key);
-    if (!look(p, query, rows, key, keys, sees)) break;
-    p->loops->turn(h->k + key * p->width, turned, keys, p->width);
-    product(p, rows, TILE, p->width, h->q + query * p->width, p->width, 1, turned, TILE, scores, TILE);
-    const tn_attention_tile tile = {scores, rows, sees, p->scale};
-    p->loops->soften(&tile, largest, sum, fade);
-    product(p, rows, p->value_width, keys, scores, TILE, 1, h->v + key * p->value_width, p->value_width, more,
-            p->value_width);
-    p->loops->gather(y, more, fade, rows, p->value_width);
+/* What is known of a tile of queries. */
+typedef struct query_tile {
+  float largest[TILE], sum[TILE];
+  _Alignas(64) float keys[PANEL]; /* of the tile of keys that they meet, turned */
+} query_tile;
+
+/* A strip of the queries of a tile over a tile of keys. */
+static bool attend(const attention_plan *p, const head *h, query_tile *t, int64_t query, int64_t key,
+                   int64_t keys) {
+  _Alignas(64) float scores[STRIP * TILE], more[STRIP * WIDTH], fade[STRIP];
+  int64_t at = query % TILE;
+  sight s = look(p, query, key, keys);
+  rows probabilities = {scores, TILE}, y = from_row(h->y, query), v = from_row(h->v, key);
+  if (s.most == 0) return false;
+  product(p, s.rows, s.columns, p->width, from_row(h->q, query), 1, (rows){t->keys, TILE}, probabilities);
+  const tn_attention_strip strip = {scores, s.rows, s.columns, s.sees, p->scale};
+  p->loops->soften(&strip, t->largest + at, t->sum + at, fade);
+  if (key == 0) {
+    product(p, s.rows, p->value_width, s.most, probabilities, 1, v, y);
+    return true;
   }
-  p->loops->finish(y, h->lse + query, largest, sum, rows, p->value_width);
+  product(p, s.rows, p->value_width, s.most, probabilities, 1, v, (rows){more, p->value_width});
+  p->loops->gather(y.at, y.step, more, fade, s.rows, p->value_width);
+  return true;
+}
+
+/* A tile of queries over all keys. */
+static void attend_all(const attention_plan *p, const head *h, int64_t query) {
+  query_tile t;
+  int64_t end = least(p->queries, query + TILE);
+  bool any = true;
+  for (int32_t i = 0; i < TILE; i++) t.largest[i] = -INFINITY;
+  memset(t.sum, 0, sizeof t.sum);
+  for (int64_t key = 0; key < p->keys && any; key += TILE) {
+    int64_t keys = least(TILE, p->keys - key);
+    any = false;
+    turn(p, from_row(h->k, key), keys, p->width, t.keys);
+    for (int64_t i = query; i < end; i += STRIP) any |= attend(p, h, &t, i, key, keys);
+  }
+  for (int64_t i = query; i < end; i += STRIP) {
+    rows y = from_row(h->y, i);
+    p->loops->finish(y.at, y.step, h->lse + i, t.largest + i - query, t.sum + i - query,
+                     least(STRIP, end - i), p->value_width);
+  }
 }
 
 static void forward_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const attention_plan *p = j->p;
-  int64_t first = chunk * p->heads_per_chunk, n = least(p->heads_per_chunk, p->heads - first);
-  for (int32_t i = 0; i < 3; i++) convert(j, i, first, n);
-  for (int64_t b = first; b < first + n; b++) {
-    const head h = {j->at[0] + b * p->queries * p->width, j->at[1] + b * p->keys * p->width,
-                    j->at[2] + b * p->keys * p->value_width, j->at[3] + b * p->queries * p->value_width,
-                    j->at[4] + b * p->queries};
-    for (int64_t query = 0; query < p->queries; query += TILE) attend(p, &h, query);
+  int64_t first = chunk * p->heads_per_chunk;
+  for (int64_t b = first; b < least(first + p->heads_per_chunk, p->batch * p->heads); b++) {
+    for (int32_t i = 0; i < 3; i++) convert(j, i, b);
+    const head h = {rows_of(j, 0, b), rows_of(j, 1, b), rows_of(j, 2, b), rows_of(j, 3, b),
+                    head_of(p, &j->at[4], b)};
+    for (int64_t query = 0; query < p->queries; query += TILE) attend_all(p, &h, query);
+    convert(j, 3, b);
   }
-  convert(j, 3, first, n);
 }
 
-static tn_status run(tn_launch *l, void (*body)(void *arg, int64_t chunk)) {
+static tn_status run(tn_launch *l, const char *letters, void (*body)(void *arg, int64_t chunk)) {
   job j = {.p = l->plan, .l = l};
-  if (j.p->heads == 0) return TN_OK;
-  lay_out(&j);
-  tn_parallel(l, (j.p->heads + j.p->heads_per_chunk - 1) / j.p->heads_per_chunk, body, &j);
+  int64_t heads = j.p->batch * j.p->heads;
+  if (heads == 0) return TN_OK;
+  lay_out(&j, letters);
+  tn_parallel(l, (heads + j.p->heads_per_chunk - 1) / j.p->heads_per_chunk, body, &j);
   return TN_OK;
 }
 
-static tn_status launch(tn_launch *l) { return run(l, forward_chunk); }
+static tn_status launch(tn_launch *l) { return run(l, "qkvyl", forward_chunk); }
 
 /* ---- backward -------------------------------------------------------------------------------------- */
 
 typedef struct head_grad {
-  const float *q, *k, *v, *y, *lse, *dy;
-  float *dq, *dk, *dv;
+  rows q, k, v, y, dy, dq, dk, dv;
+  const float *lse;
 } head_grad;
 
-/* A tile of keys and values, also turned, and the sums of its gradients. */
+/* A tile of keys and values, turned. */
 typedef struct key_tile {
   int64_t key, n;
-  _Alignas(64) float k[PANEL], v[PANEL], dk[PANEL], dv[PANEL];
+  bool met; /* by queries before */
+  _Alignas(64) float k[PANEL], v[PANEL];
 } key_tile;
 
-/* What a tile of queries adds to the gradients of a tile of keys, and the other way round. */
-static void meet(const attention_plan *p, const head_grad *h, int64_t query, key_tile *t) {
-  _Alignas(64) float scores[TILE * TILE], d[TILE * TILE], more[PANEL];
-  float delta[TILE];
-  int32_t sees[TILE];
-  int64_t rows = least(TILE, p->queries - query), width = p->width, values = p->value_width;
-  const float *q = h->q + query * width, *dy = h->dy + query * values;
-  if (!look(p, query, rows, t->key, t->n, sees)) return;
-  const tn_attention_tile tile = {scores, rows, sees, p->scale};
-  product(p, rows, TILE, width, q, width, 1, t->k, TILE, scores, TILE);
-  p->loops->recall(&tile, h->lse + query);
-  product(p, t->n, values, rows, scores, 1, TILE, dy, values, more, values);
-  p->loops->gather(t->dv, more, NULL, t->n, values);
-  product(p, rows, TILE, values, dy, values, 1, t->v, TILE, d, TILE);
+/* A tile of queries that meets it: probabilities, and the gradient with respect to the scores. */
+typedef struct meeting {
+  int64_t query;
+  sight s[STRIPS];
+  _Alignas(64) float p[TILE * TILE], d[TILE * TILE];
+} meeting;
+
+/* A strip's probabilities and their gradients, and what that gives for its queries. */
+static void meet_strip(const attention_plan *p, const head_grad *h, const key_tile *t, meeting *m,
+                       int32_t strip) {
+  float delta[STRIP];
+  const sight *s = &m->s[strip];
+  int64_t query = m->query + strip * STRIP;
+  rows scores = {m->p + strip * STRIP * TILE, TILE}, d = {m->d + strip * STRIP * TILE, TILE};
+  rows dy = from_row(h->dy, query), y = from_row(h->y, query);
+  const tn_attention_strip a = {scores.at, s->rows, s->columns, s->sees, p->scale};
+  product(p, s->rows, s->columns, p->width, from_row(h->q, query), 1, (rows){(float *)t->k, TILE}, scores);
+  p->loops->recall(&a, h->lse + query);
+  product(p, s->rows, s->columns, p->value_width, dy, 1, (rows){(float *)t->v, TILE}, d);
   /* sum(dy y) = sum(p d), which rounding y to bf16 has not touched, but only all keys together give it */
   if (p->keys <= TILE)
-    p->loops->dot(scores, d, delta, rows, TILE);
+    p->loops->dot(scores.at, TILE, d.at, TILE, delta, s->rows, s->columns);
   else
-    p->loops->dot(dy, h->y + query * values, delta, rows, values);
-  p->loops->differ(&tile, d, delta);
-  product(p, rows, width, t->n, d, TILE, 1, h->k + t->key * width, width, more, width);
-  p->loops->gather(h->dq + query * width, more, NULL, rows, width);
-  product(p, t->n, width, rows, d, 1, TILE, q, width, more, width);
-  p->loops->gather(t->dk, more, NULL, t->n, width);
+    p->loops->dot(dy.at, dy.step, y.at, y.step, delta, s->rows, p->value_width);
+  p->loops->differ(&a, d.at, delta);
+  add_product(p, t->key == 0, s->rows, p->width, s->most, d, 1, from_row(h->k, t->key),
+              from_row(h->dq, query));
+}
+
+/* A tile of queries and one of keys. */
+static void meet(const attention_plan *p, const head_grad *h, int64_t query, key_tile *t) {
+  meeting m; /* of which only what is seen is set */
+  int64_t n = least(TILE, p->queries - query), most = 0;
+  int32_t strips = (int32_t)((n + STRIP - 1) / STRIP), first = 0;
+  m.query = query;
+  for (int32_t i = 0; i < strips; i++) {
+    m.s[i] = look(p, query + i * STRIP, t->key, t->n);
+    if (m.s[i].most > 0) meet_strip(p, h, t, &m, i);
+    most = m.s[i].most;
+  }
+  if (most == 0) return; /* the last query sees most */
+  for (int64_t key = 0; key < t->n; key += STRIP) {
+    while (first < strips && m.s[first].most <= key) first++; /* these do not see the strip */
+    int64_t rows_in = least(STRIP, t->n - key), k = n - least(n, first * STRIP), at = n - k;
+    add_product(p, !t->met, rows_in, p->value_width, k, (rows){m.p + at * TILE + key, 1}, TILE,
+                from_row(h->dy, query + at), from_row(h->dv, t->key + key));
+    add_product(p, !t->met, rows_in, p->width, k, (rows){m.d + at * TILE + key, 1}, TILE,
+                from_row(h->q, query + at), from_row(h->dk, t->key + key));
+  }
+  t->met = true;
+}
+
+static void clear(rows r, int64_t n, int64_t width) {
+  for (int64_t i = 0; i < n; i++) memset(r.at + i * r.step, 0, sizeof(float) * (size_t)width);
 }
 
 static void differentiate(const attention_plan *p, const head_grad *h) {
   key_tile t;
-  memset(h->dq, 0, sizeof(float) * (size_t)(p->queries * p->width));
   for (t.key = 0; t.key < p->keys; t.key += TILE) {
     t.n = least(TILE, p->keys - t.key);
-    p->loops->turn(h->k + t.key * p->width, t.k, t.n, p->width);
-    p->loops->turn(h->v + t.key * p->value_width, t.v, t.n, p->value_width);
-    memset(t.dk, 0, sizeof(float) * (size_t)(t.n * p->width));
-    memset(t.dv, 0, sizeof(float) * (size_t)(t.n * p->value_width));
+    t.met = false;
+    turn(p, from_row(h->k, t.key), t.n, p->width, t.k);
+    turn(p, from_row(h->v, t.key), t.n, p->value_width, t.v);
     for (int64_t query = 0; query < p->queries; query += TILE) meet(p, h, query, &t);
-    memcpy(h->dk + t.key * p->width, t.dk, sizeof(float) * (size_t)(t.n * p->width));
-    memcpy(h->dv + t.key * p->value_width, t.dv, sizeof(float) * (size_t)(t.n * p->value_width));
+    if (t.met) continue;
+    clear(from_row(h->dk, t.key), t.n, p->width);
+    clear(from_row(h->dv, t.key), t.n, p->value_width);
   }
 }
 
 static void backward_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const attention_plan *p = j->p;
-  int64_t first = chunk * p->heads_per_chunk, n = least(p->heads_per_chunk, p->heads - first);
-  for (int32_t i = 0; i < 6; i++) convert(j, i, first, n);
-  for (int64_t b = first; b < first + n; b++) {
-    int64_t q = b * p->queries * p->width, k = b * p->keys * p->width, v = b * p->keys * p->value_width;
-    int64_t y = b * p->queries * p->value_width;
-    const head_grad h = {j->at[0] + q, j->at[1] + k, j->at[2] + v, j->at[3] + y, j->at[4] + b * p->queries,
-                         j->at[5] + y, j->at[6] + q, j->at[7] + k, j->at[8] + v};
+  int64_t first = chunk * p->heads_per_chunk;
+  for (int64_t b = first; b < least(first + p->heads_per_chunk, p->batch * p->heads); b++) {
+    for (int32_t i = 0; i < 6; i++) convert(j, i, b);
+    const head_grad h = {rows_of(j, 0, b), rows_of(j, 1, b), rows_of(j, 2, b),
+                         rows_of(j, 3, b), rows_of(j, 5, b), rows_of(j, 6, b),
+                         rows_of(j, 7, b), rows_of(j, 8, b), head_of(p, &j->at[4], b)};
     differentiate(p, &h);
+    for (int32_t i = 6; i < 9; i++) convert(j, i, b);
   }
-  for (int32_t i = 6; i < 9; i++) convert(j, i, first, n);
 }
 
-static tn_status launch_grad(tn_launch *l) { return run(l, backward_chunk); }
+static tn_status launch_grad(tn_launch *l) { return run(l, "qkvylyqkv", backward_chunk); }
 
 #define ATTENTION(name, text, what, how)                                                                     \
   const tn_kernel tn_onednn_##name = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_" #name, what),    \

@@ -90,19 +90,28 @@ static tn_val conv2d_grad_weight(tn_draw *d, const tn_case *c) {
 
 typedef struct attending {
   tn_val q, k, v;
+  int64_t heads; /* that tokens have side by side; 0: heads have their tokens */
   bool causal;
   double scale; /* 0: the op's own */
 } attending;
+
+static tn_val draw_heads(tn_draw *d, bool side_by_side, int64_t batch, int64_t heads, int64_t tokens,
+                         int64_t width, int32_t fill) {
+  const int64_t apart[] = {batch, heads, tokens, width}, together[] = {batch, tokens, heads * width};
+  return tn_draw_tensor(d, tn_draw_type_of(d->dtype, side_by_side ? 3 : 4, side_by_side ? together : apart),
+                        fill);
+}
 
 static attending draw_attending(tn_draw *d, int32_t fill) {
   int64_t batch = tn_draw_between(d, 0, 2), heads = tn_draw_between(d, 1, 3), queries = tn_draw_size(d, 0, 5);
   int64_t keys = queries + tn_draw_size(d, queries < 1, 4), width = tn_draw_size(d, 1, 4);
   attending t = {.causal = tn_draw_flag(d)};
+  bool side_by_side = tn_draw_flag(d);
+  if (side_by_side) t.heads = heads;
   if (!t.causal) keys = tn_draw_size(d, 1, 7);
-  t.q = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, queries, width}), fill);
-  t.k = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, width}), fill);
-  t.v = tn_draw_tensor(
-      d, tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, heads, keys, tn_draw_size(d, 1, 4)}), fill);
+  t.q = draw_heads(d, side_by_side, batch, heads, queries, width, fill);
+  t.k = draw_heads(d, side_by_side, batch, heads, keys, width, fill);
+  t.v = draw_heads(d, side_by_side, batch, heads, keys, tn_draw_size(d, 1, 4), fill);
   if (tn_draw_flag(d)) t.scale = tn_rng_between(&d->rng, 0.1, 1.5);
   return t;
 }
@@ -114,6 +123,7 @@ static tn_val attend(tn_draw *d, const char *op, const attending *t, const tn_va
   tn_arg(d->b, t->v);
   for (int32_t i = 0; i < n_more; i++) tn_arg(d->b, more[i]);
   tn_set_int(d->b, "causal", t->causal);
+  tn_set_int(d->b, "heads", t->heads);
   if (t->scale != 0) tn_set_float(d->b, "scale", t->scale);
   return tn_end(d->b);
 }
