@@ -103,6 +103,11 @@ tn_status tn_select_rounds(tn_selection *s, tn_env *env, tn_catalog *catalog, tn
 
 /* ---- the cover ---- */
 
+/* What a kernel that declines would have lost anyway is nobody's concern: its family comes behind. */
+static bool is_beside_the_point(const tn_note *note, const tn_candidate *c) {
+  return note->declined && note->rank > c->kernel->rank;
+}
+
 static tn_status collect_rejections(tn_selection *s, const tn_candidate *c, tn_group *group) {
   size_t n = 0;
   for (int32_t i = 0; i < c->n_nodes; i++)
@@ -112,7 +117,7 @@ static tn_status collect_rejections(tn_selection *s, const tn_candidate *c, tn_g
   if (group->rejected == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < c->n_nodes; i++)
     for (const tn_note *note = s->notes[c->nodes[i]]; note != NULL; note = note->next) {
-      bool known = note->rejection.kernel == c->kernel->entry->item->name;
+      bool known = note->rejection.kernel == c->kernel->entry->item->name || is_beside_the_point(note, c);
       for (int32_t k = 0; k < group->n_rejected; k++)
         known |= group->rejected[k].kernel == note->rejection.kernel;
       if (!known) group->rejected[group->n_rejected++] = note->rejection;

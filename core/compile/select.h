@@ -8,6 +8,8 @@
 typedef struct tn_note {
   const struct tn_note *next;
   tn_rejection rejection;
+  int32_t rank;  /* of the kernel's family */
+  bool declined; /* by the kernel itself; false: another one was better */
 } tn_note;
 
 /* The state of a round. Tables are per node, and lie in the arena. */
@@ -34,7 +36,7 @@ void tn_selection_finish(tn_selection *s);
 
 /* Records a rejection for every node of a candidate. */
 tn_status tn_selection_note(tn_selection *s, const uint32_t *nodes, int32_t n,
-                            const tn_catalog_kernel *kernel, const char *reason);
+                            const tn_catalog_kernel *kernel, const char *reason, bool declined);
 /* Makes a candidate a group. */
 tn_status tn_selection_take(tn_selection *s, const tn_candidate *candidate);
 /* Of two candidates for the same nodes: the one chosen before, then the better family's, then the cheaper. */

@@ -35,21 +35,21 @@ static tn_matcher matcher_of(tn_selection *s) {
   return (tn_matcher){s->graph, &s->uses, &s->units, s->taken, &s->arena};
 }
 
-static tn_status note_one(tn_selection *s, uint32_t node, const tn_catalog_kernel *kernel,
-                          const char *reason) {
+static tn_status note_one(tn_selection *s, uint32_t node, const tn_catalog_kernel *kernel, const char *reason,
+                          bool declined) {
   const char *name = kernel->entry->item->name;
   for (const tn_note *n = s->notes[node]; n != NULL; n = n->next)
     if (n->rejection.kernel == name) return TN_OK;
   tn_note *note = tn_arena_alloc(&s->arena, sizeof *note);
   if (note == NULL) return TN_ENOMEM;
-  *note = (tn_note){s->notes[node], {name, reason}};
+  *note = (tn_note){s->notes[node], {name, reason}, kernel->rank, declined};
   s->notes[node] = note;
   return TN_OK;
 }
 
 tn_status tn_selection_note(tn_selection *s, const uint32_t *nodes, int32_t n,
-                            const tn_catalog_kernel *kernel, const char *reason) {
-  for (int32_t i = 0; i < n; i++) TN_TRY(note_one(s, nodes[i], kernel, reason));
+                            const tn_catalog_kernel *kernel, const char *reason, bool declined) {
+  for (int32_t i = 0; i < n; i++) TN_TRY(note_one(s, nodes[i], kernel, reason, declined));
   return TN_OK;
 }
 
@@ -73,7 +73,8 @@ bool tn_candidate_better(const tn_candidate *a, const tn_candidate *b) {
 static tn_status query(tn_selection *s, tn_candidate *candidate) {
   TN_TRY(tn_candidate_query(s->env, &s->arena, s->graph, &s->catalog->target, candidate));
   if (candidate->reason == NULL) return TN_OK;
-  return tn_selection_note(s, candidate->nodes, candidate->n_nodes, candidate->kernel, candidate->reason);
+  return tn_selection_note(s, candidate->nodes, candidate->n_nodes, candidate->kernel, candidate->reason,
+                           true);
 }
 
 static tn_status note_loser(tn_selection *s, const tn_candidate *loser, const tn_candidate *winner) {
@@ -82,7 +83,7 @@ static tn_status note_loser(tn_selection *s, const tn_candidate *loser, const tn
                            : tn_arena_printf(&s->arena, "%.3g ms against %.3g ms", loser->choice.cost_s * 1e3,
                                              winner->choice.cost_s * 1e3);
   if (reason == NULL) return TN_ENOMEM;
-  return tn_selection_note(s, loser->nodes, loser->n_nodes, loser->kernel, reason);
+  return tn_selection_note(s, loser->nodes, loser->n_nodes, loser->kernel, reason, false);
 }
 
 /* Keeps the better of two; best->kernel is NULL while there is none. */
@@ -107,7 +108,7 @@ static tn_status best_at(tn_selection *s, uint32_t node, int32_t size, tn_candid
     const char *refusal = NULL;
     if (kernels[i].pattern->n_nodes != size) continue;
     TN_TRY(tn_match_at(&matcher, &kernels[i], node, &candidate, &refusal));
-    if (refusal != NULL) TN_TRY(tn_selection_note(s, &node, 1, &kernels[i], refusal));
+    if (refusal != NULL) TN_TRY(tn_selection_note(s, &node, 1, &kernels[i], refusal, true));
     if (candidate.kernel == NULL) continue;
     TN_TRY(query(s, &candidate));
     if (candidate.reason == NULL) TN_TRY(contest(s, &candidate, best));

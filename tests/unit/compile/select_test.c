@@ -278,6 +278,19 @@ static void a_better_family_goes_first(void **state) {
   fixture_close(&F);
 }
 
+/* It would not have been taken anyway. */
+static void what_declines_behind_a_better_family_is_not_heard(void **state) {
+  (void)state;
+  static const char *const families[] = {"fast", "t"};
+  OPEN(KERNELS_PLAIN, &k_fast.item, &k_declines.item);
+  fixture_families(&F, families, 2);
+  tn_cover *cover = cover_of(AXW "h = matmul(a, w)\noutput h = h\n");
+  assert_string_equal(cover->groups.v[0].kernel->item.name, "fast.matmul");
+  assert_null(reason_of(&cover->groups.v[0], "t.declines"));
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
 static void a_kernel_for_the_whole_wins_over_its_parts(void **state) {
   (void)state;
   const char *g = AXW "s = softmax(a)\noutput s = s\n";
@@ -493,6 +506,7 @@ int main(void) {
       cmocka_unit_test(groups_never_wait_for_each_other),
       cmocka_unit_test(the_cheaper_kernel_wins_and_the_other_hears_why),
       cmocka_unit_test(a_better_family_goes_first),
+      cmocka_unit_test(what_declines_behind_a_better_family_is_not_heard),
       cmocka_unit_test(a_kernel_for_the_whole_wins_over_its_parts),
       cmocka_unit_test(an_op_without_kernels_is_decomposed),
       cmocka_unit_test(an_op_that_nobody_does_is_an_error_with_every_reason),
