@@ -73,7 +73,7 @@ static void check(const int64_t *dims, int32_t dtype, bool two, tn_rng *rng) {
 
 static void gradients_pass_where_the_relu_did_and_are_summed(void **state) {
   (void)state;
-  static const int64_t shapes[][4] = {{3, 16, 5, 7},    {1, 32, 1, 1}, {5, 48, 9, 30},
+  static const int64_t shapes[][4] = {{3, 16, 5, 7},   {1, 32, 1, 1}, {5, 48, 9, 30},
                                       {7, 16, 33, 31}, {0, 16, 2, 2}, {32, 128, 3, 3}};
   static const int32_t dtypes[] = {TN_F32, TN_BF16, TN_F16};
   tn_rng rng = tn_rng_at(51, 0);
