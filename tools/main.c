@@ -1,4 +1,5 @@
 /* tools/main.c: `tenon COMMAND ...`. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
