@@ -4,7 +4,7 @@
  * Life cycle: open -> count -> properties -> device_open -> memory, streams, events, launches -> device_close
  * -> close. A backend is opened once for every device in use, and once more where somebody only asks what
  * there is, so several of its objects may live in one process, on several threads. Whoever creates destroys,
- * through this table; what destroys gets what was created, never NULL.
+ * through this table; what fails to create leaves NULL, and what destroys gets what was created, never NULL.
  *
  * Threads. All calls about one device come from one thread at a time: the one that compiles and launches.
  * Different devices may be served by different threads at once. `parallel` and `enqueue` apart, no callback
@@ -25,7 +25,8 @@
  *
  * Errors. A call that fails returns a code and leaves the reason in env. A piece of work that fails makes its
  * stream sticky: nothing more is done there, and every later call on it returns TN_EDEVICE and the reason, as
- * do waits for events recorded behind the failure. A backend may let it stick to the whole device. Waits
+ * do waits for events recorded behind the failure. A backend may let it stick to the whole device; then waits
+ * for events recorded before may fail, too. Waits
  * still return only when nothing runs any more, since memory is given back after them. */
 #ifndef TENON_PLUGIN_BACKEND_H
 #define TENON_PLUGIN_BACKEND_H
@@ -96,10 +97,10 @@ typedef struct tn_backend {
   /* Blocks the caller. An event never recorded is done. */
   tn_status (*event_wait)(void *event, tn_env *env);
 
-  /* bytes may be 0; the two ends do not overlap. The host's end is staging memory or any other of the
-   * process. It stays as it is until the copy is done: the host waits for an event or the stream before it
-   * reads what was copied, writes what is being copied, or frees either. The device's end may be inside a
-   * block. */
+  /* bytes may be 0, here and in fill_zero; the two ends do not overlap. The host's end is staging memory or
+   * any other of the process. It stays as it is until the copy is done: the host waits for an event or the
+   * stream before it reads what was copied, writes what is being copied, or frees either. The device's end
+   * may be inside a block. */
   tn_status (*copy)(void *stream, tn_env *env, int32_t direction, void *to, const void *from, uint64_t bytes);
   tn_status (*fill_zero)(void *stream, tn_env *env, void *address, uint64_t bytes);
 
@@ -108,12 +109,13 @@ typedef struct tn_backend {
    * device is open. NULL: always. */
   tn_status (*takes)(void *backend, tn_env *env, const tn_kernel *kernel, const tn_match *match);
 
-  /* Beside `accepts`: runs a launch of a foreign family's kernel when the stream gets there. `l` and its
-   * views stay as they are until the stream has been waited for, captured ones until the capture is deleted;
-   * the backend passes `launch` a copy whose addresses the kernel can dereference, and reports what it
-   * returns through the stream. The copy's env must be one for the thread that it runs on: a table of the
-   * backend's own, with `fail`, `log` and `parallel` that work there (a copy of the host's, with these
-   * replaced). NULL: addresses can be dereferenced as they are, and the kernel runs at once. */
+  /* Beside `accepts`: runs a launch of a foreign family's kernel when the stream gets there. `l`, its views
+   * and its name stay as they are until the stream has been waited for, captured ones until the capture is
+   * deleted, and so do those of the family's own kernels; the backend passes `launch` a copy whose addresses
+   * the kernel can dereference, and reports what it returns through the stream. The copy's env must be one
+   * for the thread that it runs on: a table of the backend's own, with `fail`, `log` and `parallel` that work
+   * there (a copy of the host's, with these replaced). NULL: the memory is host_addressable, and the kernel
+   * runs at once. */
   tn_status (*enqueue)(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l);
 
   /* Devices that run kernels on the host: tn_parallel ends here. `device` is of this family; an
@@ -124,7 +126,8 @@ typedef struct tn_backend {
   /* Optional: record everything enqueued on the device's streams between begin and end, and run it
    * again with one call. All four or none. Nothing runs while it is recorded. Work begins on `stream`, which
    * others join by awaiting an event of the capture, and it ends there: `stream` awaits them. Events cannot
-   * cross the border. What a backend cannot record it refuses with TN_EUNSUPPORTED, in the call or in the
+   * cross the border. Work enqueued before goes on; on streams that have not joined nothing is enqueued
+   * meanwhile. What a backend cannot record it refuses with TN_EUNSUPPORTED, in the call or in the
    * end; then the host logs the reason and launches one by one. After a begin there is always an end, also
    * where something between has failed. */
   tn_status (*capture_begin)(void *device, tn_env *env, void *stream);
