@@ -52,7 +52,7 @@
 #define TN_ONEDNN_POINTWISE_KERNELS(X) X(pointwise)
 
 /* own/attention.c */
-#define TN_ONEDNN_ATTENTION_KERNELS(X) X(attention) X(attention_grad)
+#define TN_ONEDNN_ATTENTION_KERNELS(X) X(attention) X(attention_grad) X(attention_grad_joined)
 
 #define TN_ONEDNN_OWN_KERNELS(X)                                                                             \
   TN_ONEDNN_ATTENTION_KERNELS(X)                                                                             \

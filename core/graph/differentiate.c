@@ -29,7 +29,7 @@ static tn_status accumulate(tape *t, const tn_gnode *node, const bool *want, con
     if (!want[i] || yielded[i] == 0) continue;
     TN_TRY(check_gradient(t, node, i, yielded[i]));
     tn_val *sum = &t->gradient[node->in[i]];
-    *sum = *sum != 0 ? tn_add(t->b, *sum, yielded[i]) : yielded[i];
+    *sum = *sum != 0 ? tn_gradient_sum(t->b, *sum, yielded[i]) : yielded[i];
   }
   return tn_build_status(t->b);
 }

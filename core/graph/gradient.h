@@ -1,4 +1,4 @@
-/* core/graph/gradient.h: private to core/graph: what expand.c and differentiate.c share. */
+/* core/graph/gradient.h: private to core/graph: what expand.c, differentiate.c and sum.c share. */
 #ifndef TN_CORE_GRAPH_GRADIENT_H
 #define TN_CORE_GRAPH_GRADIENT_H
 
@@ -14,5 +14,8 @@ static inline bool tn_gradient_passes(const tn_gnode *node, const bool *on_path)
     if (on_path[node->first_out + (tn_val)i] && (node->op->flags & TN_OP_NONDIFF) == 0) return true;
   return false;
 }
+
+/* sum.c: x + y, or without zeros in between where both are pieces of one tensor's gradient, side by side. */
+tn_val tn_gradient_sum(tn_build *b, tn_val x, tn_val y);
 
 #endif

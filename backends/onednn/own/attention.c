@@ -26,6 +26,7 @@ typedef struct attention_plan {
   const tn_gemm_loops *gemm;
   tn_turn_function turn;
   int64_t batch, heads, heads_per_chunk, queries, keys, width, value_width;
+  int64_t joined;            /* width of the gradients of q, k and v side by side; 0: they lie apart */
   bool causal, side_by_side; /* a token has its heads side by side */
   float scale;
 } attention_plan;
@@ -63,9 +64,19 @@ static void make_plan(const tn_match *m, const void *backend, attention_plan *p)
                         .turn = TN_LOOPS_PICK_AT(tn_loops_turn, isa)->of_4,
                         .causal = a->causal != 0};
   set_dims(p, a, m->in[0], m->in[2]);
+  if (m->n_nodes > 1) p->joined = p->heads * (2 * p->width + p->value_width);
   p->scale = (float)(a->scale != 0 ? a->scale : 1 / sqrt((double)p->width));
   double work = (double)p->queries * (double)p->keys * (double)(p->width + p->value_width);
   p->heads_per_chunk = work > 0 && work < 1e6 ? (int64_t)(1e6 / work) : 1;
+}
+
+/* Gradients are joined along the width of tokens, or not here. */
+static tn_status check_join(tn_env *env, const tn_match *m) {
+  if (m->n_nodes == 1) return TN_OK;
+  const tn_attention_attributes *a = m->nodes[0].node.attributes;
+  const tn_axis_attributes *join = m->nodes[1].node.attributes;
+  if (a->heads > 0 && (join->axis == 2 || join->axis == -1)) return TN_OK;
+  return tn_fail(env, TN_EUNSUPPORTED, "axis", "gradients are not joined along heads that lie side by side");
 }
 
 static tn_status check_width(tn_env *env, const attention_plan *p) {
@@ -74,14 +85,16 @@ static tn_status check_width(tn_env *env, const attention_plan *p) {
                  (long long)p->width, (long long)p->value_width, WIDTH);
 }
 
+static int64_t padded(int64_t n) { return (n + 15) / 16 * 16; }
+
 /* bf16 operands and results are f32 in the workspace. */
 static int64_t count_f32(const tn_match *m) {
   int64_t n = 0;
   for (int32_t i = 0; i < m->n_in; i++)
-    if (m->in[i]->dtype == TN_BF16) n += (tn_type_count(m->in[i]) + 15) / 16 * 16;
+    if (m->in[i]->dtype == TN_BF16) n += padded(tn_type_count(m->in[i]));
   for (int32_t i = 0; i < m->n_out; i++)
-    if (m->out[i]->dtype == TN_BF16) n += (tn_type_count(m->out[i]) + 15) / 16 * 16;
-  return n;
+    if (m->out[i]->dtype == TN_BF16) n += padded(tn_type_count(m->out[i]));
+  return n + (m->n_nodes > 1 ? padded(1) * 3 : 0);
 }
 
 static tn_status query(tn_query *q) {
@@ -90,13 +103,15 @@ static tn_status query(tn_query *q) {
   attention_plan p;
   make_plan(q->match, q->backend, &p);
   status = check_width(&q->env, &p);
+  if (status == TN_OK) status = check_join(&q->env, q->match);
   if (status != TN_OK) return status;
   double pairs = (double)p.batch * (double)p.heads * (double)p.queries * (double)p.keys;
   tn_variant v = {.struct_size = sizeof v,
                   .name = "tiles",
                   .workspace_bytes = 4 * count_f32(q->match),
                   .keep_bytes = sizeof p,
-                  .cost_s = 1e-6 + pairs * (double)(p.width + p.value_width) * q->match->n_out / 3e10,
+                  .cost_s =
+                      1e-6 + pairs * (double)(p.width + p.value_width) * (q->match->n_in > 3 ? 3 : 2) / 3e10,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
@@ -126,16 +141,15 @@ typedef struct operand {
 typedef struct job {
   const attention_plan *p;
   tn_launch *l;
-  operand at[MOST]; /* operands, then results, all f32 */
+  const char *letters; /* of each operand and result: query, key, value, y, log-sum-exp */
+  operand at[MOST];    /* all f32 */
 } job;
 
-static const tn_view *view_of(const job *j, int32_t i) {
-  return i < j->l->n_in ? &j->l->in[i] : &j->l->out[i - j->l->n_in];
-}
-
-/* `wide`: a copy in f32, which has its heads apart. */
-static operand lay_rows(const attention_plan *p, int64_t rows, int64_t width, bool wide) {
-  bool together = p->side_by_side && !wide;
+static operand lay_rows(const job *j, int32_t i, bool together) {
+  const attention_plan *p = j->p;
+  char letter = j->letters[i];
+  int64_t rows = letter == 'k' || letter == 'v' ? p->keys : p->queries;
+  int64_t width = letter == 'l' ? 1 : letter == 'v' || letter == 'y' ? p->value_width : p->width;
   return (operand){.rows = rows,
                    .width = width,
                    .row = together ? p->heads * width : width,
@@ -143,39 +157,57 @@ static operand lay_rows(const attention_plan *p, int64_t rows, int64_t width, bo
                    .batch = p->heads * rows * width};
 }
 
-/* Each is one of q, k, v, y, log-sum-exp by what `letters` says. */
-static void lay_out(job *j, const char *letters) {
+/* How the caller has it, as bytes from `*data` on; row, head and batch count its elements. */
+static operand outside(const job *j, int32_t i, uint8_t **data, int32_t *dtype) {
   const attention_plan *p = j->p;
+  int32_t result = i - j->l->n_in;
+  const tn_view *v = result < 0 ? &j->l->in[i] : &j->l->out[p->joined > 0 ? 0 : result];
+  operand o = lay_rows(j, i, p->side_by_side && j->letters[i] != 'l');
+  *data = v->data;
+  *dtype = v->type.dtype;
+  if (result < 0 || p->joined == 0) return o;
+  *data += result * p->heads * p->width * (int64_t)tn_dtype_size(*dtype);
+  o.row = p->joined;
+  o.batch = o.rows * p->joined;
+  return o;
+}
+
+static void lay_out(job *j) {
   float *next = j->l->workspace;
-  for (int32_t i = 0; letters[i] != '\0'; i++) {
-    const tn_view *v = view_of(j, i);
-    bool wide = v->type.dtype == TN_BF16, of_keys = letters[i] == 'k' || letters[i] == 'v';
-    int64_t width = letters[i] == 'v' || letters[i] == 'y' ? p->value_width : p->width;
-    j->at[i] = letters[i] == 'l' ? lay_rows(p, p->queries, 1, true)
-                                 : lay_rows(p, of_keys ? p->keys : p->queries, width, wide);
-    j->at[i].data = wide ? next : v->data;
-    if (wide) next += (tn_type_count(&v->type) + 15) / 16 * 16;
+  for (int32_t i = 0; j->letters[i] != '\0'; i++) {
+    uint8_t *data;
+    int32_t dtype;
+    j->at[i] = outside(j, i, &data, &dtype);
+    j->at[i].data = (float *)(void *)data;
+    if (dtype != TN_BF16) continue;
+    j->at[i] = lay_rows(j, i, false);
+    j->at[i].data = next;
+    next += padded(j->p->batch * j->at[i].batch);
   }
 }
 
 /* A head, counted through the batch. */
+static int64_t offset_of(const attention_plan *p, const operand *o, int64_t index) {
+  return index / p->heads * o->batch + index % p->heads * o->head;
+}
 static float *head_of(const attention_plan *p, const operand *o, int64_t index) {
-  return o->data + index / p->heads * o->batch + index % p->heads * o->head;
+  return o->data + offset_of(p, o, index);
 }
 
 /* A head of an operand from bf16 to f32, of a result back. */
 static void convert(const job *j, int32_t i, int64_t index) {
   const attention_plan *p = j->p;
-  const tn_view *v = view_of(j, i);
-  if (v->type.dtype != TN_BF16) return;
-  operand narrow = lay_rows(p, j->at[i].rows, j->at[i].width, false);
-  uint16_t *outside = (uint16_t *)v->data + index / p->heads * narrow.batch + index % p->heads * narrow.head;
-  float *inside = head_of(p, &j->at[i], index);
-  for (int64_t r = 0; r < narrow.rows; r++) {
+  uint8_t *data;
+  int32_t dtype;
+  operand there = outside(j, i, &data, &dtype);
+  if (dtype != TN_BF16) return;
+  uint16_t *narrow = (uint16_t *)(void *)data + offset_of(p, &there, index);
+  float *wide = head_of(p, &j->at[i], index);
+  for (int64_t r = 0; r < there.rows; r++, narrow += there.row, wide += there.width) {
     if (i < j->l->n_in)
-      p->gemm->widen(outside + r * narrow.row, inside + r * narrow.width, narrow.width);
+      p->gemm->widen(narrow, wide, there.width);
     else
-      p->gemm->narrow(inside + r * narrow.width, outside + r * narrow.row, narrow.width);
+      p->gemm->narrow(wide, narrow, there.width);
   }
 }
 
@@ -306,10 +338,10 @@ static void forward_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status run(tn_launch *l, const char *letters, void (*body)(void *arg, int64_t chunk)) {
-  job j = {.p = l->plan, .l = l};
+  job j = {.p = l->plan, .l = l, .letters = letters};
   int64_t heads = j.p->batch * j.p->heads;
   if (heads == 0) return TN_OK;
-  lay_out(&j, letters);
+  lay_out(&j);
   tn_parallel(l, (heads + j.p->heads_per_chunk - 1) / j.p->heads_per_chunk, body, &j);
   return TN_OK;
 }
@@ -428,3 +460,5 @@ static tn_status launch_grad(tn_launch *l) { return run(l, "qkvylyqkv", backward
 ATTENTION(attention, "y, lse = attention(q, k, v)", "attention over tiles", launch);
 ATTENTION(attention_grad, "dq, dk, dv = attention_grad(q, k, v, y, lse, dy)", "its gradient over tiles",
           launch_grad);
+ATTENTION(attention_grad_joined, "dq, dk, dv = attention_grad(q, k, v, y, lse, dy); dx = concat(dq, dk, dv)",
+          "its gradient, of q, k and v that were one tensor", launch_grad);

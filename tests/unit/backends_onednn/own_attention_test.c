@@ -16,7 +16,15 @@ typedef struct tensors {
   tn_view at[TENSORS];
 } tensors;
 
+/* Gradients side by side in one tensor. */
+static int64_t place_joined(const tensors *t, int32_t name, int64_t head, int64_t row, int64_t column) {
+  int64_t width = name == DV ? t->value_width : t->width;
+  int64_t first = (name - DQ) * t->heads * t->width, token = head / t->heads * t->queries + row;
+  return token * t->heads * (2 * t->width + t->value_width) + first + head % t->heads * width + column;
+}
+
 static int64_t place(const tensors *t, int32_t name, int64_t head, int64_t row, int64_t column) {
+  if (name >= DQ && t->at[DK].data == t->at[DQ].data) return place_joined(t, name, head, row, column);
   bool of_keys = name == K || name == V || name == DK || name == DV;
   bool of_values = name == V || name == Y || name == DY || name == DV;
   int64_t rows = of_keys ? t->keys : t->queries, width = of_values ? t->value_width : t->width;
@@ -100,6 +108,7 @@ static tn_status naive_launch(tn_launch *l) {
   bool together = now->heads > 0;
   for (int32_t i = 0; i < l->n_in; i++) t.at[i] = l->in[i];
   for (int32_t i = 0; i < l->n_out; i++) t.at[l->n_in + i] = l->out[i];
+  if (l->n_in > 3 && l->n_out == 1) t.at[DK] = t.at[DV] = l->out[0];
   const int64_t *q = t.at[Q].type.dims, *v = t.at[V].type.dims;
   t.batch = q[0];
   t.heads = together ? now->heads : q[1];
@@ -134,6 +143,21 @@ static tn_type rows(const shape *s, int32_t dtype, bool together, int64_t tokens
                   : RIG_TYPE(dtype, s->batch, s->heads, tokens, width);
 }
 
+/* The same operands, whose gradients become one tensor. */
+static void check_joined(const shape *s, const tn_attention_attributes *a, const tn_type *types,
+                         void *const *data) {
+  const tn_axis_attributes last = {.axis = 2};
+  tn_type all = rows(s, types[0].dtype, true, s->queries, 2 * s->width + s->value_width);
+  rig_match m;
+  int32_t in[6];
+  rig_start(&m);
+  for (int32_t i = 0; i < 6; i++) in[i] = rig_in(&m, &types[i]);
+  int32_t first = rig_node(&m, "attention_grad", a, in, 6, types, 3);
+  const int32_t parts[] = {first, first + 1, first + 2};
+  rig_out(&m, rig_node(&m, "concat", &last, parts, 3, &all, 1));
+  ways_check(&tn_onednn_attention_grad_joined, &naive, &m, data, all.dtype == TN_BF16 ? 1e-2 : 2e-5, 1);
+}
+
 static void check(const shape *s, int32_t dtype, bool together, tn_rng *rng) {
   tn_attention_attributes a = {.causal = s->causal, .scale = 0.2, .heads = together ? s->heads : 0};
   tn_type q = rows(s, dtype, together, s->queries, s->width), k = rows(s, dtype, together, s->keys, s->width);
@@ -157,6 +181,7 @@ static void check(const shape *s, int32_t dtype, bool together, tn_rng *rng) {
   first = rig_node(&backward, "attention_grad", &a, in, 6, out, 3);
   for (int32_t i = 0; i < 3; i++) rig_out(&backward, first + i);
   ways_check(&tn_onednn_attention_grad, &naive, &backward, data, dtype == TN_BF16 ? 1e-2 : 2e-5, 1);
+  if (together && s->queries == s->keys) check_joined(s, &a, types, data);
   for (int32_t i = 0; i < 6; i++) free(data[i]);
 }
 
