@@ -8,7 +8,7 @@
 static char *page;
 
 /* What a vendor's shell finds under these names. */
-static const char prelude[] = "cc() { " COMPILER " \"$@\"; }\n"
+static const char prelude[] = "cc() { env " COMPILER " \"$@\"; }\n"
                               "tenon() { \"$TENON\" \"$@\"; }\n"
                               "set -e\n";
 
