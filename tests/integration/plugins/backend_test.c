@@ -224,7 +224,7 @@ static void a_failing_case_comes_with_the_line_that_repeats_it(void **state) {
 
 static void capture_is_turned_off_as_in_a_configuration(void **state) {
   (void)state;
-  write_wrong("s/return push(stream, env, .*REPLAY.*/return tn_fail(env, TN_EDEVICE, NULL, \"no replay\");/");
+  write_wrong("s/run(d, &w->capture->work.i.)/(void)i/");
   const char *command =
       "$TENON conformance --backend acme --plugin ./wrong.so --case relu/f32 --set backend.%s";
   char line[256];
