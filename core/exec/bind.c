@@ -41,20 +41,9 @@ static tn_status prepare_step(tn_executor *e, const tn_step *step, void **plan) 
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
   if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, step, plan);
-  if (group->kernel->prepare == NULL) return TN_OK;
-  const tn_backend *backend = device->backend;
-  void *native = backend->native == NULL ? NULL
-                                         : backend->native(device->device, device->streams[TN_STREAM_COMPUTE],
-                                                           group->kernel->family);
-  tn_prepare p = {.env = device->env,
-                  .match = group->match,
-                  .device = &device->target.properties,
-                  .in_layout = group->choice.in_layout,
-                  .out_layout = group->choice.out_layout,
-                  .variant = group->choice.id,
-                  .native = native,
-                  .backend = tn_target_self(&device->target, group->kernel->family)};
-  tn_status status = group->kernel->prepare(&p, plan);
+  const tn_choice *choice = &group->choice;
+  tn_status status = tn_device_prepare(device, group->kernel, group->match, choice, choice->in_layout,
+                                       choice->out_layout, plan);
   if (status != TN_OK && device != e->device) tn_error_move(&e->device->env, &device->env);
   return status;
 }

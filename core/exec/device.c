@@ -239,6 +239,23 @@ void tn_device_destroy(tn_device *device) {
   tn_release(&env, device);
 }
 
+tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
+                            const tn_choice *choice, const tn_layout *in, const tn_layout *out, void **plan) {
+  const tn_backend *backend = device->backend;
+  void *stream = device->streams[TN_STREAM_COMPUTE];
+  if (kernel->prepare == NULL) return TN_OK;
+  tn_prepare p = {.env = device->env,
+                  .match = match,
+                  .device = &device->target.properties,
+                  .in_layout = in,
+                  .out_layout = out,
+                  .variant = choice->id,
+                  .native = backend->native == NULL ? NULL
+                                                    : backend->native(device->device, stream, kernel->family),
+                  .backend = tn_target_self(&device->target, kernel->family)};
+  return kernel->prepare(&p, plan);
+}
+
 bool tn_device_is_foreign(const tn_device *device, const char *family) {
   const tn_backend *b = device->backend;
   if (b->enqueue == NULL || tn_text_equal(family, b->item.name)) return false;

@@ -66,8 +66,19 @@ static inline void *tn_device_team_object(const tn_device *device) {
   return extends ? device->extension_self : device->device;
 }
 
+/* Asks a kernel to prepare for one use on the device; *plan stays as it is where the kernel has nothing to.
+ */
+tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
+                            const tn_choice *choice, const tn_layout *in, const tn_layout *out, void **plan);
+
 /* Whether kernels of the family are launched through the backend's `enqueue`. */
 bool tn_device_is_foreign(const tn_device *device, const char *family);
+
+/* Puts a kernel's launch, or its fold, on the launch's stream. */
+static inline tn_status tn_device_enqueue(tn_device *device, bool foreign, tn_status (*launch)(tn_launch *l),
+                                          tn_launch *l) {
+  return foreign ? device->backend->enqueue(l->stream, &device->env, launch, l) : launch(l);
+}
 
 /* What was asked of the backend is counted. No bytes: a NULL address. The text of a failure is in the
  * device's env. */

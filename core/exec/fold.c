@@ -14,10 +14,7 @@ void tn_unbind_folded(tn_executor *e, tn_bound_program *bound) {
 }
 
 static tn_status fold_one(tn_executor *e, tn_bound_step *b) {
-  tn_device *device = tn_device_of(e, b->step);
-  tn_status (*fold)(tn_launch * l) = b->step->group->kernel->fold;
-  if (b->foreign) return device->backend->enqueue(b->host.pub.stream, &device->env, fold, &b->host.pub);
-  return fold(&b->host.pub);
+  return tn_device_enqueue(tn_device_of(e, b->step), b->foreign, b->step->group->kernel->fold, &b->host.pub);
 }
 
 /* Streams other than the compute stream have waited for its end by the last run's end. */

@@ -12,8 +12,7 @@ static tn_status launch_one(tn_executor *e, tn_bound_step *b) {
     TN_TRY(backend->event_await(b->handoff, &device->env, stream));
   }
   if (b->awaited != NULL) TN_TRY(backend->event_await(b->awaited, &device->env, stream));
-  TN_TRY(b->foreign ? backend->enqueue(stream, &device->env, b->launch, &b->host.pub)
-                    : b->launch(&b->host.pub));
+  TN_TRY(tn_device_enqueue(device, b->foreign, b->launch, &b->host.pub));
   return b->end != NULL ? backend->event_record(b->end, &device->env, stream) : TN_OK;
 }
 

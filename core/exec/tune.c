@@ -88,22 +88,11 @@ static tn_status take_operands(bench *b) {
 }
 
 static tn_status prepare(bench *b) {
-  const tn_kernel *kernel = (const tn_kernel *)b->entry->item;
   tn_layout in[MOST_VIEWS], out[MOST_VIEWS];
-  tn_device *d = b->device;
   for (int32_t i = 0; i < b->match->n_in; i++) in[i] = b->views[i].layout;
   for (int32_t i = 0; i < b->match->n_out; i++) out[i] = b->views[b->match->n_in + i].layout;
-  void *stream = d->streams[TN_STREAM_COMPUTE];
-  tn_prepare p = {.env = d->env,
-                  .match = b->match,
-                  .device = &d->target.properties,
-                  .in_layout = in,
-                  .out_layout = out,
-                  .variant = b->choice->id,
-                  .native = d->backend->native != NULL ? d->backend->native(d->device, stream, kernel->family)
-                                                       : NULL,
-                  .backend = tn_target_self(&d->target, kernel->family)};
-  return kernel->prepare != NULL ? kernel->prepare(&p, &b->plan) : TN_OK;
+  const tn_kernel *kernel = (const tn_kernel *)b->entry->item;
+  return tn_device_prepare(b->device, kernel, b->match, b->choice, in, out, &b->plan);
 }
 
 static void make_launch(bench *b) {
@@ -127,10 +116,8 @@ static void make_launch(bench *b) {
 static tn_status enqueue(bench *b, tn_status (*launch)(tn_launch *l)) {
   tn_device *d = b->device;
   const tn_kernel *kernel = (const tn_kernel *)b->entry->item;
-  void *stream = d->streams[TN_STREAM_COMPUTE];
-  TN_TRY(tn_device_is_foreign(d, kernel->family) ? d->backend->enqueue(stream, &d->env, launch, &b->host.pub)
-                                                 : launch(&b->host.pub));
-  return d->backend->stream_wait(stream, &d->env);
+  TN_TRY(tn_device_enqueue(d, tn_device_is_foreign(d, kernel->family), launch, &b->host.pub));
+  return d->backend->stream_wait(b->host.pub.stream, &d->env);
 }
 
 /* The shortest of a few runs; the first, in which a kernel may make what it needs, does not count. */
