@@ -46,14 +46,8 @@ static tn_status read_file(tn_tune_file *f) {
   char *text = NULL;
   size_t count = 0;
   int32_t wrong = 0;
-  if (!tn_file_exists(f->path)) return TN_OK;
-  if (tn_file_read(f->env, f->path, LARGEST_FILE, &text, &count) != TN_OK) {
-    tn_logf(f->env, TN_LOG_WARN, "measurements of kernels are not used: %s", tn_error_text(f->env));
-    tn_error_clear(f->env);
-    f->writable = false;
-    return TN_OK;
-  }
-  tn_status status = TN_OK;
+  tn_status status = tn_file_read(f->env, f->path, LARGEST_FILE, &text, &count);
+  if (status != TN_OK) return status;
   if (!starts_with_heading(f, text)) {
     tn_logf(f->env, TN_LOG_WARN,
             "%s: does not begin with \"%s\", so its measurements of kernels are not used; "
@@ -69,6 +63,16 @@ static tn_status read_file(tn_tune_file *f) {
   return status;
 }
 
+/* A file that cannot be read is left alone. */
+static void read_once(tn_tune_file *f) {
+  bool first = f->unread;
+  f->unread = false;
+  if (!first || !tn_file_exists(f->path) || read_file(f) == TN_OK) return;
+  tn_logf(f->env, TN_LOG_WARN, "measurements of kernels are not used: %s", tn_error_text(f->env));
+  tn_error_clear(f->env);
+  f->writable = false;
+}
+
 tn_status tn_tune_file_open(tn_env *env, const char *folder, const char *heading, tn_tune_file *f) {
   char name[40];
   *f = (tn_tune_file){.env = env, .heading = tn_strdup(env, heading)};
@@ -76,8 +80,8 @@ tn_status tn_tune_file_open(tn_env *env, const char *folder, const char *heading
   if (folder == NULL || folder[0] == '\0') return TN_OK;
   snprintf(name, sizeof name, "kernels-%016" PRIx64 ".txt", tn_hash_text(TN_HASH_START, heading));
   f->path = tn_path_join(env, folder, name);
-  f->writable = f->path != NULL;
-  return f->path == NULL ? TN_ENOMEM : read_file(f);
+  f->writable = f->unread = f->path != NULL;
+  return f->path == NULL ? TN_ENOMEM : TN_OK;
 }
 
 void tn_tune_file_close(tn_tune_file *f) {
@@ -87,7 +91,8 @@ void tn_tune_file_close(tn_tune_file *f) {
   *f = (tn_tune_file){.env = f->env};
 }
 
-bool tn_tune_file_find(const tn_tune_file *f, uint64_t key, double *seconds) {
+bool tn_tune_file_find(tn_tune_file *f, uint64_t key, double *seconds) {
+  read_once(f);
   for (size_t i = f->timings.n; i-- > 0;)
     if (f->timings.v[i].key == key) {
       *seconds = f->timings.v[i].seconds;
@@ -127,6 +132,7 @@ static tn_status write_line(tn_tune_file *f, uint64_t key, double seconds, const
 
 void tn_tune_file_add(tn_tune_file *f, uint64_t key, double seconds, const char *what) {
   tn_timing timing = {key, seconds};
+  read_once(f);
   if (tn_vec_push(f->env, &f->timings, timing) != TN_OK) tn_error_clear(f->env);
   if (!f->writable || write_line(f, key, seconds, what) == TN_OK) return;
   tn_logf(f->env, TN_LOG_WARN, "measurements of kernels are not kept: %s", tn_error_text(f->env));

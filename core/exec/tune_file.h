@@ -15,14 +15,15 @@ typedef struct tn_tune_file {
   char *path;    /* NULL: nothing is kept */
   char *heading; /* first line: whose measurements these are */
   bool writable; /* until writing fails */
+  bool unread;   /* until somebody asks: most runs have nothing to choose between */
   TN_VEC(tn_timing) timings;
 } tn_tune_file;
 
-/* Reads what there is. Lines that are none are left out, and their number is logged; a file with another
- * heading is not touched. */
+/* What there is is read with the first question. Lines that are no measurements are left out, and their
+ * number is logged; a file with another heading is not touched. */
 tn_status tn_tune_file_open(tn_env *env, const char *folder, const char *heading, tn_tune_file *file);
 void tn_tune_file_close(tn_tune_file *file);
-bool tn_tune_file_find(const tn_tune_file *file, uint64_t key, double *seconds);
+bool tn_tune_file_find(tn_tune_file *file, uint64_t key, double *seconds);
 /* Adds a line at the end, in one write, so that several processes may share the file. What goes wrong is
  * logged: the measurement stands in memory. */
 void tn_tune_file_add(tn_tune_file *file, uint64_t key, double seconds, const char *what);

@@ -53,7 +53,7 @@ static void start(tn_tune_file *f) {
   assert_int_equal(tn_tune_file_open(env, inner, "measurements of mine", f), TN_OK);
 }
 
-static void expect(const tn_tune_file *f, uint64_t key, double seconds) {
+static void expect(tn_tune_file *f, uint64_t key, double seconds) {
   double found = 0;
   assert_true(tn_tune_file_find(f, key, &found));
   assert_true(found == seconds);
