@@ -14,6 +14,7 @@
 
 #include "capture.h"
 #include "shadow.h"
+#include "tenon/plugin/storage.h"
 
 /* ---- names that outlive the launches they come from ---- */
 
@@ -136,16 +137,8 @@ static tn_status touch(actor *a, const void *address, uint64_t bytes, bool write
   return conflict.when == 0 ? TN_OK : report(d, block, offset, bytes, &a->access, &conflict);
 }
 
-/* Bytes of an operand: every dimension fills its blocks. */
 static uint64_t view_bytes(const tn_view *view) {
-  uint64_t bytes = tn_dtype_size(view->type.dtype);
-  for (int32_t i = 0; i < view->type.rank; i++) {
-    uint64_t block = 1, size = (uint64_t)view->type.dims[i];
-    for (int32_t b = 0; b < view->layout.n_blocks; b++)
-      if (view->layout.block[b].dim == i) block *= view->layout.block[b].size;
-    bytes *= (size + block - 1) / block * block;
-  }
-  return bytes;
+  return (uint64_t)tn_storage_of(&view->type, &view->layout).count * tn_dtype_size(view->type.dtype);
 }
 
 static tn_status touch_launch(actor *a, const tn_launch *l) {

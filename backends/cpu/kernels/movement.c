@@ -1,7 +1,7 @@
 /* Ops that move elements without looking at them: transpose, slice, pad, concat, pack, copy. Each is
  * planned as strided copies (strided.h). */
 #include "kernels/kernels.h"
-#include "kernels/storage.h"
+#include "tenon/plugin/storage.h"
 #include "kernels/strided.h"
 
 #include <stdbool.h>

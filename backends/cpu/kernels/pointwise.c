@@ -2,7 +2,7 @@
  * The region is compiled (pointwise_ops.h) and its program run tile by tile. */
 #include "kernels/kernels.h"
 #include "kernels/pointwise_ops.h"
-#include "kernels/storage.h"
+#include "tenon/plugin/storage.h"
 
 #include <string.h>
 

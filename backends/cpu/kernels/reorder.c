@@ -2,7 +2,7 @@
  * blocks, the position of an element is a sum of one term per dimension, so a table per dimension says
  * where in the operand each coordinate lies; the result is written front to back, padding as zeros. */
 #include "kernels/kernels.h"
-#include "kernels/storage.h"
+#include "tenon/plugin/storage.h"
 #include "kernels/strided.h"
 
 #include <stdbool.h>
@@ -115,15 +115,6 @@ static tn_status query(tn_query *q) {
   return TN_OK;
 }
 
-static bool same_storage(const tn_storage *a, const tn_storage *b) {
-  if (a->n != b->n) return false;
-  for (int32_t i = 0; i < a->n; i++)
-    if (a->axis[i].dim != b->axis[i].dim || a->axis[i].extent != b->axis[i].extent ||
-        a->axis[i].scale != b->axis[i].scale)
-      return false;
-  return true;
-}
-
 /* Without blocks, axis i of the result is a whole dimension, which lies at one stride in the operand. */
 static tn_strided strided_copy(const plan *p, const tn_storage *from) {
   int64_t dims[TN_MAX_RANK], to_strides[TN_MAX_RANK], from_strides[TN_MAX_RANK];
@@ -153,7 +144,7 @@ static tn_status prepare(tn_prepare *p, void **made) {
   tn_storage from = tn_storage_of(x, in);
   keep->type = *x;
   keep->to = tn_storage_of(x, out);
-  keep->same = keep->to.count == 0 || same_storage(&from, &keep->to);
+  keep->same = keep->to.count == 0 || tn_storage_same(&from, &keep->to);
   keep->strided = !keep->same && in->n_blocks == 0 && out->n_blocks == 0;
   if (keep->strided) keep->copy = strided_copy(keep, &from);
   if (!keep->same && !keep->strided) fill_tables(keep, &from);

@@ -5,6 +5,8 @@
  * accuracy. */
 #include "dnn/conv.h"
 
+#include "layouts.h"
+
 /* ---- shapes -------------------------------------------------------------------------------------- */
 
 static bool is_even(int64_t channels, int64_t block) { return channels % block == 0; }
@@ -16,8 +18,8 @@ static tn_status choose_layouts(tn_env *env, const tn_dnn_conv *c, tn_dnn_conv_l
   if (!is_even(c->y->dims[1], block) || (!few && !is_even(c->x->dims[1], block)))
     return tn_fail(env, TN_EUNSUPPORTED, "shape", "%lld and %lld channels do not come in blocks of %d",
                    (long long)c->x->dims[1], (long long)c->y->dims[1], (int)block);
-  layouts->y = tn_dnn_blocked(4, block);
-  layouts->x = few ? tn_layout_row_major(4) : tn_dnn_blocked(4, block);
+  layouts->y = tn_channels_blocked(4, block);
+  layouts->x = few ? tn_layout_row_major(4) : tn_channels_blocked(4, block);
   return TN_OK;
 }
 

@@ -42,8 +42,6 @@ dnnl_data_type_t tn_dnn_dtype(int32_t dtype);
 tn_status tn_dnn_memory(tn_env *env, const tn_type *type, const tn_layout *layout, dnnl_memory_desc_t *desc);
 /* A tensor whose layout is the primitive's to choose. */
 tn_status tn_dnn_memory_any(tn_env *env, const tn_type *type, dnnl_memory_desc_t *desc);
-/* order 0 1 .. rank-1 with the channels, dimension 1, in blocks of `size`: nChw16c */
-tn_layout tn_dnn_blocked(int32_t rank, int32_t size);
 
 /* ---- recipes ------------------------------------------------------------------------------------- */
 

@@ -65,10 +65,3 @@ tn_status tn_dnn_memory_any(tn_env *env, const tn_type *type, dnnl_memory_desc_t
                                                dnnl_format_tag_any));
   return TN_OK;
 }
-
-tn_layout tn_dnn_blocked(int32_t rank, int32_t size) {
-  tn_layout layout = tn_layout_row_major(rank);
-  layout.n_blocks = 1;
-  layout.block[0] = (tn_block){1, (uint16_t)size};
-  return layout;
-}

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels.h"
-#include "own/layouts.h"
+#include "layouts.h"
 #include "tenon/attributes.h"
 
 enum {

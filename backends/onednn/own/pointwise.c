@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "own/layouts.h"
-#include "own/padding.h"
+#include "layouts.h"
+#include "tenon/plugin/storage.h"
 
 /* ---- launch ---- */
 
@@ -86,8 +86,7 @@ static void run_chunk(void *arg, int64_t chunk) {
 /* What prepare keeps. */
 typedef struct plan {
   tn_tile_program *program;
-  tn_layout layout;
-  bool padded; /* positions of results hold no element, and must be zero */
+  tn_storage storage; /* of results that are not single values */
 } plan;
 
 static tn_status launch(tn_launch *l) {
@@ -97,8 +96,8 @@ static tn_status launch(tn_launch *l) {
     run_chunk(&j, 0);
   else
     tn_parallel(l, made->program->n_chunks, run_chunk, &j);
-  for (int32_t i = 0; i < l->n_out && made->padded; i++)
-    tn_padding_clear(&l->out[i].type, &made->layout, l->out[i].data);
+  for (int32_t i = 0; i < l->n_out && made->storage.padded; i++)
+    tn_storage_clear_padding(&made->storage, &l->out[i].type, l->out[i].data);
   return TN_OK;
 }
 
@@ -184,10 +183,10 @@ static void release(tn_env *env, void *made) {
 static tn_status prepare(tn_prepare *p, void **made) {
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  keep->layout = p->out_layout != NULL ? p->out_layout[0] : tn_layout_row_major(p->match->out[0]->rank);
-  keep->padded = tn_padding_is(p->match->out[0], &keep->layout);
-  tn_status status =
-      tn_tile_compile(p, p->match, &keep->layout, tn_onednn_isa_of(p->backend), &keep->program);
+  const tn_type *type = p->match->out[0];
+  tn_layout layout = p->out_layout != NULL ? p->out_layout[0] : tn_layout_row_major(type->rank);
+  keep->storage = tn_storage_of(type, &layout);
+  tn_status status = tn_tile_compile(p, p->match, &layout, tn_onednn_isa_of(p->backend), &keep->program);
   if (status != TN_OK) {
     release(&p->env, keep);
     return status;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "kernels.h"
-#include "own/layouts.h"
+#include "layouts.h"
 #include "tenon/attributes.h"
 
 enum { CHUNK = 1 << 14 /* elements that a chunk should at least have */ };

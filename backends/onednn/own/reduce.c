@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "kernels.h"
-#include "own/layouts.h"
+#include "layouts.h"
 #include "tenon/attributes.h"
 
 enum {

@@ -5,29 +5,18 @@
 #include <string.h>
 
 #include "kernels.h"
-#include "own/layouts.h"
+#include "layouts.h"
 #include "own/turn.h"
+#include "tenon/plugin/storage.h"
 
-enum { AXES = TN_MAX_RANK + TN_MAX_BLOCKS, CHUNK = 1 << 15 /* elements */, STRIP = 1024 /* pixels */ };
-
-/* An axis of storage counts `extent` positions, `stride` positions apart, each `scale` elements of `dim`. */
-typedef struct axis {
-  int32_t dim;
-  int64_t extent, stride, scale;
-} axis;
-
-typedef struct storage {
-  int32_t n;
-  int64_t count;
-  axis axes[AXES];
-} storage;
+enum { CHUNK = 1 << 15 /* elements */, STRIP = 1024 /* pixels */ };
 
 typedef struct plan {
   bool same;             /* bytes are copied */
   tn_turn_function turn; /* or matrices turned; NULL: looked up */
   int64_t size;          /* of an element */
   int64_t matrices, rows, columns, strips, per_chunk;
-  storage to;
+  tn_storage to;
   tn_type type;
   const int64_t *table[TN_MAX_RANK]; /* position in the operand by coordinate */
   int64_t entries[];
@@ -36,51 +25,6 @@ typedef struct plan {
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t at_least_1(int64_t n) { return n > 1 ? n : 1; }
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-/* ---- storage -------------------------------------------------------------------------------------- */
-
-/* How many elements of a dimension the blocks from `first` on cover. */
-static int64_t covered(const tn_layout *layout, int32_t dim, int32_t first) {
-  int64_t product = 1;
-  for (int32_t i = first; i < layout->n_blocks; i++)
-    if (layout->block[i].dim == dim) product *= layout->block[i].size;
-  return product;
-}
-
-static storage storage_of(const tn_type *type, const tn_layout *layout) {
-  storage s = {.n = type->rank + layout->n_blocks, .count = 1};
-  for (int32_t i = 0; i < s.n; i++) {
-    if (i < type->rank) {
-      int32_t dim = layout->set ? layout->order[i] : i;
-      int64_t block = covered(layout, dim, 0);
-      s.axes[i] = (axis){dim, ceil_div(type->dims[dim], block), 0, block};
-    } else {
-      const tn_block *b = &layout->block[i - type->rank];
-      s.axes[i] = (axis){b->dim, b->size, 0, covered(layout, b->dim, i - type->rank + 1)};
-    }
-  }
-  for (int32_t i = s.n; i-- > 0;) {
-    s.axes[i].stride = s.count;
-    s.count *= s.axes[i].extent;
-  }
-  return s;
-}
-
-static int64_t offset_of(const storage *s, int32_t dim, int64_t at) {
-  int64_t offset = 0;
-  for (int32_t i = 0; i < s->n; i++)
-    if (s->axes[i].dim == dim) offset += at / s->axes[i].scale % s->axes[i].extent * s->axes[i].stride;
-  return offset;
-}
-
-static bool same_storage(const storage *a, const storage *b) {
-  if (a->n != b->n) return false;
-  for (int32_t i = 0; i < a->n; i++)
-    if (a->axes[i].dim != b->axes[i].dim || a->axes[i].extent != b->axes[i].extent ||
-        a->axes[i].scale != b->axes[i].scale)
-      return false;
-  return true;
-}
 
 /* ---- launch --------------------------------------------------------------------------------------- */
 
@@ -116,18 +60,11 @@ static void turn_chunk(void *arg, int64_t chunk) {
 /* A row is the positions along the innermost axis of the result. */
 static void look_up_row(const job *j, int64_t row) {
   const plan *p = j->p;
-  const axis *inner = &p->to.axes[p->to.n - 1];
-  int64_t c[TN_MAX_RANK] = {0}, base = 0, left = row, size = p->size;
-  bool padding = false;
-  for (int32_t i = p->to.n - 1; i-- > 0;) {
-    c[p->to.axes[i].dim] += left % p->to.axes[i].extent * p->to.axes[i].scale;
-    left /= p->to.axes[i].extent;
-  }
-  for (int32_t i = 0; i < p->type.rank; i++) padding |= c[i] >= p->type.dims[i];
-  for (int32_t i = 0; i < p->type.rank && !padding; i++)
+  const tn_storage_axis *inner = &p->to.axis[p->to.n - 1];
+  int64_t c[TN_MAX_RANK], base = 0, size = p->size, held = tn_storage_row(&p->to, &p->type, row, c);
+  int64_t first = c[inner->dim];
+  for (int32_t i = 0; i < p->type.rank && held > 0; i++)
     if (i != inner->dim) base += p->table[i][c[i]];
-  int64_t first = c[inner->dim],
-          held = padding ? 0 : ceil_div(p->type.dims[inner->dim] - first, inner->scale);
   uint8_t *to = j->to + row * inner->extent * size;
   for (int64_t k = 0; k < inner->extent; k++, to += size) {
     if (k < held)
@@ -139,7 +76,7 @@ static void look_up_row(const job *j, int64_t row) {
 
 static void look_up_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
-  int64_t rows = j->p->to.count / j->p->to.axes[j->p->to.n - 1].extent;
+  int64_t rows = j->p->to.count / j->p->to.axis[j->p->to.n - 1].extent;
   int64_t end = smaller(rows, (chunk + 1) * j->p->per_chunk);
   for (int64_t row = chunk * j->p->per_chunk; row < end; row++) look_up_row(j, row);
 }
@@ -153,7 +90,7 @@ static tn_status launch(tn_launch *l) {
   } else if (p->turn != NULL) {
     tn_parallel(l, ceil_div(p->matrices * p->strips, p->per_chunk), turn_chunk, &j);
   } else {
-    int64_t rows = p->to.count / p->to.axes[p->to.n - 1].extent;
+    int64_t rows = p->to.count / p->to.axis[p->to.n - 1].extent;
     tn_parallel(l, ceil_div(rows, p->per_chunk), look_up_chunk, &j);
   }
   return TN_OK;
@@ -212,12 +149,12 @@ static void plan_turn(plan *p, const void *backend, const tn_type *x, const tn_l
   p->per_chunk = at_least_1(CHUNK / at_least_1(p->rows * p->columns / p->strips));
 }
 
-static void plan_look_up(plan *p, const storage *from) {
-  int64_t *entry = p->entries, inner = p->to.n > 0 ? p->to.axes[p->to.n - 1].extent : 1;
+static void plan_look_up(plan *p, const tn_storage *from) {
+  int64_t *entry = p->entries, inner = p->to.n > 0 ? p->to.axis[p->to.n - 1].extent : 1;
   p->per_chunk = at_least_1(CHUNK / at_least_1(inner));
   for (int32_t d = 0; d < p->type.rank; d++) {
     p->table[d] = entry;
-    for (int64_t c = 0; c < p->type.dims[d]; c++) *entry++ = offset_of(from, d, c);
+    for (int64_t c = 0; c < p->type.dims[d]; c++) *entry++ = tn_storage_offset(from, d, c);
   }
 }
 
@@ -228,11 +165,11 @@ static tn_status prepare(tn_prepare *p, void **made) {
   const tn_layout *out = p->out_layout != NULL ? &p->out_layout[0] : &unset;
   plan *keep = tn_new(p, plan_bytes(x));
   if (keep == NULL) return TN_ENOMEM;
-  storage from = storage_of(x, in);
+  tn_storage from = tn_storage_of(x, in);
   keep->type = *x;
   keep->size = (int64_t)tn_dtype_size(x->dtype);
-  keep->to = storage_of(x, out);
-  keep->same = same_storage(&from, &keep->to);
+  keep->to = tn_storage_of(x, out);
+  keep->same = tn_storage_same(&from, &keep->to);
   if (!keep->same && keep->to.count > 0) plan_turn(keep, p->backend, x, in, out);
   if (!keep->same && keep->turn == NULL) plan_look_up(keep, &from);
   *made = keep;

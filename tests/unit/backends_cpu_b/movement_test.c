@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "kernels/kernels.h"
-#include "kernels/storage.h"
+#include "tenon/plugin/storage.h"
 
 /* ---- helpers ---- */
 

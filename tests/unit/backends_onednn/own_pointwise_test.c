@@ -3,7 +3,7 @@
 #include "kernels/kernels.h" /* the cpu's */
 #include "../../../backends/onednn/kernels.h"
 #include "onednn.h"
-#include "own/padding.h"
+#include "tenon/plugin/storage.h"
 
 /* Regions of training as the compiler makes them, over images whose channels come in blocks, and over other
  * shapes. Everything but elementary functions must have the reference's bits, on every instruction set. */
@@ -277,11 +277,12 @@ static void only_positions_without_an_element_are_padding(void **state) {
   tn_layout layout = {1, 2, {0, 2, 1}, {{1, 4}, {0, 2}}};
   uint8_t data[1 * 3 * 2 * 4 * 2];
   memset(data, 1, sizeof data);
-  assert_true(tn_padding_is(&type, &layout));
-  tn_padding_clear(&type, &layout, data);
+  tn_storage storage = tn_storage_of(&type, &layout);
+  assert_true(storage.padded);
+  tn_storage_clear_padding(&storage, &type, data);
   for (int32_t i = 0; i < (int32_t)sizeof data; i++) assert_int_equal(data[i], i / 8 % 2 * 4 + i / 2 % 4 < 5);
   layout.block[0].size = 5;
-  assert_false(tn_padding_is(&type, &layout));
+  assert_false(tn_storage_of(&type, &layout).padded);
 }
 
 int main(void) {

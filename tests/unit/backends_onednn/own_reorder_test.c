@@ -1,7 +1,7 @@
 #include "ways.h"
 
 #include "kernels/kernels.h" /* the cpu's */
-#include "kernels/storage.h"
+#include "tenon/plugin/storage.h"
 #include "../../../backends/onednn/kernels.h"
 #include "onednn.h"
 

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "kernels/storage.h"
+#include "tenon/plugin/storage.h"
 #include "onednn.h"
 
 /* ---- instruction sets ---- */

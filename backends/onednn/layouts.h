@@ -1,4 +1,4 @@
-/* backends/onednn/own/layouts.h: how images may lie for the kernels of own/: row-major, or with their
+/* backends/onednn/layouts.h: how images may lie for the kernels here: row-major, or with their
  * channels in blocks as wide as a vector, as oneDNN's convolutions like them. */
 #ifndef TN_ONEDNN_LAYOUTS_H
 #define TN_ONEDNN_LAYOUTS_H
