@@ -6,6 +6,7 @@
 #include "dnn/conv.h"
 
 #include "layouts.h"
+#include "whole.h"
 
 /* ---- shapes -------------------------------------------------------------------------------------- */
 
@@ -193,7 +194,7 @@ static tn_status lay_out_all(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how
 static void use_folded(const descs *d, const dnnl_memory_desc_t *w, tensors *t, tn_dnn_folded *folded) {
   folded->w = *w;
   folded->bias = d->bias;
-  folded->bias_offset = ((int64_t)dnnl_memory_desc_get_size(w) + 63) / 64 * 64;
+  folded->bias_offset = round_up((int64_t)dnnl_memory_desc_get_size(w), 64);
   folded->bytes = folded->bias_offset + (int64_t)dnnl_memory_desc_get_size(&d->bias);
   t->w.given = t->w.used = (tn_dnn_arg){0, TN_DNN_KEPT, 0, *w};
   t->bias.given = t->bias.used = (tn_dnn_arg){0, TN_DNN_KEPT, folded->bias_offset, d->bias};

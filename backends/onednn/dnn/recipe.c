@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "dnn/dnn.h"
+#include "whole.h"
 
 /* ---- the library --------------------------------------------------------------------------------- */
 
@@ -32,7 +33,7 @@ void tn_dnn_close(tn_dnn *dnn, tn_env *env) {
 
 /* ---- writing down -------------------------------------------------------------------------------- */
 
-static int64_t rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+enum { ALIGNED = 64 }; /* bytes */
 
 tn_status tn_dnn_start(tn_dnn_recipe *recipe, tn_env *env, const void *backend, int32_t threads) {
   memset(recipe, 0, sizeof *recipe);
@@ -68,12 +69,12 @@ void tn_dnn_put(tn_dnn_step *step, int32_t arg, int32_t where, int64_t at, const
 
 int64_t tn_dnn_room(tn_dnn_recipe *recipe, const dnnl_memory_desc_t *desc) {
   int64_t at = recipe->workspace_bytes;
-  recipe->workspace_bytes += rounded((int64_t)dnnl_memory_desc_get_size(desc));
+  recipe->workspace_bytes += round_up((int64_t)dnnl_memory_desc_get_size(desc), ALIGNED);
   return at;
 }
 
 int64_t tn_dnn_workspace(const tn_dnn_recipe *recipe) {
-  return recipe->workspace_bytes + rounded(recipe->scratch_bytes);
+  return recipe->workspace_bytes + round_up(recipe->scratch_bytes, ALIGNED);
 }
 
 tn_status tn_dnn_attributes(tn_env *env, dnnl_primitive_attr_t *attributes) {

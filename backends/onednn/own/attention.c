@@ -11,6 +11,7 @@
 #include "kernels.h"
 #include "own/gemm.h"
 #include "own/turn.h"
+#include "whole.h"
 #include "tenon/attributes.h"
 
 enum {
@@ -85,7 +86,7 @@ static tn_status check_width(tn_env *env, const attention_plan *p) {
                  (long long)p->width, (long long)p->value_width, WIDTH);
 }
 
-static int64_t padded(int64_t n) { return (n + 15) / 16 * 16; }
+static int64_t padded(int64_t n) { return round_up(n, 16); }
 
 /* bf16 operands and results are f32 in the workspace. */
 static int64_t count_f32(const tn_match *m) {
@@ -223,8 +224,6 @@ static rows rows_of(const job *j, int32_t i, int64_t index) {
   return (rows){head_of(j->p, &j->at[i], index), j->at[i].row};
 }
 static rows from_row(rows r, int64_t n) { return (rows){r.at + n * r.step, r.step}; }
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* c = a b, and a lies by columns `a_k` apart. */
 static void product(const attention_plan *p, int64_t m, int64_t n, int64_t k, rows a, int64_t a_k, rows b,

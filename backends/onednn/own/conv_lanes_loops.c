@@ -1,6 +1,7 @@
 /* backends/onednn/own/conv_lanes_loops.c: small convolutions with a filter in each lane. */
 #include "own/conv_small.h"
 #include "own/partial.h"
+#include "whole.h"
 
 /* Tiles: two rows of neighbouring pixels; rows of neighbouring taps. Sums fill the registers but for a vector
  * of filters. */
@@ -9,8 +10,6 @@ enum { PIXELS = 12, ROWS = 5, TAPS = 5 };
 #else
 enum { PIXELS = 6, ROWS = 2, TAPS = 5 };
 #endif
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t evenly(int64_t n, int64_t most) {
   int64_t turns = (n + most - 1) / most;

@@ -1,6 +1,7 @@
 /* backends/onednn/own/conv_small.c: small convolutions and their gradients, where no library's blocks of
  * channels fit: LeNet's, for one. */
 #include "own/conv_small_plan.h"
+#include "whole.h"
 
 #include "kernels.h"
 #include "tenon/attributes.h"
@@ -14,10 +15,6 @@ enum {
   CHUNKS = 16,
   PICTURES = 12 /* whose planes a gradient has at once */
 };
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* ---- geometry ------------------------------------------------------------------------------------ */
 

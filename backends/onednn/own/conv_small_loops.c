@@ -1,6 +1,7 @@
 /* backends/onednn/own/conv_small_loops.c: small convolutions, in tiles that stay in registers. */
 #include "own/conv_small.h"
 #include "own/partial.h"
+#include "whole.h"
 
 /* Tiles: filters and segments of a picture; filters and neighbouring taps of a gradient. */
 #if defined(__AVX512F__)
@@ -8,8 +9,6 @@ enum { FILTERS = 8, SEGMENTS = 3, GRADIENTS = 4, TAPS = 5 };
 #else
 enum { FILTERS = 4, SEGMENTS = 2, GRADIENTS = 2, TAPS = 5 };
 #endif
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* How many of `n` things at once, at most `most`, so that the last turn is not much smaller. */
 static int64_t evenly(int64_t n, int64_t most) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "own/conv_small_plan.h"
+#include "whole.h"
 
 typedef struct job {
   tn_launch *launch;
@@ -11,21 +12,19 @@ typedef struct job {
   float *chunks; /* scratch */
 } job;
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t round_up(int64_t n) { return (n + 15) / 16 * 16; }
+static int64_t to_lanes(int64_t floats) { return round_up(floats, 16); }
 
 /* ---- scratch ------------------------------------------------------------------------------------- */
 
 static int64_t pixels(const tn_small *s) { return s->oh * s->ow; }
 /* Planes of one picture, or of a block of them. */
 static int64_t planes_floats(const tn_small *s) {
-  return round_up(tn_small_planes(s) * (tn_small_is_gradient(s) ? s->block : 1) + TN_CONV_LANES);
+  return to_lanes(tn_small_planes(s) * (tn_small_is_gradient(s) ? s->block : 1) + TN_CONV_LANES);
 }
 static int64_t row_of(const tn_small *s) { return s->wide > 0 ? s->wide : s->filters; }
 /* Sums of a gradient: of the weights, then of the bias. */
 static int64_t sums_floats(const tn_small *s) {
-  return tn_small_is_gradient(s) ? round_up(row_of(s) * (s->depth + 2)) : 0;
+  return tn_small_is_gradient(s) ? to_lanes(row_of(s) * (s->depth + 2)) : 0;
 }
 /* Pictures with a filter in each lane. */
 static int64_t turned_floats(const tn_small *s) {
@@ -35,13 +34,13 @@ static int64_t turned_floats(const tn_small *s) {
 int64_t tn_small_shared_floats(const tn_small *s) {
   if (tn_small_is_gradient(s)) return 0;
   if (s->wide > 0)
-    return round_up(s->wide * (s->depth + 1)) +
-           (s->what == TN_SMALL_GRAD_INPUT ? round_up(s->filters * s->depth) : 0);
-  return s->what == TN_SMALL_GRAD_INPUT ? round_up(s->filters * s->depth) : 0;
+    return to_lanes(s->wide * (s->depth + 1)) +
+           (s->what == TN_SMALL_GRAD_INPUT ? to_lanes(s->filters * s->depth) : 0);
+  return s->what == TN_SMALL_GRAD_INPUT ? to_lanes(s->filters * s->depth) : 0;
 }
 
 int64_t tn_small_chunk_floats(const tn_small *s) {
-  return sums_floats(s) + planes_floats(s) + round_up(turned_floats(s));
+  return sums_floats(s) + planes_floats(s) + to_lanes(turned_floats(s));
 }
 
 /* ---- pictures ------------------------------------------------------------------------------------ */
@@ -156,7 +155,7 @@ tn_status tn_small_launch(tn_launch *l) {
   const tn_small_plan *p = l->plan;
   const tn_small *s = &p->s;
   float *workspace = l->workspace,
-        *turned = workspace + (s->wide > 0 ? round_up(s->wide * (s->depth + 1)) : 0);
+        *turned = workspace + (s->wide > 0 ? to_lanes(s->wide * (s->depth + 1)) : 0);
   bool bias = s->what <= TN_SMALL_RELU && l->n_in > 2;
   job j = {l, p, l->in[1].data, bias ? l->in[2].data : NULL, workspace + tn_small_shared_floats(s)};
   if (s->what == TN_SMALL_GRAD_INPUT) {

@@ -2,6 +2,7 @@
  * and the sums that the gradient of the normalization before the ReLU needs, in one pass: what the ReLU lets
  * through is written once and need not be read again to be summed. Channels in blocks as wide as a vector. */
 #include "own/gate.h"
+#include "whole.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -30,10 +31,6 @@ typedef struct plan {
   int64_t part, parts, blocks_per_chunk; /* images in a part; a chunk is some blocks of one part */
 } plan;
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t at_least_1(int64_t n) { return n > 1 ? n : 1; }
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* ---- launch --------------------------------------------------------------------------------------- */
 
 typedef struct job {
@@ -55,7 +52,7 @@ static void do_block(const job *j, int64_t part, int64_t block) {
                .otherwise = operand(j, p->at.otherwise, 0),
                .mean = (const float *)j->l->in[p->at.mean].data + block * p->lanes,
                .sums = sums_of(j, part, block)};
-  int64_t end = smaller(p->images, (part + 1) * p->part);
+  int64_t end = least(p->images, (part + 1) * p->part);
   memset(g.sums, 0, (size_t)p->lanes * 2 * sizeof *g.sums);
   for (int64_t image = part * p->part; image < end; image++) {
     int64_t offset = (image * p->blocks + block) * p->pixels * p->lanes * p->size;
@@ -71,7 +68,7 @@ static void do_block(const job *j, int64_t part, int64_t block) {
 static void gate_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   int64_t block = chunk / j->p->parts * j->p->blocks_per_chunk;
-  int64_t end = smaller(j->p->blocks, block + j->p->blocks_per_chunk);
+  int64_t end = least(j->p->blocks, block + j->p->blocks_per_chunk);
   for (; block < end; block++) do_block(j, chunk % j->p->parts, block);
 }
 
@@ -81,7 +78,7 @@ static void combine_chunk(void *arg, int64_t chunk) {
   const plan *p = j->p;
   float *sum = j->l->out[1].data, *dot = j->l->out[2].data;
   const float *rstd = j->l->in[p->at.rstd].data;
-  int64_t block = chunk * p->blocks_per_chunk, end = smaller(p->blocks, block + p->blocks_per_chunk);
+  int64_t block = chunk * p->blocks_per_chunk, end = least(p->blocks, block + p->blocks_per_chunk);
   for (; block < end; block++) {
     double *sums = sums_of(j, 0, block);
     for (int64_t part = 1; part < p->parts; part++)
@@ -97,7 +94,7 @@ static void combine_chunk(void *arg, int64_t chunk) {
 static tn_status launch(tn_launch *l) {
   const plan *p = l->plan;
   job j = {p, l};
-  int64_t chunks = ceil_div(p->blocks, p->blocks_per_chunk);
+  int64_t chunks = divide_up(p->blocks, p->blocks_per_chunk);
   tn_parallel(l, chunks * p->parts, gate_chunk, &j);
   tn_parallel(l, chunks, combine_chunk, &j);
   return TN_OK;
@@ -126,12 +123,12 @@ static bool types_fit(const tn_match *m, const places *at) {
 static void divide(plan *p) {
   int64_t work = at_least_1(p->images * p->pixels * p->lanes), chunks;
   p->blocks_per_chunk = at_least_1(CHUNK / work);
-  chunks = ceil_div(p->blocks, p->blocks_per_chunk);
+  chunks = divide_up(p->blocks, p->blocks_per_chunk);
   p->part = at_least_1(p->images);
-  while (p->part > 1 && work / ceil_div(p->images, p->part) > CHUNK &&
-         chunks * ceil_div(p->images, p->part) < CHUNKS)
+  while (p->part > 1 && work / divide_up(p->images, p->part) > CHUNK &&
+         chunks * divide_up(p->images, p->part) < CHUNKS)
     p->part = (p->part + 1) / 2;
-  p->parts = at_least_1(ceil_div(p->images, p->part));
+  p->parts = at_least_1(divide_up(p->images, p->part));
 }
 
 /* False: not among its own. */

@@ -1,5 +1,6 @@
 /* backends/onednn/own/gemm.c: cuts products into tiles, and tiles into chunks. */
 #include "own/gemm_plan.h"
+#include "whole.h"
 
 #include <stdbool.h>
 
@@ -12,11 +13,6 @@ enum {
   PACKED_ROWS = 256, /* which serve so many rows: a block of A that stays in the second-level cache */
   LEAST_ROWS = 32
 };
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t round_up(int64_t n, int64_t to) { return divide_up(n, to) * to; }
 
 /* ---- the cut ------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* backends/onednn/own/gemm_loops.c: products of matrices, in tiles that stay in registers. */
 #include "own/gemm.h"
 #include "own/partial.h"
+#include "whole.h"
 
 /* A tile: rows, vectors of columns. Of 32 registers 24 hold sums, of 16 it is 12; the rest are a line of B
  * and an element of A. */
@@ -12,8 +13,6 @@ enum { ROWS = 4, VECTORS = 3 };
 enum { ROWS = 4, VECTORS = 2 };
 #endif
 enum { PANEL = VECTORS * V_LANES };
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* How many of `n` things at once, at most `most`, so that the last turn is not much smaller. */
 static int64_t evenly(int64_t n, int64_t most) {

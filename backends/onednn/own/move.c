@@ -7,6 +7,7 @@
 
 #include "kernels.h"
 #include "own/turn.h"
+#include "whole.h"
 #include "tenon/attributes.h"
 
 enum { CHUNK_BYTES = 1 << 16, PIECE_BYTES = 1 << 16 };
@@ -28,10 +29,6 @@ typedef struct plan {
   int32_t n;
   part parts[];
 } plan;
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t at_least_1(int64_t n) { return n > 1 ? n : 1; }
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* ---- launch --------------------------------------------------------------------------------------- */
 
@@ -76,7 +73,7 @@ static void do_piece(const job *j, const odometer *o, int64_t piece) {
   const part *p = j->p;
   int32_t last = p->rank - 1;
   int64_t size = j->plan->size, whole = p->dims[p->across < 0 ? last : p->across];
-  int64_t length = ceil_div(whole, p->pieces), first = piece * length, n = smaller(length, whole - first);
+  int64_t length = divide_up(whole, p->pieces), first = piece * length, n = least(length, whole - first);
   if (n <= 0) return;
   if (p->across < 0) {
     memcpy(j->to + (o->to + first) * size, j->from + (o->from + first) * size, (size_t)(n * size));
@@ -89,7 +86,7 @@ static void do_piece(const job *j, const odometer *o, int64_t piece) {
 static void move_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const part *p = j->p;
-  int64_t task = chunk * p->per_chunk, end = smaller(p->rows * p->pieces, task + p->per_chunk);
+  int64_t task = chunk * p->per_chunk, end = least(p->rows * p->pieces, task + p->per_chunk);
   int64_t piece = task % p->pieces;
   odometer o = start_at(p, task / p->pieces);
   for (; task < end; task++) {
@@ -105,7 +102,7 @@ static tn_status launch(tn_launch *l) {
   for (int32_t i = 0; i < k->n; i++) {
     const part *p = &k->parts[i];
     job j = {k, p, l->out[0].data, l->in[i].data};
-    tn_parallel(l, ceil_div(p->rows * p->pieces, p->per_chunk), move_chunk, &j);
+    tn_parallel(l, divide_up(p->rows * p->pieces, p->per_chunk), move_chunk, &j);
   }
   return TN_OK;
 }
@@ -153,7 +150,7 @@ static bool make_part(part *p, int64_t size, const tn_type *type, const int64_t 
   for (int32_t i = 0; i < last; i++)
     if (i != p->across) p->rows *= p->dims[i];
   if (p->dims[last] == 0) p->rows = 0;
-  p->pieces = at_least_1(smaller(ceil_div(bytes, PIECE_BYTES), p->dims[p->across < 0 ? last : p->across]));
+  p->pieces = at_least_1(least(divide_up(bytes, PIECE_BYTES), p->dims[p->across < 0 ? last : p->across]));
   p->per_chunk = at_least_1(CHUNK_BYTES / at_least_1(bytes / p->pieces));
   return true;
 }

@@ -1,6 +1,7 @@
 /* layer_norm and its gradient, row by row. The gradients of weight and bias are sums over rows: in f32 over
  * some dozens of rows, in f64 beyond, part by part. */
 #include "own/norm.h"
+#include "whole.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -23,10 +24,6 @@ typedef struct plan {
   double epsilon;
 } plan;
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t at_least_1(int64_t n) { return n > 1 ? n : 1; }
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static void *at(const tn_view *view, int64_t element) {
   return (uint8_t *)view->data + element * (int64_t)tn_dtype_size(view->type.dtype);
 }
@@ -42,7 +39,7 @@ static void forward_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const plan *p = j->p;
   const tn_launch *l = j->l;
-  int64_t end = smaller(p->rows, (chunk + 1) * p->per_chunk);
+  int64_t end = least(p->rows, (chunk + 1) * p->per_chunk);
   for (int64_t row = chunk * p->per_chunk; row < end; row++)
     p->forward(at(&l->in[0], row * p->n), l->in[1].data, l->in[2].data, at(&l->out[0], row * p->n), p->n,
                p->epsilon, (float *)l->out[1].data + row, (float *)l->out[2].data + row);
@@ -58,7 +55,7 @@ static tn_status forward_launch(tn_launch *l) {
 /* ---- layer_norm_grad ------------------------------------------------------------------------------ */
 
 /* A part's room: dweight and dbias in f64, then in f32. */
-static int64_t part_bytes(int64_t n) { return (2 * n * 12 + 63) / 64 * 64; }
+static int64_t part_bytes(int64_t n) { return round_up(2 * n * 12, 64); }
 static double *sums_of(const job *j, int64_t part) {
   return (double *)(void *)((uint8_t *)j->l->workspace + part * part_bytes(j->p->n));
 }
@@ -68,7 +65,7 @@ static void gradient_chunk(void *arg, int64_t chunk) {
   const plan *p = j->p;
   const tn_launch *l = j->l;
   const float *mean = l->in[2].data, *rstd = l->in[3].data;
-  int64_t first = chunk * p->per_chunk, end = smaller(p->rows, first + p->per_chunk), n = p->n;
+  int64_t first = chunk * p->per_chunk, end = least(p->rows, first + p->per_chunk), n = p->n;
   double *sums = sums_of(j, chunk);
   float *few = (float *)(void *)(sums + 2 * n);
   memset(sums, 0, (size_t)part_bytes(n));
@@ -83,7 +80,7 @@ static void gradient_chunk(void *arg, int64_t chunk) {
 static void combine_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const plan *p = j->p;
-  int64_t first = chunk * COLUMNS, end = smaller(p->n, first + COLUMNS);
+  int64_t first = chunk * COLUMNS, end = least(p->n, first + COLUMNS);
   for (int32_t set = 0; set < 2; set++) {
     float *to = j->l->out[1 + set].data;
     double *sums = sums_of(j, 0) + set * p->n;
@@ -99,7 +96,7 @@ static tn_status gradient_launch(tn_launch *l) {
   const plan *p = l->plan;
   job j = {p, l};
   tn_parallel(l, p->chunks, gradient_chunk, &j);
-  tn_parallel(l, ceil_div(p->n, COLUMNS), combine_chunk, &j);
+  tn_parallel(l, divide_up(p->n, COLUMNS), combine_chunk, &j);
   return TN_OK;
 }
 
@@ -116,8 +113,8 @@ static bool make_plan(const tn_match *m, const void *backend, plan *p) {
   if (p->forward == NULL) return false;
   for (int32_t i = 0; i < x->rank; i++) *(i < x->rank - a->trailing ? &p->rows : &p->n) *= x->dims[i];
   p->per_chunk = at_least_1(CHUNK / at_least_1(p->n));
-  if (is_gradient(m) && ceil_div(p->rows, p->per_chunk) > PARTS) p->per_chunk = ceil_div(p->rows, PARTS);
-  p->chunks = ceil_div(p->rows, p->per_chunk);
+  if (is_gradient(m) && divide_up(p->rows, p->per_chunk) > PARTS) p->per_chunk = divide_up(p->rows, PARTS);
+  p->chunks = divide_up(p->rows, p->per_chunk);
   return true;
 }
 

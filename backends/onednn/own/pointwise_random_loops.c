@@ -4,6 +4,7 @@
 
 #include "own/pointwise.h"
 #include "own/vector_math.h"
+#include "whole.h"
 #include "tenon/random.h"
 
 enum {
@@ -117,8 +118,6 @@ static void numbers(const tn_tile_insn *insn, const uint32_t *words, void *d, in
 }
 
 /* ---- numbers of any ---- */
-
-static int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
 static void TN_LOOP(run)(const tn_tile_insn *insn, uint64_t iteration, int64_t first, int64_t n, void *to) {
   uint32_t words[WORDS];

@@ -1,6 +1,7 @@
 /* max_pool2d and avg_pool2d and their gradients, with channels in blocks as wide as a vector, or plane by
  * plane where windows lie so that vectors run along rows. */
 #include "own/pool.h"
+#include "whole.h"
 
 #include <stdbool.h>
 
@@ -42,8 +43,6 @@ static bool planes_do(int32_t kind, const tn_pool_shape *s) {
     if (a[i].kernel != 2 || a[i].stride != 2 || a[i].padding != 0 || a[i].in != 2 * a[i].out) return false;
   return true;
 }
-
-static int64_t at_least_1(int64_t n) { return n > 1 ? n : 1; }
 
 /* False: not this way. */
 static bool make_plan(const tn_match *m, const void *backend, int32_t how, plan *p) {

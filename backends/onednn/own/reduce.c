@@ -5,6 +5,7 @@
  * run by run where inner is more than 1, column by column where it is 1, and block by block where it lies
  * with its channels in blocks. Which elements go to which accumulator follows from the shape alone. */
 #include "own/reduce.h"
+#include "whole.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -32,9 +33,6 @@ typedef struct plan {
   int64_t width, tasks, steps, part, parts, tasks_per_chunk;
 } plan;
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t at_least_1(int64_t n) { return n > 1 ? n : 1; }
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 /* At least n, so that small teams share evenly. */
 static int64_t power_of_two(int64_t n) {
   int64_t power = 1;
@@ -82,25 +80,25 @@ static bool shape_blocked(plan *p, const tn_type *x, const bool *reduced) {
 static int64_t width_of(const plan *p) {
   if (p->how == BLOCKS) return p->lanes;
   int64_t most = p->how == RUNS ? at_least_1(CHUNK / at_least_1(p->outer * p->inner)) : TN_REDUCE_COLUMNS;
-  return at_least_1(smaller(smaller(p->kept, most), TN_REDUCE_COLUMNS));
+  return at_least_1(least(least(p->kept, most), TN_REDUCE_COLUMNS));
 }
 
 /* Cuts the work into chunks: by tasks first, and by parts of the reductions where tasks are few. */
 static void divide(plan *p) {
   p->width = width_of(p);
-  p->tasks = p->batch * ceil_div(p->kept, p->width);
+  p->tasks = p->batch * divide_up(p->kept, p->width);
   p->steps = p->outer * p->inner;
   int64_t work = at_least_1(p->steps * p->width);
   p->tasks_per_chunk = at_least_1(CHUNK / work);
-  int64_t chunks = at_least_1(ceil_div(p->tasks, p->tasks_per_chunk));
-  int64_t parts = power_of_two(smaller(work / CHUNK, ceil_div(CHUNKS, chunks)));
+  int64_t chunks = at_least_1(divide_up(p->tasks, p->tasks_per_chunk));
+  int64_t parts = power_of_two(least(work / CHUNK, divide_up(CHUNKS, chunks)));
   if (parts == 1 && chunks < FEW && work * p->tasks > CHUNK) {
     /* A few small reductions: some of each of them in a chunk. */
-    parts = power_of_two(smaller(work * p->tasks / CHUNK, CHUNKS));
+    parts = power_of_two(least(work * p->tasks / CHUNK, CHUNKS));
     p->tasks_per_chunk = p->tasks;
   }
-  p->part = at_least_1(ceil_div(p->steps, parts));
-  p->parts = at_least_1(ceil_div(p->steps, p->part));
+  p->part = at_least_1(divide_up(p->steps, parts));
+  p->parts = at_least_1(divide_up(p->steps, p->part));
 }
 
 /* ---- a launch ------------------------------------------------------------------------------------- */
@@ -152,7 +150,7 @@ static void add_runs(const plan *p, const piece *from, int64_t first, int64_t la
   int64_t image = first == 0 ? 0 : first / p->inner, inside = first - image * p->inner;
   for (int64_t at = first, n; at < last; at += n, inside = 0, image++) {
     int64_t offset = image * outer + inside * step;
-    n = smaller(p->inner - inside, last - at);
+    n = least(p->inner - inside, last - at);
     add(from->x + offset, from->y + offset, n, from->mean, sums);
   }
 }
@@ -172,9 +170,9 @@ static void add_each_run(const plan *p, piece from, int64_t first, int64_t last,
 static void do_task(const job *j, int64_t task, int64_t part) {
   const plan *p = j->p;
   double sums[2 * TN_REDUCE_COLUMNS];
-  int64_t groups = ceil_div(p->kept, p->width), kept = task % groups * p->width;
-  int64_t n = smaller(p->width, p->kept - kept), result = task / groups * p->kept + kept;
-  int64_t first = part * p->part, last = smaller(p->steps, first + p->part);
+  int64_t groups = divide_up(p->kept, p->width), kept = task % groups * p->width;
+  int64_t n = least(p->width, p->kept - kept), result = task / groups * p->kept + kept;
+  int64_t first = part * p->part, last = least(p->steps, first + p->part);
   int64_t offset = (task / groups * p->outer * p->kept + kept) * p->inner;
   bool grads = p->op == TN_REDUCE_GRADS;
   piece from = {j->l->in[0].data, grads ? j->l->in[1].data : j->l->in[0].data,
@@ -198,7 +196,7 @@ static void reduce_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const plan *p = j->p;
   int64_t part = chunk % p->parts, task = chunk / p->parts * p->tasks_per_chunk;
-  int64_t end = smaller(p->tasks, task + p->tasks_per_chunk);
+  int64_t end = least(p->tasks, task + p->tasks_per_chunk);
   for (; task < end; task++) do_task(j, task, part);
 }
 
@@ -212,7 +210,7 @@ static double combined(int32_t op, double a, double b) {
 static void combine_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const plan *p = j->p;
-  int64_t results = p->batch * p->kept, first = chunk * RESULTS, n = smaller(results - first, RESULTS);
+  int64_t results = p->batch * p->kept, first = chunk * RESULTS, n = least(results - first, RESULTS);
   for (int64_t part = 1; part < p->parts; part++)
     for (int32_t s = 0; s < p->sets; s++) {
       double *to = j->parts + s * results + first, *from = to + part * p->sets * results;
@@ -226,8 +224,8 @@ static tn_status launch(tn_launch *l) {
   job j = {p, l, l->workspace};
   int64_t results = p->batch * p->kept;
   if (results == 0) return TN_OK;
-  tn_parallel(l, ceil_div(p->tasks, p->tasks_per_chunk) * p->parts, reduce_chunk, &j);
-  if (p->parts > 1) tn_parallel(l, ceil_div(results, RESULTS), combine_chunk, &j);
+  tn_parallel(l, divide_up(p->tasks, p->tasks_per_chunk) * p->parts, reduce_chunk, &j);
+  if (p->parts > 1) tn_parallel(l, divide_up(results, RESULTS), combine_chunk, &j);
   return TN_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "kernels.h"
 #include "layouts.h"
 #include "own/turn.h"
+#include "whole.h"
 #include "tenon/plugin/storage.h"
 
 enum { CHUNK = 1 << 15 /* elements */, STRIP = 1024 /* pixels */ };
@@ -22,10 +23,6 @@ typedef struct plan {
   int64_t entries[];
 } plan;
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t at_least_1(int64_t n) { return n > 1 ? n : 1; }
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* ---- launch --------------------------------------------------------------------------------------- */
 
 typedef struct job {
@@ -36,7 +33,7 @@ typedef struct job {
 
 static void copy_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
-  int64_t at = chunk * CHUNK, n = smaller(CHUNK, j->p->to.count - at);
+  int64_t at = chunk * CHUNK, n = least(CHUNK, j->p->to.count - at);
   memcpy(j->to + at * j->p->size, j->from + at * j->p->size, (size_t)(n * j->p->size));
 }
 
@@ -45,7 +42,7 @@ static void turn_task(const job *j, int64_t task) {
   const plan *p = j->p;
   int64_t matrix = task / p->strips * p->rows * p->columns, at = task % p->strips * STRIP;
   bool wide = p->columns > p->rows;
-  int64_t n = smaller(STRIP, (wide ? p->columns : p->rows) - at);
+  int64_t n = least(STRIP, (wide ? p->columns : p->rows) - at);
   const uint8_t *from = j->from + (matrix + (wide ? at : at * p->columns)) * p->size;
   uint8_t *to = j->to + (matrix + (wide ? at * p->rows : at)) * p->size;
   p->turn(from, p->columns, to, p->rows, wide ? p->rows : n, wide ? n : p->columns);
@@ -53,7 +50,7 @@ static void turn_task(const job *j, int64_t task) {
 
 static void turn_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
-  int64_t end = smaller(j->p->matrices * j->p->strips, (chunk + 1) * j->p->per_chunk);
+  int64_t end = least(j->p->matrices * j->p->strips, (chunk + 1) * j->p->per_chunk);
   for (int64_t task = chunk * j->p->per_chunk; task < end; task++) turn_task(j, task);
 }
 
@@ -77,7 +74,7 @@ static void look_up_row(const job *j, int64_t row) {
 static void look_up_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   int64_t rows = j->p->to.count / j->p->to.axis[j->p->to.n - 1].extent;
-  int64_t end = smaller(rows, (chunk + 1) * j->p->per_chunk);
+  int64_t end = least(rows, (chunk + 1) * j->p->per_chunk);
   for (int64_t row = chunk * j->p->per_chunk; row < end; row++) look_up_row(j, row);
 }
 
@@ -86,12 +83,12 @@ static tn_status launch(tn_launch *l) {
   job j = {p, l->in[0].data, l->out[0].data};
   if (p->to.count == 0) return TN_OK;
   if (p->same) {
-    if (j.to != j.from) tn_parallel(l, ceil_div(p->to.count, CHUNK), copy_chunk, &j);
+    if (j.to != j.from) tn_parallel(l, divide_up(p->to.count, CHUNK), copy_chunk, &j);
   } else if (p->turn != NULL) {
-    tn_parallel(l, ceil_div(p->matrices * p->strips, p->per_chunk), turn_chunk, &j);
+    tn_parallel(l, divide_up(p->matrices * p->strips, p->per_chunk), turn_chunk, &j);
   } else {
     int64_t rows = p->to.count / p->to.axis[p->to.n - 1].extent;
-    tn_parallel(l, ceil_div(rows, p->per_chunk), look_up_chunk, &j);
+    tn_parallel(l, divide_up(rows, p->per_chunk), look_up_chunk, &j);
   }
   return TN_OK;
 }
@@ -145,7 +142,7 @@ static void plan_turn(plan *p, const void *backend, const tn_type *x, const tn_l
   p->matrices = x->dims[0] * x->dims[1] / block;
   p->rows = from->n_blocks > 0 ? pixels : block;
   p->columns = from->n_blocks > 0 ? block : pixels;
-  p->strips = at_least_1(ceil_div(p->rows > p->columns ? p->rows : p->columns, STRIP));
+  p->strips = at_least_1(divide_up(p->rows > p->columns ? p->rows : p->columns, STRIP));
   p->per_chunk = at_least_1(CHUNK / at_least_1(p->rows * p->columns / p->strips));
 }
 

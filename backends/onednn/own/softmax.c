@@ -5,6 +5,7 @@
  * in f64 from sums that are made in f32 over some dozens of terms and in f64 beyond; 0 where the target is
  * the ignored one. */
 #include "own/softmax.h"
+#include "whole.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -28,9 +29,6 @@ typedef struct job {
   _Atomic int64_t wrong; /* the first row whose target is no class */
 } job;
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t at_least_1(int64_t n) { return n > 1 ? n : 1; }
-
 static void *at(const tn_view *view, int64_t element) {
   return (uint8_t *)view->data + element * (int64_t)tn_dtype_size(view->type.dtype);
 }
@@ -46,7 +44,7 @@ static tn_status run(tn_launch *l, job *j, void (*chunk)(void *arg, int64_t chun
 static void softmax_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const plan *p = j->p;
-  int64_t end = smaller(p->rows, (chunk + 1) * p->per_chunk);
+  int64_t end = least(p->rows, (chunk + 1) * p->per_chunk);
   for (int64_t row = chunk * p->per_chunk; row < end; row++)
     p->row(at(&j->l->in[0], row * p->n), at(&j->l->out[0], row * p->n), p->n);
 }
@@ -91,7 +89,7 @@ static void loss_row(job *j, int64_t row) {
 
 static void loss_chunk(void *arg, int64_t chunk) {
   job *j = arg;
-  int64_t end = smaller(j->p->rows, (chunk + 1) * j->p->per_chunk);
+  int64_t end = least(j->p->rows, (chunk + 1) * j->p->per_chunk);
   for (int64_t row = chunk * j->p->per_chunk; row < end; row++) loss_row(j, row);
 }
 
