@@ -32,14 +32,10 @@ tn_type tn_dnn_group_weights(const tn_dnn_conv *c) {
 
 /* ---- primitives ---------------------------------------------------------------------------------- */
 
-typedef struct window {
-  dnnl_dims_t stride, dilation, low, high;
-} window;
-
-/* Dilation counts the gaps. What a stride does not reach need not be padded. */
-static window window_of(const tn_dnn_conv *c) {
+/* What a stride does not reach need not be padded. */
+static tn_dnn_window window_of(const tn_dnn_conv *c) {
   const tn_conv2d_attributes *a = c->attributes;
-  window w = {{0}, {0}, {0}, {0}};
+  tn_dnn_window w = {{0}, {0}, {0}, {0}};
   for (int32_t i = 0; i < 2; i++) {
     int64_t reach = (c->w->dims[2 + i] - 1) * a->dilation.v[i] + 1;
     w.stride[i] = a->stride.v[i];
@@ -52,7 +48,7 @@ static window window_of(const tn_dnn_conv *c) {
 
 /* What the primitive computes on. */
 typedef struct descs {
-  dnnl_memory_desc_t x, w, y, bias;
+  tn_dnn_desc x, w, y, bias;
 } descs;
 
 static tn_type computed(const tn_type *type, int32_t how) {
@@ -61,15 +57,15 @@ static tn_type computed(const tn_type *type, int32_t how) {
   return t;
 }
 
-static tn_status describe(tn_env *env, const tn_dnn_conv *c, int32_t how, const tn_dnn_conv_layouts *l,
+static tn_status describe(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how, const tn_dnn_conv_layouts *l,
                           descs *d) {
   tn_type x = computed(c->x, how), y = computed(c->y, how), group = tn_dnn_group_weights(c);
   tn_type w = computed(&group, how), bias = {TN_F32, 1, {c->w->dims[0]}};
   tn_layout row_major = tn_layout_row_major(1);
-  tn_status status = tn_dnn_memory(env, &x, &l->x, &d->x);
-  if (status == TN_OK) status = tn_dnn_memory(env, &y, &l->y, &d->y);
-  if (status == TN_OK) status = tn_dnn_memory_any(env, &w, &d->w);
-  return status == TN_OK ? tn_dnn_memory(env, &bias, &row_major, &d->bias) : status;
+  tn_status status = tn_dnn_memory(r, &x, &l->x, &d->x);
+  if (status == TN_OK) status = tn_dnn_memory(r, &y, &l->y, &d->y);
+  if (status == TN_OK) status = tn_dnn_memory_any(r, &w, &d->w);
+  return status == TN_OK ? tn_dnn_memory(r, &bias, &row_major, &d->bias) : status;
 }
 
 static dnnl_alg_kind_t algorithm(int32_t how) {
@@ -82,30 +78,22 @@ static bool has_bias(const tn_dnn_conv *c, int32_t how) {
 
 static dnnl_status_t new_forward(const tn_dnn_recipe *r, const tn_dnn_conv *c, const descs *d, int32_t how,
                                  dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *primitive) {
-  window w = window_of(c);
-  dnnl_convolution_desc_t desc;
-  dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-      &desc, how & TN_DNN_FOLDED ? dnnl_forward_inference : dnnl_forward_training, algorithm(how), &d->x,
-      &d->w, has_bias(c, how) ? &d->bias : NULL, &d->y, w.stride, w.dilation, w.low, w.high);
-  if (status != dnnl_success) return status;
-  return dnnl_primitive_desc_create(primitive, &desc, attributes, r->dnn->engine, NULL);
+  dnnl_prop_kind_t kind = how & TN_DNN_FOLDED ? dnnl_forward_inference : dnnl_forward_training;
+  tn_dnn_convolution forward = {kind, algorithm(how), d->x, d->w, has_bias(c, how) ? d->bias : NULL,
+                                d->y, window_of(c)};
+  return tn_dnn_new_convolution(r->dnn->engine, &forward, attributes, NULL, primitive);
 }
 
 /* A gradient's primitive wants to have seen one of the forward direction. */
 static dnnl_status_t new_backward(const tn_dnn_recipe *r, const tn_dnn_conv *c, const descs *d, int32_t how,
                                   dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *primitive) {
-  window w = window_of(c);
-  dnnl_convolution_desc_t desc;
+  bool dx = c->what == TN_DNN_CONV_GRAD_INPUT;
+  tn_dnn_convolution backward = {
+      dx ? dnnl_backward_data : dnnl_backward_weights, algorithm(how), d->x, d->w, NULL, d->y, window_of(c)};
   dnnl_primitive_desc_t hint = NULL;
   dnnl_status_t status = new_forward(r, c, d, how, attributes, &hint);
   if (status != dnnl_success) return status;
-  status = c->what == TN_DNN_CONV_GRAD_INPUT
-               ? dnnl_dilated_convolution_backward_data_desc_init(&desc, algorithm(how), &d->x, &d->w, &d->y,
-                                                                  w.stride, w.dilation, w.low, w.high)
-               : dnnl_dilated_convolution_backward_weights_desc_init(
-                     &desc, algorithm(how), &d->x, &d->w, NULL, &d->y, w.stride, w.dilation, w.low, w.high);
-  if (status == dnnl_success)
-    status = dnnl_primitive_desc_create(primitive, &desc, attributes, r->dnn->engine, hint);
+  status = tn_dnn_new_convolution(r->dnn->engine, &backward, attributes, hint, primitive);
   dnnl_primitive_desc_destroy(hint);
   return status;
 }
@@ -114,9 +102,8 @@ static tn_status append_post_ops(tn_env *env, const tn_dnn_conv *c, dnnl_primiti
   dnnl_post_ops_t ops;
   dnnl_status_t made = dnnl_post_ops_create(&ops);
   if (made != dnnl_success) return tn_dnn_check(env, made, "dnnl_post_ops_create");
-  if (c->added != NULL) made = dnnl_post_ops_append_sum(ops, 1.0f);
-  if (made == dnnl_success && c->relu)
-    made = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+  if (c->added != NULL) made = tn_dnn_append_sum(ops);
+  if (made == dnnl_success && c->relu) made = tn_dnn_append_relu(ops);
   if (made == dnnl_success) made = dnnl_primitive_attr_set_post_ops(attributes, ops);
   dnnl_post_ops_destroy(ops);
   return tn_dnn_check(env, made, "dnnl_primitive_attr_set_post_ops");
@@ -144,13 +131,13 @@ typedef struct tensor {
 } tensor;
 
 static tn_status lay_out(tn_dnn_recipe *r, const tn_type *type, const tn_layout *layout, int32_t where,
-                         int32_t at, const dnnl_memory_desc_t *wanted, tensor *t) {
-  t->given = (tn_dnn_arg){0, where, at, {0}};
-  tn_status status = tn_dnn_memory(r->env, type, layout, &t->given.desc);
+                         int32_t at, tn_dnn_desc wanted, tensor *t) {
+  t->given = (tn_dnn_arg){0, where, at, NULL};
+  tn_status status = tn_dnn_memory(r, type, layout, &t->given.desc);
   if (status != TN_OK) return status;
   t->used = t->given;
-  if (dnnl_memory_desc_equal(&t->given.desc, wanted)) return TN_OK;
-  t->used = (tn_dnn_arg){0, TN_DNN_WORKSPACE, tn_dnn_room(r, wanted), *wanted};
+  if (dnnl_memory_desc_equal(t->given.desc, wanted)) return TN_OK;
+  t->used = (tn_dnn_arg){0, TN_DNN_WORKSPACE, tn_dnn_room(r, wanted), wanted};
   return TN_OK;
 }
 
@@ -165,7 +152,7 @@ static tn_status take_back(tn_dnn_recipe *r, const tensor *t) {
 }
 
 static void put(tn_dnn_step *step, int32_t arg, const tensor *t) {
-  tn_dnn_put(step, arg, t->used.where, t->used.at, &t->used.desc);
+  tn_dnn_put(step, arg, t->used.where, t->used.at, t->used.desc);
 }
 
 typedef struct tensors {
@@ -173,30 +160,29 @@ typedef struct tensors {
 } tensors;
 
 static tn_status lay_out_all(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how, const descs *d,
-                             const dnnl_memory_desc_t *w, const tn_dnn_conv_layouts *l, tensors *t) {
+                             tn_dnn_desc w, const tn_dnn_conv_layouts *l, tensors *t) {
   tn_type group = tn_dnn_group_weights(c);
   tn_layout plain = tn_layout_row_major(group.rank), line = tn_layout_row_major(1);
   bool dx = c->what == TN_DNN_CONV_GRAD_INPUT, dw = c->what == TN_DNN_CONV_GRAD_WEIGHT;
   bool forward = !dx && !dw;
-  tn_status status = lay_out(r, c->x, &l->x, dx ? TN_DNN_OUT : TN_DNN_IN, 0, &d->x, &t->x);
+  tn_status status = lay_out(r, c->x, &l->x, dx ? TN_DNN_OUT : TN_DNN_IN, 0, d->x, &t->x);
   if (status == TN_OK)
-    status = lay_out(r, c->y, &l->y, forward ? TN_DNN_OUT : TN_DNN_IN, dw ? 1 : 0, &d->y, &t->y);
+    status = lay_out(r, c->y, &l->y, forward ? TN_DNN_OUT : TN_DNN_IN, dw ? 1 : 0, d->y, &t->y);
   if (status == TN_OK && !(how & TN_DNN_FOLDED))
     status = lay_out(r, &group, &plain, dw ? TN_DNN_OUT : TN_DNN_IN, dw ? 0 : 1, w, &t->w);
   if (status == TN_OK && c->bias != NULL && !(how & TN_DNN_FOLDED))
-    status = lay_out(r, c->bias, &line, TN_DNN_IN, 2, &d->bias, &t->bias);
+    status = lay_out(r, c->bias, &line, TN_DNN_IN, 2, d->bias, &t->bias);
   if (status == TN_OK && c->added != NULL)
-    status = lay_out(r, c->added, &l->y, TN_DNN_IN, c->added_at, &d->y, &t->added);
+    status = lay_out(r, c->added, &l->y, TN_DNN_IN, c->added_at, d->y, &t->added);
   return status;
 }
 
 /* Weights first, then the bias, in the folded memory. */
-static void use_folded(const descs *d, const dnnl_memory_desc_t *w, tensors *t, tn_dnn_folded *folded) {
-  folded->w = *w;
-  folded->bias = d->bias;
+static void use_folded(const descs *d, tn_dnn_desc w, tensors *t, tn_dnn_folded *folded) {
+  folded->w = w;
   folded->bias_offset = round_up((int64_t)dnnl_memory_desc_get_size(w), 64);
-  folded->bytes = folded->bias_offset + (int64_t)dnnl_memory_desc_get_size(&d->bias);
-  t->w.given = t->w.used = (tn_dnn_arg){0, TN_DNN_KEPT, 0, *w};
+  folded->bytes = folded->bias_offset + (int64_t)dnnl_memory_desc_get_size(d->bias);
+  t->w.given = t->w.used = (tn_dnn_arg){0, TN_DNN_KEPT, 0, w};
   t->bias.given = t->bias.used = (tn_dnn_arg){0, TN_DNN_KEPT, folded->bias_offset, d->bias};
 }
 
@@ -251,10 +237,10 @@ tn_status tn_dnn_conv_recipe(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how
   dnnl_primitive_desc_t primitive = NULL;
   bool dw = c->what == TN_DNN_CONV_GRAD_WEIGHT;
   tn_status status = choose_layouts(r->env, c, layouts);
-  if (status == TN_OK) status = describe(r->env, c, how, layouts, &d);
+  if (status == TN_OK) status = describe(r, c, how, layouts, &d);
   if (status == TN_OK) status = new_primitive(r, c, &d, how, &primitive);
   if (status != TN_OK) return status;
-  const dnnl_memory_desc_t *w =
+  tn_dnn_desc w =
       dnnl_primitive_desc_query_md(primitive, dw ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
   if (how & TN_DNN_FOLDED) use_folded(&d, w, &t, folded);
   status = lay_out_all(r, c, how, &d, w, layouts, &t);

@@ -33,14 +33,14 @@ typedef struct tn_dnn_conv_layouts {
   tn_layout x, y;
 } tn_dnn_conv_layouts;
 
-/* Where a folded convolution keeps its weights and bias. */
+/* Where a folded convolution keeps its weights, which lie as its primitive wants them, and its bias. */
 typedef struct tn_dnn_folded {
-  dnnl_memory_desc_t w, bias;
+  tn_dnn_desc w;
   int64_t bias_offset, bytes;
 } tn_dnn_folded;
 
 /* TN_EUNSUPPORTED where the library cannot do it, or does not do it so. `folded` is filled for TN_DNN_FOLDED,
- * and may be NULL otherwise. */
+ * is valid until the recipe is finished, and may be NULL otherwise. */
 tn_status tn_dnn_conv_recipe(tn_dnn_recipe *recipe, const tn_dnn_conv *conv, int32_t how,
                              tn_dnn_conv_layouts *layouts, tn_dnn_folded *folded);
 /* An order of magnitude, to rank variants until they are measured. */

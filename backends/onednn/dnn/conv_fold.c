@@ -75,11 +75,11 @@ static tn_status check_constant(tn_env *env, const tn_match *m, const fold_match
 static tn_status pack_recipe(tn_dnn_recipe *r, const tn_dnn_conv *c, const tn_dnn_folded *folded) {
   tn_type w = tn_dnn_group_weights(c);
   tn_layout plain = tn_layout_row_major(w.rank);
-  tn_dnn_arg from = {0, TN_DNN_WORKSPACE, 0, {0}}, to = {0, TN_DNN_KEPT, 0, folded->w};
+  tn_dnn_arg from = {0, TN_DNN_WORKSPACE, 0, NULL}, to = {0, TN_DNN_KEPT, 0, folded->w};
   w.dtype = TN_F32;
-  tn_status status = tn_dnn_memory(r->env, &w, &plain, &from.desc);
+  tn_status status = tn_dnn_memory(r, &w, &plain, &from.desc);
   if (status != TN_OK) return status;
-  from.at = tn_dnn_room(r, &from.desc);
+  from.at = tn_dnn_room(r, from.desc);
   return tn_dnn_add_reorder(r, &from, &to);
 }
 

@@ -15,10 +15,11 @@ tn_status tn_dnn_check(tn_env *env, dnnl_status_t status, const char *call) {
                  (int)status);
 }
 
-tn_status tn_dnn_open(tn_env *env, tn_dnn **dnn) {
+tn_status tn_dnn_open(tn_env *env, const void *backend, tn_dnn **dnn) {
   tn_dnn *d = tn_new(env, sizeof *d);
   *dnn = d;
   if (d == NULL) return TN_ENOMEM;
+  d->backend = backend;
   TN_DNN_TRY(env, dnnl_engine_create(&d->engine, dnnl_cpu, 0));
   TN_DNN_TRY(env, dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));
   return TN_OK;
@@ -47,27 +48,43 @@ tn_status tn_dnn_start(tn_dnn_recipe *recipe, tn_env *env, const void *backend, 
 
 void tn_dnn_finish(tn_dnn_recipe *recipe) {
   for (int32_t i = 0; i < recipe->n_steps; i++) dnnl_primitive_desc_destroy(recipe->steps[i].primitive);
-  recipe->n_steps = 0;
+  for (int32_t i = 0; i < recipe->n_descs; i++) tn_dnn_desc_destroy(&recipe->descs[i]);
+  recipe->n_steps = recipe->n_descs = 0;
+}
+
+static tn_status check_step(const tn_dnn_recipe *recipe, dnnl_primitive_desc_t primitive) {
+  const char *name = "";
+  if (recipe->n_steps == TN_DNN_STEPS)
+    return tn_fail(recipe->env, TN_EINTERNAL, NULL, "a recipe of more than %d primitives", TN_DNN_STEPS);
+  TN_DNN_TRY(recipe->env, dnnl_primitive_desc_query(primitive, dnnl_query_impl_info_str, 0, &name));
+  if (strncmp(name, "ref", 3) != 0) return TN_OK;
+  return tn_fail(recipe->env, TN_EUNSUPPORTED, NULL, "oneDNN has its reference (%s) for it alone", name);
+}
+
+static int64_t scratch_of(dnnl_primitive_desc_t primitive, tn_dnn_desc *desc) {
+  *desc = dnnl_primitive_desc_query_md(primitive, dnnl_query_scratchpad_md, 0);
+  return *desc != NULL ? (int64_t)dnnl_memory_desc_get_size(*desc) : 0;
 }
 
 tn_status tn_dnn_add(tn_dnn_recipe *recipe, dnnl_primitive_desc_t primitive, tn_dnn_step **step) {
-  if (recipe->n_steps == TN_DNN_STEPS) {
+  tn_dnn_desc scratch;
+  tn_status status = check_step(recipe, primitive);
+  if (status != TN_OK) {
     dnnl_primitive_desc_destroy(primitive);
-    return tn_fail(recipe->env, TN_EINTERNAL, NULL, "a recipe of more than %d primitives", TN_DNN_STEPS);
+    return status;
   }
   *step = &recipe->steps[recipe->n_steps++];
   (*step)->primitive = primitive;
-  const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(primitive, dnnl_query_scratchpad_md, 0);
-  int64_t bytes = scratch != NULL ? (int64_t)dnnl_memory_desc_get_size(scratch) : 0;
+  int64_t bytes = scratch_of(primitive, &scratch);
   if (bytes > recipe->scratch_bytes) recipe->scratch_bytes = bytes;
   return TN_OK;
 }
 
-void tn_dnn_put(tn_dnn_step *step, int32_t arg, int32_t where, int64_t at, const dnnl_memory_desc_t *desc) {
-  step->args[step->n_args++] = (tn_dnn_arg){arg, where, at, *desc};
+void tn_dnn_put(tn_dnn_step *step, int32_t arg, int32_t where, int64_t at, tn_dnn_desc desc) {
+  step->args[step->n_args++] = (tn_dnn_arg){arg, where, at, desc};
 }
 
-int64_t tn_dnn_room(tn_dnn_recipe *recipe, const dnnl_memory_desc_t *desc) {
+int64_t tn_dnn_room(tn_dnn_recipe *recipe, tn_dnn_desc desc) {
   int64_t at = recipe->workspace_bytes;
   recipe->workspace_bytes += round_up((int64_t)dnnl_memory_desc_get_size(desc), ALIGNED);
   return at;
@@ -92,14 +109,14 @@ tn_status tn_dnn_add_reorder(tn_dnn_recipe *recipe, const tn_dnn_arg *from, cons
   if (status == TN_OK)
     status = tn_dnn_check(
         recipe->env,
-        dnnl_reorder_primitive_desc_create(&primitive, &from->desc, engine, &to->desc, engine, attributes),
+        dnnl_reorder_primitive_desc_create(&primitive, from->desc, engine, to->desc, engine, attributes),
         "dnnl_reorder_primitive_desc_create");
   dnnl_primitive_attr_destroy(attributes);
   if (status == TN_OK) status = tn_dnn_add(recipe, primitive, &step);
   if (status != TN_OK) return status;
   step->is_reorder = true;
-  tn_dnn_put(step, DNNL_ARG_FROM, from->where, from->at, &from->desc);
-  tn_dnn_put(step, DNNL_ARG_TO, to->where, to->at, &to->desc);
+  tn_dnn_put(step, DNNL_ARG_FROM, from->where, from->at, from->desc);
+  tn_dnn_put(step, DNNL_ARG_TO, to->where, to->at, to->desc);
   return TN_OK;
 }
 
@@ -139,7 +156,7 @@ void tn_dnn_release(tn_env *env, void *plan) {
 /* Memory without an address: each launch gives it one. */
 static tn_status cook_arg(tn_env *env, const tn_dnn *dnn, const tn_dnn_arg *arg, cooked_step *step) {
   cooked_arg *a = &step->args[step->n_args];
-  TN_DNN_TRY(env, dnnl_memory_create(&a->memory, &arg->desc, dnn->engine, DNNL_MEMORY_NONE));
+  TN_DNN_TRY(env, dnnl_memory_create(&a->memory, arg->desc, dnn->engine, DNNL_MEMORY_NONE));
   a->where = arg->where;
   a->at = arg->at;
   step->exec[step->n_args++] = (dnnl_exec_arg_t){arg->arg, a->memory};
@@ -147,16 +164,15 @@ static tn_status cook_arg(tn_env *env, const tn_dnn *dnn, const tn_dnn_arg *arg,
 }
 
 static tn_status cook_step(const tn_dnn_recipe *recipe, const tn_dnn_step *from, cooked_step *step) {
-  const dnnl_memory_desc_t *scratch =
-      dnnl_primitive_desc_query_md(from->primitive, dnnl_query_scratchpad_md, 0);
+  tn_dnn_desc scratch;
   TN_DNN_TRY(recipe->env, dnnl_primitive_create(&step->primitive, from->primitive));
   step->is_reorder = from->is_reorder;
   for (int32_t i = 0; i < from->n_args; i++) {
     tn_status status = cook_arg(recipe->env, recipe->dnn, &from->args[i], step);
     if (status != TN_OK) return status;
   }
-  if (scratch == NULL || dnnl_memory_desc_get_size(scratch) == 0) return TN_OK;
-  tn_dnn_arg arg = {DNNL_ARG_SCRATCHPAD, TN_DNN_WORKSPACE, recipe->workspace_bytes, *scratch};
+  if (scratch_of(from->primitive, &scratch) == 0) return TN_OK;
+  tn_dnn_arg arg = {DNNL_ARG_SCRATCHPAD, TN_DNN_WORKSPACE, recipe->workspace_bytes, scratch};
   return cook_arg(recipe->env, recipe->dnn, &arg, step);
 }
 
@@ -200,6 +216,7 @@ tn_status tn_dnn_execute(const void *plan, tn_launch *l) {
   const cooked *c = plan;
   tn_status status = TN_OK;
   tn_onednn_use_threads(c->threads);
+  tn_onednn_take_places(c->dnn->backend, c->threads);
   for (int32_t i = 0; i < c->n_steps && status == TN_OK; i++) status = execute(c, &c->steps[i], l);
   return status;
 }

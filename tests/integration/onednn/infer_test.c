@@ -28,7 +28,7 @@ static const char model[] =
     "    b:     residual(32, 2)\n"
     "    up:    conv2d(32, kernel=3, padding=1)\n"
     "           relu\n"
-    "    one:   conv2d(16, kernel=1)\n"
+    "    one:   conv2d(32, kernel=1)\n"
     "    wide:  conv2d(32, kernel=3, padding=1, groups=2)\n"
     "    pool:  global_avg_pool\n"
     "    fc:    linear(6)\n"
