@@ -13,10 +13,9 @@
 typedef struct tn_dnn {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
-  const void *backend; /* whose team the primitives run on */
 } tn_dnn;
 
-tn_status tn_dnn_open(tn_env *env, const void *backend, tn_dnn **dnn);
+tn_status tn_dnn_open(tn_env *env, tn_dnn **dnn);
 void tn_dnn_close(tn_dnn *dnn, tn_env *env);
 /* The library behind a backend's object; NULL where it is not open. */
 static inline const tn_dnn *tn_dnn_of(const void *backend) {

@@ -15,11 +15,10 @@ tn_status tn_dnn_check(tn_env *env, dnnl_status_t status, const char *call) {
                  (int)status);
 }
 
-tn_status tn_dnn_open(tn_env *env, const void *backend, tn_dnn **dnn) {
+tn_status tn_dnn_open(tn_env *env, tn_dnn **dnn) {
   tn_dnn *d = tn_new(env, sizeof *d);
   *dnn = d;
   if (d == NULL) return TN_ENOMEM;
-  d->backend = backend;
   TN_DNN_TRY(env, dnnl_engine_create(&d->engine, dnnl_cpu, 0));
   TN_DNN_TRY(env, dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));
   return TN_OK;
@@ -216,7 +215,6 @@ tn_status tn_dnn_execute(const void *plan, tn_launch *l) {
   const cooked *c = plan;
   tn_status status = TN_OK;
   tn_onednn_use_threads(c->threads);
-  tn_onednn_take_places(c->dnn->backend, c->threads);
   for (int32_t i = 0; i < c->n_steps && status == TN_OK; i++) status = execute(c, &c->steps[i], l);
   return status;
 }
