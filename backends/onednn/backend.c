@@ -30,6 +30,15 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
   return TN_OK;
 }
 
+static const char *backend_libraries(void *backend) {
+#ifdef TN_HAVE_DNNL
+  return ((const tn_onednn *)backend)->dnn->version;
+#else
+  (void)backend;
+  return NULL;
+#endif
+}
+
 tn_onednn_options tn_onednn_options_of(const void *backend) {
   const tn_onednn *b = backend;
   return b != NULL ? b->options : (tn_onednn_options){0};
@@ -55,6 +64,7 @@ const tn_backend tn_onednn_backend = {
     .extends = "cpu",
     .open = backend_open,
     .close = backend_close,
+    .libraries = backend_libraries,
 #ifndef __SANITIZE_THREAD__ /* team.c says why */
     .parallel = tn_onednn_parallel,
 #endif

@@ -28,10 +28,22 @@ static void describe_types(tn_text *text, const tn_type *const *types, int32_t n
     tn_text_addf(text, " %s", types[i] != NULL ? tn_type_format(types[i], type) : "_");
 }
 
+/* Of the backend that the kernel's family is; "" where it names none. */
+static const char *libraries_of(const tn_device *d, const tn_entry *entry) {
+  const char *family = ((const tn_kernel *)entry->item)->family, *libraries = NULL;
+  bool extends = d->extension != NULL && tn_text_equal(d->extension->item.name, family);
+  const tn_backend *b = extends ? d->extension : d->backend;
+  if (b->libraries != NULL && tn_text_equal(b->item.name, family))
+    libraries = b->libraries(extends ? d->extension_self : d->self);
+  return libraries != NULL ? libraries : "";
+}
+
 /* Dims of operands and results imply strides, and padding but for cases whose speed is the same. */
-static void describe(tn_text *text, const tn_entry *entry, const tn_match *m, const tn_choice *choice) {
-  tn_text_addf(text, "%s %s \"%s\":", entry->item->name, entry->version != NULL ? entry->version : "",
-               choice->name);
+static void describe(tn_text *text, const tn_device *device, const tn_entry *entry, const tn_match *m,
+                     const tn_choice *choice) {
+  const char *libraries = libraries_of(device, entry);
+  tn_text_addf(text, "%s %s%s%s \"%s\":", entry->item->name, entry->version != NULL ? entry->version : "",
+               libraries[0] != '\0' ? " " : "", libraries, choice->name);
   for (int32_t i = 0; i < m->n_nodes; i++) tn_text_addf(text, "%s%s", i > 0 ? "+" : " ", m->nodes[i].node.op);
   describe_types(text, m->in, m->n_in);
   tn_text_addf(text, " ->");
@@ -172,7 +184,7 @@ static bool time_variant(tn_tuner *tuner, const tn_entry *entry, const tn_match 
                          const tn_choice *choice, double *seconds) {
   struct tn_tune *t = (struct tn_tune *)tuner;
   tn_text what = tn_text_new(&t->device->env);
-  describe(&what, entry, match, choice);
+  describe(&what, t->device, entry, match, choice);
   bool known = false;
   if (!what.failed) {
     uint64_t key = tn_hash_text(TN_HASH_START, what.v);

@@ -1,6 +1,7 @@
 /* core/exec/tune.h: measures variants of kernels on an open device, and keeps what was measured in a file:
  * one per device name and number of threads, a line per variant and shape, "KEY SECONDS KERNEL VARIANT". The
- * key covers the kernel, its plugin's version, and the match with all types and attributes. */
+ * key covers the kernel, the versions of its plugin and of its backend's libraries, and the match with all
+ * types and attributes. */
 #ifndef TN_CORE_EXEC_TUNE_H
 #define TN_CORE_EXEC_TUNE_H
 

@@ -13,6 +13,7 @@
 typedef struct tn_dnn {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
+  char version[40]; /* of the library that is loaded: "oneDNN 2.6.3" */
 } tn_dnn;
 
 tn_status tn_dnn_open(tn_env *env, tn_dnn **dnn);

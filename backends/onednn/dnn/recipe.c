@@ -1,4 +1,5 @@
 /* backends/onednn/dnn/recipe.c: primitives one after the other, first written down, then cooked. */
+#include <stdio.h>
 #include <string.h>
 
 #include "dnn/dnn.h"
@@ -19,6 +20,8 @@ tn_status tn_dnn_open(tn_env *env, tn_dnn **dnn) {
   tn_dnn *d = tn_new(env, sizeof *d);
   *dnn = d;
   if (d == NULL) return TN_ENOMEM;
+  const dnnl_version_t *version = dnnl_version();
+  snprintf(d->version, sizeof d->version, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
   TN_DNN_TRY(env, dnnl_engine_create(&d->engine, dnnl_cpu, 0));
   TN_DNN_TRY(env, dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));
   return TN_OK;

@@ -140,6 +140,11 @@ typedef struct tn_backend {
 
   /* Optional: vendor handles for foreign kernels ("cuda.1"), or NULL. Borrowed while the device is open. */
   void *(*native)(void *device, void *stream, const char *name);
+
+  /* Optional: the libraries that the speed of its kernels depends on, with the versions in use
+   * ("oneDNN 2.6.3"), or NULL: with another version kernels are measured anew. An extension's, too, is
+   * called. Borrowed until close. */
+  const char *(*libraries)(void *backend);
 } tn_backend;
 
 /* Options that the host sets for every backend that declares them: `threads` (int), from [run]. */

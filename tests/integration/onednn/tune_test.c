@@ -51,6 +51,13 @@ static const char *tune_file(void) {
   return path;
 }
 
+/* Each measurement names the library's version, so that another one's are not taken for it. */
+static void check_versions(const char *path) {
+  char *rest = file_read(path, NULL);
+  for (char *line; (line = strsep(&rest, "\n")) != NULL;)
+    if (strstr(line, "onednn_conv2d") != NULL) assert_non_null(strstr(line, " oneDNN "));
+}
+
 static void a_run_measures_and_the_plan_knows(void **state) {
   int measured, all;
   (void)state;
@@ -62,6 +69,7 @@ static void a_run_measures_and_the_plan_knows(void **state) {
   assert_int_equal(program_run("train model.ini --output one"), 0);
   int lines = file_lines(tune_file());
   assert_true(lines >= 1 + 2 * 5); /* two ways each, at least */
+  check_versions(tune_file());
   count("", &measured, &all);
   assert_int_equal(measured, all);
   count("--set backend.autotune=no", &measured, &all);
