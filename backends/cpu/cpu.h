@@ -9,15 +9,17 @@ extern const tn_backend tn_cpu_backend;
 
 typedef struct tn_cpu_options {
   int64_t threads; /* 0: as many as there are processors */
+  tn_ints pin;     /* the processors of the threads, in their order; none: they are not bound */
 } tn_cpu_options;
 
 /* ---- team.c: persistent threads for parallel loops --------------------------------------------- */
 
 typedef struct tn_cpu_team tn_cpu_team;
 
-/* A team of `threads` >= 1, the caller included. Idle threads spin for a moment, then sleep. The
+/* A team of `threads` >= 1, the caller included. Idle threads spin for a moment, then sleep. Thread i is
+ * bound to the i-th processor of `pin`, as far as it goes; the first is the caller's, who binds itself. The
  * handle must outlive the team. */
-tn_status tn_cpu_team_create(tn_env *env, int32_t threads, tn_cpu_team **team);
+tn_status tn_cpu_team_create(tn_env *env, int32_t threads, const tn_ints *pin, tn_cpu_team **team);
 void tn_cpu_team_destroy(tn_cpu_team *team);
 
 /* Runs body(arg, 0 .. chunks-1) and returns when all are done. Who runs which chunk is left to

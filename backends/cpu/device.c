@@ -8,6 +8,7 @@
 
 typedef struct cpu_backend {
   int32_t threads;
+  tn_ints pin;
 } cpu_backend;
 
 typedef struct cpu_device {
@@ -41,6 +42,7 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
   cpu_backend *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
   b->threads = o->threads > 0 ? (int32_t)o->threads : limit_by_quota(count_processors());
+  b->pin = o->pin;
   *backend = b;
   return TN_OK;
 }
@@ -101,7 +103,7 @@ static tn_status device_open(void *backend, tn_env *env, int32_t index, void **d
     return tn_fail(env, TN_EUNAVAILABLE, NULL, "cpu: device %d asked for; there is only 0", index);
   cpu_device *d = tn_new(env, sizeof *d);
   if (d == NULL) return TN_ENOMEM;
-  tn_status status = tn_cpu_team_create(env, b->threads, &d->team);
+  tn_status status = tn_cpu_team_create(env, b->threads, &b->pin, &d->team);
   if (status != TN_OK) {
     device_close(d, env);
     return status;
@@ -117,6 +119,7 @@ static void device_parallel(void *device, int64_t chunks, void (*body)(void *arg
 
 static const tn_option options[] = {
     TN_OPT(tn_cpu_options, threads, TN_OPT_INT, "0", "[0, 1024]", "threads of the device; 0: all processors"),
+    TN_OPT(tn_cpu_options, pin, TN_OPT_INTS, "[]", ">= 0", "the processors of the threads, in their order"),
     TN_OPT_END};
 
 const tn_backend tn_cpu_backend = {

@@ -12,6 +12,7 @@
  * that launches a training step must take none. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -165,17 +166,31 @@ void tn_cpu_team_run(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg)
   atomic_store(&t->busy, false);
 }
 
+static int bind_to(pthread_attr_t *attributes, int64_t processor) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  if (processor < 0 || processor >= CPU_SETSIZE) return EINVAL;
+  CPU_SET((size_t)processor, &one);
+  return pthread_attr_setaffinity_np(attributes, sizeof one, &one);
+}
+
 /* Workers take no signals: those belong to the threads of the application. */
-static int start_worker(tn_cpu_team *t, pthread_t *worker) {
+static int start_worker(tn_cpu_team *t, const tn_ints *pin, pthread_t *worker) {
   sigset_t all, before;
+  pthread_attr_t attributes;
+  int32_t number = t->n_workers + 1; /* in the team, where the caller is 0 */
+  int error = pthread_attr_init(&attributes);
+  if (error != 0) return error;
+  if (number < pin->n) error = bind_to(&attributes, pin->v[number]);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(worker, NULL, worker_main, t);
+  if (error == 0) error = pthread_create(worker, &attributes, worker_main, t);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
   return error;
 }
 
-tn_status tn_cpu_team_create(tn_env *env, int32_t threads, tn_cpu_team **team) {
+tn_status tn_cpu_team_create(tn_env *env, int32_t threads, const tn_ints *pin, tn_cpu_team **team) {
   *team = NULL;
   tn_cpu_team *t = tn_new(env, sizeof *t);
   if (t == NULL) return TN_ENOMEM;
@@ -186,7 +201,7 @@ tn_status tn_cpu_team_create(tn_env *env, int32_t threads, tn_cpu_team **team) {
   t->workers = tn_new(env, sizeof *t->workers * (size_t)(threads > 0 ? threads : 1));
   int error = t->workers == NULL ? -1 : 0;
   for (int32_t i = 1; i < threads && error == 0; i++) {
-    error = start_worker(t, &t->workers[t->n_workers]);
+    error = start_worker(t, pin, &t->workers[t->n_workers]);
     if (error == 0) t->n_workers++;
   }
   if (error == 0) {

@@ -8,6 +8,7 @@
 static void backend_close(void *backend, tn_env *env) {
   tn_onednn *b = backend;
   if (b == NULL) return;
+  tn_onednn_leave_places(b);
 #ifdef TN_HAVE_DNNL
   tn_dnn_close(b->dnn, env);
 #endif
@@ -15,16 +16,19 @@ static void backend_close(void *backend, tn_env *env) {
 }
 
 static tn_status backend_open(tn_env *env, const void *options, void **backend) {
-  tn_onednn *b = tn_new(env, sizeof *b);
+  const tn_onednn_options *o = options;
   *backend = NULL;
+  if (tn_onednn_check_places(env, &o->pin) != TN_OK) return TN_EINVAL;
+  tn_onednn *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
-  b->options = *(const tn_onednn_options *)options;
+  b->options = *o;
 #ifdef TN_HAVE_DNNL
   tn_status status = tn_dnn_open(env, &b->dnn);
   if (status != TN_OK) {
     backend_close(b, env);
     return status;
   }
+  b->dnn->backend = b;
 #endif
   *backend = b;
   return TN_OK;
@@ -52,6 +56,8 @@ int32_t tn_onednn_isa_of(const void *backend) {
 static const tn_option options[] = {
     TN_OPT(tn_onednn_options, threads, TN_OPT_INT, "0", "[0, 1024]",
            "threads of the device; 0: all processors"),
+    TN_OPT(tn_onednn_options, pin, TN_OPT_INTS, "[]", ">= 0",
+           "the processors of the threads, in their order"),
     TN_OPT(tn_onednn_options, winograd, TN_OPT_ENUM, "auto", "auto|off",
            "convolutions by Winograd's algorithm where it is faster, at a slightly larger error"),
     TN_OPT(tn_onednn_options, isa, TN_OPT_ENUM, "auto", "auto|plain|avx2|avx512",

@@ -14,6 +14,7 @@ enum { TN_WINOGRAD_AUTO = 0, TN_WINOGRAD_OFF = 1 };
 
 typedef struct tn_onednn_options {
   int64_t threads;  /* 0: as many as there are processors */
+  tn_ints pin;      /* the processors of the threads, in their order; none: they are not bound */
   int32_t winograd; /* TN_WINOGRAD_... */
   int32_t isa;      /* 0: the best of the processor; else one more than the highest TN_ISA_... to use */
 } tn_onednn_options;
@@ -35,6 +36,13 @@ int32_t tn_onednn_isa_of(const void *backend);
 void tn_onednn_parallel(void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
 /* The calling thread's loops and primitives use so many threads from now on. */
 void tn_onednn_use_threads(int32_t threads);
+/* Binds the calling thread's team to the backend's processors, if it has any, before primitives run on it.
+ * The launching thread is the host's to bind. */
+void tn_onednn_take_places(const void *backend, int32_t threads);
+/* Gives the team back the processors of the calling thread. */
+void tn_onednn_leave_places(const void *backend);
+/* TN_EINVAL where the environment has libgomp bind its threads, too. */
+tn_status tn_onednn_check_places(tn_env *env, const tn_ints *pin);
 
 /* ---- isa.c -------------------------------------------------------------------------------------- */
 

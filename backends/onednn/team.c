@@ -1,6 +1,9 @@
 /* backends/onednn/team.c: parallel loops on libgomp's threads, so that a step has one team, not two that spin
  * against each other. Waiting and sleeping is libgomp's business (OMP_WAIT_POLICY, GOMP_SPINCOUNT). */
 #include <omp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "onednn.h"
 
@@ -12,12 +15,71 @@ enum { SEEN = 0 };
 enum { SEEN = 1 };
 #endif
 
+/* ---- places -------------------------------------------------------------------------------------- */
+
+/* Binds the calling thread of a team, unless it is bound already. libgomp ends threads that a smaller team
+ * does not need and starts others for the next large one, so that this must be looked at in each loop. New
+ * ones inherit the processor of the launching thread. */
+static void take_place(const tn_ints *pin) {
+  cpu_set_t now, one;
+  int number = omp_get_thread_num();
+  if (number == 0 || number >= pin->n || pin->v[number] >= CPU_SETSIZE) return;
+  CPU_ZERO(&one);
+  CPU_SET((size_t)pin->v[number], &one);
+  if (sched_getaffinity(0, sizeof now, &now) != 0 || CPU_EQUAL(&now, &one)) return;
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+void tn_onednn_take_places(const void *backend, int32_t threads) {
+  tn_ints pin = tn_onednn_options_of(backend).pin;
+  if (!SEEN || pin.n == 0 || threads <= 1 || omp_in_parallel()) return;
+#pragma omp parallel num_threads(threads)
+  take_place(&pin);
+}
+
+void tn_onednn_leave_places(const void *backend) {
+  tn_onednn_options options = tn_onednn_options_of(backend);
+  cpu_set_t all;
+  if (!SEEN || options.pin.n == 0 || options.threads <= 1) return;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+#pragma omp parallel num_threads((int)options.threads)
+  sched_setaffinity(0, sizeof all, &all);
+}
+
+tn_status tn_onednn_check_places(tn_env *env, const tn_ints *pin) {
+  static const char *const variables[] = {"GOMP_CPU_AFFINITY", "OMP_PLACES", "OMP_PROC_BIND"};
+  for (int i = 0; pin->n > 0 && i < 3; i++) {
+    const char *value = getenv(variables[i]);
+    if (value == NULL || *value == '\0' || strcmp(value, "false") == 0) continue;
+    return tn_fail(env, TN_EINVAL, "pin",
+                   "onednn: %s=%s in the environment binds the same threads; leave out one of the two",
+                   variables[i], value);
+  }
+  return TN_OK;
+}
+
+/* ---- loops --------------------------------------------------------------------------------------- */
+
+static void run_bound(const tn_ints *pin, int threads, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                      void *arg) {
+#pragma omp parallel num_threads(threads)
+  {
+    take_place(pin);
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t i = 0; i < chunks; i++) body(arg, i);
+  }
+}
+
 /* A chunk writes its own part, so who runs it does not show in the result. */
 void tn_onednn_parallel(void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
-  int64_t asked = tn_onednn_options_of(backend).threads;
-  int threads = !SEEN ? 1 : asked > 0 ? (int)asked : omp_get_max_threads();
+  tn_onednn_options options = tn_onednn_options_of(backend);
+  int threads = !SEEN ? 1 : options.threads > 0 ? (int)options.threads : omp_get_max_threads();
   if (chunks <= 1 || threads == 1 || omp_in_parallel()) {
     for (int64_t i = 0; i < chunks; i++) body(arg, i);
+    return;
+  }
+  if (options.pin.n > 0) {
+    run_bound(&options.pin, threads, chunks, body, arg);
     return;
   }
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)

@@ -1,23 +1,58 @@
 /* core/exec/device.c: from names in a configuration to an open device with its streams. */
 #include "core/exec/device.h"
 
+#include "core/exec/pin.h"
 #include "core/exec/tune.h"
 
 #include <string.h>
 
+/* An option that the run sets for every backend that has it, unless the backend's own section does. */
+static const tn_option *common_option(const tn_options *options, const char *name, uint32_t type) {
+  const tn_option *option = tn_options_find(options->item, name);
+  return option != NULL && option->type == type ? option : NULL;
+}
+
+static bool is_given(const tn_options *options, const tn_option *option) {
+  return options->given[option - options->item->options];
+}
+
+static const void *field_of(const tn_options *options, const tn_option *option) {
+  return (const char *)options->data + option->offset;
+}
+
+static tn_status set_threads(tn_device *device, int64_t threads, tn_options *options) {
+  const tn_option *option = common_option(options, "threads", TN_OPT_INT);
+  if (threads == 0 || option == NULL || is_given(options, option)) return TN_OK;
+  return tn_options_set_int(&device->env, options, "threads", threads);
+}
+
+/* A list of its own gives the number of threads where nobody else does. */
+static tn_status set_pin(tn_device *device, const tn_device_request *request, tn_options *options,
+                         tn_ints *pin) {
+  const tn_option *option = common_option(options, "pin", TN_OPT_INTS);
+  const tn_option *threads = common_option(options, "threads", TN_OPT_INT);
+  *pin = (tn_ints){0, NULL};
+  if (option == NULL || threads == NULL) return TN_OK;
+  if (request->pin.n > 0 && !is_given(options, option))
+    TN_TRY(tn_options_set_ints(&device->env, options, "pin", request->pin.n, request->pin.v));
+  *pin = *(const tn_ints *)field_of(options, option);
+  TN_TRY(set_threads(device, pin->n, options));
+  return tn_pin_check(&device->env, pin, *(const int64_t *)field_of(options, threads));
+}
+
 /* The options struct of a backend, or of an extension: defaults, then [backend.NAME], then what the
  * run sets for all of them and the section has not. */
-static tn_status fill_options(tn_device *device, const tn_device_request *request, const tn_item *item,
+static tn_status fill_options(tn_device *device, const tn_device_request *request, const tn_backend *backend,
                               const void **data) {
   tn_options options;
+  tn_ints pin;
   tn_env *env = &device->env;
-  TN_TRY(tn_options_start(env, &device->memory, item, &options));
+  TN_TRY(tn_options_start(env, &device->memory, &backend->item, &options));
   if (request->configure != NULL) TN_TRY(request->configure(env, request->context, &options));
-  const tn_option *threads = tn_options_find(item, "threads");
-  if (request->threads > 0 && threads != NULL && threads->type == TN_OPT_INT &&
-      !options.given[threads - item->options])
-    TN_TRY(tn_options_set_int(env, &options, "threads", request->threads));
+  TN_TRY(set_threads(device, request->threads, &options));
+  TN_TRY(set_pin(device, request, &options, &pin));
   TN_TRY(tn_options_finish(env, &options));
+  if (backend->parallel != NULL) device->pin = pin;
   *data = options.data;
   return TN_OK;
 }
@@ -33,7 +68,7 @@ static tn_status find_backend(tn_device *device, tn_registry *registry, const ch
 static tn_status open_backend(tn_device *device, const tn_device_request *request, const tn_backend *backend,
                               void **self) {
   const void *options = NULL;
-  TN_TRY(fill_options(device, request, &backend->item, &options));
+  TN_TRY(fill_options(device, request, backend, &options));
   return backend->open != NULL ? backend->open(&device->env, options, self) : TN_OK;
 }
 
@@ -125,6 +160,9 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   if (device->extension != NULL) TN_TRY(open_backend(device, request, named, &device->extension_self));
   device->team = named->parallel != NULL ? named : device->backend->parallel != NULL ? device->backend : NULL;
   device->uncaptured = request->uncaptured;
+  if (request->pin.n > 0 && (device->team == NULL || tn_options_find(&device->team->item, "pin") == NULL))
+    tn_logf(&device->env, TN_LOG_WARN, "[run] pin binds no threads: backend '%s' has none that can be bound",
+            name);
   TN_TRY(check_index(device, request->index));
   return describe_target(device, request->index);
 }
@@ -168,6 +206,7 @@ static tn_status try_fallback(tn_env *env, tn_registry *registry, const tn_devic
   tn_device_request first = *request;
   tn_device *found = NULL;
   first.index = 0;
+  first.pin = (tn_ints){0, NULL}; /* the processors are for the device's own threads */
   tn_status status = try_open(env, registry, &first, name, false, &found);
   if (may_pass_over(status)) {
     tn_logf(env, TN_LOG_DEBUG, "no fallback: %s", tn_error_text(env));

@@ -21,6 +21,7 @@ typedef struct tn_device {
   int64_t bytes, peak_bytes; /* asked of memory_new, minus deletes */
   bool uncaptured;           /* as the request says */
   int32_t count;             /* how many devices the backend has */
+  tn_ints pin;               /* processors of its team's threads, the launching one first; none: not bound */
   struct tn_tune *tune;      /* measures variants (tune.h); NULL: nobody does */
   struct tn_comm *comm;      /* its part in a communicator (collective.h); NULL: it is alone */
   /* Does on the host what this one cannot; not started before it is needed. NULL: there is none. */
@@ -49,6 +50,7 @@ typedef struct tn_device_request {
   int32_t fallback;
   const char *reserve;
   bool uncaptured; /* programs are launched one by one, even where the device could replay them */
+  tn_ints pin;     /* processors for the threads of a backend that has the option; none: not bound */
 } tn_device_request;
 
 /* Opens the first backend of `names` that can be used ("cuda", "onednn", "cpu"); an extension brings

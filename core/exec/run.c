@@ -2,6 +2,7 @@
 #include "core/base/thread.h"
 #include "core/exec/bound.h"
 #include "core/exec/finite_run.h"
+#include "core/exec/pin.h"
 
 static tn_status launch_one(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
@@ -73,7 +74,7 @@ static tn_status run_cut(tn_executor *e, tn_bound_program *bound, int32_t segmen
 }
 
 /* Other streams see the end of the program on the compute stream, where every segment ends. */
-tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
+static tn_status launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
@@ -85,6 +86,14 @@ tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slo
   if (e->capture && !e->profile && !bound->captured) TN_TRY(tn_capture_program(e, bound));
   if (bound->program->cover->graph->commits.n > 0) e->state_version++;
   return backend->event_record(e->slots[slot].computed, env, compute);
+}
+
+tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
+  tn_pinned pinned;
+  tn_pin_enter(&pinned, e->device);
+  tn_status status = launch_program(e, bound, slot);
+  tn_pin_leave(&pinned);
+  return status;
 }
 
 /* Copies may run beside another slot's computing. They wait for what this slot's last run still does

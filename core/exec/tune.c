@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "core/base/thread.h"
 #include "core/compile/tuner.h"
+#include "core/exec/pin.h"
 #include "core/exec/tune_file.h"
 #include "core/plugin/handles.h"
 
@@ -62,6 +63,7 @@ typedef struct bench {
   int64_t bytes[MOST_VIEWS];
   void *workspace, *folded, *plan;
   tn_launch_host host;
+  tn_pinned pinned;
 } bench;
 
 static tn_status take(bench *b, int64_t bytes, void **address) {
@@ -167,7 +169,9 @@ static bool measure(tn_device *device, const tn_entry *entry, const tn_match *ma
     *b = (bench){.device = device, .entry = entry, .match = match, .choice = choice};
     status = take_operands(b);
     if (status == TN_OK) status = prepare(b);
+    tn_pin_enter(&b->pinned, device);
     if (status == TN_OK) status = run(b, seconds);
+    tn_pin_leave(&b->pinned);
     clean_up(b);
   }
   tn_release(&device->env, b);

@@ -7,12 +7,6 @@
 
 #include "core/compile/collective.h"
 
-/* "file.ini:14: [distributed] devices", or the file alone where the key is not given. */
-static const char *where_of(tn_run *run, const char *section, const char *key) {
-  tn_section *found = tn_ini_section(&run->ini, section);
-  return found ? tn_key_where(&run->ini, found, tn_section_key(found, key)) : run->ini.path;
-}
-
 /* ---- how many ---- */
 
 static tn_status parse_count(tn_run *run, const char *text, int64_t *n) {
@@ -21,7 +15,7 @@ static tn_status parse_count(tn_run *run, const char *text, int64_t *n) {
   *n = value;
   if (end != text && *end == '\0' && value >= 1 && value <= INT32_MAX) return TN_OK;
   return tn_failf(&run->env, TN_EINVAL, "%s: [distributed] devices = %s, expected a number from 1 on, or all",
-                  where_of(run, "distributed", "devices"), text);
+                  tn_settings_where(&run->ini, "distributed", "devices"), text);
 }
 
 tn_status tn_devices_count(tn_run *run, const tn_device *device) {
@@ -31,8 +25,8 @@ tn_status tn_devices_count(tn_run *run, const tn_device *device) {
   if (n > 1 && n > device->count)
     return tn_failf(&run->env, TN_EUNAVAILABLE,
                     "%s: [distributed] devices = %lld, but backend '%s' has %d; ask for fewer, or for all",
-                    where_of(run, "distributed", "devices"), (long long)n, device->backend->item.name,
-                    (int)device->count);
+                    tn_settings_where(&run->ini, "distributed", "devices"), (long long)n,
+                    device->backend->item.name, (int)device->count);
   run->ranks = (int32_t)n;
   return TN_OK;
 }
@@ -57,8 +51,8 @@ tn_status tn_run_share(tn_run *run, int32_t split, int64_t *batch) {
   bool is_own = section && tn_section_key(section, "batch");
   return tn_failf(&run->env, TN_EINVAL,
                   "%s: [%s] batch = %lld cannot be divided among %d devices, expected a multiple of %d",
-                  where_of(run, is_own ? own : "data", "batch"), is_own ? own : "data", (long long)whole,
-                  (int)n, (int)n);
+                  tn_settings_where(&run->ini, is_own ? own : "data", "batch"), is_own ? own : "data",
+                  (long long)whole, (int)n, (int)n);
 }
 
 /* ---- who carries sums ---- */
@@ -88,13 +82,13 @@ static tn_status first_serving(tn_run *run, const tn_device *device, const tn_co
   return tn_failf(&run->env, TN_EUNAVAILABLE,
                   "%s: [distributed] devices = %s: no communicator that is installed serves devices of "
                   "backend '%s'; use one device, or name a plugin that has one in [plugins] load",
-                  where_of(run, "distributed", "devices"), run->settings.distributed.devices,
+                  tn_settings_where(&run->ini, "distributed", "devices"), run->settings.distributed.devices,
                   device->backend->item.name);
 }
 
 static tn_status named(tn_run *run, const tn_device *device, const char *name, const tn_communicator **kind) {
   const tn_item *item = NULL;
-  const char *where = where_of(run, "distributed", "communicator");
+  const char *where = tn_settings_where(&run->ini, "distributed", "communicator");
   tn_status status = tn_settings_find(&run->env, run->registry, TN_COMMUNICATOR, name, &item);
   if (status != TN_OK) return tn_wrap(&run->env, status, "%s: [distributed] communicator", where);
   bool yes = false;

@@ -260,14 +260,47 @@ static tn_status give_tuner(tn_run *run, tn_device **device) {
   return status;
 }
 
+/* Before the backends are opened: a library of theirs may bind the thread that brings it in. */
+static tn_status resolve_pin(tn_run *run, int64_t *threads, tn_ints *processors) {
+  const tn_settings *s = &run->settings;
+  *threads = s->run.threads;
+  tn_status status = tn_pin_resolve(&run->env, &run->arena, &s->pin, threads, processors);
+  return tn_wrap(&run->env, status, "%s: [run] pin", tn_settings_where(&run->ini, "run", "pin"));
+}
+
+static tn_status wrap_key(tn_run *run, tn_status status, const char *section, const char *key) {
+  return tn_wrap(&run->env, status, "%s: [%s] %s", tn_settings_where(&run->ini, section, key), section, key);
+}
+
+static bool has_key(tn_run *run, const char *name, const char *key) {
+  tn_section *section = tn_ini_section(&run->ini, name);
+  return section != NULL && tn_section_key(section, key) != NULL;
+}
+
+/* What a backend blames for its failure stands in its own section or in [run]; else its name is to blame. */
+static tn_status place_failure(tn_run *run, const tn_words *names, tn_status status) {
+  const char *blamed = tn_arena_strdup(&run->arena, run->slot.option);
+  for (int32_t i = 0; blamed != NULL && *blamed != '\0' && i < names->n; i++) {
+    const char *section = tn_arena_printf(&run->arena, "backend.%s", names->v[i]);
+    if (section != NULL && has_key(run, section, blamed)) return wrap_key(run, status, section, blamed);
+  }
+  if (blamed != NULL && *blamed != '\0' && has_key(run, "run", blamed))
+    return wrap_key(run, status, "run", blamed);
+  return has_key(run, "backend", "use") ? wrap_key(run, status, "backend", "use") : status;
+}
+
 tn_status tn_run_device(tn_run *run, tn_device **device) {
   tn_words names;
+  int64_t threads = 0;
+  tn_ints pin;
+  TN_TRY(resolve_pin(run, &threads, &pin));
   TN_TRY(tn_words_split(&run->arena, run->settings.backend.use, &names));
   TN_TRY(check_backend_sections(run, &names));
   tn_device_request request = {.names = names.v,
                                .n_names = names.n,
                                .index = run->rank,
-                               .threads = (int32_t)run->settings.run.threads,
+                               .threads = (int32_t)threads,
+                               .pin = pin,
                                .configure = configure_backend,
                                .context = run,
                                .uncaptured = !run->settings.backend.capture,
@@ -275,8 +308,5 @@ tn_status tn_run_device(tn_run *run, tn_device **device) {
                                .reserve = TN_DEFAULT_BACKEND};
   tn_status status = tn_device_create(&run->env, run->registry, &request, device);
   if (status == TN_OK) status = give_tuner(run, device);
-  tn_section *section = tn_ini_section(&run->ini, "backend");
-  tn_key *key = section ? tn_section_key(section, "use") : NULL;
-  return key ? tn_wrap(&run->env, status, "%s: [backend] use", tn_key_where(&run->ini, section, key))
-             : status;
+  return status == TN_OK ? TN_OK : place_failure(run, &names, status);
 }

@@ -5,6 +5,11 @@
 
 #include "core/train/tables.h"
 
+const char *tn_settings_where(tn_ini *ini, const char *section, const char *key) {
+  tn_section *found = tn_ini_section(ini, section);
+  return found ? tn_key_where(ini, found, tn_section_key(found, key)) : ini->path;
+}
+
 /* ---- filling structs from sections ---- */
 
 static tn_status start(tn_env *env, tn_ini *ini, const tn_item *item, tn_options *options) {
@@ -200,6 +205,12 @@ static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, con
 
 /* ---- the whole ---- */
 
+static tn_status read_pin(tn_env *env, tn_ini *ini, tn_settings *s) {
+  tn_status status = tn_pin_read(env, &ini->arena, s->run.pin, &s->pin);
+  return status == TN_OK ? TN_OK
+                         : tn_wrap(env, status, "%s: [run] pin", tn_settings_where(ini, "run", "pin"));
+}
+
 tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
                            const void **data) {
   tn_options options;
@@ -221,6 +232,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   tn_section *model = tn_ini_section(ini, "model");
   s->model_where = model ? tn_key_where(ini, model, tn_section_key(model, "loss")) : ini->path;
   TN_TRY(tn_settings_plain(env, ini, &tn_table_run, &s->run));
+  TN_TRY(read_pin(env, ini, s));
   TN_TRY(tn_settings_plain(env, ini, &tn_table_backend, &s->backend));
   TN_TRY(tn_settings_plain(env, ini, &tn_table_distributed, &s->distributed));
   TN_TRY(tn_settings_plain(env, ini, &tn_table_weights, &s->weights));

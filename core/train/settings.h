@@ -10,6 +10,7 @@
 #include "core/config/schema.h"
 #include "core/config/syntax.h"
 #include "core/data/loader.h"
+#include "core/exec/pin.h"
 #include "core/plugin/registry.h"
 #include "core/train/words.h"
 #include "tenon/plugin/observer.h"
@@ -22,7 +23,9 @@ typedef struct tn_run_section {
   int64_t seed, epochs, max_steps;
   double max_time;
   int32_t fast_dev_run;
-  int64_t threads, memory_limit;
+  int64_t threads;
+  const char *pin;
+  int64_t memory_limit;
   const char *output;
   const char *observers;
   int64_t save_every;
@@ -91,6 +94,7 @@ typedef struct tn_data_setting {
 typedef struct tn_settings {
   const char *model_where; /* of [model], or its loss, for messages */
   tn_run_section run;
+  tn_pin pin; /* of run */
   tn_backend_section backend;
   tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */
   tn_optimizer_section optimizer;
@@ -112,6 +116,9 @@ typedef struct tn_settings {
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *settings);
 /* After the model was built: a section that nobody used is an error, a block only a warning. */
 tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini *ini);
+
+/* "file.ini:14" of a key, of the section where it is not given, or the file alone without that. */
+const char *tn_settings_where(tn_ini *ini, const char *section, const char *key);
 
 /* Loads what [plugins] names; the key then holds absolute paths. */
 tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini);

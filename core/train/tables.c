@@ -12,6 +12,9 @@ static const tn_option run_rows[] = {
            "one training and one validation step, nothing saved"),
     TN_OPT(tn_run_section, threads, TN_OPT_INT, "0", ">= 0",
            "threads for kernels on the host; 0: one per processor"),
+    TN_OPT(
+        tn_run_section, pin, TN_OPT_TEXT, "no", NULL,
+        "binds each of these threads to a processor: no, yes, or processors in their order, such as 0-3,8"),
     TN_OPT(tn_run_section, memory_limit, TN_OPT_SIZE, "0", ">= 0",
            "most memory that the device may be asked for; 0: no limit"),
     TN_OPT(tn_run_section, output, TN_OPT_TEXT, "runs", NULL,

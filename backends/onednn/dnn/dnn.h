@@ -13,7 +13,8 @@
 typedef struct tn_dnn {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
-  char version[40]; /* of the library that is loaded: "oneDNN 2.6.3" */
+  char version[40];    /* of the library that is loaded: "oneDNN 2.6.3" */
+  const void *backend; /* whose team primitives run on; NULL: nobody's in particular */
 } tn_dnn;
 
 tn_status tn_dnn_open(tn_env *env, tn_dnn **dnn);

@@ -218,6 +218,7 @@ tn_status tn_dnn_execute(const void *plan, tn_launch *l) {
   const cooked *c = plan;
   tn_status status = TN_OK;
   tn_onednn_use_threads(c->threads);
+  tn_onednn_take_places(c->dnn->backend, c->threads);
   for (int32_t i = 0; i < c->n_steps && status == TN_OK; i++) status = execute(c, &c->steps[i], l);
   return status;
 }

@@ -147,7 +147,9 @@ typedef struct tn_backend {
   const char *(*libraries)(void *backend);
 } tn_backend;
 
-/* Options that the host sets for every backend that declares them: `threads` (int), from [run]. */
+/* Options that the host sets for every backend that declares them, from [run]: `threads` (int), and beside it
+ * `pin` (ints), the processors of a team's threads in their order, checked and no fewer than `threads`; none:
+ * they are not bound. The first is the launching thread's, which the host binds while a program runs. */
 
 TN_END_C
 #endif

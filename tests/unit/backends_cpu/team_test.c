@@ -2,6 +2,7 @@
 #include "rig.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ static const tn_api table = {
 static tn_cpu_team *team_of(int32_t threads) {
   tn_env env = {&table, NULL};
   tn_cpu_team *team = NULL;
-  assert_int_equal(tn_cpu_team_create(&env, threads, &team), TN_OK);
+  assert_int_equal(tn_cpu_team_create(&env, threads, &(tn_ints){0, NULL}, &team), TN_OK);
   return team;
 }
 
@@ -81,6 +82,48 @@ static void threads_that_have_gone_to_sleep_wake_up(void **state) {
     assert_int_equal(atomic_load(&arrived), 2);
   }
   tn_cpu_team_destroy(team);
+}
+
+/* The caller's processor is its own business: the host binds it. */
+typedef struct places {
+  pthread_t caller;
+  atomic_int arrived;
+  cpu_set_t of_worker;
+} places;
+
+static void meet_and_look(void *arg, int64_t chunk) {
+  places *p = arg;
+  meet(&p->arrived, chunk);
+  if (!pthread_equal(pthread_self(), p->caller))
+    assert_int_equal(pthread_getaffinity_np(pthread_self(), sizeof p->of_worker, &p->of_worker), 0);
+}
+
+static void a_worker_is_bound_to_its_processor(void **state) {
+  (void)state;
+  tn_env env = {&table, NULL};
+  tn_cpu_team *team = NULL;
+  places p = {.caller = pthread_self()};
+  cpu_set_t all, after;
+  assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+  int64_t last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET((size_t)last, &all)) last--;
+  const int64_t processors[] = {0, last};
+  assert_int_equal(tn_cpu_team_create(&env, 2, &(tn_ints){2, processors}, &team), TN_OK);
+  tn_cpu_team_run(team, 2, meet_and_look, &p);
+  assert_int_equal(CPU_COUNT(&p.of_worker), 1);
+  assert_true(CPU_ISSET((size_t)last, &p.of_worker));
+  assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+  assert_true(CPU_EQUAL(&all, &after));
+  tn_cpu_team_destroy(team);
+}
+
+static void a_processor_that_is_not_there_is_a_failure(void **state) {
+  (void)state;
+  tn_env env = {&table, NULL};
+  tn_cpu_team *team = NULL;
+  const int64_t processors[] = {0, CPU_SETSIZE};
+  assert_int_equal(tn_cpu_team_create(&env, 2, &(tn_ints){2, processors}, &team), TN_EUNAVAILABLE);
+  assert_null(team);
 }
 
 typedef struct nest {
@@ -164,6 +207,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_chunk_runs_once),
       cmocka_unit_test(loops_follow_each_other_without_mixing),
+      cmocka_unit_test(a_worker_is_bound_to_its_processor),
+      cmocka_unit_test(a_processor_that_is_not_there_is_a_failure),
       cmocka_unit_test(threads_that_have_gone_to_sleep_wake_up),
       cmocka_unit_test(a_loop_inside_a_loop_runs_inline),
       cmocka_unit_test(several_threads_may_call_at_once),

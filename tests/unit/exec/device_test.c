@@ -135,6 +135,19 @@ static void only_a_family_can_be_extended(void **state) {
   assert_non_null(strstr(tn_error_text(&env), "it extends 'quick', which extends 'near'"));
 }
 
+static void a_backend_that_binds_no_threads_is_told_from_one_that_does(void **state) {
+  (void)state;
+  const char *name = "near";
+  const int64_t processor = 0;
+  tn_device_request request = {&name, 1, 0, 1, configure, NULL};
+  tn_device *device;
+  request.pin = (tn_ints){1, &processor};
+  assert_int_equal(tn_device_create(&env, registry, &request, &device), TN_OK);
+  assert_int_equal(device->pin.n, 0);
+  assert_string_equal(logged, "[run] pin binds no threads: backend 'near' has none that can be bound");
+  tn_device_destroy(device);
+}
+
 static void memory_is_counted(void **state) {
   (void)state;
   tn_device *device;
@@ -164,6 +177,7 @@ int main(void) {
       CASE(a_wrong_option_is_not_passed_over),
       CASE(a_device_that_is_not_there_is_named),
       CASE(only_a_family_can_be_extended),
+      CASE(a_backend_that_binds_no_threads_is_told_from_one_that_does),
       CASE(memory_is_counted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
