@@ -2,7 +2,7 @@
  * is done by api_v2.c or api_v3.c, whichever the build chooses; all else in dnn/ is written once, on top of
  * it and of calls that both versions have.
  *
- * 2.6 (Debian 12): https://oneapi-src.github.io/oneDNN/v2/, 3: https://uxlfoundation.github.io/oneDNN/ */
+ * 2.6 (Debian 12): https://oneapi-src.github.io/oneDNN/v2/; 3: https://uxlfoundation.github.io/oneDNN/ */
 #ifndef TN_ONEDNN_API_H
 #define TN_ONEDNN_API_H
 
