@@ -13,79 +13,19 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "clocks.h"
+#include "sim_signal.h"
+#include "task.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
 
 extern const tn_backend tn_sim_backend;
 extern const tn_communicator tn_sim_communicator;
 
-typedef struct tn_sim_device tn_sim_device;
 typedef struct tn_sim_stream tn_sim_stream;
 typedef struct tn_sim_event tn_sim_event;
 typedef struct tn_sim_capture tn_sim_capture;
 typedef struct tn_sim_shadow tn_sim_shadow;
-
-/* ---- for the communicator: work of one's own on a stream ---------------------------------------- */
-
-enum {
-  TN_SIM_PENDING = -1, /* what the body of a task answers when it cannot end yet */
-  TN_SIM_RANGES = 4,
-  TN_SIM_ARG_BYTES = 192
-};
-
-typedef struct tn_sim_range {
-  const void *address; /* of the device, or of its staging memory */
-  uint64_t bytes;
-} tn_sim_range;
-
-/* A piece of work. The name must live until the stream has been waited for. */
-typedef struct tn_sim_task {
-  const char *name; /* "all_reduce of bucket 2" */
-  /* Called on the device's engine once the stream has come here, and again and again while it answers
-   * TN_SIM_PENDING; other streams of the device go on in between, so that devices that wait for each other
-   * never stop each other. `arg` is the task's own copy, which the body may change. A failure's text goes
-   * to `env` by tn_fail and sticks to the stream. */
-  tn_status (*body)(void *arg, tn_env *env);
-  int32_t n_reads, n_writes;
-  tn_sim_range reads[TN_SIM_RANGES], writes[TN_SIM_RANGES]; /* on the stream's own device */
-} tn_sim_task;
-
-/* Enqueues the task with a copy of `bytes` <= TN_SIM_ARG_BYTES of `arg`. No allocation, no lock. While the
- * stream's device captures, the task is recorded; each replay starts from the copy made here. */
-tn_status tn_sim_push_task(void *stream, tn_env *env, const tn_sim_task *task, const void *arg, size_t bytes);
-
-/* Has the engine ask its pending tasks again; any thread. (It does so now and then without being told.) */
-void tn_sim_wake(tn_sim_device *device);
-
-int32_t tn_sim_device_index(const tn_sim_device *device);
-tn_sim_device *tn_sim_stream_device(void *stream);
-
-/* Where a device address really lies; other addresses as they are. Only for engines and their teams. */
-void *tn_sim_real(const void *address);
-
-/* ---- signal.c: sleeping until something has changed --------------------------------------------- */
-
-typedef struct tn_sim_signal {
-  _Atomic(uint32_t) count;
-  _Atomic(int32_t) sleepers;
-} tn_sim_signal;
-
-uint32_t tn_sim_signal_read(tn_sim_signal *signal);
-void tn_sim_signal_raise(tn_sim_signal *signal);
-/* Returns when the signal has been raised since `seen` was read, after `micros` (-1: never), or by chance. */
-void tn_sim_signal_wait(tn_sim_signal *signal, uint32_t seen, int64_t micros);
-
-/* ---- clocks.c: who knows of whom ---------------------------------------------------------------- */
-
-/* Whose time is counted: the host, each stream, and each stream's part of captured work. */
-enum { TN_SIM_STREAMS = 8, TN_SIM_HOST = 0, TN_SIM_CLOCKS = 1 + 2 * TN_SIM_STREAMS };
-
-/* A vector clock (Mattern 1989): up to which piece of work of each the owner knows that it is done. */
-typedef struct tn_sim_clock {
-  uint64_t at[TN_SIM_CLOCKS];
-} tn_sim_clock;
-
-void tn_sim_clock_join(tn_sim_clock *clock, const tn_sim_clock *other);
 
 /* ---- options, faults on request ----------------------------------------------------------------- */
 
