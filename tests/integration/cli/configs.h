@@ -2,6 +2,27 @@
 #ifndef TN_TESTS_INTEGRATION_CLI_CONFIGS_H
 #define TN_TESTS_INTEGRATION_CLI_CONFIGS_H
 
+/* LeNet-5 on digits, without [run] and [data]. */
+#define LENET_CONVOLUTIONS                                                                                   \
+  "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"                                                      \
+  "    conv1: conv2d(6, kernel=5, padding=2)\n"                                                              \
+  "           relu\n"                                                                                        \
+  "           max_pool(2)\n"                                                                                 \
+  "    conv2: conv2d(16, kernel=5)\n"                                                                        \
+  "           relu\n"                                                                                        \
+  "           max_pool(2)\n"                                                                                 \
+  "           flatten\n"
+#define LENET_LEARNING                                                                                       \
+  "loss = cross_entropy\nmetrics = accuracy\n"                                                               \
+  "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\nweight_decay = 5e-4\n"
+#define LENET                                                                                                \
+  LENET_CONVOLUTIONS                                                                                         \
+  "    fc1:   linear(120)\n"                                                                                 \
+  "           relu\n"                                                                                        \
+  "    fc2:   linear(84)\n"                                                                                  \
+  "           relu\n"                                                                                        \
+  "    fc3:   linear(10)\n" LENET_LEARNING
+
 /* Noise: nothing to learn, and over in a moment. Ten steps an epoch. */
 static const char noise_ini[] = "[run]\n"
                                 "name = noise\n"

@@ -98,6 +98,16 @@ void files_equal(const char *a, const char *b) {
   if (na != nb || memcmp(x, y, na) != 0) fail_msg("%s and %s differ", a, b);
 }
 
+void checkpoints_equal(const char *a, const char *b) {
+  static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+  for (int i = 0; i < 2; i++) {
+    char x[160], y[160];
+    snprintf(x, sizeof x, "%s/run/checkpoints/last/%s", a, files[i]);
+    snprintf(y, sizeof y, "%s/run/checkpoints/last/%s", b, files[i]);
+    files_equal(x, y);
+  }
+}
+
 static const json_t *parse(const char *text, const char *from) {
   json_error_t error;
   json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);

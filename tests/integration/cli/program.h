@@ -54,6 +54,8 @@ char *file_read(const char *path, size_t *n);
 int file_exists(const char *path);
 int file_lines(const char *path);
 void files_equal(const char *a, const char *b);
+/* Model and optimizer of FOLDER/run/checkpoints/last have the same bits. */
+void checkpoints_equal(const char *a, const char *b);
 const json_t *file_json(const char *path);
 
 #endif

@@ -43,14 +43,14 @@ static void a_resumed_run_ends_in_the_same_bits(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
   train_in_parts(2, 11, "");
-  nets_same_bits("parts", "whole");
+  checkpoints_equal("parts", "whole");
 }
 
 static void statistics_of_each_rank_and_micro_batches_are_resumed(void **state) {
   (void)state;
   write_local_resnet();
   train_in_parts(4, 10, "--set run.save_every=5 --set optimizer.accumulate=2");
-  nets_same_bits("parts", "whole");
+  checkpoints_equal("parts", "whole");
 }
 
 /* Training does not read the statistics, so that the weights are the same to the bit. */
@@ -90,7 +90,7 @@ static void a_run_that_is_stopped_goes_on(void **state) {
   program_signal(SIGTERM);
   assert_int_equal(program_finish(), 75);
   nets_train("parts", 2, "--resume parts/run --set run.max_steps=60");
-  nets_same_bits("parts", "whole");
+  checkpoints_equal("parts", "whole");
 }
 
 /* The mean of the parts' means is that of the whole, as long as the weights before are the same. */

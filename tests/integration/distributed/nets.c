@@ -1,6 +1,8 @@
 /* tests/integration/distributed/nets.c: configurations, runs, comparisons. */
 #include "nets.h"
 
+#include "configs.h"
+
 #include <math.h>
 
 /* ---- configurations ---- */
@@ -8,22 +10,7 @@
 const char nets_lenet[] = "[run]\nname = run\nseed = 3\nepochs = 20\nmax_steps = 20\n"
                           "[data]\nsource = digits\nepoch = 64\nbatch = 8\nworkers = 1\n"
                           "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
-                          "[data.valid]\nbatch = 16\nepoch = 50\n"
-                          "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
-                          "    conv1: conv2d(6, kernel=5, padding=2)\n"
-                          "           relu\n"
-                          "           max_pool(2)\n"
-                          "    conv2: conv2d(16, kernel=5)\n"
-                          "           relu\n"
-                          "           max_pool(2)\n"
-                          "           flatten\n"
-                          "    fc1:   linear(120)\n"
-                          "           relu\n"
-                          "    fc2:   linear(84)\n"
-                          "           relu\n"
-                          "    fc3:   linear(10)\n"
-                          "loss = cross_entropy\nmetrics = accuracy\n"
-                          "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\nweight_decay = 5e-4\n";
+                          "[data.valid]\nbatch = 16\nepoch = 50\n" LENET;
 
 /* Where a pre-activation happens to lie within rounding of zero, ReLU takes one side here and the other
  * there, and weights part by far more than rounding; of seeds 1 to 4, 3 meets one when it accumulates. */
@@ -181,16 +168,6 @@ double nets_difference(const char *a, const char *b, const char *name) {
   json_decref(x.header);
   json_decref(y.header);
   return d;
-}
-
-void nets_same_bits(const char *a, const char *b) {
-  static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
-  for (int i = 0; i < 2; i++) {
-    char x[160], y[160];
-    snprintf(x, sizeof x, "%s/run/checkpoints/last/%s", a, files[i]);
-    snprintf(y, sizeof y, "%s/run/checkpoints/last/%s", b, files[i]);
-    files_equal(x, y);
-  }
 }
 
 void nets_compare(const char *what, const char *a, const char *b, double limit) {

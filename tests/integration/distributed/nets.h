@@ -18,8 +18,6 @@ void nets_compare(const char *what, const char *a, const char *b, double limit);
 
 /* The same for one tensor. */
 double nets_difference(const char *a, const char *b, const char *name);
-/* Model and optimizer have the same bits. */
-void nets_same_bits(const char *a, const char *b);
 
 /* Within the accumulation of rounding: sums over ranks are made in another order. */
 #define NETS_BAND 1e-5

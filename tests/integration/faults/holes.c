@@ -1,5 +1,5 @@
-/* What makes a run fail that is not finite: samples with holes in them, and layers whose value or gradient
- * is infinite at zero. */
+/* What makes a run fail, or a step be skipped, that is not finite: samples with holes in them, and layers
+ * whose value or gradient is infinite at zero. */
 #include <math.h>
 #include <tenon/ops.h>
 #include <tenon/plugin/layer.h>
@@ -8,12 +8,17 @@
 
 typedef struct holes_options {
   tn_ints at;
-  int64_t samples;
+  int64_t every, element, samples;
+  int32_t value;
 } holes_options;
 
 static const tn_option options[] = {
-    TN_OPT(holes_options, at, TN_OPT_INTS, "[]", ">= 0", "samples with a NaN in them"),
-    TN_OPT(holes_options, samples, TN_OPT_INT, "64", ">= 1", "in an epoch"), TN_OPT_END};
+    TN_OPT(holes_options, at, TN_OPT_INTS, "[]", ">= 0", "samples with a hole"),
+    TN_OPT(holes_options, every, TN_OPT_INT, "0", ">= 0", "if above 0: each such sample has one"),
+    TN_OPT(holes_options, value, TN_OPT_ENUM, "nan", "nan|inf", "what is there"),
+    TN_OPT(holes_options, element, TN_OPT_INT, "7", "[0, 31]", "of the image"),
+    TN_OPT(holes_options, samples, TN_OPT_INT, "64", ">= 1", "in an epoch"),
+    TN_OPT_END};
 
 typedef struct holes {
   holes_options options;
@@ -50,8 +55,14 @@ static tn_status describe(void *source, tn_env *env, tn_description *description
   return TN_OK;
 }
 
+static int has_hole(const holes_options *o, int64_t index) {
+  for (int64_t i = 0; i < o->at.n; i++)
+    if (o->at.v[i] == index) return 1;
+  return o->every > 0 && index % o->every == 0;
+}
+
 static tn_status read_sample(void *source, tn_sample *s) {
-  const holes *h = source;
+  const holes_options *o = &((const holes *)source)->options;
   float *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);
   if (image == NULL || label == NULL) return TN_ENOMEM;
@@ -59,17 +70,16 @@ static tn_status read_sample(void *source, tn_sample *s) {
   *label = (int32_t)tn_rng_below(&rng, 3);
   for (int i = 0; i < 32; i++)
     image[i] = (float)tn_rng_between(&rng, -1, 1) + (i % 3 == *label ? 1.0f : 0.0f);
-  for (int64_t i = 0; i < h->options.at.n; i++)
-    if (h->options.at.v[i] == s->index) image[7] = NAN;
+  if (has_hole(o, s->index)) image[o->element] = o->value == 0 ? NAN : INFINITY;
   return TN_OK;
 }
 
-static const tn_source source = {
-    .item = TN_ITEM(tn_source, TN_SOURCE, "holes", "noise with NaN in it", holes_options, options),
-    .open = open_holes,
-    .close = close_holes,
-    .describe = describe,
-    .read = read_sample};
+static const tn_source source = {.item = TN_ITEM(tn_source, TN_SOURCE, "holes",
+                                                 "noise with NaN or infinity in it", holes_options, options),
+                                 .open = open_holes,
+                                 .close = close_holes,
+                                 .describe = describe,
+                                 .read = read_sample};
 
 static tn_status build_logarithm(tn_build *b, const void *given) {
   (void)given;

@@ -1,20 +1,12 @@
 /* The peak that a plan says is the peak that is measured, to the byte: on both kinds of device and with all
  * that changes what is kept. */
+#include "configs.h"
 #include "program.h"
 
-static const char lenet[] =
-    "[run]\nname = net\nmax_steps = 3\n"
-    "[data]\nsource = digits\nepoch = 24\nbatch = 4\nworkers = 1\n"
-    "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
-    "[data.valid]\nepoch = 8\nbatch = 8\n"
-    "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
-    "    conv1: conv2d(6, kernel=5, padding=2)\n           relu\n           max_pool(2)\n"
-    "    conv2: conv2d(16, kernel=5)\n           relu\n           max_pool(2)\n"
-    "           flatten\n"
-    "    fc1:   linear(120)\n           relu\n    fc2:   linear(84)\n           relu\n"
-    "    fc3:   linear(10)\n"
-    "loss = cross_entropy\nmetrics = accuracy\n"
-    "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n";
+static const char lenet[] = "[run]\nname = net\nmax_steps = 3\n"
+                            "[data]\nsource = digits\nepoch = 24\nbatch = 4\nworkers = 1\n"
+                            "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
+                            "[data.valid]\nepoch = 8\nbatch = 8\n" LENET;
 static const char transformer[] =
     "[run]\nname = net\nmax_steps = 3\n"
     "[data]\nsource = random\ntokens = 16\nclasses = 30\nsamples = 24\nbatch = 4\n"

@@ -1,37 +1,14 @@
 /* Runs on a device that lacks ops: they fall back to the cpu, forward and backward, and the bits stay those
  * of a run on the cpu alone. */
-#include "program.h"
+#include "configs.h"
+#include "runs.h"
 
-static const char lenet[] = "[run]\nname = run\n[data]\nsource = digits\nepoch = 64\nbatch = 8\nworkers = 1\n"
-                            "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
-                            "[data.valid]\nbatch = 20\nepoch = 40\n"
-                            "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
-                            "    conv1: conv2d(6, kernel=5, padding=2)\n"
-                            "           relu\n"
-                            "           max_pool(2)\n"
-                            "    conv2: conv2d(16, kernel=5)\n"
-                            "           relu\n"
-                            "           max_pool(2)\n"
-                            "           flatten\n"
-                            "    fc1:   linear(84)\n"
-                            "           gelu\n"
-                            "    fc3:   linear(10)\n"
-                            "loss = cross_entropy\nmetrics = accuracy\n"
-                            "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\nweight_decay = 5e-4\n";
-
-static void same_weights(const char *a, const char *b) {
-  static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
-  for (int i = 0; i < 2; i++) {
-    char x[160], y[160];
-    snprintf(x, sizeof x, "%s/run/checkpoints/last/%s", a, files[i]);
-    snprintf(y, sizeof y, "%s/run/checkpoints/last/%s", b, files[i]);
-    files_equal(x, y);
-  }
-}
-
-static const json_t *train(const char *output, const char *more) {
-  return program_json(0, "train model.ini --output %s --set run.epochs=2 --set run.seed=3 %s", output, more);
-}
+static const char lenet[] =
+    "[run]\nname = run\n[data]\nsource = digits\nepoch = 64\nbatch = 8\nworkers = 1\n"
+    "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
+    "[data.valid]\nbatch = 20\nepoch = 40\n" LENET_CONVOLUTIONS "    fc1:   linear(84)\n"
+    "           gelu\n"
+    "    fc3:   linear(10)\n" LENET_LEARNING;
 
 /* Ops of forward, of backward, of both, of the update, and inside regions of pointwise ops. */
 static void training_gives_the_bits_of_the_cpu(void **state) {
@@ -51,7 +28,7 @@ static void training_gives_the_bits_of_the_cpu(void **state) {
     assert_true(program_number(sim, "train.loss") == program_number(cpu, "train.loss"));
     assert_true(program_number(sim, "valid.loss") == program_number(cpu, "valid.loss"));
     assert_true(program_number(sim, "planned_peak_bytes") == program_number(sim, "measured_peak_bytes"));
-    same_weights(output, "cpu");
+    checkpoints_equal(output, "cpu");
   }
 }
 

@@ -1,24 +1,10 @@
 /* Whole runs on a device with random delays give the bits of the cpu, captured and not. */
-#include "program.h"
+#include "configs.h"
+#include "runs.h"
 
 static const char lenet[] = "[run]\nname = run\n[data]\nsource = digits\nepoch = 96\nbatch = 8\nworkers = 1\n"
                             "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
-                            "[data.valid]\nbatch = 20\nepoch = 50\n"
-                            "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
-                            "    conv1: conv2d(6, kernel=5, padding=2)\n"
-                            "           relu\n"
-                            "           max_pool(2)\n"
-                            "    conv2: conv2d(16, kernel=5)\n"
-                            "           relu\n"
-                            "           max_pool(2)\n"
-                            "           flatten\n"
-                            "    fc1:   linear(120)\n"
-                            "           relu\n"
-                            "    fc2:   linear(84)\n"
-                            "           relu\n"
-                            "    fc3:   linear(10)\n"
-                            "loss = cross_entropy\nmetrics = accuracy\n"
-                            "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\nweight_decay = 5e-4\n";
+                            "[data.valid]\nbatch = 20\nepoch = 50\n" LENET;
 
 static const char resnet[] =
     "[run]\nname = run\n[data]\nsource = random\nshape = 3, 12, 12\nclasses = 5\nsamples = 72\nbatch = 6\n"
@@ -69,20 +55,6 @@ static const char transformer[] =
     "[optimizer]\ntype = adamw\nlr = 1e-3\nweight_decay = 0.1\nclip = 1.0\n"
     "[group.no_decay]\nmatch = *.bias, *ln_*\nweight_decay = 0\n";
 
-static void same_bits(const char *a, const char *b) {
-  static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
-  for (int i = 0; i < 2; i++) {
-    char x[160], y[160];
-    snprintf(x, sizeof x, "%s/run/checkpoints/last/%s", a, files[i]);
-    snprintf(y, sizeof y, "%s/run/checkpoints/last/%s", b, files[i]);
-    files_equal(x, y);
-  }
-}
-
-static const json_t *train(const char *output, const char *more) {
-  return program_json(0, "train model.ini --output %s --set run.epochs=2 --set run.seed=3 %s", output, more);
-}
-
 /* Two epochs of twelve steps each, with validation and checkpoints. */
 static void train_everywhere(const char *ini) {
   static const char *const ways[] = {
@@ -101,7 +73,7 @@ static void train_everywhere(const char *ini) {
     const json_t *sim = train(output, more);
     assert_true(program_number(sim, "train.loss") == program_number(cpu, "train.loss"));
     assert_true(program_number(sim, "planned_peak_bytes") == program_number(sim, "measured_peak_bytes"));
-    same_bits(output, "cpu");
+    checkpoints_equal(output, "cpu");
   }
 }
 
@@ -126,7 +98,7 @@ static void a_run_goes_on_from_one_backend_to_the_other(void **state) {
                   "--set run.max_steps=12");
   program_json(0, "train model.ini --output parts --set run.epochs=2 --set run.seed=3 --set backend.use=cpu "
                   "--resume auto");
-  same_bits("parts", "whole");
+  checkpoints_equal("parts", "whole");
 }
 
 /* How many copies to the device there were, and how many of them beside computing. */
