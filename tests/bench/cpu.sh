@@ -19,6 +19,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+. "$here/machine.sh"
 peers= python=python3 build=$root/build backend="onednn, cpu" threads=$(nproc) rounds=5 effort=100 choices=
 output=cpu.json add=no works=$here/works.txt wanted=
 
@@ -171,14 +172,8 @@ measure() {
 
 # What the machine is and how busy. $1: before or after
 facts() {
-  cpu=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1 | tr -d '\\"')
-  isa=$(sed -n 's/^\(flags\|Features\)[^:]*: *//p' /proc/cpuinfo | head -n 1 | tr ' ' '\n' |
-    grep -E '^(avx2|fma|f16c|avx_vnni|avx512.*|amx_.*|asimd.*|sve.*|bf16|i8mm)$' | tr '\n' ' ')
-  printf '{"facts": "%s", "date": "%s", "cpu": "%s", "processors": %s, "isa": "%s", "memory_mib": %s, "kernel": "%s", "load": [%s], "threads": %s, "rounds": %s, "tenon": "%s", "commit": "%s"}\n' \
-    "$1" "$(date -u +%Y-%m-%d)" "${cpu:-$(uname -m)}" "$(nproc)" "${isa% }" \
-    "$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)" "$(uname -r)" \
-    "$(cut -d' ' -f1-3 /proc/loadavg | tr ' ' ',')" "$threads" "$rounds" "$("$tenon" --version | cut -d' ' -f2)" \
-    "$(git -C "$root" rev-parse --short HEAD 2>/dev/null || true)" >>"$lines"
+  printf '{"facts": "%s", "load": [%s], "rounds": %s, %s}\n' "$1" "$(cut -d' ' -f1-3 /proc/loadavg | tr ' ' ',')" \
+    "$rounds" "$(machine "$root" "$tenon" "$threads")" >>"$lines"
 }
 
 [ -n "$peers" ] || say "cpu.sh: no --peers: Tenon is measured alone"

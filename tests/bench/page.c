@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "json.h"
+#include "svg.h"
 
 /* ---- plot: one bar a work, as long as the logarithm of its ratio ---- */
 
@@ -20,10 +21,10 @@ static double x_of(double ratio) {
 static void plot_axis(FILE *to, int rows) {
   int bottom = TOP + rows * ROW;
   for (double ratio = LEAST; ratio <= MOST; ratio *= 2) {
-    fprintf(to, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"%s\"/>\n", x_of(ratio), TOP - 6,
-            x_of(ratio), bottom, ratio == 1.0 ? "#444\" stroke-width=\"1.5" : "#ddd");
-    fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#666\">%g\xc3\x97</text>\n",
-            x_of(ratio), TOP - 12, ratio);
+    double x = x_of(ratio);
+    bool even = ratio == 1.0;
+    svg_line(to, x, TOP - 6, x, bottom, even ? "#444" : "#ddd", even ? 1.5 : 1.0);
+    svg_text(to, x, TOP - 12, "middle", "#666", "%g\xc3\x97", ratio);
   }
 }
 
@@ -32,8 +33,7 @@ static void plot_target(FILE *to, const json_t *work, const char *key, int y, co
   char *end = NULL;
   double ratio = strtod(text(work, key), &end);
   if (end == text(work, key) || *end) return;
-  fprintf(to, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"/>\n",
-          x_of(ratio), y + 2, x_of(ratio), y + ROW - 4, color);
+  svg_line(to, x_of(ratio), y + 2, x_of(ratio), y + ROW - 4, color, 2);
 }
 
 static void plot_work(FILE *to, const json_t *work, int y) {
@@ -41,35 +41,26 @@ static void plot_work(FILE *to, const json_t *work, int y) {
          high = of_spread(work, "ratio", 2);
   double from = x_of(median < 1 ? median : 1.0), length = fabs(x_of(median) - x_of(1.0));
   int middle = y + ROW / 2;
-  fprintf(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LEFT - 8, middle + 4,
-          text(work, "work"));
+  svg_text(to, LEFT - 8, middle + 4, "end", "#000", "%s", text(work, "work"));
   if (!json_object_get(work, "ratio")) return;
-  fprintf(to, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", from, y + 5, length,
-          ROW - 10, median < 1 ? "#d98c5f" : "#5f9ed9");
-  fprintf(to, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#222\"/>\n", x_of(low), middle,
-          x_of(high), middle);
+  svg_box(to, from, y + 5, length, ROW - 10, median < 1 ? "#d98c5f" : "#5f9ed9");
+  svg_line(to, x_of(low), middle, x_of(high), middle, "#222", 1);
   plot_target(to, work, "must", y, "#c0392b");
   plot_target(to, work, "aim", y, "#27863f");
-  fprintf(to, "<text x=\"%d\" y=\"%d\">%.3g\xc3\x97</text>\n", LEFT + WIDTH + 10, middle + 4, median);
+  svg_text(to, LEFT + WIDTH + 10, middle + 4, "start", "#000", "%.3g\xc3\x97", median);
 }
 
 static void plot(FILE *to, const json_t *result) {
   const json_t *works = json_object_get(result, "works"), *work;
-  int rows = (int)json_array_size(works), height = TOP + rows * ROW + BOTTOM, wide = LEFT + WIDTH + RIGHT;
+  int rows = (int)json_array_size(works), height = TOP + rows * ROW + BOTTOM;
   size_t i;
-  fprintf(to,
-          "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
-          "font-size=\"12\">\n<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n",
-          wide, height, wide, height);
+  svg_begin(to, LEFT + WIDTH + RIGHT, height);
   plot_axis(to, rows);
   json_array_foreach(works, i, work) { plot_work(to, work, TOP + (int)i * ROW); }
-  fprintf(
-      to,
-      "<text x=\"%d\" y=\"%d\" fill=\"#666\">times the speed of the best peer: median, and a line from the "
-      "least to the most of the rounds;</text>\n"
-      "<text x=\"%d\" y=\"%d\" fill=\"#666\">red: what must be reached, green: what is aimed "
-      "for</text>\n</svg>\n",
-      LEFT, height - 26, LEFT, height - 8);
+  svg_text(to, LEFT, height - 26, "start", "#666",
+           "times the speed of the best peer: median, and a line from the least to the most of the rounds;");
+  svg_text(to, LEFT, height - 8, "start", "#666", "red: what must be reached, green: what is aimed for");
+  svg_end(to);
 }
 
 /* ---- page ---- */

@@ -1,0 +1,88 @@
+#!/bin/sh
+# tests/bench/curves.sh [OPTION]... [MODEL...]: the loss curves of Tenon's CPU backends and precisions beside PyTorch's
+# (tests/golden/curves), of all models there or of those that are named.
+#
+#   --data DIR     folder with mnist/, text/tinyshakespeare.txt and cifar10-jpeg.tar.gz (../shared/data)
+#   --build DIR    build folder of Tenon (build)
+#   --runs NAMES   of cpu, onednn and bf16; the output keeps what it has of others (all)
+#   --steps N      fewer than the 500 of the configurations
+#   --threads N    all processors
+#   --output FILE  result (curves.json); what was trained so far stands there
+#
+# A page is made from the result by DIR/tests/bench/bench_curves.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$here/machine.sh"
+data=$root/../shared/data build=$root/build runs="cpu onednn bf16" steps= threads=$(nproc) output=curves.json models=
+
+usage() {
+  echo "curves.sh: $1" >&2
+  sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2
+  exit 2
+}
+while [ $# -gt 0 ]; do
+  case $1 in
+  --*) [ $# -gt 1 ] || usage "$1 needs a value" ;;
+  esac
+  case $1 in
+  --data) data=$2 ;;
+  --build) build=$2 ;;
+  --runs) runs=$2 ;;
+  --steps) steps=$2 ;;
+  --threads) threads=$2 ;;
+  --output) output=$2 ;;
+  --*) usage "unknown option $1" ;;
+  *)
+    [ -e "$root/tests/golden/curves/$1.ini" ] || usage "there is no model '$1' in tests/golden/curves"
+    models="$models $1"
+    shift
+    continue
+    ;;
+  esac
+  shift 2
+done
+tenon=$build/tools/tenon
+curves=$build/tests/bench/bench_curves
+for program in "$tenon" "$curves"; do
+  [ -x "$program" ] || usage "$program is not there: build Tenon with its tests, or say --build"
+done
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Where a model's samples lie, as a setting.
+samples() {
+  case $1 in
+  mnist_lenet) echo "data.folder=$data/mnist" ;;
+  shakespeare_char) echo "data.file=$data/text/tinyshakespeare.txt" ;;
+  cifar10_resnet18)
+    [ -d "$scratch/cifar10" ] || { mkdir "$scratch/cifar10" && tar -xzf "$data/cifar10-jpeg.tar.gz" -C "$scratch/cifar10"; }
+    echo "data.folder=$scratch/cifar10"
+    ;;
+  esac
+}
+
+# $1: model, $2: name of the run on the page, $3: backends, $4: precision
+train() {
+  echo "$1: $2" >&2
+  set -- "$@" "$(samples "$1")"
+  "$tenon" train "$root/tests/golden/curves/$1.ini" --quiet --output "$scratch/runs" --set "run.threads=$threads" \
+    ${steps:+--set "run.max_steps=$steps"} --set "backend.use=$3" --set "precision.policy=$4" --set "$5" >&2
+  printf '{"model": "%s", "run": "%s", %s, "command": "tenon train tests/golden/curves/%s.ini --set backend.use=%s --set precision.policy=%s"}' \
+    "$1" "$2" "$(machine "$root" "$tenon" "$threads")" "$1" "'$3'" "$4" |
+    "$curves" add "$output" "$scratch/runs/$1/metrics.jsonl"
+  rm -rf "$scratch/runs"
+}
+
+[ -n "$models" ] || models="mnist_lenet shakespeare_char cifar10_resnet18"
+for model in $models; do
+  printf '{"model": "%s", "run": "PyTorch"}' "$model" | "$curves" add "$output" "$root/tests/golden/curves/$model.json"
+  for run in $runs; do
+    case $run in
+    cpu) train "$model" "cpu" cpu fp32 ;;
+    onednn) train "$model" "onednn" "onednn, cpu" fp32 ;;
+    bf16) train "$model" "onednn, bf16" "onednn, cpu" bf16 ;;
+    *) usage "there is no run '$run', expected cpu, onednn or bf16" ;;
+    esac
+  done
+done
