@@ -31,23 +31,25 @@ static int read_text(const char *path, char **text) {
   return CLI_IO;
 }
 
+static void print_one(const json_t *one, const char *title) {
+  if (json_is_string(one))
+    printf("%-12s %s\n", title, json_string_value(one));
+  else
+    printf("%-12s %s: %s\n", title, json_string_value(json_object_get(one, "case")),
+           json_string_value(json_object_get(one, "reason")));
+}
+
 static void print_list(const json_t *report, const char *key, const char *title) {
   const json_t *list = json_object_get(report, key);
-  for (size_t i = 0; i < json_array_size(list); i++) {
-    const json_t *one = json_array_get(list, i);
-    if (json_is_string(one))
-      printf("%-12s %s\n", title, json_string_value(one));
-    else
-      printf("%-12s %s: %s\n", title, json_string_value(json_object_get(one, "case")),
-             json_string_value(json_object_get(one, "reason")));
-  }
+  for (size_t i = 0; i < json_array_size(list); i++) print_one(json_array_get(list, i), title);
 }
 
 /* ---- the line that repeats a case ---- */
 
 /* As a shell reads it back. */
 static void print_word(const char *option, const char *word) {
-  printf(" %s ", option);
+  if (option) printf(" %s", option);
+  putchar(' ');
   if (*word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") ==
                    strlen(word)) {
     printf("%s", word);
@@ -58,28 +60,30 @@ static void print_word(const char *option, const char *word) {
   putchar('\'');
 }
 
+/* A kernel that was never chosen is one of a plugin as a whole: its name is no case. */
 static void print_command(const json_t *report, const cli_args *args, const char *name) {
   printf("%-12s tenon conformance", "again");
+  if (args->n_words > 0) print_word(NULL, args->words[0]);
   print_word("--backend", json_string_value(json_object_get(report, "backend")));
   for (int i = 0; i < args->n_plugins; i++) print_word("--plugin", args->plugins[i]);
   if (args->device > 0) printf(" --device %lld", args->device);
   for (int i = 0; i < args->n_set; i++) print_word("--set", args->set[i]);
-  print_word("--case", name);
+  if (args->unsupported) print_word("--unsupported", args->unsupported);
+  if (strchr(name, '/') || args->n_words == 0)
+    print_word("--case", name);
+  else if (args->draws > 0)
+    printf(" --draws %lld", args->draws);
   putchar('\n');
 }
 
-/* Every part of the device that fails, and the first of the ops. */
-static void print_again(const json_t *report, const cli_args *args) {
+/* That the device is broken is said of the case that broke it. */
+static void print_failures(const json_t *report, const cli_args *args) {
   const json_t *list = json_object_get(report, "failed"), *one;
-  bool op = false;
   size_t i;
-  if (args->n_words > 0) return;
   json_array_foreach(list, i, one) {
     const char *name = json_string_value(json_object_get(one, "case"));
-    bool device = strncmp(name, "device/", strlen("device/")) == 0;
-    if (strcmp(name, "device") == 0 || (!device && op)) continue;
-    op |= !device;
-    print_command(report, args, name);
+    print_one(one, "failed");
+    if (strcmp(name, "device") != 0) print_command(report, args, name);
   }
 }
 
@@ -88,8 +92,7 @@ static void print_again(const json_t *report, const cli_args *args) {
 static void print_report(const json_t *report, const cli_args *args) {
   print_list(report, "unsupported", "unsupported");
   print_list(report, "stale", "stale");
-  print_list(report, "failed", "failed");
-  print_again(report, args);
+  print_failures(report, args);
   printf("%s (%s): %lld passed, %zu failed, %zu not supported\n",
          json_string_value(json_object_get(report, "backend")),
          json_string_value(json_object_get(report, "device")),

@@ -16,9 +16,12 @@ static bool is_of(const tn_suite *suite, const tn_entry *entry) {
 
 /* A plugin's gradient rule is nobody else's to check. */
 static tn_status check_gradient(tn_suite *suite, const tn_case *c) {
-  for (int64_t draw = 0; draw < suite->draws && !suite->broken; draw++) {
+  int64_t first = suite->filter.draw < 0 ? 0 : suite->filter.draw;
+  int64_t end = suite->filter.draw < 0 ? suite->draws : first + 1;
+  for (int64_t draw = first; draw < end && !suite->broken; draw++) {
     const tn_trial trial = {c, TN_F64, draw, true};
     tn_verdict verdict;
+    if (!tn_suite_wants(suite, &trial)) continue;
     TN_TRY(tn_differences_run(&suite->site, &trial, &verdict));
     TN_TRY(tn_suite_note(suite, &trial, &verdict));
   }
@@ -31,7 +34,7 @@ static tn_status run_op(tn_suite *suite, const tn_entry *entry) {
   TN_TRY(tn_op_table_find(suite->site.ops, suite->env, entry->item->name, &def));
   for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
     if (tn_generic_takes(def, dtype)) TN_TRY(tn_suite_run_dtype(suite, &c, dtype));
-  return tn_generic_takes(def, TN_F64) && suite->filter.op[0] == '\0' ? check_gradient(suite, &c) : TN_OK;
+  return tn_generic_takes(def, TN_F64) ? check_gradient(suite, &c) : TN_OK;
 }
 
 static tn_status run_ops(tn_suite *suite, bool *any) {

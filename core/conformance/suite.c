@@ -12,7 +12,8 @@ static const char *name_of(tn_suite *suite, const tn_trial *t) {
                          t->gradient ? "/gradient" : "");
 }
 
-static bool lets_through(const tn_suite_filter *f, const tn_trial *t) {
+bool tn_suite_wants(const tn_suite *suite, const tn_trial *t) {
+  const tn_suite_filter *f = &suite->filter;
   if (f->op[0] != '\0' && strcmp(f->op, t->c->op) != 0) return false;
   if (f->dtype != TN_ANY && f->dtype != t->dtype) return false;
   return f->gradient < 0 || (f->gradient == 1) == t->gradient;
@@ -100,7 +101,7 @@ static void note_launch(void *context, const char *kernel, const char *plugin) {
 static tn_status try_one(tn_suite *suite, const tn_trial *t) {
   const tn_trial_watch watch = {note_launch, suite};
   tn_verdict verdict;
-  if (suite->broken || !lets_through(&suite->filter, t)) return TN_OK;
+  if (suite->broken || !tn_suite_wants(suite, t)) return TN_OK;
   const char *name = name_of(suite, t);
   if (name == NULL) return TN_ENOMEM;
   tn_suite_begin(suite, name);

@@ -42,6 +42,8 @@ typedef struct tn_suite {
   TN_VEC(tn_suite_kernel) kernels;
 } tn_suite;
 
+/* Whether the filter lets a use through. */
+bool tn_suite_wants(const tn_suite *suite, const tn_trial *trial);
 /* All uses of one case that the filter lets through. */
 tn_status tn_suite_run_case(tn_suite *suite, const tn_case *c);
 tn_status tn_suite_run_dtype(tn_suite *suite, const tn_case *c, int32_t dtype);
