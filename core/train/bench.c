@@ -43,22 +43,57 @@ static void fill_random(void *to, const tn_type *type, uint64_t classes, uint64_
   }
 }
 
-static void fill_inputs(tn_bench *b) {
+static void fill_inputs(tn_bench *b, int32_t slot) {
   const tn_program *program = b->set.programs[b->which];
   for (int32_t i = 0; i < program->n_inputs; i++) {
     const tn_binding *input = &program->inputs[i];
-    void *to = tn_executor_input(b->executor, b->index, 0, input->name);
+    void *to = tn_executor_input(b->executor, b->set.index[b->which], slot, input->name);
+    uint64_t key = (uint64_t)slot * (uint64_t)program->n_inputs + (uint64_t)i + 1;
     if (!to) continue;
     if (tn_text_equal(input->name, "sample.weight"))
       for (int64_t k = 0; k < tn_type_count(&input->type); k++) ((float *)to)[k] = 1.0f;
     else
-      fill_random(to, &input->type, classes_of(program->cover->graph, input->name), (uint64_t)i + 1);
+      fill_random(to, &input->type, classes_of(program->cover->graph, input->name), key);
   }
 }
 
+/* ---- steps ---- */
+
+/* As training runs them: all micro-batches are weighed before the first is differentiated. */
+static tn_status list_passes(tn_bench *b) {
+  int32_t n = b->micro_batches;
+  b->passes = tn_arena_alloc(&b->set.arena, 2 * (size_t)n * sizeof *b->passes);
+  if (!b->passes) return TN_ENOMEM;
+  for (int32_t m = 0; m < n && n > 1; m++)
+    b->passes[b->n_passes++] = (tn_bench_pass){TN_PROGRAM_WEIGH, m, false};
+  for (int32_t m = 0; m < n - 1; m++) b->passes[b->n_passes++] = (tn_bench_pass){TN_PROGRAM_MICRO, m, true};
+  b->passes[b->n_passes++] = (tn_bench_pass){b->which, n - 1, n > 1};
+  return TN_OK;
+}
+
+/* What the training loop would say of step 0. */
+static tn_status write_controls(tn_bench *b) {
+  static const int32_t programs[] = {TN_PROGRAM_WEIGH, TN_PROGRAM_MICRO};
+  tn_controls controls;
+  for (int32_t i = 0; i < 3; i++) {
+    int32_t which = i < 2 ? programs[i] : b->which;
+    if (b->set.index[which] < 0) continue;
+    TN_TRY(tn_controls_bind(&b->set.arena, b->executor, b->set.index[which], b->micro_batches, &b->set.plan,
+                            &controls));
+    for (int32_t m = 0; m < b->micro_batches; m++) tn_controls_write(&controls, m, 0, m, 1.0);
+  }
+  return TN_OK;
+}
+
+tn_status tn_bench_run(tn_bench *b, const tn_bench_pass *pass) {
+  int32_t index = b->set.index[pass->which];
+  return (pass->again ? tn_executor_run_again : tn_executor_run)(b->executor, index, pass->slot);
+}
+
 tn_status tn_bench_step(tn_bench *b) {
-  TN_TRY(tn_executor_run(b->executor, b->index, 0));
-  return tn_executor_slot_wait(b->executor, 0);
+  for (int32_t i = 0; i < b->n_passes; i++) TN_TRY(tn_bench_run(b, &b->passes[i]));
+  for (int32_t m = 0; m < b->micro_batches; m++) TN_TRY(tn_executor_slot_wait(b->executor, m));
+  return TN_OK;
 }
 
 static tn_status set_up(tn_bench *b) {
@@ -66,18 +101,17 @@ static tn_status set_up(tn_bench *b) {
   const tn_data_setting *data = &b->run->settings.data[TN_SPLIT_TRAIN];
   b->batch = b->options.batch > 0 ? b->options.batch : data->given ? data->section.batch : 1;
   request.batch[b->which] = b->batch;
+  b->micro_batches = b->which == TN_PROGRAM_STEP ? (int32_t)b->run->settings.optimizer.accumulate : 1;
   TN_TRY(tn_run_device(b->run, &b->device));
   TN_TRY(tn_programs_build(b->run, &b->device->target, &request, &b->set));
-  b->index = b->set.index[b->which];
-  TN_TRY(tn_executor_create(&b->run->env, b->device, b->set.map, b->set.list, b->set.n, 1, &b->executor));
+  TN_TRY(list_passes(b));
+  TN_TRY(tn_executor_create(&b->run->env, b->device, b->set.map, b->set.list, b->set.n, b->micro_batches,
+                            &b->executor));
   TN_TRY(tn_executor_run(b->executor, b->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(b->executor, 0));
   TN_TRY(tn_programs_refresh(&b->set, b->executor));
-  fill_inputs(b);
-  tn_controls controls;
-  TN_TRY(tn_controls_bind(&b->set.arena, b->executor, b->index, 1, &b->set.plan, &controls));
-  tn_controls_write(&controls, 0, 0, 0, 1.0);
-  return TN_OK;
+  for (int32_t m = 0; m < b->micro_batches; m++) fill_inputs(b, m);
+  return write_controls(b);
 }
 
 static int compare(const void *x, const void *y) {
@@ -117,14 +151,18 @@ static json_t *result_of(const tn_bench *b) {
   const tn_backend *backend = device->extension ? device->extension : device->backend;
   json_t *ms = tn_bench_spread(b->round_ms, b->options.rounds);
   double median = json_number_value(json_array_get(ms, 1));
-  int64_t planned = tn_executor_planned_bytes(b->set.map, b->set.list, b->set.n, 1,
+  int64_t planned = tn_executor_planned_bytes(b->set.map, b->set.list, b->set.n, b->micro_batches,
                                               device->target.properties.host_addressable != 0);
-  return json_pack("{s:s, s:i, s:s, s:I, s:s, s:o, s:f, s:f, s:f, s:f, s:f}", "backend", backend->item.name,
-                   "threads", device->target.properties.threads, "mode",
-                   b->which == TN_PROGRAM_STEP ? "train" : "infer", "batch", (json_int_t)b->batch, "dtype",
-                   b->run->settings.precision->item.name, "ms", ms, "per_s", (double)b->batch / median * 1e3,
-                   "first_step_s", b->first_step_s, "peak_rss_mib", tn_peak_rss_mib(), "planned_peak_mib",
-                   (double)planned / 1048576.0, "measured_peak_mib", (double)device->peak_bytes / 1048576.0);
+  double samples = (double)b->batch * b->micro_batches;
+  json_t *result =
+      json_pack("{s:s, s:i, s:s, s:I, s:s, s:o, s:f, s:f, s:f, s:f, s:f}", "backend", backend->item.name,
+                "threads", device->target.properties.threads, "mode",
+                b->which == TN_PROGRAM_STEP ? "train" : "infer", "batch", (json_int_t)b->batch, "dtype",
+                b->run->settings.precision->item.name, "ms", ms, "per_s", samples / median * 1e3,
+                "first_step_s", b->first_step_s, "peak_rss_mib", tn_peak_rss_mib(), "planned_peak_mib",
+                (double)planned / 1048576.0, "measured_peak_mib", (double)device->peak_bytes / 1048576.0);
+  if (b->micro_batches > 1) json_object_set_new(result, "accumulate", json_integer(b->micro_batches));
+  return result;
 }
 
 /* Fields that a caller built against an older header does not know are as if not given. */

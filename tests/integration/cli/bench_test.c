@@ -52,6 +52,34 @@ static void inference_has_no_gradients_and_ceilings_of_its_own_run(void **state)
   }
 }
 
+static void micro_batches_and_the_update_are_one_step(void **state) {
+  (void)state;
+  static const char *const names[] = {"weigh", "micro", "step"};
+  double sum = 0;
+  int seen[3] = {0};
+  file_write("noise.ini", noise_ini);
+  const json_t *r =
+      program_json(0, "bench noise.ini --ops --steps 2 --rounds 3 --set optimizer.accumulate=3");
+  const json_t *launches = program_member(r, "launches");
+  assert_int_equal(program_number(r, "accumulate"), 3);
+  assert_int_equal(program_number(r, "batch"), 8);
+  double median = item(program_member(r, "ms"), 1), per_s = program_number(r, "per_s");
+  assert_true(fabs(per_s - 3 * 8 / median * 1e3) < 1e-6 * per_s);
+  for (size_t i = 0; i < json_array_size(launches); i++) {
+    const json_t *one = json_array_get(launches, i);
+    for (int k = 0; k < 3; k++) {
+      if (strcmp(program_text(one, "program"), names[k]) != 0) continue;
+      assert_int_equal(program_number(one, "runs"), 3 - k);
+      seen[k]++;
+    }
+    sum += item(program_member(one, "ms"), 1);
+  }
+  assert_true(seen[1] > 0 && seen[2] > 0);
+  assert_int_equal(seen[0] + seen[1] + seen[2], json_array_size(launches));
+  assert_true(fabs(program_number(r, "launched_ms") - sum) < 1e-6 * sum);
+  assert_true(program_number(r, "planned_peak_mib") == program_number(r, "measured_peak_mib"));
+}
+
 static void the_table_ends_with_what_lies_between_launches(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
@@ -74,6 +102,7 @@ int main(void) {
                                       program_close),
       cmocka_unit_test_setup_teardown(inference_has_no_gradients_and_ceilings_of_its_own_run, program_open,
                                       program_close),
+      cmocka_unit_test_setup_teardown(micro_batches_and_the_update_are_one_step, program_open, program_close),
       cmocka_unit_test_setup_teardown(the_table_ends_with_what_lies_between_launches, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(threads_are_a_number, program_open, program_close),
