@@ -7,10 +7,12 @@
 
 static char *page;
 
-/* What a vendor's shell finds under these names. */
-static const char prelude[] = "cc() { env " COMPILER " \"$@\"; }\n"
-                              "tenon() { \"$TENON\" \"$@\"; }\n"
-                              "set -e\n";
+/* What a vendor's shell finds under these names. A sanitized host takes sanitized plugins alone. */
+static const char prelude[] =
+    "cc() { env " COMPILER " \"$@\"; }\n"
+    "meson() { CFLAGS='" SANITIZE "' LDFLAGS='" SANITIZE "' command meson \"$@\"; }\n"
+    "tenon() { \"$TENON\" \"$@\"; }\n"
+    "set -e\n";
 
 static char *read_whole(const char *path) {
   FILE *file = fopen(path, "r");
