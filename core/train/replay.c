@@ -70,6 +70,7 @@ static bool is_plan(const json_t *json) {
   return json_array_size(programs) > 0 && json_array_size(kernels) > 0;
 }
 
+/* What was read is the caller's, on failure too. */
 static tn_status read_json(tn_run *run, const char *path, json_t **json) {
   json_error_t error;
   char *text = NULL;
@@ -97,8 +98,8 @@ static tn_status warn(tn_run *run, tn_status status) {
 
 static tn_status read_plan(tn_run *run, const char *path, tn_replay *replay) {
   json_t *json = NULL;
-  TN_TRY(read_json(run, path, &json));
-  tn_status status = read_kernels(run, json_object_get(json, "kernels"), replay);
+  tn_status status = read_json(run, path, &json);
+  if (status == TN_OK) status = read_kernels(run, json_object_get(json, "kernels"), replay);
   if (status == TN_OK) status = read_choices(run, json_object_get(json, "programs"), replay);
   json_decref(json);
   return status;

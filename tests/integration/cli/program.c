@@ -170,6 +170,12 @@ void program_start(const char *format, ...) {
   va_end(args);
 }
 
+/* No command ends so: it is what AddressSanitizer and UBSan, LeakSanitizer, and ThreadSanitizer make of a
+ * program, and their report is what is wanted. */
+static void fail_if_sanitized(int code) {
+  if (code == 1 || code == 23 || code == 66) fail_msg("the program ended with %d: %s", code, program_err);
+}
+
 int program_finish(void) {
   int status = 0;
   while (waitpid(running, &status, 0) < 0) assert_int_equal(errno, EINTR);
@@ -177,6 +183,7 @@ int program_finish(void) {
   read_into(".stdout", program_out, sizeof program_out);
   read_into(".stderr", program_err, sizeof program_err);
   if (WIFSIGNALED(status)) fail_msg("the program ended by signal %d: %s", WTERMSIG(status), program_err);
+  fail_if_sanitized(WEXITSTATUS(status));
   return WEXITSTATUS(status);
 }
 
