@@ -1,22 +1,36 @@
 /* backends/cpu/memory.c: memory of the device is memory of the host, from the application's allocator. */
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cpu.h"
 
-enum { ALIGNMENT = 64, SLACK = ALIGNMENT + sizeof(void *) };
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 2 * HUGE_PAGE };
+
+/* Large blocks begin where a huge page can: one entry of the processor's page tables for what would be 512.
+ * The system only gives them where it is asked to, and what it makes of the hint is its business. */
+static void ask_for_huge_pages(void *address, uint64_t bytes) {
+#ifdef MADV_HUGEPAGE
+  (void)madvise(address, (size_t)bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#else
+  (void)address, (void)bytes;
+#endif
+}
 
 /* The allocator aligns for any type only, so a block is longer by what aligning takes. The word in front of
  * the address says where the block begins. */
 tn_status tn_cpu_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address) {
+  uintptr_t alignment = bytes >= HUGE_FROM ? HUGE_PAGE : ALIGNMENT;
+  size_t slack = alignment + sizeof(void *);
   (void)device, (void)kind;
   *address = NULL;
-  char *block = bytes <= SIZE_MAX - SLACK ? tn_new(env, (size_t)bytes + SLACK) : NULL;
+  char *block = bytes <= SIZE_MAX - slack ? tn_new(env, (size_t)bytes + slack) : NULL;
   if (block == NULL)
     return tn_fail(env, TN_ENOMEM, NULL, "cpu: no memory for a block of %llu bytes",
                    (unsigned long long)bytes);
   char *first = block + sizeof(void *);
-  first += (ALIGNMENT - (uintptr_t)first % ALIGNMENT) % ALIGNMENT;
+  first += (alignment - (uintptr_t)first % alignment) % alignment;
   memcpy(first - sizeof block, &block, sizeof block);
+  if (bytes >= HUGE_FROM) ask_for_huge_pages(first, bytes);
   *address = first;
   return TN_OK;
 }

@@ -28,10 +28,8 @@ static void *ask(const void *handle, void *block, size_t bytes) {
   return system_realloc(block, bytes);
 }
 
-void *tn_resize(const void *handle, void *block, size_t bytes) {
-  /* Zero bytes would free: an empty object is still an object. */
-  void *grown = ask(handle, block, bytes > 0 ? bytes : 1);
-  if (grown != NULL) return grown;
+static void *granted(const void *handle, void *block, size_t bytes) {
+  if (block != NULL) return block;
   if (bytes == SIZE_MAX)
     tn_failf(handle, TN_ENOMEM, "out of memory: the size asked for exceeds the address space");
   else
@@ -39,10 +37,24 @@ void *tn_resize(const void *handle, void *block, size_t bytes) {
   return NULL;
 }
 
+/* Zero bytes would free: an empty object is still an object. */
+static size_t at_least_one(size_t bytes) { return bytes > 0 ? bytes : 1; }
+
+void *tn_resize(const void *handle, void *block, size_t bytes) {
+  return granted(handle, ask(handle, block, at_least_one(bytes)), bytes);
+}
+
+/* Large blocks of the system's are zero without being written to, so they cost no time before they are used,
+ * and no memory where they are not. */
+static void *ask_zeroed(const void *handle, size_t bytes) {
+  if (((const tn_env *)handle)->slot->allocator.realloc == NULL)
+    return bytes <= PTRDIFF_MAX ? calloc(1, bytes) : NULL;
+  void *block = ask(handle, NULL, bytes);
+  return block != NULL ? memset(block, 0, bytes) : NULL;
+}
+
 void *tn_alloc(const void *handle, size_t bytes) {
-  void *block = tn_resize(handle, NULL, bytes);
-  if (block != NULL) memset(block, 0, bytes > 0 ? bytes : 1);
-  return block;
+  return granted(handle, ask_zeroed(handle, at_least_one(bytes)), bytes);
 }
 
 void tn_release(const void *handle, void *block) {

@@ -44,17 +44,19 @@ static void finish(const tn_sgemm *g, int64_t i, int64_t m, int64_t j, int64_t n
 
 /* Some columns of B, and a range of k. */
 typedef struct strip {
-  const float *a, *b; /* of line k0, and of the first column of B */
+  const float *a, *b; /* of line k0 and the first row, and of the first column of B */
   int64_t a_k, b_k;
-  int64_t j, n; /* columns */
+  int64_t rows, a_step; /* of a tile, and from its first row of A to the next one's */
+  int64_t j, n;         /* columns */
   int64_t k0, k;
   int64_t lanes;  /* of the last vector, where it may not be read as a whole */
   int64_t stored; /* of the last vector's sums */
 } strip;
 
-V_INLINE void tile(const tn_sgemm *g, const strip *s, int64_t row, const int m, const int n, const int part) {
+V_INLINE void tile(const tn_sgemm *g, const strip *s, int64_t turn, const int m, const int n,
+                   const int part) {
   vf sum[ROWS][VECTORS], line[VECTORS];
-  const float *a = s->a + row * g->a_i, *b = s->b;
+  const float *a = s->a + turn * s->a_step, *b = s->b;
   int64_t a_i = g->a_i, a_k = s->a_k, b_k = s->b_k, lanes = s->lanes;
 #pragma GCC unroll 8
   for (int i = 0; i < m; i++)
@@ -73,7 +75,7 @@ V_INLINE void tile(const tn_sgemm *g, const strip *s, int64_t row, const int m, 
   }
 #pragma GCC unroll 8
   for (int i = 0; i < m; i++) {
-    float *c = g->c + (row + i) * g->c_i + s->j;
+    float *c = g->c + (turn * s->rows + i) * g->c_i + s->j;
 #pragma GCC unroll 3
     for (int j = 0; j < n; j++, c += V_LANES) {
       int64_t stored = j == n - 1 ? s->stored : V_LANES;
@@ -83,11 +85,11 @@ V_INLINE void tile(const tn_sgemm *g, const strip *s, int64_t row, const int m, 
   }
 }
 
-typedef void tile_function(const tn_sgemm *g, const strip *s, int64_t row);
+typedef void tile_function(const tn_sgemm *g, const strip *s, int64_t turn);
 
 #define TILE(m, n)                                                                                           \
-  static void tile_##m##_##n(const tn_sgemm *g, const strip *s, int64_t row) { tile(g, s, row, m, n, 0); }   \
-  static void part_##m##_##n(const tn_sgemm *g, const strip *s, int64_t row) { tile(g, s, row, m, n, 1); }
+  static void tile_##m##_##n(const tn_sgemm *g, const strip *s, int64_t turn) { tile(g, s, turn, m, n, 0); } \
+  static void part_##m##_##n(const tn_sgemm *g, const strip *s, int64_t turn) { tile(g, s, turn, m, n, 1); }
 #if defined(__AVX512F__)
 #define EACH_ROWS(X, n) X(1, n) X(2, n) X(3, n) X(4, n) X(5, n) X(6, n) X(7, n) X(8, n)
 #define LIST(kind, n)                                                                                        \
@@ -113,31 +115,39 @@ static tile_function *const tiles[2][2][ROWS] = {{LIST(tile, 1), LIST(tile, 2)},
 
 /* All rows of a strip of at most PANEL columns; `padded`: its lines are whole vectors. */
 static void down(const tn_sgemm *g, strip *s, int padded) {
-  int64_t vectors = (s->n + V_LANES - 1) / V_LANES, rows = evenly(g->m, ROWS);
+  int64_t vectors = (s->n + V_LANES - 1) / V_LANES;
   s->stored = s->lanes = s->n - (vectors - 1) * V_LANES;
   tile_function *const *by_rows = tiles[!padded && s->lanes < V_LANES][vectors - 1];
-  for (int64_t i = 0; i < g->m; i += rows) {
-    int64_t m = least(rows, g->m - i);
-    by_rows[m - 1](g, s, i);
+  for (int64_t turn = 0, i = 0; i < g->m; turn++, i += s->rows) {
+    int64_t m = least(s->rows, g->m - i);
+    by_rows[m - 1](g, s, turn);
     if (s->k0 + s->k == g->k) finish(g, i, m, s->j, s->n);
   }
 }
 
 static int64_t strip_columns(int64_t n) { return evenly((n + V_LANES - 1) / V_LANES, VECTORS) * V_LANES; }
 
+/* Columns j .. of B as they lie, and A as it lies, from line k0 on. */
+static strip strip_at(const tn_sgemm *g, int64_t j, int64_t columns, int64_t k0, int64_t k) {
+  int64_t rows = evenly(g->m, ROWS);
+  return (strip){.a = g->a + k0 * g->a_k,
+                 .b = g->b + k0 * g->b_k + j * g->b_j,
+                 .a_k = g->a_k,
+                 .b_k = g->b_k,
+                 .rows = rows,
+                 .a_step = rows * g->a_i,
+                 .j = j,
+                 .n = least(columns, g->n - j),
+                 .k0 = k0,
+                 .k = k};
+}
+
 static void straight(const tn_sgemm *g) {
   int64_t columns = strip_columns(g->n), k0 = 0;
   do {
     int64_t k = least(TN_GEMM_DEPTH, g->k - k0);
     for (int64_t j = 0; j < g->n; j += columns) {
-      strip s = {.b = g->b + k0 * g->b_k + j,
-                 .b_k = g->b_k,
-                 .j = j,
-                 .n = least(columns, g->n - j),
-                 .k0 = k0,
-                 .k = k};
-      s.a = g->a + k0 * g->a_k;
-      s.a_k = g->a_k;
+      strip s = strip_at(g, j, columns, k0, k);
       down(g, &s, 0);
     }
     k0 += k;
@@ -203,36 +213,81 @@ static void pack_columns(const float *b, int64_t b_j, int64_t n, int64_t k, floa
   }
 }
 
-static void pack_lines(const float *b, int64_t b_k, int64_t n, int64_t k, float *panel) {
-  for (int64_t p = 0; p < k; p++, b += b_k, panel += PANEL)
-    for (int64_t j = 0; j < n; j += V_LANES) v_put(panel + j, v_get_most(b + j, least(V_LANES, n - j)));
+/* Lines as they lie, into panels of `columns` columns that begin `step` floats apart. */
+static void pack_lines(const tn_sgemm *g, const strip *s, int64_t n, int64_t columns, int64_t step,
+                       float *panels) {
+  const float *b = s->b;
+  for (int64_t p = 0; p < s->k; p++, b += g->b_k, panels += PANEL) {
+    float *to = panels;
+    for (int64_t j = 0; j < n; j += columns, to += step)
+      for (int64_t x = j; x < least(n, j + columns); x += V_LANES)
+        v_put(to + x - j, v_get_most(b + x, least(V_LANES, n - x)));
+  }
 }
 
-static void pack(const tn_sgemm *g, const strip *s, float *panel) {
-  const float *b = g->b + s->k0 * g->b_k + s->j * g->b_j;
+/* Columns of B from the strip's first on, into panels. */
+static void pack(const tn_sgemm *g, const strip *s, int64_t n, int64_t columns, float *panels) {
+  int64_t step = s->k * PANEL;
   if (g->b_j == 1) {
-    pack_lines(b, g->b_k, s->n, s->k, panel);
+    pack_lines(g, s, n, columns, step, panels);
     return;
   }
-  for (int64_t j = 0; j < s->n; j += V_LANES)
-    pack_columns(b + j * g->b_j, g->b_j, least(V_LANES, s->n - j), s->k, panel + j);
+  for (int64_t j = 0; j < n; j += columns, panels += step)
+    for (int64_t x = j; x < least(n, j + columns); x += V_LANES)
+      pack_columns(s->b + x * g->b_j, g->b_j, least(V_LANES, n - x), s->k, panels + x - j);
 }
 
-static void gather_lines(const tn_sgemm *g, int64_t k0, int64_t k, float *lines) {
-  for (int64_t p = 0; p < k; p++)
-    memcpy(lines + p * g->m, g->a + (k0 + p) * g->a_k, (size_t)g->m * sizeof *lines);
+/* From now on the strip's B is a panel. */
+static void use_panel(strip *s, const float *panel) {
+  s->b = panel;
+  s->b_k = PANEL;
 }
 
-static void packed(const tn_sgemm *g, float *panel, float *lines) {
+static void packed(const tn_sgemm *g, float *panel) {
   int64_t columns = strip_columns(g->n), depth = evenly(g->k, TN_GEMM_DEPTH), k0 = 0;
   do {
     int64_t k = least(depth, g->k - k0);
-    if (lines != NULL) gather_lines(g, k0, k, lines);
     for (int64_t j = 0; j < g->n; j += columns) {
-      strip s = {.b = panel, .b_k = PANEL, .j = j, .n = least(columns, g->n - j), .k0 = k0, .k = k};
-      s.a = lines != NULL ? lines : g->a + k0 * g->a_k;
-      s.a_k = lines != NULL ? g->m : g->a_k;
-      pack(g, &s, panel);
+      strip s = strip_at(g, j, columns, k0, k);
+      pack(g, &s, s.n, columns, panel);
+      use_panel(&s, panel);
+      down(g, &s, 1);
+    }
+    k0 += k;
+  } while (k0 < g->k);
+}
+
+/* ---- gathered ------------------------------------------------------------------------------------ */
+
+/* Rows of a transposed A, as many as a tile has, side by side; those of the next tile begin `step` further.
+ */
+static void gather_rows(const tn_sgemm *g, const strip *s, int64_t step, float *to) {
+  const float *a = s->a;
+  int64_t rows = s->rows;
+  for (int64_t p = 0; p < s->k; p++, to += rows, a += g->a_k) {
+    float *at = to;
+    int64_t i = 0;
+    for (; rows == ROWS && i + ROWS <= g->m; i += ROWS, at += step) memcpy(at, a + i, ROWS * sizeof *at);
+    for (; i < g->m; i += rows, at += step)
+      for (int64_t r = 0; r < least(rows, g->m - i); r++) at[r] = a[i + r];
+  }
+}
+
+static void gathered(const tn_sgemm *g, float *scratch) {
+  int64_t columns = strip_columns(g->n), depth = evenly(g->k, tn_gemm_gathered_depth(g->m, g->n)), k0 = 0;
+  do {
+    int64_t k = least(depth, g->k - k0);
+    strip s = strip_at(g, 0, columns, k0, k);
+    const float *panel = scratch;
+    float *rows = scratch + (g->n + columns - 1) / columns * k * PANEL;
+    pack(g, &s, g->n, columns, scratch);
+    s.a_step = s.rows * k + TN_GEMM_GAP;
+    gather_rows(g, &s, s.a_step, rows);
+    s.a = rows;
+    s.a_k = s.rows;
+    for (; s.j < g->n; s.j += columns, panel += k * PANEL) {
+      s.n = least(columns, g->n - s.j);
+      use_panel(&s, panel);
       down(g, &s, 1);
     }
     k0 += k;
@@ -377,6 +432,23 @@ static void sum_rows_bf16(const void *from, int64_t step, int64_t rows, int64_t 
   sum_all_rows(from, step, rows, n, to, 1);
 }
 
+static void add_parts(const float *first, int64_t parts, int64_t step, int64_t n, float *to) {
+  for (int64_t i = 0; i < n; i += V_LANES) {
+    int64_t lanes = least(V_LANES, n - i);
+    vf sum = v_get_most(first + i, lanes);
+    for (int64_t p = 1; p < parts; p++) sum += v_get_most(first + p * step + i, lanes);
+    v_put_most(to + i, sum, lanes);
+  }
+}
+
 extern const tn_gemm_loops TN_LOOP(tn_loops_gemm);
-const tn_gemm_loops TN_LOOP(tn_loops_gemm) = {V_LANES, straight, dots,     packed,
-                                              widen,   narrow,   sum_rows, sum_rows_bf16};
+const tn_gemm_loops TN_LOOP(tn_loops_gemm) = {.lanes = V_LANES,
+                                              .straight = straight,
+                                              .dots = dots,
+                                              .packed = packed,
+                                              .gathered = gathered,
+                                              .widen = widen,
+                                              .narrow = narrow,
+                                              .sum_rows = sum_rows,
+                                              .sum_rows_bf16 = sum_rows_bf16,
+                                              .add_parts = add_parts};

@@ -2,9 +2,11 @@
 #ifndef TN_ONEDNN_GEMM_PLAN_H
 #define TN_ONEDNN_GEMM_PLAN_H
 
+#include <stdbool.h>
+
 #include "own/gemm.h"
 
-enum { TN_GEMM_STRAIGHT = 0, TN_GEMM_DOTS = 1, TN_GEMM_PACK = 2 };
+enum { TN_GEMM_STRAIGHT = 0, TN_GEMM_DOTS = 1, TN_GEMM_PACK = 2, TN_GEMM_GATHER = 3 };
 
 /* A pure function of the shape, so that query (which sizes the workspace) and prepare agree, and so that bits
  * do not depend on the number of threads. */
@@ -13,13 +15,17 @@ typedef struct tn_gemm_cut {
   int32_t transpose_a, transpose_b;
   int64_t products, m, n, k;
   int64_t tile_m, tile_n, tiles_m, tiles_n;
+  int64_t parts, depth; /* a long k, of a single product, is summed in parts, which then are joined */
   int64_t chunks, scratch_bytes; /* scratch of one chunk */
+  int64_t joins, parts_bytes;    /* chunks of the joining, and what lies between; 0 where parts is 1 */
 } tn_gemm_cut;
 
+/* ended: something becomes of the sums, so they are not made in parts. */
 void tn_gemm_cut_make(tn_gemm_cut *cut, int32_t dtype, int32_t transpose_a, int32_t transpose_b,
-                      int64_t products, int64_t m, int64_t n, int64_t k);
+                      int64_t products, int64_t m, int64_t n, int64_t k, bool ended);
+/* The chunks' scratch, and the parts behind it. */
 static inline int64_t tn_gemm_cut_workspace(const tn_gemm_cut *cut) {
-  return cut->chunks * cut->scratch_bytes;
+  return cut->chunks * cut->scratch_bytes + cut->parts_bytes;
 }
 /* Estimated seconds on so many threads. */
 double tn_gemm_cut_cost_s(const tn_gemm_cut *cut, int32_t threads);
@@ -30,14 +36,18 @@ typedef struct tn_gemm_matrices {
   void *c;
 } tn_gemm_matrices;
 
-/* Rows m0 .. and columns n0 .. of a product. `scratch`: the cut's scratch_bytes, aligned to 64. */
+/* Rows m0 .., columns n0 .. and k from k0 on of a product. `parts`: the workspace behind the scratch. */
 typedef struct tn_gemm_range {
-  int64_t m0, m, n0, n;
+  int64_t part, m0, m, n0, n, k0, k;
 } tn_gemm_range;
+/* `scratch`: the cut's scratch_bytes, aligned to 64. */
 void tn_gemm_cut_run(const tn_gemm_cut *cut, const tn_gemm_loops *loops, const tn_gemm_matrices *matrices,
-                     const tn_gemm_end *end, const tn_gemm_range *range, void *scratch);
+                     const tn_gemm_end *end, const tn_gemm_range *range, void *scratch, float *parts);
+/* The rows of chunk 0 .. joins - 1 of a result that was made in parts; returns the first row. */
+int64_t tn_gemm_cut_join(const tn_gemm_cut *cut, const tn_gemm_loops *loops, float *parts, int64_t chunk,
+                         void *c, int64_t *rows);
 
-/* The product and the range of an item: 0 .. products * tiles_m * tiles_n - 1. */
+/* The product and the range of an item: 0 .. products * parts * tiles_m * tiles_n - 1. */
 int64_t tn_gemm_cut_item(const tn_gemm_cut *cut, int64_t item, tn_gemm_range *range);
 /* The items of a chunk: the first, and how many. */
 int64_t tn_gemm_cut_chunk(const tn_gemm_cut *cut, int64_t chunk, int64_t *count);

@@ -8,7 +8,7 @@
 #include "own/gemm_plan.h"
 #include "tenon/attributes.h"
 
-enum { BF16_DEPTH = 2048 /* a chunk has its operands as f32, too */ };
+enum { BF16_DEPTH = 2048 /* of a part: a chunk has its operands as f32, too */ };
 
 /* What a kernel is, beside a product. */
 enum { PLAIN = 0, RELU = 1, RELU_GRAD = 2, BIAS_GRAD = 3 };
@@ -61,27 +61,28 @@ static void make_plan(const tn_match *match, const void *backend, int32_t what, 
   batch_steps(a, p->batch.rank, p->batch.a_step);
   batch_steps(b, p->batch.rank, p->batch.b_step);
   tn_gemm_cut_make(&p->cut, y->dtype, t->transpose_a, t->transpose_b, products, m, y->dims[y->rank - 1],
-                   a->dims[a->rank - (t->transpose_a ? 2 : 1)]);
+                   a->dims[a->rank - (t->transpose_a ? 2 : 1)],
+                   what != BIAS_GRAD && (what != PLAIN || match->n_in > 2));
 }
 
 static tn_status check_product(tn_query *q) {
   const tn_match *match = q->match;
   const tn_matmul_attributes *t = match->nodes[0].node.attributes;
-  const tn_type *a = match->in[0];
   int32_t dtype = match->out[0]->dtype;
   if (dtype != TN_F32 && dtype != TN_BF16)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f32 or bf16", tn_dtype_name(dtype));
   if (t->math != TN_MATH_FULL)
     return tn_fail(q, TN_EUNSUPPORTED, "math", "products are rounded to tf32, expected full precision");
-  if (dtype == TN_BF16 && a->dims[a->rank - (t->transpose_a ? 2 : 1)] > BF16_DEPTH)
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "sums of more than %d products of bf16", BF16_DEPTH);
   return TN_OK;
 }
 
 static tn_status offer(tn_query *q, int32_t what) {
-  static const char *const names[] = {"straight", "dots", "packed"};
+  static const char *const names[] = {"straight", "dots", "packed", "gathered"};
   matmul_plan plan;
   make_plan(q->match, q->backend, what, &plan);
+  if (plan.cut.dtype == TN_BF16 && plan.cut.depth > BF16_DEPTH)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "sums of %lld products of bf16, expected at most %d at once",
+                   (long long)plan.cut.depth, BF16_DEPTH);
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = names[plan.cut.way],
                               .workspace_bytes = tn_gemm_cut_workspace(&plan.cut),
@@ -205,13 +206,18 @@ static void find_matrices(const tn_launch *l, const matmul_plan *p, int64_t prod
   x->gate = p->what == RELU_GRAD ? (const char *)l->in[2].data + c : NULL;
 }
 
-static void sum_bias(const job *j, const tn_gemm_matrices *x, const tn_gemm_range *r) {
+/* Of a linear layer, whose gradient is the first operand, lines of k. */
+static void sum_bias(const job *j, int64_t row, int64_t rows) {
   const matmul_plan *p = j->plan;
   int64_t size = (int64_t)tn_dtype_size(p->cut.dtype);
-  const void *from = (const char *)x->a + r->m0 * size;
-  void *to = (char *)j->launch->out[1].data + r->m0 * size;
-  (p->cut.dtype == TN_BF16 ? p->loops->sum_rows_bf16 : p->loops->sum_rows)(from, p->cut.m, p->cut.k, r->m,
+  const void *from = (const char *)j->launch->in[0].data + row * size;
+  void *to = (char *)j->launch->out[1].data + row * size;
+  (p->cut.dtype == TN_BF16 ? p->loops->sum_rows_bf16 : p->loops->sum_rows)(from, p->cut.m, p->cut.k, rows,
                                                                            to);
+}
+
+static float *parts_of(const job *j) {
+  return (float *)((char *)j->launch->workspace + j->plan->cut.chunks * j->plan->cut.scratch_bytes);
 }
 
 static void run_chunk(void *arg, int64_t chunk) {
@@ -223,18 +229,31 @@ static void run_chunk(void *arg, int64_t chunk) {
     tn_gemm_range range;
     tn_gemm_matrices x;
     find_matrices(j->launch, p, tn_gemm_cut_item(&p->cut, item, &range), &x);
-    tn_gemm_cut_run(&p->cut, p->loops, &x, &j->end, &range, scratch);
-    if (p->what == BIAS_GRAD && range.n0 == 0) sum_bias(j, &x, &range);
+    tn_gemm_cut_run(&p->cut, p->loops, &x, &j->end, &range, scratch, parts_of(j));
+    if (p->what == BIAS_GRAD && p->cut.parts == 1 && range.n0 == 0) sum_bias(j, range.m0, range.m);
   }
+}
+
+static void join_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  int64_t rows, row = tn_gemm_cut_join(&j->plan->cut, j->plan->loops, parts_of(j), chunk,
+                                       j->launch->out[0].data, &rows);
+  if (j->plan->what == BIAS_GRAD) sum_bias(j, row, rows);
+}
+
+/* Chunks of a product too small for a second thread run here. */
+static void run_all(job *j, int64_t chunks, void (*body)(void *arg, int64_t chunk)) {
+  if (chunks == 1)
+    body(j, 0);
+  else if (chunks > 1)
+    tn_parallel(j->launch, chunks, body, j);
 }
 
 static tn_status launch(tn_launch *l) {
   const matmul_plan *p = l->plan;
   job j = {l, p, end_of(l, p)};
-  if (p->cut.chunks == 1)
-    run_chunk(&j, 0);
-  else if (p->cut.chunks > 1)
-    tn_parallel(l, p->cut.chunks, run_chunk, &j);
+  run_all(&j, p->cut.chunks, run_chunk);
+  run_all(&j, p->cut.joins, join_chunk);
   return TN_OK;
 }
 

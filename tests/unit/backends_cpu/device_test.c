@@ -61,6 +61,12 @@ static void a_device_is_opened_used_and_closed(void **state) {
   assert_int_equal(b->event_new(device, &env, &event), TN_OK);
   assert_int_equal(b->memory_new(device, &env, TN_MEMORY_DEVICE, 100, &memory), TN_OK);
   assert_int_equal((uintptr_t)memory % 64, 0);
+  void *large;
+  const uint64_t bytes = (4 << 20) + 100;
+  assert_int_equal(b->memory_new(device, &env, TN_MEMORY_DEVICE, bytes, &large), TN_OK);
+  assert_int_equal((uintptr_t)large % (2 << 20), 0); /* where a huge page can be */
+  memset(large, 1, bytes);
+  b->memory_delete(device, TN_MEMORY_DEVICE, large, bytes, &env);
   assert_int_equal(b->fill_zero(stream, &env, memory, 100), TN_OK);
   assert_int_equal(b->copy(stream, &env, TN_COPY_TO_DEVICE, memory, "tenon", 5), TN_OK);
   assert_string_equal(memory, "tenon");

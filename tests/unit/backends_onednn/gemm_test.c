@@ -22,20 +22,25 @@ static float *drawn(int64_t n, tn_rng *rng) {
   return x;
 }
 
-enum { WAYS = 3, GAP = 3 };
+enum { WAYS = 4, GAP = 3 };
 
 static int32_t fits(int32_t way, int32_t transpose_a, int32_t transpose_b) {
-  return way == TN_GEMM_PACK || (way == TN_GEMM_DOTS ? transpose_b && !transpose_a : !transpose_b);
+  if (way == TN_GEMM_PACK) return 1;
+  if (way == TN_GEMM_GATHER) return transpose_a;
+  return way == TN_GEMM_DOTS ? transpose_b && !transpose_a : !transpose_b;
 }
 
 static void run(const tn_gemm_loops *loops, int32_t way, const tn_sgemm *g) {
-  float *panel = aligned_alloc(64, TN_GEMM_DEPTH * TN_GEMM_WIDTH * sizeof *panel);
-  float *lines = g->a_i == 1 && g->n % 2 == 0 ? malloc(TN_GEMM_DEPTH * (size_t)g->m * sizeof *lines) : NULL;
-  if (way == TN_GEMM_PACK)
-    loops->packed(g, panel, lines);
-  else
-    (way == TN_GEMM_DOTS ? loops->dots : loops->straight)(g);
-  free(panel), free(lines);
+  int64_t floats = TN_GEMM_DEPTH * TN_GEMM_WIDTH;
+  if (way == TN_GEMM_GATHER) floats = (tn_gemm_gathered_floats(g->m, g->n) + 15) / 16 * 16;
+  float *scratch = aligned_alloc(64, (size_t)floats * sizeof *scratch);
+  switch (way) {
+  case TN_GEMM_PACK: loops->packed(g, scratch); break;
+  case TN_GEMM_GATHER: loops->gathered(g, scratch); break;
+  case TN_GEMM_DOTS: loops->dots(g); break;
+  default: loops->straight(g); break;
+  }
+  free(scratch);
 }
 
 static float ended(const tn_sgemm *g, int64_t i, int64_t j, double y) {
@@ -97,6 +102,7 @@ static void products_of_several_panels_are_right(void **state) {
   try_all(17, 101, TN_GEMM_DEPTH + 1, TN_END_MAX, &rng);
   try_all(3, 49, 2 * TN_GEMM_DEPTH + 30, TN_END_GATE, &rng);
   try_all(33, 7, TN_GEMM_DEPTH, TN_END_NONE, &rng);
+  try_all(515, 66, 300, TN_END_NONE, &rng);
 }
 
 static void a_sum_of_nothing_is_the_bias_or_zero(void **state) {
@@ -123,8 +129,9 @@ static void cuts_cover_a_result_once(void **state) {
   enum { SIZES = sizeof sizes / sizeof *sizes };
   for (int32_t i = 0; i < SIZES * SIZES * 4; i++) {
     tn_gemm_cut cut;
-    int64_t m = sizes[i % SIZES], n = sizes[i / SIZES % SIZES], t = i / SIZES / SIZES, area = 0, next = 0;
-    tn_gemm_cut_make(&cut, TN_F32, (int32_t)(t & 1), (int32_t)(t >> 1), 1 + i % 3, m, n, 500);
+    int64_t m = sizes[i % SIZES], n = sizes[i / SIZES % SIZES], t = i / SIZES / SIZES, volume = 0, next = 0;
+    int64_t k = 500 + i % 5 * 700;
+    tn_gemm_cut_make(&cut, TN_F32, (int32_t)(t & 1), (int32_t)(t >> 1), 1 + i % 3, m, n, k, i % 2);
     for (int64_t c = 0; c < cut.chunks; c++) {
       int64_t count, first = tn_gemm_cut_chunk(&cut, c, &count);
       assert_true(first == next && count > 0);
@@ -132,11 +139,12 @@ static void cuts_cover_a_result_once(void **state) {
       for (int64_t item = first; item < next; item++) {
         tn_gemm_range r;
         assert_in_range(tn_gemm_cut_item(&cut, item, &r), 0, cut.products - 1);
-        assert_true(r.m > 0 && r.n > 0 && r.m0 + r.m <= m && r.n0 + r.n <= n);
-        area += r.m * r.n;
+        assert_true(r.m > 0 && r.n > 0 && r.k > 0 && r.m0 + r.m <= m && r.n0 + r.n <= n && r.k0 + r.k <= k);
+        assert_true(cut.parts == 1 || (cut.products == 1 && i % 2 == 0));
+        volume += r.m * r.n * r.k;
       }
     }
-    assert_true(area == cut.products * m * n);
+    assert_true(volume == cut.products * m * n * k);
   }
 }
 

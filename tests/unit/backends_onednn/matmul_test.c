@@ -46,8 +46,8 @@ static void expect_near(const operand *y, int64_t i, int64_t j, double expected,
 typedef struct shape {
   int64_t m, n, k;
 } shape;
-static const shape shapes[] = {{1, 1, 1},    {1, 130, 70},  {32, 10, 128},   {7, 33, 65}, {130, 20, 12},
-                               {64, 300, 9}, {200, 97, 33}, {140, 150, 400}, {5, 4, 0}};
+static const shape shapes[] = {{1, 1, 1},    {1, 130, 70},  {32, 10, 128},   {7, 33, 65},    {130, 20, 12},
+                               {64, 300, 9}, {200, 97, 33}, {140, 150, 400}, {90, 70, 2000}, {5, 4, 0}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 static const int32_t dtypes[2] = {TN_F32, TN_BF16};
 
