@@ -36,8 +36,10 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format, .
   va_end(args);
 }
 
+/* The text lives until eight others have been read. */
 static char *read_file(const char *path, size_t *n) {
-  static char nothing[] = "";
+  static char nothing[] = "", *kept[8];
+  static unsigned reads;
   FILE *file = fopen(path, "r");
   struct stat info;
   *n = 0;
@@ -45,7 +47,10 @@ static char *read_file(const char *path, size_t *n) {
   char *bytes = calloc(1, (size_t)info.st_size + 1);
   if (bytes) *n = fread(bytes, 1, (size_t)info.st_size, file);
   fclose(file);
-  return bytes ? bytes : nothing;
+  if (!bytes) return nothing;
+  unsigned place = reads++ % 8;
+  free(kept[place]);
+  return kept[place] = bytes;
 }
 
 static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at) {
