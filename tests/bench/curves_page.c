@@ -46,8 +46,8 @@ static void write_origin(FILE *to, const json_t *run) {
     fprintf(to, "- %s: %s, by tests/golden/make_curves.py\n", text(run, "run"), text(run, "peer"));
     return;
   }
-  fprintf(to, "- %s: Tenon %s (%s), %s, %.0f threads of %s: `%s`\n", text(run, "run"), text(run, "tenon"),
-          text(run, "commit"), text(run, "date"), number(run, "threads"), text(run, "cpu"),
+  fprintf(to, "- %s: Tenon %s (%s), %s, %s, threads = %.0f: `%s`\n", text(run, "run"), text(run, "tenon"),
+          text(run, "commit"), text(run, "date"), text(run, "cpu"), number(run, "threads"),
           text(run, "command"));
 }
 

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "curve.h"
+
 void peers_need(const char *file) {
   char path[512];
   snprintf(path, sizeof path, DATA "/%s", file);
@@ -52,4 +54,14 @@ void peers_compare(const double *ours, const json_t *golden, int first, int last
     if (relative * fabs(theirs) >= least) worst = fmax(worst, off / fabs(theirs));
   }
   print_message("steps %d to %d: largest relative difference %.2g\n", first + 1, last, worst);
+}
+
+void peers_compare_smoothed(const double *ours, const json_t *golden, size_t n, double band) {
+  double theirs[PEERS_MOST_STEPS];
+  assert_true(n <= json_array_size(golden) && n <= PEERS_MOST_STEPS);
+  for (size_t i = 0; i < n; i++) theirs[i] = json_number_value(json_array_get(golden, i));
+  curve_gap gap = curve_apart(ours, theirs, n);
+  if (!(gap.largest <= band))
+    fail_msg("means of %d losses are %.3g apart, allowed %g", CURVE_WINDOW, gap.largest, band);
+  print_message("%zu steps: smoothed losses at most %.2g apart\n", n, gap.largest);
 }
