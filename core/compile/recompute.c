@@ -277,6 +277,17 @@ static tn_status change_reads(recompute *r, const tn_group *old, int32_t index) 
   return TN_OK;
 }
 
+/* What a group leaves for a reorder, in another layout than its node's result has, no node makes. */
+static bool make_all(const tn_graph *graph, const uint32_t *nodes, int32_t n, const tn_val *out,
+                     int32_t n_out) {
+  for (int32_t k = 0; k < n_out; k++) {
+    bool made = false;
+    for (int32_t i = 0; i < n; i++) made |= graph->values.v[out[k]].node == nodes[i];
+    if (!made) return false;
+  }
+  return true;
+}
+
 /* Asks the group's kernel about other nodes and results; the group changes if the kernel agrees. */
 static tn_status ask_again(recompute *r, int32_t index, const uint32_t *nodes, int32_t n, const tn_val *out,
                            int32_t n_out, bool *agreed) {
@@ -285,7 +296,7 @@ static tn_status ask_again(recompute *r, int32_t index, const uint32_t *nodes, i
   const tn_catalog_kernel *kernel = NULL;
   tn_candidate c = {0};
   *agreed = false;
-  if (pattern_of(r, g, &kernel) == NULL) return TN_OK;
+  if (pattern_of(r, g, &kernel) == NULL || !make_all(cover->graph, nodes, n, out, n_out)) return TN_OK;
   TN_TRY(tn_region_border(&cover->arena, cover->graph, kernel, nodes, n, out, n_out, &c));
   if (c.n_in > TN_REGION_OPERANDS) return TN_OK;
   TN_TRY(tn_candidate_query(cover->env, &cover->arena, cover->graph, &cover->catalog->target, &c));
