@@ -77,6 +77,20 @@ static void print_devices(const json_t *json) {
          json_number_value(json_object_get(json, "collective_bytes")) / 1048576.0, n, n == 1 ? "" : "s");
 }
 
+/* Tensors that change their layout in a step, and state that need not. */
+static void print_layouts(const json_t *json) {
+  const json_t *ops = json_object_get(json, "ops"), *states = json_object_get(json, "states");
+  size_t reorders = 0, laid = 0;
+  for (size_t i = 0; i < json_array_size(ops); i++) {
+    const char *op = json_string_value(json_object_get(json_array_get(ops, i), "op"));
+    reorders += op != NULL && strcmp(op, "reorder") == 0;
+  }
+  for (size_t i = 0; i < json_array_size(states); i++)
+    laid += json_object_get(json_array_get(states, i), "layout") != NULL;
+  printf("reorders: %zu a step; %zu of %zu states lie as their kernels prefer\n", reorders, laid,
+         json_array_size(states));
+}
+
 static void print_plan(const char *text, const char *summary) {
   json_t *json = json_loads(text, 0, NULL), *ops = json_object_get(json, "ops");
   json_t *model = json_loads(summary, 0, NULL);
@@ -88,6 +102,7 @@ static void print_plan(const char *text, const char *summary) {
          json_integer_value(json_object_get(json, "launches")),
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
+  print_layouts(json);
   print_fallbacks(json);
   print_devices(json);
   printf("memory peak %.2f MiB, which no plan brings below %.2f: state %.2f, arena %.2f\n",

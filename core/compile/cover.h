@@ -90,6 +90,8 @@ typedef struct tn_cover {
   int32_t n_recomputed;
   /* while compiling: as in tn_compile_options */
   const struct tn_program *slot_like;
+  const struct tn_state_map *map; /* how state lies; NULL: row-major */
+  struct tn_state_map *lay;
 } tn_cover;
 
 /* Accepts NULL. */
@@ -104,6 +106,26 @@ tn_status tn_pass_select(tn_env *env, tn_registry *registry, const tn_target *ta
 /* Pass `layout`: decides between the variants of each kernel and so gives every value a layout, greedily,
  * with an eye to what its readers want; inserts `reorder` groups where neighbours disagree. */
 tn_status tn_pass_layout(tn_env *env, tn_registry *registry, const tn_target *target, tn_cover *cover);
+
+/* Before that, for a cover with `lay`: decides how parameters lie that all of their readers take in any
+ * layout, and whose gradients are packed as they lie, by what the readers save; the map keeps it. In a run
+ * that is resumed, that is as recorded. */
+tn_status tn_layout_states(const tn_target *target, tn_cover *cover);
+
+/* What a kernel's or the host's reorder of a value is taken to cost: a read and a write at the speed of
+ * memory, and a launch. */
+static inline double tn_reorder_s(const tn_type *type) {
+  return 2e-6 + 2 * (double)tn_type_bytes(type) / 1e10;
+}
+
+bool tn_layout_same(const tn_layout *a, const tn_layout *b, int32_t rank);
+bool tn_layout_is_row_major(const tn_layout *layout, int32_t rank);
+/* Whether a layout is one of a type at all. */
+bool tn_layout_fits(const tn_layout *layout, const tn_type *type);
+/* "row-major", or the order of dimensions and the blocks: "0 2 3 1", "0 1 2 3, 1:16". */
+void tn_layout_print(const tn_layout *layout, int32_t rank, tn_text *text);
+/* The way back; false: this is no layout of the type. */
+bool tn_layout_parse(const char *text, const tn_type *type, tn_layout *layout);
 
 /* Of a group's variants the cheapest that wants its operands and results as they lie; false: there is none.
  */

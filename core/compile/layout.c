@@ -3,28 +3,14 @@
  * Greedy, in the order of the groups: of a kernel's variants the one is taken that costs least with the
  * reorders that it takes. A first sweep against that order has noted how readers would like to find each
  * value, so that a choice looks ahead. A reorder is made where a value lies otherwise than its reader wants.
- * State, inputs, outputs, views and packs are row-major. With only row-major kernels there is nothing to
- * do. */
+ * Inputs, outputs and views are row-major, and so is state but for what the map says; what is packed beside
+ * state lies like it. With only row-major kernels there is nothing to do. */
 #include <string.h>
 
 #include "core/compile/helper.h"
+#include "core/compile/state_map.h"
 #include "core/compile/uses.h"
-
-int64_t tn_layout_bytes(const tn_type *type, const tn_layout *layout) {
-  int64_t dims[TN_MAX_RANK] = {0}, bytes = (int64_t)tn_dtype_size(type->dtype);
-  bool overflow = false;
-  for (int32_t i = 0; i < type->rank; i++) dims[i] = type->dims[i];
-  for (int32_t i = 0; i < layout->n_blocks; i++) {
-    const tn_block *block = &layout->block[i];
-    dims[block->dim] = dims[block->dim] / block->size + (dims[block->dim] % block->size != 0);
-    overflow |= __builtin_mul_overflow(bytes, (int64_t)block->size, &bytes);
-  }
-  for (int32_t i = 0; i < type->rank; i++) {
-    if (dims[i] == 0) return 0;
-    overflow |= __builtin_mul_overflow(bytes, dims[i], &bytes);
-  }
-  return overflow ? INT64_MAX : bytes;
-}
+#include "tenon/attributes.h"
 
 /* A value as it lies, and as a reorder made it lie. */
 typedef struct twin {
@@ -34,40 +20,18 @@ typedef struct twin {
 
 typedef struct layouts {
   tn_cover *cover;
-  bool *row_major;   /* per value: read by something that is not a kernel */
+  tn_layout *held; /* per value: how something that is not a kernel has to find it; unset: nothing reads it */
   tn_layout *demand; /* per value: how its first reader with a wish would like it; unset: nobody has one */
-  size_t n_values;   /* before reorders were added */
+  size_t n_nodes;    /* before reorders were added */
   TN_VEC(tn_group) groups;
   TN_VEC(twin) twins;
 } layouts;
-
-static bool same_layout(const tn_layout *a, const tn_layout *b, int32_t rank) {
-  return memcmp(a->order, b->order, (size_t)rank) == 0 && a->n_blocks == b->n_blocks &&
-         memcmp(a->block, b->block, a->n_blocks * sizeof *a->block) == 0;
-}
-
-static bool is_row_major(const tn_layout *layout, int32_t rank) {
-  tn_layout row_major = tn_layout_row_major(rank);
-  return same_layout(layout, &row_major, rank);
-}
-
-static bool fits_type(const tn_layout *layout, const tn_type *type) {
-  unsigned seen = 0;
-  for (int32_t i = 0; i < type->rank; i++) {
-    if (layout->order[i] >= type->rank) return false;
-    seen |= 1u << layout->order[i];
-  }
-  if (seen != (1u << type->rank) - 1 || layout->n_blocks > TN_MAX_BLOCKS) return false;
-  for (int32_t i = 0; i < layout->n_blocks; i++)
-    if (layout->block[i].dim >= type->rank || layout->block[i].size < 1) return false;
-  return true;
-}
 
 /* ---- whether there is anything to do ---- */
 
 static bool insists(const tn_operand_layout *rules, int32_t n) {
   for (int32_t i = 0; rules != NULL && i < n; i++)
-    if (rules[i].rule == TN_LAYOUT_FIXED) return true;
+    if (rules[i].rule == TN_LAYOUT_FIXED || rules[i].rule == TN_LAYOUT_PREFERRED) return true;
   return false;
 }
 
@@ -112,30 +76,40 @@ static tn_layout any_layout(const tn_graph *graph, const tn_group *g) {
     const tn_gvalue *value = &graph->values.v[v];
     same = same && (type == NULL || tn_type_same_dims(type, &value->type));
     type = &value->type;
-    if (in && !layout.set && !is_row_major(&value->layout, type->rank)) layout = value->layout;
+    if (in && !layout.set && !tn_layout_is_row_major(&value->layout, type->rank)) layout = value->layout;
   }
   return same ? layout : (tn_layout){0};
 }
 
-/* Operands first, then results. Rules that point in a circle end as row-major. */
+/* What the choice says about an operand or result, operands first; NULL: nothing, which means row-major. */
+static const tn_operand_layout *rule_of(const tn_group *g, int32_t index) {
+  bool in = index < g->n_in;
+  const tn_operand_layout *rules = in ? g->choice.in_rule : g->choice.out_rule;
+  return rules == NULL ? NULL : &rules[in ? index : index - g->n_in];
+}
+
+static tn_val value_at(const tn_group *g, int32_t index) {
+  return index < g->n_in ? g->in[index] : g->out[index - g->n_in];
+}
+
+/* Rules that point in a circle end as row-major. What is merely preferred stays as it lies. */
 static tn_layout wanted(const tn_graph *graph, const tn_group *g, const tn_layout *any, int32_t index) {
-  tn_val value = index < g->n_in ? g->in[index] : g->out[index - g->n_in];
-  tn_layout row_major = tn_layout_row_major(tn_graph_type(graph, value)->rank);
+  tn_layout row_major = tn_layout_row_major(tn_graph_type(graph, value_at(g, index))->rank);
   for (int32_t hops = 0; hops <= g->n_in + g->n_out; hops++) {
-    bool in = index < g->n_in;
-    const tn_operand_layout *rules = in ? g->choice.in_rule : g->choice.out_rule;
-    int32_t at = in ? index : index - g->n_in;
-    if (rules == NULL) return row_major;
-    if (rules[at].rule == TN_LAYOUT_FIXED) return rules[at].layout;
-    if (rules[at].rule == TN_LAYOUT_ANY && any->set) return *any;
-    if (rules[at].rule != TN_LAYOUT_SAME_AS) return row_major;
-    index = rules[at].same_as;
+    const tn_operand_layout *rule = rule_of(g, index);
+    tn_val value = value_at(g, index);
+    if (rule == NULL) return row_major;
+    if (rule->rule == TN_LAYOUT_FIXED) return rule->layout;
+    if (rule->rule == TN_LAYOUT_ANY && any->set) return *any;
+    if (rule->rule == TN_LAYOUT_PREFERRED && value != 0) return graph->values.v[value].layout;
+    if (rule->rule != TN_LAYOUT_SAME_AS) return row_major;
+    index = rule->same_as;
   }
   return row_major;
 }
 
 static tn_status check_wanted(const layouts *l, const tn_group *g, tn_val v, const tn_layout *want) {
-  if (fits_type(want, tn_graph_type(l->cover->graph, v))) return TN_OK;
+  if (tn_layout_fits(want, tn_graph_type(l->cover->graph, v))) return TN_OK;
   return tn_failf(
       l->cover->env, TN_EINVAL,
       "kernel %s of plugin %s: variant \"%s\" asks for a layout that does not fit a value of rank %d",
@@ -166,7 +140,7 @@ static tn_status new_twin(layouts *l, tn_val v, const tn_layout *layout, tn_grou
 static tn_val find_twin(const layouts *l, tn_val v, const tn_layout *layout) {
   int32_t rank = tn_graph_type(l->cover->graph, v)->rank;
   for (size_t i = l->twins.n; i-- > 0;)
-    if (l->twins.v[i].value == v && same_layout(&l->twins.v[i].layout, layout, rank))
+    if (l->twins.v[i].value == v && tn_layout_same(&l->twins.v[i].layout, layout, rank))
       return l->twins.v[i].twin;
   return 0;
 }
@@ -175,7 +149,7 @@ static tn_val find_twin(const layouts *l, tn_val v, const tn_layout *layout) {
 static tn_status want_operand(layouts *l, tn_val *v, const tn_layout *want) {
   const tn_gvalue *value = &l->cover->graph->values.v[*v];
   tn_group group;
-  if (same_layout(&value->layout, want, value->type.rank)) return TN_OK;
+  if (tn_layout_same(&value->layout, want, value->type.rank)) return TN_OK;
   tn_val known = find_twin(l, *v, want), from = *v;
   if (known != 0) {
     *v = known;
@@ -190,40 +164,52 @@ static tn_status want_result(layouts *l, tn_val *v, const tn_layout *want, tn_gr
   tn_gvalue *value = &l->cover->graph->values.v[*v];
   int32_t rank = value->type.rank;
   after->kernel = NULL;
-  if (!l->row_major[*v] || is_row_major(want, rank)) {
+  if (!l->held[*v].set || tn_layout_same(&l->held[*v], want, rank)) {
     value->layout = *want;
     return TN_OK;
   }
-  value->layout = tn_layout_row_major(rank);
+  value->layout = l->held[*v];
   return new_twin(l, *v, want, after, v);
 }
 
 /* ---- which variant ---- */
 
 static bool agrees(const tn_layout *a, const tn_layout *b, int32_t rank) {
-  return !a->set || !b->set || same_layout(a, b, rank);
+  return !a->set || !b->set || tn_layout_same(a, b, rank);
 }
 
-/* What a reorder is taken to cost: a read and a write at the speed of memory, and a launch. */
-static double reorder_s(const tn_type *type) { return 2e-6 + 2 * (double)tn_type_bytes(type) / 1e10; }
+/* What the copies cost that a kernel makes inside, since something does not lie as it prefers. */
+static double copies_s(const tn_graph *graph, const tn_group *g) {
+  double cost_s = 0;
+  for (int32_t i = 0; i < g->n_in + g->n_out; i++) {
+    const tn_operand_layout *rule = rule_of(g, i);
+    if (value_at(g, i) == 0 || rule == NULL || rule->rule != TN_LAYOUT_PREFERRED || !rule->layout.set)
+      continue;
+    const tn_gvalue *value = &graph->values.v[value_at(g, i)];
+    if (!tn_layout_same(&value->layout, &rule->layout, value->type.rank))
+      cost_s += tn_reorder_s(&value->type);
+  }
+  return cost_s;
+}
 
 /* What the reorders around a group would cost if it were done as g->choice says. */
 static double reorders_s(const layouts *l, const tn_group *g, const tn_layout *any, bool forward) {
   const tn_graph *graph = l->cover->graph;
-  double cost_s = 0;
+  double cost_s = copies_s(graph, g);
   for (int32_t i = 0; i < g->n_in && forward; i++) {
     if (g->in[i] == 0) continue;
     const tn_gvalue *value = &graph->values.v[g->in[i]];
     tn_layout want = wanted(graph, g, any, i);
-    if (!same_layout(&value->layout, &want, value->type.rank) && find_twin(l, g->in[i], &want) == 0)
-      cost_s += reorder_s(&value->type);
+    if (!tn_layout_same(&value->layout, &want, value->type.rank) && find_twin(l, g->in[i], &want) == 0)
+      cost_s += tn_reorder_s(&value->type);
   }
   for (int32_t i = 0; i < g->n_out; i++) {
     const tn_type *type = tn_graph_type(graph, g->out[i]);
     tn_layout want = wanted(graph, g, any, g->n_in + i);
-    bool fits = l->row_major[g->out[i]] ? is_row_major(&want, type->rank)
-                                        : agrees(&l->demand[g->out[i]], &want, type->rank);
-    if (!fits) cost_s += reorder_s(type);
+    const tn_layout *held = &l->held[g->out[i]];
+    bool fits = held->set ? tn_layout_same(held, &want, type->rank)
+                          : agrees(&l->demand[g->out[i]], &want, type->rank);
+    if (!fits) cost_s += tn_reorder_s(type);
   }
   return cost_s;
 }
@@ -259,16 +245,36 @@ static void note_demand(const layouts *l, const tn_group *g) {
     int32_t rank = tn_graph_type(l->cover->graph, g->in[i])->rank;
     bool follows = g->choice.in_rule != NULL && g->choice.in_rule[i].rule == TN_LAYOUT_ANY && !any.set;
     tn_layout want = wanted(l->cover->graph, g, &any, i), *demand = &l->demand[g->in[i]];
-    if (!follows && (!demand->set || !is_row_major(&want, rank))) *demand = want;
+    if (!follows && (!demand->set || !tn_layout_is_row_major(&want, rank))) *demand = want;
   }
+}
+
+/* Results of which a kernel takes any layout lie as they have to, or as readers would like them. */
+static void lay_as_demanded(layouts *l, const tn_group *g) {
+  for (int32_t i = 0; i < g->n_out; i++) {
+    tn_val v = g->out[i];
+    const tn_layout *like = l->held[v].set ? &l->held[v] : &l->demand[v];
+    if (like->set) l->cover->graph->values.v[v].layout = *like;
+  }
+}
+
+/* What has to be blocked is demanded so by whoever takes it. */
+static tn_status start_demands(layouts *l) {
+  const tn_graph *graph = l->cover->graph;
+  l->demand = tn_alloc(l->cover->env, graph->values.n * sizeof *l->demand);
+  if (l->demand == NULL) return TN_ENOMEM;
+  for (size_t v = 1; v < graph->values.n; v++)
+    if (l->held[v].set && !tn_layout_is_row_major(&l->held[v], graph->values.v[v].type.rank))
+      l->demand[v] = l->held[v];
+  return TN_OK;
 }
 
 static tn_status look_ahead(layouts *l) {
   tn_cover *cover = l->cover;
-  l->demand = tn_alloc(cover->env, cover->graph->values.n * sizeof *l->demand);
-  if (l->demand == NULL) return TN_ENOMEM;
+  TN_TRY(start_demands(l));
   for (size_t i = cover->groups.n; i-- > 0;) {
     tn_group g = cover->groups.v[i];
+    lay_as_demanded(l, &g);
     decide(l, &g, false);
     note_demand(l, &g);
   }
@@ -325,7 +331,7 @@ static bool lies_as_wanted(const tn_graph *graph, const tn_group *g) {
     tn_val v = i < g->n_in ? g->in[i] : g->out[i - g->n_in];
     if (v == 0) continue;
     tn_layout want = wanted(graph, g, &any, i);
-    if (!same_layout(&graph->values.v[v].layout, &want, graph->values.v[v].type.rank)) return false;
+    if (!tn_layout_same(&graph->values.v[v].layout, &want, graph->values.v[v].type.rank)) return false;
   }
   return true;
 }
@@ -343,26 +349,141 @@ bool tn_layout_fit(const tn_graph *graph, tn_group *group) {
   return true;
 }
 
-/* ---- the pass ---- */
+/* ---- how values have to lie ---- */
 
-static tn_status mark_row_major(layouts *l) {
+/* How a state lies. */
+static tn_layout state_layout(const layouts *l, const char *path, int32_t rank) {
+  const tn_placement *p = l->cover->map == NULL ? NULL : tn_state_map_find(l->cover->map, path);
+  return p != NULL && p->layout.set ? p->layout : tn_layout_row_major(rank);
+}
+
+/* Gives the values of states their layouts; whether one is not row-major. */
+static bool lay_states(const layouts *l) {
+  tn_graph *graph = l->cover->graph;
+  bool any = false;
+  for (size_t i = 0; i < graph->states.n; i++) {
+    const tn_gstate *state = &graph->states.v[i];
+    tn_layout layout = state_layout(l, state->path, state->type.rank);
+    any |= !tn_layout_is_row_major(&layout, state->type.rank);
+    if (state->value != 0) graph->values.v[state->value].layout = layout;
+  }
+  return any;
+}
+
+/* How a view or a pack has to find its operand. */
+static tn_layout layout_for(const layouts *l, const tn_gnode *node, int32_t operand) {
+  const tn_type *type = tn_graph_type(l->cover->graph, node->in[operand]);
+  const tn_placement *beside = NULL;
+  if (tn_node_kind_of(node) == TN_NODE_PACK && l->cover->map != NULL) {
+    const tn_pack_attributes *a = node->attributes;
+    if (a->region[0] != '\0')
+      beside = tn_state_map_at(l->cover->map, a->region, a->start + a->offsets.v[operand]);
+  }
+  bool as_state = beside != NULL && beside->layout.set && tn_type_same_dims(&beside->type, type);
+  return as_state ? beside->layout : tn_layout_row_major(type->rank);
+}
+
+/* A node that is no kernel's work and reads its operands where they lie. */
+static bool reads_in_place(const tn_gnode *node) {
+  return node->group < 0 && tn_node_kind_of(node) != TN_NODE_WORK;
+}
+
+/* The first that reads a value decides. */
+static void hold(layouts *l, tn_val v, tn_layout layout) {
+  if (!l->held[v].set) l->held[v] = layout;
+}
+
+static tn_status mark_held(layouts *l) {
   const tn_graph *graph = l->cover->graph;
-  l->row_major = tn_alloc(l->cover->env, graph->values.n * sizeof *l->row_major);
-  if (l->row_major == NULL) return TN_ENOMEM;
+  l->held = tn_alloc(l->cover->env, graph->values.n * sizeof *l->held);
+  if (l->held == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < graph->nodes.n; i++) {
     const tn_gnode *node = &graph->nodes.v[i];
-    if (node->group >= 0 || tn_node_kind_of(node) == TN_NODE_WORK) continue;
-    for (int32_t k = 0; k < node->n_in; k++) l->row_major[node->in[k]] = true;
+    for (int32_t k = 0; reads_in_place(node) && k < node->n_in; k++)
+      hold(l, node->in[k], layout_for(l, node, k));
   }
-  for (size_t i = 0; i < graph->commits.n; i++) l->row_major[graph->commits.v[i].value] = true;
-  for (size_t i = 0; i < graph->outputs.n; i++) l->row_major[graph->outputs.v[i].value] = true;
+  for (size_t i = 0; i < graph->commits.n; i++) {
+    const tn_gcommit *commit = &graph->commits.v[i];
+    hold(l, commit->value, state_layout(l, commit->path, tn_graph_type(graph, commit->value)->rank));
+  }
+  for (size_t i = 0; i < graph->outputs.n; i++) {
+    tn_val v = graph->outputs.v[i].value;
+    hold(l, v, tn_layout_row_major(tn_graph_type(graph, v)->rank));
+  }
   return TN_OK;
 }
 
+/* ---- what kernels have not made as it has to lie ---- */
+
+/* Behind the group that makes a value, or what it is a view of; before all for what is there from the start.
+ */
+static size_t place_behind(const layouts *l, tn_val v) {
+  const tn_graph *graph = l->cover->graph;
+  const tn_gnode *node = tn_graph_maker(graph, v);
+  for (; tn_node_kind_of(node) == TN_NODE_VIEW; node = tn_graph_maker(graph, v)) v = node->in[0];
+  if (tn_node_kind_of(node) == TN_NODE_STATE || tn_node_kind_of(node) == TN_NODE_INPUT) return 0;
+  for (size_t i = 0; i + 1 < l->groups.n; i++)
+    for (int32_t k = 0; k < l->groups.v[i].n_out; k++)
+      if (l->groups.v[i].out[k] == v) return i + 1;
+  return l->groups.n - 1;
+}
+
+/* *use becomes the value as it is needed. */
+static tn_status straighten(layouts *l, tn_val *use, const tn_layout *need) {
+  const tn_gvalue *value = &l->cover->graph->values.v[*use];
+  tn_group group;
+  tn_val made;
+  if (tn_layout_same(&value->layout, need, value->type.rank)) return TN_OK;
+  TN_TRY(new_twin(l, *use, need, &group, &made));
+  TN_TRY(add_reorder(l, &group, *use, made));
+  size_t last = l->groups.n - 1, at = place_behind(l, *use);
+  group = l->groups.v[last];
+  memmove(&l->groups.v[at + 1], &l->groups.v[at], (last - at) * sizeof group);
+  l->groups.v[at] = group;
+  *use = made;
+  return TN_OK;
+}
+
+static tn_status straighten_node(layouts *l, size_t index) {
+  tn_graph *graph = l->cover->graph;
+  tn_gnode node = graph->nodes.v[index]; /* the table grows */
+  tn_val *in = tn_arena_copy(&graph->arena, node.in, (size_t)node.n_in * sizeof *in);
+  if (in == NULL) return TN_ENOMEM;
+  for (int32_t k = 0; k < node.n_in; k++) {
+    tn_layout need = layout_for(l, &node, k);
+    TN_TRY(straighten(l, &in[k], &need));
+  }
+  graph->nodes.v[index].in = in;
+  return TN_OK;
+}
+
+/* Values that are there from the start, such as a parameter that a view reads, and those that two read in
+ * different ways. */
+static tn_status straighten_all(layouts *l) {
+  tn_graph *graph = l->cover->graph;
+  for (size_t i = 0; i < l->n_nodes; i++)
+    if (reads_in_place(&graph->nodes.v[i]) && graph->nodes.v[i].n_in > 0) TN_TRY(straighten_node(l, i));
+  for (size_t i = 0; i < graph->commits.n; i++) {
+    tn_gcommit *commit = &graph->commits.v[i];
+    tn_layout need = state_layout(l, commit->path, tn_graph_type(graph, commit->value)->rank);
+    TN_TRY(straighten(l, &commit->value, &need));
+  }
+  for (size_t i = 0; i < graph->outputs.n; i++) {
+    tn_val *v = &graph->outputs.v[i].value;
+    tn_layout need = tn_layout_row_major(tn_graph_type(graph, *v)->rank);
+    TN_TRY(straighten(l, v, &need));
+  }
+  return TN_OK;
+}
+
+/* ---- the pass ---- */
+
 static tn_status lay_all(layouts *l) {
-  TN_TRY(mark_row_major(l));
+  l->n_nodes = l->cover->graph->nodes.n;
+  TN_TRY(mark_held(l));
   TN_TRY(look_ahead(l));
   for (size_t i = 0; i < l->cover->groups.n; i++) TN_TRY(lay_group(l, &l->cover->groups.v[i]));
+  TN_TRY(straighten_all(l));
   tn_vec_free(l->cover->env, &l->cover->groups);
   memcpy(&l->cover->groups, &l->groups, sizeof l->groups);
   memset(&l->groups, 0, sizeof l->groups);
@@ -381,14 +502,15 @@ tn_status tn_pass_layout(tn_env *env, tn_registry *registry, const tn_target *ta
   layouts l = {.cover = cover};
   tn_status status = TN_OK;
   (void)registry;
-  (void)target;
   set_row_major(cover->graph);
-  if (!all_row_major(cover)) status = lay_all(&l);
+  if (cover->lay != NULL) status = tn_layout_states(target, cover);
+  bool laid = status == TN_OK && lay_states(&l);
+  if (status == TN_OK && (laid || !all_row_major(cover))) status = lay_all(&l);
   for (size_t i = 0; i < cover->groups.n; i++) fill_choice(cover->graph, &cover->groups.v[i]);
   tn_cover_number(cover);
   tn_vec_free(env, &l.groups);
   tn_vec_free(env, &l.twins);
-  tn_release(env, l.row_major);
+  tn_release(env, l.held);
   tn_release(env, l.demand);
   return status;
 }

@@ -52,6 +52,8 @@ static tn_status finish(tn_env *env, const char *name, tn_registry *registry, co
                         tn_cover *cover, const tn_state_map *map, const tn_compile_options *options,
                         tn_program **program) {
   cover->slot_like = options != NULL ? options->slot_like : NULL;
+  cover->map = map;
+  cover->lay = options != NULL ? options->lay : NULL;
   TN_TRY(dump_cover(options, name, "select", cover));
   TN_TRY(tn_pass_layout(env, registry, target, cover));
   TN_TRY(dump_cover(options, name, "layout", cover));
@@ -61,6 +63,7 @@ static tn_status finish(tn_env *env, const char *name, tn_registry *registry, co
   TN_TRY(dump_cover(options, name, "recompute", cover));
   tn_status status = tn_program_create(env, name, registry, target, cover, map, program);
   cover->slot_like = NULL;
+  cover->map = cover->lay = NULL;
   return status;
 }
 

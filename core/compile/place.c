@@ -82,8 +82,11 @@ static bool is_free(const tn_plan *plan, tn_val value) {
 static tn_status add_group(tn_plan *plan, const tn_group *group, int64_t key, int32_t *buffer) {
   int32_t index = (int32_t)plan->cover->groups.n;
   tn_graph *graph = plan->cover->graph;
+  /* a copy lies like what it is a copy of, zeros are row-major */
   for (int32_t i = 0; i < group->n_out; i++)
-    graph->values.v[group->out[i]].layout = tn_layout_row_major(tn_graph_type(graph, group->out[i])->rank);
+    graph->values.v[group->out[i]].layout =
+        group->n_in > 0 ? graph->values.v[group->in[0]].layout
+                        : tn_layout_row_major(tn_graph_type(graph, group->out[i])->rank);
   for (int32_t i = 0; i < group->n_in; i++) group->choice.in_layout[i] = graph->values.v[group->in[i]].layout;
   for (int32_t i = 0; i < group->n_out; i++)
     group->choice.out_layout[i] = graph->values.v[group->out[i]].layout;

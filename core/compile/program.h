@@ -105,6 +105,7 @@ typedef struct tn_compile_options {
    * none. */
   const tn_program *slot_like;
   int64_t arena_limit; /* bytes that the arena should not exceed: values are made again for it; 0: none */
+  tn_state_map *lay;   /* the map, which the program may give layouts for its states; NULL: they are given */
 } tn_compile_options;
 tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
                      tn_graph *take_graph, const tn_state_map *map, const tn_compile_options *options,

@@ -159,7 +159,7 @@ typedef struct collector {
 
 static const char *wrong_rule(const tn_operand_layout *rules, int32_t n, const tn_match *m) {
   for (int32_t i = 0; rules != NULL && i < n; i++) {
-    if (rules[i].rule < TN_LAYOUT_ROW_MAJOR || rules[i].rule > TN_LAYOUT_FIXED)
+    if (rules[i].rule < TN_LAYOUT_ROW_MAJOR || rules[i].rule > TN_LAYOUT_PREFERRED)
       return "an unknown layout rule";
     if (rules[i].rule == TN_LAYOUT_SAME_AS &&
         (rules[i].same_as < 0 || rules[i].same_as >= m->n_in + m->n_out))
@@ -241,9 +241,14 @@ static tn_status keep_variant(collector *c, const tn_variant *v) {
 
 /* ---- measured ---- */
 
+/* What is merely preferred binds nobody. */
 static bool same_rules(const tn_operand_layout *a, const tn_operand_layout *b, int32_t n) {
   if (a == NULL || b == NULL) return a == b;
-  return memcmp(a, b, (size_t)n * sizeof *a) == 0;
+  for (int32_t i = 0; i < n; i++) {
+    bool preferred = a[i].rule == TN_LAYOUT_PREFERRED && b[i].rule == TN_LAYOUT_PREFERRED;
+    if (!preferred && memcmp(&a[i], &b[i], sizeof *a) != 0) return false;
+  }
+  return true;
 }
 
 /* Whether another variant wants its operands like this one, so that speed alone is between them. */

@@ -27,6 +27,12 @@ const tn_replay_choice *tn_replay_find(const tn_replay *replay, uint64_t key) {
   return bsearch(&wanted, replay->choices, (size_t)replay->n_choices, sizeof wanted, by_key);
 }
 
+const char *tn_replay_layout(const tn_replay *replay, const char *path) {
+  for (int32_t i = 0; i < replay->n_states; i++)
+    if (tn_text_equal(replay->states[i].path, path)) return replay->states[i].layout;
+  return NULL;
+}
+
 static uint64_t hash_type(uint64_t hash, const tn_type *type) {
   hash = tn_hash_bytes(hash, &type->dtype, sizeof type->dtype);
   return tn_hash_bytes(hash, type->dims, (size_t)type->rank * sizeof *type->dims);

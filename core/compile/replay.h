@@ -20,16 +20,25 @@ typedef struct tn_replay_choice {
   int32_t variant;
 } tn_replay_choice;
 
+/* A state that was not row-major, as tn_layout_print says it. */
+typedef struct tn_replay_state {
+  const char *path, *layout;
+} tn_replay_state;
+
 typedef struct tn_replay {
   tn_replay_kernel *kernels; /* all that there were, chosen or not */
   tn_replay_choice *choices; /* sorted by tn_replay_sort */
-  int32_t n_kernels, n_choices;
+  tn_replay_state *states;
+  int32_t n_kernels, n_choices, n_states;
 } tn_replay;
 
 void tn_replay_sort(tn_replay *replay);
 bool tn_replay_has_kernel(const tn_replay *replay, const tn_entry *entry);
 /* NULL: nothing was chosen for such nodes. */
 const tn_replay_choice *tn_replay_find(const tn_replay *replay, uint64_t key);
+
+/* NULL: the state was row-major, or not there. */
+const char *tn_replay_layout(const tn_replay *replay, const char *path);
 
 /* What nodes are, wherever they stand: ops, layers and types. Never 0. */
 uint64_t tn_replay_key(const tn_graph *graph, const uint32_t *nodes, int32_t n);

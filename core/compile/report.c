@@ -26,19 +26,6 @@ static void add_name(const tn_program *p, const tn_group *g, tn_text *text) {
     tn_text_addf(text, "%%%" PRIu32, g->out[0]);
 }
 
-/* "row-major", or the order of dimensions and the blocks: "0 2 3 1", "0 1 2 3, 1:16". */
-static void add_layout(const tn_operand *o, tn_text *text) {
-  bool row_major = o->layout.n_blocks == 0;
-  for (int32_t i = 0; i < o->type.rank; i++) row_major &= o->layout.order[i] == i;
-  if (row_major) {
-    tn_text_add(text, "row-major");
-    return;
-  }
-  for (int32_t i = 0; i < o->type.rank; i++) tn_text_addf(text, "%s%d", i > 0 ? " " : "", o->layout.order[i]);
-  for (int32_t i = 0; i < o->layout.n_blocks; i++)
-    tn_text_addf(text, ", %d:%d", o->layout.block[i].dim, o->layout.block[i].size);
-}
-
 static json_t *describe_rejections(const tn_group *g) {
   json_t *list = json_array();
   for (int32_t i = 0; list != NULL && i < g->n_rejected; i++)
@@ -54,7 +41,7 @@ static json_t *describe_step(const tn_program *p, const tn_step *step) {
   json_t *op = NULL;
   add_name(p, g, &name);
   add_ops(p, g, &ops);
-  add_layout(&step->out[0], &layout);
+  tn_layout_print(&step->out[0].layout, step->out[0].type.rank, &layout);
   if (!name.failed && !ops.failed && !layout.failed)
     op =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:b, s:b, s:o}", "name", name.v, "op", ops.v,

@@ -36,7 +36,7 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
     return tn_failf(map->env, TN_EINVAL, "region %s holds %s, not %s", name, tn_dtype_name(known),
                     tn_dtype_name(dtype));
   }
-  tn_region made = {.name = tn_arena_strdup(&map->arena, name), .dtype = dtype};
+  tn_region made = {.name = tn_arena_strdup(&map->arena, name), .dtype = dtype, .like = -1};
   made.whole = (tn_placement){.path = tn_arena_printf(&map->arena, "@%s", name),
                               .type = {dtype, 1, {0}},
                               .what = TN_STATE_SLOT,
@@ -57,6 +57,15 @@ void tn_state_map_extend(tn_state_map *map, int32_t region, int64_t count) {
   if (map->regions.v[region].count < count) set_count(&map->regions.v[region], count);
 }
 
+void tn_state_map_follow(tn_state_map *map, int32_t region, int32_t like) {
+  if (region != like) map->regions.v[region].like = like;
+}
+
+static int32_t followed(const tn_state_map *map, int32_t region) {
+  while (map->regions.v[region].like >= 0) region = map->regions.v[region].like;
+  return region;
+}
+
 /* ---- states ---- */
 
 const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path) {
@@ -69,6 +78,24 @@ const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path)
   for (int64_t i; (i = tn_hash_index_next(&map->by_path, hash, &probe)) != TN_HASH_INDEX_NONE;)
     if (tn_text_equal(map->states.v[i].path, path)) return &map->states.v[i];
   return NULL;
+}
+
+const tn_placement *tn_state_map_at(const tn_state_map *map, const char *region, int64_t offset) {
+  int32_t index = find_region(map, region);
+  for (size_t i = 0; index >= 0 && i < map->states.n; i++)
+    if (map->states.v[i].region == index && map->states.v[i].offset == offset) return &map->states.v[i];
+  return NULL;
+}
+
+bool tn_state_map_together(const tn_state_map *map, const tn_placement *a, const tn_placement *b) {
+  return a->offset == b->offset && tn_type_same_dims(&a->type, &b->type) &&
+         followed(map, a->region) == followed(map, b->region);
+}
+
+void tn_state_map_lay(tn_state_map *map, const tn_placement *state, const tn_layout *layout) {
+  const tn_placement first = *state;
+  for (size_t i = 0; i < map->states.n; i++)
+    if (tn_state_map_together(map, &first, &map->states.v[i])) map->states.v[i].layout = *layout;
 }
 
 static tn_status check_same(const tn_state_map *map, const tn_placement *known, const tn_gstate *state) {

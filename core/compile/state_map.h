@@ -18,7 +18,8 @@ typedef struct tn_placement {
   int32_t what; /* TN_STATE_... */
   const char *init, *where;
   int32_t region;
-  int64_t offset; /* in elements */
+  int64_t offset;   /* in elements */
+  tn_layout layout; /* unset: row-major; otherwise one without padding */
 } tn_placement;
 
 typedef struct tn_region {
@@ -26,6 +27,7 @@ typedef struct tn_region {
   int32_t dtype;
   int64_t count;      /* elements, padding included; gaps are zero */
   tn_placement whole; /* the region as a state of its own */
+  int32_t like;       /* the region whose states these go with, offset for offset; -1: none */
 } tn_region;
 
 typedef struct tn_state_map {
@@ -46,6 +48,16 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
 tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset);
 /* Makes a region at least `count` elements long. */
 void tn_state_map_extend(tn_state_map *map, int32_t region, int64_t count);
+/* A region's states lie where those of another lie, and as they do: an optimizer's slots beside parameters.
+ */
+void tn_state_map_follow(tn_state_map *map, int32_t region, int32_t like);
+/* The state at an offset of a region, other than the region itself; NULL if there is none. */
+const tn_placement *tn_state_map_at(const tn_state_map *map, const char *region, int64_t offset);
+/* Whether one of two states goes with the other, or both with a third; a state goes with itself. */
+bool tn_state_map_together(const tn_state_map *map, const tn_placement *a, const tn_placement *b);
+/* Gives a state and all that go with it a layout. It must have no padding, and no program may have been
+ * compiled for the map. */
+void tn_state_map_lay(tn_state_map *map, const tn_placement *state, const tn_layout *layout);
 /* NULL if there is none. Valid until the map grows. */
 const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path);
 /* Adds every state of a graph that is not there yet to "state.DTYPE"; derived ones are placed by who

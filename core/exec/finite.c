@@ -6,6 +6,7 @@
 #include "core/exec/finite_run.h"
 #include "core/exec/finite_scan.h"
 #include "core/graph/special.h"
+#include "tenon/plugin/storage.h"
 
 struct tn_finite {
   tn_executor *executor;
@@ -243,6 +244,18 @@ static void say_place(tn_text *text, const char *layer, const char *where) {
   if (where != NULL && where[0] != '\0') tn_text_addf(text, " (%s)", where);
 }
 
+/* The number, row-major, of the element at a position of a state as it lies. */
+static int64_t logical_element(const tn_placement *p, int64_t position) {
+  tn_storage storage = tn_storage_of(&p->type, &p->layout);
+  int64_t at[TN_MAX_RANK] = {0}, element = 0;
+  for (int32_t i = 0; i < storage.n; i++) {
+    const tn_storage_axis *a = &storage.axis[i];
+    at[a->dim] += position / a->stride % a->extent * a->scale;
+  }
+  for (int32_t i = 0; i < p->type.rank; i++) element = element * p->type.dims[i] + at[i];
+  return element;
+}
+
 /* A state that begins with '@' is a region; its element lies in the state of a name. */
 static const tn_placement *placed(const tn_finite *f, const char *path, int64_t *element) {
   const tn_state_map *map = f->executor->map;
@@ -251,7 +264,7 @@ static const tn_placement *placed(const tn_finite *f, const char *path, int64_t 
     const tn_placement *p = &map->states.v[i];
     if (p->path[0] == '@' || !tn_text_equal(map->regions.v[p->region].name, path + 1)) continue;
     if (*element < p->offset || *element >= p->offset + tn_type_count(&p->type)) continue;
-    *element -= p->offset;
+    *element = logical_element(p, *element - p->offset);
     return p;
   }
   return whole;

@@ -81,8 +81,9 @@ static void give(bench *b, int64_t bytes, void *address) {
 }
 
 static tn_layout layout_of(const tn_operand_layout *rules, int32_t i, int32_t rank) {
-  bool fixed = rules != NULL && rules[i].rule == TN_LAYOUT_FIXED;
-  return fixed ? rules[i].layout : tn_layout_row_major(rank);
+  bool given = rules != NULL && rules[i].layout.set &&
+               (rules[i].rule == TN_LAYOUT_FIXED || rules[i].rule == TN_LAYOUT_PREFERRED);
+  return given ? rules[i].layout : tn_layout_row_major(rank);
 }
 
 static tn_status take_operands(bench *b) {

@@ -346,7 +346,11 @@ static tn_status pack_grad(tn_build *b, const void *attributes) {
 static const tn_option pack_options[] = {
     TN_OPT(tn_pack_attributes, offsets, TN_OPT_INTS, NULL, NULL,
            "where each operand begins, in elements, ascending"),
-    TN_OPT(tn_pack_attributes, count, TN_OPT_INT, NULL, ">= 0", "elements of the result"), TN_OPT_END};
+    TN_OPT(tn_pack_attributes, count, TN_OPT_INT, NULL, ">= 0", "elements of the result"),
+    TN_OPT(tn_pack_attributes, region, TN_OPT_TEXT, "", NULL,
+           "the region of state whose layouts the operands have"),
+    TN_OPT(tn_pack_attributes, start, TN_OPT_INT, "0", ">= 0", "where the result begins in that region"),
+    TN_OPT_END};
 
 const tn_op tn_op_pack = {
     .item = TN_ITEM(tn_op, TN_OP, "pack", "operands flattened one after the other, zeros in the gaps",

@@ -35,6 +35,7 @@ static tn_status twin_region(tn_state_map *map, int32_t source, int32_t dtype, i
   const char *name = derived_name(&map->arena, map->regions.v[source].name, dtype);
   if (name == NULL) return TN_ENOMEM;
   TN_TRY(tn_state_map_region(map, name, dtype, region));
+  tn_state_map_follow(map, *region, source);
   tn_state_map_extend(map, *region, map->regions.v[source].count);
   return TN_OK;
 }

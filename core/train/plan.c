@@ -44,6 +44,15 @@ static const char *state_kind(int32_t what) {
   return kinds[what];
 }
 
+/* How it lies in memory, where that is not row-major. */
+static void add_layout(const tn_placement *state, tn_env *env, json_t *json) {
+  tn_text text = tn_text_new(env);
+  if (!state->layout.set || tn_layout_is_row_major(&state->layout, state->type.rank)) return;
+  tn_layout_print(&state->layout, state->type.rank, &text);
+  if (!text.failed) json_object_set_new(json, "layout", json_string(text.v));
+  tn_text_free(&text);
+}
+
 /* Every state with its logical shape, as checkpoints name it; regions ("@param.f32") are not in files. */
 static json_t *describe_states(const tn_state_map *map) {
   json_t *states = json_array();
@@ -53,9 +62,10 @@ static json_t *describe_states(const tn_state_map *map) {
     json_t *shape = json_array();
     for (int32_t d = 0; d < state->type.rank; d++)
       json_array_append_new(shape, json_integer(state->type.dims[d]));
-    json_array_append_new(states, json_pack("{s:s, s:s, s:s, s:o}", "path", state->path, "kind",
-                                            state_kind(state->what), "dtype",
-                                            tn_dtype_name(state->type.dtype), "shape", shape));
+    json_t *one = json_pack("{s:s, s:s, s:s, s:o}", "path", state->path, "kind", state_kind(state->what),
+                            "dtype", tn_dtype_name(state->type.dtype), "shape", shape);
+    add_layout(state, map->env, one);
+    json_array_append_new(states, one);
   }
   return states;
 }

@@ -145,21 +145,29 @@ static tn_status build_graphs(tn_run *run, const tn_program_request *request, tn
                        &graphs->v[TN_PROGRAM_INIT]);
 }
 
+/* The step decides how parameters lie, the others take it as it is. */
+static tn_status compile_one(tn_run *run, const tn_target *target, const tn_program_request *request,
+                             int32_t which, tn_program_set *set, tn_graphs *graphs) {
+  const tn_compile_options *dump = dump_of(request, which);
+  tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
+  options.arena_limit = request->arena_limit;
+  options.lay = which == TN_PROGRAM_STEP ? set->map : NULL;
+  options.slot_like = which != TN_PROGRAM_STEP && is_training(which) ? set->programs[TN_PROGRAM_STEP] : NULL;
+  tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graphs->v[which],
+                                set->map, &options, &set->programs[which]);
+  if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
+  graphs->v[which] = NULL; /* the program's now */
+  return TN_OK;
+}
+
 static tn_status compile_all(tn_run *run, const tn_target *device, const tn_program_request *request,
                              tn_program_set *set, tn_graphs *graphs) {
   tn_target target = *device;
   target.constant_state = graphs->v[TN_PROGRAM_STEP] == NULL;
+  if (graphs->v[TN_PROGRAM_STEP]) TN_TRY(compile_one(run, &target, request, TN_PROGRAM_STEP, set, graphs));
   for (int32_t which = 0; which < TN_PROGRAMS; which++) {
-    if (!graphs->v[which]) continue;
-    const tn_compile_options *dump = dump_of(request, which);
-    tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
-    options.arena_limit = request->arena_limit;
-    options.slot_like =
-        which != TN_PROGRAM_STEP && is_training(which) ? set->programs[TN_PROGRAM_STEP] : NULL;
-    tn_status status = tn_compile(&run->env, program_names[which], run->registry, &target, graphs->v[which],
-                                  set->map, &options, &set->programs[which]);
-    if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
-    graphs->v[which] = NULL; /* the program's now */
+    if (graphs->v[which]) TN_TRY(compile_one(run, &target, request, which, set, graphs));
+    if (!set->programs[which]) continue;
     set->index[which] = set->n;
     set->list[set->n++] = set->programs[which];
   }

@@ -60,6 +60,21 @@ static tn_status read_choices(tn_run *run, const json_t *programs, tn_replay *re
   return TN_OK;
 }
 
+/* The states that were not row-major. */
+static tn_status read_states(tn_run *run, const json_t *list, tn_replay *replay) {
+  replay->states = tn_arena_alloc(&run->arena, tn_size_mul(json_array_size(list), sizeof *replay->states));
+  if (!replay->states) return TN_ENOMEM;
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *one = json_array_get(list, i);
+    if (!*text_at(one, "layout")) continue;
+    tn_replay_state *state = &replay->states[replay->n_states++];
+    state->path = tn_arena_strdup(&run->arena, text_at(one, "path"));
+    state->layout = tn_arena_strdup(&run->arena, text_at(one, "layout"));
+    if (!state->path || !state->layout) return TN_ENOMEM;
+  }
+  return TN_OK;
+}
+
 /* Programs with launches, and kernels with names. */
 static bool is_plan(const json_t *json) {
   const json_t *programs = json_object_get(json, "programs"), *kernels = json_object_get(json, "kernels");
@@ -101,6 +116,7 @@ static tn_status read_plan(tn_run *run, const char *path, tn_replay *replay) {
   tn_status status = read_json(run, path, &json);
   if (status == TN_OK) status = read_kernels(run, json_object_get(json, "kernels"), replay);
   if (status == TN_OK) status = read_choices(run, json_object_get(json, "programs"), replay);
+  if (status == TN_OK) status = read_states(run, json_object_get(json, "states"), replay);
   json_decref(json);
   return status;
 }

@@ -30,6 +30,13 @@ static tn_bucket bucket_at(const tn_updater *u, int32_t first) {
   return b;
 }
 
+/* An elementwise optimizer does not see in which order the elements of a parameter lie, so that gradients may
+ * lie as the parameters do. One that works on one parameter at a time takes them from the flat vector
+ * row-major. */
+static bool is_elementwise(const tn_updater *u) {
+  return u->settings->optimizer_kind->granularity == TN_UPDATE_ELEMENTWISE;
+}
+
 static tn_val pack_bucket(tn_updater *u, const tn_bucket *bucket) {
   int64_t *offsets = tn_arena_alloc(u->arena, tn_size_mul((size_t)bucket->n, sizeof *offsets));
   if (!offsets) {
@@ -43,6 +50,10 @@ static tn_val pack_bucket(tn_updater *u, const tn_bucket *bucket) {
   }
   tn_set_ints(u->b, "offsets", bucket->n, offsets);
   tn_set_int(u->b, "count", bucket->stop - bucket->start);
+  if (is_elementwise(u)) {
+    tn_set_text(u->b, "region", TN_PARAM_REGION);
+    tn_set_int(u->b, "start", bucket->start);
+  }
   return tn_end(u->b);
 }
 

@@ -28,6 +28,13 @@ static tn_status place_slot(tn_updater *u, const tn_trained *param, const char *
   return tn_state_map_add(u->map, &state, region, param->offset);
 }
 
+static tn_status go_with_parameters(tn_updater *u, int32_t region) {
+  int32_t params;
+  TN_TRY(tn_state_map_region(u->map, TN_PARAM_REGION, TN_F32, &params));
+  tn_state_map_follow(u->map, region, params);
+  return TN_OK;
+}
+
 /* tn_state inside an elementwise optimizer: a region beside the parameters'. */
 tn_val tn_updater_flat_slot(tn_build *b, void *context, const char *name, const tn_type *type,
                             const char *init) {
@@ -42,6 +49,7 @@ tn_val tn_updater_flat_slot(tn_build *b, void *context, const char *name, const 
   if (status == TN_OK && !tn_text_equal(init, "zeros"))
     status = tn_failf(u->env, TN_EINVAL, "slot '%s' starts with %s, expected zeros", name, init);
   if (status == TN_OK) status = tn_state_map_region(u->map, path ? path + 1 : "", TN_F32, &region);
+  if (status == TN_OK) status = go_with_parameters(u, region);
   for (int32_t i = 0; status == TN_OK && i < u->n_params; i++)
     status = place_slot(u, &u->params[i], name, region);
   if (status == TN_OK && u->map->regions.v[region].count < u->count)

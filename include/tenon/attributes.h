@@ -143,6 +143,10 @@ typedef struct tn_pad_attributes { /* one entry per dimension */
 typedef struct tn_pack_attributes { /* operands flattened into one rank-1 result, gaps zero */
   tn_ints offsets;                  /* in elements, ascending */
   int64_t count;
+  /* The result is what lies in this region of state from element `start` on, or goes there: an operand may
+   * lie as the state of its place does. Empty: operands are row-major. */
+  const char *region;
+  int64_t start;
 } tn_pack_attributes;
 
 typedef struct tn_mask_attributes { /* triangular_mask: column <= row + diagonal */

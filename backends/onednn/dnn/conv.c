@@ -1,8 +1,8 @@
 /* backends/onednn/dnn/conv.c: convolutions as recipes, direct and by Winograd's algorithm (Lavin and Gray,
  * "Fast algorithms for convolutional neural networks", 2016), on activations with their channels in blocks.
- * Weights come and go row-major; the recipe reorders them, which is little beside what a batch of images
- * takes. bf16 tensors may be computed in f32: many processors multiply f32 faster, and Winograd wants its
- * accuracy. */
+ * Weights come and go as they lie; the recipe reorders them where its primitive wants them otherwise, which
+ * is little beside what a batch of images takes, and much beside what a single one does. bf16 tensors may be
+ * computed in f32: many processors multiply f32 faster, and Winograd wants its accuracy. */
 #include "dnn/conv.h"
 
 #include "layouts.h"
@@ -162,14 +162,15 @@ typedef struct tensors {
 static tn_status lay_out_all(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how, const descs *d,
                              tn_dnn_desc w, const tn_dnn_conv_layouts *l, tensors *t) {
   tn_type group = tn_dnn_group_weights(c);
-  tn_layout plain = tn_layout_row_major(group.rank), line = tn_layout_row_major(1);
+  bool lies = c->w_lies.set && group.rank == c->w->rank;
+  tn_layout weights = lies ? c->w_lies : tn_layout_row_major(group.rank), line = tn_layout_row_major(1);
   bool dx = c->what == TN_DNN_CONV_GRAD_INPUT, dw = c->what == TN_DNN_CONV_GRAD_WEIGHT;
   bool forward = !dx && !dw;
   tn_status status = lay_out(r, c->x, &l->x, dx ? TN_DNN_OUT : TN_DNN_IN, 0, d->x, &t->x);
   if (status == TN_OK)
     status = lay_out(r, c->y, &l->y, forward ? TN_DNN_OUT : TN_DNN_IN, dw ? 1 : 0, d->y, &t->y);
   if (status == TN_OK && !(how & TN_DNN_FOLDED))
-    status = lay_out(r, &group, &plain, dw ? TN_DNN_OUT : TN_DNN_IN, dw ? 0 : 1, w, &t->w);
+    status = lay_out(r, &group, &weights, dw ? TN_DNN_OUT : TN_DNN_IN, dw ? 0 : 1, w, &t->w);
   if (status == TN_OK && c->bias != NULL && !(how & TN_DNN_FOLDED))
     status = lay_out(r, c->bias, &line, TN_DNN_IN, 2, d->bias, &t->bias);
   if (status == TN_OK && c->added != NULL)
@@ -230,6 +231,14 @@ static tn_status add_grad_weight(tn_dnn_recipe *r, const tensors *t, dnnl_primit
   return take_back(r, &t->w);
 }
 
+/* Weights in groups have a dimension more than the host knows of, some layouts only the library knows, and
+ * what is converted is copied. */
+static void say_wanted(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how, tn_dnn_desc w,
+                       tn_dnn_conv_layouts *layouts) {
+  bool as_it_lies = c->attributes->groups == 1 && computed(c->w, how).dtype == c->w->dtype;
+  if (!as_it_lies || tn_dnn_layout_of(r, c->w, w, &layouts->w) != TN_OK) layouts->w = (tn_layout){0};
+}
+
 tn_status tn_dnn_conv_recipe(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how,
                              tn_dnn_conv_layouts *layouts, tn_dnn_folded *folded) {
   descs d;
@@ -242,6 +251,7 @@ tn_status tn_dnn_conv_recipe(tn_dnn_recipe *r, const tn_dnn_conv *c, int32_t how
   if (status != TN_OK) return status;
   tn_dnn_desc w =
       dnnl_primitive_desc_query_md(primitive, dw ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+  say_wanted(r, c, how, w, layouts);
   if (how & TN_DNN_FOLDED) use_folded(&d, w, &t, folded);
   status = lay_out_all(r, c, how, &d, w, layouts, &t);
   if (status != TN_OK) {

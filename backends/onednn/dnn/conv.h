@@ -23,6 +23,7 @@ typedef struct tn_dnn_conv {
   int32_t what;
   const tn_conv2d_attributes *attributes;
   const tn_type *x, *w, *y, *bias; /* bias: NULL without */
+  tn_layout w_lies;                /* unset: row-major */
   /* forward only: */
   const tn_type *added; /* added to the result; NULL: nothing is */
   int32_t added_at;     /* number of that operand */
@@ -31,6 +32,7 @@ typedef struct tn_dnn_conv {
 
 typedef struct tn_dnn_conv_layouts {
   tn_layout x, y;
+  tn_layout w; /* in which the weights need no copy; unset: they need one however they lie */
 } tn_dnn_conv_layouts;
 
 /* Where a folded convolution keeps its weights, which lie as its primitive wants them, and its bias. */

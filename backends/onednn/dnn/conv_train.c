@@ -24,8 +24,9 @@ static const char *name_of(int32_t how) {
 static void offer(tn_query *q, const tn_dnn_conv *c, int32_t how, const tn_dnn_conv_layouts *l,
                   int64_t workspace) {
   tn_operand_layout x = {TN_LAYOUT_FIXED, 0, l->x}, y = {TN_LAYOUT_FIXED, 0, l->y}, plain = {0};
-  tn_operand_layout forward[3] = {x, plain, plain}, input[2] = {y, plain}, weight[2] = {x, y};
-  const tn_operand_layout *in[] = {forward, input, weight}, *out[] = {&y, &x, &plain};
+  tn_operand_layout w = {c->attributes->groups == 1 ? TN_LAYOUT_PREFERRED : TN_LAYOUT_ROW_MAJOR, 0, l->w};
+  tn_operand_layout forward[3] = {x, w, plain}, input[2] = {y, w}, weight[2] = {x, y};
+  const tn_operand_layout *in[] = {forward, input, weight}, *out[] = {&y, &x, &w};
   tn_variant v = {.struct_size = sizeof v,
                   .id = how,
                   .name = name_of(how),
@@ -58,6 +59,7 @@ static tn_status prepare(tn_prepare *p, void **plan) {
   tn_dnn_conv c = conv_of(p->match);
   tn_dnn_conv_layouts layouts;
   tn_dnn_recipe recipe;
+  c.w_lies = c.what == TN_DNN_CONV_GRAD_WEIGHT ? p->out_layout[0] : p->in_layout[1];
   tn_status status = tn_dnn_start(&recipe, &p->env, p->backend, p->device->threads);
   if (status == TN_OK) status = tn_dnn_conv_recipe(&recipe, &c, p->variant, &layouts, NULL);
   if (status == TN_OK) status = tn_dnn_cook(&recipe, plan);

@@ -61,7 +61,10 @@ enum {
   TN_LAYOUT_ROW_MAJOR = 0,
   TN_LAYOUT_ANY = 1,     /* elementwise over storage: all operands marked ANY share one layout */
   TN_LAYOUT_SAME_AS = 2, /* as operand or result `same_as` */
-  TN_LAYOUT_FIXED = 3    /* `layout` */
+  TN_LAYOUT_FIXED = 3,   /* `layout` */
+  /* As the operand lies, or as the result is wanted, for the host to decide; in `layout` it saves the kernel
+   * a copy (unset: none does). Where the host can, weights stay in such a layout from step to step. */
+  TN_LAYOUT_PREFERRED = 4
 };
 typedef struct tn_operand_layout {
   int32_t rule, same_as; /* same_as: operands first, then results */

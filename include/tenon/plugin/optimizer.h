@@ -16,7 +16,8 @@
 TN_BEGIN_C
 
 enum {
-  /* Each element by itself: called once for all parameters, on flat regions of rank 1. */
+  /* Each element by itself: called once for all parameters, on flat regions of rank 1. In which order the
+   * elements of a parameter lie there is the host's to choose. */
   TN_UPDATE_ELEMENTWISE = 0,
   /* Called for every parameter, with its shape. */
   TN_UPDATE_PER_PARAMETER = 1

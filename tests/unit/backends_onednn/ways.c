@@ -89,9 +89,10 @@ typedef struct way {
 } way;
 
 static tn_layout layout_of(const tn_operand_layout *rule, const tn_type *type) {
-  assert_true(rule->rule == TN_LAYOUT_FIXED || rule->rule == TN_LAYOUT_ROW_MAJOR ||
-              rule->rule == TN_LAYOUT_ANY);
-  return rule->rule == TN_LAYOUT_FIXED ? rule->layout : tn_layout_row_major(type->rank);
+  bool preferred = rule->rule == TN_LAYOUT_PREFERRED && rule->layout.set;
+  assert_true(rule->rule >= TN_LAYOUT_ROW_MAJOR && rule->rule <= TN_LAYOUT_PREFERRED);
+  assert_int_not_equal(rule->rule, TN_LAYOUT_SAME_AS);
+  return rule->rule == TN_LAYOUT_FIXED || preferred ? rule->layout : tn_layout_row_major(type->rank);
 }
 
 static void start_way(way *w, const rig_match *m, const rig_answer *a, void *const *in) {

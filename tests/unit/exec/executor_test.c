@@ -256,6 +256,25 @@ static void the_last_step_may_be_on_another_stream(void **state) {
   slots_run_ahead_of_each_other(state);
 }
 
+/* Rows and columns in blocks of two: row r, column c lies at r/2*12 + c/2*4 + c%2*2 + r%2. */
+static void state_in_blocks_is_row_major_outside(void **state) {
+  static const tn_layout blocks = {.set = 1, .n_blocks = 2, .order = {0, 1}, .block = {{1, 2}, {0, 2}}};
+  tn_gstate weight = {
+      .path = "w", .type = {TN_F32, 2, {4, 6}}, .what = TN_STATE_PARAM, .init = "", .where = ""};
+  float given[4][6], found[4][6], raw[32];
+  (void)state;
+  assert_int_equal(tn_state_map_add(map, &weight, 0, -1), TN_OK);
+  tn_state_map_lay(map, tn_state_map_find(map, "w"), &blocks);
+  create(1);
+  for (int i = 0; i < 24; i++) given[i / 6][i % 6] = (float)i;
+  assert_int_equal(tn_executor_write(executor, "w", given, sizeof given), TN_OK);
+  assert_int_equal(tn_executor_read(executor, "w", found, sizeof found), TN_OK);
+  assert_memory_equal(found, given, sizeof given);
+  assert_int_equal(tn_executor_read(executor, "@param.f32", raw, sizeof raw), TN_OK);
+  for (int r = 0; r < 4; r++)
+    for (int c = 0; c < 6; c++) assert_true(raw[r / 2 * 12 + c / 2 * 4 + c % 2 * 2 + r % 2] == given[r][c]);
+}
+
 static void state_is_written_and_read_by_path_and_by_region(void **state) {
   (void)state;
   float values[N] = {1, 2, 3, 4}, back[N], region[32];
@@ -392,6 +411,7 @@ int main(void) {
       BOTH(work_may_change_streams),
       BOTH(the_last_step_may_be_on_another_stream),
       BOTH(state_is_written_and_read_by_path_and_by_region),
+      BOTH(state_in_blocks_is_row_major_outside),
       BOTH(wrong_paths_and_sizes_are_refused),
       BOTH(a_failing_launch_is_named),
       BOTH(planned_bytes_are_measured_bytes),

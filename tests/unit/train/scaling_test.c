@@ -122,7 +122,7 @@ static void a_scaled_step(void **state) {
                   "%7: f32[1] = reshape(precision.scale, dims=[1])\n"
                   "%8: f32[3] = broadcast(%7, dims=[3])\n"
                   "%9: f32[3] = mul(%8, x)\n"
-                  "%10: f32[16] = pack(%9, offsets=[0], count=16)\n"
+                  "%10: f32[16] = pack(%9, offsets=[0], count=16, region=param.f32)\n"
                   "%11: f32[] = reciprocal(precision.scale)\n"
                   "%12: f32[16] = mul(%10, %11)\n"
                   "%13: bool[] = all_finite(%5)\n"
