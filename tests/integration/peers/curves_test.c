@@ -9,6 +9,8 @@
 
 #include "peers.h"
 
+#define FAST " --set backend.use=onednn,cpu" /* the fast CPU where it is built */
+
 /* Trains `steps` steps and returns what PyTorch's losses were. */
 static const json_t *train(const char *curve, const char *options, int steps, double *losses) {
   char line[1024], golden[64];
@@ -25,7 +27,7 @@ static void lenet_learns_as_in_pytorch(void **state) {
   (void)state;
   double losses[PEERS_MOST_STEPS];
   peers_need("mnist/train-images-idx3-ubyte.gz");
-  const json_t *golden = train("mnist_lenet", "--set data.folder=" DATA "/mnist", 500, losses);
+  const json_t *golden = train("mnist_lenet", "--set data.folder=" DATA "/mnist" FAST, 500, losses);
   peers_compare(losses, golden, 0, 40, 1e-4, 0);
   peers_compare_smoothed(losses, golden, 500, 0.03);
 }
@@ -45,41 +47,20 @@ static void a_character_transformer_learns_as_in_pytorch(void **state) {
   double losses[PEERS_MOST_STEPS];
   peers_need("text/tinyshakespeare.txt");
   const json_t *golden =
-      train("shakespeare_char", "--set data.file=" DATA "/text/tinyshakespeare.txt", 100, losses);
+      train("shakespeare_char", "--set data.file=" DATA "/text/tinyshakespeare.txt" FAST, 100, losses);
   peers_compare(losses, golden, 0, 100, 1e-4, 0);
 }
 
-static const char cifar10_ini[] =
-    "include = " ROOT "/docs/examples/cifar10_resnet18.ini\n"
-    "[run]\n"
-    "seed = 1\n"
-    "max_steps = 20\n"
-    "[data]\n"
-    "folder = cifar10\n"
-    "batch = 32\n"
-    "shuffle = no\n"
-    "[data.train]\n"
-    "transforms = to_float, normalize(mean=[0.4914, 0.4822, 0.4465], std=[0.2470, 0.2435, 0.2616])\n"
-    "[data.valid]\n"
-    "epoch = 32\n"
-    "[optimizer]\n"
-    "lr = 0.01\n"
-    "weight_decay = 0\n"
-    "[schedule]\n"
-    "type = constant\n"
-    "warmup = 0\n";
-
-/* In the order of the files the first 20 batches are of one class, so the loss falls to 0, where a relative
- * difference means nothing: below 1e-2, the losses may differ by 1e-5. */
+/* Batch norm over four pictures multiplies a rounding by ten every three steps, until single losses mean
+ * nothing: by step 30 means are 0.002 apart from PyTorch's with the fast CPU, 0.006 with the reference. */
 static void a_resnet_on_jpegs_learns_as_in_pytorch(void **state) {
   (void)state;
   double losses[PEERS_MOST_STEPS];
   peers_need("cifar10-jpeg.tar.gz");
   assert_int_equal(system("mkdir cifar10 && tar -xzf '" DATA "/cifar10-jpeg.tar.gz' -C cifar10"), 0);
-  file_write("run.ini", cifar10_ini);
-  assert_int_equal(peers_train("run.ini", losses, NULL), 20);
-  peers_compare(losses, json_object_get(peers_golden("curves/cifar10_resnet18.json"), "losses"), 0, 20, 1e-3,
-                1e-5);
+  const json_t *golden = train("cifar10_resnet18", "--set data.folder=cifar10" FAST, 30, losses);
+  peers_compare(losses, golden, 0, 5, 1e-4, 0);
+  peers_compare_smoothed(losses, golden, 30, 0.03);
 }
 
 int main(void) {
