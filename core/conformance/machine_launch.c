@@ -41,12 +41,16 @@ static tn_status add(tn_launch *l) {
 
 static tn_status fail(tn_launch *l) { return tn_fail(l, TN_EDEVICE, NULL, "broken on purpose"); }
 
-/* Of one row of numbers; the second operand is absent. */
-static void write_launch(tn_machine *m, tn_launch_host *l) {
+/* Rows of numbers, of which the second is absent. All launches have them, and they stay as they are while any
+ * of these is under way. */
+static void write_views(tn_machine *m) {
   tn_type row = {TN_F32, 1, {COUNT}};
   m->views[0] = (tn_view){row, tn_layout_row_major(1), m->far[0]};
   m->views[1] = (tn_view){row, tn_layout_row_major(1), NULL};
   m->views[2] = (tn_view){row, tn_layout_row_major(1), m->far[1]};
+}
+
+static void write_launch(tn_machine *m, tn_launch_host *l) {
   l->pub = (tn_launch){.env = *m->env,
                        .n_in = 2,
                        .n_out = 1,
@@ -97,6 +101,7 @@ static tn_status capture_launch(tn_machine *m) {
 
 tn_status tn_machine_try_launch(tn_machine *m) {
   if (m->backend->accepts == NULL) return TN_OK;
+  write_views(m);
   TN_TRY(put_row(m, 3));
   TN_TRY(enqueue(m, 0, fold));
   TN_TRY(enqueue(m, 1, add));
@@ -151,6 +156,7 @@ tn_status tn_machine_try_failure(tn_machine *m) {
   void *compute = m->device->streams[TN_STREAM_COMPUTE];
   bool recorded[2];
   if (b->accepts == NULL || b->enqueue == NULL) return TN_OK;
+  write_views(m);
   TN_TRY(put_row(m, 1));
   TN_TRY(enqueue(m, 0, fold));
   TN_TRY(b->stream_wait(compute, m->env));
