@@ -1,4 +1,6 @@
 /* backends/onednn/own/gemm.c: cuts products into tiles, and tiles into chunks. */
+#include <stdbool.h>
+
 #include "own/gemm_plan.h"
 #include "whole.h"
 
@@ -27,8 +29,9 @@ static int32_t way_of(const tn_gemm_cut *c) {
 }
 
 /* Where k is long beside m and n, cutting k reads both operands once, and cutting the result does not. */
-static void cut_depth(tn_gemm_cut *c, bool ended) {
-  bool in_parts = c->way == TN_GEMM_GATHER && c->products == 1 && !ended && c->m * c->n <= PART_ELEMENTS;
+static void cut_depth(tn_gemm_cut *c) {
+  bool in_parts = c->way == TN_GEMM_GATHER && c->products == 1 && !(c->wants & TN_GEMM_ENDED) &&
+                  c->m * c->n <= PART_ELEMENTS;
   int64_t parts = in_parts ? least(PARTS, most(1, c->k / PART_DEPTH)) : 1;
   c->depth = divide_up(c->k, parts);
   c->parts = c->depth > 0 ? divide_up(c->k, c->depth) : 1;
@@ -82,27 +85,34 @@ static int64_t wanted_chunks(const tn_gemm_cut *c) {
   return chunks >= CHUNKS ? CHUNKS : most(2, round_up((int64_t)chunks, 2));
 }
 
+static bool sums_rows(const tn_gemm_cut *c) { return c->way == TN_GEMM_GATHER && c->wants & TN_GEMM_SUMMED; }
+/* The sums of A's rows lie behind the parts of C. */
+static int64_t sums_at(const tn_gemm_cut *c) { return c->parts > 1 ? c->parts * c->m * c->n : 0; }
+
 static int64_t items_of(const tn_gemm_cut *c) { return c->products * c->parts * c->tiles_m * c->tiles_n; }
 
 void tn_gemm_cut_make(tn_gemm_cut *c, int32_t dtype, int32_t transpose_a, int32_t transpose_b,
-                      int64_t products, int64_t m, int64_t n, int64_t k, bool ended) {
+                      int64_t products, int64_t m, int64_t n, int64_t k, int32_t wants) {
   *c = (tn_gemm_cut){.dtype = dtype,
                      .transpose_a = transpose_a,
                      .transpose_b = transpose_b,
                      .products = products,
                      .m = m,
                      .n = n,
-                     .k = k};
+                     .k = k,
+                     .wants = wants};
   if (products == 0 || m == 0 || n == 0) return;
   c->way = way_of(c);
-  cut_depth(c, ended);
+  cut_depth(c);
   int64_t wanted = wanted_chunks(c);
   cut_tiles(c, divide_up(wanted, products * c->parts));
   c->chunks = least(wanted, items_of(c));
   c->scratch_bytes = scratch_of(c);
-  if (c->parts == 1) return;
-  c->joins = least(c->chunks, divide_up(m, LEAST_ROWS));
-  c->parts_bytes = c->parts * m * n * (int64_t)sizeof(float);
+  if (c->parts > 1)
+    c->joins = least(c->chunks, divide_up(m, LEAST_ROWS));
+  else if (sums_rows(c))
+    c->joins = 1;
+  c->parts_bytes = (sums_at(c) + (sums_rows(c) ? c->parts * m : 0)) * (int64_t)sizeof(float);
 }
 
 double tn_gemm_cut_cost_s(const tn_gemm_cut *c, int32_t threads) {
@@ -140,16 +150,21 @@ static void run(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_sgemm
   }
 }
 
-/* A range, whose operands are found by whom they belong to. */
-static tn_sgemm product_of(const tn_gemm_range *r, const tn_gemm_end *end, float *c, int64_t c_i) {
-  return (tn_sgemm){.m = r->m, .n = r->n, .k = r->k, .c = c, .c_i = c_i, .end = *end};
+/* A range, without the operands. */
+static tn_sgemm product_of(const tn_gemm_cut *c, const tn_gemm_range *r, const tn_gemm_end *end,
+                           float *parts) {
+  tn_sgemm g = {.m = r->m, .n = r->n, .k = r->k, .end = *end};
+  if (sums_rows(c) && r->n0 == 0) g.row_sums = parts + sums_at(c) + r->part * c->m + r->m0;
+  return g;
 }
 
 static void run_f32(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
                     const tn_gemm_end *end, const tn_gemm_range *r, float *scratch, float *parts) {
   int64_t at = r->m0 * c->n + r->n0;
   float *to = c->parts > 1 ? parts + r->part * c->m * c->n : (float *)x->c;
-  tn_sgemm g = product_of(r, end, to + at, c->n);
+  tn_sgemm g = product_of(c, r, end, parts);
+  g.c = to + at;
+  g.c_i = c->n;
   g.a_i = c->transpose_a ? 1 : c->k;
   g.a_k = c->transpose_a ? c->m : 1;
   g.b_k = c->transpose_b ? 1 : c->n;
@@ -175,7 +190,9 @@ static void run_bf16(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_
   float *panel = scratch, *a = panel + packed_floats(c), *b = a + round_up(c->tile_m * c->depth, 16),
         *gate = b + round_up(c->depth * c->tile_n, 16), *bias = gate + c->tile_m * c->tile_n;
   int64_t at = r->m0 * c->n + r->n0;
-  tn_sgemm g = product_of(r, end, bias + c->tile_n, r->n);
+  tn_sgemm g = product_of(c, r, end, parts);
+  g.c = bias + c->tile_n;
+  g.c_i = r->n;
   if (c->parts > 1) {
     g.c = parts + r->part * c->m * c->n + at;
     g.c_i = c->n;
@@ -200,13 +217,17 @@ void tn_gemm_cut_run(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_
   (c->dtype == TN_BF16 ? run_bf16 : run_f32)(c, loops, x, end, r, scratch, parts);
 }
 
-int64_t tn_gemm_cut_join(const tn_gemm_cut *c, const tn_gemm_loops *loops, float *parts, int64_t chunk,
-                         void *to, int64_t *rows) {
-  int64_t each = divide_up(c->m, c->joins), row = least(c->m, chunk * each), at = row * c->n;
-  *rows = least(each, c->m - row);
-  int64_t n = *rows * c->n;
-  float *sum = c->dtype == TN_BF16 ? parts + at : (float *)to + at;
-  loops->add_parts(parts + at, c->parts, c->m * c->n, n, sum);
+/* n sums of what lies `step` floats apart in the parts. */
+static void join(const tn_gemm_cut *c, const tn_gemm_loops *loops, float *first, int64_t step, int64_t n,
+                 void *to, int64_t at) {
+  float *sum = c->dtype == TN_BF16 ? first : (float *)to + at;
+  loops->add_parts(first, c->parts, step, n, sum);
   if (c->dtype == TN_BF16) loops->narrow(sum, (uint16_t *)to + at, n);
-  return row;
+}
+
+void tn_gemm_cut_join(const tn_gemm_cut *c, const tn_gemm_loops *loops, float *parts, int64_t chunk, void *to,
+                      void *sums) {
+  int64_t each = divide_up(c->m, c->joins), row = least(c->m, chunk * each), rows = least(each, c->m - row);
+  if (c->parts > 1) join(c, loops, parts + row * c->n, c->m * c->n, rows * c->n, to, row * c->n);
+  if (sums_rows(c)) join(c, loops, parts + sums_at(c) + row, c->m, rows, sums, row);
 }

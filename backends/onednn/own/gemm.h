@@ -40,6 +40,7 @@ typedef struct tn_sgemm {
   float *c;
   int64_t c_i;
   tn_gemm_end end;
+  float *row_sums; /* of `gathered`: NULL, or gets the sums of A's rows */
 } tn_sgemm;
 
 enum {

@@ -30,16 +30,6 @@ V_INLINE vf ended(const tn_gemm_end *e, vf y, int64_t at, int64_t j, int64_t n) 
   return y;
 }
 
-/* Rows i .. i+m-1, columns j .. j+n-1, whose sums are complete. */
-static void finish(const tn_sgemm *g, int64_t i, int64_t m, int64_t j, int64_t n) {
-  if (g->end.bias == NULL && g->end.what == TN_END_NONE) return;
-  for (int64_t r = i; r < i + m; r++)
-    for (int64_t x = j; x < j + n; x += V_LANES) {
-      int64_t at = r * g->c_i + x, lanes = least(V_LANES, j + n - x);
-      v_put_most(g->c + at, ended(&g->end, v_get_most(g->c + at, lanes), at, x, lanes), lanes);
-    }
-}
-
 /* ---- straight ------------------------------------------------------------------------------------ */
 
 /* Some columns of B, and a range of k. */
@@ -73,14 +63,16 @@ V_INLINE void tile(const tn_sgemm *g, const strip *s, int64_t turn, const int m,
       for (int j = 0; j < n; j++) sum[i][j] += x * line[j];
     }
   }
+  const int first = s->k0 == 0, last = s->k0 + s->k == g->k;
 #pragma GCC unroll 8
   for (int i = 0; i < m; i++) {
-    float *c = g->c + (turn * s->rows + i) * g->c_i + s->j;
+    int64_t at = (turn * s->rows + i) * g->c_i + s->j;
 #pragma GCC unroll 3
-    for (int j = 0; j < n; j++, c += V_LANES) {
+    for (int j = 0; j < n; j++, at += V_LANES) {
       int64_t stored = j == n - 1 ? s->stored : V_LANES;
-      if (s->k0 > 0) sum[i][j] += v_get_most(c, stored);
-      v_put_most(c, sum[i][j], stored);
+      vf y = first ? sum[i][j] : sum[i][j] + v_get_most(g->c + at, stored);
+      if (last) y = ended(&g->end, y, at, s->j + j * V_LANES, stored);
+      v_put_most(g->c + at, y, stored);
     }
   }
 }
@@ -118,11 +110,8 @@ static void down(const tn_sgemm *g, strip *s, int padded) {
   int64_t vectors = (s->n + V_LANES - 1) / V_LANES;
   s->stored = s->lanes = s->n - (vectors - 1) * V_LANES;
   tile_function *const *by_rows = tiles[!padded && s->lanes < V_LANES][vectors - 1];
-  for (int64_t turn = 0, i = 0; i < g->m; turn++, i += s->rows) {
-    int64_t m = least(s->rows, g->m - i);
-    by_rows[m - 1](g, s, turn);
-    if (s->k0 + s->k == g->k) finish(g, i, m, s->j, s->n);
-  }
+  for (int64_t turn = 0, i = 0; i < g->m; turn++, i += s->rows)
+    by_rows[least(s->rows, g->m - i) - 1](g, s, turn);
 }
 
 static int64_t strip_columns(int64_t n) { return evenly((n + V_LANES - 1) / V_LANES, VECTORS) * V_LANES; }
@@ -257,6 +246,58 @@ static void packed(const tn_sgemm *g, float *panel) {
   } while (k0 < g->k);
 }
 
+/* ---- sums of rows -------------------------------------------------------------------------------- */
+
+V_INLINE vf get_element(const void *from, int64_t at, int64_t n, const int bf16) {
+  if (!bf16) return v_get_most((const float *)from + at, n);
+  uint16_t rest[V_LANES] = {0};
+  memcpy(rest, (const uint16_t *)from + at, (size_t)least(n, V_LANES) * sizeof *rest);
+  return v_of_bf16(v_get_halves(rest));
+}
+
+/* Sums of 32 rows are added up, so that rounding errors do not grow with the number of rows. */
+V_INLINE vf sum_lines(const void *from, int64_t at, int64_t step, int64_t rows, int64_t lanes,
+                      const int bf16) {
+  vf total = {0};
+  for (int64_t i = 0; i < rows; i += 32) {
+    vf sum = {0};
+    for (int64_t r = i; r < least(rows, i + 32); r++) sum += get_element(from, at + r * step, lanes, bf16);
+    total += sum;
+  }
+  return total;
+}
+
+V_INLINE void sum_all_rows(const void *from, int64_t step, int64_t rows, int64_t n, void *to,
+                           const int bf16) {
+  for (int64_t j = 0; j < n; j += V_LANES) {
+    int64_t lanes = least(V_LANES, n - j);
+    vf total = sum_lines(from, j, step, rows, lanes, bf16);
+    if (bf16) {
+      uint16_t rest[V_LANES];
+      v_put_halves(rest, v_bf16_of(total));
+      memcpy((uint16_t *)to + j, rest, (size_t)lanes * sizeof *rest);
+    } else {
+      v_put_most((float *)to + j, total, lanes);
+    }
+  }
+}
+static void sum_rows(const void *from, int64_t step, int64_t rows, int64_t n, void *to) {
+  sum_all_rows(from, step, rows, n, to, 0);
+}
+static void sum_rows_bf16(const void *from, int64_t step, int64_t rows, int64_t n, void *to) {
+  sum_all_rows(from, step, rows, n, to, 1);
+}
+
+/* Lines k0 .. of a transposed A, which have just been read. */
+static void sum_gathered(const tn_sgemm *g, const strip *s) {
+  for (int64_t i = 0; i < g->m; i += V_LANES) {
+    int64_t lanes = least(V_LANES, g->m - i);
+    vf sum = sum_lines(s->a, i, g->a_k, s->k, lanes, 0);
+    if (s->k0 > 0) sum += v_get_most(g->row_sums + i, lanes);
+    v_put_most(g->row_sums + i, sum, lanes);
+  }
+}
+
 /* ---- gathered ------------------------------------------------------------------------------------ */
 
 /* Rows of a transposed A, as many as a tile has, side by side; those of the next tile begin `step` further.
@@ -283,6 +324,7 @@ static void gathered(const tn_sgemm *g, float *scratch) {
     pack(g, &s, g->n, columns, scratch);
     s.a_step = s.rows * k + TN_GEMM_GAP;
     gather_rows(g, &s, s.a_step, rows);
+    if (g->row_sums != NULL) sum_gathered(g, &s);
     s.a = rows;
     s.a_k = s.rows;
     for (; s.j < g->n; s.j += columns, panel += k * PANEL) {
@@ -369,11 +411,21 @@ static void (*const dot_tiles[3][3])(const tn_sgemm *g, int64_t i, int64_t j) = 
 
 static int power_below(int64_t n) { return n >= 4 ? 2 : n >= 2 ? 1 : 0; }
 
+/* The sums are complete. */
+static void finish(const tn_sgemm *g) {
+  if (g->end.bias == NULL && g->end.what == TN_END_NONE) return;
+  for (int64_t i = 0; i < g->m; i++)
+    for (int64_t j = 0; j < g->n; j += V_LANES) {
+      int64_t at = i * g->c_i + j, lanes = least(V_LANES, g->n - j);
+      v_put_most(g->c + at, ended(&g->end, v_get_most(g->c + at, lanes), at, j, lanes), lanes);
+    }
+}
+
 static void dots(const tn_sgemm *g) {
   for (int64_t j = 0; j < g->n; j += 1 << power_below(g->n - j))
     for (int64_t i = 0; i < g->m; i += 1 << power_below(g->m - i))
       dot_tiles[power_below(g->m - i)][power_below(g->n - j)](g, i, j);
-  finish(g, 0, g->m, 0, g->n);
+  finish(g);
 }
 
 /* ---- half precision ------------------------------------------------------------------------------ */
@@ -394,42 +446,6 @@ static void narrow(const float *from, uint16_t *to, int64_t n) {
   uint16_t rest[V_LANES];
   v_put_halves(rest, v_bf16_of(v_get_some(from + i, n - i)));
   memcpy(to + i, rest, (size_t)(n - i) * sizeof *rest);
-}
-
-/* ---- sums of rows -------------------------------------------------------------------------------- */
-
-V_INLINE vf get_element(const void *from, int64_t at, int64_t n, const int bf16) {
-  if (!bf16) return v_get_most((const float *)from + at, n);
-  uint16_t rest[V_LANES] = {0};
-  memcpy(rest, (const uint16_t *)from + at, (size_t)least(n, V_LANES) * sizeof *rest);
-  return v_of_bf16(v_get_halves(rest));
-}
-
-/* Sums of 32 rows are added up, so that rounding errors do not grow with the number of rows. */
-V_INLINE void sum_all_rows(const void *from, int64_t step, int64_t rows, int64_t n, void *to,
-                           const int bf16) {
-  for (int64_t j = 0; j < n; j += V_LANES) {
-    int64_t lanes = least(V_LANES, n - j);
-    vf total = {0};
-    for (int64_t i = 0; i < rows; i += 32) {
-      vf sum = {0};
-      for (int64_t r = i; r < least(rows, i + 32); r++) sum += get_element(from, r * step + j, lanes, bf16);
-      total += sum;
-    }
-    if (bf16) {
-      uint16_t rest[V_LANES];
-      v_put_halves(rest, v_bf16_of(total));
-      memcpy((uint16_t *)to + j, rest, (size_t)lanes * sizeof *rest);
-    } else {
-      v_put_most((float *)to + j, total, lanes);
-    }
-  }
-}
-static void sum_rows(const void *from, int64_t step, int64_t rows, int64_t n, void *to) {
-  sum_all_rows(from, step, rows, n, to, 0);
-}
-static void sum_rows_bf16(const void *from, int64_t step, int64_t rows, int64_t n, void *to) {
-  sum_all_rows(from, step, rows, n, to, 1);
 }
 
 static void add_parts(const float *first, int64_t parts, int64_t step, int64_t n, float *to) {

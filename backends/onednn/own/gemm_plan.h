@@ -2,8 +2,6 @@
 #ifndef TN_ONEDNN_GEMM_PLAN_H
 #define TN_ONEDNN_GEMM_PLAN_H
 
-#include <stdbool.h>
-
 #include "own/gemm.h"
 
 enum { TN_GEMM_STRAIGHT = 0, TN_GEMM_DOTS = 1, TN_GEMM_PACK = 2, TN_GEMM_GATHER = 3 };
@@ -17,12 +15,16 @@ typedef struct tn_gemm_cut {
   int64_t tile_m, tile_n, tiles_m, tiles_n;
   int64_t parts, depth; /* a long k, of a single product, is summed in parts, which then are joined */
   int64_t chunks, scratch_bytes; /* scratch of one chunk */
-  int64_t joins, parts_bytes;    /* chunks of the joining, and what lies between; 0 where parts is 1 */
+  int64_t joins, parts_bytes; /* chunks of the joining, and what it joins; 0 where there is nothing to join */
+  int32_t wants;
 } tn_gemm_cut;
 
-/* ended: something becomes of the sums, so they are not made in parts. */
+enum {
+  TN_GEMM_ENDED = 1, /* something becomes of the sums, so they are not made in parts */
+  TN_GEMM_SUMMED = 2 /* the sums of A's rows, too, which `gathered` makes on its way */
+};
 void tn_gemm_cut_make(tn_gemm_cut *cut, int32_t dtype, int32_t transpose_a, int32_t transpose_b,
-                      int64_t products, int64_t m, int64_t n, int64_t k, bool ended);
+                      int64_t products, int64_t m, int64_t n, int64_t k, int32_t wants);
 /* The chunks' scratch, and the parts behind it. */
 static inline int64_t tn_gemm_cut_workspace(const tn_gemm_cut *cut) {
   return cut->chunks * cut->scratch_bytes + cut->parts_bytes;
@@ -43,9 +45,9 @@ typedef struct tn_gemm_range {
 /* `scratch`: the cut's scratch_bytes, aligned to 64. */
 void tn_gemm_cut_run(const tn_gemm_cut *cut, const tn_gemm_loops *loops, const tn_gemm_matrices *matrices,
                      const tn_gemm_end *end, const tn_gemm_range *range, void *scratch, float *parts);
-/* The rows of chunk 0 .. joins - 1 of a result that was made in parts; returns the first row. */
-int64_t tn_gemm_cut_join(const tn_gemm_cut *cut, const tn_gemm_loops *loops, float *parts, int64_t chunk,
-                         void *c, int64_t *rows);
+/* Joins the rows of chunk 0 .. joins - 1 of c, and of the sums of A's rows where they are wanted. */
+void tn_gemm_cut_join(const tn_gemm_cut *cut, const tn_gemm_loops *loops, float *parts, int64_t chunk,
+                      void *c, void *sums);
 
 /* The product and the range of an item: 0 .. products * parts * tiles_m * tiles_n - 1. */
 int64_t tn_gemm_cut_item(const tn_gemm_cut *cut, int64_t item, tn_gemm_range *range);

@@ -44,9 +44,20 @@ static void batch_steps(const tn_type *type, int32_t rank, int64_t *steps) {
   }
 }
 
+/* The product among the nodes of a match. */
+static const tn_match_node *product_in(const tn_match *match, int32_t what) {
+  return &match->nodes[what == BIAS_GRAD ? 1 : 0];
+}
+
+/* What the product is cut for. */
+static int32_t wants_of(const tn_match *match, int32_t what) {
+  if (what == BIAS_GRAD) return TN_GEMM_SUMMED;
+  return what != PLAIN || match->n_in > 2 ? TN_GEMM_ENDED : 0;
+}
+
 /* One b for all: the rows of all a follow each other, so it is one product. */
 static void make_plan(const tn_match *match, const void *backend, int32_t what, matmul_plan *p) {
-  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
+  const tn_matmul_attributes *t = product_in(match, what)->node.attributes;
   const tn_type *a = match->in[0], *b = match->in[1], *y = match->out[0];
   int64_t products = batch_count(y), m = y->dims[y->rank - 2];
   *p = (matmul_plan){.loops = TN_LOOPS_PICK_AT(tn_loops_gemm, tn_onednn_isa_of(backend)),
@@ -61,13 +72,12 @@ static void make_plan(const tn_match *match, const void *backend, int32_t what, 
   batch_steps(a, p->batch.rank, p->batch.a_step);
   batch_steps(b, p->batch.rank, p->batch.b_step);
   tn_gemm_cut_make(&p->cut, y->dtype, t->transpose_a, t->transpose_b, products, m, y->dims[y->rank - 1],
-                   a->dims[a->rank - (t->transpose_a ? 2 : 1)],
-                   what != BIAS_GRAD && (what != PLAIN || match->n_in > 2));
+                   a->dims[a->rank - (t->transpose_a ? 2 : 1)], wants_of(match, what));
 }
 
-static tn_status check_product(tn_query *q) {
+static tn_status check_product(tn_query *q, int32_t what) {
   const tn_match *match = q->match;
-  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
+  const tn_matmul_attributes *t = product_in(match, what)->node.attributes;
   int32_t dtype = match->out[0]->dtype;
   if (dtype != TN_F32 && dtype != TN_BF16)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f32 or bf16", tn_dtype_name(dtype));
@@ -95,7 +105,7 @@ static tn_status offer(tn_query *q, int32_t what) {
 }
 
 static tn_status query_plain(tn_query *q) {
-  tn_status status = check_product(q);
+  tn_status status = check_product(q, PLAIN);
   return status == TN_OK ? offer(q, PLAIN) : status;
 }
 
@@ -113,7 +123,7 @@ static tn_status check_same_dims(tn_query *q, const tn_type *type, const tn_type
 
 /* y = matmul(a, b, bias?); z = maximum(y, c) */
 static tn_status query_relu(tn_query *q) {
-  tn_status status = check_product(q);
+  tn_status status = check_product(q, RELU);
   if (status == TN_OK) status = check_limit(q, q->match->in[3]);
   if (status == TN_OK) status = check_same_dims(q, q->match->out[0], &q->match->nodes[0].node.out[0]);
   return status == TN_OK ? offer(q, RELU) : status;
@@ -123,7 +133,7 @@ static tn_status query_relu(tn_query *q) {
 static tn_status query_relu_grad(tn_query *q) {
   const tn_match *match = q->match;
   const tn_type *product = &match->nodes[0].node.out[0];
-  tn_status status = check_product(q);
+  tn_status status = check_product(q, RELU_GRAD);
   if (status == TN_OK) status = check_limit(q, match->in[3]);
   if (status == TN_OK) status = check_limit(q, match->in[4]);
   if (status == TN_OK) status = check_same_dims(q, match->in[2], product);
@@ -138,14 +148,14 @@ static bool sums_rows(const tn_reduce_attributes *a) {
   return a->axes.n == 1 && (a->axes.v[0] == 0 || a->axes.v[0] == -2);
 }
 
-/* w = matmul(d, x); s = reduce_sum(d) -> w, s */
+/* s = reduce_sum(d); w = matmul(d, x) -> w, s: found from the product, of which d may have others */
 static tn_status query_bias_grad(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
-  tn_status status = check_product(q);
+  const tn_matmul_attributes *t = product_in(match, BIAS_GRAD)->node.attributes;
+  tn_status status = check_product(q, BIAS_GRAD);
   if (status != TN_OK) return status;
   if (match->in[0]->rank != 2 || match->in[1]->rank != 2 || !t->transpose_a ||
-      !sums_rows(match->nodes[1].node.attributes))
+      !sums_rows(match->nodes[0].node.attributes))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "not the gradients of a linear layer's weight and bias");
   return offer(q, BIAS_GRAD);
 }
@@ -207,12 +217,12 @@ static void find_matrices(const tn_launch *l, const matmul_plan *p, int64_t prod
 }
 
 /* Of a linear layer, whose gradient is the first operand, lines of k. */
-static void sum_bias(const job *j, int64_t row, int64_t rows) {
+static void sum_bias(const job *j, const tn_gemm_range *r) {
   const matmul_plan *p = j->plan;
   int64_t size = (int64_t)tn_dtype_size(p->cut.dtype);
-  const void *from = (const char *)j->launch->in[0].data + row * size;
-  void *to = (char *)j->launch->out[1].data + row * size;
-  (p->cut.dtype == TN_BF16 ? p->loops->sum_rows_bf16 : p->loops->sum_rows)(from, p->cut.m, p->cut.k, rows,
+  const void *from = (const char *)j->launch->in[0].data + r->m0 * size;
+  void *to = (char *)j->launch->out[1].data + r->m0 * size;
+  (p->cut.dtype == TN_BF16 ? p->loops->sum_rows_bf16 : p->loops->sum_rows)(from, p->cut.m, p->cut.k, r->m,
                                                                            to);
 }
 
@@ -230,15 +240,15 @@ static void run_chunk(void *arg, int64_t chunk) {
     tn_gemm_matrices x;
     find_matrices(j->launch, p, tn_gemm_cut_item(&p->cut, item, &range), &x);
     tn_gemm_cut_run(&p->cut, p->loops, &x, &j->end, &range, scratch, parts_of(j));
-    if (p->what == BIAS_GRAD && p->cut.parts == 1 && range.n0 == 0) sum_bias(j, range.m0, range.m);
+    if (p->what == BIAS_GRAD && p->cut.way != TN_GEMM_GATHER && range.n0 == 0) sum_bias(j, &range);
   }
 }
 
 static void join_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
-  int64_t rows, row = tn_gemm_cut_join(&j->plan->cut, j->plan->loops, parts_of(j), chunk,
-                                       j->launch->out[0].data, &rows);
-  if (j->plan->what == BIAS_GRAD) sum_bias(j, row, rows);
+  const tn_launch *l = j->launch;
+  void *sums = j->plan->what == BIAS_GRAD ? l->out[1].data : NULL;
+  tn_gemm_cut_join(&j->plan->cut, j->plan->loops, parts_of(j), chunk, l->out[0].data, sums);
 }
 
 /* Chunks of a product too small for a second thread run here. */
@@ -270,5 +280,5 @@ MATMUL(matmul, "y = matmul(a, b, bias?)", plain, "vectorized product of matrices
 MATMUL(matmul_relu, "y = matmul(a, b, bias?); z = maximum(y, c)", relu, "a product and the ReLU behind it");
 MATMUL(matmul_relu_grad, "y = matmul(a, b); g = gt(r, c); z = where(g, y, d)", relu_grad,
        "a product and the gradient of a ReLU behind it");
-MATMUL(matmul_bias_grad, "w = matmul(d, x); s = reduce_sum(d) -> w, s", bias_grad,
+MATMUL(matmul_bias_grad, "s = reduce_sum(d); w = matmul(d, x) -> w, s", bias_grad,
        "the gradients of a linear layer's weight and bias");

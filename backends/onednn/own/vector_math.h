@@ -11,6 +11,15 @@
 #define V_NEAREST      0x1.8p23f
 #define V_NEAREST_BITS 0x4b400000u
 
+/* e^x for |x| <= ln 2 / 2. */
+static inline vf v_exp_small(vf r) {
+  vf p = 0x1.6db47ap-10f * r + 0x1.123b92p-7f;
+  p = p * r + 0x1.55545ep-5f;
+  p = p * r + 0x1.55548ep-3f;
+  p = p * r + 0.5f;
+  return (p * (r * r) + r) + 1.0f;
+}
+
 /* e^x = 2^n e^r with |r| <= ln 2 / 2. The power of two is applied in two halves, so that results reach from
  * the subnormals to infinity. */
 static inline vf v_exp(vf x) {
@@ -20,13 +29,16 @@ static inline vf v_exp(vf x) {
   vu n = (vu)t - V_NEAREST_BITS;
   vf f = t - V_NEAREST;
   vf r = (x - f * 0x1.62e4p-1f) + f * -0x1.7f7d1cp-20f;
-  vf p = 0x1.6db47ap-10f * r + 0x1.123b92p-7f;
-  p = p * r + 0x1.55545ep-5f;
-  p = p * r + 0x1.55548ep-3f;
-  p = p * r + 0.5f;
-  vf y = (p * (r * r) + r) + 1.0f;
+  vf y = v_exp_small(r);
   vu half = (vu)((vi)n >> 1);
   return y * (vf)((half + 127u) << 23) * (vf)((n - half + 127u) << 23);
+}
+
+/* e^2x for 0 <= x <= 10, where one power of two will do. */
+static inline vf v_exp_double(vf x) {
+  vf t = x * 0x1.715476p+1f + V_NEAREST, f = t - V_NEAREST;
+  vf r = ((x + x) - f * 0x1.62e4p-1f) + f * -0x1.7f7d1cp-20f;
+  return v_exp_small(r) * (vf)(((vu)t - V_NEAREST_BITS + 127u) << 23);
 }
 
 /* ln x = e ln 2 + ln m with sqrt(1/2) <= m < sqrt(2). Subnormals are scaled up first. */
@@ -51,7 +63,7 @@ static inline vf v_log(vf x) {
   return v_pick(v_ge(x, v_all(0.0f)), y, v_all(NAN));
 }
 
-/* An odd polynomial near zero; 1 - 2 / (e^2x + 1) elsewhere. */
+/* An odd polynomial near zero; 1 - 2 / (e^2x + 1) elsewhere, which is 1 from 10 on. */
 static inline vf v_tanh(vf x) {
   vf a = v_abs(x), z = x * x;
   vf p = 0x1.18e1c4p-9f * z + -0x1.0bf4f6p-7f;
@@ -60,7 +72,8 @@ static inline vf v_tanh(vf x) {
   p = p * z + 0x1.111066p-3f;
   p = p * z + -0x1.555554p-2f;
   vf near = x + x * (z * p);
-  vf far = 1.0f - 2.0f / (v_exp(2.0f * a) + 1.0f);
+  vf c = v_pick(v_gt(a, v_all(10.0f)), v_all(10.0f), a);
+  vf far = 1.0f - 2.0f / (v_exp_double(c) + 1.0f);
   return v_copysign(v_pick(v_lt(a, v_all(0.625f)), near, far), x);
 }
 

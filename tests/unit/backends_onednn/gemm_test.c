@@ -131,7 +131,8 @@ static void cuts_cover_a_result_once(void **state) {
     tn_gemm_cut cut;
     int64_t m = sizes[i % SIZES], n = sizes[i / SIZES % SIZES], t = i / SIZES / SIZES, volume = 0, next = 0;
     int64_t k = 500 + i % 5 * 700;
-    tn_gemm_cut_make(&cut, TN_F32, (int32_t)(t & 1), (int32_t)(t >> 1), 1 + i % 3, m, n, k, i % 2);
+    tn_gemm_cut_make(&cut, TN_F32, (int32_t)(t & 1), (int32_t)(t >> 1), 1 + i % 3, m, n, k,
+                     i % 2 ? TN_GEMM_ENDED : 0);
     for (int64_t c = 0; c < cut.chunks; c++) {
       int64_t count, first = tn_gemm_cut_chunk(&cut, c, &count);
       assert_true(first == next && count > 0);

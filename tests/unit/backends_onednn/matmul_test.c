@@ -125,8 +125,9 @@ static void the_gradient_of_the_bias_comes_with_that_of_the_weights(void **state
     static rig_match m;
     rig_start(&m);
     int32_t in[2] = {rig_in(&m, &d.type), rig_in(&m, &x.type)};
+    int32_t sum_node = rig_node(&m, "reduce_sum", &rows, in, 1, &sums.type, 1);
     rig_out(&m, rig_node(&m, "matmul", &t, in, 2, &w.type, 1));
-    rig_out(&m, rig_node(&m, "reduce_sum", &rows, in, 1, &sums.type, 1));
+    rig_out(&m, sum_node);
     rig_run_on_all(&tn_onednn_matmul_bias_grad, &m, (void *[]){d.data, x.data},
                    (void *[]){w.data, sums.data});
     for (int64_t i = 0; i < s.m; i++) {
