@@ -75,7 +75,8 @@ void curves_page(FILE *to, const json_t *result, const char *name) {
           "compare. So the curves are means over the last %d steps, as are the losses at the end. "
           "What two runs may differ by is shown by PyTorch's twin: PyTorch again, from initial weights "
           "that are one unit in the last place larger. Differences are those from PyTorch, absolute, of "
-          "the smoothed loss.\n\n",
+          "the smoothed loss, over as many steps as a run has; a picture goes as far as the shortest "
+          "run.\n\n",
           CURVE_WINDOW);
   json_array_foreach(json_object_get(result, "models"), i, model) { write_model(to, model, name); }
 }
