@@ -157,6 +157,9 @@ static tn_status query_bias_grad(tn_query *q) {
   if (match->in[0]->rank != 2 || match->in[1]->rank != 2 || !t->transpose_a ||
       !sums_rows(match->nodes[0].node.attributes))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "not the gradients of a linear layer's weight and bias");
+  if (tn_type_count(match->out[0]) == 0)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL,
+                   "the weight is empty, so there is no product to sum the bias beside");
   return offer(q, BIAS_GRAD);
 }
 

@@ -191,6 +191,25 @@ static void what_is_not_done_here_is_refused(void **state) {
   }
 }
 
+/* Whoever takes the sum with a product that is not made would leave it unwritten. */
+static void the_bias_of_an_empty_weight_is_left_to_a_sum(void **state) {
+  (void)state;
+  tn_type d = RIG_TYPE(TN_F32, 6, 4), x = RIG_TYPE(TN_F32, 6, 0), w = RIG_TYPE(TN_F32, 4, 0),
+          sums = RIG_TYPE(TN_F32, 1, 4);
+  tn_matmul_attributes t = {1, 0};
+  int64_t axis = 0;
+  tn_reduce_attributes rows = {.axes = {1, &axis}, .keep = 1};
+  static rig_match m;
+  rig_start(&m);
+  int32_t in[2] = {rig_in(&m, &d), rig_in(&m, &x)};
+  int32_t sum = rig_node(&m, "reduce_sum", &rows, in, 1, &sums, 1);
+  rig_out(&m, rig_node(&m, "matmul", &t, in, 2, &w, 1));
+  rig_out(&m, sum);
+  rig_answer answer = rig_query(&tn_onednn_matmul_bias_grad, &m);
+  assert_int_equal(answer.status, TN_EUNSUPPORTED);
+  assert_non_null(strstr(answer.text, "empty"));
+}
+
 static void failing_allocations_are_reported(void **state) {
   (void)state;
   tn_type a = RIG_TYPE(TN_F32, 3, 4), b = RIG_TYPE(TN_F32, 4, 5), y = RIG_TYPE(TN_F32, 3, 5);
@@ -209,6 +228,7 @@ int main(void) {
       cmocka_unit_test(the_gradient_of_the_bias_comes_with_that_of_the_weights),
       cmocka_unit_test(batches_broadcast),
       cmocka_unit_test(what_is_not_done_here_is_refused),
+      cmocka_unit_test(the_bias_of_an_empty_weight_is_left_to_a_sum),
       cmocka_unit_test(failing_allocations_are_reported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
