@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/model_file.h"
 #include "tenon/session.h"
 
 static const char model[] = "[run]\nseed = 5\n"
@@ -26,21 +27,16 @@ static const char model[] = "[run]\nseed = 5\n"
                             "       softmax\n";
 enum { BATCH = 64, IN = 400, OUT = 200 };
 
-static char path[64];
+static model_file file;
 
 static int write_model(void **state) {
   (void)state;
-  snprintf(path, sizeof path, "/tmp/tenon-pin-XXXXXX");
-  int fd = mkstemp(path);
-  if (fd < 0) return -1;
-  ssize_t n = write(fd, model, sizeof model - 1);
-  close(fd);
-  return n == (ssize_t)sizeof model - 1 ? 0 : -1;
+  return model_file_write(&file, model);
 }
 
 static int remove_model(void **state) {
   (void)state;
-  return unlink(path);
+  return model_file_remove(&file);
 }
 
 static void ok(tn_status status, const void *handle) {
@@ -91,7 +87,7 @@ static rig *start(const char *backend, const char *pin) {
       .struct_size = sizeof session, .infer = 1, .batch = BATCH, .weights = ""};
   assert_non_null(r);
   ok(tn_context_open(NULL, &r->context), r->context);
-  ok(tn_run_open(r->context, path, &options, &r->run), r->context);
+  ok(tn_run_open(r->context, file.path, &options, &r->run), r->context);
   ok(tn_session_open(r->run, &session, &r->session), r->run);
   ok(tn_session_bind(r->session, "x", r->in, sizeof r->in), r->session);
   ok(tn_session_bind(r->session, "output", r->out, sizeof r->out), r->session);

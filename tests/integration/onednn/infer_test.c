@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 
+#include "support/model_file.h"
 #include "tenon/session.h"
 
 static const char model[] =
@@ -51,21 +52,16 @@ typedef struct rig {
   float image[BATCH * PIXELS], scores[BATCH * CLASSES];
 } rig;
 
-static char path[64];
+static model_file file;
 
 static int write_model(void **state) {
   (void)state;
-  snprintf(path, sizeof path, "/tmp/tenon-onednn-XXXXXX");
-  int fd = mkstemp(path);
-  if (fd < 0) return -1;
-  ssize_t n = write(fd, model, sizeof model - 1);
-  close(fd);
-  return n == (ssize_t)sizeof model - 1 ? 0 : -1;
+  return model_file_write(&file, model);
 }
 
 static int remove_model(void **state) {
   (void)state;
-  return unlink(path);
+  return model_file_remove(&file);
 }
 
 static void ok(tn_status status, const void *handle) {
@@ -81,7 +77,7 @@ static rig *start(const char *backend, const char *const *more, int32_t n_more) 
       .struct_size = sizeof session, .infer = 1, .batch = BATCH, .weights = ""};
   assert_non_null(r);
   ok(tn_context_open(NULL, &r->context), r->context);
-  ok(tn_run_open(r->context, path, &options, &r->run), r->context);
+  ok(tn_run_open(r->context, file.path, &options, &r->run), r->context);
   ok(tn_session_open(r->run, &session, &r->session), r->run);
   ok(tn_session_bind(r->session, "image", r->image, sizeof r->image), r->session);
   ok(tn_session_bind(r->session, "output", r->scores, sizeof r->scores), r->session);
@@ -162,7 +158,7 @@ static void the_plan_has_folded_kernels_and_no_reorders(void **state) {
   char *text;
   (void)state;
   ok(tn_context_open(NULL, &context), context);
-  ok(tn_run_open(context, path, &options, &run), context);
+  ok(tn_run_open(context, file.path, &options, &run), context);
   ok(tn_run_plan(run, NULL, &text, NULL), run);
   json_t *plan = json_loads(text, 0, NULL), *op;
   size_t i, folded = 0;
