@@ -207,10 +207,10 @@ def cifar10_resnet18(tenon, data, twin):
         pixels = torch.from_numpy(np.array(Image.open(path).convert("RGB"))).permute(2, 0, 1)
         return (pixels.float() / 255 - mean) / std
 
-    opt = torch.optim.SGD(net.parameters(), lr=0.003125, momentum=0.9, weight_decay=5e-4)
+    opt = torch.optim.SGD(net.parameters(), lr=0.0125, momentum=0.9, weight_decay=5e-4)
     samples = ((torch.stack([image(files[i][0]) for i in b]), torch.tensor([files[i][1] for i in b]))
-               for b in batches(len(files), 4))
-    return train(net, opt, 0.003125, lambda step: cosine(step, warmup=200), samples)
+               for b in batches(len(files), 16))
+    return train(net, opt, 0.0125, lambda step: cosine(step, warmup=200), samples)
 
 
 def main():
