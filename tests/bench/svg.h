@@ -13,7 +13,7 @@ void svg_box(FILE *to, double x, double y, double width, double height, const ch
 
 /* `anchor` is which part of the text stands at x: start, middle or end. */
 void svg_text(FILE *to, double x, double y, const char *anchor, const char *color, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+    __attribute__((format(printf, 6, 7), nonnull(6)));
 
 /* How a curve looks: `dashes` are lengths of ink and gap, or "" for one that goes through. */
 typedef struct svg_stroke {
