@@ -46,7 +46,10 @@
   X(conv2d_small_relu) X(conv2d_small_grad_input) X(conv2d_small_grad_weight) X(conv2d_small_grad_bias)
 
 /* own/matmul.c */
-#define TN_ONEDNN_MATMUL_KERNELS(X) X(matmul) X(matmul_relu) X(matmul_relu_grad) X(matmul_bias_grad)
+#define TN_ONEDNN_MATMUL_KERNELS(X)                                                                          \
+  X(matmul)                                                                                                  \
+  X(matmul_relu)                                                                                             \
+  X(matmul_relu_grad) X(matmul_gelu) X(matmul_kept_gelu) X(matmul_gelu_grad) X(matmul_bias_grad)
 
 /* own/pointwise.c */
 #define TN_ONEDNN_POINTWISE_KERNELS(X) X(pointwise)

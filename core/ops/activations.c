@@ -77,6 +77,16 @@ static tn_status gelu_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
+static tn_status gelu_grad(tn_build *b, const void *attributes) {
+  const tn_gelu_attributes *a = attributes;
+  tn_begin(b, "gelu_grad");
+  tn_arg(b, tn_dout(b, 0));
+  tn_arg(b, tn_in(b, 0));
+  tn_set_text(b, "approximate", a->approximate ? "tanh" : "none");
+  tn_yield(b, 0, tn_end(b));
+  return TN_OK;
+}
+
 static const tn_option gelu_options[] = {TN_OPT(tn_gelu_attributes, approximate, TN_OPT_ENUM, "none",
                                                 "none|tanh", "exact, or the tanh approximation"),
                                          TN_OPT_END};
@@ -88,4 +98,32 @@ const tn_op tn_op_gelu = {
     .version = 1,
     .klass = TN_CLASS_POINTWISE,
     .decompose = gelu_decompose,
+    .grad = gelu_grad,
+};
+
+/* The derivative of gelu_cdf, the density of the normal distribution, or of its approximation. */
+static tn_val gelu_density(tn_build *b, tn_val x, int32_t approximate) {
+  tn_val square = tn_mul(b, x, x);
+  if (!approximate)
+    return tn_affine(b, tn_op1(b, "exp", tn_affine(b, square, -0.5, 0)), M_2_SQRTPI * M_SQRT1_2 * 0.5, 0);
+  double scale = M_2_SQRTPI * M_SQRT1_2;
+  tn_val t = tn_tanh(b, gelu_inner(b, x)), slope = tn_affine(b, square, 3 * scale * 0.044715, scale);
+  return tn_mul(b, tn_affine(b, tn_mul(b, t, t), -0.5, 0.5), slope);
+}
+
+/* From the operand alone, so that nothing else need be kept. */
+static tn_status gelu_grad_decompose(tn_build *b, const void *attributes) {
+  const tn_gelu_attributes *a = attributes;
+  tn_val dy = tn_ops_wide(b, tn_in(b, 0)), x = tn_ops_wide(b, tn_in(b, 1));
+  tn_val slope = tn_add(b, gelu_cdf(b, x, a->approximate), tn_mul(b, x, gelu_density(b, x, a->approximate)));
+  tn_yield(b, 0, tn_cast(b, tn_mul(b, dy, slope), tn_type_of(b, tn_in(b, 0))->dtype));
+  return TN_OK;
+}
+
+const tn_op tn_op_gelu_grad = {
+    .item = TN_ITEM(tn_op, TN_OP, "gelu_grad", "gradient of gelu", tn_gelu_attributes, gelu_options),
+    .schema = "(dy:T, x:T) -> (dx:T)" TN_OPS_FLOATS,
+    .version = 1,
+    .klass = TN_CLASS_POINTWISE,
+    .decompose = gelu_grad_decompose,
 };

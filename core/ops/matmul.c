@@ -88,11 +88,16 @@ static tn_val fold(tn_build *b, tn_val v) {
   return t.rank == 2 ? v : tn_reshape(b, v, 2, dims);
 }
 
-/* d op(b) = op(a)^T dy. A weight that serves a whole batch gets one large product rather than one a
- * batch entry and a sum: the rows of all entries follow each other in memory. */
+/* A weight that serves a whole batch gets one large product rather than one a batch entry and a sum: the rows
+ * of all entries follow each other in memory. */
+static bool serves_batch(tn_build *b, const tn_matmul_attributes *m) {
+  return tn_type_of(b, tn_in(b, 1))->rank == 2 && !m->transpose_a;
+}
+
+/* d op(b) = op(a)^T dy. */
 static void yield_db(tn_build *b, const tn_matmul_attributes *m) {
   tn_val a = tn_in(b, 0), dy = tn_dout(b, 0);
-  if (tn_type_of(b, tn_in(b, 1))->rank == 2 && !m->transpose_a) {
+  if (serves_batch(b, m)) {
     a = fold(b, a);
     dy = fold(b, dy);
   }
@@ -101,10 +106,15 @@ static void yield_db(tn_build *b, const tn_matmul_attributes *m) {
                                  : product(b, m, a, dy, !m->transpose_a, 0));
 }
 
+/* Of the same rows as the weight's, so that one pass over them can do both. */
+static void yield_dbias(tn_build *b, const tn_matmul_attributes *m) {
+  tn_ops_yield_to(b, 2, serves_batch(b, m) ? fold(b, tn_dout(b, 0)) : tn_dout(b, 0));
+}
+
 static tn_status matmul_grad(tn_build *b, const void *attributes) {
   if (tn_want(b, 0)) yield_da(b, attributes);
   if (tn_want(b, 1)) yield_db(b, attributes);
-  if (tn_want(b, 2)) tn_ops_yield_to(b, 2, tn_dout(b, 0));
+  if (tn_want(b, 2)) yield_dbias(b, attributes);
   return TN_OK;
 }
 

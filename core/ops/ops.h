@@ -12,7 +12,7 @@
   X(sin) X(cos) X(floor) X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(pow) X(eq) X(ne) \
   X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(is_finite) X(where) X(cast) X(affine) X(full) \
   X(iota) X(broadcast) X(spread) X(triangular_mask) X(random_uniform) X(random_normal) \
-  X(dropout) X(relu) X(leaky_relu) X(silu) X(gelu) X(reduce_sum) X(reduce_mean) X(reduce_max) \
+  X(dropout) X(relu) X(leaky_relu) X(silu) X(gelu) X(gelu_grad) X(reduce_sum) X(reduce_mean) X(reduce_max) \
   X(reduce_min) X(argmax) X(moments) X(norm_grad_sums) X(all_finite) X(matmul) X(conv2d) \
   X(conv2d_grad_input) X(conv2d_grad_weight) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) \
   X(avg_pool2d_grad) X(global_avg_pool) X(batch_norm) X(batch_norm_apply) X(layer_norm) X(layer_norm_grad) \

@@ -10,7 +10,8 @@
  *     full (; dims, value, dtype) -> (y:any);  iota (; dims, axis, dtype) -> (y:any)
  *     broadcast (x:T; dims) -> (y:T);  spread (values:T; starts, index, count) -> (y:T)
  *     random_uniform random_normal (iteration:i64, block?:i64; dims, stream, a, b, dtype) -> (y:any)
- *     relu silu (x:T), gelu (x:T; approximate), leaky_relu (x:T; slope)
+ *     relu silu (x:T), leaky_relu (x:T; slope), gelu (x:T; approximate)
+ *     gelu_grad (dy:T, x:T; approximate) -> (dx:T)
  *     dropout (x:T, iteration:i64, block?:i64; p, stream)
  *     triangular_mask (; rows, columns, diagonal) -> (y:bool)
  *   reductions

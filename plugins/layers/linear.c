@@ -28,16 +28,7 @@ static tn_status build(tn_build *b, const void *given) {
   tn_val bias =
       o->bias ? tn_param(b, "bias", &bias_type, default_init(uniform, sizeof uniform, o->bias_init, fan_in))
               : 0;
-  /* one product of matrices, whatever stands in front of the last dimension */
-  tn_val rows = tn_in(b, 0);
-  if (x_type.rank > 2) rows = tn_reshape(b, rows, 2, (int64_t[]){-1, fan_in});
-  tn_val y = tn_matmul(b, rows, weight, bias, 0, 1);
-  if (x_type.rank > 2) {
-    tn_type y_type = x_type;
-    y_type.dims[y_type.rank - 1] = o->units;
-    y = tn_reshape(b, y, y_type.rank, y_type.dims);
-  }
-  tn_yield(b, 0, y);
+  tn_yield(b, 0, tn_matmul(b, tn_in(b, 0), weight, bias, 0, 1));
   return TN_OK;
 }
 

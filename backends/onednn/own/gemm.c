@@ -173,6 +173,7 @@ static void run_f32(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_g
   g.b = (const float *)x->b + r->n0 * g.b_j + r->k0 * g.b_k;
   g.end.bias = x->bias == NULL ? NULL : (const float *)x->bias + r->n0;
   g.end.gate = x->gate == NULL ? NULL : (const float *)x->gate + at;
+  g.end.kept = x->kept == NULL ? NULL : (float *)x->kept + at;
   run(c, loops, &g, scratch);
 }
 

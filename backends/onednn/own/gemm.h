@@ -21,14 +21,18 @@
 /* What becomes of a sum before it leaves, after the bias. */
 enum {
   TN_END_NONE = 0,
-  TN_END_MAX = 1, /* max(y, limit): rectified */
-  TN_END_GATE = 2 /* where(gate > limit, y, other): the gradient of that */
+  TN_END_MAX = 1,  /* max(y, limit): rectified */
+  TN_END_GATE = 2, /* where(gate > limit, y, other): the gradient of that */
+  TN_END_GELU = 3,
+  TN_END_GELU_GRAD = 4 /* y times the slope of GELU at gate */
 };
 typedef struct tn_gemm_end {
   const float *bias; /* per column; NULL: none */
   int32_t what;
+  int32_t approximate; /* GELU: 1 by tanh, 0 exact */
   float limit, other;
   const float *gate; /* lies as C does */
+  float *kept;       /* as C; NULL, or gets what GELU is taken of */
 } tn_gemm_end;
 
 /* Element (i, p) of A lies at a[i * a_i + p * a_k], (p, j) of B at b[p * b_k + j * b_j], (i, j) of C at

@@ -1,4 +1,5 @@
 /* backends/onednn/own/gemm_loops.c: products of matrices, in tiles that stay in registers. */
+#include "own/gelu.h"
 #include "own/gemm.h"
 #include "own/partial.h"
 #include "whole.h"
@@ -12,7 +13,7 @@ enum { ROWS = 4, VECTORS = 3 };
 #else
 enum { ROWS = 4, VECTORS = 2 };
 #endif
-enum { PANEL = VECTORS * V_LANES };
+enum { PANEL = VECTORS * V_LANES, LINE = 16 /* floats of the cache's */ };
 
 /* How many of `n` things at once, at most `most`, so that the last turn is not much smaller. */
 static int64_t evenly(int64_t n, int64_t most) {
@@ -30,7 +31,31 @@ V_INLINE vf ended(const tn_gemm_end *e, vf y, int64_t at, int64_t j, int64_t n) 
   return y;
 }
 
+/* What takes more than a few instructions is done when a tile lies in the first-level cache. */
+static void activate(const tn_sgemm *g, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const tn_gemm_end *e = &g->end;
+  for (int64_t i = row; i < row + rows; i++)
+    for (int64_t j = 0; j < columns; j += V_LANES) {
+      int64_t at = i * g->c_i + column + j, lanes = least(V_LANES, columns - j);
+      vf y = v_get_most(g->c + at, lanes);
+      if (e->what == TN_END_GELU_GRAD) {
+        y *= v_gelu_slope(v_get_most(e->gate + at, lanes), e->approximate);
+      } else {
+        if (e->kept != NULL) v_put_most(e->kept + at, y, lanes);
+        y = v_gelu(y, e->approximate);
+      }
+      v_put_most(g->c + at, y, lanes);
+    }
+}
+
 /* ---- straight ------------------------------------------------------------------------------------ */
+
+/* What tiles to come read, `step` floats from line to line. Each tile fetches a square of it into the cache
+ * while it computes: as many lines as it has rows, as many columns as it has k. */
+typedef struct ahead {
+  const float *at;
+  int64_t step, across, squares; /* of a line; of all */
+} ahead;
 
 /* Some columns of B, and a range of k. */
 typedef struct strip {
@@ -39,20 +64,53 @@ typedef struct strip {
   int64_t rows, a_step; /* of a tile, and from its first row of A to the next one's */
   int64_t j, n;         /* columns */
   int64_t k0, k;
-  int64_t lanes;  /* of the last vector, where it may not be read as a whole */
-  int64_t stored; /* of the last vector's sums */
+  int64_t lanes;   /* of the last vector, where it may not be read as a whole */
+  int64_t stored;  /* of the last vector's sums */
+  ahead ahead[2];  /* the second after the first */
+  int64_t fetched; /* squares, by strips before */
 } strip;
+
+/* The square that a turn fetches; NULL: none. */
+static const float *square(const strip *s, int64_t turn, int64_t *step) {
+  turn += s->fetched;
+  for (const ahead *a = s->ahead; a < s->ahead + 2; turn -= a++->squares) {
+    if (turn >= a->squares) continue;
+    *step = a->step;
+    return a->at + turn / a->across * s->rows * a->step + turn % a->across * s->k;
+  }
+  return NULL;
+}
+
+V_INLINE void fetch(const float *at, int64_t step, const int m) {
+#pragma GCC unroll 8
+  for (int i = 0; i < m; i++) __builtin_prefetch(at + i * step, 0, 2);
+}
+
+/* Lines that a tile's results are written to, and what it reads at its end, while it computes. */
+V_INLINE void fetch_ends(const tn_sgemm *g, int64_t at, const int m, const int n) {
+#pragma GCC unroll 8
+  for (int i = 0; i < m; i++, at += g->c_i)
+#pragma GCC unroll 3
+    for (int j = 0; j < n; j++) {
+      __builtin_prefetch(g->c + at + j * V_LANES, 1, 3);
+      if (g->end.gate != NULL) __builtin_prefetch(g->end.gate + at + j * V_LANES, 0, 3);
+      if (g->end.kept != NULL) __builtin_prefetch(g->end.kept + at + j * V_LANES, 1, 3);
+    }
+}
 
 V_INLINE void tile(const tn_sgemm *g, const strip *s, int64_t turn, const int m, const int n,
                    const int part) {
   vf sum[ROWS][VECTORS], line[VECTORS];
   const float *a = s->a + turn * s->a_step, *b = s->b;
-  int64_t a_i = g->a_i, a_k = s->a_k, b_k = s->b_k, lanes = s->lanes;
+  int64_t a_i = g->a_i, a_k = s->a_k, b_k = s->b_k, lanes = s->lanes, step = 0;
+  const float *next = square(s, turn, &step);
+  fetch_ends(g, turn * s->rows * g->c_i + s->j, m, n);
 #pragma GCC unroll 8
   for (int i = 0; i < m; i++)
 #pragma GCC unroll 3
     for (int j = 0; j < n; j++) sum[i][j] = (vf){0};
   for (int64_t p = 0; p < s->k; p++, a += a_k, b += b_k) {
+    if (next != NULL && p % LINE == 0) fetch(next + p, step, m);
 #pragma GCC unroll 3
     for (int j = 0; j < n; j++)
       line[j] = part && j == n - 1 ? v_get_some(b + j * V_LANES, lanes) : v_get(b + j * V_LANES);
@@ -75,6 +133,7 @@ V_INLINE void tile(const tn_sgemm *g, const strip *s, int64_t turn, const int m,
       v_put_most(g->c + at, y, stored);
     }
   }
+  if (last && g->end.what >= TN_END_GELU) activate(g, turn * s->rows, m, s->j, s->n);
 }
 
 typedef void tile_function(const tn_sgemm *g, const strip *s, int64_t turn);
@@ -240,6 +299,7 @@ static void packed(const tn_sgemm *g, float *panel) {
       strip s = strip_at(g, j, columns, k0, k);
       pack(g, &s, s.n, columns, panel);
       use_panel(&s, panel);
+      if (j == 0) s.ahead[0] = (ahead){s.a + s.a_step, g->a_i, 1, (g->m - 1) / s.rows};
       down(g, &s, 1);
     }
     k0 += k;
@@ -314,6 +374,17 @@ static void gather_rows(const tn_sgemm *g, const strip *s, int64_t step, float *
   }
 }
 
+static ahead lines(const strip *s, const float *at, int64_t step, int64_t n) {
+  int64_t across = (n + s->k - 1) / s->k;
+  return (ahead){at, step, across, across * ((s->k + s->rows - 1) / s->rows)};
+}
+
+/* The lines from k0 on, which come next. */
+static void expect(const tn_sgemm *g, strip *s, int64_t k0) {
+  s->ahead[0] = lines(s, g->a + k0 * g->a_k, g->a_k, g->m);
+  if (g->b_j == 1) s->ahead[1] = lines(s, g->b + k0 * g->b_k, g->b_k, g->n);
+}
+
 static void gathered(const tn_sgemm *g, float *scratch) {
   int64_t columns = strip_columns(g->n), depth = evenly(g->k, tn_gemm_gathered_depth(g->m, g->n)), k0 = 0;
   do {
@@ -322,6 +393,7 @@ static void gathered(const tn_sgemm *g, float *scratch) {
     const float *panel = scratch;
     float *rows = scratch + (g->n + columns - 1) / columns * k * PANEL;
     pack(g, &s, g->n, columns, scratch);
+    if (k0 + k < g->k) expect(g, &s, k0 + k);
     s.a_step = s.rows * k + TN_GEMM_GAP;
     gather_rows(g, &s, s.a_step, rows);
     if (g->row_sums != NULL) sum_gathered(g, &s);
@@ -331,6 +403,7 @@ static void gathered(const tn_sgemm *g, float *scratch) {
       s.n = least(columns, g->n - s.j);
       use_panel(&s, panel);
       down(g, &s, 1);
+      s.fetched += (g->m + s.rows - 1) / s.rows;
     }
     k0 += k;
   } while (k0 < g->k);
@@ -419,6 +492,7 @@ static void finish(const tn_sgemm *g) {
       int64_t at = i * g->c_i + j, lanes = least(V_LANES, g->n - j);
       v_put_most(g->c + at, ended(&g->end, v_get_most(g->c + at, lanes), at, j, lanes), lanes);
     }
+  if (g->end.what >= TN_END_GELU) activate(g, 0, g->m, 0, g->n);
 }
 
 static void dots(const tn_sgemm *g) {

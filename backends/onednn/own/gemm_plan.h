@@ -35,7 +35,7 @@ double tn_gemm_cut_cost_s(const tn_gemm_cut *cut, int32_t threads);
 /* The matrices of one product, in elements of the cut's dtype. */
 typedef struct tn_gemm_matrices {
   const void *a, *b, *bias, *gate; /* bias and gate may be NULL */
-  void *c;
+  void *c, *kept;                  /* kept may be NULL */
 } tn_gemm_matrices;
 
 /* Rows m0 .., columns n0 .. and k from k0 on of a product. `parts`: the workspace behind the scratch. */

@@ -1,6 +1,6 @@
 /* backends/onednn/own/matmul.c: products of matrices, alone and with what stands around them in a model: the
- * ReLU behind a linear layer, the ReLU's gradient behind the gradient of its operand, and the gradient of the
- * bias beside that of the weights. */
+ * ReLU or GELU behind a linear layer, its gradient behind the gradient of its operand, and the gradient of
+ * the bias beside that of the weights. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,7 +11,7 @@
 enum { BF16_DEPTH = 2048 /* of a part: a chunk has its operands as f32, too */ };
 
 /* What a kernel is, beside a product. */
-enum { PLAIN = 0, RELU = 1, RELU_GRAD = 2, BIAS_GRAD = 3 };
+enum { PLAIN = 0, RELU = 1, RELU_GRAD = 2, BIAS_GRAD = 3, GELU = 4, GELU_GRAD = 5 };
 
 typedef struct batch {
   int32_t rank;
@@ -21,7 +21,7 @@ typedef struct batch {
 typedef struct matmul_plan {
   tn_gemm_cut cut;
   const tn_gemm_loops *loops;
-  int32_t what;
+  int32_t what, approximate; /* GELU's attribute */
   batch batch;
 } matmul_plan;
 
@@ -69,6 +69,8 @@ static void make_plan(const tn_match *match, const void *backend, int32_t what, 
     p->batch.rank = 0;
   }
   for (int32_t i = 0; i < p->batch.rank; i++) p->batch.dims[i] = y->dims[i];
+  if (what >= GELU)
+    p->approximate = ((const tn_gelu_attributes *)match->nodes[1].node.attributes)->approximate;
   batch_steps(a, p->batch.rank, p->batch.a_step);
   batch_steps(b, p->batch.rank, p->batch.b_step);
   tn_gemm_cut_make(&p->cut, y->dtype, t->transpose_a, t->transpose_b, products, m, y->dims[y->rank - 1],
@@ -86,6 +88,13 @@ static tn_status check_product(tn_query *q, int32_t what) {
   return TN_OK;
 }
 
+/* What it takes to write a second result of the product's size, which is in vain where nobody wants it. */
+static double kept_s(const tn_match *match) {
+  double bytes = 0;
+  for (int32_t i = 1; i < match->n_out; i++) bytes += (double)tn_type_bytes(match->out[i]);
+  return bytes / 1e10;
+}
+
 static tn_status offer(tn_query *q, int32_t what) {
   static const char *const names[] = {"straight", "dots", "packed", "gathered"};
   matmul_plan plan;
@@ -97,7 +106,7 @@ static tn_status offer(tn_query *q, int32_t what) {
                               .name = names[plan.cut.way],
                               .workspace_bytes = tn_gemm_cut_workspace(&plan.cut),
                               .keep_bytes = (int64_t)sizeof plan,
-                              .cost_s = tn_gemm_cut_cost_s(&plan.cut, q->device->threads),
+                              .cost_s = tn_gemm_cut_cost_s(&plan.cut, q->device->threads) + kept_s(q->match),
                               .deterministic = 1,
                               .capturable = 1};
   tn_add_variant(q, &variant);
@@ -144,6 +153,31 @@ static tn_status query_relu_grad(tn_query *q) {
   return status == TN_OK ? offer(q, RELU_GRAD) : status;
 }
 
+static tn_status check_f32(tn_query *q) {
+  int32_t dtype = q->match->out[0]->dtype;
+  if (dtype == TN_F32) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, of which what follows wants the rounded product",
+                 tn_dtype_name(dtype));
+}
+
+/* y = matmul(a, b, bias?); z = gelu(y) */
+static tn_status query_gelu(tn_query *q) {
+  tn_status status = check_product(q, GELU);
+  if (status == TN_OK) status = check_f32(q);
+  return status == TN_OK ? offer(q, GELU) : status;
+}
+
+/* y = matmul(a, b); z = gelu_grad(y, x) */
+static tn_status query_gelu_grad(tn_query *q) {
+  const tn_match *match = q->match;
+  const tn_type *product = &match->nodes[0].node.out[0];
+  tn_status status = check_product(q, GELU_GRAD);
+  if (status == TN_OK) status = check_f32(q);
+  if (status == TN_OK) status = check_same_dims(q, match->in[2], product);
+  if (status == TN_OK) status = check_same_dims(q, match->out[0], product);
+  return status == TN_OK ? offer(q, GELU_GRAD) : status;
+}
+
 static bool sums_rows(const tn_reduce_attributes *a) {
   return a->axes.n == 1 && (a->axes.v[0] == 0 || a->axes.v[0] == -2);
 }
@@ -174,6 +208,8 @@ static tn_status prepare_plain(tn_prepare *p, void **plan) { return prepare(p, p
 static tn_status prepare_relu(tn_prepare *p, void **plan) { return prepare(p, plan, RELU); }
 static tn_status prepare_relu_grad(tn_prepare *p, void **plan) { return prepare(p, plan, RELU_GRAD); }
 static tn_status prepare_bias_grad(tn_prepare *p, void **plan) { return prepare(p, plan, BIAS_GRAD); }
+static tn_status prepare_gelu(tn_prepare *p, void **plan) { return prepare(p, plan, GELU); }
+static tn_status prepare_gelu_grad(tn_prepare *p, void **plan) { return prepare(p, plan, GELU_GRAD); }
 
 static void release(tn_env *env, void *plan) { tn_delete(env, plan); }
 
@@ -199,6 +235,8 @@ static tn_gemm_end end_of(const tn_launch *l, const matmul_plan *p) {
     return (tn_gemm_end){.what = TN_END_GATE,
                          .limit = number_at(p->loops, &l->in[3]),
                          .other = number_at(p->loops, &l->in[4])};
+  case GELU: return (tn_gemm_end){.what = TN_END_GELU, .approximate = p->approximate};
+  case GELU_GRAD: return (tn_gemm_end){.what = TN_END_GELU_GRAD, .approximate = p->approximate};
   default: return (tn_gemm_end){.bias = NULL};
   }
 }
@@ -212,11 +250,14 @@ static void find_matrices(const tn_launch *l, const matmul_plan *p, int64_t prod
     b += index * p->batch.b_step[i];
   }
   int64_t c = product * p->cut.m * p->cut.n * size;
+  int32_t last = p->what == GELU ? l->n_out - 1 : 0;
+  bool gated = p->what == RELU_GRAD || p->what == GELU_GRAD;
   x->a = (const char *)l->in[0].data + a * size;
   x->b = (const char *)l->in[1].data + b * size;
-  x->c = (char *)l->out[0].data + c;
-  x->bias = p->what <= RELU && l->n_in > 2 ? l->in[2].data : NULL;
-  x->gate = p->what == RELU_GRAD ? (const char *)l->in[2].data + c : NULL;
+  x->c = (char *)l->out[last].data + c;
+  x->kept = last > 0 ? (char *)l->out[0].data + c : NULL;
+  x->bias = !gated && l->n_in > 2 ? l->in[2].data : NULL;
+  x->gate = gated ? (const char *)l->in[2].data + c : NULL;
 }
 
 /* Of a linear layer, whose gradient is the first operand, lines of k. */
@@ -283,5 +324,10 @@ MATMUL(matmul, "y = matmul(a, b, bias?)", plain, "vectorized product of matrices
 MATMUL(matmul_relu, "y = matmul(a, b, bias?); z = maximum(y, c)", relu, "a product and the ReLU behind it");
 MATMUL(matmul_relu_grad, "y = matmul(a, b); g = gt(r, c); z = where(g, y, d)", relu_grad,
        "a product and the gradient of a ReLU behind it");
+MATMUL(matmul_gelu, "y = matmul(a, b, bias?); z = gelu(y)", gelu, "a product and the GELU behind it");
+MATMUL(matmul_kept_gelu, "y = matmul(a, b, bias?); z = gelu(y) -> y, z", gelu,
+       "a product and the GELU behind it, of which others want the product, too");
+MATMUL(matmul_gelu_grad, "y = matmul(a, b); z = gelu_grad(y, x)", gelu_grad,
+       "a product and the gradient of a GELU behind it");
 MATMUL(matmul_bias_grad, "s = reduce_sum(d); w = matmul(d, x) -> w, s", bias_grad,
        "the gradients of a linear layer's weight and bias");

@@ -78,6 +78,17 @@ static tn_val gelu(tn_draw *d, const tn_case *c) {
   return tn_end(d->b);
 }
 
+static tn_val gelu_grad(tn_draw *d, const tn_case *c) {
+  tn_type dy, x, wide = tn_draw_type(d, d->dtype, 0, 5, true);
+  draw_pair(d, &wide, &dy, &x);
+  tn_val gradient = tn_draw_tensor(d, dy, c->fill);
+  tn_begin(d->b, c->op);
+  tn_arg(d->b, gradient);
+  tn_arg(d->b, tn_draw_tensor(d, x, c->fill));
+  tn_set_text(d->b, "approximate", tn_draw_flag(d) ? "tanh" : "none");
+  return tn_end(d->b);
+}
+
 static tn_val dropout(tn_draw *d, const tn_case *c) {
   static const double p[] = {0, 0.1, 0.5, 0.9, 1};
   tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), TN_FILL_ANY),
@@ -131,6 +142,7 @@ const tn_case tn_pointwise_cases[] = {
     {"leaky_relu", leaky_relu, TN_FILL_AWAY, TN_CASE_FLOATS},
     {"silu", unary, TN_FILL_ANY, TN_CASE_FLOATS},
     {"gelu", gelu, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"gelu_grad", gelu_grad, TN_FILL_ANY, TN_CASE_FLOATS},
     {"dropout", dropout, TN_FILL_ANY, TN_CASE_FLOATS},
     {NULL, NULL, 0, 0},
 };

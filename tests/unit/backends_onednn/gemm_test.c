@@ -22,7 +22,7 @@ static float *drawn(int64_t n, tn_rng *rng) {
   return x;
 }
 
-enum { WAYS = 4, GAP = 3 };
+enum { WAYS = 4, GAP = 3, ENDS = TN_END_GELU_GRAD + 1 };
 
 static int32_t fits(int32_t way, int32_t transpose_a, int32_t transpose_b) {
   if (way == TN_GEMM_PACK) return 1;
@@ -43,11 +43,33 @@ static void run(const tn_gemm_loops *loops, int32_t way, const tn_sgemm *g) {
   free(scratch);
 }
 
+/* The normal distribution function or its approximation, and the derivative of that. */
+static double cdf(double x, int32_t approximate) {
+  return approximate ? 0.5 + 0.5 * tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))
+                     : 0.5 + 0.5 * erf(x * M_SQRT1_2);
+}
+static double density(double x, int32_t approximate) {
+  double h = 1e-5;
+  return (cdf(x + h, approximate) - cdf(x - h, approximate)) / (2 * h);
+}
+
 static float ended(const tn_sgemm *g, int64_t i, int64_t j, double y) {
   if (g->end.bias != NULL) y += g->end.bias[j];
   if (g->end.what == TN_END_MAX) return (float)fmax(y, g->end.limit);
   if (g->end.what == TN_END_GATE) return g->end.gate[i * g->c_i + j] > g->end.limit ? (float)y : g->end.other;
+  double x = g->end.what == TN_END_GELU ? y : (double)g->end.gate[i * g->c_i + j];
+  int32_t approximate = g->end.approximate;
+  if (g->end.what == TN_END_GELU) return (float)(y * cdf(y, approximate));
+  if (g->end.what == TN_END_GELU_GRAD)
+    return (float)(y * (cdf(x, approximate) + x * density(x, approximate)));
   return (float)y;
+}
+
+/* What GELU was taken of, where it was kept. */
+static void check_kept(const tn_sgemm *g, int64_t i, int64_t j, double sum, double magnitude) {
+  if (g->end.kept == NULL || g->end.what != TN_END_GELU) return;
+  double kept = (double)g->end.kept[i * g->c_i + j] - (double)g->end.bias[j];
+  if (!(fabs(kept - sum) <= 4e-6 * magnitude)) fail_msg("%g is kept, expected %g", kept, sum);
 }
 
 static void check(const tn_sgemm *g) {
@@ -62,7 +84,9 @@ static void check(const tn_sgemm *g) {
       float got = g->c[i * g->c_i + j];
       if (j >= g->n)
         assert_true(got == 77.0f);
-      else if (!(fabs((double)got - (double)ended(g, i, j, sum)) <= 4e-6 * magnitude))
+      else
+        check_kept(g, i, j, sum, magnitude);
+      if (j < g->n && !(fabs((double)got - (double)ended(g, i, j, sum)) <= 4e-6 * magnitude))
         fail_msg("%lld %lld %lld: element %lld, %lld is %g, expected %g", (long long)g->m, (long long)g->n,
                  (long long)g->k, (long long)i, (long long)j, (double)got, (double)ended(g, i, j, sum));
     }
@@ -73,9 +97,25 @@ static void try_all(int64_t m, int64_t n, int64_t k, int32_t what, tn_rng *rng) 
     int32_t ta = t & 1, tb = t >> 1;
     float *a = drawn(m * k, rng), *b = drawn(k * n, rng), *bias = drawn(n, rng),
           *gate = drawn(m * (n + GAP), rng);
-    float *c = malloc((size_t)(m * (n + GAP)) * sizeof *c);
-    tn_sgemm g = {m,          n,          k,          a, b,       ta ? 1 : k,
-                  ta ? m : 1, tb ? 1 : n, tb ? k : 1, c, n + GAP, {bias, what, 0.25f, -1.5f, gate}};
+    float *c = malloc((size_t)(m * (n + GAP)) * sizeof *c), *kept = drawn(m * (n + GAP), rng);
+    tn_sgemm g = {m,
+                  n,
+                  k,
+                  a,
+                  b,
+                  ta ? 1 : k,
+                  ta ? m : 1,
+                  tb ? 1 : n,
+                  tb ? k : 1,
+                  c,
+                  n + GAP,
+                  {.bias = bias,
+                   .what = what,
+                   .limit = 0.25f,
+                   .other = -1.5f,
+                   .gate = gate,
+                   .approximate = t & 1,
+                   .kept = k % 2 ? kept : NULL}};
     if (what == TN_END_NONE && k % 2 == 0) g.end.bias = NULL;
     for (int32_t isa = 0; isa <= TN_ISA_AVX512; isa++)
       for (int32_t way = 0; way < WAYS && loops_at(isa) != NULL; way++) {
@@ -84,7 +124,7 @@ static void try_all(int64_t m, int64_t n, int64_t k, int32_t what, tn_rng *rng) 
         run(loops_at(isa), way, &g);
         check(&g);
       }
-    free(a), free(b), free(bias), free(gate), free(c);
+    free(a), free(b), free(bias), free(gate), free(c), free(kept);
   }
 }
 
@@ -93,7 +133,7 @@ static void products_of_every_small_size_are_right(void **state) {
   tn_rng rng = tn_rng_at(31, 0);
   for (int64_t m = 1; m <= 10; m++)
     for (int64_t n = 1; n <= 52; n += m % 2 == 0 ? 1 : 5)
-      try_all(m, n, 1 + (int64_t)tn_rng_below(&rng, 20), (int32_t)((m + n) % 3), &rng);
+      try_all(m, n, 1 + (int64_t)tn_rng_below(&rng, 20), (int32_t)((m + n) % ENDS), &rng);
 }
 
 static void products_of_several_panels_are_right(void **state) {
@@ -101,6 +141,8 @@ static void products_of_several_panels_are_right(void **state) {
   tn_rng rng = tn_rng_at(32, 0);
   try_all(17, 101, TN_GEMM_DEPTH + 1, TN_END_MAX, &rng);
   try_all(3, 49, 2 * TN_GEMM_DEPTH + 30, TN_END_GATE, &rng);
+  try_all(19, 70, TN_GEMM_DEPTH + 9, TN_END_GELU, &rng);
+  try_all(19, 70, 2 * TN_GEMM_DEPTH + 9, TN_END_GELU_GRAD, &rng);
   try_all(33, 7, TN_GEMM_DEPTH, TN_END_NONE, &rng);
   try_all(515, 66, 300, TN_END_NONE, &rng);
 }
@@ -116,7 +158,7 @@ static void nan_stays_nan_behind_a_maximum(void **state) {
   (void)state;
   for (int32_t isa = 0; isa <= TN_ISA_AVX512 && loops_at(isa) != NULL; isa++) {
     float a = 1, b[3] = {NAN, -1, 2}, c[3];
-    tn_sgemm g = {1, 3, 1, &a, b, 1, 1, 3, 1, c, 3, {NULL, TN_END_MAX, 0, 0, NULL}};
+    tn_sgemm g = {1, 3, 1, &a, b, 1, 1, 3, 1, c, 3, {.what = TN_END_MAX}};
     loops_at(isa)->straight(&g);
     assert_true(isnan(c[0]) && c[1] == 0 && c[2] == 2);
   }

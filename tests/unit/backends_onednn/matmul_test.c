@@ -110,6 +110,73 @@ static void the_gradient_of_a_relu_joins_the_product(void **state) {
   }
 }
 
+static double gelu(double x, int32_t approximate) {
+  double cdf = approximate ? 0.5 + 0.5 * tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))
+                           : 0.5 + 0.5 * erf(x * M_SQRT1_2);
+  return x * cdf;
+}
+static double gelu_slope(double x, int32_t approximate) {
+  return (gelu(x + 1e-5, approximate) - gelu(x - 1e-5, approximate)) / 2e-5;
+}
+
+/* Alone, and with what GELU was taken of, which its gradient reads. */
+static void a_gelu_joins_the_product(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(45, 0);
+  for (int32_t c = 0; c < SHAPES * 8; c++) {
+    shape s = shapes[c / 8];
+    int32_t keeps = c & 1, with_bias = c >> 2 & 1;
+    tn_matmul_attributes t = {0, with_bias};
+    tn_gelu_attributes g = {c >> 1 & 1};
+    operand a = drawn(RIG_TYPE(TN_F32, s.m, s.k), &rng),
+            b = drawn(matrix(TN_F32, s.k, s.n, t.transpose_b), &rng),
+            bias = drawn(RIG_TYPE(TN_F32, s.n), &rng), y = zeroed(RIG_TYPE(TN_F32, s.m, s.n)),
+            z = zeroed(y.type);
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
+    int32_t end = rig_node(&m, "gelu", &g, &product, 1, &z.type, 1);
+    if (keeps) rig_out(&m, product);
+    rig_out(&m, end);
+    rig_run_on_all(keeps ? &tn_onednn_matmul_kept_gelu : &tn_onednn_matmul_gelu, &m,
+                   (void *[]){a.data, b.data, with_bias ? bias.data : NULL},
+                   (void *[]){keeps ? y.data : z.data, z.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+      for (int64_t j = 0; j < s.n; j++) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        if (with_bias) sum += at2(&bias, 0, j);
+        if (keeps) expect_near(&y, i, j, sum, magnitude);
+        expect_near(&z, i, j, gelu(sum, g.approximate), magnitude);
+      }
+    free(a.data), free(b.data), free(bias.data), free(y.data), free(z.data);
+  }
+}
+
+static void the_gradient_of_a_gelu_joins_the_product(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(46, 0);
+  for (int32_t c = 0; c < SHAPES * 2; c++) {
+    shape s = shapes[c / 2];
+    tn_matmul_attributes t = {0, 0};
+    tn_gelu_attributes g = {c & 1};
+    operand a = drawn(RIG_TYPE(TN_F32, s.m, s.k), &rng), b = drawn(RIG_TYPE(TN_F32, s.k, s.n), &rng),
+            x = drawn(RIG_TYPE(TN_F32, s.m, s.n), &rng), y = zeroed(x.type);
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, &x.type)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 2, &y.type, 1);
+    rig_out(&m, rig_node(&m, "gelu_grad", &g, (int32_t[]){product, in[2]}, 2, &y.type, 1));
+    rig_run_on_all(&tn_onednn_matmul_gelu_grad, &m, (void *[]){a.data, b.data, x.data}, (void *[]){y.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+      for (int64_t j = 0; j < s.n; j++) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        expect_near(&y, i, j, sum * gelu_slope(at2(&x, i, j), g.approximate), magnitude);
+      }
+    free(a.data), free(b.data), free(x.data), free(y.data);
+  }
+}
+
 static void the_gradient_of_the_bias_comes_with_that_of_the_weights(void **state) {
   (void)state;
   tn_rng rng = tn_rng_at(43, 0);
@@ -191,6 +258,32 @@ static void what_is_not_done_here_is_refused(void **state) {
   }
 }
 
+/* A GELU of a product in bf16 is one of the rounded product; the gradient's operand is as large as the
+ * product. */
+static void a_gelu_of_other_elements_is_refused(void **state) {
+  (void)state;
+  tn_type a = RIG_TYPE(TN_BF16, 3, 4), b = RIG_TYPE(TN_BF16, 4, 5), y = RIG_TYPE(TN_BF16, 3, 5),
+          row = RIG_TYPE(TN_F32, 5);
+  tn_matmul_attributes t = {0, 0, 0};
+  tn_gelu_attributes g = {1};
+  static rig_match m;
+  rig_start(&m);
+  int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &b), rig_in(&m, NULL)};
+  int32_t product = rig_node(&m, "matmul", &t, in, 3, &y, 1);
+  rig_out(&m, rig_node(&m, "gelu", &g, &product, 1, &y, 1));
+  rig_answer answer = rig_query(&tn_onednn_matmul_gelu, &m);
+  assert_int_equal(answer.status, TN_EUNSUPPORTED);
+  assert_non_null(strstr(answer.text, "bf16"));
+  a.dtype = b.dtype = y.dtype = TN_F32;
+  rig_start(&m);
+  in[0] = rig_in(&m, &a), in[1] = rig_in(&m, &b), in[2] = rig_in(&m, &row);
+  product = rig_node(&m, "matmul", &t, in, 2, &y, 1);
+  rig_out(&m, rig_node(&m, "gelu_grad", &g, (int32_t[]){product, in[2]}, 2, &y, 1));
+  answer = rig_query(&tn_onednn_matmul_gelu_grad, &m);
+  assert_int_equal(answer.status, TN_EUNSUPPORTED);
+  assert_non_null(strstr(answer.text, "broadcast"));
+}
+
 /* Whoever takes the sum with a product that is not made would leave it unwritten. */
 static void the_bias_of_an_empty_weight_is_left_to_a_sum(void **state) {
   (void)state;
@@ -225,9 +318,12 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(products_with_bias_and_relu_are_right),
       cmocka_unit_test(the_gradient_of_a_relu_joins_the_product),
+      cmocka_unit_test(a_gelu_joins_the_product),
+      cmocka_unit_test(the_gradient_of_a_gelu_joins_the_product),
       cmocka_unit_test(the_gradient_of_the_bias_comes_with_that_of_the_weights),
       cmocka_unit_test(batches_broadcast),
       cmocka_unit_test(what_is_not_done_here_is_refused),
+      cmocka_unit_test(a_gelu_of_other_elements_is_refused),
       cmocka_unit_test(the_bias_of_an_empty_weight_is_left_to_a_sum),
       cmocka_unit_test(failing_allocations_are_reported),
   };
