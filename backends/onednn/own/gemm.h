@@ -23,8 +23,9 @@ enum {
   TN_END_NONE = 0,
   TN_END_MAX = 1,  /* max(y, limit): rectified */
   TN_END_GATE = 2, /* where(gate > limit, y, other): the gradient of that */
-  TN_END_GELU = 3,
-  TN_END_GELU_GRAD = 4 /* y times the slope of GELU at gate */
+  TN_END_ADD = 3,  /* y + gate */
+  TN_END_GELU = 4,
+  TN_END_GELU_GRAD = 5 /* y times the slope of GELU at gate */
 };
 typedef struct tn_gemm_end {
   const float *bias; /* per column; NULL: none */

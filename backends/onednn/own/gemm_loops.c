@@ -28,6 +28,7 @@ V_INLINE vf ended(const tn_gemm_end *e, vf y, int64_t at, int64_t j, int64_t n) 
   if (e->what == TN_END_MAX) return v_larger(y, v_all(e->limit));
   if (e->what == TN_END_GATE)
     return v_pick(v_gt(v_get_most(e->gate + at, n), v_all(e->limit)), y, v_all(e->other));
+  if (e->what == TN_END_ADD) return y + v_get_most(e->gate + at, n);
   return y;
 }
 

@@ -1,6 +1,6 @@
 /* backends/onednn/own/matmul.c: products of matrices, alone and with what stands around them in a model: the
- * ReLU or GELU behind a linear layer, its gradient behind the gradient of its operand, and the gradient of
- * the bias beside that of the weights. */
+ * ReLU, GELU or sum behind a linear layer, their gradient behind the gradient of its operand, and the
+ * gradient of the bias beside that of the weights. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,7 +11,7 @@
 enum { BF16_DEPTH = 2048 /* of a part: a chunk has its operands as f32, too */ };
 
 /* What a kernel is, beside a product. */
-enum { PLAIN = 0, RELU = 1, RELU_GRAD = 2, BIAS_GRAD = 3, GELU = 4, GELU_GRAD = 5 };
+enum { PLAIN = 0, RELU = 1, RELU_GRAD = 2, BIAS_GRAD = 3, ADD = 4, GELU = 5, GELU_GRAD = 6 };
 
 typedef struct batch {
   int32_t rank;
@@ -160,6 +160,20 @@ static tn_status check_f32(tn_query *q) {
                  tn_dtype_name(dtype));
 }
 
+/* y = matmul(a, b, bias?); z = add(y, r). What is added to the gradient of weights is left alone: their
+ * product is summed in parts. */
+static tn_status query_add(tn_query *q) {
+  const tn_match *match = q->match;
+  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
+  const tn_type *product = &match->nodes[0].node.out[0];
+  tn_status status = check_product(q, ADD);
+  if (status == TN_OK) status = check_f32(q);
+  if (status == TN_OK) status = check_same_dims(q, match->in[3], product);
+  if (status == TN_OK && t->transpose_a)
+    status = tn_fail(q, TN_EUNSUPPORTED, NULL, "the product may be one that is summed in parts");
+  return status == TN_OK ? offer(q, ADD) : status;
+}
+
 /* y = matmul(a, b, bias?); z = gelu(y) */
 static tn_status query_gelu(tn_query *q) {
   tn_status status = check_product(q, GELU);
@@ -208,6 +222,7 @@ static tn_status prepare_plain(tn_prepare *p, void **plan) { return prepare(p, p
 static tn_status prepare_relu(tn_prepare *p, void **plan) { return prepare(p, plan, RELU); }
 static tn_status prepare_relu_grad(tn_prepare *p, void **plan) { return prepare(p, plan, RELU_GRAD); }
 static tn_status prepare_bias_grad(tn_prepare *p, void **plan) { return prepare(p, plan, BIAS_GRAD); }
+static tn_status prepare_add(tn_prepare *p, void **plan) { return prepare(p, plan, ADD); }
 static tn_status prepare_gelu(tn_prepare *p, void **plan) { return prepare(p, plan, GELU); }
 static tn_status prepare_gelu_grad(tn_prepare *p, void **plan) { return prepare(p, plan, GELU_GRAD); }
 
@@ -235,6 +250,7 @@ static tn_gemm_end end_of(const tn_launch *l, const matmul_plan *p) {
     return (tn_gemm_end){.what = TN_END_GATE,
                          .limit = number_at(p->loops, &l->in[3]),
                          .other = number_at(p->loops, &l->in[4])};
+  case ADD: return (tn_gemm_end){.what = TN_END_ADD};
   case GELU: return (tn_gemm_end){.what = TN_END_GELU, .approximate = p->approximate};
   case GELU_GRAD: return (tn_gemm_end){.what = TN_END_GELU_GRAD, .approximate = p->approximate};
   default: return (tn_gemm_end){.bias = NULL};
@@ -251,13 +267,13 @@ static void find_matrices(const tn_launch *l, const matmul_plan *p, int64_t prod
   }
   int64_t c = product * p->cut.m * p->cut.n * size;
   int32_t last = p->what == GELU ? l->n_out - 1 : 0;
-  bool gated = p->what == RELU_GRAD || p->what == GELU_GRAD;
+  int32_t gate = p->what == ADD ? 3 : p->what == RELU_GRAD || p->what == GELU_GRAD ? 2 : -1;
   x->a = (const char *)l->in[0].data + a * size;
   x->b = (const char *)l->in[1].data + b * size;
   x->c = (char *)l->out[last].data + c;
   x->kept = last > 0 ? (char *)l->out[0].data + c : NULL;
-  x->bias = !gated && l->n_in > 2 ? l->in[2].data : NULL;
-  x->gate = gated ? (const char *)l->in[2].data + c : NULL;
+  x->bias = gate != 2 && l->n_in > 2 ? l->in[2].data : NULL;
+  x->gate = gate >= 0 ? (const char *)l->in[gate].data + c : NULL;
 }
 
 /* Of a linear layer, whose gradient is the first operand, lines of k. */
@@ -324,6 +340,7 @@ MATMUL(matmul, "y = matmul(a, b, bias?)", plain, "vectorized product of matrices
 MATMUL(matmul_relu, "y = matmul(a, b, bias?); z = maximum(y, c)", relu, "a product and the ReLU behind it");
 MATMUL(matmul_relu_grad, "y = matmul(a, b); g = gt(r, c); z = where(g, y, d)", relu_grad,
        "a product and the gradient of a ReLU behind it");
+MATMUL(matmul_add, "y = matmul(a, b, bias?); z = add(y, r)", add, "a product and what is added to it");
 MATMUL(matmul_gelu, "y = matmul(a, b, bias?); z = gelu(y)", gelu, "a product and the GELU behind it");
 MATMUL(matmul_kept_gelu, "y = matmul(a, b, bias?); z = gelu(y) -> y, z", gelu,
        "a product and the GELU behind it, of which others want the product, too");

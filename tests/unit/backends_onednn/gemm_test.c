@@ -57,6 +57,7 @@ static float ended(const tn_sgemm *g, int64_t i, int64_t j, double y) {
   if (g->end.bias != NULL) y += g->end.bias[j];
   if (g->end.what == TN_END_MAX) return (float)fmax(y, g->end.limit);
   if (g->end.what == TN_END_GATE) return g->end.gate[i * g->c_i + j] > g->end.limit ? (float)y : g->end.other;
+  if (g->end.what == TN_END_ADD) return (float)(y + (double)g->end.gate[i * g->c_i + j]);
   double x = g->end.what == TN_END_GELU ? y : (double)g->end.gate[i * g->c_i + j];
   int32_t approximate = g->end.approximate;
   if (g->end.what == TN_END_GELU) return (float)(y * cdf(y, approximate));

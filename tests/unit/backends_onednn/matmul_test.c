@@ -177,6 +177,98 @@ static void the_gradient_of_a_gelu_joins_the_product(void **state) {
   }
 }
 
+static void what_is_added_joins_the_product(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(47, 0);
+  for (int32_t c = 0; c < SHAPES * 4; c++) {
+    shape s = shapes[c / 4];
+    int32_t with_bias = c & 1;
+    tn_matmul_attributes t = {0, c >> 1 & 1};
+    operand a = drawn(RIG_TYPE(TN_F32, s.m, s.k), &rng),
+            b = drawn(matrix(TN_F32, s.k, s.n, t.transpose_b), &rng),
+            bias = drawn(RIG_TYPE(TN_F32, s.n), &rng), r = drawn(RIG_TYPE(TN_F32, s.m, s.n), &rng),
+            y = zeroed(r.type);
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[4] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL),
+                     rig_in(&m, &r.type)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
+    rig_out(&m, rig_node(&m, "add", NULL, (int32_t[]){product, in[3]}, 2, &y.type, 1));
+    rig_run_on_all(&tn_onednn_matmul_add, &m,
+                   (void *[]){a.data, b.data, with_bias ? bias.data : NULL, r.data}, (void *[]){y.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+      for (int64_t j = 0; j < s.n; j++) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        if (with_bias) sum += at2(&bias, 0, j);
+        expect_near(&y, i, j, sum + at2(&r, i, j), magnitude);
+      }
+    free(a.data), free(b.data), free(bias.data), free(r.data), free(y.data);
+  }
+}
+
+static void a_product_goes_to_several_results(void **state) {
+  (void)state;
+  static const int64_t order[] = {2, 0, 1}; /* which of the slices is which result */
+  tn_rng rng = tn_rng_at(48, 0);
+  for (int32_t c = 0; c < SHAPES * 8; c++) {
+    shape s = shapes[c / 8];
+    int32_t dtype = dtypes[c & 1], with_bias = c >> 1 & 1, parts = 2 + (c >> 2 & 1);
+    tn_matmul_attributes t = {0, 1};
+    operand a = drawn(RIG_TYPE(dtype, s.m, s.k), &rng), b = drawn(RIG_TYPE(dtype, s.n * parts, s.k), &rng),
+            bias = drawn(RIG_TYPE(dtype, s.n * parts), &rng), y[3];
+    tn_type whole = RIG_TYPE(dtype, s.m, s.n * parts);
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 3, &whole, 1);
+    int64_t starts[3][2], stops[3][2];
+    tn_slice_attributes slices[3];
+    for (int32_t i = 0; i < parts; i++) {
+      int64_t first = order[i] % parts * s.n;
+      y[i] = zeroed(RIG_TYPE(dtype, s.m, s.n));
+      starts[i][0] = 0, starts[i][1] = first, stops[i][0] = s.m, stops[i][1] = first + s.n;
+      slices[i] = (tn_slice_attributes){.starts = {2, starts[i]}, .stops = {2, stops[i]}};
+      rig_out(&m, rig_node(&m, "slice", &slices[i], &product, 1, &y[i].type, 1));
+    }
+    rig_run_on_all(parts == 2 ? &tn_onednn_split_2 : &tn_onednn_split_3, &m,
+                   (void *[]){a.data, b.data, with_bias ? bias.data : NULL},
+                   (void *[]){y[0].data, y[1].data, parts > 2 ? y[2].data : NULL});
+    for (int32_t p = 0; p < parts; p++)
+      for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+        for (int64_t j = 0; j < s.n; j++) {
+          double magnitude, sum = element(&a, &b, &t, i, starts[p][1] + j, &magnitude);
+          if (with_bias) sum += at2(&bias, 0, starts[p][1] + j);
+          expect_near(&y[p], i, j, sum, magnitude);
+        }
+    free(a.data), free(b.data), free(bias.data);
+    for (int32_t p = 0; p < parts; p++) free(y[p].data);
+  }
+}
+
+/* Slices of rows, and of a product that is no linear layer's. */
+static void other_slices_of_a_product_are_refused(void **state) {
+  (void)state;
+  tn_type a = RIG_TYPE(TN_F32, 4, 3), b = RIG_TYPE(TN_F32, 6, 3), whole = RIG_TYPE(TN_F32, 4, 6),
+          rows = RIG_TYPE(TN_F32, 2, 6);
+  int64_t starts[2][2] = {{0, 0}, {2, 0}}, stops[2][2] = {{2, 6}, {4, 6}};
+  for (int32_t c = 0; c < 2; c++) {
+    tn_matmul_attributes t = {0, c == 0};
+    tn_type weight = c == 0 ? b : RIG_TYPE(TN_F32, 3, 6);
+    tn_slice_attributes slices[2];
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &weight), rig_in(&m, NULL)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 3, &whole, 1);
+    for (int32_t i = 0; i < 2; i++) {
+      slices[i] = (tn_slice_attributes){.starts = {2, starts[i]}, .stops = {2, stops[i]}};
+      rig_out(&m, rig_node(&m, "slice", &slices[i], &product, 1, &rows, 1));
+    }
+    rig_answer answer = rig_query(&tn_onednn_split_2, &m);
+    assert_int_equal(answer.status, TN_EUNSUPPORTED);
+    assert_non_null(strstr(answer.text, c == 0 ? "columns" : "linear layer"));
+  }
+}
+
 static void the_gradient_of_the_bias_comes_with_that_of_the_weights(void **state) {
   (void)state;
   tn_rng rng = tn_rng_at(43, 0);
@@ -320,6 +412,9 @@ int main(void) {
       cmocka_unit_test(the_gradient_of_a_relu_joins_the_product),
       cmocka_unit_test(a_gelu_joins_the_product),
       cmocka_unit_test(the_gradient_of_a_gelu_joins_the_product),
+      cmocka_unit_test(what_is_added_joins_the_product),
+      cmocka_unit_test(a_product_goes_to_several_results),
+      cmocka_unit_test(other_slices_of_a_product_are_refused),
       cmocka_unit_test(the_gradient_of_the_bias_comes_with_that_of_the_weights),
       cmocka_unit_test(batches_broadcast),
       cmocka_unit_test(what_is_not_done_here_is_refused),
