@@ -5,7 +5,8 @@
 #include "whole.h"
 
 enum {
-  FORK_MACS = 1 << 21,  /* some twenty microseconds: less is not worth a second thread */
+  FORK_MACS = 1 << 21,  /* some twenty microseconds: less is not worth a second thread, */
+  FORK_BYTES = 1 << 20, /* but where this much comes from beyond the caches */
   CHUNK_MACS = 3 << 18, /* of what is */
   CHUNKS = 16,
   GATHER_MACS = 1 << 26,    /* what a chunk gathers into leaves the second-level cache for the next chunk's */
@@ -77,11 +78,16 @@ static int64_t scratch_of(const tn_gemm_cut *c) {
   return round_up(floats, 16) * (int64_t)sizeof(float);
 }
 
+static double operand_bytes(const tn_gemm_cut *c) {
+  double elements = (double)c->products * ((double)c->m * (double)c->k + (double)c->k * (double)c->n);
+  return elements * (double)tn_dtype_size(c->dtype);
+}
+
 /* An even number, since there are most often two threads, or four. */
 static int64_t wanted_chunks(const tn_gemm_cut *c) {
   double macs = (double)c->products * (double)c->m * (double)c->n * (double)c->k;
   double chunks = macs / (c->way == TN_GEMM_GATHER ? GATHER_MACS : CHUNK_MACS);
-  if (macs < FORK_MACS) return 1;
+  if (macs < FORK_MACS && operand_bytes(c) < FORK_BYTES) return 1;
   return chunks >= CHUNKS ? CHUNKS : most(2, round_up((int64_t)chunks, 2));
 }
 
