@@ -29,7 +29,7 @@
 
 /* own/norm.c, own/gate.c */
 #define TN_ONEDNN_NORM_KERNELS(X)                                                                            \
-  X(layer_norm) X(layer_norm_grad) X(relu_norm_grad_sums) X(add_relu_norm_grad_sums)
+  X(layer_norm) X(layer_norm_grad) X(layer_norm_grad_add) X(relu_norm_grad_sums) X(add_relu_norm_grad_sums)
 
 /* own/move.c */
 #define TN_ONEDNN_MOVE_KERNELS(X) X(transpose) X(slice) X(concat) X(beside_2) X(beside_3)

@@ -89,7 +89,6 @@ V_INLINE void fetch(const float *at, int64_t step, const int m) {
 
 /* Lines that a tile's results are written to, and what it reads at its end, while it computes. */
 V_INLINE void fetch_ends(const tn_sgemm *g, int64_t at, const int m, const int n) {
-#pragma GCC unroll 8
   for (int i = 0; i < m; i++, at += g->c_i)
 #pragma GCC unroll 3
     for (int j = 0; j < n; j++) {

@@ -1,5 +1,6 @@
-/* layer_norm and its gradient, row by row. The gradients of weight and bias are sums over rows: in f32 over
- * some dozens of rows, in f64 beyond, part by part. */
+/* layer_norm and its gradient, row by row, alone and with what is added to it: a residual's gradient. The
+ * gradients of weight and bias are sums over rows: in f32 over some dozens of rows, in f64 beyond, part by
+ * part. */
 #include "own/norm.h"
 #include "whole.h"
 
@@ -64,6 +65,7 @@ static void gradient_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const plan *p = j->p;
   const tn_launch *l = j->l;
+  const tn_view *more = l->n_in > 5 ? &l->in[5] : NULL;
   const float *mean = l->in[2].data, *rstd = l->in[3].data;
   int64_t first = chunk * p->per_chunk, end = least(p->rows, first + p->per_chunk), n = p->n;
   double *sums = sums_of(j, chunk);
@@ -71,7 +73,7 @@ static void gradient_chunk(void *arg, int64_t chunk) {
   memset(sums, 0, (size_t)part_bytes(n));
   for (int64_t row = first; row < end; row++) {
     p->gradient(at(&l->in[0], row * n), at(&l->in[1], row * n), l->in[4].data, mean[row], rstd[row],
-                at(&l->out[0], row * n), n, few, few + n);
+                more != NULL ? at(more, row * n) : NULL, at(&l->out[0], row * n), n, few, few + n);
     if ((row + 1 - first) % ROWS == 0 || row + 1 == end) p->collect(few, sums, 2 * n);
   }
 }
@@ -102,7 +104,7 @@ static tn_status gradient_launch(tn_launch *l) {
 
 /* ---- query and prepare ---------------------------------------------------------------------------- */
 
-static bool is_gradient(const tn_match *m) { return m->n_in == 5; }
+static bool is_gradient(const tn_match *m) { return m->n_in >= 5; }
 
 /* False: these types are not among its own. */
 static bool make_plan(const tn_match *m, const void *backend, plan *p) {
@@ -118,9 +120,20 @@ static bool make_plan(const tn_match *m, const void *backend, plan *p) {
   return true;
 }
 
-static tn_status query(tn_query *q) {
-  static const int32_t inplace[1][2] = {{0, 0}};
+/* What is added is no larger, and nothing is rounded in between. */
+static tn_status check_sum(tn_query *q) {
   const tn_match *m = q->match;
+  if (m->n_nodes == 1) return TN_OK;
+  if (m->in[0]->dtype == TN_F32 && tn_type_equal(m->in[5], m->out[0]) && tn_type_equal(m->in[5], m->in[0]))
+    return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "what is added is broadcast, or elements are not f32");
+}
+
+static tn_status query(tn_query *q) {
+  static const int32_t inplace[2][2] = {{0, 0}, {5, 0}};
+  const tn_match *m = q->match;
+  tn_status status = check_sum(q);
+  if (status != TN_OK) return status;
   plan p;
   if (!make_plan(m, q->backend, &p))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", m->nodes[0].node.op,
@@ -129,7 +142,7 @@ static tn_status query(tn_query *q) {
                   .name = "rows",
                   .workspace_bytes = is_gradient(m) ? p.chunks * part_bytes(p.n) : 0,
                   .keep_bytes = sizeof(plan),
-                  .n_inplace = 1,
+                  .n_inplace = m->n_nodes,
                   .inplace = inplace,
                   .cost_s = 1e-7 + (is_gradient(m) ? 3 : 2) * (double)tn_type_bytes(m->out[0]) / 1e10,
                   .deterministic = 1,
@@ -158,13 +171,18 @@ const tn_kernel tn_onednn_layer_norm = {
     .launch = forward_launch,
 };
 
-const tn_kernel tn_onednn_layer_norm_grad = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_layer_norm_grad",
-                          "all gradients of a layer norm in one pass over its rows"),
-    .family = "onednn",
-    .pattern = "dx, dweight, dbias = layer_norm_grad(dy, x, mean, rstd, weight?)",
-    .query = query,
-    .prepare = prepare,
-    .release = release,
-    .launch = gradient_launch,
-};
+#define GRADIENT(name, text, doc)                                                                            \
+  const tn_kernel tn_onednn_##name = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_" #name, doc),     \
+                                      .family = "onednn",                                                    \
+                                      .pattern = text,                                                       \
+                                      .query = query,                                                        \
+                                      .prepare = prepare,                                                    \
+                                      .release = release,                                                    \
+                                      .launch = gradient_launch}
+
+GRADIENT(layer_norm_grad, "dx, dweight, dbias = layer_norm_grad(dy, x, mean, rstd, weight?)",
+         "all gradients of a layer norm in one pass over its rows");
+GRADIENT(
+    layer_norm_grad_add,
+    "dx, dweight, dbias = layer_norm_grad(dy, x, mean, rstd, weight?); s = add(dx, r) -> s, dweight, dbias",
+    "the same, and the gradient of a residual added to it");

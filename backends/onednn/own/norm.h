@@ -8,9 +8,10 @@
 /* weight and bias: NULL where there is none. */
 typedef void (*tn_norm_function)(const void *x, const float *weight, const float *bias, void *y, int64_t n,
                                  double epsilon, float *mean, float *rstd);
-/* Adds what the row gives to dweight and dbias. */
+/* Adds what the row gives to dweight and dbias, and `more`, unless it is NULL, to dx. */
 typedef void (*tn_norm_grad_function)(const void *dy, const void *x, const float *weight, float mean,
-                                      float rstd, void *dx, int64_t n, float *dweight, float *dbias);
+                                      float rstd, const void *more, void *dx, int64_t n, float *dweight,
+                                      float *dbias);
 typedef struct tn_norm_loops {
   tn_norm_function forward[TN_DTYPES];
   tn_norm_grad_function gradient[TN_DTYPES];

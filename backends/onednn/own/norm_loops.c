@@ -52,7 +52,7 @@ LANE_INLINE void forward(int32_t dtype, const void *x, const float *weight, cons
 
 /* dx = rstd (g - mean(g) - normal mean(g normal)) with g = dy weight and normal = (x - mean) rstd. */
 LANE_INLINE void gradient(int32_t dtype, const void *dy, const void *x, const float *weight, float mean,
-                          float rstd, void *dx, int64_t n, float *dweight, float *dbias) {
+                          float rstd, const void *more, void *dx, int64_t n, float *dweight, float *dbias) {
   double sum = 0, dot = 0;
   for (int64_t from = 0; from < n; from += STRETCH) {
     lane_f32 sums = {0}, dots = {0};
@@ -74,7 +74,9 @@ LANE_INLINE void gradient(int32_t dtype, const void *dy, const void *x, const fl
     int64_t left = n - at;
     lane_f32 g = load_some(dtype, dy, at, left), normal = (load_some(dtype, x, at, left) - mean) * rstd;
     if (weight != NULL) g *= load_some(TN_F32, weight, at, left);
-    store_some(dtype, dx, at, left, (g - average - normal * along) * rstd);
+    lane_f32 value = (g - average - normal * along) * rstd;
+    if (more != NULL) value += load_some(dtype, more, at, left);
+    store_some(dtype, dx, at, left, value);
   }
 }
 
@@ -91,8 +93,9 @@ static void TN_LOOP(collect)(float *x, double *sums, int64_t n) {
     forward(dtype, x, weight, bias, y, n, epsilon, mean, rstd);                                              \
   }                                                                                                          \
   static void TN_LOOP(gradient_##dtype)(const void *dy, const void *x, const float *weight, float mean,      \
-                                        float rstd, void *dx, int64_t n, float *dweight, float *dbias) {     \
-    gradient(dtype, dy, x, weight, mean, rstd, dx, n, dweight, dbias);                                       \
+                                        float rstd, const void *more, void *dx, int64_t n, float *dweight,   \
+                                        float *dbias) {                                                      \
+    gradient(dtype, dy, x, weight, mean, rstd, more, dx, n, dweight, dbias);                                 \
   }
 NORM(TN_F32)
 NORM(TN_BF16)

@@ -13,6 +13,10 @@ static tn_status naive_query(tn_query *q) {
   return TN_OK;
 }
 
+static double added(const tn_launch *l, int64_t i) {
+  return l->n_in > 5 ? rig_get(&l->in[5].type, l->in[5].data, i) : 0;
+}
+
 static void naive_row(tn_launch *l, int64_t row, int64_t n, double *dweight, double *dbias) {
   tn_view *in = l->in, *out = l->out;
   double mean = rig_get(&in[2].type, in[2].data, row), rstd = rig_get(&in[3].type, in[3].data, row), sum = 0,
@@ -29,7 +33,7 @@ static void naive_row(tn_launch *l, int64_t row, int64_t n, double *dweight, dou
         dbias[i] += dy;
       } else {
         rig_put(&out[0].type, out[0].data, row * n + i,
-                rstd * (g - sum / (double)n - normal * dot / (double)n));
+                rstd * (g - sum / (double)n - normal * dot / (double)n) + added(l, row * n + i));
       }
     }
 }
@@ -89,6 +93,35 @@ static void check_gradient(const tn_type *x, const tn_type *rows, const tn_type 
   for (int32_t i = 0; i < 5; i++) free(data[i]);
 }
 
+/* With a residual's gradient added to it. */
+static void check_sum(const tn_type *x, const tn_type *rows, const tn_type *row, bool weighted, tn_rng *rng) {
+  rig_match m;
+  tn_norm_attributes a = {.trailing = row->rank};
+  rig_start(&m);
+  int32_t in[] = {
+      rig_in(&m, x), rig_in(&m, x), rig_in(&m, rows), rig_in(&m, rows), rig_in(&m, weighted ? row : NULL),
+      rig_in(&m, x)};
+  tn_type out[] = {*x, *row, *row};
+  int32_t first = rig_node(&m, "layer_norm_grad", &a, in, 5, out, 3);
+  rig_out(&m, rig_node(&m, "add", NULL, (int32_t[]){first, in[5]}, 2, x, 1));
+  for (int32_t i = 1; i < 3; i++) rig_out(&m, first + i);
+  if (x->dtype != TN_F32) {
+    rig_answer answer = rig_query(&tn_onednn_layer_norm_grad_add, &m);
+    assert_int_equal(answer.status, TN_EUNSUPPORTED);
+    assert_non_null(strstr(answer.text, "not f32"));
+    return;
+  }
+  void *data[] = {rig_drawn(x, rng),
+                  rig_drawn(x, rng),
+                  rig_drawn(rows, rng),
+                  rig_drawn(rows, rng),
+                  weighted ? rig_drawn(row, rng) : NULL,
+                  rig_drawn(x, rng)};
+  ways_check(&tn_onednn_layer_norm_grad_add, &naive, &m, data, 3e-5, 1);
+  rig_sweep_allocations(&tn_onednn_layer_norm_grad_add, &m);
+  for (int32_t i = 0; i < 6; i++) free(data[i]);
+}
+
 static void rows_of_all_sizes_are_normalized_and_differentiated(void **state) {
   (void)state;
   static const struct {
@@ -110,6 +143,7 @@ static void rows_of_all_sizes_are_normalized_and_differentiated(void **state) {
       memcpy(row.dims, x.dims + rows.rank, (size_t)row.rank * sizeof row.dims[0]);
       check_forward(&x, &rows, &row, (s + d) % 3 != 0, &rng);
       check_gradient(&x, &rows, &row, (s + d) % 3 != 1, &rng);
+      check_sum(&x, &rows, &row, (s + d) % 3 != 1, &rng);
     }
 }
 
