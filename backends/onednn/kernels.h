@@ -49,10 +49,10 @@
 #define TN_ONEDNN_MATMUL_KERNELS(X)                                                                          \
   X(matmul)                                                                                                  \
   X(matmul_relu)                                                                                             \
-  X(matmul_relu_grad) X(matmul_add) X(matmul_gelu) X(matmul_kept_gelu) X(matmul_gelu_grad) X(matmul_bias_grad)
-
-/* own/split.c */
-#define TN_ONEDNN_SPLIT_KERNELS(X) X(split_2) X(split_3)
+  X(matmul_relu_grad)                                                                                        \
+  X(matmul_add)                                                                                              \
+  X(matmul_gelu) X(matmul_kept_gelu) X(matmul_gelu_grad) X(matmul_bias_grad) X(matmul_split_2)               \
+      X(matmul_split_3)
 
 /* own/pointwise.c */
 #define TN_ONEDNN_POINTWISE_KERNELS(X) X(pointwise)
@@ -62,7 +62,6 @@
 
 #define TN_ONEDNN_OWN_KERNELS(X)                                                                             \
   TN_ONEDNN_ATTENTION_KERNELS(X)                                                                             \
-  TN_ONEDNN_SPLIT_KERNELS(X)                                                                                 \
   TN_ONEDNN_POINTWISE_KERNELS(X)                                                                             \
   TN_ONEDNN_CONV_SMALL_KERNELS(X)                                                                            \
   TN_ONEDNN_MATMUL_KERNELS(X)                                                                                \

@@ -23,8 +23,7 @@ static inline vf v_exp_small(vf r) {
 /* e^x = 2^n e^r with |r| <= ln 2 / 2. The power of two is applied in two halves, so that results reach from
  * the subnormals to infinity. */
 static inline vf v_exp(vf x) {
-  x = v_pick(v_gt(x, v_all(89.0f)), v_all(89.0f), x);
-  x = v_pick(v_lt(x, v_all(-105.0f)), v_all(-105.0f), x);
+  x = v_within(x, -105.0f, 89.0f);
   vf t = x * 0x1.715476p+0f + V_NEAREST;
   vu n = (vu)t - V_NEAREST_BITS;
   vf f = t - V_NEAREST;
@@ -72,8 +71,7 @@ static inline vf v_tanh(vf x) {
   p = p * z + 0x1.111066p-3f;
   p = p * z + -0x1.555554p-2f;
   vf near = x + x * (z * p);
-  vf c = v_pick(v_gt(a, v_all(10.0f)), v_all(10.0f), a);
-  vf far = 1.0f - 2.0f / (v_exp_double(c) + 1.0f);
+  vf far = 1.0f - 2.0f / (v_exp_double(v_within(a, 0.0f, 10.0f)) + 1.0f);
   return v_copysign(v_pick(v_lt(a, v_all(0.625f)), near, far), x);
 }
 
@@ -84,8 +82,7 @@ static inline vf v_sigmoid(vf x) {
 
 /* An odd polynomial up to 1, then 1 - e^Q(|x|) with Q fitted to ln erfc; 1 from 4 on. */
 static inline vf v_erf(vf x) {
-  vf a = v_abs(x), z = x * x;
-  a = v_pick(v_gt(a, v_all(4.0f)), v_all(4.0f), a);
+  vf a = v_within(v_abs(x), 0.0f, 4.0f), z = x * x;
   vf p = 0x1.496a28p-14f * z + -0x1.a3f6fcp-11f;
   p = p * z + 0x1.5405b2p-8f;
   p = p * z + -0x1.b7f90cp-6f;

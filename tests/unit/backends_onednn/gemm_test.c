@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "defined_gelu.h"
 #include "own/gemm_plan.h"
 
 static const tn_gemm_loops *loops_at(int32_t isa) {
@@ -43,16 +44,6 @@ static void run(const tn_gemm_loops *loops, int32_t way, const tn_sgemm *g) {
   free(scratch);
 }
 
-/* The normal distribution function or its approximation, and the derivative of that. */
-static double cdf(double x, int32_t approximate) {
-  return approximate ? 0.5 + 0.5 * tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))
-                     : 0.5 + 0.5 * erf(x * M_SQRT1_2);
-}
-static double density(double x, int32_t approximate) {
-  double h = 1e-5;
-  return (cdf(x + h, approximate) - cdf(x - h, approximate)) / (2 * h);
-}
-
 static float ended(const tn_sgemm *g, int64_t i, int64_t j, double y) {
   if (g->end.bias != NULL) y += g->end.bias[j];
   if (g->end.what == TN_END_MAX) return (float)fmax(y, g->end.limit);
@@ -60,9 +51,8 @@ static float ended(const tn_sgemm *g, int64_t i, int64_t j, double y) {
   if (g->end.what == TN_END_ADD) return (float)(y + (double)g->end.gate[i * g->c_i + j]);
   double x = g->end.what == TN_END_GELU ? y : (double)g->end.gate[i * g->c_i + j];
   int32_t approximate = g->end.approximate;
-  if (g->end.what == TN_END_GELU) return (float)(y * cdf(y, approximate));
-  if (g->end.what == TN_END_GELU_GRAD)
-    return (float)(y * (cdf(x, approximate) + x * density(x, approximate)));
+  if (g->end.what == TN_END_GELU) return (float)defined_gelu(y, approximate);
+  if (g->end.what == TN_END_GELU_GRAD) return (float)(y * defined_gelu_slope(x, approximate));
   return (float)y;
 }
 

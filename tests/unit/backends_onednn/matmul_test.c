@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "defined_gelu.h"
 #include "kernels.h"
 
 typedef struct operand {
@@ -110,15 +111,6 @@ static void the_gradient_of_a_relu_joins_the_product(void **state) {
   }
 }
 
-static double gelu(double x, int32_t approximate) {
-  double cdf = approximate ? 0.5 + 0.5 * tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))
-                           : 0.5 + 0.5 * erf(x * M_SQRT1_2);
-  return x * cdf;
-}
-static double gelu_slope(double x, int32_t approximate) {
-  return (gelu(x + 1e-5, approximate) - gelu(x - 1e-5, approximate)) / 2e-5;
-}
-
 /* Alone, and with what GELU was taken of, which its gradient reads. */
 static void a_gelu_joins_the_product(void **state) {
   (void)state;
@@ -147,7 +139,7 @@ static void a_gelu_joins_the_product(void **state) {
         double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
         if (with_bias) sum += at2(&bias, 0, j);
         if (keeps) expect_near(&y, i, j, sum, magnitude);
-        expect_near(&z, i, j, gelu(sum, g.approximate), magnitude);
+        expect_near(&z, i, j, defined_gelu(sum, g.approximate), magnitude);
       }
     free(a.data), free(b.data), free(bias.data), free(y.data), free(z.data);
   }
@@ -171,7 +163,7 @@ static void the_gradient_of_a_gelu_joins_the_product(void **state) {
     for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
       for (int64_t j = 0; j < s.n; j++) {
         double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
-        expect_near(&y, i, j, sum * gelu_slope(at2(&x, i, j), g.approximate), magnitude);
+        expect_near(&y, i, j, sum * defined_gelu_slope(at2(&x, i, j), g.approximate), magnitude);
       }
     free(a.data), free(b.data), free(x.data), free(y.data);
   }
@@ -230,7 +222,7 @@ static void a_product_goes_to_several_results(void **state) {
       slices[i] = (tn_slice_attributes){.starts = {2, starts[i]}, .stops = {2, stops[i]}};
       rig_out(&m, rig_node(&m, "slice", &slices[i], &product, 1, &y[i].type, 1));
     }
-    rig_run_on_all(parts == 2 ? &tn_onednn_split_2 : &tn_onednn_split_3, &m,
+    rig_run_on_all(parts == 2 ? &tn_onednn_matmul_split_2 : &tn_onednn_matmul_split_3, &m,
                    (void *[]){a.data, b.data, with_bias ? bias.data : NULL},
                    (void *[]){y[0].data, y[1].data, parts > 2 ? y[2].data : NULL});
     for (int32_t p = 0; p < parts; p++)
@@ -263,7 +255,7 @@ static void other_slices_of_a_product_are_refused(void **state) {
       slices[i] = (tn_slice_attributes){.starts = {2, starts[i]}, .stops = {2, stops[i]}};
       rig_out(&m, rig_node(&m, "slice", &slices[i], &product, 1, &rows, 1));
     }
-    rig_answer answer = rig_query(&tn_onednn_split_2, &m);
+    rig_answer answer = rig_query(&tn_onednn_matmul_split_2, &m);
     assert_int_equal(answer.status, TN_EUNSUPPORTED);
     assert_non_null(strstr(answer.text, c == 0 ? "columns" : "linear layer"));
   }
