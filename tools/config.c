@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 #include "tenon/inspect.h"
 
 static int usage(void) {

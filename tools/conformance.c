@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 #include "tenon/conformance.h"
 
 static void say(void *user, const char *line) {

@@ -1,7 +1,7 @@
 /* tools/doctor.c: `tenon doctor`: what this machine offers. */
 #include <jansson.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 #include "tenon/inspect.h"
 
 static void print_backend(const json_t *backend) {

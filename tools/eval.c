@@ -1,7 +1,7 @@
 /* tools/eval.c: `tenon eval FILE.ini --weights W.safetensors`. */
 #include <jansson.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 
 static void print_result(const char *text) {
   json_t *json = json_loads(text, 0, NULL), *value;

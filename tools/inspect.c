@@ -1,7 +1,7 @@
 /* tools/inspect.c: `tenon inspect [NAME]`: what is installed. */
 #include <jansson.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 #include "tenon/inspect.h"
 
 static const char *text_of(const json_t *item, const char *key) {

@@ -1,5 +1,5 @@
 /* tools/predict.c: `tenon predict FILE.ini --weights W --input x.npy --output y.npy`. */
-#include "cli.h"
+#include "tools/cli.h"
 
 static int run_predict(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 
 /* The run that signals stop: a handler has no argument. */
 static tn_run *running;

@@ -1,7 +1,7 @@
 /* backends/cpu/cpu.h: what the files of the backend share: its options, the device, and the team of
  * threads behind tn_parallel. */
-#ifndef TN_CPU_H
-#define TN_CPU_H
+#ifndef TN_BACKENDS_CPU_CPU_H
+#define TN_BACKENDS_CPU_CPU_H
 
 #include "tenon/plugin/backend.h"
 

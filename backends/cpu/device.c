@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cpu.h"
+#include "backends/cpu/cpu.h"
 
 typedef struct cpu_backend {
   int32_t threads;

@@ -2,7 +2,7 @@
  * returns. So a stream and an event are mere tokens (the device itself), and nothing ever waits. */
 #include <string.h>
 
-#include "cpu.h"
+#include "backends/cpu/cpu.h"
 
 tn_status tn_cpu_stream_new(void *device, tn_env *env, int32_t role, void **stream) {
   (void)env, (void)role;

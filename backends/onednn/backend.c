@@ -1,8 +1,8 @@
 /* backends/onednn/backend.c: the extension `onednn` of the family `cpu`. */
-#include "onednn.h"
+#include "backends/onednn/onednn.h"
 
 #ifdef TN_HAVE_DNNL
-#include "dnn/dnn.h"
+#include "backends/onednn/library/primitive_list.h"
 #endif
 
 static void backend_close(void *backend, tn_env *env) {

@@ -3,8 +3,8 @@
  *
  * It extends the family `cpu`: the same device and memory, more kernels, and one team for all of them,
  * libgomp's, which oneDNN uses too. */
-#ifndef TN_ONEDNN_H
-#define TN_ONEDNN_H
+#ifndef TN_BACKENDS_ONEDNN_ONEDNN_H
+#define TN_BACKENDS_ONEDNN_ONEDNN_H
 
 #include "tenon/plugin/backend.h"
 

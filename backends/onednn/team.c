@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onednn.h"
+#include "backends/onednn/onednn.h"
 
 /* ThreadSanitizer does not see how libgomp's threads wait for each other. In a build with it the cpu's own
  * team takes the place of this one, and oneDNN's primitives have one thread. */

@@ -2,7 +2,7 @@
  * As with CUDA's graphs, a stream other than the first takes part from where it awaits an event of the
  * capture, what it does must be awaited before the end, and events from outside cannot be awaited: the stream
  * on which the whole is replayed is its only tie to other work. */
-#include "capture.h"
+#include "backends/sim/capture.h"
 
 #include <string.h>
 

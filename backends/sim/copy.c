@@ -1,7 +1,7 @@
 /* backends/sim/copy.c: copies and zeroing, from the host's side. */
 #include <string.h>
 
-#include "sim.h"
+#include "backends/sim/sim.h"
 
 static const char *const side[2] = {"of the host", "of the device"};
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sim.h"
+#include "backends/sim/sim.h"
 
 static tn_status backend_open(tn_env *env, const void *options, void **backend) {
   *backend = NULL;

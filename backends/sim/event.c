@@ -1,6 +1,6 @@
 /* backends/sim/event.c: events. Every record gets a ticket; who awaits an event awaits the last ticket handed
  * out so far. With the ticket comes the clock of the stream at that point: what it had done and knew of. */
-#include "capture.h"
+#include "backends/sim/capture.h"
 
 tn_status tn_sim_event_new(void *device, tn_env *env, void **event) {
   *event = NULL;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shadow.h"
+#include "backends/sim/race/shadow.h"
 
 enum { ALIGNMENT = 64, MARK = 0x5D80, MARK_SHIFT = 48, DEVICE_MASK = 0x3F };
 

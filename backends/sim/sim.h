@@ -6,16 +6,16 @@
  * any order that the events allow, and a team of threads behind tn_parallel. Host and engine share the rings
  * (one producer, one consumer), atomics, and two signals; the table of memory blocks is behind a lock that
  * the host takes only to create and to destroy. */
-#ifndef TN_SIM_H
-#define TN_SIM_H
+#ifndef TN_BACKENDS_SIM_SIM_H
+#define TN_BACKENDS_SIM_SIM_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "clocks.h"
-#include "sim_signal.h"
-#include "task.h"
+#include "backends/sim/race/clocks.h"
+#include "backends/sim/engine/signal.h"
+#include "backends/sim/engine/task.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
 

@@ -1,7 +1,7 @@
 /* backends/sim/stream.c: the host's side of streams: putting work into their rings, and waiting for it. */
 #include <string.h>
 
-#include "capture.h"
+#include "backends/sim/capture.h"
 
 /* ---- failures ---- */
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/compile/plan.h"
+#include "core/compile/memory/memory_plan.h"
 
 /* ---- the plan ---- */
 

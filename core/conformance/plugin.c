@@ -2,9 +2,9 @@
  * patterns. */
 #include <string.h>
 
-#include "core/compile/catalog.h"
-#include "core/conformance/differences.h"
-#include "core/conformance/generic.h"
+#include "core/compile/select/catalog.h"
+#include "core/conformance/trial/finite_differences.h"
+#include "core/conformance/trial/schema_case.h"
 #include "core/conformance/suite.h"
 
 static bool is_of(const tn_suite *suite, const tn_entry *entry) {

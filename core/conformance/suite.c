@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/conformance/generic.h"
+#include "core/conformance/trial/schema_case.h"
 
 /* ---- names of cases ---- */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/thread.h"
-#include "core/data/crew.h"
+#include "core/data/workers.h"
 
 /* The shuffle's key must be none of the samples' keys, which are made with indices. */
 static const uint64_t ORDER = UINT64_MAX;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/data/table.h"
+#include "core/data/byte_table.h"
 
 /* Memory of at least `bytes`, contents undefined. */
 static void *scratch_for(tn_reader *reader, tn_reader_field *field, int which, size_t bytes) {

@@ -4,7 +4,7 @@
 #ifndef TN_CORE_DATA_READER_H
 #define TN_CORE_DATA_READER_H
 
-#include "core/data/cache.h"
+#include "core/data/sample_cache.h"
 #include "core/plugin/handles.h"
 
 typedef struct tn_reader_field {

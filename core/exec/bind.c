@@ -1,7 +1,7 @@
 /* core/exec/bind.c: from places to addresses, once per program and slot. */
-#include "core/exec/bound.h"
+#include "core/exec/bound_program.h"
 
-#include "core/compile/collective.h"
+#include "core/compile/select/collective_kernel.h"
 #include "core/exec/collective.h"
 
 #include <string.h>

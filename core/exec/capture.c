@@ -1,7 +1,7 @@
 /* core/exec/capture.c: a segment's launches recorded once, and run again with one call. Copies in and out
  * stay outside: they run on streams of their own beside another slot's computing, and replayed work would
  * wait for all that came before it on its stream. */
-#include "core/exec/bound.h"
+#include "core/exec/bound_program.h"
 
 /* Where the capture of a segment on a slot stands. */
 static void **place_of(const tn_bound_program *bound, int32_t segment, int32_t slot) {

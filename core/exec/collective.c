@@ -1,7 +1,7 @@
 /* core/exec/collective.c: collectives as steps of a program. */
 #include "core/exec/collective.h"
 
-#include "core/graph/schema.h"
+#include "core/graph/op/schema.h"
 #include "tenon/attributes.h"
 
 /* ---- the device's part ---- */

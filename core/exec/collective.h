@@ -2,7 +2,7 @@
 #ifndef TN_CORE_EXEC_COLLECTIVE_H
 #define TN_CORE_EXEC_COLLECTIVE_H
 
-#include "core/exec/bound.h"
+#include "core/exec/bound_program.h"
 #include "tenon/plugin/communicator.h"
 
 typedef struct tn_comm {

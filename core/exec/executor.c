@@ -1,7 +1,7 @@
 /* core/exec/executor.c: the memory of a run: regions, arena, slots. */
 #include "core/exec/executor.h"
 
-#include "core/exec/bound.h"
+#include "core/exec/bound_program.h"
 
 tn_status tn_executor_fail(tn_executor *e, tn_status status) {
   tn_error_move(e->env, &e->device->env);

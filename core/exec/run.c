@@ -1,8 +1,8 @@
 /* core/exec/run.c: one run of a program on a slot. Nothing here allocates, locks, or looks up. */
 #include "core/base/thread.h"
-#include "core/exec/bound.h"
-#include "core/exec/finite_run.h"
-#include "core/exec/pin.h"
+#include "core/exec/bound_program.h"
+#include "core/exec/nonfinite/search_hooks.h"
+#include "core/exec/device/pin_threads.h"
 
 static tn_status launch_one(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);

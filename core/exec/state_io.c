@@ -2,7 +2,7 @@
  * lies on the device. */
 #include <string.h>
 
-#include "core/exec/bound.h"
+#include "core/exec/bound_program.h"
 #include "tenon/plugin/storage.h"
 
 /* A piece of a region; state: the one that does not lie row-major there, NULL. */

@@ -1,5 +1,5 @@
 /* core/model/layer.c: applying one call of the model language: a layer plugin, a block, or "@name". */
-#include "core/graph/schema.h"
+#include "core/graph/op/schema.h"
 #include "core/model/assemble.h"
 
 #include <string.h>

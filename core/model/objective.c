@@ -4,7 +4,7 @@
  *   NAME.sum = sum(value * weight * sample weight), NAME.weight = sum(weight * sample weight)
  *
  * What becomes of those is total.c's. */
-#include "core/model/emitted.h"
+#include "core/model/from_function.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* core/tensor/apply.c: one op on tensors from its text, "softmax(axis=-1)". */
 #include <string.h>
 
-#include "core/config/syntax.h"
+#include "core/config/language/syntax.h"
 #include "core/tensor/tensor.h"
 
 static tn_status set_argument(tn_arena *arena, tn_call *call, const tn_op *op, const tn_call_arg *arg,

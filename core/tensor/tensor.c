@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/graph/infer.h"
+#include "core/graph/op/infer.h"
 
 /* ---- types ---- */
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "core/train/session.h"
+#include "core/train/run.h"
 
 /* {"loss": 0.1, "accuracy": 0.97} */
 json_t *tn_metrics_json(const tn_metric *metrics, int32_t n);

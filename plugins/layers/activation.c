@@ -1,6 +1,6 @@
 /* Activations: relu, sigmoid, tanh, gelu (Hendrycks and Gimpel, 2016), silu, leaky_relu, softmax,
  * log_softmax. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 static tn_status build_relu(tn_build *b, const void *options) {
   (void)options;

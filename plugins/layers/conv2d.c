@@ -1,5 +1,5 @@
 /* conv2d: 2-D cross-correlation of (N, C, H, W) with (channels, C / groups, h, w), PyTorch's Conv2d. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 typedef struct conv2d_options {
   int64_t channels;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 typedef struct linear_options {
   int64_t units;

@@ -1,6 +1,6 @@
 /* batch_norm (Ioffe and Szegedy, ICML 2015) and layer_norm (Ba, Kiros, Hinton, 2016), with PyTorch's
  * names, defaults and running statistics. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 typedef struct batch_norm_options {
   double momentum, epsilon;

@@ -1,5 +1,5 @@
 /* Pooling over (N, C, H, W): max_pool, avg_pool, global_avg_pool. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 typedef struct pool_options {
   tn_ints kernel, stride, padding;

@@ -1,5 +1,5 @@
 /* Layers that only move values: flatten, reshape, add, mul, concat, split, identity. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 static tn_status build_identity(tn_build *b, const void *options) {
   (void)options;

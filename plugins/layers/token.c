@@ -1,5 +1,5 @@
 /* Layers for tokens: embedding, positions, attention, dropout. Vaswani et al., NeurIPS 2017. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 typedef struct embedding_options {
   int64_t rows, width;

@@ -1,5 +1,5 @@
 /* plugins/losses: cross_entropy and mse. A loss yields value and weight per element. */
-#include "losses.h"
+#include "plugins/losses/losses.h"
 
 static const tn_option cross_entropy_rows[] = {
     TN_OPT(tn_cross_entropy_attributes, smoothing, TN_OPT_FLOAT, "0", "[0, 1)", "label smoothing"),

@@ -1,5 +1,5 @@
 /* Metrics over class scores: accuracy and top_k. */
-#include "losses.h"
+#include "plugins/losses/losses.h"
 
 typedef struct metric_options {
   int64_t axis, ignore, k;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "observers.h"
+#include "plugins/observers/observers.h"
 
 enum {
   ROW = 4096,             /* the longest piece that is added at once */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "observers.h"
+#include "plugins/observers/observers.h"
 
 typedef struct progress_options {
   double every;

@@ -3,7 +3,7 @@
  * The low types follow the lists that the field has settled on (Micikevicius et al., "Mixed precision
  * training", ICLR 2018; PyTorch's autocast): products in the low type; sums, norms and losses in f32, and
  * so what grows or loses digits fast (exp, log, powers); everything else takes its operands as they come. */
-#include "precision.h"
+#include "plugins/precision/precision.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * while without (Micikevicius et al., ICLR 2018, section 3.2; the rule is torch.amp.GradScaler's). */
 #include <stdio.h>
 
-#include "precision.h"
+#include "plugins/precision/precision.h"
 
 static const tn_type scale_type = {.dtype = TN_F32}, count_type = {.dtype = TN_I64};
 

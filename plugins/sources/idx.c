@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "sources.h"
+#include "plugins/sources/sources.h"
 
 typedef struct idx_options {
   const char *folder, *images, *labels;

@@ -2,7 +2,7 @@
  * images and labels that have nothing to do with each other, or tokens. */
 #include <math.h>
 
-#include "sources.h"
+#include "plugins/sources/sources.h"
 
 typedef struct random_options {
   tn_ints shape;

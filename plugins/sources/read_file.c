@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sources.h"
+#include "plugins/sources/sources.h"
 
 static tn_status io_error(const void *handle, const char *path, const char *what) {
   return tn_fail(handle, TN_EIO, NULL, "%s: cannot %s: %s", path, what, strerror(errno));

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sources.h"
-#include "utf8.h"
+#include "plugins/sources/sources.h"
+#include "plugins/sources/utf8.h"
 
 enum { LEVEL_CHARACTERS = 0, LEVEL_BYTES = 1 };
 

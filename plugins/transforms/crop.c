@@ -1,7 +1,7 @@
 /* plugins/transforms/crop.c: center_crop and random_crop. */
 #include <math.h>
 
-#include "transforms.h"
+#include "plugins/transforms/transforms.h"
 
 typedef struct crop_options {
   tn_ints size;

@@ -1,6 +1,6 @@
 /* plugins/transforms/normalize.c: (x - mean) / std for each channel, in f32. A u8 field is brought to 0 .. 1
  * first, so that `normalize` alone is torchvision's ToTensor and Normalize, bit by bit. */
-#include "transforms.h"
+#include "plugins/transforms/transforms.h"
 
 typedef struct normalize_options {
   tn_floats mean, std;

@@ -1,7 +1,7 @@
 /* plugins/transforms/random_flip.c: mirrors some pictures. */
 #include <string.h>
 
-#include "transforms.h"
+#include "plugins/transforms/transforms.h"
 
 enum { HORIZONTAL = 0, VERTICAL = 1 };
 

@@ -3,7 +3,7 @@
  * torchvision's RandomResizedCrop. */
 #include <math.h>
 
-#include "transforms.h"
+#include "plugins/transforms/transforms.h"
 
 typedef struct resized_options {
   tn_ints size;

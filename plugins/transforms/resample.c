@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "transforms.h"
+#include "plugins/transforms/transforms.h"
 
 enum { WEIGHT_BITS = 22, HALF = 1 << (WEIGHT_BITS - 1), LANES = 32, BLOCK = 8 };
 

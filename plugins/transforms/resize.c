@@ -1,5 +1,5 @@
 /* plugins/transforms/resize.c: a picture in another size. */
-#include "transforms.h"
+#include "plugins/transforms/transforms.h"
 
 typedef struct resize_options {
   tn_ints size;

@@ -1,5 +1,5 @@
 /* plugins/transforms/to_float.c: bytes to numbers from 0 to 1, the scale of torchvision's ToTensor. */
-#include "transforms.h"
+#include "plugins/transforms/transforms.h"
 
 static tn_status infer(tn_env *env, const void *options, int32_t n, const tn_type *in, tn_type *out) {
   (void)options;

@@ -2,7 +2,7 @@
 #ifndef TN_TESTS_CONFORMANCE_FIXTURE_H
 #define TN_TESTS_CONFORMANCE_FIXTURE_H
 
-#include "core/exec/device.h"
+#include "core/exec/device/device.h"
 
 typedef struct fixture {
   tn_env env;

@@ -1,5 +1,5 @@
 /* idx files, gzipped or not: the first byte says how much of the rest is the file of labels. */
-#include "core/config/options.h"
+#include "core/config/options/options.h"
 #include "core/plugin/handles.h"
 #include "plugins/sources/sources.h"
 #include "tests/fuzz/fuzz.h"

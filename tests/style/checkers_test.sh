@@ -28,13 +28,15 @@ plant_tree() {
   put core/exec/device.h ''
   put core/linked.c '#include "core/exec/device.h"' '#include "linked_plugins.h"'
   put backends/far/far.h '#include "tenon/base.h"'
-  put backends/far/kernels/relu.c '#include "far.h"' '#include "near.h"'
+  put backends/far/kernels/relu.c '#include "backends/far/far.h"' '#include "backends/far/kernels/near.h"' \
+    '#include "backends/shared/half.h"'
+  put backends/shared/half.h '#include "tenon/base.h"'
   put backends/far/kernels/near.h ''
   put plugins/optimizers/sgd.c '#include <math.h>' '#include "tenon/plugin/op.h"' \
     'const tn_optimizer sgd = {.item = TN_ITEM(tn_optimizer, TN_OPTIMIZER,' '    "sgd", "w - lr g", S, options)};'
   put plugins/layers/relu.c 'const tn_layer_kind relu = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "relu", "")};'
   put tools/cli.h ''
-  put tools/main.c '#include "cli.h"' '#include "tenon/base.h"'
+  put tools/main.c '#include "tools/cli.h"' '#include "tenon/base.h"'
   put docs/plugins/examples/mish.c '#include <tenon/plugin/op.h>'
 }
 
@@ -82,8 +84,14 @@ refuses "ops stand on public headers" "core/ops/conv.c:1: includes core/base/env
   core/ops/conv.c '#include "core/base/env.h"'
 refuses "a backend does not include core" "backends/far/device.c:1: includes core/base/env.h: backends/far includes" \
   backends/far/device.c '#include "core/base/env.h"'
-refuses "a backend does not include another backend" "backends/near/near.c:1: includes ../far/far.h: backends/near" \
-  backends/near/near.c '#include "../far/far.h"'
+refuses "a backend does not include another backend" "backends/near/near.c:1: includes backends/far/far.h: backends/near" \
+  backends/near/near.c '#include "backends/far/far.h"'
+refuses "a backend names its headers by their whole path" "backends/far/device.c:1: includes far.h: backends/far" \
+  backends/far/device.c '#include "far.h"'
+refuses "what backends share includes no backend" "backends/shared/ir.h:1: includes backends/far/far.h: backends/shared" \
+  backends/shared/ir.h '#include "backends/far/far.h"'
+refuses "a plugin does not include what backends share" "plugins/layers/half.h:1: includes backends/shared/half.h: plugins" \
+  plugins/layers/half.h '#include "backends/shared/half.h"'
 refuses "a plugin does not include a backend" "plugins/layers/layers.c:3: includes backends/far/far.h" \
   plugins/layers/layers.c '' '' '#include "backends/far/far.h"'
 refuses "the program does not include core" "tools/plan.c:1: includes core/exec/device.h: tools includes" \

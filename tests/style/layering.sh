@@ -37,9 +37,9 @@ function refuse(why) {
   bad = 1
 }
 
-# The first two folders of a path: "backends/cpu", "core/graph".
+# The part of the tree that a file belongs to: "backends/cpu", "core/graph", "tools".
 function home_of(file,    parts) {
-  return split(file, parts, "/") > 2 ? parts[1] "/" parts[2] : parts[1]
+  return split(file, parts, "/") > 2 && parts[1] != "tools" ? parts[1] "/" parts[2] : parts[1]
 }
 
 function is_ours(path) { return path ~ /^(tenon|core|backends|plugins|tools|tests|docs)\// }
@@ -68,14 +68,14 @@ function check_core(    room, other, parts) {
     refuse("core/" room " may use only itself and the rooms above it in: " rooms)
 }
 
-# Backends, plugins, tools: the public headers and what lies in the same folder.
-function check_guest(    home, here) {
+# Backends, plugins, tools: the public headers and files of the same home, named by their whole path. Backends
+# also see backends/shared.
+function check_guest(    home) {
   if (path ~ /^tenon\// || (angle && !is_ours(path))) return
   home = home_of(FILENAME)
-  here = FILENAME
-  sub(/\/[^\/]*$/, "", here)
-  if (path ~ /\.\./ || !((here "/" path) in exists || (home "/" path) in exists))
-    refuse(home " includes tenon/ headers and its own files only")
+  if (path in exists && (index(path, home "/") == 1 || (home ~ /^backends\// && path ~ /^backends\/shared\//))) return
+  refuse(home " includes tenon/ headers and, by their whole path, its own files" \
+         (home ~ /^backends\// && home != "backends/shared" ? " and those of backends/shared" : ""))
 }
 
 /^[ \t]*#[ \t]*include[ \t]*[<"]/ {

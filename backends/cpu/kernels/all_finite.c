@@ -3,9 +3,9 @@
  * answer for every element. */
 #include <string.h>
 
-#include "kernels/clones.h"
-#include "kernels/kernels.h"
-#include "kernels/lane.h"
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/lane.h"
 
 enum { CHUNK = 1 << 16 /* elements */ };
 

@@ -1,6 +1,6 @@
 /* The index of the largest element along one axis: the first of equals; NaN is larger than anything. */
-#include "kernels/kernels.h"
-#include "kernels/lane.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/lane.h"
 
 #include <math.h>
 #include <string.h>

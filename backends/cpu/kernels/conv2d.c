@@ -10,8 +10,8 @@
  * (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, section 4). */
 #include <stddef.h>
 
-#include "kernels/conv.h"
-#include "kernels/kernels.h"
+#include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/kernels/kernels.h"
 
 typedef struct phase {
   tn_gemm_grid source, result; /* the phase's pixels, in the source and in the result */

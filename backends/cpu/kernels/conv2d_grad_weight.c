@@ -6,9 +6,9 @@
  * decides. The parts are kept in the type of the sums and added up in order. */
 #include <stddef.h>
 
-#include "kernels/conv.h"
-#include "kernels/half.h"
-#include "kernels/kernels.h"
+#include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/kernels/half.h"
+#include "backends/cpu/kernels/kernels.h"
 
 typedef struct grad_weight_plan {
   tn_conv_shape shape;

@@ -1,9 +1,9 @@
 /* embedding copies rows of a table; embedding_grad adds rows up again. The latter sorts the positions
  * of dy by row, so that each row of the result has one owner, is written once, and is the sum, in f64,
  * of its rows of dy in their order. A number that the table does not have is an error. */
-#include "kernels/clones.h"
-#include "kernels/kernels.h"
-#include "kernels/lane.h"
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/lane.h"
 
 #include <string.h>
 

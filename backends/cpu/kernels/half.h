@@ -2,8 +2,8 @@
  * and from f32, and TF32. The first two are stored as uint16_t. Rounding is to nearest, ties to even; NaN
  * stays NaN, infinities stay, what is too large becomes infinite, subnormals are exact. No branches, so that
  * loops over arrays vectorize. */
-#ifndef TN_CPU_HALF_H
-#define TN_CPU_HALF_H
+#ifndef TN_BACKENDS_CPU_KERNELS_HALF_H
+#define TN_BACKENDS_CPU_KERNELS_HALF_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* backends/cpu/kernels/lane.h: the types in which kernels compute, and the way there and back.
  * Element types are many; lanes are few: f16, bf16 and f32 are computed in f32, bool and u8 in bytes,
  * the others in themselves. */
-#ifndef TN_CPU_LANE_H
-#define TN_CPU_LANE_H
+#ifndef TN_BACKENDS_CPU_KERNELS_LANE_H
+#define TN_BACKENDS_CPU_KERNELS_LANE_H
 
 #include "tenon/plugin/kernel.h"
 

@@ -3,8 +3,8 @@
  *     loss = (1 - s) (lse - x[target]) + s (lse - mean(x)),  s the label smoothing
  *
  * in f64 from sums in f64; 0 where the target is the ignored one. */
-#include "kernels/kernels.h"
-#include "kernels/rows.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/rows.h"
 
 #include <math.h>
 #include <stdatomic.h>

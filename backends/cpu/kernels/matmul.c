@@ -1,8 +1,8 @@
 /* backends/cpu/kernels/matmul.c: y = matmul(a, b, bias?), with transposes and a broadcast batch. */
 #include <stddef.h>
 
-#include "kernels/gemm.h"
-#include "kernels/kernels.h"
+#include "backends/cpu/kernels/gemm/gemm.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "tenon/attributes.h"
 
 /* The batch dimensions, with the steps of each operand in elements (0 where it is repeated). */

@@ -1,8 +1,8 @@
 /* Ops that move elements without looking at them: transpose, slice, pad, concat, pack, copy. Each is
  * planned as strided copies (strided.h). */
-#include "kernels/kernels.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
-#include "kernels/strided.h"
+#include "backends/cpu/kernels/strided_copy.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* layer_norm: mean, then variance around it, then the result; sums in f64. Mean and 1 / deviation of
  * each row are results, too, since the gradient needs them. */
-#include "kernels/kernels.h"
-#include "kernels/rows.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/rows.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Pointwise regions: as many neighbouring pointwise ops as the host finds, in one pass over memory.
  * The region is compiled (pointwise_ops.h) and its program run tile by tile. */
-#include "kernels/kernels.h"
-#include "kernels/pointwise_ops.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/pointwise_ops.h"
 #include "tenon/plugin/storage.h"
 
 #include <string.h>

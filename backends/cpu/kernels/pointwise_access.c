@@ -1,9 +1,9 @@
 /* Pointwise instructions that look beyond registers: loads and stores, positions, and what is a
  * function of a position, that is, random numbers and values per range. */
-#include "kernels/pointwise_ops.h"
+#include "backends/cpu/kernels/pointwise_ops.h"
 
-#include "kernels/clones.h"
-#include "kernels/vmath.h"
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/vmath.h"
 #include "tenon/random.h"
 
 /* ---- walking a broadcast tensor along a tile ---- */

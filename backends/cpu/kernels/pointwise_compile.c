@@ -4,7 +4,7 @@
  *   hoist     instructions whose result is the same everywhere go to the prologue
  *   inplace   which results may take the memory of which operands
  *   allocate  virtual registers become pieces of the buffer, or the memory of operands and results */
-#include "kernels/pointwise_compile.h"
+#include "backends/cpu/kernels/pointwise_compile.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* backends/cpu/kernels/pointwise_compile.h: what a region is while it is being compiled. Private to
  * pointwise_emit.c and pointwise_compile.c. */
-#ifndef TN_CPU_POINTWISE_COMPILE_H
-#define TN_CPU_POINTWISE_COMPILE_H
+#ifndef TN_BACKENDS_CPU_KERNELS_POINTWISE_COMPILE_H
+#define TN_BACKENDS_CPU_KERNELS_POINTWISE_COMPILE_H
 
 #include <stdbool.h>
 
-#include "kernels/pointwise_ops.h"
+#include "backends/cpu/kernels/pointwise_ops.h"
 
 enum {
   TN_PW_NONE = -1,

@@ -1,7 +1,7 @@
 /* From nodes to instructions over virtual registers: how operands are read, and what each op becomes.
  * Each f16 or bf16 result of a node is rounded, although registers hold f32, so that numbers do not
  * depend on what shares a region. */
-#include "kernels/pointwise_compile.h"
+#include "backends/cpu/kernels/pointwise_compile.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* Pointwise instructions between registers: one loop each, over a tile, for every lane type. */
-#include "kernels/pointwise_ops.h"
+#include "backends/cpu/kernels/pointwise_ops.h"
 
 #include <math.h>
 
-#include "kernels/clones.h"
-#include "kernels/vmath.h"
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/vmath.h"
 
 #define EACH(value)                                                                                          \
   TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) d[k] = (value);                                              \

@@ -5,10 +5,10 @@
  * loads (which broadcast), arithmetic between registers, stores. Registers are pieces of one buffer
  * on the stack of whoever runs a chunk, or the memory of an operand or result itself where that lies
  * as the tile does. What has the same value everywhere is computed once per chunk, in the prologue. */
-#ifndef TN_CPU_POINTWISE_OPS_H
-#define TN_CPU_POINTWISE_OPS_H
+#ifndef TN_BACKENDS_CPU_KERNELS_POINTWISE_OPS_H
+#define TN_BACKENDS_CPU_KERNELS_POINTWISE_OPS_H
 
-#include "kernels/lane.h"
+#include "backends/cpu/kernels/lane.h"
 
 enum {
   PW_NEG,

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "kernels/half.h"
-#include "kernels/kernels.h"
+#include "backends/cpu/kernels/half.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "tenon/attributes.h"
 
 /* One spatial dimension of x (in) and y (out). */
@@ -52,7 +52,7 @@ static inline int64_t divisor_of(const pool_shape *s, const window *w) {
 #define TYPED(n)  n##_f32
 #define WIDEN(x)  (x)
 #define NARROW(x) (x)
-#include "kernels/pool_typed.h"
+#include "backends/cpu/kernels/pool_typed.h"
 #undef ELEMENT
 #undef WIDE
 #undef TYPED
@@ -60,7 +60,7 @@ static inline int64_t divisor_of(const pool_shape *s, const window *w) {
 #define ELEMENT  double
 #define WIDE     double
 #define TYPED(n) n##_f64
-#include "kernels/pool_typed.h"
+#include "backends/cpu/kernels/pool_typed.h"
 #undef ELEMENT
 #undef WIDE
 #undef TYPED
@@ -72,7 +72,7 @@ static inline int64_t divisor_of(const pool_shape *s, const window *w) {
 #define TYPED(n)  n##_f16
 #define WIDEN(x)  tn_f32_of_f16(x)
 #define NARROW(x) tn_f16_of_f32(x)
-#include "kernels/pool_typed.h"
+#include "backends/cpu/kernels/pool_typed.h"
 #undef TYPED
 #undef WIDEN
 #undef NARROW
@@ -80,7 +80,7 @@ static inline int64_t divisor_of(const pool_shape *s, const window *w) {
 #define TYPED(n)  n##_bf16
 #define WIDEN(x)  tn_f32_of_bf16(x)
 #define NARROW(x) tn_bf16_of_f32(x)
-#include "kernels/pool_typed.h"
+#include "backends/cpu/kernels/pool_typed.h"
 
 /* index: of a maximum in its plane; NULL for averages. */
 typedef void (*plane_function)(const pool_shape *s, const void *from, void *to, int32_t *index);

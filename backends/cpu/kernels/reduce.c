@@ -4,9 +4,9 @@
  * either runs (the innermost dimension is reduced: neighbours add up) or rows (it is kept: neighbours
  * belong to different results). Floats are accumulated in f64, whole numbers in i64; which element
  * goes to which accumulator, and the order in which those are added, follow from the shape alone. */
-#include "kernels/clones.h"
-#include "kernels/kernels.h"
-#include "kernels/lane.h"
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/lane.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -27,12 +27,12 @@ enum {
 #define ACC           double
 #define LANE(name)    f32_##name
 #define REDUCE_FLOATS 1
-#include "kernels/reduce_lane.h"
+#include "backends/cpu/kernels/reduce_lane.h"
 #undef X
 #undef LANE
 #define X          double
 #define LANE(name) f64_##name
-#include "kernels/reduce_lane.h"
+#include "backends/cpu/kernels/reduce_lane.h"
 #undef X
 #undef ACC
 #undef LANE
@@ -41,7 +41,7 @@ enum {
 #define ACC           int64_t
 #define LANE(name)    i64_##name
 #define REDUCE_FLOATS 0
-#include "kernels/reduce_lane.h"
+#include "backends/cpu/kernels/reduce_lane.h"
 #undef X
 #undef ACC
 #undef LANE

@@ -1,9 +1,9 @@
 /* reorder: a tensor in another layout. Between layouts without blocks that is a strided copy. With
  * blocks, the position of an element is a sum of one term per dimension, so a table per dimension says
  * where in the operand each coordinate lies; the result is written front to back, padding as zeros. */
-#include "kernels/kernels.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
-#include "kernels/strided.h"
+#include "backends/cpu/kernels/strided_copy.h"
 
 #include <stdbool.h>
 #include <string.h>

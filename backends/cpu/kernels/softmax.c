@@ -1,7 +1,7 @@
 /* softmax and log_softmax along any axis: the largest element, the sum of exponentials relative to it,
  * and a second look at the operand for the result, so that no row needs a copy. */
-#include "kernels/kernels.h"
-#include "kernels/rows.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/rows.h"
 
 #include <math.h>
 #include <stdbool.h>

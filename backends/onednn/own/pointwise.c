@@ -1,11 +1,11 @@
 /* Pointwise regions on the fast CPU: compiled to instructions over tiles (own/pointwise.h), in row-major
  * order and in the blocks of channels that convolutions leave behind. What a region keeps per channel, and
  * what has one value, lies row-major in either case. */
-#include "own/pointwise.h"
+#include "backends/onednn/own/pointwise.h"
 
 #include <string.h>
 
-#include "layouts.h"
+#include "backends/onednn/kernels/image_layouts.h"
 #include "tenon/plugin/storage.h"
 
 /* ---- launch ---- */

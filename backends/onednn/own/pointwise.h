@@ -10,12 +10,12 @@
  * tile run when a chunk begins or when a segment does: what a region computes per channel costs nothing
  * per element. A wide register is a piece of a buffer that stays in the first cache, or the memory of an
  * operand or result itself. */
-#ifndef TN_ONEDNN_POINTWISE_H
-#define TN_ONEDNN_POINTWISE_H
+#ifndef TN_BACKENDS_ONEDNN_OWN_POINTWISE_H
+#define TN_BACKENDS_ONEDNN_OWN_POINTWISE_H
 
 #include <stdbool.h>
 
-#include "own/loops.h"
+#include "backends/onednn/simd/loops.h"
 #include "tenon/plugin/kernel.h"
 
 /* ---- lanes: what registers hold; f16 and bf16 are computed as f32, bool is a byte ---------------- */

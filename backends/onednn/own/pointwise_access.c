@@ -2,7 +2,7 @@
  * function of an index, that is, random numbers and values per range. */
 #include <string.h>
 
-#include "own/pointwise.h"
+#include "backends/onednn/own/pointwise.h"
 
 static const void *operand(const tn_tile_insn *insn, const tn_tile_run *run) {
   return run->launch->in[insn->view].data;

@@ -8,7 +8,7 @@
  *   allocate  virtual registers become pieces of the buffer, or the memory of operands and results */
 #include <string.h>
 
-#include "own/pointwise_compile.h"
+#include "backends/onednn/own/pointwise_compile.h"
 #include "tenon/attributes.h"
 
 /* ---- sort ---- */

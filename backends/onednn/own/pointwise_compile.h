@@ -1,9 +1,9 @@
 /* backends/onednn/own/pointwise_compile.h: what a region is while it is being compiled. Private to
  * pointwise_emit.c, pointwise_fuse.c and pointwise_compile.c. */
-#ifndef TN_ONEDNN_POINTWISE_COMPILE_H
-#define TN_ONEDNN_POINTWISE_COMPILE_H
+#ifndef TN_BACKENDS_ONEDNN_OWN_POINTWISE_COMPILE_H
+#define TN_BACKENDS_ONEDNN_OWN_POINTWISE_COMPILE_H
 
-#include "own/pointwise.h"
+#include "backends/onednn/own/pointwise.h"
 
 enum { TILE_LATER = 1 << 30 /* a position behind every instruction */ };
 

@@ -3,7 +3,7 @@
  * what shares a region. */
 #include <string.h>
 
-#include "own/pointwise_compile.h"
+#include "backends/onednn/own/pointwise_compile.h"
 #include "tenon/attributes.h"
 
 /* ---- registers and instructions ---- */

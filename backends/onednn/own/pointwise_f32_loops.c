@@ -4,7 +4,7 @@
  * Products and sums do not fuse here, so that a number does not depend on what shares a region with it: every
  * instruction set gives the bits of the reference. Memory is what takes the time. */
 #pragma GCC optimize("fp-contract=off,signed-zeros")
-#include "own/pointwise_loops.h"
+#include "backends/onednn/own/pointwise_loops.h"
 
 /* ---- arithmetic ---- */
 

@@ -4,7 +4,7 @@
  *   x op y ? z : w     for comparisons
  *
  * Only what is run for every tile, and only where nobody else wants the value between. */
-#include "own/pointwise_compile.h"
+#include "backends/onednn/own/pointwise_compile.h"
 
 typedef struct fusion {
   tn_tile_compiler *c;

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "own/loops.h"
-#include "own/pointwise.h"
+#include "backends/onednn/simd/loops.h"
+#include "backends/onednn/own/pointwise.h"
 
 enum { GROUP = 16 };
 

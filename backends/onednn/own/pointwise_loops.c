@@ -1,5 +1,5 @@
 /* Which loop does an instruction, on which instruction set. */
-#include "own/pointwise.h"
+#include "backends/onednn/own/pointwise.h"
 
 static tn_tile_fn arithmetic(const tn_tile_insn *insn, int32_t isa) {
   tn_tile_fn fn = NULL;

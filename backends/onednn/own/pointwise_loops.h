@@ -1,10 +1,10 @@
 /* backends/onednn/own/pointwise_loops.h: the shape of loops over floats, for the files of loops of regions.
  */
-#ifndef TN_ONEDNN_POINTWISE_LOOPS_H
-#define TN_ONEDNN_POINTWISE_LOOPS_H
+#ifndef TN_BACKENDS_ONEDNN_OWN_POINTWISE_LOOPS_H
+#define TN_BACKENDS_ONEDNN_OWN_POINTWISE_LOOPS_H
 
-#include "own/pointwise.h"
-#include "own/vector.h"
+#include "backends/onednn/own/pointwise.h"
+#include "backends/onednn/simd/vector.h"
 
 /* n lanes at `from`, followed by zeros; a narrow register has its 16 lanes anyway. */
 static inline const float *rest_of(float *rest, const float *from, uint8_t step, int64_t n) {

@@ -2,7 +2,7 @@
  * segments into which that cuts it (pointwise.h). */
 #include <string.h>
 
-#include "own/pointwise.h"
+#include "backends/onednn/own/pointwise.h"
 
 bool tn_tile_broadcasts(const tn_type *type, const tn_type *space) {
   int32_t lead = space->rank - type->rank;

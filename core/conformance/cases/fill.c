@@ -1,5 +1,5 @@
 /* Cases of tensors made from positions and of random numbers. */
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 static void set_dims(tn_draw *d, const tn_type *t) { tn_set_ints(d->b, "dims", t->rank, t->dims); }
 

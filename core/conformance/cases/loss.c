@@ -1,5 +1,5 @@
 /* Cases of softmax and cross entropy. */
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 static tn_val softmax(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 5, true);

@@ -1,5 +1,5 @@
 /* Cases of normalization. */
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 static int32_t accumulator(const tn_draw *d) { return d->dtype == TN_F64 ? TN_F64 : TN_F32; }
 

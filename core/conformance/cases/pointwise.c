@@ -1,5 +1,5 @@
 /* Cases of pointwise ops, activations and dropout. */
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 static tn_val unary(tn_draw *d, const tn_case *c) {
   return tn_op1(d->b, c->op, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), c->fill));

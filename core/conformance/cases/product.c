@@ -1,7 +1,7 @@
 /* Cases of matmul, convolution, attention and embedding. */
 #include <string.h>
 
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 /* ---- matmul ---- */
 

@@ -1,7 +1,7 @@
 /* Cases of reductions and pooling. */
 #include <string.h>
 
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 /* Some of the axes, in any order and with either sign; none means all. Returns how many. */
 static int64_t draw_axes(tn_draw *d, int32_t rank, int64_t *axes) {

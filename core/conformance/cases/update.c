@@ -1,5 +1,5 @@
 /* Cases of the optimizers' updates. Nothing is differentiated through them; their state is f32 or f64. */
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 /* A scalar, or one value for each element. */
 static tn_val draw_rate(tn_draw *d, const tn_type *param) {

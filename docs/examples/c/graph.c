@@ -3,7 +3,7 @@
  *     cc graph.c $(pkg-config --cflags --libs tenon) -lm -o graph && ./graph */
 #include <math.h>
 #include <stdio.h>
-#include <tenon/graph.h>
+#include <tenon/model.h>
 #include <tenon/ops.h>
 #include <tenon/random.h>
 #include <tenon/session.h>

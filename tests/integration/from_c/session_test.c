@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tenon/graph.h"
+#include "tenon/model.h"
 #include "tenon/ops.h"
 
 enum { BATCH = 8, WIDTH = 6, CLASSES = 3 };

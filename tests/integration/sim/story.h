@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "core/exec/executor.h"
-#include "core/exec/outside.h"
-#include "sim.h"
+#include "core/exec/caller_memory.h"
+#include "backends/sim/sim.h"
 
 enum { STORY_N = 4, STORY_SLOTS = 2, STORY_RESULTS = 64 };
 

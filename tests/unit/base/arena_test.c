@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/arena.h"
-#include "support/test_env.h"
+#include "tests/support/test_env.h"
 
 static void blocks_are_zeroed_aligned_and_apart(void **state) {
   (void)state;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "support/test_env.h"
+#include "tests/support/test_env.h"
 
 static void a_failure_keeps_its_code_and_text(void **state) {
   (void)state;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "support/test_env.h"
+#include "tests/support/test_env.h"
 
 static void a_text_grows_and_is_handed_over(void **state) {
   (void)state;

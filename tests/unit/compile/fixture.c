@@ -1,4 +1,4 @@
-#include "fixture.h"
+#include "tests/unit/compile/fixture.h"
 
 #include "core/ops/ops.h"
 

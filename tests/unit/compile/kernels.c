@@ -1,4 +1,4 @@
-#include "kernels.h"
+#include "tests/unit/compile/kernels.h"
 
 #include <stdbool.h>
 #include <string.h>

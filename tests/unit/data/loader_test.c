@@ -10,7 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/data/loader.h"
-#include "numbers.h"
+#include "tests/unit/data/numbers.h"
 
 enum { MOST = 32, WIDE = 8 };
 

@@ -1,4 +1,4 @@
-#include "numbers.h"
+#include "tests/unit/data/numbers.h"
 
 #include <string.h>
 

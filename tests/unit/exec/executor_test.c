@@ -10,7 +10,7 @@
 
 #include "core/base/thread.h"
 #include "core/plugin/handles.h"
-#include "far.h"
+#include "tests/unit/exec/far.h"
 
 enum { N = 4 };
 

@@ -1,4 +1,4 @@
-#include "far.h"
+#include "tests/unit/exec/far.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* tests/unit/graph/rig.c: the context, and assertions with the message in them. */
-#include "rig.h"
+#include "tests/unit/graph/rig.h"
 
 static void *count_realloc(void *context, void *block, size_t bytes) {
   rig *r = context;

@@ -1,5 +1,5 @@
 /* tests/unit/graph/rig_ops.c: the ops of the rig. Those of tenon/ops.h are as small as they can be. */
-#include "rig.h"
+#include "tests/unit/graph/rig.h"
 
 #define ANY_FLOAT            "; T in f16 f32 f64"
 #define UNARY                "(x:T) -> (y:T)" ANY_FLOAT

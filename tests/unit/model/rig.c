@@ -1,5 +1,5 @@
 /* tests/unit/model/rig.c: see rig.h. */
-#include "rig.h"
+#include "tests/unit/model/rig.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "graph_text.h"
+#include "tests/unit/ops/graph_text.h"
 
 typedef struct example {
   const char *inputs, *statement;

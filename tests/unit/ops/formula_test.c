@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "core/conformance/reference.h"
-#include "core/graph/schema.h"
-#include "graph_text.h"
+#include "core/conformance/reference/reference.h"
+#include "core/graph/op/schema.h"
+#include "tests/unit/ops/graph_text.h"
 #include "tenon/ops.h"
 
 /* ---- an op with a formula ---- */

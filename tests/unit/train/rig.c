@@ -1,5 +1,5 @@
 /* tests/unit/train/rig.c: see rig.h. */
-#include "rig.h"
+#include "tests/unit/train/rig.h"
 
 #include <stdlib.h>
 #include <string.h>
