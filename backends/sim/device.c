@@ -82,8 +82,8 @@ static void device_close(void *device, tn_env *env) {
     atomic_store(&d->stop, true);
     tn_sim_signal_raise(&d->work);
     pthread_join(d->engine, NULL);
-    tn_log(env, TN_LOG_DEBUG, "sim: device %d: %lld copies to it, %lld of them beside computing", d->index,
-           (long long)d->copies_in, (long long)d->copies_beside);
+    tn_env_log(env, TN_LOG_DEBUG, "sim: device %d: %lld copies to it, %lld of them beside computing",
+               d->index, (long long)d->copies_in, (long long)d->copies_beside);
   }
   tn_sim_team_destroy(d->team);
   tn_sim_memory_close(d);

@@ -84,7 +84,7 @@ static void free_block(tn_sim_block *block) {
 /* Giving memory back cannot fail, so what is wrong with it fails the next call on any stream. */
 static void complain(tn_sim_device *d, const char *text) {
   for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_sim_failure_set(&d->streams[i].failure, TN_EDEVICE, text);
-  tn_log(&d->env, TN_LOG_ERROR, "%s", text);
+  tn_env_log(&d->env, TN_LOG_ERROR, "%s", text);
 }
 
 /* Work that the host has not waited for may still touch the memory. It is done first, so that it is known. */
@@ -171,8 +171,8 @@ void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t by
 
 void tn_sim_memory_close(tn_sim_device *device) {
   if (device->n_blocks > 0)
-    tn_log(&device->env, TN_LOG_ERROR, "sim: device %d is closed while %d blocks of memory are in use",
-           device->index, device->n_blocks);
+    tn_env_log(&device->env, TN_LOG_ERROR, "sim: device %d is closed while %d blocks of memory are in use",
+               device->index, device->n_blocks);
   for (int32_t i = 0; i < device->n_blocks; i++) free_block(&device->blocks[i]);
   tn_delete(&device->env, device->blocks);
 }

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static tn_slot *slot_of(const void *handle) { return handle != NULL ? ((const tn_env *)handle)->slot : NULL; }
+static tn_error_record *slot_of(const void *handle) {
+  return handle != NULL ? ((const tn_env *)handle)->slot : NULL;
+}
 
-void tn_slot_init(tn_env *env, tn_slot *slot, const tn_env *like) {
+void tn_slot_init(tn_env *env, tn_error_record *slot, const tn_env *like) {
   memset(slot, 0, sizeof(*slot));
   if (like != NULL && like->slot != NULL) {
     slot->allocator = like->slot->allocator;
@@ -41,7 +43,7 @@ static void format_line(char *text, size_t capacity, const char *format, va_list
 }
 
 tn_status tn_failv(const void *handle, tn_status code, const char *option, const char *format, va_list args) {
-  tn_slot *slot = slot_of(handle);
+  tn_error_record *slot = slot_of(handle);
   if (slot == NULL) return code;
   /* The arguments may point into the slot's own text, hence the copy. */
   char text[sizeof(slot->text)], blamed[sizeof(slot->option)];
@@ -62,7 +64,7 @@ tn_status tn_failf(const void *handle, tn_status code, const char *format, ...) 
 }
 
 tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...) {
-  tn_slot *slot = slot_of(handle);
+  tn_error_record *slot = slot_of(handle);
   if (slot == NULL || status == TN_OK || status == TN_EOF) return status;
   char context[sizeof(slot->text)], text[sizeof(slot->text)];
   va_list args;
@@ -80,7 +82,7 @@ tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...)
 }
 
 tn_status tn_error_move(const void *to, const void *from) {
-  tn_slot *target = slot_of(to), *source = slot_of(from);
+  tn_error_record *target = slot_of(to), *source = slot_of(from);
   if (source == NULL) return TN_OK;
   tn_status code = source->code;
   if (target == NULL || target == source) return code;
@@ -92,14 +94,14 @@ tn_status tn_error_move(const void *to, const void *from) {
 }
 
 void tn_error_clear(const void *handle) {
-  tn_slot *slot = slot_of(handle);
+  tn_error_record *slot = slot_of(handle);
   if (slot == NULL) return;
   slot->code = TN_OK;
   slot->option[0] = slot->text[0] = '\0';
 }
 
 const char *tn_error_text(const void *handle) {
-  const tn_slot *slot = slot_of(handle);
+  const tn_error_record *slot = slot_of(handle);
   return slot != NULL ? slot->text : "";
 }
 
@@ -124,7 +126,7 @@ const char *tn_status_name(tn_status status) {
 }
 
 void tn_logf(const void *handle, int32_t level, const char *format, ...) {
-  const tn_slot *slot = slot_of(handle);
+  const tn_error_record *slot = slot_of(handle);
   if (slot == NULL || slot->sink.write == NULL || level > slot->sink.level) return;
   char line[2048];
   va_list args;

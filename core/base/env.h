@@ -21,7 +21,7 @@ typedef struct tn_log_sink {
 } tn_log_sink;
 
 /* What an env points to. A slot belongs to one thread of control; allocator and sink may be shared. */
-struct tn_slot {
+struct tn_error_record {
   tn_allocator allocator;
   tn_log_sink sink;
   tn_status code;
@@ -33,7 +33,7 @@ struct tn_slot {
 extern const tn_api tn_host_api;
 
 /* Makes *slot and *env ready, sharing allocator and sink with `like` (NULL: malloc, no log). */
-void tn_slot_init(tn_env *env, tn_slot *slot, const tn_env *like);
+void tn_slot_init(tn_env *env, tn_error_record *slot, const tn_env *like);
 
 /* Records code and text and returns code. `handle` is anything that begins with a tn_env.
  * tn_failf is for the core; plugins use tn_fail of tenon/api.h, which ends here too. */

@@ -41,7 +41,7 @@ static tn_status find_kernel(tn_cover *cover, uint32_t index, tn_candidate *c) {
   for (int32_t i = 0; i < n && !agreed; i++)
     if (fixed[i].pattern->n_nodes == 1) TN_TRY(ask(cover, &fixed[i], c, &agreed));
   for (size_t i = 0; i < catalog->regions.n && !agreed; i++)
-    if (catalog->regions.v[i].pattern->klass == (int32_t)node->op->klass)
+    if (catalog->regions.v[i].pattern->op_class == (int32_t)node->op->op_class)
       TN_TRY(ask(cover, &catalog->regions.v[i], c, &agreed));
   if (agreed) return TN_OK;
   return tn_failf(cover->env, TN_EUNSUPPORTED,

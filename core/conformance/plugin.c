@@ -91,7 +91,7 @@ static tn_status run_kernels_of(tn_suite *suite, const tn_catalog_kernel *v, siz
   for (size_t i = 0; i < n; i++) {
     if (!is_of(suite, v[i].entry)) continue;
     *any = true;
-    TN_TRY(v[i].pattern->klass >= 0 ? run_region(suite) : run_pattern(suite, &v[i]));
+    TN_TRY(v[i].pattern->op_class >= 0 ? run_region(suite) : run_pattern(suite, &v[i]));
     TN_TRY(check_launched(suite, v[i].entry));
   }
   return TN_OK;

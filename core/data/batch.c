@@ -121,7 +121,8 @@ static tn_status run_stage(tn_pending *p, int32_t number, uint64_t key) {
                             .in = p->in,
                             .out = p->out,
                             .index = p->block,
-                            .key = tn_mix(tn_mix(key, (uint64_t)p->block), (uint64_t)stage->position),
+                            .key =
+                                tn_hash_mix(tn_hash_mix(key, (uint64_t)p->block), (uint64_t)stage->position),
                             .scratch = &p->scratch[number]};
   return stage->transform->apply(&call, stage->options);
 }

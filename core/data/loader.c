@@ -231,8 +231,8 @@ tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first) {
   loader->stall_s = 0;
   loader->epoch = epoch;
   loader->first = first;
-  loader->epoch_key = tn_mix(loader->options.seed, loader->options.training ? (uint64_t)epoch : 0);
-  loader->order_key = tn_mix(loader->epoch_key, ORDER);
+  loader->epoch_key = tn_hash_mix(loader->options.seed, loader->options.training ? (uint64_t)epoch : 0);
+  loader->order_key = tn_hash_mix(loader->epoch_key, ORDER);
   atomic_store(&loader->ticket, 0);
   return seek_stream(loader);
 }

@@ -171,7 +171,7 @@ static tn_status run_stage(tn_reader *reader, int32_t number) {
                             .in = reader->in,
                             .out = reader->out,
                             .index = reader->host.pub.index,
-                            .key = tn_mix(reader->host.pub.key, (uint64_t)stage->position),
+                            .key = tn_hash_mix(reader->host.pub.key, (uint64_t)stage->position),
                             .scratch = &reader->stage_scratch[number]};
   tn_status status = stage->transform->apply(&call, stage->options);
   if (status != TN_OK) return recorded(reader, status);

@@ -27,7 +27,7 @@ static int64_t sample_at(const tn_loader *loader, const tn_pending *pending, int
 
 static void aim(tn_loader *loader, tn_reader *reader, tn_pending *pending, int64_t place) {
   int64_t index = sample_index(loader, sample_at(loader, pending, place));
-  tn_reader_aim(reader, index, tn_mix(loader->epoch_key, (uint64_t)index), pending->targets, place);
+  tn_reader_aim(reader, index, tn_hash_mix(loader->epoch_key, (uint64_t)index), pending->targets, place);
   if (pending->ids != NULL) pending->ids[place] = index;
 }
 

@@ -39,7 +39,7 @@ void tn_comm_close(tn_comm *comm) {
   comm->kind->close(comm->self, &comm->env);
   comm->device->comm = NULL;
   /* the handle stands in the very block that is released */
-  tn_slot slot = comm->slot;
+  tn_error_record slot = comm->slot;
   tn_env env = {comm->env.api, &slot};
   tn_release(&env, comm);
 }

@@ -36,7 +36,7 @@ const tn_op tn_op_input = {
     .schema = "() -> (value:any)",
     .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_OTHER,
+    .op_class = TN_CLASS_OTHER,
     .infer = input_infer,
 };
 
@@ -46,7 +46,7 @@ const tn_op tn_op_state = {
     .schema = "() -> (value:any)",
     .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_OTHER,
+    .op_class = TN_CLASS_OTHER,
     .infer = state_infer,
 };
 

@@ -1,5 +1,5 @@
 /* core/model/from_function.c: a model that a function emits (tenon/model.h). It meets the model language
- * where single layers do: tn_layer's lines are applied like those of a configuration. */
+ * where single layers do: tn_build_layer's lines are applied like those of a configuration. */
 #include "core/model/from_function.h"
 
 #include <string.h>
@@ -21,7 +21,8 @@ static tn_status parse_call(tn_assembly *a, const char *text, tn_line *line) {
   if (line->n_items == 1 && line->n_names + line->n_refs == 0 && line->condition == NULL &&
       line->items[0].repeat == NULL)
     return TN_OK;
-  return tn_failf(a->env, TN_EINVAL, "tn_layer(\"%s\"): expected a single call such as linear(128)", text);
+  return tn_failf(a->env, TN_EINVAL, "tn_build_layer(\"%s\"): expected a single call such as linear(128)",
+                  text);
 }
 
 /* Paths are unique, as in a configuration. */
@@ -29,7 +30,7 @@ static tn_status note_module(emitted *e, const tn_use *use) {
   tn_assembly *a = e->scope->assembly;
   for (size_t i = 0; i < a->modules.n; i++)
     if (tn_text_equal(a->modules.v[i].path, use->path))
-      return tn_failf(a->env, TN_EINVAL, "tn_layer: '%s' is the name of an earlier layer; take another",
+      return tn_failf(a->env, TN_EINVAL, "tn_build_layer: '%s' is the name of an earlier layer; take another",
                       use->path);
   tn_module module = {use->path, use->call, e->scope};
   return tn_vec_push(a->env, &a->modules, module);

@@ -43,7 +43,7 @@ static tn_status port_out(const one_op *o, int32_t index, tn_val v) {
   const tn_port *p = &o->key->ports[index];
   char name[NAME];
   snprintf(name, sizeof name, "%d", (int)index);
-  if (p->permuted) v = transposed(o->b, v, tn_type_of(o->b, v)->rank, p->order);
+  if (p->permuted) v = transposed(o->b, v, tn_val_type(o->b, v)->rank, p->order);
   TN_TRY(tn_build_status(o->b));
   return tn_graph_output(o->graph, name, v);
 }
@@ -111,7 +111,7 @@ static tn_status emit_gradient(one_op *o) {
   n = 0;
   for (int32_t i = 0; i < o->key->n_ports; i++) {
     if (o->key->ports[i].role != TN_PORT_GRADIENT) continue;
-    tn_val value = gradient[n] != 0 ? gradient[n] : tn_full(o->b, tn_type_of(o->b, wrt[n]), 0.0);
+    tn_val value = gradient[n] != 0 ? gradient[n] : tn_full(o->b, tn_val_type(o->b, wrt[n]), 0.0);
     n++;
     TN_TRY(tn_build_status(o->b));
     TN_TRY(port_out(o, i, value));

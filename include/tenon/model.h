@@ -1,12 +1,12 @@
 /* tenon/model.h: a model written in C: a function that emits it with the calls of build.h and ops.h, and
- * with tn_layer. What a configuration says in [model] is said here; everything else about the run is the
- * same, and tenon/run.h and tenon/session.h take it from there.
+ * with tn_build_layer. What a configuration says in [model] is said here; everything else about the run is
+ * the same, and tenon/run.h and tenon/session.h take it from there.
  *
  *     static tn_status classifier(tn_build *b, void *user) {
  *       tn_val x = tn_model_input(b, "x", &(tn_type){TN_F32, 1, {64}});
- *       x = tn_layer(b, "fc1", "linear(128)", &x, 1);
- *       x = tn_layer(b, "", "relu", &x, 1);
- *       x = tn_layer(b, "fc2", "linear(10)", &x, 1);
+ *       x = tn_build_layer(b, "fc1", "linear(128)", &x, 1);
+ *       x = tn_build_layer(b, "", "relu", &x, 1);
+ *       x = tn_build_layer(b, "fc2", "linear(10)", &x, 1);
  *       tn_model_output(b, "output", x);
  *       if (tn_model_measured(b)) {
  *         tn_val label = tn_model_target(b, "label", &(tn_type){TN_I32, 0, {0}});
@@ -16,11 +16,11 @@
  *       return tn_build_status(b);
  *     }
  *
- * The function is called once for each program (the training step, evaluation, inference; tn_training says
- * which kind) and must emit the same parameters each time. Calls come from inside the run or session function
- * that needs the programs, one after the other; where several devices train, from their threads. Errors stick
- * in the builder, so nothing needs to be checked in between; they come back from that function with "model:"
- * in front. */
+ * The function is called once for each program (the training step, evaluation, inference; tn_build_training
+ * says which kind) and must emit the same parameters each time. Calls come from inside the run or session
+ * function that needs the programs, one after the other; where several devices train, from their threads.
+ * Errors stick in the builder, so nothing needs to be checked in between; they come back from that function
+ * with "model:" in front. */
 #ifndef TENON_MODEL_H
 #define TENON_MODEL_H
 
@@ -40,9 +40,9 @@ TN_EXPORT tn_status tn_run_open_model(tn_context *context, tn_model_fn emit, voi
                                       const tn_run_options *options, tn_run **run);
 
 /* ---- inside the function ------------------------------------------------------------------------
- * tn_layer's names become paths of parameters: "fc1" gives fc1.weight and fc1.bias. "" is for layers
- * without parameters. Blocks of `settings` ([block NAME]) are layers as well. tn_param and tn_state make
- * parameters of the model's own. */
+ * tn_build_layer's names become paths of parameters: "fc1" gives fc1.weight and fc1.bias. "" is for layers
+ * without parameters. Blocks of `settings` ([block NAME]) are layers as well. tn_build_param and
+ * tn_build_state make parameters of the model's own. */
 
 /* A field that the model takes, by name: `type` is that of a sample; the value has the batch in front. Asked
  * for again, it is the same value. */

@@ -18,17 +18,18 @@ static const tn_option options[] = {
 
 static tn_status build(tn_build *b, const void *given) {
   const linear_options *o = given;
-  const tn_type x_type = *tn_type_of(b, tn_in(b, 0));
+  const tn_type x_type = *tn_val_type(b, tn_build_in(b, 0));
   if (x_type.rank < 2)
     return tn_fail(b, TN_EINVAL, NULL, "the input has rank %d, expected at least 2", x_type.rank);
   int64_t fan_in = x_type.dims[x_type.rank - 1];
   const tn_type w_type = {TN_F32, 2, {o->units, fan_in}}, bias_type = {TN_F32, 1, {o->units}};
   char uniform[64];
-  tn_val weight = tn_param(b, "weight", &w_type, default_init(uniform, sizeof uniform, o->init, fan_in));
-  tn_val bias =
-      o->bias ? tn_param(b, "bias", &bias_type, default_init(uniform, sizeof uniform, o->bias_init, fan_in))
-              : 0;
-  tn_yield(b, 0, tn_matmul(b, tn_in(b, 0), weight, bias, 0, 1));
+  tn_val weight =
+      tn_build_param(b, "weight", &w_type, default_init(uniform, sizeof uniform, o->init, fan_in));
+  tn_val bias = o->bias ? tn_build_param(b, "bias", &bias_type,
+                                         default_init(uniform, sizeof uniform, o->bias_init, fan_in))
+                        : 0;
+  tn_build_yield(b, 0, tn_matmul(b, tn_build_in(b, 0), weight, bias, 0, 1));
   return TN_OK;
 }
 

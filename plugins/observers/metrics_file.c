@@ -80,7 +80,7 @@ static int write_some(metrics_file *m) {
 static tn_status write_pending(metrics_file *m, tn_env *env) {
   if (m->n == 0) return TN_OK;
   if (write_some(m)) {
-    if (m->refused) tn_log(env, TN_LOG_WARN, "%s: is being written again, nothing was lost", m->path);
+    if (m->refused) tn_env_log(env, TN_LOG_WARN, "%s: is being written again, nothing was lost", m->path);
     m->refused = 0;
     return TN_OK;
   }
@@ -88,9 +88,9 @@ static tn_status write_pending(metrics_file *m, tn_env *env) {
     return tn_fail(env, TN_EIO, NULL, "%s: cannot be written: %s; its lines from here on are lost", m->path,
                    strerror(errno));
   if (!m->refused)
-    tn_log(env, TN_LOG_WARN,
-           "%s: cannot be written: %s; training goes on, and its lines are kept and tried again", m->path,
-           strerror(errno));
+    tn_env_log(env, TN_LOG_WARN,
+               "%s: cannot be written: %s; training goes on, and its lines are kept and tried again", m->path,
+               strerror(errno));
   m->refused = 1;
   return TN_OK;
 }
@@ -153,9 +153,10 @@ static tn_status open_at(metrics_file *m, tn_env *env, const tn_run_info *run, c
 static void close_file(void *self, tn_env *env) {
   metrics_file *m = self;
   if (m->fd >= 0 && m->n > 0) write_some(m);
-  if (m->n > 0) tn_log(env, TN_LOG_WARN, "%s: its last %zu bytes could not be written", m->path, m->n);
+  if (m->n > 0) tn_env_log(env, TN_LOG_WARN, "%s: its last %zu bytes could not be written", m->path, m->n);
   if (m->fd >= 0 && close(m->fd) != 0)
-    tn_log(env, TN_LOG_WARN, "%s: cannot be closed: %s; its end may be missing", m->path, strerror(errno));
+    tn_env_log(env, TN_LOG_WARN, "%s: cannot be closed: %s; its end may be missing", m->path,
+               strerror(errno));
   tn_delete(env, m->pending);
   tn_delete(env, m);
 }

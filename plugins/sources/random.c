@@ -106,7 +106,7 @@ static tn_status random_read(void *source, tn_sample *s) {
   int32_t *target = tn_sample_field(s, 1, NULL);
   if (input == NULL || target == NULL) return TN_ENOMEM;
   tn_rng rng =
-      tn_rng_at(n->split == TN_SPLIT_TRAIN ? s->key : tn_mix(VALIDATION_SEED, (uint64_t)s->index), 0);
+      tn_rng_at(n->split == TN_SPLIT_TRAIN ? s->key : tn_hash_mix(VALIDATION_SEED, (uint64_t)s->index), 0);
   if (n->options.tokens > 0) {
     fill_tokens(&rng, n->options.classes, input, target, n->options.tokens);
     return TN_OK;

@@ -73,23 +73,23 @@ static tn_val constant(tn_build *b, const tn_floats *list, int32_t rank) {
       joined = next;
       continue;
     }
-    tn_begin(b, "concat");
-    tn_arg(b, joined);
-    tn_arg(b, next);
-    tn_set_int(b, "axis", 0);
-    joined = tn_end(b);
+    tn_op_begin(b, "concat");
+    tn_op_arg(b, joined);
+    tn_op_arg(b, next);
+    tn_op_set_int(b, "axis", 0);
+    joined = tn_op_end(b);
   }
   return joined;
 }
 
 static tn_status build(tn_build *b, const void *opts) {
   const normalize_options *o = opts;
-  for (int32_t k = 0; k < tn_n_in(b); k++) {
-    tn_val x = tn_in(b, k);
-    int32_t rank = tn_type_of(b, x)->rank;
-    if (tn_type_of(b, x)->dtype == TN_U8) x = tn_div(b, tn_cast(b, x, TN_F32), tn_scalar(b, TN_F32, 255));
+  for (int32_t k = 0; k < tn_build_n_in(b); k++) {
+    tn_val x = tn_build_in(b, k);
+    int32_t rank = tn_val_type(b, x)->rank;
+    if (tn_val_type(b, x)->dtype == TN_U8) x = tn_div(b, tn_cast(b, x, TN_F32), tn_scalar(b, TN_F32, 255));
     x = tn_sub(b, x, constant(b, &o->mean, rank));
-    tn_yield(b, k, tn_div(b, x, constant(b, &o->std, rank)));
+    tn_build_yield(b, k, tn_div(b, x, constant(b, &o->std, rank)));
   }
   return tn_build_status(b);
 }

@@ -14,7 +14,7 @@ static tn_sim_device *device_of(const void *handle) {
 }
 
 tn_env tn_sim_engine_env(tn_sim_device *device) {
-  return (tn_env){&device->backend->api, (tn_slot *)(void *)&device->report};
+  return (tn_env){&device->backend->api, (tn_error_record *)(void *)&device->report};
 }
 
 static tn_status engine_fail(const void *handle, tn_status code, const char *option, const char *format,
@@ -34,7 +34,7 @@ static void engine_log(const void *handle, int32_t level, const char *format, ..
   va_start(args, format);
   vsnprintf(line, sizeof line, format, args);
   va_end(args);
-  tn_log(&device_of(handle)->env, level, "%s", line);
+  tn_env_log(&device_of(handle)->env, level, "%s", line);
 }
 
 /* From the C library: a failure of the host's allocator would be told in the host's own handle. */

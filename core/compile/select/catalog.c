@@ -36,7 +36,7 @@ static tn_status add_kernel(tn_catalog *catalog, struct tn_op_table *ops, const 
   tn_status status = tn_pattern_parse(catalog->env, &catalog->arena, kernel->pattern, &k.pattern);
   if (status != TN_OK)
     return tn_wrap(catalog->env, status, "kernel %s of plugin %s", entry->item->name, entry->plugin);
-  if (k.pattern->klass >= 0) return tn_vec_push(catalog->env, &catalog->regions, k);
+  if (k.pattern->op_class >= 0) return tn_vec_push(catalog->env, &catalog->regions, k);
   TN_TRY(resolve(catalog, ops, &k, &resolved));
   return resolved ? tn_vec_push(catalog->env, &catalog->fixed, k) : TN_OK;
 }
@@ -146,7 +146,7 @@ const tn_catalog_kernel *tn_catalog_find(const tn_catalog *catalog, const tn_op_
 
 bool tn_catalog_mentions(const tn_catalog *catalog, const tn_op_def *def, const tn_op *op) {
   for (size_t i = 0; i < catalog->regions.n; i++)
-    if (catalog->regions.v[i].pattern->klass == (int32_t)op->klass) return true;
+    if (catalog->regions.v[i].pattern->op_class == (int32_t)op->op_class) return true;
   for (size_t i = 0; i < catalog->fixed.n; i++)
     for (int32_t k = 0; k < catalog->fixed.v[i].pattern->n_nodes; k++)
       if (catalog->fixed.v[i].defs[k] == def) return true;

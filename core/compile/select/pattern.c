@@ -11,7 +11,7 @@ static const char *const class_names[] = {"other", "matmul", "pointwise", "reduc
                                           "loss",  "index",  "move",      "random"};
 enum { CLASSES = sizeof class_names / sizeof class_names[0] };
 
-const char *tn_class_name(uint32_t klass) { return klass < CLASSES ? class_names[klass] : "?"; }
+const char *tn_class_name(uint32_t op_class) { return op_class < CLASSES ? class_names[op_class] : "?"; }
 
 int32_t tn_class_find(const char *name, size_t length) {
   for (int32_t i = 0; i < CLASSES; i++)
@@ -226,7 +226,7 @@ static tn_status finish(reader *r, const value_list *outs, tn_pattern *pattern) 
   value_list operands = {.n = 0};
   for (int32_t i = 0; i < r->n_values; i++)
     if (r->values[i].maker < 0) TN_TRY(list_add(r, &operands, i));
-  pattern->klass = -1;
+  pattern->op_class = -1;
   pattern->n_nodes = r->n_nodes;
   pattern->n_values = r->n_values;
   pattern->nodes = tn_arena_copy(r->arena, r->nodes, (size_t)r->n_nodes * sizeof(tn_pattern_node));
@@ -255,8 +255,8 @@ static tn_status read_region(reader *r, tn_pattern *pattern, bool *is_region) {
   size_t n = word_length(r);
   *is_region = n > 0 && r->at[n] == '+';
   if (!*is_region) return TN_OK;
-  pattern->klass = tn_class_find(r->at, n);
-  if (pattern->klass < 0)
+  pattern->op_class = tn_class_find(r->at, n);
+  if (pattern->op_class < 0)
     return wrong(r, "unknown class of ops; expected pointwise, reduce, move or another class,");
   r->at += n + 1;
   skip_space(r);

@@ -35,7 +35,7 @@ typedef struct tn_pattern_step {
 
 typedef struct tn_pattern {
   const char *text;
-  int32_t klass; /* TN_CLASS_... of `CLASS+`; -1: a fixed pattern, which the rest describes */
+  int32_t op_class; /* TN_CLASS_... of `CLASS+`; -1: a fixed pattern, which the rest describes */
   int32_t n_nodes, n_values, n_operands, n_outs;
   tn_pattern_node *nodes;
   tn_pattern_value *values;
@@ -48,7 +48,7 @@ typedef struct tn_pattern {
 tn_status tn_pattern_parse(const void *handle, tn_arena *arena, const char *text, const tn_pattern **pattern);
 
 /* Lower-case name of an op class ("pointwise"), and back; -1 for an unknown name. */
-const char *tn_class_name(uint32_t klass);
+const char *tn_class_name(uint32_t op_class);
 int32_t tn_class_find(const char *name, size_t length);
 
 #endif

@@ -144,7 +144,7 @@ static tn_status find_region_kernel(tn_selection *s, uint32_t node) {
   for (size_t i = 0; i < s->catalog->regions.n; i++) {
     const tn_catalog_kernel *kernel = &s->catalog->regions.v[i];
     tn_candidate candidate;
-    if (kernel->pattern->klass != (int32_t)n->op->klass) continue;
+    if (kernel->pattern->op_class != (int32_t)n->op->op_class) continue;
     TN_TRY(tn_region_candidate(&matcher, kernel, &node, 1, &candidate));
     TN_TRY(query(s, &candidate));
     if (candidate.reason != NULL) continue;

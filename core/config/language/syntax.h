@@ -89,7 +89,7 @@ typedef struct tn_line {
 /* A key's value as model lines. On a syntax error: TN_EINVAL, "file.ini:14: ... expected ...". */
 tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key, tn_line **lines,
                           int32_t *n);
-/* One line or one call from text ("linear(128)"), for tn_layer and for transforms lists. */
+/* One line or one call from text ("linear(128)"), for tn_build_layer and for transforms lists. */
 tn_status tn_syntax_line(const void *handle, tn_arena *arena, const char *text, const char *file,
                          int32_t line, tn_line *out);
 /* A single expression. */

@@ -12,7 +12,7 @@ static tn_status emit(tn_graph *graph, tn_build *b, const tn_val *results, int32
   for (int32_t i = 0; i < n_results; i++) {
     if (results[i] == 0) continue;
     snprintf(name, sizeof name, "dout.%d", i);
-    tn_val dout = tn_graph_input(graph, name, tn_type_of(b, results[i]));
+    tn_val dout = tn_graph_input(graph, name, tn_val_type(b, results[i]));
     tn_val part = tn_cast(b, tn_reduce(b, "reduce_sum", tn_mul(b, results[i], dout), 0, NULL, 0), TN_F64);
     loss = loss == 0 ? part : tn_add(b, loss, part);
   }

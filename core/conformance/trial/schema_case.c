@@ -95,7 +95,7 @@ static void set_required(tn_draw *d, const tn_op_def *def) {
   const tn_item *item = &def->op->item;
   for (int64_t i = 0; tn_options_at(item, i) != NULL; i++) {
     const tn_option *option = tn_options_at(item, i);
-    if (option->fallback == NULL) tn_set_text(d->b, option->name, value_for(option));
+    if (option->fallback == NULL) tn_op_set_text(d->b, option->name, value_for(option));
   }
 }
 
@@ -119,10 +119,10 @@ static tn_val emit(tn_draw *d, const tn_op_def *def, const tn_type *types, int32
             : whole           ? tn_draw_whole(d, types[i], 0, 2)
                               : tn_draw_tensor(d, types[i], TN_FILL_POSITIVE);
   }
-  tn_begin(d->b, def->op->item.name);
-  for (int32_t i = 0; i < n; i++) tn_arg(d->b, in[i]);
+  tn_op_begin(d->b, def->op->item.name);
+  for (int32_t i = 0; i < n; i++) tn_op_arg(d->b, in[i]);
   set_required(d, def);
-  return tn_end(d->b);
+  return tn_op_end(d->b);
 }
 
 tn_val tn_generic_emit(tn_draw *d, const tn_case *c) {
@@ -151,7 +151,7 @@ tn_val tn_generic_emit(tn_draw *d, const tn_case *c) {
 
 /* An operand that the pattern brings in from outside: of the type of what it meets, or narrower. */
 static tn_val draw_beside(tn_draw *d, tn_val other) {
-  tn_type type = *tn_type_of(d->b, other);
+  tn_type type = *tn_val_type(d->b, other);
   return tn_draw_tensor(d, tn_draw_flag(d) ? type : tn_draw_narrower(d, &type), TN_FILL_ANY);
 }
 
@@ -175,9 +175,9 @@ static tn_val emit_node(tn_draw *d, const tn_pattern *p, const tn_pattern_node *
     if (v < 0 || bound[v] != 0 || known == 0) continue;
     if (!p->values[v].optional || tn_draw_flag(d)) bound[v] = draw_beside(d, known);
   }
-  tn_begin(d->b, node->op);
-  for (int32_t i = 0; i < node->n_in; i++) tn_arg(d->b, node->in[i] >= 0 ? bound[node->in[i]] : 0);
-  return tn_end(d->b);
+  tn_op_begin(d->b, node->op);
+  for (int32_t i = 0; i < node->n_in; i++) tn_op_arg(d->b, node->in[i] >= 0 ? bound[node->in[i]] : 0);
+  return tn_op_end(d->b);
 }
 
 tn_val tn_generic_emit_pattern(tn_draw *d, const tn_case *c) {

@@ -273,7 +273,7 @@ void tn_device_destroy(tn_device *device) {
   if (device->self != NULL && b->close != NULL) b->close(device->self, &device->env);
   tn_arena_free(&device->memory);
   /* The device's handle stands in the very block that is released. */
-  tn_slot slot = device->slot;
+  tn_error_record slot = device->slot;
   tn_env env = {device->env.api, &slot};
   tn_release(&env, device);
 }

@@ -7,7 +7,7 @@
 static tn_status builder_status(tn_build *handle) {
   tn_builder *b = tn_builder_of(handle);
   if (b->status == TN_OK) return TN_OK;
-  tn_slot *slot = handle->env.slot;
+  tn_error_record *slot = handle->env.slot;
   slot->code = b->status;
   memcpy(slot->option, b->option, sizeof slot->option);
   memcpy(slot->text, b->text, sizeof slot->text);
@@ -68,20 +68,20 @@ tn_graph *tn_builder_graph(tn_build *b) { return tn_builder_of(b)->graph; }
 /* ---- errors ---- */
 
 static void keep(tn_builder *b, tn_status status) {
-  const tn_slot *slot = b->graph->env->slot;
+  const tn_error_record *slot = b->graph->env->slot;
   b->status = status;
   memcpy(b->option, slot->option, sizeof b->option);
   memcpy(b->text, slot->text, sizeof b->text);
 }
 
-_Static_assert(sizeof(((tn_builder *)0)->text) == sizeof(((tn_slot *)0)->text) &&
-                   sizeof(((tn_builder *)0)->option) == sizeof(((tn_slot *)0)->option),
+_Static_assert(sizeof(((tn_builder *)0)->text) == sizeof(((tn_error_record *)0)->text) &&
+                   sizeof(((tn_builder *)0)->option) == sizeof(((tn_error_record *)0)->option),
                "a builder keeps what a slot holds");
 
 void tn_builder_fail(tn_build *handle, tn_status status) {
   tn_builder *b = tn_builder_of(handle);
   if (status == TN_OK) return;
-  const tn_slot *slot = handle->env.slot;
+  const tn_error_record *slot = handle->env.slot;
   bool said = slot->code == status && slot->text[0] != '\0';
   if (b->status == TN_OK) {
     if (!said) tn_failf(handle, status, "%s", tn_status_name(status));
@@ -105,7 +105,7 @@ tn_status tn_builder_stick(tn_builder *b, tn_status status) {
 
 tn_status tn_builder_wrap(tn_build *handle, tn_status status, const char *what, const char *op) {
   tn_builder *b = tn_builder_of(handle);
-  const tn_slot *slot = handle->env.slot;
+  const tn_error_record *slot = handle->env.slot;
   if (status == TN_OK) return TN_OK;
   const char *where = tn_builder_top(b)->where,
              *text = slot->code == status ? slot->text : tn_status_name(status);
@@ -147,7 +147,7 @@ void tn_builder_pop(tn_build *handle) {
   }
   const tn_open_frame *top = &b->frames.v[b->frames.n - 1];
   if (b->status == TN_OK && b->ops.n > top->n_ops)
-    tn_builder_stick(b, tn_failf(handle, TN_EINVAL, "%s: tn_begin without tn_end",
+    tn_builder_stick(b, tn_failf(handle, TN_EINVAL, "%s: tn_op_begin without tn_op_end",
                                  b->ops.v[b->ops.n - 1].def->op->item.name));
   b->frames.n--;
 }

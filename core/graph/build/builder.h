@@ -10,7 +10,7 @@
 #include "core/graph/op/schema.h"
 #include "core/plugin/handles.h"
 
-/* An op between tn_begin and tn_end. Such ops nest: tn_arg(b, tn_neg(b, x)) is fine. */
+/* An op between tn_op_begin and tn_op_end. Such ops nest: tn_op_arg(b, tn_neg(b, x)) is fine. */
 typedef struct tn_open_op {
   const tn_op_def *def;
   tn_options options;
@@ -22,7 +22,7 @@ typedef struct tn_open_frame {
   size_t n_ops; /* open when it was pushed */
 } tn_open_frame;
 
-/* Outputs of a layer, for tn_result. */
+/* Outputs of a layer, for tn_op_result. */
 typedef struct tn_layer_results {
   const tn_val *values;
   int32_t n;

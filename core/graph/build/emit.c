@@ -21,13 +21,13 @@ static tn_open_op *current(tn_builder *b, const char *call) {
   if (b->status != TN_OK) return NULL;
   size_t below = b->frames.n > 0 ? b->frames.v[b->frames.n - 1].n_ops : 0;
   if (b->ops.n > below) return &b->ops.v[b->ops.n - 1];
-  tn_builder_stick(b, tn_failf(b->graph->env, TN_EINVAL, "%s without tn_begin", call));
+  tn_builder_stick(b, tn_failf(b->graph->env, TN_EINVAL, "%s without tn_op_begin", call));
   return NULL;
 }
 
 void tn_emit_arg(tn_build *handle, tn_val value) {
   tn_builder *b = tn_builder_of(handle);
-  if (current(b, "tn_arg") != NULL) tn_builder_stick(b, tn_vec_push(handle, &b->args, value));
+  if (current(b, "tn_op_arg") != NULL) tn_builder_stick(b, tn_vec_push(handle, &b->args, value));
 }
 
 /* ---- attributes ---- */
@@ -38,31 +38,31 @@ static void set(tn_builder *b, const tn_open_op *op, tn_status status) {
 
 void tn_emit_set_int(tn_build *handle, const char *name, int64_t value) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_set_int");
+  tn_open_op *op = current(b, "tn_op_set_int");
   if (op != NULL) set(b, op, tn_options_set_int(handle, &op->options, name, value));
 }
 
 void tn_emit_set_float(tn_build *handle, const char *name, double value) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_set_float");
+  tn_open_op *op = current(b, "tn_op_set_float");
   if (op != NULL) set(b, op, tn_options_set_float(handle, &op->options, name, value));
 }
 
 void tn_emit_set_ints(tn_build *handle, const char *name, int64_t n, const int64_t *values) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_set_ints");
+  tn_open_op *op = current(b, "tn_op_set_ints");
   if (op != NULL) set(b, op, tn_options_set_ints(handle, &op->options, name, n, values));
 }
 
 void tn_emit_set_floats(tn_build *handle, const char *name, int64_t n, const double *values) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_set_floats");
+  tn_open_op *op = current(b, "tn_op_set_floats");
   if (op != NULL) set(b, op, tn_options_set_floats(handle, &op->options, name, n, values));
 }
 
 void tn_emit_set_text(tn_build *handle, const char *name, const char *value) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_set_text");
+  tn_open_op *op = current(b, "tn_op_set_text");
   if (op != NULL) set(b, op, tn_options_set_text(handle, &op->options, name, value));
 }
 
@@ -80,7 +80,7 @@ static tn_status end(tn_builder *b, tn_open_op *op, tn_val *first) {
 
 tn_val tn_emit_end(tn_build *handle) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_end");
+  tn_open_op *op = current(b, "tn_op_end");
   tn_val first = 0;
   if (op == NULL) return 0;
   if (tn_builder_stick(b, end(b, op, &first)) != TN_OK) return 0;
@@ -106,16 +106,16 @@ static const tn_layer_results *find_layer(const tn_builder *b, tn_val first) {
 static tn_status result(tn_builder *b, tn_val first, int32_t index, tn_val *value) {
   const tn_graph *g = b->graph;
   if (first == 0 || first >= g->values.n)
-    return tn_failf(g->env, TN_EINVAL, "tn_result: value %u is not of this graph", first);
+    return tn_failf(g->env, TN_EINVAL, "tn_op_result: value %u is not of this graph", first);
   const tn_layer_results *layer = find_layer(b, first);
   const tn_gnode *maker = tn_graph_maker(g, first);
   int32_t n = layer != NULL ? layer->n : maker->n_out;
   if (layer == NULL && g->values.v[first].result != 0)
     return tn_failf(g->env, TN_EINVAL,
-                    "tn_result: the value given is result %d of %s, expected its first one",
+                    "tn_op_result: the value given is result %d of %s, expected its first one",
                     g->values.v[first].result, maker->op->item.name);
   if (index < 0 || index >= n)
-    return tn_failf(g->env, TN_EINVAL, "tn_result: result %d of %s is asked for, expected 0 to %d", index,
+    return tn_failf(g->env, TN_EINVAL, "tn_op_result: result %d of %s is asked for, expected 0 to %d", index,
                     layer != NULL ? "a layer" : maker->op->item.name, n - 1);
   *value = layer != NULL ? layer->values[index] : first + (tn_val)index;
   return TN_OK;

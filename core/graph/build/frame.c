@@ -27,19 +27,19 @@ static tn_val pick(tn_builder *b, const char *call, const tn_val *values, int32_
 tn_val tn_around_in(tn_build *handle, int32_t index) {
   tn_builder *b = tn_builder_of(handle);
   const tn_build_frame *f = tn_builder_top(b);
-  return pick(b, "tn_in", f->in, f->n_in, index);
+  return pick(b, "tn_build_in", f->in, f->n_in, index);
 }
 
 tn_val tn_around_out(tn_build *handle, int32_t index) {
   tn_builder *b = tn_builder_of(handle);
   const tn_build_frame *f = tn_builder_top(b);
-  return pick(b, "tn_out", f->out, f->out != NULL ? f->n_out : 0, index);
+  return pick(b, "tn_build_out", f->out, f->out != NULL ? f->n_out : 0, index);
 }
 
 tn_val tn_around_dout(tn_build *handle, int32_t index) {
   tn_builder *b = tn_builder_of(handle);
   const tn_build_frame *f = tn_builder_top(b);
-  return pick(b, "tn_dout", f->dout, f->dout != NULL ? f->n_out : 0, index);
+  return pick(b, "tn_build_out_grad", f->dout, f->dout != NULL ? f->n_out : 0, index);
 }
 
 int32_t tn_around_want(tn_build *handle, int32_t index) {
@@ -51,13 +51,13 @@ int32_t tn_around_want(tn_build *handle, int32_t index) {
 static tn_status yield(const tn_builder *b, int32_t index, tn_val value) {
   const tn_build_frame *f = tn_builder_top(b);
   const tn_env *env = b->graph->env;
-  if (f->yielded == NULL) return not_here(b, "tn_yield");
+  if (f->yielded == NULL) return not_here(b, "tn_build_yield");
   if (index < 0 || index >= f->n_yield)
-    return tn_failf(env, TN_EINVAL, "tn_yield(b, %d): expected 0 to %d", index, f->n_yield - 1);
+    return tn_failf(env, TN_EINVAL, "tn_build_yield(b, %d): expected 0 to %d", index, f->n_yield - 1);
   if (f->yielded[index] != 0)
-    return tn_failf(env, TN_EINVAL, "tn_yield(b, %d): it was yielded already", index);
+    return tn_failf(env, TN_EINVAL, "tn_build_yield(b, %d): it was yielded already", index);
   if (value >= b->graph->values.n)
-    return tn_failf(env, TN_EINVAL, "tn_yield(b, %d): value %u is not of this graph", index, value);
+    return tn_failf(env, TN_EINVAL, "tn_build_yield(b, %d): value %u is not of this graph", index, value);
   f->yielded[index] = value;
   return TN_OK;
 }
@@ -102,7 +102,7 @@ static tn_status commit(const tn_builder *b, tn_val state, tn_val now) {
   const tn_gnode *maker = state != 0 && state < g->values.n ? tn_graph_maker(g, state) : NULL;
   if (maker == NULL || maker->op != &tn_op_state)
     return tn_failf(g->env, TN_EINVAL,
-                    "tn_commit: the value given is no state, expected what tn_state returned");
+                    "tn_build_commit: the value given is no state, expected what tn_build_state returned");
   const tn_state_attributes *a = maker->attributes;
   return tn_graph_commit(g, a->path, now, 0);
 }
@@ -124,7 +124,7 @@ tn_val tn_around_layer(tn_build *handle, const char *name, const char *line, con
   const tn_build_frame *f = tn_builder_top(b);
   if (b->status != TN_OK) return 0;
   if (f->layer == NULL) {
-    tn_builder_stick(b, not_here(b, "tn_layer"));
+    tn_builder_stick(b, not_here(b, "tn_build_layer"));
     return 0;
   }
   tn_val first = f->layer(handle, f->context, name, line, in, n_in);
@@ -149,15 +149,17 @@ tn_val tn_around_counter(tn_build *handle, int32_t which) {
   tn_builder *b = tn_builder_of(handle);
   const tn_type scalar = {.dtype = TN_I64};
   if (b->status != TN_OK) return 0;
-  if (which == TN_BLOCK && b->graph->ranks == 1 && b->graph->micro_batches == 1) return 0;
-  if (which != TN_ITERATION && which != TN_UPDATES && which != TN_BLOCK) {
-    tn_builder_stick(b, tn_failf(handle, TN_EINVAL,
-                                 "tn_counter(b, %d): expected TN_ITERATION, TN_UPDATES or TN_BLOCK", which));
+  if (which == TN_BATCH_BLOCK && b->graph->ranks == 1 && b->graph->micro_batches == 1) return 0;
+  if (which != TN_ITERATION && which != TN_UPDATES && which != TN_BATCH_BLOCK) {
+    tn_builder_stick(
+        b, tn_failf(handle, TN_EINVAL,
+                    "tn_build_counter(b, %d): expected TN_ITERATION, TN_UPDATES or TN_BATCH_BLOCK", which));
     return 0;
   }
-  tn_val v = which == TN_UPDATES
-                 ? tn_graph_state(b->graph, TN_UPDATES_STATE, &scalar, TN_STATE_HOST, "zeros", "")
-                 : tn_graph_input(b->graph, which == TN_BLOCK ? TN_BLOCK_INPUT : TN_ITERATION_INPUT, &scalar);
+  tn_val v =
+      which == TN_UPDATES
+          ? tn_graph_state(b->graph, TN_UPDATES_STATE, &scalar, TN_STATE_HOST, "zeros", "")
+          : tn_graph_input(b->graph, which == TN_BATCH_BLOCK ? TN_BLOCK_INPUT : TN_ITERATION_INPUT, &scalar);
   if (v == 0) tn_builder_stick(b, b->graph->env->slot->code);
   return which == TN_UPDATES && v != 0 ? tn_add(handle, v, tn_scalar(handle, TN_I64, 1)) : v;
 }
@@ -168,7 +170,7 @@ uint64_t tn_around_stream(tn_build *handle, const char *use) {
   const char *prefix = text_or_empty(f->prefix);
   uint64_t hash = tn_hash_bytes(TN_HASH_START, prefix, strlen(prefix));
   hash = tn_hash_bytes(hash, "/", 1);
-  return tn_mix(f->seed, tn_hash_bytes(hash, use, strlen(use)));
+  return tn_hash_mix(f->seed, tn_hash_bytes(hash, use, strlen(use)));
 }
 
 int32_t tn_around_training(tn_build *handle) { return tn_builder_top(tn_builder_of(handle))->training; }

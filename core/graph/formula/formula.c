@@ -54,7 +54,7 @@ static tn_status refuse(parser *p, const char *expected) {
   return p->status;
 }
 
-static int32_t dtype_of(const parser *p, tn_val v) { return tn_type_of(p->b, v)->dtype; }
+static int32_t dtype_of(const parser *p, tn_val v) { return tn_val_type(p->b, v)->dtype; }
 
 /* The term as a tensor; a number becomes a scalar of `dtype`, bool included. */
 static tn_val tensor(parser *p, term t, int32_t dtype) {
@@ -194,7 +194,7 @@ static bool is_word(const char *name, const char *text, size_t n) {
 
 static tn_val operand(parser *p, int32_t i) {
   if (p->b == NULL || p->operand[i] != 0) return p->b == NULL ? 0 : p->operand[i];
-  tn_val v = tn_in(p->b, i);
+  tn_val v = tn_build_in(p->b, i);
   int32_t dtype = dtype_of(p, v);
   bool narrow = dtype == TN_F16 || dtype == TN_BF16;
   return p->operand[i] = narrow ? tn_cast(p->b, v, TN_F32) : v;
@@ -263,10 +263,10 @@ static term call(parser *p, const char *word, size_t n) {
   for (int32_t i = 0; i < count; i++) in[i] = tensor(p, argument[i], dtype);
   char op[64];
   snprintf(op, sizeof op, "%.*s", (int)n, word);
-  tn_begin(p->b, op);
-  for (int32_t i = 0; i < count; i++) tn_arg(p->b, in[i]);
-  tn_val v = tn_end(p->b);
-  if (v != 0 && tn_graph_maker(tn_builder_graph(p->b), v)->op->klass != TN_CLASS_POINTWISE) {
+  tn_op_begin(p->b, op);
+  for (int32_t i = 0; i < count; i++) tn_op_arg(p->b, in[i]);
+  tn_val v = tn_op_end(p->b);
+  if (v != 0 && tn_graph_maker(tn_builder_graph(p->b), v)->op->op_class != TN_CLASS_POINTWISE) {
     p->at = word;
     refuse(p, "a pointwise op");
   }
@@ -424,9 +424,9 @@ tn_status tn_formula_check(const void *handle, const tn_formula *formula) {
 /* The operands' broadcast dims, aligned at the last one, with the first float operand's dtype. The
  * host has checked that they fit. */
 static tn_type result_type(tn_build *b, int32_t n) {
-  tn_type type = {n > 0 ? tn_type_of(b, tn_in(b, 0))->dtype : TN_F32, 0, {0}};
+  tn_type type = {n > 0 ? tn_val_type(b, tn_build_in(b, 0))->dtype : TN_F32, 0, {0}};
   for (int32_t i = 0; i < n; i++) {
-    tn_type t = *tn_type_of(b, tn_in(b, i));
+    tn_type t = *tn_val_type(b, tn_build_in(b, i));
     if (tn_dtype_is_float(t.dtype) && !tn_dtype_is_float(type.dtype)) type.dtype = t.dtype;
     int32_t grow = t.rank - type.rank;
     if (grow > 0) {
@@ -444,7 +444,7 @@ static tn_type result_type(tn_build *b, int32_t n) {
 
 static tn_status check_operands(tn_build *b, const tn_formula *f) {
   for (int32_t i = 0; i < f->n_operands; i++)
-    if (tn_in(b, i) == 0)
+    if (tn_build_in(b, i) == 0)
       return tn_failf(b, TN_EINVAL,
                       "formula of op %s: operand %s is absent, but a formula needs all operands",
                       f->item->name, f->operands[i]);
@@ -466,7 +466,7 @@ tn_status tn_formula_emit(tn_build *b, const tn_formula *formula, const void *at
   if (p.status != TN_OK) return p.status;
   tn_val y = tensor(&p, t, p.dtype);
   if (dtype_of(&p, y) != TN_BOOL) y = tn_cast(b, y, type.dtype);
-  if (!tn_type_same_dims(tn_type_of(b, y), &type)) y = tn_broadcast(b, y, type.rank, type.dims);
-  tn_yield(b, 0, y);
+  if (!tn_type_same_dims(tn_val_type(b, y), &type)) y = tn_broadcast(b, y, type.rank, type.dims);
+  tn_build_yield(b, 0, y);
   return tn_build_status(b);
 }

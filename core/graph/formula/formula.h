@@ -28,7 +28,7 @@ typedef struct tn_formula {
  * column. Functions are looked up when the formula is emitted. */
 tn_status tn_formula_check(const void *handle, const tn_formula *formula);
 
-/* Emits the formula for the operands tn_in(b, 0) ... and yields result 0: broadcast over all of
+/* Emits the formula for the operands tn_build_in(b, 0) ... and yields result 0: broadcast over all of
  * them, of type bool if the formula ends in a comparison, else of the first float operand's type
  * (the first operand's where none is float). */
 tn_status tn_formula_emit(tn_build *b, const tn_formula *formula, const void *attributes);

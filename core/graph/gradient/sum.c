@@ -44,26 +44,26 @@ static void give(tn_build *b, const piece *p) {
   const tn_gnode *node = tn_graph_maker(g, p->value);
   const tn_axis_attributes *a = node->attributes;
   bool joined = tn_graph_is(g, p->value, "concat") && a->axis == p->axis;
-  for (int32_t i = 0; joined && i < node->n_in; i++) tn_arg(b, node->in[i]);
-  if (!joined) tn_arg(b, p->value);
+  for (int32_t i = 0; joined && i < node->n_in; i++) tn_op_arg(b, node->in[i]);
+  if (!joined) tn_op_arg(b, p->value);
 }
 
 static tn_val join(tn_build *b, const piece *first, const piece *second) {
   int64_t low[TN_MAX_RANK] = {0}, high[TN_MAX_RANK] = {0};
   int32_t rank = tn_graph_type(tn_builder_graph(b), first->value)->rank;
-  tn_begin(b, "concat");
+  tn_op_begin(b, "concat");
   give(b, first);
   give(b, second);
-  tn_set_int(b, "axis", first->axis);
-  tn_val both = tn_end(b);
+  tn_op_set_int(b, "axis", first->axis);
+  tn_val both = tn_op_end(b);
   if (first->low == 0 && second->high == 0) return both;
   low[first->axis] = first->low;
   high[first->axis] = second->high;
-  tn_begin(b, "pad");
-  tn_arg(b, both);
-  tn_set_ints(b, "low", rank, low);
-  tn_set_ints(b, "high", rank, high);
-  return tn_end(b);
+  tn_op_begin(b, "pad");
+  tn_op_arg(b, both);
+  tn_op_set_ints(b, "low", rank, low);
+  tn_op_set_ints(b, "high", rank, high);
+  return tn_op_end(b);
 }
 
 tn_val tn_gradient_sum(tn_build *b, tn_val x, tn_val y) {

@@ -31,7 +31,7 @@ typedef struct member {
 
 struct tn_rank_set {
   tn_env env; /* memory, and the text of the failure */
-  tn_slot slot;
+  tn_error_record slot;
   member *members;
   int32_t n;
 
@@ -89,7 +89,7 @@ void tn_ranks_destroy(tn_rank_set *ranks) {
   pthread_cond_destroy(&ranks->changed);
   tn_release(&ranks->env, ranks->members);
   /* the handle stands in the very block that is released */
-  tn_slot slot = ranks->slot;
+  tn_error_record slot = ranks->slot;
   tn_env env = {ranks->env.api, &slot};
   tn_release(&env, ranks);
 }

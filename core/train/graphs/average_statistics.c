@@ -30,18 +30,18 @@ static int64_t place_all(const tn_averaging *a, int64_t *offsets) {
 
 static tn_val read_all(tn_averaging *a, const int64_t *offsets, int64_t count) {
   int64_t n = 0;
-  tn_begin(a->b, "pack");
+  tn_op_begin(a->b, "pack");
   for (size_t i = 0; i < a->map->states.n; i++) {
     const tn_placement *s = &a->map->states.v[i];
     if (!is_averaged(a, s)) continue;
     tn_val value = tn_graph_state(a->graph, s->path, &s->type, s->what, s->init, s->where);
     if (!value) tn_builder_fail(a->b, a->graph->env->slot->code);
-    tn_arg(a->b, value);
+    tn_op_arg(a->b, value);
     n++;
   }
-  tn_set_ints(a->b, "offsets", n, offsets);
-  tn_set_int(a->b, "count", count);
-  return tn_end(a->b);
+  tn_op_set_ints(a->b, "offsets", n, offsets);
+  tn_op_set_int(a->b, "count", count);
+  return tn_op_end(a->b);
 }
 
 static tn_status commit_all(tn_averaging *a, tn_val mean, const int64_t *offsets) {

@@ -6,7 +6,7 @@ static tn_status init_state(tn_graph *graph, tn_build *b, const tn_placement *pl
   if (!place->init || *place->init == '\0') return TN_OK;
   if (!tn_graph_state(graph, place->path, &place->type, place->what, place->init, place->where))
     return TN_ENOMEM;
-  uint64_t stream = tn_mix(seed, tn_hash_text(TN_HASH_START, place->path));
+  uint64_t stream = tn_hash_mix(seed, tn_hash_text(TN_HASH_START, place->path));
   tn_val value = tn_initializer_emit(b, place->init, &place->type, stream);
   tn_status status = tn_build_status(b);
   if (status != TN_OK)

@@ -8,7 +8,7 @@
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
-/* tn_state of a policy is neither the model's nor a parameter's slot: it is of the run. */
+/* tn_build_state of a policy is neither the model's nor a parameter's slot: it is of the run. */
 static tn_val policy_state(tn_build *b, void *context, const char *name, const tn_type *type,
                            const char *init) {
   tn_updater *u = context;

@@ -35,7 +35,7 @@ static tn_status go_with_parameters(tn_updater *u, int32_t region) {
   return TN_OK;
 }
 
-/* tn_state inside an elementwise optimizer: a region beside the parameters'. */
+/* tn_build_state inside an elementwise optimizer: a region beside the parameters'. */
 tn_val tn_updater_flat_slot(tn_build *b, void *context, const char *name, const tn_type *type,
                             const char *init) {
   tn_updater *u = context;
@@ -63,7 +63,8 @@ tn_val tn_updater_flat_slot(tn_build *b, void *context, const char *name, const 
   return slot;
 }
 
-/* tn_state inside an optimizer that sees one parameter at a time: of any type, and initialized as it says. */
+/* tn_build_state inside an optimizer that sees one parameter at a time: of any type, and initialized as it
+ * says. */
 tn_val tn_updater_slot_of_one(tn_build *b, void *context, const char *name, const tn_type *type,
                               const char *init) {
   tn_updater *u = context;

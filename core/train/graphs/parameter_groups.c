@@ -78,12 +78,12 @@ static tn_status spread_over_groups(tn_updater *u, tn_val values, tn_val *spread
     starts[ranges] = ranges == 0 ? 0 : u->params[i].offset;
     index[ranges++] = u->params[i].group;
   }
-  tn_begin(u->b, "spread");
-  tn_arg(u->b, values);
-  tn_set_ints(u->b, "starts", ranges, starts);
-  tn_set_ints(u->b, "index", ranges, index);
-  tn_set_int(u->b, "count", u->count);
-  *spread = tn_end(u->b);
+  tn_op_begin(u->b, "spread");
+  tn_op_arg(u->b, values);
+  tn_op_set_ints(u->b, "starts", ranges, starts);
+  tn_op_set_ints(u->b, "index", ranges, index);
+  tn_op_set_int(u->b, "count", u->count);
+  *spread = tn_op_end(u->b);
   return tn_build_status(u->b);
 }
 

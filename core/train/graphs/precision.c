@@ -30,7 +30,7 @@ typedef struct tn_wanted {
 } tn_wanted;
 
 static int32_t decide(const tn_settings *s, const tn_gnode *node, int32_t index, int32_t dtype) {
-  tn_precision_site site = {sizeof site, node->op->item.name, node->op->klass, false, index, dtype};
+  tn_precision_site site = {sizeof site, node->op->item.name, node->op->op_class, false, index, dtype};
   return s->precision->decide(s->precision_options, &site);
 }
 
@@ -65,7 +65,7 @@ static int32_t widest(int32_t a, int32_t b) {
 
 static tn_status check_decision(const tn_rewrite *r, const tn_gnode *node, int32_t i, int32_t dtype) {
   if (dtype == TN_ANY || tn_dtype_is_float(dtype)) return TN_OK;
-  if (dtype == TN_TF32 && tn_graph_type(r->from, node->in[i])->dtype == TN_F32) return TN_OK;
+  if (dtype == TN_PRECISION_TF32 && tn_graph_type(r->from, node->in[i])->dtype == TN_F32) return TN_OK;
   return tn_failf(
       r->from->env, TN_EINVAL,
       "operand %d of %s shall be %s (%d), expected f16, bf16, f32, f64, tf32 (of an f32 operand), "
@@ -98,10 +98,10 @@ static tn_status ask(const tn_rewrite *r, const tn_precise *p, const tn_gnode *n
   if ((size_t)(node - r->from->nodes.v) >= p->end) return w->dtype[i] = dtype, TN_OK;
   int32_t said = decide(p->settings, node, i, dtype);
   TN_TRY(check_decision(r, node, i, said));
-  w->tf32 |= said == TN_TF32;
+  w->tf32 |= said == TN_PRECISION_TF32;
   w->yields[i] = said == TN_ANY && is_constant(r->from, node->in[i], &value);
-  if (said == TN_TF32) said = TN_F32;
-  w->dtype[i] = said != TN_ANY ? said : tn_type_of(r->b, r->map[node->in[i]])->dtype;
+  if (said == TN_PRECISION_TF32) said = TN_F32;
+  w->dtype[i] = said != TN_ANY ? said : tn_val_type(r->b, r->map[node->in[i]])->dtype;
   return TN_OK;
 }
 
@@ -173,7 +173,7 @@ static tn_val make_cast(tn_rewrite *r, tn_val old, int32_t dtype) {
 
 static tn_val cast_to(tn_rewrite *r, tn_precise *p, tn_val old, int32_t dtype) {
   tn_val now = r->map[old], *known = &p->cast[(size_t)old * TN_DTYPES + (size_t)dtype];
-  if (tn_type_of(r->b, now)->dtype == dtype) return now;
+  if (tn_val_type(r->b, now)->dtype == dtype) return now;
   if (!*known) *known = make_cast(r, old, dtype);
   return *known;
 }

@@ -43,18 +43,18 @@ static tn_val pack_bucket(tn_updater *u, const tn_bucket *bucket) {
     tn_builder_fail(u->b, TN_ENOMEM);
     return 0;
   }
-  tn_begin(u->b, "pack");
+  tn_op_begin(u->b, "pack");
   for (int32_t i = 0; i < bucket->n; i++) {
     offsets[i] = u->params[bucket->first + i].offset - bucket->start;
-    tn_arg(u->b, u->params[bucket->first + i].gradient);
+    tn_op_arg(u->b, u->params[bucket->first + i].gradient);
   }
-  tn_set_ints(u->b, "offsets", bucket->n, offsets);
-  tn_set_int(u->b, "count", bucket->stop - bucket->start);
+  tn_op_set_ints(u->b, "offsets", bucket->n, offsets);
+  tn_op_set_int(u->b, "count", bucket->stop - bucket->start);
   if (is_elementwise(u)) {
-    tn_set_text(u->b, "region", TN_PARAM_REGION);
-    tn_set_int(u->b, "start", bucket->start);
+    tn_op_set_text(u->b, "region", TN_PARAM_REGION);
+    tn_op_set_int(u->b, "start", bucket->start);
   }
-  return tn_end(u->b);
+  return tn_op_end(u->b);
 }
 
 /* What the micro-batches before have added up. */
@@ -101,17 +101,17 @@ tn_val tn_updater_reduce(tn_updater *u) {
     i += bucket.n;
   }
   if (n == 1) return reduced[0];
-  tn_begin(u->b, "pack");
-  for (int32_t i = 0; i < n; i++) tn_arg(u->b, reduced[i]);
-  tn_set_ints(u->b, "offsets", n, offsets);
-  tn_set_int(u->b, "count", u->count);
-  return tn_end(u->b);
+  tn_op_begin(u->b, "pack");
+  for (int32_t i = 0; i < n; i++) tn_op_arg(u->b, reduced[i]);
+  tn_op_set_ints(u->b, "offsets", n, offsets);
+  tn_op_set_int(u->b, "count", u->count);
+  return tn_op_end(u->b);
 }
 
 /* The first micro-batch, which is that of the first blocks, replaces what the update before has left. */
 tn_status tn_updater_gather(tn_updater *u) {
   tn_build *b = u->b;
-  tn_val first = tn_op2(b, "lt", tn_counter(b, TN_BLOCK), tn_scalar(b, TN_I64, u->graph->ranks));
+  tn_val first = tn_op2(b, "lt", tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, u->graph->ranks));
   for (int32_t i = 0; i < u->n_params;) {
     tn_bucket bucket = bucket_at(u, i);
     const char *path = NULL;

@@ -66,9 +66,9 @@ static tn_status update_each(tn_updater *u, tn_val flat, uint64_t seed) {
   return TN_OK;
 }
 
-/* The count of updates that tn_counter(b, TN_UPDATES) reads plus one is written back. */
+/* The count of updates that tn_build_counter(b, TN_UPDATES) reads plus one is written back. */
 static tn_status count_update(tn_updater *u) {
-  tn_val now = tn_counter(u->b, TN_UPDATES);
+  tn_val now = tn_build_counter(u->b, TN_UPDATES);
   TN_TRY(tn_build_status(u->b));
   return tn_graph_commit(u->graph, TN_UPDATES_STATE, now, 0);
 }

@@ -66,7 +66,8 @@ tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 
 /* Places the parameters in the flat region, one after the other. */
 tn_status tn_updater_place(tn_updater *u);
-/* For frames: tn_state inside an elementwise optimizer, and inside one that sees one parameter at a time. */
+/* For frames: tn_build_state inside an elementwise optimizer, and inside one that sees one parameter at a
+ * time. */
 tn_val tn_updater_flat_slot(tn_build *b, void *updater, const char *name, const tn_type *type,
                             const char *init);
 tn_val tn_updater_slot_of_one(tn_build *b, void *updater, const char *name, const tn_type *type,

@@ -25,7 +25,7 @@ typedef struct tn_watcher {
 
 struct tn_watch {
   tn_env env; /* of the observers' thread */
-  tn_slot slot;
+  tn_error_record slot;
   const void *owner; /* memory */
   TN_VEC(tn_watcher) watchers;
   tn_run_info info;

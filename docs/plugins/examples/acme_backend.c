@@ -98,7 +98,7 @@ static void run_launch(struct device *d, const struct work *w) {
   if (n_out > 0) memcpy(views + n_in, w->l->out, n_out * sizeof *views);
   for (size_t i = 0; i < n_in + n_out; i++) views[i].data = near(views[i].data);
   tn_launch here = *w->l;
-  here.env = (tn_env){&d->backend->api, (tn_slot *)(void *)text};
+  here.env = (tn_env){&d->backend->api, (tn_error_record *)(void *)text};
   here.in = views;
   here.out = views + n_in;
   here.workspace = near(w->l->workspace);

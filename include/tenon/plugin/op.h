@@ -62,7 +62,7 @@ typedef struct tn_op {
   tn_item item;
   const char *schema;
   uint32_t version; /* of the meaning; stored with plans */
-  uint32_t flags, klass;
+  uint32_t flags, op_class;
   /* Result types. NULL: pointwise, every result has the broadcast dims of the operands. */
   tn_status (*infer)(tn_infer *n);
   /* Emits the op in terms of others and yields each result. NULL: primitive. */

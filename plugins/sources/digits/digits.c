@@ -52,7 +52,7 @@ static tn_status digits_read(void *source, tn_sample *s) {
   uint8_t *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);
   if (image == NULL || label == NULL) return TN_ENOMEM;
-  uint64_t key = d->count < 0 ? s->key : tn_mix(VALIDATION_SEED, (uint64_t)s->index);
+  uint64_t key = d->count < 0 ? s->key : tn_hash_mix(VALIDATION_SEED, (uint64_t)s->index);
   tn_rng rng = tn_rng_at(key, 0);
   *label = (int32_t)tn_rng_below(&rng, 10);
   digit_draw(&rng, *label, image);

@@ -158,9 +158,9 @@ tn_status image_list_read(const tn_env *env, const char *root, const char *refer
   if (list->first == NULL) return TN_ENOMEM;
   for (int64_t k = 0; status == TN_OK && k < list->classes.count; k++) status = list_class(env, list, k);
   if (status == TN_OK && list->others > 0)
-    tn_log(env, TN_LOG_WARN,
-           "%s: %lld entries of class folders are neither .jpg, .jpeg nor .png and are left out", root,
-           (long long)list->others);
+    tn_env_log(env, TN_LOG_WARN,
+               "%s: %lld entries of class folders are neither .jpg, .jpeg nor .png and are left out", root,
+               (long long)list->others);
   return status;
 }
 

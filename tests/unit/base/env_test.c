@@ -111,7 +111,7 @@ static void an_env_shares_allocator_and_sink_with_another(void **state) {
   (void)state;
   test_env t;
   tn_env env;
-  tn_slot slot;
+  tn_error_record slot;
   test_env_start(&t);
   tn_slot_init(&env, &slot, &t.env);
   void *block = tn_alloc(&env, 8);

@@ -30,7 +30,7 @@ static tn_batch batch_in(room *r) {
   return (tn_batch){r->fields, r->weights, r->ids};
 }
 
-static tn_slot slot;
+static tn_error_record slot;
 static tn_env env;
 
 static int start(void **state) {

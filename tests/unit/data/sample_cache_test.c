@@ -15,7 +15,7 @@
 
 enum { COUNT = 100, BATCH = 8, PIXELS = 3 * 4 * 6 };
 
-static tn_slot slot;
+static tn_error_record slot;
 static tn_env env;
 
 static int start(void **state) {

@@ -39,7 +39,7 @@ static void places_are_close_to_uniform(void **state) {
   enum { N = 10, KEYS = 20000 };
   static int count[N][N];
   for (uint64_t key = 0; key < KEYS; key++)
-    for (int64_t i = 0; i < N; i++) count[i][tn_permute(tn_mix(1, key), N, i)]++;
+    for (int64_t i = 0; i < N; i++) count[i][tn_permute(tn_hash_mix(1, key), N, i)]++;
   double statistic = 0, expected = (double)KEYS / N;
   for (int i = 0; i < N; i++)
     for (int j = 0; j < N; j++) statistic += (count[i][j] - expected) * (count[i][j] - expected) / expected;

@@ -56,7 +56,7 @@ tn_type type_of(int32_t dtype, int32_t rank, const int64_t *dims) {
 
 tn_type scalar_of(int32_t dtype) { return (tn_type){.dtype = dtype}; }
 
-tn_val param(rig *r, const char *name, tn_type type) { return tn_param(r->b, name, &type, "zeros"); }
+tn_val param(rig *r, const char *name, tn_type type) { return tn_build_param(r->b, name, &type, "zeros"); }
 
 void assert_ok(const rig *r, tn_status status) {
   if (status != TN_OK) fail_msg("status %d: %s", status, tn_error_text(&r->env));

@@ -33,7 +33,7 @@ static tn_op op_with(const char *schema, const char *formula) {
   return (tn_op){.item = TN_ITEM(tn_op, TN_OP, "test", "of formulas", options, option_table),
                  .schema = schema,
                  .version = 1,
-                 .klass = TN_CLASS_POINTWISE,
+                 .op_class = TN_CLASS_POINTWISE,
                  .formula = formula};
 }
 

@@ -405,8 +405,8 @@ static void ops_need_a_schema_and_a_formula_stands_alone(void **state) {
   op.infer = infer_op;
   refuses_item(&op, "leaves infer, decompose and grad NULL");
   op.formula = NULL;
-  op.klass = 99;
-  refuses_item(&op, "klass is none of");
+  op.op_class = 99;
+  refuses_item(&op, "op_class is none of");
 }
 
 static tn_status backend_open(tn_env *env, const void *options, void **backend) {

@@ -16,7 +16,7 @@
 
 typedef struct bench {
   tn_env env;
-  tn_slot slot;
+  tn_error_record slot;
   char log[8192];
   long blocks; /* allocated and not yet given back */
   long left;   /* requests that still succeed; -1: all */

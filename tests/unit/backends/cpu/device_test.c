@@ -35,7 +35,7 @@ static void host_free(const void *handle, void *block) {
 static const tn_api table = {
     .struct_size = sizeof table, .fail = host_fail, .alloc = host_alloc, .free = host_free};
 
-static tn_env env_of(host *h) { return (tn_env){&table, (tn_slot *)(void *)h}; }
+static tn_env env_of(host *h) { return (tn_env){&table, (tn_error_record *)(void *)h}; }
 
 static void square_chunk(void *arg, int64_t chunk) { ((int64_t *)arg)[chunk] = chunk * chunk; }
 

@@ -97,7 +97,7 @@ static const tn_api table = {.struct_size = sizeof table,
                              .variant = rig_variant,
                              .parallel = rig_parallel};
 
-static tn_env env_of(rig_host *host) { return (tn_env){&table, (tn_slot *)(void *)host}; }
+static tn_env env_of(rig_host *host) { return (tn_env){&table, (tn_error_record *)(void *)host}; }
 
 static const tn_device_properties device = {
     .struct_size = sizeof device, .host_addressable = 1, .threads = 1, .name = "rig"};

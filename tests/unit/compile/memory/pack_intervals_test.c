@@ -5,7 +5,7 @@
 #include "tenon/random.h"
 
 static tn_env env;
-static tn_slot slot;
+static tn_error_record slot;
 
 static int set_up(void **state) {
   (void)state;

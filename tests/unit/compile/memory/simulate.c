@@ -36,7 +36,7 @@ static symbols new_symbols(int64_t n) {
 static memory new_memory(int64_t n, uint64_t seed) {
   memory m = {n, calloc((size_t)n + 1, sizeof *m.v)};
   assert_non_null(m.v);
-  for (int64_t i = 0; i < n; i++) m.v[i] = tn_mix(seed, (uint64_t)i) | 1;
+  for (int64_t i = 0; i < n; i++) m.v[i] = tn_hash_mix(seed, (uint64_t)i) | 1;
   return m;
 }
 
@@ -79,19 +79,19 @@ static symbols apply(fixture *f, const char *op, const void *attributes, const s
   uint64_t hash = hash_attributes(f, op, attributes);
   bool commutes = is(op, "add") || is(op, "mul");
   for (int32_t i = 0; i < n_in; i++)
-    hash = commutes ? hash + hash_symbols(&in[i]) : tn_mix(hash, hash_symbols(&in[i]));
-  for (int64_t k = 0; k < n; k++) s.v[k] = tn_mix(hash + (uint64_t)result, (uint64_t)k) | 1;
+    hash = commutes ? hash + hash_symbols(&in[i]) : tn_hash_mix(hash, hash_symbols(&in[i]));
+  for (int64_t k = 0; k < n; k++) s.v[k] = tn_hash_mix(hash + (uint64_t)result, (uint64_t)k) | 1;
   return s;
 }
 
 /* ---- the graph ---- */
 
 static uint64_t entry_symbol(int32_t region, int64_t element) {
-  return tn_mix(1000 + (uint64_t)region, (uint64_t)element) | 1;
+  return tn_hash_mix(1000 + (uint64_t)region, (uint64_t)element) | 1;
 }
 
 static uint64_t input_symbol(const char *name, int64_t element) {
-  return tn_mix(tn_hash_text(TN_HASH_START, name), (uint64_t)element) | 1;
+  return tn_hash_mix(tn_hash_text(TN_HASH_START, name), (uint64_t)element) | 1;
 }
 
 static symbols entry_of(fixture *f, const tn_gnode *node, const tn_type *type) {

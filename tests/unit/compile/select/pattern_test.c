@@ -5,7 +5,7 @@
 #include "tenon/plugin/op.h"
 
 static tn_env env;
-static tn_slot slot;
+static tn_error_record slot;
 static tn_arena arena;
 
 static int set_up(void **state) {
@@ -37,7 +37,7 @@ static void refuse(const char *text, const char *message) {
 static void free_names_are_operands_in_order_of_appearance(void **state) {
   (void)state;
   const tn_pattern *p = parse("c = conv2d(x, w, b?); s, q = moments(c) -> c, s, q");
-  assert_int_equal(p->klass, -1);
+  assert_int_equal(p->op_class, -1);
   assert_int_equal(p->n_nodes, 2);
   assert_int_equal(p->n_operands, 3);
   assert_string_equal(p->values[p->operands[0]].name, "x");
@@ -77,8 +77,8 @@ static void an_underscore_is_an_absent_operand_or_an_unnamed_result(void **state
 
 static void a_class_and_a_plus_make_a_region(void **state) {
   (void)state;
-  assert_int_equal(parse("pointwise+")->klass, TN_CLASS_POINTWISE);
-  assert_int_equal(parse(" reduce+ ")->klass, TN_CLASS_REDUCE);
+  assert_int_equal(parse("pointwise+")->op_class, TN_CLASS_POINTWISE);
+  assert_int_equal(parse(" reduce+ ")->op_class, TN_CLASS_REDUCE);
   assert_string_equal(tn_class_name(TN_CLASS_RANDOM), "random");
 }
 

@@ -16,7 +16,7 @@ static const tn_item *const items[] = {&far_backend.item, &near_backend.item, &q
 static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "made_up", "1", "MIT",
                                  TN_BUILD_TEXT,     items};
 
-static tn_slot slot;
+static tn_error_record slot;
 static tn_env env;
 static tn_registry *registry;
 static far_report report;

@@ -10,7 +10,7 @@
 
 #include "core/exec/device/pin_threads.h"
 
-static tn_slot slot;
+static tn_error_record slot;
 static tn_env env;
 static tn_arena arena;
 

@@ -20,7 +20,7 @@ static int tear_down(void **state) {
 static void assert_type(tn_val v, tn_type type) {
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   assert_int_not_equal(v, 0);
-  assert_string_equal(tn_type_format(tn_type_of(R.b, v), one), tn_type_format(&type, other));
+  assert_string_equal(tn_type_format(tn_val_type(R.b, v), one), tn_type_format(&type, other));
 }
 
 /* ---- emission ---- */
@@ -39,10 +39,10 @@ static void pointwise_results_broadcast_as_in_numpy(void **state) {
 static void ops_may_nest_between_begin_and_end(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F32, 2));
-  tn_begin(R.b, "sub");
-  tn_arg(R.b, tn_neg(R.b, x));
-  tn_arg(R.b, tn_mul(R.b, x, tn_exp(R.b, x)));
-  tn_val y = tn_end(R.b);
+  tn_op_begin(R.b, "sub");
+  tn_op_arg(R.b, tn_neg(R.b, x));
+  tn_op_arg(R.b, tn_mul(R.b, x, tn_exp(R.b, x)));
+  tn_val y = tn_op_end(R.b);
   assert_type(y, TYPE(TN_F32, 2));
   assert_prints(&R, R.graph,
                 "x: f32[2] = state(path=x, init=zeros)\n"
@@ -65,8 +65,8 @@ static void optional_operands_may_be_absent_in_the_middle_and_left_out_at_the_en
 
 static void a_variadic_op_without_operands_has_no_dtype_to_follow(void **state) {
   (void)state;
-  tn_begin(R.b, "total");
-  tn_end(R.b);
+  tn_op_begin(R.b, "total");
+  tn_op_end(R.b);
   assert_stuck(&R, "total: result y is any[], expected bool, u8, i32, i64, f16, bf16, f32 or f64");
 }
 
@@ -81,32 +81,32 @@ static void a_variadic_op_names_the_operand_that_does_not_fit(void **state) {
 static void several_results_are_found_by_index(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F64, 2)), s = tn_op1(R.b, "sincos", x);
-  assert_int_equal(tn_result(R.b, s, 0), s);
-  assert_int_equal(tn_result(R.b, s, 1), s + 1);
-  tn_result(R.b, s, 2);
-  assert_stuck(&R, "tn_result: result 2 of sincos is asked for, expected 0 to 1");
+  assert_int_equal(tn_op_result(R.b, s, 0), s);
+  assert_int_equal(tn_op_result(R.b, s, 1), s + 1);
+  tn_op_result(R.b, s, 2);
+  assert_stuck(&R, "tn_op_result: result 2 of sincos is asked for, expected 0 to 1");
 }
 
 static void a_result_is_counted_from_the_first(void **state) {
   (void)state;
   tn_val s = tn_op1(R.b, "sincos", param(&R, "x", TYPE(TN_F64, 2)));
-  tn_result(R.b, s + 1, 0);
-  assert_stuck(&R, "tn_result: the value given is result 1 of sincos, expected its first one");
+  tn_op_result(R.b, s + 1, 0);
+  assert_stuck(&R, "tn_op_result: the value given is result 1 of sincos, expected its first one");
 }
 
 static void types_keep_their_address_while_the_graph_grows(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F32, 7));
-  const tn_type *type = tn_type_of(R.b, x);
+  const tn_type *type = tn_val_type(R.b, x);
   for (int i = 0; i < 1000; i++) x = tn_neg(R.b, x);
   assert_int_equal(type->dims[0], 7);
-  assert_ptr_equal(type, tn_type_of(R.b, 1));
+  assert_ptr_equal(type, tn_val_type(R.b, 1));
 }
 
 static void absent_values_have_a_type_too(void **state) {
   (void)state;
-  assert_int_equal(tn_type_of(R.b, 0)->dtype, TN_ANY);
-  assert_int_equal(tn_type_of(R.b, 4711)->rank, 0);
+  assert_int_equal(tn_val_type(R.b, 0)->dtype, TN_ANY);
+  assert_int_equal(tn_val_type(R.b, 4711)->rank, 0);
 }
 
 /* ---- refusals ---- */
@@ -153,8 +153,8 @@ static void a_value_of_another_graph_is_refused(void **state) {
 
 static void attributes_are_refused_with_the_op_in_front(void **state) {
   (void)state;
-  tn_begin(R.b, "tagged");
-  tn_set_int(R.b, "whole", -11);
+  tn_op_begin(R.b, "tagged");
+  tn_op_set_int(R.b, "whole", -11);
   assert_stuck(&R, "tagged: whole: -11 is out of range, expected >= -10");
 }
 
@@ -196,8 +196,8 @@ static void an_unknown_op_is_refused(void **state) {
 
 static void end_without_begin_is_refused(void **state) {
   (void)state;
-  tn_end(R.b);
-  assert_stuck(&R, "tn_end without tn_begin");
+  tn_op_end(R.b);
+  assert_stuck(&R, "tn_op_end without tn_op_begin");
 }
 
 /* ---- errors that stick ---- */
@@ -205,35 +205,35 @@ static void end_without_begin_is_refused(void **state) {
 static void after_an_error_nothing_happens(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F32, 2));
-  tn_end(R.b);
+  tn_op_end(R.b);
   size_t nodes = R.graph->nodes.n, states = R.graph->states.n;
   assert_int_equal(tn_neg(R.b, x), 0);
   assert_int_equal(param(&R, "y", TYPE(TN_F32, 2)), 0);
-  assert_int_equal(tn_result(R.b, x, 0), 0);
-  assert_int_equal(tn_counter(R.b, TN_ITERATION), 0);
-  assert_int_equal(tn_in(R.b, 0), 0);
-  tn_commit(R.b, x, x);
-  tn_yield(R.b, 0, x);
+  assert_int_equal(tn_op_result(R.b, x, 0), 0);
+  assert_int_equal(tn_build_counter(R.b, TN_ITERATION), 0);
+  assert_int_equal(tn_build_in(R.b, 0), 0);
+  tn_build_commit(R.b, x, x);
+  tn_build_yield(R.b, 0, x);
   assert_int_equal(R.graph->nodes.n, nodes);
   assert_int_equal(R.graph->states.n, states);
   assert_int_equal(R.graph->commits.n, 0);
-  assert_stuck(&R, "tn_end without tn_begin");
+  assert_stuck(&R, "tn_op_end without tn_op_begin");
 }
 
 static void the_first_error_survives_later_ones(void **state) {
   (void)state;
-  tn_end(R.b);
+  tn_op_end(R.b);
   tn_fail(R.b, TN_EINVAL, NULL, "a consequence");
-  assert_stuck(&R, "tn_end without tn_begin");
+  assert_stuck(&R, "tn_op_end without tn_op_begin");
   tn_builder_fail(R.b, tn_fail(R.b, TN_EIO, NULL, "another consequence"));
-  assert_stuck(&R, "tn_end without tn_begin");
+  assert_stuck(&R, "tn_op_end without tn_op_begin");
 }
 
 static void an_error_with_more_context_replaces_what_stuck(void **state) {
   (void)state;
-  tn_end(R.b);
+  tn_op_end(R.b);
   tn_builder_fail(R.b, tn_wrap(R.b, tn_build_status(R.b), "layer 'fc1'"));
-  assert_stuck(&R, "layer 'fc1': tn_end without tn_begin");
+  assert_stuck(&R, "layer 'fc1': tn_op_end without tn_op_begin");
 }
 
 static void an_error_without_text_gets_one(void **state) {
@@ -263,9 +263,9 @@ static void a_frame_puts_its_place_in_front_and_on_nodes(void **state) {
   assert_string_equal(tn_graph_maker(R.graph, y)->where, "net.ini:14");
   assert_string_equal(R.graph->states.v[0].path, "fc1.weight");
   assert_string_equal(R.graph->states.v[0].where, "net.ini:14");
-  tn_end(R.b);
+  tn_op_end(R.b);
   tn_builder_pop(R.b);
-  assert_stuck(&R, "net.ini:14: tn_end without tn_begin");
+  assert_stuck(&R, "net.ini:14: tn_op_end without tn_op_begin");
 }
 
 static void a_frame_gives_operands_results_gradients_and_wants(void **state) {
@@ -282,60 +282,60 @@ static void a_frame_gives_operands_results_gradients_and_wants(void **state) {
                           .yielded = yielded,
                           .n_yield = 2,
                           .training = true};
-  assert_int_equal(tn_training(R.b), 0);
+  assert_int_equal(tn_build_training(R.b), 0);
   tn_builder_push(R.b, &frame);
-  assert_int_equal(tn_training(R.b), 1);
-  assert_int_equal(tn_n_in(R.b), 2);
-  assert_int_equal(tn_in(R.b, 0), x);
-  assert_int_equal(tn_in(R.b, 1), 0);
-  assert_int_equal(tn_out(R.b, 0), x + 10);
-  assert_int_equal(tn_dout(R.b, 0), x + 20);
-  assert_int_equal(tn_want(R.b, 0), 0);
-  assert_int_equal(tn_want(R.b, 1), 1);
-  assert_int_equal(tn_want(R.b, 2), 0);
-  tn_yield(R.b, 1, x);
+  assert_int_equal(tn_build_training(R.b), 1);
+  assert_int_equal(tn_build_n_in(R.b), 2);
+  assert_int_equal(tn_build_in(R.b, 0), x);
+  assert_int_equal(tn_build_in(R.b, 1), 0);
+  assert_int_equal(tn_build_out(R.b, 0), x + 10);
+  assert_int_equal(tn_build_out_grad(R.b, 0), x + 20);
+  assert_int_equal(tn_build_wants_grad(R.b, 0), 0);
+  assert_int_equal(tn_build_wants_grad(R.b, 1), 1);
+  assert_int_equal(tn_build_wants_grad(R.b, 2), 0);
+  tn_build_yield(R.b, 1, x);
   assert_int_equal(yielded[1], x);
-  tn_in(R.b, 2);
-  assert_stuck(&R, "tn_in(b, 2): there are 2 here, see tenon/build.h");
+  tn_build_in(R.b, 2);
+  assert_stuck(&R, "tn_build_in(b, 2): there are 2 here, see tenon/build.h");
   tn_builder_pop(R.b);
 }
 
 static void a_frame_without_gradients_gives_none(void **state) {
   (void)state;
-  assert_int_equal(tn_want(R.b, 0), 0);
-  tn_dout(R.b, 0);
-  assert_stuck(&R, "tn_dout(b, 0): there are 0 here, see tenon/build.h");
+  assert_int_equal(tn_build_wants_grad(R.b, 0), 0);
+  tn_build_out_grad(R.b, 0);
+  assert_stuck(&R, "tn_build_out_grad(b, 0): there are 0 here, see tenon/build.h");
 }
 
 static void yielding_where_nobody_asks_is_refused(void **state) {
   (void)state;
-  tn_yield(R.b, 0, param(&R, "x", TYPE(TN_F32, 2)));
-  assert_stuck(&R, "tn_yield is not available here, see tenon/build.h");
+  tn_build_yield(R.b, 0, param(&R, "x", TYPE(TN_F32, 2)));
+  assert_stuck(&R, "tn_build_yield is not available here, see tenon/build.h");
 }
 
 static void layers_and_option_values_need_a_frame_that_has_them(void **state) {
   (void)state;
-  tn_layer(R.b, "fc1", "linear(2)", NULL, 0);
-  assert_stuck(&R, "tn_layer is not available here, see tenon/build.h");
+  tn_build_layer(R.b, "fc1", "linear(2)", NULL, 0);
+  assert_stuck(&R, "tn_build_layer is not available here, see tenon/build.h");
 }
 
 static void a_begin_without_end_is_found_when_its_frame_ends(void **state) {
   (void)state;
   tn_build_frame frame = {.where = "net.ini:3"};
   tn_builder_push(R.b, &frame);
-  tn_begin(R.b, "add");
+  tn_op_begin(R.b, "add");
   tn_builder_pop(R.b);
-  assert_stuck(&R, "net.ini:3: add: tn_begin without tn_end");
+  assert_stuck(&R, "net.ini:3: add: tn_op_begin without tn_op_end");
 }
 
 static void an_inner_frame_cannot_end_an_outer_op(void **state) {
   (void)state;
   tn_build_frame frame = {.where = ""};
-  tn_begin(R.b, "add");
+  tn_op_begin(R.b, "add");
   tn_builder_push(R.b, &frame);
-  tn_end(R.b);
+  tn_op_end(R.b);
   tn_builder_pop(R.b);
-  assert_stuck(&R, "tn_end without tn_begin");
+  assert_stuck(&R, "tn_op_end without tn_op_begin");
 }
 
 /* ---- state ---- */
@@ -393,12 +393,12 @@ static void callbacks_of_a_frame_take_over(void **state) {
   tn_builder_push(R.b, &frame);
   tn_val s = param(&R, "momentum", TYPE(TN_F32, 2));
   assert_string_equal(seen, "momentum zeros 1");
-  tn_commit(R.b, s, x);
+  tn_build_commit(R.b, s, x);
   assert_string_equal(seen, "commit 2 1");
-  tn_val first = tn_layer(R.b, "fc1", "linear(2)", &x, 1);
+  tn_val first = tn_build_layer(R.b, "fc1", "linear(2)", &x, 1);
   assert_string_equal(seen, "fc1 = linear(2)");
-  assert_true(tn_graph_is(R.graph, tn_result(R.b, first, 1), "exp"));
-  tn_option_value(R.b, "lr");
+  assert_true(tn_graph_is(R.graph, tn_op_result(R.b, first, 1), "exp"));
+  tn_build_option_value(R.b, "lr");
   assert_string_equal(seen, "lr");
   tn_builder_pop(R.b);
   assert_ok(&R, tn_build_status(R.b));
@@ -418,26 +418,26 @@ static void a_frame_may_name_the_path_of_a_state(void **state) {
 static void commits_name_the_path_of_their_state(void **state) {
   (void)state;
   tn_type type = TYPE(TN_F32, 2);
-  tn_val mean = tn_state(R.b, "mean", &type, "zeros");
-  tn_commit(R.b, mean, tn_neg(R.b, mean));
+  tn_val mean = tn_build_state(R.b, "mean", &type, "zeros");
+  tn_build_commit(R.b, mean, tn_neg(R.b, mean));
   assert_ok(&R, tn_build_status(R.b));
   assert_string_equal(R.graph->commits.v[0].path, "mean");
   assert_int_equal(R.graph->states.v[0].what, TN_STATE_BUFFER);
-  tn_commit(R.b, mean, mean);
+  tn_build_commit(R.b, mean, mean);
   assert_stuck(&R, "state mean is committed twice, expected one commit in a program");
 }
 
 static void only_state_can_be_committed(void **state) {
   (void)state;
   tn_val one = tn_scalar(R.b, TN_F32, 1);
-  tn_commit(R.b, one, one);
-  assert_stuck(&R, "tn_commit: the value given is no state, expected what tn_state returned");
+  tn_build_commit(R.b, one, one);
+  assert_stuck(&R, "tn_build_commit: the value given is no state, expected what tn_build_state returned");
 }
 
 static void a_commit_has_the_type_of_its_state(void **state) {
   (void)state;
   tn_type type = TYPE(TN_F32, 2);
-  tn_commit(R.b, tn_state(R.b, "mean", &type, "zeros"), tn_scalar(R.b, TN_F32, 1));
+  tn_build_commit(R.b, tn_build_state(R.b, "mean", &type, "zeros"), tn_scalar(R.b, TN_F32, 1));
   assert_stuck(&R, "commit mean: the value is f32[], expected f32[2] as the state is");
 }
 
@@ -445,31 +445,31 @@ static void a_commit_has_the_type_of_its_state(void **state) {
 
 static void counters_are_an_input_and_a_state_plus_one(void **state) {
   (void)state;
-  assert_int_equal(tn_counter(R.b, TN_ITERATION), tn_counter(R.b, TN_ITERATION));
-  tn_counter(R.b, TN_UPDATES);
+  assert_int_equal(tn_build_counter(R.b, TN_ITERATION), tn_build_counter(R.b, TN_ITERATION));
+  tn_build_counter(R.b, TN_UPDATES);
   assert_prints(&R, R.graph,
                 "iteration: i64[] = input(name=iteration)\n"
                 "run.updates: i64[] = state(path=run.updates, what=host, init=zeros)\n"
                 "%3: i64[] = full(value=1, dtype=i64)\n"
                 "%4: i64[] = add(run.updates, %3)\n");
-  tn_counter(R.b, 3);
-  assert_stuck(&R, "tn_counter(b, 3): expected TN_ITERATION, TN_UPDATES or TN_BLOCK");
+  tn_build_counter(R.b, 3);
+  assert_stuck(&R, "tn_build_counter(b, 3): expected TN_ITERATION, TN_UPDATES or TN_BATCH_BLOCK");
 }
 
 static void a_block_is_there_where_the_batch_is_cut(void **state) {
   (void)state;
-  assert_int_equal(tn_counter(R.b, TN_BLOCK), 0);
-  assert_int_equal(tn_ranks(R.b), 1);
+  assert_int_equal(tn_build_counter(R.b, TN_BATCH_BLOCK), 0);
+  assert_int_equal(tn_build_ranks(R.b), 1);
   R.graph->ranks = 3;
-  assert_int_not_equal(tn_counter(R.b, TN_BLOCK), 0);
-  assert_int_equal(tn_ranks(R.b), 3);
+  assert_int_not_equal(tn_build_counter(R.b, TN_BATCH_BLOCK), 0);
+  assert_int_equal(tn_build_ranks(R.b), 3);
   assert_prints(&R, R.graph, "block: i64[] = input(name=block)\n");
 }
 
 static uint64_t stream_at(const char *prefix, uint64_t seed, const char *use) {
   tn_build_frame frame = {.prefix = prefix, .seed = seed};
   tn_builder_push(R.b, &frame);
-  uint64_t stream = tn_stream(R.b, use);
+  uint64_t stream = tn_build_random_stream(R.b, use);
   tn_builder_pop(R.b);
   return stream;
 }
@@ -477,7 +477,7 @@ static uint64_t stream_at(const char *prefix, uint64_t seed, const char *use) {
 static void streams_depend_on_seed_place_and_use_alone(void **state) {
   (void)state;
   uint64_t stream = stream_at("drop1", 7, "mask");
-  assert_true(stream == tn_mix(7, tn_hash_bytes(TN_HASH_START, "drop1/mask", 10)));
+  assert_true(stream == tn_hash_mix(7, tn_hash_bytes(TN_HASH_START, "drop1/mask", 10)));
   param(&R, "x", TYPE(TN_F32, 2));
   assert_true(stream == stream_at("drop1", 7, "mask"));
   assert_true(stream != stream_at("drop1", 8, "mask"));

@@ -111,13 +111,13 @@ static void broadcast_operands_get_sums(void **state) {
 
 static void both_results_of_an_op_carry_gradients(void **state) {
   (void)state;
-  tn_val x = param(&R, "x", TYPE(TN_F64, 3)), s = tn_op1(R.b, "sincos", x), c = tn_result(R.b, s, 1);
+  tn_val x = param(&R, "x", TYPE(TN_F64, 3)), s = tn_op1(R.b, "sincos", x), c = tn_op_result(R.b, s, 1);
   check(sum(tn_mul(R.b, s, tn_exp(R.b, c))), 1, (tn_val[]){x});
 }
 
 static void an_unused_result_has_the_gradient_zero(void **state) {
   (void)state;
-  tn_val x = param(&R, "x", TYPE(TN_F64, 3)), c = tn_result(R.b, tn_op1(R.b, "sincos", x), 1);
+  tn_val x = param(&R, "x", TYPE(TN_F64, 3)), c = tn_op_result(R.b, tn_op1(R.b, "sincos", x), 1);
   check(sum(tn_mul(R.b, c, c)), 1, (tn_val[]){x});
 }
 
@@ -164,10 +164,10 @@ static void a_composite_without_a_rule_is_differentiated_through_its_parts(void 
 static void a_formula_is_differentiated(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F64, 3));
-  tn_begin(R.b, "parabola");
-  tn_arg(R.b, x);
-  tn_set_float(R.b, "a", 0.75);
-  check(sum(tn_exp(R.b, tn_end(R.b))), 1, (tn_val[]){x});
+  tn_op_begin(R.b, "parabola");
+  tn_op_arg(R.b, x);
+  tn_op_set_float(R.b, "a", 0.75);
+  check(sum(tn_exp(R.b, tn_op_end(R.b))), 1, (tn_val[]){x});
 }
 
 static void a_composite_is_computed_once_for_forward_and_backward(void **state) {
@@ -246,10 +246,11 @@ static void gradients_that_nobody_wants_are_not_emitted(void **state) {
 static void integer_and_undifferentiable_paths_stop_gradients(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F64, 3)), gradient;
-  tn_begin(R.b, "cast");
-  tn_arg(R.b, x);
-  tn_set_text(R.b, "to", "i32");
-  tn_val whole = tn_cast(R.b, tn_end(R.b), TN_F64), mask = tn_cast(R.b, tn_op2(R.b, "gt", x, whole), TN_F64);
+  tn_op_begin(R.b, "cast");
+  tn_op_arg(R.b, x);
+  tn_op_set_text(R.b, "to", "i32");
+  tn_val whole = tn_cast(R.b, tn_op_end(R.b), TN_F64),
+         mask = tn_cast(R.b, tn_op2(R.b, "gt", x, whole), TN_F64);
   tn_val loss = sum(tn_mul(R.b, whole, mask));
   assert_ok(&R, tn_differentiate(R.b, loss, 0, &x, 1, &gradient, NULL));
   assert_int_equal(gradient, 0);
@@ -357,10 +358,10 @@ static tn_status differentiate_crooked(const char *fault) {
   tn_build_frame frame = {.prefix = "fc1", .where = "net.ini:3"};
   tn_val x = param(&R, "x", TYPE(TN_F64, 3)), gradient;
   tn_builder_push(R.b, &frame);
-  tn_begin(R.b, "crooked");
-  tn_arg(R.b, x);
-  tn_set_text(R.b, "fault", fault);
-  tn_val y = tn_end(R.b);
+  tn_op_begin(R.b, "crooked");
+  tn_op_arg(R.b, x);
+  tn_op_set_text(R.b, "fault", fault);
+  tn_val y = tn_op_end(R.b);
   tn_builder_pop(R.b);
   return tn_differentiate(R.b, sum(y), 0, &x, 1, &gradient, NULL);
 }

@@ -21,7 +21,7 @@ static int tear_down(void **state) {
 
 static tn_op op_with(const char *schema) {
   tn_op op = {
-      .item = TN_ITEM_PLAIN(tn_op, TN_OP, "probe", ""), .schema = schema, .klass = TN_CLASS_POINTWISE};
+      .item = TN_ITEM_PLAIN(tn_op, TN_OP, "probe", ""), .schema = schema, .op_class = TN_CLASS_POINTWISE};
   return op;
 }
 

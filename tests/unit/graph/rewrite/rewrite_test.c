@@ -262,15 +262,15 @@ static void a_decomposition_yields_every_result(void **state) {
 }
 static void a_decomposition_yields_no_result_that_is_not_there(void **state) {
   (void)state;
-  crooked(2, TN_EINVAL, "net.ini:3: decomposition of crooked: tn_yield(b, 1): expected 0 to 0");
+  crooked(2, TN_EINVAL, "net.ini:3: decomposition of crooked: tn_build_yield(b, 1): expected 0 to 0");
 }
 static void a_decomposition_yields_each_result_once(void **state) {
   (void)state;
-  crooked(3, TN_EINVAL, "net.ini:3: decomposition of crooked: tn_yield(b, 0): it was yielded already");
+  crooked(3, TN_EINVAL, "net.ini:3: decomposition of crooked: tn_build_yield(b, 0): it was yielded already");
 }
 static void a_decomposition_ends_what_it_begins(void **state) {
   (void)state;
-  crooked(4, TN_EINVAL, "net.ini:3: neg: tn_begin without tn_end");
+  crooked(4, TN_EINVAL, "net.ini:3: neg: tn_op_begin without tn_op_end");
 }
 static void a_decomposition_may_refuse(void **state) {
   (void)state;

@@ -12,7 +12,7 @@ static void images_are_standard_normal_and_labels_uniform(void **state) {
   double sum = 0, squares = 0;
   int labels[4] = {0};
   for (int64_t i = 0; i < 2000; i++) {
-    assert_int_equal(probe_read(&p, i, tn_mix(1, (uint64_t)i)), TN_OK);
+    assert_int_equal(probe_read(&p, i, tn_hash_mix(1, (uint64_t)i)), TN_OK);
     const float *x = p.value[0];
     for (int k = 0; k < 50; k++) sum += (double)x[k], squares += (double)x[k] * (double)x[k];
     labels[*(int32_t *)p.value[1]]++;

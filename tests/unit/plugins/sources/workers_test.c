@@ -15,7 +15,7 @@
 
 enum { BATCH = 24, PIXELS = 28 * 28, EPOCH = 240 };
 
-static tn_slot slot;
+static tn_error_record slot;
 static tn_env env;
 static tn_arena arena;
 

@@ -15,7 +15,7 @@
 
 enum { HIGH = 7, WIDE = 10, PLANE = HIGH * WIDE, MOST = 3 * 64 * 64 };
 
-static tn_slot slot;
+static tn_error_record slot;
 static tn_env env;
 static tn_arena arena;
 static uint8_t bytes[3 * PLANE];
@@ -223,7 +223,8 @@ static void random_crop_shows_every_position_with_zeros_around(void **state) {
   (void)state;
   int seen[5][5] = {{0}};
   for (uint64_t key = 0; key < 400; key++) {
-    run(&random_crop_transform, PAIRS("size", "[7, 10]", "padding", "2"), &u8_picture, bytes, tn_mix(5, key));
+    run(&random_crop_transform, PAIRS("size", "[7, 10]", "padding", "2"), &u8_picture, bytes,
+        tn_hash_mix(5, key));
     int found = 0;
     for (int top = -2; top <= 2; top++) {
       for (int left = -2; left <= 2; left++) {
@@ -246,7 +247,7 @@ static void random_flip_mirrors_as_often_as_told(void **state) {
   (void)state;
   int mirrored = 0;
   for (uint64_t key = 0; key < 1000; key++) {
-    run(&random_flip_transform, PAIRS("p", "0.25"), &u8_picture, bytes, tn_mix(3, key));
+    run(&random_flip_transform, PAIRS("p", "0.25"), &u8_picture, bytes, tn_hash_mix(3, key));
     if (memcmp(out.u8, bytes, sizeof(bytes)) == 0) continue;
     mirrored++;
     for (int i = 0; i < 3 * PLANE; i++)

@@ -12,7 +12,7 @@ enum { RANKS = 4 };
 typedef struct meeting {
   tn_rank_set *ranks;
   tn_env env[RANKS];
-  tn_slot slots[RANKS];
+  tn_error_record slots[RANKS];
   uint64_t hash[RANKS];
   int32_t fails; /* the rank that does; -1: none */
   tn_status outcomes[RANKS];

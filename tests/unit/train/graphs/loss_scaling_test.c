@@ -12,7 +12,7 @@
 
 static tn_status step_down(tn_build *b, const void *options) {
   (void)options;
-  tn_yield(b, 0, tn_sub(b, tn_in(b, 0), tn_in(b, 1)));
+  tn_build_yield(b, 0, tn_sub(b, tn_build_in(b, 0), tn_build_in(b, 1)));
   return TN_OK;
 }
 
@@ -30,15 +30,15 @@ static int32_t matmul_in_bf16(const void *options, const tn_precision_site *site
 
 static tn_status scale_state(tn_build *b, const void *options) {
   (void)options;
-  tn_yield(b, 0, tn_state(b, "scale", &scalar, "constant(8)"));
+  tn_build_yield(b, 0, tn_build_state(b, "scale", &scalar, "constant(8)"));
   return TN_OK;
 }
 
 /* Halves after a step that was not applied. */
 static tn_status halve(tn_build *b, const void *options) {
   (void)options;
-  tn_val scale = tn_state(b, "scale", &scalar, "constant(8)");
-  tn_commit(b, scale, tn_where(b, tn_in(b, 0), scale, tn_affine(b, scale, 0.5, 0)));
+  tn_val scale = tn_build_state(b, "scale", &scalar, "constant(8)");
+  tn_build_commit(b, scale, tn_where(b, tn_build_in(b, 0), scale, tn_affine(b, scale, 0.5, 0)));
   return TN_OK;
 }
 
@@ -50,7 +50,7 @@ static tn_status no_scale(tn_build *b, const void *options) {
 static tn_status vector_scale(tn_build *b, const void *options) {
   static const tn_type three = {TN_F32, 1, {3}};
   (void)options;
-  tn_yield(b, 0, tn_full(b, &three, 2));
+  tn_build_yield(b, 0, tn_full(b, &three, 2));
   return TN_OK;
 }
 

@@ -238,7 +238,7 @@ static void a_type_that_the_schema_has_not_is_not_taken(void **state) {
 
 static int32_t products_in_tf32(const void *options, const tn_precision_site *site) {
   (void)options;
-  return site->klass == TN_CLASS_MATMUL && site->dtype == TN_F32 ? TN_TF32 : site->dtype;
+  return site->op_class == TN_CLASS_MATMUL && site->dtype == TN_F32 ? TN_PRECISION_TF32 : site->dtype;
 }
 
 static void tf32_is_an_attribute_of_products(void **state) {
@@ -257,7 +257,7 @@ static void tf32_is_an_attribute_of_products(void **state) {
 static int32_t tf32_everywhere(const void *options, const tn_precision_site *site) {
   (void)options;
   (void)site;
-  return TN_TF32;
+  return TN_PRECISION_TF32;
 }
 
 static void an_op_without_math_works_in_f32(void **state) {

@@ -20,13 +20,13 @@ static const tn_option step_rows[] = {
 /* p - rate * g, and with `keep` a slot that remembers the gradient. */
 static tn_status take_step(tn_build *b, const void *given) {
   const step_options *o = given;
-  tn_val param = tn_in(b, 0), gradient = tn_in(b, 1);
+  tn_val param = tn_build_in(b, 0), gradient = tn_build_in(b, 1);
   if (o->keep > 0) {
-    tn_val kept = tn_state(b, "kept", tn_type_of(b, param), "zeros");
+    tn_val kept = tn_build_state(b, "kept", tn_val_type(b, param), "zeros");
     gradient = tn_add(b, gradient, tn_affine(b, kept, o->keep, 0));
-    tn_commit(b, kept, gradient);
+    tn_build_commit(b, kept, gradient);
   }
-  tn_yield(b, 0, tn_sub(b, param, tn_mul(b, gradient, tn_option_value(b, "rate"))));
+  tn_build_yield(b, 0, tn_sub(b, param, tn_mul(b, gradient, tn_build_option_value(b, "rate"))));
   return TN_OK;
 }
 
@@ -37,20 +37,22 @@ static tn_status yield_nothing(tn_build *b, const void *options) {
 
 static tn_status ask_for_a_constant(tn_build *b, const void *options) {
   (void)options;
-  tn_yield(b, 0, tn_mul(b, tn_in(b, 0), tn_option_value(b, "keep")));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_in(b, 0), tn_build_option_value(b, "keep")));
   return TN_OK;
 }
 
 static tn_status start_with_ones(tn_build *b, const void *options) {
   (void)options;
-  tn_yield(b, 0, tn_add(b, tn_in(b, 0), tn_state(b, "kept", tn_type_of(b, tn_in(b, 0)), "ones")));
+  tn_build_yield(
+      b, 0,
+      tn_add(b, tn_build_in(b, 0), tn_build_state(b, "kept", tn_val_type(b, tn_build_in(b, 0)), "ones")));
   return TN_OK;
 }
 
 static tn_status keep_a_scalar(tn_build *b, const void *options) {
   const tn_type scalar = {TN_F32, 0, {0}};
   (void)options;
-  tn_yield(b, 0, tn_add(b, tn_in(b, 0), tn_state(b, "kept", &scalar, "zeros")));
+  tn_build_yield(b, 0, tn_add(b, tn_build_in(b, 0), tn_build_state(b, "kept", &scalar, "zeros")));
   return TN_OK;
 }
 

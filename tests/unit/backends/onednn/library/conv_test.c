@@ -60,7 +60,7 @@ typedef struct rig {
 static int open_rig(void **state) {
   rig *r = calloc(1, sizeof *r);
   if (r == NULL) return -1;
-  r->env = (tn_env){&table, (tn_slot *)(void *)&r->host};
+  r->env = (tn_env){&table, (tn_error_record *)(void *)&r->host};
   *state = r;
   if (tn_dnn_open(&r->env, &r->backend.dnn) != TN_OK) return -1;
   return tn_dnn_start(&r->recipe, &r->env, &r->backend, 2) == TN_OK ? 0 : -1;
@@ -263,7 +263,7 @@ static void refused_memory_leaks_nothing(void **state) {
   (void)state;
   for (int64_t k = 1; status != TN_OK; k++) {
     host h = {.refuse_at = k};
-    tn_env env = {&table, (tn_slot *)(void *)&h};
+    tn_env env = {&table, (tn_error_record *)(void *)&h};
     status = cook(&env);
     assert_int_equal(h.live, 0);
     assert_int_equal(status, h.asked >= k ? TN_ENOMEM : TN_OK);
