@@ -120,7 +120,7 @@ static tn_status make_workers(tn_loader *loader) {
 static tn_loader *new_loader(tn_env *env, const tn_loader_options *options) {
   tn_loader *loader = tn_alloc(env, sizeof(*loader));
   if (loader == NULL) return NULL;
-  tn_slot_init(&loader->env, &loader->slot, env);
+  tn_error_record_init(&loader->env, &loader->record, env);
   loader->messages = env;
   loader->options = *options;
   if (loader->options.shards == 0) loader->options.shards = 1;

@@ -26,14 +26,14 @@ static tn_status capture_segment(tn_executor *e, tn_bound_program *bound, int32_
   void *compute = e->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
   TN_TRY(backend->capture_begin(e->device->device, env, compute));
   tn_status launched = tn_launch_segment(e, bound, segment, slot);
-  tn_error_record said = e->device->slot;
+  tn_error_record said = e->device->record;
   tn_status ended = backend->capture_end(e->device->device, env, compute, &capture);
   if (launched == TN_OK) {
     *place_of(bound, segment, slot) = capture;
     return ended;
   }
   if (capture != NULL) backend->capture_delete(capture, env);
-  e->device->slot = said; /* the cause; the rest follows from it */
+  e->device->record = said; /* the cause; the rest follows from it */
   return launched;
 }
 

@@ -16,7 +16,7 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
   TN_TRY(check(env, request->kind));
   tn_comm *comm = tn_alloc(env, sizeof *comm);
   if (!comm) return TN_ENOMEM;
-  tn_slot_init(&comm->env, &comm->slot, env);
+  tn_error_record_init(&comm->env, &comm->record, env);
   comm->kind = request->kind;
   comm->device = device;
   comm->rank = request->rank;
@@ -39,8 +39,8 @@ void tn_comm_close(tn_comm *comm) {
   comm->kind->close(comm->self, &comm->env);
   comm->device->comm = NULL;
   /* the handle stands in the very block that is released */
-  tn_error_record slot = comm->slot;
-  tn_env env = {comm->env.api, &slot};
+  tn_error_record record = comm->record;
+  tn_env env = {comm->env.api, &record};
   tn_release(&env, comm);
 }
 

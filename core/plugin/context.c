@@ -25,9 +25,9 @@ static tn_context *new_context(const tn_context_options *options) {
       options->realloc != NULL ? options->realloc(user, NULL, sizeof(*context)) : malloc(sizeof(*context));
   if (context == NULL) return NULL;
   memset(context, 0, sizeof(*context));
-  tn_slot_init(&context->env, &context->slot, NULL);
-  context->slot.allocator = (tn_allocator){user, options->realloc};
-  context->slot.sink = (tn_log_sink){options->log_user, options->log, options->log_level};
+  tn_error_record_init(&context->env, &context->record, NULL);
+  context->record.allocator = (tn_allocator){user, options->realloc};
+  context->record.sink = (tn_log_sink){options->log_user, options->log, options->log_level};
   return context;
 }
 
@@ -62,7 +62,7 @@ void tn_context_close(tn_context *context) {
   if (context == NULL) return;
   if (context->ops_destroy != NULL) context->ops_destroy(context->ops);
   tn_registry_destroy(context->registry);
-  tn_allocator allocator = context->slot.allocator;
+  tn_allocator allocator = context->record.allocator;
   if (allocator.realloc != NULL)
     allocator.realloc(allocator.context, context, 0);
   else

@@ -4,7 +4,7 @@
 #include "core/tensor/tensor.h"
 
 struct tn_call {
-  tn_env env; /* shares the device's slot */
+  tn_env env; /* shares the device's error record */
   tn_device *device;
   tn_status status; /* the first failure */
   tn_arena arena;
@@ -22,7 +22,7 @@ static void stick(tn_call *call, tn_status status) {
 tn_call *tn_call_begin(tn_device *device, const char *op) {
   tn_call *call = tn_alloc(device, sizeof *call);
   if (call == NULL) return NULL;
-  call->env = (tn_env){device->env.api, device->env.slot};
+  call->env = (tn_env){device->env.api, device->env.record};
   call->device = device;
   call->arena = tn_arena_new(device);
   stick(call, tn_op_table_find(device->use->ops, device, op, &call->def));

@@ -77,7 +77,7 @@ static tn_status new_tensor(tn_storage *storage, const tn_type *type, char *data
     drop_storage(storage);
     return TN_ENOMEM;
   }
-  t->env = (tn_env){device->env.api, device->env.slot};
+  t->env = (tn_env){device->env.api, device->env.record};
   t->storage = storage;
   t->type = clean_type(type);
   t->data = data;

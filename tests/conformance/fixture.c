@@ -4,7 +4,7 @@
 
 tn_status fixture_open(fixture *f) {
   *f = (fixture){0};
-  tn_slot_init(&f->env, &f->slot, NULL);
+  tn_error_record_init(&f->env, &f->record, NULL);
   TN_TRY(tn_registry_create(&f->env, "", &f->registry));
   TN_TRY(tn_registry_add(f->registry, &f->env, tn_core_ops(), ""));
   return tn_op_table_create(&f->env, f->registry, &f->ops);

@@ -30,9 +30,9 @@ static void keep_line(void *context, int32_t level, const char *line) {
 
 void test_env_start(test_env *t) {
   memset(t, 0, sizeof(*t));
-  tn_slot_init(&t->env, &t->slot, NULL);
-  t->slot.allocator = (tn_allocator){.context = t, .realloc = counting_realloc};
-  t->slot.sink = (tn_log_sink){.context = t, .write = keep_line, .level = TN_LOG_INFO};
+  tn_error_record_init(&t->env, &t->record, NULL);
+  t->record.allocator = (tn_allocator){.context = t, .realloc = counting_realloc};
+  t->record.sink = (tn_log_sink){.context = t, .write = keep_line, .level = TN_LOG_INFO};
 }
 
 int64_t test_env_starve(tn_status (*work)(test_env *t, void *context), void *context) {

@@ -7,7 +7,7 @@
 
 typedef struct test_env {
   tn_env env; /* first, so that a test_env is a handle */
-  tn_error_record slot;
+  tn_error_record record;
   int64_t live;    /* blocks that were not released yet */
   int64_t asked;   /* allocations so far */
   int64_t fail_at; /* which of them is refused, and all after it; 0: none */

@@ -180,7 +180,7 @@ static tn_status try_open(tn_env *env, tn_registry *registry, const tn_device_re
                           const char *name, bool start, tn_device **out) {
   tn_device *device = tn_alloc(env, sizeof(*device));
   if (device == NULL) return TN_ENOMEM;
-  tn_slot_init(&device->env, &device->slot, env);
+  tn_error_record_init(&device->env, &device->record, env);
   device->memory = tn_arena_new(&device->env);
   tn_status status = open_named(device, registry, request, name);
   if (status == TN_OK && start) status = tn_device_start(device);
@@ -273,8 +273,8 @@ void tn_device_destroy(tn_device *device) {
   if (device->self != NULL && b->close != NULL) b->close(device->self, &device->env);
   tn_arena_free(&device->memory);
   /* The device's handle stands in the very block that is released. */
-  tn_error_record slot = device->slot;
-  tn_env env = {device->env.api, &slot};
+  tn_error_record record = device->record;
+  tn_env env = {device->env.api, &record};
   tn_release(&env, device);
 }
 

@@ -7,8 +7,8 @@
 #include "core/config/options/options.h"
 
 typedef struct tn_device {
-  tn_env env; /* its own slot: launches report here */
-  tn_error_record slot;
+  tn_env env; /* its own error record: launches report here */
+  tn_error_record record;
   tn_arena memory;             /* of options and names */
   const tn_backend *backend;   /* of the family */
   const tn_backend *extension; /* asked for by name; NULL: the family itself was */

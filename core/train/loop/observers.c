@@ -25,7 +25,7 @@ typedef struct tn_watcher {
 
 struct tn_watch {
   tn_env env; /* of the observers' thread */
-  tn_error_record slot;
+  tn_error_record record;
   const void *owner; /* memory */
   TN_VEC(tn_watcher) watchers;
   tn_run_info info;
@@ -141,7 +141,7 @@ tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **out) {
   *out = NULL;
   tn_watch *watch = tn_alloc(&run->env, sizeof *watch);
   if (!watch) return TN_ENOMEM;
-  tn_slot_init(&watch->env, &watch->slot, &run->env);
+  tn_error_record_init(&watch->env, &watch->record, &run->env);
   watch->owner = &run->env;
   watch->info = *info;
   watch->queue = tn_alloc(&run->env, tn_size_mul(TN_WATCH_QUEUE, sizeof *watch->queue));

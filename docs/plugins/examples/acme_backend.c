@@ -155,7 +155,7 @@ static tn_status worker_fail(const void *handle, tn_status code, const char *opt
                              ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf((char *)(void *)((const tn_env *)handle)->slot, TEXT, format, args);
+  vsnprintf((char *)(void *)((const tn_env *)handle)->record, TEXT, format, args);
   va_end(args);
   return (void)option, code;
 }

@@ -124,8 +124,8 @@ static void make_map(story *s) {
 
 static void begin(story *s, const tale *t) {
   static const char *const name = "sim";
-  tn_slot_init(&s->env, &s->slot, NULL);
-  s->slot.sink = (tn_log_sink){s, hear, TN_LOG_WARN};
+  tn_error_record_init(&s->env, &s->record, NULL);
+  s->record.sink = (tn_log_sink){s, hear, TN_LOG_WARN};
   write_program(&s->hand);
   if (t->change != NULL) t->change(&s->hand);
   make_map(s);

@@ -15,12 +15,12 @@
 
 enum { COUNT = 100, BATCH = 8, PIXELS = 3 * 4 * 6 };
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init(&env, &record, NULL);
   return 0;
 }
 
@@ -317,12 +317,12 @@ static void memory_that_is_refused_only_means_reading_again(void **state) {
   atomic_int reads = 0;
   pictures source = {&reads, 0, 1};
   tn_loader_options options = options_for(&source, NULL, 0);
-  slot.allocator = (tn_allocator){NULL, small_only};
+  record.allocator = (tn_allocator){NULL, small_only};
   tn_loader *loader = make(&options);
   uint64_t hash = hash_epochs(loader);
   assert_true(tn_loader_kept(loader).full);
   tn_loader_destroy(loader);
-  slot.allocator = (tn_allocator){NULL, NULL};
+  record.allocator = (tn_allocator){NULL, NULL};
   loader = make(&options);
   assert_true(hash_epochs(loader) == hash);
   tn_loader_destroy(loader);

@@ -16,8 +16,8 @@ static void *count_realloc(void *context, void *block, size_t bytes) {
 
 void rig_start(rig *r, long left) {
   memset(r, 0, sizeof *r);
-  tn_slot_init(&r->env, &r->slot, NULL);
-  r->slot.allocator = (tn_allocator){r, count_realloc};
+  tn_error_record_init(&r->env, &r->record, NULL);
+  r->record.allocator = (tn_allocator){r, count_realloc};
   r->left = left;
 }
 

@@ -14,7 +14,7 @@ typedef struct host {
 } host;
 
 static tn_status host_fail(const void *handle, tn_status code, const char *option, const char *format, ...) {
-  host *h = (host *)(void *)((const tn_env *)handle)->slot;
+  host *h = (host *)(void *)((const tn_env *)handle)->record;
   (void)option;
   va_list args;
   va_start(args, format);
@@ -23,13 +23,13 @@ static tn_status host_fail(const void *handle, tn_status code, const char *optio
   return code;
 }
 static void *host_alloc(const void *handle, size_t bytes) {
-  host *h = (host *)(void *)((const tn_env *)handle)->slot;
+  host *h = (host *)(void *)((const tn_env *)handle)->record;
   if (h->left-- <= 0) return NULL;
   h->blocks++;
   return calloc(1, bytes);
 }
 static void host_free(const void *handle, void *block) {
-  if (block != NULL) ((host *)(void *)((const tn_env *)handle)->slot)->blocks--;
+  if (block != NULL) ((host *)(void *)((const tn_env *)handle)->record)->blocks--;
   free(block);
 }
 static const tn_api table = {

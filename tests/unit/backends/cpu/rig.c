@@ -18,7 +18,7 @@ typedef struct rig_host {
   int32_t refuse_at; /* which allocation fails, counted from 1; 0: none */
 } rig_host;
 
-static rig_host *host_of(const void *handle) { return (rig_host *)(void *)((const tn_env *)handle)->slot; }
+static rig_host *host_of(const void *handle) { return (rig_host *)(void *)((const tn_env *)handle)->record; }
 
 static tn_status rig_fail(const void *handle, tn_status code, const char *option, const char *format, ...) {
   (void)option;

@@ -5,11 +5,11 @@
 #include "tenon/random.h"
 
 static tn_env env;
-static tn_error_record slot;
+static tn_error_record record;
 
 static int set_up(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init(&env, &record, NULL);
   return 0;
 }
 

@@ -5,12 +5,12 @@
 #include "tenon/plugin/op.h"
 
 static tn_env env;
-static tn_error_record slot;
+static tn_error_record record;
 static tn_arena arena;
 
 static int set_up(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init(&env, &record, NULL);
   arena = tn_arena_new(&env);
   return 0;
 }

@@ -24,7 +24,7 @@ static const void *fill(probe *p, const char *const *pairs) {
 
 static void prepare(probe *p, const tn_source *source) {
   memset(p, 0, sizeof(*p));
-  tn_slot_init(&p->host.pub.env, &p->slot, NULL);
+  tn_error_record_init(&p->host.pub.env, &p->record, NULL);
   p->host.field = give_field;
   p->host.pub.scratch = &p->scratch;
   p->arena = tn_arena_new(p);
@@ -55,7 +55,7 @@ void probe_starve(const tn_source *source, const char *const *pairs) {
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
     scarce memory = {allowed, 0};
-    p.slot.allocator = (tn_allocator){&memory, scarce_realloc};
+    p.record.allocator = (tn_allocator){&memory, scarce_realloc};
     status = source->open(&p.host.pub.env, options, TN_SPLIT_TRAIN, 1, &p.self);
     if (status == TN_OK) {
       source->describe(p.self, &p.host.pub.env, &p.description);
@@ -68,7 +68,7 @@ void probe_starve(const tn_source *source, const char *const *pairs) {
     assert_true(status == TN_OK || status == TN_ENOMEM);
     assert_true(allowed < 1000);
   }
-  p.slot.allocator = (tn_allocator){NULL, NULL};
+  p.record.allocator = (tn_allocator){NULL, NULL};
   for (int i = 0; i < 4; i++) free(p.value[i]);
   tn_arena_free(&p.arena);
 }

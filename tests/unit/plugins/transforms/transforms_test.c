@@ -15,7 +15,7 @@
 
 enum { HIGH = 7, WIDE = 10, PLANE = HIGH * WIDE, MOST = 3 * 64 * 64 };
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 static tn_arena arena;
 static uint8_t bytes[3 * PLANE];
@@ -31,7 +31,7 @@ static tn_scratch scratch;
 /* The same picture that goldens.py draws. */
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init(&env, &record, NULL);
   arena = tn_arena_new(&env);
   for (int k = 0; k < 3; k++)
     for (int i = 0; i < PLANE; i++) bytes[k * PLANE + i] = (uint8_t)((i * 37 + i * i * 11 + k * 101) % 256);
@@ -393,9 +393,9 @@ static void refused_memory_is_survived(void **state) {
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
     int left = allowed;
-    slot.allocator = (tn_allocator){&left, scarce_realloc};
+    record.allocator = (tn_allocator){&left, scarce_realloc};
     status = resize_transform.apply(&call, options);
-    slot.allocator = (tn_allocator){NULL, NULL};
+    record.allocator = (tn_allocator){NULL, NULL};
     assert_true(status == (allowed < 1 ? TN_ENOMEM : TN_OK));
   }
   tn_release(&env, own.memory);

@@ -20,7 +20,7 @@ typedef struct host {
   char text[512];
 } host;
 
-static host *host_of(const void *handle) { return (host *)(void *)((const tn_env *)handle)->slot; }
+static host *host_of(const void *handle) { return (host *)(void *)((const tn_env *)handle)->record; }
 
 static void *host_alloc(const void *handle, size_t bytes) {
   host *h = host_of(handle);
