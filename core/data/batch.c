@@ -115,6 +115,7 @@ static tn_status run_stage(tn_pending *p, int32_t number, uint64_t key) {
     p->targets[f] = p->out[k];
   }
   tn_transform_call call = {.env = p->env,
+                            .struct_size = sizeof call,
                             .n = stage->n,
                             .in_type = stage->in,
                             .out_type = stage->out,

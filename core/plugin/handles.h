@@ -56,7 +56,8 @@ typedef struct tn_query_host {
  * costs one indirect call more than the backend's. NULL: chunks run one after the other. */
 typedef struct tn_launch_host {
   tn_launch pub;
-  void (*parallel)(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
+  void (*parallel)(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                   void *arg);
   void *device;
 } tn_launch_host;
 

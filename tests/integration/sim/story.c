@@ -191,7 +191,7 @@ static void note_seen(story *s) {
 /* The executor's end does not listen to streams any more. */
 static void settle(story *s) {
   for (int32_t role = 0; role < TN_STREAMS && s->status == TN_OK; role++) {
-    s->status = s->device->backend->stream_wait(s->device->streams[role], &s->device->env);
+    s->status = s->device->backend->stream_wait(&s->device->env, s->device->streams[role]);
     if (s->status != TN_OK) snprintf(s->said, sizeof s->said, "%s", tn_error_text(&s->device->env));
   }
 }

@@ -48,9 +48,9 @@ static tn_status pictures_open(tn_env *e, const void *options, int32_t split, ui
   return TN_OK;
 }
 
-static void pictures_close(void *source, tn_env *e) { tn_delete(e, source); }
+static void pictures_close(tn_env *e, void *source) { tn_delete(e, source); }
 
-static tn_status pictures_describe(void *source, tn_env *e, tn_description *description) {
+static tn_status pictures_describe(tn_env *e, void *source, tn_description *description) {
   (void)e;
   opened *o = source;
   description->count = COUNT;
@@ -60,7 +60,7 @@ static tn_status pictures_describe(void *source, tn_env *e, tn_description *desc
   return TN_OK;
 }
 
-static tn_status pictures_read(void *source, tn_sample *s) {
+static tn_status pictures_read(tn_sample *s, void *source) {
   const opened *o = source;
   tn_type type = {TN_U8, 3, {3, 4, o->options.vary ? 3 + s->index % 4 : 6}};
   uint8_t *image = tn_sample_field(s, 0, &type);

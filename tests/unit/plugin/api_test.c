@@ -158,7 +158,9 @@ static void a_query_collects_variants(void **state) {
 }
 
 static void add_chunk(void *arg, int64_t chunk) { *(int64_t *)arg += chunk + 1; }
-static void team(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+static void team(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                 void *arg) {
+  (void)env;
   *(int *)device += 1;
   for (int64_t i = chunks; i-- > 0;) body(arg, i);
 }

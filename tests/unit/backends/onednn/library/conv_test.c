@@ -138,6 +138,7 @@ static void reorder(rig *r, const lay *l, void *from, void *to) {
   tn_view view_in = {l->type, plain, from}, view_out = {l->type, l->layout, to};
   void *workspace = aligned_alloc(64, (size_t)tn_dnn_workspace(&r->recipe) + 64);
   tn_launch launch = {.env = r->env,
+                      .struct_size = sizeof(tn_launch),
                       .n_in = 1,
                       .n_out = 1,
                       .in = &view_in,
