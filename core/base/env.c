@@ -9,14 +9,17 @@ static tn_error_record *env_record(const void *handle) {
   return handle != NULL ? ((const tn_env *)handle)->record : NULL;
 }
 
-void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *like) {
+void tn_error_record_init_root(tn_env *env, tn_error_record *record, const tn_api *api) {
   memset(record, 0, sizeof(*record));
-  if (like != NULL && like->record != NULL) {
-    record->allocator = like->record->allocator;
-    record->sink = like->record->sink;
-  }
-  env->api = &tn_host_api;
+  env->api = api;
   env->record = record;
+}
+
+void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *like) {
+  tn_error_record_init_root(env, record, like->api);
+  if (like->record == NULL) return;
+  record->allocator = like->record->allocator;
+  record->sink = like->record->sink;
 }
 
 /* A message is one line: what a value from outside brings along must not break it, nor reach a

@@ -29,11 +29,12 @@ struct tn_error_record {
   char text[1536];
 };
 
-/* The host table that the loader hands to plugins; defined by core/plugin/api.c. */
-extern const tn_api tn_host_api;
-
-/* Makes *record and *env ready, sharing allocator and sink with `like` (NULL: malloc, no log). */
+/* Makes *env and *record ready: table, allocator and log sink are those of `like`, whose table and sink must
+ * outlive them. */
 void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *like);
+/* The same for an env that is made like no other: `api` is its table of host functions (NULL: the env is not
+ * handed to plugins), memory comes from malloc, and log lines are dropped. */
+void tn_error_record_init_root(tn_env *env, tn_error_record *record, const tn_api *api);
 
 /* Records code and text and returns code. `handle` is anything that begins with a tn_env.
  * tn_failf is for the core; plugins use tn_fail of tenon/api.h, which ends here too. */

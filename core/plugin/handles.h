@@ -10,6 +10,9 @@
 #include "tenon/plugin/kernel.h"
 #include "tenon/plugin/source.h"
 
+/* The table that every handle of this host points to (api.c). */
+extern const tn_api tn_host_api;
+
 /* The emitter: the entries of tn_api from begin to status, with the same names, order and meaning
  * (build.h). Every member is set. core/graph has the one table; `b` is a tn_build_host. */
 typedef struct tn_build_ops {

@@ -144,4 +144,4 @@ tn_status tn_device_describe(tn_device *device, tn_device_info *info) {
   return TN_OK;
 }
 
-void tn_device_forget(tn_device *device) { tn_cache_empty(device); }
+void tn_device_trim(tn_device *device) { tn_cache_empty(device); }

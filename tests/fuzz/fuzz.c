@@ -1,5 +1,6 @@
 /* tests/fuzz/fuzz.c: see fuzz.h. */
 #include "tests/fuzz/fuzz.h"
+#include "core/plugin/handles.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -23,7 +24,7 @@ static void *counted(void *context, void *block, size_t bytes) {
 
 void fuzz_open(fuzz *f) {
   memset(f, 0, sizeof *f);
-  tn_error_record_init(&f->env, &f->record, NULL);
+  tn_error_record_init_root(&f->env, &f->record, &tn_host_api);
   f->record.allocator = (tn_allocator){f, counted};
 }
 

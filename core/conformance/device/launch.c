@@ -135,7 +135,7 @@ tn_status tn_machine_try_calls(tn_machine *m) {
     tn_tensor_delete(x[i]);
     tn_tensor_delete(y[i]);
   }
-  tn_device_forget(m->device);
+  tn_device_trim(m->device);
   return status == TN_EUNSUPPORTED ? TN_OK : status; /* it has no kernel for it */
 }
 

@@ -187,5 +187,3 @@ tn_status tn_doctor(tn_context *context, char **json) {
                         tn_cpu_count(), "memory_mib", memory, "backends", backends),
               json);
 }
-
-void tn_inspect_free(tn_context *context, char *json) { tn_release(context, json); }

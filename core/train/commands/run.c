@@ -91,8 +91,6 @@ void tn_run_close(tn_run *run) {
   tn_release(run->context, run);
 }
 
-void tn_run_free(tn_run *run, char *json) { tn_release(&run->env, json); }
-
 void tn_run_stop(tn_run *run) { atomic_store(&run->stop, 1); }
 
 tn_status tn_run_config(tn_run *run, char **ini) {

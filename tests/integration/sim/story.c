@@ -1,6 +1,8 @@
 /* tests/integration/sim/story.c: programs by hand, and stories. */
 #include "story.h"
 
+#include "core/plugin/handles.h"
+
 /* ---- a program by hand, on two streams:
  *   y = x + 1 (compute)   z = y + y (comm)   s = s + z in place (compute)   out = s + z (comm) ---- */
 

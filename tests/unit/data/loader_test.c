@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/data/loader.h"
+#include "core/plugin/handles.h"
 #include "tests/unit/data/numbers.h"
 
 enum { MOST = 32, WIDE = 8 };
@@ -35,7 +36,7 @@ static tn_env env;
 
 static int start(void **state) {
   (void)state;
-  tn_error_record_init(&env, &record, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   return 0;
 }
 

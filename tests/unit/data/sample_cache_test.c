@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/data/loader.h"
+#include "core/plugin/handles.h"
 
 /* Samples that are kept in memory, and pointwise transforms that have become tables: batches are the same. */
 
@@ -20,7 +21,7 @@ static tn_env env;
 
 static int start(void **state) {
   (void)state;
-  tn_error_record_init(&env, &record, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   return 0;
 }
 

@@ -150,7 +150,7 @@ static void make_map(void) {
 }
 
 static int start_on(const char *name) {
-  tn_error_record_init(&env, &record, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   report = (far_report){0};
   prepared = released = refuse_prepare = refuse_launch = 0;
   executor = NULL;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/ops/ops.h"
+#include "core/plugin/handles.h"
 #include "tenon/plugin/layer.h"
 
 static struct {
@@ -141,7 +142,7 @@ static void expect_ok(tn_status status) {
 int rig_open(void **state) {
   (void)state;
   memset(&R, 0, sizeof R);
-  tn_error_record_init(&R.env, &R.record, NULL);
+  tn_error_record_init_root(&R.env, &R.record, &tn_host_api);
   R.record.allocator = (tn_allocator){&R, counted};
   expect_ok(tn_registry_create(&R.env, "", &R.registry));
   expect_ok(tn_registry_add(R.registry, &R.env, tn_core_ops(), ""));

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "core/base/env.h"
+#include "core/plugin/handles.h"
 
 typedef struct bench {
   tn_env env;
@@ -47,7 +48,7 @@ static inline void bench_log(void *context, int32_t level, const char *line) {
 
 static inline void bench_init(bench *b) {
   memset(b, 0, sizeof(*b));
-  tn_error_record_init(&b->env, &b->record, NULL);
+  tn_error_record_init_root(&b->env, &b->record, &tn_host_api);
   b->left = -1;
   b->record.allocator = (tn_allocator){b, bench_realloc};
   b->record.sink = (tn_log_sink){b, bench_log, TN_LOG_DEBUG};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/ops/ops.h"
+#include "core/plugin/handles.h"
 
 rig R;
 
@@ -23,7 +24,7 @@ static void *counted(void *context, void *block, size_t bytes) {
 int rig_open(void **state) {
   (void)state;
   memset(&R, 0, sizeof R);
-  tn_error_record_init(&R.env, &R.record, NULL);
+  tn_error_record_init_root(&R.env, &R.record, &tn_host_api);
   R.record.allocator = (tn_allocator){&R, counted};
   rig_expect_ok(tn_registry_create(&R.env, "", &R.registry));
   rig_expect_ok(tn_registry_add(R.registry, &R.env, tn_core_ops(), ""));

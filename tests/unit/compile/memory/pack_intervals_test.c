@@ -2,6 +2,7 @@
 #include "tests/unit/compile/fixture.h"
 
 #include "core/compile/memory/pack_intervals.h"
+#include "core/plugin/handles.h"
 #include "tenon/random.h"
 
 static tn_env env;
@@ -9,7 +10,7 @@ static tn_error_record record;
 
 static int set_up(void **state) {
   (void)state;
-  tn_error_record_init(&env, &record, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   return 0;
 }
 

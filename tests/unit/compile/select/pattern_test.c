@@ -2,6 +2,7 @@
 #include "tests/unit/compile/fixture.h"
 
 #include "core/compile/select/pattern.h"
+#include "core/plugin/handles.h"
 #include "tenon/plugin/op.h"
 
 static tn_env env;
@@ -10,7 +11,7 @@ static tn_arena arena;
 
 static int set_up(void **state) {
   (void)state;
-  tn_error_record_init(&env, &record, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   arena = tn_arena_new(&env);
   return 0;
 }

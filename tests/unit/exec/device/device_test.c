@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/exec/far.h"
+#include "core/plugin/handles.h"
 
 static const tn_backend second = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "second", "for tests"),
                                   .extends = "quick"};
@@ -30,7 +31,7 @@ static void write_log(void *context, int32_t level, const char *line) {
 
 static int start(void **state) {
   (void)state;
-  tn_error_record_init(&env, &record, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   record.sink = (tn_log_sink){NULL, write_log, TN_LOG_DEBUG};
   report = (far_report){0};
   absent = wrong = false;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/exec/device/pin_threads.h"
+#include "core/plugin/handles.h"
 
 static tn_error_record record;
 static tn_env env;
@@ -16,7 +17,7 @@ static tn_arena arena;
 
 static int start(void **state) {
   (void)state;
-  tn_error_record_init(&env, &record, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   arena = tn_arena_new(&env);
   return 0;
 }

@@ -1,4 +1,5 @@
 #include "tests/unit/plugins/sources/probe.h"
+#include "core/plugin/handles.h"
 
 #include <ftw.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ static const void *fill(probe *p, const char *const *pairs) {
 
 static void prepare(probe *p, const tn_source *source) {
   memset(p, 0, sizeof(*p));
-  tn_error_record_init(&p->host.pub.env, &p->record, NULL);
+  tn_error_record_init_root(&p->host.pub.env, &p->record, &tn_host_api);
   p->host.field = give_field;
   p->host.pub.scratch = &p->scratch;
   p->arena = tn_arena_new(p);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/config/options/options.h"
+#include "core/plugin/handles.h"
 #include "tests/unit/plugins/transforms/goldens.h"
 #include "plugins/transforms/transforms.h"
 
@@ -31,7 +32,7 @@ static tn_scratch scratch;
 /* The same picture that goldens.py draws. */
 static int start(void **state) {
   (void)state;
-  tn_error_record_init(&env, &record, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   arena = tn_arena_new(&env);
   for (int k = 0; k < 3; k++)
     for (int i = 0; i < PLANE; i++) bytes[k * PLANE + i] = (uint8_t)((i * 37 + i * i * 11 + k * 101) % 256);
