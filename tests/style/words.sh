@@ -109,6 +109,7 @@ function read_ini(line) {
 FNR == 1 { flush_passage(); in_comment = 0; in_code = 0; file = FILENAME }
 file ~ /\.(c|h|cu|cuh)$/ { read_c($0); next }
 file ~ /\.md$/ {
+  gsub(/"[^"]*"/, "") # a quotation may be an example of a bad sentence
   if ($0 ~ /^[ \t]*$/) flush_passage()
   else add($0, FNR)
   next
