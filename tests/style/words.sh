@@ -51,8 +51,8 @@ function judge(text, first,    i, start, length_, offset, found, before, line, r
       start = RSTART # asks() matches, too
       length_ = RLENGTH
       found = substr(rest, start + 1, length_ - 2)
-      if (!asks(text, offset + start + 1)) {
-        before = substr(text, 1, offset + start)
+      before = substr(text, 1, offset + start)
+      if (!asks(text, offset + start + 1) && !(found ~ /none$/ && before ~ /there[ \n]+$/)) {
         line = first + gsub(/\n/, "", before)
         gsub(/[ \n]+/, " ", found)
         printf "%s:%d: \"%s\": %s\n", file, line, found, advices[i]
@@ -91,7 +91,7 @@ function read_c(line,    at, end, text) {
       text = substr(line, RSTART, RLENGTH)
       line = substr(line, RSTART + RLENGTH)
       if (text == "/*") in_comment = 1
-      else if (text ~ /^"/) judge("." substr(text, 2, length(text) - 2) " ", FNR)
+      else if (text ~ /^".* /) judge("." substr(text, 2, length(text) - 2) " ", FNR)
     } else return
   }
 }
