@@ -158,11 +158,11 @@ static void other_versions_are_declined(void **state) {
 static void what_is_no_npy_file_is_refused(void **state) {
   (void)state;
   folder_write(&F, "x.npy", "", 0);
-  refuses_file(TN_EINVAL, "no .npy file");
+  refuses_file(TN_EINVAL, "not a .npy file");
   folder_write(&F, "x.npy", "PK\3\4 a whole archive", 21);
-  refuses_file(TN_EINVAL, "no .npy file");
+  refuses_file(TN_EINVAL, "not a .npy file");
   folder_write(&F, "x.npy", "\x93NUMPY\1\0", 8);
-  refuses_file(TN_EINVAL, "no .npy file");
+  refuses_file(TN_EINVAL, "not a .npy file");
 }
 
 static void a_header_longer_than_the_file_is_refused(void **state) {

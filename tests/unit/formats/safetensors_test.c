@@ -246,8 +246,8 @@ static void overlaps_and_holes_are_refused(void **state) {
           2, "overlaps with another tensor");
   refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
           "\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}",
-          3, "tensor \"b\": stands behind a hole of 1 bytes");
-  refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2, "behind a hole of 1 bytes");
+          3, "tensor \"b\": begins after a gap of 1 bytes");
+  refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2, "after a gap of 1 bytes");
   refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 5,
           "its last 4 bytes belong to no tensor");
   refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[1,1]},"
@@ -419,8 +419,8 @@ static void data_that_does_not_match_the_header_leaves_no_file(void **state) {
   char more[64] = {0};
   assert_ok(&B, tn_safetensors_begin(&B, folder_path(&F, "x.safetensors"), two, 2, NULL, 0, &writer));
   assert_ok(&B, tn_safetensors_append(writer, more, 31));
-  assert_error(&B, tn_safetensors_append(writer, more, 2), TN_EINTERNAL, "more data than its header tells");
-  assert_error(&B, tn_safetensors_commit(writer), TN_EINTERNAL, "31 bytes of data, but its header tells 32");
+  assert_error(&B, tn_safetensors_append(writer, more, 2), TN_EINTERNAL, "more data than its header declares");
+  assert_error(&B, tn_safetensors_commit(writer), TN_EINTERNAL, "31 bytes of data, but its header declares 32");
   assert_int_equal(access(folder_path(&F, "x.safetensors"), F_OK), -1);
 }
 

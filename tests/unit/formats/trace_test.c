@@ -99,10 +99,10 @@ static void what_json_cannot_say_is_refused(void **state) {
   tn_trace_event event = matmul;
   assert_ok(&B, tn_trace_begin(&B, folder_path(&F, "trace.json"), &trace));
   event.start_s = NAN;
-  assert_error(&B, tn_trace_add(trace, &event), TN_EINVAL, "no finite time");
+  assert_error(&B, tn_trace_add(trace, &event), TN_EINVAL, "the start or the duration is not finite");
   event.start_s = 0;
   event.duration_s = -1;
-  assert_error(&B, tn_trace_add(trace, &event), TN_EINVAL, "no finite time");
+  assert_error(&B, tn_trace_add(trace, &event), TN_EINVAL, "the start or the duration is not finite");
   event = matmul;
   event.name = "\xff";
   assert_error(&B, tn_trace_add(trace, &event), TN_EINVAL, "not UTF-8");
