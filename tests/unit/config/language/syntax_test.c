@@ -49,7 +49,7 @@ static void show(const tn_expr *e, char *out) {
   static const char *const ops[] = {
       "or", "and", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "//", "%", "-", "not"};
   char a[512] = "", b[512] = "";
-  switch (e->what) {
+  switch (e->kind) {
   case TN_EXPR_NUMBER: sprintf(out, "%g%s", e->number, e->is_integer ? "" : "f"); return;
   case TN_EXPR_WORD: strcpy(out, e->word); return;
   case TN_EXPR_SHARED: sprintf(out, "@%s", e->word); return;
