@@ -183,7 +183,7 @@ static void mistakes_are_placed(void **state) {
 static void a_layer_that_yields_nothing_is_at_fault(void **state) {
   (void)state;
   rig_expect_failure(TN_EABI, LAYERS("    a: broken\n"),
-                     "m.ini:4: broken 'a' on (f32[2, 3]): the layer has yielded nothing");
+                     "m.ini:4: broken 'a' on (f32[2, 3]): the layer returned no value");
 }
 
 int main(void) {
