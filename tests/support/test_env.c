@@ -18,7 +18,7 @@ static void *counting_realloc(void *context, void *block, size_t bytes) {
   if (t->fail_at > 0 && t->asked >= t->fail_at) return NULL;
   void *grown = realloc(block, bytes);
   t->live += block == NULL && grown != NULL;
-  /* Whoever forgets that tn_resize does not zero shall notice. */
+  /* Fills new memory with a pattern, so that code which relies on zeros from tn_resize fails. */
   if (block == NULL && grown != NULL) memset(grown, 0xA5, bytes);
   return grown;
 }

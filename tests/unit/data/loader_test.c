@@ -69,7 +69,7 @@ static tn_status next(tn_loader *loader, room *r, int64_t *samples) {
   return tn_loader_wait(loader, samples);
 }
 
-/* Everything that an epoch delivers, hashed, with two batches in flight. */
+/* A hash of all batches of an epoch, with two batches in flight. */
 static uint64_t hash_epoch(tn_loader *loader, int64_t epoch, int64_t first) {
   static room rooms[2];
   uint64_t hash = TN_HASH_START;
@@ -288,7 +288,7 @@ static void an_endless_source_may_say_how_long_an_epoch_is(void **state) {
   tn_loader *loader = make(&options);
   assert_int_equal(tn_loader_batches(loader), 3);
   tn_loader_destroy(loader);
-  options.epoch_samples = 20; /* but the configuration has the last word */
+  options.epoch_samples = 20; /* the configuration overrides the source's default */
   loader = make(&options);
   assert_int_equal(tn_loader_batches(loader), 5);
   tn_loader_destroy(loader);
@@ -367,8 +367,8 @@ static void a_streaming_source_keeps_its_order_with_any_number_of_workers(void *
   assert_true(hashes[0] == hashes[1] && hashes[0] == hashes[2]);
 }
 
-/* Reads one epoch of all shards and compares it, number by number, with what one loader reads whose batch
- * is as large as all of theirs for an update together. */
+/* Reads one epoch of all shards and compares it, sample by sample, with a single loader whose batch is as
+ * large as an update of all shards. */
 static void compare_shards(const tn_loader_options *like, int32_t shards, int32_t accumulate) {
   tn_loader_options options = *like;
   tn_loader *parts[4], *whole;
@@ -612,7 +612,7 @@ static void batches_out_of_turn_are_refused(void **state) {
   tn_loader_destroy(loader);
 }
 
-/* An allocator that refuses the n-th request, to see that every failure is handled. */
+/* An allocator that refuses the n-th request, to test every failure path. */
 typedef struct scarce {
   int left;
   int64_t blocks;

@@ -121,7 +121,7 @@ static void a_full_disk_is_an_error_that_stays(void **state) {
   assert_ok(&B, tn_events_create(&B, folder_path(&F, "events.out.tfevents.1"), 0, &events));
   int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
   assert_int_equal(full >= 0, 1);
-  /* Whatever number the file has, the next writes go to a disk without room. */
+  /* Redirects the file descriptor, unknown to the test, to a full disk. */
   for (int fd = 3; fd < full; fd++) {
     char link[64], path[600];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);

@@ -1,4 +1,4 @@
-/* .npy: the bytes that NumPy writes, and files that nobody should have written. */
+/* .npy files: the bytes that NumPy writes, and invalid files. */
 #include "tests/unit/support/folder.h"
 
 #include "core/formats/npy.h"
@@ -119,7 +119,7 @@ static void fortran_order_of_one_dimension_is_the_same_thing(void **state) {
   tn_release(&B, data);
 }
 
-/* ---- well-formed, but not for us ---- */
+/* ---- valid but unsupported files ---------------------------------------------------------------- */
 
 static void other_types_are_declined_with_a_remedy(void **state) {
   (void)state;

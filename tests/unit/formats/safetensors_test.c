@@ -1,4 +1,4 @@
-/* safetensors: what is written reads back, and hostile files are errors that say why. */
+/* safetensors: written files read back, and malicious files are errors with a reason. */
 #include "tests/unit/support/folder.h"
 
 #include "core/formats/safetensors.h"
@@ -19,7 +19,7 @@ static int tear_down(void **state) {
   return B.blocks == 0 ? 0 : -1;
 }
 
-/* A file of a header, whose length is as told (SIZE_MAX: as it is), and so many bytes of data. */
+/* A file with a header, a declared header length (SIZE_MAX: the true one), and a number of data bytes. */
 static void write_file(const char *json, size_t length, size_t data) {
   size_t n = strlen(json);
   unsigned char *bytes = calloc(1, 8 + n + data + 1);
@@ -419,8 +419,10 @@ static void data_that_does_not_match_the_header_leaves_no_file(void **state) {
   char more[64] = {0};
   assert_ok(&B, tn_safetensors_begin(&B, folder_path(&F, "x.safetensors"), two, 2, NULL, 0, &writer));
   assert_ok(&B, tn_safetensors_append(writer, more, 31));
-  assert_error(&B, tn_safetensors_append(writer, more, 2), TN_EINTERNAL, "more data than its header declares");
-  assert_error(&B, tn_safetensors_commit(writer), TN_EINTERNAL, "31 bytes of data, but its header declares 32");
+  assert_error(&B, tn_safetensors_append(writer, more, 2), TN_EINTERNAL,
+               "more data than its header declares");
+  assert_error(&B, tn_safetensors_commit(writer), TN_EINTERNAL,
+               "31 bytes of data, but its header declares 32");
   assert_int_equal(access(folder_path(&F, "x.safetensors"), F_OK), -1);
 }
 

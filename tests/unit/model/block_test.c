@@ -40,7 +40,7 @@ static void arguments_may_use_the_callers_own(void **state) {
                    "output output = %2\n");
 }
 
-/* An initializer, a word, a list: whatever an option takes. */
+/* Arguments of every form that an option takes: initializer, word, list. */
 static void arguments_are_any_value(void **state) {
   (void)state;
   rig_expect_graph(LAYERS("    b([1], yes)\n")

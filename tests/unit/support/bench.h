@@ -1,4 +1,4 @@
-/* tests/unit/support/bench.h: a handle whose log is kept and whose memory can be made to run out. */
+/* tests/unit/support/bench.h: a handle that records its log and whose allocator can fail. */
 #ifndef TN_TESTS_UNIT_SUPPORT_BENCH_H
 #define TN_TESTS_UNIT_SUPPORT_BENCH_H
 
@@ -18,7 +18,7 @@ typedef struct bench {
   tn_env env;
   tn_error_record slot;
   char log[8192];
-  long blocks; /* allocated and not yet given back */
+  long blocks; /* live blocks */
   long left;   /* requests that still succeed; -1: all */
 } bench;
 
@@ -33,7 +33,7 @@ static inline void *bench_realloc(void *context, void *block, size_t bytes) {
   if (b->left > 0) b->left--;
   b->blocks += block == NULL;
   void *grown = realloc(block, bytes);
-  /* Whoever forgets that fresh memory is not zero shall notice. */
+  /* Fills new memory with a pattern, so that code which relies on zeros fails. */
   if (block == NULL && grown != NULL) memset(grown, 0xA5, bytes);
   return grown;
 }

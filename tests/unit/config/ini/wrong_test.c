@@ -1,4 +1,4 @@
-/* INI texts that are wrong, each with its exact message. Many are what inih 55 takes silently. */
+/* Invalid INI texts with their exact messages. inih 55 accepts many of them silently. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

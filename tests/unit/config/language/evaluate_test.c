@@ -1,4 +1,4 @@
-/* What expressions evaluate to. */
+/* Values of expressions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
