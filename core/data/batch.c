@@ -45,7 +45,7 @@ static tn_status batch_allocate(tn_pending_batch *p) {
 tn_status tn_pending_batch_init(tn_env *env, const tn_transform_chain *chain, int64_t batch,
                                 tn_pending_batch *p) {
   *p = (tn_pending_batch){.chain = chain, .batch = batch};
-  tn_slot_init(&p->env, &p->slot, env);
+  tn_slot_init(&p->env, &p->record, env);
   sem_init(&p->done, 0, 0);
   pthread_mutex_init(&p->lock, NULL);
   return batch_allocate(p) == TN_OK ? TN_OK : tn_error_move(env, p);
@@ -80,28 +80,28 @@ void tn_pending_batch_aim(tn_pending_batch *p, const tn_batch *to, int64_t block
   tn_error_clear(p);
 }
 
-void tn_pending_batch_fail(tn_pending_batch *p, int64_t place, tn_status status, const void *handle) {
+void tn_pending_batch_fail(tn_pending_batch *p, int64_t row, tn_status status, const void *handle) {
   pthread_mutex_lock(&p->lock);
-  if (p->status == TN_OK || place < p->failed_place) {
+  if (p->status == TN_OK || row < p->failed_row) {
     p->status = status;
-    p->failed_place = place;
+    p->failed_row = row;
     tn_error_move(p, handle);
   }
   pthread_mutex_unlock(&p->lock);
 }
 
-/* Pads the batch with copies of the sample in the last filled position: its values are valid input for the
+/* Pads the batch with copies of the sample in the last filled row: its values are valid input for the
  * model, and weight 0 removes them from every sum. */
 static void batch_pad(tn_pending_batch *p) {
-  for (int64_t place = 0; place < p->batch; place++) {
-    bool real = place < p->samples;
-    if (p->weights != NULL) p->weights[place] = real ? 1.0f : 0.0f;
-    if (place < p->filled) continue;
-    if (p->ids != NULL) p->ids[place] = p->ids[p->samples];
+  for (int64_t row = 0; row < p->batch; row++) {
+    bool real = row < p->samples;
+    if (p->weights != NULL) p->weights[row] = real ? 1.0f : 0.0f;
+    if (row < p->filled) continue;
+    if (p->ids != NULL) p->ids[row] = p->ids[p->samples];
     for (int32_t i = 0; i < p->chain->n_fields; i++) {
       size_t bytes = tn_transform_chain_bytes(&p->chain->sampled[i]);
       char *values = p->targets[i];
-      if (bytes > 0) memcpy(values + (size_t)place * bytes, values + (size_t)p->samples * bytes, bytes);
+      if (bytes > 0) memcpy(values + (size_t)row * bytes, values + (size_t)p->samples * bytes, bytes);
     }
   }
 }

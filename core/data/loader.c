@@ -121,14 +121,14 @@ static tn_status loader_make_workers(tn_loader *loader) {
 static tn_loader *loader_new(tn_env *env, const tn_loader_options *options) {
   tn_loader *loader = tn_alloc(env, sizeof(*loader));
   if (loader == NULL) return NULL;
-  tn_slot_init(&loader->env, &loader->slot, env);
+  tn_slot_init(&loader->env, &loader->record, env);
   loader->messages = env;
   loader->options = *options;
   if (loader->options.shards == 0) loader->options.shards = 1;
   if (loader->options.accumulate == 0) loader->options.accumulate = 1;
   loader->source = options->source;
   sem_init(&loader->work, 0, 0);
-  pthread_mutex_init(&loader->turn, NULL);
+  pthread_mutex_init(&loader->stream_lock, NULL);
   atomic_init(&loader->ticket, 0);
   atomic_init(&loader->cancelled, false);
   atomic_init(&loader->stopping, false);
@@ -189,7 +189,7 @@ void tn_loader_destroy(tn_loader *loader) {
   tn_release(&loader->env, loader->workers);
   tn_release(&loader->env, loader->ring);
   sem_destroy(&loader->work);
-  pthread_mutex_destroy(&loader->turn);
+  pthread_mutex_destroy(&loader->stream_lock);
   tn_release(loader->messages, loader);
 }
 

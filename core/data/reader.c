@@ -57,7 +57,7 @@ static tn_status reader_allocate(tn_reader *reader) {
 tn_status tn_reader_init(tn_env *env, const tn_transform_chain *chain, tn_sample_cache *cache,
                          tn_reader *reader) {
   *reader = (tn_reader){.chain = chain, .cache = cache, .host.field = reader_give_field};
-  tn_slot_init(tn_reader_env(reader), &reader->slot, env);
+  tn_slot_init(tn_reader_env(reader), &reader->record, env);
   reader->host.pub.scratch = &reader->source_scratch;
   if (reader_allocate(reader) != TN_OK) return tn_error_move(env, reader);
   for (int32_t i = 0; i < chain->n_fields; i++)
@@ -83,19 +83,19 @@ void tn_reader_finish(tn_reader *reader) {
   reader->chain = NULL;
 }
 
-void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *targets, int64_t place) {
+void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *targets, int64_t row) {
   reader->host.pub.index = index;
   reader->host.pub.key = key;
   for (int32_t i = 0; i < reader->chain->n_fields; i++) {
     size_t bytes = tn_transform_chain_bytes(&reader->chain->sampled[i]);
-    reader->fields[i].target = (char *)targets[i] + (size_t)place * bytes;
+    reader->fields[i].target = (char *)targets[i] + (size_t)row * bytes;
     reader->fields[i].data = NULL;
   }
 }
 
 /* The code of the recorded error, since a callback may return TN_ENOMEM for any failed call of the host. */
 static tn_status reader_recorded_status(const tn_reader *reader, tn_status status) {
-  return status != TN_OK && status != TN_EOF && reader->slot.code != TN_OK ? reader->slot.code : status;
+  return status != TN_OK && status != TN_EOF && reader->record.code != TN_OK ? reader->record.code : status;
 }
 
 /* Takes the sample from the cache. The stages read its fields in place. */

@@ -18,7 +18,7 @@ typedef struct tn_reader_field {
 
 typedef struct tn_reader {
   tn_sample_host host; /* the handle that sources get; first member, so that give_field can convert it back */
-  tn_error_record slot;
+  tn_error_record record;
   const tn_transform_chain *chain;
   tn_reader_field *fields;
   tn_type *in_type, *out_type; /* of one call, [most_fields] each */
@@ -39,8 +39,8 @@ void tn_reader_finish(tn_reader *reader);
 
 static inline tn_env *tn_reader_env(tn_reader *reader) { return &reader->host.pub.env; }
 
-/* Selects the next sample. Field i goes to position `place` of targets[i]. */
-void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *targets, int64_t place);
+/* Selects the next sample. Field i goes to row `row` of targets[i]. */
+void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *targets, int64_t row);
 /* Read the selected sample and transform it; on failure the message is in the reader's env. tn_reader_read
  * calls `next` of a streaming source and `read` of others; a cached sample calls neither. */
 tn_status tn_reader_read(tn_reader *reader, const tn_source *source, void *self);

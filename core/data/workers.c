@@ -16,19 +16,19 @@ static int64_t worker_sample_index(const tn_loader *loader, int64_t k) {
   return loader->options.shuffle ? tn_permute(loader->order_key, loader->count, k) : k;
 }
 
-/* The sample of the epoch at a position of the batch. The position behind the last real sample holds the
+/* The sample of the epoch at a row of the batch. The row behind the last real sample holds the
  * sample that padding repeats: the first of the update, for every number of shards. */
-static int64_t worker_sample_at(const tn_loader *loader, const tn_pending_batch *pending, int64_t place) {
+static int64_t worker_sample_at(const tn_loader *loader, const tn_pending_batch *pending, int64_t row) {
   const tn_loader_options *o = &loader->options;
   int64_t blocks = (int64_t)o->shards * o->accumulate; /* of an update */
-  if (place < pending->samples) return pending->block * o->batch + place;
+  if (row < pending->samples) return pending->block * o->batch + row;
   return pending->block / blocks * blocks * o->batch;
 }
 
-static void worker_aim(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending, int64_t place) {
-  int64_t index = worker_sample_index(loader, worker_sample_at(loader, pending, place));
-  tn_reader_aim(reader, index, tn_hash_mix(loader->epoch_key, (uint64_t)index), pending->targets, place);
-  if (pending->ids != NULL) pending->ids[place] = index;
+static void worker_aim(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending, int64_t row) {
+  int64_t index = worker_sample_index(loader, worker_sample_at(loader, pending, row));
+  tn_reader_aim(reader, index, tn_hash_mix(loader->epoch_key, (uint64_t)index), pending->targets, row);
+  if (pending->ids != NULL) pending->ids[row] = index;
 }
 
 static tn_status worker_read_sample(tn_loader *loader, tn_reader *reader) {
@@ -43,21 +43,21 @@ static tn_status worker_read_sample(tn_loader *loader, tn_reader *reader) {
 
 static void worker_fill_chunk(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending, int64_t from,
                               int64_t to) {
-  for (int64_t place = from; place < to && !atomic_load(&loader->cancelled); place++) {
-    worker_aim(loader, reader, pending, place);
+  for (int64_t row = from; row < to && !atomic_load(&loader->cancelled); row++) {
+    worker_aim(loader, reader, pending, row);
     tn_status status = worker_read_sample(loader, reader);
     if (status == TN_OK) status = tn_reader_transform(reader);
-    if (status != TN_OK) tn_pending_batch_fail(pending, place, status, reader);
+    if (status != TN_OK) tn_pending_batch_fail(pending, row, status, reader);
   }
 }
 
 /* A stream continues at its current position, except to skip the blocks of other shards, and for the
  * sample that padding repeats. */
 static tn_status worker_seek_position(tn_loader *loader, tn_reader *reader, const tn_pending_batch *pending,
-                                      int64_t place) {
-  bool jumps = place == pending->samples || (place == 0 && loader->options.shards > 1);
+                                      int64_t row) {
+  bool jumps = row == pending->samples || (row == 0 && loader->options.shards > 1);
   if (!jumps) return TN_OK;
-  int64_t position = tn_workers_stream_position(loader, worker_sample_at(loader, pending, place));
+  int64_t position = tn_workers_stream_position(loader, worker_sample_at(loader, pending, row));
   tn_status status = loader->source->seek(loader->self, tn_reader_env(reader), position);
   return tn_wrap(reader, status, "source '%s', seek to sample %lld", loader->source->item.name,
                  (long long)position);
@@ -66,22 +66,22 @@ static tn_status worker_seek_position(tn_loader *loader, tn_reader *reader, cons
 /* Reads one sample of a stream, which is one chunk. The caller holds the lock since before it drew the
  * ticket; it is released after reading, before transforming. */
 static void worker_fill_from_stream(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending,
-                                    int64_t place) {
-  bool wanted = place < pending->filled && !atomic_load(&loader->cancelled);
+                                    int64_t row) {
+  bool wanted = row < pending->filled && !atomic_load(&loader->cancelled);
   tn_status status = TN_OK;
   if (wanted) {
-    worker_aim(loader, reader, pending, place);
-    status = worker_seek_position(loader, reader, pending, place);
+    worker_aim(loader, reader, pending, row);
+    status = worker_seek_position(loader, reader, pending, row);
     if (status == TN_OK) status = worker_read_sample(loader, reader);
   }
-  pthread_mutex_unlock(&loader->turn);
+  pthread_mutex_unlock(&loader->stream_lock);
   if (wanted && status == TN_OK) status = tn_reader_transform(reader);
-  if (status != TN_OK) tn_pending_batch_fail(pending, place, status, reader);
+  if (status != TN_OK) tn_pending_batch_fail(pending, row, status, reader);
 }
 
 void tn_workers_fill_chunk(tn_loader *loader, tn_reader *reader) {
   bool streaming = loader->source->next != NULL;
-  if (streaming) pthread_mutex_lock(&loader->turn);
+  if (streaming) pthread_mutex_lock(&loader->stream_lock);
   int64_t ticket = atomic_fetch_add(&loader->ticket, 1), chunks = loader->chunks;
   tn_pending_batch *pending = &loader->ring[ticket / chunks % loader->n_ring];
   int64_t chunk = ticket % chunks, batch = loader->options.batch;

@@ -18,7 +18,7 @@ typedef struct tn_worker {
 
 struct tn_loader {
   tn_env env; /* handle of the source */
-  tn_error_record slot;
+  tn_error_record record;
   tn_env *messages; /* the caller's env, for messages */
   tn_loader_options options;
   const tn_source *source;
@@ -42,12 +42,12 @@ struct tn_loader {
 
   /* the workers; with `workers` = 0 the calling thread uses workers[0] */
   tn_worker *workers;
-  int32_t n_workers;      /* entries of `workers`, at least 1 */
-  int32_t chunks;         /* per batch */
-  _Atomic int64_t ticket; /* next chunk since tn_loader_start */
-  sem_t work;             /* posted once per chunk */
-  pthread_mutex_t turn;   /* streaming sources: serializes reads, in the order of tickets */
-  atomic_bool cancelled;  /* remaining chunks are skipped */
+  int32_t n_workers;           /* entries of `workers`, at least 1 */
+  int32_t chunks;              /* per batch */
+  _Atomic int64_t ticket;      /* next chunk since tn_loader_start */
+  sem_t work;                  /* posted once per chunk */
+  pthread_mutex_t stream_lock; /* streaming sources: serializes reads, in the order of tickets */
+  atomic_bool cancelled;       /* remaining chunks are skipped */
   atomic_bool stopping;
 };
 

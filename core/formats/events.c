@@ -24,17 +24,6 @@ struct tn_events {
 
 /* ---- checksums ---------------------------------------------------------------------------------- */
 
-/* Computed bit by bit: a record has about 40 bytes. */
-uint32_t tn_crc32c(uint32_t crc, const void *bytes, size_t count) {
-  const unsigned char *p = bytes;
-  crc = ~crc;
-  for (size_t i = 0; i < count; i++) {
-    crc ^= p[i];
-    for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0x82F63B78u & (0u - (crc & 1u)));
-  }
-  return ~crc;
-}
-
 uint32_t tn_crc32c_masked(const void *bytes, size_t count) {
   uint32_t crc = tn_crc32c(0, bytes, count);
   return (crc >> 15 | crc << 17) + 0xA282EAD8u;

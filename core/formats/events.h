@@ -4,7 +4,7 @@
 #ifndef TN_CORE_FORMATS_EVENTS_H
 #define TN_CORE_FORMATS_EVENTS_H
 
-#include "core/base/env.h"
+#include "core/base/checksum.h"
 
 typedef struct tn_events tn_events;
 
@@ -16,8 +16,7 @@ tn_status tn_events_scalar(tn_events *events, const char *tag, int64_t step, dou
 /* Returns the status of the final close. `events` may be NULL. */
 tn_status tn_events_close(tn_events *events);
 
-/* CRC-32C (Castagnoli, RFC 3720), starting from 0, and the masked form that TFRecord stores. */
-uint32_t tn_crc32c(uint32_t crc, const void *bytes, size_t count);
+/* The masked form of CRC-32C that TFRecord stores. */
 uint32_t tn_crc32c_masked(const void *bytes, size_t count);
 
 #endif

@@ -10,7 +10,7 @@ static const char model_function_where[] = "model"; /* the context of errors, in
 
 typedef struct model_function {
   tn_model_scope *scope;
-  TN_VEC(tn_given_measure) measures;
+  TN_VEC(tn_function_measure) measures;
   int32_t unnamed; /* number of unnamed layers so far */
 } model_function;
 
@@ -131,7 +131,7 @@ int32_t tn_model_measured(tn_build *b) {
 
 static void model_function_add_measure(model_function *e, tn_build *b, const char *line, bool is_loss,
                                        const tn_val *in, int32_t n) {
-  tn_given_measure m = {.is_loss = is_loss, .in = {.n = n}};
+  tn_function_measure m = {.is_loss = is_loss, .in = {.n = n}};
   if (n < 1 || n > TN_MAX_YIELDS) {
     model_function_fail(
         b, tn_failf(b, TN_EINVAL, "'%s' on %d values, expected 1 to %d", line, (int)n, TN_MAX_YIELDS));
@@ -156,7 +156,7 @@ void tn_model_metric(tn_build *b, const char *line, const tn_val *in, int32_t n)
 void tn_model_loss_value(tn_build *b, const char *name, tn_val value, tn_val weight, double factor) {
   model_function *e = model_function_of(b, "tn_model_loss_value");
   if (e == NULL || !e->scope->assembly->request->measured) return;
-  tn_given_measure m = {.factor = factor, .is_loss = true, .in = {{value, weight}, weight != 0 ? 2 : 1}};
+  tn_function_measure m = {.factor = factor, .is_loss = true, .in = {{value, weight}, weight != 0 ? 2 : 1}};
   m.name = tn_arena_strdup(&e->scope->assembly->arena, name);
   tn_builder_fail(b, m.name != NULL ? tn_vec_push(b, &e->measures, m) : TN_ENOMEM);
 }
@@ -188,7 +188,7 @@ static tn_status model_function_finish(model_function *e, tn_model *model) {
     return tn_failf(a->env, TN_EINVAL,
                     "the function names no result; expected tn_model_output(b, \"output\", ...)");
   if (!a->request->measured) return TN_OK;
-  return tn_objective_given(e->scope, e->measures.v, (int32_t)e->measures.n, model);
+  return tn_objective_from_function(e->scope, e->measures.v, (int32_t)e->measures.n, model);
 }
 
 tn_status tn_model_function_build(tn_model_scope *scope, tn_model *model) {

@@ -5,19 +5,19 @@
 #include "core/model/assemble.h"
 
 /* A loss or metric that the function added. */
-typedef struct tn_given_measure {
+typedef struct tn_function_measure {
   const char *line; /* "aux: mse(weight=0.3)"; NULL: `in` holds the values that a layer would return */
   const char *name; /* without a line */
   double factor;    /* without a line */
   bool is_loss;
   tn_results in;
-} tn_given_measure;
+} tn_function_measure;
 
 /* from_function.c: calls the request's function and builds the model. */
 tn_status tn_model_function_build(tn_model_scope *scope, tn_model *model);
 
 /* objective.c: builds the losses and metrics of such a model. */
-tn_status tn_objective_given(tn_model_scope *scope, const tn_given_measure *measures, int32_t n,
-                             tn_model *model);
+tn_status tn_objective_from_function(tn_model_scope *scope, const tn_function_measure *measures, int32_t n,
+                                     tn_model *model);
 
 #endif

@@ -191,7 +191,7 @@ static tn_status objective_take_sample_weight(tn_objective *o) {
 }
 
 /* Builds a measure of a model function: a layer's line applied to its values, or the values themselves. */
-static tn_status objective_build_given(tn_objective *o, const tn_given_measure *m) {
+static tn_status objective_build_from_function(tn_objective *o, const tn_function_measure *m) {
   tn_assembly *a = o->scope->assembly;
   tn_line line;
   if (m->line == NULL) {
@@ -207,13 +207,13 @@ static tn_status objective_build_given(tn_objective *o, const tn_given_measure *
   return objective_build_measure(o, &line, &line.items[0], "model", m->is_loss);
 }
 
-tn_status tn_objective_given(tn_model_scope *scope, const tn_given_measure *measures, int32_t n,
-                             tn_model *model) {
+tn_status tn_objective_from_function(tn_model_scope *scope, const tn_function_measure *measures, int32_t n,
+                                     tn_model *model) {
   tn_objective o = {.scope = scope, .model = model};
   TN_TRY(objective_take_sample_weight(&o));
   TN_TRY(objective_make_room(&o, n));
   for (int32_t i = 0; i < 2 * n; i++) /* losses first */
-    if (measures[i % n].is_loss == (i < n)) TN_TRY(objective_build_given(&o, &measures[i % n]));
+    if (measures[i % n].is_loss == (i < n)) TN_TRY(objective_build_from_function(&o, &measures[i % n]));
   TN_TRY(tn_build_status(scope->assembly->b));
   return tn_total_loss_build(scope->assembly->b, scope->assembly->request->training, model, &o.sums);
 }

@@ -7,27 +7,27 @@ static const char OVERRIDE[] = "--set";
 
 /* The parts of "section.key=value", in the arena. */
 typedef struct ini_override {
-  const char *place, *section, *key;
+  const char *where, *section, *key;
   char *value;
 } ini_override;
 
 static tn_status ini_override_split(const void *handle, tn_arena *arena, const char *assignment,
                                     ini_override *out) {
   char *text = tn_arena_strdup(arena, assignment);
-  out->place = tn_arena_printf(arena, "%s %s", OVERRIDE, assignment);
-  if (text == NULL || out->place == NULL) return TN_ENOMEM;
+  out->where = tn_arena_printf(arena, "%s %s", OVERRIDE, assignment);
+  if (text == NULL || out->where == NULL) return TN_ENOMEM;
   char *equals = strchr(text, '=');
   if (equals == NULL)
-    return tn_failf(handle, TN_EINVAL, "%s: no '=', expected section.key=value", out->place);
+    return tn_failf(handle, TN_EINVAL, "%s: no '=', expected section.key=value", out->where);
   *equals = '\0';
   char *dot = strrchr(text, '.');
   if (dot == NULL)
-    return tn_failf(handle, TN_EINVAL, "%s: no '.' before '=', expected section.key=value", out->place);
+    return tn_failf(handle, TN_EINVAL, "%s: no '.' before '=', expected section.key=value", out->where);
   *dot = '\0';
   out->key = tn_text_trim(dot + 1);
   out->value = equals + 1;
-  TN_TRY(tn_ini_key_name(handle, out->place, out->key));
-  return tn_ini_section_name(handle, arena, out->place, text, &out->section);
+  TN_TRY(tn_ini_key_name(handle, out->where, out->key));
+  return tn_ini_section_name(handle, arena, out->where, text, &out->section);
 }
 
 /* Splits the value of an override into lines. Each line must be valid in a file. */
@@ -40,7 +40,7 @@ static tn_status ini_override_lines(const void *handle, const ini_override *over
     while (n > 0 && strchr(" \t\r", line[n - 1]) != NULL) line[--n] = '\0';
     const char *flaw = tn_ini_line_flaw(line, next != NULL || lines->text.n > 0);
     if (flaw != NULL)
-      return tn_failf(handle, TN_EINVAL, "%s: the value '%s' cannot be kept in a file: %s", override->place,
+      return tn_failf(handle, TN_EINVAL, "%s: the value '%s' cannot be kept in a file: %s", override->where,
                       line, flaw);
     TN_TRY(tn_value_lines_add(handle, lines, line, 0));
     line = next;
@@ -74,11 +74,11 @@ tn_status tn_ini_set(const void *handle, tn_ini *ini, const char *assignment) {
   TN_TRY(ini_override_read(handle, &ini->arena, &override, &entry));
   tn_section *section = ini_override_section(ini, override.section);
   if (section == NULL) return TN_ENOMEM;
-  const char *place = tn_arena_printf(&ini->arena, "%s %s.%s", OVERRIDE, override.section, override.key);
-  if (place == NULL) return TN_ENOMEM;
+  const char *where = tn_arena_printf(&ini->arena, "%s %s.%s", OVERRIDE, override.section, override.key);
+  if (where == NULL) return TN_ENOMEM;
   tn_key key = {.name = override.key,
                 .value = entry.value,
-                .file = place,
+                .file = where,
                 .value_lines = entry.value_lines,
                 .n_value_lines = entry.n_value_lines};
   return tn_ini_put_key(&ini->arena, section, &key);

@@ -121,11 +121,11 @@ static tn_status ini_lines_read_header(tn_ini_lines *lines, char *line, tn_ini_e
   if (*rest != '\0')
     return ini_lines_fail(lines, "'%s' after the header, expected nothing or a comment", rest);
   *close = '\0';
-  const char *place = tn_arena_printf(lines->arena, "%s:%d", lines->file, lines->line);
-  if (place == NULL) return TN_ENOMEM;
+  const char *where = tn_arena_printf(lines->arena, "%s:%d", lines->file, lines->line);
+  if (where == NULL) return TN_ENOMEM;
   entry->kind = TN_INI_SECTION;
   entry->line = lines->line;
-  return tn_ini_section_name(lines->handle, lines->arena, place, line + 1, &entry->name);
+  return tn_ini_section_name(lines->handle, lines->arena, where, line + 1, &entry->name);
 }
 
 static tn_status ini_lines_add(tn_ini_lines *lines, const char *line, bool alone, tn_value_lines *value) {
@@ -177,9 +177,9 @@ static tn_status ini_lines_read_key(tn_ini_lines *lines, char *line, tn_ini_entr
   entry->kind = TN_INI_KEY;
   entry->line = lines->line;
   entry->name = tn_text_trim(line);
-  const char *place = tn_arena_printf(lines->arena, "%s:%d", lines->file, lines->line);
-  if (place == NULL) return TN_ENOMEM;
-  TN_TRY(tn_ini_key_name(lines->handle, place, entry->name));
+  const char *where = tn_arena_printf(lines->arena, "%s:%d", lines->file, lines->line);
+  if (where == NULL) return TN_ENOMEM;
+  TN_TRY(tn_ini_key_name(lines->handle, where, entry->name));
   tn_value_lines value = {{0}, {0}};
   tn_status status = ini_lines_read_value(lines, line + n + 1, &value, entry);
   tn_value_lines_free(lines->handle, &value);

@@ -33,11 +33,11 @@ tn_ini_lines tn_ini_lines_of(const void *handle, tn_arena *arena, const char *fi
 /* Reads and validates the next header or key, or TN_INI_END. Messages contain file and line. */
 tn_status tn_ini_lines_next(tn_ini_lines *lines, tn_ini_entry *entry);
 
-/* Validates the name of a section, with runs of blanks reduced to one, and of a key. `place` is put in
+/* Validates the name of a section, with runs of blanks reduced to one, and of a key. `where` is put in
  * front of messages. */
-tn_status tn_ini_section_name(const void *handle, tn_arena *arena, const char *place, const char *text,
+tn_status tn_ini_section_name(const void *handle, tn_arena *arena, const char *where, const char *text,
                               const char **name);
-tn_status tn_ini_key_name(const void *handle, const char *place, const char *name);
+tn_status tn_ini_key_name(const void *handle, const char *where, const char *name);
 
 /* The reason why a line of a value would not read back: a part of it would be a comment, or, for a line of
  * its own (`alone`), it looks like a section header. NULL if it reads back. */

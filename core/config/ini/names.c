@@ -34,33 +34,33 @@ static const char *ini_odd_character(const char *name, const char *more) {
   return NULL;
 }
 
-tn_status tn_ini_section_name(const void *handle, tn_arena *arena, const char *place, const char *text,
+tn_status tn_ini_section_name(const void *handle, tn_arena *arena, const char *where, const char *text,
                               const char **name) {
   char *folded = ini_fold_blanks(handle, arena, text);
   if (folded == NULL) return TN_ENOMEM;
   *name = folded;
   if (*folded == '\0')
-    return tn_failf(handle, TN_EINVAL, "%s: the section's name is empty, expected one such as [run]", place);
+    return tn_failf(handle, TN_EINVAL, "%s: the section's name is empty, expected one such as [run]", where);
   const char *odd = ini_odd_character(folded, "_-. ");
   if (odd != NULL)
     return tn_failf(handle, TN_EINVAL,
                     "%s: '%.*s' in the section name [%s], expected letters, digits, '_', '-', '.' and blanks",
-                    place, ini_character_length(odd), odd, folded);
+                    where, ini_character_length(odd), odd, folded);
   if (strlen(folded) > TN_INI_NAME_LIMIT)
     return tn_failf(handle, TN_EINVAL, "%s: the section name [%.20s...] has %zu bytes, expected at most %d",
-                    place, folded, strlen(folded), TN_INI_NAME_LIMIT);
+                    where, folded, strlen(folded), TN_INI_NAME_LIMIT);
   return TN_OK;
 }
 
-tn_status tn_ini_key_name(const void *handle, const char *place, const char *name) {
+tn_status tn_ini_key_name(const void *handle, const char *where, const char *name) {
   const char *odd = ini_odd_character(name, "_-");
   if (*name == '\0')
-    return tn_failf(handle, TN_EINVAL, "%s: nothing before '=', expected 'key = value'", place);
+    return tn_failf(handle, TN_EINVAL, "%s: nothing before '=', expected 'key = value'", where);
   if (odd != NULL)
     return tn_failf(handle, TN_EINVAL, "%s: '%.*s' in the key '%s', expected letters, digits, '_' and '-'",
-                    place, ini_character_length(odd), odd, name);
+                    where, ini_character_length(odd), odd, name);
   if (strlen(name) > TN_INI_NAME_LIMIT)
-    return tn_failf(handle, TN_EINVAL, "%s: the key '%.20s...' has %zu bytes, expected at most %d", place,
+    return tn_failf(handle, TN_EINVAL, "%s: the key '%.20s...' has %zu bytes, expected at most %d", where,
                     name, strlen(name), TN_INI_NAME_LIMIT);
   return TN_OK;
 }
