@@ -22,7 +22,7 @@ static void *memory_system_realloc(void *block, size_t bytes) {
 }
 
 static void *memory_realloc(const void *handle, void *block, size_t bytes) {
-  const tn_allocator *allocator = &((const tn_env *)handle)->slot->allocator;
+  const tn_allocator *allocator = &((const tn_env *)handle)->record->allocator;
   if (bytes > PTRDIFF_MAX) return NULL;
   if (allocator->realloc != NULL) return allocator->realloc(allocator->context, block, bytes);
   return memory_system_realloc(block, bytes);
@@ -46,7 +46,7 @@ void *tn_resize(const void *handle, void *block, size_t bytes) {
 
 /* calloc gets large blocks from the system zeroed, so unused pages cost neither time nor memory. */
 static void *memory_calloc(const void *handle, size_t bytes) {
-  if (((const tn_env *)handle)->slot->allocator.realloc == NULL)
+  if (((const tn_env *)handle)->record->allocator.realloc == NULL)
     return bytes <= PTRDIFF_MAX ? calloc(1, bytes) : NULL;
   void *block = memory_realloc(handle, NULL, bytes);
   return block != NULL ? memset(block, 0, bytes) : NULL;

@@ -45,7 +45,7 @@ static tn_status batch_allocate(tn_pending_batch *p) {
 tn_status tn_pending_batch_init(tn_env *env, const tn_transform_chain *chain, int64_t batch,
                                 tn_pending_batch *p) {
   *p = (tn_pending_batch){.chain = chain, .batch = batch};
-  tn_slot_init(&p->env, &p->record, env);
+  tn_error_record_init(&p->env, &p->record, env);
   sem_init(&p->done, 0, 0);
   pthread_mutex_init(&p->lock, NULL);
   return batch_allocate(p) == TN_OK ? TN_OK : tn_error_move(env, p);
@@ -117,6 +117,7 @@ static tn_status batch_run_stage(tn_pending_batch *p, int32_t number, uint64_t k
     p->targets[f] = p->out[k];
   }
   tn_transform_call call = {.env = p->env,
+                            .struct_size = sizeof call,
                             .n = stage->n,
                             .in_type = stage->in,
                             .out_type = stage->out,

@@ -34,7 +34,7 @@ static tn_status loader_open_source(tn_loader *loader, tn_description *descripti
   TN_TRY(loader->source->open(&loader->env, o->source_options, o->split, o->seed, &loader->self));
   loader->opened = true;
   *description = (tn_description){.struct_size = sizeof(*description)};
-  return loader->source->describe(loader->self, &loader->env, description);
+  return loader->source->describe(&loader->env, loader->self, description);
 }
 
 /* The samples of one update over all shards; INT64_MAX on overflow. */
@@ -121,7 +121,7 @@ static tn_status loader_make_workers(tn_loader *loader) {
 static tn_loader *loader_new(tn_env *env, const tn_loader_options *options) {
   tn_loader *loader = tn_alloc(env, sizeof(*loader));
   if (loader == NULL) return NULL;
-  tn_slot_init(&loader->env, &loader->record, env);
+  tn_error_record_init(&loader->env, &loader->record, env);
   loader->messages = env;
   loader->options = *options;
   if (loader->options.shards == 0) loader->options.shards = 1;
@@ -184,7 +184,7 @@ void tn_loader_destroy(tn_loader *loader) {
   for (int32_t i = 0; loader->ring != NULL && i < loader->n_ring; i++)
     tn_pending_batch_finish(&loader->ring[i]);
   tn_sample_cache_finish(&loader->env, &loader->cache);
-  if (loader->opened) loader->source->close(loader->self, &loader->env);
+  if (loader->opened) loader->source->close(&loader->env, loader->self);
   tn_transform_chain_free(&loader->chain);
   tn_release(&loader->env, loader->workers);
   tn_release(&loader->env, loader->ring);
@@ -215,7 +215,7 @@ double tn_loader_stall_s(const tn_loader *loader) { return loader->stall_s; }
 static tn_status loader_seek_stream(tn_loader *loader) {
   if (loader->source->next == NULL || loader->options.shards > 1) return TN_OK;
   int64_t position = tn_workers_stream_position(loader, loader->first * loader->options.batch);
-  tn_status status = loader->source->seek(loader->self, &loader->env, position);
+  tn_status status = loader->source->seek(&loader->env, loader->self, position);
   tn_wrap(&loader->env, status, "source '%s', seek to sample %lld", loader->source->item.name,
           (long long)position);
   if (status != TN_OK) tn_error_move(loader->messages, &loader->env);

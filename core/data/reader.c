@@ -57,7 +57,8 @@ static tn_status reader_allocate(tn_reader *reader) {
 tn_status tn_reader_init(tn_env *env, const tn_transform_chain *chain, tn_sample_cache *cache,
                          tn_reader *reader) {
   *reader = (tn_reader){.chain = chain, .cache = cache, .host.field = reader_give_field};
-  tn_slot_init(tn_reader_env(reader), &reader->record, env);
+  tn_error_record_init(tn_reader_env(reader), &reader->record, env);
+  reader->host.pub.struct_size = sizeof reader->host.pub;
   reader->host.pub.scratch = &reader->source_scratch;
   if (reader_allocate(reader) != TN_OK) return tn_error_move(env, reader);
   for (int32_t i = 0; i < chain->n_fields; i++)
@@ -125,7 +126,7 @@ tn_status tn_reader_read(tn_reader *reader, const tn_source *source, void *self)
   tn_sample *sample = &reader->host.pub;
   tn_error_clear(reader);
   if (reader->cache != NULL && reader_take_cached(reader)) return TN_OK;
-  tn_status status = source->next != NULL ? source->next(self, sample) : source->read(self, sample);
+  tn_status status = source->next != NULL ? source->next(sample, self) : source->read(sample, self);
   if (status != TN_OK) return reader_recorded_status(reader, status);
   for (int32_t i = 0; i < reader->chain->n_fields; i++)
     if (reader->fields[i].data == NULL)
@@ -169,6 +170,7 @@ static tn_status reader_run_stage(tn_reader *reader, int32_t number) {
     if (reader->out[k] == NULL) return TN_ENOMEM;
   }
   tn_transform_call call = {.env = *tn_reader_env(reader),
+                            .struct_size = sizeof call,
                             .n = stage->n,
                             .in_type = reader->in_type,
                             .out_type = reader->out_type,

@@ -58,7 +58,7 @@ static tn_status worker_seek_position(tn_loader *loader, tn_reader *reader, cons
   bool jumps = row == pending->samples || (row == 0 && loader->options.shards > 1);
   if (!jumps) return TN_OK;
   int64_t position = tn_workers_stream_position(loader, worker_sample_at(loader, pending, row));
-  tn_status status = loader->source->seek(loader->self, tn_reader_env(reader), position);
+  tn_status status = loader->source->seek(tn_reader_env(reader), loader->self, position);
   return tn_wrap(reader, status, "source '%s', seek to sample %lld", loader->source->item.name,
                  (long long)position);
 }

@@ -94,7 +94,7 @@ static tn_val model_function_field(model_function *e, tn_build *b, const char *n
   tn_type batched = {type->dtype, type->rank + 1, {e->scope->assembly->request->batch}};
   memcpy(batched.dims + 1, type->dims, (size_t)type->rank * sizeof *type->dims);
   tn_val value = tn_graph_input(tn_builder_graph(b), name, &batched);
-  return value != 0 ? value : model_function_fail(b, tn_builder_graph(b)->env->slot->code);
+  return value != 0 ? value : model_function_fail(b, tn_builder_graph(b)->env->record->code);
 }
 
 tn_val tn_model_input(tn_build *b, const char *name, const tn_type *type) {

@@ -46,7 +46,7 @@ static tn_val total_global_weights(tn_build *b, tn_model *model, const tn_measur
   if (graph->micro_batches == 1) return total_all_reduce(b, local);
   model->loss_weights = local;
   tn_val all = tn_graph_state(graph, TN_LOSS_WEIGHTS_STATE, &type, TN_STATE_SCRATCH, "", "");
-  if (all == 0) tn_builder_fail(b, graph->env->slot->code);
+  if (all == 0) tn_builder_fail(b, graph->env->record->code);
   return all;
 }
 
@@ -102,7 +102,7 @@ static tn_status total_commit_weights(tn_build *b, const tn_model *model) {
   tn_graph *graph = model->graph;
   tn_type type = *tn_val_type(b, model->loss_weights);
   tn_val before = tn_graph_state(graph, TN_LOSS_WEIGHTS_STATE, &type, TN_STATE_SCRATCH, "", "");
-  if (before == 0) return graph->env->slot->code;
+  if (before == 0) return graph->env->record->code;
   tn_val first = tn_op2(b, "lt", tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, graph->ranks));
   tn_val kept = tn_where(b, first, tn_scalar(b, TN_F32, 0.0), before);
   tn_val now = tn_add(b, kept, total_all_reduce(b, model->loss_weights));

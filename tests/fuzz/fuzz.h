@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 /* A handle whose memory is counted and limited, so that a short input cannot exhaust the machine. */
 typedef struct fuzz {
   tn_env env;
-  tn_error_record slot;
+  tn_error_record record;
   size_t asked; /* in all */
   long live;    /* blocks */
 } fuzz;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/integration/wrong/run.sh TENON: every *.ini beside this file is wrong in one way. Its first lines
-# say what the program makes of it, as a user would call it:
+# tests/integration/wrong/run.sh TENON: every *.ini beside this file has one fault. Its first lines
+# and state the expected result of the program:
 #
 #   # exit: 65                         the exit code
 #   # run: config check FILE           the command, where it is another than this one
