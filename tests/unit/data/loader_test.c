@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/data/loader.h"
 #include "core/plugin/handles.h"
+#include "tests/support/test_env.h"
 #include "tests/unit/data/numbers.h"
 
 enum { MOST = 32, WIDE = 8 };
@@ -613,38 +614,22 @@ static void batches_out_of_turn_are_refused(void **state) {
   tn_loader_destroy(loader);
 }
 
-/* An allocator that refuses the n-th request, to test every failure path. */
-typedef struct scarce {
-  int left;
-  int64_t blocks;
-} scarce;
-
-static void *scarce_realloc(void *context, void *block, size_t bytes) {
-  scarce *s = context;
-  if (bytes == 0) {
-    s->blocks--;
-    free(block);
-    return NULL;
-  }
-  if (s->left-- <= 0) return NULL;
-  if (block == NULL) s->blocks++;
-  return realloc(block, bytes);
-}
-
 static void every_refused_allocation_is_survived(void **state) {
   (void)state;
   const tn_transform_use uses[] = {
       {.transform = &shift_transform}, {.transform = &shift_transform}, {.transform = &reverse_transform}};
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
-    scarce memory = {allowed, 0};
-    record.allocator = (tn_allocator){&memory, scarce_realloc};
+    test_env t;
+    test_env_start(&t);
+    t.env.api = env.api;
+    test_env_allow(&t, allowed);
     numbers source = {.count = 10};
     tn_loader_options options = options_for(&source);
     options.transforms = uses;
     options.n_transforms = 3;
     tn_loader *loader;
-    status = tn_loader_create(&env, &options, &loader);
+    status = tn_loader_create(&t.env, &options, &loader);
     if (status == TN_OK) {
       room r;
       int64_t samples;
@@ -652,7 +637,7 @@ static void every_refused_allocation_is_survived(void **state) {
       tn_loader_destroy(loader);
     }
     assert_true(status == TN_OK || status == TN_ENOMEM);
-    assert_int_equal(memory.blocks, 0);
+    assert_int_equal(t.live, 0);
     assert_true(allowed < 200);
   }
 }
