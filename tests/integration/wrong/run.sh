@@ -1,10 +1,10 @@
 #!/bin/sh
-# tests/integration/wrong/run.sh TENON: every *.ini beside this file has one fault. Its first lines
-# and state the expected result of the program:
+# tests/integration/wrong/run.sh TENON: every *.ini beside this file is wrong in one way. Its first lines
+# say what the program makes of it, as a user would call it:
 #
 #   # exit: 65                         the exit code
 #   # run: config check FILE           the command, where it is another than this one
-#   # says: wrong.ini:14: [run] ...    must be part of the output on stderr (as often as needed)
+#   # says: wrong.ini:14: [run] ...    must stand in the text printed to stderr (as often as needed)
 #
 # A file without "# exit:" is part of another case. One line a case: "case ok: NAME" or "case failed: NAME".
 set -uf
