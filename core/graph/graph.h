@@ -152,10 +152,7 @@ tn_val tn_graph_find_output(const tn_graph *g, const char *name); /* 0: none */
  * commit types equal to state types, predicates bool scalars. TN_EINTERNAL naming the statement. */
 tn_status tn_graph_verify(const tn_graph *g);
 
-/* For each value the number of uses by nodes, commits and outputs; caller's (tn_release), indexed by
- * value. */
-tn_status tn_graph_count_uses(const tn_graph *g, int32_t **uses);
-/* For each node whether an output, a commit or an effect needs it; caller's. */
+/* For each node whether an output, a commit or an effect depends on it; the caller's (tn_release). */
 tn_status tn_graph_live(const tn_graph *g, bool **live);
 
 /* 64-bit hash of the text form. */

@@ -18,7 +18,7 @@ static tn_status check_gradient(const tape *t, const tn_gnode *node, int32_t i, 
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   const tn_type *given = tn_graph_type(t->g, gradient), *expected = tn_graph_type(t->g, node->in[i]);
   if (tn_type_equal(given, expected)) return TN_OK;
-  return tn_failf(t->g->env, TN_EINTERNAL, "operand %s got %s, expected %s as the operand is",
+  return tn_failf(t->g->env, TN_EINTERNAL, "operand %s got %s, expected %s, the type of the operand",
                   tn_op_def_operand(node->def, i)->name, tn_type_format(given, one),
                   tn_type_format(expected, other));
 }

@@ -164,7 +164,7 @@ static tn_status check_formula(const void *handle, tn_arena *arena, tn_op_def *d
                               .operands = names,
                               .n_operands = def->n_operands,
                               .result = def->results[0].name};
-  return tn_formula_check(handle, &def->formula);
+  return tn_formula_parse(handle, arena, &def->formula);
 }
 
 static tn_status check_flags(const void *handle, const tn_op_def *def) {

@@ -1,5 +1,6 @@
 /* core/graph/rewrite/decompose.c: a composite op in terms of others. */
 #include "core/graph/build/builder.h"
+#include "core/graph/build/emit_formula.h"
 
 static tn_status emit(tn_build *b, const tn_op_def *def, const void *attributes) {
   if (def->formula.text != NULL) return tn_formula_emit(b, &def->formula, attributes);

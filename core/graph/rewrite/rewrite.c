@@ -48,7 +48,7 @@ static tn_status copy_with(tn_rewrite *r, const tn_gnode *node, tn_val *in) {
 }
 
 tn_status tn_rewrite_copy(tn_rewrite *r, const tn_gnode *node) {
-  if (tn_op_is_special(node->op)) return copy_special(r, node);
+  if (tn_op_is_input_or_state(node->op)) return copy_special(r, node);
   tn_val *in = tn_alloc(r->from->env, (size_t)node->n_in * sizeof *in);
   if (in == NULL) return TN_ENOMEM;
   tn_status status = copy_with(r, node, in);

@@ -210,7 +210,7 @@ static tn_status add_node(parser *p, const tn_op_def *def, const tn_options *opt
   if ((size_t)def->n_results != p->results.n)
     return tn_failf(g->env, TN_EINVAL, "%s: %zu results are named, expected %d", def->op->item.name,
                     p->results.n, def->n_results);
-  if (tn_op_is_special(def->op)) *tn_special_type(def->op, options->data) = p->results.v[0].type;
+  if (tn_op_is_input_or_state(def->op)) *tn_input_state_type(def->op, options->data) = p->results.v[0].type;
   TN_TRY(tn_graph_add(g, def, options->data, p->operands.v, (int32_t)p->operands.n, layer, "", &first));
   for (size_t i = 0; i < p->results.n; i++) TN_TRY(bind_result(p, def, &p->results.v[i], first + (tn_val)i));
   return TN_OK;

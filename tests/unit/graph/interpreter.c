@@ -73,7 +73,7 @@ static const double *bound(const tn_gnode *node, const binding *bindings, int32_
 
 static void run(const evaluation *e, const tn_gnode *node, const binding *bindings, int32_t n) {
   size_t bytes = (size_t)tn_type_count(tn_graph_type(e->graph, node->first_out)) * sizeof(double);
-  if (tn_op_is_special(node->op))
+  if (tn_op_is_input_or_state(node->op))
     memcpy(e->v[node->first_out], bound(node, bindings, n), bytes);
   else if (strcmp(node->op->item.name, "reshape") == 0)
     memcpy(e->v[node->first_out], e->v[node->in[0]], bytes);

@@ -431,14 +431,14 @@ static void only_state_can_be_committed(void **state) {
   (void)state;
   tn_val one = tn_scalar(R.b, TN_F32, 1);
   tn_build_commit(R.b, one, one);
-  assert_stuck(&R, "tn_build_commit: the value given is no state, expected what tn_build_state returned");
+  assert_stuck(&R, "tn_build_commit: the value given is no state, expected a result of tn_build_state");
 }
 
 static void a_commit_has_the_type_of_its_state(void **state) {
   (void)state;
   tn_type type = TYPE(TN_F32, 2);
   tn_build_commit(R.b, tn_build_state(R.b, "mean", &type, "zeros"), tn_scalar(R.b, TN_F32, 1));
-  assert_stuck(&R, "commit mean: the value is f32[], expected f32[2] as the state is");
+  assert_stuck(&R, "commit mean: the value is f32[], expected f32[2], the type of the state");
 }
 
 /* ---- counters and streams ---- */

@@ -369,7 +369,7 @@ static tn_status differentiate_crooked(const char *fault) {
 static void a_gradient_has_the_type_of_its_operand(void **state) {
   (void)state;
   assert_error(&R, differentiate_crooked("type"), TN_EINTERNAL,
-               "net.ini:3: gradient of crooked: operand x got f64[], expected f64[3] as the operand is");
+               "net.ini:3: gradient of crooked: operand x got f64[], expected f64[3], the type of the operand");
 }
 
 static void a_rule_that_fails_says_so(void **state) {

@@ -2,6 +2,7 @@
 #include "tests/unit/graph/rig.h"
 
 #include "core/graph/op/schema.h"
+#include "core/graph/uses.h"
 
 static rig R;
 
@@ -287,11 +288,15 @@ static void uses_are_counted_by_nodes_commits_and_outputs(void **state) {
                            "p: bool[] = full(dtype=bool)\n"
                            "commit x = y if p\n"
                            "output y = y\n");
-  int32_t *uses;
-  assert_ok(&R, tn_graph_count_uses(g, &uses));
-  const int32_t expected[] = {0, 2, 2, 1};
-  assert_memory_equal(uses, expected, sizeof expected);
-  tn_release(&R, uses);
+  tn_arena arena = tn_arena_new(&R);
+  tn_uses uses;
+  assert_ok(&R, tn_uses_create(&arena, g, &uses));
+  const int32_t by_nodes[] = {0, 2, 0, 0}, outside[] = {0, 0, 2, 1};
+  for (tn_val v = 0; v < 4; v++) assert_int_equal(uses.start[v + 1] - uses.start[v], by_nodes[v]);
+  assert_memory_equal(uses.outside, outside, sizeof outside);
+  assert_int_equal(uses.node[0], 1);
+  assert_int_equal(uses.node[1], 1);
+  tn_arena_free(&arena);
   tn_graph_destroy(g);
 }
 

@@ -134,7 +134,7 @@ static void errors_name_text_and_line(void **state) {
   refused("x: f32[2] = input(name=x)\nx = neg(x)", TN_EINVAL,
           "net.txt:2: x is defined already, expected each name once");
   refused("x: f32[2] = input(name=x)\ny: f32[2] = input(name=x)", TN_EINVAL,
-          "net.txt:2: input x is there already, expected each input once");
+          "net.txt:2: input x exists already, expected each input once");
   refused("x: f32[2] = state(path=x)\ny: f32[2] = state(path=x)", TN_EINVAL,
           "net.txt:2: state x is read already, expected one state(path=x)");
   refused("x: f32[2] = input(name=x)\ny, z = neg(x)", TN_EINVAL,
@@ -184,7 +184,7 @@ static void commits_and_outputs_are_checked(void **state) {
   refused("x: f32[2] = state(path=x)\ncommit x = x if x", TN_EINVAL,
           "net.txt:2: commit x: the predicate is f32[2], expected bool[]");
   refused("x: f32[2] = state(path=x)\noutput y = x\noutput y = x", TN_EINVAL,
-          "net.txt:3: output y is there already, expected each output once");
+          "net.txt:3: output y exists already, expected each output once");
   refused("output y = _", TN_EINVAL, "net.txt:1: output y: value 0 is not of this graph");
 }
 

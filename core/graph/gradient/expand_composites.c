@@ -72,10 +72,10 @@ static tn_status append(tn_graph *g, const tn_gnode *node) {
 /* Inputs and state go first: a decomposition may ask for any of them. */
 static tn_status lay_out(expansion *e, const tn_gnode *old, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (tn_op_is_special(old[i].op)) TN_TRY(append(e->g, &old[i]));
+    if (tn_op_is_input_or_state(old[i].op)) TN_TRY(append(e->g, &old[i]));
   for (size_t i = 0; i < n; i++) {
     tn_gnode node = old[i];
-    if (tn_op_is_special(node.op)) continue;
+    if (tn_op_is_input_or_state(node.op)) continue;
     TN_TRY(remap(e, &node));
     if (needs_expansion(e, &node)) TN_TRY(replace(e, &node));
     TN_TRY(append(e->g, &node));

@@ -37,7 +37,8 @@ static bool same(const tn_gnode *node, const tn_val *map, const tn_gnode *other)
 static tn_status merge_node(tn_rewrite *r, const tn_gnode *node, void *context) {
   tn_hash_index *known = context;
   const tn_graph *to = tn_builder_graph(r->b);
-  if (tn_op_is_special(node->op) || (node->op->flags & TN_OP_EFFECT) != 0) return tn_rewrite_copy(r, node);
+  if (tn_op_is_input_or_state(node->op) || (node->op->flags & TN_OP_EFFECT) != 0)
+    return tn_rewrite_copy(r, node);
   uint64_t hash = hash_node(node, r->map);
   size_t probe = 0;
   for (int64_t i; (i = tn_hash_index_next(known, hash, &probe)) != TN_HASH_INDEX_NONE;) {
