@@ -9,7 +9,7 @@ enum { TN_HASH_INDEX_NONE = -1 };
 
 typedef struct tn_hash_index {
   const void *handle;
-  struct tn_hash_index_slot *slots;
+  struct tn_hash_index_entry *entries;
   size_t n, cap; /* cap: a power of two, or 0 */
 } tn_hash_index;
 

@@ -77,7 +77,7 @@ static tn_status gelu_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-static tn_status gelu_grad(tn_build *b, const void *attributes) {
+static tn_status gelu_grad_rule(tn_build *b, const void *attributes) {
   const tn_gelu_attributes *a = attributes;
   tn_op_begin(b, "gelu_grad");
   tn_op_arg(b, tn_build_out_grad(b, 0));
@@ -98,7 +98,7 @@ const tn_op tn_op_gelu = {
     .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .decompose = gelu_decompose,
-    .grad = gelu_grad,
+    .grad = gelu_grad_rule,
 };
 
 /* The derivative of gelu_cdf, the density of the normal distribution, or of its approximation. */

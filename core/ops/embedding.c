@@ -3,7 +3,7 @@
 #include "core/ops/common.h"
 
 /* Adds the width of a row to the dims of the ids. */
-static tn_status rows_of(tn_infer *n, const tn_type *ids, int64_t width, tn_type *y) {
+static tn_status embedding_rows(tn_infer *n, const tn_type *ids, int64_t width, tn_type *y) {
   if (ids->rank >= TN_MAX_RANK)
     return tn_fail(n, TN_EINVAL, NULL, "ids is %s of rank %d, expected rank %d at most", tn_ops_text(ids).v,
                    (int)ids->rank, (int)TN_MAX_RANK - 1);
@@ -19,7 +19,7 @@ static tn_status rows_of(tn_infer *n, const tn_type *ids, int64_t width, tn_type
 static tn_status embedding_infer(tn_infer *n) {
   const tn_type *table = n->node.in[1];
   tn_status status = tn_ops_check_rank(n, "table", table, 2, "rows, width");
-  return status != TN_OK ? status : rows_of(n, n->node.in[0], table->dims[1], &n->node.out[0]);
+  return status != TN_OK ? status : embedding_rows(n, n->node.in[0], table->dims[1], &n->node.out[0]);
 }
 
 static tn_status embedding_grad(tn_build *b, const void *attributes) {
@@ -56,7 +56,7 @@ static tn_status embedding_grad_infer(tn_infer *n) {
   const tn_type *ids = n->node.in[0], *dy = n->node.in[1];
   tn_type expected = {dy->dtype, 0, {0}}, *dtable = &n->node.out[0];
   int64_t width = dy->rank > 0 ? dy->dims[dy->rank - 1] : 0;
-  tn_status status = rows_of(n, ids, width, &expected);
+  tn_status status = embedding_rows(n, ids, width, &expected);
   if (status == TN_OK) status = tn_ops_check_dims_of(n, "dy", dy, &expected);
   dtable->rank = 2;
   dtable->dims[0] = a->rows;

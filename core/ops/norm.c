@@ -5,48 +5,48 @@
 
 /* ---- shapes ---- */
 
-static tn_status check_batch(tn_infer *n, const tn_type *x) {
+static tn_status batch_norm_check_x(tn_infer *n, const tn_type *x) {
   if (x->rank >= 2 && x->rank <= 5) return TN_OK;
   return tn_fail(n, TN_EINVAL, NULL, "x is %s of rank %d, expected rank 2 .. 5: batch, channels, then space",
                  tn_ops_text(x).v, (int)x->rank);
 }
 
 /* That an operand, if there, has these dims and the dtype of sums over x. */
-static tn_status check_operand(tn_infer *n, const char *name, const tn_type *operand,
-                               const tn_type *expected) {
+static tn_status norm_check_operand(tn_infer *n, const char *name, const tn_type *operand,
+                                    const tn_type *expected) {
   if (operand == NULL || tn_type_equal(operand, expected)) return TN_OK;
   return tn_fail(n, TN_EINVAL, NULL, "%s is %s, expected %s for x of %s", name, tn_ops_text(operand).v,
                  tn_ops_text(expected).v, tn_ops_text(n->node.in[0]).v);
 }
 
-static tn_type channels_of(const tn_type *x) {
+static tn_type batch_norm_channels(const tn_type *x) {
   return (tn_type){tn_ops_accumulator(x->dtype), 1, {x->dims[1]}};
 }
 
 /* All dimensions but the channels. */
-static void mark_batch(const tn_type *x, bool *reduced) {
+static void batch_norm_mark_axes(const tn_type *x, bool *reduced) {
   for (int32_t i = 0; i < x->rank; i++) reduced[i] = i != 1;
 }
 
 static tn_status batch_norm_infer(tn_infer *n) {
   const tn_type *x = n->node.in[0];
-  tn_status status = check_batch(n, x);
+  tn_status status = batch_norm_check_x(n, x);
   if (status != TN_OK) return status;
-  tn_type channels = channels_of(x);
+  tn_type channels = batch_norm_channels(x);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = channels;
-  status = check_operand(n, "weight", n->node.in[1], &channels);
-  return status != TN_OK ? status : check_operand(n, "bias", n->node.in[2], &channels);
+  status = norm_check_operand(n, "weight", n->node.in[1], &channels);
+  return status != TN_OK ? status : norm_check_operand(n, "bias", n->node.in[2], &channels);
 }
 
 static tn_status batch_norm_apply_infer(tn_infer *n) {
   static const char *const name[] = {"x", "mean", "variance", "weight", "bias"};
   const tn_type *x = n->node.in[0];
-  tn_status status = check_batch(n, x);
+  tn_status status = batch_norm_check_x(n, x);
   if (status != TN_OK) return status;
-  tn_type channels = channels_of(x);
+  tn_type channels = batch_norm_channels(x);
   for (int32_t i = 1; i < 5 && status == TN_OK; i++)
-    status = check_operand(n, name[i], n->node.in[i], &channels);
+    status = norm_check_operand(n, name[i], n->node.in[i], &channels);
   n->node.out[0] = *x;
   return status;
 }
@@ -54,7 +54,8 @@ static tn_status batch_norm_apply_infer(tn_infer *n) {
 /* ---- batch_norm ---- */
 
 /* mean = sum / n and the biased variance, squares / n - mean^2, which rounding may not make negative. */
-static void finalize(tn_build *b, tn_val sum, tn_val squares, int64_t count, tn_val *mean, tn_val *variance) {
+static void batch_norm_finalize(tn_build *b, tn_val sum, tn_val squares, int64_t count, tn_val *mean,
+                                tn_val *variance) {
   tn_val n = tn_scalar(b, tn_val_type(b, sum)->dtype, (double)count);
   *mean = tn_div(b, sum, n);
   tn_val raw = tn_sub(b, tn_div(b, squares, n), tn_mul(b, *mean, *mean));
@@ -62,7 +63,8 @@ static void finalize(tn_build *b, tn_val sum, tn_val squares, int64_t count, tn_
 }
 
 /* Two sums over the channels become sums over ranks, in one collective. */
-static void sum_over_ranks(tn_build *b, const tn_norm_attributes *a, tn_val *first, tn_val *second) {
+static void batch_norm_sum_over_ranks(tn_build *b, const tn_norm_attributes *a, tn_val *first,
+                                      tn_val *second) {
   if (a->ranks == 1) return;
   int64_t channels = tn_val_dim(b, *first, 0);
   tn_op_begin(b, "concat");
@@ -80,13 +82,13 @@ static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
   bool reduced[TN_MAX_RANK];
   int64_t axes[TN_MAX_RANK];
   tn_val mean, variance;
-  mark_batch(&x, reduced);
+  batch_norm_mark_axes(&x, reduced);
   tn_op_begin(b, "moments");
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_set_ints(b, "axes", tn_ops_marked(reduced, x.rank, axes), axes);
   tn_val sum = tn_op_end(b), squares = tn_op_result(b, sum, 1);
-  sum_over_ranks(b, a, &sum, &squares);
-  finalize(b, sum, squares, tn_ops_reduced_count(&x, reduced) * a->ranks, &mean, &variance);
+  batch_norm_sum_over_ranks(b, a, &sum, &squares);
+  batch_norm_finalize(b, sum, squares, tn_ops_reduced_count(&x, reduced) * a->ranks, &mean, &variance);
   tn_op_begin(b, "batch_norm_apply");
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_arg(b, mean);
@@ -109,11 +111,11 @@ typedef struct batch_grad {
   tn_val all_sum, all_dot; /* the same over all ranks */
 } batch_grad;
 
-static batch_grad batch_grad_start(tn_build *b, const tn_norm_attributes *a) {
+static batch_grad batch_norm_grad_start(tn_build *b, const tn_norm_attributes *a) {
   batch_grad g = {.x = tn_ops_type(b, tn_build_in(b, 0)), .mean = tn_build_out(b, 1)};
   bool reduced[TN_MAX_RANK];
   int64_t axes[TN_MAX_RANK];
-  mark_batch(&g.x, reduced);
+  batch_norm_mark_axes(&g.x, reduced);
   g.count = tn_ops_reduced_count(&g.x, reduced) * a->ranks;
   g.rstd = tn_rsqrt(b, tn_affine(b, tn_build_out(b, 2), 1, a->epsilon));
   if (tn_build_out_grad(b, 0) == 0) return g;
@@ -125,12 +127,12 @@ static batch_grad batch_grad_start(tn_build *b, const tn_norm_attributes *a) {
   tn_op_set_ints(b, "axes", tn_ops_marked(reduced, g.x.rank, axes), axes);
   g.all_sum = g.sum = tn_op_end(b);
   g.all_dot = g.dot = tn_op_result(b, g.sum, 1);
-  if (tn_build_wants_grad(b, 0)) sum_over_ranks(b, a, &g.all_sum, &g.all_dot);
+  if (tn_build_wants_grad(b, 0)) batch_norm_sum_over_ranks(b, a, &g.all_sum, &g.all_dot);
   return g;
 }
 
 /* The gradient of a statistic: every rank's use of it counts. */
-static tn_val of_statistic(tn_build *b, const tn_norm_attributes *a, int32_t result) {
+static tn_val batch_norm_statistic_grad(tn_build *b, const tn_norm_attributes *a, int32_t result) {
   tn_val d = tn_build_out_grad(b, result);
   return d == 0 || a->ranks == 1 ? d : tn_op1(b, "all_reduce", d);
 }
@@ -141,7 +143,8 @@ static tn_val of_statistic(tn_build *b, const tn_norm_attributes *a, int32_t res
  * through the statistics, so sum and dot are all ranks'; weight and bias have gradients of their own
  * ranks, as all parameters do. */
 static tn_val batch_norm_dx(tn_build *b, const tn_norm_attributes *a, const batch_grad *g) {
-  tn_val dmean = of_statistic(b, a, 1), dvariance = of_statistic(b, a, 2), w = tn_build_in(b, 1);
+  tn_val dmean = batch_norm_statistic_grad(b, a, 1), dvariance = batch_norm_statistic_grad(b, a, 2),
+         w = tn_build_in(b, 1);
   tn_val n = tn_scalar(b, tn_val_type(b, g->mean)->dtype, (double)g->count);
   tn_val q = dvariance == 0 ? 0 : tn_affine(b, dvariance, 2, 0), r = dmean, dx = 0;
   if (g->sum != 0) {
@@ -159,7 +162,7 @@ static tn_val batch_norm_dx(tn_build *b, const tn_norm_attributes *a, const batc
 }
 
 static tn_status batch_norm_grad(tn_build *b, const void *attributes) {
-  batch_grad g = batch_grad_start(b, attributes);
+  batch_grad g = batch_norm_grad_start(b, attributes);
   if (tn_build_wants_grad(b, 0)) {
     tn_val dx = batch_norm_dx(b, attributes, &g);
     if (dx != 0) tn_build_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, g.x.rank, g.x.dims), g.x.dtype));
@@ -246,16 +249,16 @@ static tn_status layer_norm_infer(tn_infer *n) {
   layer_norm_parts(x, a->trailing, &rows, &row);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = rows;
-  tn_status status = check_operand(n, "weight", n->node.in[1], &row);
-  return status != TN_OK ? status : check_operand(n, "bias", n->node.in[2], &row);
+  tn_status status = norm_check_operand(n, "weight", n->node.in[1], &row);
+  return status != TN_OK ? status : norm_check_operand(n, "bias", n->node.in[2], &row);
 }
 
-static void mark_trailing(const tn_type *x, int64_t trailing, bool *reduced) {
+static void layer_norm_mark_axes(const tn_type *x, int64_t trailing, bool *reduced) {
   for (int32_t i = 0; i < x->rank; i++) reduced[i] = i >= x->rank - trailing;
 }
 
 /* v with the trailing dimensions, which are 1, gone. */
-static tn_val drop(tn_build *b, tn_val v, const tn_type *x, const bool *reduced) {
+static tn_val layer_norm_drop_axes(tn_build *b, tn_val v, const tn_type *x, const bool *reduced) {
   tn_type rows = tn_ops_reduced(x, reduced, false);
   return tn_reshape(b, v, rows.rank, rows.dims);
 }
@@ -265,7 +268,7 @@ static tn_status layer_norm_decompose(tn_build *b, const void *attributes) {
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
   tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
-  mark_trailing(&type, a->trailing, reduced);
+  layer_norm_mark_axes(&type, a->trailing, reduced);
   tn_val mean = tn_ops_reduce(b, "reduce_mean", x, reduced);
   tn_val centered = tn_sub(b, x, mean);
   tn_val variance = tn_ops_reduce(b, "reduce_mean", tn_mul(b, centered, centered), reduced);
@@ -274,8 +277,8 @@ static tn_status layer_norm_decompose(tn_build *b, const void *attributes) {
   if (tn_build_in(b, 1) != 0) y = tn_mul(b, y, tn_build_in(b, 1));
   if (tn_build_in(b, 2) != 0) y = tn_add(b, y, tn_build_in(b, 2));
   tn_build_yield(b, 0, tn_cast(b, y, type.dtype));
-  tn_build_yield(b, 1, drop(b, mean, &type, reduced));
-  tn_build_yield(b, 2, drop(b, rstd, &type, reduced));
+  tn_build_yield(b, 1, layer_norm_drop_axes(b, mean, &type, reduced));
+  tn_build_yield(b, 2, layer_norm_drop_axes(b, rstd, &type, reduced));
   return TN_OK;
 }
 
@@ -287,10 +290,10 @@ typedef struct layer_grad {
   tn_val weight, dy, dmean, drstd;
 } layer_grad;
 
-static layer_grad layer_grad_start(tn_build *b, const tn_norm_attributes *a, tn_val x, tn_val mean,
-                                   tn_val rstd) {
+static layer_grad layer_norm_grad_start(tn_build *b, const tn_norm_attributes *a, tn_val x, tn_val mean,
+                                        tn_val rstd) {
   layer_grad g = {.x = tn_ops_type(b, x)};
-  mark_trailing(&g.x, a->trailing, g.reduced);
+  layer_norm_mark_axes(&g.x, a->trailing, g.reduced);
   g.rstd = tn_ops_keep(b, rstd, &g.x, g.reduced);
   g.normal = tn_mul(b, tn_sub(b, tn_ops_wide(b, x), tn_ops_keep(b, mean, &g.x, g.reduced)), g.rstd);
   return g;
@@ -332,12 +335,13 @@ static void layer_norm_emit_grad(tn_build *b, const tn_norm_attributes *a) {
     if (tn_build_wants_grad(b, i)) tn_build_yield(b, i, tn_op_result(b, dx, i));
 }
 
-static tn_status layer_norm_grad(tn_build *b, const void *attributes) {
+static tn_status layer_norm_grad_rule(tn_build *b, const void *attributes) {
   if (tn_build_out_grad(b, 0) != 0 && tn_build_out_grad(b, 1) == 0 && tn_build_out_grad(b, 2) == 0) {
     layer_norm_emit_grad(b, attributes);
     return TN_OK;
   }
-  layer_grad l = layer_grad_start(b, attributes, tn_build_in(b, 0), tn_build_out(b, 1), tn_build_out(b, 2));
+  layer_grad l =
+      layer_norm_grad_start(b, attributes, tn_build_in(b, 0), tn_build_out(b, 1), tn_build_out(b, 2));
   l.weight = tn_build_in(b, 1);
   l.dy = tn_build_out_grad(b, 0);
   l.dmean = tn_build_out_grad(b, 1);
@@ -363,28 +367,29 @@ static tn_status layer_norm_grad_infer(tn_infer *n) {
   tn_type rows, row;
   layer_norm_parts(x, a->trailing, &rows, &row);
   tn_status status = tn_ops_check_dims_of(n, "dy", n->node.in[0], x);
-  if (status == TN_OK) status = check_operand(n, "mean", n->node.in[2], &rows);
-  if (status == TN_OK) status = check_operand(n, "rstd", n->node.in[3], &rows);
-  if (status == TN_OK) status = check_operand(n, "weight", n->node.in[4], &row);
+  if (status == TN_OK) status = norm_check_operand(n, "mean", n->node.in[2], &rows);
+  if (status == TN_OK) status = norm_check_operand(n, "rstd", n->node.in[3], &rows);
+  if (status == TN_OK) status = norm_check_operand(n, "weight", n->node.in[4], &row);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = row;
   return status;
 }
 
 /* The sums of a value over all leading dimensions. */
-static tn_val sum_rows(tn_build *b, tn_val v, const layer_grad *l) {
+static tn_val layer_norm_sum_rows(tn_build *b, tn_val v, const layer_grad *l) {
   bool leading[TN_MAX_RANK];
   for (int32_t i = 0; i < l->x.rank; i++) leading[i] = !l->reduced[i];
-  return drop(b, tn_ops_reduce(b, "reduce_sum", v, leading), &l->x, leading);
+  return layer_norm_drop_axes(b, tn_ops_reduce(b, "reduce_sum", v, leading), &l->x, leading);
 }
 
 static tn_status layer_norm_grad_decompose(tn_build *b, const void *attributes) {
-  layer_grad l = layer_grad_start(b, attributes, tn_build_in(b, 1), tn_build_in(b, 2), tn_build_in(b, 3));
+  layer_grad l =
+      layer_norm_grad_start(b, attributes, tn_build_in(b, 1), tn_build_in(b, 2), tn_build_in(b, 3));
   l.weight = tn_build_in(b, 4);
   l.dy = tn_build_in(b, 0);
   tn_build_yield(b, 0, layer_norm_dx(b, &l));
-  tn_build_yield(b, 1, sum_rows(b, tn_mul(b, tn_ops_wide(b, l.dy), l.normal), &l));
-  tn_build_yield(b, 2, sum_rows(b, tn_ops_wide(b, l.dy), &l));
+  tn_build_yield(b, 1, layer_norm_sum_rows(b, tn_mul(b, tn_ops_wide(b, l.dy), l.normal), &l));
+  tn_build_yield(b, 2, layer_norm_sum_rows(b, tn_ops_wide(b, l.dy), &l));
   return TN_OK;
 }
 
@@ -415,7 +420,7 @@ const tn_op tn_op_layer_norm = {
     .op_class = TN_CLASS_NORM,
     .infer = layer_norm_infer,
     .decompose = layer_norm_decompose,
-    .grad = layer_norm_grad,
+    .grad = layer_norm_grad_rule,
     .cost = layer_norm_cost,
 };
 

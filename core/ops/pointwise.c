@@ -137,7 +137,7 @@ static tn_status div_grad(tn_build *b, const void *attributes) {
 }
 
 /* The operand that was not chosen gets nothing; at a tie each gets half. */
-static void choice_grad(tn_build *b, const char *loses) {
+static void extremum_grad(tn_build *b, const char *loses) {
   tn_val dz = tn_build_out_grad(b, 0), zero = tn_ops_zero(b, dz);
   tn_val tie = tn_op2(b, "eq", tn_build_in(b, 0), tn_build_in(b, 1));
   tn_val shared = tn_where(b, tie, tn_affine(b, dz, 0.5, 0), dz);
@@ -149,12 +149,12 @@ static void choice_grad(tn_build *b, const char *loses) {
 }
 static tn_status maximum_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  choice_grad(b, "lt");
+  extremum_grad(b, "lt");
   return TN_OK;
 }
 static tn_status minimum_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  choice_grad(b, "gt");
+  extremum_grad(b, "gt");
   return TN_OK;
 }
 

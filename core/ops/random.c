@@ -6,7 +6,7 @@
 #include "core/ops/common.h"
 
 /* Operands `iteration` and `block?`, which begin at `first`. */
-static tn_status check_counters(tn_infer *n, int32_t first) {
+static tn_status random_check_counters(tn_infer *n, int32_t first) {
   const tn_type *block = n->node.n_in > first + 1 ? n->node.in[first + 1] : NULL;
   tn_status status = tn_ops_check_rank(n, "iteration", n->node.in[first], 0, "a scalar");
   return status != TN_OK || block == NULL ? status : tn_ops_check_rank(n, "block", block, 0, "a scalar");
@@ -16,7 +16,7 @@ static tn_status check_counters(tn_infer *n, int32_t first) {
 
 static tn_status random_infer(tn_infer *n) {
   const tn_random_attributes *a = n->node.attributes;
-  tn_status status = check_counters(n, 0);
+  tn_status status = random_check_counters(n, 0);
   if (status != TN_OK) return status;
   if (!tn_dtype_is_float(a->dtype))
     return tn_fail(n, TN_EINVAL, "dtype", "dtype is %s, expected f16, bf16, f32 or f64",
@@ -72,7 +72,7 @@ const tn_op tn_op_random_normal = {
 
 static tn_status dropout_infer(tn_infer *n) {
   n->node.out[0] = *n->node.in[0];
-  return check_counters(n, 1);
+  return random_check_counters(n, 1);
 }
 
 /* Kept where a number from [0, 1) is at least p. The numbers are f32 for every T, so that the mask

@@ -5,7 +5,7 @@
 /* ---- shapes ---- */
 
 /* That an operand can be repeated to the parameter's dims. */
-static tn_status check_spread(tn_infer *n, const char *name, const tn_type *v, const tn_type *param) {
+static tn_status update_check_spread(tn_infer *n, const char *name, const tn_type *v, const tn_type *param) {
   bool fits = v->rank <= param->rank;
   for (int32_t i = 0; i < v->rank && fits; i++)
     fits = v->dims[i] == 1 || v->dims[i] == param->dims[param->rank - v->rank + i];
@@ -15,13 +15,13 @@ static tn_status check_spread(tn_infer *n, const char *name, const tn_type *v, c
 }
 
 /* Operands 1 .. slots are like param; then come lr, weight_decay and updates. */
-static tn_status check_update(tn_infer *n, const char *const *name, int32_t slots) {
+static tn_status update_check(tn_infer *n, const char *const *name, int32_t slots) {
   const tn_type *param = n->node.in[0];
   tn_status status = TN_OK;
   for (int32_t i = 1; i <= slots && status == TN_OK; i++)
     if (n->node.in[i] != NULL) status = tn_ops_check_dims_of(n, name[i], n->node.in[i], param);
   for (int32_t i = 1; i <= 2 && status == TN_OK; i++)
-    status = check_spread(n, i == 1 ? "lr" : "weight_decay", n->node.in[slots + i], param);
+    status = update_check_spread(n, i == 1 ? "lr" : "weight_decay", n->node.in[slots + i], param);
   return status != TN_OK ? status : tn_ops_check_rank(n, "updates", n->node.in[slots + 3], 0, "a scalar");
 }
 
@@ -31,7 +31,7 @@ static tn_status sgd_update_infer(tn_infer *n) {
   static const char *const name[] = {"param", "grad", "buffer"};
   const tn_sgd_attributes *a = n->node.attributes;
   const tn_type *param = n->node.in[0], *buffer = n->node.in[2];
-  tn_status status = check_update(n, name, 2);
+  tn_status status = update_check(n, name, 2);
   if (status != TN_OK) return status;
   if ((buffer != NULL) != (a->momentum != 0))
     return tn_fail(n, TN_EINVAL, "momentum",
@@ -105,7 +105,7 @@ const tn_op tn_op_sgd_update = {
 
 static tn_status adamw_update_infer(tn_infer *n) {
   static const char *const name[] = {"param", "grad", "m", "v"};
-  tn_status status = check_update(n, name, 3);
+  tn_status status = update_check(n, name, 3);
   for (int32_t i = 0; i < 3; i++) n->node.out[i] = *n->node.in[0];
   return status;
 }

@@ -2,15 +2,15 @@
 #include "core/graph/build/builder.h"
 #include "core/graph/build/emit_formula.h"
 
-static tn_status emit(tn_build *b, const tn_op_def *def, const void *attributes) {
+static tn_status decompose_emit(tn_build *b, const tn_op_def *def, const void *attributes) {
   if (def->formula.text != NULL) return tn_formula_emit(b, &def->formula, attributes);
   if (def->op->decompose != NULL) return def->op->decompose(b, attributes);
   return tn_failf(b, TN_EINVAL, "the op is primitive: it has no decomposition");
 }
 
 /* The decomposition must mean what the op says it does. */
-static tn_status check_results(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in,
-                               int32_t n_in, const tn_val *out) {
+static tn_status decompose_check_results(tn_build *b, const tn_op_def *def, const void *attributes,
+                                         const tn_val *in, int32_t n_in, const tn_val *out) {
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   const tn_graph *g = tn_builder_graph(b);
   tn_type *expected = tn_alloc(b, (size_t)def->n_results * sizeof *expected);
@@ -42,9 +42,9 @@ tn_status tn_decompose(tn_build *b, const tn_op_def *def, const void *attributes
   for (int32_t i = 0; i < n_out; i++) out[i] = 0;
   TN_TRY(tn_build_status(b));
   tn_builder_push(b, &frame);
-  tn_status status = emit(b, def, attributes);
+  tn_status status = decompose_emit(b, def, attributes);
   if (tn_build_status(b) != TN_OK) status = tn_build_status(b);
-  if (status == TN_OK) status = check_results(b, def, attributes, in, n_in, out);
+  if (status == TN_OK) status = decompose_check_results(b, def, attributes, in, n_in, out);
   tn_builder_wrap(b, status, "decomposition", def->op->item.name);
   tn_builder_pop(b);
   return status != TN_OK ? status : tn_build_status(b);
