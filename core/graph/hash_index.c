@@ -12,7 +12,7 @@ typedef struct tn_hash_index_entry entry;
 
 tn_hash_index tn_hash_index_new(const void *handle) { return (tn_hash_index){.handle = handle}; }
 
-/* FNV-1a leaves its low bits the better ones, yet a last fold costs nothing. */
+/* The low bits of FNV-1a are the better mixed ones; the high bits are folded into them. */
 static size_t hash_index_home(uint64_t hash) { return (size_t)(hash ^ (hash >> 32)); }
 
 static void hash_index_place(entry *entries, size_t cap, entry item) {
@@ -21,7 +21,7 @@ static void hash_index_place(entry *entries, size_t cap, entry item) {
   entries[at] = item;
 }
 
-/* Growing goes through the old table from a gap on, so that items of one hash keep their order. */
+/* Copies the old table from a gap on, so that items of equal hash keep their order. */
 static tn_status hash_index_grow(tn_hash_index *index) {
   size_t cap = index->cap > 0 ? tn_size_mul(index->cap, 2) : 16;
   entry *entries = tn_alloc(index->handle, tn_size_mul(cap, sizeof *entries));

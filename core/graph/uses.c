@@ -1,9 +1,9 @@
-/* core/graph/uses.c: users of values in compressed rows. */
+/* core/graph/uses.c: the users of values, as compressed rows. */
 #include "core/graph/uses.h"
 
 #include <string.h>
 
-/* start[v + 1] becomes the number of uses of v, then by summation where v's users end. */
+/* start[v + 1] becomes the number of uses of v, then, by a prefix sum, the end of v's users. */
 static void uses_count(const tn_graph *g, int32_t *start) {
   for (size_t i = 0; i < g->nodes.n; i++) {
     const tn_gnode *node = &g->nodes.v[i];

@@ -1,4 +1,4 @@
-/* core/graph/verify.c: the rules that a graph keeps. Each failure names its statement. */
+/* core/graph/verify.c: checks the invariants of a graph. Each failure names its statement. */
 #include "core/graph/op/infer.h"
 #include "core/graph/text/print.h"
 #include "core/graph/input_state.h"
@@ -43,11 +43,11 @@ static tn_status verify_result(const tn_graph *g, size_t i, int32_t k, const tn_
   if (v == 0 || v >= g->values.n) return verify_fail_node(g, node, "a result is no value of the graph");
   const tn_gvalue *value = &g->values.v[v];
   if (value->node != i || value->result != k)
-    return verify_fail_node(g, node, "a result says that another node makes it");
+    return verify_fail_node(g, node, "a result is recorded for another node");
   if (!tn_type_equal(&value->type, inferred))
     return verify_fail_node(g, node, "a result's type is not the inferred one");
   if (!tn_type_equal(g->types.v[v], inferred))
-    return verify_fail_node(g, node, "the kept type of a result differs");
+    return verify_fail_node(g, node, "the two copies of a result's type differ");
   if (!verify_layout_fits(&value->layout, inferred->rank))
     return verify_fail_node(g, node,
                             "a layout's order is no permutation of the dimensions, or a block fits none");
@@ -69,7 +69,7 @@ static tn_status verify_node(const tn_graph *g, size_t i) {
   return status;
 }
 
-/* Every `input` and `state` node is listed, once. */
+/* Every `input` and `state` node is in its list exactly once. */
 static tn_status verify_input_state(const tn_graph *g, const tn_gnode *node) {
   if (node->op == &tn_op_input) {
     for (size_t i = 0; i < g->inputs.n; i++)

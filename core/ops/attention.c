@@ -1,10 +1,9 @@
-/* Scaled dot-product attention (Vaswani et al., "Attention is all you need", NeurIPS 2017) over
- * (batch, heads, tokens, width), which also gives each query's log-sum-exp, so that the gradient can
- * recompute the probabilities instead of keeping them (Dao et al., "FlashAttention", NeurIPS 2022). With
- * `heads` the operands are (batch, tokens, heads * width), as linear layers make them: a kernel for that
- * moves nothing, and without one they are transposed.
- * Scores, what is subtracted from their gradient, and the softmax are in f32 (f64 for f64), products with
- * probabilities in T. */
+/* core/ops/attention.c: scaled dot-product attention (Vaswani et al., "Attention is all you need", NeurIPS
+ * 2017) over (batch, heads, tokens, width). The second result is the log-sum-exp of each query, from which
+ * the gradient recomputes the probabilities (Dao et al., "FlashAttention", NeurIPS 2022). With `heads` the
+ * operands are (batch, tokens, heads * width), the results of linear layers; the decomposition transposes
+ * them if no kernel reads that form. Scores, their gradients' row terms, and the softmax are in f32 (f64 for
+ * f64), products with probabilities in T. */
 #include <math.h>
 
 #include "core/ops/common.h"
@@ -109,7 +108,7 @@ static tn_val attention_product(tn_build *b, const tn_attention_attributes *a, t
   return tn_op_end(b);
 }
 
-/* scale q k^T in A: (batch, heads, queries, keys). Rounding scores to T would be felt in every exponential.
+/* scale q k^T in A: (batch, heads, queries, keys). Scores rounded to T would make every exponential inexact.
  */
 static tn_val attention_scores(tn_build *b, const tn_attention_attributes *a, tn_val q, tn_val k) {
   tn_val s = attention_product(b, a, tn_ops_wide(b, q), tn_ops_wide(b, k), 0, 1);
@@ -130,7 +129,7 @@ static tn_val attention_mask(tn_build *b, const tn_attention_attributes *a, tn_v
 
 static const bool over_keys[TN_MAX_RANK] = {[3] = true};
 
-/* A kernel may be there for operands that are transposed. */
+/* The same op on transposed operands, for which a kernel may exist. */
 static tn_status attention_transposed(tn_build *b, const tn_attention_attributes *a) {
   tn_val in[3];
   for (int32_t i = 0; i < 3; i++) in[i] = attention_to_heads(b, a, tn_build_in(b, i));
@@ -148,7 +147,7 @@ static tn_status attention_decompose(tn_build *b, const void *attributes) {
   if (a->heads > 0) return attention_transposed(b, a);
   int32_t dtype = tn_val_type(b, tn_build_in(b, 0))->dtype;
   tn_val s = attention_mask(b, a, attention_scores(b, a, tn_build_in(b, 0), tn_build_in(b, 1)), -INFINITY);
-  if (tn_type_count(tn_val_type(b, s)) == 0) { /* no queries: nothing to take the largest of */
+  if (tn_type_count(tn_val_type(b, s)) == 0) { /* no queries or keys: reduce_max is undefined */
     tn_build_yield(b, 0, attention_product(b, a, tn_cast(b, s, dtype), tn_build_in(b, 2), 0, 0));
     tn_build_yield(b, 1, tn_reduce(b, "reduce_sum", s, 1, (int64_t[]){3}, 0));
     return TN_OK;
@@ -179,13 +178,13 @@ static tn_status attention_grad_infer(tn_infer *n) {
   return status;
 }
 
-/* What a gradient is made of, in heads; dy or dlse may be 0. */
+/* The operands of a gradient, split into heads; dy or dlse may be 0. */
 typedef struct gradient {
   tn_val q, k, v, y, lse, dy, dlse;
 } gradient;
 
 /* With p = exp(s - lse) and delta = sum(dy y): ds = p (dy v^T - delta + dlse), dq = scale ds k,
- * dk = scale ds^T q, dv = p^T dy, which is left at 0 without dy. */
+ * dk = scale ds^T q, dv = p^T dy. d[2] is unchanged if dy is 0. */
 static void attention_emit_gradient(tn_build *b, const tn_attention_attributes *a, const gradient *g,
                                     tn_val d[3]) {
   tn_val s = attention_scores(b, a, g->q, g->k);
@@ -230,7 +229,7 @@ static tn_status attention_grad_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-/* The gradient of the log-sum-exp, which a regularizer of it would have, and perhaps of y too. */
+/* The case of a gradient of the log-sum-exp, such as a regularizer has, with or without one of y. */
 static void attention_emit_in_parts(tn_build *b, const tn_attention_attributes *a, tn_val d[3]) {
   tn_val dy = tn_build_out_grad(b, 0);
   const gradient g = {attention_to_heads(b, a, tn_build_in(b, 0)),
@@ -244,7 +243,7 @@ static void attention_emit_in_parts(tn_build *b, const tn_attention_attributes *
   for (int32_t i = 0; i < 3; i++) d[i] = d[i] != 0 ? attention_from_heads(b, a, d[i]) : 0;
 }
 
-/* The op knows of a gradient of y alone. */
+/* attention_grad covers gradients of y only. */
 static tn_status attention_grad_rule(tn_build *b, const void *attributes) {
   const tn_attention_attributes *a = attributes;
   tn_val d[3] = {0};
@@ -271,7 +270,7 @@ static void attention_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, heads * pairs * (2 * (double)q.dims[3] + 2 * (double)v.dims[3] + 5));
 }
 
-/* Five products and a softmax again. */
+/* Five products and the recomputed softmax. */
 static void attention_grad_cost(const tn_node *n, tn_cost *cost) {
   attention_cost(n, cost);
   cost->flops *= 2.5;

@@ -1,6 +1,6 @@
-/* Two-dimensional convolution (cross-correlation, as everyone calls it) and its two gradients: x is
- * (N, C, H, W), w is (O, C / groups, h, w). All three are linear in both operands, so each one's
- * gradients are the other two. */
+/* core/ops/conv.c: two-dimensional convolution (cross-correlation) and its two gradients: x is (N, C, H, W),
+ * w is (O, C / groups, h, w). All three ops are linear in both operands, so the gradients of each are the
+ * other two. */
 #include "core/ops/common.h"
 
 /* ---- shapes ---- */
@@ -24,7 +24,7 @@ static tn_status conv2d_check_groups(tn_infer *n, int64_t groups, const tn_type 
                  groups == 1 ? "group" : "groups");
 }
 
-/* The result of sliding w over x. */
+/* The type of the result of sliding w over x. */
 static tn_status conv2d_slide(tn_infer *n, const tn_conv2d_attributes *a, const tn_type *x, const tn_type *w,
                               tn_type *y) {
   tn_status status = conv2d_check_window(n, a);
@@ -80,7 +80,7 @@ static tn_status conv2d_grad_weight_infer(tn_infer *n) {
 
 /* ---- gradients ---- */
 
-/* One of the three ops on x and y with the window of `a`; `like` gives the result's dims, 0 for conv2d. */
+/* One of the three ops on x and y with the window of `a`. The result has the dims of `like`; 0 for conv2d. */
 static tn_val conv2d_emit(tn_build *b, const char *op, tn_val x, tn_val y, const tn_conv2d_attributes *a,
                           tn_val like) {
   tn_type t = tn_ops_type(b, like);
@@ -125,7 +125,7 @@ static tn_status conv2d_grad_weight_grad(tn_build *b, const void *attributes) {
 
 /* ---- cost ---- */
 
-/* Every element of y is a sum of C / groups * h * w products; padding counts. The gradients do the
+/* Every element of y is a sum of C / groups * h * w products, padding included. The gradients compute the
  * same products in another order. */
 static double conv2d_flops(const tn_type *y, const tn_type *w) {
   return 2 * tn_ops_count(y) * (double)w->dims[1] * (double)w->dims[2] * (double)w->dims[3];
@@ -143,7 +143,7 @@ static void conv2d_grad_weight_cost(const tn_node *n, tn_cost *cost) {
 
 /* ---- descriptors ---- */
 
-#define WINDOW_OPTIONS                                                                                       \
+#define CONV2D_OPTIONS                                                                                       \
   TN_OPT(tn_conv2d_attributes, stride, TN_OPT_INTS, "[1, 1]", NULL, "step of the window: height, width"),    \
       TN_OPT(tn_conv2d_attributes, padding, TN_OPT_INTS, "[0, 0]", NULL,                                     \
              "zeros on both sides: height, width"),                                                          \
@@ -152,9 +152,9 @@ static void conv2d_grad_weight_cost(const tn_node *n, tn_cost *cost) {
       TN_OPT(tn_conv2d_attributes, groups, TN_OPT_INT, "1", ">= 1", "independent groups of channels"),       \
       TN_OPS_MATH(tn_conv2d_attributes)
 
-static const tn_option conv2d_options[] = {WINDOW_OPTIONS, TN_OPT_END};
+static const tn_option conv2d_options[] = {CONV2D_OPTIONS, TN_OPT_END};
 static const tn_option conv2d_grad_options[] = {
-    WINDOW_OPTIONS, TN_OPT(tn_conv2d_attributes, dims, TN_OPT_INTS, NULL, NULL, "dimensions of the result"),
+    CONV2D_OPTIONS, TN_OPT(tn_conv2d_attributes, dims, TN_OPT_INTS, NULL, NULL, "dimensions of the result"),
     TN_OPT_END};
 
 const tn_op tn_op_conv2d = {

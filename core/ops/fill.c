@@ -1,5 +1,5 @@
-/* Tensors made from a position: constants, indices, masks, and values repeated. They are pointwise in
- * that an element of the result can be computed by itself, inside any region. */
+/* core/ops/fill.c: constants, indices, masks, and repeated values. Each element of a result is a function of
+ * its index, so the ops are pointwise and can join any fused region. */
 #include "core/ops/common.h"
 
 /* ---- full, iota ---- */

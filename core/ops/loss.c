@@ -1,4 +1,4 @@
-/* Softmax, its logarithm, and the cross entropy of classes. All exponentials are taken relative to the
+/* core/ops/loss.c: softmax, its logarithm, and the cross entropy of classes. Exponentials are relative to the
  * largest element, in f32 (f64 for f64). */
 #include "core/ops/common.h"
 
@@ -15,7 +15,7 @@ static tn_status softmax_infer(tn_infer *n) {
   return tn_ops_check_axis(n, a->axis, n->node.in[0]->rank, &axis);
 }
 
-/* x minus its largest element, and the exponentials of that and their sum. */
+/* x minus its largest element, the exponentials of these differences, and their sum. */
 typedef struct shifted {
   tn_val x, exp, sum;
 } shifted;
@@ -28,7 +28,7 @@ static shifted softmax_shift(tn_build *b, tn_val x, const bool *reduced) {
   return s;
 }
 
-/* An empty tensor has no largest element, and is its own result. */
+/* The result of an empty tensor is a copy: reduce_max is undefined for it. */
 static bool softmax_yield_empty(tn_build *b, const tn_type *type) {
   if (tn_type_count(type) > 0) return false;
   tn_build_yield(b, 0, tn_op1(b, "copy", tn_build_in(b, 0)));
@@ -133,17 +133,18 @@ static tn_status cross_entropy_infer(tn_infer *n) {
   return tn_ops_check_dims_of(n, "target", n->node.in[1], &rows);
 }
 
-/* The parts that value and gradient share. Dimensions: as logits, the class axis 1 in all but `hot`. */
-typedef struct rows {
+/* Values that loss and gradient share. Their dims are those of the logits, with class axis 1 except in `hot`.
+ */
+typedef struct class_rows {
   tn_type type; /* of the logits */
   bool reduced[TN_MAX_RANK];
   tn_val x;     /* logits in A */
-  tn_val hot;   /* bool: is this the target's class? */
-  tn_val valid; /* bool: does this row count? */
-} rows;
+  tn_val hot;   /* bool: the class is the target */
+  tn_val valid; /* bool: the target is not `ignore` */
+} class_rows;
 
-static rows cross_entropy_rows(tn_build *b, const tn_cross_entropy_attributes *a) {
-  rows r = {.type = tn_ops_type(b, tn_build_in(b, 0)), .x = tn_ops_wide(b, tn_build_in(b, 0))};
+static class_rows cross_entropy_rows(tn_build *b, const tn_cross_entropy_attributes *a) {
+  class_rows r = {.type = tn_ops_type(b, tn_build_in(b, 0)), .x = tn_ops_wide(b, tn_build_in(b, 0))};
   softmax_mark_axis(a->axis, r.type.rank, r.reduced);
   tn_val target = tn_ops_keep(b, tn_build_in(b, 1), &r.type, r.reduced);
   int32_t dtype = tn_val_type(b, target)->dtype;
@@ -159,17 +160,17 @@ static rows cross_entropy_rows(tn_build *b, const tn_cross_entropy_attributes *a
 }
 
 /* v without the class axis. */
-static tn_val cross_entropy_drop_axis(tn_build *b, tn_val v, const rows *r) {
+static tn_val cross_entropy_drop_axis(tn_build *b, tn_val v, const class_rows *r) {
   tn_type t = tn_ops_reduced(&r->type, r->reduced, false);
   return tn_reshape(b, v, t.rank, t.dims);
 }
 
-/* loss = (1 - s) (lse - x[target]) + s (lse - mean(x)): the cross entropy with a target that gives
- * each class s / classes and its own another 1 - s (Szegedy et al., "Rethinking the Inception
+/* loss = (1 - s) (lse - x[target]) + s (lse - mean(x)): the cross entropy with label smoothing: every class
+ * has the probability s / classes, the target 1 - s more (Szegedy et al., "Rethinking the Inception
  * architecture", CVPR 2016). */
 static tn_status cross_entropy_decompose(tn_build *b, const void *attributes) {
   const tn_cross_entropy_attributes *a = attributes;
-  rows r = cross_entropy_rows(b, a);
+  class_rows r = cross_entropy_rows(b, a);
   tn_val zero = tn_ops_zero(b, r.x);
   tn_val largest = tn_ops_reduce(b, "reduce_max", r.x, r.reduced);
   tn_val sum = tn_ops_reduce(b, "reduce_sum", tn_exp(b, tn_sub(b, r.x, largest)), r.reduced);
@@ -188,7 +189,7 @@ static tn_status cross_entropy_decompose(tn_build *b, const void *attributes) {
 /* With p = exp(x - lse): dx = dloss valid (p - (1 - s) hot - s / classes) + dlse p */
 static tn_status cross_entropy_grad(tn_build *b, const void *attributes) {
   const tn_cross_entropy_attributes *a = attributes;
-  rows r = cross_entropy_rows(b, a);
+  class_rows r = cross_entropy_rows(b, a);
   tn_val dloss = tn_ops_keep(b, tn_build_out_grad(b, 0), &r.type, r.reduced);
   tn_val dlse = tn_ops_keep(b, tn_build_out_grad(b, 1), &r.type, r.reduced);
   tn_val p = tn_exp(b, tn_sub(b, r.x, tn_ops_keep(b, tn_build_out(b, 1), &r.type, r.reduced))), dx = 0;

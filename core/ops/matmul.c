@@ -1,16 +1,17 @@
-/* The matrix product. Dimensions in front of the last two are a batch and broadcast as in NumPy. */
+/* core/ops/matmul.c: the matrix product. Dimensions before the last two are batch dimensions and broadcast as
+ * in NumPy. */
 #include "core/ops/common.h"
 
 /* ---- shapes ---- */
 
 /* Rows and columns of op(m): its last two dimensions, swapped if transposed. */
-typedef struct extent {
+typedef struct matrix_extent {
   int64_t rows, columns;
-} extent;
+} matrix_extent;
 
-static extent matmul_extent(const tn_type *m, int32_t transposed) {
+static matrix_extent matmul_extent(const tn_type *m, int32_t transposed) {
   int64_t rows = m->dims[m->rank - 2], columns = m->dims[m->rank - 1];
-  return transposed ? (extent){columns, rows} : (extent){rows, columns};
+  return transposed ? (matrix_extent){columns, rows} : (matrix_extent){rows, columns};
 }
 
 static tn_status matmul_check_matrix(tn_infer *n, const char *operand, const tn_type *m) {
@@ -48,7 +49,7 @@ static tn_status matmul_infer(tn_infer *n) {
   if (status == TN_OK) status = matmul_check_matrix(n, "b", b);
   if (status == TN_OK) status = matmul_broadcast_batch(n, a, b, y);
   if (status != TN_OK) return status;
-  extent p = matmul_extent(a, m->transpose_a), q = matmul_extent(b, m->transpose_b);
+  matrix_extent p = matmul_extent(a, m->transpose_a), q = matmul_extent(b, m->transpose_b);
   if (p.columns != q.rows)
     return tn_fail(n, TN_EINVAL, NULL, "a is %s%s and b is %s%s: the inner dimensions %lld and %lld differ",
                    tn_ops_text(a).v, m->transpose_a ? " transposed" : "", tn_ops_text(b).v,
@@ -72,7 +73,7 @@ static tn_val matmul_emit(tn_build *b, const tn_matmul_attributes *m, tn_val x, 
   return tn_op_end(b);
 }
 
-/* With op(a) op(b) = y: d op(a) = dy op(b)^T, or transposed where a was. */
+/* With op(a) op(b) = y: d op(a) = dy op(b)^T, or its transpose if a is transposed. */
 static void matmul_yield_da(tn_build *b, const tn_matmul_attributes *m) {
   tn_val w = tn_build_in(b, 1), dy = tn_build_out_grad(b, 0);
   tn_ops_yield_to(b, 0,
@@ -80,7 +81,7 @@ static void matmul_yield_da(tn_build *b, const tn_matmul_attributes *m) {
                                  : matmul_emit(b, m, dy, w, 0, !m->transpose_b));
 }
 
-/* v with all dimensions but the last as one. */
+/* v as a matrix: all dimensions but the last are merged. */
 static tn_val matmul_flatten_rows(tn_build *b, tn_val v) {
   tn_type t = tn_ops_type(b, v);
   int64_t dims[2] = {1, t.dims[t.rank - 1]};
@@ -88,8 +89,8 @@ static tn_val matmul_flatten_rows(tn_build *b, tn_val v) {
   return t.rank == 2 ? v : tn_reshape(b, v, 2, dims);
 }
 
-/* A weight that serves a whole batch gets one large product rather than one a batch entry and a sum: the rows
- * of all entries follow each other in memory. */
+/* A weight without batch dimensions gets one large product instead of a product for each batch entry and a
+ * sum: the rows of all entries are contiguous in memory. */
 static bool matmul_weight_is_shared(tn_build *b, const tn_matmul_attributes *m) {
   return tn_val_type(b, tn_build_in(b, 1))->rank == 2 && !m->transpose_a;
 }
@@ -106,7 +107,7 @@ static void matmul_yield_db(tn_build *b, const tn_matmul_attributes *m) {
                                  : matmul_emit(b, m, a, dy, !m->transpose_a, 0));
 }
 
-/* Of the same rows as the weight's, so that one pass over them can do both. */
+/* Uses the same rows as the weight gradient, so that one pass over dy can compute both. */
 static void matmul_yield_dbias(tn_build *b, const tn_matmul_attributes *m) {
   tn_ops_yield_to(b, 2,
                   matmul_weight_is_shared(b, m) ? matmul_flatten_rows(b, tn_build_out_grad(b, 0))

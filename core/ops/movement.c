@@ -1,7 +1,7 @@
-/* Ops that move elements without changing their bits. */
+/* core/ops/movement.c: ops that move elements without changing their bits. */
 #include "core/ops/common.h"
 
-/* Nothing is computed, everything is read and written once. */
+/* No flops; every element is read and written once. */
 static void movement_cost(const tn_node *n, tn_cost *cost) { tn_ops_cost(n, cost, 0); }
 
 static tn_status copy_infer(tn_infer *n) {
@@ -39,7 +39,7 @@ const tn_op tn_op_reorder = {
 
 /* ---- reshape ---- */
 
-/* Fills in the one dimension that is -1, so that as many elements come out as go in. */
+/* Infers the one dimension that is -1 from the number of elements. */
 static tn_status reshape_infer(tn_infer *n) {
   const tn_reshape_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0];
@@ -163,7 +163,7 @@ static tn_status slice_infer(tn_infer *n) {
   return TN_OK;
 }
 
-/* How far n elements reach that lie `step` apart. */
+/* The extent of n elements at distance `step`. */
 static int64_t slice_reach(int64_t n, int64_t step) { return n > 0 ? (n - 1) * step + 1 : 0; }
 
 static tn_status slice_grad(tn_build *b, const void *attributes) {

@@ -1,6 +1,6 @@
-/* Normalization. Statistics and everything computed from them are in the dtype of sums A: f32, f64 for
- * f64. A batch norm is always one reduction, a few ops on channels, and one pointwise region, forward
- * and backward, so that its parts can join their neighbours. */
+/* core/ops/norm.c: normalization. Statistics and values computed from them are in the dtype of sums A: f32,
+ * f64 for f64. A batch norm decomposes into one reduction, a few ops on channels, and one pointwise region,
+ * forward and backward, which can fuse with neighbouring ops. */
 #include "core/ops/common.h"
 
 /* ---- shapes ---- */
@@ -11,7 +11,7 @@ static tn_status batch_norm_check_x(tn_infer *n, const tn_type *x) {
                  tn_ops_text(x).v, (int)x->rank);
 }
 
-/* That an operand, if there, has these dims and the dtype of sums over x. */
+/* An operand that is present must have this type: these dims, and the dtype of sums over x. */
 static tn_status norm_check_operand(tn_infer *n, const char *name, const tn_type *operand,
                                     const tn_type *expected) {
   if (operand == NULL || tn_type_equal(operand, expected)) return TN_OK;
@@ -23,7 +23,7 @@ static tn_type batch_norm_channels(const tn_type *x) {
   return (tn_type){tn_ops_accumulator(x->dtype), 1, {x->dims[1]}};
 }
 
-/* All dimensions but the channels. */
+/* Marks all dimensions but the channels. */
 static void batch_norm_mark_axes(const tn_type *x, bool *reduced) {
   for (int32_t i = 0; i < x->rank; i++) reduced[i] = i != 1;
 }
@@ -62,7 +62,7 @@ static void batch_norm_finalize(tn_build *b, tn_val sum, tn_val squares, int64_t
   *variance = tn_op2(b, "maximum", raw, tn_ops_zero(b, raw));
 }
 
-/* Two sums over the channels become sums over ranks, in one collective. */
+/* Replaces two sums of length C by their sums over ranks, in one collective. */
 static void batch_norm_sum_over_ranks(tn_build *b, const tn_norm_attributes *a, tn_val *first,
                                       tn_val *second) {
   if (a->ranks == 1) return;
@@ -102,7 +102,7 @@ static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-/* What the gradient of batch_norm is made of, in A. */
+/* Values of the gradient of batch_norm, in A. */
 typedef struct batch_grad {
   tn_type x;
   int64_t count;           /* elements of a channel, over all ranks */
@@ -131,17 +131,17 @@ static batch_grad batch_norm_grad_start(tn_build *b, const tn_norm_attributes *a
   return g;
 }
 
-/* The gradient of a statistic: every rank's use of it counts. */
+/* The gradient of a statistic: the sum over the ranks, which all use the statistic. */
 static tn_val batch_norm_statistic_grad(tn_build *b, const tn_norm_attributes *a, int32_t result) {
   tn_val d = tn_build_out_grad(b, result);
   return d == 0 || a->ranks == 1 ? d : tn_op1(b, "all_reduce", d);
 }
 
-/* dx = w rstd (dy - sum / n - (x - mean) rstd dot / n), written with one factor and one summand a
- * channel: dx = p dy + q (x - mean) + r, where q and r also take in the gradients of variance and
- * mean: d variance / dx = 2 (x - mean) / n, d mean / dx = 1 / n. Over ranks, x moves every rank's y
- * through the statistics, so sum and dot are all ranks'; weight and bias have gradients of their own
- * ranks, as all parameters do. */
+/* dx = w rstd (dy - sum / n - (x - mean) rstd dot / n), written with one factor and one summand for
+ * each channel: dx = p dy + q (x - mean) + r, where q and r include the gradients of variance and mean:
+ * d variance / dx = 2 (x - mean) / n, d mean / dx = 1 / n. With several ranks, x affects every rank's y
+ * through the statistics, so sum and dot are sums over ranks. The gradients of weight and bias, like those of
+ * all parameters, are those of the own rank. */
 static tn_val batch_norm_dx(tn_build *b, const tn_norm_attributes *a, const batch_grad *g) {
   tn_val dmean = batch_norm_statistic_grad(b, a, 1), dvariance = batch_norm_statistic_grad(b, a, 2),
          w = tn_build_in(b, 1);
@@ -179,7 +179,7 @@ static const tn_option batch_norm_options[] = {
 static const tn_option batch_norm_apply_options[] = {
     TN_OPT(tn_norm_attributes, epsilon, TN_OPT_FLOAT, "1e-5", ">= 0", "added to the variance"), TN_OPT_END};
 
-/* Its reduction is 3 flops an element, its application 4. */
+/* 3 flops for each element in the reduction, 4 in the application. */
 static void batch_norm_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, 7 * tn_ops_count(n->in[0]));
 }
@@ -230,7 +230,7 @@ const tn_op tn_op_batch_norm_apply = {
 
 /* ---- layer_norm ---- */
 
-/* The types of what there is once a row, and of what there is once a place in a row. */
+/* The types of values with one element for each row, and for each position in a row. */
 static void layer_norm_parts(const tn_type *x, int64_t trailing, tn_type *rows, tn_type *row) {
   int32_t lead = x->rank - (int32_t)trailing;
   *rows = (tn_type){tn_ops_accumulator(x->dtype), lead, {0}};
@@ -257,7 +257,7 @@ static void layer_norm_mark_axes(const tn_type *x, int64_t trailing, bool *reduc
   for (int32_t i = 0; i < x->rank; i++) reduced[i] = i >= x->rank - trailing;
 }
 
-/* v with the trailing dimensions, which are 1, gone. */
+/* v without the reduced dimensions, which are 1. */
 static tn_val layer_norm_drop_axes(tn_build *b, tn_val v, const tn_type *x, const bool *reduced) {
   tn_type rows = tn_ops_reduced(x, reduced, false);
   return tn_reshape(b, v, rows.rank, rows.dims);
@@ -282,7 +282,7 @@ static tn_status layer_norm_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-/* What the gradient of layer_norm is made of; weight, dy, dmean and drstd may be 0. */
+/* Values of the gradient of layer_norm; weight, dy, dmean and drstd may be 0. */
 typedef struct layer_grad {
   tn_type x;
   bool reduced[TN_MAX_RANK];
@@ -300,7 +300,7 @@ static layer_grad layer_norm_grad_start(tn_build *b, const tn_norm_attributes *a
 }
 
 /* dx = rstd (g - mean(g) - normal mean(g normal)) with g = dy weight and normal = (x - mean) rstd. The
- * gradients of mean and rstd come in at the means: d mean / dx = 1 / n, d rstd / dx = -rstd^2 normal / n. */
+ * gradients of mean and rstd add dmean / n and drstd (-rstd^2 normal / n). */
 static tn_val layer_norm_dx(tn_build *b, const layer_grad *l) {
   const tn_type *x = &l->x;
   tn_val dmean = tn_ops_keep(b, l->dmean, x, l->reduced), drstd = tn_ops_keep(b, l->drstd, x, l->reduced);
@@ -321,7 +321,7 @@ static tn_val layer_norm_dx(tn_build *b, const layer_grad *l) {
   return dx == 0 ? 0 : tn_cast(b, tn_broadcast(b, dx, x->rank, x->dims), x->dtype);
 }
 
-/* The op knows of a gradient of y alone. */
+/* layer_norm_grad covers gradients of y only. */
 static void layer_norm_emit_grad(tn_build *b, const tn_norm_attributes *a) {
   tn_op_begin(b, "layer_norm_grad");
   tn_op_arg(b, tn_build_out_grad(b, 0));
@@ -393,7 +393,7 @@ static tn_status layer_norm_grad_decompose(tn_build *b, const void *attributes) 
   return TN_OK;
 }
 
-/* normal again, two sums along rows and two over them, and dx. */
+/* The recomputed `normal`, two sums along rows, two sums over rows, and dx. */
 static void layer_norm_grad_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, (11 + (n->in[4] != NULL)) * tn_ops_count(n->in[1]));
 }

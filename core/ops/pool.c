@@ -1,4 +1,4 @@
-/* Pooling over the two spatial dimensions of (N, C, H, W). */
+/* core/ops/pool.c: pooling over the two spatial dimensions of (N, C, H, W). */
 #include "core/ops/common.h"
 
 /* ---- shapes ---- */
@@ -16,8 +16,8 @@ static tn_status pool_check_window(tn_infer *n, const tn_pool2d_attributes *a) {
   return status;
 }
 
-/* How many windows fit. Rounding up may add one that reaches beyond the padding, as long as it begins
- * inside the input or the padding before it: PyTorch's rule. 0: the input is smaller than a window. */
+/* The number of windows. With `ceil`, a last window may extend beyond the padding if it begins inside the
+ * input or the padding before it (PyTorch's rule). 0: the input is smaller than a window. */
 static int64_t pool_window_count(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                                  int32_t ceil) {
   int64_t room = size + 2 * padding - kernel;
@@ -47,7 +47,7 @@ static tn_status pool_infer(tn_infer *n, const tn_pool2d_attributes *a, const tn
 
 /* ---- emitting ---- */
 
-/* An op with the window of `a`; `like` gives the result's dims, 0 for a forward op. */
+/* An op with the window of `a`. The result has the dims of `like`; 0 for a forward op. */
 static tn_val pool_emit(tn_build *b, const char *op, tn_val x, tn_val index, const tn_pool2d_attributes *a,
                         tn_val like) {
   tn_type t = tn_ops_type(b, like);
@@ -63,7 +63,7 @@ static tn_val pool_emit(tn_build *b, const char *op, tn_val x, tn_val index, con
   return tn_op_end(b);
 }
 
-#define WINDOW_OPTIONS                                                                                       \
+#define POOL2D_OPTIONS                                                                                       \
   TN_OPT(tn_pool2d_attributes, kernel, TN_OPT_INTS, NULL, NULL, "size of the window: height, width"),        \
       TN_OPT(tn_pool2d_attributes, stride, TN_OPT_INTS, "[]", NULL, "step of the window; none: its size"),   \
       TN_OPT(tn_pool2d_attributes, padding, TN_OPT_INTS, "[0, 0]", NULL, "on both sides: height, width"),    \
@@ -101,7 +101,7 @@ static tn_status max_pool2d_grad_rule(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-static const tn_option max_pool2d_options[] = {WINDOW_OPTIONS, TN_OPT_END};
+static const tn_option max_pool2d_options[] = {POOL2D_OPTIONS, TN_OPT_END};
 
 const tn_op tn_op_max_pool2d = {
     .item = TN_ITEM(
@@ -125,7 +125,7 @@ static tn_status max_pool2d_grad_infer(tn_infer *n) {
   return status != TN_OK ? status : tn_ops_check_dims_of(n, "index", n->node.in[1], &y);
 }
 
-/* Which element of dx, counted through all its planes, an index points to. */
+/* Indices within planes as indices into the whole of dx. */
 static tn_val pool_flat_index(tn_build *b, tn_val index, const tn_type *dx) {
   int64_t planes = dx->dims[0] * dx->dims[1], dims[4] = {dx->dims[0], dx->dims[1], 1, 1};
   tn_op_begin(b, "iota");
@@ -135,7 +135,7 @@ static tn_val pool_flat_index(tn_build *b, tn_val index, const tn_type *dx) {
   return tn_add(b, tn_cast(b, index, TN_I64), tn_reshape(b, first, 4, dims));
 }
 
-/* Gathers where the op scattered: the elements of the cotangent are a table of rows of one. */
+/* Gathers at the indices of the scatter: the gradient of dx is a table with rows of one element. */
 static tn_status max_pool2d_grad_grad(tn_build *b, const void *attributes) {
   (void)attributes;
   tn_type dx = tn_ops_type(b, tn_build_out(b, 0)), dy = tn_ops_type(b, tn_build_in(b, 0));
@@ -150,7 +150,7 @@ static void max_pool2d_grad_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, tn_ops_count(n->in[0]));
 }
 
-static const tn_option max_pool2d_grad_options[] = {WINDOW_OPTIONS, DIMS_OPTION, TN_OPT_END};
+static const tn_option max_pool2d_grad_options[] = {POOL2D_OPTIONS, DIMS_OPTION, TN_OPT_END};
 
 const tn_op tn_op_max_pool2d_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "max_pool2d_grad",
@@ -176,7 +176,7 @@ static tn_status avg_pool2d_grad(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-static const tn_option avg_pool2d_options[] = {WINDOW_OPTIONS, INCLUDE_PAD_OPTION, TN_OPT_END};
+static const tn_option avg_pool2d_options[] = {POOL2D_OPTIONS, INCLUDE_PAD_OPTION, TN_OPT_END};
 
 const tn_op tn_op_avg_pool2d = {
     .item =
@@ -207,7 +207,7 @@ static void avg_pool2d_grad_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, pool_flops(n->attributes, n->in[0]));
 }
 
-static const tn_option avg_pool2d_grad_options[] = {WINDOW_OPTIONS, INCLUDE_PAD_OPTION, DIMS_OPTION,
+static const tn_option avg_pool2d_grad_options[] = {POOL2D_OPTIONS, INCLUDE_PAD_OPTION, DIMS_OPTION,
                                                     TN_OPT_END};
 
 const tn_op tn_op_avg_pool2d_grad = {

@@ -1,5 +1,5 @@
-/* core/graph/gradient/differentiate.c: reverse mode. One walk from the loss to the front: when a node's turn
- * comes, all users of its results have been seen, so their gradients are complete. */
+/* core/graph/gradient/differentiate.c: reverse mode. One walk over the nodes from the loss backward: all
+ * users of a node come before it in the walk, so the gradients of its results are complete. */
 #include "core/graph/build/builder.h"
 #include "core/graph/gradient/gradient.h"
 #include "tenon/ops.h"
@@ -8,7 +8,7 @@ typedef struct tape {
   tn_build *b;
   tn_graph *g;
   const bool *on_path;
-  tn_val *gradient; /* per value that was there at the start */
+  tn_val *gradient; /* for each value of the graph at the start */
   tn_arena scratch;
 } tape;
 
@@ -23,7 +23,7 @@ static tn_status tape_check_gradient(const tape *t, const tn_gnode *node, int32_
                   tn_type_format(expected, other));
 }
 
-/* Adds in the order of the walk, and of operands within a node: the same sum every time. */
+/* Adds in the order of the walk and of the operands: the order of summation is deterministic. */
 static tn_status tape_accumulate(tape *t, const tn_gnode *node, const bool *want, const tn_val *yielded) {
   for (int32_t i = 0; i < node->n_in; i++) {
     if (!want[i] || yielded[i] == 0) continue;
@@ -46,9 +46,9 @@ static tn_status tape_call_rule(tape *t, const tn_gnode *node, tn_build_frame *f
   return status != TN_OK ? status : tn_build_status(t->b);
 }
 
-/* The results' gradients become the operands'. */
+/* Computes the gradients of the operands from those of the results. */
 static tn_status tape_walk_node(tape *t, const tn_gnode *node) {
-  const tn_build_frame *around = tn_builder_frame(t->b);
+  const tn_build_frame *outer = tn_builder_frame(t->b);
   size_t n_in = (size_t)node->n_in, n_out = (size_t)node->n_out;
   tn_val *values = tn_arena_alloc(&t->scratch, (n_in + n_out) * sizeof *values);
   bool *want = tn_arena_alloc(&t->scratch, n_in);
@@ -63,8 +63,8 @@ static tn_status tape_walk_node(tape *t, const tn_gnode *node) {
                           .n_yield = node->n_in,
                           .prefix = node->layer,
                           .where = node->where,
-                          .training = around->training,
-                          .seed = around->seed};
+                          .training = outer->training,
+                          .seed = outer->seed};
   return tape_call_rule(t, node, &frame, want);
 }
 
@@ -98,7 +98,7 @@ static tn_status tape_start(tape *t, tn_val loss, tn_val seed) {
   return TN_OK;
 }
 
-/* A gradient is ready when the node that makes it has run; those that are zero come last. */
+/* A gradient is ready when the node that computes it has run; absent gradients come last. */
 static void tape_sort_by_readiness(const tn_graph *g, const tn_val *gradient, int32_t n, int32_t *order) {
   for (int32_t i = 0; i < n; i++) {
     int32_t k = i;

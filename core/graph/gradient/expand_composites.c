@@ -1,18 +1,18 @@
-/* core/graph/rewrite/expand.c: composite ops without a gradient rule, replaced by their decompositions so
- * that these can be differentiated. The nodes are laid out anew, with each decomposition in front of the op
- * that it replaces; values keep their numbers, so whoever holds one need not know. */
+/* core/graph/gradient/expand_composites.c: replaces composite ops without a gradient rule by their
+ * decompositions, which can be differentiated. The list of nodes is rebuilt with each decomposition in front
+ * of the op that it replaces; values keep their numbers, so numbers held elsewhere stay valid. */
 #include "core/graph/build/builder.h"
 #include "core/graph/gradient/gradient.h"
 #include "core/graph/input_state.h"
 
-/* A decomposition may use composites in turn; deeper ones than this contain themselves. */
+/* Decompositions may contain composites; deeper nesting than this is taken for recursion. */
 enum { MAX_ROUNDS = 64 };
 
 typedef struct expansion {
   tn_build *b;
   tn_graph *g;
-  const bool *on_path; /* of the values that were there at the start of the round */
-  tn_val *map;         /* of those, too: what stands for each now */
+  const bool *on_path; /* for the values of the graph at the start of the round */
+  tn_val *map;         /* for the same values: their replacements */
   bool any;
 } expansion;
 
@@ -29,7 +29,7 @@ static tn_status expand_no_gradient(const expansion *e, const tn_gnode *node) {
                   where, where[0] != '\0' ? ": " : "", node->op->item.name);
 }
 
-/* Points the operands at what replaces them. */
+/* Replaces the operands by their map entries. */
 static tn_status expand_remap(const expansion *e, tn_gnode *node) {
   bool changes = false;
   for (int32_t i = 0; i < node->n_in; i++) changes |= e->map[node->in[i]] != node->in[i];
@@ -41,13 +41,13 @@ static tn_status expand_remap(const expansion *e, tn_gnode *node) {
   return TN_OK;
 }
 
-/* Emits what replaces the node, and notes it. */
+/* Emits the decomposition of a node and maps its results. */
 static tn_status expand_replace(expansion *e, const tn_gnode *node) {
   tn_graph *g = e->g;
   if (!tn_op_is_composite(node->op)) return expand_no_gradient(e, node);
-  const tn_build_frame *around = tn_builder_frame(e->b);
+  const tn_build_frame *outer = tn_builder_frame(e->b);
   tn_build_frame frame = {
-      .prefix = node->layer, .where = node->where, .training = around->training, .seed = around->seed};
+      .prefix = node->layer, .where = node->where, .training = outer->training, .seed = outer->seed};
   e->any = true;
   tn_builder_push(e->b, &frame);
   tn_status status = tn_decompose(e->b, node->def, node->attributes, node->in, node->n_in, node->n_out,
@@ -69,7 +69,7 @@ static tn_status expand_append(tn_graph *g, const tn_gnode *node) {
   return TN_OK;
 }
 
-/* Inputs and state go first: a decomposition may ask for any of them. */
+/* Inputs and states come first, since a decomposition may use any of them. */
 static tn_status expand_nodes(expansion *e, const tn_gnode *old, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (tn_op_is_input_or_state(old[i].op)) TN_TRY(expand_append(e->g, &old[i]));
@@ -88,7 +88,7 @@ static tn_status expand_nodes(expansion *e, const tn_gnode *old, size_t n) {
   return TN_OK;
 }
 
-/* After a failure the graph is good for nothing but tn_graph_destroy: its builder has stuck. */
+/* After a failure the graph can only be destroyed: the failure is sticky in its builder. */
 static tn_status expand_round(expansion *e) {
   tn_graph *g = e->g;
   size_t n = g->nodes.n;

@@ -1,4 +1,4 @@
-/* core/graph/gradient/gradient_flow.c: where gradients flow. */
+/* core/graph/gradient/gradient_path.c: the values through which gradients flow. */
 #include "core/graph/gradient/gradient.h"
 
 static bool path_is_float(const tn_graph *g, tn_val v) {
@@ -26,7 +26,7 @@ static tn_status path_check(const tn_graph *g, tn_val loss, const tn_val *wrt, i
   return TN_OK;
 }
 
-/* Forward: what depends on wrt. */
+/* Forward: the values that depend on wrt. */
 static void path_mark_dependents(const tn_graph *g, bool *depends) {
   for (size_t i = 0; i < g->nodes.n; i++) {
     const tn_gnode *node = &g->nodes.v[i];
@@ -38,7 +38,7 @@ static void path_mark_dependents(const tn_graph *g, bool *depends) {
   }
 }
 
-/* Backward: of those, what the loss depends on. */
+/* Backward: of those, the values that the loss depends on. */
 static void path_mark_needed(const tn_graph *g, const bool *depends, tn_val loss, bool *needed) {
   needed[loss] = depends[loss];
   for (size_t i = g->values.v[loss].node + 1; i-- > 0;) {

@@ -1,4 +1,4 @@
-/* core/graph/op/attributes.c: attribute structs, field by field as their option tables describe them. */
+/* core/graph/op/attributes.c: copies and hashes attribute structs field by field, by their option tables. */
 #include "core/graph/op/attributes.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@ static bool attributes_holds_text(const tn_option *o) {
   return o->type == TN_OPT_TEXT || o->type == TN_OPT_PATH || o->type == TN_OPT_INIT;
 }
 
-/* Replaces what a field points to by a copy; false when memory ran out. Fields go through memcpy, since
- * the struct of a foreign compiler may be packed. */
+/* Replaces the target of a pointer field by a copy; false if memory ran out. Fields are read by memcpy, since
+ * a plugin's struct may be packed. */
 static bool attributes_copy_field(tn_arena *arena, const tn_option *o, char *field) {
   if (attributes_holds_text(o)) {
     const char *text;

@@ -1,10 +1,10 @@
-/* core/graph/op/infer.c: checks operands, infers results. */
+/* core/graph/op/infer.c: checks operands against schemas and infers the types of results. */
 #include "core/graph/op/infer.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A dtype letter of the schema while one node is checked: what it stands for, and due to which operand. */
+/* The dtype bound to a letter of the schema while one node is checked, and the operand that bound it. */
 typedef struct binding {
   int32_t dtype;
   int32_t operand;
@@ -22,7 +22,7 @@ typedef struct operand_name {
   char v[64];
 } operand_name;
 
-/* "w", or "xs[2]" for what a variadic operand takes. */
+/* "w", or "xs[2]" for an item of a variadic operand. */
 static operand_name infer_operand_name(const tn_op_def *def, int32_t i) {
   const tn_operand_def *o = tn_op_def_operand(def, i);
   operand_name name;
@@ -51,7 +51,7 @@ static void infer_list_dtypes(uint32_t dtypes, char *text, size_t size) {
   }
 }
 
-/* The letter takes the dtype of the first operand that bears it. */
+/* A letter is bound to the dtype of its first operand. */
 static tn_status infer_check_letter(inference *s, int32_t i, char letter) {
   char text[96];
   binding *b = &s->letters[letter - 'A'];
@@ -92,7 +92,7 @@ static tn_status infer_check_operands(inference *s) {
   return TN_OK;
 }
 
-/* The dtype that the schema gives a result; TN_ANY: the op decides. */
+/* The dtype of a result by the schema; TN_ANY: the op decides. */
 static int32_t infer_schema_dtype(const inference *s, int32_t result) {
   const tn_result_def *r = &s->def->results[result];
   return r->letter != 0 ? s->letters[r->letter - 'A'].dtype : r->dtype;
@@ -171,7 +171,7 @@ static tn_status infer_check_result(inference *s, int32_t i, tn_type *out) {
   if (out->dtype <= TN_ANY || out->dtype >= TN_DTYPES || (dtypes >> out->dtype & 1) == 0)
     return tn_failf(s->env, TN_EINVAL, "%s: result %s is %s, expected %s", op, r->name,
                     tn_type_format(out, type), allowed);
-  /* A letter that no operand decided is decided by the first result that bears it. */
+  /* A letter without operands is bound to the dtype of its first result. */
   if (r->letter != 0) s->letters[r->letter - 'A'].dtype = out->dtype;
   if (tn_type_fits(out)) return TN_OK;
   return tn_failf(s->env, TN_EINVAL,

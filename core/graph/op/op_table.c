@@ -1,4 +1,4 @@
-/* core/graph/op/op_table.c: definitions of ops by name, parsed at first use. */
+/* core/graph/op/op_table.c: op definitions by name, parsed at first use. */
 #include "core/graph/hash_index.h"
 #include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"

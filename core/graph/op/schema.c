@@ -1,10 +1,10 @@
-/* core/graph/op/schema.c: parses op schemas. */
+/* core/graph/op/schema.c: parses op schemas and checks op descriptors. */
 #include "core/graph/op/schema.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Longer lists than any op has; variadic operands count as one. */
+/* Above the needs of any op; a variadic operand counts as one. */
 enum { MAX_OPERANDS = 32, MAX_RESULTS = 16 };
 
 typedef struct schema_scanner {
@@ -144,7 +144,7 @@ static tn_status read_schema(schema_scanner *s, tn_op_def *def) {
   return *s->at == '\0' ? TN_OK : schema_expected(s, "\";\" or the end");
 }
 
-/* ---- the descriptor around it ---- */
+/* ---- the descriptor ---- */
 
 static tn_status schema_check_formula(const void *handle, tn_arena *arena, tn_op_def *def) {
   const tn_op *op = def->op;

@@ -1,5 +1,5 @@
-/* core/graph/rewrite/merge_common.c: common subexpressions, by value numbering (Cocke, "Global common
- * subexpression elimination", 1970; in SSA form one walk suffices). */
+/* core/graph/rewrite/common_subexpressions.c: eliminates common subexpressions by value numbering (Cocke,
+ * "Global common subexpression elimination", 1970; in SSA form one walk suffices). */
 #include "core/config/options/options.h"
 #include "core/graph/op/attributes.h"
 #include "core/graph/hash_index.h"
@@ -9,7 +9,7 @@ static bool merge_is_commutative(const tn_gnode *node) {
   return (node->op->flags & TN_OP_COMMUTATIVE) != 0 && node->n_in >= 2;
 }
 
-/* Operands of a commutative op count as sorted. `map` NULL: the node is of the new graph. */
+/* Operand i; the first two of a commutative op are sorted. `map` NULL: the node is in the new graph. */
 static tn_val merge_operand(const tn_gnode *node, const tn_val *map, int32_t i) {
   tn_val v[2];
   if (i > 1 || !merge_is_commutative(node)) return map != NULL ? map[node->in[i]] : node->in[i];
@@ -33,7 +33,7 @@ static bool merge_is_same(const tn_gnode *node, const tn_val *map, const tn_gnod
   return tn_options_equal(&node->op->item, node->attributes, other->attributes);
 }
 
-/* Index of nodes of the new graph. */
+/* `context` is an index of the nodes of the new graph. */
 static tn_status merge_node(tn_rewrite *r, const tn_gnode *node, void *context) {
   tn_hash_index *known = context;
   const tn_graph *to = tn_builder_graph(r->b);

@@ -1,4 +1,4 @@
-/* core/graph/rewrite/decompose.c: a composite op in terms of others. */
+/* core/graph/rewrite/decompose.c: emits the decomposition of a composite op. */
 #include "core/graph/build/builder.h"
 #include "core/graph/build/emit_formula.h"
 
@@ -8,7 +8,7 @@ static tn_status decompose_emit(tn_build *b, const tn_op_def *def, const void *a
   return tn_failf(b, TN_EINVAL, "the op is primitive: it has no decomposition");
 }
 
-/* The decomposition must mean what the op says it does. */
+/* The results must have the types that the op infers. */
 static tn_status decompose_check_results(tn_build *b, const tn_op_def *def, const void *attributes,
                                          const tn_val *in, int32_t n_in, const tn_val *out) {
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
@@ -30,15 +30,15 @@ static tn_status decompose_check_results(tn_build *b, const tn_op_def *def, cons
 
 tn_status tn_decompose(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in,
                        int32_t n_in, int32_t n_out, tn_val *out) {
-  const tn_build_frame *around = tn_builder_frame(b);
+  const tn_build_frame *outer = tn_builder_frame(b);
   tn_build_frame frame = {.in = in,
                           .n_in = n_in,
                           .yielded = out,
                           .n_yield = n_out,
-                          .prefix = around->prefix,
-                          .where = around->where,
-                          .training = around->training,
-                          .seed = around->seed};
+                          .prefix = outer->prefix,
+                          .where = outer->where,
+                          .training = outer->training,
+                          .seed = outer->seed};
   for (int32_t i = 0; i < n_out; i++) out[i] = 0;
   TN_TRY(tn_build_status(b));
   tn_builder_push(b, &frame);

@@ -1,4 +1,4 @@
-/* core/graph/rewrite/rewrite.c: a pass writes a new graph node by node. */
+/* core/graph/rewrite/rewrite.c: runs a pass, which writes a new graph node by node. */
 #include "core/graph/op/attributes.h"
 #include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"
@@ -58,7 +58,7 @@ tn_status tn_rewrite_copy(tn_rewrite *r, const tn_gnode *node) {
 
 /* ---- a graph ---- */
 
-/* What replaces a named value takes its name, unless it has one. */
+/* The replacement of a named value takes its name unless it has one already. */
 static tn_status rewrite_pass_names(const tn_rewrite *r, const tn_gnode *node) {
   tn_graph *to = tn_builder_graph(r->b);
   for (int32_t i = 0; i < node->n_out; i++) {

@@ -137,7 +137,7 @@ tn_status tn_lexer_number(tn_lexer *l, int64_t *number) {
       return TN_OK;
     }
   }
-  return tn_lexer_expected(l, "a whole number");
+  return tn_lexer_expected(l, "an integer");
 }
 
 tn_status tn_lexer_raw(tn_lexer *l, const char **text) {

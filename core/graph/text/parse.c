@@ -1,4 +1,4 @@
-/* core/graph/text/parse.c: graph text to a graph. */
+/* core/graph/text/parse.c: parses graph text, by recursive descent. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ typedef struct symbol {
   tn_val value;
 } symbol;
 
-/* What stands left of `=` for one result. */
+/* A result on the left of `=`. */
 typedef struct result {
   const char *name;
   bool typed;
@@ -27,7 +27,7 @@ typedef struct graph_parser {
   tn_lexer lexer;
   tn_hash_index by_name;
   TN_VEC(symbol) symbols;
-  TN_VEC(result) results; /* of the statement at hand */
+  TN_VEC(result) results; /* of the current statement */
   TN_VEC(tn_val) operands;
 } graph_parser;
 
@@ -193,7 +193,7 @@ static tn_status parser_read_call(graph_parser *p, const tn_op_def **def, tn_opt
 
 /* ---- statements ---- */
 
-/* The text's type of a result must be what the op says. */
+/* The type of a result in the text must be the inferred type. */
 static tn_status parser_bind_result(graph_parser *p, const tn_op_def *def, const result *r, tn_val v) {
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   tn_gvalue *value = &p->g->values.v[v];
@@ -271,7 +271,7 @@ static tn_status parser_read_unread(graph_parser *p) {
   return parser_wrap(p, tn_graph_register_state(p->g, &state));
 }
 
-/* Whether the word at hand is a keyword, and not a value's name. */
+/* Consumes `word` if it is a keyword here: a name follows it. */
 static bool parser_take_keyword(graph_parser *p, const char *word) {
   tn_lexer ahead = p->lexer;
   tn_lexer_next(&ahead);

@@ -1,4 +1,4 @@
-/* core/graph/text/print.c: graphs as text; graph.h shows the form. */
+/* core/graph/text/print.c: prints graphs in the text form of graph.h. */
 #include <inttypes.h>
 
 #include "core/config/options/options.h"
@@ -8,7 +8,7 @@
 #include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"
 
-/* Decides which values go by their name: the first that bears it, if it can be written plainly. */
+/* Marks the values that print by name: the first value of each name that needs no quotes. */
 static tn_status printer_find_named(const tn_graph *g, bool *named) {
   tn_hash_index index = tn_hash_index_new(g->env);
   tn_status status = TN_OK;
@@ -29,7 +29,7 @@ static tn_status printer_find_named(const tn_graph *g, bool *named) {
 
 typedef struct printer {
   const tn_graph *g;
-  const bool *named; /* NULL: all values go by number */
+  const bool *named; /* the values that print by name; NULL: no value does */
   tn_text *text;
 } printer;
 
@@ -55,7 +55,7 @@ static void printer_layout(tn_text *text, const tn_layout *layout, int32_t rank)
 static void printer_result(const printer *p, tn_val v) {
   char type[TN_TYPE_TEXT];
   printer_value(p, v);
-  if (v >= p->g->values.n) return; /* of a broken graph, on its way into a message */
+  if (v >= p->g->values.n) return; /* the graph is broken; the text is for a message */
   const tn_gvalue *value = &p->g->values.v[v];
   tn_text_addf(p->text, ": %s", tn_type_format(&value->type, type));
   printer_layout(p->text, &value->layout, value->type.rank);
@@ -71,7 +71,7 @@ static void printer_options(const printer *p, const tn_op *op, const void *attri
 
 static void printer_arguments(const printer *p, const tn_gnode *node) {
   int32_t n = node->n_in;
-  while (n > 0 && node->in[n - 1] == 0) n--; /* absent operands at the end need no mention */
+  while (n > 0 && node->in[n - 1] == 0) n--; /* absent trailing operands are omitted */
   tn_text_add(p->text, "(");
   for (int32_t i = 0; i < n; i++) {
     if (i > 0) tn_text_add(p->text, ", ");
@@ -116,7 +116,7 @@ static void printer_output(const printer *p, const tn_goutput *output) {
   tn_text_add(p->text, "\n");
 }
 
-/* States that are known but not read, such as those that an init program only writes. */
+/* States that are registered but not read, such as those that an init program only writes. */
 static void printer_unread(const printer *p, const tn_gstate *state) {
   char type[TN_TYPE_TEXT];
   if (state->value != 0) return;

@@ -50,8 +50,7 @@ static void pointwise(const evaluation *e, const tn_gnode *node, int32_t result)
   }
 }
 
-/* Every element of the operand goes where it would come from if the result, its summed axes kept as
- * 1, were broadcast. */
+/* Adds every element of the operand to the element of the result that would broadcast to it. */
 static void reduce_sum(const evaluation *e, const tn_gnode *node) {
   const tn_reduce_attributes *a = node->attributes;
   const tn_type *x = tn_graph_type(e->graph, node->in[0]);
