@@ -226,11 +226,11 @@ POINTWISE_OP(sigmoid, "1 / (1 + exp(-x))", UNARY_SCHEMA TN_OPS_FLOATS, 0, sigmoi
 POINTWISE_OP(erf, "error function", UNARY_SCHEMA TN_OPS_FLOATS, 0, erf_grad);
 POINTWISE_OP(sin, "sine of radians", UNARY_SCHEMA TN_OPS_FLOATS, 0, sin_grad);
 POINTWISE_OP(cos, "cosine of radians", UNARY_SCHEMA TN_OPS_FLOATS, 0, cos_grad);
-POINTWISE_OP(floor, "largest whole number not above x", UNARY_SCHEMA TN_OPS_FLOATS, TN_OP_NONDIFF, NULL);
+POINTWISE_OP(floor, "largest integer not above x", UNARY_SCHEMA TN_OPS_FLOATS, TN_OP_NONDIFF, NULL);
 
-POINTWISE_OP(add, "x + y; whole numbers wrap", BINARY_SCHEMA TN_OPS_NUMBERS, TN_OP_COMMUTATIVE, add_grad);
-POINTWISE_OP(sub, "x - y; whole numbers wrap", BINARY_SCHEMA TN_OPS_NUMBERS, 0, sub_grad);
-POINTWISE_OP(mul, "x y; whole numbers wrap", BINARY_SCHEMA TN_OPS_NUMBERS, TN_OP_COMMUTATIVE, mul_grad);
+POINTWISE_OP(add, "x + y; integers wrap", BINARY_SCHEMA TN_OPS_NUMBERS, TN_OP_COMMUTATIVE, add_grad);
+POINTWISE_OP(sub, "x - y; integers wrap", BINARY_SCHEMA TN_OPS_NUMBERS, 0, sub_grad);
+POINTWISE_OP(mul, "x y; integers wrap", BINARY_SCHEMA TN_OPS_NUMBERS, TN_OP_COMMUTATIVE, mul_grad);
 POINTWISE_OP(div, "x / y", BINARY_SCHEMA TN_OPS_FLOATS, 0, div_grad);
 POINTWISE_OP(maximum, "the larger one; NaN if either is", BINARY_SCHEMA TN_OPS_NUMBERS, TN_OP_COMMUTATIVE,
              maximum_grad);
@@ -252,7 +252,7 @@ POINTWISE_OP(where, "x where c holds, else y", "(c:bool, x:T, y:T) -> (z:T)", 0,
 
 const tn_op tn_op_cast = {
     .item = TN_ITEM(tn_op, TN_OP, "cast",
-                    "x in another element type; floats round to nearest even, to whole numbers toward zero",
+                    "x in another element type; floats round to nearest even, to integers toward zero",
                     tn_cast_attributes, cast_options),
     .schema = "(x:T) -> (y:any)",
     .version = 1,

@@ -19,8 +19,8 @@ int32_t tn_frame_n_in(tn_build *handle) { return tn_builder_top(tn_builder_of(ha
 static tn_val frame_value(tn_builder *b, const char *call, const tn_val *values, int32_t n, int32_t index) {
   if (b->status != TN_OK) return 0;
   if (index >= 0 && index < n) return values[index];
-  tn_builder_stick(b, tn_failf(b->graph->env, TN_EINVAL, "%s(b, %d): there are %d here, see tenon/build.h",
-                               call, index, n));
+  tn_builder_stick(b, tn_failf(b->graph->env, TN_EINVAL,
+                               "%s(b, %d): the frame has %d values, see tenon/build.h", call, index, n));
   return 0;
 }
 
@@ -137,7 +137,7 @@ tn_val tn_frame_option_value(tn_build *handle, const char *option) {
   const tn_build_frame *f = tn_builder_top(b);
   if (b->status != TN_OK) return 0;
   if (f->option_value == NULL) {
-    tn_builder_stick(b, frame_unavailable(b, "tn_option_value"));
+    tn_builder_stick(b, frame_unavailable(b, "tn_build_option_value"));
     return 0;
   }
   tn_val value = f->option_value(handle, f->context, option);

@@ -296,7 +296,7 @@ static void a_frame_gives_operands_results_gradients_and_wants(void **state) {
   tn_build_yield(R.b, 1, x);
   assert_int_equal(yielded[1], x);
   tn_build_in(R.b, 2);
-  assert_stuck(&R, "tn_build_in(b, 2): there are 2 here, see tenon/build.h");
+  assert_stuck(&R, "tn_build_in(b, 2): the frame has 2 values, see tenon/build.h");
   tn_builder_pop(R.b);
 }
 
@@ -304,7 +304,7 @@ static void a_frame_without_gradients_returns_0(void **state) {
   (void)state;
   assert_int_equal(tn_build_wants_grad(R.b, 0), 0);
   tn_build_out_grad(R.b, 0);
-  assert_stuck(&R, "tn_build_out_grad(b, 0): there are 0 here, see tenon/build.h");
+  assert_stuck(&R, "tn_build_out_grad(b, 0): the frame has 0 values, see tenon/build.h");
 }
 
 static void yielding_without_results_is_refused(void **state) {
