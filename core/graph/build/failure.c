@@ -6,7 +6,7 @@
 tn_status tn_builder_status(tn_build *handle) {
   tn_builder *b = tn_builder_of(handle);
   if (b->status == TN_OK) return TN_OK;
-  tn_error_record *record = handle->env.slot;
+  tn_error_record *record = handle->env.record;
   record->code = b->status;
   memcpy(record->option, b->option, sizeof record->option);
   memcpy(record->text, b->text, sizeof record->text);
@@ -15,7 +15,7 @@ tn_status tn_builder_status(tn_build *handle) {
 
 /* Copies the failure out of the handle. */
 static void failure_keep(tn_builder *b, tn_status status) {
-  const tn_error_record *record = b->graph->env->slot;
+  const tn_error_record *record = b->graph->env->record;
   b->status = status;
   memcpy(b->option, record->option, sizeof b->option);
   memcpy(b->text, record->text, sizeof b->text);
@@ -28,7 +28,7 @@ _Static_assert(sizeof(((tn_builder *)0)->text) == sizeof(((tn_error_record *)0)-
 void tn_builder_fail(tn_build *handle, tn_status status) {
   tn_builder *b = tn_builder_of(handle);
   if (status == TN_OK) return;
-  const tn_error_record *record = handle->env.slot;
+  const tn_error_record *record = handle->env.record;
   bool has_text = record->code == status && record->text[0] != '\0';
   if (b->status == TN_OK) {
     if (!has_text) tn_failf(handle, status, "%s", tn_status_name(status));
@@ -52,7 +52,7 @@ tn_status tn_builder_stick(tn_builder *b, tn_status status) {
 
 tn_status tn_builder_wrap(tn_build *handle, tn_status status, const char *kind, const char *op) {
   tn_builder *b = tn_builder_of(handle);
-  const tn_error_record *record = handle->env.slot;
+  const tn_error_record *record = handle->env.record;
   if (status == TN_OK) return TN_OK;
   const char *where = tn_builder_top(b)->where,
              *text = record->code == status ? record->text : tn_status_name(status);

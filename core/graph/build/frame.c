@@ -86,7 +86,7 @@ static tn_val frame_state(tn_builder *b, const char *name, const tn_type *type, 
     return 0;
   }
   tn_val v = tn_graph_state(b->graph, path, type, what, frame_text(init), frame_text(f->where));
-  if (v == 0) tn_builder_stick(b, b->graph->env->slot->code);
+  if (v == 0) tn_builder_stick(b, b->graph->env->record->code);
   return v;
 }
 
@@ -161,7 +161,7 @@ tn_val tn_frame_counter(tn_build *handle, int32_t which) {
       which == TN_UPDATES
           ? tn_graph_state(b->graph, TN_UPDATES_STATE, &scalar, TN_STATE_HOST, "zeros", "")
           : tn_graph_input(b->graph, which == TN_BATCH_BLOCK ? TN_BLOCK_INPUT : TN_ITERATION_INPUT, &scalar);
-  if (v == 0) tn_builder_stick(b, b->graph->env->slot->code);
+  if (v == 0) tn_builder_stick(b, b->graph->env->record->code);
   return which == TN_UPDATES && v != 0 ? tn_add(handle, v, tn_scalar(handle, TN_I64, 1)) : v;
 }
 
