@@ -1,6 +1,6 @@
-/* backends/cpu/kernels/lane.h: the types in which kernels compute, and the way there and back.
- * Element types are many; lanes are few: f16, bf16 and f32 are computed in f32, bool and u8 in bytes,
- * the others in themselves. */
+/* backends/cpu/kernels/lane.h: lanes, the types in which kernels compute, and the conversions from and to the
+ * element types. The lane of f16, bf16 and f32 is f32, that of bool and u8 is u8; every other type is its own
+ * lane. */
 #ifndef TN_BACKENDS_CPU_KERNELS_LANE_H
 #define TN_BACKENDS_CPU_KERNELS_LANE_H
 
@@ -24,30 +24,30 @@ static inline size_t tn_lane_size(int32_t lane) {
   return size[lane];
 }
 
-/* Whether elements in memory are lanes as they are. */
+/* Whether the element type is its own lane, so that no conversion is needed. */
 static inline int32_t tn_lane_is_stored(int32_t dtype) { return dtype != TN_F16 && dtype != TN_BF16; }
 
-/* f16 or bf16 to f32 and back, rounded to nearest even. tn_cpu_round rounds f32 values in place of
- * themselves or elsewhere. */
+/* f16 or bf16 to f32 and back, rounded to nearest even. tn_cpu_round rounds f32 values to the dtype's values;
+ * `from` and `to` may be the same. */
 void tn_cpu_widen(int32_t dtype, const void *from, float *to, int64_t n);
 void tn_cpu_narrow(int32_t dtype, const float *from, void *to, int64_t n);
 void tn_cpu_round(int32_t dtype, const float *from, float *to, int64_t n);
 
-/* How many elements kernels look at in one go: small enough that a few tiles stay in the first cache. */
+/* The elements that kernels convert at once. A few tiles fit into the first-level cache. */
 enum { TN_TILE = 512 };
 
-/* The n <= TN_TILE elements at `from` + `at` as lanes: where they lie, or converted into `tile`.
- * tn_cpu_f64 accepts every type but i64, exactly; tn_cpu_i64 every whole one; tn_cpu_f32 f16, bf16 and f32.
- */
+/* The n <= TN_TILE elements from element `at` of `from` as lanes: a pointer into `from` if they need no
+ * conversion, else `tile`. The conversions are exact. tn_cpu_f32 accepts f16, bf16 and f32; tn_cpu_f64 every
+ * type but i64; tn_cpu_i64 every integer type. */
 const float *tn_cpu_f32(int32_t dtype, const void *from, int64_t at, int64_t n, float *tile);
 const double *tn_cpu_f64(int32_t dtype, const void *from, int64_t at, int64_t n, double *tile);
 const int64_t *tn_cpu_i64(int32_t dtype, const void *from, int64_t at, int64_t n, int64_t *tile);
 
-/* One element as f64, and one f64 stored, rounded. For code that is not hot. */
+/* Reads one element as f64, and stores one f64, rounded. For code outside of inner loops. */
 double tn_cpu_get(int32_t dtype, const void *from, int64_t at);
 void tn_cpu_put(int32_t dtype, void *to, int64_t at, double value);
 
-/* Where element `at` lies. */
+/* The address of element `at`. */
 static inline void *tn_cpu_at(const void *base, int32_t dtype, int64_t at) {
   return (uint8_t *)(uintptr_t)base + (size_t)at * tn_dtype_size(dtype);
 }

@@ -66,10 +66,10 @@ static void pack(product *p, const tn_gemm_isa *isa) {
     isa->pack[p->dtype](&g.a, p->m, k0, tn_gemm_min(TN_GEMM_K, p->k - k0), p->packed_a);
 }
 
-static void run(product *p, const tn_gemm_isa *isa, tn_gemm_plan *plan) {
+static void run(product *p, const tn_gemm_isa *isa, tn_gemm_tiling *plan) {
   tn_launch l = {.env = {&table, NULL}, .struct_size = sizeof(tn_launch)};
   void *scratch = NULL;
-  tn_gemm_plan_make(plan, p->dtype, 1, p->m, p->n, p->k, p->flags);
+  tn_gemm_tiling_make(plan, p->dtype, 1, p->m, p->n, p->k, p->flags);
   if (p->flags & TN_GEMM_PACKED) pack(p, isa);
   if (p->flags & TN_GEMM_SPLIT)
     p->parts = calloc((size_t)(plan->splits * p->m * p->n), (size_t)tn_gemm_wide_bytes(p->dtype));
@@ -90,7 +90,7 @@ static double expected(const product *p, int64_t i, int64_t j, double *magnitude
   return sum;
 }
 
-static double result(const product *p, const tn_gemm_plan *plan, int64_t at) {
+static double result(const product *p, const tn_gemm_tiling *plan, int64_t at) {
   double sum = 0;
   if (!(p->flags & TN_GEMM_SPLIT)) return rig_get(&p->c_type, p->c, at);
   for (int64_t s = 0; s < plan->splits; s++) {
@@ -100,7 +100,7 @@ static double result(const product *p, const tn_gemm_plan *plan, int64_t at) {
   return sum;
 }
 
-static void check(const product *p, const tn_gemm_plan *plan) {
+static void check(const product *p, const tn_gemm_tiling *plan) {
   int32_t wide = p->dtype == TN_F64 ? TN_F64 : TN_F32, kept = p->flags & TN_GEMM_SPLIT ? wide : p->dtype;
   for (int64_t at = 0; at < p->m * p->n; at += p->m * p->n / 2000 + 1) {
     double magnitude, want = expected(p, at / p->n, at % p->n, &magnitude), got = result(p, plan, at);
@@ -122,7 +122,7 @@ static void every_instruction_set_multiplies(void **state) {
     for (int32_t i = 0; i < 4 * 5 * 3; i++) {
       const int64_t *shape = shapes[i / 4 % 5];
       product p = draw(dtypes[i % 4], shape[0], shape[1], shape[2], i + s, &rng);
-      tn_gemm_plan plan;
+      tn_gemm_tiling plan;
       p.flags = flags[i / 20];
       run(&p, isa, &plan);
       check(&p, &plan);
@@ -139,8 +139,8 @@ static void plans_cover_the_product(void **state) {
     static const int32_t flags[3] = {TN_GEMM_PLAIN, TN_GEMM_PACKED, TN_GEMM_SPLIT};
     int64_t most = i % 3 == 0 ? 20 : 3000, products = 1 + tn_rng_below(&rng, 20);
     int64_t m = 1 + tn_rng_below(&rng, most), n = 1 + tn_rng_below(&rng, most), k = tn_rng_below(&rng, 10000);
-    tn_gemm_plan p;
-    tn_gemm_plan_make(&p, dtypes[i % 4], products, m, n, k, flags[tn_rng_below(&rng, 3)]);
+    tn_gemm_tiling p;
+    tn_gemm_tiling_make(&p, dtypes[i % 4], products, m, n, k, flags[tn_rng_below(&rng, 3)]);
     assert_true(p.tile_m * (p.tiles_m - 1) < m && p.tile_m * p.tiles_m >= m);
     assert_true(p.tile_n * (p.tiles_n - 1) < n && p.tile_n * p.tiles_n >= n);
     assert_true(p.splits == 1 ? p.tile_k == k : p.tile_k * (p.splits - 1) < k && p.tile_k * p.splits >= k);
@@ -154,10 +154,10 @@ static void plans_cover_the_product(void **state) {
 
 static void nothing_to_do_means_no_chunks(void **state) {
   (void)state;
-  tn_gemm_plan p;
-  tn_gemm_plan_make(&p, TN_F32, 0, 5, 5, 5, 0);
+  tn_gemm_tiling p;
+  tn_gemm_tiling_make(&p, TN_F32, 0, 5, 5, 5, 0);
   assert_int_equal(p.chunks, 0);
-  tn_gemm_plan_make(&p, TN_F32, 1, 5, 0, 5, 0);
+  tn_gemm_tiling_make(&p, TN_F32, 1, 5, 0, 5, 0);
   assert_int_equal(p.chunks + tn_gemm_workspace(&p), 0);
 }
 
