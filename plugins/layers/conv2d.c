@@ -1,4 +1,5 @@
-/* conv2d: 2-D cross-correlation of (N, C, H, W) with (channels, C / groups, h, w), PyTorch's Conv2d. */
+/* plugins/layers/conv2d.c: 2-D cross-correlation of (N, C, H, W) with (channels, C / groups, h, w), as in
+ * PyTorch's Conv2d. */
 #include "plugins/layers/layers.h"
 
 typedef struct conv2d_options {
@@ -14,7 +15,7 @@ static const tn_option options[] = {
     TN_OPT(conv2d_options, kernel, TN_OPT_INTS, "3", ">= 1", "height and width of the kernel"),
     TN_OPT(conv2d_options, stride, TN_OPT_INTS, "1", ">= 1", "step of the kernel"),
     TN_OPT(conv2d_options, padding, TN_OPT_INTS, "0", ">= 0", "zeros around the image"),
-    TN_OPT(conv2d_options, dilation, TN_OPT_INTS, "1", ">= 1", "distance of the kernel's taps"),
+    TN_OPT(conv2d_options, dilation, TN_OPT_INTS, "1", ">= 1", "distance between taps of the kernel"),
     TN_OPT(conv2d_options, groups, TN_OPT_INT, "1", ">= 1", "independent groups of channels"),
     TN_OPT(conv2d_options, bias, TN_OPT_FLAG, "yes", NULL, "add a bias per channel"),
     TN_OPT(conv2d_options, init, TN_OPT_INIT, "default", NULL, "initializer of the weight"),

@@ -1,4 +1,4 @@
-/* linear: y = x W^T + b over the last dimension; W is (units, in), as PyTorch has it. */
+/* plugins/layers/linear.c: y = x W^T + b over the last dimension; W is (units, in), as in PyTorch. */
 #include <math.h>
 #include <stdio.h>
 

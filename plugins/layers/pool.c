@@ -1,4 +1,4 @@
-/* Pooling over (N, C, H, W): max_pool, avg_pool, global_avg_pool. */
+/* plugins/layers/pool.c: pooling over (N, C, H, W): max_pool, avg_pool, global_avg_pool. */
 #include "plugins/layers/layers.h"
 
 typedef struct pool_options {
@@ -9,16 +9,18 @@ typedef struct pool_options {
 static const tn_option max_rows[] = {
     TN_OPT(pool_options, kernel, TN_OPT_INTS, NULL, ">= 1", "height and width of the window"),
     TN_OPT(pool_options, stride, TN_OPT_INTS, "[]", ">= 1",
-           "step of the window; the window's size if not given"),
-    TN_OPT(pool_options, padding, TN_OPT_INTS, "0", ">= 0", "border that no maximum is taken from"),
+           "step of the window; [] is the size of the window"),
+    TN_OPT(pool_options, padding, TN_OPT_INTS, "0", ">= 0",
+           "border around the image, ignored by the maximum"),
     TN_OPT(pool_options, ceil, TN_OPT_FLAG, "no", NULL, "round the size of the result up"), TN_OPT_END};
 static const tn_option avg_rows[] = {
     TN_OPT(pool_options, kernel, TN_OPT_INTS, NULL, ">= 1", "height and width of the window"),
     TN_OPT(pool_options, stride, TN_OPT_INTS, "[]", ">= 1",
-           "step of the window; the window's size if not given"),
+           "step of the window; [] is the size of the window"),
     TN_OPT(pool_options, padding, TN_OPT_INTS, "0", ">= 0", "zeros around the image"),
     TN_OPT(pool_options, ceil, TN_OPT_FLAG, "no", NULL, "round the size of the result up"),
-    TN_OPT(pool_options, include_pad, TN_OPT_FLAG, "yes", NULL, "count the border in the mean"),
+    TN_OPT(pool_options, include_pad, TN_OPT_FLAG, "yes", NULL,
+           "count the border in the divisor of the mean"),
     TN_OPT_END};
 
 static tn_status emit_pool(tn_build *b, const char *op, const pool_options *o, int average) {
@@ -52,8 +54,7 @@ static tn_status build_global(tn_build *b, const void *options) {
 }
 
 const tn_layer_kind layer_max_pool = {
-    .item =
-        TN_ITEM(tn_layer_kind, TN_LAYER, "max_pool", "greatest value of each window", pool_options, max_rows),
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "max_pool", "maximum of each window", pool_options, max_rows),
     .min_in = 1,
     .max_in = 1,
     .build = build_max};

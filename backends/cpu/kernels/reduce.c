@@ -308,7 +308,7 @@ static void reduce_rows(const reduce_job *j, int64_t task, int64_t part, int64_t
   }
 }
 
-static void reduce_chunk(void *arg, int64_t chunk) {
+static void reduce_run_chunk(void *arg, int64_t chunk) {
   const reduce_job *j = arg;
   const reduce_kernel *p = j->p;
   int64_t part = chunk % p->parts, task = chunk / p->parts * p->tasks_per_chunk;
@@ -336,7 +336,7 @@ static tn_status reduce_launch(tn_launch *l) {
   const reduce_kernel *p = l->plan;
   reduce_job j = {p, l, l->workspace};
   if (p->results == 0) return TN_OK;
-  tn_parallel(l, reduce_ceil_div(p->tasks, p->tasks_per_chunk) * p->parts, reduce_chunk, &j);
+  tn_parallel(l, reduce_ceil_div(p->tasks, p->tasks_per_chunk) * p->parts, reduce_run_chunk, &j);
   if (p->parts > 1) tn_parallel(l, reduce_ceil_div(p->results, REDUCE_OUTPUTS), reduce_combine_chunk, &j);
   return TN_OK;
 }

@@ -163,8 +163,8 @@ static void a_picture_of_another_size_is_an_error(void **state) {
   put_jpeg("train/cat/b.jpg", HIGH, WIDE + 1, JCS_RGB, 3);
   open_train(&p, PAIRS("folder", folder));
   assert_int_equal(probe_read(&p, 2, 0), TN_EINVAL);
-  assert_non_null(
-      strstr(probe_error(&p), "train/cat/b.jpg: has 10 x 6 pixels, the others 9 x 6; set size = 0"));
+  assert_non_null(strstr(probe_error(&p),
+                         "train/cat/b.jpg: has 10 x 6 pixels, expected 9 x 6 like the others; set size = 0"));
   probe_close(&p);
 }
 
@@ -338,7 +338,7 @@ static void a_subfolder_may_be_named(void **state) {
   assert_int_equal(p.description.count, 3);
   probe_close(&p);
   probe_refused(&image_folder_source, PAIRS("folder", train), TN_SPLIT_TRAIN, TN_EUNAVAILABLE,
-                "holds no train/");
+                "has no train/");
 }
 
 static void folders_without_pictures_are_refused(void **state) {
@@ -346,13 +346,13 @@ static void folders_without_pictures_are_refused(void **state) {
   probe_refused(&image_folder_source, PAIRS("folder", in_folder(folder, "none")), TN_SPLIT_TRAIN, TN_EIO,
                 "none: there is no such folder");
   probe_refused(&image_folder_source, PAIRS("folder", folder), TN_SPLIT_VALID, TN_EUNAVAILABLE,
-                "holds no valid/, val/ or test/");
+                "has no valid/, val/ or test/");
   put_folder("train");
   probe_refused(&image_folder_source, PAIRS("folder", folder), TN_SPLIT_TRAIN, TN_EINVAL,
                 "holds no class folders");
   put_folder("train/a");
   probe_refused(&image_folder_source, PAIRS("folder", folder), TN_SPLIT_TRAIN, TN_EINVAL,
-                "train/a: holds no .jpg");
+                "train/a: has no .jpg");
 }
 
 static void refused_memory_is_survived(void **state) {

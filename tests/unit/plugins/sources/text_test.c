@@ -106,7 +106,7 @@ static void what_is_no_utf_8_is_refused_with_its_place(void **state) {
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
     put(wrong[i], strlen(wrong[i]));
     probe_refused(&text_source, PAIRS("file", path), TN_SPLIT_TRAIN, TN_EINVAL,
-                  "text.txt: byte 2 is no UTF-8");
+                  "text.txt: byte 2 is not UTF-8");
   }
 }
 
