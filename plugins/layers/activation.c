@@ -4,19 +4,19 @@
 
 static tn_status build_relu(tn_build *b, const void *options) {
   (void)options;
-  return build_unary(b, "relu");
+  return layer_build_unary(b, "relu");
 }
 static tn_status build_sigmoid(tn_build *b, const void *options) {
   (void)options;
-  return build_unary(b, "sigmoid");
+  return layer_build_unary(b, "sigmoid");
 }
 static tn_status build_tanh(tn_build *b, const void *options) {
   (void)options;
-  return build_unary(b, "tanh");
+  return layer_build_unary(b, "tanh");
 }
 static tn_status build_silu(tn_build *b, const void *options) {
   (void)options;
-  return build_unary(b, "silu");
+  return layer_build_unary(b, "silu");
 }
 
 #define PLAIN(name, doc)                                                                                     \

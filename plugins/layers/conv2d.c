@@ -28,10 +28,11 @@ static tn_status conv2d_build(tn_build *b, const void *given) {
   int64_t kernel[2], stride[2], padding[2], dilation[2];
   if (x->rank != 4)
     return tn_fail(b, TN_EINVAL, NULL, "the input has rank %d, expected (N, C, H, W)", x->rank);
-  if (!pair_of(&o->kernel, kernel)) return tn_fail(b, TN_EINVAL, "kernel", "expected one or two numbers");
-  if (!pair_of(&o->stride, stride)) return tn_fail(b, TN_EINVAL, "stride", "expected one or two numbers");
-  if (!pair_of(&o->padding, padding)) return tn_fail(b, TN_EINVAL, "padding", "expected one or two numbers");
-  if (!pair_of(&o->dilation, dilation))
+  if (!layer_pair(&o->kernel, kernel)) return tn_fail(b, TN_EINVAL, "kernel", "expected one or two numbers");
+  if (!layer_pair(&o->stride, stride)) return tn_fail(b, TN_EINVAL, "stride", "expected one or two numbers");
+  if (!layer_pair(&o->padding, padding))
+    return tn_fail(b, TN_EINVAL, "padding", "expected one or two numbers");
+  if (!layer_pair(&o->dilation, dilation))
     return tn_fail(b, TN_EINVAL, "dilation", "expected one or two numbers");
   int64_t in = x->dims[1];
   if (in % o->groups != 0 || o->channels % o->groups != 0)
@@ -41,10 +42,11 @@ static tn_status conv2d_build(tn_build *b, const void *given) {
   const tn_type bias_type = {TN_F32, 1, {o->channels}};
   int64_t fan_in = in / o->groups * kernel[0] * kernel[1];
   char text[64];
-  tn_val weight = tn_build_param(b, "weight", &w_type, default_init(text, sizeof text, o->init, fan_in));
-  tn_val bias =
-      o->bias ? tn_build_param(b, "bias", &bias_type, default_init(text, sizeof text, o->bias_init, fan_in))
-              : 0;
+  tn_val weight =
+      tn_build_param(b, "weight", &w_type, layer_default_init(text, sizeof text, o->init, fan_in));
+  tn_val bias = o->bias ? tn_build_param(b, "bias", &bias_type,
+                                         layer_default_init(text, sizeof text, o->bias_init, fan_in))
+                        : 0;
   tn_op_begin(b, "conv2d");
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_arg(b, weight);

@@ -25,12 +25,13 @@ static const tn_option avg_rows[] = {
 
 static tn_status emit_pool(tn_build *b, const char *op, const pool_options *o, int average) {
   int64_t kernel[2], stride[2], padding[2];
-  if (!pair_of(&o->kernel, kernel)) return tn_fail(b, TN_EINVAL, "kernel", "expected one or two numbers");
+  if (!layer_pair(&o->kernel, kernel)) return tn_fail(b, TN_EINVAL, "kernel", "expected one or two numbers");
   if (o->stride.n == 0)
     memcpy(stride, kernel, sizeof stride);
-  else if (!pair_of(&o->stride, stride))
+  else if (!layer_pair(&o->stride, stride))
     return tn_fail(b, TN_EINVAL, "stride", "expected one or two numbers");
-  if (!pair_of(&o->padding, padding)) return tn_fail(b, TN_EINVAL, "padding", "expected one or two numbers");
+  if (!layer_pair(&o->padding, padding))
+    return tn_fail(b, TN_EINVAL, "padding", "expected one or two numbers");
   tn_op_begin(b, op);
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_set_ints(b, "kernel", 2, kernel);
@@ -50,7 +51,7 @@ static tn_status build_avg(tn_build *b, const void *options) {
 }
 static tn_status build_global(tn_build *b, const void *options) {
   (void)options;
-  return build_unary(b, "global_avg_pool");
+  return layer_build_unary(b, "global_avg_pool");
 }
 
 const tn_layer_kind layer_max_pool = {

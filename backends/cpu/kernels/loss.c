@@ -96,7 +96,7 @@ static void loss_do_block(loss_job *j, int64_t task) {
   }
 }
 
-static void loss_run_chunk(void *arg, int64_t chunk) {
+static void loss_rows_chunk(void *arg, int64_t chunk) {
   loss_job *j = arg;
   const tn_rows *r = &j->p->rows;
   int64_t task = chunk * r->tasks_per_chunk;
@@ -107,7 +107,7 @@ static void loss_run_chunk(void *arg, int64_t chunk) {
 static tn_status loss_launch(tn_launch *l) {
   const loss_kernel *p = l->plan;
   loss_job j = {p, l, tn_row_functions_of(l->in[0].type.dtype), INT64_MAX};
-  tn_parallel(l, p->rows.chunks, loss_run_chunk, &j);
+  tn_parallel(l, p->rows.chunks, loss_rows_chunk, &j);
   int64_t invalid = atomic_load(&j.invalid);
   if (invalid == INT64_MAX) return TN_OK;
   return tn_fail(l, TN_EINVAL, NULL,

@@ -37,7 +37,7 @@ static int64_t matmul_batch_count(const tn_type *type) {
   return n;
 }
 
-static void matmul_make(const tn_match *match, matmul_kernel *p) {
+static void matmul_kernel_make(const tn_match *match, matmul_kernel *p) {
   const tn_matmul_attributes *attributes = match->nodes[0].node->attributes;
   const tn_type *a = match->in[0], *b = match->in[1], *y = match->out[0];
   int64_t products = matmul_batch_count(y), m = y->dims[y->rank - 2], n = y->dims[y->rank - 1];
@@ -62,7 +62,7 @@ static tn_status matmul_query(tn_query *q) {
   matmul_kernel kernel = {0};
   tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
   if (status != TN_OK) return status;
-  matmul_make(q->match, &kernel);
+  matmul_kernel_make(q->match, &kernel);
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = kernel.gemm.direct ? "direct" : "packed",
                               .workspace_bytes = tn_gemm_workspace(&kernel.gemm),
@@ -77,7 +77,7 @@ static tn_status matmul_query(tn_query *q) {
 static tn_status matmul_prepare(tn_prepare *p, void **plan) {
   matmul_kernel *made = tn_new(p, sizeof *made);
   if (made == NULL) return TN_ENOMEM;
-  matmul_make(p->match, made);
+  matmul_kernel_make(p->match, made);
   *plan = made;
   return TN_OK;
 }

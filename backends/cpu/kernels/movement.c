@@ -102,14 +102,14 @@ static void movement_fill(movement_kernel *p, const tn_node *n) {
 
 /* ---- query, prepare, launch ---- */
 
-static size_t movement_kernel_bytes(const tn_match *m) {
+static size_t movement_bytes(const tn_match *m) {
   return sizeof(movement_kernel) + (size_t)m->nodes[0].node->n_in * sizeof(movement_part);
 }
 
 static tn_status movement_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "strided copy",
-                  .prepared_bytes = (int64_t)movement_kernel_bytes(q->match),
+                  .prepared_bytes = (int64_t)movement_bytes(q->match),
                   .cost_s = 2 * (double)tn_type_bytes(q->match->out[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -118,7 +118,7 @@ static tn_status movement_query(tn_query *q) {
 }
 
 static tn_status movement_prepare(tn_prepare *p, void **made) {
-  movement_kernel *keep = tn_new(p, movement_kernel_bytes(p->match));
+  movement_kernel *keep = tn_new(p, movement_bytes(p->match));
   if (keep == NULL) return TN_ENOMEM;
   movement_fill(keep, p->match->nodes[0].node);
   *made = keep;

@@ -308,7 +308,7 @@ static void reduce_rows(const reduce_job *j, int64_t task, int64_t part, int64_t
   }
 }
 
-static void reduce_run_chunk(void *arg, int64_t chunk) {
+static void reduce_steps_chunk(void *arg, int64_t chunk) {
   const reduce_job *j = arg;
   const reduce_kernel *p = j->p;
   int64_t part = chunk % p->parts, task = chunk / p->parts * p->tasks_per_chunk;
@@ -336,7 +336,7 @@ static tn_status reduce_launch(tn_launch *l) {
   const reduce_kernel *p = l->plan;
   reduce_job j = {p, l, l->workspace};
   if (p->results == 0) return TN_OK;
-  tn_parallel(l, reduce_ceil_div(p->tasks, p->tasks_per_chunk) * p->parts, reduce_run_chunk, &j);
+  tn_parallel(l, reduce_ceil_div(p->tasks, p->tasks_per_chunk) * p->parts, reduce_steps_chunk, &j);
   if (p->parts > 1) tn_parallel(l, reduce_ceil_div(p->results, REDUCE_OUTPUTS), reduce_combine_chunk, &j);
   return TN_OK;
 }
@@ -358,7 +358,7 @@ static int32_t reduce_type_of_loops(int32_t dtype) {
   return tn_dtype_is_float(dtype) ? OF_F32 : OF_I64;
 }
 
-static tn_status reduce_make(const void *handle, const tn_match *m, reduce_kernel *p) {
+static tn_status reduce_kernel_make(const void *handle, const tn_match *m, reduce_kernel *p) {
   const tn_node *n = m->nodes[0].node;
   const tn_type *x = n->in[0];
   size_t k = 0;
@@ -379,7 +379,7 @@ static tn_status reduce_make(const void *handle, const tn_match *m, reduce_kerne
 
 static tn_status reduce_query(tn_query *q) {
   reduce_kernel p;
-  tn_status status = reduce_make(q, q->match, &p);
+  tn_status status = reduce_kernel_make(q, q->match, &p);
   if (status != TN_OK) return status;
   double bytes = 0;
   for (int32_t i = 0; i < q->match->n_in; i++) bytes += (double)tn_type_bytes(q->match->in[i]);
@@ -399,7 +399,7 @@ static tn_status reduce_prepare(tn_prepare *p, void **made) {
   reduce_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
-  tn_status status = reduce_make(p, p->match, keep);
+  tn_status status = reduce_kernel_make(p, p->match, keep);
   if (status != TN_OK) tn_delete(p, keep);
   return status;
 }

@@ -99,7 +99,7 @@ static int64_t reorder_table_entries(const tn_type *type) {
   return n;
 }
 
-static size_t reorder_kernel_bytes(const tn_type *type) {
+static size_t reorder_bytes(const tn_type *type) {
   return sizeof(reorder_kernel) + (size_t)reorder_table_entries(type) * sizeof(int64_t);
 }
 
@@ -111,7 +111,7 @@ static tn_status reorder_query(tn_query *q) {
                   .name = "tables",
                   .in = &any,
                   .out = &any,
-                  .prepared_bytes = (int64_t)reorder_kernel_bytes(x),
+                  .prepared_bytes = (int64_t)reorder_bytes(x),
                   .cost_s = 4 * (double)tn_type_bytes(x) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -143,7 +143,7 @@ static tn_status reorder_prepare(tn_prepare *p, void **made) {
   const tn_type *x = p->match->in[0];
   const tn_layout *in = p->in_layout != NULL ? &p->in_layout[0] : &unset;
   const tn_layout *out = p->out_layout != NULL ? &p->out_layout[0] : &unset;
-  reorder_kernel *keep = tn_new(p, reorder_kernel_bytes(x));
+  reorder_kernel *keep = tn_new(p, reorder_bytes(x));
   if (keep == NULL) return TN_ENOMEM;
   tn_storage from = tn_storage_of(x, in);
   keep->type = *x;

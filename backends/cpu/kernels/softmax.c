@@ -71,7 +71,7 @@ static void softmax_do_block(const softmax_job *j, int64_t task) {
   }
 }
 
-static void softmax_run_chunk(void *arg, int64_t chunk) {
+static void softmax_rows_chunk(void *arg, int64_t chunk) {
   const softmax_job *j = arg;
   const tn_rows *r = &j->p->rows;
   int64_t task = chunk * r->tasks_per_chunk;
@@ -82,7 +82,7 @@ static void softmax_run_chunk(void *arg, int64_t chunk) {
 static tn_status softmax_launch(tn_launch *l) {
   const softmax_kernel *p = l->plan;
   softmax_job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
-  if (p->rows.n > 0) tn_parallel(l, p->rows.chunks, softmax_run_chunk, &j);
+  if (p->rows.n > 0) tn_parallel(l, p->rows.chunks, softmax_rows_chunk, &j);
   return TN_OK;
 }
 

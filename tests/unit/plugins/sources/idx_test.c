@@ -68,7 +68,7 @@ static void files_may_be_named(void **state) {
   probe_close(&p);
 }
 
-static void what_is_missing_is_named(void **state) {
+static void missing_files_are_named(void **state) {
   (void)state;
   probe_refused(&idx_source, NO_PAIRS, TN_SPLIT_TRAIN, TN_EINVAL, "neither images nor folder");
   probe_refused(&idx_source, PAIRS("folder", folder), TN_SPLIT_VALID, TN_EUNAVAILABLE,
@@ -152,7 +152,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(the_usual_names_are_found_plain_and_gzipped),
       CASE(files_may_be_named),
-      CASE(what_is_missing_is_named),
+      CASE(missing_files_are_named),
       CASE(broken_files_are_refused_with_their_path),
       CASE(images_and_labels_must_agree),
       CASE(damaged_gzip_data_is_refused),

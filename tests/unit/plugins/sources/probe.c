@@ -32,7 +32,7 @@ static void prepare(probe *p, const tn_source *source) {
   p->source = source;
 }
 
-/* Grants `left` allocations and counts what is alive. */
+/* Lets `left` allocations succeed and counts the live blocks. */
 typedef struct scarce {
   int left, alive;
 } scarce;
