@@ -87,7 +87,7 @@ const tn_placement *tn_state_map_at(const tn_state_map *map, const char *region,
   return NULL;
 }
 
-bool tn_state_map_together(const tn_state_map *map, const tn_placement *a, const tn_placement *b) {
+bool tn_state_map_are_parallel(const tn_state_map *map, const tn_placement *a, const tn_placement *b) {
   return a->offset == b->offset && tn_type_same_dims(&a->type, &b->type) &&
          followed(map, a->region) == followed(map, b->region);
 }
@@ -95,7 +95,7 @@ bool tn_state_map_together(const tn_state_map *map, const tn_placement *a, const
 void tn_state_map_lay(tn_state_map *map, const tn_placement *state, const tn_layout *layout) {
   const tn_placement first = *state;
   for (size_t i = 0; i < map->states.n; i++)
-    if (tn_state_map_together(map, &first, &map->states.v[i])) map->states.v[i].layout = *layout;
+    if (tn_state_map_are_parallel(map, &first, &map->states.v[i])) map->states.v[i].layout = *layout;
 }
 
 static tn_status check_same(const tn_state_map *map, const tn_placement *known, const tn_gstate *state) {

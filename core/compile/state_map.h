@@ -54,7 +54,7 @@ void tn_state_map_follow(tn_state_map *map, int32_t region, int32_t like);
 /* The state at an offset of a region, other than the region itself; NULL if there is none. */
 const tn_placement *tn_state_map_at(const tn_state_map *map, const char *region, int64_t offset);
 /* Whether one of two states goes with the other, or both with a third; a state goes with itself. */
-bool tn_state_map_together(const tn_state_map *map, const tn_placement *a, const tn_placement *b);
+bool tn_state_map_are_parallel(const tn_state_map *map, const tn_placement *a, const tn_placement *b);
 /* Gives a state and all that go with it a layout. It must have no padding, and no program may have been
  * compiled for the map. */
 void tn_state_map_lay(tn_state_map *map, const tn_placement *state, const tn_layout *layout);

@@ -1,16 +1,16 @@
-/* core/compile/select/recorded_choices.c: finding recorded choices. */
+/* core/compile/select/recorded_choices.c: look-up of recorded choices. */
 #include "core/compile/select/recorded_choices.h"
 
 #include <stdlib.h>
 
-static int by_key(const void *left, const void *right) {
+static int compare_keys(const void *left, const void *right) {
   const tn_replay_choice *a = left, *b = right;
   return a->key < b->key ? -1 : a->key > b->key;
 }
 
 void tn_replay_sort(tn_replay *replay) {
   if (replay->n_choices > 0)
-    qsort(replay->choices, (size_t)replay->n_choices, sizeof *replay->choices, by_key);
+    qsort(replay->choices, (size_t)replay->n_choices, sizeof *replay->choices, compare_keys);
 }
 
 bool tn_replay_has_kernel(const tn_replay *replay, const tn_entry *entry) {
@@ -24,7 +24,7 @@ bool tn_replay_has_kernel(const tn_replay *replay, const tn_entry *entry) {
 const tn_replay_choice *tn_replay_find(const tn_replay *replay, uint64_t key) {
   const tn_replay_choice wanted = {.key = key};
   if (replay->n_choices == 0) return NULL;
-  return bsearch(&wanted, replay->choices, (size_t)replay->n_choices, sizeof wanted, by_key);
+  return bsearch(&wanted, replay->choices, (size_t)replay->n_choices, sizeof wanted, compare_keys);
 }
 
 const char *tn_replay_layout(const tn_replay *replay, const char *path) {

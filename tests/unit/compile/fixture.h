@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/compile/program.h"
+#include "core/compile/pipeline.h"
 
 typedef struct fixture {
   tn_env env;

@@ -286,7 +286,7 @@ static void a_state_without_a_place_is_refused(void **state) {
   tn_graph *graph = fixture_graph(&F, "a: f32[8] = state(path=a)\nb = exp(a)\noutput b = b\n");
   tn_program *program = NULL;
   assert_int_equal(tn_compile(&F.env, "p", F.registry, &F.target, graph, F.map, NULL, &program), TN_EINVAL);
-  assert_string_equal(tn_error_text(&F.env), "program p: state a has no place in the state map");
+  assert_string_equal(tn_error_text(&F.env), "program p: state a is not in the state map");
   tn_graph_destroy(graph);
 }
 

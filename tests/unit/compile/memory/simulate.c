@@ -1,5 +1,7 @@
 #include "tests/unit/compile/memory/simulate.h"
 
+#include "core/compile/output/print.h"
+
 #include "core/graph/uses.h"
 #include "core/config/options/options.h"
 #include "core/graph/input_state.h"

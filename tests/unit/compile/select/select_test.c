@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "tests/unit/compile/fixture.h"
+#include "core/compile/select/select.h"
 #include "tests/unit/compile/kernels.h"
 
 /* ---- more kernels ---- */
@@ -63,9 +64,12 @@ static fixture F;
 
 static tn_cover *cover_of(const char *text) {
   tn_graph *graph = fixture_graph(&F, text);
+  tn_assignment assignment;
   tn_cover *cover = NULL;
-  if (tn_pass_select(&F.env, F.registry, &F.target, graph, &cover) != TN_OK)
+  if (tn_pass_assign(&F.env, F.registry, &F.target, graph, &assignment) != TN_OK ||
+      tn_pass_select(&assignment, &cover) != TN_OK)
     fail_msg("%s", tn_error_text(&F.env));
+  tn_graph_destroy(graph);
   return cover;
 }
 
