@@ -22,7 +22,7 @@ static const char *step_name(tn_program *p, const tn_group *g) {
                          layer ? node->layer : "");
 }
 
-static tn_status fill_step(tn_program *p, const tn_plan *plan, size_t index) {
+static tn_status fill_program_step(tn_program *p, const tn_plan *plan, size_t index) {
   const tn_group *g = &p->cover->groups.v[plan->order.v[index]];
   tn_step *step = &p->steps[index];
   *step = (tn_step){.group = g,
@@ -44,11 +44,11 @@ static tn_status fill_step(tn_program *p, const tn_plan *plan, size_t index) {
   return TN_OK;
 }
 
-static tn_status fill_steps(tn_program *p, const tn_plan *plan) {
+static tn_status fill_program_steps(tn_program *p, const tn_plan *plan) {
   p->n_steps = (int32_t)plan->order.n;
   p->steps = tn_arena_alloc(&p->memory, plan->order.n * sizeof *p->steps);
   if (p->steps == NULL) return TN_ENOMEM;
-  for (size_t i = 0; i < plan->order.n; i++) TN_TRY(fill_step(p, plan, i));
+  for (size_t i = 0; i < plan->order.n; i++) TN_TRY(fill_program_step(p, plan, i));
   return TN_OK;
 }
 
@@ -164,7 +164,7 @@ static tn_status fill_program(tn_program *p, const char *name, const tn_plan *pl
   TN_TRY(copy_bindings(p, plan->inputs.v, plan->inputs.n, &p->inputs, &p->n_inputs));
   TN_TRY(copy_bindings(p, plan->outputs.v, plan->outputs.n, &p->outputs, &p->n_outputs));
   TN_TRY(copy_regions(p, plan->map));
-  TN_TRY(fill_steps(p, plan));
+  TN_TRY(fill_program_steps(p, plan));
   TN_TRY(fill_program_segments(p, plan));
   return hash_program(p);
 }

@@ -17,16 +17,18 @@
 
 /* ---- whether a kernel requires or prefers layouts ---- */
 
-static bool name_layouts(const tn_operand_layout *rules, int32_t n) {
+static bool rules_name_layouts(const tn_operand_layout *rules, int32_t n) {
   for (int32_t i = 0; rules != NULL && i < n; i++)
     if (rules[i].rule == TN_LAYOUT_FIXED || rules[i].rule == TN_LAYOUT_PREFERRED) return true;
   return false;
 }
 
 static bool may_need_layouts(const tn_group *g) {
-  bool any = name_layouts(g->choice.in_rule, g->n_in) || name_layouts(g->choice.out_rule, g->n_out);
+  bool any =
+      rules_name_layouts(g->choice.in_rule, g->n_in) || rules_name_layouts(g->choice.out_rule, g->n_out);
   for (int32_t i = 0; i < g->n_variants; i++)
-    any |= name_layouts(g->variants[i].in_rule, g->n_in) || name_layouts(g->variants[i].out_rule, g->n_out);
+    any |= rules_name_layouts(g->variants[i].in_rule, g->n_in) ||
+           rules_name_layouts(g->variants[i].out_rule, g->n_out);
   return any;
 }
 
@@ -43,7 +45,7 @@ static void set_row_major(tn_graph *graph) {
 
 /* ---- the choice of a variant ---- */
 
-static bool agree(const tn_layout *a, const tn_layout *b, int32_t rank) {
+static bool layouts_agree(const tn_layout *a, const tn_layout *b, int32_t rank) {
   return !a->set || !b->set || tn_layout_same(a, b, rank);
 }
 
@@ -64,7 +66,7 @@ static double reorders_s(const tn_layout_assignment *a, const tn_group *g, const
     tn_layout made = tn_variant_layout(graph, g, any, g->n_in + i);
     const tn_layout *required = &a->required[g->out[i]];
     bool fits = required->set ? tn_layout_same(required, &made, type->rank)
-                              : agree(&a->requested[g->out[i]], &made, type->rank);
+                              : layouts_agree(&a->requested[g->out[i]], &made, type->rank);
     if (!fits) cost_s += tn_layout_reorder_s(type);
   }
   return cost_s;
@@ -141,8 +143,8 @@ static tn_status find_requests(tn_layout_assignment *a) {
 
 /* ---- the sweep in order ---- */
 
-static tn_status check_layout(const tn_layout_assignment *a, const tn_group *g, tn_val v,
-                              const tn_layout *layout) {
+static tn_status check_variant_layout(const tn_layout_assignment *a, const tn_group *g, tn_val v,
+                                      const tn_layout *layout) {
   const tn_type *type = tn_graph_type(a->cover->graph, v);
   if (tn_layout_is_valid(layout, type)) return TN_OK;
   return tn_failf(
@@ -157,7 +159,7 @@ static tn_status assign_operand_layouts(tn_layout_assignment *a, tn_group *g, co
   for (int32_t i = 0; i < g->n_in; i++) {
     if (in[i] == 0) continue;
     tn_layout want = tn_variant_layout(a->cover->graph, g, any, i);
-    TN_TRY(check_layout(a, g, in[i], &want));
+    TN_TRY(check_variant_layout(a, g, in[i], &want));
     TN_TRY(tn_reorder_operand(a, &in[i], &want));
   }
   g->in = in;
@@ -170,7 +172,7 @@ static tn_status assign_result_layouts(tn_layout_assignment *a, tn_group *g, con
   if (out == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < g->n_out; i++) {
     tn_layout made = tn_variant_layout(a->cover->graph, g, any, g->n_in + i);
-    TN_TRY(check_layout(a, g, out[i], &made));
+    TN_TRY(check_variant_layout(a, g, out[i], &made));
     TN_TRY(tn_reorder_result(a, &out[i], &made, &reorders[i]));
   }
   g->out = out;

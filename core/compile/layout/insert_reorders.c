@@ -18,8 +18,8 @@ tn_status tn_reorder_add(tn_layout_assignment *a, tn_group *reorder, tn_val from
   return tn_vec_push(a->cover->env, &a->groups, *reorder);
 }
 
-static tn_status make_copy(tn_layout_assignment *a, tn_val v, const tn_layout *layout, tn_group *reorder,
-                           tn_val *copy) {
+static tn_status make_reordered_copy(tn_layout_assignment *a, tn_val v, const tn_layout *layout,
+                                     tn_group *reorder, tn_val *copy) {
   TN_TRY(tn_make_reorder_group(a->cover, v, reorder));
   *copy = reorder->out[0];
   a->cover->graph->values.v[*copy].layout = *layout;
@@ -44,7 +44,7 @@ tn_status tn_reorder_operand(tn_layout_assignment *a, tn_val *operand, const tn_
     *operand = known;
     return TN_OK;
   }
-  TN_TRY(make_copy(a, from, layout, &reorder, operand));
+  TN_TRY(make_reordered_copy(a, from, layout, &reorder, operand));
   return tn_reorder_add(a, &reorder, from, *operand);
 }
 
@@ -58,7 +58,7 @@ tn_status tn_reorder_result(tn_layout_assignment *a, tn_val *result, const tn_la
     return TN_OK;
   }
   value->layout = *required;
-  return make_copy(a, *result, layout, reorder, result);
+  return make_reordered_copy(a, *result, layout, reorder, result);
 }
 
 /* ---- readers other than kernels ---- */
@@ -82,7 +82,7 @@ static tn_status reorder_use(tn_layout_assignment *a, tn_val *use, const tn_layo
   tn_group reorder;
   tn_val copy;
   if (tn_layout_same(&value->layout, required, value->type.rank)) return TN_OK;
-  TN_TRY(make_copy(a, *use, required, &reorder, &copy));
+  TN_TRY(make_reordered_copy(a, *use, required, &reorder, &copy));
   TN_TRY(tn_reorder_add(a, &reorder, *use, copy));
   size_t last = a->groups.n - 1, at = position_after_maker(a, *use);
   reorder = a->groups.v[last];

@@ -30,7 +30,7 @@ typedef struct parameter_layouts {
   TN_VEC(layout_use) parameter_uses; /* of the parameter that is being assigned */
 } parameter_layouts;
 
-static bool is_rule(const tn_operand_layout *rule, int32_t kind) {
+static bool is_layout_rule(const tn_operand_layout *rule, int32_t kind) {
   return rule != NULL && rule->rule == kind;
 }
 
@@ -39,7 +39,7 @@ static bool is_rule(const tn_operand_layout *rule, int32_t kind) {
 /* Whether all variants of a group accept any layout of an operand or result. */
 static bool accepts_any_layout(const tn_group *g, int32_t index) {
   for (int32_t i = 0; i < g->n_variants; i++)
-    if (!is_rule(tn_group_layout_rule(g, &g->variants[i], index), TN_LAYOUT_PREFERRED)) return false;
+    if (!is_layout_rule(tn_group_layout_rule(g, &g->variants[i], index), TN_LAYOUT_PREFERRED)) return false;
   return g->n_variants > 0;
 }
 
@@ -74,13 +74,14 @@ static tn_status add_parameter_readers(parameter_layouts *p, const tn_placement 
 
 /* The operand whose layout the result of an elementwise kernel follows: the only one with the dims of the
  * only result. 0: the group has another form. */
-static tn_val followed_operand(const tn_cover *cover, const tn_group *g) {
+static tn_val layout_source(const tn_cover *cover, const tn_group *g) {
   tn_val found = 0;
-  if (g->n_out != 1 || !is_rule(tn_group_layout_rule(g, &g->choice, g->n_in), TN_LAYOUT_ANY)) return 0;
+  if (g->n_out != 1 || !is_layout_rule(tn_group_layout_rule(g, &g->choice, g->n_in), TN_LAYOUT_ANY)) return 0;
   for (int32_t k = 0; k < g->n_in; k++) {
     bool same = g->in[k] != 0 && tn_type_same_dims(tn_graph_type(cover->graph, g->in[k]),
                                                    tn_graph_type(cover->graph, g->out[0]));
-    if (same && (found != 0 || !is_rule(tn_group_layout_rule(g, &g->choice, k), TN_LAYOUT_ANY))) return 0;
+    if (same && (found != 0 || !is_layout_rule(tn_group_layout_rule(g, &g->choice, k), TN_LAYOUT_ANY)))
+      return 0;
     if (same) found = g->in[k];
   }
   return found;
@@ -91,7 +92,7 @@ static tn_val followed_operand(const tn_cover *cover, const tn_group *g) {
 static tn_status add_gradient_maker(parameter_layouts *p, tn_val v, bool *open) {
   const tn_cover *cover = p->cover;
   for (tn_val next = v; next != 0; v = next) {
-    next = p->maker[v] < 0 ? 0 : followed_operand(cover, &cover->groups.v[p->maker[v]]);
+    next = p->maker[v] < 0 ? 0 : layout_source(cover, &cover->groups.v[p->maker[v]]);
     *open = *open && p->uses.outside[v] == 0 && p->uses.start[v + 1] - p->uses.start[v] == 1;
     if (next == 0) break;
   }
@@ -112,7 +113,7 @@ static bool is_valid_without_padding(const tn_type *type, const tn_layout *layou
 }
 
 /* The least time of a use if the parameter has a layout. */
-static double use_s(const parameter_layouts *p, const layout_use *use, const tn_layout *layout) {
+static double parameter_use_s(const parameter_layouts *p, const layout_use *use, const tn_layout *layout) {
   const tn_group *g = use->group;
   tn_val v = tn_group_value(g, use->index);
   const tn_type *type = tn_graph_type(p->cover->graph, v);
@@ -126,23 +127,24 @@ static double use_s(const parameter_layouts *p, const layout_use *use, const tn_
   return least_s;
 }
 
-static double all_uses_s(const parameter_layouts *p, const tn_layout *layout) {
+static double parameter_uses_s(const parameter_layouts *p, const tn_layout *layout) {
   double cost_s = 0;
-  for (size_t i = 0; i < p->parameter_uses.n; i++) cost_s += use_s(p, &p->parameter_uses.v[i], layout);
+  for (size_t i = 0; i < p->parameter_uses.n; i++)
+    cost_s += parameter_use_s(p, &p->parameter_uses.v[i], layout);
   return cost_s;
 }
 
 /* The layout that costs least over all uses; row-major unless another one is cheaper. */
 static tn_layout cheapest_layout(const parameter_layouts *p, const tn_type *type) {
   tn_layout best = tn_layout_row_major(type->rank);
-  double best_s = all_uses_s(p, &best);
+  double best_s = parameter_uses_s(p, &best);
   for (size_t i = 0; i < p->parameter_uses.n; i++) {
     const layout_use *use = &p->parameter_uses.v[i];
     for (int32_t k = 0; k < use->group->n_variants; k++) {
       const tn_layout *layout =
           &tn_group_layout_rule(use->group, &use->group->variants[k], use->index)->layout;
       if (!is_valid_without_padding(type, layout)) continue;
-      double cost_s = all_uses_s(p, layout);
+      double cost_s = parameter_uses_s(p, layout);
       if (cost_s >= best_s) continue;
       best_s = cost_s;
       best = *layout;
@@ -188,7 +190,7 @@ static bool has_preferences(const tn_cover *cover) {
   for (size_t i = 0; i < cover->groups.n; i++) {
     const tn_group *g = &cover->groups.v[i];
     for (int32_t k = 0; k < g->n_in + g->n_out; k++)
-      if (is_rule(tn_group_layout_rule(g, &g->choice, k), TN_LAYOUT_PREFERRED)) return true;
+      if (is_layout_rule(tn_group_layout_rule(g, &g->choice, k), TN_LAYOUT_PREFERRED)) return true;
   }
   return false;
 }

@@ -1,5 +1,5 @@
 /* core/compile/layout/required_layouts.c: the layouts that readers other than kernels require: row-major for
- * views and outputs, the layout of the state for commits and for what is packed beside a state. */
+ * views and outputs; the layout of the state for commits, and for values that are packed beside a state. */
 #include "core/compile/layout/layout.h"
 #include "core/compile/layout/layout_assignment.h"
 #include "core/graph/uses.h"

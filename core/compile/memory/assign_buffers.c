@@ -67,7 +67,7 @@ tn_status tn_plan_add_buffer(tn_plan *plan, tn_val value, int32_t writer, int32_
   return TN_OK;
 }
 
-static tn_status fix_location(tn_plan *plan, int32_t buffer, tn_place location) {
+static tn_status fix_buffer_location(tn_plan *plan, int32_t buffer, tn_place location) {
   plan->buffers.v[buffer].fixed = true;
   plan->buffers.v[buffer].location = location;
   return TN_OK;
@@ -118,7 +118,7 @@ static tn_status add_result_buffers(tn_plan *plan) {
 }
 
 /* The offset of an input in the slot: that of the plan's slot layout, or else behind all other inputs. */
-static int64_t slot_offset(tn_plan *plan, const char *name, int64_t bytes) {
+static int64_t input_slot_offset(tn_plan *plan, const char *name, int64_t bytes) {
   const tn_slot_layout *slot = plan->slot;
   for (int32_t i = 0; slot != NULL && i < slot->n_inputs; i++)
     if (tn_text_equal(slot->inputs[i].name, name)) return slot->inputs[i].offset;
@@ -132,10 +132,10 @@ static tn_status add_input_buffer(tn_plan *plan, tn_val value) {
   const tn_input_attributes *a = tn_graph_maker(graph, value)->attributes;
   int32_t buffer;
   TN_TRY(tn_plan_add_buffer(plan, value, -1, &buffer));
-  int64_t offset = slot_offset(plan, a->name, plan->buffers.v[buffer].bytes);
+  int64_t offset = input_slot_offset(plan, a->name, plan->buffers.v[buffer].bytes);
   tn_binding binding = {a->name, *tn_graph_type(graph, value), offset};
   TN_TRY(tn_vec_push(plan->env, &plan->inputs, binding));
-  return fix_location(plan, buffer, (tn_place){TN_BASE_SLOT, 0, offset});
+  return fix_buffer_location(plan, buffer, (tn_place){TN_BASE_SLOT, 0, offset});
 }
 
 static tn_status find_state_location(const tn_plan *plan, const char *path, const tn_type *type,
@@ -160,7 +160,7 @@ static tn_status add_state_buffers(tn_plan *plan) {
     if (state->value == 0) continue;
     TN_TRY(find_state_location(plan, state->path, &state->type, &location));
     TN_TRY(tn_plan_add_buffer(plan, state->value, -1, &buffer));
-    TN_TRY(fix_location(plan, buffer, location));
+    TN_TRY(fix_buffer_location(plan, buffer, location));
   }
   return TN_OK;
 }
@@ -246,7 +246,7 @@ static tn_status fix_outputs(tn_plan *plan) {
     int32_t buffer = plan->buffer_of.v[output.value];
     if (!tn_plan_is_free(plan, output.value))
       TN_TRY(tn_plan_add_copy(plan, output.value, BEFORE_ALL, &buffer));
-    TN_TRY(fix_location(plan, buffer, (tn_place){TN_BASE_OUTPUT, 0, plan->output_bytes}));
+    TN_TRY(fix_buffer_location(plan, buffer, (tn_place){TN_BASE_OUTPUT, 0, plan->output_bytes}));
     plan->output_bytes += tn_interval_aligned(plan->buffers.v[buffer].bytes) + plan->guard;
     TN_TRY(tn_vec_push(plan->env, &plan->outputs, binding));
   }

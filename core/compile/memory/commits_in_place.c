@@ -52,7 +52,8 @@ static bool may_overwrite_operand(const commit_plan *c, const tn_group *g, int32
   return false;
 }
 
-static bool read_allows(const commit_plan *c, const old_read *read, int32_t buffer, int32_t first) {
+static bool old_read_allows_commit(const commit_plan *c, const old_read *read, int32_t buffer,
+                                   int32_t first) {
   const tn_group *g = &c->plan->cover->groups.v[read->group];
   const tn_plan_commit *commit = &c->plan->commits.v[c->plan->buffers.v[buffer].commit];
   const tn_buffer *old = &c->plan->buffers.v[c->plan->buffer_of.v[g->in[read->operand]]];
@@ -64,12 +65,12 @@ static bool read_allows(const commit_plan *c, const old_read *read, int32_t buff
 static bool is_commit_in_place(const commit_plan *c, int32_t buffer) {
   int32_t first = first_write_step(c, buffer);
   for (size_t i = 0; i < c->reads.n; i++)
-    if (!read_allows(c, &c->reads.v[i], buffer, first)) return false;
+    if (!old_read_allows_commit(c, &c->reads.v[i], buffer, first)) return false;
   return true;
 }
 
 /* The schedule is complete, so the copy needs no key. */
-static tn_status copy_at_end(tn_plan *plan, int32_t commit) {
+static tn_status copy_commit_at_end(tn_plan *plan, int32_t commit) {
   int32_t copy;
   TN_TRY(tn_plan_add_copy(plan, plan->commits.v[commit].value, 0, &copy));
   plan->buffers.v[copy].fixed = true;
@@ -90,7 +91,7 @@ static tn_status decide_commits(commit_plan *c) {
       plan->buffers.v[b].location = plan->commits.v[commit].location;
     } else {
       plan->buffers.v[b].commit = -1;
-      TN_TRY(copy_at_end(plan, commit));
+      TN_TRY(copy_commit_at_end(plan, commit));
     }
   }
   return TN_OK;

@@ -15,7 +15,7 @@ typedef struct segment_plan {
 
 /* ---- segments ---- */
 
-static bool is_written_in(const segment_plan *c, int32_t buffer, const tn_plan_segment *segment) {
+static bool is_written_in_segment(const segment_plan *c, int32_t buffer, const tn_plan_segment *segment) {
   int32_t writer = c->plan->buffers.v[buffer].writer;
   return writer >= 0 && c->step[writer] >= segment->first;
 }
@@ -26,7 +26,7 @@ static bool reads_unfinished_pack(const segment_plan *c, const tn_group *g, cons
   for (int32_t k = 0; k < g->n_in; k++) {
     int32_t part = g->in[k] == 0 ? -1 : plan->buffers.v[plan->buffer_of.v[g->in[k]]].first_part;
     for (; part >= 0; part = plan->buffers.v[part].next_part)
-      if (is_written_in(c, part, segment)) return true;
+      if (is_written_in_segment(c, part, segment)) return true;
   }
   return false;
 }
@@ -51,15 +51,15 @@ static tn_status list_segments(segment_plan *c) {
 
 /* ---- transfers ---- */
 
-static bool is_in_slot(const tn_buffer *b) { return b->fixed && b->location.base == TN_BASE_SLOT; }
+static bool is_slot_buffer(const tn_buffer *b) { return b->fixed && b->location.base == TN_BASE_SLOT; }
 
 /* A step on the device reads the buffer, or it has a location there. */
-static bool is_needed_on_device(const segment_plan *c, int32_t buffer) {
+static bool is_buffer_needed_on_device(const segment_plan *c, int32_t buffer) {
   const tn_buffer *b = &c->plan->buffers.v[buffer];
   return c->read[buffer] || b->fixed || b->commit >= 0 || b->parent >= 0;
 }
 
-static tn_status add_image(tn_plan *plan, int32_t buffer, int32_t first, int32_t last) {
+static tn_status add_buffer_image(tn_plan *plan, int32_t buffer, int32_t first, int32_t last) {
   tn_image image = {plan->buffers.v[buffer].bytes, 0, first, last};
   plan->buffers.v[buffer].image = (int32_t)plan->images.n;
   return tn_vec_push(plan->env, &plan->images, image);
@@ -68,7 +68,7 @@ static tn_status add_image(tn_plan *plan, int32_t buffer, int32_t first, int32_t
 static tn_status transfer_operand(segment_plan *c, const tn_plan_segment *cut, int32_t step, tn_val value) {
   tn_plan *plan = c->plan;
   int32_t buffer = value == 0 ? -1 : plan->buffer_of.v[value];
-  if (buffer < 0 || is_in_slot(&plan->buffers.v[buffer])) return TN_OK;
+  if (buffer < 0 || is_slot_buffer(&plan->buffers.v[buffer])) return TN_OK;
   int32_t image = plan->buffers.v[buffer].image;
   if (image >= 0) {
     if (step > plan->images.v[image].last) plan->images.v[image].last = step;
@@ -76,16 +76,16 @@ static tn_status transfer_operand(segment_plan *c, const tn_plan_segment *cut, i
   }
   tn_plan_transfer transfer = {value, step};
   if (plan->buffers.v[buffer].bytes > 0) TN_TRY(tn_vec_push(plan->env, &plan->out, transfer));
-  return add_image(plan, buffer, cut->first, step);
+  return add_buffer_image(plan, buffer, cut->first, step);
 }
 
 static tn_status transfer_result(segment_plan *c, const tn_plan_segment *cut, int32_t step, tn_val value) {
   tn_plan *plan = c->plan;
   int32_t buffer = plan->buffer_of.v[value];
   tn_plan_transfer transfer = {value, step};
-  if (!is_needed_on_device(c, buffer)) return add_image(plan, buffer, step, step);
+  if (!is_buffer_needed_on_device(c, buffer)) return add_buffer_image(plan, buffer, step, step);
   if (plan->buffers.v[buffer].bytes > 0) TN_TRY(tn_vec_push(plan->env, &plan->in, transfer));
-  return add_image(plan, buffer, step, cut->first + cut->n - 1);
+  return add_buffer_image(plan, buffer, step, cut->first + cut->n - 1);
 }
 
 static tn_status list_transfers(segment_plan *c, tn_plan_segment *cut) {

@@ -35,7 +35,7 @@ static bool is_made_in_place(const tn_plan *plan, tn_val value) {
 }
 
 /* Operands with free buffers are made in the pack; marks the others in `left`. */
-static void fill_in_place(tn_plan *plan, const tn_gnode *node, int64_t size, bool *left) {
+static void fill_pack_in_place(tn_plan *plan, const tn_gnode *node, int64_t size, bool *left) {
   const tn_pack_attributes *a = node->attributes;
   int32_t pack = plan->buffer_of.v[node->first_out];
   for (int32_t i = 0; i < node->n_in; i++) {
@@ -45,7 +45,7 @@ static void fill_in_place(tn_plan *plan, const tn_gnode *node, int64_t size, boo
   }
 }
 
-static tn_status fill_by_copies(tn_plan *plan, const tn_gnode *node, int64_t size, const bool *left) {
+static tn_status fill_pack_by_copies(tn_plan *plan, const tn_gnode *node, int64_t size, const bool *left) {
   const tn_pack_attributes *a = node->attributes;
   int32_t pack = plan->buffer_of.v[node->first_out];
   int64_t key = key_after_first_part(plan, pack);
@@ -75,8 +75,8 @@ static tn_status lower_pack(tn_plan *plan, tn_gnode node) {
   int64_t size = (int64_t)tn_dtype_size(dtype);
   bool *left = tn_alloc(plan->env, (size_t)node.n_in * sizeof *left);
   if (left == NULL) return TN_ENOMEM;
-  fill_in_place(plan, &node, size, left);
-  tn_status status = fill_by_copies(plan, &node, size, left);
+  fill_pack_in_place(plan, &node, size, left);
+  tn_status status = fill_pack_by_copies(plan, &node, size, left);
   tn_release(plan->env, left);
   return status == TN_OK ? fill_pack_gaps(plan, &node, dtype) : status;
 }

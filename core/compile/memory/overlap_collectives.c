@@ -27,25 +27,26 @@ static byte_range value_range(const tn_plan *plan, tn_val value) {
   return r;
 }
 
-static bool share_bytes(const tn_plan *plan, tn_val x, tn_val y) {
+static bool values_share_bytes(const tn_plan *plan, tn_val x, tn_val y) {
   byte_range a = value_range(plan, x), b = value_range(plan, y);
   return a.base == b.base && a.root == b.root && a.start < b.end && b.start < a.end;
 }
 
-static bool any_shared(const tn_plan *plan, const tn_val *x, int32_t n_x, const tn_val *y, int32_t n_y) {
+static bool any_values_share_bytes(const tn_plan *plan, const tn_val *x, int32_t n_x, const tn_val *y,
+                                   int32_t n_y) {
   for (int32_t i = 0; i < n_x; i++)
     for (int32_t k = 0; k < n_y; k++)
-      if (x[i] != 0 && y[k] != 0 && share_bytes(plan, x[i], y[k])) return true;
+      if (x[i] != 0 && y[k] != 0 && values_share_bytes(plan, x[i], y[k])) return true;
   return false;
 }
 
-static bool must_await(const tn_plan *plan, const tn_group *g, const tn_group *collective) {
-  return any_shared(plan, collective->out, collective->n_out, g->in, g->n_in) ||
-         any_shared(plan, collective->out, collective->n_out, g->out, g->n_out) ||
-         any_shared(plan, collective->in, collective->n_in, g->out, g->n_out);
+static bool must_await_collective(const tn_plan *plan, const tn_group *g, const tn_group *collective) {
+  return any_values_share_bytes(plan, collective->out, collective->n_out, g->in, g->n_in) ||
+         any_values_share_bytes(plan, collective->out, collective->n_out, g->out, g->n_out) ||
+         any_values_share_bytes(plan, collective->in, collective->n_in, g->out, g->n_out);
 }
 
-static void extend_interval(tn_plan *plan, tn_val value, int32_t step) {
+static void extend_value_interval(tn_plan *plan, tn_val value, int32_t step) {
   int64_t offset;
   if (value == 0) return;
   tn_buffer *b = &plan->buffers.v[tn_plan_root(plan, plan->buffer_of.v[value], &offset)];
@@ -54,19 +55,19 @@ static void extend_interval(tn_plan *plan, tn_val value, int32_t step) {
 
 static void extend_collective_intervals(tn_plan *plan, int32_t collective, int32_t step) {
   const tn_group *g = tn_plan_group_at(plan, collective);
-  for (int32_t i = 0; i < g->n_in; i++) extend_interval(plan, g->in[i], step);
-  for (int32_t i = 0; i < g->n_out; i++) extend_interval(plan, g->out[i], step);
+  for (int32_t i = 0; i < g->n_in; i++) extend_value_interval(plan, g->in[i], step);
+  for (int32_t i = 0; i < g->n_out; i++) extend_value_interval(plan, g->out[i], step);
 }
 
 static bool is_collective_step(const tn_plan *plan, int32_t step) {
   return tn_plan_group_at(plan, step)->role == TN_STREAM_COMM;
 }
 
-/* The last collective in [first, step) that the step must await; -1: there is none. */
-static int32_t awaited_by(const tn_plan *plan, int32_t step, int32_t first) {
+/* The last collective in [first, step) that the step must await; -1: the step awaits no collective. */
+static int32_t last_awaited_collective(const tn_plan *plan, int32_t step, int32_t first) {
   for (int32_t c = step - 1; c >= first; c--)
     if (is_collective_step(plan, c) &&
-        must_await(plan, tn_plan_group_at(plan, step), tn_plan_group_at(plan, c)))
+        must_await_collective(plan, tn_plan_group_at(plan, step), tn_plan_group_at(plan, c)))
       return c;
   return -1;
 }
@@ -84,7 +85,7 @@ static void overlap_segment(tn_plan *plan, tn_plan_segment *s) {
   for (int32_t i = s->first; i < end; i++) {
     if (is_collective_step(plan, i)) s->awaits = i;
     if (is_collective_step(plan, i) || s->awaits < first) continue;
-    plan->awaits[i] = awaited_by(plan, i, first);
+    plan->awaits[i] = last_awaited_collective(plan, i, first);
     if (plan->awaits[i] < 0) continue;
     end_collectives(plan, first, plan->awaits[i], i);
     first = plan->awaits[i] + 1;

@@ -7,7 +7,7 @@ static int32_t value_root(const tn_plan *plan, tn_val value, int64_t *offset) {
   return value == 0 ? -1 : tn_plan_root(plan, plan->buffer_of.v[value], offset);
 }
 
-static void extend_to(tn_plan *plan, tn_val value, int32_t step) {
+static void extend_value_to(tn_plan *plan, tn_val value, int32_t step) {
   int64_t offset;
   int32_t root = value_root(plan, value, &offset);
   if (root < 0) return;
@@ -19,9 +19,10 @@ static void extend_to(tn_plan *plan, tn_val value, int32_t step) {
 /* A cut uses device memory only for its transfers: out of it before the first step, into it after the last.
  */
 static void extend_to_transfers(tn_plan *plan, const tn_plan_segment *cut) {
-  for (int32_t i = 0; i < cut->n_out; i++) extend_to(plan, plan->out.v[cut->first_out + i].value, cut->first);
+  for (int32_t i = 0; i < cut->n_out; i++)
+    extend_value_to(plan, plan->out.v[cut->first_out + i].value, cut->first);
   for (int32_t i = 0; i < cut->n_in; i++)
-    extend_to(plan, plan->in.v[cut->first_in + i].value, cut->first + cut->n - 1);
+    extend_value_to(plan, plan->in.v[cut->first_in + i].value, cut->first + cut->n - 1);
 }
 
 static void find_live_intervals(tn_plan *plan) {
@@ -29,13 +30,13 @@ static void find_live_intervals(tn_plan *plan) {
   for (size_t s = 0; s < plan->order.n; s++) {
     const tn_group *g = &plan->cover->groups.v[plan->order.v[s]];
     if (g->fallback != NULL) continue;
-    for (int32_t k = 0; k < g->n_in; k++) extend_to(plan, g->in[k], (int32_t)s);
-    for (int32_t k = 0; k < g->n_out; k++) extend_to(plan, g->out[k], (int32_t)s);
+    for (int32_t k = 0; k < g->n_in; k++) extend_value_to(plan, g->in[k], (int32_t)s);
+    for (int32_t k = 0; k < g->n_out; k++) extend_value_to(plan, g->out[k], (int32_t)s);
   }
 }
 
 /* Every operand in the buffer must be an in-place pair with the result, and have the same bytes. */
-static bool all_operands_allow(const tn_plan *plan, const tn_group *g, int32_t root, int32_t result) {
+static bool all_operands_allow_reuse(const tn_plan *plan, const tn_group *g, int32_t root, int32_t result) {
   for (int32_t k = 0; k < g->n_in; k++) {
     int64_t offset;
     if (value_root(plan, g->in[k], &offset) != root) continue;
@@ -46,7 +47,7 @@ static bool all_operands_allow(const tn_plan *plan, const tn_group *g, int32_t r
 }
 
 /* Whether another result reuses the buffer already. */
-static bool is_reused(const tn_plan *plan, const tn_group *g, int32_t root) {
+static bool is_buffer_reused(const tn_plan *plan, const tn_group *g, int32_t root) {
   for (int32_t k = 0; k < g->n_out; k++) {
     int64_t offset;
     if (value_root(plan, g->out[k], &offset) == root) return true;
@@ -62,7 +63,7 @@ static void try_inplace_pair(tn_plan *plan, int32_t step, const tn_group *g, int
   tn_buffer *old = &plan->buffers.v[from], *new = &plan->buffers.v[to];
   if (old->fixed || old->last != step || old->bytes != new->bytes || old->bytes == 0) return;
   if (new->fixed || new->parent >= 0 || new->pack) return;
-  if (is_reused(plan, g, from) || !all_operands_allow(plan, g, from, result)) return;
+  if (is_buffer_reused(plan, g, from) || !all_operands_allow_reuse(plan, g, from, result)) return;
   new->parent = from;
   new->offset = 0;
   if (new->last > old->last) old->last = new->last;

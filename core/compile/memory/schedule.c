@@ -13,7 +13,7 @@ static bool has_smaller_key(const tn_schedule *s, int32_t a, int32_t b) {
   return key_a != key_b ? key_a < key_b : a < b;
 }
 
-static void heap_push(const tn_schedule *s, int32_t *heap, int32_t *n, int32_t group) {
+static void group_heap_push(const tn_schedule *s, int32_t *heap, int32_t *n, int32_t group) {
   int32_t at = (*n)++;
   while (at > 0 && has_smaller_key(s, group, heap[(at - 1) / 2])) {
     heap[at] = heap[(at - 1) / 2];
@@ -22,7 +22,7 @@ static void heap_push(const tn_schedule *s, int32_t *heap, int32_t *n, int32_t g
   heap[at] = group;
 }
 
-static int32_t heap_pop(const tn_schedule *s, int32_t *heap, int32_t *n) {
+static int32_t group_heap_pop(const tn_schedule *s, int32_t *heap, int32_t *n) {
   int32_t top = heap[0], last = heap[--*n], at = 0;
   for (;;) {
     int32_t child = 2 * at + 1;
@@ -38,34 +38,35 @@ static int32_t heap_pop(const tn_schedule *s, int32_t *heap, int32_t *n) {
 
 /* ---- scheduling ---- */
 
-static int64_t taken_bytes(const tn_schedule *s, int32_t group) {
+static int64_t group_taken_bytes(const tn_schedule *s, int32_t group) {
   int64_t bytes = 0;
   for (int32_t k = s->writes.start[group]; k < s->writes.start[group + 1]; k++)
     if (!s->live[s->writes.to[k]]) bytes += s->plan->buffers.v[s->writes.to[k]].bytes;
   return bytes;
 }
 
-static bool is_ready(const tn_schedule *s, int32_t group) {
+static bool is_group_ready(const tn_schedule *s, int32_t group) {
   return !s->done[group] && s->hard_left[group] == 0 && s->soft_left[group] == 0;
 }
 
 /* Groups that fall back keep the order of the graph, so that they need few cuts. */
-static tn_status note_freeing(tn_schedule *s, int32_t group) {
+static tn_status note_freeing_group(tn_schedule *s, int32_t group) {
   if (s->plan->cover->groups.v[group].fallback != NULL) return TN_OK;
-  if (!is_ready(s, group) || s->waits[group] || s->gain[group] < taken_bytes(s, group)) return TN_OK;
+  if (!is_group_ready(s, group) || s->waits[group] || s->gain[group] < group_taken_bytes(s, group))
+    return TN_OK;
   return tn_vec_push(s->plan->env, &s->freeing, group);
 }
 
-static tn_status add_to_heap(tn_schedule *s, int32_t group) {
+static tn_status add_to_group_heap(tn_schedule *s, int32_t group) {
   if (s->soft_left[group] > 0) {
-    heap_push(s, s->blocked, &s->n_blocked, group);
+    group_heap_push(s, s->blocked, &s->n_blocked, group);
     return TN_OK;
   }
   if (s->waits[group])
-    heap_push(s, s->late, &s->n_late, group);
+    group_heap_push(s, s->late, &s->n_late, group);
   else
-    heap_push(s, s->ready, &s->n_ready, group);
-  return note_freeing(s, group);
+    group_heap_push(s, s->ready, &s->n_ready, group);
+  return note_freeing_group(s, group);
 }
 
 /* A reader has run. If one reader is left, running it would free the buffer. */
@@ -75,7 +76,7 @@ static tn_status count_down_readers(tn_schedule *s, int32_t root) {
     int32_t group = s->readers.to[k];
     if (s->done[group]) continue;
     s->gain[group] += s->plan->buffers.v[root].bytes;
-    return note_freeing(s, group);
+    return note_freeing_group(s, group);
   }
   return TN_OK;
 }
@@ -88,23 +89,24 @@ static tn_status schedule_group(tn_schedule *s, int32_t group) {
   for (int32_t k = s->reads.start[group]; k < s->reads.start[group + 1]; k++)
     TN_TRY(count_down_readers(s, s->reads.to[k]));
   for (int32_t k = s->hard.start[group]; k < s->hard.start[group + 1]; k++)
-    if (--s->hard_left[s->hard.to[k]] == 0) TN_TRY(add_to_heap(s, s->hard.to[k]));
+    if (--s->hard_left[s->hard.to[k]] == 0) TN_TRY(add_to_group_heap(s, s->hard.to[k]));
   for (int32_t k = s->soft.start[group]; k < s->soft.start[group + 1]; k++) {
     int32_t next = s->soft.to[k];
-    if (--s->soft_left[next] == 0 && s->hard_left[next] == 0 && !s->done[next]) TN_TRY(add_to_heap(s, next));
+    if (--s->soft_left[next] == 0 && s->hard_left[next] == 0 && !s->done[next])
+      TN_TRY(add_to_group_heap(s, next));
   }
   return TN_OK;
 }
 
 /* The group with the largest difference of freed and taken bytes. Removes groups that have run from the list.
  */
-static int32_t pop_freeing(tn_schedule *s) {
+static int32_t pop_freeing_group(tn_schedule *s) {
   int64_t best = -1;
   size_t at = 0, n = 0;
   for (size_t i = 0; i < s->freeing.n; i++) {
     int32_t group = s->freeing.v[i];
     if (s->done[group]) continue;
-    int64_t net = s->gain[group] - taken_bytes(s, group);
+    int64_t net = s->gain[group] - group_taken_bytes(s, group);
     if (net > best || (net == best && has_smaller_key(s, group, s->freeing.v[at]))) {
       best = net;
       at = n;
@@ -117,14 +119,14 @@ static int32_t pop_freeing(tn_schedule *s) {
 
 static int32_t pop_group(tn_schedule *s, int32_t *heap, int32_t *n) {
   while (*n > 0) {
-    int32_t group = heap_pop(s, heap, n);
+    int32_t group = group_heap_pop(s, heap, n);
     if (!s->done[group]) return group;
   }
   return -1;
 }
 
 /* After a group that falls back, another one needs no cut of its own. */
-static int32_t pop_fallback(const tn_schedule *s) {
+static int32_t pop_fallback_group(const tn_schedule *s) {
   const tn_group *groups = s->plan->cover->groups.v;
   const int32_t *order = s->plan->order.v;
   int32_t best = -1;
@@ -138,7 +140,7 @@ static int32_t pop_fallback(const tn_schedule *s) {
 }
 
 /* A collective runs on its own stream: the earlier it starts, the more groups run concurrently. */
-static int32_t pop_collective(const tn_schedule *s) {
+static int32_t pop_collective_group(const tn_schedule *s) {
   const tn_group *groups = s->plan->cover->groups.v;
   int32_t best = -1;
   for (int32_t i = 0; s->has_collectives && i < s->n_ready; i++) {
@@ -149,10 +151,10 @@ static int32_t pop_collective(const tn_schedule *s) {
   return best;
 }
 
-static int32_t next_group(tn_schedule *s) {
-  int32_t group = pop_collective(s);
-  if (group < 0) group = pop_fallback(s);
-  if (group < 0) group = pop_freeing(s);
+static int32_t next_scheduled_group(tn_schedule *s) {
+  int32_t group = pop_collective_group(s);
+  if (group < 0) group = pop_fallback_group(s);
+  if (group < 0) group = pop_freeing_group(s);
   if (group < 0) group = pop_group(s, s->ready, &s->n_ready);
   if (group < 0) group = pop_group(s, s->late, &s->n_late);
   return group >= 0 ? group : pop_group(s, s->blocked, &s->n_blocked);
@@ -168,10 +170,10 @@ static tn_status schedule_all(tn_schedule *s) {
   start_gains(s);
   for (int32_t i = 0; i < s->n; i++) {
     s->has_collectives |= s->plan->cover->groups.v[i].role == TN_STREAM_COMM;
-    if (s->hard_left[i] == 0) TN_TRY(add_to_heap(s, i));
+    if (s->hard_left[i] == 0) TN_TRY(add_to_group_heap(s, i));
   }
   for (int32_t i = 0; i < s->n; i++) {
-    int32_t group = next_group(s);
+    int32_t group = next_scheduled_group(s);
     if (group < 0)
       return tn_failf(s->plan->env, TN_EINTERNAL, "groups of the cover depend on each other in a cycle");
     TN_TRY(schedule_group(s, group));

@@ -14,7 +14,7 @@ static tn_status add_group_edge(tn_schedule *s, int32_t from, int32_t to) {
 }
 
 /* Makes adjacency lists of the collected edges (counting sort) and clears the edges. */
-static tn_status make_rows(tn_schedule *s, int32_t n_from, tn_adjacency *rows) {
+static tn_status make_adjacency(tn_schedule *s, int32_t n_from, tn_adjacency *rows) {
   rows->start = tn_arena_alloc(&s->arena, ((size_t)n_from + 2) * sizeof *rows->start);
   rows->to = tn_arena_alloc(&s->arena, s->edges.n * sizeof *rows->to);
   if (rows->start == NULL || rows->to == NULL) return TN_ENOMEM;
@@ -35,7 +35,7 @@ static tn_status edges_from_writers(tn_schedule *s, int32_t buffer, int32_t to) 
   return TN_OK;
 }
 
-static tn_status collect_hard(tn_schedule *s) {
+static tn_status collect_hard_edges(tn_schedule *s) {
   for (int32_t i = 0; i < s->n; i++) {
     const tn_group *g = &s->plan->cover->groups.v[i];
     for (int32_t k = 0; k < g->n_in; k++)
@@ -43,7 +43,7 @@ static tn_status collect_hard(tn_schedule *s) {
   }
   for (size_t i = 0; i < s->plan->edges.n; i++)
     TN_TRY(add_group_edge(s, s->plan->edges.v[i].from, s->plan->edges.v[i].to));
-  return make_rows(s, s->n, &s->hard);
+  return make_adjacency(s, s->n, &s->hard);
 }
 
 static tn_status edges_to_writers(tn_schedule *s, int32_t reader, int32_t buffer) {
@@ -65,7 +65,7 @@ static tn_status edges_to_commits(tn_schedule *s, int32_t reader, const tn_buffe
   return TN_OK;
 }
 
-static tn_status collect_soft(tn_schedule *s) {
+static tn_status collect_soft_edges(tn_schedule *s) {
   for (int32_t i = 0; i < s->n; i++) {
     const tn_group *g = &s->plan->cover->groups.v[i];
     if (g->after > 0) TN_TRY(add_group_edge(s, g->after - 1, i));
@@ -74,13 +74,13 @@ static tn_status collect_soft(tn_schedule *s) {
       if (b != NULL && b->fixed && b->location.base == TN_BASE_REGION) TN_TRY(edges_to_commits(s, i, b));
     }
   }
-  return make_rows(s, s->n, &s->soft);
+  return make_adjacency(s, s->n, &s->soft);
 }
 
 /* ---- memory ---- */
 
 /* The root of a value's buffer if it is in the arena; -1 if it has a fixed location. */
-static int32_t arena_root(const tn_schedule *s, tn_val value) {
+static int32_t value_arena_root(const tn_schedule *s, tn_val value) {
   int64_t offset;
   if (value == 0) return -1;
   int32_t root = tn_plan_root(s->plan, s->plan->buffer_of.v[value], &offset);
@@ -89,19 +89,19 @@ static int32_t arena_root(const tn_schedule *s, tn_val value) {
 }
 
 /* Edges group -> root, each pair once: `seen[root]` is the last group that has an edge to it. */
-static tn_status collect_roots(tn_schedule *s, bool results, int32_t *seen, tn_adjacency *rows) {
+static tn_status collect_group_roots(tn_schedule *s, bool results, int32_t *seen, tn_adjacency *rows) {
   for (size_t b = 0; b < s->plan->buffers.n; b++) seen[b] = -1;
   for (int32_t i = 0; i < s->n; i++) {
     const tn_group *g = &s->plan->cover->groups.v[i];
     for (int32_t k = 0; k < (results ? g->n_out : g->n_in); k++) {
-      int32_t root = arena_root(s, results ? g->out[k] : g->in[k]);
+      int32_t root = value_arena_root(s, results ? g->out[k] : g->in[k]);
       if (root < 0 || seen[root] == i) continue;
       seen[root] = i;
       tn_group_edge e = {i, root};
       TN_TRY(tn_vec_push(s->plan->env, &s->edges, e));
     }
   }
-  return make_rows(s, s->n, rows);
+  return make_adjacency(s, s->n, rows);
 }
 
 static tn_status collect_root_readers(tn_schedule *s) {
@@ -111,7 +111,7 @@ static tn_status collect_root_readers(tn_schedule *s) {
       TN_TRY(tn_vec_push(s->plan->env, &s->edges, e));
       s->readers_left[s->reads.to[k]]++;
     }
-  return make_rows(s, (int32_t)s->plan->buffers.n, &s->readers);
+  return make_adjacency(s, (int32_t)s->plan->buffers.n, &s->readers);
 }
 
 static bool is_collective_group(const tn_schedule *s, int32_t group) {
@@ -145,10 +145,10 @@ tn_status tn_schedule_prepare(tn_schedule *s) {
       s->ready == NULL || s->blocked == NULL || s->readers_left == NULL || s->live == NULL ||
       s->waits == NULL || s->late == NULL)
     return TN_ENOMEM;
-  TN_TRY(collect_hard(s));
-  TN_TRY(collect_soft(s));
-  TN_TRY(collect_roots(s, false, seen, &s->reads));
-  TN_TRY(collect_roots(s, true, seen, &s->writes));
+  TN_TRY(collect_hard_edges(s));
+  TN_TRY(collect_soft_edges(s));
+  TN_TRY(collect_group_roots(s, false, seen, &s->reads));
+  TN_TRY(collect_group_roots(s, true, seen, &s->writes));
   TN_TRY(collect_root_readers(s));
   find_waiting_groups(s);
   for (int32_t i = 0; i < s->hard.start[n]; i++) s->hard_left[s->hard.to[i]]++;

@@ -23,7 +23,7 @@ static void add_group_line(const tn_cover *cover, int32_t index, tn_text *text) 
 }
 
 /* Per node, the first of the groups of which it is the last node; per group, the next such group. */
-static tn_status find_ends(const tn_cover *cover, int32_t **first, int32_t **next) {
+static tn_status find_group_ends(const tn_cover *cover, int32_t **first, int32_t **next) {
   size_t nodes = cover->graph->nodes.n, groups = cover->groups.n;
   *first = tn_alloc(cover->env, (nodes + groups) * sizeof **first);
   if (*first == NULL) return TN_ENOMEM;
@@ -57,7 +57,7 @@ tn_status tn_cover_print(const tn_cover *cover, tn_text *text) {
   tn_text graph = tn_text_new(cover->env);
   int32_t *first = NULL, *next = NULL;
   tn_status status = tn_graph_print(cover->graph, &graph);
-  if (status == TN_OK) status = find_ends(cover, &first, &next);
+  if (status == TN_OK) status = find_group_ends(cover, &first, &next);
   if (status == TN_OK) add_cover_text(cover, graph.v != NULL ? graph.v : "", first, next, text);
   tn_release(cover->env, first);
   tn_text_free(&graph);

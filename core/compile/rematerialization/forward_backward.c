@@ -15,7 +15,7 @@ enum { NEGLIGIBLE_RATIO = 1024 };
 
 /* ---- blocks ---- */
 
-static bool is_digits(const char *text, size_t n) {
+static bool is_block_number(const char *text, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (!isdigit((unsigned char)text[i])) return false;
   return n > 0;
@@ -23,11 +23,11 @@ static bool is_digits(const char *text, size_t n) {
 
 /* The length of the block's name in a layer's path: up to the last number that is not the end ("layer1.0" of
  * "layer1.0.conv1"), or else the first part ("down1" of "down1.conv1"). */
-static size_t block_length(const char *path) {
+static size_t block_name_length(const char *path) {
   size_t length = 0, start = 0, n = strlen(path);
   for (size_t i = 0; i < n; i++) {
     if (path[i] != '.') continue;
-    if (is_digits(path + start, i - start)) length = i;
+    if (is_block_number(path + start, i - start)) length = i;
     start = i + 1;
   }
   return length > 0 ? length : strcspn(path, ".");
@@ -39,9 +39,9 @@ static const char *group_layer(const tn_forward_backward *fb, const tn_group *g)
 }
 
 /* "relu@2.0" and "conv1" are single layers. */
-static tn_status name_block(tn_forward_backward *fb, int32_t group) {
+static tn_status name_group_block(tn_forward_backward *fb, int32_t group) {
   const char *layer = group_layer(fb, &fb->groups[group]);
-  size_t n = block_length(layer), at = strcspn(layer, "@");
+  size_t n = block_name_length(layer), at = strcspn(layer, "@");
   fb->single_layer[group] = n == strlen(layer) || at < n;
   fb->block[group] = tn_arena_printf(&fb->arena, "%.*s", (int)n, layer);
   return fb->block[group] != NULL ? TN_OK : TN_ENOMEM;
@@ -54,7 +54,7 @@ bool tn_forward_backward_same_block(const tn_forward_backward *fb, int32_t a, in
 /* ---- tables ---- */
 
 /* A group with a result that a node of another group makes (a reorder) is not repeated. */
-static bool is_repeatable(const tn_graph *graph, const tn_group *g) {
+static bool is_group_repeatable(const tn_graph *graph, const tn_group *g) {
   if (!g->choice.deterministic || g->role != TN_STREAM_COMPUTE || g->fallback != NULL) return false;
   for (int32_t i = 0; i < g->n_out; i++)
     if (!tn_group_has_node(g, graph->values.v[g->out[i]].node)) return false;
@@ -65,8 +65,8 @@ static bool is_repeatable(const tn_graph *graph, const tn_group *g) {
 
 static tn_status describe_groups(tn_forward_backward *fb) {
   for (int32_t i = 0; i < fb->n_groups; i++) {
-    TN_TRY(name_block(fb, i));
-    fb->repeatable[i] = is_repeatable(fb->cover->graph, &fb->groups[i]);
+    TN_TRY(name_group_block(fb, i));
+    fb->repeatable[i] = is_group_repeatable(fb->cover->graph, &fb->groups[i]);
   }
   return TN_OK;
 }
@@ -96,8 +96,8 @@ static tn_status list_value_readers(tn_forward_backward *fb) {
   return TN_OK;
 }
 
-/* Values that commits, outputs and packs read are there in any case, so they are never given up. */
-static void mark_outside(const tn_forward_backward *fb, bool *outside) {
+/* Values that commits, outputs and packs read are never discarded. */
+static void mark_read_outside(const tn_forward_backward *fb, bool *outside) {
   const tn_graph *graph = fb->cover->graph;
   for (size_t i = 0; i < fb->n_nodes; i++) {
     const tn_gnode *node = &graph->nodes.v[i];
@@ -162,7 +162,7 @@ static tn_status find_idle_values(tn_forward_backward *fb) {
   bool *outside = tn_arena_alloc(&fb->arena, fb->n_values * sizeof *outside);
   int64_t *change = tn_arena_alloc(&fb->arena, ((size_t)fb->n_groups + 1) * sizeof *change);
   if (outside == NULL || change == NULL) return TN_ENOMEM;
-  mark_outside(fb, outside);
+  mark_read_outside(fb, outside);
   int64_t least = find_midpoint(fb, outside, change) / NEGLIGIBLE_RATIO;
   for (tn_val v = 1; v < fb->n_values; v++) {
     fb->read_in_backward[v] = outside[v] || last_group_reader(fb, v) > fb->midpoint;
@@ -177,7 +177,7 @@ static tn_status find_idle_values(tn_forward_backward *fb) {
 
 /* ---- forward and backward ---- */
 
-static tn_status make_tables(tn_forward_backward *fb) {
+static tn_status make_forward_backward_tables(tn_forward_backward *fb) {
   size_t groups = (size_t)fb->n_groups;
   fb->groups = tn_arena_copy(&fb->arena, fb->cover->groups.v, groups * sizeof *fb->groups);
   fb->base = tn_arena_alloc(&fb->arena, fb->n_values * sizeof *fb->base);
@@ -203,7 +203,7 @@ tn_status tn_forward_backward_create(tn_cover *cover, tn_forward_backward *fb) {
                               .n_groups = (int32_t)cover->groups.n,
                               .n_nodes = cover->graph->nodes.n,
                               .n_values = cover->graph->values.n};
-  TN_TRY(make_tables(fb));
+  TN_TRY(make_forward_backward_tables(fb));
   return find_idle_values(fb);
 }
 

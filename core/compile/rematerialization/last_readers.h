@@ -20,7 +20,7 @@ typedef struct tn_last_readers {
   int32_t *maker;        /* the group that stores the value, or -1 */
   int32_t *readers;      /* how many readers it has, groups or not */
   int32_t *last;         /* the last group that reads it; INT32_MAX: a pack, commit or output does */
-  int32_t *before;       /* the last reader but one; its maker if there is none */
+  int32_t *before;       /* the last reader but one; its maker if there is only one */
   tn_reading **readings; /* groups that read it or have read it, newest first */
   bool *dead;            /* per group: it has been removed */
   tn_arena arena;

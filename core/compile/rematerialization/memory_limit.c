@@ -16,8 +16,7 @@ typedef struct plan_summary {
   int64_t arena_bytes, bound_bytes;
   int32_t peak;  /* the step with the most live bytes */
   int32_t *step; /* per group before rematerialization: its step */
-  bool
-      *idle; /* per value: live at the peak, after its last use in forward and before its first in backward */
+  bool *idle;    /* per value: live at the peak, between its uses in forward and those in backward */
 } plan_summary;
 
 typedef struct limit_search {
@@ -36,7 +35,7 @@ typedef struct limit_search {
 /* ---- plans ---- */
 
 /* Sums the buffers of the arena and the workspace at each step. */
-static tn_status find_peak(const tn_plan *plan, plan_summary *summary) {
+static tn_status find_plan_peak(const tn_plan *plan, plan_summary *summary) {
   int64_t *change = tn_alloc(plan->env, (plan->order.n + 1) * sizeof *change), live = 0, most = -1;
   if (change == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < plan->buffers.n; i++) {
@@ -90,7 +89,7 @@ static tn_status plan_discarded(limit_search *l, plan_summary *summary) {
   tn_rematerialization_update(&l->rematerialization);
   tn_status status = tn_rematerialization_apply(&l->rematerialization);
   if (status == TN_OK) status = tn_plan_make(&plan);
-  if (status == TN_OK) status = find_peak(&plan, summary);
+  if (status == TN_OK) status = find_plan_peak(&plan, summary);
   if (status == TN_OK) status = find_group_steps(l, &plan, summary);
   if (status == TN_OK) {
     find_idle_at_peak(l, &plan, summary);
@@ -104,7 +103,7 @@ static tn_status plan_discarded(limit_search *l, plan_summary *summary) {
 /* ---- the search ---- */
 
 /* The bytes that discarding one more value would free at the peak. */
-static double freed_bytes(limit_search *l, const tn_idle_value *idle, int64_t extended_bytes) {
+static double freed_bytes_at_peak(limit_search *l, const tn_idle_value *idle, int64_t extended_bytes) {
   const tn_forward_backward *fb = &l->fb;
   const tn_rematerialization *r = &l->rematerialization;
   if (!r->possible || l->current.step[r->before[fb->maker[idle->value]]] <= l->current.peak) return 0;
@@ -113,7 +112,7 @@ static double freed_bytes(limit_search *l, const tn_idle_value *idle, int64_t ex
 
 /* The value with the most freed bytes per second, inside of blocks or on their borders; -1: no value frees
  * any. */
-static int32_t find_best_value(limit_search *l, bool border) {
+static int32_t find_best_idle_value(limit_search *l, bool border) {
   const tn_forward_backward *fb = &l->fb;
   tn_rematerialization *r = &l->rematerialization;
   int32_t best = -1;
@@ -129,7 +128,7 @@ static int32_t find_best_value(limit_search *l, bool border) {
     r->discarded[idle->value] = true;
     tn_rematerialization_update(r);
     r->discarded[idle->value] = false;
-    double rate = freed_bytes(l, idle, extended_bytes) / (r->cost_s - cost_s + 1e-9);
+    double rate = freed_bytes_at_peak(l, idle, extended_bytes) / (r->cost_s - cost_s + 1e-9);
     if (rate <= best_rate) continue;
     best_rate = rate;
     best = (int32_t)i;
@@ -161,8 +160,8 @@ static tn_status try_to_discard(limit_search *l, int32_t index) {
 static tn_status discard_until_it_fits(limit_search *l, int64_t limit) {
   TN_TRY(plan_discarded(l, &l->current));
   while (l->current.arena_bytes > limit) {
-    int32_t best = find_best_value(l, false);
-    if (best < 0) best = find_best_value(l, true);
+    int32_t best = find_best_idle_value(l, false);
+    if (best < 0) best = find_best_idle_value(l, true);
     if (best < 0) break;
     TN_TRY(try_to_discard(l, best));
   }
@@ -183,7 +182,7 @@ static tn_status undo_unneeded(limit_search *l, int64_t limit) {
 
 /* ---- the report ---- */
 
-static tn_recomputed *find_block(tn_recomputed *list, int32_t *n, const char *block) {
+static tn_recomputed *find_reported_block(tn_recomputed *list, int32_t *n, const char *block) {
   for (int32_t i = 0; i < *n; i++)
     if (tn_text_equal(list[i].block, block)) return &list[i];
   list[*n] = (tn_recomputed){.block = block};
@@ -198,10 +197,10 @@ static tn_status report_blocks(limit_search *l) {
   tn_recomputed *list = tn_arena_alloc(&cover->arena, (size_t)fb->n_groups * sizeof *list);
   if (list == NULL) return TN_ENOMEM;
   for (int32_t g = 0; g < fb->n_groups; g++)
-    if (r->cloned[g]) find_block(list, &n, fb->block[g])->flops += fb->groups[g].cost.flops;
+    if (r->cloned[g]) find_reported_block(list, &n, fb->block[g])->flops += fb->groups[g].cost.flops;
   for (size_t i = 0; i < fb->idle.n; i++) {
     tn_val v = fb->idle.v[i].value;
-    if (r->discarded[v]) find_block(list, &n, fb->block[fb->maker[v]])->bytes += fb->bytes[v];
+    if (r->discarded[v]) find_reported_block(list, &n, fb->block[fb->maker[v]])->bytes += fb->bytes[v];
   }
   for (int32_t i = 0; i < n; i++) {
     list[i].block = tn_arena_strdup(&cover->arena, list[i].block);

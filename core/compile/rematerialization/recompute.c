@@ -37,8 +37,8 @@ typedef struct node_set {
   int32_t n;
 } node_set;
 
-static const tn_pattern *pattern_of(const recomputation *r, const tn_group *g,
-                                    const tn_catalog_kernel **kernel) {
+static const tn_pattern *region_pattern_of(const recomputation *r, const tn_group *g,
+                                           const tn_catalog_kernel **kernel) {
   const tn_catalog *catalog = r->cover->catalog;
   if (g->fallback != NULL) return NULL; /* its operands would have to be copied */
   for (size_t i = 0; i < catalog->regions.n; i++)
@@ -153,7 +153,7 @@ static tn_status is_worth_recomputing(recomputation *r, int32_t reader, tn_val v
   *worth = false;
   if (r->live.maker[v] < 0 || r->live.maker[v] == reader) return TN_OK;
   const tn_group *source = &r->cover->groups.v[r->live.maker[v]];
-  if (pattern_of(r, source, &kernel) == NULL || !collect_nodes(graph, source, v, c)) return TN_OK;
+  if (region_pattern_of(r, source, &kernel) == NULL || !collect_nodes(graph, source, v, c)) return TN_OK;
   if (g->n_nodes + c->n > TN_REGION_NODES || !has_affordable_operands(r, reader, v, c, &constant))
     return TN_OK;
   if (!constant &&
@@ -183,7 +183,7 @@ static tn_status change_group(recomputation *r, int32_t index, const uint32_t *n
   const tn_catalog_kernel *kernel = NULL;
   tn_candidate c = {0};
   *accepted = false;
-  if (pattern_of(r, g, &kernel) == NULL || !make_all_results(cover->graph, nodes, n, out, n_out))
+  if (region_pattern_of(r, g, &kernel) == NULL || !make_all_results(cover->graph, nodes, n, out, n_out))
     return TN_OK;
   TN_TRY(tn_region_border(&cover->arena, cover->graph, kernel, nodes, n, out, n_out, &c));
   if (c.n_in > TN_REGION_OPERANDS) return TN_OK;
@@ -217,7 +217,7 @@ static int32_t needed_nodes(const tn_graph *graph, const tn_group *g, const tn_v
 
 /* After the last reader of v is gone, its region need not store it. A region without other results is
  * removed. */
-static tn_status drop_result(recomputation *r, tn_val v) {
+static tn_status drop_unread_result(recomputation *r, tn_val v) {
   int32_t index = r->live.maker[v], n_out = 0;
   const tn_group *g = &r->cover->groups.v[index];
   uint32_t nodes[TN_REGION_NODES];
@@ -248,12 +248,13 @@ static tn_status recompute_value(recomputation *r, int32_t reader, tn_val v, boo
   for (int32_t i = 0; i < c.n; i++)
     if (!tn_group_has_node(g, c.node[i])) nodes[n++] = c.node[i];
   TN_TRY(change_group(r, reader, nodes, n, g->out, g->n_out, done));
-  return *done && r->live.readers[v] == 0 ? drop_result(r, v) : TN_OK;
+  return *done && r->live.readers[v] == 0 ? drop_unread_result(r, v) : TN_OK;
 }
 
 static tn_status recompute_operands(recomputation *r, int32_t reader) {
   const tn_catalog_kernel *kernel = NULL;
-  if (r->live.dead[reader] || pattern_of(r, &r->cover->groups.v[reader], &kernel) == NULL) return TN_OK;
+  if (r->live.dead[reader] || region_pattern_of(r, &r->cover->groups.v[reader], &kernel) == NULL)
+    return TN_OK;
   for (int32_t i = 0; i < r->cover->groups.v[reader].n_in; i++) {
     bool done = false;
     TN_TRY(recompute_value(r, reader, r->cover->groups.v[reader].in[i], &done));

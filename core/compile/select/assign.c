@@ -9,7 +9,7 @@
 #include "core/compile/select/lower.h"
 #include "core/compile/select/rounds.h"
 
-static tn_status find_uncovered(const tn_assignment *a, uint32_t *node) {
+static tn_status find_uncovered_node(const tn_assignment *a, uint32_t *node) {
   for (*node = 0; *node < a->graph->nodes.n; ++*node)
     if (a->round.uncovered[*node]) return TN_OK;
   return tn_failf(a->env, TN_EINTERNAL, "the uncovered op is not in the graph");
@@ -42,7 +42,7 @@ static tn_status assign_to_fallback(tn_assignment *a, uint32_t node) {
 static tn_status assign_uncovered(tn_assignment *a) {
   uint32_t uncovered = 0;
   if (a->round.n_uncovered == 0) return TN_OK;
-  TN_TRY(find_uncovered(a, &uncovered));
+  TN_TRY(find_uncovered_node(a, &uncovered));
   if (a->fallback == NULL) {
     const char *reason = NULL;
     TN_TRY(tn_round_reasons(&a->round, uncovered, &reason));
@@ -53,8 +53,8 @@ static tn_status assign_uncovered(tn_assignment *a) {
   return TN_OK;
 }
 
-static tn_status create_catalogs(tn_assignment *a, tn_registry *registry, const tn_target *target,
-                                 struct tn_op_table *ops) {
+static tn_status create_assignment_catalogs(tn_assignment *a, tn_registry *registry, const tn_target *target,
+                                            struct tn_op_table *ops) {
   TN_TRY(tn_catalog_create(a->env, registry, target, ops, &a->catalog));
   if (target->fallback == NULL) return TN_OK;
   return tn_catalog_create(a->env, registry, target->fallback, ops, &a->fallback);
@@ -63,7 +63,7 @@ static tn_status create_catalogs(tn_assignment *a, tn_registry *registry, const 
 tn_status tn_pass_assign(tn_env *env, tn_registry *registry, const tn_target *target, const tn_graph *graph,
                          tn_assignment *a) {
   *a = (tn_assignment){.env = env, .round = {.env = env, .arena = tn_arena_new(env)}};
-  tn_status status = create_catalogs(a, registry, target, graph->ops);
+  tn_status status = create_assignment_catalogs(a, registry, target, graph->ops);
   if (status == TN_OK) status = tn_graph_merge(graph, &a->graph);
   if (status == TN_OK) status = tn_lower_predicates(a->graph);
   if (status == TN_OK) status = tn_run_rounds(&a->round, env, a->catalog, &a->graph);

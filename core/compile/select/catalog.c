@@ -42,14 +42,16 @@ static tn_status add_catalog_kernel(tn_catalog *catalog, struct tn_op_table *ops
   return resolved ? tn_vec_push(catalog->env, &catalog->fixed, k) : TN_OK;
 }
 
-static int compare_rank(const tn_catalog_kernel *a, const tn_catalog_kernel *b) {
+static int compare_kernel_rank(const tn_catalog_kernel *a, const tn_catalog_kernel *b) {
   if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
   return strcmp(a->entry->item->name, b->entry->item->name);
 }
 
-static int compare_regions(const void *a, const void *b) { return compare_rank(a, b); }
+static int compare_regions(const void *a, const void *b) { return compare_kernel_rank(a, b); }
 
-static const tn_op_def *last_def(const tn_catalog_kernel *k) { return k->defs[k->pattern->n_nodes - 1]; }
+static const tn_op_def *last_pattern_def(const tn_catalog_kernel *k) {
+  return k->defs[k->pattern->n_nodes - 1];
+}
 
 /* By name and not by address: plan.json lists the catalog and must not change from run to run. */
 static int compare_defs(const tn_op_def *a, const tn_op_def *b) {
@@ -58,10 +60,10 @@ static int compare_defs(const tn_op_def *a, const tn_op_def *b) {
 
 static int compare_fixed(const void *left, const void *right) {
   const tn_catalog_kernel *a = left, *b = right;
-  int order = compare_defs(last_def(a), last_def(b));
+  int order = compare_defs(last_pattern_def(a), last_pattern_def(b));
   if (order != 0) return order;
   if (a->pattern->n_nodes != b->pattern->n_nodes) return a->pattern->n_nodes > b->pattern->n_nodes ? -1 : 1;
-  return compare_rank(a, b);
+  return compare_kernel_rank(a, b);
 }
 
 /* A replayed compilation uses only the recorded kernels. */
@@ -90,7 +92,7 @@ static tn_status collect_kernels(tn_catalog *catalog, tn_registry *registry, str
 }
 
 /* Groups point to the names of families, and a program may outlive its target. */
-static tn_status copy_target(tn_catalog *catalog, const tn_target *target) {
+static tn_status copy_catalog_target(tn_catalog *catalog, const tn_target *target) {
   const char **families = tn_arena_alloc(&catalog->arena, (size_t)target->n_families * sizeof *families);
   if (families == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < target->n_families; i++) {
@@ -113,7 +115,7 @@ tn_status tn_catalog_create(tn_env *env, tn_registry *registry, const tn_target 
   if (made == NULL) return TN_ENOMEM;
   made->env = env;
   made->arena = tn_arena_new(env);
-  tn_status status = copy_target(made, target);
+  tn_status status = copy_catalog_target(made, target);
   if (status == TN_OK) status = collect_kernels(made, registry, ops);
   if (status == TN_OK)
     *catalog = made;
@@ -134,13 +136,13 @@ const tn_catalog_kernel *tn_catalog_find(const tn_catalog *catalog, const tn_op_
   size_t low = 0, high = catalog->fixed.n;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (compare_defs(last_def(&catalog->fixed.v[middle]), def) < 0)
+    if (compare_defs(last_pattern_def(&catalog->fixed.v[middle]), def) < 0)
       low = middle + 1;
     else
       high = middle;
   }
   size_t end = low;
-  while (end < catalog->fixed.n && last_def(&catalog->fixed.v[end]) == def) end++;
+  while (end < catalog->fixed.n && last_pattern_def(&catalog->fixed.v[end]) == def) end++;
   *n = (int32_t)(end - low);
   return catalog->fixed.v + low;
 }

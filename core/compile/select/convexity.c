@@ -55,7 +55,7 @@ typedef struct path_search {
 } path_search;
 
 /* Visits a neighbour later. Returns true if the search ends: at the set, or at SEARCH_LIMIT. */
-static bool visit(path_search *s, int32_t vertex, bool set_counts) {
+static bool visit_vertex(path_search *s, int32_t vertex, bool set_counts) {
   tn_contracted_graph *c = s->c;
   if (c->set[vertex] == c->set_epoch) return set_counts;
   if (c->seen[vertex] == c->seen_epoch) return false;
@@ -69,14 +69,15 @@ static bool visit_users(path_search *s, const tn_gnode *node, bool set_counts) {
   const tn_uses *uses = s->c->uses;
   int32_t end = uses->start[node->first_out + node->n_out];
   for (int32_t i = uses->start[node->first_out]; i < end; i++)
-    if (visit(s, s->c->vertex[uses->node[i]], set_counts)) return true;
+    if (visit_vertex(s, s->c->vertex[uses->node[i]], set_counts)) return true;
   return false;
 }
 
 static bool visit_makers(path_search *s, const tn_gnode *node, bool set_counts) {
   const tn_graph *g = s->c->graph;
   for (int32_t i = 0; i < node->n_in; i++)
-    if (node->in[i] != 0 && visit(s, s->c->vertex[g->values.v[node->in[i]].node], set_counts)) return true;
+    if (node->in[i] != 0 && visit_vertex(s, s->c->vertex[g->values.v[node->in[i]].node], set_counts))
+      return true;
   return false;
 }
 
@@ -130,7 +131,7 @@ static bool depends_on_set(const tn_contracted_graph *c, int32_t vertex) {
   return false;
 }
 
-static void set_position(tn_contracted_graph *c, int32_t position, int32_t vertex) {
+static void set_vertex_position(tn_contracted_graph *c, int32_t position, int32_t vertex) {
   c->order[position] = vertex;
   c->position[vertex] = position;
 }
@@ -146,11 +147,11 @@ static void reorder_between_ends(tn_contracted_graph *c, int32_t merged) {
       c->seen[vertex] = c->seen_epoch;
       c->dependents[n_dependents++] = vertex;
     } else {
-      set_position(c, at++, vertex);
+      set_vertex_position(c, at++, vertex);
     }
   }
-  set_position(c, at++, merged);
-  for (int32_t i = 0; i < n_dependents; i++) set_position(c, at++, c->dependents[i]);
+  set_vertex_position(c, at++, merged);
+  for (int32_t i = 0; i < n_dependents; i++) set_vertex_position(c, at++, c->dependents[i]);
   while (at <= c->set_last) c->order[at++] = -1;
 }
 

@@ -6,7 +6,7 @@
 
 /* ---- the match as the kernel sees it ---- */
 
-static const tn_type **list_types(tn_arena *arena, const tn_graph *g, const tn_val *values, int32_t n) {
+static const tn_type **list_value_types(tn_arena *arena, const tn_graph *g, const tn_val *values, int32_t n) {
   const tn_type **types = tn_arena_alloc(arena, (size_t)n * sizeof *types);
   for (int32_t i = 0; types != NULL && i < n; i++)
     if (values[i] != 0) types[i] = g->types.v[values[i]];
@@ -15,7 +15,7 @@ static const tn_type **list_types(tn_arena *arena, const tn_graph *g, const tn_v
 
 static tn_status describe_node(tn_arena *arena, const tn_graph *g, const tn_gnode *node, bool swapped,
                                tn_node *out) {
-  const tn_type **in = list_types(arena, g, node->in, node->n_in);
+  const tn_type **in = list_value_types(arena, g, node->in, node->n_in);
   tn_type *results = tn_arena_alloc(arena, (size_t)node->n_out * sizeof *results);
   if (in == NULL || results == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < node->n_out; i++) results[i] = *tn_graph_type(g, node->first_out + i);
@@ -61,8 +61,8 @@ static bool is_state_value(const tn_graph *g, tn_val v) {
   return false;
 }
 
-static uint8_t *mark_constant(tn_arena *arena, const tn_graph *g, const tn_target *target,
-                              const tn_candidate *c) {
+static uint8_t *mark_constant_operands(tn_arena *arena, const tn_graph *g, const tn_target *target,
+                                       const tn_candidate *c) {
   uint8_t *constant = tn_arena_alloc(arena, (size_t)c->n_in);
   for (int32_t i = 0; constant != NULL && i < c->n_in; i++)
     constant[i] = target->constant_state && g->commits.n == 0 && is_state_value(g, c->in[i]);
@@ -77,8 +77,9 @@ tn_status tn_describe_match(tn_arena *arena, const tn_graph *g, const tn_target 
   if (m == NULL || nodes == NULL || out_number == NULL) return TN_ENOMEM;
   TN_TRY(describe_nodes(arena, g, c, nodes));
   for (int32_t i = 0; i < c->n_out; i++) out_number[i] = result_number(g, c, nodes, c->out[i]);
-  const tn_type **in = list_types(arena, g, c->in, c->n_in), **out = list_types(arena, g, c->out, c->n_out);
-  uint8_t *constant = mark_constant(arena, g, target, c);
+  const tn_type **in = list_value_types(arena, g, c->in, c->n_in),
+                **out = list_value_types(arena, g, c->out, c->n_out);
+  uint8_t *constant = mark_constant_operands(arena, g, target, c);
   if (in == NULL || out == NULL || constant == NULL) return TN_ENOMEM;
   *m = (tn_match){sizeof *m, c->n_in, c->n_out, c->n_nodes, in, out, out_number, nodes, constant};
   *match = m;
@@ -87,7 +88,7 @@ tn_status tn_describe_match(tn_arena *arena, const tn_graph *g, const tn_target 
 
 /* ---- cost ---- */
 
-static double sum_bytes(const tn_type *const *types, int32_t n) {
+static double sum_type_bytes(const tn_type *const *types, int32_t n) {
   double bytes = 0;
   for (int32_t i = 0; i < n; i++)
     if (types[i] != NULL) bytes += (double)tn_type_bytes(types[i]);
@@ -100,7 +101,7 @@ static void op_cost(const tn_op *op, const tn_node *node, tn_cost *cost) {
     op->cost(node, cost);
     return;
   }
-  cost->bytes = sum_bytes(node->in, node->n_in);
+  cost->bytes = sum_type_bytes(node->in, node->n_in);
   for (int32_t i = 0; i < node->n_out; i++) {
     cost->flops += (double)tn_type_count(&node->out[i]);
     cost->bytes += (double)tn_type_bytes(&node->out[i]);
@@ -121,6 +122,7 @@ tn_cost tn_match_cost(const tn_graph *g, const tn_candidate *c, const tn_match *
     op_cost(g->nodes.v[c->nodes[i]].op, &m->nodes[i].node, &one);
     total.flops += one.flops;
   }
-  total.bytes = m->n_nodes == 1 ? one.bytes : sum_bytes(m->in, m->n_in) + sum_bytes(m->out, m->n_out);
+  total.bytes =
+      m->n_nodes == 1 ? one.bytes : sum_type_bytes(m->in, m->n_in) + sum_type_bytes(m->out, m->n_out);
   return total;
 }

@@ -24,8 +24,8 @@ static tn_status make_single_candidate(tn_cover *cover, uint32_t index, tn_candi
   return TN_OK;
 }
 
-static tn_status try_kernel(tn_cover *cover, const tn_catalog_kernel *kernel, tn_candidate *c,
-                            bool *accepted) {
+static tn_status try_single_kernel(tn_cover *cover, const tn_catalog_kernel *kernel, tn_candidate *c,
+                                   bool *accepted) {
   c->kernel = kernel;
   TN_TRY(tn_candidate_query(cover->env, &cover->arena, cover->graph, &cover->catalog->target, c));
   *accepted = c->reason == NULL;
@@ -40,10 +40,10 @@ static tn_status find_single_kernel(tn_cover *cover, uint32_t index, tn_candidat
   int32_t n = 0;
   const tn_catalog_kernel *fixed = tn_catalog_find(catalog, node->def, &n);
   for (int32_t i = 0; i < n && !accepted; i++)
-    if (fixed[i].pattern->n_nodes == 1) TN_TRY(try_kernel(cover, &fixed[i], c, &accepted));
+    if (fixed[i].pattern->n_nodes == 1) TN_TRY(try_single_kernel(cover, &fixed[i], c, &accepted));
   for (size_t i = 0; i < catalog->regions.n && !accepted; i++)
     if (catalog->regions.v[i].pattern->op_class == (int32_t)node->op->op_class)
-      TN_TRY(try_kernel(cover, &catalog->regions.v[i], c, &accepted));
+      TN_TRY(try_single_kernel(cover, &catalog->regions.v[i], c, &accepted));
   if (accepted) return TN_OK;
   return tn_failf(cover->env, TN_EUNSUPPORTED,
                   "no kernel takes %s, which the memory plan needs; every backend must have one",

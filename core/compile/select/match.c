@@ -34,7 +34,7 @@ static void unbind_values(match_search *s, int32_t depth) {
 
 /* A pattern value with a maker matches only the same result of a node of the same op, and of the very node if
  * that is found. */
-static bool fits_maker(const match_search *s, const tn_pattern_value *value, tn_val v) {
+static bool fits_pattern_maker(const match_search *s, const tn_pattern_value *value, tn_val v) {
   const tn_graph *g = s->m->graph;
   if (v == 0 || g->values.v[v].result != value->result) return false;
   if (s->found[value->maker]) return s->node[value->maker] == g->values.v[v].node;
@@ -44,7 +44,7 @@ static bool fits_maker(const match_search *s, const tn_pattern_value *value, tn_
 static bool bind_pattern_operand(match_search *s, int32_t value, tn_val v) {
   if (value < 0) return v == 0;
   const tn_pattern_value *pv = &s->pattern->values[value];
-  if (pv->maker >= 0 ? !fits_maker(s, pv, v) : v == 0 && !pv->optional) return false;
+  if (pv->maker >= 0 ? !fits_pattern_maker(s, pv, v) : v == 0 && !pv->optional) return false;
   return bind_value(s, value, v);
 }
 
@@ -69,7 +69,7 @@ static bool bind_pattern_results(match_search *s, int32_t p, const tn_gnode *nod
   return true;
 }
 
-static bool is_found(const match_search *s, uint32_t node) {
+static bool is_node_matched(const match_search *s, uint32_t node) {
   for (int32_t i = 0; i < s->pattern->n_nodes; i++)
     if (s->found[i] && s->node[i] == node) return true;
   return false;
@@ -77,7 +77,7 @@ static bool is_found(const match_search *s, uint32_t node) {
 
 /* ---- legality ---- */
 
-static const char *used_outside(const match_search *s, const tn_gnode *node, int32_t p) {
+static const char *find_use_outside(const match_search *s, const tn_gnode *node, int32_t p) {
   const tn_pattern *pattern = s->pattern;
   const tn_uses *uses = s->m->uses;
   for (int32_t i = 0; i < node->n_out; i++) {
@@ -88,7 +88,7 @@ static const char *used_outside(const match_search *s, const tn_gnode *node, int
     if (leaves && value >= 0) continue;
     if (uses->outside[v] > 0) return "a value inside it is committed or an output";
     for (int32_t k = uses->start[v]; k < uses->start[v + 1]; k++)
-      if (!is_found(s, uses->node[k])) return "a value inside it is used outside";
+      if (!is_node_matched(s, uses->node[k])) return "a value inside it is used outside";
   }
   return NULL;
 }
@@ -98,7 +98,7 @@ static bool has_operand_inside(const match_search *s) {
   const tn_graph *g = s->m->graph;
   for (int32_t i = 0; i < s->pattern->n_operands; i++) {
     int64_t v = s->bound[s->pattern->operands[i]];
-    if (v > 0 && is_found(s, g->values.v[v].node)) return true;
+    if (v > 0 && is_node_matched(s, g->values.v[v].node)) return true;
   }
   return false;
 }
@@ -110,7 +110,7 @@ static const char *find_illegality(match_search *s) {
     if (m->taken[s->node[i]]) return "a larger or earlier match has one of its nodes";
   if (has_operand_inside(s)) return "an operand is made inside the match";
   for (int32_t i = 0; i < n; i++) {
-    const char *why = used_outside(s, &m->graph->nodes.v[s->node[i]], i);
+    const char *why = find_use_outside(s, &m->graph->nodes.v[s->node[i]], i);
     if (why != NULL) return why;
   }
   if (n == 1) return NULL;
@@ -122,34 +122,34 @@ static const char *find_illegality(match_search *s) {
 
 /* ---- search ---- */
 
-static bool match_from(match_search *s, int32_t step);
+static bool match_from_step(match_search *s, int32_t step);
 
-static bool try_node(match_search *s, int32_t step, uint32_t index, bool swapped) {
+static bool try_pattern_node(match_search *s, int32_t step, uint32_t index, bool swapped) {
   int32_t p = s->pattern->steps[step].node, depth = s->n_trail;
   const tn_gnode *node = &s->m->graph->nodes.v[index];
   s->node[p] = index;
   s->found[p] = true;
   s->swapped[p] = swapped;
   if (bind_pattern_results(s, p, node) && bind_pattern_operands(s, &s->pattern->nodes[p], node, swapped) &&
-      match_from(s, step + 1))
+      match_from_step(s, step + 1))
     return true;
   s->found[p] = false;
   unbind_values(s, depth);
   return false;
 }
 
-static bool match_node(match_search *s, int32_t step, uint32_t index) {
+static bool match_pattern_node(match_search *s, int32_t step, uint32_t index) {
   int32_t p = s->pattern->steps[step].node;
   const tn_gnode *node = &s->m->graph->nodes.v[index];
-  if (node->def != s->kernel->defs[p] || is_found(s, index)) return false;
-  if (try_node(s, step, index, false)) return true;
+  if (node->def != s->kernel->defs[p] || is_node_matched(s, index)) return false;
+  if (try_pattern_node(s, step, index, false)) return true;
   bool commutes =
       (node->op->flags & TN_OP_COMMUTATIVE) != 0 && node->n_in >= 2 && s->pattern->nodes[p].n_in >= 2;
-  return commutes && try_node(s, step, index, true);
+  return commutes && try_pattern_node(s, step, index, true);
 }
 
 /* The value of the step is bound. Its maker is one node; its users are tried in order. */
-static bool match_from(match_search *s, int32_t step) {
+static bool match_from_step(match_search *s, int32_t step) {
   const tn_uses *uses = s->m->uses;
   if (step == s->pattern->n_nodes) {
     const char *why = find_illegality(s);
@@ -158,9 +158,9 @@ static bool match_from(match_search *s, int32_t step) {
   }
   int64_t v = s->bound[s->pattern->steps[step].value];
   if (v <= 0) return false;
-  if (!s->pattern->steps[step].forward) return match_node(s, step, s->m->graph->values.v[v].node);
+  if (!s->pattern->steps[step].forward) return match_pattern_node(s, step, s->m->graph->values.v[v].node);
   for (int32_t k = uses->start[v]; k < uses->start[v + 1]; k++)
-    if (match_node(s, step, uses->node[k])) return true;
+    if (match_pattern_node(s, step, uses->node[k])) return true;
   return false;
 }
 
@@ -180,7 +180,7 @@ static const tn_gnode *find_rest_node(const match_search *s, int32_t value, int3
   return NULL;
 }
 
-static int32_t rest_count(const tn_gnode *node, int32_t first) {
+static int32_t count_rest_operands(const tn_gnode *node, int32_t first) {
   return node != NULL && node->n_in > first ? node->n_in - first : 0;
 }
 
@@ -191,7 +191,7 @@ static tn_status list_match_operands(const match_search *s, int32_t *number, tn_
   for (int32_t i = 0; i < pattern->n_operands; i++) {
     int32_t value = pattern->operands[i];
     number[value] = n;
-    n += pattern->values[value].rest ? rest_count(find_rest_node(s, value, &first), first) : 1;
+    n += pattern->values[value].rest ? count_rest_operands(find_rest_node(s, value, &first), first) : 1;
   }
   tn_val *in = tn_arena_alloc(s->m->arena, (size_t)n * sizeof *in);
   if (in == NULL) return TN_ENOMEM;
@@ -202,7 +202,8 @@ static tn_status list_match_operands(const match_search *s, int32_t *number, tn_
       continue;
     }
     const tn_gnode *node = find_rest_node(s, value, &first);
-    for (int32_t k = 0; k < rest_count(node, first); k++) in[number[value] + k] = node->in[first + k];
+    for (int32_t k = 0; k < count_rest_operands(node, first); k++)
+      in[number[value] + k] = node->in[first + k];
   }
   c->in = in;
   c->n_in = n;
@@ -210,7 +211,7 @@ static tn_status list_match_operands(const match_search *s, int32_t *number, tn_
 }
 
 /* Results are numbered after the operands, node by node. */
-static void number_results(const match_search *s, int32_t n_in, int32_t *number) {
+static void number_match_results(const match_search *s, int32_t n_in, int32_t *number) {
   int32_t first[TN_PATTERN_NODES], n = n_in;
   for (int32_t p = 0; p < s->pattern->n_nodes; p++) {
     first[p] = n;
@@ -222,7 +223,7 @@ static void number_results(const match_search *s, int32_t n_in, int32_t *number)
   }
 }
 
-static void number_node(const match_search *s, int32_t p, const int32_t *number, int32_t *in) {
+static void number_node_operands(const match_search *s, int32_t p, const int32_t *number, int32_t *in) {
   const tn_pattern_node *pnode = &s->pattern->nodes[p];
   const tn_gnode *node = &s->m->graph->nodes.v[s->node[p]];
   for (int32_t k = 0; k < node->n_in; k++) {
@@ -235,14 +236,14 @@ static void number_node(const match_search *s, int32_t p, const int32_t *number,
   }
 }
 
-static tn_status number_operands(const match_search *s, const int32_t *number, tn_candidate *c) {
+static tn_status number_match_operands(const match_search *s, const int32_t *number, tn_candidate *c) {
   int32_t total = 0;
   for (int32_t p = 0; p < c->n_nodes; p++) total += s->m->graph->nodes.v[s->node[p]].n_in;
   int32_t *numbers = tn_arena_alloc(s->m->arena, (size_t)total * sizeof *numbers);
   if (numbers == NULL) return TN_ENOMEM;
   c->numbers = numbers;
   for (int32_t p = 0; p < c->n_nodes; p++) {
-    number_node(s, p, number, numbers);
+    number_node_operands(s, p, number, numbers);
     numbers += s->m->graph->nodes.v[s->node[p]].n_in;
   }
   return TN_OK;
@@ -259,8 +260,8 @@ static tn_status fill_match_candidate(const match_search *s, tn_candidate *c) {
   c->swapped = tn_arena_copy(s->m->arena, s->swapped, (size_t)c->n_nodes * sizeof *s->swapped);
   if (c->nodes == NULL || c->swapped == NULL) return TN_ENOMEM;
   TN_TRY(list_match_operands(s, number, c));
-  number_results(s, c->n_in, number);
-  return number_operands(s, number, c);
+  number_match_results(s, c->n_in, number);
+  return number_match_operands(s, number, c);
 }
 
 tn_status tn_match_at(const tn_matcher *matcher, const tn_catalog_kernel *kernel, uint32_t anchor,
@@ -268,7 +269,7 @@ tn_status tn_match_at(const tn_matcher *matcher, const tn_catalog_kernel *kernel
   match_search s = {.m = matcher, .kernel = kernel, .pattern = kernel->pattern};
   for (int32_t i = 0; i < s.pattern->n_values; i++) s.bound[i] = UNBOUND;
   *candidate = (tn_candidate){0};
-  bool fits = match_node(&s, 0, anchor);
+  bool fits = match_pattern_node(&s, 0, anchor);
   *refusal = fits ? NULL : s.refusal;
   return fits ? fill_match_candidate(&s, candidate) : TN_OK;
 }

@@ -38,7 +38,7 @@ static void pattern_skip_space(pattern_reader *r) {
   while (isspace((unsigned char)*r->at)) r->at++;
 }
 
-static bool take_token(pattern_reader *r, const char *token) {
+static bool take_pattern_token(pattern_reader *r, const char *token) {
   pattern_skip_space(r);
   size_t n = strlen(token);
   if (strncmp(r->at, token, n) != 0) return false;
@@ -83,13 +83,13 @@ typedef struct value_list {
   int32_t v[TN_PATTERN_VALUES], n;
 } value_list;
 
-static tn_status list_add(const pattern_reader *r, value_list *list, int32_t value) {
+static tn_status value_list_add(const pattern_reader *r, value_list *list, int32_t value) {
   if (list->n == TN_PATTERN_VALUES) return pattern_error(r, "too many values");
   list->v[list->n++] = value;
   return TN_OK;
 }
 
-static tn_status list_store(pattern_reader *r, const value_list *list, int32_t **v, int32_t *n) {
+static tn_status value_list_store(pattern_reader *r, const value_list *list, int32_t **v, int32_t *n) {
   *v = tn_arena_copy(r->arena, list->v, (size_t)list->n * sizeof(int32_t));
   *n = list->n;
   return *v == NULL ? TN_ENOMEM : TN_OK;
@@ -100,32 +100,32 @@ static tn_status read_pattern_operand(pattern_reader *r, value_list *in) {
   char *name = NULL;
   int32_t value;
   TN_TRY(take_pattern_word(r, "expected the name of an operand", &name));
-  if (strcmp(name, "_") == 0) return list_add(r, in, -1);
+  if (strcmp(name, "_") == 0) return value_list_add(r, in, -1);
   value = find_pattern_value(r, name);
   bool known = value >= 0;
   if (!known) TN_TRY(add_pattern_value(r, name, -1, 0, &value));
   tn_pattern_value *v = &r->values[value];
-  bool optional = take_token(r, "?"), rest = !optional && take_token(r, "*");
+  bool optional = take_pattern_token(r, "?"), rest = !optional && take_pattern_token(r, "*");
   if ((optional || rest) && v->maker >= 0)
     return pattern_error(r, "only operands of the kernel can be marked, not results,");
   if (known && (rest || v->rest)) return pattern_error(r, "an operand marked * can be used once only;");
   v->optional |= optional;
   v->rest |= rest;
-  return list_add(r, in, value);
+  return value_list_add(r, in, value);
 }
 
 static tn_status read_pattern_operands(pattern_reader *r, tn_pattern_node *node) {
   value_list in = {.n = 0};
-  if (!take_token(r, "(")) return pattern_error(r, "expected '('");
-  if (!take_token(r, ")")) {
+  if (!take_pattern_token(r, "(")) return pattern_error(r, "expected '('");
+  if (!take_pattern_token(r, ")")) {
     do {
       if (in.n > 0 && in.v[in.n - 1] >= 0 && r->values[in.v[in.n - 1]].rest)
         return pattern_error(r, "an operand marked * must be the last one;");
       TN_TRY(read_pattern_operand(r, &in));
-    } while (take_token(r, ","));
-    if (!take_token(r, ")")) return pattern_error(r, "expected ',' or ')'");
+    } while (take_pattern_token(r, ","));
+    if (!take_pattern_token(r, ")")) return pattern_error(r, "expected ',' or ')'");
   }
-  return list_store(r, &in, &node->in, &node->n_in);
+  return value_list_store(r, &in, &node->in, &node->n_in);
 }
 
 /* `s, q = op(...)`. The values of the results are added after the operands are read: a node cannot use
@@ -141,8 +141,8 @@ static tn_status read_pattern_statement(pattern_reader *r) {
     if (n_names == TN_PATTERN_VALUES) return pattern_error(r, "too many values");
     TN_TRY(take_pattern_word(r, "expected the name of a result", &names[n_names]));
     n_names++;
-  } while (take_token(r, ","));
-  if (!take_token(r, "=")) return pattern_error(r, "expected '='");
+  } while (take_pattern_token(r, ","));
+  if (!take_pattern_token(r, "=")) return pattern_error(r, "expected '='");
   TN_TRY(take_pattern_word(r, "expected the name of an op", &op));
   node.op = op;
   TN_TRY(read_pattern_operands(r, &node));
@@ -151,19 +151,19 @@ static tn_status read_pattern_statement(pattern_reader *r) {
     if (find_pattern_value(r, names[i]) >= 0)
       return pattern_error(r, "a name is given twice, or used before it is given,");
     if (strcmp(names[i], "_") != 0) TN_TRY(add_pattern_value(r, names[i], r->n_nodes, i, &value));
-    TN_TRY(list_add(r, &out, value));
+    TN_TRY(value_list_add(r, &out, value));
   }
-  TN_TRY(list_store(r, &out, &node.out, &node.n_out));
+  TN_TRY(value_list_store(r, &out, &node.out, &node.n_out));
   r->nodes[r->n_nodes++] = node;
   return TN_OK;
 }
 
 /* `-> c, s`, or by default every named result of the last statement. */
-static tn_status read_outs(pattern_reader *r, value_list *outs) {
-  if (!take_token(r, "->")) {
+static tn_status read_pattern_outs(pattern_reader *r, value_list *outs) {
+  if (!take_pattern_token(r, "->")) {
     const tn_pattern_node *last = &r->nodes[r->n_nodes - 1];
     for (int32_t i = 0; i < last->n_out; i++)
-      if (last->out[i] >= 0) TN_TRY(list_add(r, outs, last->out[i]));
+      if (last->out[i] >= 0) TN_TRY(value_list_add(r, outs, last->out[i]));
     return outs->n > 0 ? TN_OK : pattern_error(r, "nothing leaves the kernel");
   }
   do {
@@ -173,52 +173,53 @@ static tn_status read_outs(pattern_reader *r, value_list *outs) {
     if (value < 0 || r->values[value].maker < 0) return pattern_error(r, "only results can leave;");
     for (int32_t i = 0; i < outs->n; i++)
       if (outs->v[i] == value) return pattern_error(r, "a result leaves twice");
-    TN_TRY(list_add(r, outs, value));
-  } while (take_token(r, ","));
+    TN_TRY(value_list_add(r, outs, value));
+  } while (take_pattern_token(r, ","));
   return TN_OK;
 }
 
-static bool node_uses(const tn_pattern_node *node, int32_t value) {
+static bool pattern_node_uses(const tn_pattern_node *node, int32_t value) {
   for (int32_t i = 0; i < node->n_in; i++)
     if (node->in[i] == value) return true;
   return false;
 }
 
-static bool node_touches(const pattern_reader *r, int32_t node, int32_t value) {
-  return r->values[value].maker == node || node_uses(&r->nodes[node], value);
+static bool pattern_node_touches(const pattern_reader *r, int32_t node, int32_t value) {
+  return r->values[value].maker == node || pattern_node_uses(&r->nodes[node], value);
 }
 
 /* A value that a found node makes or uses, and that `node` makes (or, forward, uses); -1: there is no such
  * value. */
-static int32_t link_to(const pattern_reader *r, const bool *found, int32_t node, bool forward) {
+static int32_t find_linking_value(const pattern_reader *r, const bool *found, int32_t node, bool forward) {
   for (int32_t v = 0; v < r->n_values; v++) {
-    bool leads = forward ? node_uses(&r->nodes[node], v) && !r->values[v].rest : r->values[v].maker == node;
+    bool leads =
+        forward ? pattern_node_uses(&r->nodes[node], v) && !r->values[v].rest : r->values[v].maker == node;
     for (int32_t i = 0; leads && i < r->n_nodes; i++)
-      if (found[i] && i != node && node_touches(r, i, v)) return v;
+      if (found[i] && i != node && pattern_node_touches(r, i, v)) return v;
   }
   return -1;
 }
 
 /* Makers are found before users: a value has one maker and many users. */
-static bool next_step(const pattern_reader *r, const bool *found, tn_pattern_step *step) {
+static bool next_pattern_step(const pattern_reader *r, const bool *found, tn_pattern_step *step) {
   for (int forward = 0; forward < 2; forward++)
     for (int32_t node = r->n_nodes - 1; node >= 0; node--) {
       if (found[node]) continue;
-      int32_t value = link_to(r, found, node, forward);
+      int32_t value = find_linking_value(r, found, node, forward);
       *step = (tn_pattern_step){node, value, forward};
       if (value >= 0) return true;
     }
   return false;
 }
 
-static tn_status order_steps(pattern_reader *r, tn_pattern *pattern) {
+static tn_status order_pattern_steps(pattern_reader *r, tn_pattern *pattern) {
   bool found[TN_PATTERN_NODES] = {false};
   pattern->steps = tn_arena_alloc(r->arena, (size_t)r->n_nodes * sizeof(tn_pattern_step));
   if (pattern->steps == NULL) return TN_ENOMEM;
   pattern->steps[0] = (tn_pattern_step){r->n_nodes - 1, -1, false};
   found[r->n_nodes - 1] = true;
   for (int32_t i = 1; i < r->n_nodes; i++) {
-    if (!next_step(r, found, &pattern->steps[i]))
+    if (!next_pattern_step(r, found, &pattern->steps[i]))
       return tn_failf(r->handle, TN_EINVAL, "pattern \"%s\": no value joins all of its statements", r->text);
     found[pattern->steps[i].node] = true;
   }
@@ -228,16 +229,16 @@ static tn_status order_steps(pattern_reader *r, tn_pattern *pattern) {
 static tn_status finish_pattern(pattern_reader *r, const value_list *outs, tn_pattern *pattern) {
   value_list operands = {.n = 0};
   for (int32_t i = 0; i < r->n_values; i++)
-    if (r->values[i].maker < 0) TN_TRY(list_add(r, &operands, i));
+    if (r->values[i].maker < 0) TN_TRY(value_list_add(r, &operands, i));
   pattern->op_class = -1;
   pattern->n_nodes = r->n_nodes;
   pattern->n_values = r->n_values;
   pattern->nodes = tn_arena_copy(r->arena, r->nodes, (size_t)r->n_nodes * sizeof(tn_pattern_node));
   pattern->values = tn_arena_copy(r->arena, r->values, (size_t)r->n_values * sizeof(tn_pattern_value));
   if (pattern->nodes == NULL || pattern->values == NULL) return TN_ENOMEM;
-  TN_TRY(list_store(r, &operands, &pattern->operands, &pattern->n_operands));
-  TN_TRY(list_store(r, outs, &pattern->outs, &pattern->n_outs));
-  return order_steps(r, pattern);
+  TN_TRY(value_list_store(r, &operands, &pattern->operands, &pattern->n_operands));
+  TN_TRY(value_list_store(r, outs, &pattern->outs, &pattern->n_outs));
+  return order_pattern_steps(r, pattern);
 }
 
 static tn_status read_fixed_pattern(pattern_reader *r, tn_pattern *pattern) {
@@ -246,8 +247,8 @@ static tn_status read_fixed_pattern(pattern_reader *r, tn_pattern *pattern) {
     pattern_skip_space(r);
     if (r->n_nodes > 0 && (*r->at == '\0' || strncmp(r->at, "->", 2) == 0)) break;
     TN_TRY(read_pattern_statement(r));
-  } while (take_token(r, ";"));
-  TN_TRY(read_outs(r, &outs));
+  } while (take_pattern_token(r, ";"));
+  TN_TRY(read_pattern_outs(r, &outs));
   pattern_skip_space(r);
   if (*r->at != '\0') return pattern_error(r, "expected ';', '->' or the end");
   return finish_pattern(r, &outs, pattern);

@@ -61,14 +61,14 @@ static const char *find_wrong_promise(const tn_kernel *k, const tn_variant *v, c
 }
 
 /* NULL rules mean row-major and stay NULL. */
-static tn_status copy_rules(tn_arena *arena, const tn_operand_layout *rules, int32_t n,
-                            const tn_operand_layout **copy) {
+static tn_status copy_layout_rules(tn_arena *arena, const tn_operand_layout *rules, int32_t n,
+                                   const tn_operand_layout **copy) {
   *copy = rules == NULL ? NULL : tn_arena_copy(arena, rules, (size_t)n * sizeof *rules);
   return rules != NULL && *copy == NULL ? TN_ENOMEM : TN_OK;
 }
 
-static tn_status copy_variant(tn_arena *arena, const tn_match *m, const tn_variant *v, double cost_s,
-                              tn_choice *choice) {
+static tn_status copy_offered_variant(tn_arena *arena, const tn_match *m, const tn_variant *v, double cost_s,
+                                      tn_choice *choice) {
   *choice = (tn_choice){.id = v->id,
                         .workspace_bytes = v->workspace_bytes,
                         .keep_bytes = v->keep_bytes,
@@ -85,8 +85,8 @@ static tn_status copy_variant(tn_arena *arena, const tn_match *m, const tn_varia
   if (choice->name == NULL || choice->inplace == NULL || choice->in_layout == NULL ||
       choice->out_layout == NULL)
     return TN_ENOMEM;
-  TN_TRY(copy_rules(arena, v->in, m->n_in, &choice->in_rule));
-  return copy_rules(arena, v->out, m->n_out, &choice->out_rule);
+  TN_TRY(copy_layout_rules(arena, v->in, m->n_in, &choice->in_rule));
+  return copy_layout_rules(arena, v->out, m->n_out, &choice->out_rule);
 }
 
 /* Makes room for one more variant. The old array stays in the arena, unused. */
@@ -104,7 +104,7 @@ static tn_status reserve_variant(variant_list *c) {
 static tn_status add_checked_variant(variant_list *c, const tn_variant *v) {
   double cost_s = v->cost_s > 0 ? v->cost_s : c->default_cost_s;
   TN_TRY(reserve_variant(c));
-  TN_TRY(copy_variant(c->arena, c->candidate->match, v, cost_s, &c->variants[c->n]));
+  TN_TRY(copy_offered_variant(c->arena, c->candidate->match, v, cost_s, &c->variants[c->n]));
   if (c->recorded != NULL && c->recorded->variant == v->id && !c->replayed) {
     c->best = c->n;
     c->replayed = true;
@@ -116,7 +116,7 @@ static tn_status add_checked_variant(variant_list *c, const tn_variant *v) {
 }
 
 /* The implementation of tn_add_variant. Of equal costs the first variant is the best. */
-static void add_variant(tn_query *q, const tn_variant *given) {
+static void query_add_variant(tn_query *q, const tn_variant *given) {
   variant_list *c = (variant_list *)q;
   tn_variant v = {0};
   if (c->status != TN_OK) return;
@@ -128,7 +128,8 @@ static void add_variant(tn_query *q, const tn_variant *given) {
 }
 
 /* The reason of a kernel that declines is the error text of the handle. */
-static tn_status store_reason(tn_env *env, tn_arena *arena, tn_candidate *candidate, const char *reason) {
+static tn_status store_decline_reason(tn_env *env, tn_arena *arena, tn_candidate *candidate,
+                                      const char *reason) {
   candidate->reason = tn_arena_strdup(arena, reason[0] != '\0' ? reason : "it gave no reason");
   tn_error_clear(env);
   return candidate->reason == NULL ? TN_ENOMEM : TN_OK;
@@ -162,7 +163,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   candidate->cost = tn_match_cost(graph, candidate, match);
   int32_t rank = candidate->kernel->rank;
   void *self = target->selves != NULL ? target->selves[rank] : NULL;
-  variant_list c = {.host = {{*env, match, &target->properties, self}, add_variant},
+  variant_list c = {.host = {{*env, match, &target->properties, self}, query_add_variant},
                     .arena = arena,
                     .candidate = candidate,
                     .recorded = find_recorded_choice(graph, target, candidate),
@@ -171,9 +172,9 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   tn_status status = query_backend(env, target, candidate);
   if (status == TN_OK) status = candidate->kernel->kernel->query(&c.host.pub);
   if (c.status != TN_OK) return fail_query(env, candidate, c.status);
-  if (status == TN_EUNSUPPORTED) return store_reason(env, arena, candidate, tn_error_text(env));
+  if (status == TN_EUNSUPPORTED) return store_decline_reason(env, arena, candidate, tn_error_text(env));
   if (status != TN_OK) return fail_query(env, candidate, status);
-  if (c.n == 0) return store_reason(env, arena, candidate, "it offered no variant");
+  if (c.n == 0) return store_decline_reason(env, arena, candidate, "it offered no variant");
   if (target->tuner != NULL && !c.replayed)
     tn_measure_variants(target->tuner, candidate->kernel->entry, match, c.variants, c.n, &c.best);
   candidate->choice = c.variants[c.best];

@@ -33,7 +33,7 @@ static bool has_users_inside_only(const region_growth *g, const tn_gnode *node) 
   return true;
 }
 
-static bool fits_space(const region_growth *g, const tn_gnode *node) {
+static bool fits_iteration_space(const region_growth *g, const tn_gnode *node) {
   bool same = true;
   for (int32_t i = 0; i < node->n_out; i++) {
     const tn_type *type = tn_graph_type(g->m->graph, node->first_out + i);
@@ -44,7 +44,7 @@ static bool fits_space(const region_growth *g, const tn_gnode *node) {
   return same || has_users_inside_only(g, node);
 }
 
-static bool has_operand(const tn_val *list, int32_t n, tn_val v) {
+static bool list_has_value(const tn_val *list, int32_t n, tn_val v) {
   for (int32_t i = 0; i < n; i++)
     if (list[i] == v) return true;
   return false;
@@ -59,7 +59,7 @@ static int32_t add_outer_operands(const region_growth *g, uint32_t index, uint32
     tn_val v = node->in[k];
     if (v == 0) continue;
     uint32_t maker = graph->values.v[v].node;
-    if (maker == newcomer || tn_contracted_set_has(g->m->contracted, maker) || has_operand(list, n, v))
+    if (maker == newcomer || tn_contracted_set_has(g->m->contracted, maker) || list_has_value(list, n, v))
       continue;
     if (n == TN_REGION_OPERANDS) return -1;
     list[n++] = v;
@@ -80,7 +80,7 @@ static void try_to_join(region_growth *g, uint32_t index) {
   tn_region_nodes *r = g->region;
   if (r->n == TN_REGION_NODES || m->taken[index] || tn_contracted_set_has(m->contracted, index)) return;
   if (g->kernel[index] == NULL || g->kernel[index] != g->kernel[r->node[0]]) return;
-  if (!fits_space(g, &m->graph->nodes.v[index]) || !has_few_operands(g, index)) return;
+  if (!fits_iteration_space(g, &m->graph->nodes.v[index]) || !has_few_operands(g, index)) return;
   if (!tn_contracted_set_admits(m->contracted, index)) return;
   tn_contracted_set_add(m->contracted, index);
   r->node[r->n++] = index;
@@ -106,13 +106,13 @@ void tn_region_grow(const tn_matcher *matcher, const tn_catalog_kernel *const *k
 
 /* ---- the border ---- */
 
-static int compare_nodes(const void *a, const void *b) {
+static int compare_node_indices(const void *a, const void *b) {
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return x < y ? -1 : x > y;
 }
 
 static int32_t find_sorted_node(const uint32_t *nodes, int32_t n, uint32_t node) {
-  const uint32_t *found = bsearch(&node, nodes, (size_t)n, sizeof node, compare_nodes);
+  const uint32_t *found = bsearch(&node, nodes, (size_t)n, sizeof node, compare_node_indices);
   return found == NULL ? -1 : (int32_t)(found - nodes);
 }
 
@@ -130,7 +130,7 @@ static int32_t list_region_operands(const tn_graph *g, const uint32_t *nodes, in
     const tn_gnode *node = &g->nodes.v[nodes[i]];
     for (int32_t k = 0; k < node->n_in; k++) {
       tn_val v = node->in[k];
-      if (v != 0 && find_sorted_node(nodes, n, g->values.v[v].node) < 0 && !has_operand(in, n_in, v))
+      if (v != 0 && find_sorted_node(nodes, n, g->values.v[v].node) < 0 && !list_has_value(in, n_in, v))
         in[n_in++] = v;
     }
   }
@@ -184,7 +184,7 @@ tn_status tn_region_border(tn_arena *arena, const tn_graph *graph, const tn_cata
   int32_t *numbers = tn_arena_alloc(arena, operands * sizeof *numbers);
   int32_t *first = tn_arena_alloc(arena, (size_t)n * sizeof *first);
   if (sorted == NULL || in == NULL || results == NULL || numbers == NULL || first == NULL) return TN_ENOMEM;
-  qsort(sorted, (size_t)n, sizeof *sorted, compare_nodes);
+  qsort(sorted, (size_t)n, sizeof *sorted, compare_node_indices);
   *candidate = (tn_candidate){.kernel = kernel,
                               .n_nodes = n,
                               .nodes = sorted,
@@ -204,7 +204,7 @@ tn_status tn_region_candidate(const tn_matcher *m, const tn_catalog_kernel *kern
   uint32_t *sorted = tn_arena_copy(m->arena, nodes, (size_t)n * sizeof *nodes);
   tn_val *out = tn_arena_alloc(m->arena, results * sizeof *out);
   if (sorted == NULL || out == NULL) return TN_ENOMEM;
-  qsort(sorted, (size_t)n, sizeof *sorted, compare_nodes);
+  qsort(sorted, (size_t)n, sizeof *sorted, compare_node_indices);
   return tn_region_border(m->arena, m->graph, kernel, sorted, n, out, list_region_results(m, sorted, n, out),
                           candidate);
 }

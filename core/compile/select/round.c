@@ -36,7 +36,7 @@ void tn_round_finish(tn_round *r) {
   tn_arena_free(&r->arena);
 }
 
-static tn_matcher matcher_of(tn_round *r) {
+static tn_matcher round_matcher(tn_round *r) {
   return (tn_matcher){r->graph, &r->uses, &r->contracted, r->taken, &r->arena};
 }
 
@@ -84,7 +84,7 @@ static tn_status keep_better_candidate(tn_round *r, const tn_candidate *candidat
 
 /* The best kernel with a pattern of `size` nodes, the last of which is `node`. */
 static tn_status find_best_match(tn_round *r, uint32_t node, int32_t size, tn_candidate *best) {
-  tn_matcher matcher = matcher_of(r);
+  tn_matcher matcher = round_matcher(r);
   int32_t n = 0;
   const tn_catalog_kernel *kernels = tn_catalog_find(r->catalog, r->graph->nodes.v[node].def, &n);
   for (int32_t i = 0; i < n; i++) {
@@ -100,7 +100,7 @@ static tn_status find_best_match(tn_round *r, uint32_t node, int32_t size, tn_ca
   return TN_OK;
 }
 
-static int32_t largest_pattern(const tn_catalog *catalog) {
+static int32_t largest_pattern_size(const tn_catalog *catalog) {
   int32_t largest = 0;
   for (size_t i = 0; i < catalog->fixed.n; i++)
     if (catalog->fixed.v[i].pattern->n_nodes > largest) largest = catalog->fixed.v[i].pattern->n_nodes;
@@ -109,7 +109,7 @@ static int32_t largest_pattern(const tn_catalog *catalog) {
 
 /* A pattern names the ops that it was written for, so patterns of several nodes go before regions. */
 static tn_status cover_patterns(tn_round *r) {
-  for (int32_t size = largest_pattern(r->catalog); size > 1; size--)
+  for (int32_t size = largest_pattern_size(r->catalog); size > 1; size--)
     for (uint32_t i = 0; i < r->graph->nodes.n; i++) {
       tn_candidate best = {0};
       if (r->taken[i]) continue;
@@ -123,7 +123,7 @@ static tn_status cover_patterns(tn_round *r) {
 
 static tn_status find_region_kernel(tn_round *r, uint32_t node) {
   const tn_gnode *n = &r->graph->nodes.v[node];
-  tn_matcher matcher = matcher_of(r);
+  tn_matcher matcher = round_matcher(r);
   for (size_t i = 0; i < r->catalog->regions.n; i++) {
     const tn_catalog_kernel *kernel = &r->catalog->regions.v[i];
     tn_candidate candidate;
@@ -141,7 +141,7 @@ static tn_status find_region_kernel(tn_round *r, uint32_t node) {
 /* A kernel that accepts each node may decline all of them together, for instance for too many operands; then
  * the first half of them is tried. A single node is left to cover_single_nodes. */
 static tn_status choose_region(tn_round *r, const tn_region_nodes *region) {
-  tn_matcher matcher = matcher_of(r);
+  tn_matcher matcher = round_matcher(r);
   for (int32_t n = region->n; n > 1; n /= 2) {
     tn_candidate candidate;
     TN_TRY(tn_region_candidate(&matcher, r->region_kernel[region->node[0]], region->node, n, &candidate));
@@ -154,7 +154,7 @@ static tn_status choose_region(tn_round *r, const tn_region_nodes *region) {
 /* Regions grow from the end of the graph: a value that only backward reads then joins its users, even if it
  * could be computed in forward, and is not kept alive between the two. */
 static tn_status cover_regions(tn_round *r) {
-  tn_matcher matcher = matcher_of(r);
+  tn_matcher matcher = round_matcher(r);
   tn_region_nodes region;
   for (uint32_t i = 0; i < r->graph->nodes.n; i++)
     if (!r->taken[i] && tn_node_kind_of(&r->graph->nodes.v[i]) == TN_NODE_WORK)

@@ -6,11 +6,11 @@
 
 /* A rejection is worth a report if the kernel could have been chosen: one of a worse family that declined
  * would have lost anyway. */
-static bool is_relevant(const tn_round_rejection *r, const tn_candidate *c) {
+static bool is_relevant_rejection(const tn_round_rejection *r, const tn_candidate *c) {
   return r->rejection.kernel != c->kernel->entry->item->name && !(r->declined && r->rank > c->kernel->rank);
 }
 
-static bool is_listed(const tn_group *group, const char *kernel) {
+static bool is_rejection_listed(const tn_group *group, const char *kernel) {
   for (int32_t k = 0; k < group->n_rejected; k++)
     if (group->rejected[k].kernel == kernel) return true;
   return false;
@@ -25,7 +25,7 @@ static tn_status list_rejections(tn_round *r, const tn_candidate *c, tn_group *g
   if (group->rejected == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < c->n_nodes; i++)
     for (const tn_round_rejection *one = r->rejections[c->nodes[i]]; one != NULL; one = one->next)
-      if (is_relevant(one, c) && !is_listed(group, one->rejection.kernel))
+      if (is_relevant_rejection(one, c) && !is_rejection_listed(group, one->rejection.kernel))
         group->rejected[group->n_rejected++] = one->rejection;
   return TN_OK;
 }
