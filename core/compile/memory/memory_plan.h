@@ -116,7 +116,7 @@ tn_status tn_plan_overlap_collectives(tn_plan *plan);
 tn_status tn_plan_arena_offsets(tn_plan *plan);
 tn_status tn_plan_host_offsets(tn_plan *plan);
 
-/* ---- helpers of the phases ---- */
+/* ---- buffers.c: helpers of the phases ---- */
 
 /* The root of a buffer's chain of parents; *offset is the buffer's offset in it. */
 int32_t tn_plan_root(const tn_plan *plan, int32_t buffer, int64_t *offset);

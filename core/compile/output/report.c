@@ -86,7 +86,8 @@ tn_fallback tn_program_fallback(const tn_program *p, const tn_segment *cut, int3
                                 transferred_bytes(cut->in, cut->n_in, step)};
 }
 
-int32_t tn_program_cuts(const tn_program *p) {
+/* The number of cuts: how often a run of the program waits for the device. */
+static int32_t count_cuts(const tn_program *p) {
   int32_t cuts = 0;
   for (int32_t i = 0; i < p->n_segments; i++) cuts += p->segments[i].fallback;
   return cuts;
@@ -126,7 +127,7 @@ tn_status tn_program_report(const tn_program *p, json_t **report) {
   *report = NULL;
   if (ops != NULL && fallbacks != NULL)
     *report = json_pack("{s:s, s:O, s:O, s:i, s:i, s:I, s:I}", "hash", hash, "ops", ops, "fallbacks",
-                        fallbacks, "cuts", (int)tn_program_cuts(p), "launches", (int)p->n_steps, "peak_bytes",
+                        fallbacks, "cuts", (int)count_cuts(p), "launches", (int)p->n_steps, "peak_bytes",
                         (json_int_t)(p->arena_bytes + p->host_bytes), "bound_bytes",
                         (json_int_t)(p->bound_bytes + p->host_bytes));
   json_decref(ops);

@@ -20,7 +20,5 @@ typedef struct tn_fallback {
 } tn_fallback;
 /* `step` is a step of the cut. */
 tn_fallback tn_program_fallback(const tn_program *program, const tn_segment *cut, int32_t step);
-/* The number of cuts: how often a run of the program waits for the device. */
-int32_t tn_program_cuts(const tn_program *program);
 
 #endif

@@ -7,13 +7,13 @@
 #include "core/base/text.h"
 #include "tenon/plugin/op.h"
 
+/* Names of the op classes, by TN_CLASS_... */
 static const char *const class_names[] = {"other", "matmul", "pointwise", "reduce", "norm",
                                           "loss",  "index",  "move",      "random"};
 enum { CLASSES = sizeof class_names / sizeof class_names[0] };
 
-const char *tn_class_name(uint32_t op_class) { return op_class < CLASSES ? class_names[op_class] : "?"; }
-
-int32_t tn_class_find(const char *name, size_t length) {
+/* The class of a lower-case name; -1: there is no such class. */
+static int32_t find_op_class(const char *name, size_t length) {
   for (int32_t i = 0; i < CLASSES; i++)
     if (strlen(class_names[i]) == length && memcmp(class_names[i], name, length) == 0) return i;
   return -1;
@@ -259,7 +259,7 @@ static tn_status read_region_pattern(pattern_reader *r, tn_pattern *pattern, boo
   size_t n = pattern_word_length(r);
   *is_region = n > 0 && r->at[n] == '+';
   if (!*is_region) return TN_OK;
-  pattern->op_class = tn_class_find(r->at, n);
+  pattern->op_class = find_op_class(r->at, n);
   if (pattern->op_class < 0)
     return pattern_error(r, "unknown class of ops; expected pointwise, reduce, move or another class,");
   r->at += n + 1;

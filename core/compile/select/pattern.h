@@ -48,8 +48,4 @@ typedef struct tn_pattern {
 /* The pattern lives in the arena. TN_EINVAL with the text and the position of the error. */
 tn_status tn_pattern_parse(const void *handle, tn_arena *arena, const char *text, const tn_pattern **pattern);
 
-/* Lower-case name of an op class ("pointwise"), and back; -1 for an unknown name. */
-const char *tn_class_name(uint32_t op_class);
-int32_t tn_class_find(const char *name, size_t length);
-
 #endif

@@ -195,7 +195,9 @@ static void an_empty_value_needs_no_copy(void **state) {
   (void)state;
   tn_program *p =
       fixture_program(&F, "x: f32[0, 4] = input(name=x)\na = exp(x)\nb = erf(a)\nc = sin(b)\noutput c = c\n");
-  assert_int_equal(tn_program_cuts(p), 1);
+  int32_t cuts = 0;
+  for (int32_t i = 0; i < p->n_segments; i++) cuts += p->segments[i].fallback;
+  assert_int_equal(cuts, 1);
   assert_int_equal(p->segments[1].n_out + p->segments[1].n_in, 0);
   assert_int_equal(p->host_bytes, 0);
   tn_program_destroy(p);
