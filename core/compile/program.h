@@ -24,7 +24,7 @@ typedef struct tn_program {
   int64_t bound_bytes;        /* its lower bound: the most bytes that are live at one step */
   int64_t slot_bytes;         /* size of an input slot */
   int64_t output_bytes;       /* size of the output buffer */
-  int64_t keep_bytes;         /* memory of the prepared kernels */
+  int64_t prepared_bytes;     /* memory of the prepared kernels */
   int64_t folded_bytes;       /* memory for folded constants, kept from run to run */
   int64_t host_bytes;         /* host memory of the steps on the fallback */
   const char *const *regions; /* names of the state map's regions, for the text form */

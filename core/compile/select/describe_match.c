@@ -28,12 +28,13 @@ static tn_status describe_node(tn_arena *arena, const tn_graph *g, const tn_gnod
   return TN_OK;
 }
 
-static tn_status describe_nodes(tn_arena *arena, const tn_graph *g, const tn_candidate *c,
+static tn_status describe_nodes(tn_arena *arena, const tn_graph *g, const tn_candidate *c, tn_node *described,
                                 tn_match_node *nodes) {
   int32_t number = c->n_in, operand = 0;
   for (int32_t i = 0; i < c->n_nodes; i++) {
     const tn_gnode *node = &g->nodes.v[c->nodes[i]];
-    TN_TRY(describe_node(arena, g, node, c->swapped != NULL && c->swapped[i], &nodes[i].node));
+    TN_TRY(describe_node(arena, g, node, c->swapped != NULL && c->swapped[i], &described[i]));
+    nodes[i].node = &described[i];
     nodes[i].in = c->numbers + operand;
     nodes[i].first_out = number;
     operand += node->n_in;
@@ -73,9 +74,10 @@ tn_status tn_describe_match(tn_arena *arena, const tn_graph *g, const tn_target 
                             const tn_candidate *c, tn_match **match) {
   tn_match *m = tn_arena_alloc(arena, sizeof *m);
   tn_match_node *nodes = tn_arena_alloc(arena, (size_t)c->n_nodes * sizeof *nodes);
+  tn_node *described = tn_arena_alloc(arena, (size_t)c->n_nodes * sizeof *described);
   int32_t *out_number = tn_arena_alloc(arena, (size_t)c->n_out * sizeof *out_number);
-  if (m == NULL || nodes == NULL || out_number == NULL) return TN_ENOMEM;
-  TN_TRY(describe_nodes(arena, g, c, nodes));
+  if (m == NULL || nodes == NULL || described == NULL || out_number == NULL) return TN_ENOMEM;
+  TN_TRY(describe_nodes(arena, g, c, described, nodes));
   for (int32_t i = 0; i < c->n_out; i++) out_number[i] = result_number(g, c, nodes, c->out[i]);
   const tn_type **in = list_value_types(arena, g, c->in, c->n_in),
                 **out = list_value_types(arena, g, c->out, c->n_out);
@@ -96,7 +98,7 @@ static double sum_type_bytes(const tn_type *const *types, int32_t n) {
 }
 
 static void op_cost(const tn_op *op, const tn_node *node, tn_cost *cost) {
-  *cost = (tn_cost){0, 0};
+  *cost = (tn_cost){.struct_size = sizeof *cost};
   if (op->cost != NULL) {
     op->cost(node, cost);
     return;
@@ -117,9 +119,9 @@ tn_status tn_node_cost(tn_arena *arena, const tn_graph *graph, const tn_gnode *n
 
 /* Values inside of a match stay in registers or caches; only the values that cross its border count. */
 tn_cost tn_match_cost(const tn_graph *g, const tn_candidate *c, const tn_match *m) {
-  tn_cost total = {0, 0}, one = {0, 0};
+  tn_cost total = {.struct_size = sizeof total}, one = total;
   for (int32_t i = 0; i < m->n_nodes; i++) {
-    op_cost(g->nodes.v[c->nodes[i]].op, &m->nodes[i].node, &one);
+    op_cost(g->nodes.v[c->nodes[i]].op, m->nodes[i].node, &one);
     total.flops += one.flops;
   }
   total.bytes =

@@ -17,7 +17,7 @@ typedef struct tn_choice {
   const tn_operand_layout *in_rule, *out_rule; /* per operand and result; NULL: row-major */
   tn_layout *in_layout, *out_layout; /* per operand and result: the final layouts, set by `layout` */
   int64_t workspace_bytes;           /* scratch memory during a launch */
-  int64_t keep_bytes;                /* memory of the prepared kernel */
+  int64_t prepared_bytes;            /* memory of the prepared kernel */
   int64_t folded_bytes;              /* memory for folded constants, kept from run to run */
   int32_t n_inplace;
   const int32_t (*inplace)[2]; /* pairs {operand, result}: the result may overwrite the operand */

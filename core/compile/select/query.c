@@ -49,7 +49,8 @@ static const char *find_wrong_promise(const tn_kernel *k, const tn_variant *v, c
   const char *wrong = find_wrong_rule(v->in, m->n_in, m);
   if (wrong == NULL) wrong = find_wrong_rule(v->out, m->n_out, m);
   if (wrong != NULL) return wrong;
-  if (v->workspace_bytes < 0 || v->keep_bytes < 0 || v->folded_bytes < 0) return "a negative number of bytes";
+  if (v->workspace_bytes < 0 || v->prepared_bytes < 0 || v->folded_bytes < 0)
+    return "a negative number of bytes";
   if (v->folded_bytes > 0 && k->fold == NULL) return "folded memory, but the kernel has no fold";
   if (v->n_inplace < 0 || (v->n_inplace > 0 && v->inplace == NULL))
     return "in-place pairs that are not there";
@@ -71,7 +72,7 @@ static tn_status copy_offered_variant(tn_arena *arena, const tn_match *m, const 
                                       tn_choice *choice) {
   *choice = (tn_choice){.id = v->id,
                         .workspace_bytes = v->workspace_bytes,
-                        .keep_bytes = v->keep_bytes,
+                        .prepared_bytes = v->prepared_bytes,
                         .folded_bytes = v->folded_bytes,
                         .n_inplace = v->n_inplace,
                         .cost_s = cost_s,
@@ -144,7 +145,7 @@ static tn_status fail_query(tn_env *env, const tn_candidate *candidate, tn_statu
 static tn_status query_backend(tn_env *env, const tn_target *target, const tn_candidate *candidate) {
   const tn_backend *backend = target->backend;
   if (backend == NULL || backend->takes == NULL || candidate->kernel->rank < target->n_own) return TN_OK;
-  return backend->takes(target->self, env, candidate->kernel->kernel, candidate->match);
+  return backend->takes(env, target->self, candidate->kernel->kernel, candidate->match);
 }
 
 static const tn_replay_choice *find_recorded_choice(const tn_graph *graph, const tn_target *target,
@@ -163,7 +164,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   candidate->cost = tn_match_cost(graph, candidate, match);
   int32_t rank = candidate->kernel->rank;
   void *self = target->selves != NULL ? target->selves[rank] : NULL;
-  variant_list c = {.host = {{*env, match, &target->properties, self}, query_add_variant},
+  variant_list c = {.host = {{*env, sizeof(tn_query), match, &target->properties, self}, query_add_variant},
                     .arena = arena,
                     .candidate = candidate,
                     .recorded = find_recorded_choice(graph, target, candidate),
