@@ -1,8 +1,8 @@
 /* core/compile/memory/memory_plan.h: the memory plan of a cover: the order of the launches and a location for
  * every value. tn_plan_make runs these phases:
  *
- *   assign_buffers         a buffer for every value. Views share the buffer of their operand, packs contain
- * buffers, commits and outputs ask for a fixed location. Copies and zeros that this needs become groups
+ *   assign_buffers         a buffer for every value. Views share their operand's, packs contain buffers,
+ *                          commits and outputs ask for fixed locations. Adds groups for copies and zeros
  *   collectives_in_place   the operand of a collective gets the location of its result
  *   schedule               the order of the groups
  *   commits_in_place       a commit that cannot be in place becomes a copy at the end
