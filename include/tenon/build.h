@@ -74,11 +74,12 @@ static inline void tn_build_yield(tn_build *b, int32_t i, tn_val v) { TN_B(b)->y
 /* ---- state --------------------------------------------------------------------------------------
  * A parameter is trained. A state is saved in checkpoints, restored, and written by tn_build_commit only; a
  * commit takes effect when the program ends, so the value of a state is that at entry. Names are relative to
- * the layer or parameter being built and make the path in checkpoints ("layer1.0.bn1.running_mean"). A second
- * call with the same name and type returns the same value (tied parameters). `init` is an initializer in INI
- * syntax: zeros  ones  constant(v)  uniform(low, high)  normal(mean, std) kaiming_uniform(a = 0, mode =
- * fan_in)  kaiming_normal(...)  xavier_uniform(gain = 1)  xavier_normal(...) with fans computed as PyTorch
- * does: dims[1] and dims[0] times the receptive field. */
+ * the layer or parameter being built and make the path in checkpoints ("layer1.0.bn1.running_mean"). A
+ * second call with the same name and type returns the same value (tied parameters). `init` is an initializer
+ * in INI syntax:
+ *   zeros  ones  constant(v)  uniform(low, high)  normal(mean, std)
+ *   kaiming_uniform(a = 0, mode = fan_in)  kaiming_normal(...)  xavier_uniform(gain = 1)  xavier_normal(...)
+ * Fans are those of PyTorch: dims[1], and dims[0], times the receptive field. */
 static inline tn_val tn_build_param(tn_build *b, const char *name, const tn_type *type, const char *init) {
   return TN_B(b)->param(b, name, type, init);
 }

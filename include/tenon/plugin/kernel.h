@@ -9,11 +9,10 @@
  *
  * Names bind values. Free names are the kernel's operands in order of appearance. The names after `->` are
  * its results (default: the results of the last statement); a match is refused where another inner value has
- * a use outside it.
- * `?` marks operands that may be absent, `xs*` stands for all remaining operands of a node (`y =
- * concat(xs*)`), `_` for an absent operand or a result that is used inside only. `CLASS+` is a region: a
- * maximal connected set of nodes of the class with one iteration space; the values that cross its border are
- * its operands and results.
+ * a use outside it. `?` marks operands that may be absent, `xs*` stands for all remaining operands of a node,
+ * as in `y = concat(xs*)`, and `_` for an absent operand or a result that is used inside only. `CLASS+` is a
+ * region: a maximal connected set of nodes of the class with one iteration space; the values that cross its
+ * border are its operands and results.
  *
  * Life cycle: query (compiling thread, no device needed) -> the host selects a variant -> prepare (compiling
  * thread, once for each use) -> fold (launching thread, before a launch whose constant operands have changed;
@@ -150,7 +149,7 @@ static inline void tn_parallel(tn_launch *l, int64_t chunks, void (*body)(void *
 
 typedef struct tn_kernel {
   tn_item item;
-  const char *family; /* the kernel runs on its devices, and on those of backends that accept its kernels */
+  const char *family; /* its devices, and those of backends that accept it, run the kernel */
   const char *pattern;
   /* Offers variants. TN_EUNSUPPORTED with a reason, which `tenon plan` shows: the kernel declines the match.
    */

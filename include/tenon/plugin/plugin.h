@@ -23,19 +23,20 @@
  * structs:
  *   - items begin with a tn_item, whose struct_size is that of the whole item;
  *   - handles (tn_query, tn_prepare, tn_launch, tn_infer, tn_sample, tn_transform_call) have struct_size
- * right after their tn_env; the host sets it;
- *   - other structs that cross by pointer begin with struct_size. The side that makes the struct sets it; of
- * structs that a callback fills (tn_device_properties, tn_description, tn_cost) the host sets it before the
- * call;
- *   - rows of options have the stride tn_item.option_stride, fields of a source the stride
- * tn_field.struct_size;
- *   - attribute structs (attributes.h) are made by the host, and a kernel reads the members that it knows.
+ *     right after their tn_env; the host sets it;
+ *   - other structs that cross by pointer begin with struct_size; the side that makes the struct sets it,
+ *     and of structs that a callback fills (tn_device_properties, tn_description, tn_cost) the host does;
+ *   - rows of options have the stride tn_item.option_stride, fields the stride tn_field.struct_size;
+ *   - attribute structs (attributes.h) are made by the host; a kernel reads the members that it knows.
+ *
  * A reader asks TN_HAS(pointer, member) (base.h) for a member of a later minor version. The host is at least
  * as new as its plugins, so a plugin needs no check for members of the headers that it was built against. A
- * plugin that copies a host's struct (tn_launch, tn_api) sets struct_size of the copy to the size that it
- * copied. Frozen structs never change, since they lie in arrays or in other structs or are passed by value:
- * tn_env, tn_type, tn_block, tn_layout, tn_ints, tn_floats, tn_item, tn_match_node, tn_operand_layout,
- * tn_view, tn_metric, tn_scratch, tn_build, tn_philox, tn_rng, tn_storage, tn_storage_axis.
+ * plugin that copies a host's struct (tn_launch, tn_api) sets struct_size of the copy to the size copied.
+ *
+ * Frozen structs never change, since they lie in arrays or in other structs or are passed by value: tn_env,
+ * tn_type, tn_block, tn_layout, tn_ints, tn_floats, tn_item, tn_match_node, tn_operand_layout, tn_view,
+ * tn_metric, tn_scratch, tn_build, tn_philox, tn_rng, tn_storage, tn_storage_axis.
+ *
  * core/plugin/abi_asserts.c pins all sizes and offsets. */
 #ifndef TENON_PLUGIN_PLUGIN_H
 #define TENON_PLUGIN_PLUGIN_H
