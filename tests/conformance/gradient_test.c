@@ -17,7 +17,7 @@ static void run_family(void **state, const tn_case *cases) {
     for (int64_t draw = 0; draw < DRAWS; draw++) {
       const tn_trial trial = {.c = c, .dtype = TN_F64, .draw = draw, .gradient = true};
       tn_verdict verdict;
-      assert_int_equal(tn_differences_run(&site, &trial, &verdict), TN_OK);
+      assert_int_equal(tn_finite_differences_run(&site, &trial, &verdict), TN_OK);
       if (verdict.what != TN_VERDICT_PASSED && verdict.what != TN_VERDICT_NOTHING)
         fail_msg("%s, draw %lld: %s", c->op, (long long)draw, verdict.text);
     }

@@ -59,7 +59,7 @@ static void a_wrong_element_is_found(void **state) {
 }
 static void a_write_behind_the_end_is_found(void **state) {
   (void)state;
-  finds("wrong_border", "belongs to nobody; in front of it lies a result of relu");
+  finds("wrong_border", "is outside all buffers; the buffer before it is a result of relu");
 }
 static void other_bits_are_found(void **state) {
   (void)state;
@@ -71,7 +71,7 @@ static void a_kernel_that_takes_nothing_is_found(void **state) {
 }
 static void a_wrong_gradient_rule_is_found(void **state) {
   (void)state;
-  finds("wrong_gradient", "the gradient rule says");
+  finds("wrong_gradient", "the gradient rule gives");
 }
 
 /* ---- what is missing ---- */
@@ -94,7 +94,7 @@ static void wrong_options_say_what_is_expected(void **state) {
                   {"matmul/f32/1/backwards", NULL, NULL, "expected OP, OP/DTYPE"},
                   {"matmull", NULL, NULL, "there is no such case"},
                   {NULL, "matmul f64 is slow", NULL, "expected OP/DTYPE: reason"},
-                  {NULL, NULL, "nobody", "brings no op"}};
+                  {NULL, NULL, "nobody", "has no op"}};
   for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
     char error[512] = "";
     tn_conformance_options wanted = {

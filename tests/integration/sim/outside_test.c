@@ -11,7 +11,7 @@ enum { RUNS = 5 };
  * when its last run is over. */
 static bool start_outside(story *s) {
   return story_well(
-      s, tn_outside_create(&s->env, s->device, s->map, &s->hand.program, STORY_SLOTS, &s->outside));
+      s, tn_caller_program_create(&s->env, s->device, s->map, &s->hand.program, STORY_SLOTS, &s->outside));
 }
 
 static bool move(story *s, int32_t direction, void *to, const void *from) {
@@ -32,7 +32,7 @@ static bool run_outside(story *s) {
          story_well(s, tn_device_memory(s->device, TN_MEMORY_DEVICE, sizeof s->own, &out[i])) &&
          move(s, TN_COPY_TO_DEVICE, in[i], s->own) && move(s, TN_COPY_TO_DEVICE, out[i], s->own);
   }
-  for (int32_t i = 0; ok && i < RUNS; i++) ok = story_well(s, tn_outside_run(s->outside, &in[i], &out[i]));
+  for (int32_t i = 0; ok && i < RUNS; i++) ok = story_well(s, tn_caller_program_run(s->outside, &in[i], &out[i]));
   for (int32_t i = 0; ok && i < RUNS; i++) {
     ok = move(s, TN_COPY_TO_HOST, s->read, out[i]);
     memcpy(s->results + s->n, s->read, sizeof s->read);
@@ -57,8 +57,8 @@ static bool leave_early(story *s) {
   void *in = NULL, *out = NULL;
   bool ok = story_well(s, tn_device_memory(s->device, TN_MEMORY_DEVICE, sizeof s->own, &in)) &&
             story_well(s, tn_device_memory(s->device, TN_MEMORY_DEVICE, sizeof s->own, &out)) &&
-            move(s, TN_COPY_TO_DEVICE, in, s->own) && story_well(s, tn_outside_run(s->outside, &in, &out));
-  tn_outside_destroy(s->outside);
+            move(s, TN_COPY_TO_DEVICE, in, s->own) && story_well(s, tn_caller_program_run(s->outside, &in, &out));
+  tn_caller_program_destroy(s->outside);
   s->outside = NULL;
   tn_device_memory_free(s->device, TN_MEMORY_DEVICE, in, sizeof s->own);
   tn_device_memory_free(s->device, TN_MEMORY_DEVICE, out, sizeof s->own);

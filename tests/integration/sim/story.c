@@ -197,7 +197,7 @@ static void settle(story *s) {
 }
 
 static void end(story *s) {
-  tn_outside_destroy(s->outside);
+  tn_caller_program_destroy(s->outside);
   tn_executor_destroy(s->executor);
   tn_device_destroy(s->device);
   tn_state_map_destroy(s->map);

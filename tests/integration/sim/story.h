@@ -49,7 +49,7 @@ typedef struct story {
   tn_state_map *map;
   tn_device *device;
   tn_executor *executor;
-  tn_outside *outside;
+  tn_caller_program *outside;
   story_program hand;
   const char *drop, *order;
   bool uncaptured;

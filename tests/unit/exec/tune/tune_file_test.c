@@ -106,7 +106,7 @@ static void lines_that_are_none_are_left_out(void **state) {
   expect(&g, 7, 0.1);
   double seconds;
   assert_false(tn_tune_file_find(&g, 8, &seconds));
-  assert_non_null(strstr(said, "7 lines are no measurements and were left out"));
+  assert_non_null(strstr(said, "7 lines are not measurements and were ignored"));
   tn_tune_file_close(&f);
   tn_tune_file_close(&g);
 }
@@ -147,9 +147,9 @@ static void a_folder_that_cannot_be_made_is_a_warning(void **state) {
   tn_tune_file_add(&f, 7, 0.1, "a kernel");
   tn_tune_file_add(&f, 8, 0.1, "a kernel");
   expect(&f, 8, 0.1);
-  char *first = strstr(said, "measurements of kernels are not kept");
+  char *first = strstr(said, "measurements of kernels are not stored");
   assert_non_null(first);
-  assert_null(strstr(first + 1, "measurements of kernels are not kept"));
+  assert_null(strstr(first + 1, "measurements of kernels are not stored"));
   tn_tune_file_close(&f);
 }
 
