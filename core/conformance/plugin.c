@@ -21,14 +21,14 @@ static tn_status check_gradient_rule(tn_suite *suite, const tn_case *c) {
   for (int64_t draw = first; draw < end && !suite->broken; draw++) {
     const tn_trial trial = {c, TN_F64, draw, true};
     tn_verdict verdict;
-    if (!tn_suite_wants(suite, &trial)) continue;
+    if (!tn_suite_selects(suite, &trial)) continue;
     TN_TRY(tn_finite_differences_run(&suite->site, &trial, &verdict));
     TN_TRY(tn_suite_record(suite, &trial, &verdict));
   }
   return TN_OK;
 }
 
-static tn_status run_op(tn_suite *suite, const tn_entry *entry) {
+static tn_status run_plugin_op(tn_suite *suite, const tn_entry *entry) {
   const tn_op_def *def = NULL;
   tn_case c = {entry->item->name, tn_schema_emit, TN_FILL_ANY, TN_CASE_NUMBERS};
   TN_TRY(tn_op_table_find(suite->site.ops, suite->env, entry->item->name, &def));
@@ -44,7 +44,7 @@ static tn_status run_ops(tn_suite *suite, bool *any) {
   for (int32_t i = 0; i < n; i++) {
     if (!is_from_plugin(suite, &entries[i])) continue;
     *any = true;
-    TN_TRY(run_op(suite, &entries[i]));
+    TN_TRY(run_plugin_op(suite, &entries[i]));
   }
   return TN_OK;
 }

@@ -6,7 +6,7 @@
 static tn_status run_trial(tn_suite *suite, const tn_trial *t) {
   const tn_trial_watch watch = {tn_suite_count_launch, suite};
   tn_verdict verdict;
-  if (suite->broken || !tn_suite_wants(suite, t)) return TN_OK;
+  if (suite->broken || !tn_suite_selects(suite, t)) return TN_OK;
   const char *name = tn_suite_trial_name(suite, t);
   if (name == NULL) return TN_ENOMEM;
   tn_suite_begin(suite, name);

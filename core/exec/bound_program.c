@@ -29,7 +29,7 @@ static void *step_stream(const tn_executor *e, const tn_step *step) {
 }
 
 static tn_status make_step_event(tn_executor *e, void **event) {
-  return *event != NULL ? TN_OK : e->device->backend->event_new(e->device->device, &e->device->env, event);
+  return *event != NULL ? TN_OK : e->device->backend->event_new(&e->device->env, e->device->device, event);
 }
 
 /* Orders the compute stream and the collectives of a segment. The first collective after compute steps awaits
@@ -67,6 +67,7 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
     bool has_workspace = step->group->choice.workspace_bytes > 0;
     b->host.pub = (tn_launch){
         .env = device->env,
+        .struct_size = sizeof(tn_launch),
         .n_in = step->n_in,
         .n_out = step->n_out,
         .in = views,
@@ -133,7 +134,7 @@ tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bo
 
 static void destroy_events(tn_executor *e, void **events, int32_t n) {
   for (int32_t i = 0; events != NULL && i < n; i++)
-    if (events[i] != NULL) e->device->backend->event_delete(events[i], &e->device->env);
+    if (events[i] != NULL) e->device->backend->event_delete(&e->device->env, events[i]);
   tn_release(e->env, events);
 }
 

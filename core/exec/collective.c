@@ -16,7 +16,7 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
   TN_TRY(communicator_check(env, request->kind));
   tn_comm *comm = tn_alloc(env, sizeof *comm);
   if (comm == NULL) return TN_ENOMEM;
-  tn_slot_init(&comm->env, &comm->slot, env);
+  tn_error_record_init(&comm->env, &comm->record, env);
   comm->kind = request->kind;
   comm->device = device;
   comm->rank = request->rank;
@@ -36,16 +36,20 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
 
 void tn_comm_close(tn_comm *comm) {
   if (comm == NULL) return;
-  comm->kind->close(comm->self, &comm->env);
+  comm->kind->close(&comm->env, comm->self);
   comm->device->comm = NULL;
   /* comm->env is in the block that is released, so a copy of it releases the block */
-  tn_error_record slot = comm->slot;
-  tn_env env = {comm->env.api, &slot};
+  tn_error_record record = comm->record;
+  tn_env env = {comm->env.api, &record};
   tn_release(&env, comm);
 }
 
 void tn_comm_abort(tn_comm *comm) {
-  if (comm != NULL) comm->kind->abort(comm->self);
+  if (comm == NULL) return;
+  tn_error_record record;
+  tn_env env; /* of this thread; comm->env belongs to the launching thread */
+  tn_error_record_init(&env, &record, &comm->env);
+  comm->kind->abort(&env, comm->self);
 }
 
 /* ---- steps ---- */
@@ -57,11 +61,9 @@ typedef struct prepared_collective {
 } prepared_collective;
 
 static int32_t reduction_of(const tn_step *step) {
-  const tn_node *node = &step->group->match->nodes[0].node;
+  const tn_node *node = step->group->match->nodes[0].node;
   const tn_all_reduce_attributes *a = node->attributes;
-  static const int32_t reductions[] = {
-      [TN_ALL_REDUCE_SUM] = TN_SUM, [TN_ALL_REDUCE_MIN] = TN_MIN, [TN_ALL_REDUCE_MAX] = TN_MAX};
-  return reductions[a->reduction];
+  return a->reduction;
 }
 
 tn_status tn_collective_prepare(tn_executor *e, const tn_step *step, void **out) {
@@ -70,7 +72,7 @@ tn_status tn_collective_prepare(tn_executor *e, const tn_step *step, void **out)
   const tn_type *type = &step->in[0].type;
   prepared->device = e->device;
   prepared->collective = (tn_collective){.struct_size = sizeof prepared->collective,
-                                         .what = TN_ALL_REDUCE,
+                                         .kind = TN_ALL_REDUCE,
                                          .reduction = reduction_of(step),
                                          .dtype = type->dtype,
                                          .count = tn_type_count(type),
@@ -84,7 +86,7 @@ void tn_collective_release(tn_executor *e, void *prepared) { tn_release(e->env, 
 static tn_status copy_collective(const tn_device *device, tn_launch *l, const tn_collective *c) {
   if (c->from == c->to) return TN_OK;
   uint64_t bytes = (uint64_t)c->count * tn_dtype_size(c->dtype);
-  return device->backend->copy(l->stream, &l->env, TN_COPY_ON_DEVICE, c->to, c->from, bytes);
+  return device->backend->copy(&l->env, l->stream, TN_COPY_ON_DEVICE, c->to, c->from, bytes);
 }
 
 tn_status tn_collective_launch(tn_launch *l) {
@@ -94,6 +96,6 @@ tn_status tn_collective_launch(tn_launch *l) {
   collective.from = l->in[0].data;
   collective.to = l->out[0].data;
   if (collective.count == 0) return TN_OK;
-  return comm != NULL ? comm->kind->run(comm->self, &l->env, &collective, l->stream)
+  return comm != NULL ? comm->kind->run(&l->env, comm->self, &collective, l->stream)
                       : copy_collective(prepared->device, l, &collective);
 }

@@ -43,7 +43,7 @@ static tn_status create_slot(tn_executor *e, tn_slot_memory *m) {
   tn_device *device = e->device;
   void **events[] = {&m->staged, &m->computed, &m->arrived};
   for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
-    tn_status status = device->backend->event_new(device->device, &device->env, events[i]);
+    tn_status status = device->backend->event_new(&device->env, device->device, events[i]);
     if (status != TN_OK) return tn_executor_fail(e, status);
   }
   TN_TRY(tn_executor_allocate_zeroed(e, e->slot_bytes, &m->input));
@@ -99,7 +99,7 @@ static tn_status fill_executor(tn_executor *e, tn_program *const *programs, int3
   TN_TRY(create_slots(e, slots));
   TN_TRY(bind_all_programs(e, programs, n_programs));
   tn_device *device = e->device;
-  tn_status status = device->backend->stream_wait(device->streams[TN_STREAM_COMPUTE], &device->env);
+  tn_status status = device->backend->stream_wait(&device->env, device->streams[TN_STREAM_COMPUTE]);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
@@ -139,7 +139,7 @@ tn_status tn_executor_create_on_caller_memory(tn_env *env, tn_device *device, co
 static void destroy_slot(tn_executor *e, tn_slot_memory *m) {
   void *events[] = {m->staged, m->computed, m->arrived};
   for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
-    if (events[i] != NULL) e->device->backend->event_delete(events[i], &e->device->env);
+    if (events[i] != NULL) e->device->backend->event_delete(&e->device->env, events[i]);
   tn_executor_free(e, TN_MEMORY_DEVICE, m->input, e->slot_bytes);
   tn_executor_free(e, TN_MEMORY_DEVICE, m->output, e->output_bytes);
   if (e->host_addressable) return;
@@ -152,7 +152,7 @@ void tn_executor_destroy(tn_executor *e) {
   tn_device *device = e->device;
   /* Enqueued work may still use the memory. Its failures are ignored: the executor ends here. */
   for (int32_t role = 0; role < TN_STREAMS; role++)
-    device->backend->stream_wait(device->streams[role], &device->env);
+    device->backend->stream_wait(&device->env, device->streams[role]);
   for (int32_t i = 0; i < e->n_programs; i++) tn_bound_program_free(e, &e->programs[i]);
   for (int32_t s = 0; s < e->n_slots; s++) destroy_slot(e, &e->slots[s]);
   tn_executor_free(e, TN_MEMORY_STAGING, e->host, e->host_bytes);

@@ -7,12 +7,12 @@ static tn_status launch_step(tn_executor *e, tn_bound_step *b) {
   const tn_backend *backend = device->backend;
   void *stream = b->host.pub.stream;
   if (b->handoff != NULL) {
-    TN_TRY(backend->event_record(b->handoff, &device->env, device->streams[TN_STREAM_COMPUTE]));
-    TN_TRY(backend->event_await(b->handoff, &device->env, stream));
+    TN_TRY(backend->event_record(&device->env, b->handoff, device->streams[TN_STREAM_COMPUTE]));
+    TN_TRY(backend->event_await(&device->env, b->handoff, stream));
   }
-  if (b->awaited != NULL) TN_TRY(backend->event_await(b->awaited, &device->env, stream));
+  if (b->awaited != NULL) TN_TRY(backend->event_await(&device->env, b->awaited, stream));
   TN_TRY(tn_device_enqueue(device, b->foreign, b->launch, &b->host.pub));
-  return b->end != NULL ? backend->event_record(b->end, &device->env, stream) : TN_OK;
+  return b->end != NULL ? backend->event_record(&device->env, b->end, stream) : TN_OK;
 }
 
 /* Waits for the launch, so that the time covers it alone. */
@@ -20,7 +20,7 @@ static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_step_time *ti
   tn_device *device = tn_device_of(e, b->step);
   time->start_s = tn_clock_s();
   TN_TRY(launch_step(e, b));
-  TN_TRY(device->backend->stream_wait(b->host.pub.stream, &device->env));
+  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
   time->end_s = tn_clock_s();
   return TN_OK;
 }
@@ -28,7 +28,7 @@ static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_step_time *ti
 static tn_status launch_observed(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
   TN_TRY(launch_step(e, b));
-  TN_TRY(device->backend->stream_wait(b->host.pub.stream, &device->env));
+  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
   return e->observer->launched(e->observer->context, b);
 }
 
@@ -53,5 +53,5 @@ tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t seg
   void *joined = bound->segments[segment].joined;
   TN_TRY(tn_launch_steps(e, bound, &bound->program->segments[segment], slot));
   if (joined == NULL) return TN_OK;
-  return backend->event_await(joined, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
+  return backend->event_await(&e->device->env, joined, e->device->streams[TN_STREAM_COMPUTE]);
 }

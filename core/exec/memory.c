@@ -35,7 +35,7 @@ tn_status tn_executor_allocate_zeroed(tn_executor *e, int64_t bytes, void **addr
   if (*address == NULL) return TN_OK;
   tn_device *device = e->device;
   tn_status status =
-      device->backend->fill_zero(device->streams[TN_STREAM_COMPUTE], &device->env, *address, (uint64_t)bytes);
+      device->backend->fill_zero(&device->env, device->streams[TN_STREAM_COMPUTE], *address, (uint64_t)bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 

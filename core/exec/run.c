@@ -10,7 +10,7 @@ static bool captures_allowed(const tn_executor *e) {
 static tn_status run_device_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
   void *capture = captures_allowed(e) ? tn_captures_find(bound, segment, slot) : NULL;
   if (capture == NULL) return tn_launch_segment(e, bound, segment, slot);
-  return e->device->backend->capture_launch(capture, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
+  return e->device->backend->capture_launch(&e->device->env, capture, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static tn_status run_fallback_segment(tn_executor *e, tn_bound_program *bound, int32_t segment,
@@ -26,13 +26,13 @@ static tn_status run_segments(tn_executor *e, tn_bound_program *bound, int32_t s
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
   if (bound->folded_version != e->state_version) TN_TRY(tn_folded_compute(e, bound, slot));
-  if (e->profile) TN_TRY(backend->stream_wait(compute, env));
+  if (e->profile) TN_TRY(backend->stream_wait(env, compute));
   for (int32_t i = 0; i < bound->program->n_segments; i++)
     TN_TRY(bound->program->segments[i].fallback ? run_fallback_segment(e, bound, i, slot)
                                                 : run_device_segment(e, bound, i, slot));
   if (captures_allowed(e) && !bound->capture_tried) TN_TRY(tn_captures_record(e, bound));
   if (bound->program->cover->graph->commits.n > 0) e->state_version++;
-  return backend->event_record(e->slots[slot].computed, env, compute);
+  return backend->event_record(env, e->slots[slot].computed, compute);
 }
 
 tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
@@ -51,11 +51,11 @@ static tn_status stage_inputs(tn_executor *e, const tn_program *program, tn_slot
   void *stream = e->device->streams[TN_STREAM_COPY_IN], *compute = e->device->streams[TN_STREAM_COMPUTE];
   m->filled = program->slot_bytes;
   if (program->slot_bytes == 0) return TN_OK;
-  TN_TRY(backend->event_await(m->computed, env, stream));
+  TN_TRY(backend->event_await(env, m->computed, stream));
   TN_TRY(
-      backend->copy(stream, env, TN_COPY_TO_DEVICE, m->input, m->host_input, (uint64_t)program->slot_bytes));
-  TN_TRY(backend->event_record(m->staged, env, stream));
-  return backend->event_await(m->staged, env, compute);
+      backend->copy(env, stream, TN_COPY_TO_DEVICE, m->input, m->host_input, (uint64_t)program->slot_bytes));
+  TN_TRY(backend->event_record(env, m->staged, stream));
+  return backend->event_await(env, m->staged, compute);
 }
 
 /* The computation awaits `arrived`: it overwrites outputs that the slot's last run may still be copying. */
@@ -66,18 +66,18 @@ static tn_status copy_slot_in(tn_executor *e, const tn_program *program, tn_slot
                     "program %s reads %lld bytes of inputs from a slot whose last run had %lld",
                     program->name, (long long)program->slot_bytes, (long long)m->filled);
   if (!reuse_inputs) TN_TRY(stage_inputs(e, program, m));
-  return e->device->backend->event_await(m->arrived, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
+  return e->device->backend->event_await(&e->device->env, m->arrived, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static tn_status copy_slot_out(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *stream = e->device->streams[TN_STREAM_COPY_OUT];
-  TN_TRY(backend->event_await(m->computed, env, stream));
+  TN_TRY(backend->event_await(env, m->computed, stream));
   if (program->output_bytes > 0)
-    TN_TRY(backend->copy(stream, env, TN_COPY_TO_HOST, m->host_output, m->output,
+    TN_TRY(backend->copy(env, stream, TN_COPY_TO_HOST, m->host_output, m->output,
                          (uint64_t)program->output_bytes));
-  return backend->event_record(m->arrived, env, stream);
+  return backend->event_record(env, m->arrived, stream);
 }
 
 static tn_status run_program(tn_executor *e, int32_t program, int32_t slot, bool reuse_inputs) {
@@ -103,6 +103,6 @@ tn_status tn_executor_run_again(tn_executor *e, int32_t program, int32_t slot) {
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
   tn_slot_memory *m = &e->slots[slot];
   tn_status status =
-      e->device->backend->event_wait(e->host_addressable ? m->computed : m->arrived, &e->device->env);
+      e->device->backend->event_wait(&e->device->env, e->host_addressable ? m->computed : m->arrived);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }

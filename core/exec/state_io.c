@@ -78,10 +78,10 @@ static tn_status copy_and_wait(tn_executor *e, int32_t role, int32_t direction, 
   tn_env *env = &e->device->env;
   /* A run ends on the copy-out stream, so a copy enqueued there follows it. */
   bool follows_run = !e->host_addressable && role == TN_STREAM_COPY_OUT;
-  if (!follows_run) TN_TRY(backend->stream_wait(e->device->streams[TN_STREAM_COMPUTE], env));
+  if (!follows_run) TN_TRY(backend->stream_wait(env, e->device->streams[TN_STREAM_COMPUTE]));
   if (e->host_addressable) return memcpy(to, from, bytes), TN_OK;
-  TN_TRY(backend->copy(e->device->streams[role], env, direction, to, from, (uint64_t)bytes));
-  return backend->stream_wait(e->device->streams[role], env);
+  TN_TRY(backend->copy(env, e->device->streams[role], direction, to, from, (uint64_t)bytes));
+  return backend->stream_wait(env, e->device->streams[role]);
 }
 
 /* Host memory for a state in its layout on the device; NULL for a row-major state. */

@@ -5,7 +5,7 @@
 
 /* ---- ports ---- */
 
-static const char *run_op(const tn_call_run *run) { return run->def->op->item.name; }
+static const char *call_run_op(const tn_call_run *run) { return run->def->op->item.name; }
 
 tn_status tn_call_run_check_device(const tn_device *device, const tn_op_def *def, const tn_tensor *t,
                                    const char *kind, int32_t number) {
@@ -28,7 +28,7 @@ tn_status tn_call_run_start(tn_device *device, tn_arena *arena, const tn_op_def 
 
 static bool is_output(int32_t role) { return role == TN_PORT_RESULT || role == TN_PORT_GRADIENT; }
 
-static void set_row_major(tn_port *p) {
+static void port_set_row_major(tn_port *p) {
   p->permuted = 0;
   for (int32_t k = 0; k < TN_MAX_RANK; k++) p->order[k] = k;
 }
@@ -39,7 +39,7 @@ tn_status tn_call_run_add(tn_call_run *run, int32_t role, int32_t number, tn_ten
   tn_port *p = &run->ports[run->n];
   p->role = role;
   p->number = number;
-  if (is_output(role)) set_row_major(p);
+  if (is_output(role)) port_set_row_major(p);
   if (t != NULL) {
     TN_TRY(tn_call_run_check_device(run->device, run->def, t, kinds[role], number));
     if (!is_output(role)) p->type = t->type;
@@ -70,7 +70,8 @@ static bool shares_memory(const tn_call_run *run, int32_t i) {
 static void plan_shared_results(tn_call_run *run) {
   for (int32_t i = 0; i < run->n; i++) {
     tn_port *p = &run->ports[i];
-    if (is_output(p->role) && run->given[i] != NULL && p->permuted && shares_memory(run, i)) set_row_major(p);
+    if (is_output(p->role) && run->given[i] != NULL && p->permuted && shares_memory(run, i))
+      port_set_row_major(p);
   }
 }
 
@@ -81,9 +82,9 @@ static tn_status check_result_type(const tn_call_run *run, int32_t i, const tn_t
   tn_type expected = *stored;
   for (int32_t k = 0; k < expected.rank; k++) expected.dims[p->order[k]] = stored->dims[k];
   if (tn_type_equal(&expected, &t->type)) return TN_OK;
-  return tn_failf(run->device, TN_EINVAL, "%s: %s %d is %s, but the tensor given for it is %s", run_op(run),
-                  p->role == TN_PORT_RESULT ? "result" : "the gradient of operand", (int)p->number,
-                  tn_type_format(&expected, one), tn_type_format(&t->type, other));
+  return tn_failf(run->device, TN_EINVAL, "%s: %s %d is %s, but the tensor given for it is %s",
+                  call_run_op(run), p->role == TN_PORT_RESULT ? "result" : "the gradient of operand",
+                  (int)p->number, tn_type_format(&expected, one), tn_type_format(&t->type, other));
 }
 
 static tn_status choose_result(tn_call_run *run, int32_t i, const tn_type *stored) {

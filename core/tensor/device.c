@@ -117,12 +117,12 @@ void tn_device_close(tn_device *device) {
 
 tn_status tn_device_wait(tn_device *device) {
   device->use->busy = false;
-  return device->backend->stream_wait(tn_device_stream(device), &device->env);
+  return device->backend->stream_wait(&device->env, tn_device_stream(device));
 }
 
 tn_status tn_device_copy(tn_device *device, int32_t direction, void *to, const void *from, int64_t bytes) {
   device->use->busy = true;
-  return device->backend->copy(tn_device_stream(device), &device->env, direction, to, from, (uint64_t)bytes);
+  return device->backend->copy(&device->env, tn_device_stream(device), direction, to, from, (uint64_t)bytes);
 }
 
 /* ---- description ---- */
@@ -149,4 +149,4 @@ tn_status tn_device_describe(tn_device *device, tn_device_info *info) {
   return TN_OK;
 }
 
-void tn_device_forget(tn_device *device) { tn_call_cache_clear(device); }
+void tn_device_trim(tn_device *device) { tn_call_cache_clear(device); }

@@ -6,7 +6,7 @@
 void tn_pending_copy_end(tn_pending_copy *p) {
   tn_device *other = p->other;
   if (p->staging != NULL) tn_device_memory_free(other, TN_MEMORY_STAGING, p->staging, p->bytes);
-  if (p->event != NULL) other->backend->event_delete(p->event, &other->env);
+  if (p->event != NULL) other->backend->event_delete(&other->env, p->event);
   *p = (tn_pending_copy){0};
   tn_device_release(other);
 }
@@ -20,7 +20,7 @@ static tn_status storage_upload(tn_storage *s) {
 tn_status tn_storage_wait(tn_storage *s) {
   tn_device *other = s->pending.other;
   if (other == NULL) return TN_OK;
-  tn_status status = other->backend->event_wait(s->pending.event, &other->env);
+  tn_status status = other->backend->event_wait(&other->env, s->pending.event);
   if (status != TN_OK)
     tn_error_move(s->device, other);
   else if (s->pending.staging != NULL)

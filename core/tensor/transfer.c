@@ -116,7 +116,7 @@ static void repeat_element(char *to, size_t element, size_t bytes) {
   }
 }
 
-static tn_status fill_by_copies(tn_tensor *t, const void *element, size_t size, size_t bytes) {
+static tn_status fill_device_memory(tn_tensor *t, const void *element, size_t size, size_t bytes) {
   enum { PIECE = 1 << 16 };
   tn_device *device = tn_tensor_on(t);
   size_t piece = bytes < PIECE ? bytes : PIECE;
@@ -139,7 +139,7 @@ tn_status tn_tensor_fill(tn_tensor *t, double value) {
   TN_TRY(encode_element(t, value, &element));
   TN_TRY(tn_storage_wait(t->storage));
   if (bytes == 0) return TN_OK;
-  if (!is_host_addressable(tn_tensor_on(t))) return fill_by_copies(t, &element, size, bytes);
+  if (!is_host_addressable(tn_tensor_on(t))) return fill_device_memory(t, &element, size, bytes);
   TN_TRY(wait_if_busy(tn_tensor_on(t)));
   memcpy(t->data, &element, size);
   repeat_element(t->data, size, bytes);
@@ -160,9 +160,9 @@ typedef struct cross_copy {
 static tn_status enqueue_cross_copy(const cross_copy *r, tn_pending_copy *p) {
   tn_device *runs = r->runs;
   tn_env *env = &runs->env;
-  TN_TRY(runs->backend->event_new(runs->device, env, &p->event));
+  TN_TRY(runs->backend->event_new(env, runs->device, &p->event));
   TN_TRY(tn_device_copy(runs, r->direction, r->to, r->from, p->bytes));
-  return runs->backend->event_record(p->event, env, tn_device_stream(runs));
+  return runs->backend->event_record(env, p->event, tn_device_stream(runs));
 }
 
 static tn_status start_cross_copy(const cross_copy *r, tn_pending_copy *p) {

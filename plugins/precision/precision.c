@@ -36,17 +36,17 @@ static int wants_single(const precision_options *o, const tn_precision_site *sit
 }
 
 /* What the graph has in another type than f32, it has for a reason. */
-static int32_t decide(const precision_options *o, const tn_precision_site *site, int32_t low) {
+static int32_t precision_decide(const precision_options *o, const tn_precision_site *site, int32_t low) {
   if (site->dtype != TN_F32) return site->dtype;
   if (site->op_class == TN_CLASS_MATMUL) return low;
   return wants_single(o, site) ? TN_F32 : TN_ANY;
 }
 
 static int32_t decide_fp16(const void *options, const tn_precision_site *site) {
-  return decide(options, site, TN_F16);
+  return precision_decide(options, site, TN_F16);
 }
 static int32_t decide_bf16(const void *options, const tn_precision_site *site) {
-  return decide(options, site, TN_BF16);
+  return precision_decide(options, site, TN_BF16);
 }
 static int32_t decide_fp32(const void *options, const tn_precision_site *site) {
   (void)options;

@@ -1,4 +1,5 @@
-/* Every gradient rule of the core against differences (core/conformance/trial/finite_differences.h). */
+/* Every gradient rule of the core against finite differences (core/conformance/trial/finite_differences.h).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -10,14 +10,14 @@ tn_status tn_device_fixture_open(tn_device_fixture *f) {
     f->host_block[i] = on_host;
   }
   for (int32_t i = 0; i < TN_FIXTURE_EVENTS; i++)
-    TN_TRY(f->backend->event_new(f->device->device, f->env, &f->events[i]));
+    TN_TRY(f->backend->event_new(f->env, f->device->device, &f->events[i]));
   return TN_OK;
 }
 
 void tn_device_fixture_close(tn_device_fixture *f) {
-  for (int32_t role = 0; role < TN_STREAMS; role++) f->backend->stream_wait(f->device->streams[role], f->env);
+  for (int32_t role = 0; role < TN_STREAMS; role++) f->backend->stream_wait(f->env, f->device->streams[role]);
   for (int32_t i = 0; i < TN_FIXTURE_EVENTS; i++)
-    if (f->events[i] != NULL) f->backend->event_delete(f->events[i], f->env);
+    if (f->events[i] != NULL) f->backend->event_delete(f->env, f->events[i]);
   for (int32_t i = 0; i < TN_FIXTURE_BLOCKS; i++) {
     tn_device_memory_free(f->device, TN_MEMORY_STAGING, f->host_block[i], TN_FIXTURE_BLOCK);
     tn_device_memory_free(f->device, TN_MEMORY_DEVICE, f->device_block[i], TN_FIXTURE_BLOCK);
@@ -26,13 +26,13 @@ void tn_device_fixture_close(tn_device_fixture *f) {
 
 tn_status tn_device_fixture_enqueue_copy(const tn_device_fixture *f, int32_t role, int32_t direction,
                                          void *to, const void *from, uint64_t bytes) {
-  return f->backend->copy(f->device->streams[role], f->env, direction, to, from, bytes);
+  return f->backend->copy(f->env, f->device->streams[role], direction, to, from, bytes);
 }
 
 tn_status tn_device_fixture_copy(const tn_device_fixture *f, int32_t direction, void *to, const void *from,
                                  uint64_t bytes) {
   TN_TRY(tn_device_fixture_enqueue_copy(f, TN_STREAM_COMPUTE, direction, to, from, bytes));
-  return f->backend->stream_wait(f->device->streams[TN_STREAM_COMPUTE], f->env);
+  return f->backend->stream_wait(f->env, f->device->streams[TN_STREAM_COMPUTE]);
 }
 
 void tn_device_fixture_write(char *at, int64_t bytes, int seed) {

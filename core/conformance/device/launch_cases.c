@@ -52,6 +52,7 @@ static void write_views(tn_device_fixture *f) {
 
 static void write_launch(tn_device_fixture *f, tn_launch_host *l) {
   l->pub = (tn_launch){.env = *f->env,
+                       .struct_size = sizeof(tn_launch),
                        .n_in = 2,
                        .n_out = 1,
                        .in = f->views,
@@ -67,7 +68,7 @@ static void write_launch(tn_device_fixture *f, tn_launch_host *l) {
 static tn_status enqueue_body(tn_device_fixture *f, int32_t i, tn_status (*body)(tn_launch *l)) {
   tn_launch *l = &f->launches[i].pub;
   write_launch(f, &f->launches[i]);
-  return f->backend->enqueue != NULL ? f->backend->enqueue(l->stream, f->env, body, l) : body(l);
+  return f->backend->enqueue != NULL ? f->backend->enqueue(f->env, l->stream, body, l) : body(l);
 }
 
 static tn_status put_row(tn_device_fixture *f, float first) {
@@ -85,17 +86,17 @@ static tn_status expect_row(tn_device_fixture *f, float first, const char *wrong
 static tn_status capture_launch(tn_device_fixture *f) {
   const tn_backend *b = f->backend;
   void *compute = f->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
-  TN_TRY(b->capture_begin(f->device->device, f->env, compute));
+  TN_TRY(b->capture_begin(f->env, f->device->device, compute));
   tn_status enqueued = enqueue_body(f, 2, case_add);
-  tn_status status = b->capture_end(f->device->device, f->env, compute, &capture);
+  tn_status status = b->capture_end(f->env, f->device->device, compute, &capture);
   if (enqueued != TN_OK) status = enqueued;
   for (int32_t seed = 5; seed < 8 && status == TN_OK; seed++) {
     status = put_row(f, (float)seed);
-    if (status == TN_OK) status = b->capture_launch(capture, f->env, compute);
+    if (status == TN_OK) status = b->capture_launch(f->env, capture, compute);
     if (status == TN_OK)
       status = expect_row(f, (float)(seed + 3), "the replay of a launch gives another result");
   }
-  if (capture != NULL) b->capture_delete(capture, f->env);
+  if (capture != NULL) b->capture_delete(f->env, capture);
   return status;
 }
 
@@ -134,7 +135,7 @@ tn_status tn_device_case_calls(tn_device_fixture *f) {
     tn_tensor_delete(x[i]);
     tn_tensor_delete(y[i]);
   }
-  tn_device_forget(f->device);
+  tn_device_trim(f->device);
   return status == TN_EUNSUPPORTED ? TN_OK : status; /* the device has no kernel for copy */
 }
 
@@ -145,10 +146,10 @@ static void enqueue_failing(tn_device_fixture *f, bool recorded[2]) {
   const tn_backend *b = f->backend;
   void *compute = f->device->streams[TN_STREAM_COMPUTE], *out = f->device->streams[TN_STREAM_COPY_OUT];
   for (int32_t i = 0; i < TN_FIXTURE_LAUNCHES; i++) enqueue_body(f, i, i == FAILS_AT ? case_fail : case_add);
-  recorded[0] = b->event_record(f->events[0], f->env, compute) == TN_OK;
-  if (recorded[0]) b->event_await(f->events[0], f->env, out);
-  b->copy(out, f->env, TN_COPY_TO_HOST, f->host_block[1], f->device_block[1], BYTES);
-  recorded[1] = b->event_record(f->events[1], f->env, out) == TN_OK;
+  recorded[0] = b->event_record(f->env, f->events[0], compute) == TN_OK;
+  if (recorded[0]) b->event_await(f->env, f->events[0], out);
+  b->copy(f->env, out, TN_COPY_TO_HOST, f->host_block[1], f->device_block[1], BYTES);
+  recorded[1] = b->event_record(f->env, f->events[1], out) == TN_OK;
 }
 
 tn_status tn_device_case_failure(tn_device_fixture *f) {
@@ -159,19 +160,19 @@ tn_status tn_device_case_failure(tn_device_fixture *f) {
   write_views(f);
   TN_TRY(put_row(f, 1));
   TN_TRY(enqueue_body(f, 0, case_fold));
-  TN_TRY(b->stream_wait(compute, f->env));
+  TN_TRY(b->stream_wait(f->env, compute));
   enqueue_failing(f, recorded);
   if (recorded[0])
-    tn_device_fixture_expect(f, b->event_wait(f->events[0], f->env) != TN_OK,
+    tn_device_fixture_expect(f, b->event_wait(f->env, f->events[0]) != TN_OK,
                              "event_wait does not report a failure before the event was recorded");
-  if (recorded[1]) b->event_wait(f->events[1], f->env); /* must return; its status does not matter */
-  tn_device_fixture_expect(f, b->stream_wait(compute, f->env) == TN_EDEVICE,
+  if (recorded[1]) b->event_wait(f->env, f->events[1]); /* must return; its status does not matter */
+  tn_device_fixture_expect(f, b->stream_wait(f->env, compute) == TN_EDEVICE,
                            "stream_wait does not return TN_EDEVICE after a launch has failed");
   tn_device_fixture_expect(f, strstr(tn_error_text(f->env), "broken on purpose") != NULL,
                            "the text of a failure is not that of the kernel that failed");
   tn_device_fixture_expect(f, strstr(tn_error_text(f->env), name) != NULL,
                            "the text of a failure does not name the launch (l->name) that failed");
-  tn_device_fixture_expect(f, b->fill_zero(compute, f->env, f->device_block[1], BYTES) != TN_OK,
+  tn_device_fixture_expect(f, b->fill_zero(f->env, compute, f->device_block[1], BYTES) != TN_OK,
                            "a stream accepts new work after a launch on it has failed");
   return TN_OK;
 }

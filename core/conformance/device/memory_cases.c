@@ -62,7 +62,7 @@ tn_status tn_device_case_zero(tn_device_fixture *f) {
   void *compute = f->device->streams[TN_STREAM_COMPUTE];
   tn_device_fixture_write(f->host_block[0], BLOCK, 3);
   TN_TRY(tn_device_fixture_copy(f, TN_COPY_TO_DEVICE, f->device_block[0], f->host_block[0], BLOCK));
-  TN_TRY(f->backend->fill_zero(compute, f->env, f->device_block[0] + ODD, BLOCK - 2 * ODD));
+  TN_TRY(f->backend->fill_zero(f->env, compute, f->device_block[0] + ODD, BLOCK - 2 * ODD));
   TN_TRY(tn_device_fixture_copy(f, TN_COPY_TO_HOST, f->host_block[1], f->device_block[0], BLOCK));
   tn_device_fixture_expect(f, all_zero(f->host_block[1] + ODD, BLOCK - 2 * ODD),
                            "fill_zero leaves bytes that are not zero");
@@ -85,7 +85,7 @@ tn_status tn_device_case_stream(tn_device_fixture *f) {
                                           BLOCK));
   TN_TRY(tn_device_fixture_enqueue_copy(f, TN_STREAM_COMPUTE, TN_COPY_TO_HOST, f->host_block[1],
                                         f->device_block[(ROUNDS - 1) % BLOCKS], BLOCK));
-  TN_TRY(f->backend->stream_wait(f->device->streams[TN_STREAM_COMPUTE], f->env));
+  TN_TRY(f->backend->stream_wait(f->env, f->device->streams[TN_STREAM_COMPUTE]));
   tn_device_fixture_expect(f, tn_device_fixture_holds(f->host_block[1], BLOCK, 4),
                            "work of one stream does not run in order, or stream_wait returns early");
   return TN_OK;
@@ -93,8 +93,8 @@ tn_status tn_device_case_stream(tn_device_fixture *f) {
 
 /* Stream `to` awaits the work enqueued on stream `from` so far. */
 static tn_status await_stream(const tn_device_fixture *f, int32_t event, int32_t from, int32_t to) {
-  TN_TRY(f->backend->event_record(f->events[event], f->env, f->device->streams[from]));
-  return f->backend->event_await(f->events[event], f->env, f->device->streams[to]);
+  TN_TRY(f->backend->event_record(f->env, f->events[event], f->device->streams[from]));
+  return f->backend->event_await(f->env, f->events[event], f->device->streams[to]);
 }
 
 /* Enqueues copies of wrong bytes, then one of the right bytes. A stream that does not await the last copy
@@ -112,8 +112,8 @@ tn_status tn_device_case_events(tn_device_fixture *f) {
   for (int32_t i = 0; i < 2; i++) tn_device_fixture_write(f->host_block[i], BLOCK, 5 + i);
   TN_TRY(tn_device_fixture_copy(f, TN_COPY_TO_DEVICE, f->device_block[2], f->host_block[2],
                                 BLOCK));                /* other bytes */
-  TN_TRY(f->backend->event_wait(f->events[0], f->env)); /* never recorded, so complete */
-  TN_TRY(f->backend->event_await(f->events[0], f->env, f->device->streams[TN_STREAM_COPY_IN]));
+  TN_TRY(f->backend->event_wait(f->env, f->events[0])); /* never recorded, so complete */
+  TN_TRY(f->backend->event_await(f->env, f->events[0], f->device->streams[TN_STREAM_COPY_IN]));
   for (int32_t i = 0; i < ROUNDS; i++) {
     TN_TRY(copy_late(f, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, f->device_block[0], f->host_block[1 - i % 2],
                      f->host_block[i % 2]));
@@ -125,7 +125,7 @@ tn_status tn_device_case_events(tn_device_fixture *f) {
                                           f->device_block[1], BLOCK));
     TN_TRY(await_stream(f, 2, TN_STREAM_COPY_OUT, TN_STREAM_COPY_IN));
     if (i % 2 == 0) continue;
-    TN_TRY(f->backend->event_wait(f->events[2], f->env));
+    TN_TRY(f->backend->event_wait(f->env, f->events[2]));
     for (int32_t k = 0; k < 2; k++) {
       tn_device_fixture_expect(f, tn_device_fixture_holds(f->host_block[2 + k], BLOCK, 5 + k),
                                "a stream does not wait for the event that it awaits");
@@ -152,7 +152,7 @@ static tn_status check_replay(tn_device_fixture *f, void *capture, int seed) {
   tn_device_fixture_write(f->host_block[0], BLOCK, seed);
   TN_TRY(tn_device_fixture_enqueue_copy(f, TN_STREAM_COMPUTE, TN_COPY_TO_DEVICE, f->device_block[0],
                                         f->host_block[0], BLOCK));
-  TN_TRY(f->backend->capture_launch(capture, f->env, compute));
+  TN_TRY(f->backend->capture_launch(f->env, capture, compute));
   TN_TRY(tn_device_fixture_copy(f, TN_COPY_TO_HOST, f->host_block[1], f->device_block[3], BLOCK));
   tn_device_fixture_expect(f, tn_device_fixture_holds(f->host_block[1], BLOCK, seed),
                            "a replay does not repeat the captured work");
@@ -173,11 +173,11 @@ tn_status tn_device_case_capture(tn_device_fixture *f) {
   if (f->backend->capture_begin == NULL) return TN_OK;
   tn_device_fixture_write(f->host_block[0], BLOCK, 7);
   TN_TRY(tn_device_fixture_copy(f, TN_COPY_TO_DEVICE, f->device_block[3], f->host_block[0], BLOCK));
-  TN_TRY(f->backend->capture_begin(f->device->device, f->env, compute));
+  TN_TRY(f->backend->capture_begin(f->env, f->device->device, compute));
   tn_status recorded = record_captured_work(f);
-  tn_status status = f->backend->capture_end(f->device->device, f->env, compute, &capture);
+  tn_status status = f->backend->capture_end(f->env, f->device->device, compute, &capture);
   if (recorded != TN_OK) status = recorded;
   if (status == TN_OK) status = check_capture(f, capture);
-  if (capture != NULL) f->backend->capture_delete(capture, f->env);
+  if (capture != NULL) f->backend->capture_delete(f->env, capture);
   return status;
 }

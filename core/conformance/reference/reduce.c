@@ -5,8 +5,8 @@
 #include "tenon/attributes.h"
 
 /* Calls visit(c, from, to) for each element of x and its element of the result. */
-static void reduce_each(const tn_reference_call *c,
-                        void (*visit)(const tn_reference_call *c, int64_t from, int64_t to)) {
+static void reference_each_reduced(const tn_reference_call *c,
+                                   void (*visit)(const tn_reference_call *c, int64_t from, int64_t to)) {
   const tn_reduce_attributes *a = c->attributes;
   const tn_type *x = c->in[0];
   int64_t index[TN_MAX_RANK];
@@ -21,28 +21,32 @@ static void reduce_each(const tn_reference_call *c,
   }
 }
 
-static void reduce_add(const tn_reference_call *c, int64_t from, int64_t to) { c->y[0][to] += c->x[0][from]; }
-static void reduce_max(const tn_reference_call *c, int64_t from, int64_t to) {
+static void reference_reduce_add(const tn_reference_call *c, int64_t from, int64_t to) {
+  c->y[0][to] += c->x[0][from];
+}
+static void reference_raise(const tn_reference_call *c, int64_t from, int64_t to) {
   double x = c->x[0][from], y = c->y[0][to];
   if (x != x || x > y) c->y[0][to] = x;
 }
-static void reduce_min(const tn_reference_call *c, int64_t from, int64_t to) {
+static void reference_lower(const tn_reference_call *c, int64_t from, int64_t to) {
   double x = c->x[0][from], y = c->y[0][to];
   if (x != x || x < y) c->y[0][to] = x;
 }
 
-static void reduce_start(const tn_reference_call *c, double value) {
+static void reference_start(const tn_reference_call *c, double value) {
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) c->y[0][i] = value;
 }
 
-static void reference_reduce_sum(const tn_reference_call *c) { reduce_each(c, reduce_add); }
+static void reference_reduce_sum(const tn_reference_call *c) {
+  reference_each_reduced(c, reference_reduce_add);
+}
 static void reference_reduce_max(const tn_reference_call *c) {
-  reduce_start(c, -INFINITY);
-  reduce_each(c, reduce_max);
+  reference_start(c, -INFINITY);
+  reference_each_reduced(c, reference_raise);
 }
 static void reference_reduce_min(const tn_reference_call *c) {
-  reduce_start(c, INFINITY);
-  reduce_each(c, reduce_min);
+  reference_start(c, INFINITY);
+  reference_each_reduced(c, reference_lower);
 }
 
 static void reference_argmax(const tn_reference_call *c) {
@@ -68,8 +72,8 @@ typedef struct pool_window {
   int64_t start[2], stop[2], padded_stop[2];
 } pool_window;
 
-static pool_window pool_window_at(const tn_pool2d_attributes *a, const tn_type *x, int64_t row,
-                                  int64_t column) {
+static pool_window reference_window_at(const tn_pool2d_attributes *a, const tn_type *x, int64_t row,
+                                       int64_t column) {
   pool_window w;
   int64_t at[2] = {row, column};
   for (int32_t d = 0; d < 2; d++) {
@@ -88,7 +92,7 @@ static void reference_max_pool2d(const tn_reference_call *c) {
   int64_t index[4];
   for (int64_t i = 0; i < tn_type_count(y); i++) {
     tn_reference_unflatten(y, i, index);
-    pool_window w = pool_window_at(c->attributes, x, index[2], index[3]);
+    pool_window w = reference_window_at(c->attributes, x, index[2], index[3]);
     const double *plane = c->x[0] + (index[0] * x->dims[1] + index[1]) * x->dims[2] * x->dims[3];
     int64_t best = w.start[0] * x->dims[3] + w.start[1];
     for (int64_t h = w.start[0]; h < w.stop[0]; h++)
@@ -109,7 +113,7 @@ static void reference_max_pool2d_grad(const tn_reference_call *c) {
 }
 
 /* The divisor counts elements of the padded input, or of the input alone. */
-static double pool_divisor(const tn_pool2d_attributes *a, const pool_window *w, const int64_t *at) {
+static double reference_pool_divisor(const tn_pool2d_attributes *a, const pool_window *w, const int64_t *at) {
   double n = 1;
   for (int32_t d = 0; d < 2; d++) {
     int64_t stride = a->stride.n > 0 ? a->stride.v[d] : a->kernel.v[d];
@@ -120,12 +124,13 @@ static double pool_divisor(const tn_pool2d_attributes *a, const pool_window *w, 
 }
 
 /* Visits the windows of y over x. Forward computes means of x; backward distributes y over x. */
-static void pool_average(const tn_reference_call *c, const tn_type *x, const tn_type *y, bool forward) {
+static void reference_pool_average(const tn_reference_call *c, const tn_type *x, const tn_type *y,
+                                   bool forward) {
   int64_t index[4];
   for (int64_t i = 0; i < tn_type_count(y); i++) {
     tn_reference_unflatten(y, i, index);
-    pool_window w = pool_window_at(c->attributes, x, index[2], index[3]);
-    double n = pool_divisor(c->attributes, &w, index + 2);
+    pool_window w = reference_window_at(c->attributes, x, index[2], index[3]);
+    double n = reference_pool_divisor(c->attributes, &w, index + 2);
     int64_t plane = (index[0] * x->dims[1] + index[1]) * x->dims[2] * x->dims[3];
     for (int64_t h = w.start[0]; h < w.stop[0]; h++)
       for (int64_t v = w.start[1]; v < w.stop[1]; v++) {
@@ -137,9 +142,11 @@ static void pool_average(const tn_reference_call *c, const tn_type *x, const tn_
       }
   }
 }
-static void reference_avg_pool2d(const tn_reference_call *c) { pool_average(c, c->in[0], c->out[0], true); }
+static void reference_avg_pool2d(const tn_reference_call *c) {
+  reference_pool_average(c, c->in[0], c->out[0], true);
+}
 static void reference_avg_pool2d_grad(const tn_reference_call *c) {
-  pool_average(c, c->out[0], c->in[0], false);
+  reference_pool_average(c, c->out[0], c->in[0], false);
 }
 
 #define OP(name)                                                                                             \

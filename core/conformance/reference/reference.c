@@ -14,7 +14,7 @@ struct tn_reference {
 
 /* ---- lowering ---- */
 
-static tn_status lower_node(tn_rewrite *r, const tn_gnode *node, void *changed) {
+static tn_status reference_lower_node(tn_rewrite *r, const tn_gnode *node, void *changed) {
   if (node->op->decompose == NULL && node->op->formula == NULL) return tn_rewrite_copy(r, node);
   tn_val in[TN_REFERENCE_OPERANDS], out[TN_REFERENCE_RESULTS];
   for (int32_t i = 0; i < node->n_in; i++) in[i] = node->in[i] == 0 ? 0 : r->map[node->in[i]];
@@ -28,11 +28,11 @@ static tn_status lower_node(tn_rewrite *r, const tn_gnode *node, void *changed) 
 static tn_status lower_all(const tn_graph *graph, tn_graph **lowered) {
   bool changed = false;
   tn_graph *now = NULL;
-  TN_TRY(tn_graph_rewrite(graph, lower_node, &changed, &now));
+  TN_TRY(tn_graph_rewrite(graph, reference_lower_node, &changed, &now));
   while (changed) {
     tn_graph *next = NULL;
     changed = false;
-    tn_status status = tn_graph_rewrite(now, lower_node, &changed, &next);
+    tn_status status = tn_graph_rewrite(now, reference_lower_node, &changed, &next);
     tn_graph_destroy(now);
     if (status != TN_OK) return status;
     now = next;
@@ -99,7 +99,7 @@ static const tn_reference_op *find_reference_op(const char *name) {
   return NULL;
 }
 
-static tn_status evaluate_node(tn_reference *r, const tn_gnode *node) {
+static tn_status reference_run_node(tn_reference *r, const tn_gnode *node) {
   const char *name = node->op->item.name;
   if (strcmp(name, "input") == 0) return TN_OK;
   const tn_reference_op *op = find_reference_op(name);
@@ -121,6 +121,6 @@ static tn_status evaluate_node(tn_reference *r, const tn_gnode *node) {
 }
 
 tn_status tn_reference_run(tn_reference *r) {
-  for (size_t i = 0; i < r->graph->nodes.n; i++) TN_TRY(evaluate_node(r, &r->graph->nodes.v[i]));
+  for (size_t i = 0; i < r->graph->nodes.n; i++) TN_TRY(reference_run_node(r, &r->graph->nodes.v[i]));
   return TN_OK;
 }

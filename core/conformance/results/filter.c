@@ -63,7 +63,7 @@ tn_status tn_suite_read_filter(tn_suite *suite) {
   return TN_OK;
 }
 
-bool tn_suite_wants(const tn_suite *suite, const tn_trial *t) {
+bool tn_suite_selects(const tn_suite *suite, const tn_trial *t) {
   const tn_suite_filter *f = &suite->filter;
   if (f->op[0] != '\0' && strcmp(f->op, t->c->op) != 0) return false;
   if (f->dtype != TN_ANY && f->dtype != t->dtype) return false;

@@ -26,11 +26,10 @@ void tn_suite_begin(const tn_suite *suite, const char *name) {
 tn_status tn_suite_check_device(tn_suite *suite, const char *name) {
   tn_device *device = suite->site.device;
   void *compute = device->streams[TN_STREAM_COMPUTE];
-  if (suite->broken || device->backend->stream_wait(compute, &device->env) == TN_OK) return TN_OK;
+  if (suite->broken || device->backend->stream_wait(&device->env, compute) == TN_OK) return TN_OK;
   suite->broken = true;
-  const char *reason =
-      tn_arena_printf(&suite->arena, "it broke in %s, so all later cases were skipped: %s",
-                      name, tn_error_text(&device->env));
+  const char *reason = tn_arena_printf(&suite->arena, "it broke in %s, so all later cases were skipped: %s",
+                                       name, tn_error_text(&device->env));
   return reason != NULL ? tn_suite_fail(suite, "device", reason) : TN_ENOMEM;
 }
 

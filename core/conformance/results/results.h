@@ -49,7 +49,7 @@ typedef struct tn_suite {
 tn_status tn_suite_read_filter(tn_suite *suite);
 tn_status tn_suite_read_known(tn_suite *suite);
 /* Whether the filter selects a trial. */
-bool tn_suite_wants(const tn_suite *suite, const tn_trial *trial);
+bool tn_suite_selects(const tn_suite *suite, const tn_trial *trial);
 
 /* ---- results.c ---- */
 

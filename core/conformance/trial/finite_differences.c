@@ -48,7 +48,7 @@ static int32_t float_inputs(difference_trial *p, tn_val *wrt) {
   return n;
 }
 
-static tn_status no_gradient(difference_trial *p) {
+static tn_status verdict_no_gradient(difference_trial *p) {
   p->verdict->what = TN_VERDICT_NOTHING;
   return TN_OK;
 }
@@ -67,7 +67,7 @@ static tn_status add_difference_gradients(difference_trial *p, tn_val first) {
   const tn_gnode *node = tn_graph_maker(p->d.graph, first);
   bool differentiable = (node->op->flags & TN_OP_NONDIFF) == 0;
   int32_t n_results = choose_loss_results(p, first, results), n_wrt = float_inputs(p, wrt);
-  if (n_results == 0 || n_wrt == 0 || !differentiable) return no_gradient(p);
+  if (n_results == 0 || n_wrt == 0 || !differentiable) return verdict_no_gradient(p);
   tn_status status = tn_gradients_add(p->d.graph, results, n_results, wrt, n_wrt);
   if (status == TN_OK) status = tn_graph_verify(p->d.graph);
   if (status == TN_OK) status = tn_reference_create(p->d.graph, &p->reference);

@@ -43,8 +43,7 @@ static bool trial_is_undecided(const trial_run *s) { return s->verdict->what == 
 static tn_status trial_accept(trial_run *s, const void *handle, tn_status status, const char *doing) {
   if (status == TN_OK || status == TN_ENOMEM) return status;
   int32_t what = status == TN_EUNSUPPORTED ? TN_VERDICT_UNSUPPORTED : TN_VERDICT_FAILED;
-  trial_judge(s, what, "%s: %s", status == TN_EDEVICE ? "the device broke" : doing,
-              tn_error_text(handle));
+  trial_judge(s, what, "%s: %s", status == TN_EDEVICE ? "the device broke" : doing, tn_error_text(handle));
   return TN_OK;
 }
 
@@ -68,7 +67,7 @@ static bool is_gradient_noise(const tn_trial *t) {
   return t->c->wide_gradient && t->dtype != TN_F32 && t->dtype != TN_F64;
 }
 
-static bool is_differentiable(const tn_graph *g, tn_val first) {
+static bool trial_has_gradient(const tn_graph *g, tn_val first) {
   const tn_gnode *node = tn_graph_maker(g, first);
   return (node->op->flags & TN_OP_NONDIFF) == 0 && node->n_in > 0 &&
          tn_dtype_is_float(tn_graph_type(g, first)->dtype);
@@ -103,7 +102,7 @@ static tn_status make_trial_graph(trial_run *s) {
   tn_val first = t->c->emit(&s->d, t->c);
   TN_TRY(trial_accept(s, s->d.b, tn_build_status(s->d.b), "emitting it"));
   if (!trial_is_undecided(s)) return TN_OK;
-  if (t->gradient && (t->c->forward_only || is_gradient_noise(t) || !is_differentiable(s->d.graph, first))) {
+  if (t->gradient && (t->c->forward_only || is_gradient_noise(t) || !trial_has_gradient(s->d.graph, first))) {
     trial_judge(s, TN_VERDICT_NOTHING, "there is no gradient");
     return TN_OK;
   }

@@ -8,7 +8,7 @@
 
 typedef struct tn_device {
   tn_env env; /* with an error record of its own, to which launches report */
-  tn_error_record slot;
+  tn_error_record record;
   tn_arena memory;             /* of options and names */
   const tn_backend *backend;   /* of the family */
   const tn_backend *extension; /* if the name is that of an extension; else NULL */
@@ -78,7 +78,7 @@ bool tn_device_is_foreign(const tn_device *device, const char *family);
 /* Enqueues a kernel's launch or fold on the launch's stream. */
 static inline tn_status tn_device_enqueue(tn_device *device, bool foreign, tn_status (*launch)(tn_launch *l),
                                           tn_launch *l) {
-  return foreign ? device->backend->enqueue(l->stream, &device->env, launch, l) : launch(l);
+  return foreign ? device->backend->enqueue(&device->env, l->stream, launch, l) : launch(l);
 }
 
 /* Allocates memory of a kind (TN_MEMORY_...) and counts it. 0 bytes: *address is NULL. The message of a

@@ -3,7 +3,7 @@
 #include "core/graph/input_state.h"
 #include "tenon/plugin/storage.h"
 
-/* The scan of a value, or of the value that it is a view of; NULL: there is none. */
+/* The scan of a value, or of the value that it is a view of; NULL: it was not scanned. */
 static const tn_seen *value_scan(const tn_finite *f, tn_val v) {
   const tn_gnode *node = tn_graph_maker(f->program->cover->graph, v);
   while (!tn_finite_is_launched(node) && node->n_in == 1) {
@@ -84,7 +84,7 @@ static void describe_state(tn_finite *f, const tn_gstate *state) {
 }
 
 /* The ranges of the finite elements of the operands. */
-static void describe_operands(tn_finite *f, const tn_group *group) {
+static void describe_operand_ranges(tn_finite *f, const tn_group *group) {
   const char *between = ", from operands within ";
   for (int32_t i = 0; i < group->n_in; i++) {
     tn_val v = group->in[i];
@@ -130,7 +130,7 @@ static void describe_op(tn_finite *f, tn_val v, int32_t step) {
   describe_group(f, group, node);
   tn_text_addf(&f->text, " is the first whose result is not finite: ");
   describe_elements(&f->text, &f->seen[v], tn_graph_type(graph, v), &graph->values.v[v].layout);
-  describe_operands(f, group);
+  describe_operand_ranges(f, group);
 }
 
 void tn_finite_describe(tn_finite *f, tn_val v, int32_t step) {

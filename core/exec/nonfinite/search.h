@@ -19,8 +19,9 @@ enum { TN_FINITE_INPUT = 1, TN_FINITE_STATE = 2, TN_FINITE_DERIVED = 3, TN_FINIT
 tn_status tn_finite_create(tn_executor *executor, tn_finite **finite);
 void tn_finite_destroy(tn_finite *finite);
 
-/* TN_FINITE_... of the value found; 0: there is none. *text: its name, place and values, a sentence without a
- * full stop. *position: its place in the order of execution, to compare with those of other ranks. */
+/* TN_FINITE_... of the value found; 0: nothing was found. *text: its name, place and values, a sentence
+ * without a full stop. *position: its place in the order of execution, to compare with those of other ranks.
+ */
 int32_t tn_finite_found(const tn_finite *finite, const char **text, int64_t *position);
 
 #endif

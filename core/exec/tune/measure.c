@@ -36,7 +36,7 @@ static const char *kernel_libraries(const tn_device *d, const tn_entry *entry) {
   bool extends = d->extension != NULL && tn_text_equal(d->extension->item.name, family);
   const tn_backend *b = extends ? d->extension : d->backend;
   if (b->libraries != NULL && tn_text_equal(b->item.name, family))
-    libraries = b->libraries(extends ? d->extension_self : d->self);
+    libraries = b->libraries((tn_env *)&d->env, extends ? d->extension_self : d->self);
   return libraries != NULL ? libraries : "";
 }
 
@@ -47,7 +47,8 @@ static void describe_variant(tn_text *text, const tn_device *device, const tn_en
   const char *libraries = kernel_libraries(device, entry);
   tn_text_addf(text, "%s %s%s%s \"%s\":", entry->item->name, entry->version != NULL ? entry->version : "",
                libraries[0] != '\0' ? " " : "", libraries, choice->name);
-  for (int32_t i = 0; i < m->n_nodes; i++) tn_text_addf(text, "%s%s", i > 0 ? "+" : " ", m->nodes[i].node.op);
+  for (int32_t i = 0; i < m->n_nodes; i++)
+    tn_text_addf(text, "%s%s", i > 0 ? "+" : " ", m->nodes[i].node->op);
   describe_types(text, m->in, m->n_in);
   tn_text_addf(text, " ->");
   describe_types(text, m->out, m->n_out);
@@ -72,14 +73,14 @@ static tn_status measurement_allocate(measurement *b, int64_t bytes, void **addr
   tn_device *d = b->device;
   *address = NULL;
   if (bytes == 0) return TN_OK;
-  TN_TRY(d->backend->memory_new(d->device, &d->env, TN_MEMORY_DEVICE, (uint64_t)bytes, address));
-  return d->backend->fill_zero(d->streams[TN_STREAM_COMPUTE], &d->env, *address, (uint64_t)bytes);
+  TN_TRY(d->backend->memory_new(&d->env, d->device, TN_MEMORY_DEVICE, (uint64_t)bytes, address));
+  return d->backend->fill_zero(&d->env, d->streams[TN_STREAM_COMPUTE], *address, (uint64_t)bytes);
 }
 
 static void measurement_free(measurement *b, int64_t bytes, void *address) {
   if (address == NULL) return;
-  b->device->backend->memory_delete(b->device->device, TN_MEMORY_DEVICE, address, (uint64_t)bytes,
-                                    &b->device->env);
+  b->device->backend->memory_delete(&b->device->env, b->device->device, TN_MEMORY_DEVICE, address,
+                                    (uint64_t)bytes);
 }
 
 static tn_layout operand_layout(const tn_operand_layout *rules, int32_t i, int32_t rank) {
@@ -115,6 +116,7 @@ static tn_status measurement_prepare(measurement *b) {
 static void fill_launch(measurement *b) {
   tn_device *d = b->device;
   b->host.pub = (tn_launch){.env = d->env,
+                            .struct_size = sizeof(tn_launch),
                             .n_in = b->match->n_in,
                             .n_out = b->match->n_out,
                             .in = b->views,
@@ -134,7 +136,7 @@ static tn_status launch_and_wait(measurement *b, tn_status (*launch)(tn_launch *
   tn_device *d = b->device;
   const tn_kernel *kernel = (const tn_kernel *)b->entry->item;
   TN_TRY(tn_device_enqueue(d, tn_device_is_foreign(d, kernel->family), launch, &b->host.pub));
-  return d->backend->stream_wait(b->host.pub.stream, &d->env);
+  return d->backend->stream_wait(&d->env, b->host.pub.stream);
 }
 
 /* The shortest time of a few runs, after one that is not timed: a kernel may allocate at its first launch. */

@@ -10,6 +10,8 @@
 
 #include "core/base/text.h"
 #include "core/data/loader.h"
+#include "core/plugin/handles.h"
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/data/numbers.h"
 
 enum { MOST = 32, WIDE = 8 };
@@ -30,12 +32,12 @@ static tn_batch batch_in(room *r) {
   return (tn_batch){r->fields, r->weights, r->ids};
 }
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   return 0;
 }
 
@@ -612,32 +614,14 @@ static void batches_out_of_turn_are_refused(void **state) {
   tn_loader_destroy(loader);
 }
 
-/* An allocator that refuses the n-th request, to see that every failure is handled. */
-typedef struct scarce {
-  int left;
-  int64_t blocks;
-} scarce;
-
-static void *scarce_realloc(void *context, void *block, size_t bytes) {
-  scarce *s = context;
-  if (bytes == 0) {
-    s->blocks--;
-    free(block);
-    return NULL;
-  }
-  if (s->left-- <= 0) return NULL;
-  if (block == NULL) s->blocks++;
-  return realloc(block, bytes);
-}
-
 static void every_refused_allocation_is_survived(void **state) {
   (void)state;
   const tn_transform_use uses[] = {
       {.transform = &shift_transform}, {.transform = &shift_transform}, {.transform = &reverse_transform}};
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
-    scarce memory = {allowed, 0};
-    slot.allocator = (tn_allocator){&memory, scarce_realloc};
+    scarce_memory memory = {.refused = allowed + 1};
+    record.allocator = (tn_allocator){&memory, scarce_memory_realloc};
     numbers source = {.count = 10};
     tn_loader_options options = options_for(&source);
     options.transforms = uses;
@@ -651,7 +635,7 @@ static void every_refused_allocation_is_survived(void **state) {
       tn_loader_destroy(loader);
     }
     assert_true(status == TN_OK || status == TN_ENOMEM);
-    assert_int_equal(memory.blocks, 0);
+    assert_int_equal(atomic_load(&memory.live), 0);
     assert_true(allowed < 200);
   }
 }

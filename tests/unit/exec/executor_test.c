@@ -66,7 +66,7 @@ static const tn_kernel sum_kernel = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL,
                                      .release = sum_release,
                                      .launch = sum_launch};
 
-/* ---- a program, by hand:
+/* ---- a program made by hand:
  *   step 0: y = x + 1 (arena)   step 1: s = s + y (in place)   step 2: out = s + y ---- */
 
 static tn_type row = {TN_F32, 1, {N}};
@@ -126,7 +126,7 @@ static const tn_item *const items[] = {&far_backend.item, &near_backend.item, &q
 static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "made_up", "1", "MIT",
                                  TN_BUILD_TEXT,     items};
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 static tn_registry *registry;
 static far_report report;
@@ -150,7 +150,7 @@ static void make_map(void) {
 }
 
 static int start_on(const char *name) {
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   report = (far_report){0};
   prepared = released = refuse_prepare = refuse_launch = 0;
   executor = NULL;
@@ -256,7 +256,7 @@ static void the_last_step_may_be_on_another_stream(void **state) {
   slots_run_ahead_of_each_other(state);
 }
 
-/* Rows and columns in blocks of two: row r, column c lies at r/2*12 + c/2*4 + c%2*2 + r%2. */
+/* Rows and columns in blocks of two: row r, column c is at r/2*12 + c/2*4 + c%2*2 + r%2. */
 static void state_in_blocks_is_row_major_outside(void **state) {
   static const tn_layout blocks = {.set = 1, .n_blocks = 2, .order = {0, 1}, .block = {{1, 2}, {0, 2}}};
   tn_gstate weight = {
@@ -306,7 +306,7 @@ static void wrong_paths_and_sizes_are_refused(void **state) {
 static void a_failing_launch_is_named(void **state) {
   (void)state;
   create(1);
-  steps[0] = steps[1]; /* so that the first one is the one with a layer */
+  steps[0] = steps[1]; /* so that the first step has a layer */
   tn_executor_destroy(executor);
   create(1);
   refuse_launch = 1;

@@ -135,7 +135,8 @@ typedef void (*tn_gemm_describe)(const void *arg, int64_t product, int64_t split
 void tn_gemm_run(tn_launch *launch, const tn_gemm_isa *isa, const tn_gemm_plan *plan,
                  tn_gemm_describe describe, const void *arg, void *scratch);
 
-/* ---- between gemm.c and gemm_typed.h -------------------------------------------------------------- */
+/* ---- for isa.c: grid.c and small arithmetic --------------------------------------------------------------
+ */
 
 /* Part of a span of pixels that lies in one row of the grid. */
 typedef struct tn_gemm_segment {

@@ -1,4 +1,4 @@
-/* What [run] pin says, what the machine has, and the thread that launches. */
+/* [run] pin: reading it, checking it against the machine, and binding the launching thread. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,14 +9,15 @@
 #include <cmocka.h>
 
 #include "core/exec/device/pin_threads.h"
+#include "core/plugin/handles.h"
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 static tn_arena arena;
 
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   arena = tn_arena_new(&env);
   return 0;
 }
@@ -48,10 +49,9 @@ static void other_texts_are_refused(void **state) {
   (void)state;
   tn_pin pin;
   assert_int_equal(tn_pin_read(&env, &arena, "0-", &pin), TN_EINVAL);
-  assert_string_equal(tn_error_text(&env),
-                      "'0-': expected no, yes, or a list of processors below "
-                      "1024 such as 0-3,8");
-  assert_string_equal(slot.option, "pin");
+  assert_string_equal(tn_error_text(&env), "'0-': expected no, yes, or a list of processors below "
+                                           "1024 such as 0-3,8");
+  assert_string_equal(record.option, "pin");
 }
 
 static void no_binds_nothing(void **state) {
@@ -95,7 +95,7 @@ static void expect_refused(const int64_t *v, int64_t n, int64_t threads, const c
   const tn_ints list = {n, v};
   assert_int_equal(tn_pin_check(&env, &list, threads), TN_EINVAL);
   if (strstr(tn_error_text(&env), says) == NULL) fail_msg("it says: %s", tn_error_text(&env));
-  assert_string_equal(slot.option, "pin");
+  assert_string_equal(record.option, "pin");
 }
 
 static void a_list_that_does_not_fit_the_machine_is_refused(void **state) {
@@ -103,8 +103,7 @@ static void a_list_that_does_not_fit_the_machine_is_refused(void **state) {
   tn_processors allowed;
   assert_true(tn_processors_allowed(&allowed));
   int64_t one = allowed.v[0], absent = allowed.v[allowed.n - 1] + 1;
-  expect_refused((const int64_t[]){one, absent}, 2, 2,
-                 "this process may not run on processor");
+  expect_refused((const int64_t[]){one, absent}, 2, 2, "this process may not run on processor");
   expect_refused((const int64_t[]){one, one}, 2, 2, "is listed twice");
   expect_refused((const int64_t[]){one}, 1, 3,
                  "3 threads, but 1 processor for them; name more, or set [run] threads = 1");
