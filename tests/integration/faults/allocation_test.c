@@ -20,7 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/scarce_memory.h"
 #include "tenon/run.h"
 
 /* In the sample every request up to here is refused in its turn, and then one in so many. */
@@ -42,6 +41,26 @@ static const char configuration[] =
     "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\nclip = 1\n"
     "[group.plain]\nmatch = *.bias\nweight_decay = 0\n"
     "[schedule]\ntype = cosine\nwarmup = 1\n";
+
+/* ---- an allocator that refuses one request ---- */
+
+typedef struct scarce {
+  atomic_llong asked, live;
+  long long refused; /* the number of the request that is refused; 0: none */
+} scarce;
+
+static void *scarce_realloc(void *user, void *block, size_t bytes) {
+  scarce *s = user;
+  if (bytes == 0) {
+    if (block) atomic_fetch_sub(&s->live, 1);
+    free(block);
+    return NULL;
+  }
+  if (atomic_fetch_add(&s->asked, 1) + 1 == s->refused) return NULL;
+  void *grown = realloc(block, bytes);
+  if (!block && grown) atomic_fetch_add(&s->live, 1);
+  return grown;
+}
 
 static char folder[64], file[80];
 
@@ -153,11 +172,11 @@ static void train_in(tn_context *context, const char *const *set, outcome *o) {
 
 /* Opens, trains and closes, with request number `refused` of the host's memory refused. */
 static outcome train(const char *const *set, long long refused) {
-  scarce_memory s = {.refused = refused, .once = true};
+  scarce s = {.refused = refused};
   outcome o = {0};
   tn_context *context = NULL;
   const tn_context_options options = {
-      .struct_size = sizeof options, .realloc = scarce_memory_realloc, .realloc_user = &s};
+      .struct_size = sizeof options, .realloc = scarce_realloc, .realloc_user = &s};
   keep(&o, tn_context_open(&options, &context), context);
   if (o.status == TN_OK) train_in(context, set, &o);
   tn_context_close(context);

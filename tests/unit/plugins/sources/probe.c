@@ -1,6 +1,6 @@
 #include "tests/unit/plugins/sources/probe.h"
 #include "core/plugin/handles.h"
-#include "tests/support/scarce_memory.h"
+#include "tests/support/test_env.h"
 
 #include <ftw.h>
 #include <unistd.h>
@@ -39,8 +39,10 @@ void probe_starve(const tn_source *source, const char *const *pairs) {
   const void *options = fill(&p, pairs);
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
-    scarce_memory memory = {.refused = allowed + 1};
-    p.record.allocator = (tn_allocator){&memory, scarce_memory_realloc};
+    test_env memory;
+    test_env_start(&memory);
+    test_env_allow(&memory, allowed);
+    p.record.allocator = (tn_allocator){&memory, test_env_realloc};
     status = source->open(&p.host.pub.env, options, TN_SPLIT_TRAIN, 1, &p.self);
     if (status == TN_OK) {
       source->describe(&p.host.pub.env, p.self, &p.description);
@@ -49,7 +51,7 @@ void probe_starve(const tn_source *source, const char *const *pairs) {
     }
     tn_release(&p, p.scratch.memory);
     p.scratch = (tn_scratch){NULL, 0};
-    assert_int_equal(atomic_load(&memory.live), 0);
+    assert_int_equal(memory.live, 0);
     assert_true(status == TN_OK || status == TN_ENOMEM);
     assert_true(allowed < 1000);
   }

@@ -11,7 +11,7 @@
 
 #include "core/config/options/options.h"
 #include "core/plugin/handles.h"
-#include "tests/support/scarce_memory.h"
+#include "tests/support/test_env.h"
 #include "tests/unit/plugins/transforms/goldens.h"
 #include "plugins/transforms/transforms.h"
 
@@ -403,8 +403,10 @@ static void refused_memory_is_survived(void **state) {
   call.out = (void *const[]){&out};
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
-    scarce_memory memory = {.refused = allowed + 1};
-    record.allocator = (tn_allocator){&memory, scarce_memory_realloc};
+    test_env memory;
+    test_env_start(&memory);
+    test_env_allow(&memory, allowed);
+    record.allocator = (tn_allocator){&memory, test_env_realloc};
     status = resize_transform.apply(&call, options);
     record.allocator = (tn_allocator){NULL, NULL};
     assert_true(status == (allowed < 1 ? TN_ENOMEM : TN_OK));
