@@ -1,5 +1,4 @@
-/* core/exec/caller_memory.c: writes the caller's addresses into the views of a bound program before each run.
- */
+/* core/exec/caller_memory.c: writes the caller's addresses into the views of a bound program. */
 #include "core/exec/caller_memory.h"
 
 #include "core/exec/bound_program.h"

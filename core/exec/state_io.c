@@ -44,8 +44,7 @@ static tn_status locate_state(tn_executor *e, const char *path, size_t bytes, ex
 
 /* ---- layouts ---- */
 
-/* Copies n elements between contiguous storage and a row-major tensor, where they are `step` elements apart.
- */
+/* Copies n elements between contiguous storage and a row-major tensor with `step` elements between them. */
 static void copy_strided(void *stored, void *plain, int64_t n, int64_t step, size_t size, bool store) {
   for (int64_t k = 0; k < n; k++) {
     char *at_stored = (char *)stored + (size_t)k * size,

@@ -25,8 +25,7 @@ static tn_val emit_transpose(tn_build *b, tn_val v, int32_t rank, const int32_t 
 
 /* ---- ports ---- */
 
-/* The input of a port, transposed from storage order to the order of its dimensions; 0: the port is absent.
- */
+/* The input of a port, transposed from storage order to the order of its dimensions; 0: absent. */
 static tn_val emit_input(const call_builder *o, int32_t index) {
   const tn_port *p = &o->key->ports[index];
   char name[NAME];

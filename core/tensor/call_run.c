@@ -58,15 +58,14 @@ static bool overlap(const tn_tensor *a, const tn_tensor *b) {
          b->data < a->data + tn_type_bytes(&a->type);
 }
 
-/* Whether another port shares memory with port i. A program requires that none does. */
+/* Whether another port shares memory with port i. Programs require disjoint results. */
 static bool shares_memory(const tn_call_run *run, int32_t i) {
   for (int32_t k = 0; k < run->n; k++)
     if (k != i && run->given[k] != NULL && overlap(run->given[i], run->given[k])) return true;
   return false;
 }
 
-/* The tensor that is allocated in place of a shared one is row-major, so the program computes it row-major.
- */
+/* The tensor that is allocated in place of a shared one is row-major, and so is its port. */
 static void plan_shared_results(tn_call_run *run) {
   for (int32_t i = 0; i < run->n; i++) {
     tn_port *p = &run->ports[i];

@@ -1,5 +1,4 @@
-/* core/conformance/cases/fill.c: cases of ops that fill a tensor with constants, indices or random numbers.
- */
+/* core/conformance/cases/fill.c: cases of ops that make constants, indices or random numbers. */
 #include "core/conformance/cases/cases.h"
 
 static void fill_case_set_dims(tn_draw *d, const tn_type *t) {

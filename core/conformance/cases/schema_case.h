@@ -1,6 +1,4 @@
-/* core/conformance/cases/schema_case.h: draws uses of ops from their schemas, and of kernels from their
- * patterns.
- */
+/* core/conformance/cases/schema_case.h: draws uses of ops from schemas, and of kernels from patterns. */
 #ifndef TN_CORE_CONFORMANCE_CASES_SCHEMA_CASE_H
 #define TN_CORE_CONFORMANCE_CASES_SCHEMA_CASE_H
 

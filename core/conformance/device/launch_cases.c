@@ -41,8 +41,7 @@ static tn_status case_add(tn_launch *l) {
 
 static tn_status case_fail(tn_launch *l) { return tn_fail(l, TN_EDEVICE, NULL, "broken on purpose"); }
 
-/* The views of all launches, which do not change while a launch is under way. The second operand is absent.
- */
+/* The views of all launches, constant while a launch is under way. The second operand is absent. */
 static void write_views(tn_device_fixture *f) {
   tn_type row = {TN_F32, 1, {COUNT}};
   f->views[0] = (tn_view){row, tn_layout_row_major(1), f->device_block[0]};

@@ -1,5 +1,4 @@
-/* core/conformance/results/filter.c: reads the options of a run: the filter, and the list of unsupported ops.
- */
+/* core/conformance/results/filter.c: reads the filter and the list of unsupported ops. */
 #include <stdlib.h>
 #include <string.h>
 

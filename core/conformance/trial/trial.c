@@ -135,8 +135,7 @@ static tn_status fill_trial_input(trial_run *s, const tn_case_input *input, tn_r
   return TN_OK;
 }
 
-/* Operands are filled as the case requires, cotangents with TN_FILL_ANY. Every call writes the same values.
- */
+/* Fills operands as the case requires, cotangents with TN_FILL_ANY, with the same values in every call. */
 static tn_status fill_trial_inputs(trial_run *s) {
   const tn_program *program = tn_on_device_program(s->device);
   tn_rng rng = tn_rng_at((uint64_t)s->trial->draw, STREAM_VALUES);
@@ -213,8 +212,7 @@ static tn_status run_trial_once(trial_run *s) {
   return trial_accept(s, s->site->env, tn_on_device_run(s->device), "running it");
 }
 
-/* Overwrites the results of the last run; otherwise a replay that computes nothing would give the same bits.
- */
+/* Overwrites the last results first, so that a replay that computes nothing gives other bits. */
 static tn_status repeat_run(trial_run *s) {
   tn_status status = tn_guard_fill(tn_on_device_executor(s->device));
   TN_TRY(trial_accept(s, s->site->env, status, "filling its memory"));

@@ -19,8 +19,7 @@ enum { TN_TRIAL_GUARD = 128 };
 
 /* A run makes draws 0 .. TN_TRIAL_DRAWS - 1; a filter may name others. Two of eight draws have large shapes.
  * Every other draw has operands whose last reader is the op, so that results may be computed in place, and
- * results in the guarded arena. A plugin gets more draws, since its ops and kernels may decline many of them.
- */
+ * results in the guarded arena. A plugin gets more draws, since its kernels may decline many. */
 enum { TN_TRIAL_DRAWS = 8, TN_PLUGIN_DRAWS = 64 };
 
 typedef struct tn_trial {

@@ -1,5 +1,4 @@
-/* core/exec/tune/measure.c: measures variants of kernels: allocates operands, launches, takes the shortest
- * time. */
+/* core/exec/tune/measure.c: measures variants of kernels: the shortest time of several launches. */
 #include "core/exec/tune/measure.h"
 
 #include <stdlib.h>
@@ -40,8 +39,7 @@ static const char *kernel_libraries(const tn_device *d, const tn_entry *entry) {
   return libraries != NULL ? libraries : "";
 }
 
-/* Dims of operands and results imply the strides, and the padding up to differences that do not affect speed.
- */
+/* Dims of operands and results imply the strides, and nearly always the padding. */
 static void describe_variant(tn_text *text, const tn_device *device, const tn_entry *entry, const tn_match *m,
                              const tn_choice *choice) {
   const char *libraries = kernel_libraries(device, entry);
