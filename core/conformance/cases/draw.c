@@ -1,3 +1,4 @@
+/* core/conformance/cases/draw.c: draws types, operands and values. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ tn_type tn_draw_narrower(tn_draw *d, const tn_type *wide) {
   return t;
 }
 
-static tn_val add_input(tn_draw *d, tn_case_input input) {
+static tn_val draw_input(tn_draw *d, tn_case_input input) {
   if (d->n_inputs == TN_CASE_INPUTS) return 0;
   snprintf(input.name, sizeof input.name, "x%d", d->n_inputs);
   d->inputs[d->n_inputs++] = input;
@@ -40,17 +41,17 @@ static tn_val add_input(tn_draw *d, tn_case_input input) {
 }
 
 tn_val tn_draw_tensor(tn_draw *d, tn_type type, int32_t fill) {
-  return add_input(
+  return draw_input(
       d, (tn_case_input){
              .type = type, .fill = type.dtype == TN_BOOL ? TN_FILL_BOOL : fill, .low = -9, .high = 9});
 }
 
-tn_val tn_draw_whole(tn_draw *d, tn_type type, int64_t low, int64_t high) {
-  return add_input(d, (tn_case_input){.type = type, .fill = TN_FILL_WHOLE, .low = low, .high = high});
+tn_val tn_draw_integers(tn_draw *d, tn_type type, int64_t low, int64_t high) {
+  return draw_input(d, (tn_case_input){.type = type, .fill = TN_FILL_INTEGER, .low = low, .high = high});
 }
 
 tn_val tn_draw_counter(tn_draw *d, int64_t least) {
-  return tn_draw_whole(d, tn_draw_type_of(TN_I64, 0, NULL), least, least + 5);
+  return tn_draw_integers(d, tn_draw_type_of(TN_I64, 0, NULL), least, least + 5);
 }
 
 /* ---- values ---- */
@@ -62,13 +63,13 @@ static double draw_value(tn_rng *rng, const tn_case_input *input) {
     double v = tn_rng_between(rng, 0.1, 2);
     return tn_rng_below(rng, 2) == 0 ? v : -v;
   }
-  case TN_FILL_WHOLE: return (double)(input->low + tn_rng_below(rng, input->high - input->low));
+  case TN_FILL_INTEGER: return (double)(input->low + tn_rng_below(rng, input->high - input->low));
   case TN_FILL_BOOL: return (double)tn_rng_below(rng, 2);
   default: return tn_rng_between(rng, -2, 2);
   }
 }
 
-/* 0.1 apart in an order drawn at random (Fisher and Yates), around 0. */
+/* Multiples of 0.1 around 0 in random order (Fisher-Yates shuffle). */
 static void draw_distinct(tn_rng *rng, int64_t n, double *values) {
   for (int64_t i = 0; i < n; i++) values[i] = 0.1 * (double)(i - n / 2) + 0.03;
   for (int64_t i = n - 1; i > 0; i--) {
@@ -81,12 +82,12 @@ static void draw_distinct(tn_rng *rng, int64_t n, double *values) {
 
 void tn_draw_values(tn_rng *rng, const tn_case_input *input, double *values) {
   int64_t n = tn_type_count(&input->type);
-  tn_case_input whole = *input;
-  /* Whole types take whole numbers of any sign. */
-  if (!tn_dtype_is_float(input->type.dtype) && input->fill != TN_FILL_BOOL) whole.fill = TN_FILL_WHOLE;
-  if (whole.fill == TN_FILL_DISTINCT)
+  tn_case_input drawn = *input;
+  /* Integer types have integers of either sign. */
+  if (!tn_dtype_is_float(input->type.dtype) && input->fill != TN_FILL_BOOL) drawn.fill = TN_FILL_INTEGER;
+  if (drawn.fill == TN_FILL_DISTINCT)
     draw_distinct(rng, n, values);
   else
-    for (int64_t i = 0; i < n; i++) values[i] = draw_value(rng, &whole);
+    for (int64_t i = 0; i < n; i++) values[i] = draw_value(rng, &drawn);
   for (int64_t i = 0; i < n; i++) values[i] = tn_reference_round(input->type.dtype, values[i]);
 }
