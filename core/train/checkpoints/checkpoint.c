@@ -1,7 +1,7 @@
 /* core/train/checkpoints/checkpoint.c: a checkpoint is written beside under a temporary name, synced, and
  * exchanged with the old one in one step of the file system, so that at every moment a whole one is there
  * (docs/decisions/0009-checkpoints.md). */
-#include "core/train/checkpoints/checkpoint.h"
+#include "core/train/checkpoints/checkpoint_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,9 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-const char *const tn_checkpoint_files[TN_CHECKPOINT_FILES] = {"model.safetensors", "optimizer.safetensors",
-                                                              "state.json"};
 
 /* ---- folders ---- */
 

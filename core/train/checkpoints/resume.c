@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/train/checkpoints/checkpoint.h"
+#include "core/train/checkpoints/checkpoint_files.h"
 
 enum { CANDIDATES = 6 };
 

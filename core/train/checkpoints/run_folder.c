@@ -1,5 +1,5 @@
 /* core/train/checkpoints/run_folder.c: run folders: OUTPUT/NAME, or NAME-2, NAME-3 where that exists. */
-#include "core/train/run.h"
+#include "core/train/checkpoints/run_folder.h"
 
 #include <dirent.h>
 #include <errno.h>

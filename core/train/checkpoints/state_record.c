@@ -8,7 +8,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "core/train/checkpoints/checkpoint.h"
+#include "core/train/checkpoints/checkpoint_files.h"
+
+const char *const tn_checkpoint_files[TN_CHECKPOINT_FILES] = {"model.safetensors", "optimizer.safetensors",
+                                                              "state.json"};
 
 enum { TN_STATE_FORMAT = 2, TN_STATE_MOST_BYTES = 1 << 20, TN_CHECK_PIECE = 1 << 20 };
 

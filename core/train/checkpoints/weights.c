@@ -1,5 +1,5 @@
 /* core/train/checkpoints/weights.c: state from and to safetensors, by path. */
-#include "core/train/run.h"
+#include "core/train/checkpoints/weights.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,11 +3,12 @@
 #include "core/train/commands/bench.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/thread.h"
+#include "core/train/checkpoints/plan_file.h"
+#include "core/train/distributed/devices.h"
+#include "core/train/programs/control_block.h"
 #include "tenon/random.h"
 
 /* Integers of an input are below this: the rows of the tables that it looks rows up in, or the number of
@@ -57,20 +58,6 @@ static void fill_inputs(tn_bench *b, int32_t slot) {
   }
 }
 
-/* ---- steps ---- */
-
-/* As training runs them: all micro-batches are weighed before the first is differentiated. */
-static tn_status list_passes(tn_bench *b) {
-  int32_t n = b->micro_batches;
-  b->passes = tn_arena_alloc(&b->set.arena, 2 * (size_t)n * sizeof *b->passes);
-  if (!b->passes) return TN_ENOMEM;
-  for (int32_t m = 0; m < n && n > 1; m++)
-    b->passes[b->n_passes++] = (tn_bench_pass){TN_PROGRAM_WEIGH, m, false};
-  for (int32_t m = 0; m < n - 1; m++) b->passes[b->n_passes++] = (tn_bench_pass){TN_PROGRAM_MICRO, m, true};
-  b->passes[b->n_passes++] = (tn_bench_pass){b->which, n - 1, n > 1};
-  return TN_OK;
-}
-
 /* What the training loop would say of step 0. */
 static tn_status write_controls(tn_bench *b) {
   static const int32_t programs[] = {TN_PROGRAM_WEIGH, TN_PROGRAM_MICRO};
@@ -85,17 +72,6 @@ static tn_status write_controls(tn_bench *b) {
   return TN_OK;
 }
 
-tn_status tn_bench_run(tn_bench *b, const tn_bench_pass *pass) {
-  int32_t index = b->set.index[pass->which];
-  return (pass->again ? tn_executor_run_again : tn_executor_run)(b->executor, index, pass->slot);
-}
-
-tn_status tn_bench_step(tn_bench *b) {
-  for (int32_t i = 0; i < b->n_passes; i++) TN_TRY(tn_bench_run(b, &b->passes[i]));
-  for (int32_t m = 0; m < b->micro_batches; m++) TN_TRY(tn_executor_slot_wait(b->executor, m));
-  return TN_OK;
-}
-
 static tn_status set_up(tn_bench *b) {
   tn_program_request request = {{0}};
   const tn_data_setting *data = &b->run->settings.data[TN_SPLIT_TRAIN];
@@ -103,8 +79,9 @@ static tn_status set_up(tn_bench *b) {
   request.batch[b->which] = b->batch;
   b->micro_batches = b->which == TN_PROGRAM_STEP ? (int32_t)b->run->settings.optimizer.accumulate : 1;
   TN_TRY(tn_run_device(b->run, &b->device));
+  if (b->which == TN_PROGRAM_STEP) TN_TRY(tn_plan_file_read(b->run, &request.choices));
   TN_TRY(tn_programs_build(b->run, &b->device->target, &request, &b->set));
-  TN_TRY(list_passes(b));
+  TN_TRY(tn_bench_list_passes(b));
   TN_TRY(tn_executor_create(&b->run->env, b->device, b->set.map, b->set.list, b->set.n, b->micro_batches,
                             &b->executor));
   TN_TRY(tn_executor_run(b->executor, b->set.index[TN_PROGRAM_INIT], 0));
@@ -112,16 +89,6 @@ static tn_status set_up(tn_bench *b) {
   TN_TRY(tn_programs_refresh(&b->set, b->executor));
   for (int32_t m = 0; m < b->micro_batches; m++) fill_inputs(b, m);
   return write_controls(b);
-}
-
-static int compare(const void *x, const void *y) {
-  double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
-}
-
-json_t *tn_bench_spread(double *ms, int32_t n) {
-  qsort(ms, (size_t)n, sizeof *ms, compare);
-  return json_pack("[f, f, f]", ms[0], ms[n / 2], ms[n - 1]);
 }
 
 static tn_status measure(tn_bench *b) {
@@ -134,16 +101,6 @@ static tn_status measure(tn_bench *b) {
     b->round_ms[round] = (tn_clock_s() - start) / b->options.steps * 1e3;
   }
   return TN_OK;
-}
-
-double tn_peak_rss_mib(void) {
-  FILE *file = fopen("/proc/self/status", "r");
-  char line[256];
-  long kib = 0;
-  while (file && fgets(line, sizeof line, file))
-    if (sscanf(line, "VmHWM: %ld", &kib) == 1) break;
-  if (file) fclose(file);
-  return (double)kib / 1024.0;
 }
 
 static json_t *result_of(const tn_bench *b) {

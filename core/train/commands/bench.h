@@ -2,6 +2,7 @@
 #ifndef TN_CORE_TRAIN_COMMANDS_BENCH_H
 #define TN_CORE_TRAIN_COMMANDS_BENCH_H
 
+#include "core/train/programs/programs.h"
 #include "core/train/result.h"
 
 /* One of the programs that are run, one after the other, in a step. */
@@ -25,12 +26,19 @@ typedef struct tn_bench {
   double *round_ms;
 } tn_bench;
 
+/* Lists the passes of a step. */
+tn_status tn_bench_list_passes(tn_bench *b);
 /* One step, waited for: of several micro-batches, all of them and the update. */
 tn_status tn_bench_step(tn_bench *b);
 /* One pass of it, not waited for. */
 tn_status tn_bench_run(tn_bench *b, const tn_bench_pass *pass);
 /* Sorts times and returns [min, median, max]; NULL: out of memory. */
 json_t *tn_bench_spread(double *ms, int32_t n);
+
+/* Peak resident memory of the process, VmHWM of /proc/self/status, in MiB; 0 where there is none. */
+double tn_peak_rss_mib(void);
+/* bench_load.c: TN_BENCH_LOAD; options of 0 are chosen. */
+tn_status tn_bench_load(tn_run *run, const tn_bench_options *options, char **json);
 
 /* ---- bench_launches.c ---- */
 

@@ -3,6 +3,7 @@
 #include "core/train/commands/bench.h"
 
 #include "core/base/thread.h"
+#include "core/train/loop/feeder.h"
 
 /* Both as the usual scripts for other loaders have them. */
 enum { WARMUP = 4, STEPS = 40 };

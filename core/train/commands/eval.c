@@ -1,7 +1,9 @@
 /* core/train/commands/eval.c: tn_run_eval: the validation data once, with given weights. */
 #include "core/train/result.h"
 
-#include "core/base/thread.h"
+#include "core/train/checkpoints/weights.h"
+#include "core/train/distributed/devices.h"
+#include "core/train/loop/validation_pass.h"
 
 typedef struct tn_eval {
   tn_run *run;

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "core/formats/npy.h"
+#include "core/train/checkpoints/weights.h"
+#include "core/train/distributed/devices.h"
 
 typedef struct tn_predict {
   tn_run *run;

@@ -4,11 +4,9 @@
 #include <string.h>
 
 #include "core/base/thread.h"
+#include "core/train/distributed/devices.h"
 #include "core/train/loop/training.h"
 #include "core/train/result.h"
-
-const char tn_why_finished[] = "finished", tn_why_stopped[] = "stopped", tn_why_out_of_time[] = "max_time",
-           tn_why_nonfinite[] = "non-finite";
 
 /* All ranks of a run. */
 typedef struct tn_team {

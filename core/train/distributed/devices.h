@@ -1,11 +1,16 @@
-/* core/train/distributed/devices.h: [distributed]: how many devices train together, what each of them takes,
- * and who carries sums between them. */
+/* core/train/distributed/devices.h: [distributed] and [backend]: the devices of a run, how many train
+ * together, and the communicator between them. */
 #ifndef TN_CORE_TRAIN_DISTRIBUTED_DEVICES_H
 #define TN_CORE_TRAIN_DISTRIBUTED_DEVICES_H
 
 #include "core/exec/collective.h"
-#include "core/train/distributed/ranks.h"
+#include "core/exec/device/device.h"
 #include "core/train/run.h"
+
+/* Opens the device that the configuration asks for; the one whose number is the run's rank. */
+tn_status tn_run_device(tn_run *run, tn_device **device);
+/* A rank's part of [data] batch. It must divide without rest. */
+tn_status tn_run_share(tn_run *run, int32_t split, int64_t *batch);
 
 /* How many devices like this one [distributed] devices asks for; run->ranks is set. */
 tn_status tn_devices_count(tn_run *run, const tn_device *device);
@@ -17,17 +22,5 @@ tn_status tn_devices_open(tn_run *run, const tn_device *first, tn_device **devic
  * their family. */
 tn_status tn_devices_communicator(tn_run *run, const tn_device *device, const tn_communicator **kind,
                                   const void **options);
-
-/* What the ranks' programs are must be the same: TN_ECOMM on all ranks, with both hashes, where they are
- * not. */
-tn_status tn_devices_compare_plans(tn_rank_set *ranks, tn_env *env, int32_t rank, uint64_t hash);
-/* Of all programs. */
-uint64_t tn_devices_plan_hash(const tn_program_set *set);
-
-/* What the collectives of one update hand to the communicator: how many, and how many bytes on each rank. */
-typedef struct tn_traffic {
-  int64_t collectives, bytes;
-} tn_traffic;
-tn_traffic tn_devices_traffic(const tn_run *run, const tn_program_set *set);
 
 #endif

@@ -30,6 +30,10 @@ tn_status tn_ranks_share(tn_rank_set *ranks, tn_env *env, int32_t rank, void *da
  * n-th. Rank 0 does not wait for the others, and nobody takes a lock. */
 tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t *decision);
 
+/* compare_plans.c: the hashes of the ranks' programs must be equal: TN_ECOMM on all ranks, with both hashes,
+ * where they are not. */
+tn_status tn_ranks_compare_plans(tn_rank_set *ranks, tn_env *env, int32_t rank, uint64_t hash);
+
 /* ---- failure ---- */
 
 /* The rank ends with a failure, whose text is in env. The first one is the cause, but a failure of another

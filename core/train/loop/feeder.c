@@ -1,9 +1,10 @@
 /* core/train/loop/feeder.c: the loader writes straight into the executor's slots. */
-#include "core/train/run.h"
+#include "core/train/loop/feeder.h"
 
 #include <string.h>
 
 #include "core/base/thread.h"
+#include "core/train/distributed/devices.h"
 
 /* One field of the loader and where it goes. */
 typedef struct tn_feed_field {

@@ -195,7 +195,7 @@ static tn_status search(tn_search *s) {
   bool fine = true;
   for (int32_t i = 0; i < t->slots; i++) TN_TRY(tn_executor_slot_wait(t->executor, i));
   TN_TRY(tn_feeder_rest(t->train));
-  if (!t->validated) return retrace(s);
+  if (!t->validation_failed) return retrace(s);
   TN_TRY(look_at_state(s, &fine));
   flags = fine ? 0 : BAD;
   TN_TRY(agree(s, &flags));

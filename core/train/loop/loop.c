@@ -4,28 +4,6 @@
 #include "core/base/thread.h"
 #include "core/train/loop/training.h"
 
-/* ---- events ---- */
-
-tn_event tn_fit_event(const tn_fit *t, int32_t what) {
-  return (tn_event){.struct_size = sizeof(tn_event),
-                    .what = what,
-                    .epoch = t->progress.epoch,
-                    .step = t->progress.step,
-                    .step_in_epoch = t->progress.batch,
-                    .steps_in_epoch = t->steps_per_epoch,
-                    .seconds = tn_clock_s() - t->started_s,
-                    .samples_per_s = t->samples_per_s,
-                    .lr = t->lr,
-                    .text = "",
-                    .skipped = -1};
-}
-
-void tn_fit_post(tn_fit *t, int32_t what, const char *text) {
-  tn_event event = tn_fit_event(t, what);
-  event.text = text;
-  tn_watch_post(t->watch, &event);
-}
-
 /* ---- checkpoints ---- */
 
 /* Running statistics are every rank's own until they are needed. Doing it twice for a step would do no good,
@@ -143,8 +121,8 @@ static tn_status end_epoch(tn_fit *t) {
   TN_TRY(validate(t));
   post_epoch(t);
   t->failed_step = t->progress.step;
-  t->validated = !isfinite(tn_tally_means(&t->valid_tally)[0].value);
-  if (t->validated)
+  t->validation_failed = !isfinite(tn_tally_means(&t->valid_tally)[0].value);
+  if (t->validation_failed)
     return tn_failf(&t->run->env, TN_ENONFINITE, "the validation loss is %g after step %lld",
                     t->valid_tally.means[0].value, (long long)t->progress.step);
   if (t->progress.batch >= t->steps_per_epoch) {

@@ -1,7 +1,7 @@
 /* core/train/loop/observers.c: observers hear events on a thread of their own. Between the two threads stands
  * a ring with one writer and one reader, whose only synchronization is two semaphores: posting a step
  * takes no lock. */
-#include "core/train/run.h"
+#include "core/train/loop/observers.h"
 
 #include <errno.h>
 #include <pthread.h>

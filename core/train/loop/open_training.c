@@ -4,7 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/train/programs/plan_file.h"
+#include "core/train/checkpoints/plan_file.h"
+#include "core/train/checkpoints/run_folder.h"
+#include "core/train/checkpoints/weights.h"
+#include "core/train/distributed/devices.h"
 
 /* ---- what a rank makes alone ---- */
 
@@ -26,6 +29,7 @@ static tn_status build_programs(tn_fit *t) {
                     run->ini.path);
   TN_TRY(tn_run_share(run, TN_SPLIT_TRAIN, &request.batch[TN_PROGRAM_STEP]));
   if (data[TN_SPLIT_VALID].given) TN_TRY(tn_run_share(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
+  TN_TRY(tn_plan_file_read(run, &request.choices));
   TN_TRY(tn_programs_build(run, &t->device->target, &request, &t->set));
   t->slots = tn_run_slots(run);
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
@@ -105,9 +109,8 @@ static tn_status resume(tn_fit *t) {
   t->saved = true;
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
   tn_tally_restore(&t->epoch_tally, &t->progress.tally);
-  tn_tally_restore(&t->epoch_tally, &t->progress.tally);
   if (!t->run->settings.run.fast_dev_run)
-    return tn_plan_keep(t->run, t->device, &t->set, t->slots, t->folder);
+    return tn_plan_file_keep(t->run, t->device, &t->set, t->slots, t->folder);
   tn_release(&t->run->env, t->folder); /* which writes nothing */
   t->folder = NULL;
   return TN_OK;
@@ -120,7 +123,7 @@ static tn_status open_folder(tn_fit *t) {
   if (t->folder) return resume(t);
   TN_TRY(tn_weights_load_configured(run, t->executor, t->set.map));
   TN_TRY(tn_run_folder_make(run, &t->folder));
-  return t->folder ? tn_plan_keep(run, t->device, &t->set, t->slots, t->folder) : TN_OK;
+  return t->folder ? tn_plan_file_keep(run, t->device, &t->set, t->slots, t->folder) : TN_OK;
 }
 
 /* A region of rank 0's becomes everybody's. */
@@ -195,7 +198,7 @@ static tn_status start_watch(tn_fit *t) {
 
 tn_status tn_fit_start(tn_fit *t) {
   tn_run *run = t->run;
-  TN_TRY(tn_devices_compare_plans(t->ranks, &run->env, run->rank, tn_devices_plan_hash(&t->set)));
+  TN_TRY(tn_ranks_compare_plans(t->ranks, &run->env, run->rank, tn_programs_hash(&t->set)));
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(t->executor, 0));
   if (run->rank == 0) TN_TRY(open_folder(t));

@@ -4,8 +4,10 @@
 #ifndef TN_CORE_TRAIN_LOOP_TRAINING_H
 #define TN_CORE_TRAIN_LOOP_TRAINING_H
 
-#include "core/train/distributed/devices.h"
-#include "core/train/run.h"
+#include "core/exec/collective.h"
+#include "core/train/checkpoints/checkpoint.h"
+#include "core/train/loop/observers.h"
+#include "core/train/loop/validation_pass.h"
 
 /* Why a run ends; also the result's "status". */
 extern const char tn_why_finished[], tn_why_stopped[], tn_why_out_of_time[], tn_why_nonfinite[];
@@ -47,10 +49,10 @@ typedef struct tn_fit {
   int32_t n_ahead, most_ahead;
   double started_s, first_step_s, lr;
   int32_t lost_in_a_row; /* skipped steps whose loss was not finite */
-  /* What was not finite: the loss of this step, or if `validated` that of the validation after it. */
+  /* What was not finite: the loss of this step, or if `validation_failed` that of the validation after it. */
   int64_t failed_step;
-  bool validated, explained; /* explained: the message says which op was the first */
-  double rate_s;             /* when the last step ended, for samples per second */
+  bool validation_failed, explained; /* explained: the message says which op was the first */
+  double rate_s;                     /* when the last step ended, for samples per second */
   double samples_per_s;
   const char *why; /* NULL: still running */
 } tn_fit;

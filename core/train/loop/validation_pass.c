@@ -1,6 +1,5 @@
 /* core/train/loop/validation_pass.c: one pass over data without training. */
-#include "core/train/distributed/ranks.h"
-#include "core/train/run.h"
+#include "core/train/loop/validation_pass.h"
 
 tn_status tn_evaluate(tn_run *run, const tn_pass *pass, tn_tally *tally) {
   tn_tally_reset(tally);

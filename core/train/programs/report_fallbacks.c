@@ -1,7 +1,7 @@
 /* core/train/programs/report_fallbacks.c: [backend] fallback = warn: what falls back is said before the first
  * step. */
 #include "core/compile/output/report.h"
-#include "core/train/run.h"
+#include "core/train/programs/programs.h"
 
 static bool falls_back_in(const tn_program *program, const tn_fallback *f) {
   for (int32_t i = 0; i < program->n_segments; i++) {

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "core/train/checkpoints/plan_file.h"
+#include "core/train/distributed/devices.h"
+
 static const int32_t program_of[TN_SERVES] = {TN_PROGRAM_STEP, TN_PROGRAM_EVAL, TN_PROGRAM_PREDICT};
 static const char sample_weight[] = "sample.weight";
 
@@ -87,6 +90,7 @@ static tn_status build_programs(tn_session *s, const bool wanted[TN_SERVES]) {
   for (int32_t i = 0; i < TN_SERVES; i++)
     if (wanted[i]) request.batch[program_of[i]] = s->batch;
   TN_TRY(tn_run_device(s->run, &s->device));
+  if (wanted[TN_SERVE_TRAIN]) TN_TRY(tn_plan_file_read(s->run, &request.choices));
   TN_TRY(tn_programs_build(s->run, &s->device->target, &request, &s->set));
   s->built = true;
   return tn_executor_create(&s->env, s->device, s->set.map, s->set.list, s->set.n, 1, &s->executor);

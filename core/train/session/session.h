@@ -7,7 +7,8 @@
 #ifndef TN_CORE_TRAIN_SESSION_SESSION_H
 #define TN_CORE_TRAIN_SESSION_SESSION_H
 
-#include "core/train/run.h"
+#include "core/train/programs/control_block.h"
+#include "core/train/programs/metric_sums.h"
 #include "tenon/session.h"
 
 enum { TN_SERVE_TRAIN = 0, TN_SERVE_EVAL = 1, TN_SERVE_INFER = 2, TN_SERVES = 3 };

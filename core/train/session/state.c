@@ -1,5 +1,7 @@
 /* core/train/session/state.c: a session's parameters: where they start, files, and the application's memory.
  */
+#include "core/train/checkpoints/run_folder.h"
+#include "core/train/checkpoints/weights.h"
 #include "core/train/session/session.h"
 
 /* Files speak through the run's handle; the session's callers look into the session's. */

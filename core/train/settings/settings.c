@@ -5,41 +5,12 @@
 
 #include "core/train/settings/section_tables.h"
 
-const char *tn_settings_where(tn_ini *ini, const char *section, const char *key) {
-  tn_section *found = tn_ini_section(ini, section);
-  return found ? tn_key_where(ini, found, tn_section_key(found, key)) : ini->path;
-}
-
 /* ---- filling structs from sections ---- */
-
-static tn_status start(tn_env *env, tn_ini *ini, const tn_item *item, tn_options *options) {
-  return tn_options_start(env, &ini->arena, item, options);
-}
-
-tn_status tn_settings_plain(tn_env *env, tn_ini *ini, const tn_item *table, void *into) {
-  tn_options options;
-  tn_section *section = tn_ini_section(ini, table->name);
-  TN_TRY(start(env, ini, table, &options));
-  TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&options}, 1));
-  TN_TRY(tn_schema_finish(env, ini, section, table->name, &options));
-  memcpy(into, options.data, table->options_bytes);
-  return TN_OK;
-}
 
 /* The word that chooses an item: its key in the section, or the default of the table. */
 static const char *chosen(tn_section *section, const tn_item *table, const char *key) {
   tn_key *found = section ? tn_section_key(section, key) : NULL;
   return found ? found->value : tn_options_find(table, key)->fallback;
-}
-
-tn_status tn_settings_find(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
-                           const tn_item **item) {
-  const tn_entry *entry = NULL;
-  tn_status status = tn_registry_find(registry, env, kind, name, &entry);
-  if (status == TN_EUNAVAILABLE && !tn_registry_has(registry, kind, name))
-    return tn_failf(env, TN_EINVAL, "%s", tn_error_text(env));
-  if (status == TN_OK) *item = entry->item;
-  return status;
 }
 
 static tn_status find_item(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
@@ -67,8 +38,8 @@ static tn_status read_choosing(tn_env *env, tn_registry *registry, tn_ini *ini, 
   TN_TRY(
       find_item(env, registry, ini, section, c->key, c->kind, chosen(section, c->table, c->key), &c->item));
   TN_TRY(tn_settings_leave_replaced(env, registry, ini, section, c->key, c->kind, c->table, c->item));
-  TN_TRY(start(env, ini, c->table, &host));
-  TN_TRY(start(env, ini, c->item, &item));
+  TN_TRY(tn_options_start(env, &ini->arena, c->table, &host));
+  TN_TRY(tn_options_start(env, &ini->arena, c->item, &item));
   TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&host, &item}, 2));
   TN_TRY(tn_schema_finish(env, ini, section, c->table->name, &host));
   TN_TRY(tn_schema_finish(env, ini, section, c->table->name, &item));
@@ -84,9 +55,9 @@ static tn_status read_group(tn_env *env, tn_ini *ini, tn_section *section, const
                             tn_group_setting *group) {
   tn_options match, skipped, options;
   tn_section *base = tn_ini_section(ini, "optimizer");
-  TN_TRY(start(env, ini, &tn_table_group, &match));
-  TN_TRY(start(env, ini, &tn_table_optimizer, &skipped));
-  TN_TRY(start(env, ini, &s->optimizer_kind->item, &options));
+  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_group, &match));
+  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_optimizer, &skipped));
+  TN_TRY(tn_options_start(env, &ini->arena, &s->optimizer_kind->item, &options));
   TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&match, &options}, 2));
   TN_TRY(tn_schema_fill(env, ini, base, (tn_options *[]){&skipped, &options}, 2));
   TN_TRY(tn_schema_finish(env, ini, section, section->name, &match));
@@ -121,7 +92,7 @@ static tn_status read_transform(tn_env *env, tn_registry *registry, tn_ini *ini,
   if (!call->layer || call->repeat || line->condition || line->n_names > 0)
     return tn_failf(env, TN_EINVAL, "expected a transform, as in `random_flip(0.5) <- image`");
   TN_TRY(tn_settings_find(env, registry, TN_TRANSFORM, call->layer, &item));
-  TN_TRY(start(env, ini, item, &options));
+  TN_TRY(tn_options_start(env, &ini->arena, item, &options));
   for (int32_t i = 0; i < call->n_args; i++) {
     tn_value value;
     const tn_option *option = tn_options_at(item, i);
@@ -185,8 +156,8 @@ static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, con
   TN_TRY(find_item(env, registry, ini, section, "source", TN_SOURCE, key->value, &item));
   data->where = tn_key_where(ini, section, key);
   TN_TRY(tn_settings_leave_replaced(env, registry, ini, section, "source", TN_SOURCE, &tn_table_data, item));
-  TN_TRY(start(env, ini, &tn_table_data, &host));
-  TN_TRY(start(env, ini, item, &source));
+  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_data, &host));
+  TN_TRY(tn_options_start(env, &ini->arena, item, &source));
   tn_options *into[] = {&host, &source};
   TN_TRY(tn_schema_fill(env, ini, own, into, 2));
   TN_TRY(tn_schema_fill(env, ini, base, into, 2));
@@ -209,18 +180,6 @@ static tn_status read_pin(tn_env *env, tn_ini *ini, tn_settings *s) {
   tn_status status = tn_pin_read(env, &ini->arena, s->run.pin, &s->pin);
   return status == TN_OK ? TN_OK
                          : tn_wrap(env, status, "%s: [run] pin", tn_settings_where(ini, "run", "pin"));
-}
-
-tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
-                           const void **data) {
-  tn_options options;
-  const char *name = tn_arena_printf(&ini->arena, "%s.%s", kind, item->name);
-  if (!name) return TN_ENOMEM;
-  tn_section *section = tn_ini_section(ini, name);
-  TN_TRY(start(env, ini, item, &options));
-  TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&options}, 1));
-  *data = options.data;
-  return tn_schema_finish(env, ini, section, name, &options);
 }
 
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {

@@ -22,7 +22,7 @@
 
 #include "core/ops/ops.h"
 #include "core/plugin/context.h"
-#include "core/train/run.h"
+#include "core/train/loop/feeder.h"
 
 /* ---- what is counted ---- */
 

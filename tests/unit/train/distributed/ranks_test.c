@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "core/train/distributed/devices.h"
 #include "core/train/distributed/ranks.h"
 
 enum { RANKS = 4 };
@@ -39,7 +38,7 @@ static void run(meeting *m, tn_status (*body)(void *context, int32_t rank)) {
 
 static tn_status compare(void *context, int32_t rank) {
   meeting *m = context;
-  return conclude(m, rank, tn_devices_compare_plans(m->ranks, &m->env[rank], rank, m->hash[rank]));
+  return conclude(m, rank, tn_ranks_compare_plans(m->ranks, &m->env[rank], rank, m->hash[rank]));
 }
 
 static void equal_plans_pass(void **state) {

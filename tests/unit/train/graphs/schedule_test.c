@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/train/run.h"
+#include "core/train/programs/control_block.h"
 
 extern const tn_plugin *tn_static_schedules(void);
 

@@ -1,5 +1,5 @@
-/* core/train/loop/metric_sums.c: losses and metrics over many steps, summed on the host in step order. */
-#include "core/train/run.h"
+/* core/train/programs/metric_sums.c: losses and metrics over many steps, summed on the host in step order. */
+#include "core/train/programs/metric_sums.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
-/* core/train/loop/control_block.c: what the host tells a step: the iteration and the scheduled options. */
-#include "core/train/run.h"
+/* core/train/programs/control_block.c: what the host tells a step: the iteration and the scheduled options.
+ */
+#include "core/train/programs/control_block.h"
 
 #include <stdio.h>
 

@@ -1,12 +1,13 @@
-/* core/train/programs/plan_file.c: what a resumed run takes over of the plan that it began with. */
-#include "core/train/programs/plan_file.h"
+/* core/train/checkpoints/plan_file.c: what a resumed run takes over of the plan that it began with. */
+#include "core/train/checkpoints/plan_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/file.h"
-#include "core/compile/select/recorded_choices.h"
+#include "core/train/checkpoints/run_folder.h"
+#include "core/train/programs/plan_report.h"
 #include "core/train/result.h"
 
 enum { TN_PLAN_LIMIT = 256 * 1024 * 1024 };
@@ -130,93 +131,27 @@ static tn_status settle_folder(tn_run *run) {
   return lost ? TN_ENOMEM : TN_OK;
 }
 
-tn_status tn_replay_open(tn_run *run) {
-  if (!run->resume || run->replay) return TN_OK;
-  TN_TRY(settle_folder(run));
-  if (!run->resume) return TN_OK;
-  tn_replay *replay = tn_arena_alloc(&run->arena, sizeof *replay);
+static tn_status read_folder(tn_run *run) {
+  tn_replay *choices = tn_arena_alloc(&run->arena, sizeof *choices);
   char *path = tn_arena_printf(&run->arena, "%s/plan.json", run->resume);
-  if (!replay || !path) return TN_ENOMEM;
-  tn_status status = read_plan(run, path, replay);
-  if (status == TN_OK) run->replay = replay;
+  if (choices == NULL || path == NULL) return TN_ENOMEM;
+  tn_status status = read_plan(run, path, choices);
+  if (status == TN_OK) run->recorded_choices = choices;
   return warn(run, status);
 }
 
+tn_status tn_plan_file_read(tn_run *run, const tn_replay **choices) {
+  *choices = NULL;
+  if (run->resume == NULL) return TN_OK;
+  if (run->recorded_choices == NULL) {
+    TN_TRY(settle_folder(run));
+    if (run->resume != NULL) TN_TRY(read_folder(run));
+  }
+  *choices = run->recorded_choices;
+  return TN_OK;
+}
+
 /* ---- comparing ---- */
-
-static void describe_kernel(const json_t *launch, tn_text *text) {
-  tn_text_addf(text, "kernel %s", text_at(launch, "kernel"));
-  if (*text_at(launch, "variant")) tn_text_addf(text, " \"%s\"", text_at(launch, "variant"));
-  tn_text_addf(text, " of plugin %s %s", text_at(launch, "plugin"), text_at(launch, "version"));
-}
-
-static void describe_launch(const json_t *launch, tn_text *text) {
-  const char *layer = text_at(launch, "layer");
-  tn_text_addf(text, "%s%s%s", text_at(launch, "op"), *layer ? " of " : "", layer);
-}
-
-static bool same_at(const json_t *a, const json_t *b, const char *key) {
-  return json_equal(json_object_get(a, key), json_object_get(b, key)) != 0;
-}
-
-/* What differs between two launches at the same place in a program; false: nothing. */
-static bool describe_difference(const json_t *then, const json_t *now, size_t index, tn_text *text) {
-  static const char *const choice[] = {"kernel", "plugin", "version", "variant", "id"};
-  if (!same_at(then, now, "op") || !same_at(then, now, "layer")) {
-    tn_text_addf(text, "launch %zu was ", index);
-    describe_launch(then, text);
-    tn_text_add(text, " by ");
-    describe_kernel(then, text);
-    tn_text_add(text, " and is ");
-    describe_launch(now, text);
-    tn_text_add(text, " by ");
-    describe_kernel(now, text);
-    return true;
-  }
-  for (size_t i = 0; i < sizeof choice / sizeof *choice; i++) {
-    if (same_at(then, now, choice[i])) continue;
-    tn_text_addf(text, "launch %zu, ", index);
-    describe_launch(now, text);
-    tn_text_add(text, ", was done by ");
-    describe_kernel(then, text);
-    tn_text_add(text, " and is by ");
-    describe_kernel(now, text);
-    return true;
-  }
-  if (same_at(then, now, "reads") && same_at(then, now, "writes") && same_at(then, now, "workspace"))
-    return false;
-  tn_text_addf(text, "launch %zu, ", index);
-  describe_launch(now, text);
-  tn_text_add(text, ", has other shapes, layouts or places in memory");
-  return true;
-}
-
-/* "image: f32[8, 3] is image: f32[16, 3] now"; false: the inputs are the same. */
-static bool describe_inputs(const json_t *then, const json_t *now, tn_text *text) {
-  const json_t *old = json_object_get(then, "inputs"), *new = json_object_get(now, "inputs");
-  if (json_equal(old, new)) return false;
-  for (size_t i = 0; i < json_array_size(old) && i < json_array_size(new); i++) {
-    const char *a = json_string_value(json_array_get(old, i)), *b = json_string_value(json_array_get(new, i));
-    if (!a || !b || strcmp(a, b) == 0) continue;
-    tn_text_addf(text, "input %s is %s now", a, b);
-    return true;
-  }
-  tn_text_addf(text, "it had %zu inputs and has %zu", json_array_size(old), json_array_size(new));
-  return true;
-}
-
-/* The first difference between two records of a program. */
-static void describe_differences(const json_t *then, const json_t *now, tn_text *text) {
-  if (describe_inputs(then, now, text)) return;
-  const json_t *old = json_object_get(then, "launches"), *new = json_object_get(now, "launches");
-  size_t n = json_array_size(old) < json_array_size(new) ? json_array_size(old) : json_array_size(new);
-  for (size_t i = 0; i < n; i++)
-    if (describe_difference(json_array_get(old, i), json_array_get(new, i), i, text)) return;
-  if (json_array_size(old) != json_array_size(new))
-    tn_text_addf(text, "it had %zu launches and has %zu", json_array_size(old), json_array_size(new));
-  else
-    tn_text_add(text, "an attribute of an op is another one");
-}
 
 static const json_t *find_program(const json_t *programs, const char *name) {
   for (size_t i = 0; i < json_array_size(programs); i++)
@@ -229,7 +164,7 @@ static tn_status report_difference(tn_run *run, const char *path, const tn_progr
   json_t *now = NULL;
   tn_text text = tn_text_new(&run->env);
   TN_TRY(tn_program_record(program, &now));
-  describe_differences(then, now, &text);
+  tn_plan_describe_differences(then, now, &text);
   if (!text.failed)
     tn_logf(&run->env, TN_LOG_WARN,
             "%s: program %s has another plan than before (hash %s, now %s): %s; the results may differ in "
@@ -262,7 +197,7 @@ static tn_status is_same(tn_run *run, const char *folder, const tn_program_set *
   json_t *recorded = NULL;
   *same = false;
   if (!path) return TN_ENOMEM;
-  tn_status status = run->replay ? read_json(run, path, &recorded) : TN_OK;
+  tn_status status = run->recorded_choices != NULL ? read_json(run, path, &recorded) : TN_OK;
   if (status == TN_OK && recorded) status = compare(run, path, set, recorded, same);
   json_decref(recorded);
   tn_release(&run->env, path);
@@ -307,8 +242,8 @@ static tn_status write_plan(tn_run *run, const tn_device *device, const tn_progr
   return status;
 }
 
-tn_status tn_plan_keep(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
-                       const char *folder) {
+tn_status tn_plan_file_keep(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
+                            const char *folder) {
   bool same = false;
   if (run->resume) TN_TRY(is_same(run, folder, set, &same));
   return same ? TN_OK : write_plan(run, device, set, slots, folder);

@@ -1,0 +1,23 @@
+/* core/train/loop/validation_pass.h: one pass over data without training. */
+#ifndef TN_CORE_TRAIN_LOOP_VALIDATION_PASS_H
+#define TN_CORE_TRAIN_LOOP_VALIDATION_PASS_H
+
+#include "core/train/distributed/ranks.h"
+#include "core/train/loop/feeder.h"
+#include "core/train/programs/control_block.h"
+#include "core/train/programs/metric_sums.h"
+
+typedef struct tn_pass {
+  tn_executor *executor;
+  int32_t program;
+  tn_feeder *feeder;
+  const tn_controls *controls;
+  const tn_readings *readings;
+  int64_t max_batches;       /* 0: all */
+  struct tn_rank_set *ranks; /* whose first decides when to stop; NULL: there is one */
+} tn_pass;
+
+/* One pass over a feeder's data. `tally` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */
+tn_status tn_evaluate(tn_run *run, const tn_pass *pass, tn_tally *tally);
+
+#endif
