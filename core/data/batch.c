@@ -43,7 +43,7 @@ static tn_status allocate(tn_pending *p) {
 
 tn_status tn_pending_init(tn_env *env, const tn_chain *chain, int64_t batch, tn_pending *p) {
   *p = (tn_pending){.chain = chain, .batch = batch};
-  tn_slot_init(&p->env, &p->slot, env);
+  tn_error_record_init(&p->env, &p->record, env);
   sem_init(&p->done, 0, 0);
   pthread_mutex_init(&p->lock, NULL);
   return allocate(p) == TN_OK ? TN_OK : tn_error_move(env, p);
@@ -115,6 +115,7 @@ static tn_status run_stage(tn_pending *p, int32_t number, uint64_t key) {
     p->targets[f] = p->out[k];
   }
   tn_transform_call call = {.env = p->env,
+                            .struct_size = sizeof call,
                             .n = stage->n,
                             .in_type = stage->in,
                             .out_type = stage->out,

@@ -11,7 +11,7 @@
 
 typedef struct tn_pending {
   tn_env env; /* holds the message of the first sample, by place, that failed */
-  tn_error_record slot;
+  tn_error_record record;
   const tn_chain *chain; /* NULL: nothing to finish */
   int64_t batch;         /* places */
   void **fields;         /* where the batch goes in the end */

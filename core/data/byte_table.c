@@ -43,6 +43,7 @@ static bool run_stage(const tn_env *env, const tn_stage *stage, const tn_type *i
                       const void *in, void *out) {
   tn_scratch scratch = {NULL, 0};
   tn_transform_call call = {.env = *env,
+                            .struct_size = sizeof call,
                             .n = 1,
                             .in_type = in_type,
                             .out_type = out_type,

@@ -18,7 +18,7 @@ typedef struct tn_reader_field {
 
 typedef struct tn_reader {
   tn_sample_host host; /* the handle that sources get; comes first, for the way back from it */
-  tn_error_record slot;
+  tn_error_record record;
   const tn_chain *chain;
   tn_reader_field *fields;
   tn_type *in_type, *out_type; /* of one call, most_fields each */

@@ -60,13 +60,29 @@ static tn_status check_field(tn_env *env, const tn_chain *chain, int32_t i) {
   return TN_OK;
 }
 
+/* The source's fields may be shorter or longer than the host's. */
+static tn_field *copy_fields(tn_arena *arena, const tn_description *description, size_t bytes) {
+  tn_field *fields = tn_arena_alloc(arena, bytes);
+  for (int32_t i = 0; fields != NULL && i < description->n_fields; i++) {
+    const tn_field *from = tn_description_field(description, i);
+    size_t size = description->fields[0].struct_size;
+    memcpy(&fields[i], from, size < sizeof(tn_field) ? size : sizeof(tn_field));
+    fields[i].struct_size = sizeof(tn_field);
+  }
+  return fields;
+}
+
 static tn_status take_fields(tn_env *env, tn_chain *chain, const tn_description *description) {
   if (description->n_fields < 1 || description->fields == NULL)
     return tn_failf(env, TN_EABI, "the source describes no fields");
+  if (description->fields[0].struct_size < offsetof(tn_field, class_names) + sizeof(const char *const *))
+    return tn_failf(env, TN_EABI,
+                    "the source describes fields of %u bytes, expected at least %zu; set struct_size",
+                    description->fields[0].struct_size, sizeof(tn_field));
   chain->n_fields = description->n_fields;
   size_t n = (size_t)chain->n_fields, bytes = tn_size_mul(n, sizeof(tn_field));
-  chain->source = tn_arena_copy(&chain->arena, description->fields, bytes);
-  chain->fields = tn_arena_copy(&chain->arena, description->fields, bytes);
+  chain->source = copy_fields(&chain->arena, description, bytes);
+  chain->fields = tn_arena_copy(&chain->arena, chain->source, bytes);
   chain->sampled = tn_arena_alloc(&chain->arena, tn_size_mul(n, sizeof(tn_type)));
   if (chain->source == NULL || chain->fields == NULL || chain->sampled == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < chain->n_fields; i++) TN_TRY(check_field(env, chain, i));

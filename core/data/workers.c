@@ -56,7 +56,7 @@ static tn_status seek_place(tn_loader *loader, tn_reader *reader, const tn_pendi
   bool jumps = place == pending->samples || (place == 0 && loader->options.shards > 1);
   if (!jumps) return TN_OK;
   int64_t position = tn_crew_position(loader, sample_at(loader, pending, place));
-  tn_status status = loader->source->seek(loader->self, tn_reader_env(reader), position);
+  tn_status status = loader->source->seek(tn_reader_env(reader), loader->self, position);
   return tn_wrap(reader, status, "source '%s', going to sample %lld", loader->source->item.name,
                  (long long)position);
 }

@@ -18,7 +18,7 @@ typedef struct tn_worker {
 
 struct tn_loader {
   tn_env env; /* of the source: lives as long as it does */
-  tn_error_record slot;
+  tn_error_record record;
   tn_env *messages; /* the caller's */
   tn_loader_options options;
   const tn_source *source;

@@ -10,7 +10,7 @@ static const char *behind(const char *text, const char *head, size_t n) {
 
 tn_status tn_place_error(tn_env *env, tn_status status, const char *where, const char *what) {
   if (status == TN_OK) return TN_OK;
-  const char *text = env->slot->code == status && *env->slot->text ? env->slot->text : tn_status_name(status);
+  const char *text = env->record->code == status && *env->record->text ? env->record->text : tn_status_name(status);
   text = behind(text, where, strlen(where));
   text = behind(text, what, strlen(what));       /* a block in itself */
   text = behind(text, what, strcspn(what, " ")); /* the op of the layer's name has said it, too */

@@ -88,7 +88,7 @@ static tn_val field(emitted *e, tn_build *b, const char *name, const tn_type *ty
   tn_type whole = {type->dtype, type->rank + 1, {e->scope->assembly->request->batch}};
   memcpy(whole.dims + 1, type->dims, (size_t)type->rank * sizeof *type->dims);
   tn_val value = tn_graph_input(tn_builder_graph(b), name, &whole);
-  return value != 0 ? value : fail(b, tn_builder_graph(b)->env->slot->code);
+  return value != 0 ? value : fail(b, tn_builder_graph(b)->env->record->code);
 }
 
 tn_val tn_model_input(tn_build *b, const char *name, const tn_type *type) {

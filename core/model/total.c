@@ -44,7 +44,7 @@ static tn_val global_weights(tn_build *b, tn_model *model, const tn_sums *sums, 
   if (graph->micro_batches == 1) return over_ranks(b, local);
   model->loss_weights = local;
   tn_val all = tn_graph_state(graph, TN_LOSS_WEIGHTS_STATE, &type, TN_STATE_SCRATCH, "", "");
-  if (!all) tn_builder_fail(b, graph->env->slot->code);
+  if (!all) tn_builder_fail(b, graph->env->record->code);
   return all;
 }
 
@@ -100,7 +100,7 @@ static tn_status weigh(tn_build *b, const tn_model *model) {
   tn_graph *graph = model->graph;
   tn_type type = *tn_val_type(b, model->loss_weights);
   tn_val before = tn_graph_state(graph, TN_LOSS_WEIGHTS_STATE, &type, TN_STATE_SCRATCH, "", "");
-  if (!before) return graph->env->slot->code;
+  if (!before) return graph->env->record->code;
   tn_val first = tn_op2(b, "lt", tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, graph->ranks));
   tn_val kept = tn_where(b, first, tn_scalar(b, TN_F32, 0.0), before);
   tn_val now = tn_add(b, kept, over_ranks(b, model->loss_weights));

@@ -24,7 +24,6 @@ static tn_status relu_grad(tn_build *b, const void *attributes) {
 const tn_op tn_op_relu = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "relu", "max(x, 0)"),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .decompose = relu_decompose,
     .grad = relu_grad,
@@ -39,7 +38,6 @@ const tn_op tn_op_leaky_relu = {
     .item = TN_ITEM(tn_op, TN_OP, "leaky_relu", "x, or slope * x where x is not positive",
                     tn_leaky_relu_attributes, leaky_relu_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .formula = "y = x if x > 0 else slope * x",
 };
@@ -49,7 +47,6 @@ const tn_op tn_op_leaky_relu = {
 const tn_op tn_op_silu = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "silu", "x sigmoid(x)"),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .formula = "y = x * sigmoid(x)",
 };
@@ -95,7 +92,6 @@ const tn_op tn_op_gelu = {
     .item = TN_ITEM(tn_op, TN_OP, "gelu", "x times the normal distribution function of x", tn_gelu_attributes,
                     gelu_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .decompose = gelu_decompose,
     .grad = gelu_grad,
@@ -123,7 +119,6 @@ static tn_status gelu_grad_decompose(tn_build *b, const void *attributes) {
 const tn_op tn_op_gelu_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "gelu_grad", "gradient of gelu", tn_gelu_attributes, gelu_options),
     .schema = "(dy:T, x:T) -> (dx:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .decompose = gelu_grad_decompose,
 };

@@ -42,7 +42,6 @@ static void embedding_cost(const tn_node *n, tn_cost *cost) {
 const tn_op tn_op_embedding = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "embedding", "the rows of a table with these numbers"),
     .schema = "(ids:I, table:T) -> (y:T)" TN_OPS_FLOATS "; I in i32 i64",
-    .version = 1,
     .op_class = TN_CLASS_INDEX,
     .infer = embedding_infer,
     .grad = embedding_grad,
@@ -83,7 +82,6 @@ const tn_op tn_op_embedding_grad = {
         TN_ITEM(tn_op, TN_OP, "embedding_grad", "gradient of embedding: rows of dy added up by their number",
                 tn_embedding_grad_attributes, embedding_grad_options),
     .schema = "(ids:I, dy:T) -> (dtable:T)" TN_OPS_FLOATS "; I in i32 i64",
-    .version = 1,
     .op_class = TN_CLASS_INDEX,
     .infer = embedding_grad_infer,
     .grad = embedding_grad_grad,

@@ -205,7 +205,6 @@ static const tn_option affine_options[] = {
 #define POINTWISE(name, doc, schema_text, more, grad_rule)                                                   \
   const tn_op tn_op_##name = {.item = TN_ITEM_PLAIN(tn_op, TN_OP, #name, doc),                               \
                               .schema = schema_text,                                                         \
-                              .version = 1,                                                                  \
                               .flags = more,                                                                 \
                               .op_class = TN_CLASS_POINTWISE,                                                \
                               .grad = grad_rule}
@@ -255,7 +254,6 @@ const tn_op tn_op_cast = {
                     "x in another element type; floats round to nearest even, to whole numbers toward zero",
                     tn_cast_attributes, cast_options),
     .schema = "(x:T) -> (y:any)",
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .infer = cast_infer,
     .grad = cast_grad,
@@ -264,7 +262,6 @@ const tn_op tn_op_cast = {
 const tn_op tn_op_affine = {
     .item = TN_ITEM(tn_op, TN_OP, "affine", "scale * x + shift", tn_affine_attributes, affine_options),
     .schema = UNARY TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .grad = affine_grad,
 };

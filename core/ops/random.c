@@ -52,7 +52,6 @@ const tn_op tn_op_random_uniform = {
     .item =
         TN_ITEM(tn_op, TN_OP, "random_uniform", "numbers from [a, b)", tn_random_attributes, uniform_options),
     .schema = "(iteration:i64, block?:i64) -> (y:any)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_POINTWISE,
     .infer = uniform_infer,
@@ -62,7 +61,6 @@ const tn_op tn_op_random_normal = {
     .item = TN_ITEM(tn_op, TN_OP, "random_normal", "normally distributed numbers with mean a and deviation b",
                     tn_random_attributes, normal_options),
     .schema = "(iteration:i64, block?:i64) -> (y:any)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_POINTWISE,
     .infer = normal_infer,
@@ -114,7 +112,6 @@ const tn_op tn_op_dropout = {
     .item = TN_ITEM(tn_op, TN_OP, "dropout", "zero with probability p, else x / (1 - p)",
                     tn_dropout_attributes, dropout_options),
     .schema = "(x:T, iteration:i64, block?:i64) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .infer = dropout_infer,
     .decompose = dropout_decompose,

@@ -93,7 +93,6 @@ const tn_op tn_op_sgd_update = {
                     tn_sgd_attributes, sgd_options),
     .schema = "(param:T, grad:T, buffer?:T, lr:T, weight_decay:T, updates:i64) -> (param:T, buffer:T); T in "
               "f32 f64",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_OTHER,
     .infer = sgd_update_infer,
@@ -151,7 +150,6 @@ const tn_op tn_op_adamw_update = {
                     tn_adamw_attributes, adamw_options),
     .schema =
         "(param:T, grad:T, m:T, v:T, lr:T, weight_decay:T, updates:i64) -> (param:T, m:T, v:T); T in f32 f64",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_OTHER,
     .infer = adamw_update_infer,

@@ -150,7 +150,7 @@ static tn_status open_at(metrics_file *m, tn_env *env, const tn_run_info *run, c
   return cut(m, env, run);
 }
 
-static void close_file(void *self, tn_env *env) {
+static void close_file(tn_env *env, void *self) {
   metrics_file *m = self;
   if (m->fd >= 0 && m->n > 0) write_some(m);
   if (m->n > 0) tn_env_log(env, TN_LOG_WARN, "%s: its last %zu bytes could not be written", m->path, m->n);
@@ -173,13 +173,13 @@ static tn_status open_file(tn_env *env, const void *given, const tn_run_info *ru
   if (status == TN_OK)
     *self = m;
   else
-    close_file(m, env);
+    close_file(env, m);
   return status;
 }
 
 static int wanted(const metrics_file *m, const tn_event *e) {
   if (m->fd < 0) return 0;
-  return e->what == TN_EVENT_EPOCH_END || (e->what == TN_EVENT_STEP && e->step % m->every == 0);
+  return e->kind == TN_EVENT_EPOCH_END || (e->kind == TN_EVENT_STEP && e->step % m->every == 0);
 }
 
 /* A checkpoint is on disk: so should be what led to it. That it could not be made so is no reason to stop. */
@@ -187,7 +187,7 @@ static void sync_file(const metrics_file *m) {
   if (m->fd >= 0 && m->n == 0) (void)fdatasync(m->fd);
 }
 
-static const char *word_of(const tn_event *e) { return e->what == TN_EVENT_STEP ? "step" : "epoch"; }
+static const char *word_of(const tn_event *e) { return e->kind == TN_EVENT_STEP ? "step" : "epoch"; }
 
 /* ---- jsonl ---- */
 
@@ -221,9 +221,9 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   return status == TN_OK ? add(m, env, "}\n") : status;
 }
 
-static tn_status hear_jsonl(void *self, tn_env *env, const tn_event *e) {
+static tn_status hear_jsonl(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
-  if (e->what == TN_EVENT_CHECKPOINT) sync_file(m);
+  if (e->kind == TN_EVENT_CHECKPOINT) sync_file(m);
   if (!wanted(m, e)) return TN_OK;
   size_t before = m->n;
   tn_status status = add_json(m, env, e);
@@ -255,9 +255,9 @@ static tn_status add_rows(metrics_file *m, tn_env *env, const tn_event *e, const
   return status;
 }
 
-static tn_status hear_csv(void *self, tn_env *env, const tn_event *e) {
+static tn_status hear_csv(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
-  if (e->what == TN_EVENT_CHECKPOINT) sync_file(m);
+  if (e->kind == TN_EVENT_CHECKPOINT) sync_file(m);
   if (!wanted(m, e)) return TN_OK;
   size_t before = m->n;
   const tn_metric scale = {"loss_scale", e->loss_scale}, skipped = {"skipped", (double)e->skipped};
@@ -275,7 +275,7 @@ static tn_status open_csv(tn_env *env, const void *given, const tn_run_info *run
   if (status != TN_OK || m->fd < 0 || lseek(m->fd, 0, SEEK_END) > 0) return status;
   status = add(m, env, "event,epoch,step,seconds,lr,split,metric,value\n");
   if (status == TN_OK) return write_pending(m, env);
-  close_file(m, env);
+  close_file(env, m);
   *self = NULL;
   return status;
 }

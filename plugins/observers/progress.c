@@ -90,18 +90,18 @@ static void say_epoch(progress *p, const tn_event *e) {
   fprintf(stderr, "\n");
 }
 
-static tn_status hear(void *self, tn_env *env, const tn_event *e) {
+static tn_status hear(tn_env *env, void *self, const tn_event *e) {
   progress *p = self;
   (void)env;
-  if (e->what == TN_EVENT_RUN_START && *p->run.folder) fprintf(stderr, "run folder: %s\n", p->run.folder);
-  if (e->what == TN_EVENT_STEP && p->run.terminal && e->seconds - p->drawn_s >= p->every) draw_bar(p, e);
-  if (e->what == TN_EVENT_STEP && !p->run.terminal && e->seconds - p->said_s >= 30.0) say_step(p, e);
-  if (e->what == TN_EVENT_EPOCH_END) say_epoch(p, e);
-  if (e->what == TN_EVENT_RUN_END) erase(p);
+  if (e->kind == TN_EVENT_RUN_START && *p->run.folder) fprintf(stderr, "run folder: %s\n", p->run.folder);
+  if (e->kind == TN_EVENT_STEP && p->run.terminal && e->seconds - p->drawn_s >= p->every) draw_bar(p, e);
+  if (e->kind == TN_EVENT_STEP && !p->run.terminal && e->seconds - p->said_s >= 30.0) say_step(p, e);
+  if (e->kind == TN_EVENT_EPOCH_END) say_epoch(p, e);
+  if (e->kind == TN_EVENT_RUN_END) erase(p);
   return TN_OK;
 }
 
-static void close_progress(void *self, tn_env *env) { tn_delete(env, self); }
+static void close_progress(tn_env *env, void *self) { tn_delete(env, self); }
 
 const tn_observer observer_progress = {
     .item = TN_ITEM(tn_observer, TN_OBSERVER, "progress",

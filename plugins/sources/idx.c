@@ -185,7 +185,7 @@ static void make_fields(idx *x, int64_t classes) {
   x->fields[1] = (tn_field){sizeof(tn_field), "label", {TN_I32, 0, {0}}, TN_FIELD_TARGET, classes, NULL};
 }
 
-static void idx_close(void *source, tn_env *env) {
+static void idx_close(tn_env *env, void *source) {
   idx *x = source;
   tn_delete(env, x->images.bytes);
   tn_delete(env, x->labels.bytes);
@@ -205,12 +205,12 @@ static tn_status idx_open(tn_env *env, const void *opts, int32_t split, uint64_t
     make_fields(x, classes);
     *source = x;
   } else {
-    idx_close(x, env);
+    idx_close(env, x);
   }
   return status;
 }
 
-static tn_status idx_describe(void *source, tn_env *env, tn_description *description) {
+static tn_status idx_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   idx *x = source;
   description->count = x->images.dims[0];
@@ -219,7 +219,7 @@ static tn_status idx_describe(void *source, tn_env *env, tn_description *descrip
   return TN_OK;
 }
 
-static tn_status idx_read(void *source, tn_sample *s) {
+static tn_status idx_read(tn_sample *s, void *source) {
   const idx *x = source;
   uint8_t *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);

@@ -57,7 +57,7 @@ static tn_status describe_tokens(noise *n) {
   return TN_OK;
 }
 
-static void random_close(void *source, tn_env *env) { tn_delete(env, source); }
+static void random_close(tn_env *env, void *source) { tn_delete(env, source); }
 
 static tn_status random_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
   (void)seed; /* it is part of every sample's key */
@@ -69,11 +69,11 @@ static tn_status random_open(tn_env *env, const void *opts, int32_t split, uint6
   if (status == TN_OK)
     *source = n;
   else
-    random_close(n, env);
+    random_close(env, n);
   return status;
 }
 
-static tn_status random_describe(void *source, tn_env *env, tn_description *description) {
+static tn_status random_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   noise *n = source;
   description->count = n->options.samples;
@@ -100,7 +100,7 @@ static void fill_tokens(tn_rng *rng, int64_t classes, int32_t *tokens, int32_t *
   }
 }
 
-static tn_status random_read(void *source, tn_sample *s) {
+static tn_status random_read(tn_sample *s, void *source) {
   const noise *n = source;
   void *input = tn_sample_field(s, 0, NULL);
   int32_t *target = tn_sample_field(s, 1, NULL);

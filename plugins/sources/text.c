@@ -131,7 +131,7 @@ static void make_fields(text *t) {
   t->fields[1] = (tn_field){sizeof(tn_field), "next", type, TN_FIELD_TARGET, t->classes, t->names};
 }
 
-static void text_close(void *source, tn_env *env) {
+static void text_close(tn_env *env, void *source) {
   text *t = source;
   tn_delete(env, t->memory);
   tn_delete(env, t->names);
@@ -152,12 +152,12 @@ static tn_status text_open(tn_env *env, const void *opts, int32_t split, uint64_
     make_fields(t);
     *source = t;
   } else {
-    text_close(t, env);
+    text_close(env, t);
   }
   return status;
 }
 
-static tn_status text_describe(void *source, tn_env *env, tn_description *description) {
+static tn_status text_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   text *t = source;
   description->count = t->count;
@@ -168,7 +168,7 @@ static tn_status text_describe(void *source, tn_env *env, tn_description *descri
 
 static int32_t token_at(const text *t, int64_t i) { return t->ids != NULL ? t->ids[i] : t->bytes[i]; }
 
-static tn_status text_read(void *source, tn_sample *s) {
+static tn_status text_read(tn_sample *s, void *source) {
   const text *t = source;
   int32_t *tokens = tn_sample_field(s, 0, NULL), *next = tn_sample_field(s, 1, NULL);
   if (tokens == NULL || next == NULL) return TN_ENOMEM;

@@ -119,12 +119,12 @@ static tn_status launch(tn_launch *l) {
 
 static tn_status query(tn_query *q) {
   const tn_type *x = q->match->in[0];
-  shape s = shape_of(x, q->match->nodes[0].node.attributes);
+  shape s = shape_of(x, q->match->nodes[0].node->attributes);
   if (s.n == 0 && s.outer * s.inner > 0)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "argmax over no elements has no value");
   tn_variant v = {.struct_size = sizeof v,
                   .name = "scan",
-                  .keep_bytes = sizeof(shape),
+                  .prepared_bytes = sizeof(shape),
                   .cost_s = (double)tn_type_bytes(x) / 4e9,
                   .deterministic = 1,
                   .capturable = 1};
@@ -135,7 +135,7 @@ static tn_status query(tn_query *q) {
 static tn_status prepare(tn_prepare *p, void **plan) {
   shape *s = tn_new(p, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
-  *s = shape_of(p->match->in[0], p->match->nodes[0].node.attributes);
+  *s = shape_of(p->match->in[0], p->match->nodes[0].node->attributes);
   *plan = s;
   return TN_OK;
 }

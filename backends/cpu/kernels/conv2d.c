@@ -26,7 +26,7 @@ typedef struct conv_plan {
   const tn_gemm_isa *isa;
   int32_t gradient;
   int64_t channels; /* of the source, in a group */
-  int64_t n_phases, workspace_bytes, keep_bytes;
+  int64_t n_phases, workspace_bytes, prepared_bytes;
   phase *phases;
 } conv_plan;
 
@@ -38,7 +38,7 @@ static conv_plan *new_plan(const void *handle, int64_t n_phases, int64_t n_taps)
   conv_plan *p = tn_new(handle, sizeof *p + phases + taps);
   if (p == NULL) return NULL;
   p->n_phases = n_phases;
-  p->keep_bytes = (int64_t)(sizeof *p + phases + taps);
+  p->prepared_bytes = (int64_t)(sizeof *p + phases + taps);
   p->phases = (phase *)(p + 1);
   return p;
 }
@@ -123,13 +123,13 @@ static conv_plan *plan_gradient(const void *handle, const tn_conv_shape *s) {
 
 static conv_plan *plan_conv2d(const void *handle, const tn_match *match) {
   tn_conv_shape s =
-      tn_conv_shape_of(match->nodes[0].node.attributes, match->in[0], match->in[1], match->out[0]);
+      tn_conv_shape_of(match->nodes[0].node->attributes, match->in[0], match->in[1], match->out[0]);
   return plan_forward(handle, &s);
 }
 
 static conv_plan *plan_grad_input(const void *handle, const tn_match *match) {
   tn_conv_shape s =
-      tn_conv_shape_of(match->nodes[0].node.attributes, match->out[0], match->in[1], match->in[0]);
+      tn_conv_shape_of(match->nodes[0].node->attributes, match->out[0], match->in[1], match->in[0]);
   return plan_gradient(handle, &s);
 }
 
@@ -147,7 +147,7 @@ static tn_status offer(tn_query *q, conv_plan *(*plan)(const void *handle, const
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = "implicit im2col",
                               .workspace_bytes = p->workspace_bytes,
-                              .keep_bytes = p->keep_bytes,
+                              .prepared_bytes = p->prepared_bytes,
                               .cost_s = plan_cost_s(p),
                               .deterministic = 1,
                               .capturable = 1};

@@ -15,7 +15,7 @@ typedef struct grad_weight_plan {
   const tn_gemm_isa *isa;
   tn_gemm_grid in_x, in_y;
   tn_gemm_plan gemm;
-  int64_t keep_bytes, parts_bytes; /* parts_bytes: of all partial sums, 0 if there is one part */
+  int64_t prepared_bytes, parts_bytes; /* parts_bytes: of all partial sums, 0 if there is one part */
   tn_gemm_tap taps[];
 } grad_weight_plan;
 
@@ -25,13 +25,13 @@ static int64_t elements(const grad_weight_plan *p) { return p->gemm.products * p
 
 static grad_weight_plan *make_plan(const void *handle, const tn_match *match) {
   tn_conv_shape s =
-      tn_conv_shape_of(match->nodes[0].node.attributes, match->in[0], match->out[0], match->in[1]);
+      tn_conv_shape_of(match->nodes[0].node->attributes, match->in[0], match->out[0], match->in[1]);
   size_t bytes = sizeof(grad_weight_plan) + sizeof(tn_gemm_tap) * (size_t)(s.kh * s.kw);
   grad_weight_plan *p = tn_new(handle, bytes);
   if (p == NULL) return NULL;
   p->shape = s;
   p->isa = tn_gemm_isa_at(0);
-  p->keep_bytes = (int64_t)bytes;
+  p->prepared_bytes = (int64_t)bytes;
   p->in_x = tn_conv_grid_in_x(&s);
   p->in_y = tn_conv_grid_in_y(&s);
   tn_conv_taps(&s, p->taps);
@@ -50,7 +50,7 @@ static tn_status grad_weight_query(tn_query *q) {
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = "implicit im2col",
                               .workspace_bytes = p->parts_bytes + tn_gemm_workspace(&p->gemm),
-                              .keep_bytes = p->keep_bytes,
+                              .prepared_bytes = p->prepared_bytes,
                               .cost_s = tn_gemm_cost_s(&p->gemm),
                               .deterministic = 1,
                               .capturable = 1};

@@ -121,7 +121,7 @@ static tn_status query(tn_query *q) {
                    tn_dtype_name(m->in[0]->dtype), tn_dtype_name(m->in[1]->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "two passes",
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .cost_s = 2 * (double)tn_type_bytes(m->in[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -130,7 +130,7 @@ static tn_status query(tn_query *q) {
 }
 
 static tn_status prepare(tn_prepare *p, void **made) {
-  const tn_node *n = &p->match->nodes[0].node;
+  const tn_node *n = p->match->nodes[0].node;
   const tn_cross_entropy_attributes *a = n->attributes;
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;

@@ -36,7 +36,7 @@ static int64_t batch_count(const tn_type *type) {
 }
 
 static void make_plan(const tn_match *match, matmul_plan *p) {
-  const tn_matmul_attributes *attributes = match->nodes[0].node.attributes;
+  const tn_matmul_attributes *attributes = match->nodes[0].node->attributes;
   const tn_type *a = match->in[0], *b = match->in[1], *y = match->out[0];
   int64_t products = batch_count(y), m = y->dims[y->rank - 2], n = y->dims[y->rank - 1];
   int64_t k = attributes->transpose_a ? a->dims[a->rank - 2] : a->dims[a->rank - 1];
@@ -64,7 +64,7 @@ static tn_status matmul_query(tn_query *q) {
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = plan.gemm.direct ? "direct" : "packed",
                               .workspace_bytes = tn_gemm_workspace(&plan.gemm),
-                              .keep_bytes = (int64_t)sizeof plan,
+                              .prepared_bytes = (int64_t)sizeof plan,
                               .cost_s = tn_gemm_cost_s(&plan.gemm),
                               .deterministic = 1,
                               .capturable = 1};

@@ -100,13 +100,13 @@ static void fill_plan(plan *p, const tn_node *n) {
 /* ---- life of a plan ---- */
 
 static size_t plan_bytes(const tn_match *m) {
-  return sizeof(plan) + (size_t)m->nodes[0].node.n_in * sizeof(part);
+  return sizeof(plan) + (size_t)m->nodes[0].node->n_in * sizeof(part);
 }
 
 static tn_status query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "strided copy",
-                  .keep_bytes = (int64_t)plan_bytes(q->match),
+                  .prepared_bytes = (int64_t)plan_bytes(q->match),
                   .cost_s = 2 * (double)tn_type_bytes(q->match->out[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -117,7 +117,7 @@ static tn_status query(tn_query *q) {
 static tn_status prepare(tn_prepare *p, void **made) {
   plan *keep = tn_new(p, plan_bytes(p->match));
   if (keep == NULL) return TN_ENOMEM;
-  fill_plan(keep, &p->match->nodes[0].node);
+  fill_plan(keep, p->match->nodes[0].node);
   *made = keep;
   return TN_OK;
 }

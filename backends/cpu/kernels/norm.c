@@ -97,7 +97,7 @@ static tn_status query(tn_query *q) {
   if (status != TN_OK) return status;
   tn_variant v = {.struct_size = sizeof v,
                   .name = "three passes",
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .n_inplace = 1,
                   .inplace = inplace,
                   .cost_s = 4 * (double)tn_type_bytes(q->match->in[0]) / 1e10,
@@ -108,7 +108,7 @@ static tn_status query(tn_query *q) {
 }
 
 static tn_status prepare(tn_prepare *p, void **made) {
-  const tn_node *n = &p->match->nodes[0].node;
+  const tn_node *n = p->match->nodes[0].node;
   const tn_norm_attributes *a = n->attributes;
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;

@@ -101,7 +101,7 @@ static pool_axis axis_of(const tn_pool2d_attributes *a, int32_t i, const tn_type
 
 /* x and y are what the forward op takes and gives. */
 static pool_shape shape_of(const tn_match *match, const tn_type *x, const tn_type *y) {
-  const tn_pool2d_attributes *a = match->nodes[0].node.attributes;
+  const tn_pool2d_attributes *a = match->nodes[0].node->attributes;
   const tn_type *from = match->in[0], *to = match->out[0];
   return (pool_shape){.planes = x->dims[0] * x->dims[1],
                       .from = from->dims[2] * from->dims[3],
@@ -123,7 +123,7 @@ static tn_status offer(tn_query *q, const pool_shape *s) {
   for (int32_t i = 0; i < 2; i++) visits *= (double)s->axis[i].out * (double)s->axis[i].kernel;
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = "planes",
-                              .keep_bytes = (int64_t)sizeof(pool_shape),
+                              .prepared_bytes = (int64_t)sizeof(pool_shape),
                               .cost_s = visits * 1e-9,
                               .deterministic = 1,
                               .capturable = 1};

@@ -354,7 +354,7 @@ static int32_t type_of_loops(int32_t dtype) {
 }
 
 static tn_status make_plan(const void *handle, const tn_match *m, plan *p) {
-  const tn_node *n = &m->nodes[0].node;
+  const tn_node *n = m->nodes[0].node;
   const tn_type *x = n->in[0];
   size_t k = 0;
   while (strcmp(ops[k].op, n->op) != 0) k++;
@@ -378,7 +378,7 @@ static tn_status query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = p.runs ? "runs" : "rows",
                   .workspace_bytes = p.parts > 1 ? p.parts * p.results * p.sets * (int64_t)sizeof(word) : 0,
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .cost_s = bytes / 1e10,
                   .deterministic = 1,
                   .capturable = 1};

@@ -107,7 +107,7 @@ static tn_status query(tn_query *q) {
                   .name = "tables",
                   .in = &any,
                   .out = &any,
-                  .keep_bytes = (int64_t)plan_bytes(x),
+                  .prepared_bytes = (int64_t)plan_bytes(x),
                   .cost_s = 4 * (double)tn_type_bytes(x) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};

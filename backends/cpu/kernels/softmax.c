@@ -87,11 +87,11 @@ static tn_status query(tn_query *q) {
   static const int32_t inplace[1][2] = {{0, 0}};
   const tn_type *x = q->match->in[0];
   if (!tn_dtype_is_float(x->dtype))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", q->match->nodes[0].node.op,
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", q->match->nodes[0].node->op,
                    tn_dtype_name(x->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "three passes",
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .n_inplace = 1,
                   .inplace = inplace,
                   .cost_s = 4 * (double)tn_type_bytes(x) / 1e10,
@@ -102,7 +102,7 @@ static tn_status query(tn_query *q) {
 }
 
 static tn_status prepare(tn_prepare *p, void **made) {
-  const tn_node *n = &p->match->nodes[0].node;
+  const tn_node *n = p->match->nodes[0].node;
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   keep->rows = tn_rows_of(n->in[0], ((const tn_axis_attributes *)n->attributes)->axis);

@@ -35,7 +35,7 @@ typedef struct attention_plan {
 /* ---- query and prepare --------------------------------------------------------------------------- */
 
 static tn_status check(tn_env *env, const tn_match *m) {
-  const tn_attention_attributes *a = m->nodes[0].node.attributes;
+  const tn_attention_attributes *a = m->nodes[0].node->attributes;
   const tn_type *q = m->in[0];
   if (q->dtype != TN_F32 && q->dtype != TN_BF16)
     return tn_fail(env, TN_EUNSUPPORTED, "dtype", "elements are %s, expected f32 or bf16",
@@ -58,7 +58,7 @@ static void set_dims(attention_plan *p, const tn_attention_attributes *a, const 
 
 /* A chunk is worth some tens of microseconds. */
 static void make_plan(const tn_match *m, const void *backend, attention_plan *p) {
-  const tn_attention_attributes *a = m->nodes[0].node.attributes;
+  const tn_attention_attributes *a = m->nodes[0].node->attributes;
   int32_t isa = tn_onednn_isa_of(backend);
   *p = (attention_plan){.loops = TN_LOOPS_PICK_AT(tn_loops_attention, isa),
                         .gemm = TN_LOOPS_PICK_AT(tn_loops_gemm, isa),
@@ -74,8 +74,8 @@ static void make_plan(const tn_match *m, const void *backend, attention_plan *p)
 /* Gradients are joined along the width of tokens, or not here. */
 static tn_status check_join(tn_env *env, const tn_match *m) {
   if (m->n_nodes == 1) return TN_OK;
-  const tn_attention_attributes *a = m->nodes[0].node.attributes;
-  const tn_axis_attributes *join = m->nodes[1].node.attributes;
+  const tn_attention_attributes *a = m->nodes[0].node->attributes;
+  const tn_axis_attributes *join = m->nodes[1].node->attributes;
   if (a->heads > 0 && (join->axis == 2 || join->axis == -1)) return TN_OK;
   return tn_fail(env, TN_EUNSUPPORTED, "axis", "gradients are not joined along heads that lie side by side");
 }
@@ -110,7 +110,7 @@ static tn_status query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "tiles",
                   .workspace_bytes = 4 * count_f32(q->match),
-                  .keep_bytes = sizeof p,
+                  .prepared_bytes = sizeof p,
                   .cost_s =
                       1e-6 + pairs * (double)(p.width + p.value_width) * (q->match->n_in > 3 ? 3 : 2) / 3e10,
                   .deterministic = 1,

@@ -58,7 +58,7 @@ static int32_t what_of(const tn_match *match) {
   } second[] = {{"maximum", RELU}, {"gt", RELU_GRAD},        {"matmul", BIAS_GRAD}, {"add", ADD},
                 {"gelu", GELU},    {"gelu_grad", GELU_GRAD}, {"slice", SPLIT}};
   for (size_t i = 0; match->n_nodes > 1 && i < sizeof second / sizeof *second; i++)
-    if (strcmp(match->nodes[1].node.op, second[i].op) == 0) return second[i].what;
+    if (strcmp(match->nodes[1].node->op, second[i].op) == 0) return second[i].what;
   return PLAIN;
 }
 
@@ -77,7 +77,7 @@ static int32_t wants_of(const tn_match *match) {
 /* A product for each result, of some of b's rows. */
 static int64_t split_columns(const tn_match *match, matmul_plan *p) {
   for (int32_t i = 0; i < match->n_out; i++) {
-    const tn_slice_attributes *s = match->nodes[1 + i].node.attributes;
+    const tn_slice_attributes *s = match->nodes[1 + i].node->attributes;
     p->start[i] = s->starts.v[match->out[i]->rank - 1];
   }
   return match->n_out;
@@ -85,7 +85,7 @@ static int64_t split_columns(const tn_match *match, matmul_plan *p) {
 
 /* One b for all: the rows of all a follow each other, so it is one product. */
 static void make_plan(const tn_match *match, const void *backend, matmul_plan *p) {
-  const tn_matmul_attributes *t = product_in(match)->node.attributes;
+  const tn_matmul_attributes *t = product_in(match)->node->attributes;
   const tn_type *a = match->in[0], *b = match->in[1], *y = match->out[0];
   int64_t products = batch_count(y), m = y->dims[y->rank - 2];
   *p = (matmul_plan){.loops = TN_LOOPS_PICK_AT(tn_loops_gemm, tn_onednn_isa_of(backend)),
@@ -98,7 +98,7 @@ static void make_plan(const tn_match *match, const void *backend, matmul_plan *p
   }
   for (int32_t i = 0; i < p->batch.rank; i++) p->batch.dims[i] = y->dims[i];
   if (p->what == GELU || p->what == GELU_GRAD)
-    p->approximate = ((const tn_gelu_attributes *)match->nodes[1].node.attributes)->approximate;
+    p->approximate = ((const tn_gelu_attributes *)match->nodes[1].node->attributes)->approximate;
   batch_steps(a, p->batch.rank, p->batch.a_step);
   batch_steps(b, p->batch.rank, p->batch.b_step);
   if (p->what == SPLIT) products = split_columns(match, p);
@@ -108,7 +108,7 @@ static void make_plan(const tn_match *match, const void *backend, matmul_plan *p
 
 static tn_status check_product(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_matmul_attributes *t = product_in(match)->node.attributes;
+  const tn_matmul_attributes *t = product_in(match)->node->attributes;
   int32_t dtype = match->out[0]->dtype;
   if (dtype != TN_F32 && dtype != TN_BF16)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f32 or bf16", tn_dtype_name(dtype));
@@ -132,7 +132,7 @@ static tn_status offer(tn_query *q) {
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = names[plan.cut.way],
                               .workspace_bytes = tn_gemm_cut_workspace(&plan.cut),
-                              .keep_bytes = (int64_t)sizeof plan,
+                              .prepared_bytes = (int64_t)sizeof plan,
                               .cost_s = tn_gemm_cut_cost_s(&plan.cut, q->device->threads) + kept_s(q->match),
                               .deterministic = 1,
                               .capturable = 1};
@@ -162,13 +162,13 @@ static tn_status check_f32(tn_query *q) {
 /* y = matmul(a, b, bias?); z = maximum(y, c) */
 static tn_status check_relu(tn_query *q) {
   tn_status status = check_limit(q, q->match->in[3]);
-  return status != TN_OK ? status : check_same_dims(q, q->match->out[0], &q->match->nodes[0].node.out[0]);
+  return status != TN_OK ? status : check_same_dims(q, q->match->out[0], &q->match->nodes[0].node->out[0]);
 }
 
 /* y = matmul(a, b); g = gt(r, c); z = where(g, y, d) */
 static tn_status check_relu_grad(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_type *product = &match->nodes[0].node.out[0];
+  const tn_type *product = &match->nodes[0].node->out[0];
   tn_status status = check_limit(q, match->in[3]);
   if (status == TN_OK) status = check_limit(q, match->in[4]);
   if (status == TN_OK) status = check_same_dims(q, match->in[2], product);
@@ -183,9 +183,9 @@ static tn_status check_relu_grad(tn_query *q) {
  * product is summed in parts. */
 static tn_status check_add(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
+  const tn_matmul_attributes *t = match->nodes[0].node->attributes;
   tn_status status = check_f32(q);
-  if (status == TN_OK) status = check_same_dims(q, match->in[3], &match->nodes[0].node.out[0]);
+  if (status == TN_OK) status = check_same_dims(q, match->in[3], &match->nodes[0].node->out[0]);
   if (status == TN_OK && t->transpose_a)
     status = tn_fail(q, TN_EUNSUPPORTED, NULL, "the product may be one that is summed in parts");
   return status;
@@ -194,7 +194,7 @@ static tn_status check_add(tn_query *q) {
 /* y = matmul(a, b); z = gelu_grad(y, x) */
 static tn_status check_gelu_grad(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_type *product = &match->nodes[0].node.out[0];
+  const tn_type *product = &match->nodes[0].node->out[0];
   tn_status status = check_f32(q);
   if (status == TN_OK) status = check_same_dims(q, match->in[2], product);
   return status != TN_OK ? status : check_same_dims(q, match->out[0], product);
@@ -207,9 +207,9 @@ static bool sums_rows(const tn_reduce_attributes *a) {
 /* s = reduce_sum(d); w = matmul(d, x) -> w, s: found from the product, of which d may have others */
 static tn_status check_bias_grad(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_matmul_attributes *t = product_in(match)->node.attributes;
+  const tn_matmul_attributes *t = product_in(match)->node->attributes;
   if (match->in[0]->rank != 2 || match->in[1]->rank != 2 || !t->transpose_a ||
-      !sums_rows(match->nodes[0].node.attributes))
+      !sums_rows(match->nodes[0].node->attributes))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "not the gradients of a linear layer's weight and bias");
   if (tn_type_count(match->out[0]) == 0)
     return tn_fail(q, TN_EUNSUPPORTED, NULL,
@@ -220,8 +220,8 @@ static tn_status check_bias_grad(tn_query *q) {
 /* Whether a slice takes columns alone; all of them are as wide as the first. */
 static bool takes_columns(const tn_match *match, int32_t result) {
   const tn_match_node *node = &match->nodes[1 + result];
-  const tn_slice_attributes *a = node->node.attributes;
-  const tn_type *from = &match->nodes[0].node.out[0], *to = &node->node.out[0];
+  const tn_slice_attributes *a = node->node->attributes;
+  const tn_type *from = &match->nodes[0].node->out[0], *to = &node->node->out[0];
   int32_t last = from->rank - 1;
   for (int32_t i = 0; i < last; i++)
     if (to->dims[i] != from->dims[i]) return false;
@@ -231,7 +231,7 @@ static bool takes_columns(const tn_match *match, int32_t result) {
 /* y = matmul(x, w, bias?); a = slice(y); b = slice(y) -> a, b */
 static tn_status check_split(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
+  const tn_matmul_attributes *t = match->nodes[0].node->attributes;
   if (t->transpose_a || !t->transpose_b || match->in[1]->rank != 2)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "not the product of a linear layer, with its weight transposed");
   for (int32_t i = 0; i < match->n_out; i++)

@@ -226,9 +226,9 @@ static bool fill_whole(const int64_t *low, const int64_t *length, int32_t n, int
 static bool pads_parts(part *parts, const tn_match *m) {
   int64_t low[3], length[3];
   const tn_type *y = m->out[0];
-  int32_t axis = padded_dimension(&m->nodes[0].node);
+  int32_t axis = padded_dimension(m->nodes[0].node);
   for (int32_t i = 0; i < m->n_in; i++) {
-    const tn_node *pad = &m->nodes[i].node;
+    const tn_node *pad = m->nodes[i].node;
     if (axis < 0 || padded_dimension(pad) != axis || m->nodes[i].in[0] != i) return false;
     low[i] = ((const tn_pad_attributes *)pad->attributes)->low.v[axis];
     length[i] = pad->in[0]->dims[axis];
@@ -242,7 +242,7 @@ static bool pads_parts(part *parts, const tn_match *m) {
 static size_t plan_bytes(const tn_match *m) { return sizeof(plan) + (size_t)m->n_in * sizeof(part); }
 
 static bool make_parts(part *parts, const tn_match *m) {
-  const tn_node *n = &m->nodes[0].node;
+  const tn_node *n = m->nodes[0].node;
   if (strcmp(n->op, "transpose") == 0) return transpose_part(parts, n);
   if (strcmp(n->op, "slice") == 0) return slice_part(parts, n);
   if (strcmp(n->op, "concat") == 0) return concat_parts(parts, n);
@@ -265,7 +265,7 @@ static tn_status query(tn_query *q) {
   if (!can) return tn_fail(q, TN_EUNSUPPORTED, NULL, "its elements lie neither in runs nor in matrices");
   tn_variant v = {.struct_size = sizeof v,
                   .name = "runs",
-                  .keep_bytes = (int64_t)plan_bytes(m),
+                  .prepared_bytes = (int64_t)plan_bytes(m),
                   .cost_s = 1e-7 + 2 * (double)tn_type_bytes(m->out[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};

@@ -109,7 +109,7 @@ static bool is_gradient(const tn_match *m) { return m->n_in >= 5; }
 /* False: these types are not among its own. */
 static bool make_plan(const tn_match *m, const void *backend, plan *p) {
   const tn_norm_loops *loops = TN_LOOPS_PICK_AT(tn_loops_norm, tn_onednn_isa_of(backend));
-  const tn_norm_attributes *a = m->nodes[0].node.attributes;
+  const tn_norm_attributes *a = m->nodes[0].node->attributes;
   const tn_type *x = m->in[is_gradient(m) ? 1 : 0];
   *p = (plan){loops->forward[x->dtype], loops->gradient[x->dtype], loops->collect, 1, 1, 0, 0, a->epsilon};
   if (p->forward == NULL) return false;
@@ -136,12 +136,12 @@ static tn_status query(tn_query *q) {
   if (status != TN_OK) return status;
   plan p;
   if (!make_plan(m, q->backend, &p))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", m->nodes[0].node.op,
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", m->nodes[0].node->op,
                    tn_dtype_name(m->in[0]->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "rows",
                   .workspace_bytes = is_gradient(m) ? p.chunks * part_bytes(p.n) : 0,
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .n_inplace = m->n_nodes,
                   .inplace = inplace,
                   .cost_s = 1e-7 + (is_gradient(m) ? 3 : 2) * (double)tn_type_bytes(m->out[0]) / 1e10,

@@ -47,7 +47,7 @@ static bool planes_do(int32_t kind, const tn_pool_shape *s) {
 /* False: not this way. */
 static bool make_plan(const tn_match *m, const void *backend, int32_t how, plan *p) {
   const tn_pool_loops *loops = TN_LOOPS_PICK_AT(tn_loops_pool, tn_onednn_isa_of(backend));
-  const tn_node *n = &m->nodes[0].node;
+  const tn_node *n = m->nodes[0].node;
   int32_t kind = kind_of(n->op), dtype = n->in[0]->dtype;
   bool forward = kind == TN_POOL_MAX || kind == TN_POOL_AVG;
   const tn_type *x = forward ? m->in[0] : m->out[0], *y = forward ? m->out[0] : m->in[0];
@@ -79,7 +79,7 @@ static void offer(tn_query *q, int32_t how, const plan *p) {
                   .name = how == BLOCKS ? "blocks" : "planes",
                   .in = all,
                   .out = all,
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .cost_s = 1e-7 + bytes / (how == BLOCKS ? 1e10 : 0.5e10),
                   .deterministic = 1,
                   .capturable = 1};

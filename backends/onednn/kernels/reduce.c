@@ -242,7 +242,7 @@ static int32_t op_of(const char *name) {
 /* False: not this way. */
 static bool make_plan(const tn_match *m, const void *backend, bool blocked, plan *p) {
   const tn_reduce_loops *loops = TN_LOOPS_PICK_AT(tn_loops_reduce, tn_onednn_isa_of(backend));
-  const tn_node *n = &m->nodes[0].node;
+  const tn_node *n = m->nodes[0].node;
   const tn_type *x = n->in[0];
   bool reduced[TN_MAX_RANK];
   *p = (plan){.op = op_of(n->op), .sets = n->n_out, .lanes = loops->lanes};
@@ -270,7 +270,7 @@ static void offer(tn_query *q, const plan *p) {
                   .in = p->how == BLOCKS ? in : NULL,
                   .workspace_bytes =
                       p->parts > 1 ? p->parts * p->batch * p->kept * p->sets * (int64_t)sizeof(double) : 0,
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .cost_s = 1e-7 + bytes / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -279,7 +279,7 @@ static void offer(tn_query *q, const plan *p) {
 
 static tn_status query(tn_query *q) {
   plan p;
-  const tn_node *n = &q->match->nodes[0].node;
+  const tn_node *n = q->match->nodes[0].node;
   bool any = make_plan(q->match, q->backend, false, &p);
   if (!any)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s over these axes is not among its own", n->op,

@@ -138,7 +138,7 @@ static bool make_plan(const tn_match *m, const void *backend, plan *p) {
   const tn_type *x = m->in[at.x];
   *p = (plan){.at = at, .run = loops->run[x->dtype], .lanes = loops->lanes, .pixels = 1};
   if (p->run == NULL || x->rank < 3 || x->dims[1] == 0 || x->dims[1] % p->lanes != 0 || !types_fit(m, &at) ||
-      !are_batch_axes(m->nodes[m->n_nodes - 1].node.attributes, x->rank))
+      !are_batch_axes(m->nodes[m->n_nodes - 1].node->attributes, x->rank))
     return false;
   p->size = (int64_t)tn_dtype_size(x->dtype);
   p->images = x->dims[0];
@@ -164,7 +164,7 @@ static tn_status query(tn_query *q) {
                   .in = in,
                   .out = out,
                   .workspace_bytes = p.parts * p.blocks * p.lanes * 2 * (int64_t)sizeof(double),
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .n_inplace = p.at.more < 0 ? 1 : 2,
                   .inplace = inplace,
                   .cost_s = 1e-7 + (p.at.more < 0 ? 4 : 5) * (double)tn_type_bytes(m->out[0]) / 1e10,

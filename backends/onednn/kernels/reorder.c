@@ -109,7 +109,7 @@ static tn_status query(tn_query *q) {
                   .name = "squares",
                   .in = &any,
                   .out = &any,
-                  .keep_bytes = (int64_t)plan_bytes(x),
+                  .prepared_bytes = (int64_t)plan_bytes(x),
                   .cost_s = 1e-7 + 2 * (double)tn_type_bytes(x) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};

@@ -111,7 +111,7 @@ static tn_status loss_launch(tn_launch *l) {
 static bool is_loss(const tn_match *m) { return m->n_out == 2; }
 
 static int64_t axis_of(const tn_match *m) {
-  const void *attributes = m->nodes[0].node.attributes;
+  const void *attributes = m->nodes[0].node->attributes;
   int64_t axis = is_loss(m) ? ((const tn_cross_entropy_attributes *)attributes)->axis
                             : ((const tn_axis_attributes *)attributes)->axis;
   return axis < 0 ? axis + m->in[0]->rank : axis;
@@ -129,7 +129,7 @@ static bool make_plan(const tn_match *m, const void *backend, plan *p) {
   const tn_softmax_loops *loops = TN_LOOPS_PICK_AT(tn_loops_softmax, tn_onednn_isa_of(backend));
   const tn_type *x = m->in[0];
   int64_t axis = axis_of(m);
-  bool logarithm = m->nodes[0].node.op[0] == 'l'; /* softmax, log_softmax, cross_entropy */
+  bool logarithm = m->nodes[0].node->op[0] == 'l'; /* softmax, log_softmax, cross_entropy */
   *p = (plan){(logarithm ? loops->log_softmax : loops->softmax)[x->dtype], loops->sums[x->dtype], .rows = 1};
   if (p->row == NULL || !are_neighbours(x, axis) || x->dims[axis] == 0) return false;
   if (is_loss(m) &&
@@ -139,7 +139,7 @@ static bool make_plan(const tn_match *m, const void *backend, plan *p) {
   p->n = x->dims[axis];
   p->per_chunk = at_least_1(CHUNK / p->n);
   if (!is_loss(m)) return true;
-  const tn_cross_entropy_attributes *a = m->nodes[0].node.attributes;
+  const tn_cross_entropy_attributes *a = m->nodes[0].node->attributes;
   p->ignore = a->ignore;
   p->smoothing = a->smoothing;
   return true;
@@ -152,10 +152,10 @@ static tn_status query(tn_query *q) {
   if (!make_plan(m, q->backend, &p))
     return tn_fail(q, TN_EUNSUPPORTED, NULL,
                    "%s of %s, or of classes that are no neighbours, is not among its own",
-                   m->nodes[0].node.op, tn_dtype_name(m->in[0]->dtype));
+                   m->nodes[0].node->op, tn_dtype_name(m->in[0]->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "rows",
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .n_inplace = is_loss(m) ? 0 : 1,
                   .inplace = inplace,
                   .cost_s = 1e-7 + 2 * (double)tn_type_bytes(m->in[0]) / 1e10,

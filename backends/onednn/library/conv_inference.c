@@ -21,23 +21,23 @@ typedef struct fold_match {
 } fold_match;
 
 static int32_t operand_of(const tn_match *m, const tn_match_node *node, int32_t k) {
-  if (k >= node->node.n_in || node->in[k] < 0 || node->in[k] >= m->n_in || m->in[node->in[k]] == NULL)
+  if (k >= node->node->n_in || node->in[k] < 0 || node->in[k] >= m->n_in || m->in[node->in[k]] == NULL)
     return -1;
   return node->in[k];
 }
 
 static void read_node(const tn_match *m, const tn_match_node *n, fold_match *f) {
-  if (strcmp(n->node.op, "batch_norm_apply") == 0) {
+  if (strcmp(n->node->op, "batch_norm_apply") == 0) {
     f->mean = operand_of(m, n, 1);
     f->variance = operand_of(m, n, 2);
     f->gamma = operand_of(m, n, 3);
     f->beta = operand_of(m, n, 4);
-    f->epsilon = ((const tn_norm_attributes *)n->node.attributes)->epsilon;
-  } else if (strcmp(n->node.op, "add") == 0) {
+    f->epsilon = ((const tn_norm_attributes *)n->node->attributes)->epsilon;
+  } else if (strcmp(n->node->op, "add") == 0) {
     int32_t first = operand_of(m, n, 0);
     f->conv.added_at = first >= 0 ? first : operand_of(m, n, 1);
     f->conv.added = m->in[f->conv.added_at];
-  } else if (strcmp(n->node.op, "relu") == 0) {
+  } else if (strcmp(n->node->op, "relu") == 0) {
     f->conv.relu = true;
   }
 }
@@ -47,8 +47,8 @@ static fold_match read_match(const tn_match *m) {
   fold_match f = {
       .w = 1, .bias = operand_of(m, conv, 2), .mean = -1, .variance = -1, .gamma = -1, .beta = -1};
   f.conv =
-      (tn_dnn_conv){TN_DNN_CONV_FORWARD, conv->node.attributes, .x = m->in[0],
-                    .w = m->in[1],       .y = m->out[0],        .bias = f.bias >= 0 ? m->in[f.bias] : NULL};
+      (tn_dnn_conv){TN_DNN_CONV_FORWARD, conv->node->attributes, .x = m->in[0],
+                    .w = m->in[1],       .y = m->out[0],         .bias = f.bias >= 0 ? m->in[f.bias] : NULL};
   for (int32_t i = 1; i < m->n_nodes; i++) read_node(m, &m->nodes[i], &f);
   return f;
 }
@@ -123,7 +123,7 @@ static void offer(tn_query *q, const tn_dnn_conv *c, int32_t how, const recipes 
                   .in = in,
                   .out = &out,
                   .workspace_bytes = workspace_of(r),
-                  .keep_bytes = 2 * TN_DNN_KEEP_BYTES,
+                  .prepared_bytes = 2 * TN_DNN_KEEP_BYTES,
                   .folded_bytes = r->folded.bytes,
                   .n_inplace = c->added != NULL ? 1 : 0,
                   .inplace = share,

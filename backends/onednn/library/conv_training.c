@@ -5,7 +5,7 @@
 #include "backends/onednn/kernels/kernels.h"
 
 static tn_dnn_conv conv_of(const tn_match *m) {
-  const tn_node *n = &m->nodes[0].node;
+  const tn_node *n = m->nodes[0].node;
   if (strcmp(n->op, "conv2d_grad_input") == 0)
     return (tn_dnn_conv){TN_DNN_CONV_GRAD_INPUT, n->attributes, .x = m->out[0], .w = m->in[1], .y = m->in[0]};
   if (strcmp(n->op, "conv2d_grad_weight") == 0)
@@ -33,7 +33,7 @@ static void offer(tn_query *q, const tn_dnn_conv *c, int32_t how, const tn_dnn_c
                   .in = in[c->what],
                   .out = out[c->what],
                   .workspace_bytes = workspace,
-                  .keep_bytes = TN_DNN_KEEP_BYTES,
+                  .prepared_bytes = TN_DNN_KEEP_BYTES,
                   .cost_s = tn_dnn_conv_estimate_s(c, how, q->device->threads),
                   .deterministic = c->what != TN_DNN_CONV_GRAD_WEIGHT,
                   .capturable = 1};

@@ -7,10 +7,10 @@
 static tn_status builder_status(tn_build *handle) {
   tn_builder *b = tn_builder_of(handle);
   if (b->status == TN_OK) return TN_OK;
-  tn_error_record *slot = handle->env.slot;
-  slot->code = b->status;
-  memcpy(slot->option, b->option, sizeof slot->option);
-  memcpy(slot->text, b->text, sizeof slot->text);
+  tn_error_record *record = handle->env.record;
+  record->code = b->status;
+  memcpy(record->option, b->option, sizeof record->option);
+  memcpy(record->text, b->text, sizeof record->text);
   return b->status;
 }
 
@@ -68,25 +68,25 @@ tn_graph *tn_builder_graph(tn_build *b) { return tn_builder_of(b)->graph; }
 /* ---- errors ---- */
 
 static void keep(tn_builder *b, tn_status status) {
-  const tn_error_record *slot = b->graph->env->slot;
+  const tn_error_record *record = b->graph->env->record;
   b->status = status;
-  memcpy(b->option, slot->option, sizeof b->option);
-  memcpy(b->text, slot->text, sizeof b->text);
+  memcpy(b->option, record->option, sizeof b->option);
+  memcpy(b->text, record->text, sizeof b->text);
 }
 
 _Static_assert(sizeof(((tn_builder *)0)->text) == sizeof(((tn_error_record *)0)->text) &&
                    sizeof(((tn_builder *)0)->option) == sizeof(((tn_error_record *)0)->option),
-               "a builder keeps what a slot holds");
+               "a builder keeps what a record holds");
 
 void tn_builder_fail(tn_build *handle, tn_status status) {
   tn_builder *b = tn_builder_of(handle);
   if (status == TN_OK) return;
-  const tn_error_record *slot = handle->env.slot;
-  bool said = slot->code == status && slot->text[0] != '\0';
+  const tn_error_record *record = handle->env.record;
+  bool said = record->code == status && record->text[0] != '\0';
   if (b->status == TN_OK) {
     if (!said) tn_failf(handle, status, "%s", tn_status_name(status));
     keep(b, status);
-  } else if (said && strstr(slot->text, b->text) != NULL) {
+  } else if (said && strstr(record->text, b->text) != NULL) {
     keep(b, status);
   } else {
     builder_status(handle);
@@ -105,14 +105,14 @@ tn_status tn_builder_stick(tn_builder *b, tn_status status) {
 
 tn_status tn_builder_wrap(tn_build *handle, tn_status status, const char *what, const char *op) {
   tn_builder *b = tn_builder_of(handle);
-  const tn_error_record *slot = handle->env.slot;
+  const tn_error_record *record = handle->env.record;
   if (status == TN_OK) return TN_OK;
   const char *where = tn_builder_top(b)->where,
-             *text = slot->code == status ? slot->text : tn_status_name(status);
+             *text = record->code == status ? record->text : tn_status_name(status);
   if (where == NULL) where = "";
   if (where[0] != '\0' && tn_text_starts(text, where)) text += strlen(where);
   if (where[0] != '\0' && tn_text_starts(text, ": ")) text += 2;
-  tn_fail(handle, status, slot->option, "%s%s%s of %s: %s", where, where[0] != '\0' ? ": " : "", what, op,
+  tn_fail(handle, status, record->option, "%s%s%s of %s: %s", where, where[0] != '\0' ? ": " : "", what, op,
           text);
   keep(b, status);
   return status;

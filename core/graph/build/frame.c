@@ -85,7 +85,7 @@ static tn_val state(tn_builder *b, const char *name, const tn_type *type, const 
     return 0;
   }
   tn_val v = tn_graph_state(b->graph, path, type, what, text_or_empty(init), text_or_empty(f->where));
-  if (v == 0) tn_builder_stick(b, b->graph->env->slot->code);
+  if (v == 0) tn_builder_stick(b, b->graph->env->record->code);
   return v;
 }
 
@@ -160,7 +160,7 @@ tn_val tn_around_counter(tn_build *handle, int32_t which) {
       which == TN_UPDATES
           ? tn_graph_state(b->graph, TN_UPDATES_STATE, &scalar, TN_STATE_HOST, "zeros", "")
           : tn_graph_input(b->graph, which == TN_BATCH_BLOCK ? TN_BLOCK_INPUT : TN_ITERATION_INPUT, &scalar);
-  if (v == 0) tn_builder_stick(b, b->graph->env->slot->code);
+  if (v == 0) tn_builder_stick(b, b->graph->env->record->code);
   return which == TN_UPDATES && v != 0 ? tn_add(handle, v, tn_scalar(handle, TN_I64, 1)) : v;
 }
 

@@ -137,6 +137,7 @@ static tn_status infer_pointwise(const inference *s, tn_type *out) {
 static tn_status infer_by_op(const inference *s, const void *attributes, tn_type *out) {
   const tn_op *op = s->def->op;
   tn_infer n = {.env = *s->env,
+                .struct_size = sizeof n,
                 .node = {.struct_size = (uint32_t)sizeof(tn_node),
                          .n_in = s->n_in,
                          .n_out = s->def->n_results,

@@ -27,7 +27,7 @@ static tn_status copy_special(tn_rewrite *r, const tn_gnode *node) {
     v = tn_graph_state(to, a->path, &a->type, a->what + 1, a->init, node->where);
   }
   r->map[node->first_out] = v;
-  if (v == 0) return to->env->slot->code;
+  if (v == 0) return to->env->record->code;
   const tn_gvalue *old = &r->from->values.v[node->first_out];
   to->values.v[v].layout = old->layout;
   return old->name != NULL ? tn_graph_name(to, v, old->name) : TN_OK;

@@ -56,7 +56,7 @@ static tn_status open_run(tn_context *context, const tn_origin *origin, const tn
   tn_run *run = tn_alloc(context, sizeof *run);
   if (!run) return TN_ENOMEM;
   run->opened_s = tn_clock_s();
-  tn_slot_init(&run->env, &run->slot, (const tn_env *)context);
+  tn_error_record_init(&run->env, &run->record, (const tn_env *)context);
   run->context = context;
   run->registry = context->registry;
   run->arena = tn_arena_new(&run->env);
@@ -90,8 +90,6 @@ void tn_run_close(tn_run *run) {
   tn_arena_free(&run->arena);
   tn_release(run->context, run);
 }
-
-void tn_run_free(tn_run *run, char *json) { tn_release(&run->env, json); }
 
 void tn_run_stop(tn_run *run) { atomic_store(&run->stop, 1); }
 

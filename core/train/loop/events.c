@@ -5,9 +5,9 @@
 const char tn_why_finished[] = "finished", tn_why_stopped[] = "stopped", tn_why_out_of_time[] = "max_time",
            tn_why_nonfinite[] = "non-finite";
 
-tn_event tn_fit_event(const tn_fit *t, int32_t what) {
+tn_event tn_fit_event(const tn_fit *t, int32_t kind) {
   return (tn_event){.struct_size = sizeof(tn_event),
-                    .what = what,
+                    .kind = kind,
                     .epoch = t->progress.epoch,
                     .step = t->progress.step,
                     .step_in_epoch = t->progress.batch,
@@ -19,8 +19,8 @@ tn_event tn_fit_event(const tn_fit *t, int32_t what) {
                     .skipped = -1};
 }
 
-void tn_fit_post(tn_fit *t, int32_t what, const char *text) {
-  tn_event event = tn_fit_event(t, what);
+void tn_fit_post(tn_fit *t, int32_t kind, const char *text) {
+  tn_event event = tn_fit_event(t, kind);
   event.text = text;
   tn_watch_post(t->watch, &event);
 }

@@ -133,7 +133,7 @@ tn_status tn_session_open(tn_run *run, const tn_session_options *given, tn_sessi
     memcpy(&options, given, given->struct_size < sizeof options ? given->struct_size : sizeof options);
   tn_session *s = tn_alloc(run, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
-  tn_slot_init(&s->env, &s->slot, &run->env);
+  tn_error_record_init(&s->env, &s->record, &run->env);
   s->run = run;
   s->arena = tn_arena_new(&s->env);
   tn_status status = fill(s, &options);

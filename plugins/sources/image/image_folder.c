@@ -129,7 +129,7 @@ static tn_status make_fields(folder_source *f) {
   return TN_OK;
 }
 
-static void folder_close(void *source, tn_env *env) {
+static void folder_close(tn_env *env, void *source) {
   folder_source *f = source;
   image_list_free(env, &f->list);
   tn_delete(env, f->class_names);
@@ -150,11 +150,11 @@ static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint6
   if (status == TN_OK)
     *source = f;
   else
-    folder_close(f, env);
+    folder_close(env, f);
   return status;
 }
 
-static tn_status folder_describe(void *source, tn_env *env, tn_description *description) {
+static tn_status folder_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   folder_source *f = source;
   description->count = f->list.files.count;
@@ -184,7 +184,7 @@ static tn_status give_planes(image_sink *sink) {
   return sink->to != NULL ? TN_OK : TN_ENOMEM;
 }
 
-static tn_status folder_read(void *source, tn_sample *s) {
+static tn_status folder_read(tn_sample *s, void *source) {
   const folder_source *f = source;
   target t = {f, s};
   image_sink sink = {.planes = give_planes, .context = &t};

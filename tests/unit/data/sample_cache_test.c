@@ -10,17 +10,18 @@
 
 #include "core/base/text.h"
 #include "core/data/loader.h"
+#include "core/plugin/handles.h"
 
 /* Samples that are kept in memory, and pointwise transforms that have become tables: batches are the same. */
 
 enum { COUNT = 100, BATCH = 8, PIXELS = 3 * 4 * 6 };
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   return 0;
 }
 
@@ -48,9 +49,9 @@ static tn_status pictures_open(tn_env *e, const void *options, int32_t split, ui
   return TN_OK;
 }
 
-static void pictures_close(void *source, tn_env *e) { tn_delete(e, source); }
+static void pictures_close(tn_env *e, void *source) { tn_delete(e, source); }
 
-static tn_status pictures_describe(void *source, tn_env *e, tn_description *description) {
+static tn_status pictures_describe(tn_env *e, void *source, tn_description *description) {
   (void)e;
   opened *o = source;
   description->count = COUNT;
@@ -60,7 +61,7 @@ static tn_status pictures_describe(void *source, tn_env *e, tn_description *desc
   return TN_OK;
 }
 
-static tn_status pictures_read(void *source, tn_sample *s) {
+static tn_status pictures_read(tn_sample *s, void *source) {
   const opened *o = source;
   tn_type type = {TN_U8, 3, {3, 4, o->options.vary ? 3 + s->index % 4 : 6}};
   uint8_t *image = tn_sample_field(s, 0, &type);
@@ -317,12 +318,12 @@ static void memory_that_is_refused_only_means_reading_again(void **state) {
   atomic_int reads = 0;
   pictures source = {&reads, 0, 1};
   tn_loader_options options = options_for(&source, NULL, 0);
-  slot.allocator = (tn_allocator){NULL, small_only};
+  record.allocator = (tn_allocator){NULL, small_only};
   tn_loader *loader = make(&options);
   uint64_t hash = hash_epochs(loader);
   assert_true(tn_loader_kept(loader).full);
   tn_loader_destroy(loader);
-  slot.allocator = (tn_allocator){NULL, NULL};
+  record.allocator = (tn_allocator){NULL, NULL};
   loader = make(&options);
   assert_true(hash_epochs(loader) == hash);
   tn_loader_destroy(loader);

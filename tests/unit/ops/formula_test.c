@@ -32,7 +32,6 @@ static const options defaults = {0.5, 3, 0, 1, "none"};
 static tn_op op_with(const char *schema, const char *formula) {
   return (tn_op){.item = TN_ITEM(tn_op, TN_OP, "test", "of formulas", options, option_table),
                  .schema = schema,
-                 .version = 1,
                  .op_class = TN_CLASS_POINTWISE,
                  .formula = formula};
 }

@@ -15,8 +15,8 @@ static void fail_leaves_code_option_and_text(void **state) {
   (void)state;
   tn_status status = tn_fail(&B, TN_EUNSUPPORTED, "stride", "stride %d is odd", 3);
   assert_int_equal(status, TN_EUNSUPPORTED);
-  assert_int_equal(B.slot.code, TN_EUNSUPPORTED);
-  assert_string_equal(B.slot.option, "stride");
+  assert_int_equal(B.record.code, TN_EUNSUPPORTED);
+  assert_string_equal(B.record.option, "stride");
   assert_string_equal(tn_error_text(&B), "stride 3 is odd");
 }
 
@@ -42,7 +42,7 @@ static void memory_is_zeroed_and_given_back(void **state) {
   assert_int_equal(B.blocks, 0);
   B.left = 0;
   assert_null(tn_new(&B, 1));
-  assert_int_equal(B.slot.code, TN_ENOMEM);
+  assert_int_equal(B.record.code, TN_ENOMEM);
 }
 
 /* ---- handles ---- */
@@ -158,7 +158,9 @@ static void a_query_collects_variants(void **state) {
 }
 
 static void add_chunk(void *arg, int64_t chunk) { *(int64_t *)arg += chunk + 1; }
-static void team(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+static void team(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                 void *arg) {
+  (void)env;
   *(int *)device += 1;
   for (int64_t i = chunks; i-- > 0;) body(arg, i);
 }

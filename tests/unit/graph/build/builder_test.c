@@ -249,7 +249,7 @@ static void the_blamed_option_sticks_too(void **state) {
   tn_reshape(R.b, param(&R, "x", TYPE(TN_F32, 1)), 9, dims);
   tn_error_clear(R.b);
   assert_stuck(&R, "reshape: dims has 9 entries, expected at most 8");
-  assert_string_equal(R.slot.option, "dims");
+  assert_string_equal(R.record.option, "dims");
 }
 
 /* ---- frames ---- */

@@ -275,7 +275,7 @@ static void a_decomposition_ends_what_it_begins(void **state) {
 static void a_decomposition_may_refuse(void **state) {
   (void)state;
   crooked(5, TN_EUNSUPPORTED, "net.ini:3: decomposition of crooked: not for this fault");
-  assert_string_equal(R.slot.option, "fault");
+  assert_string_equal(R.record.option, "fault");
 }
 
 /* ---- analyses ---- */
