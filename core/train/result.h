@@ -7,7 +7,7 @@
 #include "core/train/run.h"
 
 /* {"loss": 0.1, "accuracy": 0.97} */
-json_t *tn_metrics_json(const tn_metric *metrics, int32_t n);
+json_t *tn_json_metrics(const tn_metric *metrics, int32_t n);
 /* Consumes the object; *text is the caller's (tn_string_free). NULL stands for an object that memory did
  * not suffice for. */
 tn_status tn_json_take(tn_run *run, json_t *json, char **text);

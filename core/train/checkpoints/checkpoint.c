@@ -13,7 +13,7 @@
 
 /* ---- folders ---- */
 
-tn_status tn_checkpoint_set_aside(tn_run *run, const char *path, const char *word, const char **aside) {
+tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *word, const char **aside) {
   for (int32_t i = 1; i < 10000; i++) {
     *aside = i == 1 ? tn_arena_printf(&run->arena, "%s.%s", path, word)
                     : tn_arena_printf(&run->arena, "%s.%s-%d", path, word, i);
@@ -53,7 +53,7 @@ tn_status tn_checkpoint_remove(tn_run *run, const char *path) {
   TN_TRY(remove_ours(run, path));
   if (rmdir(path) == 0 || errno == ENOENT) return TN_OK;
   if (errno != ENOTEMPTY && errno != EEXIST) return tn_file_fail(&run->env, path, "removed");
-  TN_TRY(tn_checkpoint_set_aside(run, path, "kept", &aside));
+  TN_TRY(tn_checkpoint_rename_aside(run, path, "kept", &aside));
   tn_logf(&run->env, TN_LOG_WARN, "%s: holds files that are not Tenon's; they are kept in %s", path, aside);
   return TN_OK;
 }
@@ -100,22 +100,22 @@ tn_status tn_checkpoint_publish(tn_run *run, const char *fresh, const char *path
 
 /* ---- saving ---- */
 
-void tn_record_plan(const tn_program_set *set, char text[TN_PLAN_TEXT]) {
+void tn_plan_hash_text(const tn_program_set *set, char text[TN_PLAN_TEXT]) {
   const tn_program *step = set->programs[TN_PROGRAM_STEP];
   snprintf(text, TN_PLAN_TEXT, "%016llx", (unsigned long long)(step ? step->hash : 0));
 }
 
 static tn_status write_one(tn_run *run, tn_executor *executor, const tn_program_set *set, int file,
-                           const char *path, tn_record *record) {
-  if (file == TN_CHECKPOINT_STATE) return tn_record_write(run, record, path);
+                           const char *path, tn_state_record *record) {
+  if (file == TN_CHECKPOINT_STATE) return tn_state_record_write(run, record, path);
   uint32_t kinds = file == TN_CHECKPOINT_MODEL ? TN_STATES_OF_MODEL : TN_STATES_OF_OPTIMIZER;
   return tn_weights_save(run, executor, set->map, kinds, path, &record->files[file]);
 }
 
 static tn_status write_files(tn_run *run, tn_executor *executor, const tn_program_set *set,
                              const tn_progress *progress, const char *folder) {
-  tn_record record = {.progress = *progress, .seed = run->settings.run.seed};
-  tn_record_plan(set, record.plan);
+  tn_state_record record = {.progress = *progress, .seed = run->settings.run.seed};
+  tn_plan_hash_text(set, record.plan);
   if (mkdir(folder, 0777) != 0) return tn_file_fail(&run->env, folder, "made");
   tn_status status = TN_OK;
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_FILES; i++) {

@@ -20,27 +20,27 @@ enum { TN_PLAN_TEXT = 24 };
 
 /* state.json: where the run stands, what made it, and what the other files must be. It holds a checksum
  * of itself. */
-typedef struct tn_record {
+typedef struct tn_state_record {
   tn_progress progress;
   int64_t seed;
   char plan[TN_PLAN_TEXT];
   tn_file_sum files[TN_CHECKPOINT_STATE];
-} tn_record;
+} tn_state_record;
 
-tn_status tn_record_write(tn_run *run, const tn_record *record, const char *path);
+tn_status tn_state_record_write(tn_run *run, const tn_state_record *record, const char *path);
 /* TN_EINVAL: damaged, or of another version. TN_EIO: could not be read. */
-tn_status tn_record_read(tn_run *run, const char *path, tn_record *record);
+tn_status tn_state_record_read(tn_run *run, const char *path, tn_state_record *record);
 /* Whether the files beside it are what it says. */
-tn_status tn_record_check(tn_run *run, const tn_record *record, const char *folder);
+tn_status tn_state_record_check(tn_run *run, const tn_state_record *record, const char *folder);
 
 /* The hash of the program that makes a step, as text. */
-void tn_record_plan(const tn_program_set *set, char text[TN_PLAN_TEXT]);
+void tn_plan_hash_text(const tn_program_set *set, char text[TN_PLAN_TEXT]);
 
 /* Removes a checkpoint's folder; a missing one is fine. Files that are not ours are kept, the folder then
  * under another name. state.json goes first, so that what is left over is no checkpoint. */
 tn_status tn_checkpoint_remove(tn_run *run, const char *path);
 /* Gives `path` the name PATH.WORD, or PATH.WORD-2 and so on; the arena's, in *aside. */
-tn_status tn_checkpoint_set_aside(tn_run *run, const char *path, const char *word, const char **aside);
+tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *word, const char **aside);
 /* Gives the folder `fresh` the name `path` in one step of the file system; what had it goes away. */
 tn_status tn_checkpoint_publish(tn_run *run, const char *fresh, const char *path);
 

@@ -124,7 +124,7 @@ static tn_status read_plan(tn_run *run, const char *path, tn_replay *replay) {
 
 static tn_status settle_folder(tn_run *run) {
   char *folder = NULL;
-  TN_TRY(tn_run_folder_resume(run, &folder));
+  TN_TRY(tn_run_folder_find(run, &folder));
   run->resume = folder ? tn_arena_strdup(&run->arena, folder) : NULL;
   bool lost = folder && !run->resume;
   tn_release(&run->env, folder);

@@ -18,7 +18,7 @@ enum { ABSENT = 0, VALID = 1, BAD = 2 };
 typedef struct candidate {
   int state;
   char *path; /* FOLDER/checkpoints/NAME */
-  tn_record record;
+  tn_state_record record;
   const char *reason; /* BAD: the arena's */
   tn_status fault;    /* BAD: TN_EINVAL or TN_ENONFINITE */
 } candidate;
@@ -54,8 +54,8 @@ static tn_status examine(tn_run *run, const char *home, const char *name, candid
   tn_status status = state ? TN_OK : TN_ENOMEM;
   bool there = status == TN_OK && stat(c->path, &info) == 0, whole = there && stat(state, &info) == 0;
   if (there && !whole) status = no_record(run, c, name);
-  if (whole) status = tn_record_read(run, state, &c->record);
-  if (status == TN_OK && whole) status = tn_record_check(run, &c->record, c->path);
+  if (whole) status = tn_state_record_read(run, state, &c->record);
+  if (status == TN_OK && whole) status = tn_state_record_check(run, &c->record, c->path);
   if (whole) status = judge(run, c, status);
   tn_release(&run->env, state);
   return status;
@@ -79,7 +79,7 @@ static int32_t newest(const candidate *list) {
 /* What may differ and changes the run: said, not refused. */
 static void compare_runs(tn_run *run, const tn_program_set *set, const candidate *c) {
   char plan[TN_PLAN_TEXT];
-  tn_record_plan(set, plan);
+  tn_plan_hash_text(set, plan);
   if (c->record.seed != run->settings.run.seed)
     tn_logf(&run->env, TN_LOG_WARN,
             "%s: was made with seed %lld, this run has %lld: its order of samples will differ", c->path,
@@ -128,7 +128,7 @@ static tn_status keep_bad(tn_run *run, const candidate *list) {
   for (int32_t i = 0; i < CANDIDATES; i++) {
     const char *aside;
     if (list[i].state != BAD) continue;
-    TN_TRY(tn_checkpoint_set_aside(run, list[i].path, "bad", &aside));
+    TN_TRY(tn_checkpoint_rename_aside(run, list[i].path, "bad", &aside));
     tn_logf(&run->env, TN_LOG_WARN, "checkpoint '%s' cannot be used: %s; it is kept as %s",
             candidate_names[i], list[i].reason, aside);
   }

@@ -44,7 +44,7 @@ static tn_status check_name(tn_run *run) {
                   tn_key_where(&run->ini, section, tn_section_key(section, "name")), name);
 }
 
-tn_status tn_run_folder_make(tn_run *run, char **folder) {
+tn_status tn_run_folder_create(tn_run *run, char **folder) {
   *folder = NULL;
   if (*output_of(run) == '\0' || run->settings.run.fast_dev_run) return TN_OK;
   TN_TRY(check_name(run));
@@ -122,7 +122,7 @@ static tn_status newest(tn_run *run, char **folder) {
   return status;
 }
 
-tn_status tn_run_folder_resume(tn_run *run, char **folder) {
+tn_status tn_run_folder_find(tn_run *run, char **folder) {
   *folder = NULL;
   TN_TRY(check_name(run));
   if (!tn_text_equal(run->resume, "auto")) {

@@ -6,8 +6,8 @@
 
 /* OUTPUT/NAME, or NAME-2, -3 ... where it exists; made with config.ini inside. Caller's (tn_release);
  * NULL when nothing is to be written. */
-tn_status tn_run_folder_make(tn_run *run, char **folder);
+tn_status tn_run_folder_create(tn_run *run, char **folder);
 /* The folder that `resume` means: itself, or for "auto" the newest OUTPUT/NAME* with a checkpoint. */
-tn_status tn_run_folder_resume(tn_run *run, char **folder);
+tn_status tn_run_folder_find(tn_run *run, char **folder);
 
 #endif

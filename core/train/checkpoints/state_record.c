@@ -13,7 +13,7 @@
 const char *const tn_checkpoint_files[TN_CHECKPOINT_FILES] = {"model.safetensors", "optimizer.safetensors",
                                                               "state.json"};
 
-enum { TN_STATE_FORMAT = 2, TN_STATE_MOST_BYTES = 1 << 20, TN_CHECK_PIECE = 1 << 20 };
+enum { TN_STATE_FORMAT = 2, TN_STATE_MAX_BYTES = 1 << 20, TN_CHECK_CHUNK = 1 << 20 };
 
 /* ---- the checksum of itself ---- */
 
@@ -35,7 +35,7 @@ static bool sum_of_json(json_t *json, uint32_t *crc) {
 
 /* ---- writing ---- */
 
-static json_t *json_of_files(const tn_record *record) {
+static json_t *json_of_files(const tn_state_record *record) {
   json_t *files = json_object();
   for (int i = 0; files && i < TN_CHECKPOINT_STATE; i++) {
     json_t *one = json_pack("{s:I, s:I}", "bytes", (json_int_t)record->files[i].bytes, "crc32c",
@@ -48,7 +48,7 @@ static json_t *json_of_files(const tn_record *record) {
 }
 
 /* The sums of the epoch so far. What is not finite was never a number to remember. */
-static json_t *json_of_tally(const tn_tally *tally) {
+static json_t *json_of_tally(const tn_metric_sums *tally) {
   json_t *sums = json_array(), *weights = json_array();
   for (int32_t i = 0; i < tally->n; i++) {
     json_array_append_new(sums, json_real(isfinite(tally->sum[i]) ? tally->sum[i] : 0));
@@ -59,7 +59,7 @@ static json_t *json_of_tally(const tn_tally *tally) {
                    weights);
 }
 
-static json_t *json_of_record(const tn_record *record) {
+static json_t *json_of_record(const tn_state_record *record) {
   const tn_progress *p = &record->progress;
   json_t *best = isfinite(p->best) ? json_real(p->best) : json_null();
   json_t *json =
@@ -74,7 +74,7 @@ static json_t *json_of_record(const tn_record *record) {
   return NULL;
 }
 
-tn_status tn_record_write(tn_run *run, const tn_record *record, const char *path) {
+tn_status tn_state_record_write(tn_run *run, const tn_state_record *record, const char *path) {
   json_t *json = json_of_record(record);
   char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
   json_decref(json);
@@ -93,7 +93,7 @@ static bool read_count(const json_t *json, const char *name, int64_t *value) {
   return true;
 }
 
-static bool read_files(const json_t *json, tn_record *record) {
+static bool read_files(const json_t *json, tn_state_record *record) {
   const json_t *files = json_object_get(json, "files");
   for (int i = 0; i < TN_CHECKPOINT_STATE; i++) {
     int64_t bytes, crc;
@@ -112,7 +112,7 @@ static bool read_numbers(tn_run *run, const json_t *array, int32_t n, double **n
   return *numbers && json_array_size(array) == (size_t)n;
 }
 
-static bool read_tally(tn_run *run, const json_t *json, tn_tally *tally) {
+static bool read_tally(tn_run *run, const json_t *json, tn_metric_sums *tally) {
   const json_t *sums = json_object_get(json, "sums"), *weights = json_object_get(json, "weights");
   tally->n = (int32_t)json_array_size(sums); /* a file of a MiB has no more */
   return read_count(json, "steps", &tally->steps) && read_count(json, "samples", &tally->samples) &&
@@ -120,7 +120,7 @@ static bool read_tally(tn_run *run, const json_t *json, tn_tally *tally) {
          read_numbers(run, weights, tally->n, &tally->weight);
 }
 
-static bool read_members(tn_run *run, const json_t *json, tn_record *record) {
+static bool read_members(tn_run *run, const json_t *json, tn_state_record *record) {
   tn_progress *p = &record->progress;
   const json_t *best = json_object_get(json, "best"), *ended = json_object_get(json, "ended");
   const char *plan = json_string_value(json_object_get(json, "plan"));
@@ -134,7 +134,7 @@ static bool read_members(tn_run *run, const json_t *json, tn_record *record) {
          read_files(json, record);
 }
 
-static tn_status read_record(tn_run *run, json_t *json, const char *path, tn_record *record) {
+static tn_status read_record(tn_run *run, json_t *json, const char *path, tn_state_record *record) {
   int64_t format = 0, told = -1;
   uint32_t crc = 0;
   if (!read_count(json, "format", &format) || format != TN_STATE_FORMAT)
@@ -153,12 +153,12 @@ static tn_status read_record(tn_run *run, json_t *json, const char *path, tn_rec
   return TN_OK;
 }
 
-tn_status tn_record_read(tn_run *run, const char *path, tn_record *record) {
+tn_status tn_state_record_read(tn_run *run, const char *path, tn_state_record *record) {
   json_error_t error;
   char *text = NULL;
   size_t count = 0;
-  *record = (tn_record){.progress = {.best = NAN}};
-  TN_TRY(tn_file_read(&run->env, path, TN_STATE_MOST_BYTES, &text, &count));
+  *record = (tn_state_record){.progress = {.best = NAN}};
+  TN_TRY(tn_file_read(&run->env, path, TN_STATE_MAX_BYTES, &text, &count));
   json_t *json = json_loadb(text, count, JSON_REJECT_DUPLICATES, &error);
   tn_release(&run->env, text);
   if (!json) return tn_failf(&run->env, TN_EINVAL, "%s:%d: %s", path, error.line, error.text);
@@ -170,11 +170,11 @@ tn_status tn_record_read(tn_run *run, const char *path, tn_record *record) {
 /* ---- the files beside it ---- */
 
 static tn_status sum_of_descriptor(tn_run *run, int fd, const char *path, tn_checksum *sum) {
-  char *piece = tn_alloc(&run->env, TN_CHECK_PIECE);
+  char *piece = tn_alloc(&run->env, TN_CHECK_CHUNK);
   if (!piece) return TN_ENOMEM;
   ssize_t n;
   tn_checksum_start(sum);
-  while ((n = read(fd, piece, TN_CHECK_PIECE)) != 0) {
+  while ((n = read(fd, piece, TN_CHECK_CHUNK)) != 0) {
     if (n > 0) tn_checksum_add(sum, piece, (size_t)n);
     if (n < 0 && errno != EINTR) break;
   }
@@ -199,7 +199,7 @@ static tn_status check_file(tn_run *run, const tn_file_sum *told, const char *pa
   return status;
 }
 
-tn_status tn_record_check(tn_run *run, const tn_record *record, const char *folder) {
+tn_status tn_state_record_check(tn_run *run, const tn_state_record *record, const char *folder) {
   tn_status status = TN_OK;
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_STATE; i++) {
     char *path = tn_path_join(&run->env, folder, tn_checkpoint_files[i]);

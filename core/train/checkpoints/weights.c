@@ -27,15 +27,15 @@ static tn_status check_finite(tn_run *run, const tn_placement *state, const void
 
 /* ---- reading ---- */
 
-typedef struct tn_weights {
+typedef struct tn_weights_reader {
   tn_run *run;
   tn_executor *executor;
   const tn_safetensors *file;
   const char *path, *prefix;
   tn_words ignore;
-} tn_weights;
+} tn_weights_reader;
 
-static tn_status read_state(tn_weights *w, const tn_placement *state, const tn_safetensor *tensor) {
+static tn_status read_state(tn_weights_reader *w, const tn_placement *state, const tn_safetensor *tensor) {
   tn_env *env = &w->run->env;
   if (!tn_type_equal(&tensor->type, &state->type)) {
     tn_text has = tn_text_new(env);
@@ -59,7 +59,7 @@ static tn_status read_state(tn_weights *w, const tn_placement *state, const tn_s
   return status;
 }
 
-static tn_status read_named(tn_weights *w, const tn_placement *state) {
+static tn_status read_named(tn_weights_reader *w, const tn_placement *state) {
   tn_env *env = &w->run->env;
   tn_text name = tn_text_new(env);
   tn_text_addf(&name, "%s%s", w->prefix, state->path);
@@ -76,7 +76,7 @@ static tn_status read_named(tn_weights *w, const tn_placement *state) {
 }
 
 /* Names of the file that nothing asked for. */
-static tn_status check_left_over(tn_weights *w, const tn_state_map *map, uint32_t kinds) {
+static tn_status check_left_over(tn_weights_reader *w, const tn_state_map *map, uint32_t kinds) {
   size_t skip = strlen(w->prefix);
   for (int32_t i = 0; i < tn_safetensors_count(w->file); i++) {
     const char *name = tn_safetensors_at(w->file, i)->name;
@@ -96,7 +96,7 @@ tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map
   tn_words ignore;
   TN_TRY(tn_words_split(&run->arena, source->ignore, &ignore));
   TN_TRY(tn_safetensors_open(&run->env, source->path, &file));
-  tn_weights w = {run, executor, file, source->path, source->prefix, ignore};
+  tn_weights_reader w = {run, executor, file, source->path, source->prefix, ignore};
   tn_status status = check_left_over(&w, map, source->kinds);
   for (size_t i = 0; status == TN_OK && i < map->states.n; i++)
     if (of_kind(&map->states.v[i], source->kinds)) status = read_named(&w, &map->states.v[i]);

@@ -61,13 +61,13 @@ static void fill_inputs(tn_bench *b, int32_t slot) {
 /* What the training loop would say of step 0. */
 static tn_status write_controls(tn_bench *b) {
   static const int32_t programs[] = {TN_PROGRAM_WEIGH, TN_PROGRAM_MICRO};
-  tn_controls controls;
+  tn_control_block controls;
   for (int32_t i = 0; i < 3; i++) {
     int32_t which = i < 2 ? programs[i] : b->which;
     if (b->set.index[which] < 0) continue;
-    TN_TRY(tn_controls_bind(&b->set.arena, b->executor, b->set.index[which], b->micro_batches, &b->set.plan,
-                            &controls));
-    for (int32_t m = 0; m < b->micro_batches; m++) tn_controls_write(&controls, m, 0, m, 1.0);
+    TN_TRY(tn_control_block_bind(&b->set.arena, b->executor, b->set.index[which], b->micro_batches,
+                                 &b->set.plan, &controls));
+    for (int32_t m = 0; m < b->micro_batches; m++) tn_control_block_write(&controls, m, 0, m, 1.0);
   }
   return TN_OK;
 }
@@ -78,7 +78,7 @@ static tn_status set_up(tn_bench *b) {
   b->batch = b->options.batch > 0 ? b->options.batch : data->given ? data->section.batch : 1;
   request.batch[b->which] = b->batch;
   b->micro_batches = b->which == TN_PROGRAM_STEP ? (int32_t)b->run->settings.optimizer.accumulate : 1;
-  TN_TRY(tn_run_device(b->run, &b->device));
+  TN_TRY(tn_run_open_device(b->run, &b->device));
   if (b->which == TN_PROGRAM_STEP) TN_TRY(tn_plan_file_read(b->run, &request.choices));
   TN_TRY(tn_programs_build(b->run, &b->device->target, &request, &b->set));
   TN_TRY(tn_bench_list_passes(b));

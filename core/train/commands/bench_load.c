@@ -8,7 +8,7 @@
 /* Both as the usual scripts for other loaders have them. */
 enum { WARMUP = 4, STEPS = 40 };
 
-typedef struct tn_load_bench {
+typedef struct tn_bench_loader {
   tn_run *run;
   tn_bench_options options;
   tn_arena arena;
@@ -20,9 +20,9 @@ typedef struct tn_load_bench {
   int64_t ahead;        /* of them, those that have not come back */
   double first_ms;      /* a batch of the first epoch */
   double *round_ms;
-} tn_load_bench;
+} tn_bench_loader;
 
-static tn_status make_slot(tn_load_bench *b, tn_batch *slot) {
+static tn_status make_slot(tn_bench_loader *b, tn_batch *slot) {
   int32_t n = tn_loader_field_count(b->loader);
   void **fields = tn_arena_alloc(&b->arena, tn_size_mul((size_t)n, sizeof *fields));
   slot->weights = tn_arena_alloc(&b->arena, tn_size_mul((size_t)b->asked.batch, sizeof(float)));
@@ -36,23 +36,23 @@ static tn_status make_slot(tn_load_bench *b, tn_batch *slot) {
   return TN_OK;
 }
 
-static tn_status set_up(tn_load_bench *b) {
-  b->n_slots = tn_run_slots(b->run);
+static tn_status set_up(tn_bench_loader *b) {
+  b->n_slots = tn_run_input_slots(b->run);
   TN_TRY(tn_feeder_options(b->run, TN_SPLIT_TRAIN, b->n_slots, &b->asked));
   if (b->options.batch > 0) b->asked.batch = b->options.batch;
-  TN_TRY(tn_feeder_required(b->run, tn_loader_create(&b->run->env, &b->asked, &b->loader)));
+  TN_TRY(tn_feeder_require(b->run, tn_loader_create(&b->run->env, &b->asked, &b->loader)));
   b->slots = tn_arena_alloc(&b->arena, tn_size_mul((size_t)b->n_slots, sizeof *b->slots));
   if (!b->slots) return TN_ENOMEM;
   for (int32_t i = 0; i < b->n_slots; i++) TN_TRY(make_slot(b, &b->slots[i]));
   return TN_OK;
 }
 
-static tn_status give_slot(tn_load_bench *b) {
+static tn_status give_slot(tn_bench_loader *b) {
   b->ahead++;
   return tn_loader_submit(b->loader, &b->slots[b->given++ % b->n_slots]);
 }
 
-static tn_status start_epoch(tn_load_bench *b) {
+static tn_status start_epoch(tn_bench_loader *b) {
   TN_TRY(tn_loader_start(b->loader, b->epoch++, 0));
   b->ahead = 0;
   while (b->ahead < b->n_slots) TN_TRY(give_slot(b));
@@ -60,7 +60,7 @@ static tn_status start_epoch(tn_load_bench *b) {
 }
 
 /* Takes a batch, and gives its slot back at once: nobody reads it. Epochs follow one another. */
-static tn_status take_batch(tn_load_bench *b) {
+static tn_status take_batch(tn_bench_loader *b) {
   int64_t samples;
   tn_status status = tn_loader_wait(b->loader, &samples);
   if (status == TN_EOF) {
@@ -71,7 +71,7 @@ static tn_status take_batch(tn_load_bench *b) {
   return status == TN_OK ? give_slot(b) : status;
 }
 
-static tn_status take_batches(tn_load_bench *b, int64_t n, double *ms) {
+static tn_status take_batches(tn_bench_loader *b, int64_t n, double *ms) {
   double start = tn_clock_s();
   for (int64_t i = 0; i < n; i++) TN_TRY(take_batch(b));
   if (ms) *ms = (tn_clock_s() - start) / (double)n * 1e3;
@@ -79,13 +79,13 @@ static tn_status take_batches(tn_load_bench *b, int64_t n, double *ms) {
 }
 
 /* Until every sample has been read once, where that changes anything. */
-static tn_status fill_cache(tn_load_bench *b) {
+static tn_status fill_cache(tn_bench_loader *b) {
   tn_loader_memory memory = tn_loader_kept(b->loader);
   if (!memory.keeps) return TN_OK;
   return take_batches(b, tn_loader_batches(b->loader), NULL);
 }
 
-static tn_status measure(tn_load_bench *b) {
+static tn_status measure(tn_bench_loader *b) {
   TN_TRY(start_epoch(b));
   TN_TRY(take_batches(b, b->options.warmup, NULL));
   TN_TRY(take_batches(b, b->options.steps, &b->first_ms));
@@ -95,7 +95,7 @@ static tn_status measure(tn_load_bench *b) {
   return TN_OK;
 }
 
-static json_t *result_of(const tn_load_bench *b) {
+static json_t *result_of(const tn_bench_loader *b) {
   json_t *ms = tn_bench_spread(b->round_ms, b->options.rounds);
   double batch = (double)b->asked.batch, median = json_number_value(json_array_get(ms, 1));
   tn_loader_memory memory = tn_loader_kept(b->loader);
@@ -108,7 +108,7 @@ static json_t *result_of(const tn_load_bench *b) {
 }
 
 tn_status tn_bench_load(tn_run *run, const tn_bench_options *options, char **json) {
-  tn_load_bench b = {.run = run, .options = *options, .arena = tn_arena_new(&run->env)};
+  tn_bench_loader b = {.run = run, .options = *options, .arena = tn_arena_new(&run->env)};
   if (b.options.steps <= 0) b.options.steps = STEPS;
   if (b.options.rounds <= 0) b.options.rounds = 5;
   if (b.options.warmup <= 0) b.options.warmup = WARMUP;

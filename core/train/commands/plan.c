@@ -11,8 +11,10 @@ static tn_status plan_batches(tn_run *run, const tn_device *device, bool trains,
   request->batch[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT] = 1;
   if (!trains) return TN_OK;
   TN_TRY(tn_devices_count(run, device));
-  if (data[TN_SPLIT_TRAIN].given) TN_TRY(tn_run_share(run, TN_SPLIT_TRAIN, &request->batch[TN_PROGRAM_STEP]));
-  if (data[TN_SPLIT_VALID].given) TN_TRY(tn_run_share(run, TN_SPLIT_VALID, &request->batch[TN_PROGRAM_EVAL]));
+  if (data[TN_SPLIT_TRAIN].given)
+    TN_TRY(tn_run_rank_batch(run, TN_SPLIT_TRAIN, &request->batch[TN_PROGRAM_STEP]));
+  if (data[TN_SPLIT_VALID].given)
+    TN_TRY(tn_run_rank_batch(run, TN_SPLIT_VALID, &request->batch[TN_PROGRAM_EVAL]));
   return TN_OK;
 }
 
@@ -23,7 +25,7 @@ static bool has_loss(const tn_run *run) {
 
 static tn_status report(tn_run *run, const tn_device *device, const tn_program_set *set, char **text) {
   json_t *json = NULL;
-  TN_TRY(tn_plan_report(run, device, set, tn_run_slots(run), &json));
+  TN_TRY(tn_plan_report(run, device, set, tn_run_input_slots(run), &json));
   return tn_json_take(run, json, text);
 }
 
@@ -54,7 +56,7 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   if (dump) *dump = NULL;
   run->planning = true;
   tn_status status = check_pass(run, dump_after);
-  if (status == TN_OK) status = tn_run_device(run, &device);
+  if (status == TN_OK) status = tn_run_open_device(run, &device);
   if (status == TN_OK) status = plan_batches(run, device, has_loss(run), &request);
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
     status = tn_plan_file_read(run, &request.choices);

@@ -7,7 +7,7 @@
 #include "core/train/checkpoints/weights.h"
 #include "core/train/distributed/devices.h"
 
-typedef struct tn_predict {
+typedef struct tn_predict_command {
   tn_run *run;
   tn_device *device;
   tn_program_set set;
@@ -19,7 +19,7 @@ typedef struct tn_predict {
   char *out;
   size_t in_row, out_row; /* bytes */
   int64_t batch;
-} tn_predict;
+} tn_predict_command;
 
 static const tn_binding *find(const tn_binding *bindings, int32_t n, const char *name) {
   for (int32_t i = 0; i < n; i++)
@@ -27,7 +27,7 @@ static const tn_binding *find(const tn_binding *bindings, int32_t n, const char 
   return NULL;
 }
 
-static tn_status check_input(tn_predict *p, const char *path, const tn_binding *input) {
+static tn_status check_input(tn_predict_command *p, const char *path, const tn_binding *input) {
   tn_type rows = p->in_type;
   if (rows.rank > 0) rows.dims[0] = p->batch;
   if (tn_type_equal(&rows, &input->type)) return TN_OK;
@@ -43,7 +43,7 @@ static tn_status check_input(tn_predict *p, const char *path, const tn_binding *
   return status;
 }
 
-static tn_status set_up(tn_predict *p, const char *path) {
+static tn_status set_up(tn_predict_command *p, const char *path) {
   tn_program_request request = {{0}};
   const tn_data_setting *data = &p->run->settings.data[TN_SPLIT_VALID];
   void *in = NULL;
@@ -53,7 +53,7 @@ static tn_status set_up(tn_predict *p, const char *path) {
   p->batch = data->given ? data->section.batch : 32;
   if (rows > 0 && rows < p->batch) p->batch = rows;
   request.batch[TN_PROGRAM_PREDICT] = p->batch;
-  TN_TRY(tn_run_device(p->run, &p->device));
+  TN_TRY(tn_run_open_device(p->run, &p->device));
   TN_TRY(tn_programs_build(p->run, &p->device->target, &request, &p->set));
   p->program = p->set.programs[TN_PROGRAM_PREDICT];
   p->index = p->set.index[TN_PROGRAM_PREDICT];
@@ -68,7 +68,7 @@ static tn_status set_up(tn_predict *p, const char *path) {
   return tn_programs_refresh(&p->set, p->executor);
 }
 
-static tn_status run_rows(tn_predict *p) {
+static tn_status run_rows(tn_predict_command *p) {
   const tn_binding *output = find(p->program->outputs, p->program->n_outputs, "output");
   int64_t rows = p->in_type.dims[0];
   p->out_type = output->type;
@@ -94,7 +94,7 @@ static tn_status run_rows(tn_predict *p) {
 }
 
 tn_status tn_run_predict(tn_run *run, const char *input, const char *output, char **json) {
-  tn_predict p = {.run = run};
+  tn_predict_command p = {.run = run};
   *json = NULL;
   tn_status status = set_up(&p, input);
   if (status == TN_OK) status = run_rows(&p);

@@ -31,14 +31,14 @@ static tn_status read_options(tn_run *run, const tn_run_options *options) {
 }
 
 /* Where a run's configuration comes from: a file, or text beside a model that a function emits. */
-typedef struct tn_origin {
+typedef struct tn_run_origin {
   const char *path;
   const char *settings; /* without a path */
   tn_model_fn emit;
   void *user;
-} tn_origin;
+} tn_run_origin;
 
-static tn_status read_configuration(tn_run *run, const tn_origin *origin, const tn_run_options *options) {
+static tn_status read_configuration(tn_run *run, const tn_run_origin *origin, const tn_run_options *options) {
   TN_TRY(origin->path ? tn_ini_read(&run->env, origin->path, &run->ini)
                       : tn_ini_parse(&run->env, origin->settings, "settings", ".", &run->ini));
   TN_TRY(read_options(run, options));
@@ -50,7 +50,7 @@ static tn_status read_configuration(tn_run *run, const tn_origin *origin, const 
   return tn_settings_read(&run->env, run->registry, &run->ini, &run->settings);
 }
 
-static tn_status open_run(tn_context *context, const tn_origin *origin, const tn_run_options *options,
+static tn_status open_run(tn_context *context, const tn_run_origin *origin, const tn_run_options *options,
                           tn_run **out) {
   *out = NULL;
   tn_run *run = tn_alloc(context, sizeof *run);
@@ -75,12 +75,12 @@ static tn_status open_run(tn_context *context, const tn_origin *origin, const tn
 }
 
 tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options, tn_run **run) {
-  return open_run(context, &(tn_origin){.path = path}, options, run);
+  return open_run(context, &(tn_run_origin){.path = path}, options, run);
 }
 
 tn_status tn_run_open_model(tn_context *context, tn_model_fn emit, void *user, const char *settings,
                             const tn_run_options *options, tn_run **run) {
-  const tn_origin origin = {.settings = settings ? settings : "", .emit = emit, .user = user};
+  const tn_run_origin origin = {.settings = settings ? settings : "", .emit = emit, .user = user};
   return open_run(context, &origin, options, run);
 }
 

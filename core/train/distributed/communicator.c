@@ -33,7 +33,7 @@ static tn_status first_serving(tn_run *run, const tn_device *device, const tn_co
 static tn_status named(tn_run *run, const tn_device *device, const char *name, const tn_communicator **kind) {
   const tn_item *item = NULL;
   const char *where = tn_settings_where(&run->ini, "distributed", "communicator");
-  tn_status status = tn_settings_find(&run->env, run->registry, TN_COMMUNICATOR, name, &item);
+  tn_status status = tn_settings_find_item(&run->env, run->registry, TN_COMMUNICATOR, name, &item);
   if (status != TN_OK) return tn_wrap(&run->env, status, "%s: [distributed] communicator", where);
   bool yes = false;
   *kind = (const tn_communicator *)item;
@@ -48,5 +48,5 @@ tn_status tn_devices_communicator(tn_run *run, const tn_device *device, const tn
                                   const void **options) {
   const char *name = run->settings.distributed.communicator;
   TN_TRY(*name ? named(run, device, name, kind) : first_serving(run, device, kind));
-  return tn_settings_item(&run->env, &run->ini, "communicator", &(*kind)->item, options);
+  return tn_settings_item_options(&run->env, &run->ini, "communicator", &(*kind)->item, options);
 }

@@ -25,8 +25,8 @@ static tn_status check_backend_sections(tn_run *run, const tn_words *names) {
     if (!section) return TN_ENOMEM;
     if (!tn_ini_section(&run->ini, section) || !tn_registry_has(run->registry, TN_BACKEND, names->v[i]))
       continue;
-    TN_TRY(tn_settings_find(&run->env, run->registry, TN_BACKEND, names->v[i], &item));
-    TN_TRY(tn_settings_item(&run->env, &run->ini, "backend", item, &options));
+    TN_TRY(tn_settings_find_item(&run->env, run->registry, TN_BACKEND, names->v[i], &item));
+    TN_TRY(tn_settings_item_options(&run->env, &run->ini, "backend", item, &options));
   }
   return TN_OK;
 }
@@ -81,7 +81,7 @@ static tn_status place_failure(tn_run *run, const tn_words *names, tn_status sta
   return has_key(run, "backend", "use") ? wrap_key(run, status, "backend", "use") : status;
 }
 
-tn_status tn_run_device(tn_run *run, tn_device **device) {
+tn_status tn_run_open_device(tn_run *run, tn_device **device) {
   tn_words names;
   int64_t threads = 0;
   tn_ints pin;
@@ -128,7 +128,7 @@ tn_status tn_devices_count(tn_run *run, const tn_device *device) {
 }
 
 tn_status tn_devices_open(tn_run *run, const tn_device *first, tn_device **device) {
-  tn_status status = tn_run_device(run, device);
+  tn_status status = tn_run_open_device(run, device);
   if (status != TN_OK) return tn_wrap(&run->env, status, "device %d", (int)run->rank);
   if ((*device)->backend == first->backend && (*device)->extension == first->extension) return TN_OK;
   return tn_failf(&run->env, TN_EUNAVAILABLE,
@@ -137,7 +137,7 @@ tn_status tn_devices_open(tn_run *run, const tn_device *first, tn_device **devic
 }
 
 /* A rank's part of a batch of all devices. */
-tn_status tn_run_share(tn_run *run, int32_t split, int64_t *batch) {
+tn_status tn_run_rank_batch(tn_run *run, int32_t split, int64_t *batch) {
   const char *own = split == TN_SPLIT_TRAIN ? "data.train" : "data.valid";
   tn_section *section = tn_ini_section(&run->ini, own);
   int64_t whole = run->settings.data[split].section.batch;

@@ -8,9 +8,9 @@
 #include "core/train/run.h"
 
 /* Opens the device that the configuration asks for; the one whose number is the run's rank. */
-tn_status tn_run_device(tn_run *run, tn_device **device);
+tn_status tn_run_open_device(tn_run *run, tn_device **device);
 /* A rank's part of [data] batch. It must divide without rest. */
-tn_status tn_run_share(tn_run *run, int32_t split, int64_t *batch);
+tn_status tn_run_rank_batch(tn_run *run, int32_t split, int64_t *batch);
 
 /* How many devices like this one [distributed] devices asks for; run->ranks is set. */
 tn_status tn_devices_count(tn_run *run, const tn_device *device);

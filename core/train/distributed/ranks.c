@@ -164,8 +164,8 @@ static void meet(tn_rank_set *ranks) {
 }
 
 /* Once to bring, once to know that all have taken. */
-tn_status tn_ranks_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *mine, size_t bytes,
-                          void *all) {
+tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *mine, size_t bytes,
+                              void *all) {
   pthread_mutex_lock(&ranks->lock);
   ranks->members[rank].mine = mine;
   meet(ranks);
@@ -176,7 +176,7 @@ tn_status tn_ranks_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const v
   return atomic_load(&ranks->failed) ? lost(ranks, env) : TN_OK;
 }
 
-tn_status tn_ranks_share(tn_rank_set *ranks, tn_env *env, int32_t rank, void *data, size_t bytes) {
+tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, void *data, size_t bytes) {
   pthread_mutex_lock(&ranks->lock);
   ranks->members[rank].mine = data;
   meet(ranks);

@@ -21,10 +21,10 @@ tn_status tn_ranks_run(tn_rank_set *ranks, tn_env *env, tn_status (*body)(void *
                        void *context);
 
 /* Hands `bytes` bytes of every rank to all of them: those of rank r lie at all + r * bytes. */
-tn_status tn_ranks_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *mine, size_t bytes,
-                          void *all);
+tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *mine, size_t bytes,
+                              void *all);
 /* What rank 0 has in `data` is then what all have there. */
-tn_status tn_ranks_share(tn_rank_set *ranks, tn_env *env, int32_t rank, void *data, size_t bytes);
+tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, void *data, size_t bytes);
 
 /* What rank 0 thinks is what all do: *decision is its number, on each rank's n-th call that of rank 0's
  * n-th. Rank 0 does not wait for the others, and nobody takes a lock. */

@@ -4,20 +4,20 @@
 #include "core/train/graphs/training_graph.h"
 #include "tenon/ops.h"
 
-typedef struct tn_averaging {
+typedef struct tn_average_pass {
   tn_graph *graph;
   tn_build *b;
   tn_arena arena;
   const tn_state_map *map;
   int32_t dtype; /* that is being averaged; one collective each */
-} tn_averaging;
+} tn_average_pass;
 
-static bool is_averaged(const tn_averaging *a, const tn_placement *state) {
+static bool is_averaged(const tn_average_pass *a, const tn_placement *state) {
   return state->what == TN_STATE_BUFFER && state->type.dtype == a->dtype && tn_type_count(&state->type) > 0;
 }
 
 /* All buffers of the type one after the other: their offsets, and how many elements there are. */
-static int64_t place_all(const tn_averaging *a, int64_t *offsets) {
+static int64_t place_all(const tn_average_pass *a, int64_t *offsets) {
   int64_t count = 0, n = 0;
   for (size_t i = 0; i < a->map->states.n; i++) {
     const tn_placement *state = &a->map->states.v[i];
@@ -28,7 +28,7 @@ static int64_t place_all(const tn_averaging *a, int64_t *offsets) {
   return count;
 }
 
-static tn_val read_all(tn_averaging *a, const int64_t *offsets, int64_t count) {
+static tn_val read_all(tn_average_pass *a, const int64_t *offsets, int64_t count) {
   int64_t n = 0;
   tn_op_begin(a->b, "pack");
   for (size_t i = 0; i < a->map->states.n; i++) {
@@ -44,7 +44,7 @@ static tn_val read_all(tn_averaging *a, const int64_t *offsets, int64_t count) {
   return tn_op_end(a->b);
 }
 
-static tn_status commit_all(tn_averaging *a, tn_val mean, const int64_t *offsets) {
+static tn_status commit_all(tn_average_pass *a, tn_val mean, const int64_t *offsets) {
   int64_t n = 0;
   for (size_t i = 0; i < a->map->states.n; i++) {
     const tn_placement *s = &a->map->states.v[i];
@@ -57,7 +57,7 @@ static tn_status commit_all(tn_averaging *a, tn_val mean, const int64_t *offsets
   return TN_OK;
 }
 
-static tn_status average_type(tn_averaging *a) {
+static tn_status average_type(tn_average_pass *a) {
   int64_t *offsets = tn_arena_alloc(&a->arena, tn_size_mul(a->map->states.n + 1, sizeof *offsets));
   if (!offsets) return TN_ENOMEM;
   int64_t count = place_all(a, offsets);
@@ -67,13 +67,13 @@ static tn_status average_type(tn_averaging *a) {
   return commit_all(a, tn_div(a->b, sum, ranks), offsets);
 }
 
-static tn_status average_all(tn_averaging *a) {
+static tn_status average_all(tn_average_pass *a) {
   for (a->dtype = TN_F16; a->dtype <= TN_F64; a->dtype++) TN_TRY(average_type(a));
   return tn_build_status(a->b);
 }
 
-tn_status tn_average_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks, const tn_state_map *map,
-                           tn_graph **out) {
+tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks,
+                                      const tn_state_map *map, tn_graph **out) {
   tn_graph *graph = NULL;
   tn_builder *builder = NULL;
   *out = NULL;
@@ -82,7 +82,7 @@ tn_status tn_average_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks, 
   graph->ranks = ranks;
   tn_status status = tn_builder_create(graph, &builder);
   if (status == TN_OK) {
-    tn_averaging a = {
+    tn_average_pass a = {
         .graph = graph, .b = tn_builder_handle(builder), .arena = tn_arena_new(env), .map = map};
     status = average_all(&a);
     tn_arena_free(&a.arena);

@@ -33,7 +33,7 @@ tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed) {
     int32_t i = order[k];
     if (i < 0 || i >= n || !gradient[i]) continue;
     u->params[u->n_params++] =
-        (tn_trained){.state = states[i], .gradient = tn_cast(u->b, gradient[i], TN_F32)};
+        (tn_trained_parameter){.state = states[i], .gradient = tn_cast(u->b, gradient[i], TN_F32)};
   }
   if (u->n_params == 0)
     return tn_failf(u->env, TN_EINVAL, "%s: the loss depends on no parameter, so there is nothing to train",

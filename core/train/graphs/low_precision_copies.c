@@ -20,7 +20,7 @@ static const char *source_name(tn_arena *arena, const char *name) {
   return tn_arena_printf(arena, "%.*s", (int)(mark - name), name);
 }
 
-tn_val tn_derived_read(tn_graph *to, const tn_graph *from, tn_val param, int32_t dtype) {
+tn_val tn_low_precision_read(tn_graph *to, const tn_graph *from, tn_val param, int32_t dtype) {
   const tn_state_attributes *source = tn_graph_maker(from, param)->attributes;
   const char *path = derived_name(&to->arena, source->path, dtype);
   tn_type type = source->type;
@@ -52,7 +52,7 @@ static tn_status place_copy(tn_state_map *map, const tn_gstate *state) {
   return tn_state_map_add(map, state, region, offset);
 }
 
-tn_status tn_derived_place(tn_state_map *map, const tn_graph *graph) {
+tn_status tn_low_precision_allocate(tn_state_map *map, const tn_graph *graph) {
   for (size_t i = 0; i < graph->states.n; i++)
     if (graph->states.v[i].what == TN_STATE_DERIVED) TN_TRY(place_copy(map, &graph->states.v[i]));
   return TN_OK;
@@ -85,7 +85,7 @@ static tn_status commit_copies(const tn_state_map *map, tn_build *b) {
   return TN_OK;
 }
 
-tn_status tn_derived_commit(const tn_state_map *map, tn_graph *graph) {
+tn_status tn_low_precision_commit(const tn_state_map *map, tn_graph *graph) {
   tn_builder *builder = NULL;
   TN_TRY(tn_builder_create(graph, &builder));
   tn_status status = commit_copies(map, tn_builder_handle(builder));

@@ -2,7 +2,7 @@
 #include "core/base/text.h"
 #include "core/train/graphs/update_stages.h"
 
-tn_status tn_updater_place(tn_updater *u) {
+tn_status tn_updater_allocate(tn_updater *u) {
   int32_t region;
   TN_TRY(tn_state_map_region(u->map, TN_PARAM_REGION, TN_F32, &region));
   for (int32_t i = 0; i < u->n_params; i++) {
@@ -18,7 +18,8 @@ tn_status tn_updater_place(tn_updater *u) {
 }
 
 /* A slot of one parameter, so that checkpoints name it: "conv1.weight.momentum". */
-static tn_status place_slot(tn_updater *u, const tn_trained *param, const char *slot, int32_t region) {
+static tn_status place_slot(tn_updater *u, const tn_trained_parameter *param, const char *slot,
+                            int32_t region) {
   tn_gstate state = {.path = tn_arena_printf(u->arena, "%s.%s", param->state->path, slot),
                      .type = param->state->type,
                      .what = TN_STATE_SLOT,
@@ -36,8 +37,8 @@ static tn_status go_with_parameters(tn_updater *u, int32_t region) {
 }
 
 /* tn_build_state inside an elementwise optimizer: a region beside the parameters'. */
-tn_val tn_updater_flat_slot(tn_build *b, void *context, const char *name, const tn_type *type,
-                            const char *init) {
+tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const tn_type *type,
+                             const char *init) {
   tn_updater *u = context;
   int32_t region;
   const char *path = tn_arena_printf(u->arena, "@%s.f32", name);
@@ -65,8 +66,8 @@ tn_val tn_updater_flat_slot(tn_build *b, void *context, const char *name, const 
 
 /* tn_build_state inside an optimizer that sees one parameter at a time: of any type, and initialized as it
  * says. */
-tn_val tn_updater_slot_of_one(tn_build *b, void *context, const char *name, const tn_type *type,
-                              const char *init) {
+tn_val tn_updater_parameter_state(tn_build *b, void *context, const char *name, const tn_type *type,
+                                  const char *init) {
   tn_updater *u = context;
   const tn_gstate *param = u->one->state;
   const char *path = tn_arena_printf(u->arena, "%s.%s", param->path, name);

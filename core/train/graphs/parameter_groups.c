@@ -9,7 +9,7 @@ static tn_status assign_groups(tn_updater *u) {
   for (int32_t g = 0; g < s->n_groups; g++) {
     int32_t members = 0;
     for (int32_t i = 0; i < u->n_params; i++) {
-      tn_trained *param = &u->params[i];
+      tn_trained_parameter *param = &u->params[i];
       if (param->group != 0 || !tn_words_match(&s->groups[g].patterns, param->state->path)) continue;
       param->group = g + 1;
       members++;
@@ -48,7 +48,7 @@ tn_status tn_updater_group(tn_updater *u) {
 static tn_status control_for(tn_updater *u, const char *name, tn_val *value) {
   const tn_item *item = &u->settings->optimizer_kind->item;
   const tn_option *option = tn_options_find(item, name);
-  tn_update_plan *plan = u->plan;
+  tn_update_info *plan = u->plan;
   if (!option || !(option->flags & TN_OPT_SCHEDULED))
     return tn_failf(u->env, TN_EINVAL,
                     "optimizer '%s' asks for the option '%s', which it does not mark TN_OPT_SCHEDULED",
@@ -59,7 +59,7 @@ static tn_status control_for(tn_updater *u, const char *name, tn_val *value) {
   if (!*value) return TN_ENOMEM;
   for (int32_t i = 0; i < plan->n_controls; i++)
     if (tn_text_equal(plan->controls[i].name, name)) return TN_OK;
-  tn_control *control = &plan->controls[plan->n_controls++];
+  tn_scheduled_option *control = &plan->controls[plan->n_controls++];
   control->name = option->name;
   control->values = tn_arena_alloc(u->arena, tn_size_mul((size_t)plan->n_groups, sizeof *control->values));
   if (!control->values) return TN_ENOMEM;

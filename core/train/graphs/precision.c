@@ -15,19 +15,19 @@
 #include "tenon/attributes.h"
 #include "tenon/ops.h"
 
-typedef struct tn_precise {
+typedef struct tn_precision_pass {
   const tn_settings *settings;
   size_t end;         /* the first node that the policy is not asked about */
   tn_val *cast;       /* [value * TN_DTYPES + dtype]: made before; 0: not yet */
   const bool *leaves; /* per old value: an output, a commit or a predicate */
-} tn_precise;
+} tn_precision_pass;
 
 /* What the operands of a node are to be. */
-typedef struct tn_wanted {
+typedef struct tn_operand_types {
   int32_t *dtype; /* TN_ANY where an operand is no float */
   bool *yields;   /* constants about which the policy has no opinion */
   bool tf32;      /* of a product: operands may be rounded */
-} tn_wanted;
+} tn_operand_types;
 
 static int32_t decide(const tn_settings *s, const tn_gnode *node, int32_t index, int32_t dtype) {
   tn_precision_site site = {sizeof site, node->op->item.name, node->op->op_class, false, index, dtype};
@@ -89,8 +89,8 @@ static bool holds(int32_t dtype, double value) {
 }
 
 /* What the policy says of operand i, before its neighbours have their say. */
-static tn_status ask(const tn_rewrite *r, const tn_precise *p, const tn_gnode *node, int32_t i,
-                     tn_wanted *w) {
+static tn_status ask(const tn_rewrite *r, const tn_precision_pass *p, const tn_gnode *node, int32_t i,
+                     tn_operand_types *w) {
   double value;
   w->dtype[i] = TN_ANY;
   if (!is_float_operand(r->from, node, i)) return TN_OK;
@@ -106,7 +106,7 @@ static tn_status ask(const tn_rewrite *r, const tn_precise *p, const tn_gnode *n
 }
 
 /* The types that letters of the schema stand for: constants only widen what does not hold them. */
-static void tie(const tn_rewrite *r, const tn_gnode *node, const tn_wanted *w,
+static void tie(const tn_rewrite *r, const tn_gnode *node, const tn_operand_types *w,
                 int32_t tied[TN_SCHEMA_LETTERS]) {
   for (int32_t yielding = 0; yielding < 2; yielding++)
     for (int32_t i = 0; i < node->n_in; i++) {
@@ -127,7 +127,8 @@ static int32_t allowed(const tn_rewrite *r, const tn_gnode *node, int32_t i, int
   return def->dtype == TN_ANY || def->dtype == dtype ? dtype : old;
 }
 
-static tn_status settle(const tn_rewrite *r, const tn_precise *p, const tn_gnode *node, tn_wanted *w) {
+static tn_status settle(const tn_rewrite *r, const tn_precision_pass *p, const tn_gnode *node,
+                        tn_operand_types *w) {
   int32_t tied[TN_SCHEMA_LETTERS] = {0};
   for (int32_t i = 0; i < node->n_in; i++) TN_TRY(ask(r, p, node, i, w));
   tie(r, node, w, tied);
@@ -163,7 +164,7 @@ static tn_val make_cast(tn_rewrite *r, tn_val old, int32_t dtype) {
   tn_type type = *tn_graph_type(r->from, old);
   bool low = tn_dtype_size(dtype) < tn_dtype_size(type.dtype);
   if (low && is_param(r->from, old)) {
-    tn_val copy = tn_derived_read(tn_builder_graph(r->b), r->from, old, dtype);
+    tn_val copy = tn_low_precision_read(tn_builder_graph(r->b), r->from, old, dtype);
     if (!copy) tn_builder_fail(r->b, r->from->env->record->code);
     return copy;
   }
@@ -171,7 +172,7 @@ static tn_val make_cast(tn_rewrite *r, tn_val old, int32_t dtype) {
   return is_constant(r->from, old, &value) ? tn_full(r->b, &type, value) : tn_cast(r->b, now, dtype);
 }
 
-static tn_val cast_to(tn_rewrite *r, tn_precise *p, tn_val old, int32_t dtype) {
+static tn_val cast_to(tn_rewrite *r, tn_precision_pass *p, tn_val old, int32_t dtype) {
   tn_val now = r->map[old], *known = &p->cast[(size_t)old * TN_DTYPES + (size_t)dtype];
   if (tn_val_type(r->b, now)->dtype == dtype) return now;
   if (!*known) *known = make_cast(r, old, dtype);
@@ -179,7 +180,7 @@ static tn_val cast_to(tn_rewrite *r, tn_precise *p, tn_val old, int32_t dtype) {
 }
 
 /* Values that leave keep the type that their state or reader expects. */
-static void restore_results(tn_rewrite *r, const tn_precise *p, const tn_gnode *node) {
+static void restore_results(tn_rewrite *r, const tn_precision_pass *p, const tn_gnode *node) {
   for (int32_t i = 0; i < node->n_out; i++) {
     tn_val old = node->first_out + (tn_val)i;
     int32_t dtype = tn_graph_type(r->from, old)->dtype;
@@ -199,7 +200,8 @@ static tn_status allow_tf32(tn_graph *to, tn_gnode *node) {
 }
 
 /* The copy reads its operands through the map, so the casts stand there while it is made. */
-static tn_status copy_node(tn_rewrite *r, tn_precise *p, tn_gnode node, const tn_wanted *w, tn_val *kept) {
+static tn_status copy_node(tn_rewrite *r, tn_precision_pass *p, tn_gnode node, const tn_operand_types *w,
+                           tn_val *kept) {
   if (w->tf32) TN_TRY(allow_tf32(tn_builder_graph(r->b), &node));
   for (int32_t i = 0; i < node.n_in; i++) kept[i] = r->map[node.in[i]];
   for (int32_t i = 0; i < node.n_in; i++)
@@ -212,12 +214,12 @@ static tn_status copy_node(tn_rewrite *r, tn_precise *p, tn_gnode node, const tn
 }
 
 static tn_status rewrite_node(tn_rewrite *r, const tn_gnode *node, void *context) {
-  tn_precise *p = context;
+  tn_precision_pass *p = context;
   const void *handle = r->from->env;
   size_t n = (size_t)node->n_in;
   if (n == 0) return tn_rewrite_copy(r, node);
-  tn_wanted w = {tn_alloc(handle, tn_size_mul(n, sizeof *w.dtype)),
-                 tn_alloc(handle, tn_size_mul(n, sizeof *w.yields)), false};
+  tn_operand_types w = {tn_alloc(handle, tn_size_mul(n, sizeof *w.dtype)),
+                        tn_alloc(handle, tn_size_mul(n, sizeof *w.yields)), false};
   tn_val *kept = tn_alloc(handle, tn_size_mul(n, sizeof *kept));
   tn_status status = w.dtype && w.yields && kept ? settle(r, p, node, &w) : TN_ENOMEM;
   if (status == TN_OK) status = copy_node(r, p, *node, &w, kept);
@@ -236,8 +238,8 @@ tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t end
   tn_graph *from = *graph, *to = NULL;
   if (!changes(settings, from, end)) return TN_OK;
   bool *leaves = tn_alloc(env, from->values.n);
-  tn_precise p = {settings, end, tn_alloc(env, tn_size_mul(from->values.n, TN_DTYPES * sizeof *p.cast)),
-                  leaves};
+  tn_precision_pass p = {settings, end,
+                         tn_alloc(env, tn_size_mul(from->values.n, TN_DTYPES * sizeof *p.cast)), leaves};
   tn_status status = leaves && p.cast ? TN_OK : TN_ENOMEM;
   if (status == TN_OK) {
     mark_leaving(from, leaves);

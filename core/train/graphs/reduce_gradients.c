@@ -109,7 +109,7 @@ tn_val tn_updater_reduce(tn_updater *u) {
 }
 
 /* The first micro-batch, which is that of the first blocks, replaces what the update before has left. */
-tn_status tn_updater_gather(tn_updater *u) {
+tn_status tn_updater_accumulate(tn_updater *u) {
   tn_build *b = u->b;
   tn_val first = tn_op2(b, "lt", tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, u->graph->ranks));
   for (int32_t i = 0; i < u->n_params;) {

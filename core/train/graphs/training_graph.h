@@ -9,17 +9,17 @@
 
 /* A value that the host writes into the control block before every step: an option that differs by
  * group or step. Input "control.NAME": a scalar, or one f32 per group. */
-typedef struct tn_control {
+typedef struct tn_scheduled_option {
   const char *name; /* of the option */
   double *values;   /* per group, as configured */
-} tn_control;
+} tn_scheduled_option;
 
-typedef struct tn_update_plan {
+typedef struct tn_update_info {
   int32_t n_groups; /* 1 + those of the settings that match something */
-  tn_control *controls;
+  tn_scheduled_option *controls;
   int32_t n_controls;
   size_t first_node; /* of the update, behind the model and its gradient */
-} tn_update_plan;
+} tn_update_info;
 
 /* Outputs of a step whose update may be skipped: f32 scalars, the second 0 or 1; and the prefix of the
  * state in which a precision policy keeps its scale. */
@@ -32,12 +32,12 @@ typedef struct tn_update_plan {
  * gradients become ready, and the optimizer's slots beside them. Everything of the plan lies in
  * `arena`. */
 tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_plan *plan);
+                         tn_model *model, tn_state_map *map, tn_update_info *plan);
 
 /* The same for every micro-batch but the last, whose program is the step: gradients are added to those of
  * the micro-batches before. The plan has first_node alone. */
-tn_status tn_gather_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_plan *plan);
+tn_status tn_accumulate_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
+                             tn_model *model, tn_state_map *map, tn_update_info *plan);
 
 /* Pass `precision`: asks the policy about every float operand of the nodes before number `end`, and
  * inserts casts; later nodes get their operands as they had them. A policy that changes nothing leaves
@@ -46,8 +46,8 @@ tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t end
 
 /* The graph of the program that averages running statistics over ranks: every buffer of float type. NULL
  * where there are none, or one rank. */
-tn_status tn_average_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks, const tn_state_map *map,
-                           tn_graph **graph);
+tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks,
+                                      const tn_state_map *map, tn_graph **graph);
 
 /* The graph of the init program: every state's initializer, committed. */
 tn_status tn_init_graph(tn_env *env, struct tn_op_table *ops, uint64_t seed, const tn_state_map *map,

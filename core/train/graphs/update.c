@@ -31,7 +31,7 @@ static tn_status call_optimizer(tn_updater *u, const tn_val in[2], const char *p
                           .seed = seed,
                           .context = u,
                           .option_value = tn_updater_option,
-                          .state = u->one ? tn_updater_slot_of_one : tn_updater_flat_slot};
+                          .state = u->one ? tn_updater_parameter_state : tn_updater_flat_state};
   tn_builder_push(u->b, &frame);
   tn_status status = kind->update(u->b, options);
   /* what stuck first is the cause; the optimizer may have refused what came of it */
@@ -53,7 +53,7 @@ static tn_status update_flat(tn_updater *u, tn_val flat, uint64_t seed) {
 
 static tn_status update_each(tn_updater *u, tn_val flat, uint64_t seed) {
   for (int32_t i = 0; i < u->n_params; i++) {
-    tn_trained *param = &u->params[i];
+    tn_trained_parameter *param = &u->params[i];
     const tn_type *type = &param->state->type;
     int64_t start = param->offset, stop = start + tn_type_count(type);
     tn_val gradient = tn_reshape(u->b, tn_slice_axis(u->b, flat, 0, start, stop), type->rank, type->dims),
@@ -85,7 +85,7 @@ static tn_status emit(tn_updater *u, uint64_t seed, tn_val loss) {
   TN_TRY(tn_updater_differentiate(u, loss, u->scale));
   u->plan->first_node = u->graph->nodes.n;
   TN_TRY(tn_updater_group(u));
-  TN_TRY(tn_updater_place(u));
+  TN_TRY(tn_updater_allocate(u));
   tn_val flat = tn_updater_unscale(u, tn_updater_reduce(u));
   TN_TRY(tn_updater_guard_statistics(u));
   TN_TRY(tn_updater_guard(u, flat));
@@ -105,13 +105,13 @@ static tn_status emit_gather(tn_updater *u, uint64_t seed, tn_val loss) {
   TN_TRY(tn_updater_scale(u));
   TN_TRY(tn_updater_differentiate(u, loss, u->scale));
   u->plan->first_node = u->graph->nodes.n;
-  TN_TRY(tn_updater_place(u));
+  TN_TRY(tn_updater_allocate(u));
   TN_TRY(tn_updater_guard_statistics(u));
-  return tn_updater_gather(u);
+  return tn_updater_accumulate(u);
 }
 
 static tn_status emit_with(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                           tn_model *model, tn_state_map *map, tn_update_plan *plan,
+                           tn_model *model, tn_state_map *map, tn_update_info *plan,
                            tn_status (*body)(tn_updater *u, uint64_t seed, tn_val loss)) {
   tn_builder *builder = NULL;
   tn_val loss = tn_graph_find_output(model->graph, "loss");
@@ -138,11 +138,11 @@ static tn_status emit_with(tn_env *env, tn_arena *arena, const tn_settings *sett
 }
 
 tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_plan *plan) {
+                         tn_model *model, tn_state_map *map, tn_update_info *plan) {
   return emit_with(env, arena, settings, seed, model, map, plan, emit);
 }
 
-tn_status tn_gather_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_plan *plan) {
+tn_status tn_accumulate_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
+                             tn_model *model, tn_state_map *map, tn_update_info *plan) {
   return emit_with(env, arena, settings, seed, model, map, plan, emit_gather);
 }

@@ -13,12 +13,12 @@
 #include "core/train/graphs/training_graph.h"
 
 /* A trained parameter: where it lies and which group it is in. */
-typedef struct tn_trained {
+typedef struct tn_trained_parameter {
   const tn_gstate *state;
   tn_val gradient;
   int64_t offset; /* in elements of the region */
   int32_t group;
-} tn_trained;
+} tn_trained_parameter;
 
 typedef struct tn_updater {
   tn_env *env;
@@ -27,13 +27,13 @@ typedef struct tn_updater {
   tn_graph *graph;
   tn_build *b;
   tn_state_map *map;
-  tn_update_plan *plan;
-  tn_trained *params; /* in the order in which their gradients become ready */
+  tn_update_info *plan;
+  tn_trained_parameter *params; /* in the order in which their gradients become ready */
   int32_t n_params;
-  int64_t count;         /* elements of the flat region */
-  const tn_trained *one; /* per-parameter optimizers: the parameter at hand */
-  tn_val scale;          /* of the loss, f32 scalar; 0: not scaled */
-  tn_val applied;        /* predicate of every commit of the update; 0: always */
+  int64_t count;                   /* elements of the flat region */
+  const tn_trained_parameter *one; /* per-parameter optimizers: the parameter at hand */
+  tn_val scale;                    /* of the loss, f32 scalar; 0: not scaled */
+  tn_val applied;                  /* predicate of every commit of the update; 0: always */
 } tn_updater;
 
 /* Region "param.f32" and the path that stands for all of it; the region in which micro-batches add up. */
@@ -46,7 +46,7 @@ tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed);
 /* All gradients as one vector, summed over ranks and micro-batches. */
 tn_val tn_updater_reduce(tn_updater *u);
 /* In place of that, for all micro-batches but the last: adds the gradients to those of the ones before. */
-tn_status tn_updater_gather(tn_updater *u);
+tn_status tn_updater_accumulate(tn_updater *u);
 
 /* Asks the precision policy for the scale of the loss. */
 tn_status tn_updater_scale(tn_updater *u);
@@ -65,12 +65,12 @@ tn_status tn_updater_group(tn_updater *u);
 tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 
 /* Places the parameters in the flat region, one after the other. */
-tn_status tn_updater_place(tn_updater *u);
+tn_status tn_updater_allocate(tn_updater *u);
 /* For frames: tn_build_state inside an elementwise optimizer, and inside one that sees one parameter at a
  * time. */
-tn_val tn_updater_flat_slot(tn_build *b, void *updater, const char *name, const tn_type *type,
-                            const char *init);
-tn_val tn_updater_slot_of_one(tn_build *b, void *updater, const char *name, const tn_type *type,
-                              const char *init);
+tn_val tn_updater_flat_state(tn_build *b, void *updater, const char *name, const tn_type *type,
+                             const char *init);
+tn_val tn_updater_parameter_state(tn_build *b, void *updater, const char *name, const tn_type *type,
+                                  const char *init);
 
 #endif

@@ -2,10 +2,10 @@
 #include "core/base/thread.h"
 #include "core/train/loop/training.h"
 
-const char tn_why_finished[] = "finished", tn_why_stopped[] = "stopped", tn_why_out_of_time[] = "max_time",
-           tn_why_nonfinite[] = "non-finite";
+const char tn_end_finished[] = "finished", tn_end_stopped[] = "stopped", tn_end_out_of_time[] = "max_time",
+           tn_end_nonfinite[] = "non-finite";
 
-tn_event tn_fit_event(const tn_fit *t, int32_t kind) {
+tn_event tn_training_event(const tn_training *t, int32_t kind) {
   return (tn_event){.struct_size = sizeof(tn_event),
                     .kind = kind,
                     .epoch = t->progress.epoch,
@@ -19,8 +19,8 @@ tn_event tn_fit_event(const tn_fit *t, int32_t kind) {
                     .skipped = -1};
 }
 
-void tn_fit_post(tn_fit *t, int32_t kind, const char *text) {
-  tn_event event = tn_fit_event(t, kind);
+void tn_training_post(tn_training *t, int32_t kind, const char *text) {
+  tn_event event = tn_training_event(t, kind);
   event.text = text;
-  tn_watch_post(t->watch, &event);
+  tn_observers_post(t->watch, &event);
 }

@@ -142,7 +142,7 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader
                                  .seed = (uint64_t)run->settings.run.seed,
                                  .cache_bytes = cache_share(run, data->cache),
                                  .where = data->where};
-  return tn_run_share(run, split, &options->batch);
+  return tn_run_rank_batch(run, split, &options->batch);
 }
 
 static tn_status create(tn_feeder *f, int32_t split, const tn_program *program) {
@@ -180,7 +180,7 @@ tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, in
   return status;
 }
 
-tn_status tn_feeder_required(tn_run *run, tn_status status) {
+tn_status tn_feeder_require(tn_run *run, tn_status status) {
   if (status != TN_EUNAVAILABLE) return status;
   return tn_failf(&run->env, TN_EIO, "%s", tn_error_text(&run->env));
 }
@@ -222,7 +222,7 @@ tn_status tn_feeder_start(tn_feeder *f, int64_t epoch, int64_t first) {
   return TN_OK;
 }
 
-tn_status tn_feeder_rest(tn_feeder *f) {
+tn_status tn_feeder_stop(tn_feeder *f) {
   f->n_pending = 0;
   return tn_loader_start(f->loader, 0, 0);
 }

@@ -14,13 +14,13 @@
 #include "core/exec/nonfinite/scan.h"
 #include "core/train/loop/training.h"
 
-typedef struct tn_search {
-  tn_fit *t;
+typedef struct tn_nonfinite_search {
+  tn_training *t;
   int64_t until; /* the step whose loss was not finite, or after which something else was */
   void **kept;   /* per region: before the step that is being taken; NULL: not read yet */
   tn_finite *finite;
   bool stopped;
-} tn_search;
+} tn_nonfinite_search;
 
 /* ---- state ---- */
 
@@ -29,7 +29,7 @@ static size_t region_bytes(const tn_region *region) {
 }
 
 /* Reads or writes a region as a whole. */
-static tn_status move_region(tn_search *s, size_t r, void *data, bool back) {
+static tn_status move_region(tn_nonfinite_search *s, size_t r, void *data, bool back) {
   const tn_region *region = &s->t->set.map->regions.v[r];
   char *path = tn_arena_printf(&s->t->set.arena, "@%s", region->name);
   size_t bytes = region_bytes(region);
@@ -39,7 +39,7 @@ static tn_status move_region(tn_search *s, size_t r, void *data, bool back) {
   return status;
 }
 
-static tn_status keep_state(tn_search *s) {
+static tn_status keep_state(tn_nonfinite_search *s) {
   tn_env *env = &s->t->run->env;
   size_t n = s->t->set.map->regions.n;
   if (!s->kept && !(s->kept = tn_alloc(env, tn_size_mul(n + 1, sizeof *s->kept)))) return TN_ENOMEM;
@@ -51,17 +51,17 @@ static tn_status keep_state(tn_search *s) {
   return TN_OK;
 }
 
-static tn_status undo(tn_search *s) {
+static tn_status undo(tn_nonfinite_search *s) {
   for (size_t r = 0; r < s->t->set.map->regions.n; r++) TN_TRY(move_region(s, r, s->kept[r], true));
   return TN_OK;
 }
 
-static void forget_state(tn_search *s) {
+static void forget_state(tn_nonfinite_search *s) {
   for (size_t r = 0; s->kept && r < s->t->set.map->regions.n; r++) tn_release(&s->t->run->env, s->kept[r]);
   tn_release(&s->t->run->env, s->kept);
 }
 
-static tn_status look_at(tn_search *s, const tn_placement *state, bool *fine) {
+static tn_status look_at(tn_nonfinite_search *s, const tn_placement *state, bool *fine) {
   tn_env *env = &s->t->run->env;
   size_t bytes = tn_type_bytes(&state->type);
   void *data = tn_alloc(env, bytes + 1);
@@ -73,7 +73,7 @@ static tn_status look_at(tn_search *s, const tn_placement *state, bool *fine) {
 }
 
 /* Whether all that a checkpoint would hold is finite. */
-static tn_status look_at_state(tn_search *s, bool *fine) {
+static tn_status look_at_state(tn_nonfinite_search *s, bool *fine) {
   const tn_state_map *map = s->t->set.map;
   *fine = true;
   for (size_t i = 0; *fine && i < map->states.n; i++) {
@@ -86,7 +86,7 @@ static tn_status look_at_state(tn_search *s, bool *fine) {
 
 /* What programs of one update leave for each other has no value that begins, and old values would be found
  * where they have no effect. */
-static tn_status clear_scratch(tn_search *s) {
+static tn_status clear_scratch(tn_nonfinite_search *s) {
   tn_env *env = &s->t->run->env;
   const tn_state_map *map = s->t->set.map;
   tn_status status = TN_OK;
@@ -105,11 +105,11 @@ static tn_status clear_scratch(tn_search *s) {
 
 enum { BAD = 1, STOPPED = 2 };
 
-static tn_status agree(tn_search *s, int32_t *flags) {
-  tn_fit *t = s->t;
+static tn_status agree(tn_nonfinite_search *s, int32_t *flags) {
+  tn_training *t = s->t;
   int32_t n = tn_run_ranks(t->run), *all = tn_alloc(&t->run->env, tn_size_mul((size_t)n, sizeof *all));
   if (!all) return TN_ENOMEM;
-  tn_status status = tn_ranks_gather(t->ranks, &t->run->env, t->run->rank, flags, sizeof *flags, all);
+  tn_status status = tn_ranks_all_gather(t->ranks, &t->run->env, t->run->rank, flags, sizeof *flags, all);
   for (int32_t r = 0; status == TN_OK && r < n; r++) *flags |= all[r];
   tn_release(&t->run->env, all);
   return status;
@@ -118,22 +118,22 @@ static tn_status agree(tn_search *s, int32_t *flags) {
 /* ---- steps ---- */
 
 /* Begins at the batch that is next, whatever the loader was about to do. */
-static tn_status begin(tn_search *s) {
-  tn_fit *t = s->t;
+static tn_status begin(tn_nonfinite_search *s) {
+  tn_training *t = s->t;
   if (t->progress.batch >= t->steps_per_epoch) {
     t->progress.epoch++;
     t->progress.batch = 0;
   }
   t->n_ahead = 0;
-  TN_TRY(tn_feeder_rest(t->train));
+  TN_TRY(tn_feeder_stop(t->train));
   return tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
 }
 
 /* Takes a step; *flags says whether what came of it is bad. */
-static tn_status take(tn_search *s, int32_t *flags) {
-  tn_fit *t = s->t;
+static tn_status take(tn_nonfinite_search *s, int32_t *flags) {
+  tn_training *t = s->t;
   bool fine = true;
-  tn_status status = tn_fit_step(t);
+  tn_status status = tn_training_step(t);
   *flags = status == TN_ENONFINITE ? BAD : 0;
   if (status != TN_OK && status != TN_ENONFINITE) return status;
   if (status == TN_OK) TN_TRY(look_at_state(s, &fine));
@@ -143,25 +143,25 @@ static tn_status take(tn_search *s, int32_t *flags) {
 }
 
 /* The step before `kept` was read, launch by launch. */
-static tn_status take_again(tn_search *s, const tn_progress *before) {
-  tn_fit *t = s->t;
+static tn_status take_again(tn_nonfinite_search *s, const tn_progress *before) {
+  tn_training *t = s->t;
   TN_TRY(undo(s));
   t->progress = *before;
   TN_TRY(begin(s));
   TN_TRY(tn_finite_create(t->executor, &s->finite));
-  tn_status status = tn_fit_step(t);
+  tn_status status = tn_training_step(t);
   return status == TN_ENONFINITE ? TN_OK : status;
 }
 
-static tn_status retrace(tn_search *s) {
-  tn_fit *t = s->t;
+static tn_status retrace(tn_nonfinite_search *s) {
+  tn_training *t = s->t;
   int32_t flags = 0;
-  TN_TRY(tn_fit_rewind(t));
+  TN_TRY(tn_training_rewind(t));
   TN_TRY(clear_scratch(s));
   if (t->run->rank == 0)
     tn_logf(&t->run->env, TN_LOG_INFO, "looking for what was not finite first: the steps from %lld on again",
             (long long)t->progress.step + 1);
-  t->lost_in_a_row = 0;
+  t->lost_steps_in_a_row = 0;
   TN_TRY(begin(s));
   while (t->progress.step < s->until) {
     tn_progress before = t->progress;
@@ -176,25 +176,25 @@ static tn_status retrace(tn_search *s) {
 }
 
 /* Validation changes nothing, so it needs no going back. */
-static tn_status validate(tn_search *s) {
-  tn_fit *t = s->t;
-  tn_pass pass = {t->executor,       t->set.index[TN_PROGRAM_EVAL],
-                  t->valid,          &t->eval_controls,
-                  &t->eval_readings, t->run->settings.run.fast_dev_run ? 1 : 0,
-                  t->ranks};
-  TN_TRY(tn_feeder_rest(t->valid));
+static tn_status validate(tn_nonfinite_search *s) {
+  tn_training *t = s->t;
+  tn_validation pass = {t->executor,      t->set.index[TN_PROGRAM_EVAL],
+                        t->valid,         &t->eval_controls,
+                        &t->eval_outputs, t->run->settings.run.fast_dev_run ? 1 : 0,
+                        t->ranks};
+  TN_TRY(tn_feeder_stop(t->valid));
   TN_TRY(tn_finite_create(t->executor, &s->finite));
-  tn_tally_reset(&t->valid_tally);
-  tn_status status = tn_evaluate(t->run, &pass, &t->valid_tally);
+  tn_metric_sums_reset(&t->valid_sums);
+  tn_status status = tn_validation_run(t->run, &pass, &t->valid_sums);
   return status == TN_ESTOPPED ? TN_OK : status;
 }
 
-static tn_status search(tn_search *s) {
-  tn_fit *t = s->t;
+static tn_status search(tn_nonfinite_search *s) {
+  tn_training *t = s->t;
   int32_t flags = 0;
   bool fine = true;
   for (int32_t i = 0; i < t->slots; i++) TN_TRY(tn_executor_slot_wait(t->executor, i));
-  TN_TRY(tn_feeder_rest(t->train));
+  TN_TRY(tn_feeder_stop(t->train));
   if (!t->validation_failed) return retrace(s);
   TN_TRY(look_at_state(s, &fine));
   flags = fine ? 0 : BAD;
@@ -204,11 +204,11 @@ static tn_status search(tn_search *s) {
 
 /* ---- what came of it ---- */
 
-typedef struct tn_finding {
+typedef struct tn_nonfinite_finding {
   int64_t position;
   int32_t what;
   char text[1024];
-} tn_finding;
+} tn_nonfinite_finding;
 
 static const char *advice(int32_t what) {
   switch (what) {
@@ -221,18 +221,19 @@ static const char *advice(int32_t what) {
 }
 
 /* The earliest of all ranks' becomes the message of each. */
-static tn_status conclude(tn_search *s, const char *failure) {
-  tn_fit *t = s->t;
+static tn_status conclude(tn_nonfinite_search *s, const char *failure) {
+  tn_training *t = s->t;
   tn_env *env = &t->run->env;
   int32_t n = tn_run_ranks(t->run), first = -1;
-  tn_finding *mine = tn_alloc(env, sizeof *mine), *all = tn_alloc(env, tn_size_mul((size_t)n, sizeof *all));
+  tn_nonfinite_finding *mine = tn_alloc(env, sizeof *mine),
+                       *all = tn_alloc(env, tn_size_mul((size_t)n, sizeof *all));
   tn_status status = mine && all ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && s->finite) {
     const char *text;
     mine->what = tn_finite_found(s->finite, &text, &mine->position);
     strncat(mine->text, text, sizeof mine->text - 1);
   }
-  if (status == TN_OK) status = tn_ranks_gather(t->ranks, env, t->run->rank, mine, sizeof *mine, all);
+  if (status == TN_OK) status = tn_ranks_all_gather(t->ranks, env, t->run->rank, mine, sizeof *mine, all);
   for (int32_t r = 0; status == TN_OK && r < n; r++)
     if (all[r].what && (first < 0 || all[r].position < all[first].position)) first = r;
   if (first >= 0) {
@@ -245,23 +246,23 @@ static tn_status conclude(tn_search *s, const char *failure) {
   return status;
 }
 
-tn_status tn_fit_explain(tn_fit *t) {
+tn_status tn_training_find_nonfinite(tn_training *t) {
   tn_env *env = &t->run->env;
-  tn_search s = {.t = t, .until = t->failed_step > 0 ? t->failed_step : t->progress.step};
+  tn_nonfinite_search s = {.t = t, .until = t->failed_step > 0 ? t->failed_step : t->progress.step};
   tn_progress progress = t->progress;
-  tn_watch *watch = t->watch; /* observers have heard of these steps */
-  tn_tally epoch;
+  tn_observers *watch = t->watch; /* observers have heard of these steps */
+  tn_metric_sums epoch;
   char *failure = tn_arena_strdup(&t->set.arena, tn_error_text(env));
-  tn_status status = failure ? tn_tally_init(&t->set.arena, &t->set, &epoch) : TN_ENOMEM;
+  tn_status status = failure ? tn_metric_sums_init(&t->set.arena, &t->set, &epoch) : TN_ENOMEM;
   if (status != TN_OK) return status;
-  tn_tally_restore(&epoch, &t->epoch_tally);
+  tn_metric_sums_copy(&epoch, &t->epoch_sums);
   t->watch = NULL;
   t->most_ahead = 0;
   status = search(&s);
   if (status == TN_OK) status = conclude(&s, failure);
   t->watch = watch;
   t->progress = progress;
-  tn_tally_restore(&t->epoch_tally, &epoch);
+  tn_metric_sums_copy(&t->epoch_sums, &epoch);
   tn_finite_destroy(s.finite);
   forget_state(&s);
   /* alone, a search that fails is no worse than none; other ranks must not wait for one that has ended */

@@ -8,44 +8,44 @@
 #include <semaphore.h>
 #include <string.h>
 
-enum { TN_WATCH_QUEUE = 256, TN_WATCH_METRICS = 32, TN_WATCH_TEXT = 512 };
+enum { TN_EVENT_QUEUE = 256, TN_EVENT_METRICS = 32, TN_EVENT_TEXT = 512 };
 
 /* An event with the memory that it points to. */
-typedef struct tn_queued {
+typedef struct tn_queued_event {
   tn_event event;
-  tn_metric train[TN_WATCH_METRICS], valid[TN_WATCH_METRICS];
-  char text[TN_WATCH_TEXT];
-} tn_queued;
+  tn_metric train[TN_EVENT_METRICS], valid[TN_EVENT_METRICS];
+  char text[TN_EVENT_TEXT];
+} tn_queued_event;
 
-typedef struct tn_watcher {
+typedef struct tn_open_observer {
   const tn_observer *kind;
   void *self;
   bool failed; /* left out from then on */
-} tn_watcher;
+} tn_open_observer;
 
-struct tn_watch {
+struct tn_observers {
   tn_env env; /* of the observers' thread */
   tn_error_record record;
   const void *owner; /* memory */
-  TN_VEC(tn_watcher) watchers;
+  TN_VEC(tn_open_observer) watchers;
   tn_run_info info;
   pthread_t thread;
-  tn_queued *queue;
+  tn_queued_event *queue;
   sem_t filled, vacant;  /* places of the queue */
   sem_t flushed;         /* the thread has come to a TN_EVENT_FLUSH */
   size_t written, heard; /* events so far, each number of one thread's own */
   int64_t dropped;
 };
 
-/* What tn_watch_stop and tn_watch_flush send, and no observer hears. */
+/* What tn_observers_stop and tn_observers_flush send, and no observer hears. */
 enum { TN_EVENT_LAST = 0, TN_EVENT_FLUSH = -1 };
 
 /* ---- which observers ---- */
 
-static tn_status open_one(tn_run *run, tn_watch *watch, const tn_observer *kind) {
-  tn_watcher watcher = {.kind = kind};
+static tn_status open_one(tn_run *run, tn_observers *watch, const tn_observer *kind) {
+  tn_open_observer watcher = {.kind = kind};
   const void *options = NULL;
-  TN_TRY(tn_settings_item(&run->env, &run->ini, "observer", &kind->item, &options));
+  TN_TRY(tn_settings_item_options(&run->env, &run->ini, "observer", &kind->item, &options));
   tn_status status = kind->open(&run->env, options, &watch->info, &watcher.self);
   if (status != TN_OK) return tn_wrap(&run->env, status, "observer '%s'", kind->item.name);
   status = tn_vec_push(&run->env, &watch->watchers, watcher);
@@ -81,7 +81,7 @@ static bool is_wanted(const tn_observer *kind, const tn_words *words) {
   return kind->always != 0;
 }
 
-static tn_status open_all(tn_run *run, tn_watch *watch) {
+static tn_status open_all(tn_run *run, tn_observers *watch) {
   const tn_entry *entries = NULL;
   int32_t n = 0;
   tn_words words;
@@ -97,9 +97,9 @@ static tn_status open_all(tn_run *run, tn_watch *watch) {
 
 /* ---- the thread ---- */
 
-static void deliver(tn_watch *watch, const tn_event *event) {
+static void deliver(tn_observers *watch, const tn_event *event) {
   for (size_t i = 0; i < watch->watchers.n; i++) {
-    tn_watcher *watcher = &watch->watchers.v[i];
+    tn_open_observer *watcher = &watch->watchers.v[i];
     if (watcher->failed || watcher->kind->event(&watch->env, watcher->self, event) == TN_OK) continue;
     watcher->failed = true;
     tn_logf(&watch->env, TN_LOG_WARN, "observer '%s' is left out from now on: %s", watcher->kind->item.name,
@@ -112,10 +112,10 @@ static void await(sem_t *semaphore) {
 }
 
 static void *run_thread(void *arg) {
-  tn_watch *watch = arg;
+  tn_observers *watch = arg;
   for (;;) {
     await(&watch->filled);
-    const tn_event *event = &watch->queue[watch->heard++ % TN_WATCH_QUEUE].event;
+    const tn_event *event = &watch->queue[watch->heard++ % TN_EVENT_QUEUE].event;
     if (event->kind == TN_EVENT_LAST) return NULL;
     if (event->kind == TN_EVENT_FLUSH)
       sem_post(&watch->flushed);
@@ -125,7 +125,7 @@ static void *run_thread(void *arg) {
   }
 }
 
-static void destroy(tn_watch *watch) {
+static void destroy(tn_observers *watch) {
   const void *owner = watch->owner;
   for (size_t i = 0; i < watch->watchers.n; i++)
     watch->watchers.v[i].kind->close(&watch->env, watch->watchers.v[i].self);
@@ -137,16 +137,16 @@ static void destroy(tn_watch *watch) {
   tn_release(owner, watch);
 }
 
-tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **out) {
+tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers **out) {
   *out = NULL;
-  tn_watch *watch = tn_alloc(&run->env, sizeof *watch);
+  tn_observers *watch = tn_alloc(&run->env, sizeof *watch);
   if (!watch) return TN_ENOMEM;
   tn_error_record_init(&watch->env, &watch->record, &run->env);
   watch->owner = &run->env;
   watch->info = *info;
-  watch->queue = tn_alloc(&run->env, tn_size_mul(TN_WATCH_QUEUE, sizeof *watch->queue));
+  watch->queue = tn_alloc(&run->env, tn_size_mul(TN_EVENT_QUEUE, sizeof *watch->queue));
   sem_init(&watch->filled, 0, 0);
-  sem_init(&watch->vacant, 0, TN_WATCH_QUEUE);
+  sem_init(&watch->vacant, 0, TN_EVENT_QUEUE);
   sem_init(&watch->flushed, 0, 0);
   tn_status status = watch->queue ? open_all(run, watch) : TN_ENOMEM;
   if (status == TN_OK && pthread_create(&watch->thread, NULL, run_thread, watch) != 0)
@@ -158,20 +158,20 @@ tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **out) {
   return status;
 }
 
-static void copy_event(tn_queued *to, const tn_event *event) {
+static void copy_event(tn_queued_event *to, const tn_event *event) {
   to->event = *event;
-  to->event.n_train = event->n_train < TN_WATCH_METRICS ? event->n_train : TN_WATCH_METRICS;
-  to->event.n_valid = event->n_valid < TN_WATCH_METRICS ? event->n_valid : TN_WATCH_METRICS;
+  to->event.n_train = event->n_train < TN_EVENT_METRICS ? event->n_train : TN_EVENT_METRICS;
+  to->event.n_valid = event->n_valid < TN_EVENT_METRICS ? event->n_valid : TN_EVENT_METRICS;
   if (to->event.n_train > 0) memcpy(to->train, event->train, sizeof(tn_metric) * (size_t)to->event.n_train);
   if (to->event.n_valid > 0) memcpy(to->valid, event->valid, sizeof(tn_metric) * (size_t)to->event.n_valid);
-  strncpy(to->text, event->text ? event->text : "", TN_WATCH_TEXT - 1);
-  to->text[TN_WATCH_TEXT - 1] = '\0';
+  strncpy(to->text, event->text ? event->text : "", TN_EVENT_TEXT - 1);
+  to->text[TN_EVENT_TEXT - 1] = '\0';
   to->event.train = to->train;
   to->event.valid = to->valid;
   to->event.text = to->text;
 }
 
-void tn_watch_post(tn_watch *watch, const tn_event *event) {
+void tn_observers_post(tn_observers *watch, const tn_event *event) {
   bool may_drop = event->kind == TN_EVENT_STEP || event->kind == TN_EVENT_VALID_STEP;
   if (!watch) return;
   if (!may_drop) {
@@ -180,19 +180,19 @@ void tn_watch_post(tn_watch *watch, const tn_event *event) {
     watch->dropped++;
     return;
   }
-  copy_event(&watch->queue[watch->written++ % TN_WATCH_QUEUE], event);
+  copy_event(&watch->queue[watch->written++ % TN_EVENT_QUEUE], event);
   sem_post(&watch->filled);
 }
 
-void tn_watch_flush(tn_watch *watch) {
+void tn_observers_flush(tn_observers *watch) {
   if (!watch) return;
-  tn_watch_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_FLUSH});
+  tn_observers_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_FLUSH});
   await(&watch->flushed);
 }
 
-void tn_watch_stop(tn_watch *watch) {
+void tn_observers_stop(tn_observers *watch) {
   if (!watch) return;
-  tn_watch_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_LAST});
+  tn_observers_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_LAST});
   pthread_join(watch->thread, NULL);
   if (watch->dropped > 0)
     tn_logf(&watch->env, TN_LOG_WARN, "%lld step events were not delivered: an observer was too slow",

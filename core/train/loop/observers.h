@@ -5,13 +5,13 @@
 #include "core/train/run.h"
 #include "tenon/plugin/observer.h"
 
-typedef struct tn_watch tn_watch;
-tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **watch);
+typedef struct tn_observers tn_observers;
+tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers **watch);
 /* Copies the event and takes no lock. A step is dropped when the queue is full; other events wait. */
-void tn_watch_post(tn_watch *watch, const tn_event *event);
+void tn_observers_post(tn_observers *watch, const tn_event *event);
 /* Waits until the observers have heard what was posted so far. */
-void tn_watch_flush(tn_watch *watch);
+void tn_observers_flush(tn_observers *watch);
 /* Hands over what is queued, closes the observers. */
-void tn_watch_stop(tn_watch *watch);
+void tn_observers_stop(tn_observers *watch);
 
 #endif

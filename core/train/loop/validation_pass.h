@@ -7,17 +7,17 @@
 #include "core/train/programs/control_block.h"
 #include "core/train/programs/metric_sums.h"
 
-typedef struct tn_pass {
+typedef struct tn_validation {
   tn_executor *executor;
   int32_t program;
   tn_feeder *feeder;
-  const tn_controls *controls;
-  const tn_readings *readings;
+  const tn_control_block *controls;
+  const tn_measure_outputs *readings;
   int64_t max_batches;       /* 0: all */
   struct tn_rank_set *ranks; /* whose first decides when to stop; NULL: there is one */
-} tn_pass;
+} tn_validation;
 
 /* One pass over a feeder's data. `tally` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */
-tn_status tn_evaluate(tn_run *run, const tn_pass *pass, tn_tally *tally);
+tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *tally);
 
 #endif

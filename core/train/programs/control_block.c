@@ -4,14 +4,15 @@
 
 #include <stdio.h>
 
-double tn_lr_factor(const tn_settings *settings, int64_t step, int64_t steps, int64_t steps_per_epoch) {
+double tn_learning_rate_factor(const tn_settings *settings, int64_t step, int64_t steps,
+                               int64_t steps_per_epoch) {
   int64_t warmup = settings->schedule.warmup;
   tn_schedule_at at = {sizeof at, step, steps, steps_per_epoch, warmup};
   double ramp = step < warmup ? (double)(step + 1) / (double)(warmup + 1) : 1.0;
   return ramp * settings->schedule_kind->factor(settings->schedule_options, &at);
 }
 
-static void bind_slot(tn_controls *c, tn_executor *executor, int32_t index, int32_t slot) {
+static void bind_slot(tn_control_block *c, tn_executor *executor, int32_t index, int32_t slot) {
   c->iteration[slot] = tn_executor_input(executor, index, slot, TN_ITERATION_INPUT);
   c->block[slot] = tn_executor_input(executor, index, slot, TN_BLOCK_INPUT);
   for (int32_t i = 0; i < c->plan->n_controls; i++) {
@@ -21,10 +22,10 @@ static void bind_slot(tn_controls *c, tn_executor *executor, int32_t index, int3
   }
 }
 
-tn_status tn_controls_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
-                           const tn_update_plan *plan, tn_controls *c) {
+tn_status tn_control_block_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
+                                const tn_update_info *plan, tn_control_block *c) {
   size_t n = (size_t)slots, values = tn_size_mul(n, (size_t)plan->n_controls + 1);
-  *c = (tn_controls){.plan = plan, .lr = -1};
+  *c = (tn_control_block){.plan = plan, .lr = -1};
   c->iteration = tn_arena_alloc(arena, tn_size_mul(n, sizeof *c->iteration));
   c->block = tn_arena_alloc(arena, tn_size_mul(n, sizeof *c->block));
   c->values = tn_arena_alloc(arena, tn_size_mul(values, sizeof *c->values));
@@ -36,8 +37,9 @@ tn_status tn_controls_bind(tn_arena *arena, tn_executor *executor, int32_t index
   return TN_OK;
 }
 
-void tn_controls_write(const tn_controls *c, int32_t slot, int64_t step, int64_t block, double lr_factor) {
-  const tn_update_plan *plan = c->plan;
+void tn_control_block_write(const tn_control_block *c, int32_t slot, int64_t step, int64_t block,
+                            double lr_factor) {
+  const tn_update_info *plan = c->plan;
   if (c->iteration[slot]) *c->iteration[slot] = step;
   if (c->block[slot]) *c->block[slot] = block;
   for (int32_t i = 0; i < plan->n_controls; i++) {

@@ -10,7 +10,7 @@ static const double mib = 1048576.0;
 
 static int64_t memory_limit_planned_bytes(const tn_run *run, const tn_target *target,
                                           const tn_program_set *set) {
-  return tn_executor_planned_bytes(set->map, set->list, set->n, tn_run_slots(run),
+  return tn_executor_planned_bytes(set->map, set->list, set->n, tn_run_input_slots(run),
                                    target->properties.host_addressable != 0);
 }
 
@@ -114,6 +114,6 @@ tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_progr
                             tn_program_set *set) {
   TN_TRY(request->choices != NULL ? memory_limit_compile_recorded(run, target, request, set)
                                   : memory_limit_compile(run, target, request, set));
-  tn_programs_tell_fallbacks(run, set);
+  tn_programs_report_fallbacks(run, set);
   return TN_OK;
 }

@@ -10,8 +10,8 @@ static const float *output(tn_executor *executor, int32_t index, int32_t slot, c
   return tn_executor_output(executor, index, slot, name);
 }
 
-tn_status tn_readings_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
-                           const tn_program_set *set, tn_readings *r) {
+tn_status tn_measure_outputs_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
+                                  const tn_program_set *set, tn_measure_outputs *r) {
   int32_t n = set->n_measures;
   size_t count = tn_size_mul((size_t)slots, (size_t)n + 1);
   r->n = n;
@@ -32,21 +32,21 @@ tn_status tn_readings_bind(tn_arena *arena, tn_executor *executor, int32_t index
   return TN_OK;
 }
 
-tn_status tn_tally_init(tn_arena *arena, const tn_program_set *set, tn_tally *tally) {
+tn_status tn_metric_sums_init(tn_arena *arena, const tn_program_set *set, tn_metric_sums *tally) {
   size_t n = (size_t)set->n_measures + 1;
-  *tally = (tn_tally){.measures = set->measures, .n = set->n_measures};
+  *tally = (tn_metric_sums){.measures = set->measures, .n = set->n_measures};
   tally->sum = tn_arena_alloc(arena, tn_size_mul(n, sizeof *tally->sum));
   tally->weight = tn_arena_alloc(arena, tn_size_mul(n, sizeof *tally->weight));
   tally->means = tn_arena_alloc(arena, tn_size_mul(n, sizeof *tally->means));
   return tally->sum && tally->weight && tally->means ? TN_OK : TN_ENOMEM;
 }
 
-void tn_tally_reset(tn_tally *tally) {
+void tn_metric_sums_reset(tn_metric_sums *tally) {
   for (int32_t i = 0; i < tally->n; i++) tally->sum[i] = tally->weight[i] = 0.0;
   tally->steps = tally->samples = tally->skipped = 0;
 }
 
-void tn_tally_restore(tn_tally *tally, const tn_tally *from) {
+void tn_metric_sums_copy(tn_metric_sums *tally, const tn_metric_sums *from) {
   if (from->n != tally->n) return;
   for (int32_t i = 0; i < tally->n; i++) {
     tally->sum[i] = from->sum[i];
@@ -57,7 +57,7 @@ void tn_tally_restore(tn_tally *tally, const tn_tally *from) {
   tally->skipped = from->skipped;
 }
 
-void tn_tally_add_part(tn_tally *tally, const tn_readings *r, int32_t slot) {
+void tn_metric_sums_add_micro_batch(tn_metric_sums *tally, const tn_measure_outputs *r, int32_t slot) {
   for (int32_t i = 0; i < tally->n; i++) {
     const float *sum = r->sum[slot * r->n + i], *weight = r->weight[slot * r->n + i];
     tally->sum[i] += sum ? (double)*sum : 0.0;
@@ -65,13 +65,13 @@ void tn_tally_add_part(tn_tally *tally, const tn_readings *r, int32_t slot) {
   }
 }
 
-void tn_tally_add(tn_tally *tally, const tn_readings *r, int32_t slot, int64_t samples) {
-  tn_tally_add_part(tally, r, slot);
+void tn_metric_sums_add(tn_metric_sums *tally, const tn_measure_outputs *r, int32_t slot, int64_t samples) {
+  tn_metric_sums_add_micro_batch(tally, r, slot);
   tally->steps++;
   tally->samples += samples;
 }
 
-const tn_metric *tn_tally_means(tn_tally *tally) {
+const tn_metric *tn_metric_sums_means(tn_metric_sums *tally) {
   double total = 0.0;
   for (int32_t i = 0; i < tally->n; i++) {
     double mean = tally->weight[i] != 0.0 ? tally->sum[i] / tally->weight[i] : 0.0;

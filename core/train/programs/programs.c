@@ -10,9 +10,9 @@ static const char *const program_names[TN_PROGRAMS] = {
     [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_REFRESH] = "refresh"};
 
 /* The graphs of the wanted programs, before compilation. */
-typedef struct tn_graphs {
+typedef struct tn_program_graphs {
   tn_graph *v[TN_PROGRAMS];
-} tn_graphs;
+} tn_program_graphs;
 
 static tn_status keep_measures(tn_program_set *set, const tn_model *model) {
   set->n_measures = model->n_measures;
@@ -49,12 +49,12 @@ static bool is_training(int32_t which) {
 
 /* What training adds to a model. */
 static tn_status emit_training(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
-                               tn_update_plan *plan) {
+                               tn_update_info *plan) {
   const tn_settings *s = &run->settings;
   uint64_t seed = (uint64_t)s->run.seed;
   if (which == TN_PROGRAM_STEP) return tn_update_emit(&run->env, &set->arena, s, seed, model, set->map, plan);
   if (which == TN_PROGRAM_MICRO)
-    return tn_gather_emit(&run->env, &set->arena, s, seed, model, set->map, plan);
+    return tn_accumulate_emit(&run->env, &set->arena, s, seed, model, set->map, plan);
   plan->first_node = model->graph->nodes.n;
   return which == TN_PROGRAM_WEIGH ? tn_model_weigh(&run->env, model) : TN_OK;
 }
@@ -63,7 +63,7 @@ static tn_status emit_training(tn_run *run, int32_t which, tn_program_set *set, 
 static tn_status complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                 tn_program_set *set, tn_model *model) {
   const tn_compile_options *dump = dump_of(request, which);
-  tn_update_plan own, *plan = which == TN_PROGRAM_STEP ? &set->plan : &own;
+  tn_update_info own, *plan = which == TN_PROGRAM_STEP ? &set->plan : &own;
   TN_TRY(dump_graph(dump, which, "model", model->graph));
   if (which == TN_PROGRAM_STEP || which == TN_PROGRAM_EVAL) TN_TRY(keep_measures(set, model));
   TN_TRY(emit_training(run, which, set, model, plan));
@@ -72,7 +72,7 @@ static tn_status complete_graph(tn_run *run, const tn_program_request *request, 
   TN_TRY(tn_pass_precision(&run->env, &run->settings, end, &model->graph));
   TN_TRY(dump_graph(dump, which, "precision", model->graph));
   TN_TRY(tn_state_map_add_rest(set->map, model->graph));
-  return tn_derived_place(set->map, model->graph);
+  return tn_low_precision_allocate(set->map, model->graph);
 }
 
 /* 0: the program is not wanted. */
@@ -127,26 +127,26 @@ static tn_status check_best(tn_run *run, const tn_program_set *set) {
 }
 
 static tn_status build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
-                              tn_graphs *graphs) {
+                              tn_program_graphs *graphs) {
   /* the step first: it decides where the parameters lie */
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
     if (batch_of(run, request, which) > 0) TN_TRY(build_graph(run, request, which, set, &graphs->v[which]));
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++) {
     if (!graphs->v[which]) continue;
-    TN_TRY(tn_derived_commit(set->map, graphs->v[which]));
+    TN_TRY(tn_low_precision_commit(set->map, graphs->v[which]));
     TN_TRY(dump_graph(dump_of(request, which), which, "derive", graphs->v[which]));
   }
   TN_TRY(tn_refresh_graph(&run->env, run->ops, set->map, &graphs->v[TN_PROGRAM_REFRESH]));
   if (graphs->v[TN_PROGRAM_STEP] || graphs->v[TN_PROGRAM_EVAL])
-    TN_TRY(
-        tn_average_graph(&run->env, run->ops, tn_run_ranks(run), set->map, &graphs->v[TN_PROGRAM_AVERAGE]));
+    TN_TRY(tn_average_statistics_graph(&run->env, run->ops, tn_run_ranks(run), set->map,
+                                       &graphs->v[TN_PROGRAM_AVERAGE]));
   return tn_init_graph(&run->env, run->ops, (uint64_t)run->settings.run.seed, set->map,
                        &graphs->v[TN_PROGRAM_INIT]);
 }
 
 /* The step decides how parameters lie, the others take it as it is. */
 static tn_status compile_one(tn_run *run, const tn_target *target, const tn_program_request *request,
-                             int32_t which, tn_program_set *set, tn_graphs *graphs) {
+                             int32_t which, tn_program_set *set, tn_program_graphs *graphs) {
   const tn_compile_options *dump = dump_of(request, which);
   tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
   options.arena_limit = request->arena_limit;
@@ -160,7 +160,7 @@ static tn_status compile_one(tn_run *run, const tn_target *target, const tn_prog
 }
 
 static tn_status compile_all(tn_run *run, const tn_target *device, const tn_program_request *request,
-                             tn_program_set *set, tn_graphs *graphs) {
+                             tn_program_set *set, tn_program_graphs *graphs) {
   tn_target target = *device;
   target.constant_state = graphs->v[TN_PROGRAM_STEP] == NULL;
   if (graphs->v[TN_PROGRAM_STEP]) TN_TRY(compile_one(run, &target, request, TN_PROGRAM_STEP, set, graphs));
@@ -175,7 +175,7 @@ static tn_status compile_all(tn_run *run, const tn_target *device, const tn_prog
 
 tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
                               tn_program_set *set) {
-  tn_graphs graphs = {{NULL}};
+  tn_program_graphs graphs = {{NULL}};
   memset(set, 0, sizeof *set);
   set->arena = tn_arena_new(&run->env);
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
@@ -218,7 +218,7 @@ int64_t tn_programs_parameters(const tn_program_set *set) {
   return count;
 }
 
-int32_t tn_run_slots(const tn_run *run) {
+int32_t tn_run_input_slots(const tn_run *run) {
   const tn_data_setting *data = &run->settings.data[TN_SPLIT_TRAIN];
   return data->given ? (int32_t)(data->section.prefetch + run->settings.optimizer.accumulate) : 1;
 }

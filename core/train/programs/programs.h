@@ -32,7 +32,7 @@ typedef struct tn_program_request {
 typedef struct tn_program_set {
   tn_arena arena;
   tn_state_map *map;
-  tn_update_plan plan;
+  tn_update_info plan;
   tn_program *programs[TN_PROGRAMS]; /* NULL where not wanted */
   tn_program *list[TN_PROGRAMS];     /* those that exist, as the executor wants them */
   int32_t index[TN_PROGRAMS];        /* into list; -1: none */
@@ -61,10 +61,10 @@ uint64_t tn_programs_hash(const tn_program_set *set);
 tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor);
 
 /* Says what falls back, why, and what it costs, where [backend] fallback wants to know (fallback.c). */
-void tn_programs_tell_fallbacks(const tn_run *run, const tn_program_set *set);
+void tn_programs_report_fallbacks(const tn_run *run, const tn_program_set *set);
 
 /* How many input slots a run has: the batches that are read ahead, and those in use: all of an update, which
  * are weighed before the first is differentiated. */
-int32_t tn_run_slots(const tn_run *run);
+int32_t tn_run_input_slots(const tn_run *run);
 
 #endif

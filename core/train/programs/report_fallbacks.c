@@ -30,7 +30,7 @@ static void tell(const tn_run *run, const tn_program *program, const tn_fallback
       program->name, f->reason);
 }
 
-void tn_programs_tell_fallbacks(const tn_run *run, const tn_program_set *set) {
+void tn_programs_report_fallbacks(const tn_run *run, const tn_program_set *set) {
   if (run->settings.backend.fallback + 1 != TN_FALLBACK_WARN) return;
   for (int32_t p = 0; p < set->n; p++)
     for (int32_t i = 0; i < set->list[p]->n_segments; i++) {

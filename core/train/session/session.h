@@ -11,26 +11,26 @@
 #include "core/train/programs/metric_sums.h"
 #include "tenon/session.h"
 
-enum { TN_SERVE_TRAIN = 0, TN_SERVE_EVAL = 1, TN_SERVE_INFER = 2, TN_SERVES = 3 };
+enum { TN_SESSION_TRAIN = 0, TN_SESSION_EVAL = 1, TN_SESSION_INFER = 2, TN_SESSION_PROGRAMS = 3 };
 
 /* A field, the buffer that is bound to it, and where each program has it. */
-typedef struct tn_serve_field {
+typedef struct tn_bound_field {
   const char *name;
   int32_t role;
   tn_type type;
   size_t bytes, row; /* row: of one sample; 0 where there are no rows */
   char *bound;
-  char *place[TN_SERVES]; /* in the slot; NULL: the program has no such field */
-} tn_serve_field;
+  char *place[TN_SESSION_PROGRAMS]; /* in the slot; NULL: the program has no such field */
+} tn_bound_field;
 
 /* One of the three programs. */
-typedef struct tn_serve {
+typedef struct tn_session_program {
   const tn_program *program; /* NULL: not asked for */
   int32_t index;             /* in the executor */
-  tn_controls controls;
-  tn_readings readings;
+  tn_control_block controls;
+  tn_measure_outputs readings;
   float *sample_weight; /* NULL: the program does not read it */
-} tn_serve;
+} tn_session_program;
 
 struct tn_session {
   tn_env env;
@@ -41,15 +41,15 @@ struct tn_session {
   tn_program_set set;
   bool built;
   tn_executor *executor;
-  tn_serve serves[TN_SERVES];
-  tn_serve_field *fields;
+  tn_session_program serves[TN_SESSION_PROGRAMS];
+  tn_bound_field *fields;
   int32_t n_fields;
-  tn_serve_field *weight; /* "sample.weight"; NULL: nobody reads it */
-  tn_tally tally;
+  tn_bound_field *weight; /* "sample.weight"; NULL: nobody reads it */
+  tn_metric_sums tally;
   int64_t batch, step, steps, steps_per_epoch;
 };
 
 /* serve_state.c */
-tn_status tn_serve_start_weights(tn_session *s, const char *weights);
+tn_status tn_session_start_weights(tn_session *s, const char *weights);
 
 #endif

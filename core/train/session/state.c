@@ -33,7 +33,7 @@ static tn_status load_newest(tn_session *s) {
   const char *resume = run->resume;
   char *folder = NULL, *path = NULL;
   run->resume = "auto";
-  tn_status status = tn_run_folder_resume(run, &folder);
+  tn_status status = tn_run_folder_find(run, &folder);
   run->resume = resume;
   if (status == TN_OK && folder != NULL) status = find_model(run, folder, "best", &path);
   if (status == TN_OK && folder != NULL && path == NULL) status = find_model(run, folder, "last", &path);
@@ -49,7 +49,7 @@ static tn_status load_newest(tn_session *s) {
   return status;
 }
 
-tn_status tn_serve_start_weights(tn_session *s, const char *weights) {
+tn_status tn_session_start_weights(tn_session *s, const char *weights) {
   bool learns = false;
   const tn_state_map *map = s->set.map;
   for (size_t i = 0; i < map->states.n; i++) learns = learns || map->states.v[i].what == TN_STATE_PARAM;

@@ -4,8 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const calls[TN_SERVES] = {"tn_session_train", "tn_session_eval", "tn_session_infer"};
-static const char *const wants[TN_SERVES] = {"train", "eval", "infer"};
+static const char *const calls[TN_SESSION_PROGRAMS] = {"tn_session_train", "tn_session_eval",
+                                                       "tn_session_infer"};
+static const char *const wants[TN_SESSION_PROGRAMS] = {"train", "eval", "infer"};
 
 static tn_status check_rows(tn_session *s, int32_t which, int64_t *rows) {
   if (s->serves[which].program == NULL)
@@ -19,7 +20,7 @@ static tn_status check_rows(tn_session *s, int32_t which, int64_t *rows) {
 
 static tn_status take_in(tn_session *s, int32_t which, int64_t rows) {
   for (int32_t i = 0; i < s->n_fields; i++) {
-    const tn_serve_field *f = &s->fields[i];
+    const tn_bound_field *f = &s->fields[i];
     if (f->role != TN_SESSION_INPUT || f->place[which] == NULL || f == s->weight) continue;
     if (f->bound == NULL)
       return tn_failf(s, TN_EINVAL, "%s: no buffer is bound to '%s'; tn_session_bind", calls[which], f->name);
@@ -39,48 +40,48 @@ static void weigh(tn_session *s, int32_t which, int64_t rows) {
 
 static void give_out(const tn_session *s, int32_t which, int64_t rows) {
   for (int32_t i = 0; i < s->n_fields; i++) {
-    const tn_serve_field *f = &s->fields[i];
+    const tn_bound_field *f = &s->fields[i];
     if (f->role != TN_SESSION_OUTPUT || f->place[which] == NULL || f->bound == NULL) continue;
     memcpy(f->bound, f->place[which], f->row > 0 ? f->row * (size_t)rows : f->bytes);
   }
 }
 
 static tn_status take_step(tn_session *s, int32_t which, int64_t rows, double lr_factor) {
-  const tn_serve *serve = &s->serves[which];
+  const tn_session_program *serve = &s->serves[which];
   TN_TRY(take_in(s, which, rows));
   weigh(s, which, rows);
-  tn_controls_write(&serve->controls, 0, s->step, 0, lr_factor);
+  tn_control_block_write(&serve->controls, 0, s->step, 0, lr_factor);
   TN_TRY(tn_executor_run(s->executor, serve->index, 0));
   TN_TRY(tn_executor_slot_wait(s->executor, 0));
   give_out(s, which, rows);
-  if (which == TN_SERVE_INFER) return TN_OK;
-  tn_tally_reset(&s->tally);
-  tn_tally_add(&s->tally, &serve->readings, 0, rows);
+  if (which == TN_SESSION_INFER) return TN_OK;
+  tn_metric_sums_reset(&s->tally);
+  tn_metric_sums_add(&s->tally, &serve->readings, 0, rows);
   return TN_OK;
 }
 
 tn_status tn_session_train(tn_session *s, int64_t rows) {
-  TN_TRY(check_rows(s, TN_SERVE_TRAIN, &rows));
-  double factor = tn_lr_factor(&s->run->settings, s->step, s->steps, s->steps_per_epoch);
-  TN_TRY(take_step(s, TN_SERVE_TRAIN, rows, factor));
+  TN_TRY(check_rows(s, TN_SESSION_TRAIN, &rows));
+  double factor = tn_learning_rate_factor(&s->run->settings, s->step, s->steps, s->steps_per_epoch);
+  TN_TRY(take_step(s, TN_SESSION_TRAIN, rows, factor));
   s->step++;
-  double loss = tn_tally_means(&s->tally)[0].value;
+  double loss = tn_metric_sums_means(&s->tally)[0].value;
   if (isfinite(loss)) return TN_OK;
   return tn_failf(s, TN_ENONFINITE, "the loss is %g at step %lld", loss, (long long)s->step);
 }
 
 tn_status tn_session_eval(tn_session *s, int64_t rows) {
-  TN_TRY(check_rows(s, TN_SERVE_EVAL, &rows));
-  return take_step(s, TN_SERVE_EVAL, rows, 1.0);
+  TN_TRY(check_rows(s, TN_SESSION_EVAL, &rows));
+  return take_step(s, TN_SESSION_EVAL, rows, 1.0);
 }
 
 tn_status tn_session_infer(tn_session *s, int64_t rows) {
-  TN_TRY(check_rows(s, TN_SERVE_INFER, &rows));
-  return take_step(s, TN_SERVE_INFER, rows, 1.0);
+  TN_TRY(check_rows(s, TN_SESSION_INFER, &rows));
+  return take_step(s, TN_SESSION_INFER, rows, 1.0);
 }
 
 tn_status tn_session_metric(tn_session *s, const char *name, double *value) {
-  const tn_metric *means = tn_tally_means(&s->tally);
+  const tn_metric *means = tn_metric_sums_means(&s->tally);
   *value = NAN;
   if (s->tally.steps == 0)
     return tn_failf(s, TN_EINVAL,

@@ -8,7 +8,7 @@ const char *tn_settings_where(tn_ini *ini, const char *section, const char *key)
   return found ? tn_key_where(ini, found, tn_section_key(found, key)) : ini->path;
 }
 
-tn_status tn_settings_plain(tn_env *env, tn_ini *ini, const tn_item *table, void *into) {
+tn_status tn_settings_read_section(tn_env *env, tn_ini *ini, const tn_item *table, void *into) {
   tn_options options;
   tn_section *section = tn_ini_section(ini, table->name);
   TN_TRY(tn_options_start(env, &ini->arena, table, &options));
@@ -18,8 +18,8 @@ tn_status tn_settings_plain(tn_env *env, tn_ini *ini, const tn_item *table, void
   return TN_OK;
 }
 
-tn_status tn_settings_find(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
-                           const tn_item **item) {
+tn_status tn_settings_find_item(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
+                                const tn_item **item) {
   const tn_entry *entry = NULL;
   tn_status status = tn_registry_find(registry, env, kind, name, &entry);
   if (status == TN_EUNAVAILABLE && !tn_registry_has(registry, kind, name))
@@ -28,8 +28,8 @@ tn_status tn_settings_find(tn_env *env, tn_registry *registry, uint32_t kind, co
   return status;
 }
 
-tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
-                           const void **data) {
+tn_status tn_settings_item_options(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
+                                   const void **data) {
   tn_options options;
   const char *name = tn_arena_printf(&ini->arena, "%s.%s", kind, item->name);
   if (!name) return TN_ENOMEM;

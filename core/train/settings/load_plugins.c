@@ -44,7 +44,7 @@ tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *i
   tn_words words;
   tn_section *section = tn_ini_section(ini, "plugins");
   tn_key *key = section ? tn_section_key(section, "load") : NULL;
-  TN_TRY(tn_settings_plain(env, ini, &tn_table_plugins, &plugins));
+  TN_TRY(tn_settings_read_section(env, ini, &tn_table_plugins, &plugins));
   if (!key) return TN_OK;
   tn_text kept = tn_text_new(env);
   tn_status status = tn_words_split(&ini->arena, plugins.load, &words);
@@ -60,7 +60,7 @@ tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *i
   return TN_OK;
 }
 
-bool tn_settings_lack_plugin(tn_registry *registry, tn_ini *ini) {
+bool tn_settings_plugin_missing(tn_registry *registry, tn_ini *ini) {
   const tn_section *section = tn_ini_section(ini, "plugins");
   const tn_key *key = section ? tn_section_key(section, "load") : NULL;
   tn_words words;

@@ -32,13 +32,13 @@ extern const tn_item tn_table_run, tn_table_backend, tn_table_data, tn_table_opt
 
 /* Removes the options of items that the key `name` chose before it was overridden, and that neither the
  * table nor the chosen item knows. */
-tn_status tn_settings_leave_replaced(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
-                                     const char *name, uint32_t kind, const tn_item *table,
-                                     const tn_item *chosen);
+tn_status tn_settings_remove_replaced(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
+                                      const char *name, uint32_t kind, const tn_item *table,
+                                      const tn_item *chosen);
 
 /* A section that is described by one table alone, into the table's struct. */
-tn_status tn_settings_plain(tn_env *env, tn_ini *ini, const tn_item *table, void *into);
+tn_status tn_settings_read_section(tn_env *env, tn_ini *ini, const tn_item *table, void *into);
 /* plugins.c: whether [plugins] names a plugin that may be absent, and is. */
-bool tn_settings_lack_plugin(tn_registry *registry, tn_ini *ini);
+bool tn_settings_plugin_missing(tn_registry *registry, tn_ini *ini);
 
 #endif

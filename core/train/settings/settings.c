@@ -16,28 +16,28 @@ static const char *chosen(tn_section *section, const tn_item *table, const char 
 static tn_status find_item(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
                            const char *key, uint32_t kind, const char *name, const tn_item **item) {
   tn_key *at = section ? tn_section_key(section, key) : NULL;
-  tn_status status = tn_settings_find(env, registry, kind, name, item);
+  tn_status status = tn_settings_find_item(env, registry, kind, name, item);
   if (status != TN_OK && at)
     return tn_wrap(env, status, "%s: [%s] %s", tn_key_where(ini, section, at), section->name, key);
   return status;
 }
 
 /* A section that chooses an item with `key` and holds the options of both. */
-typedef struct tn_choosing {
+typedef struct tn_item_choice {
   const tn_item *table;
   const char *key;
   uint32_t kind;
   void *into;          /* table->options_bytes */
   const tn_item *item; /* out */
   const void *options; /* out */
-} tn_choosing;
+} tn_item_choice;
 
-static tn_status read_choosing(tn_env *env, tn_registry *registry, tn_ini *ini, tn_choosing *c) {
+static tn_status read_choosing(tn_env *env, tn_registry *registry, tn_ini *ini, tn_item_choice *c) {
   tn_options host, item;
   tn_section *section = tn_ini_section(ini, c->table->name);
   TN_TRY(
       find_item(env, registry, ini, section, c->key, c->kind, chosen(section, c->table, c->key), &c->item));
-  TN_TRY(tn_settings_leave_replaced(env, registry, ini, section, c->key, c->kind, c->table, c->item));
+  TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, c->key, c->kind, c->table, c->item));
   TN_TRY(tn_options_start(env, &ini->arena, c->table, &host));
   TN_TRY(tn_options_start(env, &ini->arena, c->item, &item));
   TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&host, &item}, 2));
@@ -91,7 +91,7 @@ static tn_status read_transform(tn_env *env, tn_registry *registry, tn_ini *ini,
   tn_options options;
   if (!call->layer || call->repeat || line->condition || line->n_names > 0)
     return tn_failf(env, TN_EINVAL, "expected a transform, as in `random_flip(0.5) <- image`");
-  TN_TRY(tn_settings_find(env, registry, TN_TRANSFORM, call->layer, &item));
+  TN_TRY(tn_settings_find_item(env, registry, TN_TRANSFORM, call->layer, &item));
   TN_TRY(tn_options_start(env, &ini->arena, item, &options));
   for (int32_t i = 0; i < call->n_args; i++) {
     tn_value value;
@@ -155,7 +155,7 @@ static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, con
   if (!key) return TN_OK;
   TN_TRY(find_item(env, registry, ini, section, "source", TN_SOURCE, key->value, &item));
   data->where = tn_key_where(ini, section, key);
-  TN_TRY(tn_settings_leave_replaced(env, registry, ini, section, "source", TN_SOURCE, &tn_table_data, item));
+  TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, "source", TN_SOURCE, &tn_table_data, item));
   TN_TRY(tn_options_start(env, &ini->arena, &tn_table_data, &host));
   TN_TRY(tn_options_start(env, &ini->arena, item, &source));
   tn_options *into[] = {&host, &source};
@@ -184,17 +184,17 @@ static tn_status read_pin(tn_env *env, tn_ini *ini, tn_settings *s) {
 
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
   tn_policy_section policy;
-  tn_choosing optimizer = {&tn_table_optimizer, "type", TN_OPTIMIZER, &s->optimizer, NULL, NULL};
-  tn_choosing schedule = {&tn_table_schedule, "type", TN_SCHEDULE, &s->schedule, NULL, NULL};
-  tn_choosing precision = {&tn_table_precision, "policy", TN_PRECISION, &policy, NULL, NULL};
+  tn_item_choice optimizer = {&tn_table_optimizer, "type", TN_OPTIMIZER, &s->optimizer, NULL, NULL};
+  tn_item_choice schedule = {&tn_table_schedule, "type", TN_SCHEDULE, &s->schedule, NULL, NULL};
+  tn_item_choice precision = {&tn_table_precision, "policy", TN_PRECISION, &policy, NULL, NULL};
   memset(s, 0, sizeof *s);
   tn_section *model = tn_ini_section(ini, "model");
   s->model_where = model ? tn_key_where(ini, model, tn_section_key(model, "loss")) : ini->path;
-  TN_TRY(tn_settings_plain(env, ini, &tn_table_run, &s->run));
+  TN_TRY(tn_settings_read_section(env, ini, &tn_table_run, &s->run));
   TN_TRY(read_pin(env, ini, s));
-  TN_TRY(tn_settings_plain(env, ini, &tn_table_backend, &s->backend));
-  TN_TRY(tn_settings_plain(env, ini, &tn_table_distributed, &s->distributed));
-  TN_TRY(tn_settings_plain(env, ini, &tn_table_weights, &s->weights));
+  TN_TRY(tn_settings_read_section(env, ini, &tn_table_backend, &s->backend));
+  TN_TRY(tn_settings_read_section(env, ini, &tn_table_distributed, &s->distributed));
+  TN_TRY(tn_settings_read_section(env, ini, &tn_table_weights, &s->weights));
   TN_TRY(read_choosing(env, registry, ini, &optimizer));
   TN_TRY(read_choosing(env, registry, ini, &schedule));
   TN_TRY(read_choosing(env, registry, ini, &precision));

@@ -124,13 +124,13 @@ const char *tn_settings_where(tn_ini *ini, const char *section, const char *key)
 tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini);
 
 /* The options of an item from its own section [KIND.NAME] (defaults without one). */
-tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
-                           const void **options);
+tn_status tn_settings_item_options(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
+                                   const void **options);
 
 /* An item that the configuration names. A name that nobody has is a mistake in it, TN_EINVAL; a plugin
  * that has the item and cannot be opened is TN_EUNAVAILABLE. */
-tn_status tn_settings_find(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
-                           const tn_item **item);
+tn_status tn_settings_find_item(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
+                                const tn_item **item);
 
 /* The tables of the host's own sections, for `tenon config` and the reference. NULL-ended. */
 extern const tn_item *const tn_settings_tables[];

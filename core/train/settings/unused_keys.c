@@ -15,9 +15,9 @@ static tn_status check_item_section(tn_env *env, tn_registry *registry, tn_ini *
   const tn_item *item = NULL;
   const void *options;
   const char *where = tn_key_where(ini, section, NULL);
-  tn_status status = tn_settings_find(env, registry, number, section->name + strlen(kind) + 1, &item);
-  if (status == TN_OK) return tn_settings_item(env, ini, kind, item, &options);
-  if (status != TN_EINVAL || !tn_settings_lack_plugin(registry, ini))
+  tn_status status = tn_settings_find_item(env, registry, number, section->name + strlen(kind) + 1, &item);
+  if (status == TN_OK) return tn_settings_item_options(env, ini, kind, item, &options);
+  if (status != TN_EINVAL || !tn_settings_plugin_missing(registry, ini))
     return tn_wrap(env, status, "%s: [%s]", where, section->name);
   tn_logf(env, TN_LOG_WARN, "%s: [%s] is not read: a plugin that may be absent is", where, section->name);
   mark_used(section);

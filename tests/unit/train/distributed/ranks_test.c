@@ -72,10 +72,10 @@ static tn_status exchange(void *context, int32_t rank) {
   tn_status status = TN_OK;
   for (int i = 0; i < 100 && status == TN_OK; i++) {
     int32_t decision = rank == 0 ? i : -1;
-    status = tn_ranks_gather(m->ranks, &m->env[rank], rank, &mine, sizeof mine, all);
+    status = tn_ranks_all_gather(m->ranks, &m->env[rank], rank, &mine, sizeof mine, all);
     for (int32_t r = 0; r < RANKS && status == TN_OK; r++)
       if (all[r] != 10 + r) status = TN_EINTERNAL;
-    if (status == TN_OK) status = tn_ranks_share(m->ranks, &m->env[rank], rank, &shared, sizeof shared);
+    if (status == TN_OK) status = tn_ranks_broadcast(m->ranks, &m->env[rank], rank, &shared, sizeof shared);
     if (status == TN_OK && shared != 77) status = TN_EINTERNAL;
     if (status == TN_OK) status = tn_ranks_decide(m->ranks, &m->env[rank], rank, &decision);
     if (status == TN_OK && decision != i) status = TN_EINTERNAL;

@@ -64,7 +64,7 @@ static tn_status refuse(tn_build *b, const void *options) {
 static tn_arena arena;
 static tn_model model;
 static tn_state_map *map;
-static tn_update_plan plan;
+static tn_update_info plan;
 
 static int set_up(void **state) {
   rig_open(state);
@@ -203,8 +203,8 @@ static void make_step(const tn_optimizer *optimizer) {
   rig_expect_ok(emit(&s, TWO_WEIGHTS));
   rig_expect_ok(tn_pass_precision(&R.env, &s, plan.first_node, &model.graph));
   rig_expect_ok(tn_state_map_add_rest(map, model.graph));
-  rig_expect_ok(tn_derived_place(map, model.graph));
-  rig_expect_ok(tn_derived_commit(map, model.graph));
+  rig_expect_ok(tn_low_precision_allocate(map, model.graph));
+  rig_expect_ok(tn_low_precision_commit(map, model.graph));
   rig_expect_ok(tn_graph_verify(model.graph));
 }
 

@@ -73,7 +73,7 @@ OPTIMIZER(narrow, TN_UPDATE_ELEMENTWISE, keep_a_scalar);
 static tn_arena arena;
 static tn_model model;
 static tn_state_map *map;
-static tn_update_plan plan;
+static tn_update_info plan;
 static const step_options half = {0.5, 0}, tenth = {0.1, 0}, keeping = {0.5, 0.9};
 
 static int set_up(void **state) {
