@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   tn_status status = tn_state_record_read(&run, path, &record);
   fuzz_judge(&f, status);
   if (status == TN_OK)
-    fuzz_expect(record.progress.step >= 0 && record.progress.tally.n >= 0, "a number below zero");
+    fuzz_expect(record.progress.step >= 0 && record.progress.sums.n >= 0, "a number below zero");
   tn_arena_free(&run.arena);
   fuzz_close(&f);
   fuzz_file_end(input);

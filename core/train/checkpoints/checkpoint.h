@@ -10,7 +10,7 @@ typedef struct tn_progress {
   double best;                /* value of the best checkpoint so far; NaN: none */
   double seconds;             /* spent before this process */
   bool ended;                 /* what ends an epoch, validation above all, is done for this step */
-  tn_metric_sums tally;       /* of the epoch so far: counts and sums only; borrowed */
+  tn_metric_sums sums;        /* of the epoch so far: counts and sums only; borrowed */
 } tn_progress;
 
 /* Writes FOLDER/checkpoints/NAME whole or not at all: into a temporary folder, synced, exchanged. */

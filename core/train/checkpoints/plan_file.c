@@ -14,70 +14,70 @@ enum { TN_PLAN_LIMIT = 256 * 1024 * 1024 };
 
 /* ---- reading ---- */
 
-static const char *text_at(const json_t *object, const char *key) {
+static const char *plan_file_text(const json_t *object, const char *key) {
   const char *text = json_string_value(json_object_get(object, key));
   return text ? text : "";
 }
 
-static tn_status read_kernels(tn_run *run, const json_t *list, tn_replay *replay) {
+static tn_status plan_file_read_kernels(tn_run *run, const json_t *list, tn_replay *choices) {
   size_t n = json_array_size(list);
-  replay->kernels = tn_arena_alloc(&run->arena, tn_size_mul(n, sizeof *replay->kernels));
-  if (!replay->kernels) return TN_ENOMEM;
+  choices->kernels = tn_arena_alloc(&run->arena, tn_size_mul(n, sizeof *choices->kernels));
+  if (choices->kernels == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < n; i++) {
     const json_t *one = json_array_get(list, i);
-    tn_replay_kernel *kernel = &replay->kernels[replay->n_kernels++];
-    kernel->kernel = tn_arena_strdup(&run->arena, text_at(one, "kernel"));
-    kernel->plugin = tn_arena_strdup(&run->arena, text_at(one, "plugin"));
-    if (!kernel->kernel || !kernel->plugin) return TN_ENOMEM;
+    tn_replay_kernel *kernel = &choices->kernels[choices->n_kernels++];
+    kernel->kernel = tn_arena_strdup(&run->arena, plan_file_text(one, "kernel"));
+    kernel->plugin = tn_arena_strdup(&run->arena, plan_file_text(one, "plugin"));
+    if (kernel->kernel == NULL || kernel->plugin == NULL) return TN_ENOMEM;
   }
   return TN_OK;
 }
 
-static size_t count_launches(const json_t *programs) {
+static size_t plan_file_count_launches(const json_t *programs) {
   size_t n = 0;
   for (size_t i = 0; i < json_array_size(programs); i++)
     n += json_array_size(json_object_get(json_array_get(programs, i), "launches"));
   return n;
 }
 
-static tn_status read_choice(tn_run *run, const json_t *launch, tn_replay *replay) {
-  tn_replay_choice *choice = &replay->choices[replay->n_choices++];
-  choice->key = strtoull(text_at(launch, "key"), NULL, 16);
-  choice->kernel = tn_arena_strdup(&run->arena, text_at(launch, "kernel"));
+static tn_status plan_file_read_choice(tn_run *run, const json_t *launch, tn_replay *choices) {
+  tn_replay_choice *choice = &choices->choices[choices->n_choices++];
+  choice->key = strtoull(plan_file_text(launch, "key"), NULL, 16);
+  choice->kernel = tn_arena_strdup(&run->arena, plan_file_text(launch, "kernel"));
   choice->variant = (int32_t)json_integer_value(json_object_get(launch, "id"));
   return choice->kernel ? TN_OK : TN_ENOMEM;
 }
 
-static tn_status read_choices(tn_run *run, const json_t *programs, tn_replay *replay) {
-  replay->choices =
-      tn_arena_alloc(&run->arena, tn_size_mul(count_launches(programs), sizeof *replay->choices));
-  if (!replay->choices) return TN_ENOMEM;
+static tn_status plan_file_read_choices(tn_run *run, const json_t *programs, tn_replay *choices) {
+  choices->choices =
+      tn_arena_alloc(&run->arena, tn_size_mul(plan_file_count_launches(programs), sizeof *choices->choices));
+  if (choices->choices == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < json_array_size(programs); i++) {
     const json_t *launches = json_object_get(json_array_get(programs, i), "launches");
     for (size_t k = 0; k < json_array_size(launches); k++)
-      TN_TRY(read_choice(run, json_array_get(launches, k), replay));
+      TN_TRY(plan_file_read_choice(run, json_array_get(launches, k), choices));
   }
-  tn_replay_sort(replay);
+  tn_replay_sort(choices);
   return TN_OK;
 }
 
 /* The states that were not row-major. */
-static tn_status read_states(tn_run *run, const json_t *list, tn_replay *replay) {
-  replay->states = tn_arena_alloc(&run->arena, tn_size_mul(json_array_size(list), sizeof *replay->states));
-  if (!replay->states) return TN_ENOMEM;
+static tn_status plan_file_read_states(tn_run *run, const json_t *list, tn_replay *choices) {
+  choices->states = tn_arena_alloc(&run->arena, tn_size_mul(json_array_size(list), sizeof *choices->states));
+  if (choices->states == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *one = json_array_get(list, i);
-    if (!*text_at(one, "layout")) continue;
-    tn_replay_state *state = &replay->states[replay->n_states++];
-    state->path = tn_arena_strdup(&run->arena, text_at(one, "path"));
-    state->layout = tn_arena_strdup(&run->arena, text_at(one, "layout"));
-    if (!state->path || !state->layout) return TN_ENOMEM;
+    if (!*plan_file_text(one, "layout")) continue;
+    tn_replay_state *state = &choices->states[choices->n_states++];
+    state->path = tn_arena_strdup(&run->arena, plan_file_text(one, "path"));
+    state->layout = tn_arena_strdup(&run->arena, plan_file_text(one, "layout"));
+    if (state->path == NULL || state->layout == NULL) return TN_ENOMEM;
   }
   return TN_OK;
 }
 
 /* Programs with launches, and kernels with names. */
-static bool is_plan(const json_t *json) {
+static bool plan_file_is_plan(const json_t *json) {
   const json_t *programs = json_object_get(json, "programs"), *kernels = json_object_get(json, "kernels");
   for (size_t i = 0; i < json_array_size(programs); i++)
     if (!json_is_array(json_object_get(json_array_get(programs, i), "launches"))) return false;
@@ -87,7 +87,7 @@ static bool is_plan(const json_t *json) {
 }
 
 /* What was read is the caller's, on failure too. */
-static tn_status read_json(tn_run *run, const char *path, json_t **json) {
+static tn_status plan_file_read_json(tn_run *run, const char *path, json_t **json) {
   json_error_t error;
   char *text = NULL;
   size_t n = 0;
@@ -96,13 +96,13 @@ static tn_status read_json(tn_run *run, const char *path, json_t **json) {
   *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
   tn_release(&run->env, text);
   if (*json == NULL) return tn_failf(&run->env, TN_EINVAL, "%s:%d: %s", path, error.line, error.text);
-  if (is_plan(*json)) return TN_OK;
+  if (plan_file_is_plan(*json)) return TN_OK;
   return tn_failf(&run->env, TN_EINVAL, "%s: this is no plan of a run: it has no programs or no kernels",
                   path);
 }
 
 /* Memory that runs out is an error; anything else only costs the promise of equal bits. */
-static tn_status warn(tn_run *run, tn_status status) {
+static tn_status plan_file_warn(tn_run *run, tn_status status) {
   if (status == TN_OK || status == TN_ENOMEM) return status;
   tn_logf(&run->env, TN_LOG_WARN,
           "%s; the run goes on with a plan made anew: if kernels or plugins have changed since it began, its "
@@ -112,40 +112,40 @@ static tn_status warn(tn_run *run, tn_status status) {
   return TN_OK;
 }
 
-static tn_status read_plan(tn_run *run, const char *path, tn_replay *replay) {
+static tn_status plan_file_read_plan(tn_run *run, const char *path, tn_replay *choices) {
   json_t *json = NULL;
-  tn_status status = read_json(run, path, &json);
-  if (status == TN_OK) status = read_kernels(run, json_object_get(json, "kernels"), replay);
-  if (status == TN_OK) status = read_choices(run, json_object_get(json, "programs"), replay);
-  if (status == TN_OK) status = read_states(run, json_object_get(json, "states"), replay);
+  tn_status status = plan_file_read_json(run, path, &json);
+  if (status == TN_OK) status = plan_file_read_kernels(run, json_object_get(json, "kernels"), choices);
+  if (status == TN_OK) status = plan_file_read_choices(run, json_object_get(json, "programs"), choices);
+  if (status == TN_OK) status = plan_file_read_states(run, json_object_get(json, "states"), choices);
   json_decref(json);
   return status;
 }
 
-static tn_status settle_folder(tn_run *run) {
+static tn_status plan_file_resolve_folder(tn_run *run) {
   char *folder = NULL;
   TN_TRY(tn_run_folder_find(run, &folder));
   run->resume = folder ? tn_arena_strdup(&run->arena, folder) : NULL;
-  bool lost = folder && !run->resume;
+  bool lost = folder && run->resume == NULL;
   tn_release(&run->env, folder);
   return lost ? TN_ENOMEM : TN_OK;
 }
 
-static tn_status read_folder(tn_run *run) {
+static tn_status plan_file_read_folder(tn_run *run) {
   tn_replay *choices = tn_arena_alloc(&run->arena, sizeof *choices);
   char *path = tn_arena_printf(&run->arena, "%s/plan.json", run->resume);
   if (choices == NULL || path == NULL) return TN_ENOMEM;
-  tn_status status = read_plan(run, path, choices);
+  tn_status status = plan_file_read_plan(run, path, choices);
   if (status == TN_OK) run->recorded_choices = choices;
-  return warn(run, status);
+  return plan_file_warn(run, status);
 }
 
 tn_status tn_plan_file_read(tn_run *run, const tn_replay **choices) {
   *choices = NULL;
   if (run->resume == NULL) return TN_OK;
   if (run->recorded_choices == NULL) {
-    TN_TRY(settle_folder(run));
-    if (run->resume != NULL) TN_TRY(read_folder(run));
+    TN_TRY(plan_file_resolve_folder(run));
+    if (run->resume != NULL) TN_TRY(plan_file_read_folder(run));
   }
   *choices = run->recorded_choices;
   return TN_OK;
@@ -153,14 +153,15 @@ tn_status tn_plan_file_read(tn_run *run, const tn_replay **choices) {
 
 /* ---- comparing ---- */
 
-static const json_t *find_program(const json_t *programs, const char *name) {
+static const json_t *plan_file_find_program(const json_t *programs, const char *name) {
   for (size_t i = 0; i < json_array_size(programs); i++)
-    if (strcmp(text_at(json_array_get(programs, i), "name"), name) == 0) return json_array_get(programs, i);
+    if (strcmp(plan_file_text(json_array_get(programs, i), "name"), name) == 0)
+      return json_array_get(programs, i);
   return NULL;
 }
 
-static tn_status report_difference(tn_run *run, const char *path, const tn_program *program,
-                                   const json_t *then) {
+static tn_status plan_file_report_difference(tn_run *run, const char *path, const tn_program *program,
+                                             const json_t *then) {
   json_t *now = NULL;
   tn_text text = tn_text_new(&run->env);
   TN_TRY(tn_program_record(program, &now));
@@ -169,36 +170,36 @@ static tn_status report_difference(tn_run *run, const char *path, const tn_progr
     tn_logf(&run->env, TN_LOG_WARN,
             "%s: program %s has another plan than before (hash %s, now %s): %s; the results may differ in "
             "their last bits from those of an uninterrupted run",
-            path, program->name, text_at(then, "hash"), text_at(now, "hash"), text.v);
+            path, program->name, plan_file_text(then, "hash"), plan_file_text(now, "hash"), text.v);
   json_decref(now);
   tn_status status = text.failed ? TN_ENOMEM : TN_OK;
   tn_text_free(&text);
   return status;
 }
 
-static tn_status compare(tn_run *run, const char *path, const tn_program_set *set, const json_t *recorded,
-                         bool *same) {
+static tn_status plan_file_compare(tn_run *run, const char *path, const tn_program_set *set,
+                                   const json_t *recorded, bool *same) {
   *same = true;
   for (int32_t i = 0; i < set->n; i++) {
     const tn_program *program = set->list[i];
-    const json_t *then = find_program(json_object_get(recorded, "programs"), program->name);
+    const json_t *then = plan_file_find_program(json_object_get(recorded, "programs"), program->name);
     char hash[17];
     snprintf(hash, sizeof hash, "%016" PRIx64, program->hash);
-    if (then && strcmp(text_at(then, "hash"), hash) == 0) continue;
+    if (then && strcmp(plan_file_text(then, "hash"), hash) == 0) continue;
     *same = false;
-    if (then) TN_TRY(report_difference(run, path, program, then));
+    if (then) TN_TRY(plan_file_report_difference(run, path, program, then));
   }
   return TN_OK;
 }
 
 /* What cannot be read was reported when it was opened. */
-static tn_status is_same(tn_run *run, const char *folder, const tn_program_set *set, bool *same) {
+static tn_status plan_file_matches(tn_run *run, const char *folder, const tn_program_set *set, bool *same) {
   char *path = tn_path_join(&run->env, folder, "plan.json");
   json_t *recorded = NULL;
   *same = false;
-  if (!path) return TN_ENOMEM;
-  tn_status status = run->recorded_choices != NULL ? read_json(run, path, &recorded) : TN_OK;
-  if (status == TN_OK && recorded) status = compare(run, path, set, recorded, same);
+  if (path == NULL) return TN_ENOMEM;
+  tn_status status = run->recorded_choices != NULL ? plan_file_read_json(run, path, &recorded) : TN_OK;
+  if (status == TN_OK && recorded) status = plan_file_compare(run, path, set, recorded, same);
   json_decref(recorded);
   tn_release(&run->env, path);
   return status;
@@ -206,7 +207,7 @@ static tn_status is_same(tn_run *run, const char *folder, const tn_program_set *
 
 /* ---- writing ---- */
 
-static tn_status record_programs(tn_run *run, const tn_program_set *set, json_t *plan) {
+static tn_status plan_file_record_programs(tn_run *run, const tn_program_set *set, json_t *plan) {
   json_t *programs = json_array(), *kernels = NULL;
   tn_status status = programs ? TN_OK : tn_failf(&run->env, TN_ENOMEM, "no memory for the plan");
   for (int32_t i = 0; status == TN_OK && i < set->n; i++) {
@@ -224,12 +225,12 @@ static tn_status record_programs(tn_run *run, const tn_program_set *set, json_t 
   return TN_OK;
 }
 
-static tn_status write_plan(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
-                            const char *folder) {
+static tn_status plan_file_write(tn_run *run, const tn_device *device, const tn_program_set *set,
+                                 int32_t slots, const char *folder) {
   json_t *plan = NULL;
   char *text = NULL;
   TN_TRY(tn_plan_report(run, device, set, slots, &plan));
-  tn_status status = record_programs(run, set, plan);
+  tn_status status = plan_file_record_programs(run, set, plan);
   if (status != TN_OK) {
     json_decref(plan);
     return status;
@@ -245,6 +246,6 @@ static tn_status write_plan(tn_run *run, const tn_device *device, const tn_progr
 tn_status tn_plan_file_keep(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
                             const char *folder) {
   bool same = false;
-  if (run->resume) TN_TRY(is_same(run, folder, set, &same));
-  return same ? TN_OK : write_plan(run, device, set, slots, folder);
+  if (run->resume) TN_TRY(plan_file_matches(run, folder, set, &same));
+  return same ? TN_OK : plan_file_write(run, device, set, slots, folder);
 }

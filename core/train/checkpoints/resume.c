@@ -27,7 +27,7 @@ typedef struct candidate {
 
 /* Something that is wrong with what a checkpoint holds is a reason; everything else ends the search: who
  * cannot read a file knows nothing about it. */
-static tn_status judge(tn_run *run, candidate *c, tn_status status) {
+static tn_status resume_judge(tn_run *run, candidate *c, tn_status status) {
   if (status == TN_EIO)
     return tn_wrap(&run->env, status,
                    "cannot tell whether %s is whole (rename that folder to go on without it)", c->path);
@@ -42,42 +42,42 @@ static tn_status judge(tn_run *run, candidate *c, tn_status status) {
 
 /* A NAME.new without state.json is a checkpoint that was never finished, which is no fault; nor is a
  * NAME.old without, whose removal was interrupted. */
-static tn_status no_record(tn_run *run, candidate *c, const char *name) {
+static tn_status resume_without_record(tn_run *run, candidate *c, const char *name) {
   if (strchr(name, '.')) return TN_OK;
-  return judge(run, c, tn_failf(&run->env, TN_EINVAL, "%s: holds no state.json", c->path));
+  return resume_judge(run, c, tn_failf(&run->env, TN_EINVAL, "%s: holds no state.json", c->path));
 }
 
-static tn_status examine(tn_run *run, const char *home, const char *name, candidate *c) {
+static tn_status resume_examine(tn_run *run, const char *home, const char *name, candidate *c) {
   struct stat info;
   c->path = tn_path_join(&run->env, home, name);
   char *state = c->path ? tn_path_join(&run->env, c->path, "state.json") : NULL;
   tn_status status = state ? TN_OK : TN_ENOMEM;
   bool there = status == TN_OK && stat(c->path, &info) == 0, whole = there && stat(state, &info) == 0;
-  if (there && !whole) status = no_record(run, c, name);
+  if (there && !whole) status = resume_without_record(run, c, name);
   if (whole) status = tn_state_record_read(run, state, &c->record);
   if (status == TN_OK && whole) status = tn_state_record_check(run, &c->record, c->path);
-  if (whole) status = judge(run, c, status);
+  if (whole) status = resume_judge(run, c, status);
   tn_release(&run->env, state);
   return status;
 }
 
 /* ---- choosing ---- */
 
-static bool is_newer(const tn_progress *a, const tn_progress *b) {
+static bool resume_is_newer(const tn_progress *a, const tn_progress *b) {
   return a->step > b->step || (a->step == b->step && a->ended && !b->ended);
 }
 
-static int32_t newest(const candidate *list) {
+static int32_t resume_find_newest(const candidate *list) {
   int32_t chosen = -1;
   for (int32_t i = 0; i < CANDIDATES; i++)
     if (list[i].state == VALID &&
-        (chosen < 0 || is_newer(&list[i].record.progress, &list[chosen].record.progress)))
+        (chosen < 0 || resume_is_newer(&list[i].record.progress, &list[chosen].record.progress)))
       chosen = i;
   return chosen;
 }
 
 /* What may differ and changes the run: said, not refused. */
-static void compare_runs(tn_run *run, const tn_program_set *set, const candidate *c) {
+static void resume_compare_runs(tn_run *run, const tn_program_set *set, const candidate *c) {
   char plan[TN_PLAN_TEXT];
   tn_plan_hash_text(set, plan);
   if (c->record.seed != run->settings.run.seed)
@@ -89,7 +89,8 @@ static void compare_runs(tn_run *run, const tn_program_set *set, const candidate
             c->record.plan, plan);
 }
 
-static tn_status load(tn_run *run, tn_executor *executor, const tn_program_set *set, const candidate *c) {
+static tn_status resume_load(tn_run *run, tn_executor *executor, const tn_program_set *set,
+                             const candidate *c) {
   static const uint32_t kinds[] = {TN_STATES_OF_MODEL, TN_STATES_OF_OPTIMIZER};
   tn_status status = TN_OK;
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_STATE; i++) {
@@ -103,28 +104,28 @@ static tn_status load(tn_run *run, tn_executor *executor, const tn_program_set *
 }
 
 /* Loads the newest that fits the model. */
-static tn_status load_newest(tn_run *run, tn_executor *executor, const tn_program_set *set, candidate *list,
-                             int32_t *chosen) {
-  while ((*chosen = newest(list)) >= 0) {
+static tn_status resume_load_newest(tn_run *run, tn_executor *executor, const tn_program_set *set,
+                                    candidate *list, int32_t *chosen) {
+  while ((*chosen = resume_find_newest(list)) >= 0) {
     candidate *c = &list[*chosen];
-    TN_TRY(judge(run, c, load(run, executor, set, c)));
+    TN_TRY(resume_judge(run, c, resume_load(run, executor, set, c)));
     if (c->state == VALID) return TN_OK;
   }
   return TN_OK;
 }
 
-static tn_status fail_all(tn_run *run, const char *home, const candidate *list) {
+static tn_status resume_fail(tn_run *run, const char *home, const candidate *list) {
   const candidate *bad = NULL;
   for (int32_t i = CANDIDATES - 1; i >= 0; i--)
     if (list[i].state == BAD) bad = &list[i];
-  if (!bad) return tn_failf(&run->env, TN_EINVAL, "%s: holds no checkpoint to resume from", home);
+  if (bad == NULL) return tn_failf(&run->env, TN_EINVAL, "%s: holds no checkpoint to resume from", home);
   return tn_failf(&run->env, bad->fault, "%s; %s holds no other checkpoint, and nothing was changed",
                   bad->reason, home);
 }
 
 /* ---- tidying up ---- */
 
-static tn_status keep_bad(tn_run *run, const candidate *list) {
+static tn_status resume_keep_damaged(tn_run *run, const candidate *list) {
   for (int32_t i = 0; i < CANDIDATES; i++) {
     const char *aside;
     if (list[i].state != BAD) continue;
@@ -136,41 +137,44 @@ static tn_status keep_bad(tn_run *run, const candidate *list) {
 }
 
 /* Finishes the exchange from which `chosen` was left over. */
-static tn_status finish_exchange(tn_run *run, const candidate *list, int32_t chosen) {
+static tn_status resume_finish_exchange(tn_run *run, const candidate *list, int32_t chosen) {
   int32_t whole = chosen / 3 * 3;
   return chosen == whole ? TN_OK : tn_checkpoint_publish(run, list[chosen].path, list[whole].path);
 }
 
 /* Names the others, and lets `last` be what was loaded. */
-static tn_status settle(tn_run *run, tn_executor *executor, const tn_program_set *set, const char *folder,
-                        const candidate *list, int32_t chosen) {
+static tn_status resume_update_last(tn_run *run, tn_executor *executor, const tn_program_set *set,
+                                    const char *folder, const candidate *list, int32_t chosen) {
   const tn_progress *progress = &list[chosen].record.progress;
-  TN_TRY(keep_bad(run, list));
+  TN_TRY(resume_keep_damaged(run, list));
   if (chosen > 0)
     tn_logf(&run->env, TN_LOG_WARN, "going on from %s, which is of step %lld", list[chosen].path,
             (long long)progress->step);
-  TN_TRY(finish_exchange(run, list, chosen));
+  TN_TRY(resume_finish_exchange(run, list, chosen));
   bool of_last = chosen < 3;
   return of_last ? TN_OK : tn_checkpoint_save(run, executor, set, folder, "last", progress);
 }
 
-static tn_status resume_in(tn_run *run, tn_executor *executor, const tn_program_set *set, const char *folder,
-                           const char *home, candidate *list, tn_progress *progress) {
+static tn_status resume_from_candidates(tn_run *run, tn_executor *executor, const tn_program_set *set,
+                                        const char *folder, const char *home, candidate *list,
+                                        tn_progress *progress) {
   int32_t chosen = -1;
-  for (int32_t i = 0; i < CANDIDATES; i++) TN_TRY(examine(run, home, candidate_names[i], &list[i]));
-  TN_TRY(load_newest(run, executor, set, list, &chosen));
-  if (chosen < 0) return fail_all(run, home, list);
-  compare_runs(run, set, &list[chosen]);
+  for (int32_t i = 0; i < CANDIDATES; i++) TN_TRY(resume_examine(run, home, candidate_names[i], &list[i]));
+  TN_TRY(resume_load_newest(run, executor, set, list, &chosen));
+  if (chosen < 0) return resume_fail(run, home, list);
+  resume_compare_runs(run, set, &list[chosen]);
   *progress = list[chosen].record.progress;
   /* a trial run writes nothing */
-  return run->settings.run.fast_dev_run ? TN_OK : settle(run, executor, set, folder, list, chosen);
+  return run->settings.run.fast_dev_run ? TN_OK
+                                        : resume_update_last(run, executor, set, folder, list, chosen);
 }
 
 tn_status tn_checkpoint_resume(tn_run *run, tn_executor *executor, const tn_program_set *set,
                                const char *folder, tn_progress *progress) {
   candidate *list = tn_alloc(&run->env, CANDIDATES * sizeof *list);
   char *home = tn_path_join(&run->env, folder, "checkpoints");
-  tn_status status = list && home ? resume_in(run, executor, set, folder, home, list, progress) : TN_ENOMEM;
+  tn_status status =
+      list && home ? resume_from_candidates(run, executor, set, folder, home, list, progress) : TN_ENOMEM;
   for (int32_t i = 0; list && i < CANDIDATES; i++) tn_release(&run->env, list[i].path);
   tn_release(&run->env, list);
   tn_release(&run->env, home);

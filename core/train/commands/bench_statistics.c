@@ -4,13 +4,13 @@
 
 #include "core/train/commands/bench.h"
 
-static int compare(const void *x, const void *y) {
+static int bench_compare_times(const void *x, const void *y) {
   double a = *(const double *)x, b = *(const double *)y;
   return (a > b) - (a < b);
 }
 
 json_t *tn_bench_spread(double *ms, int32_t n) {
-  qsort(ms, (size_t)n, sizeof *ms, compare);
+  qsort(ms, (size_t)n, sizeof *ms, bench_compare_times);
   return json_pack("[f, f, f]", ms[0], ms[n / 2], ms[n - 1]);
 }
 

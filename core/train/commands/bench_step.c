@@ -5,7 +5,7 @@
 tn_status tn_bench_list_passes(tn_bench *b) {
   int32_t n = b->micro_batches;
   b->passes = tn_arena_alloc(&b->set.arena, 2 * (size_t)n * sizeof *b->passes);
-  if (!b->passes) return TN_ENOMEM;
+  if (b->passes == NULL) return TN_ENOMEM;
   for (int32_t m = 0; m < n && n > 1; m++)
     b->passes[b->n_passes++] = (tn_bench_pass){TN_PROGRAM_WEIGH, m, false};
   for (int32_t m = 0; m < n - 1; m++) b->passes[b->n_passes++] = (tn_bench_pass){TN_PROGRAM_MICRO, m, true};

@@ -5,8 +5,8 @@
 #include "core/train/result.h"
 
 /* Batches for planning: those of the data, or 1 for a configuration without any. */
-static tn_status plan_batches(tn_run *run, const tn_device *device, bool trains,
-                              tn_program_request *request) {
+static tn_status plan_command_batches(tn_run *run, const tn_device *device, bool trains,
+                                      tn_program_request *request) {
   const tn_data_setting *data = run->settings.data;
   request->batch[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT] = 1;
   if (!trains) return TN_OK;
@@ -18,22 +18,23 @@ static tn_status plan_batches(tn_run *run, const tn_device *device, bool trains,
   return TN_OK;
 }
 
-static bool has_loss(const tn_run *run) {
+static bool plan_command_has_loss(const tn_run *run) {
   tn_section *model = tn_ini_section(&run->ini, "model");
   return model && tn_section_key(model, "loss") != NULL;
 }
 
-static tn_status report(tn_run *run, const tn_device *device, const tn_program_set *set, char **text) {
+static tn_status plan_command_report(tn_run *run, const tn_device *device, const tn_program_set *set,
+                                     char **text) {
   json_t *json = NULL;
   TN_TRY(tn_plan_report(run, device, set, tn_run_input_slots(run), &json));
   return tn_json_take(run, json, text);
 }
 
 /* `name` must be a pass, or "" or NULL. */
-static tn_status check_pass(tn_run *run, const char *name) {
+static tn_status plan_command_check_pass(tn_run *run, const char *name) {
   const char *const *const lists[] = {tn_graph_passes, tn_compile_passes};
   tn_text names = tn_text_new(&run->env);
-  bool known = !name || !*name;
+  bool known = name == NULL || !*name;
   for (int l = 0; l < 2; l++)
     for (int32_t i = 0; lists[l][i]; i++) {
       known = known || tn_text_equal(name, lists[l][i]);
@@ -55,16 +56,16 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   *json = NULL;
   if (dump) *dump = NULL;
   run->planning = true;
-  tn_status status = check_pass(run, dump_after);
+  tn_status status = plan_command_check_pass(run, dump_after);
   if (status == TN_OK) status = tn_run_open_device(run, &device);
-  if (status == TN_OK) status = plan_batches(run, device, has_loss(run), &request);
+  if (status == TN_OK) status = plan_command_batches(run, device, plan_command_has_loss(run), &request);
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
     status = tn_plan_file_read(run, &request.choices);
   if (status == TN_OK) status = tn_programs_build(run, &device->target, &request, &set);
-  if (status == TN_OK) status = report(run, device, &set, json);
+  if (status == TN_OK) status = plan_command_report(run, device, &set, json);
   if (status == TN_OK && dump) {
     *dump = tn_text_take(&text);
-    if (!*dump) status = TN_ENOMEM;
+    if (*dump == NULL) status = TN_ENOMEM;
   }
   tn_text_free(&text);
   tn_programs_free(run, &set);

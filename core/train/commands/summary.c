@@ -12,7 +12,7 @@ typedef struct tn_summary_row {
   double flops;
 } tn_summary_row;
 
-static double flops_of(const tn_graph *g, const tn_gnode *node) {
+static double summary_flops(const tn_graph *g, const tn_gnode *node) {
   const tn_type *in[256];
   tn_type out[16];
   if (node->n_in > 256 || node->n_out > 16) return 0.0;
@@ -25,7 +25,7 @@ static double flops_of(const tn_graph *g, const tn_gnode *node) {
   return cost.flops;
 }
 
-static json_t *shape_json(const tn_type *type) {
+static json_t *summary_shape_json(const tn_type *type) {
   char text[256];
   int n = snprintf(text, sizeof text, "%s[", tn_dtype_name(type->dtype));
   for (int32_t i = 0; i < type->rank && n < (int)sizeof text - 24; i++)
@@ -34,7 +34,7 @@ static json_t *shape_json(const tn_type *type) {
   return json_string(text);
 }
 
-static int64_t parameters_of(const tn_graph *g, const char *layer) {
+static int64_t summary_count_parameters(const tn_graph *g, const char *layer) {
   size_t length = strlen(layer);
   int64_t count = 0;
   for (size_t i = 0; length > 0 && i < g->states.n; i++) {
@@ -46,16 +46,17 @@ static int64_t parameters_of(const tn_graph *g, const char *layer) {
   return count;
 }
 
-static void finish_row(const tn_graph *g, const tn_summary_row *row, json_t *layers) {
+static void summary_add_row(const tn_graph *g, const tn_summary_row *row, json_t *layers) {
   const char *at = strchr(row->layer, '@'); /* a line without a name */
   char name[256];
   snprintf(name, sizeof name, "%.*s", at ? (int)(at - row->layer) : (int)strlen(row->layer), row->layer);
-  json_array_append_new(layers, json_pack("{s:s, s:s, s:o, s:I, s:f}", "name", name, "op", row->op, "output",
-                                          shape_json(&row->out), "parameters",
-                                          (json_int_t)parameters_of(g, row->layer), "flops", row->flops));
+  json_array_append_new(layers,
+                        json_pack("{s:s, s:s, s:o, s:I, s:f}", "name", name, "op", row->op, "output",
+                                  summary_shape_json(&row->out), "parameters",
+                                  (json_int_t)summary_count_parameters(g, row->layer), "flops", row->flops));
 }
 
-static json_t *summarize(const tn_graph *g) {
+static json_t *summary_json(const tn_graph *g) {
   json_t *layers = json_array();
   double total = 0.0;
   int64_t parameters = 0;
@@ -63,16 +64,16 @@ static json_t *summarize(const tn_graph *g) {
   for (size_t i = 0; i < g->nodes.n; i++) {
     const tn_gnode *node = &g->nodes.v[i];
     if (tn_text_equal(node->op->item.name, "input") || tn_text_equal(node->op->item.name, "state")) continue;
-    if (!row.layer || !tn_text_equal(row.layer, node->layer)) {
-      if (row.layer) finish_row(g, &row, layers);
+    if (row.layer == NULL || !tn_text_equal(row.layer, node->layer)) {
+      if (row.layer) summary_add_row(g, &row, layers);
       row = (tn_summary_row){.layer = node->layer};
     }
     row.op = node->op->item.name;
     row.out = *tn_graph_type(g, node->first_out);
-    row.flops += flops_of(g, node);
-    total += flops_of(g, node);
+    row.flops += summary_flops(g, node);
+    total += summary_flops(g, node);
   }
-  if (row.layer) finish_row(g, &row, layers);
+  if (row.layer) summary_add_row(g, &row, layers);
   for (size_t i = 0; i < g->states.n; i++)
     if (g->states.v[i].what == TN_STATE_PARAM) parameters += tn_type_count(&g->states.v[i].type);
   return json_pack("{s:o, s:I, s:f}", "layers", layers, "parameters", (json_int_t)parameters, "flops", total);
@@ -89,7 +90,7 @@ tn_status tn_run_summary(tn_run *run, char **json) {
   tn_model model;
   *json = NULL;
   TN_TRY(tn_model_build(&run->env, &request, &model));
-  tn_status status = tn_json_take(run, summarize(model.graph), json);
+  tn_status status = tn_json_take(run, summary_json(model.graph), json);
   tn_model_free(&model);
   return status;
 }

@@ -13,7 +13,7 @@ typedef struct tn_train_ranks {
   tn_run *run;    /* rank 0's, the caller's */
   tn_run *others; /* of the ranks from 1 on */
   tn_rank_set *ranks;
-  tn_training *fits;
+  tn_training *trainings;
   tn_status *outcomes; /* of each rank's part */
   int32_t n;
   const tn_communicator *communicator; /* NULL: there is one rank */
@@ -25,7 +25,7 @@ typedef struct tn_train_ranks {
 
 /* The same configuration, with messages and memory of its own. What all of them have to say about it, rank 0
  * says. */
-static void init_other(tn_train_ranks *team, int32_t rank) {
+static void train_init_rank(tn_train_ranks *team, int32_t rank) {
   tn_run *run = &team->others[rank - 1];
   *run = *team->run;
   tn_error_record_init(&run->env, &run->record, &team->run->env);
@@ -34,30 +34,30 @@ static void init_other(tn_train_ranks *team, int32_t rank) {
   run->rank = rank;
 }
 
-static tn_status make_ranks(tn_train_ranks *team, tn_device *first) {
+static tn_status train_create_ranks(tn_train_ranks *team, tn_device *first) {
   tn_env *env = &team->run->env;
   size_t n = (size_t)team->run->ranks;
-  team->fits = tn_alloc(env, tn_size_mul(n, sizeof *team->fits));
+  team->trainings = tn_alloc(env, tn_size_mul(n, sizeof *team->trainings));
   team->others = tn_alloc(env, tn_size_mul(n, sizeof *team->others));
   team->outcomes = tn_alloc(env, tn_size_mul(n, sizeof *team->outcomes));
-  if (!team->fits || !team->others || !team->outcomes) {
+  if (team->trainings == NULL || team->others == NULL || team->outcomes == NULL) {
     tn_device_destroy(first);
     return TN_ENOMEM;
   }
   team->n = (int32_t)n;
-  for (int32_t r = 1; r < team->n; r++) init_other(team, r);
+  for (int32_t r = 1; r < team->n; r++) train_init_rank(team, r);
   for (int32_t r = 0; r < team->n; r++)
-    team->fits[r] = (tn_training){.run = r == 0 ? team->run : &team->others[r - 1],
-                                  .progress = {.best = NAN, .ended = true},
-                                  .started_s = team->started_s};
-  team->fits[0].device = first;
+    team->trainings[r] = (tn_training){.run = r == 0 ? team->run : &team->others[r - 1],
+                                       .progress = {.best = NAN, .ended = true},
+                                       .started_s = team->started_s};
+  team->trainings[0].device = first;
   TN_TRY(tn_ranks_create(env, team->n, &team->ranks));
-  for (int32_t r = 0; r < team->n; r++) team->fits[r].ranks = team->ranks;
+  for (int32_t r = 0; r < team->n; r++) team->trainings[r].ranks = team->ranks;
   return TN_OK;
 }
 
 /* One after the other: what ranks make by themselves asks the plugins, whose registry is one. */
-static tn_status set_up(tn_train_ranks *team) {
+static tn_status train_prepare(tn_train_ranks *team) {
   tn_device *first = NULL;
   team->run->rank = 0;
   TN_TRY(tn_run_open_device(team->run, &first));
@@ -68,9 +68,9 @@ static tn_status set_up(tn_train_ranks *team) {
     tn_device_destroy(first);
     return status;
   }
-  TN_TRY(make_ranks(team, first));
+  TN_TRY(train_create_ranks(team, first));
   for (int32_t r = 0; r < team->n; r++) {
-    tn_training *t = &team->fits[r];
+    tn_training *t = &team->trainings[r];
     status = r > 0 ? tn_devices_open(t->run, first, &t->device) : TN_OK;
     if (status == TN_OK) status = tn_training_prepare(t);
     if (status == TN_OK) continue;
@@ -79,11 +79,11 @@ static tn_status set_up(tn_train_ranks *team) {
   return TN_OK;
 }
 
-static void tear_down(tn_train_ranks *team) {
-  for (int32_t r = 0; r < team->n; r++) tn_training_release(&team->fits[r]);
+static void train_release(tn_train_ranks *team) {
+  for (int32_t r = 0; r < team->n; r++) tn_training_release(&team->trainings[r]);
   for (int32_t r = 1; r < team->n; r++) tn_arena_free(&team->others[r - 1].arena);
   tn_ranks_destroy(team->ranks);
-  tn_release(&team->run->env, team->fits);
+  tn_release(&team->run->env, team->trainings);
   tn_release(&team->run->env, team->others);
   tn_release(&team->run->env, team->outcomes);
 }
@@ -91,10 +91,10 @@ static void tear_down(tn_train_ranks *team) {
 /* ---- training ---- */
 
 /* Rank 0 makes the identity of the communicator, and all open it. */
-static tn_status join(tn_train_ranks *team, tn_training *t) {
+static tn_status train_open_communicator(tn_train_ranks *team, tn_training *t) {
   const tn_communicator *kind = team->communicator;
   tn_env *env = &t->run->env;
-  if (!kind) return TN_OK;
+  if (kind == NULL) return TN_OK;
   void *identity = tn_arena_alloc(&t->run->arena, (size_t)kind->identity_bytes + 1);
   tn_status status = identity ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && t->run->rank == 0 && kind->identify)
@@ -113,40 +113,41 @@ static tn_status join(tn_train_ranks *team, tn_training *t) {
   return status;
 }
 
-static tn_status train(tn_train_ranks *team, tn_training *t) {
-  TN_TRY(join(team, t));
+static tn_status train_rank(tn_train_ranks *team, tn_training *t) {
+  TN_TRY(train_open_communicator(team, t));
   TN_TRY(tn_training_start(t));
   tn_status status = tn_training_run(t);
   return status == TN_ENONFINITE ? tn_training_find_nonfinite(t) : status;
 }
 
 /* While training: only rank 0 reads weights. */
-static bool is_nonfinite(const tn_training *t, tn_status status) {
+static bool train_is_nonfinite(const tn_training *t, tn_status status) {
   return status == TN_ENONFINITE && t->failed_step > 0;
 }
 
 /* A loss that is not finite is seen by all ranks at the same step, so none of them has to be told. */
-static tn_status run_rank(void *context, int32_t rank) {
+static tn_status train_run_rank(void *context, int32_t rank) {
   tn_train_ranks *team = context;
-  tn_training *t = &team->fits[rank];
-  tn_status status = train(team, t);
+  tn_training *t = &team->trainings[rank];
+  tn_status status = train_rank(team, t);
   team->outcomes[rank] = status;
-  if (status != TN_OK && !is_nonfinite(t, status)) tn_ranks_fail(team->ranks, rank, &t->run->env, status);
+  if (status != TN_OK && !train_is_nonfinite(t, status))
+    tn_ranks_fail(team->ranks, rank, &t->run->env, status);
   return status;
 }
 
-static void abort_all(void *context) {
+static void train_abort_communicators(void *context) {
   tn_train_ranks *team = context;
-  for (int32_t r = 0; r < team->n; r++) tn_comm_abort(atomic_load(&team->fits[r].comm));
+  for (int32_t r = 0; r < team->n; r++) tn_comm_abort(atomic_load(&team->trainings[r].comm));
 }
 
 /* ---- the result ---- */
 
-static json_t *metrics_json(tn_metric_sums *tally) {
-  return tn_json_metrics(tn_metric_sums_means(tally), tally->steps > 0 ? tally->n + 1 : 0);
+static json_t *train_metrics_json(tn_metric_sums *sums) {
+  return tn_json_metrics(tn_metric_sums_means(sums), sums->steps > 0 ? sums->n + 1 : 0);
 }
 
-static json_t *result_of(tn_training *t) {
+static json_t *train_result(tn_training *t) {
   double seconds = tn_clock_s() - t->started_s;
   bool direct = t->device->target.properties.host_addressable != 0;
   int64_t planned = tn_executor_planned_bytes(t->set.map, t->set.list, t->set.n, t->slots, direct),
@@ -154,8 +155,8 @@ static json_t *result_of(tn_training *t) {
   return json_pack("{s:s, s:I, s:I, s:f, s:f, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f}", "status",
                    t->why, "epochs", (json_int_t)t->progress.epoch, "steps", (json_int_t)t->progress.step,
                    "seconds", seconds, "first_step_s", t->first_step_s, "run", t->folder ? t->folder : "",
-                   "devices", (int)tn_run_ranks(t->run), "train", metrics_json(&t->epoch_sums), "valid",
-                   metrics_json(&t->valid_sums), "planned_peak_mib", (double)planned / 1048576.0,
+                   "devices", (int)tn_run_ranks(t->run), "train", train_metrics_json(&t->epoch_sums), "valid",
+                   train_metrics_json(&t->valid_sums), "planned_peak_mib", (double)planned / 1048576.0,
                    "measured_peak_mib", (double)measured / 1048576.0, "planned_peak_bytes",
                    (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured, "stall_s",
                    tn_loader_stall_s(tn_feeder_loader(t->train)), "cache_mib",
@@ -163,17 +164,17 @@ static json_t *result_of(tn_training *t) {
 }
 
 /* The status of a run whose loop has ended, with its explanation. */
-static tn_status conclude(tn_training *t, tn_status status) {
+static tn_status train_conclude(tn_training *t, tn_status status) {
   const char *folder = t->folder ? t->folder : "";
   if (t->why == tn_end_stopped)
     return t->folder ? tn_failf(&t->run->env, TN_ESTOPPED, "stopped after step %lld; go on with --resume %s",
                                 (long long)t->progress.step, folder)
                      : tn_failf(&t->run->env, TN_ESTOPPED, "stopped after step %lld; nothing was saved",
                                 (long long)t->progress.step);
-  if (!is_nonfinite(t, status)) return status;
+  if (!train_is_nonfinite(t, status)) return status;
   t->why = tn_end_nonfinite;
   const char *advice = t->explained ? "" : "; a lower lr or [optimizer] clip may help";
-  if (!t->folder || !t->saved)
+  if (t->folder == NULL || !t->saved)
     return tn_failf(&t->run->env, status, "%s%s; no checkpoint had been written", tn_error_text(&t->run->env),
                     advice);
   return tn_failf(&t->run->env, status, "%s%s; %s/checkpoints/last is the last good one",
@@ -181,31 +182,31 @@ static tn_status conclude(tn_training *t, tn_status status) {
 }
 
 /* Runs the ranks; what failed first on any of them is the run's failure. */
-static tn_status run_all(tn_train_ranks *team, char **json) {
-  tn_training *t = &team->fits[0];
+static tn_status train_run_ranks(tn_train_ranks *team, char **json) {
+  tn_training *t = &team->trainings[0];
   tn_env *env = &team->run->env;
-  tn_ranks_on_failure(team->ranks, abort_all, team);
-  tn_status status = tn_ranks_run(team->ranks, env, run_rank, team);
+  tn_ranks_on_failure(team->ranks, train_abort_communicators, team);
+  tn_status status = tn_ranks_run(team->ranks, env, train_run_rank, team);
   tn_status failure = tn_ranks_failure(team->ranks, env);
   if (failure != TN_OK) {
     status = failure;
     t->why = NULL;
   }
-  if (t->watch || status == TN_OK || is_nonfinite(t, status)) status = conclude(t, status);
+  if (t->observers || status == TN_OK || train_is_nonfinite(t, status)) status = train_conclude(t, status);
   tn_training_post(t, TN_EVENT_RUN_END, t->why ? t->why : "failed");
-  tn_observers_stop(t->watch);
-  t->watch = NULL;
-  if (!t->why) return status;
-  tn_status printed = tn_json_take(team->run, result_of(t), json);
+  tn_observers_stop(t->observers);
+  t->observers = NULL;
+  if (t->why == NULL) return status;
+  tn_status printed = tn_json_take(team->run, train_result(t), json);
   return printed == TN_OK ? status : printed;
 }
 
 tn_status tn_run_train(tn_run *run, char **json) {
   tn_train_ranks team = {.run = run, .started_s = tn_clock_s()};
   *json = NULL;
-  tn_status status = set_up(&team);
-  if (status == TN_OK) status = run_all(&team, json);
-  tear_down(&team);
+  tn_status status = train_prepare(&team);
+  if (status == TN_OK) status = train_run_ranks(&team, json);
+  train_release(&team);
   run->ranks = 0;
   return status;
 }

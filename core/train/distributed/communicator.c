@@ -1,7 +1,8 @@
 /* core/train/distributed/communicator.c: which communicator carries sums between devices. */
 #include "core/train/distributed/devices.h"
 
-static bool serves(const tn_run *run, const tn_communicator *kind, const tn_device *device, bool *yes) {
+static bool communicator_serves(const tn_run *run, const tn_communicator *kind, const tn_device *device,
+                                bool *yes) {
   tn_words families;
   tn_arena arena = tn_arena_new(&run->env);
   bool split = tn_words_split(&arena, kind->families, &families) == TN_OK;
@@ -11,15 +12,15 @@ static bool serves(const tn_run *run, const tn_communicator *kind, const tn_devi
 }
 
 /* The first that serves the device; the names of all others go to `names`. */
-static tn_status first_serving(tn_run *run, const tn_device *device, const tn_communicator **kind) {
+static tn_status communicator_find_first(tn_run *run, const tn_device *device, const tn_communicator **kind) {
   const tn_entry *entries = NULL;
   int32_t n = 0;
   *kind = NULL;
   TN_TRY(tn_registry_list(run->registry, &run->env, TN_COMMUNICATOR, &entries, &n));
-  for (int32_t i = 0; i < n && !*kind; i++) {
+  for (int32_t i = 0; i < n && *kind == NULL; i++) {
     const tn_communicator *candidate = (const tn_communicator *)entries[i].item;
     bool yes = false;
-    if (!serves(run, candidate, device, &yes)) return TN_ENOMEM;
+    if (!communicator_serves(run, candidate, device, &yes)) return TN_ENOMEM;
     if (yes) *kind = candidate;
   }
   if (*kind) return TN_OK;
@@ -30,14 +31,15 @@ static tn_status first_serving(tn_run *run, const tn_device *device, const tn_co
                   device->backend->item.name);
 }
 
-static tn_status named(tn_run *run, const tn_device *device, const char *name, const tn_communicator **kind) {
+static tn_status communicator_find_named(tn_run *run, const tn_device *device, const char *name,
+                                         const tn_communicator **kind) {
   const tn_item *item = NULL;
   const char *where = tn_settings_where(&run->ini, "distributed", "communicator");
   tn_status status = tn_settings_find_item(&run->env, run->registry, TN_COMMUNICATOR, name, &item);
   if (status != TN_OK) return tn_wrap(&run->env, status, "%s: [distributed] communicator", where);
   bool yes = false;
   *kind = (const tn_communicator *)item;
-  if (!serves(run, *kind, device, &yes)) return TN_ENOMEM;
+  if (!communicator_serves(run, *kind, device, &yes)) return TN_ENOMEM;
   if (yes) return TN_OK;
   return tn_failf(&run->env, TN_EINVAL,
                   "%s: [distributed] communicator = %s serves devices of %s, not those of backend '%s'",
@@ -47,6 +49,7 @@ static tn_status named(tn_run *run, const tn_device *device, const char *name, c
 tn_status tn_devices_communicator(tn_run *run, const tn_device *device, const tn_communicator **kind,
                                   const void **options) {
   const char *name = run->settings.distributed.communicator;
-  TN_TRY(*name ? named(run, device, name, kind) : first_serving(run, device, kind));
+  TN_TRY(*name ? communicator_find_named(run, device, name, kind)
+               : communicator_find_first(run, device, kind));
   return tn_settings_item_options(&run->env, &run->ini, "communicator", &(*kind)->item, options);
 }

@@ -5,7 +5,7 @@
 #include "core/train/distributed/ranks.h"
 
 /* A rank that has the right one goes on only if all have: it waits until the others have said so. */
-static tn_status compare_hashes(tn_rank_set *ranks, tn_env *env, int32_t rank, const uint64_t *all) {
+static tn_status ranks_compare_hashes(tn_rank_set *ranks, tn_env *env, int32_t rank, const uint64_t *all) {
   bool equal = true;
   for (int32_t r = 1; r < tn_ranks_count(ranks); r++) equal = equal && all[r] == all[0];
   if (equal) return TN_OK;
@@ -18,9 +18,9 @@ static tn_status compare_hashes(tn_rank_set *ranks, tn_env *env, int32_t rank, c
 
 tn_status tn_ranks_compare_plans(tn_rank_set *ranks, tn_env *env, int32_t rank, uint64_t hash) {
   uint64_t *all = tn_alloc(env, tn_size_mul((size_t)tn_ranks_count(ranks), sizeof *all));
-  if (!all) return TN_ENOMEM;
+  if (all == NULL) return TN_ENOMEM;
   tn_status status = tn_ranks_all_gather(ranks, env, rank, &hash, sizeof hash, all);
-  if (status == TN_OK) status = compare_hashes(ranks, env, rank, all);
+  if (status == TN_OK) status = ranks_compare_hashes(ranks, env, rank, all);
   tn_release(env, all);
   return status;
 }

@@ -9,21 +9,22 @@
 /* ---- opening ---- */
 
 /* [backend.NAME] */
-static tn_status configure_backend(tn_env *env, void *context, tn_options *options) {
+static tn_status devices_configure_backend(tn_env *env, void *context, tn_options *options) {
   tn_run *run = context;
   const char *name = tn_arena_printf(&run->arena, "backend.%s", options->item->name);
-  if (!name) return TN_ENOMEM;
+  if (name == NULL) return TN_ENOMEM;
   return tn_schema_fill(env, &run->ini, tn_ini_section(&run->ini, name), &options, 1);
 }
 
 /* What stands in [backend.NAME] of the backends to try is wrong or right before any is opened. */
-static tn_status check_backend_sections(tn_run *run, const tn_words *names) {
+static tn_status devices_check_backend_sections(tn_run *run, const tn_words *names) {
   for (int32_t i = 0; i < names->n; i++) {
     const tn_item *item = NULL;
     const void *options;
     const char *section = tn_arena_printf(&run->arena, "backend.%s", names->v[i]);
-    if (!section) return TN_ENOMEM;
-    if (!tn_ini_section(&run->ini, section) || !tn_registry_has(run->registry, TN_BACKEND, names->v[i]))
+    if (section == NULL) return TN_ENOMEM;
+    if (tn_ini_section(&run->ini, section) == NULL ||
+        !tn_registry_has(run->registry, TN_BACKEND, names->v[i]))
       continue;
     TN_TRY(tn_settings_find_item(&run->env, run->registry, TN_BACKEND, names->v[i], &item));
     TN_TRY(tn_settings_item_options(&run->env, &run->ini, "backend", item, &options));
@@ -32,7 +33,7 @@ static tn_status check_backend_sections(tn_run *run, const tn_words *names) {
 }
 
 /* A plan is made of what was measured before: nothing runs. */
-static tn_status open_tuner(tn_run *run, tn_device *device) {
+static tn_status devices_open_tuner(tn_run *run, tn_device *device) {
   const tn_backend_section *s = &run->settings.backend;
   if (s->autotune == TN_AUTOTUNE_NO) return TN_OK;
   char *usual = *s->tune_folder == '\0' ? tn_tune_folder(&run->env) : NULL;
@@ -43,8 +44,8 @@ static tn_status open_tuner(tn_run *run, tn_device *device) {
 }
 
 /* A device without the tuner that it should have is none. */
-static tn_status give_tuner(tn_run *run, tn_device **device) {
-  tn_status status = open_tuner(run, *device);
+static tn_status devices_add_tuner(tn_run *run, tn_device **device) {
+  tn_status status = devices_open_tuner(run, *device);
   if (status == TN_OK) return TN_OK;
   tn_error_move(&run->env, &(*device)->env);
   tn_device_destroy(*device);
@@ -53,59 +54,60 @@ static tn_status give_tuner(tn_run *run, tn_device **device) {
 }
 
 /* Before the backends are opened: a library of theirs may bind the thread that brings it in. */
-static tn_status resolve_pin(tn_run *run, int64_t *threads, tn_ints *processors) {
+static tn_status devices_resolve_pin(tn_run *run, int64_t *threads, tn_ints *processors) {
   const tn_settings *s = &run->settings;
   *threads = s->run.threads;
   tn_status status = tn_pin_resolve(&run->env, &run->arena, &s->pin, threads, processors);
   return tn_wrap(&run->env, status, "%s: [run] pin", tn_settings_where(&run->ini, "run", "pin"));
 }
 
-static tn_status wrap_key(tn_run *run, tn_status status, const char *section, const char *key) {
+static tn_status devices_wrap_key(tn_run *run, tn_status status, const char *section, const char *key) {
   return tn_wrap(&run->env, status, "%s: [%s] %s", tn_settings_where(&run->ini, section, key), section, key);
 }
 
-static bool has_key(tn_run *run, const char *name, const char *key) {
+static bool devices_has_key(tn_run *run, const char *name, const char *key) {
   tn_section *section = tn_ini_section(&run->ini, name);
   return section != NULL && tn_section_key(section, key) != NULL;
 }
 
 /* What a backend blames for its failure stands in its own section or in [run]; else its name is to blame. */
-static tn_status place_failure(tn_run *run, const tn_words *names, tn_status status) {
+static tn_status devices_locate_failure(tn_run *run, const tn_words *names, tn_status status) {
   const char *blamed = tn_arena_strdup(&run->arena, run->record.option);
   for (int32_t i = 0; blamed != NULL && *blamed != '\0' && i < names->n; i++) {
     const char *section = tn_arena_printf(&run->arena, "backend.%s", names->v[i]);
-    if (section != NULL && has_key(run, section, blamed)) return wrap_key(run, status, section, blamed);
+    if (section != NULL && devices_has_key(run, section, blamed))
+      return devices_wrap_key(run, status, section, blamed);
   }
-  if (blamed != NULL && *blamed != '\0' && has_key(run, "run", blamed))
-    return wrap_key(run, status, "run", blamed);
-  return has_key(run, "backend", "use") ? wrap_key(run, status, "backend", "use") : status;
+  if (blamed != NULL && *blamed != '\0' && devices_has_key(run, "run", blamed))
+    return devices_wrap_key(run, status, "run", blamed);
+  return devices_has_key(run, "backend", "use") ? devices_wrap_key(run, status, "backend", "use") : status;
 }
 
 tn_status tn_run_open_device(tn_run *run, tn_device **device) {
   tn_words names;
   int64_t threads = 0;
   tn_ints pin;
-  TN_TRY(resolve_pin(run, &threads, &pin));
+  TN_TRY(devices_resolve_pin(run, &threads, &pin));
   TN_TRY(tn_words_split(&run->arena, run->settings.backend.use, &names));
-  TN_TRY(check_backend_sections(run, &names));
+  TN_TRY(devices_check_backend_sections(run, &names));
   tn_device_request request = {.names = names.v,
                                .n_names = names.n,
                                .index = run->rank,
                                .threads = (int32_t)threads,
                                .pin = pin,
-                               .configure = configure_backend,
+                               .configure = devices_configure_backend,
                                .context = run,
                                .uncaptured = !run->settings.backend.capture,
                                .fallback = run->settings.backend.fallback + 1,
                                .reserve = TN_DEFAULT_BACKEND};
   tn_status status = tn_device_create(&run->env, run->registry, &request, device);
-  if (status == TN_OK) status = give_tuner(run, device);
-  return status == TN_OK ? TN_OK : place_failure(run, &names, status);
+  if (status == TN_OK) status = devices_add_tuner(run, device);
+  return status == TN_OK ? TN_OK : devices_locate_failure(run, &names, status);
 }
 
 /* ---- how many ---- */
 
-static tn_status parse_count(tn_run *run, const char *text, int64_t *n) {
+static tn_status devices_parse_count(tn_run *run, const char *text, int64_t *n) {
   char *end = NULL;
   long long value = strtoll(text, &end, 10);
   *n = value;
@@ -117,7 +119,7 @@ static tn_status parse_count(tn_run *run, const char *text, int64_t *n) {
 tn_status tn_devices_count(tn_run *run, const tn_device *device) {
   const char *text = run->settings.distributed.devices;
   int64_t n = device->count;
-  if (!tn_text_equal(text, "all")) TN_TRY(parse_count(run, text, &n));
+  if (!tn_text_equal(text, "all")) TN_TRY(devices_parse_count(run, text, &n));
   if (n > 1 && n > device->count)
     return tn_failf(&run->env, TN_EUNAVAILABLE,
                     "%s: [distributed] devices = %lld, but backend '%s' has %d; ask for fewer, or for all",

@@ -52,7 +52,7 @@ struct tn_rank_set {
 
 /* ---- making ---- */
 
-static void mailbox_init(mailbox *mail) {
+static void ranks_init_mailbox(mailbox *mail) {
   sem_init(&mail->filled, 0, 0);
   sem_init(&mail->vacant, 0, MAILBOX);
 }
@@ -60,10 +60,10 @@ static void mailbox_init(mailbox *mail) {
 tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **out) {
   *out = NULL;
   tn_rank_set *ranks = tn_alloc(env, sizeof *ranks);
-  if (!ranks) return TN_ENOMEM;
+  if (ranks == NULL) return TN_ENOMEM;
   tn_error_record_init(&ranks->env, &ranks->record, env);
   ranks->members = tn_alloc(env, tn_size_mul((size_t)n, sizeof *ranks->members));
-  if (!ranks->members) {
+  if (ranks->members == NULL) {
     tn_release(env, ranks);
     return TN_ENOMEM;
   }
@@ -73,14 +73,14 @@ tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **out) {
   for (int32_t r = 0; r < n; r++) {
     ranks->members[r].all = ranks;
     ranks->members[r].rank = r;
-    mailbox_init(&ranks->members[r].mail);
+    ranks_init_mailbox(&ranks->members[r].mail);
   }
   *out = ranks;
   return TN_OK;
 }
 
 void tn_ranks_destroy(tn_rank_set *ranks) {
-  if (!ranks) return;
+  if (ranks == NULL) return;
   for (int32_t r = 0; r < ranks->n; r++) {
     sem_destroy(&ranks->members[r].mail.filled);
     sem_destroy(&ranks->members[r].mail.vacant);
@@ -104,7 +104,7 @@ void tn_ranks_on_failure(tn_rank_set *ranks, void (*abort)(void *context), void 
 }
 
 /* Whoever waits looks whether it still makes sense. */
-static void wake_all(tn_rank_set *ranks) {
+static void ranks_wake_all(tn_rank_set *ranks) {
   pthread_cond_broadcast(&ranks->changed);
   for (int32_t r = 0; r < ranks->n; r++) {
     sem_post(&ranks->members[r].mail.filled);
@@ -120,20 +120,20 @@ void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_statu
     tn_failf(&ranks->env, status, "%s", tn_error_text(env));
   }
   atomic_store(&ranks->failed, true);
-  wake_all(ranks);
+  ranks_wake_all(ranks);
   pthread_mutex_unlock(&ranks->lock);
   if (ranks->abort) ranks->abort(ranks->abort_context);
 }
 
 /* The lock must be held. */
-static tn_status report(tn_rank_set *ranks, tn_env *env, tn_status status) {
+static tn_status ranks_report(tn_rank_set *ranks, tn_env *env, tn_status status) {
   if (ranks->n == 1) return tn_failf(env, status, "%s", tn_error_text(&ranks->env));
   return tn_failf(env, status, "rank %d: %s", (int)ranks->failed_rank, tn_error_text(&ranks->env));
 }
 
-static tn_status lost(tn_rank_set *ranks, tn_env *env) {
+static tn_status ranks_lost(tn_rank_set *ranks, tn_env *env) {
   pthread_mutex_lock(&ranks->lock);
-  tn_status status = report(ranks, env, TN_ECOMM);
+  tn_status status = ranks_report(ranks, env, TN_ECOMM);
   pthread_mutex_unlock(&ranks->lock);
   return status;
 }
@@ -143,7 +143,7 @@ tn_status tn_ranks_failure(tn_rank_set *ranks, tn_env *env) {
   tn_status status = ranks->status;
   if (status != TN_OK) {
     if (status == TN_EDEVICE && ranks->n > 1) status = TN_ECOMM;
-    report(ranks, env, status);
+    ranks_report(ranks, env, status);
   }
   pthread_mutex_unlock(&ranks->lock);
   return status;
@@ -152,7 +152,7 @@ tn_status tn_ranks_failure(tn_rank_set *ranks, tn_env *env) {
 /* ---- gatherings ---- */
 
 /* Returns when all ranks are here. The lock must be held. */
-static void meet(tn_rank_set *ranks) {
+static void ranks_meet(tn_rank_set *ranks) {
   int64_t number = ranks->gatherings;
   if (++ranks->present == ranks->n) {
     ranks->present = 0;
@@ -168,52 +168,52 @@ tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, con
                               void *all) {
   pthread_mutex_lock(&ranks->lock);
   ranks->members[rank].mine = mine;
-  meet(ranks);
+  ranks_meet(ranks);
   for (int32_t r = 0; r < ranks->n && bytes > 0 && !atomic_load(&ranks->failed); r++)
     memcpy((char *)all + (size_t)r * bytes, ranks->members[r].mine, bytes);
-  meet(ranks);
+  ranks_meet(ranks);
   pthread_mutex_unlock(&ranks->lock);
-  return atomic_load(&ranks->failed) ? lost(ranks, env) : TN_OK;
+  return atomic_load(&ranks->failed) ? ranks_lost(ranks, env) : TN_OK;
 }
 
 tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, void *data, size_t bytes) {
   pthread_mutex_lock(&ranks->lock);
   ranks->members[rank].mine = data;
-  meet(ranks);
+  ranks_meet(ranks);
   if (rank != 0 && bytes > 0 && !atomic_load(&ranks->failed)) memcpy(data, ranks->members[0].mine, bytes);
-  meet(ranks);
+  ranks_meet(ranks);
   pthread_mutex_unlock(&ranks->lock);
-  return atomic_load(&ranks->failed) ? lost(ranks, env) : TN_OK;
+  return atomic_load(&ranks->failed) ? ranks_lost(ranks, env) : TN_OK;
 }
 
 /* ---- decisions ---- */
 
-static void await(sem_t *semaphore) {
+static void ranks_await(sem_t *semaphore) {
   while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
 }
 
-static void send_decision(mailbox *mail, int32_t decision) {
-  await(&mail->vacant);
+static void ranks_send_decision(mailbox *mail, int32_t decision) {
+  ranks_await(&mail->vacant);
   mail->decisions[mail->written++ % MAILBOX] = decision;
   sem_post(&mail->filled);
 }
 
 tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t *decision) {
   if (rank == 0) {
-    for (int32_t r = 1; r < ranks->n; r++) send_decision(&ranks->members[r].mail, *decision);
+    for (int32_t r = 1; r < ranks->n; r++) ranks_send_decision(&ranks->members[r].mail, *decision);
   } else {
     mailbox *mail = &ranks->members[rank].mail;
-    await(&mail->filled);
+    ranks_await(&mail->filled);
     /* a failure posts without a decision */
     if (!atomic_load(&ranks->failed)) *decision = mail->decisions[mail->taken++ % MAILBOX];
     sem_post(&mail->vacant);
   }
-  return atomic_load(&ranks->failed) ? lost(ranks, env) : TN_OK;
+  return atomic_load(&ranks->failed) ? ranks_lost(ranks, env) : TN_OK;
 }
 
 /* ---- threads ---- */
 
-static void *run_member(void *arg) {
+static void *ranks_run_member(void *arg) {
   member *m = arg;
   tn_rank_set *ranks = m->all;
   pthread_mutex_lock(&ranks->lock);
@@ -224,13 +224,13 @@ static void *run_member(void *arg) {
 }
 
 /* Signals are for the application's threads: those of ranks have all of them blocked. */
-static tn_status start(tn_rank_set *ranks, tn_env *env) {
+static tn_status ranks_start_threads(tn_rank_set *ranks, tn_env *env) {
   sigset_t all, before;
   int error = 0;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (int32_t r = 1; r < ranks->n && error == 0; r++) {
-    error = pthread_create(&ranks->members[r].thread, NULL, run_member, &ranks->members[r]);
+    error = pthread_create(&ranks->members[r].thread, NULL, ranks_run_member, &ranks->members[r]);
     ranks->members[r].started = error == 0;
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -244,7 +244,7 @@ tn_status tn_ranks_run(tn_rank_set *ranks, tn_env *env, tn_status (*body)(void *
                        void *context) {
   ranks->body = body;
   ranks->context = context;
-  tn_status status = start(ranks, env);
+  tn_status status = ranks_start_threads(ranks, env);
   pthread_mutex_lock(&ranks->lock);
   ranks->open = true;
   pthread_cond_broadcast(&ranks->changed);

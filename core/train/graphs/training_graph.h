@@ -16,8 +16,8 @@ typedef struct tn_scheduled_option {
 
 typedef struct tn_update_info {
   int32_t n_groups; /* 1 + those of the settings that match something */
-  tn_scheduled_option *controls;
-  int32_t n_controls;
+  tn_scheduled_option *scheduled;
+  int32_t n_scheduled;
   size_t first_node; /* of the update, behind the model and its gradient */
 } tn_update_info;
 
@@ -32,12 +32,12 @@ typedef struct tn_update_info {
  * gradients become ready, and the optimizer's slots beside them. Everything of the plan lies in
  * `arena`. */
 tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_info *plan);
+                         tn_model *model, tn_state_map *map, tn_update_info *info);
 
 /* The same for every micro-batch but the last, whose program is the step: gradients are added to those of
  * the micro-batches before. The plan has first_node alone. */
 tn_status tn_accumulate_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                             tn_model *model, tn_state_map *map, tn_update_info *plan);
+                             tn_model *model, tn_state_map *map, tn_update_info *info);
 
 /* Pass `precision`: asks the policy about every float operand of the nodes before number `end`, and
  * inserts casts; later nodes get their operands as they had them. A policy that changes nothing leaves

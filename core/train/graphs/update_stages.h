@@ -27,7 +27,7 @@ typedef struct tn_updater {
   tn_graph *graph;
   tn_build *b;
   tn_state_map *map;
-  tn_update_info *plan;
+  tn_update_info *info;
   tn_trained_parameter *params; /* in the order in which their gradients become ready */
   int32_t n_params;
   int64_t count;                   /* elements of the flat region */

@@ -22,5 +22,5 @@ tn_event tn_training_event(const tn_training *t, int32_t kind) {
 void tn_training_post(tn_training *t, int32_t kind, const char *text) {
   tn_event event = tn_training_event(t, kind);
   event.text = text;
-  tn_observers_post(t->watch, &event);
+  tn_observers_post(t->observers, &event);
 }

@@ -24,44 +24,46 @@ typedef struct tn_nonfinite_search {
 
 /* ---- state ---- */
 
-static size_t region_bytes(const tn_region *region) {
+static size_t nonfinite_region_bytes(const tn_region *region) {
   return tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
 }
 
 /* Reads or writes a region as a whole. */
-static tn_status move_region(tn_nonfinite_search *s, size_t r, void *data, bool back) {
+static tn_status nonfinite_copy_region(tn_nonfinite_search *s, size_t r, void *data, bool back) {
   const tn_region *region = &s->t->set.map->regions.v[r];
   char *path = tn_arena_printf(&s->t->set.arena, "@%s", region->name);
-  size_t bytes = region_bytes(region);
-  if (!path) return TN_ENOMEM;
+  size_t bytes = nonfinite_region_bytes(region);
+  if (path == NULL) return TN_ENOMEM;
   tn_status status = back ? tn_executor_write(s->t->executor, path, data, bytes)
                           : tn_executor_read(s->t->executor, path, data, bytes);
   return status;
 }
 
-static tn_status keep_state(tn_nonfinite_search *s) {
+static tn_status nonfinite_save_state(tn_nonfinite_search *s) {
   tn_env *env = &s->t->run->env;
   size_t n = s->t->set.map->regions.n;
-  if (!s->kept && !(s->kept = tn_alloc(env, tn_size_mul(n + 1, sizeof *s->kept)))) return TN_ENOMEM;
+  if (s->kept == NULL && (s->kept = tn_alloc(env, tn_size_mul(n + 1, sizeof *s->kept))) == NULL)
+    return TN_ENOMEM;
   for (size_t r = 0; r < n; r++) {
-    if (!s->kept[r]) s->kept[r] = tn_alloc(env, region_bytes(&s->t->set.map->regions.v[r]) + 1);
-    if (!s->kept[r]) return TN_ENOMEM;
-    TN_TRY(move_region(s, r, s->kept[r], false));
+    if (s->kept[r] == NULL)
+      s->kept[r] = tn_alloc(env, nonfinite_region_bytes(&s->t->set.map->regions.v[r]) + 1);
+    if (s->kept[r] == NULL) return TN_ENOMEM;
+    TN_TRY(nonfinite_copy_region(s, r, s->kept[r], false));
   }
   return TN_OK;
 }
 
-static tn_status undo(tn_nonfinite_search *s) {
-  for (size_t r = 0; r < s->t->set.map->regions.n; r++) TN_TRY(move_region(s, r, s->kept[r], true));
+static tn_status nonfinite_restore_state(tn_nonfinite_search *s) {
+  for (size_t r = 0; r < s->t->set.map->regions.n; r++) TN_TRY(nonfinite_copy_region(s, r, s->kept[r], true));
   return TN_OK;
 }
 
-static void forget_state(tn_nonfinite_search *s) {
+static void nonfinite_free_state(tn_nonfinite_search *s) {
   for (size_t r = 0; s->kept && r < s->t->set.map->regions.n; r++) tn_release(&s->t->run->env, s->kept[r]);
   tn_release(&s->t->run->env, s->kept);
 }
 
-static tn_status look_at(tn_nonfinite_search *s, const tn_placement *state, bool *fine) {
+static tn_status nonfinite_check_state(tn_nonfinite_search *s, const tn_placement *state, bool *fine) {
   tn_env *env = &s->t->run->env;
   size_t bytes = tn_type_bytes(&state->type);
   void *data = tn_alloc(env, bytes + 1);
@@ -73,20 +75,21 @@ static tn_status look_at(tn_nonfinite_search *s, const tn_placement *state, bool
 }
 
 /* Whether all that a checkpoint would hold is finite. */
-static tn_status look_at_state(tn_nonfinite_search *s, bool *fine) {
+static tn_status nonfinite_check_states(tn_nonfinite_search *s, bool *fine) {
   const tn_state_map *map = s->t->set.map;
   *fine = true;
   for (size_t i = 0; *fine && i < map->states.n; i++) {
     const tn_placement *p = &map->states.v[i];
     bool lasts = p->what == TN_STATE_PARAM || p->what == TN_STATE_BUFFER || p->what == TN_STATE_SLOT;
-    if (lasts && p->path[0] != '@' && tn_dtype_is_float(p->type.dtype)) TN_TRY(look_at(s, p, fine));
+    if (lasts && p->path[0] != '@' && tn_dtype_is_float(p->type.dtype))
+      TN_TRY(nonfinite_check_state(s, p, fine));
   }
   return TN_OK;
 }
 
 /* What programs of one update leave for each other has no value that begins, and old values would be found
  * where they have no effect. */
-static tn_status clear_scratch(tn_nonfinite_search *s) {
+static tn_status nonfinite_clear_scratch(tn_nonfinite_search *s) {
   tn_env *env = &s->t->run->env;
   const tn_state_map *map = s->t->set.map;
   tn_status status = TN_OK;
@@ -105,10 +108,10 @@ static tn_status clear_scratch(tn_nonfinite_search *s) {
 
 enum { BAD = 1, STOPPED = 2 };
 
-static tn_status agree(tn_nonfinite_search *s, int32_t *flags) {
+static tn_status nonfinite_agree(tn_nonfinite_search *s, int32_t *flags) {
   tn_training *t = s->t;
   int32_t n = tn_run_ranks(t->run), *all = tn_alloc(&t->run->env, tn_size_mul((size_t)n, sizeof *all));
-  if (!all) return TN_ENOMEM;
+  if (all == NULL) return TN_ENOMEM;
   tn_status status = tn_ranks_all_gather(t->ranks, &t->run->env, t->run->rank, flags, sizeof *flags, all);
   for (int32_t r = 0; status == TN_OK && r < n; r++) *flags |= all[r];
   tn_release(&t->run->env, all);
@@ -118,7 +121,7 @@ static tn_status agree(tn_nonfinite_search *s, int32_t *flags) {
 /* ---- steps ---- */
 
 /* Begins at the batch that is next, whatever the loader was about to do. */
-static tn_status begin(tn_nonfinite_search *s) {
+static tn_status nonfinite_begin_epoch(tn_nonfinite_search *s) {
   tn_training *t = s->t;
   if (t->progress.batch >= t->steps_per_epoch) {
     t->progress.epoch++;
@@ -130,56 +133,56 @@ static tn_status begin(tn_nonfinite_search *s) {
 }
 
 /* Takes a step; *flags says whether what came of it is bad. */
-static tn_status take(tn_nonfinite_search *s, int32_t *flags) {
+static tn_status nonfinite_take_step(tn_nonfinite_search *s, int32_t *flags) {
   tn_training *t = s->t;
   bool fine = true;
   tn_status status = tn_training_step(t);
   *flags = status == TN_ENONFINITE ? BAD : 0;
   if (status != TN_OK && status != TN_ENONFINITE) return status;
-  if (status == TN_OK) TN_TRY(look_at_state(s, &fine));
+  if (status == TN_OK) TN_TRY(nonfinite_check_states(s, &fine));
   *flags |= fine ? 0 : BAD;
   *flags |= atomic_load(&t->run->stop) ? STOPPED : 0;
-  return agree(s, flags);
+  return nonfinite_agree(s, flags);
 }
 
 /* The step before `kept` was read, launch by launch. */
-static tn_status take_again(tn_nonfinite_search *s, const tn_progress *before) {
+static tn_status nonfinite_repeat_step(tn_nonfinite_search *s, const tn_progress *before) {
   tn_training *t = s->t;
-  TN_TRY(undo(s));
+  TN_TRY(nonfinite_restore_state(s));
   t->progress = *before;
-  TN_TRY(begin(s));
+  TN_TRY(nonfinite_begin_epoch(s));
   TN_TRY(tn_finite_create(t->executor, &s->finite));
   tn_status status = tn_training_step(t);
   return status == TN_ENONFINITE ? TN_OK : status;
 }
 
-static tn_status retrace(tn_nonfinite_search *s) {
+static tn_status nonfinite_retrace(tn_nonfinite_search *s) {
   tn_training *t = s->t;
   int32_t flags = 0;
   TN_TRY(tn_training_rewind(t));
-  TN_TRY(clear_scratch(s));
+  TN_TRY(nonfinite_clear_scratch(s));
   if (t->run->rank == 0)
     tn_logf(&t->run->env, TN_LOG_INFO, "looking for what was not finite first: the steps from %lld on again",
             (long long)t->progress.step + 1);
   t->lost_steps_in_a_row = 0;
-  TN_TRY(begin(s));
+  TN_TRY(nonfinite_begin_epoch(s));
   while (t->progress.step < s->until) {
     tn_progress before = t->progress;
-    if (t->progress.batch >= t->steps_per_epoch) TN_TRY(begin(s));
-    TN_TRY(keep_state(s));
-    TN_TRY(take(s, &flags));
+    if (t->progress.batch >= t->steps_per_epoch) TN_TRY(nonfinite_begin_epoch(s));
+    TN_TRY(nonfinite_save_state(s));
+    TN_TRY(nonfinite_take_step(s, &flags));
     s->stopped = (flags & STOPPED) != 0;
     if (s->stopped) return TN_OK;
-    if ((flags & BAD) || t->progress.step >= s->until) return take_again(s, &before);
+    if ((flags & BAD) || t->progress.step >= s->until) return nonfinite_repeat_step(s, &before);
   }
   return TN_OK;
 }
 
 /* Validation changes nothing, so it needs no going back. */
-static tn_status validate(tn_nonfinite_search *s) {
+static tn_status nonfinite_validate(tn_nonfinite_search *s) {
   tn_training *t = s->t;
   tn_validation pass = {t->executor,      t->set.index[TN_PROGRAM_EVAL],
-                        t->valid,         &t->eval_controls,
+                        t->valid,         &t->eval_block,
                         &t->eval_outputs, t->run->settings.run.fast_dev_run ? 1 : 0,
                         t->ranks};
   TN_TRY(tn_feeder_stop(t->valid));
@@ -189,17 +192,17 @@ static tn_status validate(tn_nonfinite_search *s) {
   return status == TN_ESTOPPED ? TN_OK : status;
 }
 
-static tn_status search(tn_nonfinite_search *s) {
+static tn_status nonfinite_search(tn_nonfinite_search *s) {
   tn_training *t = s->t;
   int32_t flags = 0;
   bool fine = true;
   for (int32_t i = 0; i < t->slots; i++) TN_TRY(tn_executor_slot_wait(t->executor, i));
   TN_TRY(tn_feeder_stop(t->train));
-  if (!t->validation_failed) return retrace(s);
-  TN_TRY(look_at_state(s, &fine));
+  if (!t->validation_failed) return nonfinite_retrace(s);
+  TN_TRY(nonfinite_check_states(s, &fine));
   flags = fine ? 0 : BAD;
-  TN_TRY(agree(s, &flags));
-  return flags & BAD ? retrace(s) : validate(s);
+  TN_TRY(nonfinite_agree(s, &flags));
+  return flags & BAD ? nonfinite_retrace(s) : nonfinite_validate(s);
 }
 
 /* ---- what came of it ---- */
@@ -210,7 +213,7 @@ typedef struct tn_nonfinite_finding {
   char text[1024];
 } tn_nonfinite_finding;
 
-static const char *advice(int32_t what) {
+static const char *nonfinite_advice(int32_t what) {
   switch (what) {
   case TN_FINITE_INPUT: return "look at what the source and the transforms of [data] give";
   case TN_FINITE_STATE: return "look at the weights that the run began with";
@@ -221,7 +224,7 @@ static const char *advice(int32_t what) {
 }
 
 /* The earliest of all ranks' becomes the message of each. */
-static tn_status conclude(tn_nonfinite_search *s, const char *failure) {
+static tn_status nonfinite_conclude(tn_nonfinite_search *s, const char *failure) {
   tn_training *t = s->t;
   tn_env *env = &t->run->env;
   int32_t n = tn_run_ranks(t->run), first = -1;
@@ -239,7 +242,7 @@ static tn_status conclude(tn_nonfinite_search *s, const char *failure) {
   if (first >= 0) {
     t->explained = true;
     tn_failf(env, TN_ENONFINITE, "%s: %s%s; %s", failure, n > 1 && first > 0 ? "on another rank, " : "",
-             all[first].text, advice(all[first].what));
+             all[first].text, nonfinite_advice(all[first].what));
   }
   tn_release(env, mine);
   tn_release(env, all);
@@ -250,21 +253,21 @@ tn_status tn_training_find_nonfinite(tn_training *t) {
   tn_env *env = &t->run->env;
   tn_nonfinite_search s = {.t = t, .until = t->failed_step > 0 ? t->failed_step : t->progress.step};
   tn_progress progress = t->progress;
-  tn_observers *watch = t->watch; /* observers have heard of these steps */
+  tn_observers *observers = t->observers; /* observers have heard of these steps */
   tn_metric_sums epoch;
   char *failure = tn_arena_strdup(&t->set.arena, tn_error_text(env));
   tn_status status = failure ? tn_metric_sums_init(&t->set.arena, &t->set, &epoch) : TN_ENOMEM;
   if (status != TN_OK) return status;
   tn_metric_sums_copy(&epoch, &t->epoch_sums);
-  t->watch = NULL;
+  t->observers = NULL;
   t->most_ahead = 0;
-  status = search(&s);
-  if (status == TN_OK) status = conclude(&s, failure);
-  t->watch = watch;
+  status = nonfinite_search(&s);
+  if (status == TN_OK) status = nonfinite_conclude(&s, failure);
+  t->observers = observers;
   t->progress = progress;
   tn_metric_sums_copy(&t->epoch_sums, &epoch);
   tn_finite_destroy(s.finite);
-  forget_state(&s);
+  nonfinite_free_state(&s);
   /* alone, a search that fails is no worse than none; other ranks must not wait for one that has ended */
   if (status != TN_OK && tn_run_ranks(t->run) > 1) return status;
   if (status != TN_OK)

@@ -6,12 +6,12 @@
 #include "tenon/plugin/observer.h"
 
 typedef struct tn_observers tn_observers;
-tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers **watch);
+tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers **observers);
 /* Copies the event and takes no lock. A step is dropped when the queue is full; other events wait. */
-void tn_observers_post(tn_observers *watch, const tn_event *event);
+void tn_observers_post(tn_observers *observers, const tn_event *event);
 /* Waits until the observers have heard what was posted so far. */
-void tn_observers_flush(tn_observers *watch);
+void tn_observers_flush(tn_observers *observers);
 /* Hands over what is queued, closes the observers. */
-void tn_observers_stop(tn_observers *watch);
+void tn_observers_stop(tn_observers *observers);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* ---- numbers of a step that has ended ---- */
 
-static void note_rate(tn_training *t, int64_t samples) {
+static void step_update_rate(tn_training *t, int64_t samples) {
   double now = tn_clock_s(), took = now - t->rate_s;
   if (t->rate_s > 0 && took > 0) {
     double rate = (double)samples / took;
@@ -17,7 +17,7 @@ static void note_rate(tn_training *t, int64_t samples) {
 }
 
 /* Whether the update of a step was applied, and with which scale of the loss. */
-static void note_update(tn_training *t, tn_event *event, int32_t slot) {
+static void step_read_update(tn_training *t, tn_event *event, int32_t slot) {
   const float *skipped = t->step_outputs.skipped[slot], *scale = t->step_outputs.loss_scale[slot];
   event->loss_scale = scale ? (double)*scale : 0.0;
   event->skipped = skipped ? *skipped != 0.0f : -1;
@@ -26,15 +26,15 @@ static void note_update(tn_training *t, tn_event *event, int32_t slot) {
 
 /* With a scaled loss, a step whose loss is not finite is one that was skipped: other samples and a smaller
  * scale may do better. */
-static bool is_lost(const tn_event *event) {
+static bool step_is_lost(const tn_event *event) {
   return !isfinite(event->train[0].value) && event->loss_scale != 0.0 && event->skipped > 0;
 }
 
 /* Any other loss that is not finite ends the run, and so do too many lost steps in a row. */
-static tn_status check_loss(tn_training *t, const tn_event *event) {
+static tn_status step_check_loss(tn_training *t, const tn_event *event) {
   double loss = event->train[0].value;
   t->failed_step = event->step;
-  t->lost_steps_in_a_row = is_lost(event) ? t->lost_steps_in_a_row + 1 : 0;
+  t->lost_steps_in_a_row = step_is_lost(event) ? t->lost_steps_in_a_row + 1 : 0;
   if (t->lost_steps_in_a_row >= TN_MAX_LOST_STEPS)
     return tn_failf(&t->run->env, TN_ENONFINITE,
                     "the loss is %g at step %lld, as in the %d steps before, which were skipped", loss,
@@ -44,60 +44,60 @@ static tn_status check_loss(tn_training *t, const tn_event *event) {
 }
 
 /* Sums of all micro-batches; only the last one's program is the step. */
-static void add_sums(const tn_training *t, const tn_launched_step *step, tn_metric_sums *tally) {
+static void step_add_sums(const tn_training *t, const tn_launched_step *step, tn_metric_sums *sums) {
   int32_t last = t->micro_batches - 1;
-  for (int32_t m = 0; m < last; m++) tn_metric_sums_add_micro_batch(tally, &t->micro_outputs, step->slots[m]);
-  tn_metric_sums_add(tally, &t->step_outputs, step->slots[last], step->samples);
+  for (int32_t m = 0; m < last; m++) tn_metric_sums_add_micro_batch(sums, &t->micro_outputs, step->slots[m]);
+  tn_metric_sums_add(sums, &t->step_outputs, step->slots[last], step->samples);
 }
 
-static tn_status wait_for(tn_training *t, const tn_launched_step *step) {
+static tn_status step_wait(tn_training *t, const tn_launched_step *step) {
   for (int32_t m = 0; m < t->micro_batches; m++) TN_TRY(tn_executor_slot_wait(t->executor, step->slots[m]));
   return TN_OK;
 }
 
-static tn_status give_back(tn_training *t, const tn_launched_step *step) {
+static tn_status step_return_slots(tn_training *t, const tn_launched_step *step) {
   for (int32_t m = 0; m < t->micro_batches; m++) TN_TRY(tn_feeder_return(t->train, step->slots[m]));
   return TN_OK;
 }
 
 /* Sums, event, and whether they are finite. */
-static tn_status read_step(tn_training *t, tn_launched_step *step) {
-  TN_TRY(wait_for(t, step));
+static tn_status step_read(tn_training *t, tn_launched_step *step) {
+  TN_TRY(step_wait(t, step));
   tn_metric_sums_reset(&t->step_sums);
-  add_sums(t, step, &t->step_sums);
-  note_rate(t, step->samples);
+  step_add_sums(t, step, &t->step_sums);
+  step_update_rate(t, step->samples);
   if (t->first_step_s == 0) t->first_step_s = tn_clock_s() - t->run->opened_s;
   tn_event *event = &step->event;
   event->seconds = tn_clock_s() - t->started_s;
   event->samples_per_s = t->samples_per_s;
   event->train = tn_metric_sums_means(&t->step_sums);
   event->n_train = t->step_sums.n + 1;
-  note_update(t, event, step->slots[t->micro_batches - 1]);
+  step_read_update(t, event, step->slots[t->micro_batches - 1]);
   /* a lost step would void the means of the epoch */
-  if (!is_lost(event)) add_sums(t, step, &t->epoch_sums);
-  tn_observers_post(t->watch, event);
-  TN_TRY(check_loss(t, event));
-  return give_back(t, step);
+  if (!step_is_lost(event)) step_add_sums(t, step, &t->epoch_sums);
+  tn_observers_post(t->observers, event);
+  TN_TRY(step_check_loss(t, event));
+  return step_return_slots(t, step);
 }
 
 /* Reads the oldest steps until at most `most` are left unread. */
-static tn_status catch_up(tn_training *t, int32_t most) {
+static tn_status step_read_oldest(tn_training *t, int32_t most) {
   while (t->n_ahead > most) {
     tn_launched_step step = t->ahead[0];
     t->n_ahead--;
     for (int32_t i = 0; i < t->n_ahead; i++) t->ahead[i] = t->ahead[i + 1];
     t->ahead[t->n_ahead].slots = step.slots; /* whose memory the next one will use */
-    TN_TRY(read_step(t, &step));
+    TN_TRY(step_read(t, &step));
   }
   return TN_OK;
 }
 
-tn_status tn_training_read_steps(tn_training *t) { return catch_up(t, 0); }
+tn_status tn_training_read_steps(tn_training *t) { return step_read_oldest(t, 0); }
 
 /* ---- launching ---- */
 
 /* An epoch has a whole number of updates: it ends before the first of the batches, or not at all. */
-static tn_status fetch(tn_training *t, tn_launched_step *step) {
+static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
   step->samples = 0;
   for (int32_t m = 0; m < t->micro_batches; m++) {
     int64_t samples;
@@ -108,8 +108,8 @@ static tn_status fetch(tn_training *t, tn_launched_step *step) {
 }
 
 /* Micro-batch m of a rank is block m * ranks + rank of the global batch. */
-static void write_controls(tn_training *t, const tn_launched_step *step, double lr_factor) {
-  const tn_control_block *all[] = {&t->step_controls, &t->weigh_controls, &t->micro_controls};
+static void step_write_control_blocks(tn_training *t, const tn_launched_step *step, double lr_factor) {
+  const tn_control_block *all[] = {&t->step_block, &t->weigh_block, &t->micro_block};
   int32_t programs = t->micro_batches > 1 ? 3 : 1;
   for (int32_t m = 0; m < t->micro_batches; m++)
     for (int32_t i = 0; i < programs; i++)
@@ -119,7 +119,7 @@ static void write_controls(tn_training *t, const tn_launched_step *step, double 
 
 /* Of several micro-batches, all are weighed before the first is differentiated. That is when they are copied
  * to the device, too. */
-static tn_status launch(tn_training *t, const tn_launched_step *step) {
+static tn_status step_launch(tn_training *t, const tn_launched_step *step) {
   const int32_t *index = t->set.index, last = t->micro_batches - 1;
   if (last == 0) return tn_executor_run(t->executor, index[TN_PROGRAM_STEP], step->slots[0]);
   for (int32_t m = 0; m <= last; m++)
@@ -131,15 +131,15 @@ static tn_status launch(tn_training *t, const tn_launched_step *step) {
 
 tn_status tn_training_step(tn_training *t) {
   tn_launched_step *step = &t->ahead[t->n_ahead];
-  TN_TRY(fetch(t, step));
+  TN_TRY(step_fetch_batches(t, step));
   double factor = tn_learning_rate_factor(&t->run->settings, t->progress.step, t->steps, t->steps_per_epoch);
-  write_controls(t, step, factor);
-  t->lr = t->step_controls.base_lr * factor;
-  TN_TRY(launch(t, step));
+  step_write_control_blocks(t, step, factor);
+  t->lr = t->step_block.base_lr * factor;
+  TN_TRY(step_launch(t, step));
   t->progress.step++;
   t->progress.batch++;
   t->progress.ended = false;
   step->event = tn_training_event(t, TN_EVENT_STEP);
   t->n_ahead++;
-  return catch_up(t, t->most_ahead);
+  return step_read_oldest(t, t->most_ahead);
 }

@@ -34,13 +34,13 @@ typedef struct tn_training {
   tn_program_set set;
   tn_executor *executor;
   tn_feeder *train, *valid; /* valid NULL: no validation */
-  tn_control_block step_controls, eval_controls, weigh_controls, micro_controls;
+  tn_control_block step_block, eval_block, weigh_block, micro_block;
   tn_measure_outputs step_outputs, eval_outputs, micro_outputs;
   tn_metric_sums epoch_sums, step_sums, valid_sums;
-  tn_observers *watch; /* rank 0 */
-  char *folder;        /* rank 0; NULL: nothing is written */
-  bool writes;         /* whether rank 0 has a folder */
-  bool saved;          /* the folder has a checkpoint */
+  tn_observers *observers; /* rank 0 */
+  char *folder;            /* rank 0; NULL: nothing is written */
+  bool writes;             /* whether rank 0 has a folder */
+  bool saved;              /* the folder has a checkpoint */
   tn_progress progress;
   int64_t steps_per_epoch, steps; /* of the whole run */
   int64_t averaged_at;            /* the step after which running statistics were averaged last */

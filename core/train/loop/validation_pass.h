@@ -11,13 +11,13 @@ typedef struct tn_validation {
   tn_executor *executor;
   int32_t program;
   tn_feeder *feeder;
-  const tn_control_block *controls;
-  const tn_measure_outputs *readings;
+  const tn_control_block *control_block;
+  const tn_measure_outputs *outputs;
   int64_t max_batches;       /* 0: all */
   struct tn_rank_set *ranks; /* whose first decides when to stop; NULL: there is one */
 } tn_validation;
 
 /* One pass over a feeder's data. `tally` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */
-tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *tally);
+tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *sums);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* Memory of the run as a whole. Beside the peak stands what no plan can go below: everything but the
  * arena, and the bytes that are alive at once. */
-static void add_memory(const tn_program_set *set, int32_t slots, bool direct, json_t *json) {
+static void plan_report_add_memory(const tn_program_set *set, int32_t slots, bool direct, json_t *json) {
   int64_t arena = 0, bound = 0, peak = tn_executor_planned_bytes(set->map, set->list, set->n, slots, direct);
   for (int32_t i = 0; i < set->n; i++) {
     if (set->list[i]->arena_bytes > arena) arena = set->list[i]->arena_bytes;
@@ -20,13 +20,13 @@ static void add_memory(const tn_program_set *set, int32_t slots, bool direct, js
   json_object_set_new(json, "state_bytes", json_integer(tn_state_map_bytes(set->map)));
 }
 
-static const char *state_kind(int32_t what) {
+static const char *plan_report_state_kind(int32_t what) {
   static const char *const kinds[] = {"", "param", "buffer", "slot", "derived", "host", "scratch"};
   return kinds[what];
 }
 
 /* How it lies in memory, where that is not row-major. */
-static void add_layout(const tn_placement *state, tn_env *env, json_t *json) {
+static void plan_report_add_layout(const tn_placement *state, tn_env *env, json_t *json) {
   tn_text text = tn_text_new(env);
   if (!state->layout.set || tn_layout_is_row_major(&state->layout, state->type.rank)) return;
   tn_layout_print(&state->layout, state->type.rank, &text);
@@ -35,7 +35,7 @@ static void add_layout(const tn_placement *state, tn_env *env, json_t *json) {
 }
 
 /* Every state with its logical shape, as checkpoints name it; regions ("@param.f32") are not in files. */
-static json_t *describe_states(const tn_state_map *map) {
+static json_t *plan_report_states(const tn_state_map *map) {
   json_t *states = json_array();
   for (size_t i = 0; i < map->states.n; i++) {
     const tn_placement *state = &map->states.v[i];
@@ -43,16 +43,17 @@ static json_t *describe_states(const tn_state_map *map) {
     json_t *shape = json_array();
     for (int32_t d = 0; d < state->type.rank; d++)
       json_array_append_new(shape, json_integer(state->type.dims[d]));
-    json_t *one = json_pack("{s:s, s:s, s:s, s:o}", "path", state->path, "kind", state_kind(state->what),
-                            "dtype", tn_dtype_name(state->type.dtype), "shape", shape);
-    add_layout(state, map->env, one);
+    json_t *one =
+        json_pack("{s:s, s:s, s:s, s:o}", "path", state->path, "kind", plan_report_state_kind(state->what),
+                  "dtype", tn_dtype_name(state->type.dtype), "shape", shape);
+    plan_report_add_layout(state, map->env, one);
     json_array_append_new(states, one);
   }
   return states;
 }
 
 /* Blocks of which something is made again so that it need not be kept; [run] memory_limit. */
-static void add_recomputed(const tn_cover *cover, json_t *json) {
+static void plan_report_add_rematerialized(const tn_cover *cover, json_t *json) {
   json_t *list = json_array();
   double flops = 0;
   for (int32_t i = 0; i < cover->n_recomputed; i++) {
@@ -67,7 +68,7 @@ static void add_recomputed(const tn_cover *cover, json_t *json) {
 
 /* ---- collectives ---- */
 
-static void add_traffic(const tn_program *program, int64_t times, tn_traffic *traffic) {
+static void plan_report_add_traffic(const tn_program *program, int64_t times, tn_traffic *traffic) {
   for (int32_t i = 0; program && i < program->n_steps; i++) {
     if (!tn_kernel_is_collective(program->steps[i].group->kernel)) continue;
     traffic->collectives += times;
@@ -78,9 +79,9 @@ static void add_traffic(const tn_program *program, int64_t times, tn_traffic *tr
 tn_traffic tn_programs_traffic(const tn_run *run, const tn_program_set *set) {
   tn_traffic traffic = {0, 0};
   int64_t micro_batches = run->settings.optimizer.accumulate;
-  add_traffic(set->programs[TN_PROGRAM_WEIGH], micro_batches, &traffic);
-  add_traffic(set->programs[TN_PROGRAM_MICRO], micro_batches - 1, &traffic);
-  add_traffic(set->programs[TN_PROGRAM_STEP], 1, &traffic);
+  plan_report_add_traffic(set->programs[TN_PROGRAM_WEIGH], micro_batches, &traffic);
+  plan_report_add_traffic(set->programs[TN_PROGRAM_MICRO], micro_batches - 1, &traffic);
+  plan_report_add_traffic(set->programs[TN_PROGRAM_STEP], 1, &traffic);
   return traffic;
 }
 
@@ -92,10 +93,10 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   const tn_program *program = set->programs[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT];
   tn_traffic traffic = tn_programs_traffic(run, set);
   TN_TRY(tn_program_report(program, json));
-  add_recomputed(program->cover, *json);
-  add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
+  plan_report_add_rematerialized(program->cover, *json);
+  plan_report_add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
   json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set)));
-  json_object_set_new(*json, "states", describe_states(set->map));
+  json_object_set_new(*json, "states", plan_report_states(set->map));
   json_object_set_new(*json, "backend", json_string(device->backend->item.name));
   json_object_set_new(*json, "devices", json_integer(tn_run_ranks(run)));
   json_object_set_new(*json, "collectives", json_integer(traffic.collectives));

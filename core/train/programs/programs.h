@@ -32,7 +32,7 @@ typedef struct tn_program_request {
 typedef struct tn_program_set {
   tn_arena arena;
   tn_state_map *map;
-  tn_update_info plan;
+  tn_update_info update;
   tn_program *programs[TN_PROGRAMS]; /* NULL where not wanted */
   tn_program *list[TN_PROGRAMS];     /* those that exist, as the executor wants them */
   int32_t index[TN_PROGRAMS];        /* into list; -1: none */

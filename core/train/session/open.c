@@ -12,12 +12,12 @@ static const char sample_weight[] = "sample.weight";
 /* ---- fields ---- */
 
 /* What the host writes itself is no field. */
-static bool is_control(const char *name) {
+static bool session_is_control_block(const char *name) {
   return tn_text_equal(name, TN_ITERATION_INPUT) || tn_text_equal(name, TN_BLOCK_INPUT) ||
          tn_text_starts(name, "control.");
 }
 
-static tn_bound_field *field_of(tn_session *s, const tn_binding *binding, int32_t role) {
+static tn_bound_field *session_add_field(tn_session *s, const tn_binding *binding, int32_t role) {
   for (int32_t i = 0; i < s->n_fields; i++)
     if (s->fields[i].role == role && tn_text_equal(s->fields[i].name, binding->name)) return &s->fields[i];
   tn_bound_field *f = &s->fields[s->n_fields++];
@@ -28,38 +28,38 @@ static tn_bound_field *field_of(tn_session *s, const tn_binding *binding, int32_
   return f;
 }
 
-static void add_fields(tn_session *s, int32_t which) {
-  tn_session_program *serve = &s->serves[which];
-  const tn_program *p = serve->program;
+static void session_add_fields(tn_session *s, int32_t which) {
+  tn_session_program *one = &s->programs[which];
+  const tn_program *p = one->program;
   for (int32_t i = 0; p != NULL && i < p->n_inputs; i++) {
-    if (is_control(p->inputs[i].name)) continue;
-    tn_bound_field *f = field_of(s, &p->inputs[i], TN_SESSION_INPUT);
-    f->place[which] = tn_executor_input(s->executor, serve->index, 0, f->name);
+    if (session_is_control_block(p->inputs[i].name)) continue;
+    tn_bound_field *f = session_add_field(s, &p->inputs[i], TN_SESSION_INPUT);
+    f->place[which] = tn_executor_input(s->executor, one->index, 0, f->name);
     if (!tn_text_equal(f->name, sample_weight)) continue;
-    serve->sample_weight = (float *)(void *)f->place[which];
+    one->sample_weight = (float *)(void *)f->place[which];
     s->weight = f;
   }
   for (int32_t i = 0; p != NULL && i < p->n_outputs; i++) {
-    tn_bound_field *f = field_of(s, &p->outputs[i], TN_SESSION_OUTPUT);
-    f->place[which] = (char *)(uintptr_t)tn_executor_output(s->executor, serve->index, 0, p->outputs[i].name);
+    tn_bound_field *f = session_add_field(s, &p->outputs[i], TN_SESSION_OUTPUT);
+    f->place[which] = (char *)(uintptr_t)tn_executor_output(s->executor, one->index, 0, p->outputs[i].name);
   }
 }
 
-static tn_status find_fields(tn_session *s) {
+static tn_status session_find_fields(tn_session *s) {
   size_t most = 1;
   for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++)
-    if (s->serves[i].program != NULL)
-      most += (size_t)s->serves[i].program->n_inputs + (size_t)s->serves[i].program->n_outputs;
+    if (s->programs[i].program != NULL)
+      most += (size_t)s->programs[i].program->n_inputs + (size_t)s->programs[i].program->n_outputs;
   s->fields = tn_arena_alloc(&s->arena, tn_size_mul(most, sizeof *s->fields));
   if (s->fields == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++) add_fields(s, i);
+  for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++) session_add_fields(s, i);
   return TN_OK;
 }
 
 /* ---- programs ---- */
 
 /* A session takes one batch a step on one device. */
-static tn_status check_settings(const tn_session *s, const tn_session_options *o) {
+static tn_status session_check_settings(const tn_session *s, const tn_session_options *o) {
   const tn_settings *settings = &s->run->settings;
   if (o->batch < 0 || o->steps < 0 || o->steps_per_epoch < 0)
     return tn_failf(s->run, TN_EINVAL,
@@ -77,7 +77,7 @@ static tn_status check_settings(const tn_session *s, const tn_session_options *o
   return TN_OK;
 }
 
-static void read_options(tn_session *s, const tn_session_options *o) {
+static void session_read_options(tn_session *s, const tn_session_options *o) {
   const tn_settings *settings = &s->run->settings;
   const tn_data_setting *data = &settings->data[o->train ? TN_SPLIT_TRAIN : TN_SPLIT_VALID];
   s->batch = o->batch > 0 ? o->batch : (o->train || o->eval) && data->given ? data->section.batch : 1;
@@ -85,7 +85,7 @@ static void read_options(tn_session *s, const tn_session_options *o) {
   s->steps_per_epoch = o->steps_per_epoch > 0 ? o->steps_per_epoch : s->steps;
 }
 
-static tn_status build_programs(tn_session *s, const bool wanted[TN_SESSION_PROGRAMS]) {
+static tn_status session_build_programs(tn_session *s, const bool wanted[TN_SESSION_PROGRAMS]) {
   tn_program_request request = {{0}};
   for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++)
     if (wanted[i]) request.batch[program_of[i]] = s->batch;
@@ -96,27 +96,27 @@ static tn_status build_programs(tn_session *s, const bool wanted[TN_SESSION_PROG
   return tn_executor_create(&s->env, s->device, s->set.map, s->set.list, s->set.n, 1, &s->executor);
 }
 
-static tn_status bind_programs(tn_session *s) {
+static tn_status session_bind_programs(tn_session *s) {
   tn_arena *arena = &s->set.arena;
   for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++) {
-    tn_session_program *serve = &s->serves[i];
-    serve->program = s->set.programs[program_of[i]];
-    serve->index = s->set.index[program_of[i]];
-    if (serve->program == NULL) continue;
-    TN_TRY(tn_control_block_bind(arena, s->executor, serve->index, 1, &s->set.plan, &serve->controls));
+    tn_session_program *one = &s->programs[i];
+    one->program = s->set.programs[program_of[i]];
+    one->index = s->set.index[program_of[i]];
+    if (one->program == NULL) continue;
+    TN_TRY(tn_control_block_bind(arena, s->executor, one->index, 1, &s->set.update, &one->control_block));
     if (i != TN_SESSION_INFER)
-      TN_TRY(tn_measure_outputs_bind(arena, s->executor, serve->index, 1, &s->set, &serve->readings));
+      TN_TRY(tn_measure_outputs_bind(arena, s->executor, one->index, 1, &s->set, &one->outputs));
   }
-  TN_TRY(tn_metric_sums_init(arena, &s->set, &s->tally));
-  return find_fields(s);
+  TN_TRY(tn_metric_sums_init(arena, &s->set, &s->sums));
+  return session_find_fields(s);
 }
 
-static tn_status fill(tn_session *s, const tn_session_options *o) {
+static tn_status session_prepare(tn_session *s, const tn_session_options *o) {
   bool wanted[TN_SESSION_PROGRAMS] = {o->train, o->eval, o->infer || (!o->train && !o->eval)};
-  TN_TRY(check_settings(s, o));
-  read_options(s, o);
-  TN_TRY(build_programs(s, wanted));
-  TN_TRY(bind_programs(s));
+  TN_TRY(session_check_settings(s, o));
+  session_read_options(s, o);
+  TN_TRY(session_build_programs(s, wanted));
+  TN_TRY(session_bind_programs(s));
   TN_TRY(tn_executor_run(s->executor, s->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(s->executor, 0));
   TN_TRY(tn_session_start_weights(
@@ -136,7 +136,7 @@ tn_status tn_session_open(tn_run *run, const tn_session_options *given, tn_sessi
   tn_error_record_init(&s->env, &s->record, &run->env);
   s->run = run;
   s->arena = tn_arena_new(&s->env);
-  tn_status status = fill(s, &options);
+  tn_status status = session_prepare(s, &options);
   if (status == TN_OK) {
     *out = s;
     return TN_OK;
@@ -170,7 +170,7 @@ tn_status tn_session_describe(tn_session *s, int32_t index, tn_session_field *fi
   return TN_OK;
 }
 
-static tn_status unknown_field(tn_session *s, const char *name) {
+static tn_status session_fail_unknown_field(tn_session *s, const char *name) {
   const char *nearest = NULL;
   const char **names = tn_alloc(s, tn_size_mul((size_t)s->n_fields + 1, sizeof *names));
   if (names == NULL) return TN_ENOMEM;
@@ -193,5 +193,5 @@ tn_status tn_session_bind(tn_session *s, const char *name, void *data, size_t by
     f->bound = data;
     return TN_OK;
   }
-  return unknown_field(s, name);
+  return session_fail_unknown_field(s, name);
 }

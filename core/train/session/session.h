@@ -27,8 +27,8 @@ typedef struct tn_bound_field {
 typedef struct tn_session_program {
   const tn_program *program; /* NULL: not asked for */
   int32_t index;             /* in the executor */
-  tn_control_block controls;
-  tn_measure_outputs readings;
+  tn_control_block control_block;
+  tn_measure_outputs outputs;
   float *sample_weight; /* NULL: the program does not read it */
 } tn_session_program;
 
@@ -41,11 +41,11 @@ struct tn_session {
   tn_program_set set;
   bool built;
   tn_executor *executor;
-  tn_session_program serves[TN_SESSION_PROGRAMS];
+  tn_session_program programs[TN_SESSION_PROGRAMS];
   tn_bound_field *fields;
   int32_t n_fields;
   tn_bound_field *weight; /* "sample.weight"; NULL: nobody reads it */
-  tn_metric_sums tally;
+  tn_metric_sums sums;
   int64_t batch, step, steps, steps_per_epoch;
 };
 

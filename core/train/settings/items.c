@@ -32,7 +32,7 @@ tn_status tn_settings_item_options(tn_env *env, tn_ini *ini, const char *kind, c
                                    const void **data) {
   tn_options options;
   const char *name = tn_arena_printf(&ini->arena, "%s.%s", kind, item->name);
-  if (!name) return TN_ENOMEM;
+  if (name == NULL) return TN_ENOMEM;
   tn_section *section = tn_ini_section(ini, name);
   TN_TRY(tn_options_start(env, &ini->arena, item, &options));
   TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&options}, 1));

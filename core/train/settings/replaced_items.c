@@ -9,18 +9,19 @@ typedef struct tn_replaced_choice {
   const tn_item *item; /* NULL: there is none of that name */
 } tn_replaced_choice;
 
-static bool is_its_own(const tn_replaced_choice *r, const tn_key *key, const tn_item *table,
-                       const tn_item *chosen) {
-  if (!r->item || !tn_text_equal(key->file, r->key->file)) return false;
+static bool replaced_owns_key(const tn_replaced_choice *r, const tn_key *key, const tn_item *table,
+                              const tn_item *chosen) {
+  if (r->item == NULL || !tn_text_equal(key->file, r->key->file)) return false;
   if (tn_options_find(table, key->name) || tn_options_find(chosen, key->name)) return false;
   return tn_options_find(r->item, key->name) != NULL;
 }
 
-static void remove_options(tn_env *env, tn_ini *ini, tn_section *section, const tn_replaced_choice *r,
-                           const tn_key *choice, const tn_item *table, const tn_item *chosen) {
+static void replaced_remove_options(tn_env *env, tn_ini *ini, tn_section *section,
+                                    const tn_replaced_choice *r, const tn_key *choice, const tn_item *table,
+                                    const tn_item *chosen) {
   for (int32_t k = section->n_keys; k-- > 0;) {
     tn_key *key = &section->keys[k];
-    if (!is_its_own(r, key, table, chosen)) continue;
+    if (!replaced_owns_key(r, key, table, chosen)) continue;
     tn_logf(env, TN_LOG_INFO, "%s: [%s] %s is left out: it belongs to '%s', and %s chooses '%s'",
             tn_key_where(ini, section, key), section->name, key->name, r->item->name,
             tn_key_where(ini, section, choice), chosen->name);
@@ -29,7 +30,7 @@ static void remove_options(tn_env *env, tn_ini *ini, tn_section *section, const 
 }
 
 /* A choice that could never have been made has no options to leave. */
-static tn_status find_replaced(tn_env *env, tn_registry *registry, uint32_t kind, tn_replaced_choice *r) {
+static tn_status replaced_find(tn_env *env, tn_registry *registry, uint32_t kind, tn_replaced_choice *r) {
   if (!tn_registry_has(registry, kind, r->key->value)) return TN_OK;
   tn_status status = tn_settings_find_item(env, registry, kind, r->key->value, &r->item);
   return status == TN_EUNAVAILABLE || status == TN_EINVAL ? TN_OK : status;
@@ -39,12 +40,12 @@ tn_status tn_settings_remove_replaced(tn_env *env, tn_registry *registry, tn_ini
                                       const char *name, uint32_t kind, const tn_item *table,
                                       const tn_item *chosen) {
   const tn_key *found = section ? tn_section_key(section, name) : NULL;
-  if (!found || !found->before) return TN_OK;
+  if (found == NULL || found->before == NULL) return TN_OK;
   tn_key choice = *found; /* keys move while others are removed */
   for (const tn_key *before = choice.before; before; before = before->before) {
     tn_replaced_choice replaced = {before, NULL};
-    TN_TRY(find_replaced(env, registry, kind, &replaced));
-    remove_options(env, ini, section, &replaced, &choice, table, chosen);
+    TN_TRY(replaced_find(env, registry, kind, &replaced));
+    replaced_remove_options(env, ini, section, &replaced, &choice, table, chosen);
   }
   return TN_OK;
 }

@@ -3,15 +3,15 @@
 
 #include "core/train/settings/section_tables.h"
 
-static void mark_used(tn_section *section) {
+static void unused_keys_mark_used(tn_section *section) {
   section->used = true;
   for (int32_t k = 0; k < section->n_keys; k++) section->keys[k].used = true;
 }
 
 /* [observer.NAME], [backend.NAME] and [communicator.NAME] of an item that this run does not open: it must
  * exist, and take these options, all the same. */
-static tn_status check_item_section(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
-                                    const char *kind, uint32_t number) {
+static tn_status unused_keys_check_item(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
+                                        const char *kind, uint32_t number) {
   const tn_item *item = NULL;
   const void *options;
   const char *where = tn_key_where(ini, section, NULL);
@@ -20,21 +20,22 @@ static tn_status check_item_section(tn_env *env, tn_registry *registry, tn_ini *
   if (status != TN_EINVAL || !tn_settings_plugin_missing(registry, ini))
     return tn_wrap(env, status, "%s: [%s]", where, section->name);
   tn_logf(env, TN_LOG_WARN, "%s: [%s] is not read: a plugin that may be absent is", where, section->name);
-  mark_used(section);
+  unused_keys_mark_used(section);
   return TN_OK;
 }
 
 /* An unused block is a loose end, not a mistake. */
-static tn_status look_at_unused(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section) {
+static tn_status unused_keys_check_section(tn_env *env, tn_registry *registry, tn_ini *ini,
+                                           tn_section *section) {
   if (tn_text_starts(section->name, "backend."))
-    return check_item_section(env, registry, ini, section, "backend", TN_BACKEND);
+    return unused_keys_check_item(env, registry, ini, section, "backend", TN_BACKEND);
   if (tn_text_starts(section->name, "observer."))
-    return check_item_section(env, registry, ini, section, "observer", TN_OBSERVER);
+    return unused_keys_check_item(env, registry, ini, section, "observer", TN_OBSERVER);
   if (tn_text_starts(section->name, "communicator."))
-    return check_item_section(env, registry, ini, section, "communicator", TN_COMMUNICATOR);
+    return unused_keys_check_item(env, registry, ini, section, "communicator", TN_COMMUNICATOR);
   if (!tn_text_starts(section->name, "block ")) return TN_OK;
   tn_logf(env, TN_LOG_WARN, "%s: [%s] is not used", tn_key_where(ini, section, NULL), section->name);
-  mark_used(section);
+  unused_keys_mark_used(section);
   return TN_OK;
 }
 
@@ -63,6 +64,6 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
       {"communicator.*", NULL}};
 #undef KNOWN
   for (int32_t i = 0; i < ini->n_sections; i++)
-    if (!ini->sections[i].used) TN_TRY(look_at_unused(env, registry, ini, &ini->sections[i]));
+    if (!ini->sections[i].used) TN_TRY(unused_keys_check_section(env, registry, ini, &ini->sections[i]));
   return tn_schema_check(env, ini, known, sizeof known / sizeof *known);
 }

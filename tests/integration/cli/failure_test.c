@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 static void says(const char *text) {
-  if (!strstr(program_err, text)) fail_msg("expected '%s', it said: %s", text, program_err);
+  if (strstr(program_err, text) == NULL) fail_msg("expected '%s', it said: %s", text, program_err);
 }
 
 static void a_loss_that_is_not_finite_ends_the_run(void **state) {

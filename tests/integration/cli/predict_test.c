@@ -34,7 +34,7 @@ static const float *read_npy(const char *path, const char *shape, size_t count) 
   size_t start = 10 + (size_t)(unsigned char)bytes[8] + ((size_t)(unsigned char)bytes[9] << 8);
   char expected[64];
   snprintf(expected, sizeof expected, "'shape': (%s)", shape);
-  if (!strstr(bytes + 10, expected)) fail_msg("expected %s in %s", expected, bytes + 10);
+  if (strstr(bytes + 10, expected) == NULL) fail_msg("expected %s in %s", expected, bytes + 10);
   assert_int_equal(n - start, count * sizeof(float));
   return (const float *)(const void *)(bytes + start);
 }

@@ -71,7 +71,7 @@ void file_write(const char *path, const char *text) { file_write_bytes(path, tex
 
 char *file_read(const char *path, size_t *n) {
   FILE *file = fopen(path, "rb");
-  if (!file) fail_msg("%s: %s", path, strerror(errno));
+  if (file == NULL) fail_msg("%s: %s", path, strerror(errno));
   fseek(file, 0, SEEK_END);
   long size = ftell(file);
   rewind(file);
@@ -111,7 +111,7 @@ void checkpoints_equal(const char *a, const char *b) {
 static const json_t *parse(const char *text, const char *from) {
   json_error_t error;
   json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-  if (!json) fail_msg("%s: line %d: %s: %s", from, error.line, error.text, text);
+  if (json == NULL) fail_msg("%s: line %d: %s: %s", from, error.line, error.text, text);
   assert_true(n_results < MOST_KEPT);
   return results[n_results++] = json;
 }
@@ -214,7 +214,7 @@ const json_t *program_member(const json_t *json, const char *path) {
     size_t n = strcspn(rest, ".");
     snprintf(name, sizeof name, "%.*s", (int)n, rest);
     at = json_object_get(at, name);
-    if (!at) fail_msg("the result has no '%s'", path);
+    if (at == NULL) fail_msg("the result has no '%s'", path);
     rest += n + (rest[n] == '.');
   }
   return at;

@@ -58,7 +58,7 @@ static void *scarce_realloc(void *user, void *block, size_t bytes) {
   }
   if (atomic_fetch_add(&s->asked, 1) + 1 == s->refused) return NULL;
   void *grown = realloc(block, bytes);
-  if (!block && grown) atomic_fetch_add(&s->live, 1);
+  if (block == NULL && grown) atomic_fetch_add(&s->live, 1);
   return grown;
 }
 
@@ -79,7 +79,7 @@ static void remove_runs(void) {
 
 static char *read_all(const char *path, size_t *n) {
   FILE *f = fopen(path, "r");
-  if (!f) return NULL;
+  if (f == NULL) return NULL;
   char *bytes = malloc(1 << 20);
   assert_non_null(bytes);
   *n = fread(bytes, 1, (1 << 20) - 1, f);
@@ -104,13 +104,13 @@ static void check_checkpoint(const char *name) {
   char path[200];
   snprintf(path, sizeof path, "%s/runs/starved/checkpoints/%s/state.json", folder, name);
   json_t *json = json_load_file(path, 0, NULL);
-  if (!json && access(path, F_OK) == 0) fail_msg("%s is no JSON", path);
+  if (json == NULL && access(path, F_OK) == 0) fail_msg("%s is no JSON", path);
   for (int i = 0; json && i < 2; i++) {
     json_t *told = json_object_get(json_object_get(json, "files"), files[i]);
     size_t n = 0;
     snprintf(path, sizeof path, "%s/runs/starved/checkpoints/%s/%s", folder, name, files[i]);
     char *bytes = read_all(path, &n);
-    if (!bytes || json_integer_value(json_object_get(told, "bytes")) != (json_int_t)n ||
+    if (bytes == NULL || json_integer_value(json_object_get(told, "bytes")) != (json_int_t)n ||
         json_integer_value(json_object_get(told, "crc32c")) != (json_int_t)crc32c(bytes, n))
       fail_msg("%s is damaged", path);
     free(bytes);
@@ -124,11 +124,11 @@ static void check_lines(const char *name) {
   size_t n = 0;
   snprintf(path, sizeof path, "%s/runs/starved/%s", folder, name);
   char *bytes = read_all(path, &n);
-  if (!bytes) return;
+  if (bytes == NULL) return;
   if (n > 0 && bytes[n - 1] != '\n') fail_msg("%s ends with half a line", path);
   for (char *line = strtok_r(bytes, "\n", &at); line; line = strtok_r(NULL, "\n", &at)) {
     json_t *json = json_loads(line, 0, NULL);
-    if (!json) fail_msg("%s: %s", path, line);
+    if (json == NULL) fail_msg("%s: %s", path, line);
     json_decref(json);
   }
   free(bytes);
@@ -141,7 +141,7 @@ static void check_files(void) {
   check_lines("metrics.jsonl");
   snprintf(path, sizeof path, "%s/runs/starved/plan.json", folder);
   json_t *plan = json_load_file(path, 0, NULL);
-  if (!plan && access(path, F_OK) == 0) fail_msg("%s is no JSON", path);
+  if (plan == NULL && access(path, F_OK) == 0) fail_msg("%s is no JSON", path);
   json_decref(plan);
 }
 
@@ -193,10 +193,10 @@ static int start(void **state) {
   (void)state;
   const char *root = getenv("TMPDIR");
   snprintf(folder, sizeof folder, "%s/tenon-faults-XXXXXX", root && strlen(root) < 32 ? root : "/tmp");
-  if (!mkdtemp(folder)) return -1;
+  if (mkdtemp(folder) == NULL) return -1;
   snprintf(file, sizeof file, "%s/starved.ini", folder);
   FILE *f = fopen(file, "w");
-  if (!f) return -1;
+  if (f == NULL) return -1;
   fputs(configuration, f);
   return fclose(f);
 }

@@ -8,7 +8,7 @@
 #define HOME "runs/noise/checkpoints/"
 
 static void says(const char *text) {
-  if (!strstr(program_err, text)) fail_msg("expected \"%s\" in: %s", text, program_err);
+  if (strstr(program_err, text) == NULL) fail_msg("expected \"%s\" in: %s", text, program_err);
 }
 
 static int step_of(const char *name) {

@@ -43,11 +43,12 @@ static char *read_file(const char *path, size_t *n) {
   FILE *file = fopen(path, "r");
   struct stat info;
   *n = 0;
-  if (!file || fstat(fileno(file), &info) != 0) return complain("%s: %s", path, strerror(errno)), nothing;
+  if (file == NULL || fstat(fileno(file), &info) != 0)
+    return complain("%s: %s", path, strerror(errno)), nothing;
   char *bytes = calloc(1, (size_t)info.st_size + 1);
   if (bytes) *n = fread(bytes, 1, (size_t)info.st_size, file);
   fclose(file);
-  if (!bytes) return nothing;
+  if (bytes == NULL) return nothing;
   unsigned place = reads++ % 8;
   free(kept[place]);
   return kept[place] = bytes;
@@ -75,7 +76,7 @@ typedef struct fault {
 
 static void set_fault(const fault *f) {
   char number[16];
-  if (!f) return;
+  if (f == NULL) return;
   snprintf(number, sizeof number, "%d", f->at);
   setenv("LD_PRELOAD", shim, 1);
   setenv("TENON_FAULT_ROOT", "/victim", 1);
@@ -154,8 +155,8 @@ static void judge_message(const fault *f) {
   size_t n;
   const char *text = read_file("stderr", &n);
   int reason = strcmp(f->kind, "EACCES") == 0 ? EACCES : strcmp(f->kind, "EIO") == 0 ? EIO : ENOSPC;
-  if (!strstr(text, "/victim")) complain("no file is named: %s", text);
-  if (!strstr(text, strerror(reason))) complain("\"%s\" is not said: %s", strerror(reason), text);
+  if (strstr(text, "/victim") == NULL) complain("no file is named: %s", text);
+  if (strstr(text, strerror(reason)) == NULL) complain("\"%s\" is not said: %s", strerror(reason), text);
 }
 
 /* ---- the sweep ---- */
@@ -214,16 +215,17 @@ static void sweep(int resumes, int first, int stride, tally *t) {
 static int set_up(void) {
   const char *root = getenv("TMPDIR");
   snprintf(folder, sizeof folder, "%s/tenon-disk-XXXXXX", root && strlen(root) < 32 ? root : "/tmp");
-  if (!mkdtemp(folder) || chdir(folder) != 0) return 0;
+  if (mkdtemp(folder) == NULL || chdir(folder) != 0) return 0;
   FILE *file = fopen("victim.ini", "w");
-  if (!file || fputs(configuration, file) < 0 || fclose(file) != 0) return 0;
+  if (file == NULL || fputs(configuration, file) < 0 || fclose(file) != 0) return 0;
   return train("whole", NULL, "run.max_steps=0", NULL) == 0 &&
          train("part", NULL, "run.max_steps=3", NULL) == 0;
 }
 
 int main(int argc, char **argv) {
   tally t = {0};
-  if (argc < 3 || !(tenon = realpath(argv[1], NULL)) || !(shim = realpath(argv[2], NULL))) return 2;
+  if (argc < 3 || (tenon = realpath(argv[1], NULL)) == NULL || (shim = realpath(argv[2], NULL)) == NULL)
+    return 2;
   int stride = argc > 3 ? atoi(argv[3]) : 1, first = argc > 4 ? atoi(argv[4]) : 1;
   if (stride < 1 || !set_up()) return 2;
   sweep(0, first, stride, &t);

@@ -258,7 +258,7 @@ static void a_configuration_of_one_sign(const char *before, char sign, size_t n)
   file_write_bytes("x.ini", bytes, head + n + 1);
   free(bytes);
   int code = program_run("plan x.ini");
-  if (code != 65 || !strstr(program_err, "x.ini:"))
+  if (code != 65 || strstr(program_err, "x.ini:") == NULL)
     fail_msg("%zu of '%c': %d %.300s", n, sign, code, program_err);
 }
 

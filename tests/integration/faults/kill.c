@@ -67,9 +67,9 @@ static void sleep_s(double seconds) {
 static char *read_file(const char *path, size_t *n) {
   FILE *file = fopen(path, "r");
   struct stat info;
-  if (!file || fstat(fileno(file), &info) != 0) die("%s: %s", path, strerror(errno));
+  if (file == NULL || fstat(fileno(file), &info) != 0) die("%s: %s", path, strerror(errno));
   char *bytes = malloc((size_t)info.st_size + 1);
-  if (!bytes || fread(bytes, 1, (size_t)info.st_size, file) != (size_t)info.st_size)
+  if (bytes == NULL || fread(bytes, 1, (size_t)info.st_size, file) != (size_t)info.st_size)
     die("%s: not read", path);
   fclose(file);
   *n = (size_t)info.st_size;
@@ -130,7 +130,7 @@ static int ended(pid_t child, int flags) {
 static void run_folder(char *path, size_t size) {
   json_t *json = json_load_file("stdout", 0, NULL);
   const char *run = json_string_value(json_object_get(json, "run"));
-  if (!run) die("no result in stdout");
+  if (run == NULL) die("no result in stdout");
   snprintf(path, size, "%s", run);
   json_decref(json);
 }
@@ -154,7 +154,7 @@ static void same_state(const char *a, const char *b, const char *name) {
     snprintf(state, sizeof state, "checkpoints/%s/state.json", name);
     join(path, i ? b : a, state);
     json[i] = json_load_file(path, 0, NULL);
-    if (!json[i]) die("%s: no JSON", path);
+    if (json[i] == NULL) die("%s: no JSON", path);
   }
   for (size_t i = 0; i < sizeof members / sizeof *members; i++)
     if (!json_equal(json_object_get(json[0], members[i]), json_object_get(json[1], members[i])))
@@ -166,7 +166,7 @@ static void same_state(const char *a, const char *b, const char *name) {
 /* A line of metrics.jsonl without what depends on the clock. */
 static json_t *timeless(const char *line) {
   json_t *json = json_loads(line, 0, NULL);
-  if (!json) die("half a line in metrics.jsonl: %s", line);
+  if (json == NULL) die("half a line in metrics.jsonl: %s", line);
   json_object_del(json, "seconds");
   json_object_del(json, "per_s");
   return json;
@@ -197,7 +197,7 @@ static void without_seconds(const char *line, char out[512]) {
   const char *third = line;
   for (int i = 0; i < 3 && third; i++) third = strchr(third + (i > 0), ',');
   const char *rest = third ? strchr(third + 1, ',') : NULL;
-  if (!rest) die("half a line in metrics.csv: %s", line);
+  if (rest == NULL) die("half a line in metrics.csv: %s", line);
   snprintf(out, 512, "%.*s%s", (int)(third - line), line, rest);
 }
 
@@ -206,11 +206,11 @@ static void same_rows(const char *a, const char *b) {
   join(x, a, "metrics.csv");
   join(y, b, "metrics.csv");
   FILE *u = fopen(x, "r"), *v = fopen(y, "r");
-  if (!u || !v) die("%s or %s: %s", x, y, strerror(errno));
+  if (u == NULL || v == NULL) die("%s or %s: %s", x, y, strerror(errno));
   for (;;) {
     char *more_x = fgets(line_x, sizeof line_x, u), *more_y = fgets(line_y, sizeof line_y, v);
-    if (!more_x && !more_y) break;
-    if (!more_x || !more_y) die("%s and %s have not the same number of lines", x, y);
+    if (more_x == NULL && more_y == NULL) break;
+    if (more_x == NULL || more_y == NULL) die("%s and %s have not the same number of lines", x, y);
     without_seconds(line_x, p);
     without_seconds(line_y, q);
     if (strcmp(p, q) != 0) die("%s: %s, expected %s", x, line_x, line_y);
@@ -280,15 +280,16 @@ static double train_whole(void) {
 static void set_up(void) {
   const char *root = getenv("TMPDIR");
   snprintf(folder, sizeof folder, "%s/tenon-kill-XXXXXX", root && strlen(root) < 32 ? root : "/tmp");
-  if (!mkdtemp(folder) || chdir(folder) != 0) die("%s", strerror(errno));
+  if (mkdtemp(folder) == NULL || chdir(folder) != 0) die("%s", strerror(errno));
   FILE *file = fopen("victim.ini", "w");
-  if (!file || fputs(configuration, file) < 0 || fclose(file) != 0) die("victim.ini: %s", strerror(errno));
+  if (file == NULL || fputs(configuration, file) < 0 || fclose(file) != 0)
+    die("victim.ini: %s", strerror(errno));
 }
 
 int main(int argc, char **argv) {
   char path[256], output[32];
   tally t = {0};
-  if (argc < 2 || !(tenon = realpath(argv[1], NULL))) return 2;
+  if (argc < 2 || (tenon = realpath(argv[1], NULL)) == NULL) return 2;
   int most = argc > 2 ? atoi(argv[2]) : 200;
   seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
   set_up();

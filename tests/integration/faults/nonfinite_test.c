@@ -44,7 +44,8 @@ static const char two_devices[] = "backend.use=sim --set backend.sim.devices=2 -
                                   "--set distributed.communicator=sim";
 
 static void says(const char *what, const char *way) {
-  if (!strstr(program_err, what)) fail_msg("with %s: expected '%s', it said: %s", way, what, program_err);
+  if (strstr(program_err, what) == NULL)
+    fail_msg("with %s: expected '%s', it said: %s", way, what, program_err);
 }
 
 static void fails(const char *way, const char *more, const char *const what[3]) {
@@ -83,7 +84,7 @@ static void a_learning_rate_that_is_too_high_is_an_overflow(void **state) {
   }
   static const char *const what[3] = {"is the first whose result is not finite", "a lower lr"};
   for (int i = 6; i < WAYS; i++)
-    if (!strstr(ways[i], "fp16")) fails(ways[i], " --set optimizer.lr=1e30", what);
+    if (strstr(ways[i], "fp16") == NULL) fails(ways[i], " --set optimizer.lr=1e30", what);
 }
 
 static void a_logarithm_of_zero_is_named(void **state) {

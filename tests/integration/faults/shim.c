@@ -34,7 +34,7 @@ static int matches(const char *path) {
 static void note(int number, const char *call, const char *path) {
   const char *log = getenv("TENON_FAULT_LOG");
   char line[512];
-  if (!log) return;
+  if (log == NULL) return;
   int fd = NEXT(open)(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   int n = snprintf(line, sizeof line, "%d %s %s\n", number, call, path);
   if (fd >= 0 && NEXT(write)(fd, line, (size_t)n) < 0) abort();

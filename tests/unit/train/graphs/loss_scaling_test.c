@@ -64,7 +64,7 @@ static tn_status refuse(tn_build *b, const void *options) {
 static tn_arena arena;
 static tn_model model;
 static tn_state_map *map;
-static tn_update_info plan;
+static tn_update_info info;
 
 static int set_up(void **state) {
   rig_open(state);
@@ -88,7 +88,7 @@ static tn_settings with(const tn_precision *policy) {
 
 static tn_status emit(const tn_settings *settings, const char *before) {
   model.graph = rig_parse(before);
-  return tn_update_emit(&R.env, &arena, settings, 7, &model, map, &plan);
+  return tn_update_emit(&R.env, &arena, settings, 7, &model, map, &info);
 }
 
 /* A model with statistics: `m` is committed beside the loss. */
@@ -201,7 +201,7 @@ static void make_step(const tn_optimizer *optimizer) {
   tn_settings s = with(&policy);
   s.optimizer_kind = optimizer;
   rig_expect_ok(emit(&s, TWO_WEIGHTS));
-  rig_expect_ok(tn_pass_precision(&R.env, &s, plan.first_node, &model.graph));
+  rig_expect_ok(tn_pass_precision(&R.env, &s, info.first_node, &model.graph));
   rig_expect_ok(tn_state_map_add_rest(map, model.graph));
   rig_expect_ok(tn_low_precision_allocate(map, model.graph));
   rig_expect_ok(tn_low_precision_commit(map, model.graph));

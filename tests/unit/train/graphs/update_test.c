@@ -73,7 +73,7 @@ OPTIMIZER(narrow, TN_UPDATE_ELEMENTWISE, keep_a_scalar);
 static tn_arena arena;
 static tn_model model;
 static tn_state_map *map;
-static tn_update_info plan;
+static tn_update_info info;
 static const step_options half = {0.5, 0}, tenth = {0.1, 0}, keeping = {0.5, 0.9};
 
 static int set_up(void **state) {
@@ -93,7 +93,7 @@ static int tear_down(void **state) {
 
 static tn_status emit(const tn_settings *settings, const char *before) {
   model.graph = rig_parse(before);
-  return tn_update_emit(&R.env, &arena, settings, 7, &model, map, &plan);
+  return tn_update_emit(&R.env, &arena, settings, 7, &model, map, &info);
 }
 
 static tn_settings with(const tn_optimizer *kind, const step_options *options) {
@@ -155,10 +155,10 @@ static void the_whole_update_of_one_parameter(void **state) {
          "commit @param.f32 = %13\n"
          "commit run.updates = %16\n"
          "output loss = %4\n");
-  assert_int_equal(plan.n_groups, 1);
-  assert_int_equal(plan.n_controls, 1);
-  assert_string_equal(plan.controls[0].name, "rate");
-  assert_true(plan.controls[0].values[0] == 0.5);
+  assert_int_equal(info.n_groups, 1);
+  assert_int_equal(info.n_scheduled, 1);
+  assert_string_equal(info.scheduled[0].name, "rate");
+  assert_true(info.scheduled[0].values[0] == 0.5);
 }
 
 static void parameters_lie_in_the_order_in_which_gradients_become_ready(void **state) {
@@ -259,8 +259,8 @@ static void a_group_spreads_its_options_over_its_range(void **state) {
          "commit @param.f32 = %18\n"
          "commit run.updates = %21\n"
          "output loss = %6\n");
-  assert_int_equal(plan.n_groups, 2);
-  assert_true(plan.controls[0].values[0] == 0.5 && plan.controls[0].values[1] == 0.1);
+  assert_int_equal(info.n_groups, 2);
+  assert_true(info.scheduled[0].values[0] == 0.5 && info.scheduled[0].values[1] == 0.1);
 }
 
 static void the_first_group_that_matches_wins(void **state) {
@@ -271,7 +271,7 @@ static void the_first_group_that_matches_wins(void **state) {
   s.n_groups = 2;
   rig_expect_ok(emit(&s, TWO_LAYERS));
   rig_expect_ok(tn_graph_verify(model.graph));
-  assert_int_equal(plan.n_groups, 3);
+  assert_int_equal(info.n_groups, 3);
 }
 
 static void a_group_that_matches_nothing_is_a_mistake(void **state) {

@@ -1,4 +1,4 @@
-/* core/train/graphs/optimizer_slots.c: where the trained parameters and the optimizer's slots lie. */
+/* core/train/graphs/optimizer_state.c: where the trained parameters and the optimizer's slots lie. */
 #include "core/base/text.h"
 #include "core/train/graphs/update_stages.h"
 
@@ -18,18 +18,18 @@ tn_status tn_updater_allocate(tn_updater *u) {
 }
 
 /* A slot of one parameter, so that checkpoints name it: "conv1.weight.momentum". */
-static tn_status place_slot(tn_updater *u, const tn_trained_parameter *param, const char *slot,
-                            int32_t region) {
+static tn_status optimizer_state_allocate(tn_updater *u, const tn_trained_parameter *param, const char *slot,
+                                          int32_t region) {
   tn_gstate state = {.path = tn_arena_printf(u->arena, "%s.%s", param->state->path, slot),
                      .type = param->state->type,
                      .what = TN_STATE_SLOT,
                      .init = "",
                      .where = ""};
-  if (!state.path) return TN_ENOMEM;
+  if (state.path == NULL) return TN_ENOMEM;
   return tn_state_map_add(u->map, &state, region, param->offset);
 }
 
-static tn_status go_with_parameters(tn_updater *u, int32_t region) {
+static tn_status optimizer_state_follow_parameters(tn_updater *u, int32_t region) {
   int32_t params;
   TN_TRY(tn_state_map_region(u->map, TN_PARAM_REGION, TN_F32, &params));
   tn_state_map_follow(u->map, region, params);
@@ -50,9 +50,9 @@ tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const
   if (status == TN_OK && !tn_text_equal(init, "zeros"))
     status = tn_failf(u->env, TN_EINVAL, "slot '%s' starts with %s, expected zeros", name, init);
   if (status == TN_OK) status = tn_state_map_region(u->map, path ? path + 1 : "", TN_F32, &region);
-  if (status == TN_OK) status = go_with_parameters(u, region);
+  if (status == TN_OK) status = optimizer_state_follow_parameters(u, region);
   for (int32_t i = 0; status == TN_OK && i < u->n_params; i++)
-    status = place_slot(u, &u->params[i], name, region);
+    status = optimizer_state_allocate(u, &u->params[i], name, region);
   if (status == TN_OK && u->map->regions.v[region].count < u->count)
     u->map->regions.v[region].count = u->count;
   if (status != TN_OK) {
