@@ -1,5 +1,5 @@
-/* core/train/checkpoints/checkpoint.c: a checkpoint is written beside under a temporary name, synced, and
- * exchanged with the old one in one step of the file system, so that at every moment a whole one is there
+/* core/train/checkpoints/checkpoint.c: writes a checkpoint into a temporary folder, syncs it, and exchanges
+ * it with the old one by one call of the file system, so that a complete checkpoint exists at every moment
  * (docs/decisions/0009-checkpoints.md). */
 #include "core/train/checkpoints/checkpoint_files.h"
 
@@ -24,7 +24,8 @@ tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *
   return tn_failf(&run->env, TN_EIO, "%s: too many folders beside it are called %s", path, word);
 }
 
-/* Whether a file of a checkpoint's folder is ours: one of the three, or what a crash left of writing one. */
+/* Whether a file of a checkpoint's folder is Tenon's: one of the three, or the temporary file of an
+ * interrupted write. */
 static bool checkpoint_owns_file(const char *name) {
   size_t n = strlen(name);
   for (int i = 0; i < TN_CHECKPOINT_FILES; i++) {
@@ -59,7 +60,7 @@ tn_status tn_checkpoint_remove(tn_run *run, const char *path) {
   return TN_OK;
 }
 
-/* The new one stands; a remainder of the old one is a nuisance, no failure. */
+/* The new checkpoint is complete; a failure to remove the old one is only a warning. */
 static void checkpoint_remove_replaced(tn_run *run, const char *path) {
   if (tn_checkpoint_remove(run, path) == TN_OK) return;
   tn_logf(&run->env, TN_LOG_WARN, "%s (of a checkpoint that was replaced)", tn_error_text(&run->env));
@@ -73,8 +74,8 @@ static tn_status checkpoint_sync_parent(tn_run *run, const char *path) {
   return status;
 }
 
-/* For file systems without exchange: the old one is called PATH.old until the new one has the name, and
- * resuming looks there, too. */
+/* For file systems without exchange: the old checkpoint is called PATH.old until the new one has the name.
+ * Resuming examines PATH.old, too. */
 static tn_status checkpoint_publish_by_renames(tn_run *run, const char *fresh, const char *path) {
   tn_text old = tn_text_new(&run->env);
   tn_text_addf(&old, "%s.old", path);
@@ -92,7 +93,7 @@ tn_status tn_checkpoint_publish(tn_run *run, const char *fresh, const char *path
   if (renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
     return checkpoint_sync_parent(run, path);
   if (errno == EEXIST && renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_EXCHANGE) == 0) {
-    TN_TRY(checkpoint_sync_parent(run, path)); /* before the old one goes */
+    TN_TRY(checkpoint_sync_parent(run, path)); /* before the old one is removed */
     checkpoint_remove_replaced(run, fresh);
     return TN_OK;
   }
@@ -129,7 +130,7 @@ static tn_status checkpoint_write_files(tn_run *run, tn_executor *executor, cons
   return status;
 }
 
-/* FOLDER/checkpoints, whose name is on disk when it was made here. */
+/* Creates FOLDER/checkpoints and syncs its name to disk. */
 static tn_status checkpoint_create_parent(tn_run *run, const char *home) {
   if (tn_file_exists(home)) return TN_OK;
   TN_TRY(tn_folder_make(&run->env, home));
@@ -142,7 +143,7 @@ static tn_status checkpoint_save_at(tn_run *run, tn_executor *executor, const tn
   tn_text_addf(&fresh, "%s.new", path);
   tn_status status = fresh.failed ? TN_ENOMEM : TN_OK;
   if (status == TN_OK)
-    status = tn_checkpoint_remove(run, fresh.v); /* of a run that was killed while writing */
+    status = tn_checkpoint_remove(run, fresh.v); /* left by a run that was killed while writing */
   if (status == TN_OK) status = checkpoint_write_files(run, executor, set, progress, fresh.v);
   if (status == TN_OK) status = tn_checkpoint_publish(run, fresh.v, path);
   tn_text_free(&fresh);

@@ -26,7 +26,7 @@ static bool plan_difference_equal(const json_t *a, const json_t *b, const char *
   return json_equal(json_object_get(a, key), json_object_get(b, key)) != 0;
 }
 
-/* What differs between two launches at the same place in a program; false: nothing. */
+/* The difference between two launches at the same position of a program; false: they are equal. */
 static bool plan_difference_of_launches(const json_t *then, const json_t *now, size_t index, tn_text *text) {
   static const char *const choice[] = {"kernel", "plugin", "version", "variant", "id"};
   if (!plan_difference_equal(then, now, "op") || !plan_difference_equal(then, now, "layer")) {
@@ -59,7 +59,7 @@ static bool plan_difference_of_launches(const json_t *then, const json_t *now, s
   return true;
 }
 
-/* "image: f32[8, 3] is image: f32[16, 3] now"; false: the inputs are the same. */
+/* "image: f32[8, 3] is image: f32[16, 3] now"; false: the inputs are equal. */
 static bool plan_difference_of_inputs(const json_t *then, const json_t *now, tn_text *text) {
   const json_t *old = json_object_get(then, "inputs"), *new = json_object_get(now, "inputs");
   if (json_equal(old, new)) return false;
@@ -73,7 +73,6 @@ static bool plan_difference_of_inputs(const json_t *then, const json_t *now, tn_
   return true;
 }
 
-/* The first difference between two records of a program. */
 void tn_plan_describe_differences(const json_t *then, const json_t *now, tn_text *text) {
   if (plan_difference_of_inputs(then, now, text)) return;
   const json_t *old = json_object_get(then, "launches"), *new = json_object_get(now, "launches");

@@ -1,4 +1,5 @@
-/* core/train/checkpoints/plan_file.c: what a resumed run takes over of the plan that it began with. */
+/* core/train/checkpoints/plan_file.c: plan.json: the choices that a resumed run reads, and the plan that a
+ * new run writes. */
 #include "core/train/checkpoints/plan_file.h"
 
 #include <inttypes.h>
@@ -61,7 +62,7 @@ static tn_status plan_file_read_choices(tn_run *run, const json_t *programs, tn_
   return TN_OK;
 }
 
-/* The states that were not row-major. */
+/* The states with another layout than row-major. */
 static tn_status plan_file_read_states(tn_run *run, const json_t *list, tn_replay *choices) {
   choices->states = tn_arena_alloc(&run->arena, tn_size_mul(json_array_size(list), sizeof *choices->states));
   if (choices->states == NULL) return TN_ENOMEM;
@@ -76,7 +77,7 @@ static tn_status plan_file_read_states(tn_run *run, const json_t *list, tn_repla
   return TN_OK;
 }
 
-/* Programs with launches, and kernels with names. */
+/* A plan has programs with launches, and kernels with names. */
 static bool plan_file_is_plan(const json_t *json) {
   const json_t *programs = json_object_get(json, "programs"), *kernels = json_object_get(json, "kernels");
   for (size_t i = 0; i < json_array_size(programs); i++)
@@ -86,7 +87,7 @@ static bool plan_file_is_plan(const json_t *json) {
   return json_array_size(programs) > 0 && json_array_size(kernels) > 0;
 }
 
-/* What was read is the caller's, on failure too. */
+/* *json is the caller's (json_decref), on failure too. */
 static tn_status plan_file_read_json(tn_run *run, const char *path, json_t **json) {
   json_error_t error;
   char *text = NULL;
@@ -101,7 +102,7 @@ static tn_status plan_file_read_json(tn_run *run, const char *path, json_t **jso
                   path);
 }
 
-/* Memory that runs out is an error; anything else only costs the promise of equal bits. */
+/* A resumed run goes on without its plan: the choices are made anew. Only a lack of memory is an error. */
 static tn_status plan_file_warn(tn_run *run, tn_status status) {
   if (status == TN_OK || status == TN_ENOMEM) return status;
   tn_logf(&run->env, TN_LOG_WARN,
@@ -192,7 +193,7 @@ static tn_status plan_file_compare(tn_run *run, const char *path, const tn_progr
   return TN_OK;
 }
 
-/* What cannot be read was reported when it was opened. */
+/* An invalid plan.json already gave a warning when it was read. */
 static tn_status plan_file_matches(tn_run *run, const char *folder, const tn_program_set *set, bool *same) {
   char *path = tn_path_join(&run->env, folder, "plan.json");
   json_t *recorded = NULL;

@@ -1,5 +1,5 @@
-/* core/train/checkpoints/resume.c: the newest valid checkpoint of a run, found among whole ones, what an
- * interrupted exchange left, and damaged ones. */
+/* core/train/checkpoints/resume.c: finds the newest valid checkpoint of a run among complete, interrupted and
+ * damaged ones. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { CANDIDATES = 6 };
 
-/* Where two were made at the same moment the first is taken. */
+/* Of checkpoints of the same step the first in this list is taken. */
 static const char *const candidate_names[CANDIDATES] = {"last", "last.new", "last.old",
                                                         "best", "best.new", "best.old"};
 
@@ -19,14 +19,14 @@ typedef struct candidate {
   int state;
   char *path; /* FOLDER/checkpoints/NAME */
   tn_state_record record;
-  const char *reason; /* BAD: the arena's */
+  const char *reason; /* BAD: in the run's arena */
   tn_status fault;    /* BAD: TN_EINVAL or TN_ENONFINITE */
 } candidate;
 
 /* ---- looking at one ---- */
 
-/* Something that is wrong with what a checkpoint holds is a reason; everything else ends the search: who
- * cannot read a file knows nothing about it. */
+/* Damaged contents make a checkpoint BAD, and the search goes on. Any other failure ends the search: a file
+ * that cannot be read may be the newest valid checkpoint. */
 static tn_status resume_judge(tn_run *run, candidate *c, tn_status status) {
   if (status == TN_EIO)
     return tn_wrap(&run->env, status,
@@ -40,8 +40,8 @@ static tn_status resume_judge(tn_run *run, candidate *c, tn_status status) {
   return c->reason ? TN_OK : TN_ENOMEM;
 }
 
-/* A NAME.new without state.json is a checkpoint that was never finished, which is no fault; nor is a
- * NAME.old without, whose removal was interrupted. */
+/* A NAME.new without state.json was never completed, and a NAME.old without it is a partial removal. Neither
+ * is damaged. */
 static tn_status resume_without_record(tn_run *run, candidate *c, const char *name) {
   if (strchr(name, '.')) return TN_OK;
   return resume_judge(run, c, tn_failf(&run->env, TN_EINVAL, "%s: holds no state.json", c->path));
@@ -76,7 +76,7 @@ static int32_t resume_find_newest(const candidate *list) {
   return chosen;
 }
 
-/* What may differ and changes the run: said, not refused. */
+/* Differences that change the run give warnings. */
 static void resume_compare_runs(tn_run *run, const tn_program_set *set, const candidate *c) {
   char plan[TN_PLAN_TEXT];
   tn_plan_hash_text(set, plan);
@@ -95,7 +95,7 @@ static tn_status resume_load(tn_run *run, tn_executor *executor, const tn_progra
   tn_status status = TN_OK;
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_STATE; i++) {
     char *path = tn_path_join(&run->env, c->path, tn_checkpoint_files[i]);
-    /* a run in another precision has no scale of the loss, or starts anew with its own */
+    /* a run with another precision policy has no loss scale, or begins with a new one */
     tn_weights_source source = {path, "", TN_PRECISION_STATE ".*", kinds[i]};
     status = path ? tn_weights_load(run, executor, set->map, &source) : TN_ENOMEM;
     tn_release(&run->env, path);
@@ -103,7 +103,7 @@ static tn_status resume_load(tn_run *run, tn_executor *executor, const tn_progra
   return status;
 }
 
-/* Loads the newest that fits the model. */
+/* Loads the newest checkpoint that fits the model. */
 static tn_status resume_load_newest(tn_run *run, tn_executor *executor, const tn_program_set *set,
                                     candidate *list, int32_t *chosen) {
   while ((*chosen = resume_find_newest(list)) >= 0) {
@@ -136,13 +136,13 @@ static tn_status resume_keep_damaged(tn_run *run, const candidate *list) {
   return TN_OK;
 }
 
-/* Finishes the exchange from which `chosen` was left over. */
+/* Completes the exchange that left the `chosen` checkpoint under a temporary name. */
 static tn_status resume_finish_exchange(tn_run *run, const candidate *list, int32_t chosen) {
   int32_t whole = chosen / 3 * 3;
   return chosen == whole ? TN_OK : tn_checkpoint_publish(run, list[chosen].path, list[whole].path);
 }
 
-/* Names the others, and lets `last` be what was loaded. */
+/* Renames damaged checkpoints, and makes `last` the checkpoint that was loaded. */
 static tn_status resume_update_last(tn_run *run, tn_executor *executor, const tn_program_set *set,
                                     const char *folder, const candidate *list, int32_t chosen) {
   const tn_progress *progress = &list[chosen].record.progress;
@@ -164,7 +164,7 @@ static tn_status resume_from_candidates(tn_run *run, tn_executor *executor, cons
   if (chosen < 0) return resume_fail(run, home, list);
   resume_compare_runs(run, set, &list[chosen]);
   *progress = list[chosen].record.progress;
-  /* a trial run writes nothing */
+  /* fast_dev_run writes nothing */
   return run->settings.run.fast_dev_run ? TN_OK
                                         : resume_update_last(run, executor, set, folder, list, chosen);
 }

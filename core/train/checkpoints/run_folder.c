@@ -14,7 +14,7 @@ static const char *run_folder_parent(const tn_run *run) {
   return run->output ? run->output : run->settings.run.output;
 }
 
-/* The path of try number `i`, from 1. */
+/* The path of attempt number `i`, from 1. */
 static char *run_folder_path(tn_run *run, int32_t i) {
   const char *name = run->settings.run.name;
   char suffix[16] = "";
@@ -53,7 +53,7 @@ tn_status tn_run_folder_create(tn_run *run, char **folder) {
   for (int32_t i = 1; i <= TN_FOLDER_TRIES; i++) {
     char *path = run_folder_path(run, i);
     if (path == NULL) return TN_ENOMEM;
-    /* mkdir decides, so two runs that start at once get two folders */
+    /* mkdir is atomic, so two runs that start at once get two folders */
     if (mkdir(path, 0777) == 0) {
       tn_status status = run_folder_write_config(run, path);
       if (status == TN_OK) status = tn_folder_sync(&run->env, run_folder_parent(run));
@@ -73,8 +73,8 @@ static bool run_folder_is_later(const struct timespec *a, const struct timespec 
   return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
 }
 
-/* When something that is, or should be, a checkpoint of FOLDER was written last; false: there is none. What
- * an interruption left counts, and a checkpoint without state.json, too: the latter will be named. */
+/* The last modification of any checkpoint of FOLDER; false: it has no checkpoint. Interrupted and incomplete
+ * checkpoints count, so that resuming reports them. */
 static bool run_folder_last_saved(tn_run *run, const char *folder, struct timespec *when) {
   static const char *const names[] = {"last",
                                       "best",
@@ -105,7 +105,7 @@ static bool run_folder_has_run_name(const char *file, const char *name) {
   return file[n] == '\0' || (file[n] == '-' && tn_text_to_int(file + n + 1, &number) && number > 1);
 }
 
-/* The folder in which a checkpoint was written last; NULL where there is none. */
+/* The folder with the newest checkpoint; NULL if no folder has one. */
 static tn_status run_folder_find_newest(tn_run *run, char **folder) {
   struct timespec best = {0, 0}, when;
   DIR *output = opendir(run_folder_parent(run));

@@ -1,4 +1,4 @@
-/* core/train/checkpoints/state_record.c: state.json. */
+/* core/train/checkpoints/state_record.c: writes, reads and checks state.json. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -17,8 +17,8 @@ enum { TN_STATE_FORMAT = 2, TN_STATE_MAX_BYTES = 1 << 20, TN_CHECK_CHUNK = 1 << 
 
 /* ---- the checksum of itself ---- */
 
-/* Of the members but "crc32c", in sorted order and without blanks: what an editor does to the layout does
- * not matter. NULL text: no memory. */
+/* CRC-32C over the members other than "crc32c", sorted and without white space, so that reformatting the file
+ * does not change it. False: out of memory. */
 static bool state_record_checksum(json_t *json, uint32_t *crc) {
   json_t *bare = json_copy(json);
   if (bare) json_object_del(bare, "crc32c");
@@ -47,7 +47,7 @@ static json_t *state_record_files_json(const tn_state_record *record) {
   return files;
 }
 
-/* The sums of the epoch so far. What is not finite was never a number to remember. */
+/* The sums of the epoch so far. A sum that is not finite is written as 0, since JSON has no NaN. */
 static json_t *state_record_sums_json(const tn_metric_sums *epoch) {
   json_t *sums = json_array(), *weights = json_array();
   for (int32_t i = 0; i < epoch->n; i++) {
@@ -116,7 +116,7 @@ static bool state_record_read_numbers(tn_run *run, const json_t *array, int32_t 
 
 static bool state_record_read_sums(tn_run *run, const json_t *json, tn_metric_sums *epoch) {
   const json_t *sums = json_object_get(json, "sums"), *weights = json_object_get(json, "weights");
-  epoch->n = (int32_t)json_array_size(sums); /* a file of a MiB has no more */
+  epoch->n = (int32_t)json_array_size(sums); /* the file's size limit of 1 MiB keeps this small */
   return state_record_read_count(json, "steps", &epoch->steps) &&
          state_record_read_count(json, "samples", &epoch->samples) &&
          state_record_read_count(json, "skipped", &epoch->skipped) &&

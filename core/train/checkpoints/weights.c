@@ -1,4 +1,4 @@
-/* core/train/checkpoints/weights.c: state from and to safetensors, by path. */
+/* core/train/checkpoints/weights.c: reads state from safetensors and writes it, by path. */
 #include "core/train/checkpoints/weights.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@ static bool weights_has_kind(const tn_placement *state, uint32_t kinds) {
   return (kinds & (1u << state->what)) != 0 && state->path[0] != '@';
 }
 
-/* State that is not finite is of no use to anyone, and must not replace what is. The host's own may be
- * anything. */
+/* Parameters, buffers and optimizer state must be finite, in files and in checkpoints. State of the host may
+ * have any value. */
 static tn_status weights_check_finite(tn_run *run, const tn_placement *state, const void *data) {
   bool matters = state->what != TN_STATE_HOST && state->type.dtype == TN_F32;
   int64_t n = matters ? tn_type_count(&state->type) : 0;
@@ -76,7 +76,7 @@ static tn_status weights_read_named(tn_weights_reader *w, const tn_placement *st
   return status;
 }
 
-/* Names of the file that nothing asked for. */
+/* Every name of the file must be a state of the model or match `ignore`. */
 static tn_status weights_check_unread(tn_weights_reader *w, const tn_state_map *map, uint32_t kinds) {
   size_t skip = strlen(w->prefix);
   for (int32_t i = 0; i < tn_safetensors_count(w->file); i++) {

@@ -1,5 +1,5 @@
-/* core/train/commands/bench.c: time per step on random inputs of the model's signature; the fields are those
- * of the scripts that measure other frameworks, so that the two compare line by line. */
+/* core/train/commands/bench.c: tn_run_bench: time per step on random inputs. The fields of the result are
+ * those of the scripts that measure other frameworks. */
 #include "core/train/commands/bench.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@
 #include "core/train/programs/control_block.h"
 #include "tenon/random.h"
 
-/* Integers of an input are below this: the rows of the tables that it looks rows up in, or the number of
- * classes that any model has. */
+/* The exclusive upper bound for the integers of an input: the number of rows of the embedding tables that it
+ * indexes, or else 2, the least number of classes. */
 static uint64_t bench_count_classes(const tn_graph *graph, const char *input) {
   int64_t classes = 0;
   for (size_t i = 0; i < graph->nodes.n; i++) {
@@ -58,7 +58,7 @@ static void bench_fill_inputs(tn_bench *b, int32_t slot) {
   }
 }
 
-/* What the training loop would say of step 0. */
+/* The control block of step 0. */
 static tn_status bench_write_control_blocks(tn_bench *b) {
   static const int32_t programs[] = {TN_PROGRAM_WEIGH, TN_PROGRAM_MICRO};
   tn_control_block block;
@@ -122,7 +122,7 @@ static json_t *bench_result(const tn_bench *b) {
   return result;
 }
 
-/* Fields that a caller built against an older header does not know are as if not given. */
+/* Options behind the end of an older caller's struct are 0. */
 static void bench_read_options(tn_bench *b, const tn_bench_options *given) {
   tn_bench_options o = {0};
   if (given) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);

@@ -1,17 +1,17 @@
-/* core/train/commands/bench_launches.c: where the time of a step goes, launch by launch. */
+/* core/train/commands/bench_launches.c: the time of a step, launch by launch. */
 #include "core/train/commands/bench.h"
 
 #include "core/base/thread.h"
 #include "core/compile/output/report.h"
 
-/* A program of the step: its launches are rows first .. first + launches - 1. */
+/* A program of the step. Its launches are rows first .. first + launches - 1. */
 typedef struct tn_launch_part {
   int32_t which; /* TN_PROGRAM_... */
   int32_t first, launches;
   int32_t runs; /* in a step */
 } tn_launch_part;
 
-/* Times of all launches, one row a launch, one column a step; and of the steps as a whole. */
+/* The times of all launches, one row per launch and one column per step, and the times of the steps. */
 typedef struct tn_launch_times {
   tn_launch_part parts[TN_PROGRAMS];
   int32_t n_parts;
@@ -25,7 +25,7 @@ static tn_launch_part *bench_launches_find_part(tn_launch_times *t, int32_t whic
   return NULL;
 }
 
-/* In the order in which they run. */
+/* In the order in which the programs run. */
 static void bench_launches_list_parts(const tn_bench *b, tn_launch_times *t) {
   for (int32_t i = 0; i < b->n_passes; i++) {
     int32_t which = b->passes[i].which;
@@ -55,7 +55,7 @@ static void bench_launches_release(const tn_bench *b, tn_launch_times *t) {
   tn_release(&b->run->env, t->between_ms);
 }
 
-/* Adds what the launches of one pass took; returns the sum. */
+/* Adds the times of the launches of one pass; returns their sum. */
 static double bench_launches_add_pass(const tn_bench *b, tn_launch_times *t, const tn_bench_pass *pass,
                                       int32_t step) {
   const tn_launch_part *part = bench_launches_find_part(t, pass->which);
@@ -69,7 +69,7 @@ static double bench_launches_add_pass(const tn_bench *b, tn_launch_times *t, con
   return launched;
 }
 
-/* Every launch has been waited for when its pass returns. */
+/* Profiling waits for every launch, so that all intervals are complete when a pass returns. */
 static tn_status bench_launches_time_step(tn_bench *b, tn_launch_times *t, int32_t step) {
   double launched = 0.0;
   for (int32_t i = 0; i < b->n_passes; i++) {
@@ -85,7 +85,7 @@ static tn_status bench_launches_time_step(tn_bench *b, tn_launch_times *t, int32
 
 static tn_status bench_launches_time_steps(tn_bench *b, tn_launch_times *t) {
   TN_TRY(tn_executor_profile(b->executor, true));
-  tn_status status = tn_bench_step(b); /* warms up what profiling does otherwise */
+  tn_status status = tn_bench_step(b); /* the first profiled step may compile or record */
   for (int32_t i = 0; status == TN_OK && i < t->steps; i++) status = bench_launches_time_step(b, t, i);
   tn_status off = tn_executor_profile(b->executor, false);
   return status == TN_OK ? off : status;
@@ -93,7 +93,7 @@ static tn_status bench_launches_time_steps(tn_bench *b, tn_launch_times *t) {
 
 /* ---- the result ---- */
 
-/* The costs of a fused group's ops count what stays inside it, too: a launch moves its operands. */
+/* The bytes of the operands and results. The cost of a fused group also counts intermediate values. */
 static double bench_launches_moved_bytes(const tn_step *step) {
   double bytes = 0.0;
   for (int32_t i = 0; i < step->n_in; i++) bytes += (double)tn_type_bytes(&step->in[i].type);
@@ -105,7 +105,7 @@ static double bench_launches_median(const json_t *spread) {
   return json_number_value(json_array_get(spread, 1));
 }
 
-/* Of all runs in a step. Returns the median of their time. */
+/* Describes all runs of a launch in a step. Returns the median of their time. */
 static double bench_launches_describe_launch(const tn_bench *b, tn_launch_times *t,
                                              const tn_launch_part *part, int32_t i, json_t *op) {
   const tn_program *program = b->set.programs[part->which];
@@ -121,7 +121,7 @@ static double bench_launches_describe_launch(const tn_bench *b, tn_launch_times 
   return median;
 }
 
-/* The launches of one program behind those that are in the list; the sum of their medians. */
+/* Appends the launches of one program, and adds their medians to *launched. */
 static tn_status bench_launches_describe_part(const tn_bench *b, tn_launch_times *t,
                                               const tn_launch_part *part, json_t *all, double *launched) {
   json_t *report = NULL;

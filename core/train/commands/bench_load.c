@@ -1,11 +1,10 @@
-/* core/train/commands/bench_load.c: images a second of the loader alone, in the way in which other loaders
- * are measured: a few batches to warm up, then a number of batches on the clock. */
+/* core/train/commands/bench_load.c: samples per second of the loader alone: some batches to warm up, then
+ * timed batches, like the usual scripts for other loaders. */
 #include "core/train/commands/bench.h"
 
 #include "core/base/thread.h"
 #include "core/train/loop/feeder.h"
 
-/* Both as the usual scripts for other loaders have them. */
 enum { WARMUP = 4, STEPS = 40 };
 
 typedef struct tn_bench_loader {
@@ -16,9 +15,9 @@ typedef struct tn_bench_loader {
   tn_loader *loader;
   tn_batch *slots;
   int32_t n_slots;
-  int64_t epoch, given; /* which epoch; batches handed to the loader so far: the slots' turn */
-  int64_t ahead;        /* of them, those that have not come back */
-  double first_ms;      /* a batch of the first epoch */
+  int64_t epoch, given; /* number of the epoch; batches submitted so far, which selects the slot */
+  int64_t ahead;        /* submitted batches that have not been waited for */
+  double first_ms;      /* ms per batch of the first epoch */
   double *round_ms;
 } tn_bench_loader;
 
@@ -59,7 +58,8 @@ static tn_status bench_load_start_epoch(tn_bench_loader *b) {
   return TN_OK;
 }
 
-/* Takes a batch, and gives its slot back at once: nobody reads it. Epochs follow one another. */
+/* Waits for a batch and submits its slot again, since the contents are not used. Starts the next epoch where
+ * one ends. */
 static tn_status bench_load_take_batch(tn_bench_loader *b) {
   int64_t samples;
   tn_status status = tn_loader_wait(b->loader, &samples);
@@ -78,7 +78,7 @@ static tn_status bench_load_take_batches(tn_bench_loader *b, int64_t n, double *
   return TN_OK;
 }
 
-/* Until every sample has been read once, where that changes anything. */
+/* Reads every sample once if the loader keeps decoded samples. */
 static tn_status bench_load_fill_cache(tn_bench_loader *b) {
   tn_loader_memory memory = tn_loader_kept(b->loader);
   if (!memory.keeps) return TN_OK;

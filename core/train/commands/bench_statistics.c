@@ -1,4 +1,4 @@
-/* core/train/commands/bench_statistics.c: spread of measured times, and resident memory. */
+/* core/train/commands/bench_statistics.c: the spread of measured times, and resident memory. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
-/* core/train/commands/bench_step.c: one step of a benchmark: the programs that it runs, and their order. */
+/* core/train/commands/bench_step.c: one step of a benchmark: its programs, in the order of training. */
 #include "core/train/commands/bench.h"
 
-/* As training runs them: all micro-batches are weighed before the first is differentiated. */
+/* All micro-batches are weighed before the first is differentiated, as in training. */
 tn_status tn_bench_list_passes(tn_bench *b) {
   int32_t n = b->micro_batches;
   b->passes = tn_arena_alloc(&b->set.arena, 2 * (size_t)n * sizeof *b->passes);

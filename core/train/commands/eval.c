@@ -1,4 +1,4 @@
-/* core/train/commands/eval.c: tn_run_eval: the validation data once, with given weights. */
+/* core/train/commands/eval.c: tn_run_eval: losses and metrics of given weights over the validation data. */
 #include "core/train/result.h"
 
 #include "core/train/checkpoints/weights.h"

@@ -1,5 +1,5 @@
-/* core/train/commands/inspect.c: descriptors, configuration keys and devices as JSON. The tables that fill
- * structs are the ones that are shown here, so what is printed cannot be out of date. */
+/* core/train/commands/inspect.c: descriptors, configuration keys and devices as JSON, printed from the tables
+ * that also fill the option structs. */
 #include "tenon/inspect.h"
 
 #include <jansson.h>
@@ -69,7 +69,7 @@ static tn_status inspect_add_kind(tn_context *context, uint32_t kind, const char
   return TN_OK;
 }
 
-/* The name of any kind that is nearest to what was asked for. */
+/* Fails with the nearest name of any kind. */
 static tn_status inspect_fail_unknown(tn_context *context, const char *name) {
   TN_VEC(const char *) names = {0};
   for (uint32_t kind = 1; kind < TN_KINDS; kind++) {

@@ -1,10 +1,10 @@
-/* core/train/commands/plan.c: tn_run_plan: the programs that training would run, compiled and reported. */
+/* core/train/commands/plan.c: tn_run_plan: compiles and reports the programs that training would run. */
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/programs/plan_report.h"
 #include "core/train/result.h"
 
-/* Batches for planning: those of the data, or 1 for a configuration without any. */
+/* The batches of [data], or 1 for a configuration without data. */
 static tn_status plan_command_batches(tn_run *run, const tn_device *device, bool trains,
                                       tn_program_request *request) {
   const tn_data_setting *data = run->settings.data;
@@ -30,7 +30,7 @@ static tn_status plan_command_report(tn_run *run, const tn_device *device, const
   return tn_json_take(run, json, text);
 }
 
-/* `name` must be a pass, or "" or NULL. */
+/* `name` must be a pass, "" or NULL. */
 static tn_status plan_command_check_pass(tn_run *run, const char *name) {
   const char *const *const lists[] = {tn_graph_passes, tn_compile_passes};
   tn_text names = tn_text_new(&run->env);

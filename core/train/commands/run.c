@@ -1,4 +1,4 @@
-/* core/train/commands/run.c: opening and closing a run, and the small calls of tenon/run.h. */
+/* core/train/commands/run.c: opening and closing a run, and the short calls of tenon/run.h. */
 #include "core/plugin/context.h"
 #include "core/train/result.h"
 
@@ -10,7 +10,7 @@ static char *run_copy_text(tn_run *run, const char *text) {
   return text ? tn_arena_strdup(&run->arena, text) : NULL;
 }
 
-/* --weights is [weights] file, so that the configuration kept with the run says so. */
+/* --weights sets [weights] file, so that config.ini of the run records it. */
 static tn_status run_set_weights(tn_run *run, const char *path) {
   tn_text text = tn_text_new(&run->env);
   tn_text_addf(&text, "weights.file=%s", path);
@@ -30,10 +30,10 @@ static tn_status run_read_options(tn_run *run, const tn_run_options *options) {
   return options->weights ? run_set_weights(run, options->weights) : TN_OK;
 }
 
-/* Where a run's configuration comes from: a file, or text beside a model that a function emits. */
+/* The origin of a run's configuration: a file, or text beside a function that emits the model. */
 typedef struct tn_run_origin {
   const char *path;
-  const char *settings; /* without a path */
+  const char *settings; /* if path is NULL */
   tn_model_fn emit;
   void *user;
 } tn_run_origin;

@@ -5,7 +5,7 @@
 #include "core/model/model.h"
 #include "core/train/result.h"
 
-/* One row: a layer path, its last op, the result's shape, parameters below the path, flops. */
+/* One row: a layer path, its last op, the shape of its result, and its FLOPs. */
 typedef struct tn_summary_row {
   const char *layer, *op;
   tn_type out;
@@ -47,7 +47,7 @@ static int64_t summary_count_parameters(const tn_graph *g, const char *layer) {
 }
 
 static void summary_add_row(const tn_graph *g, const tn_summary_row *row, json_t *layers) {
-  const char *at = strchr(row->layer, '@'); /* a line without a name */
+  const char *at = strchr(row->layer, '@'); /* the line has no name */
   char name[256];
   snprintf(name, sizeof name, "%.*s", at ? (int)(at - row->layer) : (int)strlen(row->layer), row->layer);
   json_array_append_new(layers,

@@ -1,4 +1,4 @@
-/* core/train/commands/train.c: tn_run_train: a rank for each device, and what came of it as the result. */
+/* core/train/commands/train.c: tn_run_train: runs one rank per device, and reports the result. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 
 /* All ranks of a run. */
 typedef struct tn_train_ranks {
-  tn_run *run;    /* rank 0's, the caller's */
+  tn_run *run;    /* of rank 0, the caller's */
   tn_run *others; /* of the ranks from 1 on */
   tn_rank_set *ranks;
   tn_training *trainings;
-  tn_status *outcomes; /* of each rank's part */
+  tn_status *outcomes; /* per rank */
   int32_t n;
   const tn_communicator *communicator; /* NULL: there is one rank */
   const void *options;
@@ -23,8 +23,7 @@ typedef struct tn_train_ranks {
 
 /* ---- the ranks ---- */
 
-/* The same configuration, with messages and memory of its own. What all of them have to say about it, rank 0
- * says. */
+/* A copy of the run with its own messages and memory. Rank 0 alone logs warnings about the configuration. */
 static void train_init_rank(tn_train_ranks *team, int32_t rank) {
   tn_run *run = &team->others[rank - 1];
   *run = *team->run;
@@ -56,7 +55,7 @@ static tn_status train_create_ranks(tn_train_ranks *team, tn_device *first) {
   return TN_OK;
 }
 
-/* One after the other: what ranks make by themselves asks the plugins, whose registry is one. */
+/* Ranks are prepared one after the other, since they share the registry. */
 static tn_status train_prepare(tn_train_ranks *team) {
   tn_device *first = NULL;
   team->run->rank = 0;
@@ -90,7 +89,7 @@ static void train_release(tn_train_ranks *team) {
 
 /* ---- training ---- */
 
-/* Rank 0 makes the identity of the communicator, and all open it. */
+/* Rank 0 makes the identity of the communicator; all ranks open it. */
 static tn_status train_open_communicator(tn_train_ranks *team, tn_training *t) {
   const tn_communicator *kind = team->communicator;
   tn_env *env = &t->run->env;
@@ -109,7 +108,7 @@ static tn_status train_open_communicator(tn_train_ranks *team, tn_training *t) {
                              .timeout_s = t->run->settings.distributed.timeout};
   tn_comm *comm = NULL;
   status = tn_comm_open(env, t->device, &request, &comm);
-  atomic_store(&t->comm, comm); /* another rank may fail, and abort it, from now on */
+  atomic_store(&t->comm, comm); /* from now on, another rank that fails may abort it */
   return status;
 }
 
@@ -120,12 +119,14 @@ static tn_status train_rank(tn_train_ranks *team, tn_training *t) {
   return status == TN_ENONFINITE ? tn_training_find_nonfinite(t) : status;
 }
 
-/* While training: only rank 0 reads weights. */
+/* A failure of training. Before the first step only rank 0 reads weights, so that the other ranks must be
+ * told. */
 static bool train_is_nonfinite(const tn_training *t, tn_status status) {
   return status == TN_ENONFINITE && t->failed_step > 0;
 }
 
-/* A loss that is not finite is seen by all ranks at the same step, so none of them has to be told. */
+/* All ranks see a loss that is not finite at the same step; other failures are passed on to the other ranks.
+ */
 static tn_status train_run_rank(void *context, int32_t rank) {
   tn_train_ranks *team = context;
   tn_training *t = &team->trainings[rank];
@@ -163,7 +164,7 @@ static json_t *train_result(tn_training *t) {
                    (double)tn_loader_kept(tn_feeder_loader(t->train)).bytes / 1048576.0);
 }
 
-/* The status of a run whose loop has ended, with its explanation. */
+/* The status of a finished run, with its message. */
 static tn_status train_conclude(tn_training *t, tn_status status) {
   const char *folder = t->folder ? t->folder : "";
   if (t->why == tn_end_stopped)
@@ -181,7 +182,7 @@ static tn_status train_conclude(tn_training *t, tn_status status) {
                   tn_error_text(&t->run->env), advice, folder);
 }
 
-/* Runs the ranks; what failed first on any of them is the run's failure. */
+/* Runs the ranks. The first failure of any rank is the failure of the run. */
 static tn_status train_run_ranks(tn_train_ranks *team, char **json) {
   tn_training *t = &team->trainings[0];
   tn_env *env = &team->run->env;

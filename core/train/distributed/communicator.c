@@ -1,4 +1,4 @@
-/* core/train/distributed/communicator.c: which communicator carries sums between devices. */
+/* core/train/distributed/communicator.c: selects the communicator that sums values over devices. */
 #include "core/train/distributed/devices.h"
 
 static bool communicator_serves(const tn_run *run, const tn_communicator *kind, const tn_device *device,
@@ -11,7 +11,7 @@ static bool communicator_serves(const tn_run *run, const tn_communicator *kind, 
   return split;
 }
 
-/* The first that serves the device; the names of all others go to `names`. */
+/* The first communicator that serves the backend of the device. */
 static tn_status communicator_find_first(tn_run *run, const tn_device *device, const tn_communicator **kind) {
   const tn_entry *entries = NULL;
   int32_t n = 0;

@@ -1,10 +1,10 @@
-/* core/train/distributed/compare_plans.c: all ranks must run the same programs. */
+/* core/train/distributed/compare_plans.c: checks that all ranks have compiled the same programs. */
 #include <inttypes.h>
 #include <stdbool.h>
 
 #include "core/train/distributed/ranks.h"
 
-/* A rank that has the right one goes on only if all have: it waits until the others have said so. */
+/* A rank whose hash is right waits in a second gathering, where it receives the failure of the other rank. */
 static tn_status ranks_compare_hashes(tn_rank_set *ranks, tn_env *env, int32_t rank, const uint64_t *all) {
   bool equal = true;
   for (int32_t r = 1; r < tn_ranks_count(ranks); r++) equal = equal && all[r] == all[0];

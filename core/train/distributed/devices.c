@@ -1,4 +1,4 @@
-/* core/train/distributed/devices.c: the devices of a run. */
+/* core/train/distributed/devices.c: opens the devices of a run, and divides the batch among them. */
 #include "core/train/distributed/devices.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 /* ---- opening ---- */
 
-/* [backend.NAME] */
+/* Fills a backend's options from [backend.NAME]. */
 static tn_status devices_configure_backend(tn_env *env, void *context, tn_options *options) {
   tn_run *run = context;
   const char *name = tn_arena_printf(&run->arena, "backend.%s", options->item->name);
@@ -16,7 +16,7 @@ static tn_status devices_configure_backend(tn_env *env, void *context, tn_option
   return tn_schema_fill(env, &run->ini, tn_ini_section(&run->ini, name), &options, 1);
 }
 
-/* What stands in [backend.NAME] of the backends to try is wrong or right before any is opened. */
+/* Checks [backend.NAME] of all backends in [backend] use before any of them is opened. */
 static tn_status devices_check_backend_sections(tn_run *run, const tn_words *names) {
   for (int32_t i = 0; i < names->n; i++) {
     const tn_item *item = NULL;
@@ -32,7 +32,7 @@ static tn_status devices_check_backend_sections(tn_run *run, const tn_words *nam
   return TN_OK;
 }
 
-/* A plan is made of what was measured before: nothing runs. */
+/* While planning, the tuner uses earlier measurements and makes no new ones. */
 static tn_status devices_open_tuner(tn_run *run, tn_device *device) {
   const tn_backend_section *s = &run->settings.backend;
   if (s->autotune == TN_AUTOTUNE_NO) return TN_OK;
@@ -43,7 +43,7 @@ static tn_status devices_open_tuner(tn_run *run, tn_device *device) {
   return status;
 }
 
-/* A device without the tuner that it should have is none. */
+/* Destroys the device if its tuner cannot be opened. */
 static tn_status devices_add_tuner(tn_run *run, tn_device **device) {
   tn_status status = devices_open_tuner(run, *device);
   if (status == TN_OK) return TN_OK;
@@ -53,7 +53,7 @@ static tn_status devices_add_tuner(tn_run *run, tn_device **device) {
   return status;
 }
 
-/* Before the backends are opened: a library of theirs may bind the thread that brings it in. */
+/* Called before the backends are opened, since their libraries may bind the calling thread. */
 static tn_status devices_resolve_pin(tn_run *run, int64_t *threads, tn_ints *processors) {
   const tn_settings *s = &run->settings;
   *threads = s->run.threads;
@@ -70,7 +70,8 @@ static bool devices_has_key(tn_run *run, const char *name, const char *key) {
   return section != NULL && tn_section_key(section, key) != NULL;
 }
 
-/* What a backend blames for its failure stands in its own section or in [run]; else its name is to blame. */
+/* Puts the location of the option that the backend named in front of the message: a key of [backend.NAME] or
+ * [run], or else [backend] use. */
 static tn_status devices_locate_failure(tn_run *run, const tn_words *names, tn_status status) {
   const char *blamed = tn_arena_strdup(&run->arena, run->record.option);
   for (int32_t i = 0; blamed != NULL && *blamed != '\0' && i < names->n; i++) {
@@ -138,7 +139,6 @@ tn_status tn_devices_open(tn_run *run, const tn_device *first, tn_device **devic
                   (int)run->rank, (*device)->backend->item.name, first->backend->item.name);
 }
 
-/* A rank's part of a batch of all devices. */
 tn_status tn_run_rank_batch(tn_run *run, int32_t split, int64_t *batch) {
   const char *own = split == TN_SPLIT_TRAIN ? "data.train" : "data.valid";
   tn_section *section = tn_ini_section(&run->ini, own);

@@ -1,4 +1,5 @@
-/* core/train/distributed/ranks.c: ranks as threads of one process. */
+/* core/train/distributed/ranks.c: ranks as threads of one process. Gatherings use a mutex and a condition;
+ * decisions of rank 0 use a ring of semaphores for each other rank. */
 #include "core/train/distributed/ranks.h"
 
 #include <errno.h>
@@ -10,38 +11,38 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many decisions rank 0 may be ahead of another rank. */
+/* The greatest number of decisions that rank 0 may be ahead of another rank. */
 enum { MAILBOX = 64 };
 
-/* Decisions on their way from rank 0 to one other rank. */
+/* Decisions that rank 0 has sent to one other rank. */
 typedef struct mailbox {
   sem_t filled, vacant;
   int32_t decisions[MAILBOX];
-  size_t written, taken; /* so far, each number of one thread's own */
+  size_t written, taken; /* counts so far; each is written by one thread */
 } mailbox;
 
 typedef struct member {
   tn_rank_set *all;
   int32_t rank;
-  const void *mine; /* what it brings to a gathering */
+  const void *mine; /* the rank's data in a gathering */
   mailbox mail;
   pthread_t thread;
   bool started;
 } member;
 
 struct tn_rank_set {
-  tn_env env; /* memory, and the text of the failure */
+  tn_env env; /* memory, and the message of the failure */
   tn_error_record record;
   member *members;
   int32_t n;
 
-  pthread_mutex_t lock; /* of what follows */
+  pthread_mutex_t lock; /* protects the members below */
   pthread_cond_t changed;
-  int32_t present; /* at the gathering */
+  int32_t present; /* ranks that have arrived at the gathering */
   int64_t gatherings;
-  tn_status status; /* of the failure that counts */
+  tn_status status; /* of the failure that is reported */
   int32_t failed_rank;
-  bool open; /* threads are all there, or not to be waited for */
+  bool open; /* all threads have started, or one could not be started */
 
   atomic_bool failed;
   tn_status (*body)(void *context, int32_t rank);
@@ -88,7 +89,7 @@ void tn_ranks_destroy(tn_rank_set *ranks) {
   pthread_mutex_destroy(&ranks->lock);
   pthread_cond_destroy(&ranks->changed);
   tn_release(&ranks->env, ranks->members);
-  /* the handle stands in the very block that is released */
+  /* the env lies in the block that is released */
   tn_error_record record = ranks->record;
   tn_env env = {ranks->env.api, &record};
   tn_release(&env, ranks);
@@ -103,7 +104,7 @@ void tn_ranks_on_failure(tn_rank_set *ranks, void (*abort)(void *context), void 
   ranks->abort_context = context;
 }
 
-/* Whoever waits looks whether it still makes sense. */
+/* Wakes every waiting rank, so that it sees the failure. */
 static void ranks_wake_all(tn_rank_set *ranks) {
   pthread_cond_broadcast(&ranks->changed);
   for (int32_t r = 0; r < ranks->n; r++) {
@@ -151,7 +152,7 @@ tn_status tn_ranks_failure(tn_rank_set *ranks, tn_env *env) {
 
 /* ---- gatherings ---- */
 
-/* Returns when all ranks are here. The lock must be held. */
+/* Returns when all ranks have arrived. The lock must be held. */
 static void ranks_meet(tn_rank_set *ranks) {
   int64_t number = ranks->gatherings;
   if (++ranks->present == ranks->n) {
@@ -163,7 +164,7 @@ static void ranks_meet(tn_rank_set *ranks) {
     pthread_cond_wait(&ranks->changed, &ranks->lock);
 }
 
-/* Once to bring, once to know that all have taken. */
+/* The first meeting publishes the data, the second one ends their use. */
 tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *mine, size_t bytes,
                               void *all) {
   pthread_mutex_lock(&ranks->lock);
@@ -223,7 +224,7 @@ static void *ranks_run_member(void *arg) {
   return NULL;
 }
 
-/* Signals are for the application's threads: those of ranks have all of them blocked. */
+/* Signals are delivered to the application's threads: the threads of ranks block all of them. */
 static tn_status ranks_start_threads(tn_rank_set *ranks, tn_env *env) {
   sigset_t all, before;
   int error = 0;
