@@ -1,4 +1,4 @@
-/* core/train/result.c: results as JSON text. */
+/* core/train/result.c: results of runs as JSON text. */
 #include "core/train/result.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* core/train/result.h: results as JSON text. */
+/* core/train/result.h: results of runs as JSON text. */
 #ifndef TN_CORE_TRAIN_RESULT_H
 #define TN_CORE_TRAIN_RESULT_H
 
@@ -8,8 +8,8 @@
 
 /* {"loss": 0.1, "accuracy": 0.97} */
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n);
-/* Consumes the object; *text is the caller's (tn_string_free). NULL stands for an object that memory did
- * not suffice for. */
+/* Prints and releases the object; *text is the caller's (tn_string_free). A NULL object is a lack of memory.
+ */
 tn_status tn_json_take(tn_run *run, json_t *json, char **text);
 
 #endif

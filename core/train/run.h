@@ -1,4 +1,4 @@
-/* core/train/run.h: a run: its configuration, its messages and its memory. */
+/* core/train/run.h: a run: its configuration, messages and memory. */
 #ifndef TN_CORE_TRAIN_RUN_H
 #define TN_CORE_TRAIN_RUN_H
 
@@ -17,16 +17,16 @@ struct tn_run {
   tn_ini ini;
   tn_settings settings;
   tn_arena arena;
-  const char *output, *resume; /* as given; NULL: the configuration's */
+  const char *output, *resume; /* NULL: from the configuration */
   const struct tn_replay
-      *recorded_choices; /* of the run that is resumed (plan_file.h); NULL: none were read */
+      *recorded_choices; /* of the resumed run (checkpoints/plan_file.h); NULL: not read, or a new run */
   int32_t terminal_columns;
-  /* Of several that train together: each has a tn_run of its own, with its own messages and memory, over the
-   * same configuration. 0 ranks: nobody has asked yet, and there is one. */
+  /* Each rank has a tn_run of its own over the same configuration, with its own messages and memory. ranks is
+   * 0 until the devices are counted, which stands for 1. */
   int32_t rank, ranks;
-  tn_model_fn emit; /* the model, in place of [model]; NULL: the configuration has it */
+  tn_model_fn emit; /* emits the model; NULL: [model] describes it */
   void *emit_user;
-  bool planning; /* nothing is to run, not even to be measured */
+  bool planning; /* only plans are made: nothing runs, and nothing is measured */
   atomic_int stop;
   double opened_s; /* tn_clock_s when the run was opened */
 };

@@ -1,6 +1,6 @@
-/* core/train/graphs/average_statistics.c: the program that averages running statistics over ranks. Each
- * rank's are of its own part of the batches, unless a layer spans ranks (then they are equal already, and
- * stay so). */
+/* core/train/graphs/average_statistics.c: the graph that averages running statistics over ranks. Each rank
+ * has statistics of its own part of the batches. Layers that span ranks have equal statistics on all of them,
+ * which the average keeps. */
 #include "core/train/graphs/training_graph.h"
 #include "tenon/ops.h"
 
@@ -9,14 +9,14 @@ typedef struct tn_average_pass {
   tn_build *b;
   tn_arena arena;
   const tn_state_map *map;
-  int32_t dtype; /* that is being averaged; one collective each */
+  int32_t dtype; /* the dtype that is averaged; one collective each */
 } tn_average_pass;
 
 static bool average_includes(const tn_average_pass *a, const tn_placement *state) {
   return state->what == TN_STATE_BUFFER && state->type.dtype == a->dtype && tn_type_count(&state->type) > 0;
 }
 
-/* All buffers of the type one after the other: their offsets, and how many elements there are. */
+/* The offsets of all buffers of the dtype in one packed vector; returns the vector's length. */
 static int64_t average_offsets(const tn_average_pass *a, int64_t *offsets) {
   int64_t count = 0, n = 0;
   for (size_t i = 0; i < a->map->states.n; i++) {

@@ -1,4 +1,4 @@
-/* core/train/graphs/gradients.c: from the loss to the gradients of the trained parameters. */
+/* core/train/graphs/gradients.c: differentiates the loss with respect to the trained parameters. */
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
@@ -12,7 +12,7 @@ static tn_status gradients_collect_parameters(tn_updater *u, const tn_gstate ***
   for (size_t i = 0; i < u->graph->states.n; i++) {
     const tn_gstate *state = &u->graph->states.v[i];
     if (state->what != TN_STATE_PARAM || !state->value) continue;
-    tn_gstate *copy = tn_arena_copy(u->arena, state, sizeof *state); /* the table may move */
+    tn_gstate *copy = tn_arena_copy(u->arena, state, sizeof *state); /* differentiation may grow the table */
     if (copy == NULL) return TN_ENOMEM;
     (*states)[*n] = copy;
     (*wrt)[(*n)++] = state->value;

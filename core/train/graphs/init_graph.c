@@ -1,4 +1,4 @@
-/* core/train/graphs/init_graph.c: the init program: every state's initializer, committed. */
+/* core/train/graphs/init_graph.c: the graph of the init program, which commits every state's initializer. */
 #include "core/train/graphs/training_graph.h"
 #include "tenon/random.h"
 

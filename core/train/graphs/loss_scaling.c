@@ -1,14 +1,13 @@
-/* core/train/graphs/loss_scaling.c: loss scaling as the precision policy has it, and steps that are not
- * applied.
+/* core/train/graphs/loss_scaling.c: loss scaling by the precision policy, and skipped updates.
  *
- * Gradients of a scaled loss are scaled; they are divided again once they are reduced and packed. Whether
- * all of them are finite then is the predicate of every commit of the update. The scale's own state
- * changes in any case, and so do running statistics, unless they are themselves not finite. */
+ * The gradients of a scaled loss are scaled; after reduction and packing they are divided by the scale. The
+ * predicate of every commit of the update is whether all gradients are finite. The scale's own state is
+ * always committed, and running statistics are committed if they are finite. */
 #include "core/base/text.h"
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
-/* tn_build_state of a policy is neither the model's nor a parameter's slot: it is of the run. */
+/* State of a policy belongs to the run, not to the model or a parameter. */
 static tn_val loss_scaling_state(tn_build *b, void *context, const char *name, const tn_type *type,
                                  const char *init) {
   tn_updater *u = context;
@@ -61,7 +60,7 @@ tn_status tn_updater_guard_statistics(tn_updater *u) {
   return tn_build_status(u->b);
 }
 
-/* What the host hears of it. */
+/* Adds the outputs `skipped` and `loss_scale`. */
 static tn_status loss_scaling_add_outputs(tn_updater *u) {
   tn_val skipped = tn_cast(u->b, tn_op1(u->b, "not", u->applied), TN_F32);
   TN_TRY(tn_build_status(u->b));

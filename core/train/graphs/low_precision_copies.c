@@ -5,7 +5,7 @@
 #include "core/graph/input_state.h"
 #include "tenon/ops.h"
 
-enum { MARK = ':' }; /* between a parameter's path and the type of the copy */
+enum { MARK = ':' }; /* separates a parameter's path from the dtype of the copy */
 
 static const int32_t low_types[] = {TN_F16, TN_BF16};
 enum { LOW_TYPES = sizeof low_types / sizeof *low_types };
@@ -14,7 +14,7 @@ static const char *low_precision_name(tn_arena *arena, const char *name, int32_t
   return tn_arena_printf(arena, "%s%c%s", name, MARK, tn_dtype_name(dtype));
 }
 
-/* What a copy is derived from; NULL when memory ran out. */
+/* The path of the parameter of a copy; NULL: out of memory. */
 static const char *low_precision_source_name(tn_arena *arena, const char *name) {
   const char *mark = strrchr(name, MARK);
   return tn_arena_printf(arena, "%.*s", (int)(mark - name), name);
@@ -30,7 +30,7 @@ tn_val tn_low_precision_read(tn_graph *to, const tn_graph *from, tn_val param, i
 
 /* ---- places ---- */
 
-/* The region that lies beside `source` and is as long. */
+/* The region of the copies of `source`, with the same offsets. */
 static tn_status low_precision_region(tn_state_map *map, int32_t source, int32_t dtype, int32_t *region) {
   const char *name = low_precision_name(&map->arena, map->regions.v[source].name, dtype);
   if (name == NULL) return TN_ENOMEM;
@@ -61,7 +61,7 @@ tn_status tn_low_precision_allocate(tn_state_map *map, const tn_graph *graph) {
 
 /* ---- commits ---- */
 
-/* commit PATH:dtype = cast(value), if there is such a copy. */
+/* commit PATH:dtype = cast(value), if the copy exists. */
 static tn_status low_precision_commit_copy(const tn_state_map *map, tn_build *b, const tn_gcommit *commit,
                                            int32_t dtype) {
   tn_graph *graph = tn_builder_graph(b);
@@ -81,7 +81,7 @@ static tn_status low_precision_commit_copies(const tn_state_map *map, tn_build *
   size_t n = graph->commits.n;
   for (size_t i = 0; i < n; i++)
     for (int32_t k = 0; k < LOW_TYPES; k++) {
-      tn_gcommit commit = graph->commits.v[i]; /* the table may move */
+      tn_gcommit commit = graph->commits.v[i]; /* a commit may grow the table */
       TN_TRY(low_precision_commit_copy(map, b, &commit, low_types[k]));
     }
   return TN_OK;
@@ -109,7 +109,8 @@ static tn_status low_precision_refresh_region(tn_build *b, const tn_region *sour
   return tn_graph_commit(graph, copy->whole.path, value, 0);
 }
 
-/* Where a region has a copy, commits it. Regions have grown to their last size. */
+/* Casts a region into the region of its copies, if it has copies. By now the regions have their final sizes.
+ */
 static tn_status low_precision_refresh_copy(tn_state_map *map, tn_build *b, size_t source, int32_t dtype,
                                             bool *any) {
   const char *name = low_precision_name(&map->arena, map->regions.v[source].whole.path, dtype);

@@ -1,4 +1,4 @@
-/* core/train/graphs/optimizer_state.c: where the trained parameters and the optimizer's slots lie. */
+/* core/train/graphs/optimizer_state.c: the locations of the trained parameters and of the optimizer state. */
 #include "core/base/text.h"
 #include "core/train/graphs/update_stages.h"
 
@@ -17,7 +17,7 @@ tn_status tn_updater_allocate(tn_updater *u) {
   return TN_OK;
 }
 
-/* A slot of one parameter, so that checkpoints name it: "conv1.weight.momentum". */
+/* The optimizer state of one parameter, under the name that checkpoints use: "conv1.weight.momentum". */
 static tn_status optimizer_state_allocate(tn_updater *u, const tn_trained_parameter *param, const char *slot,
                                           int32_t region) {
   tn_gstate state = {.path = tn_arena_printf(u->arena, "%s.%s", param->state->path, slot),
@@ -36,7 +36,7 @@ static tn_status optimizer_state_follow_parameters(tn_updater *u, int32_t region
   return TN_OK;
 }
 
-/* tn_build_state inside an elementwise optimizer: a region beside the parameters'. */
+/* tn_build_state of an elementwise optimizer: a region with the offsets of the parameters. */
 tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const tn_type *type,
                              const char *init) {
   tn_updater *u = context;
@@ -64,8 +64,7 @@ tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const
   return slot;
 }
 
-/* tn_build_state inside an optimizer that sees one parameter at a time: of any type, and initialized as it
- * says. */
+/* tn_build_state of an optimizer that updates one parameter at a time: any type and initializer. */
 tn_val tn_updater_parameter_state(tn_build *b, void *context, const char *name, const tn_type *type,
                                   const char *init) {
   tn_updater *u = context;

@@ -31,7 +31,7 @@ static double parameter_groups_option(const tn_settings *s, int32_t group, const
   return option->type == TN_OPT_INT ? (double)*(const int64_t *)field : *(const double *)field;
 }
 
-/* Room for as many controls as the optimizer has options. */
+/* Allocates an entry for each option of the optimizer. */
 static tn_status parameter_groups_allocate_options(tn_updater *u) {
   size_t n = 0;
   while (tn_options_at(&u->settings->optimizer_kind->item, (int64_t)n)) n++;
@@ -44,7 +44,7 @@ tn_status tn_updater_group(tn_updater *u) {
   return parameter_groups_allocate_options(u);
 }
 
-/* The control input of a scheduled option, made at its first use. */
+/* The input of a scheduled option, added at its first use. */
 static tn_status parameter_groups_add_input(tn_updater *u, const char *name, tn_val *value) {
   const tn_item *item = &u->settings->optimizer_kind->item;
   const tn_option *option = tn_options_find(item, name);
@@ -69,7 +69,7 @@ static tn_status parameter_groups_add_input(tn_updater *u, const char *name, tn_
   return TN_OK;
 }
 
-/* One value per element of the flat region, by the ranges of the groups. */
+/* One value per element of the flat region, from the ranges of the groups. */
 static tn_status parameter_groups_spread(tn_updater *u, tn_val values, tn_val *spread) {
   int64_t *starts = tn_arena_alloc(u->arena, tn_size_mul((size_t)u->n_params, sizeof *starts));
   int64_t *index = tn_arena_alloc(u->arena, tn_size_mul((size_t)u->n_params, sizeof *index));

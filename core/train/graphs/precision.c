@@ -1,8 +1,9 @@
-/* core/train/graphs/precision.c: pass `precision`: the policy decides in which type every float operand of
- * every op arrives; casts are nodes. Operands that a schema ties to one dtype get the widest of what
- * was decided for them. What leaves the graph, into state or outputs, has its old type again.
+/* core/train/graphs/precision.c: pass `precision`: the policy decides the dtype of every float operand; the
+ * pass inserts the casts. Operands that share a dtype letter of the schema get the widest dtype that was
+ * decided for one of them. Values that become state or outputs are cast back to their old dtype.
  *
- * A parameter in another type is derived state (derived.h), cast once an update, not once a use. */
+ * A parameter in another dtype is a low-precision copy (low_precision_copies.h), cast once per update instead
+ * of once per use. */
 #include <math.h>
 #include <string.h>
 
@@ -17,16 +18,16 @@
 
 typedef struct tn_precision_pass {
   const tn_settings *settings;
-  size_t end;         /* the first node that the policy is not asked about */
-  tn_val *cast;       /* [value * TN_DTYPES + dtype]: made before; 0: not yet */
-  const bool *leaves; /* per old value: an output, a commit or a predicate */
+  size_t end;         /* the first node for which the policy is not asked */
+  tn_val *cast;       /* [value * TN_DTYPES + dtype]: an earlier cast; 0: there is no cast yet */
+  const bool *leaves; /* per old value: it is an output or committed */
 } tn_precision_pass;
 
-/* What the operands of a node are to be. */
+/* The dtypes that the operands of a node shall have. */
 typedef struct tn_operand_types {
-  int32_t *dtype; /* TN_ANY where an operand is no float */
-  bool *yields;   /* constants about which the policy has no opinion */
-  bool tf32;      /* of a product: operands may be rounded */
+  int32_t *dtype; /* TN_ANY if the operand is not a float */
+  bool *yields;   /* the operand is a constant for which the policy returned TN_ANY */
+  bool tf32;      /* the policy allows rounding the operands of a product to TF32 */
 } tn_operand_types;
 
 static int32_t precision_decide(const tn_settings *s, const tn_gnode *node, int32_t index, int32_t dtype) {
@@ -46,7 +47,7 @@ static bool precision_changes_node(const tn_settings *s, const tn_graph *g, cons
   return false;
 }
 
-/* Whether the policy wants anything else than the graph has. */
+/* Whether the policy changes any operand of the graph. */
 static bool precision_changes_graph(const tn_settings *s, const tn_graph *g, size_t end) {
   for (size_t i = 0; i < g->nodes.n && i < end; i++)
     if (precision_changes_node(s, g, &g->nodes.v[i])) return true;
@@ -55,7 +56,7 @@ static bool precision_changes_graph(const tn_settings *s, const tn_graph *g, siz
 
 /* ---- what an operand is to be ---- */
 
-/* The wider of two float types; f16 and bf16, of which neither holds the other, meet in f32. */
+/* The wider of two float dtypes. f16 and bf16 give f32, since neither represents the other. */
 static int32_t precision_widest(int32_t a, int32_t b) {
   if (a == TN_ANY || a == b) return b;
   if (b == TN_ANY) return a;
@@ -74,14 +75,14 @@ static tn_status precision_check_decision(const tn_rewrite *r, const tn_gnode *n
       i, node->op->item.name, tn_dtype_name(dtype), dtype);
 }
 
-/* The value of a constant, of any shape. */
+/* The value of a constant of any shape. */
 static bool precision_is_constant(const tn_graph *g, tn_val v, double *value) {
   if (!tn_graph_is(g, v, "full")) return false;
   *value = ((const tn_full_attributes *)tn_graph_maker(g, v)->attributes)->value;
   return true;
 }
 
-/* Whether a type holds a number with the digits that it has for ordinary ones. */
+/* Whether a dtype represents a value as a normal number. */
 static bool precision_represents(int32_t dtype, double value) {
   double size = fabs(value);
   if (value == 0 || !isfinite(value)) return true;
@@ -89,7 +90,7 @@ static bool precision_represents(int32_t dtype, double value) {
   return dtype == TN_F64 || (size <= 3.3895e38 && size >= 0x1p-126);
 }
 
-/* What the policy says of operand i, before its neighbours have their say. */
+/* The policy's decision for operand i, before the letters of the schema are tied. */
 static tn_status precision_ask_policy(const tn_rewrite *r, const tn_precision_pass *p, const tn_gnode *node,
                                       int32_t i, tn_operand_types *w) {
   double value;
@@ -106,7 +107,8 @@ static tn_status precision_ask_policy(const tn_rewrite *r, const tn_precision_pa
   return TN_OK;
 }
 
-/* The types that letters of the schema stand for: constants only widen what does not hold them. */
+/* The dtype of each letter of the schema. A constant widens it only if the dtype does not represent the
+ * constant's value. */
 static void precision_tie_letters(const tn_rewrite *r, const tn_gnode *node, const tn_operand_types *w,
                                   int32_t tied[TN_SCHEMA_LETTERS]) {
   for (int32_t yielding = 0; yielding < 2; yielding++)
@@ -122,7 +124,7 @@ static void precision_tie_letters(const tn_rewrite *r, const tn_gnode *node, con
     }
 }
 
-/* A type that the schema has there; otherwise the old one. */
+/* The dtype, if the schema allows it for operand i; otherwise the old one. */
 static int32_t precision_allowed(const tn_rewrite *r, const tn_gnode *node, int32_t i, int32_t dtype) {
   const tn_operand_def *def = tn_op_def_operand(node->def, i);
   int32_t old = tn_graph_type(r->from, node->in[i])->dtype;
@@ -146,7 +148,7 @@ static tn_status precision_choose_types(const tn_rewrite *r, const tn_precision_
 
 /* ---- casts ---- */
 
-/* What `v` was widened from, if that was of `dtype`; 0: it was not. */
+/* The value of `dtype` that `v` was widened from; 0: `v` is not such a cast. */
 static tn_val precision_widened_from(const tn_graph *g, tn_val v, int32_t dtype) {
   if (!tn_graph_is(g, v, "cast") || tn_dtype_size(dtype) >= tn_dtype_size(tn_graph_type(g, v)->dtype))
     return 0;
@@ -183,7 +185,7 @@ static tn_val precision_cast(tn_rewrite *r, tn_precision_pass *p, tn_val old, in
   return *known;
 }
 
-/* Values that leave keep the type that their state or reader expects. */
+/* Casts values that become outputs or state back to their old dtype. */
 static void precision_restore_results(tn_rewrite *r, const tn_precision_pass *p, const tn_gnode *node) {
   for (int32_t i = 0; i < node->n_out; i++) {
     tn_val old = node->first_out + (tn_val)i;
@@ -192,7 +194,7 @@ static void precision_restore_results(tn_rewrite *r, const tn_precision_pass *p,
   }
 }
 
-/* The attributes of a node with `math = tf32`, if its op knows that. */
+/* Sets `math = tf32` of a node whose op has that attribute. */
 static tn_status precision_allow_tf32(tn_graph *to, tn_gnode *node) {
   const tn_option *math = tn_options_find(&node->op->item, "math");
   if (math == NULL || math->type != TN_OPT_ENUM) return TN_OK;
@@ -203,7 +205,7 @@ static tn_status precision_allow_tf32(tn_graph *to, tn_gnode *node) {
   return TN_OK;
 }
 
-/* The copy reads its operands through the map, so the casts stand there while it is made. */
+/* tn_rewrite_copy reads operands through the map, so the map holds the casts during the copy. */
 static tn_status precision_copy_node(tn_rewrite *r, tn_precision_pass *p, tn_gnode node,
                                      const tn_operand_types *w, tn_val *kept) {
   if (w->tf32) TN_TRY(precision_allow_tf32(tn_builder_graph(r->b), &node));

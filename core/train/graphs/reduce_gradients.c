@@ -1,15 +1,15 @@
-/* core/train/graphs/reduce_gradients.c: from gradients of one rank and micro-batch to those of the global
- * batch, as one flat vector.
+/* core/train/graphs/reduce_gradients.c: reduces the gradients of one rank and micro-batch to those of the
+ * global batch, as one flat vector.
  *
- * Gradients go into buckets in the order in which they become ready, and a bucket is reduced over ranks as
- * soon as its last one is (Li et al., "PyTorch Distributed", VLDB 2020). A bucket is a slice of the flat
- * vector: the memory pass lets gradients be computed there and the collective work in place, so nothing is
- * copied. Micro-batches add up their gradients, bucket by bucket, in a region of their own; only the last
- * one's program, the step, reduces the sums. */
+ * Gradients form buckets in the order in which they become ready. A bucket is reduced over ranks as soon as
+ * its last gradient is ready (Li et al., "PyTorch Distributed", VLDB 2020). A bucket is a slice of the flat
+ * vector: the memory pass computes gradients there and runs the collective in place, so there are no copies.
+ * Micro-batches accumulate their gradients, bucket by bucket, in a region; only the program of the last
+ * micro-batch, the step, reduces the sums. */
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
-/* Neighbours in the order of readiness. */
+/* Gradients that are neighbours in the order of readiness. */
 typedef struct tn_bucket {
   int32_t first, n;    /* parameters */
   int64_t start, stop; /* elements of the flat region */
@@ -20,7 +20,7 @@ static bool bucket_is_full(const tn_updater *u, const tn_bucket *bucket, int64_t
   return limit > 0 && (stop - bucket->start) * (int64_t)sizeof(float) >= limit;
 }
 
-/* The bucket that begins at a parameter; one alone takes the whole vector. */
+/* The bucket that begins at a parameter. On one rank a single bucket is the whole vector. */
 static tn_bucket bucket_from(const tn_updater *u, int32_t first) {
   tn_bucket b = {.first = first, .start = u->params[first].offset};
   do {
@@ -30,9 +30,8 @@ static tn_bucket bucket_from(const tn_updater *u, int32_t first) {
   return b;
 }
 
-/* An elementwise optimizer does not see in which order the elements of a parameter lie, so that gradients may
- * lie as the parameters do. One that works on one parameter at a time takes them from the flat vector
- * row-major. */
+/* An elementwise optimizer is independent of the layout of a parameter, so its gradients may have the
+ * parameter's layout. An optimizer for one parameter at a time reads row-major slices of the flat vector. */
 static bool bucket_is_elementwise(const tn_updater *u) {
   return u->settings->optimizer_kind->granularity == TN_UPDATE_ELEMENTWISE;
 }
@@ -57,7 +56,7 @@ static tn_val bucket_pack(tn_updater *u, const tn_bucket *bucket) {
   return tn_op_end(u->b);
 }
 
-/* What the micro-batches before have added up. */
+/* The gradients that earlier micro-batches have accumulated. */
 static tn_val bucket_accumulated(tn_updater *u, const tn_bucket *bucket, const char **path) {
   int32_t region;
   tn_gstate state = {.path = tn_arena_printf(u->arena, "run.gradient.%d", bucket->first),
@@ -108,7 +107,7 @@ tn_val tn_updater_reduce(tn_updater *u) {
   return tn_op_end(u->b);
 }
 
-/* The first micro-batch, which is that of the first blocks, replaces what the update before has left. */
+/* The first micro-batch overwrites the sums of the previous update. */
 tn_status tn_updater_accumulate(tn_updater *u) {
   tn_build *b = u->b;
   tn_val first = tn_op2(b, "lt", tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, u->graph->ranks));

@@ -1,5 +1,5 @@
 /* core/train/graphs/update.c: from the loss to the next parameters. The trained parameters are one flat
- * region, so clipping and the optimizer are a few pointwise ops over one long vector. */
+ * region, so that clipping and an elementwise optimizer are a few pointwise ops over one vector. */
 #include <string.h>
 
 #include "core/train/graphs/update_stages.h"
@@ -34,7 +34,7 @@ static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const 
                           .state = u->one ? tn_updater_parameter_state : tn_updater_flat_state};
   tn_builder_push(u->b, &frame);
   tn_status status = kind->update(u->b, options);
-  /* what stuck first is the cause; the optimizer may have refused what came of it */
+  /* the first error is the cause: the optimizer may have failed because of it */
   if (status != TN_OK) tn_builder_fail(u->b, status);
   status = tn_build_status(u->b);
   tn_builder_pop(u->b);
@@ -67,20 +67,19 @@ static tn_status update_each_parameter(tn_updater *u, tn_val flat, uint64_t seed
   return TN_OK;
 }
 
-/* The count of updates that tn_build_counter(b, TN_UPDATES) reads plus one is written back. */
+/* Commits the update counter that tn_build_counter(b, TN_UPDATES) reads, plus one. */
 static tn_status update_count(tn_updater *u) {
   tn_val now = tn_build_counter(u->b, TN_UPDATES);
   TN_TRY(tn_build_status(u->b));
   return tn_graph_commit(u->graph, TN_UPDATES_STATE, now, 0);
 }
 
-/* What the update commits takes effect where it is to be applied; the model's own commits stand before. */
+/* Commits of the update take effect only if it is applied. The model's own commits precede `first`. */
 static void update_predicate_commits(tn_updater *u, size_t first) {
   for (size_t i = first; i < u->graph->commits.n; i++) u->graph->commits.v[i].predicate = u->applied;
 }
 
-/* The stages, in order: gradients, reduced and packed; what scaling makes of them; clipping; the optimizer.
- */
+/* The stages in order: gradients, locations, reduction, loss scaling, clipping, optimizer, commits. */
 static tn_status update_emit_stages(tn_updater *u, uint64_t seed, tn_val loss) {
   TN_TRY(tn_updater_scale(u));
   TN_TRY(tn_updater_differentiate(u, loss, u->scale));
@@ -101,7 +100,7 @@ static tn_status update_emit_stages(tn_updater *u, uint64_t seed, tn_val loss) {
   return TN_OK;
 }
 
-/* All that comes before the last micro-batch: gradients as they are, scaled. */
+/* The stages of all micro-batches but the last: scaled gradients are accumulated. */
 static tn_status update_emit_accumulation(tn_updater *u, uint64_t seed, tn_val loss) {
   (void)seed;
   TN_TRY(tn_updater_scale(u));
@@ -130,7 +129,7 @@ static tn_status update_emit_with(tn_env *env, tn_arena *arena, const tn_setting
                   .b = tn_builder_handle(builder),
                   .map = map,
                   .info = info};
-  /* gradients and updates are nobody's layer, but their random streams still need the seed */
+  /* the update belongs to no layer, but its random streams need the seed */
   tn_build_frame frame = {.prefix = "", .where = "", .training = true, .seed = seed};
   tn_builder_push(u.b, &frame);
   tn_status status = body(&u, seed, loss);

@@ -1,4 +1,4 @@
-/* core/train/loop/events.c: events for the observers, and the reasons for which a run ends. */
+/* core/train/loop/events.c: events for the observers, and the reasons for the end of a run. */
 #include "core/base/thread.h"
 #include "core/train/loop/training.h"
 

@@ -1,4 +1,4 @@
-/* core/train/loop/feeder.c: the loader writes straight into the executor's slots. */
+/* core/train/loop/feeder.c: the loader's workers write directly into the input slots of the executor. */
 #include "core/train/loop/feeder.h"
 
 #include <string.h>
@@ -6,10 +6,10 @@
 #include "core/base/thread.h"
 #include "core/train/distributed/devices.h"
 
-/* One field of the loader and where it goes. */
+/* One field of the loader, and the program's input of that name. */
 typedef struct tn_feed_field {
-  const char *input; /* of the program; NULL: the program does not read it */
-  size_t bytes;      /* of a batch */
+  const char *input; /* NULL: the program has no such input */
+  size_t bytes;      /* of one batch */
 } tn_feed_field;
 
 struct tn_feeder {
@@ -22,10 +22,10 @@ struct tn_feeder {
   int32_t n_fields;
   void ***addresses; /* [slot][field] */
   float **weights;   /* [slot] */
-  int32_t *pending;  /* slots with the loader, oldest first */
+  int32_t *pending;  /* slots that the loader fills, oldest first */
   int32_t n_pending;
-  int64_t share, number; /* samples of this rank in a batch; which batch comes next */
-  int32_t accumulate;    /* batches in an update */
+  int64_t share, number; /* samples of this rank in a batch; number of the next batch */
+  int32_t accumulate;    /* batches per update */
 };
 
 static const tn_binding *feeder_find_input(const tn_program *program, const char *name) {
@@ -56,7 +56,7 @@ static tn_status feeder_fail_type(tn_feeder *f, const tn_data_setting *data, con
   return status;
 }
 
-/* A field fits the input of its name; `wanted` has the batch in front. */
+/* A field matches the input of its name without the batch dimension of `wanted`. */
 static bool feeder_type_matches(const tn_field *field, const tn_type *wanted) {
   if (field->type.dtype != wanted->dtype || field->type.rank != wanted->rank - 1) return false;
   return memcmp(field->type.dims, wanted->dims + 1, sizeof *wanted->dims * (size_t)field->type.rank) == 0;
@@ -77,7 +77,7 @@ static tn_status feeder_map_fields(tn_feeder *f, const tn_data_setting *data, co
   return TN_OK;
 }
 
-/* Every input that is not the host's own must come from a field. */
+/* Every input is either written by the host or has a field of its name. */
 static tn_status feeder_check_inputs(tn_feeder *f, const tn_data_setting *data, const tn_program *program) {
   for (int32_t i = 0; i < program->n_inputs; i++) {
     const char *name = program->inputs[i].name;
@@ -97,7 +97,7 @@ static tn_status feeder_check_inputs(tn_feeder *f, const tn_data_setting *data, 
   return TN_OK;
 }
 
-/* The addresses of a slot; fields and weights that the program does not read go to memory of ours. */
+/* The addresses of a slot. Fields and weights that the program does not read get scratch memory. */
 static tn_status feeder_bind_slot(tn_feeder *f, int32_t slot) {
   f->addresses[slot] = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->n_fields + 1, sizeof(void *)));
   if (f->addresses[slot] == NULL) return TN_ENOMEM;
@@ -112,7 +112,7 @@ static tn_status feeder_bind_slot(tn_feeder *f, int32_t slot) {
   return f->weights[slot] ? TN_OK : TN_ENOMEM;
 }
 
-/* The ranks of one process share what [data] cache grants. */
+/* A rank's part of [data] cache. */
 static int64_t feeder_cache_bytes(const tn_run *run, int64_t bytes) {
   if (bytes == TN_CACHE_AUTO) bytes = tn_memory_available() / 4;
   return bytes / tn_run_ranks(run);
@@ -185,7 +185,7 @@ tn_status tn_feeder_require(tn_run *run, tn_status status) {
   return tn_failf(&run->env, TN_EIO, "%s", tn_error_text(&run->env));
 }
 
-/* What [data] cache came to. */
+/* Logs how many decoded samples the loader keeps. */
 static void feeder_log_cache(const tn_feeder *f) {
   if (f->loader == NULL) return;
   tn_loader_memory memory = tn_loader_kept(f->loader);
@@ -198,7 +198,7 @@ static void feeder_log_cache(const tn_feeder *f) {
 void tn_feeder_destroy(tn_feeder *f) {
   if (f == NULL) return;
   feeder_log_cache(f);
-  tn_loader_destroy(f->loader); /* its workers write into the slots until they have stopped */
+  tn_loader_destroy(f->loader); /* its workers write into the slots until this returns */
   tn_arena_free(&f->arena);
   tn_release(&f->run->env, f);
 }

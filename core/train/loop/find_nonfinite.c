@@ -1,11 +1,10 @@
-/* core/train/loop/find_nonfinite.c: which op of which layer was the first to give something that is not
- * finite.
+/* core/train/loop/find_nonfinite.c: finds the first op whose result was not finite.
  *
- * When a loss is read, its step has been applied, and maybe another one behind it: the state from which the
- * value came is gone. But a run is reproducible, so it goes back to its last checkpoint, or to its start, and
- * takes the same steps with the same batches once more. After each of them the state is looked at, which
- * finds a bad gradient before the loss shows it; the first bad step is then undone, and done again launch by
- * launch (core/exec/nonfinite/search.h). All ranks do this together. */
+ * When a loss is read, its update has been applied, and maybe the next one: the state that led to the loss is
+ * lost. Since a run is reproducible, the search returns to the last checkpoint, or to the start, and repeats
+ * the steps with the same batches. After each step it checks the state, which shows a bad gradient earlier
+ * than the loss does. It then restores the state before the first bad step, and repeats this step launch by
+ * launch (core/exec/nonfinite/search.h). All ranks search together. */
 #include "core/exec/nonfinite/search.h"
 
 #include <math.h>
@@ -16,8 +15,8 @@
 
 typedef struct tn_nonfinite_search {
   tn_training *t;
-  int64_t until; /* the step whose loss was not finite, or after which something else was */
-  void **kept;   /* per region: before the step that is being taken; NULL: not read yet */
+  int64_t until; /* the last step to repeat */
+  void **kept;   /* per region: the state before the current step; NULL: not read yet */
   tn_finite *finite;
   bool stopped;
 } tn_nonfinite_search;
@@ -28,7 +27,7 @@ static size_t nonfinite_region_bytes(const tn_region *region) {
   return tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
 }
 
-/* Reads or writes a region as a whole. */
+/* Reads a region into `data`, or writes it from there. */
 static tn_status nonfinite_copy_region(tn_nonfinite_search *s, size_t r, void *data, bool back) {
   const tn_region *region = &s->t->set.map->regions.v[r];
   char *path = tn_arena_printf(&s->t->set.arena, "@%s", region->name);
@@ -74,7 +73,7 @@ static tn_status nonfinite_check_state(tn_nonfinite_search *s, const tn_placemen
   return status;
 }
 
-/* Whether all that a checkpoint would hold is finite. */
+/* Whether all state that a checkpoint would hold is finite. */
 static tn_status nonfinite_check_states(tn_nonfinite_search *s, bool *fine) {
   const tn_state_map *map = s->t->set.map;
   *fine = true;
@@ -87,8 +86,8 @@ static tn_status nonfinite_check_states(tn_nonfinite_search *s, bool *fine) {
   return TN_OK;
 }
 
-/* What programs of one update leave for each other has no value that begins, and old values would be found
- * where they have no effect. */
+/* Scratch state passes values between the programs of an update. Old values would be reported although they
+ * have no effect. */
 static tn_status nonfinite_clear_scratch(tn_nonfinite_search *s) {
   tn_env *env = &s->t->run->env;
   const tn_state_map *map = s->t->set.map;
@@ -120,7 +119,7 @@ static tn_status nonfinite_agree(tn_nonfinite_search *s, int32_t *flags) {
 
 /* ---- steps ---- */
 
-/* Begins at the batch that is next, whatever the loader was about to do. */
+/* Starts the loader at the next batch of the progress. */
 static tn_status nonfinite_begin_epoch(tn_nonfinite_search *s) {
   tn_training *t = s->t;
   if (t->progress.batch >= t->steps_per_epoch) {
@@ -132,7 +131,7 @@ static tn_status nonfinite_begin_epoch(tn_nonfinite_search *s) {
   return tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
 }
 
-/* Takes a step; *flags says whether what came of it is bad. */
+/* Takes a step; sets BAD in *flags if its loss or state is not finite. */
 static tn_status nonfinite_take_step(tn_nonfinite_search *s, int32_t *flags) {
   tn_training *t = s->t;
   bool fine = true;
@@ -145,7 +144,7 @@ static tn_status nonfinite_take_step(tn_nonfinite_search *s, int32_t *flags) {
   return nonfinite_agree(s, flags);
 }
 
-/* The step before `kept` was read, launch by launch. */
+/* Repeats the last step launch by launch, from the saved state. */
 static tn_status nonfinite_repeat_step(tn_nonfinite_search *s, const tn_progress *before) {
   tn_training *t = s->t;
   TN_TRY(nonfinite_restore_state(s));
@@ -178,7 +177,7 @@ static tn_status nonfinite_retrace(tn_nonfinite_search *s) {
   return TN_OK;
 }
 
-/* Validation changes nothing, so it needs no going back. */
+/* Validation does not change the state, so the pass is repeated at once. */
 static tn_status nonfinite_validate(tn_nonfinite_search *s) {
   tn_training *t = s->t;
   tn_validation pass = {t->executor,      t->set.index[TN_PROGRAM_EVAL],
@@ -223,7 +222,7 @@ static const char *nonfinite_advice(int32_t what) {
   }
 }
 
-/* The earliest of all ranks' becomes the message of each. */
+/* The earliest finding of all ranks becomes the message of each rank. */
 static tn_status nonfinite_conclude(tn_nonfinite_search *s, const char *failure) {
   tn_training *t = s->t;
   tn_env *env = &t->run->env;
@@ -253,7 +252,7 @@ tn_status tn_training_find_nonfinite(tn_training *t) {
   tn_env *env = &t->run->env;
   tn_nonfinite_search s = {.t = t, .until = t->failed_step > 0 ? t->failed_step : t->progress.step};
   tn_progress progress = t->progress;
-  tn_observers *observers = t->observers; /* observers have heard of these steps */
+  tn_observers *observers = t->observers; /* the repeated steps are not reported to observers */
   tn_metric_sums epoch;
   char *failure = tn_arena_strdup(&t->set.arena, tn_error_text(env));
   tn_status status = failure ? tn_metric_sums_init(&t->set.arena, &t->set, &epoch) : TN_ENOMEM;
@@ -268,7 +267,7 @@ tn_status tn_training_find_nonfinite(tn_training *t) {
   tn_metric_sums_copy(&t->epoch_sums, &epoch);
   tn_finite_destroy(s.finite);
   nonfinite_free_state(&s);
-  /* alone, a search that fails is no worse than none; other ranks must not wait for one that has ended */
+  /* on one rank the original failure is reported without the search; other ranks must be told */
   if (status != TN_OK && tn_run_ranks(t->run) > 1) return status;
   if (status != TN_OK)
     tn_logf(env, TN_LOG_WARN, "what was not finite first could not be found: %s", tn_error_text(env));

@@ -1,4 +1,4 @@
-/* core/train/loop/loop.c: epochs, validation, checkpoints, stopping. */
+/* core/train/loop/loop.c: epochs, validation, checkpoints, and the end of a run. */
 #include <math.h>
 
 #include "core/base/thread.h"
@@ -6,15 +6,15 @@
 
 /* ---- checkpoints ---- */
 
-/* Running statistics are every rank's own until they are needed. Doing it twice for a step would do no good,
- * and might change their last bits. */
+/* Averages running statistics over ranks when they are needed. A second average after the same step might
+ * change their last bits. */
 static tn_status loop_average_statistics(tn_training *t) {
   if (t->averaged_at == t->progress.step) return TN_OK;
   t->averaged_at = t->progress.step;
   return tn_programs_average(&t->set, t->executor);
 }
 
-/* State that is not finite is seen by rank 0, which writes it; all have to know. */
+/* Rank 0 writes the checkpoint and finds state that is not finite; the other ranks learn it here. */
 static tn_status loop_agree(tn_training *t, tn_status status) {
   int32_t bad = status == TN_ENONFINITE;
   if (status != TN_OK && !bad) return status;
@@ -27,7 +27,7 @@ static tn_status loop_agree(tn_training *t, tn_status status) {
 
 static tn_status loop_write_checkpoint(tn_training *t, const char *name) {
   if (t->folder == NULL) return TN_OK;
-  tn_observers_flush(t->observers); /* what led to a checkpoint is on file before it */
+  tn_observers_flush(t->observers); /* logs are complete up to the checkpoint */
   tn_progress progress = t->progress;
   progress.sums = t->epoch_sums;
   progress.seconds += tn_clock_s() - t->started_s;
@@ -42,7 +42,7 @@ static tn_status loop_write_checkpoint(tn_training *t, const char *name) {
 
 static tn_status loop_save(tn_training *t, const char *name) {
   if (!t->writes) return TN_OK;
-  TN_TRY(tn_training_read_steps(t)); /* a loss that is not finite must not become a checkpoint */
+  TN_TRY(tn_training_read_steps(t)); /* a loss that is not finite fails here, before the checkpoint */
   TN_TRY(loop_average_statistics(t));
   return loop_agree(t, loop_write_checkpoint(t, name));
 }
@@ -57,7 +57,7 @@ static int32_t loop_should_end(const tn_training *t) {
   return run->max_time > 0 && tn_clock_s() - t->started_s >= run->max_time ? OUT_OF_TIME : GO_ON;
 }
 
-/* Sets `why` when the run should end before its last step, which is for rank 0 to decide. */
+/* Sets `why` if rank 0 decides that the run ends before its last step. */
 static tn_status loop_check_limits(tn_training *t) {
   static const char *const whys[] = {NULL, tn_end_stopped, tn_end_out_of_time};
   int32_t decision = t->run->rank == 0 ? loop_should_end(t) : GO_ON;
@@ -97,7 +97,7 @@ static tn_status loop_validate(tn_training *t) {
   tn_metric_sums_reset(&t->valid_sums);
   if (t->valid == NULL) return TN_OK;
   TN_TRY(loop_average_statistics(t));
-  /* both loaders write into the same slots: the training one comes to rest first */
+  /* both loaders write into the same slots, so the training loader stops first */
   TN_TRY(tn_feeder_stop(t->train));
   tn_validation pass = {t->executor,      t->set.index[TN_PROGRAM_EVAL],
                         t->valid,         &t->eval_block,
@@ -138,12 +138,12 @@ static tn_status loop_end_epoch(tn_training *t) {
   return loop_save(t, "last");
 }
 
-/* Steps are left, or what ends the epoch after the last of them. */
+/* Steps are left, or the end of the last epoch is not done. */
 static bool loop_continues(const tn_training *t) {
   return t->why == NULL && (t->progress.step < t->steps || !t->progress.ended);
 }
 
-/* The learning rate of the last step before this process. */
+/* The learning rate of the last step of an earlier process. */
 static double loop_last_learning_rate(const tn_training *t) {
   if (t->progress.step == 0) return 0;
   return t->step_block.base_lr *
@@ -153,7 +153,7 @@ static double loop_last_learning_rate(const tn_training *t) {
 tn_status tn_training_run(tn_training *t) {
   t->lr = loop_last_learning_rate(t);
   tn_training_post(t, TN_EVENT_RUN_START, "");
-  if (t->steps == 0) TN_TRY(loop_save(t, "last")); /* no training: the initial state is the result */
+  if (t->steps == 0) TN_TRY(loop_save(t, "last")); /* without training, the initial state is the result */
   while (loop_continues(t)) {
     TN_TRY(loop_train_epoch(t));
     if (t->why == tn_end_stopped) break;

@@ -1,6 +1,5 @@
-/* core/train/loop/observers.c: observers hear events on a thread of their own. Between the two threads stands
- * a ring with one writer and one reader, whose only synchronization is two semaphores: posting a step
- * takes no lock. */
+/* core/train/loop/observers.c: runs observers on a thread. Events pass through a ring with one writer and one
+ * reader; two semaphores are the only synchronization, so that posting a step takes no lock. */
 #include "core/train/loop/observers.h"
 
 #include <errno.h>
@@ -10,7 +9,7 @@
 
 enum { TN_EVENT_QUEUE = 256, TN_EVENT_METRICS = 32, TN_EVENT_TEXT = 512 };
 
-/* An event with the memory that it points to. */
+/* An event and the memory that it points to. */
 typedef struct tn_queued_event {
   tn_event event;
   tn_metric train[TN_EVENT_METRICS], valid[TN_EVENT_METRICS];
@@ -20,24 +19,24 @@ typedef struct tn_queued_event {
 typedef struct tn_open_observer {
   const tn_observer *kind;
   void *self;
-  bool failed; /* left out from then on */
+  bool failed; /* receives no more events */
 } tn_open_observer;
 
 struct tn_observers {
   tn_env env; /* of the observers' thread */
   tn_error_record record;
-  const void *owner; /* memory */
+  const void *owner; /* of the memory */
   TN_VEC(tn_open_observer) open;
   tn_run_info info;
   pthread_t thread;
   tn_queued_event *queue;
-  sem_t filled, vacant;  /* places of the queue */
-  sem_t flushed;         /* the thread has come to a TN_EVENT_FLUSH */
-  size_t written, heard; /* events so far, each number of one thread's own */
+  sem_t filled, vacant;  /* entries of the queue */
+  sem_t flushed;         /* posted when the thread has reached a TN_EVENT_FLUSH */
+  size_t written, heard; /* counts so far; each is written by one thread */
   int64_t dropped;
 };
 
-/* What tn_observers_stop and tn_observers_flush send, and no observer hears. */
+/* Internal events that no observer receives. */
 enum { TN_EVENT_LAST = 0, TN_EVENT_FLUSH = -1 };
 
 /* ---- which observers ---- */
@@ -53,7 +52,7 @@ static tn_status observers_open_one(tn_run *run, tn_observers *observers, const 
   return status;
 }
 
-/* Every word of [run] observers must be an observer, or one with a minus in front. */
+/* Every word of [run] observers must be an observer's name, or '-' and such a name. */
 static tn_status observers_check_words(tn_run *run, const tn_entry *entries, int32_t n,
                                        const tn_words *words) {
   const char **names = tn_arena_alloc(&run->arena, tn_size_mul((size_t)n + 1, sizeof *names));
@@ -73,7 +72,7 @@ static tn_status observers_check_words(tn_run *run, const tn_entry *entries, int
   return TN_OK;
 }
 
-/* "-NAME" leaves one out that always takes part, "NAME" takes one in that does not. */
+/* "-NAME" disables an observer that is enabled by default; "NAME" enables one that is not. */
 static bool observers_is_wanted(const tn_observer *kind, const tn_words *words) {
   for (int32_t i = 0; i < words->n; i++) {
     bool minus = words->v[i][0] == '-';

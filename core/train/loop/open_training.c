@@ -1,4 +1,5 @@
-/* core/train/loop/open_training.c: everything that a training run needs is made, on one rank. */
+/* core/train/loop/open_training.c: prepares a training run on one rank: programs, loaders, initial state,
+ * observers. */
 #include "core/train/loop/training.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static tn_status training_build_programs(tn_training *t) {
   TN_TRY(tn_programs_build(run, &t->device->target, &request, &t->set));
   t->slots = tn_run_input_slots(run);
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
-  /* a device with memory of its own computes while the host goes on; elsewhere there is nothing to gain */
+  /* a device with its own memory computes while the host prepares the next step */
   bool late = !t->device->target.properties.host_addressable;
   t->most_ahead = late && t->slots > 2 * t->micro_batches ? TN_MAX_STEPS_AHEAD : 0;
   return tn_executor_create(&run->env, t->device, t->set.map, t->set.list, t->set.n, t->slots, &t->executor);
@@ -50,7 +51,7 @@ static tn_status training_create_feeders(tn_training *t) {
   if (t->set.programs[TN_PROGRAM_EVAL] == NULL) return TN_OK;
   status = tn_feeder_create(run, TN_SPLIT_VALID, t->executor, t->set.index[TN_PROGRAM_EVAL],
                             t->set.programs[TN_PROGRAM_EVAL], t->slots, &t->valid);
-  /* a source without validation data is fine unless [data.valid] asked for it */
+  /* missing validation data is an error only if [data.valid] exists */
   if (status == TN_EUNAVAILABLE && tn_ini_section(&run->ini, "data.valid") == NULL) {
     tn_logf(&run->env, TN_LOG_INFO, "no validation: %s", tn_error_text(&run->env));
     return TN_OK;
@@ -58,7 +59,7 @@ static tn_status training_create_feeders(tn_training *t) {
   return tn_feeder_require(run, status);
 }
 
-/* Likewise for all micro-batches but the last. */
+/* The control blocks and outputs of all micro-batches but the last. */
 static tn_status training_bind_micro_batches(tn_training *t) {
   tn_arena *arena = &t->set.arena;
   int32_t weigh = t->set.index[TN_PROGRAM_WEIGH], micro = t->set.index[TN_PROGRAM_MICRO];
@@ -72,7 +73,7 @@ static tn_status training_bind_micro_batches(tn_training *t) {
   return tn_measure_outputs_bind(arena, t->executor, micro, t->slots, &t->set, &t->micro_outputs);
 }
 
-/* What the steps read and write in each slot, found before the first of them. */
+/* Binds the control blocks and outputs of all slots, so that a step looks up no names. */
 static tn_status training_bind_slots(tn_training *t) {
   tn_arena *arena = &t->set.arena;
   int32_t step = t->set.index[TN_PROGRAM_STEP], eval = t->set.index[TN_PROGRAM_EVAL];
@@ -112,12 +113,12 @@ static tn_status training_resume(tn_training *t) {
   tn_metric_sums_copy(&t->epoch_sums, &t->progress.sums);
   if (!t->run->settings.run.fast_dev_run)
     return tn_plan_file_keep(t->run, t->device, &t->set, t->slots, t->folder);
-  tn_release(&t->run->env, t->folder); /* which writes nothing */
+  tn_release(&t->run->env, t->folder); /* fast_dev_run writes nothing */
   t->folder = NULL;
   return TN_OK;
 }
 
-/* What only rank 0 does. */
+/* The run folder and loaded state, on rank 0 only. */
 static tn_status training_open_folder(tn_training *t) {
   tn_run *run = t->run;
   if (run->resume) TN_TRY(tn_run_folder_find(run, &t->folder));
@@ -127,7 +128,7 @@ static tn_status training_open_folder(tn_training *t) {
   return t->folder ? tn_plan_file_keep(run, t->device, &t->set, t->slots, t->folder) : TN_OK;
 }
 
-/* A region of rank 0's becomes everybody's. */
+/* Copies a region of rank 0 to all ranks. */
 static tn_status training_broadcast_region(tn_training *t, const tn_region *region) {
   tn_env *env = &t->run->env;
   size_t bytes = tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
@@ -142,9 +143,9 @@ static tn_status training_broadcast_region(tn_training *t, const tn_region *regi
   return status;
 }
 
-/* What rank 0 tells the others of where it starts from. */
+/* The starting position that rank 0 sends to the other ranks. */
 typedef struct tn_beginning {
-  tn_progress progress; /* but for the tally, whose numbers are sent by themselves */
+  tn_progress progress; /* without the metric sums, which are sent separately */
   int64_t steps, samples;
   bool loaded, writes;
 } tn_beginning;
@@ -163,15 +164,14 @@ static tn_status training_broadcast_progress(tn_training *t, tn_beginning *begin
   TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, sums->sum, bytes));
   TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, sums->weight, bytes));
   t->progress = begin->progress;
-  t->averaged_at = t->progress.step; /* all ranks start from the same */
+  t->averaged_at = t->progress.step; /* the ranks start with equal statistics */
   t->writes = begin->writes;
   sums->steps = begin->steps;
   sums->samples = begin->samples;
   return TN_OK;
 }
 
-/* Initial values are the same everywhere by themselves; what was loaded comes from rank 0, who alone has
- * read it. */
+/* Initial values are equal on all ranks. Loaded state is sent by rank 0, which alone reads files. */
 static tn_status training_broadcast_state(tn_training *t) {
   tn_run *run = t->run;
   tn_beginning begin;

@@ -1,4 +1,4 @@
-/* core/train/loop/step.c: one update after the other: launched, and read when it has ended. An update has one
+/* core/train/loop/step.c: launches updates, and reads their results when they have ended. An update has one
  * batch, or the micro-batches of [optimizer] accumulate. */
 #include <math.h>
 
@@ -16,7 +16,7 @@ static void step_update_rate(tn_training *t, int64_t samples) {
   t->rate_s = now;
 }
 
-/* Whether the update of a step was applied, and with which scale of the loss. */
+/* Reads whether the update was applied, and the scale of the loss. */
 static void step_read_update(tn_training *t, tn_event *event, int32_t slot) {
   const float *skipped = t->step_outputs.skipped[slot], *scale = t->step_outputs.loss_scale[slot];
   event->loss_scale = scale ? (double)*scale : 0.0;
@@ -24,13 +24,13 @@ static void step_read_update(tn_training *t, tn_event *event, int32_t slot) {
   t->epoch_sums.skipped += event->skipped > 0;
 }
 
-/* With a scaled loss, a step whose loss is not finite is one that was skipped: other samples and a smaller
- * scale may do better. */
+/* With a scaled loss, a skipped step with a loss that is not finite is lost: the run goes on with a smaller
+ * scale. */
 static bool step_is_lost(const tn_event *event) {
   return !isfinite(event->train[0].value) && event->loss_scale != 0.0 && event->skipped > 0;
 }
 
-/* Any other loss that is not finite ends the run, and so do too many lost steps in a row. */
+/* Any other loss that is not finite ends the run. So does the TN_MAX_LOST_STEPS-th lost step in a row. */
 static tn_status step_check_loss(tn_training *t, const tn_event *event) {
   double loss = event->train[0].value;
   t->failed_step = event->step;
@@ -43,7 +43,7 @@ static tn_status step_check_loss(tn_training *t, const tn_event *event) {
   return tn_failf(&t->run->env, TN_ENONFINITE, "the loss is %g at step %lld", loss, (long long)event->step);
 }
 
-/* Sums of all micro-batches; only the last one's program is the step. */
+/* Adds the sums of all micro-batches. Only the last one counts as a step. */
 static void step_add_sums(const tn_training *t, const tn_launched_step *step, tn_metric_sums *sums) {
   int32_t last = t->micro_batches - 1;
   for (int32_t m = 0; m < last; m++) tn_metric_sums_add_micro_batch(sums, &t->micro_outputs, step->slots[m]);
@@ -60,7 +60,7 @@ static tn_status step_return_slots(tn_training *t, const tn_launched_step *step)
   return TN_OK;
 }
 
-/* Sums, event, and whether they are finite. */
+/* Waits for a step, reads its sums, posts its event, and checks the loss. */
 static tn_status step_read(tn_training *t, tn_launched_step *step) {
   TN_TRY(step_wait(t, step));
   tn_metric_sums_reset(&t->step_sums);
@@ -73,20 +73,20 @@ static tn_status step_read(tn_training *t, tn_launched_step *step) {
   event->train = tn_metric_sums_means(&t->step_sums);
   event->n_train = t->step_sums.n + 1;
   step_read_update(t, event, step->slots[t->micro_batches - 1]);
-  /* a lost step would void the means of the epoch */
+  /* a lost step would make the means of the epoch NaN */
   if (!step_is_lost(event)) step_add_sums(t, step, &t->epoch_sums);
   tn_observers_post(t->observers, event);
   TN_TRY(step_check_loss(t, event));
   return step_return_slots(t, step);
 }
 
-/* Reads the oldest steps until at most `most` are left unread. */
+/* Reads the oldest steps until at most `most` are unread. */
 static tn_status step_read_oldest(tn_training *t, int32_t most) {
   while (t->n_ahead > most) {
     tn_launched_step step = t->ahead[0];
     t->n_ahead--;
     for (int32_t i = 0; i < t->n_ahead; i++) t->ahead[i] = t->ahead[i + 1];
-    t->ahead[t->n_ahead].slots = step.slots; /* whose memory the next one will use */
+    t->ahead[t->n_ahead].slots = step.slots; /* the next step reuses this array */
     TN_TRY(step_read(t, &step));
   }
   return TN_OK;
@@ -96,7 +96,8 @@ tn_status tn_training_read_steps(tn_training *t) { return step_read_oldest(t, 0)
 
 /* ---- launching ---- */
 
-/* An epoch has a whole number of updates: it ends before the first of the batches, or not at all. */
+/* The number of batches in an epoch is a multiple of the micro-batches, so TN_EOF comes before the first one.
+ */
 static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
   step->samples = 0;
   for (int32_t m = 0; m < t->micro_batches; m++) {
@@ -117,8 +118,8 @@ static void step_write_control_blocks(tn_training *t, const tn_launched_step *st
                              (int64_t)m * tn_run_ranks(t->run) + t->run->rank, lr_factor);
 }
 
-/* Of several micro-batches, all are weighed before the first is differentiated. That is when they are copied
- * to the device, too. */
+/* With several micro-batches, the weigh program copies all of them to the device first; the others reuse the
+ * copies. */
 static tn_status step_launch(tn_training *t, const tn_launched_step *step) {
   const int32_t *index = t->set.index, last = t->micro_batches - 1;
   if (last == 0) return tn_executor_run(t->executor, index[TN_PROGRAM_STEP], step->slots[0]);

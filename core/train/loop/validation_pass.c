@@ -1,4 +1,4 @@
-/* core/train/loop/validation_pass.c: one pass over data without training. */
+/* core/train/loop/validation_pass.c: runs the evaluation program over a feeder's data. */
 #include "core/train/loop/validation_pass.h"
 
 tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *sums) {

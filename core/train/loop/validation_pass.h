@@ -13,11 +13,11 @@ typedef struct tn_validation {
   tn_feeder *feeder;
   const tn_control_block *control_block;
   const tn_measure_outputs *outputs;
-  int64_t max_batches;       /* 0: all */
-  struct tn_rank_set *ranks; /* whose first decides when to stop; NULL: there is one */
+  int64_t max_batches;       /* 0: all batches */
+  struct tn_rank_set *ranks; /* rank 0 decides when to stop; NULL: there is one rank */
 } tn_validation;
 
-/* One pass over a feeder's data. `tally` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */
+/* Runs one pass; `sums` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */
 tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *sums);
 
 #endif

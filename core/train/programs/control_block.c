@@ -1,5 +1,5 @@
-/* core/train/programs/control_block.c: what the host tells a step: the iteration and the scheduled options.
- */
+/* core/train/programs/control_block.c: writes the iteration and the scheduled options into the control block
+ * of a slot. */
 #include "core/train/programs/control_block.h"
 
 #include <stdio.h>

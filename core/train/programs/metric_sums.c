@@ -1,4 +1,4 @@
-/* core/train/programs/metric_sums.c: losses and metrics over many steps, summed on the host in step order. */
+/* core/train/programs/metric_sums.c: sums of losses and metrics, added on the host in step order. */
 #include "core/train/programs/metric_sums.h"
 
 #include <stdio.h>

@@ -1,12 +1,12 @@
-/* core/train/programs/plan_report.c: the report of a set of programs: launches, memory, states, collectives.
- */
+/* core/train/programs/plan_report.c: the JSON report of a set of programs: launches, memory, states,
+ * collectives. */
 #include "core/train/programs/plan_report.h"
 
 #include "core/compile/output/report.h"
 #include "core/compile/select/collective_kernel.h"
 
-/* Memory of the run as a whole. Beside the peak stands what no plan can go below: everything but the
- * arena, and the bytes that are alive at once. */
+/* The memory of the run. bound_bytes is a lower bound for any plan: everything but the arena, and the bytes
+ * that are alive at once. */
 static void plan_report_add_memory(const tn_program_set *set, int32_t slots, bool direct, json_t *json) {
   int64_t arena = 0, bound = 0, peak = tn_executor_planned_bytes(set->map, set->list, set->n, slots, direct);
   for (int32_t i = 0; i < set->n; i++) {
@@ -25,7 +25,7 @@ static const char *plan_report_state_kind(int32_t what) {
   return kinds[what];
 }
 
-/* How it lies in memory, where that is not row-major. */
+/* The layout of a state, unless it is row-major. */
 static void plan_report_add_layout(const tn_placement *state, tn_env *env, json_t *json) {
   tn_text text = tn_text_new(env);
   if (!state->layout.set || tn_layout_is_row_major(&state->layout, state->type.rank)) return;
@@ -34,7 +34,7 @@ static void plan_report_add_layout(const tn_placement *state, tn_env *env, json_
   tn_text_free(&text);
 }
 
-/* Every state with its logical shape, as checkpoints name it; regions ("@param.f32") are not in files. */
+/* Every state with its path in checkpoints and its logical shape, without regions ("@param.f32"). */
 static json_t *plan_report_states(const tn_state_map *map) {
   json_t *states = json_array();
   for (size_t i = 0; i < map->states.n; i++) {
@@ -52,7 +52,7 @@ static json_t *plan_report_states(const tn_state_map *map) {
   return states;
 }
 
-/* Blocks of which something is made again so that it need not be kept; [run] memory_limit. */
+/* The blocks with rematerialized values; [run] memory_limit. */
 static void plan_report_add_rematerialized(const tn_cover *cover, json_t *json) {
   json_t *list = json_array();
   double flops = 0;

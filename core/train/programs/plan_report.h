@@ -1,4 +1,4 @@
-/* core/train/programs/plan_report.h: compiled programs as JSON. */
+/* core/train/programs/plan_report.h: the JSON report of a set of programs. */
 #ifndef TN_CORE_TRAIN_PROGRAMS_PLAN_REPORT_H
 #define TN_CORE_TRAIN_PROGRAMS_PLAN_REPORT_H
 
@@ -6,11 +6,11 @@
 
 #include "core/train/programs/programs.h"
 
-/* What a compiled set of programs will do, as plan.json has it. */
+/* The report of `tenon plan` and plan.json. */
 tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
                          json_t **json);
 
-/* What the collectives of one update hand to the communicator: how many, and how many bytes on each rank. */
+/* The number of collectives in an update, and the bytes that they take from each rank. */
 typedef struct tn_traffic {
   int64_t collectives, bytes;
 } tn_traffic;

@@ -1,4 +1,5 @@
-/* core/train/programs/programs.c: all programs of a run, compiled before step 1 over one map of the state. */
+/* core/train/programs/programs.c: builds the graphs of all programs of a run, and compiles them over one
+ * state map. */
 #include "core/train/graphs/low_precision_copies.h"
 #include "core/train/programs/programs.h"
 
@@ -9,7 +10,7 @@ static const char *const program_names[TN_PROGRAMS] = {
     [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh",    [TN_PROGRAM_MICRO] = "micro",
     [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_REFRESH] = "refresh"};
 
-/* The graphs of the wanted programs, before compilation. */
+/* The graphs of the requested programs, before compilation. */
 typedef struct tn_program_graphs {
   tn_graph *v[TN_PROGRAMS];
 } tn_program_graphs;
@@ -29,7 +30,7 @@ static tn_status programs_copy_measures(tn_program_set *set, const tn_model *mod
 
 const char *const tn_graph_passes[] = {"model", "update", "precision", "derive", NULL};
 
-/* What a pass makes of the training step is what people ask for; without one, of the model. */
+/* A dump shows the training step, or the model if the step is not requested. */
 static const tn_compile_options *programs_dump_options(const tn_program_request *request, int32_t which) {
   int32_t shown = request->batch[TN_PROGRAM_STEP] > 0 ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
   return which == shown ? request->dump : NULL;
@@ -47,7 +48,7 @@ static bool programs_is_training(int32_t which) {
   return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WEIGH || which == TN_PROGRAM_MICRO;
 }
 
-/* What training adds to a model. */
+/* Appends the training part of a program to the model. */
 static tn_status programs_emit_training(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
                                         tn_update_info *info) {
   const tn_settings *s = &run->settings;
@@ -59,7 +60,7 @@ static tn_status programs_emit_training(tn_run *run, int32_t which, tn_program_s
   return which == TN_PROGRAM_WEIGH ? tn_model_weigh(&run->env, model) : TN_OK;
 }
 
-/* From the model's graph to one that can be compiled. */
+/* Turns the model's graph into a graph that can be compiled. */
 static tn_status programs_complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                          tn_program_set *set, tn_model *model) {
   const tn_compile_options *dump = programs_dump_options(request, which);
@@ -75,7 +76,7 @@ static tn_status programs_complete_graph(tn_run *run, const tn_program_request *
   return tn_low_precision_allocate(set->map, model->graph);
 }
 
-/* 0: the program is not wanted. */
+/* The batch of a program; 0: it is not requested. */
 static int64_t programs_batch(const tn_run *run, const tn_program_request *request, int32_t which) {
   if (which != TN_PROGRAM_WEIGH && which != TN_PROGRAM_MICRO) return request->batch[which];
   return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
@@ -106,7 +107,7 @@ static tn_status programs_build_graph(tn_run *run, const tn_program_request *req
   return status;
 }
 
-/* [run] best must be what an epoch can be judged by. */
+/* [run] best must be "loss" or the name of a measure. */
 static tn_status programs_check_best(tn_run *run, const tn_program_set *set) {
   const char *best = run->settings.run.best;
   if (!*best || set->measures == NULL || tn_text_equal(best, "loss")) return TN_OK;
@@ -128,7 +129,7 @@ static tn_status programs_check_best(tn_run *run, const tn_program_set *set) {
 
 static tn_status programs_build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
                                        tn_program_graphs *graphs) {
-  /* the step first: it decides where the parameters lie */
+  /* the step comes first: it chooses the locations of the parameters */
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
     if (programs_batch(run, request, which) > 0)
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
@@ -145,7 +146,7 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
                        &graphs->v[TN_PROGRAM_INIT]);
 }
 
-/* The step decides how parameters lie, the others take it as it is. */
+/* The step chooses the layouts of the parameters; the other programs use them. */
 static tn_status programs_compile_one(tn_run *run, const tn_target *target, const tn_program_request *request,
                                       int32_t which, tn_program_set *set, tn_program_graphs *graphs) {
   const tn_compile_options *dump = programs_dump_options(request, which);
@@ -157,7 +158,7 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
   tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graphs->v[which],
                                 set->map, &options, &set->programs[which]);
   if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
-  graphs->v[which] = NULL; /* the program's now */
+  graphs->v[which] = NULL; /* owned by the program */
   return TN_OK;
 }
 

@@ -1,5 +1,5 @@
-/* core/train/programs/report_fallbacks.c: [backend] fallback = warn: what falls back is said before the first
- * step. */
+/* core/train/programs/report_fallbacks.c: [backend] fallback = warn: logs the ops that run on the fallback
+ * backend. */
 #include "core/compile/output/report.h"
 #include "core/train/programs/programs.h"
 
@@ -14,7 +14,7 @@ static bool fallbacks_include(const tn_program *program, const tn_fallback *f) {
   return false;
 }
 
-/* Training and validation do the same op: one line is enough. */
+/* An op that several programs share is reported once. */
 static bool fallbacks_were_reported(const tn_program_set *set, int32_t program, const tn_fallback *f) {
   for (int32_t i = 0; i < program; i++)
     if (fallbacks_include(set->list[i], f)) return true;

@@ -1,4 +1,5 @@
-/* core/train/session/open.c: opening a session: everything that a step needs is made here. */
+/* core/train/session/open.c: opens a session: programs, memory, weights, and fields. Steps allocate nothing.
+ */
 #include "core/train/session/session.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ static const char sample_weight[] = "sample.weight";
 
 /* ---- fields ---- */
 
-/* What the host writes itself is no field. */
+/* The control block is not visible to the application. */
 static bool session_is_control_block(const char *name) {
   return tn_text_equal(name, TN_ITERATION_INPUT) || tn_text_equal(name, TN_BLOCK_INPUT) ||
          tn_text_starts(name, "control.");
@@ -58,7 +59,7 @@ static tn_status session_find_fields(tn_session *s) {
 
 /* ---- programs ---- */
 
-/* A session takes one batch a step on one device. */
+/* A session trains with one batch per step on one device. */
 static tn_status session_check_settings(const tn_session *s, const tn_session_options *o) {
   const tn_settings *settings = &s->run->settings;
   if (o->batch < 0 || o->steps < 0 || o->steps_per_epoch < 0)

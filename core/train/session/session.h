@@ -1,9 +1,9 @@
-/* core/train/session/session.h: private to serve_*.c: a run's programs on an application's buffers
- * (tenon/session.h).
+/* core/train/session/session.h: a run's programs on buffers of the application (tenon/session.h), private to
+ * this folder:
  *
- *   serve_open.c   programs, memory, weights; which fields there are
- *   serve_step.c   one step: in, run, out
- *   serve_state.c  parameters to and from files and memory */
+ * open.c    programs, memory, weights, fields
+ * step.c    one step: inputs, run, outputs
+ * state.c   parameters to and from files and memory */
 #ifndef TN_CORE_TRAIN_SESSION_SESSION_H
 #define TN_CORE_TRAIN_SESSION_SESSION_H
 
@@ -13,19 +13,19 @@
 
 enum { TN_SESSION_TRAIN = 0, TN_SESSION_EVAL = 1, TN_SESSION_INFER = 2, TN_SESSION_PROGRAMS = 3 };
 
-/* A field, the buffer that is bound to it, and where each program has it. */
+/* A field, the buffer that is bound to it, and its address in each program. */
 typedef struct tn_bound_field {
   const char *name;
   int32_t role;
   tn_type type;
-  size_t bytes, row; /* row: of one sample; 0 where there are no rows */
+  size_t bytes, row; /* row: of one sample; 0 if the field is not per sample */
   char *bound;
-  char *place[TN_SESSION_PROGRAMS]; /* in the slot; NULL: the program has no such field */
+  char *place[TN_SESSION_PROGRAMS]; /* in the input slot; NULL: the program has no such field */
 } tn_bound_field;
 
 /* One of the three programs. */
 typedef struct tn_session_program {
-  const tn_program *program; /* NULL: not asked for */
+  const tn_program *program; /* NULL: not requested */
   int32_t index;             /* in the executor */
   tn_control_block control_block;
   tn_measure_outputs outputs;
@@ -44,12 +44,13 @@ struct tn_session {
   tn_session_program programs[TN_SESSION_PROGRAMS];
   tn_bound_field *fields;
   int32_t n_fields;
-  tn_bound_field *weight; /* "sample.weight"; NULL: nobody reads it */
+  tn_bound_field *weight; /* "sample.weight"; NULL: no program reads it */
   tn_metric_sums sums;
   int64_t batch, step, steps, steps_per_epoch;
 };
 
-/* serve_state.c */
+/* state.c: loads the file `weights`; "" loads no file, and NULL the file of [weights] or of the newest run.
+ */
 tn_status tn_session_start_weights(tn_session *s, const char *weights);
 
 #endif

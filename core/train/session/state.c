@@ -1,10 +1,10 @@
-/* core/train/session/state.c: a session's parameters: where they start, files, and the application's memory.
+/* core/train/session/state.c: a session's parameters: initial weights, files, and memory of the application.
  */
 #include "core/train/checkpoints/run_folder.h"
 #include "core/train/checkpoints/weights.h"
 #include "core/train/session/session.h"
 
-/* Files speak through the run's handle; the session's callers look into the session's. */
+/* Moves a message from the run's env to the session's, where callers read it. */
 static tn_status session_take_error(tn_session *s, tn_status status) {
   if (status != TN_OK && *tn_error_text(s->run) != '\0') tn_error_move(s, s->run);
   return status;
@@ -15,7 +15,8 @@ static tn_status session_load_file(tn_session *s, const char *path, const char *
   return tn_weights_load(s->run, s->executor, s->set.map, &source);
 }
 
-/* The parameters in a checkpoint of a run folder; NULL: it has none of that name. The caller's. */
+/* *path is the model file of a checkpoint, the caller's; NULL: the run folder has no checkpoint of this name.
+ */
 static tn_status session_find_checkpoint(tn_run *run, const char *folder, const char *name, char **path) {
   tn_text text = tn_text_new(&run->env);
   tn_text_addf(&text, "%s/checkpoints/%s/model.safetensors", folder, name);
@@ -27,7 +28,7 @@ static tn_status session_find_checkpoint(tn_run *run, const char *folder, const 
   return TN_OK;
 }
 
-/* What the newest run of this name has saved: its best, else its last. */
+/* Loads the newest run of this name: its best checkpoint, or else its last. */
 static tn_status session_load_newest(tn_session *s) {
   tn_run *run = s->run;
   const char *resume = run->resume;

@@ -1,4 +1,4 @@
-/* core/train/session/step.c: one step of a session. Nothing here allocates. */
+/* core/train/session/step.c: one step of a session. No function here allocates. */
 #include "core/train/session/session.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* core/train/settings/items.c: the options of one section or item, and the item of a name. */
+/* core/train/settings/items.c: finds items by name, and reads the options of one section or item. */
 #include <string.h>
 
 #include "core/train/settings/section_tables.h"

@@ -1,11 +1,11 @@
-/* core/train/settings/load_plugins.c: [plugins] load. */
+/* core/train/settings/load_plugins.c: loads the plugins of [plugins] load. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/train/settings/section_tables.h"
 
-/* The word as tn_registry_load takes it: a bare name as it is, a path absolute. */
+/* The argument of tn_registry_load for a word: a bare name unchanged, a path made absolute. */
 static char *plugins_path(tn_env *env, tn_ini *ini, const tn_key *key, const char *word) {
   char whole[PATH_MAX];
   if (!tn_registry_is_path(word)) return tn_strdup(env, word);
@@ -15,7 +15,7 @@ static char *plugins_path(tn_env *env, tn_ini *ini, const tn_key *key, const cha
   return tn_strdup(env, whole);
 }
 
-/* Cuts off the `?` of a plugin that may be absent. */
+/* Removes the `?` that marks an optional plugin. */
 static bool plugins_cut_optional(char *word) {
   size_t length = strlen(word);
   bool optional = word[length - 1] == '?';
@@ -27,7 +27,7 @@ static bool plugins_exists(tn_registry *registry, const char *path) {
   return tn_registry_is_path(path) ? tn_file_exists(path) : tn_registry_holds(registry, path);
 }
 
-/* Loads one word of [plugins] load and adds what it stands for to `kept`. */
+/* Loads one word of [plugins] load, and appends its absolute form to `kept`. */
 static tn_status plugins_load_one(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_key *key,
                                   char *word, tn_text *kept) {
   bool optional = plugins_cut_optional(word);

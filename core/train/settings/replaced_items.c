@@ -1,12 +1,12 @@
-/* core/train/settings/replaced_items.c: what a replaced choice leaves behind. `--set schedule.type =
- * constant`, or a file that includes another and says so, leaves the options of the schedule that stood there
- * without an owner. Whoever replaces the choice need not know them, so they go with it. */
+/* core/train/settings/replaced_items.c: removes the options of replaced items. `--set
+ * schedule.type=constant`, or a file that includes another one, replaces the schedule of the included file.
+ * The options of the replaced schedule then belong to no item, so they are removed with it. */
 #include "core/train/settings/section_tables.h"
 
-/* A choice that another one took the place of. */
+/* A choice that was replaced by another one. */
 typedef struct tn_replaced_choice {
-  const tn_key *key;   /* that chose it */
-  const tn_item *item; /* NULL: there is none of that name */
+  const tn_key *key;   /* the key that made the choice */
+  const tn_item *item; /* NULL: there is no item of that name */
 } tn_replaced_choice;
 
 static bool replaced_owns_key(const tn_replaced_choice *r, const tn_key *key, const tn_item *table,
@@ -29,7 +29,7 @@ static void replaced_remove_options(tn_env *env, tn_ini *ini, tn_section *sectio
   }
 }
 
-/* A choice that could never have been made has no options to leave. */
+/* A name without an item has no options to remove. */
 static tn_status replaced_find(tn_env *env, tn_registry *registry, uint32_t kind, tn_replaced_choice *r) {
   if (!tn_registry_has(registry, kind, r->key->value)) return TN_OK;
   tn_status status = tn_settings_find_item(env, registry, kind, r->key->value, &r->item);
@@ -41,7 +41,7 @@ tn_status tn_settings_remove_replaced(tn_env *env, tn_registry *registry, tn_ini
                                       const tn_item *chosen) {
   const tn_key *found = section ? tn_section_key(section, name) : NULL;
   if (found == NULL || found->before == NULL) return TN_OK;
-  tn_key choice = *found; /* keys move while others are removed */
+  tn_key choice = *found; /* removing keys moves the others */
   for (const tn_key *before = choice.before; before; before = before->before) {
     tn_replaced_choice replaced = {before, NULL};
     TN_TRY(replaced_find(env, registry, kind, &replaced));

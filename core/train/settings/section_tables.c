@@ -1,4 +1,4 @@
-/* core/train/settings/section_tables.c: the keys of the sections that are Tenon's own. */
+/* core/train/settings/section_tables.c: the keys of the sections that Tenon itself defines. */
 #include "core/train/settings/section_tables.h"
 
 static const tn_option run_rows[] = {

@@ -1,4 +1,4 @@
-/* core/train/settings/settings.c: reading the host's sections. */
+/* core/train/settings/settings.c: reads the sections that Tenon itself defines. */
 #include "core/train/settings/settings.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 /* ---- filling structs from sections ---- */
 
-/* The word that chooses an item: its key in the section, or the default of the table. */
+/* The name of the chosen item: the value of the key, or the table's default. */
 static const char *settings_chosen_name(tn_section *section, const tn_item *table, const char *key) {
   tn_key *found = section ? tn_section_key(section, key) : NULL;
   return found ? found->value : tn_options_find(table, key)->fallback;
@@ -23,7 +23,7 @@ static tn_status settings_find_chosen(tn_env *env, tn_registry *registry, tn_ini
   return status;
 }
 
-/* A section that chooses an item with `key` and holds the options of both. */
+/* A section whose `key` chooses an item, and which holds the options of both. */
 typedef struct tn_item_choice {
   const tn_item *table;
   const char *key;
@@ -51,7 +51,7 @@ static tn_status settings_read_choice(tn_env *env, tn_registry *registry, tn_ini
 
 /* ---- groups ---- */
 
-/* The optimizer's options with the keys of the group and, behind those, of [optimizer]. */
+/* The optimizer's options: keys of the group first, then those of [optimizer]. */
 static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *section, const tn_settings *s,
                                      tn_group_setting *group) {
   tn_options match, skipped, options;
@@ -131,7 +131,7 @@ static tn_status settings_read_transforms(tn_env *env, tn_registry *registry, tn
   return TN_OK;
 }
 
-/* A key of a split: from [data.SPLIT], else from [data]. */
+/* A key of a split: from [data.SPLIT], or else from [data]. */
 static tn_key *settings_split_key(tn_section *base, tn_section *own, const char *name, tn_section **section) {
   tn_key *key = own ? tn_section_key(own, name) : NULL;
   *section = own;
@@ -140,7 +140,7 @@ static tn_key *settings_split_key(tn_section *base, tn_section *own, const char 
   return tn_section_key(base, name);
 }
 
-/* "auto", "off" or a size; `where` is the key's. */
+/* "auto", "off" or a size; `where` is the location of the key. */
 static tn_status settings_read_cache(tn_env *env, const char *text, const char *where, int64_t *bytes) {
   *bytes = tn_text_equal(text, "auto") ? TN_CACHE_AUTO : 0;
   if (*bytes != 0 || tn_text_equal(text, "off")) return TN_OK;

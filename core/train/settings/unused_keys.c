@@ -1,4 +1,4 @@
-/* core/train/settings/unused_keys.c: the last look at sections and keys that nobody has read. */
+/* core/train/settings/unused_keys.c: checks the sections and keys that were not read. */
 #include <string.h>
 
 #include "core/train/settings/section_tables.h"
@@ -8,8 +8,8 @@ static void unused_keys_mark_used(tn_section *section) {
   for (int32_t k = 0; k < section->n_keys; k++) section->keys[k].used = true;
 }
 
-/* [observer.NAME], [backend.NAME] and [communicator.NAME] of an item that this run does not open: it must
- * exist, and take these options, all the same. */
+/* Reads [observer.NAME], [backend.NAME] or [communicator.NAME] of an item that this run does not open, so
+ * that errors in it are reported. */
 static tn_status unused_keys_check_item(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
                                         const char *kind, uint32_t number) {
   const tn_item *item = NULL;
@@ -24,7 +24,7 @@ static tn_status unused_keys_check_item(tn_env *env, tn_registry *registry, tn_i
   return TN_OK;
 }
 
-/* An unused block is a loose end, not a mistake. */
+/* An unused block is a warning. */
 static tn_status unused_keys_check_section(tn_env *env, tn_registry *registry, tn_ini *ini,
                                            tn_section *section) {
   if (tn_text_starts(section->name, "backend."))
