@@ -11,7 +11,7 @@ static int config_usage(void) {
   return CLI_USAGE;
 }
 
-/* Checks everything that can be without data and device memory: a plan is made. */
+/* Checks a configuration as far as possible without data and device memory, by planning it. */
 static int config_check(tn_run *run, const cli_args *args) {
   char *json = NULL;
   tn_status status = tn_run_plan(run, NULL, &json, NULL);

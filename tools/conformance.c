@@ -1,5 +1,5 @@
-/* tools/conformance.c: `tenon conformance [PLUGIN.so]`: does a backend, or what a plugin brings, compute what
- * the ops mean? */
+/* tools/conformance.c: `tenon conformance [PLUGIN.so]`: compares a backend, or the items of a plugin, with
+ * the reference. */
 #include <jansson.h>
 #include <limits.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ static void conformance_print_failure(void *user, const char *line) {
   fprintf(stderr, "failed: %s\n", line);
 }
 
-/* The whole text of a file; the caller's (free). */
+/* The text of a file; the caller's (free). */
 static int conformance_read_text(const char *path, char **text) {
   FILE *file = fopen(path, "r");
   size_t n = 0, room = 1 << 16;
@@ -46,7 +46,7 @@ static void conformance_print_list(const json_t *report, const char *key, const 
 
 /* ---- the line that repeats a case ---- */
 
-/* As a shell reads it back. */
+/* Quotes a word for the shell. */
 static void conformance_print_word(const char *option, const char *word) {
   if (option) printf(" %s", option);
   putchar(' ');
@@ -60,7 +60,7 @@ static void conformance_print_word(const char *option, const char *word) {
   putchar('\'');
 }
 
-/* A kernel that was never chosen is one of a plugin as a whole: its name is no case. */
+/* The name of a kernel that was never chosen has no '/': the whole plugin is run again. */
 static void conformance_print_command(const json_t *report, const cli_args *args, const char *name) {
   printf("%-12s tenon conformance", "again");
   if (args->n_words > 0) conformance_print_word(NULL, args->words[0]);
@@ -76,7 +76,7 @@ static void conformance_print_command(const json_t *report, const cli_args *args
   putchar('\n');
 }
 
-/* That the device is broken is said of the case that broke it. */
+/* "device" repeats the failure of the case that broke it, so no command is printed for it. */
 static void conformance_print_failures(const json_t *report, const cli_args *args) {
   const json_t *list = json_object_get(report, "failed"), *one;
   size_t i;
@@ -117,8 +117,7 @@ static int conformance_finish(tn_device *device, const cli_args *args, char *tex
 
 /* ---- a case that hangs ---- */
 
-/* Nothing brings back a call that waits for ever, so the process ends; only what a signal's handler may do.
- */
+/* A call that never returns cannot be interrupted, so a signal handler ends the process. */
 static struct {
   volatile sig_atomic_t seconds;
   char text[512];
@@ -135,11 +134,11 @@ static void conformance_time_out(int signal) {
 static void conformance_begin_case(void *user, const char *name) {
   (void)user;
   alarm(0);
-  int n =
-      snprintf(watch.text, sizeof watch.text,
-               "failed: %s: it hangs: after %d s it is not done, so the rest is not tried; --timeout gives "
-               "it longer. Most likely an event's record is never told, or a wait is let go by nobody\n",
-               name, (int)watch.seconds);
+  int n = snprintf(
+      watch.text, sizeof watch.text,
+      "failed: %s: it hangs: not finished after %d s, so the remaining cases are not run; --timeout raises "
+      "the limit. The likely cause is an event that is never signaled, or a wait that never ends\n",
+      name, (int)watch.seconds);
   watch.n = n < 0 ? 0 : (size_t)n < sizeof watch.text ? (size_t)n : sizeof watch.text - 1;
   alarm((unsigned)watch.seconds);
 }
@@ -169,15 +168,15 @@ static int conformance_run_device(tn_device *device, const cli_args *args, const
   return status == TN_OK ? conformance_finish(device, args, text) : cli_fail(device, status);
 }
 
-/* What a configuration would say of the backend: its options, and whether work is captured. */
-typedef struct settings {
+/* The options of a backend from --set, and whether launches are captured. */
+typedef struct conformance_settings {
   const char *backend;
   char options[4096]; /* "devices=2;" */
   size_t n;
   bool uncaptured;
-} settings;
+} conformance_settings;
 
-static int conformance_wrong_set(const settings *s, const char *set) {
+static int conformance_wrong_set(const conformance_settings *s, const char *set) {
   fprintf(stderr,
           "tenon conformance: --set %s: expected OPTION=VALUE or backend.%s.OPTION=VALUE, or "
           "backend.capture=yes|no; a run has no other keys here\n",
@@ -185,7 +184,7 @@ static int conformance_wrong_set(const settings *s, const char *set) {
   return CLI_USAGE;
 }
 
-static int conformance_add_option(settings *s, const char *option) {
+static int conformance_add_option(conformance_settings *s, const char *option) {
   int added = snprintf(s->options + s->n, sizeof s->options - s->n, "%s;", option);
   if (added < 0 || (size_t)added >= sizeof s->options - s->n) {
     fprintf(stderr, "tenon: --set: too much text for options of a backend\n");
@@ -196,7 +195,7 @@ static int conformance_add_option(settings *s, const char *option) {
 }
 
 /* "devices=2", "backend.acme.devices=2" or "backend.capture=no" */
-static int conformance_apply_set(settings *s, const char *set) {
+static int conformance_apply_set(conformance_settings *s, const char *set) {
   size_t key = strcspn(set, "="), name = strlen(s->backend);
   if (memchr(set, '.', key) == NULL) return conformance_add_option(s, set);
   if (strcmp(set, "backend.capture=no") == 0 || strcmp(set, "backend.capture=yes") == 0) {
@@ -208,16 +207,16 @@ static int conformance_apply_set(settings *s, const char *set) {
   return conformance_add_option(s, set + 8 + name + 1);
 }
 
-static int conformance_read_settings(const cli_args *args, settings *s) {
+static int conformance_read_settings(const cli_args *args, conformance_settings *s) {
   int code = CLI_OK;
-  *s = (settings){.backend = args->backend ? args->backend : "cpu"};
+  *s = (conformance_settings){.backend = args->backend ? args->backend : "cpu"};
   for (int i = 0; i < args->n_set && code == CLI_OK; i++) code = conformance_apply_set(s, args->set[i]);
   return code;
 }
 
 static int conformance_run(tn_context *context, const cli_args *args) {
   char path[PATH_MAX], *unsupported = NULL;
-  settings s;
+  conformance_settings s;
   tn_device *device = NULL;
   const char *plugin = args->n_words > 0 ? args->words[0] : NULL;
   int code = conformance_read_settings(args, &s);
@@ -235,7 +234,7 @@ static int conformance_run(tn_context *context, const cli_args *args) {
 
 const cli_command command_conformance = {.name = "conformance",
                                          .words = "[PLUGIN.so]",
-                                         .doc = "whether a backend or plugin computes what the ops mean",
+                                         .doc = "compare a backend or plugin with the reference",
                                          .min_words = 0,
                                          .max_words = 1,
                                          .options = CLI_JSON | CLI_CONFORMANCE,

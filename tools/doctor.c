@@ -1,4 +1,4 @@
-/* tools/doctor.c: `tenon doctor`: what this machine offers. */
+/* tools/doctor.c: `tenon doctor`: the backends and devices of this machine. */
 #include <jansson.h>
 
 #include "tools/cli.h"
@@ -37,10 +37,11 @@ static int doctor_run(tn_context *context, const cli_args *args) {
   return CLI_OK;
 }
 
-const cli_command command_doctor = {.name = "doctor",
-                                    .words = "",
-                                    .doc = "what this machine offers and what is missing",
-                                    .min_words = 0,
-                                    .max_words = 0,
-                                    .options = CLI_JSON,
-                                    .run = doctor_run};
+const cli_command command_doctor = {
+    .name = "doctor",
+    .words = "",
+    .doc = "devices and backends of this machine, and the reasons for unusable ones",
+    .min_words = 0,
+    .max_words = 0,
+    .options = CLI_JSON,
+    .run = doctor_run};

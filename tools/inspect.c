@@ -1,4 +1,4 @@
-/* tools/inspect.c: `tenon inspect [NAME]`: what is installed. */
+/* tools/inspect.c: `tenon inspect [NAME]`: the installed items and their options. */
 #include <jansson.h>
 
 #include "tools/cli.h"

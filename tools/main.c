@@ -37,9 +37,9 @@ static int main_run_command(const cli_command *command, int argc, char **argv) {
   return code;
 }
 
-/* OpenMP's threads wait actively for many milliseconds unless told otherwise, which costs the loader, and
- * anyone else, the processors. A tenth of that spans the gaps between the launches of a step. What the user
- * says goes first; libgomp reads it when a plugin brings it in. */
+/* OpenMP's threads spin for many milliseconds by default, which takes processors from the loader. A tenth of
+ * that spans the gaps between the launches of a step. The user's settings have precedence. libgomp reads the
+ * variable when a plugin loads it. */
 static void main_set_openmp_spin(void) {
   if (getenv("OMP_WAIT_POLICY") == NULL) setenv("GOMP_SPINCOUNT", "20000", 0);
 }

@@ -1,4 +1,4 @@
-/* tools/plan.c: `tenon plan FILE.ini`: what training would do. */
+/* tools/plan.c: `tenon plan FILE.ini`: the programs that training would run. */
 #include <string.h>
 
 #include <jansson.h>
@@ -34,11 +34,11 @@ static void plan_print_summary(const json_t *json) {
          json_number_value(json_object_get(json, "flops")));
 }
 
-/* What is computed twice so that it need not be kept, and what that costs. */
+/* Rematerialized values and their cost. */
 static void plan_print_rematerialized(const json_t *json) {
   const json_t *list = json_object_get(json, "recomputed");
   if (json_array_size(list) == 0) return;
-  printf("recomputed for memory_limit, %.4g FLOP a step:",
+  printf("rematerialized for memory_limit, %.4g FLOP a step:",
          json_number_value(json_object_get(json, "recomputed_flops")));
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *one = json_array_get(list, i);
@@ -48,7 +48,7 @@ static void plan_print_rematerialized(const json_t *json) {
   printf("\n");
 }
 
-/* What the device cannot do, and what crosses the bus for it. */
+/* Ops on the fallback backend, and the bytes that cross the bus for them. */
 static void plan_print_fallbacks(const json_t *json) {
   const json_t *list = json_object_get(json, "fallbacks"), *one;
   size_t i;
@@ -68,7 +68,7 @@ static void plan_print_fallbacks(const json_t *json) {
            json_integer_value(json_object_get(json, "cuts")));
 }
 
-/* What the devices hand to each other. */
+/* Traffic of the collectives. */
 static void plan_print_devices(const json_t *json) {
   long long devices = json_integer_value(json_object_get(json, "devices")),
             n = json_integer_value(json_object_get(json, "collectives"));
@@ -77,7 +77,7 @@ static void plan_print_devices(const json_t *json) {
          json_number_value(json_object_get(json, "collective_bytes")) / 1048576.0, n, n == 1 ? "" : "s");
 }
 
-/* Tensors that change their layout in a step, and state that need not. */
+/* Reorders in a step, and states with another layout than row-major. */
 static void plan_print_layouts(const json_t *json) {
   const json_t *ops = json_object_get(json, "ops"), *states = json_object_get(json, "states");
   size_t reorders = 0, laid = 0;
@@ -87,7 +87,7 @@ static void plan_print_layouts(const json_t *json) {
   }
   for (size_t i = 0; i < json_array_size(states); i++)
     laid += json_object_get(json_array_get(states, i), "layout") != NULL;
-  printf("reorders: %zu a step; %zu of %zu states lie as their kernels prefer\n", reorders, laid,
+  printf("reorders: %zu a step; %zu of %zu states have a layout that their kernels prefer\n", reorders, laid,
          json_array_size(states));
 }
 
@@ -105,7 +105,7 @@ static void plan_print(const char *text, const char *summary) {
   plan_print_layouts(json);
   plan_print_fallbacks(json);
   plan_print_devices(json);
-  printf("memory peak %.2f MiB, which no plan brings below %.2f: state %.2f, arena %.2f\n",
+  printf("memory peak %.2f MiB (lower bound of any plan %.2f): state %.2f, arena %.2f\n",
          json_number_value(json_object_get(json, "peak_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "state_bytes")) / 1048576.0,
@@ -139,7 +139,7 @@ static int plan_run(tn_context *context, const cli_args *args) {
 
 const cli_command command_plan = {.name = "plan",
                                   .words = "FILE.ini",
-                                  .doc = "what training would do, without running it",
+                                  .doc = "the programs that training would run",
                                   .min_words = 1,
                                   .max_words = 1,
                                   .options = CLI_SET | CLI_JSON | CLI_DUMP,

@@ -6,15 +6,15 @@
 
 #include "tools/cli.h"
 
-/* The run that signals stop: a handler has no argument. */
+/* The run that the signal handler stops; a handler has no argument. */
 static tn_run *running;
 
 static void train_on_signal(int number) {
   tn_run_stop(running);
-  signal(number, SIG_DFL); /* a second one ends the process at once */
+  signal(number, SIG_DFL); /* a second signal ends the process at once */
 }
 
-/* SIG_DFL when the run is over. Calls that a signal interrupts go on: a checkpoint may be half written. */
+/* SA_RESTART: calls that a signal interrupts go on, since a checkpoint may be half written. */
 static void train_set_handler(void (*handler)(int)) {
   struct sigaction action;
   memset(&action, 0, sizeof action);

@@ -47,7 +47,7 @@ static void bench_print_json(const json_t *json) {
   free(text);
 }
 
-/* A result as text, to stdout; with the ceilings where it has launches. */
+/* Prints a result; one with launches gets the ceilings first. */
 static int bench_print(tn_context *context, const cli_args *args, const char *text) {
   json_t *json = json_loads(text, 0, NULL);
   int code = json_object_get(json, "launches") ? add_ceilings(context, json) : CLI_OK;

@@ -1,4 +1,4 @@
-/* tools/bench/bench_ops.c: what each launch reaches of what is possible. */
+/* tools/bench/bench_ops.c: `tenon bench --ops`: each launch as a fraction of the machine's ceilings. */
 #include "tools/bench/bench_ops.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static int bench_ops_compare_times(const void *x, const void *y) {
   return (a < b) - (a > b);
 }
 
-/* The same array, ordered by time. */
+/* The same launches, slowest first. */
 static json_t *bench_ops_sort(const json_t *launches) {
   size_t n = json_array_size(launches);
   const json_t **order = malloc((n + 1) * sizeof *order);
@@ -68,7 +68,7 @@ static json_t *bench_ops_kernel_entry(json_t *kernels, const char *name) {
   return one;
 }
 
-/* In the order of `launches`; of_limit is weighted by time. */
+/* Totals per kernel, in the order of `launches`; of_limit is weighted by time. */
 static json_t *bench_ops_kernels(const json_t *launches) {
   json_t *kernels = json_array(), *launch;
   size_t i;

@@ -1,5 +1,5 @@
-/* tools/bench/ceilings.c: a large matrix product and a large copy through the library, and the processor
- * beside. */
+/* tools/bench/ceilings.c: measures large matrix products and copies through the library, and the host's
+ * processors. */
 #include "tools/bench/ceilings.h"
 
 #include <string.h>
@@ -7,8 +7,7 @@
 
 #include "tools/bench/peak.h"
 
-/* Large enough for a kernel to be at its best; the smaller one for devices that need seconds for the larger.
- */
+/* The largest gives the best rate; slow devices stop at a smaller one. */
 static const int64_t SIDES[] = {512, 1024, 2048};
 enum { REPEATS = 4, COPY_MIB = 256 };
 static const double ENOUGH_S = 0.1; /* for one product */
@@ -21,32 +20,32 @@ static double ceilings_now(void) {
 
 /* ---- matmul ---- */
 
-typedef struct product {
+typedef struct ceilings_product {
   tn_device *device;
   tn_tensor *a, *b, *c;
-} product;
+} ceilings_product;
 
-static bool ceilings_open_product(product *p, int32_t dtype, int64_t side) {
+static bool ceilings_open_product(ceilings_product *p, int32_t dtype, int64_t side) {
   tn_type type = {dtype, 2, {side, side}};
   return tn_tensor_new(p->device, &type, &p->a) == TN_OK && tn_tensor_new(p->device, &type, &p->b) == TN_OK &&
          tn_tensor_new(p->device, &type, &p->c) == TN_OK && tn_tensor_fill(p->a, 0.5) == TN_OK &&
          tn_tensor_fill(p->b, 0.25) == TN_OK;
 }
 
-static void ceilings_close_product(product *p) {
+static void ceilings_close_product(ceilings_product *p) {
   tn_tensor_delete(p->a);
   tn_tensor_delete(p->b);
   tn_tensor_delete(p->c);
 }
 
-static bool ceilings_multiply(product *p) {
+static bool ceilings_multiply(ceilings_product *p) {
   return tn_apply(p->device, "matmul", (tn_tensor *[]){p->a, p->b}, 2, &p->c, 1) == TN_OK &&
          tn_device_wait(p->device) == TN_OK;
 }
 
-/* Seconds of the fastest of some products; the first one compiles. 0: the device cannot do it. */
+/* Seconds of the fastest product; the first one compiles. 0: the device cannot compute it. */
 static double ceilings_time_product(tn_device *device, int32_t dtype, int64_t side) {
-  product p = {.device = device};
+  ceilings_product p = {.device = device};
   double best = 0, taken = 0;
   bool works = ceilings_open_product(&p, dtype, side) && ceilings_multiply(&p);
   for (int i = 0; works && i < REPEATS && taken < ENOUGH_S; i++) {
@@ -59,7 +58,7 @@ static double ceilings_time_product(tn_device *device, int32_t dtype, int64_t si
   return works ? best : 0;
 }
 
-/* 0 where the device has no matmul in this dtype, or no room for one. */
+/* FLOP/s; 0: the device has no matmul in this dtype, or too little memory. */
 static double ceilings_measure_gemm(tn_device *device, int32_t dtype) {
   double best = 0;
   for (size_t i = 0; i < sizeof SIDES / sizeof *SIDES; i++) {
@@ -67,7 +66,7 @@ static double ceilings_measure_gemm(tn_device *device, int32_t dtype) {
     if (seconds <= 0) break;
     double rate = 2 * side * side * side / seconds;
     if (rate > best) best = rate;
-    if (seconds * 8 > ENOUGH_S) break; /* what the next size would take */
+    if (seconds * 8 > ENOUGH_S) break; /* an estimate for the next size */
   }
   return best;
 }
@@ -96,7 +95,7 @@ static double ceilings_measure_copy(tn_device *device) {
 
 /* ---- all ---- */
 
-/* With as many threads as were measured; a device whose backend knows no such option has them as it is. */
+/* With as many threads as the benchmark; a backend without that option is opened with its defaults. */
 static tn_status ceilings_open_device(tn_context *context, const char *backend, int threads,
                                       tn_device **device) {
   char options[32];

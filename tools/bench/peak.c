@@ -1,5 +1,5 @@
-/* tools/bench/peak.c: independent chains of multiply-adds, as wide as the processor has them, and a large
- * memcpy. Built with contraction on, so that a * b + c becomes one instruction where there is one. */
+/* tools/bench/peak.c: peak rates of the processors: independent chains of multiply-adds in the widest
+ * vectors, and a large memcpy. Compiled with contraction, so that a * b + c is one instruction. */
 #include "tools/bench/peak.h"
 
 #include <pthread.h>
@@ -22,8 +22,7 @@ static double peak_now(void) {
 
 enum { CHAINS = 12, TURNS = 1 << 21 };
 
-/* Twelve chains hide a latency of up to six cycles in two units. The sum keeps the loop from being dropped.
- */
+/* Twelve chains hide a latency of up to six cycles in two units. Returning the sum keeps the loop alive. */
 #define TN_CHAINS(name, bytes, attribute)                                                                    \
   attribute static float name(float a, float b) {                                                            \
     typedef float vector __attribute__((vector_size(bytes)));                                                \
@@ -74,7 +73,7 @@ static void *peak_run_task(void *arg) {
   return NULL;
 }
 
-/* Seconds from the first start to the last end; 0: not all threads could be started. */
+/* Seconds from the first start to the last end; 0: a thread could not be started. */
 static double peak_run_once(peak_task *tasks, int n) {
   double start = peak_now();
   int started = 0;
@@ -113,11 +112,11 @@ double peak_flops(int threads) {
 static void peak_copy_task(peak_task *task) {
   for (int i = 0; i < task->times; i++) {
     memcpy(task->to, task->from, task->bytes);
-    __asm__ volatile("" ::: "memory"); /* each copy is made */
+    __asm__ volatile("" ::: "memory"); /* keeps each copy */
   }
 }
 
-/* Each thread copies `share` bytes so many times. */
+/* Each thread copies `share` bytes `times` times. */
 static double peak_copy_rate(int n, size_t share, int times) {
   peak_task tasks[MOST_THREADS];
   char *from = malloc(share * (size_t)n), *to = malloc(share * (size_t)n);
@@ -128,7 +127,7 @@ static double peak_copy_rate(int n, size_t share, int times) {
         .work = peak_copy_task, .to = to + start, .from = from + start, .bytes = share, .times = times};
   }
   if (from && to) {
-    memset(from, 1, share * (size_t)n); /* pages of its own */
+    memset(from, 1, share * (size_t)n); /* touches the pages */
     seconds = peak_best_of_rounds(tasks, n);
   }
   free(from);
@@ -136,7 +135,7 @@ static double peak_copy_rate(int n, size_t share, int times) {
   return seconds > 0 ? 2.0 * (double)share * times * n / seconds : 0;
 }
 
-/* A tenth more than the last cache, so that little of the block is still there when it is read again. */
+/* A tenth more than the last-level cache, so that a second read of the block misses it. */
 static size_t peak_block_bytes(void) {
   long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
   size_t bytes = cache > 0 ? (size_t)cache / 10 * 11 : 0;
@@ -153,7 +152,7 @@ double peak_copy(int threads) {
                         1);
 }
 
-/* Source and target take half of the cache. */
+/* Source and destination take half of the cache. */
 double peak_cached_copy(int threads) {
   size_t share = peak_core_cache_bytes() / 4;
   return peak_copy_rate(peak_clamp_threads(threads), share, (int)(CACHED_BYTES / share) + 1);

@@ -44,9 +44,9 @@ static bool plan_difference_of_launches(const json_t *then, const json_t *now, s
     if (plan_difference_equal(then, now, choice[i])) continue;
     tn_text_addf(text, "launch %zu, ", index);
     plan_difference_add_launch(now, text);
-    tn_text_add(text, ", was done by ");
+    tn_text_add(text, ", was computed by ");
     plan_difference_add_kernel(then, text);
-    tn_text_add(text, " and is by ");
+    tn_text_add(text, " and is computed by ");
     plan_difference_add_kernel(now, text);
     return true;
   }
@@ -55,7 +55,7 @@ static bool plan_difference_of_launches(const json_t *then, const json_t *now, s
     return false;
   tn_text_addf(text, "launch %zu, ", index);
   plan_difference_add_launch(now, text);
-  tn_text_add(text, ", has other shapes, layouts or places in memory");
+  tn_text_add(text, ", has other shapes, layouts or locations in memory");
   return true;
 }
 
@@ -82,5 +82,5 @@ void tn_plan_describe_differences(const json_t *then, const json_t *now, tn_text
   if (json_array_size(old) != json_array_size(new))
     tn_text_addf(text, "it had %zu launches and has %zu", json_array_size(old), json_array_size(new));
   else
-    tn_text_add(text, "an attribute of an op is another one");
+    tn_text_add(text, "an attribute of an op differs");
 }

@@ -98,15 +98,14 @@ static tn_status plan_file_read_json(tn_run *run, const char *path, json_t **jso
   tn_release(&run->env, text);
   if (*json == NULL) return tn_failf(&run->env, TN_EINVAL, "%s:%d: %s", path, error.line, error.text);
   if (plan_file_is_plan(*json)) return TN_OK;
-  return tn_failf(&run->env, TN_EINVAL, "%s: this is no plan of a run: it has no programs or no kernels",
-                  path);
+  return tn_failf(&run->env, TN_EINVAL, "%s: not the plan of a run: it has no programs or no kernels", path);
 }
 
 /* A resumed run goes on without its plan: the choices are made anew. Only a lack of memory is an error. */
 static tn_status plan_file_warn(tn_run *run, tn_status status) {
   if (status == TN_OK || status == TN_ENOMEM) return status;
   tn_logf(&run->env, TN_LOG_WARN,
-          "%s; the run goes on with a plan made anew: if kernels or plugins have changed since it began, its "
+          "%s; the run goes on with a new plan: if kernels or plugins have changed since its start, the "
           "results may differ in their last bits from those of an uninterrupted run",
           tn_error_text(&run->env));
   tn_error_clear(&run->env);

@@ -13,28 +13,28 @@ enum { CANDIDATES = 6 };
 static const char *const candidate_names[CANDIDATES] = {"last", "last.new", "last.old",
                                                         "best", "best.new", "best.old"};
 
-enum { ABSENT = 0, VALID = 1, BAD = 2 };
+enum { CANDIDATE_ABSENT = 0, CANDIDATE_VALID = 1, CANDIDATE_DAMAGED = 2 };
 
-typedef struct candidate {
+typedef struct resume_candidate {
   int state;
   char *path; /* FOLDER/checkpoints/NAME */
   tn_state_record record;
-  const char *reason; /* BAD: in the run's arena */
-  tn_status fault;    /* BAD: TN_EINVAL or TN_ENONFINITE */
-} candidate;
+  const char *reason; /* CANDIDATE_DAMAGED: in the run's arena */
+  tn_status failure;  /* CANDIDATE_DAMAGED: TN_EINVAL or TN_ENONFINITE */
+} resume_candidate;
 
 /* ---- looking at one ---- */
 
-/* Damaged contents make a checkpoint BAD, and the search goes on. Any other failure ends the search: a file
- * that cannot be read may be the newest valid checkpoint. */
-static tn_status resume_judge(tn_run *run, candidate *c, tn_status status) {
+/* Damaged contents make a checkpoint CANDIDATE_DAMAGED, and the search goes on. Any other failure ends the
+ * search: a file that cannot be read may be the newest valid checkpoint. */
+static tn_status resume_judge(tn_run *run, resume_candidate *c, tn_status status) {
   if (status == TN_EIO)
     return tn_wrap(&run->env, status,
-                   "cannot tell whether %s is whole (rename that folder to go on without it)", c->path);
-  if (status == TN_OK) c->state = VALID;
+                   "cannot check the checkpoint %s (rename that folder to go on without it)", c->path);
+  if (status == TN_OK) c->state = CANDIDATE_VALID;
   if (status != TN_EINVAL && status != TN_ENONFINITE) return status;
-  c->state = BAD;
-  c->fault = status;
+  c->state = CANDIDATE_DAMAGED;
+  c->failure = status;
   c->reason = tn_arena_strdup(&run->arena, tn_error_text(&run->env));
   tn_error_clear(&run->env);
   return c->reason ? TN_OK : TN_ENOMEM;
@@ -42,21 +42,21 @@ static tn_status resume_judge(tn_run *run, candidate *c, tn_status status) {
 
 /* A NAME.new without state.json was never completed, and a NAME.old without it is a partial removal. Neither
  * is damaged. */
-static tn_status resume_without_record(tn_run *run, candidate *c, const char *name) {
+static tn_status resume_without_record(tn_run *run, resume_candidate *c, const char *name) {
   if (strchr(name, '.')) return TN_OK;
   return resume_judge(run, c, tn_failf(&run->env, TN_EINVAL, "%s: holds no state.json", c->path));
 }
 
-static tn_status resume_examine(tn_run *run, const char *home, const char *name, candidate *c) {
+static tn_status resume_examine(tn_run *run, const char *home, const char *name, resume_candidate *c) {
   struct stat info;
   c->path = tn_path_join(&run->env, home, name);
   char *state = c->path ? tn_path_join(&run->env, c->path, "state.json") : NULL;
   tn_status status = state ? TN_OK : TN_ENOMEM;
-  bool there = status == TN_OK && stat(c->path, &info) == 0, whole = there && stat(state, &info) == 0;
-  if (there && !whole) status = resume_without_record(run, c, name);
-  if (whole) status = tn_state_record_read(run, state, &c->record);
-  if (status == TN_OK && whole) status = tn_state_record_check(run, &c->record, c->path);
-  if (whole) status = resume_judge(run, c, status);
+  bool there = status == TN_OK && stat(c->path, &info) == 0, complete = there && stat(state, &info) == 0;
+  if (there && !complete) status = resume_without_record(run, c, name);
+  if (complete) status = tn_state_record_read(run, state, &c->record);
+  if (status == TN_OK && complete) status = tn_state_record_check(run, &c->record, c->path);
+  if (complete) status = resume_judge(run, c, status);
   tn_release(&run->env, state);
   return status;
 }
@@ -67,17 +67,17 @@ static bool resume_is_newer(const tn_progress *a, const tn_progress *b) {
   return a->step > b->step || (a->step == b->step && a->ended && !b->ended);
 }
 
-static int32_t resume_find_newest(const candidate *list) {
+static int32_t resume_find_newest(const resume_candidate *list) {
   int32_t chosen = -1;
   for (int32_t i = 0; i < CANDIDATES; i++)
-    if (list[i].state == VALID &&
+    if (list[i].state == CANDIDATE_VALID &&
         (chosen < 0 || resume_is_newer(&list[i].record.progress, &list[chosen].record.progress)))
       chosen = i;
   return chosen;
 }
 
 /* Differences that change the run give warnings. */
-static void resume_compare_runs(tn_run *run, const tn_program_set *set, const candidate *c) {
+static void resume_compare_runs(tn_run *run, const tn_program_set *set, const resume_candidate *c) {
   char plan[TN_PLAN_TEXT];
   tn_plan_hash_text(set, plan);
   if (c->record.seed != run->settings.run.seed)
@@ -90,7 +90,7 @@ static void resume_compare_runs(tn_run *run, const tn_program_set *set, const ca
 }
 
 static tn_status resume_load(tn_run *run, tn_executor *executor, const tn_program_set *set,
-                             const candidate *c) {
+                             const resume_candidate *c) {
   static const uint32_t kinds[] = {TN_STATES_OF_MODEL, TN_STATES_OF_OPTIMIZER};
   tn_status status = TN_OK;
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_STATE; i++) {
@@ -105,30 +105,30 @@ static tn_status resume_load(tn_run *run, tn_executor *executor, const tn_progra
 
 /* Loads the newest checkpoint that fits the model. */
 static tn_status resume_load_newest(tn_run *run, tn_executor *executor, const tn_program_set *set,
-                                    candidate *list, int32_t *chosen) {
+                                    resume_candidate *list, int32_t *chosen) {
   while ((*chosen = resume_find_newest(list)) >= 0) {
-    candidate *c = &list[*chosen];
+    resume_candidate *c = &list[*chosen];
     TN_TRY(resume_judge(run, c, resume_load(run, executor, set, c)));
-    if (c->state == VALID) return TN_OK;
+    if (c->state == CANDIDATE_VALID) return TN_OK;
   }
   return TN_OK;
 }
 
-static tn_status resume_fail(tn_run *run, const char *home, const candidate *list) {
-  const candidate *bad = NULL;
+static tn_status resume_fail(tn_run *run, const char *home, const resume_candidate *list) {
+  const resume_candidate *bad = NULL;
   for (int32_t i = CANDIDATES - 1; i >= 0; i--)
-    if (list[i].state == BAD) bad = &list[i];
+    if (list[i].state == CANDIDATE_DAMAGED) bad = &list[i];
   if (bad == NULL) return tn_failf(&run->env, TN_EINVAL, "%s: holds no checkpoint to resume from", home);
-  return tn_failf(&run->env, bad->fault, "%s; %s holds no other checkpoint, and nothing was changed",
+  return tn_failf(&run->env, bad->failure, "%s; %s holds no other checkpoint, and nothing was changed",
                   bad->reason, home);
 }
 
 /* ---- tidying up ---- */
 
-static tn_status resume_keep_damaged(tn_run *run, const candidate *list) {
+static tn_status resume_keep_damaged(tn_run *run, const resume_candidate *list) {
   for (int32_t i = 0; i < CANDIDATES; i++) {
     const char *aside;
-    if (list[i].state != BAD) continue;
+    if (list[i].state != CANDIDATE_DAMAGED) continue;
     TN_TRY(tn_checkpoint_rename_aside(run, list[i].path, "bad", &aside));
     tn_logf(&run->env, TN_LOG_WARN, "checkpoint '%s' cannot be used: %s; it is kept as %s",
             candidate_names[i], list[i].reason, aside);
@@ -137,18 +137,18 @@ static tn_status resume_keep_damaged(tn_run *run, const candidate *list) {
 }
 
 /* Completes the exchange that left the `chosen` checkpoint under a temporary name. */
-static tn_status resume_finish_exchange(tn_run *run, const candidate *list, int32_t chosen) {
-  int32_t whole = chosen / 3 * 3;
-  return chosen == whole ? TN_OK : tn_checkpoint_publish(run, list[chosen].path, list[whole].path);
+static tn_status resume_finish_exchange(tn_run *run, const resume_candidate *list, int32_t chosen) {
+  int32_t complete = chosen / 3 * 3;
+  return chosen == complete ? TN_OK : tn_checkpoint_publish(run, list[chosen].path, list[complete].path);
 }
 
 /* Renames damaged checkpoints, and makes `last` the checkpoint that was loaded. */
 static tn_status resume_update_last(tn_run *run, tn_executor *executor, const tn_program_set *set,
-                                    const char *folder, const candidate *list, int32_t chosen) {
+                                    const char *folder, const resume_candidate *list, int32_t chosen) {
   const tn_progress *progress = &list[chosen].record.progress;
   TN_TRY(resume_keep_damaged(run, list));
   if (chosen > 0)
-    tn_logf(&run->env, TN_LOG_WARN, "going on from %s, which is of step %lld", list[chosen].path,
+    tn_logf(&run->env, TN_LOG_WARN, "resuming from %s, which is of step %lld", list[chosen].path,
             (long long)progress->step);
   TN_TRY(resume_finish_exchange(run, list, chosen));
   bool of_last = chosen < 3;
@@ -156,7 +156,7 @@ static tn_status resume_update_last(tn_run *run, tn_executor *executor, const tn
 }
 
 static tn_status resume_from_candidates(tn_run *run, tn_executor *executor, const tn_program_set *set,
-                                        const char *folder, const char *home, candidate *list,
+                                        const char *folder, const char *home, resume_candidate *list,
                                         tn_progress *progress) {
   int32_t chosen = -1;
   for (int32_t i = 0; i < CANDIDATES; i++) TN_TRY(resume_examine(run, home, candidate_names[i], &list[i]));
@@ -171,7 +171,7 @@ static tn_status resume_from_candidates(tn_run *run, tn_executor *executor, cons
 
 tn_status tn_checkpoint_resume(tn_run *run, tn_executor *executor, const tn_program_set *set,
                                const char *folder, tn_progress *progress) {
-  candidate *list = tn_alloc(&run->env, CANDIDATES * sizeof *list);
+  resume_candidate *list = tn_alloc(&run->env, CANDIDATES * sizeof *list);
   char *home = tn_path_join(&run->env, folder, "checkpoints");
   tn_status status =
       list && home ? resume_from_candidates(run, executor, set, folder, home, list, progress) : TN_ENOMEM;

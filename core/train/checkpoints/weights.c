@@ -70,7 +70,7 @@ static tn_status weights_read_named(tn_weights_reader *w, const tn_placement *st
     status = weights_read_state(w, state, tensor);
   else if (status == TN_OK && !tn_words_match(&w->ignore, state->path))
     status =
-        tn_failf(env, TN_EINVAL, "%s: holds no '%s' that the model has; [weights] prefix or ignore may help",
+        tn_failf(env, TN_EINVAL, "%s: has no '%s', which the model has; [weights] prefix or ignore may help",
                  w->path, name.v);
   tn_text_free(&name);
   return status;
@@ -85,7 +85,7 @@ static tn_status weights_check_unread(tn_weights_reader *w, const tn_state_map *
     const tn_placement *state = tn_state_map_find(map, name + skip);
     if (state == NULL || !weights_has_kind(state, kinds))
       return tn_failf(&w->run->env, TN_EINVAL,
-                      "%s: holds '%s' that the model has not; add it to [weights] ignore if that is meant",
+                      "%s: has '%s', which the model does not have; add it to [weights] ignore to skip it",
                       w->path, name);
   }
   return TN_OK;

@@ -73,7 +73,7 @@ static tn_status predict_run_rows(tn_predict_command *p) {
   int64_t rows = p->in_type.dims[0];
   p->out_type = output->type;
   if (p->out_type.rank < 1 || p->out_type.dims[0] != p->batch)
-    return tn_failf(&p->run->env, TN_EINVAL, "%s: the model's output has no row for each input",
+    return tn_failf(&p->run->env, TN_EINVAL, "%s: the model's output does not have one row per sample",
                     p->run->ini.path);
   p->out_row = tn_type_bytes(&p->out_type) / (size_t)p->batch;
   p->in_row = tn_type_bytes(&p->in_type) / (size_t)(rows > 0 ? rows : 1);

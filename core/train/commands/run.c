@@ -46,7 +46,7 @@ static tn_status run_read_configuration(tn_run *run, const tn_run_origin *origin
   TN_TRY(tn_settings_load_plugins(&run->env, run->registry, &run->ini));
   if (origin->emit && tn_ini_section(&run->ini, "model"))
     return tn_failf(&run->env, TN_EINVAL,
-                    "%s: [model] beside a function that is the model, expected one of them",
+                    "%s: [model] beside a function that emits the model, expected one of them",
                     tn_key_where(&run->ini, tn_ini_section(&run->ini, "model"), NULL));
   return tn_settings_read(&run->env, run->registry, &run->ini, &run->settings);
 }

@@ -15,25 +15,25 @@
 enum { MAILBOX = 64 };
 
 /* Decisions that rank 0 has sent to one other rank. */
-typedef struct mailbox {
+typedef struct rank_mailbox {
   sem_t filled, vacant;
   int32_t decisions[MAILBOX];
   size_t written, taken; /* counts so far; each is written by one thread */
-} mailbox;
+} rank_mailbox;
 
-typedef struct member {
+typedef struct rank_member {
   tn_rank_set *all;
   int32_t rank;
   const void *mine; /* the rank's data in a gathering */
-  mailbox mail;
+  rank_mailbox mail;
   pthread_t thread;
   bool started;
-} member;
+} rank_member;
 
 struct tn_rank_set {
   tn_env env; /* memory, and the message of the failure */
   tn_error_record record;
-  member *members;
+  rank_member *members;
   int32_t n;
 
   pthread_mutex_t lock; /* protects the members below */
@@ -53,7 +53,7 @@ struct tn_rank_set {
 
 /* ---- making ---- */
 
-static void ranks_init_mailbox(mailbox *mail) {
+static void ranks_init_mailbox(rank_mailbox *mail) {
   sem_init(&mail->filled, 0, 0);
   sem_init(&mail->vacant, 0, MAILBOX);
 }
@@ -193,7 +193,7 @@ static void ranks_await(sem_t *semaphore) {
   while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
 }
 
-static void ranks_send_decision(mailbox *mail, int32_t decision) {
+static void ranks_send_decision(rank_mailbox *mail, int32_t decision) {
   ranks_await(&mail->vacant);
   mail->decisions[mail->written++ % MAILBOX] = decision;
   sem_post(&mail->filled);
@@ -203,7 +203,7 @@ tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t
   if (rank == 0) {
     for (int32_t r = 1; r < ranks->n; r++) ranks_send_decision(&ranks->members[r].mail, *decision);
   } else {
-    mailbox *mail = &ranks->members[rank].mail;
+    rank_mailbox *mail = &ranks->members[rank].mail;
     ranks_await(&mail->filled);
     /* a failure posts without a decision */
     if (!atomic_load(&ranks->failed)) *decision = mail->decisions[mail->taken++ % MAILBOX];
@@ -215,7 +215,7 @@ tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t
 /* ---- threads ---- */
 
 static void *ranks_run_member(void *arg) {
-  member *m = arg;
+  rank_member *m = arg;
   tn_rank_set *ranks = m->all;
   pthread_mutex_lock(&ranks->lock);
   while (!ranks->open) pthread_cond_wait(&ranks->changed, &ranks->lock);

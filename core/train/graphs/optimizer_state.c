@@ -46,9 +46,9 @@ tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const
   if (status == TN_OK && (type->dtype != TN_F32 || type->rank != 1 || type->dims[0] != u->count))
     status =
         tn_failf(u->env, TN_EINVAL,
-                 "slot '%s' is not of the parameter's type, which an elementwise optimizer's must be", name);
+                 "state '%s' is not of the parameter's type, as an elementwise optimizer requires", name);
   if (status == TN_OK && !tn_text_equal(init, "zeros"))
-    status = tn_failf(u->env, TN_EINVAL, "slot '%s' starts with %s, expected zeros", name, init);
+    status = tn_failf(u->env, TN_EINVAL, "state '%s' is initialized with %s, expected zeros", name, init);
   if (status == TN_OK) status = tn_state_map_region(u->map, path ? path + 1 : "", TN_F32, &region);
   if (status == TN_OK) status = optimizer_state_follow_parameters(u, region);
   for (int32_t i = 0; status == TN_OK && i < u->n_params; i++)

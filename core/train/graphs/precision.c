@@ -68,11 +68,10 @@ static tn_status precision_check_decision(const tn_rewrite *r, const tn_gnode *n
                                           int32_t dtype) {
   if (dtype == TN_ANY || tn_dtype_is_float(dtype)) return TN_OK;
   if (dtype == TN_PRECISION_TF32 && tn_graph_type(r->from, node->in[i])->dtype == TN_F32) return TN_OK;
-  return tn_failf(
-      r->from->env, TN_EINVAL,
-      "operand %d of %s shall be %s (%d), expected f16, bf16, f32, f64, tf32 (of an f32 operand), "
-      "or any to leave it",
-      i, node->op->item.name, tn_dtype_name(dtype), dtype);
+  return tn_failf(r->from->env, TN_EINVAL,
+                  "operand %d of %s: the policy returns %s (%d), expected f16, bf16, f32, f64, tf32 (of an "
+                  "f32 operand), or any for no change",
+                  i, node->op->item.name, tn_dtype_name(dtype), dtype);
 }
 
 /* The value of a constant of any shape. */

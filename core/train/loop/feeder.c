@@ -192,7 +192,7 @@ static void feeder_log_cache(const tn_feeder *f) {
   if (memory.keeps)
     tn_logf(&f->run->env, TN_LOG_INFO, "%lld of %lld samples are kept in memory, %.1f MiB%s",
             (long long)memory.kept, (long long)memory.count, (double)memory.bytes / 1048576.0,
-            memory.full ? ", all that [data] cache grants" : "");
+            memory.full ? ", the limit of [data] cache" : "");
 }
 
 void tn_feeder_destroy(tn_feeder *f) {

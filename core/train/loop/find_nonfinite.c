@@ -15,8 +15,8 @@
 
 typedef struct tn_nonfinite_search {
   tn_training *t;
-  int64_t until; /* the last step to repeat */
-  void **kept;   /* per region: the state before the current step; NULL: not read yet */
+  int64_t last_step; /* the last step to repeat */
+  void **saved;      /* per region: the state before the current step; NULL: not read yet */
   tn_finite *finite;
   bool stopped;
 } tn_nonfinite_search;
@@ -41,47 +41,48 @@ static tn_status nonfinite_copy_region(tn_nonfinite_search *s, size_t r, void *d
 static tn_status nonfinite_save_state(tn_nonfinite_search *s) {
   tn_env *env = &s->t->run->env;
   size_t n = s->t->set.map->regions.n;
-  if (s->kept == NULL && (s->kept = tn_alloc(env, tn_size_mul(n + 1, sizeof *s->kept))) == NULL)
+  if (s->saved == NULL && (s->saved = tn_alloc(env, tn_size_mul(n + 1, sizeof *s->saved))) == NULL)
     return TN_ENOMEM;
   for (size_t r = 0; r < n; r++) {
-    if (s->kept[r] == NULL)
-      s->kept[r] = tn_alloc(env, nonfinite_region_bytes(&s->t->set.map->regions.v[r]) + 1);
-    if (s->kept[r] == NULL) return TN_ENOMEM;
-    TN_TRY(nonfinite_copy_region(s, r, s->kept[r], false));
+    if (s->saved[r] == NULL)
+      s->saved[r] = tn_alloc(env, nonfinite_region_bytes(&s->t->set.map->regions.v[r]) + 1);
+    if (s->saved[r] == NULL) return TN_ENOMEM;
+    TN_TRY(nonfinite_copy_region(s, r, s->saved[r], false));
   }
   return TN_OK;
 }
 
 static tn_status nonfinite_restore_state(tn_nonfinite_search *s) {
-  for (size_t r = 0; r < s->t->set.map->regions.n; r++) TN_TRY(nonfinite_copy_region(s, r, s->kept[r], true));
+  for (size_t r = 0; r < s->t->set.map->regions.n; r++)
+    TN_TRY(nonfinite_copy_region(s, r, s->saved[r], true));
   return TN_OK;
 }
 
 static void nonfinite_free_state(tn_nonfinite_search *s) {
-  for (size_t r = 0; s->kept && r < s->t->set.map->regions.n; r++) tn_release(&s->t->run->env, s->kept[r]);
-  tn_release(&s->t->run->env, s->kept);
+  for (size_t r = 0; s->saved && r < s->t->set.map->regions.n; r++) tn_release(&s->t->run->env, s->saved[r]);
+  tn_release(&s->t->run->env, s->saved);
 }
 
-static tn_status nonfinite_check_state(tn_nonfinite_search *s, const tn_placement *state, bool *fine) {
+static tn_status nonfinite_check_state(tn_nonfinite_search *s, const tn_placement *state, bool *finite) {
   tn_env *env = &s->t->run->env;
   size_t bytes = tn_type_bytes(&state->type);
   void *data = tn_alloc(env, bytes + 1);
   tn_status status = data ? tn_executor_read(s->t->executor, state->path, data, bytes) : TN_ENOMEM;
   if (status == TN_OK)
-    *fine = tn_seen_of(state->type.dtype, data, tn_type_count(&state->type)).kind == TN_SEEN_FINITE;
+    *finite = tn_seen_of(state->type.dtype, data, tn_type_count(&state->type)).kind == TN_SEEN_FINITE;
   tn_release(env, data);
   return status;
 }
 
 /* Whether all state that a checkpoint would hold is finite. */
-static tn_status nonfinite_check_states(tn_nonfinite_search *s, bool *fine) {
+static tn_status nonfinite_check_states(tn_nonfinite_search *s, bool *finite) {
   const tn_state_map *map = s->t->set.map;
-  *fine = true;
-  for (size_t i = 0; *fine && i < map->states.n; i++) {
+  *finite = true;
+  for (size_t i = 0; *finite && i < map->states.n; i++) {
     const tn_placement *p = &map->states.v[i];
     bool lasts = p->what == TN_STATE_PARAM || p->what == TN_STATE_BUFFER || p->what == TN_STATE_SLOT;
     if (lasts && p->path[0] != '@' && tn_dtype_is_float(p->type.dtype))
-      TN_TRY(nonfinite_check_state(s, p, fine));
+      TN_TRY(nonfinite_check_state(s, p, finite));
   }
   return TN_OK;
 }
@@ -105,7 +106,7 @@ static tn_status nonfinite_clear_scratch(tn_nonfinite_search *s) {
 
 /* ---- what ranks agree on ---- */
 
-enum { BAD = 1, STOPPED = 2 };
+enum { STEP_NONFINITE = 1, RUN_STOPPED = 2 };
 
 static tn_status nonfinite_agree(tn_nonfinite_search *s, int32_t *flags) {
   tn_training *t = s->t;
@@ -131,16 +132,16 @@ static tn_status nonfinite_begin_epoch(tn_nonfinite_search *s) {
   return tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
 }
 
-/* Takes a step; sets BAD in *flags if its loss or state is not finite. */
+/* Takes a step; sets STEP_NONFINITE in *flags if its loss or state is not finite. */
 static tn_status nonfinite_take_step(tn_nonfinite_search *s, int32_t *flags) {
   tn_training *t = s->t;
-  bool fine = true;
+  bool finite = true;
   tn_status status = tn_training_step(t);
-  *flags = status == TN_ENONFINITE ? BAD : 0;
+  *flags = status == TN_ENONFINITE ? STEP_NONFINITE : 0;
   if (status != TN_OK && status != TN_ENONFINITE) return status;
-  if (status == TN_OK) TN_TRY(nonfinite_check_states(s, &fine));
-  *flags |= fine ? 0 : BAD;
-  *flags |= atomic_load(&t->run->stop) ? STOPPED : 0;
+  if (status == TN_OK) TN_TRY(nonfinite_check_states(s, &finite));
+  *flags |= finite ? 0 : STEP_NONFINITE;
+  *flags |= atomic_load(&t->run->stop) ? RUN_STOPPED : 0;
   return nonfinite_agree(s, flags);
 }
 
@@ -161,18 +162,20 @@ static tn_status nonfinite_retrace(tn_nonfinite_search *s) {
   TN_TRY(tn_training_rewind(t));
   TN_TRY(nonfinite_clear_scratch(s));
   if (t->run->rank == 0)
-    tn_logf(&t->run->env, TN_LOG_INFO, "looking for what was not finite first: the steps from %lld on again",
+    tn_logf(&t->run->env, TN_LOG_INFO,
+            "searching the first op whose result is not finite: repeating the steps from %lld on",
             (long long)t->progress.step + 1);
   t->lost_steps_in_a_row = 0;
   TN_TRY(nonfinite_begin_epoch(s));
-  while (t->progress.step < s->until) {
+  while (t->progress.step < s->last_step) {
     tn_progress before = t->progress;
     if (t->progress.batch >= t->steps_per_epoch) TN_TRY(nonfinite_begin_epoch(s));
     TN_TRY(nonfinite_save_state(s));
     TN_TRY(nonfinite_take_step(s, &flags));
-    s->stopped = (flags & STOPPED) != 0;
+    s->stopped = (flags & RUN_STOPPED) != 0;
     if (s->stopped) return TN_OK;
-    if ((flags & BAD) || t->progress.step >= s->until) return nonfinite_repeat_step(s, &before);
+    if ((flags & STEP_NONFINITE) || t->progress.step >= s->last_step)
+      return nonfinite_repeat_step(s, &before);
   }
   return TN_OK;
 }
@@ -194,14 +197,14 @@ static tn_status nonfinite_validate(tn_nonfinite_search *s) {
 static tn_status nonfinite_search(tn_nonfinite_search *s) {
   tn_training *t = s->t;
   int32_t flags = 0;
-  bool fine = true;
+  bool finite = true;
   for (int32_t i = 0; i < t->slots; i++) TN_TRY(tn_executor_slot_wait(t->executor, i));
   TN_TRY(tn_feeder_stop(t->train));
   if (!t->validation_failed) return nonfinite_retrace(s);
-  TN_TRY(nonfinite_check_states(s, &fine));
-  flags = fine ? 0 : BAD;
+  TN_TRY(nonfinite_check_states(s, &finite));
+  flags = finite ? 0 : STEP_NONFINITE;
   TN_TRY(nonfinite_agree(s, &flags));
-  return flags & BAD ? nonfinite_retrace(s) : nonfinite_validate(s);
+  return flags & STEP_NONFINITE ? nonfinite_retrace(s) : nonfinite_validate(s);
 }
 
 /* ---- what came of it ---- */
@@ -214,11 +217,11 @@ typedef struct tn_nonfinite_finding {
 
 static const char *nonfinite_advice(int32_t what) {
   switch (what) {
-  case TN_FINITE_INPUT: return "look at what the source and the transforms of [data] give";
-  case TN_FINITE_STATE: return "look at the weights that the run began with";
+  case TN_FINITE_INPUT: return "check the values of the source and the transforms of [data]";
+  case TN_FINITE_STATE: return "check the weights that the run began with";
   case TN_FINITE_DERIVED:
     return "a parameter is too large for that type: a lower lr, weight_decay or bf16 may help";
-  default: return "a lower lr, [optimizer] clip, or values that this op can take may help";
+  default: return "a lower lr, [optimizer] clip, or other operands of this op may help";
   }
 }
 
@@ -250,7 +253,7 @@ static tn_status nonfinite_conclude(tn_nonfinite_search *s, const char *failure)
 
 tn_status tn_training_find_nonfinite(tn_training *t) {
   tn_env *env = &t->run->env;
-  tn_nonfinite_search s = {.t = t, .until = t->failed_step > 0 ? t->failed_step : t->progress.step};
+  tn_nonfinite_search s = {.t = t, .last_step = t->failed_step > 0 ? t->failed_step : t->progress.step};
   tn_progress progress = t->progress;
   tn_observers *observers = t->observers; /* the repeated steps are not reported to observers */
   tn_metric_sums epoch;
@@ -270,6 +273,7 @@ tn_status tn_training_find_nonfinite(tn_training *t) {
   /* on one rank the original failure is reported without the search; other ranks must be told */
   if (status != TN_OK && tn_run_ranks(t->run) > 1) return status;
   if (status != TN_OK)
-    tn_logf(env, TN_LOG_WARN, "what was not finite first could not be found: %s", tn_error_text(env));
+    tn_logf(env, TN_LOG_WARN, "the first op whose result is not finite was not found: %s",
+            tn_error_text(env));
   return t->explained ? TN_ENONFINITE : tn_failf(env, TN_ENONFINITE, "%s", failure);
 }

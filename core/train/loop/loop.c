@@ -49,18 +49,18 @@ static tn_status loop_save(tn_training *t, const char *name) {
 
 /* ---- epochs ---- */
 
-enum { GO_ON = 0, STOP = 1, OUT_OF_TIME = 2 };
+enum { CONTINUE = 0, STOP = 1, OUT_OF_TIME = 2 };
 
 static int32_t loop_should_end(const tn_training *t) {
   const tn_run_section *run = &t->run->settings.run;
   if (atomic_load(&t->run->stop)) return STOP;
-  return run->max_time > 0 && tn_clock_s() - t->started_s >= run->max_time ? OUT_OF_TIME : GO_ON;
+  return run->max_time > 0 && tn_clock_s() - t->started_s >= run->max_time ? OUT_OF_TIME : CONTINUE;
 }
 
 /* Sets `why` if rank 0 decides that the run ends before its last step. */
 static tn_status loop_check_limits(tn_training *t) {
   static const char *const whys[] = {NULL, tn_end_stopped, tn_end_out_of_time};
-  int32_t decision = t->run->rank == 0 ? loop_should_end(t) : GO_ON;
+  int32_t decision = t->run->rank == 0 ? loop_should_end(t) : CONTINUE;
   TN_TRY(tn_ranks_decide(t->ranks, &t->run->env, t->run->rank, &decision));
   t->why = whys[decision];
   return TN_OK;

@@ -102,7 +102,7 @@ static void observers_deliver(tn_observers *observers, const tn_event *event) {
     tn_open_observer *one = &observers->open.v[i];
     if (one->failed || one->kind->event(&observers->env, one->self, event) == TN_OK) continue;
     one->failed = true;
-    tn_logf(&observers->env, TN_LOG_WARN, "observer '%s' is left out from now on: %s", one->kind->item.name,
+    tn_logf(&observers->env, TN_LOG_WARN, "observer '%s' receives no more events: %s", one->kind->item.name,
             tn_error_text(&observers->env));
   }
 }

@@ -56,7 +56,7 @@ typedef struct tn_training {
 } tn_training;
 
 /* open_training.c: prepares the parts that do not involve other ranks; then, on all ranks at once, compares
- * plans and makes the state equal. After a failure, tn_training_release frees what was prepared. */
+ * plans and makes the state equal. After a failure, tn_training_release frees the prepared parts. */
 tn_status tn_training_prepare(tn_training *t);
 tn_status tn_training_start(tn_training *t);
 void tn_training_release(tn_training *t);

@@ -64,7 +64,7 @@ static tn_status programs_emit_training(tn_run *run, int32_t which, tn_program_s
 static tn_status programs_complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                          tn_program_set *set, tn_model *model) {
   const tn_compile_options *dump = programs_dump_options(request, which);
-  tn_update_info own, *info = which == TN_PROGRAM_STEP ? &set->update : &own;
+  tn_update_info unused, *info = which == TN_PROGRAM_STEP ? &set->update : &unused;
   TN_TRY(programs_dump_graph(dump, which, "model", model->graph));
   if (which == TN_PROGRAM_STEP || which == TN_PROGRAM_EVAL) TN_TRY(programs_copy_measures(set, model));
   TN_TRY(programs_emit_training(run, which, set, model, info));

@@ -22,12 +22,11 @@ static bool fallbacks_were_reported(const tn_program_set *set, int32_t program, 
 }
 
 static void fallbacks_log(const tn_run *run, const tn_program *program, const tn_fallback *f) {
-  tn_logf(
-      &run->env, TN_LOG_WARN,
-      "%s%s%s%s falls back to %s, at the price of %.1f KiB over the bus and a wait in each run of program "
-      "%s: %s ([backend] fallback = allow says nothing, error refuses)",
-      f->op, *f->where ? " (" : "", f->where, *f->where ? ")" : "", f->family, (double)f->bytes / 1024.0,
-      program->name, f->reason);
+  tn_logf(&run->env, TN_LOG_WARN,
+          "%s%s%s%s falls back to %s, which costs %.1f KiB over the bus and a wait in each run of program "
+          "%s: %s ([backend] fallback = allow disables this warning, error refuses such ops)",
+          f->op, *f->where ? " (" : "", f->where, *f->where ? ")" : "", f->family, (double)f->bytes / 1024.0,
+          program->name, f->reason);
 }
 
 void tn_programs_report_fallbacks(const tn_run *run, const tn_program_set *set) {

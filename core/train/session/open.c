@@ -35,14 +35,14 @@ static void session_add_fields(tn_session *s, int32_t which) {
   for (int32_t i = 0; p != NULL && i < p->n_inputs; i++) {
     if (session_is_control_block(p->inputs[i].name)) continue;
     tn_bound_field *f = session_add_field(s, &p->inputs[i], TN_SESSION_INPUT);
-    f->place[which] = tn_executor_input(s->executor, one->index, 0, f->name);
+    f->address[which] = tn_executor_input(s->executor, one->index, 0, f->name);
     if (!tn_text_equal(f->name, sample_weight)) continue;
-    one->sample_weight = (float *)(void *)f->place[which];
+    one->sample_weight = (float *)(void *)f->address[which];
     s->weight = f;
   }
   for (int32_t i = 0; p != NULL && i < p->n_outputs; i++) {
     tn_bound_field *f = session_add_field(s, &p->outputs[i], TN_SESSION_OUTPUT);
-    f->place[which] = (char *)(uintptr_t)tn_executor_output(s->executor, one->index, 0, p->outputs[i].name);
+    f->address[which] = (char *)(uintptr_t)tn_executor_output(s->executor, one->index, 0, p->outputs[i].name);
   }
 }
 

@@ -20,7 +20,7 @@ typedef struct tn_bound_field {
   tn_type type;
   size_t bytes, row; /* row: of one sample; 0 if the field is not per sample */
   char *bound;
-  char *place[TN_SESSION_PROGRAMS]; /* in the input slot; NULL: the program has no such field */
+  char *address[TN_SESSION_PROGRAMS]; /* in the input slot; NULL: the program has no such field */
 } tn_bound_field;
 
 /* One of the three programs. */

@@ -41,11 +41,10 @@ static tn_status session_load_newest(tn_session *s) {
     status = session_find_checkpoint(run, folder, "last", &path);
   if (status == TN_OK && path != NULL) status = session_load_file(s, path, "");
   if (status == TN_OK && path == NULL)
-    status =
-        tn_failf(&run->env, TN_EINVAL,
-                 "there are no weights to work with: expected tn_session_options.weights, [weights] file, or "
-                 "a run called '%s' that has saved some",
-                 run->settings.run.name);
+    status = tn_failf(&run->env, TN_EINVAL,
+                      "there are no weights: expected tn_session_options.weights, [weights] file, or a run "
+                      "called '%s' with a checkpoint",
+                      run->settings.run.name);
   tn_release(&run->env, path);
   tn_release(&run->env, folder);
   return status;

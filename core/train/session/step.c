@@ -21,12 +21,12 @@ static tn_status session_check_rows(tn_session *s, int32_t which, int64_t *rows)
 static tn_status session_read_inputs(tn_session *s, int32_t which, int64_t rows) {
   for (int32_t i = 0; i < s->n_fields; i++) {
     const tn_bound_field *f = &s->fields[i];
-    if (f->role != TN_SESSION_INPUT || f->place[which] == NULL || f == s->weight) continue;
+    if (f->role != TN_SESSION_INPUT || f->address[which] == NULL || f == s->weight) continue;
     if (f->bound == NULL)
       return tn_failf(s, TN_EINVAL, "%s: no buffer is bound to '%s'; tn_session_bind", calls[which], f->name);
     size_t bytes = f->row > 0 ? f->row * (size_t)rows : f->bytes;
-    memcpy(f->place[which], f->bound, bytes);
-    memset(f->place[which] + bytes, 0, f->bytes - bytes);
+    memcpy(f->address[which], f->bound, bytes);
+    memset(f->address[which] + bytes, 0, f->bytes - bytes);
   }
   return TN_OK;
 }
@@ -41,8 +41,8 @@ static void session_write_weights(tn_session *s, int32_t which, int64_t rows) {
 static void session_write_outputs(const tn_session *s, int32_t which, int64_t rows) {
   for (int32_t i = 0; i < s->n_fields; i++) {
     const tn_bound_field *f = &s->fields[i];
-    if (f->role != TN_SESSION_OUTPUT || f->place[which] == NULL || f->bound == NULL) continue;
-    memcpy(f->bound, f->place[which], f->row > 0 ? f->row * (size_t)rows : f->bytes);
+    if (f->role != TN_SESSION_OUTPUT || f->address[which] == NULL || f->bound == NULL) continue;
+    memcpy(f->bound, f->address[which], f->row > 0 ? f->row * (size_t)rows : f->bytes);
   }
 }
 

@@ -22,7 +22,7 @@ static void replaced_remove_options(tn_env *env, tn_ini *ini, tn_section *sectio
   for (int32_t k = section->n_keys; k-- > 0;) {
     tn_key *key = &section->keys[k];
     if (!replaced_owns_key(r, key, table, chosen)) continue;
-    tn_logf(env, TN_LOG_INFO, "%s: [%s] %s is left out: it belongs to '%s', and %s chooses '%s'",
+    tn_logf(env, TN_LOG_INFO, "%s: [%s] %s is ignored: it belongs to '%s', and %s chooses '%s'",
             tn_key_where(ini, section, key), section->name, key->name, r->item->name,
             tn_key_where(ini, section, choice), chosen->name);
     tn_section_remove_key(section, key);

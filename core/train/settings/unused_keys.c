@@ -19,7 +19,7 @@ static tn_status unused_keys_check_item(tn_env *env, tn_registry *registry, tn_i
   if (status == TN_OK) return tn_settings_item_options(env, ini, kind, item, &options);
   if (status != TN_EINVAL || !tn_settings_plugin_missing(registry, ini))
     return tn_wrap(env, status, "%s: [%s]", where, section->name);
-  tn_logf(env, TN_LOG_WARN, "%s: [%s] is not read: a plugin that may be absent is", where, section->name);
+  tn_logf(env, TN_LOG_WARN, "%s: [%s] is ignored: an optional plugin is missing", where, section->name);
   unused_keys_mark_used(section);
   return TN_OK;
 }

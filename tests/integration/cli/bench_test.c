@@ -1,4 +1,4 @@
-/* `tenon bench --ops`: every launch with its time, beside what the machine gives at best. */
+/* `tenon bench --ops`: the time of every launch, and the limits of the machine. */
 #include <math.h>
 
 #include "configs.h"

@@ -1,4 +1,4 @@
-/* The run folder: what is in it, and what it is good for. */
+/* The run folder: its files, and their use by other commands. */
 #include "configs.h"
 #include "program.h"
 
@@ -65,7 +65,7 @@ static void its_configuration_does_the_run_again(void **state) {
   files_equal("runs/digits/config.ini", "runs/digits-2/config.ini");
 }
 
-/* Paths in a configuration are relative to it. The copy lies elsewhere, and still means the same. */
+/* Paths in a configuration are relative to it. The copy in the run folder refers to the same files. */
 static void its_configuration_finds_files_again(void **state) {
   (void)state;
   char text[3001];
@@ -82,7 +82,7 @@ static void its_configuration_finds_files_again(void **state) {
   assert_int_equal(
       program_run("train runs/letters/config.ini --weights runs/letters/checkpoints/last/model.safetensors"),
       0);
-  assert_int_equal(program_run("train runs/letters-2/config.ini"), 0); /* the weights, too */
+  assert_int_equal(program_run("train runs/letters-2/config.ini"), 0); /* the path of the weights, too */
   files_equal("runs/letters-2/checkpoints/last/model.safetensors",
               "runs/letters-3/checkpoints/last/model.safetensors");
 }

@@ -1,4 +1,4 @@
-/* tests/integration/cli/program.c: running the program, and looking at what it left. */
+/* tests/integration/cli/program.c: runs the program, and reads the files that it writes. */
 #include "program.h"
 
 #include <errno.h>
@@ -120,7 +120,7 @@ const json_t *file_json(const char *path) { return parse(file_read(path, NULL), 
 
 /* ---- the program ---- */
 
-/* Reads a whole file into a fixed text, cut where it does not fit. */
+/* Reads a file into a fixed buffer, cut at its size. */
 static void read_into(const char *path, char *text, size_t size) {
   FILE *file = fopen(path, "rb");
   size_t n = file ? fread(text, 1, size - 1, file) : 0;
@@ -134,7 +134,7 @@ static void redirect(int to, const char *path) {
   close(file);
 }
 
-/* In the child: the program with its words. */
+/* In the child process: executes the program. */
 static void become(char *line) {
   char *words[MOST_WORDS], *rest = line;
   int n = 0;
@@ -170,8 +170,8 @@ void program_start(const char *format, ...) {
   va_end(args);
 }
 
-/* No command ends so: it is what AddressSanitizer and UBSan, LeakSanitizer, and ThreadSanitizer make of a
- * program, and their report is what is wanted. */
+/* Exit codes of AddressSanitizer and UBSan, LeakSanitizer, and ThreadSanitizer. No command has them; the
+ * report is printed. */
 static void fail_if_sanitized(int code) {
   if (code == 1 || code == 23 || code == 66) fail_msg("the program ended with %d: %s", code, program_err);
 }

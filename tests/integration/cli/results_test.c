@@ -1,4 +1,4 @@
-/* What each command prints: the fields of the results, for scripts, and the text for people. */
+/* The output of each command: the fields of the results, and the text. */
 #include <math.h>
 
 #include "configs.h"
@@ -33,7 +33,7 @@ static void train_prints_lines_for_people(void **state) {
   assert_non_null(strstr(program_err, "run folder: runs/noise"));
 }
 
-/* Design rule 6: planned peak = measured peak, to the byte, and the plan says so beforehand. */
+/* The planned peak equals the measured peak to the byte, and the plan has the same value. */
 static void peak_is_as_planned(const char *name, const char *text, const char *more) {
   char ini[64];
   snprintf(ini, sizeof ini, "%s.ini", name);
@@ -164,7 +164,7 @@ static void bench_measures_the_loader(void **state) {
   assert_int_equal(program_number(r, "batch"), 4);
   assert_true(median > 0 && fabs(program_number(r, "per_s") - 4 / median * 1e3) < 4 / median);
   assert_true(program_number(r, "first_per_s") > 0);
-  assert_int_equal(program_number(r, "kept"), 0); /* noise is made, not read */
+  assert_int_equal(program_number(r, "kept"), 0); /* random samples are made, not read */
   assert_int_equal(program_run("bench noise.ini --mode load --steps 1 --rounds 1"), 0);
   assert_non_null(strstr(program_out, "ms a batch"));
 }
@@ -203,7 +203,7 @@ static void config_checks_shows_and_explains(void **state) {
   assert_non_null(strstr(program_out, "fields that the model takes"));
 }
 
-/* Who replaces an optimizer need not know the options that stood in the file for the old one. */
+/* The options of the optimizer in the file are removed when --set replaces the optimizer. */
 static void another_choice_takes_the_options_of_the_first_along(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);

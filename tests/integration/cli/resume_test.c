@@ -1,4 +1,4 @@
-/* Stopping and going on: a run that was interrupted ends with the bits of one that was not. */
+/* Stopping and resuming: an interrupted run ends with the bits of an uninterrupted one. */
 #include "configs.h"
 #include "program.h"
 
@@ -15,7 +15,7 @@ static void same_checkpoint(const char *a, const char *b) {
   }
 }
 
-/* The run that nothing interrupts, in whole/digits. */
+/* The uninterrupted run, in whole/digits. */
 static const json_t *train_whole(void) {
   file_write("digits.ini", digits_ini);
   return program_json(0, "train digits.ini --output whole --set data.workers=0 --set run.threads=1");
@@ -58,8 +58,8 @@ static void any_workers_and_threads_give_the_same_bits(void **state) {
     }
 }
 
-/* Again and again, by the name of the folder. The schedule must not look ahead: with a limit on the steps it
- * would see another end. */
+/* Resumed several times, by the name of the folder. The schedule is constant, since others depend on the
+ * number of steps. */
 static void a_run_may_be_cut_into_many_parts(void **state) {
   (void)state;
   file_write("digits.ini", digits_ini);
@@ -96,7 +96,7 @@ static void validation_can_be_interrupted(void **state) {
               program_number(file_json("whole/digits/checkpoints/last/state.json"), "best"));
 }
 
-/* Killed, not asked: what save_every left is whole and good. */
+/* Killed without a signal handler: the checkpoint of save_every is complete. */
 static void a_killed_run_goes_on_from_its_last_checkpoint(void **state) {
   (void)state;
   train_whole();
@@ -149,7 +149,7 @@ static void another_optimizer_does_not_resume(void **state) {
   file_write("digits.ini", digits_ini);
   assert_int_equal(program_run("train digits.ini --set run.max_steps=5"), 0);
   assert_int_equal(program_run("train digits.ini --resume auto --set optimizer.type=sgd"), 65);
-  assert_non_null(strstr(program_err, "optimizer.safetensors: holds 'bn.bias."));
+  assert_non_null(strstr(program_err, "optimizer.safetensors: has 'bn.bias."));
 }
 
 static void another_plan_is_warned_about(void **state) {

@@ -1,7 +1,7 @@
-/* Training with memory that runs out: three steps of LeNet are taken again and again while one request is
- * refused, each time a later one: of the host's memory on the cpu, of the host's on the simulated device, and
- * of that device's. Nothing may crash, nothing may leak, no file may be damaged, and the run must say what
- * went wrong; a run that can do without what was refused may finish.
+/* Training while requests for memory are refused: three steps of LeNet are repeated, and each repetition
+ * refuses a later request: of the host's memory on the cpu, of the host's on the simulated device, and of
+ * that device's. The run must not crash, leak, or damage a file. It must report the failure, unless it can
+ * finish without the memory.
  *
  * Without arguments a fixed sample; allocation_test STRIDE [FIRST]: every STRIDE-th request from FIRST on, 1
  * for all of them (`tools/dev faults`). */
@@ -22,7 +22,7 @@
 
 #include "tenon/run.h"
 
-/* In the sample every request up to here is refused in its turn, and then one in so many. */
+/* The sample refuses every request up to this number, and then one in so many. */
 enum { EVERY_ONE = 40, CPU_STRIDE = 211, SIM_STRIDE = 307 };
 static long long stride, first; /* 0: the sample */
 
@@ -46,7 +46,7 @@ static const char configuration[] =
 
 typedef struct scarce {
   atomic_llong asked, live;
-  long long refused; /* the number of the request that is refused; 0: none */
+  long long refused; /* the number of the request that is refused; 0: no request */
 } scarce;
 
 static void *scarce_realloc(void *user, void *block, size_t bytes) {
@@ -88,7 +88,7 @@ static char *read_all(const char *path, size_t *n) {
   return bytes;
 }
 
-/* CRC-32C (Castagnoli et al., 1993), as state.json has it of each file. */
+/* CRC-32C (Castagnoli et al., 1993), as state.json records it for each file. */
 static uint32_t crc32c(const char *bytes, size_t n) {
   uint32_t crc = 0xffffffffu;
   for (size_t i = 0; i < n; i++) {
@@ -98,7 +98,7 @@ static uint32_t crc32c(const char *bytes, size_t n) {
   return ~crc;
 }
 
-/* A checkpoint that has a state.json has both files as they were written. */
+/* A checkpoint with a state.json has both other files undamaged. */
 static void check_checkpoint(const char *name) {
   static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
   char path[200];
@@ -118,7 +118,7 @@ static void check_checkpoint(const char *name) {
   json_decref(json);
 }
 
-/* Whole lines, each of them JSON. */
+/* Complete lines of JSON. */
 static void check_lines(const char *name) {
   char path[200], *at;
   size_t n = 0;
@@ -222,7 +222,7 @@ static void a_run_with_all_its_memory_ends_well(void **state) {
   ends_well(on_sim);
 }
 
-/* How many of the failures were TN_ENOMEM, and how many were anything else. */
+/* Counts of TN_ENOMEM and of other failures. */
 typedef struct tally {
   int starved, other, finished;
 } tally;
@@ -259,7 +259,7 @@ static void a_refused_request_beside_a_late_device_ends_the_run_and_nothing_else
   sweep(on_sim, "request beside sim", SIM_STRIDE);
 }
 
-/* Of these there are few enough for all to be tried. */
+/* The device's requests are few, so all are tried. */
 static void refused_memory_of_the_device_ends_the_run_and_nothing_else(void **state) {
   (void)state;
   tally t = {0};

@@ -1,8 +1,8 @@
-/* disk TENON SHIM [STRIDE [FIRST]]: trains with a disk that fails once (shim.c), at call number FIRST, FIRST
- * + STRIDE ... of those that make or write something in the run folder, with each kind of failure. The
- * program must end well or with exit code 74 and say which file and why; afterwards the run is resumed with a
- * disk that is fine, and must end with the weights and the metrics of a run that met no failure. Then the
- * same for a process that resumes. */
+/* disk TENON SHIM [STRIDE [FIRST]]: trains with a disk that fails once (shim.c): at call number FIRST, FIRST
+ * + STRIDE ... of those that create or write files in the run folder, with each kind of failure. The program
+ * must finish, or end with exit code 74 and name the file and the reason. Resumed with a working disk, it
+ * must end with the weights and metrics of a run without failures. Then the same for a process that resumes.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -27,7 +27,7 @@ static char folder[64], problem[512];
 
 /* ---- small things ---- */
 
-/* The first one is what a case is judged by. */
+/* The first failure decides the result of a case. */
 __attribute__((format(printf, 1, 2))) static void complain(const char *format, ...) {
   va_list args;
   if (problem[0]) return;
@@ -89,7 +89,7 @@ static void set_fault(const fault *f) {
   setenv("ASAN_OPTIONS", all, 1);
 }
 
-/* `tenon train`, and its exit code. stderr stays in the file "stderr". */
+/* Runs `tenon train`; returns its exit code. stderr goes to the file "stderr". */
 static int train(const char *output, const char *resume, const char *steps, const fault *f) {
   int status = -1;
   pid_t child = fork();
@@ -106,7 +106,7 @@ static int train(const char *output, const char *resume, const char *steps, cons
   return WEXITSTATUS(status);
 }
 
-/* ---- what must come out ---- */
+/* ---- the expected result ---- */
 
 static void same_bytes(const char *run, const char *file) {
   char x[256], y[256];
@@ -117,7 +117,7 @@ static void same_bytes(const char *run, const char *file) {
   if (n != m || memcmp(a, b, n) != 0) complain("%s is not as without the failure", x);
 }
 
-/* Each line's event, epoch and step. */
+/* The event, epoch and step of each line. */
 static void same_lines(const char *run) {
   char x[256], *at_x, *at_y;
   size_t n, m;
@@ -150,7 +150,7 @@ static void judge_end(void) {
   same_lines(run);
 }
 
-/* A failure must be told: the file and the system's word for it. */
+/* A failure must be reported with the file and the system's message. */
 static void judge_message(const fault *f) {
   size_t n;
   const char *text = read_file("stderr", &n);
@@ -165,7 +165,7 @@ typedef struct tally {
   int cases, failed, stopped;
 } tally;
 
-/* Where a resumed process begins: three steps of six, made once. */
+/* The start of a resumed process: three steps of six, made once. */
 static void prepare(const char *output, int resumes) {
   char command[128];
   remove_tree(output);

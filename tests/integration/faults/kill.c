@@ -1,8 +1,8 @@
-/* kill TENON [KILLS [SEED]]: trains, ends the program with SIGKILL at moments drawn by the seed, resumes,
- * again and again until the training is through, and compares what came of it with a training that nobody
- * interrupted: weights, moments, best weights, and the lines of both metric files. The model writes a
- * checkpoint after every step, which takes longer than the step, so most kills fall into writing one.
- * Workers and threads change with every process. */
+/* kill TENON [KILLS [SEED]]: trains, and kills the program (SIGKILL) at moments drawn from the seed and
+ * resumes it, until the training is complete. Compares the result with an uninterrupted training: weights,
+ * moments, best weights, and the lines of both metric files. The model writes a checkpoint after every step,
+ * which takes longer than the step, so most kills interrupt a save. Workers and threads change with every
+ * process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -40,7 +40,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *form
   va_start(args, format);
   printf("case failed: kill: ");
   vprintf(format, args);
-  printf("\n  what was made is in %s\n", folder);
+  printf("\n  the files are in %s\n", folder);
   va_end(args);
   exit(1);
 }
@@ -114,7 +114,7 @@ static pid_t start(const char *output, int variant) {
   _exit(127);
 }
 
-/* Whether the process ended by itself; dies when it did not end well. */
+/* Whether the process ended by itself; any other exit code than 0 is fatal. */
 static int ended(pid_t child, int flags) {
   int status;
   size_t n;
@@ -126,7 +126,7 @@ static int ended(pid_t child, int flags) {
 
 /* ---- comparing ---- */
 
-/* The run folder that the program named. */
+/* The run folder that the program printed. */
 static void run_folder(char *path, size_t size) {
   json_t *json = json_load_file("stdout", 0, NULL);
   const char *run = json_string_value(json_object_get(json, "run"));
@@ -163,7 +163,7 @@ static void same_state(const char *a, const char *b, const char *name) {
   json_decref(json[1]);
 }
 
-/* A line of metrics.jsonl without what depends on the clock. */
+/* A line of metrics.jsonl without the fields that depend on the clock. */
 static json_t *timeless(const char *line) {
   json_t *json = json_loads(line, 0, NULL);
   if (json == NULL) die("half a line in metrics.jsonl: %s", line);
@@ -236,7 +236,7 @@ typedef struct tally {
   int kills, in_writing, trainings;
 } tally;
 
-/* What a kill left: a checkpoint that was being written, or one that was being removed. */
+/* Whether a kill interrupted the writing or the removal of a checkpoint. */
 static int was_writing(const char *output) {
   static const char *const names[] = {"last", "best"};
   for (int i = 0; i < 2; i++)
@@ -249,7 +249,7 @@ static int was_writing(const char *output) {
   return 0;
 }
 
-/* One training from the start to the end, killed until `most` kills have been made in all. */
+/* One training from start to end, killed until `most` kills have been made in all. */
 static void train(const char *output, double span_s, int most, tally *t) {
   for (;;) {
     pid_t child = start(output, (int)(draw() % 6));
@@ -264,14 +264,13 @@ static void train(const char *output, double span_s, int most, tally *t) {
   t->trainings++;
 }
 
-/* How long a training takes that nobody kills: the shorter of two, since the machine has other things to do.
- */
+/* The time of an uninterrupted training: the shorter of two, since the machine has other load. */
 static double train_whole(void) {
   double shortest = 1e9;
   for (int i = 0; i < 2; i++) {
     double from = now_s();
     nftw("whole", remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    if (!ended(start("whole", i), 0)) die("the run that nobody kills was killed");
+    if (!ended(start("whole", i), 0)) die("the uninterrupted run was killed");
     if (now_s() - from < shortest) shortest = now_s() - from;
   }
   return shortest;

@@ -1,4 +1,4 @@
-/* [run] memory_limit: what is computed twice gives the same bits, and the plan says what it is. */
+/* [run] memory_limit: rematerialized values have the same bits, and the plan lists their blocks. */
 #include "program.h"
 
 #include <stdlib.h>
@@ -162,10 +162,10 @@ static void the_text_of_the_plan_names_the_blocks(void **state) {
   file_write("net.ini", residual_ini);
   long long limit = limit_of("", 0.85);
   assert_int_equal(program_run("plan net.ini --set run.memory_limit=%lld", limit), 0);
-  assert_non_null(strstr(program_out, "recomputed for memory_limit"));
+  assert_non_null(strstr(program_out, "rematerialized for memory_limit"));
   assert_non_null(strstr(program_out, "a.0 ("));
   assert_int_equal(program_run("plan net.ini"), 0);
-  assert_null(strstr(program_out, "recomputed for memory_limit"));
+  assert_null(strstr(program_out, "rematerialized for memory_limit"));
 }
 
 /* The error names the bytes that are needed, which are enough as a limit, and the two ways out. */

@@ -1,4 +1,4 @@
-/* plan.json: a resumed run makes the choices again that it began with, or says which it cannot. */
+/* plan.json: a resumed run repeats the choices of its plan, or reports the first difference. */
 #include "configs.h"
 #include "program.h"
 

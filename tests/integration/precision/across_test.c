@@ -1,4 +1,4 @@
-/* One run in several policies: checkpoints, evaluation, prediction, plans. */
+/* One run under several policies: checkpoints, evaluation, prediction, plans. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ static void train(const char *output, const char *policy, int steps, const char 
       0);
 }
 
-/* Cast copies are rebuilt after loading: not a bit differs from a run that was never interrupted. */
+/* Low-precision copies are rebuilt after loading: the bits equal those of an uninterrupted run. */
 static void a_run_resumes_to_the_same_bits(void **state) {
   (void)state;
   file_write("net.ini", net_ini);
@@ -81,7 +81,7 @@ static void a_checkpoint_goes_on_in_any_policy(void **state) {
   train("down", "bf16", 12, "--resume auto");
 }
 
-/* Master weights, in f32; no copies. */
+/* Checkpoints hold master weights in f32, and no copies. */
 static void files_hold_f32_whatever_the_policy(void **state) {
   (void)state;
   static const char *const files[] = {"run/net/checkpoints/last/model.safetensors",
@@ -107,7 +107,7 @@ static void every_policy_evaluates_alike(void **state) {
     double loss = program_number(r, "loss");
     if (p == 0) full = loss;
     assert_true(fabs(loss - full) <= 0.02 * full);
-    assert_true((p == 0) == (loss == full)); /* and it is not fp32 under another name */
+    assert_true((p == 0) == (loss == full)); /* the result differs from that of fp32 */
   }
 }
 
@@ -147,8 +147,8 @@ static void every_policy_predicts(void **state) {
   }
 }
 
-/* Each parameter is cast with the region that it lies in, the image once; every other cast is of a value that
- * changes class. */
+/* Each parameter is cast with its region, and the image once; every other cast is of a value that changes
+ * class. */
 static void a_plan_has_one_cast_for_all_parameters(void **state) {
   (void)state;
   file_write("net.ini", net_ini);

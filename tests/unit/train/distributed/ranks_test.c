@@ -1,4 +1,4 @@
-/* What ranks tell each other beside their programs, and how a failure reaches all. */
+/* Control data between ranks, and the propagation of failures. */
 #include "tests/unit/train/rig.h"
 
 #include <stdio.h>
@@ -7,13 +7,13 @@
 
 enum { RANKS = 4 };
 
-/* What the ranks of a test share. */
+/* The data that the ranks of a test share. */
 typedef struct meeting {
   tn_rank_set *ranks;
   tn_env env[RANKS];
   tn_error_record records[RANKS];
   uint64_t hash[RANKS];
-  int32_t fails; /* the rank that does; -1: none */
+  int32_t fails; /* the rank that fails; -1: no rank */
   tn_status outcomes[RANKS];
 } meeting;
 

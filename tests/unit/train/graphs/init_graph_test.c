@@ -1,4 +1,4 @@
-/* The init program's graph: every state's initializer, committed. */
+/* The graph of the init program, which commits every state's initializer. */
 #include "tests/unit/train/rig.h"
 
 #include <string.h>

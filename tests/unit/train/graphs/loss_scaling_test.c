@@ -1,5 +1,5 @@
-/* Loss scaling and skipped updates as graph, with a policy and an optimizer made up for the purpose; and
- * low-precision copies of parameters: where they lie and who writes them. */
+/* Loss scaling and skipped updates as graphs, with a policy and an optimizer made for these tests; and
+ * low-precision copies of parameters: their locations and commits. */
 #include "tests/unit/train/rig.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static tn_status scale_state(tn_build *b, const void *options) {
   return TN_OK;
 }
 
-/* Halves after a step that was not applied. */
+/* Halves the scale after a step that was not applied. */
 static tn_status halve(tn_build *b, const void *options) {
   (void)options;
   tn_val scale = tn_build_state(b, "scale", &scalar, "constant(8)");

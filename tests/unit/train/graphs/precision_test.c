@@ -1,4 +1,4 @@
-/* Pass `precision` under policies made up for the purpose. */
+/* Pass `precision` under policies made for these tests. */
 #include "tests/unit/train/rig.h"
 
 #include <string.h>
@@ -12,13 +12,13 @@ static int32_t same(const void *options, const tn_precision_site *site) {
   return site->dtype;
 }
 
-/* Products in f16, as real policies have them. */
+/* Products in f16, as in usual policies. */
 static int32_t products_in_f16(const void *options, const tn_precision_site *site) {
   (void)options;
   return strcmp(site->op, "matmul") == 0 ? TN_F16 : site->dtype;
 }
 
-/* Products in f16, what follows them back in f32. */
+/* Products in f16, and later ops in f32. */
 static int32_t sums_in_f32(const void *options, const tn_precision_site *site) {
   (void)options;
   if (strcmp(site->op, "matmul") == 0) return TN_F16;
@@ -32,7 +32,7 @@ static int32_t quarrel(const void *options, const tn_precision_site *site) {
   return site->index == 0 ? TN_F16 : TN_BF16;
 }
 
-/* The first operand of a sum in f16; the second as it is. */
+/* The first operand of a sum in f16; the second unchanged. */
 static int32_t half_and_whole(const void *options, const tn_precision_site *site) {
   (void)options;
   return strcmp(site->op, "add") == 0 && site->index == 0 ? TN_F16 : site->dtype;
@@ -182,7 +182,7 @@ static void operands_that_are_no_floats_are_not_asked_about(void **state) {
          "output y = %8\n");
 }
 
-/* Products in f16; everything else as it comes. */
+/* Products in f16; everything else unchanged. */
 static int32_t products_and_followers(const void *options, const tn_precision_site *site) {
   (void)options;
   return strcmp(site->op, "matmul") == 0 ? TN_F16 : TN_ANY;
@@ -213,7 +213,7 @@ static void a_constant_follows_if_the_type_holds_it(void **state) {
          "output z = %10\n");
 }
 
-/* Statistics of a norm are f32 by its schema, whatever the policy would like. */
+/* The schema of a norm requires f32 statistics for every policy. */
 static int32_t norms_in_f16(const void *options, const tn_precision_site *site) {
   (void)options;
   return strcmp(site->op, "batch_norm") == 0 ? TN_F16 : TN_ANY;
@@ -268,7 +268,7 @@ static void an_op_without_math_works_in_f32(void **state) {
   expect(tf32_everywhere, text, text);
 }
 
-/* Nodes 0 to 2 are the model's; what follows is an update, which works in f32. */
+/* Nodes 0 to 2 are the model's; later nodes are an update, which works in f32. */
 static void an_update_is_not_asked_about(void **state) {
   (void)state;
   const tn_precision precision = {.item = {.name = "made-up"}, .decide = products_and_followers};

@@ -31,7 +31,7 @@ static const tn_item *find(const char *name) {
   return NULL;
 }
 
-/* Chooses a schedule; `option` NULL: all as they are by default. */
+/* Chooses a schedule; `option` NULL: with its defaults. */
 static void choose(const char *name, int64_t warmup, const char *option, const char *value) {
   const tn_item *item = find(name);
   tn_options options;

@@ -1,4 +1,4 @@
-/* From a loss to the next parameters, with optimizers made up for the purpose. */
+/* From a loss to the next parameters, with optimizers made for these tests. */
 #include "tests/unit/train/rig.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static const tn_option step_rows[] = {
     TN_OPT_WITH(step_options, rate, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.5", ">= 0", "how far to go"),
     TN_OPT(step_options, keep, TN_OPT_FLOAT, "0", "[0, 1)", "share of the last step"), TN_OPT_END};
 
-/* p - rate * g, and with `keep` a slot that remembers the gradient. */
+/* p - rate * g, and with `keep` a state that holds the gradient. */
 static tn_status take_step(tn_build *b, const void *given) {
   const step_options *o = given;
   tn_val param = tn_build_in(b, 0), gradient = tn_build_in(b, 1);
@@ -122,7 +122,7 @@ static void expect_place(const char *path, const char *region, int64_t offset) {
   "%6: f32[] = reduce_sum(%5)\n"                                                                             \
   "output loss = %6\n"
 
-/* The smallest model there is: the loss is the sum of a parameter times the input. */
+/* The smallest model: the loss is the sum of a parameter times the input. */
 #define ONE_PARAMETER                                                                                        \
   "x: f32[3] = input(name=x)\n"                                                                              \
   "w: f32[3] = state(path=w)\n"                                                                              \
@@ -291,7 +291,7 @@ static void a_group_whose_parameters_all_went_before_is_a_mistake(void **state) 
   s.groups = groups;
   s.n_groups = 2;
   rig_expect_error(emit(&s, TWO_LAYERS), TN_EINVAL,
-                   "[group.head] match: 'b' matches no parameter, or only what groups above have taken");
+                   "[group.head] match: 'b' matches no parameter, or only parameters of earlier groups");
 }
 
 static void an_optimizer_may_see_every_parameter_with_its_shape(void **state) {
@@ -450,12 +450,12 @@ static void only_scheduled_options_have_values_in_the_graph(void **state) {
 
 static void flat_slots_begin_with_zeros(void **state) {
   (void)state;
-  expect_refusal(&eager, "slot 'kept' starts with ones, expected zeros");
+  expect_refusal(&eager, "state 'kept' is initialized with ones, expected zeros");
 }
 
 static void flat_slots_are_as_long_as_the_parameters(void **state) {
   (void)state;
-  expect_refusal(&narrow, "slot 'kept' is not of the parameter's type");
+  expect_refusal(&narrow, "state 'kept' is not of the parameter's type");
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
