@@ -1,10 +1,10 @@
 /* jsonl and csv: lines about steps and epochs in the run folder. The file is written ahead of each
- * checkpoint, and a run that goes on from one first cuts what was written of later steps, whole lines and
- * half ones: those steps are taken again, and are told again. So after any crash and any number of them the
+ * checkpoint, and a run that goes on from one first cuts the lines of later steps, whole
+ * and half ones: those steps are taken again and written again. So after any crash and any number of them the
  * file reads as if nothing had happened, but for the seconds.
  *
- * What cannot be written is kept and tried again with the next line, from the very byte: a disk that is full
- * for a while costs nothing. */
+ * Bytes that cannot be written are kept and written before the next line, so a disk that is full for a while
+ * loses nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -39,7 +39,7 @@ typedef struct metrics_file {
 
 /* ---- writing ---- */
 
-static tn_status make_room(metrics_file *m, tn_env *env, size_t more) {
+static tn_status metrics_file_make_room(metrics_file *m, tn_env *env, size_t more) {
   if (m->n + more <= m->capacity) return TN_OK;
   size_t capacity = 2 * (m->n + more);
   char *grown = tn_new(env, capacity);
@@ -53,7 +53,7 @@ static tn_status make_room(metrics_file *m, tn_env *env, size_t more) {
 
 TN_PRINTF(3, 4) static tn_status add(metrics_file *m, tn_env *env, const char *format, ...) {
   va_list args;
-  tn_status status = make_room(m, env, ROW);
+  tn_status status = metrics_file_make_room(m, env, ROW);
   if (status != TN_OK) return status;
   va_start(args, format);
   int n = vsnprintf(m->pending + m->n, ROW, format, args);
@@ -128,7 +128,7 @@ static off_t end_of_valid(const metrics_file *m, const tn_run_info *run) {
 }
 
 /* Leaves the file as it was when the checkpoint was made from which the run goes on. */
-static tn_status cut(metrics_file *m, tn_env *env, const tn_run_info *run) {
+static tn_status metrics_file_cut(metrics_file *m, tn_env *env, const tn_run_info *run) {
   off_t end = end_of_valid(m, run);
   if (end < 0) return tn_fail(env, TN_EIO, NULL, "%s: cannot be read: %s", m->path, strerror(errno));
   if (lseek(m->fd, 0, SEEK_END) > end && ftruncate(m->fd, end) != 0)
@@ -147,7 +147,7 @@ static tn_status open_at(metrics_file *m, tn_env *env, const tn_run_info *run, c
     return tn_fail(env, TN_EIO, NULL,
                    "%s: cannot be opened: %s; see to its permissions, or leave it out with observers",
                    m->path, strerror(errno));
-  return cut(m, env, run);
+  return metrics_file_cut(m, env, run);
 }
 
 static void close_file(tn_env *env, void *self) {
@@ -177,7 +177,7 @@ static tn_status open_file(tn_env *env, const void *given, const tn_run_info *ru
   return status;
 }
 
-static int wanted(const metrics_file *m, const tn_event *e) {
+static int metrics_file_wanted(const metrics_file *m, const tn_event *e) {
   if (m->fd < 0) return 0;
   return e->kind == TN_EVENT_EPOCH_END || (e->kind == TN_EVENT_STEP && e->step % m->every == 0);
 }
@@ -224,7 +224,7 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
 static tn_status hear_jsonl(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
   if (e->kind == TN_EVENT_CHECKPOINT) sync_file(m);
-  if (!wanted(m, e)) return TN_OK;
+  if (!metrics_file_wanted(m, e)) return TN_OK;
   size_t before = m->n;
   tn_status status = add_json(m, env, e);
   if (status != TN_OK) m->n = before; /* no half lines */
@@ -258,7 +258,7 @@ static tn_status add_rows(metrics_file *m, tn_env *env, const tn_event *e, const
 static tn_status hear_csv(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
   if (e->kind == TN_EVENT_CHECKPOINT) sync_file(m);
-  if (!wanted(m, e)) return TN_OK;
+  if (!metrics_file_wanted(m, e)) return TN_OK;
   size_t before = m->n;
   const tn_metric scale = {"loss_scale", e->loss_scale}, skipped = {"skipped", (double)e->skipped};
   tn_status status = add_rows(m, env, e, "train", e->train, e->n_train);

@@ -27,7 +27,7 @@ typedef struct noise {
   tn_field fields[2];
 } noise;
 
-static tn_field field_of(const char *name, int32_t dtype, int32_t role, int64_t classes) {
+static tn_field random_field_of(const char *name, int32_t dtype, int32_t role, int64_t classes) {
   return (tn_field){.struct_size = sizeof(tn_field),
                     .name = name,
                     .type = {.dtype = dtype},
@@ -40,16 +40,16 @@ static tn_status describe_image(tn_env *env, noise *n) {
   if (shape->n > TN_MAX_RANK - 1)
     return tn_fail(env, TN_EINVAL, "shape", "shape has %lld dimensions, expected at most %d",
                    (long long)shape->n, TN_MAX_RANK - 1);
-  n->fields[0] = field_of("image", TN_F32, TN_FIELD_INPUT, 0);
+  n->fields[0] = random_field_of("image", TN_F32, TN_FIELD_INPUT, 0);
   n->fields[0].type.rank = (int32_t)shape->n;
   for (int64_t i = 0; i < shape->n; i++) n->fields[0].type.dims[i] = shape->v[i];
-  n->fields[1] = field_of("label", TN_I32, TN_FIELD_TARGET, n->options.classes);
+  n->fields[1] = random_field_of("label", TN_I32, TN_FIELD_TARGET, n->options.classes);
   return TN_OK;
 }
 
 static tn_status describe_tokens(noise *n) {
-  n->fields[0] = field_of("tokens", TN_I32, TN_FIELD_INPUT, 0);
-  n->fields[1] = field_of("next", TN_I32, TN_FIELD_TARGET, n->options.classes);
+  n->fields[0] = random_field_of("tokens", TN_I32, TN_FIELD_INPUT, 0);
+  n->fields[1] = random_field_of("next", TN_I32, TN_FIELD_TARGET, n->options.classes);
   for (int i = 0; i < 2; i++) {
     n->fields[i].type.rank = 1;
     n->fields[i].type.dims[0] = n->options.tokens;

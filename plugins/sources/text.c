@@ -110,7 +110,7 @@ static tn_status read_bytes(text *t, size_t *length) {
 }
 
 /* A window needs one token more than it has: the last one's successor. */
-static tn_status cut(text *t, int32_t split, size_t length) {
+static tn_status text_cut(text *t, int32_t split, size_t length) {
   int64_t border = (int64_t)((double)length * t->options.split), n = t->options.tokens;
   t->first = split == TN_SPLIT_TRAIN ? 0 : border;
   int64_t available = split == TN_SPLIT_TRAIN ? border : (int64_t)length - border;
@@ -125,7 +125,7 @@ static tn_status cut(text *t, int32_t split, size_t length) {
   return TN_OK;
 }
 
-static void make_fields(text *t) {
+static void text_make_fields(text *t) {
   tn_type type = {TN_I32, 1, {t->options.tokens}};
   t->fields[0] = (tn_field){sizeof(tn_field), "tokens", type, TN_FIELD_INPUT, 0, NULL};
   t->fields[1] = (tn_field){sizeof(tn_field), "next", type, TN_FIELD_TARGET, t->classes, t->names};
@@ -147,9 +147,9 @@ static tn_status text_open(tn_env *env, const void *opts, int32_t split, uint64_
   t->options = *(const text_options *)opts;
   size_t length = 0;
   tn_status status = t->options.level == LEVEL_BYTES ? read_bytes(t, &length) : read_characters(t, &length);
-  if (status == TN_OK) status = cut(t, split, length);
+  if (status == TN_OK) status = text_cut(t, split, length);
   if (status == TN_OK) {
-    make_fields(t);
+    text_make_fields(t);
     *source = t;
   } else {
     text_close(env, t);

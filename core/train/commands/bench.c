@@ -122,10 +122,14 @@ static json_t *bench_result(const tn_bench *b) {
   return result;
 }
 
-/* Options behind the end of an older caller's struct are 0. */
-static void bench_read_options(tn_bench *b, const tn_bench_options *given) {
+/* The caller's struct may be of an older header: members that it lacks are 0. */
+static tn_bench_options bench_full_options(const tn_bench_options *given) {
   tn_bench_options o = {0};
   if (given) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
+  return o;
+}
+
+static void bench_set_options(tn_bench *b, tn_bench_options o) {
   if (o.steps < 1) o.steps = 3;
   if (o.rounds < 1) o.rounds = 5;
   if (o.warmup < 1) o.warmup = 1;
@@ -140,11 +144,12 @@ static tn_status bench_report(tn_bench *b, char **json) {
   return status;
 }
 
-tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json) {
+tn_status tn_run_bench(tn_run *run, const tn_bench_options *given, char **json) {
+  const tn_bench_options options = bench_full_options(given);
   *json = NULL;
-  if (options && options->mode == TN_BENCH_LOAD) return tn_bench_load(run, options, json);
+  if (options.mode == TN_BENCH_LOAD) return tn_bench_load(run, &options, json);
   tn_bench b = {.run = run};
-  bench_read_options(&b, options);
+  bench_set_options(&b, options);
   b.which = b.options.mode == TN_BENCH_TRAIN ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
   b.round_ms = tn_alloc(&run->env, tn_size_mul((size_t)b.options.rounds, sizeof *b.round_ms));
   tn_status status = b.round_ms ? bench_prepare(&b) : TN_ENOMEM;
