@@ -21,10 +21,10 @@ static int conformance_read_text(const char *path, char **text) {
   size_t n = 0, room = 1 << 16;
   *text = file ? malloc(room) : NULL;
   if (*text) n = fread(*text, 1, room - 1, file);
-  bool whole = *text && feof(file) && !ferror(file);
+  bool complete = *text && feof(file) && !ferror(file);
   if (*text) (*text)[n] = '\0';
   if (file) fclose(file);
-  if (whole) return CLI_OK;
+  if (complete) return CLI_OK;
   free(*text);
   *text = NULL;
   fprintf(stderr, "tenon: %s: cannot be read as a list of at most %zu bytes\n", path, room - 1);
@@ -122,11 +122,11 @@ static struct {
   volatile sig_atomic_t seconds;
   char text[512];
   volatile size_t n;
-} watch;
+} timer;
 
 static void conformance_time_out(int signal) {
   (void)signal;
-  ssize_t written = write(STDERR_FILENO, watch.text, watch.n);
+  ssize_t written = write(STDERR_FILENO, timer.text, timer.n);
   (void)written;
   _exit(CLI_INTERNAL);
 }
@@ -135,17 +135,17 @@ static void conformance_begin_case(void *user, const char *name) {
   (void)user;
   alarm(0);
   int n = snprintf(
-      watch.text, sizeof watch.text,
+      timer.text, sizeof timer.text,
       "failed: %s: it hangs: not finished after %d s, so the remaining cases are not run; --timeout raises "
       "the limit. The likely cause is an event that is never signaled, or a wait that never ends\n",
-      name, (int)watch.seconds);
-  watch.n = n < 0 ? 0 : (size_t)n < sizeof watch.text ? (size_t)n : sizeof watch.text - 1;
-  alarm((unsigned)watch.seconds);
+      name, (int)timer.seconds);
+  timer.n = n < 0 ? 0 : (size_t)n < sizeof timer.text ? (size_t)n : sizeof timer.text - 1;
+  alarm((unsigned)timer.seconds);
 }
 
 static void conformance_start_timer(const cli_args *args) {
   struct sigaction action = {.sa_handler = conformance_time_out};
-  watch.seconds = (sig_atomic_t)(args->timeout > 0 ? args->timeout : 60);
+  timer.seconds = (sig_atomic_t)(args->timeout > 0 ? args->timeout : 60);
   sigaction(SIGALRM, &action, NULL);
 }
 

@@ -19,10 +19,10 @@ static void inspect_print_options(const json_t *item) {
   }
 }
 
-static void inspect_print_item(const json_t *item, bool whole) {
+static void inspect_print_item(const json_t *item, bool details) {
   printf("%-12s %-20s %s\n", inspect_text(item, "kind"), inspect_text(item, "name"),
          inspect_text(item, "doc"));
-  if (!whole) return;
+  if (!details) return;
   if (*inspect_text(item, "schema")) printf("    schema       %s\n", inspect_text(item, "schema"));
   if (*inspect_text(item, "formula")) printf("    formula      %s\n", inspect_text(item, "formula"));
   if (*inspect_text(item, "pattern"))

@@ -80,15 +80,15 @@ static void plan_print_devices(const json_t *json) {
 /* Reorders in a step, and states with another layout than row-major. */
 static void plan_print_layouts(const json_t *json) {
   const json_t *ops = json_object_get(json, "ops"), *states = json_object_get(json, "states");
-  size_t reorders = 0, laid = 0;
+  size_t reorders = 0, with_layout = 0;
   for (size_t i = 0; i < json_array_size(ops); i++) {
     const char *op = json_string_value(json_object_get(json_array_get(ops, i), "op"));
     reorders += op != NULL && strcmp(op, "reorder") == 0;
   }
   for (size_t i = 0; i < json_array_size(states); i++)
-    laid += json_object_get(json_array_get(states, i), "layout") != NULL;
-  printf("reorders: %zu a step; %zu of %zu states have a layout that their kernels prefer\n", reorders, laid,
-         json_array_size(states));
+    with_layout += json_object_get(json_array_get(states, i), "layout") != NULL;
+  printf("reorders: %zu a step; %zu of %zu states have a layout that their kernels prefer\n", reorders,
+         with_layout, json_array_size(states));
 }
 
 static void plan_print(const char *text, const char *summary) {

@@ -76,30 +76,31 @@ static tn_status checkpoint_sync_parent(tn_run *run, const char *path) {
 
 /* For file systems without exchange: the old checkpoint is called PATH.old until the new one has the name.
  * Resuming examines PATH.old, too. */
-static tn_status checkpoint_publish_by_renames(tn_run *run, const char *fresh, const char *path) {
+static tn_status checkpoint_publish_by_renames(tn_run *run, const char *temporary, const char *path) {
   tn_text old = tn_text_new(&run->env);
   tn_text_addf(&old, "%s.old", path);
   tn_status status = old.failed ? TN_ENOMEM : tn_checkpoint_remove(run, old.v);
   if (status == TN_OK && rename(path, old.v) != 0 && errno != ENOENT)
     status = tn_file_fail(&run->env, path, "renamed");
-  if (status == TN_OK && rename(fresh, path) != 0) status = tn_file_fail(&run->env, fresh, "put in place");
+  if (status == TN_OK && rename(temporary, path) != 0)
+    status = tn_file_fail(&run->env, temporary, "put in place");
   if (status == TN_OK) status = checkpoint_sync_parent(run, path);
   if (status == TN_OK) checkpoint_remove_replaced(run, old.v);
   tn_text_free(&old);
   return status;
 }
 
-tn_status tn_checkpoint_publish(tn_run *run, const char *fresh, const char *path) {
-  if (renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+tn_status tn_checkpoint_publish(tn_run *run, const char *temporary, const char *path) {
+  if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
     return checkpoint_sync_parent(run, path);
-  if (errno == EEXIST && renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_EXCHANGE) == 0) {
+  if (errno == EEXIST && renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_EXCHANGE) == 0) {
     TN_TRY(checkpoint_sync_parent(run, path)); /* before the old one is removed */
-    checkpoint_remove_replaced(run, fresh);
+    checkpoint_remove_replaced(run, temporary);
     return TN_OK;
   }
   if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP)
-    return checkpoint_publish_by_renames(run, fresh, path);
-  return tn_file_fail(&run->env, fresh, "put in place");
+    return checkpoint_publish_by_renames(run, temporary, path);
+  return tn_file_fail(&run->env, temporary, "put in place");
 }
 
 /* ---- saving ---- */
@@ -131,32 +132,32 @@ static tn_status checkpoint_write_files(tn_run *run, tn_executor *executor, cons
 }
 
 /* Creates FOLDER/checkpoints and syncs its name to disk. */
-static tn_status checkpoint_create_parent(tn_run *run, const char *home) {
-  if (tn_file_exists(home)) return TN_OK;
-  TN_TRY(tn_folder_make(&run->env, home));
-  return checkpoint_sync_parent(run, home);
+static tn_status checkpoint_create_parent(tn_run *run, const char *parent) {
+  if (tn_file_exists(parent)) return TN_OK;
+  TN_TRY(tn_folder_make(&run->env, parent));
+  return checkpoint_sync_parent(run, parent);
 }
 
 static tn_status checkpoint_save_at(tn_run *run, tn_executor *executor, const tn_program_set *set,
                                     const char *path, const tn_progress *progress) {
-  tn_text fresh = tn_text_new(&run->env);
-  tn_text_addf(&fresh, "%s.new", path);
-  tn_status status = fresh.failed ? TN_ENOMEM : TN_OK;
+  tn_text temporary = tn_text_new(&run->env);
+  tn_text_addf(&temporary, "%s.new", path);
+  tn_status status = temporary.failed ? TN_ENOMEM : TN_OK;
   if (status == TN_OK)
-    status = tn_checkpoint_remove(run, fresh.v); /* left by a run that was killed while writing */
-  if (status == TN_OK) status = checkpoint_write_files(run, executor, set, progress, fresh.v);
-  if (status == TN_OK) status = tn_checkpoint_publish(run, fresh.v, path);
-  tn_text_free(&fresh);
+    status = tn_checkpoint_remove(run, temporary.v); /* left by a run that was killed while writing */
+  if (status == TN_OK) status = checkpoint_write_files(run, executor, set, progress, temporary.v);
+  if (status == TN_OK) status = tn_checkpoint_publish(run, temporary.v, path);
+  tn_text_free(&temporary);
   return status;
 }
 
 tn_status tn_checkpoint_save(tn_run *run, tn_executor *executor, const tn_program_set *set,
                              const char *folder, const char *name, const tn_progress *progress) {
-  char *home = tn_path_join(&run->env, folder, "checkpoints");
-  char *path = home ? tn_path_join(&run->env, home, name) : NULL;
-  tn_status status = path ? checkpoint_create_parent(run, home) : TN_ENOMEM;
+  char *parent = tn_path_join(&run->env, folder, "checkpoints");
+  char *path = parent ? tn_path_join(&run->env, parent, name) : NULL;
+  tn_status status = path ? checkpoint_create_parent(run, parent) : TN_ENOMEM;
   if (status == TN_OK) status = checkpoint_save_at(run, executor, set, path, progress);
   tn_release(&run->env, path);
-  tn_release(&run->env, home);
+  tn_release(&run->env, parent);
   return status == TN_OK ? TN_OK : tn_wrap(&run->env, status, "checkpoint '%s' was not written", name);
 }

@@ -43,8 +43,8 @@ void tn_plan_hash_text(const tn_program_set *set, char text[TN_PLAN_TEXT]);
 tn_status tn_checkpoint_remove(tn_run *run, const char *path);
 /* Renames `path` to PATH.WORD, or PATH.WORD-2 and so on; *aside is the new name, in the run's arena. */
 tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *word, const char **aside);
-/* Renames the folder `fresh` to `path` by one call of the file system, and removes the folder that had this
- * name. */
-tn_status tn_checkpoint_publish(tn_run *run, const char *fresh, const char *path);
+/* Renames the folder `temporary` to `path` by one call of the file system, and removes the folder that had
+ * this name. */
+tn_status tn_checkpoint_publish(tn_run *run, const char *temporary, const char *path);
 
 #endif

@@ -47,9 +47,9 @@ static tn_status resume_without_record(tn_run *run, resume_candidate *c, const c
   return resume_judge(run, c, tn_failf(&run->env, TN_EINVAL, "%s: holds no state.json", c->path));
 }
 
-static tn_status resume_examine(tn_run *run, const char *home, const char *name, resume_candidate *c) {
+static tn_status resume_examine(tn_run *run, const char *parent, const char *name, resume_candidate *c) {
   struct stat info;
-  c->path = tn_path_join(&run->env, home, name);
+  c->path = tn_path_join(&run->env, parent, name);
   char *state = c->path ? tn_path_join(&run->env, c->path, "state.json") : NULL;
   tn_status status = state ? TN_OK : TN_ENOMEM;
   bool there = status == TN_OK && stat(c->path, &info) == 0, complete = there && stat(state, &info) == 0;
@@ -114,13 +114,13 @@ static tn_status resume_load_newest(tn_run *run, tn_executor *executor, const tn
   return TN_OK;
 }
 
-static tn_status resume_fail(tn_run *run, const char *home, const resume_candidate *list) {
+static tn_status resume_fail(tn_run *run, const char *parent, const resume_candidate *list) {
   const resume_candidate *bad = NULL;
   for (int32_t i = CANDIDATES - 1; i >= 0; i--)
     if (list[i].state == CANDIDATE_DAMAGED) bad = &list[i];
-  if (bad == NULL) return tn_failf(&run->env, TN_EINVAL, "%s: holds no checkpoint to resume from", home);
+  if (bad == NULL) return tn_failf(&run->env, TN_EINVAL, "%s: holds no checkpoint to resume from", parent);
   return tn_failf(&run->env, bad->failure, "%s; %s holds no other checkpoint, and nothing was changed",
-                  bad->reason, home);
+                  bad->reason, parent);
 }
 
 /* ---- tidying up ---- */
@@ -156,12 +156,12 @@ static tn_status resume_update_last(tn_run *run, tn_executor *executor, const tn
 }
 
 static tn_status resume_from_candidates(tn_run *run, tn_executor *executor, const tn_program_set *set,
-                                        const char *folder, const char *home, resume_candidate *list,
+                                        const char *folder, const char *parent, resume_candidate *list,
                                         tn_progress *progress) {
   int32_t chosen = -1;
-  for (int32_t i = 0; i < CANDIDATES; i++) TN_TRY(resume_examine(run, home, candidate_names[i], &list[i]));
+  for (int32_t i = 0; i < CANDIDATES; i++) TN_TRY(resume_examine(run, parent, candidate_names[i], &list[i]));
   TN_TRY(resume_load_newest(run, executor, set, list, &chosen));
-  if (chosen < 0) return resume_fail(run, home, list);
+  if (chosen < 0) return resume_fail(run, parent, list);
   resume_compare_runs(run, set, &list[chosen]);
   *progress = list[chosen].record.progress;
   /* fast_dev_run writes nothing */
@@ -172,11 +172,11 @@ static tn_status resume_from_candidates(tn_run *run, tn_executor *executor, cons
 tn_status tn_checkpoint_resume(tn_run *run, tn_executor *executor, const tn_program_set *set,
                                const char *folder, tn_progress *progress) {
   resume_candidate *list = tn_alloc(&run->env, CANDIDATES * sizeof *list);
-  char *home = tn_path_join(&run->env, folder, "checkpoints");
+  char *parent = tn_path_join(&run->env, folder, "checkpoints");
   tn_status status =
-      list && home ? resume_from_candidates(run, executor, set, folder, home, list, progress) : TN_ENOMEM;
+      list && parent ? resume_from_candidates(run, executor, set, folder, parent, list, progress) : TN_ENOMEM;
   for (int32_t i = 0; list && i < CANDIDATES; i++) tn_release(&run->env, list[i].path);
   tn_release(&run->env, list);
-  tn_release(&run->env, home);
+  tn_release(&run->env, parent);
   return status;
 }

@@ -141,7 +141,7 @@ static bool state_record_read_members(tn_run *run, const json_t *json, tn_state_
 
 static tn_status state_record_read_json(tn_run *run, json_t *json, const char *path,
                                         tn_state_record *record) {
-  int64_t format = 0, told = -1;
+  int64_t format = 0, recorded = -1;
   uint32_t crc = 0;
   if (!state_record_read_count(json, "format", &format) || format != TN_STATE_FORMAT)
     return tn_failf(&run->env, TN_EINVAL,
@@ -153,9 +153,9 @@ static tn_status state_record_read_json(tn_run *run, json_t *json, const char *p
         "%s: step, epoch, batch, ended, seconds, tally, seed or files is missing or of a wrong kind", path);
   record->seed = json_integer_value(json_object_get(json, "seed"));
   if (!state_record_checksum(json, &crc)) return tn_failf(&run->env, TN_ENOMEM, "no memory for %s", path);
-  if (!state_record_read_count(json, "crc32c", &told) || told != crc)
+  if (!state_record_read_count(json, "crc32c", &recorded) || recorded != crc)
     return tn_failf(&run->env, TN_EINVAL, "%s: is not as it was written: its checksum is %u, expected %lld",
-                    path, crc, (long long)told);
+                    path, crc, (long long)recorded);
   return TN_OK;
 }
 
@@ -189,19 +189,19 @@ static tn_status state_record_checksum_file(tn_run *run, int fd, const char *pat
   return status;
 }
 
-static tn_status state_record_check_file(tn_run *run, const tn_file_sum *told, const char *path) {
+static tn_status state_record_check_file(tn_run *run, const tn_file_sum *recorded, const char *path) {
   tn_checksum sum;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0 && errno == ENOENT) return tn_failf(&run->env, TN_EINVAL, "%s: is missing", path);
   if (fd < 0) return tn_file_fail(&run->env, path, "opened");
   tn_status status = state_record_checksum_file(run, fd, path, &sum);
   close(fd);
-  if (status == TN_OK && sum.bytes != told->bytes)
+  if (status == TN_OK && sum.bytes != recorded->bytes)
     return tn_failf(&run->env, TN_EINVAL, "%s: has %llu bytes, %llu were written", path,
-                    (unsigned long long)sum.bytes, (unsigned long long)told->bytes);
-  if (status == TN_OK && sum.crc != told->crc)
+                    (unsigned long long)sum.bytes, (unsigned long long)recorded->bytes);
+  if (status == TN_OK && sum.crc != recorded->crc)
     return tn_failf(&run->env, TN_EINVAL, "%s: is not as it was written: its checksum is %u, expected %u",
-                    path, sum.crc, told->crc);
+                    path, sum.crc, recorded->crc);
   return status;
 }
 

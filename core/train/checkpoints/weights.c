@@ -117,9 +117,10 @@ tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const t
 
 tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
                                    const char *command) {
-  bool learns = false;
-  for (size_t i = 0; i < map->states.n; i++) learns = learns || map->states.v[i].what == TN_STATE_PARAM;
-  if (*run->settings.weights.file || !learns) return tn_weights_load_configured(run, executor, map);
+  bool has_parameters = false;
+  for (size_t i = 0; i < map->states.n; i++)
+    has_parameters = has_parameters || map->states.v[i].what == TN_STATE_PARAM;
+  if (*run->settings.weights.file || !has_parameters) return tn_weights_load_configured(run, executor, map);
   return tn_failf(&run->env, TN_EINVAL,
                   "%s: there are no weights to %s with, expected --weights FILE or [weights] file",
                   run->ini.path, command);

@@ -11,25 +11,25 @@ typedef struct tn_bench_loader {
   tn_run *run;
   tn_bench_options options;
   tn_arena arena;
-  tn_loader_options asked;
+  tn_loader_options loader_options;
   tn_loader *loader;
   tn_batch *slots;
   int32_t n_slots;
-  int64_t epoch, given; /* number of the epoch; batches submitted so far, which selects the slot */
-  int64_t ahead;        /* submitted batches that have not been waited for */
-  double first_ms;      /* ms per batch of the first epoch */
+  int64_t epoch, submitted; /* number of the epoch; batches submitted so far, which selects the slot */
+  int64_t ahead;            /* submitted batches that have not been waited for */
+  double first_ms;          /* ms per batch of the first epoch */
   double *round_ms;
 } tn_bench_loader;
 
 static tn_status bench_load_allocate_slot(tn_bench_loader *b, tn_batch *slot) {
   int32_t n = tn_loader_field_count(b->loader);
   void **fields = tn_arena_alloc(&b->arena, tn_size_mul((size_t)n, sizeof *fields));
-  slot->weights = tn_arena_alloc(&b->arena, tn_size_mul((size_t)b->asked.batch, sizeof(float)));
+  slot->weights = tn_arena_alloc(&b->arena, tn_size_mul((size_t)b->loader_options.batch, sizeof(float)));
   if (fields == NULL || slot->weights == NULL) return TN_ENOMEM;
   slot->fields = fields;
   for (int32_t i = 0; i < n; i++) {
     size_t bytes = tn_type_bytes(&tn_loader_field(b->loader, i)->type);
-    fields[i] = tn_arena_alloc(&b->arena, tn_size_mul(bytes, (size_t)b->asked.batch));
+    fields[i] = tn_arena_alloc(&b->arena, tn_size_mul(bytes, (size_t)b->loader_options.batch));
     if (fields[i] == NULL) return TN_ENOMEM;
   }
   return TN_OK;
@@ -37,9 +37,9 @@ static tn_status bench_load_allocate_slot(tn_bench_loader *b, tn_batch *slot) {
 
 static tn_status bench_load_prepare(tn_bench_loader *b) {
   b->n_slots = tn_run_input_slots(b->run);
-  TN_TRY(tn_feeder_options(b->run, TN_SPLIT_TRAIN, b->n_slots, &b->asked));
-  if (b->options.batch > 0) b->asked.batch = b->options.batch;
-  TN_TRY(tn_feeder_require(b->run, tn_loader_create(&b->run->env, &b->asked, &b->loader)));
+  TN_TRY(tn_feeder_options(b->run, TN_SPLIT_TRAIN, b->n_slots, &b->loader_options));
+  if (b->options.batch > 0) b->loader_options.batch = b->options.batch;
+  TN_TRY(tn_feeder_require(b->run, tn_loader_create(&b->run->env, &b->loader_options, &b->loader)));
   b->slots = tn_arena_alloc(&b->arena, tn_size_mul((size_t)b->n_slots, sizeof *b->slots));
   if (b->slots == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < b->n_slots; i++) TN_TRY(bench_load_allocate_slot(b, &b->slots[i]));
@@ -48,7 +48,7 @@ static tn_status bench_load_prepare(tn_bench_loader *b) {
 
 static tn_status bench_load_submit_slot(tn_bench_loader *b) {
   b->ahead++;
-  return tn_loader_submit(b->loader, &b->slots[b->given++ % b->n_slots]);
+  return tn_loader_submit(b->loader, &b->slots[b->submitted++ % b->n_slots]);
 }
 
 static tn_status bench_load_start_epoch(tn_bench_loader *b) {
@@ -97,11 +97,11 @@ static tn_status bench_load_measure(tn_bench_loader *b) {
 
 static json_t *bench_load_result(const tn_bench_loader *b) {
   json_t *ms = tn_bench_spread(b->round_ms, b->options.rounds);
-  double batch = (double)b->asked.batch, median = json_number_value(json_array_get(ms, 1));
+  double batch = (double)b->loader_options.batch, median = json_number_value(json_array_get(ms, 1));
   tn_loader_memory memory = tn_loader_kept(b->loader);
   return json_pack("{s:s, s:s, s:i, s:I, s:i, s:o, s:f, s:f, s:I, s:I, s:f, s:f}", "mode", "load", "source",
-                   b->asked.source->item.name, "workers", (int)b->asked.workers, "batch",
-                   (json_int_t)b->asked.batch, "steps", (int)b->options.steps, "ms", ms, "per_s",
+                   b->loader_options.source->item.name, "workers", (int)b->loader_options.workers, "batch",
+                   (json_int_t)b->loader_options.batch, "steps", (int)b->options.steps, "ms", ms, "per_s",
                    batch / median * 1e3, "first_per_s", batch / b->first_ms * 1e3, "samples",
                    (json_int_t)memory.count, "kept", (json_int_t)memory.kept, "cache_mib",
                    (double)memory.bytes / 1048576.0, "peak_rss_mib", tn_peak_rss_mib());

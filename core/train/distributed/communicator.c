@@ -2,11 +2,11 @@
 #include "core/train/distributed/devices.h"
 
 static bool communicator_serves(const tn_run *run, const tn_communicator *kind, const tn_device *device,
-                                bool *yes) {
+                                bool *serves) {
   tn_words families;
   tn_arena arena = tn_arena_new(&run->env);
   bool split = tn_words_split(&arena, kind->families, &families) == TN_OK;
-  *yes = split && tn_words_hold(&families, device->backend->item.name);
+  *serves = split && tn_words_hold(&families, device->backend->item.name);
   tn_arena_free(&arena);
   return split;
 }
@@ -19,9 +19,9 @@ static tn_status communicator_find_first(tn_run *run, const tn_device *device, c
   TN_TRY(tn_registry_list(run->registry, &run->env, TN_COMMUNICATOR, &entries, &n));
   for (int32_t i = 0; i < n && *kind == NULL; i++) {
     const tn_communicator *candidate = (const tn_communicator *)entries[i].item;
-    bool yes = false;
-    if (!communicator_serves(run, candidate, device, &yes)) return TN_ENOMEM;
-    if (yes) *kind = candidate;
+    bool serves = false;
+    if (!communicator_serves(run, candidate, device, &serves)) return TN_ENOMEM;
+    if (serves) *kind = candidate;
   }
   if (*kind) return TN_OK;
   return tn_failf(&run->env, TN_EUNAVAILABLE,
@@ -37,10 +37,10 @@ static tn_status communicator_find_named(tn_run *run, const tn_device *device, c
   const char *where = tn_settings_where(&run->ini, "distributed", "communicator");
   tn_status status = tn_settings_find_item(&run->env, run->registry, TN_COMMUNICATOR, name, &item);
   if (status != TN_OK) return tn_wrap(&run->env, status, "%s: [distributed] communicator", where);
-  bool yes = false;
+  bool serves = false;
   *kind = (const tn_communicator *)item;
-  if (!communicator_serves(run, *kind, device, &yes)) return TN_ENOMEM;
-  if (yes) return TN_OK;
+  if (!communicator_serves(run, *kind, device, &serves)) return TN_ENOMEM;
+  if (serves) return TN_OK;
   return tn_failf(&run->env, TN_EINVAL,
                   "%s: [distributed] communicator = %s serves devices of %s, not those of backend '%s'",
                   where, name, (*kind)->families, device->backend->item.name);

@@ -36,10 +36,10 @@ static tn_status devices_check_backend_sections(tn_run *run, const tn_words *nam
 static tn_status devices_open_tuner(tn_run *run, tn_device *device) {
   const tn_backend_section *s = &run->settings.backend;
   if (s->autotune == TN_AUTOTUNE_NO) return TN_OK;
-  char *usual = *s->tune_folder == '\0' ? tn_tune_folder(&run->env) : NULL;
+  char *user_folder = *s->tune_folder == '\0' ? tn_tune_folder(&run->env) : NULL;
   bool measure = s->autotune == TN_AUTOTUNE_YES && !run->planning;
-  tn_status status = tn_tune_open(device, usual != NULL ? usual : s->tune_folder, measure);
-  tn_release(&run->env, usual);
+  tn_status status = tn_tune_open(device, user_folder != NULL ? user_folder : s->tune_folder, measure);
+  tn_release(&run->env, user_folder);
   return status;
 }
 
@@ -73,14 +73,14 @@ static bool devices_has_key(tn_run *run, const char *name, const char *key) {
 /* Puts the location of the option that the backend named in front of the message: a key of [backend.NAME] or
  * [run], or else [backend] use. */
 static tn_status devices_locate_failure(tn_run *run, const tn_words *names, tn_status status) {
-  const char *blamed = tn_arena_strdup(&run->arena, run->record.option);
-  for (int32_t i = 0; blamed != NULL && *blamed != '\0' && i < names->n; i++) {
+  const char *option = tn_arena_strdup(&run->arena, run->record.option);
+  for (int32_t i = 0; option != NULL && *option != '\0' && i < names->n; i++) {
     const char *section = tn_arena_printf(&run->arena, "backend.%s", names->v[i]);
-    if (section != NULL && devices_has_key(run, section, blamed))
-      return devices_wrap_key(run, status, section, blamed);
+    if (section != NULL && devices_has_key(run, section, option))
+      return devices_wrap_key(run, status, section, option);
   }
-  if (blamed != NULL && *blamed != '\0' && devices_has_key(run, "run", blamed))
-    return devices_wrap_key(run, status, "run", blamed);
+  if (option != NULL && *option != '\0' && devices_has_key(run, "run", option))
+    return devices_wrap_key(run, status, "run", option);
   return devices_has_key(run, "backend", "use") ? devices_wrap_key(run, status, "backend", "use") : status;
 }
 
@@ -142,13 +142,13 @@ tn_status tn_devices_open(tn_run *run, const tn_device *first, tn_device **devic
 tn_status tn_run_rank_batch(tn_run *run, int32_t split, int64_t *batch) {
   const char *own = split == TN_SPLIT_TRAIN ? "data.train" : "data.valid";
   tn_section *section = tn_ini_section(&run->ini, own);
-  int64_t whole = run->settings.data[split].section.batch;
+  int64_t batch_of_all = run->settings.data[split].section.batch;
   int32_t n = tn_run_ranks(run);
-  *batch = whole / n;
-  if (whole % n == 0) return TN_OK;
+  *batch = batch_of_all / n;
+  if (batch_of_all % n == 0) return TN_OK;
   bool is_own = section && tn_section_key(section, "batch");
   return tn_failf(&run->env, TN_EINVAL,
                   "%s: [%s] batch = %lld cannot be divided among %d devices, expected a multiple of %d",
                   tn_settings_where(&run->ini, is_own ? own : "data", "batch"), is_own ? own : "data",
-                  (long long)whole, (int)n, (int)n);
+                  (long long)batch_of_all, (int)n, (int)n);
 }

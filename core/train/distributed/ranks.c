@@ -18,14 +18,14 @@ enum { MAILBOX = 64 };
 typedef struct rank_mailbox {
   sem_t filled, vacant;
   int32_t decisions[MAILBOX];
-  size_t written, taken; /* counts so far; each is written by one thread */
+  size_t sent, received; /* counts so far; each is written by one thread */
 } rank_mailbox;
 
 typedef struct rank_member {
   tn_rank_set *all;
   int32_t rank;
-  const void *mine; /* the rank's data in a gathering */
-  rank_mailbox mail;
+  const void *data; /* the rank's data in a gathering */
+  rank_mailbox box;
   pthread_t thread;
   bool started;
 } rank_member;
@@ -53,9 +53,9 @@ struct tn_rank_set {
 
 /* ---- making ---- */
 
-static void ranks_init_mailbox(rank_mailbox *mail) {
-  sem_init(&mail->filled, 0, 0);
-  sem_init(&mail->vacant, 0, MAILBOX);
+static void ranks_init_mailbox(rank_mailbox *box) {
+  sem_init(&box->filled, 0, 0);
+  sem_init(&box->vacant, 0, MAILBOX);
 }
 
 tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **out) {
@@ -74,7 +74,7 @@ tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **out) {
   for (int32_t r = 0; r < n; r++) {
     ranks->members[r].all = ranks;
     ranks->members[r].rank = r;
-    ranks_init_mailbox(&ranks->members[r].mail);
+    ranks_init_mailbox(&ranks->members[r].box);
   }
   *out = ranks;
   return TN_OK;
@@ -83,8 +83,8 @@ tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **out) {
 void tn_ranks_destroy(tn_rank_set *ranks) {
   if (ranks == NULL) return;
   for (int32_t r = 0; r < ranks->n; r++) {
-    sem_destroy(&ranks->members[r].mail.filled);
-    sem_destroy(&ranks->members[r].mail.vacant);
+    sem_destroy(&ranks->members[r].box.filled);
+    sem_destroy(&ranks->members[r].box.vacant);
   }
   pthread_mutex_destroy(&ranks->lock);
   pthread_cond_destroy(&ranks->changed);
@@ -108,8 +108,8 @@ void tn_ranks_on_failure(tn_rank_set *ranks, void (*abort)(void *context), void 
 static void ranks_wake_all(tn_rank_set *ranks) {
   pthread_cond_broadcast(&ranks->changed);
   for (int32_t r = 0; r < ranks->n; r++) {
-    sem_post(&ranks->members[r].mail.filled);
-    sem_post(&ranks->members[r].mail.vacant);
+    sem_post(&ranks->members[r].box.filled);
+    sem_post(&ranks->members[r].box.vacant);
   }
 }
 
@@ -165,13 +165,13 @@ static void ranks_meet(tn_rank_set *ranks) {
 }
 
 /* The first meeting publishes the data, the second one ends their use. */
-tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *mine, size_t bytes,
+tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *data, size_t bytes,
                               void *all) {
   pthread_mutex_lock(&ranks->lock);
-  ranks->members[rank].mine = mine;
+  ranks->members[rank].data = data;
   ranks_meet(ranks);
   for (int32_t r = 0; r < ranks->n && bytes > 0 && !atomic_load(&ranks->failed); r++)
-    memcpy((char *)all + (size_t)r * bytes, ranks->members[r].mine, bytes);
+    memcpy((char *)all + (size_t)r * bytes, ranks->members[r].data, bytes);
   ranks_meet(ranks);
   pthread_mutex_unlock(&ranks->lock);
   return atomic_load(&ranks->failed) ? ranks_lost(ranks, env) : TN_OK;
@@ -179,9 +179,9 @@ tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, con
 
 tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, void *data, size_t bytes) {
   pthread_mutex_lock(&ranks->lock);
-  ranks->members[rank].mine = data;
+  ranks->members[rank].data = data;
   ranks_meet(ranks);
-  if (rank != 0 && bytes > 0 && !atomic_load(&ranks->failed)) memcpy(data, ranks->members[0].mine, bytes);
+  if (rank != 0 && bytes > 0 && !atomic_load(&ranks->failed)) memcpy(data, ranks->members[0].data, bytes);
   ranks_meet(ranks);
   pthread_mutex_unlock(&ranks->lock);
   return atomic_load(&ranks->failed) ? ranks_lost(ranks, env) : TN_OK;
@@ -193,21 +193,21 @@ static void ranks_await(sem_t *semaphore) {
   while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
 }
 
-static void ranks_send_decision(rank_mailbox *mail, int32_t decision) {
-  ranks_await(&mail->vacant);
-  mail->decisions[mail->written++ % MAILBOX] = decision;
-  sem_post(&mail->filled);
+static void ranks_send_decision(rank_mailbox *box, int32_t decision) {
+  ranks_await(&box->vacant);
+  box->decisions[box->sent++ % MAILBOX] = decision;
+  sem_post(&box->filled);
 }
 
 tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t *decision) {
   if (rank == 0) {
-    for (int32_t r = 1; r < ranks->n; r++) ranks_send_decision(&ranks->members[r].mail, *decision);
+    for (int32_t r = 1; r < ranks->n; r++) ranks_send_decision(&ranks->members[r].box, *decision);
   } else {
-    rank_mailbox *mail = &ranks->members[rank].mail;
-    ranks_await(&mail->filled);
+    rank_mailbox *box = &ranks->members[rank].box;
+    ranks_await(&box->filled);
     /* a failure posts without a decision */
-    if (!atomic_load(&ranks->failed)) *decision = mail->decisions[mail->taken++ % MAILBOX];
-    sem_post(&mail->vacant);
+    if (!atomic_load(&ranks->failed)) *decision = box->decisions[box->received++ % MAILBOX];
+    sem_post(&box->vacant);
   }
   return atomic_load(&ranks->failed) ? ranks_lost(ranks, env) : TN_OK;
 }

@@ -26,11 +26,12 @@ typedef struct tn_precision_pass {
 /* The dtypes that the operands of a node shall have. */
 typedef struct tn_operand_types {
   int32_t *dtype; /* TN_ANY if the operand is not a float */
-  bool *yields;   /* the operand is a constant for which the policy returned TN_ANY */
+  bool *optional; /* the operand is a constant for which the policy returned TN_ANY */
   bool tf32;      /* the policy allows rounding the operands of a product to TF32 */
 } tn_operand_types;
 
-static int32_t precision_decide(const tn_settings *s, const tn_gnode *node, int32_t index, int32_t dtype) {
+static int32_t precision_call_policy(const tn_settings *s, const tn_gnode *node, int32_t index,
+                                     int32_t dtype) {
   tn_precision_site site = {sizeof site, node->op->item.name, node->op->op_class, false, index, dtype};
   return s->precision->decide(s->precision_options, &site);
 }
@@ -42,7 +43,7 @@ static bool precision_is_float_operand(const tn_graph *g, const tn_gnode *node, 
 static bool precision_changes_node(const tn_settings *s, const tn_graph *g, const tn_gnode *node) {
   for (int32_t i = 0; i < node->n_in; i++) {
     int32_t dtype = precision_is_float_operand(g, node, i) ? tn_graph_type(g, node->in[i])->dtype : TN_ANY;
-    if (dtype != TN_ANY && precision_decide(s, node, i, dtype) != dtype) return true;
+    if (dtype != TN_ANY && precision_call_policy(s, node, i, dtype) != dtype) return true;
   }
   return false;
 }
@@ -69,7 +70,7 @@ static tn_status precision_check_decision(const tn_rewrite *r, const tn_gnode *n
   if (dtype == TN_ANY || tn_dtype_is_float(dtype)) return TN_OK;
   if (dtype == TN_PRECISION_TF32 && tn_graph_type(r->from, node->in[i])->dtype == TN_F32) return TN_OK;
   return tn_failf(r->from->env, TN_EINVAL,
-                  "operand %d of %s: the policy returns %s (%d), expected f16, bf16, f32, f64, tf32 (of an "
+                  "operand %d of %s gets %s (%d), expected f16, bf16, f32, f64, tf32 (of an "
                   "f32 operand), or any for no change",
                   i, node->op->item.name, tn_dtype_name(dtype), dtype);
 }
@@ -97,12 +98,12 @@ static tn_status precision_ask_policy(const tn_rewrite *r, const tn_precision_pa
   if (!precision_is_float_operand(r->from, node, i)) return TN_OK;
   int32_t dtype = tn_graph_type(r->from, node->in[i])->dtype;
   if ((size_t)(node - r->from->nodes.v) >= p->end) return w->dtype[i] = dtype, TN_OK;
-  int32_t said = precision_decide(p->settings, node, i, dtype);
-  TN_TRY(precision_check_decision(r, node, i, said));
-  w->tf32 |= said == TN_PRECISION_TF32;
-  w->yields[i] = said == TN_ANY && precision_is_constant(r->from, node->in[i], &value);
-  if (said == TN_PRECISION_TF32) said = TN_F32;
-  w->dtype[i] = said != TN_ANY ? said : tn_val_type(r->b, r->map[node->in[i]])->dtype;
+  int32_t decided = precision_call_policy(p->settings, node, i, dtype);
+  TN_TRY(precision_check_decision(r, node, i, decided));
+  w->tf32 |= decided == TN_PRECISION_TF32;
+  w->optional[i] = decided == TN_ANY && precision_is_constant(r->from, node->in[i], &value);
+  if (decided == TN_PRECISION_TF32) decided = TN_F32;
+  w->dtype[i] = decided != TN_ANY ? decided : tn_val_type(r->b, r->map[node->in[i]])->dtype;
   return TN_OK;
 }
 
@@ -110,13 +111,13 @@ static tn_status precision_ask_policy(const tn_rewrite *r, const tn_precision_pa
  * constant's value. */
 static void precision_tie_letters(const tn_rewrite *r, const tn_gnode *node, const tn_operand_types *w,
                                   int32_t tied[TN_SCHEMA_LETTERS]) {
-  for (int32_t yielding = 0; yielding < 2; yielding++)
+  for (int32_t pass = 0; pass < 2; pass++)
     for (int32_t i = 0; i < node->n_in; i++) {
       char letter = tn_op_def_operand(node->def, i)->letter;
       int32_t *of = letter ? &tied[letter - 'A'] : NULL;
       double value;
-      if (of == NULL || w->dtype[i] == TN_ANY || w->yields[i] != yielding) continue;
-      if (yielding && *of && precision_is_constant(r->from, node->in[i], &value) &&
+      if (of == NULL || w->dtype[i] == TN_ANY || w->optional[i] != pass) continue;
+      if (pass && *of && precision_is_constant(r->from, node->in[i], &value) &&
           precision_represents(*of, value))
         continue;
       *of = precision_widest(*of, w->dtype[i]);
@@ -206,14 +207,14 @@ static tn_status precision_allow_tf32(tn_graph *to, tn_gnode *node) {
 
 /* tn_rewrite_copy reads operands through the map, so the map holds the casts during the copy. */
 static tn_status precision_copy_node(tn_rewrite *r, tn_precision_pass *p, tn_gnode node,
-                                     const tn_operand_types *w, tn_val *kept) {
+                                     const tn_operand_types *w, tn_val *saved) {
   if (w->tf32) TN_TRY(precision_allow_tf32(tn_builder_graph(r->b), &node));
-  for (int32_t i = 0; i < node.n_in; i++) kept[i] = r->map[node.in[i]];
+  for (int32_t i = 0; i < node.n_in; i++) saved[i] = r->map[node.in[i]];
   for (int32_t i = 0; i < node.n_in; i++)
     if (w->dtype[i] != TN_ANY) r->map[node.in[i]] = precision_cast(r, p, node.in[i], w->dtype[i]);
   tn_status status = tn_build_status(r->b);
   if (status == TN_OK) status = tn_rewrite_copy(r, &node);
-  for (int32_t i = node.n_in; i-- > 0;) r->map[node.in[i]] = kept[i];
+  for (int32_t i = node.n_in; i-- > 0;) r->map[node.in[i]] = saved[i];
   precision_restore_results(r, p, &node);
   return status == TN_OK ? tn_build_status(r->b) : status;
 }
@@ -224,13 +225,13 @@ static tn_status precision_rewrite_node(tn_rewrite *r, const tn_gnode *node, voi
   size_t n = (size_t)node->n_in;
   if (n == 0) return tn_rewrite_copy(r, node);
   tn_operand_types w = {tn_alloc(handle, tn_size_mul(n, sizeof *w.dtype)),
-                        tn_alloc(handle, tn_size_mul(n, sizeof *w.yields)), false};
-  tn_val *kept = tn_alloc(handle, tn_size_mul(n, sizeof *kept));
-  tn_status status = w.dtype && w.yields && kept ? precision_choose_types(r, p, node, &w) : TN_ENOMEM;
-  if (status == TN_OK) status = precision_copy_node(r, p, *node, &w, kept);
+                        tn_alloc(handle, tn_size_mul(n, sizeof *w.optional)), false};
+  tn_val *saved = tn_alloc(handle, tn_size_mul(n, sizeof *saved));
+  tn_status status = w.dtype && w.optional && saved ? precision_choose_types(r, p, node, &w) : TN_ENOMEM;
+  if (status == TN_OK) status = precision_copy_node(r, p, *node, &w, saved);
   tn_release(handle, w.dtype);
-  tn_release(handle, w.yields);
-  tn_release(handle, kept);
+  tn_release(handle, w.optional);
+  tn_release(handle, saved);
   return status;
 }
 

@@ -24,8 +24,8 @@ struct tn_feeder {
   float **weights;   /* [slot] */
   int32_t *pending;  /* slots that the loader fills, oldest first */
   int32_t n_pending;
-  int64_t share, number; /* samples of this rank in a batch; number of the next batch */
-  int32_t accumulate;    /* batches per update */
+  int64_t rank_batch, number; /* samples of this rank in a batch; number of the next batch */
+  int32_t accumulate;         /* batches per update */
 };
 
 static const tn_binding *feeder_find_input(const tn_program *program, const char *name) {
@@ -69,7 +69,7 @@ static tn_status feeder_map_fields(tn_feeder *f, const tn_data_setting *data, co
   for (int32_t i = 0; i < f->n_fields; i++) {
     const tn_field *field = tn_loader_field(f->loader, i);
     const tn_binding *input = feeder_find_input(program, field->name);
-    f->fields[i].bytes = tn_size_mul(tn_type_bytes(&field->type), (size_t)f->share);
+    f->fields[i].bytes = tn_size_mul(tn_type_bytes(&field->type), (size_t)f->rank_batch);
     if (input == NULL) continue;
     if (!feeder_type_matches(field, &input->type)) return feeder_fail_type(f, data, field, &input->type);
     f->fields[i].input = input->name;
@@ -108,7 +108,7 @@ static tn_status feeder_bind_slot(tn_feeder *f, int32_t slot) {
   }
   f->weights[slot] = tn_executor_input(f->executor, f->index, slot, "sample.weight");
   if (f->weights[slot] == NULL)
-    f->weights[slot] = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->share, sizeof(float)));
+    f->weights[slot] = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->rank_batch, sizeof(float)));
   return f->weights[slot] ? TN_OK : TN_ENOMEM;
 }
 
@@ -149,7 +149,7 @@ static tn_status feeder_prepare(tn_feeder *f, int32_t split, const tn_program *p
   const tn_data_setting *data = &f->run->settings.data[split];
   tn_loader_options options;
   TN_TRY(tn_feeder_options(f->run, split, f->slots, &options));
-  f->share = options.batch;
+  f->rank_batch = options.batch;
   f->accumulate = options.accumulate;
   TN_TRY(tn_loader_create(&f->run->env, &options, &f->loader));
   TN_TRY(feeder_map_fields(f, data, program));
@@ -233,7 +233,8 @@ tn_status tn_feeder_next(tn_feeder *f, int32_t *slot, int64_t *samples) {
   f->n_pending--;
   memmove(f->pending, f->pending + 1, sizeof *f->pending * (size_t)f->n_pending);
   TN_TRY(tn_loader_wait(f->loader, samples));
-  int64_t whole = f->share * tn_run_ranks(f->run), left = tn_loader_samples(f->loader) - f->number++ * whole;
-  *samples = left < 0 ? 0 : left < whole ? left : whole;
+  int64_t batch = f->rank_batch * tn_run_ranks(f->run),
+          left = tn_loader_samples(f->loader) - f->number++ * batch;
+  *samples = left < 0 ? 0 : left < batch ? left : batch;
   return TN_OK;
 }

@@ -13,13 +13,13 @@
 #include "core/exec/nonfinite/scan.h"
 #include "core/train/loop/training.h"
 
-typedef struct tn_nonfinite_search {
+typedef struct tn_step_search {
   tn_training *t;
   int64_t last_step; /* the last step to repeat */
   void **saved;      /* per region: the state before the current step; NULL: not read yet */
   tn_finite *finite;
   bool stopped;
-} tn_nonfinite_search;
+} tn_step_search;
 
 /* ---- state ---- */
 
@@ -28,7 +28,7 @@ static size_t nonfinite_region_bytes(const tn_region *region) {
 }
 
 /* Reads a region into `data`, or writes it from there. */
-static tn_status nonfinite_copy_region(tn_nonfinite_search *s, size_t r, void *data, bool back) {
+static tn_status nonfinite_copy_region(tn_step_search *s, size_t r, void *data, bool back) {
   const tn_region *region = &s->t->set.map->regions.v[r];
   char *path = tn_arena_printf(&s->t->set.arena, "@%s", region->name);
   size_t bytes = nonfinite_region_bytes(region);
@@ -38,7 +38,7 @@ static tn_status nonfinite_copy_region(tn_nonfinite_search *s, size_t r, void *d
   return status;
 }
 
-static tn_status nonfinite_save_state(tn_nonfinite_search *s) {
+static tn_status nonfinite_save_state(tn_step_search *s) {
   tn_env *env = &s->t->run->env;
   size_t n = s->t->set.map->regions.n;
   if (s->saved == NULL && (s->saved = tn_alloc(env, tn_size_mul(n + 1, sizeof *s->saved))) == NULL)
@@ -52,18 +52,18 @@ static tn_status nonfinite_save_state(tn_nonfinite_search *s) {
   return TN_OK;
 }
 
-static tn_status nonfinite_restore_state(tn_nonfinite_search *s) {
+static tn_status nonfinite_restore_state(tn_step_search *s) {
   for (size_t r = 0; r < s->t->set.map->regions.n; r++)
     TN_TRY(nonfinite_copy_region(s, r, s->saved[r], true));
   return TN_OK;
 }
 
-static void nonfinite_free_state(tn_nonfinite_search *s) {
+static void nonfinite_free_state(tn_step_search *s) {
   for (size_t r = 0; s->saved && r < s->t->set.map->regions.n; r++) tn_release(&s->t->run->env, s->saved[r]);
   tn_release(&s->t->run->env, s->saved);
 }
 
-static tn_status nonfinite_check_state(tn_nonfinite_search *s, const tn_placement *state, bool *finite) {
+static tn_status nonfinite_check_state(tn_step_search *s, const tn_placement *state, bool *finite) {
   tn_env *env = &s->t->run->env;
   size_t bytes = tn_type_bytes(&state->type);
   void *data = tn_alloc(env, bytes + 1);
@@ -75,7 +75,7 @@ static tn_status nonfinite_check_state(tn_nonfinite_search *s, const tn_placemen
 }
 
 /* Whether all state that a checkpoint would hold is finite. */
-static tn_status nonfinite_check_states(tn_nonfinite_search *s, bool *finite) {
+static tn_status nonfinite_check_states(tn_step_search *s, bool *finite) {
   const tn_state_map *map = s->t->set.map;
   *finite = true;
   for (size_t i = 0; *finite && i < map->states.n; i++) {
@@ -89,7 +89,7 @@ static tn_status nonfinite_check_states(tn_nonfinite_search *s, bool *finite) {
 
 /* Scratch state passes values between the programs of an update. Old values would be reported although they
  * have no effect. */
-static tn_status nonfinite_clear_scratch(tn_nonfinite_search *s) {
+static tn_status nonfinite_clear_scratch(tn_step_search *s) {
   tn_env *env = &s->t->run->env;
   const tn_state_map *map = s->t->set.map;
   tn_status status = TN_OK;
@@ -108,7 +108,7 @@ static tn_status nonfinite_clear_scratch(tn_nonfinite_search *s) {
 
 enum { STEP_NONFINITE = 1, RUN_STOPPED = 2 };
 
-static tn_status nonfinite_agree(tn_nonfinite_search *s, int32_t *flags) {
+static tn_status nonfinite_agree(tn_step_search *s, int32_t *flags) {
   tn_training *t = s->t;
   int32_t n = tn_run_ranks(t->run), *all = tn_alloc(&t->run->env, tn_size_mul((size_t)n, sizeof *all));
   if (all == NULL) return TN_ENOMEM;
@@ -121,7 +121,7 @@ static tn_status nonfinite_agree(tn_nonfinite_search *s, int32_t *flags) {
 /* ---- steps ---- */
 
 /* Starts the loader at the next batch of the progress. */
-static tn_status nonfinite_begin_epoch(tn_nonfinite_search *s) {
+static tn_status nonfinite_begin_epoch(tn_step_search *s) {
   tn_training *t = s->t;
   if (t->progress.batch >= t->steps_per_epoch) {
     t->progress.epoch++;
@@ -133,7 +133,7 @@ static tn_status nonfinite_begin_epoch(tn_nonfinite_search *s) {
 }
 
 /* Takes a step; sets STEP_NONFINITE in *flags if its loss or state is not finite. */
-static tn_status nonfinite_take_step(tn_nonfinite_search *s, int32_t *flags) {
+static tn_status nonfinite_take_step(tn_step_search *s, int32_t *flags) {
   tn_training *t = s->t;
   bool finite = true;
   tn_status status = tn_training_step(t);
@@ -146,7 +146,7 @@ static tn_status nonfinite_take_step(tn_nonfinite_search *s, int32_t *flags) {
 }
 
 /* Repeats the last step launch by launch, from the saved state. */
-static tn_status nonfinite_repeat_step(tn_nonfinite_search *s, const tn_progress *before) {
+static tn_status nonfinite_repeat_step(tn_step_search *s, const tn_progress *before) {
   tn_training *t = s->t;
   TN_TRY(nonfinite_restore_state(s));
   t->progress = *before;
@@ -156,7 +156,7 @@ static tn_status nonfinite_repeat_step(tn_nonfinite_search *s, const tn_progress
   return status == TN_ENONFINITE ? TN_OK : status;
 }
 
-static tn_status nonfinite_retrace(tn_nonfinite_search *s) {
+static tn_status nonfinite_retrace(tn_step_search *s) {
   tn_training *t = s->t;
   int32_t flags = 0;
   TN_TRY(tn_training_rewind(t));
@@ -181,7 +181,7 @@ static tn_status nonfinite_retrace(tn_nonfinite_search *s) {
 }
 
 /* Validation does not change the state, so the pass is repeated at once. */
-static tn_status nonfinite_validate(tn_nonfinite_search *s) {
+static tn_status nonfinite_validate(tn_step_search *s) {
   tn_training *t = s->t;
   tn_validation pass = {t->executor,      t->set.index[TN_PROGRAM_EVAL],
                         t->valid,         &t->eval_block,
@@ -194,7 +194,7 @@ static tn_status nonfinite_validate(tn_nonfinite_search *s) {
   return status == TN_ESTOPPED ? TN_OK : status;
 }
 
-static tn_status nonfinite_search(tn_nonfinite_search *s) {
+static tn_status nonfinite_search(tn_step_search *s) {
   tn_training *t = s->t;
   int32_t flags = 0;
   bool finite = true;
@@ -209,11 +209,11 @@ static tn_status nonfinite_search(tn_nonfinite_search *s) {
 
 /* ---- what came of it ---- */
 
-typedef struct tn_nonfinite_finding {
+typedef struct tn_step_finding {
   int64_t position;
   int32_t what;
   char text[1024];
-} tn_nonfinite_finding;
+} tn_step_finding;
 
 static const char *nonfinite_advice(int32_t what) {
   switch (what) {
@@ -226,12 +226,12 @@ static const char *nonfinite_advice(int32_t what) {
 }
 
 /* The earliest finding of all ranks becomes the message of each rank. */
-static tn_status nonfinite_conclude(tn_nonfinite_search *s, const char *failure) {
+static tn_status nonfinite_conclude(tn_step_search *s, const char *failure) {
   tn_training *t = s->t;
   tn_env *env = &t->run->env;
   int32_t n = tn_run_ranks(t->run), first = -1;
-  tn_nonfinite_finding *mine = tn_alloc(env, sizeof *mine),
-                       *all = tn_alloc(env, tn_size_mul((size_t)n, sizeof *all));
+  tn_step_finding *mine = tn_alloc(env, sizeof *mine),
+                  *all = tn_alloc(env, tn_size_mul((size_t)n, sizeof *all));
   tn_status status = mine && all ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && s->finite) {
     const char *text;
@@ -253,7 +253,7 @@ static tn_status nonfinite_conclude(tn_nonfinite_search *s, const char *failure)
 
 tn_status tn_training_find_nonfinite(tn_training *t) {
   tn_env *env = &t->run->env;
-  tn_nonfinite_search s = {.t = t, .last_step = t->failed_step > 0 ? t->failed_step : t->progress.step};
+  tn_step_search s = {.t = t, .last_step = t->failed_step > 0 ? t->failed_step : t->progress.step};
   tn_progress progress = t->progress;
   tn_observers *observers = t->observers; /* the repeated steps are not reported to observers */
   tn_metric_sums epoch;
@@ -262,7 +262,7 @@ tn_status tn_training_find_nonfinite(tn_training *t) {
   if (status != TN_OK) return status;
   tn_metric_sums_copy(&epoch, &t->epoch_sums);
   t->observers = NULL;
-  t->most_ahead = 0;
+  t->max_ahead = 0;
   status = nonfinite_search(&s);
   if (status == TN_OK) status = nonfinite_conclude(&s, failure);
   t->observers = observers;

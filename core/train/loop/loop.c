@@ -57,12 +57,12 @@ static int32_t loop_should_end(const tn_training *t) {
   return run->max_time > 0 && tn_clock_s() - t->started_s >= run->max_time ? OUT_OF_TIME : CONTINUE;
 }
 
-/* Sets `why` if rank 0 decides that the run ends before its last step. */
+/* Sets `end_reason` if rank 0 decides that the run ends before its last step. */
 static tn_status loop_check_limits(tn_training *t) {
-  static const char *const whys[] = {NULL, tn_end_stopped, tn_end_out_of_time};
+  static const char *const reasons[] = {NULL, tn_end_stopped, tn_end_out_of_time};
   int32_t decision = t->run->rank == 0 ? loop_should_end(t) : CONTINUE;
   TN_TRY(tn_ranks_decide(t->ranks, &t->run->env, t->run->rank, &decision));
-  t->why = whys[decision];
+  t->end_reason = reasons[decision];
   return TN_OK;
 }
 
@@ -73,7 +73,7 @@ static tn_status loop_train_epoch(tn_training *t) {
   t->rate_s = 0;
   for (;;) {
     TN_TRY(loop_check_limits(t));
-    if (t->why || t->progress.step >= t->steps) break;
+    if (t->end_reason || t->progress.step >= t->steps) break;
     tn_status status = tn_training_step(t);
     if (status == TN_EOF) break;
     if (status != TN_OK) return status;
@@ -140,7 +140,7 @@ static tn_status loop_end_epoch(tn_training *t) {
 
 /* Steps are left, or the end of the last epoch is not done. */
 static bool loop_continues(const tn_training *t) {
-  return t->why == NULL && (t->progress.step < t->steps || !t->progress.ended);
+  return t->end_reason == NULL && (t->progress.step < t->steps || !t->progress.ended);
 }
 
 /* The learning rate of the last step of an earlier process. */
@@ -156,12 +156,12 @@ tn_status tn_training_run(tn_training *t) {
   if (t->steps == 0) TN_TRY(loop_save(t, "last")); /* without training, the initial state is the result */
   while (loop_continues(t)) {
     TN_TRY(loop_train_epoch(t));
-    if (t->why == tn_end_stopped) break;
+    if (t->end_reason == tn_end_stopped) break;
     tn_status status = loop_end_epoch(t);
-    if (status == TN_ESTOPPED) t->why = tn_end_stopped;
+    if (status == TN_ESTOPPED) t->end_reason = tn_end_stopped;
     if (status != TN_OK && status != TN_ESTOPPED) return status;
   }
-  if (t->why == tn_end_stopped) TN_TRY(loop_save(t, "last"));
-  if (t->why == NULL) t->why = tn_end_finished;
+  if (t->end_reason == tn_end_stopped) TN_TRY(loop_save(t, "last"));
+  if (t->end_reason == NULL) t->end_reason = tn_end_finished;
   return TN_OK;
 }

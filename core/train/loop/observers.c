@@ -30,9 +30,9 @@ struct tn_observers {
   tn_run_info info;
   pthread_t thread;
   tn_queued_event *queue;
-  sem_t filled, vacant;  /* entries of the queue */
-  sem_t flushed;         /* posted when the thread has reached a TN_EVENT_FLUSH */
-  size_t written, heard; /* counts so far; each is written by one thread */
+  sem_t filled, vacant;      /* entries of the queue */
+  sem_t flushed;             /* posted when the thread has reached a TN_EVENT_FLUSH */
+  size_t written, delivered; /* counts so far; each is written by one thread */
   int64_t dropped;
 };
 
@@ -115,7 +115,7 @@ static void *observers_run_thread(void *arg) {
   tn_observers *observers = arg;
   for (;;) {
     observers_await(&observers->filled);
-    const tn_event *event = &observers->queue[observers->heard++ % TN_EVENT_QUEUE].event;
+    const tn_event *event = &observers->queue[observers->delivered++ % TN_EVENT_QUEUE].event;
     if (event->kind == TN_EVENT_LAST) return NULL;
     if (event->kind == TN_EVENT_FLUSH)
       sem_post(&observers->flushed);

@@ -37,7 +37,7 @@ static tn_status training_build_programs(tn_training *t) {
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
   /* a device with its own memory computes while the host prepares the next step */
   bool late = !t->device->target.properties.host_addressable;
-  t->most_ahead = late && t->slots > 2 * t->micro_batches ? TN_MAX_STEPS_AHEAD : 0;
+  t->max_ahead = late && t->slots > 2 * t->micro_batches ? TN_MAX_STEPS_AHEAD : 0;
   return tn_executor_create(&run->env, t->device, t->set.map, t->set.list, t->set.n, t->slots, &t->executor);
 }
 

@@ -142,5 +142,5 @@ tn_status tn_training_step(tn_training *t) {
   t->progress.ended = false;
   step->event = tn_training_event(t, TN_EVENT_STEP);
   t->n_ahead++;
-  return step_read_oldest(t, t->most_ahead);
+  return step_read_oldest(t, t->max_ahead);
 }

@@ -44,7 +44,7 @@ typedef struct tn_training {
   int64_t averaged_at;            /* the step after which running statistics were averaged last */
   int32_t slots, micro_batches;
   tn_launched_step ahead[TN_MAX_STEPS_AHEAD + 1]; /* launched and not read, oldest first */
-  int32_t n_ahead, most_ahead;
+  int32_t n_ahead, max_ahead;
   double started_s, first_step_s, lr;
   int32_t lost_steps_in_a_row; /* skipped steps whose loss was not finite */
   /* The step whose loss was not finite; with validation_failed, the step before the failed validation. */
@@ -52,7 +52,7 @@ typedef struct tn_training {
   bool validation_failed, explained; /* explained: the message names the first op */
   double rate_s;                     /* the end of the last step, for samples per second */
   double samples_per_s;
-  const char *why; /* NULL: the run goes on */
+  const char *end_reason; /* NULL: the run goes on */
 } tn_training;
 
 /* open_training.c: prepares the parts that do not involve other ranks; then, on all ranks at once, compares
@@ -72,7 +72,7 @@ tn_status tn_training_step(tn_training *t);
 /* Reads all launched steps. */
 tn_status tn_training_read_steps(tn_training *t);
 
-/* loop.c: trains until the last step or an earlier end; t->why is the reason. */
+/* loop.c: trains until the last step or an earlier end; t->end_reason is the reason. */
 tn_status tn_training_run(tn_training *t);
 /* events.c: an event with the current position, without numbers. */
 tn_event tn_training_event(const tn_training *t, int32_t kind);

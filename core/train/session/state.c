@@ -51,11 +51,12 @@ static tn_status session_load_newest(tn_session *s) {
 }
 
 tn_status tn_session_start_weights(tn_session *s, const char *weights) {
-  bool learns = false;
+  bool has_parameters = false;
   const tn_state_map *map = s->set.map;
-  for (size_t i = 0; i < map->states.n; i++) learns = learns || map->states.v[i].what == TN_STATE_PARAM;
+  for (size_t i = 0; i < map->states.n; i++)
+    has_parameters = has_parameters || map->states.v[i].what == TN_STATE_PARAM;
   if (weights != NULL) return *weights != '\0' ? session_load_file(s, weights, "") : TN_OK;
-  if (*s->run->settings.weights.file != '\0' || !learns)
+  if (*s->run->settings.weights.file != '\0' || !has_parameters)
     return tn_weights_load_configured(s->run, s->executor, map);
   return session_load_newest(s);
 }

@@ -125,7 +125,7 @@ static void a_missing_device_is_unavailable(void **state) {
 }
 
 /* A result that cannot be written to stdout is a failure. */
-static void a_full_stdout_is_an_io_error(void **state) {
+static void a_result_that_cannot_be_written_is_an_io_error(void **state) {
   (void)state;
   if (!file_exists("/dev/full")) skip();
   file_write("noise.ini", noise_ini);
@@ -147,7 +147,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(damaged_checkpoints_are_refused, program_open, program_close),
       cmocka_unit_test_setup_teardown(weights_must_fit_the_model, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_missing_device_is_unavailable, program_open, program_close),
-      cmocka_unit_test_setup_teardown(a_full_stdout_is_an_io_error, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_result_that_cannot_be_written_is_an_io_error, program_open,
+                                      program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

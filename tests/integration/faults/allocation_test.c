@@ -216,7 +216,7 @@ static void ends_well(const char *const *set) {
   assert_true(o.asked > EVERY_ONE);
 }
 
-static void a_run_with_all_its_memory_ends_well(void **state) {
+static void a_run_without_refused_requests_finishes(void **state) {
   (void)state;
   ends_well(on_cpu);
   ends_well(on_sim);
@@ -279,7 +279,7 @@ int main(int argc, char **argv) {
   stride = argc > 1 ? atoll(argv[1]) : 0;
   first = argc > 2 ? atoll(argv[2]) : 0;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_run_with_all_its_memory_ends_well),
+      cmocka_unit_test(a_run_without_refused_requests_finishes),
       cmocka_unit_test(a_refused_request_on_the_cpu_ends_the_run_and_nothing_else),
       cmocka_unit_test(a_refused_request_beside_a_late_device_ends_the_run_and_nothing_else),
       cmocka_unit_test(refused_memory_of_the_device_ends_the_run_and_nothing_else),

@@ -81,7 +81,7 @@ static void apply(const damage *d) {
   if (d->how == 'r') assert_int_equal(unlink(path), 0);
 }
 
-static void a_bad_one_is_named_and_kept_and_the_older_one_taken(void **state) {
+static void a_damaged_checkpoint_is_reported_and_the_older_one_loaded(void **state) {
   (void)state;
   static const damage damages[] = {
       {"model.safetensors", 'c', "bytes, "},
@@ -121,7 +121,7 @@ static void a_bad_one_is_named_and_kept_and_the_older_one_taken(void **state) {
   same_end("last");
 }
 
-static void an_interrupted_exchange_is_finished(void **state) {
+static void an_interrupted_exchange_is_completed(void **state) {
   (void)state;
   train_some();
   copy("last", "good");
@@ -171,9 +171,9 @@ static void files_of_the_user_are_never_deleted(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(a_bad_one_is_named_and_kept_and_the_older_one_taken, program_open,
+      cmocka_unit_test_setup_teardown(a_damaged_checkpoint_is_reported_and_the_older_one_loaded, program_open,
                                       program_close),
-      cmocka_unit_test_setup_teardown(an_interrupted_exchange_is_finished, program_open, program_close),
+      cmocka_unit_test_setup_teardown(an_interrupted_exchange_is_completed, program_open, program_close),
       cmocka_unit_test_setup_teardown(another_models_checkpoint_is_left_alone, program_open, program_close),
       cmocka_unit_test_setup_teardown(files_of_the_user_are_never_deleted, program_open, program_close),
   };

@@ -54,7 +54,7 @@ static void fails(const char *way, const char *more, const char *const what[3]) 
   for (int i = 0; i < 3 && what[i]; i++) says(what[i], way);
 }
 
-static void a_nan_in_the_data_is_the_input(void **state) {
+static void a_nan_in_the_data_is_reported_as_the_input(void **state) {
   (void)state;
   file_write("a.ini", plain);
   for (int i = 0; i < WAYS; i++) {
@@ -87,7 +87,7 @@ static void a_learning_rate_that_is_too_high_is_an_overflow(void **state) {
     if (strstr(ways[i], "fp16") == NULL) fails(ways[i], " --set optimizer.lr=1e30", what);
 }
 
-static void a_logarithm_of_zero_is_named(void **state) {
+static void a_logarithm_of_zero_is_reported(void **state) {
   (void)state;
   char text[1024];
   snprintf(text, sizeof text, spoilt, "logarithm");
@@ -101,7 +101,7 @@ static void a_logarithm_of_zero_is_named(void **state) {
 }
 
 /* The loss is finite at the step that makes the weights infinite. */
-static void an_infinite_gradient_is_named_a_step_before_the_loss_shows_it(void **state) {
+static void an_infinite_gradient_is_reported_for_the_step_before_the_loss(void **state) {
   (void)state;
   char text[1024];
   snprintf(text, sizeof text, spoilt, "root");
@@ -127,7 +127,7 @@ static void weights_that_are_not_finite_never_become_a_checkpoint(void **state) 
   assert_false(file_exists("out/run/checkpoints/last"));
 }
 
-static void a_skipped_update_is_no_fault_but_a_hundred_are(void **state) {
+static void a_skipped_update_is_accepted_and_a_hundred_fail(void **state) {
   (void)state;
   char text[1024];
   snprintf(text, sizeof text, spoilt, "logarithm");
@@ -216,13 +216,13 @@ static void weights_that_are_nan_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      CASE(a_nan_in_the_data_is_the_input),
+      CASE(a_nan_in_the_data_is_reported_as_the_input),
       CASE(a_nan_of_another_ranks_data_is_found),
       CASE(a_learning_rate_that_is_too_high_is_an_overflow),
-      CASE(a_logarithm_of_zero_is_named),
-      CASE(an_infinite_gradient_is_named_a_step_before_the_loss_shows_it),
+      CASE(a_logarithm_of_zero_is_reported),
+      CASE(an_infinite_gradient_is_reported_for_the_step_before_the_loss),
       CASE(weights_that_are_not_finite_never_become_a_checkpoint),
-      CASE(a_skipped_update_is_no_fault_but_a_hundred_are),
+      CASE(a_skipped_update_is_accepted_and_a_hundred_fail),
       CASE(weights_of_a_checkpoint_that_are_nan_are_refused),
       CASE(weights_that_are_nan_are_refused),
   };

@@ -24,7 +24,7 @@
 #include "core/plugin/context.h"
 #include "core/train/loop/feeder.h"
 
-/* ---- what is counted ---- */
+/* ---- the counted calls ---- */
 
 enum { PROGRAMS = 16 };
 

@@ -92,7 +92,7 @@ static void a_kernel_that_is_gone_is_named(void **state) {
   assert_false(uses_plugin("fused_linear")); /* the next to resume compares with what ran last */
 }
 
-static void another_batch_is_another_plan(void **state) {
+static void another_batch_changes_the_plan(void **state) {
   (void)state;
   train_half("");
   resume("--set data.batch=16");
@@ -148,7 +148,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_kernel_that_was_installed_since_changes_nothing, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(a_kernel_that_is_gone_is_named, program_open, program_close),
-      cmocka_unit_test_setup_teardown(another_batch_is_another_plan, program_open, program_close),
+      cmocka_unit_test_setup_teardown(another_batch_changes_the_plan, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_damaged_plan_is_a_warning, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_foreign_plan_is_a_warning, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_missing_plan_is_a_warning, program_open, program_close),

@@ -82,7 +82,7 @@ static void a_checkpoint_goes_on_in_any_policy(void **state) {
 }
 
 /* Checkpoints hold master weights in f32, and no copies. */
-static void files_hold_f32_whatever_the_policy(void **state) {
+static void files_hold_f32_under_every_policy(void **state) {
   (void)state;
   static const char *const files[] = {"run/net/checkpoints/last/model.safetensors",
                                       "run/net/checkpoints/last/optimizer.safetensors"};
@@ -164,7 +164,7 @@ static void a_plan_has_one_cast_for_all_parameters(void **state) {
   assert_in_range(low, 8, json_array_size(ops) - 8);
 }
 
-static void a_policy_refuses_what_it_does_not_know(void **state) {
+static void a_policy_refuses_unknown_options(void **state) {
   (void)state;
   file_write("net.ini", net_ini);
   assert_int_equal(program_run("train net.ini --set precision.policy=fp8"), 65);
@@ -181,11 +181,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_run_resumes_to_the_same_bits),
       CASE(a_checkpoint_goes_on_in_any_policy),
-      CASE(files_hold_f32_whatever_the_policy),
+      CASE(files_hold_f32_under_every_policy),
       CASE(every_policy_evaluates_alike),
       CASE(every_policy_predicts),
       CASE(a_plan_has_one_cast_for_all_parameters),
-      CASE(a_policy_refuses_what_it_does_not_know),
+      CASE(a_policy_refuses_unknown_options),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static void a_resnet_learns_alike(void **state) {
 
 /* A loss so small that its gradients vanish in f16: with scaling the net learns as usual, without it hardly
  * at all. The learning rate is scaled up by the same factor, so that SGD's updates are the usual ones. */
-static void scaling_saves_small_gradients(void **state) {
+static void scaling_preserves_small_gradients(void **state) {
   (void)state;
   static const char small[] = "--set model.loss=cross_entropy(weight=1e-6) --set optimizer.lr=50000 --set "
                               "optimizer.weight_decay=0 --set schedule.type=constant --set run.max_steps=60 "
@@ -136,6 +136,6 @@ static void scaling_saves_small_gradients(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {CASE(lenet_learns_alike), CASE(a_resnet_learns_alike),
-                                     CASE(scaling_saves_small_gradients)};
+                                     CASE(scaling_preserves_small_gradients)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

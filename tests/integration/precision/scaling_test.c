@@ -110,7 +110,7 @@ static void scales_and_skipped_steps_are_gradscalers(void **state) {
 
 /* Three steps, and three steps and one that overflows before the loss: they differ only in the scale and in
  * the host's count of steps. */
-static void an_overflow_leaves_all_but_the_scale_as_it_was(void **state) {
+static void an_overflow_changes_only_the_scale(void **state) {
   (void)state;
   static const char *const parameters[] = {"conv.weight", "conv.bias",       "bn.weight",      "bn.bias",
                                            "fc.weight",   "bn.running_mean", "bn.running_var", "fc.bias"};
@@ -152,7 +152,7 @@ static void an_overflow_of_gradients_alone_keeps_the_statistics(void **state) {
       checkpoint_has(in("two", optimizer_file), "precision.scale")); /* a static scale has no state */
 }
 
-static void a_scale_finds_its_size_by_itself(void **state) {
+static void a_dynamic_scale_adapts(void **state) {
   (void)state;
   file_write("spikes.ini", spikes_ini);
   program_json(0, "train spikes.ini --output run --set run.max_steps=60 --set precision.init_scale=1e12");
@@ -164,7 +164,7 @@ static void a_scale_finds_its_size_by_itself(void **state) {
 
 /* ---- without scaling ---- */
 
-static void without_scaling_a_loss_that_is_not_finite_ends_the_run(void **state) {
+static void without_scaling_a_nonfinite_loss_ends_the_run(void **state) {
   (void)state;
   static const char *const sets[] = {"precision.policy=bf16", "precision.policy=fp32",
                                      "precision.scaling=none",
@@ -178,7 +178,7 @@ static void without_scaling_a_loss_that_is_not_finite_ends_the_run(void **state)
 }
 
 /* check_finite without a scale: skipped steps are reported, without fields of scaling. */
-static void check_finite_and_clipping_have_the_flag(void **state) {
+static void check_finite_and_clipping_report_skipped_updates(void **state) {
   (void)state;
   const json_t *steps[8];
   file_write("spikes.ini", spikes_ini);
@@ -208,11 +208,11 @@ static void a_loss_that_never_becomes_finite_ends_the_run(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(scales_and_skipped_steps_are_gradscalers),
-      CASE(an_overflow_leaves_all_but_the_scale_as_it_was),
+      CASE(an_overflow_changes_only_the_scale),
       CASE(an_overflow_of_gradients_alone_keeps_the_statistics),
-      CASE(a_scale_finds_its_size_by_itself),
-      CASE(without_scaling_a_loss_that_is_not_finite_ends_the_run),
-      CASE(check_finite_and_clipping_have_the_flag),
+      CASE(a_dynamic_scale_adapts),
+      CASE(without_scaling_a_nonfinite_loss_ends_the_run),
+      CASE(check_finite_and_clipping_report_skipped_updates),
       CASE(a_loss_that_never_becomes_finite_ends_the_run),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

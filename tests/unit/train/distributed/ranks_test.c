@@ -51,7 +51,7 @@ static void equal_plans_pass(void **state) {
   tn_ranks_destroy(m.ranks);
 }
 
-static void a_rank_with_another_plan_is_named_with_both_hashes(void **state) {
+static void a_rank_with_another_plan_is_reported_with_both_hashes(void **state) {
   (void)state;
   meeting m = open_meeting();
   for (int32_t r = 0; r < RANKS; r++) m.hash[r] = r == 2 ? 0xBAD : 0x600D;
@@ -85,7 +85,7 @@ static tn_status exchange(void *context, int32_t rank) {
   return conclude(m, rank, status);
 }
 
-static void all_hear_from_all_and_rank_0_decides(void **state) {
+static void ranks_gather_broadcast_and_follow_decisions(void **state) {
   (void)state;
   meeting m = open_meeting();
   run(&m, exchange);
@@ -93,7 +93,7 @@ static void all_hear_from_all_and_rank_0_decides(void **state) {
   tn_ranks_destroy(m.ranks);
 }
 
-static void whoever_waits_for_a_rank_that_failed_hears_why(void **state) {
+static void waiting_ranks_receive_the_failure_of_another(void **state) {
   (void)state;
   for (int32_t rank = 0; rank < RANKS; rank++) {
     meeting m = open_meeting();
@@ -113,10 +113,10 @@ static void whoever_waits_for_a_rank_that_failed_hears_why(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(equal_plans_pass, rig_open, rig_close),
-      cmocka_unit_test_setup_teardown(a_rank_with_another_plan_is_named_with_both_hashes, rig_open,
+      cmocka_unit_test_setup_teardown(a_rank_with_another_plan_is_reported_with_both_hashes, rig_open,
                                       rig_close),
-      cmocka_unit_test_setup_teardown(all_hear_from_all_and_rank_0_decides, rig_open, rig_close),
-      cmocka_unit_test_setup_teardown(whoever_waits_for_a_rank_that_failed_hears_why, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(ranks_gather_broadcast_and_follow_decisions, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(waiting_ranks_receive_the_failure_of_another, rig_open, rig_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static void a_scaled_step(void **state) {
                   "output loss_scale = precision.scale\n");
 }
 
-static void a_policy_that_yields_nothing_does_not_scale(void **state) {
+static void a_policy_without_a_scale_does_not_scale(void **state) {
   (void)state;
   const tn_precision policy = {.item = {.name = "made-up"}, .decide = matmul_in_bf16, .scale = no_scale};
   tn_settings s = with(&policy);
@@ -157,7 +157,7 @@ static void a_policy_that_yields_nothing_does_not_scale(void **state) {
     assert_int_equal(model.graph->commits.v[i].predicate, 0);
 }
 
-static void check_finite_asks_for_the_flag_alone(void **state) {
+static void check_finite_adds_the_predicate_alone(void **state) {
   (void)state;
   tn_settings s = with(NULL);
   s.optimizer.check_finite = 1;
@@ -221,7 +221,7 @@ static int32_t count_casts(const tn_graph *g, int32_t dtype) {
   return n;
 }
 
-static void copies_lie_beside_their_parameters(void **state) {
+static void copies_have_the_offsets_of_their_parameters(void **state) {
   (void)state;
   make_step(&descent);
   const tn_placement *a = tn_state_map_find(map, "a"), *low = tn_state_map_find(map, "a:bf16");
@@ -264,7 +264,7 @@ static void a_refresh_casts_the_region(void **state) {
   tn_graph_destroy(refresh);
 }
 
-static void without_copies_there_is_nothing_to_refresh(void **state) {
+static void without_copies_there_is_no_refresh_program(void **state) {
   (void)state;
   tn_settings s = with(NULL);
   tn_graph *refresh = NULL;
@@ -278,15 +278,15 @@ static void without_copies_there_is_nothing_to_refresh(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_scaled_step),
-      CASE(a_policy_that_yields_nothing_does_not_scale),
-      CASE(check_finite_asks_for_the_flag_alone),
+      CASE(a_policy_without_a_scale_does_not_scale),
+      CASE(check_finite_adds_the_predicate_alone),
       CASE(a_scale_must_be_a_number),
       CASE(a_policy_may_refuse),
-      CASE(copies_lie_beside_their_parameters),
+      CASE(copies_have_the_offsets_of_their_parameters),
       CASE(one_cast_of_the_region_follows_the_update),
       CASE(each_copy_follows_an_optimizer_of_each),
       CASE(a_refresh_casts_the_region),
-      CASE(without_copies_there_is_nothing_to_refresh),
+      CASE(without_copies_there_is_no_refresh_program),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,7 +170,7 @@ static void parameters_lie_in_the_order_in_which_gradients_become_ready(void **s
   expect_place("a", "param.f32", 16);
 }
 
-static void a_slot_lies_as_its_parameters_do(void **state) {
+static void optimizer_state_has_the_offsets_of_its_parameters(void **state) {
   (void)state;
   const tn_settings s = with(&flat, &keeping);
   rig_expect_ok(emit(&s, TWO_LAYERS));
@@ -274,7 +274,7 @@ static void the_first_group_that_matches_wins(void **state) {
   assert_int_equal(info.n_groups, 3);
 }
 
-static void a_group_that_matches_nothing_is_a_mistake(void **state) {
+static void a_group_without_a_match_is_an_error(void **state) {
   (void)state;
   tn_group_setting groups[] = {group("tail", "c*", &tenth)};
   tn_settings s = with(&flat, &half);
@@ -284,7 +284,7 @@ static void a_group_that_matches_nothing_is_a_mistake(void **state) {
                    "net.ini:9: [group.tail] match: 'c*' matches no parameter");
 }
 
-static void a_group_whose_parameters_all_went_before_is_a_mistake(void **state) {
+static void a_group_with_parameters_of_earlier_groups_alone_is_an_error(void **state) {
   (void)state;
   tn_group_setting groups[] = {group("all", "*", &half), group("head", "b", &tenth)};
   tn_settings s = with(&flat, &half);
@@ -390,7 +390,7 @@ static void a_tied_parameter_is_trained_once_with_both_gradients(void **state) {
          "output loss = %5\n");
 }
 
-static void a_parameter_that_the_loss_does_not_depend_on_stays_out(void **state) {
+static void a_parameter_without_a_gradient_is_not_trained(void **state) {
   (void)state;
   const tn_settings s = with(&flat, &half);
   rig_expect_ok(emit(&s, "x: f32[3] = input(name=x)\n"
@@ -448,12 +448,12 @@ static void only_scheduled_options_have_values_in_the_graph(void **state) {
   expect_refusal(&curious, "asks for the option 'keep', which it does not mark TN_OPT_SCHEDULED");
 }
 
-static void flat_slots_begin_with_zeros(void **state) {
+static void flat_state_starts_with_zeros(void **state) {
   (void)state;
   expect_refusal(&eager, "state 'kept' is initialized with ones, expected zeros");
 }
 
-static void flat_slots_are_as_long_as_the_parameters(void **state) {
+static void flat_state_has_the_length_of_the_parameters(void **state) {
   (void)state;
   expect_refusal(&narrow, "state 'kept' is not of the parameter's type");
 }
@@ -464,23 +464,23 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(the_whole_update_of_one_parameter),
       CASE(parameters_lie_in_the_order_in_which_gradients_become_ready),
-      CASE(a_slot_lies_as_its_parameters_do),
+      CASE(optimizer_state_has_the_offsets_of_its_parameters),
       CASE(clipping_scales_the_packed_gradient),
       CASE(a_group_spreads_its_options_over_its_range),
       CASE(the_first_group_that_matches_wins),
-      CASE(a_group_that_matches_nothing_is_a_mistake),
-      CASE(a_group_whose_parameters_all_went_before_is_a_mistake),
+      CASE(a_group_without_a_match_is_an_error),
+      CASE(a_group_with_parameters_of_earlier_groups_alone_is_an_error),
       CASE(an_optimizer_may_see_every_parameter_with_its_shape),
       CASE(a_group_of_one_parameter_has_its_own_scalar),
       CASE(a_tied_parameter_is_trained_once_with_both_gradients),
-      CASE(a_parameter_that_the_loss_does_not_depend_on_stays_out),
+      CASE(a_parameter_without_a_gradient_is_not_trained),
       CASE(a_loss_without_parameters_cannot_be_trained),
       CASE(a_model_without_a_loss_cannot_be_trained),
       CASE(a_parameter_of_another_type_is_refused),
       CASE(an_optimizer_must_yield_the_parameter),
       CASE(only_scheduled_options_have_values_in_the_graph),
-      CASE(flat_slots_begin_with_zeros),
-      CASE(flat_slots_are_as_long_as_the_parameters),
+      CASE(flat_state_starts_with_zeros),
+      CASE(flat_state_has_the_length_of_the_parameters),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
