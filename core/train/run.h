@@ -18,8 +18,8 @@ struct tn_run {
   tn_settings settings;
   tn_arena arena;
   const char *output, *resume; /* NULL: from the configuration */
-  const struct tn_replay
-      *recorded_choices; /* of the resumed run (checkpoints/plan_file.h); NULL: not read, or a new run */
+  /* Of the resumed run (checkpoints/plan_file.h); NULL: not read, or a new run. */
+  const struct tn_replay *recorded_choices;
   int32_t terminal_columns;
   /* Each rank has a tn_run of its own over the same configuration, with its own messages and memory. ranks is
    * 0 until the devices are counted, which stands for 1. */
