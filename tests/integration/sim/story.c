@@ -126,7 +126,7 @@ static void make_map(story *s) {
 
 static void begin(story *s, const tale *t) {
   static const char *const name = "sim";
-  tn_error_record_init(&s->env, &s->record, NULL);
+  tn_error_record_init_root(&s->env, &s->record, &tn_host_api);
   s->record.sink = (tn_log_sink){s, hear, TN_LOG_WARN};
   write_program(&s->hand);
   if (t->change != NULL) t->change(&s->hand);
