@@ -27,8 +27,10 @@ plant_tree() {
     'const char *ops[] = {"relu", "tanh"}; /* not "sgd" */'
   put core/exec/device.h ''
   put core/linked.c '#include "core/exec/device.h"' '#include "linked_plugins.h"'
-  put backends/far/far.h '#include "tenon/base.h"'
-  put backends/far/kernels/relu.c '#include "far.h"' '#include "near.h"'
+  put backends/shared/half.h '#include "tenon/base.h"'
+  put backends/shared/pointwise/ir.h '#include "shared/half.h"' '#include "tenon/plugin/op.h"'
+  put backends/far/far.h '#include "tenon/base.h"' '#include "shared/pointwise/ir.h"'
+  put backends/far/kernels/relu.c '#include "far.h"' '#include "near.h"' '#include "shared/half.h"'
   put backends/far/kernels/near.h ''
   put plugins/optimizers/sgd.c '#include <math.h>' '#include "tenon/plugin/op.h"' \
     'const tn_optimizer sgd = {.item = TN_ITEM(tn_optimizer, TN_OPTIMIZER,' '    "sgd", "w - lr g", S, options)};'
@@ -84,6 +86,20 @@ refuses "a backend does not include core" "backends/far/device.c:1: includes cor
   backends/far/device.c '#include "core/base/env.h"'
 refuses "a backend does not include another backend" "backends/near/near.c:1: includes ../far/far.h: backends/near" \
   backends/near/near.c '#include "../far/far.h"'
+refuses "a backend does not reach another one through the shared folder" \
+  "backends/near/near.c:1: includes shared/../far/far.h: backends/near includes" \
+  backends/near/near.c '#include "shared/../far/far.h"'
+refuses "a backend includes only shared files that are there" \
+  "backends/near/near.c:2: includes shared/cost.h: backends/near includes" \
+  backends/near/near.c '#include "shared/half.h"' '#include "shared/cost.h"'
+refuses "shared code does not include a backend" "backends/shared/cost.h:1: includes far/far.h: backends/shared includes" \
+  backends/shared/cost.h '#include "far/far.h"'
+refuses "shared code does not include core" "backends/shared/cost.h:2: includes core/base/env.h: backends/shared" \
+  backends/shared/cost.h '#include "shared/half.h"' '#include "core/base/env.h"'
+refuses "a plugin does not include shared code of backends" "plugins/layers/layers.c:1: includes shared/half.h" \
+  plugins/layers/layers.c '#include "shared/half.h"'
+refuses "core does not include shared code of backends" "core/graph/up.c:1: includes shared/half.h: core includes" \
+  core/graph/up.c '#include <shared/half.h>'
 refuses "a plugin does not include a backend" "plugins/layers/layers.c:3: includes backends/far/far.h" \
   plugins/layers/layers.c '' '' '#include "backends/far/far.h"'
 refuses "the program does not include core" "tools/plan.c:1: includes core/exec/device.h: tools includes" \

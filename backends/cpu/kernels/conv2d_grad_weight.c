@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "kernels/conv.h"
-#include "kernels/half.h"
+#include "shared/half.h"
 #include "kernels/kernels.h"
 
 typedef struct grad_weight_plan {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/gemm.h"
-#include "kernels/half.h"
+#include "shared/half.h"
 
 /* Vectors of the size of a register; as many sums as the registers hold beside one line of B. */
 #if defined(__AVX512F__)

@@ -1,7 +1,7 @@
 #include "kernels/lane.h"
 
 #include "kernels/clones.h"
-#include "kernels/half.h"
+#include "shared/half.h"
 
 #define CONVERT(name, FROM, TO, value)                                                                       \
   static TN_CPU_CLONES void name(const FROM *x, TO *y, int64_t n) {                                          \

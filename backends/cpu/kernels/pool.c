@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "kernels/half.h"
+#include "shared/half.h"
 #include "kernels/kernels.h"
 #include "tenon/attributes.h"
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "kernels/half.h"
+#include "shared/half.h"
 
 /* A format of `digits` mantissa bits (the hidden one included), by its smallest normal exponent. */
 typedef struct format {

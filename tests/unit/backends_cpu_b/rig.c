@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "kernels/half.h"
+#include "shared/half.h"
 
 /* ---- the host's table ---- */
 

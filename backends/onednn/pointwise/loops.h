@@ -1,9 +1,9 @@
-/* backends/onednn/own/pointwise_loops.h: the shape of loops over floats, for the files of loops of regions.
+/* backends/onednn/pointwise/loops.h: the shape of loops over floats, for the files of loops of regions.
  */
 #ifndef TN_ONEDNN_POINTWISE_LOOPS_H
 #define TN_ONEDNN_POINTWISE_LOOPS_H
 
-#include "own/pointwise.h"
+#include "pointwise/program.h"
 #include "own/vector.h"
 
 /* n lanes at `from`, followed by zeros; a narrow register has its 16 lanes anyway. */

@@ -1,7 +1,7 @@
-/* Pointwise regions on the fast CPU: compiled to instructions over tiles (own/pointwise.h), in row-major
- * order and in the blocks of channels that convolutions leave behind. What a region keeps per channel, and
- * what has one value, lies row-major in either case. */
-#include "own/pointwise.h"
+/* Pointwise regions on the fast CPU: compiled to instructions over tiles (program.h), in row-major
+ * order and in the blocks of channels that convolutions leave behind. Operands with a
+ * value per channel, and those with one value, lie row-major in either case. */
+#include "pointwise/program.h"
 
 #include <string.h>
 
@@ -10,54 +10,58 @@
 
 /* ---- launch ---- */
 
-typedef struct job {
+typedef struct pointwise_job {
   const tn_tile_program *program;
   const tn_launch *launch;
-} job;
+} pointwise_job;
 
 enum { GROUP = 16 };
 
-static void run_part(tn_tile_run *run, int32_t rate) {
-  const tn_tile_program *p = run->program;
+static void pointwise_run_part(tn_tile_run *run, int32_t rate) {
+  const tn_pw_program *p = &run->program->base;
+  const tn_tile_insn *insns = p->insns;
   for (int32_t i = rate == 0 ? 0 : p->end[rate - 1]; i < p->end[rate]; i++)
-    p->insns[i].fn(&p->insns[i], run, p->insns[i].wide ? p->tile : GROUP);
+    insns[i].fn(&insns[i], run, insns[i].wide ? p->tile : GROUP);
 }
 
 /* Asks for what a register of memory will be at the next tile, while this one is computed. */
-static void fetch_ahead(const tn_tile_run *run, const tn_tile_binding *b) {
+static void pointwise_fetch_ahead(const tn_tile_run *run, const tn_pw_binding *b) {
   enum { LINE = 64 };
-  size_t tile = (size_t)run->program->tile * b->size;
+  size_t tile = (size_t)run->program->base.tile * b->size;
   const char *next = (const char *)run->reg[b->reg] + tile;
   for (size_t at = 0; at < tile; at += LINE) __builtin_prefetch(next + at, 0, 2);
 }
 
 /* The streams of memory are fetched ahead one after the other, between instructions. */
-static void run_tile(tn_tile_run *run, int64_t n) {
-  const tn_tile_program *p = run->program;
-  int32_t first = p->end[TILE_PER_SEGMENT], end = p->end[TILE_PER_TILE], fetched = 0;
+static void pointwise_run_tile(tn_tile_run *run, int64_t n) {
+  const tn_pw_program *p = &run->program->base;
+  const tn_tile_insn *insns = p->insns;
+  const bool streams = run->program->streams;
+  int32_t first = p->end[TN_PW_PER_SEGMENT], end = p->end[TN_PW_PER_ELEMENT], fetched = 0;
   for (int32_t i = first; i < end; i++) {
-    for (; p->streams && fetched * (end - first) < (i - first + 1) * p->n_bindings; fetched++)
-      fetch_ahead(run, &p->bindings[fetched]);
-    p->insns[i].fn(&p->insns[i], run, n);
+    for (; streams && fetched * (end - first) < (i - first + 1) * p->n_bindings; fetched++)
+      pointwise_fetch_ahead(run, &p->bindings[fetched]);
+    insns[i].fn(&insns[i], run, n);
   }
 }
 
 /* Points the registers that are memory at the tile. */
-static void bind(tn_tile_run *run) {
-  const tn_tile_program *p = run->program;
+static void pointwise_bind(tn_tile_run *run) {
+  const tn_pw_program *p = &run->program->base;
   const tn_launch *l = run->launch;
   for (int32_t i = 0; i < p->n_bindings; i++) {
-    const tn_tile_binding *b = &p->bindings[i];
+    const tn_pw_binding *b = &p->bindings[i];
     const tn_view *view = b->view < l->n_in ? &l->in[b->view] : &l->out[b->view - l->n_in];
     int64_t at = run->at;
-    if (b->map != TILE_NONE) at += tn_tile_offset(&p->maps[b->map], run->segment) - run->segment * p->segment;
+    if (b->map != TN_PW_NONE)
+      at += tn_pw_walk_to(&p->maps[b->map], run->segment).offset - run->segment * run->program->segment;
     run->reg[b->reg] = (uint8_t *)view->data + (size_t)at * b->size;
   }
 }
 
 /* Tiles end where segments do. */
-static void run_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
+static void pointwise_run_chunk(void *arg, int64_t chunk) {
+  const pointwise_job *j = arg;
   const tn_tile_program *p = j->program;
   _Alignas(64) uint8_t buffer[TILE_BUFFER];
   tn_tile_run run;
@@ -65,37 +69,37 @@ static void run_chunk(void *arg, int64_t chunk) {
   run.launch = j->launch;
   run.at = chunk * p->chunk;
   run.segment = -1;
-  int64_t end = run.at + p->chunk < p->count ? run.at + p->chunk : p->count;
-  for (int32_t i = 0; i < p->n_slots; i++) run.reg[i] = buffer + p->slots[i];
-  run_part(&run, TILE_PER_CHUNK);
+  int64_t end = run.at + p->chunk < p->base.count ? run.at + p->chunk : p->base.count;
+  for (int32_t i = 0; i < p->base.n_slots; i++) run.reg[i] = buffer + p->base.slots[i];
+  pointwise_run_part(&run, TN_PW_ONCE);
   while (run.at < end) {
     int64_t segment = run.at / p->segment, stop = (segment + 1) * p->segment;
     stop = stop < end ? stop : end;
     if (segment != run.segment) {
       run.segment = segment;
-      run_part(&run, TILE_PER_SEGMENT);
+      pointwise_run_part(&run, TN_PW_PER_SEGMENT);
     }
-    for (; run.at < stop; run.at += p->tile) {
-      bind(&run);
-      run_tile(&run, stop - run.at < p->tile ? stop - run.at : p->tile);
+    for (; run.at < stop; run.at += p->base.tile) {
+      pointwise_bind(&run);
+      pointwise_run_tile(&run, stop - run.at < p->base.tile ? stop - run.at : p->base.tile);
     }
     run.at = stop;
   }
 }
 
 /* What prepare keeps. */
-typedef struct plan {
+typedef struct pointwise_plan {
   tn_tile_program *program;
   tn_storage storage; /* of results that are not single values */
-} plan;
+} pointwise_plan;
 
-static tn_status launch(tn_launch *l) {
-  const plan *made = l->plan;
-  job j = {made->program, l};
+static tn_status pointwise_launch(tn_launch *l) {
+  const pointwise_plan *made = l->plan;
+  pointwise_job j = {made->program, l};
   if (made->program->n_chunks == 1)
-    run_chunk(&j, 0);
+    pointwise_run_chunk(&j, 0);
   else
-    tn_parallel(l, made->program->n_chunks, run_chunk, &j);
+    tn_parallel(l, made->program->n_chunks, pointwise_run_chunk, &j);
   for (int32_t i = 0; i < l->n_out && made->storage.padded; i++)
     tn_storage_clear_padding(&made->storage, &l->out[i].type, l->out[i].data);
   return TN_OK;
@@ -104,7 +108,8 @@ static tn_status launch(tn_launch *l) {
 /* ---- query ---- */
 
 /* Operands and results of the region's dimensions lie so; others row-major. */
-static void set_rules(const tn_match *m, int32_t rule, const tn_layout *layout, tn_operand_layout *rules) {
+static void pointwise_set_rules(const tn_match *m, int32_t rule, const tn_layout *layout,
+                                tn_operand_layout *rules) {
   for (int32_t i = 0; i < m->n_in + m->n_out; i++) {
     const tn_type *type = i < m->n_in ? m->in[i] : m->out[i - m->n_in];
     rules[i] = (tn_operand_layout){0};
@@ -114,27 +119,27 @@ static void set_rules(const tn_match *m, int32_t rule, const tn_layout *layout, 
   }
 }
 
-typedef struct offer {
+typedef struct pointwise_offer {
   int32_t id, rule;
   const char *name;
   const tn_layout *layout;
-} offer;
+} pointwise_offer;
 
-static tn_status add_variant(tn_query *q, const offer *o, tn_operand_layout *rules) {
+static tn_status pointwise_add_variant(tn_query *q, const pointwise_offer *o, tn_operand_layout *rules) {
   const tn_match *m = q->match;
   tn_tile_program *p = NULL;
   tn_status status = tn_tile_compile(q, m, o->layout, tn_onednn_isa_of(q->backend), &p);
   if (status != TN_OK) return status;
-  set_rules(m, o->rule, o->layout, rules);
+  pointwise_set_rules(m, o->rule, o->layout, rules);
   int32_t threads = q->device->threads > 0 && p->n_chunks > 1 ? q->device->threads : 1;
   tn_variant v = {.struct_size = sizeof v,
                   .id = o->id,
                   .name = o->name,
                   .in = rules,
                   .out = rules + m->n_in,
-                  .keep_bytes = (int64_t)(sizeof(plan) + p->bytes),
-                  .n_inplace = p->n_inplace,
-                  .inplace = (const int32_t(*)[2])p->inplace,
+                  .keep_bytes = (int64_t)(sizeof(pointwise_plan) + p->base.bytes),
+                  .n_inplace = p->base.n_inplace,
+                  .inplace = (const int32_t(*)[2])p->base.inplace,
                   .cost_s = p->cost_s / threads,
                   .deterministic = 1,
                   .capturable = 1};
@@ -144,51 +149,52 @@ static tn_status add_variant(tn_query *q, const offer *o, tn_operand_layout *rul
 }
 
 /* Activations of images: whether channels can come in blocks of this size. */
-static bool has_blocks(const tn_type *type, int32_t size) {
+static bool pointwise_has_blocks(const tn_type *type, int32_t size) {
   return type->rank == 4 && type->dims[1] % size == 0 && tn_type_count(type) > type->dims[1];
 }
 
-static tn_status add_variants(tn_query *q, tn_operand_layout *rules) {
+static tn_status pointwise_add_variants(tn_query *q, tn_operand_layout *rules) {
   const tn_type *type = q->match->out[0];
   const tn_layout by_16 = tn_channels_blocked(type->rank, 16), by_8 = tn_channels_blocked(type->rank, 8);
-  const offer any = {0, TN_LAYOUT_ANY, "tiles", NULL}, plain = {1, TN_LAYOUT_ROW_MAJOR, "row-major", NULL};
-  const offer eights = {8, TN_LAYOUT_FIXED, "channels by 8", &by_8};
-  const offer sixteens = {16, TN_LAYOUT_FIXED, "channels by 16", &by_16};
-  if (tn_tile_takes_any_layout(q->match)) return add_variant(q, &any, rules);
-  tn_status status = add_variant(q, &plain, rules);
-  if (status == TN_OK && has_blocks(type, 16)) status = add_variant(q, &sixteens, rules);
-  if (status == TN_OK && has_blocks(type, 8)) status = add_variant(q, &eights, rules);
+  const pointwise_offer any = {0, TN_LAYOUT_ANY, "tiles", NULL},
+                        plain = {1, TN_LAYOUT_ROW_MAJOR, "row-major", NULL};
+  const pointwise_offer eights = {8, TN_LAYOUT_FIXED, "channels by 8", &by_8};
+  const pointwise_offer sixteens = {16, TN_LAYOUT_FIXED, "channels by 16", &by_16};
+  if (tn_tile_takes_any_layout(q->match)) return pointwise_add_variant(q, &any, rules);
+  tn_status status = pointwise_add_variant(q, &plain, rules);
+  if (status == TN_OK && pointwise_has_blocks(type, 16)) status = pointwise_add_variant(q, &sixteens, rules);
+  if (status == TN_OK && pointwise_has_blocks(type, 8)) status = pointwise_add_variant(q, &eights, rules);
   return status;
 }
 
-static tn_status query(tn_query *q) {
+static tn_status pointwise_query(tn_query *q) {
   const tn_match *m = q->match;
   if (m->n_out < 1) return tn_fail(q, TN_EUNSUPPORTED, NULL, "the region has no result");
   tn_operand_layout *rules = tn_new(q, ((size_t)m->n_in + (size_t)m->n_out) * sizeof *rules);
   if (rules == NULL) return TN_ENOMEM;
-  tn_status status = add_variants(q, rules);
+  tn_status status = pointwise_add_variants(q, rules);
   tn_delete(q, rules);
   return status;
 }
 
 /* ---- prepare, release ---- */
 
-static void release(tn_env *env, void *made) {
-  plan *p = made;
+static void pointwise_release(tn_env *env, void *made) {
+  pointwise_plan *p = made;
   if (p == NULL) return;
   tn_delete(env, p->program);
   tn_delete(env, p);
 }
 
-static tn_status prepare(tn_prepare *p, void **made) {
-  plan *keep = tn_new(p, sizeof *keep);
+static tn_status pointwise_prepare(tn_prepare *p, void **made) {
+  pointwise_plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   const tn_type *type = p->match->out[0];
   tn_layout layout = p->out_layout != NULL ? p->out_layout[0] : tn_layout_row_major(type->rank);
   keep->storage = tn_storage_of(type, &layout);
   tn_status status = tn_tile_compile(p, p->match, &layout, tn_onednn_isa_of(p->backend), &keep->program);
   if (status != TN_OK) {
-    release(&p->env, keep);
+    pointwise_release(&p->env, keep);
     return status;
   }
   *made = keep;
@@ -199,9 +205,9 @@ static tn_status prepare(tn_prepare *p, void **made) {
   const tn_kernel tn_onednn_##id = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_" #id, what),        \
                                     .family = "onednn",                                                      \
                                     .pattern = text,                                                         \
-                                    .query = query,                                                          \
-                                    .prepare = prepare,                                                      \
-                                    .release = release,                                                      \
-                                    .launch = launch}
+                                    .query = pointwise_query,                                                \
+                                    .prepare = pointwise_prepare,                                            \
+                                    .release = pointwise_release,                                            \
+                                    .launch = pointwise_launch}
 
 POINTWISE(pointwise, "pointwise+", "pointwise regions, compiled to vectorized instructions over tiles");

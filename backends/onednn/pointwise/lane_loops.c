@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "own/loops.h"
-#include "own/pointwise.h"
+#include "pointwise/program.h"
 
 enum { GROUP = 16 };
 
@@ -172,7 +172,7 @@ CASTS(f64, double, u8_of_f64, i32_of_f64, i64_of_f64)
 
 /* ---- the table ---- */
 
-#define ENTRY(op, name) [TILE_##op] = TN_LOOP(name)
+#define ENTRY(op, name) [TN_PW_##op] = TN_LOOP(name)
 #define COMPARISON_ENTRIES(lane)                                                                             \
   ENTRY(EQ, eq_##lane), ENTRY(NE, ne_##lane), ENTRY(LT, lt_##lane), ENTRY(LE, le_##lane),                    \
       ENTRY(GT, gt_##lane), ENTRY(GE, ge_##lane), ENTRY(IS_FINITE, is_finite_##lane)
@@ -181,7 +181,7 @@ CASTS(f64, double, u8_of_f64, i32_of_f64, i64_of_f64)
     COMPARISON_ENTRIES(lane), ENTRY(NEG, neg_##lane), ENTRY(ABS, abs_##lane), ENTRY(SIGN, sign_##lane),      \
         ENTRY(ADD, add_##lane), ENTRY(SUB, sub_##lane), ENTRY(MUL, mul_##lane), ENTRY(DIV, div_##lane),      \
         ENTRY(MAXIMUM, maximum_##lane), ENTRY(MINIMUM, minimum_##lane), ENTRY(WHERE, where_##size),          \
-        ENTRY(FILL, fill_##size)                                                                             \
+        ENTRY(CONSTANT, fill_##size)                                                                         \
   }
 #define CAST_ENTRIES(lane)                                                                                   \
   {                                                                                                          \
@@ -192,12 +192,12 @@ CASTS(f64, double, u8_of_f64, i32_of_f64, i64_of_f64)
   }
 
 const tn_tile_lane_loops TN_LOOP(tn_tile_lanes) = {
-    .op = {[TN_TILE_U8] = {COMPARISON_ENTRIES(u8), ENTRY(AND, and_u8), ENTRY(OR, or_u8), ENTRY(NOT, not_u8),
-                           ENTRY(WHERE, where_1), ENTRY(FILL, fill_1)},
-           [TN_TILE_I32] = WHOLE_ENTRIES(i32, 4),
-           [TN_TILE_I64] = WHOLE_ENTRIES(i64, 8),
-           [TN_TILE_F32] = {ENTRY(FILL, fill_4)},
-           [TN_TILE_F64] = {COMPARISON_ENTRIES(f64),
+    .op = {[TN_LANE_U8] = {COMPARISON_ENTRIES(u8), ENTRY(AND, and_u8), ENTRY(OR, or_u8), ENTRY(NOT, not_u8),
+                           ENTRY(WHERE, where_1), ENTRY(CONSTANT, fill_1)},
+           [TN_LANE_I32] = WHOLE_ENTRIES(i32, 4),
+           [TN_LANE_I64] = WHOLE_ENTRIES(i64, 8),
+           [TN_LANE_F32] = {ENTRY(CONSTANT, fill_4)},
+           [TN_LANE_F64] = {COMPARISON_ENTRIES(f64),
                             ENTRY(NEG, neg_f64),
                             ENTRY(ABS, abs_f64),
                             ENTRY(SIGN, sign_f64),
@@ -220,11 +220,11 @@ const tn_tile_lane_loops TN_LOOP(tn_tile_lanes) = {
                             ENTRY(MINIMUM, minimum_f64),
                             ENTRY(DIV, div_f64),
                             ENTRY(WHERE, where_8),
-                            ENTRY(FILL, fill_8)}},
-    .cast = {[TN_TILE_U8] = CAST_ENTRIES(u8),
-             [TN_TILE_I32] = CAST_ENTRIES(i32),
-             [TN_TILE_I64] = CAST_ENTRIES(i64),
-             [TN_TILE_F32] = CAST_ENTRIES(f32),
-             [TN_TILE_F64] = CAST_ENTRIES(f64)},
+                            ENTRY(CONSTANT, fill_8)}},
+    .cast = {[TN_LANE_U8] = CAST_ENTRIES(u8),
+             [TN_LANE_I32] = CAST_ENTRIES(i32),
+             [TN_LANE_I64] = CAST_ENTRIES(i64),
+             [TN_LANE_F32] = CAST_ENTRIES(f32),
+             [TN_LANE_F64] = CAST_ENTRIES(f64)},
     .copy = {TN_LOOP(copy_1), TN_LOOP(copy_4), TN_LOOP(copy_8), TN_LOOP(copy_4), TN_LOOP(copy_8)},
 };

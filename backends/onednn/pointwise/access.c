@@ -2,14 +2,14 @@
  * function of an index, that is, random numbers and values per range. */
 #include <string.h>
 
-#include "own/pointwise.h"
+#include "pointwise/program.h"
 
-static const void *operand(const tn_tile_insn *insn, const tn_tile_run *run) {
+static const void *access_operand(const tn_tile_insn *insn, const tn_tile_run *run) {
   return run->launch->in[insn->view].data;
 }
 
 /* n elements as lanes. */
-static void take(const tn_tile_insn *insn, const void *from, int64_t n, void *to) {
+static void access_take(const tn_tile_insn *insn, const void *from, int64_t n, void *to) {
   if (insn->widen != NULL)
     insn->widen(from, to, n);
   else if (to != from)
@@ -21,14 +21,14 @@ static void take(const tn_tile_insn *insn, const void *from, int64_t n, void *to
 enum { GROUP = 16, WIDEST = 8 };
 
 /* The first `period` elements of the segment, again and again. */
-static void period(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
+static void access_period(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
   uint8_t raw[GROUP * WIDEST];
   size_t size = tn_dtype_size(insn->dtype), bytes = (size_t)insn->count * size;
-  int64_t at = insn->map < 0 ? 0 : tn_tile_offset(&run->program->maps[insn->map], run->segment);
-  const uint8_t *from = (const uint8_t *)operand(insn, run) + (size_t)at * size;
+  int64_t at = tn_pw_walk_to(&run->program->base.maps[insn->map], run->segment).offset;
+  const uint8_t *from = (const uint8_t *)access_operand(insn, run) + (size_t)at * size;
   (void)n;
   for (size_t k = 0; k < GROUP * size; k += bytes) memcpy(raw + k, from, bytes);
-  take(insn, raw, GROUP, run->reg[insn->out]);
+  access_take(insn, raw, GROUP, run->reg[insn->out]);
 }
 
 /* ---- lanes for a tile ---- */
@@ -47,123 +47,111 @@ typedef uint64_t __attribute__((may_alias)) word64;
       for (int64_t k = 0; k < n; k++) y[k] = x[k * step];                                                    \
     }                                                                                                        \
   }
-STRIDED(strided_1, uint8_t)
-STRIDED(strided_2, word16)
-STRIDED(strided_4, word32)
-STRIDED(strided_8, word64)
+STRIDED(access_strided_1, uint8_t)
+STRIDED(access_strided_2, word16)
+STRIDED(access_strided_4, word32)
+STRIDED(access_strided_8, word64)
 
-static void copy_run(size_t size, const void *from, int64_t step, int64_t n, void *to) {
+static void access_copy_run(size_t size, const void *from, int64_t step, int64_t n, void *to) {
   if (step == 1) {
     memcpy(to, from, (size_t)n * size);
     return;
   }
   switch (size) {
-  case 1: strided_1(from, step, n, to); break;
-  case 2: strided_2(from, step, n, to); break;
-  case 4: strided_4(from, step, n, to); break;
-  default: strided_8(from, step, n, to); break;
+  case 1: access_strided_1(from, step, n, to); break;
+  case 2: access_strided_2(from, step, n, to); break;
+  case 4: access_strided_4(from, step, n, to); break;
+  default: access_strided_8(from, step, n, to); break;
   }
 }
 
-static void collect(const tn_tile_map *map, int64_t at, size_t size, const uint8_t *from, int64_t n,
-                    uint8_t *to) {
+static void access_collect(const tn_pw_map *map, int64_t at, size_t size, const uint8_t *from, int64_t n,
+                           uint8_t *to) {
   int64_t step = map->strides[map->rank - 1];
-  tn_tile_walk w = tn_tile_walk_to(map, at);
+  tn_pw_walk w = tn_pw_walk_to(map, at);
   while (n > 0) {
-    int64_t run = tn_tile_walk_run(&w, n);
-    copy_run(size, from + (size_t)w.offset * size, step, run, to);
-    tn_tile_walk_on(&w, run);
+    int64_t run = tn_pw_walk_run(&w, n);
+    access_copy_run(size, from + (size_t)w.offset * size, step, run, to);
+    tn_pw_walk_on(&w, run);
     to += (size_t)run * size;
     n -= run;
   }
 }
 
-static void gather(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
+static void access_gather(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
   uint16_t halves[TILE_MOST];
   void *to = insn->widen != NULL ? halves : run->reg[insn->out];
-  collect(&run->program->maps[insn->map], run->at, tn_dtype_size(insn->dtype), operand(insn, run), n, to);
-  take(insn, to, n, run->reg[insn->out]);
+  access_collect(&run->program->base.maps[insn->map], run->at, tn_dtype_size(insn->dtype),
+                 access_operand(insn, run), n, to);
+  access_take(insn, to, n, run->reg[insn->out]);
 }
 
 /* A whole tile of an operand that the region goes through again and again. Chunks begin where it does. */
-static void cycle(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
-  size_t size = tn_tile_lane_size(insn->lane), once = (size_t)insn->count * size, whole = (size_t)n * size;
+static void access_cycle(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
+  size_t size = tn_lane_size(insn->lane), once = (size_t)insn->count * size, whole = (size_t)n * size;
   uint8_t *to = run->reg[insn->out];
-  take(insn, operand(insn, run), insn->count, to);
+  access_take(insn, access_operand(insn, run), insn->count, to);
   for (size_t done = once; done < whole; done += once) memcpy(to + done, to, once);
 }
 
 /* ---- indices ---- */
 
-static void index_of(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
-  tn_tile_indices(&run->program->maps[insn->map], run->at, n, run->reg[insn->out]);
+static void access_index_of(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
+  tn_pw_indices(&run->program->base.maps[insn->map], run->at, n, run->reg[insn->out]);
 }
 
-static bool is_whole_walk(const tn_tile_map *map) { return map->rank == 1 && map->strides[0] == 1; }
+static bool access_is_whole_walk(const tn_pw_map *map) { return tn_pw_access_of(map) == TN_PW_SAME; }
 
-static void random(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
-  const tn_tile_map *map = &run->program->maps[insn->map];
+static void access_random(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
+  const tn_pw_map *map = &run->program->base.maps[insn->map];
   uint64_t iteration = (uint64_t) * (const int64_t *)run->reg[insn->in[0]];
   int64_t before = insn->in[1] < 0 ? 0 : *(const int64_t *)run->reg[insn->in[1]] * insn->count;
-  if (is_whole_walk(map)) {
+  if (access_is_whole_walk(map)) {
     insn->random->run(insn, iteration, before + run->at, n, run->reg[insn->out]);
     return;
   }
   int64_t index[TILE_MOST];
-  tn_tile_indices(map, run->at, n, index);
+  tn_pw_indices(map, run->at, n, index);
   for (int64_t k = 0; k < n; k++) index[k] += before;
   insn->random->scattered(insn, iteration, index, n, run->reg[insn->out]);
 }
 
 /* ---- values per range: tenon/attributes.h, tn_spread_attributes ---- */
 
-/* The last range that begins at or before i. */
-static int64_t range_of(const int64_t *starts, int64_t n, int64_t i) {
-  int64_t low = 0, high = n;
-  while (high - low > 1) {
-    int64_t middle = low + (high - low) / 2;
-    if (starts[middle] <= i)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 /* How many of the elements from k on are in the range [low, high): they ascend, or are looked at. */
-static int64_t length_of(const int64_t *index, int64_t first, int64_t k, int64_t n, int64_t low,
-                         int64_t high) {
+static int64_t access_length_of(const int64_t *index, int64_t first, int64_t k, int64_t n, int64_t low,
+                                int64_t high) {
   int64_t run = 1;
   if (index == NULL) return high - (first + k) < n - k ? high - (first + k) : n - k;
   while (k + run < n && index[k + run] >= low && index[k + run] < high) run++;
   return run;
 }
 
-static void spread(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
-  const tn_tile_map *map = &run->program->maps[insn->map];
-  const int64_t *starts = run->program->tables + insn->table, *values = starts + insn->n_table;
-  size_t size = tn_dtype_size(insn->dtype), lane = tn_tile_lane_size(insn->lane);
-  int64_t indices[TILE_MOST], *index = is_whole_walk(map) ? NULL : indices;
+static void access_spread(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
+  const tn_pw_map *map = &run->program->base.maps[insn->map];
+  const int64_t *starts = run->program->base.tables + insn->table, *values = starts + insn->n_table;
+  size_t size = tn_dtype_size(insn->dtype), lane = tn_lane_size(insn->lane);
+  int64_t indices[TILE_MOST], *index = access_is_whole_walk(map) ? NULL : indices;
   uint8_t *to = run->reg[insn->out];
-  if (index != NULL) tn_tile_indices(map, run->at, n, index);
+  if (index != NULL) tn_pw_indices(map, run->at, n, index);
   for (int64_t k = 0, length; k < n; k += length) {
-    int64_t r = range_of(starts, insn->n_table, index != NULL ? index[k] : run->at + k);
+    int64_t r = tn_pw_range_of(starts, insn->n_table, index != NULL ? index[k] : run->at + k);
     int64_t high = r + 1 < insn->n_table ? starts[r + 1] : INT64_MAX;
     uint64_t value = 0;
-    take(insn, (const uint8_t *)operand(insn, run) + (size_t)values[r] * size, 1, &value);
-    length = length_of(index, run->at, k, n, starts[r], high);
-    copy_run(lane, &value, 0, length, to + (size_t)k * lane);
+    access_take(insn, (const uint8_t *)access_operand(insn, run) + (size_t)values[r] * size, 1, &value);
+    length = access_length_of(index, run->at, k, n, starts[r], high);
+    access_copy_run(lane, &value, 0, length, to + (size_t)k * lane);
   }
 }
 
 tn_tile_fn tn_tile_access(int32_t op) {
   switch (op) {
   case TILE_SPLAT:
-  case TILE_PERIOD: return period;
-  case TILE_GATHER: return gather;
-  case TILE_CYCLE: return cycle;
-  case TILE_INDEX: return index_of;
-  case TILE_SPREAD: return spread;
-  default: return random;
+  case TILE_PERIOD: return access_period;
+  case TILE_GATHER: return access_gather;
+  case TILE_CYCLE: return access_cycle;
+  case TN_PW_INDEX: return access_index_of;
+  case TN_PW_SPREAD: return access_spread;
+  default: return access_random;
   }
 }
