@@ -1,5 +1,5 @@
-/* Instructions of a region that look at positions: operands that are repeated, indices, and what is a
- * function of an index, that is, random numbers and values per range. */
+/* Instructions of a region that look at positions: operands that are repeated, indices, and
+ * functions of an index, that is, random numbers and values per range. */
 #include <string.h>
 
 #include "pointwise/program.h"

@@ -33,7 +33,7 @@ static double compile_weight(const tn_tile_insn *insn) {
   }
 }
 
-/* Nanoseconds for an element: what memory takes, and what the instructions take. */
+/* Nanoseconds for an element: the time of memory and that of the instructions. */
 static double compile_element_ns(const tn_match *m, const tn_tile_program *p) {
   const tn_tile_insn *insns = p->base.insns;
   double work = 0;
@@ -151,7 +151,7 @@ static tn_status compile_region(tn_tile_compiler *c, int32_t isa, tn_tile_progra
   if (uses == NULL) return TN_ENOMEM;
   tn_tile_fuse(r, uses);
   tn_delete(r->handle, uses);
-  tn_pw_schedule(r);
+  tn_pw_schedule(r, true);
   tn_pw_program *base = NULL;
   tn_status status = tn_pw_assign(r, &machine, &base);
   if (status != TN_OK) return status;

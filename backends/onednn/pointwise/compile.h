@@ -12,7 +12,7 @@ typedef struct tn_tile_compiler {
   int64_t cycle;   /* tiles are multiples of it */
 } tn_tile_compiler;
 
-/* Replaces loads by how operands go along the segments, and what the loops do not have. */
+/* Replaces loads by one of the ways along a segment, and instructions for which there is no loop. */
 void tn_tile_lower(tn_tile_compiler *c);
 /* Joins instructions into pairs. `uses` has room for every value. */
 void tn_tile_fuse(tn_pw_region *region, int32_t *uses);

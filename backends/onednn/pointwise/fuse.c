@@ -24,7 +24,7 @@ static bool fuse_is_per_tile(const fusion *f, const tn_pw_insn *insn) {
   return f->r->values[insn->out].rate == TN_PW_PER_ELEMENT;
 }
 
-/* The instruction that makes operand k of this one for it alone; NULL: there is none, or it is no match. */
+/* The instruction that makes operand k of this one for it alone; NULL: it has other uses, or another op. */
 static tn_pw_insn *fuse_maker(const fusion *f, const tn_pw_insn *insn, int32_t k, int32_t low, int32_t high) {
   int32_t v = insn->in[k];
   if (v == TN_PW_NONE || f->uses[v] != 1) return NULL;
@@ -94,7 +94,7 @@ static void fuse_sweep(const fusion *f) {
   r->n_insns = n;
 }
 
-/* A store of halves rounds anyway, so it may take what is not yet rounded. */
+/* A store of halves rounds anyway, so it may take the value before rounding. */
 static void fuse_skip_rounding(tn_pw_region *r) {
   for (int32_t k = 0; k < r->match->n_out; k++) {
     int32_t *v = &r->of[r->match->out_number[k]], dtype = r->match->out[k]->dtype;

@@ -24,7 +24,7 @@ static void pointwise_run_part(tn_tile_run *run, int32_t rate) {
     insns[i].fn(&insns[i], run, insns[i].wide ? p->tile : GROUP);
 }
 
-/* Asks for what a register of memory will be at the next tile, while this one is computed. */
+/* Prefetches the memory of a register at the next tile, while this one is computed. */
 static void pointwise_fetch_ahead(const tn_tile_run *run, const tn_pw_binding *b) {
   enum { LINE = 64 };
   size_t tile = (size_t)run->program->base.tile * b->size;
@@ -87,7 +87,7 @@ static void pointwise_run_chunk(void *arg, int64_t chunk) {
   }
 }
 
-/* What prepare keeps. */
+/* Made by prepare, used by launch. */
 typedef struct pointwise_plan {
   tn_tile_program *program;
   tn_storage storage; /* of results that are not single values */

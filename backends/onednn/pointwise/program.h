@@ -8,9 +8,9 @@
  *
  * A register holds one lane per element (wide), or 16 lanes that all groups of 16 elements share (narrow):
  * one value, or the values of a block of channels. Instructions whose operands do not change from tile to
- * tile run when a chunk begins or when a segment does: what a region computes per channel costs nothing
- * per element. A wide register is a piece of a buffer that stays in the first cache, or the memory of an
- * operand or result itself. */
+ * tile run when a chunk begins or when a segment does: values per channel cost nothing per element. A wide
+ * register is a piece of a buffer that stays in the first cache, or the memory of an operand or result
+ * itself. */
 #ifndef TN_ONEDNN_POINTWISE_H
 #define TN_ONEDNN_POINTWISE_H
 
@@ -106,7 +106,7 @@ struct tn_tile_run {
 };
 
 /* Compiles a match whose results lie as the layout says (NULL: row-major) for an instruction set. The program
- * is the caller's (tn_delete). TN_EUNSUPPORTED names what cannot be done. (compile.c) */
+ * is the caller's (tn_delete). TN_EUNSUPPORTED comes with the reason. (compile.c) */
 tn_status tn_tile_compile(const void *handle, const tn_match *match, const tn_layout *layout, int32_t isa,
                           tn_tile_program **program);
 /* Whether any layout will do, since every operand is read where it lies or has one value. */

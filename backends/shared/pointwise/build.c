@@ -1,4 +1,4 @@
-/* From a match to instructions (ir.h): the op table, legality, operands, and what each op becomes. */
+/* From a match to instructions (ir.h): the op table, legality, operands, and the instructions of each op. */
 #include "shared/pointwise/ir.h"
 
 #include <string.h>
@@ -126,7 +126,7 @@ static int32_t build_value(tn_pw_region *r, int32_t number) {
   return r->of[number];
 }
 
-/* ---- what each op becomes ---- */
+/* ---- the instructions of each op ---- */
 
 enum {
   FLOATS = 1 << TN_LANE_F32 | 1 << TN_LANE_F64,
@@ -281,7 +281,7 @@ static const build_rule build_rules[] = {
 
 static const build_rule *build_rule_of(const char *op) {
   for (size_t i = 0; i < sizeof build_rules / sizeof build_rules[0]; i++)
-    if (strcmp(build_rules[i].op, op) == 0) return &build_rules[i];
+    if (build_rules[i].op[0] == op[0] && strcmp(build_rules[i].op, op) == 0) return &build_rules[i];
   return NULL;
 }
 
@@ -328,27 +328,34 @@ bool tn_pw_is_elementwise(const tn_match *m) {
 
 /* ---- the region ---- */
 
-static size_t build_table_entries(const tn_match *m) {
-  size_t n = 0;
-  for (int32_t i = 0; i < m->n_nodes; i++)
-    if (strcmp(m->nodes[i].node.op, "spread") == 0)
-      n += 2 * (size_t)((const tn_spread_attributes *)m->nodes[i].node.attributes)->starts.n;
-  return n;
-}
+typedef struct build_room {
+  size_t insns, tables;
+} build_room;
 
 /* A node becomes at most three instructions, an operand and a result one each; the rest is for lowering. */
+static build_room build_room_for(const tn_match *m) {
+  build_room room = {2 * (size_t)m->n_in + (size_t)m->n_out, 1};
+  for (int32_t i = 0; i < m->n_nodes; i++) {
+    const tn_node *node = &m->nodes[i].node;
+    room.insns += strcmp(node->op, "affine") == 0 ? 5 : 3;
+    if (strcmp(node->op, "spread") == 0)
+      room.tables += 2 * (size_t)((const tn_spread_attributes *)node->attributes)->starts.n;
+  }
+  return room;
+}
+
 static tn_status build_allocate(tn_pw_region *r) {
   const tn_match *m = r->match;
-  size_t insns = 6 * (size_t)m->n_nodes + 2 * (size_t)m->n_in + (size_t)m->n_out;
+  build_room room = build_room_for(m);
   r->n_numbers = m->n_in;
   for (int32_t i = 0; i < m->n_nodes; i++) r->n_numbers += m->nodes[i].node.n_out;
   r->types = tn_new(r->handle, (size_t)r->n_numbers * sizeof *r->types);
   r->of = tn_new(r->handle, (size_t)r->n_numbers * sizeof *r->of);
-  r->insns = tn_new(r->handle, insns * sizeof *r->insns);
-  r->spare = tn_new(r->handle, insns * sizeof *r->spare);
-  r->values = tn_new(r->handle, insns * sizeof *r->values);
+  r->insns = tn_new(r->handle, room.insns * sizeof *r->insns);
+  r->spare = tn_new(r->handle, room.insns * sizeof *r->spare);
+  r->values = tn_new(r->handle, room.insns * sizeof *r->values);
   r->maps = tn_new(r->handle, ((size_t)m->n_in + (size_t)m->n_nodes) * sizeof *r->maps);
-  r->tables = tn_new(r->handle, (build_table_entries(m) + 1) * sizeof *r->tables);
+  r->tables = tn_new(r->handle, room.tables * sizeof *r->tables);
   r->inplace = tn_new(r->handle, ((size_t)m->n_in * (size_t)m->n_out + 1) * sizeof *r->inplace);
   bool all = r->types && r->of && r->insns && r->spare && r->values && r->maps && r->tables && r->inplace;
   return all ? TN_OK : TN_ENOMEM;

@@ -118,8 +118,8 @@ typedef struct tn_pw_region {
 } tn_pw_region;
 
 /* Checks a match and makes its instructions. NULL: the space is row-major. The region is to be dropped in
- * either case. The arrays have room for what lowering may add: three instructions for a node and one for an
- * operand. */
+ * either case. The arrays have room for additions of lowering: three instructions for an affine and one for
+ * an operand. */
 tn_status tn_pw_build(const void *handle, const tn_match *match, const tn_pw_space *space,
                       tn_pw_region *region);
 void tn_pw_drop(tn_pw_region *region);
@@ -138,10 +138,13 @@ uint64_t tn_pw_bits_of(double value, int32_t dtype);
 /* The value is in the memory of an operand. */
 void tn_pw_bind(tn_pw_region *r, int32_t value, int32_t operand, int32_t map);
 
-/* Sorts by rate, finds liveness, and places results: those that the instruction may write that makes them,
- * and stores at the end for the others, with the in-place pairs that either allows. */
-void tn_pw_schedule(tn_pw_region *region);
+/* Sorts by rate, finds liveness, and places results. `direct`: an instruction may write a result's memory
+ * where it makes the value (tn_pw_value.result), unless only a store at the end allows an in-place pair.
+ * Else, as in printed code, every result has a store at the end. */
+void tn_pw_schedule(tn_pw_region *region, bool direct);
+
+/* The parts of tn_pw_schedule: liveness (schedule.c) and the places of results (place.c). */
 void tn_pw_find_uses(tn_pw_region *region);
-void tn_pw_place(tn_pw_region *region);
+void tn_pw_place(tn_pw_region *region, bool direct);
 
 #endif

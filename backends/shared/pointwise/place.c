@@ -63,11 +63,11 @@ static void place_store(tn_pw_region *r, int32_t result) {
 
 /* Decides for each result between being written where it is made and being stored at the end, when every
  * operand has been read. The latter only where it is the price of sharing memory. */
-void tn_pw_place(tn_pw_region *r) {
+void tn_pw_place(tn_pw_region *r, bool may_be_direct) {
   const int32_t end = TN_PW_LATER - 1;
   for (int32_t k = 0; k < r->match->n_out; k++) {
     tn_pw_value *v = &r->values[place_value_of(r, k)];
-    bool direct = place_can_be_direct(r, k);
+    bool direct = may_be_direct && place_can_be_direct(r, k);
     if (direct && !place_add_pairs(r, k, v->made))
       direct = !place_add_pairs(r, k, end);
     else if (!direct)

@@ -161,8 +161,10 @@ static tn_pw_program *program_new(const tn_pw_region *r, const tn_pw_machine *m,
 }
 
 tn_status tn_pw_assign(tn_pw_region *r, const tn_pw_machine *m, tn_pw_program **program) {
-  program_slots s = {{0}, {0}, {{0}}};
+  program_slots s;
   tn_pw_program sizes = {.count = r->space.count, .n_inplace = r->n_inplace};
+  memset(s.n, 0, sizeof s.n);
+  memset(s.n_free, 0, sizeof s.n_free);
   bool fits = program_assign_slots(r, &s);
   int32_t n = fits ? program_number_registers(r, &s, &sizes.n_slots) : 0;
   sizes.n_bindings = n - sizes.n_slots;

@@ -18,7 +18,7 @@ static void schedule_sort(tn_pw_region *r) {
   r->insns = sorted;
 }
 
-/* What is made for instructions that run more often stays alive, since those run again and again. */
+/* Values for instructions that run more often stay alive, since those run again and again. */
 void tn_pw_find_uses(tn_pw_region *r) {
   for (int32_t i = 0; i < r->n_insns; i++) {
     const tn_pw_insn *insn = &r->insns[i];
@@ -31,8 +31,8 @@ void tn_pw_find_uses(tn_pw_region *r) {
   }
 }
 
-void tn_pw_schedule(tn_pw_region *r) {
+void tn_pw_schedule(tn_pw_region *r, bool direct) {
   schedule_sort(r);
   tn_pw_find_uses(r);
-  tn_pw_place(r);
+  tn_pw_place(r, direct);
 }

@@ -1,5 +1,5 @@
-/* Pointwise instructions that look beyond registers: loads and stores, positions, and what is a
- * function of a position, that is, random numbers and values per range. */
+/* Pointwise instructions that look beyond registers: loads and stores, indices, and functions of
+ * an index, that is, random numbers and values per range. */
 #include "kernels/pointwise/program.h"
 
 #include <string.h>

@@ -34,7 +34,7 @@ static tn_status compile_region(tn_pw_region *r, tn_pw_program **program) {
                                  .multiple = 1,
                                  .buffer = TN_CPU_PW_BUFFER};
   compile_bind_operands(r);
-  tn_pw_schedule(r);
+  tn_pw_schedule(r, true);
   tn_status status = tn_pw_assign(r, &machine, program);
   if (status == TN_OK) compile_fill_insns(r, (*program)->insns);
   return status;

@@ -5,7 +5,7 @@
 #include "shared/cost.h"
 #include "tenon/plugin/storage.h"
 
-/* What prepare keeps. */
+/* Made by prepare, used by launch. */
 typedef struct pointwise_plan {
   tn_pw_program *program;
   tn_storage storage; /* of every operand and result that is not a single value */

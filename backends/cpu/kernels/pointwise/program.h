@@ -17,7 +17,7 @@ enum {
   TN_CPU_PW_LEAST_TILE = 64
 };
 
-/* Compiles a match; the program is the caller's (tn_delete). TN_EUNSUPPORTED names what cannot be done. Its
+/* Compiles a match; the program is the caller's (tn_delete). TN_EUNSUPPORTED comes with the reason. Its
  * instructions are tn_pw_insn whose values are registers. (compile.c) */
 tn_status tn_cpu_pw_compile(const void *handle, const tn_match *match, tn_pw_program **program);
 
