@@ -1,5 +1,5 @@
 /* tools/cli.c: arguments, log and exit codes. */
-#include "cli.h"
+#include "tools/cli.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,7 +1,7 @@
 /* tools/doctor.c: `tenon doctor`: what this machine offers. */
 #include <jansson.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 #include "tenon/inspect.h"
 
 static void print_backend(const json_t *backend) {
@@ -33,7 +33,7 @@ static int run_doctor(tn_context *context, const cli_args *args) {
     for (size_t i = 0; i < json_array_size(backends); i++) print_backend(json_array_get(backends, i));
     json_decref(json);
   }
-  tn_inspect_free(context, text);
+  tn_string_free(context, text);
   return CLI_OK;
 }
 

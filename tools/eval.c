@@ -1,7 +1,7 @@
 /* tools/eval.c: `tenon eval FILE.ini --weights W.safetensors`. */
 #include <jansson.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 
 static void print_result(const char *text) {
   json_t *json = json_loads(text, 0, NULL), *value;
@@ -21,7 +21,7 @@ static int run_eval(tn_context *context, const cli_args *args) {
   else if (json)
     print_result(json);
   code = status == TN_OK ? CLI_OK : cli_fail(run, status);
-  tn_run_free(run, json);
+  tn_string_free(run, json);
   tn_run_close(run);
   return code;
 }

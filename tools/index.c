@@ -1,5 +1,5 @@
 /* tools/index.c: `tenon index FOLDER`: for whoever puts plugins into a folder. */
-#include "cli.h"
+#include "tools/cli.h"
 
 static int run_index(tn_context *context, const cli_args *args) {
   tn_status status = tn_context_write_index(context, args->words[0]);

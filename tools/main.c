@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 
 static const cli_command *const commands[] = {
     &command_train,   &command_eval,   &command_predict, &command_bench, &command_plan,

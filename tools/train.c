@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 
 /* The run that signals stop: a handler has no argument. */
 static tn_run *running;
@@ -63,7 +63,7 @@ static int run_train(tn_context *context, const cli_args *args) {
   else if (json)
     print_result(json);
   code = status == TN_OK ? CLI_OK : cli_fail(run, status);
-  tn_run_free(run, json);
+  tn_string_free(run, json);
   tn_run_close(run);
   return code;
 }

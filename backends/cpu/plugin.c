@@ -1,6 +1,6 @@
 /* backends/cpu/plugin.c: the descriptor: the backend `cpu` and the kernels of its family. */
-#include "cpu.h"
-#include "kernels/kernels.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels/kernels.h"
 
 #define ITEM(name) &tn_cpu_##name.item,
 

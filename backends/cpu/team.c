@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "backends/cpu/cpu.h"
 
 #define CLOSED   UINT64_C(0xffffffff)
 #define LOOP_ONE (UINT64_C(1) << 32)

@@ -1,11 +1,11 @@
 /* backends/onednn/backend.c: the extension `onednn` of the family `cpu`. */
-#include "onednn.h"
+#include "backends/onednn/onednn.h"
 
 #ifdef TN_HAVE_DNNL
-#include "dnn/dnn.h"
+#include "backends/onednn/library/primitive_list.h"
 #endif
 
-static void backend_close(void *backend, tn_env *env) {
+static void backend_close(tn_env *env, void *backend) {
   tn_onednn *b = backend;
   if (b == NULL) return;
   tn_onednn_leave_places(b);
@@ -25,7 +25,7 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
 #ifdef TN_HAVE_DNNL
   tn_status status = tn_dnn_open(env, &b->dnn);
   if (status != TN_OK) {
-    backend_close(b, env);
+    backend_close(env, b);
     return status;
   }
   b->dnn->backend = b;
@@ -34,7 +34,8 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
   return TN_OK;
 }
 
-static const char *backend_libraries(void *backend) {
+static const char *backend_libraries(tn_env *env, void *backend) {
+  (void)env;
 #ifdef TN_HAVE_DNNL
   return ((const tn_onednn *)backend)->dnn->version;
 #else

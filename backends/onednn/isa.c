@@ -1,5 +1,5 @@
 /* backends/onednn/isa.c: what the processor has. */
-#include "onednn.h"
+#include "backends/onednn/onednn.h"
 
 #if defined(__x86_64__)
 int32_t tn_onednn_isa(void) {

@@ -3,8 +3,8 @@
  *
  * It extends the family `cpu`: the same device and memory, more kernels, and one team for all of them,
  * libgomp's, which oneDNN uses too. */
-#ifndef TN_ONEDNN_H
-#define TN_ONEDNN_H
+#ifndef TN_BACKENDS_ONEDNN_ONEDNN_H
+#define TN_BACKENDS_ONEDNN_ONEDNN_H
 
 #include "tenon/plugin/backend.h"
 
@@ -33,7 +33,8 @@ int32_t tn_onednn_isa_of(const void *backend);
 /* ---- team.c ------------------------------------------------------------------------------------- */
 
 /* Chunks 0 .. chunks-1 on the threads of libgomp; `backend` is what the extension's open made. */
-void tn_onednn_parallel(void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
+void tn_onednn_parallel(tn_env *env, void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                        void *arg);
 /* The calling thread's loops and primitives use so many threads from now on. */
 void tn_onednn_use_threads(int32_t threads);
 /* Binds the calling thread's team to the backend's processors, if it has any, before primitives run on it.

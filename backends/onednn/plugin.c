@@ -1,6 +1,6 @@
 /* backends/onednn/plugin.c: the descriptor: the extension `onednn` and its kernels. */
-#include "kernels.h"
-#include "onednn.h"
+#include "backends/onednn/kernels/kernels.h"
+#include "backends/onednn/onednn.h"
 
 #define ITEM(name) &tn_onednn_##name.item,
 

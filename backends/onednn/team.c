@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onednn.h"
+#include "backends/onednn/onednn.h"
 
 /* ThreadSanitizer does not see how libgomp's threads wait for each other. In a build with it the cpu's own
  * team takes the place of this one, and oneDNN's primitives have one thread. */
@@ -71,7 +71,9 @@ static void run_bound(const tn_ints *pin, int threads, int64_t chunks, void (*bo
 }
 
 /* A chunk writes its own part, so who runs it does not show in the result. */
-void tn_onednn_parallel(void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+void tn_onednn_parallel(tn_env *env, void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                        void *arg) {
+  (void)env;
   tn_onednn_options options = tn_onednn_options_of(backend);
   int threads = !SEEN ? 1 : options.threads > 0 ? (int)options.threads : omp_get_max_threads();
   if (chunks <= 1 || threads == 1 || omp_in_parallel()) {

@@ -1,6 +1,6 @@
 /* backends/shared/cost.h: estimates of what a kernel costs on a processor whose time goes to memory. */
-#ifndef TN_SHARED_COST_H
-#define TN_SHARED_COST_H
+#ifndef TN_BACKENDS_SHARED_COST_H
+#define TN_BACKENDS_SHARED_COST_H
 
 #include "tenon/plugin/kernel.h"
 

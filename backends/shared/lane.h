@@ -1,7 +1,7 @@
 /* backends/shared/lane.h: the types in which kernels compute. Element types are many; lanes are few: f16,
  * bf16 and f32 are computed in f32, bool and u8 in bytes, the others in themselves. */
-#ifndef TN_SHARED_LANE_H
-#define TN_SHARED_LANE_H
+#ifndef TN_BACKENDS_SHARED_LANE_H
+#define TN_BACKENDS_SHARED_LANE_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* backends/sim/capture.h: work that is recorded once and run again with one call. */
-#ifndef TN_SIM_CAPTURE_H
-#define TN_SIM_CAPTURE_H
+#ifndef TN_BACKENDS_SIM_CAPTURE_H
+#define TN_BACKENDS_SIM_CAPTURE_H
 
-#include "sim.h"
+#include "backends/sim/sim.h"
 
 /* An event recorded inside. */
 typedef struct tn_sim_mark {

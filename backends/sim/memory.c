@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shadow.h"
+#include "backends/sim/race/shadow.h"
 
 enum { ALIGNMENT = 64, MARK = 0x5D80, MARK_SHIFT = 48, DEVICE_MASK = 0x3F };
 
@@ -84,7 +84,7 @@ static void free_block(tn_sim_block *block) {
 /* Giving memory back cannot fail, so what is wrong with it fails the next call on any stream. */
 static void complain(tn_sim_device *d, const char *text) {
   for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_sim_failure_set(&d->streams[i].failure, TN_EDEVICE, text);
-  tn_log(&d->env, TN_LOG_ERROR, "%s", text);
+  tn_env_log(&d->env, TN_LOG_ERROR, "%s", text);
 }
 
 /* Work that the host has not waited for may still touch the memory. It is done first, so that it is known. */
@@ -126,7 +126,7 @@ static tn_status check_limit(tn_sim_device *d, tn_env *env, int32_t kind, uint64
                  (unsigned long long)bytes);
 }
 
-tn_status tn_sim_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address) {
+tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
   tn_sim_device *d = device;
   *address = NULL;
   tn_status status = check_limit(d, env, kind, bytes);
@@ -153,7 +153,7 @@ tn_status tn_sim_memory_new(void *device, tn_env *env, int32_t kind, uint64_t by
   return status;
 }
 
-void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
+void tn_sim_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes) {
   tn_sim_device *d = device;
   (void)env;
   tn_sim_finish(d);
@@ -171,8 +171,8 @@ void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t by
 
 void tn_sim_memory_close(tn_sim_device *device) {
   if (device->n_blocks > 0)
-    tn_log(&device->env, TN_LOG_ERROR, "sim: device %d is closed while %d blocks of memory are in use",
-           device->index, device->n_blocks);
+    tn_env_log(&device->env, TN_LOG_ERROR, "sim: device %d is closed while %d blocks of memory are in use",
+               device->index, device->n_blocks);
   for (int32_t i = 0; i < device->n_blocks; i++) free_block(&device->blocks[i]);
   tn_delete(&device->env, device->blocks);
 }

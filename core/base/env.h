@@ -20,8 +20,8 @@ typedef struct tn_log_sink {
   int32_t level; /* lines above this level are dropped */
 } tn_log_sink;
 
-/* What an env points to. A slot belongs to one thread of control; allocator and sink may be shared. */
-struct tn_slot {
+/* What an env points to. A record belongs to one thread of control; allocator and sink may be shared. */
+struct tn_error_record {
   tn_allocator allocator;
   tn_log_sink sink;
   tn_status code;
@@ -29,11 +29,12 @@ struct tn_slot {
   char text[1536];
 };
 
-/* The host table that the loader hands to plugins; defined by core/plugin/api.c. */
-extern const tn_api tn_host_api;
-
-/* Makes *slot and *env ready, sharing allocator and sink with `like` (NULL: malloc, no log). */
-void tn_slot_init(tn_env *env, tn_slot *slot, const tn_env *like);
+/* Makes *env and *record ready: table, allocator and log sink are those of `like`, whose table and sink must
+ * outlive them. */
+void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *like);
+/* The same for an env that is made like no other: `api` is its table of host functions (NULL: the env is not
+ * handed to plugins), memory comes from malloc, and log lines are dropped. */
+void tn_error_record_init_root(tn_env *env, tn_error_record *record, const tn_api *api);
 
 /* Records code and text and returns code. `handle` is anything that begins with a tn_env.
  * tn_failf is for the core; plugins use tn_fail of tenon/api.h, which ends here too. */
@@ -43,7 +44,7 @@ tn_status tn_failv(const void *handle, tn_status code, const char *option, const
 /* Puts "context: " in front of the text; returns status unchanged, so `return tn_wrap(...)`. */
 tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...) TN_PRINTF(3, 4);
 
-/* Moves code, option and text from one handle's slot to another's. Returns the code. */
+/* Moves code, option and text from one handle's record to another's. Returns the code. */
 tn_status tn_error_move(const void *to, const void *from);
 
 void tn_error_clear(const void *handle);

@@ -22,7 +22,7 @@ static void *system_realloc(void *block, size_t bytes) {
 }
 
 static void *ask(const void *handle, void *block, size_t bytes) {
-  const tn_allocator *allocator = &((const tn_env *)handle)->slot->allocator;
+  const tn_allocator *allocator = &((const tn_env *)handle)->record->allocator;
   if (bytes > PTRDIFF_MAX) return NULL;
   if (allocator->realloc != NULL) return allocator->realloc(allocator->context, block, bytes);
   return system_realloc(block, bytes);
@@ -47,7 +47,7 @@ void *tn_resize(const void *handle, void *block, size_t bytes) {
 /* Large blocks of the system's are zero without being written to, so they cost no time before they are used,
  * and no memory where they are not. */
 static void *ask_zeroed(const void *handle, size_t bytes) {
-  if (((const tn_env *)handle)->slot->allocator.realloc == NULL)
+  if (((const tn_env *)handle)->record->allocator.realloc == NULL)
     return bytes <= PTRDIFF_MAX ? calloc(1, bytes) : NULL;
   void *block = ask(handle, NULL, bytes);
   return block != NULL ? memset(block, 0, bytes) : NULL;

@@ -1,6 +1,6 @@
 /* core/compile/pipeline.c: the passes from a graph to a program. */
-#include "core/compile/assign.h"
-#include "core/compile/limit.h"
+#include "core/compile/select/assign.h"
+#include "core/compile/rematerialization/memory_limit.h"
 #include "core/compile/program.h"
 
 const char *const tn_compile_passes[] = {"assign",   "select", "layout", "recompute",

@@ -2,9 +2,9 @@
  * patterns. */
 #include <string.h>
 
-#include "core/compile/catalog.h"
-#include "core/conformance/differences.h"
-#include "core/conformance/generic.h"
+#include "core/compile/select/catalog.h"
+#include "core/conformance/trial/finite_differences.h"
+#include "core/conformance/trial/schema_case.h"
 #include "core/conformance/suite.h"
 
 static bool is_of(const tn_suite *suite, const tn_entry *entry) {
@@ -91,7 +91,7 @@ static tn_status run_kernels_of(tn_suite *suite, const tn_catalog_kernel *v, siz
   for (size_t i = 0; i < n; i++) {
     if (!is_of(suite, v[i].entry)) continue;
     *any = true;
-    TN_TRY(v[i].pattern->klass >= 0 ? run_region(suite) : run_pattern(suite, &v[i]));
+    TN_TRY(v[i].pattern->op_class >= 0 ? run_region(suite) : run_pattern(suite, &v[i]));
     TN_TRY(check_launched(suite, v[i].entry));
   }
   return TN_OK;

@@ -2,7 +2,7 @@
 #ifndef TN_CORE_CONFORMANCE_SUITE_H
 #define TN_CORE_CONFORMANCE_SUITE_H
 
-#include "core/conformance/trial.h"
+#include "core/conformance/trial/trial.h"
 #include "tenon/conformance.h"
 
 /* "matmul/f32/3/gradient", taken apart. */

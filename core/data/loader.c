@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/thread.h"
-#include "core/data/crew.h"
+#include "core/data/workers.h"
 
 /* The shuffle's key must be none of the samples' keys, which are made with indices. */
 static const uint64_t ORDER = UINT64_MAX;
@@ -34,7 +34,7 @@ static tn_status open_source(tn_loader *loader, tn_description *description) {
   TN_TRY(loader->source->open(&loader->env, o->source_options, o->split, o->seed, &loader->self));
   loader->opened = true;
   *description = (tn_description){.struct_size = sizeof(*description)};
-  return loader->source->describe(loader->self, &loader->env, description);
+  return loader->source->describe(&loader->env, loader->self, description);
 }
 
 /* Samples that an update takes from all shards. INT64_MAX stands for more than any epoch has. */
@@ -120,7 +120,7 @@ static tn_status make_workers(tn_loader *loader) {
 static tn_loader *new_loader(tn_env *env, const tn_loader_options *options) {
   tn_loader *loader = tn_alloc(env, sizeof(*loader));
   if (loader == NULL) return NULL;
-  tn_slot_init(&loader->env, &loader->slot, env);
+  tn_error_record_init(&loader->env, &loader->record, env);
   loader->messages = env;
   loader->options = *options;
   if (loader->options.shards == 0) loader->options.shards = 1;
@@ -182,7 +182,7 @@ void tn_loader_destroy(tn_loader *loader) {
     tn_reader_finish(&loader->workers[i].reader);
   for (int32_t i = 0; loader->ring != NULL && i < loader->n_ring; i++) tn_pending_finish(&loader->ring[i]);
   tn_cache_finish(&loader->env, &loader->cache);
-  if (loader->opened) loader->source->close(loader->self, &loader->env);
+  if (loader->opened) loader->source->close(&loader->env, loader->self);
   tn_chain_free(&loader->chain);
   tn_release(&loader->env, loader->workers);
   tn_release(&loader->env, loader->ring);
@@ -212,7 +212,7 @@ double tn_loader_stall_s(const tn_loader *loader) { return loader->stall_s; }
 static tn_status seek_stream(tn_loader *loader) {
   if (loader->source->next == NULL || loader->options.shards > 1) return TN_OK;
   int64_t position = tn_crew_position(loader, loader->first * loader->options.batch);
-  tn_status status = loader->source->seek(loader->self, &loader->env, position);
+  tn_status status = loader->source->seek(&loader->env, loader->self, position);
   tn_wrap(&loader->env, status, "source '%s', going to sample %lld", loader->source->item.name,
           (long long)position);
   if (status != TN_OK) tn_error_move(loader->messages, &loader->env);
@@ -231,8 +231,8 @@ tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first) {
   loader->stall_s = 0;
   loader->epoch = epoch;
   loader->first = first;
-  loader->epoch_key = tn_mix(loader->options.seed, loader->options.training ? (uint64_t)epoch : 0);
-  loader->order_key = tn_mix(loader->epoch_key, ORDER);
+  loader->epoch_key = tn_hash_mix(loader->options.seed, loader->options.training ? (uint64_t)epoch : 0);
+  loader->order_key = tn_hash_mix(loader->epoch_key, ORDER);
   atomic_store(&loader->ticket, 0);
   return seek_stream(loader);
 }

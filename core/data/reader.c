@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/data/table.h"
+#include "core/data/byte_table.h"
 
 /* Memory of at least `bytes`, contents undefined. */
 static void *scratch_for(tn_reader *reader, tn_reader_field *field, int which, size_t bytes) {
@@ -55,7 +55,8 @@ static tn_status allocate(tn_reader *reader) {
 
 tn_status tn_reader_init(tn_env *env, const tn_chain *chain, tn_cache *cache, tn_reader *reader) {
   *reader = (tn_reader){.chain = chain, .cache = cache, .host.field = give_field};
-  tn_slot_init(tn_reader_env(reader), &reader->slot, env);
+  tn_error_record_init(tn_reader_env(reader), &reader->record, env);
+  reader->host.pub.struct_size = sizeof reader->host.pub;
   reader->host.pub.scratch = &reader->source_scratch;
   if (allocate(reader) != TN_OK) return tn_error_move(env, reader);
   for (int32_t i = 0; i < chain->n_fields; i++)
@@ -93,7 +94,7 @@ void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *
 
 /* A callback may return TN_ENOMEM for whatever a call of the host has recorded. */
 static tn_status recorded(const tn_reader *reader, tn_status status) {
-  return status != TN_OK && status != TN_EOF && reader->slot.code != TN_OK ? reader->slot.code : status;
+  return status != TN_OK && status != TN_EOF && reader->record.code != TN_OK ? reader->record.code : status;
 }
 
 /* The stages read a kept sample where it lies. */
@@ -123,7 +124,7 @@ tn_status tn_reader_read(tn_reader *reader, const tn_source *source, void *self)
   tn_sample *sample = &reader->host.pub;
   tn_error_clear(reader);
   if (reader->cache != NULL && take_kept(reader)) return TN_OK;
-  tn_status status = source->next != NULL ? source->next(self, sample) : source->read(self, sample);
+  tn_status status = source->next != NULL ? source->next(sample, self) : source->read(sample, self);
   if (status != TN_OK) return recorded(reader, status);
   for (int32_t i = 0; i < reader->chain->n_fields; i++)
     if (reader->fields[i].data == NULL)
@@ -165,13 +166,14 @@ static tn_status run_stage(tn_reader *reader, int32_t number) {
     if (reader->out[k] == NULL) return TN_ENOMEM;
   }
   tn_transform_call call = {.env = *tn_reader_env(reader),
+                            .struct_size = sizeof call,
                             .n = stage->n,
                             .in_type = reader->in_type,
                             .out_type = reader->out_type,
                             .in = reader->in,
                             .out = reader->out,
                             .index = reader->host.pub.index,
-                            .key = tn_mix(reader->host.pub.key, (uint64_t)stage->position),
+                            .key = tn_hash_mix(reader->host.pub.key, (uint64_t)stage->position),
                             .scratch = &reader->stage_scratch[number]};
   tn_status status = stage->transform->apply(&call, stage->options);
   if (status != TN_OK) return recorded(reader, status);

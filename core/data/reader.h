@@ -4,7 +4,7 @@
 #ifndef TN_CORE_DATA_READER_H
 #define TN_CORE_DATA_READER_H
 
-#include "core/data/cache.h"
+#include "core/data/sample_cache.h"
 #include "core/plugin/handles.h"
 
 typedef struct tn_reader_field {
@@ -18,7 +18,7 @@ typedef struct tn_reader_field {
 
 typedef struct tn_reader {
   tn_sample_host host; /* the handle that sources get; comes first, for the way back from it */
-  tn_slot slot;
+  tn_error_record record;
   const tn_chain *chain;
   tn_reader_field *fields;
   tn_type *in_type, *out_type; /* of one call, most_fields each */

@@ -2,12 +2,12 @@
 #ifndef TN_CORE_EXEC_COLLECTIVE_H
 #define TN_CORE_EXEC_COLLECTIVE_H
 
-#include "core/exec/bound.h"
+#include "core/exec/bound_program.h"
 #include "tenon/plugin/communicator.h"
 
 typedef struct tn_comm {
   tn_env env; /* of open, close and status */
-  tn_slot slot;
+  tn_error_record record;
   const tn_communicator *kind;
   void *self;
   tn_device *device;

@@ -4,7 +4,7 @@
 #define TN_CORE_EXEC_EXECUTOR_H
 
 #include "core/compile/program.h"
-#include "core/exec/device.h"
+#include "core/exec/device/device.h"
 
 typedef struct tn_executor tn_executor;
 

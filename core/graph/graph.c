@@ -1,8 +1,8 @@
 /* core/graph/graph.c: a graph and what can be added to it. */
 #include "core/graph/graph.h"
 
-#include "core/graph/infer.h"
-#include "core/graph/special.h"
+#include "core/graph/op/infer.h"
+#include "core/graph/input_state.h"
 
 tn_status tn_graph_create(tn_env *env, struct tn_op_table *ops, tn_graph **graph) {
   *graph = NULL;

@@ -86,7 +86,7 @@ typedef struct tn_graph {
   tn_arena arena;
   TN_VEC(tn_gnode) nodes;
   TN_VEC(tn_gvalue) values;      /* index 0 is unused: value 0 means absent */
-  TN_VEC(const tn_type *) types; /* of each value again, at addresses that stay: tn_type_of */
+  TN_VEC(const tn_type *) types; /* of each value again, at addresses that stay: tn_val_type */
   TN_VEC(tn_val) inputs;         /* results of the `input` nodes */
   TN_VEC(tn_gstate) states;
   TN_VEC(tn_gcommit) commits;
@@ -128,9 +128,9 @@ tn_status tn_graph_infer(const tn_graph *g, const tn_op_def *def, const void *at
 /* Names a value for the text form; a name that is taken or cannot be written is printed as a number. */
 tn_status tn_graph_name(tn_graph *g, tn_val v, const char *name);
 
-/* Inputs and state that tn_counter stands for. The iteration and the block are inputs, i64 scalars; block
- * micro-batch * ranks + rank. The updates are an i64 scalar state that holds how many were applied so far:
- * tn_counter(b, TN_UPDATES) is its value plus one, which the update commits. */
+/* Inputs and state that tn_build_counter stands for. The iteration and the block are inputs, i64 scalars;
+ * block micro-batch * ranks + rank. The updates are an i64 scalar state that holds how many were applied so
+ * far: tn_build_counter(b, TN_UPDATES) is its value plus one, which the update commits. */
 #define TN_ITERATION_INPUT "iteration"
 #define TN_BLOCK_INPUT     "block"
 #define TN_UPDATES_STATE   "run.updates"
@@ -168,8 +168,8 @@ tn_status tn_graph_parse(tn_env *env, struct tn_op_table *ops, const char *text,
 
 /* ---- builders ---- */
 
-/* What a builder's callbacks need from their surroundings (tn_in, tn_yield, tn_state ...); core/model,
- * differentiation and update each make one. Unset members mean "not available here". */
+/* What a builder's callbacks need from their surroundings (tn_build_in, tn_build_yield, tn_build_state ...);
+ * core/model, differentiation and update each make one. Unset members mean "not available here". */
 typedef struct tn_build_frame {
   const tn_val *in, *out, *dout;
   int32_t n_in, n_out;
@@ -179,9 +179,9 @@ typedef struct tn_build_frame {
   const char *prefix; /* path in front of parameter and state names; "" for none */
   const char *where;  /* "file.ini:14" for nodes and messages */
   bool training;
-  uint64_t seed; /* of the run: mixed into tn_stream */
+  uint64_t seed; /* of the run: mixed into tn_build_random_stream */
   void *context;
-  /* tn_layer, tn_option_value and slots (tn_state inside an optimizer) are somebody else's */
+  /* tn_build_layer, tn_option_value and slots (tn_build_state inside an optimizer) are somebody else's */
   tn_val (*layer)(tn_build *b, void *context, const char *name, const char *line, const tn_val *in,
                   int32_t n);
   tn_val (*option_value)(tn_build *b, void *context, const char *option);
@@ -203,7 +203,7 @@ const tn_build_frame *tn_builder_frame(tn_build *b);
 /* Makes a failure stick. Once one has, later ones are its consequences and put aside, but for those
  * whose text contains its own: they are the same failure with more context (tn_wrap). */
 void tn_builder_fail(tn_build *b, tn_status status);
-/* For frame->layer, when a layer has several outputs: tn_result(b, values[0], i) gives values[i]. */
+/* For frame->layer, when a layer has several outputs: tn_op_result(b, values[0], i) gives values[i]. */
 void tn_builder_results(tn_build *b, const tn_val *values, int32_t n);
 
 /* ---- rewriting: a pass copies a graph node by node and says what becomes of each ---- */

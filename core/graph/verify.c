@@ -1,7 +1,7 @@
 /* core/graph/verify.c: the rules that a graph keeps. Each failure names its statement. */
-#include "core/graph/infer.h"
-#include "core/graph/print.h"
-#include "core/graph/special.h"
+#include "core/graph/op/infer.h"
+#include "core/graph/text/print.h"
+#include "core/graph/input_state.h"
 
 static tn_status broken(const tn_graph *g, const char *statement, const char *rule) {
   return tn_failf(g->env, TN_EINTERNAL, "graph: %s: %s", statement, rule);

@@ -1,5 +1,5 @@
 /* core/model/build.c: the whole of [model]: signature, layers, objective. */
-#include "core/model/emitted.h"
+#include "core/model/from_function.h"
 
 #include <string.h>
 

@@ -46,14 +46,14 @@ static tn_fans fans_of(const tn_type *type) {
 
 static tn_val emit_random(tn_build *b, const char *op, const tn_type *type, uint64_t stream, double x,
                           double y) {
-  tn_begin(b, op);
-  tn_arg(b, tn_scalar(b, TN_I64, 0));
-  tn_set_ints(b, "dims", type->rank, type->dims);
-  tn_set_int(b, "stream", (int64_t)stream);
-  tn_set_float(b, "a", x);
-  tn_set_float(b, "b", y);
-  tn_set_text(b, "dtype", tn_dtype_name(type->dtype));
-  return tn_end(b);
+  tn_op_begin(b, op);
+  tn_op_arg(b, tn_scalar(b, TN_I64, 0));
+  tn_op_set_ints(b, "dims", type->rank, type->dims);
+  tn_op_set_int(b, "stream", (int64_t)stream);
+  tn_op_set_float(b, "a", x);
+  tn_op_set_float(b, "b", y);
+  tn_op_set_text(b, "dtype", tn_dtype_name(type->dtype));
+  return tn_op_end(b);
 }
 
 static tn_val emit_zeros(tn_build *b, const tn_init_options *o, const tn_type *type, uint64_t stream) {

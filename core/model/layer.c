@@ -1,5 +1,5 @@
 /* core/model/layer.c: applying one call of the model language: a layer plugin, a block, or "@name". */
-#include "core/graph/schema.h"
+#include "core/graph/op/schema.h"
 #include "core/model/assemble.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static const char *state_path(void *context, const char *name) {
   return tn_arena_printf(&c->scope->assembly->arena, "%s.%s", c->use->path, name);
 }
 
-/* tn_layer: another layer by its INI text, under this one's path. */
+/* tn_build_layer: another layer by its INI text, under this one's path. */
 static tn_val nested_layer(tn_build *b, void *context, const char *name, const char *text, const tn_val *in,
                            int32_t n) {
   tn_layer_context *c = context;
@@ -39,8 +39,8 @@ static tn_val nested_layer(tn_build *b, void *context, const char *name, const c
   tn_results results = {{0}, 0};
   tn_status status = tn_syntax_line(a->env, &a->arena, text, c->use->where, 0, &line);
   if (status == TN_OK && (line.n_items != 1 || line.n_names + line.n_refs > 0 || line.condition))
-    status =
-        tn_failf(a->env, TN_EINVAL, "tn_layer(\"%s\"): expected a single call such as linear(128)", text);
+    status = tn_failf(a->env, TN_EINVAL, "tn_build_layer(\"%s\"): expected a single call such as linear(128)",
+                      text);
   if (status == TN_OK) {
     tn_use use = {.call = &line.items[0],
                   .path = tn_arena_printf(&a->arena, "%s.%s", c->use->path, name),
@@ -120,7 +120,7 @@ static tn_status fill_options(const tn_model_scope *scope, const tn_use *use, co
 static const char *describe_inputs(const tn_model_scope *scope, const tn_use *use) {
   tn_text text = tn_text_new(scope->assembly->env);
   for (int32_t i = 0; i < use->n_in; i++) {
-    const tn_type *type = tn_type_of(scope->assembly->b, use->in[i]);
+    const tn_type *type = tn_val_type(scope->assembly->b, use->in[i]);
     tn_text_addf(&text, "%s%s[", i ? ", " : "(", tn_dtype_name(type->dtype));
     for (int32_t d = 0; d < type->rank; d++)
       tn_text_addf(&text, "%s%lld", d ? ", " : "", (long long)type->dims[d]);
@@ -197,8 +197,8 @@ static tn_status emit_op(const tn_model_scope *scope, const tn_use *use, const t
                          tn_results *results) {
   tn_assembly *a = scope->assembly;
   tn_build *b = a->b;
-  tn_begin(b, use->call->layer);
-  for (int32_t i = 0; i < use->n_in; i++) tn_arg(b, use->in[i]);
+  tn_op_begin(b, use->call->layer);
+  for (int32_t i = 0; i < use->n_in; i++) tn_op_arg(b, use->in[i]);
   for (int32_t i = 0; i < use->call->n_args; i++) {
     const tn_call_arg *arg = &use->call->args[i];
     const tn_option *option = tn_options_at(&def->op->item, i);
@@ -210,11 +210,11 @@ static tn_status emit_op(const tn_model_scope *scope, const tn_use *use, const t
     TN_TRY(tn_scope_evaluate(scope, arg->value, &value));
     const char *text = tn_value_text(&a->arena, &value);
     if (!text) return TN_ENOMEM;
-    tn_set_text(b, name, text);
+    tn_op_set_text(b, name, text);
   }
-  tn_val first = tn_end(b);
+  tn_val first = tn_op_end(b);
   results->n = def->n_results < TN_MAX_YIELDS ? def->n_results : TN_MAX_YIELDS;
-  for (int32_t i = 0; i < results->n; i++) results->v[i] = tn_result(b, first, i);
+  for (int32_t i = 0; i < results->n; i++) results->v[i] = tn_op_result(b, first, i);
   return tn_build_status(b);
 }
 

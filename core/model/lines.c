@@ -59,7 +59,7 @@ static bool dim_of(void *context, const char *ref, int64_t axis, int64_t *size) 
   const tn_model_scope *scope = context;
   tn_val value = 0;
   if (tn_scope_resolve(scope, ref, &value) != TN_OK) return false;
-  const tn_type *type = tn_type_of(scope->assembly->b, value);
+  const tn_type *type = tn_val_type(scope->assembly->b, value);
   if (axis < 0) axis += type->rank;
   if (axis < 0 || axis >= type->rank) return false;
   *size = type->dims[axis];

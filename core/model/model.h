@@ -3,8 +3,8 @@
 #ifndef TN_CORE_MODEL_MODEL_H
 #define TN_CORE_MODEL_MODEL_H
 
-#include "core/config/options.h"
-#include "core/config/syntax.h"
+#include "core/config/options/options.h"
+#include "core/config/language/syntax.h"
 #include "core/graph/graph.h"
 
 /* A named, typed field of a model's signature, without batch. */
@@ -45,7 +45,7 @@ typedef struct tn_model_request {
   uint64_t seed;
   bool training; /* layers behave as in training */
   bool measured; /* with losses and metrics: needs the targets */
-  /* Emits the model in place of [model] (tenon/graph.h); NULL: the configuration has it. */
+  /* Emits the model in place of [model] (tenon/model.h); NULL: the configuration has it. */
   tn_status (*emit)(tn_build *b, void *user);
   void *user;
 } tn_model_request;

@@ -4,7 +4,7 @@
  *   NAME.sum = sum(value * weight * sample weight), NAME.weight = sum(weight * sample weight)
  *
  * What becomes of those is total.c's. */
-#include "core/model/emitted.h"
+#include "core/model/from_function.h"
 
 #include <string.h>
 
@@ -43,13 +43,13 @@ static tn_status take_factor(const tn_model_scope *scope, const tn_item_call *ca
 
 /* f16 and bf16 are summed in f32; f32 and f64 as they are. */
 static tn_val widen(tn_build *b, tn_val v) {
-  return tn_type_of(b, v)->dtype == TN_F64 ? v : tn_cast(b, v, TN_F32);
+  return tn_val_type(b, v)->dtype == TN_F64 ? v : tn_cast(b, v, TN_F32);
 }
 
 /* The sample weights as [batch, 1, 1 ...] with the rank of `like`, in its dtype. */
 static tn_val spread_weight(const tn_objective *o, tn_build *b, tn_val like) {
-  const tn_type *type = tn_type_of(b, like);
-  int64_t dims[TN_MAX_RANK] = {tn_dim(b, o->sample_weight, 0), 1, 1, 1, 1, 1, 1, 1};
+  const tn_type *type = tn_val_type(b, like);
+  int64_t dims[TN_MAX_RANK] = {tn_val_dim(b, o->sample_weight, 0), 1, 1, 1, 1, 1, 1, 1};
   int32_t rank = type->rank, dtype = type->dtype;
   return tn_cast(b, tn_reshape(b, o->sample_weight, rank, dims), dtype);
 }
@@ -64,13 +64,13 @@ static tn_status emit_sums(tn_objective *o, const char *name, const tn_results *
                            tn_val *weight_sum) {
   tn_assembly *a = o->scope->assembly;
   tn_build *b = a->b;
-  const tn_type *type = tn_type_of(b, yields->v[0]);
-  if (type->rank < 1 || type->dims[0] != tn_dim(b, o->sample_weight, 0))
+  const tn_type *type = tn_val_type(b, yields->v[0]);
+  if (type->rank < 1 || type->dims[0] != tn_val_dim(b, o->sample_weight, 0))
     return tn_failf(a->env, TN_EINVAL,
                     "'%s' yields values without the batch in front, expected one per element", name);
   tn_val value = widen(b, yields->v[0]), weight = spread_weight(o, b, value);
-  if (yields->n > 1) weight = tn_mul(b, tn_cast(b, yields->v[1], tn_type_of(b, value)->dtype), weight);
-  const tn_type *full = tn_type_of(b, value);
+  if (yields->n > 1) weight = tn_mul(b, tn_cast(b, yields->v[1], tn_val_type(b, value)->dtype), weight);
+  const tn_type *full = tn_val_type(b, value);
   weight = tn_broadcast(b, weight, full->rank, full->dims);
   *sum = weighted_sum(b, value, weight);
   *weight_sum = weighted_sum(b, 0, weight);

@@ -9,17 +9,19 @@
 
 /* n scalars as one vector. */
 static tn_val gather(tn_build *b, const tn_val *scalars, int32_t n) {
-  tn_begin(b, "concat");
-  for (int32_t i = 0; i < n; i++) tn_arg(b, tn_reshape(b, scalars[i], 1, (int64_t[]){1}));
-  tn_set_int(b, "axis", 0);
-  return tn_end(b);
+  tn_op_begin(b, "concat");
+  for (int32_t i = 0; i < n; i++) tn_op_arg(b, tn_reshape(b, scalars[i], 1, (int64_t[]){1}));
+  tn_op_set_int(b, "axis", 0);
+  return tn_op_end(b);
 }
 
 static tn_val element(tn_build *b, tn_val vector, int32_t i) {
   return tn_reshape(b, tn_slice_axis(b, vector, 0, i, i + 1), 0, NULL);
 }
 
-static tn_val over_ranks(tn_build *b, tn_val v) { return tn_ranks(b) > 1 ? tn_op1(b, "all_reduce", v) : v; }
+static tn_val over_ranks(tn_build *b, tn_val v) {
+  return tn_build_ranks(b) > 1 ? tn_op1(b, "all_reduce", v) : v;
+}
 
 static int32_t count_losses(const tn_model *model) {
   int32_t n = 0;
@@ -42,7 +44,7 @@ static tn_val global_weights(tn_build *b, tn_model *model, const tn_sums *sums, 
   if (graph->micro_batches == 1) return over_ranks(b, local);
   model->loss_weights = local;
   tn_val all = tn_graph_state(graph, TN_LOSS_WEIGHTS_STATE, &type, TN_STATE_SCRATCH, "", "");
-  if (!all) tn_builder_fail(b, graph->env->slot->code);
+  if (!all) tn_builder_fail(b, graph->env->record->code);
   return all;
 }
 
@@ -96,10 +98,10 @@ tn_status tn_total_build(tn_build *b, bool training, tn_model *model, tn_sums *s
 /* The first micro-batch is that of the first blocks: its sums replace what an update before has left. */
 static tn_status weigh(tn_build *b, const tn_model *model) {
   tn_graph *graph = model->graph;
-  tn_type type = *tn_type_of(b, model->loss_weights);
+  tn_type type = *tn_val_type(b, model->loss_weights);
   tn_val before = tn_graph_state(graph, TN_LOSS_WEIGHTS_STATE, &type, TN_STATE_SCRATCH, "", "");
-  if (!before) return graph->env->slot->code;
-  tn_val first = tn_op2(b, "lt", tn_counter(b, TN_BLOCK), tn_scalar(b, TN_I64, graph->ranks));
+  if (!before) return graph->env->record->code;
+  tn_val first = tn_op2(b, "lt", tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, graph->ranks));
   tn_val kept = tn_where(b, first, tn_scalar(b, TN_F32, 0.0), before);
   tn_val now = tn_add(b, kept, over_ranks(b, model->loss_weights));
   TN_TRY(tn_build_status(b));

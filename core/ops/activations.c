@@ -8,24 +8,23 @@
 
 static tn_status relu_decompose(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val x = tn_in(b, 0);
-  tn_yield(b, 0, tn_op2(b, "maximum", x, tn_ops_zero(b, x)));
+  tn_val x = tn_build_in(b, 0);
+  tn_build_yield(b, 0, tn_op2(b, "maximum", x, tn_ops_zero(b, x)));
   return TN_OK;
 }
 
 /* From the result, so that the operand need not be kept; 0 at 0. */
 static tn_status relu_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val y = tn_out(b, 0), dy = tn_dout(b, 0), zero = tn_ops_zero(b, y);
-  tn_yield(b, 0, tn_where(b, tn_op2(b, "gt", y, zero), dy, zero));
+  tn_val y = tn_build_out(b, 0), dy = tn_build_out_grad(b, 0), zero = tn_ops_zero(b, y);
+  tn_build_yield(b, 0, tn_where(b, tn_op2(b, "gt", y, zero), dy, zero));
   return TN_OK;
 }
 
 const tn_op tn_op_relu = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "relu", "max(x, 0)"),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .decompose = relu_decompose,
     .grad = relu_grad,
 };
@@ -39,8 +38,7 @@ const tn_op tn_op_leaky_relu = {
     .item = TN_ITEM(tn_op, TN_OP, "leaky_relu", "x, or slope * x where x is not positive",
                     tn_leaky_relu_attributes, leaky_relu_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .formula = "y = x if x > 0 else slope * x",
 };
 
@@ -49,8 +47,7 @@ const tn_op tn_op_leaky_relu = {
 const tn_op tn_op_silu = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "silu", "x sigmoid(x)"),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .formula = "y = x * sigmoid(x)",
 };
 
@@ -71,19 +68,19 @@ static tn_val gelu_cdf(tn_build *b, tn_val x, int32_t approximate) {
 
 static tn_status gelu_decompose(tn_build *b, const void *attributes) {
   const tn_gelu_attributes *a = attributes;
-  tn_val x = tn_ops_wide(b, tn_in(b, 0));
+  tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
   tn_val y = tn_mul(b, x, gelu_cdf(b, x, a->approximate));
-  tn_yield(b, 0, tn_cast(b, y, tn_type_of(b, tn_in(b, 0))->dtype));
+  tn_build_yield(b, 0, tn_cast(b, y, tn_val_type(b, tn_build_in(b, 0))->dtype));
   return TN_OK;
 }
 
 static tn_status gelu_grad(tn_build *b, const void *attributes) {
   const tn_gelu_attributes *a = attributes;
-  tn_begin(b, "gelu_grad");
-  tn_arg(b, tn_dout(b, 0));
-  tn_arg(b, tn_in(b, 0));
-  tn_set_text(b, "approximate", a->approximate ? "tanh" : "none");
-  tn_yield(b, 0, tn_end(b));
+  tn_op_begin(b, "gelu_grad");
+  tn_op_arg(b, tn_build_out_grad(b, 0));
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_set_text(b, "approximate", a->approximate ? "tanh" : "none");
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 
@@ -95,8 +92,7 @@ const tn_op tn_op_gelu = {
     .item = TN_ITEM(tn_op, TN_OP, "gelu", "x times the normal distribution function of x", tn_gelu_attributes,
                     gelu_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .decompose = gelu_decompose,
     .grad = gelu_grad,
 };
@@ -114,16 +110,15 @@ static tn_val gelu_density(tn_build *b, tn_val x, int32_t approximate) {
 /* From the operand alone, so that nothing else need be kept. */
 static tn_status gelu_grad_decompose(tn_build *b, const void *attributes) {
   const tn_gelu_attributes *a = attributes;
-  tn_val dy = tn_ops_wide(b, tn_in(b, 0)), x = tn_ops_wide(b, tn_in(b, 1));
+  tn_val dy = tn_ops_wide(b, tn_build_in(b, 0)), x = tn_ops_wide(b, tn_build_in(b, 1));
   tn_val slope = tn_add(b, gelu_cdf(b, x, a->approximate), tn_mul(b, x, gelu_density(b, x, a->approximate)));
-  tn_yield(b, 0, tn_cast(b, tn_mul(b, dy, slope), tn_type_of(b, tn_in(b, 0))->dtype));
+  tn_build_yield(b, 0, tn_cast(b, tn_mul(b, dy, slope), tn_val_type(b, tn_build_in(b, 0))->dtype));
   return TN_OK;
 }
 
 const tn_op tn_op_gelu_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "gelu_grad", "gradient of gelu", tn_gelu_attributes, gelu_options),
     .schema = "(dy:T, x:T) -> (dx:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .decompose = gelu_grad_decompose,
 };

@@ -87,25 +87,25 @@ static tn_val from_heads(tn_build *b, const tn_attention_attributes *a, tn_val x
 }
 
 static void set_attributes(tn_build *b, const tn_attention_attributes *a, int64_t heads) {
-  tn_set_int(b, "causal", a->causal);
-  tn_set_float(b, "scale", a->scale);
-  tn_set_text(b, "math", tn_ops_math(a->math));
-  tn_set_int(b, "heads", heads);
+  tn_op_set_int(b, "causal", a->causal);
+  tn_op_set_float(b, "scale", a->scale);
+  tn_op_set_text(b, "math", tn_ops_math(a->math));
+  tn_op_set_int(b, "heads", heads);
 }
 
 static double scale_of(tn_build *b, const tn_attention_attributes *a, tn_val q) {
-  return a->scale != 0 ? a->scale : 1 / sqrt((double)tn_dim(b, q, 3));
+  return a->scale != 0 ? a->scale : 1 / sqrt((double)tn_val_dim(b, q, 3));
 }
 
 static tn_val product(tn_build *b, const tn_attention_attributes *a, tn_val x, tn_val y, int32_t transpose_x,
                       int32_t transpose_y) {
-  tn_begin(b, "matmul");
-  tn_arg(b, x);
-  tn_arg(b, y);
-  tn_set_int(b, "transpose_a", transpose_x);
-  tn_set_int(b, "transpose_b", transpose_y);
-  tn_set_text(b, "math", tn_ops_math(a->math));
-  return tn_end(b);
+  tn_op_begin(b, "matmul");
+  tn_op_arg(b, x);
+  tn_op_arg(b, y);
+  tn_op_set_int(b, "transpose_a", transpose_x);
+  tn_op_set_int(b, "transpose_b", transpose_y);
+  tn_op_set_text(b, "math", tn_ops_math(a->math));
+  return tn_op_end(b);
 }
 
 /* scale q k^T in A: (batch, heads, queries, keys). Rounding scores to T would be felt in every exponential.
@@ -118,13 +118,13 @@ static tn_val scores(tn_build *b, const tn_attention_attributes *a, tn_val q, tn
 /* s where a query sees a key, else `hidden`. */
 static tn_val mask(tn_build *b, const tn_attention_attributes *a, tn_val s, double hidden) {
   if (!a->causal) return s;
-  int64_t queries = tn_dim(b, s, 2), keys = tn_dim(b, s, 3);
-  tn_begin(b, "triangular_mask");
-  tn_set_int(b, "rows", queries);
-  tn_set_int(b, "columns", keys);
-  tn_set_int(b, "diagonal", keys - queries);
-  tn_val sees = tn_end(b);
-  return tn_where(b, sees, s, tn_scalar(b, tn_type_of(b, s)->dtype, hidden));
+  int64_t queries = tn_val_dim(b, s, 2), keys = tn_val_dim(b, s, 3);
+  tn_op_begin(b, "triangular_mask");
+  tn_op_set_int(b, "rows", queries);
+  tn_op_set_int(b, "columns", keys);
+  tn_op_set_int(b, "diagonal", keys - queries);
+  tn_val sees = tn_op_end(b);
+  return tn_where(b, sees, s, tn_scalar(b, tn_val_type(b, s)->dtype, hidden));
 }
 
 static const bool over_keys[TN_MAX_RANK] = {[3] = true};
@@ -132,34 +132,34 @@ static const bool over_keys[TN_MAX_RANK] = {[3] = true};
 /* A kernel may be there for operands that are transposed. */
 static tn_status transposed(tn_build *b, const tn_attention_attributes *a) {
   tn_val in[3];
-  for (int32_t i = 0; i < 3; i++) in[i] = to_heads(b, a, tn_in(b, i));
-  tn_begin(b, "attention");
-  for (int32_t i = 0; i < 3; i++) tn_arg(b, in[i]);
+  for (int32_t i = 0; i < 3; i++) in[i] = to_heads(b, a, tn_build_in(b, i));
+  tn_op_begin(b, "attention");
+  for (int32_t i = 0; i < 3; i++) tn_op_arg(b, in[i]);
   set_attributes(b, a, 0);
-  tn_val y = tn_end(b);
-  tn_yield(b, 0, from_heads(b, a, y));
-  tn_yield(b, 1, tn_result(b, y, 1));
+  tn_val y = tn_op_end(b);
+  tn_build_yield(b, 0, from_heads(b, a, y));
+  tn_build_yield(b, 1, tn_op_result(b, y, 1));
   return TN_OK;
 }
 
 static tn_status attention_decompose(tn_build *b, const void *attributes) {
   const tn_attention_attributes *a = attributes;
   if (a->heads > 0) return transposed(b, a);
-  int32_t dtype = tn_type_of(b, tn_in(b, 0))->dtype;
-  tn_val s = mask(b, a, scores(b, a, tn_in(b, 0), tn_in(b, 1)), -INFINITY);
-  if (tn_type_count(tn_type_of(b, s)) == 0) { /* no queries: nothing to take the largest of */
-    tn_yield(b, 0, product(b, a, tn_cast(b, s, dtype), tn_in(b, 2), 0, 0));
-    tn_yield(b, 1, tn_reduce(b, "reduce_sum", s, 1, (int64_t[]){3}, 0));
+  int32_t dtype = tn_val_type(b, tn_build_in(b, 0))->dtype;
+  tn_val s = mask(b, a, scores(b, a, tn_build_in(b, 0), tn_build_in(b, 1)), -INFINITY);
+  if (tn_type_count(tn_val_type(b, s)) == 0) { /* no queries: nothing to take the largest of */
+    tn_build_yield(b, 0, product(b, a, tn_cast(b, s, dtype), tn_build_in(b, 2), 0, 0));
+    tn_build_yield(b, 1, tn_reduce(b, "reduce_sum", s, 1, (int64_t[]){3}, 0));
     return TN_OK;
   }
   tn_val largest = tn_ops_reduce(b, "reduce_max", s, over_keys);
   tn_val e = tn_exp(b, tn_sub(b, s, largest));
   tn_val sum = tn_ops_reduce(b, "reduce_sum", e, over_keys);
   tn_val p = tn_cast(b, tn_div(b, e, sum), dtype);
-  tn_val lse = tn_add(b, largest, tn_log_of(b, sum));
+  tn_val lse = tn_add(b, largest, tn_log(b, sum));
   tn_type rows = tn_ops_type(b, lse);
-  tn_yield(b, 0, product(b, a, p, tn_in(b, 2), 0, 0));
-  tn_yield(b, 1, tn_reshape(b, lse, 3, rows.dims));
+  tn_build_yield(b, 0, product(b, a, p, tn_build_in(b, 2), 0, 0));
+  tn_build_yield(b, 1, tn_reshape(b, lse, 3, rows.dims));
   return TN_OK;
 }
 
@@ -187,7 +187,7 @@ typedef struct gradient {
  * dk = scale ds^T q, dv = p^T dy, which is left at 0 without dy. */
 static void emit_gradient(tn_build *b, const tn_attention_attributes *a, const gradient *g, tn_val d[3]) {
   tn_val s = scores(b, a, g->q, g->k);
-  int32_t dtype = tn_type_of(b, g->q)->dtype;
+  int32_t dtype = tn_val_type(b, g->q)->dtype;
   tn_type type = tn_ops_type(b, s);
   tn_val lse = tn_ops_keep(b, g->lse, &type, over_keys);
   tn_val p = mask(b, a, tn_exp(b, tn_sub(b, s, lse)), 0), inner = 0;
@@ -206,37 +206,37 @@ static void emit_gradient(tn_build *b, const tn_attention_attributes *a, const g
 /* `values` are q, k, v, y, lse and dy. */
 static void emit_op(tn_build *b, const tn_attention_attributes *a, const tn_val *values, int64_t heads,
                     tn_val d[3]) {
-  tn_begin(b, "attention_grad");
-  for (int32_t i = 0; i < 6; i++) tn_arg(b, values[i]);
+  tn_op_begin(b, "attention_grad");
+  for (int32_t i = 0; i < 6; i++) tn_op_arg(b, values[i]);
   set_attributes(b, a, heads);
-  d[0] = tn_end(b);
-  d[1] = tn_result(b, d[0], 1);
-  d[2] = tn_result(b, d[0], 2);
+  d[0] = tn_op_end(b);
+  d[1] = tn_op_result(b, d[0], 1);
+  d[2] = tn_op_result(b, d[0], 2);
 }
 
 static tn_status attention_grad_decompose(tn_build *b, const void *attributes) {
   const tn_attention_attributes *a = attributes;
   tn_val v[6], d[3] = {0};
-  for (int32_t i = 0; i < 6; i++) v[i] = i == 4 ? tn_in(b, i) : to_heads(b, a, tn_in(b, i));
+  for (int32_t i = 0; i < 6; i++) v[i] = i == 4 ? tn_build_in(b, i) : to_heads(b, a, tn_build_in(b, i));
   const gradient g = {v[0], v[1], v[2], v[3], v[4], v[5], 0};
   if (a->heads > 0)
     emit_op(b, a, v, 0, d);
   else
     emit_gradient(b, a, &g, d);
-  for (int32_t i = 0; i < 3; i++) tn_yield(b, i, from_heads(b, a, d[i]));
+  for (int32_t i = 0; i < 3; i++) tn_build_yield(b, i, from_heads(b, a, d[i]));
   return TN_OK;
 }
 
 /* The gradient of the log-sum-exp, which a regularizer of it would have, and perhaps of y too. */
 static void emit_in_parts(tn_build *b, const tn_attention_attributes *a, tn_val d[3]) {
-  tn_val dy = tn_dout(b, 0);
-  const gradient g = {to_heads(b, a, tn_in(b, 0)),
-                      to_heads(b, a, tn_in(b, 1)),
-                      to_heads(b, a, tn_in(b, 2)),
-                      to_heads(b, a, tn_out(b, 0)),
-                      tn_out(b, 1),
+  tn_val dy = tn_build_out_grad(b, 0);
+  const gradient g = {to_heads(b, a, tn_build_in(b, 0)),
+                      to_heads(b, a, tn_build_in(b, 1)),
+                      to_heads(b, a, tn_build_in(b, 2)),
+                      to_heads(b, a, tn_build_out(b, 0)),
+                      tn_build_out(b, 1),
                       dy != 0 ? to_heads(b, a, dy) : 0,
-                      tn_dout(b, 1)};
+                      tn_build_out_grad(b, 1)};
   emit_gradient(b, a, &g, d);
   for (int32_t i = 0; i < 3; i++) d[i] = d[i] != 0 ? from_heads(b, a, d[i]) : 0;
 }
@@ -245,15 +245,15 @@ static void emit_in_parts(tn_build *b, const tn_attention_attributes *a, tn_val 
 static tn_status attention_grad(tn_build *b, const void *attributes) {
   const tn_attention_attributes *a = attributes;
   tn_val d[3] = {0};
-  if (tn_dout(b, 1) == 0) {
-    const tn_val values[] = {tn_in(b, 0),  tn_in(b, 1),  tn_in(b, 2),
-                             tn_out(b, 0), tn_out(b, 1), tn_dout(b, 0)};
+  if (tn_build_out_grad(b, 1) == 0) {
+    const tn_val values[] = {tn_build_in(b, 0),  tn_build_in(b, 1),  tn_build_in(b, 2),
+                             tn_build_out(b, 0), tn_build_out(b, 1), tn_build_out_grad(b, 0)};
     emit_op(b, a, values, a->heads, d);
   } else {
     emit_in_parts(b, a, d);
   }
   for (int32_t i = 0; i < 3; i++)
-    if (tn_want(b, i) && d[i] != 0) tn_yield(b, i, d[i]);
+    if (tn_build_wants_grad(b, i) && d[i] != 0) tn_build_yield(b, i, d[i]);
   return TN_OK;
 }
 
@@ -288,8 +288,7 @@ const tn_op tn_op_attention = {
                     "log(sum(exp)) of each query",
                     tn_attention_attributes, attention_options),
     .schema = "(q:T, k:T, v:T) -> (y:T, lse:any)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_MATMUL,
+    .op_class = TN_CLASS_MATMUL,
     .infer = attention_infer,
     .decompose = attention_decompose,
     .grad = attention_grad,
@@ -300,8 +299,7 @@ const tn_op tn_op_attention_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "attention_grad", "gradient of attention's first result",
                     tn_attention_attributes, attention_options),
     .schema = "(q:T, k:T, v:T, y:T, lse:A, dy:T) -> (dq:T, dk:T, dv:T)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
-    .klass = TN_CLASS_MATMUL,
+    .op_class = TN_CLASS_MATMUL,
     .infer = attention_grad_infer,
     .decompose = attention_grad_decompose,
     .cost = attention_grad_cost,

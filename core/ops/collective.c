@@ -12,12 +12,12 @@ static tn_status all_reduce_infer(tn_infer *n) {
  * operand, so dx is the sum of their dy. An extreme passes it on where x is the extreme. */
 static tn_status all_reduce_grad(tn_build *b, const void *attributes) {
   const tn_all_reduce_attributes *a = attributes;
-  tn_begin(b, "all_reduce");
-  tn_arg(b, tn_dout(b, 0));
-  tn_val dx = tn_end(b), x = tn_in(b, 0);
-  if (a->reduction != TN_ALL_REDUCE_SUM)
-    dx = tn_where(b, tn_op2(b, "eq", x, tn_out(b, 0)), dx, tn_ops_zero(b, x));
-  tn_yield(b, 0, dx);
+  tn_op_begin(b, "all_reduce");
+  tn_op_arg(b, tn_build_out_grad(b, 0));
+  tn_val dx = tn_op_end(b), x = tn_build_in(b, 0);
+  if (a->reduction != TN_REDUCTION_SUM)
+    dx = tn_where(b, tn_op2(b, "eq", x, tn_build_out(b, 0)), dx, tn_ops_zero(b, x));
+  tn_build_yield(b, 0, dx);
   return TN_OK;
 }
 
@@ -29,8 +29,7 @@ const tn_op tn_op_all_reduce = {
     .item = TN_ITEM(tn_op, TN_OP, "all_reduce", "sum or extreme over ranks, element by element",
                     tn_all_reduce_attributes, all_reduce_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
-    .version = 1,
-    .klass = TN_CLASS_OTHER,
+    .op_class = TN_CLASS_OTHER,
     .infer = all_reduce_infer,
     .grad = all_reduce_grad,
 };

@@ -129,26 +129,26 @@ int64_t tn_ops_reduced_count(const tn_type *type, const bool *reduced) {
 
 tn_val tn_ops_keep(tn_build *b, tn_val v, const tn_type *type, const bool *reduced) {
   tn_type kept = tn_ops_reduced(type, reduced, true);
-  if (v == 0 || tn_type_same_dims(tn_type_of(b, v), &kept)) return v;
+  if (v == 0 || tn_type_same_dims(tn_val_type(b, v), &kept)) return v;
   return tn_reshape(b, v, kept.rank, kept.dims);
 }
 
 tn_val tn_ops_reduce(tn_build *b, const char *op, tn_val v, const bool *reduced) {
   int64_t axes[TN_MAX_RANK];
-  int64_t n = tn_ops_marked(reduced, tn_type_of(b, v)->rank, axes);
+  int64_t n = tn_ops_marked(reduced, tn_val_type(b, v)->rank, axes);
   return n == 0 ? v : tn_reduce(b, op, v, n, axes, 1);
 }
 
 tn_val tn_ops_channels(tn_build *b, tn_val v, int32_t rank) {
   if (v == 0) return 0;
-  int64_t dims[TN_MAX_RANK] = {1, tn_dim(b, v, 0), 1, 1, 1, 1, 1, 1};
+  int64_t dims[TN_MAX_RANK] = {1, tn_val_dim(b, v, 0), 1, 1, 1, 1, 1, 1};
   return tn_reshape(b, v, rank, dims);
 }
 
 void tn_ops_yield_to(tn_build *b, int32_t i, tn_val gradient) {
-  tn_type type = tn_ops_type(b, tn_in(b, i));
+  tn_type type = tn_ops_type(b, tn_build_in(b, i));
   if (gradient == 0) return;
-  tn_yield(b, i, tn_cast(b, tn_sum_to(b, gradient, &type), type.dtype));
+  tn_build_yield(b, i, tn_cast(b, tn_sum_to(b, gradient, &type), type.dtype));
 }
 
 /* ---- costs ---- */

@@ -60,13 +60,13 @@ int64_t tn_ops_reduced_count(const tn_type *type, const bool *reduced);
 
 /* ---- emitting ---- */
 
-static inline tn_type tn_ops_type(tn_build *b, tn_val v) { return *tn_type_of(b, v); }
+static inline tn_type tn_ops_type(tn_build *b, tn_val v) { return *tn_val_type(b, v); }
 static inline tn_val tn_ops_zero(tn_build *b, tn_val like) {
-  return tn_scalar(b, tn_type_of(b, like)->dtype, 0);
+  return tn_scalar(b, tn_val_type(b, like)->dtype, 0);
 }
 /* v in the dtype of sums. */
 static inline tn_val tn_ops_wide(tn_build *b, tn_val v) {
-  return tn_cast(b, v, tn_ops_accumulator(tn_type_of(b, v)->dtype));
+  return tn_cast(b, v, tn_ops_accumulator(tn_val_type(b, v)->dtype));
 }
 /* v, whose marked dimensions may be gone, with them as 1: broadcasts against `type`. */
 tn_val tn_ops_keep(tn_build *b, tn_val v, const tn_type *type, const bool *reduced);

@@ -84,38 +84,38 @@ static tn_status conv2d_grad_weight_infer(tn_infer *n) {
 static tn_val emit(tn_build *b, const char *op, tn_val x, tn_val y, const tn_conv2d_attributes *a,
                    tn_val like) {
   tn_type t = tn_ops_type(b, like);
-  tn_begin(b, op);
-  tn_arg(b, x);
-  tn_arg(b, y);
-  tn_set_ints(b, "stride", 2, a->stride.v);
-  tn_set_ints(b, "padding", 2, a->padding.v);
-  tn_set_ints(b, "dilation", 2, a->dilation.v);
-  tn_set_int(b, "groups", a->groups);
-  tn_set_text(b, "math", tn_ops_math(a->math));
-  if (like != 0) tn_set_ints(b, "dims", t.rank, t.dims);
-  return tn_end(b);
+  tn_op_begin(b, op);
+  tn_op_arg(b, x);
+  tn_op_arg(b, y);
+  tn_op_set_ints(b, "stride", 2, a->stride.v);
+  tn_op_set_ints(b, "padding", 2, a->padding.v);
+  tn_op_set_ints(b, "dilation", 2, a->dilation.v);
+  tn_op_set_int(b, "groups", a->groups);
+  tn_op_set_text(b, "math", tn_ops_math(a->math));
+  if (like != 0) tn_op_set_ints(b, "dims", t.rank, t.dims);
+  return tn_op_end(b);
 }
 
 static tn_status conv2d_grad(tn_build *b, const void *attributes) {
-  tn_val x = tn_in(b, 0), w = tn_in(b, 1), dy = tn_dout(b, 0);
+  tn_val x = tn_build_in(b, 0), w = tn_build_in(b, 1), dy = tn_build_out_grad(b, 0);
   int64_t all_but_channels[3] = {0, 2, 3};
-  if (tn_want(b, 0)) tn_yield(b, 0, emit(b, "conv2d_grad_input", dy, w, attributes, x));
-  if (tn_want(b, 1)) tn_yield(b, 1, emit(b, "conv2d_grad_weight", x, dy, attributes, w));
-  if (tn_want(b, 2)) tn_yield(b, 2, tn_reduce(b, "reduce_sum", dy, 3, all_but_channels, 0));
+  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, emit(b, "conv2d_grad_input", dy, w, attributes, x));
+  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, emit(b, "conv2d_grad_weight", x, dy, attributes, w));
+  if (tn_build_wants_grad(b, 2)) tn_build_yield(b, 2, tn_reduce(b, "reduce_sum", dy, 3, all_but_channels, 0));
   return TN_OK;
 }
 
 static tn_status conv2d_grad_input_grad(tn_build *b, const void *attributes) {
-  tn_val dy = tn_in(b, 0), w = tn_in(b, 1), g = tn_dout(b, 0);
-  if (tn_want(b, 0)) tn_yield(b, 0, emit(b, "conv2d", g, w, attributes, 0));
-  if (tn_want(b, 1)) tn_yield(b, 1, emit(b, "conv2d_grad_weight", g, dy, attributes, w));
+  tn_val dy = tn_build_in(b, 0), w = tn_build_in(b, 1), g = tn_build_out_grad(b, 0);
+  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, emit(b, "conv2d", g, w, attributes, 0));
+  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, emit(b, "conv2d_grad_weight", g, dy, attributes, w));
   return TN_OK;
 }
 
 static tn_status conv2d_grad_weight_grad(tn_build *b, const void *attributes) {
-  tn_val x = tn_in(b, 0), dy = tn_in(b, 1), g = tn_dout(b, 0);
-  if (tn_want(b, 0)) tn_yield(b, 0, emit(b, "conv2d_grad_input", dy, g, attributes, x));
-  if (tn_want(b, 1)) tn_yield(b, 1, emit(b, "conv2d", x, g, attributes, 0));
+  tn_val x = tn_build_in(b, 0), dy = tn_build_in(b, 1), g = tn_build_out_grad(b, 0);
+  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, emit(b, "conv2d_grad_input", dy, g, attributes, x));
+  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, emit(b, "conv2d", x, g, attributes, 0));
   return TN_OK;
 }
 
@@ -158,8 +158,7 @@ const tn_op tn_op_conv2d = {
                     "two-dimensional convolution of (N, C, H, W) with (O, C / groups, h, w)",
                     tn_conv2d_attributes, conv2d_options),
     .schema = "(x:T, w:T, bias?:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_MATMUL,
+    .op_class = TN_CLASS_MATMUL,
     .infer = conv2d_infer,
     .grad = conv2d_grad,
     .cost = conv2d_cost,
@@ -169,8 +168,7 @@ const tn_op tn_op_conv2d_grad_input = {
     .item = TN_ITEM(tn_op, TN_OP, "conv2d_grad_input", "gradient of conv2d by its input",
                     tn_conv2d_attributes, conv2d_grad_options),
     .schema = "(dy:T, w:T) -> (dx:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_MATMUL,
+    .op_class = TN_CLASS_MATMUL,
     .infer = conv2d_grad_input_infer,
     .grad = conv2d_grad_input_grad,
     .cost = conv2d_grad_input_cost,
@@ -180,8 +178,7 @@ const tn_op tn_op_conv2d_grad_weight = {
     .item = TN_ITEM(tn_op, TN_OP, "conv2d_grad_weight", "gradient of conv2d by its weight",
                     tn_conv2d_attributes, conv2d_grad_options),
     .schema = "(x:T, dy:T) -> (dw:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_MATMUL,
+    .op_class = TN_CLASS_MATMUL,
     .infer = conv2d_grad_weight_infer,
     .grad = conv2d_grad_weight_grad,
     .cost = conv2d_grad_weight_cost,

@@ -24,12 +24,12 @@ static tn_status embedding_infer(tn_infer *n) {
 
 static tn_status embedding_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  if (!tn_want(b, 1)) return TN_OK;
-  tn_begin(b, "embedding_grad");
-  tn_arg(b, tn_in(b, 0));
-  tn_arg(b, tn_dout(b, 0));
-  tn_set_int(b, "rows", tn_dim(b, tn_in(b, 1), 0));
-  tn_yield(b, 1, tn_end(b));
+  if (!tn_build_wants_grad(b, 1)) return TN_OK;
+  tn_op_begin(b, "embedding_grad");
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_arg(b, tn_build_out_grad(b, 0));
+  tn_op_set_int(b, "rows", tn_val_dim(b, tn_build_in(b, 1), 0));
+  tn_build_yield(b, 1, tn_op_end(b));
   return TN_OK;
 }
 
@@ -42,8 +42,7 @@ static void embedding_cost(const tn_node *n, tn_cost *cost) {
 const tn_op tn_op_embedding = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "embedding", "the rows of a table with these numbers"),
     .schema = "(ids:I, table:T) -> (y:T)" TN_OPS_FLOATS "; I in i32 i64",
-    .version = 1,
-    .klass = TN_CLASS_INDEX,
+    .op_class = TN_CLASS_INDEX,
     .infer = embedding_infer,
     .grad = embedding_grad,
     .cost = embedding_cost,
@@ -66,7 +65,8 @@ static tn_status embedding_grad_infer(tn_infer *n) {
 
 static tn_status embedding_grad_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  if (tn_want(b, 1)) tn_yield(b, 1, tn_op2(b, "embedding", tn_in(b, 0), tn_dout(b, 0)));
+  if (tn_build_wants_grad(b, 1))
+    tn_build_yield(b, 1, tn_op2(b, "embedding", tn_build_in(b, 0), tn_build_out_grad(b, 0)));
   return TN_OK;
 }
 
@@ -82,8 +82,7 @@ const tn_op tn_op_embedding_grad = {
         TN_ITEM(tn_op, TN_OP, "embedding_grad", "gradient of embedding: rows of dy added up by their number",
                 tn_embedding_grad_attributes, embedding_grad_options),
     .schema = "(ids:I, dy:T) -> (dtable:T)" TN_OPS_FLOATS "; I in i32 i64",
-    .version = 1,
-    .klass = TN_CLASS_INDEX,
+    .op_class = TN_CLASS_INDEX,
     .infer = embedding_grad_infer,
     .grad = embedding_grad_grad,
     .cost = embedding_grad_cost,

@@ -20,9 +20,8 @@ static const tn_option full_options[] = {
 const tn_op tn_op_full = {
     .item = TN_ITEM(tn_op, TN_OP, "full", "a tensor of one value", tn_full_attributes, full_options),
     .schema = "() -> (y:any)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .infer = full_infer,
 };
 
@@ -46,9 +45,8 @@ static const tn_option iota_options[] = {
 const tn_op tn_op_iota = {
     .item = TN_ITEM(tn_op, TN_OP, "iota", "0, 1, 2 ... along one axis", tn_iota_attributes, iota_options),
     .schema = "() -> (y:any)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .infer = iota_infer,
 };
 
@@ -72,7 +70,7 @@ static tn_status broadcast_infer(tn_infer *n) {
 
 static tn_status broadcast_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_ops_yield_to(b, 0, tn_dout(b, 0));
+  tn_ops_yield_to(b, 0, tn_build_out_grad(b, 0));
   return TN_OK;
 }
 
@@ -83,8 +81,7 @@ const tn_op tn_op_broadcast = {
     .item = TN_ITEM(tn_op, TN_OP, "broadcast", "x repeated along dimensions of size 1 and new leading ones",
                     tn_broadcast_attributes, broadcast_options),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .infer = broadcast_infer,
     .grad = broadcast_grad,
 };
@@ -126,21 +123,22 @@ static const tn_option spread_options[] = {
 /* Each value's gradient is the sum over its ranges. */
 static tn_status spread_grad(tn_build *b, const void *attributes) {
   const tn_spread_attributes *a = attributes;
-  tn_type values = tn_ops_type(b, tn_in(b, 0));
+  tn_type values = tn_ops_type(b, tn_build_in(b, 0));
   tn_val total = 0;
   for (int64_t r = 0; r < a->starts.n; r++) {
     int64_t stop = r + 1 < a->starts.n ? a->starts.v[r + 1] : a->count;
     if (stop > a->count) stop = a->count;
     int64_t start = a->starts.v[r] < stop ? a->starts.v[r] : stop;
-    tn_val part = tn_reduce(b, "reduce_sum", tn_slice_axis(b, tn_dout(b, 0), 0, start, stop), 0, NULL, 1);
+    tn_val part =
+        tn_reduce(b, "reduce_sum", tn_slice_axis(b, tn_build_out_grad(b, 0), 0, start, stop), 0, NULL, 1);
     int64_t low = a->index.v[r], high = values.dims[0] - low - 1;
-    tn_begin(b, "pad");
-    tn_arg(b, part);
-    tn_set_ints(b, "low", 1, &low);
-    tn_set_ints(b, "high", 1, &high);
-    total = tn_ops_sum(b, total, tn_end(b));
+    tn_op_begin(b, "pad");
+    tn_op_arg(b, part);
+    tn_op_set_ints(b, "low", 1, &low);
+    tn_op_set_ints(b, "high", 1, &high);
+    total = tn_ops_sum(b, total, tn_op_end(b));
   }
-  tn_yield(b, 0, total);
+  tn_build_yield(b, 0, total);
   return TN_OK;
 }
 
@@ -148,8 +146,7 @@ const tn_op tn_op_spread = {
     .item = TN_ITEM(tn_op, TN_OP, "spread", "one of a few values for each range of elements",
                     tn_spread_attributes, spread_options),
     .schema = "(values:T) -> (y:T)",
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .infer = spread_infer,
     .grad = spread_grad,
 };
@@ -167,17 +164,17 @@ static tn_status triangular_mask_infer(tn_infer *n) {
 
 static tn_val iota(tn_build *b, int64_t rows, int64_t columns, int64_t axis) {
   int64_t dims[2] = {rows, columns};
-  tn_begin(b, "iota");
-  tn_set_ints(b, "dims", 2, dims);
-  tn_set_int(b, "axis", axis);
-  return tn_end(b);
+  tn_op_begin(b, "iota");
+  tn_op_set_ints(b, "dims", 2, dims);
+  tn_op_set_int(b, "axis", axis);
+  return tn_op_end(b);
 }
 
 static tn_status triangular_mask_decompose(tn_build *b, const void *attributes) {
   const tn_mask_attributes *a = attributes;
   tn_val row = iota(b, a->rows, 1, 0), column = iota(b, 1, a->columns, 1);
   tn_val last = tn_add(b, row, tn_scalar(b, TN_I64, (double)a->diagonal));
-  tn_yield(b, 0, tn_op2(b, "le", column, last));
+  tn_build_yield(b, 0, tn_op2(b, "le", column, last));
   return TN_OK;
 }
 
@@ -192,9 +189,8 @@ const tn_op tn_op_triangular_mask = {
     .item = TN_ITEM(tn_op, TN_OP, "triangular_mask", "true where column <= row + diagonal",
                     tn_mask_attributes, triangular_mask_options),
     .schema = "() -> (y:bool)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .infer = triangular_mask_infer,
     .decompose = triangular_mask_decompose,
 };

@@ -31,53 +31,53 @@ static shifted shift(tn_build *b, tn_val x, const bool *reduced) {
 /* An empty tensor has no largest element, and is its own result. */
 static bool yield_empty(tn_build *b, const tn_type *type) {
   if (tn_type_count(type) > 0) return false;
-  tn_yield(b, 0, tn_op1(b, "copy", tn_in(b, 0)));
+  tn_build_yield(b, 0, tn_op1(b, "copy", tn_build_in(b, 0)));
   return true;
 }
 
 static tn_status softmax_decompose(tn_build *b, const void *attributes) {
   const tn_axis_attributes *a = attributes;
-  tn_type type = tn_ops_type(b, tn_in(b, 0));
+  tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
   mark_axis(a->axis, type.rank, reduced);
   if (yield_empty(b, &type)) return TN_OK;
-  shifted s = shift(b, tn_ops_wide(b, tn_in(b, 0)), reduced);
-  tn_yield(b, 0, tn_cast(b, tn_div(b, s.exp, s.sum), type.dtype));
+  shifted s = shift(b, tn_ops_wide(b, tn_build_in(b, 0)), reduced);
+  tn_build_yield(b, 0, tn_cast(b, tn_div(b, s.exp, s.sum), type.dtype));
   return TN_OK;
 }
 
 /* dx = y (dy - sum(dy y)) */
 static tn_status softmax_grad(tn_build *b, const void *attributes) {
   const tn_axis_attributes *a = attributes;
-  tn_val y = tn_ops_wide(b, tn_out(b, 0)), dy = tn_ops_wide(b, tn_dout(b, 0));
-  tn_type type = tn_ops_type(b, tn_in(b, 0));
+  tn_val y = tn_ops_wide(b, tn_build_out(b, 0)), dy = tn_ops_wide(b, tn_build_out_grad(b, 0));
+  tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
   mark_axis(a->axis, type.rank, reduced);
   tn_val total = tn_ops_reduce(b, "reduce_sum", tn_mul(b, dy, y), reduced);
-  tn_yield(b, 0, tn_cast(b, tn_mul(b, y, tn_sub(b, dy, total)), type.dtype));
+  tn_build_yield(b, 0, tn_cast(b, tn_mul(b, y, tn_sub(b, dy, total)), type.dtype));
   return TN_OK;
 }
 
 static tn_status log_softmax_decompose(tn_build *b, const void *attributes) {
   const tn_axis_attributes *a = attributes;
-  tn_type type = tn_ops_type(b, tn_in(b, 0));
+  tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
   mark_axis(a->axis, type.rank, reduced);
   if (yield_empty(b, &type)) return TN_OK;
-  shifted s = shift(b, tn_ops_wide(b, tn_in(b, 0)), reduced);
-  tn_yield(b, 0, tn_cast(b, tn_sub(b, s.x, tn_log_of(b, s.sum)), type.dtype));
+  shifted s = shift(b, tn_ops_wide(b, tn_build_in(b, 0)), reduced);
+  tn_build_yield(b, 0, tn_cast(b, tn_sub(b, s.x, tn_log(b, s.sum)), type.dtype));
   return TN_OK;
 }
 
 /* dx = dy - exp(y) sum(dy) */
 static tn_status log_softmax_grad(tn_build *b, const void *attributes) {
   const tn_axis_attributes *a = attributes;
-  tn_val y = tn_ops_wide(b, tn_out(b, 0)), dy = tn_ops_wide(b, tn_dout(b, 0));
-  tn_type type = tn_ops_type(b, tn_in(b, 0));
+  tn_val y = tn_ops_wide(b, tn_build_out(b, 0)), dy = tn_ops_wide(b, tn_build_out_grad(b, 0));
+  tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
   mark_axis(a->axis, type.rank, reduced);
   tn_val total = tn_ops_reduce(b, "reduce_sum", dy, reduced);
-  tn_yield(b, 0, tn_cast(b, tn_sub(b, dy, tn_mul(b, tn_exp(b, y), total)), type.dtype));
+  tn_build_yield(b, 0, tn_cast(b, tn_sub(b, dy, tn_mul(b, tn_exp(b, y), total)), type.dtype));
   return TN_OK;
 }
 
@@ -94,8 +94,7 @@ const tn_op tn_op_softmax = {
     .item = TN_ITEM(tn_op, TN_OP, "softmax", "exp(x) / sum(exp(x)) along one dimension", tn_axis_attributes,
                     softmax_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_NORM,
+    .op_class = TN_CLASS_NORM,
     .infer = softmax_infer,
     .decompose = softmax_decompose,
     .grad = softmax_grad,
@@ -106,8 +105,7 @@ const tn_op tn_op_log_softmax = {
     .item = TN_ITEM(tn_op, TN_OP, "log_softmax", "x - log(sum(exp(x))) along one dimension",
                     tn_axis_attributes, softmax_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_NORM,
+    .op_class = TN_CLASS_NORM,
     .infer = softmax_infer,
     .decompose = log_softmax_decompose,
     .grad = log_softmax_grad,
@@ -143,17 +141,17 @@ typedef struct rows {
 } rows;
 
 static rows rows_of(tn_build *b, const tn_cross_entropy_attributes *a) {
-  rows r = {.type = tn_ops_type(b, tn_in(b, 0)), .x = tn_ops_wide(b, tn_in(b, 0))};
+  rows r = {.type = tn_ops_type(b, tn_build_in(b, 0)), .x = tn_ops_wide(b, tn_build_in(b, 0))};
   mark_axis(a->axis, r.type.rank, r.reduced);
-  tn_val target = tn_ops_keep(b, tn_in(b, 1), &r.type, r.reduced);
-  int32_t dtype = tn_type_of(b, target)->dtype;
+  tn_val target = tn_ops_keep(b, tn_build_in(b, 1), &r.type, r.reduced);
+  int32_t dtype = tn_val_type(b, target)->dtype;
   int64_t dims[TN_MAX_RANK];
   for (int32_t i = 0; i < r.type.rank; i++) dims[i] = r.reduced[i] ? r.type.dims[i] : 1;
-  tn_begin(b, "iota");
-  tn_set_ints(b, "dims", r.type.rank, dims);
-  tn_set_int(b, "axis", a->axis);
-  tn_set_text(b, "dtype", tn_dtype_name(dtype));
-  r.hot = tn_op2(b, "eq", tn_end(b), target);
+  tn_op_begin(b, "iota");
+  tn_op_set_ints(b, "dims", r.type.rank, dims);
+  tn_op_set_int(b, "axis", a->axis);
+  tn_op_set_text(b, "dtype", tn_dtype_name(dtype));
+  r.hot = tn_op2(b, "eq", tn_op_end(b), target);
   r.valid = tn_op2(b, "ne", target, tn_scalar(b, dtype, (double)a->ignore));
   return r;
 }
@@ -173,15 +171,15 @@ static tn_status cross_entropy_decompose(tn_build *b, const void *attributes) {
   tn_val zero = tn_ops_zero(b, r.x);
   tn_val largest = tn_ops_reduce(b, "reduce_max", r.x, r.reduced);
   tn_val sum = tn_ops_reduce(b, "reduce_sum", tn_exp(b, tn_sub(b, r.x, largest)), r.reduced);
-  tn_val lse = tn_add(b, largest, tn_log_of(b, sum));
+  tn_val lse = tn_add(b, largest, tn_log(b, sum));
   tn_val own = tn_ops_reduce(b, "reduce_sum", tn_where(b, r.hot, r.x, zero), r.reduced);
   tn_val loss = tn_sub(b, lse, own);
   if (a->smoothing != 0) {
     tn_val even = tn_sub(b, lse, tn_ops_reduce(b, "reduce_mean", r.x, r.reduced));
     loss = tn_add(b, tn_affine(b, loss, 1 - a->smoothing, 0), tn_affine(b, even, a->smoothing, 0));
   }
-  tn_yield(b, 0, drop_axis(b, tn_where(b, r.valid, loss, zero), &r));
-  tn_yield(b, 1, drop_axis(b, lse, &r));
+  tn_build_yield(b, 0, drop_axis(b, tn_where(b, r.valid, loss, zero), &r));
+  tn_build_yield(b, 1, drop_axis(b, lse, &r));
   return TN_OK;
 }
 
@@ -189,18 +187,18 @@ static tn_status cross_entropy_decompose(tn_build *b, const void *attributes) {
 static tn_status cross_entropy_grad(tn_build *b, const void *attributes) {
   const tn_cross_entropy_attributes *a = attributes;
   rows r = rows_of(b, a);
-  tn_val dloss = tn_ops_keep(b, tn_dout(b, 0), &r.type, r.reduced);
-  tn_val dlse = tn_ops_keep(b, tn_dout(b, 1), &r.type, r.reduced);
-  tn_val p = tn_exp(b, tn_sub(b, r.x, tn_ops_keep(b, tn_out(b, 1), &r.type, r.reduced))), dx = 0;
+  tn_val dloss = tn_ops_keep(b, tn_build_out_grad(b, 0), &r.type, r.reduced);
+  tn_val dlse = tn_ops_keep(b, tn_build_out_grad(b, 1), &r.type, r.reduced);
+  tn_val p = tn_exp(b, tn_sub(b, r.x, tn_ops_keep(b, tn_build_out(b, 1), &r.type, r.reduced))), dx = 0;
   if (dloss != 0) {
     double classes = (double)tn_ops_reduced_count(&r.type, r.reduced), even = a->smoothing / classes;
-    int32_t dtype = tn_type_of(b, p)->dtype;
+    int32_t dtype = tn_val_type(b, p)->dtype;
     tn_val share =
         tn_where(b, r.hot, tn_scalar(b, dtype, 1 - a->smoothing + even), tn_scalar(b, dtype, even));
     dx = tn_mul(b, tn_sub(b, p, share), tn_where(b, r.valid, dloss, tn_ops_zero(b, dloss)));
   }
   if (dlse != 0) dx = tn_ops_sum(b, dx, tn_mul(b, p, dlse));
-  tn_yield(b, 0, tn_cast(b, dx, r.type.dtype));
+  tn_build_yield(b, 0, tn_cast(b, dx, r.type.dtype));
   return TN_OK;
 }
 
@@ -224,8 +222,7 @@ const tn_op tn_op_cross_entropy = {
                     "-log softmax(logits)[target] of each row, not reduced, and log(sum(exp(logits)))",
                     tn_cross_entropy_attributes, cross_entropy_options),
     .schema = "(logits:T, target:I) -> (loss:any, lse:any)" TN_OPS_FLOATS "; I in i32 i64",
-    .version = 1,
-    .klass = TN_CLASS_LOSS,
+    .op_class = TN_CLASS_LOSS,
     .infer = cross_entropy_infer,
     .decompose = cross_entropy_decompose,
     .grad = cross_entropy_grad,

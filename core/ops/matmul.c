@@ -63,18 +63,18 @@ static tn_status matmul_infer(tn_infer *n) {
 
 static tn_val product(tn_build *b, const tn_matmul_attributes *m, tn_val x, tn_val y, int32_t transpose_x,
                       int32_t transpose_y) {
-  tn_begin(b, "matmul");
-  tn_arg(b, x);
-  tn_arg(b, y);
-  tn_set_int(b, "transpose_a", transpose_x);
-  tn_set_int(b, "transpose_b", transpose_y);
-  tn_set_text(b, "math", tn_ops_math(m->math));
-  return tn_end(b);
+  tn_op_begin(b, "matmul");
+  tn_op_arg(b, x);
+  tn_op_arg(b, y);
+  tn_op_set_int(b, "transpose_a", transpose_x);
+  tn_op_set_int(b, "transpose_b", transpose_y);
+  tn_op_set_text(b, "math", tn_ops_math(m->math));
+  return tn_op_end(b);
 }
 
 /* With op(a) op(b) = y: d op(a) = dy op(b)^T, or transposed where a was. */
 static void yield_da(tn_build *b, const tn_matmul_attributes *m) {
-  tn_val w = tn_in(b, 1), dy = tn_dout(b, 0);
+  tn_val w = tn_build_in(b, 1), dy = tn_build_out_grad(b, 0);
   tn_ops_yield_to(b, 0,
                   m->transpose_a ? product(b, m, w, dy, m->transpose_b, 1)
                                  : product(b, m, dy, w, 0, !m->transpose_b));
@@ -91,12 +91,12 @@ static tn_val fold(tn_build *b, tn_val v) {
 /* A weight that serves a whole batch gets one large product rather than one a batch entry and a sum: the rows
  * of all entries follow each other in memory. */
 static bool serves_batch(tn_build *b, const tn_matmul_attributes *m) {
-  return tn_type_of(b, tn_in(b, 1))->rank == 2 && !m->transpose_a;
+  return tn_val_type(b, tn_build_in(b, 1))->rank == 2 && !m->transpose_a;
 }
 
 /* d op(b) = op(a)^T dy. */
 static void yield_db(tn_build *b, const tn_matmul_attributes *m) {
-  tn_val a = tn_in(b, 0), dy = tn_dout(b, 0);
+  tn_val a = tn_build_in(b, 0), dy = tn_build_out_grad(b, 0);
   if (serves_batch(b, m)) {
     a = fold(b, a);
     dy = fold(b, dy);
@@ -108,13 +108,13 @@ static void yield_db(tn_build *b, const tn_matmul_attributes *m) {
 
 /* Of the same rows as the weight's, so that one pass over them can do both. */
 static void yield_dbias(tn_build *b, const tn_matmul_attributes *m) {
-  tn_ops_yield_to(b, 2, serves_batch(b, m) ? fold(b, tn_dout(b, 0)) : tn_dout(b, 0));
+  tn_ops_yield_to(b, 2, serves_batch(b, m) ? fold(b, tn_build_out_grad(b, 0)) : tn_build_out_grad(b, 0));
 }
 
 static tn_status matmul_grad(tn_build *b, const void *attributes) {
-  if (tn_want(b, 0)) yield_da(b, attributes);
-  if (tn_want(b, 1)) yield_db(b, attributes);
-  if (tn_want(b, 2)) yield_dbias(b, attributes);
+  if (tn_build_wants_grad(b, 0)) yield_da(b, attributes);
+  if (tn_build_wants_grad(b, 1)) yield_db(b, attributes);
+  if (tn_build_wants_grad(b, 2)) yield_dbias(b, attributes);
   return TN_OK;
 }
 
@@ -136,8 +136,7 @@ const tn_op tn_op_matmul = {
                     "matrix product of the last two dimensions, plus a bias for each column",
                     tn_matmul_attributes, matmul_options),
     .schema = "(a:T, b:T, bias?:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_MATMUL,
+    .op_class = TN_CLASS_MATMUL,
     .infer = matmul_infer,
     .grad = matmul_grad,
     .cost = matmul_cost,

@@ -11,7 +11,7 @@ static tn_status same_infer(tn_infer *n) {
 
 static tn_status same_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_yield(b, 0, tn_dout(b, 0));
+  tn_build_yield(b, 0, tn_build_out_grad(b, 0));
   return TN_OK;
 }
 
@@ -20,8 +20,7 @@ static tn_status same_grad(tn_build *b, const void *attributes) {
 const tn_op tn_op_copy = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "copy", "x in memory of its own"),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
-    .klass = TN_CLASS_MOVE,
+    .op_class = TN_CLASS_MOVE,
     .infer = same_infer,
     .grad = same_grad,
     .cost = move_cost,
@@ -30,8 +29,7 @@ const tn_op tn_op_copy = {
 const tn_op tn_op_reorder = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "reorder", "x in another layout"),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
-    .klass = TN_CLASS_MOVE,
+    .op_class = TN_CLASS_MOVE,
     .infer = same_infer,
     .grad = same_grad,
     .cost = move_cost,
@@ -71,8 +69,8 @@ static tn_status reshape_infer(tn_infer *n) {
 
 static tn_status reshape_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_type x = tn_ops_type(b, tn_in(b, 0));
-  tn_yield(b, 0, tn_reshape(b, tn_dout(b, 0), x.rank, x.dims));
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
+  tn_build_yield(b, 0, tn_reshape(b, tn_build_out_grad(b, 0), x.rank, x.dims));
   return TN_OK;
 }
 
@@ -89,9 +87,8 @@ const tn_op tn_op_reshape = {
     .item = TN_ITEM(tn_op, TN_OP, "reshape", "the elements in the same order under other dimensions",
                     tn_reshape_attributes, reshape_options),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
     .flags = TN_OP_VIEW,
-    .klass = TN_CLASS_MOVE,
+    .op_class = TN_CLASS_MOVE,
     .infer = reshape_infer,
     .grad = reshape_grad,
     .cost = reshape_cost,
@@ -123,7 +120,7 @@ static tn_status transpose_grad(tn_build *b, const void *attributes) {
   const tn_transpose_attributes *a = attributes;
   int64_t inverse[TN_MAX_RANK];
   for (int64_t i = 0; i < a->order.n; i++) inverse[a->order.v[i]] = i;
-  tn_yield(b, 0, tn_transpose(b, tn_dout(b, 0), a->order.n, inverse));
+  tn_build_yield(b, 0, tn_transpose(b, tn_build_out_grad(b, 0), a->order.n, inverse));
   return TN_OK;
 }
 
@@ -135,8 +132,7 @@ const tn_op tn_op_transpose = {
     .item = TN_ITEM(tn_op, TN_OP, "transpose", "x with its dimensions in another order",
                     tn_transpose_attributes, transpose_options),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
-    .klass = TN_CLASS_MOVE,
+    .op_class = TN_CLASS_MOVE,
     .infer = transpose_infer,
     .grad = transpose_grad,
     .cost = move_cost,
@@ -168,19 +164,19 @@ static int64_t reach(int64_t n, int64_t step) { return n > 0 ? (n - 1) * step + 
 
 static tn_status slice_grad(tn_build *b, const void *attributes) {
   const tn_slice_attributes *a = attributes;
-  tn_type x = tn_ops_type(b, tn_in(b, 0)), y = tn_ops_type(b, tn_out(b, 0));
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0)), y = tn_ops_type(b, tn_build_out(b, 0));
   int64_t high[TN_MAX_RANK], inner[TN_MAX_RANK];
   for (int32_t i = 0; i < x.rank; i++) {
     int64_t step = a->steps.n > 0 && y.dims[i] > 1 ? a->steps.v[i] : 1;
     inner[i] = step - 1;
     high[i] = x.dims[i] - a->starts.v[i] - reach(y.dims[i], step);
   }
-  tn_begin(b, "pad");
-  tn_arg(b, tn_dout(b, 0));
-  tn_set_ints(b, "low", x.rank, a->starts.v);
-  tn_set_ints(b, "high", x.rank, high);
-  tn_set_ints(b, "inner", a->steps.n > 0 ? x.rank : 0, inner);
-  tn_yield(b, 0, tn_end(b));
+  tn_op_begin(b, "pad");
+  tn_op_arg(b, tn_build_out_grad(b, 0));
+  tn_op_set_ints(b, "low", x.rank, a->starts.v);
+  tn_op_set_ints(b, "high", x.rank, high);
+  tn_op_set_ints(b, "inner", a->steps.n > 0 ? x.rank : 0, inner);
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 
@@ -195,8 +191,7 @@ const tn_op tn_op_slice = {
         TN_ITEM(tn_op, TN_OP, "slice", "a part of x: start, start + step ... below stop in each dimension",
                 tn_slice_attributes, slice_options),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
-    .klass = TN_CLASS_MOVE,
+    .op_class = TN_CLASS_MOVE,
     .infer = slice_infer,
     .grad = slice_grad,
     .cost = move_cost,
@@ -223,18 +218,18 @@ static tn_status pad_infer(tn_infer *n) {
 
 static tn_status pad_grad(tn_build *b, const void *attributes) {
   const tn_pad_attributes *a = attributes;
-  tn_type x = tn_ops_type(b, tn_in(b, 0));
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   int64_t stops[TN_MAX_RANK], steps[TN_MAX_RANK];
   for (int32_t i = 0; i < x.rank; i++) {
     steps[i] = a->inner.n > 0 ? a->inner.v[i] + 1 : 1;
     stops[i] = a->low.v[i] + reach(x.dims[i], steps[i]);
   }
-  tn_begin(b, "slice");
-  tn_arg(b, tn_dout(b, 0));
-  tn_set_ints(b, "starts", x.rank, a->low.v);
-  tn_set_ints(b, "stops", x.rank, stops);
-  tn_set_ints(b, "steps", a->inner.n > 0 ? x.rank : 0, steps);
-  tn_yield(b, 0, tn_end(b));
+  tn_op_begin(b, "slice");
+  tn_op_arg(b, tn_build_out_grad(b, 0));
+  tn_op_set_ints(b, "starts", x.rank, a->low.v);
+  tn_op_set_ints(b, "stops", x.rank, stops);
+  tn_op_set_ints(b, "steps", a->inner.n > 0 ? x.rank : 0, steps);
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 
@@ -248,8 +243,7 @@ const tn_op tn_op_pad = {
     .item = TN_ITEM(tn_op, TN_OP, "pad", "x with zeros around it and between its elements", tn_pad_attributes,
                     pad_options),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
-    .klass = TN_CLASS_MOVE,
+    .op_class = TN_CLASS_MOVE,
     .infer = pad_infer,
     .grad = pad_grad,
     .cost = move_cost,
@@ -283,11 +277,12 @@ static tn_status concat_infer(tn_infer *n) {
 
 static tn_status concat_grad(tn_build *b, const void *attributes) {
   const tn_axis_attributes *a = attributes;
-  int32_t axis = tn_ops_axis(a->axis, tn_type_of(b, tn_out(b, 0))->rank);
+  int32_t axis = tn_ops_axis(a->axis, tn_val_type(b, tn_build_out(b, 0))->rank);
   int64_t start = 0;
-  for (int32_t i = 0; i < tn_n_in(b); i++) {
-    int64_t stop = start + tn_dim(b, tn_in(b, i), axis);
-    if (tn_want(b, i)) tn_yield(b, i, tn_slice_axis(b, tn_dout(b, 0), axis, start, stop));
+  for (int32_t i = 0; i < tn_build_n_in(b); i++) {
+    int64_t stop = start + tn_val_dim(b, tn_build_in(b, i), axis);
+    if (tn_build_wants_grad(b, i))
+      tn_build_yield(b, i, tn_slice_axis(b, tn_build_out_grad(b, 0), axis, start, stop));
     start = stop;
   }
   return TN_OK;
@@ -301,8 +296,7 @@ const tn_op tn_op_concat = {
     .item = TN_ITEM(tn_op, TN_OP, "concat", "operands joined along one dimension", tn_axis_attributes,
                     concat_options),
     .schema = "(xs*:T) -> (y:T)",
-    .version = 1,
-    .klass = TN_CLASS_MOVE,
+    .op_class = TN_CLASS_MOVE,
     .infer = concat_infer,
     .grad = concat_grad,
     .cost = move_cost,
@@ -333,12 +327,12 @@ static tn_status pack_infer(tn_infer *n) {
 
 static tn_status pack_grad(tn_build *b, const void *attributes) {
   const tn_pack_attributes *a = attributes;
-  for (int32_t i = 0; i < tn_n_in(b); i++) {
-    if (!tn_want(b, i)) continue;
-    tn_type x = tn_ops_type(b, tn_in(b, i));
+  for (int32_t i = 0; i < tn_build_n_in(b); i++) {
+    if (!tn_build_wants_grad(b, i)) continue;
+    tn_type x = tn_ops_type(b, tn_build_in(b, i));
     int64_t start = a->offsets.v[i];
-    tn_val part = tn_slice_axis(b, tn_dout(b, 0), 0, start, start + tn_type_count(&x));
-    tn_yield(b, i, tn_reshape(b, part, x.rank, x.dims));
+    tn_val part = tn_slice_axis(b, tn_build_out_grad(b, 0), 0, start, start + tn_type_count(&x));
+    tn_build_yield(b, i, tn_reshape(b, part, x.rank, x.dims));
   }
   return TN_OK;
 }
@@ -356,8 +350,7 @@ const tn_op tn_op_pack = {
     .item = TN_ITEM(tn_op, TN_OP, "pack", "operands flattened one after the other, zeros in the gaps",
                     tn_pack_attributes, pack_options),
     .schema = "(xs*:T) -> (y:T)",
-    .version = 1,
-    .klass = TN_CLASS_MOVE,
+    .op_class = TN_CLASS_MOVE,
     .infer = pack_infer,
     .grad = pack_grad,
     .cost = move_cost,

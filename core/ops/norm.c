@@ -55,7 +55,7 @@ static tn_status batch_norm_apply_infer(tn_infer *n) {
 
 /* mean = sum / n and the biased variance, squares / n - mean^2, which rounding may not make negative. */
 static void finalize(tn_build *b, tn_val sum, tn_val squares, int64_t count, tn_val *mean, tn_val *variance) {
-  tn_val n = tn_scalar(b, tn_type_of(b, sum)->dtype, (double)count);
+  tn_val n = tn_scalar(b, tn_val_type(b, sum)->dtype, (double)count);
   *mean = tn_div(b, sum, n);
   tn_val raw = tn_sub(b, tn_div(b, squares, n), tn_mul(b, *mean, *mean));
   *variance = tn_op2(b, "maximum", raw, tn_ops_zero(b, raw));
@@ -64,39 +64,39 @@ static void finalize(tn_build *b, tn_val sum, tn_val squares, int64_t count, tn_
 /* Two sums over the channels become sums over ranks, in one collective. */
 static void sum_over_ranks(tn_build *b, const tn_norm_attributes *a, tn_val *first, tn_val *second) {
   if (a->ranks == 1) return;
-  int64_t channels = tn_dim(b, *first, 0);
-  tn_begin(b, "concat");
-  tn_arg(b, *first);
-  tn_arg(b, *second);
-  tn_set_int(b, "axis", 0);
-  tn_val both = tn_op1(b, "all_reduce", tn_end(b));
+  int64_t channels = tn_val_dim(b, *first, 0);
+  tn_op_begin(b, "concat");
+  tn_op_arg(b, *first);
+  tn_op_arg(b, *second);
+  tn_op_set_int(b, "axis", 0);
+  tn_val both = tn_op1(b, "all_reduce", tn_op_end(b));
   *first = tn_slice_axis(b, both, 0, 0, channels);
   *second = tn_slice_axis(b, both, 0, channels, 2 * channels);
 }
 
 static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
   const tn_norm_attributes *a = attributes;
-  tn_type x = tn_ops_type(b, tn_in(b, 0));
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
   int64_t axes[TN_MAX_RANK];
   tn_val mean, variance;
   mark_batch(&x, reduced);
-  tn_begin(b, "moments");
-  tn_arg(b, tn_in(b, 0));
-  tn_set_ints(b, "axes", tn_ops_marked(reduced, x.rank, axes), axes);
-  tn_val sum = tn_end(b), squares = tn_result(b, sum, 1);
+  tn_op_begin(b, "moments");
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_set_ints(b, "axes", tn_ops_marked(reduced, x.rank, axes), axes);
+  tn_val sum = tn_op_end(b), squares = tn_op_result(b, sum, 1);
   sum_over_ranks(b, a, &sum, &squares);
   finalize(b, sum, squares, tn_ops_reduced_count(&x, reduced) * a->ranks, &mean, &variance);
-  tn_begin(b, "batch_norm_apply");
-  tn_arg(b, tn_in(b, 0));
-  tn_arg(b, mean);
-  tn_arg(b, variance);
-  tn_arg(b, tn_in(b, 1));
-  tn_arg(b, tn_in(b, 2));
-  tn_set_float(b, "epsilon", a->epsilon);
-  tn_yield(b, 0, tn_end(b));
-  tn_yield(b, 1, mean);
-  tn_yield(b, 2, variance);
+  tn_op_begin(b, "batch_norm_apply");
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_arg(b, mean);
+  tn_op_arg(b, variance);
+  tn_op_arg(b, tn_build_in(b, 1));
+  tn_op_arg(b, tn_build_in(b, 2));
+  tn_op_set_float(b, "epsilon", a->epsilon);
+  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(b, 1, mean);
+  tn_build_yield(b, 2, variance);
   return TN_OK;
 }
 
@@ -110,28 +110,28 @@ typedef struct batch_grad {
 } batch_grad;
 
 static batch_grad batch_grad_start(tn_build *b, const tn_norm_attributes *a) {
-  batch_grad g = {.x = tn_ops_type(b, tn_in(b, 0)), .mean = tn_out(b, 1)};
+  batch_grad g = {.x = tn_ops_type(b, tn_build_in(b, 0)), .mean = tn_build_out(b, 1)};
   bool reduced[TN_MAX_RANK];
   int64_t axes[TN_MAX_RANK];
   mark_batch(&g.x, reduced);
   g.count = tn_ops_reduced_count(&g.x, reduced) * a->ranks;
-  g.rstd = tn_rsqrt(b, tn_affine(b, tn_out(b, 2), 1, a->epsilon));
-  if (tn_dout(b, 0) == 0) return g;
-  tn_begin(b, "norm_grad_sums");
-  tn_arg(b, tn_dout(b, 0));
-  tn_arg(b, tn_in(b, 0));
-  tn_arg(b, g.mean);
-  tn_arg(b, g.rstd);
-  tn_set_ints(b, "axes", tn_ops_marked(reduced, g.x.rank, axes), axes);
-  g.all_sum = g.sum = tn_end(b);
-  g.all_dot = g.dot = tn_result(b, g.sum, 1);
-  if (tn_want(b, 0)) sum_over_ranks(b, a, &g.all_sum, &g.all_dot);
+  g.rstd = tn_rsqrt(b, tn_affine(b, tn_build_out(b, 2), 1, a->epsilon));
+  if (tn_build_out_grad(b, 0) == 0) return g;
+  tn_op_begin(b, "norm_grad_sums");
+  tn_op_arg(b, tn_build_out_grad(b, 0));
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_arg(b, g.mean);
+  tn_op_arg(b, g.rstd);
+  tn_op_set_ints(b, "axes", tn_ops_marked(reduced, g.x.rank, axes), axes);
+  g.all_sum = g.sum = tn_op_end(b);
+  g.all_dot = g.dot = tn_op_result(b, g.sum, 1);
+  if (tn_build_wants_grad(b, 0)) sum_over_ranks(b, a, &g.all_sum, &g.all_dot);
   return g;
 }
 
 /* The gradient of a statistic: every rank's use of it counts. */
 static tn_val of_statistic(tn_build *b, const tn_norm_attributes *a, int32_t result) {
-  tn_val d = tn_dout(b, result);
+  tn_val d = tn_build_out_grad(b, result);
   return d == 0 || a->ranks == 1 ? d : tn_op1(b, "all_reduce", d);
 }
 
@@ -141,17 +141,17 @@ static tn_val of_statistic(tn_build *b, const tn_norm_attributes *a, int32_t res
  * through the statistics, so sum and dot are all ranks'; weight and bias have gradients of their own
  * ranks, as all parameters do. */
 static tn_val batch_norm_dx(tn_build *b, const tn_norm_attributes *a, const batch_grad *g) {
-  tn_val dmean = of_statistic(b, a, 1), dvariance = of_statistic(b, a, 2), w = tn_in(b, 1);
-  tn_val n = tn_scalar(b, tn_type_of(b, g->mean)->dtype, (double)g->count);
+  tn_val dmean = of_statistic(b, a, 1), dvariance = of_statistic(b, a, 2), w = tn_build_in(b, 1);
+  tn_val n = tn_scalar(b, tn_val_type(b, g->mean)->dtype, (double)g->count);
   tn_val q = dvariance == 0 ? 0 : tn_affine(b, dvariance, 2, 0), r = dmean, dx = 0;
   if (g->sum != 0) {
     tn_val p = w == 0 ? g->rstd : tn_mul(b, w, g->rstd);
     q = tn_ops_sum(b, q, tn_neg(b, tn_mul(b, tn_mul(b, p, g->rstd), g->all_dot)));
     r = tn_ops_sum(b, r, tn_neg(b, tn_mul(b, p, g->all_sum)));
-    dx = tn_mul(b, tn_ops_channels(b, p, g->x.rank), tn_ops_wide(b, tn_dout(b, 0)));
+    dx = tn_mul(b, tn_ops_channels(b, p, g->x.rank), tn_ops_wide(b, tn_build_out_grad(b, 0)));
   }
   if (q != 0) {
-    tn_val centered = tn_sub(b, tn_ops_wide(b, tn_in(b, 0)), tn_ops_channels(b, g->mean, g->x.rank));
+    tn_val centered = tn_sub(b, tn_ops_wide(b, tn_build_in(b, 0)), tn_ops_channels(b, g->mean, g->x.rank));
     dx = tn_ops_sum(b, dx, tn_mul(b, centered, tn_ops_channels(b, tn_div(b, q, n), g->x.rank)));
   }
   if (r != 0) dx = tn_ops_sum(b, dx, tn_ops_channels(b, tn_div(b, r, n), g->x.rank));
@@ -160,12 +160,12 @@ static tn_val batch_norm_dx(tn_build *b, const tn_norm_attributes *a, const batc
 
 static tn_status batch_norm_grad(tn_build *b, const void *attributes) {
   batch_grad g = batch_grad_start(b, attributes);
-  if (tn_want(b, 0)) {
+  if (tn_build_wants_grad(b, 0)) {
     tn_val dx = batch_norm_dx(b, attributes, &g);
-    if (dx != 0) tn_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, g.x.rank, g.x.dims), g.x.dtype));
+    if (dx != 0) tn_build_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, g.x.rank, g.x.dims), g.x.dtype));
   }
-  if (tn_want(b, 1) && g.dot != 0) tn_yield(b, 1, g.dot);
-  if (tn_want(b, 2) && g.sum != 0) tn_yield(b, 2, g.sum);
+  if (tn_build_wants_grad(b, 1) && g.dot != 0) tn_build_yield(b, 1, g.dot);
+  if (tn_build_wants_grad(b, 2) && g.sum != 0) tn_build_yield(b, 2, g.sum);
   return TN_OK;
 }
 
@@ -187,8 +187,7 @@ const tn_op tn_op_batch_norm = {
                     "statistics of each channel over the batch; biased variance",
                     tn_norm_attributes, batch_norm_options),
     .schema = "(x:T, weight?:A, bias?:A) -> (y:T, mean:A, variance:A)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
-    .klass = TN_CLASS_NORM,
+    .op_class = TN_CLASS_NORM,
     .infer = batch_norm_infer,
     .decompose = batch_norm_decompose,
     .grad = batch_norm_grad,
@@ -199,13 +198,13 @@ const tn_op tn_op_batch_norm = {
 
 static tn_status batch_norm_apply_decompose(tn_build *b, const void *attributes) {
   const tn_norm_attributes *a = attributes;
-  tn_type x = tn_ops_type(b, tn_in(b, 0));
-  tn_val scale = tn_rsqrt(b, tn_affine(b, tn_in(b, 2), 1, a->epsilon));
-  if (tn_in(b, 3) != 0) scale = tn_mul(b, scale, tn_in(b, 3));
-  tn_val y = tn_sub(b, tn_ops_wide(b, tn_in(b, 0)), tn_ops_channels(b, tn_in(b, 1), x.rank));
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
+  tn_val scale = tn_rsqrt(b, tn_affine(b, tn_build_in(b, 2), 1, a->epsilon));
+  if (tn_build_in(b, 3) != 0) scale = tn_mul(b, scale, tn_build_in(b, 3));
+  tn_val y = tn_sub(b, tn_ops_wide(b, tn_build_in(b, 0)), tn_ops_channels(b, tn_build_in(b, 1), x.rank));
   y = tn_mul(b, y, tn_ops_channels(b, scale, x.rank));
-  if (tn_in(b, 4) != 0) y = tn_add(b, y, tn_ops_channels(b, tn_in(b, 4), x.rank));
-  tn_yield(b, 0, tn_cast(b, y, x.dtype));
+  if (tn_build_in(b, 4) != 0) y = tn_add(b, y, tn_ops_channels(b, tn_build_in(b, 4), x.rank));
+  tn_build_yield(b, 0, tn_cast(b, y, x.dtype));
   return TN_OK;
 }
 
@@ -218,8 +217,7 @@ const tn_op tn_op_batch_norm_apply = {
     .item = TN_ITEM(tn_op, TN_OP, "batch_norm_apply", "batch_norm by given statistics", tn_norm_attributes,
                     batch_norm_apply_options),
     .schema = "(x:T, mean:A, variance:A, weight?:A, bias?:A) -> (y:T)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
-    .klass = TN_CLASS_NORM,
+    .op_class = TN_CLASS_NORM,
     .infer = batch_norm_apply_infer,
     .decompose = batch_norm_apply_decompose,
     .cost = batch_norm_apply_cost,
@@ -262,8 +260,8 @@ static tn_val drop(tn_build *b, tn_val v, const tn_type *x, const bool *reduced)
 
 static tn_status layer_norm_decompose(tn_build *b, const void *attributes) {
   const tn_norm_attributes *a = attributes;
-  tn_val x = tn_ops_wide(b, tn_in(b, 0));
-  tn_type type = tn_ops_type(b, tn_in(b, 0));
+  tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
+  tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
   mark_trailing(&type, a->trailing, reduced);
   tn_val mean = tn_ops_reduce(b, "reduce_mean", x, reduced);
@@ -271,11 +269,11 @@ static tn_status layer_norm_decompose(tn_build *b, const void *attributes) {
   tn_val variance = tn_ops_reduce(b, "reduce_mean", tn_mul(b, centered, centered), reduced);
   tn_val rstd = tn_rsqrt(b, tn_affine(b, variance, 1, a->epsilon));
   tn_val y = tn_mul(b, centered, rstd);
-  if (tn_in(b, 1) != 0) y = tn_mul(b, y, tn_in(b, 1));
-  if (tn_in(b, 2) != 0) y = tn_add(b, y, tn_in(b, 2));
-  tn_yield(b, 0, tn_cast(b, y, type.dtype));
-  tn_yield(b, 1, drop(b, mean, &type, reduced));
-  tn_yield(b, 2, drop(b, rstd, &type, reduced));
+  if (tn_build_in(b, 1) != 0) y = tn_mul(b, y, tn_build_in(b, 1));
+  if (tn_build_in(b, 2) != 0) y = tn_add(b, y, tn_build_in(b, 2));
+  tn_build_yield(b, 0, tn_cast(b, y, type.dtype));
+  tn_build_yield(b, 1, drop(b, mean, &type, reduced));
+  tn_build_yield(b, 2, drop(b, rstd, &type, reduced));
   return TN_OK;
 }
 
@@ -301,7 +299,8 @@ static layer_grad layer_grad_start(tn_build *b, const tn_norm_attributes *a, tn_
 static tn_val layer_norm_dx(tn_build *b, const layer_grad *l) {
   const tn_type *x = &l->x;
   tn_val dmean = tn_ops_keep(b, l->dmean, x, l->reduced), drstd = tn_ops_keep(b, l->drstd, x, l->reduced);
-  tn_val n = tn_scalar(b, tn_type_of(b, l->rstd)->dtype, (double)tn_ops_reduced_count(x, l->reduced)), dx = 0;
+  tn_val n = tn_scalar(b, tn_val_type(b, l->rstd)->dtype, (double)tn_ops_reduced_count(x, l->reduced)),
+         dx = 0;
   if (l->dy != 0) {
     tn_val g = tn_ops_wide(b, l->dy);
     if (l->weight != 0) g = tn_mul(b, g, l->weight);
@@ -319,35 +318,35 @@ static tn_val layer_norm_dx(tn_build *b, const layer_grad *l) {
 
 /* The op knows of a gradient of y alone. */
 static void layer_norm_emit_grad(tn_build *b, const tn_norm_attributes *a) {
-  tn_begin(b, "layer_norm_grad");
-  tn_arg(b, tn_dout(b, 0));
-  tn_arg(b, tn_in(b, 0));
-  tn_arg(b, tn_out(b, 1));
-  tn_arg(b, tn_out(b, 2));
-  tn_arg(b, tn_in(b, 1));
-  tn_set_int(b, "trailing", a->trailing);
-  tn_val dx = tn_end(b);
+  tn_op_begin(b, "layer_norm_grad");
+  tn_op_arg(b, tn_build_out_grad(b, 0));
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_arg(b, tn_build_out(b, 1));
+  tn_op_arg(b, tn_build_out(b, 2));
+  tn_op_arg(b, tn_build_in(b, 1));
+  tn_op_set_int(b, "trailing", a->trailing);
+  tn_val dx = tn_op_end(b);
   for (int32_t i = 0; i < 3; i++)
-    if (tn_want(b, i)) tn_yield(b, i, tn_result(b, dx, i));
+    if (tn_build_wants_grad(b, i)) tn_build_yield(b, i, tn_op_result(b, dx, i));
 }
 
 static tn_status layer_norm_grad(tn_build *b, const void *attributes) {
-  if (tn_dout(b, 0) != 0 && tn_dout(b, 1) == 0 && tn_dout(b, 2) == 0) {
+  if (tn_build_out_grad(b, 0) != 0 && tn_build_out_grad(b, 1) == 0 && tn_build_out_grad(b, 2) == 0) {
     layer_norm_emit_grad(b, attributes);
     return TN_OK;
   }
-  layer_grad l = layer_grad_start(b, attributes, tn_in(b, 0), tn_out(b, 1), tn_out(b, 2));
-  l.weight = tn_in(b, 1);
-  l.dy = tn_dout(b, 0);
-  l.dmean = tn_dout(b, 1);
-  l.drstd = tn_dout(b, 2);
-  if (tn_want(b, 0)) {
+  layer_grad l = layer_grad_start(b, attributes, tn_build_in(b, 0), tn_build_out(b, 1), tn_build_out(b, 2));
+  l.weight = tn_build_in(b, 1);
+  l.dy = tn_build_out_grad(b, 0);
+  l.dmean = tn_build_out_grad(b, 1);
+  l.drstd = tn_build_out_grad(b, 2);
+  if (tn_build_wants_grad(b, 0)) {
     tn_val dx = layer_norm_dx(b, &l);
-    if (dx != 0) tn_yield(b, 0, dx);
+    if (dx != 0) tn_build_yield(b, 0, dx);
   }
   if (l.dy == 0) return TN_OK;
-  if (tn_want(b, 1)) tn_ops_yield_to(b, 1, tn_mul(b, tn_ops_wide(b, l.dy), l.normal));
-  if (tn_want(b, 2)) tn_ops_yield_to(b, 2, tn_ops_wide(b, l.dy));
+  if (tn_build_wants_grad(b, 1)) tn_ops_yield_to(b, 1, tn_mul(b, tn_ops_wide(b, l.dy), l.normal));
+  if (tn_build_wants_grad(b, 2)) tn_ops_yield_to(b, 2, tn_ops_wide(b, l.dy));
   return TN_OK;
 }
 
@@ -378,12 +377,12 @@ static tn_val sum_rows(tn_build *b, tn_val v, const layer_grad *l) {
 }
 
 static tn_status layer_norm_grad_decompose(tn_build *b, const void *attributes) {
-  layer_grad l = layer_grad_start(b, attributes, tn_in(b, 1), tn_in(b, 2), tn_in(b, 3));
-  l.weight = tn_in(b, 4);
-  l.dy = tn_in(b, 0);
-  tn_yield(b, 0, layer_norm_dx(b, &l));
-  tn_yield(b, 1, sum_rows(b, tn_mul(b, tn_ops_wide(b, l.dy), l.normal), &l));
-  tn_yield(b, 2, sum_rows(b, tn_ops_wide(b, l.dy), &l));
+  layer_grad l = layer_grad_start(b, attributes, tn_build_in(b, 1), tn_build_in(b, 2), tn_build_in(b, 3));
+  l.weight = tn_build_in(b, 4);
+  l.dy = tn_build_in(b, 0);
+  tn_build_yield(b, 0, layer_norm_dx(b, &l));
+  tn_build_yield(b, 1, sum_rows(b, tn_mul(b, tn_ops_wide(b, l.dy), l.normal), &l));
+  tn_build_yield(b, 2, sum_rows(b, tn_ops_wide(b, l.dy), &l));
   return TN_OK;
 }
 
@@ -410,8 +409,7 @@ const tn_op tn_op_layer_norm = {
                     "rstd = 1 / sqrt(biased variance + epsilon)",
                     tn_norm_attributes, layer_norm_options),
     .schema = "(x:T, weight?:A, bias?:A) -> (y:T, mean:A, rstd:A)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
-    .klass = TN_CLASS_NORM,
+    .op_class = TN_CLASS_NORM,
     .infer = layer_norm_infer,
     .decompose = layer_norm_decompose,
     .grad = layer_norm_grad,
@@ -428,8 +426,7 @@ const tn_op tn_op_layer_norm_grad = {
                     tn_norm_attributes, layer_norm_grad_options),
     .schema =
         "(dy:T, x:T, mean:A, rstd:A, weight?:A) -> (dx:T, dweight:A, dbias:A)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
-    .klass = TN_CLASS_NORM,
+    .op_class = TN_CLASS_NORM,
     .infer = layer_norm_grad_infer,
     .decompose = layer_norm_grad_decompose,
     .cost = layer_norm_grad_cost,

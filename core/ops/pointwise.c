@@ -8,98 +8,98 @@
 
 static tn_status neg_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_yield(b, 0, tn_neg(b, tn_dout(b, 0)));
+  tn_build_yield(b, 0, tn_neg(b, tn_build_out_grad(b, 0)));
   return TN_OK;
 }
 
 static tn_status abs_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_yield(b, 0, tn_mul(b, tn_dout(b, 0), tn_op1(b, "sign", tn_in(b, 0))));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_op1(b, "sign", tn_build_in(b, 0))));
   return TN_OK;
 }
 
 static tn_status exp_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_yield(b, 0, tn_mul(b, tn_dout(b, 0), tn_out(b, 0)));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_build_out(b, 0)));
   return TN_OK;
 }
 
 static tn_status log_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_yield(b, 0, tn_div(b, tn_dout(b, 0), tn_in(b, 0)));
+  tn_build_yield(b, 0, tn_div(b, tn_build_out_grad(b, 0), tn_build_in(b, 0)));
   return TN_OK;
 }
 
 /* dy / (2 y) */
 static tn_status sqrt_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_yield(b, 0, tn_div(b, tn_dout(b, 0), tn_affine(b, tn_out(b, 0), 2, 0)));
+  tn_build_yield(b, 0, tn_div(b, tn_build_out_grad(b, 0), tn_affine(b, tn_build_out(b, 0), 2, 0)));
   return TN_OK;
 }
 
 /* -dy y^3 / 2 */
 static tn_status rsqrt_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val y = tn_out(b, 0);
+  tn_val y = tn_build_out(b, 0);
   tn_val cube = tn_mul(b, tn_mul(b, y, y), y);
-  tn_yield(b, 0, tn_affine(b, tn_mul(b, tn_dout(b, 0), cube), -0.5, 0));
+  tn_build_yield(b, 0, tn_affine(b, tn_mul(b, tn_build_out_grad(b, 0), cube), -0.5, 0));
   return TN_OK;
 }
 
 /* -dy y^2 */
 static tn_status reciprocal_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val y = tn_out(b, 0);
-  tn_yield(b, 0, tn_neg(b, tn_mul(b, tn_dout(b, 0), tn_mul(b, y, y))));
+  tn_val y = tn_build_out(b, 0);
+  tn_build_yield(b, 0, tn_neg(b, tn_mul(b, tn_build_out_grad(b, 0), tn_mul(b, y, y))));
   return TN_OK;
 }
 
 /* dy (1 - y^2) */
 static tn_status tanh_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val y = tn_out(b, 0);
-  tn_yield(b, 0, tn_mul(b, tn_dout(b, 0), tn_affine(b, tn_mul(b, y, y), -1, 1)));
+  tn_val y = tn_build_out(b, 0);
+  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_affine(b, tn_mul(b, y, y), -1, 1)));
   return TN_OK;
 }
 
 /* dy y (1 - y) */
 static tn_status sigmoid_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val y = tn_out(b, 0);
-  tn_yield(b, 0, tn_mul(b, tn_dout(b, 0), tn_mul(b, y, tn_affine(b, y, -1, 1))));
+  tn_val y = tn_build_out(b, 0);
+  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_mul(b, y, tn_affine(b, y, -1, 1))));
   return TN_OK;
 }
 
 /* dy 2 / sqrt(pi) exp(-x^2) */
 static tn_status erf_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val x = tn_in(b, 0);
+  tn_val x = tn_build_in(b, 0);
   tn_val bell = tn_exp(b, tn_neg(b, tn_mul(b, x, x)));
-  tn_yield(b, 0, tn_mul(b, tn_dout(b, 0), tn_affine(b, bell, M_2_SQRTPI, 0)));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_affine(b, bell, M_2_SQRTPI, 0)));
   return TN_OK;
 }
 
 static tn_status sin_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_yield(b, 0, tn_mul(b, tn_dout(b, 0), tn_op1(b, "cos", tn_in(b, 0))));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_op1(b, "cos", tn_build_in(b, 0))));
   return TN_OK;
 }
 
 static tn_status cos_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_yield(b, 0, tn_neg(b, tn_mul(b, tn_dout(b, 0), tn_op1(b, "sin", tn_in(b, 0)))));
+  tn_build_yield(b, 0, tn_neg(b, tn_mul(b, tn_build_out_grad(b, 0), tn_op1(b, "sin", tn_build_in(b, 0)))));
   return TN_OK;
 }
 
 static tn_status affine_grad(tn_build *b, const void *attributes) {
   const tn_affine_attributes *a = attributes;
-  tn_yield(b, 0, tn_affine(b, tn_dout(b, 0), a->scale, 0));
+  tn_build_yield(b, 0, tn_affine(b, tn_build_out_grad(b, 0), a->scale, 0));
   return TN_OK;
 }
 
 static tn_status cast_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_yield(b, 0, tn_cast(b, tn_dout(b, 0), tn_type_of(b, tn_in(b, 0))->dtype));
+  tn_build_yield(b, 0, tn_cast(b, tn_build_out_grad(b, 0), tn_val_type(b, tn_build_in(b, 0))->dtype));
   return TN_OK;
 }
 
@@ -108,41 +108,42 @@ static tn_status cast_grad(tn_build *b, const void *attributes) {
 static tn_status add_grad(tn_build *b, const void *attributes) {
   (void)attributes;
   for (int32_t i = 0; i < 2; i++)
-    if (tn_want(b, i)) tn_ops_yield_to(b, i, tn_dout(b, 0));
+    if (tn_build_wants_grad(b, i)) tn_ops_yield_to(b, i, tn_build_out_grad(b, 0));
   return TN_OK;
 }
 
 static tn_status sub_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  if (tn_want(b, 0)) tn_ops_yield_to(b, 0, tn_dout(b, 0));
-  if (tn_want(b, 1)) tn_ops_yield_to(b, 1, tn_neg(b, tn_dout(b, 0)));
+  if (tn_build_wants_grad(b, 0)) tn_ops_yield_to(b, 0, tn_build_out_grad(b, 0));
+  if (tn_build_wants_grad(b, 1)) tn_ops_yield_to(b, 1, tn_neg(b, tn_build_out_grad(b, 0)));
   return TN_OK;
 }
 
 static tn_status mul_grad(tn_build *b, const void *attributes) {
   (void)attributes;
   for (int32_t i = 0; i < 2; i++)
-    if (tn_want(b, i)) tn_ops_yield_to(b, i, tn_mul(b, tn_dout(b, 0), tn_in(b, 1 - i)));
+    if (tn_build_wants_grad(b, i))
+      tn_ops_yield_to(b, i, tn_mul(b, tn_build_out_grad(b, 0), tn_build_in(b, 1 - i)));
   return TN_OK;
 }
 
 /* dz / y and -dz z / y */
 static tn_status div_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val part = tn_div(b, tn_dout(b, 0), tn_in(b, 1));
-  if (tn_want(b, 0)) tn_ops_yield_to(b, 0, part);
-  if (tn_want(b, 1)) tn_ops_yield_to(b, 1, tn_neg(b, tn_mul(b, part, tn_out(b, 0))));
+  tn_val part = tn_div(b, tn_build_out_grad(b, 0), tn_build_in(b, 1));
+  if (tn_build_wants_grad(b, 0)) tn_ops_yield_to(b, 0, part);
+  if (tn_build_wants_grad(b, 1)) tn_ops_yield_to(b, 1, tn_neg(b, tn_mul(b, part, tn_build_out(b, 0))));
   return TN_OK;
 }
 
 /* The operand that was not chosen gets nothing; at a tie each gets half. */
 static void choice_grad(tn_build *b, const char *loses) {
-  tn_val dz = tn_dout(b, 0), zero = tn_ops_zero(b, dz);
-  tn_val tie = tn_op2(b, "eq", tn_in(b, 0), tn_in(b, 1));
+  tn_val dz = tn_build_out_grad(b, 0), zero = tn_ops_zero(b, dz);
+  tn_val tie = tn_op2(b, "eq", tn_build_in(b, 0), tn_build_in(b, 1));
   tn_val shared = tn_where(b, tie, tn_affine(b, dz, 0.5, 0), dz);
   for (int32_t i = 0; i < 2; i++)
-    if (tn_want(b, i)) {
-      tn_val lost = tn_op2(b, loses, tn_in(b, i), tn_in(b, 1 - i));
+    if (tn_build_wants_grad(b, i)) {
+      tn_val lost = tn_op2(b, loses, tn_build_in(b, i), tn_build_in(b, 1 - i));
       tn_ops_yield_to(b, i, tn_where(b, lost, zero, shared));
     }
 }
@@ -160,14 +161,15 @@ static tn_status minimum_grad(tn_build *b, const void *attributes) {
 /* dz y x^(y-1), 0 where y is 0; and dz z ln(x), 0 where 0 was raised to y >= 0. */
 static tn_status pow_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val x = tn_in(b, 0), y = tn_in(b, 1), dz = tn_dout(b, 0), zero = tn_ops_zero(b, dz);
-  if (tn_want(b, 0)) {
+  tn_val x = tn_build_in(b, 0), y = tn_build_in(b, 1), dz = tn_build_out_grad(b, 0),
+         zero = tn_ops_zero(b, dz);
+  if (tn_build_wants_grad(b, 0)) {
     tn_val slope = tn_mul(b, y, tn_op2(b, "pow", x, tn_affine(b, y, 1, -1)));
     tn_ops_yield_to(b, 0, tn_where(b, tn_op2(b, "eq", y, zero), zero, tn_mul(b, dz, slope)));
   }
-  if (tn_want(b, 1)) {
+  if (tn_build_wants_grad(b, 1)) {
     tn_val flat = tn_op2(b, "and", tn_op2(b, "eq", x, zero), tn_op2(b, "ge", y, zero));
-    tn_val slope = tn_mul(b, tn_out(b, 0), tn_log_of(b, x));
+    tn_val slope = tn_mul(b, tn_build_out(b, 0), tn_log(b, x));
     tn_ops_yield_to(b, 1, tn_where(b, flat, zero, tn_mul(b, dz, slope)));
   }
   return TN_OK;
@@ -175,9 +177,9 @@ static tn_status pow_grad(tn_build *b, const void *attributes) {
 
 static tn_status where_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val c = tn_in(b, 0), dz = tn_dout(b, 0), zero = tn_ops_zero(b, dz);
-  if (tn_want(b, 1)) tn_ops_yield_to(b, 1, tn_where(b, c, dz, zero));
-  if (tn_want(b, 2)) tn_ops_yield_to(b, 2, tn_where(b, c, zero, dz));
+  tn_val c = tn_build_in(b, 0), dz = tn_build_out_grad(b, 0), zero = tn_ops_zero(b, dz);
+  if (tn_build_wants_grad(b, 1)) tn_ops_yield_to(b, 1, tn_where(b, c, dz, zero));
+  if (tn_build_wants_grad(b, 2)) tn_ops_yield_to(b, 2, tn_where(b, c, zero, dz));
   return TN_OK;
 }
 
@@ -203,9 +205,8 @@ static const tn_option affine_options[] = {
 #define POINTWISE(name, doc, schema_text, more, grad_rule)                                                   \
   const tn_op tn_op_##name = {.item = TN_ITEM_PLAIN(tn_op, TN_OP, #name, doc),                               \
                               .schema = schema_text,                                                         \
-                              .version = 1,                                                                  \
                               .flags = more,                                                                 \
-                              .klass = TN_CLASS_POINTWISE,                                                   \
+                              .op_class = TN_CLASS_POINTWISE,                                                \
                               .grad = grad_rule}
 #define UNARY   "(x:T) -> (y:T)"
 #define BINARY  "(x:T, y:T) -> (z:T)"
@@ -253,8 +254,7 @@ const tn_op tn_op_cast = {
                     "x in another element type; floats round to nearest even, to whole numbers toward zero",
                     tn_cast_attributes, cast_options),
     .schema = "(x:T) -> (y:any)",
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .infer = cast_infer,
     .grad = cast_grad,
 };
@@ -262,7 +262,6 @@ const tn_op tn_op_cast = {
 const tn_op tn_op_affine = {
     .item = TN_ITEM(tn_op, TN_OP, "affine", "scale * x + shift", tn_affine_attributes, affine_options),
     .schema = UNARY TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .grad = affine_grad,
 };

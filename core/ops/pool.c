@@ -50,16 +50,16 @@ static tn_status pool(tn_infer *n, const tn_pool2d_attributes *a, const tn_type 
 static tn_val emit(tn_build *b, const char *op, tn_val x, tn_val index, const tn_pool2d_attributes *a,
                    tn_val like) {
   tn_type t = tn_ops_type(b, like);
-  tn_begin(b, op);
-  tn_arg(b, x);
-  if (index != 0) tn_arg(b, index);
-  tn_set_ints(b, "kernel", 2, a->kernel.v);
-  tn_set_ints(b, "stride", a->stride.n, a->stride.v);
-  tn_set_ints(b, "padding", 2, a->padding.v);
-  tn_set_int(b, "ceil", a->ceil);
-  if (index == 0) tn_set_int(b, "include_pad", a->include_pad);
-  if (like != 0) tn_set_ints(b, "dims", t.rank, t.dims);
-  return tn_end(b);
+  tn_op_begin(b, op);
+  tn_op_arg(b, x);
+  if (index != 0) tn_op_arg(b, index);
+  tn_op_set_ints(b, "kernel", 2, a->kernel.v);
+  tn_op_set_ints(b, "stride", a->stride.n, a->stride.v);
+  tn_op_set_ints(b, "padding", 2, a->padding.v);
+  tn_op_set_int(b, "ceil", a->ceil);
+  if (index == 0) tn_op_set_int(b, "include_pad", a->include_pad);
+  if (like != 0) tn_op_set_ints(b, "dims", t.rank, t.dims);
+  return tn_op_end(b);
 }
 
 #define WINDOW_OPTIONS                                                                                       \
@@ -93,8 +93,9 @@ static tn_status max_pool2d_infer(tn_infer *n) {
 }
 
 static tn_status max_pool2d_grad(tn_build *b, const void *attributes) {
-  tn_val dy = tn_dout(b, 0);
-  if (dy != 0) tn_yield(b, 0, emit(b, "max_pool2d_grad", dy, tn_out(b, 1), attributes, tn_in(b, 0)));
+  tn_val dy = tn_build_out_grad(b, 0);
+  if (dy != 0)
+    tn_build_yield(b, 0, emit(b, "max_pool2d_grad", dy, tn_build_out(b, 1), attributes, tn_build_in(b, 0)));
   return TN_OK;
 }
 
@@ -106,8 +107,7 @@ const tn_op tn_op_max_pool2d = {
         "largest element of each window, and where it lies in its H*W plane; NaN is largest, then the first",
         tn_pool2d_attributes, max_pool2d_options),
     .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = max_pool2d_infer,
     .grad = max_pool2d_grad,
     .cost = pool_cost,
@@ -125,9 +125,9 @@ static tn_status max_pool2d_grad_infer(tn_infer *n) {
 /* Which element of dx, counted through all its planes, an index points to. */
 static tn_val number_in_all(tn_build *b, tn_val index, const tn_type *dx) {
   int64_t planes = dx->dims[0] * dx->dims[1], dims[4] = {dx->dims[0], dx->dims[1], 1, 1};
-  tn_begin(b, "iota");
-  tn_set_ints(b, "dims", 1, &planes);
-  tn_val plane = tn_end(b);
+  tn_op_begin(b, "iota");
+  tn_op_set_ints(b, "dims", 1, &planes);
+  tn_val plane = tn_op_end(b);
   tn_val first = tn_mul(b, plane, tn_scalar(b, TN_I64, (double)(dx->dims[2] * dx->dims[3])));
   return tn_add(b, tn_cast(b, index, TN_I64), tn_reshape(b, first, 4, dims));
 }
@@ -135,11 +135,11 @@ static tn_val number_in_all(tn_build *b, tn_val index, const tn_type *dx) {
 /* Gathers where the op scattered: the elements of the cotangent are a table of rows of one. */
 static tn_status max_pool2d_grad_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_type dx = tn_ops_type(b, tn_out(b, 0)), dy = tn_ops_type(b, tn_in(b, 0));
+  tn_type dx = tn_ops_type(b, tn_build_out(b, 0)), dy = tn_ops_type(b, tn_build_in(b, 0));
   int64_t table[2] = {tn_type_count(&dx), 1};
-  tn_val rows = tn_reshape(b, tn_dout(b, 0), 2, table);
-  tn_val taken = tn_op2(b, "embedding", number_in_all(b, tn_in(b, 1), &dx), rows);
-  tn_yield(b, 0, tn_reshape(b, taken, dy.rank, dy.dims));
+  tn_val rows = tn_reshape(b, tn_build_out_grad(b, 0), 2, table);
+  tn_val taken = tn_op2(b, "embedding", number_in_all(b, tn_build_in(b, 1), &dx), rows);
+  tn_build_yield(b, 0, tn_reshape(b, taken, dy.rank, dy.dims));
   return TN_OK;
 }
 
@@ -154,8 +154,7 @@ const tn_op tn_op_max_pool2d_grad = {
                     "gradient of max_pool2d: dy added where the index, which lies in its window, points",
                     tn_pool2d_attributes, max_pool2d_grad_options),
     .schema = "(dy:T, index:i32) -> (dx:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = max_pool2d_grad_infer,
     .grad = max_pool2d_grad_grad,
     .cost = max_pool2d_grad_cost,
@@ -168,7 +167,7 @@ static tn_status avg_pool2d_infer(tn_infer *n) {
 }
 
 static tn_status avg_pool2d_grad(tn_build *b, const void *attributes) {
-  tn_yield(b, 0, emit(b, "avg_pool2d_grad", tn_dout(b, 0), 0, attributes, tn_in(b, 0)));
+  tn_build_yield(b, 0, emit(b, "avg_pool2d_grad", tn_build_out_grad(b, 0), 0, attributes, tn_build_in(b, 0)));
   return TN_OK;
 }
 
@@ -178,8 +177,7 @@ const tn_op tn_op_avg_pool2d = {
     .item =
         TN_ITEM(tn_op, TN_OP, "avg_pool2d", "mean of each window", tn_pool2d_attributes, avg_pool2d_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = avg_pool2d_infer,
     .grad = avg_pool2d_grad,
     .cost = pool_cost,
@@ -195,7 +193,7 @@ static tn_status avg_pool2d_grad_infer(tn_infer *n) {
 
 /* Linear: the gradient of the gradient is the pooling itself. */
 static tn_status avg_pool2d_grad_grad(tn_build *b, const void *attributes) {
-  tn_yield(b, 0, emit(b, "avg_pool2d", tn_dout(b, 0), 0, attributes, 0));
+  tn_build_yield(b, 0, emit(b, "avg_pool2d", tn_build_out_grad(b, 0), 0, attributes, 0));
   return TN_OK;
 }
 
@@ -210,8 +208,7 @@ const tn_op tn_op_avg_pool2d_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "avg_pool2d_grad", "gradient of avg_pool2d", tn_pool2d_attributes,
                     avg_pool2d_grad_options),
     .schema = "(dy:T) -> (dx:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = avg_pool2d_grad_infer,
     .grad = avg_pool2d_grad_grad,
     .cost = avg_pool2d_grad_cost,
@@ -230,7 +227,7 @@ static tn_status global_avg_pool_infer(tn_infer *n) {
 static tn_status global_avg_pool_decompose(tn_build *b, const void *attributes) {
   (void)attributes;
   int64_t plane[2] = {2, 3};
-  tn_yield(b, 0, tn_reduce(b, "reduce_mean", tn_in(b, 0), 2, plane, 0));
+  tn_build_yield(b, 0, tn_reduce(b, "reduce_mean", tn_build_in(b, 0), 2, plane, 0));
   return TN_OK;
 }
 
@@ -241,8 +238,7 @@ static void global_avg_pool_cost(const tn_node *n, tn_cost *cost) {
 const tn_op tn_op_global_avg_pool = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "global_avg_pool", "mean of each plane: (N, C, H, W) to (N, C)"),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = global_avg_pool_infer,
     .decompose = global_avg_pool_decompose,
     .cost = global_avg_pool_cost,

@@ -52,9 +52,8 @@ const tn_op tn_op_random_uniform = {
     .item =
         TN_ITEM(tn_op, TN_OP, "random_uniform", "numbers from [a, b)", tn_random_attributes, uniform_options),
     .schema = "(iteration:i64, block?:i64) -> (y:any)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .infer = uniform_infer,
 };
 
@@ -62,9 +61,8 @@ const tn_op tn_op_random_normal = {
     .item = TN_ITEM(tn_op, TN_OP, "random_normal", "normally distributed numbers with mean a and deviation b",
                     tn_random_attributes, normal_options),
     .schema = "(iteration:i64, block?:i64) -> (y:any)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .infer = normal_infer,
 };
 
@@ -79,30 +77,30 @@ static tn_status dropout_infer(tn_infer *n) {
  * does not depend on the precision. */
 static tn_status dropout_decompose(tn_build *b, const void *attributes) {
   const tn_dropout_attributes *a = attributes;
-  tn_val x = tn_in(b, 0);
+  tn_val x = tn_build_in(b, 0);
   tn_type type = tn_ops_type(b, x);
-  tn_begin(b, "random_uniform");
-  tn_arg(b, tn_in(b, 1));
-  tn_arg(b, tn_in(b, 2));
-  tn_set_ints(b, "dims", type.rank, type.dims);
-  tn_set_int(b, "stream", a->stream);
-  tn_val u = tn_end(b);
+  tn_op_begin(b, "random_uniform");
+  tn_op_arg(b, tn_build_in(b, 1));
+  tn_op_arg(b, tn_build_in(b, 2));
+  tn_op_set_ints(b, "dims", type.rank, type.dims);
+  tn_op_set_int(b, "stream", a->stream);
+  tn_val u = tn_op_end(b);
   tn_val keep = tn_op2(b, "ge", u, tn_scalar(b, TN_F32, a->p));
   double scale = a->p < 1 ? 1 / (1 - a->p) : 0;
-  tn_yield(b, 0, tn_where(b, keep, tn_affine(b, x, scale, 0), tn_ops_zero(b, x)));
+  tn_build_yield(b, 0, tn_where(b, keep, tn_affine(b, x, scale, 0), tn_ops_zero(b, x)));
   return TN_OK;
 }
 
 /* The same mask and scale, applied to dy: stream, iteration and block make them anew. */
 static tn_status dropout_grad(tn_build *b, const void *attributes) {
   const tn_dropout_attributes *a = attributes;
-  tn_begin(b, "dropout");
-  tn_arg(b, tn_dout(b, 0));
-  tn_arg(b, tn_in(b, 1));
-  tn_arg(b, tn_in(b, 2));
-  tn_set_float(b, "p", a->p);
-  tn_set_int(b, "stream", a->stream);
-  tn_yield(b, 0, tn_end(b));
+  tn_op_begin(b, "dropout");
+  tn_op_arg(b, tn_build_out_grad(b, 0));
+  tn_op_arg(b, tn_build_in(b, 1));
+  tn_op_arg(b, tn_build_in(b, 2));
+  tn_op_set_float(b, "p", a->p);
+  tn_op_set_int(b, "stream", a->stream);
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 
@@ -114,8 +112,7 @@ const tn_op tn_op_dropout = {
     .item = TN_ITEM(tn_op, TN_OP, "dropout", "zero with probability p, else x / (1 - p)",
                     tn_dropout_attributes, dropout_options),
     .schema = "(x:T, iteration:i64, block?:i64) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_POINTWISE,
+    .op_class = TN_CLASS_POINTWISE,
     .infer = dropout_infer,
     .decompose = dropout_decompose,
     .grad = dropout_grad,

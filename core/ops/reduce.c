@@ -29,16 +29,15 @@ static tn_val against(tn_build *b, tn_val v, const tn_type *x, const tn_reduce_a
 /* ---- reduce_sum ---- */
 
 static tn_status reduce_sum_grad(tn_build *b, const void *attributes) {
-  tn_type x = tn_ops_type(b, tn_in(b, 0));
-  tn_yield(b, 0, tn_broadcast(b, against(b, tn_dout(b, 0), &x, attributes), x.rank, x.dims));
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
+  tn_build_yield(b, 0, tn_broadcast(b, against(b, tn_build_out_grad(b, 0), &x, attributes), x.rank, x.dims));
   return TN_OK;
 }
 
 const tn_op tn_op_reduce_sum = {
     .item = TN_ITEM(tn_op, TN_OP, "reduce_sum", "sum; 0 over nothing", tn_reduce_attributes, reduce_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = reduce_infer,
     .grad = reduce_sum_grad,
     .cost = reduce_cost,
@@ -55,18 +54,18 @@ static double reduced_count(const tn_type *x, const tn_reduce_attributes *a) {
 /* The sum divided by a scalar rather than scaled: rounds like a division, and is NaN over nothing. */
 static tn_status reduce_mean_decompose(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
-  tn_type x = tn_ops_type(b, tn_in(b, 0));
-  tn_val sum = tn_reduce(b, "reduce_sum", tn_ops_wide(b, tn_in(b, 0)), a->axes.n, a->axes.v, a->keep);
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
+  tn_val sum = tn_reduce(b, "reduce_sum", tn_ops_wide(b, tn_build_in(b, 0)), a->axes.n, a->axes.v, a->keep);
   tn_val count = tn_scalar(b, tn_ops_accumulator(x.dtype), reduced_count(&x, a));
-  tn_yield(b, 0, tn_cast(b, tn_div(b, sum, count), x.dtype));
+  tn_build_yield(b, 0, tn_cast(b, tn_div(b, sum, count), x.dtype));
   return TN_OK;
 }
 
 static tn_status reduce_mean_grad(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
-  tn_type x = tn_ops_type(b, tn_in(b, 0));
-  tn_val dy = tn_div(b, tn_dout(b, 0), tn_scalar(b, x.dtype, reduced_count(&x, a)));
-  tn_yield(b, 0, tn_broadcast(b, against(b, dy, &x, a), x.rank, x.dims));
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
+  tn_val dy = tn_div(b, tn_build_out_grad(b, 0), tn_scalar(b, x.dtype, reduced_count(&x, a)));
+  tn_build_yield(b, 0, tn_broadcast(b, against(b, dy, &x, a), x.rank, x.dims));
   return TN_OK;
 }
 
@@ -74,8 +73,7 @@ const tn_op tn_op_reduce_mean = {
     .item =
         TN_ITEM(tn_op, TN_OP, "reduce_mean", "mean; NaN over nothing", tn_reduce_attributes, reduce_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = reduce_infer,
     .decompose = reduce_mean_decompose,
     .grad = reduce_mean_grad,
@@ -96,16 +94,17 @@ static tn_status extreme_infer(tn_infer *n) {
 /* dy is spread evenly over the elements that equal the extreme. */
 static tn_status extreme_grad(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
-  tn_val x = tn_in(b, 0);
+  tn_val x = tn_build_in(b, 0);
   tn_type type = tn_ops_type(b, x);
   bool reduced[TN_MAX_RANK];
   tn_ops_axes(&a->axes, type.rank, reduced);
-  tn_val y = tn_ops_keep(b, tn_out(b, 0), &type, reduced), dy = tn_ops_keep(b, tn_dout(b, 0), &type, reduced);
+  tn_val y = tn_ops_keep(b, tn_build_out(b, 0), &type, reduced),
+         dy = tn_ops_keep(b, tn_build_out_grad(b, 0), &type, reduced);
   tn_val is_extreme = tn_op2(b, "eq", x, y);
   tn_val ties =
       tn_ops_reduce(b, "reduce_sum", tn_cast(b, is_extreme, tn_ops_accumulator(type.dtype)), reduced);
   tn_val share = tn_cast(b, tn_div(b, tn_ops_wide(b, dy), ties), type.dtype);
-  tn_yield(b, 0, tn_where(b, is_extreme, share, tn_ops_zero(b, x)));
+  tn_build_yield(b, 0, tn_where(b, is_extreme, share, tn_ops_zero(b, x)));
   return TN_OK;
 }
 
@@ -113,8 +112,7 @@ const tn_op tn_op_reduce_max = {
     .item = TN_ITEM(tn_op, TN_OP, "reduce_max", "largest element; NaN if there is one", tn_reduce_attributes,
                     reduce_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = extreme_infer,
     .grad = extreme_grad,
     .cost = reduce_cost,
@@ -124,8 +122,7 @@ const tn_op tn_op_reduce_min = {
     .item = TN_ITEM(tn_op, TN_OP, "reduce_min", "smallest element; NaN if there is one", tn_reduce_attributes,
                     reduce_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = extreme_infer,
     .grad = extreme_grad,
     .cost = reduce_cost,
@@ -159,9 +156,8 @@ const tn_op tn_op_argmax = {
         TN_ITEM(tn_op, TN_OP, "argmax", "index of the largest element, the first of equals; NaN is largest",
                 tn_axis_attributes, argmax_options),
     .schema = "(x:T) -> (y:i32)" TN_OPS_NUMBERS,
-    .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = argmax_infer,
     .cost = reduce_cost,
 };
@@ -182,20 +178,21 @@ static tn_status moments_infer(tn_infer *n) {
 
 static tn_status moments_decompose(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
-  tn_val x = tn_ops_wide(b, tn_in(b, 0));
-  tn_yield(b, 0, tn_reduce(b, "reduce_sum", x, a->axes.n, a->axes.v, 0));
-  tn_yield(b, 1, tn_reduce(b, "reduce_sum", tn_mul(b, x, x), a->axes.n, a->axes.v, 0));
+  tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
+  tn_build_yield(b, 0, tn_reduce(b, "reduce_sum", x, a->axes.n, a->axes.v, 0));
+  tn_build_yield(b, 1, tn_reduce(b, "reduce_sum", tn_mul(b, x, x), a->axes.n, a->axes.v, 0));
   return TN_OK;
 }
 
 /* dx = dsum + 2 x dsquares */
 static tn_status moments_grad(tn_build *b, const void *attributes) {
-  tn_type x = tn_ops_type(b, tn_in(b, 0));
-  tn_val dsum = against(b, tn_dout(b, 0), &x, attributes),
-         dsquares = against(b, tn_dout(b, 1), &x, attributes);
-  tn_val slope = dsquares == 0 ? 0 : tn_mul(b, tn_affine(b, tn_ops_wide(b, tn_in(b, 0)), 2, 0), dsquares);
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
+  tn_val dsum = against(b, tn_build_out_grad(b, 0), &x, attributes),
+         dsquares = against(b, tn_build_out_grad(b, 1), &x, attributes);
+  tn_val slope =
+      dsquares == 0 ? 0 : tn_mul(b, tn_affine(b, tn_ops_wide(b, tn_build_in(b, 0)), 2, 0), dsquares);
   tn_val dx = tn_ops_sum(b, slope, dsum);
-  if (dx != 0) tn_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, x.rank, x.dims), x.dtype));
+  if (dx != 0) tn_build_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, x.rank, x.dims), x.dtype));
   return TN_OK;
 }
 
@@ -211,8 +208,7 @@ const tn_op tn_op_moments = {
     .item = TN_ITEM(tn_op, TN_OP, "moments", "sums of x and of x squared, in f32 (f64 for f64)",
                     tn_reduce_attributes, sums_options),
     .schema = "(x:T) -> (sum:any, squares:any)" TN_OPS_FLOATS,
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = moments_infer,
     .decompose = moments_decompose,
     .grad = moments_grad,
@@ -241,12 +237,12 @@ static tn_status norm_grad_sums_infer(tn_infer *n) {
 
 static tn_status norm_grad_sums_decompose(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
-  tn_type type = tn_ops_type(b, tn_in(b, 1));
-  tn_val dy = tn_ops_wide(b, tn_in(b, 0)), x = tn_ops_wide(b, tn_in(b, 1));
-  tn_val mean = against(b, tn_in(b, 2), &type, a), rstd = against(b, tn_in(b, 3), &type, a);
+  tn_type type = tn_ops_type(b, tn_build_in(b, 1));
+  tn_val dy = tn_ops_wide(b, tn_build_in(b, 0)), x = tn_ops_wide(b, tn_build_in(b, 1));
+  tn_val mean = against(b, tn_build_in(b, 2), &type, a), rstd = against(b, tn_build_in(b, 3), &type, a);
   tn_val normal = tn_mul(b, tn_sub(b, x, mean), rstd);
-  tn_yield(b, 0, tn_reduce(b, "reduce_sum", dy, a->axes.n, a->axes.v, 0));
-  tn_yield(b, 1, tn_reduce(b, "reduce_sum", tn_mul(b, dy, normal), a->axes.n, a->axes.v, 0));
+  tn_build_yield(b, 0, tn_reduce(b, "reduce_sum", dy, a->axes.n, a->axes.v, 0));
+  tn_build_yield(b, 1, tn_reduce(b, "reduce_sum", tn_mul(b, dy, normal), a->axes.n, a->axes.v, 0));
   return TN_OK;
 }
 
@@ -259,8 +255,7 @@ const tn_op tn_op_norm_grad_sums = {
     .item = TN_ITEM(tn_op, TN_OP, "norm_grad_sums", "sums of dy and of dy (x - mean) rstd",
                     tn_reduce_attributes, sums_options),
     .schema = "(dy:T, x:T, mean:A, rstd:A) -> (sum:A, dot:A)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = norm_grad_sums_infer,
     .decompose = norm_grad_sums_decompose,
     .cost = norm_grad_sums_cost,
@@ -276,18 +271,17 @@ static tn_status all_finite_infer(tn_infer *n) {
 /* Counts what is not finite: a count of 0 is exact however many elements there are. */
 static tn_status all_finite_decompose(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_val bad = tn_op1(b, "not", tn_op1(b, "is_finite", tn_in(b, 0)));
+  tn_val bad = tn_op1(b, "not", tn_op1(b, "is_finite", tn_build_in(b, 0)));
   tn_val count = tn_reduce(b, "reduce_sum", tn_cast(b, bad, TN_F32), 0, NULL, 0);
-  tn_yield(b, 0, tn_op2(b, "eq", count, tn_scalar(b, TN_F32, 0)));
+  tn_build_yield(b, 0, tn_op2(b, "eq", count, tn_scalar(b, TN_F32, 0)));
   return TN_OK;
 }
 
 const tn_op tn_op_all_finite = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "all_finite", "whether no element is infinite or NaN"),
     .schema = "(x:T) -> (y:bool)" TN_OPS_FLOATS,
-    .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_REDUCE,
+    .op_class = TN_CLASS_REDUCE,
     .infer = all_finite_infer,
     .decompose = all_finite_decompose,
     .cost = reduce_cost,

@@ -52,24 +52,25 @@ static tn_status sgd_update_infer(tn_infer *n) {
 
 /* The direction with momentum; the first buffer is the gradient itself, without dampening. */
 static tn_val sgd_direction(tn_build *b, const tn_sgd_attributes *a, tn_val d) {
-  tn_val first = tn_op2(b, "le", tn_in(b, 5), tn_scalar(b, TN_I64, 1));
-  tn_val later = tn_add(b, tn_affine(b, tn_in(b, 2), a->momentum, 0), tn_affine(b, d, 1 - a->dampening, 0));
+  tn_val first = tn_op2(b, "le", tn_build_in(b, 5), tn_scalar(b, TN_I64, 1));
+  tn_val later =
+      tn_add(b, tn_affine(b, tn_build_in(b, 2), a->momentum, 0), tn_affine(b, d, 1 - a->dampening, 0));
   tn_val buffer = tn_where(b, first, d, later);
-  tn_yield(b, 1, buffer);
+  tn_build_yield(b, 1, buffer);
   return a->nesterov ? tn_add(b, d, tn_affine(b, buffer, a->momentum, 0)) : buffer;
 }
 
 static tn_status sgd_update_decompose(tn_build *b, const void *attributes) {
   const tn_sgd_attributes *a = attributes;
-  tn_val param = tn_in(b, 0);
-  tn_val d = tn_add(b, tn_in(b, 1), tn_mul(b, param, tn_in(b, 4)));
-  if (tn_in(b, 2) != 0) {
+  tn_val param = tn_build_in(b, 0);
+  tn_val d = tn_add(b, tn_build_in(b, 1), tn_mul(b, param, tn_build_in(b, 4)));
+  if (tn_build_in(b, 2) != 0) {
     d = sgd_direction(b, a, d);
   } else {
-    tn_type empty = {tn_type_of(b, param)->dtype, 1, {0}};
-    tn_yield(b, 1, tn_full(b, &empty, 0));
+    tn_type empty = {tn_val_type(b, param)->dtype, 1, {0}};
+    tn_build_yield(b, 1, tn_full(b, &empty, 0));
   }
-  tn_yield(b, 0, tn_sub(b, param, tn_mul(b, d, tn_in(b, 3))));
+  tn_build_yield(b, 0, tn_sub(b, param, tn_mul(b, d, tn_build_in(b, 3))));
   return TN_OK;
 }
 
@@ -92,9 +93,8 @@ const tn_op tn_op_sgd_update = {
                     tn_sgd_attributes, sgd_options),
     .schema = "(param:T, grad:T, buffer?:T, lr:T, weight_decay:T, updates:i64) -> (param:T, buffer:T); T in "
               "f32 f64",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_OTHER,
+    .op_class = TN_CLASS_OTHER,
     .infer = sgd_update_infer,
     .decompose = sgd_update_decompose,
     .cost = sgd_update_cost,
@@ -111,26 +111,26 @@ static tn_status adamw_update_infer(tn_infer *n) {
 
 /* 1 - beta^updates. In f64: with beta near 1 the difference loses most digits of an f32. */
 static tn_val bias_correction(tn_build *b, double beta) {
-  tn_val t = tn_cast(b, tn_in(b, 6), TN_F64);
+  tn_val t = tn_cast(b, tn_build_in(b, 6), TN_F64);
   return tn_affine(b, tn_op2(b, "pow", tn_scalar(b, TN_F64, beta), t), -1, 1);
 }
 
 /* Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019. */
 static tn_status adamw_update_decompose(tn_build *b, const void *attributes) {
   const tn_adamw_attributes *a = attributes;
-  tn_val param = tn_in(b, 0), grad = tn_in(b, 1), lr = tn_in(b, 4);
-  int32_t dtype = tn_type_of(b, param)->dtype;
-  tn_val m = tn_add(b, tn_affine(b, tn_in(b, 2), a->beta1, 0), tn_affine(b, grad, 1 - a->beta1, 0));
+  tn_val param = tn_build_in(b, 0), grad = tn_build_in(b, 1), lr = tn_build_in(b, 4);
+  int32_t dtype = tn_val_type(b, param)->dtype;
+  tn_val m = tn_add(b, tn_affine(b, tn_build_in(b, 2), a->beta1, 0), tn_affine(b, grad, 1 - a->beta1, 0));
   tn_val square = tn_mul(b, grad, grad);
-  tn_val v = tn_add(b, tn_affine(b, tn_in(b, 3), a->beta2, 0), tn_affine(b, square, 1 - a->beta2, 0));
+  tn_val v = tn_add(b, tn_affine(b, tn_build_in(b, 3), a->beta2, 0), tn_affine(b, square, 1 - a->beta2, 0));
   tn_val first = tn_cast(b, bias_correction(b, a->beta1), dtype);
   tn_val second = tn_cast(b, tn_sqrt(b, bias_correction(b, a->beta2)), dtype);
   tn_val scale = tn_affine(b, tn_div(b, tn_sqrt(b, v), second), 1, a->epsilon);
-  tn_val decayed = tn_mul(b, param, tn_affine(b, tn_mul(b, lr, tn_in(b, 5)), -1, 1));
+  tn_val decayed = tn_mul(b, param, tn_affine(b, tn_mul(b, lr, tn_build_in(b, 5)), -1, 1));
   tn_val step = tn_div(b, tn_mul(b, tn_div(b, lr, first), m), scale);
-  tn_yield(b, 0, tn_sub(b, decayed, step));
-  tn_yield(b, 1, m);
-  tn_yield(b, 2, v);
+  tn_build_yield(b, 0, tn_sub(b, decayed, step));
+  tn_build_yield(b, 1, m);
+  tn_build_yield(b, 2, v);
   return TN_OK;
 }
 
@@ -150,9 +150,8 @@ const tn_op tn_op_adamw_update = {
                     tn_adamw_attributes, adamw_options),
     .schema =
         "(param:T, grad:T, m:T, v:T, lr:T, weight_decay:T, updates:i64) -> (param:T, m:T, v:T); T in f32 f64",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
-    .klass = TN_CLASS_OTHER,
+    .op_class = TN_CLASS_OTHER,
     .infer = adamw_update_infer,
     .decompose = adamw_update_decompose,
     .cost = adamw_update_cost,

@@ -73,7 +73,7 @@ static tn_val api_option_value(tn_build *b, const char *option) {
   return build_ops(b)->option_value(b, option);
 }
 static tn_val api_counter(tn_build *b, int32_t which) { return build_ops(b)->counter(b, which); }
-static uint64_t api_stream(tn_build *b, const char *use) { return build_ops(b)->stream(b, use); }
+static uint64_t api_random_stream(tn_build *b, const char *use) { return build_ops(b)->stream(b, use); }
 static int32_t api_training(tn_build *b) { return build_ops(b)->training(b); }
 static int32_t api_ranks(tn_build *b) { return build_ops(b)->ranks(b); }
 static tn_status api_status(tn_build *b) { return build_ops(b)->status(b); }
@@ -83,7 +83,7 @@ static void api_variant(tn_query *q, const tn_variant *variant) { ((tn_query_hos
 static void api_parallel(tn_launch *l, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
   const tn_launch_host *host = (const tn_launch_host *)l;
   if (host->parallel != NULL) {
-    host->parallel(host->device, chunks, body, arg);
+    host->parallel(&l->env, host->device, chunks, body, arg);
     return;
   }
   for (int64_t chunk = 0; chunk < chunks; chunk++) body(arg, chunk);
@@ -123,7 +123,7 @@ const tn_api tn_host_api = {
     .layer = api_layer,
     .option_value = api_option_value,
     .counter = api_counter,
-    .stream = api_stream,
+    .random_stream = api_random_stream,
     .training = api_training,
     .ranks = api_ranks,
     .status = api_status,

@@ -73,7 +73,7 @@ static const char *check_backend(const tn_item *item) {
 
 static const char *check_op(const tn_item *item) {
   const tn_op *op = (const tn_op *)item;
-  if (op->klass > TN_CLASS_RANDOM) return "klass is none of TN_CLASS_...";
+  if (op->op_class > TN_CLASS_RANDOM) return "op_class is none of TN_CLASS_...";
   if (op->formula != NULL && (op->infer != NULL || op->decompose != NULL || op->grad != NULL))
     return "an op with a formula leaves infer, decompose and grad NULL, since they are derived from it";
   return NULL;

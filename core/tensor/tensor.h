@@ -10,9 +10,9 @@
 #ifndef TN_CORE_TENSOR_TENSOR_H
 #define TN_CORE_TENSOR_TENSOR_H
 
-#include "core/exec/device.h"
+#include "core/exec/device/device.h"
 #include "core/plugin/context.h"
-#include "core/tensor/cache.h"
+#include "core/tensor/call_cache.h"
 #include "tenon/tensor.h"
 
 /* What stands behind the device of an application. */

@@ -54,7 +54,7 @@ struct tn_api {
   tn_val (*layer)(tn_build *b, const char *name, const char *line, const tn_val *in, int32_t n_in);
   tn_val (*option_value)(tn_build *b, const char *option);
   tn_val (*counter)(tn_build *b, int32_t which);
-  uint64_t (*stream)(tn_build *b, const char *use);
+  uint64_t (*random_stream)(tn_build *b, const char *use);
   int32_t (*training)(tn_build *b);
   int32_t (*ranks)(tn_build *b);
   tn_status (*status)(tn_build *b);
@@ -72,7 +72,8 @@ struct tn_api {
  * stands in brackets because test libraries like to define a macro `fail`.) */
 #define tn_fail(handle, code, option, ...)                                                                   \
   ((((const tn_env *)(handle))->api->fail)((handle), (code), (option), __VA_ARGS__))
-#define tn_log(handle, level, ...) ((((const tn_env *)(handle))->api->log)((handle), (level), __VA_ARGS__))
+#define tn_env_log(handle, level, ...)                                                                       \
+  ((((const tn_env *)(handle))->api->log)((handle), (level), __VA_ARGS__))
 
 /* Host memory for a plugin's own objects: zeroed, aligned for any type; NULL leaves TN_ENOMEM in the
  * handle. The allocator belongs to the context, so any handle of it may free. */

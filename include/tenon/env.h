@@ -12,12 +12,12 @@
 
 TN_BEGIN_C
 
-typedef struct tn_api tn_api;   /* the table of host functions: tenon/api.h */
-typedef struct tn_slot tn_slot; /* private: error text, allocator and log of a handle */
+typedef struct tn_api tn_api;                   /* the table of host functions: tenon/api.h */
+typedef struct tn_error_record tn_error_record; /* private: error text, allocator and log of a handle */
 
 typedef struct tn_env {
   const tn_api *api;
-  tn_slot *slot;
+  tn_error_record *record;
 } tn_env;
 
 enum { TN_LOG_ERROR = 0, TN_LOG_WARN = 1, TN_LOG_INFO = 2, TN_LOG_DEBUG = 3 };

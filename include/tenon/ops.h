@@ -60,27 +60,27 @@ TN_BEGIN_C
 
 /* Ops without attributes. */
 static inline tn_val tn_op1(tn_build *b, const char *op, tn_val x) {
-  tn_begin(b, op);
-  tn_arg(b, x);
-  return tn_end(b);
+  tn_op_begin(b, op);
+  tn_op_arg(b, x);
+  return tn_op_end(b);
 }
 static inline tn_val tn_op2(tn_build *b, const char *op, tn_val x, tn_val y) {
-  tn_begin(b, op);
-  tn_arg(b, x);
-  tn_arg(b, y);
-  return tn_end(b);
+  tn_op_begin(b, op);
+  tn_op_arg(b, x);
+  tn_op_arg(b, y);
+  return tn_op_end(b);
 }
 static inline tn_val tn_op3(tn_build *b, const char *op, tn_val x, tn_val y, tn_val z) {
-  tn_begin(b, op);
-  tn_arg(b, x);
-  tn_arg(b, y);
-  tn_arg(b, z);
-  return tn_end(b);
+  tn_op_begin(b, op);
+  tn_op_arg(b, x);
+  tn_op_arg(b, y);
+  tn_op_arg(b, z);
+  return tn_op_end(b);
 }
 
 static inline tn_val tn_neg(tn_build *b, tn_val x) { return tn_op1(b, "neg", x); }
 static inline tn_val tn_exp(tn_build *b, tn_val x) { return tn_op1(b, "exp", x); }
-static inline tn_val tn_log_of(tn_build *b, tn_val x) { return tn_op1(b, "log", x); }
+static inline tn_val tn_log(tn_build *b, tn_val x) { return tn_op1(b, "log", x); }
 static inline tn_val tn_sqrt(tn_build *b, tn_val x) { return tn_op1(b, "sqrt", x); }
 static inline tn_val tn_rsqrt(tn_build *b, tn_val x) { return tn_op1(b, "rsqrt", x); }
 static inline tn_val tn_tanh(tn_build *b, tn_val x) { return tn_op1(b, "tanh", x); }
@@ -95,27 +95,27 @@ static inline tn_val tn_where(tn_build *b, tn_val c, tn_val x, tn_val y) {
 
 /* scale * x + shift */
 static inline tn_val tn_affine(tn_build *b, tn_val x, double scale, double shift) {
-  tn_begin(b, "affine");
-  tn_arg(b, x);
-  tn_set_float(b, "scale", scale);
-  tn_set_float(b, "shift", shift);
-  return tn_end(b);
+  tn_op_begin(b, "affine");
+  tn_op_arg(b, x);
+  tn_op_set_float(b, "scale", scale);
+  tn_op_set_float(b, "shift", shift);
+  return tn_op_end(b);
 }
 /* x in another dtype; x itself if it has it already. */
 static inline tn_val tn_cast(tn_build *b, tn_val x, int32_t dtype) {
-  if (tn_type_of(b, x)->dtype == dtype) return x;
-  tn_begin(b, "cast");
-  tn_arg(b, x);
-  tn_set_text(b, "to", tn_dtype_name(dtype));
-  return tn_end(b);
+  if (tn_val_type(b, x)->dtype == dtype) return x;
+  tn_op_begin(b, "cast");
+  tn_op_arg(b, x);
+  tn_op_set_text(b, "to", tn_dtype_name(dtype));
+  return tn_op_end(b);
 }
 /* A tensor of one value. */
 static inline tn_val tn_full(tn_build *b, const tn_type *type, double value) {
-  tn_begin(b, "full");
-  tn_set_ints(b, "dims", type->rank, type->dims);
-  tn_set_float(b, "value", value);
-  tn_set_text(b, "dtype", tn_dtype_name(type->dtype));
-  return tn_end(b);
+  tn_op_begin(b, "full");
+  tn_op_set_ints(b, "dims", type->rank, type->dims);
+  tn_op_set_float(b, "value", value);
+  tn_op_set_text(b, "dtype", tn_dtype_name(type->dtype));
+  return tn_op_end(b);
 }
 static inline tn_val tn_scalar(tn_build *b, int32_t dtype, double value) {
   tn_type t = {dtype, 0, {0, 0, 0, 0, 0, 0, 0, 0}};
@@ -124,60 +124,60 @@ static inline tn_val tn_scalar(tn_build *b, int32_t dtype, double value) {
 /* op is reduce_sum, reduce_mean, reduce_max or reduce_min; n = 0 reduces all axes. */
 static inline tn_val tn_reduce(tn_build *b, const char *op, tn_val x, int64_t n, const int64_t *axes,
                                int32_t keep) {
-  tn_begin(b, op);
-  tn_arg(b, x);
-  tn_set_ints(b, "axes", n, axes);
-  tn_set_int(b, "keep", keep);
-  return tn_end(b);
+  tn_op_begin(b, op);
+  tn_op_arg(b, x);
+  tn_op_set_ints(b, "axes", n, axes);
+  tn_op_set_int(b, "keep", keep);
+  return tn_op_end(b);
 }
 /* bias may be 0 */
 static inline tn_val tn_matmul(tn_build *b, tn_val x, tn_val y, tn_val bias, int32_t transpose_x,
                                int32_t transpose_y) {
-  tn_begin(b, "matmul");
-  tn_arg(b, x);
-  tn_arg(b, y);
-  tn_arg(b, bias);
-  tn_set_int(b, "transpose_a", transpose_x);
-  tn_set_int(b, "transpose_b", transpose_y);
-  return tn_end(b);
+  tn_op_begin(b, "matmul");
+  tn_op_arg(b, x);
+  tn_op_arg(b, y);
+  tn_op_arg(b, bias);
+  tn_op_set_int(b, "transpose_a", transpose_x);
+  tn_op_set_int(b, "transpose_b", transpose_y);
+  return tn_op_end(b);
 }
 static inline tn_val tn_reshape(tn_build *b, tn_val x, int64_t n, const int64_t *dims) {
-  tn_begin(b, "reshape");
-  tn_arg(b, x);
-  tn_set_ints(b, "dims", n, dims);
-  return tn_end(b);
+  tn_op_begin(b, "reshape");
+  tn_op_arg(b, x);
+  tn_op_set_ints(b, "dims", n, dims);
+  return tn_op_end(b);
 }
 static inline tn_val tn_transpose(tn_build *b, tn_val x, int64_t n, const int64_t *order) {
-  tn_begin(b, "transpose");
-  tn_arg(b, x);
-  tn_set_ints(b, "order", n, order);
-  return tn_end(b);
+  tn_op_begin(b, "transpose");
+  tn_op_arg(b, x);
+  tn_op_set_ints(b, "order", n, order);
+  return tn_op_end(b);
 }
 /* x repeated along dimensions of size 1 and new leading ones */
 static inline tn_val tn_broadcast(tn_build *b, tn_val x, int64_t n, const int64_t *dims) {
-  tn_begin(b, "broadcast");
-  tn_arg(b, x);
-  tn_set_ints(b, "dims", n, dims);
-  return tn_end(b);
+  tn_op_begin(b, "broadcast");
+  tn_op_arg(b, x);
+  tn_op_set_ints(b, "dims", n, dims);
+  return tn_op_end(b);
 }
 /* One part of x along an axis: start .. stop - 1. */
 static inline tn_val tn_slice_axis(tn_build *b, tn_val x, int32_t axis, int64_t start, int64_t stop) {
-  const tn_type *t = tn_type_of(b, x);
+  const tn_type *t = tn_val_type(b, x);
   int64_t starts[TN_MAX_RANK], stops[TN_MAX_RANK];
   for (int32_t i = 0; i < t->rank; i++) {
     starts[i] = i == axis ? start : 0;
     stops[i] = i == axis ? stop : t->dims[i];
   }
   int32_t rank = t->rank;
-  tn_begin(b, "slice");
-  tn_arg(b, x);
-  tn_set_ints(b, "starts", rank, starts);
-  tn_set_ints(b, "stops", rank, stops);
-  return tn_end(b);
+  tn_op_begin(b, "slice");
+  tn_op_arg(b, x);
+  tn_op_set_ints(b, "starts", rank, starts);
+  tn_op_set_ints(b, "stops", rank, stops);
+  return tn_op_end(b);
 }
 /* Sums x down to the dims of `like`: the transpose of broadcasting, for gradients. */
 static inline tn_val tn_sum_to(tn_build *b, tn_val x, const tn_type *like) {
-  const tn_type *t = tn_type_of(b, x);
+  const tn_type *t = tn_val_type(b, x);
   int64_t axes[TN_MAX_RANK], n = 0;
   int32_t lead = t->rank - like->rank;
   if (x == 0 || tn_type_same_dims(t, like)) return x;

@@ -40,7 +40,7 @@ enum {
   TN_OPT_SIZE = 9,      /* int64_t bytes: 64MiB, 2GB, 512 */
   TN_OPT_DURATION = 10, /* double seconds: 90s, 5min, 2h, 0.5 */
   TN_OPT_DTYPE = 11,    /* int32_t: f32 and so on; "any" is TN_ANY */
-  TN_OPT_INIT = 12      /* const char *: an initializer, "normal(0, 0.02)"; see tn_param in build.h */
+  TN_OPT_INIT = 12      /* const char *: an initializer, "normal(0, 0.02)"; see tn_build_param in build.h */
 };
 
 enum {

@@ -67,7 +67,7 @@ static inline int64_t tn_rng_below(tn_rng *r, int64_t n) {
 }
 
 /* Mixes two words into one key (SplitMix64's finalizer, Steele, Lea, Flood, OOPSLA 2014). */
-static inline uint64_t tn_mix(uint64_t a, uint64_t b) {
+static inline uint64_t tn_hash_mix(uint64_t a, uint64_t b) {
   uint64_t z = a + 0x9E3779B97F4A7C15u * (b + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;

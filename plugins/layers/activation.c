@@ -1,6 +1,6 @@
 /* Activations: relu, sigmoid, tanh, gelu (Hendrycks and Gimpel, 2016), silu, leaky_relu, softmax,
  * log_softmax. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 static tn_status build_relu(tn_build *b, const void *options) {
   (void)options;
@@ -35,10 +35,10 @@ static const tn_option gelu_rows[] = {
 
 static tn_status build_gelu(tn_build *b, const void *given) {
   const tn_gelu_attributes *o = given;
-  tn_begin(b, "gelu");
-  tn_arg(b, tn_in(b, 0));
-  tn_set_text(b, "approximate", o->approximate ? "tanh" : "none");
-  tn_yield(b, 0, tn_end(b));
+  tn_op_begin(b, "gelu");
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_set_text(b, "approximate", o->approximate ? "tanh" : "none");
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 
@@ -54,10 +54,10 @@ static const tn_option leaky_rows[] = {
 
 static tn_status build_leaky(tn_build *b, const void *given) {
   const tn_leaky_relu_attributes *o = given;
-  tn_begin(b, "leaky_relu");
-  tn_arg(b, tn_in(b, 0));
-  tn_set_float(b, "slope", o->slope);
-  tn_yield(b, 0, tn_end(b));
+  tn_op_begin(b, "leaky_relu");
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_set_float(b, "slope", o->slope);
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 
@@ -73,10 +73,10 @@ static const tn_option axis_rows[] = {
 
 static tn_status build_axis(tn_build *b, const char *op, const void *given) {
   const tn_axis_attributes *o = given;
-  tn_begin(b, op);
-  tn_arg(b, tn_in(b, 0));
-  tn_set_int(b, "axis", o->axis);
-  tn_yield(b, 0, tn_end(b));
+  tn_op_begin(b, op);
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_set_int(b, "axis", o->axis);
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 static tn_status build_softmax(tn_build *b, const void *options) { return build_axis(b, "softmax", options); }

@@ -1,5 +1,5 @@
 /* conv2d: 2-D cross-correlation of (N, C, H, W) with (channels, C / groups, h, w), PyTorch's Conv2d. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 typedef struct conv2d_options {
   int64_t channels;
@@ -21,9 +21,9 @@ static const tn_option options[] = {
     TN_OPT(conv2d_options, bias_init, TN_OPT_INIT, "default", NULL, "initializer of the bias"),
     TN_OPT_END};
 
-static tn_status build(tn_build *b, const void *given) {
+static tn_status conv2d_build(tn_build *b, const void *given) {
   const conv2d_options *o = given;
-  const tn_type *x = tn_type_of(b, tn_in(b, 0));
+  const tn_type *x = tn_val_type(b, tn_build_in(b, 0));
   int64_t kernel[2], stride[2], padding[2], dilation[2];
   if (x->rank != 4)
     return tn_fail(b, TN_EINVAL, NULL, "the input has rank %d, expected (N, C, H, W)", x->rank);
@@ -40,18 +40,19 @@ static tn_status build(tn_build *b, const void *given) {
   const tn_type bias_type = {TN_F32, 1, {o->channels}};
   int64_t fan_in = in / o->groups * kernel[0] * kernel[1];
   char text[64];
-  tn_val weight = tn_param(b, "weight", &w_type, default_init(text, sizeof text, o->init, fan_in));
+  tn_val weight = tn_build_param(b, "weight", &w_type, default_init(text, sizeof text, o->init, fan_in));
   tn_val bias =
-      o->bias ? tn_param(b, "bias", &bias_type, default_init(text, sizeof text, o->bias_init, fan_in)) : 0;
-  tn_begin(b, "conv2d");
-  tn_arg(b, tn_in(b, 0));
-  tn_arg(b, weight);
-  tn_arg(b, bias);
-  tn_set_ints(b, "stride", 2, stride);
-  tn_set_ints(b, "padding", 2, padding);
-  tn_set_ints(b, "dilation", 2, dilation);
-  tn_set_int(b, "groups", o->groups);
-  tn_yield(b, 0, tn_end(b));
+      o->bias ? tn_build_param(b, "bias", &bias_type, default_init(text, sizeof text, o->bias_init, fan_in))
+              : 0;
+  tn_op_begin(b, "conv2d");
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_arg(b, weight);
+  tn_op_arg(b, bias);
+  tn_op_set_ints(b, "stride", 2, stride);
+  tn_op_set_ints(b, "padding", 2, padding);
+  tn_op_set_ints(b, "dilation", 2, dilation);
+  tn_op_set_int(b, "groups", o->groups);
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 
@@ -59,4 +60,4 @@ const tn_layer_kind layer_conv2d = {
     .item = TN_ITEM(tn_layer_kind, TN_LAYER, "conv2d", "2-D convolution", conv2d_options, options),
     .min_in = 1,
     .max_in = 1,
-    .build = build};
+    .build = conv2d_build};

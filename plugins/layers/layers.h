@@ -29,7 +29,7 @@ static inline int pair_of(const tn_ints *given, int64_t pair[2]) {
 
 /* y = op(x) for an op without attributes; the first input is all it takes. */
 static inline tn_status build_unary(tn_build *b, const char *op) {
-  tn_yield(b, 0, tn_op1(b, op, tn_in(b, 0)));
+  tn_build_yield(b, 0, tn_op1(b, op, tn_build_in(b, 0)));
   return TN_OK;
 }
 

@@ -1,6 +1,6 @@
 /* batch_norm (Ioffe and Szegedy, ICML 2015) and layer_norm (Ba, Kiros, Hinton, 2016), with PyTorch's
  * names, defaults and running statistics. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 typedef struct batch_norm_options {
   double momentum, epsilon;
@@ -19,50 +19,50 @@ static const tn_option batch_norm_rows[] = {
 /* running <- (1 - momentum) * running + momentum * factor * now */
 static void update_running(tn_build *b, tn_val running, tn_val now, double momentum, double factor) {
   tn_val kept = tn_affine(b, running, 1.0 - momentum, 0.0);
-  tn_commit(b, running, tn_add(b, kept, tn_affine(b, tn_cast(b, now, TN_F32), momentum * factor, 0.0)));
+  tn_build_commit(b, running, tn_add(b, kept, tn_affine(b, tn_cast(b, now, TN_F32), momentum * factor, 0.0)));
 }
 
 /* With given statistics. */
 static tn_val emit_apply(tn_build *b, const tn_val operands[5], double epsilon) {
-  tn_begin(b, "batch_norm_apply");
-  for (int i = 0; i < 5; i++) tn_arg(b, operands[i]);
-  tn_set_float(b, "epsilon", epsilon);
-  return tn_end(b);
+  tn_op_begin(b, "batch_norm_apply");
+  for (int i = 0; i < 5; i++) tn_op_arg(b, operands[i]);
+  tn_op_set_float(b, "epsilon", epsilon);
+  return tn_op_end(b);
 }
 
 static tn_val emit_norm(tn_build *b, const tn_val operands[3], double epsilon, int64_t ranks) {
-  tn_begin(b, "batch_norm");
-  for (int i = 0; i < 3; i++) tn_arg(b, operands[i]);
-  tn_set_float(b, "epsilon", epsilon);
-  tn_set_int(b, "ranks", ranks);
-  return tn_end(b);
+  tn_op_begin(b, "batch_norm");
+  for (int i = 0; i < 3; i++) tn_op_arg(b, operands[i]);
+  tn_op_set_float(b, "epsilon", epsilon);
+  tn_op_set_int(b, "ranks", ranks);
+  return tn_op_end(b);
 }
 
 static tn_status build_batch_norm(tn_build *b, const void *given) {
   const batch_norm_options *o = given;
-  tn_val x = tn_in(b, 0);
-  const tn_type *x_type = tn_type_of(b, x);
+  tn_val x = tn_build_in(b, 0);
+  const tn_type *x_type = tn_val_type(b, x);
   if (x_type->rank < 2)
     return tn_fail(b, TN_EINVAL, NULL, "the input has rank %d, expected at least 2", x_type->rank);
   const tn_type channel = {TN_F32, 1, {x_type->dims[1]}};
-  int64_t ranks = o->sync && tn_training(b) ? tn_ranks(b) : 1;
+  int64_t ranks = o->sync && tn_build_training(b) ? tn_build_ranks(b) : 1;
   double n = (double)tn_type_count(x_type) / (double)(channel.dims[0] > 0 ? channel.dims[0] : 1);
   n *= (double)ranks;
-  tn_val weight = o->affine ? tn_param(b, "weight", &channel, "ones") : 0;
-  tn_val bias = o->affine ? tn_param(b, "bias", &channel, "zeros") : 0;
-  tn_val mean = tn_state(b, "running_mean", &channel, "zeros");
-  tn_val variance = tn_state(b, "running_var", &channel, "ones");
-  if (!tn_training(b)) {
-    tn_yield(b, 0, emit_apply(b, (tn_val[]){x, mean, variance, weight, bias}, o->epsilon));
+  tn_val weight = o->affine ? tn_build_param(b, "weight", &channel, "ones") : 0;
+  tn_val bias = o->affine ? tn_build_param(b, "bias", &channel, "zeros") : 0;
+  tn_val mean = tn_build_state(b, "running_mean", &channel, "zeros");
+  tn_val variance = tn_build_state(b, "running_var", &channel, "ones");
+  if (!tn_build_training(b)) {
+    tn_build_yield(b, 0, emit_apply(b, (tn_val[]){x, mean, variance, weight, bias}, o->epsilon));
     return TN_OK;
   }
   if (n < 2)
     return tn_fail(b, TN_EINVAL, NULL,
                    "one value per channel has no variance, expected a larger batch or image");
   tn_val y = emit_norm(b, (tn_val[]){x, weight, bias}, o->epsilon, ranks);
-  update_running(b, mean, tn_result(b, y, 1), o->momentum, 1.0);
-  update_running(b, variance, tn_result(b, y, 2), o->momentum, n / (n - 1.0)); /* the unbiased one */
-  tn_yield(b, 0, y);
+  update_running(b, mean, tn_op_result(b, y, 1), o->momentum, 1.0);
+  update_running(b, variance, tn_op_result(b, y, 2), o->momentum, n / (n - 1.0)); /* the unbiased one */
+  tn_build_yield(b, 0, y);
   return TN_OK;
 }
 
@@ -89,21 +89,21 @@ static const tn_option layer_norm_rows[] = {
 
 static tn_status build_layer_norm(tn_build *b, const void *given) {
   const layer_norm_options *o = given;
-  const tn_type *x = tn_type_of(b, tn_in(b, 0));
+  const tn_type *x = tn_val_type(b, tn_build_in(b, 0));
   if (o->trailing >= x->rank)
     return tn_fail(b, TN_EINVAL, "trailing", "%lld of a rank-%d input, expected fewer than its rank",
                    (long long)o->trailing, x->rank);
   tn_type shape = {TN_F32, (int32_t)o->trailing, {0}};
   for (int32_t i = 0; i < shape.rank; i++) shape.dims[i] = x->dims[x->rank - shape.rank + i];
-  tn_val weight = o->affine ? tn_param(b, "weight", &shape, "ones") : 0;
-  tn_val bias = o->affine && o->bias ? tn_param(b, "bias", &shape, "zeros") : 0;
-  tn_begin(b, "layer_norm");
-  tn_arg(b, tn_in(b, 0));
-  tn_arg(b, weight);
-  tn_arg(b, bias);
-  tn_set_float(b, "epsilon", o->epsilon);
-  tn_set_int(b, "trailing", o->trailing);
-  tn_yield(b, 0, tn_end(b));
+  tn_val weight = o->affine ? tn_build_param(b, "weight", &shape, "ones") : 0;
+  tn_val bias = o->affine && o->bias ? tn_build_param(b, "bias", &shape, "zeros") : 0;
+  tn_op_begin(b, "layer_norm");
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_arg(b, weight);
+  tn_op_arg(b, bias);
+  tn_op_set_float(b, "epsilon", o->epsilon);
+  tn_op_set_int(b, "trailing", o->trailing);
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 

@@ -1,5 +1,5 @@
 /* Pooling over (N, C, H, W): max_pool, avg_pool, global_avg_pool. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 typedef struct pool_options {
   tn_ints kernel, stride, padding;
@@ -29,14 +29,14 @@ static tn_status emit_pool(tn_build *b, const char *op, const pool_options *o, i
   else if (!pair_of(&o->stride, stride))
     return tn_fail(b, TN_EINVAL, "stride", "expected one or two numbers");
   if (!pair_of(&o->padding, padding)) return tn_fail(b, TN_EINVAL, "padding", "expected one or two numbers");
-  tn_begin(b, op);
-  tn_arg(b, tn_in(b, 0));
-  tn_set_ints(b, "kernel", 2, kernel);
-  tn_set_ints(b, "stride", 2, stride);
-  tn_set_ints(b, "padding", 2, padding);
-  tn_set_int(b, "ceil", o->ceil);
-  if (average) tn_set_int(b, "include_pad", o->include_pad);
-  tn_yield(b, 0, tn_end(b));
+  tn_op_begin(b, op);
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_set_ints(b, "kernel", 2, kernel);
+  tn_op_set_ints(b, "stride", 2, stride);
+  tn_op_set_ints(b, "padding", 2, padding);
+  tn_op_set_int(b, "ceil", o->ceil);
+  if (average) tn_op_set_int(b, "include_pad", o->include_pad);
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 

@@ -1,9 +1,9 @@
 /* Layers that only move values: flatten, reshape, add, mul, concat, split, identity. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 static tn_status build_identity(tn_build *b, const void *options) {
   (void)options;
-  tn_yield(b, 0, tn_in(b, 0));
+  tn_build_yield(b, 0, tn_build_in(b, 0));
   return TN_OK;
 }
 const tn_layer_kind layer_identity = {
@@ -14,10 +14,11 @@ const tn_layer_kind layer_identity = {
 
 static tn_status build_flatten(tn_build *b, const void *options) {
   (void)options;
-  const tn_type *x = tn_type_of(b, tn_in(b, 0));
+  const tn_type *x = tn_val_type(b, tn_build_in(b, 0));
   int64_t width = 1;
   for (int32_t i = 1; i < x->rank; i++) width *= x->dims[i];
-  tn_yield(b, 0, tn_reshape(b, tn_in(b, 0), 2, (int64_t[]){tn_dim(b, tn_in(b, 0), 0), width}));
+  tn_build_yield(
+      b, 0, tn_reshape(b, tn_build_in(b, 0), 2, (int64_t[]){tn_val_dim(b, tn_build_in(b, 0), 0), width}));
   return TN_OK;
 }
 const tn_layer_kind layer_flatten = {
@@ -35,12 +36,12 @@ static const tn_option reshape_rows[] = {
 
 static tn_status build_reshape(tn_build *b, const void *given) {
   const reshape_options *o = given;
-  int64_t dims[TN_MAX_RANK] = {tn_dim(b, tn_in(b, 0), 0)};
+  int64_t dims[TN_MAX_RANK] = {tn_val_dim(b, tn_build_in(b, 0), 0)};
   if (o->dims.n >= TN_MAX_RANK)
     return tn_fail(b, TN_EINVAL, "dims", "%lld dimensions, expected at most %d", (long long)o->dims.n,
                    TN_MAX_RANK - 1);
   for (int64_t i = 0; i < o->dims.n; i++) dims[i + 1] = o->dims.v[i];
-  tn_yield(b, 0, tn_reshape(b, tn_in(b, 0), o->dims.n + 1, dims));
+  tn_build_yield(b, 0, tn_reshape(b, tn_build_in(b, 0), o->dims.n + 1, dims));
   return TN_OK;
 }
 const tn_layer_kind layer_reshape = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "reshape",
@@ -51,19 +52,19 @@ const tn_layer_kind layer_reshape = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "r
                                      .build = build_reshape};
 
 /* Folds any number of inputs with a binary op. */
-static tn_status fold(tn_build *b, const char *op) {
-  tn_val y = tn_in(b, 0);
-  for (int32_t i = 1; i < tn_n_in(b); i++) y = tn_op2(b, op, y, tn_in(b, i));
-  tn_yield(b, 0, y);
+static tn_status shape_fold(tn_build *b, const char *op) {
+  tn_val y = tn_build_in(b, 0);
+  for (int32_t i = 1; i < tn_build_n_in(b); i++) y = tn_op2(b, op, y, tn_build_in(b, i));
+  tn_build_yield(b, 0, y);
   return TN_OK;
 }
 static tn_status build_add(tn_build *b, const void *options) {
   (void)options;
-  return fold(b, "add");
+  return shape_fold(b, "add");
 }
 static tn_status build_mul(tn_build *b, const void *options) {
   (void)options;
-  return fold(b, "mul");
+  return shape_fold(b, "mul");
 }
 const tn_layer_kind layer_add = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "add", "sum of the inputs"),
                                  .min_in = 2,
@@ -80,10 +81,10 @@ static const tn_option concat_rows[] = {
 
 static tn_status build_concat(tn_build *b, const void *given) {
   const tn_axis_attributes *o = given;
-  tn_begin(b, "concat");
-  for (int32_t i = 0; i < tn_n_in(b); i++) tn_arg(b, tn_in(b, i));
-  tn_set_int(b, "axis", o->axis);
-  tn_yield(b, 0, tn_end(b));
+  tn_op_begin(b, "concat");
+  for (int32_t i = 0; i < tn_build_n_in(b); i++) tn_op_arg(b, tn_build_in(b, i));
+  tn_op_set_int(b, "axis", o->axis);
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 const tn_layer_kind layer_concat = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "concat",
@@ -102,16 +103,16 @@ static const tn_option split_rows[] = {
 
 static tn_status build_split(tn_build *b, const void *given) {
   const split_options *o = given;
-  int32_t rank = tn_type_of(b, tn_in(b, 0))->rank;
+  int32_t rank = tn_val_type(b, tn_build_in(b, 0))->rank;
   int64_t axis = o->axis < 0 ? o->axis + rank : o->axis;
   if (axis < 0 || axis >= rank)
     return tn_fail(b, TN_EINVAL, "axis", "%lld of a rank-%d input", (long long)o->axis, rank);
-  int64_t size = tn_dim(b, tn_in(b, 0), (int32_t)axis), part = size / o->parts;
+  int64_t size = tn_val_dim(b, tn_build_in(b, 0), (int32_t)axis), part = size / o->parts;
   if (part * o->parts != size)
     return tn_fail(b, TN_EINVAL, "parts", "%lld does not divide the dimension's %lld", (long long)o->parts,
                    (long long)size);
   for (int32_t i = 0; i < o->parts; i++)
-    tn_yield(b, i, tn_slice_axis(b, tn_in(b, 0), (int32_t)axis, i * part, (i + 1) * part));
+    tn_build_yield(b, i, tn_slice_axis(b, tn_build_in(b, 0), (int32_t)axis, i * part, (i + 1) * part));
   return TN_OK;
 }
 const tn_layer_kind layer_split = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "split",

@@ -1,5 +1,5 @@
 /* Layers for tokens: embedding, positions, attention, dropout. Vaswani et al., NeurIPS 2017. */
-#include "layers.h"
+#include "plugins/layers/layers.h"
 
 typedef struct embedding_options {
   int64_t rows, width;
@@ -14,11 +14,11 @@ static const tn_option embedding_rows[] = {
 static tn_status build_embedding(tn_build *b, const void *given) {
   const embedding_options *o = given;
   const tn_type table_type = {TN_F32, 2, {o->rows, o->width}};
-  int32_t dtype = tn_type_of(b, tn_in(b, 0))->dtype;
+  int32_t dtype = tn_val_type(b, tn_build_in(b, 0))->dtype;
   if (dtype != TN_I32 && dtype != TN_I64)
     return tn_fail(b, TN_EINVAL, NULL, "the input is %s, expected ids as i32 or i64", tn_dtype_name(dtype));
-  tn_val table = tn_param(b, "weight", &table_type, o->init);
-  tn_yield(b, 0, tn_op2(b, "embedding", tn_in(b, 0), table));
+  tn_val table = tn_build_param(b, "weight", &table_type, o->init);
+  tn_build_yield(b, 0, tn_op2(b, "embedding", tn_build_in(b, 0), table));
   return TN_OK;
 }
 const tn_layer_kind layer_embedding = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "embedding",
@@ -42,15 +42,15 @@ static const tn_option positions_rows[] = {
 /* One learned row per position, for ids (B, T): the result is (1, T, width) and broadcasts. */
 static tn_status build_positions(tn_build *b, const void *given) {
   const positions_options *o = given;
-  int64_t tokens = tn_dim(b, tn_in(b, 0), 1), rows = o->rows ? o->rows : tokens;
-  if (tn_type_of(b, tn_in(b, 0))->rank < 2)
+  int64_t tokens = tn_val_dim(b, tn_build_in(b, 0), 1), rows = o->rows ? o->rows : tokens;
+  if (tn_val_type(b, tn_build_in(b, 0))->rank < 2)
     return tn_fail(b, TN_EINVAL, NULL, "the input has no dimension of tokens, expected (batch, tokens)");
   if (rows < tokens)
     return tn_fail(b, TN_EINVAL, "rows", "%lld for %lld tokens", (long long)rows, (long long)tokens);
   const tn_type table_type = {TN_F32, 2, {rows, o->width}};
-  tn_val table = tn_param(b, "weight", &table_type, o->init);
+  tn_val table = tn_build_param(b, "weight", &table_type, o->init);
   if (rows > tokens) table = tn_slice_axis(b, table, 0, 0, tokens);
-  tn_yield(b, 0, tn_reshape(b, table, 3, (int64_t[]){1, tokens, o->width}));
+  tn_build_yield(b, 0, tn_reshape(b, table, 3, (int64_t[]){1, tokens, o->width}));
   return TN_OK;
 }
 const tn_layer_kind layer_positions = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "positions",
@@ -76,7 +76,7 @@ static const tn_option attention_rows[] = {
 static tn_status build_attention(tn_build *b, const void *given) {
   const attention_options *o = given;
   for (int32_t i = 0; i < 3; i++) {
-    const tn_type *type = tn_type_of(b, tn_in(b, i));
+    const tn_type *type = tn_val_type(b, tn_build_in(b, i));
     if (type->rank != 3)
       return tn_fail(b, TN_EINVAL, NULL, "input %d has rank %d, expected (batch, tokens, width)", i + 1,
                      type->rank);
@@ -84,12 +84,12 @@ static tn_status build_attention(tn_build *b, const void *given) {
       return tn_fail(b, TN_EINVAL, "heads", "%lld does not divide the width %lld", (long long)o->heads,
                      (long long)type->dims[2]);
   }
-  tn_begin(b, "attention");
-  for (int32_t i = 0; i < 3; i++) tn_arg(b, tn_in(b, i));
-  tn_set_int(b, "causal", o->causal);
-  tn_set_float(b, "scale", o->scale);
-  tn_set_int(b, "heads", o->heads);
-  tn_yield(b, 0, tn_end(b));
+  tn_op_begin(b, "attention");
+  for (int32_t i = 0; i < 3; i++) tn_op_arg(b, tn_build_in(b, i));
+  tn_op_set_int(b, "causal", o->causal);
+  tn_op_set_float(b, "scale", o->scale);
+  tn_op_set_int(b, "heads", o->heads);
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 const tn_layer_kind layer_attention = {
@@ -109,18 +109,18 @@ static const tn_option dropout_rows[] = {
 
 static tn_status build_dropout(tn_build *b, const void *given) {
   const dropout_options *o = given;
-  if (!tn_training(b) || o->p == 0.0) {
-    tn_yield(b, 0, tn_in(b, 0));
+  if (!tn_build_training(b) || o->p == 0.0) {
+    tn_build_yield(b, 0, tn_build_in(b, 0));
     return TN_OK;
   }
-  tn_val iteration = tn_counter(b, TN_ITERATION), block = tn_counter(b, TN_BLOCK);
-  tn_begin(b, "dropout");
-  tn_arg(b, tn_in(b, 0));
-  tn_arg(b, iteration);
-  tn_arg(b, block);
-  tn_set_float(b, "p", o->p);
-  tn_set_int(b, "stream", (int64_t)tn_stream(b, "mask"));
-  tn_yield(b, 0, tn_end(b));
+  tn_val iteration = tn_build_counter(b, TN_ITERATION), block = tn_build_counter(b, TN_BATCH_BLOCK);
+  tn_op_begin(b, "dropout");
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_arg(b, iteration);
+  tn_op_arg(b, block);
+  tn_op_set_float(b, "p", o->p);
+  tn_op_set_int(b, "stream", (int64_t)tn_build_random_stream(b, "mask"));
+  tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
 const tn_layer_kind layer_dropout = {

@@ -1,5 +1,5 @@
 /* Metrics over class scores: accuracy and top_k. */
-#include "losses.h"
+#include "plugins/losses/losses.h"
 
 typedef struct metric_options {
   int64_t axis, ignore, k;
@@ -17,19 +17,19 @@ static const tn_option top_k_rows[] = {
 
 /* Yields `right` (bool) as the value and whether the target counts as the weight. */
 static tn_status yield_hits(tn_build *b, tn_val right, tn_val target, int64_t ignore) {
-  tn_val skipped = tn_scalar(b, tn_type_of(b, target)->dtype, (double)ignore);
-  tn_yield(b, 0, tn_cast(b, right, TN_F32));
-  tn_yield(b, 1, tn_cast(b, tn_op2(b, "ne", target, skipped), TN_F32));
+  tn_val skipped = tn_scalar(b, tn_val_type(b, target)->dtype, (double)ignore);
+  tn_build_yield(b, 0, tn_cast(b, right, TN_F32));
+  tn_build_yield(b, 1, tn_cast(b, tn_op2(b, "ne", target, skipped), TN_F32));
   return TN_OK;
 }
 
 static tn_status build_accuracy(tn_build *b, const void *given) {
   const metric_options *o = given;
-  tn_val target = tn_in(b, 1);
-  tn_begin(b, "argmax");
-  tn_arg(b, tn_in(b, 0));
-  tn_set_int(b, "axis", o->axis);
-  tn_val best = tn_cast(b, tn_end(b), tn_type_of(b, target)->dtype);
+  tn_val target = tn_build_in(b, 1);
+  tn_op_begin(b, "argmax");
+  tn_op_arg(b, tn_build_in(b, 0));
+  tn_op_set_int(b, "axis", o->axis);
+  tn_val best = tn_cast(b, tn_op_end(b), tn_val_type(b, target)->dtype);
   return yield_hits(b, tn_op2(b, "eq", best, target), target, o->ignore);
 }
 const tn_layer_kind metric_accuracy = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "accuracy",
@@ -43,25 +43,25 @@ const tn_layer_kind metric_accuracy = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, 
 /* A target is among the best k if fewer than k scores are higher than its own: no sorting. */
 static tn_status build_top_k(tn_build *b, const void *given) {
   const metric_options *o = given;
-  tn_val scores = tn_in(b, 0), target = tn_in(b, 1);
-  const tn_type *type = tn_type_of(b, scores);
+  tn_val scores = tn_build_in(b, 0), target = tn_build_in(b, 1);
+  const tn_type *type = tn_val_type(b, scores);
   int64_t axis = o->axis < 0 ? o->axis + type->rank : o->axis;
   if (axis < 0 || axis >= type->rank)
     return tn_fail(b, TN_EINVAL, "axis", "%lld of rank-%d scores", (long long)o->axis, type->rank);
   tn_type classes = *type, column = *type;
   column.dims[axis] = 1;
-  classes.dtype = tn_type_of(b, target)->dtype;
-  tn_begin(b, "iota");
-  tn_set_ints(b, "dims", classes.rank, classes.dims);
-  tn_set_int(b, "axis", axis);
-  tn_set_text(b, "dtype", tn_dtype_name(classes.dtype));
-  tn_val index = tn_end(b), wanted = tn_reshape(b, target, column.rank, column.dims);
+  classes.dtype = tn_val_type(b, target)->dtype;
+  tn_op_begin(b, "iota");
+  tn_op_set_ints(b, "dims", classes.rank, classes.dims);
+  tn_op_set_int(b, "axis", axis);
+  tn_op_set_text(b, "dtype", tn_dtype_name(classes.dtype));
+  tn_val index = tn_op_end(b), wanted = tn_reshape(b, target, column.rank, column.dims);
   tn_val zero = tn_scalar(b, type->dtype, 0.0), one = tn_scalar(b, type->dtype, 1.0);
   tn_val own =
       tn_reduce(b, "reduce_sum", tn_where(b, tn_op2(b, "eq", index, wanted), scores, zero), 1, &axis, 1);
   tn_val higher =
       tn_reduce(b, "reduce_sum", tn_where(b, tn_op2(b, "gt", scores, own), one, zero), 1, &axis, 0);
-  tn_val right = tn_op2(b, "lt", higher, tn_scalar(b, tn_type_of(b, higher)->dtype, (double)o->k));
+  tn_val right = tn_op2(b, "lt", higher, tn_scalar(b, tn_val_type(b, higher)->dtype, (double)o->k));
   return yield_hits(b, right, target, o->ignore);
 }
 const tn_layer_kind metric_top_k = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "top_k",

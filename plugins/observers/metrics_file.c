@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "observers.h"
+#include "plugins/observers/observers.h"
 
 enum {
   ROW = 4096,             /* the longest piece that is added at once */
@@ -39,7 +39,7 @@ typedef struct metrics_file {
 
 /* ---- writing ---- */
 
-static tn_status make_room(metrics_file *m, tn_env *env, size_t more) {
+static tn_status metrics_file_make_room(metrics_file *m, tn_env *env, size_t more) {
   if (m->n + more <= m->capacity) return TN_OK;
   size_t capacity = 2 * (m->n + more);
   char *grown = tn_new(env, capacity);
@@ -53,7 +53,7 @@ static tn_status make_room(metrics_file *m, tn_env *env, size_t more) {
 
 TN_PRINTF(3, 4) static tn_status add(metrics_file *m, tn_env *env, const char *format, ...) {
   va_list args;
-  tn_status status = make_room(m, env, ROW);
+  tn_status status = metrics_file_make_room(m, env, ROW);
   if (status != TN_OK) return status;
   va_start(args, format);
   int n = vsnprintf(m->pending + m->n, ROW, format, args);
@@ -80,7 +80,7 @@ static int write_some(metrics_file *m) {
 static tn_status write_pending(metrics_file *m, tn_env *env) {
   if (m->n == 0) return TN_OK;
   if (write_some(m)) {
-    if (m->refused) tn_log(env, TN_LOG_WARN, "%s: is being written again, nothing was lost", m->path);
+    if (m->refused) tn_env_log(env, TN_LOG_WARN, "%s: is being written again, nothing was lost", m->path);
     m->refused = 0;
     return TN_OK;
   }
@@ -88,9 +88,9 @@ static tn_status write_pending(metrics_file *m, tn_env *env) {
     return tn_fail(env, TN_EIO, NULL, "%s: cannot be written: %s; its lines from here on are lost", m->path,
                    strerror(errno));
   if (!m->refused)
-    tn_log(env, TN_LOG_WARN,
-           "%s: cannot be written: %s; training goes on, and its lines are kept and tried again", m->path,
-           strerror(errno));
+    tn_env_log(env, TN_LOG_WARN,
+               "%s: cannot be written: %s; training goes on, and its lines are kept and tried again", m->path,
+               strerror(errno));
   m->refused = 1;
   return TN_OK;
 }
@@ -128,7 +128,7 @@ static off_t end_of_valid(const metrics_file *m, const tn_run_info *run) {
 }
 
 /* Leaves the file as it was when the checkpoint was made from which the run goes on. */
-static tn_status cut(metrics_file *m, tn_env *env, const tn_run_info *run) {
+static tn_status metrics_file_cut(metrics_file *m, tn_env *env, const tn_run_info *run) {
   off_t end = end_of_valid(m, run);
   if (end < 0) return tn_fail(env, TN_EIO, NULL, "%s: cannot be read: %s", m->path, strerror(errno));
   if (lseek(m->fd, 0, SEEK_END) > end && ftruncate(m->fd, end) != 0)
@@ -147,15 +147,16 @@ static tn_status open_at(metrics_file *m, tn_env *env, const tn_run_info *run, c
     return tn_fail(env, TN_EIO, NULL,
                    "%s: cannot be opened: %s; see to its permissions, or leave it out with observers",
                    m->path, strerror(errno));
-  return cut(m, env, run);
+  return metrics_file_cut(m, env, run);
 }
 
-static void close_file(void *self, tn_env *env) {
+static void close_file(tn_env *env, void *self) {
   metrics_file *m = self;
   if (m->fd >= 0 && m->n > 0) write_some(m);
-  if (m->n > 0) tn_log(env, TN_LOG_WARN, "%s: its last %zu bytes could not be written", m->path, m->n);
+  if (m->n > 0) tn_env_log(env, TN_LOG_WARN, "%s: its last %zu bytes could not be written", m->path, m->n);
   if (m->fd >= 0 && close(m->fd) != 0)
-    tn_log(env, TN_LOG_WARN, "%s: cannot be closed: %s; its end may be missing", m->path, strerror(errno));
+    tn_env_log(env, TN_LOG_WARN, "%s: cannot be closed: %s; its end may be missing", m->path,
+               strerror(errno));
   tn_delete(env, m->pending);
   tn_delete(env, m);
 }
@@ -172,13 +173,13 @@ static tn_status open_file(tn_env *env, const void *given, const tn_run_info *ru
   if (status == TN_OK)
     *self = m;
   else
-    close_file(m, env);
+    close_file(env, m);
   return status;
 }
 
-static int wanted(const metrics_file *m, const tn_event *e) {
+static int metrics_file_wanted(const metrics_file *m, const tn_event *e) {
   if (m->fd < 0) return 0;
-  return e->what == TN_EVENT_EPOCH_END || (e->what == TN_EVENT_STEP && e->step % m->every == 0);
+  return e->kind == TN_EVENT_EPOCH_END || (e->kind == TN_EVENT_STEP && e->step % m->every == 0);
 }
 
 /* A checkpoint is on disk: so should be what led to it. That it could not be made so is no reason to stop. */
@@ -186,7 +187,7 @@ static void sync_file(const metrics_file *m) {
   if (m->fd >= 0 && m->n == 0) (void)fdatasync(m->fd);
 }
 
-static const char *word_of(const tn_event *e) { return e->what == TN_EVENT_STEP ? "step" : "epoch"; }
+static const char *word_of(const tn_event *e) { return e->kind == TN_EVENT_STEP ? "step" : "epoch"; }
 
 /* ---- jsonl ---- */
 
@@ -220,10 +221,10 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   return status == TN_OK ? add(m, env, "}\n") : status;
 }
 
-static tn_status hear_jsonl(void *self, tn_env *env, const tn_event *e) {
+static tn_status hear_jsonl(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
-  if (e->what == TN_EVENT_CHECKPOINT) sync_file(m);
-  if (!wanted(m, e)) return TN_OK;
+  if (e->kind == TN_EVENT_CHECKPOINT) sync_file(m);
+  if (!metrics_file_wanted(m, e)) return TN_OK;
   size_t before = m->n;
   tn_status status = add_json(m, env, e);
   if (status != TN_OK) m->n = before; /* no half lines */
@@ -254,10 +255,10 @@ static tn_status add_rows(metrics_file *m, tn_env *env, const tn_event *e, const
   return status;
 }
 
-static tn_status hear_csv(void *self, tn_env *env, const tn_event *e) {
+static tn_status hear_csv(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
-  if (e->what == TN_EVENT_CHECKPOINT) sync_file(m);
-  if (!wanted(m, e)) return TN_OK;
+  if (e->kind == TN_EVENT_CHECKPOINT) sync_file(m);
+  if (!metrics_file_wanted(m, e)) return TN_OK;
   size_t before = m->n;
   const tn_metric scale = {"loss_scale", e->loss_scale}, skipped = {"skipped", (double)e->skipped};
   tn_status status = add_rows(m, env, e, "train", e->train, e->n_train);
@@ -274,7 +275,7 @@ static tn_status open_csv(tn_env *env, const void *given, const tn_run_info *run
   if (status != TN_OK || m->fd < 0 || lseek(m->fd, 0, SEEK_END) > 0) return status;
   status = add(m, env, "event,epoch,step,seconds,lr,split,metric,value\n");
   if (status == TN_OK) return write_pending(m, env);
-  close_file(m, env);
+  close_file(env, m);
   *self = NULL;
   return status;
 }

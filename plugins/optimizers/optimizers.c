@@ -20,25 +20,25 @@ static const tn_option sgd_rows[] = {
 
 static tn_status update_sgd(tn_build *b, const void *given) {
   const sgd_options *o = given;
-  tn_val param = tn_in(b, 0), buffer = 0;
+  tn_val param = tn_build_in(b, 0), buffer = 0;
   if (o->nesterov && (o->momentum == 0.0 || o->dampening != 0.0))
     return tn_fail(b, TN_EINVAL, "nesterov", "needs momentum above 0 and dampening 0");
-  if (o->momentum != 0.0) buffer = tn_state(b, "momentum", tn_type_of(b, param), "zeros");
-  tn_val lr = tn_option_value(b, "lr"), decay = tn_option_value(b, "weight_decay"),
-         updates = tn_counter(b, TN_UPDATES);
-  tn_begin(b, "sgd_update");
-  tn_arg(b, param);
-  tn_arg(b, tn_in(b, 1));
-  tn_arg(b, buffer);
-  tn_arg(b, lr);
-  tn_arg(b, decay);
-  tn_arg(b, updates);
-  tn_set_float(b, "momentum", o->momentum);
-  tn_set_float(b, "dampening", o->dampening);
-  tn_set_int(b, "nesterov", o->nesterov);
-  tn_val next = tn_end(b);
-  if (buffer) tn_commit(b, buffer, tn_result(b, next, 1));
-  tn_yield(b, 0, next);
+  if (o->momentum != 0.0) buffer = tn_build_state(b, "momentum", tn_val_type(b, param), "zeros");
+  tn_val lr = tn_build_option_value(b, "lr"), decay = tn_build_option_value(b, "weight_decay"),
+         updates = tn_build_counter(b, TN_UPDATES);
+  tn_op_begin(b, "sgd_update");
+  tn_op_arg(b, param);
+  tn_op_arg(b, tn_build_in(b, 1));
+  tn_op_arg(b, buffer);
+  tn_op_arg(b, lr);
+  tn_op_arg(b, decay);
+  tn_op_arg(b, updates);
+  tn_op_set_float(b, "momentum", o->momentum);
+  tn_op_set_float(b, "dampening", o->dampening);
+  tn_op_set_int(b, "nesterov", o->nesterov);
+  tn_val next = tn_op_end(b);
+  if (buffer) tn_build_commit(b, buffer, tn_op_result(b, next, 1));
+  tn_build_yield(b, 0, next);
   return TN_OK;
 }
 static const tn_optimizer sgd = {
@@ -63,26 +63,26 @@ static const tn_option adamw_rows[] = {
 
 static tn_status update_adamw(tn_build *b, const void *given) {
   const adamw_options *o = given;
-  tn_val param = tn_in(b, 0);
-  tn_val m = tn_state(b, "exp_avg", tn_type_of(b, param), "zeros");
-  tn_val v = tn_state(b, "exp_avg_sq", tn_type_of(b, param), "zeros");
-  tn_val lr = tn_option_value(b, "lr"), decay = tn_option_value(b, "weight_decay"),
-         updates = tn_counter(b, TN_UPDATES);
-  tn_begin(b, "adamw_update");
-  tn_arg(b, param);
-  tn_arg(b, tn_in(b, 1));
-  tn_arg(b, m);
-  tn_arg(b, v);
-  tn_arg(b, lr);
-  tn_arg(b, decay);
-  tn_arg(b, updates);
-  tn_set_float(b, "beta1", o->beta1);
-  tn_set_float(b, "beta2", o->beta2);
-  tn_set_float(b, "epsilon", o->epsilon);
-  tn_val next = tn_end(b);
-  tn_commit(b, m, tn_result(b, next, 1));
-  tn_commit(b, v, tn_result(b, next, 2));
-  tn_yield(b, 0, next);
+  tn_val param = tn_build_in(b, 0);
+  tn_val m = tn_build_state(b, "exp_avg", tn_val_type(b, param), "zeros");
+  tn_val v = tn_build_state(b, "exp_avg_sq", tn_val_type(b, param), "zeros");
+  tn_val lr = tn_build_option_value(b, "lr"), decay = tn_build_option_value(b, "weight_decay"),
+         updates = tn_build_counter(b, TN_UPDATES);
+  tn_op_begin(b, "adamw_update");
+  tn_op_arg(b, param);
+  tn_op_arg(b, tn_build_in(b, 1));
+  tn_op_arg(b, m);
+  tn_op_arg(b, v);
+  tn_op_arg(b, lr);
+  tn_op_arg(b, decay);
+  tn_op_arg(b, updates);
+  tn_op_set_float(b, "beta1", o->beta1);
+  tn_op_set_float(b, "beta2", o->beta2);
+  tn_op_set_float(b, "epsilon", o->epsilon);
+  tn_val next = tn_op_end(b);
+  tn_build_commit(b, m, tn_op_result(b, next, 1));
+  tn_build_commit(b, v, tn_op_result(b, next, 2));
+  tn_build_yield(b, 0, next);
   return TN_OK;
 }
 static const tn_optimizer adamw = {

@@ -3,7 +3,7 @@
  * The low types follow the lists that the field has settled on (Micikevicius et al., "Mixed precision
  * training", ICLR 2018; PyTorch's autocast): products in the low type; sums, norms and losses in f32, and
  * so what grows or loses digits fast (exp, log, powers); everything else takes its operands as they come. */
-#include "precision.h"
+#include "plugins/precision/precision.h"
 
 #include <string.h>
 
@@ -26,7 +26,7 @@ static const char *const steep[] = {"exp", "log", "pow", "reciprocal", "rsqrt", 
 
 static int wants_single(const precision_options *o, const tn_precision_site *site) {
   if (is_one_of(site->op, self_reliant)) return 0;
-  switch (site->klass) {
+  switch (site->op_class) {
   case TN_CLASS_REDUCE: return o->reduce == PRECISION_SINGLE;
   case TN_CLASS_NORM: return o->norm == PRECISION_SINGLE;
   case TN_CLASS_LOSS: return o->loss == PRECISION_SINGLE;
@@ -36,17 +36,17 @@ static int wants_single(const precision_options *o, const tn_precision_site *sit
 }
 
 /* What the graph has in another type than f32, it has for a reason. */
-static int32_t decide(const precision_options *o, const tn_precision_site *site, int32_t low) {
+static int32_t precision_decide(const precision_options *o, const tn_precision_site *site, int32_t low) {
   if (site->dtype != TN_F32) return site->dtype;
-  if (site->klass == TN_CLASS_MATMUL) return low;
+  if (site->op_class == TN_CLASS_MATMUL) return low;
   return wants_single(o, site) ? TN_F32 : TN_ANY;
 }
 
 static int32_t decide_fp16(const void *options, const tn_precision_site *site) {
-  return decide(options, site, TN_F16);
+  return precision_decide(options, site, TN_F16);
 }
 static int32_t decide_bf16(const void *options, const tn_precision_site *site) {
-  return decide(options, site, TN_BF16);
+  return precision_decide(options, site, TN_BF16);
 }
 static int32_t decide_fp32(const void *options, const tn_precision_site *site) {
   (void)options;
@@ -54,7 +54,7 @@ static int32_t decide_fp32(const void *options, const tn_precision_site *site) {
 }
 static int32_t decide_tf32(const void *options, const tn_precision_site *site) {
   (void)options;
-  return site->dtype == TN_F32 && site->klass == TN_CLASS_MATMUL ? TN_TF32 : site->dtype;
+  return site->dtype == TN_F32 && site->op_class == TN_CLASS_MATMUL ? TN_PRECISION_TF32 : site->dtype;
 }
 
 #define CLASS_OPTIONS                                                                                        \

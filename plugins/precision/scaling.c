@@ -3,20 +3,20 @@
  * while without (Micikevicius et al., ICLR 2018, section 3.2; the rule is torch.amp.GradScaler's). */
 #include <stdio.h>
 
-#include "precision.h"
+#include "plugins/precision/precision.h"
 
 static const tn_type scale_type = {.dtype = TN_F32}, count_type = {.dtype = TN_I64};
 
 static tn_val scale_state(tn_build *b, const precision_options *o) {
   char init[64];
   snprintf(init, sizeof init, "constant(%.17g)", o->init_scale);
-  return tn_state(b, "scale", &scale_type, init);
+  return tn_build_state(b, "scale", &scale_type, init);
 }
 
 tn_status precision_scale(tn_build *b, const void *options) {
   const precision_options *o = options;
-  if (o->scaling == SCALING_STATIC) tn_yield(b, 0, tn_scalar(b, TN_F32, o->init_scale));
-  if (o->scaling == SCALING_DYNAMIC) tn_yield(b, 0, scale_state(b, o));
+  if (o->scaling == SCALING_STATIC) tn_build_yield(b, 0, tn_scalar(b, TN_F32, o->init_scale));
+  if (o->scaling == SCALING_DYNAMIC) tn_build_yield(b, 0, scale_state(b, o));
   return TN_OK;
 }
 
@@ -29,15 +29,15 @@ static tn_val times(tn_build *b, tn_val scale, double factor) {
 tn_status precision_update(tn_build *b, const void *options) {
   const precision_options *o = options;
   if (o->scaling != SCALING_DYNAMIC) return TN_OK;
-  tn_val finite = tn_in(b, 0), scale = scale_state(b, o);
-  tn_val streak = tn_state(b, "good_steps", &count_type, "zeros");
+  tn_val finite = tn_build_in(b, 0), scale = scale_state(b, o);
+  tn_val streak = tn_build_state(b, "good_steps", &count_type, "zeros");
   tn_val longer = tn_add(b, streak, tn_scalar(b, TN_I64, 1));
   tn_val due = tn_op2(b, "ge", longer, tn_scalar(b, TN_I64, (double)o->growth_interval));
   tn_val grown = times(b, scale, o->growth_factor);
   tn_val grows = tn_op2(b, "and", due, tn_op1(b, "is_finite", grown));
   tn_val good = tn_where(b, grows, grown, scale), bad = times(b, scale, o->backoff_factor);
   tn_val goes_on = tn_op2(b, "and", finite, tn_op1(b, "not", due));
-  tn_commit(b, scale, tn_where(b, finite, good, bad));
-  tn_commit(b, streak, tn_where(b, goes_on, longer, tn_scalar(b, TN_I64, 0)));
+  tn_build_commit(b, scale, tn_where(b, finite, good, bad));
+  tn_build_commit(b, streak, tn_where(b, goes_on, longer, tn_scalar(b, TN_I64, 0)));
   return TN_OK;
 }

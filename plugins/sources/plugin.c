@@ -1,5 +1,5 @@
 /* plugins/sources/plugin.c: the descriptor. */
-#include "sources.h"
+#include "plugins/sources/sources.h"
 
 TN_PLUGIN(sources, "0.1.0", "MIT", &digits_source.item, &idx_source.item, &image_folder_source.item,
           &random_source.item, &text_source.item)

@@ -1,6 +1,6 @@
 /* plugins/transforms/normalize.c: (x - mean) / std for each channel, in f32. A u8 field is brought to 0 .. 1
  * first, so that `normalize` alone is torchvision's ToTensor and Normalize, bit by bit. */
-#include "transforms.h"
+#include "plugins/transforms/transforms.h"
 
 typedef struct normalize_options {
   tn_floats mean, std;
@@ -18,7 +18,7 @@ static tn_status check_list(tn_env *env, const char *name, const tn_floats *list
                  name, (long long)list->n, (long long)(type->rank > 0 ? type->dims[0] : 1));
 }
 
-static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+static tn_status normalize_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
   const normalize_options *o = opts;
   for (int32_t k = 0; k < n; k++) {
     tn_status status = check_list(env, "mean", &o->mean, &in[k]);
@@ -44,7 +44,7 @@ static void normalize_f32(const float *in, float *out, int64_t count, float mean
   for (int64_t i = 0; i < count; i++) out[i] = (in[i] - mean) / std;
 }
 
-static tn_status apply(tn_transform_call *c, const void *opts) {
+static tn_status normalize_apply(tn_transform_call *c, const void *opts) {
   const normalize_options *o = opts;
   for (int32_t k = 0; k < c->n; k++) {
     const tn_type *type = &c->in_type[k];
@@ -73,23 +73,23 @@ static tn_val constant(tn_build *b, const tn_floats *list, int32_t rank) {
       joined = next;
       continue;
     }
-    tn_begin(b, "concat");
-    tn_arg(b, joined);
-    tn_arg(b, next);
-    tn_set_int(b, "axis", 0);
-    joined = tn_end(b);
+    tn_op_begin(b, "concat");
+    tn_op_arg(b, joined);
+    tn_op_arg(b, next);
+    tn_op_set_int(b, "axis", 0);
+    joined = tn_op_end(b);
   }
   return joined;
 }
 
-static tn_status build(tn_build *b, const void *opts) {
+static tn_status normalize_build(tn_build *b, const void *opts) {
   const normalize_options *o = opts;
-  for (int32_t k = 0; k < tn_n_in(b); k++) {
-    tn_val x = tn_in(b, k);
-    int32_t rank = tn_type_of(b, x)->rank;
-    if (tn_type_of(b, x)->dtype == TN_U8) x = tn_div(b, tn_cast(b, x, TN_F32), tn_scalar(b, TN_F32, 255));
+  for (int32_t k = 0; k < tn_build_n_in(b); k++) {
+    tn_val x = tn_build_in(b, k);
+    int32_t rank = tn_val_type(b, x)->rank;
+    if (tn_val_type(b, x)->dtype == TN_U8) x = tn_div(b, tn_cast(b, x, TN_F32), tn_scalar(b, TN_F32, 255));
     x = tn_sub(b, x, constant(b, &o->mean, rank));
-    tn_yield(b, k, tn_div(b, x, constant(b, &o->std, rank)));
+    tn_build_yield(b, k, tn_div(b, x, constant(b, &o->std, rank)));
   }
   return tn_build_status(b);
 }
@@ -98,8 +98,8 @@ const tn_transform normalize_transform = {
     .item =
         TN_ITEM(tn_transform, TN_TRANSFORM, "normalize",
                 "(x - mean) / std per channel; u8 is brought to 0 .. 1 first", normalize_options, options),
-    .infer = infer,
-    .apply = apply,
-    .build = build,
+    .infer = normalize_infer,
+    .apply = normalize_apply,
+    .build = normalize_build,
     .pointwise = 1,
 };

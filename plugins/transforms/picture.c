@@ -1,7 +1,7 @@
 /* plugins/transforms/picture.c: sizes of pictures, and parts of them. */
 #include <string.h>
 
-#include "transforms.h"
+#include "plugins/transforms/transforms.h"
 
 picture picture_of(const tn_type *type) {
   picture p = {1, type->dims[type->rank - 2], type->dims[type->rank - 1]};

@@ -1,5 +1,5 @@
 /* plugins/transforms/plugin.c: the descriptor. */
-#include "transforms.h"
+#include "plugins/transforms/transforms.h"
 
 TN_PLUGIN(transforms, "0.1.0", "MIT", &resize_transform.item, &center_crop_transform.item,
           &random_crop_transform.item, &random_resized_crop_transform.item, &random_flip_transform.item,

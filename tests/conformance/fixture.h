@@ -2,11 +2,11 @@
 #ifndef TN_TESTS_CONFORMANCE_FIXTURE_H
 #define TN_TESTS_CONFORMANCE_FIXTURE_H
 
-#include "core/exec/device.h"
+#include "core/exec/device/device.h"
 
 typedef struct fixture {
   tn_env env;
-  tn_slot slot;
+  tn_error_record record;
   tn_registry *registry;
   struct tn_op_table *ops;
 } fixture;

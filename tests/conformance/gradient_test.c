@@ -1,11 +1,11 @@
-/* Every gradient rule of the core against differences (core/conformance/differences.h). */
+/* Every gradient rule of the core against differences (core/conformance/trial/finite_differences.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
-#include "core/conformance/differences.h"
+#include "core/conformance/trial/finite_differences.h"
 #include "fixture.h"
 
 enum { DRAWS = 60 };

@@ -1,7 +1,7 @@
 /* Descriptors of plugins: any sizes, versions, kinds, names and option tables, in memory of exactly the size
  * that they claim. What the host takes, it can use: options get their defaults, take texts, and print.
  * (Pointers are pointers: a plugin that lies about those is in the process already.) */
-#include "core/config/options.h"
+#include "core/config/options/options.h"
 #include "core/plugin/kinds.h"
 #include "core/plugin/registry.h"
 #include "tests/fuzz/fuzz.h"

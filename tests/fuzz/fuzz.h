@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 /* A handle whose memory is counted and limited: a few bytes must not cost a machine. */
 typedef struct fuzz {
   tn_env env;
-  tn_slot slot;
+  tn_error_record record;
   size_t asked; /* in all */
   long live;    /* blocks */
 } fuzz;

@@ -1,5 +1,5 @@
 /* INI text: what is read prints as text that reads back to the same. */
-#include "core/config/ini.h"
+#include "core/config/ini/ini.h"
 #include "tests/fuzz/fuzz.h"
 
 static void read_back(fuzz *f, const tn_ini *ini) {

@@ -1,5 +1,5 @@
 /* JPEG pictures. */
-#include "plugins/sources/image.h"
+#include "plugins/sources/image/image.h"
 #include "tests/fuzz/fuzz.h"
 
 static tn_status planes(image_sink *sink) {

@@ -1,5 +1,5 @@
 /* state.json of a checkpoint. */
-#include "core/train/checkpoint.h"
+#include "core/train/checkpoints/checkpoint.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {

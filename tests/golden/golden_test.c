@@ -12,12 +12,12 @@
 
 #include <cmocka.h>
 
-#include "core/graph/special.h"
+#include "core/graph/input_state.h"
 
 #include "../conformance/fixture.h"
-#include "core/conformance/gradients.h"
-#include "core/conformance/on_device.h"
-#include "core/conformance/reference.h"
+#include "core/conformance/trial/gradients.h"
+#include "core/conformance/trial/on_device.h"
+#include "core/conformance/reference/reference.h"
 #include "golden_file.h"
 
 enum { MOST = 16 };

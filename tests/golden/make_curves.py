@@ -8,7 +8,7 @@ TENON is the built program, DATA a folder with mnist/, text/tinyshakespeare.txt 
 folder of the .json files (tests/golden/curves); names choose among the curves. What is trained stands in
 tests/golden/curves/NAME.ini; here it is again as PyTorch has it. Tenon's initial weights and its shuffle are pure
 functions of the seed, so neither need be kept: the weights are those of `tenon train` with run.epochs=0, the
-shuffle is computed here from what include/tenon/random.h and core/data/permute.c say.
+shuffle is computed here from what include/tenon/random.h and core/data/shuffle.c say.
 
 Each curve is trained twice: "losses", and "twin" from initial weights that are one unit in the last place larger.
 How far these two are apart is how far any two implementations may be that round differently. Needs torch,

@@ -26,17 +26,19 @@ plant_tree() {
   put core/graph/graph.c '#include <jansson.h>' '#include "core/base/env.h"' \
     'const char *ops[] = {"relu", "tanh"}; /* not "sgd" */'
   put core/exec/device.h ''
+  put core/exec/device.c '/* core/exec/device.c: the devices of a run. */' 'static int query(void) { return 0; }'
   put core/linked.c '#include "core/exec/device.h"' '#include "linked_plugins.h"'
+  put backends/far/far.h '#include "tenon/base.h"'
+  put backends/far/kernels/relu.c '#include "backends/far/far.h"' '#include "backends/far/kernels/near.h"' \
+    '#include "backends/shared/half.h"'
   put backends/shared/half.h '#include "tenon/base.h"'
-  put backends/shared/pointwise/ir.h '#include "shared/half.h"' '#include "tenon/plugin/op.h"'
-  put backends/far/far.h '#include "tenon/base.h"' '#include "shared/pointwise/ir.h"'
-  put backends/far/kernels/relu.c '#include "far.h"' '#include "near.h"' '#include "shared/half.h"'
+  put backends/shared/pointwise/ir.h '#include "backends/shared/half.h"' '#include "tenon/plugin/op.h"'
   put backends/far/kernels/near.h ''
   put plugins/optimizers/sgd.c '#include <math.h>' '#include "tenon/plugin/op.h"' \
     'const tn_optimizer sgd = {.item = TN_ITEM(tn_optimizer, TN_OPTIMIZER,' '    "sgd", "w - lr g", S, options)};'
   put plugins/layers/relu.c 'const tn_layer_kind relu = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "relu", "")};'
   put tools/cli.h ''
-  put tools/main.c '#include "cli.h"' '#include "tenon/base.h"'
+  put tools/main.c '#include "tools/cli.h"' '#include "tenon/base.h"'
   put docs/plugins/examples/mish.c '#include <tenon/plugin/op.h>'
 }
 
@@ -60,7 +62,7 @@ refuses() {
   fi
 }
 
-for checker in layering calls; do
+for checker in layering calls paths statics words; do
   plant_tree
   if said=$(sh "$here/$checker.sh" "$tree" 2>&1); then
     report ok "$checker: a tree in order passes"
@@ -84,22 +86,26 @@ refuses "ops stand on public headers" "core/ops/conv.c:1: includes core/base/env
   core/ops/conv.c '#include "core/base/env.h"'
 refuses "a backend does not include core" "backends/far/device.c:1: includes core/base/env.h: backends/far includes" \
   backends/far/device.c '#include "core/base/env.h"'
-refuses "a backend does not include another backend" "backends/near/near.c:1: includes ../far/far.h: backends/near" \
-  backends/near/near.c '#include "../far/far.h"'
+refuses "a backend does not include another backend" "backends/near/near.c:1: includes backends/far/far.h: backends/near" \
+  backends/near/near.c '#include "backends/far/far.h"'
+refuses "a backend names its headers by their whole path" "backends/far/device.c:1: includes far.h: backends/far" \
+  backends/far/device.c '#include "far.h"'
+refuses "what backends share includes no backend" "backends/shared/ir.h:1: includes backends/far/far.h: backends/shared" \
+  backends/shared/ir.h '#include "backends/far/far.h"'
+refuses "a backend includes only shared files that exist" \
+  "backends/far/device.c:2: includes backends/shared/cost.h: backends/far includes" \
+  backends/far/device.c '#include "backends/shared/pointwise/ir.h"' '#include "backends/shared/cost.h"'
 refuses "a backend does not reach another one through the shared folder" \
-  "backends/near/near.c:1: includes shared/../far/far.h: backends/near includes" \
-  backends/near/near.c '#include "shared/../far/far.h"'
-refuses "a backend includes only shared files that are there" \
-  "backends/near/near.c:2: includes shared/cost.h: backends/near includes" \
-  backends/near/near.c '#include "shared/half.h"' '#include "shared/cost.h"'
-refuses "shared code does not include a backend" "backends/shared/cost.h:1: includes far/far.h: backends/shared includes" \
-  backends/shared/cost.h '#include "far/far.h"'
-refuses "shared code does not include core" "backends/shared/cost.h:2: includes core/base/env.h: backends/shared" \
-  backends/shared/cost.h '#include "shared/half.h"' '#include "core/base/env.h"'
-refuses "a plugin does not include shared code of backends" "plugins/layers/layers.c:1: includes shared/half.h" \
-  plugins/layers/layers.c '#include "shared/half.h"'
-refuses "core does not include shared code of backends" "core/graph/up.c:1: includes shared/half.h: core includes" \
-  core/graph/up.c '#include <shared/half.h>'
+  "backends/near/near.c:1: includes backends/shared/../far/far.h: backends/near" \
+  backends/near/near.c '#include "backends/shared/../far/far.h"'
+refuses "shared code names its headers by their whole path" "backends/shared/cost.h:1: includes half.h: backends/shared" \
+  backends/shared/cost.h '#include "half.h"'
+refuses "shared code does not include core" "backends/shared/cost.h:1: includes core/base/env.h: backends/shared" \
+  backends/shared/cost.h '#include "core/base/env.h"'
+refuses "core does not include shared code of backends" "core/graph/up.c:1: includes backends/shared/half.h: core includes" \
+  core/graph/up.c '#include <backends/shared/half.h>'
+refuses "a plugin does not include what backends share" "plugins/layers/half.h:1: includes backends/shared/half.h: plugins" \
+  plugins/layers/half.h '#include "backends/shared/half.h"'
 refuses "a plugin does not include a backend" "plugins/layers/layers.c:3: includes backends/far/far.h" \
   plugins/layers/layers.c '' '' '#include "backends/far/far.h"'
 refuses "the program does not include core" "tools/plan.c:1: includes core/exec/device.h: tools includes" \
@@ -126,4 +132,58 @@ refuses "backends do not write to stderr" "backends/far/say.c:1: uses stderr: er
   backends/far/say.c 'fprintf(stderr, "far");'
 refuses "observers leave stdout alone" "plugins/observers/say.c:2: uses stdout: errors are values" \
   plugins/observers/say.c 'fprintf(stderr, "fine");' 'fprintf(stdout, "the result is the program'\''s");'
+
+checker=paths
+refuses "a file's first comment names the file" "core/graph/up.c:1: core/graph/down.c: the first comment names another" \
+  core/graph/up.c '/* core/graph/down.c: graphs. */'
+refuses "a document names files that exist" "docs/rooms.md:2: core/graph/gone.c: no such file or folder" \
+  docs/rooms.md 'The graph is in' '`core/graph/gone.c` and in `core/graph/graph.c`, says `core/graph/*.c`.'
+refuses "a comment names files that exist" "core/graph/up.c:2: core/gone/gone.h: no such file or folder" \
+  core/graph/up.c '/* Graphs' ' * are in core/gone/gone.h. */'
+
+checker=statics
+refuses "a static function has a name of its own" "plugins/layers/twin.c:2: static function query has the name of one at core/" \
+  plugins/layers/twin.c '' 'static int query(void) { return 1; }'
+
+checker=words
+refuses "a comment has a thing in the code as its subject" "core/graph/say.c:2: \"whoever\": name the thing" \
+  core/graph/say.c '/* The buffer belongs' ' * to whoever made it. */'
+refuses "a phrase is found across the end of a line" "core/graph/say.c:1: \"what lies\": begin with the noun" \
+  core/graph/say.c '/* The pass copies what' ' * lies in the arena. */'
+refuses "a message is read, too" "core/graph/say.c:1: \"is none\": say it positively" \
+  core/graph/say.c 'const char *text = "the device that is none";'
+refuses "a document is read" "docs/rooms.md:1: \"nobody\": name the thing" docs/rooms.md 'The lock that nobody takes.'
+refuses "a script is read" "tests/run.sh:2: \"hears\": code does not feel" tests/run.sh 'echo nobody' '# the log hears of it'
+
+# A library whose objects call each other in a circle, and one whose room calls a room below it in the list.
+# links NAME TEXT FILE LINE...: like refuses, with the tree built.
+links() {
+  name=$1 text=$2
+  shift 2
+  plant_tree
+  rm -rf "$tree/core/ops" "$tree/core/linked.c" "$tree/core/graph/graph.c" "$tree/core/exec" "$tree/backends" "$tree/plugins" "$tree/tools"
+  put core/base/env.c 'int tn_env(void); int tn_env(void) { return 1; }'
+  put core/graph/text.c 'int tn_env(void); int tn_text(void); int tn_text(void) { return tn_env(); }'
+  put core/graph/print.c 'int tn_text(void); int tn_print(void); int tn_print(void) { return tn_text(); }'
+  [ $# = 0 ] || put "$@"
+  mkdir -p "$tree/build"
+  echo '[' >"$tree/build/compile_commands.json"
+  for source in $(cd "$tree" && find core -name '*.c'); do
+    object=$(echo "$source" | tr / _).o
+    cc -c -o "$tree/build/$object" "$tree/$source" || return 0
+    printf '  {\n    "file": "../%s",\n    "output": "%s"\n  },\n' "$source" "$object" >>"$tree/build/compile_commands.json"
+  done
+  said=$(sh "$here/calls_between_files.sh" "$tree/build" 2>&1) && passes=yes || passes=no
+  case $passes-$said in
+  yes-*) [ -z "$text" ] && report ok "$name" || report failed "$name (it passes)" ;;
+  no-*"$text"*) [ -n "$text" ] && report ok "$name" || report failed "$name (heard '$said')" ;;
+  *) report failed "$name (expected '$text', heard '$said')" ;;
+  esac
+}
+
+links "calls: a tree in order passes" ""
+links "calls: two files in a circle" "a circle of calls between files: core/" \
+  core/graph/text.c 'int tn_print(void); int tn_text(void); int tn_text(void) { return tn_print(); }'
+links "calls: a room uses one below it" "core/base/env.c: uses tn_text of core/graph/text.c: core/base may use only" \
+  core/base/env.c 'int tn_text(void); int tn_env(void); int tn_env(void) { return tn_text(); }'
 exit $status

@@ -2,11 +2,9 @@
 # tests/style/layering.sh ROOT: who may include whom.
 #
 #     include <- core <- backends, plugins <- tools, tests
-#     include <- backends/shared <- backends
 #
 # In core a room uses only the rooms above it in ROOMS, and core/ops, which is written like a plugin, none at
-# all. Backends, plugins, tools and the examples see include/tenon and their own folder; backends see
-# backends/shared, too, which they include as "shared/...". No file of core names
+# all. Backends, plugins, tools and the examples see include/tenon and their own folder. No file of core names
 # an item of a plugin. Prints one line for each violation on stderr and exits with 1 if there is any.
 set -eu
 cd "$1"
@@ -39,12 +37,12 @@ function refuse(why) {
   bad = 1
 }
 
-# The first two folders of a path: "backends/cpu", "core/graph".
+# The part of the tree that a file belongs to: "backends/cpu", "core/graph", "tools".
 function home_of(file,    parts) {
-  return split(file, parts, "/") > 2 ? parts[1] "/" parts[2] : parts[1]
+  return split(file, parts, "/") > 2 && parts[1] != "tools" ? parts[1] "/" parts[2] : parts[1]
 }
 
-function is_ours(path) { return path ~ /^(tenon|core|backends|shared|plugins|tools|tests|docs)\// }
+function is_ours(path) { return path ~ /^(tenon|core|backends|plugins|tools|tests|docs)\// }
 
 function check_header() {
   if (angle && !is_ours(path)) {
@@ -70,15 +68,14 @@ function check_core(    room, other, parts) {
     refuse("core/" room " may use only itself and the rooms above it in: " rooms)
 }
 
-# Backends, plugins, tools: the public headers and what lies in the same folder; for backends also backends/shared.
-function check_guest(    home, here) {
+# Backends, plugins, tools: the public headers and files of the same home, named by their whole path. Backends
+# also see backends/shared.
+function check_guest(    home) {
   if (path ~ /^tenon\// || (angle && !is_ours(path))) return
   home = home_of(FILENAME)
-  if (home ~ /^backends\// && path ~ /^shared\// && path !~ /\.\./ && ("backends/" path) in exists) return
-  here = FILENAME
-  sub(/\/[^\/]*$/, "", here)
-  if (path ~ /\.\./ || !((here "/" path) in exists || (home "/" path) in exists))
-    refuse(home " includes tenon/ headers and its own files only")
+  if (path in exists && (index(path, home "/") == 1 || (home ~ /^backends\// && path ~ /^backends\/shared\//))) return
+  refuse(home " includes tenon/ headers and, by their whole path, its own files" \
+         (home ~ /^backends\// && home != "backends/shared" ? " and those of backends/shared" : ""))
 }
 
 /^[ \t]*#[ \t]*include[ \t]*[<"]/ {

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const tn_api tn_host_api = {.struct_size = sizeof(tn_api), .major = TN_ABI_MAJOR, .minor = TN_ABI_MINOR};
-
 static void *counting_realloc(void *context, void *block, size_t bytes) {
   test_env *t = context;
   if (bytes == 0) {
@@ -30,9 +28,9 @@ static void keep_line(void *context, int32_t level, const char *line) {
 
 void test_env_start(test_env *t) {
   memset(t, 0, sizeof(*t));
-  tn_slot_init(&t->env, &t->slot, NULL);
-  t->slot.allocator = (tn_allocator){.context = t, .realloc = counting_realloc};
-  t->slot.sink = (tn_log_sink){.context = t, .write = keep_line, .level = TN_LOG_INFO};
+  tn_error_record_init_root(&t->env, &t->record, NULL);
+  t->record.allocator = (tn_allocator){.context = t, .realloc = counting_realloc};
+  t->record.sink = (tn_log_sink){.context = t, .write = keep_line, .level = TN_LOG_INFO};
 }
 
 int64_t test_env_starve(tn_status (*work)(test_env *t, void *context), void *context) {

@@ -1,5 +1,5 @@
 /* tests/support/test_env.h: an env for tests of single rooms, with an allocator that counts what is
- * alive and can refuse. It brings a tn_host_api of its own, for tests that do not link core/plugin. */
+ * alive and can refuse. Its table of host functions is NULL: such tests call no plugin. */
 #ifndef TN_TESTS_SUPPORT_TEST_ENV_H
 #define TN_TESTS_SUPPORT_TEST_ENV_H
 
@@ -7,7 +7,7 @@
 
 typedef struct test_env {
   tn_env env; /* first, so that a test_env is a handle */
-  tn_slot slot;
+  tn_error_record record;
   int64_t live;    /* blocks that were not released yet */
   int64_t asked;   /* allocations so far */
   int64_t fail_at; /* which of them is refused, and all after it; 0: none */

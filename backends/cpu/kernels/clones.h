@@ -7,8 +7,8 @@
  *
  * TN_CPU_VECTOR in front of a loop says that its iterations do not depend on each other, even where a
  * result lies exactly over an operand. */
-#ifndef TN_CPU_CLONES_H
-#define TN_CPU_CLONES_H
+#ifndef TN_BACKENDS_CPU_KERNELS_CLONES_H
+#define TN_BACKENDS_CPU_KERNELS_CLONES_H
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) &&                 \
     defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

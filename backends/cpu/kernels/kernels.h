@@ -2,8 +2,8 @@
  *
  * A kernel is `const tn_kernel tn_cpu_NAME`; adding one means defining it and adding its NAME to the
  * list of its file. plugin.c turns the lists into the plugin's items. */
-#ifndef TN_CPU_KERNELS_H
-#define TN_CPU_KERNELS_H
+#ifndef TN_BACKENDS_CPU_KERNELS_KERNELS_H
+#define TN_BACKENDS_CPU_KERNELS_KERNELS_H
 
 #include "tenon/plugin/kernel.h"
 

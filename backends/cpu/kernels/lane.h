@@ -1,8 +1,8 @@
 /* backends/cpu/kernels/lane.h: conversion between element types and the lanes in which kernels compute. */
-#ifndef TN_CPU_LANE_H
-#define TN_CPU_LANE_H
+#ifndef TN_BACKENDS_CPU_KERNELS_LANE_H
+#define TN_BACKENDS_CPU_KERNELS_LANE_H
 
-#include "shared/lane.h"
+#include "backends/shared/lane.h"
 #include "tenon/plugin/kernel.h"
 
 /* f16 or bf16 to f32 and back, rounded to nearest even. tn_cpu_round rounds f32 values in place of

@@ -1,11 +1,11 @@
-#include "kernels/rows.h"
+#include "backends/cpu/kernels/rows.h"
 
-#include "kernels/clones.h"
-#include "kernels/vmath.h"
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/vmath.h"
 
 enum { LANES = 32 }; /* separate sums, so that loops vectorize */
 
-static inline double fold(double *lanes) {
+static inline double rows_fold(double *lanes) {
   for (int half = LANES / 2; half > 0; half /= 2)
     for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
   return lanes[0];
@@ -21,7 +21,7 @@ static inline double fold(double *lanes) {
       lanes[j] += (double)(value);                                                                           \
     }                                                                                                        \
   for (int64_t k = i; k < n; k++) lanes[k - i] += (double)(value);                                           \
-  return fold(lanes)
+  return rows_fold(lanes)
 
 #define EACH(statement) TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) statement
 
@@ -31,7 +31,7 @@ static inline double fold(double *lanes) {
 #define EXP        vm_exp
 #define LANE(name) f32_##name
 #define FUNCTIONS  f32_functions
-#include "kernels/rows_lane.h"
+#include "backends/cpu/kernels/rows_lane.h"
 #undef X
 #undef EXP
 #undef LANE
@@ -40,7 +40,7 @@ static inline double fold(double *lanes) {
 #define EXP        exp
 #define LANE(name) f64_##name
 #define FUNCTIONS  f64_functions
-#include "kernels/rows_lane.h"
+#include "backends/cpu/kernels/rows_lane.h"
 
 const tn_row_functions *tn_row_functions_of(int32_t dtype) {
   return dtype == TN_F64 ? &f64_functions : &f32_functions;

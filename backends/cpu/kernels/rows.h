@@ -2,10 +2,10 @@
  * seen as (outer, n, inner): a row is the n elements along an axis. Where inner is 1 a row lies in one
  * piece and is worked through tile by tile; else TN_ROW_BLOCK neighbouring rows are worked through
  * side by side, element by element. Arithmetic is in f32, f64 for f64; sums are in f64. */
-#ifndef TN_CPU_ROWS_H
-#define TN_CPU_ROWS_H
+#ifndef TN_BACKENDS_CPU_KERNELS_ROWS_H
+#define TN_BACKENDS_CPU_KERNELS_ROWS_H
 
-#include "kernels/lane.h"
+#include "backends/cpu/kernels/lane.h"
 
 enum { TN_ROW_BLOCK = 256, TN_ROW_CHUNK = 1 << 14 /* elements that a chunk should at least have */ };
 

@@ -6,8 +6,8 @@
  *
  * Infinities, NaN, signed zeros and subnormals come out as from libm. Nothing here may be compiled
  * with contraction to fused multiply-add: every instruction set gives the same bits. */
-#ifndef TN_CPU_KERNELS_VMATH_H
-#define TN_CPU_KERNELS_VMATH_H
+#ifndef TN_BACKENDS_CPU_KERNELS_VMATH_H
+#define TN_BACKENDS_CPU_KERNELS_VMATH_H
 
 #include <math.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* backends/onednn/pointwise/compile.h: a region while it is being compiled. Private to lower.c, fuse.c and
  * compile.c. */
-#ifndef TN_ONEDNN_POINTWISE_COMPILE_H
-#define TN_ONEDNN_POINTWISE_COMPILE_H
+#ifndef TN_BACKENDS_ONEDNN_POINTWISE_COMPILE_H
+#define TN_BACKENDS_ONEDNN_POINTWISE_COMPILE_H
 
-#include "pointwise/program.h"
+#include "backends/onednn/pointwise/program.h"
 
 typedef struct tn_tile_compiler {
   tn_pw_region region;

@@ -2,9 +2,9 @@
  * pairs of them, which save a trip through the first cache.
  *
  * Products and sums do not fuse here, so that a number does not depend on what shares a region with it: every
- * instruction set gives the bits of the reference. Memory is what takes the time. */
+ * instruction set gives the bits of the reference. Memory takes the time. */
 #pragma GCC optimize("fp-contract=off,signed-zeros")
-#include "pointwise/loops.h"
+#include "backends/onednn/pointwise/loops.h"
 
 /* ---- arithmetic ---- */
 

@@ -4,7 +4,7 @@
  *   x op y ? z : w     for comparisons
  *
  * Only instructions that run for every tile, and only where the value between has no other use. */
-#include "pointwise/compile.h"
+#include "backends/onednn/pointwise/compile.h"
 
 typedef struct fusion {
   tn_pw_region *r;

@@ -4,8 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "own/loops.h"
-#include "pointwise/program.h"
+#include "backends/onednn/simd/loops.h"
+#include "backends/onednn/pointwise/program.h"
+#include "backends/shared/saturate.h"
 
 enum { GROUP = 16 };
 
@@ -94,7 +95,7 @@ COMPARISONS(i32, int32_t)
 COMPARISONS(i64, int64_t)
 COMPARISONS(f64, double)
 
-/* Lanes as bits, whatever they hold. */
+/* Lanes of any type as bits. */
 typedef uint32_t __attribute__((may_alias)) word32;
 typedef uint64_t __attribute__((may_alias)) word64;
 
@@ -140,22 +141,7 @@ COPY(copy_1, uint8_t)
 COPY(copy_4, word32)
 COPY(copy_8, word64)
 
-/* ---- conversion: floats go to whole numbers toward zero, as far as those reach; NaN becomes 0 ---- */
-
-#define CLAMP(x, low, high) ((x) != (x) ? 0 : (x) < (low) ? (low) : (x) > (high) ? (high) : (x))
-static inline uint8_t u8_of_f32(float x) { return (uint8_t)(int32_t)CLAMP(x, 0.0f, 255.0f); }
-static inline uint8_t u8_of_f64(double x) { return (uint8_t)(int32_t)CLAMP(x, 0.0, 255.0); }
-static inline int32_t i32_of_f64(double x) { return (int32_t)CLAMP(x, -0x1p31, 0x1.fffffffcp30); }
-/* 2^31 - 1 and 2^63 - 1 lie between two numbers of the type: the clamp stops at the lower one. */
-static inline int32_t i32_of_f32(float x) {
-  return x >= 0x1p31f ? INT32_MAX : (int32_t)CLAMP(x, -0x1p31f, 0x1.fffffep30f);
-}
-static inline int64_t i64_of_f32(float x) {
-  return x >= 0x1p63f ? INT64_MAX : (int64_t)CLAMP(x, -0x1p63f, 0x1.fffffep62f);
-}
-static inline int64_t i64_of_f64(double x) {
-  return x >= 0x1p63 ? INT64_MAX : (int64_t)CLAMP(x, -0x1p63, 0x1.fffffffffffffp62);
-}
+/* ---- conversion ---- */
 
 #define CASTS(lane, T, U8, I32, I64)                                                                         \
   LOOP(bool_of_##lane, uint8_t, T, uint8_t, x != 0)                                                          \
@@ -167,8 +153,8 @@ static inline int64_t i64_of_f64(double x) {
 CASTS(u8, uint8_t, , , )
 CASTS(i32, int32_t, , , )
 CASTS(i64, int64_t, , , )
-CASTS(f32, float, u8_of_f32, i32_of_f32, i64_of_f32)
-CASTS(f64, double, u8_of_f64, i32_of_f64, i64_of_f64)
+CASTS(f32, float, tn_u8_of_f32, tn_i32_of_f32, tn_i64_of_f32)
+CASTS(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
 
 /* ---- the table ---- */
 

@@ -2,7 +2,7 @@
  * narrow. */
 #include <string.h>
 
-#include "pointwise/compile.h"
+#include "backends/onednn/pointwise/compile.h"
 
 /* ---- operands ---- */
 

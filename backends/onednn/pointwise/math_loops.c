@@ -1,7 +1,7 @@
 /* Elementary functions of a region, over floats. Products and sums fuse where the instruction set can, which
  * rounds less; own/vector_math.h states the errors. */
-#include "pointwise/loops.h"
-#include "own/vector_math.h"
+#include "backends/onednn/pointwise/loops.h"
+#include "backends/onednn/simd/vector_math.h"
 
 LOOP(exp, 1, v_exp(x))
 LOOP(log, 1, v_log(x))

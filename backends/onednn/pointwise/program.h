@@ -1,5 +1,5 @@
-/* backends/onednn/pointwise/program.h: the program that a region of pointwise ops (shared/pointwise/ir.h)
- * becomes.
+/* backends/onednn/pointwise/program.h: the program that a region of pointwise ops
+ * (backends/shared/pointwise/ir.h) becomes.
  *
  * The region's elements are walked in the order in which its results lie in memory, in tiles of some hundred
  * that never leave a *segment*: a stretch of memory over which every operand that is repeated to the
@@ -11,13 +11,13 @@
  * tile run when a chunk begins or when a segment does: values per channel cost nothing per element. A wide
  * register is a piece of a buffer that stays in the first cache, or the memory of an operand or result
  * itself. */
-#ifndef TN_ONEDNN_POINTWISE_H
-#define TN_ONEDNN_POINTWISE_H
+#ifndef TN_BACKENDS_ONEDNN_POINTWISE_PROGRAM_H
+#define TN_BACKENDS_ONEDNN_POINTWISE_PROGRAM_H
 
 #include <stdbool.h>
 
-#include "own/loops.h"
-#include "shared/pointwise/program.h"
+#include "backends/onednn/simd/loops.h"
+#include "backends/shared/pointwise/program.h"
 
 /* ---- instructions ------------------------------------------------------------------------------- */
 
@@ -73,7 +73,7 @@ enum { TILE_FOLLOWS, TILE_STAYS, TILE_GOES_ROUND, TILE_WANDERS };
 
 /* The layout may have one block, of 8 or 16 along dimension 1, that divides it; else false. */
 bool tn_tile_space_of(const tn_type *type, const tn_layout *layout, tn_pw_space *space);
-/* Every position of storage, whatever lies there. */
+/* Every position of storage, padding included. */
 tn_pw_space tn_tile_space_flat(const tn_type *type, const tn_layout *layout);
 /* Chooses the segment for the operands `types` (n of them, NULL entries skipped): the axes from the returned
  * one on. */
@@ -112,7 +112,7 @@ tn_status tn_tile_compile(const void *handle, const tn_match *match, const tn_la
 /* Whether any layout will do, since every operand is read where it lies or has one value. */
 bool tn_tile_takes_any_layout(const tn_match *match);
 
-/* Gives an instruction its loop. false: there is none. (resolve.c) */
+/* Gives an instruction its loop. false: it has no loop. (resolve.c) */
 bool tn_tile_resolve(tn_tile_insn *insn, int32_t isa);
 /* The loop of an instruction that looks at positions. (access.c) */
 tn_tile_fn tn_tile_access(int32_t op);

@@ -2,9 +2,9 @@
  * for many counters at once, so that masks are made where they are needed and never stored. */
 #include <math.h>
 
-#include "pointwise/program.h"
-#include "own/vector_math.h"
-#include "whole.h"
+#include "backends/onednn/pointwise/program.h"
+#include "backends/onednn/simd/vector_math.h"
+#include "backends/onednn/integer_math.h"
 #include "tenon/random.h"
 
 enum {

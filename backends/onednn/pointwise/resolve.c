@@ -1,5 +1,5 @@
 /* Which loop does an instruction, on which instruction set. */
-#include "pointwise/program.h"
+#include "backends/onednn/pointwise/program.h"
 
 static tn_tile_fn resolve_arithmetic(const tn_tile_insn *insn, int32_t isa) {
   tn_tile_fn fn = NULL;

@@ -1,6 +1,6 @@
 /* The order in which a region's elements lie, how operands go along it, and the segments into which that cuts
  * it (program.h). */
-#include "pointwise/program.h"
+#include "backends/onednn/pointwise/program.h"
 
 /* ---- spaces ---- */
 

@@ -1,9 +1,10 @@
 /* From a match to instructions (ir.h): the op table, legality, operands, and the instructions of each op. */
-#include "shared/pointwise/ir.h"
+#include "backends/shared/pointwise/ir.h"
 
 #include <string.h>
 
-#include "shared/half.h"
+#include "backends/shared/half.h"
+#include "backends/shared/saturate.h"
 #include "tenon/attributes.h"
 
 /* ---- instructions and values ---- */
@@ -46,18 +47,12 @@ int32_t tn_pw_constant(tn_pw_region *r, int32_t lane, uint64_t bits) {
   return tn_pw_append(r, insn, lane, TN_PW_ONCE);
 }
 
-static double build_saturated(double value, double low, double high) {
-  return value != value ? 0 : value < low ? low : value > high ? high : value;
-}
-
 static uint64_t build_integer_of(double value, int32_t dtype) {
   switch (dtype) {
   case TN_BOOL: return value != 0;
-  case TN_U8: return (uint64_t)build_saturated(value, 0, 255);
-  case TN_I32: return (uint32_t)(int32_t)build_saturated(value, INT32_MIN, INT32_MAX);
-  default:
-    return value >= 0x1p63 ? (uint64_t)INT64_MAX
-                           : (uint64_t)(int64_t)build_saturated(value, -0x1p63, 0x1.fffffffffffffp62);
+  case TN_U8: return tn_u8_of_f64(value);
+  case TN_I32: return (uint32_t)tn_i32_of_f64(value);
+  default: return (uint64_t)tn_i64_of_f64(value);
   }
 }
 
@@ -147,12 +142,12 @@ static void build_define(tn_pw_region *r, const tn_match_node *n, int32_t v) { r
 
 /* One to three operands of one dtype, and a result of it, or bool for comparisons. */
 static tn_status build_plain(tn_pw_region *r, const tn_match_node *n, const build_rule *rule) {
-  int32_t dtype = n->node.out[0].dtype;
+  int32_t dtype = n->node->out[0].dtype;
   tn_pw_insn insn = tn_pw_insn_of(rule->insn, 0, dtype);
-  for (int32_t i = 0; i < n->node.n_in; i++) insn.in[i] = build_value(r, n->in[i]);
-  insn.lane = r->values[insn.in[n->node.n_in - 1]].lane;
+  for (int32_t i = 0; i < n->node->n_in; i++) insn.in[i] = build_value(r, n->in[i]);
+  insn.lane = r->values[insn.in[n->node->n_in - 1]].lane;
   if (rule->insn == TN_PW_AFFINE) {
-    const tn_affine_attributes *a = n->node.attributes;
+    const tn_affine_attributes *a = n->node->attributes;
     insn.a = a->scale;
     insn.b = a->shift;
   }
@@ -163,7 +158,7 @@ static tn_status build_plain(tn_pw_region *r, const tn_match_node *n, const buil
 
 static tn_status build_cast_node(tn_pw_region *r, const tn_match_node *n, const build_rule *rule) {
   (void)rule;
-  int32_t from = r->types[n->in[0]]->dtype, to = n->node.out[0].dtype, v = build_value(r, n->in[0]);
+  int32_t from = r->types[n->in[0]]->dtype, to = n->node->out[0].dtype, v = build_value(r, n->in[0]);
   build_define(r, n, from != to ? build_cast(r, v, to) : v);
   return TN_OK;
 }
@@ -176,15 +171,15 @@ static tn_status build_broadcast(tn_pw_region *r, const tn_match_node *n, const 
 
 static tn_status build_full(tn_pw_region *r, const tn_match_node *n, const build_rule *rule) {
   (void)rule;
-  const tn_full_attributes *a = n->node.attributes;
-  int32_t dtype = n->node.out[0].dtype;
+  const tn_full_attributes *a = n->node->attributes;
+  int32_t dtype = n->node->out[0].dtype;
   build_define(r, n, tn_pw_constant(r, tn_lane_of(dtype), tn_pw_bits_of(a->value, dtype)));
   return TN_OK;
 }
 
 static tn_status build_iota(tn_pw_region *r, const tn_match_node *n, const build_rule *rule) {
-  const tn_iota_attributes *a = n->node.attributes;
-  const tn_type *type = &n->node.out[0];
+  const tn_iota_attributes *a = n->node->attributes;
+  const tn_type *type = &n->node->out[0];
   int64_t steps[TN_MAX_RANK] = {0};
   steps[a->axis < 0 ? a->axis + type->rank : a->axis] = 1;
   int32_t v = build_indexed(r, tn_pw_insn_of(rule->insn, TN_LANE_I64, 0), type, steps);
@@ -193,15 +188,15 @@ static tn_status build_iota(tn_pw_region *r, const tn_match_node *n, const build
 }
 
 static tn_status build_random(tn_pw_region *r, const tn_match_node *n, const build_rule *rule) {
-  const tn_random_attributes *a = n->node.attributes;
-  const tn_type *type = &n->node.out[0];
+  const tn_random_attributes *a = n->node->attributes;
+  const tn_type *type = &n->node->out[0];
   tn_pw_insn insn = tn_pw_insn_of(rule->insn, tn_lane_of(type->dtype), 0);
-  for (int32_t i = 0; i < n->node.n_in; i++) {
+  for (int32_t i = 0; i < n->node->n_in; i++) {
     if (n->in[i] < 0) continue;
     insn.in[i] = build_value(r, n->in[i]);
     if (r->values[insn.in[i]].rate != TN_PW_ONCE)
       return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "the iteration or block of %s is not a scalar",
-                     n->node.op);
+                     n->node->op);
   }
   insn.a = a->a;
   insn.b = a->b;
@@ -221,8 +216,8 @@ static int32_t build_table(tn_pw_region *r, const tn_spread_attributes *a) {
 }
 
 static tn_status build_spread(tn_pw_region *r, const tn_match_node *n, const build_rule *rule) {
-  const tn_spread_attributes *a = n->node.attributes;
-  const tn_type *type = &n->node.out[0];
+  const tn_spread_attributes *a = n->node->attributes;
+  const tn_type *type = &n->node->out[0];
   if (tn_pw_is_single(r->types[n->in[0]])) return build_broadcast(r, n, rule);
   if (n->in[0] >= r->match->n_in)
     return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "the values of spread are made in the same region");
@@ -286,7 +281,7 @@ static const build_rule *build_rule_of(const char *op) {
 }
 
 static tn_status build_check_operands(const tn_pw_region *r, const tn_match_node *n, const build_rule *rule) {
-  for (int32_t i = 0; i < n->node.n_in; i++) {
+  for (int32_t i = 0; i < n->node->n_in; i++) {
     if (n->in[i] < 0) continue;
     const tn_type *type = r->types[n->in[i]];
     if (!(rule->lanes >> tn_lane_of(type->dtype) & 1))
@@ -296,13 +291,13 @@ static tn_status build_check_operands(const tn_pw_region *r, const tn_match_node
       return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "operand %d of %s does not broadcast to the result",
                      (int)i, rule->op);
   }
-  if (tn_pw_broadcasts(&n->node.out[0], &r->space.type)) return TN_OK;
+  if (tn_pw_broadcasts(&n->node->out[0], &r->space.type)) return TN_OK;
   return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "%s does not broadcast to the result", rule->op);
 }
 
 static tn_status build_node(tn_pw_region *r, const tn_match_node *n) {
-  const build_rule *rule = build_rule_of(n->node.op);
-  if (rule == NULL) return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "%s is not among its ops", n->node.op);
+  const build_rule *rule = build_rule_of(n->node->op);
+  if (rule == NULL) return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "%s is not among its ops", n->node->op);
   tn_status status = build_check_operands(r, n, rule);
   return status != TN_OK ? status : rule->build(r, n, rule);
 }
@@ -336,7 +331,7 @@ typedef struct build_room {
 static build_room build_room_for(const tn_match *m) {
   build_room room = {2 * (size_t)m->n_in + (size_t)m->n_out, 1};
   for (int32_t i = 0; i < m->n_nodes; i++) {
-    const tn_node *node = &m->nodes[i].node;
+    const tn_node *node = m->nodes[i].node;
     room.insns += strcmp(node->op, "affine") == 0 ? 5 : 3;
     if (strcmp(node->op, "spread") == 0)
       room.tables += 2 * (size_t)((const tn_spread_attributes *)node->attributes)->starts.n;
@@ -348,7 +343,7 @@ static tn_status build_allocate(tn_pw_region *r) {
   const tn_match *m = r->match;
   build_room room = build_room_for(m);
   r->n_numbers = m->n_in;
-  for (int32_t i = 0; i < m->n_nodes; i++) r->n_numbers += m->nodes[i].node.n_out;
+  for (int32_t i = 0; i < m->n_nodes; i++) r->n_numbers += m->nodes[i].node->n_out;
   r->types = tn_new(r->handle, (size_t)r->n_numbers * sizeof *r->types);
   r->of = tn_new(r->handle, (size_t)r->n_numbers * sizeof *r->of);
   r->insns = tn_new(r->handle, room.insns * sizeof *r->insns);
@@ -365,8 +360,8 @@ static void build_collect_types(tn_pw_region *r) {
   const tn_match *m = r->match;
   for (int32_t i = 0; i < m->n_in; i++) r->types[i] = m->in[i];
   for (int32_t i = 0; i < m->n_nodes; i++)
-    for (int32_t k = 0; k < m->nodes[i].node.n_out; k++)
-      r->types[m->nodes[i].first_out + k] = &m->nodes[i].node.out[k];
+    for (int32_t k = 0; k < m->nodes[i].node->n_out; k++)
+      r->types[m->nodes[i].first_out + k] = &m->nodes[i].node->out[k];
   for (int32_t i = 0; i < r->n_numbers; i++) r->of[i] = TN_PW_NONE;
 }
 

@@ -13,11 +13,11 @@
  * list after `place`: the type of value v is values[v].lane; TN_PW_LOAD reads operand `view` at the element
  * that maps[map] gives for the position, TN_PW_INDEX is that number itself, TN_PW_STORE writes result `view`
  * at the position. Instructions whose value has rate TN_PW_ONCE are the same for all positions. */
-#ifndef TN_SHARED_POINTWISE_IR_H
-#define TN_SHARED_POINTWISE_IR_H
+#ifndef TN_BACKENDS_SHARED_POINTWISE_IR_H
+#define TN_BACKENDS_SHARED_POINTWISE_IR_H
 
-#include "shared/lane.h"
-#include "shared/pointwise/space.h"
+#include "backends/shared/lane.h"
+#include "backends/shared/pointwise/space.h"
 #include "tenon/plugin/kernel.h"
 
 /* Up to TN_PW_CONSTANT instructions compute values from values, all in one lane. Back ends have tables of
@@ -74,7 +74,7 @@ enum { TN_PW_NONE = -1, TN_PW_INPUTS = 4 };
 typedef struct tn_pw_insn {
   uint8_t op;
   uint8_t op2;   /* of a back end's own instructions */
-  uint8_t lane;  /* of the operands; of the result where there are none */
+  uint8_t lane;  /* of the operands; of the result where the op has no operands */
   uint8_t dtype; /* cast, round: wanted; load, spread, store: of memory */
   int32_t out, in[TN_PW_INPUTS];
   int32_t view;           /* load, spread: which operand; store: which result; else TN_PW_NONE */
@@ -107,7 +107,7 @@ typedef struct tn_pw_region {
   bool positions;        /* some value depends on where in the space it is */
   int32_t n_numbers;     /* of the match: its operands, then the results of its nodes */
   const tn_type **types; /* of every number */
-  int32_t *of;           /* the value of every number; TN_PW_NONE: there is none */
+  int32_t *of;           /* the value of every number; TN_PW_NONE: not loaded yet */
   tn_pw_insn *insns, *spare;
   tn_pw_value *values;
   tn_pw_map *maps;
@@ -138,13 +138,12 @@ uint64_t tn_pw_bits_of(double value, int32_t dtype);
 /* The value is in the memory of an operand. */
 void tn_pw_bind(tn_pw_region *r, int32_t value, int32_t operand, int32_t map);
 
-/* Sorts by rate, finds liveness, and places results. `direct`: an instruction may write a result's memory
- * where it makes the value (tn_pw_value.result), unless only a store at the end allows an in-place pair.
- * Else, as in printed code, every result has a store at the end. */
-void tn_pw_schedule(tn_pw_region *region, bool direct);
-
-/* The parts of tn_pw_schedule: liveness (schedule.c) and the places of results (place.c). */
+/* Sorts by rate, and finds how long values live. (schedule.c) */
+void tn_pw_schedule(tn_pw_region *region);
 void tn_pw_find_uses(tn_pw_region *region);
+/* After tn_pw_schedule: places results, with the in-place pairs that are safe. `direct`: an instruction may
+ * write a result's memory where it makes the value (tn_pw_value.result), unless only a store at the end
+ * allows a pair. Else, as in printed code, every result has a store at the end. (place.c) */
 void tn_pw_place(tn_pw_region *region, bool direct);
 
 #endif

@@ -1,5 +1,5 @@
 /* Where results are written, and which operands they may replace in memory (ir.h). */
-#include "shared/pointwise/ir.h"
+#include "backends/shared/pointwise/ir.h"
 
 void tn_pw_bind(tn_pw_region *r, int32_t value, int32_t operand, int32_t map) {
   r->values[value].operand = operand;
@@ -10,7 +10,7 @@ static int32_t place_value_of(const tn_pw_region *r, int32_t result) {
   return r->of[r->match->out_number[result]];
 }
 
-/* The position of the last instruction that reads an operand's memory; TN_PW_NONE: there is none;
+/* The position of the last instruction that reads an operand's memory; TN_PW_NONE: the operand is not read;
  * TN_PW_LATER: it is read at other elements than the one at hand, or by a store at the end. */
 static int32_t place_last_read(const tn_pw_region *r, int32_t operand) {
   int32_t last = TN_PW_NONE;

@@ -1,4 +1,4 @@
-#include "shared/pointwise/program.h"
+#include "backends/shared/pointwise/program.h"
 
 #include <string.h>
 

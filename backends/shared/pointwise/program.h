@@ -1,10 +1,10 @@
 /* backends/shared/pointwise/program.h: a region for a machine that runs each instruction over a tile of
  * positions: values become registers, pieces of a buffer that stays in the first cache or the memory of
  * operands and results. */
-#ifndef TN_SHARED_POINTWISE_PROGRAM_H
-#define TN_SHARED_POINTWISE_PROGRAM_H
+#ifndef TN_BACKENDS_SHARED_POINTWISE_PROGRAM_H
+#define TN_BACKENDS_SHARED_POINTWISE_PROGRAM_H
 
-#include "shared/pointwise/ir.h"
+#include "backends/shared/pointwise/ir.h"
 
 /* A register that is the memory of an operand or result. */
 typedef struct tn_pw_binding {

@@ -1,5 +1,5 @@
 /* The order of instructions by how often they run, and how long values live (ir.h). */
-#include "shared/pointwise/ir.h"
+#include "backends/shared/pointwise/ir.h"
 
 static int32_t schedule_rate(const tn_pw_region *r, const tn_pw_insn *insn) {
   return insn->out == TN_PW_NONE ? TN_PW_PER_ELEMENT : r->values[insn->out].rate;
@@ -31,8 +31,7 @@ void tn_pw_find_uses(tn_pw_region *r) {
   }
 }
 
-void tn_pw_schedule(tn_pw_region *r, bool direct) {
+void tn_pw_schedule(tn_pw_region *r) {
   schedule_sort(r);
   tn_pw_find_uses(r);
-  tn_pw_place(r, direct);
 }

@@ -1,4 +1,4 @@
-#include "shared/pointwise/space.h"
+#include "backends/shared/pointwise/space.h"
 
 #include <string.h>
 

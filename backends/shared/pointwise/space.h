@@ -1,8 +1,8 @@
 /* backends/shared/pointwise/space.h: walks through memory. The elements of a region are walked in one order,
  * the axes of its space; a map says where the elements of a tensor are that is repeated (broadcast) to the
  * space. */
-#ifndef TN_SHARED_POINTWISE_SPACE_H
-#define TN_SHARED_POINTWISE_SPACE_H
+#ifndef TN_BACKENDS_SHARED_POINTWISE_SPACE_H
+#define TN_BACKENDS_SHARED_POINTWISE_SPACE_H
 
 #include <stdbool.h>
 

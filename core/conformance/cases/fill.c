@@ -1,7 +1,7 @@
 /* Cases of tensors made from positions and of random numbers. */
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
-static void set_dims(tn_draw *d, const tn_type *t) { tn_set_ints(d->b, "dims", t->rank, t->dims); }
+static void set_dims(tn_draw *d, const tn_type *t) { tn_op_set_ints(d->b, "dims", t->rank, t->dims); }
 
 static tn_val full(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 5, true);
@@ -11,11 +11,11 @@ static tn_val full(tn_draw *d, const tn_case *c) {
 
 static tn_val iota(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 5, true);
-  tn_begin(d->b, c->op);
+  tn_op_begin(d->b, c->op);
   set_dims(d, &t);
-  tn_set_int(d->b, "axis", tn_draw_between(d, -t.rank, t.rank - 1));
-  tn_set_text(d->b, "dtype", tn_dtype_name(d->dtype));
-  return tn_end(d->b);
+  tn_op_set_int(d->b, "axis", tn_draw_between(d, -t.rank, t.rank - 1));
+  tn_op_set_text(d->b, "dtype", tn_dtype_name(d->dtype));
+  return tn_op_end(d->b);
 }
 
 static tn_val broadcast(tn_draw *d, const tn_case *c) {
@@ -29,34 +29,34 @@ static tn_val spread(tn_draw *d, const tn_case *c) {
   for (int64_t i = 1; i < n; i++) starts[i] = starts[i - 1] + tn_draw_between(d, 0, 6);
   for (int64_t i = 0; i < n; i++) index[i] = tn_draw_between(d, 0, values - 1);
   tn_val v = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 1, &values), c->fill);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, v);
-  tn_set_ints(d->b, "starts", n, starts);
-  tn_set_ints(d->b, "index", n, index);
-  tn_set_int(d->b, "count", tn_draw_between(d, 0, 25));
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, v);
+  tn_op_set_ints(d->b, "starts", n, starts);
+  tn_op_set_ints(d->b, "index", n, index);
+  tn_op_set_int(d->b, "count", tn_draw_between(d, 0, 25));
+  return tn_op_end(d->b);
 }
 
 static tn_val triangular_mask(tn_draw *d, const tn_case *c) {
-  tn_begin(d->b, c->op);
-  tn_set_int(d->b, "rows", tn_draw_between(d, 0, 6));
-  tn_set_int(d->b, "columns", tn_draw_between(d, 0, 6));
-  tn_set_int(d->b, "diagonal", tn_draw_between(d, -7, 7));
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_set_int(d->b, "rows", tn_draw_between(d, 0, 6));
+  tn_op_set_int(d->b, "columns", tn_draw_between(d, 0, 6));
+  tn_op_set_int(d->b, "diagonal", tn_draw_between(d, -7, 7));
+  return tn_op_end(d->b);
 }
 
 static tn_val random(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 5, true);
   tn_val iteration = tn_draw_counter(d, 0), block = tn_draw_flag(d) ? tn_draw_counter(d, 0) : 0;
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, iteration);
-  tn_arg(d->b, block);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, iteration);
+  tn_op_arg(d->b, block);
   set_dims(d, &t);
-  tn_set_int(d->b, "stream", tn_draw_between(d, -1000000, 1000000));
-  tn_set_float(d->b, "a", tn_rng_between(&d->rng, -2, 0));
-  tn_set_float(d->b, "b", tn_rng_between(&d->rng, 0, 2));
-  tn_set_text(d->b, "dtype", tn_dtype_name(d->dtype));
-  return tn_end(d->b);
+  tn_op_set_int(d->b, "stream", tn_draw_between(d, -1000000, 1000000));
+  tn_op_set_float(d->b, "a", tn_rng_between(&d->rng, -2, 0));
+  tn_op_set_float(d->b, "b", tn_rng_between(&d->rng, 0, 2));
+  tn_op_set_text(d->b, "dtype", tn_dtype_name(d->dtype));
+  return tn_op_end(d->b);
 }
 
 const tn_case tn_fill_cases[] = {

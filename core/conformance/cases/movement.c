@@ -1,5 +1,5 @@
 /* Cases of ops that move elements. */
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 static tn_val unary(tn_draw *d, const tn_case *c) {
   return tn_op1(d->b, c->op, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), c->fill));
@@ -41,12 +41,12 @@ static tn_val slice(tn_draw *d, const tn_case *c) {
     steps[i] = tn_draw_between(d, 1, 3);
   }
   tn_val x = tn_draw_tensor(d, t, c->fill);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, x);
-  tn_set_ints(d->b, "starts", t.rank, starts);
-  tn_set_ints(d->b, "stops", t.rank, stops);
-  if (tn_draw_flag(d)) tn_set_ints(d->b, "steps", t.rank, steps);
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, x);
+  tn_op_set_ints(d->b, "starts", t.rank, starts);
+  tn_op_set_ints(d->b, "stops", t.rank, stops);
+  if (tn_draw_flag(d)) tn_op_set_ints(d->b, "steps", t.rank, steps);
+  return tn_op_end(d->b);
 }
 
 static tn_val pad(tn_draw *d, const tn_case *c) {
@@ -58,12 +58,12 @@ static tn_val pad(tn_draw *d, const tn_case *c) {
     inner[i] = tn_draw_between(d, 0, 2);
   }
   tn_val x = tn_draw_tensor(d, t, c->fill);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, x);
-  tn_set_ints(d->b, "low", t.rank, low);
-  tn_set_ints(d->b, "high", t.rank, high);
-  if (tn_draw_flag(d)) tn_set_ints(d->b, "inner", t.rank, inner);
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, x);
+  tn_op_set_ints(d->b, "low", t.rank, low);
+  tn_op_set_ints(d->b, "high", t.rank, high);
+  if (tn_draw_flag(d)) tn_op_set_ints(d->b, "inner", t.rank, inner);
+  return tn_op_end(d->b);
 }
 
 static tn_val concat(tn_draw *d, const tn_case *c) {
@@ -74,10 +74,10 @@ static tn_val concat(tn_draw *d, const tn_case *c) {
     t.dims[axis] = tn_draw_between(d, 0, 3);
     xs[i] = tn_draw_tensor(d, t, c->fill);
   }
-  tn_begin(d->b, c->op);
-  for (int64_t i = 0; i < n; i++) tn_arg(d->b, xs[i]);
-  tn_set_int(d->b, "axis", tn_draw_flag(d) ? axis : axis - t.rank);
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  for (int64_t i = 0; i < n; i++) tn_op_arg(d->b, xs[i]);
+  tn_op_set_int(d->b, "axis", tn_draw_flag(d) ? axis : axis - t.rank);
+  return tn_op_end(d->b);
 }
 
 static tn_val pack(tn_draw *d, const tn_case *c) {
@@ -89,11 +89,11 @@ static tn_val pack(tn_draw *d, const tn_case *c) {
     offsets[i] = count + tn_draw_between(d, 0, 5);
     count = offsets[i] + tn_type_count(&t);
   }
-  tn_begin(d->b, c->op);
-  for (int64_t i = 0; i < n; i++) tn_arg(d->b, xs[i]);
-  tn_set_ints(d->b, "offsets", n, offsets);
-  tn_set_int(d->b, "count", count + tn_draw_between(d, 0, 5));
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  for (int64_t i = 0; i < n; i++) tn_op_arg(d->b, xs[i]);
+  tn_op_set_ints(d->b, "offsets", n, offsets);
+  tn_op_set_int(d->b, "count", count + tn_draw_between(d, 0, 5));
+  return tn_op_end(d->b);
 }
 
 const tn_case tn_movement_cases[] = {

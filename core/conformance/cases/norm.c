@@ -1,5 +1,5 @@
 /* Cases of normalization. */
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 static int32_t accumulator(const tn_draw *d) { return d->dtype == TN_F64 ? TN_F64 : TN_F32; }
 
@@ -18,14 +18,14 @@ static tn_val batch_norm(tn_draw *d, const tn_case *c) {
   tn_type t = draw_batch(d), row = tn_draw_type_of(accumulator(d), 1, t.dims + 1);
   tn_val x = tn_draw_tensor(d, t, c->fill), weight = draw_row(d, &row, TN_FILL_ANY),
          bias = draw_row(d, &row, TN_FILL_ANY);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, x);
-  tn_arg(d->b, weight);
-  tn_arg(d->b, bias);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, x);
+  tn_op_arg(d->b, weight);
+  tn_op_arg(d->b, bias);
   /* The variance is squares / n - mean^2, which in f32 says little about a variance far below mean^2:
    * there a large epsilon bounds what that does to the result. */
-  if (d->dtype != TN_F64 || tn_draw_flag(d)) tn_set_float(d->b, "epsilon", 0.1);
-  return tn_end(d->b);
+  if (d->dtype != TN_F64 || tn_draw_flag(d)) tn_op_set_float(d->b, "epsilon", 0.1);
+  return tn_op_end(d->b);
 }
 
 static tn_val batch_norm_apply(tn_draw *d, const tn_case *c) {
@@ -33,13 +33,13 @@ static tn_val batch_norm_apply(tn_draw *d, const tn_case *c) {
   tn_val x = tn_draw_tensor(d, t, c->fill), mean = tn_draw_tensor(d, row, TN_FILL_ANY);
   tn_val variance = tn_draw_tensor(d, row, TN_FILL_POSITIVE);
   tn_val weight = draw_row(d, &row, TN_FILL_ANY), bias = draw_row(d, &row, TN_FILL_ANY);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, x);
-  tn_arg(d->b, mean);
-  tn_arg(d->b, variance);
-  tn_arg(d->b, weight);
-  tn_arg(d->b, bias);
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, x);
+  tn_op_arg(d->b, mean);
+  tn_op_arg(d->b, variance);
+  tn_op_arg(d->b, weight);
+  tn_op_arg(d->b, bias);
+  return tn_op_end(d->b);
 }
 
 typedef struct layer {
@@ -59,14 +59,14 @@ static layer draw_layer(tn_draw *d, int32_t fill) {
 }
 
 static tn_val normalize(tn_draw *d, const layer *l) {
-  tn_begin(d->b, "layer_norm");
-  tn_arg(d->b, l->x);
-  tn_arg(d->b, l->weight);
-  tn_arg(d->b, l->bias);
-  tn_set_int(d->b, "trailing", l->trailing);
+  tn_op_begin(d->b, "layer_norm");
+  tn_op_arg(d->b, l->x);
+  tn_op_arg(d->b, l->weight);
+  tn_op_arg(d->b, l->bias);
+  tn_op_set_int(d->b, "trailing", l->trailing);
   /* A large one keeps rows of one or two near elements smooth enough for differences. */
-  tn_set_float(d->b, "epsilon", 0.1);
-  return tn_end(d->b);
+  tn_op_set_float(d->b, "epsilon", 0.1);
+  return tn_op_end(d->b);
 }
 
 static tn_val layer_norm(tn_draw *d, const tn_case *c) {
@@ -77,15 +77,15 @@ static tn_val layer_norm(tn_draw *d, const tn_case *c) {
 /* On statistics that layer_norm has made. */
 static tn_val layer_norm_grad(tn_draw *d, const tn_case *c) {
   layer l = draw_layer(d, c->fill);
-  tn_val y = normalize(d, &l), dy = tn_draw_tensor(d, *tn_type_of(d->b, y), c->fill);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, dy);
-  tn_arg(d->b, l.x);
-  tn_arg(d->b, tn_result(d->b, y, 1));
-  tn_arg(d->b, tn_result(d->b, y, 2));
-  tn_arg(d->b, l.weight);
-  tn_set_int(d->b, "trailing", l.trailing);
-  return tn_end(d->b);
+  tn_val y = normalize(d, &l), dy = tn_draw_tensor(d, *tn_val_type(d->b, y), c->fill);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, dy);
+  tn_op_arg(d->b, l.x);
+  tn_op_arg(d->b, tn_op_result(d->b, y, 1));
+  tn_op_arg(d->b, tn_op_result(d->b, y, 2));
+  tn_op_arg(d->b, l.weight);
+  tn_op_set_int(d->b, "trailing", l.trailing);
+  return tn_op_end(d->b);
 }
 
 const tn_case tn_norm_cases[] = {

@@ -1,5 +1,5 @@
 /* Cases of pointwise ops, activations and dropout. */
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 static tn_val unary(tn_draw *d, const tn_case *c) {
   return tn_op1(d->b, c->op, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), c->fill));
@@ -52,10 +52,10 @@ static tn_val where(tn_draw *d, const tn_case *c) {
 static tn_val cast(tn_draw *d, const tn_case *c) {
   static const int32_t to[] = {TN_BOOL, TN_I32, TN_I64, TN_F32, TN_F64, TN_F64, TN_F16, TN_BF16};
   bool floats = d->dtype == TN_F64; /* differences through a rounding to fewer bits mean nothing */
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 4, true), TN_FILL_AWAY));
-  tn_set_text(d->b, "to", tn_dtype_name(floats ? TN_F64 : to[tn_draw_between(d, 0, 7)]));
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 4, true), TN_FILL_AWAY));
+  tn_op_set_text(d->b, "to", tn_dtype_name(floats ? TN_F64 : to[tn_draw_between(d, 0, 7)]));
+  return tn_op_end(d->b);
 }
 
 static tn_val affine(tn_draw *d, const tn_case *c) {
@@ -65,28 +65,28 @@ static tn_val affine(tn_draw *d, const tn_case *c) {
 }
 
 static tn_val leaky_relu(tn_draw *d, const tn_case *c) {
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), TN_FILL_AWAY));
-  tn_set_float(d->b, "slope", tn_rng_between(&d->rng, 0, 0.5));
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), TN_FILL_AWAY));
+  tn_op_set_float(d->b, "slope", tn_rng_between(&d->rng, 0, 0.5));
+  return tn_op_end(d->b);
 }
 
 static tn_val gelu(tn_draw *d, const tn_case *c) {
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), TN_FILL_ANY));
-  tn_set_text(d->b, "approximate", tn_draw_flag(d) ? "tanh" : "none");
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), TN_FILL_ANY));
+  tn_op_set_text(d->b, "approximate", tn_draw_flag(d) ? "tanh" : "none");
+  return tn_op_end(d->b);
 }
 
 static tn_val gelu_grad(tn_draw *d, const tn_case *c) {
   tn_type dy, x, wide = tn_draw_type(d, d->dtype, 0, 5, true);
   draw_pair(d, &wide, &dy, &x);
   tn_val gradient = tn_draw_tensor(d, dy, c->fill);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, gradient);
-  tn_arg(d->b, tn_draw_tensor(d, x, c->fill));
-  tn_set_text(d->b, "approximate", tn_draw_flag(d) ? "tanh" : "none");
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, gradient);
+  tn_op_arg(d->b, tn_draw_tensor(d, x, c->fill));
+  tn_op_set_text(d->b, "approximate", tn_draw_flag(d) ? "tanh" : "none");
+  return tn_op_end(d->b);
 }
 
 static tn_val dropout(tn_draw *d, const tn_case *c) {
@@ -94,13 +94,13 @@ static tn_val dropout(tn_draw *d, const tn_case *c) {
   tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), TN_FILL_ANY),
          iteration = tn_draw_counter(d, 0);
   tn_val block = tn_draw_flag(d) ? tn_draw_counter(d, 0) : 0;
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, x);
-  tn_arg(d->b, iteration);
-  tn_arg(d->b, block);
-  tn_set_float(d->b, "p", p[tn_draw_between(d, 0, 4)]);
-  tn_set_int(d->b, "stream", tn_draw_between(d, 0, 1000000));
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, x);
+  tn_op_arg(d->b, iteration);
+  tn_op_arg(d->b, block);
+  tn_op_set_float(d->b, "p", p[tn_draw_between(d, 0, 4)]);
+  tn_op_set_int(d->b, "stream", tn_draw_between(d, 0, 1000000));
+  return tn_op_end(d->b);
 }
 
 const tn_case tn_pointwise_cases[] = {

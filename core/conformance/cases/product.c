@@ -1,7 +1,7 @@
 /* Cases of matmul, convolution, attention and embedding. */
 #include <string.h>
 
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 /* ---- matmul ---- */
 
@@ -55,16 +55,16 @@ static convolution draw_convolution(tn_draw *d) {
 
 static tn_val emit(tn_draw *d, const char *op, tn_val x, tn_val y, tn_val bias, const convolution *v,
                    const tn_type *dims) {
-  tn_begin(d->b, op);
-  tn_arg(d->b, x);
-  tn_arg(d->b, y);
-  if (bias != 0) tn_arg(d->b, bias);
-  tn_set_ints(d->b, "stride", 2, v->stride);
-  tn_set_ints(d->b, "padding", 2, v->padding);
-  tn_set_ints(d->b, "dilation", 2, v->dilation);
-  tn_set_int(d->b, "groups", v->groups);
-  if (dims != NULL) tn_set_ints(d->b, "dims", 4, dims->dims);
-  return tn_end(d->b);
+  tn_op_begin(d->b, op);
+  tn_op_arg(d->b, x);
+  tn_op_arg(d->b, y);
+  if (bias != 0) tn_op_arg(d->b, bias);
+  tn_op_set_ints(d->b, "stride", 2, v->stride);
+  tn_op_set_ints(d->b, "padding", 2, v->padding);
+  tn_op_set_ints(d->b, "dilation", 2, v->dilation);
+  tn_op_set_int(d->b, "groups", v->groups);
+  if (dims != NULL) tn_op_set_ints(d->b, "dims", 4, dims->dims);
+  return tn_op_end(d->b);
 }
 
 static tn_val conv2d(tn_draw *d, const tn_case *c) {
@@ -117,15 +117,15 @@ static attending draw_attending(tn_draw *d, int32_t fill) {
 }
 
 static tn_val attend(tn_draw *d, const char *op, const attending *t, const tn_val *more, int32_t n_more) {
-  tn_begin(d->b, op);
-  tn_arg(d->b, t->q);
-  tn_arg(d->b, t->k);
-  tn_arg(d->b, t->v);
-  for (int32_t i = 0; i < n_more; i++) tn_arg(d->b, more[i]);
-  tn_set_int(d->b, "causal", t->causal);
-  tn_set_int(d->b, "heads", t->heads);
-  if (t->scale != 0) tn_set_float(d->b, "scale", t->scale);
-  return tn_end(d->b);
+  tn_op_begin(d->b, op);
+  tn_op_arg(d->b, t->q);
+  tn_op_arg(d->b, t->k);
+  tn_op_arg(d->b, t->v);
+  for (int32_t i = 0; i < n_more; i++) tn_op_arg(d->b, more[i]);
+  tn_op_set_int(d->b, "causal", t->causal);
+  tn_op_set_int(d->b, "heads", t->heads);
+  if (t->scale != 0) tn_op_set_float(d->b, "scale", t->scale);
+  return tn_op_end(d->b);
 }
 
 static tn_val attention(tn_draw *d, const tn_case *c) {
@@ -136,8 +136,8 @@ static tn_val attention(tn_draw *d, const tn_case *c) {
 /* On results that attention has made: others would not be probabilities. */
 static tn_val attention_grad(tn_draw *d, const tn_case *c) {
   attending t = draw_attending(d, c->fill);
-  tn_val y = attend(d, "attention", &t, NULL, 0), lse = tn_result(d->b, y, 1);
-  tn_val dy = tn_draw_tensor(d, *tn_type_of(d->b, y), c->fill);
+  tn_val y = attend(d, "attention", &t, NULL, 0), lse = tn_op_result(d->b, y, 1);
+  tn_val dy = tn_draw_tensor(d, *tn_val_type(d->b, y), c->fill);
   return attend(d, c->op, &t, (tn_val[]){y, lse, dy}, 3);
 }
 
@@ -152,11 +152,11 @@ static tn_val embedding(tn_draw *d, const tn_case *c) {
   tn_val i = tn_draw_whole(d, ids, 0, rows);
   tn_val v =
       tn_draw_tensor(d, backward ? dy : tn_draw_type_of(d->dtype, 2, (int64_t[]){rows, width}), c->fill);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, i);
-  tn_arg(d->b, v);
-  if (backward) tn_set_int(d->b, "rows", rows);
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, i);
+  tn_op_arg(d->b, v);
+  if (backward) tn_op_set_int(d->b, "rows", rows);
+  return tn_op_end(d->b);
 }
 
 const tn_case tn_product_cases[] = {

@@ -1,7 +1,7 @@
 /* Cases of reductions and pooling. */
 #include <string.h>
 
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 /* Some of the axes, in any order and with either sign; none means all. Returns how many. */
 static int64_t draw_axes(tn_draw *d, int32_t rank, int64_t *axes) {
@@ -28,10 +28,10 @@ static tn_val reduce(tn_draw *d, const tn_case *c) {
 static tn_val argmax(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 4, false);
   tn_val x = tn_draw_tensor(d, t, c->fill);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, x);
-  tn_set_int(d->b, "axis", tn_draw_between(d, -t.rank, t.rank - 1));
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, x);
+  tn_op_set_int(d->b, "axis", tn_draw_between(d, -t.rank, t.rank - 1));
+  return tn_op_end(d->b);
 }
 
 static tn_val moments(tn_draw *d, const tn_case *c) {
@@ -39,10 +39,10 @@ static tn_val moments(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 5, true);
   tn_val x = tn_draw_tensor(d, t, c->fill);
   int64_t n = draw_axes(d, t.rank, axes);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, x);
-  tn_set_ints(d->b, "axes", n, axes);
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, x);
+  tn_op_set_ints(d->b, "axes", n, axes);
+  return tn_op_end(d->b);
 }
 
 static tn_val norm_grad_sums(tn_draw *d, const tn_case *c) {
@@ -55,13 +55,13 @@ static tn_val norm_grad_sums(tn_draw *d, const tn_case *c) {
     if (!reduced[i]) row.dims[row.rank++] = t.dims[i];
   tn_val dy = tn_draw_tensor(d, t, TN_FILL_ANY), x = tn_draw_tensor(d, t, TN_FILL_ANY);
   tn_val mean = tn_draw_tensor(d, row, TN_FILL_ANY), rstd = tn_draw_tensor(d, row, TN_FILL_POSITIVE);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, dy);
-  tn_arg(d->b, x);
-  tn_arg(d->b, mean);
-  tn_arg(d->b, rstd);
-  tn_set_ints(d->b, "axes", n, axes);
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, dy);
+  tn_op_arg(d->b, x);
+  tn_op_arg(d->b, mean);
+  tn_op_arg(d->b, rstd);
+  tn_op_set_ints(d->b, "axes", n, axes);
+  return tn_op_end(d->b);
 }
 
 /* ---- pooling ---- */
@@ -93,47 +93,47 @@ static window draw_window(tn_draw *d) {
 }
 
 static void set_window(tn_draw *d, const window *w) {
-  tn_set_ints(d->b, "kernel", 2, w->kernel);
-  if (w->has_stride) tn_set_ints(d->b, "stride", 2, w->stride);
-  tn_set_ints(d->b, "padding", 2, w->padding);
-  tn_set_int(d->b, "ceil", w->ceil);
+  tn_op_set_ints(d->b, "kernel", 2, w->kernel);
+  if (w->has_stride) tn_op_set_ints(d->b, "stride", 2, w->stride);
+  tn_op_set_ints(d->b, "padding", 2, w->padding);
+  tn_op_set_int(d->b, "ceil", w->ceil);
 }
 
 static tn_val max_pool2d(tn_draw *d, const tn_case *c) {
   window w = draw_window(d);
   tn_val x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, x);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, x);
   set_window(d, &w);
-  return tn_end(d->b);
+  return tn_op_end(d->b);
 }
 
 /* Indices lie in their windows: they are those of a pooling. */
 static tn_val max_pool2d_grad(tn_draw *d, const tn_case *c) {
   window w = draw_window(d);
   tn_val dy = tn_draw_tensor(d, w.y, TN_FILL_ANY), x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT);
-  tn_begin(d->b, "max_pool2d");
-  tn_arg(d->b, x);
+  tn_op_begin(d->b, "max_pool2d");
+  tn_op_arg(d->b, x);
   set_window(d, &w);
-  tn_val y = tn_end(d->b), index = tn_result(d->b, y, 1);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, dy);
-  tn_arg(d->b, index);
+  tn_val y = tn_op_end(d->b), index = tn_op_result(d->b, y, 1);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, dy);
+  tn_op_arg(d->b, index);
   set_window(d, &w);
-  tn_set_ints(d->b, "dims", 4, w.x.dims);
-  return tn_end(d->b);
+  tn_op_set_ints(d->b, "dims", 4, w.x.dims);
+  return tn_op_end(d->b);
 }
 
 static tn_val avg_pool2d(tn_draw *d, const tn_case *c) {
   window w = draw_window(d);
   bool backward = strcmp(c->op, "avg_pool2d_grad") == 0;
   tn_val x = tn_draw_tensor(d, backward ? w.y : w.x, TN_FILL_ANY);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, x);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, x);
   set_window(d, &w);
-  tn_set_int(d->b, "include_pad", w.include_pad);
-  if (backward) tn_set_ints(d->b, "dims", 4, w.x.dims);
-  return tn_end(d->b);
+  tn_op_set_int(d->b, "include_pad", w.include_pad);
+  if (backward) tn_op_set_ints(d->b, "dims", 4, w.x.dims);
+  return tn_op_end(d->b);
 }
 
 static tn_val global_avg_pool(tn_draw *d, const tn_case *c) {

@@ -1,5 +1,5 @@
 /* Cases of the optimizers' updates. Nothing is differentiated through them; their state is f32 or f64. */
-#include "core/conformance/cases.h"
+#include "core/conformance/cases/cases.h"
 
 /* A scalar, or one value for each element. */
 static tn_val draw_rate(tn_draw *d, const tn_type *param) {
@@ -17,17 +17,17 @@ static tn_val sgd_update(tn_draw *d, const tn_case *c) {
   tn_val param = tn_draw_tensor(d, t, c->fill), grad = tn_draw_tensor(d, t, c->fill);
   tn_val buffer = momentum ? tn_draw_tensor(d, t, c->fill) : 0;
   tn_val lr = draw_rate(d, &t), decay = draw_rate(d, &t), updates = tn_draw_counter(d, 1);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, param);
-  tn_arg(d->b, grad);
-  tn_arg(d->b, buffer);
-  tn_arg(d->b, lr);
-  tn_arg(d->b, decay);
-  tn_arg(d->b, updates);
-  if (momentum) tn_set_float(d->b, "momentum", 0.9);
-  if (momentum && !nesterov) tn_set_float(d->b, "dampening", tn_rng_between(&d->rng, 0, 1));
-  tn_set_int(d->b, "nesterov", nesterov);
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, param);
+  tn_op_arg(d->b, grad);
+  tn_op_arg(d->b, buffer);
+  tn_op_arg(d->b, lr);
+  tn_op_arg(d->b, decay);
+  tn_op_arg(d->b, updates);
+  if (momentum) tn_op_set_float(d->b, "momentum", 0.9);
+  if (momentum && !nesterov) tn_op_set_float(d->b, "dampening", tn_rng_between(&d->rng, 0, 1));
+  tn_op_set_int(d->b, "nesterov", nesterov);
+  return tn_op_end(d->b);
 }
 
 static tn_val adamw_update(tn_draw *d, const tn_case *c) {
@@ -35,16 +35,16 @@ static tn_val adamw_update(tn_draw *d, const tn_case *c) {
   tn_val param = tn_draw_tensor(d, t, c->fill), grad = tn_draw_tensor(d, t, c->fill);
   tn_val m = tn_draw_tensor(d, t, c->fill), v = tn_draw_tensor(d, t, TN_FILL_POSITIVE);
   tn_val lr = draw_rate(d, &t), decay = draw_rate(d, &t), updates = tn_draw_counter(d, 1);
-  tn_begin(d->b, c->op);
-  tn_arg(d->b, param);
-  tn_arg(d->b, grad);
-  tn_arg(d->b, m);
-  tn_arg(d->b, v);
-  tn_arg(d->b, lr);
-  tn_arg(d->b, decay);
-  tn_arg(d->b, updates);
-  tn_set_float(d->b, "beta1", tn_rng_between(&d->rng, 0, 0.99));
-  return tn_end(d->b);
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, param);
+  tn_op_arg(d->b, grad);
+  tn_op_arg(d->b, m);
+  tn_op_arg(d->b, v);
+  tn_op_arg(d->b, lr);
+  tn_op_arg(d->b, decay);
+  tn_op_arg(d->b, updates);
+  tn_op_set_float(d->b, "beta1", tn_rng_between(&d->rng, 0, 0.99));
+  return tn_op_end(d->b);
 }
 
 const tn_case tn_update_cases[] = {

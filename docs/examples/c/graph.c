@@ -3,7 +3,7 @@
  *     cc graph.c $(pkg-config --cflags --libs tenon) -lm -o graph && ./graph */
 #include <math.h>
 #include <stdio.h>
-#include <tenon/graph.h>
+#include <tenon/model.h>
 #include <tenon/ops.h>
 #include <tenon/random.h>
 #include <tenon/session.h>
@@ -15,9 +15,9 @@ static tn_status curve(tn_build *b, void *user) {
   const tn_type number = {TN_F32, 1, {1}};
   (void)user;
   tn_val x = tn_model_input(b, "x", &number);
-  tn_val h = tn_layer(b, "hidden", "linear(32)", &x, 1);
+  tn_val h = tn_build_layer(b, "hidden", "linear(32)", &x, 1);
   h = tn_tanh(b, h);
-  tn_val y = tn_add(b, tn_layer(b, "out", "linear(1)", &h, 1), x);
+  tn_val y = tn_add(b, tn_build_layer(b, "out", "linear(1)", &h, 1), x);
   tn_model_output(b, "output", y);
   if (tn_model_measured(b)) {
     tn_val wanted = tn_model_target(b, "y", &number);

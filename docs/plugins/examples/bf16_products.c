@@ -4,7 +4,7 @@
 
 static int32_t decide(const void *options, const tn_precision_site *site) {
   (void)options;
-  if (site->klass == TN_CLASS_MATMUL && site->dtype == TN_F32) return TN_BF16;
+  if (site->op_class == TN_CLASS_MATMUL && site->dtype == TN_F32) return TN_BF16;
   return site->dtype;
 }
 

@@ -12,12 +12,12 @@ static const tn_option options[] = {
 
 static tn_status build(tn_build *b, const void *given) {
   const struct scale *o = given;
-  const tn_type *x = tn_type_of(b, tn_in(b, 0));
+  const tn_type *x = tn_val_type(b, tn_build_in(b, 0));
   if (x->rank < 2) return tn_fail(b, TN_EINVAL, NULL, "the input has rank %d, expected at least 2", x->rank);
   tn_type type = {TN_F32, 1, {x->dims[x->rank - 1]}};
   char init[64];
   snprintf(init, sizeof init, "constant(%.17g)", o->init);
-  tn_yield(b, 0, tn_mul(b, tn_in(b, 0), tn_param(b, "weight", &type, init)));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_in(b, 0), tn_build_param(b, "weight", &type, init)));
   return TN_OK;
 }
 

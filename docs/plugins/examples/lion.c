@@ -18,12 +18,12 @@ static tn_val blend(tn_build *b, double a, tn_val x, tn_val y) {
 
 static tn_status update(tn_build *b, const void *given) {
   const struct lion *o = given;
-  tn_val p = tn_in(b, 0), g = tn_in(b, 1);
-  tn_val m = tn_state(b, "exp_avg", tn_type_of(b, p), "zeros");
+  tn_val p = tn_build_in(b, 0), g = tn_build_in(b, 1);
+  tn_val m = tn_build_state(b, "exp_avg", tn_val_type(b, p), "zeros");
   tn_val direction = tn_op1(b, "sign", blend(b, o->beta1, m, g));
-  tn_val decay = tn_mul(b, tn_option_value(b, "weight_decay"), p);
-  tn_commit(b, m, blend(b, o->beta2, m, g));
-  tn_yield(b, 0, tn_sub(b, p, tn_mul(b, tn_option_value(b, "lr"), tn_add(b, direction, decay))));
+  tn_val decay = tn_mul(b, tn_build_option_value(b, "weight_decay"), p);
+  tn_build_commit(b, m, blend(b, o->beta2, m, g));
+  tn_build_yield(b, 0, tn_sub(b, p, tn_mul(b, tn_build_option_value(b, "lr"), tn_add(b, direction, decay))));
   return TN_OK;
 }
 

@@ -4,8 +4,7 @@
 
 static const tn_op mish = {.item = TN_ITEM_PLAIN(tn_op, TN_OP, "mish", "x tanh(ln(1 + exp(x)))"),
                            .schema = "(x:T) -> (y:T); T in f16 bf16 f32 f64",
-                           .version = 1,
-                           .klass = TN_CLASS_POINTWISE,
+                           .op_class = TN_CLASS_POINTWISE,
                            .formula = "y = x * tanh(log(1 + exp(x)))"};
 
 TN_PLUGIN(mish, "1.0", "MIT", &mish.item)

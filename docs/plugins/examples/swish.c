@@ -16,25 +16,24 @@ static const tn_option options[] = {TN_OPT(struct swish, beta, TN_OPT_FLOAT, "1"
 /* What the op means, in terms of others: enough to run on every device. */
 static tn_status decompose(tn_build *b, const void *attributes) {
   const struct swish *o = attributes;
-  tn_val x = tn_in(b, 0);
-  tn_yield(b, 0, tn_mul(b, x, tn_sigmoid(b, tn_affine(b, x, o->beta, 0))));
+  tn_val x = tn_build_in(b, 0);
+  tn_build_yield(b, 0, tn_mul(b, x, tn_sigmoid(b, tn_affine(b, x, o->beta, 0))));
   return TN_OK;
 }
 
 /* dy/dx = s + beta * y * (1 - s), s = sigmoid(beta * x) */
 static tn_status grad(tn_build *b, const void *attributes) {
   const struct swish *o = attributes;
-  tn_val s = tn_sigmoid(b, tn_affine(b, tn_in(b, 0), o->beta, 0));
-  tn_val bent = tn_mul(b, tn_affine(b, tn_out(b, 0), o->beta, 0), tn_affine(b, s, -1, 1));
-  tn_yield(b, 0, tn_mul(b, tn_dout(b, 0), tn_add(b, s, bent)));
+  tn_val s = tn_sigmoid(b, tn_affine(b, tn_build_in(b, 0), o->beta, 0));
+  tn_val bent = tn_mul(b, tn_affine(b, tn_build_out(b, 0), o->beta, 0), tn_affine(b, s, -1, 1));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_add(b, s, bent)));
   return TN_OK;
 }
 
 static const tn_op swish = {.item =
                                 TN_ITEM(tn_op, TN_OP, "swish", "x sigmoid(beta x)", struct swish, options),
                             .schema = "(x:T) -> (y:T); T in f32 f64",
-                            .version = 1,
-                            .klass = TN_CLASS_POINTWISE,
+                            .op_class = TN_CLASS_POINTWISE,
                             .decompose = decompose,
                             .grad = grad};
 
@@ -63,7 +62,7 @@ static tn_status query(tn_query *q) {
 static tn_status prepare(tn_prepare *p, void **plan) {
   struct swish *kept = tn_new(p, sizeof *kept);
   if (!kept) return TN_ENOMEM;
-  *kept = *(const struct swish *)p->match->nodes[0].node.attributes;
+  *kept = *(const struct swish *)p->match->nodes[0].node->attributes;
   *plan = kept;
   return TN_OK;
 }

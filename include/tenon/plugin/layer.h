@@ -4,7 +4,7 @@
  * Their weight may depend on targets only.
  *
  * Life cycle: build is a pure function, called on the compiling thread once per program (training,
- * evaluation, prediction) and use. tn_training(b) tells which. */
+ * evaluation, prediction) and use. tn_build_training(b) tells which. */
 #ifndef TENON_PLUGIN_LAYER_H
 #define TENON_PLUGIN_LAYER_H
 
@@ -19,8 +19,8 @@ typedef struct tn_layer_kind {
   tn_item item;
   uint32_t role;
   int32_t min_in, max_in; /* inputs; max_in -1: any number. Losses: values, then targets */
-  /* Emits the layer: tn_in, tn_param, tn_state, ops, tn_yield. Errors that stuck in the builder are
-   * reported by the host with the layer's line; return tn_fail(...) for those of its own. */
+  /* Emits the layer: tn_build_in, tn_build_param, tn_build_state, ops, tn_build_yield. Errors that stuck in
+   * the builder are reported by the host with the layer's line; return tn_fail(...) for those of its own. */
   tn_status (*build)(tn_build *b, const void *options);
 } tn_layer_kind;
 

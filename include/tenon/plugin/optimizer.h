@@ -1,10 +1,10 @@
 /* tenon/plugin/optimizer.h: how a parameter moves. An optimizer emits graph like a layer does;
  * unscaling, clipping and the skipping of non-finite steps are the host's.
  *
- * In update: tn_in(b, 0) is the parameter, tn_in(b, 1) its gradient, both f32; tn_state makes slots
- * (momentum) of the parameter's shape; tn_option_value gives scheduled options (lr, weight_decay);
- * tn_counter(b, TN_UPDATES) the number of this update. It commits its slots and yields the new
- * parameter as 0. Every commit is predicated by the host.
+ * In update: tn_build_in(b, 0) is the parameter, tn_build_in(b, 1) its gradient, both f32; tn_build_state
+ * makes slots (momentum) of the parameter's shape; tn_option_value gives scheduled options (lr,
+ * weight_decay); tn_build_counter(b, TN_UPDATES) the number of this update. It commits its slots and yields
+ * the new parameter as 0. Every commit is predicated by the host.
  *
  * Life cycle: update is a pure function, called on the compiling thread. */
 #ifndef TENON_PLUGIN_OPTIMIZER_H

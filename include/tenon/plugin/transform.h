@@ -19,6 +19,7 @@ enum { TN_PER_SAMPLE = 0, TN_PER_BATCH = 1 };
 
 typedef struct tn_transform_call {
   tn_env env;
+  uint32_t struct_size;
   int32_t n;               /* fields */
   const tn_type *in_type;  /* actual types, without batch */
   const tn_type *out_type; /* what infer says for these */
@@ -44,7 +45,7 @@ typedef struct tn_transform {
    * starts as a copy of in. */
   tn_status (*infer)(tn_env *env, const void *options, int32_t n, const tn_type *in, tn_type *out);
   tn_status (*apply)(tn_transform_call *c, const void *options);
-  tn_status (*build)(tn_build *b, const void *options); /* optional: tn_in -> tn_yield, batched */
+  tn_status (*build)(tn_build *b, const void *options); /* optional: tn_build_in -> tn_build_yield, batched */
   /* 1: of one field, and each element of the result follows from the element in its place and from its index
    * in the first dimension, and from nothing else: not from other dimensions, index or key. Such transforms
    * of bytes become a table, together with those behind them. */

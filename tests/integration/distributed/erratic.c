@@ -7,7 +7,7 @@ static atomic_int uses;
 
 static tn_status build(tn_build *b, const void *options) {
   (void)options;
-  tn_yield(b, 0, tn_affine(b, tn_in(b, 0), 1.0, 1e-6 * atomic_fetch_add(&uses, 1)));
+  tn_build_yield(b, 0, tn_affine(b, tn_build_in(b, 0), 1.0, 1e-6 * atomic_fetch_add(&uses, 1)));
   return TN_OK;
 }
 

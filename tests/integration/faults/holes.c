@@ -44,9 +44,9 @@ static tn_status open_holes(tn_env *env, const void *given, int32_t split, uint6
   return TN_OK;
 }
 
-static void close_holes(void *source, tn_env *env) { tn_delete(env, source); }
+static void close_holes(tn_env *env, void *source) { tn_delete(env, source); }
 
-static tn_status describe(void *source, tn_env *env, tn_description *description) {
+static tn_status describe(tn_env *env, void *source, tn_description *description) {
   holes *h = source;
   (void)env;
   description->count = h->options.samples;
@@ -61,7 +61,7 @@ static int has_hole(const holes_options *o, int64_t index) {
   return o->every > 0 && index % o->every == 0;
 }
 
-static tn_status read_sample(void *source, tn_sample *s) {
+static tn_status read_sample(tn_sample *s, void *source) {
   const holes_options *o = &((const holes *)source)->options;
   float *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);
@@ -83,7 +83,7 @@ static const tn_source source = {.item = TN_ITEM(tn_source, TN_SOURCE, "holes",
 
 static tn_status build_logarithm(tn_build *b, const void *given) {
   (void)given;
-  tn_yield(b, 0, tn_op1(b, "log", tn_op1(b, "relu", tn_in(b, 0))));
+  tn_build_yield(b, 0, tn_op1(b, "log", tn_op1(b, "relu", tn_build_in(b, 0))));
   return TN_OK;
 }
 static const tn_layer_kind logarithm = {
@@ -96,8 +96,8 @@ static const tn_layer_kind logarithm = {
  * shows nothing. */
 static tn_status build_root(tn_build *b, const void *given) {
   (void)given;
-  tn_val in = tn_in(b, 0), small = tn_mul(b, in, tn_scalar(b, tn_type_of(b, in)->dtype, 1e-30));
-  tn_yield(b, 0, tn_add(b, in, tn_op1(b, "sqrt", tn_mul(b, small, small))));
+  tn_val in = tn_build_in(b, 0), small = tn_mul(b, in, tn_scalar(b, tn_val_type(b, in)->dtype, 1e-30));
+  tn_build_yield(b, 0, tn_add(b, in, tn_op1(b, "sqrt", tn_mul(b, small, small))));
   return TN_OK;
 }
 static const tn_layer_kind root = {

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tenon/graph.h"
+#include "tenon/model.h"
 #include "tenon/ops.h"
 
 enum { BATCH = 8, WIDTH = 6, CLASSES = 3 };
@@ -46,9 +46,9 @@ static const tn_type features = {TN_F32, 1, {WIDTH}}, label_type = {TN_I32, 0, {
 
 static tn_status classifier(tn_build *b, void *user) {
   tn_val x = tn_model_input(b, "x", &features);
-  x = tn_layer(b, "fc1", "linear(16)", &x, 1);
-  x = tn_layer(b, "", "relu", &x, 1);
-  x = tn_layer(b, "fc2", "linear(3)", &x, 1);
+  x = tn_build_layer(b, "fc1", "linear(16)", &x, 1);
+  x = tn_build_layer(b, "", "relu", &x, 1);
+  x = tn_build_layer(b, "fc2", "linear(3)", &x, 1);
   tn_model_output(b, "output", x);
   if (user != NULL) ++*(int *)user;
   if (tn_model_measured(b)) {
@@ -255,7 +255,7 @@ static tn_status has_no_output(tn_build *b, void *user) {
 static tn_status has_a_wrong_layer(tn_build *b, void *user) {
   (void)user;
   tn_val x = tn_model_input(b, "x", &features);
-  x = tn_layer(b, "fc", "linaer(3)", &x, 1);
+  x = tn_build_layer(b, "fc", "linaer(3)", &x, 1);
   tn_model_output(b, "output", x);
   return tn_build_status(b);
 }
@@ -263,8 +263,8 @@ static tn_status has_a_wrong_layer(tn_build *b, void *user) {
 static tn_status uses_a_name_twice(tn_build *b, void *user) {
   (void)user;
   tn_val x = tn_model_input(b, "x", &features);
-  x = tn_layer(b, "fc", "linear(6)", &x, 1);
-  x = tn_layer(b, "fc", "linear(6)", &x, 1);
+  x = tn_build_layer(b, "fc", "linear(6)", &x, 1);
+  x = tn_build_layer(b, "fc", "linear(6)", &x, 1);
   tn_model_output(b, "output", x);
   return tn_build_status(b);
 }
@@ -310,7 +310,7 @@ static void a_wrong_function_is_explained(void **state) {
 static tn_status own_loss(tn_build *b, void *user) {
   (void)user;
   tn_val x = tn_model_input(b, "x", &features);
-  tn_val scale = tn_param(b, "scale", &features, "ones");
+  tn_val scale = tn_build_param(b, "scale", &features, "ones");
   tn_val y = tn_mul(b, x, scale);
   tn_model_output(b, "output", y);
   tn_model_output(b, "twice", tn_affine(b, y, 2, 0));

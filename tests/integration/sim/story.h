@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "core/exec/executor.h"
-#include "core/exec/outside.h"
-#include "sim.h"
+#include "core/exec/caller_memory.h"
+#include "backends/sim/sim.h"
 
 enum { STORY_N = 4, STORY_SLOTS = 2, STORY_RESULTS = 64 };
 
@@ -42,7 +42,7 @@ void story_program_shorten(story_program *p);
 
 typedef struct story {
   tn_env env;
-  tn_slot slot;
+  tn_error_record record;
   const tn_item *items[3];
   tn_plugin plugin;
   tn_registry *registry;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "core/base/file.h"
-#include "support/test_env.h"
+#include "tests/support/test_env.h"
 
 typedef struct place {
   test_env t;

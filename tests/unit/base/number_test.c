@@ -12,7 +12,7 @@
 #include <math.h>
 
 #include "core/base/text.h"
-#include "support/test_env.h"
+#include "tests/support/test_env.h"
 
 static void whole_numbers_fill_64_bits_exactly(void **state) {
   (void)state;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/processors.h"
-#include "support/test_env.h"
+#include "tests/support/test_env.h"
 
 static void expect_list(const char *from, const char *to) {
   tn_processors p;

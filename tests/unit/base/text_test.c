@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "support/test_env.h"
+#include "tests/support/test_env.h"
 
 static void a_text_grows_and_is_handed_over(void **state) {
   (void)state;
@@ -42,7 +42,7 @@ static void a_refused_byte_sticks_until_the_text_is_taken(void **state) {
   tn_text_add(&text, "more");
   tn_error_clear(&t);
   assert_null(tn_text_take(&text));
-  assert_int_equal(t.slot.code, TN_ENOMEM);
+  assert_int_equal(t.record.code, TN_ENOMEM);
   assert_int_equal(t.live, 0);
 }
 

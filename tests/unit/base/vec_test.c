@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/vec.h"
-#include "support/test_env.h"
+#include "tests/support/test_env.h"
 
 static void pushing_keeps_the_order(void **state) {
   (void)state;

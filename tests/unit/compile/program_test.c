@@ -1,8 +1,8 @@
 /* Programs as a whole: report, hash, the passes' texts, and what happens when memory runs out. */
-#include "fixture.h"
-#include "kernels.h"
+#include "tests/unit/compile/fixture.h"
+#include "tests/unit/compile/kernels.h"
 
-#include "core/compile/report.h"
+#include "core/compile/output/report.h"
 
 /* Wants its operand and its result column by column, so that reorders come in on both sides. */
 static tn_status offer_turned(tn_query *q) {

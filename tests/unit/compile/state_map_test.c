@@ -1,8 +1,8 @@
 /* Where states lie. */
 #include <stdio.h>
 
-#include "fixture.h"
-#include "kernels.h"
+#include "tests/unit/compile/fixture.h"
+#include "tests/unit/compile/kernels.h"
 
 static const tn_item *const kernels[] = {KERNELS_PLAIN, NULL};
 static fixture F;

@@ -11,9 +11,9 @@
 
 #include <stdlib.h>
 
-#include "core/config/options.h"
-#include "core/config/syntax.h"
-#include "support/test_env.h"
+#include "core/config/options/options.h"
+#include "core/config/language/syntax.h"
+#include "tests/support/test_env.h"
 #include "tenon/random.h"
 
 static const char seed_text[] =

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "core/base/file.h"
-#include "core/config/schema.h"
-#include "core/config/syntax.h"
-#include "support/test_env.h"
+#include "core/config/sections/sections.h"
+#include "core/config/language/syntax.h"
+#include "tests/support/test_env.h"
 
 static const char text[] =
     "[run]\nname = ${TENON_TEST_A}\n[model]\nlayers =\n  a: conv(1, [2, 3], x=f(y=2)) * 2, @b.c <- in\n"

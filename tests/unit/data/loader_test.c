@@ -10,7 +10,8 @@
 
 #include "core/base/text.h"
 #include "core/data/loader.h"
-#include "numbers.h"
+#include "core/plugin/handles.h"
+#include "tests/unit/data/numbers.h"
 
 enum { MOST = 32, WIDE = 8 };
 
@@ -30,12 +31,12 @@ static tn_batch batch_in(room *r) {
   return (tn_batch){r->fields, r->weights, r->ids};
 }
 
-static tn_slot slot;
+static tn_error_record record;
 static tn_env env;
 
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   return 0;
 }
 
@@ -637,7 +638,7 @@ static void every_refused_allocation_is_survived(void **state) {
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
     scarce memory = {allowed, 0};
-    slot.allocator = (tn_allocator){&memory, scarce_realloc};
+    record.allocator = (tn_allocator){&memory, scarce_realloc};
     numbers source = {.count = 10};
     tn_loader_options options = options_for(&source);
     options.transforms = uses;

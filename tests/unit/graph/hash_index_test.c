@@ -1,5 +1,5 @@
 /* The index from hashes to items. */
-#include "rig.h"
+#include "tests/unit/graph/rig.h"
 
 #include "core/graph/hash_index.h"
 

@@ -1,9 +1,9 @@
 /* tests/unit/graph/interpreter.c: values of a graph in f64. */
-#include "interpreter.h"
+#include "tests/unit/graph/interpreter.h"
 
 #include <math.h>
 
-#include "core/graph/special.h"
+#include "core/graph/input_state.h"
 
 /* Offset in an operand of the element that broadcasts to element i of the result. */
 static int64_t offset_in(const tn_type *operand, const tn_type *result, int64_t i) {

@@ -3,7 +3,7 @@
 #ifndef TN_TESTS_UNIT_GRAPH_INTERPRETER_H
 #define TN_TESTS_UNIT_GRAPH_INTERPRETER_H
 
-#include "rig.h"
+#include "tests/unit/graph/rig.h"
 
 /* Elements of an input or a state. */
 typedef struct binding {

@@ -1,5 +1,5 @@
 /* Running out of memory at every single request: an error each time, nothing lost, nothing torn. */
-#include "rig.h"
+#include "tests/unit/graph/rig.h"
 
 static const char text[] = "x: f32[2] = input(name=x)\n"
                            "w: f32[2] = state(path=w, init=\"normal(0, 1)\")\n"

@@ -1,5 +1,6 @@
 /* tests/unit/graph/rig.c: the context, and assertions with the message in them. */
-#include "rig.h"
+#include "tests/unit/graph/rig.h"
+#include "core/plugin/handles.h"
 
 static void *count_realloc(void *context, void *block, size_t bytes) {
   rig *r = context;
@@ -16,8 +17,8 @@ static void *count_realloc(void *context, void *block, size_t bytes) {
 
 void rig_start(rig *r, long left) {
   memset(r, 0, sizeof *r);
-  tn_slot_init(&r->env, &r->slot, NULL);
-  r->slot.allocator = (tn_allocator){r, count_realloc};
+  tn_error_record_init_root(&r->env, &r->record, &tn_host_api);
+  r->record.allocator = (tn_allocator){r, count_realloc};
   r->left = left;
 }
 
@@ -56,7 +57,7 @@ tn_type type_of(int32_t dtype, int32_t rank, const int64_t *dims) {
 
 tn_type scalar_of(int32_t dtype) { return (tn_type){.dtype = dtype}; }
 
-tn_val param(rig *r, const char *name, tn_type type) { return tn_param(r->b, name, &type, "zeros"); }
+tn_val param(rig *r, const char *name, tn_type type) { return tn_build_param(r->b, name, &type, "zeros"); }
 
 void assert_ok(const rig *r, tn_status status) {
   if (status != TN_OK) fail_msg("status %d: %s", status, tn_error_text(&r->env));

@@ -19,7 +19,7 @@
 
 typedef struct rig {
   tn_env env;
-  tn_slot slot;
+  tn_error_record record;
   long blocks; /* allocated and not yet given back */
   long left;   /* requests that still succeed; -1: all */
   tn_registry *registry;

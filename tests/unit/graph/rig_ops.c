@@ -1,5 +1,5 @@
 /* tests/unit/graph/rig_ops.c: the ops of the rig. Those of tenon/ops.h are as small as they can be. */
-#include "rig.h"
+#include "tests/unit/graph/rig.h"
 
 #define ANY_FLOAT            "; T in f16 f32 f64"
 #define UNARY                "(x:T) -> (y:T)" ANY_FLOAT
@@ -8,7 +8,7 @@
 #define WITH(op, S, options) .item = TN_ITEM(tn_op, TN_OP, op, "for tests", S, options)
 
 static void yield_to(tn_build *b, int32_t i, tn_val v) {
-  tn_yield(b, i, tn_sum_to(b, v, tn_type_of(b, tn_in(b, i))));
+  tn_build_yield(b, i, tn_sum_to(b, v, tn_val_type(b, tn_build_in(b, i))));
 }
 
 /* ---- pointwise ---- */
@@ -16,60 +16,63 @@ static void yield_to(tn_build *b, int32_t i, tn_val v) {
 static tn_status add_grad(tn_build *b, const void *a) {
   (void)a;
   for (int32_t i = 0; i < 2; i++)
-    if (tn_want(b, i)) yield_to(b, i, tn_dout(b, 0));
+    if (tn_build_wants_grad(b, i)) yield_to(b, i, tn_build_out_grad(b, 0));
   return TN_OK;
 }
 static tn_status sub_grad(tn_build *b, const void *a) {
   (void)a;
-  if (tn_want(b, 0)) yield_to(b, 0, tn_dout(b, 0));
-  if (tn_want(b, 1)) yield_to(b, 1, tn_neg(b, tn_dout(b, 0)));
+  if (tn_build_wants_grad(b, 0)) yield_to(b, 0, tn_build_out_grad(b, 0));
+  if (tn_build_wants_grad(b, 1)) yield_to(b, 1, tn_neg(b, tn_build_out_grad(b, 0)));
   return TN_OK;
 }
 static tn_status mul_grad(tn_build *b, const void *a) {
   (void)a;
   for (int32_t i = 0; i < 2; i++)
-    if (tn_want(b, i)) yield_to(b, i, tn_mul(b, tn_dout(b, 0), tn_in(b, 1 - i)));
+    if (tn_build_wants_grad(b, i)) yield_to(b, i, tn_mul(b, tn_build_out_grad(b, 0), tn_build_in(b, 1 - i)));
   return TN_OK;
 }
 static tn_status neg_grad(tn_build *b, const void *a) {
   (void)a;
-  tn_yield(b, 0, tn_neg(b, tn_dout(b, 0)));
+  tn_build_yield(b, 0, tn_neg(b, tn_build_out_grad(b, 0)));
   return TN_OK;
 }
 static tn_status exp_grad(tn_build *b, const void *a) {
   (void)a;
-  tn_yield(b, 0, tn_mul(b, tn_dout(b, 0), tn_out(b, 0)));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_build_out(b, 0)));
   return TN_OK;
 }
 static tn_status affine_grad(tn_build *b, const void *attributes) {
   const tn_affine_attributes *a = attributes;
-  tn_yield(b, 0, tn_affine(b, tn_dout(b, 0), a->scale, 0));
+  tn_build_yield(b, 0, tn_affine(b, tn_build_out_grad(b, 0), a->scale, 0));
   return TN_OK;
 }
 static tn_status where_grad(tn_build *b, const void *a) {
   (void)a;
-  tn_val zero = tn_affine(b, tn_dout(b, 0), 0, 0);
-  if (tn_want(b, 1)) yield_to(b, 1, tn_where(b, tn_in(b, 0), tn_dout(b, 0), zero));
-  if (tn_want(b, 2)) yield_to(b, 2, tn_where(b, tn_in(b, 0), zero, tn_dout(b, 0)));
+  tn_val zero = tn_affine(b, tn_build_out_grad(b, 0), 0, 0);
+  if (tn_build_wants_grad(b, 1))
+    yield_to(b, 1, tn_where(b, tn_build_in(b, 0), tn_build_out_grad(b, 0), zero));
+  if (tn_build_wants_grad(b, 2))
+    yield_to(b, 2, tn_where(b, tn_build_in(b, 0), zero, tn_build_out_grad(b, 0)));
   return TN_OK;
 }
 
-static const tn_op op_add = {PLAIN("add"), .schema = BINARY, .klass = TN_CLASS_POINTWISE,
+static const tn_op op_add = {PLAIN("add"), .schema = BINARY, .op_class = TN_CLASS_POINTWISE,
                              .flags = TN_OP_COMMUTATIVE, .grad = add_grad};
-static const tn_op op_sub = {PLAIN("sub"), .schema = BINARY, .klass = TN_CLASS_POINTWISE, .grad = sub_grad};
-static const tn_op op_mul = {PLAIN("mul"), .schema = BINARY, .klass = TN_CLASS_POINTWISE,
+static const tn_op op_sub = {PLAIN("sub"), .schema = BINARY, .op_class = TN_CLASS_POINTWISE,
+                             .grad = sub_grad};
+static const tn_op op_mul = {PLAIN("mul"), .schema = BINARY, .op_class = TN_CLASS_POINTWISE,
                              .flags = TN_OP_COMMUTATIVE, .grad = mul_grad};
-static const tn_op op_neg = {PLAIN("neg"), .schema = UNARY, .klass = TN_CLASS_POINTWISE, .grad = neg_grad};
-static const tn_op op_exp = {PLAIN("exp"), .schema = UNARY, .klass = TN_CLASS_POINTWISE, .grad = exp_grad};
-static const tn_op op_gt = {PLAIN("gt"), .schema = "(x:T, y:T) -> (z:bool)", .klass = TN_CLASS_POINTWISE,
+static const tn_op op_neg = {PLAIN("neg"), .schema = UNARY, .op_class = TN_CLASS_POINTWISE, .grad = neg_grad};
+static const tn_op op_exp = {PLAIN("exp"), .schema = UNARY, .op_class = TN_CLASS_POINTWISE, .grad = exp_grad};
+static const tn_op op_gt = {PLAIN("gt"), .schema = "(x:T, y:T) -> (z:bool)", .op_class = TN_CLASS_POINTWISE,
                             .flags = TN_OP_NONDIFF};
 static const tn_op op_where = {PLAIN("where"), .schema = "(c:bool, x:T, y:T) -> (z:T)",
-                               .klass = TN_CLASS_POINTWISE, .grad = where_grad};
+                               .op_class = TN_CLASS_POINTWISE, .grad = where_grad};
 static const tn_option affine_options[] = {
     TN_OPT(tn_affine_attributes, scale, TN_OPT_FLOAT, "1", NULL, "factor"),
     TN_OPT(tn_affine_attributes, shift, TN_OPT_FLOAT, "0", NULL, "added"), TN_OPT_END};
 static const tn_op op_affine = {WITH("affine", tn_affine_attributes, affine_options), .schema = UNARY,
-                                .klass = TN_CLASS_POINTWISE, .grad = affine_grad};
+                                .op_class = TN_CLASS_POINTWISE, .grad = affine_grad};
 
 static tn_status cast_infer(tn_infer *n) {
   n->node.out[0] = *n->node.in[0];
@@ -78,13 +81,13 @@ static tn_status cast_infer(tn_infer *n) {
 }
 static tn_status cast_grad(tn_build *b, const void *a) {
   (void)a;
-  tn_yield(b, 0, tn_cast(b, tn_dout(b, 0), tn_type_of(b, tn_in(b, 0))->dtype));
+  tn_build_yield(b, 0, tn_cast(b, tn_build_out_grad(b, 0), tn_val_type(b, tn_build_in(b, 0))->dtype));
   return TN_OK;
 }
 static const tn_option cast_options[] = {TN_OPT(tn_cast_attributes, to, TN_OPT_DTYPE, NULL, NULL, "dtype"),
                                          TN_OPT_END};
 static const tn_op op_cast = {WITH("cast", tn_cast_attributes, cast_options), .schema = "(x:T) -> (y:any)",
-                              .klass = TN_CLASS_POINTWISE, .infer = cast_infer, .grad = cast_grad};
+                              .op_class = TN_CLASS_POINTWISE, .infer = cast_infer, .grad = cast_grad};
 
 /* ---- shapes ---- */
 
@@ -106,7 +109,7 @@ static const tn_option full_options[] = {
     TN_OPT(tn_full_attributes, value, TN_OPT_FLOAT, "0", NULL, "value"),
     TN_OPT(tn_full_attributes, dtype, TN_OPT_DTYPE, "f32", NULL, "dtype"), TN_OPT_END};
 static const tn_op op_full = {WITH("full", tn_full_attributes, full_options), .schema = "() -> (y:any)",
-                              .klass = TN_CLASS_POINTWISE, .infer = full_infer, .flags = TN_OP_NONDIFF};
+                              .op_class = TN_CLASS_POINTWISE, .infer = full_infer, .flags = TN_OP_NONDIFF};
 
 static tn_status dims_infer(tn_infer *n) {
   return take_dims(n, &((const tn_reshape_attributes *)n->node.attributes)->dims);
@@ -115,23 +118,23 @@ static const tn_option dims_options[] = {
     TN_OPT(tn_reshape_attributes, dims, TN_OPT_INTS, NULL, NULL, "dimensions"), TN_OPT_END};
 static tn_status reshape_grad(tn_build *b, const void *a) {
   (void)a;
-  const tn_type *x = tn_type_of(b, tn_in(b, 0));
-  tn_yield(b, 0, tn_reshape(b, tn_dout(b, 0), x->rank, x->dims));
+  const tn_type *x = tn_val_type(b, tn_build_in(b, 0));
+  tn_build_yield(b, 0, tn_reshape(b, tn_build_out_grad(b, 0), x->rank, x->dims));
   return TN_OK;
 }
 static const tn_op op_reshape = {WITH("reshape", tn_reshape_attributes, dims_options),
                                  .schema = "(x:T) -> (y:T)",
-                                 .klass = TN_CLASS_MOVE,
+                                 .op_class = TN_CLASS_MOVE,
                                  .infer = dims_infer,
                                  .flags = TN_OP_VIEW,
                                  .grad = reshape_grad};
 static tn_status broadcast_grad(tn_build *b, const void *a) {
   (void)a;
-  yield_to(b, 0, tn_dout(b, 0));
+  yield_to(b, 0, tn_build_out_grad(b, 0));
   return TN_OK;
 }
 static const tn_op op_broadcast = {WITH("broadcast", tn_broadcast_attributes, dims_options),
-                                   .schema = "(x:T) -> (y:T)", .klass = TN_CLASS_POINTWISE,
+                                   .schema = "(x:T) -> (y:T)", .op_class = TN_CLASS_POINTWISE,
                                    .infer = dims_infer, .grad = broadcast_grad};
 
 static bool reduces(const tn_reduce_attributes *a, int32_t axis) {
@@ -148,49 +151,50 @@ static tn_status reduce_infer(tn_infer *n) {
 }
 static tn_status reduce_grad(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
-  const tn_type *x = tn_type_of(b, tn_in(b, 0));
+  const tn_type *x = tn_val_type(b, tn_build_in(b, 0));
   tn_type kept = *x;
   for (int32_t i = 0; i < x->rank; i++)
     if (reduces(a, i)) kept.dims[i] = 1;
-  tn_val dy = tn_reshape(b, tn_dout(b, 0), kept.rank, kept.dims);
-  tn_yield(b, 0, tn_broadcast(b, dy, x->rank, x->dims));
+  tn_val dy = tn_reshape(b, tn_build_out_grad(b, 0), kept.rank, kept.dims);
+  tn_build_yield(b, 0, tn_broadcast(b, dy, x->rank, x->dims));
   return TN_OK;
 }
 static const tn_option reduce_options[] = {
     TN_OPT(tn_reduce_attributes, axes, TN_OPT_INTS, "[]", NULL, "axes"),
     TN_OPT(tn_reduce_attributes, keep, TN_OPT_FLAG, "no", NULL, "keep them as 1"), TN_OPT_END};
 static const tn_op op_reduce_sum = {WITH("reduce_sum", tn_reduce_attributes, reduce_options),
-                                    .schema = "(x:T) -> (y:T)", .klass = TN_CLASS_REDUCE,
+                                    .schema = "(x:T) -> (y:T)", .op_class = TN_CLASS_REDUCE,
                                     .infer = reduce_infer, .grad = reduce_grad};
 
 /* ---- ops that only tests have ---- */
 
 static tn_status sincos_grad(tn_build *b, const void *a) {
   (void)a;
-  tn_val ds = tn_dout(b, 0), dc = tn_dout(b, 1), dx = 0;
-  if (ds != 0) dx = tn_mul(b, ds, tn_out(b, 1));
+  tn_val ds = tn_build_out_grad(b, 0), dc = tn_build_out_grad(b, 1), dx = 0;
+  if (ds != 0) dx = tn_mul(b, ds, tn_build_out(b, 1));
   if (dc != 0)
-    dx = dx != 0 ? tn_sub(b, dx, tn_mul(b, dc, tn_out(b, 0))) : tn_neg(b, tn_mul(b, dc, tn_out(b, 0)));
-  tn_yield(b, 0, dx);
+    dx = dx != 0 ? tn_sub(b, dx, tn_mul(b, dc, tn_build_out(b, 0)))
+                 : tn_neg(b, tn_mul(b, dc, tn_build_out(b, 0)));
+  tn_build_yield(b, 0, dx);
   return TN_OK;
 }
 static const tn_op op_sincos = {PLAIN("sincos"), .schema = "(x:T) -> (s:T, c:T)" ANY_FLOAT,
-                                .klass = TN_CLASS_POINTWISE, .grad = sincos_grad};
+                                .op_class = TN_CLASS_POINTWISE, .grad = sincos_grad};
 
 static tn_status square_decompose(tn_build *b, const void *a) {
   (void)a;
-  tn_yield(b, 0, tn_mul(b, tn_in(b, 0), tn_in(b, 0)));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_in(b, 0), tn_build_in(b, 0)));
   return TN_OK;
 }
-static const tn_op op_square = {PLAIN("square"), .schema = UNARY, .klass = TN_CLASS_POINTWISE,
+static const tn_op op_square = {PLAIN("square"), .schema = UNARY, .op_class = TN_CLASS_POINTWISE,
                                 .decompose = square_decompose};
 
 static tn_status fourth_decompose(tn_build *b, const void *a) {
   (void)a;
-  tn_yield(b, 0, tn_op1(b, "square", tn_op1(b, "square", tn_in(b, 0))));
+  tn_build_yield(b, 0, tn_op1(b, "square", tn_op1(b, "square", tn_build_in(b, 0))));
   return TN_OK;
 }
-static const tn_op op_fourth = {PLAIN("fourth"), .schema = UNARY, .klass = TN_CLASS_POINTWISE,
+static const tn_op op_fourth = {PLAIN("fourth"), .schema = UNARY, .op_class = TN_CLASS_POINTWISE,
                                 .decompose = fourth_decompose};
 
 typedef struct parabola_attributes {
@@ -199,53 +203,53 @@ typedef struct parabola_attributes {
 static const tn_option parabola_options[] = {
     TN_OPT(parabola_attributes, a, TN_OPT_FLOAT, "1", NULL, "curvature"), TN_OPT_END};
 static const tn_op op_parabola = {WITH("parabola", parabola_attributes, parabola_options), .schema = UNARY,
-                                  .klass = TN_CLASS_POINTWISE, .formula = "y = a * x * x + x"};
+                                  .op_class = TN_CLASS_POINTWISE, .formula = "y = a * x * x + x"};
 
 static tn_status endless_decompose(tn_build *b, const void *a) {
   (void)a;
-  tn_yield(b, 0, tn_op1(b, "endless", tn_in(b, 0)));
+  tn_build_yield(b, 0, tn_op1(b, "endless", tn_build_in(b, 0)));
   return TN_OK;
 }
-static const tn_op op_endless = {PLAIN("endless"), .schema = UNARY, .klass = TN_CLASS_POINTWISE,
+static const tn_op op_endless = {PLAIN("endless"), .schema = UNARY, .op_class = TN_CLASS_POINTWISE,
                                  .decompose = endless_decompose};
-static const tn_op op_opaque = {PLAIN("opaque"), .schema = UNARY, .klass = TN_CLASS_POINTWISE};
+static const tn_op op_opaque = {PLAIN("opaque"), .schema = UNARY, .op_class = TN_CLASS_POINTWISE};
 
 typedef struct crooked_attributes {
   int32_t fault;
 } crooked_attributes;
 static tn_status crooked_decompose(tn_build *b, const void *attributes) {
-  tn_val x = tn_in(b, 0);
+  tn_val x = tn_build_in(b, 0);
   switch (((const crooked_attributes *)attributes)->fault) {
-  case 0: tn_yield(b, 0, tn_reduce(b, "reduce_sum", x, 0, NULL, 0)); return TN_OK;
+  case 0: tn_build_yield(b, 0, tn_reduce(b, "reduce_sum", x, 0, NULL, 0)); return TN_OK;
   case 1: return TN_OK; /* yields nothing */
-  case 2: tn_yield(b, 1, x); return TN_OK;
+  case 2: tn_build_yield(b, 1, x); return TN_OK;
   case 3:
-    tn_yield(b, 0, x);
-    tn_yield(b, 0, x);
+    tn_build_yield(b, 0, x);
+    tn_build_yield(b, 0, x);
     return TN_OK;
   case 4:
-    tn_begin(b, "neg");
-    tn_yield(b, 0, x);
-    return TN_OK; /* without tn_end */
+    tn_op_begin(b, "neg");
+    tn_build_yield(b, 0, x);
+    return TN_OK; /* without tn_op_end */
   default: return tn_fail(b, TN_EUNSUPPORTED, "fault", "not for this fault");
   }
 }
 static tn_status crooked_grad(tn_build *b, const void *attributes) {
   if (((const crooked_attributes *)attributes)->fault == 5)
     return tn_fail(b, TN_EUNSUPPORTED, NULL, "no gradient today");
-  tn_yield(b, 0, tn_reduce(b, "reduce_sum", tn_dout(b, 0), 0, NULL, 0));
+  tn_build_yield(b, 0, tn_reduce(b, "reduce_sum", tn_build_out_grad(b, 0), 0, NULL, 0));
   return TN_OK;
 }
 static const tn_option crooked_options[] = {TN_OPT(crooked_attributes, fault, TN_OPT_ENUM, "type",
                                                    "type|none|range|twice|open|code", "what is wrong"),
                                             TN_OPT_END};
 static const tn_op op_crooked = {WITH("crooked", crooked_attributes, crooked_options), .schema = UNARY,
-                                 .klass = TN_CLASS_POINTWISE, .decompose = crooked_decompose,
+                                 .op_class = TN_CLASS_POINTWISE, .decompose = crooked_decompose,
                                  .grad = crooked_grad};
 
 static const tn_op op_fuse = {PLAIN("fuse"), .schema = "(x:T, w?:T, y:T) -> (z:T)",
-                              .klass = TN_CLASS_POINTWISE};
-static const tn_op op_total = {PLAIN("total"), .schema = "(xs*:T) -> (y:T)", .klass = TN_CLASS_POINTWISE};
+                              .op_class = TN_CLASS_POINTWISE};
+static const tn_op op_total = {PLAIN("total"), .schema = "(xs*:T) -> (y:T)", .op_class = TN_CLASS_POINTWISE};
 
 static tn_status noise_infer(tn_infer *n) {
   return take_dims(n, &((const tn_random_attributes *)n->node.attributes)->dims);
@@ -254,7 +258,7 @@ static const tn_option noise_options[] = {
     TN_OPT(tn_random_attributes, dims, TN_OPT_INTS, "[]", NULL, "dimensions"),
     TN_OPT(tn_random_attributes, stream, TN_OPT_INT, "0", NULL, "stream"), TN_OPT_END};
 static const tn_op op_noise = {WITH("noise", tn_random_attributes, noise_options),
-                               .schema = "(iteration:i64) -> (y:f64)", .klass = TN_CLASS_RANDOM,
+                               .schema = "(iteration:i64) -> (y:f64)", .op_class = TN_CLASS_RANDOM,
                                .infer = noise_infer, .flags = TN_OP_NONDIFF};
 
 static const tn_op op_report = {PLAIN("report"), .schema = "(x) -> ()",
@@ -274,7 +278,7 @@ static const tn_option tagged_options[] = {
     TN_OPT(tagged_attributes, floats, TN_OPT_FLOATS, "[]", NULL, "floats"),
     TN_OPT_END};
 static const tn_op op_tagged = {WITH("tagged", tagged_attributes, tagged_options), .schema = "(x:T) -> (y:T)",
-                                .klass = TN_CLASS_POINTWISE};
+                                .op_class = TN_CLASS_POINTWISE};
 
 static const tn_item *const items[] = {&op_add.item,        &op_sub.item,
                                        &op_mul.item,        &op_neg.item,

@@ -1,5 +1,5 @@
 /* The verifier: a sound graph, broken in every way that it knows. */
-#include "rig.h"
+#include "tests/unit/graph/rig.h"
 
 static rig R;
 static tn_graph *G;

@@ -1,5 +1,5 @@
 /* Blocks: arguments, defaults, inputs, outputs, nesting, paths. */
-#include "rig.h"
+#include "tests/unit/model/rig.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Initializers, emitted for tensors of several shapes. */
-#include "rig.h"
+#include "tests/unit/model/rig.h"
 
 static void constants_are_filled(void **state) {
   (void)state;

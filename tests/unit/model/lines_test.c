@@ -1,5 +1,5 @@
 /* The lines of a model: order, names, several results, repeats, conditions, sharing. */
-#include "rig.h"
+#include "tests/unit/model/rig.h"
 
 static void lines_follow_each_other(void **state) {
   (void)state;

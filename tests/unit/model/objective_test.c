@@ -1,5 +1,5 @@
 /* Losses and metrics, and the signature that fixes their targets. */
-#include "rig.h"
+#include "tests/unit/model/rig.h"
 
 #include <stdio.h>
 

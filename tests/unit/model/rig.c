@@ -1,15 +1,16 @@
 /* tests/unit/model/rig.c: see rig.h. */
-#include "rig.h"
+#include "tests/unit/model/rig.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/ops/ops.h"
+#include "core/plugin/handles.h"
 #include "tenon/plugin/layer.h"
 
 static struct {
   tn_env env;
-  tn_slot slot;
+  tn_error_record record;
   int64_t blocks;
   tn_registry *registry;
   struct tn_op_table *ops;
@@ -27,10 +28,10 @@ static const tn_option scale_rows[] = {TN_OPT(scale_options, by, TN_OPT_FLOAT, "
                                        TN_OPT_END};
 
 static tn_status build_scale(tn_build *b, const void *options) {
-  tn_type type = {TN_F32, 1, {tn_dim(b, tn_in(b, 0), -1)}};
-  tn_val y = tn_mul(b, tn_in(b, 0), tn_param(b, "gain", &type, "ones"));
+  tn_type type = {TN_F32, 1, {tn_val_dim(b, tn_build_in(b, 0), -1)}};
+  tn_val y = tn_mul(b, tn_build_in(b, 0), tn_build_param(b, "gain", &type, "ones"));
   double by = ((const scale_options *)options)->by;
-  tn_yield(b, 0, by == 1 ? y : tn_affine(b, y, by, 0));
+  tn_build_yield(b, 0, by == 1 ? y : tn_affine(b, y, by, 0));
   return TN_OK;
 }
 static const tn_layer_kind scale = {
@@ -41,8 +42,8 @@ static const tn_layer_kind scale = {
 
 static tn_status build_twice(tn_build *b, const void *options) {
   (void)options;
-  tn_yield(b, 0, tn_affine(b, tn_in(b, 0), 1, 1));
-  tn_yield(b, 1, tn_affine(b, tn_in(b, 0), 1, 2));
+  tn_build_yield(b, 0, tn_affine(b, tn_build_in(b, 0), 1, 1));
+  tn_build_yield(b, 1, tn_affine(b, tn_build_in(b, 0), 1, 2));
   return TN_OK;
 }
 static const tn_layer_kind twice = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "twice", "x + 1, x + 2"),
@@ -52,9 +53,9 @@ static const tn_layer_kind twice = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYE
 
 static tn_status build_sum(tn_build *b, const void *options) {
   (void)options;
-  tn_val sum = tn_in(b, 0);
-  for (int32_t i = 1; i < tn_n_in(b); i++) sum = tn_add(b, sum, tn_in(b, i));
-  tn_yield(b, 0, sum);
+  tn_val sum = tn_build_in(b, 0);
+  for (int32_t i = 1; i < tn_build_n_in(b); i++) sum = tn_add(b, sum, tn_build_in(b, i));
+  tn_build_yield(b, 0, sum);
   return TN_OK;
 }
 static const tn_layer_kind sum = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "sum", "all inputs"),
@@ -64,8 +65,8 @@ static const tn_layer_kind sum = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER,
 
 static tn_status build_pair(tn_build *b, const void *options) {
   (void)options;
-  tn_val x = tn_in(b, 0), first = tn_layer(b, "first", "scale", &x, 1);
-  tn_yield(b, 0, tn_layer(b, "second", "scale(by=2)", &first, 1));
+  tn_val x = tn_build_in(b, 0), first = tn_build_layer(b, "first", "scale", &x, 1);
+  tn_build_yield(b, 0, tn_build_layer(b, "second", "scale(by=2)", &first, 1));
   return TN_OK;
 }
 static const tn_layer_kind pair = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "pair", "two of scale"),
@@ -75,8 +76,8 @@ static const tn_layer_kind pair = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER
 
 static tn_status build_cross(tn_build *b, const void *options) {
   (void)options;
-  tn_val x = tn_in(b, 0), both = tn_layer(b, "both", "twice", &x, 1);
-  tn_yield(b, 0, tn_result(b, both, 1));
+  tn_val x = tn_build_in(b, 0), both = tn_build_layer(b, "both", "twice", &x, 1);
+  tn_build_yield(b, 0, tn_op_result(b, both, 1));
   return TN_OK;
 }
 static const tn_layer_kind cross = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "cross", "x + 2"),
@@ -86,8 +87,8 @@ static const tn_layer_kind cross = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYE
 
 static tn_status build_gap(tn_build *b, const void *options) {
   (void)options;
-  tn_yield(b, 0, tn_sub(b, tn_in(b, 0), tn_in(b, 1)));
-  tn_yield(b, 1, tn_full(b, tn_type_of(b, tn_in(b, 1)), 2));
+  tn_build_yield(b, 0, tn_sub(b, tn_build_in(b, 0), tn_build_in(b, 1)));
+  tn_build_yield(b, 1, tn_full(b, tn_val_type(b, tn_build_in(b, 1)), 2));
   return TN_OK;
 }
 static const tn_layer_kind gap = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "gap", "x - target"),
@@ -98,7 +99,7 @@ static const tn_layer_kind gap = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER,
 
 static tn_status build_hits(tn_build *b, const void *options) {
   (void)options;
-  tn_yield(b, 0, tn_cast(b, tn_op2(b, "eq", tn_in(b, 0), tn_in(b, 1)), TN_F32));
+  tn_build_yield(b, 0, tn_cast(b, tn_op2(b, "eq", tn_build_in(b, 0), tn_build_in(b, 1)), TN_F32));
   return TN_OK;
 }
 static const tn_layer_kind hits = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "hits", "x == target"),
@@ -141,8 +142,8 @@ static void expect_ok(tn_status status) {
 int rig_open(void **state) {
   (void)state;
   memset(&R, 0, sizeof R);
-  tn_slot_init(&R.env, &R.slot, NULL);
-  R.slot.allocator = (tn_allocator){&R, counted};
+  tn_error_record_init_root(&R.env, &R.record, &tn_host_api);
+  R.record.allocator = (tn_allocator){&R, counted};
   expect_ok(tn_registry_create(&R.env, "", &R.registry));
   expect_ok(tn_registry_add(R.registry, &R.env, tn_core_ops(), ""));
   expect_ok(tn_registry_add(R.registry, &R.env, tn_static_rig(), ""));

@@ -3,8 +3,8 @@
  *   scale(by=1, weight)  x * gain * by; a parameter `gain` of x's last dimension
  *   twice                two outputs: x + 1 and x + 2
  *   sum                  any number of inputs, added
- *   pair                 two `scale` by tn_layer, called first and second
- *   cross                the second output of `twice` by tn_layer
+ *   pair                 two `scale` by tn_build_layer, called first and second
+ *   cross                the second output of `twice` by tn_build_layer
  *   gap, hits            a loss and a metric: x - target, weighted by 2; x == target, unweighted
  *   broken               yields nothing */
 #ifndef TN_TESTS_UNIT_MODEL_RIG_H

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "core/conformance/reference.h"
-#include "core/graph/schema.h"
-#include "graph_text.h"
+#include "core/conformance/reference/reference.h"
+#include "core/graph/op/schema.h"
+#include "tests/unit/ops/graph_text.h"
 #include "tenon/ops.h"
 
 /* ---- an op with a formula ---- */
@@ -32,8 +32,7 @@ static const options defaults = {0.5, 3, 0, 1, "none"};
 static tn_op op_with(const char *schema, const char *formula) {
   return (tn_op){.item = TN_ITEM(tn_op, TN_OP, "test", "of formulas", options, option_table),
                  .schema = schema,
-                 .version = 1,
-                 .klass = TN_CLASS_POINTWISE,
+                 .op_class = TN_CLASS_POINTWISE,
                  .formula = formula};
 }
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../conformance/fixture.h"
+#include "tests/conformance/fixture.h"
 
 /* Parses inputs "a: f32[2, 3]; b: f32[3]" (NULL: none) and one statement. */
 static inline tn_status graph_of(fixture *f, const char *inputs, const char *statement, tn_graph **graph) {

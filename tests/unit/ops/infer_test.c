@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/ops/ops.h"
-#include "graph_text.h"
+#include "tests/unit/ops/graph_text.h"
 
 typedef struct example {
   const char *inputs, *statement;

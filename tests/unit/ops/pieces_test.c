@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "core/conformance/reference.h"
-#include "graph_text.h"
+#include "core/conformance/reference/reference.h"
+#include "tests/unit/ops/graph_text.h"
 
 typedef struct example {
   const char *pieces;          /* statements that make p, q and r from x: f64[2, 6] */

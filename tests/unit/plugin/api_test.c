@@ -15,8 +15,8 @@ static void fail_leaves_code_option_and_text(void **state) {
   (void)state;
   tn_status status = tn_fail(&B, TN_EUNSUPPORTED, "stride", "stride %d is odd", 3);
   assert_int_equal(status, TN_EUNSUPPORTED);
-  assert_int_equal(B.slot.code, TN_EUNSUPPORTED);
-  assert_string_equal(B.slot.option, "stride");
+  assert_int_equal(B.record.code, TN_EUNSUPPORTED);
+  assert_string_equal(B.record.option, "stride");
   assert_string_equal(tn_error_text(&B), "stride 3 is odd");
 }
 
@@ -29,7 +29,7 @@ static void fail_never_returns_success(void **state) {
 
 static void log_reaches_the_sink(void **state) {
   (void)state;
-  tn_log(&B, TN_LOG_WARN, "%d files", 7);
+  tn_env_log(&B, TN_LOG_WARN, "%d files", 7);
   assert_string_equal(B.log, "7 files\n");
 }
 
@@ -42,7 +42,7 @@ static void memory_is_zeroed_and_given_back(void **state) {
   assert_int_equal(B.blocks, 0);
   B.left = 0;
   assert_null(tn_new(&B, 1));
-  assert_int_equal(B.slot.code, TN_ENOMEM);
+  assert_int_equal(B.record.code, TN_ENOMEM);
 }
 
 /* ---- handles ---- */
@@ -112,31 +112,31 @@ static void the_emitter_goes_to_the_table_of_its_builder(void **state) {
   tn_build *b = &host.pub;
   tn_val values[2] = {1, 2};
   calls = 0;
-  ENDS_IN(tn_begin(b, "relu"), "relu");
-  ENDS_IN(tn_arg(b, 1), "arg");
-  ENDS_IN(tn_set_int(b, "n", 1), "set_int");
-  ENDS_IN(tn_set_float(b, "n", 1), "set_float");
-  ENDS_IN(tn_set_ints(b, "n", 0, NULL), "set_ints");
-  ENDS_IN(tn_set_floats(b, "n", 0, NULL), "set_floats");
-  ENDS_IN(tn_set_text(b, "n", "x"), "set_text");
-  GIVES(tn_end(b), 11, "end");
-  GIVES(tn_result(b, 11, 1), 12, "result");
-  GIVES(tn_type_of(b, 11)->dtype, TN_F32, "type");
-  GIVES(tn_n_in(b), 2, "n_in");
-  GIVES(tn_in(b, 1), 21, "in");
-  GIVES(tn_out(b, 1), 31, "out");
-  GIVES(tn_dout(b, 1), 41, "dout");
-  GIVES(tn_want(b, 1), 1, "want");
-  ENDS_IN(tn_yield(b, 0, 1), "yield");
-  GIVES(tn_param(b, "w", &scalar, "zeros"), 50, "param");
-  GIVES(tn_state(b, "s", &scalar, "zeros"), 51, "state");
-  ENDS_IN(tn_commit(b, 1, 2), "commit");
-  GIVES(tn_layer(b, "fc", "linear(3)", values, 2), 62, "layer");
-  GIVES(tn_option_value(b, "lr"), 70, "lr");
-  GIVES(tn_counter(b, TN_UPDATES), 81, "counter");
-  assert_true(tn_stream(b, "mask") == 1ull << 40);
-  GIVES(tn_training(b), 1, "training");
-  GIVES(tn_ranks(b), 8, "ranks");
+  ENDS_IN(tn_op_begin(b, "relu"), "relu");
+  ENDS_IN(tn_op_arg(b, 1), "arg");
+  ENDS_IN(tn_op_set_int(b, "n", 1), "set_int");
+  ENDS_IN(tn_op_set_float(b, "n", 1), "set_float");
+  ENDS_IN(tn_op_set_ints(b, "n", 0, NULL), "set_ints");
+  ENDS_IN(tn_op_set_floats(b, "n", 0, NULL), "set_floats");
+  ENDS_IN(tn_op_set_text(b, "n", "x"), "set_text");
+  GIVES(tn_op_end(b), 11, "end");
+  GIVES(tn_op_result(b, 11, 1), 12, "result");
+  GIVES(tn_val_type(b, 11)->dtype, TN_F32, "type");
+  GIVES(tn_build_n_in(b), 2, "n_in");
+  GIVES(tn_build_in(b, 1), 21, "in");
+  GIVES(tn_build_out(b, 1), 31, "out");
+  GIVES(tn_build_out_grad(b, 1), 41, "dout");
+  GIVES(tn_build_wants_grad(b, 1), 1, "want");
+  ENDS_IN(tn_build_yield(b, 0, 1), "yield");
+  GIVES(tn_build_param(b, "w", &scalar, "zeros"), 50, "param");
+  GIVES(tn_build_state(b, "s", &scalar, "zeros"), 51, "state");
+  ENDS_IN(tn_build_commit(b, 1, 2), "commit");
+  GIVES(tn_build_layer(b, "fc", "linear(3)", values, 2), 62, "layer");
+  GIVES(tn_build_option_value(b, "lr"), 70, "lr");
+  GIVES(tn_build_counter(b, TN_UPDATES), 81, "counter");
+  assert_true(tn_build_random_stream(b, "mask") == 1ull << 40);
+  GIVES(tn_build_training(b), 1, "training");
+  GIVES(tn_build_ranks(b), 8, "ranks");
   GIVES(tn_build_status(b), TN_EINVAL, "status");
   assert_int_equal(calls, (int)(sizeof(tn_build_ops) / sizeof(void (*)(void))));
 }
@@ -158,7 +158,9 @@ static void a_query_collects_variants(void **state) {
 }
 
 static void add_chunk(void *arg, int64_t chunk) { *(int64_t *)arg += chunk + 1; }
-static void team(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+static void team(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                 void *arg) {
+  (void)env;
   *(int *)device += 1;
   for (int64_t i = chunks; i-- > 0;) body(arg, i);
 }

@@ -1,5 +1,5 @@
 /* Contexts: allocator, log, plugin folders. */
-#include "copy.h"
+#include "tests/unit/plugin/copy.h"
 
 #include "core/plugin/context.h"
 

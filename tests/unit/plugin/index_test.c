@@ -1,6 +1,6 @@
 /* The index: what it saves, and that it cannot mislead. Whether a file has been opened shows in the
  * list of objects that the process has mapped. */
-#include "copy.h"
+#include "tests/unit/plugin/copy.h"
 
 #include <link.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 /* Which files are opened as plugins, and why others are not. */
-#include "copy.h"
+#include "tests/unit/plugin/copy.h"
 
 #include "core/plugin/loader.h"
 

@@ -405,8 +405,8 @@ static void ops_need_a_schema_and_a_formula_stands_alone(void **state) {
   op.infer = infer_op;
   refuses_item(&op, "leaves infer, decompose and grad NULL");
   op.formula = NULL;
-  op.klass = 99;
-  refuses_item(&op, "klass is none of");
+  op.op_class = 99;
+  refuses_item(&op, "op_class is none of");
 }
 
 static tn_status backend_open(tn_env *env, const void *options, void **backend) {
@@ -415,7 +415,7 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
   *backend = NULL;
   return TN_OK;
 }
-static tn_status capture_end(void *device, tn_env *env, void *stream, void **capture) {
+static tn_status capture_end(tn_env *env, void *device, void *stream, void **capture) {
   (void)device;
   (void)env;
   (void)stream;
@@ -443,14 +443,14 @@ static tn_status source_open(tn_env *env, const void *options, int32_t split, ui
   *source = NULL;
   return TN_OK;
 }
-static void source_close(void *source, tn_env *env) { (void)source, (void)env; }
-static tn_status source_describe(void *source, tn_env *env, tn_description *description) {
+static void source_close(tn_env *env, void *source) { (void)source, (void)env; }
+static tn_status source_describe(tn_env *env, void *source, tn_description *description) {
   (void)source;
   (void)env;
   (void)description;
   return TN_OK;
 }
-static tn_status source_read(void *source, tn_sample *s) {
+static tn_status source_read(tn_sample *s, void *source) {
   (void)source;
   (void)s;
   return TN_OK;

@@ -1,5 +1,5 @@
 /* Finding items in plugin folders, in files, and in what is linked in. */
-#include "copy.h"
+#include "tests/unit/plugin/copy.h"
 
 #include "core/plugin/registry.h"
 #include "tenon/plugin/kernel.h"

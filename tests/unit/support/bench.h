@@ -13,10 +13,11 @@
 #include <cmocka.h>
 
 #include "core/base/env.h"
+#include "core/plugin/handles.h"
 
 typedef struct bench {
   tn_env env;
-  tn_slot slot;
+  tn_error_record record;
   char log[8192];
   long blocks; /* allocated and not yet given back */
   long left;   /* requests that still succeed; -1: all */
@@ -47,10 +48,10 @@ static inline void bench_log(void *context, int32_t level, const char *line) {
 
 static inline void bench_init(bench *b) {
   memset(b, 0, sizeof(*b));
-  tn_slot_init(&b->env, &b->slot, NULL);
+  tn_error_record_init_root(&b->env, &b->record, &tn_host_api);
   b->left = -1;
-  b->slot.allocator = (tn_allocator){b, bench_realloc};
-  b->slot.sink = (tn_log_sink){b, bench_log, TN_LOG_DEBUG};
+  b->record.allocator = (tn_allocator){b, bench_realloc};
+  b->record.sink = (tn_log_sink){b, bench_log, TN_LOG_DEBUG};
 }
 
 static inline void assert_contains(const char *text, const char *part) {

@@ -1,11 +1,11 @@
 /* Pointwise instructions that look beyond registers: loads and stores, indices, and functions of
  * an index, that is, random numbers and values per range. */
-#include "kernels/pointwise/program.h"
+#include "backends/cpu/kernels/pointwise/program.h"
 
 #include <string.h>
 
-#include "kernels/clones.h"
-#include "kernels/vmath.h"
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/vmath.h"
 #include "tenon/random.h"
 
 /* ---- load ---- */

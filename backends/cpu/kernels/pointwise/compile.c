@@ -1,6 +1,6 @@
 /* From a match to a program over tiles: operands that lie as the iteration space does are registers
  * themselves. */
-#include "kernels/pointwise/program.h"
+#include "backends/cpu/kernels/pointwise/program.h"
 
 #include <string.h>
 
@@ -34,7 +34,8 @@ static tn_status compile_region(tn_pw_region *r, tn_pw_program **program) {
                                  .multiple = 1,
                                  .buffer = TN_CPU_PW_BUFFER};
   compile_bind_operands(r);
-  tn_pw_schedule(r, true);
+  tn_pw_schedule(r);
+  tn_pw_place(r, true);
   tn_status status = tn_pw_assign(r, &machine, program);
   if (status == TN_OK) compile_fill_insns(r, (*program)->insns);
   return status;

@@ -1,11 +1,12 @@
 /* Pointwise instructions between registers: one loop each, over a tile, for every lane type. */
-#include "kernels/pointwise/program.h"
+#include "backends/cpu/kernels/pointwise/program.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "kernels/clones.h"
-#include "kernels/vmath.h"
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/vmath.h"
+#include "backends/shared/saturate.h"
 
 #define EACH(value)                                                                                          \
   TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) d[k] = (value);                                              \
@@ -130,7 +131,7 @@ COMPARE(compare_i64, int64_t)
 COMPARE(compare_f32, float)
 COMPARE(compare_f64, double)
 
-/* Lanes as bits, whatever they hold. */
+/* Lanes of any type as bits. */
 typedef uint32_t __attribute__((may_alias)) word32;
 typedef uint64_t __attribute__((may_alias)) word64;
 
@@ -144,22 +145,7 @@ WHERE(where_1, uint8_t)
 WHERE(where_4, word32)
 WHERE(where_8, word64)
 
-/* ---- conversion: floats go to whole numbers toward zero, as far as those reach; NaN becomes 0 ---- */
-
-#define CLAMP(x, low, high) ((x) != (x) ? 0 : (x) < (low) ? (low) : (x) > (high) ? (high) : (x))
-static inline uint8_t u8_of_f32(float x) { return (uint8_t)(int32_t)CLAMP(x, 0.0f, 255.0f); }
-static inline uint8_t u8_of_f64(double x) { return (uint8_t)(int32_t)CLAMP(x, 0.0, 255.0); }
-static inline int32_t i32_of_f64(double x) { return (int32_t)CLAMP(x, -0x1p31, 0x1.fffffffcp30); }
-/* 2^31 - 1 and 2^63 - 1 lie between two floats: the clamp stops at the lower one. */
-static inline int32_t i32_of_f32(float x) {
-  return x >= 0x1p31f ? INT32_MAX : (int32_t)CLAMP(x, -0x1p31f, 0x1.fffffep30f);
-}
-static inline int64_t i64_of_f32(float x) {
-  return x >= 0x1p63f ? INT64_MAX : (int64_t)CLAMP(x, -0x1p63f, 0x1.fffffep62f);
-}
-static inline int64_t i64_of_f64(double x) {
-  return x >= 0x1p63 ? INT64_MAX : (int64_t)CLAMP(x, -0x1p63, 0x1.fffffffffffffp62);
-}
+/* ---- conversion ---- */
 
 #define CONVERT(name, FROM, TO, value)                                                                       \
   static TN_CPU_CLONES void name(const FROM *a, TO *d, int64_t n) {                                          \
@@ -185,8 +171,8 @@ static inline int64_t i64_of_f64(double x) {
 CONVERT_ALL(u8, uint8_t, , , )
 CONVERT_ALL(i32, int32_t, , , )
 CONVERT_ALL(i64, int64_t, , , )
-CONVERT_ALL(f32, float, u8_of_f32, i32_of_f32, i64_of_f32)
-CONVERT_ALL(f64, double, u8_of_f64, i32_of_f64, i64_of_f64)
+CONVERT_ALL(f32, float, tn_u8_of_f32, tn_i32_of_f32, tn_i64_of_f32)
+CONVERT_ALL(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
 
 static void compute_cast(const tn_pw_insn *insn, void *out, const void *in, int64_t n) {
   switch (insn->lane) {

@@ -1,8 +1,9 @@
 /* Pointwise regions: as many neighbouring pointwise ops as the host finds, in one pass over memory.
  * The region is compiled (program.h) and its program run tile by tile. */
-#include "kernels/kernels.h"
-#include "kernels/pointwise/program.h"
-#include "shared/cost.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/pointwise/program.h"
+#include "backends/shared/cost.h"
+#include "backends/shared/define_kernel.h"
 #include "tenon/plugin/storage.h"
 
 /* Made by prepare, used by launch. */
@@ -83,7 +84,7 @@ static double pointwise_cost(const tn_match *m, const tn_pw_program *p) {
   return tn_match_bytes(m) / 1e10 + 1.25e-10 * (double)p->count * work;
 }
 
-/* Every operand and result in one layout, whatever it is; single values need none. */
+/* All operands and results share any one layout; single values are row-major. */
 static void pointwise_any_layout(const tn_match *m, tn_operand_layout *rules) {
   for (int32_t i = 0; i < m->n_in; i++)
     if (m->in[i] != NULL && tn_type_count(m->in[i]) != 1) rules[i].rule = TN_LAYOUT_ANY;
@@ -100,7 +101,7 @@ static tn_status pointwise_offer(tn_query *q, const tn_pw_program *p) {
                   .name = "tiles",
                   .in = rules,
                   .out = rules + m->n_in,
-                  .keep_bytes = (int64_t)(sizeof(pointwise_plan) + p->bytes),
+                  .prepared_bytes = (int64_t)(sizeof(pointwise_plan) + p->bytes),
                   .n_inplace = p->n_inplace,
                   .inplace = (const int32_t(*)[2])p->inplace,
                   .cost_s = pointwise_cost(m, p),
@@ -142,15 +143,9 @@ static tn_status pointwise_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-#define POINTWISE(id, text, what)                                                                            \
-  const tn_kernel tn_cpu_##id = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, #id, what),                     \
-                                 .family = "cpu",                                                            \
-                                 .pattern = text,                                                            \
-                                 .query = pointwise_query,                                                   \
-                                 .prepare = pointwise_prepare,                                               \
-                                 .release = pointwise_release,                                               \
-                                 .launch = pointwise_launch}
-
-POINTWISE(pointwise, "pointwise+", "pointwise regions, compiled to instructions over tiles");
-POINTWISE(random_uniform, "y = random_uniform(iteration, block?)", "uniform random numbers");
-POINTWISE(random_normal, "y = random_normal(iteration, block?)", "normally distributed random numbers");
+TN_DEFINE_KERNEL(cpu, pointwise, "pointwise", "pointwise+",
+                 "pointwise regions, compiled to instructions over tiles", TN_KERNEL_CALLBACKS(pointwise));
+TN_DEFINE_KERNEL(cpu, random_uniform, "random_uniform", "y = random_uniform(iteration, block?)",
+                 "uniform random numbers", TN_KERNEL_CALLBACKS(pointwise));
+TN_DEFINE_KERNEL(cpu, random_normal, "random_normal", "y = random_normal(iteration, block?)",
+                 "normally distributed random numbers", TN_KERNEL_CALLBACKS(pointwise));

@@ -1,15 +1,16 @@
-/* backends/cpu/kernels/pointwise/program.h: how the instructions of a region (shared/pointwise/ir.h) are run.
+/* backends/cpu/kernels/pointwise/program.h: how the instructions of a region (backends/shared/pointwise/ir.h)
+ * are run.
  *
  * The iteration space is the dims of the region's results, walked in row-major order in tiles of at most
  * TN_TILE elements. A program is a straight line of instructions, each over a whole tile: loads (which
  * broadcast), arithmetic between registers, stores. Registers are pieces of one buffer on the stack of the
  * thread that runs a chunk, or the memory of an operand or result itself where that lies as the tile does.
  * Values that are the same everywhere are computed once per chunk, in the prologue. */
-#ifndef TN_CPU_POINTWISE_PROGRAM_H
-#define TN_CPU_POINTWISE_PROGRAM_H
+#ifndef TN_BACKENDS_CPU_KERNELS_POINTWISE_PROGRAM_H
+#define TN_BACKENDS_CPU_KERNELS_POINTWISE_PROGRAM_H
 
-#include "kernels/lane.h"
-#include "shared/pointwise/program.h"
+#include "backends/cpu/kernels/lane.h"
+#include "backends/shared/pointwise/program.h"
 
 enum {
   TN_CPU_PW_CHUNK = 16384,     /* elements per chunk; a multiple of every tile */

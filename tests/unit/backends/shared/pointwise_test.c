@@ -1,9 +1,9 @@
-#include "rig.h"
+#include "tests/unit/backends/cpu/rig.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "shared/pointwise/program.h"
+#include "backends/shared/pointwise/program.h"
 
 /* ---- a kernel whose query looks at the region ---- */
 
@@ -387,7 +387,8 @@ static void check_ssa(const tn_pw_region *r) {
 
 static void look_at_rates(tn_pw_region *r) {
   check_ssa(r);
-  tn_pw_schedule(r, true);
+  tn_pw_schedule(r);
+  tn_pw_place(r, true);
   check_ssa(r);
   assert_int_equal(r->end[TN_PW_PER_SEGMENT], r->end[TN_PW_ONCE]);
   assert_int_equal(r->end[TN_PW_PER_ELEMENT], r->n_insns);
@@ -425,7 +426,8 @@ static char pairs[256];
 
 /* The pairs as "operand>result", then how each result is written: "direct" or "store". */
 static void list_pairs(tn_pw_region *r) {
-  tn_pw_schedule(r, true);
+  tn_pw_schedule(r);
+  tn_pw_place(r, true);
   pairs[0] = 0;
   for (int32_t i = 0; i < r->n_inplace; i++)
     snprintf(pairs + strlen(pairs), sizeof pairs - strlen(pairs), "%d>%d ", (int)r->inplace[i][0],
@@ -528,7 +530,8 @@ static tn_status got_status;
 
 static void assign(tn_pw_region *r) {
   tn_pw_program *p = NULL;
-  tn_pw_schedule(r, true);
+  tn_pw_schedule(r);
+  tn_pw_place(r, true);
   got_status = tn_pw_assign(r, &machine, &p);
   if (got_status == TN_OK) {
     got_tile = p->tile;
@@ -647,7 +650,8 @@ static void print_insn(const tn_pw_region *r, const tn_pw_insn *insn) {
 
 static void print_region(tn_pw_region *r) {
   code[0] = 0;
-  tn_pw_schedule(r, false);
+  tn_pw_schedule(r);
+  tn_pw_place(r, false);
   for (int32_t i = 0; i < r->n_insns; i++) print_insn(r, &r->insns[i]);
 }
 

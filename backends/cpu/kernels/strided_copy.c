@@ -1,0 +1,215 @@
+#include "backends/cpu/kernels/strided_copy.h"
+
+#include "backends/cpu/kernels/clones.h"
+
+#include <string.h>
+
+enum {
+  TILE = 32,               /* square tiles of a transposed copy */
+  STRIP = 1024,            /* elements of the innermost dimension in a piece of one */
+  PIECE_BYTES = 1 << 16,   /* of a straight copy in a piece */
+  CHUNK_ELEMENTS = 1 << 14 /* that a chunk should at least have */
+};
+
+static int64_t strided_copy_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t strided_copy_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+void tn_cpu_strides(int32_t rank, const int64_t *dims, int64_t *strides) {
+  int64_t stride = 1;
+  for (int32_t i = rank - 1; i >= 0; i--) {
+    strides[i] = stride;
+    stride *= dims[i];
+  }
+}
+
+/* ---- plan ---- */
+
+static void strided_copy_add_dimension(tn_strided *p, int64_t dim, int64_t to, int64_t from) {
+  int32_t last = p->rank - 1;
+  if (dim == 1) return;
+  if (last >= 0 && p->to[last] == dim * to && p->from[last] == dim * from) {
+    p->dims[last] *= dim;
+    p->to[last] = to;
+    p->from[last] = from;
+    return;
+  }
+  p->dims[p->rank] = dim;
+  p->to[p->rank] = to;
+  p->from[p->rank++] = from;
+}
+
+/* A copy is transposed if the result's neighbours are not, but some others of its elements are,
+ * neighbours in the operand. */
+static int32_t find_across(const tn_strided *p) {
+  int32_t last = p->rank - 1;
+  if (p->to[last] != 1 || p->from[last] == 1) return -1;
+  for (int32_t i = last - 1; i >= 0; i--)
+    if (p->from[i] == 1) return i;
+  return -1;
+}
+
+static void strided_copy_divide(tn_strided *p) {
+  int32_t last = p->rank - 1;
+  int64_t inner = p->dims[last], piece = p->across < 0 ? PIECE_BYTES / (int64_t)p->size : STRIP;
+  p->pieces_across = p->across < 0 ? 1 : strided_copy_ceil_div(p->dims[p->across], TILE);
+  p->pieces = strided_copy_ceil_div(inner, piece) * p->pieces_across;
+  p->outer = 1;
+  for (int32_t i = 0; i < last; i++)
+    if (i != p->across) p->outer *= p->dims[i];
+  int64_t work = strided_copy_smaller(inner, piece) *
+                 (p->across < 0 ? 1 : strided_copy_smaller(p->dims[p->across], TILE));
+  p->tasks_per_chunk = work > 0 && work < CHUNK_ELEMENTS ? CHUNK_ELEMENTS / work : 1;
+  p->chunks = strided_copy_ceil_div(p->outer * p->pieces, p->tasks_per_chunk);
+}
+
+tn_strided tn_strided_plan(size_t size, int32_t rank, const int64_t *dims, const int64_t *to,
+                           const int64_t *from) {
+  tn_strided p = {.size = size};
+  for (int32_t i = 0; i < rank; i++) strided_copy_add_dimension(&p, dims[i], to[i], from[i]);
+  if (p.rank == 0) {
+    p.rank = 1;
+    p.dims[0] = p.to[0] = p.from[0] = 1;
+  }
+  p.across = find_across(&p);
+  strided_copy_divide(&p);
+  return p;
+}
+
+/* ---- copy ---- */
+
+typedef uint16_t __attribute__((may_alias)) word16;
+typedef uint32_t __attribute__((may_alias)) word32;
+typedef uint64_t __attribute__((may_alias)) word64;
+
+/* name_run: n elements at any steps. name_tile: TILE runs of at most TILE neighbours, read whole into a
+ * tile of our own and written whole from there, so that no cache line is touched twice. */
+#define COPY(name, WORD)                                                                                     \
+  static TN_CPU_CLONES void name##_run(WORD *to, int64_t to_step, const WORD *from, int64_t from_step,       \
+                                       int64_t n) {                                                          \
+    TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) to[k * to_step] = from[k * from_step];                     \
+  }                                                                                                          \
+  static TN_CPU_CLONES void name##_tile(WORD *to, int64_t to_step, const WORD *from, int64_t from_step,      \
+                                        int64_t across, int64_t along) {                                     \
+    WORD tile[TILE][TILE];                                                                                   \
+    for (int64_t j = 0; j < along; j++)                                                                      \
+      memcpy(tile[j], from + j * from_step, (size_t)across * sizeof(WORD));                                  \
+    for (int64_t i = 0; i < across; i++)                                                                     \
+      for (int64_t j = 0; j < along; j++) to[i * to_step + j] = tile[j][i];                                  \
+  }
+COPY(copy_1, uint8_t)
+COPY(copy_2, word16)
+COPY(copy_4, word32)
+COPY(copy_8, word64)
+
+static void strided_copy_copy_run(const tn_strided *p, void *to, const void *from, int64_t n) {
+  int64_t to_step = p->to[p->rank - 1], from_step = p->from[p->rank - 1];
+  if (to_step == 1 && from_step == 1) {
+    memcpy(to, from, (size_t)n * p->size);
+    return;
+  }
+  switch (p->size) {
+  case 1: copy_1_run(to, to_step, from, from_step, n); break;
+  case 2: copy_2_run(to, to_step, from, from_step, n); break;
+  case 4: copy_4_run(to, to_step, from, from_step, n); break;
+  default: copy_8_run(to, to_step, from, from_step, n); break;
+  }
+}
+
+static void copy_tile(const tn_strided *p, void *to, const void *from, int64_t across, int64_t along) {
+  int64_t to_step = p->to[p->across], from_step = p->from[p->rank - 1];
+  switch (p->size) {
+  case 1: copy_1_tile(to, to_step, from, from_step, across, along); break;
+  case 2: copy_2_tile(to, to_step, from, from_step, across, along); break;
+  case 4: copy_4_tile(to, to_step, from, from_step, across, along); break;
+  default: copy_8_tile(to, to_step, from, from_step, across, along); break;
+  }
+}
+
+typedef struct job {
+  const tn_strided *p;
+  uint8_t *to;
+  const uint8_t *from;
+} job;
+
+/* Where iteration `at` of the outer dimensions begins on both sides. */
+static void find_outer(const tn_strided *p, int64_t at, int64_t *to, int64_t *from) {
+  for (int32_t i = p->rank - 2; i >= 0; i--) {
+    if (i == p->across) continue;
+    int64_t c = at % p->dims[i];
+    at /= p->dims[i];
+    *to += c * p->to[i];
+    *from += c * p->from[i];
+  }
+}
+
+static void copy_piece(const job *j, int64_t to, int64_t from, int64_t piece) {
+  const tn_strided *p = j->p;
+  int32_t last = p->rank - 1;
+  int64_t length = PIECE_BYTES / (int64_t)p->size, at = piece * length;
+  to += at * p->to[last];
+  from += at * p->from[last];
+  strided_copy_copy_run(p, j->to + to * (int64_t)p->size, j->from + from * (int64_t)p->size,
+                        strided_copy_smaller(length, p->dims[last] - at));
+}
+
+/* A strip: TILE elements across, STRIP along, tile by tile. */
+static void copy_strip(const job *j, int64_t to, int64_t from, int64_t piece) {
+  const tn_strided *p = j->p;
+  int32_t last = p->rank - 1;
+  int64_t i = piece % p->pieces_across * TILE, k = piece / p->pieces_across * STRIP;
+  int64_t across = strided_copy_smaller(TILE, p->dims[p->across] - i),
+          end = strided_copy_smaller(p->dims[last], k + STRIP);
+  to += i * p->to[p->across];
+  from += i;
+  for (; k < end; k += TILE)
+    copy_tile(p, j->to + (to + k) * (int64_t)p->size, j->from + (from + k * p->from[last]) * (int64_t)p->size,
+              across, strided_copy_smaller(TILE, end - k));
+}
+
+static void strided_copy_copy_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  const tn_strided *p = j->p;
+  int64_t task = chunk * p->tasks_per_chunk,
+          end = strided_copy_smaller(p->outer * p->pieces, task + p->tasks_per_chunk);
+  for (; task < end; task++) {
+    int64_t to = 0, from = 0;
+    find_outer(p, task / p->pieces, &to, &from);
+    (p->across < 0 ? copy_piece : copy_strip)(j, to, from, task % p->pieces);
+  }
+}
+
+void tn_strided_copy(tn_launch *l, const tn_strided *plan, void *to, const void *from) {
+  job j = {plan, to, from};
+  tn_parallel(l, plan->chunks, strided_copy_copy_chunk, &j);
+}
+
+/* ---- bytes ---- */
+
+enum { CHUNK_BYTES = 1 << 18 };
+
+typedef struct block {
+  uint8_t *to;
+  const uint8_t *from; /* NULL: zeros */
+  size_t bytes;
+} block;
+
+static void block_chunk(void *arg, int64_t chunk) {
+  const block *b = arg;
+  size_t at = (size_t)chunk * CHUNK_BYTES, n = b->bytes - at < CHUNK_BYTES ? b->bytes - at : CHUNK_BYTES;
+  if (b->from == NULL)
+    memset(b->to + at, 0, n);
+  else
+    memcpy(b->to + at, b->from + at, n);
+}
+
+void tn_cpu_copy_bytes(tn_launch *l, void *to, const void *from, size_t bytes) {
+  block b = {to, from, bytes};
+  if (to == from || bytes == 0) return;
+  tn_parallel(l, (int64_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), block_chunk, &b);
+}
+
+void tn_cpu_zero_bytes(tn_launch *l, void *to, size_t bytes) {
+  block b = {to, NULL, bytes};
+  if (bytes == 0) return;
+  tn_parallel(l, (int64_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), block_chunk, &b);
+}

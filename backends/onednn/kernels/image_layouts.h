@@ -1,0 +1,16 @@
+/* backends/onednn/kernels/image_layouts.h: how images may lie for the kernels here: row-major, or with their
+ * channels in blocks as wide as a vector, as oneDNN's convolutions like them. */
+#ifndef TN_BACKENDS_ONEDNN_KERNELS_IMAGE_LAYOUTS_H
+#define TN_BACKENDS_ONEDNN_KERNELS_IMAGE_LAYOUTS_H
+
+#include "backends/onednn/onednn.h"
+
+/* order 0 1 .. rank-1 with dimension 1 in blocks of `size`: nChw16c */
+static inline tn_layout tn_channels_blocked(int32_t rank, int32_t size) {
+  tn_layout layout = tn_layout_row_major(rank);
+  layout.n_blocks = 1;
+  layout.block[0] = (tn_block){1, (uint16_t)size};
+  return layout;
+}
+
+#endif

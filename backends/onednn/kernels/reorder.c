@@ -1,0 +1,186 @@
+/* reorder: a tensor in another layout. Images between row-major and channels in blocks as wide as a vector
+ * are transposed in squares; everything else is looked up: the position of an element is a sum of one term
+ * per dimension, from a table for each, and the result is written front to back, padding as zeros. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "backends/onednn/kernels/kernels.h"
+#include "backends/onednn/kernels/image_layouts.h"
+#include "backends/onednn/kernels/transpose.h"
+#include "backends/onednn/integer_math.h"
+#include "tenon/plugin/storage.h"
+
+enum { CHUNK = 1 << 15 /* elements */, STRIP = 1024 /* pixels */ };
+
+typedef struct plan {
+  bool same;             /* bytes are copied */
+  tn_turn_function turn; /* or matrices turned; NULL: looked up */
+  int64_t size;          /* of an element */
+  int64_t matrices, rows, columns, strips, per_chunk;
+  tn_storage to;
+  tn_type type;
+  const int64_t *table[TN_MAX_RANK]; /* position in the operand by coordinate */
+  int64_t entries[];
+} plan;
+
+/* ---- launch --------------------------------------------------------------------------------------- */
+
+typedef struct job {
+  const plan *p;
+  const uint8_t *from;
+  uint8_t *to;
+} job;
+
+static void copy_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  int64_t at = chunk * CHUNK, n = least(CHUNK, j->p->to.count - at);
+  memcpy(j->to + at * j->p->size, j->from + at * j->p->size, (size_t)(n * j->p->size));
+}
+
+/* A task is a strip of a matrix: its short side whole, and some of its long side. */
+static void turn_task(const job *j, int64_t task) {
+  const plan *p = j->p;
+  int64_t matrix = task / p->strips * p->rows * p->columns, at = task % p->strips * STRIP;
+  bool wide = p->columns > p->rows;
+  int64_t n = least(STRIP, (wide ? p->columns : p->rows) - at);
+  const uint8_t *from = j->from + (matrix + (wide ? at : at * p->columns)) * p->size;
+  uint8_t *to = j->to + (matrix + (wide ? at * p->rows : at)) * p->size;
+  p->turn(from, p->columns, to, p->rows, wide ? p->rows : n, wide ? n : p->columns);
+}
+
+static void turn_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  int64_t end = least(j->p->matrices * j->p->strips, (chunk + 1) * j->p->per_chunk);
+  for (int64_t task = chunk * j->p->per_chunk; task < end; task++) turn_task(j, task);
+}
+
+/* A row is the positions along the innermost axis of the result. */
+static void look_up_row(const job *j, int64_t row) {
+  const plan *p = j->p;
+  const tn_storage_axis *inner = &p->to.axis[p->to.n - 1];
+  int64_t c[TN_MAX_RANK], base = 0, size = p->size, held = tn_storage_row(&p->to, &p->type, row, c);
+  int64_t first = c[inner->dim];
+  for (int32_t i = 0; i < p->type.rank && held > 0; i++)
+    if (i != inner->dim) base += p->table[i][c[i]];
+  uint8_t *to = j->to + row * inner->extent * size;
+  for (int64_t k = 0; k < inner->extent; k++, to += size) {
+    if (k < held)
+      memcpy(to, j->from + (base + p->table[inner->dim][first + k * inner->scale]) * size, (size_t)size);
+    else
+      memset(to, 0, (size_t)size);
+  }
+}
+
+static void look_up_chunk(void *arg, int64_t chunk) {
+  const job *j = arg;
+  int64_t rows = j->p->to.count / j->p->to.axis[j->p->to.n - 1].extent;
+  int64_t end = least(rows, (chunk + 1) * j->p->per_chunk);
+  for (int64_t row = chunk * j->p->per_chunk; row < end; row++) look_up_row(j, row);
+}
+
+static tn_status launch(tn_launch *l) {
+  const plan *p = l->plan;
+  job j = {p, l->in[0].data, l->out[0].data};
+  if (p->to.count == 0) return TN_OK;
+  if (p->same) {
+    if (j.to != j.from) tn_parallel(l, divide_up(p->to.count, CHUNK), copy_chunk, &j);
+  } else if (p->turn != NULL) {
+    tn_parallel(l, divide_up(p->matrices * p->strips, p->per_chunk), turn_chunk, &j);
+  } else {
+    int64_t rows = p->to.count / p->to.axis[p->to.n - 1].extent;
+    tn_parallel(l, divide_up(rows, p->per_chunk), look_up_chunk, &j);
+  }
+  return TN_OK;
+}
+
+/* ---- query and prepare ---------------------------------------------------------------------------- */
+
+static size_t plan_bytes(const tn_type *type) {
+  size_t n = 0;
+  for (int32_t i = 0; i < type->rank; i++) n += (size_t)type->dims[i];
+  return sizeof(plan) + n * sizeof(int64_t);
+}
+
+/* Which layouts there are is for the host to say; it makes this op where they differ. */
+static tn_status query(tn_query *q) {
+  static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
+  const tn_type *x = q->match->in[0];
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "squares",
+                  .in = &any,
+                  .out = &any,
+                  .prepared_bytes = (int64_t)plan_bytes(x),
+                  .cost_s = 1e-7 + 2 * (double)tn_type_bytes(x) / 1e10,
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static bool is_in_order(const tn_layout *layout, int32_t rank) {
+  for (int32_t i = 0; i < rank; i++)
+    if (layout->set && layout->order[i] != i) return false;
+  return true;
+}
+
+/* The size of the only block, of channels that it divides; 0: otherwise. */
+static int64_t blocked_channels(const tn_type *x, const tn_layout *layout) {
+  if (!layout->set || layout->n_blocks != 1 || layout->block[0].dim != 1 || x->rank < 2) return 0;
+  return x->dims[1] % layout->block[0].size == 0 ? layout->block[0].size : 0;
+}
+
+/* Row-major, the channels of a block are rows of pixels; blocked, its pixels are rows of channels. */
+static void plan_turn(plan *p, const void *backend, const tn_type *x, const tn_layout *from,
+                      const tn_layout *to) {
+  const tn_turn_loops *loops = TN_LOOPS_PICK_AT(tn_loops_turn, tn_onednn_isa_of(backend));
+  int64_t pixels = 1, block = blocked_channels(x, from->n_blocks > 0 ? from : to);
+  if (from->n_blocks + to->n_blocks != 1 || block == 0 || !is_in_order(from, x->rank) ||
+      !is_in_order(to, x->rank))
+    return;
+  for (int32_t i = 2; i < x->rank; i++) pixels *= x->dims[i];
+  p->turn = p->size == 4 ? loops->of_4 : p->size == 2 ? loops->of_2 : NULL;
+  p->matrices = x->dims[0] * x->dims[1] / block;
+  p->rows = from->n_blocks > 0 ? pixels : block;
+  p->columns = from->n_blocks > 0 ? block : pixels;
+  p->strips = at_least_1(divide_up(p->rows > p->columns ? p->rows : p->columns, STRIP));
+  p->per_chunk = at_least_1(CHUNK / at_least_1(p->rows * p->columns / p->strips));
+}
+
+static void plan_look_up(plan *p, const tn_storage *from) {
+  int64_t *entry = p->entries, inner = p->to.n > 0 ? p->to.axis[p->to.n - 1].extent : 1;
+  p->per_chunk = at_least_1(CHUNK / at_least_1(inner));
+  for (int32_t d = 0; d < p->type.rank; d++) {
+    p->table[d] = entry;
+    for (int64_t c = 0; c < p->type.dims[d]; c++) *entry++ = tn_storage_offset(from, d, c);
+  }
+}
+
+static tn_status prepare(tn_prepare *p, void **made) {
+  static const tn_layout unset = {0};
+  const tn_type *x = p->match->in[0];
+  const tn_layout *in = p->in_layout != NULL ? &p->in_layout[0] : &unset;
+  const tn_layout *out = p->out_layout != NULL ? &p->out_layout[0] : &unset;
+  plan *keep = tn_new(p, plan_bytes(x));
+  if (keep == NULL) return TN_ENOMEM;
+  tn_storage from = tn_storage_of(x, in);
+  keep->type = *x;
+  keep->size = (int64_t)tn_dtype_size(x->dtype);
+  keep->to = tn_storage_of(x, out);
+  keep->same = tn_storage_same(&from, &keep->to);
+  if (!keep->same && keep->to.count > 0) plan_turn(keep, p->backend, x, in, out);
+  if (!keep->same && keep->turn == NULL) plan_look_up(keep, &from);
+  *made = keep;
+  return TN_OK;
+}
+
+static void release(tn_env *env, void *made) { tn_delete(env, made); }
+
+const tn_kernel tn_onednn_reorder = {
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_reorder", "a tensor in another layout"),
+    .family = "onednn",
+    .pattern = "y = reorder(x)",
+    .query = query,
+    .prepare = prepare,
+    .release = release,
+    .launch = launch,
+};

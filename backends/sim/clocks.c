@@ -1,7 +1,0 @@
-/* backends/sim/clocks.c: vector clocks. */
-#include "sim.h"
-
-void tn_sim_clock_join(tn_sim_clock *clock, const tn_sim_clock *other) {
-  for (int32_t i = 0; i < TN_SIM_CLOCKS; i++)
-    if (other->at[i] > clock->at[i]) clock->at[i] = other->at[i];
-}

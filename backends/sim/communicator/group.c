@@ -1,0 +1,107 @@
+/* backends/sim/communicator/group.c: ranks that come, fail, and go together. */
+#include "backends/sim/communicator/group.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+/* ---- failure ---- */
+
+void tn_sim_group_wake(tn_sim_group *g) {
+  pthread_cond_broadcast(&g->changed);
+  for (int32_t r = 0; r < g->ranks; r++)
+    if (g->parts[r].device != NULL) tn_sim_wake(g->parts[r].device);
+}
+
+void tn_sim_group_fail(tn_sim_group *g, const char *text) {
+  pthread_mutex_lock(&g->lock);
+  if (!atomic_load(&g->failed)) snprintf(g->text, sizeof g->text, "%s", text);
+  atomic_store(&g->failed, true);
+  tn_sim_group_wake(g);
+  pthread_mutex_unlock(&g->lock);
+}
+
+tn_status tn_sim_group_status(tn_sim_group *g, tn_env *env) {
+  if (!atomic_load(&g->failed)) return TN_OK;
+  pthread_mutex_lock(&g->lock);
+  tn_status status = tn_fail(env, TN_ECOMM, NULL, "sim: %s", g->text);
+  pthread_mutex_unlock(&g->lock);
+  return status;
+}
+
+/* ---- coming and going ---- */
+
+tn_status tn_sim_group_new(tn_env *env, tn_sim_group **group) {
+  tn_sim_group *g = tn_new(env, sizeof *g);
+  *group = g;
+  if (g == NULL) return TN_ENOMEM;
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_mutex_init(&g->lock, NULL);
+  pthread_cond_init(&g->changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  return TN_OK;
+}
+
+void tn_sim_group_leave(tn_sim_part *p, tn_env *env) {
+  tn_sim_group *g = p->group;
+  pthread_mutex_lock(&g->lock);
+  p->device = NULL;
+  bool last = ++g->left == g->ranks;
+  pthread_mutex_unlock(&g->lock);
+  if (!last) return;
+  pthread_cond_destroy(&g->changed);
+  pthread_mutex_destroy(&g->lock);
+  tn_delete(env, g);
+}
+
+/* "1, 3": who has not come. The lock must be held. */
+static void list_missing(const tn_sim_group *g, char *text, size_t size) {
+  size_t n = 0;
+  text[0] = '\0';
+  for (int32_t r = 0; r < g->ranks; r++)
+    if (g->parts[r].device == NULL && n < size)
+      n += (size_t)snprintf(text + n, size - n, "%s%d", n > 0 ? ", " : "", (int)r);
+}
+
+/* Waits until all are here. The lock must be held. */
+static void await_all(tn_sim_group *g, double timeout_s) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += (time_t)timeout_s;
+  until.tv_nsec += (long)((timeout_s - (double)(time_t)timeout_s) * 1e9);
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_nsec -= 1000000000;
+    until.tv_sec++;
+  }
+  int error = 0;
+  while (g->present < g->ranks && !atomic_load(&g->failed) && error != ETIMEDOUT)
+    error = pthread_cond_timedwait(&g->changed, &g->lock, &until);
+  if (g->present == g->ranks || atomic_load(&g->failed)) return;
+  char who[64];
+  list_missing(g, who, sizeof who);
+  snprintf(g->text, sizeof g->text, "of %d ranks, %s did not come within %g s", (int)g->ranks, who,
+           timeout_s);
+  atomic_store(&g->failed, true);
+}
+
+tn_status tn_sim_group_enter(tn_sim_group *g, tn_env *env, tn_sim_device *device, int32_t rank, int32_t ranks,
+                             double timeout_s, tn_sim_part **part) {
+  tn_sim_part *p = &g->parts[rank];
+  pthread_mutex_lock(&g->lock);
+  g->ranks = ranks;
+  p->group = g;
+  p->rank = rank;
+  p->timeout_s = timeout_s;
+  p->device = device;
+  g->present++;
+  pthread_cond_broadcast(&g->changed);
+  await_all(g, timeout_s);
+  if (atomic_load(&g->failed)) tn_sim_group_wake(g);
+  pthread_mutex_unlock(&g->lock);
+  tn_status status = tn_sim_group_status(g, env);
+  *part = status == TN_OK ? p : NULL;
+  if (status != TN_OK) tn_sim_group_leave(p, env);
+  return status;
+}

@@ -1,0 +1,70 @@
+/* backends/sim/engine/faults.c: faults on request: what fails, and what is left out as if the host had
+ * forgotten it. Both are lists of KIND:N or KIND:N@DEVICE; the N-th of its kind on the device, or on each, is
+ * meant. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/sim/sim.h"
+
+static const struct kind {
+  const char *name;
+  int32_t which;
+} failing[] = {{"allocation", TN_SIM_FAIL_ALLOCATION}, {"launch", TN_SIM_FAIL_LAUNCH},
+               {"kernel", TN_SIM_FAIL_KERNEL},         {"copy", TN_SIM_FAIL_COPY},
+               {"device", TN_SIM_FAIL_DEVICE},         {NULL, 0}},
+  dropping[] = {{"await", TN_SIM_DROP_AWAIT},
+                {"wait", TN_SIM_DROP_WAIT},
+                {"rest", TN_SIM_DROP_REST},
+                {"record", TN_SIM_DROP_RECORD},
+                {"copy", TN_SIM_DROP_COPY},
+                {"zero", TN_SIM_DROP_ZERO},
+                {NULL, 0}};
+
+static const struct kind *find_kind(const struct kind *kinds, const char *name, size_t length) {
+  for (; kinds->name != NULL; kinds++)
+    if (strlen(kinds->name) == length && memcmp(kinds->name, name, length) == 0) return kinds;
+  return NULL;
+}
+
+/* "7@1" behind the colon; false: it is none. */
+static bool read_place(const char *at, const char *end, tn_sim_faults *faults, int32_t which) {
+  char *rest = NULL;
+  long long n = strtoll(at, &rest, 10), device = -1;
+  if (rest + 1 < end && *rest == '@') {
+    device = strtoll(rest + 1, &rest, 10);
+    if (device < 0 || device > INT32_MAX) return false;
+  }
+  faults->at[which] = n;
+  faults->on[which] = (int32_t)device;
+  return n >= 1 && rest == end;
+}
+
+/* "kernel:7, copy:2@1" */
+static tn_status read_list(tn_env *env, const char *option, const char *list, const struct kind *kinds,
+                           const char *names, tn_sim_faults *faults) {
+  static const char blank[] = " \t,";
+  for (const char *at = list + strspn(list, blank); *at != '\0'; at += strspn(at, blank)) {
+    size_t length = strcspn(at, blank), name = strcspn(at, ":");
+    const struct kind *kind = name < length ? find_kind(kinds, at, name) : NULL;
+    if (kind == NULL || !read_place(at + name + 1, at + length, faults, kind->which))
+      return tn_fail(env, TN_EINVAL, option,
+                     "'%.*s' is not KIND:N or KIND:N@DEVICE with a KIND of %s and an N from 1 on",
+                     (int)length, at, names);
+    at += length;
+  }
+  return TN_OK;
+}
+
+tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults) {
+  tn_status status =
+      read_list(env, "fail", options->fail, failing, "allocation, launch, kernel, copy, device", faults);
+  if (status != TN_OK) return status;
+  return read_list(env, "drop", options->drop, dropping, "await, wait, rest, record, copy, zero", faults);
+}
+
+bool tn_sim_fault(tn_sim_device *device, int32_t which) {
+  const tn_sim_faults *faults = &device->backend->faults;
+  int64_t at = faults->at[which];
+  if (faults->on[which] >= 0 && faults->on[which] != device->index) return false;
+  return at > 0 && atomic_fetch_add(&device->seen[which], 1) + 1 == at;
+}

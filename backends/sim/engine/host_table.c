@@ -1,0 +1,58 @@
+/* backends/sim/engine/host_table.c: the host functions that work on an engine gets to see. A handle of the
+ * host belongs to the host's thread, and its tn_parallel knows no launch that was not made there; so the
+ * engine brings a table of its own, whose handles have the device's report for an error record. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backends/sim/sim.h"
+
+static tn_sim_device *device_of(const void *handle) {
+  char *report = (char *)((const tn_env *)handle)->record;
+  return (tn_sim_device *)(void *)(report - offsetof(tn_sim_device, report));
+}
+
+tn_env tn_sim_engine_env(tn_sim_device *device) {
+  return (tn_env){&device->backend->api, (tn_error_record *)(void *)&device->report};
+}
+
+static tn_status engine_fail(const void *handle, tn_status code, const char *option, const char *format,
+                             ...) {
+  tn_sim_failure *report = &device_of(handle)->report;
+  (void)option;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(report->text, sizeof report->text, format, args);
+  va_end(args);
+  return code > TN_OK ? code : TN_EINTERNAL;
+}
+
+static void engine_log(const void *handle, int32_t level, const char *format, ...) {
+  char line[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  tn_env_log(&device_of(handle)->env, level, "%s", line);
+}
+
+/* From the C library: a failure of the host's allocator would be told in the host's own handle. */
+static void *engine_alloc(const void *handle, size_t bytes) {
+  return (void)handle, calloc(1, bytes > 0 ? bytes : 1);
+}
+
+static void engine_free(const void *handle, void *block) { (void)handle, free(block); }
+
+static void engine_parallel(tn_launch *l, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+  tn_sim_team_run(device_of(l)->team, chunks, body, arg);
+}
+
+void tn_sim_engine_table(const tn_api *host, tn_api *api) {
+  *api = *host;
+  api->fail = engine_fail;
+  api->log = engine_log;
+  api->alloc = engine_alloc;
+  api->free = engine_free;
+  api->parallel = engine_parallel;
+}

@@ -1,0 +1,30 @@
+/* core/base/word_list.c: lists of words. */
+#include "core/base/word_list.h"
+
+#include <string.h>
+
+tn_status tn_words_split(tn_arena *arena, const char *text, tn_words *words) {
+  size_t most = 1;
+  char *rest = tn_arena_strdup(arena, text);
+  for (const char *c = text; *c; c++) most += *c == ',' || *c == '\n';
+  words->n = 0;
+  words->v = tn_arena_alloc(arena, tn_size_mul(most, sizeof *words->v));
+  if (!rest || !words->v) return TN_ENOMEM;
+  for (char *word; (word = strsep(&rest, ",\n"));) {
+    word = tn_text_trim(word);
+    if (*word != '\0') words->v[words->n++] = word;
+  }
+  return TN_OK;
+}
+
+bool tn_words_hold(const tn_words *words, const char *name) {
+  for (int32_t i = 0; i < words->n; i++)
+    if (tn_text_equal(words->v[i], name)) return true;
+  return false;
+}
+
+bool tn_words_match(const tn_words *patterns, const char *name) {
+  for (int32_t i = 0; i < patterns->n; i++)
+    if (tn_text_glob(patterns->v[i], name)) return true;
+  return false;
+}

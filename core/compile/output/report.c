@@ -1,0 +1,136 @@
+/* core/compile/output/report.c: a program as a JSON object. */
+#include "core/compile/output/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Regions of many ops are named by the first few. */
+enum { NAMED_OPS = 6 };
+
+static void add_ops(const tn_program *p, const tn_group *g, tn_text *text) {
+  for (int32_t i = 0; i < g->n_nodes && i < NAMED_OPS; i++)
+    tn_text_addf(text, "%s%s", i > 0 ? "+" : "", p->cover->graph->nodes.v[g->nodes[i]].op->item.name);
+  if (g->n_nodes > NAMED_OPS) tn_text_addf(text, "+%" PRId32 " more", g->n_nodes - NAMED_OPS);
+}
+
+/* The layer that the group's last node was emitted for, or else its result. */
+static void add_name(const tn_program *p, const tn_group *g, tn_text *text) {
+  const char *layer = p->cover->graph->nodes.v[g->nodes[g->n_nodes - 1]].layer;
+  const char *value = p->cover->graph->values.v[g->out[0]].name;
+  if (layer[0] != '\0')
+    tn_text_add(text, layer);
+  else if (value != NULL)
+    tn_text_add(text, value);
+  else
+    tn_text_addf(text, "%%%" PRIu32, g->out[0]);
+}
+
+static json_t *describe_rejections(const tn_group *g) {
+  json_t *list = json_array();
+  for (int32_t i = 0; list != NULL && i < g->n_rejected; i++)
+    json_array_append_new(
+        list, json_pack("{s:s, s:s}", "kernel", g->rejected[i].kernel, "reason", g->rejected[i].reason));
+  return list;
+}
+
+/* json_pack takes the rejections over, also where it fails. NULL: out of memory. */
+static json_t *describe_step(const tn_program *p, const tn_step *step) {
+  const tn_group *g = step->group;
+  tn_text name = tn_text_new(p->env), ops = tn_text_new(p->env), layout = tn_text_new(p->env);
+  json_t *op = NULL;
+  add_name(p, g, &name);
+  add_ops(p, g, &ops);
+  tn_layout_print(&step->out[0].layout, step->out[0].type.rank, &layout);
+  if (!name.failed && !ops.failed && !layout.failed)
+    op =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:b, s:b, s:o}", "name", name.v, "op", ops.v,
+                  "kernel", g->entry->item->name, "backend", g->family, "dtype",
+                  tn_dtype_name(step->out[0].type.dtype), "layout", layout.v, "flops", g->cost.flops, "bytes",
+                  g->cost.bytes, "cost_ms", g->choice.cost_s * 1e3, "measured", (int)g->choice.measured,
+                  "deterministic", (int)g->choice.deterministic, "rejected", describe_rejections(g));
+  tn_text_free(&name);
+  tn_text_free(&ops);
+  tn_text_free(&layout);
+  return op;
+}
+
+static json_t *describe_steps(const tn_program *p) {
+  json_t *ops = json_array();
+  for (int32_t i = 0; ops != NULL && i < p->n_steps; i++)
+    if (json_array_append_new(ops, describe_step(p, &p->steps[i])) != 0) {
+      json_decref(ops);
+      return NULL;
+    }
+  return ops;
+}
+
+/* ---- fallbacks ---- */
+
+static int64_t moved_by(const tn_transfer *transfers, int32_t n, int32_t step) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < n; i++)
+    if (transfers[i].step == step) bytes += transfers[i].bytes;
+  return bytes;
+}
+
+tn_fallback tn_program_fallback(const tn_program *p, const tn_segment *cut, int32_t step) {
+  const tn_group *g = p->steps[step].group;
+  const tn_gnode *node = &p->cover->graph->nodes.v[g->nodes[g->n_nodes - 1]];
+  return (tn_fallback){.op = p->steps[step].name,
+                       .layer = node->layer != NULL ? node->layer : "",
+                       .where = node->where != NULL ? node->where : "",
+                       .family = g->family,
+                       .reason = g->fallback,
+                       .bytes = moved_by(cut->out, cut->n_out, step) + moved_by(cut->in, cut->n_in, step)};
+}
+
+int32_t tn_program_cuts(const tn_program *p) {
+  int32_t cuts = 0;
+  for (int32_t i = 0; i < p->n_segments; i++) cuts += p->segments[i].fallback;
+  return cuts;
+}
+
+/* NULL: out of memory. */
+static json_t *describe_fallback(const tn_program *p, const tn_segment *cut, int32_t step) {
+  tn_fallback f = tn_program_fallback(p, cut, step);
+  tn_text ops = tn_text_new(p->env);
+  json_t *json = NULL;
+  add_ops(p, p->steps[step].group, &ops);
+  if (!ops.failed)
+    json =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:i}", "op", ops.v, "layer", f.layer, "where", f.where,
+                  "backend", f.family, "reason", f.reason, "bytes", (json_int_t)f.bytes, "launch", (int)step);
+  tn_text_free(&ops);
+  return json;
+}
+
+static json_t *describe_fallbacks(const tn_program *p) {
+  json_t *list = json_array();
+  for (int32_t i = 0; list != NULL && i < p->n_segments; i++) {
+    const tn_segment *s = &p->segments[i];
+    for (int32_t k = s->first; s->fallback && k < s->first + s->n; k++)
+      if (json_array_append_new(list, describe_fallback(p, s, k)) != 0) {
+        json_decref(list);
+        return NULL;
+      }
+  }
+  return list;
+}
+
+tn_status tn_program_report(const tn_program *p, json_t **report) {
+  char hash[17];
+  snprintf(hash, sizeof hash, "%016" PRIx64, p->hash);
+  json_t *ops = describe_steps(p), *fallbacks = describe_fallbacks(p);
+  *report = NULL;
+  if (ops != NULL && fallbacks != NULL)
+    *report = json_pack("{s:s, s:O, s:O, s:i, s:i, s:I, s:I}", "hash", hash, "ops", ops, "fallbacks",
+                        fallbacks, "cuts", (int)tn_program_cuts(p), "launches", (int)p->n_steps, "peak_bytes",
+                        (json_int_t)(p->arena_bytes + p->host_bytes), "bound_bytes",
+                        (json_int_t)(p->bound_bytes + p->host_bytes));
+  json_decref(ops);
+  json_decref(fallbacks);
+  return *report != NULL
+             ? TN_OK
+             : tn_failf(p->env, TN_ENOMEM, "out of memory while reporting on program %s", p->name);
+}

@@ -1,0 +1,178 @@
+/* core/config/ini/ini.c: files with their includes, merged into one; lookup. */
+#include "core/config/ini/ini.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/file.h"
+#include "core/config/ini/parse.h"
+
+enum { FILE_LIMIT = 16 << 20, INCLUDE_DEPTH = 32 };
+
+/* The files that are being read, innermost first: an include of one of them is a cycle. */
+typedef struct tn_including {
+  const struct tn_including *outer;
+  const char *file, *folder;
+  dev_t device;
+  ino_t inode;
+  int32_t depth, line; /* line: of the include that is being followed */
+} tn_including;
+
+static tn_status load_file(const void *handle, tn_ini *ini, const char *path, const tn_including *outer);
+
+/* Keys and sections of a part override what is there. */
+static tn_status merge_section(tn_ini *ini, const tn_section *from) {
+  tn_section *into = tn_ini_section(ini, from->name);
+  if (into == NULL) into = tn_ini_add_section(&ini->arena, &ini->sections, &ini->n_sections);
+  if (into == NULL) return TN_ENOMEM;
+  into->name = from->name;
+  into->file = from->file;
+  into->line = from->line;
+  for (int32_t i = 0; i < from->n_keys; i++) {
+    TN_TRY(tn_ini_put_key(&ini->arena, into, &from->keys[i]));
+  }
+  return TN_OK;
+}
+
+/* The path of an included file as messages show it. */
+static char *include_path(const void *handle, tn_arena *arena, const char *folder, const char *name) {
+  if (strcmp(folder, ".") == 0) return tn_arena_strdup(arena, name);
+  char *joined = tn_path_join(handle, folder, name), *kept = NULL;
+  if (joined != NULL) kept = tn_arena_strdup(arena, joined);
+  tn_release(handle, joined);
+  return kept;
+}
+
+static tn_status include_one(const void *handle, tn_ini *ini, const tn_including *self, const char *name) {
+  if (*name == '\0')
+    return tn_failf(handle, TN_EINVAL, "%s:%d: include: an empty file name, expected one such as base.ini",
+                    self->file, self->line);
+  const char *path = include_path(handle, &ini->arena, self->folder, name);
+  return path != NULL ? load_file(handle, ini, path, self) : TN_ENOMEM;
+}
+
+/* Files are separated by commas or lines; later ones override earlier ones. */
+static tn_status include_all(const void *handle, tn_ini *ini, tn_including *self, const tn_key *include) {
+  char *name = tn_arena_strdup(&ini->arena, include->value);
+  int32_t row = 0;
+  while (name != NULL) {
+    char *next = name + strcspn(name, ",\n");
+    char end = *next;
+    *next = '\0';
+    self->line = include->value_lines[row];
+    TN_TRY(include_one(handle, ini, self, tn_text_trim(name)));
+    if (end == '\0') return TN_OK;
+    if (end == '\n') row++;
+    name = next + 1;
+  }
+  return TN_ENOMEM;
+}
+
+static tn_status load_text(const void *handle, tn_ini *ini, tn_including *self, const char *text,
+                           size_t count) {
+  tn_ini_part part;
+  TN_TRY(tn_ini_parse_part(handle, &ini->arena, self->file, text, count, &part));
+  if (part.include.name != NULL) TN_TRY(include_all(handle, ini, self, &part.include));
+  for (int32_t i = 0; i < part.n_sections; i++) TN_TRY(merge_section(ini, &part.sections[i]));
+  return TN_OK;
+}
+
+static tn_status check_cycle(const void *handle, const tn_including *self) {
+  const tn_including *from = self->outer;
+  for (const tn_including *outer = from; outer != NULL; outer = outer->outer)
+    if (self->device == outer->device && self->inode == outer->inode)
+      return tn_failf(handle, TN_EINVAL,
+                      "%s:%d: include: %s is being read already, so the includes run in a circle", from->file,
+                      from->line, self->file);
+  if (self->depth > INCLUDE_DEPTH)
+    return tn_failf(handle, TN_EINVAL, "%s:%d: include: %s lies more than %d includes deep", from->file,
+                    from->line, self->file, INCLUDE_DEPTH);
+  return TN_OK;
+}
+
+static const char *folder_of(const void *handle, tn_arena *arena, const char *path) {
+  char *folder = tn_path_folder(handle, path), *kept = NULL;
+  if (folder != NULL) kept = tn_arena_strdup(arena, folder);
+  tn_release(handle, folder);
+  return kept;
+}
+
+static tn_status load_file(const void *handle, tn_ini *ini, const char *path, const tn_including *outer) {
+  struct stat st = {0};
+  char *text;
+  size_t count;
+  tn_status status = tn_file_read(handle, path, FILE_LIMIT, &text, &count);
+  if (status != TN_OK && outer != NULL) tn_wrap(handle, status, "%s:%d: include", outer->file, outer->line);
+  if (status != TN_OK) return status;
+  tn_including self = {.outer = outer, .file = path, .depth = outer != NULL ? outer->depth + 1 : 0};
+  self.folder = folder_of(handle, &ini->arena, path);
+  if (self.folder == NULL) status = TN_ENOMEM;
+  if (status == TN_OK && stat(path, &st) == 0) {
+    self.device = st.st_dev;
+    self.inode = st.st_ino;
+    status = check_cycle(handle, &self);
+  }
+  if (status == TN_OK) status = load_text(handle, ini, &self, text, count);
+  tn_release(handle, text);
+  return status;
+}
+
+/* Hands the ini over on success and frees it otherwise. */
+static tn_status finish(tn_ini *ini, tn_status status) {
+  if (status != TN_OK) tn_ini_free(ini);
+  return status;
+}
+
+tn_status tn_ini_read(const void *handle, const char *path, tn_ini *ini) {
+  *ini = (tn_ini){.arena = tn_arena_new(handle)};
+  ini->path = tn_arena_strdup(&ini->arena, path);
+  ini->folder = ini->path != NULL ? folder_of(handle, &ini->arena, path) : NULL;
+  if (ini->folder == NULL) return finish(ini, TN_ENOMEM);
+  return finish(ini, load_file(handle, ini, ini->path, NULL));
+}
+
+tn_status tn_ini_parse(const void *handle, const char *text, const char *name, const char *folder,
+                       tn_ini *ini) {
+  *ini = (tn_ini){.arena = tn_arena_new(handle), .path = ""};
+  tn_including self = {.file = tn_arena_strdup(&ini->arena, name)};
+  ini->folder = tn_arena_strdup(&ini->arena, folder != NULL ? folder : ".");
+  self.folder = ini->folder;
+  if (self.file == NULL || self.folder == NULL) return finish(ini, TN_ENOMEM);
+  return finish(ini, load_text(handle, ini, &self, text, strlen(text)));
+}
+
+void tn_ini_free(tn_ini *ini) {
+  tn_arena_free(&ini->arena);
+  *ini = (tn_ini){.arena = ini->arena};
+}
+
+tn_section *tn_ini_section(const tn_ini *ini, const char *name) {
+  for (int32_t i = 0; i < ini->n_sections; i++)
+    if (strcmp(ini->sections[i].name, name) == 0) return &ini->sections[i];
+  return NULL;
+}
+
+tn_key *tn_section_key(const tn_section *section, const char *name) {
+  for (int32_t i = 0; i < section->n_keys; i++)
+    if (strcmp(section->keys[i].name, name) == 0) return &section->keys[i];
+  return NULL;
+}
+
+void tn_section_remove_key(tn_section *section, tn_key *key) {
+  size_t behind = (size_t)(section->keys + section->n_keys - key - 1);
+  memmove(key, key + 1, behind * sizeof(*key));
+  section->n_keys--;
+}
+
+const char *tn_key_where(tn_ini *ini, const tn_section *section, const tn_key *key) {
+  const char *file = key != NULL ? key->file : section->file;
+  int32_t line = key != NULL ? key->line : section->line;
+  const char *where;
+  if (line > 0)
+    where = tn_arena_printf(&ini->arena, "%s:%d", file, line);
+  else if (key != NULL)
+    where = key->file;
+  else
+    where = tn_arena_printf(&ini->arena, "%s %s", file, section->name);
+  return where != NULL ? where : file;
+}

@@ -1,0 +1,201 @@
+/* core/config/language/syntax.c: lines of the model language. */
+#include "core/config/language/syntax.h"
+
+#include <string.h>
+
+#include "core/config/language/parser.h"
+
+static bool no_memory(tn_parser *p) {
+  p->status = TN_ENOMEM;
+  return false;
+}
+
+static bool add_text(tn_parser *p, const char ***texts, int32_t *n, const char *text) {
+  if (text == NULL) return false;
+  const char **grown = tn_arena_grow(p->arena, *texts, (size_t)*n, sizeof(*grown));
+  if (grown == NULL) return no_memory(p);
+  *texts = grown;
+  grown[(*n)++] = text;
+  return true;
+}
+
+/* Where the ":" behind the line's names is; NULL: it has none. */
+static const char *end_of_names(const char *at) {
+  for (;;) {
+    at += strspn(at, " \t\n");
+    at = tn_scan_name(at, true);
+    if (at == NULL) return NULL;
+    at += strspn(at, " \t\n");
+    if (*at == ':') return at;
+    if (*at++ != ',') return NULL;
+  }
+}
+
+static bool check_name(tn_parser *p, const char *at, const char *name) {
+  const char *hole = strstr(name, "{i}");
+  if (hole != NULL && strstr(hole + 1, "{i}") != NULL)
+    tn_parser_fail(p, at, "the name '%s' has '{i}' twice, expected at most once", name);
+  if (tn_parser_reserved(name, name + strlen(name)))
+    tn_parser_fail(p, at, "the name '%s' is a word of the language, expected another", name);
+  return p->status == TN_OK;
+}
+
+static bool parse_names(tn_parser *p, tn_line *line) {
+  if (end_of_names(p->at) == NULL) return true;
+  do {
+    tn_parser_skip(p);
+    const char *at = p->at, *name = tn_parser_name(p, true, "a name");
+    if (!add_text(p, &line->names, &line->n_names, name) || !check_name(p, at, name)) return false;
+  } while (tn_parser_take(p, ","));
+  return tn_parser_take(p, ":");
+}
+
+/* A call or "@name", without its repeat. */
+static bool parse_layer(tn_parser *p, tn_item_call *item) {
+  if (tn_parser_take(p, "@")) {
+    item->shared = tn_parser_name(p, false, "a name after '@'");
+    return item->shared != NULL;
+  }
+  tn_parser_skip(p);
+  const char *from = p->at, *to = tn_scan_word(from);
+  if (to == NULL || tn_parser_reserved(from, to)) {
+    tn_parser_expected(p, "a layer");
+    return false;
+  }
+  p->at = to;
+  item->layer = tn_parser_copy(p, from, to);
+  if (item->layer == NULL) return false;
+  return !tn_parser_take(p, "(") || tn_parser_args(p, &item->args, &item->n_args);
+}
+
+static bool parse_item(tn_parser *p, tn_line *line) {
+  tn_item_call item = {0};
+  if (!parse_layer(p, &item)) return false;
+  if (tn_parser_take(p, "*")) {
+    item.repeat = tn_parser_expr(p);
+    if (item.repeat == NULL) return false;
+  }
+  tn_item_call *grown = tn_arena_grow(p->arena, line->items, (size_t)line->n_items, sizeof(item));
+  if (grown == NULL) return no_memory(p);
+  line->items = grown;
+  grown[line->n_items++] = item;
+  return true;
+}
+
+static bool parse_refs(tn_parser *p, tn_line *line) {
+  do {
+    if (!add_text(p, &line->refs, &line->n_refs, tn_parser_name(p, false, "the name of a value")))
+      return false;
+  } while (tn_parser_take(p, ","));
+  return true;
+}
+
+static bool parse_line(tn_parser *p, tn_line *line) {
+  if (!parse_names(p, line)) return false;
+  do {
+    if (!parse_item(p, line)) return false;
+  } while (tn_parser_take(p, ","));
+  if (tn_parser_take(p, "<-") && !parse_refs(p, line)) return false;
+  if (tn_parser_take_word(p, "if")) {
+    line->condition = tn_parser_expr(p);
+    if (line->condition == NULL) return false;
+  }
+  tn_parser_skip(p);
+  if (*p->at == '\0') return true;
+  tn_parser_expected(p, line->condition != NULL ? "an operator or the end of the line"
+                        : line->n_refs > 0      ? "',', 'if' or the end of the line"
+                                                : "'(', '*', ',', '<-', 'if' or the end of the line");
+  return false;
+}
+
+/* Whether the row that ends before `end` has a comma as its last character. */
+static bool ends_in_comma(const char *start, const char *end) {
+  while (end > start && strchr(" \t\n", end[-1]) != NULL) end--;
+  return end > start && end[-1] == ',';
+}
+
+/* The end of the logical line at p->at: rows join inside brackets and after a comma. NULL: a bracket
+ * stays open, which is said here, since the parser would blame whatever comes next. */
+static const char *end_of_line(tn_parser *p) {
+  const char *opened = NULL, *at = p->at;
+  int64_t depth = 0;
+  for (; *at != '\0'; at++) {
+    if (*at == '(' || *at == '[') {
+      if (depth++ == 0) opened = at;
+    } else if ((*at == ')' || *at == ']') && depth > 0) {
+      depth--;
+    } else if (*at == '\n' && depth == 0 && !ends_in_comma(p->at, at)) {
+      return at;
+    }
+  }
+  if (depth == 0) return at;
+  tn_parser_fail(p, opened, "'%c' is never closed", *opened);
+  return NULL;
+}
+
+/* Cuts one logical line off a parser that stands over several. */
+static bool cut_line(tn_parser *all, tn_parser *one) {
+  const char *end = end_of_line(all);
+  *one = *all;
+  one->text = one->at = end != NULL ? tn_parser_copy(all, all->at, end) : NULL;
+  if (one->text == NULL) return false;
+  for (const char *c = all->text; c < all->at && all->row_lines != NULL; c++) one->row_lines += *c == '\n';
+  all->at = end;
+  return true;
+}
+
+static bool next_line(tn_parser *all, tn_line *line) {
+  tn_parser one;
+  *line = (tn_line){.file = all->file};
+  if (!cut_line(all, &one)) return false;
+  line->line = one.row_lines != NULL ? one.row_lines[0] : one.line;
+  bool parsed = parse_line(&one, line);
+  all->status = one.status;
+  return parsed;
+}
+
+static bool add_line(tn_parser *p, tn_line **lines, int32_t *n, const tn_line *line) {
+  tn_line *grown = tn_arena_grow(p->arena, *lines, (size_t)*n, sizeof(*line));
+  if (grown == NULL) return no_memory(p);
+  *lines = grown;
+  grown[(*n)++] = *line;
+  return true;
+}
+
+tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key, tn_line **lines,
+                          int32_t *n) {
+  tn_parser p = {.handle = handle,
+                 .arena = arena,
+                 .text = key->value,
+                 .at = key->value,
+                 .file = key->file,
+                 .row_lines = key->value_lines};
+  *lines = NULL;
+  *n = 0;
+  tn_parser_skip(&p);
+  while (p.status == TN_OK && *p.at != '\0') {
+    tn_line line;
+    if (!next_line(&p, &line) || !add_line(&p, lines, n, &line)) break;
+    tn_parser_skip(&p);
+  }
+  return p.status;
+}
+
+tn_status tn_syntax_line(const void *handle, tn_arena *arena, const char *text, const char *file,
+                         int32_t line, tn_line *out) {
+  tn_parser p = {.handle = handle, .arena = arena, .text = text, .at = text, .file = file, .line = line};
+  tn_parser_skip(&p);
+  if (!next_line(&p, out)) return p.status;
+  tn_parser_skip(&p);
+  if (*p.at != '\0') tn_parser_expected(&p, "a single line");
+  return p.status;
+}
+
+tn_status tn_syntax_expr(const void *handle, tn_arena *arena, const char *text, tn_expr **out) {
+  tn_parser p = {.handle = handle, .arena = arena, .text = text, .at = text};
+  *out = tn_parser_expr(&p);
+  tn_parser_skip(&p);
+  if (p.status == TN_OK && *p.at != '\0') tn_parser_expected(&p, "an operator or the end of the expression");
+  if (p.status != TN_OK) *out = NULL;
+  return p.status == TN_EINVAL ? tn_wrap(handle, p.status, "'%s'", text) : p.status;
+}

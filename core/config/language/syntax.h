@@ -1,0 +1,130 @@
+/* core/config/language/syntax.h: the model language (design, chapter 6) as a syntax tree, and its
+ * expressions. Grammar and evaluation only: what a layer is, core/model knows.
+ *
+ *   line  = [names ":"] seq ["<-" ref {"," ref}] ["if" expr]
+ *   names = name {"," name}
+ *   name  = part {"." part}                      part: word, digits, word{i}
+ *   seq   = item {"," item}
+ *   item  = (call | "@" name) ["*" expr]
+ *   call  = word ["(" [arg {"," arg}] ")"]
+ *   arg   = [word "="] expr
+ *   expr  = number | word | call | "[" expr {"," expr} "]" | "@" name | "dim(" ref "," expr ")"
+ *         | "(" expr ")" | "-" expr | expr op expr     (Python's precedence, `not` too)
+ *   ref   = name | "in" | "data." word
+ *
+ * Lines join while a bracket is open or after a trailing comma. Comparisons chain as in Python. "<-" is
+ * always the arrow: `a < -1` needs its blank. */
+#ifndef TN_CORE_CONFIG_LANGUAGE_SYNTAX_H
+#define TN_CORE_CONFIG_LANGUAGE_SYNTAX_H
+
+#include "core/base/arena.h"
+#include "core/base/text.h"
+#include "core/config/ini/ini.h"
+
+enum {
+  TN_EXPR_NUMBER,
+  TN_EXPR_WORD,
+  TN_EXPR_CALL,
+  TN_EXPR_LIST,
+  TN_EXPR_SHARED,
+  TN_EXPR_DIM,
+  TN_EXPR_UNARY,
+  TN_EXPR_BINARY
+};
+enum {
+  TN_BIN_OR,
+  TN_BIN_AND,
+  TN_BIN_EQ,
+  TN_BIN_NE,
+  TN_BIN_LT,
+  TN_BIN_LE,
+  TN_BIN_GT,
+  TN_BIN_GE,
+  TN_BIN_ADD,
+  TN_BIN_SUB,
+  TN_BIN_MUL,
+  TN_BIN_DIV,
+  TN_BIN_FLOORDIV,
+  TN_BIN_MOD,
+  TN_UN_NEG,
+  TN_UN_NOT
+};
+
+typedef struct tn_expr tn_expr;
+typedef struct tn_call_arg {
+  const char *name; /* NULL: positional */
+  tn_expr *value;
+} tn_call_arg;
+struct tn_expr {
+  int32_t what, op;
+  const char *word; /* WORD, CALL: name; SHARED: path; DIM: ref */
+  double number;    /* NUMBER */
+  int32_t is_integer;
+  tn_expr **items; /* LIST; operands of UNARY, BINARY, DIM's axis */
+  int32_t n_items;
+  tn_call_arg *args; /* CALL */
+  int32_t n_args;
+};
+
+typedef struct tn_item_call { /* one item of a seq */
+  const char *layer;          /* word of the call; NULL for "@name" */
+  const char *shared;         /* "@name" */
+  tn_call_arg *args;
+  int32_t n_args;
+  tn_expr *repeat; /* NULL: once */
+} tn_item_call;
+
+typedef struct tn_line {
+  const char **names; /* may hold "{i}" */
+  int32_t n_names;
+  tn_item_call *items;
+  int32_t n_items;
+  const char **refs;
+  int32_t n_refs;
+  tn_expr *condition; /* NULL: always */
+  const char *file;   /* where the line starts */
+  int32_t line;
+} tn_line;
+
+/* A key's value as model lines. On a syntax error: TN_EINVAL, "file.ini:14: ... expected ...". */
+tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key, tn_line **lines,
+                          int32_t *n);
+/* One line or one call from text ("linear(128)"), for tn_build_layer and for transforms lists. */
+tn_status tn_syntax_line(const void *handle, tn_arena *arena, const char *text, const char *file,
+                         int32_t line, tn_line *out);
+/* A single expression. */
+tn_status tn_syntax_expr(const void *handle, tn_arena *arena, const char *text, tn_expr **out);
+
+/* What an expression evaluates to. */
+enum { TN_VALUE_NUMBER, TN_VALUE_TEXT, TN_VALUE_LIST, TN_VALUE_SHARED };
+typedef struct tn_value {
+  int32_t what;
+  double number;
+  int32_t is_integer;
+  const char *text; /* TEXT: a word or a call as written ("normal(0, 0.02)"); SHARED: the path */
+  struct tn_value *items;
+  int32_t n_items;
+} tn_value;
+
+/* Names that an expression may use: a block's arguments, then the yes/no words. dim gives the size
+ * of a referenced value; it returns false when there is no such value. */
+typedef struct tn_scope {
+  const char *const *names;
+  const tn_value *values;
+  int32_t n;
+  bool (*dim)(void *context, const char *ref, int64_t axis, int64_t *size);
+  void *context;
+} tn_scope;
+
+/* Integer arithmetic stays integer; / gives a float unless exact; // and % as Python. A word that is
+ * no name of the scope is TEXT. Errors: division by zero, a type that does not fit. */
+tn_status tn_expr_evaluate(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope,
+                           tn_value *value);
+bool tn_value_true(const tn_value *value);
+/* Evaluates a condition. Unlike tn_value_true it can say that a word is neither yes nor no. */
+tn_status tn_expr_holds(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope,
+                        bool *holds);
+/* The value in the syntax of an option: "2", "[1, 2]", "tanh". In the arena. */
+const char *tn_value_text(tn_arena *arena, const tn_value *value);
+
+#endif

@@ -1,0 +1,204 @@
+/* core/config/options/parse.c: the text of an option to its value. */
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "core/base/file.h"
+#include "core/config/options/option_value.h"
+
+/* What every parser below gets, so that a table can hold them. Their messages lack the option's name;
+ * tn_option_parse puts it in front. */
+typedef struct tn_parsing {
+  const void *handle;
+  tn_arena *arena;
+  const char *folder;
+  const tn_option *option;
+} tn_parsing;
+
+static tn_status parse_flag(const tn_parsing *p, const char *text, tn_option_value *value) {
+  static const char *const words[] = {"no", "yes", "false", "true", "off", "on", "0", "1"};
+  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+    if (strcasecmp(text, words[i]) == 0) {
+      value->whole = (int64_t)(i % 2);
+      return TN_OK;
+    }
+  return tn_failf(p->handle, TN_EINVAL, "'%s' is neither yes nor no", text);
+}
+
+static tn_status parse_int(const tn_parsing *p, const char *text, tn_option_value *value) {
+  if (tn_text_to_int(text, &value->whole)) return TN_OK;
+  size_t digits = *text == '-' || *text == '+' ? 1 : 0;
+  if (text[digits] != '\0' && text[digits + strspn(text + digits, "0123456789")] == '\0')
+    return tn_failf(p->handle, TN_EINVAL, "%s does not fit into 64 bits", text);
+  return tn_failf(p->handle, TN_EINVAL, "'%s' is not a whole number", text);
+}
+
+static tn_status parse_float(const tn_parsing *p, const char *text, tn_option_value *value) {
+  if (tn_text_to_float(text, &value->real)) return TN_OK;
+  return tn_failf(p->handle, TN_EINVAL, "'%s' is not a number", text);
+}
+
+/* A text in double quotes loses them: so it can begin with a blank, or hold a comma. */
+static tn_status unquote(const tn_parsing *p, const char *text, char *out) {
+  for (text++; *text != '"'; text++) {
+    bool escaped = *text == '\\' && text[1] != '\0';
+    if (escaped) text++;
+    if (*text == '\0') return tn_failf(p->handle, TN_EINVAL, "the text has no closing '\"'");
+    *out++ = escaped && *text == 'n' ? '\n' : *text;
+  }
+  *out = '\0';
+  if (text[1] == '\0') return TN_OK;
+  return tn_failf(p->handle, TN_EINVAL, "'%s' after the closing '\"', expected nothing", text + 1);
+}
+
+static tn_status parse_text(const tn_parsing *p, const char *text, tn_option_value *value) {
+  char *copy = tn_arena_strdup(p->arena, text);
+  value->text = copy;
+  if (copy == NULL) return TN_ENOMEM;
+  return *text == '"' ? unquote(p, text, copy) : TN_OK;
+}
+
+/* The absolute path of the folder that relative ones start from; the caller's (tn_release). */
+static tn_status start_folder(const tn_parsing *p, char **folder) {
+  char here[4096];
+  const char *from = p->folder != NULL ? p->folder : ".";
+  if (*from == '/') {
+    *folder = tn_strdup(p->handle, from);
+  } else {
+    if (getcwd(here, sizeof(here)) == NULL)
+      return tn_failf(p->handle, TN_EIO, "the current folder has no path that this process can tell");
+    *folder = strcmp(from, ".") == 0 ? tn_strdup(p->handle, here) : tn_path_join(p->handle, here, from);
+  }
+  return *folder != NULL ? TN_OK : TN_ENOMEM;
+}
+
+static tn_status parse_path(const tn_parsing *p, const char *text, tn_option_value *value) {
+  char *folder;
+  TN_TRY(parse_text(p, text, value));
+  if (*value->text == '\0' || *value->text == '/') return TN_OK; /* empty: none */
+  TN_TRY(start_folder(p, &folder));
+  char *path = tn_path_join(p->handle, folder, value->text);
+  value->text = path != NULL ? tn_arena_strdup(p->arena, path) : NULL;
+  tn_release(p->handle, path);
+  tn_release(p->handle, folder);
+  return value->text != NULL ? TN_OK : TN_ENOMEM;
+}
+
+enum { WORDS_FOR_NEAREST = 32 };
+
+/* The nearest of the words "a|b|c", as its position; -1: none is near. */
+static int32_t nearest_word(const char *words, const char *word) {
+  char copies[WORDS_FOR_NEAREST][64];
+  const char *names[WORDS_FOR_NEAREST];
+  size_t n, count = 0;
+  for (; count < WORDS_FOR_NEAREST; count++) {
+    const char *at = tn_words_at(words, (int32_t)count, &n);
+    if (at == NULL) break;
+    n = n < sizeof(copies[0]) ? n : sizeof(copies[0]) - 1;
+    memcpy(copies[count], at, n);
+    copies[count][n] = '\0';
+    names[count] = copies[count];
+  }
+  const char *nearest = tn_text_nearest(word, names, count);
+  return nearest != NULL ? tn_words_find(words, nearest) : -1;
+}
+
+static tn_status parse_enum(const tn_parsing *p, const char *text, tn_option_value *value) {
+  const char *words = p->option->range;
+  size_t n = 0;
+  value->whole = tn_words_find(words, text);
+  if (value->whole >= 0) return TN_OK;
+  int32_t near = nearest_word(words, text);
+  if (near < 0) return tn_failf(p->handle, TN_EINVAL, "'%s' is none of %s", text, words);
+  const char *word = tn_words_at(words, near, &n);
+  return tn_failf(p->handle, TN_EINVAL, "'%s' is none of %s, did you mean '%.*s'?", text, words, (int)n,
+                  word);
+}
+
+static tn_status parse_size(const tn_parsing *p, const char *text, tn_option_value *value) {
+  return tn_parse_size(p->handle, text, &value->whole);
+}
+
+static tn_status parse_duration(const tn_parsing *p, const char *text, tn_option_value *value) {
+  return tn_parse_duration(p->handle, text, &value->real);
+}
+
+static tn_status parse_dtype(const tn_parsing *p, const char *text, tn_option_value *value) {
+  int32_t dtype;
+  tn_status status = tn_parse_dtype(p->handle, text, &dtype);
+  value->whole = dtype;
+  return status;
+}
+
+/* Takes the brackets off a list, in place: "[1, 2]" to "1, 2"; a list may also stand without. */
+static tn_status open_list(const tn_parsing *p, char **text) {
+  size_t n = strlen(*text);
+  if (n == 0) return tn_failf(p->handle, TN_EINVAL, "nothing given, expected a list such as [1, 2], or []");
+  if (**text != '[') return TN_OK;
+  if ((*text)[n - 1] != ']') return tn_failf(p->handle, TN_EINVAL, "'%s' has no ']' at its end", *text);
+  (*text)[n - 1] = '\0';
+  *text = tn_text_trim(*text + 1);
+  return TN_OK;
+}
+
+/* Cuts the next entry off at its comma; *text becomes NULL behind the last. */
+static char *next_entry(char **text) {
+  char *entry = *text, *comma = strchr(entry, ',');
+  if (comma != NULL) *comma = '\0';
+  *text = comma != NULL ? comma + 1 : NULL;
+  return tn_text_trim(entry);
+}
+
+static tn_status read_entry(const tn_parsing *p, const char *entry, bool whole, void *out) {
+  if (*entry == '\0') return tn_failf(p->handle, TN_EINVAL, "the list has an empty entry");
+  if (whole ? tn_text_to_int(entry, out) : tn_text_to_float(entry, out)) return TN_OK;
+  return tn_failf(p->handle, TN_EINVAL, "'%s' in the list is not a %snumber", entry, whole ? "whole " : "");
+}
+
+/* A list whose entries have 8 bytes, whichever type they are. */
+static tn_status parse_list(const tn_parsing *p, const char *text, bool whole, int64_t *n, void **items) {
+  char *rest = tn_arena_strdup(p->arena, text);
+  if (rest == NULL) return TN_ENOMEM;
+  TN_TRY(open_list(p, &rest));
+  size_t count = *rest == '\0' ? 0 : 1;
+  for (const char *c = rest; *c != '\0'; c++) count += *c == ',';
+  char *v = tn_arena_alloc(p->arena, tn_size_mul(count, sizeof(int64_t)));
+  if (v == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < count; i++) TN_TRY(read_entry(p, next_entry(&rest), whole, v + i * sizeof(int64_t)));
+  *n = (int64_t)count;
+  *items = v;
+  return TN_OK;
+}
+
+static tn_status parse_ints(const tn_parsing *p, const char *text, tn_option_value *value) {
+  void *v = NULL;
+  TN_TRY(parse_list(p, text, true, &value->ints.n, &v));
+  value->ints.v = v;
+  return TN_OK;
+}
+
+static tn_status parse_floats(const tn_parsing *p, const char *text, tn_option_value *value) {
+  void *v = NULL;
+  TN_TRY(parse_list(p, text, false, &value->floats.n, &v));
+  value->floats.v = v;
+  return TN_OK;
+}
+
+typedef tn_status (*tn_option_parser)(const tn_parsing *p, const char *text, tn_option_value *value);
+
+static const tn_option_parser parsers[] = {
+    [TN_OPT_FLAG] = parse_flag,         [TN_OPT_INT] = parse_int,       [TN_OPT_FLOAT] = parse_float,
+    [TN_OPT_TEXT] = parse_text,         [TN_OPT_PATH] = parse_path,     [TN_OPT_ENUM] = parse_enum,
+    [TN_OPT_INTS] = parse_ints,         [TN_OPT_FLOATS] = parse_floats, [TN_OPT_SIZE] = parse_size,
+    [TN_OPT_DURATION] = parse_duration, [TN_OPT_DTYPE] = parse_dtype,   [TN_OPT_INIT] = parse_text,
+};
+
+tn_status tn_option_parse(const void *handle, tn_arena *arena, const char *folder, const tn_option *option,
+                          const char *text, tn_option_value *value) {
+  tn_parsing parsing = {.handle = handle, .arena = arena, .folder = folder, .option = option};
+  char *copy = tn_arena_strdup(arena, text);
+  if (copy == NULL) return TN_ENOMEM;
+  tn_status status = parsers[option->type](&parsing, tn_text_trim(copy), value);
+  if (status != TN_OK) return tn_wrap(handle, status, "%s", option->name);
+  return tn_option_check(handle, option, value);
+}

@@ -1,0 +1,63 @@
+/* Ops of the reference that move elements. */
+#include <string.h>
+
+#include "core/conformance/reference/reference.h"
+#include "tenon/attributes.h"
+
+static void run_copy(const tn_reference_call *c) {
+  memcpy(c->y[0], c->x[0], (size_t)tn_type_count(c->out[0]) * sizeof(double));
+}
+
+static void run_transpose(const tn_reference_call *c) {
+  const tn_transpose_attributes *a = c->attributes;
+  int64_t index[TN_MAX_RANK], from[TN_MAX_RANK];
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
+    tn_reference_unflatten(c->out[0], i, index);
+    for (int64_t d = 0; d < a->order.n; d++) from[a->order.v[d]] = index[d];
+    c->y[0][i] = c->x[0][tn_reference_flatten(c->in[0], from)];
+  }
+}
+
+static void run_slice(const tn_reference_call *c) {
+  const tn_slice_attributes *a = c->attributes;
+  int64_t index[TN_MAX_RANK];
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
+    tn_reference_unflatten(c->out[0], i, index);
+    for (int32_t d = 0; d < c->in[0]->rank; d++)
+      index[d] = a->starts.v[d] + index[d] * (a->steps.n > 0 ? a->steps.v[d] : 1);
+    c->y[0][i] = c->x[0][tn_reference_flatten(c->in[0], index)];
+  }
+}
+
+static void run_pad(const tn_reference_call *c) {
+  const tn_pad_attributes *a = c->attributes;
+  int64_t index[TN_MAX_RANK];
+  for (int64_t i = 0; i < tn_type_count(c->in[0]); i++) {
+    tn_reference_unflatten(c->in[0], i, index);
+    for (int32_t d = 0; d < c->in[0]->rank; d++)
+      index[d] = a->low.v[d] + index[d] * (a->inner.n > 0 ? a->inner.v[d] + 1 : 1);
+    c->y[0][tn_reference_flatten(c->out[0], index)] = c->x[0][i];
+  }
+}
+
+static void run_concat(const tn_reference_call *c) {
+  const tn_axis_attributes *a = c->attributes;
+  int64_t axis = a->axis < 0 ? a->axis + c->out[0]->rank : a->axis, start = 0, index[TN_MAX_RANK];
+  for (int32_t k = 0; k < c->n_in; start += c->in[k++]->dims[axis])
+    for (int64_t i = 0; i < tn_type_count(c->in[k]); i++) {
+      tn_reference_unflatten(c->in[k], i, index);
+      index[axis] += start;
+      c->y[0][tn_reference_flatten(c->out[0], index)] = c->x[k][i];
+    }
+}
+
+static void run_pack(const tn_reference_call *c) {
+  const tn_pack_attributes *a = c->attributes;
+  for (int32_t k = 0; k < c->n_in; k++)
+    memcpy(c->y[0] + a->offsets.v[k], c->x[k], (size_t)tn_type_count(c->in[k]) * sizeof(double));
+}
+
+const tn_reference_op tn_reference_move_ops[] = {
+    {"copy", run_copy},           {"reorder", run_copy}, {"reshape", run_copy},
+    {"transpose", run_transpose}, {"slice", run_slice},  {"pad", run_pad},
+    {"concat", run_concat},       {"pack", run_pack},    {NULL, NULL}};

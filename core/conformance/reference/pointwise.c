@@ -1,0 +1,191 @@
+/* Pointwise primitives of the reference. */
+#include <math.h>
+
+#include "core/conformance/reference/reference.h"
+#include "tenon/attributes.h"
+#include "tenon/random.h"
+
+/* ---- arithmetic ---- */
+
+static double sign_of(double x) { return x != x ? x : (x > 0) - (x < 0); }
+static double larger(double x, double y) { return x != x || x > y ? x : y; }
+static double smaller(double x, double y) { return x != x || x < y ? x : y; }
+
+/* Whole numbers wrap. */
+static double wrap(int32_t dtype, double v) { return dtype == TN_I32 ? (double)(int32_t)(int64_t)v : v; }
+
+#define UNARY(name, value)                                                                                   \
+  static void run_##name(const tn_reference_call *c) {                                                       \
+    for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {                                                 \
+      double x = c->x[0][i];                                                                                 \
+      c->y[0][i] = wrap(c->out[0]->dtype, value);                                                            \
+    }                                                                                                        \
+  }
+UNARY(neg, -x)
+UNARY(abs, fabs(x))
+UNARY(sign, sign_of(x))
+UNARY(exp, exp(x))
+UNARY(log, log(x))
+UNARY(sqrt, sqrt(x))
+UNARY(rsqrt, 1 / sqrt(x))
+UNARY(reciprocal, 1 / x)
+UNARY(tanh, tanh(x))
+UNARY(sigmoid, 1 / (1 + exp(-x)))
+UNARY(erf, erf(x))
+UNARY(sin, sin(x))
+UNARY(cos, cos(x))
+UNARY(floor, floor(x))
+UNARY(not, x == 0)
+UNARY(is_finite, isfinite(x) != 0)
+
+#define BINARY(name, value)                                                                                  \
+  static void run_##name(const tn_reference_call *c) {                                                       \
+    int64_t index[TN_MAX_RANK];                                                                              \
+    for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {                                                 \
+      tn_reference_unflatten(c->out[0], i, index);                                                           \
+      double x = c->x[0][tn_reference_broadcast(c->in[0], index, c->out[0]->rank)];                          \
+      double y = c->x[1][tn_reference_broadcast(c->in[1], index, c->out[0]->rank)];                          \
+      c->y[0][i] = wrap(c->out[0]->dtype, value);                                                            \
+    }                                                                                                        \
+  }
+BINARY(add, x + y)
+BINARY(sub, x - y)
+BINARY(mul, x *y)
+BINARY(div, x / y)
+BINARY(maximum, larger(x, y))
+BINARY(minimum, smaller(x, y))
+BINARY(pow, pow(x, y))
+BINARY(eq, x == y)
+BINARY(ne, x != y)
+BINARY(lt, x < y)
+BINARY(le, x <= y)
+BINARY(gt, x > y)
+BINARY(ge, x >= y)
+BINARY(and, x != 0 && y != 0)
+BINARY(or, x != 0 || y != 0)
+
+static void run_where(const tn_reference_call *c) {
+  int64_t index[TN_MAX_RANK];
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
+    tn_reference_unflatten(c->out[0], i, index);
+    int32_t rank = c->out[0]->rank, k = c->x[0][tn_reference_broadcast(c->in[0], index, rank)] != 0 ? 1 : 2;
+    c->y[0][i] = c->x[k][tn_reference_broadcast(c->in[k], index, rank)];
+  }
+}
+
+static void run_affine(const tn_reference_call *c) {
+  const tn_affine_attributes *a = c->attributes;
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) c->y[0][i] = a->scale * c->x[0][i] + a->shift;
+}
+
+static void run_cast(const tn_reference_call *c) {
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++)
+    c->y[0][i] = tn_reference_round(c->out[0]->dtype, c->x[0][i]);
+}
+
+/* ---- positions ---- */
+
+static void run_full(const tn_reference_call *c) {
+  const tn_full_attributes *a = c->attributes;
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) c->y[0][i] = tn_reference_round(a->dtype, a->value);
+}
+
+static void run_iota(const tn_reference_call *c) {
+  const tn_iota_attributes *a = c->attributes;
+  int64_t index[TN_MAX_RANK];
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
+    tn_reference_unflatten(c->out[0], i, index);
+    c->y[0][i] =
+        tn_reference_round(a->dtype, (double)index[a->axis < 0 ? a->axis + c->out[0]->rank : a->axis]);
+  }
+}
+
+static void run_broadcast(const tn_reference_call *c) {
+  int64_t index[TN_MAX_RANK];
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
+    tn_reference_unflatten(c->out[0], i, index);
+    c->y[0][i] = c->x[0][tn_reference_broadcast(c->in[0], index, c->out[0]->rank)];
+  }
+}
+
+static void run_spread(const tn_reference_call *c) {
+  const tn_spread_attributes *a = c->attributes;
+  for (int64_t i = 0; i < a->count; i++)
+    for (int64_t r = 0; r < a->starts.n; r++)
+      if (a->starts.v[r] <= i) c->y[0][i] = c->x[0][a->index.v[r]];
+}
+
+/* ---- random numbers ---- */
+
+/* The index in the global batch: the elements of the blocks before this one come first. */
+static int64_t global_index(const tn_reference_call *c, int64_t i) {
+  int64_t block = c->n_in > 1 && c->x[1] != NULL ? (int64_t)c->x[1][0] : 0;
+  return block * tn_type_count(c->out[0]) + i;
+}
+
+static float uniform_at(const tn_reference_call *c, int64_t i) {
+  const tn_random_attributes *a = c->attributes;
+  tn_philox words = tn_philox_at((uint64_t)a->stream, (uint64_t)(int64_t)c->x[0][0], (uint64_t)i / 4);
+  return tn_uniform_of(words.v[i % 4]);
+}
+
+static void run_random_uniform(const tn_reference_call *c) {
+  const tn_random_attributes *a = c->attributes;
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++)
+    c->y[0][i] =
+        tn_reference_round(a->dtype, a->a + (a->b - a->a) * (double)uniform_at(c, global_index(c, i)));
+}
+
+static void run_random_normal(const tn_reference_call *c) {
+  const tn_random_attributes *a = c->attributes;
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
+    int64_t at = global_index(c, i);
+    double u0 = uniform_at(c, at / 2 * 2), u1 = uniform_at(c, at / 2 * 2 + 1);
+    double r = sqrt(-2 * log(1 - u0)), turn = 2 * M_PI * u1;
+    c->y[0][i] = tn_reference_round(a->dtype, a->a + a->b * r * (at % 2 == 0 ? cos(turn) : sin(turn)));
+  }
+}
+
+#define OP(name)                                                                                             \
+  { #name, run_##name }
+const tn_reference_op tn_reference_pointwise_ops[] = {OP(neg),
+                                                      OP(abs),
+                                                      OP(sign),
+                                                      OP(exp),
+                                                      OP(log),
+                                                      OP(sqrt),
+                                                      OP(rsqrt),
+                                                      OP(reciprocal),
+                                                      OP(tanh),
+                                                      OP(sigmoid),
+                                                      OP(erf),
+                                                      OP(sin),
+                                                      OP(cos),
+                                                      OP(floor),
+                                                      OP(not ),
+                                                      OP(is_finite),
+                                                      OP(add),
+                                                      OP(sub),
+                                                      OP(mul),
+                                                      OP(div),
+                                                      OP(maximum),
+                                                      OP(minimum),
+                                                      OP(pow),
+                                                      OP(eq),
+                                                      OP(ne),
+                                                      OP(lt),
+                                                      OP(le),
+                                                      OP(gt),
+                                                      OP(ge),
+                                                      OP(and),
+                                                      OP(or),
+                                                      OP(where),
+                                                      OP(affine),
+                                                      OP(cast),
+                                                      OP(full),
+                                                      OP(iota),
+                                                      OP(broadcast),
+                                                      OP(spread),
+                                                      OP(random_uniform),
+                                                      OP(random_normal),
+                                                      {NULL, NULL}};

@@ -1,0 +1,146 @@
+/* Reductions and pooling of the reference. */
+#include <math.h>
+
+#include "core/conformance/reference/reference.h"
+#include "tenon/attributes.h"
+
+/* Calls visit(c, from, to) for each element of x and the element of the result that it goes into. */
+static void each_reduced(const tn_reference_call *c,
+                         void (*visit)(const tn_reference_call *c, int64_t from, int64_t to)) {
+  const tn_reduce_attributes *a = c->attributes;
+  const tn_type *x = c->in[0];
+  int64_t index[TN_MAX_RANK];
+  tn_type kept = *x;
+  for (int32_t d = 0; d < x->rank; d++)
+    if (a->axes.n == 0) kept.dims[d] = 1;
+  for (int64_t k = 0; k < a->axes.n; k++)
+    kept.dims[a->axes.v[k] < 0 ? a->axes.v[k] + x->rank : a->axes.v[k]] = 1;
+  for (int64_t i = 0; i < tn_type_count(x); i++) {
+    tn_reference_unflatten(x, i, index);
+    visit(c, i, tn_reference_broadcast(&kept, index, x->rank));
+  }
+}
+
+static void add(const tn_reference_call *c, int64_t from, int64_t to) { c->y[0][to] += c->x[0][from]; }
+static void raise(const tn_reference_call *c, int64_t from, int64_t to) {
+  double x = c->x[0][from], y = c->y[0][to];
+  if (x != x || x > y) c->y[0][to] = x;
+}
+static void lower(const tn_reference_call *c, int64_t from, int64_t to) {
+  double x = c->x[0][from], y = c->y[0][to];
+  if (x != x || x < y) c->y[0][to] = x;
+}
+
+static void start(const tn_reference_call *c, double value) {
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) c->y[0][i] = value;
+}
+
+static void run_reduce_sum(const tn_reference_call *c) { each_reduced(c, add); }
+static void run_reduce_max(const tn_reference_call *c) {
+  start(c, -INFINITY);
+  each_reduced(c, raise);
+}
+static void run_reduce_min(const tn_reference_call *c) {
+  start(c, INFINITY);
+  each_reduced(c, lower);
+}
+
+static void run_argmax(const tn_reference_call *c) {
+  const tn_axis_attributes *a = c->attributes;
+  const tn_type *x = c->in[0];
+  int64_t axis = a->axis < 0 ? a->axis + x->rank : a->axis, inner = 1, n = x->dims[axis];
+  for (int64_t d = axis + 1; d < x->rank; d++) inner *= x->dims[d];
+  for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
+    const double *row = c->x[0] + i / inner * n * inner + i % inner;
+    int64_t best = 0;
+    for (int64_t k = 1; k < n; k++) {
+      double v = row[k * inner], top = row[best * inner];
+      if (top == top && (v != v || v > top)) best = k;
+    }
+    c->y[0][i] = (double)best;
+  }
+}
+
+/* ---- pooling ---- */
+
+/* The part of a window that lies in the input, and the part that lies in the padded input. */
+typedef struct window {
+  int64_t start[2], stop[2], padded_stop[2];
+} window;
+
+static window window_at(const tn_pool2d_attributes *a, const tn_type *x, int64_t row, int64_t column) {
+  window w;
+  int64_t at[2] = {row, column};
+  for (int32_t d = 0; d < 2; d++) {
+    int64_t stride = a->stride.n > 0 ? a->stride.v[d] : a->kernel.v[d], size = x->dims[2 + d];
+    int64_t first = at[d] * stride - a->padding.v[d], last = first + a->kernel.v[d];
+    w.start[d] = first < 0 ? 0 : first;
+    w.stop[d] = last > size ? size : last;
+    w.padded_stop[d] = last > size + a->padding.v[d] ? size + a->padding.v[d] : last;
+    if (w.start[d] > w.stop[d]) w.start[d] = w.stop[d];
+  }
+  return w;
+}
+
+static void run_max_pool2d(const tn_reference_call *c) {
+  const tn_type *x = c->in[0], *y = c->out[0];
+  int64_t index[4];
+  for (int64_t i = 0; i < tn_type_count(y); i++) {
+    tn_reference_unflatten(y, i, index);
+    window w = window_at(c->attributes, x, index[2], index[3]);
+    const double *plane = c->x[0] + (index[0] * x->dims[1] + index[1]) * x->dims[2] * x->dims[3];
+    int64_t best = w.start[0] * x->dims[3] + w.start[1];
+    for (int64_t h = w.start[0]; h < w.stop[0]; h++)
+      for (int64_t v = w.start[1]; v < w.stop[1]; v++) {
+        int64_t at = h * x->dims[3] + v;
+        if (plane[best] == plane[best] && (plane[at] != plane[at] || plane[at] > plane[best])) best = at;
+      }
+    c->y[0][i] = plane[best];
+    c->y[1][i] = (double)best;
+  }
+}
+
+static void run_max_pool2d_grad(const tn_reference_call *c) {
+  const tn_type *dy = c->in[0], *dx = c->out[0];
+  int64_t plane = dx->dims[2] * dx->dims[3], per_plane = dy->dims[2] * dy->dims[3];
+  for (int64_t i = 0; i < tn_type_count(dy); i++)
+    c->y[0][i / per_plane * plane + (int64_t)c->x[1][i]] += c->x[0][i];
+}
+
+/* The divisor counts what lies in the padded input, or in the input alone. */
+static double divisor(const tn_pool2d_attributes *a, const window *w, const int64_t *at) {
+  double n = 1;
+  for (int32_t d = 0; d < 2; d++) {
+    int64_t stride = a->stride.n > 0 ? a->stride.v[d] : a->kernel.v[d];
+    int64_t first = at[d] * stride - a->padding.v[d];
+    n *= (double)(a->include_pad ? w->padded_stop[d] - first : w->stop[d] - w->start[d]);
+  }
+  return n;
+}
+
+/* Goes through the windows of y over x; forward takes the mean of x, backward spreads y over x. */
+static void average(const tn_reference_call *c, const tn_type *x, const tn_type *y, bool forward) {
+  int64_t index[4];
+  for (int64_t i = 0; i < tn_type_count(y); i++) {
+    tn_reference_unflatten(y, i, index);
+    window w = window_at(c->attributes, x, index[2], index[3]);
+    double n = divisor(c->attributes, &w, index + 2);
+    int64_t plane = (index[0] * x->dims[1] + index[1]) * x->dims[2] * x->dims[3];
+    for (int64_t h = w.start[0]; h < w.stop[0]; h++)
+      for (int64_t v = w.start[1]; v < w.stop[1]; v++) {
+        int64_t at = plane + h * x->dims[3] + v;
+        if (forward)
+          c->y[0][i] += c->x[0][at] / n;
+        else
+          c->y[0][at] += c->x[0][i] / n;
+      }
+  }
+}
+static void run_avg_pool2d(const tn_reference_call *c) { average(c, c->in[0], c->out[0], true); }
+static void run_avg_pool2d_grad(const tn_reference_call *c) { average(c, c->out[0], c->in[0], false); }
+
+#define OP(name)                                                                                             \
+  { #name, run_##name }
+const tn_reference_op tn_reference_reduce_ops[] = {OP(reduce_sum), OP(reduce_max),      OP(reduce_min),
+                                                   OP(argmax),     OP(max_pool2d),      OP(max_pool2d_grad),
+                                                   OP(avg_pool2d), OP(avg_pool2d_grad), {NULL, NULL}};

@@ -1,0 +1,69 @@
+/* core/conformance/reference/reference.h: what graphs compute, by the shortest possible code: every tensor an
+ * array of doubles in row-major order, every op a loop over indices. Composite ops are taken apart until
+ * only primitives are left, so this is an oracle for decompositions, for gradients and for kernels,
+ * independent of all of them.
+ *
+ * Arithmetic is in f64 whatever the dtypes; casts and constants round to their dtype. Whole numbers are
+ * exact up to 2^53. */
+#ifndef TN_CORE_CONFORMANCE_REFERENCE_REFERENCE_H
+#define TN_CORE_CONFORMANCE_REFERENCE_REFERENCE_H
+
+#include "core/graph/graph.h"
+
+typedef struct tn_reference tn_reference;
+
+/* The graph is borrowed for the call; its inputs and outputs are known by name. */
+tn_status tn_reference_create(const tn_graph *graph, tn_reference **made);
+void tn_reference_destroy(tn_reference *r);
+
+/* Where the elements of an input are written before a run. NULL: the graph does not read it. */
+double *tn_reference_input(tn_reference *r, const char *name);
+tn_status tn_reference_run(tn_reference *r);
+/* The elements of an output after a run, and its type. */
+const double *tn_reference_output(const tn_reference *r, const char *name, tn_type *type);
+
+/* v as the nearest element of the dtype. */
+double tn_reference_round(int32_t dtype, double v);
+
+/* ---- between reference.c and the files of ops ---- */
+
+enum { TN_REFERENCE_OPERANDS = 32, TN_REFERENCE_RESULTS = 8 };
+
+typedef struct tn_reference_call {
+  const void *attributes;
+  int32_t n_in, n_out;
+  const tn_type *in[TN_REFERENCE_OPERANDS], *out[TN_REFERENCE_RESULTS]; /* in: NULL where absent */
+  const double *x[TN_REFERENCE_OPERANDS];
+  double *y[TN_REFERENCE_RESULTS]; /* zero when the call begins */
+} tn_reference_call;
+
+typedef struct tn_reference_op {
+  const char *name;
+  void (*run)(const tn_reference_call *c);
+} tn_reference_op;
+
+/* Ended by a NULL name. */
+extern const tn_reference_op tn_reference_pointwise_ops[], tn_reference_reduce_ops[],
+    tn_reference_product_ops[], tn_reference_move_ops[];
+
+/* The index of element i, and back. */
+static inline void tn_reference_unflatten(const tn_type *t, int64_t i, int64_t *index) {
+  for (int32_t d = t->rank - 1; d >= 0; d--) {
+    index[d] = i % t->dims[d];
+    i /= t->dims[d];
+  }
+}
+static inline int64_t tn_reference_flatten(const tn_type *t, const int64_t *index) {
+  int64_t i = 0;
+  for (int32_t d = 0; d < t->rank; d++) i = i * t->dims[d] + index[d];
+  return i;
+}
+/* The element of t that meets `index` of a tensor of rank `rank` when t is broadcast to it. */
+static inline int64_t tn_reference_broadcast(const tn_type *t, const int64_t *index, int32_t rank) {
+  int64_t i = 0;
+  for (int32_t d = 0; d < t->rank; d++)
+    i = i * t->dims[d] + (t->dims[d] == 1 ? 0 : index[rank - t->rank + d]);
+  return i;
+}
+
+#endif

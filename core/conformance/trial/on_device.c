@@ -1,0 +1,118 @@
+/* core/conformance/trial/on_device.c: graphs on a device, and elements in its memory. */
+#include "core/conformance/trial/on_device.h"
+
+#include <string.h>
+
+struct tn_on_device {
+  tn_env *env;
+  tn_state_map *map;
+  tn_program *program;
+  tn_executor *executor;
+};
+
+/* ---- elements in memory ---- */
+
+static void store(int32_t dtype, void *to, int64_t i, double v) {
+  uint32_t wide;
+  float f = (float)v;
+  memcpy(&wide, &f, sizeof wide);
+  switch (dtype) {
+  case TN_BOOL:
+  case TN_U8: ((uint8_t *)to)[i] = (uint8_t)v; break;
+  case TN_I32: ((int32_t *)to)[i] = (int32_t)v; break;
+  case TN_I64: ((int64_t *)to)[i] = (int64_t)v; break;
+  case TN_F16: ((_Float16 *)to)[i] = (_Float16)v; break;
+  case TN_BF16: ((uint16_t *)to)[i] = (uint16_t)(wide >> 16); break; /* v is a bf16 already */
+  case TN_F32: ((float *)to)[i] = f; break;
+  default: ((double *)to)[i] = v;
+  }
+}
+
+static double load(int32_t dtype, const void *from, int64_t i) {
+  uint32_t wide;
+  float f;
+  switch (dtype) {
+  case TN_BOOL:
+  case TN_U8: return ((const uint8_t *)from)[i];
+  case TN_I32: return ((const int32_t *)from)[i];
+  case TN_I64: return (double)((const int64_t *)from)[i];
+  case TN_F16: return (double)((const _Float16 *)from)[i];
+  case TN_BF16:
+    wide = (uint32_t)((const uint16_t *)from)[i] << 16;
+    memcpy(&f, &wide, sizeof f);
+    return (double)f;
+  case TN_F32: return (double)((const float *)from)[i];
+  default: return ((const double *)from)[i];
+  }
+}
+
+/* ---- life ---- */
+
+static tn_status start(tn_on_device *r, tn_registry *registry, tn_device *device, tn_graph *graph) {
+  tn_env *env = r->env;
+  tn_status status = tn_state_map_create(env, &r->map);
+  if (status == TN_OK)
+    status = tn_compile(env, "case", registry, &device->target, graph, r->map, NULL, &r->program);
+  if (status != TN_OK) {
+    tn_graph_destroy(graph);
+    return status;
+  }
+  return tn_executor_create(env, device, r->map, &r->program, 1, 1, &r->executor);
+}
+
+tn_status tn_on_device_create(tn_env *env, tn_registry *registry, tn_device *device, tn_graph *take_graph,
+                              tn_on_device **made) {
+  tn_on_device *r = *made = tn_alloc(env, sizeof *r);
+  if (r == NULL) {
+    tn_graph_destroy(take_graph);
+    return TN_ENOMEM;
+  }
+  r->env = env;
+  tn_status status = start(r, registry, device, take_graph);
+  if (status == TN_OK) status = tn_executor_slot_wait(r->executor, 0);
+  if (status == TN_OK) return TN_OK;
+  tn_on_device_destroy(r);
+  *made = NULL;
+  return status;
+}
+
+void tn_on_device_destroy(tn_on_device *r) {
+  if (r == NULL) return;
+  if (r->executor != NULL) tn_executor_destroy(r->executor);
+  tn_program_destroy(r->program);
+  if (r->map != NULL) tn_state_map_destroy(r->map);
+  tn_release(r->env, r);
+}
+
+const tn_program *tn_on_device_program(const tn_on_device *r) { return r->program; }
+tn_executor *tn_on_device_executor(tn_on_device *r) { return r->executor; }
+
+/* ---- running ---- */
+
+static const tn_binding *find(const tn_binding *bindings, int32_t n, const char *name) {
+  for (int32_t i = 0; i < n; i++)
+    if (strcmp(bindings[i].name, name) == 0) return &bindings[i];
+  return NULL;
+}
+
+void tn_on_device_input(tn_on_device *r, const char *name, const double *values) {
+  const tn_binding *b = find(r->program->inputs, r->program->n_inputs, name);
+  void *to = b == NULL ? NULL : tn_executor_input(r->executor, 0, 0, name);
+  for (int64_t i = 0; to != NULL && i < tn_type_count(&b->type); i++) store(b->type.dtype, to, i, values[i]);
+}
+
+tn_status tn_on_device_run(tn_on_device *r) {
+  TN_TRY(tn_executor_run(r->executor, 0, 0));
+  return tn_executor_slot_wait(r->executor, 0);
+}
+
+double *tn_on_device_output(tn_on_device *r, const char *name, tn_type *type) {
+  const tn_binding *b = find(r->program->outputs, r->program->n_outputs, name);
+  if (b == NULL) return NULL;
+  *type = b->type;
+  const void *from = tn_executor_output(r->executor, 0, 0, name);
+  int64_t count = tn_type_count(type);
+  double *values = tn_alloc(r->env, (size_t)(count + 1) * sizeof *values);
+  for (int64_t i = 0; values != NULL && i < count; i++) values[i] = load(type->dtype, from, i);
+  return values;
+}

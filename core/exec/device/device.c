@@ -1,0 +1,321 @@
+/* core/exec/device/device.c: from names in a configuration to an open device with its streams. */
+#include "core/exec/device/device.h"
+
+#include "core/exec/device/pin_threads.h"
+#include "core/exec/tune/measure.h"
+
+#include <string.h>
+
+/* An option that the run sets for every backend that has it, unless the backend's own section does. */
+static const tn_option *common_option(const tn_options *options, const char *name, uint32_t type) {
+  const tn_option *option = tn_options_find(options->item, name);
+  return option != NULL && option->type == type ? option : NULL;
+}
+
+static bool is_given(const tn_options *options, const tn_option *option) {
+  return options->given[option - options->item->options];
+}
+
+static const void *field_of(const tn_options *options, const tn_option *option) {
+  return (const char *)options->data + option->offset;
+}
+
+static tn_status set_threads(tn_device *device, int64_t threads, tn_options *options) {
+  const tn_option *option = common_option(options, "threads", TN_OPT_INT);
+  if (threads == 0 || option == NULL || is_given(options, option)) return TN_OK;
+  return tn_options_set_int(&device->env, options, "threads", threads);
+}
+
+/* A list of its own gives the number of threads where nobody else does. */
+static tn_status set_pin(tn_device *device, const tn_device_request *request, tn_options *options,
+                         tn_ints *pin) {
+  const tn_option *option = common_option(options, "pin", TN_OPT_INTS);
+  const tn_option *threads = common_option(options, "threads", TN_OPT_INT);
+  *pin = (tn_ints){0, NULL};
+  if (option == NULL || threads == NULL) return TN_OK;
+  if (request->pin.n > 0 && !is_given(options, option))
+    TN_TRY(tn_options_set_ints(&device->env, options, "pin", request->pin.n, request->pin.v));
+  *pin = *(const tn_ints *)field_of(options, option);
+  TN_TRY(set_threads(device, pin->n, options));
+  return tn_pin_check(&device->env, pin, *(const int64_t *)field_of(options, threads));
+}
+
+/* The options struct of a backend, or of an extension: defaults, then [backend.NAME], then what the
+ * run sets for all of them and the section has not. */
+static tn_status fill_options(tn_device *device, const tn_device_request *request, const tn_backend *backend,
+                              const void **data) {
+  tn_options options;
+  tn_ints pin;
+  tn_env *env = &device->env;
+  TN_TRY(tn_options_start(env, &device->memory, &backend->item, &options));
+  if (request->configure != NULL) TN_TRY(request->configure(env, request->context, &options));
+  TN_TRY(set_threads(device, request->threads, &options));
+  TN_TRY(set_pin(device, request, &options, &pin));
+  TN_TRY(tn_options_finish(env, &options));
+  if (backend->parallel != NULL) device->pin = pin;
+  *data = options.data;
+  return TN_OK;
+}
+
+static tn_status find_backend(tn_device *device, tn_registry *registry, const char *name,
+                              const tn_backend **backend) {
+  const tn_entry *entry;
+  TN_TRY(tn_registry_find(registry, &device->env, TN_BACKEND, name, &entry));
+  *backend = (const tn_backend *)entry->item;
+  return TN_OK;
+}
+
+static tn_status open_backend(tn_device *device, const tn_device_request *request, const tn_backend *backend,
+                              void **self) {
+  const void *options = NULL;
+  TN_TRY(fill_options(device, request, backend, &options));
+  return backend->open != NULL ? backend->open(&device->env, options, self) : TN_OK;
+}
+
+/* The registry has seen to it that a family brings all its functions; an extension need not. */
+static tn_status check_family(tn_device *device) {
+  const tn_backend *b = device->backend;
+  if (b->extends == NULL) return TN_OK;
+  return tn_failf(&device->env, TN_EABI, "it extends '%s', which extends '%s': only a family can be extended",
+                  b->item.name, b->extends);
+}
+
+static tn_status check_index(tn_device *device, int32_t index) {
+  int32_t count = 0;
+  TN_TRY(device->backend->count(&device->env, device->self, &count));
+  device->count = count;
+  if (index >= 0 && index < count) return TN_OK;
+  return tn_failf(&device->env, TN_EUNAVAILABLE, "device %d was asked for, but there are %d", (int)index,
+                  (int)count);
+}
+
+/* Splits "cpu, other" into names at the end of the list. */
+static tn_status add_accepted(tn_device *device, const char **families, int32_t *n) {
+  if (device->backend->accepts == NULL) return TN_OK;
+  char *rest = tn_arena_strdup(&device->memory, device->backend->accepts);
+  if (rest == NULL) return TN_ENOMEM;
+  for (char *name; (name = strsep(&rest, ",")) != NULL;) {
+    name = tn_text_trim(name);
+    if (name[0] != '\0') families[(*n)++] = name;
+  }
+  return TN_OK;
+}
+
+/* Kernels of another family follow addresses. Whoever has none that can be followed has to translate them. */
+static tn_status check_accepted(tn_device *device) {
+  const tn_backend *b = device->backend;
+  if (b->accepts == NULL || b->enqueue != NULL || device->target.properties.host_addressable) return TN_OK;
+  return tn_failf(
+      &device->env, TN_EABI,
+      "it accepts kernels of '%s' and has no enqueue, so they are called with its addresses as they "
+      "are, but it is not host_addressable: give enqueue, which translates them, or leave out accepts",
+      b->accepts);
+}
+
+static tn_status describe_target(tn_device *device, int32_t index) {
+  const tn_backend *b = device->backend;
+  size_t commas = 0;
+  for (const char *c = b->accepts; c != NULL && *c != '\0'; c++) commas += *c == ',';
+  const char **families = tn_arena_alloc(&device->memory, (commas + 3) * sizeof(char *));
+  void **selves = tn_arena_alloc(&device->memory, (commas + 3) * sizeof *selves);
+  if (families == NULL || selves == NULL) return TN_ENOMEM;
+  int32_t n = 0;
+  if (device->extension != NULL) {
+    selves[n] = device->extension_self;
+    families[n++] = device->extension->item.name;
+  }
+  selves[n] = device->self;
+  families[n++] = b->item.name;
+  device->target.n_own = n;
+  device->target.backend = b;
+  device->target.self = device->self;
+  device->index = index;
+  TN_TRY(add_accepted(device, families, &n));
+  device->target.families = families;
+  device->target.selves = selves;
+  device->target.n_families = n;
+  device->target.properties.struct_size = sizeof(device->target.properties);
+  TN_TRY(b->properties(&device->env, device->self, index, &device->target.properties));
+  device->target.properties.struct_size =
+      sizeof(device->target.properties); /* the backend's may be smaller */
+  return check_accepted(device);
+}
+
+static tn_status open_streams(tn_device *device) {
+  for (int32_t role = 0; role < TN_STREAMS; role++)
+    TN_TRY(device->backend->stream_new(&device->env, device->device, role, &device->streams[role]));
+  return TN_OK;
+}
+
+static tn_status open_named(tn_device *device, tn_registry *registry, const tn_device_request *request,
+                            const char *name) {
+  const tn_backend *named;
+  TN_TRY(find_backend(device, registry, name, &named));
+  if (named->extends != NULL) {
+    TN_TRY(find_backend(device, registry, named->extends, &device->backend));
+    device->extension = named;
+  } else {
+    device->backend = named;
+  }
+  TN_TRY(check_family(device));
+  TN_TRY(open_backend(device, request, device->backend, &device->self));
+  if (device->extension != NULL) TN_TRY(open_backend(device, request, named, &device->extension_self));
+  device->team = named->parallel != NULL ? named : device->backend->parallel != NULL ? device->backend : NULL;
+  device->uncaptured = request->uncaptured;
+  if (request->pin.n > 0 && (device->team == NULL || tn_options_find(&device->team->item, "pin") == NULL))
+    tn_logf(&device->env, TN_LOG_WARN, "[run] pin binds no threads: backend '%s' has none that can be bound",
+            name);
+  TN_TRY(check_index(device, request->index));
+  return describe_target(device, request->index);
+}
+
+tn_status tn_device_start(tn_device *device) {
+  if (device->device != NULL) return TN_OK;
+  TN_TRY(device->backend->device_open(&device->env, device->self, device->index, &device->device));
+  return open_streams(device);
+}
+
+/* Another backend may do what this one cannot, but it would not correct a wrong option. */
+static bool may_pass_over(tn_status status) { return status == TN_EUNAVAILABLE || status == TN_EABI; }
+
+static tn_status try_open(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                          const char *name, bool start, tn_device **out) {
+  tn_device *device = tn_alloc(env, sizeof(*device));
+  if (device == NULL) return TN_ENOMEM;
+  tn_error_record_init(&device->env, &device->record, env);
+  device->memory = tn_arena_new(&device->env);
+  tn_status status = open_named(device, registry, request, name);
+  if (status == TN_OK && start) status = tn_device_start(device);
+  if (status == TN_OK) {
+    *out = device;
+    return TN_OK;
+  }
+  tn_wrap(&device->env, status, "backend '%s'", name);
+  tn_error_move(env, &device->env);
+  tn_device_destroy(device);
+  return status;
+}
+
+/* ---- fallback ---- */
+
+/* Another family, whose kernels read and write host memory. */
+static bool can_help(const tn_device *device, const tn_device *other) {
+  return other->backend != device->backend && other->target.properties.host_addressable;
+}
+
+static tn_status try_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                              const char *name, tn_device *device) {
+  tn_device_request first = *request;
+  tn_device *found = NULL;
+  first.index = 0;
+  first.pin = (tn_ints){0, NULL}; /* the processors are for the device's own threads */
+  tn_status status = try_open(env, registry, &first, name, false, &found);
+  if (may_pass_over(status)) {
+    tn_logf(env, TN_LOG_DEBUG, "no fallback: %s", tn_error_text(env));
+    return TN_OK;
+  }
+  TN_TRY(status);
+  if (!can_help(device, found)) {
+    tn_device_destroy(found);
+    return TN_OK;
+  }
+  device->fallback = found;
+  device->target.fallback = &found->target;
+  device->target.fallback_refused = request->fallback == TN_FALLBACK_ERROR;
+  return TN_OK;
+}
+
+/* `next`: the names behind that of the device. */
+static tn_status find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                               int32_t next, tn_device *device) {
+  const char *reserve = request->reserve;
+  if (request->fallback == TN_FALLBACK_NONE) return TN_OK;
+  for (int32_t i = next; i < request->n_names && device->fallback == NULL; i++)
+    TN_TRY(try_fallback(env, registry, request, request->names[i], device));
+  if (device->fallback != NULL || tn_text_equal(device->backend->item.name, reserve)) return TN_OK;
+  if (reserve == NULL || !tn_registry_has(registry, TN_BACKEND, reserve)) return TN_OK;
+  return try_fallback(env, registry, request, reserve, device);
+}
+
+tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                           tn_device **device) {
+  *device = NULL;
+  tn_text reasons = tn_text_new(env);
+  tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = cpu");
+  for (int32_t i = 0; i < request->n_names; i++) {
+    status = try_open(env, registry, request, request->names[i], true, device);
+    if (status == TN_OK) status = find_fallback(env, registry, request, i + 1, *device);
+    if (!may_pass_over(status)) break;
+    tn_text_addf(&reasons, "%s%s", i > 0 ? "; " : "", tn_error_text(env));
+    if (i + 1 < request->n_names)
+      tn_logf(env, TN_LOG_WARN, "%s; trying '%s'", tn_error_text(env), request->names[i + 1]);
+  }
+  if (may_pass_over(status) && request->n_names > 1 && reasons.v != NULL)
+    tn_failf(env, status, "none of the backends can be used: %s", reasons.v);
+  tn_text_free(&reasons);
+  if (status == TN_OK) {
+    tn_error_clear(env); /* why others were passed over has been said */
+    return TN_OK;
+  }
+  tn_device_destroy(*device);
+  *device = NULL;
+  return status;
+}
+
+void tn_device_destroy(tn_device *device) {
+  if (device == NULL) return;
+  tn_device_destroy(device->fallback);
+  tn_tune_close(device);
+  const tn_backend *b = device->backend, *extension = device->extension;
+  for (int32_t role = 0; role < TN_STREAMS; role++)
+    if (device->streams[role] != NULL) b->stream_delete(&device->env, device->streams[role]);
+  if (device->device != NULL) b->device_close(&device->env, device->device);
+  if (device->extension_self != NULL && extension->close != NULL)
+    extension->close(&device->env, device->extension_self);
+  if (device->self != NULL && b->close != NULL) b->close(&device->env, device->self);
+  tn_arena_free(&device->memory);
+  /* The device's handle stands in the very block that is released. */
+  tn_error_record record = device->record;
+  tn_env env = {device->env.api, &record};
+  tn_release(&env, device);
+}
+
+tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
+                            const tn_choice *choice, const tn_layout *in, const tn_layout *out, void **plan) {
+  const tn_backend *backend = device->backend;
+  void *stream = device->streams[TN_STREAM_COMPUTE];
+  if (kernel->prepare == NULL) return TN_OK;
+  tn_prepare p = {.env = device->env,
+                  .struct_size = sizeof p,
+                  .match = match,
+                  .device = &device->target.properties,
+                  .in_layout = in,
+                  .out_layout = out,
+                  .variant = choice->id,
+                  .native = backend->native == NULL
+                                ? NULL
+                                : backend->native(&device->env, device->device, stream, kernel->family),
+                  .backend = tn_target_self(&device->target, kernel->family)};
+  return kernel->prepare(&p, plan);
+}
+
+bool tn_device_is_foreign(const tn_device *device, const char *family) {
+  const tn_backend *b = device->backend;
+  if (b->enqueue == NULL || tn_text_equal(family, b->item.name)) return false;
+  return device->extension == NULL || !tn_text_equal(family, device->extension->item.name);
+}
+
+tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address) {
+  *address = NULL;
+  if (bytes == 0) return TN_OK;
+  TN_TRY(device->backend->memory_new(&device->env, device->device, kind, (uint64_t)bytes, address));
+  device->bytes += bytes;
+  if (device->bytes > device->peak_bytes) device->peak_bytes = device->bytes;
+  return TN_OK;
+}
+
+void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes) {
+  if (address == NULL) return;
+  device->backend->memory_delete(&device->env, device->device, kind, address, (uint64_t)bytes);
+  device->bytes -= bytes;
+}

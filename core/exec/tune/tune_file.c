@@ -1,0 +1,141 @@
+/* core/exec/tune/tune_file.c: measurements on disk. */
+#include "core/exec/tune/tune_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/file.h"
+
+enum { LARGEST_FILE = 16 << 20 };
+
+/* ---- reading ---- */
+
+/* "KEY SECONDS ...": false for anything else. */
+static bool read_line(char *line, tn_timing *timing) {
+  if (strspn(line, "0123456789abcdef") != 16 || line[16] != ' ') return false;
+  timing->key = strtoull(line, NULL, 16);
+  char *rest = line + 17, *number = strsep(&rest, " ");
+  return rest != NULL && tn_text_to_float(number, &timing->seconds) && isfinite(timing->seconds) &&
+         timing->seconds > 0;
+}
+
+static tn_status read_lines(tn_tune_file *f, char *text, int32_t *wrong) {
+  for (char *line; (line = strsep(&text, "\n")) != NULL;) {
+    tn_timing timing;
+    if (*line == '\0') continue;
+    if (read_line(line, &timing))
+      TN_TRY(tn_vec_push(f->env, &f->timings, timing));
+    else
+      ++*wrong;
+  }
+  return TN_OK;
+}
+
+static bool starts_with_heading(const tn_tune_file *f, const char *text) {
+  size_t n = strlen(f->heading);
+  return strncmp(text, f->heading, n) == 0 && (text[n] == '\n' || text[n] == '\0');
+}
+
+static tn_status read_file(tn_tune_file *f) {
+  char *text = NULL;
+  size_t count = 0;
+  int32_t wrong = 0;
+  tn_status status = tn_file_read(f->env, f->path, LARGEST_FILE, &text, &count);
+  if (status != TN_OK) return status;
+  if (!starts_with_heading(f, text)) {
+    tn_logf(f->env, TN_LOG_WARN,
+            "%s: does not begin with \"%s\", so its measurements of kernels are not used; "
+            "remove it and a new one is made",
+            f->path, f->heading);
+    f->writable = false;
+  } else {
+    status = read_lines(f, text + strlen(f->heading), &wrong);
+  }
+  if (wrong > 0)
+    tn_logf(f->env, TN_LOG_WARN, "%s: %d lines are no measurements and were left out", f->path, (int)wrong);
+  tn_release(f->env, text);
+  return status;
+}
+
+/* A file that cannot be read is left alone. */
+static void read_once(tn_tune_file *f) {
+  bool first = f->unread;
+  f->unread = false;
+  if (!first || !tn_file_exists(f->path) || read_file(f) == TN_OK) return;
+  tn_logf(f->env, TN_LOG_WARN, "measurements of kernels are not used: %s", tn_error_text(f->env));
+  tn_error_clear(f->env);
+  f->writable = false;
+}
+
+tn_status tn_tune_file_open(tn_env *env, const char *folder, const char *heading, tn_tune_file *f) {
+  char name[40];
+  *f = (tn_tune_file){.env = env, .heading = tn_strdup(env, heading)};
+  if (f->heading == NULL) return TN_ENOMEM;
+  if (folder == NULL || folder[0] == '\0') return TN_OK;
+  snprintf(name, sizeof name, "kernels-%016" PRIx64 ".txt", tn_hash_text(TN_HASH_START, heading));
+  f->path = tn_path_join(env, folder, name);
+  f->writable = f->unread = f->path != NULL;
+  return f->path == NULL ? TN_ENOMEM : TN_OK;
+}
+
+void tn_tune_file_close(tn_tune_file *f) {
+  tn_vec_free(f->env, &f->timings);
+  tn_release(f->env, f->path);
+  tn_release(f->env, f->heading);
+  *f = (tn_tune_file){.env = f->env};
+}
+
+bool tn_tune_file_find(tn_tune_file *f, uint64_t key, double *seconds) {
+  read_once(f);
+  for (size_t i = f->timings.n; i-- > 0;)
+    if (f->timings.v[i].key == key) {
+      *seconds = f->timings.v[i].seconds;
+      return true;
+    }
+  return false;
+}
+
+/* ---- writing ---- */
+
+static tn_status open_end(tn_tune_file *f, int *fd) {
+  char *folder = tn_path_folder(f->env, f->path);
+  if (folder == NULL) return TN_ENOMEM;
+  tn_status status = tn_folder_make(f->env, folder);
+  tn_release(f->env, folder);
+  if (status != TN_OK) return status;
+  *fd = open(f->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  return *fd >= 0 ? TN_OK : tn_file_fail(f->env, f->path, "opened");
+}
+
+static tn_status write_line(tn_tune_file *f, uint64_t key, double seconds, const char *what) {
+  int fd = -1;
+  TN_TRY(open_end(f, &fd));
+  tn_text text = tn_text_new(f->env);
+  if (lseek(fd, 0, SEEK_END) == 0) tn_text_addf(&text, "%s\n", f->heading);
+  tn_text_addf(&text, "%016" PRIx64 " ", key);
+  tn_text_add_float(&text, seconds);
+  tn_text_addf(&text, " %s\n", what);
+  size_t n = text.failed ? 0 : strlen(text.v);
+  tn_status status = text.failed ? TN_ENOMEM : TN_OK;
+  if (status == TN_OK && write(fd, text.v, n) != (ssize_t)n)
+    status = tn_file_fail(f->env, f->path, "written");
+  tn_text_free(&text);
+  close(fd);
+  return status;
+}
+
+void tn_tune_file_add(tn_tune_file *f, uint64_t key, double seconds, const char *what) {
+  tn_timing timing = {key, seconds};
+  read_once(f);
+  if (tn_vec_push(f->env, &f->timings, timing) != TN_OK) tn_error_clear(f->env);
+  if (!f->writable || write_line(f, key, seconds, what) == TN_OK) return;
+  tn_logf(f->env, TN_LOG_WARN, "measurements of kernels are not kept: %s", tn_error_text(f->env));
+  tn_error_clear(f->env);
+  f->writable = false;
+}

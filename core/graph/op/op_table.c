@@ -1,0 +1,72 @@
+/* core/graph/op/op_table.c: definitions of ops by name, parsed at first use. */
+#include "core/graph/hash_index.h"
+#include "core/graph/op/schema.h"
+#include "core/graph/input_state.h"
+
+typedef struct tn_op_table {
+  const tn_env *env;
+  tn_registry *registry;
+  tn_arena arena;
+  TN_VEC(const tn_op_def *) defs;
+  tn_hash_index by_name;
+} tn_op_table;
+
+static tn_status add(tn_op_table *table, const void *handle, const tn_op *op, const tn_op_def **def) {
+  TN_TRY(tn_op_def_create(handle, &table->arena, op, def));
+  TN_TRY(tn_vec_push(handle, &table->defs, *def));
+  uint64_t hash = tn_hash_text(TN_HASH_START, op->item.name);
+  tn_status status = tn_hash_index_add(&table->by_name, hash, (uint32_t)table->defs.n - 1);
+  if (status != TN_OK) table->defs.n--;
+  return status;
+}
+
+tn_status tn_op_table_create(tn_env *env, tn_registry *registry, tn_op_table **out) {
+  *out = NULL;
+  tn_op_table *table = tn_alloc(env, sizeof *table);
+  if (table == NULL) return TN_ENOMEM;
+  *table = (tn_op_table){
+      .env = env, .registry = registry, .arena = tn_arena_new(env), .by_name = tn_hash_index_new(env)};
+  const tn_op_def *def;
+  tn_status status = add(table, env, &tn_op_input, &def);
+  if (status == TN_OK) status = add(table, env, &tn_op_state, &def);
+  if (status != TN_OK) {
+    tn_op_table_destroy(table);
+    return status;
+  }
+  *out = table;
+  return TN_OK;
+}
+
+void tn_op_table_destroy(tn_op_table *table) {
+  if (table == NULL) return;
+  tn_vec_free(table->env, &table->defs);
+  tn_hash_index_free(&table->by_name);
+  tn_arena_free(&table->arena);
+  tn_release(table->env, table);
+}
+
+tn_status tn_op_table_find(tn_op_table *table, const void *handle, const char *op, const tn_op_def **def) {
+  uint64_t hash = tn_hash_text(TN_HASH_START, op);
+  size_t probe = 0;
+  for (int64_t i; (i = tn_hash_index_next(&table->by_name, hash, &probe)) != TN_HASH_INDEX_NONE;) {
+    *def = table->defs.v[i];
+    if (tn_text_equal((*def)->op->item.name, op)) return TN_OK;
+  }
+  *def = NULL;
+  const tn_entry *entry;
+  TN_TRY(tn_registry_find(table->registry, handle, TN_OP, op, &entry));
+  return add(table, handle, (const tn_op *)(const void *)entry->item, def);
+}
+
+static void destroy(void *table) { tn_op_table_destroy(table); }
+
+tn_status tn_context_ops(tn_context *context, tn_op_table **table) {
+  if (context->ops == NULL) {
+    tn_op_table *made = NULL;
+    TN_TRY(tn_op_table_create(&context->env, context->registry, &made));
+    context->ops = made;
+    context->ops_destroy = destroy;
+  }
+  *table = context->ops;
+  return TN_OK;
+}

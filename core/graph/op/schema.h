@@ -1,0 +1,51 @@
+/* core/graph/op/schema.h: an op's schema, parsed.
+ *
+ *   schema  = "(" [operand {"," operand}] ")" "->" "(" [result {"," result}] ")" {";" range}
+ *   operand = word ["?" | "*"] [":" dtype]        without a dtype: any
+ *   result  = word [":" dtype]
+ *   dtype   = "f32" ... | "any" | letter          letter: A to Z, one dtype per node
+ *   range   = letter "in" word {word} */
+#ifndef TN_CORE_GRAPH_OP_SCHEMA_H
+#define TN_CORE_GRAPH_OP_SCHEMA_H
+
+#include "core/graph/formula/formula.h"
+#include "core/graph/graph.h"
+
+enum { TN_SCHEMA_LETTERS = 26 };
+
+typedef struct tn_operand_def {
+  const char *name;
+  bool optional, variadic;
+  int32_t dtype; /* TN_ANY: any, or as `letter` says */
+  char letter;   /* 'A' to 'Z'; 0: none */
+} tn_operand_def;
+
+typedef struct tn_result_def {
+  const char *name;
+  int32_t dtype;
+  char letter;
+} tn_result_def;
+
+struct tn_op_def {
+  const tn_op *op;
+  const tn_operand_def *operands; /* the variadic one, if any, is the last */
+  const tn_result_def *results;
+  int32_t n_operands, n_results;
+  bool variadic;
+  uint32_t dtypes[TN_SCHEMA_LETTERS]; /* which a letter may stand for: bit 1 << dtype */
+  tn_formula formula;                 /* text NULL: none */
+};
+
+/* Parses the schema of an op and checks that its descriptor is consistent. A wrong one is its
+ * plugin's fault: TN_EABI with the column. `op` is borrowed; the definition lives in the arena. */
+tn_status tn_op_def_create(const void *handle, tn_arena *arena, const tn_op *op, const tn_op_def **def);
+
+/* The definition of operand i of a node; all that a variadic operand takes share one. */
+const tn_operand_def *tn_op_def_operand(const tn_op_def *def, int32_t i);
+
+/* Whether the op can be taken apart: it has a decomposition or a formula. */
+static inline bool tn_op_is_composite(const tn_op *op) {
+  return op->decompose != NULL || op->formula != NULL;
+}
+
+#endif

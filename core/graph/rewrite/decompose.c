@@ -1,0 +1,50 @@
+/* core/graph/rewrite/decompose.c: a composite op in terms of others. */
+#include "core/graph/build/builder.h"
+
+static tn_status emit(tn_build *b, const tn_op_def *def, const void *attributes) {
+  if (def->formula.text != NULL) return tn_formula_emit(b, &def->formula, attributes);
+  if (def->op->decompose != NULL) return def->op->decompose(b, attributes);
+  return tn_failf(b, TN_EINVAL, "the op is primitive: it has no decomposition");
+}
+
+/* The decomposition must mean what the op says it does. */
+static tn_status check_results(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in,
+                               int32_t n_in, const tn_val *out) {
+  char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
+  const tn_graph *g = tn_builder_graph(b);
+  tn_type *expected = tn_alloc(b, (size_t)def->n_results * sizeof *expected);
+  if (expected == NULL) return TN_ENOMEM;
+  tn_status status = tn_graph_infer(g, def, attributes, in, n_in, expected);
+  for (int32_t i = 0; i < def->n_results && status == TN_OK; i++) {
+    const char *name = def->results[i].name;
+    if (out[i] == 0)
+      status = tn_failf(b, TN_EINTERNAL, "result %s was not yielded", name);
+    else if (!tn_type_equal(tn_graph_type(g, out[i]), &expected[i]))
+      status = tn_failf(b, TN_EINTERNAL, "result %s was yielded as %s, expected %s", name,
+                        tn_type_format(tn_graph_type(g, out[i]), one), tn_type_format(&expected[i], other));
+  }
+  tn_release(b, expected);
+  return status;
+}
+
+tn_status tn_decompose(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in,
+                       int32_t n_in, int32_t n_out, tn_val *out) {
+  const tn_build_frame *around = tn_builder_frame(b);
+  tn_build_frame frame = {.in = in,
+                          .n_in = n_in,
+                          .yielded = out,
+                          .n_yield = n_out,
+                          .prefix = around->prefix,
+                          .where = around->where,
+                          .training = around->training,
+                          .seed = around->seed};
+  for (int32_t i = 0; i < n_out; i++) out[i] = 0;
+  TN_TRY(tn_build_status(b));
+  tn_builder_push(b, &frame);
+  tn_status status = emit(b, def, attributes);
+  if (tn_build_status(b) != TN_OK) status = tn_build_status(b);
+  if (status == TN_OK) status = check_results(b, def, attributes, in, n_in, out);
+  tn_builder_wrap(b, status, "decomposition", def->op->item.name);
+  tn_builder_pop(b);
+  return status != TN_OK ? status : tn_build_status(b);
+}

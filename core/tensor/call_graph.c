@@ -1,0 +1,145 @@
+/* core/tensor/call_graph.c: the graph of a call: one op, or what its gradient is made of. */
+#include <stdio.h>
+
+#include "core/graph/op/attributes.h"
+#include "core/tensor/tensor.h"
+#include "tenon/ops.h"
+
+enum { NAME = 16 };
+
+typedef struct one_op {
+  const tn_call_key *key;
+  tn_graph *graph;
+  tn_build *b;
+  tn_val *operands; /* of the op, in schema order */
+  int32_t n_operands;
+  tn_val first; /* result */
+} one_op;
+
+static tn_val transposed(tn_build *b, tn_val v, int32_t rank, const int32_t *order) {
+  int64_t wide[TN_MAX_RANK];
+  for (int32_t i = 0; i < rank; i++) wide[i] = order[i];
+  return tn_transpose(b, v, rank, wide);
+}
+
+/* ---- ports ---- */
+
+/* What comes in by a port, in the order of its dimensions. */
+static tn_val port_in(const one_op *o, int32_t index) {
+  const tn_port *p = &o->key->ports[index];
+  char name[NAME];
+  int32_t place[TN_MAX_RANK] = {0};
+  if (!p->present) return 0;
+  snprintf(name, sizeof name, "%d", (int)index);
+  tn_type stored = tn_tensor_stored_type(&p->type, p->order);
+  tn_val v = tn_graph_input(o->graph, name, &stored);
+  if (v == 0) tn_builder_fail(o->b, TN_ENOMEM);
+  if (!p->permuted) return v;
+  for (int32_t k = 0; k < p->type.rank; k++) place[p->order[k]] = k;
+  return transposed(o->b, v, p->type.rank, place);
+}
+
+static tn_status port_out(const one_op *o, int32_t index, tn_val v) {
+  const tn_port *p = &o->key->ports[index];
+  char name[NAME];
+  snprintf(name, sizeof name, "%d", (int)index);
+  if (p->permuted) v = transposed(o->b, v, tn_val_type(o->b, v)->rank, p->order);
+  TN_TRY(tn_build_status(o->b));
+  return tn_graph_output(o->graph, name, v);
+}
+
+/* ---- forward ---- */
+
+static tn_status emit_op(one_op *o) {
+  const tn_call_key *key = o->key;
+  const void *attributes = tn_attributes_copy(&o->graph->arena, &key->def->op->item, key->attributes);
+  o->operands = tn_arena_alloc(&o->graph->arena, tn_size_mul((size_t)key->n_ports + 1, sizeof *o->operands));
+  if (attributes == NULL || o->operands == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < key->n_ports; i++)
+    if (key->ports[i].role == TN_PORT_OPERAND) o->operands[o->n_operands++] = port_in(o, i);
+  TN_TRY(tn_build_status(o->b));
+  return tn_graph_add(o->graph, key->def, attributes, o->operands, o->n_operands, "", "", &o->first);
+}
+
+static tn_status emit_forward(one_op *o) {
+  for (int32_t i = 0; i < o->key->n_ports; i++)
+    if (o->key->ports[i].role == TN_PORT_RESULT)
+      TN_TRY(port_out(o, i, o->first + (tn_val)o->key->ports[i].number));
+  return TN_OK;
+}
+
+/* ---- gradient ---- */
+
+static tn_status check_dresult(const one_op *o, const tn_port *p, tn_val result) {
+  char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
+  const tn_type *type = tn_graph_type(o->graph, result);
+  if (tn_type_equal(&p->type, type) && tn_dtype_is_float(type->dtype)) return TN_OK;
+  if (!tn_dtype_is_float(type->dtype))
+    return tn_failf(o->b, TN_EINVAL, "%s: result %d is %s, which has no gradient; expected NULL for it",
+                    o->key->def->op->item.name, (int)p->number, tn_type_format(type, one));
+  return tn_failf(o->b, TN_EINVAL, "%s: the gradient of result %d is %s, expected %s",
+                  o->key->def->op->item.name, (int)p->number, tn_type_format(&p->type, one),
+                  tn_type_format(type, other));
+}
+
+/* A scalar whose gradient with respect to each result is the one that was given. */
+static tn_status emit_loss(const one_op *o, tn_val *loss) {
+  tn_build *b = o->b;
+  *loss = 0;
+  for (int32_t i = 0; i < o->key->n_ports; i++) {
+    const tn_port *p = &o->key->ports[i];
+    if (p->role != TN_PORT_DRESULT || !p->present) continue;
+    tn_val result = o->first + (tn_val)p->number;
+    TN_TRY(check_dresult(o, p, result));
+    tn_val product = tn_mul(b, result, port_in(o, i));
+    tn_val part = tn_cast(b, tn_reduce(b, "reduce_sum", product, 0, NULL, 0), TN_F32);
+    *loss = *loss == 0 ? part : tn_add(b, *loss, part);
+  }
+  return tn_build_status(b);
+}
+
+static tn_status emit_gradient(one_op *o) {
+  size_t most = (size_t)o->key->n_ports + 1;
+  tn_val loss, *wrt = tn_arena_alloc(&o->graph->arena, tn_size_mul(most, 2 * sizeof *wrt));
+  int32_t n = 0;
+  if (wrt == NULL) return TN_ENOMEM;
+  tn_val *gradient = wrt + most;
+  for (int32_t i = 0; i < o->key->n_ports; i++)
+    if (o->key->ports[i].role == TN_PORT_GRADIENT) wrt[n++] = o->operands[o->key->ports[i].number];
+  TN_TRY(emit_loss(o, &loss));
+  if (loss != 0) TN_TRY(tn_differentiate(o->b, loss, 0, wrt, n, gradient, NULL));
+  n = 0;
+  for (int32_t i = 0; i < o->key->n_ports; i++) {
+    if (o->key->ports[i].role != TN_PORT_GRADIENT) continue;
+    tn_val value = gradient[n] != 0 ? gradient[n] : tn_full(o->b, tn_val_type(o->b, wrt[n]), 0.0);
+    n++;
+    TN_TRY(tn_build_status(o->b));
+    TN_TRY(port_out(o, i, value));
+  }
+  return TN_OK;
+}
+
+/* ---- the graph ---- */
+
+static tn_status emit(one_op *o) {
+  tn_builder *builder = NULL;
+  TN_TRY(tn_builder_create(o->graph, &builder));
+  o->b = tn_builder_handle(builder);
+  tn_status status = emit_op(o);
+  if (status == TN_OK) status = o->key->gradient ? emit_gradient(o) : emit_forward(o);
+  if (status != TN_OK) tn_error_move(o->graph->env, o->b);
+  tn_builder_destroy(builder);
+  return status;
+}
+
+tn_status tn_one_op_graph(tn_env *env, struct tn_op_table *ops, const tn_call_key *key, tn_graph **out) {
+  one_op o = {.key = key};
+  *out = NULL;
+  TN_TRY(tn_graph_create(env, ops, &o.graph));
+  tn_status status = emit(&o);
+  if (status == TN_OK)
+    *out = o.graph;
+  else
+    tn_graph_destroy(o.graph);
+  return status;
+}

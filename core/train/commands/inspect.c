@@ -1,0 +1,189 @@
+/* core/train/commands/inspect.c: descriptors, configuration keys and devices as JSON. The tables that fill
+ * structs are the ones that are shown here, so what is printed cannot be out of date. */
+#include "tenon/inspect.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/thread.h"
+#include "core/base/vec.h"
+#include "core/plugin/context.h"
+#include "core/train/settings/settings.h"
+#include "tenon/plugin/backend.h"
+#include "tenon/plugin/op.h"
+
+static const char *type_name(uint32_t type) {
+  static const char *const names[] = {"none", "flag",   "int",  "float",    "text",  "path", "enum",
+                                      "ints", "floats", "size", "duration", "dtype", "init"};
+  return type < sizeof names / sizeof *names ? names[type] : "?";
+}
+
+static json_t *options_json(const tn_item *item) {
+  json_t *list = json_array();
+  for (int64_t i = 0; tn_options_at(item, i); i++) {
+    const tn_option *o = tn_options_at(item, i);
+    json_array_append_new(list, json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "name", o->name, "type",
+                                          type_name(o->type), "default", o->fallback, "range", o->range,
+                                          "doc", o->doc));
+  }
+  return list;
+}
+
+static json_t *entry_json(const tn_entry *entry) {
+  const tn_item *item = entry->item;
+  json_t *json =
+      json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?}", "kind", tn_kind_name(item->kind), "name", item->name,
+                "doc", item->doc, "plugin", entry->plugin, "version", entry->version, "file", entry->file);
+  if (item->kind == TN_OP) {
+    const tn_op *op = (const tn_op *)item;
+    json_object_set_new(json, "schema", json_string(op->schema));
+    if (op->formula) json_object_set_new(json, "formula", json_string(op->formula));
+    json_object_set_new(json, "decomposes", json_boolean(op->decompose || op->formula));
+  }
+  if (item->kind == TN_KERNEL) {
+    const tn_kernel *kernel = (const tn_kernel *)item;
+    json_object_set_new(json, "family", json_string(kernel->family));
+    json_object_set_new(json, "pattern", json_string(kernel->pattern));
+  }
+  json_object_set_new(json, "options", options_json(item));
+  return json;
+}
+
+static tn_status take(const void *handle, json_t *json, char **text) {
+  char *dump = json ? json_dumps(json, JSON_PRESERVE_ORDER) : NULL;
+  json_decref(json);
+  *text = dump ? tn_strdup(handle, dump) : NULL;
+  free(dump);
+  return *text ? TN_OK : tn_failf(handle, TN_ENOMEM, "no memory for the result");
+}
+
+static tn_status add_kind(tn_context *context, uint32_t kind, const char *name, json_t *items) {
+  const tn_entry *entries = NULL;
+  int32_t n = 0;
+  TN_TRY(tn_registry_list(context->registry, context, kind, &entries, &n));
+  for (int32_t i = 0; i < n; i++)
+    if (!name || tn_text_equal(entries[i].item->name, name))
+      json_array_append_new(items, entry_json(&entries[i]));
+  return TN_OK;
+}
+
+/* The name of any kind that is nearest to what was asked for. */
+static tn_status not_found(tn_context *context, const char *name) {
+  TN_VEC(const char *) names = {0};
+  for (uint32_t kind = 1; kind < TN_KINDS; kind++) {
+    const tn_entry *entries = NULL;
+    int32_t n = 0;
+    TN_TRY(tn_registry_list(context->registry, context, kind, &entries, &n));
+    for (int32_t i = 0; i < n; i++)
+      if (tn_vec_push(context, &names, entries[i].item->name) != TN_OK) break;
+  }
+  const char *nearest = tn_text_nearest(name, names.v, names.n);
+  tn_vec_free(context, &names);
+  return tn_failf(context, TN_EINVAL, "nothing called '%s' is installed%s%s%s", name,
+                  nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+tn_status tn_inspect(tn_context *context, const char *name, char **json) {
+  json_t *items = json_array();
+  tn_status status = TN_OK;
+  *json = NULL;
+  for (uint32_t kind = 1; status == TN_OK && kind < TN_KINDS; kind++)
+    status = add_kind(context, kind, name, items);
+  if (status == TN_OK && name && json_array_size(items) == 0) status = not_found(context, name);
+  if (status == TN_OK) return take(context, json_pack("{s:o}", "items", items), json);
+  json_decref(items);
+  return status;
+}
+
+static const tn_item *find_table(const char *section, size_t length) {
+  for (int32_t i = 0; tn_settings_tables[i]; i++)
+    if (strlen(tn_settings_tables[i]->name) == length &&
+        strncmp(tn_settings_tables[i]->name, section, length) == 0)
+      return tn_settings_tables[i];
+  return NULL;
+}
+
+tn_status tn_explain(tn_context *context, const char *key, char **json) {
+  const char *dot = strrchr(key, '.');
+  size_t length = dot ? (size_t)(dot - key) : strlen(key);
+  const tn_item *table = find_table(key, length);
+  *json = NULL;
+  if (!table) {
+    tn_text names = tn_text_new(context);
+    for (int32_t i = 0; tn_settings_tables[i]; i++)
+      tn_text_addf(&names, "%s%s", i ? ", " : "", tn_settings_tables[i]->name);
+    tn_status status = tn_failf(context, TN_EINVAL, "there is no section [%.*s]; there are %s", (int)length,
+                                key, names.v ? names.v : "none");
+    tn_text_free(&names);
+    return status;
+  }
+  json_t *keys = options_json(table);
+  if (dot) {
+    for (size_t i = json_array_size(keys); i-- > 0;)
+      if (!tn_text_equal(json_string_value(json_object_get(json_array_get(keys, i), "name")), dot + 1))
+        json_array_remove(keys, i);
+    if (json_array_size(keys) == 0) {
+      json_decref(keys);
+      return tn_failf(
+          context, TN_EINVAL,
+          "[%s] has no key '%s' of its own; options of the item that it chooses are in `tenon inspect`",
+          table->name, dot + 1);
+    }
+  }
+  return take(context, json_pack("{s:s, s:s, s:o}", "section", table->name, "doc", table->doc, "keys", keys),
+              json);
+}
+
+/* ---- doctor ---- */
+
+static tn_status list_devices(tn_context *context, const tn_backend *backend, void *self, json_t *devices) {
+  tn_env *env = (tn_env *)context;
+  int32_t count = 0;
+  TN_TRY(backend->count(env, self, &count));
+  for (int32_t i = 0; i < count; i++) {
+    tn_device_properties properties = {.struct_size = sizeof properties};
+    TN_TRY(backend->properties(env, self, i, &properties));
+    json_array_append_new(devices,
+                          json_pack("{s:s, s:i, s:f, s:i}", "name", properties.name, "threads",
+                                    properties.threads, "memory_mib",
+                                    (double)properties.memory_bytes / 1048576.0, "arch", properties.arch));
+  }
+  return TN_OK;
+}
+
+static json_t *backend_json(tn_context *context, const tn_backend *backend) {
+  tn_env *env = (tn_env *)context;
+  json_t *json =
+      json_pack("{s:s, s:s?, s:[]}", "name", backend->item.name, "extends", backend->extends, "devices");
+  tn_arena arena = tn_arena_new(env);
+  tn_options options;
+  void *self = NULL;
+  tn_status status = tn_options_start(env, &arena, &backend->item, &options);
+  if (status == TN_OK) status = tn_options_finish(env, &options);
+  if (status == TN_OK && backend->open) status = backend->open(env, options.data, &self);
+  if (status == TN_OK && backend->count)
+    status = list_devices(context, backend, self, json_object_get(json, "devices"));
+  if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
+  if (self && backend->close) backend->close(env, self);
+  tn_arena_free(&arena);
+  return json;
+}
+
+tn_status tn_doctor(tn_context *context, char **json) {
+  const tn_entry *entries = NULL;
+  int32_t n = 0;
+  char abi[32];
+  *json = NULL;
+  TN_TRY(tn_registry_list(context->registry, context, TN_BACKEND, &entries, &n));
+  json_t *backends = json_array();
+  for (int32_t i = 0; i < n; i++)
+    json_array_append_new(backends, backend_json(context, (const tn_backend *)entries[i].item));
+  snprintf(abi, sizeof abi, "%d.%d", TN_ABI_MAJOR, TN_ABI_MINOR);
+  double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1048576.0;
+  return take(context,
+              json_pack("{s:s, s:s, s:i, s:f, s:o}", "version", tn_version(), "abi", abi, "processors",
+                        tn_cpu_count(), "memory_mib", memory, "backends", backends),
+              json);
+}

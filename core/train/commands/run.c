@@ -1,0 +1,103 @@
+/* core/train/commands/run.c: opening and closing a run, and the small calls of tenon/run.h. */
+#include "core/plugin/context.h"
+#include "core/train/result.h"
+
+#include <string.h>
+
+#include "core/base/thread.h"
+
+static char *copy_text(tn_run *run, const char *text) {
+  return text ? tn_arena_strdup(&run->arena, text) : NULL;
+}
+
+/* --weights is [weights] file, so that the configuration kept with the run says so. */
+static tn_status set_weights(tn_run *run, const char *path) {
+  tn_text text = tn_text_new(&run->env);
+  tn_text_addf(&text, "weights.file=%s", path);
+  tn_status status = text.failed ? TN_ENOMEM : tn_ini_set(&run->env, &run->ini, text.v);
+  tn_text_free(&text);
+  if (status == TN_OK) tn_section_key(tn_ini_section(&run->ini, "weights"), "file")->file = "--weights";
+  return status;
+}
+
+static tn_status read_options(tn_run *run, const tn_run_options *options) {
+  if (!options) return TN_OK;
+  for (int32_t i = 0; i < options->n_set; i++) TN_TRY(tn_ini_set(&run->env, &run->ini, options->set[i]));
+  run->output = copy_text(run, options->output);
+  run->resume = copy_text(run, options->resume);
+  run->terminal_columns = options->terminal;
+  if ((options->output && !run->output) || (options->resume && !run->resume)) return TN_ENOMEM;
+  return options->weights ? set_weights(run, options->weights) : TN_OK;
+}
+
+/* Where a run's configuration comes from: a file, or text beside a model that a function emits. */
+typedef struct tn_origin {
+  const char *path;
+  const char *settings; /* without a path */
+  tn_model_fn emit;
+  void *user;
+} tn_origin;
+
+static tn_status read_configuration(tn_run *run, const tn_origin *origin, const tn_run_options *options) {
+  TN_TRY(origin->path ? tn_ini_read(&run->env, origin->path, &run->ini)
+                      : tn_ini_parse(&run->env, origin->settings, "settings", ".", &run->ini));
+  TN_TRY(read_options(run, options));
+  TN_TRY(tn_settings_load_plugins(&run->env, run->registry, &run->ini));
+  if (origin->emit && tn_ini_section(&run->ini, "model"))
+    return tn_failf(&run->env, TN_EINVAL,
+                    "%s: [model] beside a function that is the model, expected one of them",
+                    tn_key_where(&run->ini, tn_ini_section(&run->ini, "model"), NULL));
+  return tn_settings_read(&run->env, run->registry, &run->ini, &run->settings);
+}
+
+static tn_status open_run(tn_context *context, const tn_origin *origin, const tn_run_options *options,
+                          tn_run **out) {
+  *out = NULL;
+  tn_run *run = tn_alloc(context, sizeof *run);
+  if (!run) return TN_ENOMEM;
+  run->opened_s = tn_clock_s();
+  tn_error_record_init(&run->env, &run->record, (const tn_env *)context);
+  run->context = context;
+  run->registry = context->registry;
+  run->arena = tn_arena_new(&run->env);
+  run->emit = origin->emit;
+  run->emit_user = origin->user;
+  tn_status status = tn_context_ops(context, &run->ops);
+  if (status == TN_OK) {
+    status = read_configuration(run, origin, options);
+    if (status != TN_OK) tn_error_move(context, &run->env);
+  }
+  if (status == TN_OK)
+    *out = run;
+  else
+    tn_run_close(run);
+  return status;
+}
+
+tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options, tn_run **run) {
+  return open_run(context, &(tn_origin){.path = path}, options, run);
+}
+
+tn_status tn_run_open_model(tn_context *context, tn_model_fn emit, void *user, const char *settings,
+                            const tn_run_options *options, tn_run **run) {
+  const tn_origin origin = {.settings = settings ? settings : "", .emit = emit, .user = user};
+  return open_run(context, &origin, options, run);
+}
+
+void tn_run_close(tn_run *run) {
+  if (!run) return;
+  tn_ini_free(&run->ini);
+  tn_arena_free(&run->arena);
+  tn_release(run->context, run);
+}
+
+void tn_run_stop(tn_run *run) { atomic_store(&run->stop, 1); }
+
+tn_status tn_run_config(tn_run *run, char **ini) {
+  tn_text text = tn_text_new(&run->env);
+  *ini = NULL;
+  tn_status status = tn_ini_print(&run->env, &run->ini, &text);
+  if (status == TN_OK) *ini = tn_text_take(&text);
+  tn_text_free(&text);
+  return status == TN_OK && !*ini ? TN_ENOMEM : status;
+}

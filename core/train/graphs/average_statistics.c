@@ -1,0 +1,96 @@
+/* core/train/graphs/average_statistics.c: the program that averages running statistics over ranks. Each
+ * rank's are of its own part of the batches, unless a layer spans ranks (then they are equal already, and
+ * stay so). */
+#include "core/train/graphs/training_graph.h"
+#include "tenon/ops.h"
+
+typedef struct tn_averaging {
+  tn_graph *graph;
+  tn_build *b;
+  tn_arena arena;
+  const tn_state_map *map;
+  int32_t dtype; /* that is being averaged; one collective each */
+} tn_averaging;
+
+static bool is_averaged(const tn_averaging *a, const tn_placement *state) {
+  return state->what == TN_STATE_BUFFER && state->type.dtype == a->dtype && tn_type_count(&state->type) > 0;
+}
+
+/* All buffers of the type one after the other: their offsets, and how many elements there are. */
+static int64_t place_all(const tn_averaging *a, int64_t *offsets) {
+  int64_t count = 0, n = 0;
+  for (size_t i = 0; i < a->map->states.n; i++) {
+    const tn_placement *state = &a->map->states.v[i];
+    if (!is_averaged(a, state)) continue;
+    offsets[n++] = count;
+    count += tn_type_count(&state->type);
+  }
+  return count;
+}
+
+static tn_val read_all(tn_averaging *a, const int64_t *offsets, int64_t count) {
+  int64_t n = 0;
+  tn_op_begin(a->b, "pack");
+  for (size_t i = 0; i < a->map->states.n; i++) {
+    const tn_placement *s = &a->map->states.v[i];
+    if (!is_averaged(a, s)) continue;
+    tn_val value = tn_graph_state(a->graph, s->path, &s->type, s->what, s->init, s->where);
+    if (!value) tn_builder_fail(a->b, a->graph->env->record->code);
+    tn_op_arg(a->b, value);
+    n++;
+  }
+  tn_op_set_ints(a->b, "offsets", n, offsets);
+  tn_op_set_int(a->b, "count", count);
+  return tn_op_end(a->b);
+}
+
+static tn_status commit_all(tn_averaging *a, tn_val mean, const int64_t *offsets) {
+  int64_t n = 0;
+  for (size_t i = 0; i < a->map->states.n; i++) {
+    const tn_placement *s = &a->map->states.v[i];
+    if (!is_averaged(a, s)) continue;
+    int64_t start = offsets[n++], stop = start + tn_type_count(&s->type);
+    tn_val now = tn_reshape(a->b, tn_slice_axis(a->b, mean, 0, start, stop), s->type.rank, s->type.dims);
+    TN_TRY(tn_build_status(a->b));
+    TN_TRY(tn_graph_commit(a->graph, s->path, now, 0));
+  }
+  return TN_OK;
+}
+
+static tn_status average_type(tn_averaging *a) {
+  int64_t *offsets = tn_arena_alloc(&a->arena, tn_size_mul(a->map->states.n + 1, sizeof *offsets));
+  if (!offsets) return TN_ENOMEM;
+  int64_t count = place_all(a, offsets);
+  if (count == 0) return TN_OK;
+  tn_val sum = tn_op1(a->b, "all_reduce", read_all(a, offsets, count));
+  tn_val ranks = tn_scalar(a->b, a->dtype, (double)a->graph->ranks);
+  return commit_all(a, tn_div(a->b, sum, ranks), offsets);
+}
+
+static tn_status average_all(tn_averaging *a) {
+  for (a->dtype = TN_F16; a->dtype <= TN_F64; a->dtype++) TN_TRY(average_type(a));
+  return tn_build_status(a->b);
+}
+
+tn_status tn_average_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks, const tn_state_map *map,
+                           tn_graph **out) {
+  tn_graph *graph = NULL;
+  tn_builder *builder = NULL;
+  *out = NULL;
+  if (ranks == 1) return TN_OK;
+  TN_TRY(tn_graph_create(env, ops, &graph));
+  graph->ranks = ranks;
+  tn_status status = tn_builder_create(graph, &builder);
+  if (status == TN_OK) {
+    tn_averaging a = {
+        .graph = graph, .b = tn_builder_handle(builder), .arena = tn_arena_new(env), .map = map};
+    status = average_all(&a);
+    tn_arena_free(&a.arena);
+  }
+  tn_builder_destroy(builder);
+  if (status == TN_OK && graph->commits.n > 0)
+    *out = graph;
+  else
+    tn_graph_destroy(graph);
+  return status;
+}

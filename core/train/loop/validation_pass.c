@@ -1,0 +1,24 @@
+/* core/train/loop/validation_pass.c: one pass over data without training. */
+#include "core/train/distributed/ranks.h"
+#include "core/train/run.h"
+
+tn_status tn_evaluate(tn_run *run, const tn_pass *pass, tn_tally *tally) {
+  tn_tally_reset(tally);
+  TN_TRY(tn_feeder_start(pass->feeder, 0, 0));
+  for (int64_t batch = 0; pass->max_batches == 0 || batch < pass->max_batches; batch++) {
+    int32_t slot;
+    int64_t samples;
+    int32_t stop = atomic_load(&run->stop);
+    if (pass->ranks) TN_TRY(tn_ranks_decide(pass->ranks, &run->env, run->rank, &stop));
+    if (stop) return tn_failf(&run->env, TN_ESTOPPED, "stopped during validation");
+    tn_status status = tn_feeder_next(pass->feeder, &slot, &samples);
+    if (status == TN_EOF) break;
+    if (status != TN_OK) return tn_wrap(&run->env, status, "validation");
+    tn_controls_write(pass->controls, slot, batch, run->rank, 1.0);
+    TN_TRY(tn_executor_run(pass->executor, pass->program, slot));
+    TN_TRY(tn_executor_slot_wait(pass->executor, slot));
+    tn_tally_add(tally, pass->readings, slot, samples);
+    TN_TRY(tn_feeder_return(pass->feeder, slot));
+  }
+  return TN_OK;
+}

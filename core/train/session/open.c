@@ -1,0 +1,193 @@
+/* core/train/session/open.c: opening a session: everything that a step needs is made here. */
+#include "core/train/session/session.h"
+
+#include <string.h>
+
+static const int32_t program_of[TN_SERVES] = {TN_PROGRAM_STEP, TN_PROGRAM_EVAL, TN_PROGRAM_PREDICT};
+static const char sample_weight[] = "sample.weight";
+
+/* ---- fields ---- */
+
+/* What the host writes itself is no field. */
+static bool is_control(const char *name) {
+  return tn_text_equal(name, TN_ITERATION_INPUT) || tn_text_equal(name, TN_BLOCK_INPUT) ||
+         tn_text_starts(name, "control.");
+}
+
+static tn_serve_field *field_of(tn_session *s, const tn_binding *binding, int32_t role) {
+  for (int32_t i = 0; i < s->n_fields; i++)
+    if (s->fields[i].role == role && tn_text_equal(s->fields[i].name, binding->name)) return &s->fields[i];
+  tn_serve_field *f = &s->fields[s->n_fields++];
+  bool rows = binding->type.rank > 0 && binding->type.dims[0] == s->batch;
+  *f = (tn_serve_field){
+      .name = binding->name, .role = role, .type = binding->type, .bytes = tn_type_bytes(&binding->type)};
+  f->row = rows ? f->bytes / (size_t)s->batch : 0;
+  return f;
+}
+
+static void add_fields(tn_session *s, int32_t which) {
+  tn_serve *serve = &s->serves[which];
+  const tn_program *p = serve->program;
+  for (int32_t i = 0; p != NULL && i < p->n_inputs; i++) {
+    if (is_control(p->inputs[i].name)) continue;
+    tn_serve_field *f = field_of(s, &p->inputs[i], TN_SESSION_INPUT);
+    f->place[which] = tn_executor_input(s->executor, serve->index, 0, f->name);
+    if (!tn_text_equal(f->name, sample_weight)) continue;
+    serve->sample_weight = (float *)(void *)f->place[which];
+    s->weight = f;
+  }
+  for (int32_t i = 0; p != NULL && i < p->n_outputs; i++) {
+    tn_serve_field *f = field_of(s, &p->outputs[i], TN_SESSION_OUTPUT);
+    f->place[which] = (char *)(uintptr_t)tn_executor_output(s->executor, serve->index, 0, p->outputs[i].name);
+  }
+}
+
+static tn_status find_fields(tn_session *s) {
+  size_t most = 1;
+  for (int32_t i = 0; i < TN_SERVES; i++)
+    if (s->serves[i].program != NULL)
+      most += (size_t)s->serves[i].program->n_inputs + (size_t)s->serves[i].program->n_outputs;
+  s->fields = tn_arena_alloc(&s->arena, tn_size_mul(most, sizeof *s->fields));
+  if (s->fields == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < TN_SERVES; i++) add_fields(s, i);
+  return TN_OK;
+}
+
+/* ---- programs ---- */
+
+/* A session takes one batch a step on one device. */
+static tn_status check_settings(const tn_session *s, const tn_session_options *o) {
+  const tn_settings *settings = &s->run->settings;
+  if (o->batch < 0 || o->steps < 0 || o->steps_per_epoch < 0)
+    return tn_failf(s->run, TN_EINVAL,
+                    "tn_session_options: batch, steps and steps_per_epoch must be 0 or more");
+  if (!o->train) return TN_OK;
+  if (settings->optimizer.accumulate > 1)
+    return tn_failf(
+        s->run, TN_EINVAL,
+        "[optimizer] accumulate = %lld: a session updates after each batch; open it with a larger one",
+        (long long)settings->optimizer.accumulate);
+  if (!tn_text_equal(settings->distributed.devices, "1"))
+    return tn_failf(s->run, TN_EINVAL,
+                    "[distributed] devices = %s: a session trains on one device; tn_run_train uses several",
+                    settings->distributed.devices);
+  return TN_OK;
+}
+
+static void read_options(tn_session *s, const tn_session_options *o) {
+  const tn_settings *settings = &s->run->settings;
+  const tn_data_setting *data = &settings->data[o->train ? TN_SPLIT_TRAIN : TN_SPLIT_VALID];
+  s->batch = o->batch > 0 ? o->batch : (o->train || o->eval) && data->given ? data->section.batch : 1;
+  s->steps = o->steps > 0 ? o->steps : settings->run.max_steps > 0 ? settings->run.max_steps : INT64_MAX;
+  s->steps_per_epoch = o->steps_per_epoch > 0 ? o->steps_per_epoch : s->steps;
+}
+
+static tn_status build_programs(tn_session *s, const bool wanted[TN_SERVES]) {
+  tn_program_request request = {{0}};
+  for (int32_t i = 0; i < TN_SERVES; i++)
+    if (wanted[i]) request.batch[program_of[i]] = s->batch;
+  TN_TRY(tn_run_device(s->run, &s->device));
+  TN_TRY(tn_programs_build(s->run, &s->device->target, &request, &s->set));
+  s->built = true;
+  return tn_executor_create(&s->env, s->device, s->set.map, s->set.list, s->set.n, 1, &s->executor);
+}
+
+static tn_status bind_programs(tn_session *s) {
+  tn_arena *arena = &s->set.arena;
+  for (int32_t i = 0; i < TN_SERVES; i++) {
+    tn_serve *serve = &s->serves[i];
+    serve->program = s->set.programs[program_of[i]];
+    serve->index = s->set.index[program_of[i]];
+    if (serve->program == NULL) continue;
+    TN_TRY(tn_controls_bind(arena, s->executor, serve->index, 1, &s->set.plan, &serve->controls));
+    if (i != TN_SERVE_INFER)
+      TN_TRY(tn_readings_bind(arena, s->executor, serve->index, 1, &s->set, &serve->readings));
+  }
+  TN_TRY(tn_tally_init(arena, &s->set, &s->tally));
+  return find_fields(s);
+}
+
+static tn_status fill(tn_session *s, const tn_session_options *o) {
+  bool wanted[TN_SERVES] = {o->train, o->eval, o->infer || (!o->train && !o->eval)};
+  TN_TRY(check_settings(s, o));
+  read_options(s, o);
+  TN_TRY(build_programs(s, wanted));
+  TN_TRY(bind_programs(s));
+  TN_TRY(tn_executor_run(s->executor, s->set.index[TN_PROGRAM_INIT], 0));
+  TN_TRY(tn_executor_slot_wait(s->executor, 0));
+  TN_TRY(tn_serve_start_weights(
+      s, o->weights == NULL && o->train && *s->run->settings.weights.file == '\0' ? "" : o->weights));
+  return tn_programs_refresh(&s->set, s->executor);
+}
+
+/* ---- life ---- */
+
+tn_status tn_session_open(tn_run *run, const tn_session_options *given, tn_session **out) {
+  tn_session_options options = {0};
+  *out = NULL;
+  if (given != NULL)
+    memcpy(&options, given, given->struct_size < sizeof options ? given->struct_size : sizeof options);
+  tn_session *s = tn_alloc(run, sizeof *s);
+  if (s == NULL) return TN_ENOMEM;
+  tn_error_record_init(&s->env, &s->record, &run->env);
+  s->run = run;
+  s->arena = tn_arena_new(&s->env);
+  tn_status status = fill(s, &options);
+  if (status == TN_OK) {
+    *out = s;
+    return TN_OK;
+  }
+  if (*tn_error_text(s) != '\0') tn_error_move(run, s);
+  tn_session_close(s);
+  return status;
+}
+
+void tn_session_close(tn_session *s) {
+  if (s == NULL) return;
+  tn_run *run = s->run;
+  tn_executor_destroy(s->executor);
+  if (s->built) tn_programs_free(run, &s->set);
+  tn_device_destroy(s->device);
+  tn_arena_free(&s->arena);
+  tn_release(run, s);
+}
+
+/* ---- fields for the application ---- */
+
+tn_status tn_session_describe(tn_session *s, int32_t index, tn_session_field *field) {
+  if (field->struct_size < sizeof *field)
+    return tn_failf(s, TN_EINVAL, "tn_session_field.struct_size is %u; set it to sizeof(tn_session_field)",
+                    field->struct_size);
+  if (index < 0 || index >= s->n_fields) return TN_EOF;
+  const tn_serve_field *f = &s->fields[index];
+  field->role = f->role;
+  field->name = f->name;
+  field->type = f->type;
+  return TN_OK;
+}
+
+static tn_status unknown_field(tn_session *s, const char *name) {
+  const char *nearest = NULL;
+  const char **names = tn_alloc(s, tn_size_mul((size_t)s->n_fields + 1, sizeof *names));
+  if (names == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < s->n_fields; i++) names[i] = s->fields[i].name;
+  nearest = tn_text_nearest(name, names, (size_t)s->n_fields);
+  tn_release(s, names);
+  return tn_failf(s, TN_EINVAL, "the session has no field '%s'%s%s%s", name,
+                  nearest != NULL ? ", did you mean '" : "; tn_session_describe lists them",
+                  nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+}
+
+tn_status tn_session_bind(tn_session *s, const char *name, void *data, size_t bytes) {
+  char type[TN_TYPE_TEXT];
+  for (int32_t i = 0; i < s->n_fields; i++) {
+    tn_serve_field *f = &s->fields[i];
+    if (!tn_text_equal(f->name, name)) continue;
+    if (data != NULL && bytes != f->bytes)
+      return tn_failf(s, TN_EINVAL, "'%s': a buffer of %zu bytes, expected %zu for %s", name, bytes, f->bytes,
+                      tn_type_format(&f->type, type));
+    f->bound = data;
+    return TN_OK;
+  }
+  return unknown_field(s, name);
+}

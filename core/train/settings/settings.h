@@ -1,0 +1,138 @@
+/* core/train/settings/settings.h: the sections of a configuration that are Tenon's own, as structs. Each is
+ * described by a table of options like any plugin's; sections that choose an item ([optimizer],
+ * [data]) take that item's options as well. */
+#ifndef TN_CORE_TRAIN_SETTINGS_SETTINGS_H
+#define TN_CORE_TRAIN_SETTINGS_SETTINGS_H
+
+#include "core/config/ini/ini.h"
+#include "core/base/file.h"
+#include "core/config/options/options.h"
+#include "core/config/sections/sections.h"
+#include "core/config/language/syntax.h"
+#include "core/data/loader.h"
+#include "core/exec/device/pin_threads.h"
+#include "core/plugin/registry.h"
+#include "core/base/word_list.h"
+#include "tenon/plugin/observer.h"
+#include "tenon/plugin/optimizer.h"
+#include "tenon/plugin/precision.h"
+#include "tenon/plugin/schedule.h"
+
+typedef struct tn_run_section {
+  const char *name;
+  int64_t seed, epochs, max_steps;
+  double max_time;
+  int32_t fast_dev_run;
+  int64_t threads;
+  const char *pin;
+  int64_t memory_limit;
+  const char *output;
+  const char *observers;
+  int64_t save_every;
+  const char *best;
+} tn_run_section;
+
+typedef struct tn_backend_section {
+  const char *use;
+  int32_t fallback, capture, autotune;
+  const char *tune_folder;
+} tn_backend_section;
+enum { TN_AUTOTUNE_YES = 0, TN_AUTOTUNE_CACHED = 1, TN_AUTOTUNE_NO = 2 };
+
+typedef struct tn_data_section {
+  const char *source;
+  int64_t batch, workers, prefetch, epoch;
+  const char *transforms, *cache;
+  int32_t shuffle, last;
+} tn_data_section;
+enum { TN_LAST_DROP = 0, TN_LAST_PAD = 1 };
+enum { TN_CACHE_AUTO = -1 };
+
+typedef struct tn_optimizer_section {
+  const char *type;
+  double clip;
+  int64_t accumulate;
+  int32_t check_finite;
+} tn_optimizer_section;
+
+typedef struct tn_schedule_section {
+  const char *type;
+  int64_t warmup;
+} tn_schedule_section;
+
+typedef struct tn_distributed_section {
+  const char *communicator, *devices;
+  double timeout;
+  int64_t bucket;
+} tn_distributed_section;
+
+typedef struct tn_weights_section {
+  const char *file, *prefix, *ignore;
+} tn_weights_section;
+
+/* A parameter group: patterns and its own copy of the optimizer's options. */
+typedef struct tn_group_setting {
+  const char *name;
+  const char *match; /* as written */
+  tn_words patterns;
+  const void *options;
+  const char *where;
+} tn_group_setting;
+
+/* One split's data: the host's part and the source with its options. */
+typedef struct tn_data_setting {
+  bool given;
+  tn_data_section section;
+  const tn_source *source;
+  const void *options;
+  tn_transform_use *transforms;
+  int32_t n_transforms;
+  int64_t cache; /* bytes; TN_CACHE_AUTO */
+  const char *where;
+} tn_data_setting;
+
+typedef struct tn_settings {
+  const char *model_where; /* of [model], or its loss, for messages */
+  tn_run_section run;
+  tn_pin pin; /* of run */
+  tn_backend_section backend;
+  tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */
+  tn_optimizer_section optimizer;
+  const tn_optimizer *optimizer_kind;
+  const void *optimizer_options;
+  tn_group_setting *groups; /* beside the default group */
+  int32_t n_groups;
+  tn_schedule_section schedule;
+  const tn_schedule *schedule_kind;
+  const void *schedule_options;
+  tn_distributed_section distributed;
+  tn_weights_section weights;
+  const tn_precision *precision;
+  const void *precision_options;
+} tn_settings;
+
+/* Reads every section but [model] and [block ...]; texts lie in the ini's arena. Then every key and
+ * section must be known: a stranger is an error with the nearest name. */
+tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *settings);
+/* After the model was built: a section that nobody used is an error, a block only a warning. */
+tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini *ini);
+
+/* "file.ini:14" of a key, of the section where it is not given, or the file alone without that. */
+const char *tn_settings_where(tn_ini *ini, const char *section, const char *key);
+
+/* Loads what [plugins] names; the key then holds absolute paths. */
+tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini);
+
+/* The options of an item from its own section [KIND.NAME] (defaults without one). */
+tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
+                           const void **options);
+
+/* An item that the configuration names. A name that nobody has is a mistake in it, TN_EINVAL; a plugin
+ * that has the item and cannot be opened is TN_EUNAVAILABLE. */
+tn_status tn_settings_find(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
+                           const tn_item **item);
+
+/* The tables of the host's own sections, for `tenon config` and the reference. NULL-ended. */
+extern const tn_item *const tn_settings_tables[];
+
+#endif

@@ -1,0 +1,24 @@
+/* plugins/sources/digits/draw.h: pictures of handwritten-looking digits, made from strokes. */
+#ifndef TN_PLUGINS_SOURCES_DIGITS_DRAW_H
+#define TN_PLUGINS_SOURCES_DIGITS_DRAW_H
+
+#include "tenon/random.h"
+
+enum { DIGIT_SIDE = 28, DIGIT_PIXELS = DIGIT_SIDE * DIGIT_SIDE };
+
+/* One step of a pen: verb and position in a box of 100 x 100, y downwards. 'M' lifts the pen and moves,
+ * 'L' draws a line; three 'C' in a row are the controls and the end of a cubic Bezier arc. A verb of
+ * 0 ends the shape. */
+typedef struct digit_step {
+  char verb;
+  int8_t x, y;
+} digit_step;
+
+enum { DIGIT_SHAPES = 3, DIGIT_STEPS = 24 };
+/* Several ways in which people write each digit. */
+extern const digit_step digit_shapes[10][DIGIT_SHAPES][DIGIT_STEPS];
+
+/* Draws `digit` into 28 x 28 pixels, light on dark. All that varies comes from `rng`. */
+void digit_draw(tn_rng *rng, int digit, uint8_t pixels[DIGIT_PIXELS]);
+
+#endif

@@ -1,0 +1,193 @@
+/* plugins/sources/image/file_list.c: reads folders and sorts what is in them, so that numbers do not depend
+ * on the order in which a file system happens to keep its entries. */
+#include "plugins/sources/image/file_list.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+/* tn_new, with the old content and room for more. */
+static void *file_list_grow(const tn_env *env, void *block, size_t used, size_t size) {
+  void *larger = tn_new(env, size);
+  if (larger == NULL) return NULL;
+  if (used > 0) memcpy(larger, block, used);
+  tn_delete(env, block);
+  return larger;
+}
+
+static tn_status file_list_add_name(const tn_env *env, name_list *list, const char *name) {
+  size_t bytes = strlen(name) + 1;
+  if (list->used + bytes > list->size) {
+    size_t size = 2 * (list->size + bytes) + 1024;
+    char *larger = file_list_grow(env, list->bytes, list->used, size);
+    if (larger == NULL) return TN_ENOMEM;
+    list->bytes = larger;
+    list->size = size;
+  }
+  if (list->count == list->room) {
+    int64_t room = 2 * list->room + 64;
+    size_t *larger =
+        file_list_grow(env, list->start, (size_t)list->count * sizeof(size_t), (size_t)room * sizeof(size_t));
+    if (larger == NULL) return TN_ENOMEM;
+    list->start = larger;
+    list->room = room;
+  }
+  memcpy(list->bytes + list->used, name, bytes);
+  list->start[list->count++] = list->used;
+  list->used += bytes;
+  return TN_OK;
+}
+
+static void free_names(const tn_env *env, name_list *list) {
+  tn_delete(env, list->bytes);
+  tn_delete(env, list->start);
+  *list = (name_list){0};
+}
+
+static int file_list_compare(const void *a, const void *b, void *bytes) {
+  return strcmp((const char *)bytes + *(const size_t *)a, (const char *)bytes + *(const size_t *)b);
+}
+
+static void sort_names(name_list *list, int64_t from) {
+  if (list->count - from > 1)
+    qsort_r(list->start + from, (size_t)(list->count - from), sizeof(size_t), file_list_compare, list->bytes);
+}
+
+static int64_t find_name(const name_list *list, const char *name) {
+  int64_t low = 0, high = list->count;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    int order = strcmp(name_at(list, middle), name);
+    if (order == 0) return middle;
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return -1;
+}
+
+static int file_list_is_folder(const char *parent, const struct dirent *entry) {
+  if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK) return entry->d_type == DT_DIR;
+  char path[PATH_MAX];
+  struct stat info;
+  int n = snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+  return n > 0 && (size_t)n < sizeof(path) && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static int is_image(const char *parent, const struct dirent *entry) {
+  const char *dot = strrchr(entry->d_name, '.');
+  if (dot == NULL || file_list_is_folder(parent, entry)) return 0;
+  return strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".png") == 0;
+}
+
+/* Adds the names in a folder that `wanted` accepts, sorted, and counts the others. Hidden ones are
+ * nobody's business. */
+static tn_status list_folder(const tn_env *env, const char *path,
+                             int (*wanted)(const char *parent, const struct dirent *entry), name_list *names,
+                             int64_t *others) {
+  DIR *folder = opendir(path);
+  if (folder == NULL)
+    return tn_fail(env, TN_EIO, "folder", "%s: cannot open the folder: %s", path, strerror(errno));
+  tn_status status = TN_OK;
+  int64_t from = names->count;
+  const struct dirent *entry;
+  errno = 0;
+  while (status == TN_OK && (entry = readdir(folder)) != NULL) {
+    if (entry->d_name[0] == '.') continue;
+    if (wanted(path, entry))
+      status = file_list_add_name(env, names, entry->d_name);
+    else
+      ++*others;
+    errno = 0;
+  }
+  if (status == TN_OK && errno != 0)
+    status = tn_fail(env, TN_EIO, "folder", "%s: cannot read the folder: %s", path, strerror(errno));
+  closedir(folder);
+  sort_names(names, from);
+  return status;
+}
+
+static tn_status list_class(const tn_env *env, image_list *list, int64_t k) {
+  char path[PATH_MAX];
+  int n = snprintf(path, sizeof(path), "%s/%s", list->root, name_at(&list->classes, k));
+  if (n < 0 || (size_t)n >= sizeof(path))
+    return tn_fail(env, TN_EINVAL, "folder", "%s: the path is too long", list->root);
+  struct stat info;
+  list->first[k + 1] = list->files.count;
+  /* Validation need not have every class that training has. */
+  if (stat(path, &info) != 0 && errno == ENOENT) return TN_OK;
+  tn_status status = list_folder(env, path, is_image, &list->files, &list->others);
+  if (status != TN_OK) return status;
+  list->first[k + 1] = list->files.count;
+  if (list->first[k + 1] > list->first[k]) return TN_OK;
+  return tn_fail(env, TN_EINVAL, "folder", "%s: holds no .jpg, .jpeg or .png", path);
+}
+
+/* A class folder that the reference does not know would have no number. */
+static tn_status check_classes(const tn_env *env, const char *root, const char *reference,
+                               const name_list *classes) {
+  name_list found = {0};
+  int64_t others = 0;
+  tn_status status = list_folder(env, root, file_list_is_folder, &found, &others);
+  for (int64_t i = 0; status == TN_OK && i < found.count; i++)
+    if (find_name(classes, name_at(&found, i)) < 0)
+      status = tn_fail(env, TN_EINVAL, "folder", "%s: has a class '%s' that %s has not", root,
+                       name_at(&found, i), reference);
+  free_names(env, &found);
+  return status;
+}
+
+tn_status image_list_read(const tn_env *env, const char *root, const char *reference, image_list *list) {
+  list->root = tn_new(env, strlen(root) + 1);
+  if (list->root == NULL) return TN_ENOMEM;
+  strcpy(list->root, root);
+  int64_t others = 0;
+  tn_status status = list_folder(env, reference, file_list_is_folder, &list->classes, &others);
+  if (status != TN_OK) return status;
+  if (list->classes.count == 0)
+    return tn_fail(env, TN_EINVAL, "folder", "%s: holds no class folders", reference);
+  if (strcmp(root, reference) != 0) status = check_classes(env, root, reference, &list->classes);
+  if (status != TN_OK) return status;
+  list->first = tn_new(env, ((size_t)list->classes.count + 1) * sizeof(int64_t));
+  if (list->first == NULL) return TN_ENOMEM;
+  for (int64_t k = 0; status == TN_OK && k < list->classes.count; k++) status = list_class(env, list, k);
+  if (status == TN_OK && list->others > 0)
+    tn_env_log(env, TN_LOG_WARN,
+               "%s: %lld entries of class folders are neither .jpg, .jpeg nor .png and are left out", root,
+               (long long)list->others);
+  return status;
+}
+
+void image_list_free(const tn_env *env, image_list *list) {
+  free_names(env, &list->classes);
+  free_names(env, &list->files);
+  tn_delete(env, list->first);
+  tn_delete(env, list->root);
+  *list = (image_list){0};
+}
+
+int64_t image_list_class(const image_list *list, int64_t file) {
+  int64_t low = 0, high = list->classes.count - 1;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (list->first[middle + 1] > file)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+tn_status image_list_path(const void *handle, const image_list *list, int64_t file, size_t size, char *path) {
+  const char *folder = name_at(&list->classes, image_list_class(list, file)),
+             *name = name_at(&list->files, file);
+  int n = snprintf(path, size, "%s/%s/%s", list->root, folder, name);
+  if (n >= 0 && (size_t)n < size) return TN_OK;
+  return tn_fail(handle, TN_EINVAL, "folder", "%s/%s/%s: the path is too long", list->root, folder, name);
+}

@@ -1,0 +1,36 @@
+/* plugins/sources/image/file_list.h: the files of a folder of class folders. */
+#ifndef TN_PLUGINS_SOURCES_IMAGE_FILE_LIST_H
+#define TN_PLUGINS_SOURCES_IMAGE_FILE_LIST_H
+
+#include "plugins/sources/sources.h"
+
+/* Names in one block, so that a million files cost a few bytes each. */
+typedef struct name_list {
+  char *bytes; /* NUL-ended names, one behind the other */
+  size_t used, size;
+  size_t *start; /* of each name in bytes */
+  int64_t count, room;
+} name_list;
+
+static inline const char *name_at(const name_list *list, int64_t i) { return list->bytes + list->start[i]; }
+
+typedef struct image_list {
+  char *root;        /* the folder of class folders */
+  name_list classes; /* sorted */
+  name_list files;   /* class by class, sorted within each */
+  int64_t *first;    /* per class, and one more: its first file */
+  int64_t others;    /* entries of class folders that are no pictures */
+} image_list;
+
+/* Lists the folder `root`. Classes are the folders in `reference` (root itself, or the training part
+ * whose numbering validation must share). *list must be zero before; after a failure, too, it is
+ * image_list_free'd. */
+tn_status image_list_read(const tn_env *env, const char *root, const char *reference, image_list *list);
+void image_list_free(const tn_env *env, image_list *list);
+
+/* The class of a file. */
+int64_t image_list_class(const image_list *list, int64_t file);
+/* Writes ROOT/CLASS/FILE. */
+tn_status image_list_path(const void *handle, const image_list *list, int64_t file, size_t size, char *path);
+
+#endif

@@ -1,0 +1,48 @@
+/* plugins/sources/image/image.c: the size check and the row store that the decoders share. */
+#include "plugins/sources/image/image.h"
+
+#include <string.h>
+
+tn_status image_check_size(const image_sink *sink, uint64_t height, uint64_t width) {
+  if (height == 0 || width == 0)
+    return tn_fail(sink->handle, TN_EINVAL, NULL, "%s: has no pixels (%llu x %llu)", sink->path,
+                   (unsigned long long)width, (unsigned long long)height);
+  if (height > (uint64_t)sink->most_pixels / width)
+    return tn_fail(sink->handle, TN_EINVAL, "max_pixels",
+                   "%s: has %llu x %llu pixels, expected at most %lld in all", sink->path,
+                   (unsigned long long)width, (unsigned long long)height, (long long)sink->most_pixels);
+  return TN_OK;
+}
+
+tn_status image_size(image_sink *sink, uint64_t height, uint64_t width, int *wanted) {
+  *wanted = 0;
+  tn_status status = image_check_size(sink, height, width);
+  if (status != TN_OK) return status;
+  sink->height = (int64_t)height;
+  sink->width = (int64_t)width;
+  if (sink->planes == NULL) return TN_OK;
+  *wanted = 1;
+  return sink->planes(sink);
+}
+
+/* GCC vectorizes the loop for each level of the x86-64 psABI and chooses when the plugin is loaded;
+ * sanitizers would run before the choice can be made. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) &&                 \
+    defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+__attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#endif
+static void
+image_split(const uint8_t *restrict rgb, int64_t width, uint8_t *restrict red, uint8_t *restrict green,
+            uint8_t *restrict blue) {
+  for (int64_t x = 0; x < width; x++) {
+    red[x] = rgb[3 * x];
+    green[x] = rgb[3 * x + 1];
+    blue[x] = rgb[3 * x + 2];
+  }
+}
+
+void image_put_row(image_sink *sink, int64_t y, const uint8_t *rgb) {
+  int64_t plane = sink->height * sink->width;
+  uint8_t *red = sink->to + y * sink->width;
+  image_split(rgb, sink->width, red, red + plane, red + 2 * plane);
+}

@@ -1,0 +1,205 @@
+/* plugins/sources/image/image_folder.c: pictures in class folders, FOLDER/train/CLASS/FILE.jpg. Classes are
+ * numbered in the order of their names, as torchvision's ImageFolder does. Orientation tags and
+ * colour profiles are not applied, as there. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plugins/sources/image/image.h"
+#include "plugins/sources/image/file_list.h"
+
+typedef struct folder_options {
+  const char *folder, *subfolder;
+  tn_ints size;
+  int64_t max_pixels, at_least;
+} folder_options;
+
+static const tn_option options[] = {
+    TN_OPT(folder_options, folder, TN_OPT_PATH, NULL, NULL, "holds train/ and one of valid/, val/, test/"),
+    TN_OPT(folder_options, subfolder, TN_OPT_TEXT, "", NULL,
+           "which of its folders to use instead of these; . is the folder itself"),
+    TN_OPT(folder_options, size, TN_OPT_INTS, "[]", ">= 0",
+           "height and width of every picture as decoded; 0: they differ; nothing: the first of each class "
+           "tell"),
+    TN_OPT(folder_options, max_pixels, TN_OPT_INT, "100000000", ">= 1", "larger pictures are refused"),
+    TN_OPT(folder_options, at_least, TN_OPT_INT, "0", ">= 0",
+           "JPEG is decoded at 1/2, 1/4 or 1/8 of its size as long as both sides keep so many pixels; 0: at "
+           "full size"),
+    TN_OPT_END};
+
+/* No JPEG or PNG of an allowed number of pixels needs more. */
+static const size_t LARGEST_FILE = (size_t)1 << 30;
+
+typedef struct folder_source {
+  tn_env env; /* of open: for its messages */
+  folder_options options;
+  image_list list;
+  const char **class_names;
+  int64_t height, width; /* of every picture; -1: they differ */
+  tn_field fields[2];
+} folder_source;
+
+static int folder_exists(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static tn_status image_folder_join(const tn_env *env, const char *folder, const char *name,
+                                   char path[PATH_MAX]) {
+  int n = snprintf(path, PATH_MAX, "%s/%s", folder, name);
+  if (n >= 0 && n < PATH_MAX) return TN_OK;
+  return tn_fail(env, TN_EINVAL, "folder", "%s/%s: the path is too long", folder, name);
+}
+
+/* Where the part lies, and where the classes get their numbers. */
+static tn_status find_part(const tn_env *env, const folder_options *o, int32_t split, char root[PATH_MAX],
+                           char reference[PATH_MAX]) {
+  static const char *const names[2][4] = {{"train", NULL}, {"valid", "val", "test", NULL}};
+  if (o->subfolder[0] != '\0') {
+    tn_status status = image_folder_join(env, o->folder, o->subfolder, root);
+    memcpy(reference, root, PATH_MAX);
+    return status;
+  }
+  tn_status status = image_folder_join(env, o->folder, "train", reference);
+  for (const char *const *name = names[split == TN_SPLIT_VALID]; status == TN_OK && *name != NULL; name++) {
+    status = image_folder_join(env, o->folder, *name, root);
+    if (status != TN_OK || !folder_exists(root)) continue;
+    if (!folder_exists(reference)) memcpy(reference, root, PATH_MAX);
+    return TN_OK;
+  }
+  if (status != TN_OK) return status;
+  if (!folder_exists(o->folder))
+    return tn_fail(env, TN_EIO, "folder", "%s: there is no such folder", o->folder);
+  return tn_fail(env, TN_EUNAVAILABLE, "folder",
+                 "%s: holds no %s; subfolder names another, or . for the folder itself", o->folder,
+                 split == TN_SPLIT_VALID ? "valid/, val/ or test/" : "train/");
+}
+
+static tn_status decode_file(const folder_source *f, const void *handle, tn_scratch *scratch, int64_t file,
+                             image_sink *sink) {
+  char path[PATH_MAX];
+  const uint8_t *bytes;
+  size_t count;
+  tn_status status = image_list_path(handle, &f->list, file, sizeof(path), path);
+  if (status == TN_OK) status = source_scan_file(handle, path, LARGEST_FILE, scratch, &bytes, &count);
+  if (status != TN_OK) return status;
+  sink->handle = handle;
+  sink->path = path;
+  sink->most_pixels = f->options.max_pixels;
+  sink->at_least = f->options.at_least;
+  return image_decode(sink, bytes, count);
+}
+
+/* Pictures that were made to one size need no transform that makes them so. Whether these were, the
+ * first of each class show; an exception met later is an error. */
+static tn_status look_at_sizes(folder_source *f) {
+  tn_scratch scratch = {NULL, 0};
+  tn_status status = TN_OK;
+  for (int64_t k = 0; status == TN_OK && k < f->list.classes.count && f->height >= 0; k++) {
+    image_sink sink = {0};
+    if (f->list.first[k] == f->list.first[k + 1]) continue;
+    status = decode_file(f, &f->env, &scratch, f->list.first[k], &sink);
+    if (status == TN_OK && f->height == 0) f->height = sink.height, f->width = sink.width;
+    if (f->height != sink.height || f->width != sink.width) f->height = f->width = -1;
+  }
+  tn_delete(&f->env, scratch.memory);
+  return status;
+}
+
+static tn_status find_size(folder_source *f) {
+  const tn_ints *size = &f->options.size;
+  if (size->n == 0) return look_at_sizes(f);
+  if (size->n > 2)
+    return tn_fail(&f->env, TN_EINVAL, "size", "size has %lld numbers, expected height and width",
+                   (long long)size->n);
+  f->height = size->v[0] > 0 ? size->v[0] : -1;
+  f->width = size->v[size->n - 1] > 0 ? size->v[size->n - 1] : -1;
+  return TN_OK;
+}
+
+static tn_status image_folder_make_fields(folder_source *f) {
+  int64_t classes = f->list.classes.count;
+  f->class_names = tn_new(&f->env, (size_t)classes * sizeof(char *));
+  if (f->class_names == NULL) return TN_ENOMEM;
+  for (int64_t k = 0; k < classes; k++) f->class_names[k] = name_at(&f->list.classes, k);
+  tn_type image = {TN_U8, 3, {3, f->height, f->width}};
+  f->fields[0] = (tn_field){sizeof(tn_field), "image", image, TN_FIELD_INPUT, 0, NULL};
+  f->fields[1] =
+      (tn_field){sizeof(tn_field), "label", {TN_I32, 0, {0}}, TN_FIELD_TARGET, classes, f->class_names};
+  return TN_OK;
+}
+
+static void folder_close(tn_env *env, void *source) {
+  folder_source *f = source;
+  image_list_free(env, &f->list);
+  tn_delete(env, f->class_names);
+  tn_delete(env, f);
+}
+
+static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
+  (void)seed;
+  char root[PATH_MAX], reference[PATH_MAX];
+  folder_source *f = tn_new(env, sizeof(*f));
+  if (f == NULL) return TN_ENOMEM;
+  f->env = *env;
+  f->options = *(const folder_options *)opts;
+  tn_status status = find_part(&f->env, &f->options, split, root, reference);
+  if (status == TN_OK) status = image_list_read(&f->env, root, reference, &f->list);
+  if (status == TN_OK) status = find_size(f);
+  if (status == TN_OK) status = image_folder_make_fields(f);
+  if (status == TN_OK)
+    *source = f;
+  else
+    folder_close(env, f);
+  return status;
+}
+
+static tn_status folder_describe(tn_env *env, void *source, tn_description *description) {
+  (void)env;
+  folder_source *f = source;
+  description->count = f->list.files.count;
+  description->keep = 1;
+  description->n_fields = 2;
+  description->fields = f->fields;
+  return TN_OK;
+}
+
+typedef struct target {
+  const folder_source *source;
+  tn_sample *sample;
+} target;
+
+static tn_status give_planes(image_sink *sink) {
+  target *t = sink->context;
+  const tn_type *described = &t->source->fields[0].type;
+  tn_type type = {TN_U8, 3, {3, sink->height, sink->width}};
+  for (int d = 1; d < 3; d++) {
+    if (described->dims[d] < 0 || described->dims[d] == type.dims[d]) continue;
+    return tn_fail(t->sample, TN_EINVAL, "size",
+                   "%s: has %lld x %lld pixels, the others %lld x %lld; set size = 0 and resize", sink->path,
+                   (long long)sink->width, (long long)sink->height, (long long)described->dims[2],
+                   (long long)described->dims[1]);
+  }
+  sink->to = tn_sample_field(t->sample, 0, &type);
+  return sink->to != NULL ? TN_OK : TN_ENOMEM;
+}
+
+static tn_status folder_read(tn_sample *s, void *source) {
+  const folder_source *f = source;
+  target t = {f, s};
+  image_sink sink = {.planes = give_planes, .context = &t};
+  int32_t *label = tn_sample_field(s, 1, NULL);
+  if (label == NULL) return TN_ENOMEM;
+  *label = (int32_t)image_list_class(&f->list, s->index);
+  return decode_file(f, s, s->scratch, s->index, &sink);
+}
+
+const tn_source image_folder_source = {
+    .item = TN_ITEM(tn_source, TN_SOURCE, "image_folder", "JPEG and PNG files in class folders",
+                    folder_options, options),
+    .open = folder_open,
+    .close = folder_close,
+    .describe = folder_describe,
+    .read = folder_read,
+};

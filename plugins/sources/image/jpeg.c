@@ -1,0 +1,112 @@
+/* plugins/sources/image/jpeg.c: JPEG through libjpeg-turbo. The library reports errors by a callback
+ * that must not return; it jumps back here, and nowhere else. */
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+#include "plugins/sources/image/image.h"
+
+typedef struct jpeg_reader {
+  struct jpeg_decompress_struct info; /* comes first: the library hands back pointers to it */
+  struct jpeg_error_mgr errors;
+  jmp_buf back;
+  image_sink *sink;
+  uint8_t *row; /* one row, up to 4 bytes a pixel */
+  char text[JMSG_LENGTH_MAX];
+} jpeg_reader;
+
+static void image_jpeg_on_error(j_common_ptr info) {
+  jpeg_reader *r = (jpeg_reader *)info;
+  r->errors.format_message(info, r->text);
+  longjmp(r->back, 1);
+}
+
+/* Most warnings are about bytes that do no harm. Data that ends too soon does: the rest of the picture
+ * would be grey. */
+static void on_message(j_common_ptr info, int level) {
+  jpeg_reader *r = (jpeg_reader *)info;
+  if (level >= 0) return;
+  r->errors.num_warnings++;
+  if (r->errors.msg_code == JWRN_JPEG_EOF || r->errors.msg_code == JWRN_HIT_MARKER) image_jpeg_on_error(info);
+}
+
+static void be_silent(j_common_ptr info) { (void)info; }
+
+/* Cyan, magenta, yellow and black, the usual way of printers' files: Adobe's stores them inverted. */
+static void cmyk_to_rgb(uint8_t *row, int64_t width, int inverted) {
+  for (int64_t x = 0; x < width; x++) {
+    unsigned k = inverted ? row[4 * x + 3] : 255u - row[4 * x + 3];
+    for (int c = 0; c < 3; c++) {
+      unsigned ink = inverted ? row[4 * x + c] : 255u - row[4 * x + c];
+      row[3 * x + c] = (uint8_t)((ink * k + 127) / 255);
+    }
+  }
+}
+
+static tn_status image_jpeg_read_rows(jpeg_reader *r) {
+  struct jpeg_decompress_struct *info = &r->info;
+  int cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
+  info->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
+  jpeg_start_decompress(info);
+  r->row = tn_new(r->sink->handle, (size_t)info->output_width * (size_t)info->output_components);
+  if (r->row == NULL) return TN_ENOMEM;
+  while (info->output_scanline < info->output_height) {
+    int64_t y = info->output_scanline;
+    jpeg_read_scanlines(info, &r->row, 1);
+    if (cmyk) cmyk_to_rgb(r->row, r->sink->width, info->saw_Adobe_marker);
+    image_put_row(r->sink, y, r->row);
+  }
+  jpeg_finish_decompress(info);
+  return TN_OK;
+}
+
+/* The inverse transform of a block can leave out its high frequencies, and give 4 x 4, 2 x 2 or 1 x 1 pixels
+ * for its 8 x 8: much less work, and near to the mean of the pixels that are left out. */
+static void choose_scale(jpeg_reader *r) {
+  struct jpeg_decompress_struct *info = &r->info;
+  int64_t least = r->sink->at_least;
+  for (unsigned parts = 8; least > 0 && parts > 1; parts /= 2) {
+    info->scale_num = 1;
+    info->scale_denom = parts;
+    jpeg_calc_output_dimensions(info);
+    if (info->output_height >= least && info->output_width >= least) return;
+  }
+  info->scale_num = info->scale_denom = 1;
+  jpeg_calc_output_dimensions(info);
+}
+
+static tn_status read_picture(jpeg_reader *r, const uint8_t *bytes, size_t count) {
+  int wanted;
+  jpeg_mem_src(&r->info, bytes, (unsigned long)count);
+  jpeg_read_header(&r->info, TRUE);
+  tn_status status = image_check_size(r->sink, r->info.image_height, r->info.image_width);
+  if (status != TN_OK) return status;
+  choose_scale(r);
+  status = image_size(r->sink, r->info.output_height, r->info.output_width, &wanted);
+  return status == TN_OK && wanted ? image_jpeg_read_rows(r) : status;
+}
+
+/* Everything that changes between setjmp and longjmp lies in the reader, not in registers. */
+static tn_status image_jpeg_guarded(jpeg_reader *r, const uint8_t *bytes, size_t count) {
+  if (setjmp(r->back) != 0)
+    return tn_fail(r->sink->handle, TN_EINVAL, NULL, "%s: damaged JPEG: %s", r->sink->path, r->text);
+  jpeg_create_decompress(&r->info);
+  return read_picture(r, bytes, count);
+}
+
+tn_status image_decode_jpeg(image_sink *sink, const uint8_t *bytes, size_t count) {
+  jpeg_reader r;
+  memset(&r, 0, sizeof(r));
+  r.sink = sink;
+  r.info.err = jpeg_std_error(&r.errors);
+  r.errors.error_exit = image_jpeg_on_error;
+  r.errors.emit_message = on_message;
+  r.errors.output_message = be_silent;
+  tn_status status = image_jpeg_guarded(&r, bytes, count);
+  jpeg_destroy_decompress(&r.info);
+  tn_delete(sink->handle, r.row);
+  return status;
+}

@@ -1,0 +1,92 @@
+/* plugins/sources/image/png.c: PNG through libpng. The library reports errors by a callback that must
+ * not return; it jumps back here, and nowhere else. */
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <png.h>
+
+#include "plugins/sources/image/image.h"
+
+typedef struct png_source {
+  image_sink *sink;
+  png_structp png;
+  png_infop info;
+  jmp_buf back;
+  const uint8_t *bytes;
+  size_t count, at;
+  uint8_t *pixels; /* the whole picture: interlaced ones come in seven passes over it */
+  char text[128];
+} png_source;
+
+static void image_png_on_error(png_structp png, png_const_charp message) {
+  png_source *s = png_get_error_ptr(png);
+  snprintf(s->text, sizeof(s->text), "%s", message);
+  longjmp(s->back, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp message) { (void)png, (void)message; }
+
+static void give_bytes(png_structp png, png_bytep to, size_t count) {
+  png_source *s = png_get_io_ptr(png);
+  if (count > s->count - s->at) png_error(png, "the file ends too soon");
+  memcpy(to, s->bytes + s->at, count);
+  s->at += count;
+}
+
+/* Whatever the file holds becomes 8-bit RGB: palettes are looked up, grey is repeated, 16 bits are
+ * rounded, transparency is left out. */
+static void ask_for_rgb(png_structp png, png_infop info) {
+  png_set_expand(png);
+  png_set_scale_16(png);
+  png_set_strip_alpha(png);
+  int color = png_get_color_type(png, info);
+  if (color == PNG_COLOR_TYPE_GRAY || color == PNG_COLOR_TYPE_GRAY_ALPHA) png_set_gray_to_rgb(png);
+}
+
+static tn_status image_png_read_rows(png_source *s) {
+  ask_for_rgb(s->png, s->info);
+  int passes = png_set_interlace_handling(s->png);
+  png_read_update_info(s->png, s->info);
+  size_t stride = (size_t)s->sink->width * 3;
+  if (png_get_rowbytes(s->png, s->info) != stride) png_error(s->png, "unknown kind of pixels");
+  s->pixels = tn_new(s->sink->handle, (size_t)s->sink->height * stride);
+  if (s->pixels == NULL) return TN_ENOMEM;
+  for (int pass = 0; pass < passes; pass++)
+    for (int64_t y = 0; y < s->sink->height; y++) png_read_row(s->png, s->pixels + (size_t)y * stride, NULL);
+  png_read_end(s->png, NULL);
+  for (int64_t y = 0; y < s->sink->height; y++) image_put_row(s->sink, y, s->pixels + (size_t)y * stride);
+  return TN_OK;
+}
+
+/* Everything that changes between setjmp and longjmp lies in the source, not in registers. */
+static tn_status image_png_guarded(png_source *s) {
+  int wanted;
+  if (setjmp(s->back) != 0)
+    return tn_fail(s->sink->handle, TN_EINVAL, NULL, "%s: damaged PNG: %s", s->sink->path, s->text);
+  png_set_read_fn(s->png, s, give_bytes);
+  png_read_info(s->png, s->info);
+  tn_status status = image_size(s->sink, png_get_image_height(s->png, s->info),
+                                png_get_image_width(s->png, s->info), &wanted);
+  return status == TN_OK && wanted ? image_png_read_rows(s) : status;
+}
+
+static tn_status image_png_prepare(png_source *s) {
+  s->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, s, image_png_on_error, on_warning);
+  if (s->png != NULL) s->info = png_create_info_struct(s->png);
+  if (s->info != NULL) return TN_OK;
+  return tn_fail(s->sink->handle, TN_ENOMEM, NULL, "%s: out of memory while decoding", s->sink->path);
+}
+
+tn_status image_decode_png(image_sink *sink, const uint8_t *bytes, size_t count) {
+  png_source s;
+  memset(&s, 0, sizeof(s));
+  s.sink = sink;
+  s.bytes = bytes;
+  s.count = count;
+  tn_status status = image_png_prepare(&s);
+  if (status == TN_OK) status = image_png_guarded(&s);
+  if (s.png != NULL) png_destroy_read_struct(&s.png, &s.info, NULL);
+  tn_delete(sink->handle, s.pixels);
+  return status;
+}

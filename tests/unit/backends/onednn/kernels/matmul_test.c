@@ -1,0 +1,418 @@
+/* Products and what stands around them, as kernels: against sums in f64, on several numbers of threads. */
+#include "tests/unit/backends/cpu/rig.h"
+
+#include <math.h>
+
+#include "tests/unit/backends/onednn/defined_gelu.h"
+#include "backends/onednn/kernels/kernels.h"
+
+typedef struct operand {
+  tn_type type;
+  void *data;
+} operand;
+
+static operand drawn(tn_type type, tn_rng *rng) { return (operand){type, rig_drawn(&type, rng)}; }
+static operand zeroed(tn_type type) { return (operand){type, rig_tensor(&type)}; }
+static double at2(const operand *x, int64_t i, int64_t j) {
+  return rig_get(&x->type, x->data, i * x->type.dims[x->type.rank - 1] + j);
+}
+
+static tn_type matrix(int32_t dtype, int64_t rows, int64_t columns, int32_t transposed) {
+  return transposed ? RIG_TYPE(dtype, columns, rows) : RIG_TYPE(dtype, rows, columns);
+}
+
+/* Sum and magnitude of an element of a product of two matrices. */
+static double element(const operand *a, const operand *b, const tn_matmul_attributes *t, int64_t i, int64_t j,
+                      double *magnitude) {
+  int64_t k = a->type.dims[t->transpose_a ? 0 : 1];
+  double sum = 0;
+  *magnitude = 0;
+  for (int64_t p = 0; p < k; p++) {
+    double term =
+        (t->transpose_a ? at2(a, p, i) : at2(a, i, p)) * (t->transpose_b ? at2(b, j, p) : at2(b, p, j));
+    sum += term;
+    *magnitude += fabs(term);
+  }
+  return sum;
+}
+
+static void expect_near(const operand *y, int64_t i, int64_t j, double expected, double magnitude) {
+  double bound = 0.51 * rig_ulp(y->type.dtype, expected) + 40 * rig_ulp(TN_F32, magnitude + 1);
+  double got = at2(y, i, j);
+  if (!(fabs(got - expected) <= bound))
+    fail_msg("element %lld, %lld is %.9g, expected %.9g +- %g", (long long)i, (long long)j, got, expected,
+             bound);
+}
+
+typedef struct shape {
+  int64_t m, n, k;
+} shape;
+static const shape shapes[] = {{1, 1, 1},    {1, 130, 70},  {32, 10, 128},   {7, 33, 65},    {130, 20, 12},
+                               {64, 300, 9}, {200, 97, 33}, {140, 150, 400}, {90, 70, 2000}, {5, 4, 0}};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+static const int32_t dtypes[2] = {TN_F32, TN_BF16};
+
+static void products_with_bias_and_relu_are_right(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(41, 0);
+  for (int32_t c = 0; c < SHAPES * 16; c++) {
+    shape s = shapes[c / 16];
+    tn_matmul_attributes t = {c & 1, c >> 1 & 1};
+    int32_t dtype = dtypes[c >> 2 & 1], relu = c >> 3 & 1, with_bias = c % 3 != 0;
+    operand a = drawn(matrix(dtype, s.m, s.k, t.transpose_a), &rng),
+            b = drawn(matrix(dtype, s.k, s.n, t.transpose_b), &rng), bias = drawn(RIG_TYPE(dtype, s.n), &rng),
+            limit = zeroed(rig_type(dtype, 0, NULL)), y = zeroed(RIG_TYPE(dtype, s.m, s.n));
+    static rig_match m;
+    rig_put(&limit.type, limit.data, 0, 0.5);
+    rig_start(&m);
+    int32_t in[4] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL), -1};
+    if (relu) in[3] = rig_in(&m, &limit.type);
+    int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
+    rig_out(&m, relu ? rig_node(&m, "maximum", NULL, (int32_t[]){product, in[3]}, 2, &y.type, 1) : product);
+    rig_run_on_all(relu ? &tn_onednn_matmul_relu : &tn_onednn_matmul, &m,
+                   (void *[]){a.data, b.data, with_bias ? bias.data : NULL, limit.data}, (void *[]){y.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+      for (int64_t j = 0; j < s.n; j++) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        if (with_bias) sum += at2(&bias, 0, j);
+        expect_near(&y, i, j, relu ? fmax(sum, 0.5) : sum, magnitude);
+      }
+    free(a.data), free(b.data), free(bias.data), free(limit.data), free(y.data);
+  }
+}
+
+static void the_gradient_of_a_relu_joins_the_product(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(42, 0);
+  for (int32_t c = 0; c < SHAPES * 2; c++) {
+    shape s = shapes[c / 2];
+    tn_matmul_attributes t = {0, 0};
+    int32_t dtype = dtypes[c & 1];
+    operand a = drawn(RIG_TYPE(dtype, s.m, s.k), &rng), b = drawn(RIG_TYPE(dtype, s.k, s.n), &rng),
+            r = drawn(RIG_TYPE(dtype, s.m, s.n), &rng), limit = zeroed(rig_type(dtype, 0, NULL)),
+            other = zeroed(RIG_TYPE(dtype, 1)), y = zeroed(RIG_TYPE(dtype, s.m, s.n));
+    tn_type truth = RIG_TYPE(TN_BOOL, s.m, s.n);
+    static rig_match m;
+    rig_put(&other.type, other.data, 0, -3);
+    rig_start(&m);
+    int32_t in[5] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, &r.type), rig_in(&m, &limit.type),
+                     rig_in(&m, &other.type)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 2, &y.type, 1);
+    int32_t gate = rig_node(&m, "gt", NULL, in + 2, 2, &truth, 1);
+    rig_out(&m, rig_node(&m, "where", NULL, (int32_t[]){gate, product, in[4]}, 3, &y.type, 1));
+    rig_run_on_all(&tn_onednn_matmul_relu_grad, &m,
+                   (void *[]){a.data, b.data, r.data, limit.data, other.data}, (void *[]){y.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+      for (int64_t j = 0; j < s.n; j++) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        expect_near(&y, i, j, at2(&r, i, j) > 0 ? sum : -3, magnitude);
+      }
+    free(a.data), free(b.data), free(r.data), free(limit.data), free(other.data), free(y.data);
+  }
+}
+
+/* Alone, and with what GELU was taken of, which its gradient reads. */
+static void a_gelu_joins_the_product(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(45, 0);
+  for (int32_t c = 0; c < SHAPES * 8; c++) {
+    shape s = shapes[c / 8];
+    int32_t keeps = c & 1, with_bias = c >> 2 & 1;
+    tn_matmul_attributes t = {0, with_bias};
+    tn_gelu_attributes g = {c >> 1 & 1};
+    operand a = drawn(RIG_TYPE(TN_F32, s.m, s.k), &rng),
+            b = drawn(matrix(TN_F32, s.k, s.n, t.transpose_b), &rng),
+            bias = drawn(RIG_TYPE(TN_F32, s.n), &rng), y = zeroed(RIG_TYPE(TN_F32, s.m, s.n)),
+            z = zeroed(y.type);
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
+    int32_t end = rig_node(&m, "gelu", &g, &product, 1, &z.type, 1);
+    if (keeps) rig_out(&m, product);
+    rig_out(&m, end);
+    rig_run_on_all(keeps ? &tn_onednn_matmul_kept_gelu : &tn_onednn_matmul_gelu, &m,
+                   (void *[]){a.data, b.data, with_bias ? bias.data : NULL},
+                   (void *[]){keeps ? y.data : z.data, z.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+      for (int64_t j = 0; j < s.n; j++) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        if (with_bias) sum += at2(&bias, 0, j);
+        if (keeps) expect_near(&y, i, j, sum, magnitude);
+        expect_near(&z, i, j, defined_gelu(sum, g.approximate), magnitude);
+      }
+    free(a.data), free(b.data), free(bias.data), free(y.data), free(z.data);
+  }
+}
+
+static void the_gradient_of_a_gelu_joins_the_product(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(46, 0);
+  for (int32_t c = 0; c < SHAPES * 2; c++) {
+    shape s = shapes[c / 2];
+    tn_matmul_attributes t = {0, 0};
+    tn_gelu_attributes g = {c & 1};
+    operand a = drawn(RIG_TYPE(TN_F32, s.m, s.k), &rng), b = drawn(RIG_TYPE(TN_F32, s.k, s.n), &rng),
+            x = drawn(RIG_TYPE(TN_F32, s.m, s.n), &rng), y = zeroed(x.type);
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, &x.type)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 2, &y.type, 1);
+    rig_out(&m, rig_node(&m, "gelu_grad", &g, (int32_t[]){product, in[2]}, 2, &y.type, 1));
+    rig_run_on_all(&tn_onednn_matmul_gelu_grad, &m, (void *[]){a.data, b.data, x.data}, (void *[]){y.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+      for (int64_t j = 0; j < s.n; j++) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        expect_near(&y, i, j, sum * defined_gelu_slope(at2(&x, i, j), g.approximate), magnitude);
+      }
+    free(a.data), free(b.data), free(x.data), free(y.data);
+  }
+}
+
+static void what_is_added_joins_the_product(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(47, 0);
+  for (int32_t c = 0; c < SHAPES * 4; c++) {
+    shape s = shapes[c / 4];
+    int32_t with_bias = c & 1;
+    tn_matmul_attributes t = {0, c >> 1 & 1};
+    operand a = drawn(RIG_TYPE(TN_F32, s.m, s.k), &rng),
+            b = drawn(matrix(TN_F32, s.k, s.n, t.transpose_b), &rng),
+            bias = drawn(RIG_TYPE(TN_F32, s.n), &rng), r = drawn(RIG_TYPE(TN_F32, s.m, s.n), &rng),
+            y = zeroed(r.type);
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[4] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL),
+                     rig_in(&m, &r.type)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
+    rig_out(&m, rig_node(&m, "add", NULL, (int32_t[]){product, in[3]}, 2, &y.type, 1));
+    rig_run_on_all(&tn_onednn_matmul_add, &m,
+                   (void *[]){a.data, b.data, with_bias ? bias.data : NULL, r.data}, (void *[]){y.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+      for (int64_t j = 0; j < s.n; j++) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        if (with_bias) sum += at2(&bias, 0, j);
+        expect_near(&y, i, j, sum + at2(&r, i, j), magnitude);
+      }
+    free(a.data), free(b.data), free(bias.data), free(r.data), free(y.data);
+  }
+}
+
+static void a_product_goes_to_several_results(void **state) {
+  (void)state;
+  static const int64_t order[] = {2, 0, 1}; /* which of the slices is which result */
+  tn_rng rng = tn_rng_at(48, 0);
+  for (int32_t c = 0; c < SHAPES * 8; c++) {
+    shape s = shapes[c / 8];
+    int32_t dtype = dtypes[c & 1], with_bias = c >> 1 & 1, parts = 2 + (c >> 2 & 1);
+    tn_matmul_attributes t = {0, 1};
+    operand a = drawn(RIG_TYPE(dtype, s.m, s.k), &rng), b = drawn(RIG_TYPE(dtype, s.n * parts, s.k), &rng),
+            bias = drawn(RIG_TYPE(dtype, s.n * parts), &rng), y[3];
+    tn_type whole = RIG_TYPE(dtype, s.m, s.n * parts);
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 3, &whole, 1);
+    int64_t starts[3][2], stops[3][2];
+    tn_slice_attributes slices[3];
+    for (int32_t i = 0; i < parts; i++) {
+      int64_t first = order[i] % parts * s.n;
+      y[i] = zeroed(RIG_TYPE(dtype, s.m, s.n));
+      starts[i][0] = 0, starts[i][1] = first, stops[i][0] = s.m, stops[i][1] = first + s.n;
+      slices[i] = (tn_slice_attributes){.starts = {2, starts[i]}, .stops = {2, stops[i]}};
+      rig_out(&m, rig_node(&m, "slice", &slices[i], &product, 1, &y[i].type, 1));
+    }
+    rig_run_on_all(parts == 2 ? &tn_onednn_matmul_split_2 : &tn_onednn_matmul_split_3, &m,
+                   (void *[]){a.data, b.data, with_bias ? bias.data : NULL},
+                   (void *[]){y[0].data, y[1].data, parts > 2 ? y[2].data : NULL});
+    for (int32_t p = 0; p < parts; p++)
+      for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
+        for (int64_t j = 0; j < s.n; j++) {
+          double magnitude, sum = element(&a, &b, &t, i, starts[p][1] + j, &magnitude);
+          if (with_bias) sum += at2(&bias, 0, starts[p][1] + j);
+          expect_near(&y[p], i, j, sum, magnitude);
+        }
+    free(a.data), free(b.data), free(bias.data);
+    for (int32_t p = 0; p < parts; p++) free(y[p].data);
+  }
+}
+
+/* Slices of rows, and of a product that is no linear layer's. */
+static void other_slices_of_a_product_are_refused(void **state) {
+  (void)state;
+  tn_type a = RIG_TYPE(TN_F32, 4, 3), b = RIG_TYPE(TN_F32, 6, 3), whole = RIG_TYPE(TN_F32, 4, 6),
+          rows = RIG_TYPE(TN_F32, 2, 6);
+  int64_t starts[2][2] = {{0, 0}, {2, 0}}, stops[2][2] = {{2, 6}, {4, 6}};
+  for (int32_t c = 0; c < 2; c++) {
+    tn_matmul_attributes t = {0, c == 0};
+    tn_type weight = c == 0 ? b : RIG_TYPE(TN_F32, 3, 6);
+    tn_slice_attributes slices[2];
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &weight), rig_in(&m, NULL)};
+    int32_t product = rig_node(&m, "matmul", &t, in, 3, &whole, 1);
+    for (int32_t i = 0; i < 2; i++) {
+      slices[i] = (tn_slice_attributes){.starts = {2, starts[i]}, .stops = {2, stops[i]}};
+      rig_out(&m, rig_node(&m, "slice", &slices[i], &product, 1, &rows, 1));
+    }
+    rig_answer answer = rig_query(&tn_onednn_matmul_split_2, &m);
+    assert_int_equal(answer.status, TN_EUNSUPPORTED);
+    assert_non_null(strstr(answer.text, c == 0 ? "columns" : "linear layer"));
+  }
+}
+
+static void the_gradient_of_the_bias_comes_with_that_of_the_weights(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(43, 0);
+  for (int32_t c = 0; c < SHAPES * 4; c++) {
+    shape s = shapes[c / 4];
+    tn_matmul_attributes t = {1, c >> 1 & 1};
+    int32_t dtype = dtypes[c & 1];
+    operand d = drawn(RIG_TYPE(dtype, s.k, s.m), &rng),
+            x = drawn(matrix(dtype, s.k, s.n, t.transpose_b), &rng), w = zeroed(RIG_TYPE(dtype, s.m, s.n)),
+            sums = zeroed(RIG_TYPE(dtype, 1, s.m));
+    int64_t axis = 0;
+    tn_reduce_attributes rows = {.axes = {1, &axis}, .keep = 1};
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[2] = {rig_in(&m, &d.type), rig_in(&m, &x.type)};
+    int32_t sum_node = rig_node(&m, "reduce_sum", &rows, in, 1, &sums.type, 1);
+    rig_out(&m, rig_node(&m, "matmul", &t, in, 2, &w.type, 1));
+    rig_out(&m, sum_node);
+    rig_run_on_all(&tn_onednn_matmul_bias_grad, &m, (void *[]){d.data, x.data},
+                   (void *[]){w.data, sums.data});
+    for (int64_t i = 0; i < s.m; i++) {
+      double magnitude = 0, sum = 0;
+      for (int64_t p = 0; p < s.k; p++) sum += at2(&d, p, i), magnitude += fabs(at2(&d, p, i));
+      expect_near(&sums, 0, i, sum, magnitude);
+      for (int64_t j = 0; j < s.n; j += 1 + s.n / 40) {
+        sum = element(&d, &x, &t, i, j, &magnitude);
+        expect_near(&w, i, j, sum, magnitude);
+      }
+    }
+    free(d.data), free(x.data), free(w.data), free(sums.data);
+  }
+}
+
+/* Slices of broadcast batches are those of single products. */
+static void batches_broadcast(void **state) {
+  (void)state;
+  tn_rng rng = tn_rng_at(44, 0);
+  for (int32_t c = 0; c < 8; c++) {
+    tn_matmul_attributes t = {c & 1, c >> 1 & 1};
+    int32_t dtype = dtypes[c >> 2];
+    int64_t k = 21, m = 9, n = 33;
+    tn_type a_type = t.transpose_a ? RIG_TYPE(dtype, 3, 1, k, m) : RIG_TYPE(dtype, 3, 1, m, k),
+            b_type = t.transpose_b ? RIG_TYPE(dtype, 4, n, k) : RIG_TYPE(dtype, 4, k, n);
+    operand a = drawn(a_type, &rng), b = drawn(b_type, &rng), y = zeroed(RIG_TYPE(dtype, 3, 4, m, n));
+    static rig_match match;
+    rig_start(&match);
+    int32_t in[3] = {rig_in(&match, &a.type), rig_in(&match, &b.type), rig_in(&match, NULL)};
+    rig_out(&match, rig_node(&match, "matmul", &t, in, 3, &y.type, 1));
+    rig_run_on_all(&tn_onednn_matmul, &match, (void *[]){a.data, b.data, NULL}, (void *[]){y.data});
+    int64_t size = (int64_t)tn_dtype_size(dtype);
+    for (int64_t p = 0; p < 12; p++) {
+      operand one = {matrix(dtype, m, k, t.transpose_a), (char *)a.data + p / 4 * m * k * size},
+              two = {matrix(dtype, k, n, t.transpose_b), (char *)b.data + p % 4 * k * n * size},
+              slice = {RIG_TYPE(dtype, m, n), (char *)y.data + p * m * n * size};
+      for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+          double magnitude, sum = element(&one, &two, &t, i, j, &magnitude);
+          expect_near(&slice, i, j, sum, magnitude);
+        }
+    }
+    free(a.data), free(b.data), free(y.data);
+  }
+}
+
+static void what_is_not_done_here_is_refused(void **state) {
+  (void)state;
+  tn_type a = RIG_TYPE(TN_F64, 3, 4), b = RIG_TYPE(TN_F64, 4, 5), y = RIG_TYPE(TN_F64, 3, 5);
+  tn_matmul_attributes t = {0, 0, 0};
+  static rig_match m;
+  for (int32_t i = 0; i < 2; i++) {
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &b), rig_in(&m, NULL)};
+    rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &y, 1));
+    rig_answer answer = rig_query(&tn_onednn_matmul, &m);
+    assert_int_equal(answer.status, TN_EUNSUPPORTED);
+    assert_non_null(strstr(answer.text, i == 0 ? "f64" : "tf32"));
+    a.dtype = b.dtype = y.dtype = TN_F32;
+    t.math = TN_MATH_TF32;
+  }
+}
+
+/* A GELU of a product in bf16 is one of the rounded product; the gradient's operand is as large as the
+ * product. */
+static void a_gelu_of_other_elements_is_refused(void **state) {
+  (void)state;
+  tn_type a = RIG_TYPE(TN_BF16, 3, 4), b = RIG_TYPE(TN_BF16, 4, 5), y = RIG_TYPE(TN_BF16, 3, 5),
+          row = RIG_TYPE(TN_F32, 5);
+  tn_matmul_attributes t = {0, 0, 0};
+  tn_gelu_attributes g = {1};
+  static rig_match m;
+  rig_start(&m);
+  int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &b), rig_in(&m, NULL)};
+  int32_t product = rig_node(&m, "matmul", &t, in, 3, &y, 1);
+  rig_out(&m, rig_node(&m, "gelu", &g, &product, 1, &y, 1));
+  rig_answer answer = rig_query(&tn_onednn_matmul_gelu, &m);
+  assert_int_equal(answer.status, TN_EUNSUPPORTED);
+  assert_non_null(strstr(answer.text, "bf16"));
+  a.dtype = b.dtype = y.dtype = TN_F32;
+  rig_start(&m);
+  in[0] = rig_in(&m, &a), in[1] = rig_in(&m, &b), in[2] = rig_in(&m, &row);
+  product = rig_node(&m, "matmul", &t, in, 2, &y, 1);
+  rig_out(&m, rig_node(&m, "gelu_grad", &g, (int32_t[]){product, in[2]}, 2, &y, 1));
+  answer = rig_query(&tn_onednn_matmul_gelu_grad, &m);
+  assert_int_equal(answer.status, TN_EUNSUPPORTED);
+  assert_non_null(strstr(answer.text, "broadcast"));
+}
+
+/* Whoever takes the sum with a product that is not made would leave it unwritten. */
+static void the_bias_of_an_empty_weight_is_left_to_a_sum(void **state) {
+  (void)state;
+  tn_type d = RIG_TYPE(TN_F32, 6, 4), x = RIG_TYPE(TN_F32, 6, 0), w = RIG_TYPE(TN_F32, 4, 0),
+          sums = RIG_TYPE(TN_F32, 1, 4);
+  tn_matmul_attributes t = {1, 0};
+  int64_t axis = 0;
+  tn_reduce_attributes rows = {.axes = {1, &axis}, .keep = 1};
+  static rig_match m;
+  rig_start(&m);
+  int32_t in[2] = {rig_in(&m, &d), rig_in(&m, &x)};
+  int32_t sum = rig_node(&m, "reduce_sum", &rows, in, 1, &sums, 1);
+  rig_out(&m, rig_node(&m, "matmul", &t, in, 2, &w, 1));
+  rig_out(&m, sum);
+  rig_answer answer = rig_query(&tn_onednn_matmul_bias_grad, &m);
+  assert_int_equal(answer.status, TN_EUNSUPPORTED);
+  assert_non_null(strstr(answer.text, "empty"));
+}
+
+static void failing_allocations_are_reported(void **state) {
+  (void)state;
+  tn_type a = RIG_TYPE(TN_F32, 3, 4), b = RIG_TYPE(TN_F32, 4, 5), y = RIG_TYPE(TN_F32, 3, 5);
+  tn_matmul_attributes t = {0, 0, 0};
+  static rig_match m;
+  rig_start(&m);
+  int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &b), rig_in(&m, NULL)};
+  rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &y, 1));
+  rig_sweep_allocations(&tn_onednn_matmul, &m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(products_with_bias_and_relu_are_right),
+      cmocka_unit_test(the_gradient_of_a_relu_joins_the_product),
+      cmocka_unit_test(a_gelu_joins_the_product),
+      cmocka_unit_test(the_gradient_of_a_gelu_joins_the_product),
+      cmocka_unit_test(what_is_added_joins_the_product),
+      cmocka_unit_test(a_product_goes_to_several_results),
+      cmocka_unit_test(other_slices_of_a_product_are_refused),
+      cmocka_unit_test(the_gradient_of_the_bias_comes_with_that_of_the_weights),
+      cmocka_unit_test(batches_broadcast),
+      cmocka_unit_test(what_is_not_done_here_is_refused),
+      cmocka_unit_test(a_gelu_of_other_elements_is_refused),
+      cmocka_unit_test(the_bias_of_an_empty_weight_is_left_to_a_sum),
+      cmocka_unit_test(failing_allocations_are_reported),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* Threads of libgomp on the processors that were asked for, however large the last team was. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <omp.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/onednn/onednn.h"
+
+enum { THREADS = 3 };
+
+/* Three threads on one or two processors, so that the tests run on small machines, too. */
+typedef struct rig {
+  int64_t processors[THREADS];
+  tn_onednn backend;
+  cpu_set_t all;
+  atomic_int arrived, wrong;
+} rig;
+
+static void start(rig *r) {
+  memset(r, 0, sizeof *r);
+  assert_int_equal(sched_getaffinity(0, sizeof r->all, &r->all), 0);
+  int32_t n = 0, last = 0;
+  for (int32_t i = 0; i < CPU_SETSIZE && n < THREADS; i++)
+    if (CPU_ISSET(i, &r->all)) r->processors[n++] = last = i;
+  while (n < THREADS) r->processors[n++] = last;
+  r->backend.options = (tn_onednn_options){.threads = THREADS, .pin = {THREADS, r->processors}};
+}
+
+static bool is_bound_to(int64_t processor) {
+  cpu_set_t now;
+  return sched_getaffinity(0, sizeof now, &now) == 0 && CPU_COUNT(&now) == 1 &&
+         CPU_ISSET((size_t)processor, &now) && sched_getcpu() == processor;
+}
+
+/* Waits for the others, ten seconds at most, so that each thread has one chunk. */
+static void meet(void *arg, int64_t chunk) {
+  rig *r = arg;
+  (void)chunk;
+  int number = omp_get_thread_num();
+  atomic_fetch_add(&r->arrived, 1);
+  for (int32_t i = 0; i < 10000 && atomic_load(&r->arrived) < THREADS; i++) usleep(1000);
+  if (number > 0 && !is_bound_to(r->processors[number])) atomic_fetch_add(&r->wrong, 1);
+}
+
+static void run(rig *r) {
+  r->arrived = 0;
+  tn_onednn_parallel(NULL, &r->backend, THREADS, meet, r);
+  assert_int_equal(r->arrived, THREADS);
+  assert_int_equal(r->wrong, 0);
+}
+
+static void threads_are_where_they_were_asked_to_be(void **state) {
+  (void)state;
+  rig r;
+  start(&r);
+  run(&r);
+  run(&r);
+  tn_onednn_leave_places(&r.backend);
+}
+
+/* libgomp ends the threads that a smaller team does not need. */
+static void threads_that_are_started_anew_go_there_too(void **state) {
+  (void)state;
+  rig r;
+  start(&r);
+  run(&r);
+  atomic_int seen = 0;
+#pragma omp parallel num_threads(2)
+  atomic_fetch_add(&seen, 1);
+  assert_int_equal(seen, 2);
+  tn_onednn_take_places(&r.backend, THREADS);
+#pragma omp parallel num_threads(THREADS)
+  if (omp_get_thread_num() > 0 && !is_bound_to(r.processors[omp_get_thread_num()]))
+    atomic_fetch_add(&r.wrong, 1);
+  assert_int_equal(r.wrong, 0);
+  run(&r);
+  tn_onednn_leave_places(&r.backend);
+}
+
+static void the_calling_thread_is_left_as_it_is_and_the_others_are_let_go(void **state) {
+  (void)state;
+  rig r;
+  cpu_set_t now;
+  start(&r);
+  run(&r);
+  assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+  assert_true(CPU_EQUAL(&now, &r.all));
+  tn_onednn_leave_places(&r.backend);
+#pragma omp parallel num_threads(THREADS)
+  {
+    cpu_set_t mine;
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0 || !CPU_EQUAL(&mine, &r.all))
+      atomic_fetch_add(&r.wrong, 1);
+  }
+  assert_int_equal(r.wrong, 0);
+}
+
+static tn_status quiet_fail(const void *handle, tn_status code, const char *option, const char *format, ...) {
+  (void)handle, (void)format;
+  assert_string_equal(option, "pin");
+  return code;
+}
+
+static void what_the_environment_binds_is_not_bound_again(void **state) {
+  (void)state;
+  static const tn_api table = {.struct_size = sizeof table, .fail = quiet_fail};
+  tn_env env = {&table, NULL};
+  const int64_t processor = 0;
+  const tn_ints none = {0, NULL}, one = {1, &processor};
+  assert_int_equal(tn_onednn_check_places(&env, &one), TN_OK);
+  setenv("OMP_PROC_BIND", "true", 1);
+  assert_int_equal(tn_onednn_check_places(&env, &none), TN_OK);
+  assert_int_equal(tn_onednn_check_places(&env, &one), TN_EINVAL);
+  setenv("OMP_PROC_BIND", "false", 1);
+  assert_int_equal(tn_onednn_check_places(&env, &one), TN_OK);
+  unsetenv("OMP_PROC_BIND");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(threads_are_where_they_were_asked_to_be),
+      cmocka_unit_test(threads_that_are_started_anew_go_there_too),
+      cmocka_unit_test(the_calling_thread_is_left_as_it_is_and_the_others_are_let_go),
+      cmocka_unit_test(what_the_environment_binds_is_not_bound_again),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

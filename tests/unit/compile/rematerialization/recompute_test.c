@@ -1,0 +1,154 @@
+/* Pass `recompute`: what is computed twice rather than kept. */
+#include "tests/unit/compile/fixture.h"
+#include "tests/unit/compile/kernels.h"
+
+static fixture F;
+
+static int set_up(void **state) {
+  static const tn_item *const kernels[] = {KERNELS_PLAIN, NULL};
+  (void)state;
+  fixture_open(&F, kernels);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  fixture_close(&F);
+  return 0;
+}
+
+#define BODY_TOP                                                                                             \
+  "x: f32[8, 8]{0, 1} = input(name=x)\n"                                                                     \
+  "w: f32[8, 8]{0, 1} = state(path=w)\n"
+
+/* r is kept from the first product to the last launch, which reads a as well: it can make r itself. */
+static void a_cheap_value_is_made_again_from_what_is_there(void **state) {
+  (void)state;
+  const char *g = "x: f32[8, 8] = input(name=x)\n"
+                  "w: f32[8, 8] = state(path=w)\n"
+                  "a = matmul(x, w)\n"
+                  "r = relu(a)\n"
+                  "b = matmul(r, w)\n"
+                  "c = matmul(b, w)\n"
+                  "d = add(c, r)\n"
+                  "e = mul(d, a)\n"
+                  "output e = e\n";
+  assert_after(RECOMPUTED, &F, g,
+               BODY_TOP "a: f32[8, 8]{0, 1} = matmul(x, w)\n"
+                        "# 0: t.matmul \"blocked\"\n"
+                        "r: f32[8, 8]{0, 1} = relu(a)\n"
+                        "# 1: t.pointwise \"tiles\"\n"
+                        "b: f32[8, 8]{0, 1} = matmul(r, w)\n"
+                        "# 2: t.matmul \"blocked\"\n"
+                        "c: f32[8, 8]{0, 1} = matmul(b, w)\n"
+                        "# 3: t.matmul \"blocked\"\n"
+                        "d: f32[8, 8]{0, 1} = add(c, r)\n"
+                        "e: f32[8, 8]{0, 1} = mul(d, a)\n"
+                        "# 4: t.pointwise \"tiles\", 3 nodes\n"
+                        "output e = e\n");
+}
+
+/* Without a at hand r is kept, not a. */
+static void nothing_else_is_kept_for_it(void **state) {
+  (void)state;
+  assert_after(RECOMPUTED, &F,
+               "x: f32[8, 8] = input(name=x)\nw: f32[8, 8] = state(path=w)\na = matmul(x, w)\nr = relu(a)\n"
+               "b = matmul(r, w)\nd = add(b, r)\noutput d = d\n",
+               BODY_TOP "a: f32[8, 8]{0, 1} = matmul(x, w)\n"
+                        "# 0: t.matmul \"blocked\"\n"
+                        "r: f32[8, 8]{0, 1} = relu(a)\n"
+                        "# 1: t.pointwise \"tiles\"\n"
+                        "b: f32[8, 8]{0, 1} = matmul(r, w)\n"
+                        "# 2: t.matmul \"blocked\"\n"
+                        "d: f32[8, 8]{0, 1} = add(b, r)\n"
+                        "# 3: t.pointwise \"tiles\"\n"
+                        "output d = d\n");
+}
+
+/* d is a batch less its mean, which backward needs again; a is read shortly before that, so keeping a
+ * until then and making d again keeps one of them where there were two. */
+static void what_is_kept_longer_may_replace_the_value(void **state) {
+  (void)state;
+  assert_after(RECOMPUTED, &F,
+               "x: f32[64, 64] = input(name=x)\nw: f32[64, 64] = state(path=w)\na = matmul(x, w)\n"
+               "m = reduce_sum(a, axes=[0])\nd = sub(a, m)\nr = relu(d)\nb = matmul(r, w)\nc = matmul(b, a)\n"
+               "e = transpose(c, order=[1, 0])\nf = mul(e, d)\noutput f = f\n",
+               "x: f32[64, 64]{0, 1} = input(name=x)\n"
+               "w: f32[64, 64]{0, 1} = state(path=w)\n"
+               "a: f32[64, 64]{0, 1} = matmul(x, w)\n"
+               "# 0: t.matmul \"blocked\"\n"
+               "m: f32[64]{0} = reduce_sum(a, axes=[0])\n"
+               "# 1: t.reduce_sum\n"
+               "d: f32[64, 64]{0, 1} = sub(a, m)\n"
+               "r: f32[64, 64]{0, 1} = relu(d)\n"
+               "# 2: t.pointwise \"tiles\", 2 nodes\n"
+               "b: f32[64, 64]{0, 1} = matmul(r, w)\n"
+               "# 3: t.matmul \"blocked\"\n"
+               "c: f32[64, 64]{0, 1} = matmul(b, a)\n"
+               "# 4: t.matmul \"blocked\"\n"
+               "e: f32[64, 64]{0, 1} = transpose(c, order=[1, 0])\n"
+               "# 5: t.transpose\n"
+               "f: f32[64, 64]{0, 1} = mul(e, d)\n"
+               "# 6: t.pointwise \"tiles\", 2 nodes\n"
+               "output f = f\n");
+}
+
+static void constants_are_made_where_they_are_read(void **state) {
+  (void)state;
+  assert_after(RECOMPUTED, &F,
+               "x: f32[8, 8] = input(name=x)\nw: f32[8, 8] = state(path=w)\nz: f32[8, 8] = full(dims=[8, 8], "
+               "value=1)\n"
+               "a = add(x, z)\nb = matmul(a, w)\nc = add(b, z)\nd = matmul(c, w)\noutput d = d\n",
+               BODY_TOP "z: f32[8, 8]{0, 1} = full(dims=[8, 8], value=1)\n"
+                        "a: f32[8, 8]{0, 1} = add(x, z)\n"
+                        "# 0: t.pointwise \"tiles\", 2 nodes\n"
+                        "b: f32[8, 8]{0, 1} = matmul(a, w)\n"
+                        "# 1: t.matmul \"blocked\"\n"
+                        "c: f32[8, 8]{0, 1} = add(b, z)\n"
+                        "# 2: t.pointwise \"tiles\", 2 nodes\n"
+                        "d: f32[8, 8]{0, 1} = matmul(c, w)\n"
+                        "# 3: t.matmul \"blocked\"\n"
+                        "output d = d\n");
+}
+
+/* Making r again would make the launch a reader of the state's old value. */
+static void old_values_of_states_are_not_read_later_than_before(void **state) {
+  (void)state;
+  tn_program *p = fixture_program(&F, "x: f32[8, 8] = input(name=x)\n"
+                                      "w: f32[8, 8] = state(path=w)\n"
+                                      "r = relu(w)\n"
+                                      "b = matmul(x, r)\n"
+                                      "n = add(w, b)\n"
+                                      "c = matmul(n, x)\n"
+                                      "d = add(c, r)\n"
+                                      "commit w = n\noutput d = d\n");
+  assert_int_equal(p->n_steps, 5);
+  assert_int_equal(p->steps[2].out[0].place.base, TN_BASE_REGION);
+  tn_program_destroy(p);
+}
+
+/* The commit's value is made after the last launch, which may therefore read b again and make r itself. */
+static void old_values_are_read_again_before_their_commit(void **state) {
+  (void)state;
+  char *text = fixture_text(&F,
+                            "x: f32[8, 8] = input(name=x)\nw: f32[8, 8] = state(path=w)\n"
+                            "b: f32[8] = state(path=b)\n"
+                            "a = matmul(x, w)\nr = add(a, b)\nc = matmul(r, w)\nd = matmul(c, w)\n"
+                            "e = mul(d, r)\nf = mul(e, a)\ng = reduce_sum(f, axes=[0])\n"
+                            "commit b = g\noutput f = f\n",
+                            RECOMPUTED);
+  assert_non_null(strstr(text, "f: f32[8, 8]{0, 1} = mul(e, a)\n# 4: t.pointwise \"tiles\", 3 nodes\n"));
+  tn_release(&F.env, text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_cheap_value_is_made_again_from_what_is_there, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(nothing_else_is_kept_for_it, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_is_kept_longer_may_replace_the_value, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(constants_are_made_where_they_are_read, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(old_values_of_states_are_not_read_later_than_before, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(old_values_are_read_again_before_their_commit, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

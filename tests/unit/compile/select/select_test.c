@@ -1,0 +1,525 @@
+/* Pass `select`: what is covered by what, before and after. */
+#include <stdio.h>
+
+#include "tests/unit/compile/fixture.h"
+#include "tests/unit/compile/kernels.h"
+
+/* ---- more kernels ---- */
+
+static tn_status offer_slow(tn_query *q) {
+  tn_variant v = {.struct_size = sizeof v, .name = "slow", .cost_s = 2e-3};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static tn_status offer_two(tn_query *q) {
+  tn_variant slow = {.struct_size = sizeof slow, .id = 1, .name = "direct", .cost_s = 3e-3};
+  tn_variant quick = {.struct_size = sizeof quick, .id = 2, .name = "tiled", .cost_s = 1e-3};
+  tn_add_variant(q, &slow);
+  tn_add_variant(q, &quick);
+  return TN_OK;
+}
+
+static tn_status decline(tn_query *q) {
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "rank %d is odd", (int)q->match->in[0]->rank);
+}
+
+static tn_status offer_nothing(tn_query *q) {
+  (void)q;
+  return TN_OK;
+}
+
+static tn_status offer_wrong_pair(tn_query *q) {
+  static const int32_t pair[1][2] = {{3, 0}};
+  tn_variant v = {.struct_size = sizeof v, .name = "odd", .n_inplace = 1, .inplace = pair};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static tn_status break_down(tn_query *q) { return tn_fail(q, TN_EDEVICE, NULL, "lost"); }
+
+static KERNEL(k_slow, "t.slow", "t", "y = matmul(a, b, bias?)", offer_slow);
+static KERNEL(k_two, "t.two", "t", "y = matmul(a, b, bias?)", offer_two);
+static KERNEL(k_declines, "t.declines", "t", "y = matmul(a, b, bias?)", decline);
+static KERNEL(k_silent, "t.silent", "t", "y = matmul(a, b, bias?)", offer_nothing);
+static KERNEL(k_odd, "t.odd", "t", "y = matmul(a, b, bias?)", offer_wrong_pair);
+static KERNEL(k_breaks, "t.breaks", "t", "y = matmul(a, b, bias?)", break_down);
+static KERNEL(k_fast, "fast.matmul", "fast", "y = matmul(a, b, bias?)", offer_slow);
+static KERNEL(k_fast_relu, "fast.relu", "fast", "y = relu(x)", offer_slow);
+static KERNEL(k_softmax, "t.softmax", "t", "y = softmax(x)", offer_plain);
+static KERNEL(k_tail, "t.tail", "t", "y = exp(x); s = sin(x); z = mul(y, s)", offer_plain);
+static KERNEL(k_both, "t.both", "t", "m = matmul(a, b); n = matmul(a, c) -> m, n", offer_plain);
+static KERNEL(k_keeps, "t.keeps", "t", "y = matmul(a, b); z = relu(y) -> y, z", offer_plain);
+static KERNEL(k_unknown, "t.unknown", "t", "y = quux(x)", offer_plain);
+static KERNEL(k_garbled, "t.garbled", "t", "y = relu(x", offer_plain);
+
+static fixture F;
+
+#define OPEN(...)                                                                                            \
+  do {                                                                                                       \
+    static const tn_item *const kernels_[] = {__VA_ARGS__, NULL};                                            \
+    fixture_open(&F, kernels_);                                                                              \
+  } while (0)
+
+static tn_cover *cover_of(const char *text) {
+  tn_graph *graph = fixture_graph(&F, text);
+  tn_cover *cover = NULL;
+  if (tn_pass_select(&F.env, F.registry, &F.target, graph, &cover) != TN_OK)
+    fail_msg("%s", tn_error_text(&F.env));
+  return cover;
+}
+
+static const char *value_name(const tn_cover *cover, tn_val v) {
+  const char *name = cover->graph->values.v[v].name;
+  return v == 0 ? "_" : name != NULL ? name : "?";
+}
+
+static const char *reason_of(const tn_group *g, const char *kernel) {
+  for (int32_t i = 0; i < g->n_rejected; i++)
+    if (strcmp(g->rejected[i].kernel, kernel) == 0) return g->rejected[i].reason;
+  return NULL;
+}
+
+/* ---- patterns ---- */
+
+#define AXW                                                                                                  \
+  "a: f32[4, 8] = input(name=a)\n"                                                                           \
+  "w: f32[8, 8] = input(name=w)\n"
+
+static void a_larger_pattern_wins(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_matmul_relu.item);
+  assert_after(SELECTED, &F, AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n",
+               "a: f32[4, 8] = input(name=a)\n"
+               "w: f32[8, 8] = input(name=w)\n"
+               "h: f32[4, 8] = matmul(a, w)\n"
+               "r: f32[4, 8] = relu(h)\n"
+               "# 0: t.matmul_relu \"blocked\", 2 nodes\n"
+               "output r = r\n");
+  fixture_close(&F);
+}
+
+static void commutative_operands_match_both_ways(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_matmul_add_relu.item);
+  static const char *const adds[] = {"s = add(h, q)\n", "s = add(q, h)\n"};
+  for (int i = 0; i < 2; i++) {
+    char text[400];
+    snprintf(text, sizeof text,
+             AXW "q: f32[4, 8] = input(name=q)\nh = matmul(a, w)\n%sr = relu(s)\noutput r = r\n", adds[i]);
+    tn_cover *cover = cover_of(text);
+    assert_int_equal(cover->groups.n, 1);
+    const tn_group *g = &cover->groups.v[0];
+    assert_string_equal(g->kernel->item.name, "t.matmul_add_relu");
+    assert_int_equal(g->n_in, 4);
+    assert_string_equal(value_name(cover, g->in[0]), "a");
+    assert_string_equal(value_name(cover, g->in[1]), "w");
+    assert_string_equal(value_name(cover, g->in[2]), "_");
+    assert_string_equal(value_name(cover, g->in[3]), "q");
+    /* the kernel sees the pattern's order: the product is operand 0 of the sum */
+    const tn_match_node *sum = &g->match->nodes[1];
+    assert_int_equal(sum->in[0], 4);
+    assert_int_equal(sum->in[1], 3);
+    assert_int_equal(g->match->nodes[2].in[0], 5);
+    assert_int_equal(g->match->out_number[0], 6);
+    assert_null(g->match->in[2]);
+    tn_cover_destroy(cover);
+  }
+  fixture_close(&F);
+}
+
+static void optional_operands_may_be_there(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_matmul_relu.item);
+  tn_cover *cover =
+      cover_of(AXW "b: f32[8] = input(name=b)\nh = matmul(a, w, b)\nr = relu(h)\noutput r = r\n");
+  assert_int_equal(cover->groups.n, 1);
+  assert_string_equal(value_name(cover, cover->groups.v[0].in[2]), "b");
+  assert_int_equal(cover->groups.v[0].match->nodes[0].in[2], 2);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void variadic_operands_are_listed(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  tn_cover *cover = cover_of(AXW "y = concat(a, w, a)\noutput y = y\n");
+  const tn_group *g = &cover->groups.v[0];
+  assert_int_equal(g->n_in, 3);
+  assert_string_equal(value_name(cover, g->in[1]), "w");
+  assert_string_equal(value_name(cover, g->in[2]), "a");
+  assert_int_equal(g->match->nodes[0].in[2], 2);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void an_inner_value_with_a_user_outside_refuses(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_matmul_relu.item);
+  tn_cover *cover =
+      cover_of(AXW "h = matmul(a, w)\nr = relu(h)\nl = reduce_sum(h)\noutput r = r\noutput l = l\n");
+  assert_int_equal(cover->groups.n, 3);
+  assert_string_equal(cover->groups.v[1].kernel->item.name, "t.pointwise");
+  assert_string_equal(reason_of(&cover->groups.v[1], "t.matmul_relu"), "a value inside it is used outside");
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void outputs_and_commits_count_as_users(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_matmul_relu.item);
+  tn_cover *cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\noutput h = h\n");
+  assert_int_equal(cover->groups.n, 2);
+  assert_string_equal(reason_of(&cover->groups.v[1], "t.matmul_relu"),
+                      "a value inside it is committed or an output");
+  tn_cover_destroy(cover);
+  cover = cover_of(
+      AXW "p: f32[4, 8] = state(path=p)\nh = matmul(a, w)\nr = relu(h)\ncommit p = h\noutput r = r\n");
+  assert_int_equal(cover->groups.n, 2);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void what_the_arrow_names_may_have_users(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_keeps.item);
+  tn_cover *cover =
+      cover_of(AXW "h = matmul(a, w)\nr = relu(h)\nl = reduce_sum(h)\noutput r = r\noutput l = l\n");
+  assert_string_equal(cover->groups.v[0].kernel->item.name, "t.keeps");
+  assert_int_equal(cover->groups.v[0].n_out, 2);
+  assert_string_equal(value_name(cover, cover->groups.v[0].out[0]), "h");
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void a_path_that_leaves_and_re_enters_refuses(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_both.item);
+  /* n's operand depends on m: one launch cannot do both */
+  tn_cover *cover = cover_of(AXW "m = matmul(a, w)\nt = transpose(m, order=[1, 0])\nc = matmul(t, m)\n"
+                                 "n = matmul(a, c)\noutput n = n\n");
+  for (size_t i = 0; i < cover->groups.n; i++)
+    assert_string_not_equal(cover->groups.v[i].kernel->item.name, "t.both");
+  assert_string_equal(reason_of(&cover->groups.v[3], "t.both"), "a path leaves the match and re-enters it");
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void patterns_are_found_through_shared_operands(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_both.item, &k_tail.item);
+  tn_cover *cover = cover_of(AXW "v: f32[8, 8] = input(name=v)\nm = matmul(a, w)\nn = matmul(a, v)\n"
+                                 "y = exp(m)\ns = sin(m)\nz = mul(s, y)\noutput z = z\noutput n = n\n");
+  assert_int_equal(cover->groups.n, 2);
+  assert_string_equal(cover->groups.v[0].kernel->item.name, "t.both");
+  assert_string_equal(cover->groups.v[1].kernel->item.name, "t.tail");
+  assert_int_equal(cover->groups.v[1].match->nodes[2].in[0], 1);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* Two pairs that each could be one launch, and that would wait for each other as launches. */
+static void groups_never_wait_for_each_other(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_both.item);
+  const char *g = "a: f32[4, 4] = input(name=a)\n"
+                  "b: f32[4, 4] = input(name=b)\n"
+                  "m1 = matmul(a, a)\n"
+                  "t = transpose(m1, order=[1, 0])\n"
+                  "n1 = matmul(b, t)\n"
+                  "m2 = matmul(b, b)\n"
+                  "u = transpose(m2, order=[1, 0])\n"
+                  "n2 = matmul(a, u)\n"
+                  "output n1 = n1\noutput n2 = n2\n";
+  tn_cover *cover = cover_of(g);
+  int both = 0;
+  for (size_t i = 0; i < cover->groups.n; i++)
+    both += strcmp(cover->groups.v[i].kernel->item.name, "t.both") == 0;
+  assert_int_equal(both, 1);
+  tn_cover_destroy(cover);
+  tn_program_destroy(fixture_program(&F, g));
+  fixture_close(&F);
+}
+
+/* ---- kernels against each other ---- */
+
+static void the_cheaper_kernel_wins_and_the_other_hears_why(void **state) {
+  (void)state;
+  OPEN(&k_slow.item, &k_two.item, &k_declines.item, &k_silent.item);
+  tn_cover *cover = cover_of(AXW "h = matmul(a, w)\noutput h = h\n");
+  const tn_group *g = &cover->groups.v[0];
+  assert_string_equal(g->kernel->item.name, "t.two");
+  assert_string_equal(g->choice.name, "tiled");
+  assert_int_equal(g->choice.id, 2);
+  assert_string_equal(reason_of(g, "t.slow"), "2 ms against 1 ms");
+  assert_string_equal(reason_of(g, "t.declines"), "rank 2 is odd");
+  assert_string_equal(reason_of(g, "t.silent"), "it offered no variant");
+  assert_true(g->cost.flops >= 2 * 4 * 8 * 8);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void a_better_family_goes_first(void **state) {
+  (void)state;
+  static const char *const families[] = {"fast", "t"};
+  OPEN(KERNELS_PLAIN, &k_fast.item, &k_fast_relu.item);
+  fixture_families(&F, families, 2);
+  tn_cover *cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n");
+  assert_string_equal(cover->groups.v[0].kernel->item.name, "fast.matmul");
+  assert_string_equal(cover->groups.v[0].family, "fast");
+  assert_string_equal(reason_of(&cover->groups.v[0], "t.matmul"), "family fast goes first");
+  /* one node against a region of one node: the family decides, too */
+  assert_string_equal(cover->groups.v[1].kernel->item.name, "fast.relu");
+  tn_cover_destroy(cover);
+  /* a region of two nodes is larger */
+  cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\ns = exp(r)\noutput s = s\n");
+  assert_string_equal(cover->groups.v[1].kernel->item.name, "t.pointwise");
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* It would not have been taken anyway. */
+static void what_declines_behind_a_better_family_is_not_heard(void **state) {
+  (void)state;
+  static const char *const families[] = {"fast", "t"};
+  OPEN(KERNELS_PLAIN, &k_fast.item, &k_declines.item);
+  fixture_families(&F, families, 2);
+  tn_cover *cover = cover_of(AXW "h = matmul(a, w)\noutput h = h\n");
+  assert_string_equal(cover->groups.v[0].kernel->item.name, "fast.matmul");
+  assert_null(reason_of(&cover->groups.v[0], "t.declines"));
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void a_kernel_for_the_whole_wins_over_its_parts(void **state) {
+  (void)state;
+  const char *g = AXW "s = softmax(a)\noutput s = s\n";
+  OPEN(KERNELS_PLAIN, &k_softmax.item);
+  tn_cover *cover = cover_of(g);
+  assert_int_equal(cover->groups.n, 1);
+  assert_string_equal(cover->groups.v[0].kernel->item.name, "t.softmax");
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void an_op_without_kernels_is_decomposed(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  assert_after(SELECTED, &F, "a: f32[4, 8] = input(name=a)\ns = softmax(a)\noutput s = s\n",
+               "a: f32[4, 8] = input(name=a)\n"
+               "%2: f32[4, 1] = reduce_max(a, axes=[1], keep=yes)\n"
+               "# 0: t.reduce_max\n"
+               "%3: f32[4, 8] = sub(a, %2)\n"
+               "%4: f32[4, 8] = exp(%3)\n"
+               "# 1: t.pointwise \"tiles\", 2 nodes\n"
+               "%5: f32[4, 1] = reduce_sum(%4, axes=[1], keep=yes)\n"
+               "# 2: t.reduce_sum\n"
+               "s: f32[4, 8] = div(%4, %5)\n"
+               "# 3: t.pointwise \"tiles\"\n"
+               "output s = s\n");
+  fixture_close(&F);
+}
+
+static void an_op_that_nobody_does_is_an_error_with_every_reason(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_declines.item);
+  assert_string_equal(fixture_failure(&F, AXW "y = erf(a) in enc.ff\noutput y = y\n", TN_EUNSUPPORTED),
+                      "no kernel takes erf(f32[4, 8]) (enc.ff) on t, and the op has no decomposition; "
+                      "t.pointwise: erf is too hard");
+  assert_string_equal(fixture_failure(&F, AXW "y = argmax(a)\noutput y = y\n", TN_EUNSUPPORTED),
+                      "no kernel takes argmax(f32[4, 8]) on t, and the op has no decomposition; no installed "
+                      "kernel has a pattern for it");
+  fixture_close(&F);
+}
+
+static void a_kernel_that_fails_or_lies_is_named(void **state) {
+  (void)state;
+  const char *g = AXW "h = matmul(a, w)\noutput h = h\n";
+  OPEN(KERNELS_PLAIN, &k_breaks.item);
+  assert_string_equal(fixture_failure(&F, g, TN_EDEVICE), "kernel t.breaks of plugin made: lost");
+  fixture_close(&F);
+  OPEN(&k_odd.item);
+  assert_string_equal(
+      fixture_failure(&F, g, TN_EINVAL),
+      "kernel t.odd of plugin made: variant \"odd\" promises an in-place pair of an operand or result "
+      "that is not there");
+  fixture_close(&F);
+  OPEN(KERNELS_PLAIN, &k_garbled.item);
+  assert_string_equal(
+      fixture_failure(&F, g, TN_EINVAL),
+      "kernel t.garbled of plugin made: pattern \"y = relu(x\": expected ',' or ')' at character 11");
+  fixture_close(&F);
+}
+
+static void a_pattern_of_an_op_that_is_not_installed_never_matches(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_unknown.item);
+  tn_cover_destroy(cover_of(AXW "h = matmul(a, w)\noutput h = h\n"));
+  assert_string_equal(tn_error_text(&F.env), "");
+  fixture_close(&F);
+}
+
+/* ---- regions ---- */
+
+static void a_region_has_one_iteration_space(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  /* s broadcasts into the region and is needed there alone; u is an output, so it is made apart */
+  assert_after(SELECTED, &F,
+               "a: f32[4, 8] = input(name=a)\n"
+               "b: f32[8] = input(name=b)\n"
+               "s = exp(b)\n"
+               "u = sin(b)\n"
+               "x = mul(a, s)\n"
+               "y = add(x, u)\n"
+               "output y = y\noutput u = u\n",
+               "a: f32[4, 8] = input(name=a)\n"
+               "b: f32[8] = input(name=b)\n"
+               "s: f32[8] = exp(b)\n"
+               "u: f32[8] = sin(b)\n"
+               "# 0: t.pointwise \"tiles\"\n"
+               "x: f32[4, 8] = mul(a, s)\n"
+               "y: f32[4, 8] = add(x, u)\n"
+               "# 1: t.pointwise \"tiles\", 3 nodes\n"
+               "output y = y\n"
+               "output u = u\n");
+  fixture_close(&F);
+}
+
+static void a_region_has_several_results(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  tn_cover *cover =
+      cover_of("a: f32[4, 8] = input(name=a)\nx = exp(a)\ny = sin(x)\nz = cos(x)\nl = reduce_sum(x)\n"
+               "output y = y\noutput z = z\noutput l = l\n");
+  assert_int_equal(cover->groups.n, 2);
+  const tn_group *g = &cover->groups.v[0];
+  assert_int_equal(g->n_nodes, 3);
+  assert_int_equal(g->n_in, 1);
+  assert_int_equal(g->n_out, 3);
+  assert_int_equal(g->match->out_number[0], 1);
+  assert_int_equal(g->match->nodes[2].in[0], 1);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void what_only_a_later_region_needs_is_computed_there(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  /* the comparison could join r's region, but then it would be kept until the end */
+  tn_cover *cover = cover_of(AXW "r = relu(a)\nz: f32[] = full(value=0)\nm = gt(r, z)\nh = matmul(r, w)\n"
+                                 "d = where(m, h, z)\noutput d = d\n");
+  assert_int_equal(cover->groups.n, 3);
+  assert_int_equal(cover->groups.v[0].n_nodes, 1);
+  assert_int_equal(cover->groups.v[2].n_nodes, 3);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static char *chain(int n) {
+  tn_text text = tn_text_new(&F.env);
+  tn_text_add(&text, "x0: f32[4] = input(name=x)\n");
+  for (int i = 0; i < n; i++) tn_text_addf(&text, "x%d = exp(x%d)\n", i + 1, i);
+  tn_text_addf(&text, "output y = x%d\n", n);
+  return tn_text_take(&text);
+}
+
+static void a_region_that_is_too_large_for_its_kernel_is_cut(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  char *text = chain(100);
+  tn_cover *cover = cover_of(text);
+  int32_t nodes = 0;
+  for (size_t i = 0; i < cover->groups.n; i++) {
+    assert_true(cover->groups.v[i].n_nodes <= 20);
+    nodes += cover->groups.v[i].n_nodes;
+  }
+  assert_int_equal(nodes, 100);
+  assert_true(cover->groups.n <= 12);
+  tn_cover_destroy(cover);
+  tn_release(&F.env, text);
+  fixture_close(&F);
+}
+
+static void a_region_has_at_most_24_operands(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  tn_text text = tn_text_new(&F.env);
+  for (int i = 0; i < 40; i++) tn_text_addf(&text, "a%d: f32[4] = input(name=a%d)\n", i, i);
+  tn_text_add(&text, "s0 = exp(a0)\n");
+  for (int i = 1; i < 40; i++) tn_text_addf(&text, "s%d = add(s%d, a%d)\n", i, i - 1, i);
+  tn_text_add(&text, "output s = s39\n");
+  tn_cover *cover = cover_of(text.v);
+  for (size_t i = 0; i < cover->groups.n; i++) assert_true(cover->groups.v[i].n_in <= 24);
+  tn_cover_destroy(cover);
+  tn_text_free(&text);
+  fixture_close(&F);
+}
+
+static void a_predicated_commit_is_a_choice_of_values(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  assert_after(SELECTED, &F,
+               "p: f32[8] = state(path=p)\n"
+               "ok: bool[] = input(name=ok)\n"
+               "n = affine(p, scale=0.5)\n"
+               "commit p = n if ok\n",
+               "p: f32[8] = state(path=p)\n"
+               "ok: bool[] = input(name=ok)\n"
+               "n: f32[8] = affine(p, scale=0.5)\n"
+               "%4: f32[8] = where(ok, n, p)\n"
+               "# 0: t.pointwise \"tiles\", 2 nodes\n"
+               "commit p = %4\n");
+  fixture_close(&F);
+}
+
+static void views_and_packs_need_no_kernel(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  tn_cover *cover = cover_of("a: f32[4, 8] = input(name=a)\nx = exp(a)\nv = reshape(x, dims=[32])\n"
+                             "p = pack(v, v, offsets=[0, 32], count=64)\ny = sin(p)\noutput y = y\n");
+  assert_int_equal(cover->groups.n, 2);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+static void an_empty_graph_has_an_empty_cover(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  tn_cover *cover = cover_of("a: f32[4] = input(name=a)\nb = exp(a)\n");
+  assert_int_equal(cover->groups.n, 0);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_larger_pattern_wins),
+      cmocka_unit_test(commutative_operands_match_both_ways),
+      cmocka_unit_test(optional_operands_may_be_there),
+      cmocka_unit_test(variadic_operands_are_listed),
+      cmocka_unit_test(an_inner_value_with_a_user_outside_refuses),
+      cmocka_unit_test(outputs_and_commits_count_as_users),
+      cmocka_unit_test(what_the_arrow_names_may_have_users),
+      cmocka_unit_test(a_path_that_leaves_and_re_enters_refuses),
+      cmocka_unit_test(patterns_are_found_through_shared_operands),
+      cmocka_unit_test(groups_never_wait_for_each_other),
+      cmocka_unit_test(the_cheaper_kernel_wins_and_the_other_hears_why),
+      cmocka_unit_test(a_better_family_goes_first),
+      cmocka_unit_test(what_declines_behind_a_better_family_is_not_heard),
+      cmocka_unit_test(a_kernel_for_the_whole_wins_over_its_parts),
+      cmocka_unit_test(an_op_without_kernels_is_decomposed),
+      cmocka_unit_test(an_op_that_nobody_does_is_an_error_with_every_reason),
+      cmocka_unit_test(a_kernel_that_fails_or_lies_is_named),
+      cmocka_unit_test(a_pattern_of_an_op_that_is_not_installed_never_matches),
+      cmocka_unit_test(a_region_has_one_iteration_space),
+      cmocka_unit_test(a_region_has_several_results),
+      cmocka_unit_test(what_only_a_later_region_needs_is_computed_there),
+      cmocka_unit_test(a_region_that_is_too_large_for_its_kernel_is_cut),
+      cmocka_unit_test(a_region_has_at_most_24_operands),
+      cmocka_unit_test(a_predicated_commit_is_a_choice_of_values),
+      cmocka_unit_test(views_and_packs_need_no_kernel),
+      cmocka_unit_test(an_empty_graph_has_an_empty_cover),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

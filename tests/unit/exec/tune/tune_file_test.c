@@ -1,0 +1,176 @@
+/* Measurements on disk: read back, shared, and what is none left alone. */
+#include "core/exec/tune/tune_file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/plugin/context.h"
+
+static char folder[64], said[512];
+static tn_context *context;
+static tn_env *env;
+
+static void hear(void *user, int32_t level, const char *text) {
+  (void)user, (void)level;
+  snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", text);
+}
+
+static int open_folder(void **state) {
+  (void)state;
+  const tn_context_options options = {.struct_size = sizeof options, .log = hear, .log_level = TN_LOG_WARN};
+  snprintf(folder, sizeof folder, "/tmp/tenon-tune-XXXXXX");
+  said[0] = '\0';
+  if (mkdtemp(folder) == NULL || tn_context_open(&options, &context) != TN_OK) return -1;
+  env = (tn_env *)context;
+  return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at) {
+  (void)st, (void)what, (void)at;
+  return remove(path);
+}
+
+static int close_folder(void **state) {
+  (void)state;
+  tn_context_close(context);
+  return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void start(tn_tune_file *f) {
+  char inner[96];
+  snprintf(inner, sizeof inner, "%s/a/b", folder);
+  assert_int_equal(tn_tune_file_open(env, inner, "measurements of mine", f), TN_OK);
+}
+
+static void expect(tn_tune_file *f, uint64_t key, double seconds) {
+  double found = 0;
+  assert_true(tn_tune_file_find(f, key, &found));
+  assert_true(found == seconds);
+}
+
+static void what_was_added_is_read_back(void **state) {
+  tn_tune_file f, g;
+  double seconds;
+  (void)state;
+  start(&f);
+  assert_false(tn_tune_file_find(&f, 7, &seconds));
+  tn_tune_file_add(&f, 7, 0.1, "a kernel");
+  tn_tune_file_add(&f, 8, 1e-7, "another");
+  expect(&f, 7, 0.1);
+  start(&g);
+  expect(&g, 7, 0.1);
+  expect(&g, 8, 1e-7);
+  /* two at once, and the newest counts */
+  tn_tune_file_add(&f, 9, 3, "of the first");
+  tn_tune_file_add(&g, 7, 0.2, "of the second");
+  tn_tune_file_close(&f);
+  start(&f);
+  expect(&f, 7, 0.2);
+  expect(&f, 9, 3);
+  tn_tune_file_close(&f);
+  tn_tune_file_close(&g);
+  assert_string_equal(said, "");
+}
+
+static void append(const tn_tune_file *f, const char *text) {
+  FILE *file = fopen(f->path, "a");
+  assert_non_null(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static void lines_that_are_none_are_left_out(void **state) {
+  tn_tune_file f, g;
+  (void)state;
+  start(&f);
+  tn_tune_file_add(&f, 7, 0.1, "a kernel");
+  append(&f, "nonsense\n"
+             "0000000000000008 -1 negative\n"
+             "0000000000000008 nan not a number\n"
+             "0000000000000008 0x1p3 hexadecimal\n"
+             "0000000000000008 0.5\n"
+             "00000000000000090.5 no space\n"
+             "0000000000000008 0.2");
+  start(&g);
+  expect(&g, 7, 0.1);
+  double seconds;
+  assert_false(tn_tune_file_find(&g, 8, &seconds));
+  assert_non_null(strstr(said, "7 lines are no measurements and were left out"));
+  tn_tune_file_close(&f);
+  tn_tune_file_close(&g);
+}
+
+static void another_heading_is_not_touched(void **state) {
+  tn_tune_file f;
+  struct stat before, after;
+  (void)state;
+  start(&f);
+  tn_tune_file_add(&f, 7, 0.1, "a kernel");
+  FILE *file = fopen(f.path, "w");
+  assert_non_null(file);
+  fputs("somebody else's file\n0000000000000007 0.1 a kernel\n", file);
+  fclose(file);
+  tn_tune_file_close(&f);
+  start(&f);
+  double seconds;
+  assert_false(tn_tune_file_find(&f, 7, &seconds));
+  assert_non_null(strstr(said, "does not begin with \"measurements of mine\""));
+  assert_int_equal(stat(f.path, &before), 0);
+  tn_tune_file_add(&f, 7, 0.3, "a kernel");
+  expect(&f, 7, 0.3);
+  assert_int_equal(stat(f.path, &after), 0);
+  assert_int_equal(before.st_size, after.st_size);
+  tn_tune_file_close(&f);
+}
+
+/* The folder is a file: everything works but the keeping. */
+static void a_folder_that_cannot_be_made_is_a_warning(void **state) {
+  tn_tune_file f;
+  char path[96];
+  (void)state;
+  snprintf(path, sizeof path, "%s/a", folder);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fclose(file);
+  start(&f);
+  tn_tune_file_add(&f, 7, 0.1, "a kernel");
+  tn_tune_file_add(&f, 8, 0.1, "a kernel");
+  expect(&f, 8, 0.1);
+  char *first = strstr(said, "measurements of kernels are not kept");
+  assert_non_null(first);
+  assert_null(strstr(first + 1, "measurements of kernels are not kept"));
+  tn_tune_file_close(&f);
+}
+
+static void no_folder_keeps_nothing(void **state) {
+  tn_tune_file f;
+  (void)state;
+  assert_int_equal(tn_tune_file_open(env, "", "measurements of mine", &f), TN_OK);
+  tn_tune_file_add(&f, 7, 0.1, "a kernel");
+  expect(&f, 7, 0.1);
+  assert_null(f.path);
+  tn_tune_file_close(&f);
+  assert_string_equal(said, "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_folder, close_folder)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(what_was_added_is_read_back),    TEST(lines_that_are_none_are_left_out),
+      TEST(another_heading_is_not_touched), TEST(a_folder_that_cannot_be_made_is_a_warning),
+      TEST(no_folder_keeps_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* Op schemas and the consistency of descriptors. */
+#include "tests/unit/graph/rig.h"
+
+#include "core/graph/op/schema.h"
+
+static rig R;
+static tn_arena arena;
+
+static int set_up(void **state) {
+  (void)state;
+  rig_start(&R, -1);
+  arena = tn_arena_new(&R);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  tn_arena_free(&arena);
+  return R.blocks != 0;
+}
+
+static tn_op op_with(const char *schema) {
+  tn_op op = {
+      .item = TN_ITEM_PLAIN(tn_op, TN_OP, "probe", ""), .schema = schema, .op_class = TN_CLASS_POINTWISE};
+  return op;
+}
+
+static const tn_op_def *def_of(const tn_op *op) {
+  const tn_op_def *def;
+  assert_ok(&R, tn_op_def_create(&R, &arena, op, &def));
+  return def;
+}
+
+static void refused(const tn_op *op, const char *text) {
+  const tn_op_def *def;
+  tn_status status = tn_op_def_create(&R, &arena, op, &def);
+  assert_error(&R, status, TN_EABI, text);
+  assert_null(def);
+}
+
+static void refused_schema(const char *schema, const char *text) {
+  tn_op op = op_with(schema);
+  refused(&op, text);
+}
+
+static void operands_know_their_marks_and_types(void **state) {
+  (void)state;
+  tn_op op = op_with(
+      "(x:T, w, bias?:A, c:bool, rest*:T) -> (y:T, index:i32, z:any); T in f16 bf16 f32 f64; A in f32");
+  const tn_op_def *def = def_of(&op);
+  assert_int_equal(def->n_operands, 5);
+  assert_int_equal(def->n_results, 3);
+  assert_true(def->variadic);
+  assert_string_equal(def->operands[0].name, "x");
+  assert_int_equal(def->operands[0].letter, 'T');
+  assert_int_equal(def->operands[1].letter, 0);
+  assert_int_equal(def->operands[1].dtype, TN_ANY);
+  assert_true(def->operands[2].optional);
+  assert_int_equal(def->operands[3].dtype, TN_BOOL);
+  assert_true(def->operands[4].variadic);
+  assert_ptr_equal(tn_op_def_operand(def, 7), &def->operands[4]);
+  assert_int_equal(def->results[1].dtype, TN_I32);
+  assert_int_equal(def->results[2].dtype, TN_ANY);
+  assert_int_equal(def->dtypes['T' - 'A'], 1u << TN_F16 | 1u << TN_BF16 | 1u << TN_F32 | 1u << TN_F64);
+  assert_int_equal(def->dtypes['A' - 'A'], 1u << TN_F32);
+}
+
+static void an_op_may_have_no_operands_or_no_results(void **state) {
+  (void)state;
+  tn_op op = op_with(" ( ) -> ( ) ");
+  assert_int_equal(def_of(&op)->n_operands, 0);
+  assert_int_equal(def_of(&op)->n_results, 0);
+}
+
+static void a_wrong_schema_is_refused_with_the_column(void **state) {
+  (void)state;
+  refused_schema("x -> (y)", "op probe: schema \"x -> (y)\": column 1: expected \"(\"");
+  refused_schema("(x", "op probe: schema \"(x\": column 3: expected \",\" or \")\"");
+  refused_schema("(x) (y)", "op probe: schema \"(x) (y)\": column 5: expected \"->\"");
+  refused_schema("(x) -> y", "op probe: schema \"(x) -> y\": column 8: expected \"(\"");
+  refused_schema("(x) -> (y", "op probe: schema \"(x) -> (y\": column 10: expected \",\" or \")\"");
+  refused_schema(
+      "(x:f33) -> ()",
+      "op probe: schema \"(x:f33) -> ()\": column 4: expected an element type such as f32, a capital "
+      "letter or any");
+  refused_schema("(,) -> ()", "op probe: schema \"(,) -> ()\": column 2: expected a name");
+  refused_schema("(xs*, y) -> ()",
+                 "op probe: schema \"(xs*, y) -> ()\": column 6: expected \")\" after the operand marked *");
+  refused_schema("() -> () T", "op probe: schema \"() -> () T\": column 10: expected \";\" or the end");
+  refused_schema("() -> (); t in f32",
+                 "op probe: schema \"() -> (); t in f32\": column 11: expected a capital letter");
+  refused_schema("() -> (); T of f32", "op probe: schema \"() -> (); T of f32\": column 13: expected \"in\"");
+  refused_schema("() -> (); T in",
+                 "op probe: schema \"() -> (); T in\": column 15: expected an element type such as f32");
+  tn_op none = op_with(NULL);
+  refused(&none, "op probe has no schema");
+}
+
+static tn_status some_rule(tn_build *b, const void *attributes) { return (void)b, (void)attributes, TN_OK; }
+
+static void a_descriptor_that_contradicts_itself_is_refused(void **state) {
+  (void)state;
+  tn_op op = op_with("(x:T) -> (y:T)");
+  op.flags = TN_OP_COMMUTATIVE;
+  refused(&op, "op probe is marked TN_OP_COMMUTATIVE, expected two operands or more");
+  op = op_with("() -> (y:f32)");
+  op.flags = TN_OP_VIEW;
+  refused(&op, "op probe is marked TN_OP_VIEW, expected an operand and a result");
+  op = op_with("(x:T) -> (y:T)");
+  op.formula = "y = x";
+  op.grad = some_rule;
+  refused(&op, "op probe has a formula: infer, decompose and grad follow from it, expected NULL");
+  op = op_with("(x:T) -> (y:T, z:T)");
+  op.formula = "y = x";
+  refused(&op, "op probe has a formula, expected one result and no operand marked *");
+}
+
+static void a_formula_is_checked_when_the_op_is_first_met(void **state) {
+  (void)state;
+  const tn_op_def *def;
+  tn_op op = op_with("(x:T) -> (y:T)");
+  op.formula = "y = x * ";
+  assert_int_equal(tn_op_def_create(&R, &arena, &op, &def), TN_EINVAL);
+  op.formula = "y = x * x";
+  assert_string_equal(def_of(&op)->formula.operands[0], "x");
+  assert_string_equal(def_of(&op)->formula.result, "y");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(operands_know_their_marks_and_types, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(an_op_may_have_no_operands_or_no_results, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_wrong_schema_is_refused_with_the_column, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_descriptor_that_contradicts_itself_is_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_formula_is_checked_when_the_op_is_first_met, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* What ranks tell each other beside their programs, and how a failure reaches all. */
+#include "tests/unit/train/rig.h"
+
+#include <stdio.h>
+
+#include "core/train/distributed/devices.h"
+#include "core/train/distributed/ranks.h"
+
+enum { RANKS = 4 };
+
+/* What the ranks of a test share. */
+typedef struct meeting {
+  tn_rank_set *ranks;
+  tn_env env[RANKS];
+  tn_error_record records[RANKS];
+  uint64_t hash[RANKS];
+  int32_t fails; /* the rank that does; -1: none */
+  tn_status outcomes[RANKS];
+} meeting;
+
+static meeting open_meeting(void) {
+  meeting m = {.fails = -1};
+  rig_expect_ok(tn_ranks_create(&R.env, RANKS, &m.ranks));
+  return m;
+}
+
+static tn_status conclude(meeting *m, int32_t rank, tn_status status) {
+  m->outcomes[rank] = status;
+  if (status != TN_OK) tn_ranks_fail(m->ranks, rank, &m->env[rank], status);
+  return status;
+}
+
+static void run(meeting *m, tn_status (*body)(void *context, int32_t rank)) {
+  for (int32_t r = 0; r < RANKS; r++) tn_error_record_init(&m->env[r], &m->records[r], &R.env);
+  tn_ranks_run(m->ranks, &R.env, body, m);
+}
+
+/* ---- plans ---- */
+
+static tn_status compare(void *context, int32_t rank) {
+  meeting *m = context;
+  return conclude(m, rank, tn_devices_compare_plans(m->ranks, &m->env[rank], rank, m->hash[rank]));
+}
+
+static void equal_plans_pass(void **state) {
+  (void)state;
+  meeting m = open_meeting();
+  for (int32_t r = 0; r < RANKS; r++) m.hash[r] = 42;
+  run(&m, compare);
+  for (int32_t r = 0; r < RANKS; r++) assert_int_equal(m.outcomes[r], TN_OK);
+  rig_expect_ok(tn_ranks_failure(m.ranks, &R.env));
+  tn_ranks_destroy(m.ranks);
+}
+
+static void a_rank_with_another_plan_is_named_with_both_hashes(void **state) {
+  (void)state;
+  meeting m = open_meeting();
+  for (int32_t r = 0; r < RANKS; r++) m.hash[r] = r == 2 ? 0xBAD : 0x600D;
+  run(&m, compare);
+  for (int32_t r = 0; r < RANKS; r++) assert_int_equal(m.outcomes[r], TN_ECOMM);
+  rig_expect_error(
+      tn_ranks_failure(m.ranks, &R.env), TN_ECOMM,
+      "rank 2: the plan of rank 2 has hash 0000000000000bad, that of rank 0 000000000000600d; all "
+      "ranks must have the same devices, plugins and configuration");
+  tn_ranks_destroy(m.ranks);
+}
+
+/* ---- gatherings ---- */
+
+static tn_status exchange(void *context, int32_t rank) {
+  meeting *m = context;
+  int64_t mine = 10 + rank, all[RANKS], shared = rank == 0 ? 77 : 0;
+  tn_status status = TN_OK;
+  for (int i = 0; i < 100 && status == TN_OK; i++) {
+    int32_t decision = rank == 0 ? i : -1;
+    status = tn_ranks_gather(m->ranks, &m->env[rank], rank, &mine, sizeof mine, all);
+    for (int32_t r = 0; r < RANKS && status == TN_OK; r++)
+      if (all[r] != 10 + r) status = TN_EINTERNAL;
+    if (status == TN_OK) status = tn_ranks_share(m->ranks, &m->env[rank], rank, &shared, sizeof shared);
+    if (status == TN_OK && shared != 77) status = TN_EINTERNAL;
+    if (status == TN_OK) status = tn_ranks_decide(m->ranks, &m->env[rank], rank, &decision);
+    if (status == TN_OK && decision != i) status = TN_EINTERNAL;
+    if (status == TN_OK && rank == m->fails && i == 50)
+      status = tn_failf(&m->env[rank], TN_EIO, "the disk is full");
+  }
+  return conclude(m, rank, status);
+}
+
+static void all_hear_from_all_and_rank_0_decides(void **state) {
+  (void)state;
+  meeting m = open_meeting();
+  run(&m, exchange);
+  for (int32_t r = 0; r < RANKS; r++) assert_int_equal(m.outcomes[r], TN_OK);
+  tn_ranks_destroy(m.ranks);
+}
+
+static void whoever_waits_for_a_rank_that_failed_hears_why(void **state) {
+  (void)state;
+  for (int32_t rank = 0; rank < RANKS; rank++) {
+    meeting m = open_meeting();
+    char text[64];
+    m.fails = rank;
+    run(&m, exchange);
+    snprintf(text, sizeof text, "rank %d: the disk is full", (int)rank);
+    for (int32_t r = 0; r < RANKS; r++) {
+      assert_int_equal(m.outcomes[r], r == rank ? TN_EIO : TN_ECOMM);
+      if (r != rank) assert_string_equal(tn_error_text(&m.env[r]), text);
+    }
+    rig_expect_error(tn_ranks_failure(m.ranks, &R.env), TN_EIO, text);
+    tn_ranks_destroy(m.ranks);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(equal_plans_pass, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(a_rank_with_another_plan_is_named_with_both_hashes, rig_open,
+                                      rig_close),
+      cmocka_unit_test_setup_teardown(all_hear_from_all_and_rank_0_decides, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(whoever_waits_for_a_rank_that_failed_hears_why, rig_open, rig_close),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

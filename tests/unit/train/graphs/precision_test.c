@@ -1,0 +1,340 @@
+/* Pass `precision` under policies made up for the purpose. */
+#include "tests/unit/train/rig.h"
+
+#include <string.h>
+
+#include "core/train/graphs/training_graph.h"
+
+/* ---- policies ---- */
+
+static int32_t same(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return site->dtype;
+}
+
+/* Products in f16, as real policies have them. */
+static int32_t products_in_f16(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return strcmp(site->op, "matmul") == 0 ? TN_F16 : site->dtype;
+}
+
+/* Products in f16, what follows them back in f32. */
+static int32_t sums_in_f32(const void *options, const tn_precision_site *site) {
+  (void)options;
+  if (strcmp(site->op, "matmul") == 0) return TN_F16;
+  return strcmp(site->op, "reduce_sum") == 0 ? TN_F32 : TN_ANY;
+}
+
+/* The first operand of a sum in f16, the second in bf16. */
+static int32_t quarrel(const void *options, const tn_precision_site *site) {
+  (void)options;
+  if (strcmp(site->op, "add") != 0) return site->dtype;
+  return site->index == 0 ? TN_F16 : TN_BF16;
+}
+
+/* The first operand of a sum in f16; the second as it is. */
+static int32_t half_and_whole(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return strcmp(site->op, "add") == 0 && site->index == 0 ? TN_F16 : site->dtype;
+}
+
+typedef int32_t policy(const void *options, const tn_precision_site *site);
+
+static tn_graph *apply(policy *decide, tn_graph *graph) {
+  const tn_precision precision = {.item = {.name = "made-up"}, .decide = decide};
+  const tn_settings settings = {.precision = &precision};
+  rig_expect_ok(tn_pass_precision(&R.env, &settings, SIZE_MAX, &graph));
+  return graph;
+}
+
+static void expect(policy *decide, const char *before, const char *after) {
+  tn_graph *graph = apply(decide, rig_parse(before));
+  rig_expect_text(graph, after);
+  tn_graph_destroy(graph);
+}
+
+/* ---- cases ---- */
+
+static void a_policy_that_changes_nothing_leaves_the_graph_itself(void **state) {
+  (void)state;
+  tn_graph *graph = rig_parse("x: f32[2, 3] = input(name=x)\n"
+                              "y: f32[2, 3] = relu(x)\n"
+                              "output y = y\n");
+  assert_ptr_equal(apply(same, graph), graph);
+  tn_graph_destroy(graph);
+}
+
+static void a_value_is_cast_once_for_all_and_a_parameter_is_derived(void **state) {
+  (void)state;
+  expect(products_in_f16,
+         "x: f32[2, 3] = input(name=x)\n"
+         "a: f32[3, 4] = state(path=a)\n"
+         "b: f32[3, 4] = state(path=b)\n"
+         "%4: f32[2, 4] = matmul(x, a)\n"
+         "%5: f32[2, 4] = matmul(x, b)\n"
+         "%6: f32[2, 4] = relu(%4)\n"
+         "%7: f32[2, 4] = relu(%5)\n"
+         "output p = %6\n"
+         "output q = %7\n",
+         "x: f32[2, 3] = input(name=x)\n"
+         "a: f32[3, 4] = state(path=a)\n"
+         "b: f32[3, 4] = state(path=b)\n"
+         "%4: f16[2, 3] = cast(x, to=f16)\n"
+         "%5: f16[3, 4] = state(path=a:f16, what=derived)\n"
+         "%6: f16[2, 4] = matmul(%4, %5)\n"
+         "%7: f16[3, 4] = state(path=b:f16, what=derived)\n"
+         "%8: f16[2, 4] = matmul(%4, %7)\n"
+         "%9: f32[2, 4] = cast(%6, to=f32)\n"
+         "%10: f32[2, 4] = relu(%9)\n"
+         "%11: f32[2, 4] = cast(%8, to=f32)\n"
+         "%12: f32[2, 4] = relu(%11)\n"
+         "output p = %10\n"
+         "output q = %12\n");
+}
+
+static void no_opinion_follows_the_operand_as_it_has_become(void **state) {
+  (void)state;
+  expect(sums_in_f32,
+         "x: f32[2, 3] = input(name=x)\n"
+         "a: f32[3, 4] = state(path=a)\n"
+         "%3: f32[2, 4] = matmul(x, a)\n"
+         "%4: f32[2, 4] = relu(%3)\n"
+         "%5: f32[] = reduce_sum(%4)\n"
+         "output s = %5\n",
+         "x: f32[2, 3] = input(name=x)\n"
+         "a: f32[3, 4] = state(path=a)\n"
+         "%3: f16[2, 3] = cast(x, to=f16)\n"
+         "%4: f16[3, 4] = state(path=a:f16, what=derived)\n"
+         "%5: f16[2, 4] = matmul(%3, %4)\n"
+         "%6: f16[2, 4] = relu(%5)\n"
+         "%7: f32[2, 4] = cast(%6, to=f32)\n"
+         "%8: f32[] = reduce_sum(%7)\n"
+         "output s = %8\n");
+}
+
+static void operands_of_one_type_meet_in_the_widest(void **state) {
+  (void)state;
+  expect(half_and_whole,
+         "x: f32[2] = input(name=x)\n"
+         "y: f32[2] = input(name=y)\n"
+         "%3: f32[2] = add(x, y)\n"
+         "output s = %3\n",
+         "x: f32[2] = input(name=x)\n"
+         "y: f32[2] = input(name=y)\n"
+         "%3: f32[2] = add(x, y)\n"
+         "output s = %3\n");
+}
+
+static void f16_and_bf16_meet_in_f32(void **state) {
+  (void)state;
+  expect(quarrel,
+         "x: f16[2] = input(name=x)\n"
+         "y: f16[2] = input(name=y)\n"
+         "%3: f16[2] = add(x, y)\n"
+         "output s = %3\n",
+         "x: f16[2] = input(name=x)\n"
+         "y: f16[2] = input(name=y)\n"
+         "%3: f32[2] = cast(x, to=f32)\n"
+         "%4: f32[2] = cast(y, to=f32)\n"
+         "%5: f32[2] = add(%3, %4)\n"
+         "%6: f16[2] = cast(%5, to=f16)\n"
+         "output s = %6\n");
+}
+
+static void commits_and_outputs_have_their_type_again(void **state) {
+  (void)state;
+  expect(products_in_f16,
+         "x: f32[2, 2] = input(name=x)\n"
+         "a: f32[2, 2] = state(path=a)\n"
+         "%3: f32[2, 2] = matmul(x, a)\n"
+         "%4: f32[2, 2] = matmul(x, %3)\n"
+         "commit a = %3\n"
+         "output y = %4\n",
+         "x: f32[2, 2] = input(name=x)\n"
+         "a: f32[2, 2] = state(path=a)\n"
+         "%3: f16[2, 2] = cast(x, to=f16)\n"
+         "%4: f16[2, 2] = state(path=a:f16, what=derived)\n"
+         "%5: f16[2, 2] = matmul(%3, %4)\n"
+         "%6: f32[2, 2] = cast(%5, to=f32)\n"
+         "%7: f16[2, 2] = matmul(%3, %5)\n"
+         "%8: f32[2, 2] = cast(%7, to=f32)\n"
+         "commit a = %6\n"
+         "output y = %8\n");
+}
+
+static void operands_that_are_no_floats_are_not_asked_about(void **state) {
+  (void)state;
+  expect(products_in_f16,
+         "i: i32[4] = input(name=i)\n"
+         "t: f32[9, 3] = state(path=t)\n"
+         "a: f32[3, 2] = state(path=a)\n"
+         "%4: f32[4, 3] = embedding(i, t)\n"
+         "%5: f32[4, 2] = matmul(%4, a)\n"
+         "output y = %5\n",
+         "i: i32[4] = input(name=i)\n"
+         "t: f32[9, 3] = state(path=t)\n"
+         "a: f32[3, 2] = state(path=a)\n"
+         "%4: f32[4, 3] = embedding(i, t)\n"
+         "%5: f16[4, 3] = cast(%4, to=f16)\n"
+         "%6: f16[3, 2] = state(path=a:f16, what=derived)\n"
+         "%7: f16[4, 2] = matmul(%5, %6)\n"
+         "%8: f32[4, 2] = cast(%7, to=f32)\n"
+         "output y = %8\n");
+}
+
+/* Products in f16; everything else as it comes. */
+static int32_t products_and_followers(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return strcmp(site->op, "matmul") == 0 ? TN_F16 : TN_ANY;
+}
+
+static void a_constant_follows_if_the_type_holds_it(void **state) {
+  (void)state;
+  expect(products_and_followers,
+         "x: f32[2, 2] = input(name=x)\n"
+         "c: f32[] = full(value=0.5)\n"
+         "d: f32[] = full(value=1e-20)\n"
+         "%4: f32[2, 2] = matmul(x, x)\n"
+         "%5: f32[2, 2] = mul(%4, c)\n"
+         "%6: f32[2, 2] = add(%4, d)\n"
+         "output y = %5\n"
+         "output z = %6\n",
+         "x: f32[2, 2] = input(name=x)\n"
+         "c: f32[] = full(value=0.5)\n"
+         "d: f32[] = full(value=1e-20)\n"
+         "%4: f16[2, 2] = cast(x, to=f16)\n"
+         "%5: f16[2, 2] = matmul(%4, %4)\n"
+         "%6: f16[] = full(value=0.5, dtype=f16)\n"
+         "%7: f16[2, 2] = mul(%5, %6)\n"
+         "%8: f32[2, 2] = cast(%7, to=f32)\n"
+         "%9: f32[2, 2] = cast(%5, to=f32)\n"
+         "%10: f32[2, 2] = add(%9, d)\n"
+         "output y = %8\n"
+         "output z = %10\n");
+}
+
+/* Statistics of a norm are f32 by its schema, whatever the policy would like. */
+static int32_t norms_in_f16(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return strcmp(site->op, "batch_norm") == 0 ? TN_F16 : TN_ANY;
+}
+
+static void a_type_that_the_schema_has_not_is_not_taken(void **state) {
+  (void)state;
+  expect(norms_in_f16,
+         "x: f32[4, 2] = input(name=x)\n"
+         "w: f32[2] = input(name=w)\n"
+         "%3: f32[4, 2], %4: f32[2], %5: f32[2] = batch_norm(x, w)\n"
+         "output y = %3\n"
+         "output m = %4\n",
+         "x: f32[4, 2] = input(name=x)\n"
+         "w: f32[2] = input(name=w)\n"
+         "%3: f16[4, 2] = cast(x, to=f16)\n"
+         "%4: f16[4, 2], %5: f32[2], %6: f32[2] = batch_norm(%3, w)\n"
+         "%7: f32[4, 2] = cast(%4, to=f32)\n"
+         "output y = %7\n"
+         "output m = %5\n");
+}
+
+static int32_t products_in_tf32(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return site->op_class == TN_CLASS_MATMUL && site->dtype == TN_F32 ? TN_PRECISION_TF32 : site->dtype;
+}
+
+static void tf32_is_an_attribute_of_products(void **state) {
+  (void)state;
+  expect(products_in_tf32,
+         "x: f32[2, 2] = input(name=x)\n"
+         "a: f32[2, 2] = state(path=a)\n"
+         "%3: f32[2, 2] = matmul(x, a, transpose_b=yes)\n"
+         "output y = %3\n",
+         "x: f32[2, 2] = input(name=x)\n"
+         "a: f32[2, 2] = state(path=a)\n"
+         "%3: f32[2, 2] = matmul(x, a, transpose_b=yes, math=tf32)\n"
+         "output y = %3\n");
+}
+
+static int32_t tf32_everywhere(const void *options, const tn_precision_site *site) {
+  (void)options;
+  (void)site;
+  return TN_PRECISION_TF32;
+}
+
+static void an_op_without_math_works_in_f32(void **state) {
+  (void)state;
+  static const char text[] = "x: f32[2] = input(name=x)\n"
+                             "%2: f32[2] = relu(x)\n"
+                             "output y = %2\n";
+  expect(tf32_everywhere, text, text);
+}
+
+/* Nodes 0 to 2 are the model's; what follows is an update, which works in f32. */
+static void an_update_is_not_asked_about(void **state) {
+  (void)state;
+  const tn_precision precision = {.item = {.name = "made-up"}, .decide = products_and_followers};
+  const tn_settings settings = {.precision = &precision};
+  tn_graph *graph = rig_parse("x: f32[2, 2] = input(name=x)\n"
+                              "a: f32[2, 2] = state(path=a)\n"
+                              "%3: f32[2, 2] = matmul(x, a)\n"
+                              "%4: f32[2, 2] = matmul(%3, %3)\n"
+                              "commit a = %4\n");
+  rig_expect_ok(tn_pass_precision(&R.env, &settings, 3, &graph));
+  rig_expect_text(graph, "x: f32[2, 2] = input(name=x)\n"
+                         "a: f32[2, 2] = state(path=a)\n"
+                         "%3: f16[2, 2] = cast(x, to=f16)\n"
+                         "%4: f16[2, 2] = state(path=a:f16, what=derived)\n"
+                         "%5: f16[2, 2] = matmul(%3, %4)\n"
+                         "%6: f32[2, 2] = cast(%5, to=f32)\n"
+                         "%7: f32[2, 2] = matmul(%6, %6)\n"
+                         "commit a = %7\n");
+  tn_graph_destroy(graph);
+}
+
+static int32_t no_type(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return strcmp(site->op, "relu") == 0 ? 77 : site->dtype;
+}
+
+static int32_t whole_numbers(const void *options, const tn_precision_site *site) {
+  (void)options;
+  return strcmp(site->op, "relu") == 0 ? TN_I32 : site->dtype;
+}
+
+static void refuse(policy *decide, const char *message) {
+  const tn_precision precision = {.item = {.name = "made-up"}, .decide = decide};
+  const tn_settings settings = {.precision = &precision};
+  tn_graph *graph = rig_parse("x: f32[2] = input(name=x)\n"
+                              "%2: f32[2] = relu(x)\n"
+                              "output y = %2\n"),
+           *given = graph;
+  rig_expect_error(tn_pass_precision(&R.env, &settings, SIZE_MAX, &graph), TN_EINVAL, message);
+  assert_ptr_equal(graph, given);
+  tn_graph_destroy(graph);
+}
+
+static void a_decision_that_is_no_float_type_is_refused(void **state) {
+  (void)state;
+  refuse(no_type, "precision policy 'made-up': operand 0 of relu shall be ? (77), expected f16");
+  refuse(whole_numbers, "precision policy 'made-up': operand 0 of relu shall be i32");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, rig_open, rig_close)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(a_policy_that_changes_nothing_leaves_the_graph_itself),
+      CASE(a_value_is_cast_once_for_all_and_a_parameter_is_derived),
+      CASE(no_opinion_follows_the_operand_as_it_has_become),
+      CASE(operands_of_one_type_meet_in_the_widest),
+      CASE(f16_and_bf16_meet_in_f32),
+      CASE(commits_and_outputs_have_their_type_again),
+      CASE(operands_that_are_no_floats_are_not_asked_about),
+      CASE(a_constant_follows_if_the_type_holds_it),
+      CASE(a_type_that_the_schema_has_not_is_not_taken),
+      CASE(tf32_is_an_attribute_of_products),
+      CASE(an_op_without_math_works_in_f32),
+      CASE(an_update_is_not_asked_about),
+      CASE(a_decision_that_is_no_float_type_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

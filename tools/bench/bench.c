@@ -1,0 +1,90 @@
+/* tools/bench/bench.c: `tenon bench FILE.ini --mode train|infer|load`. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/bench/bench_ops.h"
+
+static void print_step(const json_t *json) {
+  const json_t *ms = json_object_get(json, "ms");
+  printf("%s on %s, %lld threads, batch %lld, %s\n", json_string_value(json_object_get(json, "mode")),
+         json_string_value(json_object_get(json, "backend")),
+         json_integer_value(json_object_get(json, "threads")),
+         json_integer_value(json_object_get(json, "batch")),
+         json_string_value(json_object_get(json, "dtype")));
+  printf("ms a step  %.4g min, %.4g median, %.4g max\n", json_number_value(json_array_get(ms, 0)),
+         json_number_value(json_array_get(ms, 1)), json_number_value(json_array_get(ms, 2)));
+  printf("per second %.4g\n", json_number_value(json_object_get(json, "per_s")));
+  printf("first step %.3f s\n", json_number_value(json_object_get(json, "first_step_s")));
+  printf("memory     %.1f MiB planned, %.1f MiB resident at most\n",
+         json_number_value(json_object_get(json, "planned_peak_mib")),
+         json_number_value(json_object_get(json, "peak_rss_mib")));
+  if (json_object_get(json, "launches")) print_launches(json);
+}
+
+static void print_load(const json_t *json) {
+  const json_t *ms = json_object_get(json, "ms");
+  printf("loading from %s, %lld workers, batch %lld\n", json_string_value(json_object_get(json, "source")),
+         json_integer_value(json_object_get(json, "workers")),
+         json_integer_value(json_object_get(json, "batch")));
+  printf("ms a batch %.4g min, %.4g median, %.4g max\n", json_number_value(json_array_get(ms, 0)),
+         json_number_value(json_array_get(ms, 1)), json_number_value(json_array_get(ms, 2)));
+  printf("per second %.4g, %.4g at the start of the first epoch\n",
+         json_number_value(json_object_get(json, "per_s")),
+         json_number_value(json_object_get(json, "first_per_s")));
+}
+
+/* The number of a mode, or -1. */
+static int32_t find_mode(const char *name) {
+  static const char *const names[] = {"train", "infer", "load"};
+  for (int32_t mode = TN_BENCH_TRAIN; mode <= TN_BENCH_LOAD; mode++)
+    if (!name || strcmp(name, names[mode]) == 0) return mode;
+  return -1;
+}
+
+static void print_json(const json_t *json) {
+  char *text = json_dumps(json, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+  printf("%s\n", text ? text : "");
+  free(text);
+}
+
+/* A result as text, to stdout; with the ceilings where it has launches. */
+static int show(tn_context *context, const cli_args *args, const char *text) {
+  json_t *json = json_loads(text, 0, NULL);
+  int code = json_object_get(json, "launches") ? add_ceilings(context, json) : CLI_OK;
+  if (code == CLI_OK)
+    (args->json ? print_json : json_object_get(json, "workers") ? print_load : print_step)(json);
+  json_decref(json);
+  return code;
+}
+
+static int run_bench(tn_context *context, const cli_args *args) {
+  tn_run *run = NULL;
+  char *json = NULL;
+  int32_t mode = find_mode(args->mode);
+  if (mode < 0) {
+    fprintf(stderr, "tenon bench: --mode %s, expected train, infer or load\n", args->mode);
+    return CLI_USAGE;
+  }
+  tn_bench_options options = {.struct_size = sizeof options,
+                              .mode = mode,
+                              .batch = args->batch,
+                              .steps = (int32_t)args->steps,
+                              .rounds = (int32_t)args->rounds,
+                              .warmup = (int32_t)args->warmup,
+                              .launches = args->ops};
+  int code = cli_open_run(context, args, &run);
+  if (code != CLI_OK) return code;
+  tn_status status = tn_run_bench(run, &options, &json);
+  code = status == TN_OK ? show(context, args, json) : cli_fail(run, status);
+  tn_string_free(run, json);
+  tn_run_close(run);
+  return code;
+}
+
+const cli_command command_bench = {.name = "bench",
+                                   .words = "FILE.ini",
+                                   .doc = "time per step on random data, or per batch of the loader",
+                                   .min_words = 1,
+                                   .max_words = 1,
+                                   .options = CLI_SET | CLI_JSON | CLI_MODE | CLI_BATCH | CLI_STEPS | CLI_OPS,
+                                   .run = run_bench};
