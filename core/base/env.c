@@ -1,5 +1,5 @@
-/* core/base/env.c: error records and log lines. Nothing here allocates, so that running out of
- * memory can be reported like anything else. */
+/* core/base/env.c: error records and log lines. Nothing here allocates, so that out of memory can be
+ * reported like any other error. */
 #include "core/base/env.h"
 
 #include <stdio.h>
@@ -22,35 +22,35 @@ void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *li
   record->sink = like->record->sink;
 }
 
-/* A message is one line: what a value from outside brings along must not break it, nor reach a
- * terminal as a control sequence. */
-static void make_one_line(char *text) {
+/* Replaces control characters: a value from outside must neither break the line of a message nor send
+ * control sequences to a terminal. */
+static void env_make_one_line(char *text) {
   for (char *p = text; *p != '\0'; p++)
     if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = ' ';
 }
 
-/* Ends a text that did not fit with an ellipsis, cut between two UTF-8 characters. */
-static void mark_cut(char *text, size_t capacity) {
+/* Ends a truncated text with an ellipsis, cut between two UTF-8 characters. */
+static void env_mark_cut(char *text, size_t capacity) {
   size_t n = capacity - 4;
   while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) n--;
   memcpy(text + n, "...", 4);
 }
 
-static void format_line(char *text, size_t capacity, const char *format, va_list args) {
+static void env_format_line(char *text, size_t capacity, const char *format, va_list args) {
   int n = vsnprintf(text, capacity, format, args);
   if (n < 0)
     snprintf(text, capacity, "%s", format);
   else if ((size_t)n >= capacity)
-    mark_cut(text, capacity);
-  make_one_line(text);
+    env_mark_cut(text, capacity);
+  env_make_one_line(text);
 }
 
 tn_status tn_failv(const void *handle, tn_status code, const char *option, const char *format, va_list args) {
   tn_error_record *record = env_record(handle);
   if (record == NULL) return code;
-  /* The arguments may point into the record's own text, hence the copy. */
+  /* Formats into a copy, because the arguments may point into the record's text. */
   char text[sizeof(record->text)], blamed[sizeof(record->option)];
-  format_line(text, sizeof(text), format, args);
+  env_format_line(text, sizeof(text), format, args);
   snprintf(blamed, sizeof(blamed), "%s", option != NULL ? option : "");
   memcpy(record->text, text, strlen(text) + 1);
   memcpy(record->option, blamed, strlen(blamed) + 1);
@@ -72,12 +72,12 @@ tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...)
   char context[sizeof(record->text)], text[sizeof(record->text)];
   va_list args;
   va_start(args, format);
-  format_line(context, sizeof(context), format, args);
+  env_format_line(context, sizeof(context), format, args);
   va_end(args);
-  /* A callee that returned a code without saying why leaves an older text behind: not ours. */
+  /* A callee that returned a code without a message leaves an older text, which does not apply. */
   int said = record->code == status && record->text[0] != '\0';
   int n = snprintf(text, sizeof(text), "%s: %s", context, said ? record->text : tn_status_name(status));
-  if (n >= (int)sizeof(text)) mark_cut(text, sizeof(text));
+  if (n >= (int)sizeof(text)) env_mark_cut(text, sizeof(text));
   memcpy(record->text, text, strlen(text) + 1);
   if (!said) record->option[0] = '\0';
   record->code = status;
@@ -134,7 +134,7 @@ void tn_logf(const void *handle, int32_t level, const char *format, ...) {
   char line[2048];
   va_list args;
   va_start(args, format);
-  format_line(line, sizeof(line), format, args);
+  env_format_line(line, sizeof(line), format, args);
   va_end(args);
   record->sink.write(record->sink.context, level, line);
 }

@@ -1,5 +1,5 @@
-/* Tensors made from a position: constants, indices, masks, and values repeated. They are pointwise in
- * that an element of the result can be computed by itself, inside any region. */
+/* core/ops/fill.c: constants, indices, masks, and repeated values. Each element of a result is a function of
+ * its index, so the ops are pointwise and can join any fused region. */
 #include "core/ops/common.h"
 
 /* ---- full, iota ---- */
@@ -162,7 +162,7 @@ static tn_status triangular_mask_infer(tn_infer *n) {
   return tn_ops_check_count(n, y);
 }
 
-static tn_val iota(tn_build *b, int64_t rows, int64_t columns, int64_t axis) {
+static tn_val mask_emit_iota(tn_build *b, int64_t rows, int64_t columns, int64_t axis) {
   int64_t dims[2] = {rows, columns};
   tn_op_begin(b, "iota");
   tn_op_set_ints(b, "dims", 2, dims);
@@ -172,7 +172,7 @@ static tn_val iota(tn_build *b, int64_t rows, int64_t columns, int64_t axis) {
 
 static tn_status triangular_mask_decompose(tn_build *b, const void *attributes) {
   const tn_mask_attributes *a = attributes;
-  tn_val row = iota(b, a->rows, 1, 0), column = iota(b, 1, a->columns, 1);
+  tn_val row = mask_emit_iota(b, a->rows, 1, 0), column = mask_emit_iota(b, 1, a->columns, 1);
   tn_val last = tn_add(b, row, tn_scalar(b, TN_I64, (double)a->diagonal));
   tn_build_yield(b, 0, tn_op2(b, "le", column, last));
   return TN_OK;

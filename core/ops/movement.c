@@ -1,15 +1,15 @@
-/* Ops that move elements without changing their bits. */
+/* core/ops/movement.c: ops that move elements without changing their bits. */
 #include "core/ops/common.h"
 
-/* Nothing is computed, everything is read and written once. */
-static void move_cost(const tn_node *n, tn_cost *cost) { tn_ops_cost(n, cost, 0); }
+/* No flops; every element is read and written once. */
+static void movement_cost(const tn_node *n, tn_cost *cost) { tn_ops_cost(n, cost, 0); }
 
-static tn_status same_infer(tn_infer *n) {
+static tn_status copy_infer(tn_infer *n) {
   n->node.out[0] = *n->node.in[0];
   return TN_OK;
 }
 
-static tn_status same_grad(tn_build *b, const void *attributes) {
+static tn_status copy_grad(tn_build *b, const void *attributes) {
   (void)attributes;
   tn_build_yield(b, 0, tn_build_out_grad(b, 0));
   return TN_OK;
@@ -21,23 +21,23 @@ const tn_op tn_op_copy = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "copy", "x in memory of its own"),
     .schema = "(x:T) -> (y:T)",
     .op_class = TN_CLASS_MOVE,
-    .infer = same_infer,
-    .grad = same_grad,
-    .cost = move_cost,
+    .infer = copy_infer,
+    .grad = copy_grad,
+    .cost = movement_cost,
 };
 
 const tn_op tn_op_reorder = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "reorder", "x in another layout"),
     .schema = "(x:T) -> (y:T)",
     .op_class = TN_CLASS_MOVE,
-    .infer = same_infer,
-    .grad = same_grad,
-    .cost = move_cost,
+    .infer = copy_infer,
+    .grad = copy_grad,
+    .cost = movement_cost,
 };
 
 /* ---- reshape ---- */
 
-/* Fills in the one dimension that is -1, so that as many elements come out as go in. */
+/* Infers the one dimension that is -1 from the number of elements. */
 static tn_status reshape_infer(tn_infer *n) {
   const tn_reshape_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0];
@@ -135,7 +135,7 @@ const tn_op tn_op_transpose = {
     .op_class = TN_CLASS_MOVE,
     .infer = transpose_infer,
     .grad = transpose_grad,
-    .cost = move_cost,
+    .cost = movement_cost,
 };
 
 /* ---- slice and pad: each the transpose of the other ---- */
@@ -159,8 +159,8 @@ static tn_status slice_infer(tn_infer *n) {
   return TN_OK;
 }
 
-/* How far n elements reach that lie `step` apart. */
-static int64_t reach(int64_t n, int64_t step) { return n > 0 ? (n - 1) * step + 1 : 0; }
+/* The extent of n elements at distance `step`. */
+static int64_t slice_reach(int64_t n, int64_t step) { return n > 0 ? (n - 1) * step + 1 : 0; }
 
 static tn_status slice_grad(tn_build *b, const void *attributes) {
   const tn_slice_attributes *a = attributes;
@@ -169,7 +169,7 @@ static tn_status slice_grad(tn_build *b, const void *attributes) {
   for (int32_t i = 0; i < x.rank; i++) {
     int64_t step = a->steps.n > 0 && y.dims[i] > 1 ? a->steps.v[i] : 1;
     inner[i] = step - 1;
-    high[i] = x.dims[i] - a->starts.v[i] - reach(y.dims[i], step);
+    high[i] = x.dims[i] - a->starts.v[i] - slice_reach(y.dims[i], step);
   }
   tn_op_begin(b, "pad");
   tn_op_arg(b, tn_build_out_grad(b, 0));
@@ -194,7 +194,7 @@ const tn_op tn_op_slice = {
     .op_class = TN_CLASS_MOVE,
     .infer = slice_infer,
     .grad = slice_grad,
-    .cost = move_cost,
+    .cost = movement_cost,
 };
 
 static tn_status pad_infer(tn_infer *n) {
@@ -222,7 +222,7 @@ static tn_status pad_grad(tn_build *b, const void *attributes) {
   int64_t stops[TN_MAX_RANK], steps[TN_MAX_RANK];
   for (int32_t i = 0; i < x.rank; i++) {
     steps[i] = a->inner.n > 0 ? a->inner.v[i] + 1 : 1;
-    stops[i] = a->low.v[i] + reach(x.dims[i], steps[i]);
+    stops[i] = a->low.v[i] + slice_reach(x.dims[i], steps[i]);
   }
   tn_op_begin(b, "slice");
   tn_op_arg(b, tn_build_out_grad(b, 0));
@@ -246,7 +246,7 @@ const tn_op tn_op_pad = {
     .op_class = TN_CLASS_MOVE,
     .infer = pad_infer,
     .grad = pad_grad,
-    .cost = move_cost,
+    .cost = movement_cost,
 };
 
 /* ---- concat ---- */
@@ -299,7 +299,7 @@ const tn_op tn_op_concat = {
     .op_class = TN_CLASS_MOVE,
     .infer = concat_infer,
     .grad = concat_grad,
-    .cost = move_cost,
+    .cost = movement_cost,
 };
 
 /* ---- pack ---- */
@@ -353,5 +353,5 @@ const tn_op tn_op_pack = {
     .op_class = TN_CLASS_MOVE,
     .infer = pack_infer,
     .grad = pack_grad,
-    .cost = move_cost,
+    .cost = movement_cost,
 };

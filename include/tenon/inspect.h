@@ -15,7 +15,7 @@ TN_EXPORT tn_status tn_inspect(tn_context *context, const char *name, char **jso
 /* A configuration key: "run.seed", "optimizer.lr", "run": {section, doc, keys: [...]}. */
 TN_EXPORT tn_status tn_explain(tn_context *context, const char *key, char **json);
 
-/* {version, abi, processors, memory_mib, plugin_folders, backends: [{name, devices: [...], reason}]}. */
+/* {version, abi, processors, memory_mib, backends: [{name, devices: [...], reason}]}. */
 TN_EXPORT tn_status tn_doctor(tn_context *context, char **json);
 
 TN_END_C

@@ -1,10 +1,10 @@
 /* jsonl and csv: lines about steps and epochs in the run folder. The file is written ahead of each
- * checkpoint, and a run that goes on from one first cuts what was written of later steps, whole lines and
- * half ones: those steps are taken again, and are told again. So after any crash and any number of them the
+ * checkpoint, and a run that goes on from one first cuts the lines of later steps, whole
+ * and half ones: those steps are taken again and written again. So after any crash and any number of them the
  * file reads as if nothing had happened, but for the seconds.
  *
- * What cannot be written is kept and tried again with the next line, from the very byte: a disk that is full
- * for a while costs nothing. */
+ * Bytes that cannot be written are kept and written before the next line, so a disk that is full for a while
+ * loses nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

@@ -108,7 +108,7 @@ static tn_status read_elements(const tn_env *env, const char *path, gzFile file,
   return status;
 }
 
-/* zlib reads what is not compressed as it is. */
+/* zlib also reads files that are not compressed. */
 static tn_status read_array(const tn_env *env, const char *path, array *a) {
   gzFile file = gzopen(path, "rb");
   if (file == NULL) return tn_fail(env, TN_EIO, NULL, "%s: cannot open: %s", path, strerror(errno));

@@ -21,7 +21,7 @@ typedef struct axis {
   int32_t *fixed; /* the same memory: one of the two is used */
 } axis;
 
-/* What the weights follow from. */
+/* The sizes that the weights depend on. */
 typedef struct sizes {
   int64_t in_height, in_width, height, width, is_u8;
 } sizes;

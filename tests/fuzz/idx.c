@@ -1,4 +1,4 @@
-/* idx files, gzipped or not: the first byte says how much of the rest is the file of labels. */
+/* idx files, gzipped or not; the first byte is the proportion of the labels file in the rest of the input. */
 #include "core/config/options/options.h"
 #include "core/plugin/handles.h"
 #include "plugins/sources/sources.h"

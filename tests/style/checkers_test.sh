@@ -62,7 +62,7 @@ refuses() {
   fi
 }
 
-for checker in layering calls paths statics words; do
+for checker in layering forbidden_calls paths statics words; do
   plant_tree
   if said=$(sh "$here/$checker.sh" "$tree" 2>&1); then
     report ok "$checker: a tree in order passes"
@@ -123,7 +123,7 @@ refuses "core names no item of a plugin" "core/train/lr.c:1: names \"sgd\", an i
 refuses "core calls no item of a plugin by text" "core/train/lr.c:1: names \"sgd\", an item of plugins" \
   core/train/lr.c 'parse("say \"it\"", "sgd(lr=0.1)");'
 
-checker=calls
+checker=forbidden_calls
 refuses "core does not print" "core/graph/say.c:2: uses printf: errors are values" \
   core/graph/say.c '/* printf("no") is' ' fine in a comment */ printf("%d", 1);'
 refuses "plugins do not end the process" "plugins/layers/end.c:1: uses abort: errors are values" \

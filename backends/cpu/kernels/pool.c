@@ -28,8 +28,8 @@ typedef struct window {
 static inline int64_t pool_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The elements of x under window o. A last window that hangs over the padding (`ceil`) counts what is
- * within the padding only: PyTorch's rule. */
+/* The elements of x under window o. A last window that hangs over the padding (`ceil`) counts only
+ * elements within the padding: PyTorch's rule. */
 static inline window pool_window_at(const pool_axis *a, int64_t o) {
   int64_t start = o * a->stride - a->padding, stop = pool_least(start + a->kernel, a->in + a->padding);
   return (window){most(start, 0), pool_least(stop, a->in), stop - start};

@@ -1,6 +1,6 @@
 /* Sums, extremes, moments and the sums of normalization's gradient, over any set of axes.
  *
- * Neighbouring dimensions that are all kept, or all reduced, count as one. What is left of a tensor is
+ * Neighbouring dimensions that are all kept, or all reduced, count as one. The remaining dimensions are
  * either runs (the innermost dimension is reduced: neighbours add up) or rows (it is kept: neighbours
  * belong to different results). Floats are accumulated in f64, whole numbers in i64; which element
  * goes to which accumulator, and the order in which those are added, follow from the shape alone. */

@@ -50,6 +50,7 @@ static void engine_parallel(tn_launch *l, int64_t chunks, void (*body)(void *arg
 
 void tn_sim_engine_table(const tn_api *host, tn_api *api) {
   *api = *host;
+  api->struct_size = sizeof *api; /* of this copy, not of the host's */
   api->fail = engine_fail;
   api->log = engine_log;
   api->alloc = engine_alloc;

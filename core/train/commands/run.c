@@ -20,8 +20,15 @@ static tn_status set_weights(tn_run *run, const char *path) {
   return status;
 }
 
-static tn_status read_options(tn_run *run, const tn_run_options *options) {
-  if (!options) return TN_OK;
+/* The caller's struct may be of an older version of the header: members that it lacks are zero. */
+static tn_status read_options(tn_run *run, const tn_run_options *given) {
+  tn_run_options full = {0};
+  const tn_run_options *options = &full;
+  if (!given) return TN_OK;
+  if (given->struct_size < offsetof(tn_run_options, set))
+    return tn_failf(&run->env, TN_EINVAL, "tn_run_options.struct_size is %u; set it to sizeof(tn_run_options)",
+                    given->struct_size);
+  memcpy(&full, given, given->struct_size < sizeof full ? given->struct_size : sizeof full);
   for (int32_t i = 0; i < options->n_set; i++) TN_TRY(tn_ini_set(&run->env, &run->ini, options->set[i]));
   run->output = copy_text(run, options->output);
   run->resume = copy_text(run, options->resume);

@@ -353,6 +353,7 @@ static tn_status open_acme(tn_env *env, const void *options, void **self) {
   if (!b) return TN_ENOMEM;
   b->options = *(const struct acme *)options;
   b->api = *env->api;
+  b->api.struct_size = sizeof b->api; /* of this copy, not of the host's */
   b->api.fail = worker_fail;
   b->api.log = worker_log;
   b->api.parallel = worker_parallel;

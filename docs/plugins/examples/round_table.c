@@ -38,8 +38,9 @@ static void fail_all(table *t, const char *format, int32_t rank) {
   pthread_cond_broadcast(&t->changed);
 }
 
-static void give_up(void *communicator) {
+static void give_up(tn_env *env, void *communicator) {
   seat *s = communicator;
+  (void)env;
   pthread_mutex_lock(&s->table->lock);
   fail_all(s->table, "rank %d has given up", s->rank);
   pthread_mutex_unlock(&s->table->lock);

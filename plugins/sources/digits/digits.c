@@ -1,5 +1,5 @@
-/* plugins/sources/digits/digits.c: handwritten-looking digits without any file. Training never sees one
- * twice; validation always sees the same, whatever the run's seed. */
+/* plugins/sources/digits/digits.c: drawn digits that look handwritten, without any file. Training never reads one
+ * twice; validation reads the same ones for every seed. */
 #include "plugins/sources/digits/draw.h"
 #include "plugins/sources/sources.h"
 

@@ -1,5 +1,5 @@
-/* plugins/sources/image/file_list.c: reads folders and sorts what is in them, so that numbers do not depend
- * on the order in which a file system happens to keep its entries. */
+/* plugins/sources/image/file_list.c: reads folders and sorts their entries, so that the numbers of samples do
+ * not depend on the order of the file system. */
 #include "plugins/sources/image/file_list.h"
 
 #include <dirent.h>
@@ -87,7 +87,7 @@ static int is_image(const char *parent, const struct dirent *entry) {
 }
 
 /* Adds the names in a folder that `wanted` accepts, sorted, and counts the others. Hidden ones are
- * nobody's business. */
+ * skipped. */
 static tn_status list_folder(const tn_env *env, const char *path,
                              int (*wanted)(const char *parent, const struct dirent *entry), name_list *names,
                              int64_t *others) {

@@ -34,7 +34,7 @@ static void give_bytes(png_structp png, png_bytep to, size_t count) {
   s->at += count;
 }
 
-/* Whatever the file holds becomes 8-bit RGB: palettes are looked up, grey is repeated, 16 bits are
+/* Every kind of PNG becomes 8-bit RGB: palettes are looked up, grey is repeated, 16 bits are
  * rounded, transparency is left out. */
 static void ask_for_rgb(png_structp png, png_infop info) {
   png_set_expand(png);

@@ -12,7 +12,7 @@
 #include "core/data/loader.h"
 #include "core/plugin/handles.h"
 
-/* Samples that are kept in memory, and pointwise transforms that have become tables: batches are the same. */
+/* The sample cache and byte tables: batches are the same with and without them. */
 
 enum { COUNT = 100, BATCH = 8, PIXELS = 3 * 4 * 6 };
 
@@ -97,7 +97,7 @@ static tn_status place_apply(tn_transform_call *c, const void *options) {
   int64_t wide = c->in_type[0].dims[2], shift = tn_rng_below(&rng, 3);
   const uint8_t *in = c->in[0];
   uint8_t *out = c->out[0];
-  /* a table made once, which the scratch memory keeps */
+  /* a table made once and stored in the scratch memory */
   uint8_t *inverse = tn_transform_scratch(c, 257);
   if (inverse == NULL) return TN_ENOMEM;
   for (int i = 0; inverse[256] == 0 && i < 256; i++) inverse[i] = (uint8_t)(255 - i);
@@ -150,7 +150,7 @@ static tn_status square_apply(tn_transform_call *c, const void *options) {
   return TN_OK;
 }
 
-/* Takes pictures of 6 columns only, whatever it says of itself. */
+/* Accepts pictures of 6 columns only, although it is declared pointwise. */
 static tn_status picky_infer(tn_env *e, const void *options, int32_t n, const tn_type *in, tn_type *out) {
   if (in[0].dims[2] != 6) return tn_fail(e, TN_EINVAL, NULL, "six columns are wanted");
   return third_infer(e, options, n, in, out);
@@ -193,7 +193,7 @@ static tn_loader *make(const tn_loader_options *options) {
   return loader;
 }
 
-/* Everything that an epoch delivers from batch `first` on, hashed, with two batches in flight. */
+/* A hash of all batches of an epoch from batch `first` on, with two batches in flight. */
 static uint64_t hash_epoch(tn_loader *loader, int64_t epoch, int64_t first) {
   static float images[2][BATCH * PIXELS];
   static int32_t labels[2][BATCH];
@@ -276,11 +276,11 @@ static void where_not_all_have_room_the_others_are_read_again(void **state) {
   pictures source = {&reads, 0, 1};
   tn_loader_options options = options_for(&source, NULL, 0);
   options.workers = 1;
-  /* one block of memory and the table of addresses, and nothing for a second block */
+  /* one block and the table of addresses, but not a second block */
   options.cache_bytes = (1 << 20) + COUNT * 8 + 1000;
   tn_loader *loader = make(&options);
   for (int64_t epoch = 0; epoch < 2; epoch++) hash_epoch(loader, epoch, 0);
-  assert_int_equal(reads, COUNT); /* which a block holds */
+  assert_int_equal(reads, COUNT); /* fits into a block */
   tn_loader_destroy(loader);
   reads = 0;
   options.cache_bytes = 1 << 20; /* too little for the block */

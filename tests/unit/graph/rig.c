@@ -1,4 +1,4 @@
-/* tests/unit/graph/rig.c: the context, and assertions with the message in them. */
+/* tests/unit/graph/rig.c: the context, and assertions that print the message. */
 #include "tests/unit/graph/rig.h"
 #include "core/plugin/handles.h"
 

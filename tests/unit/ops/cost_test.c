@@ -1,4 +1,4 @@
-/* Flops and bytes, against counts made by hand. */
+/* Flops and bytes, against counts by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -26,7 +26,7 @@ static tn_type of_space(const build *b, int32_t dtype) {
   return t;
 }
 
-/* One value a channel, or a plane, or whatever the dims say. */
+/* One value for each channel, or for each element of a row. */
 static tn_type per_channel(const build *b, int32_t dtype) {
   return b->space.rank == 4 ? RIG_TYPE(dtype, b->space.dims[1], 1, 1)
                             : RIG_TYPE(dtype, b->space.dims[b->space.rank - 1]);
