@@ -54,7 +54,7 @@
   X(matmul_gelu)                                                                                             \
   X(matmul_kept_gelu) X(matmul_gelu_grad) X(matmul_bias_grad) X(matmul_split_2) X(matmul_split_3)
 
-/* own/pointwise.c */
+/* pointwise/kernel.c */
 #define TN_ONEDNN_POINTWISE_KERNELS(X) X(pointwise)
 
 /* own/attention.c */

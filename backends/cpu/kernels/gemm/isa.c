@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
-#include "backends/cpu/kernels/half.h"
+#include "backends/shared/half.h"
 
 /* Vectors of the size of a register; as many sums as the registers hold beside one line of B. */
 #if defined(__AVX512F__)

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/half.h"
+#include "backends/shared/half.h"
 
 /* A format of `digits` mantissa bits (the hidden one included), by its smallest normal exponent. */
 typedef struct format {

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "backends/onednn/simd/loops.h"
-#include "backends/onednn/own/pointwise.h"
+#include "backends/onednn/pointwise/program.h"
+#include "backends/shared/saturate.h"
 
 enum { GROUP = 16 };
 
@@ -94,7 +95,7 @@ COMPARISONS(i32, int32_t)
 COMPARISONS(i64, int64_t)
 COMPARISONS(f64, double)
 
-/* Lanes as bits, whatever they hold. */
+/* Lanes of any type as bits. */
 typedef uint32_t __attribute__((may_alias)) word32;
 typedef uint64_t __attribute__((may_alias)) word64;
 
@@ -140,22 +141,7 @@ COPY(copy_1, uint8_t)
 COPY(copy_4, word32)
 COPY(copy_8, word64)
 
-/* ---- conversion: floats go to whole numbers toward zero, as far as those reach; NaN becomes 0 ---- */
-
-#define CLAMP(x, low, high) ((x) != (x) ? 0 : (x) < (low) ? (low) : (x) > (high) ? (high) : (x))
-static inline uint8_t u8_of_f32(float x) { return (uint8_t)(int32_t)CLAMP(x, 0.0f, 255.0f); }
-static inline uint8_t u8_of_f64(double x) { return (uint8_t)(int32_t)CLAMP(x, 0.0, 255.0); }
-static inline int32_t i32_of_f64(double x) { return (int32_t)CLAMP(x, -0x1p31, 0x1.fffffffcp30); }
-/* 2^31 - 1 and 2^63 - 1 lie between two numbers of the type: the clamp stops at the lower one. */
-static inline int32_t i32_of_f32(float x) {
-  return x >= 0x1p31f ? INT32_MAX : (int32_t)CLAMP(x, -0x1p31f, 0x1.fffffep30f);
-}
-static inline int64_t i64_of_f32(float x) {
-  return x >= 0x1p63f ? INT64_MAX : (int64_t)CLAMP(x, -0x1p63f, 0x1.fffffep62f);
-}
-static inline int64_t i64_of_f64(double x) {
-  return x >= 0x1p63 ? INT64_MAX : (int64_t)CLAMP(x, -0x1p63, 0x1.fffffffffffffp62);
-}
+/* ---- conversion ---- */
 
 #define CASTS(lane, T, U8, I32, I64)                                                                         \
   LOOP(bool_of_##lane, uint8_t, T, uint8_t, x != 0)                                                          \
@@ -167,12 +153,12 @@ static inline int64_t i64_of_f64(double x) {
 CASTS(u8, uint8_t, , , )
 CASTS(i32, int32_t, , , )
 CASTS(i64, int64_t, , , )
-CASTS(f32, float, u8_of_f32, i32_of_f32, i64_of_f32)
-CASTS(f64, double, u8_of_f64, i32_of_f64, i64_of_f64)
+CASTS(f32, float, tn_u8_of_f32, tn_i32_of_f32, tn_i64_of_f32)
+CASTS(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
 
 /* ---- the table ---- */
 
-#define ENTRY(op, name) [TILE_##op] = TN_LOOP(name)
+#define ENTRY(op, name) [TN_PW_##op] = TN_LOOP(name)
 #define COMPARISON_ENTRIES(lane)                                                                             \
   ENTRY(EQ, eq_##lane), ENTRY(NE, ne_##lane), ENTRY(LT, lt_##lane), ENTRY(LE, le_##lane),                    \
       ENTRY(GT, gt_##lane), ENTRY(GE, ge_##lane), ENTRY(IS_FINITE, is_finite_##lane)
@@ -181,7 +167,7 @@ CASTS(f64, double, u8_of_f64, i32_of_f64, i64_of_f64)
     COMPARISON_ENTRIES(lane), ENTRY(NEG, neg_##lane), ENTRY(ABS, abs_##lane), ENTRY(SIGN, sign_##lane),      \
         ENTRY(ADD, add_##lane), ENTRY(SUB, sub_##lane), ENTRY(MUL, mul_##lane), ENTRY(DIV, div_##lane),      \
         ENTRY(MAXIMUM, maximum_##lane), ENTRY(MINIMUM, minimum_##lane), ENTRY(WHERE, where_##size),          \
-        ENTRY(FILL, fill_##size)                                                                             \
+        ENTRY(CONSTANT, fill_##size)                                                                         \
   }
 #define CAST_ENTRIES(lane)                                                                                   \
   {                                                                                                          \
@@ -192,12 +178,12 @@ CASTS(f64, double, u8_of_f64, i32_of_f64, i64_of_f64)
   }
 
 const tn_tile_lane_loops TN_LOOP(tn_tile_lanes) = {
-    .op = {[TN_TILE_U8] = {COMPARISON_ENTRIES(u8), ENTRY(AND, and_u8), ENTRY(OR, or_u8), ENTRY(NOT, not_u8),
-                           ENTRY(WHERE, where_1), ENTRY(FILL, fill_1)},
-           [TN_TILE_I32] = WHOLE_ENTRIES(i32, 4),
-           [TN_TILE_I64] = WHOLE_ENTRIES(i64, 8),
-           [TN_TILE_F32] = {ENTRY(FILL, fill_4)},
-           [TN_TILE_F64] = {COMPARISON_ENTRIES(f64),
+    .op = {[TN_LANE_U8] = {COMPARISON_ENTRIES(u8), ENTRY(AND, and_u8), ENTRY(OR, or_u8), ENTRY(NOT, not_u8),
+                           ENTRY(WHERE, where_1), ENTRY(CONSTANT, fill_1)},
+           [TN_LANE_I32] = WHOLE_ENTRIES(i32, 4),
+           [TN_LANE_I64] = WHOLE_ENTRIES(i64, 8),
+           [TN_LANE_F32] = {ENTRY(CONSTANT, fill_4)},
+           [TN_LANE_F64] = {COMPARISON_ENTRIES(f64),
                             ENTRY(NEG, neg_f64),
                             ENTRY(ABS, abs_f64),
                             ENTRY(SIGN, sign_f64),
@@ -220,11 +206,11 @@ const tn_tile_lane_loops TN_LOOP(tn_tile_lanes) = {
                             ENTRY(MINIMUM, minimum_f64),
                             ENTRY(DIV, div_f64),
                             ENTRY(WHERE, where_8),
-                            ENTRY(FILL, fill_8)}},
-    .cast = {[TN_TILE_U8] = CAST_ENTRIES(u8),
-             [TN_TILE_I32] = CAST_ENTRIES(i32),
-             [TN_TILE_I64] = CAST_ENTRIES(i64),
-             [TN_TILE_F32] = CAST_ENTRIES(f32),
-             [TN_TILE_F64] = CAST_ENTRIES(f64)},
+                            ENTRY(CONSTANT, fill_8)}},
+    .cast = {[TN_LANE_U8] = CAST_ENTRIES(u8),
+             [TN_LANE_I32] = CAST_ENTRIES(i32),
+             [TN_LANE_I64] = CAST_ENTRIES(i64),
+             [TN_LANE_F32] = CAST_ENTRIES(f32),
+             [TN_LANE_F64] = CAST_ENTRIES(f64)},
     .copy = {TN_LOOP(copy_1), TN_LOOP(copy_4), TN_LOOP(copy_8), TN_LOOP(copy_4), TN_LOOP(copy_8)},
 };

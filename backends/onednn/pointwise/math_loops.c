@@ -1,6 +1,6 @@
 /* Elementary functions of a region, over floats. Products and sums fuse where the instruction set can, which
  * rounds less; own/vector_math.h states the errors. */
-#include "backends/onednn/own/pointwise_loops.h"
+#include "backends/onednn/pointwise/loops.h"
 #include "backends/onednn/simd/vector_math.h"
 
 LOOP(exp, 1, v_exp(x))
@@ -24,11 +24,11 @@ LANES(sin, sinf(x))
 LANES(cos, cosf(x))
 LANES(pow, powf(x, y))
 
-const tn_tile_math_loops TN_LOOP(tn_tile_math) = {.f32 = {[TILE_EXP] = TN_LOOP(exp),
-                                                          [TILE_LOG] = TN_LOOP(log),
-                                                          [TILE_TANH] = TN_LOOP(tanh),
-                                                          [TILE_SIGMOID] = TN_LOOP(sigmoid),
-                                                          [TILE_ERF] = TN_LOOP(erf),
-                                                          [TILE_SIN] = TN_LOOP(sin),
-                                                          [TILE_COS] = TN_LOOP(cos),
-                                                          [TILE_POW] = TN_LOOP(pow)}};
+const tn_tile_math_loops TN_LOOP(tn_tile_math) = {.f32 = {[TN_PW_EXP] = TN_LOOP(exp),
+                                                          [TN_PW_LOG] = TN_LOOP(log),
+                                                          [TN_PW_TANH] = TN_LOOP(tanh),
+                                                          [TN_PW_SIGMOID] = TN_LOOP(sigmoid),
+                                                          [TN_PW_ERF] = TN_LOOP(erf),
+                                                          [TN_PW_SIN] = TN_LOOP(sin),
+                                                          [TN_PW_COS] = TN_LOOP(cos),
+                                                          [TN_PW_POW] = TN_LOOP(pow)}};

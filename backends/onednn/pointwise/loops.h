@@ -1,9 +1,9 @@
-/* backends/onednn/own/pointwise_loops.h: the shape of loops over floats, for the files of loops of regions.
+/* backends/onednn/pointwise/loops.h: the shape of loops over floats, for the files of loops of regions.
  */
-#ifndef TN_BACKENDS_ONEDNN_OWN_POINTWISE_LOOPS_H
-#define TN_BACKENDS_ONEDNN_OWN_POINTWISE_LOOPS_H
+#ifndef TN_BACKENDS_ONEDNN_POINTWISE_LOOPS_H
+#define TN_BACKENDS_ONEDNN_POINTWISE_LOOPS_H
 
-#include "backends/onednn/own/pointwise.h"
+#include "backends/onednn/pointwise/program.h"
 #include "backends/onednn/simd/vector.h"
 
 /* n lanes at `from`, followed by zeros; a narrow register has its 16 lanes anyway. */
@@ -13,7 +13,7 @@ static inline const float *rest_of(float *rest, const float *from, uint8_t step,
   return memcpy(rest, from, (size_t)n * sizeof *rest);
 }
 
-/* The loop of an instruction with `n_in` operands x, y, z, w. Groups of 16 lanes; what is left is done in a
+/* The loop of an instruction with `n_in` operands x, y, z, w. Groups of 16 lanes; the rest is done in a
  * group of its own, so that a lane's bits do not depend on where it lies. */
 #define BODY(n_in, d, in, value)                                                                             \
   V_EACH(j) {                                                                                                \

@@ -1,9 +1,9 @@
-/* backends/cpu/kernels/half.h: f16 (IEEE 754 binary16) and bf16 (the upper half of a binary32) to
+/* backends/shared/half.h: f16 (IEEE 754 binary16) and bf16 (the upper half of a binary32) to
  * and from f32, and TF32. The first two are stored as uint16_t. Rounding is to nearest, ties to even; NaN
- * stays NaN, infinities stay, what is too large becomes infinite, subnormals are exact. No branches, so that
- * loops over arrays vectorize. */
-#ifndef TN_BACKENDS_CPU_KERNELS_HALF_H
-#define TN_BACKENDS_CPU_KERNELS_HALF_H
+ * stays NaN, infinities stay, numbers that are too large become infinite, subnormals are exact. No branches,
+ * so that loops over arrays vectorize. */
+#ifndef TN_BACKENDS_SHARED_HALF_H
+#define TN_BACKENDS_SHARED_HALF_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,10 +1,12 @@
 /* Pointwise instructions between registers: one loop each, over a tile, for every lane type. */
-#include "backends/cpu/kernels/pointwise_ops.h"
+#include "backends/cpu/kernels/pointwise/program.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "backends/cpu/kernels/clones.h"
 #include "backends/cpu/kernels/vmath.h"
+#include "backends/shared/saturate.h"
 
 #define EACH(value)                                                                                          \
   TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) d[k] = (value);                                              \
@@ -16,61 +18,61 @@
 #define LARGER(x, y)  ((x) > (y) || (x) != (x) ? (x) : (y))
 #define SMALLER(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
 
-static TN_CPU_CLONES void compute_f32(const tn_pw_insn *insn, float *d, void *const in[3], int64_t n) {
+static TN_CPU_CLONES void compute_f32(const tn_pw_insn *insn, float *d, void *const *in, int64_t n) {
   const float *a = in[0], *b = in[1];
   const float scale = (float)insn->a, shift = (float)insn->b;
   switch (insn->op) {
-  case PW_NEG: EACH(-a[k]);
-  case PW_ABS: EACH(vm_abs(a[k]));
-  case PW_SIGN: EACH(a[k] != a[k] ? a[k] : (float)((a[k] > 0) - (a[k] < 0)));
-  case PW_EXP: EACH(vm_exp(a[k]));
-  case PW_LOG: EACH(vm_log(a[k]));
-  case PW_SQRT: EACH(sqrtf(a[k]));
-  case PW_RSQRT: EACH(1.0f / sqrtf(a[k]));
-  case PW_RECIPROCAL: EACH(1.0f / a[k]);
-  case PW_TANH: EACH(vm_tanh(a[k]));
-  case PW_SIGMOID: EACH(vm_sigmoid(a[k]));
-  case PW_ERF: EACH(vm_erf(a[k]));
-  case PW_SIN: EACH(sinf(a[k]));
-  case PW_COS: EACH(cosf(a[k]));
-  case PW_FLOOR: EACH(floorf(a[k]));
-  case PW_ADD: EACH(a[k] + b[k]);
-  case PW_SUB: EACH(a[k] - b[k]);
-  case PW_MUL: EACH(a[k] * b[k]);
-  case PW_DIV: EACH(a[k] / b[k]);
-  case PW_MAXIMUM: EACH(LARGER(a[k], b[k]));
-  case PW_MINIMUM: EACH(SMALLER(a[k], b[k]));
-  case PW_POW: EACH(powf(a[k], b[k]));
-  default: EACH(a[k] * scale + shift); /* PW_AFFINE */
+  case TN_PW_NEG: EACH(-a[k]);
+  case TN_PW_ABS: EACH(vm_abs(a[k]));
+  case TN_PW_SIGN: EACH(a[k] != a[k] ? a[k] : (float)((a[k] > 0) - (a[k] < 0)));
+  case TN_PW_EXP: EACH(vm_exp(a[k]));
+  case TN_PW_LOG: EACH(vm_log(a[k]));
+  case TN_PW_SQRT: EACH(sqrtf(a[k]));
+  case TN_PW_RSQRT: EACH(1.0f / sqrtf(a[k]));
+  case TN_PW_RECIPROCAL: EACH(1.0f / a[k]);
+  case TN_PW_TANH: EACH(vm_tanh(a[k]));
+  case TN_PW_SIGMOID: EACH(vm_sigmoid(a[k]));
+  case TN_PW_ERF: EACH(vm_erf(a[k]));
+  case TN_PW_SIN: EACH(sinf(a[k]));
+  case TN_PW_COS: EACH(cosf(a[k]));
+  case TN_PW_FLOOR: EACH(floorf(a[k]));
+  case TN_PW_ADD: EACH(a[k] + b[k]);
+  case TN_PW_SUB: EACH(a[k] - b[k]);
+  case TN_PW_MUL: EACH(a[k] * b[k]);
+  case TN_PW_DIV: EACH(a[k] / b[k]);
+  case TN_PW_MAXIMUM: EACH(LARGER(a[k], b[k]));
+  case TN_PW_MINIMUM: EACH(SMALLER(a[k], b[k]));
+  case TN_PW_POW: EACH(powf(a[k], b[k]));
+  default: EACH(a[k] * scale + shift); /* TN_PW_AFFINE */
   }
 }
 
-static TN_CPU_CLONES void compute_f64(const tn_pw_insn *insn, double *d, void *const in[3], int64_t n) {
+static TN_CPU_CLONES void compute_f64(const tn_pw_insn *insn, double *d, void *const *in, int64_t n) {
   const double *a = in[0], *b = in[1];
   const double scale = insn->a, shift = insn->b;
   switch (insn->op) {
-  case PW_NEG: EACH(-a[k]);
-  case PW_ABS: EACH(fabs(a[k]));
-  case PW_SIGN: EACH(a[k] != a[k] ? a[k] : (double)((a[k] > 0) - (a[k] < 0)));
-  case PW_EXP: EACH(exp(a[k]));
-  case PW_LOG: EACH(log(a[k]));
-  case PW_SQRT: EACH(sqrt(a[k]));
-  case PW_RSQRT: EACH(1.0 / sqrt(a[k]));
-  case PW_RECIPROCAL: EACH(1.0 / a[k]);
-  case PW_TANH: EACH(tanh(a[k]));
-  case PW_SIGMOID: EACH((a[k] >= 0 ? 1.0 : exp(a[k])) / (1.0 + exp(-fabs(a[k]))));
-  case PW_ERF: EACH(erf(a[k]));
-  case PW_SIN: EACH(sin(a[k]));
-  case PW_COS: EACH(cos(a[k]));
-  case PW_FLOOR: EACH(floor(a[k]));
-  case PW_ADD: EACH(a[k] + b[k]);
-  case PW_SUB: EACH(a[k] - b[k]);
-  case PW_MUL: EACH(a[k] * b[k]);
-  case PW_DIV: EACH(a[k] / b[k]);
-  case PW_MAXIMUM: EACH(LARGER(a[k], b[k]));
-  case PW_MINIMUM: EACH(SMALLER(a[k], b[k]));
-  case PW_POW: EACH(pow(a[k], b[k]));
-  default: EACH(a[k] * scale + shift); /* PW_AFFINE */
+  case TN_PW_NEG: EACH(-a[k]);
+  case TN_PW_ABS: EACH(fabs(a[k]));
+  case TN_PW_SIGN: EACH(a[k] != a[k] ? a[k] : (double)((a[k] > 0) - (a[k] < 0)));
+  case TN_PW_EXP: EACH(exp(a[k]));
+  case TN_PW_LOG: EACH(log(a[k]));
+  case TN_PW_SQRT: EACH(sqrt(a[k]));
+  case TN_PW_RSQRT: EACH(1.0 / sqrt(a[k]));
+  case TN_PW_RECIPROCAL: EACH(1.0 / a[k]);
+  case TN_PW_TANH: EACH(tanh(a[k]));
+  case TN_PW_SIGMOID: EACH((a[k] >= 0 ? 1.0 : exp(a[k])) / (1.0 + exp(-fabs(a[k]))));
+  case TN_PW_ERF: EACH(erf(a[k]));
+  case TN_PW_SIN: EACH(sin(a[k]));
+  case TN_PW_COS: EACH(cos(a[k]));
+  case TN_PW_FLOOR: EACH(floor(a[k]));
+  case TN_PW_ADD: EACH(a[k] + b[k]);
+  case TN_PW_SUB: EACH(a[k] - b[k]);
+  case TN_PW_MUL: EACH(a[k] * b[k]);
+  case TN_PW_DIV: EACH(a[k] / b[k]);
+  case TN_PW_MAXIMUM: EACH(LARGER(a[k], b[k]));
+  case TN_PW_MINIMUM: EACH(SMALLER(a[k], b[k]));
+  case TN_PW_POW: EACH(pow(a[k], b[k]));
+  default: EACH(a[k] * scale + shift); /* TN_PW_AFFINE */
   }
 }
 
@@ -82,45 +84,45 @@ static TN_CPU_CLONES void compute_f64(const tn_pw_insn *insn, double *d, void *c
     if (y == 0) return 0;                                                                                    \
     return y == -1 ? (INT)(0 - (UINT)x) : (INT)(x / y);                                                      \
   }                                                                                                          \
-  static TN_CPU_CLONES void name(const tn_pw_insn *insn, INT *d, void *const in[3], int64_t n) {             \
+  static TN_CPU_CLONES void name(const tn_pw_insn *insn, INT *d, void *const *in, int64_t n) {               \
     const INT *a = in[0], *b = in[1];                                                                        \
     switch (insn->op) {                                                                                      \
-    case PW_NEG: EACH((INT)(0 - (UINT)a[k]));                                                                \
-    case PW_ABS: EACH((INT)(a[k] < 0 ? 0 - (UINT)a[k] : (UINT)a[k]));                                        \
-    case PW_SIGN: EACH((INT)((a[k] > 0) - (a[k] < 0)));                                                      \
-    case PW_ADD: EACH((INT)((UINT)a[k] + (UINT)b[k]));                                                       \
-    case PW_SUB: EACH((INT)((UINT)a[k] - (UINT)b[k]));                                                       \
-    case PW_MUL: EACH((INT)((UINT)a[k] * (UINT)b[k]));                                                       \
-    case PW_DIV: EACH(name##_quotient(a[k], b[k]));                                                          \
-    case PW_MAXIMUM: EACH(a[k] > b[k] ? a[k] : b[k]);                                                        \
-    default: EACH(a[k] < b[k] ? a[k] : b[k]); /* PW_MINIMUM */                                               \
+    case TN_PW_NEG: EACH((INT)(0 - (UINT)a[k]));                                                             \
+    case TN_PW_ABS: EACH((INT)(a[k] < 0 ? 0 - (UINT)a[k] : (UINT)a[k]));                                     \
+    case TN_PW_SIGN: EACH((INT)((a[k] > 0) - (a[k] < 0)));                                                   \
+    case TN_PW_ADD: EACH((INT)((UINT)a[k] + (UINT)b[k]));                                                    \
+    case TN_PW_SUB: EACH((INT)((UINT)a[k] - (UINT)b[k]));                                                    \
+    case TN_PW_MUL: EACH((INT)((UINT)a[k] * (UINT)b[k]));                                                    \
+    case TN_PW_DIV: EACH(name##_quotient(a[k], b[k]));                                                       \
+    case TN_PW_MAXIMUM: EACH(a[k] > b[k] ? a[k] : b[k]);                                                     \
+    default: EACH(a[k] < b[k] ? a[k] : b[k]); /* TN_PW_MINIMUM */                                            \
     }                                                                                                        \
   }
 COMPUTE_WHOLE(compute_i32, int32_t, uint32_t)
 COMPUTE_WHOLE(compute_i64, int64_t, uint64_t)
 
-static TN_CPU_CLONES void compute_u8(const tn_pw_insn *insn, uint8_t *d, void *const in[3], int64_t n) {
+static TN_CPU_CLONES void compute_u8(const tn_pw_insn *insn, uint8_t *d, void *const *in, int64_t n) {
   const uint8_t *a = in[0], *b = in[1];
   switch (insn->op) {
-  case PW_AND: EACH(a[k] & b[k]);
-  case PW_OR: EACH(a[k] | b[k]);
-  default: EACH(a[k] ^ 1); /* PW_NOT */
+  case TN_PW_AND: EACH(a[k] & b[k]);
+  case TN_PW_OR: EACH(a[k] | b[k]);
+  default: EACH(a[k] ^ 1); /* TN_PW_NOT */
   }
 }
 
 /* ---- comparison and selection ---- */
 
 #define COMPARE(name, LANE)                                                                                  \
-  static TN_CPU_CLONES void name(const tn_pw_insn *insn, uint8_t *d, void *const in[3], int64_t n) {         \
+  static TN_CPU_CLONES void name(const tn_pw_insn *insn, uint8_t *d, void *const *in, int64_t n) {           \
     const LANE *a = in[0], *b = in[1];                                                                       \
     switch (insn->op) {                                                                                      \
-    case PW_EQ: EACH(a[k] == b[k]);                                                                          \
-    case PW_NE: EACH(a[k] != b[k]);                                                                          \
-    case PW_LT: EACH(a[k] < b[k]);                                                                           \
-    case PW_LE: EACH(a[k] <= b[k]);                                                                          \
-    case PW_GT: EACH(a[k] > b[k]);                                                                           \
-    case PW_GE: EACH(a[k] >= b[k]);                                                                          \
-    default: EACH(a[k] - a[k] == 0); /* PW_IS_FINITE */                                                      \
+    case TN_PW_EQ: EACH(a[k] == b[k]);                                                                       \
+    case TN_PW_NE: EACH(a[k] != b[k]);                                                                       \
+    case TN_PW_LT: EACH(a[k] < b[k]);                                                                        \
+    case TN_PW_LE: EACH(a[k] <= b[k]);                                                                       \
+    case TN_PW_GT: EACH(a[k] > b[k]);                                                                        \
+    case TN_PW_GE: EACH(a[k] >= b[k]);                                                                       \
+    default: EACH(a[k] - a[k] == 0); /* TN_PW_IS_FINITE */                                                   \
     }                                                                                                        \
   }
 COMPARE(compare_u8, uint8_t)
@@ -129,12 +131,12 @@ COMPARE(compare_i64, int64_t)
 COMPARE(compare_f32, float)
 COMPARE(compare_f64, double)
 
-/* Lanes as bits, whatever they hold. */
+/* Lanes of any type as bits. */
 typedef uint32_t __attribute__((may_alias)) word32;
 typedef uint64_t __attribute__((may_alias)) word64;
 
 #define WHERE(name, LANE)                                                                                    \
-  static TN_CPU_CLONES void name(LANE *d, void *const in[3], int64_t n) {                                    \
+  static TN_CPU_CLONES void name(LANE *d, void *const *in, int64_t n) {                                      \
     const uint8_t *c = in[0];                                                                                \
     const LANE *a = in[1], *b = in[2];                                                                       \
     TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) d[k] = c[k] ? a[k] : b[k];                                 \
@@ -143,22 +145,7 @@ WHERE(where_1, uint8_t)
 WHERE(where_4, word32)
 WHERE(where_8, word64)
 
-/* ---- conversion: floats go to whole numbers toward zero, as far as those reach; NaN becomes 0 ---- */
-
-#define CLAMP(x, low, high) ((x) != (x) ? 0 : (x) < (low) ? (low) : (x) > (high) ? (high) : (x))
-static inline uint8_t u8_of_f32(float x) { return (uint8_t)(int32_t)CLAMP(x, 0.0f, 255.0f); }
-static inline uint8_t u8_of_f64(double x) { return (uint8_t)(int32_t)CLAMP(x, 0.0, 255.0); }
-static inline int32_t i32_of_f64(double x) { return (int32_t)CLAMP(x, -0x1p31, 0x1.fffffffcp30); }
-/* 2^31 - 1 and 2^63 - 1 lie between two floats: the clamp stops at the lower one. */
-static inline int32_t i32_of_f32(float x) {
-  return x >= 0x1p31f ? INT32_MAX : (int32_t)CLAMP(x, -0x1p31f, 0x1.fffffep30f);
-}
-static inline int64_t i64_of_f32(float x) {
-  return x >= 0x1p63f ? INT64_MAX : (int64_t)CLAMP(x, -0x1p63f, 0x1.fffffep62f);
-}
-static inline int64_t i64_of_f64(double x) {
-  return x >= 0x1p63 ? INT64_MAX : (int64_t)CLAMP(x, -0x1p63, 0x1.fffffffffffffp62);
-}
+/* ---- conversion ---- */
 
 #define CONVERT(name, FROM, TO, value)                                                                       \
   static TN_CPU_CLONES void name(const FROM *a, TO *d, int64_t n) {                                          \
@@ -184,10 +171,10 @@ static inline int64_t i64_of_f64(double x) {
 CONVERT_ALL(u8, uint8_t, , , )
 CONVERT_ALL(i32, int32_t, , , )
 CONVERT_ALL(i64, int64_t, , , )
-CONVERT_ALL(f32, float, u8_of_f32, i32_of_f32, i64_of_f32)
-CONVERT_ALL(f64, double, u8_of_f64, i32_of_f64, i64_of_f64)
+CONVERT_ALL(f32, float, tn_u8_of_f32, tn_i32_of_f32, tn_i64_of_f32)
+CONVERT_ALL(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
 
-static void cast(const tn_pw_insn *insn, void *out, const void *in, int64_t n) {
+static void compute_cast(const tn_pw_insn *insn, void *out, const void *in, int64_t n) {
   switch (insn->lane) {
   case TN_LANE_U8: cast_u8(insn->dtype, in, out, n); break;
   case TN_LANE_I32: cast_i32(insn->dtype, in, out, n); break;
@@ -199,7 +186,7 @@ static void cast(const tn_pw_insn *insn, void *out, const void *in, int64_t n) {
 
 /* ---- one constant ---- */
 
-static void fill(const tn_pw_insn *insn, void *out, int64_t n) {
+static void compute_fill(const tn_pw_insn *insn, void *out, int64_t n) {
   uint32_t word;
   memcpy(&word, &insn->bits, sizeof word);
   switch (tn_lane_size(insn->lane)) {
@@ -214,7 +201,7 @@ static void fill(const tn_pw_insn *insn, void *out, int64_t n) {
 
 /* ---- which of the above ---- */
 
-static void compute(const tn_pw_insn *insn, void *out, void *const in[3], int64_t n) {
+static void compute_arithmetic(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {
   switch (insn->lane) {
   case TN_LANE_U8: compute_u8(insn, out, in, n); break;
   case TN_LANE_I32: compute_i32(insn, out, in, n); break;
@@ -224,7 +211,7 @@ static void compute(const tn_pw_insn *insn, void *out, void *const in[3], int64_
   }
 }
 
-static void compare(const tn_pw_insn *insn, void *out, void *const in[3], int64_t n) {
+static void compute_compare(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {
   switch (insn->lane) {
   case TN_LANE_U8: compare_u8(insn, out, in, n); break;
   case TN_LANE_I32: compare_i32(insn, out, in, n); break;
@@ -234,7 +221,7 @@ static void compare(const tn_pw_insn *insn, void *out, void *const in[3], int64_
   }
 }
 
-static void where(const tn_pw_insn *insn, void *out, void *const in[3], int64_t n) {
+static void compute_where(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {
   switch (tn_lane_size(insn->lane)) {
   case 1: where_1(out, in, n); break;
   case 4: where_4(out, in, n); break;
@@ -242,19 +229,19 @@ static void where(const tn_pw_insn *insn, void *out, void *const in[3], int64_t 
   }
 }
 
-void tn_pw_compute(const tn_pw_insn *insn, void *out, void *const in[3], int64_t n) {
+void tn_cpu_pw_compute(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {
   switch (insn->op) {
-  case PW_EQ:
-  case PW_NE:
-  case PW_LT:
-  case PW_LE:
-  case PW_GT:
-  case PW_GE:
-  case PW_IS_FINITE: compare(insn, out, in, n); break;
-  case PW_WHERE: where(insn, out, in, n); break;
-  case PW_CAST: cast(insn, out, in[0], n); break;
-  case PW_ROUND: tn_cpu_round(insn->dtype, in[0], out, n); break;
-  case PW_FILL: fill(insn, out, n); break;
-  default: compute(insn, out, in, n); break;
+  case TN_PW_EQ:
+  case TN_PW_NE:
+  case TN_PW_LT:
+  case TN_PW_LE:
+  case TN_PW_GT:
+  case TN_PW_GE:
+  case TN_PW_IS_FINITE: compute_compare(insn, out, in, n); break;
+  case TN_PW_WHERE: compute_where(insn, out, in, n); break;
+  case TN_PW_CAST: compute_cast(insn, out, in[0], n); break;
+  case TN_PW_ROUND: tn_cpu_round(insn->dtype, in[0], out, n); break;
+  case TN_PW_CONSTANT: compute_fill(insn, out, n); break;
+  default: compute_arithmetic(insn, out, in, n); break;
   }
 }

@@ -2,9 +2,9 @@
  * pairs of them, which save a trip through the first cache.
  *
  * Products and sums do not fuse here, so that a number does not depend on what shares a region with it: every
- * instruction set gives the bits of the reference. Memory is what takes the time. */
+ * instruction set gives the bits of the reference. Memory takes the time. */
 #pragma GCC optimize("fp-contract=off,signed-zeros")
-#include "backends/onednn/own/pointwise_loops.h"
+#include "backends/onednn/pointwise/loops.h"
 
 /* ---- arithmetic ---- */
 
@@ -145,9 +145,8 @@ LOOP(round_f16, 1, v_of_f16(v_f16_of(x)))
 HALF(bf16)
 HALF(f16)
 
-#define PAIR_ENTRY(first, second)                                                                            \
-  [TILE_##first - TILE_ADD][TILE_##second - TILE_ADD] = TN_LOOP(first##_##second),
-#define ENTRY(op, name) [TILE_##op] = TN_LOOP(name)
+#define PAIR_ENTRY(first, second) [TILE_PAIR_##first][TILE_PAIR_##second] = TN_LOOP(first##_##second),
+#define ENTRY(op, name)           [TN_PW_##op] = TN_LOOP(name)
 
 const tn_tile_loops TN_LOOP(tn_tile_f32) = {
     .f32 = {ENTRY(NEG, neg),         ENTRY(ABS, abs),

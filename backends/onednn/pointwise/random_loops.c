@@ -2,7 +2,7 @@
  * for many counters at once, so that masks are made where they are needed and never stored. */
 #include <math.h>
 
-#include "backends/onednn/own/pointwise.h"
+#include "backends/onednn/pointwise/program.h"
 #include "backends/onednn/simd/vector_math.h"
 #include "backends/onednn/integer_math.h"
 #include "tenon/random.h"
@@ -110,8 +110,8 @@ static void normal_f64(const tn_tile_insn *insn, const uint32_t *words, double *
 }
 
 static void numbers(const tn_tile_insn *insn, const uint32_t *words, void *d, int64_t n) {
-  bool wide = insn->lane == TN_TILE_F64;
-  if (insn->op == TILE_UNIFORM)
+  bool wide = insn->lane == TN_LANE_F64;
+  if (insn->op == TN_PW_UNIFORM)
     wide ? uniform_f64(insn, words, d, n) : uniform_f32(insn, words, d, n);
   else
     wide ? normal_f64(insn, words, d, n) : normal_f32(insn, words, d, n);
@@ -123,7 +123,7 @@ static void TN_LOOP(run)(const tn_tile_insn *insn, uint64_t iteration, int64_t f
   uint32_t words[WORDS];
   double made[WORDS];
   int64_t skip = first % 4, groups = round_up((skip + n + 3) / 4, V_LANES);
-  size_t size = tn_tile_lane_size(insn->lane);
+  size_t size = tn_lane_size(insn->lane);
   words_of(insn->bits, iteration, (uint64_t)(first / 4), groups, words);
   bool direct = skip == 0 && n % (4 * V_LANES) == 0;
   numbers(insn, words, direct ? to : made, 4 * groups);
@@ -134,7 +134,7 @@ static void TN_LOOP(run)(const tn_tile_insn *insn, uint64_t iteration, int64_t f
  * other, and one of them is taken. */
 static void TN_LOOP(scattered)(const tn_tile_insn *insn, uint64_t iteration, const int64_t *index, int64_t n,
                                void *to) {
-  size_t size = tn_tile_lane_size(insn->lane);
+  size_t size = tn_lane_size(insn->lane);
   for (int64_t at = 0; at < n; at += V_LANES) {
     uint32_t low[V_LANES] = {0}, high[V_LANES] = {0}, made[4][V_LANES], pairs[2 * V_LANES];
     double drawn[2 * V_LANES];
