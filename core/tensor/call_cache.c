@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/compile/pipeline.h"
 #include "core/graph/op/attributes.h"
 #include "core/tensor/tensor.h"
 

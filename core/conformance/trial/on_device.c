@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/compile/pipeline.h"
+
 struct tn_on_device {
   tn_env *env;
   tn_state_map *map;

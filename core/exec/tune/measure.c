@@ -5,6 +5,7 @@
 
 #include "core/base/file.h"
 #include "core/base/thread.h"
+#include "core/compile/layout/layout.h"
 #include "core/compile/select/tuner.h"
 #include "core/exec/device/pin_threads.h"
 #include "core/exec/tune/tune_file.h"

@@ -1,11 +1,11 @@
-/* core/compile/inserted_groups.c: nodes that no graph asked for, and the kernels that do them. */
-#include "core/compile/inserted_groups.h"
+/* core/compile/select/inserted_groups.c: nodes for copies, reorders and zeros, and kernels for them. */
+#include "core/compile/select/inserted_groups.h"
 
 #include "core/compile/select/query.h"
 #include "tenon/ops.h"
 
-/* All operands and results of the node, in its own order. */
-static tn_status whole_node(tn_cover *cover, uint32_t index, tn_candidate *c) {
+/* A candidate of one node, with all of its operands and results. */
+static tn_status make_single_candidate(tn_cover *cover, uint32_t index, tn_candidate *c) {
   const tn_gnode *node = &cover->graph->nodes.v[index];
   uint32_t *nodes = tn_arena_copy(&cover->arena, &index, sizeof index);
   int32_t *numbers = tn_arena_alloc(&cover->arena, (size_t)node->n_in * sizeof *numbers);
@@ -24,63 +24,64 @@ static tn_status whole_node(tn_cover *cover, uint32_t index, tn_candidate *c) {
   return TN_OK;
 }
 
-static tn_status ask(tn_cover *cover, const tn_catalog_kernel *kernel, tn_candidate *c, bool *agreed) {
+static tn_status try_single_kernel(tn_cover *cover, const tn_catalog_kernel *kernel, tn_candidate *c,
+                                   bool *accepted) {
   c->kernel = kernel;
   TN_TRY(tn_candidate_query(cover->env, &cover->arena, cover->graph, &cover->catalog->target, c));
-  *agreed = c->reason == NULL;
+  *accepted = c->reason == NULL;
   return TN_OK;
 }
 
-/* The first kernel that agrees, best family first: kernels for the op alone, then regions. */
-static tn_status find_kernel(tn_cover *cover, uint32_t index, tn_candidate *c) {
+/* The first kernel that accepts the node: kernels with a pattern of the op alone, then region kernels. */
+static tn_status find_single_kernel(tn_cover *cover, uint32_t index, tn_candidate *c) {
   const tn_gnode *node = &cover->graph->nodes.v[index];
   const tn_catalog *catalog = cover->catalog;
-  bool agreed = false;
+  bool accepted = false;
   int32_t n = 0;
   const tn_catalog_kernel *fixed = tn_catalog_find(catalog, node->def, &n);
-  for (int32_t i = 0; i < n && !agreed; i++)
-    if (fixed[i].pattern->n_nodes == 1) TN_TRY(ask(cover, &fixed[i], c, &agreed));
-  for (size_t i = 0; i < catalog->regions.n && !agreed; i++)
+  for (int32_t i = 0; i < n && !accepted; i++)
+    if (fixed[i].pattern->n_nodes == 1) TN_TRY(try_single_kernel(cover, &fixed[i], c, &accepted));
+  for (size_t i = 0; i < catalog->regions.n && !accepted; i++)
     if (catalog->regions.v[i].pattern->op_class == (int32_t)node->op->op_class)
-      TN_TRY(ask(cover, &catalog->regions.v[i], c, &agreed));
-  if (agreed) return TN_OK;
+      TN_TRY(try_single_kernel(cover, &catalog->regions.v[i], c, &accepted));
+  if (accepted) return TN_OK;
   return tn_failf(cover->env, TN_EUNSUPPORTED,
                   "no kernel takes %s, which the memory plan needs; every backend must have one",
                   node->op->item.name);
 }
 
-static tn_status make_group(tn_cover *cover, tn_val made, tn_group *group) {
+static tn_status make_single_group(tn_cover *cover, tn_val made, tn_group *group) {
   uint32_t index = cover->graph->values.v[made].node;
   tn_candidate candidate = {0};
-  TN_TRY(whole_node(cover, index, &candidate));
-  TN_TRY(find_kernel(cover, index, &candidate));
-  *group = tn_group_of(&candidate);
+  TN_TRY(make_single_candidate(cover, index, &candidate));
+  TN_TRY(find_single_kernel(cover, index, &candidate));
+  *group = tn_candidate_group(&candidate);
   return TN_OK;
 }
 
-static tn_status emit_op1(tn_cover *cover, const char *op, tn_val value, tn_group *group) {
+static tn_status make_op1_group(tn_cover *cover, const char *op, tn_val value, tn_group *group) {
   tn_builder *builder = NULL;
   TN_TRY(tn_builder_create(cover->graph, &builder));
   tn_val made = tn_op1(tn_builder_handle(builder), op, value);
   tn_status status = tn_build_status(tn_builder_handle(builder));
   tn_builder_destroy(builder);
-  return status == TN_OK ? make_group(cover, made, group) : status;
+  return status == TN_OK ? make_single_group(cover, made, group) : status;
 }
 
-tn_status tn_helper_copy(tn_cover *cover, tn_val value, tn_group *group) {
-  return emit_op1(cover, "copy", value, group);
+tn_status tn_make_copy_group(tn_cover *cover, tn_val value, tn_group *group) {
+  return make_op1_group(cover, "copy", value, group);
 }
 
-tn_status tn_helper_reorder(tn_cover *cover, tn_val value, tn_group *group) {
-  return emit_op1(cover, "reorder", value, group);
+tn_status tn_make_reorder_group(tn_cover *cover, tn_val value, tn_group *group) {
+  return make_op1_group(cover, "reorder", value, group);
 }
 
-tn_status tn_helper_zeros(tn_cover *cover, int32_t dtype, int64_t count, tn_group *group) {
+tn_status tn_make_zeros_group(tn_cover *cover, int32_t dtype, int64_t count, tn_group *group) {
   tn_builder *builder = NULL;
   tn_type type = {dtype, 1, {count}};
   TN_TRY(tn_builder_create(cover->graph, &builder));
   tn_val made = tn_full(tn_builder_handle(builder), &type, 0);
   tn_status status = tn_build_status(tn_builder_handle(builder));
   tn_builder_destroy(builder);
-  return status == TN_OK ? make_group(cover, made, group) : status;
+  return status == TN_OK ? make_single_group(cover, made, group) : status;
 }
