@@ -33,15 +33,15 @@ static int32_t find_containing_binding(const tn_binding *bindings, int32_t n, in
 
 static tn_status add_patch(tn_caller_program *c, const tn_operand *operand, size_t view) {
   const tn_program *p = c->bound->program;
-  const tn_place *place = &operand->place;
-  bool output = place->base == TN_BASE_OUTPUT;
-  if (!output && place->base != TN_BASE_SLOT) return TN_OK;
+  const tn_place *location = &operand->place;
+  bool output = location->base == TN_BASE_OUTPUT;
+  if (!output && location->base != TN_BASE_SLOT) return TN_OK;
   const tn_binding *bindings = output ? p->outputs : p->inputs;
-  int32_t at = find_containing_binding(bindings, output ? p->n_outputs : p->n_inputs, place->offset);
+  int32_t at = find_containing_binding(bindings, output ? p->n_outputs : p->n_inputs, location->offset);
   if (at < 0)
     return tn_failf(c->executor->env, TN_EINTERNAL, "program %s: offset %lld of an operand is in no %s",
-                    p->name, (long long)place->offset, output ? "output" : "input");
-  patch made = {view, at, output, place->offset - bindings[at].offset};
+                    p->name, (long long)location->offset, output ? "output" : "input");
+  patch made = {view, at, output, location->offset - bindings[at].offset};
   return tn_vec_push(c->executor->env, &c->patches, made);
 }
 

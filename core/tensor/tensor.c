@@ -114,17 +114,17 @@ static tn_status tensor_check_order(const tn_tensor *tensor, const int32_t *orde
 /* Dimension i of the view is dimension order[i] of the tensor, so storage axis k, which held dimension d of
  * the tensor, holds the i for which order[i] is d. */
 tn_status tn_tensor_permute(tn_tensor *tensor, const int32_t *order, tn_tensor **view) {
-  int32_t place[TN_MAX_RANK] = {0};
+  int32_t axis[TN_MAX_RANK] = {0};
   *view = NULL;
   TN_TRY(tensor_check_order(tensor, order));
   TN_TRY(new_tensor(tensor->storage, &tensor->type, tensor->data, view));
   tn_tensor *v = *view;
   for (int32_t i = 0; i < v->type.rank; i++) {
     v->type.dims[i] = tensor->type.dims[order[i]];
-    place[order[i]] = i;
+    axis[order[i]] = i;
   }
   for (int32_t k = 0; k < v->type.rank; k++) {
-    v->order[k] = place[tensor->order[k]];
+    v->order[k] = axis[tensor->order[k]];
     v->permuted |= v->order[k] != k;
   }
   return TN_OK;

@@ -92,8 +92,10 @@ static void reference_embedding_grad(const tn_reference_call *c) {
     c->y[0][(int64_t)c->x[0][i / width] * width + i % width] += c->x[1][i];
 }
 
-#define OP(name)                                                                                             \
-  { #name, reference_##name }
-const tn_reference_op tn_reference_product_ops[] = {
-    OP(matmul),    OP(conv2d),         OP(conv2d_grad_input), OP(conv2d_grad_weight),
-    OP(embedding), OP(embedding_grad), {NULL, NULL}};
+const tn_reference_op tn_reference_product_ops[] = {TN_REFERENCE_OP(matmul),
+                                                    TN_REFERENCE_OP(conv2d),
+                                                    TN_REFERENCE_OP(conv2d_grad_input),
+                                                    TN_REFERENCE_OP(conv2d_grad_weight),
+                                                    TN_REFERENCE_OP(embedding),
+                                                    TN_REFERENCE_OP(embedding_grad),
+                                                    {NULL, NULL}};

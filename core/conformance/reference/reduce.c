@@ -149,8 +149,7 @@ static void reference_avg_pool2d_grad(const tn_reference_call *c) {
   reference_pool_average(c, c->out[0], c->in[0], false);
 }
 
-#define OP(name)                                                                                             \
-  { #name, reference_##name }
-const tn_reference_op tn_reference_reduce_ops[] = {OP(reduce_sum), OP(reduce_max),      OP(reduce_min),
-                                                   OP(argmax),     OP(max_pool2d),      OP(max_pool2d_grad),
-                                                   OP(avg_pool2d), OP(avg_pool2d_grad), {NULL, NULL}};
+const tn_reference_op tn_reference_reduce_ops[] = {
+    TN_REFERENCE_OP(reduce_sum), TN_REFERENCE_OP(reduce_max),      TN_REFERENCE_OP(reduce_min),
+    TN_REFERENCE_OP(argmax),     TN_REFERENCE_OP(max_pool2d),      TN_REFERENCE_OP(max_pool2d_grad),
+    TN_REFERENCE_OP(avg_pool2d), TN_REFERENCE_OP(avg_pool2d_grad), {NULL, NULL}};

@@ -41,6 +41,10 @@ typedef struct tn_reference_op {
   void (*run)(const tn_reference_call *c);
 } tn_reference_op;
 
+/* The table entry of an op whose function is reference_NAME. */
+#define TN_REFERENCE_OP(name)                                                                                \
+  { #name, reference_##name }
+
 /* Ended by a NULL name. */
 extern const tn_reference_op tn_reference_pointwise_ops[], tn_reference_reduce_ops[],
     tn_reference_product_ops[], tn_reference_movement_ops[];

@@ -75,22 +75,22 @@ static void reset_step(guarded_area *g, const tn_step *step) {
 
 /* The launch of the nearest result that begins at or before the byte. */
 static const char *find_nearest_launch(const tn_program *program, int32_t base, int64_t byte) {
-  const char *near = "no launch";
+  const char *launch = "no launch";
   int64_t nearest = -1;
   for (int32_t s = 0; s < program->n_steps; s++)
     for (int32_t i = 0; i < program->steps[s].n_out; i++) {
       const tn_operand *o = &program->steps[s].out[i];
       if (o->place.base != base || o->place.offset > byte || o->place.offset < nearest) continue;
       nearest = o->place.offset;
-      near = program->steps[s].name;
+      launch = program->steps[s].name;
     }
-  return near;
+  return launch;
 }
 
 typedef struct canary_search {
   const tn_program *program;
   int64_t broken;
-  const char *near;
+  const char *launch;
 } canary_search;
 
 static tn_status find_broken_canary(guarded_area *g, void *context) {
@@ -99,16 +99,16 @@ static tn_status find_broken_canary(guarded_area *g, void *context) {
   for (int32_t i = 0; i < s->program->n_steps; i++) reset_step(g, &s->program->steps[i]);
   for (int64_t i = 0; i < g->bytes && s->broken < 0; i++)
     if (g->copy[i] != CANARY) s->broken = i;
-  if (s->broken >= 0) s->near = find_nearest_launch(s->program, g->base, s->broken);
+  if (s->broken >= 0) s->launch = find_nearest_launch(s->program, g->base, s->broken);
   return TN_OK;
 }
 
-tn_status tn_guard_check(tn_executor *e, const tn_program *program, int64_t *broken, const char **near) {
+tn_status tn_guard_check(tn_executor *e, const tn_program *program, int64_t *broken, const char **launch) {
   guarded_area arena = guarded_area_of(e, TN_BASE_ARENA), output = guarded_area_of(e, TN_BASE_OUTPUT);
   canary_search s = {program, -1, ""};
   TN_TRY(with_copy(&arena, find_broken_canary, &s));
   if (s.broken < 0) TN_TRY(with_copy(&output, find_broken_canary, &s));
   *broken = s.broken;
-  *near = s.near;
+  *launch = s.launch;
   return TN_OK;
 }

@@ -8,8 +8,8 @@
 /* Fills arena and outputs, whose contents are lost. */
 tn_status tn_guard_fill(tn_executor *executor);
 /* *broken: the offset, in the arena or among the outputs, of the first changed byte outside all buffers; -1:
- * all are intact. *near: the name of the launch whose result is next before it. */
+ * all are intact. *launch: the name of the launch whose result is next before it. */
 tn_status tn_guard_check(tn_executor *executor, const tn_program *program, int64_t *broken,
-                         const char **near);
+                         const char **launch);
 
 #endif

@@ -283,7 +283,8 @@ void tn_device_destroy(tn_device *device) {
 }
 
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
-                            const tn_choice *choice, const tn_layout *in, const tn_layout *out, void **plan) {
+                            const tn_choice *choice, const tn_layout *in, const tn_layout *out,
+                            void **prepared) {
   const tn_backend *backend = device->backend;
   void *stream = device->streams[TN_STREAM_COMPUTE];
   if (kernel->prepare == NULL) return TN_OK;
@@ -298,7 +299,7 @@ tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn
                                 ? NULL
                                 : backend->native(&device->env, device->device, stream, kernel->family),
                   .backend = tn_target_self(&device->target, kernel->family)};
-  return kernel->prepare(&p, plan);
+  return kernel->prepare(&p, prepared);
 }
 
 bool tn_device_is_foreign(const tn_device *device, const char *family) {

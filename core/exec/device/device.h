@@ -70,9 +70,10 @@ static inline void *tn_device_team_object(const tn_device *device) {
   return extends ? device->extension_self : device->device;
 }
 
-/* Prepares a kernel for one use on the device. *plan is left unchanged for a kernel without prepare. */
+/* Prepares a kernel for one use on the device. *prepared is left unchanged for a kernel without prepare. */
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
-                            const tn_choice *choice, const tn_layout *in, const tn_layout *out, void **plan);
+                            const tn_choice *choice, const tn_layout *in, const tn_layout *out,
+                            void **prepared);
 
 /* Whether kernels of the family are launched by the backend's `enqueue`. */
 bool tn_device_is_foreign(const tn_device *device, const char *family);

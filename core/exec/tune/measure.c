@@ -63,7 +63,7 @@ typedef struct measurement {
   const tn_choice *choice;
   tn_view views[MOST_VIEWS];
   int64_t bytes[MOST_VIEWS];
-  void *workspace, *folded, *plan;
+  void *workspace, *folded, *prepared;
   tn_launch_host host;
   tn_pinned pinned;
 } measurement;
@@ -109,7 +109,7 @@ static tn_status measurement_prepare(measurement *b) {
   for (int32_t i = 0; i < b->match->n_in; i++) in[i] = b->views[i].layout;
   for (int32_t i = 0; i < b->match->n_out; i++) out[i] = b->views[b->match->n_in + i].layout;
   const tn_kernel *kernel = (const tn_kernel *)b->entry->item;
-  return tn_device_prepare(b->device, kernel, b->match, b->choice, in, out, &b->plan);
+  return tn_device_prepare(b->device, kernel, b->match, b->choice, in, out, &b->prepared);
 }
 
 static void fill_launch(measurement *b) {
@@ -120,7 +120,7 @@ static void fill_launch(measurement *b) {
                             .n_out = b->match->n_out,
                             .in = b->views,
                             .out = b->views + b->match->n_in,
-                            .plan = b->plan,
+                            .plan = b->prepared,
                             .workspace = b->workspace,
                             .workspace_bytes = b->choice->workspace_bytes,
                             .stream = d->streams[TN_STREAM_COMPUTE],
@@ -158,7 +158,7 @@ static tn_status time_launches(measurement *b, double *seconds) {
 
 static void measurement_end(measurement *b) {
   const tn_kernel *kernel = (const tn_kernel *)b->entry->item;
-  if (b->plan != NULL && kernel->release != NULL) kernel->release(&b->device->env, b->plan);
+  if (b->prepared != NULL && kernel->release != NULL) kernel->release(&b->device->env, b->prepared);
   for (int32_t i = 0; i < b->match->n_in + b->match->n_out; i++)
     measurement_free(b, b->bytes[i], b->views[i].data);
   measurement_free(b, b->choice->workspace_bytes, b->workspace);

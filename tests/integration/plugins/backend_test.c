@@ -163,7 +163,7 @@ static const struct flaw {
     {"s/  reach(e, e->recorded);//", "device/events: a stream does not wait"},
     {"s/return keep(s->device->capture, env, work);/keep(s->device->capture, env, work);/",
      "device/capture: work runs while it is captured"},
-    {"s/run(d, &w->capture->work.i.)/(void)i/", "device/capture: a replay does not do"},
+    {"s/run(d, &w->capture->work.i.)/(void)i/", "device/capture: a replay does not repeat"},
     {"s/views.i..data = near(views.i..data);/views[i].data = views[i].data ? near(views[i].data) : views;/",
      "device/launch: acme: 'add of conformance': an absent operand"},
     {"s/if (w->what == RECORD) tell/if (w->what == RECORD \\&\\& !atomic_load(\\&d->failed)) tell/",
