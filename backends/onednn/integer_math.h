@@ -1,4 +1,4 @@
-/* backends/onednn/integer_math.h: arithmetic of whole numbers that cutting work into pieces takes. */
+/* backends/onednn/integer_math.h: integer arithmetic for dividing work. */
 #ifndef TN_BACKENDS_ONEDNN_INTEGER_MATH_H
 #define TN_BACKENDS_ONEDNN_INTEGER_MATH_H
 

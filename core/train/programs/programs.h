@@ -2,6 +2,7 @@
 #ifndef TN_CORE_TRAIN_PROGRAMS_PROGRAMS_H
 #define TN_CORE_TRAIN_PROGRAMS_PROGRAMS_H
 
+#include "core/compile/pipeline.h"
 #include "core/exec/executor.h"
 #include "core/train/graphs/training_graph.h"
 #include "core/train/run.h"
