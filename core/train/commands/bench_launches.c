@@ -59,17 +59,17 @@ static void bench_launches_release(const tn_bench *b, tn_launch_times *t) {
 static double bench_launches_add_pass(const tn_bench *b, tn_launch_times *t, const tn_bench_pass *pass,
                                       int32_t step) {
   const tn_launch_part *part = bench_launches_find_part(t, pass->which);
-  const tn_step_time *intervals = tn_executor_step_times(b->executor, b->set.index[pass->which]);
+  const tn_step_time *times = tn_executor_step_times(b->executor, b->set.index[pass->which]);
   double launched = 0.0;
   for (int32_t i = 0; i < part->launches; i++) {
-    double ms = (intervals[i].end_s - intervals[i].start_s) * 1e3;
+    double ms = (times[i].end_s - times[i].start_s) * 1e3;
     t->ms[(size_t)(part->first + i) * (size_t)t->steps + (size_t)step] += ms;
     launched += ms;
   }
   return launched;
 }
 
-/* Profiling waits for every launch, so that all intervals are complete when a pass returns. */
+/* Profiling waits for every launch, so that all times are complete when a pass returns. */
 static tn_status bench_launches_time_step(tn_bench *b, tn_launch_times *t, int32_t step) {
   double launched = 0.0;
   for (int32_t i = 0; i < b->n_passes; i++) {

@@ -1,5 +1,5 @@
-/* The planned peak equals the measured peak to the byte: on both kinds of device, and with all settings that
- * change the memory. */
+/* The planned peak equals the measured peak to the byte, on both kinds of device and with every option that
+ * affects memory. */
 #include "configs.h"
 #include "program.h"
 
