@@ -137,7 +137,7 @@ static tn_status matmul_offer(tn_query *q) {
                               .name = names[plan.partition.method],
                               .workspace_bytes = tn_gemm_workspace_bytes(&plan.partition),
                               .keep_bytes = (int64_t)sizeof plan,
-                              .cost_s = tn_gemm_cost_s(&plan.partition, q->device->threads) +
+                              .cost_s = tn_gemm_partition_cost_s(&plan.partition, q->device->threads) +
                                         matmul_preactivation_s(q->match),
                               .deterministic = 1,
                               .capturable = 1};
@@ -333,7 +333,7 @@ static void matmul_find_matrices(const tn_launch *l, const matmul_kernel *p, int
 }
 
 /* The bias gradient of rows r->m0 .. of the weight: sums over k of the first operand. */
-static void matmul_sum_bias(const matmul_job *j, const tn_gemm_range *r) {
+static void matmul_sum_bias(const matmul_job *j, const tn_gemm_extent *r) {
   const matmul_kernel *p = j->kernel;
   int64_t size = (int64_t)tn_dtype_size(p->partition.dtype);
   const void *from = (const char *)j->launch->in[0].data + r->m0 * size;
@@ -353,7 +353,7 @@ static void matmul_run_chunk(void *arg, int64_t chunk) {
   char *scratch = (char *)j->launch->workspace + chunk * p->partition.scratch_bytes;
   int64_t count, first = tn_gemm_chunk_items(&p->partition, chunk, &count);
   for (int64_t item = first; item < first + count; item++) {
-    tn_gemm_range range;
+    tn_gemm_extent range;
     tn_gemm_matrices x;
     int64_t product = tn_gemm_item_range(&p->partition, item, &range);
     (p->kind == SPLIT ? matmul_find_columns : matmul_find_matrices)(j->launch, p, product, &x);

@@ -129,7 +129,7 @@ void tn_gemm_partition_make(tn_gemm_partition *c, int32_t dtype, int32_t transpo
   c->parts_bytes = (gemm_sums_offset(c) + (gemm_sums_rows(c) ? c->parts * m : 0)) * (int64_t)sizeof(float);
 }
 
-double tn_gemm_cost_s(const tn_gemm_partition *c, int32_t threads) {
+double tn_gemm_partition_cost_s(const tn_gemm_partition *c, int32_t threads) {
   const double call_s = 1e-7;
   double rate = tn_onednn_isa() >= TN_ISA_AVX512 ? 7e10 : tn_onednn_isa() >= TN_ISA_AVX2 ? 3.5e10 : 5e9;
   double used = c->chunks < threads ? (double)c->chunks : threads;
@@ -143,10 +143,10 @@ int64_t tn_gemm_chunk_items(const tn_gemm_partition *c, int64_t chunk, int64_t *
   return each * chunk + least(chunk, rest);
 }
 
-int64_t tn_gemm_item_range(const tn_gemm_partition *c, int64_t item, tn_gemm_range *r) {
+int64_t tn_gemm_item_range(const tn_gemm_partition *c, int64_t item, tn_gemm_extent *r) {
   int64_t i = item % c->tiles_m, rest = item / c->tiles_m, j = rest % c->tiles_n;
   rest /= c->tiles_n;
-  *r = (tn_gemm_range){.part = rest % c->parts, .m0 = i * c->tile_m, .n0 = j * c->tile_n};
+  *r = (tn_gemm_extent){.part = rest % c->parts, .m0 = i * c->tile_m, .n0 = j * c->tile_n};
   r->k0 = r->part * c->depth;
   r->m = least(c->tile_m, c->m - r->m0);
   r->n = least(c->tile_n, c->n - r->n0);
@@ -167,7 +167,7 @@ static void gemm_run(const tn_gemm_partition *c, const tn_gemm_loops *loops, con
 }
 
 /* The product of a range, without its operands. */
-static tn_sgemm gemm_range_product(const tn_gemm_partition *c, const tn_gemm_range *r,
+static tn_sgemm gemm_range_product(const tn_gemm_partition *c, const tn_gemm_extent *r,
                                    const tn_gemm_epilogue *epilogue, float *parts) {
   tn_sgemm g = {.m = r->m, .n = r->n, .k = r->k, .epilogue = *epilogue};
   if (gemm_sums_rows(c) && r->n0 == 0) g.row_sums = parts + gemm_sums_offset(c) + r->part * c->m + r->m0;
@@ -175,7 +175,7 @@ static tn_sgemm gemm_range_product(const tn_gemm_partition *c, const tn_gemm_ran
 }
 
 static void gemm_run_f32(const tn_gemm_partition *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
-                         const tn_gemm_epilogue *epilogue, const tn_gemm_range *r, float *scratch,
+                         const tn_gemm_epilogue *epilogue, const tn_gemm_extent *r, float *scratch,
                          float *parts) {
   int64_t at = r->m0 * c->n + r->n0;
   float *to = c->parts > 1 ? parts + r->part * c->m * c->n : (float *)x->c;
@@ -204,7 +204,7 @@ static float *gemm_widen(const tn_gemm_loops *loops, const void *from, int64_t a
 /* Converts the operands of a range to f32 in the scratch, and the result back: sums are rounded once, at the
  * end. */
 static void gemm_run_bf16(const tn_gemm_partition *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
-                          const tn_gemm_epilogue *epilogue, const tn_gemm_range *r, float *scratch,
+                          const tn_gemm_epilogue *epilogue, const tn_gemm_extent *r, float *scratch,
                           float *parts) {
   float *panel = scratch, *a = panel + gemm_packed_floats(c), *b = a + round_up(c->tile_m * c->depth, 16),
         *operand = b + round_up(c->depth * c->tile_n, 16), *bias = operand + c->tile_m * c->tile_n;
@@ -232,7 +232,7 @@ static void gemm_run_bf16(const tn_gemm_partition *c, const tn_gemm_loops *loops
 }
 
 void tn_gemm_run_range(const tn_gemm_partition *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
-                       const tn_gemm_epilogue *epilogue, const tn_gemm_range *r, void *scratch,
+                       const tn_gemm_epilogue *epilogue, const tn_gemm_extent *r, void *scratch,
                        float *parts) {
   (c->dtype == TN_BF16 ? gemm_run_bf16 : gemm_run_f32)(c, loops, x, epilogue, r, scratch, parts);
 }

@@ -31,7 +31,7 @@ static inline int64_t tn_gemm_workspace_bytes(const tn_gemm_partition *cut) {
   return cut->chunks * cut->scratch_bytes + cut->parts_bytes;
 }
 /* Estimated seconds on so many threads. */
-double tn_gemm_cost_s(const tn_gemm_partition *cut, int32_t threads);
+double tn_gemm_partition_cost_s(const tn_gemm_partition *cut, int32_t threads);
 
 /* The matrices of one product, in elements of the cut's dtype. */
 typedef struct tn_gemm_matrices {
@@ -40,20 +40,20 @@ typedef struct tn_gemm_matrices {
 } tn_gemm_matrices;
 
 /* Rows m0 .., columns n0 .. and k0 .. of a product. */
-typedef struct tn_gemm_range {
+typedef struct tn_gemm_extent {
   int64_t part, m0, m, n0, n, k0, k;
-} tn_gemm_range;
+} tn_gemm_extent;
 /* scratch: scratch_bytes, aligned to 64. parts: the workspace behind the scratch of all chunks. */
 void tn_gemm_run_range(const tn_gemm_partition *cut, const tn_gemm_loops *loops,
                        const tn_gemm_matrices *matrices, const tn_gemm_epilogue *epilogue,
-                       const tn_gemm_range *range, void *scratch, float *parts);
+                       const tn_gemm_extent *range, void *scratch, float *parts);
 /* Adds up the parts of the rows of chunk 0 .. joins - 1 of c, and of the sums of A's rows with
  * TN_GEMM_ROW_SUMS. */
 void tn_gemm_join_chunk(const tn_gemm_partition *cut, const tn_gemm_loops *loops, float *parts, int64_t chunk,
                         void *c, void *sums);
 
 /* The product and the range of an item: 0 .. products * parts * tiles_m * tiles_n - 1. */
-int64_t tn_gemm_item_range(const tn_gemm_partition *cut, int64_t item, tn_gemm_range *range);
+int64_t tn_gemm_item_range(const tn_gemm_partition *cut, int64_t item, tn_gemm_extent *range);
 /* The items of a chunk: the first, and how many. */
 int64_t tn_gemm_chunk_items(const tn_gemm_partition *cut, int64_t chunk, int64_t *count);
 

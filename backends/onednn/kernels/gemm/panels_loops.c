@@ -6,7 +6,7 @@
 #include "backends/onednn/simd/vector_load.h"
 #include "backends/onednn/simd/vector_transpose.h"
 
-enum { PANEL = TN_TILE_COLUMNS };
+enum { PANEL = TN_GEMM_TILE_COLUMNS };
 
 /* ---- strips -------------------------------------------------------------------------------------- */
 
@@ -20,12 +20,12 @@ static void gemm_run_strip(const tn_sgemm *g, tn_gemm_strip *s, int padded) {
 }
 
 static int64_t gemm_strip_columns(int64_t n) {
-  return balanced_step((n + V_LANES - 1) / V_LANES, TN_TILE_VECTORS) * V_LANES;
+  return balanced_step((n + V_LANES - 1) / V_LANES, TN_GEMM_TILE_VECTORS) * V_LANES;
 }
 
 /* Columns j .. of B and all rows of A, both in place, from line k0 on. */
 static tn_gemm_strip gemm_strip_at(const tn_sgemm *g, int64_t j, int64_t columns, int64_t k0, int64_t k) {
-  int64_t rows = balanced_step(g->m, TN_TILE_ROWS);
+  int64_t rows = balanced_step(g->m, TN_GEMM_TILE_ROWS);
   return (tn_gemm_strip){.a = g->a + k0 * g->a_k,
                          .b = g->b + k0 * g->b_k + j * g->b_j,
                          .a_k = g->a_k,
@@ -134,8 +134,8 @@ static void gemm_gather_rows(const tn_sgemm *g, const tn_gemm_strip *s, int64_t 
   for (int64_t p = 0; p < s->k; p++, to += rows, a += g->a_k) {
     float *at = to;
     int64_t i = 0;
-    for (; rows == TN_TILE_ROWS && i + TN_TILE_ROWS <= g->m; i += TN_TILE_ROWS, at += step)
-      memcpy(at, a + i, TN_TILE_ROWS * sizeof *at);
+    for (; rows == TN_GEMM_TILE_ROWS && i + TN_GEMM_TILE_ROWS <= g->m; i += TN_GEMM_TILE_ROWS, at += step)
+      memcpy(at, a + i, TN_GEMM_TILE_ROWS * sizeof *at);
     for (; i < g->m; i += rows, at += step)
       for (int64_t r = 0; r < least(rows, g->m - i); r++) at[r] = a[i + r];
   }

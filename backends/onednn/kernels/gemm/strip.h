@@ -9,13 +9,13 @@
 /* The rows and the vectors of columns of a tile. 24 of 32 registers hold sums, or 12 of 16; the others hold a
  * line of B and an element of A. */
 #if defined(__AVX512F__)
-enum { TN_TILE_ROWS = 8, TN_TILE_VECTORS = 3 };
+enum { TN_GEMM_TILE_ROWS = 8, TN_GEMM_TILE_VECTORS = 3 };
 #elif defined(__AVX2__)
-enum { TN_TILE_ROWS = 4, TN_TILE_VECTORS = 3 };
+enum { TN_GEMM_TILE_ROWS = 4, TN_GEMM_TILE_VECTORS = 3 };
 #else
-enum { TN_TILE_ROWS = 4, TN_TILE_VECTORS = 2 };
+enum { TN_GEMM_TILE_ROWS = 4, TN_GEMM_TILE_VECTORS = 2 };
 #endif
-enum { TN_TILE_COLUMNS = TN_TILE_VECTORS * V_LANES };
+enum { TN_GEMM_TILE_COLUMNS = TN_GEMM_TILE_VECTORS * V_LANES };
 
 /* Memory that later tiles read, with lines `step` floats apart. Each tile prefetches a square of it: as many
  * lines as the tile has rows, as many columns as it has k. */
@@ -41,7 +41,7 @@ typedef struct tn_gemm_strip {
 typedef void (*tn_gemm_tile)(const tn_sgemm *g, const tn_gemm_strip *s, int64_t index);
 /* By whether the last vector of B is read in part, by the number of vectors, and by the number of rows. */
 typedef struct tn_gemm_tiles {
-  tn_gemm_tile by[2][TN_TILE_VECTORS][TN_TILE_ROWS];
+  tn_gemm_tile by[2][TN_GEMM_TILE_VECTORS][TN_GEMM_TILE_ROWS];
 } tn_gemm_tiles;
 extern const tn_gemm_tiles TN_LOOP(tn_gemm_tiles);
 

@@ -36,7 +36,7 @@ V_INLINE void tile_prefetch_results(const tn_sgemm *g, int64_t at, const int m, 
 /* m rows of n vectors. part: only some lanes of the last vector of B are read. */
 V_INLINE void tile_compute(const tn_sgemm *g, const tn_gemm_strip *s, int64_t index, const int m, const int n,
                            const int part) {
-  vf sum[TN_TILE_ROWS][TN_TILE_VECTORS], line[TN_TILE_VECTORS];
+  vf sum[TN_GEMM_TILE_ROWS][TN_GEMM_TILE_VECTORS], line[TN_GEMM_TILE_VECTORS];
   const float *a = s->a + index * s->a_step, *b = s->b;
   int64_t a_i = g->a_i, a_k = s->a_k, b_k = s->b_k, lanes = s->lanes, step = 0;
   const float *next = tile_prefetch_square(s, index, &step);

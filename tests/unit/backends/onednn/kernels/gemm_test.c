@@ -174,7 +174,7 @@ static void cuts_cover_a_result_once(void **state) {
       assert_true(first == next && count > 0);
       next += count;
       for (int64_t item = first; item < next; item++) {
-        tn_gemm_range r;
+        tn_gemm_extent r;
         assert_in_range(tn_gemm_item_range(&partition, item, &r), 0, partition.products - 1);
         assert_true(r.m > 0 && r.n > 0 && r.k > 0 && r.m0 + r.m <= m && r.n0 + r.n <= n && r.k0 + r.k <= k);
         assert_true(partition.parts == 1 || (partition.products == 1 && i % 2 == 0));
