@@ -19,7 +19,7 @@ static int check(tn_run *run, const cli_args *args) {
     printf("%s is fine\n", args->words[0]);
   else if (status == TN_OK)
     printf("{\"status\": \"ok\"}\n");
-  tn_run_free(run, json);
+  tn_string_free(run, json);
   return status == TN_OK ? CLI_OK : cli_fail(run, status);
 }
 
@@ -27,7 +27,7 @@ static int show(tn_run *run) {
   char *text = NULL;
   tn_status status = tn_run_config(run, &text);
   if (status == TN_OK) printf("%s", text);
-  tn_run_free(run, text);
+  tn_string_free(run, text);
   return status == TN_OK ? CLI_OK : cli_fail(run, status);
 }
 
@@ -56,7 +56,7 @@ static int explain(tn_context *context, const cli_args *args) {
     print_keys(json);
     json_decref(json);
   }
-  tn_inspect_free(context, text);
+  tn_string_free(context, text);
   return CLI_OK;
 }
 

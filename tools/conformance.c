@@ -111,7 +111,7 @@ static int finish(tn_device *device, const cli_args *args, char *text) {
   else
     print_report(report, args);
   json_decref(report);
-  tn_conformance_free(device, text);
+  tn_string_free(device, text);
   return failed ? CLI_INTERNAL : CLI_OK;
 }
 

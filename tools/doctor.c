@@ -33,7 +33,7 @@ static int run_doctor(tn_context *context, const cli_args *args) {
     for (size_t i = 0; i < json_array_size(backends); i++) print_backend(json_array_get(backends, i));
     json_decref(json);
   }
-  tn_inspect_free(context, text);
+  tn_string_free(context, text);
   return CLI_OK;
 }
 

@@ -21,7 +21,7 @@ static int run_eval(tn_context *context, const cli_args *args) {
   else if (json)
     print_result(json);
   code = status == TN_OK ? CLI_OK : cli_fail(run, status);
-  tn_run_free(run, json);
+  tn_string_free(run, json);
   tn_run_close(run);
   return code;
 }

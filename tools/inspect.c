@@ -43,7 +43,7 @@ static int run_inspect(tn_context *context, const cli_args *args) {
     for (size_t i = 0; i < json_array_size(items); i++) print_item(json_array_get(items, i), name != NULL);
     json_decref(json);
   }
-  tn_inspect_free(context, text);
+  tn_string_free(context, text);
   return CLI_OK;
 }
 

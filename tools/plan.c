@@ -130,9 +130,9 @@ static int run_plan(tn_context *context, const cli_args *args) {
   else if (status == TN_OK)
     print_plan(json, summary);
   code = status == TN_OK ? CLI_OK : cli_fail(run, status);
-  tn_run_free(run, json);
-  tn_run_free(run, dump);
-  tn_run_free(run, summary);
+  tn_string_free(run, json);
+  tn_string_free(run, dump);
+  tn_string_free(run, summary);
   tn_run_close(run);
   return code;
 }

@@ -13,7 +13,7 @@ static int run_predict(tn_context *context, const cli_args *args) {
   tn_status status = tn_run_predict(run, args->input, args->output, &json);
   if (json && args->json) printf("%s\n", json);
   code = status == TN_OK ? CLI_OK : cli_fail(run, status);
-  tn_run_free(run, json);
+  tn_string_free(run, json);
   tn_run_close(run);
   return code;
 }

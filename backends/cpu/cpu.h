@@ -29,21 +29,21 @@ void tn_cpu_team_run(tn_cpu_team *team, int64_t chunks, void (*body)(void *arg, 
 
 /* ---- memory.c ---------------------------------------------------------------------------------- */
 
-tn_status tn_cpu_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address);
-void tn_cpu_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env);
+tn_status tn_cpu_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
+void tn_cpu_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
 
 /* ---- stream.c: everything runs inside the call, so streams and events have nothing to keep ------ */
 
-tn_status tn_cpu_stream_new(void *device, tn_env *env, int32_t role, void **stream);
-void tn_cpu_stream_delete(void *stream, tn_env *env);
-tn_status tn_cpu_stream_wait(void *stream, tn_env *env);
-tn_status tn_cpu_event_new(void *device, tn_env *env, void **event);
-void tn_cpu_event_delete(void *event, tn_env *env);
-tn_status tn_cpu_event_record(void *event, tn_env *env, void *stream);
-tn_status tn_cpu_event_await(void *event, tn_env *env, void *stream);
-tn_status tn_cpu_event_wait(void *event, tn_env *env);
-tn_status tn_cpu_stream_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
+tn_status tn_cpu_stream_new(tn_env *env, void *device, int32_t role, void **stream);
+void tn_cpu_stream_delete(tn_env *env, void *stream);
+tn_status tn_cpu_stream_wait(tn_env *env, void *stream);
+tn_status tn_cpu_event_new(tn_env *env, void *device, void **event);
+void tn_cpu_event_delete(tn_env *env, void *event);
+tn_status tn_cpu_event_record(tn_env *env, void *event, void *stream);
+tn_status tn_cpu_event_await(tn_env *env, void *event, void *stream);
+tn_status tn_cpu_event_wait(tn_env *env, void *event);
+tn_status tn_cpu_stream_copy(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
                              uint64_t bytes);
-tn_status tn_cpu_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes);
+tn_status tn_cpu_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes);
 
 #endif

@@ -47,9 +47,9 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
   return TN_OK;
 }
 
-static void backend_close(void *backend, tn_env *env) { tn_delete(env, backend); }
+static void backend_close(tn_env *env, void *backend) { tn_delete(env, backend); }
 
-static tn_status backend_count(void *backend, tn_env *env, int32_t *count) {
+static tn_status backend_count(tn_env *env, void *backend, int32_t *count) {
   (void)backend, (void)env;
   *count = 1;
   return TN_OK;
@@ -76,7 +76,7 @@ static int64_t memory_bytes(void) {
   return pages > 0 && page > 0 ? (int64_t)pages * page : 0;
 }
 
-static tn_status backend_properties(void *backend, tn_env *env, int32_t index,
+static tn_status backend_properties(tn_env *env, void *backend, int32_t index,
                                     tn_device_properties *properties) {
   const cpu_backend *b = backend;
   if (index != 0)
@@ -89,14 +89,14 @@ static tn_status backend_properties(void *backend, tn_env *env, int32_t index,
   return TN_OK;
 }
 
-static void device_close(void *device, tn_env *env) {
+static void device_close(tn_env *env, void *device) {
   cpu_device *d = device;
   if (d == NULL) return;
   tn_cpu_team_destroy(d->team);
   tn_delete(env, d);
 }
 
-static tn_status device_open(void *backend, tn_env *env, int32_t index, void **device) {
+static tn_status device_open(tn_env *env, void *backend, int32_t index, void **device) {
   const cpu_backend *b = backend;
   *device = NULL;
   if (index != 0)
@@ -105,14 +105,16 @@ static tn_status device_open(void *backend, tn_env *env, int32_t index, void **d
   if (d == NULL) return TN_ENOMEM;
   tn_status status = tn_cpu_team_create(env, b->threads, &b->pin, &d->team);
   if (status != TN_OK) {
-    device_close(d, env);
+    device_close(env, d);
     return status;
   }
   *device = d;
   return TN_OK;
 }
 
-static void device_parallel(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+static void device_parallel(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                            void *arg) {
+  (void)env;
   const cpu_device *d = device;
   tn_cpu_team_run(d->team, chunks, body, arg);
 }

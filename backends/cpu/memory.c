@@ -18,7 +18,7 @@ static void ask_for_huge_pages(void *address, uint64_t bytes) {
 
 /* The allocator aligns for any type only, so a block is longer by what aligning takes. The word in front of
  * the address says where the block begins. */
-tn_status tn_cpu_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address) {
+tn_status tn_cpu_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
   uintptr_t alignment = bytes >= HUGE_FROM ? HUGE_PAGE : ALIGNMENT;
   size_t slack = alignment + sizeof(void *);
   (void)device, (void)kind;
@@ -35,7 +35,7 @@ tn_status tn_cpu_memory_new(void *device, tn_env *env, int32_t kind, uint64_t by
   return TN_OK;
 }
 
-void tn_cpu_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
+void tn_cpu_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes) {
   (void)device, (void)kind, (void)bytes;
   char *block;
   memcpy(&block, (char *)address - sizeof block, sizeof block);

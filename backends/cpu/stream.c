@@ -4,50 +4,50 @@
 
 #include "backends/cpu/cpu.h"
 
-tn_status tn_cpu_stream_new(void *device, tn_env *env, int32_t role, void **stream) {
+tn_status tn_cpu_stream_new(tn_env *env, void *device, int32_t role, void **stream) {
   (void)env, (void)role;
   *stream = device;
   return TN_OK;
 }
 
-void tn_cpu_stream_delete(void *stream, tn_env *env) { (void)stream, (void)env; }
+void tn_cpu_stream_delete(tn_env *env, void *stream) { (void)stream, (void)env; }
 
-tn_status tn_cpu_stream_wait(void *stream, tn_env *env) {
+tn_status tn_cpu_stream_wait(tn_env *env, void *stream) {
   (void)stream, (void)env;
   return TN_OK;
 }
 
-tn_status tn_cpu_event_new(void *device, tn_env *env, void **event) {
+tn_status tn_cpu_event_new(tn_env *env, void *device, void **event) {
   (void)env;
   *event = device;
   return TN_OK;
 }
 
-void tn_cpu_event_delete(void *event, tn_env *env) { (void)event, (void)env; }
+void tn_cpu_event_delete(tn_env *env, void *event) { (void)event, (void)env; }
 
-tn_status tn_cpu_event_record(void *event, tn_env *env, void *stream) {
+tn_status tn_cpu_event_record(tn_env *env, void *event, void *stream) {
   (void)event, (void)env, (void)stream;
   return TN_OK;
 }
 
-tn_status tn_cpu_event_await(void *event, tn_env *env, void *stream) {
+tn_status tn_cpu_event_await(tn_env *env, void *event, void *stream) {
   (void)event, (void)env, (void)stream;
   return TN_OK;
 }
 
-tn_status tn_cpu_event_wait(void *event, tn_env *env) {
+tn_status tn_cpu_event_wait(tn_env *env, void *event) {
   (void)event, (void)env;
   return TN_OK;
 }
 
-tn_status tn_cpu_stream_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
+tn_status tn_cpu_stream_copy(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
                              uint64_t bytes) {
   (void)stream, (void)env, (void)direction;
   if (bytes > 0) memmove(to, from, (size_t)bytes);
   return TN_OK;
 }
 
-tn_status tn_cpu_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes) {
+tn_status tn_cpu_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes) {
   (void)stream, (void)env;
   if (bytes > 0) memset(address, 0, (size_t)bytes);
   return TN_OK;

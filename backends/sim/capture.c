@@ -76,7 +76,7 @@ tn_status tn_sim_capture_await(const tn_sim_event *event, tn_env *env, tn_sim_st
 
 /* ---- begin, end ---- */
 
-tn_status tn_sim_capture_begin(void *device, tn_env *env, void *stream) {
+tn_status tn_sim_capture_begin(tn_env *env, void *device, void *stream) {
   tn_sim_device *d = device;
   if (d->capturing != NULL)
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: device %d is capturing already", d->index);
@@ -100,7 +100,7 @@ static tn_status check_joined(const tn_sim_capture *c, tn_env *env) {
   return TN_OK;
 }
 
-tn_status tn_sim_capture_end(void *device, tn_env *env, void *stream, void **capture) {
+tn_status tn_sim_capture_end(tn_env *env, void *device, void *stream, void **capture) {
   tn_sim_device *d = device;
   tn_sim_capture *c = d->capturing;
   *capture = NULL;
@@ -111,11 +111,11 @@ tn_status tn_sim_capture_end(void *device, tn_env *env, void *stream, void **cap
   if (status == TN_OK)
     *capture = c;
   else
-    tn_sim_capture_delete(c, env);
+    tn_sim_capture_delete(env, c);
   return status;
 }
 
-void tn_sim_capture_delete(void *capture, tn_env *env) {
+void tn_sim_capture_delete(tn_env *env, void *capture) {
   tn_sim_capture *c = capture;
   if (c == NULL) return;
   tn_sim_finish(c->device);
@@ -126,7 +126,7 @@ void tn_sim_capture_delete(void *capture, tn_env *env) {
 
 /* ---- replay ---- */
 
-tn_status tn_sim_capture_launch(void *capture, tn_env *env, void *stream) {
+tn_status tn_sim_capture_launch(tn_env *env, void *capture, void *stream) {
   tn_sim_work work = {.what = TN_SIM_REPLAY};
   work.capture = capture;
   return tn_sim_push(stream, env, &work, NULL);

@@ -47,7 +47,7 @@ static tn_status check_sides(tn_env *env, int32_t direction, const void *to, con
   return check_side(env, "the beginning of a copy", from, direction != TN_COPY_TO_DEVICE);
 }
 
-tn_status tn_sim_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
+tn_status tn_sim_copy(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
                       uint64_t bytes) {
   tn_sim_stream *s = stream;
   tn_sim_device *d = s->device;
@@ -69,7 +69,7 @@ tn_status tn_sim_copy(void *stream, tn_env *env, int32_t direction, void *to, co
   return status;
 }
 
-tn_status tn_sim_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes) {
+tn_status tn_sim_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes) {
   tn_sim_stream *s = stream;
   tn_status status = check_side(env, "memory to fill", address, true);
   if (status != TN_OK) return status;

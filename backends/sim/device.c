@@ -22,9 +22,9 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
   return status;
 }
 
-static void backend_close(void *backend, tn_env *env) { tn_delete(env, backend); }
+static void backend_close(tn_env *env, void *backend) { tn_delete(env, backend); }
 
-static tn_status backend_count(void *backend, tn_env *env, int32_t *count) {
+static tn_status backend_count(tn_env *env, void *backend, int32_t *count) {
   (void)env;
   *count = (int32_t)((const tn_sim_backend_object *)backend)->options.devices;
   return TN_OK;
@@ -36,7 +36,7 @@ static tn_status check_index(const tn_sim_backend_object *b, tn_env *env, int32_
                  (long long)b->options.devices);
 }
 
-static tn_status backend_properties(void *backend, tn_env *env, int32_t index,
+static tn_status backend_properties(tn_env *env, void *backend, int32_t index,
                                     tn_device_properties *properties) {
   const tn_sim_backend_object *b = backend;
   tn_status status = check_index(b, env, index);
@@ -64,18 +64,18 @@ static bool has_word(const char *list, const char *word) {
 }
 
 /* A real device would not have the instruction, or the kernel. */
-static tn_status backend_takes(void *backend, tn_env *env, const tn_kernel *kernel, const tn_match *match) {
+static tn_status backend_takes(tn_env *env, void *backend, const tn_kernel *kernel, const tn_match *match) {
   const tn_sim_backend_object *b = backend;
   (void)kernel;
   for (int32_t i = 0; i < match->n_nodes; i++)
-    if (has_word(b->options.lacks, match->nodes[i].node.op))
-      return tn_fail(env, TN_EUNSUPPORTED, "lacks", "[backend.sim] lacks names %s", match->nodes[i].node.op);
+    if (has_word(b->options.lacks, match->nodes[i].node->op))
+      return tn_fail(env, TN_EUNSUPPORTED, "lacks", "[backend.sim] lacks names %s", match->nodes[i].node->op);
   return TN_OK;
 }
 
 /* ---- devices ---- */
 
-static void device_close(void *device, tn_env *env) {
+static void device_close(tn_env *env, void *device) {
   tn_sim_device *d = device;
   if (d == NULL) return;
   if (d->running) {
@@ -89,7 +89,7 @@ static void device_close(void *device, tn_env *env) {
   tn_sim_memory_close(d);
   tn_sim_names_delete(d);
   for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_delete(env, d->streams[i].ring.items);
-  tn_sim_capture_delete(d->capturing, env);
+  tn_sim_capture_delete(env, d->capturing);
   free(d->views);
   pthread_mutex_destroy(&d->lock);
   tn_delete(env, d);
@@ -108,7 +108,7 @@ static tn_status start_engine(tn_sim_device *d, tn_env *env) {
                  strerror(error));
 }
 
-static tn_status device_open(void *backend, tn_env *env, int32_t index, void **device) {
+static tn_status device_open(tn_env *env, void *backend, int32_t index, void **device) {
   tn_sim_backend_object *b = backend;
   *device = NULL;
   tn_status status = check_index(b, env, index);
@@ -125,7 +125,7 @@ static tn_status device_open(void *backend, tn_env *env, int32_t index, void **d
   if (status == TN_OK)
     *device = d;
   else
-    device_close(d, env);
+    device_close(env, d);
   return status;
 }
 

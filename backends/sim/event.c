@@ -2,7 +2,7 @@
  * out so far. With the ticket comes the clock of the stream at that point: what it had done and knew of. */
 #include "backends/sim/capture.h"
 
-tn_status tn_sim_event_new(void *device, tn_env *env, void **event) {
+tn_status tn_sim_event_new(tn_env *env, void *device, void **event) {
   *event = NULL;
   tn_sim_event *e = tn_new(env, sizeof *e);
   if (e == NULL) return TN_ENOMEM;
@@ -11,7 +11,7 @@ tn_status tn_sim_event_new(void *device, tn_env *env, void **event) {
   return TN_OK;
 }
 
-void tn_sim_event_delete(void *event, tn_env *env) {
+void tn_sim_event_delete(tn_env *env, void *event) {
   tn_sim_event *e = event;
   if (e == NULL) return;
   tn_sim_finish(e->device);
@@ -23,7 +23,7 @@ static tn_status refuse_captured(tn_env *env) {
                  "sim: the event was last recorded inside captured work; only that can await it");
 }
 
-tn_status tn_sim_event_record(void *event, tn_env *env, void *stream) {
+tn_status tn_sim_event_record(tn_env *env, void *event, void *stream) {
   tn_sim_event *e = event;
   tn_sim_stream *s = stream;
   if (tn_sim_fault(e->device, TN_SIM_DROP_RECORD)) return tn_sim_stream_status(s, env);
@@ -39,7 +39,7 @@ tn_status tn_sim_event_record(void *event, tn_env *env, void *stream) {
   return TN_OK;
 }
 
-tn_status tn_sim_event_await(void *event, tn_env *env, void *stream) {
+tn_status tn_sim_event_await(tn_env *env, void *event, void *stream) {
   const tn_sim_event *e = event;
   tn_sim_stream *s = stream;
   if (e->device != s->device)
@@ -58,7 +58,7 @@ tn_status tn_sim_event_await(void *event, tn_env *env, void *stream) {
   return tn_sim_push(s, env, &work, NULL);
 }
 
-tn_status tn_sim_event_wait(void *event, tn_env *env) {
+tn_status tn_sim_event_wait(tn_env *env, void *event) {
   tn_sim_event *e = event;
   if (e->captured != 0) return refuse_captured(env);
   if (e->recorded == 0 || tn_sim_fault(e->device, TN_SIM_DROP_WAIT)) return TN_OK;

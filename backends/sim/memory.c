@@ -126,7 +126,7 @@ static tn_status check_limit(tn_sim_device *d, tn_env *env, int32_t kind, uint64
                  (unsigned long long)bytes);
 }
 
-tn_status tn_sim_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address) {
+tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
   tn_sim_device *d = device;
   *address = NULL;
   tn_status status = check_limit(d, env, kind, bytes);
@@ -153,7 +153,7 @@ tn_status tn_sim_memory_new(void *device, tn_env *env, int32_t kind, uint64_t by
   return status;
 }
 
-void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
+void tn_sim_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes) {
   tn_sim_device *d = device;
   (void)env;
   tn_sim_finish(d);

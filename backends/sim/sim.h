@@ -216,8 +216,8 @@ struct tn_sim_device {
 
 /* ---- memory.c ----------------------------------------------------------------------------------- */
 
-tn_status tn_sim_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address);
-void tn_sim_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env);
+tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
+void tn_sim_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
 bool tn_sim_is_far(const void *address);
 /* The block that holds the whole range, or NULL; the lock must be held. */
 tn_sim_block *tn_sim_block_find(tn_sim_device *device, const void *address, uint64_t bytes);
@@ -225,10 +225,10 @@ void tn_sim_memory_close(tn_sim_device *device);
 
 /* ---- stream.c ----------------------------------------------------------------------------------- */
 
-tn_status tn_sim_stream_new(void *device, tn_env *env, int32_t role, void **stream);
-void tn_sim_stream_delete(void *stream, tn_env *env);
-tn_status tn_sim_stream_wait(void *stream, tn_env *env);
-tn_status tn_sim_enqueue(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l);
+tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stream);
+void tn_sim_stream_delete(tn_env *env, void *stream);
+tn_status tn_sim_stream_wait(tn_env *env, void *stream);
+tn_status tn_sim_enqueue(tn_env *env, void *stream, tn_status (*launch)(tn_launch *l), tn_launch *l);
 /* Puts a copy of `work` on the stream, or into the capture, and says where it stands there. */
 tn_status tn_sim_push(tn_sim_stream *stream, tn_env *env, const tn_sim_work *work, uint64_t *position);
 /* Blocks until the stream has done `position` pieces of work. */
@@ -241,24 +241,24 @@ tn_status tn_sim_stream_status(tn_sim_stream *stream, tn_env *env);
 
 /* ---- copy.c ------------------------------------------------------------------------------------- */
 
-tn_status tn_sim_copy(void *stream, tn_env *env, int32_t direction, void *to, const void *from,
+tn_status tn_sim_copy(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
                       uint64_t bytes);
-tn_status tn_sim_fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes);
+tn_status tn_sim_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes);
 
 /* ---- event.c ------------------------------------------------------------------------------------ */
 
-tn_status tn_sim_event_new(void *device, tn_env *env, void **event);
-void tn_sim_event_delete(void *event, tn_env *env);
-tn_status tn_sim_event_record(void *event, tn_env *env, void *stream);
-tn_status tn_sim_event_await(void *event, tn_env *env, void *stream);
-tn_status tn_sim_event_wait(void *event, tn_env *env);
+tn_status tn_sim_event_new(tn_env *env, void *device, void **event);
+void tn_sim_event_delete(tn_env *env, void *event);
+tn_status tn_sim_event_record(tn_env *env, void *event, void *stream);
+tn_status tn_sim_event_await(tn_env *env, void *event, void *stream);
+tn_status tn_sim_event_wait(tn_env *env, void *event);
 
 /* ---- capture.c ---------------------------------------------------------------------------------- */
 
-tn_status tn_sim_capture_begin(void *device, tn_env *env, void *stream);
-tn_status tn_sim_capture_end(void *device, tn_env *env, void *stream, void **capture);
-tn_status tn_sim_capture_launch(void *capture, tn_env *env, void *stream);
-void tn_sim_capture_delete(void *capture, tn_env *env);
+tn_status tn_sim_capture_begin(tn_env *env, void *device, void *stream);
+tn_status tn_sim_capture_end(tn_env *env, void *device, void *stream, void **capture);
+tn_status tn_sim_capture_launch(tn_env *env, void *capture, void *stream);
+void tn_sim_capture_delete(tn_env *env, void *capture);
 
 /* ---- engine.c, work.c --------------------------------------------------------------------------- */
 

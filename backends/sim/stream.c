@@ -37,7 +37,7 @@ void tn_sim_reach(tn_sim_stream *stream, uint64_t position) {
   }
 }
 
-tn_status tn_sim_stream_wait(void *stream, tn_env *env) {
+tn_status tn_sim_stream_wait(tn_env *env, void *stream) {
   tn_sim_stream *s = stream;
   if (s->device->capturing != NULL)
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: a stream cannot be waited for while work is captured");
@@ -74,7 +74,7 @@ tn_status tn_sim_push(tn_sim_stream *stream, tn_env *env, const tn_sim_work *wor
   return TN_OK;
 }
 
-tn_status tn_sim_enqueue(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l) {
+tn_status tn_sim_enqueue(tn_env *env, void *stream, tn_status (*launch)(tn_launch *l), tn_launch *l) {
   tn_sim_stream *s = stream;
   if (tn_sim_fault(s->device, TN_SIM_FAIL_LAUNCH))
     return tn_fail(env, TN_EDEVICE, NULL, "sim: launch %lld, '%s', was made to fail",
@@ -85,7 +85,7 @@ tn_status tn_sim_enqueue(void *stream, tn_env *env, tn_status (*launch)(tn_launc
   return tn_sim_push(s, env, &work, NULL);
 }
 
-tn_status tn_sim_push_task(void *stream, tn_env *env, const tn_sim_task *task, const void *arg,
+tn_status tn_sim_push_task(tn_env *env, void *stream, const tn_sim_task *task, const void *arg,
                            size_t bytes) {
   tn_sim_work work = {.what = TN_SIM_TASK};
   if (bytes > sizeof work.task.arg)
@@ -104,7 +104,7 @@ tn_sim_device *tn_sim_stream_device(void *stream) { return ((tn_sim_stream *)str
 
 /* ---- making and ending ---- */
 
-tn_status tn_sim_stream_new(void *device, tn_env *env, int32_t role, void **stream) {
+tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stream) {
   tn_sim_device *d = device;
   *stream = NULL;
   int32_t index = 0;
@@ -131,7 +131,7 @@ tn_status tn_sim_stream_new(void *device, tn_env *env, int32_t role, void **stre
 }
 
 /* Its place, its clock and its ring stay with the device, and serve the next one. */
-void tn_sim_stream_delete(void *stream, tn_env *env) {
+void tn_sim_stream_delete(tn_env *env, void *stream) {
   tn_sim_stream *s = stream;
   (void)env;
   if (s == NULL) return;

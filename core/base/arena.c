@@ -1,4 +1,5 @@
-/* core/base/arena.c: chunks that double in size, filled from the front, released together. */
+/* core/base/arena.c: an arena allocator. Chunks double in size, are filled from the front and are freed
+ * together. */
 #include "core/base/arena.h"
 
 #include <stdalign.h>
@@ -15,19 +16,19 @@ struct tn_arena_chunk {
 
 tn_arena tn_arena_new(const void *handle) { return (tn_arena){.handle = handle, .chunks = NULL}; }
 
-static tn_arena_chunk *chunk_new(const tn_arena *arena, size_t cap) {
+static tn_arena_chunk *arena_chunk_new(const tn_arena *arena, size_t cap) {
   tn_arena_chunk *chunk = tn_alloc(arena->handle, tn_size_add(sizeof(tn_arena_chunk), cap));
   if (chunk != NULL) chunk->cap = cap;
   return chunk;
 }
 
-/* A request that the head cannot serve. One of half a chunk or more gets a chunk of its own behind
- * the head, so that what is left of the head stays in use. */
-static tn_arena_chunk *chunk_for(tn_arena *arena, size_t bytes) {
+/* Adds a chunk for a request that does not fit into the head. A request of half a chunk or more gets a
+ * chunk of its own behind the head, so that the rest of the head stays in use. */
+static tn_arena_chunk *arena_add_chunk(tn_arena *arena, size_t bytes) {
   tn_arena_chunk *head = arena->chunks;
   size_t cap = head == NULL ? FIRST_CHUNK : head->cap >= LARGEST_CHUNK ? LARGEST_CHUNK : 2 * head->cap;
   int alone = bytes >= cap / 2;
-  tn_arena_chunk *chunk = chunk_new(arena, alone ? bytes : cap);
+  tn_arena_chunk *chunk = arena_chunk_new(arena, alone ? bytes : cap);
   if (chunk == NULL) return NULL;
   if (alone && head != NULL) {
     chunk->next = head->next;
@@ -43,7 +44,7 @@ void *tn_arena_alloc(tn_arena *arena, size_t bytes) {
   size_t padded = tn_size_add(bytes > 0 ? bytes : 1, ARENA_ALIGN - 1);
   if (padded < SIZE_MAX) padded -= padded % ARENA_ALIGN;
   tn_arena_chunk *chunk = arena->chunks;
-  if (chunk == NULL || padded > chunk->cap - chunk->used) chunk = chunk_for(arena, padded);
+  if (chunk == NULL || padded > chunk->cap - chunk->used) chunk = arena_add_chunk(arena, padded);
   if (chunk == NULL) return NULL;
   void *block = chunk->bytes + chunk->used;
   chunk->used += padded;

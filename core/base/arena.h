@@ -1,4 +1,4 @@
-/* core/base/arena.h: memory that is released all at once: graphs, parsed models, match tables. */
+/* core/base/arena.h: memory that is freed all at once: graphs, parsed models, match tables. */
 #ifndef TN_CORE_BASE_ARENA_H
 #define TN_CORE_BASE_ARENA_H
 
@@ -16,8 +16,9 @@ void *tn_arena_alloc(tn_arena *arena, size_t bytes);
 void *tn_arena_copy(tn_arena *arena, const void *bytes, size_t count);
 char *tn_arena_strdup(tn_arena *arena, const char *text);
 char *tn_arena_printf(tn_arena *arena, const char *format, ...) TN_PRINTF(2, 3);
-/* Room for one more item in an array that has n and was made by this function alone (NULL at first):
- * its capacity is the next power of two, so the array is copied only when n is one. NULL: no memory. */
+/* Makes room for one more item in an array of n items that only this function allocates (NULL at first).
+ * The capacity is the next power of two, so the array is copied only when n is a power of two. NULL: out
+ * of memory. */
 void *tn_arena_grow(tn_arena *arena, const void *v, size_t n, size_t item);
 void tn_arena_free(tn_arena *arena);
 

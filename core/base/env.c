@@ -1,57 +1,60 @@
-/* core/base/env.c: error records and log lines. Nothing here allocates, so that running out of
- * memory can be reported like anything else. */
+/* core/base/env.c: error records and log lines. Nothing here allocates, so that out of memory can be
+ * reported like any other error. */
 #include "core/base/env.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static tn_error_record *slot_of(const void *handle) {
-  return handle != NULL ? ((const tn_env *)handle)->slot : NULL;
+static tn_error_record *env_record(const void *handle) {
+  return handle != NULL ? ((const tn_env *)handle)->record : NULL;
 }
 
-void tn_slot_init(tn_env *env, tn_error_record *slot, const tn_env *like) {
-  memset(slot, 0, sizeof(*slot));
-  if (like != NULL && like->slot != NULL) {
-    slot->allocator = like->slot->allocator;
-    slot->sink = like->slot->sink;
-  }
-  env->api = &tn_host_api;
-  env->slot = slot;
+void tn_error_record_init_root(tn_env *env, tn_error_record *record, const tn_api *api) {
+  memset(record, 0, sizeof(*record));
+  env->api = api;
+  env->record = record;
 }
 
-/* A message is one line: what a value from outside brings along must not break it, nor reach a
- * terminal as a control sequence. */
-static void make_one_line(char *text) {
+void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *like) {
+  tn_error_record_init_root(env, record, like->api);
+  if (like->record == NULL) return;
+  record->allocator = like->record->allocator;
+  record->sink = like->record->sink;
+}
+
+/* Replaces control characters: a value from outside must neither break the line of a message nor send
+ * control sequences to a terminal. */
+static void env_make_one_line(char *text) {
   for (char *p = text; *p != '\0'; p++)
     if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = ' ';
 }
 
-/* Ends a text that did not fit with an ellipsis, cut between two UTF-8 characters. */
-static void mark_cut(char *text, size_t capacity) {
+/* Ends a truncated text with an ellipsis, cut between two UTF-8 characters. */
+static void env_mark_cut(char *text, size_t capacity) {
   size_t n = capacity - 4;
   while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) n--;
   memcpy(text + n, "...", 4);
 }
 
-static void format_line(char *text, size_t capacity, const char *format, va_list args) {
+static void env_format_line(char *text, size_t capacity, const char *format, va_list args) {
   int n = vsnprintf(text, capacity, format, args);
   if (n < 0)
     snprintf(text, capacity, "%s", format);
   else if ((size_t)n >= capacity)
-    mark_cut(text, capacity);
-  make_one_line(text);
+    env_mark_cut(text, capacity);
+  env_make_one_line(text);
 }
 
 tn_status tn_failv(const void *handle, tn_status code, const char *option, const char *format, va_list args) {
-  tn_error_record *slot = slot_of(handle);
-  if (slot == NULL) return code;
-  /* The arguments may point into the slot's own text, hence the copy. */
-  char text[sizeof(slot->text)], blamed[sizeof(slot->option)];
-  format_line(text, sizeof(text), format, args);
+  tn_error_record *record = env_record(handle);
+  if (record == NULL) return code;
+  /* Formats into a copy, because the arguments may point into the record's text. */
+  char text[sizeof(record->text)], blamed[sizeof(record->option)];
+  env_format_line(text, sizeof(text), format, args);
   snprintf(blamed, sizeof(blamed), "%s", option != NULL ? option : "");
-  memcpy(slot->text, text, strlen(text) + 1);
-  memcpy(slot->option, blamed, strlen(blamed) + 1);
-  slot->code = code;
+  memcpy(record->text, text, strlen(text) + 1);
+  memcpy(record->option, blamed, strlen(blamed) + 1);
+  record->code = code;
   return code;
 }
 
@@ -64,25 +67,25 @@ tn_status tn_failf(const void *handle, tn_status code, const char *format, ...) 
 }
 
 tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...) {
-  tn_error_record *slot = slot_of(handle);
-  if (slot == NULL || status == TN_OK || status == TN_EOF) return status;
-  char context[sizeof(slot->text)], text[sizeof(slot->text)];
+  tn_error_record *record = env_record(handle);
+  if (record == NULL || status == TN_OK || status == TN_EOF) return status;
+  char context[sizeof(record->text)], text[sizeof(record->text)];
   va_list args;
   va_start(args, format);
-  format_line(context, sizeof(context), format, args);
+  env_format_line(context, sizeof(context), format, args);
   va_end(args);
-  /* A callee that returned a code without saying why leaves an older text behind: not ours. */
-  int said = slot->code == status && slot->text[0] != '\0';
-  int n = snprintf(text, sizeof(text), "%s: %s", context, said ? slot->text : tn_status_name(status));
-  if (n >= (int)sizeof(text)) mark_cut(text, sizeof(text));
-  memcpy(slot->text, text, strlen(text) + 1);
-  if (!said) slot->option[0] = '\0';
-  slot->code = status;
+  /* A callee that returned a code without a message leaves an older text, which does not apply. */
+  int said = record->code == status && record->text[0] != '\0';
+  int n = snprintf(text, sizeof(text), "%s: %s", context, said ? record->text : tn_status_name(status));
+  if (n >= (int)sizeof(text)) env_mark_cut(text, sizeof(text));
+  memcpy(record->text, text, strlen(text) + 1);
+  if (!said) record->option[0] = '\0';
+  record->code = status;
   return status;
 }
 
 tn_status tn_error_move(const void *to, const void *from) {
-  tn_error_record *target = slot_of(to), *source = slot_of(from);
+  tn_error_record *target = env_record(to), *source = env_record(from);
   if (source == NULL) return TN_OK;
   tn_status code = source->code;
   if (target == NULL || target == source) return code;
@@ -94,15 +97,15 @@ tn_status tn_error_move(const void *to, const void *from) {
 }
 
 void tn_error_clear(const void *handle) {
-  tn_error_record *slot = slot_of(handle);
-  if (slot == NULL) return;
-  slot->code = TN_OK;
-  slot->option[0] = slot->text[0] = '\0';
+  tn_error_record *record = env_record(handle);
+  if (record == NULL) return;
+  record->code = TN_OK;
+  record->option[0] = record->text[0] = '\0';
 }
 
 const char *tn_error_text(const void *handle) {
-  const tn_error_record *slot = slot_of(handle);
-  return slot != NULL ? slot->text : "";
+  const tn_error_record *record = env_record(handle);
+  return record != NULL ? record->text : "";
 }
 
 const char *tn_status_name(tn_status status) {
@@ -126,12 +129,12 @@ const char *tn_status_name(tn_status status) {
 }
 
 void tn_logf(const void *handle, int32_t level, const char *format, ...) {
-  const tn_error_record *slot = slot_of(handle);
-  if (slot == NULL || slot->sink.write == NULL || level > slot->sink.level) return;
+  const tn_error_record *record = env_record(handle);
+  if (record == NULL || record->sink.write == NULL || level > record->sink.level) return;
   char line[2048];
   va_list args;
   va_start(args, format);
-  format_line(line, sizeof(line), format, args);
+  env_format_line(line, sizeof(line), format, args);
   va_end(args);
-  slot->sink.write(slot->sink.context, level, line);
+  record->sink.write(record->sink.context, level, line);
 }

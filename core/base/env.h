@@ -1,4 +1,4 @@
-/* core/base/env.h: errors, memory and log, as the core uses them. Public view: tenon/env.h. */
+/* core/base/env.h: errors, memory and log of a handle, as the core uses them. Public view: tenon/env.h. */
 #ifndef TN_CORE_BASE_ENV_H
 #define TN_CORE_BASE_ENV_H
 
@@ -7,8 +7,8 @@
 #include "tenon/api.h"
 #include "tenon/env.h"
 
-/* Memory comes from the application's functions; context is passed through (design rule: no global
- * allocator). realloc(NULL) allocates, bytes 0 frees and returns NULL. */
+/* The application's allocation functions; context is passed through, so there is no global allocator.
+ * realloc(NULL) allocates, bytes 0 frees and returns NULL. */
 typedef struct tn_allocator {
   void *context;
   void *(*realloc)(void *context, void *block, size_t bytes);
@@ -20,38 +20,40 @@ typedef struct tn_log_sink {
   int32_t level; /* lines above this level are dropped */
 } tn_log_sink;
 
-/* What an env points to. A slot belongs to one thread of control; allocator and sink may be shared. */
+/* The error, allocator and log sink of an env. One thread at a time uses a record; several records may
+ * share allocator and sink. */
 struct tn_error_record {
   tn_allocator allocator;
   tn_log_sink sink;
   tn_status code;
-  char option[64]; /* the option that a plugin blamed, "" if none */
+  char option[64]; /* the option that a plugin named, or "" */
   char text[1536];
 };
 
-/* The host table that the loader hands to plugins; defined by core/plugin/api.c. */
-extern const tn_api tn_host_api;
+/* Initializes *env and *record with the function table, allocator and log sink of `like`; the table and
+ * the sink's context must outlive them. */
+void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *like);
+/* Initializes the first env: `api` is its table of host functions (NULL: the env is not passed to
+ * plugins), memory comes from malloc, and log lines are dropped. */
+void tn_error_record_init_root(tn_env *env, tn_error_record *record, const tn_api *api);
 
-/* Makes *slot and *env ready, sharing allocator and sink with `like` (NULL: malloc, no log). */
-void tn_slot_init(tn_env *env, tn_error_record *slot, const tn_env *like);
-
-/* Records code and text and returns code. `handle` is anything that begins with a tn_env.
- * tn_failf is for the core; plugins use tn_fail of tenon/api.h, which ends here too. */
+/* Records code and text and returns code. `handle` points to any struct that begins with a tn_env.
+ * tn_failf is for the core; plugins use tn_fail of tenon/api.h, which calls tn_failv. */
 tn_status tn_failf(const void *handle, tn_status code, const char *format, ...) TN_PRINTF(3, 4);
 tn_status tn_failv(const void *handle, tn_status code, const char *option, const char *format, va_list args);
 
-/* Puts "context: " in front of the text; returns status unchanged, so `return tn_wrap(...)`. */
+/* Puts "context: " in front of the text and returns status, so that `return tn_wrap(...)` works. */
 tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...) TN_PRINTF(3, 4);
 
-/* Moves code, option and text from one handle's slot to another's. Returns the code. */
+/* Moves code, option and text from one handle's record to another's. Returns the code. */
 tn_status tn_error_move(const void *to, const void *from);
 
 void tn_error_clear(const void *handle);
 
 void tn_logf(const void *handle, int32_t level, const char *format, ...) TN_PRINTF(3, 4);
 
-/* Zeroed memory, or NULL with TN_ENOMEM recorded. tn_resize keeps the old block on failure and does
- * not zero what it adds. tn_release accepts NULL. */
+/* tn_alloc returns zeroed memory, or NULL with TN_ENOMEM recorded. tn_resize keeps the old block on
+ * failure and does not zero added memory. tn_release accepts NULL. */
 void *tn_alloc(const void *handle, size_t bytes);
 void *tn_resize(const void *handle, void *block, size_t bytes);
 void tn_release(const void *handle, void *block);
@@ -62,7 +64,7 @@ char *tn_strndup(const void *handle, const char *text, size_t length);
 size_t tn_size_mul(size_t a, size_t b);
 size_t tn_size_add(size_t a, size_t b);
 
-/* Returns early with the status of a failed call. Only where nothing has been acquired yet. */
+/* Returns early with the status of a failed call. Use it only where nothing has to be released. */
 #define TN_TRY(call)                                                                                         \
   do {                                                                                                       \
     tn_status tn_try_status_ = (call);                                                                       \

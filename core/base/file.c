@@ -1,4 +1,4 @@
-/* core/base/file.c: whole files in and out, folders, paths. */
+/* core/base/file.c: reading and writing of whole files, folders, paths. */
 #include "core/base/file.h"
 
 #include <errno.h>
@@ -10,13 +10,13 @@
 
 #include "core/base/text.h"
 
-/* What somebody can do about an error of the system; "" where nothing general can be said. */
-static const char *remedy(int reason) {
+/* A remedy for an errno, to be appended to the message; "" where no general advice exists. */
+static const char *file_remedy(int reason) {
   switch (reason) {
   case ENOSPC:
   case EDQUOT: return "; make room there";
   case EACCES:
-  case EPERM: return "; see to its permissions, or name another folder";
+  case EPERM: return "; check its permissions, or name another folder";
   case EROFS: return "; its file system is read-only, name another folder";
   case EIO: return "; the device that holds it may be failing";
   case EMFILE:
@@ -25,23 +25,23 @@ static const char *remedy(int reason) {
   }
 }
 
-/* errno is read before anything can change it. */
+/* errno is saved first, because the calls below may overwrite it. */
 tn_status tn_file_fail(const void *handle, const char *path, const char *what) {
   char space[128];
   int reason = errno;
   const char *text = strerror_r(reason, space, sizeof(space));
-  return tn_failf(handle, TN_EIO, "%s: cannot be %s: %s%s", path, what, text, remedy(reason));
+  return tn_failf(handle, TN_EIO, "%s: cannot be %s: %s%s", path, what, text, file_remedy(reason));
 }
 
-static ssize_t read_some(int fd, void *bytes, size_t count) {
+static ssize_t file_read_some(int fd, void *bytes, size_t count) {
   ssize_t n;
   do n = read(fd, bytes, count);
   while (n < 0 && errno == EINTR);
   return n;
 }
 
-/* How much to ask for at first: the size of a regular file, and one more byte to see its end. */
-static size_t first_capacity(int fd, size_t limit) {
+/* Initial buffer size: the size of a regular file plus one byte, which detects the end of the file. */
+static size_t file_first_capacity(int fd, size_t limit) {
   struct stat st;
   size_t guess = 4096;
   if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
@@ -50,12 +50,12 @@ static size_t first_capacity(int fd, size_t limit) {
   return guess < most ? guess : most;
 }
 
-static tn_status read_all(const void *handle, int fd, const char *path, size_t limit, char **bytes,
-                          size_t *count) {
-  size_t cap = first_capacity(fd, limit), n = 0;
+static tn_status file_read_all(const void *handle, int fd, const char *path, size_t limit, char **bytes,
+                               size_t *count) {
+  size_t cap = file_first_capacity(fd, limit), n = 0;
   char *v = tn_resize(handle, NULL, tn_size_add(cap, 1));
   while (v != NULL) {
-    ssize_t got = read_some(fd, v + n, cap - n);
+    ssize_t got = file_read_some(fd, v + n, cap - n);
     if (got < 0) {
       tn_status status = tn_file_fail(handle, path, "read");
       tn_release(handle, v);
@@ -87,21 +87,21 @@ tn_status tn_file_read(const void *handle, const char *path, size_t limit, char 
   *count = 0;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return tn_file_fail(handle, path, "opened");
-  tn_status status = read_all(handle, fd, path, limit, bytes, count);
+  tn_status status = file_read_all(handle, fd, path, limit, bytes, count);
   close(fd);
   return status;
 }
 
-static char *temporary_name(const void *handle, const char *path, int try) {
+static char *file_temporary_name(const void *handle, const char *path, int try) {
   tn_text name = tn_text_new(handle);
   tn_text_addf(&name, "%s.%ld-%d.tmp", path, (long)getpid(), try);
   return tn_text_take(&name);
 }
 
 /* O_EXCL finds a free name; the mode follows the umask, which mkstemp would not. */
-static tn_status open_temporary(const void *handle, tn_new_file *file) {
+static tn_status file_open_temporary(const void *handle, tn_new_file *file) {
   for (int try = 0; try < 100; try++) {
-    file->temporary = temporary_name(handle, file->path, try);
+    file->temporary = file_temporary_name(handle, file->path, try);
     if (file->temporary == NULL) return TN_ENOMEM;
     file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file->fd >= 0) return TN_OK;
@@ -117,7 +117,7 @@ static tn_status open_temporary(const void *handle, tn_new_file *file) {
 tn_status tn_file_begin(const void *handle, const char *path, tn_new_file *file) {
   *file = (tn_new_file){.fd = -1, .path = tn_strdup(handle, path)};
   if (file->path == NULL) return TN_ENOMEM;
-  tn_status status = open_temporary(handle, file);
+  tn_status status = file_open_temporary(handle, file);
   if (status != TN_OK) tn_file_abandon(handle, file);
   return status;
 }
@@ -125,7 +125,7 @@ tn_status tn_file_begin(const void *handle, const char *path, tn_new_file *file)
 tn_status tn_file_append(const void *handle, tn_new_file *file, const void *bytes, size_t count) {
   const char *p = bytes;
   while (count > 0) {
-    /* Linux writes at most 2 GiB per call; a smaller step keeps the arithmetic portable. */
+    /* Linux writes at most 2 GiB per call; the limit of 1 GiB holds on every system. */
     ssize_t n = write(file->fd, p, count < (1u << 30) ? count : (1u << 30));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return tn_file_fail(handle, file->path, "written");
@@ -136,7 +136,7 @@ tn_status tn_file_append(const void *handle, tn_new_file *file, const void *byte
   return TN_OK;
 }
 
-static tn_status publish(const void *handle, tn_new_file *file) {
+static tn_status file_publish(const void *handle, tn_new_file *file) {
   if (fsync(file->fd) != 0) return tn_file_fail(handle, file->path, "written to disk");
   int fd = file->fd;
   file->fd = -1;
@@ -147,7 +147,7 @@ static tn_status publish(const void *handle, tn_new_file *file) {
   return TN_OK;
 }
 
-static tn_status sync_parent(const void *handle, const char *path) {
+static tn_status file_sync_parent(const void *handle, const char *path) {
   char *folder = tn_path_folder(handle, path);
   if (folder == NULL) return TN_ENOMEM;
   tn_status status = tn_folder_sync(handle, folder);
@@ -156,8 +156,8 @@ static tn_status sync_parent(const void *handle, const char *path) {
 }
 
 tn_status tn_file_commit(const void *handle, tn_new_file *file) {
-  tn_status status = publish(handle, file);
-  if (status == TN_OK) status = sync_parent(handle, file->path);
+  tn_status status = file_publish(handle, file);
+  if (status == TN_OK) status = file_sync_parent(handle, file->path);
   tn_file_abandon(handle, file);
   return status;
 }
@@ -180,29 +180,29 @@ tn_status tn_file_write_atomic(const void *handle, const char *path, const void 
   return status;
 }
 
-static bool is_folder(const char *path) {
+static bool file_is_folder(const char *path) {
   struct stat st;
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static tn_status make_one(const void *handle, const char *path) {
-  if (mkdir(path, 0777) == 0 || (errno == EEXIST && is_folder(path))) return TN_OK;
+static tn_status file_make_folder(const void *handle, const char *path) {
+  if (mkdir(path, 0777) == 0 || (errno == EEXIST && file_is_folder(path))) return TN_OK;
   return tn_file_fail(handle, path, "made a folder");
 }
 
 tn_status tn_folder_make(const void *handle, const char *path) {
-  char *whole = tn_strdup(handle, path);
-  if (whole == NULL) return TN_ENOMEM;
+  char *parents = tn_strdup(handle, path);
+  if (parents == NULL) return TN_ENOMEM;
   tn_status status = TN_OK;
-  for (char *p = whole; *p != '\0' && status == TN_OK; p++) {
-    if (*p != '/' || p == whole) continue;
+  for (char *p = parents; *p != '\0' && status == TN_OK; p++) {
+    if (*p != '/' || p == parents) continue;
     *p = '\0';
-    /* A parent need not be writable, only there. */
-    if (!is_folder(whole)) status = make_one(handle, whole);
+    /* An existing parent folder need not be writable. */
+    if (!file_is_folder(parents)) status = file_make_folder(handle, parents);
     *p = '/';
   }
-  if (status == TN_OK && !is_folder(whole)) status = make_one(handle, whole);
-  tn_release(handle, whole);
+  if (status == TN_OK && !file_is_folder(parents)) status = file_make_folder(handle, parents);
+  tn_release(handle, parents);
   return status;
 }
 
@@ -210,7 +210,7 @@ tn_status tn_folder_sync(const void *handle, const char *path) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return tn_file_fail(handle, path, "opened");
   tn_status status = TN_OK;
-  /* Some file systems cannot sync a folder and say EINVAL; there is nothing more to be had there. */
+  /* Some file systems cannot sync a folder and return EINVAL, which is not a failure. */
   if (fsync(fd) != 0 && errno != EINVAL) status = tn_file_fail(handle, path, "written to disk");
   close(fd);
   return status;

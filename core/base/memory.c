@@ -1,4 +1,4 @@
-/* core/base/memory.c: memory of a handle and growable arrays. */
+/* core/base/memory.c: allocation through a handle's allocator, and growable arrays. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,20 +15,20 @@ size_t tn_size_add(size_t a, size_t b) {
   return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
 }
 
-static void *system_realloc(void *block, size_t bytes) {
+static void *memory_system_realloc(void *block, size_t bytes) {
   if (bytes > 0) return realloc(block, bytes);
   free(block);
   return NULL;
 }
 
-static void *ask(const void *handle, void *block, size_t bytes) {
-  const tn_allocator *allocator = &((const tn_env *)handle)->slot->allocator;
+static void *memory_realloc(const void *handle, void *block, size_t bytes) {
+  const tn_allocator *allocator = &((const tn_env *)handle)->record->allocator;
   if (bytes > PTRDIFF_MAX) return NULL;
   if (allocator->realloc != NULL) return allocator->realloc(allocator->context, block, bytes);
-  return system_realloc(block, bytes);
+  return memory_system_realloc(block, bytes);
 }
 
-static void *granted(const void *handle, void *block, size_t bytes) {
+static void *memory_check(const void *handle, void *block, size_t bytes) {
   if (block != NULL) return block;
   if (bytes == SIZE_MAX)
     tn_failf(handle, TN_ENOMEM, "out of memory: the size asked for exceeds the address space");
@@ -37,28 +37,27 @@ static void *granted(const void *handle, void *block, size_t bytes) {
   return NULL;
 }
 
-/* Zero bytes would free: an empty object is still an object. */
-static size_t at_least_one(size_t bytes) { return bytes > 0 ? bytes : 1; }
+/* The allocator's realloc frees when it is called with 0 bytes, so an empty object takes one byte. */
+static size_t memory_at_least_one(size_t bytes) { return bytes > 0 ? bytes : 1; }
 
 void *tn_resize(const void *handle, void *block, size_t bytes) {
-  return granted(handle, ask(handle, block, at_least_one(bytes)), bytes);
+  return memory_check(handle, memory_realloc(handle, block, memory_at_least_one(bytes)), bytes);
 }
 
-/* Large blocks of the system's are zero without being written to, so they cost no time before they are used,
- * and no memory where they are not. */
-static void *ask_zeroed(const void *handle, size_t bytes) {
-  if (((const tn_env *)handle)->slot->allocator.realloc == NULL)
+/* calloc gets large blocks from the system zeroed, so unused pages cost neither time nor memory. */
+static void *memory_calloc(const void *handle, size_t bytes) {
+  if (((const tn_env *)handle)->record->allocator.realloc == NULL)
     return bytes <= PTRDIFF_MAX ? calloc(1, bytes) : NULL;
-  void *block = ask(handle, NULL, bytes);
+  void *block = memory_realloc(handle, NULL, bytes);
   return block != NULL ? memset(block, 0, bytes) : NULL;
 }
 
 void *tn_alloc(const void *handle, size_t bytes) {
-  return granted(handle, ask_zeroed(handle, at_least_one(bytes)), bytes);
+  return memory_check(handle, memory_calloc(handle, memory_at_least_one(bytes)), bytes);
 }
 
 void tn_release(const void *handle, void *block) {
-  if (block != NULL) ask(handle, block, 0);
+  if (block != NULL) memory_realloc(handle, block, 0);
 }
 
 char *tn_strndup(const void *handle, const char *text, size_t length) {

@@ -1,4 +1,4 @@
-/* core/base/processors.c: lists of processors. */
+/* core/base/processors.c: lists of processors: parsing, printing, affinity, order by physical core. */
 #include "core/base/processors.h"
 
 #include <sched.h>
@@ -8,8 +8,8 @@
 
 _Static_assert((int)TN_MOST_PROCESSORS <= (int)CPU_SETSIZE, "every number fits into a set");
 
-/* Digits only: strtol alone would take blanks and signs. */
-static bool read_number(const char **text, int64_t *number) {
+/* Accepts digits only; strtol alone would also accept blanks and signs. */
+static bool processors_read_number(const char **text, int64_t *number) {
   size_t digits = strspn(*text, "0123456789");
   if (digits == 0 || digits > 6) return false;
   *number = strtol(*text, NULL, 10);
@@ -18,13 +18,13 @@ static bool read_number(const char **text, int64_t *number) {
 }
 
 /* "3" or "3-5". */
-static bool read_range(const char **text, tn_processors *p) {
+static bool processors_read_range(const char **text, tn_processors *p) {
   int64_t first, last;
-  if (!read_number(text, &first)) return false;
+  if (!processors_read_number(text, &first)) return false;
   last = first;
   if (**text == '-') {
     ++*text;
-    if (!read_number(text, &last)) return false;
+    if (!processors_read_number(text, &last)) return false;
   }
   if (last < first || last - first >= TN_MOST_PROCESSORS - p->n) return false;
   for (int64_t number = first; number <= last; number++) p->v[p->n++] = number;
@@ -35,7 +35,7 @@ bool tn_processors_read(tn_processors *p, const char *text) {
   p->n = 0;
   for (;;) {
     text += strspn(text, " \t");
-    if (!read_range(&text, p)) return false;
+    if (!processors_read_range(&text, p)) return false;
     text += strspn(text, " \t\n");
     if (*text == '\0') return true;
     if (*text++ != ',') return false;
@@ -63,7 +63,7 @@ bool tn_processors_allowed(tn_processors *p) {
 
 /* ---- cores ---- */
 
-static bool read_siblings(const char *folder, int64_t processor, tn_processors *siblings) {
+static bool processors_read_siblings(const char *folder, int64_t processor, tn_processors *siblings) {
   char path[512], line[4096];
   int n =
       snprintf(path, sizeof path, "%s/cpu%lld/topology/thread_siblings_list", folder, (long long)processor);
@@ -74,11 +74,11 @@ static bool read_siblings(const char *folder, int64_t processor, tn_processors *
   return read;
 }
 
-/* How many processors of the same core stand before this one. */
-static int32_t rank_in_core(const char *folder, const tn_processors *p, int32_t i) {
+/* The number of processors in the list before position i that share a physical core with it. */
+static int32_t processors_rank_in_core(const char *folder, const tn_processors *p, int32_t i) {
   tn_processors siblings;
   int32_t rank = 0;
-  if (!read_siblings(folder, p->v[i], &siblings)) return 0;
+  if (!processors_read_siblings(folder, p->v[i], &siblings)) return 0;
   for (int32_t before = 0; before < i; before++)
     for (int32_t k = 0; k < siblings.n; k++) rank += siblings.v[k] == p->v[before];
   return rank;
@@ -89,7 +89,7 @@ void tn_processors_spread(tn_processors *p, const char *folder) {
   tn_processors spread;
   if (folder == NULL) folder = "/sys/devices/system/cpu";
   for (int32_t i = 0; i < p->n; i++) {
-    ranks[i] = rank_in_core(folder, p, i);
+    ranks[i] = processors_rank_in_core(folder, p, i);
     if (ranks[i] > most) most = ranks[i];
   }
   for (int32_t rank = 0; rank <= most; rank++)

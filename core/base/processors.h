@@ -1,4 +1,5 @@
-/* core/base/processors.h: which processors this process may use, and lists of them as people write them. */
+/* core/base/processors.h: the processors that this process may use, and lists of processors such as
+ * "0-3,8". */
 #ifndef TN_CORE_BASE_PROCESSORS_H
 #define TN_CORE_BASE_PROCESSORS_H
 
@@ -6,7 +7,7 @@
 
 #include "core/base/text.h"
 
-/* Numbers from 0 below this; what the C library's sets hold. */
+/* Processor numbers are below this limit, the capacity of cpu_set_t. */
 enum { TN_MOST_PROCESSORS = 1024 };
 
 typedef struct tn_processors {
@@ -14,17 +15,18 @@ typedef struct tn_processors {
   int64_t v[TN_MOST_PROCESSORS];
 } tn_processors;
 
-/* "0-3,8", in the order of the text. False: it is no such list, or longer than the struct. */
+/* Parses "0-3,8", in the order of the text. False: the text is not such a list, or the list exceeds the
+ * struct. */
 bool tn_processors_read(tn_processors *processors, const char *text);
-/* The same text; the shortest for a list that rises. */
+/* Prints the list in the same form, with ascending runs as ranges. */
 void tn_processors_print(tn_text *text, const tn_processors *processors);
 
-/* Those of the calling thread's affinity mask, rising. False: the system does not tell. */
+/* The processors in the calling thread's affinity mask, ascending. False: the system does not report it. */
 bool tn_processors_allowed(tn_processors *processors);
 
-/* Rearranges a list that rises: first one of each physical core, then the others (hyperthreads), so that the
- * first few share as little as possible. Where the system does not tell (NULL: of /sys/devices/system/cpu),
- * nothing changes. */
+/* Reorders an ascending list: first one processor of each physical core, then the others (hyperthreads),
+ * so that the first entries share as few cores as possible. `folder` replaces /sys/devices/system/cpu if
+ * it is not NULL. Without topology files there the order stays the same. */
 void tn_processors_spread(tn_processors *processors, const char *folder);
 
 #endif

@@ -50,7 +50,7 @@ void tn_text_addf(tn_text *text, const char *format, ...) {
 char *tn_text_take(tn_text *text) {
   tn_text_addn(text, "", 0);
   if (text->failed) {
-    /* Whoever frees something in between may have left another error. */
+    /* The error record may hold a later error by now, so the failure is recorded again. */
     tn_failf(text->handle, TN_ENOMEM, "out of memory while a text of %zu bytes grew", text->n);
     tn_text_free(text);
     return NULL;
@@ -83,7 +83,7 @@ char *tn_text_trim(char *text) {
 }
 
 bool tn_text_glob(const char *pattern, const char *text) {
-  /* Only the last star can need another try: what an earlier one took stays right. */
+  /* Backtracking to the last star is enough: the match of an earlier star never has to change. */
   const char *star = NULL, *resume = NULL;
   while (*text != '\0') {
     if (*pattern == '*') {
@@ -105,22 +105,25 @@ bool tn_text_glob(const char *pattern, const char *text) {
 
 enum { NAME_LIMIT = 64 };
 
-static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
+static int32_t text_min(int32_t a, int32_t b) { return a < b ? a : b; }
 
-static bool same_letter(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
+static bool text_same_letter(char a, char b) {
+  return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
 
 /* Edit distance with transpositions (optimal string alignment), case ignored, over three rows. */
-static int32_t edit_distance(const char *a, int32_t na, const char *b, int32_t nb) {
+static int32_t text_edit_distance(const char *a, int32_t na, const char *b, int32_t nb) {
   int32_t row[3][NAME_LIMIT + 1];
   for (int32_t j = 0; j <= nb; j++) row[0][j] = j;
   for (int32_t i = 1; i <= na; i++) {
     int32_t *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
     now[0] = i;
     for (int32_t j = 1; j <= nb; j++) {
-      int32_t change = last[j - 1] + (same_letter(a[i - 1], b[j - 1]) ? 0 : 1);
-      now[j] = least(change, least(last[j], now[j - 1]) + 1);
-      bool swapped = i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]);
-      if (swapped) now[j] = least(now[j], before[j - 2] + 1);
+      int32_t change = last[j - 1] + (text_same_letter(a[i - 1], b[j - 1]) ? 0 : 1);
+      now[j] = text_min(change, text_min(last[j], now[j - 1]) + 1);
+      bool swapped =
+          i > 1 && j > 1 && text_same_letter(a[i - 1], b[j - 2]) && text_same_letter(a[i - 2], b[j - 1]);
+      if (swapped) now[j] = text_min(now[j], before[j - 2] + 1);
     }
   }
   return row[na % 3][nb];
@@ -134,10 +137,10 @@ const char *tn_text_nearest(const char *word, const char *const *names, size_t c
   for (size_t k = 0; k < count; k++) {
     size_t length = names[k] != NULL ? strlen(names[k]) : 0;
     if (length == 0 || length > NAME_LIMIT) continue;
-    int32_t distance = edit_distance(word, (int32_t)n, names[k], (int32_t)length);
-    /* A name cut short, as in "weight" for "weight_decay", is as near as one slip. */
+    int32_t distance = text_edit_distance(word, (int32_t)n, names[k], (int32_t)length);
+    /* A shared prefix, as in "weight" for "weight_decay", counts as one edit. */
     size_t common = n < length ? n : length;
-    if (common >= 3 && strncmp(word, names[k], common) == 0) distance = least(distance, 1);
+    if (common >= 3 && strncmp(word, names[k], common) == 0) distance = text_min(distance, 1);
     int32_t limit = 1 + (int32_t)common / 4;
     if (distance > limit || distance >= (int32_t)n || distance >= best_distance) continue;
     best = names[k];

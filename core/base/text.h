@@ -1,4 +1,4 @@
-/* core/base/text.h: growable strings, scanning helpers, and nearest-name search. */
+/* core/base/text.h: growable strings, number conversion, matching, nearest-name search, hashing. */
 #ifndef TN_CORE_BASE_TEXT_H
 #define TN_CORE_BASE_TEXT_H
 
@@ -6,11 +6,11 @@
 
 #include "core/base/env.h"
 
-/* A string under construction. Failures stick (`failed`), so appending needs no check after each
- * call; tn_text_take reports them. Start with {0} and set env. */
+/* A growable string. Failures stick (`failed`), so appending needs no check after each call; tn_text_take
+ * reports them. tn_text_new makes an empty one. */
 typedef struct tn_text {
   const void *handle;
-  char *v; /* NUL-ended once anything was added */
+  char *v; /* NUL-terminated after the first append */
   size_t n, cap;
   bool failed;
 } tn_text;
@@ -19,7 +19,7 @@ tn_text tn_text_new(const void *handle);
 void tn_text_add(tn_text *text, const char *more);
 void tn_text_addn(tn_text *text, const char *more, size_t length);
 void tn_text_addf(tn_text *text, const char *format, ...) TN_PRINTF(2, 3);
-/* Hands the string to the caller (tn_release), or NULL with TN_ENOMEM recorded. */
+/* Moves the string to the caller (tn_release), or returns NULL with TN_ENOMEM recorded. */
 char *tn_text_take(tn_text *text);
 void tn_text_free(tn_text *text);
 
@@ -33,8 +33,8 @@ bool tn_text_glob(const char *pattern, const char *text);
 /* The name among `names` nearest to `word` by edit distance, if near enough to suggest; or NULL. */
 const char *tn_text_nearest(const char *word, const char *const *names, size_t count);
 
-/* The whole text as a decimal number, whatever the locale; false if it is none or does not fit the
- * type. A float may also be inf or nan, with a sign. */
+/* Converts the whole text as a decimal number, independent of the locale; false if it is not a number or
+ * does not fit the type. A float may also be inf or nan, with a sign. */
 bool tn_text_to_int(const char *text, int64_t *value);
 bool tn_text_to_float(const char *text, double *value);
 /* Appends the shortest decimal text that reads back to the same double. */

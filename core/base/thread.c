@@ -1,4 +1,4 @@
-/* core/base/thread.c: the clock, how many processors there are, how much memory is free. */
+/* core/base/thread.c: the monotonic clock, the number of usable processors, the available memory. */
 #include "core/base/thread.h"
 
 #include <sched.h>
@@ -13,31 +13,31 @@ double tn_clock_s(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static int32_t affinity_count(void) {
+static int32_t system_affinity_count(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  /* More processors than the fixed mask holds. */
+  /* sched_getaffinity fails on machines with more processors than cpu_set_t holds. */
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   return online > 0 ? (int32_t)online : 1;
 }
 
-/* Processors' worth of time that one cgroup (version 2) grants, rounded up; 0: no limit. */
-static int64_t quota_at(const char *folder) {
+/* The CPU quota of one cgroup (version 2) in processors, rounded up; 0: no limit. */
+static int64_t system_cpu_quota(const char *folder) {
   char path[512];
   long long quota = 0, period = 0;
   int n = snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", folder);
   if (n < 0 || n >= (int)sizeof(path)) return 0;
   FILE *f = fopen(path, "re");
   if (f == NULL) return 0;
-  /* The file says "max PERIOD" where there is no limit, which does not scan. */
+  /* Without a limit the file reads "max PERIOD", which fscanf does not match. */
   int got = fscanf(f, "%lld %lld", &quota, &period);
   fclose(f);
   if (got != 2 || quota <= 0 || period <= 0) return 0;
   return (quota + period - 1) / period;
 }
 
-/* The folder of this process below the cgroup mount: the line "0::/path" of /proc/self/cgroup. */
-static void own_cgroup(char *folder, size_t capacity) {
+/* The cgroup of this process, relative to the mount: the line "0::/path" of /proc/self/cgroup. */
+static void system_own_cgroup(char *folder, size_t capacity) {
   char line[512];
   folder[0] = '\0';
   FILE *f = fopen("/proc/self/cgroup", "re");
@@ -50,11 +50,11 @@ static void own_cgroup(char *folder, size_t capacity) {
   fclose(f);
 }
 
-/* The tightest limit on the way from the process's group to the root; 0: none. */
-static int64_t tightest_limit(int64_t (*limit_at)(const char *folder)) {
+/* The smallest limit of the process's cgroup and its ancestors; 0: no limit. */
+static int64_t system_tightest_limit(int64_t (*limit_at)(const char *folder)) {
   char folder[512];
   int64_t tightest = 0;
-  own_cgroup(folder, sizeof(folder));
+  system_own_cgroup(folder, sizeof(folder));
   for (;;) {
     int64_t here = limit_at(folder);
     if (here > 0 && (tightest == 0 || here < tightest)) tightest = here;
@@ -65,14 +65,15 @@ static int64_t tightest_limit(int64_t (*limit_at)(const char *folder)) {
 }
 
 int32_t tn_cpu_count(void) {
-  int32_t count = affinity_count();
-  int64_t quota = tightest_limit(quota_at);
+  int32_t count = system_affinity_count();
+  int64_t quota = system_tightest_limit(system_cpu_quota);
   if (quota > 0 && quota < count) count = (int32_t)quota;
   return count > 0 ? count : 1;
 }
 
-/* The number behind a word that begins a line, or that is all there is behind no word; -1: there is none. */
-static int64_t number_in(const char *path, const char *word) {
+/* The number that follows `word` at the start of a line; with word "" the number at the start of the file;
+ * -1: not found. */
+static int64_t system_read_number(const char *path, const char *word) {
   char line[256];
   long long value = -1;
   FILE *f = fopen(path, "re");
@@ -84,20 +85,22 @@ static int64_t number_in(const char *path, const char *word) {
   return value;
 }
 
-/* What a cgroup (version 2) leaves beside the memory that could not be given up: pages of files could. */
-static int64_t room_at(const char *folder) {
+/* The memory limit of one cgroup (version 2) minus its anonymous memory. File pages can be reclaimed, so
+ * they do not count. 0: no limit. */
+static int64_t system_memory_room(const char *folder) {
   char path[512];
   int n = snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", folder);
   if (n < 0 || n >= (int)sizeof(path)) return 0;
-  int64_t most = number_in(path, ""); /* "max" where there is no limit */
+  int64_t most = system_read_number(path, ""); /* "max" where there is no limit */
   if (most < 0) return 0;
   n = snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.stat", folder);
-  int64_t used = n < (int)sizeof(path) ? number_in(path, "anon ") : 0;
+  int64_t used = n < (int)sizeof(path) ? system_read_number(path, "anon ") : 0;
   return most > used ? most - used : 1;
 }
 
 int64_t tn_memory_available(void) {
-  int64_t kib = number_in("/proc/meminfo", "MemAvailable:"), room = tightest_limit(room_at);
+  int64_t kib = system_read_number("/proc/meminfo", "MemAvailable:"),
+          room = system_tightest_limit(system_memory_room);
   int64_t available = kib > 0 ? kib * 1024 : 0;
   return room > 0 && (available == 0 || room < available) ? room : available;
 }

@@ -1,15 +1,15 @@
-/* core/base/thread.h: what the machine says of time, processors and memory. */
+/* core/base/thread.h: the clock, the number of usable processors, the available memory. */
 #ifndef TN_CORE_BASE_THREAD_H
 #define TN_CORE_BASE_THREAD_H
 
 #include "core/base/env.h"
 
-/* Seconds from a fixed point, never going back. */
+/* Monotonic time in seconds. */
 double tn_clock_s(void);
-/* How many processors this process may run on (affinity mask and cgroup quota), at least 1. */
+/* The number of processors that this process may use (affinity mask and cgroup quota), at least 1. */
 int32_t tn_cpu_count(void);
-/* Bytes that this process could still take without anything being swapped (the kernel's estimate, and the
- * cgroup's limit); 0 where nobody says. */
+/* Bytes that this process can still allocate without swapping: the kernel's estimate, capped by the
+ * cgroup's limit; 0 if neither is known. */
 int64_t tn_memory_available(void);
 
 #endif

@@ -12,7 +12,7 @@
 
 tn_status tn_vec_reserve_(const void *handle, void **v, size_t *cap, size_t want, size_t item);
 
-/* Makes room for `want` items in all. */
+/* Ensures a capacity of at least `want` items. */
 #define tn_vec_reserve(handle, vec, want)                                                                    \
   tn_vec_reserve_((handle), (void **)&(vec)->v, &(vec)->cap, (want), sizeof(*(vec)->v))
 

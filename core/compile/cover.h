@@ -45,7 +45,7 @@ typedef struct tn_choice {
   const char *name;
   const tn_operand_layout *in_rule, *out_rule;
   tn_layout *in_layout, *out_layout;
-  int64_t workspace_bytes, keep_bytes, folded_bytes;
+  int64_t workspace_bytes, prepared_bytes, folded_bytes;
   int32_t n_inplace;
   const int32_t (*inplace)[2];
   double cost_s;

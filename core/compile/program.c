@@ -66,7 +66,7 @@ static tn_status fill_step(tn_program *p, const tn_plan *plan, size_t index) {
   for (int32_t i = 0; i < g->n_in; i++) step->in[i] = operand_of(plan, g, g->in[i], &g->choice.in_layout[i]);
   for (int32_t i = 0; i < g->n_out; i++)
     step->out[i] = operand_of(plan, g, g->out[i], &g->choice.out_layout[i]);
-  p->keep_bytes += g->choice.keep_bytes;
+  p->prepared_bytes += g->choice.prepared_bytes;
   step->folded_offset = p->folded_bytes;
   p->folded_bytes += tn_plan_aligned(g->choice.folded_bytes);
   return TN_OK;

@@ -75,7 +75,7 @@ typedef struct tn_program {
   tn_binding *inputs, *outputs;
   int32_t n_inputs, n_outputs;
   int64_t arena_bytes, bound_bytes; /* planned arena, and its lower bound from liveness */
-  int64_t slot_bytes, output_bytes, keep_bytes;
+  int64_t slot_bytes, output_bytes, prepared_bytes;
   int64_t folded_bytes;       /* what kernels fold of state, from run to run */
   int64_t host_bytes;         /* operands, results and workspaces of what falls back */
   const char *const *regions; /* names of the map's regions, for the text form */

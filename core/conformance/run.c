@@ -189,5 +189,3 @@ tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *gi
   tn_arena_free(&suite.arena);
   return status;
 }
-
-void tn_conformance_free(tn_device *device, char *json) { tn_release(&device->env, json); }

@@ -39,7 +39,7 @@ void tn_suite_begin(const tn_suite *suite, const char *name) {
 tn_status tn_suite_look(tn_suite *suite, const char *name) {
   tn_device *device = suite->site.device;
   void *compute = device->streams[TN_STREAM_COMPUTE];
-  if (suite->broken || device->backend->stream_wait(compute, &device->env) == TN_OK) return TN_OK;
+  if (suite->broken || device->backend->stream_wait(&device->env, compute) == TN_OK) return TN_OK;
   suite->broken = true;
   const char *reason = tn_arena_printf(
       &suite->arena, "it broke in %s and does nothing more, so no case behind that one was tried: %s", name,

@@ -1,25 +1,26 @@
-/* core/data/batch.c: what is done to a batch as a whole. */
+/* core/data/batch.c: memory of a pending batch, padding, and the transforms per batch. */
 #include "core/data/batch.h"
 
 #include <string.h>
 
 #include "core/base/text.h"
 
-/* The largest operand that a field is to the stages per batch, and how many of them there are. */
-static size_t largest_operand(const tn_chain *chain, int32_t field, int *stages) {
+/* The size of the largest operand of a field among the stages per batch, and the number of stages with
+ * that field. */
+static size_t batch_largest_operand(const tn_transform_chain *chain, int32_t field, int *stages) {
   size_t largest = 0;
   *stages = 0;
   for (int32_t s = chain->n_sample_stages; s < chain->n_stages; s++)
     for (int32_t k = 0; k < chain->stages[s].n; k++) {
       if (chain->stages[s].field[k] != field) continue;
-      size_t bytes = tn_chain_bytes(&chain->stages[s].in[k]);
+      size_t bytes = tn_transform_chain_bytes(&chain->stages[s].in[k]);
       if (bytes > largest) largest = bytes;
       ++*stages;
     }
   return largest;
 }
 
-static tn_status allocate(tn_pending *p) {
+static tn_status batch_allocate(tn_pending_batch *p) {
   size_t n = (size_t)p->chain->n_fields, most = (size_t)p->chain->most_fields;
   p->fields = tn_alloc(p, tn_size_mul(n, sizeof(void *)));
   p->targets = tn_alloc(p, tn_size_mul(n, sizeof(void *)));
@@ -32,7 +33,7 @@ static tn_status allocate(tn_pending *p) {
     return TN_ENOMEM;
   for (int32_t i = 0; i < p->chain->n_fields; i++) {
     int stages;
-    size_t bytes = largest_operand(p->chain, i, &stages);
+    size_t bytes = batch_largest_operand(p->chain, i, &stages);
     for (int which = 0; which < 2 && which < stages; which++) {
       p->buffers[2 * i + which] = tn_alloc(p, bytes);
       if (p->buffers[2 * i + which] == NULL) return TN_ENOMEM;
@@ -41,15 +42,16 @@ static tn_status allocate(tn_pending *p) {
   return TN_OK;
 }
 
-tn_status tn_pending_init(tn_env *env, const tn_chain *chain, int64_t batch, tn_pending *p) {
-  *p = (tn_pending){.chain = chain, .batch = batch};
-  tn_slot_init(&p->env, &p->slot, env);
+tn_status tn_pending_batch_init(tn_env *env, const tn_transform_chain *chain, int64_t batch,
+                                tn_pending_batch *p) {
+  *p = (tn_pending_batch){.chain = chain, .batch = batch};
+  tn_error_record_init(&p->env, &p->record, env);
   sem_init(&p->done, 0, 0);
   pthread_mutex_init(&p->lock, NULL);
-  return allocate(p) == TN_OK ? TN_OK : tn_error_move(env, p);
+  return batch_allocate(p) == TN_OK ? TN_OK : tn_error_move(env, p);
 }
 
-void tn_pending_finish(tn_pending *p) {
+void tn_pending_batch_finish(tn_pending_batch *p) {
   if (p->chain == NULL) return;
   for (int32_t i = 0; p->buffers != NULL && i < 2 * p->chain->n_fields; i++) tn_release(p, p->buffers[i]);
   for (int32_t s = 0; p->scratch != NULL && s < p->chain->n_stages; s++) tn_release(p, p->scratch[s].memory);
@@ -64,7 +66,7 @@ void tn_pending_finish(tn_pending *p) {
   p->chain = NULL;
 }
 
-void tn_pending_aim(tn_pending *p, const tn_batch *to, int64_t block, int64_t samples) {
+void tn_pending_batch_aim(tn_pending_batch *p, const tn_batch *to, int64_t block, int64_t samples) {
   for (int32_t i = 0; i < p->chain->n_fields; i++) {
     p->fields[i] = to->fields[i];
     p->targets[i] = p->buffers[2 * i] != NULL ? p->buffers[2 * i] : to->fields[i];
@@ -78,43 +80,44 @@ void tn_pending_aim(tn_pending *p, const tn_batch *to, int64_t block, int64_t sa
   tn_error_clear(p);
 }
 
-void tn_pending_fail(tn_pending *p, int64_t place, tn_status status, const void *handle) {
+void tn_pending_batch_fail(tn_pending_batch *p, int64_t row, tn_status status, const void *handle) {
   pthread_mutex_lock(&p->lock);
-  if (p->status == TN_OK || place < p->failed_place) {
+  if (p->status == TN_OK || row < p->failed_row) {
     p->status = status;
-    p->failed_place = place;
+    p->failed_row = row;
     tn_error_move(p, handle);
   }
   pthread_mutex_unlock(&p->lock);
 }
 
-/* Padding repeats the sample in the last place that was filled: values that the model is known to digest,
- * which weight 0 then takes out of every sum. */
-static void pad(tn_pending *p) {
-  for (int64_t place = 0; place < p->batch; place++) {
-    bool real = place < p->samples;
-    if (p->weights != NULL) p->weights[place] = real ? 1.0f : 0.0f;
-    if (place < p->filled) continue;
-    if (p->ids != NULL) p->ids[place] = p->ids[p->samples];
+/* Pads the batch with copies of the sample in the last filled row: its values are valid input for the
+ * model, and weight 0 removes them from every sum. */
+static void batch_pad(tn_pending_batch *p) {
+  for (int64_t row = 0; row < p->batch; row++) {
+    bool real = row < p->samples;
+    if (p->weights != NULL) p->weights[row] = real ? 1.0f : 0.0f;
+    if (row < p->filled) continue;
+    if (p->ids != NULL) p->ids[row] = p->ids[p->samples];
     for (int32_t i = 0; i < p->chain->n_fields; i++) {
-      size_t bytes = tn_chain_bytes(&p->chain->sampled[i]);
+      size_t bytes = tn_transform_chain_bytes(&p->chain->sampled[i]);
       char *values = p->targets[i];
-      if (bytes > 0) memcpy(values + (size_t)place * bytes, values + (size_t)p->samples * bytes, bytes);
+      if (bytes > 0) memcpy(values + (size_t)row * bytes, values + (size_t)p->samples * bytes, bytes);
     }
   }
 }
 
-static tn_status run_stage(tn_pending *p, int32_t number, uint64_t key) {
-  const tn_chain *chain = p->chain;
+static tn_status batch_run_stage(tn_pending_batch *p, int32_t number, uint64_t key) {
+  const tn_transform_chain *chain = p->chain;
   const tn_stage *stage = &chain->stages[number];
   for (int32_t k = 0; k < stage->n; k++) {
     int32_t f = stage->field[k];
-    bool last = tn_chain_last_stage(chain, number, chain->n_stages, f) == number;
+    bool last = tn_transform_chain_last_stage(chain, number, chain->n_stages, f) == number;
     p->in[k] = p->targets[f];
     p->out[k] = last ? p->fields[f] : p->buffers[2 * f + (p->targets[f] == p->buffers[2 * f])];
     p->targets[f] = p->out[k];
   }
   tn_transform_call call = {.env = p->env,
+                            .struct_size = sizeof call,
                             .n = stage->n,
                             .in_type = stage->in,
                             .out_type = stage->out,
@@ -127,12 +130,12 @@ static tn_status run_stage(tn_pending *p, int32_t number, uint64_t key) {
   return stage->transform->apply(&call, stage->options);
 }
 
-void tn_pending_complete(tn_pending *p, uint64_t key) {
+void tn_pending_batch_complete(tn_pending_batch *p, uint64_t key) {
   if (p->status != TN_OK) return;
-  pad(p);
+  batch_pad(p);
   for (int32_t s = p->chain->n_sample_stages; s < p->chain->n_stages && p->status == TN_OK; s++) {
     const tn_stage *stage = &p->chain->stages[s];
-    p->status = run_stage(p, s, key);
+    p->status = batch_run_stage(p, s, key);
     tn_wrap(p, p->status, "%s%stransform '%s', batch %lld", stage->where, stage->where[0] != '\0' ? ": " : "",
             stage->transform->item.name, (long long)p->block);
   }

@@ -1,23 +1,22 @@
-/* core/data/byte_table.h: pointwise transforms of bytes as one table. A byte has 256 values; so what any
- * number of such transforms in a row make of it, channel by channel, is found once, by themselves, and then
- * looked up: the same bits in one pass over the sample. */
+/* core/data/byte_table.h: lookup tables for pointwise transforms of bytes. A byte has 256 values, so
+ * consecutive pointwise transforms are evaluated once for every value and channel, and then applied as one
+ * lookup with the same bits. */
 #ifndef TN_CORE_DATA_BYTE_TABLE_H
 #define TN_CORE_DATA_BYTE_TABLE_H
 
 #include "core/data/transform_chain.h"
 
-struct tn_table {
-  int32_t n_stages; /* that it stands for */
-  int32_t dtype;    /* of its entries */
-  int64_t channels; /* rows of 256; 1: the same for all */
+struct tn_byte_table {
+  int32_t n_stages; /* stages that the table replaces */
+  int32_t dtype;    /* type of the entries */
+  int64_t channels; /* rows of 256 entries; 1: one row for all channels */
   const void *entries;
 };
 
-/* Makes tables for the chain's stages wherever they are possible, in its arena. Where they are not, nothing
- * changes. */
-tn_status tn_table_find(tn_env *env, tn_chain *chain);
+/* Makes tables for the runs of stages that allow it, in the chain's arena. Other stages are unchanged. */
+tn_status tn_byte_tables_make(tn_env *env, tn_transform_chain *chain);
 
-/* The value of a field, of a type that the table's first stage takes. */
-void tn_table_apply(const tn_table *table, const tn_type *type, const void *in, void *out);
+/* Applies the table to the value of a field; `type` is the type of `in`. */
+void tn_byte_table_apply(const tn_byte_table *table, const tn_type *type, const void *in, void *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* core/data/loader.c: opens a source, keeps the ring of batches, hands them over in order. */
+/* core/data/loader.c: opens the source, manages the ring of batches, and returns batches in order. */
 #include "core/data/loader.h"
 
 #include <errno.h>
@@ -7,10 +7,10 @@
 #include "core/base/thread.h"
 #include "core/data/workers.h"
 
-/* The shuffle's key must be none of the samples' keys, which are made with indices. */
+/* Distinguishes the key of the shuffle from the keys of samples, which are derived from indices. */
 static const uint64_t ORDER = UINT64_MAX;
 
-static tn_status check_options(tn_env *env, const tn_loader_options *o) {
+static tn_status loader_check_options(tn_env *env, const tn_loader_options *o) {
   if (o->batch < 1) return tn_failf(env, TN_EINVAL, "batch is %lld, expected >= 1", (long long)o->batch);
   if (o->workers < 0) return tn_failf(env, TN_EINVAL, "workers is %d, expected >= 0", (int)o->workers);
   if (o->shard < 0 || o->shard >= o->shards)
@@ -29,33 +29,34 @@ static tn_status check_options(tn_env *env, const tn_loader_options *o) {
   return TN_OK;
 }
 
-static tn_status open_source(tn_loader *loader, tn_description *description) {
+static tn_status loader_open_source(tn_loader *loader, tn_description *description) {
   const tn_loader_options *o = &loader->options;
   TN_TRY(loader->source->open(&loader->env, o->source_options, o->split, o->seed, &loader->self));
   loader->opened = true;
   *description = (tn_description){.struct_size = sizeof(*description)};
-  return loader->source->describe(loader->self, &loader->env, description);
+  return loader->source->describe(&loader->env, loader->self, description);
 }
 
-/* Samples that an update takes from all shards. INT64_MAX stands for more than any epoch has. */
-static int64_t update_samples(const tn_loader_options *o) {
+/* The samples of one update over all shards; INT64_MAX on overflow. */
+static int64_t loader_update_samples(const tn_loader_options *o) {
   int64_t blocks = (int64_t)o->shards * o->accumulate, samples;
   return __builtin_mul_overflow(blocks, o->batch, &samples) ? INT64_MAX : samples;
 }
 
-/* How long an epoch is. */
-static tn_status measure_epoch(tn_loader *loader, const tn_description *description) {
+/* Computes the samples and batches of an epoch. */
+static tn_status loader_measure_epoch(tn_loader *loader, const tn_description *description) {
   const tn_loader_options *o = &loader->options;
   tn_env *env = &loader->env;
   int64_t count = description->count;
   int64_t wanted = o->epoch_samples > 0 ? o->epoch_samples : count < 0 ? description->epoch : count;
-  if (count < -1) return tn_failf(env, TN_EABI, "it describes %lld samples", (long long)count);
+  if (count < -1)
+    return tn_failf(env, TN_EABI, "it describes %lld samples, expected -1 or more", (long long)count);
   if (count == 0) return tn_failf(env, TN_EINVAL, "it has no samples");
   if (wanted < 1)
     return tn_failf(env, TN_EINVAL, "it is endless; set epoch to the number of samples in an epoch");
   loader->count = count;
   loader->samples = count >= 0 && wanted > count ? count : wanted;
-  int64_t update = update_samples(o);
+  int64_t update = loader_update_samples(o);
   int64_t updates = loader->samples / update + (o->pad_last && loader->samples % update != 0);
   if (updates == 0)
     return tn_failf(env, TN_EINVAL, "an epoch has %lld samples, which do not fill one batch of %lld",
@@ -65,50 +66,50 @@ static tn_status measure_epoch(tn_loader *loader, const tn_description *descript
                   (long long)updates, (int)o->accumulate);
 }
 
-/* In the order of a stream there is no index to find a sample by. */
-static tn_status make_cache(tn_loader *loader, const tn_description *description) {
+/* Creates the cache of samples. A stream has no sample index to look up. */
+static tn_status loader_make_cache(tn_loader *loader, const tn_description *description) {
   int64_t bytes = loader->options.cache_bytes;
   if (bytes <= 0 || !description->keep || loader->count < 0 || loader->source->next != NULL) return TN_OK;
   loader->keeps = true;
-  return tn_cache_init(&loader->env, &loader->chain, loader->count, bytes, &loader->cache);
+  return tn_sample_cache_init(&loader->env, &loader->chain, loader->count, bytes, &loader->cache);
 }
 
-static tn_status prepare_source(tn_loader *loader) {
+static tn_status loader_prepare_source(tn_loader *loader) {
   const tn_loader_options *o = &loader->options;
   tn_description description;
-  tn_status status = check_options(&loader->env, o);
-  if (status == TN_OK) status = open_source(loader, &description);
-  if (status == TN_OK) status = measure_epoch(loader, &description);
+  tn_status status = loader_check_options(&loader->env, o);
+  if (status == TN_OK) status = loader_open_source(loader, &description);
+  if (status == TN_OK) status = loader_measure_epoch(loader, &description);
   const char *where = o->where != NULL ? o->where : "";
   tn_wrap(&loader->env, status, "%s%ssource '%s'", where, where[0] != '\0' ? ": " : "", o->source->item.name);
-  if (status == TN_OK) status = tn_chain_create(&loader->env, o, &description, &loader->chain);
-  return status == TN_OK ? make_cache(loader, &description) : status;
+  if (status == TN_OK) status = tn_transform_chain_create(&loader->env, o, &description, &loader->chain);
+  return status == TN_OK ? loader_make_cache(loader, &description) : status;
 }
 
-static tn_status make_ring(tn_loader *loader) {
+static tn_status loader_make_ring(tn_loader *loader) {
   tn_env *env = &loader->env;
   loader->n_ring = loader->options.prefetch > 1 ? loader->options.prefetch : 1;
-  loader->ring = tn_alloc(env, tn_size_mul((size_t)loader->n_ring, sizeof(tn_pending)));
+  loader->ring = tn_alloc(env, tn_size_mul((size_t)loader->n_ring, sizeof(tn_pending_batch)));
   if (loader->ring == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < loader->n_ring; i++)
-    TN_TRY(tn_pending_init(env, &loader->chain, loader->options.batch, &loader->ring[i]));
+    TN_TRY(tn_pending_batch_init(env, &loader->chain, loader->options.batch, &loader->ring[i]));
   return TN_OK;
 }
 
-/* Several chunks per worker even out samples of different cost. */
-static int32_t count_chunks(const tn_loader *loader) {
+/* Several chunks per worker balance the load if samples differ in cost. */
+static int32_t loader_count_chunks(const tn_loader *loader) {
   int64_t chunks = loader->source->next != NULL ? loader->options.batch : 4 * (int64_t)loader->n_workers;
   if (chunks > loader->options.batch) chunks = loader->options.batch;
   return chunks < INT32_MAX ? (int32_t)chunks : INT32_MAX;
 }
 
-static tn_status make_workers(tn_loader *loader) {
+static tn_status loader_make_workers(tn_loader *loader) {
   tn_env *env = &loader->env;
   int32_t n = loader->options.workers > 1 ? loader->options.workers : 1;
   loader->workers = tn_alloc(env, tn_size_mul((size_t)n, sizeof(tn_worker)));
   if (loader->workers == NULL) return TN_ENOMEM;
   loader->n_workers = n;
-  loader->chunks = count_chunks(loader);
+  loader->chunks = loader_count_chunks(loader);
   for (int32_t i = 0; i < n; i++) {
     loader->workers[i].loader = loader;
     TN_TRY(tn_reader_init(env, &loader->chain, loader->keeps ? &loader->cache : NULL,
@@ -117,17 +118,17 @@ static tn_status make_workers(tn_loader *loader) {
   return TN_OK;
 }
 
-static tn_loader *new_loader(tn_env *env, const tn_loader_options *options) {
+static tn_loader *loader_new(tn_env *env, const tn_loader_options *options) {
   tn_loader *loader = tn_alloc(env, sizeof(*loader));
   if (loader == NULL) return NULL;
-  tn_slot_init(&loader->env, &loader->slot, env);
+  tn_error_record_init(&loader->env, &loader->record, env);
   loader->messages = env;
   loader->options = *options;
   if (loader->options.shards == 0) loader->options.shards = 1;
   if (loader->options.accumulate == 0) loader->options.accumulate = 1;
   loader->source = options->source;
   sem_init(&loader->work, 0, 0);
-  pthread_mutex_init(&loader->turn, NULL);
+  pthread_mutex_init(&loader->stream_lock, NULL);
   atomic_init(&loader->ticket, 0);
   atomic_init(&loader->cancelled, false);
   atomic_init(&loader->stopping, false);
@@ -136,13 +137,13 @@ static tn_loader *new_loader(tn_env *env, const tn_loader_options *options) {
 
 tn_status tn_loader_create(tn_env *env, const tn_loader_options *options, tn_loader **out) {
   *out = NULL;
-  tn_loader *loader = new_loader(env, options);
+  tn_loader *loader = loader_new(env, options);
   if (loader == NULL) return TN_ENOMEM;
-  tn_status status = prepare_source(loader);
-  if (status == TN_OK) status = make_ring(loader);
-  if (status == TN_OK) status = make_workers(loader);
+  tn_status status = loader_prepare_source(loader);
+  if (status == TN_OK) status = loader_make_ring(loader);
+  if (status == TN_OK) status = loader_make_workers(loader);
   if (status != TN_OK) tn_error_move(env, &loader->env);
-  if (status == TN_OK) status = tn_crew_start(loader);
+  if (status == TN_OK) status = tn_workers_start(loader);
   if (status == TN_OK) status = tn_loader_start(loader, 0, 0);
   if (status == TN_OK)
     *out = loader;
@@ -151,43 +152,44 @@ tn_status tn_loader_create(tn_env *env, const tn_loader_options *options, tn_loa
   return status;
 }
 
-static void wait_for(sem_t *semaphore) {
+static void loader_wait_semaphore(sem_t *semaphore) {
   while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
 }
 
-/* Reads what is left of a batch on this thread when there are no workers. */
-static void read_inline(tn_loader *loader) {
+/* Without workers the calling thread fills the batch. */
+static void loader_read_inline(tn_loader *loader) {
   if (loader->options.workers > 0) return;
   for (int32_t chunk = 0; chunk < loader->chunks; chunk++)
-    tn_crew_take_chunk(loader, &loader->workers[0].reader);
+    tn_workers_fill_chunk(loader, &loader->workers[0].reader);
 }
 
-/* Forgets all batches that were asked for. Workers finish the sample in their hands first. */
-static void drain(tn_loader *loader) {
+/* Cancels all submitted batches. Workers finish their current sample first. */
+static void loader_drain(tn_loader *loader) {
   atomic_store(&loader->cancelled, true);
   for (; loader->waited < loader->submitted; loader->waited++) {
-    tn_pending *pending = &loader->ring[loader->waited % loader->n_ring];
+    tn_pending_batch *pending = &loader->ring[loader->waited % loader->n_ring];
     if (pending->filled == 0) continue;
-    read_inline(loader);
-    wait_for(&pending->done);
+    loader_read_inline(loader);
+    loader_wait_semaphore(&pending->done);
   }
   atomic_store(&loader->cancelled, false);
 }
 
 void tn_loader_destroy(tn_loader *loader) {
   if (loader == NULL) return;
-  if (loader->ring != NULL) drain(loader);
-  tn_crew_stop(loader);
+  if (loader->ring != NULL) loader_drain(loader);
+  tn_workers_stop(loader);
   for (int32_t i = 0; loader->workers != NULL && i < loader->n_workers; i++)
     tn_reader_finish(&loader->workers[i].reader);
-  for (int32_t i = 0; loader->ring != NULL && i < loader->n_ring; i++) tn_pending_finish(&loader->ring[i]);
-  tn_cache_finish(&loader->env, &loader->cache);
-  if (loader->opened) loader->source->close(loader->self, &loader->env);
-  tn_chain_free(&loader->chain);
+  for (int32_t i = 0; loader->ring != NULL && i < loader->n_ring; i++)
+    tn_pending_batch_finish(&loader->ring[i]);
+  tn_sample_cache_finish(&loader->env, &loader->cache);
+  if (loader->opened) loader->source->close(&loader->env, loader->self);
+  tn_transform_chain_free(&loader->chain);
   tn_release(&loader->env, loader->workers);
   tn_release(&loader->env, loader->ring);
   sem_destroy(&loader->work);
-  pthread_mutex_destroy(&loader->turn);
+  pthread_mutex_destroy(&loader->stream_lock);
   tn_release(loader->messages, loader);
 }
 
@@ -197,7 +199,7 @@ int64_t tn_loader_samples(const tn_loader *loader) { return loader->samples; }
 int64_t tn_loader_batches(const tn_loader *loader) { return loader->batches; }
 
 tn_loader_memory tn_loader_kept(const tn_loader *loader) {
-  const tn_cache *cache = &loader->cache;
+  const tn_sample_cache *cache = &loader->cache;
   return (tn_loader_memory){.count = loader->count,
                             .kept = atomic_load_explicit(&cache->kept, memory_order_relaxed),
                             .bytes = atomic_load_explicit(&cache->taken, memory_order_relaxed),
@@ -207,13 +209,14 @@ tn_loader_memory tn_loader_kept(const tn_loader *loader) {
 
 double tn_loader_stall_s(const tn_loader *loader) { return loader->stall_s; }
 
-/* A stream's position is a number of samples, and its epochs lie one behind the other if it is
- * endless, one on top of the other if it is not. With several shards each batch seeks its own block. */
-static tn_status seek_stream(tn_loader *loader) {
+/* Seeks a stream to the start of the first batch. A position is a number of samples. The epochs of an
+ * endless stream are consecutive; the epochs of a finite stream all begin at 0. With several shards each
+ * batch seeks to its own block. */
+static tn_status loader_seek_stream(tn_loader *loader) {
   if (loader->source->next == NULL || loader->options.shards > 1) return TN_OK;
-  int64_t position = tn_crew_position(loader, loader->first * loader->options.batch);
-  tn_status status = loader->source->seek(loader->self, &loader->env, position);
-  tn_wrap(&loader->env, status, "source '%s', going to sample %lld", loader->source->item.name,
+  int64_t position = tn_workers_stream_position(loader, loader->first * loader->options.batch);
+  tn_status status = loader->source->seek(&loader->env, loader->self, position);
+  tn_wrap(&loader->env, status, "source '%s', seek to sample %lld", loader->source->item.name,
           (long long)position);
   if (status != TN_OK) tn_error_move(loader->messages, &loader->env);
   return status;
@@ -226,7 +229,7 @@ tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first) {
     return tn_failf(loader->messages, TN_EINVAL,
                     "there is no batch %lld in epoch %lld: an epoch has %lld batches", (long long)first,
                     (long long)epoch, (long long)loader->batches);
-  drain(loader);
+  loader_drain(loader);
   loader->submitted = loader->waited = 0;
   loader->stall_s = 0;
   loader->epoch = epoch;
@@ -234,10 +237,10 @@ tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first) {
   loader->epoch_key = tn_hash_mix(loader->options.seed, loader->options.training ? (uint64_t)epoch : 0);
   loader->order_key = tn_hash_mix(loader->epoch_key, ORDER);
   atomic_store(&loader->ticket, 0);
-  return seek_stream(loader);
+  return loader_seek_stream(loader);
 }
 
-static int64_t real_samples(const tn_loader *loader, int64_t block) {
+static int64_t loader_real_samples(const tn_loader *loader, int64_t block) {
   int64_t size = loader->options.batch, left = loader->samples - block * size;
   return left < 0 ? 0 : left < size ? left : size;
 }
@@ -245,11 +248,12 @@ static int64_t real_samples(const tn_loader *loader, int64_t block) {
 tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch) {
   if (loader->submitted - loader->waited == loader->n_ring)
     return tn_failf(loader->messages, TN_EINTERNAL,
-                    "a batch was submitted while %d are pending, as many as may be", (int)loader->n_ring);
-  tn_pending *pending = &loader->ring[loader->submitted % loader->n_ring];
+                    "a batch was submitted while %d are pending, which is the limit", (int)loader->n_ring);
+  tn_pending_batch *pending = &loader->ring[loader->submitted % loader->n_ring];
   int64_t number = loader->first + loader->submitted++;
   int64_t block = number < loader->batches ? number * loader->options.shards + loader->options.shard : 0;
-  tn_pending_aim(pending, batch, block, number < loader->batches ? real_samples(loader, block) : -1);
+  tn_pending_batch_aim(pending, batch, block,
+                       number < loader->batches ? loader_real_samples(loader, block) : -1);
   atomic_store(&pending->remaining, loader->chunks);
   if (pending->filled > 0 && loader->options.workers > 0)
     for (int32_t chunk = 0; chunk < loader->chunks; chunk++) sem_post(&loader->work);
@@ -259,13 +263,13 @@ tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch) {
 tn_status tn_loader_wait(tn_loader *loader, int64_t *samples) {
   *samples = 0;
   if (loader->waited == loader->submitted)
-    return tn_failf(loader->messages, TN_EINTERNAL, "a batch was waited for that nobody has submitted");
-  tn_pending *pending = &loader->ring[loader->waited++ % loader->n_ring];
+    return tn_failf(loader->messages, TN_EINTERNAL, "tn_loader_wait was called without a submitted batch");
+  tn_pending_batch *pending = &loader->ring[loader->waited++ % loader->n_ring];
   if (pending->filled == 0) return TN_EOF;
   if (sem_trywait(&pending->done) != 0) {
     double start = tn_clock_s();
-    read_inline(loader);
-    wait_for(&pending->done);
+    loader_read_inline(loader);
+    loader_wait_semaphore(&pending->done);
     loader->stall_s += tn_clock_s() - start;
   }
   if (pending->status != TN_OK) return tn_error_move(loader->messages, pending);

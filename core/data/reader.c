@@ -1,12 +1,12 @@
-/* core/data/reader.c: reads a sample and runs the stages per sample on it. */
+/* core/data/reader.c: reads a sample and applies the stages per sample. */
 #include "core/data/reader.h"
 
 #include <string.h>
 
 #include "core/data/byte_table.h"
 
-/* Memory of at least `bytes`, contents undefined. */
-static void *scratch_for(tn_reader *reader, tn_reader_field *field, int which, size_t bytes) {
+/* Scratch memory of at least `bytes`, with undefined contents. */
+static void *reader_scratch(tn_reader *reader, tn_reader_field *field, int which, size_t bytes) {
   if (bytes <= field->capacity[which] && field->scratch[which] != NULL) return field->scratch[which];
   tn_release(reader, field->scratch[which]);
   field->capacity[which] = 0;
@@ -15,8 +15,8 @@ static void *scratch_for(tn_reader *reader, tn_reader_field *field, int which, s
   return field->scratch[which];
 }
 
-/* tn_sample_field ends here. */
-static void *give_field(tn_sample *sample, int32_t i, const tn_type *type) {
+/* Implements tn_sample_field. */
+static void *reader_give_field(tn_sample *sample, int32_t i, const tn_type *type) {
   tn_reader *reader = (tn_reader *)sample;
   if (i < 0 || i >= reader->chain->n_fields) {
     tn_failf(reader, TN_EINVAL, "the source asks for field %d of %d", (int)i, (int)reader->chain->n_fields);
@@ -25,19 +25,20 @@ static void *give_field(tn_sample *sample, int32_t i, const tn_type *type) {
   const tn_field *described = &reader->chain->source[i];
   tn_reader_field *field = &reader->fields[i];
   const tn_type *actual = type != NULL ? type : &described->type;
-  if (!tn_chain_fits(&described->type, actual)) {
-    tn_failf(reader, TN_EINVAL, "the source gives field '%s' a type that it has not described",
+  if (!tn_transform_chain_fits(&described->type, actual)) {
+    tn_failf(reader, TN_EINVAL, "the source gives field '%s' a type that contradicts its description",
              described->name);
     return NULL;
   }
   field->type = *actual;
-  void *to = field->last_stage < 0 ? field->target : scratch_for(reader, field, 0, tn_chain_bytes(actual));
+  void *to = field->last_stage < 0 ? field->target
+                                   : reader_scratch(reader, field, 0, tn_transform_chain_bytes(actual));
   field->data = to;
   return to;
 }
 
-static tn_status allocate(tn_reader *reader) {
-  const tn_chain *chain = reader->chain;
+static tn_status reader_allocate(tn_reader *reader) {
+  const tn_transform_chain *chain = reader->chain;
   size_t n = (size_t)chain->n_fields, most = (size_t)chain->most_fields;
   reader->fields = tn_alloc(reader, tn_size_mul(n, sizeof(*reader->fields)));
   reader->in_type = tn_alloc(reader, tn_size_mul(most, sizeof(tn_type)));
@@ -46,20 +47,22 @@ static tn_status allocate(tn_reader *reader) {
   reader->out = tn_alloc(reader, tn_size_mul(most, sizeof(void *)));
   reader->stage_scratch =
       tn_alloc(reader, tn_size_mul((size_t)chain->n_sample_stages, sizeof(*reader->stage_scratch)));
-  reader->kept = tn_alloc(reader, tn_size_mul(n, sizeof(*reader->kept)));
+  reader->cached = tn_alloc(reader, tn_size_mul(n, sizeof(*reader->cached)));
   bool all = reader->fields != NULL && reader->in_type != NULL && reader->out_type != NULL &&
              reader->in != NULL && reader->out != NULL && reader->stage_scratch != NULL &&
-             reader->kept != NULL;
+             reader->cached != NULL;
   return all ? TN_OK : TN_ENOMEM;
 }
 
-tn_status tn_reader_init(tn_env *env, const tn_chain *chain, tn_cache *cache, tn_reader *reader) {
-  *reader = (tn_reader){.chain = chain, .cache = cache, .host.field = give_field};
-  tn_slot_init(tn_reader_env(reader), &reader->slot, env);
+tn_status tn_reader_init(tn_env *env, const tn_transform_chain *chain, tn_sample_cache *cache,
+                         tn_reader *reader) {
+  *reader = (tn_reader){.chain = chain, .cache = cache, .host.field = reader_give_field};
+  tn_error_record_init(tn_reader_env(reader), &reader->record, env);
+  reader->host.pub.struct_size = sizeof reader->host.pub;
   reader->host.pub.scratch = &reader->source_scratch;
-  if (allocate(reader) != TN_OK) return tn_error_move(env, reader);
+  if (reader_allocate(reader) != TN_OK) return tn_error_move(env, reader);
   for (int32_t i = 0; i < chain->n_fields; i++)
-    reader->fields[i].last_stage = tn_chain_last_stage(chain, 0, chain->n_sample_stages, i);
+    reader->fields[i].last_stage = tn_transform_chain_last_stage(chain, 0, chain->n_sample_stages, i);
   return TN_OK;
 }
 
@@ -70,9 +73,9 @@ void tn_reader_finish(tn_reader *reader) {
   for (int32_t s = 0; reader->stage_scratch != NULL && s < reader->chain->n_sample_stages; s++)
     tn_release(reader, reader->stage_scratch[s].memory);
   tn_release(reader, reader->source_scratch.memory);
-  tn_cache_hand_finish(reader, &reader->hand);
+  tn_sample_cache_writer_finish(reader, &reader->writer);
   tn_release(reader, reader->stage_scratch);
-  tn_release(reader, reader->kept);
+  tn_release(reader, reader->cached);
   tn_release(reader, reader->fields);
   tn_release(reader, reader->in_type);
   tn_release(reader, reader->out_type);
@@ -81,60 +84,60 @@ void tn_reader_finish(tn_reader *reader) {
   reader->chain = NULL;
 }
 
-void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *targets, int64_t place) {
+void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *targets, int64_t row) {
   reader->host.pub.index = index;
   reader->host.pub.key = key;
   for (int32_t i = 0; i < reader->chain->n_fields; i++) {
-    size_t bytes = tn_chain_bytes(&reader->chain->sampled[i]);
-    reader->fields[i].target = (char *)targets[i] + (size_t)place * bytes;
+    size_t bytes = tn_transform_chain_bytes(&reader->chain->sampled[i]);
+    reader->fields[i].target = (char *)targets[i] + (size_t)row * bytes;
     reader->fields[i].data = NULL;
   }
 }
 
-/* A callback may return TN_ENOMEM for whatever a call of the host has recorded. */
-static tn_status recorded(const tn_reader *reader, tn_status status) {
-  return status != TN_OK && status != TN_EOF && reader->slot.code != TN_OK ? reader->slot.code : status;
+/* The code of the recorded error, since a callback may return TN_ENOMEM for any failed call of the host. */
+static tn_status reader_recorded_status(const tn_reader *reader, tn_status status) {
+  return status != TN_OK && status != TN_EOF && reader->record.code != TN_OK ? reader->record.code : status;
 }
 
-/* The stages read a kept sample where it lies. */
-static bool take_kept(tn_reader *reader) {
-  const char *sample = tn_cache_find(reader->cache, reader->host.pub.index);
+/* Takes the sample from the cache. The stages read its fields in place. */
+static bool reader_take_cached(tn_reader *reader) {
+  const char *sample = tn_sample_cache_find(reader->cache, reader->host.pub.index);
   if (sample == NULL) return false;
-  tn_cache_look(reader->cache, sample, reader->kept);
+  tn_sample_cache_fields(reader->cache, sample, reader->cached);
   for (int32_t i = 0; i < reader->chain->n_fields; i++) {
     tn_reader_field *field = &reader->fields[i];
-    field->type = reader->kept[i].type;
-    field->data = reader->kept[i].data;
+    field->type = reader->cached[i].type;
+    field->data = reader->cached[i].data;
     if (field->last_stage >= 0) continue;
-    size_t bytes = tn_chain_bytes(&field->type);
+    size_t bytes = tn_transform_chain_bytes(&field->type);
     if (bytes > 0) memcpy(field->target, field->data, bytes);
     field->data = field->target;
   }
   return true;
 }
 
-static void keep(tn_reader *reader) {
+static void reader_cache_sample(tn_reader *reader) {
   for (int32_t i = 0; i < reader->chain->n_fields; i++)
-    reader->kept[i] = (tn_kept){reader->fields[i].type, reader->fields[i].data};
-  tn_cache_keep(reader->cache, &reader->hand, reader, reader->host.pub.index, reader->kept);
+    reader->cached[i] = (tn_cached_field){reader->fields[i].type, reader->fields[i].data};
+  tn_sample_cache_add(reader->cache, &reader->writer, reader, reader->host.pub.index, reader->cached);
 }
 
 tn_status tn_reader_read(tn_reader *reader, const tn_source *source, void *self) {
   tn_sample *sample = &reader->host.pub;
   tn_error_clear(reader);
-  if (reader->cache != NULL && take_kept(reader)) return TN_OK;
-  tn_status status = source->next != NULL ? source->next(self, sample) : source->read(self, sample);
-  if (status != TN_OK) return recorded(reader, status);
+  if (reader->cache != NULL && reader_take_cached(reader)) return TN_OK;
+  tn_status status = source->next != NULL ? source->next(sample, self) : source->read(sample, self);
+  if (status != TN_OK) return reader_recorded_status(reader, status);
   for (int32_t i = 0; i < reader->chain->n_fields; i++)
     if (reader->fields[i].data == NULL)
       return tn_failf(reader, TN_EABI, "the source did not write field '%s'", reader->chain->source[i].name);
-  if (reader->cache != NULL) keep(reader);
+  if (reader->cache != NULL) reader_cache_sample(reader);
   return TN_OK;
 }
 
-/* The types of a call. Where the size of a result depends on the sample, the transform is asked again,
- * now that its operands' sizes are known. */
-static tn_status find_types(tn_reader *reader, const tn_stage *stage) {
+/* Determines the types of a call. If the size of a result depends on the sample, the transform infers
+ * again with the actual sizes of its operands. */
+static tn_status reader_find_types(tn_reader *reader, const tn_stage *stage) {
   for (int32_t k = 0; k < stage->n; k++) {
     reader->in_type[k] = reader->fields[stage->field[k]].type;
     reader->out_type[k] = stage->varies ? reader->in_type[k] : stage->out[k];
@@ -143,28 +146,31 @@ static tn_status find_types(tn_reader *reader, const tn_stage *stage) {
   TN_TRY(stage->transform->infer(tn_reader_env(reader), stage->options, stage->n, reader->in_type,
                                  reader->out_type));
   for (int32_t k = 0; k < stage->n; k++)
-    if (!tn_chain_fits(&stage->out[k], &reader->out_type[k]))
-      return tn_failf(reader, TN_EABI, "it infers another type for a sample than it did for all of them");
+    if (!tn_transform_chain_fits(&stage->out[k], &reader->out_type[k]))
+      return tn_failf(reader, TN_EABI,
+                      "the type that it infers for this sample contradicts the one it inferred before");
   return TN_OK;
 }
 
-/* Says where the result of a stage goes: to the batch, or into the scratch that its operand leaves free. */
-static void *place_result(tn_reader *reader, tn_reader_field *field, int32_t stage, const tn_type *type) {
+/* The memory for the result of a stage: the batch, or the scratch buffer that the operand does not use. */
+static void *reader_result_memory(tn_reader *reader, tn_reader_field *field, int32_t stage,
+                                  const tn_type *type) {
   if (field->last_stage == stage) return field->target;
   int free_one = field->data == field->scratch[0];
-  return scratch_for(reader, field, free_one, tn_chain_bytes(type));
+  return reader_scratch(reader, field, free_one, tn_transform_chain_bytes(type));
 }
 
-static tn_status run_stage(tn_reader *reader, int32_t number) {
+static tn_status reader_run_stage(tn_reader *reader, int32_t number) {
   const tn_stage *stage = &reader->chain->stages[number];
-  TN_TRY(find_types(reader, stage));
+  TN_TRY(reader_find_types(reader, stage));
   for (int32_t k = 0; k < stage->n; k++) {
     tn_reader_field *field = &reader->fields[stage->field[k]];
     reader->in[k] = field->data;
-    reader->out[k] = place_result(reader, field, number, &reader->out_type[k]);
+    reader->out[k] = reader_result_memory(reader, field, number, &reader->out_type[k]);
     if (reader->out[k] == NULL) return TN_ENOMEM;
   }
   tn_transform_call call = {.env = *tn_reader_env(reader),
+                            .struct_size = sizeof call,
                             .n = stage->n,
                             .in_type = reader->in_type,
                             .out_type = reader->out_type,
@@ -174,7 +180,7 @@ static tn_status run_stage(tn_reader *reader, int32_t number) {
                             .key = tn_hash_mix(reader->host.pub.key, (uint64_t)stage->position),
                             .scratch = &reader->stage_scratch[number]};
   tn_status status = stage->transform->apply(&call, stage->options);
-  if (status != TN_OK) return recorded(reader, status);
+  if (status != TN_OK) return reader_recorded_status(reader, status);
   for (int32_t k = 0; k < stage->n; k++) {
     tn_reader_field *field = &reader->fields[stage->field[k]];
     field->data = reader->out[k];
@@ -183,16 +189,16 @@ static tn_status run_stage(tn_reader *reader, int32_t number) {
   return TN_OK;
 }
 
-/* All stages that the table stands for. */
-static tn_status run_table(tn_reader *reader, int32_t number) {
+/* Applies all stages that the table replaces. */
+static tn_status reader_run_table(tn_reader *reader, int32_t number) {
   const tn_stage *stage = &reader->chain->stages[number];
-  const tn_table *table = stage->table;
+  const tn_byte_table *table = stage->table;
   tn_reader_field *field = &reader->fields[stage->field[0]];
   tn_type type = field->type;
   type.dtype = table->dtype;
-  void *out = place_result(reader, field, number + table->n_stages - 1, &type);
+  void *out = reader_result_memory(reader, field, number + table->n_stages - 1, &type);
   if (out == NULL) return TN_ENOMEM;
-  tn_table_apply(table, &field->type, field->data, out);
+  tn_byte_table_apply(table, &field->type, field->data, out);
   field->data = out;
   field->type = type;
   return TN_OK;
@@ -201,7 +207,7 @@ static tn_status run_table(tn_reader *reader, int32_t number) {
 tn_status tn_reader_transform(tn_reader *reader) {
   for (int32_t s = 0; s < reader->chain->n_sample_stages; s++) {
     const tn_stage *stage = &reader->chain->stages[s];
-    tn_status status = stage->table != NULL ? run_table(reader, s) : run_stage(reader, s);
+    tn_status status = stage->table != NULL ? reader_run_table(reader, s) : reader_run_stage(reader, s);
     if (stage->table != NULL) s += stage->table->n_stages - 1;
     if (status != TN_OK)
       return tn_wrap(reader, status, "%s%stransform '%s', sample %lld", stage->where,

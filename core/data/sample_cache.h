@@ -1,9 +1,9 @@
-/* core/data/sample_cache.h: samples as the source gave them, decoded, kept in memory from the first read on,
- * so that later epochs do not read them again. Kept are those that come first until the memory granted is
- * used up; the others are read each time. What a batch holds is the same either way.
+/* core/data/sample_cache.h: a cache of decoded samples, filled on the first read, so that later epochs do
+ * not read them again. Samples are cached in the order of their first read until the granted memory is
+ * used up. The contents of batches do not depend on the cache.
  *
- * Any number of threads look up and add samples at once, and none waits: a sample is published by one atomic
- * store of its address, and memory is taken in blocks that belong to one thread. */
+ * The cache is lock-free: threads look up and add samples concurrently. A sample is published by one
+ * atomic store of its address, and memory is reserved in blocks, each used by one thread. */
 #ifndef TN_CORE_DATA_SAMPLE_CACHE_H
 #define TN_CORE_DATA_SAMPLE_CACHE_H
 
@@ -11,43 +11,43 @@
 
 #include "core/data/transform_chain.h"
 
-/* Memory that one thread adds samples to. */
-typedef struct tn_cache_block tn_cache_block;
-typedef struct tn_cache_hand {
-  tn_cache_block *newest; /* and through it all older ones */
-} tn_cache_hand;
+/* The memory to which one thread adds samples. */
+typedef struct tn_sample_cache_block tn_sample_cache_block;
+typedef struct tn_sample_cache_writer {
+  tn_sample_cache_block *newest; /* head of the list of blocks */
+} tn_sample_cache_writer;
 
-typedef struct tn_cache {
-  const tn_chain *chain;
+typedef struct tn_sample_cache {
+  const tn_transform_chain *chain;
   int64_t count;
-  _Atomic(const char *) *sample;     /* [count]; NULL: not kept */
-  _Atomic int64_t left, taken, kept; /* bytes that may still be taken, and that were; samples */
+  _Atomic(const char *) *sample;     /* [count]; NULL: not cached */
+  _Atomic int64_t left, taken, kept; /* bytes left, bytes reserved, samples cached */
   atomic_bool full;
-} tn_cache;
+} tn_sample_cache;
 
-/* For a source of `count` samples; most_bytes is all that may be taken, the table of addresses included. A
- * table that does not fit leaves a cache that keeps nothing. */
-tn_status tn_cache_init(tn_env *env, const tn_chain *chain, int64_t count, int64_t most_bytes,
-                        tn_cache *cache);
-void tn_cache_finish(tn_env *env, tn_cache *cache);
-/* Gives a thread's memory back; nobody may look up any more. */
-void tn_cache_hand_finish(const void *handle, tn_cache_hand *hand);
+/* Creates a cache for a source of `count` samples; most_bytes limits its memory, including the table of
+ * addresses. If the table alone exceeds the limit, the cache stays empty. */
+tn_status tn_sample_cache_init(tn_env *env, const tn_transform_chain *chain, int64_t count,
+                               int64_t most_bytes, tn_sample_cache *cache);
+void tn_sample_cache_finish(tn_env *env, tn_sample_cache *cache);
+/* Frees the memory of one thread; no lookup may follow. */
+void tn_sample_cache_writer_finish(const void *handle, tn_sample_cache_writer *writer);
 
-/* A field's value; its type has every dimension known. */
-typedef struct tn_kept {
+/* The value of a field; its type has no varying dimensions. */
+typedef struct tn_cached_field {
   tn_type type;
   const void *data;
-} tn_kept;
+} tn_cached_field;
 
-/* Where a kept sample begins, or NULL. */
-static inline const char *tn_cache_find(const tn_cache *cache, int64_t index) {
+/* The start of a cached sample, or NULL. */
+static inline const char *tn_sample_cache_find(const tn_sample_cache *cache, int64_t index) {
   if (cache->sample == NULL || index < 0 || index >= cache->count) return NULL;
   return atomic_load_explicit(&cache->sample[index], memory_order_acquire);
 }
-/* The fields of a kept sample, as many as the chain has. */
-void tn_cache_look(const tn_cache *cache, const char *sample, tn_kept *fields);
-/* Copies a sample if there is room. `handle` is the thread's. */
-void tn_cache_keep(tn_cache *cache, tn_cache_hand *hand, const void *handle, int64_t index,
-                   const tn_kept *fields);
+/* Locates the fields of a cached sample, as many as the chain has. */
+void tn_sample_cache_fields(const tn_sample_cache *cache, const char *sample, tn_cached_field *fields);
+/* Copies a sample into the cache if there is room. `handle` is the thread's. */
+void tn_sample_cache_add(tn_sample_cache *cache, tn_sample_cache_writer *writer, const void *handle,
+                         int64_t index, const tn_cached_field *fields);
 
 #endif

@@ -1,4 +1,4 @@
-/* core/data/transform_chain.c: checks a source's fields and infers their types through the transforms. */
+/* core/data/transform_chain.c: validates a source's fields and infers their types through the transforms. */
 #include "core/data/transform_chain.h"
 
 #include <string.h>
@@ -6,21 +6,22 @@
 #include "core/base/text.h"
 #include "core/data/byte_table.h"
 
-size_t tn_chain_bytes(const tn_type *type) {
+size_t tn_transform_chain_bytes(const tn_type *type) {
   size_t bytes = tn_dtype_size(type->dtype);
   for (int32_t i = 0; i < type->rank; i++) bytes = tn_size_mul(bytes, (size_t)type->dims[i]);
   return bytes;
 }
 
-int32_t tn_chain_last_stage(const tn_chain *chain, int32_t from, int32_t to, int32_t field) {
+int32_t tn_transform_chain_last_stage(const tn_transform_chain *chain, int32_t from, int32_t to,
+                                      int32_t field) {
   for (int32_t s = to - 1; s >= from; s--)
     for (int32_t k = 0; k < chain->stages[s].n; k++)
       if (chain->stages[s].field[k] == field) return s;
   return -1;
 }
 
-/* "f32[3, ?, ?]", for messages. */
-static void add_type(tn_text *text, const tn_type *type) {
+/* Prints a type as "f32[3, ?, ?]", for messages. */
+static void chain_add_type(tn_text *text, const tn_type *type) {
   tn_text_addf(text, "%s[", tn_dtype_name(type->dtype));
   for (int32_t i = 0; i < type->rank; i++) {
     const char *comma = i > 0 ? ", " : "";
@@ -32,14 +33,14 @@ static void add_type(tn_text *text, const tn_type *type) {
   tn_text_add(text, "]");
 }
 
-static bool type_is_sound(const tn_type *type, int64_t lowest) {
+static bool chain_type_is_sound(const tn_type *type, int64_t lowest) {
   if (tn_dtype_size(type->dtype) == 0 || type->rank < 0 || type->rank > TN_MAX_RANK) return false;
   for (int32_t i = 0; i < type->rank; i++)
     if (type->dims[i] < lowest) return false;
   return true;
 }
 
-bool tn_chain_fits(const tn_type *described, const tn_type *actual) {
+bool tn_transform_chain_fits(const tn_type *described, const tn_type *actual) {
   if (described->dtype != actual->dtype || described->rank != actual->rank) return false;
   for (int32_t d = 0; d < described->rank; d++)
     if (actual->dims[d] < 0 || (described->dims[d] >= 0 && described->dims[d] != actual->dims[d]))
@@ -47,11 +48,11 @@ bool tn_chain_fits(const tn_type *described, const tn_type *actual) {
   return true;
 }
 
-static tn_status check_field(tn_env *env, const tn_chain *chain, int32_t i) {
+static tn_status chain_check_field(tn_env *env, const tn_transform_chain *chain, int32_t i) {
   const tn_field *field = &chain->source[i];
   if (field->name == NULL || field->name[0] == '\0')
     return tn_failf(env, TN_EABI, "the source describes field %d without a name", (int)i);
-  if (!type_is_sound(&field->type, -1))
+  if (!chain_type_is_sound(&field->type, -1))
     return tn_failf(env, TN_EABI, "the source describes field '%s' with a type that does not exist",
                     field->name);
   for (int32_t k = 0; k < i; k++)
@@ -60,26 +61,43 @@ static tn_status check_field(tn_env *env, const tn_chain *chain, int32_t i) {
   return TN_OK;
 }
 
-static tn_status take_fields(tn_env *env, tn_chain *chain, const tn_description *description) {
+/* Copies the source's fields, whose struct may be shorter or longer than the host's. */
+static tn_field *chain_copy_fields(tn_arena *arena, const tn_description *description, size_t bytes) {
+  tn_field *fields = tn_arena_alloc(arena, bytes);
+  for (int32_t i = 0; fields != NULL && i < description->n_fields; i++) {
+    const tn_field *from = tn_description_field(description, i);
+    size_t size = description->fields[0].struct_size;
+    memcpy(&fields[i], from, size < sizeof(tn_field) ? size : sizeof(tn_field));
+    fields[i].struct_size = sizeof(tn_field);
+  }
+  return fields;
+}
+
+static tn_status chain_take_fields(tn_env *env, tn_transform_chain *chain,
+                                   const tn_description *description) {
   if (description->n_fields < 1 || description->fields == NULL)
     return tn_failf(env, TN_EABI, "the source describes no fields");
+  if (description->fields[0].struct_size < offsetof(tn_field, class_names) + sizeof(const char *const *))
+    return tn_failf(env, TN_EABI,
+                    "the source describes fields of %u bytes, expected at least %zu; set struct_size",
+                    description->fields[0].struct_size, sizeof(tn_field));
   chain->n_fields = description->n_fields;
   size_t n = (size_t)chain->n_fields, bytes = tn_size_mul(n, sizeof(tn_field));
-  chain->source = tn_arena_copy(&chain->arena, description->fields, bytes);
-  chain->fields = tn_arena_copy(&chain->arena, description->fields, bytes);
+  chain->source = chain_copy_fields(&chain->arena, description, bytes);
+  chain->fields = tn_arena_copy(&chain->arena, chain->source, bytes);
   chain->sampled = tn_arena_alloc(&chain->arena, tn_size_mul(n, sizeof(tn_type)));
   if (chain->source == NULL || chain->fields == NULL || chain->sampled == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < chain->n_fields; i++) TN_TRY(check_field(env, chain, i));
+  for (int32_t i = 0; i < chain->n_fields; i++) TN_TRY(chain_check_field(env, chain, i));
   return TN_OK;
 }
 
-static int32_t find_field(const tn_chain *chain, const char *name) {
+static int32_t chain_find_field(const tn_transform_chain *chain, const char *name) {
   for (int32_t i = 0; i < chain->n_fields; i++)
     if (tn_text_equal(chain->fields[i].name, name)) return i;
   return -1;
 }
 
-static tn_status unknown_field(tn_env *env, const tn_chain *chain, const char *name) {
+static tn_status chain_fail_unknown_field(tn_env *env, const tn_transform_chain *chain, const char *name) {
   tn_text list = tn_text_new(env);
   for (int32_t i = 0; i < chain->n_fields; i++)
     tn_text_addf(&list, "%s%s", i > 0 ? ", " : "", chain->fields[i].name);
@@ -88,8 +106,9 @@ static tn_status unknown_field(tn_env *env, const tn_chain *chain, const char *n
   return TN_EINVAL;
 }
 
-/* Without names a transform takes the first input field. */
-static tn_status choose_fields(tn_env *env, tn_chain *chain, const tn_transform_use *use, tn_stage *stage) {
+/* Resolves the fields of a transform; the default is the first input field. */
+static tn_status chain_choose_fields(tn_env *env, tn_transform_chain *chain, const tn_transform_use *use,
+                                     tn_stage *stage) {
   stage->n = use->fields != NULL ? use->n_fields : 1;
   if (stage->n < 1) return tn_failf(env, TN_EINVAL, "no field follows '<-'");
   stage->field = tn_arena_alloc(&chain->arena, (size_t)stage->n * sizeof(int32_t));
@@ -102,8 +121,8 @@ static tn_status choose_fields(tn_env *env, tn_chain *chain, const tn_transform_
     return tn_failf(env, TN_EINVAL, "the source has no input field; name the field after '<-'");
   }
   for (int32_t k = 0; k < stage->n; k++) {
-    stage->field[k] = find_field(chain, use->fields[k]);
-    if (stage->field[k] < 0) return unknown_field(env, chain, use->fields[k]);
+    stage->field[k] = chain_find_field(chain, use->fields[k]);
+    if (stage->field[k] < 0) return chain_fail_unknown_field(env, chain, use->fields[k]);
     for (int32_t j = 0; j < k; j++)
       if (stage->field[j] == stage->field[k])
         return tn_failf(env, TN_EINVAL, "field '%s' is named twice", use->fields[k]);
@@ -111,63 +130,63 @@ static tn_status choose_fields(tn_env *env, tn_chain *chain, const tn_transform_
   return TN_OK;
 }
 
-static tn_type with_batch(const tn_type *type, int64_t batch) {
+static tn_type chain_with_batch(const tn_type *type, int64_t batch) {
   tn_type t = {type->dtype, type->rank + 1, {batch}};
   memcpy(t.dims + 1, type->dims, (size_t)type->rank * sizeof(int64_t));
   return t;
 }
 
-static tn_type without_batch(const tn_type *type) {
+static tn_type chain_without_batch(const tn_type *type) {
   tn_type t = {type->dtype, type->rank - 1, {0}};
   memcpy(t.dims, type->dims + 1, (size_t)t.rank * sizeof(int64_t));
   return t;
 }
 
-static bool any_open(const tn_type *types, int32_t n) {
+static bool chain_any_open(const tn_type *types, int32_t n) {
   for (int32_t k = 0; k < n; k++)
-    if (!type_is_sound(&types[k], 0)) return true;
+    if (!chain_type_is_sound(&types[k], 0)) return true;
   return false;
 }
 
-/* A result is fixed unless an operand varies, and has the batch in front if its operand has. */
-static bool results_are_sound(const tn_stage *stage, int64_t batch) {
+/* A result may vary only if an operand varies, and keeps the batch dimension in front. */
+static bool chain_results_are_sound(const tn_stage *stage, int64_t batch) {
   for (int32_t k = 0; k < stage->n; k++) {
     const tn_type *out = &stage->out[k];
-    if (!type_is_sound(out, -1)) return false;
+    if (!chain_type_is_sound(out, -1)) return false;
     if (batch > 0 && (out->rank == 0 || out->dims[0] != batch)) return false;
   }
-  return !any_open(stage->out, stage->n) || any_open(stage->in, stage->n);
+  return !chain_any_open(stage->out, stage->n) || chain_any_open(stage->in, stage->n);
 }
 
-/* `batch` is 0 for a stage per sample. */
-static tn_status infer_stage(tn_env *env, tn_chain *chain, tn_stage *stage, int64_t batch) {
+/* Infers the result types of a stage. `batch` is 0 for a stage per sample. */
+static tn_status chain_infer_stage(tn_env *env, tn_transform_chain *chain, tn_stage *stage, int64_t batch) {
   for (int32_t k = 0; k < stage->n; k++) {
     const tn_field *field = &chain->fields[stage->field[k]];
     if (batch > 0 && field->type.rank == TN_MAX_RANK)
       return tn_failf(env, TN_EINVAL, "field '%s' has no room for the batch in front of its %d dimensions",
                       field->name, TN_MAX_RANK);
-    stage->in[k] = batch > 0 ? with_batch(&field->type, batch) : field->type;
+    stage->in[k] = batch > 0 ? chain_with_batch(&field->type, batch) : field->type;
     stage->out[k] = stage->in[k];
   }
   TN_TRY(stage->transform->infer(env, stage->options, stage->n, stage->in, stage->out));
-  if (!results_are_sound(stage, batch))
-    return tn_failf(env, TN_EABI, "it infers a type for field '%s' that nobody could allocate",
+  if (!chain_results_are_sound(stage, batch))
+    return tn_failf(env, TN_EABI, "it infers an invalid type for field '%s'",
                     chain->fields[stage->field[0]].name);
-  stage->varies = any_open(stage->out, stage->n);
+  stage->varies = chain_any_open(stage->out, stage->n);
   for (int32_t k = 0; k < stage->n; k++) {
     tn_field *field = &chain->fields[stage->field[k]];
-    field->type = batch > 0 ? without_batch(&stage->out[k]) : stage->out[k];
+    field->type = batch > 0 ? chain_without_batch(&stage->out[k]) : stage->out[k];
   }
   return TN_OK;
 }
 
-/* Every dimension is fixed by now, or no batch could hold the field. */
-static tn_status check_fixed(tn_env *env, const tn_chain *chain) {
+/* Checks that all dimensions are fixed, which a batch requires. */
+static tn_status chain_check_fixed(tn_env *env, const tn_transform_chain *chain) {
   for (int32_t i = 0; i < chain->n_fields; i++) {
     const tn_field *field = &chain->fields[i];
-    if (type_is_sound(&field->type, 0)) continue;
+    if (chain_type_is_sound(&field->type, 0)) continue;
     tn_text type = tn_text_new(env);
-    add_type(&type, &field->type);
+    chain_add_type(&type, &field->type);
     tn_failf(env, TN_EINVAL,
              "field '%s' is %s: its size varies from sample to sample, but a batch needs one size; add a "
              "transform that fixes it, such as resize(224) <- %s",
@@ -178,7 +197,8 @@ static tn_status check_fixed(tn_env *env, const tn_chain *chain) {
   return TN_OK;
 }
 
-static tn_status add_stage(tn_env *env, tn_chain *chain, const tn_loader_options *options, int32_t position) {
+static tn_status chain_add_stage(tn_env *env, tn_transform_chain *chain, const tn_loader_options *options,
+                                 int32_t position) {
   const tn_transform_use *use = &options->transforms[position];
   bool per_batch = use->transform->granularity == TN_PER_BATCH;
   tn_stage *stage = &chain->stages[chain->n_stages];
@@ -191,9 +211,9 @@ static tn_status add_stage(tn_env *env, tn_chain *chain, const tn_loader_options
   if (!per_batch && chain->n_stages > chain->n_sample_stages)
     return tn_failf(env, TN_EINVAL,
                     "it works on samples, so it must stand before the transforms that work on batches");
-  if (per_batch && chain->n_stages == chain->n_sample_stages) TN_TRY(check_fixed(env, chain));
-  TN_TRY(choose_fields(env, chain, use, stage));
-  TN_TRY(infer_stage(env, chain, stage, per_batch ? options->batch : 0));
+  if (per_batch && chain->n_stages == chain->n_sample_stages) TN_TRY(chain_check_fixed(env, chain));
+  TN_TRY(chain_choose_fields(env, chain, use, stage));
+  TN_TRY(chain_infer_stage(env, chain, stage, per_batch ? options->batch : 0));
   chain->n_stages++;
   if (stage->n > chain->most_fields) chain->most_fields = stage->n;
   if (per_batch) return TN_OK;
@@ -202,14 +222,14 @@ static tn_status add_stage(tn_env *env, tn_chain *chain, const tn_loader_options
   return TN_OK;
 }
 
-static tn_status infer_types(tn_env *env, tn_chain *chain, const tn_loader_options *options) {
+static tn_status chain_infer_types(tn_env *env, tn_transform_chain *chain, const tn_loader_options *options) {
   chain->stages = tn_arena_alloc(&chain->arena, tn_size_mul((size_t)options->n_transforms, sizeof(tn_stage)));
   if (chain->stages == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < chain->n_fields; i++) chain->sampled[i] = chain->fields[i].type;
   for (int32_t p = 0; p < options->n_transforms; p++) {
     const tn_transform_use *use = &options->transforms[p];
     if (use->transform->training_only && !options->training) continue;
-    tn_status status = add_stage(env, chain, options, p);
+    tn_status status = chain_add_stage(env, chain, options, p);
     const char *at = use->where != NULL ? use->where : "";
     if (status != TN_OK)
       return tn_wrap(env, status, "%s%stransform '%s'", at, at[0] != '\0' ? ": " : "",
@@ -218,21 +238,22 @@ static tn_status infer_types(tn_env *env, tn_chain *chain, const tn_loader_optio
   return TN_OK;
 }
 
-tn_status tn_chain_create(tn_env *env, const tn_loader_options *options, const tn_description *description,
-                          tn_chain *chain) {
-  *chain = (tn_chain){.arena = tn_arena_new(env)};
+tn_status tn_transform_chain_create(tn_env *env, const tn_loader_options *options,
+                                    const tn_description *description, tn_transform_chain *chain) {
+  *chain = (tn_transform_chain){.arena = tn_arena_new(env)};
   const char *where = options->where != NULL ? options->where : "", *colon = where[0] != '\0' ? ": " : "";
   const char *name = options->source->item.name;
   tn_status status =
-      tn_wrap(env, take_fields(env, chain, description), "%s%ssource '%s'", where, colon, name);
-  if (status == TN_OK) status = infer_types(env, chain, options);
-  if (status == TN_OK) status = tn_wrap(env, check_fixed(env, chain), "%s%ssource '%s'", where, colon, name);
-  if (status == TN_OK) status = tn_table_find(env, chain);
-  if (status != TN_OK) tn_chain_free(chain);
+      tn_wrap(env, chain_take_fields(env, chain, description), "%s%ssource '%s'", where, colon, name);
+  if (status == TN_OK) status = chain_infer_types(env, chain, options);
+  if (status == TN_OK)
+    status = tn_wrap(env, chain_check_fixed(env, chain), "%s%ssource '%s'", where, colon, name);
+  if (status == TN_OK) status = tn_byte_tables_make(env, chain);
+  if (status != TN_OK) tn_transform_chain_free(chain);
   return status;
 }
 
-void tn_chain_free(tn_chain *chain) {
+void tn_transform_chain_free(tn_transform_chain *chain) {
   tn_arena_free(&chain->arena);
-  *chain = (tn_chain){0};
+  *chain = (tn_transform_chain){0};
 }

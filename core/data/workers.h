@@ -1,8 +1,8 @@
-/* core/data/workers.h: the loader's inside, and the threads that fill its batches.
+/* core/data/workers.h: the loader's state, and the threads that fill its batches.
  *
- * A batch is cut into chunks, and every chunk is a ticket. Tickets are handed out in order by one
- * atomic counter, so all workers help with the oldest batch first. The thread that submits and
- * waits takes no lock: it posts one semaphore and waits for another. */
+ * A batch is split into chunks, and every chunk is a ticket. An atomic counter hands out tickets in order,
+ * so all workers fill the oldest batch first. The thread that submits and waits takes no lock: it posts
+ * one semaphore and waits for another. */
 #ifndef TN_CORE_DATA_WORKERS_H
 #define TN_CORE_DATA_WORKERS_H
 
@@ -17,47 +17,47 @@ typedef struct tn_worker {
 } tn_worker;
 
 struct tn_loader {
-  tn_env env; /* of the source: lives as long as it does */
-  tn_error_record slot;
-  tn_env *messages; /* the caller's */
+  tn_env env; /* handle of the source */
+  tn_error_record record;
+  tn_env *messages; /* the caller's env, for messages */
   tn_loader_options options;
   const tn_source *source;
-  void *self; /* the open source; NULL until then */
+  void *self; /* the open source */
   bool opened;
-  tn_chain chain;
-  tn_cache cache;
-  bool keeps; /* samples, in the cache */
+  tn_transform_chain chain;
+  tn_sample_cache cache;
+  bool keeps; /* samples are cached */
 
-  /* what an epoch is */
-  int64_t count;            /* samples that shuffling chooses from; -1: endless */
-  int64_t samples, batches; /* of the epoch; batches of this shard */
+  /* the epoch */
+  int64_t count;            /* samples of the source; -1: endless */
+  int64_t samples, batches; /* of an epoch; batches of this shard */
   int64_t epoch, first;     /* as started */
   uint64_t epoch_key, order_key;
 
-  /* the ring: batch number n of this start lies in ring[n % n_ring] */
-  tn_pending *ring;
+  /* the ring: batch n since tn_loader_start is ring[n % n_ring] */
+  tn_pending_batch *ring;
   int32_t n_ring;
-  int64_t submitted, waited; /* since start */
+  int64_t submitted, waited; /* batches since tn_loader_start */
   double stall_s;
 
-  /* the crew; without workers the caller's thread is the first of it */
+  /* the workers; with `workers` = 0 the calling thread uses workers[0] */
   tn_worker *workers;
-  int32_t n_workers;      /* structs: at least 1 */
-  int32_t chunks;         /* per batch */
-  _Atomic int64_t ticket; /* next chunk since start */
-  sem_t work;             /* posted once per chunk */
-  pthread_mutex_t turn;   /* streaming sources: one reads at a time, in the order of tickets */
-  atomic_bool cancelled;  /* chunks are to be dropped */
+  int32_t n_workers;           /* entries of `workers`, at least 1 */
+  int32_t chunks;              /* per batch */
+  _Atomic int64_t ticket;      /* next chunk since tn_loader_start */
+  sem_t work;                  /* posted once per chunk */
+  pthread_mutex_t stream_lock; /* streaming sources: serializes reads, in the order of tickets */
+  atomic_bool cancelled;       /* remaining chunks are skipped */
   atomic_bool stopping;
 };
 
-/* Where a stream stands that gives sample k of the epoch next. */
-int64_t tn_crew_position(const tn_loader *loader, int64_t k);
+/* The position of a stream before sample k of the epoch. */
+int64_t tn_workers_stream_position(const tn_loader *loader, int64_t k);
 /* Starts the workers' threads; messages go to loader->messages. */
-tn_status tn_crew_start(tn_loader *loader);
-/* Ends and joins whichever run. Nothing may be pending. */
-void tn_crew_stop(tn_loader *loader);
-/* Fills one chunk, the next in order. */
-void tn_crew_take_chunk(tn_loader *loader, tn_reader *reader);
+tn_status tn_workers_start(tn_loader *loader);
+/* Stops and joins the threads. No batch may be pending. */
+void tn_workers_stop(tn_loader *loader);
+/* Fills the next chunk in order. */
+void tn_workers_fill_chunk(tn_loader *loader, tn_reader *reader);
 
 #endif

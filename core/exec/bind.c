@@ -54,7 +54,7 @@ static void *stream_of(const tn_executor *e, const tn_step *step) {
 }
 
 static tn_status new_event(tn_executor *e, void **event) {
-  return *event != NULL ? TN_OK : e->device->backend->event_new(e->device->device, &e->device->env, event);
+  return *event != NULL ? TN_OK : e->device->backend->event_new(&e->device->env, e->device->device, event);
 }
 
 /* A collective behind a step that is none awaits it, and with it all before; whoever needs its end awaits
@@ -91,6 +91,7 @@ static void bind_slot(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_
     bool works = step->group->choice.workspace_bytes > 0;
     b->host.pub =
         (tn_launch){.env = device->env,
+                    .struct_size = sizeof(tn_launch),
                     .n_in = step->n_in,
                     .n_out = step->n_out,
                     .in = views,
@@ -156,7 +157,7 @@ tn_status tn_bind(tn_executor *e, const tn_program *program, tn_bound_program *b
 
 static void delete_events(tn_executor *e, void **events, int32_t n) {
   for (int32_t i = 0; events != NULL && i < n; i++)
-    if (events[i] != NULL) e->device->backend->event_delete(events[i], &e->device->env);
+    if (events[i] != NULL) e->device->backend->event_delete(&e->device->env, events[i]);
   tn_release(e->env, events);
 }
 

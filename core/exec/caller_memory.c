@@ -89,7 +89,7 @@ tn_status tn_outside_run(tn_outside *o, void *const *inputs, void *const *output
   tn_executor *e = o->executor;
   int32_t slot = o->next;
   tn_view *views = o->bound->views + (size_t)slot * o->n_views;
-  tn_status status = e->device->backend->event_wait(e->slots[slot].computed, &e->device->env);
+  tn_status status = e->device->backend->event_wait(&e->device->env, e->slots[slot].computed);
   if (status != TN_OK) return tn_executor_fail(e, status);
   for (size_t i = 0; i < o->patches.n; i++) {
     const patch *p = &o->patches.v[i];

@@ -24,16 +24,16 @@ static tn_status capture_segment(tn_executor *e, tn_bound_program *bound, int32_
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
-  TN_TRY(backend->capture_begin(e->device->device, env, compute));
+  TN_TRY(backend->capture_begin(env, e->device->device, compute));
   tn_status launched = tn_launch_segment(e, bound, segment, slot);
-  tn_error_record said = e->device->slot;
-  tn_status ended = backend->capture_end(e->device->device, env, compute, &capture);
+  tn_error_record said = e->device->record;
+  tn_status ended = backend->capture_end(env, e->device->device, compute, &capture);
   if (launched == TN_OK) {
     *place_of(bound, segment, slot) = capture;
     return ended;
   }
-  if (capture != NULL) backend->capture_delete(capture, env);
-  e->device->slot = said; /* the cause; the rest follows from it */
+  if (capture != NULL) backend->capture_delete(env, capture);
+  e->device->record = said; /* the cause; the rest follows from it */
   return launched;
 }
 
@@ -63,6 +63,6 @@ tn_status tn_capture_program(tn_executor *e, tn_bound_program *bound) {
 void tn_uncapture(tn_executor *e, tn_bound_program *bound) {
   int32_t n = bound->captures == NULL ? 0 : e->n_slots * bound->program->n_segments;
   for (int32_t i = 0; i < n; i++)
-    if (bound->captures[i] != NULL) e->device->backend->capture_delete(bound->captures[i], &e->device->env);
+    if (bound->captures[i] != NULL) e->device->backend->capture_delete(&e->device->env, bound->captures[i]);
   tn_release(e->env, bound->captures);
 }

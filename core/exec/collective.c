@@ -16,7 +16,7 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
   TN_TRY(check(env, request->kind));
   tn_comm *comm = tn_alloc(env, sizeof *comm);
   if (!comm) return TN_ENOMEM;
-  tn_slot_init(&comm->env, &comm->slot, env);
+  tn_error_record_init(&comm->env, &comm->record, env);
   comm->kind = request->kind;
   comm->device = device;
   comm->rank = request->rank;
@@ -36,16 +36,20 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
 
 void tn_comm_close(tn_comm *comm) {
   if (!comm) return;
-  comm->kind->close(comm->self, &comm->env);
+  comm->kind->close(&comm->env, comm->self);
   comm->device->comm = NULL;
   /* the handle stands in the very block that is released */
-  tn_error_record slot = comm->slot;
-  tn_env env = {comm->env.api, &slot};
+  tn_error_record record = comm->record;
+  tn_env env = {comm->env.api, &record};
   tn_release(&env, comm);
 }
 
 void tn_comm_abort(tn_comm *comm) {
-  if (comm) comm->kind->abort(comm->self);
+  if (!comm) return;
+  tn_error_record record;
+  tn_env env; /* of this thread: comm->env is the launching thread's */
+  tn_error_record_init(&env, &record, &comm->env);
+  comm->kind->abort(&env, comm->self);
 }
 
 /* ---- steps ---- */
@@ -57,11 +61,9 @@ typedef struct tn_collective_plan {
 } tn_collective_plan;
 
 static int32_t reduction_of(const tn_step *step) {
-  const tn_node *node = &step->group->match->nodes[0].node;
+  const tn_node *node = step->group->match->nodes[0].node;
   const tn_all_reduce_attributes *a = node->attributes;
-  static const int32_t reductions[] = {
-      [TN_ALL_REDUCE_SUM] = TN_SUM, [TN_ALL_REDUCE_MIN] = TN_MIN, [TN_ALL_REDUCE_MAX] = TN_MAX};
-  return reductions[a->reduction];
+  return a->reduction;
 }
 
 tn_status tn_collective_prepare(tn_executor *e, const tn_step *step, void **out) {
@@ -70,7 +72,7 @@ tn_status tn_collective_prepare(tn_executor *e, const tn_step *step, void **out)
   const tn_type *type = &step->in[0].type;
   plan->device = e->device;
   plan->what = (tn_collective){.struct_size = sizeof plan->what,
-                               .what = TN_ALL_REDUCE,
+                               .kind = TN_ALL_REDUCE,
                                .reduction = reduction_of(step),
                                .dtype = type->dtype,
                                .count = tn_type_count(type),
@@ -84,7 +86,7 @@ void tn_collective_release(tn_executor *e, void *plan) { tn_release(e->env, plan
 static tn_status copy_alone(const tn_device *device, tn_launch *l, const tn_collective *what) {
   if (what->from == what->to) return TN_OK;
   uint64_t bytes = (uint64_t)what->count * tn_dtype_size(what->dtype);
-  return device->backend->copy(l->stream, &l->env, TN_COPY_ON_DEVICE, what->to, what->from, bytes);
+  return device->backend->copy(&l->env, l->stream, TN_COPY_ON_DEVICE, what->to, what->from, bytes);
 }
 
 tn_status tn_collective_launch(tn_launch *l) {
@@ -94,5 +96,5 @@ tn_status tn_collective_launch(tn_launch *l) {
   what.from = l->in[0].data;
   what.to = l->out[0].data;
   if (what.count == 0) return TN_OK;
-  return comm ? comm->kind->run(comm->self, &l->env, &what, l->stream) : copy_alone(plan->device, l, &what);
+  return comm ? comm->kind->run(&l->env, comm->self, &what, l->stream) : copy_alone(plan->device, l, &what);
 }

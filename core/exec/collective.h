@@ -7,7 +7,7 @@
 
 typedef struct tn_comm {
   tn_env env; /* of open, close and status */
-  tn_error_record slot;
+  tn_error_record record;
   const tn_communicator *kind;
   void *self;
   tn_device *device;

@@ -55,7 +55,7 @@ static tn_status take_zeroed(tn_executor *e, int64_t bytes, void **address) {
   if (*address == NULL) return TN_OK;
   tn_device *device = e->device;
   tn_status status =
-      device->backend->fill_zero(device->streams[TN_STREAM_COMPUTE], &device->env, *address, (uint64_t)bytes);
+      device->backend->fill_zero(&device->env, device->streams[TN_STREAM_COMPUTE], *address, (uint64_t)bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
@@ -76,7 +76,7 @@ static tn_status make_slot(tn_executor *e, tn_slot_memory *m) {
   tn_device *device = e->device;
   void **events[] = {&m->staged, &m->computed, &m->arrived};
   for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
-    tn_status status = device->backend->event_new(device->device, &device->env, events[i]);
+    tn_status status = device->backend->event_new(&device->env, device->device, events[i]);
     if (status != TN_OK) return tn_executor_fail(e, status);
   }
   TN_TRY(take_zeroed(e, e->slot_bytes, &m->input));
@@ -130,7 +130,7 @@ static tn_status fill(tn_executor *e, tn_program *const *programs, int32_t n_pro
   TN_TRY(make_slots(e, slots));
   TN_TRY(bind_programs(e, programs, n_programs));
   tn_device *device = e->device;
-  tn_status status = device->backend->stream_wait(device->streams[TN_STREAM_COMPUTE], &device->env);
+  tn_status status = device->backend->stream_wait(&device->env, device->streams[TN_STREAM_COMPUTE]);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
@@ -169,7 +169,7 @@ tn_status tn_executor_create_outside(tn_env *env, tn_device *device, const tn_st
 static void free_slot(tn_executor *e, tn_slot_memory *m) {
   void *events[] = {m->staged, m->computed, m->arrived};
   for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
-    if (events[i] != NULL) e->device->backend->event_delete(events[i], &e->device->env);
+    if (events[i] != NULL) e->device->backend->event_delete(&e->device->env, events[i]);
   tn_executor_give(e, TN_MEMORY_DEVICE, m->input, e->slot_bytes);
   tn_executor_give(e, TN_MEMORY_DEVICE, m->output, e->output_bytes);
   if (e->near) return;
@@ -182,7 +182,7 @@ void tn_executor_destroy(tn_executor *e) {
   tn_device *device = e->device;
   /* Work may still use the memory. What it has to say about failures comes too late for anyone. */
   for (int32_t role = 0; role < TN_STREAMS; role++)
-    device->backend->stream_wait(device->streams[role], &device->env);
+    device->backend->stream_wait(&device->env, device->streams[role]);
   for (int32_t i = 0; i < e->n_programs; i++) tn_unbind(e, &e->programs[i]);
   for (int32_t s = 0; s < e->n_slots; s++) free_slot(e, &e->slots[s]);
   tn_executor_give(e, TN_MEMORY_STAGING, e->host, e->host_bytes);

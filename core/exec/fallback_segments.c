@@ -6,7 +6,7 @@
 
 static tn_status new_event(tn_executor *e, bool wanted, void **event) {
   if (!wanted) return TN_OK;
-  return e->device->backend->event_new(e->device->device, &e->device->env, event);
+  return e->device->backend->event_new(&e->device->env, e->device->device, event);
 }
 
 static tn_status bind_segment(tn_executor *e, const tn_bound_program *bound, const tn_segment *s,
@@ -36,7 +36,7 @@ void tn_unbind_segments(tn_executor *e, tn_bound_program *bound) {
     tn_bound_segment *b = &bound->segments[i];
     void *events[] = {b->ready, b->fetched, b->returned};
     for (size_t k = 0; k < sizeof(events) / sizeof(events[0]); k++)
-      if (events[k] != NULL) e->device->backend->event_delete(events[k], &e->device->env);
+      if (events[k] != NULL) e->device->backend->event_delete(&e->device->env, events[k]);
   }
   tn_release(e->env, bound->segments);
 }
@@ -46,7 +46,7 @@ void tn_unbind_segments(tn_executor *e, tn_bound_program *bound) {
 static tn_status copy_out(tn_executor *e, const tn_segment *s, int32_t slot, void *stream) {
   for (int32_t i = 0; i < s->n_out; i++) {
     const tn_transfer *t = &s->out[i];
-    TN_TRY(e->device->backend->copy(stream, &e->device->env, TN_COPY_TO_HOST, (char *)e->host + t->host,
+    TN_TRY(e->device->backend->copy(&e->device->env, stream, TN_COPY_TO_HOST, (char *)e->host + t->host,
                                     tn_address_of(e, &t->device, slot, false), (uint64_t)t->bytes));
   }
   return TN_OK;
@@ -55,7 +55,7 @@ static tn_status copy_out(tn_executor *e, const tn_segment *s, int32_t slot, voi
 static tn_status copy_in(tn_executor *e, const tn_segment *s, int32_t slot, void *stream) {
   for (int32_t i = 0; i < s->n_in; i++) {
     const tn_transfer *t = &s->in[i];
-    TN_TRY(e->device->backend->copy(stream, &e->device->env, TN_COPY_TO_DEVICE,
+    TN_TRY(e->device->backend->copy(&e->device->env, stream, TN_COPY_TO_DEVICE,
                                     tn_address_of(e, &t->device, slot, false), (char *)e->host + t->host,
                                     (uint64_t)t->bytes));
   }
@@ -68,12 +68,12 @@ tn_status tn_cut_enter(tn_executor *e, const tn_bound_program *bound, int32_t se
   const tn_bound_segment *b = &bound->segments[segment];
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE], *stream = e->device->streams[TN_STREAM_COPY_OUT];
-  TN_TRY(backend->event_record(b->ready, env, compute));
-  if (b->fetched == NULL) return backend->event_wait(b->ready, env);
-  TN_TRY(backend->event_await(b->ready, env, stream));
+  TN_TRY(backend->event_record(env, b->ready, compute));
+  if (b->fetched == NULL) return backend->event_wait(env, b->ready);
+  TN_TRY(backend->event_await(env, b->ready, stream));
   TN_TRY(copy_out(e, s, slot, stream));
-  TN_TRY(backend->event_record(b->fetched, env, stream));
-  return backend->event_wait(b->fetched, env);
+  TN_TRY(backend->event_record(env, b->fetched, stream));
+  return backend->event_wait(env, b->fetched);
 }
 
 /* The device has nothing left to do, so the copies need not wait for it. Where the fallback itself has
@@ -84,10 +84,10 @@ tn_status tn_cut_leave(tn_executor *e, const tn_bound_program *bound, int32_t se
   tn_device *fallback = e->device->fallback;
   tn_env *env = &e->device->env;
   void *stream = e->device->streams[TN_STREAM_COPY_IN];
-  tn_status status = fallback->backend->stream_wait(fallback->streams[TN_STREAM_COMPUTE], &fallback->env);
+  tn_status status = fallback->backend->stream_wait(&fallback->env, fallback->streams[TN_STREAM_COMPUTE]);
   if (status != TN_OK) return tn_error_move(env, &fallback->env);
   if (b->returned == NULL) return TN_OK;
   TN_TRY(copy_in(e, &bound->program->segments[segment], slot, stream));
-  TN_TRY(backend->event_record(b->returned, env, stream));
-  return backend->event_await(b->returned, env, e->device->streams[TN_STREAM_COMPUTE]);
+  TN_TRY(backend->event_record(env, b->returned, stream));
+  return backend->event_await(env, b->returned, e->device->streams[TN_STREAM_COMPUTE]);
 }

@@ -9,12 +9,12 @@ static tn_status launch_one(tn_executor *e, tn_bound_step *b) {
   const tn_backend *backend = device->backend;
   void *stream = b->host.pub.stream;
   if (b->handoff != NULL) {
-    TN_TRY(backend->event_record(b->handoff, &device->env, device->streams[TN_STREAM_COMPUTE]));
-    TN_TRY(backend->event_await(b->handoff, &device->env, stream));
+    TN_TRY(backend->event_record(&device->env, b->handoff, device->streams[TN_STREAM_COMPUTE]));
+    TN_TRY(backend->event_await(&device->env, b->handoff, stream));
   }
-  if (b->awaited != NULL) TN_TRY(backend->event_await(b->awaited, &device->env, stream));
+  if (b->awaited != NULL) TN_TRY(backend->event_await(&device->env, b->awaited, stream));
   TN_TRY(tn_device_enqueue(device, b->foreign, b->launch, &b->host.pub));
-  return b->end != NULL ? backend->event_record(b->end, &device->env, stream) : TN_OK;
+  return b->end != NULL ? backend->event_record(&device->env, b->end, stream) : TN_OK;
 }
 
 /* Waiting for each launch, so that its time is its own. */
@@ -22,7 +22,7 @@ static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_interval *int
   tn_device *device = tn_device_of(e, b->step);
   interval->start_s = tn_clock_s();
   TN_TRY(launch_one(e, b));
-  TN_TRY(device->backend->stream_wait(b->host.pub.stream, &device->env));
+  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
   interval->end_s = tn_clock_s();
   return TN_OK;
 }
@@ -30,7 +30,7 @@ static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_interval *int
 static tn_status launch_watched(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
   TN_TRY(launch_one(e, b));
-  TN_TRY(device->backend->stream_wait(b->host.pub.stream, &device->env));
+  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
   return tn_finite_launched(e, b);
 }
 
@@ -57,14 +57,14 @@ tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t seg
   void *joined = bound->segments[segment].joined;
   TN_TRY(launch_steps(e, bound, s, slot));
   if (joined == NULL) return TN_OK;
-  return backend->event_await(joined, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
+  return backend->event_await(&e->device->env, joined, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static tn_status run_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
   bool replays = e->capture && !e->profile && !tn_finite_looks(e);
   void *capture = replays ? tn_capture_of(bound, segment, slot) : NULL;
   if (capture == NULL) return tn_launch_segment(e, bound, segment, slot);
-  return e->device->backend->capture_launch(capture, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
+  return e->device->backend->capture_launch(&e->device->env, capture, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static tn_status run_cut(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
@@ -79,13 +79,13 @@ static tn_status launch_program(tn_executor *e, tn_bound_program *bound, int32_t
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
   if (bound->folded_from != e->state_version) TN_TRY(tn_fold_program(e, bound, slot));
-  if (e->profile) TN_TRY(backend->stream_wait(compute, env));
+  if (e->profile) TN_TRY(backend->stream_wait(env, compute));
   for (int32_t i = 0; i < bound->program->n_segments; i++)
     TN_TRY(bound->program->segments[i].fallback ? run_cut(e, bound, i, slot)
                                                 : run_segment(e, bound, i, slot));
   if (e->capture && !e->profile && !bound->captured) TN_TRY(tn_capture_program(e, bound));
   if (bound->program->cover->graph->commits.n > 0) e->state_version++;
-  return backend->event_record(e->slots[slot].computed, env, compute);
+  return backend->event_record(env, e->slots[slot].computed, compute);
 }
 
 tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
@@ -104,11 +104,11 @@ static tn_status fill(tn_executor *e, const tn_program *program, tn_slot_memory 
   void *stream = e->device->streams[TN_STREAM_COPY_IN], *compute = e->device->streams[TN_STREAM_COMPUTE];
   m->filled = program->slot_bytes;
   if (program->slot_bytes == 0) return TN_OK;
-  TN_TRY(backend->event_await(m->computed, env, stream));
+  TN_TRY(backend->event_await(env, m->computed, stream));
   TN_TRY(
-      backend->copy(stream, env, TN_COPY_TO_DEVICE, m->input, m->host_input, (uint64_t)program->slot_bytes));
-  TN_TRY(backend->event_record(m->staged, env, stream));
-  return backend->event_await(m->staged, env, compute);
+      backend->copy(env, stream, TN_COPY_TO_DEVICE, m->input, m->host_input, (uint64_t)program->slot_bytes));
+  TN_TRY(backend->event_record(env, m->staged, stream));
+  return backend->event_await(env, m->staged, compute);
 }
 
 /* Results go where those of the slot's last run may still be copied from. */
@@ -117,18 +117,18 @@ static tn_status copy_in(tn_executor *e, const tn_program *program, tn_slot_memo
     return tn_failf(&e->device->env, TN_EINTERNAL, "program %s needs %lld bytes of a slot that has %lld",
                     program->name, (long long)program->slot_bytes, (long long)m->filled);
   if (!again) TN_TRY(fill(e, program, m));
-  return e->device->backend->event_await(m->arrived, &e->device->env, e->device->streams[TN_STREAM_COMPUTE]);
+  return e->device->backend->event_await(&e->device->env, m->arrived, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static tn_status copy_out(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *stream = e->device->streams[TN_STREAM_COPY_OUT];
-  TN_TRY(backend->event_await(m->computed, env, stream));
+  TN_TRY(backend->event_await(env, m->computed, stream));
   if (program->output_bytes > 0)
-    TN_TRY(backend->copy(stream, env, TN_COPY_TO_HOST, m->host_output, m->output,
+    TN_TRY(backend->copy(env, stream, TN_COPY_TO_HOST, m->host_output, m->output,
                          (uint64_t)program->output_bytes));
-  return backend->event_record(m->arrived, env, stream);
+  return backend->event_record(env, m->arrived, stream);
 }
 
 static tn_status run(tn_executor *e, int32_t program, int32_t slot, bool again) {
@@ -153,7 +153,7 @@ tn_status tn_executor_run_again(tn_executor *e, int32_t program, int32_t slot) {
 
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
   tn_slot_memory *m = &e->slots[slot];
-  tn_status status = e->device->backend->event_wait(e->near ? m->computed : m->arrived, &e->device->env);
+  tn_status status = e->device->backend->event_wait(&e->device->env, e->near ? m->computed : m->arrived);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 

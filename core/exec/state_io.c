@@ -77,10 +77,10 @@ static tn_status copy_and_wait(tn_executor *e, int32_t role, int32_t direction, 
   tn_env *env = &e->device->env;
   /* Every run of a program ends on the copy-out stream, so what is copied there is the latest. */
   bool behind = !e->near && role == TN_STREAM_COPY_OUT;
-  if (!behind) TN_TRY(backend->stream_wait(e->device->streams[TN_STREAM_COMPUTE], env));
+  if (!behind) TN_TRY(backend->stream_wait(env, e->device->streams[TN_STREAM_COMPUTE]));
   if (e->near) return memcpy(to, from, bytes), TN_OK;
-  TN_TRY(backend->copy(e->device->streams[role], env, direction, to, from, (uint64_t)bytes));
-  return backend->stream_wait(e->device->streams[role], env);
+  TN_TRY(backend->copy(env, e->device->streams[role], direction, to, from, (uint64_t)bytes));
+  return backend->stream_wait(env, e->device->streams[role]);
 }
 
 /* Memory for a state as it lies on the device; NULL where it lies row-major and needs none. */

@@ -1,23 +1,22 @@
-/* core/formats/events.h: TensorBoard's event files: scalars over steps. A file is a sequence of
- * TFRecords (tensorflow/core/lib/io/record_writer.h), each an Event message
+/* core/formats/events.h: TensorBoard event files with scalars over steps. A file is a sequence of
+ * TFRecords (tensorflow/core/lib/io/record_writer.h), each holding an Event message
  * (tensorflow/core/util/event.proto). */
 #ifndef TN_CORE_FORMATS_EVENTS_H
 #define TN_CORE_FORMATS_EVENTS_H
 
-#include "core/base/env.h"
+#include "core/base/checksum.h"
 
 typedef struct tn_events tn_events;
 
-/* Makes a new file; TensorBoard finds it when its name contains "tfevents". TN_EIO when it exists: a
- * run that goes on writes a file of its own. `wall_s` is seconds since 1970. */
+/* Creates a file; TensorBoard finds it if its name contains "tfevents". TN_EIO if it exists: a resumed run
+ * writes to a file of its own. `wall_s` is in seconds since 1970. */
 tn_status tn_events_create(const void *handle, const char *path, double wall_s, tn_events **events);
-/* Every scalar is in the file when this returns, so TensorBoard can follow a run. */
+/* Appends a scalar. It is in the file on return, so TensorBoard can follow a run. */
 tn_status tn_events_scalar(tn_events *events, const char *tag, int64_t step, double wall_s, double value);
-/* Says whether all could be written. NULL is fine. */
+/* Returns the status of the final close. `events` may be NULL. */
 tn_status tn_events_close(tn_events *events);
 
-/* CRC-32C (Castagnoli, RFC 3720), start with 0; and the masked form that TFRecord stores. */
-uint32_t tn_crc32c(uint32_t crc, const void *bytes, size_t count);
+/* The masked form of CRC-32C that TFRecord stores. */
 uint32_t tn_crc32c_masked(const void *bytes, size_t count);
 
 #endif

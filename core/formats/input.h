@@ -1,4 +1,4 @@
-/* core/formats/input.h: an open file of which pieces are read, for the formats' readers. */
+/* core/formats/input.h: an open file with random access, for the readers of file formats. */
 #ifndef TN_CORE_FORMATS_INPUT_H
 #define TN_CORE_FORMATS_INPUT_H
 
@@ -12,19 +12,21 @@ typedef struct tn_input {
   uint64_t bytes;
 } tn_input;
 
-/* A regular file. */
+/* Opens a regular file; other kinds of files are errors. */
 tn_status tn_input_open(const void *handle, const char *path, tn_input *input);
 void tn_input_close(const void *handle, tn_input *input);
 
-/* Exactly `count` bytes from `offset` on; TN_EIO when they are not there. Needs no position, so any
- * number of threads may read. */
+/* Reads exactly `count` bytes at `offset`; TN_EIO if the file ends before. The call uses no file position,
+ * so any number of threads may read. */
 tn_status tn_input_read(const tn_input *input, const void *handle, uint64_t offset, void *to, size_t count);
 
-/* Bytes of a tensor of the given dims, or false when rank or a dim is none, or int64_t cannot count them.
- * Also when a dim is 0, the product of the others must be countable: nobody multiplies it unchecked. */
+/* Computes the bytes of a tensor. False if the rank or a dimension is invalid, or if int64_t overflows.
+ * The product of the other dimensions must also be representable when one dimension is 0, because callers
+ * multiply it unchecked. */
 bool tn_checked_bytes(const int64_t *dims, int32_t rank, size_t element, int64_t *bytes);
 
-/* TN_EINVAL when a byte is neither 0 nor 1; `name` says of what, "" for a file with one array. */
+/* TN_EINVAL if a byte is neither 0 nor 1. `name` is the tensor's name for the message, "" for a file with
+ * a single array. */
 tn_status tn_check_bools(const void *handle, const char *path, const char *name, const void *bytes,
                          size_t count);
 

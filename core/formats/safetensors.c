@@ -1,5 +1,5 @@
-/* core/formats/safetensors.c: the reader. Tensors are read with pread: a file that shrinks meanwhile
- * is an error then, where a mapped one would be a signal. */
+/* core/formats/safetensors.c: the reader. It uses pread: if the file shrinks while it is open, a read
+ * fails with an error, whereas a mapping would raise a signal. */
 #include "core/formats/safetensors.h"
 
 #include <inttypes.h>
@@ -18,24 +18,25 @@ struct tn_safetensors {
   tn_safetensors_header header;
 };
 
-static uint64_t read_u64(const unsigned char *bytes) {
+static uint64_t safetensors_read_u64(const unsigned char *bytes) {
   uint64_t value = 0;
   for (int i = LENGTH_BYTES; i-- > 0;) value = value << 8 | bytes[i];
   return value;
 }
 
-/* The length of the header, checked against the file before anything is allocated by it. */
-static tn_status read_length(const tn_safetensors *file, const void *handle, size_t *length) {
+/* Reads the length of the header and checks it against the size of the file, before the length sizes an
+ * allocation. */
+static tn_status safetensors_read_length(const tn_safetensors *file, const void *handle, size_t *length) {
   const tn_input *input = &file->input;
   unsigned char bytes[LENGTH_BYTES];
   if (input->bytes < LENGTH_BYTES)
-    return tn_failf(handle, TN_EINVAL, "%s: no safetensors file: it has only %" PRIu64 " bytes", input->path,
-                    input->bytes);
+    return tn_failf(handle, TN_EINVAL, "%s: not a safetensors file: it has only %" PRIu64 " bytes",
+                    input->path, input->bytes);
   TN_TRY(tn_input_read(input, handle, 0, bytes, LENGTH_BYTES));
-  uint64_t n = read_u64(bytes);
+  uint64_t n = safetensors_read_u64(bytes);
   if (n > TN_SAFETENSORS_LONGEST_HEADER)
     return tn_failf(handle, TN_EINVAL,
-                    "%s: no safetensors file: a header of %" PRIu64 " bytes, where at most %d are allowed",
+                    "%s: not a safetensors file: a header of %" PRIu64 " bytes, where at most %d are allowed",
                     input->path, n, TN_SAFETENSORS_LONGEST_HEADER);
   if (n > input->bytes - LENGTH_BYTES)
     return tn_failf(handle, TN_EINVAL, "%s: cut off: a header of %" PRIu64 " bytes in a file of %" PRIu64,
@@ -44,9 +45,9 @@ static tn_status read_length(const tn_safetensors *file, const void *handle, siz
   return TN_OK;
 }
 
-static tn_status read_header(tn_safetensors *file, const void *handle) {
+static tn_status safetensors_read_header(tn_safetensors *file, const void *handle) {
   size_t n = 0;
-  TN_TRY(read_length(file, handle, &n));
+  TN_TRY(safetensors_read_length(file, handle, &n));
   char *json = tn_alloc(handle, n);
   if (json == NULL) return TN_ENOMEM;
   uint64_t data = LENGTH_BYTES + (uint64_t)n;
@@ -65,7 +66,7 @@ tn_status tn_safetensors_open(const void *handle, const char *path, tn_safetenso
   opened->handle = handle;
   opened->arena = tn_arena_new(handle);
   tn_status status = tn_input_open(handle, path, &opened->input);
-  if (status == TN_OK) status = read_header(opened, handle);
+  if (status == TN_OK) status = safetensors_read_header(opened, handle);
   if (status == TN_OK)
     *file = opened;
   else
@@ -86,13 +87,14 @@ const tn_safetensor *tn_safetensors_at(const tn_safetensors *file, int32_t index
   return &file->header.tensors[index];
 }
 
-static int by_name(const void *name, const void *tensor) {
+static int safetensors_compare_key(const void *name, const void *tensor) {
   return strcmp(name, ((const tn_safetensor *)tensor)->name);
 }
 
 const tn_safetensor *tn_safetensors_find(const tn_safetensors *file, const char *name) {
   size_t n = (size_t)file->header.n_tensors;
-  return n > 0 ? bsearch(name, file->header.tensors, n, sizeof(tn_safetensor), by_name) : NULL;
+  return n > 0 ? bsearch(name, file->header.tensors, n, sizeof(tn_safetensor), safetensors_compare_key)
+               : NULL;
 }
 
 const char *tn_safetensors_metadata(const tn_safetensors *file, const char *key) {

@@ -1,52 +1,52 @@
-/* core/formats/safetensors.h: the safetensors file format: eight bytes of length, a JSON object that
- * names each tensor's type, shape and place, then the tensors, row-major, little-endian, without gaps
+/* core/formats/safetensors.h: the safetensors file format: eight bytes of length, a JSON object with the
+ * type, shape and offsets of each tensor, then the tensors, row-major, little-endian, without gaps
  * (https://huggingface.co/docs/safetensors, "Format").
  *
- * A reader believes nothing: length, JSON, names, shapes and offsets are checked, with checked
- * arithmetic, before anything is allocated by them, so a hostile file is an error like any other. */
+ * The reader validates length, JSON, names, shapes and offsets with checked arithmetic before any of them
+ * sizes an allocation, so a malicious file results in an ordinary error. */
 #ifndef TN_CORE_FORMATS_SAFETENSORS_H
 #define TN_CORE_FORMATS_SAFETENSORS_H
 
 #include "core/base/env.h"
 
-/* A tensor of an open file; borrowed from it. */
+/* A tensor of an open file; owned by the file. */
 typedef struct tn_safetensor {
   const char *name;
-  const char *stored; /* the file's own word for the type, "F32" */
-  tn_type type;       /* dtype TN_ANY for types that Tenon has not ("I8", "U16"): readable by nobody */
+  const char *stored; /* the type's name in the file, "F32" */
+  tn_type type;       /* dtype TN_ANY for types without a Tenon type ("I8", "U16"), which cannot be read */
   uint64_t offset;    /* from the start of the file */
   uint64_t bytes;
 } tn_safetensor;
 
 typedef struct tn_safetensors tn_safetensors;
 
-/* TN_EIO when the file cannot be read, TN_EINVAL with path and what is wrong in it. */
+/* TN_EIO if the file cannot be read, TN_EINVAL with path and reason if its contents are invalid. */
 tn_status tn_safetensors_open(const void *handle, const char *path, tn_safetensors **file);
 void tn_safetensors_close(tn_safetensors *file);
 
-/* Tensors sorted by name. NULL: none of that name. */
+/* Access to the tensors, sorted by name. tn_safetensors_find returns NULL for an unknown name. */
 int32_t tn_safetensors_count(const tn_safetensors *file);
 const tn_safetensor *tn_safetensors_at(const tn_safetensors *file, int32_t index);
 const tn_safetensor *tn_safetensors_find(const tn_safetensors *file, const char *name);
 
-/* A text from the header's __metadata__; NULL: none of that key. */
+/* The value of a key in the header's __metadata__, or NULL. */
 const char *tn_safetensors_metadata(const tn_safetensors *file, const char *key);
 
-/* Reads a whole tensor; `bytes` is what `to` has room for and must be the tensor's. Any number of
- * threads may read from one file, each with a handle of its own. */
+/* Reads a whole tensor. `bytes` is the size of the buffer `to` and must equal the tensor's size. Any
+ * number of threads may read one file, each with its own handle. */
 tn_status tn_safetensors_read(const tn_safetensors *file, const void *handle, const tn_safetensor *tensor,
                               void *to, size_t bytes);
 
 /* ---- writing ------------------------------------------------------------------------------------
- * Types and names are told first, then the data, in the same order and in pieces of any size. The
- * file appears under its name, whole, when it is committed (core/base/file.h). */
+ * tn_safetensors_begin declares names and types; tn_safetensors_append then takes the data in the same
+ * order, in pieces of any size. tn_safetensors_commit publishes the file atomically (core/base/file.h). */
 
 typedef struct tn_safetensor_named {
   const char *name;
   tn_type type;
 } tn_safetensor_named;
 
-typedef struct tn_safetensor_note { /* of __metadata__ */
+typedef struct tn_safetensor_note { /* an entry of __metadata__ */
   const char *key, *value;
 } tn_safetensor_note;
 
@@ -58,9 +58,9 @@ tn_status tn_safetensors_begin(const void *handle, const char *path, const tn_sa
 tn_status tn_safetensors_append(tn_safetensors_writer *writer, const void *bytes, size_t count);
 /* Size and CRC-32C of the file so far, header included. */
 void tn_safetensors_sum(const tn_safetensors_writer *writer, uint64_t *bytes, uint32_t *crc);
-/* TN_EINTERNAL when more or less was appended than was told. Ends the writer in any case. */
+/* TN_EINTERNAL if the appended bytes differ from the declared ones. Frees the writer in any case. */
 tn_status tn_safetensors_commit(tn_safetensors_writer *writer);
-/* Ends the writer and leaves no file. NULL is fine. */
+/* Frees the writer and removes the temporary file. `writer` may be NULL. */
 void tn_safetensors_abandon(tn_safetensors_writer *writer);
 
 #endif

@@ -15,13 +15,13 @@ typedef struct tn_safetensors_header {
   int32_t n_notes;
 } tn_safetensors_header;
 
-/* Checks and takes apart the JSON of a file with `data_bytes` bytes behind its header, which start at
- * `data_offset`. Everything lies in the arena. */
+/* Parses and validates the JSON of a file with `data_bytes` bytes of data that start at `data_offset`. The
+ * result lives in the arena. */
 tn_status tn_safetensors_parse(const void *handle, tn_arena *arena, const char *path, const char *json,
                                size_t n, uint64_t data_offset, uint64_t data_bytes,
                                tn_safetensors_header *header);
 
-/* "F32" and so on for Tenon's types; NULL for others. */
+/* The name of a Tenon type in the format, such as "F32"; NULL for types that the format lacks. */
 const char *tn_safetensors_word(int32_t dtype);
 
 #endif

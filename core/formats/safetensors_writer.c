@@ -1,4 +1,5 @@
-/* core/formats/safetensors_writer.c: the writer: header first, then data as it comes. */
+/* core/formats/safetensors_writer.c: the writer: first the header, then the data in the order of the
+ * calls. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,8 +17,9 @@ struct tn_safetensors_writer {
   tn_checksum sum;
 };
 
-/* One member of the header; false when Jansson has no memory or the name is not UTF-8. */
-static bool add_tensor(json_t *root, const tn_safetensor_named *tensor, uint64_t begin, uint64_t end) {
+/* Adds one member to the header; false if Jansson is out of memory or the name is not UTF-8. */
+static bool safetensors_add_tensor(json_t *root, const tn_safetensor_named *tensor, uint64_t begin,
+                                   uint64_t end) {
   json_t *shape = json_array();
   for (int32_t i = 0; i < tensor->type.rank; i++)
     json_array_append_new(shape, json_integer(tensor->type.dims[i]));
@@ -26,9 +28,9 @@ static bool add_tensor(json_t *root, const tn_safetensor_named *tensor, uint64_t
   return json_object_set_new(root, tensor->name, entry) == 0;
 }
 
-/* What may stand in a file: a type that the format has, a shape whose bytes can be counted. */
-static tn_status check_tensor(const void *handle, const char *path, json_t *root,
-                              const tn_safetensor_named *tensor, int64_t *bytes) {
+/* Checks that the format has the tensor's type and that its size in bytes does not overflow. */
+static tn_status safetensors_check_tensor(const void *handle, const char *path, json_t *root,
+                                          const tn_safetensor_named *tensor, int64_t *bytes) {
   const tn_type *type = &tensor->type;
   if (tn_safetensors_word(type->dtype) == NULL ||
       !tn_checked_bytes(type->dims, type->rank, tn_dtype_size(type->dtype), bytes))
@@ -40,23 +42,24 @@ static tn_status check_tensor(const void *handle, const char *path, json_t *root
   return TN_OK;
 }
 
-static tn_status add_tensors(const void *handle, const char *path, const tn_safetensor_named *tensors,
-                             int32_t n, json_t *root, uint64_t *told) {
+static tn_status safetensors_add_tensors(const void *handle, const char *path,
+                                         const tn_safetensor_named *tensors, int32_t n, json_t *root,
+                                         uint64_t *told) {
   for (int32_t i = 0; i < n; i++) {
     int64_t bytes = 0;
     uint64_t begin = *told;
-    TN_TRY(check_tensor(handle, path, root, &tensors[i], &bytes));
+    TN_TRY(safetensors_check_tensor(handle, path, root, &tensors[i], &bytes));
     if (__builtin_add_overflow(*told, (uint64_t)bytes, told) || *told > INT64_MAX)
       return tn_failf(handle, TN_EINVAL, "%s: its tensors have more bytes than can be counted", path);
-    if (!add_tensor(root, &tensors[i], begin, *told))
+    if (!safetensors_add_tensor(root, &tensors[i], begin, *told))
       return tn_failf(handle, TN_EINVAL, "%s: the name \"%.100s\" is not UTF-8, or memory ran out", path,
                       tensors[i].name);
   }
   return TN_OK;
 }
 
-static tn_status add_notes(const void *handle, const char *path, const tn_safetensor_note *notes, int32_t n,
-                           json_t *root) {
+static tn_status safetensors_add_metadata(const void *handle, const char *path,
+                                          const tn_safetensor_note *notes, int32_t n, json_t *root) {
   if (n == 0) return TN_OK;
   json_t *metadata = json_object();
   int failed = json_object_set_new(root, "__metadata__", metadata);
@@ -66,8 +69,9 @@ static tn_status add_notes(const void *handle, const char *path, const tn_safete
                      : TN_OK;
 }
 
-/* Length, JSON, and blanks up to a multiple of eight, so that the data is aligned in the file. */
-static tn_status append_header(tn_safetensors_writer *writer, const char *json) {
+/* Appends the length and the JSON, padded with blanks to a multiple of eight bytes so that the data is
+ * aligned. */
+static tn_status safetensors_append_header(tn_safetensors_writer *writer, const char *json) {
   unsigned char length[8];
   size_t n = strlen(json), padded = (n + 7) / 8 * 8;
   if (padded > TN_SAFETENSORS_LONGEST_HEADER)
@@ -79,20 +83,20 @@ static tn_status append_header(tn_safetensors_writer *writer, const char *json) 
   return tn_file_append(writer->handle, &writer->file, "        ", padded - n);
 }
 
-static tn_status write_header(tn_safetensors_writer *writer, json_t *root) {
+static tn_status safetensors_write_header(tn_safetensors_writer *writer, json_t *root) {
   char *json = json_dumps(root, JSON_COMPACT);
   if (json == NULL)
     return tn_failf(writer->handle, TN_ENOMEM, "%s: out of memory for its header", writer->file.path);
-  tn_status status = append_header(writer, json);
+  tn_status status = safetensors_append_header(writer, json);
   free(json);
   return status;
 }
 
-static tn_status begin(tn_safetensors_writer *writer, const char *path, json_t *root) {
+static tn_status safetensors_start(tn_safetensors_writer *writer, const char *path, json_t *root) {
   TN_TRY(tn_file_begin(writer->handle, path, &writer->file));
   tn_checksum_start(&writer->sum);
   writer->file.sum = &writer->sum;
-  return write_header(writer, root);
+  return safetensors_write_header(writer, root);
 }
 
 tn_status tn_safetensors_begin(const void *handle, const char *path, const tn_safetensor_named *tensors,
@@ -104,10 +108,10 @@ tn_status tn_safetensors_begin(const void *handle, const char *path, const tn_sa
   w->handle = handle;
   w->file.fd = -1;
   json_t *root = json_object();
-  tn_status status = root != NULL ? add_notes(handle, path, notes, n_notes, root)
+  tn_status status = root != NULL ? safetensors_add_metadata(handle, path, notes, n_notes, root)
                                   : tn_failf(handle, TN_ENOMEM, "%s: out of memory for its header", path);
-  if (status == TN_OK) status = add_tensors(handle, path, tensors, n, root, &w->told);
-  if (status == TN_OK) status = begin(w, path, root);
+  if (status == TN_OK) status = safetensors_add_tensors(handle, path, tensors, n, root, &w->told);
+  if (status == TN_OK) status = safetensors_start(w, path, root);
   json_decref(root);
   if (status == TN_OK)
     *writer = w;
@@ -118,7 +122,8 @@ tn_status tn_safetensors_begin(const void *handle, const char *path, const tn_sa
 
 tn_status tn_safetensors_append(tn_safetensors_writer *writer, const void *bytes, size_t count) {
   if (count > writer->told - writer->appended)
-    return tn_failf(writer->handle, TN_EINTERNAL, "%s: more data than its header tells", writer->file.path);
+    return tn_failf(writer->handle, TN_EINTERNAL, "%s: more data than its header declares",
+                    writer->file.path);
   writer->appended += count;
   return tn_file_append(writer->handle, &writer->file, bytes, count);
 }
@@ -131,9 +136,9 @@ void tn_safetensors_sum(const tn_safetensors_writer *writer, uint64_t *bytes, ui
 tn_status tn_safetensors_commit(tn_safetensors_writer *writer) {
   tn_status status = TN_OK;
   if (writer->appended != writer->told)
-    status =
-        tn_failf(writer->handle, TN_EINTERNAL, "%s: %" PRIu64 " bytes of data, but its header tells %" PRIu64,
-                 writer->file.path, writer->appended, writer->told);
+    status = tn_failf(writer->handle, TN_EINTERNAL,
+                      "%s: %" PRIu64 " bytes of data, but its header declares %" PRIu64, writer->file.path,
+                      writer->appended, writer->told);
   if (status == TN_OK) status = tn_file_commit(writer->handle, &writer->file);
   tn_safetensors_abandon(writer);
   return status;

@@ -1,5 +1,5 @@
-/* core/formats/trace.c: a JSON object written event by event. Jansson prints each, since it escapes
- * names and, unlike printf, never writes a decimal comma. */
+/* core/formats/trace.c: the trace writer. Jansson prints each event: it escapes names, and unlike printf
+ * it never writes a decimal comma. */
 #include "core/formats/trace.h"
 
 #include <jansson.h>
@@ -11,7 +11,7 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 
-/* Text is collected up to this size before it is written. */
+/* The buffer is written when it reaches this size. */
 enum { BUFFER_BYTES = 1 << 16 };
 
 struct tn_trace {
@@ -21,15 +21,15 @@ struct tn_trace {
   bool any; /* an event has been written */
 };
 
-static tn_status flush(tn_trace *trace) {
+static tn_status trace_flush(tn_trace *trace) {
   if (trace->buffer.failed) return tn_failf(trace->handle, TN_ENOMEM, "%s: out of memory", trace->file.path);
   tn_status status = tn_file_append(trace->handle, &trace->file, trace->buffer.v, trace->buffer.n);
   trace->buffer.n = 0;
   return status;
 }
 
-/* Takes `event`; NULL means that Jansson could not make it. */
-static tn_status add(tn_trace *trace, json_t *event, const char *name) {
+/* Takes ownership of `event`; NULL means that Jansson failed to make it. */
+static tn_status trace_add_event(tn_trace *trace, json_t *event, const char *name) {
   char *text = event != NULL ? json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
   json_decref(event);
   if (text == NULL)
@@ -38,7 +38,7 @@ static tn_status add(tn_trace *trace, json_t *event, const char *name) {
   tn_text_addf(&trace->buffer, "%s%s", trace->any ? ",\n" : "", text);
   free(text);
   trace->any = true;
-  return trace->buffer.n >= BUFFER_BYTES || trace->buffer.failed ? flush(trace) : TN_OK;
+  return trace->buffer.n >= BUFFER_BYTES || trace->buffer.failed ? trace_flush(trace) : TN_OK;
 }
 
 tn_status tn_trace_begin(const void *handle, const char *path, tn_trace **trace) {
@@ -57,27 +57,28 @@ tn_status tn_trace_begin(const void *handle, const char *path, tn_trace **trace)
 }
 
 tn_status tn_trace_thread(tn_trace *trace, int32_t thread, const char *name) {
-  return add(trace,
-             json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", "thread_name", "ph", "M", "pid", 1, "tid",
-                       thread, "args", "name", name),
-             name);
+  return trace_add_event(trace,
+                         json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", "thread_name", "ph", "M", "pid",
+                                   1, "tid", thread, "args", "name", name),
+                         name);
 }
 
 /* Times in the file are microseconds. */
 tn_status tn_trace_add(tn_trace *trace, const tn_trace_event *event) {
   if (!isfinite(event->start_s) || !isfinite(event->duration_s) || event->duration_s < 0)
-    return tn_failf(trace->handle, TN_EINVAL, "%s: \"%.100s\" starts or lasts no finite time",
+    return tn_failf(trace->handle, TN_EINVAL,
+                    "%s: \"%.100s\" the start or the duration is not finite, or the duration is negative",
                     trace->file.path, event->name);
-  return add(trace,
-             json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:i}", "name", event->name, "cat", event->category,
-                       "ph", "X", "ts", event->start_s * 1e6, "dur", event->duration_s * 1e6, "pid", 1, "tid",
-                       event->thread),
-             event->name);
+  return trace_add_event(trace,
+                         json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:i}", "name", event->name, "cat",
+                                   event->category, "ph", "X", "ts", event->start_s * 1e6, "dur",
+                                   event->duration_s * 1e6, "pid", 1, "tid", event->thread),
+                         event->name);
 }
 
 tn_status tn_trace_commit(tn_trace *trace) {
   tn_text_add(&trace->buffer, "\n]}\n");
-  tn_status status = flush(trace);
+  tn_status status = trace_flush(trace);
   if (status == TN_OK) status = tn_file_commit(trace->handle, &trace->file);
   tn_trace_abandon(trace);
   return status;

@@ -1,5 +1,5 @@
-/* core/formats/trace.h: timelines in the trace event format that chrome://tracing and Perfetto show
- * ("Trace Event Format", complete events). */
+/* core/formats/trace.h: timelines in the trace event format of chrome://tracing and Perfetto ("Trace Event
+ * Format", complete events). */
 #ifndef TN_CORE_FORMATS_TRACE_H
 #define TN_CORE_FORMATS_TRACE_H
 
@@ -7,19 +7,19 @@
 
 typedef struct tn_trace tn_trace;
 
-/* Something that took time. Seconds from any fixed point, the same for all events. */
+/* One event with a duration. Times are seconds from any fixed point, the same for all events. */
 typedef struct tn_trace_event {
   const char *name, *category; /* UTF-8 */
-  int32_t thread;              /* the row that it is drawn in */
+  int32_t thread;              /* the row of the timeline */
   double start_s, duration_s;
 } tn_trace_event;
 
-/* The file appears when the trace is committed. */
+/* The file is created under a temporary name and appears on commit. */
 tn_status tn_trace_begin(const void *handle, const char *path, tn_trace **trace);
-/* A name for a row: "compute", "copy in". */
+/* Names a row: "compute", "copy in". */
 tn_status tn_trace_thread(tn_trace *trace, int32_t thread, const char *name);
 tn_status tn_trace_add(tn_trace *trace, const tn_trace_event *event);
-/* Both end the trace; commit in any case, abandon accepts NULL. */
+/* Both free the trace, tn_trace_commit also on failure. tn_trace_abandon accepts NULL. */
 tn_status tn_trace_commit(tn_trace *trace);
 void tn_trace_abandon(tn_trace *trace);
 

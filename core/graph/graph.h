@@ -1,7 +1,8 @@
-/* core/graph/graph.h: values and nodes in SSA form, in an order in which operands come first. A graph
- * only grows; a pass reads one graph and writes another (rewrite.h). Everything lies in one arena.
+/* core/graph/graph.h: a graph of values and nodes in SSA form, topologically ordered. Nodes are only
+ * appended; a pass reads one graph and writes another (tn_graph_rewrite). Names, types, operands and
+ * attributes are allocated in the graph's arena.
  *
- * Text form, one statement a line; parses back to the same graph:
+ * Text form, one statement a line; the parser reads back the same graph:
  *
  *     image: f32[8, 3, 32, 32] = input(name=image)
  *     conv1.weight: f32[64, 3, 7, 7] = state(path=conv1.weight, init="normal(0, 0.1)")
@@ -11,8 +12,19 @@
  *     output loss = %20
  *     unread f32[64] = state(path=bn1.running_var, what=buffer)
  *
- * `{...}` is a layout: the order of dimensions, then `; dim:size` blocks; `in` names the layer. Types
- * of results other than input's and state's may be left out. `#` starts a comment. */
+ * `{...}` is a layout: the order of dimensions, then `; dim:size` blocks; `in` names the layer. The types
+ * of results are optional except for input and state. `#` starts a comment.
+ *
+ * Files, each folder using only those above it:
+ *
+ *   graph.c, hash_index.*, input_state.*, liveness.c, type_text.c, uses.*   the graph and its analyses
+ *   formula/    formulas to postfix steps
+ *   op/         op definitions: schemas, type inference, attributes
+ *   nodes/      adding nodes, inputs, states, commits and outputs
+ *   text/       the text form; verify.c prints the statement that breaks a rule
+ *   build/      the builder behind tenon/build.h; emission of formulas
+ *   rewrite/    passes: rewriting, decomposition, common subexpressions
+ *   gradient/   reverse-mode differentiation */
 #ifndef TN_CORE_GRAPH_GRAPH_H
 #define TN_CORE_GRAPH_GRAPH_H
 
@@ -25,15 +37,15 @@
 #include "tenon/build.h"
 #include "tenon/plugin/op.h"
 
-/* An op with its schema parsed; made once per context and op (schema.h). */
+/* An op with its parsed schema; one per context and op (op/schema.h). */
 typedef struct tn_op_def tn_op_def;
 
 typedef struct tn_gvalue {
   tn_type type;
   tn_layout layout; /* unset until the layout pass */
-  uint32_t node;    /* index of the node that makes it */
-  int32_t result;   /* which of its results */
-  const char *name; /* given by a person or parsed; NULL: printed as %N */
+  uint32_t node;    /* index of the node that computes it */
+  int32_t result;   /* index among the results of that node */
+  const char *name; /* NULL: printed as %N */
 } tn_gvalue;
 
 typedef struct tn_gnode {
@@ -43,13 +55,13 @@ typedef struct tn_gnode {
   int32_t n_in, n_out;
   const tn_val *in;  /* 0: absent */
   tn_val first_out;  /* results are first_out .. first_out + n_out - 1 */
-  const char *layer; /* path of the layer it was emitted for; "" outside */
+  const char *layer; /* path of the layer that emitted it; "" outside of layers */
   const char *where; /* "file.ini:14"; "" if unknown */
   int32_t group;     /* index into a cover after `select`; -1 before */
 } tn_gnode;
 
-/* State known to the graph: a parameter or other state, by path. Scratch is what the programs of one update
- * leave for each other: it has no initial value and is never saved. */
+/* A parameter or other state of the graph, by path. Scratch state passes values between the programs of one
+ * update: it has no initial value and is never saved. */
 enum {
   TN_STATE_PARAM = 1,
   TN_STATE_BUFFER = 2,
@@ -80,27 +92,27 @@ typedef struct tn_goutput {
 typedef struct tn_graph {
   tn_env *env;             /* errors, memory */
   struct tn_op_table *ops; /* name -> tn_op_def */
-  /* How the global batch is cut: over ranks, which all run this graph, and micro-batches, which run one
-   * after the other. 1 and 1: not at all. */
+  /* The global batch is split over ranks, which all run this graph, and over micro-batches, which run one
+   * after the other. 1 and 1: the batch is not split. */
   int32_t ranks, micro_batches;
   tn_arena arena;
   TN_VEC(tn_gnode) nodes;
   TN_VEC(tn_gvalue) values;      /* index 0 is unused: value 0 means absent */
-  TN_VEC(const tn_type *) types; /* of each value again, at addresses that stay: tn_val_type */
+  TN_VEC(const tn_type *) types; /* the type of each value again, at a stable address, for tn_val_type */
   TN_VEC(tn_val) inputs;         /* results of the `input` nodes */
   TN_VEC(tn_gstate) states;
   TN_VEC(tn_gcommit) commits;
   TN_VEC(tn_goutput) outputs;
 } tn_graph;
 
-/* "f32[8, 3, 32, 32]"; returns text. */
+/* Writes "f32[8, 3, 32, 32]"; returns text. */
 enum { TN_TYPE_TEXT = 192 };
 const char *tn_type_format(const tn_type *type, char text[TN_TYPE_TEXT]);
 
-/* The table of op definitions of a context: those of the registry, and `input` and `state`. */
+/* The table of op definitions of a context: the ops of the registry, and `input` and `state`. */
 tn_status tn_op_table_create(tn_env *env, tn_registry *registry, struct tn_op_table **table);
 void tn_op_table_destroy(struct tn_op_table *table);
-/* The context's own table, made when it is first asked for. */
+/* The context's own table, created by the first call. */
 tn_status tn_context_ops(tn_context *context, struct tn_op_table **table);
 tn_status tn_op_table_find(struct tn_op_table *table, const void *handle, const char *op,
                            const tn_op_def **def);
@@ -116,46 +128,45 @@ static inline bool tn_graph_is(const tn_graph *g, tn_val v, const char *op) {
   return v != 0 && tn_text_equal(tn_graph_maker(g, v)->op->item.name, op);
 }
 
-/* Appends a node: checks the operands and infers the results. Attributes are borrowed and must live as
- * long as the graph; in, layer and where are copied. Absent trailing operands may be left out. */
+/* Appends a node: checks the operands and infers the types of the results. Attributes are borrowed and must
+ * live as long as the graph; in, layer and where are copied. Absent trailing operands may be omitted. */
 tn_status tn_graph_add(tn_graph *g, const tn_op_def *def, const void *attributes, const tn_val *in,
                        int32_t n_in, const char *layer, const char *where, tn_val *first_out);
 
-/* The types that such a node's results would have, def's number of them. */
+/* Writes the types of the results of such a node: def->n_results of them. */
 tn_status tn_graph_infer(const tn_graph *g, const tn_op_def *def, const void *attributes, const tn_val *in,
                          int32_t n_in, tn_type *out);
 
-/* Names a value for the text form; a name that is taken or cannot be written is printed as a number. */
+/* Names a value for the text form. A value prints as %N if another value has the name, or if it is no word.
+ */
 tn_status tn_graph_name(tn_graph *g, tn_val v, const char *name);
 
-/* Inputs and state that tn_build_counter stands for. The iteration and the block are inputs, i64 scalars;
- * block micro-batch * ranks + rank. The updates are an i64 scalar state that holds how many were applied so
- * far: tn_build_counter(b, TN_UPDATES) is its value plus one, which the update commits. */
+/* The inputs and the state behind tn_build_counter. The iteration and the block are inputs, i64 scalars; the
+ * block is micro-batch * ranks + rank. The updates are an i64 scalar state, the number of applied updates:
+ * tn_build_counter(b, TN_UPDATES) is its value plus one, which the update commits. */
 #define TN_ITERATION_INPUT "iteration"
 #define TN_BLOCK_INPUT     "block"
 #define TN_UPDATES_STATE   "run.updates"
 
 /* A program input (batch field or control value); the same name gives the same value. */
 tn_val tn_graph_input(tn_graph *g, const char *name, const tn_type *type);
-/* The value of a state at entry. Registers the state; the same path gives the same value, another
- * type is an error (0, with the message in env). */
+/* The value of a state at entry. Registers the state; the same path gives the same value. Returns 0, with the
+ * message in env, if the state has another type. */
 tn_val tn_graph_state(tn_graph *g, const char *path, const tn_type *type, int32_t what, const char *init,
                       const char *where);
-/* Makes a state known without reading it: it may be committed all the same. Copies everything but value. */
+/* Registers a state without reading it, so that it can be committed. Copies everything but value. */
 tn_status tn_graph_register_state(tn_graph *g, const tn_gstate *state);
 tn_gstate *tn_graph_find_state(const tn_graph *g, const char *path);
 tn_status tn_graph_commit(tn_graph *g, const char *path, tn_val value, tn_val predicate);
 tn_status tn_graph_output(tn_graph *g, const char *name, tn_val value);
 tn_val tn_graph_find_output(const tn_graph *g, const char *name); /* 0: none */
 
-/* Checks every rule that a graph keeps: operands before use, types as inferred, one commit per path,
- * commit types equal to state types, predicates bool scalars. TN_EINTERNAL naming the statement. */
+/* Checks the invariants of a graph: operands precede their uses, types are the inferred ones, at most one
+ * commit per path, commit types equal state types, predicates are bool scalars. TN_EINTERNAL with the
+ * statement. */
 tn_status tn_graph_verify(const tn_graph *g);
 
-/* For each value the number of uses by nodes, commits and outputs; caller's (tn_release), indexed by
- * value. */
-tn_status tn_graph_count_uses(const tn_graph *g, int32_t **uses);
-/* For each node whether an output, a commit or an effect needs it; caller's. */
+/* For each node, whether an output, a commit or an effect depends on it; the caller's (tn_release). */
 tn_status tn_graph_live(const tn_graph *g, bool **live);
 
 /* 64-bit hash of the text form. */
@@ -168,8 +179,8 @@ tn_status tn_graph_parse(tn_env *env, struct tn_op_table *ops, const char *text,
 
 /* ---- builders ---- */
 
-/* What a builder's callbacks need from their surroundings (tn_build_in, tn_build_yield, tn_build_state ...);
- * core/model, differentiation and update each make one. Unset members mean "not available here". */
+/* The context of a callback that emits: the answers to tn_build_in, tn_build_yield, tn_build_state ... A call
+ * whose member is unset fails as not available. Made by core/model, differentiation and the update. */
 typedef struct tn_build_frame {
   const tn_val *in, *out, *dout;
   int32_t n_in, n_out;
@@ -181,7 +192,8 @@ typedef struct tn_build_frame {
   bool training;
   uint64_t seed; /* of the run: mixed into tn_build_random_stream */
   void *context;
-  /* tn_build_layer, tn_option_value and slots (tn_build_state inside an optimizer) are somebody else's */
+  /* Implementations of tn_build_layer, tn_build_option_value, and of tn_build_state and tn_build_commit for
+   * optimizers. */
   tn_val (*layer)(tn_build *b, void *context, const char *name, const char *line, const tn_val *in,
                   int32_t n);
   tn_val (*option_value)(tn_build *b, void *context, const char *option);
@@ -200,44 +212,43 @@ tn_graph *tn_builder_graph(tn_build *b);
 void tn_builder_push(tn_build *b, const tn_build_frame *frame);
 void tn_builder_pop(tn_build *b);
 const tn_build_frame *tn_builder_frame(tn_build *b);
-/* Makes a failure stick. Once one has, later ones are its consequences and put aside, but for those
- * whose text contains its own: they are the same failure with more context (tn_wrap). */
+/* Makes a failure sticky: later calls on the builder have no effect. Later failures are dropped, except for
+ * one whose text contains the first text: the same failure with more context (tn_wrap). */
 void tn_builder_fail(tn_build *b, tn_status status);
 /* For frame->layer, when a layer has several outputs: tn_op_result(b, values[0], i) gives values[i]. */
 void tn_builder_results(tn_build *b, const tn_val *values, int32_t n);
 
-/* ---- rewriting: a pass copies a graph node by node and says what becomes of each ---- */
+/* ---- rewriting: a pass maps a graph to a new one, node by node ---- */
 typedef struct tn_rewrite {
   const tn_graph *from;
   tn_build *b; /* writes the new graph */
   tn_val *map; /* old value -> new value */
   const bool *live;
 } tn_rewrite;
-/* Called for each live node in order. Set map entries of its results, or call tn_rewrite_copy. */
+/* Called for each live node in order. Sets the map entries of its results, or calls tn_rewrite_copy. */
 typedef tn_status (*tn_rewrite_fn)(tn_rewrite *r, const tn_gnode *node, void *context);
 tn_status tn_rewrite_copy(tn_rewrite *r, const tn_gnode *node);
-/* Runs `fn` over a graph, copies states, commits and outputs; *out is a new graph. */
+/* Runs `fn` over a graph and copies states, commits and outputs; *out is the new graph. */
 tn_status tn_graph_rewrite(const tn_graph *from, tn_rewrite_fn fn, void *context, tn_graph **out);
 
 /* Emits a composite op's decomposition into b: the operands are `in`; results are written to `out`. */
 tn_status tn_decompose(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in,
                        int32_t n_in, int32_t n_out, tn_val *out);
 
-/* Pass: merges nodes that compute the same from the same, and drops dead ones. Gradients re-emit parts
- * of the forward expressions. Random ops merge only where their streams are equal; ops with effects
- * never do. */
+/* Pass: eliminates common subexpressions and dead nodes. Gradients re-emit parts of the forward expressions.
+ * Random ops are merged only if their random streams are equal; ops with effects are never merged. */
 tn_status tn_graph_merge(const tn_graph *from, tn_graph **out);
 
-/* Prepares differentiation: composite ops without a gradient rule between wrt and loss are replaced, in
- * place, by their decompositions, so that what backward needs of them is computed once. Values keep
- * their numbers, but the results of such an op are not used any more: loss and wrt are updated. */
+/* Prepares differentiation: replaces composite ops without a gradient rule between wrt and loss, in place,
+ * by their decompositions, so that forward and backward share the intermediate values. Values keep their
+ * numbers, but the results of a replaced op are unused afterwards: loss and wrt are updated. */
 tn_status tn_expand_for_gradient(tn_build *b, tn_val *loss, tn_val *wrt, int32_t n);
 
-/* Reverse mode through gradient rules, after tn_expand_for_gradient. Emits d(loss) / d(wrt[i]) into the graph
- * behind b, loss being a float scalar (Speelpenning 1980; see Baydin et al., JMLR 2018, for the survey).
- * gradient[i] is 0 where the loss does not depend on wrt[i]. `seed` is the gradient of the loss itself: 0
- * means 1, otherwise a scalar (loss scaling). order[k], if given, gets the indices of wrt in the order in
- * which their gradients became ready. */
+/* Reverse-mode differentiation by gradient rules, after tn_expand_for_gradient (Speelpenning 1980; survey:
+ * Baydin et al., JMLR 2018). Emits d(loss) / d(wrt[i]) into the graph of b for a float scalar loss.
+ * gradient[i] is 0 if the loss does not depend on wrt[i]. `seed` is the gradient of the loss itself: a scalar
+ * (loss scaling), or 0 for 1. `order`, if given, receives the indices of wrt in the order in which their
+ * gradients become ready. */
 tn_status tn_differentiate(tn_build *b, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n,
                            tn_val *gradient, int32_t *order);
 

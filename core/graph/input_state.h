@@ -1,5 +1,5 @@
-/* core/graph/input_state.h: `input` and `state`, the two ops that the graph itself defines. They have no
- * kernels; their type is no option but stands in front of the statement. */
+/* core/graph/input_state.h: the ops `input` and `state`. They have no kernels. Their type is an attribute
+ * without an option: the text form has it in front of the statement. */
 #ifndef TN_CORE_GRAPH_INPUT_STATE_H
 #define TN_CORE_GRAPH_INPUT_STATE_H
 
@@ -19,14 +19,11 @@ typedef struct tn_state_attributes {
 
 extern const tn_op tn_op_input, tn_op_state;
 
-static inline bool tn_op_is_special(const tn_op *op) { return op == &tn_op_input || op == &tn_op_state; }
+static inline bool tn_op_is_input_or_state(const tn_op *op) {
+  return op == &tn_op_input || op == &tn_op_state;
+}
 
-/* Where the attributes of a special op hold its type. */
-tn_type *tn_special_type(const tn_op *op, void *attributes);
-
-/* Notes a new `input` or `state` node's result v in the graph's lists. TN_EINVAL if its name or path
- * is there already. */
-tn_status tn_special_register(tn_graph *g, const tn_op *op, const void *attributes, const char *where,
-                              tn_val v);
+/* The member of the attributes of `input` or `state` that holds the type. */
+tn_type *tn_input_state_type(const tn_op *op, void *attributes);
 
 #endif

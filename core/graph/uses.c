@@ -1,10 +1,10 @@
-/* core/graph/uses.c: users of values in compressed rows. */
+/* core/graph/uses.c: the users of values, as compressed rows. */
 #include "core/graph/uses.h"
 
 #include <string.h>
 
-/* start[v + 1] becomes the number of uses of v, then by summation where v's users end. */
-static void count_uses(const tn_graph *g, int32_t *start) {
+/* start[v + 1] becomes the number of uses of v, then, by a prefix sum, the end of v's users. */
+static void uses_count(const tn_graph *g, int32_t *start) {
   for (size_t i = 0; i < g->nodes.n; i++) {
     const tn_gnode *node = &g->nodes.v[i];
     for (int32_t k = 0; k < node->n_in; k++)
@@ -13,7 +13,7 @@ static void count_uses(const tn_graph *g, int32_t *start) {
   for (size_t v = 0; v < g->values.n; v++) start[v + 1] += start[v];
 }
 
-static void list_uses(const tn_graph *g, const int32_t *start, int32_t *fill, uint32_t *users) {
+static void uses_list(const tn_graph *g, const int32_t *start, int32_t *fill, uint32_t *users) {
   memcpy(fill, start, g->values.n * sizeof(int32_t));
   for (size_t i = 0; i < g->nodes.n; i++) {
     const tn_gnode *node = &g->nodes.v[i];
@@ -28,10 +28,10 @@ tn_status tn_uses_create(tn_arena *arena, const tn_graph *graph, tn_uses *uses) 
   int32_t *fill = tn_arena_alloc(arena, (n + 1) * sizeof(int32_t));
   int32_t *outside = tn_arena_alloc(arena, (n + 1) * sizeof(int32_t));
   if (start == NULL || fill == NULL || outside == NULL) return TN_ENOMEM;
-  count_uses(graph, start);
+  uses_count(graph, start);
   uint32_t *users = tn_arena_alloc(arena, (size_t)start[n] * sizeof(uint32_t));
   if (users == NULL) return TN_ENOMEM;
-  list_uses(graph, start, fill, users);
+  uses_list(graph, start, fill, users);
   for (size_t i = 0; i < graph->commits.n; i++) {
     outside[graph->commits.v[i].value]++;
     if (graph->commits.v[i].predicate != 0) outside[graph->commits.v[i].predicate]++;

@@ -1,24 +1,24 @@
-/* core/graph/uses.h: who uses which value of a graph, as arrays that do not grow. */
+/* core/graph/uses.h: the users of each value of a graph, and kinds of nodes. */
 #ifndef TN_CORE_GRAPH_USES_H
 #define TN_CORE_GRAPH_USES_H
 
 #include "core/graph/graph.h"
 
 typedef struct tn_uses {
-  const int32_t *start;   /* per value, and one more: where its users begin in `node` */
-  const uint32_t *node;   /* users in graph order; a node that uses a value twice stands here twice */
+  const int32_t *start;   /* per value, and one more: the first of its users in `node` */
+  const uint32_t *node;   /* users in graph order; a node that uses a value twice appears twice */
   const int32_t *outside; /* per value: commits, predicates and outputs that use it */
 } tn_uses;
 
 tn_status tn_uses_create(tn_arena *arena, const tn_graph *graph, tn_uses *uses);
 
-/* What a node needs: a kernel, or only a place for its result. */
+/* Whether a node needs a kernel, or only a location for its result. */
 typedef enum tn_node_kind {
   TN_NODE_WORK,
-  TN_NODE_INPUT, /* lies in the input slot */
-  TN_NODE_STATE, /* lies in its region */
-  TN_NODE_VIEW,  /* lies where its operand lies */
-  TN_NODE_PACK   /* its operands lie in it */
+  TN_NODE_INPUT, /* in the input slot */
+  TN_NODE_STATE, /* in the region of the state */
+  TN_NODE_VIEW,  /* at the location of its operand */
+  TN_NODE_PACK   /* contains its operands */
 } tn_node_kind;
 tn_node_kind tn_node_kind_of(const tn_gnode *node);
 

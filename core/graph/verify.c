@@ -1,33 +1,33 @@
-/* core/graph/verify.c: the rules that a graph keeps. Each failure names its statement. */
+/* core/graph/verify.c: checks the invariants of a graph. Each failure names its statement. */
 #include "core/graph/op/infer.h"
 #include "core/graph/text/print.h"
 #include "core/graph/input_state.h"
 
-static tn_status broken(const tn_graph *g, const char *statement, const char *rule) {
+static tn_status verify_fail(const tn_graph *g, const char *statement, const char *rule) {
   return tn_failf(g->env, TN_EINTERNAL, "graph: %s: %s", statement, rule);
 }
 
-static tn_status broken_node(const tn_graph *g, const tn_gnode *node, const char *rule) {
+static tn_status verify_fail_node(const tn_graph *g, const tn_gnode *node, const char *rule) {
   tn_text text = tn_text_new(g->env);
   tn_print_node(g, NULL, node, &text);
-  broken(g, text.v != NULL ? text.v : node->op->item.name, rule);
+  verify_fail(g, text.v != NULL ? text.v : node->op->item.name, rule);
   tn_text_free(&text);
   return TN_EINTERNAL;
 }
 
 /* ---- nodes ---- */
 
-static tn_status check_operands(const tn_graph *g, size_t i) {
+static tn_status verify_operands(const tn_graph *g, size_t i) {
   const tn_gnode *node = &g->nodes.v[i];
   for (int32_t k = 0; k < node->n_in; k++) {
-    if (node->in[k] >= g->values.n) return broken_node(g, node, "an operand is no value of the graph");
+    if (node->in[k] >= g->values.n) return verify_fail_node(g, node, "an operand is no value of the graph");
     if (node->in[k] != 0 && g->values.v[node->in[k]].node >= i)
-      return broken_node(g, node, "an operand is made by a later statement");
+      return verify_fail_node(g, node, "an operand is made by a later statement");
   }
   return TN_OK;
 }
 
-static bool layout_fits(const tn_layout *layout, int32_t rank) {
+static bool verify_layout_fits(const tn_layout *layout, int32_t rank) {
   uint32_t seen = 0;
   if (!layout->set) return true;
   if (layout->n_blocks > TN_MAX_BLOCKS) return false;
@@ -37,102 +37,106 @@ static bool layout_fits(const tn_layout *layout, int32_t rank) {
   return seen == (1u << rank) - 1;
 }
 
-static tn_status check_result(const tn_graph *g, size_t i, int32_t k, const tn_type *inferred) {
+static tn_status verify_result(const tn_graph *g, size_t i, int32_t k, const tn_type *inferred) {
   const tn_gnode *node = &g->nodes.v[i];
   tn_val v = node->first_out + (tn_val)k;
-  if (v == 0 || v >= g->values.n) return broken_node(g, node, "a result is no value of the graph");
+  if (v == 0 || v >= g->values.n) return verify_fail_node(g, node, "a result is no value of the graph");
   const tn_gvalue *value = &g->values.v[v];
   if (value->node != i || value->result != k)
-    return broken_node(g, node, "a result says that another node makes it");
+    return verify_fail_node(g, node, "a result is recorded for another node");
   if (!tn_type_equal(&value->type, inferred))
-    return broken_node(g, node, "a result's type is not the inferred one");
+    return verify_fail_node(g, node, "a result's type is not the inferred one");
   if (!tn_type_equal(g->types.v[v], inferred))
-    return broken_node(g, node, "the kept type of a result differs");
-  if (!layout_fits(&value->layout, inferred->rank))
-    return broken_node(g, node, "a layout's order is no permutation of the dimensions, or a block fits none");
+    return verify_fail_node(g, node, "the two copies of a result's type differ");
+  if (!verify_layout_fits(&value->layout, inferred->rank))
+    return verify_fail_node(g, node,
+                            "a layout's order is no permutation of the dimensions, or a block fits none");
   return TN_OK;
 }
 
-static tn_status check_node(const tn_graph *g, size_t i) {
+static tn_status verify_node(const tn_graph *g, size_t i) {
   const tn_gnode *node = &g->nodes.v[i];
-  TN_TRY(check_operands(g, i));
+  TN_TRY(verify_operands(g, i));
   if (node->n_out != node->def->n_results)
-    return broken_node(g, node, "the number of results is not the schema's");
+    return verify_fail_node(g, node, "the number of results is not the schema's");
   tn_type *inferred = tn_alloc(g->env, (size_t)node->n_out * sizeof *inferred);
   if (inferred == NULL) return TN_ENOMEM;
   tn_status status = tn_graph_infer(g, node->def, node->attributes, node->in, node->n_in, inferred);
-  if (status != TN_OK) status = status == TN_ENOMEM ? status : broken_node(g, node, tn_error_text(g->env));
-  for (int32_t k = 0; k < node->n_out && status == TN_OK; k++) status = check_result(g, i, k, &inferred[k]);
+  if (status != TN_OK)
+    status = status == TN_ENOMEM ? status : verify_fail_node(g, node, tn_error_text(g->env));
+  for (int32_t k = 0; k < node->n_out && status == TN_OK; k++) status = verify_result(g, i, k, &inferred[k]);
   tn_release(g->env, inferred);
   return status;
 }
 
-/* Every `input` and `state` node is listed, once. */
-static tn_status check_special(const tn_graph *g, const tn_gnode *node) {
+/* Every `input` and `state` node is in its list exactly once. */
+static tn_status verify_input_state(const tn_graph *g, const tn_gnode *node) {
   if (node->op == &tn_op_input) {
     for (size_t i = 0; i < g->inputs.n; i++)
       if (g->inputs.v[i] == node->first_out) return TN_OK;
-    return broken_node(g, node, "the input is not listed, or made twice");
+    return verify_fail_node(g, node, "the input is not listed, or made twice");
   }
   if (node->op == &tn_op_state) {
     const tn_state_attributes *a = node->attributes;
     const tn_gstate *state = tn_graph_find_state(g, a->path);
     if (state == NULL || state->value != node->first_out)
-      return broken_node(g, node, "the state is not listed, or read twice");
+      return verify_fail_node(g, node, "the state is not listed, or read twice");
   }
   return TN_OK;
 }
 
 /* ---- lists ---- */
 
-static tn_status check_states(const tn_graph *g) {
+static tn_status verify_states(const tn_graph *g) {
   for (size_t i = 0; i < g->states.n; i++) {
     const tn_gstate *s = &g->states.v[i];
-    if (tn_graph_find_state(g, s->path) != s) return broken(g, s->path, "two states have this path");
+    if (tn_graph_find_state(g, s->path) != s) return verify_fail(g, s->path, "two states have this path");
     if (s->value == 0) continue;
     if (s->value >= g->values.n || tn_graph_maker(g, s->value)->op != &tn_op_state)
-      return broken(g, s->path, "the state's value is made by no `state` statement");
+      return verify_fail(g, s->path, "the state's value is made by no `state` statement");
     if (!tn_type_equal(tn_graph_type(g, s->value), &s->type))
-      return broken(g, s->path, "the state's value has another type than the state");
+      return verify_fail(g, s->path, "the state's value has another type than the state");
   }
   return TN_OK;
 }
 
-static tn_status check_commit(const tn_graph *g, size_t i) {
+static tn_status verify_commit(const tn_graph *g, size_t i) {
   const tn_gcommit *c = &g->commits.v[i];
   const tn_gstate *state = tn_graph_find_state(g, c->path);
-  if (state == NULL) return broken(g, c->path, "a commit to a state that is not known");
+  if (state == NULL) return verify_fail(g, c->path, "a commit to a state that is not known");
   if (c->value == 0 || c->value >= g->values.n)
-    return broken(g, c->path, "a commit of no value of the graph");
+    return verify_fail(g, c->path, "a commit of no value of the graph");
   if (!tn_type_equal(tn_graph_type(g, c->value), &state->type))
-    return broken(g, c->path, "the committed value has another type than the state");
+    return verify_fail(g, c->path, "the committed value has another type than the state");
   for (size_t k = 0; k < i; k++)
-    if (tn_text_equal(g->commits.v[k].path, c->path)) return broken(g, c->path, "a state is committed twice");
+    if (tn_text_equal(g->commits.v[k].path, c->path))
+      return verify_fail(g, c->path, "a state is committed twice");
   if (c->predicate == 0) return TN_OK;
   if (c->predicate >= g->values.n)
-    return broken(g, c->path, "the predicate of a commit is no value of the graph");
+    return verify_fail(g, c->path, "the predicate of a commit is no value of the graph");
   const tn_type *type = tn_graph_type(g, c->predicate);
   return type->dtype == TN_BOOL && type->rank == 0
              ? TN_OK
-             : broken(g, c->path, "the predicate of a commit is not bool[]");
+             : verify_fail(g, c->path, "the predicate of a commit is not bool[]");
 }
 
-static tn_status check_output(const tn_graph *g, size_t i) {
+static tn_status verify_output(const tn_graph *g, size_t i) {
   const tn_goutput *o = &g->outputs.v[i];
   if (o->value == 0 || o->value >= g->values.n)
-    return broken(g, o->name, "an output of no value of the graph");
+    return verify_fail(g, o->name, "an output of no value of the graph");
   for (size_t k = 0; k < i; k++)
-    if (tn_text_equal(g->outputs.v[k].name, o->name)) return broken(g, o->name, "two outputs have this name");
+    if (tn_text_equal(g->outputs.v[k].name, o->name))
+      return verify_fail(g, o->name, "two outputs have this name");
   return TN_OK;
 }
 
 tn_status tn_graph_verify(const tn_graph *g) {
   for (size_t i = 0; i < g->nodes.n; i++) {
-    TN_TRY(check_node(g, i));
-    TN_TRY(check_special(g, &g->nodes.v[i]));
+    TN_TRY(verify_node(g, i));
+    TN_TRY(verify_input_state(g, &g->nodes.v[i]));
   }
-  TN_TRY(check_states(g));
-  for (size_t i = 0; i < g->commits.n; i++) TN_TRY(check_commit(g, i));
-  for (size_t i = 0; i < g->outputs.n; i++) TN_TRY(check_output(g, i));
+  TN_TRY(verify_states(g));
+  for (size_t i = 0; i < g->commits.n; i++) TN_TRY(verify_commit(g, i));
+  for (size_t i = 0; i < g->outputs.n; i++) TN_TRY(verify_output(g, i));
   return TN_OK;
 }

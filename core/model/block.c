@@ -1,4 +1,4 @@
-/* core/model/block.c: [block NAME]: args, inputs, layers, outputs. */
+/* core/model/block.c: applying a [block NAME] section: args, inputs, layers, outputs. */
 #include "core/model/assemble.h"
 
 #include <string.h>
@@ -12,88 +12,91 @@ tn_section *tn_block_section(const tn_assembly *assembly, const char *name) {
   return NULL;
 }
 
-static const char *where_of(const tn_assembly *a, tn_section *section, tn_key *key) {
+static const char *block_where(const tn_assembly *a, tn_section *section, tn_key *key) {
   return tn_key_where(a->request->ini, section, key);
 }
 
-/* The value of a key as one line of the model language, behind `lead` and before `tail`. Without items: the
- * key is absent or empty. */
-static tn_status read_line(const tn_model_scope *scope, tn_section *section, const char *name,
-                           const char *lead, const char *tail, tn_line *line) {
+/* Parses the value of a key as one line of the model language, with `lead` in front and `tail` behind. The
+ * line has no items if the key is absent or empty. */
+static tn_status block_read_line(const tn_model_scope *scope, tn_section *section, const char *name,
+                                 const char *lead, const char *tail, tn_line *line) {
   tn_assembly *a = scope->assembly;
   tn_key *key = tn_section_key(section, name);
   *line = (tn_line){.n_items = 0};
-  if (!key) return TN_OK;
+  if (key == NULL) return TN_OK;
   key->used = true;
   if (*key->value == '\0') return TN_OK;
   const char *text = tn_arena_printf(&a->arena, "%s%s%s", lead, key->value, tail);
-  if (!text) return TN_ENOMEM;
+  if (text == NULL) return TN_ENOMEM;
   tn_status status = tn_syntax_line(a->env, &a->arena, text, key->file, key->line, line);
   const char *what = tn_arena_printf(&a->arena, "[%s] %s", section->name, name);
-  return status == TN_OK ? TN_OK
-                         : tn_place_error(a->env, status, where_of(a, section, key), what ? what : name);
+  return status == TN_OK
+             ? TN_OK
+             : tn_error_add_context(a->env, status, block_where(a, section, key), what != NULL ? what : name);
 }
 
-/* `args = NAME, NAME=default, ...`, read as the arguments of a call. */
-static tn_status read_args(const tn_model_scope *scope, tn_section *section, tn_call_arg **args, int32_t *n) {
+/* Parses `args = NAME, NAME=default, ...` as the arguments of a call. */
+static tn_status block_read_args(const tn_model_scope *scope, tn_section *section, tn_call_arg **args,
+                                 int32_t *n) {
   tn_assembly *a = scope->assembly;
   tn_line line;
-  TN_TRY(read_line(scope, section, "args", "args(", ")", &line));
+  TN_TRY(block_read_line(scope, section, "args", "args(", ")", &line));
   *n = line.n_items == 1 ? line.items[0].n_args : 0;
   *args = line.n_items == 1 ? line.items[0].args : NULL;
   for (int32_t i = 0; i < *n; i++)
-    if (!(*args)[i].name && (*args)[i].value->what != TN_EXPR_WORD)
-      return tn_failf(a->env, TN_EINVAL, "%s: [%s] args: entry %d is no name, expected NAME or NAME=default",
-                      where_of(a, section, tn_section_key(section, "args")), section->name, i + 1);
+    if ((*args)[i].name == NULL && (*args)[i].value->kind != TN_EXPR_WORD)
+      return tn_failf(a->env, TN_EINVAL,
+                      "%s: [%s] args: entry %d is not a name, expected NAME or NAME=default",
+                      block_where(a, section, tn_section_key(section, "args")), section->name, i + 1);
   return TN_OK;
 }
 
-/* `inputs` or `outputs`: the names of values. */
-static tn_status read_names(const tn_model_scope *scope, tn_section *section, const char *key,
-                            const char ***names, int32_t *n) {
+/* Parses `inputs` or `outputs`: names of values. */
+static tn_status block_read_names(const tn_model_scope *scope, tn_section *section, const char *key,
+                                  const char ***names, int32_t *n) {
   tn_line line;
-  TN_TRY(read_line(scope, section, key, "names <- ", "", &line));
+  TN_TRY(block_read_line(scope, section, key, "names <- ", "", &line));
   *names = line.refs;
   *n = line.n_refs;
   return TN_OK;
 }
 
-static int32_t find_arg(const tn_model_scope *inner, const char *name) {
+static int32_t block_find_arg(const tn_model_scope *inner, const char *name) {
   for (int32_t i = 0; i < inner->n_args; i++)
     if (tn_text_equal(inner->arg_names[i], name)) return i;
   return -1;
 }
 
-/* The block's arguments as it declares them. */
-typedef struct tn_block_args {
-  tn_call_arg *v; /* name: of one with a default, which is its value */
+/* The declared arguments of a block. */
+typedef struct block_args {
+  tn_call_arg *v; /* name and value: an argument with its default */
   int32_t n;
   bool *passed;
-} tn_block_args;
+} block_args;
 
-static tn_status declare_args(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
-                              tn_block_args *args) {
+static tn_status block_declare_args(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
+                                    block_args *args) {
   tn_arena *arena = &outer->assembly->arena;
-  TN_TRY(read_args(outer, section, &args->v, &args->n));
+  TN_TRY(block_read_args(outer, section, &args->v, &args->n));
   size_t room = (size_t)args->n + 1;
   inner->arg_names = tn_arena_alloc(arena, tn_size_mul(room, sizeof *inner->arg_names));
   inner->arg_values = tn_arena_alloc(arena, tn_size_mul(room, sizeof *inner->arg_values));
   args->passed = tn_arena_alloc(arena, room);
-  if (!inner->arg_names || !inner->arg_values || !args->passed) return TN_ENOMEM;
+  if (inner->arg_names == NULL || inner->arg_values == NULL || args->passed == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < args->n; i++) {
-    const char *name = args->v[i].name ? args->v[i].name : args->v[i].value->word;
-    if (find_arg(inner, name) >= 0)
+    const char *name = args->v[i].name != NULL ? args->v[i].name : args->v[i].value->word;
+    if (block_find_arg(inner, name) >= 0)
       return tn_failf(outer->assembly->env, TN_EINVAL, "[%s] args: '%s' appears twice", section->name, name);
     inner->arg_names[inner->n_args++] = name;
   }
   return TN_OK;
 }
 
-/* What was not passed has its default, in terms of the arguments before it. */
-static tn_status fill_defaults(tn_model_scope *inner, const tn_use *use, const tn_block_args *args) {
+/* Evaluates the defaults of arguments that were not passed. A default may use earlier arguments. */
+static tn_status block_fill_defaults(tn_model_scope *inner, const tn_use *use, const block_args *args) {
   for (int32_t i = 0; i < args->n; i++) {
     if (args->passed[i]) continue;
-    if (!args->v[i].name)
+    if (args->v[i].name == NULL)
       return tn_failf(inner->assembly->env, TN_EINVAL, "block '%s' needs the argument '%s'", use->call->layer,
                       inner->arg_names[i]);
     inner->n_args = i;
@@ -106,28 +109,29 @@ static tn_status fill_defaults(tn_model_scope *inner, const tn_use *use, const t
   return TN_OK;
 }
 
-static tn_status no_such_arg(const tn_model_scope *inner, const tn_use *use, const char *name) {
+static tn_status block_fail_unknown_arg(const tn_model_scope *inner, const tn_use *use, const char *name) {
   tn_env *env = inner->assembly->env;
   const char *nearest = tn_text_nearest(name, inner->arg_names, (size_t)inner->n_args);
   tn_text names = tn_text_new(env);
   for (int32_t i = 0; i < inner->n_args; i++)
-    tn_text_addf(&names, "%s%s", i ? ", " : "", inner->arg_names[i]);
-  tn_status status = nearest ? tn_failf(env, TN_EINVAL, "block '%s' has no argument '%s', did you mean '%s'?",
-                                        use->call->layer, name, nearest)
-                             : tn_failf(env, TN_EINVAL, "block '%s' has no argument '%s', it has %s",
-                                        use->call->layer, name, names.v ? names.v : "none");
+    tn_text_addf(&names, "%s%s", i > 0 ? ", " : "", inner->arg_names[i]);
+  tn_status status = nearest != NULL
+                         ? tn_failf(env, TN_EINVAL, "block '%s' has no argument '%s', did you mean '%s'?",
+                                    use->call->layer, name, nearest)
+                         : tn_failf(env, TN_EINVAL, "block '%s' has no argument '%s', it has %s",
+                                    use->call->layer, name, names.v != NULL ? names.v : "none");
   tn_text_free(&names);
   return status;
 }
 
-/* Evaluates the call's arguments in the caller's scope. */
-static tn_status pass_args(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
-                           const tn_block_args *args) {
+/* Evaluates the arguments of the call in the caller's scope. */
+static tn_status block_pass_args(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
+                                 const block_args *args) {
   tn_env *env = outer->assembly->env;
   for (int32_t i = 0; i < use->call->n_args; i++) {
     const tn_call_arg *arg = &use->call->args[i];
-    int32_t at = arg->name ? find_arg(inner, arg->name) : i;
-    if (at < 0) return no_such_arg(inner, use, arg->name);
+    int32_t at = arg->name != NULL ? block_find_arg(inner, arg->name) : i;
+    if (at < 0) return block_fail_unknown_arg(inner, use, arg->name);
     if (at >= inner->n_args)
       return tn_failf(env, TN_EINVAL, "block '%s' takes %d argument%s, given %d", use->call->layer,
                       inner->n_args, inner->n_args == 1 ? "" : "s", use->call->n_args);
@@ -140,27 +144,27 @@ static tn_status pass_args(const tn_model_scope *outer, tn_model_scope *inner, c
   return TN_OK;
 }
 
-static tn_status bind_inputs(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
-                             tn_section *section) {
+static tn_status block_bind_inputs(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
+                                   tn_section *section) {
   tn_env *env = outer->assembly->env;
   const char **names;
   int32_t n;
-  TN_TRY(read_names(outer, section, "inputs", &names, &n));
+  TN_TRY(block_read_names(outer, section, "inputs", &names, &n));
   if (n == 0 ? use->n_in != 1 : use->n_in != n)
     return tn_failf(env, TN_EINVAL, "block '%s' takes %d input%s, given %d", use->call->layer, n == 0 ? 1 : n,
                     n < 2 ? "" : "s", use->n_in);
   for (int32_t i = 0; i < n; i++)
-    TN_TRY(tn_scope_bind(inner, names[i], use->in[i], where_of(outer->assembly, section, NULL)));
+    TN_TRY(tn_scope_bind(inner, names[i], use->in[i], block_where(outer->assembly, section, NULL)));
   inner->in = inner->last = use->in[0];
   return TN_OK;
 }
 
-/* The block's `outputs`, or the value of its last line. */
-static tn_status collect(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
-                         tn_results *results) {
+/* Collects the block's `outputs`, or the value of its last line. */
+static tn_status block_collect_outputs(const tn_model_scope *outer, tn_model_scope *inner,
+                                       tn_section *section, tn_results *results) {
   const char **names;
   int32_t n;
-  TN_TRY(read_names(outer, section, "outputs", &names, &n));
+  TN_TRY(block_read_names(outer, section, "outputs", &names, &n));
   results->n = n == 0 ? 1 : n;
   if (n == 0) results->v[0] = inner->last;
   if (n > TN_MAX_YIELDS)
@@ -168,41 +172,41 @@ static tn_status collect(const tn_model_scope *outer, tn_model_scope *inner, tn_
                     section->name, n, TN_MAX_YIELDS);
   for (int32_t i = 0; i < n; i++) {
     tn_status status = tn_scope_resolve(inner, names[i], &results->v[i]);
-    const char *where = where_of(outer->assembly, section, tn_section_key(section, "outputs"));
-    if (status != TN_OK) return tn_place_error(outer->assembly->env, status, where, "outputs");
+    const char *where = block_where(outer->assembly, section, tn_section_key(section, "outputs"));
+    if (status != TN_OK) return tn_error_add_context(outer->assembly->env, status, where, "outputs");
   }
   return TN_OK;
 }
 
-static tn_status run_block(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
+static tn_status block_run(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,
                            tn_results *results) {
   tn_assembly *a = outer->assembly;
   tn_line *lines;
   int32_t n;
   tn_key *key = tn_section_key(section, "layers");
-  if (!key)
+  if (key == NULL)
     return tn_failf(a->env, TN_EINVAL, "%s: [%s] has no `layers`, expected a layer a line",
-                    where_of(a, section, NULL), section->name);
+                    block_where(a, section, NULL), section->name);
   key->used = true;
   TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
   TN_TRY(tn_scope_run(inner, lines, n));
-  return collect(outer, inner, section, results);
+  return block_collect_outputs(outer, inner, section, results);
 }
 
-/* The block's own mistakes are placed inside it, those of the call are not. */
-static tn_status call_block(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
+/* Errors of the block itself get the context "in block NAME"; errors of the call's arguments do not. */
+static tn_status block_call(const tn_model_scope *outer, tn_model_scope *inner, const tn_use *use,
                             tn_section *section, tn_results *results) {
   tn_assembly *a = outer->assembly;
-  tn_block_args args = {NULL, 0, NULL};
+  block_args args = {NULL, 0, NULL};
   const char *what = tn_arena_printf(&a->arena, "in block '%s'", use->call->layer);
-  if (!what) return TN_ENOMEM;
-  tn_status status = declare_args(outer, inner, section, &args);
-  if (status != TN_OK) return tn_place_error(a->env, status, use->where, what);
-  TN_TRY(pass_args(outer, inner, use, &args));
-  TN_TRY(fill_defaults(inner, use, &args));
-  TN_TRY(bind_inputs(outer, inner, use, section));
-  status = run_block(outer, inner, section, results);
-  return status == TN_OK ? TN_OK : tn_place_error(a->env, status, use->where, what);
+  if (what == NULL) return TN_ENOMEM;
+  tn_status status = block_declare_args(outer, inner, section, &args);
+  if (status != TN_OK) return tn_error_add_context(a->env, status, use->where, what);
+  TN_TRY(block_pass_args(outer, inner, use, &args));
+  TN_TRY(block_fill_defaults(inner, use, &args));
+  TN_TRY(block_bind_inputs(outer, inner, use, section));
+  status = block_run(outer, inner, section, results);
+  return status == TN_OK ? TN_OK : tn_error_add_context(a->env, status, use->where, what);
 }
 
 tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_section *section,
@@ -212,15 +216,15 @@ tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_sectio
     return tn_failf(a->env, TN_EINVAL, "blocks nest deeper than %d; does block '%s' use itself?",
                     TN_MAX_BLOCK_DEPTH, use->call->layer);
   tn_model_scope *inner = tn_arena_alloc(&a->arena, sizeof *inner);
-  if (!inner) return TN_ENOMEM;
+  if (inner == NULL) return TN_ENOMEM;
   inner->assembly = a;
   inner->data = scope->data;
   inner->prefix = use->path;
   inner->unnamed = !use->named;
   section->used = true;
   a->depth++;
-  tn_status status = call_block(scope, inner, use, section, results);
+  tn_status status = block_call(scope, inner, use, section, results);
   a->depth--;
   tn_vec_free(a->env, &inner->values);
-  return status == TN_OK ? TN_OK : tn_place_error(a->env, status, use->where, "");
+  return status == TN_OK ? TN_OK : tn_error_add_context(a->env, status, use->where, "");
 }

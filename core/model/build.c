@@ -1,9 +1,9 @@
-/* core/model/build.c: the whole of [model]: signature, layers, objective. */
+/* core/model/build.c: builds the graph of [model]: inputs, layers, losses and metrics. */
 #include "core/model/from_function.h"
 
 #include <string.h>
 
-static tn_status bind_fields(tn_model_scope *scope, const tn_signature_field *fields, int32_t n) {
+static tn_status model_bind_fields(tn_model_scope *scope, const tn_signature_field *fields, int32_t n) {
   tn_assembly *a = scope->assembly;
   for (int32_t i = 0; i < n; i++) {
     tn_type type = fields[i].type;
@@ -11,20 +11,20 @@ static tn_status bind_fields(tn_model_scope *scope, const tn_signature_field *fi
     type.dims[0] = a->request->batch;
     type.rank++;
     tn_val value = tn_graph_input(tn_builder_graph(a->b), fields[i].name, &type);
-    if (!value) return TN_ENOMEM;
+    if (value == 0) return TN_ENOMEM;
     const char *name = tn_arena_strdup(&a->arena, fields[i].name);
-    if (!name) return TN_ENOMEM;
+    if (name == NULL) return TN_ENOMEM;
     TN_TRY(tn_scope_bind(scope, name, value, a->request->ini->path));
   }
   return TN_OK;
 }
 
-static tn_status build_layers(tn_model_scope *scope, tn_section *section) {
+static tn_status model_build_layers(tn_model_scope *scope, tn_section *section) {
   tn_assembly *a = scope->assembly;
   tn_key *key = tn_section_key(section, "layers");
   tn_line *lines;
   int32_t n;
-  if (!key)
+  if (key == NULL)
     return tn_failf(a->env, TN_EINVAL, "%s: [model] has no `layers`, expected a layer a line",
                     tn_key_where(a->request->ini, section, NULL));
   key->used = true;
@@ -32,38 +32,38 @@ static tn_status build_layers(tn_model_scope *scope, tn_section *section) {
   return tn_scope_run(scope, lines, n);
 }
 
-/* Keys that this build does not look at are known all the same. */
-static void mark_known(tn_section *section) {
+/* Marks the keys that a particular build may skip as used. */
+static void model_mark_known_keys(tn_section *section) {
   static const char *const known[] = {"inputs", "targets", "layers", "loss", "metrics"};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     tn_key *key = tn_section_key(section, known[i]);
-    if (key) key->used = true;
+    if (key != NULL) key->used = true;
   }
 }
 
-static tn_status build(tn_model_scope *scope, tn_model *model) {
+static tn_status model_build_parts(tn_model_scope *scope, tn_model *model) {
   tn_assembly *a = scope->assembly;
   tn_signature signature;
-  if (a->request->emit != NULL) return tn_emitted_build(scope, model);
+  if (a->request->emit != NULL) return tn_model_function_build(scope, model);
   TN_TRY(tn_signature_read(a->env, &a->arena, a->request->ini, &signature));
   tn_section *section = tn_ini_section(a->request->ini, "model");
-  mark_known(section);
-  TN_TRY(bind_fields(scope, signature.inputs, signature.n_inputs));
+  model_mark_known_keys(section);
+  TN_TRY(model_bind_fields(scope, signature.inputs, signature.n_inputs));
   scope->in = scope->last = scope->values.v[0].value;
-  TN_TRY(build_layers(scope, section));
+  TN_TRY(model_build_layers(scope, section));
   TN_TRY(tn_graph_output(tn_builder_graph(a->b), "output", scope->last));
   if (!a->request->measured) return TN_OK;
-  TN_TRY(bind_fields(scope, signature.targets, signature.n_targets));
+  TN_TRY(model_bind_fields(scope, signature.targets, signature.n_targets));
   return tn_objective_build(scope, section, &signature, model);
 }
 
-static tn_status run(tn_assembly *a, tn_model *model) {
+static tn_status model_run_builder(tn_assembly *a, tn_model *model) {
   tn_model_scope scope = {.assembly = a, .prefix = ""};
   scope.data = &scope;
   tn_status status = tn_builder_create(model->graph, &a->builder);
   if (status != TN_OK) return status;
   a->b = tn_builder_handle(a->builder);
-  status = build(&scope, model);
+  status = model_build_parts(&scope, model);
   tn_vec_free(a->env, &scope.values);
   tn_builder_destroy(a->builder);
   return status;
@@ -77,7 +77,7 @@ tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model 
   if (status == TN_OK) {
     model->graph->ranks = request->ranks > 1 ? request->ranks : 1;
     model->graph->micro_batches = request->micro_batches > 1 ? request->micro_batches : 1;
-    status = run(&a, model);
+    status = model_run_builder(&a, model);
   }
   tn_vec_free(env, &a.modules);
   tn_arena_free(&a.arena);

@@ -1,20 +1,21 @@
-/* core/model/error_context.c: where in the configuration something went wrong. */
+/* core/model/error_context.c: the context of error messages: configuration line, layer, block. */
 #include "core/model/assemble.h"
 
 #include <string.h>
 
-/* The text behind "HEAD: ", where head has n bytes, or all of it. */
-static const char *behind(const char *text, const char *head, size_t n) {
+/* Skips "HEAD: " at the start of the text, where HEAD is the first n bytes of `head`. */
+static const char *error_text_behind(const char *text, const char *head, size_t n) {
   return n > 0 && strncmp(text, head, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
-tn_status tn_place_error(tn_env *env, tn_status status, const char *where, const char *what) {
+tn_status tn_error_add_context(tn_env *env, tn_status status, const char *where, const char *what) {
   if (status == TN_OK) return TN_OK;
-  const char *text = env->slot->code == status && *env->slot->text ? env->slot->text : tn_status_name(status);
-  text = behind(text, where, strlen(where));
-  text = behind(text, what, strlen(what));       /* a block in itself */
-  text = behind(text, what, strcspn(what, " ")); /* the op of the layer's name has said it, too */
-  return tn_failf(env, status, "%s: %s%s%s", where, what, *what ? ": " : "", text);
+  const char *text =
+      env->record->code == status && *env->record->text != '\0' ? env->record->text : tn_status_name(status);
+  text = error_text_behind(text, where, strlen(where));
+  text = error_text_behind(text, what, strlen(what));       /* a block that uses itself */
+  text = error_text_behind(text, what, strcspn(what, " ")); /* an op of the same name as the layer */
+  return tn_failf(env, status, "%s: %s%s%s", where, what, *what != '\0' ? ": " : "", text);
 }
 
 const char *tn_line_where(tn_assembly *a, const tn_line *line) {

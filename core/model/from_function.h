@@ -1,23 +1,23 @@
-/* core/model/from_function.h: private to core/model: models that a function of the application emits. */
+/* core/model/from_function.h: models that a function of the application emits. Private to core/model. */
 #ifndef TN_CORE_MODEL_FROM_FUNCTION_H
 #define TN_CORE_MODEL_FROM_FUNCTION_H
 
 #include "core/model/assemble.h"
 
-/* A loss or metric that the function has asked for. */
-typedef struct tn_given_measure {
-  const char *line; /* "aux: mse(weight=0.3)"; NULL: `in` is what a layer would have yielded */
+/* A loss or metric that the function added. */
+typedef struct tn_function_measure {
+  const char *line; /* "aux: mse(weight=0.3)"; NULL: `in` holds the values that a layer would return */
   const char *name; /* without a line */
   double factor;    /* without a line */
   bool is_loss;
   tn_results in;
-} tn_given_measure;
+} tn_function_measure;
 
-/* emitted.c: runs the request's function and builds what it asked for. */
-tn_status tn_emitted_build(tn_model_scope *scope, tn_model *model);
+/* from_function.c: calls the request's function and builds the model. */
+tn_status tn_model_function_build(tn_model_scope *scope, tn_model *model);
 
-/* objective.c: the measures of such a model. */
-tn_status tn_objective_given(tn_model_scope *scope, const tn_given_measure *measures, int32_t n,
-                             tn_model *model);
+/* objective.c: builds the losses and metrics of such a model. */
+tn_status tn_objective_from_function(tn_model_scope *scope, const tn_function_measure *measures, int32_t n,
+                                     tn_model *model);
 
 #endif

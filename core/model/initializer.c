@@ -1,6 +1,6 @@
-/* core/model/initializer.c: what `init` texts mean, emitted as graph. Fans as PyTorch computes them:
- * fan_in = dims[1] * receptive field, fan_out = dims[0] * receptive field. Kaiming: He, Zhang, Ren,
- * Sun, ICCV 2015. Xavier: Glorot and Bengio, AISTATS 2010. */
+/* core/model/initializer.c: initializers such as `kaiming_normal(a=0.1)`, emitted as graph. Fans as in
+ * PyTorch: fan_in = dims[1] * receptive field, fan_out = dims[0] * receptive field. Kaiming: He, Zhang,
+ * Ren, Sun, ICCV 2015. Xavier: Glorot and Bengio, AISTATS 2010. */
 #include "core/model/model.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 enum { TN_FAN_IN = 0, TN_FAN_OUT = 1 };
 
-/* Every argument an initializer may have; which ones apply, the rows below say. */
+/* The arguments of all initializers; the tables below list those of each. */
 typedef struct tn_init_options {
   double value, low, high, mean, std, a, gain;
   int32_t mode;
@@ -36,7 +36,7 @@ typedef struct tn_fans {
   double in, out;
 } tn_fans;
 
-static tn_fans fans_of(const tn_type *type) {
+static tn_fans initializer_fans(const tn_type *type) {
   double field = 1;
   for (int32_t i = 2; i < type->rank; i++) field *= (double)type->dims[i];
   if (type->rank == 0) return (tn_fans){1, 1};
@@ -44,8 +44,8 @@ static tn_fans fans_of(const tn_type *type) {
   return (tn_fans){(double)type->dims[1] * field, (double)type->dims[0] * field};
 }
 
-static tn_val emit_random(tn_build *b, const char *op, const tn_type *type, uint64_t stream, double x,
-                          double y) {
+static tn_val initializer_random(tn_build *b, const char *op, const tn_type *type, uint64_t stream, double x,
+                                 double y) {
   tn_op_begin(b, op);
   tn_op_arg(b, tn_scalar(b, TN_I64, 0));
   tn_op_set_ints(b, "dims", type->rank, type->dims);
@@ -56,50 +56,53 @@ static tn_val emit_random(tn_build *b, const char *op, const tn_type *type, uint
   return tn_op_end(b);
 }
 
-static tn_val emit_zeros(tn_build *b, const tn_init_options *o, const tn_type *type, uint64_t stream) {
+static tn_val initializer_zeros(tn_build *b, const tn_init_options *o, const tn_type *type, uint64_t stream) {
   (void)o, (void)stream;
   return tn_full(b, type, 0.0);
 }
-static tn_val emit_ones(tn_build *b, const tn_init_options *o, const tn_type *type, uint64_t stream) {
+static tn_val initializer_ones(tn_build *b, const tn_init_options *o, const tn_type *type, uint64_t stream) {
   (void)o, (void)stream;
   return tn_full(b, type, 1.0);
 }
-static tn_val emit_constant(tn_build *b, const tn_init_options *o, const tn_type *type, uint64_t stream) {
+static tn_val initializer_constant(tn_build *b, const tn_init_options *o, const tn_type *type,
+                                   uint64_t stream) {
   (void)stream;
   return tn_full(b, type, o->value);
 }
-static tn_val emit_uniform(tn_build *b, const tn_init_options *o, const tn_type *type, uint64_t stream) {
-  return emit_random(b, "random_uniform", type, stream, o->low, o->high);
+static tn_val initializer_uniform(tn_build *b, const tn_init_options *o, const tn_type *type,
+                                  uint64_t stream) {
+  return initializer_random(b, "random_uniform", type, stream, o->low, o->high);
 }
-static tn_val emit_normal(tn_build *b, const tn_init_options *o, const tn_type *type, uint64_t stream) {
-  return emit_random(b, "random_normal", type, stream, o->mean, o->std);
+static tn_val initializer_normal(tn_build *b, const tn_init_options *o, const tn_type *type,
+                                 uint64_t stream) {
+  return initializer_random(b, "random_normal", type, stream, o->mean, o->std);
 }
-static double kaiming_std(const tn_init_options *o, const tn_type *type) {
-  tn_fans fans = fans_of(type);
+static double initializer_kaiming_std(const tn_init_options *o, const tn_type *type) {
+  tn_fans fans = initializer_fans(type);
   double fan = o->mode == TN_FAN_IN ? fans.in : fans.out;
   return sqrt(2.0 / (1.0 + o->a * o->a)) / sqrt(fan > 0 ? fan : 1);
 }
-static tn_val emit_kaiming_uniform(tn_build *b, const tn_init_options *o, const tn_type *type,
-                                   uint64_t stream) {
-  double bound = sqrt(3.0) * kaiming_std(o, type);
-  return emit_random(b, "random_uniform", type, stream, -bound, bound);
+static tn_val initializer_kaiming_uniform(tn_build *b, const tn_init_options *o, const tn_type *type,
+                                          uint64_t stream) {
+  double bound = sqrt(3.0) * initializer_kaiming_std(o, type);
+  return initializer_random(b, "random_uniform", type, stream, -bound, bound);
 }
-static tn_val emit_kaiming_normal(tn_build *b, const tn_init_options *o, const tn_type *type,
-                                  uint64_t stream) {
-  return emit_random(b, "random_normal", type, stream, 0.0, kaiming_std(o, type));
+static tn_val initializer_kaiming_normal(tn_build *b, const tn_init_options *o, const tn_type *type,
+                                         uint64_t stream) {
+  return initializer_random(b, "random_normal", type, stream, 0.0, initializer_kaiming_std(o, type));
 }
-static double xavier_std(const tn_init_options *o, const tn_type *type) {
-  tn_fans fans = fans_of(type);
+static double initializer_xavier_std(const tn_init_options *o, const tn_type *type) {
+  tn_fans fans = initializer_fans(type);
   return o->gain * sqrt(2.0 / (fans.in + fans.out > 0 ? fans.in + fans.out : 1));
 }
-static tn_val emit_xavier_uniform(tn_build *b, const tn_init_options *o, const tn_type *type,
-                                  uint64_t stream) {
-  double bound = sqrt(3.0) * xavier_std(o, type);
-  return emit_random(b, "random_uniform", type, stream, -bound, bound);
+static tn_val initializer_xavier_uniform(tn_build *b, const tn_init_options *o, const tn_type *type,
+                                         uint64_t stream) {
+  double bound = sqrt(3.0) * initializer_xavier_std(o, type);
+  return initializer_random(b, "random_uniform", type, stream, -bound, bound);
 }
-static tn_val emit_xavier_normal(tn_build *b, const tn_init_options *o, const tn_type *type,
-                                 uint64_t stream) {
-  return emit_random(b, "random_normal", type, stream, 0.0, xavier_std(o, type));
+static tn_val initializer_xavier_normal(tn_build *b, const tn_init_options *o, const tn_type *type,
+                                        uint64_t stream) {
+  return initializer_random(b, "random_normal", type, stream, 0.0, initializer_xavier_std(o, type));
 }
 
 typedef struct tn_initializer {
@@ -109,19 +112,19 @@ typedef struct tn_initializer {
 } tn_initializer;
 
 static const tn_initializer initializers[] = {
-    {"zeros", no_arguments, emit_zeros},
-    {"ones", no_arguments, emit_ones},
-    {"constant", constant_arguments, emit_constant},
-    {"uniform", uniform_arguments, emit_uniform},
-    {"normal", normal_arguments, emit_normal},
-    {"kaiming_uniform", kaiming_arguments, emit_kaiming_uniform},
-    {"kaiming_normal", kaiming_arguments, emit_kaiming_normal},
-    {"xavier_uniform", xavier_arguments, emit_xavier_uniform},
-    {"xavier_normal", xavier_arguments, emit_xavier_normal},
+    {"zeros", no_arguments, initializer_zeros},
+    {"ones", no_arguments, initializer_ones},
+    {"constant", constant_arguments, initializer_constant},
+    {"uniform", uniform_arguments, initializer_uniform},
+    {"normal", normal_arguments, initializer_normal},
+    {"kaiming_uniform", kaiming_arguments, initializer_kaiming_uniform},
+    {"kaiming_normal", kaiming_arguments, initializer_kaiming_normal},
+    {"xavier_uniform", xavier_arguments, initializer_xavier_uniform},
+    {"xavier_normal", xavier_arguments, initializer_xavier_normal},
 };
 enum { N_INITIALIZERS = sizeof initializers / sizeof *initializers };
 
-static tn_status find_initializer(tn_build *b, const char *name, const tn_initializer **found) {
+static tn_status initializer_find(tn_build *b, const char *name, const tn_initializer **found) {
   const char *names[N_INITIALIZERS];
   for (int32_t i = 0; i < N_INITIALIZERS; i++) {
     names[i] = initializers[i].name;
@@ -131,34 +134,36 @@ static tn_status find_initializer(tn_build *b, const char *name, const tn_initia
     }
   }
   const char *nearest = tn_text_nearest(name, names, N_INITIALIZERS);
-  return tn_failf(b, TN_EINVAL, "there is no initializer '%s'%s%s%s", name, nearest ? ", did you mean '" : "",
-                  nearest ? nearest : "", nearest ? "'?" : "");
+  return tn_failf(b, TN_EINVAL, "there is no initializer '%s'%s%s%s", name,
+                  nearest != NULL ? ", did you mean '" : "", nearest != NULL ? nearest : "",
+                  nearest != NULL ? "'?" : "");
 }
 
-static tn_status fill_arguments(tn_build *b, tn_arena *arena, const tn_expr *call, tn_options *options) {
+static tn_status initializer_fill_arguments(tn_build *b, tn_arena *arena, const tn_expr *call,
+                                            tn_options *options) {
   for (int32_t i = 0; i < call->n_args; i++) {
     static const tn_scope nothing;
     tn_value value;
     const tn_option *option = tn_options_at(options->item, i);
-    const char *name = call->args[i].name ? call->args[i].name : option ? option->name : NULL;
-    if (!name) return tn_failf(b, TN_EINVAL, "argument %d is one too many", i + 1);
+    const char *name = call->args[i].name != NULL ? call->args[i].name : option != NULL ? option->name : NULL;
+    if (name == NULL) return tn_failf(b, TN_EINVAL, "argument %d is one too many", i + 1);
     TN_TRY(tn_expr_evaluate(b, arena, call->args[i].value, &nothing, &value));
     const char *text = tn_value_text(arena, &value);
-    if (!text) return TN_ENOMEM;
+    if (text == NULL) return TN_ENOMEM;
     TN_TRY(tn_options_set_text(b, options, name, text));
   }
   return tn_options_finish(b, options);
 }
 
-static tn_status emit(tn_build *b, tn_arena *arena, const char *init, const tn_type *type, uint64_t stream,
-                      tn_val *value) {
+static tn_status initializer_emit(tn_build *b, tn_arena *arena, const char *init, const tn_type *type,
+                                  uint64_t stream, tn_val *value) {
   tn_expr *call = NULL;
   const tn_initializer *kind = NULL;
   tn_options options;
   TN_TRY(tn_syntax_expr(b, arena, init, &call));
-  if (call->what != TN_EXPR_CALL && call->what != TN_EXPR_WORD)
+  if (call->kind != TN_EXPR_CALL && call->kind != TN_EXPR_WORD)
     return tn_failf(b, TN_EINVAL, "expected an initializer like normal(0, 0.02)");
-  TN_TRY(find_initializer(b, call->word, &kind));
+  TN_TRY(initializer_find(b, call->word, &kind));
   tn_item item = {.struct_size = sizeof item,
                   .kind = TN_LAYER,
                   .name = kind->name,
@@ -167,7 +172,7 @@ static tn_status emit(tn_build *b, tn_arena *arena, const char *init, const tn_t
                   .option_stride = sizeof(tn_option),
                   .options_bytes = sizeof(tn_init_options)};
   TN_TRY(tn_options_start(b, arena, &item, &options));
-  TN_TRY(fill_arguments(b, arena, call, &options));
+  TN_TRY(initializer_fill_arguments(b, arena, call, &options));
   *value = kind->emit(b, options.data, type, stream);
   return tn_build_status(b);
 }
@@ -175,7 +180,7 @@ static tn_status emit(tn_build *b, tn_arena *arena, const char *init, const tn_t
 tn_val tn_initializer_emit(tn_build *b, const char *init, const tn_type *type, uint64_t stream) {
   tn_arena arena = tn_arena_new(b);
   tn_val value = 0;
-  tn_status status = emit(b, &arena, init, type, stream, &value);
+  tn_status status = initializer_emit(b, &arena, init, type, stream, &value);
   if (status != TN_OK) {
     tn_wrap(b, status, "initializer '%s'", init);
     tn_builder_fail(b, status);

@@ -1,10 +1,12 @@
-/* core/model/layer.c: applying one call of the model language: a layer plugin, a block, or "@name". */
+/* core/model/layer.c: applies one call of the model language: a layer of a plugin, an op, a block, or
+ * "@name". */
 #include "core/graph/op/schema.h"
 #include "core/model/assemble.h"
 
 #include <string.h>
 
-/* `option=@path` where the layer has no such option: its parameter of that name is another's. */
+/* `name=@path` for a name that is not an option of the layer: ties the parameter of that name to the
+ * parameter at `path`. */
 typedef struct tn_tie {
   const char *name, *path;
   bool used;
@@ -15,11 +17,11 @@ typedef struct tn_layer_context {
   const tn_use *use;
   tn_tie *ties;
   int32_t n_ties;
-  bool refused; /* asked for a parameter without having a name */
+  bool refused; /* an unnamed layer has requested a parameter */
 } tn_layer_context;
 
-/* The path of a parameter or state of the layer being built. */
-static const char *state_path(void *context, const char *name) {
+/* Returns the path of a parameter or state of the layer being built. */
+static const char *layer_state_path(void *context, const char *name) {
   tn_layer_context *c = context;
   for (int32_t i = 0; i < c->n_ties; i++) {
     if (!tn_text_equal(c->ties[i].name, name)) continue;
@@ -30,8 +32,8 @@ static const char *state_path(void *context, const char *name) {
   return tn_arena_printf(&c->scope->assembly->arena, "%s.%s", c->use->path, name);
 }
 
-/* tn_build_layer: another layer by its INI text, under this one's path. */
-static tn_val nested_layer(tn_build *b, void *context, const char *name, const char *text, const tn_val *in,
+/* Implements tn_build_layer: applies a layer given as text, under the path of the current layer. */
+static tn_val layer_nested(tn_build *b, void *context, const char *name, const char *text, const tn_val *in,
                            int32_t n) {
   tn_layer_context *c = context;
   tn_assembly *a = c->scope->assembly;
@@ -55,24 +57,25 @@ static tn_val nested_layer(tn_build *b, void *context, const char *name, const c
   return results.v[0];
 }
 
-/* "@path" of a parameter: from here, or from the model's top. */
-static tn_status find_tied(const tn_model_scope *scope, const char *name, const char **path) {
+/* Resolves "@path" to the path of a parameter, relative to the scope or absolute. */
+static tn_status layer_find_tied(const tn_model_scope *scope, const char *name, const char **path) {
   tn_assembly *a = scope->assembly;
   const tn_graph *graph = tn_builder_graph(a->b);
   const char *local = tn_scope_path(scope, name);
-  if (!local) return TN_ENOMEM;
-  *path = tn_graph_find_state(graph, local) ? local : name;
-  if (tn_graph_find_state(graph, *path)) return TN_OK;
+  if (local == NULL) return TN_ENOMEM;
+  *path = tn_graph_find_state(graph, local) != NULL ? local : name;
+  if (tn_graph_find_state(graph, *path) != NULL) return TN_OK;
   const char **names = tn_arena_alloc(&a->arena, tn_size_mul(graph->states.n + 1, sizeof *names));
-  if (!names) return TN_ENOMEM;
+  if (names == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < graph->states.n; i++) names[i] = graph->states.v[i].path;
   const char *nearest = tn_text_nearest(name, names, graph->states.n);
   return tn_failf(a->env, TN_EINVAL, "@%s names no parameter of an earlier layer%s%s%s", name,
-                  nearest ? ", did you mean @" : "", nearest ? nearest : "", nearest ? "?" : "");
+                  nearest != NULL ? ", did you mean @" : "", nearest != NULL ? nearest : "",
+                  nearest != NULL ? "?" : "");
 }
 
-/* Every "@path" must have stood for a parameter that the layer asked for. */
-static tn_status check_ties(const tn_layer_context *c) {
+/* Checks that the layer requested every tied parameter. */
+static tn_status layer_check_ties(const tn_layer_context *c) {
   for (int32_t i = 0; i < c->n_ties; i++)
     if (!c->ties[i].used)
       return tn_failf(c->scope->assembly->env, TN_EINVAL, "%s has neither an option nor a parameter '%s'",
@@ -80,68 +83,69 @@ static tn_status check_ties(const tn_layer_context *c) {
   return TN_OK;
 }
 
-static tn_status set_argument(const tn_model_scope *scope, tn_options *options, const tn_call_arg *arg,
-                              int32_t position, tn_layer_context *context) {
+static tn_status layer_set_argument(const tn_model_scope *scope, tn_options *options, const tn_call_arg *arg,
+                                    int32_t position, tn_layer_context *context) {
   tn_env *env = scope->assembly->env;
   tn_arena *arena = &scope->assembly->arena;
   const char *name = arg->name;
   tn_value value;
-  if (!name) {
+  if (name == NULL) {
     const tn_option *option = tn_options_at(options->item, position);
-    if (!option)
+    if (option == NULL)
       return tn_failf(env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`", position + 1,
                       options->item->name);
     name = option->name;
   }
   TN_TRY(tn_scope_evaluate(scope, arg->value, &value));
-  if (value.what == TN_VALUE_SHARED && !tn_options_find(options->item, name)) {
+  if (value.kind == TN_VALUE_SHARED && !tn_options_find(options->item, name)) {
     tn_tie *tie = &context->ties[context->n_ties++];
     tie->name = name;
-    return find_tied(scope, value.text, &tie->path);
+    return layer_find_tied(scope, value.text, &tie->path);
   }
   const char *text = tn_value_text(arena, &value);
-  return text ? tn_options_set_text(env, options, name, text) : TN_ENOMEM;
+  return text != NULL ? tn_options_set_text(env, options, name, text) : TN_ENOMEM;
 }
 
-static tn_status fill_options(const tn_model_scope *scope, const tn_use *use, const tn_item *item,
-                              tn_options *options, tn_layer_context *context) {
+static tn_status layer_fill_options(const tn_model_scope *scope, const tn_use *use, const tn_item *item,
+                                    tn_options *options, tn_layer_context *context) {
   tn_assembly *a = scope->assembly;
   TN_TRY(tn_options_start(a->env, &a->arena, item, options));
   options->folder = a->request->ini->folder;
   context->ties =
       tn_arena_alloc(&a->arena, tn_size_mul((size_t)use->call->n_args + 1, sizeof *context->ties));
-  if (!context->ties) return TN_ENOMEM;
+  if (context->ties == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < use->call->n_args; i++)
-    TN_TRY(set_argument(scope, options, &use->call->args[i], i, context));
+    TN_TRY(layer_set_argument(scope, options, &use->call->args[i], i, context));
   return tn_options_finish(a->env, options);
 }
 
-/* Shapes of the inputs, for messages: "(f32[8, 3, 32, 32], f32[8, 10])". */
-static const char *describe_inputs(const tn_model_scope *scope, const tn_use *use) {
+/* The types of the inputs, for messages: "(f32[8, 3, 32, 32], f32[8, 10])". */
+static const char *layer_describe_inputs(const tn_model_scope *scope, const tn_use *use) {
   tn_text text = tn_text_new(scope->assembly->env);
   for (int32_t i = 0; i < use->n_in; i++) {
     const tn_type *type = tn_val_type(scope->assembly->b, use->in[i]);
-    tn_text_addf(&text, "%s%s[", i ? ", " : "(", tn_dtype_name(type->dtype));
+    tn_text_addf(&text, "%s%s[", i > 0 ? ", " : "(", tn_dtype_name(type->dtype));
     for (int32_t d = 0; d < type->rank; d++)
-      tn_text_addf(&text, "%s%lld", d ? ", " : "", (long long)type->dims[d]);
+      tn_text_addf(&text, "%s%lld", d > 0 ? ", " : "", (long long)type->dims[d]);
     tn_text_add(&text, "]");
   }
-  const char *copy = tn_arena_printf(&scope->assembly->arena, "%s)", text.v ? text.v : "(");
+  const char *copy = tn_arena_printf(&scope->assembly->arena, "%s)", text.v != NULL ? text.v : "(");
   tn_text_free(&text);
-  return copy ? copy : "";
+  return copy != NULL ? copy : "";
 }
 
-/* "net.ini:14: conv2d 'conv1' on (f32[8, 3, 32, 32]): " in front of what went wrong. */
-static tn_status blame(const tn_model_scope *scope, const tn_use *use, tn_status status) {
+/* Puts "net.ini:14: conv2d 'conv1' on (f32[8, 3, 32, 32]): " in front of the error. */
+static tn_status layer_add_context(const tn_model_scope *scope, const tn_use *use, tn_status status) {
   tn_assembly *a = scope->assembly;
   const char *name = use->named ? tn_arena_printf(&a->arena, " '%s'", use->path) : "";
-  const char *what =
-      name ? tn_arena_printf(&a->arena, "%s%s on %s", use->call->layer, name, describe_inputs(scope, use))
-           : NULL;
-  return tn_place_error(a->env, status, use->where, what ? what : use->call->layer);
+  const char *what = name != NULL ? tn_arena_printf(&a->arena, "%s%s on %s", use->call->layer, name,
+                                                    layer_describe_inputs(scope, use))
+                                  : NULL;
+  return tn_error_add_context(a->env, status, use->where, what != NULL ? what : use->call->layer);
 }
 
-static tn_status check_inputs(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind) {
+static tn_status layer_check_inputs(const tn_model_scope *scope, const tn_use *use,
+                                    const tn_layer_kind *kind) {
   if (use->n_in >= kind->min_in && (kind->max_in < 0 || use->n_in <= kind->max_in)) return TN_OK;
   if (kind->min_in == kind->max_in)
     return tn_failf(scope->assembly->env, TN_EINVAL, "takes %d input%s, given %d", kind->min_in,
@@ -150,13 +154,13 @@ static tn_status check_inputs(const tn_model_scope *scope, const tn_use *use, co
                   kind->min_in == 1 ? "" : "s", use->n_in);
 }
 
-static tn_status build_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
+static tn_status layer_build(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                              tn_results *results) {
   tn_assembly *a = scope->assembly;
   tn_layer_context context = {.scope = scope, .use = use};
   tn_options options;
-  TN_TRY(check_inputs(scope, use, kind));
-  TN_TRY(fill_options(scope, use, &kind->item, &options, &context));
+  TN_TRY(layer_check_inputs(scope, use, kind));
+  TN_TRY(layer_fill_options(scope, use, &kind->item, &options, &context));
   tn_build_frame frame = {.in = use->in,
                           .n_in = use->n_in,
                           .yielded = results->v,
@@ -166,11 +170,11 @@ static tn_status build_layer(const tn_model_scope *scope, const tn_use *use, con
                           .training = a->request->training,
                           .seed = a->request->seed,
                           .context = &context,
-                          .layer = nested_layer,
-                          .path = state_path};
+                          .layer = layer_nested,
+                          .path = layer_state_path};
   tn_builder_push(a->b, &frame);
   tn_status status = kind->build(a->b, options.data);
-  /* what stuck first is the cause; the layer may have refused what came of it */
+  /* the builder keeps the first error, which is the cause; the layer's status may be a consequence */
   if (status != TN_OK) tn_builder_fail(a->b, status);
   status = tn_build_status(a->b);
   tn_builder_pop(a->b);
@@ -180,21 +184,21 @@ static tn_status build_layer(const tn_model_scope *scope, const tn_use *use, con
                     scope->unnamed ? "it has parameters, and so the block around it"
                                    : "a layer with parameters",
                     scope->unnamed ? "body" : "fc1", scope->unnamed ? "block" : use->call->layer);
-  TN_TRY(check_ties(&context));
+  TN_TRY(layer_check_ties(&context));
   while (results->n < TN_MAX_YIELDS && results->v[results->n]) results->n++;
-  if (results->n == 0) return tn_failf(a->env, TN_EABI, "the layer has yielded nothing");
+  if (results->n == 0) return tn_failf(a->env, TN_EABI, "the layer returned no value");
   return TN_OK;
 }
 
 tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                        tn_results *results) {
-  tn_status status = build_layer(scope, use, kind, results);
-  return status == TN_OK ? TN_OK : blame(scope, use, status);
+  tn_status status = layer_build(scope, use, kind, results);
+  return status == TN_OK ? TN_OK : layer_add_context(scope, use, status);
 }
 
-/* An op is a layer without parameters: operands are the inputs, attributes the arguments. */
-static tn_status emit_op(const tn_model_scope *scope, const tn_use *use, const tn_op_def *def,
-                         tn_results *results) {
+/* Emits an op as a layer: its operands are the inputs, its attributes the arguments. */
+static tn_status layer_emit_op(const tn_model_scope *scope, const tn_use *use, const tn_op_def *def,
+                               tn_results *results) {
   tn_assembly *a = scope->assembly;
   tn_build *b = a->b;
   tn_op_begin(b, use->call->layer);
@@ -202,14 +206,14 @@ static tn_status emit_op(const tn_model_scope *scope, const tn_use *use, const t
   for (int32_t i = 0; i < use->call->n_args; i++) {
     const tn_call_arg *arg = &use->call->args[i];
     const tn_option *option = tn_options_at(&def->op->item, i);
-    const char *name = arg->name ? arg->name : option ? option->name : NULL;
+    const char *name = arg->name != NULL ? arg->name : option != NULL ? option->name : NULL;
     tn_value value;
-    if (!name)
+    if (name == NULL)
       return tn_failf(a->env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`", i + 1,
                       use->call->layer);
     TN_TRY(tn_scope_evaluate(scope, arg->value, &value));
     const char *text = tn_value_text(&a->arena, &value);
-    if (!text) return TN_ENOMEM;
+    if (text == NULL) return TN_ENOMEM;
     tn_op_set_text(b, name, text);
   }
   tn_val first = tn_op_end(b);
@@ -218,23 +222,23 @@ static tn_status emit_op(const tn_model_scope *scope, const tn_use *use, const t
   return tn_build_status(b);
 }
 
-static tn_status use_op(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
+static tn_status layer_use_op(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
   tn_assembly *a = scope->assembly;
   const tn_op_def *def = NULL;
   TN_TRY(tn_op_table_find(a->request->ops, a->env, use->call->layer, &def));
   tn_build_frame frame = {
       .prefix = use->path, .where = use->where, .training = a->request->training, .seed = a->request->seed};
   tn_builder_push(a->b, &frame);
-  tn_status status = emit_op(scope, use, def, results);
+  tn_status status = layer_emit_op(scope, use, def, results);
   tn_builder_pop(a->b);
-  return status == TN_OK ? TN_OK : blame(scope, use, status);
+  return status == TN_OK ? TN_OK : layer_add_context(scope, use, status);
 }
 
-/* "@name": the module of that name in this scope, or by its full path. */
-static tn_status find_module(const tn_model_scope *scope, const char *name, const tn_module **found) {
+/* Finds the module of "@name": first relative to the scope, then by its absolute path. */
+static tn_status layer_find_module(const tn_model_scope *scope, const char *name, const tn_module **found) {
   tn_assembly *a = scope->assembly;
   const char *local = tn_scope_path(scope, name);
-  if (!local) return TN_ENOMEM;
+  if (local == NULL) return TN_ENOMEM;
   for (size_t pass = 0; pass < 2; pass++)
     for (size_t i = 0; i < a->modules.n; i++)
       if (tn_text_equal(a->modules.v[i].path, pass == 0 ? local : name)) {
@@ -244,9 +248,9 @@ static tn_status find_module(const tn_model_scope *scope, const char *name, cons
   return tn_failf(a->env, TN_EINVAL, "'@%s' names no earlier layer", name);
 }
 
-static tn_status apply_shared(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
+static tn_status layer_apply_shared(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
   const tn_module *module = NULL;
-  TN_TRY(find_module(scope, use->call->shared, &module));
+  TN_TRY(layer_find_module(scope, use->call->shared, &module));
   tn_use again = *use;
   again.call = module->call;
   again.path = module->path;
@@ -259,16 +263,16 @@ static tn_status apply_shared(const tn_model_scope *scope, const tn_use *use, tn
 
 tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
   tn_assembly *a = scope->assembly;
-  if (use->call->shared) return apply_shared(scope, use, results);
+  if (use->call->shared != NULL) return layer_apply_shared(scope, use, results);
   tn_section *block = tn_block_section(a, use->call->layer);
-  if (block && tn_registry_has(a->request->registry, TN_LAYER, use->call->layer))
+  if (block != NULL && tn_registry_has(a->request->registry, TN_LAYER, use->call->layer))
     return tn_failf(a->env, TN_EINVAL, "%s: [%s] has the name of a layer, expected another one",
                     tn_key_where(a->request->ini, block, NULL), block->name);
-  if (block) return tn_use_block(scope, use, block, results);
+  if (block != NULL) return tn_use_block(scope, use, block, results);
   const tn_layer_kind *kind = NULL;
   bool is_layer = tn_registry_has(a->request->registry, TN_LAYER, use->call->layer);
   if (!is_layer && tn_registry_has(a->request->registry, TN_OP, use->call->layer))
-    return use_op(scope, use, results);
+    return layer_use_op(scope, use, results);
   TN_TRY(tn_find_layer(a, use->call->layer, &kind));
   return tn_use_layer(scope, use, kind, results);
 }

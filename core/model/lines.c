@@ -1,14 +1,15 @@
-/* core/model/lines.c: running the lines of a model or block in a scope of names. */
+/* core/model/lines.c: builds the graph of the lines of a model or block, in a scope of named values. */
 #include "core/model/assemble.h"
 
 #include <string.h>
 
 const char *tn_scope_path(const tn_model_scope *scope, const char *name) {
   tn_arena *arena = &scope->assembly->arena;
-  return *scope->prefix ? tn_arena_printf(arena, "%s.%s", scope->prefix, name) : tn_arena_strdup(arena, name);
+  return *scope->prefix != '\0' ? tn_arena_printf(arena, "%s.%s", scope->prefix, name)
+                                : tn_arena_strdup(arena, name);
 }
 
-static const tn_named_value *find(const tn_model_scope *scope, const char *name) {
+static const tn_named_value *scope_find(const tn_model_scope *scope, const char *name) {
   for (size_t i = scope->values.n; i-- > 0;)
     if (tn_text_equal(scope->values.v[i].name, name)) return &scope->values.v[i];
   return NULL;
@@ -18,22 +19,23 @@ tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, c
   tn_env *env = scope->assembly->env;
   if (tn_text_equal(name, "in"))
     return tn_failf(env, TN_EINVAL, "%s: 'in' is the input of a block and cannot name a layer", where);
-  if (find(scope, name))
+  if (scope_find(scope, name) != NULL)
     return tn_failf(env, TN_EINVAL, "%s: the name '%s' is taken, expected a new one", where, name);
   tn_named_value bound = {name, value};
   return tn_vec_push(env, &scope->values, bound);
 }
 
-/* The names a reader could have meant, for the message. */
-static tn_status unknown_name(const tn_model_scope *scope, const char *ref) {
+/* Fails with the nearest name in the scope. */
+static tn_status scope_fail_unknown_name(const tn_model_scope *scope, const char *ref) {
   tn_env *env = scope->assembly->env;
   TN_VEC(const char *) names = {0};
   for (size_t i = 0; i < scope->values.n; i++)
     if (tn_vec_push(env, &names, scope->values.v[i].name) != TN_OK) break;
   const char *nearest = tn_text_nearest(ref, names.v, names.n);
-  tn_status status = tn_failf(env, TN_EINVAL, "there is no value '%s' here%s%s%s", ref,
-                              nearest ? ", did you mean '" : ", expected the name of an earlier line or 'in'",
-                              nearest ? nearest : "", nearest ? "'?" : "");
+  tn_status status =
+      tn_failf(env, TN_EINVAL, "there is no value '%s' here%s%s%s", ref,
+               nearest != NULL ? ", did you mean '" : ", expected the name of an earlier line or 'in'",
+               nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
   tn_vec_free(env, &names);
   return status;
 }
@@ -49,13 +51,13 @@ tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val 
     where = scope->data;
     ref += strlen("data.");
   }
-  const tn_named_value *found = find(where, ref);
-  if (!found) return unknown_name(where, ref);
+  const tn_named_value *found = scope_find(where, ref);
+  if (found == NULL) return scope_fail_unknown_name(where, ref);
   *value = found->value;
   return TN_OK;
 }
 
-static bool dim_of(void *context, const char *ref, int64_t axis, int64_t *size) {
+static bool scope_dim(void *context, const char *ref, int64_t axis, int64_t *size) {
   const tn_model_scope *scope = context;
   tn_val value = 0;
   if (tn_scope_resolve(scope, ref, &value) != TN_OK) return false;
@@ -66,21 +68,21 @@ static bool dim_of(void *context, const char *ref, int64_t axis, int64_t *size) 
   return true;
 }
 
-static tn_scope names_of(const tn_model_scope *scope) {
+static tn_scope scope_names(const tn_model_scope *scope) {
   return (tn_scope){.names = scope->arg_names,
                     .values = scope->arg_values,
                     .n = scope->n_args,
-                    .dim = dim_of,
+                    .dim = scope_dim,
                     .context = (void *)(uintptr_t)scope};
 }
 
 tn_status tn_scope_evaluate(const tn_model_scope *scope, const tn_expr *expr, tn_value *value) {
-  tn_scope names = names_of(scope);
+  tn_scope names = scope_names(scope);
   return tn_expr_evaluate(scope->assembly->env, &scope->assembly->arena, expr, &names, value);
 }
 
-static tn_status holds_in(const tn_model_scope *scope, const tn_expr *condition, bool *holds) {
-  tn_scope names = names_of(scope);
+static tn_status scope_holds(const tn_model_scope *scope, const tn_expr *condition, bool *holds) {
+  tn_scope names = scope_names(scope);
   return tn_expr_holds(scope->assembly->env, &scope->assembly->arena, condition, &names, holds);
 }
 
@@ -97,13 +99,13 @@ tn_status tn_line_inputs(const tn_model_scope *scope, const tn_line *line, tn_va
   return TN_OK;
 }
 
-/* How often an item stands in its line; 1 without `* N`. */
-static tn_status repeats(const tn_model_scope *scope, const tn_item_call *item, int64_t *count) {
+/* The repeat count of an item; 1 without `* N`. */
+static tn_status line_repeats(const tn_model_scope *scope, const tn_item_call *item, int64_t *count) {
   tn_value value;
   *count = 1;
-  if (!item->repeat) return TN_OK;
+  if (item->repeat == NULL) return TN_OK;
   TN_TRY(tn_scope_evaluate(scope, item->repeat, &value));
-  if (value.what != TN_VALUE_NUMBER || !value.is_integer || value.number < 0 || value.number > 10000)
+  if (value.kind != TN_VALUE_NUMBER || !value.is_integer || value.number < 0 || value.number > 10000)
     return tn_failf(scope->assembly->env, TN_EINVAL,
                     "repeat count is %s, expected a whole number from 0 to 10000",
                     tn_value_text(&scope->assembly->arena, &value));
@@ -111,12 +113,14 @@ static tn_status repeats(const tn_model_scope *scope, const tn_item_call *item, 
   return TN_OK;
 }
 
-/* Name of the item number `index` of a line: NAME for a single one, else NAME.index or {i} filled. */
-static const char *item_name(const tn_model_scope *scope, const tn_line *line, bool single, int64_t index) {
+/* The name of item `index` of a line: NAME for a single item, otherwise NAME.index or NAME with {i}
+ * replaced. */
+static const char *line_item_name(const tn_model_scope *scope, const tn_line *line, bool single,
+                                  int64_t index) {
   tn_arena *arena = &scope->assembly->arena;
   if (line->n_names == 0) return NULL;
   const char *name = line->names[0], *hole = strstr(name, "{i}");
-  if (hole)
+  if (hole != NULL)
     return tn_arena_printf(arena, "%.*s%lld%s", (int)(hole - name), name, (long long)index,
                            hole + strlen("{i}"));
   return single ? name : tn_arena_printf(arena, "%s.%lld", name, (long long)index);
@@ -125,15 +129,15 @@ static const char *item_name(const tn_model_scope *scope, const tn_line *line, b
 typedef struct tn_line_run {
   const tn_line *line;
   const char *where;
-  int32_t number; /* which line of its list */
-  tn_results now; /* inputs of the next item */
+  int32_t number; /* index of the line in its list */
+  tn_results now; /* inputs of the next item, results of the last one */
   int64_t index;
   bool single;
 } tn_line_run;
 
-/* Paths that come about in different ways, `a.b` as a name and as `b` inside the block `a`, must not
- * tie parameters by accident. */
-static tn_status check_path(const tn_assembly *a, const char *path) {
+/* Refuses a path that exists. The name `a.b` and the name `b` in block `a` have the same path and would
+ * share parameters by accident. */
+static tn_status line_check_path(const tn_assembly *a, const char *path) {
   for (size_t i = 0; a->sharing == 0 && i < a->modules.n; i++)
     if (tn_text_equal(a->modules.v[i].path, path))
       return tn_failf(a->env, TN_EINVAL,
@@ -142,67 +146,67 @@ static tn_status check_path(const tn_assembly *a, const char *path) {
   return TN_OK;
 }
 
-static tn_status apply_item(tn_model_scope *scope, tn_line_run *run, const tn_item_call *item) {
+static tn_status line_apply_item(tn_model_scope *scope, tn_line_run *run, const tn_item_call *item) {
   tn_assembly *a = scope->assembly;
-  const char *name = item_name(scope, run->line, run->single, run->index);
-  /* random streams hang on the path: it must not depend on comments and blank lines */
-  const char *made_up = tn_arena_printf(&a->arena, "%s@%d.%lld", item->layer ? item->layer : "shared",
+  const char *name = line_item_name(scope, run->line, run->single, run->index);
+  /* random streams depend on the path, so it must not depend on comments and blank lines */
+  const char *made_up = tn_arena_printf(&a->arena, "%s@%d.%lld", item->layer != NULL ? item->layer : "shared",
                                         run->number, (long long)run->index);
   tn_use use = {.call = item,
-                .path = tn_scope_path(scope, name ? name : made_up),
+                .path = tn_scope_path(scope, name != NULL ? name : made_up),
                 .named = name != NULL && !scope->unnamed,
                 .where = run->where,
                 .in = run->now.v,
                 .n_in = run->now.n};
   tn_results results = {{0}, 0};
-  if (!use.path) return TN_ENOMEM;
-  if (use.named && !item->shared) TN_TRY(check_path(a, use.path));
+  if (use.path == NULL) return TN_ENOMEM;
+  if (use.named && item->shared == NULL) TN_TRY(line_check_path(a, use.path));
   TN_TRY(tn_use_apply(scope, &use, &results));
-  if (use.named && !item->shared) {
+  if (use.named && item->shared == NULL) {
     tn_module module = {use.path, item, scope};
     TN_TRY(tn_vec_push(a->env, &a->modules, module));
   }
-  if (name && (!run->single || strstr(run->line->names[0], "{i}")))
+  if (name != NULL && (!run->single || strstr(run->line->names[0], "{i}") != NULL))
     TN_TRY(tn_scope_bind(scope, name, results.v[0], run->where));
   run->now = results;
   run->index++;
   return TN_OK;
 }
 
-/* Runs all items of a line, each on the first output of the one before. */
-static tn_status run_items(tn_model_scope *scope, tn_line_run *run) {
+/* Applies all items of a line in turn, each to the first output of the previous one. */
+static tn_status line_run_items(tn_model_scope *scope, tn_line_run *run) {
   const tn_line *line = run->line;
-  run->single = line->n_items == 1 && !line->items[0].repeat;
+  run->single = line->n_items == 1 && line->items[0].repeat == NULL;
   for (int32_t i = 0; i < line->n_items; i++) {
     int64_t count = 1;
-    TN_TRY(repeats(scope, &line->items[i], &count));
+    TN_TRY(line_repeats(scope, &line->items[i], &count));
     for (int64_t k = 0; k < count; k++) {
       if (run->index > 0) run->now.n = 1;
-      TN_TRY(apply_item(scope, run, &line->items[i]));
+      TN_TRY(line_apply_item(scope, run, &line->items[i]));
     }
   }
   return TN_OK;
 }
 
 /* Binds the names of a line to its results, in order. */
-static tn_status bind_names(tn_model_scope *scope, const tn_line_run *run) {
+static tn_status line_bind_names(tn_model_scope *scope, const tn_line_run *run) {
   const tn_line *line = run->line;
   if (line->n_names > run->now.n)
     return tn_failf(scope->assembly->env, TN_EINVAL, "%d names, but there %s %d output%s", line->n_names,
                     run->now.n == 1 ? "is" : "are", run->now.n, run->now.n == 1 ? "" : "s");
   for (int32_t i = 0; i < line->n_names; i++)
-    if (!strstr(line->names[i], "{i}"))
+    if (strstr(line->names[i], "{i}") == NULL)
       TN_TRY(tn_scope_bind(scope, line->names[i], run->now.v[i], run->where));
   return TN_OK;
 }
 
-static tn_status run_line(tn_model_scope *scope, const tn_line *line, int32_t number, const char *where) {
+static tn_status line_run(tn_model_scope *scope, const tn_line *line, int32_t number, const char *where) {
   tn_line_run run = {.line = line, .where = where, .number = number};
   bool holds = true;
   TN_TRY(tn_line_inputs(scope, line, run.now.v, &run.now.n));
-  if (line->condition) TN_TRY(holds_in(scope, line->condition, &holds));
-  if (holds) TN_TRY(run_items(scope, &run));
-  TN_TRY(bind_names(scope, &run));
+  if (line->condition != NULL) TN_TRY(scope_holds(scope, line->condition, &holds));
+  if (holds) TN_TRY(line_run_items(scope, &run));
+  TN_TRY(line_bind_names(scope, &run));
   scope->last = run.now.v[0];
   return TN_OK;
 }
@@ -211,9 +215,9 @@ tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n) {
   for (int32_t i = 0; i < n; i++) {
     tn_assembly *a = scope->assembly;
     const char *where = tn_line_where(a, &lines[i]);
-    if (!where) return TN_ENOMEM;
-    tn_status status = run_line(scope, &lines[i], i, where);
-    if (status != TN_OK) return tn_place_error(a->env, status, where, "");
+    if (where == NULL) return TN_ENOMEM;
+    tn_status status = line_run(scope, &lines[i], i, where);
+    if (status != TN_OK) return tn_error_add_context(a->env, status, where, "");
   }
   return TN_OK;
 }

@@ -1,5 +1,5 @@
-/* core/model/model.h: from the lines of a configuration to a graph: blocks, repeats, conditions,
- * named inputs, shared parameters, losses and metrics. */
+/* core/model/model.h: builds the graph of a configuration's model: blocks, repeats, conditions, named
+ * inputs, shared parameters, losses and metrics. */
 #ifndef TN_CORE_MODEL_MODEL_H
 #define TN_CORE_MODEL_MODEL_H
 
@@ -7,71 +7,71 @@
 #include "core/config/language/syntax.h"
 #include "core/graph/graph.h"
 
-/* A named, typed field of a model's signature, without batch. */
+/* An input or target of the model; the type is without the batch dimension. */
 typedef struct tn_signature_field {
   const char *name;
   tn_type type;
 } tn_signature_field;
 
-/* What `inputs` and `targets` in [model] fix, so that a plan opens no data. Without `targets` there
- * is one, `label: i32[]`. */
+/* The `inputs` and `targets` of [model]; with them the graph can be planned without opening the data.
+ * `targets` is `label: i32[]` by default. */
 typedef struct tn_signature {
   tn_signature_field *inputs, *targets;
   int32_t n_inputs, n_targets;
 } tn_signature;
 tn_status tn_signature_read(tn_env *env, tn_arena *arena, tn_ini *ini, tn_signature *signature);
 
-/* The sum of the weights of each loss, f32[losses], over the ranks and micro-batches of an update: what a
- * weighing program leaves for the training programs, where there is more than one micro-batch. */
+/* State f32[losses]: the sum of the weights of each loss over the ranks and micro-batches of an update.
+ * With several micro-batches the weighing program computes it before the training programs read it. */
 #define TN_LOSS_WEIGHTS_STATE "run.loss_weights"
 
-/* One loss or metric of the built graph; outputs "NAME.sum" and "NAME.weight" are f32 scalars, over all
+/* A loss or metric of the graph; its outputs "NAME.sum" and "NAME.weight" are f32 scalars, summed over all
  * ranks. */
 typedef struct tn_measure {
   const char *name;
-  double weight; /* losses: factor in the total */
+  double weight; /* losses: factor in the total loss */
   bool is_loss;
 } tn_measure;
 
-/* What a graph is built for. */
+/* The parameters of a build. */
 typedef struct tn_model_request {
   tn_ini *ini;
   tn_registry *registry;
   struct tn_op_table *ops;
   int64_t batch; /* of one rank and micro-batch */
-  /* How the global batch is cut; 0 as 1. The sum of all ranks' and micro-batches' losses is what one
-   * rank alone would have of the whole. */
+  /* The global batch is split over ranks and micro-batches (0 means 1). The losses of all parts add up to
+   * the loss that one rank computes for the whole batch. */
   int32_t ranks, micro_batches;
   uint64_t seed;
   bool training; /* layers behave as in training */
-  bool measured; /* with losses and metrics: needs the targets */
-  /* Emits the model in place of [model] (tenon/model.h); NULL: the configuration has it. */
+  bool measured; /* with losses and metrics, which need the targets */
+  /* Emits the model in place of [model] (tenon/model.h); NULL: the model is read from the configuration. */
   tn_status (*emit)(tn_build *b, void *user);
   void *user;
 } tn_model_request;
 
 typedef struct tn_model {
-  tn_graph *graph;      /* owned. Inputs by field name, [batch, ...], and "sample.weight" f32[batch] */
-  tn_arena arena;       /* of what follows */
-  tn_measure *measures; /* losses first; outputs of the graph beside "loss" and "output" */
+  tn_graph *graph; /* owned; inputs are named like the fields, [batch, ...], and "sample.weight" f32[batch] */
+  tn_arena arena;  /* owns the fields below */
+  tn_measure *measures; /* losses first */
   int32_t n_measures;
-  tn_val loss_weights; /* f32[losses], of this rank and micro-batch, where there are several of the latter */
+  tn_val loss_weights; /* f32[losses], of this rank and micro-batch; 0 with one micro-batch */
 } tn_model;
 
-/* Builds the graph: output "output" is the last layer's value; if measured, "loss" is the total,
- * sum over losses of weight * sum(value * weight) / sum(weight), where the last sum is over the global
- * batch, and every measure has its outputs.
- * Errors carry the line of the layer that failed, and of the blocks around it. */
+/* Builds the graph. Output "output" is the value of the last layer. If `measured`, every measure has its
+ * outputs, and output "loss" is the total: the sum over losses of weight * sum(value * weight) /
+ * sum(weight), with the last sum over the global batch. Messages contain the line of the failed layer and
+ * of the enclosing blocks. */
 tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model *model);
 void tn_model_free(tn_model *model);
 
-/* Turns a measured graph of several micro-batches into the program that weighs one of them: it adds the
- * weights of its losses, over all ranks, to TN_LOSS_WEIGHTS_STATE, which the first one starts anew. All
- * else, and what only that needs, is dropped. */
+/* Turns a measured graph with several micro-batches into the weighing program of one micro-batch: it adds
+ * the weights of the losses, over all ranks, to TN_LOSS_WEIGHTS_STATE, which the first micro-batch resets.
+ * All other outputs and commits are removed. */
 tn_status tn_model_weigh(tn_env *env, tn_model *model);
 
-/* Emits what an initializer says for a tensor of `type` (build.h lists them); the stream makes its
- * random numbers its own. */
+/* Emits the value of an initializer for a tensor of `type` (build.h lists the initializers). `stream`
+ * selects the random stream. */
 tn_val tn_initializer_emit(tn_build *b, const char *init, const tn_type *type, uint64_t stream);
 
 #endif

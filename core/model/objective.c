@@ -1,9 +1,9 @@
-/* core/model/objective.c: losses and metrics. Each yields a value and a weight per element; here
- * they become the sums that training differentiates and reports:
+/* core/model/objective.c: losses and metrics. Each returns a value and a weight per element, which are
+ * reduced to the sums that training differentiates and reports:
  *
  *   NAME.sum = sum(value * weight * sample weight), NAME.weight = sum(weight * sample weight)
  *
- * What becomes of those is total.c's. */
+ * total_loss.c combines them. */
 #include "core/model/from_function.h"
 
 #include <string.h>
@@ -12,20 +12,20 @@ typedef struct tn_objective {
   tn_model_scope *scope;
   const tn_signature *signature;
   tn_model *model;
-  const tn_results *given; /* inputs of the measure at hand, where a function gave them; else NULL */
+  const tn_results *given; /* inputs of the current measure if a model function gave them, else NULL */
   tn_val sample_weight;    /* f32[batch] */
-  tn_sums sums;
+  tn_measure_sums sums;
 } tn_objective;
 
-/* Takes `weight = number` out of a loss's arguments: it is the host's, not the layer's. */
-static tn_status take_factor(const tn_model_scope *scope, const tn_item_call *call, tn_item_call *rest,
-                             double *factor) {
+/* Removes `weight = number` from the arguments of a loss: the host applies it, not the layer. */
+static tn_status objective_take_factor(const tn_model_scope *scope, const tn_item_call *call,
+                                       tn_item_call *rest, double *factor) {
   tn_assembly *a = scope->assembly;
   *rest = *call;
   *factor = 1.0;
   rest->args = tn_arena_alloc(&a->arena, tn_size_mul((size_t)call->n_args + 1, sizeof *rest->args));
   rest->n_args = 0;
-  if (!rest->args) return TN_ENOMEM;
+  if (rest->args == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < call->n_args; i++) {
     if (!tn_text_equal(call->args[i].name, "weight")) {
       rest->args[rest->n_args++] = call->args[i];
@@ -33,7 +33,7 @@ static tn_status take_factor(const tn_model_scope *scope, const tn_item_call *ca
     }
     tn_value value;
     TN_TRY(tn_scope_evaluate(scope, call->args[i].value, &value));
-    if (value.what != TN_VALUE_NUMBER)
+    if (value.kind != TN_VALUE_NUMBER)
       return tn_failf(a->env, TN_EINVAL, "weight is '%s', expected a number",
                       tn_value_text(&a->arena, &value));
     *factor = value.number;
@@ -41,54 +41,54 @@ static tn_status take_factor(const tn_model_scope *scope, const tn_item_call *ca
   return TN_OK;
 }
 
-/* f16 and bf16 are summed in f32; f32 and f64 as they are. */
-static tn_val widen(tn_build *b, tn_val v) {
+/* f16 and bf16 are summed in f32; f32 and f64 in their own type. */
+static tn_val objective_widen(tn_build *b, tn_val v) {
   return tn_val_type(b, v)->dtype == TN_F64 ? v : tn_cast(b, v, TN_F32);
 }
 
-/* The sample weights as [batch, 1, 1 ...] with the rank of `like`, in its dtype. */
-static tn_val spread_weight(const tn_objective *o, tn_build *b, tn_val like) {
+/* The sample weights as [batch, 1, 1, ...] with the rank and dtype of `like`. */
+static tn_val objective_spread_weight(const tn_objective *o, tn_build *b, tn_val like) {
   const tn_type *type = tn_val_type(b, like);
   int64_t dims[TN_MAX_RANK] = {tn_val_dim(b, o->sample_weight, 0), 1, 1, 1, 1, 1, 1, 1};
   int32_t rank = type->rank, dtype = type->dtype;
   return tn_cast(b, tn_reshape(b, o->sample_weight, rank, dims), dtype);
 }
 
-/* sum(a * b) over everything as an f32 scalar. */
-static tn_val weighted_sum(tn_build *b, tn_val value, tn_val weight) {
-  tn_val product = value ? tn_mul(b, value, weight) : weight;
+/* sum(value * weight) over all elements as an f32 scalar; sum(weight) if `value` is 0. */
+static tn_val objective_weighted_sum(tn_build *b, tn_val value, tn_val weight) {
+  tn_val product = value != 0 ? tn_mul(b, value, weight) : weight;
   return tn_cast(b, tn_reduce(b, "reduce_sum", product, 0, NULL, 0), TN_F32);
 }
 
-static tn_status emit_sums(tn_objective *o, const char *name, const tn_results *yields, tn_val *sum,
-                           tn_val *weight_sum) {
+static tn_status objective_emit_sums(tn_objective *o, const char *name, const tn_results *yields, tn_val *sum,
+                                     tn_val *weight_sum) {
   tn_assembly *a = o->scope->assembly;
   tn_build *b = a->b;
   const tn_type *type = tn_val_type(b, yields->v[0]);
   if (type->rank < 1 || type->dims[0] != tn_val_dim(b, o->sample_weight, 0))
     return tn_failf(a->env, TN_EINVAL,
                     "'%s' yields values without the batch in front, expected one per element", name);
-  tn_val value = widen(b, yields->v[0]), weight = spread_weight(o, b, value);
+  tn_val value = objective_widen(b, yields->v[0]), weight = objective_spread_weight(o, b, value);
   if (yields->n > 1) weight = tn_mul(b, tn_cast(b, yields->v[1], tn_val_type(b, value)->dtype), weight);
   const tn_type *full = tn_val_type(b, value);
   weight = tn_broadcast(b, weight, full->rank, full->dims);
-  *sum = weighted_sum(b, value, weight);
-  *weight_sum = weighted_sum(b, 0, weight);
+  *sum = objective_weighted_sum(b, value, weight);
+  *weight_sum = objective_weighted_sum(b, 0, weight);
   return tn_build_status(b);
 }
 
-static tn_status check_role(tn_objective *o, const tn_layer_kind *kind, bool is_loss) {
+static tn_status objective_check_role(tn_objective *o, const tn_layer_kind *kind, bool is_loss) {
   uint32_t wanted = is_loss ? TN_LAYER_LOSS : TN_LAYER_METRIC;
-  /* a loss may be watched as a metric; a metric has no gradient to train on */
+  /* a loss may serve as a metric; a metric has no gradient */
   if (kind->role == wanted || (!is_loss && kind->role == TN_LAYER_LOSS)) return TN_OK;
   return tn_failf(o->scope->assembly->env, TN_EINVAL,
                   "'%s' is not a %s; `tenon inspect` lists those that are", kind->item.name,
                   is_loss ? "loss" : "metric");
 }
 
-/* The line's refs, or the last value and the first target. */
+/* The values that the line refers to, or the last value and the first target. */
 static tn_status objective_inputs(tn_objective *o, const tn_line *line, tn_results *in) {
-  if (o->given) {
+  if (o->given != NULL) {
     *in = *o->given;
     return TN_OK;
   }
@@ -102,7 +102,7 @@ static tn_status objective_inputs(tn_objective *o, const tn_line *line, tn_resul
   return TN_OK;
 }
 
-static tn_status add_measure(tn_objective *o, const char *name, double factor, bool is_loss) {
+static tn_status objective_add_measure(tn_objective *o, const char *name, double factor, bool is_loss) {
   tn_env *env = o->scope->assembly->env;
   for (int32_t i = 0; i < o->model->n_measures; i++)
     if (tn_text_equal(o->model->measures[i].name, name))
@@ -115,24 +115,24 @@ static tn_status add_measure(tn_objective *o, const char *name, double factor, b
   return TN_OK;
 }
 
-/* One item of a line: what stands between commas is measured alike, on the line's inputs. */
-static tn_status build_measure(tn_objective *o, const tn_line *line, const tn_item_call *item,
-                               const char *where, bool is_loss) {
+/* Builds one item of a line. All items of a line have the same inputs. */
+static tn_status objective_build_measure(tn_objective *o, const tn_line *line, const tn_item_call *item,
+                                         const char *where, bool is_loss) {
   tn_assembly *a = o->scope->assembly;
   tn_item_call call;
   double factor = 1.0;
   tn_results in = {{0}, 0}, yields = {{0}, 0};
   const tn_layer_kind *kind = NULL;
-  if (!item->layer || item->repeat || line->condition || line->n_names > 1 ||
-      (line->n_names && line->n_items > 1))
+  if (item->layer == NULL || item->repeat != NULL || line->condition != NULL || line->n_names > 1 ||
+      (line->n_names > 0 && line->n_items > 1))
     return tn_failf(a->env, TN_EINVAL,
                     "expected losses or metrics as in `cross_entropy <- fc, label`, at most one "
                     "name a line, no repeats, no conditions");
-  TN_TRY(take_factor(o->scope, item, &call, &factor));
+  TN_TRY(objective_take_factor(o->scope, item, &call, &factor));
   TN_TRY(tn_find_layer(a, call.layer, &kind));
-  TN_TRY(check_role(o, kind, is_loss));
+  TN_TRY(objective_check_role(o, kind, is_loss));
   const char *name = line->n_names > 0 ? line->names[0] : call.layer;
-  TN_TRY(add_measure(o, tn_arena_strdup(&o->model->arena, name), factor, is_loss));
+  TN_TRY(objective_add_measure(o, tn_arena_strdup(&o->model->arena, name), factor, is_loss));
   TN_TRY(objective_inputs(o, line, &in));
   tn_use use = {.call = &call,
                 .path = tn_scope_path(o->scope, name),
@@ -142,16 +142,16 @@ static tn_status build_measure(tn_objective *o, const tn_line *line, const tn_it
                 .n_in = in.n};
   TN_TRY(tn_use_layer(o->scope, &use, kind, &yields));
   int32_t index = o->model->n_measures - 1;
-  return emit_sums(o, name, &yields, &o->sums.sum[index], &o->sums.weight[index]);
+  return objective_emit_sums(o, name, &yields, &o->sums.sum[index], &o->sums.weight[index]);
 }
 
-static tn_status make_room(tn_objective *o, int32_t items) {
+static tn_status objective_make_room(tn_objective *o, int32_t items) {
   tn_arena *arena = &o->model->arena;
   size_t n = (size_t)o->model->n_measures, room = (size_t)items + 1;
   tn_measure *measures = tn_arena_alloc(arena, tn_size_mul(room, sizeof *measures));
-  tn_sums sums = {tn_arena_alloc(arena, tn_size_mul(room, sizeof *sums.sum)),
-                  tn_arena_alloc(arena, tn_size_mul(room, sizeof *sums.weight))};
-  if (!measures || !sums.sum || !sums.weight) return TN_ENOMEM;
+  tn_measure_sums sums = {tn_arena_alloc(arena, tn_size_mul(room, sizeof *sums.sum)),
+                          tn_arena_alloc(arena, tn_size_mul(room, sizeof *sums.weight))};
+  if (measures == NULL || sums.sum == NULL || sums.weight == NULL) return TN_ENOMEM;
   if (n > 0) {
     memcpy(measures, o->model->measures, n * sizeof *measures);
     memcpy(sums.sum, o->sums.sum, n * sizeof *sums.sum);
@@ -162,69 +162,69 @@ static tn_status make_room(tn_objective *o, int32_t items) {
   return TN_OK;
 }
 
-static tn_status build_list(tn_objective *o, tn_section *section, const char *name, bool is_loss) {
+static tn_status objective_build_list(tn_objective *o, tn_section *section, const char *name, bool is_loss) {
   tn_assembly *a = o->scope->assembly;
   tn_key *key = tn_section_key(section, name);
   tn_line *lines;
   int32_t n;
-  if (!key) return TN_OK;
+  if (key == NULL) return TN_OK;
   key->used = true;
   TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
   int32_t items = o->model->n_measures;
   for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
-  TN_TRY(make_room(o, items));
+  TN_TRY(objective_make_room(o, items));
   for (int32_t i = 0; i < n; i++) {
     const char *where = tn_line_where(a, &lines[i]);
-    tn_status status = where ? TN_OK : TN_ENOMEM;
+    tn_status status = where != NULL ? TN_OK : TN_ENOMEM;
     for (int32_t k = 0; status == TN_OK && k < lines[i].n_items; k++)
-      status = build_measure(o, &lines[i], &lines[i].items[k], where, is_loss);
-    if (status != TN_OK) return tn_place_error(a->env, status, where ? where : name, "");
+      status = objective_build_measure(o, &lines[i], &lines[i].items[k], where, is_loss);
+    if (status != TN_OK) return tn_error_add_context(a->env, status, where != NULL ? where : name, "");
   }
   return TN_OK;
 }
 
-static tn_status take_sample_weight(tn_objective *o) {
+static tn_status objective_take_sample_weight(tn_objective *o) {
   tn_assembly *a = o->scope->assembly;
   tn_type weights = {TN_F32, 1, {a->request->batch}};
   o->sample_weight = tn_graph_input(tn_builder_graph(a->b), "sample.weight", &weights);
-  return o->sample_weight ? TN_OK : TN_ENOMEM;
+  return o->sample_weight != 0 ? TN_OK : TN_ENOMEM;
 }
 
-/* A measure that a function gave: a layer's line on its values, or the values themselves. */
-static tn_status build_given(tn_objective *o, const tn_given_measure *m) {
+/* Builds a measure of a model function: a layer's line applied to its values, or the values themselves. */
+static tn_status objective_build_from_function(tn_objective *o, const tn_function_measure *m) {
   tn_assembly *a = o->scope->assembly;
   tn_line line;
-  if (!m->line) {
-    TN_TRY(add_measure(o, tn_arena_strdup(&o->model->arena, m->name), m->factor, true));
+  if (m->line == NULL) {
+    TN_TRY(objective_add_measure(o, tn_arena_strdup(&o->model->arena, m->name), m->factor, true));
     int32_t index = o->model->n_measures - 1;
-    return emit_sums(o, m->name, &m->in, &o->sums.sum[index], &o->sums.weight[index]);
+    return objective_emit_sums(o, m->name, &m->in, &o->sums.sum[index], &o->sums.weight[index]);
   }
   TN_TRY(tn_syntax_line(a->env, &a->arena, m->line, "model", 0, &line));
   if (line.n_items != 1 || line.n_refs > 0)
     return tn_failf(a->env, TN_EINVAL, "'%s': expected one loss or metric without inputs, which are given",
                     m->line);
   o->given = &m->in;
-  return build_measure(o, &line, &line.items[0], "model", m->is_loss);
+  return objective_build_measure(o, &line, &line.items[0], "model", m->is_loss);
 }
 
-tn_status tn_objective_given(tn_model_scope *scope, const tn_given_measure *measures, int32_t n,
-                             tn_model *model) {
+tn_status tn_objective_from_function(tn_model_scope *scope, const tn_function_measure *measures, int32_t n,
+                                     tn_model *model) {
   tn_objective o = {.scope = scope, .model = model};
-  TN_TRY(take_sample_weight(&o));
-  TN_TRY(make_room(&o, n));
+  TN_TRY(objective_take_sample_weight(&o));
+  TN_TRY(objective_make_room(&o, n));
   for (int32_t i = 0; i < 2 * n; i++) /* losses first */
-    if (measures[i % n].is_loss == (i < n)) TN_TRY(build_given(&o, &measures[i % n]));
+    if (measures[i % n].is_loss == (i < n)) TN_TRY(objective_build_from_function(&o, &measures[i % n]));
   TN_TRY(tn_build_status(scope->assembly->b));
-  return tn_total_build(scope->assembly->b, scope->assembly->request->training, model, &o.sums);
+  return tn_total_loss_build(scope->assembly->b, scope->assembly->request->training, model, &o.sums);
 }
 
 tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const tn_signature *signature,
                              tn_model *model) {
   tn_assembly *a = scope->assembly;
   tn_objective o = {.scope = scope, .signature = signature, .model = model};
-  TN_TRY(take_sample_weight(&o));
-  TN_TRY(build_list(&o, section, "loss", true));
-  TN_TRY(build_list(&o, section, "metrics", false));
+  TN_TRY(objective_take_sample_weight(&o));
+  TN_TRY(objective_build_list(&o, section, "loss", true));
+  TN_TRY(objective_build_list(&o, section, "metrics", false));
   TN_TRY(tn_build_status(a->b));
-  return tn_total_build(a->b, a->request->training, model, &o.sums);
+  return tn_total_loss_build(a->b, a->request->training, model, &o.sums);
 }

@@ -1,5 +1,5 @@
-/* Activations: composite pointwise ops. What the dtype of each step is stands here: f16 and bf16 are
- * computed in f32, as a fused kernel does. */
+/* core/ops/activations.c: activations, as composite pointwise ops. Their decompositions compute f16 and bf16
+ * in f32, as a fused kernel does. */
 #include <math.h>
 
 #include "core/ops/common.h"
@@ -13,7 +13,7 @@ static tn_status relu_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-/* From the result, so that the operand need not be kept; 0 at 0. */
+/* Uses the result, so that the operand is not stored for backward. The gradient at 0 is 0. */
 static tn_status relu_grad(tn_build *b, const void *attributes) {
   (void)attributes;
   tn_val y = tn_build_out(b, 0), dy = tn_build_out_grad(b, 0), zero = tn_ops_zero(b, y);
@@ -24,7 +24,6 @@ static tn_status relu_grad(tn_build *b, const void *attributes) {
 const tn_op tn_op_relu = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "relu", "max(x, 0)"),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .decompose = relu_decompose,
     .grad = relu_grad,
@@ -39,7 +38,6 @@ const tn_op tn_op_leaky_relu = {
     .item = TN_ITEM(tn_op, TN_OP, "leaky_relu", "x, or slope * x where x is not positive",
                     tn_leaky_relu_attributes, leaky_relu_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .formula = "y = x if x > 0 else slope * x",
 };
@@ -49,7 +47,6 @@ const tn_op tn_op_leaky_relu = {
 const tn_op tn_op_silu = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "silu", "x sigmoid(x)"),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .formula = "y = x * sigmoid(x)",
 };
@@ -77,7 +74,7 @@ static tn_status gelu_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-static tn_status gelu_grad(tn_build *b, const void *attributes) {
+static tn_status gelu_grad_rule(tn_build *b, const void *attributes) {
   const tn_gelu_attributes *a = attributes;
   tn_op_begin(b, "gelu_grad");
   tn_op_arg(b, tn_build_out_grad(b, 0));
@@ -95,10 +92,9 @@ const tn_op tn_op_gelu = {
     .item = TN_ITEM(tn_op, TN_OP, "gelu", "x times the normal distribution function of x", tn_gelu_attributes,
                     gelu_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .decompose = gelu_decompose,
-    .grad = gelu_grad,
+    .grad = gelu_grad_rule,
 };
 
 /* The derivative of gelu_cdf, the density of the normal distribution, or of its approximation. */
@@ -111,7 +107,7 @@ static tn_val gelu_density(tn_build *b, tn_val x, int32_t approximate) {
   return tn_mul(b, tn_affine(b, tn_mul(b, t, t), -0.5, 0.5), slope);
 }
 
-/* From the operand alone, so that nothing else need be kept. */
+/* Uses the operand alone, so that no other value is stored for backward. */
 static tn_status gelu_grad_decompose(tn_build *b, const void *attributes) {
   const tn_gelu_attributes *a = attributes;
   tn_val dy = tn_ops_wide(b, tn_build_in(b, 0)), x = tn_ops_wide(b, tn_build_in(b, 1));
@@ -123,7 +119,6 @@ static tn_status gelu_grad_decompose(tn_build *b, const void *attributes) {
 const tn_op tn_op_gelu_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "gelu_grad", "gradient of gelu", tn_gelu_attributes, gelu_options),
     .schema = "(dy:T, x:T) -> (dx:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .decompose = gelu_grad_decompose,
 };

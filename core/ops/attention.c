@@ -1,10 +1,9 @@
-/* Scaled dot-product attention (Vaswani et al., "Attention is all you need", NeurIPS 2017) over
- * (batch, heads, tokens, width), which also gives each query's log-sum-exp, so that the gradient can
- * recompute the probabilities instead of keeping them (Dao et al., "FlashAttention", NeurIPS 2022). With
- * `heads` the operands are (batch, tokens, heads * width), as linear layers make them: a kernel for that
- * moves nothing, and without one they are transposed.
- * Scores, what is subtracted from their gradient, and the softmax are in f32 (f64 for f64), products with
- * probabilities in T. */
+/* core/ops/attention.c: scaled dot-product attention (Vaswani et al., "Attention is all you need", NeurIPS
+ * 2017) over (batch, heads, tokens, width). The second result is the log-sum-exp of each query, from which
+ * the gradient recomputes the probabilities (Dao et al., "FlashAttention", NeurIPS 2022). With `heads` the
+ * operands are (batch, tokens, heads * width), the results of linear layers; the decomposition transposes
+ * them if no kernel reads that form. Scores, their gradients' row terms, and the softmax are in f32 (f64 for
+ * f64), products with probabilities in T. */
 #include <math.h>
 
 #include "core/ops/common.h"
@@ -12,7 +11,7 @@
 /* ---- shapes ---- */
 
 /* An operand as (batch, heads, tokens, width). */
-static tn_type split(const tn_attention_attributes *a, const tn_type *x) {
+static tn_type attention_split(const tn_attention_attributes *a, const tn_type *x) {
   tn_type type = *x;
   if (a->heads == 0) return type;
   type.rank = 4;
@@ -22,7 +21,7 @@ static tn_type split(const tn_attention_attributes *a, const tn_type *x) {
   return type;
 }
 
-static tn_status check_operand(tn_infer *n, const char *name, const tn_type *x) {
+static tn_status attention_check_operand(tn_infer *n, const char *name, const tn_type *x) {
   const tn_attention_attributes *a = n->node.attributes;
   if (a->heads == 0) return tn_ops_check_rank(n, name, x, 4, "batch, heads, tokens, width");
   tn_status status = tn_ops_check_rank(n, name, x, 3, "batch, tokens, heads * width");
@@ -31,12 +30,13 @@ static tn_status check_operand(tn_infer *n, const char *name, const tn_type *x) 
                  (long long)a->heads, name, tn_ops_text(x).v);
 }
 
-static tn_status check_shapes(tn_infer *n) {
+static tn_status attention_check_shapes(tn_infer *n) {
   static const char *const name[] = {"q", "k", "v"};
   const tn_attention_attributes *a = n->node.attributes;
   const tn_type *q = n->node.in[0], *k = n->node.in[1], *v = n->node.in[2];
   tn_status status = TN_OK;
-  for (int32_t i = 0; i < 3 && status == TN_OK; i++) status = check_operand(n, name[i], n->node.in[i]);
+  for (int32_t i = 0; i < 3 && status == TN_OK; i++)
+    status = attention_check_operand(n, name[i], n->node.in[i]);
   if (status != TN_OK) return status;
   int32_t tokens = a->heads == 0 ? 2 : 1;
   tn_type keys = *q, values = *q;
@@ -49,9 +49,9 @@ static tn_status check_shapes(tn_infer *n) {
 static tn_status attention_infer(tn_infer *n) {
   const tn_attention_attributes *a = n->node.attributes;
   const tn_type *q = n->node.in[0], *k = n->node.in[1], *v = n->node.in[2];
-  tn_status status = check_shapes(n);
+  tn_status status = attention_check_shapes(n);
   if (status != TN_OK) return status;
-  tn_type heads = split(a, q), keys = split(a, k);
+  tn_type heads = attention_split(a, q), keys = attention_split(a, k);
   int64_t first_sees = a->causal ? keys.dims[2] - heads.dims[2] + 1 : keys.dims[2];
   if (first_sees < 1 && heads.dims[2] > 0)
     return tn_fail(n, TN_EINVAL, NULL, "q is %s and k is %s%s: the first query would see no key",
@@ -72,33 +72,33 @@ static tn_status attention_infer(tn_infer *n) {
 /* ---- emitting ---- */
 
 /* (batch, tokens, heads * width) as (batch, heads, tokens, width), and back. */
-static tn_val to_heads(tn_build *b, const tn_attention_attributes *a, tn_val x) {
-  tn_type type = tn_ops_type(b, x), heads = split(a, &type);
+static tn_val attention_to_heads(tn_build *b, const tn_attention_attributes *a, tn_val x) {
+  tn_type type = tn_ops_type(b, x), heads = attention_split(a, &type);
   if (a->heads == 0) return x;
   tn_val apart = tn_reshape(b, x, 4, (int64_t[]){heads.dims[0], heads.dims[2], a->heads, heads.dims[3]});
   return tn_transpose(b, apart, 4, (int64_t[]){0, 2, 1, 3});
 }
 
-static tn_val from_heads(tn_build *b, const tn_attention_attributes *a, tn_val x) {
+static tn_val attention_from_heads(tn_build *b, const tn_attention_attributes *a, tn_val x) {
   tn_type t = tn_ops_type(b, x);
   if (a->heads == 0) return x;
   tn_val tokens = tn_transpose(b, x, 4, (int64_t[]){0, 2, 1, 3});
   return tn_reshape(b, tokens, 3, (int64_t[]){t.dims[0], t.dims[2], a->heads * t.dims[3]});
 }
 
-static void set_attributes(tn_build *b, const tn_attention_attributes *a, int64_t heads) {
+static void attention_set_attributes(tn_build *b, const tn_attention_attributes *a, int64_t heads) {
   tn_op_set_int(b, "causal", a->causal);
   tn_op_set_float(b, "scale", a->scale);
   tn_op_set_text(b, "math", tn_ops_math(a->math));
   tn_op_set_int(b, "heads", heads);
 }
 
-static double scale_of(tn_build *b, const tn_attention_attributes *a, tn_val q) {
+static double attention_scale_of(tn_build *b, const tn_attention_attributes *a, tn_val q) {
   return a->scale != 0 ? a->scale : 1 / sqrt((double)tn_val_dim(b, q, 3));
 }
 
-static tn_val product(tn_build *b, const tn_attention_attributes *a, tn_val x, tn_val y, int32_t transpose_x,
-                      int32_t transpose_y) {
+static tn_val attention_product(tn_build *b, const tn_attention_attributes *a, tn_val x, tn_val y,
+                                int32_t transpose_x, int32_t transpose_y) {
   tn_op_begin(b, "matmul");
   tn_op_arg(b, x);
   tn_op_arg(b, y);
@@ -108,15 +108,15 @@ static tn_val product(tn_build *b, const tn_attention_attributes *a, tn_val x, t
   return tn_op_end(b);
 }
 
-/* scale q k^T in A: (batch, heads, queries, keys). Rounding scores to T would be felt in every exponential.
+/* scale q k^T in A: (batch, heads, queries, keys). Scores rounded to T would make every exponential inexact.
  */
-static tn_val scores(tn_build *b, const tn_attention_attributes *a, tn_val q, tn_val k) {
-  tn_val s = product(b, a, tn_ops_wide(b, q), tn_ops_wide(b, k), 0, 1);
-  return tn_affine(b, s, scale_of(b, a, q), 0);
+static tn_val attention_scores(tn_build *b, const tn_attention_attributes *a, tn_val q, tn_val k) {
+  tn_val s = attention_product(b, a, tn_ops_wide(b, q), tn_ops_wide(b, k), 0, 1);
+  return tn_affine(b, s, attention_scale_of(b, a, q), 0);
 }
 
 /* s where a query sees a key, else `hidden`. */
-static tn_val mask(tn_build *b, const tn_attention_attributes *a, tn_val s, double hidden) {
+static tn_val attention_mask(tn_build *b, const tn_attention_attributes *a, tn_val s, double hidden) {
   if (!a->causal) return s;
   int64_t queries = tn_val_dim(b, s, 2), keys = tn_val_dim(b, s, 3);
   tn_op_begin(b, "triangular_mask");
@@ -129,26 +129,26 @@ static tn_val mask(tn_build *b, const tn_attention_attributes *a, tn_val s, doub
 
 static const bool over_keys[TN_MAX_RANK] = {[3] = true};
 
-/* A kernel may be there for operands that are transposed. */
-static tn_status transposed(tn_build *b, const tn_attention_attributes *a) {
+/* The same op on transposed operands, for which a kernel may exist. */
+static tn_status attention_transposed(tn_build *b, const tn_attention_attributes *a) {
   tn_val in[3];
-  for (int32_t i = 0; i < 3; i++) in[i] = to_heads(b, a, tn_build_in(b, i));
+  for (int32_t i = 0; i < 3; i++) in[i] = attention_to_heads(b, a, tn_build_in(b, i));
   tn_op_begin(b, "attention");
   for (int32_t i = 0; i < 3; i++) tn_op_arg(b, in[i]);
-  set_attributes(b, a, 0);
+  attention_set_attributes(b, a, 0);
   tn_val y = tn_op_end(b);
-  tn_build_yield(b, 0, from_heads(b, a, y));
+  tn_build_yield(b, 0, attention_from_heads(b, a, y));
   tn_build_yield(b, 1, tn_op_result(b, y, 1));
   return TN_OK;
 }
 
 static tn_status attention_decompose(tn_build *b, const void *attributes) {
   const tn_attention_attributes *a = attributes;
-  if (a->heads > 0) return transposed(b, a);
+  if (a->heads > 0) return attention_transposed(b, a);
   int32_t dtype = tn_val_type(b, tn_build_in(b, 0))->dtype;
-  tn_val s = mask(b, a, scores(b, a, tn_build_in(b, 0), tn_build_in(b, 1)), -INFINITY);
-  if (tn_type_count(tn_val_type(b, s)) == 0) { /* no queries: nothing to take the largest of */
-    tn_build_yield(b, 0, product(b, a, tn_cast(b, s, dtype), tn_build_in(b, 2), 0, 0));
+  tn_val s = attention_mask(b, a, attention_scores(b, a, tn_build_in(b, 0), tn_build_in(b, 1)), -INFINITY);
+  if (tn_type_count(tn_val_type(b, s)) == 0) { /* no queries or keys: reduce_max is undefined */
+    tn_build_yield(b, 0, attention_product(b, a, tn_cast(b, s, dtype), tn_build_in(b, 2), 0, 0));
     tn_build_yield(b, 1, tn_reduce(b, "reduce_sum", s, 1, (int64_t[]){3}, 0));
     return TN_OK;
   }
@@ -158,7 +158,7 @@ static tn_status attention_decompose(tn_build *b, const void *attributes) {
   tn_val p = tn_cast(b, tn_div(b, e, sum), dtype);
   tn_val lse = tn_add(b, largest, tn_log(b, sum));
   tn_type rows = tn_ops_type(b, lse);
-  tn_build_yield(b, 0, product(b, a, p, tn_build_in(b, 2), 0, 0));
+  tn_build_yield(b, 0, attention_product(b, a, p, tn_build_in(b, 2), 0, 0));
   tn_build_yield(b, 1, tn_reshape(b, lse, 3, rows.dims));
   return TN_OK;
 }
@@ -178,37 +178,38 @@ static tn_status attention_grad_infer(tn_infer *n) {
   return status;
 }
 
-/* What a gradient is made of, in heads; dy or dlse may be 0. */
+/* The operands of a gradient, split into heads; dy or dlse may be 0. */
 typedef struct gradient {
   tn_val q, k, v, y, lse, dy, dlse;
 } gradient;
 
 /* With p = exp(s - lse) and delta = sum(dy y): ds = p (dy v^T - delta + dlse), dq = scale ds k,
- * dk = scale ds^T q, dv = p^T dy, which is left at 0 without dy. */
-static void emit_gradient(tn_build *b, const tn_attention_attributes *a, const gradient *g, tn_val d[3]) {
-  tn_val s = scores(b, a, g->q, g->k);
+ * dk = scale ds^T q, dv = p^T dy. d[2] is unchanged if dy is 0. */
+static void attention_emit_gradient(tn_build *b, const tn_attention_attributes *a, const gradient *g,
+                                    tn_val d[3]) {
+  tn_val s = attention_scores(b, a, g->q, g->k);
   int32_t dtype = tn_val_type(b, g->q)->dtype;
   tn_type type = tn_ops_type(b, s);
   tn_val lse = tn_ops_keep(b, g->lse, &type, over_keys);
-  tn_val p = mask(b, a, tn_exp(b, tn_sub(b, s, lse)), 0), inner = 0;
+  tn_val p = attention_mask(b, a, tn_exp(b, tn_sub(b, s, lse)), 0), inner = 0;
   if (g->dy != 0) {
     tn_val delta = tn_mul(b, tn_ops_wide(b, g->dy), tn_ops_wide(b, g->y));
-    inner = tn_sub(b, product(b, a, tn_ops_wide(b, g->dy), tn_ops_wide(b, g->v), 0, 1),
+    inner = tn_sub(b, attention_product(b, a, tn_ops_wide(b, g->dy), tn_ops_wide(b, g->v), 0, 1),
                    tn_ops_reduce(b, "reduce_sum", delta, over_keys));
-    d[2] = product(b, a, tn_cast(b, p, dtype), g->dy, 1, 0);
+    d[2] = attention_product(b, a, tn_cast(b, p, dtype), g->dy, 1, 0);
   }
   inner = tn_ops_sum(b, inner, tn_ops_keep(b, g->dlse, &type, over_keys));
-  tn_val ds = tn_cast(b, tn_affine(b, tn_mul(b, p, inner), scale_of(b, a, g->q), 0), dtype);
-  d[0] = product(b, a, ds, g->k, 0, 0);
-  d[1] = product(b, a, ds, g->q, 1, 0);
+  tn_val ds = tn_cast(b, tn_affine(b, tn_mul(b, p, inner), attention_scale_of(b, a, g->q), 0), dtype);
+  d[0] = attention_product(b, a, ds, g->k, 0, 0);
+  d[1] = attention_product(b, a, ds, g->q, 1, 0);
 }
 
 /* `values` are q, k, v, y, lse and dy. */
-static void emit_op(tn_build *b, const tn_attention_attributes *a, const tn_val *values, int64_t heads,
-                    tn_val d[3]) {
+static void attention_emit_grad_op(tn_build *b, const tn_attention_attributes *a, const tn_val *values,
+                                   int64_t heads, tn_val d[3]) {
   tn_op_begin(b, "attention_grad");
   for (int32_t i = 0; i < 6; i++) tn_op_arg(b, values[i]);
-  set_attributes(b, a, heads);
+  attention_set_attributes(b, a, heads);
   d[0] = tn_op_end(b);
   d[1] = tn_op_result(b, d[0], 1);
   d[2] = tn_op_result(b, d[0], 2);
@@ -217,40 +218,41 @@ static void emit_op(tn_build *b, const tn_attention_attributes *a, const tn_val 
 static tn_status attention_grad_decompose(tn_build *b, const void *attributes) {
   const tn_attention_attributes *a = attributes;
   tn_val v[6], d[3] = {0};
-  for (int32_t i = 0; i < 6; i++) v[i] = i == 4 ? tn_build_in(b, i) : to_heads(b, a, tn_build_in(b, i));
+  for (int32_t i = 0; i < 6; i++)
+    v[i] = i == 4 ? tn_build_in(b, i) : attention_to_heads(b, a, tn_build_in(b, i));
   const gradient g = {v[0], v[1], v[2], v[3], v[4], v[5], 0};
   if (a->heads > 0)
-    emit_op(b, a, v, 0, d);
+    attention_emit_grad_op(b, a, v, 0, d);
   else
-    emit_gradient(b, a, &g, d);
-  for (int32_t i = 0; i < 3; i++) tn_build_yield(b, i, from_heads(b, a, d[i]));
+    attention_emit_gradient(b, a, &g, d);
+  for (int32_t i = 0; i < 3; i++) tn_build_yield(b, i, attention_from_heads(b, a, d[i]));
   return TN_OK;
 }
 
-/* The gradient of the log-sum-exp, which a regularizer of it would have, and perhaps of y too. */
-static void emit_in_parts(tn_build *b, const tn_attention_attributes *a, tn_val d[3]) {
+/* The case of a gradient of the log-sum-exp, such as a regularizer has, with or without one of y. */
+static void attention_emit_in_parts(tn_build *b, const tn_attention_attributes *a, tn_val d[3]) {
   tn_val dy = tn_build_out_grad(b, 0);
-  const gradient g = {to_heads(b, a, tn_build_in(b, 0)),
-                      to_heads(b, a, tn_build_in(b, 1)),
-                      to_heads(b, a, tn_build_in(b, 2)),
-                      to_heads(b, a, tn_build_out(b, 0)),
+  const gradient g = {attention_to_heads(b, a, tn_build_in(b, 0)),
+                      attention_to_heads(b, a, tn_build_in(b, 1)),
+                      attention_to_heads(b, a, tn_build_in(b, 2)),
+                      attention_to_heads(b, a, tn_build_out(b, 0)),
                       tn_build_out(b, 1),
-                      dy != 0 ? to_heads(b, a, dy) : 0,
+                      dy != 0 ? attention_to_heads(b, a, dy) : 0,
                       tn_build_out_grad(b, 1)};
-  emit_gradient(b, a, &g, d);
-  for (int32_t i = 0; i < 3; i++) d[i] = d[i] != 0 ? from_heads(b, a, d[i]) : 0;
+  attention_emit_gradient(b, a, &g, d);
+  for (int32_t i = 0; i < 3; i++) d[i] = d[i] != 0 ? attention_from_heads(b, a, d[i]) : 0;
 }
 
-/* The op knows of a gradient of y alone. */
-static tn_status attention_grad(tn_build *b, const void *attributes) {
+/* attention_grad covers gradients of y only. */
+static tn_status attention_grad_rule(tn_build *b, const void *attributes) {
   const tn_attention_attributes *a = attributes;
   tn_val d[3] = {0};
   if (tn_build_out_grad(b, 1) == 0) {
     const tn_val values[] = {tn_build_in(b, 0),  tn_build_in(b, 1),  tn_build_in(b, 2),
                              tn_build_out(b, 0), tn_build_out(b, 1), tn_build_out_grad(b, 0)};
-    emit_op(b, a, values, a->heads, d);
+    attention_emit_grad_op(b, a, values, a->heads, d);
   } else {
-    emit_in_parts(b, a, d);
+    attention_emit_in_parts(b, a, d);
   }
   for (int32_t i = 0; i < 3; i++)
     if (tn_build_wants_grad(b, i) && d[i] != 0) tn_build_yield(b, i, d[i]);
@@ -260,14 +262,15 @@ static tn_status attention_grad(tn_build *b, const void *attributes) {
 /* Two products and a softmax (5 flops) for each pair of a query and a key that it sees. */
 static void attention_cost(const tn_node *n, tn_cost *cost) {
   const tn_attention_attributes *a = n->attributes;
-  const tn_type q = split(a, n->in[0]), k = split(a, n->in[1]), v = split(a, n->in[2]);
+  const tn_type q = attention_split(a, n->in[0]), k = attention_split(a, n->in[1]),
+                v = attention_split(a, n->in[2]);
   double queries = (double)q.dims[2], keys = (double)k.dims[2];
   double pairs = a->causal ? queries * (keys - queries) + queries * (queries + 1) / 2 : queries * keys;
   double heads = (double)q.dims[0] * (double)q.dims[1];
   tn_ops_cost(n, cost, heads * pairs * (2 * (double)q.dims[3] + 2 * (double)v.dims[3] + 5));
 }
 
-/* Five products and a softmax again. */
+/* Five products and the recomputed softmax. */
 static void attention_grad_cost(const tn_node *n, tn_cost *cost) {
   attention_cost(n, cost);
   cost->flops *= 2.5;
@@ -288,11 +291,10 @@ const tn_op tn_op_attention = {
                     "log(sum(exp)) of each query",
                     tn_attention_attributes, attention_options),
     .schema = "(q:T, k:T, v:T) -> (y:T, lse:any)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_MATMUL,
     .infer = attention_infer,
     .decompose = attention_decompose,
-    .grad = attention_grad,
+    .grad = attention_grad_rule,
     .cost = attention_cost,
 };
 
@@ -300,7 +302,6 @@ const tn_op tn_op_attention_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "attention_grad", "gradient of attention's first result",
                     tn_attention_attributes, attention_options),
     .schema = "(q:T, k:T, v:T, y:T, lse:A, dy:T) -> (dq:T, dk:T, dv:T)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
     .op_class = TN_CLASS_MATMUL,
     .infer = attention_grad_infer,
     .decompose = attention_grad_decompose,

@@ -1,3 +1,4 @@
+/* core/ops/common.c: functions that the families of ops share. */
 #include "core/ops/common.h"
 
 #include <stdio.h>

@@ -1,18 +1,18 @@
-/* Two-dimensional convolution (cross-correlation, as everyone calls it) and its two gradients: x is
- * (N, C, H, W), w is (O, C / groups, h, w). All three are linear in both operands, so each one's
- * gradients are the other two. */
+/* core/ops/conv.c: two-dimensional convolution (cross-correlation) and its two gradients: x is (N, C, H, W),
+ * w is (O, C / groups, h, w). All three ops are linear in both operands, so the gradients of each are the
+ * other two. */
 #include "core/ops/common.h"
 
 /* ---- shapes ---- */
 
-static tn_status check_window(tn_infer *n, const tn_conv2d_attributes *a) {
+static tn_status conv2d_check_window(tn_infer *n, const tn_conv2d_attributes *a) {
   tn_status status = tn_ops_check_list(n, "stride", &a->stride, 2, 1);
   if (status == TN_OK) status = tn_ops_check_list(n, "padding", &a->padding, 2, 0);
   if (status == TN_OK) status = tn_ops_check_list(n, "dilation", &a->dilation, 2, 1);
   return status;
 }
 
-static tn_status check_groups(tn_infer *n, int64_t groups, const tn_type *x, const tn_type *w) {
+static tn_status conv2d_check_groups(tn_infer *n, int64_t groups, const tn_type *x, const tn_type *w) {
   if (x->dims[1] % groups != 0 || w->dims[0] % groups != 0)
     return tn_fail(n, TN_EINVAL, "groups",
                    "%lld groups must divide the %lld input and the %lld output channels", (long long)groups,
@@ -24,14 +24,14 @@ static tn_status check_groups(tn_infer *n, int64_t groups, const tn_type *x, con
                  groups == 1 ? "group" : "groups");
 }
 
-/* The result of sliding w over x. */
-static tn_status slide(tn_infer *n, const tn_conv2d_attributes *a, const tn_type *x, const tn_type *w,
-                       tn_type *y) {
-  tn_status status = check_window(n, a);
+/* The type of the result of sliding w over x. */
+static tn_status conv2d_slide(tn_infer *n, const tn_conv2d_attributes *a, const tn_type *x, const tn_type *w,
+                              tn_type *y) {
+  tn_status status = conv2d_check_window(n, a);
   if (status == TN_OK) status = tn_ops_check_rank(n, "x", x, 4, "batch, channels, height, width");
   if (status == TN_OK)
     status = tn_ops_check_rank(n, "w", w, 4, "output channels, input channels / groups, height, width");
-  if (status == TN_OK) status = check_groups(n, a->groups, x, w);
+  if (status == TN_OK) status = conv2d_check_groups(n, a->groups, x, w);
   if (status != TN_OK) return status;
   y->dtype = x->dtype;
   y->rank = 4;
@@ -56,7 +56,7 @@ static tn_status slide(tn_infer *n, const tn_conv2d_attributes *a, const tn_type
 static tn_status conv2d_infer(tn_infer *n) {
   const tn_conv2d_attributes *a = n->node.attributes;
   const tn_type *w = n->node.in[1], *bias = n->node.in[2];
-  tn_status status = slide(n, a, n->node.in[0], w, &n->node.out[0]);
+  tn_status status = conv2d_slide(n, a, n->node.in[0], w, &n->node.out[0]);
   if (status != TN_OK || bias == NULL || (bias->rank == 1 && bias->dims[0] == w->dims[0])) return status;
   return tn_fail(n, TN_EINVAL, NULL, "bias is %s, expected [%lld], one number for each output channel",
                  tn_ops_text(bias).v, (long long)w->dims[0]);
@@ -66,7 +66,7 @@ static tn_status conv2d_grad_input_infer(tn_infer *n) {
   const tn_conv2d_attributes *a = n->node.attributes;
   tn_type y, *dx = &n->node.out[0];
   tn_status status = tn_ops_check_dims(n, &a->dims, dx);
-  if (status == TN_OK) status = slide(n, a, dx, n->node.in[1], &y);
+  if (status == TN_OK) status = conv2d_slide(n, a, dx, n->node.in[1], &y);
   return status != TN_OK ? status : tn_ops_check_dims_of(n, "dy", n->node.in[0], &y);
 }
 
@@ -74,15 +74,15 @@ static tn_status conv2d_grad_weight_infer(tn_infer *n) {
   const tn_conv2d_attributes *a = n->node.attributes;
   tn_type y, *dw = &n->node.out[0];
   tn_status status = tn_ops_check_dims(n, &a->dims, dw);
-  if (status == TN_OK) status = slide(n, a, n->node.in[0], dw, &y);
+  if (status == TN_OK) status = conv2d_slide(n, a, n->node.in[0], dw, &y);
   return status != TN_OK ? status : tn_ops_check_dims_of(n, "dy", n->node.in[1], &y);
 }
 
 /* ---- gradients ---- */
 
-/* One of the three ops on x and y with the window of `a`; `like` gives the result's dims, 0 for conv2d. */
-static tn_val emit(tn_build *b, const char *op, tn_val x, tn_val y, const tn_conv2d_attributes *a,
-                   tn_val like) {
+/* One of the three ops on x and y with the window of `a`. The result has the dims of `like`; 0 for conv2d. */
+static tn_val conv2d_emit(tn_build *b, const char *op, tn_val x, tn_val y, const tn_conv2d_attributes *a,
+                          tn_val like) {
   tn_type t = tn_ops_type(b, like);
   tn_op_begin(b, op);
   tn_op_arg(b, x);
@@ -99,47 +99,51 @@ static tn_val emit(tn_build *b, const char *op, tn_val x, tn_val y, const tn_con
 static tn_status conv2d_grad(tn_build *b, const void *attributes) {
   tn_val x = tn_build_in(b, 0), w = tn_build_in(b, 1), dy = tn_build_out_grad(b, 0);
   int64_t all_but_channels[3] = {0, 2, 3};
-  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, emit(b, "conv2d_grad_input", dy, w, attributes, x));
-  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, emit(b, "conv2d_grad_weight", x, dy, attributes, w));
+  if (tn_build_wants_grad(b, 0))
+    tn_build_yield(b, 0, conv2d_emit(b, "conv2d_grad_input", dy, w, attributes, x));
+  if (tn_build_wants_grad(b, 1))
+    tn_build_yield(b, 1, conv2d_emit(b, "conv2d_grad_weight", x, dy, attributes, w));
   if (tn_build_wants_grad(b, 2)) tn_build_yield(b, 2, tn_reduce(b, "reduce_sum", dy, 3, all_but_channels, 0));
   return TN_OK;
 }
 
 static tn_status conv2d_grad_input_grad(tn_build *b, const void *attributes) {
   tn_val dy = tn_build_in(b, 0), w = tn_build_in(b, 1), g = tn_build_out_grad(b, 0);
-  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, emit(b, "conv2d", g, w, attributes, 0));
-  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, emit(b, "conv2d_grad_weight", g, dy, attributes, w));
+  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, conv2d_emit(b, "conv2d", g, w, attributes, 0));
+  if (tn_build_wants_grad(b, 1))
+    tn_build_yield(b, 1, conv2d_emit(b, "conv2d_grad_weight", g, dy, attributes, w));
   return TN_OK;
 }
 
 static tn_status conv2d_grad_weight_grad(tn_build *b, const void *attributes) {
   tn_val x = tn_build_in(b, 0), dy = tn_build_in(b, 1), g = tn_build_out_grad(b, 0);
-  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, emit(b, "conv2d_grad_input", dy, g, attributes, x));
-  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, emit(b, "conv2d", x, g, attributes, 0));
+  if (tn_build_wants_grad(b, 0))
+    tn_build_yield(b, 0, conv2d_emit(b, "conv2d_grad_input", dy, g, attributes, x));
+  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, conv2d_emit(b, "conv2d", x, g, attributes, 0));
   return TN_OK;
 }
 
 /* ---- cost ---- */
 
-/* Every element of y is a sum of C / groups * h * w products; padding counts. The gradients do the
+/* Every element of y is a sum of C / groups * h * w products, padding included. The gradients compute the
  * same products in another order. */
-static double products(const tn_type *y, const tn_type *w) {
+static double conv2d_flops(const tn_type *y, const tn_type *w) {
   return 2 * tn_ops_count(y) * (double)w->dims[1] * (double)w->dims[2] * (double)w->dims[3];
 }
 static void conv2d_cost(const tn_node *n, tn_cost *cost) {
   double bias = n->in[2] != NULL ? tn_ops_count(&n->out[0]) : 0;
-  tn_ops_cost(n, cost, products(&n->out[0], n->in[1]) + bias);
+  tn_ops_cost(n, cost, conv2d_flops(&n->out[0], n->in[1]) + bias);
 }
 static void conv2d_grad_input_cost(const tn_node *n, tn_cost *cost) {
-  tn_ops_cost(n, cost, products(n->in[0], n->in[1]));
+  tn_ops_cost(n, cost, conv2d_flops(n->in[0], n->in[1]));
 }
 static void conv2d_grad_weight_cost(const tn_node *n, tn_cost *cost) {
-  tn_ops_cost(n, cost, products(n->in[1], &n->out[0]));
+  tn_ops_cost(n, cost, conv2d_flops(n->in[1], &n->out[0]));
 }
 
 /* ---- descriptors ---- */
 
-#define WINDOW_OPTIONS                                                                                       \
+#define CONV2D_OPTIONS                                                                                       \
   TN_OPT(tn_conv2d_attributes, stride, TN_OPT_INTS, "[1, 1]", NULL, "step of the window: height, width"),    \
       TN_OPT(tn_conv2d_attributes, padding, TN_OPT_INTS, "[0, 0]", NULL,                                     \
              "zeros on both sides: height, width"),                                                          \
@@ -148,9 +152,9 @@ static void conv2d_grad_weight_cost(const tn_node *n, tn_cost *cost) {
       TN_OPT(tn_conv2d_attributes, groups, TN_OPT_INT, "1", ">= 1", "independent groups of channels"),       \
       TN_OPS_MATH(tn_conv2d_attributes)
 
-static const tn_option conv2d_options[] = {WINDOW_OPTIONS, TN_OPT_END};
+static const tn_option conv2d_options[] = {CONV2D_OPTIONS, TN_OPT_END};
 static const tn_option conv2d_grad_options[] = {
-    WINDOW_OPTIONS, TN_OPT(tn_conv2d_attributes, dims, TN_OPT_INTS, NULL, NULL, "dimensions of the result"),
+    CONV2D_OPTIONS, TN_OPT(tn_conv2d_attributes, dims, TN_OPT_INTS, NULL, NULL, "dimensions of the result"),
     TN_OPT_END};
 
 const tn_op tn_op_conv2d = {
@@ -158,7 +162,6 @@ const tn_op tn_op_conv2d = {
                     "two-dimensional convolution of (N, C, H, W) with (O, C / groups, h, w)",
                     tn_conv2d_attributes, conv2d_options),
     .schema = "(x:T, w:T, bias?:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_MATMUL,
     .infer = conv2d_infer,
     .grad = conv2d_grad,
@@ -169,7 +172,6 @@ const tn_op tn_op_conv2d_grad_input = {
     .item = TN_ITEM(tn_op, TN_OP, "conv2d_grad_input", "gradient of conv2d by its input",
                     tn_conv2d_attributes, conv2d_grad_options),
     .schema = "(dy:T, w:T) -> (dx:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_MATMUL,
     .infer = conv2d_grad_input_infer,
     .grad = conv2d_grad_input_grad,
@@ -180,7 +182,6 @@ const tn_op tn_op_conv2d_grad_weight = {
     .item = TN_ITEM(tn_op, TN_OP, "conv2d_grad_weight", "gradient of conv2d by its weight",
                     tn_conv2d_attributes, conv2d_grad_options),
     .schema = "(x:T, dy:T) -> (dw:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_MATMUL,
     .infer = conv2d_grad_weight_infer,
     .grad = conv2d_grad_weight_grad,

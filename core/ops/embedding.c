@@ -1,9 +1,9 @@
-/* Rows of a table by number. A number outside the table is an error of the data: what a kernel does
- * then is its own affair, but it may not touch memory outside the table. */
+/* core/ops/embedding.c: rows of a table by id. An id outside the table is an error of the data: the result is
+ * unspecified, but a kernel must not access memory outside the table. */
 #include "core/ops/common.h"
 
-/* Adds the width of a row to the dims of the ids. */
-static tn_status rows_of(tn_infer *n, const tn_type *ids, int64_t width, tn_type *y) {
+/* Sets y to the dims of the ids, followed by the width of a row. */
+static tn_status embedding_rows(tn_infer *n, const tn_type *ids, int64_t width, tn_type *y) {
   if (ids->rank >= TN_MAX_RANK)
     return tn_fail(n, TN_EINVAL, NULL, "ids is %s of rank %d, expected rank %d at most", tn_ops_text(ids).v,
                    (int)ids->rank, (int)TN_MAX_RANK - 1);
@@ -19,7 +19,7 @@ static tn_status rows_of(tn_infer *n, const tn_type *ids, int64_t width, tn_type
 static tn_status embedding_infer(tn_infer *n) {
   const tn_type *table = n->node.in[1];
   tn_status status = tn_ops_check_rank(n, "table", table, 2, "rows, width");
-  return status != TN_OK ? status : rows_of(n, n->node.in[0], table->dims[1], &n->node.out[0]);
+  return status != TN_OK ? status : embedding_rows(n, n->node.in[0], table->dims[1], &n->node.out[0]);
 }
 
 static tn_status embedding_grad(tn_build *b, const void *attributes) {
@@ -40,9 +40,8 @@ static void embedding_cost(const tn_node *n, tn_cost *cost) {
 }
 
 const tn_op tn_op_embedding = {
-    .item = TN_ITEM_PLAIN(tn_op, TN_OP, "embedding", "the rows of a table with these numbers"),
+    .item = TN_ITEM_PLAIN(tn_op, TN_OP, "embedding", "the rows of a table with these ids"),
     .schema = "(ids:I, table:T) -> (y:T)" TN_OPS_FLOATS "; I in i32 i64",
-    .version = 1,
     .op_class = TN_CLASS_INDEX,
     .infer = embedding_infer,
     .grad = embedding_grad,
@@ -56,7 +55,7 @@ static tn_status embedding_grad_infer(tn_infer *n) {
   const tn_type *ids = n->node.in[0], *dy = n->node.in[1];
   tn_type expected = {dy->dtype, 0, {0}}, *dtable = &n->node.out[0];
   int64_t width = dy->rank > 0 ? dy->dims[dy->rank - 1] : 0;
-  tn_status status = rows_of(n, ids, width, &expected);
+  tn_status status = embedding_rows(n, ids, width, &expected);
   if (status == TN_OK) status = tn_ops_check_dims_of(n, "dy", dy, &expected);
   dtable->rank = 2;
   dtable->dims[0] = a->rows;
@@ -79,11 +78,9 @@ static const tn_option embedding_grad_options[] = {
     TN_OPT(tn_embedding_grad_attributes, rows, TN_OPT_INT, NULL, ">= 0", "rows of the table"), TN_OPT_END};
 
 const tn_op tn_op_embedding_grad = {
-    .item =
-        TN_ITEM(tn_op, TN_OP, "embedding_grad", "gradient of embedding: rows of dy added up by their number",
-                tn_embedding_grad_attributes, embedding_grad_options),
+    .item = TN_ITEM(tn_op, TN_OP, "embedding_grad", "gradient of embedding: rows of dy added up by their id",
+                    tn_embedding_grad_attributes, embedding_grad_options),
     .schema = "(ids:I, dy:T) -> (dtable:T)" TN_OPS_FLOATS "; I in i32 i64",
-    .version = 1,
     .op_class = TN_CLASS_INDEX,
     .infer = embedding_grad_infer,
     .grad = embedding_grad_grad,

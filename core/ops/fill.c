@@ -1,5 +1,5 @@
-/* Tensors made from a position: constants, indices, masks, and values repeated. They are pointwise in
- * that an element of the result can be computed by itself, inside any region. */
+/* core/ops/fill.c: constants, indices, masks, and repeated values. Each element of a result is a function of
+ * its index, so the ops are pointwise and can join any fused region. */
 #include "core/ops/common.h"
 
 /* ---- full, iota ---- */
@@ -20,7 +20,6 @@ static const tn_option full_options[] = {
 const tn_op tn_op_full = {
     .item = TN_ITEM(tn_op, TN_OP, "full", "a tensor of one value", tn_full_attributes, full_options),
     .schema = "() -> (y:any)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_POINTWISE,
     .infer = full_infer,
@@ -46,7 +45,6 @@ static const tn_option iota_options[] = {
 const tn_op tn_op_iota = {
     .item = TN_ITEM(tn_op, TN_OP, "iota", "0, 1, 2 ... along one axis", tn_iota_attributes, iota_options),
     .schema = "() -> (y:any)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_POINTWISE,
     .infer = iota_infer,
@@ -83,7 +81,6 @@ const tn_op tn_op_broadcast = {
     .item = TN_ITEM(tn_op, TN_OP, "broadcast", "x repeated along dimensions of size 1 and new leading ones",
                     tn_broadcast_attributes, broadcast_options),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .infer = broadcast_infer,
     .grad = broadcast_grad,
@@ -149,7 +146,6 @@ const tn_op tn_op_spread = {
     .item = TN_ITEM(tn_op, TN_OP, "spread", "one of a few values for each range of elements",
                     tn_spread_attributes, spread_options),
     .schema = "(values:T) -> (y:T)",
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .infer = spread_infer,
     .grad = spread_grad,
@@ -166,7 +162,7 @@ static tn_status triangular_mask_infer(tn_infer *n) {
   return tn_ops_check_count(n, y);
 }
 
-static tn_val iota(tn_build *b, int64_t rows, int64_t columns, int64_t axis) {
+static tn_val mask_emit_iota(tn_build *b, int64_t rows, int64_t columns, int64_t axis) {
   int64_t dims[2] = {rows, columns};
   tn_op_begin(b, "iota");
   tn_op_set_ints(b, "dims", 2, dims);
@@ -176,7 +172,7 @@ static tn_val iota(tn_build *b, int64_t rows, int64_t columns, int64_t axis) {
 
 static tn_status triangular_mask_decompose(tn_build *b, const void *attributes) {
   const tn_mask_attributes *a = attributes;
-  tn_val row = iota(b, a->rows, 1, 0), column = iota(b, 1, a->columns, 1);
+  tn_val row = mask_emit_iota(b, a->rows, 1, 0), column = mask_emit_iota(b, 1, a->columns, 1);
   tn_val last = tn_add(b, row, tn_scalar(b, TN_I64, (double)a->diagonal));
   tn_build_yield(b, 0, tn_op2(b, "le", column, last));
   return TN_OK;
@@ -193,7 +189,6 @@ const tn_op tn_op_triangular_mask = {
     .item = TN_ITEM(tn_op, TN_OP, "triangular_mask", "true where column <= row + diagonal",
                     tn_mask_attributes, triangular_mask_options),
     .schema = "() -> (y:bool)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_POINTWISE,
     .infer = triangular_mask_infer,

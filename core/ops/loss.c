@@ -1,8 +1,8 @@
-/* Softmax, its logarithm, and the cross entropy of classes. All exponentials are taken relative to the
+/* core/ops/loss.c: softmax, its logarithm, and the cross entropy of classes. Exponentials are relative to the
  * largest element, in f32 (f64 for f64). */
 #include "core/ops/common.h"
 
-static void mark_axis(int64_t axis, int32_t rank, bool *reduced) {
+static void softmax_mark_axis(int64_t axis, int32_t rank, bool *reduced) {
   for (int32_t i = 0; i < rank; i++) reduced[i] = i == tn_ops_axis(axis, rank);
 }
 
@@ -15,12 +15,12 @@ static tn_status softmax_infer(tn_infer *n) {
   return tn_ops_check_axis(n, a->axis, n->node.in[0]->rank, &axis);
 }
 
-/* x minus its largest element, and the exponentials of that and their sum. */
+/* x minus its largest element, the exponentials of these differences, and their sum. */
 typedef struct shifted {
   tn_val x, exp, sum;
 } shifted;
 
-static shifted shift(tn_build *b, tn_val x, const bool *reduced) {
+static shifted softmax_shift(tn_build *b, tn_val x, const bool *reduced) {
   shifted s;
   s.x = tn_sub(b, x, tn_ops_reduce(b, "reduce_max", x, reduced));
   s.exp = tn_exp(b, s.x);
@@ -28,8 +28,8 @@ static shifted shift(tn_build *b, tn_val x, const bool *reduced) {
   return s;
 }
 
-/* An empty tensor has no largest element, and is its own result. */
-static bool yield_empty(tn_build *b, const tn_type *type) {
+/* The result of an empty tensor is a copy: reduce_max is undefined for it. */
+static bool softmax_yield_empty(tn_build *b, const tn_type *type) {
   if (tn_type_count(type) > 0) return false;
   tn_build_yield(b, 0, tn_op1(b, "copy", tn_build_in(b, 0)));
   return true;
@@ -39,9 +39,9 @@ static tn_status softmax_decompose(tn_build *b, const void *attributes) {
   const tn_axis_attributes *a = attributes;
   tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
-  mark_axis(a->axis, type.rank, reduced);
-  if (yield_empty(b, &type)) return TN_OK;
-  shifted s = shift(b, tn_ops_wide(b, tn_build_in(b, 0)), reduced);
+  softmax_mark_axis(a->axis, type.rank, reduced);
+  if (softmax_yield_empty(b, &type)) return TN_OK;
+  shifted s = softmax_shift(b, tn_ops_wide(b, tn_build_in(b, 0)), reduced);
   tn_build_yield(b, 0, tn_cast(b, tn_div(b, s.exp, s.sum), type.dtype));
   return TN_OK;
 }
@@ -52,7 +52,7 @@ static tn_status softmax_grad(tn_build *b, const void *attributes) {
   tn_val y = tn_ops_wide(b, tn_build_out(b, 0)), dy = tn_ops_wide(b, tn_build_out_grad(b, 0));
   tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
-  mark_axis(a->axis, type.rank, reduced);
+  softmax_mark_axis(a->axis, type.rank, reduced);
   tn_val total = tn_ops_reduce(b, "reduce_sum", tn_mul(b, dy, y), reduced);
   tn_build_yield(b, 0, tn_cast(b, tn_mul(b, y, tn_sub(b, dy, total)), type.dtype));
   return TN_OK;
@@ -62,9 +62,9 @@ static tn_status log_softmax_decompose(tn_build *b, const void *attributes) {
   const tn_axis_attributes *a = attributes;
   tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
-  mark_axis(a->axis, type.rank, reduced);
-  if (yield_empty(b, &type)) return TN_OK;
-  shifted s = shift(b, tn_ops_wide(b, tn_build_in(b, 0)), reduced);
+  softmax_mark_axis(a->axis, type.rank, reduced);
+  if (softmax_yield_empty(b, &type)) return TN_OK;
+  shifted s = softmax_shift(b, tn_ops_wide(b, tn_build_in(b, 0)), reduced);
   tn_build_yield(b, 0, tn_cast(b, tn_sub(b, s.x, tn_log(b, s.sum)), type.dtype));
   return TN_OK;
 }
@@ -75,7 +75,7 @@ static tn_status log_softmax_grad(tn_build *b, const void *attributes) {
   tn_val y = tn_ops_wide(b, tn_build_out(b, 0)), dy = tn_ops_wide(b, tn_build_out_grad(b, 0));
   tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
-  mark_axis(a->axis, type.rank, reduced);
+  softmax_mark_axis(a->axis, type.rank, reduced);
   tn_val total = tn_ops_reduce(b, "reduce_sum", dy, reduced);
   tn_build_yield(b, 0, tn_cast(b, tn_sub(b, dy, tn_mul(b, tn_exp(b, y), total)), type.dtype));
   return TN_OK;
@@ -94,7 +94,6 @@ const tn_op tn_op_softmax = {
     .item = TN_ITEM(tn_op, TN_OP, "softmax", "exp(x) / sum(exp(x)) along one dimension", tn_axis_attributes,
                     softmax_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_NORM,
     .infer = softmax_infer,
     .decompose = softmax_decompose,
@@ -106,7 +105,6 @@ const tn_op tn_op_log_softmax = {
     .item = TN_ITEM(tn_op, TN_OP, "log_softmax", "x - log(sum(exp(x))) along one dimension",
                     tn_axis_attributes, softmax_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_NORM,
     .infer = softmax_infer,
     .decompose = log_softmax_decompose,
@@ -123,7 +121,7 @@ static tn_status cross_entropy_infer(tn_infer *n) {
   tn_status status = tn_ops_check_axis(n, a->axis, logits->rank, &axis);
   if (status != TN_OK) return status;
   bool reduced[TN_MAX_RANK];
-  mark_axis(axis, logits->rank, reduced);
+  softmax_mark_axis(axis, logits->rank, reduced);
   tn_type rows = tn_ops_reduced(logits, reduced, false);
   if (logits->dims[axis] == 0 && tn_type_count(&rows) > 0)
     return tn_fail(n, TN_EINVAL, "axis", "logits is %s: no classes in dimension %d", tn_ops_text(logits).v,
@@ -133,18 +131,19 @@ static tn_status cross_entropy_infer(tn_infer *n) {
   return tn_ops_check_dims_of(n, "target", n->node.in[1], &rows);
 }
 
-/* The parts that value and gradient share. Dimensions: as logits, the class axis 1 in all but `hot`. */
-typedef struct rows {
+/* Values that loss and gradient share. Their dims are those of the logits, with class axis 1 except in `hot`.
+ */
+typedef struct class_rows {
   tn_type type; /* of the logits */
   bool reduced[TN_MAX_RANK];
   tn_val x;     /* logits in A */
-  tn_val hot;   /* bool: is this the target's class? */
-  tn_val valid; /* bool: does this row count? */
-} rows;
+  tn_val hot;   /* bool: the class is the target */
+  tn_val valid; /* bool: the target is not `ignore` */
+} class_rows;
 
-static rows rows_of(tn_build *b, const tn_cross_entropy_attributes *a) {
-  rows r = {.type = tn_ops_type(b, tn_build_in(b, 0)), .x = tn_ops_wide(b, tn_build_in(b, 0))};
-  mark_axis(a->axis, r.type.rank, r.reduced);
+static class_rows cross_entropy_rows(tn_build *b, const tn_cross_entropy_attributes *a) {
+  class_rows r = {.type = tn_ops_type(b, tn_build_in(b, 0)), .x = tn_ops_wide(b, tn_build_in(b, 0))};
+  softmax_mark_axis(a->axis, r.type.rank, r.reduced);
   tn_val target = tn_ops_keep(b, tn_build_in(b, 1), &r.type, r.reduced);
   int32_t dtype = tn_val_type(b, target)->dtype;
   int64_t dims[TN_MAX_RANK];
@@ -159,17 +158,17 @@ static rows rows_of(tn_build *b, const tn_cross_entropy_attributes *a) {
 }
 
 /* v without the class axis. */
-static tn_val drop_axis(tn_build *b, tn_val v, const rows *r) {
+static tn_val cross_entropy_drop_axis(tn_build *b, tn_val v, const class_rows *r) {
   tn_type t = tn_ops_reduced(&r->type, r->reduced, false);
   return tn_reshape(b, v, t.rank, t.dims);
 }
 
-/* loss = (1 - s) (lse - x[target]) + s (lse - mean(x)): the cross entropy with a target that gives
- * each class s / classes and its own another 1 - s (Szegedy et al., "Rethinking the Inception
+/* loss = (1 - s) (lse - x[target]) + s (lse - mean(x)): the cross entropy with label smoothing: every class
+ * has the probability s / classes, the target 1 - s more (Szegedy et al., "Rethinking the Inception
  * architecture", CVPR 2016). */
 static tn_status cross_entropy_decompose(tn_build *b, const void *attributes) {
   const tn_cross_entropy_attributes *a = attributes;
-  rows r = rows_of(b, a);
+  class_rows r = cross_entropy_rows(b, a);
   tn_val zero = tn_ops_zero(b, r.x);
   tn_val largest = tn_ops_reduce(b, "reduce_max", r.x, r.reduced);
   tn_val sum = tn_ops_reduce(b, "reduce_sum", tn_exp(b, tn_sub(b, r.x, largest)), r.reduced);
@@ -180,15 +179,15 @@ static tn_status cross_entropy_decompose(tn_build *b, const void *attributes) {
     tn_val even = tn_sub(b, lse, tn_ops_reduce(b, "reduce_mean", r.x, r.reduced));
     loss = tn_add(b, tn_affine(b, loss, 1 - a->smoothing, 0), tn_affine(b, even, a->smoothing, 0));
   }
-  tn_build_yield(b, 0, drop_axis(b, tn_where(b, r.valid, loss, zero), &r));
-  tn_build_yield(b, 1, drop_axis(b, lse, &r));
+  tn_build_yield(b, 0, cross_entropy_drop_axis(b, tn_where(b, r.valid, loss, zero), &r));
+  tn_build_yield(b, 1, cross_entropy_drop_axis(b, lse, &r));
   return TN_OK;
 }
 
 /* With p = exp(x - lse): dx = dloss valid (p - (1 - s) hot - s / classes) + dlse p */
 static tn_status cross_entropy_grad(tn_build *b, const void *attributes) {
   const tn_cross_entropy_attributes *a = attributes;
-  rows r = rows_of(b, a);
+  class_rows r = cross_entropy_rows(b, a);
   tn_val dloss = tn_ops_keep(b, tn_build_out_grad(b, 0), &r.type, r.reduced);
   tn_val dlse = tn_ops_keep(b, tn_build_out_grad(b, 1), &r.type, r.reduced);
   tn_val p = tn_exp(b, tn_sub(b, r.x, tn_ops_keep(b, tn_build_out(b, 1), &r.type, r.reduced))), dx = 0;
@@ -224,7 +223,6 @@ const tn_op tn_op_cross_entropy = {
                     "-log softmax(logits)[target] of each row, not reduced, and log(sum(exp(logits)))",
                     tn_cross_entropy_attributes, cross_entropy_options),
     .schema = "(logits:T, target:I) -> (loss:any, lse:any)" TN_OPS_FLOATS "; I in i32 i64",
-    .version = 1,
     .op_class = TN_CLASS_LOSS,
     .infer = cross_entropy_infer,
     .decompose = cross_entropy_decompose,

@@ -1,19 +1,20 @@
-/* The matrix product. Dimensions in front of the last two are a batch and broadcast as in NumPy. */
+/* core/ops/matmul.c: the matrix product. Dimensions before the last two are batch dimensions and broadcast as
+ * in NumPy. */
 #include "core/ops/common.h"
 
 /* ---- shapes ---- */
 
 /* Rows and columns of op(m): its last two dimensions, swapped if transposed. */
-typedef struct extent {
+typedef struct matrix_extent {
   int64_t rows, columns;
-} extent;
+} matrix_extent;
 
-static extent extent_of(const tn_type *m, int32_t transposed) {
+static matrix_extent matmul_extent(const tn_type *m, int32_t transposed) {
   int64_t rows = m->dims[m->rank - 2], columns = m->dims[m->rank - 1];
-  return transposed ? (extent){columns, rows} : (extent){rows, columns};
+  return transposed ? (matrix_extent){columns, rows} : (matrix_extent){rows, columns};
 }
 
-static tn_status check_matrix(tn_infer *n, const char *operand, const tn_type *m) {
+static tn_status matmul_check_matrix(tn_infer *n, const char *operand, const tn_type *m) {
   if (m->rank >= 2) return TN_OK;
   return tn_fail(n, TN_EINVAL, NULL,
                  "%s is %s, expected rank 2 or more: reshape a vector to a row or a column first", operand,
@@ -21,7 +22,7 @@ static tn_status check_matrix(tn_infer *n, const char *operand, const tn_type *m
 }
 
 /* The batch dimensions of the result. */
-static tn_status broadcast_batch(tn_infer *n, const tn_type *a, const tn_type *b, tn_type *y) {
+static tn_status matmul_broadcast_batch(tn_infer *n, const tn_type *a, const tn_type *b, tn_type *y) {
   y->rank = a->rank > b->rank ? a->rank : b->rank;
   for (int32_t i = 3; i <= y->rank; i++) {
     int64_t p = i <= a->rank ? a->dims[a->rank - i] : 1, q = i <= b->rank ? b->dims[b->rank - i] : 1;
@@ -34,7 +35,7 @@ static tn_status broadcast_batch(tn_infer *n, const tn_type *a, const tn_type *b
   return TN_OK;
 }
 
-static tn_status check_bias(tn_infer *n, const tn_type *bias, int64_t columns) {
+static tn_status matmul_check_bias(tn_infer *n, const tn_type *bias, int64_t columns) {
   if (bias == NULL || (bias->rank == 1 && bias->dims[0] == columns)) return TN_OK;
   return tn_fail(n, TN_EINVAL, NULL, "bias is %s, expected [%lld], one number for each column of the result",
                  tn_ops_text(bias).v, (long long)columns);
@@ -44,25 +45,25 @@ static tn_status matmul_infer(tn_infer *n) {
   const tn_matmul_attributes *m = n->node.attributes;
   const tn_type *a = n->node.in[0], *b = n->node.in[1];
   tn_type *y = &n->node.out[0];
-  tn_status status = check_matrix(n, "a", a);
-  if (status == TN_OK) status = check_matrix(n, "b", b);
-  if (status == TN_OK) status = broadcast_batch(n, a, b, y);
+  tn_status status = matmul_check_matrix(n, "a", a);
+  if (status == TN_OK) status = matmul_check_matrix(n, "b", b);
+  if (status == TN_OK) status = matmul_broadcast_batch(n, a, b, y);
   if (status != TN_OK) return status;
-  extent p = extent_of(a, m->transpose_a), q = extent_of(b, m->transpose_b);
+  matrix_extent p = matmul_extent(a, m->transpose_a), q = matmul_extent(b, m->transpose_b);
   if (p.columns != q.rows)
     return tn_fail(n, TN_EINVAL, NULL, "a is %s%s and b is %s%s: the inner dimensions %lld and %lld differ",
                    tn_ops_text(a).v, m->transpose_a ? " transposed" : "", tn_ops_text(b).v,
                    m->transpose_b ? " transposed" : "", (long long)p.columns, (long long)q.rows);
   y->dims[y->rank - 2] = p.rows;
   y->dims[y->rank - 1] = q.columns;
-  status = check_bias(n, n->node.in[2], q.columns);
+  status = matmul_check_bias(n, n->node.in[2], q.columns);
   return status != TN_OK ? status : tn_ops_check_count(n, y);
 }
 
 /* ---- gradients ---- */
 
-static tn_val product(tn_build *b, const tn_matmul_attributes *m, tn_val x, tn_val y, int32_t transpose_x,
-                      int32_t transpose_y) {
+static tn_val matmul_emit(tn_build *b, const tn_matmul_attributes *m, tn_val x, tn_val y, int32_t transpose_x,
+                          int32_t transpose_y) {
   tn_op_begin(b, "matmul");
   tn_op_arg(b, x);
   tn_op_arg(b, y);
@@ -72,49 +73,51 @@ static tn_val product(tn_build *b, const tn_matmul_attributes *m, tn_val x, tn_v
   return tn_op_end(b);
 }
 
-/* With op(a) op(b) = y: d op(a) = dy op(b)^T, or transposed where a was. */
-static void yield_da(tn_build *b, const tn_matmul_attributes *m) {
+/* With op(a) op(b) = y: d op(a) = dy op(b)^T, or its transpose if a is transposed. */
+static void matmul_yield_da(tn_build *b, const tn_matmul_attributes *m) {
   tn_val w = tn_build_in(b, 1), dy = tn_build_out_grad(b, 0);
   tn_ops_yield_to(b, 0,
-                  m->transpose_a ? product(b, m, w, dy, m->transpose_b, 1)
-                                 : product(b, m, dy, w, 0, !m->transpose_b));
+                  m->transpose_a ? matmul_emit(b, m, w, dy, m->transpose_b, 1)
+                                 : matmul_emit(b, m, dy, w, 0, !m->transpose_b));
 }
 
-/* v with all dimensions but the last as one. */
-static tn_val fold(tn_build *b, tn_val v) {
+/* v as a matrix: all dimensions but the last are merged. */
+static tn_val matmul_flatten_rows(tn_build *b, tn_val v) {
   tn_type t = tn_ops_type(b, v);
   int64_t dims[2] = {1, t.dims[t.rank - 1]};
   for (int32_t i = 0; i < t.rank - 1; i++) dims[0] *= t.dims[i];
   return t.rank == 2 ? v : tn_reshape(b, v, 2, dims);
 }
 
-/* A weight that serves a whole batch gets one large product rather than one a batch entry and a sum: the rows
- * of all entries follow each other in memory. */
-static bool serves_batch(tn_build *b, const tn_matmul_attributes *m) {
+/* A weight without batch dimensions gets one large product instead of a product for each batch entry and a
+ * sum: the rows of all entries are contiguous in memory. */
+static bool matmul_weight_is_shared(tn_build *b, const tn_matmul_attributes *m) {
   return tn_val_type(b, tn_build_in(b, 1))->rank == 2 && !m->transpose_a;
 }
 
 /* d op(b) = op(a)^T dy. */
-static void yield_db(tn_build *b, const tn_matmul_attributes *m) {
+static void matmul_yield_db(tn_build *b, const tn_matmul_attributes *m) {
   tn_val a = tn_build_in(b, 0), dy = tn_build_out_grad(b, 0);
-  if (serves_batch(b, m)) {
-    a = fold(b, a);
-    dy = fold(b, dy);
+  if (matmul_weight_is_shared(b, m)) {
+    a = matmul_flatten_rows(b, a);
+    dy = matmul_flatten_rows(b, dy);
   }
   tn_ops_yield_to(b, 1,
-                  m->transpose_b ? product(b, m, dy, a, 1, m->transpose_a)
-                                 : product(b, m, a, dy, !m->transpose_a, 0));
+                  m->transpose_b ? matmul_emit(b, m, dy, a, 1, m->transpose_a)
+                                 : matmul_emit(b, m, a, dy, !m->transpose_a, 0));
 }
 
-/* Of the same rows as the weight's, so that one pass over them can do both. */
-static void yield_dbias(tn_build *b, const tn_matmul_attributes *m) {
-  tn_ops_yield_to(b, 2, serves_batch(b, m) ? fold(b, tn_build_out_grad(b, 0)) : tn_build_out_grad(b, 0));
+/* Uses the same rows as the weight gradient, so that one pass over dy can compute both. */
+static void matmul_yield_dbias(tn_build *b, const tn_matmul_attributes *m) {
+  tn_ops_yield_to(b, 2,
+                  matmul_weight_is_shared(b, m) ? matmul_flatten_rows(b, tn_build_out_grad(b, 0))
+                                                : tn_build_out_grad(b, 0));
 }
 
 static tn_status matmul_grad(tn_build *b, const void *attributes) {
-  if (tn_build_wants_grad(b, 0)) yield_da(b, attributes);
-  if (tn_build_wants_grad(b, 1)) yield_db(b, attributes);
-  if (tn_build_wants_grad(b, 2)) yield_dbias(b, attributes);
+  if (tn_build_wants_grad(b, 0)) matmul_yield_da(b, attributes);
+  if (tn_build_wants_grad(b, 1)) matmul_yield_db(b, attributes);
+  if (tn_build_wants_grad(b, 2)) matmul_yield_dbias(b, attributes);
   return TN_OK;
 }
 
@@ -122,7 +125,7 @@ static tn_status matmul_grad(tn_build *b, const void *attributes) {
 
 static void matmul_cost(const tn_node *n, tn_cost *cost) {
   const tn_matmul_attributes *m = n->attributes;
-  double inner = (double)extent_of(n->in[0], m->transpose_a).columns, elements = tn_ops_count(&n->out[0]);
+  double inner = (double)matmul_extent(n->in[0], m->transpose_a).columns, elements = tn_ops_count(&n->out[0]);
   tn_ops_cost(n, cost, 2 * inner * elements + (n->in[2] != NULL ? elements : 0));
 }
 
@@ -136,7 +139,6 @@ const tn_op tn_op_matmul = {
                     "matrix product of the last two dimensions, plus a bias for each column",
                     tn_matmul_attributes, matmul_options),
     .schema = "(a:T, b:T, bias?:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_MATMUL,
     .infer = matmul_infer,
     .grad = matmul_grad,

@@ -1,15 +1,15 @@
-/* Ops that move elements without changing their bits. */
+/* core/ops/movement.c: ops that move elements without changing their bits. */
 #include "core/ops/common.h"
 
-/* Nothing is computed, everything is read and written once. */
-static void move_cost(const tn_node *n, tn_cost *cost) { tn_ops_cost(n, cost, 0); }
+/* No flops; every element is read and written once. */
+static void movement_cost(const tn_node *n, tn_cost *cost) { tn_ops_cost(n, cost, 0); }
 
-static tn_status same_infer(tn_infer *n) {
+static tn_status copy_infer(tn_infer *n) {
   n->node.out[0] = *n->node.in[0];
   return TN_OK;
 }
 
-static tn_status same_grad(tn_build *b, const void *attributes) {
+static tn_status copy_grad(tn_build *b, const void *attributes) {
   (void)attributes;
   tn_build_yield(b, 0, tn_build_out_grad(b, 0));
   return TN_OK;
@@ -20,26 +20,24 @@ static tn_status same_grad(tn_build *b, const void *attributes) {
 const tn_op tn_op_copy = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "copy", "x in memory of its own"),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
     .op_class = TN_CLASS_MOVE,
-    .infer = same_infer,
-    .grad = same_grad,
-    .cost = move_cost,
+    .infer = copy_infer,
+    .grad = copy_grad,
+    .cost = movement_cost,
 };
 
 const tn_op tn_op_reorder = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "reorder", "x in another layout"),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
     .op_class = TN_CLASS_MOVE,
-    .infer = same_infer,
-    .grad = same_grad,
-    .cost = move_cost,
+    .infer = copy_infer,
+    .grad = copy_grad,
+    .cost = movement_cost,
 };
 
 /* ---- reshape ---- */
 
-/* Fills in the one dimension that is -1, so that as many elements come out as go in. */
+/* Infers the one dimension that is -1 from the number of elements. */
 static tn_status reshape_infer(tn_infer *n) {
   const tn_reshape_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0];
@@ -89,7 +87,6 @@ const tn_op tn_op_reshape = {
     .item = TN_ITEM(tn_op, TN_OP, "reshape", "the elements in the same order under other dimensions",
                     tn_reshape_attributes, reshape_options),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
     .flags = TN_OP_VIEW,
     .op_class = TN_CLASS_MOVE,
     .infer = reshape_infer,
@@ -135,11 +132,10 @@ const tn_op tn_op_transpose = {
     .item = TN_ITEM(tn_op, TN_OP, "transpose", "x with its dimensions in another order",
                     tn_transpose_attributes, transpose_options),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
     .op_class = TN_CLASS_MOVE,
     .infer = transpose_infer,
     .grad = transpose_grad,
-    .cost = move_cost,
+    .cost = movement_cost,
 };
 
 /* ---- slice and pad: each the transpose of the other ---- */
@@ -163,8 +159,8 @@ static tn_status slice_infer(tn_infer *n) {
   return TN_OK;
 }
 
-/* How far n elements reach that lie `step` apart. */
-static int64_t reach(int64_t n, int64_t step) { return n > 0 ? (n - 1) * step + 1 : 0; }
+/* The extent of n elements at distance `step`. */
+static int64_t slice_reach(int64_t n, int64_t step) { return n > 0 ? (n - 1) * step + 1 : 0; }
 
 static tn_status slice_grad(tn_build *b, const void *attributes) {
   const tn_slice_attributes *a = attributes;
@@ -173,7 +169,7 @@ static tn_status slice_grad(tn_build *b, const void *attributes) {
   for (int32_t i = 0; i < x.rank; i++) {
     int64_t step = a->steps.n > 0 && y.dims[i] > 1 ? a->steps.v[i] : 1;
     inner[i] = step - 1;
-    high[i] = x.dims[i] - a->starts.v[i] - reach(y.dims[i], step);
+    high[i] = x.dims[i] - a->starts.v[i] - slice_reach(y.dims[i], step);
   }
   tn_op_begin(b, "pad");
   tn_op_arg(b, tn_build_out_grad(b, 0));
@@ -195,11 +191,10 @@ const tn_op tn_op_slice = {
         TN_ITEM(tn_op, TN_OP, "slice", "a part of x: start, start + step ... below stop in each dimension",
                 tn_slice_attributes, slice_options),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
     .op_class = TN_CLASS_MOVE,
     .infer = slice_infer,
     .grad = slice_grad,
-    .cost = move_cost,
+    .cost = movement_cost,
 };
 
 static tn_status pad_infer(tn_infer *n) {
@@ -227,7 +222,7 @@ static tn_status pad_grad(tn_build *b, const void *attributes) {
   int64_t stops[TN_MAX_RANK], steps[TN_MAX_RANK];
   for (int32_t i = 0; i < x.rank; i++) {
     steps[i] = a->inner.n > 0 ? a->inner.v[i] + 1 : 1;
-    stops[i] = a->low.v[i] + reach(x.dims[i], steps[i]);
+    stops[i] = a->low.v[i] + slice_reach(x.dims[i], steps[i]);
   }
   tn_op_begin(b, "slice");
   tn_op_arg(b, tn_build_out_grad(b, 0));
@@ -248,11 +243,10 @@ const tn_op tn_op_pad = {
     .item = TN_ITEM(tn_op, TN_OP, "pad", "x with zeros around it and between its elements", tn_pad_attributes,
                     pad_options),
     .schema = "(x:T) -> (y:T)",
-    .version = 1,
     .op_class = TN_CLASS_MOVE,
     .infer = pad_infer,
     .grad = pad_grad,
-    .cost = move_cost,
+    .cost = movement_cost,
 };
 
 /* ---- concat ---- */
@@ -302,11 +296,10 @@ const tn_op tn_op_concat = {
     .item = TN_ITEM(tn_op, TN_OP, "concat", "operands joined along one dimension", tn_axis_attributes,
                     concat_options),
     .schema = "(xs*:T) -> (y:T)",
-    .version = 1,
     .op_class = TN_CLASS_MOVE,
     .infer = concat_infer,
     .grad = concat_grad,
-    .cost = move_cost,
+    .cost = movement_cost,
 };
 
 /* ---- pack ---- */
@@ -357,9 +350,8 @@ const tn_op tn_op_pack = {
     .item = TN_ITEM(tn_op, TN_OP, "pack", "operands flattened one after the other, zeros in the gaps",
                     tn_pack_attributes, pack_options),
     .schema = "(xs*:T) -> (y:T)",
-    .version = 1,
     .op_class = TN_CLASS_MOVE,
     .infer = pack_infer,
     .grad = pack_grad,
-    .cost = move_cost,
+    .cost = movement_cost,
 };

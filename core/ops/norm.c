@@ -1,52 +1,52 @@
-/* Normalization. Statistics and everything computed from them are in the dtype of sums A: f32, f64 for
- * f64. A batch norm is always one reduction, a few ops on channels, and one pointwise region, forward
- * and backward, so that its parts can join their neighbours. */
+/* core/ops/norm.c: normalization. Statistics and values computed from them are in the dtype of sums A: f32,
+ * f64 for f64. A batch norm decomposes into one reduction, a few ops on channels, and one pointwise region,
+ * forward and backward, which can fuse with neighbouring ops. */
 #include "core/ops/common.h"
 
 /* ---- shapes ---- */
 
-static tn_status check_batch(tn_infer *n, const tn_type *x) {
+static tn_status batch_norm_check_x(tn_infer *n, const tn_type *x) {
   if (x->rank >= 2 && x->rank <= 5) return TN_OK;
   return tn_fail(n, TN_EINVAL, NULL, "x is %s of rank %d, expected rank 2 .. 5: batch, channels, then space",
                  tn_ops_text(x).v, (int)x->rank);
 }
 
-/* That an operand, if there, has these dims and the dtype of sums over x. */
-static tn_status check_operand(tn_infer *n, const char *name, const tn_type *operand,
-                               const tn_type *expected) {
+/* An operand that is present must have this type: these dims, and the dtype of sums over x. */
+static tn_status norm_check_operand(tn_infer *n, const char *name, const tn_type *operand,
+                                    const tn_type *expected) {
   if (operand == NULL || tn_type_equal(operand, expected)) return TN_OK;
   return tn_fail(n, TN_EINVAL, NULL, "%s is %s, expected %s for x of %s", name, tn_ops_text(operand).v,
                  tn_ops_text(expected).v, tn_ops_text(n->node.in[0]).v);
 }
 
-static tn_type channels_of(const tn_type *x) {
+static tn_type batch_norm_channels(const tn_type *x) {
   return (tn_type){tn_ops_accumulator(x->dtype), 1, {x->dims[1]}};
 }
 
-/* All dimensions but the channels. */
-static void mark_batch(const tn_type *x, bool *reduced) {
+/* Marks all dimensions but the channels. */
+static void batch_norm_mark_axes(const tn_type *x, bool *reduced) {
   for (int32_t i = 0; i < x->rank; i++) reduced[i] = i != 1;
 }
 
 static tn_status batch_norm_infer(tn_infer *n) {
   const tn_type *x = n->node.in[0];
-  tn_status status = check_batch(n, x);
+  tn_status status = batch_norm_check_x(n, x);
   if (status != TN_OK) return status;
-  tn_type channels = channels_of(x);
+  tn_type channels = batch_norm_channels(x);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = channels;
-  status = check_operand(n, "weight", n->node.in[1], &channels);
-  return status != TN_OK ? status : check_operand(n, "bias", n->node.in[2], &channels);
+  status = norm_check_operand(n, "weight", n->node.in[1], &channels);
+  return status != TN_OK ? status : norm_check_operand(n, "bias", n->node.in[2], &channels);
 }
 
 static tn_status batch_norm_apply_infer(tn_infer *n) {
   static const char *const name[] = {"x", "mean", "variance", "weight", "bias"};
   const tn_type *x = n->node.in[0];
-  tn_status status = check_batch(n, x);
+  tn_status status = batch_norm_check_x(n, x);
   if (status != TN_OK) return status;
-  tn_type channels = channels_of(x);
+  tn_type channels = batch_norm_channels(x);
   for (int32_t i = 1; i < 5 && status == TN_OK; i++)
-    status = check_operand(n, name[i], n->node.in[i], &channels);
+    status = norm_check_operand(n, name[i], n->node.in[i], &channels);
   n->node.out[0] = *x;
   return status;
 }
@@ -54,15 +54,17 @@ static tn_status batch_norm_apply_infer(tn_infer *n) {
 /* ---- batch_norm ---- */
 
 /* mean = sum / n and the biased variance, squares / n - mean^2, which rounding may not make negative. */
-static void finalize(tn_build *b, tn_val sum, tn_val squares, int64_t count, tn_val *mean, tn_val *variance) {
+static void batch_norm_finalize(tn_build *b, tn_val sum, tn_val squares, int64_t count, tn_val *mean,
+                                tn_val *variance) {
   tn_val n = tn_scalar(b, tn_val_type(b, sum)->dtype, (double)count);
   *mean = tn_div(b, sum, n);
   tn_val raw = tn_sub(b, tn_div(b, squares, n), tn_mul(b, *mean, *mean));
   *variance = tn_op2(b, "maximum", raw, tn_ops_zero(b, raw));
 }
 
-/* Two sums over the channels become sums over ranks, in one collective. */
-static void sum_over_ranks(tn_build *b, const tn_norm_attributes *a, tn_val *first, tn_val *second) {
+/* Replaces two sums of length C by their sums over ranks, in one collective. */
+static void batch_norm_sum_over_ranks(tn_build *b, const tn_norm_attributes *a, tn_val *first,
+                                      tn_val *second) {
   if (a->ranks == 1) return;
   int64_t channels = tn_val_dim(b, *first, 0);
   tn_op_begin(b, "concat");
@@ -80,13 +82,13 @@ static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
   bool reduced[TN_MAX_RANK];
   int64_t axes[TN_MAX_RANK];
   tn_val mean, variance;
-  mark_batch(&x, reduced);
+  batch_norm_mark_axes(&x, reduced);
   tn_op_begin(b, "moments");
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_set_ints(b, "axes", tn_ops_marked(reduced, x.rank, axes), axes);
   tn_val sum = tn_op_end(b), squares = tn_op_result(b, sum, 1);
-  sum_over_ranks(b, a, &sum, &squares);
-  finalize(b, sum, squares, tn_ops_reduced_count(&x, reduced) * a->ranks, &mean, &variance);
+  batch_norm_sum_over_ranks(b, a, &sum, &squares);
+  batch_norm_finalize(b, sum, squares, tn_ops_reduced_count(&x, reduced) * a->ranks, &mean, &variance);
   tn_op_begin(b, "batch_norm_apply");
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_arg(b, mean);
@@ -100,7 +102,7 @@ static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-/* What the gradient of batch_norm is made of, in A. */
+/* Values of the gradient of batch_norm, in A. */
 typedef struct batch_grad {
   tn_type x;
   int64_t count;           /* elements of a channel, over all ranks */
@@ -109,11 +111,11 @@ typedef struct batch_grad {
   tn_val all_sum, all_dot; /* the same over all ranks */
 } batch_grad;
 
-static batch_grad batch_grad_start(tn_build *b, const tn_norm_attributes *a) {
+static batch_grad batch_norm_grad_start(tn_build *b, const tn_norm_attributes *a) {
   batch_grad g = {.x = tn_ops_type(b, tn_build_in(b, 0)), .mean = tn_build_out(b, 1)};
   bool reduced[TN_MAX_RANK];
   int64_t axes[TN_MAX_RANK];
-  mark_batch(&g.x, reduced);
+  batch_norm_mark_axes(&g.x, reduced);
   g.count = tn_ops_reduced_count(&g.x, reduced) * a->ranks;
   g.rstd = tn_rsqrt(b, tn_affine(b, tn_build_out(b, 2), 1, a->epsilon));
   if (tn_build_out_grad(b, 0) == 0) return g;
@@ -125,23 +127,24 @@ static batch_grad batch_grad_start(tn_build *b, const tn_norm_attributes *a) {
   tn_op_set_ints(b, "axes", tn_ops_marked(reduced, g.x.rank, axes), axes);
   g.all_sum = g.sum = tn_op_end(b);
   g.all_dot = g.dot = tn_op_result(b, g.sum, 1);
-  if (tn_build_wants_grad(b, 0)) sum_over_ranks(b, a, &g.all_sum, &g.all_dot);
+  if (tn_build_wants_grad(b, 0)) batch_norm_sum_over_ranks(b, a, &g.all_sum, &g.all_dot);
   return g;
 }
 
-/* The gradient of a statistic: every rank's use of it counts. */
-static tn_val of_statistic(tn_build *b, const tn_norm_attributes *a, int32_t result) {
+/* The gradient of a statistic: the sum over the ranks, which all use the statistic. */
+static tn_val batch_norm_statistic_grad(tn_build *b, const tn_norm_attributes *a, int32_t result) {
   tn_val d = tn_build_out_grad(b, result);
   return d == 0 || a->ranks == 1 ? d : tn_op1(b, "all_reduce", d);
 }
 
-/* dx = w rstd (dy - sum / n - (x - mean) rstd dot / n), written with one factor and one summand a
- * channel: dx = p dy + q (x - mean) + r, where q and r also take in the gradients of variance and
- * mean: d variance / dx = 2 (x - mean) / n, d mean / dx = 1 / n. Over ranks, x moves every rank's y
- * through the statistics, so sum and dot are all ranks'; weight and bias have gradients of their own
- * ranks, as all parameters do. */
+/* dx = w rstd (dy - sum / n - (x - mean) rstd dot / n), written with one factor and one summand for
+ * each channel: dx = p dy + q (x - mean) + r, where q and r include the gradients of variance and mean:
+ * d variance / dx = 2 (x - mean) / n, d mean / dx = 1 / n. With several ranks, x affects every rank's y
+ * through the statistics, so sum and dot are sums over ranks. The gradients of weight and bias, like those of
+ * all parameters, are those of the own rank. */
 static tn_val batch_norm_dx(tn_build *b, const tn_norm_attributes *a, const batch_grad *g) {
-  tn_val dmean = of_statistic(b, a, 1), dvariance = of_statistic(b, a, 2), w = tn_build_in(b, 1);
+  tn_val dmean = batch_norm_statistic_grad(b, a, 1), dvariance = batch_norm_statistic_grad(b, a, 2),
+         w = tn_build_in(b, 1);
   tn_val n = tn_scalar(b, tn_val_type(b, g->mean)->dtype, (double)g->count);
   tn_val q = dvariance == 0 ? 0 : tn_affine(b, dvariance, 2, 0), r = dmean, dx = 0;
   if (g->sum != 0) {
@@ -159,7 +162,7 @@ static tn_val batch_norm_dx(tn_build *b, const tn_norm_attributes *a, const batc
 }
 
 static tn_status batch_norm_grad(tn_build *b, const void *attributes) {
-  batch_grad g = batch_grad_start(b, attributes);
+  batch_grad g = batch_norm_grad_start(b, attributes);
   if (tn_build_wants_grad(b, 0)) {
     tn_val dx = batch_norm_dx(b, attributes, &g);
     if (dx != 0) tn_build_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, g.x.rank, g.x.dims), g.x.dtype));
@@ -176,7 +179,7 @@ static const tn_option batch_norm_options[] = {
 static const tn_option batch_norm_apply_options[] = {
     TN_OPT(tn_norm_attributes, epsilon, TN_OPT_FLOAT, "1e-5", ">= 0", "added to the variance"), TN_OPT_END};
 
-/* Its reduction is 3 flops an element, its application 4. */
+/* 3 flops for each element in the reduction, 4 in the application. */
 static void batch_norm_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, 7 * tn_ops_count(n->in[0]));
 }
@@ -187,7 +190,6 @@ const tn_op tn_op_batch_norm = {
                     "statistics of each channel over the batch; biased variance",
                     tn_norm_attributes, batch_norm_options),
     .schema = "(x:T, weight?:A, bias?:A) -> (y:T, mean:A, variance:A)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
     .op_class = TN_CLASS_NORM,
     .infer = batch_norm_infer,
     .decompose = batch_norm_decompose,
@@ -218,7 +220,6 @@ const tn_op tn_op_batch_norm_apply = {
     .item = TN_ITEM(tn_op, TN_OP, "batch_norm_apply", "batch_norm by given statistics", tn_norm_attributes,
                     batch_norm_apply_options),
     .schema = "(x:T, mean:A, variance:A, weight?:A, bias?:A) -> (y:T)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
     .op_class = TN_CLASS_NORM,
     .infer = batch_norm_apply_infer,
     .decompose = batch_norm_apply_decompose,
@@ -227,7 +228,7 @@ const tn_op tn_op_batch_norm_apply = {
 
 /* ---- layer_norm ---- */
 
-/* The types of what there is once a row, and of what there is once a place in a row. */
+/* The types of values with one element for each row, and for each position in a row. */
 static void layer_norm_parts(const tn_type *x, int64_t trailing, tn_type *rows, tn_type *row) {
   int32_t lead = x->rank - (int32_t)trailing;
   *rows = (tn_type){tn_ops_accumulator(x->dtype), lead, {0}};
@@ -246,16 +247,16 @@ static tn_status layer_norm_infer(tn_infer *n) {
   layer_norm_parts(x, a->trailing, &rows, &row);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = rows;
-  tn_status status = check_operand(n, "weight", n->node.in[1], &row);
-  return status != TN_OK ? status : check_operand(n, "bias", n->node.in[2], &row);
+  tn_status status = norm_check_operand(n, "weight", n->node.in[1], &row);
+  return status != TN_OK ? status : norm_check_operand(n, "bias", n->node.in[2], &row);
 }
 
-static void mark_trailing(const tn_type *x, int64_t trailing, bool *reduced) {
+static void layer_norm_mark_axes(const tn_type *x, int64_t trailing, bool *reduced) {
   for (int32_t i = 0; i < x->rank; i++) reduced[i] = i >= x->rank - trailing;
 }
 
-/* v with the trailing dimensions, which are 1, gone. */
-static tn_val drop(tn_build *b, tn_val v, const tn_type *x, const bool *reduced) {
+/* v without the reduced dimensions, which are 1. */
+static tn_val layer_norm_drop_axes(tn_build *b, tn_val v, const tn_type *x, const bool *reduced) {
   tn_type rows = tn_ops_reduced(x, reduced, false);
   return tn_reshape(b, v, rows.rank, rows.dims);
 }
@@ -265,7 +266,7 @@ static tn_status layer_norm_decompose(tn_build *b, const void *attributes) {
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
   tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
-  mark_trailing(&type, a->trailing, reduced);
+  layer_norm_mark_axes(&type, a->trailing, reduced);
   tn_val mean = tn_ops_reduce(b, "reduce_mean", x, reduced);
   tn_val centered = tn_sub(b, x, mean);
   tn_val variance = tn_ops_reduce(b, "reduce_mean", tn_mul(b, centered, centered), reduced);
@@ -274,12 +275,12 @@ static tn_status layer_norm_decompose(tn_build *b, const void *attributes) {
   if (tn_build_in(b, 1) != 0) y = tn_mul(b, y, tn_build_in(b, 1));
   if (tn_build_in(b, 2) != 0) y = tn_add(b, y, tn_build_in(b, 2));
   tn_build_yield(b, 0, tn_cast(b, y, type.dtype));
-  tn_build_yield(b, 1, drop(b, mean, &type, reduced));
-  tn_build_yield(b, 2, drop(b, rstd, &type, reduced));
+  tn_build_yield(b, 1, layer_norm_drop_axes(b, mean, &type, reduced));
+  tn_build_yield(b, 2, layer_norm_drop_axes(b, rstd, &type, reduced));
   return TN_OK;
 }
 
-/* What the gradient of layer_norm is made of; weight, dy, dmean and drstd may be 0. */
+/* Values of the gradient of layer_norm; weight, dy, dmean and drstd may be 0. */
 typedef struct layer_grad {
   tn_type x;
   bool reduced[TN_MAX_RANK];
@@ -287,17 +288,17 @@ typedef struct layer_grad {
   tn_val weight, dy, dmean, drstd;
 } layer_grad;
 
-static layer_grad layer_grad_start(tn_build *b, const tn_norm_attributes *a, tn_val x, tn_val mean,
-                                   tn_val rstd) {
+static layer_grad layer_norm_grad_start(tn_build *b, const tn_norm_attributes *a, tn_val x, tn_val mean,
+                                        tn_val rstd) {
   layer_grad g = {.x = tn_ops_type(b, x)};
-  mark_trailing(&g.x, a->trailing, g.reduced);
+  layer_norm_mark_axes(&g.x, a->trailing, g.reduced);
   g.rstd = tn_ops_keep(b, rstd, &g.x, g.reduced);
   g.normal = tn_mul(b, tn_sub(b, tn_ops_wide(b, x), tn_ops_keep(b, mean, &g.x, g.reduced)), g.rstd);
   return g;
 }
 
 /* dx = rstd (g - mean(g) - normal mean(g normal)) with g = dy weight and normal = (x - mean) rstd. The
- * gradients of mean and rstd come in at the means: d mean / dx = 1 / n, d rstd / dx = -rstd^2 normal / n. */
+ * gradients of mean and rstd add dmean / n and drstd (-rstd^2 normal / n). */
 static tn_val layer_norm_dx(tn_build *b, const layer_grad *l) {
   const tn_type *x = &l->x;
   tn_val dmean = tn_ops_keep(b, l->dmean, x, l->reduced), drstd = tn_ops_keep(b, l->drstd, x, l->reduced);
@@ -318,7 +319,7 @@ static tn_val layer_norm_dx(tn_build *b, const layer_grad *l) {
   return dx == 0 ? 0 : tn_cast(b, tn_broadcast(b, dx, x->rank, x->dims), x->dtype);
 }
 
-/* The op knows of a gradient of y alone. */
+/* layer_norm_grad covers gradients of y only. */
 static void layer_norm_emit_grad(tn_build *b, const tn_norm_attributes *a) {
   tn_op_begin(b, "layer_norm_grad");
   tn_op_arg(b, tn_build_out_grad(b, 0));
@@ -332,12 +333,13 @@ static void layer_norm_emit_grad(tn_build *b, const tn_norm_attributes *a) {
     if (tn_build_wants_grad(b, i)) tn_build_yield(b, i, tn_op_result(b, dx, i));
 }
 
-static tn_status layer_norm_grad(tn_build *b, const void *attributes) {
+static tn_status layer_norm_grad_rule(tn_build *b, const void *attributes) {
   if (tn_build_out_grad(b, 0) != 0 && tn_build_out_grad(b, 1) == 0 && tn_build_out_grad(b, 2) == 0) {
     layer_norm_emit_grad(b, attributes);
     return TN_OK;
   }
-  layer_grad l = layer_grad_start(b, attributes, tn_build_in(b, 0), tn_build_out(b, 1), tn_build_out(b, 2));
+  layer_grad l =
+      layer_norm_grad_start(b, attributes, tn_build_in(b, 0), tn_build_out(b, 1), tn_build_out(b, 2));
   l.weight = tn_build_in(b, 1);
   l.dy = tn_build_out_grad(b, 0);
   l.dmean = tn_build_out_grad(b, 1);
@@ -363,32 +365,33 @@ static tn_status layer_norm_grad_infer(tn_infer *n) {
   tn_type rows, row;
   layer_norm_parts(x, a->trailing, &rows, &row);
   tn_status status = tn_ops_check_dims_of(n, "dy", n->node.in[0], x);
-  if (status == TN_OK) status = check_operand(n, "mean", n->node.in[2], &rows);
-  if (status == TN_OK) status = check_operand(n, "rstd", n->node.in[3], &rows);
-  if (status == TN_OK) status = check_operand(n, "weight", n->node.in[4], &row);
+  if (status == TN_OK) status = norm_check_operand(n, "mean", n->node.in[2], &rows);
+  if (status == TN_OK) status = norm_check_operand(n, "rstd", n->node.in[3], &rows);
+  if (status == TN_OK) status = norm_check_operand(n, "weight", n->node.in[4], &row);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = row;
   return status;
 }
 
 /* The sums of a value over all leading dimensions. */
-static tn_val sum_rows(tn_build *b, tn_val v, const layer_grad *l) {
+static tn_val layer_norm_sum_rows(tn_build *b, tn_val v, const layer_grad *l) {
   bool leading[TN_MAX_RANK];
   for (int32_t i = 0; i < l->x.rank; i++) leading[i] = !l->reduced[i];
-  return drop(b, tn_ops_reduce(b, "reduce_sum", v, leading), &l->x, leading);
+  return layer_norm_drop_axes(b, tn_ops_reduce(b, "reduce_sum", v, leading), &l->x, leading);
 }
 
 static tn_status layer_norm_grad_decompose(tn_build *b, const void *attributes) {
-  layer_grad l = layer_grad_start(b, attributes, tn_build_in(b, 1), tn_build_in(b, 2), tn_build_in(b, 3));
+  layer_grad l =
+      layer_norm_grad_start(b, attributes, tn_build_in(b, 1), tn_build_in(b, 2), tn_build_in(b, 3));
   l.weight = tn_build_in(b, 4);
   l.dy = tn_build_in(b, 0);
   tn_build_yield(b, 0, layer_norm_dx(b, &l));
-  tn_build_yield(b, 1, sum_rows(b, tn_mul(b, tn_ops_wide(b, l.dy), l.normal), &l));
-  tn_build_yield(b, 2, sum_rows(b, tn_ops_wide(b, l.dy), &l));
+  tn_build_yield(b, 1, layer_norm_sum_rows(b, tn_mul(b, tn_ops_wide(b, l.dy), l.normal), &l));
+  tn_build_yield(b, 2, layer_norm_sum_rows(b, tn_ops_wide(b, l.dy), &l));
   return TN_OK;
 }
 
-/* normal again, two sums along rows and two over them, and dx. */
+/* The recomputed `normal`, two sums along rows, two sums over rows, and dx. */
 static void layer_norm_grad_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, (11 + (n->in[4] != NULL)) * tn_ops_count(n->in[1]));
 }
@@ -411,11 +414,10 @@ const tn_op tn_op_layer_norm = {
                     "rstd = 1 / sqrt(biased variance + epsilon)",
                     tn_norm_attributes, layer_norm_options),
     .schema = "(x:T, weight?:A, bias?:A) -> (y:T, mean:A, rstd:A)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
     .op_class = TN_CLASS_NORM,
     .infer = layer_norm_infer,
     .decompose = layer_norm_decompose,
-    .grad = layer_norm_grad,
+    .grad = layer_norm_grad_rule,
     .cost = layer_norm_cost,
 };
 
@@ -429,7 +431,6 @@ const tn_op tn_op_layer_norm_grad = {
                     tn_norm_attributes, layer_norm_grad_options),
     .schema =
         "(dy:T, x:T, mean:A, rstd:A, weight?:A) -> (dx:T, dweight:A, dbias:A)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
     .op_class = TN_CLASS_NORM,
     .infer = layer_norm_grad_infer,
     .decompose = layer_norm_grad_decompose,

@@ -1,11 +1,11 @@
-/* core/ops/ops.h: Tenon's own ops: what each of them means. No kernel lives here, and nothing here
- * uses more than a third party's op can: the tenon/ headers. */
+/* core/ops/ops.h: the descriptors of Tenon's own ops: schemas, shapes, gradients, decompositions, costs.
+ * There are no kernels here. Like the op of a plugin, they include only the tenon/ headers. */
 #ifndef TN_CORE_OPS_OPS_H
 #define TN_CORE_OPS_OPS_H
 
 #include "tenon/plugin/op.h"
 
-/* Every op in a family of its own file, in the order of tenon/ops.h. */
+/* All ops, in the order of tenon/ops.h. */
 /* clang-format off */
 #define TN_CORE_OPS(X) \
   X(neg) X(abs) X(sign) X(exp) X(log) X(sqrt) X(rsqrt) X(reciprocal) X(tanh) X(sigmoid) X(erf) \
@@ -25,7 +25,7 @@
 TN_CORE_OPS(TN_CORE_OP_DECLARE)
 #undef TN_CORE_OP_DECLARE
 
-/* The descriptor that lists them all, for the registry of every context. */
+/* The plugin that lists all ops, for the registry of every context. */
 const tn_plugin *tn_core_ops(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Arithmetic, comparison, logic, selection and conversion, element by element, with the broadcasting
- * of NumPy. All primitive. At ties and kinks gradients are PyTorch's. */
+/* core/ops/pointwise.c: arithmetic, comparison, logic, selection and conversion, element by element, with the
+ * broadcasting of NumPy. All ops are primitive. At ties and kinks the gradients are PyTorch's. */
 #include <math.h>
 
 #include "core/ops/common.h"
@@ -136,8 +136,8 @@ static tn_status div_grad(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-/* The operand that was not chosen gets nothing; at a tie each gets half. */
-static void choice_grad(tn_build *b, const char *loses) {
+/* The chosen operand gets the gradient, the other one 0; at a tie each gets half. */
+static void extremum_grad(tn_build *b, const char *loses) {
   tn_val dz = tn_build_out_grad(b, 0), zero = tn_ops_zero(b, dz);
   tn_val tie = tn_op2(b, "eq", tn_build_in(b, 0), tn_build_in(b, 1));
   tn_val shared = tn_where(b, tie, tn_affine(b, dz, 0.5, 0), dz);
@@ -149,12 +149,12 @@ static void choice_grad(tn_build *b, const char *loses) {
 }
 static tn_status maximum_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  choice_grad(b, "lt");
+  extremum_grad(b, "lt");
   return TN_OK;
 }
 static tn_status minimum_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  choice_grad(b, "gt");
+  extremum_grad(b, "gt");
   return TN_OK;
 }
 
@@ -202,60 +202,58 @@ static const tn_option affine_options[] = {
 
 /* ---- descriptors ---- */
 
-#define POINTWISE(name, doc, schema_text, more, grad_rule)                                                   \
+#define POINTWISE_OP(name, doc, schema_text, more, grad_rule)                                                \
   const tn_op tn_op_##name = {.item = TN_ITEM_PLAIN(tn_op, TN_OP, #name, doc),                               \
                               .schema = schema_text,                                                         \
-                              .version = 1,                                                                  \
                               .flags = more,                                                                 \
                               .op_class = TN_CLASS_POINTWISE,                                                \
                               .grad = grad_rule}
-#define UNARY   "(x:T) -> (y:T)"
-#define BINARY  "(x:T, y:T) -> (z:T)"
-#define COMPARE "(x:T, y:T) -> (z:bool)"
+#define UNARY_SCHEMA   "(x:T) -> (y:T)"
+#define BINARY_SCHEMA  "(x:T, y:T) -> (z:T)"
+#define COMPARE_SCHEMA "(x:T, y:T) -> (z:bool)"
 
-POINTWISE(neg, "-x", UNARY TN_OPS_NUMBERS, 0, neg_grad);
-POINTWISE(abs, "absolute value", UNARY TN_OPS_NUMBERS, 0, abs_grad);
-POINTWISE(sign, "-1, 0 or 1; NaN stays NaN", UNARY TN_OPS_NUMBERS, TN_OP_NONDIFF, NULL);
-POINTWISE(exp, "e to the power x", UNARY TN_OPS_FLOATS, 0, exp_grad);
-POINTWISE(log, "natural logarithm", UNARY TN_OPS_FLOATS, 0, log_grad);
-POINTWISE(sqrt, "square root", UNARY TN_OPS_FLOATS, 0, sqrt_grad);
-POINTWISE(rsqrt, "1 / sqrt(x)", UNARY TN_OPS_FLOATS, 0, rsqrt_grad);
-POINTWISE(reciprocal, "1 / x", UNARY TN_OPS_FLOATS, 0, reciprocal_grad);
-POINTWISE(tanh, "hyperbolic tangent", UNARY TN_OPS_FLOATS, 0, tanh_grad);
-POINTWISE(sigmoid, "1 / (1 + exp(-x))", UNARY TN_OPS_FLOATS, 0, sigmoid_grad);
-POINTWISE(erf, "error function", UNARY TN_OPS_FLOATS, 0, erf_grad);
-POINTWISE(sin, "sine of radians", UNARY TN_OPS_FLOATS, 0, sin_grad);
-POINTWISE(cos, "cosine of radians", UNARY TN_OPS_FLOATS, 0, cos_grad);
-POINTWISE(floor, "largest whole number not above x", UNARY TN_OPS_FLOATS, TN_OP_NONDIFF, NULL);
+POINTWISE_OP(neg, "-x", UNARY_SCHEMA TN_OPS_NUMBERS, 0, neg_grad);
+POINTWISE_OP(abs, "absolute value", UNARY_SCHEMA TN_OPS_NUMBERS, 0, abs_grad);
+POINTWISE_OP(sign, "-1, 0 or 1; NaN stays NaN", UNARY_SCHEMA TN_OPS_NUMBERS, TN_OP_NONDIFF, NULL);
+POINTWISE_OP(exp, "e to the power x", UNARY_SCHEMA TN_OPS_FLOATS, 0, exp_grad);
+POINTWISE_OP(log, "natural logarithm", UNARY_SCHEMA TN_OPS_FLOATS, 0, log_grad);
+POINTWISE_OP(sqrt, "square root", UNARY_SCHEMA TN_OPS_FLOATS, 0, sqrt_grad);
+POINTWISE_OP(rsqrt, "1 / sqrt(x)", UNARY_SCHEMA TN_OPS_FLOATS, 0, rsqrt_grad);
+POINTWISE_OP(reciprocal, "1 / x", UNARY_SCHEMA TN_OPS_FLOATS, 0, reciprocal_grad);
+POINTWISE_OP(tanh, "hyperbolic tangent", UNARY_SCHEMA TN_OPS_FLOATS, 0, tanh_grad);
+POINTWISE_OP(sigmoid, "1 / (1 + exp(-x))", UNARY_SCHEMA TN_OPS_FLOATS, 0, sigmoid_grad);
+POINTWISE_OP(erf, "error function", UNARY_SCHEMA TN_OPS_FLOATS, 0, erf_grad);
+POINTWISE_OP(sin, "sine of radians", UNARY_SCHEMA TN_OPS_FLOATS, 0, sin_grad);
+POINTWISE_OP(cos, "cosine of radians", UNARY_SCHEMA TN_OPS_FLOATS, 0, cos_grad);
+POINTWISE_OP(floor, "largest integer not above x", UNARY_SCHEMA TN_OPS_FLOATS, TN_OP_NONDIFF, NULL);
 
-POINTWISE(add, "x + y; whole numbers wrap", BINARY TN_OPS_NUMBERS, TN_OP_COMMUTATIVE, add_grad);
-POINTWISE(sub, "x - y; whole numbers wrap", BINARY TN_OPS_NUMBERS, 0, sub_grad);
-POINTWISE(mul, "x y; whole numbers wrap", BINARY TN_OPS_NUMBERS, TN_OP_COMMUTATIVE, mul_grad);
-POINTWISE(div, "x / y", BINARY TN_OPS_FLOATS, 0, div_grad);
-POINTWISE(maximum, "the larger one; NaN if either is", BINARY TN_OPS_NUMBERS, TN_OP_COMMUTATIVE,
-          maximum_grad);
-POINTWISE(minimum, "the smaller one; NaN if either is", BINARY TN_OPS_NUMBERS, TN_OP_COMMUTATIVE,
-          minimum_grad);
-POINTWISE(pow, "x to the power y", BINARY TN_OPS_FLOATS, 0, pow_grad);
+POINTWISE_OP(add, "x + y; integers wrap", BINARY_SCHEMA TN_OPS_NUMBERS, TN_OP_COMMUTATIVE, add_grad);
+POINTWISE_OP(sub, "x - y; integers wrap", BINARY_SCHEMA TN_OPS_NUMBERS, 0, sub_grad);
+POINTWISE_OP(mul, "x y; integers wrap", BINARY_SCHEMA TN_OPS_NUMBERS, TN_OP_COMMUTATIVE, mul_grad);
+POINTWISE_OP(div, "x / y", BINARY_SCHEMA TN_OPS_FLOATS, 0, div_grad);
+POINTWISE_OP(maximum, "the larger one; NaN if either is", BINARY_SCHEMA TN_OPS_NUMBERS, TN_OP_COMMUTATIVE,
+             maximum_grad);
+POINTWISE_OP(minimum, "the smaller one; NaN if either is", BINARY_SCHEMA TN_OPS_NUMBERS, TN_OP_COMMUTATIVE,
+             minimum_grad);
+POINTWISE_OP(pow, "x to the power y", BINARY_SCHEMA TN_OPS_FLOATS, 0, pow_grad);
 
-POINTWISE(eq, "x equals y", COMPARE, TN_OP_NONDIFF | TN_OP_COMMUTATIVE, NULL);
-POINTWISE(ne, "x differs from y", COMPARE, TN_OP_NONDIFF | TN_OP_COMMUTATIVE, NULL);
-POINTWISE(lt, "x < y", COMPARE, TN_OP_NONDIFF, NULL);
-POINTWISE(le, "x <= y", COMPARE, TN_OP_NONDIFF, NULL);
-POINTWISE(gt, "x > y", COMPARE, TN_OP_NONDIFF, NULL);
-POINTWISE(ge, "x >= y", COMPARE, TN_OP_NONDIFF, NULL);
-POINTWISE(and, "both", "(x:bool, y:bool) -> (z:bool)", TN_OP_NONDIFF | TN_OP_COMMUTATIVE, NULL);
-POINTWISE(or, "either", "(x:bool, y:bool) -> (z:bool)", TN_OP_NONDIFF | TN_OP_COMMUTATIVE, NULL);
-POINTWISE(not, "the opposite", "(x:bool) -> (y:bool)", TN_OP_NONDIFF, NULL);
-POINTWISE(is_finite, "neither infinite nor NaN", "(x:T) -> (y:bool)" TN_OPS_FLOATS, TN_OP_NONDIFF, NULL);
-POINTWISE(where, "x where c holds, else y", "(c:bool, x:T, y:T) -> (z:T)", 0, where_grad);
+POINTWISE_OP(eq, "x equals y", COMPARE_SCHEMA, TN_OP_NONDIFF | TN_OP_COMMUTATIVE, NULL);
+POINTWISE_OP(ne, "x differs from y", COMPARE_SCHEMA, TN_OP_NONDIFF | TN_OP_COMMUTATIVE, NULL);
+POINTWISE_OP(lt, "x < y", COMPARE_SCHEMA, TN_OP_NONDIFF, NULL);
+POINTWISE_OP(le, "x <= y", COMPARE_SCHEMA, TN_OP_NONDIFF, NULL);
+POINTWISE_OP(gt, "x > y", COMPARE_SCHEMA, TN_OP_NONDIFF, NULL);
+POINTWISE_OP(ge, "x >= y", COMPARE_SCHEMA, TN_OP_NONDIFF, NULL);
+POINTWISE_OP(and, "both", "(x:bool, y:bool) -> (z:bool)", TN_OP_NONDIFF | TN_OP_COMMUTATIVE, NULL);
+POINTWISE_OP(or, "either", "(x:bool, y:bool) -> (z:bool)", TN_OP_NONDIFF | TN_OP_COMMUTATIVE, NULL);
+POINTWISE_OP(not, "the opposite", "(x:bool) -> (y:bool)", TN_OP_NONDIFF, NULL);
+POINTWISE_OP(is_finite, "neither infinite nor NaN", "(x:T) -> (y:bool)" TN_OPS_FLOATS, TN_OP_NONDIFF, NULL);
+POINTWISE_OP(where, "x where c holds, else y", "(c:bool, x:T, y:T) -> (z:T)", 0, where_grad);
 
 const tn_op tn_op_cast = {
     .item = TN_ITEM(tn_op, TN_OP, "cast",
-                    "x in another element type; floats round to nearest even, to whole numbers toward zero",
+                    "x in another element type; floats round to nearest even, to integers toward zero",
                     tn_cast_attributes, cast_options),
     .schema = "(x:T) -> (y:any)",
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .infer = cast_infer,
     .grad = cast_grad,
@@ -263,8 +261,7 @@ const tn_op tn_op_cast = {
 
 const tn_op tn_op_affine = {
     .item = TN_ITEM(tn_op, TN_OP, "affine", "scale * x + shift", tn_affine_attributes, affine_options),
-    .schema = UNARY TN_OPS_FLOATS,
-    .version = 1,
+    .schema = UNARY_SCHEMA TN_OPS_FLOATS,
     .op_class = TN_CLASS_POINTWISE,
     .grad = affine_grad,
 };

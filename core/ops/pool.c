@@ -1,9 +1,9 @@
-/* Pooling over the two spatial dimensions of (N, C, H, W). */
+/* core/ops/pool.c: pooling over the two spatial dimensions of (N, C, H, W). */
 #include "core/ops/common.h"
 
 /* ---- shapes ---- */
 
-static tn_status check_window(tn_infer *n, const tn_pool2d_attributes *a) {
+static tn_status pool_check_window(tn_infer *n, const tn_pool2d_attributes *a) {
   tn_status status = tn_ops_check_list(n, "kernel", &a->kernel, 2, 1);
   if (status == TN_OK && a->stride.n > 0) status = tn_ops_check_list(n, "stride", &a->stride, 2, 1);
   if (status == TN_OK) status = tn_ops_check_list(n, "padding", &a->padding, 2, 0);
@@ -16,18 +16,19 @@ static tn_status check_window(tn_infer *n, const tn_pool2d_attributes *a) {
   return status;
 }
 
-/* How many windows fit. Rounding up may add one that reaches beyond the padding, as long as it begins
- * inside the input or the padding before it: PyTorch's rule. 0: the input is smaller than a window. */
-static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int32_t ceil) {
+/* The number of windows. With `ceil`, a last window may extend beyond the padding if it begins inside the
+ * input or the padding before it (PyTorch's rule). 0: the input is smaller than a window. */
+static int64_t pool_window_count(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                                 int32_t ceil) {
   int64_t room = size + 2 * padding - kernel;
   if (room < 0 && !(ceil && room + stride > 0)) return 0;
   int64_t count = (ceil ? room + stride - 1 : room) / stride + 1;
   return ceil && (count - 1) * stride >= size + padding ? count - 1 : count;
 }
 
-static tn_status pool(tn_infer *n, const tn_pool2d_attributes *a, const tn_type *x, tn_type *y) {
+static tn_status pool_infer(tn_infer *n, const tn_pool2d_attributes *a, const tn_type *x, tn_type *y) {
   enum { LARGEST = INT32_MAX }; /* keeps all sums of sizes far from overflow */
-  tn_status status = check_window(n, a);
+  tn_status status = pool_check_window(n, a);
   if (status == TN_OK) status = tn_ops_check_rank(n, "x", x, 4, "batch, channels, height, width");
   if (status != TN_OK) return status;
   const tn_ints *stride = a->stride.n > 0 ? &a->stride : &a->kernel;
@@ -35,7 +36,7 @@ static tn_status pool(tn_infer *n, const tn_pool2d_attributes *a, const tn_type 
   for (int32_t i = 0; i < 2; i++) {
     int64_t size = x->dims[2 + i], kernel = a->kernel.v[i];
     bool fits = size >= 1 && size <= LARGEST && kernel <= LARGEST && stride->v[i] <= LARGEST;
-    y->dims[2 + i] = fits ? windows(size, kernel, stride->v[i], a->padding.v[i], a->ceil) : 0;
+    y->dims[2 + i] = fits ? pool_window_count(size, kernel, stride->v[i], a->padding.v[i], a->ceil) : 0;
     if (y->dims[2 + i] < 1)
       return tn_fail(
           n, TN_EINVAL, "kernel", "the kernel of %lld does not fit the input's %s of %lld with padding %lld",
@@ -46,9 +47,9 @@ static tn_status pool(tn_infer *n, const tn_pool2d_attributes *a, const tn_type 
 
 /* ---- emitting ---- */
 
-/* An op with the window of `a`; `like` gives the result's dims, 0 for a forward op. */
-static tn_val emit(tn_build *b, const char *op, tn_val x, tn_val index, const tn_pool2d_attributes *a,
-                   tn_val like) {
+/* An op with the window of `a`. The result has the dims of `like`; 0 for a forward op. */
+static tn_val pool_emit(tn_build *b, const char *op, tn_val x, tn_val index, const tn_pool2d_attributes *a,
+                        tn_val like) {
   tn_type t = tn_ops_type(b, like);
   tn_op_begin(b, op);
   tn_op_arg(b, x);
@@ -62,7 +63,7 @@ static tn_val emit(tn_build *b, const char *op, tn_val x, tn_val index, const tn
   return tn_op_end(b);
 }
 
-#define WINDOW_OPTIONS                                                                                       \
+#define POOL2D_OPTIONS                                                                                       \
   TN_OPT(tn_pool2d_attributes, kernel, TN_OPT_INTS, NULL, NULL, "size of the window: height, width"),        \
       TN_OPT(tn_pool2d_attributes, stride, TN_OPT_INTS, "[]", NULL, "step of the window; none: its size"),   \
       TN_OPT(tn_pool2d_attributes, padding, TN_OPT_INTS, "[0, 0]", NULL, "on both sides: height, width"),    \
@@ -72,18 +73,18 @@ static tn_val emit(tn_build *b, const char *op, tn_val x, tn_val index, const tn
 #define DIMS_OPTION TN_OPT(tn_pool2d_attributes, dims, TN_OPT_INTS, NULL, NULL, "dimensions of the result")
 
 /* One operation for each element of each window. */
-static double window_flops(const tn_pool2d_attributes *a, const tn_type *y) {
+static double pool_flops(const tn_pool2d_attributes *a, const tn_type *y) {
   return tn_ops_count(y) * (double)a->kernel.v[0] * (double)a->kernel.v[1];
 }
 static void pool_cost(const tn_node *n, tn_cost *cost) {
-  tn_ops_cost(n, cost, window_flops(n->attributes, &n->out[0]));
+  tn_ops_cost(n, cost, pool_flops(n->attributes, &n->out[0]));
 }
 
 /* ---- max_pool2d ---- */
 
 static tn_status max_pool2d_infer(tn_infer *n) {
   const tn_type *x = n->node.in[0];
-  tn_status status = pool(n, n->node.attributes, x, &n->node.out[0]);
+  tn_status status = pool_infer(n, n->node.attributes, x, &n->node.out[0]);
   if (status != TN_OK) return status;
   n->node.out[1] = n->node.out[0];
   n->node.out[1].dtype = TN_I32;
@@ -92,14 +93,15 @@ static tn_status max_pool2d_infer(tn_infer *n) {
                  tn_ops_text(x).v);
 }
 
-static tn_status max_pool2d_grad(tn_build *b, const void *attributes) {
+static tn_status max_pool2d_grad_rule(tn_build *b, const void *attributes) {
   tn_val dy = tn_build_out_grad(b, 0);
   if (dy != 0)
-    tn_build_yield(b, 0, emit(b, "max_pool2d_grad", dy, tn_build_out(b, 1), attributes, tn_build_in(b, 0)));
+    tn_build_yield(b, 0,
+                   pool_emit(b, "max_pool2d_grad", dy, tn_build_out(b, 1), attributes, tn_build_in(b, 0)));
   return TN_OK;
 }
 
-static const tn_option max_pool2d_options[] = {WINDOW_OPTIONS, TN_OPT_END};
+static const tn_option max_pool2d_options[] = {POOL2D_OPTIONS, TN_OPT_END};
 
 const tn_op tn_op_max_pool2d = {
     .item = TN_ITEM(
@@ -107,10 +109,9 @@ const tn_op tn_op_max_pool2d = {
         "largest element of each window, and where it lies in its H*W plane; NaN is largest, then the first",
         tn_pool2d_attributes, max_pool2d_options),
     .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = max_pool2d_infer,
-    .grad = max_pool2d_grad,
+    .grad = max_pool2d_grad_rule,
     .cost = pool_cost,
 };
 
@@ -118,13 +119,13 @@ static tn_status max_pool2d_grad_infer(tn_infer *n) {
   const tn_pool2d_attributes *a = n->node.attributes;
   tn_type y, *dx = &n->node.out[0];
   tn_status status = tn_ops_check_dims(n, &a->dims, dx);
-  if (status == TN_OK) status = pool(n, a, dx, &y);
+  if (status == TN_OK) status = pool_infer(n, a, dx, &y);
   if (status == TN_OK) status = tn_ops_check_dims_of(n, "dy", n->node.in[0], &y);
   return status != TN_OK ? status : tn_ops_check_dims_of(n, "index", n->node.in[1], &y);
 }
 
-/* Which element of dx, counted through all its planes, an index points to. */
-static tn_val number_in_all(tn_build *b, tn_val index, const tn_type *dx) {
+/* Indices within planes as indices into the whole of dx. */
+static tn_val pool_flat_index(tn_build *b, tn_val index, const tn_type *dx) {
   int64_t planes = dx->dims[0] * dx->dims[1], dims[4] = {dx->dims[0], dx->dims[1], 1, 1};
   tn_op_begin(b, "iota");
   tn_op_set_ints(b, "dims", 1, &planes);
@@ -133,13 +134,13 @@ static tn_val number_in_all(tn_build *b, tn_val index, const tn_type *dx) {
   return tn_add(b, tn_cast(b, index, TN_I64), tn_reshape(b, first, 4, dims));
 }
 
-/* Gathers where the op scattered: the elements of the cotangent are a table of rows of one. */
+/* Gathers at the indices of the scatter: the gradient of dx is a table with rows of one element. */
 static tn_status max_pool2d_grad_grad(tn_build *b, const void *attributes) {
   (void)attributes;
   tn_type dx = tn_ops_type(b, tn_build_out(b, 0)), dy = tn_ops_type(b, tn_build_in(b, 0));
   int64_t table[2] = {tn_type_count(&dx), 1};
   tn_val rows = tn_reshape(b, tn_build_out_grad(b, 0), 2, table);
-  tn_val taken = tn_op2(b, "embedding", number_in_all(b, tn_build_in(b, 1), &dx), rows);
+  tn_val taken = tn_op2(b, "embedding", pool_flat_index(b, tn_build_in(b, 1), &dx), rows);
   tn_build_yield(b, 0, tn_reshape(b, taken, dy.rank, dy.dims));
   return TN_OK;
 }
@@ -148,14 +149,13 @@ static void max_pool2d_grad_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, tn_ops_count(n->in[0]));
 }
 
-static const tn_option max_pool2d_grad_options[] = {WINDOW_OPTIONS, DIMS_OPTION, TN_OPT_END};
+static const tn_option max_pool2d_grad_options[] = {POOL2D_OPTIONS, DIMS_OPTION, TN_OPT_END};
 
 const tn_op tn_op_max_pool2d_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "max_pool2d_grad",
                     "gradient of max_pool2d: dy added where the index, which lies in its window, points",
                     tn_pool2d_attributes, max_pool2d_grad_options),
     .schema = "(dy:T, index:i32) -> (dx:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = max_pool2d_grad_infer,
     .grad = max_pool2d_grad_grad,
@@ -165,21 +165,21 @@ const tn_op tn_op_max_pool2d_grad = {
 /* ---- avg_pool2d ---- */
 
 static tn_status avg_pool2d_infer(tn_infer *n) {
-  return pool(n, n->node.attributes, n->node.in[0], &n->node.out[0]);
+  return pool_infer(n, n->node.attributes, n->node.in[0], &n->node.out[0]);
 }
 
 static tn_status avg_pool2d_grad(tn_build *b, const void *attributes) {
-  tn_build_yield(b, 0, emit(b, "avg_pool2d_grad", tn_build_out_grad(b, 0), 0, attributes, tn_build_in(b, 0)));
+  tn_build_yield(b, 0,
+                 pool_emit(b, "avg_pool2d_grad", tn_build_out_grad(b, 0), 0, attributes, tn_build_in(b, 0)));
   return TN_OK;
 }
 
-static const tn_option avg_pool2d_options[] = {WINDOW_OPTIONS, INCLUDE_PAD_OPTION, TN_OPT_END};
+static const tn_option avg_pool2d_options[] = {POOL2D_OPTIONS, INCLUDE_PAD_OPTION, TN_OPT_END};
 
 const tn_op tn_op_avg_pool2d = {
     .item =
         TN_ITEM(tn_op, TN_OP, "avg_pool2d", "mean of each window", tn_pool2d_attributes, avg_pool2d_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = avg_pool2d_infer,
     .grad = avg_pool2d_grad,
@@ -190,28 +190,27 @@ static tn_status avg_pool2d_grad_infer(tn_infer *n) {
   const tn_pool2d_attributes *a = n->node.attributes;
   tn_type y, *dx = &n->node.out[0];
   tn_status status = tn_ops_check_dims(n, &a->dims, dx);
-  if (status == TN_OK) status = pool(n, a, dx, &y);
+  if (status == TN_OK) status = pool_infer(n, a, dx, &y);
   return status != TN_OK ? status : tn_ops_check_dims_of(n, "dy", n->node.in[0], &y);
 }
 
 /* Linear: the gradient of the gradient is the pooling itself. */
 static tn_status avg_pool2d_grad_grad(tn_build *b, const void *attributes) {
-  tn_build_yield(b, 0, emit(b, "avg_pool2d", tn_build_out_grad(b, 0), 0, attributes, 0));
+  tn_build_yield(b, 0, pool_emit(b, "avg_pool2d", tn_build_out_grad(b, 0), 0, attributes, 0));
   return TN_OK;
 }
 
 static void avg_pool2d_grad_cost(const tn_node *n, tn_cost *cost) {
-  tn_ops_cost(n, cost, window_flops(n->attributes, n->in[0]));
+  tn_ops_cost(n, cost, pool_flops(n->attributes, n->in[0]));
 }
 
-static const tn_option avg_pool2d_grad_options[] = {WINDOW_OPTIONS, INCLUDE_PAD_OPTION, DIMS_OPTION,
+static const tn_option avg_pool2d_grad_options[] = {POOL2D_OPTIONS, INCLUDE_PAD_OPTION, DIMS_OPTION,
                                                     TN_OPT_END};
 
 const tn_op tn_op_avg_pool2d_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "avg_pool2d_grad", "gradient of avg_pool2d", tn_pool2d_attributes,
                     avg_pool2d_grad_options),
     .schema = "(dy:T) -> (dx:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = avg_pool2d_grad_infer,
     .grad = avg_pool2d_grad_grad,
@@ -242,7 +241,6 @@ static void global_avg_pool_cost(const tn_node *n, tn_cost *cost) {
 const tn_op tn_op_global_avg_pool = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "global_avg_pool", "mean of each plane: (N, C, H, W) to (N, C)"),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = global_avg_pool_infer,
     .decompose = global_avg_pool_decompose,

@@ -1,12 +1,12 @@
-/* Random numbers: pure functions of the stream, the iteration and the element's index (random.h), so
- * that emitting the same op again gives the same numbers. Where a batch is cut into blocks, over ranks and
- * micro-batches, the index is that of the global batch: the elements of the blocks before come first. The
- * ops are pointwise, since an element needs nothing but its index, so that a mask lives inside a region and
- * never in memory. No gradient flows through them. */
+/* core/ops/random.c: random numbers: pure functions of the random stream, the iteration and the element's
+ * index (random.h), so that two equal ops give the same numbers. If the batch is split into blocks, over
+ * ranks and micro-batches, the index is that of the global batch: it counts the elements of earlier blocks.
+ * The ops are pointwise, since an element depends only on its index: a mask can be computed inside a fused
+ * region, without memory. They are not differentiable. */
 #include "core/ops/common.h"
 
-/* Operands `iteration` and `block?`, which begin at `first`. */
-static tn_status check_counters(tn_infer *n, int32_t first) {
+/* Checks operands `iteration` and `block?`, the first of which is operand `first`. */
+static tn_status random_check_counters(tn_infer *n, int32_t first) {
   const tn_type *block = n->node.n_in > first + 1 ? n->node.in[first + 1] : NULL;
   tn_status status = tn_ops_check_rank(n, "iteration", n->node.in[first], 0, "a scalar");
   return status != TN_OK || block == NULL ? status : tn_ops_check_rank(n, "block", block, 0, "a scalar");
@@ -16,7 +16,7 @@ static tn_status check_counters(tn_infer *n, int32_t first) {
 
 static tn_status random_infer(tn_infer *n) {
   const tn_random_attributes *a = n->node.attributes;
-  tn_status status = check_counters(n, 0);
+  tn_status status = random_check_counters(n, 0);
   if (status != TN_OK) return status;
   if (!tn_dtype_is_float(a->dtype))
     return tn_fail(n, TN_EINVAL, "dtype", "dtype is %s, expected f16, bf16, f32 or f64",
@@ -52,7 +52,6 @@ const tn_op tn_op_random_uniform = {
     .item =
         TN_ITEM(tn_op, TN_OP, "random_uniform", "numbers from [a, b)", tn_random_attributes, uniform_options),
     .schema = "(iteration:i64, block?:i64) -> (y:any)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_POINTWISE,
     .infer = uniform_infer,
@@ -62,7 +61,6 @@ const tn_op tn_op_random_normal = {
     .item = TN_ITEM(tn_op, TN_OP, "random_normal", "normally distributed numbers with mean a and deviation b",
                     tn_random_attributes, normal_options),
     .schema = "(iteration:i64, block?:i64) -> (y:any)",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_POINTWISE,
     .infer = normal_infer,
@@ -72,11 +70,11 @@ const tn_op tn_op_random_normal = {
 
 static tn_status dropout_infer(tn_infer *n) {
   n->node.out[0] = *n->node.in[0];
-  return check_counters(n, 1);
+  return random_check_counters(n, 1);
 }
 
-/* Kept where a number from [0, 1) is at least p. The numbers are f32 for every T, so that the mask
- * does not depend on the precision. */
+/* An element is kept if its number from [0, 1) is at least p. The numbers are f32 for every T, so that the
+ * mask does not depend on the precision. */
 static tn_status dropout_decompose(tn_build *b, const void *attributes) {
   const tn_dropout_attributes *a = attributes;
   tn_val x = tn_build_in(b, 0);
@@ -93,7 +91,7 @@ static tn_status dropout_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-/* The same mask and scale, applied to dy: stream, iteration and block make them anew. */
+/* Applies the same mask and scale to dy: they are recomputed from the random stream, iteration and block. */
 static tn_status dropout_grad(tn_build *b, const void *attributes) {
   const tn_dropout_attributes *a = attributes;
   tn_op_begin(b, "dropout");
@@ -114,7 +112,6 @@ const tn_op tn_op_dropout = {
     .item = TN_ITEM(tn_op, TN_OP, "dropout", "zero with probability p, else x / (1 - p)",
                     tn_dropout_attributes, dropout_options),
     .schema = "(x:T, iteration:i64, block?:i64) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_POINTWISE,
     .infer = dropout_infer,
     .decompose = dropout_decompose,

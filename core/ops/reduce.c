@@ -1,5 +1,5 @@
-/* Reductions: sums, means, extremes, moments, and whether everything is finite. Sums over f16 and
- * bf16 are formed in f32 whatever the type of the result. */
+/* core/ops/reduce.c: reductions: sums, means, extremes, moments, and the test for finite elements. Sums over
+ * f16 and bf16 are computed in f32, also if the result is f16 or bf16. */
 #include "core/ops/common.h"
 
 static tn_status reduce_infer(tn_infer *n) {
@@ -11,7 +11,7 @@ static tn_status reduce_infer(tn_infer *n) {
   return status;
 }
 
-/* One operation an element that goes in. */
+/* One flop for each element of the operand. */
 static void reduce_cost(const tn_node *n, tn_cost *cost) { tn_ops_cost(n, cost, tn_ops_count(n->in[0])); }
 
 static const tn_option reduce_options[] = {
@@ -19,8 +19,8 @@ static const tn_option reduce_options[] = {
            "dimensions to reduce, -rank .. rank-1; none: all"),
     TN_OPT(tn_reduce_attributes, keep, TN_OPT_FLAG, "no", NULL, "keep reduced dimensions as 1"), TN_OPT_END};
 
-/* v, made of x by a reduction with these attributes, so that it broadcasts against x. */
-static tn_val against(tn_build *b, tn_val v, const tn_type *x, const tn_reduce_attributes *a) {
+/* v, a reduction of x with these attributes, with the dims that broadcast against x. */
+static tn_val reduce_keep(tn_build *b, tn_val v, const tn_type *x, const tn_reduce_attributes *a) {
   bool reduced[TN_MAX_RANK];
   tn_ops_axes(&a->axes, x->rank, reduced);
   return tn_ops_keep(b, v, x, reduced);
@@ -30,14 +30,14 @@ static tn_val against(tn_build *b, tn_val v, const tn_type *x, const tn_reduce_a
 
 static tn_status reduce_sum_grad(tn_build *b, const void *attributes) {
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
-  tn_build_yield(b, 0, tn_broadcast(b, against(b, tn_build_out_grad(b, 0), &x, attributes), x.rank, x.dims));
+  tn_build_yield(b, 0,
+                 tn_broadcast(b, reduce_keep(b, tn_build_out_grad(b, 0), &x, attributes), x.rank, x.dims));
   return TN_OK;
 }
 
 const tn_op tn_op_reduce_sum = {
     .item = TN_ITEM(tn_op, TN_OP, "reduce_sum", "sum; 0 over nothing", tn_reduce_attributes, reduce_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = reduce_infer,
     .grad = reduce_sum_grad,
@@ -46,18 +46,18 @@ const tn_op tn_op_reduce_sum = {
 
 /* ---- reduce_mean ---- */
 
-static double reduced_count(const tn_type *x, const tn_reduce_attributes *a) {
+static double reduce_count(const tn_type *x, const tn_reduce_attributes *a) {
   bool reduced[TN_MAX_RANK];
   tn_ops_axes(&a->axes, x->rank, reduced);
   return (double)tn_ops_reduced_count(x, reduced);
 }
 
-/* The sum divided by a scalar rather than scaled: rounds like a division, and is NaN over nothing. */
+/* Divides the sum by the count instead of scaling it: the rounding of a division, and NaN for no elements. */
 static tn_status reduce_mean_decompose(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   tn_val sum = tn_reduce(b, "reduce_sum", tn_ops_wide(b, tn_build_in(b, 0)), a->axes.n, a->axes.v, a->keep);
-  tn_val count = tn_scalar(b, tn_ops_accumulator(x.dtype), reduced_count(&x, a));
+  tn_val count = tn_scalar(b, tn_ops_accumulator(x.dtype), reduce_count(&x, a));
   tn_build_yield(b, 0, tn_cast(b, tn_div(b, sum, count), x.dtype));
   return TN_OK;
 }
@@ -65,8 +65,8 @@ static tn_status reduce_mean_decompose(tn_build *b, const void *attributes) {
 static tn_status reduce_mean_grad(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
-  tn_val dy = tn_div(b, tn_build_out_grad(b, 0), tn_scalar(b, x.dtype, reduced_count(&x, a)));
-  tn_build_yield(b, 0, tn_broadcast(b, against(b, dy, &x, a), x.rank, x.dims));
+  tn_val dy = tn_div(b, tn_build_out_grad(b, 0), tn_scalar(b, x.dtype, reduce_count(&x, a)));
+  tn_build_yield(b, 0, tn_broadcast(b, reduce_keep(b, dy, &x, a), x.rank, x.dims));
   return TN_OK;
 }
 
@@ -74,7 +74,6 @@ const tn_op tn_op_reduce_mean = {
     .item =
         TN_ITEM(tn_op, TN_OP, "reduce_mean", "mean; NaN over nothing", tn_reduce_attributes, reduce_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = reduce_infer,
     .decompose = reduce_mean_decompose,
@@ -84,7 +83,7 @@ const tn_op tn_op_reduce_mean = {
 
 /* ---- reduce_max, reduce_min ---- */
 
-/* Nothing has no extreme: an error, unless nothing is asked for. */
+/* An extreme over no elements is an error, unless the result is empty as well. */
 static tn_status extreme_infer(tn_infer *n) {
   const tn_type *x = n->node.in[0];
   tn_status status = reduce_infer(n);
@@ -93,7 +92,7 @@ static tn_status extreme_infer(tn_infer *n) {
                  tn_ops_text(x).v);
 }
 
-/* dy is spread evenly over the elements that equal the extreme. */
+/* dy is divided evenly among the elements that equal the extreme. */
 static tn_status extreme_grad(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
   tn_val x = tn_build_in(b, 0);
@@ -114,7 +113,6 @@ const tn_op tn_op_reduce_max = {
     .item = TN_ITEM(tn_op, TN_OP, "reduce_max", "largest element; NaN if there is one", tn_reduce_attributes,
                     reduce_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = extreme_infer,
     .grad = extreme_grad,
@@ -125,7 +123,6 @@ const tn_op tn_op_reduce_min = {
     .item = TN_ITEM(tn_op, TN_OP, "reduce_min", "smallest element; NaN if there is one", tn_reduce_attributes,
                     reduce_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = extreme_infer,
     .grad = extreme_grad,
@@ -160,7 +157,6 @@ const tn_op tn_op_argmax = {
         TN_ITEM(tn_op, TN_OP, "argmax", "index of the largest element, the first of equals; NaN is largest",
                 tn_axis_attributes, argmax_options),
     .schema = "(x:T) -> (y:i32)" TN_OPS_NUMBERS,
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_REDUCE,
     .infer = argmax_infer,
@@ -192,8 +188,8 @@ static tn_status moments_decompose(tn_build *b, const void *attributes) {
 /* dx = dsum + 2 x dsquares */
 static tn_status moments_grad(tn_build *b, const void *attributes) {
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
-  tn_val dsum = against(b, tn_build_out_grad(b, 0), &x, attributes),
-         dsquares = against(b, tn_build_out_grad(b, 1), &x, attributes);
+  tn_val dsum = reduce_keep(b, tn_build_out_grad(b, 0), &x, attributes),
+         dsquares = reduce_keep(b, tn_build_out_grad(b, 1), &x, attributes);
   tn_val slope =
       dsquares == 0 ? 0 : tn_mul(b, tn_affine(b, tn_ops_wide(b, tn_build_in(b, 0)), 2, 0), dsquares);
   tn_val dx = tn_ops_sum(b, slope, dsum);
@@ -213,7 +209,6 @@ const tn_op tn_op_moments = {
     .item = TN_ITEM(tn_op, TN_OP, "moments", "sums of x and of x squared, in f32 (f64 for f64)",
                     tn_reduce_attributes, sums_options),
     .schema = "(x:T) -> (sum:any, squares:any)" TN_OPS_FLOATS,
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = moments_infer,
     .decompose = moments_decompose,
@@ -245,7 +240,8 @@ static tn_status norm_grad_sums_decompose(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
   tn_type type = tn_ops_type(b, tn_build_in(b, 1));
   tn_val dy = tn_ops_wide(b, tn_build_in(b, 0)), x = tn_ops_wide(b, tn_build_in(b, 1));
-  tn_val mean = against(b, tn_build_in(b, 2), &type, a), rstd = against(b, tn_build_in(b, 3), &type, a);
+  tn_val mean = reduce_keep(b, tn_build_in(b, 2), &type, a),
+         rstd = reduce_keep(b, tn_build_in(b, 3), &type, a);
   tn_val normal = tn_mul(b, tn_sub(b, x, mean), rstd);
   tn_build_yield(b, 0, tn_reduce(b, "reduce_sum", dy, a->axes.n, a->axes.v, 0));
   tn_build_yield(b, 1, tn_reduce(b, "reduce_sum", tn_mul(b, dy, normal), a->axes.n, a->axes.v, 0));
@@ -261,7 +257,6 @@ const tn_op tn_op_norm_grad_sums = {
     .item = TN_ITEM(tn_op, TN_OP, "norm_grad_sums", "sums of dy and of dy (x - mean) rstd",
                     tn_reduce_attributes, sums_options),
     .schema = "(dy:T, x:T, mean:A, rstd:A) -> (sum:A, dot:A)" TN_OPS_FLOATS "; A in f32 f64",
-    .version = 1,
     .op_class = TN_CLASS_REDUCE,
     .infer = norm_grad_sums_infer,
     .decompose = norm_grad_sums_decompose,
@@ -275,7 +270,7 @@ static tn_status all_finite_infer(tn_infer *n) {
   return TN_OK;
 }
 
-/* Counts what is not finite: a count of 0 is exact however many elements there are. */
+/* Counts the elements that are not finite: a count of 0 is exact for any number of elements. */
 static tn_status all_finite_decompose(tn_build *b, const void *attributes) {
   (void)attributes;
   tn_val bad = tn_op1(b, "not", tn_op1(b, "is_finite", tn_build_in(b, 0)));
@@ -287,7 +282,6 @@ static tn_status all_finite_decompose(tn_build *b, const void *attributes) {
 const tn_op tn_op_all_finite = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "all_finite", "whether no element is infinite or NaN"),
     .schema = "(x:T) -> (y:bool)" TN_OPS_FLOATS,
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_REDUCE,
     .infer = all_finite_infer,

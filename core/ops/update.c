@@ -1,11 +1,11 @@
-/* The updates of optimizers, one element at a time: lr and weight_decay are scalars, or one value an
- * element where parameter groups differ. `updates` counts from 1. */
+/* core/ops/update.c: the updates of optimizers, element by element. lr and weight_decay are scalars, or have
+ * one value for each element if parameter groups differ. `updates` counts from 1. */
 #include "core/ops/common.h"
 
 /* ---- shapes ---- */
 
-/* That an operand can be repeated to the parameter's dims. */
-static tn_status check_spread(tn_infer *n, const char *name, const tn_type *v, const tn_type *param) {
+/* An operand must broadcast to the parameter's dims. */
+static tn_status update_check_spread(tn_infer *n, const char *name, const tn_type *v, const tn_type *param) {
   bool fits = v->rank <= param->rank;
   for (int32_t i = 0; i < v->rank && fits; i++)
     fits = v->dims[i] == 1 || v->dims[i] == param->dims[param->rank - v->rank + i];
@@ -14,15 +14,15 @@ static tn_status check_spread(tn_infer *n, const char *name, const tn_type *v, c
                  tn_ops_text(v).v, tn_ops_text(param).v);
 }
 
-/* Operands 1 .. slots are like param; then come lr, weight_decay and updates. */
-static tn_status check_update(tn_infer *n, const char *const *name, int32_t slots) {
+/* Operands 1 .. n_like have the dims of param; lr, weight_decay and updates follow. */
+static tn_status update_check(tn_infer *n, const char *const *name, int32_t n_like) {
   const tn_type *param = n->node.in[0];
   tn_status status = TN_OK;
-  for (int32_t i = 1; i <= slots && status == TN_OK; i++)
+  for (int32_t i = 1; i <= n_like && status == TN_OK; i++)
     if (n->node.in[i] != NULL) status = tn_ops_check_dims_of(n, name[i], n->node.in[i], param);
   for (int32_t i = 1; i <= 2 && status == TN_OK; i++)
-    status = check_spread(n, i == 1 ? "lr" : "weight_decay", n->node.in[slots + i], param);
-  return status != TN_OK ? status : tn_ops_check_rank(n, "updates", n->node.in[slots + 3], 0, "a scalar");
+    status = update_check_spread(n, i == 1 ? "lr" : "weight_decay", n->node.in[n_like + i], param);
+  return status != TN_OK ? status : tn_ops_check_rank(n, "updates", n->node.in[n_like + 3], 0, "a scalar");
 }
 
 /* ---- sgd_update ---- */
@@ -31,7 +31,7 @@ static tn_status sgd_update_infer(tn_infer *n) {
   static const char *const name[] = {"param", "grad", "buffer"};
   const tn_sgd_attributes *a = n->node.attributes;
   const tn_type *param = n->node.in[0], *buffer = n->node.in[2];
-  tn_status status = check_update(n, name, 2);
+  tn_status status = update_check(n, name, 2);
   if (status != TN_OK) return status;
   if ((buffer != NULL) != (a->momentum != 0))
     return tn_fail(n, TN_EINVAL, "momentum",
@@ -50,7 +50,7 @@ static tn_status sgd_update_infer(tn_infer *n) {
   return TN_OK;
 }
 
-/* The direction with momentum; the first buffer is the gradient itself, without dampening. */
+/* The direction with momentum. At the first update the buffer is the gradient itself, without dampening. */
 static tn_val sgd_direction(tn_build *b, const tn_sgd_attributes *a, tn_val d) {
   tn_val first = tn_op2(b, "le", tn_build_in(b, 5), tn_scalar(b, TN_I64, 1));
   tn_val later =
@@ -93,7 +93,6 @@ const tn_op tn_op_sgd_update = {
                     tn_sgd_attributes, sgd_options),
     .schema = "(param:T, grad:T, buffer?:T, lr:T, weight_decay:T, updates:i64) -> (param:T, buffer:T); T in "
               "f32 f64",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_OTHER,
     .infer = sgd_update_infer,
@@ -105,12 +104,12 @@ const tn_op tn_op_sgd_update = {
 
 static tn_status adamw_update_infer(tn_infer *n) {
   static const char *const name[] = {"param", "grad", "m", "v"};
-  tn_status status = check_update(n, name, 3);
+  tn_status status = update_check(n, name, 3);
   for (int32_t i = 0; i < 3; i++) n->node.out[i] = *n->node.in[0];
   return status;
 }
 
-/* 1 - beta^updates. In f64: with beta near 1 the difference loses most digits of an f32. */
+/* 1 - beta^updates, in f64: for beta near 1 the difference loses most digits of an f32. */
 static tn_val bias_correction(tn_build *b, double beta) {
   tn_val t = tn_cast(b, tn_build_in(b, 6), TN_F64);
   return tn_affine(b, tn_op2(b, "pow", tn_scalar(b, TN_F64, beta), t), -1, 1);
@@ -151,7 +150,6 @@ const tn_op tn_op_adamw_update = {
                     tn_adamw_attributes, adamw_options),
     .schema =
         "(param:T, grad:T, m:T, v:T, lr:T, weight_decay:T, updates:i64) -> (param:T, m:T, v:T); T in f32 f64",
-    .version = 1,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_OTHER,
     .infer = adamw_update_infer,

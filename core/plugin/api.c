@@ -83,7 +83,7 @@ static void api_variant(tn_query *q, const tn_variant *variant) { ((tn_query_hos
 static void api_parallel(tn_launch *l, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
   const tn_launch_host *host = (const tn_launch_host *)l;
   if (host->parallel != NULL) {
-    host->parallel(host->device, chunks, body, arg);
+    host->parallel(&l->env, host->device, chunks, body, arg);
     return;
   }
   for (int64_t chunk = 0; chunk < chunks; chunk++) body(arg, chunk);

@@ -1,5 +1,6 @@
 /* core/plugin/context.c: contexts: an allocator, a log, a registry. */
 #include "core/plugin/context.h"
+#include "core/plugin/handles.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 __attribute__((weak)) const tn_plugin_entry tn_linked_plugins[] = {NULL};
 
 const char *tn_version(void) { return TN_VERSION_TEXT; }
+
+void tn_string_free(const void *handle, char *text) { tn_release(handle, text); }
 
 /* The caller's struct may be of an older version of the header: what it lacks is zero. */
 static tn_context_options full_options(const tn_context_options *given) {
@@ -25,9 +28,9 @@ static tn_context *new_context(const tn_context_options *options) {
       options->realloc != NULL ? options->realloc(user, NULL, sizeof(*context)) : malloc(sizeof(*context));
   if (context == NULL) return NULL;
   memset(context, 0, sizeof(*context));
-  tn_slot_init(&context->env, &context->slot, NULL);
-  context->slot.allocator = (tn_allocator){user, options->realloc};
-  context->slot.sink = (tn_log_sink){options->log_user, options->log, options->log_level};
+  tn_error_record_init_root(&context->env, &context->record, &tn_host_api);
+  context->record.allocator = (tn_allocator){user, options->realloc};
+  context->record.sink = (tn_log_sink){options->log_user, options->log, options->log_level};
   return context;
 }
 
@@ -62,7 +65,7 @@ void tn_context_close(tn_context *context) {
   if (context == NULL) return;
   if (context->ops_destroy != NULL) context->ops_destroy(context->ops);
   tn_registry_destroy(context->registry);
-  tn_allocator allocator = context->slot.allocator;
+  tn_allocator allocator = context->record.allocator;
   if (allocator.realloc != NULL)
     allocator.realloc(allocator.context, context, 0);
   else

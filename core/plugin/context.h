@@ -7,7 +7,7 @@
 
 struct tn_context {
   tn_env env;
-  tn_error_record slot;
+  tn_error_record record;
   tn_registry *registry;
   /* The table of op definitions, which core/graph makes when it is first asked for. It is destroyed
    * before the registry that it points into. */

@@ -10,6 +10,9 @@
 #include "tenon/plugin/kernel.h"
 #include "tenon/plugin/source.h"
 
+/* The table that every handle of this host points to (api.c). */
+extern const tn_api tn_host_api;
+
 /* The emitter: the entries of tn_api from begin to status, with the same names, order and meaning
  * (build.h). Every member is set. core/graph has the one table; `b` is a tn_build_host. */
 typedef struct tn_build_ops {
@@ -56,7 +59,8 @@ typedef struct tn_query_host {
  * costs one indirect call more than the backend's. NULL: chunks run one after the other. */
 typedef struct tn_launch_host {
   tn_launch pub;
-  void (*parallel)(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
+  void (*parallel)(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                   void *arg);
   void *device;
 } tn_launch_host;
 

@@ -46,7 +46,7 @@ tn_status tn_apply(tn_device *device, const char *op, tn_tensor *const *operands
     status = begin(device, &arena, op, &call);
   tn_arena_free(&arena);
   if (status != TN_OK) {
-    tn_call_drop(call);
+    tn_call_cancel(call);
     return status;
   }
   for (int32_t i = 0; i < n_operands; i++) tn_call_operand(call, operands[i]);

@@ -4,7 +4,7 @@
 #include "core/tensor/tensor.h"
 
 struct tn_call {
-  tn_env env; /* shares the device's slot */
+  tn_env env; /* shares the device's error record */
   tn_device *device;
   tn_status status; /* the first failure */
   tn_arena arena;
@@ -22,7 +22,7 @@ static void stick(tn_call *call, tn_status status) {
 tn_call *tn_call_begin(tn_device *device, const char *op) {
   tn_call *call = tn_alloc(device, sizeof *call);
   if (call == NULL) return NULL;
-  call->env = (tn_env){device->env.api, device->env.slot};
+  call->env = (tn_env){device->env.api, device->env.record};
   call->device = device;
   call->arena = tn_arena_new(device);
   stick(call, tn_op_table_find(device->use->ops, device, op, &call->def));
@@ -31,7 +31,7 @@ tn_call *tn_call_begin(tn_device *device, const char *op) {
   return call;
 }
 
-void tn_call_drop(tn_call *call) {
+void tn_call_cancel(tn_call *call) {
   if (call == NULL) return;
   tn_env env = call->env;
   tn_vec_free(&env, &call->operands);
@@ -248,7 +248,7 @@ static tn_status end_forward(tn_call *call, tn_tensor **results, int32_t n) {
 tn_status tn_call_end(tn_call *call, tn_tensor **results, int32_t n_results) {
   if (call == NULL) return TN_ENOMEM;
   tn_status status = call->status == TN_OK ? end_forward(call, results, n_results) : call->status;
-  tn_call_drop(call);
+  tn_call_cancel(call);
   return status;
 }
 
@@ -296,6 +296,6 @@ tn_status tn_call_end_gradient(tn_call *call, tn_tensor *const *dresults, int32_
   tn_status status = call->status == TN_OK
                          ? end_gradient(call, dresults, n_dresults, want, gradients, n_gradients)
                          : call->status;
-  tn_call_drop(call);
+  tn_call_cancel(call);
   return status;
 }

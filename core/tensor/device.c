@@ -117,7 +117,7 @@ void tn_device_close(tn_device *device) {
 
 tn_status tn_device_wait(tn_device *device) {
   device->use->busy = false;
-  return device->backend->stream_wait(tn_device_stream(device), &device->env);
+  return device->backend->stream_wait(&device->env, tn_device_stream(device));
 }
 
 /* ---- what it is ---- */
@@ -144,4 +144,4 @@ tn_status tn_device_describe(tn_device *device, tn_device_info *info) {
   return TN_OK;
 }
 
-void tn_device_forget(tn_device *device) { tn_cache_empty(device); }
+void tn_device_trim(tn_device *device) { tn_cache_empty(device); }

@@ -77,7 +77,7 @@ static tn_status new_tensor(tn_storage *storage, const tn_type *type, char *data
     drop_storage(storage);
     return TN_ENOMEM;
   }
-  t->env = (tn_env){device->env.api, device->env.slot};
+  t->env = (tn_env){device->env.api, device->env.record};
   t->storage = storage;
   t->type = clean_type(type);
   t->data = data;
@@ -99,7 +99,7 @@ tn_status tn_tensor_new(tn_device *device, const tn_type *type, tn_tensor **tens
   if (s->address == NULL) return TN_OK;
   device->use->busy = true;
   tn_status status =
-      device->backend->fill_zero(tn_device_stream(device), &device->env, s->address, (uint64_t)s->bytes);
+      device->backend->fill_zero(&device->env, tn_device_stream(device), s->address, (uint64_t)s->bytes);
   if (status == TN_OK) return TN_OK;
   tn_tensor_delete(*tensor);
   *tensor = NULL;

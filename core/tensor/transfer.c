@@ -10,7 +10,7 @@ static bool is_near(const tn_device *device) { return device->target.properties.
 static tn_status enqueue_copy(tn_device *device, int32_t direction, void *to, const void *from,
                               int64_t bytes) {
   device->use->busy = true;
-  return device->backend->copy(tn_device_stream(device), &device->env, direction, to, from, (uint64_t)bytes);
+  return device->backend->copy(&device->env, tn_device_stream(device), direction, to, from, (uint64_t)bytes);
 }
 
 static tn_status wait_if_busy(tn_device *device) {
@@ -154,7 +154,7 @@ tn_status tn_tensor_fill(tn_tensor *t, double value) {
 static void end_transfer(tn_crossing *p) {
   tn_device *other = p->other;
   if (p->staging != NULL) tn_device_memory_free(other, TN_MEMORY_STAGING, p->staging, p->bytes);
-  if (p->event != NULL) other->backend->event_delete(p->event, &other->env);
+  if (p->event != NULL) other->backend->event_delete(&other->env, p->event);
   *p = (tn_crossing){0};
   tn_device_drop(other);
 }
@@ -168,7 +168,7 @@ static tn_status upload(tn_storage *s) {
 tn_status tn_storage_settle(tn_storage *s) {
   tn_device *other = s->pending.other;
   if (other == NULL) return TN_OK;
-  tn_status status = other->backend->event_wait(s->pending.event, &other->env);
+  tn_status status = other->backend->event_wait(&other->env, s->pending.event);
   if (status != TN_OK)
     tn_error_move(s->device, other);
   else if (s->pending.staging != NULL)
@@ -189,9 +189,9 @@ typedef struct route {
 static tn_status start_transfer(const route *r, tn_crossing *p) {
   tn_device *runs = r->runs;
   tn_env *env = &runs->env;
-  TN_TRY(runs->backend->event_new(runs->device, env, &p->event));
+  TN_TRY(runs->backend->event_new(env, runs->device, &p->event));
   TN_TRY(enqueue_copy(runs, r->direction, r->to, r->from, p->bytes));
-  return runs->backend->event_record(p->event, env, tn_device_stream(runs));
+  return runs->backend->event_record(env, p->event, tn_device_stream(runs));
 }
 
 static tn_status run_route(const route *r, tn_crossing *p) {

@@ -15,7 +15,7 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
 double tn_peak_rss_mib(void);
 /* bench_load.c: TN_BENCH_LOAD; options of 0 are chosen. */
 tn_status tn_bench_load(tn_run *run, const tn_bench_options *options, char **json);
-/* Consumes the object; *text is the caller's (tn_run_free). NULL stands for an object that memory did
+/* Consumes the object; *text is the caller's (tn_string_free). NULL stands for an object that memory did
  * not suffice for. */
 tn_status tn_json_take(tn_run *run, json_t *json, char **text);
 

@@ -11,7 +11,7 @@
 
 struct tn_run {
   tn_env env;
-  tn_error_record slot;
+  tn_error_record record;
   tn_context *context;
   tn_registry *registry;   /* the context's */
   struct tn_op_table *ops; /* the context's */

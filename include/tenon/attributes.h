@@ -68,9 +68,8 @@ typedef struct tn_reduce_attributes { /* reduce_*, moments, norm_grad_sums */
   int32_t keep;                       /* keep reduced dimensions as 1 (moments and norm_grad_sums never do) */
 } tn_reduce_attributes;
 
-enum { TN_ALL_REDUCE_SUM = 0, TN_ALL_REDUCE_MIN = 1, TN_ALL_REDUCE_MAX = 2 };
 typedef struct tn_all_reduce_attributes {
-  int32_t reduction; /* TN_ALL_REDUCE_... */
+  int32_t reduction; /* TN_REDUCTION_... */
 } tn_all_reduce_attributes;
 
 typedef struct tn_axis_attributes { /* argmax, softmax, log_softmax, concat */

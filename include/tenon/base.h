@@ -18,6 +18,11 @@
 #define TN_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
 #define TN_MUST_USE            __attribute__((warn_unused_result))
 
+/* Whether the struct at `pointer`, which has a member struct_size, is long enough to hold `member`: a plugin asks
+ * before it reads a member that a later minor version has appended. */
+#define TN_HAS(pointer, member)                                                                              \
+  ((size_t)((const char *)(&(pointer)->member + 1) - (const char *)(pointer)) <= (size_t)(pointer)->struct_size)
+
 TN_BEGIN_C
 
 /* Outcome of a call; the text that explains a failure lives in the handle that was passed (env.h).
@@ -66,6 +71,9 @@ static inline const char *tn_dtype_name(int32_t dtype) {
 }
 
 static inline int32_t tn_dtype_is_float(int32_t dtype) { return dtype >= TN_F16 && dtype <= TN_F64; }
+
+/* How a collective, and the op all_reduce, combine the values of all ranks. */
+enum { TN_REDUCTION_SUM = 0, TN_REDUCTION_MIN = 1, TN_REDUCTION_MAX = 2 };
 
 /* The highest rank a tensor may have (see docs/decisions/0003-rank-limit.md). */
 enum { TN_MAX_RANK = 8 };

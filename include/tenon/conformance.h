@@ -46,9 +46,8 @@ typedef struct tn_conformance_options {
  *    kernels: [{name, plugin, launches}]}
  * bits is a hash of every result that a kernel calls deterministic: the same for any number of threads, with
  * and without capture, whatever else the process does. Whatever the device does wrong is in there and the
- * result TN_OK; TN_EINVAL: an option is wrong. Give the text back with tn_conformance_free. */
+ * result TN_OK; TN_EINVAL: an option is wrong. Free the text with tn_string_free (context.h). */
 TN_EXPORT tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *options, char **json);
-TN_EXPORT void tn_conformance_free(tn_device *device, char *json);
 
 TN_END_C
 #endif

@@ -34,6 +34,12 @@ TN_EXPORT tn_status tn_context_load(tn_context *context, const char *path);
  * puts plugins there. A file that the index does not describe as it is still works: it is opened. */
 TN_EXPORT tn_status tn_context_write_index(tn_context *context, const char *folder);
 
+/* Frees a text that a function of this interface has made (every `char **` result: JSON, INI text, graph
+ * text). `handle` is the handle that was given to that function, or any other of its context. Accepts NULL
+ * for the text. */
+TN_EXPORT void tn_string_free(const void *handle, char *text);
+
+/* The version of the library, "1.2.3". Static. */
 TN_EXPORT const char *tn_version(void);
 
 TN_END_C

@@ -17,7 +17,7 @@ typedef struct tn_error_record tn_error_record; /* private: error text, allocato
 
 typedef struct tn_env {
   const tn_api *api;
-  tn_error_record *slot;
+  tn_error_record *record;
 } tn_env;
 
 enum { TN_LOG_ERROR = 0, TN_LOG_WARN = 1, TN_LOG_INFO = 2, TN_LOG_DEBUG = 3 };

@@ -1,5 +1,5 @@
 /* tenon/inspect.h: what is installed, what a key means, what this machine offers. Each result is one
- * JSON text, given back with tn_inspect_free. */
+ * JSON text, freed with tn_string_free (context.h). */
 #ifndef TENON_INSPECT_H
 #define TENON_INSPECT_H
 
@@ -15,10 +15,8 @@ TN_EXPORT tn_status tn_inspect(tn_context *context, const char *name, char **jso
 /* A configuration key: "run.seed", "optimizer.lr", "run": {section, doc, keys: [...]}. */
 TN_EXPORT tn_status tn_explain(tn_context *context, const char *key, char **json);
 
-/* {version, abi, processors, memory_mib, plugin_folders, backends: [{name, devices: [...], reason}]}. */
+/* {version, abi, processors, memory_mib, backends: [{name, devices: [...], reason}]}. */
 TN_EXPORT tn_status tn_doctor(tn_context *context, char **json);
-
-TN_EXPORT void tn_inspect_free(tn_context *context, char *json);
 
 TN_END_C
 #endif

@@ -3,7 +3,7 @@
  *
  * A run belongs to a context and is used by one thread at a time; tn_run_stop alone may be called
  * from anywhere, signal handlers included. Results are one JSON object as text, with the fields that
- * docs/guide lists; give it back with tn_run_free. */
+ * docs/guide lists; give it back with tn_string_free (context.h). */
 #ifndef TENON_RUN_H
 #define TENON_RUN_H
 
@@ -29,7 +29,6 @@ typedef struct tn_run_options {
 TN_EXPORT tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options,
                                 tn_run **run);
 TN_EXPORT void tn_run_close(tn_run *run);
-TN_EXPORT void tn_run_free(tn_run *run, char *json);
 
 /* Trains as configured, validating and saving along the way. TN_ESTOPPED after tn_run_stop: the
  * checkpoint is written and the result says "stopped". TN_ENONFINITE: the loss was not finite; the last

@@ -61,7 +61,7 @@ TN_EXPORT tn_status tn_device_describe(tn_device *device, tn_device_info *info);
 
 /* Gives up the compiled calls and their scratch memory. They are made again when needed; their number is
  * bounded in any case. */
-TN_EXPORT void tn_device_forget(tn_device *device);
+TN_EXPORT void tn_device_trim(tn_device *device);
 
 /* ---- tensors -------------------------------------------------------------------------------------
  * A tensor has a type (base.h) and memory on one device. Its elements lie row-major unless it is a
@@ -139,7 +139,7 @@ TN_EXPORT tn_status tn_call_end_gradient(tn_call *call, tn_tensor *const *dresul
                                          const int32_t *want, tn_tensor **gradients, int32_t n_gradients);
 
 /* Gives a call back without making it. Accepts NULL. */
-TN_EXPORT void tn_call_drop(tn_call *call);
+TN_EXPORT void tn_call_cancel(tn_call *call);
 
 TN_END_C
 #endif

@@ -21,7 +21,7 @@ static const tn_option options[] = {
     TN_OPT(conv2d_options, bias_init, TN_OPT_INIT, "default", NULL, "initializer of the bias"),
     TN_OPT_END};
 
-static tn_status build(tn_build *b, const void *given) {
+static tn_status conv2d_build(tn_build *b, const void *given) {
   const conv2d_options *o = given;
   const tn_type *x = tn_val_type(b, tn_build_in(b, 0));
   int64_t kernel[2], stride[2], padding[2], dilation[2];
@@ -60,4 +60,4 @@ const tn_layer_kind layer_conv2d = {
     .item = TN_ITEM(tn_layer_kind, TN_LAYER, "conv2d", "2-D convolution", conv2d_options, options),
     .min_in = 1,
     .max_in = 1,
-    .build = build};
+    .build = conv2d_build};

@@ -16,7 +16,7 @@ static const tn_option options[] = {
     TN_OPT(linear_options, init, TN_OPT_INIT, "default", NULL, "initializer of the weight"),
     TN_OPT(linear_options, bias_init, TN_OPT_INIT, "default", NULL, "initializer of the bias"), TN_OPT_END};
 
-static tn_status build(tn_build *b, const void *given) {
+static tn_status linear_build(tn_build *b, const void *given) {
   const linear_options *o = given;
   const tn_type x_type = *tn_val_type(b, tn_build_in(b, 0));
   if (x_type.rank < 2)
@@ -38,4 +38,4 @@ const tn_layer_kind layer_linear = {.item =
                                                 "x W^T + b over the last dimension", linear_options, options),
                                     .min_in = 1,
                                     .max_in = 1,
-                                    .build = build};
+                                    .build = linear_build};

@@ -52,7 +52,7 @@ const tn_layer_kind layer_reshape = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "r
                                      .build = build_reshape};
 
 /* Folds any number of inputs with a binary op. */
-static tn_status fold(tn_build *b, const char *op) {
+static tn_status shape_fold(tn_build *b, const char *op) {
   tn_val y = tn_build_in(b, 0);
   for (int32_t i = 1; i < tn_build_n_in(b); i++) y = tn_op2(b, op, y, tn_build_in(b, i));
   tn_build_yield(b, 0, y);
@@ -60,11 +60,11 @@ static tn_status fold(tn_build *b, const char *op) {
 }
 static tn_status build_add(tn_build *b, const void *options) {
   (void)options;
-  return fold(b, "add");
+  return shape_fold(b, "add");
 }
 static tn_status build_mul(tn_build *b, const void *options) {
   (void)options;
-  return fold(b, "mul");
+  return shape_fold(b, "mul");
 }
 const tn_layer_kind layer_add = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "add", "sum of the inputs"),
                                  .min_in = 2,

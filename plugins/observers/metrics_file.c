@@ -1,10 +1,10 @@
 /* jsonl and csv: lines about steps and epochs in the run folder. The file is written ahead of each
- * checkpoint, and a run that goes on from one first cuts what was written of later steps, whole lines and
- * half ones: those steps are taken again, and are told again. So after any crash and any number of them the
+ * checkpoint, and a run that goes on from one first cuts the lines of later steps, whole
+ * and half ones: those steps are taken again and written again. So after any crash and any number of them the
  * file reads as if nothing had happened, but for the seconds.
  *
- * What cannot be written is kept and tried again with the next line, from the very byte: a disk that is full
- * for a while costs nothing. */
+ * Bytes that cannot be written are kept and written before the next line, so a disk that is full for a while
+ * loses nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -39,7 +39,7 @@ typedef struct metrics_file {
 
 /* ---- writing ---- */
 
-static tn_status make_room(metrics_file *m, tn_env *env, size_t more) {
+static tn_status metrics_file_make_room(metrics_file *m, tn_env *env, size_t more) {
   if (m->n + more <= m->capacity) return TN_OK;
   size_t capacity = 2 * (m->n + more);
   char *grown = tn_new(env, capacity);
@@ -53,7 +53,7 @@ static tn_status make_room(metrics_file *m, tn_env *env, size_t more) {
 
 TN_PRINTF(3, 4) static tn_status add(metrics_file *m, tn_env *env, const char *format, ...) {
   va_list args;
-  tn_status status = make_room(m, env, ROW);
+  tn_status status = metrics_file_make_room(m, env, ROW);
   if (status != TN_OK) return status;
   va_start(args, format);
   int n = vsnprintf(m->pending + m->n, ROW, format, args);
@@ -128,7 +128,7 @@ static off_t end_of_valid(const metrics_file *m, const tn_run_info *run) {
 }
 
 /* Leaves the file as it was when the checkpoint was made from which the run goes on. */
-static tn_status cut(metrics_file *m, tn_env *env, const tn_run_info *run) {
+static tn_status metrics_file_cut(metrics_file *m, tn_env *env, const tn_run_info *run) {
   off_t end = end_of_valid(m, run);
   if (end < 0) return tn_fail(env, TN_EIO, NULL, "%s: cannot be read: %s", m->path, strerror(errno));
   if (lseek(m->fd, 0, SEEK_END) > end && ftruncate(m->fd, end) != 0)
@@ -147,10 +147,10 @@ static tn_status open_at(metrics_file *m, tn_env *env, const tn_run_info *run, c
     return tn_fail(env, TN_EIO, NULL,
                    "%s: cannot be opened: %s; see to its permissions, or leave it out with observers",
                    m->path, strerror(errno));
-  return cut(m, env, run);
+  return metrics_file_cut(m, env, run);
 }
 
-static void close_file(void *self, tn_env *env) {
+static void close_file(tn_env *env, void *self) {
   metrics_file *m = self;
   if (m->fd >= 0 && m->n > 0) write_some(m);
   if (m->n > 0) tn_env_log(env, TN_LOG_WARN, "%s: its last %zu bytes could not be written", m->path, m->n);
@@ -173,13 +173,13 @@ static tn_status open_file(tn_env *env, const void *given, const tn_run_info *ru
   if (status == TN_OK)
     *self = m;
   else
-    close_file(m, env);
+    close_file(env, m);
   return status;
 }
 
-static int wanted(const metrics_file *m, const tn_event *e) {
+static int metrics_file_wanted(const metrics_file *m, const tn_event *e) {
   if (m->fd < 0) return 0;
-  return e->what == TN_EVENT_EPOCH_END || (e->what == TN_EVENT_STEP && e->step % m->every == 0);
+  return e->kind == TN_EVENT_EPOCH_END || (e->kind == TN_EVENT_STEP && e->step % m->every == 0);
 }
 
 /* A checkpoint is on disk: so should be what led to it. That it could not be made so is no reason to stop. */
@@ -187,7 +187,7 @@ static void sync_file(const metrics_file *m) {
   if (m->fd >= 0 && m->n == 0) (void)fdatasync(m->fd);
 }
 
-static const char *word_of(const tn_event *e) { return e->what == TN_EVENT_STEP ? "step" : "epoch"; }
+static const char *word_of(const tn_event *e) { return e->kind == TN_EVENT_STEP ? "step" : "epoch"; }
 
 /* ---- jsonl ---- */
 
@@ -221,10 +221,10 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   return status == TN_OK ? add(m, env, "}\n") : status;
 }
 
-static tn_status hear_jsonl(void *self, tn_env *env, const tn_event *e) {
+static tn_status hear_jsonl(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
-  if (e->what == TN_EVENT_CHECKPOINT) sync_file(m);
-  if (!wanted(m, e)) return TN_OK;
+  if (e->kind == TN_EVENT_CHECKPOINT) sync_file(m);
+  if (!metrics_file_wanted(m, e)) return TN_OK;
   size_t before = m->n;
   tn_status status = add_json(m, env, e);
   if (status != TN_OK) m->n = before; /* no half lines */
@@ -255,10 +255,10 @@ static tn_status add_rows(metrics_file *m, tn_env *env, const tn_event *e, const
   return status;
 }
 
-static tn_status hear_csv(void *self, tn_env *env, const tn_event *e) {
+static tn_status hear_csv(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
-  if (e->what == TN_EVENT_CHECKPOINT) sync_file(m);
-  if (!wanted(m, e)) return TN_OK;
+  if (e->kind == TN_EVENT_CHECKPOINT) sync_file(m);
+  if (!metrics_file_wanted(m, e)) return TN_OK;
   size_t before = m->n;
   const tn_metric scale = {"loss_scale", e->loss_scale}, skipped = {"skipped", (double)e->skipped};
   tn_status status = add_rows(m, env, e, "train", e->train, e->n_train);
@@ -275,7 +275,7 @@ static tn_status open_csv(tn_env *env, const void *given, const tn_run_info *run
   if (status != TN_OK || m->fd < 0 || lseek(m->fd, 0, SEEK_END) > 0) return status;
   status = add(m, env, "event,epoch,step,seconds,lr,split,metric,value\n");
   if (status == TN_OK) return write_pending(m, env);
-  close_file(m, env);
+  close_file(env, m);
   *self = NULL;
   return status;
 }

@@ -35,7 +35,7 @@ static void print_time(char *text, size_t size, double seconds) {
     snprintf(text, size, "%ld:%02ld", s / 60, s % 60);
 }
 
-static void print_metrics(const char *title, const tn_metric *metrics, int32_t n) {
+static void progress_print_metrics(const char *title, const tn_metric *metrics, int32_t n) {
   if (n == 0) return;
   fprintf(stderr, "  %s", title);
   for (int32_t i = 0; i < n; i++) fprintf(stderr, " %s %.4g", metrics[i].name, metrics[i].value);
@@ -62,7 +62,7 @@ static void draw_bar(progress *p, const tn_event *e) {
   fprintf(stderr, "\r\033[Kepoch %lld/%lld [%s] %lld/%lld  %.0f/s  %s left", (long long)e->epoch + 1,
           (long long)p->run.epochs, bar, (long long)e->step_in_epoch, (long long)e->steps_in_epoch,
           e->samples_per_s, left);
-  print_metrics("", e->train, e->n_train);
+  progress_print_metrics("", e->train, e->n_train);
   fflush(stderr);
   p->drawn = 1;
   p->drawn_s = e->seconds;
@@ -74,7 +74,7 @@ static void say_step(progress *p, const tn_event *e) {
   print_time(left, sizeof left, time_left(p, e));
   fprintf(stderr, "epoch %lld step %lld/%lld  %.0f/s  %s left", (long long)e->epoch + 1,
           (long long)e->step_in_epoch, (long long)e->steps_in_epoch, e->samples_per_s, left);
-  print_metrics("train", e->train, e->n_train);
+  progress_print_metrics("train", e->train, e->n_train);
   fprintf(stderr, "\n");
   p->said_s = e->seconds;
 }
@@ -84,24 +84,24 @@ static void say_epoch(progress *p, const tn_event *e) {
   erase(p);
   print_time(took, sizeof took, e->seconds);
   fprintf(stderr, "epoch %lld/%lld  %s", (long long)e->epoch + 1, (long long)p->run.epochs, took);
-  print_metrics("train", e->train, e->n_train);
-  print_metrics("valid", e->valid, e->n_valid);
+  progress_print_metrics("train", e->train, e->n_train);
+  progress_print_metrics("valid", e->valid, e->n_valid);
   if (e->skipped > 0) fprintf(stderr, "  %lld updates skipped", (long long)e->skipped);
   fprintf(stderr, "\n");
 }
 
-static tn_status hear(void *self, tn_env *env, const tn_event *e) {
+static tn_status hear(tn_env *env, void *self, const tn_event *e) {
   progress *p = self;
   (void)env;
-  if (e->what == TN_EVENT_RUN_START && *p->run.folder) fprintf(stderr, "run folder: %s\n", p->run.folder);
-  if (e->what == TN_EVENT_STEP && p->run.terminal && e->seconds - p->drawn_s >= p->every) draw_bar(p, e);
-  if (e->what == TN_EVENT_STEP && !p->run.terminal && e->seconds - p->said_s >= 30.0) say_step(p, e);
-  if (e->what == TN_EVENT_EPOCH_END) say_epoch(p, e);
-  if (e->what == TN_EVENT_RUN_END) erase(p);
+  if (e->kind == TN_EVENT_RUN_START && *p->run.folder) fprintf(stderr, "run folder: %s\n", p->run.folder);
+  if (e->kind == TN_EVENT_STEP && p->run.terminal && e->seconds - p->drawn_s >= p->every) draw_bar(p, e);
+  if (e->kind == TN_EVENT_STEP && !p->run.terminal && e->seconds - p->said_s >= 30.0) say_step(p, e);
+  if (e->kind == TN_EVENT_EPOCH_END) say_epoch(p, e);
+  if (e->kind == TN_EVENT_RUN_END) erase(p);
   return TN_OK;
 }
 
-static void close_progress(void *self, tn_env *env) { tn_delete(env, self); }
+static void close_progress(tn_env *env, void *self) { tn_delete(env, self); }
 
 const tn_observer observer_progress = {
     .item = TN_ITEM(tn_observer, TN_OBSERVER, "progress",

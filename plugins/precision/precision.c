@@ -13,7 +13,7 @@ static int is_one_of(const char *op, const char *const *list) {
   return 0;
 }
 
-/* What adds up in f32 whatever it reads, or adds nothing up: no reason to widen its operands. */
+/* Ops that add up in f32 for operands of any type, or that add nothing up: their operands stay narrow. */
 static const char *const self_reliant[] = {"batch_norm",      "batch_norm_apply",
                                            "moments",         "norm_grad_sums",
                                            "max_pool2d",      "max_pool2d_grad",
@@ -35,18 +35,18 @@ static int wants_single(const precision_options *o, const tn_precision_site *sit
   }
 }
 
-/* What the graph has in another type than f32, it has for a reason. */
-static int32_t decide(const precision_options *o, const tn_precision_site *site, int32_t low) {
+/* A value that the graph gives another type than f32 keeps it. */
+static int32_t precision_decide(const precision_options *o, const tn_precision_site *site, int32_t low) {
   if (site->dtype != TN_F32) return site->dtype;
   if (site->op_class == TN_CLASS_MATMUL) return low;
   return wants_single(o, site) ? TN_F32 : TN_ANY;
 }
 
 static int32_t decide_fp16(const void *options, const tn_precision_site *site) {
-  return decide(options, site, TN_F16);
+  return precision_decide(options, site, TN_F16);
 }
 static int32_t decide_bf16(const void *options, const tn_precision_site *site) {
-  return decide(options, site, TN_BF16);
+  return precision_decide(options, site, TN_BF16);
 }
 static int32_t decide_fp32(const void *options, const tn_precision_site *site) {
   (void)options;
@@ -85,12 +85,12 @@ static const tn_precision tf32 = {
                           "f32 in memory, products of operands rounded to 10 bits of mantissa"),
     .decide = decide_tf32};
 static const tn_precision bf16 = {.item = TN_ITEM(tn_precision, TN_PRECISION, "bf16",
-                                                  "products and what follows them in bf16, the rest in f32",
+                                                  "products and pointwise ops after them in bf16, the rest in f32",
                                                   precision_options, bf16_options),
                                   .decide = decide_bf16};
 static const tn_precision fp16 = {
     .item = TN_ITEM(tn_precision, TN_PRECISION, "fp16",
-                    "products and what follows them in f16, the rest in f32; the loss is scaled",
+                    "products and pointwise ops after them in f16, the rest in f32; the loss is scaled",
                     precision_options, fp16_options),
     .decide = decide_fp16,
     .scale = precision_scale,

@@ -66,7 +66,7 @@ static tn_status read_exactly(const tn_env *env, const char *path, gzFile file, 
   return TN_OK;
 }
 
-static tn_status read_header(const tn_env *env, const char *path, gzFile file, array *a) {
+static tn_status idx_read_header(const tn_env *env, const char *path, gzFile file, array *a) {
   uint8_t head[4], size[4];
   tn_status status = read_exactly(env, path, file, head, sizeof(head), "the header");
   if (status != TN_OK) return status;
@@ -108,12 +108,12 @@ static tn_status read_elements(const tn_env *env, const char *path, gzFile file,
   return status;
 }
 
-/* zlib reads what is not compressed as it is. */
+/* zlib also reads files that are not compressed. */
 static tn_status read_array(const tn_env *env, const char *path, array *a) {
   gzFile file = gzopen(path, "rb");
   if (file == NULL) return tn_fail(env, TN_EIO, NULL, "%s: cannot open: %s", path, strerror(errno));
   gzbuffer(file, 1 << 17);
-  tn_status status = read_header(env, path, file, a);
+  tn_status status = idx_read_header(env, path, file, a);
   if (status == TN_OK) status = read_elements(env, path, file, a);
   gzclose(file);
   return status;
@@ -176,7 +176,7 @@ static tn_status count_classes(idx *x, int64_t given, int64_t *classes) {
   return TN_OK;
 }
 
-static void make_fields(idx *x, int64_t classes) {
+static void idx_make_fields(idx *x, int64_t classes) {
   const array *a = &x->images;
   tn_type image = {TN_U8, 3, {1, a->dims[1], a->dims[2]}};
   if (a->rank == 4) image = (tn_type){TN_U8, 3, {a->dims[1], a->dims[2], a->dims[3]}};
@@ -185,7 +185,7 @@ static void make_fields(idx *x, int64_t classes) {
   x->fields[1] = (tn_field){sizeof(tn_field), "label", {TN_I32, 0, {0}}, TN_FIELD_TARGET, classes, NULL};
 }
 
-static void idx_close(void *source, tn_env *env) {
+static void idx_close(tn_env *env, void *source) {
   idx *x = source;
   tn_delete(env, x->images.bytes);
   tn_delete(env, x->labels.bytes);
@@ -202,15 +202,15 @@ static tn_status idx_open(tn_env *env, const void *opts, int32_t split, uint64_t
   tn_status status = read_both(x, o, split);
   if (status == TN_OK) status = count_classes(x, o->classes, &classes);
   if (status == TN_OK) {
-    make_fields(x, classes);
+    idx_make_fields(x, classes);
     *source = x;
   } else {
-    idx_close(x, env);
+    idx_close(env, x);
   }
   return status;
 }
 
-static tn_status idx_describe(void *source, tn_env *env, tn_description *description) {
+static tn_status idx_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   idx *x = source;
   description->count = x->images.dims[0];
@@ -219,7 +219,7 @@ static tn_status idx_describe(void *source, tn_env *env, tn_description *descrip
   return TN_OK;
 }
 
-static tn_status idx_read(void *source, tn_sample *s) {
+static tn_status idx_read(tn_sample *s, void *source) {
   const idx *x = source;
   uint8_t *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);

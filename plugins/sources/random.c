@@ -27,7 +27,7 @@ typedef struct noise {
   tn_field fields[2];
 } noise;
 
-static tn_field field_of(const char *name, int32_t dtype, int32_t role, int64_t classes) {
+static tn_field random_field_of(const char *name, int32_t dtype, int32_t role, int64_t classes) {
   return (tn_field){.struct_size = sizeof(tn_field),
                     .name = name,
                     .type = {.dtype = dtype},
@@ -40,16 +40,16 @@ static tn_status describe_image(tn_env *env, noise *n) {
   if (shape->n > TN_MAX_RANK - 1)
     return tn_fail(env, TN_EINVAL, "shape", "shape has %lld dimensions, expected at most %d",
                    (long long)shape->n, TN_MAX_RANK - 1);
-  n->fields[0] = field_of("image", TN_F32, TN_FIELD_INPUT, 0);
+  n->fields[0] = random_field_of("image", TN_F32, TN_FIELD_INPUT, 0);
   n->fields[0].type.rank = (int32_t)shape->n;
   for (int64_t i = 0; i < shape->n; i++) n->fields[0].type.dims[i] = shape->v[i];
-  n->fields[1] = field_of("label", TN_I32, TN_FIELD_TARGET, n->options.classes);
+  n->fields[1] = random_field_of("label", TN_I32, TN_FIELD_TARGET, n->options.classes);
   return TN_OK;
 }
 
 static tn_status describe_tokens(noise *n) {
-  n->fields[0] = field_of("tokens", TN_I32, TN_FIELD_INPUT, 0);
-  n->fields[1] = field_of("next", TN_I32, TN_FIELD_TARGET, n->options.classes);
+  n->fields[0] = random_field_of("tokens", TN_I32, TN_FIELD_INPUT, 0);
+  n->fields[1] = random_field_of("next", TN_I32, TN_FIELD_TARGET, n->options.classes);
   for (int i = 0; i < 2; i++) {
     n->fields[i].type.rank = 1;
     n->fields[i].type.dims[0] = n->options.tokens;
@@ -57,7 +57,7 @@ static tn_status describe_tokens(noise *n) {
   return TN_OK;
 }
 
-static void random_close(void *source, tn_env *env) { tn_delete(env, source); }
+static void random_close(tn_env *env, void *source) { tn_delete(env, source); }
 
 static tn_status random_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
   (void)seed; /* it is part of every sample's key */
@@ -69,11 +69,11 @@ static tn_status random_open(tn_env *env, const void *opts, int32_t split, uint6
   if (status == TN_OK)
     *source = n;
   else
-    random_close(n, env);
+    random_close(env, n);
   return status;
 }
 
-static tn_status random_describe(void *source, tn_env *env, tn_description *description) {
+static tn_status random_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   noise *n = source;
   description->count = n->options.samples;
@@ -100,7 +100,7 @@ static void fill_tokens(tn_rng *rng, int64_t classes, int32_t *tokens, int32_t *
   }
 }
 
-static tn_status random_read(void *source, tn_sample *s) {
+static tn_status random_read(tn_sample *s, void *source) {
   const noise *n = source;
   void *input = tn_sample_field(s, 0, NULL);
   int32_t *target = tn_sample_field(s, 1, NULL);

@@ -12,7 +12,8 @@ static tn_status io_error(const void *handle, const char *path, const char *what
 }
 
 /* Reads until the end or until the buffer is full: a file may change while it is read. */
-static tn_status read_all(const void *handle, const char *path, int fd, uint8_t *bytes, size_t *count) {
+static tn_status read_file_read_all(const void *handle, const char *path, int fd, uint8_t *bytes,
+                                    size_t *count) {
   size_t wanted = *count;
   *count = 0;
   while (*count < wanted) {
@@ -36,7 +37,7 @@ static tn_status read_open_file(const void *handle, const char *path, int fd, si
                    (long long)info.st_size, limit);
   *count = (size_t)info.st_size;
   uint8_t *bytes = tn_scratch_take(handle, scratch, *count > 0 ? *count : 1);
-  return bytes != NULL ? read_all(handle, path, fd, bytes, count) : TN_ENOMEM;
+  return bytes != NULL ? read_file_read_all(handle, path, fd, bytes, count) : TN_ENOMEM;
 }
 
 tn_status source_scan_file(const void *handle, const char *path, size_t limit, tn_scratch *scratch,

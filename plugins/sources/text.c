@@ -110,7 +110,7 @@ static tn_status read_bytes(text *t, size_t *length) {
 }
 
 /* A window needs one token more than it has: the last one's successor. */
-static tn_status cut(text *t, int32_t split, size_t length) {
+static tn_status text_cut(text *t, int32_t split, size_t length) {
   int64_t border = (int64_t)((double)length * t->options.split), n = t->options.tokens;
   t->first = split == TN_SPLIT_TRAIN ? 0 : border;
   int64_t available = split == TN_SPLIT_TRAIN ? border : (int64_t)length - border;
@@ -125,13 +125,13 @@ static tn_status cut(text *t, int32_t split, size_t length) {
   return TN_OK;
 }
 
-static void make_fields(text *t) {
+static void text_make_fields(text *t) {
   tn_type type = {TN_I32, 1, {t->options.tokens}};
   t->fields[0] = (tn_field){sizeof(tn_field), "tokens", type, TN_FIELD_INPUT, 0, NULL};
   t->fields[1] = (tn_field){sizeof(tn_field), "next", type, TN_FIELD_TARGET, t->classes, t->names};
 }
 
-static void text_close(void *source, tn_env *env) {
+static void text_close(tn_env *env, void *source) {
   text *t = source;
   tn_delete(env, t->memory);
   tn_delete(env, t->names);
@@ -147,17 +147,17 @@ static tn_status text_open(tn_env *env, const void *opts, int32_t split, uint64_
   t->options = *(const text_options *)opts;
   size_t length = 0;
   tn_status status = t->options.level == LEVEL_BYTES ? read_bytes(t, &length) : read_characters(t, &length);
-  if (status == TN_OK) status = cut(t, split, length);
+  if (status == TN_OK) status = text_cut(t, split, length);
   if (status == TN_OK) {
-    make_fields(t);
+    text_make_fields(t);
     *source = t;
   } else {
-    text_close(t, env);
+    text_close(env, t);
   }
   return status;
 }
 
-static tn_status text_describe(void *source, tn_env *env, tn_description *description) {
+static tn_status text_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   text *t = source;
   description->count = t->count;
@@ -168,7 +168,7 @@ static tn_status text_describe(void *source, tn_env *env, tn_description *descri
 
 static int32_t token_at(const text *t, int64_t i) { return t->ids != NULL ? t->ids[i] : t->bytes[i]; }
 
-static tn_status text_read(void *source, tn_sample *s) {
+static tn_status text_read(tn_sample *s, void *source) {
   const text *t = source;
   int32_t *tokens = tn_sample_field(s, 0, NULL), *next = tn_sample_field(s, 1, NULL);
   if (tokens == NULL || next == NULL) return TN_ENOMEM;

@@ -18,8 +18,8 @@ static const tn_option random_options[] = {
     TN_OPT_END};
 
 /* A varying size is looked at when it is known. */
-static tn_status check_room(tn_env *env, const crop_options *o, const tn_type *in, int64_t height,
-                            int64_t width) {
+static tn_status crop_check_room(tn_env *env, const crop_options *o, const tn_type *in, int64_t height,
+                                 int64_t width) {
   int64_t high = in->dims[in->rank - 2], wide = in->dims[in->rank - 1], more = 2 * o->padding;
   if ((high < 0 || high + more >= height) && (wide < 0 || wide + more >= width)) return TN_OK;
   return tn_fail(env, TN_EINVAL, "size",
@@ -27,13 +27,13 @@ static tn_status check_room(tn_env *env, const crop_options *o, const tn_type *i
                  (long long)high, (long long)wide, (long long)height, (long long)width);
 }
 
-static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+static tn_status crop_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
   const crop_options *o = opts;
   int64_t height, width;
   tn_status status = size_read(env, &o->size, &height, &width);
   if (status == TN_OK) status = picture_check(env, n, in, 1);
   for (int32_t k = 0; status == TN_OK && k < n; k++) {
-    status = check_room(env, o, &in[k], height, width);
+    status = crop_check_room(env, o, &in[k], height, width);
     out[k] = in[k];
     picture_set_size(&out[k], height, width);
   }
@@ -42,7 +42,7 @@ static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *
 
 static tn_status copy_all(tn_transform_call *c, const crop_options *o, window from) {
   for (int32_t k = 0; k < c->n; k++) {
-    tn_status status = check_room(&c->env, o, &c->in_type[k], from.height, from.width);
+    tn_status status = crop_check_room(&c->env, o, &c->in_type[k], from.height, from.width);
     if (status != TN_OK) return status;
     window_copy(c->in[k], &c->in_type[k], from, c->out[k]);
   }
@@ -73,7 +73,7 @@ static tn_status random_apply(tn_transform_call *c, const void *opts) {
 const tn_transform center_crop_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "center_crop", "the middle of a picture", crop_options,
                     center_options),
-    .infer = infer,
+    .infer = crop_infer,
     .apply = center_apply,
 };
 
@@ -81,6 +81,6 @@ const tn_transform random_crop_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_crop",
                     "a part of a picture, chosen at random (training only)", crop_options, random_options),
     .training_only = 1,
-    .infer = infer,
+    .infer = crop_infer,
     .apply = random_apply,
 };

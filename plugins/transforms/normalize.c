@@ -18,7 +18,7 @@ static tn_status check_list(tn_env *env, const char *name, const tn_floats *list
                  name, (long long)list->n, (long long)(type->rank > 0 ? type->dims[0] : 1));
 }
 
-static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+static tn_status normalize_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
   const normalize_options *o = opts;
   for (int32_t k = 0; k < n; k++) {
     tn_status status = check_list(env, "mean", &o->mean, &in[k]);
@@ -44,7 +44,7 @@ static void normalize_f32(const float *in, float *out, int64_t count, float mean
   for (int64_t i = 0; i < count; i++) out[i] = (in[i] - mean) / std;
 }
 
-static tn_status apply(tn_transform_call *c, const void *opts) {
+static tn_status normalize_apply(tn_transform_call *c, const void *opts) {
   const normalize_options *o = opts;
   for (int32_t k = 0; k < c->n; k++) {
     const tn_type *type = &c->in_type[k];
@@ -82,7 +82,7 @@ static tn_val constant(tn_build *b, const tn_floats *list, int32_t rank) {
   return joined;
 }
 
-static tn_status build(tn_build *b, const void *opts) {
+static tn_status normalize_build(tn_build *b, const void *opts) {
   const normalize_options *o = opts;
   for (int32_t k = 0; k < tn_build_n_in(b); k++) {
     tn_val x = tn_build_in(b, k);
@@ -98,8 +98,8 @@ const tn_transform normalize_transform = {
     .item =
         TN_ITEM(tn_transform, TN_TRANSFORM, "normalize",
                 "(x - mean) / std per channel; u8 is brought to 0 .. 1 first", normalize_options, options),
-    .infer = infer,
-    .apply = apply,
-    .build = build,
+    .infer = normalize_infer,
+    .apply = normalize_apply,
+    .build = normalize_build,
     .pointwise = 1,
 };

@@ -16,7 +16,8 @@ static const tn_option options[] = {
            "left and right or top and bottom change places"),
     TN_OPT_END};
 
-static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+static tn_status random_flip_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in,
+                                   tn_type *out) {
   (void)opts;
   for (int32_t k = 0; k < n; k++) out[k] = in[k];
   return picture_check(env, n, in, 0);
@@ -57,7 +58,7 @@ static void flip(const void *in, const tn_type *type, int32_t direction, void *o
   }
 }
 
-static tn_status apply(tn_transform_call *c, const void *opts) {
+static tn_status random_flip_apply(tn_transform_call *c, const void *opts) {
   const flip_options *o = opts;
   tn_rng rng = tn_rng_at(c->key, 0);
   int mirrored = tn_rng_uniform(&rng) < o->p;
@@ -74,6 +75,6 @@ const tn_transform random_flip_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_flip", "mirrors at random (training only)",
                     flip_options, options),
     .training_only = 1,
-    .infer = infer,
-    .apply = apply,
+    .infer = random_flip_infer,
+    .apply = random_flip_apply,
 };

@@ -25,7 +25,8 @@ static tn_status check_range(tn_env *env, const char *name, const tn_floats *ran
   return tn_fail(env, TN_EINVAL, name, "%s must be two numbers, the smaller one first", name);
 }
 
-static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+static tn_status random_resized_crop_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in,
+                                           tn_type *out) {
   const resized_options *o = opts;
   int64_t height, width;
   tn_status status = size_read(env, &o->size, &height, &width);
@@ -53,7 +54,7 @@ static window fall_back(const resized_options *o, picture p) {
   return w;
 }
 
-static window choose(const resized_options *o, picture p, tn_rng *rng) {
+static window random_resized_crop_choose(const resized_options *o, picture p, tn_rng *rng) {
   double area = (double)p.height * (double)p.width;
   for (int i = 0; i < ATTEMPTS; i++) {
     double part = area * tn_rng_between(rng, o->scale.v[0], o->scale.v[1]);
@@ -66,12 +67,12 @@ static window choose(const resized_options *o, picture p, tn_rng *rng) {
   return fall_back(o, p);
 }
 
-static tn_status apply(tn_transform_call *c, const void *opts) {
+static tn_status random_resized_crop_apply(tn_transform_call *c, const void *opts) {
   picture in = picture_of(&c->in_type[0]);
   if (in.height < 1 || in.width < 1)
     return tn_fail(c, TN_EINVAL, NULL, "a picture without pixels cannot be cropped");
   tn_rng rng = tn_rng_at(c->key, 0);
-  window from = choose(opts, in, &rng);
+  window from = random_resized_crop_choose(opts, in, &rng);
   tn_status status = picture_check(&c->env, c->n, c->in_type, 1);
   for (int32_t k = 0; status == TN_OK && k < c->n; k++) status = resample(c, k, from);
   return status;
@@ -81,6 +82,6 @@ const tn_transform random_resized_crop_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_resized_crop",
                     "a part of random size and shape, resized (training only)", resized_options, options),
     .training_only = 1,
-    .infer = infer,
-    .apply = apply,
+    .infer = random_resized_crop_infer,
+    .apply = random_resized_crop_apply,
 };

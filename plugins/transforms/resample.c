@@ -21,7 +21,7 @@ typedef struct axis {
   int32_t *fixed; /* the same memory: one of the two is used */
 } axis;
 
-/* What the weights follow from. */
+/* The sizes that the weights depend on. */
 typedef struct sizes {
   int64_t in_height, in_width, height, width, is_u8;
 } sizes;
@@ -64,7 +64,7 @@ static void fill_axis(axis *a, int64_t in, int64_t out, int is_u8) {
 /* ---- memory ---- */
 
 /* Reserves count * size bytes at *at, aligned for vectors. Sizes beyond the address space stay SIZE_MAX. */
-static size_t reserve(size_t *at, int64_t count, size_t size) {
+static size_t resample_reserve(size_t *at, int64_t count, size_t size) {
   size_t bytes, start = *at;
   if (__builtin_mul_overflow((size_t)count, size, &bytes) || bytes > SIZE_MAX - 63 - start)
     *at = SIZE_MAX;
@@ -81,9 +81,9 @@ typedef struct axis_place {
 static axis_place reserve_axis(size_t *at, int64_t in, int64_t out) {
   double scale = (double)in / (double)out;
   axis_place p = {.taps = 2 * (int64_t)ceil(scale > 1 ? scale : 1) + 1};
-  p.start = reserve(at, out, sizeof(int64_t));
-  p.count = reserve(at, out, sizeof(int64_t));
-  p.weight = reserve(at, out * p.taps, sizeof(float));
+  p.start = resample_reserve(at, out, sizeof(int64_t));
+  p.count = resample_reserve(at, out, sizeof(int64_t));
+  p.weight = resample_reserve(at, out * p.taps, sizeof(float));
   return p;
 }
 
@@ -93,17 +93,18 @@ static axis axis_at(char *memory, const axis_place *p) {
 }
 
 /* Lays the parts out, and makes weights unless the last call here left the same. */
-static tn_status prepare(tn_transform_call *c, job *j) {
+static tn_status resample_prepare(tn_transform_call *c, job *j) {
   const sizes *s = &j->sizes;
   size_t at = 0;
   int64_t u8 = s->is_u8;
-  reserve(&at, 1, sizeof(sizes));
+  resample_reserve(&at, 1, sizeof(sizes));
   axis_place across = reserve_axis(&at, s->in_width, s->width),
              down = reserve_axis(&at, s->in_height, s->height);
-  size_t rows = reserve(&at, j->whole.planes * s->in_height, (size_t)s->width * (u8 ? 1 : sizeof(float)));
-  size_t turned = reserve(&at, u8 * (s->in_width + BLOCK), LANES),
-         mixed = reserve(&at, u8 * (s->width + BLOCK), LANES);
-  size_t sums = reserve(&at, u8 * s->width, sizeof(uint32_t));
+  size_t rows =
+      resample_reserve(&at, j->whole.planes * s->in_height, (size_t)s->width * (u8 ? 1 : sizeof(float)));
+  size_t turned = resample_reserve(&at, u8 * (s->in_width + BLOCK), LANES),
+         mixed = resample_reserve(&at, u8 * (s->width + BLOCK), LANES);
+  size_t sums = resample_reserve(&at, u8 * s->width, sizeof(uint32_t));
   char *memory = tn_transform_scratch(c, at);
   if (memory == NULL) return TN_ENOMEM;
   j->across = axis_at(memory, &across);
@@ -284,7 +285,7 @@ tn_status resample(tn_transform_call *c, int32_t k, window from) {
   int is_u8 = c->in_type[k].dtype == TN_U8;
   job j = {
       .whole = whole, .from = from, .sizes = {from.height, from.width, result.height, result.width, is_u8}};
-  tn_status status = prepare(c, &j);
+  tn_status status = resample_prepare(c, &j);
   if (status == TN_OK && is_u8) resample_u8(&j, c->in[k], c->out[k]);
   if (status == TN_OK && !is_u8) resample_f32(&j, c->in[k], c->out[k]);
   return status;

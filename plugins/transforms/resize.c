@@ -23,7 +23,7 @@ static void follow(int64_t shorter, tn_type *type) {
                      shorter);
 }
 
-static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+static tn_status resize_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
   const resize_options *o = opts;
   int64_t height, width;
   tn_status status = size_read(env, &o->size, &height, &width);
@@ -40,7 +40,7 @@ static tn_status infer(tn_env *env, const void *opts, int32_t n, const tn_type *
   return TN_OK;
 }
 
-static tn_status apply(tn_transform_call *c, const void *opts) {
+static tn_status resize_apply(tn_transform_call *c, const void *opts) {
   (void)opts;
   tn_status status = TN_OK;
   for (int32_t k = 0; status == TN_OK && k < c->n; k++) {
@@ -53,6 +53,6 @@ static tn_status apply(tn_transform_call *c, const void *opts) {
 const tn_transform resize_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "resize", "another size, bilinear with antialiasing",
                     resize_options, options),
-    .infer = infer,
-    .apply = apply,
+    .infer = resize_infer,
+    .apply = resize_apply,
 };

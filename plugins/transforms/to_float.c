@@ -1,7 +1,8 @@
 /* plugins/transforms/to_float.c: bytes to numbers from 0 to 1, the scale of torchvision's ToTensor. */
 #include "plugins/transforms/transforms.h"
 
-static tn_status infer(tn_env *env, const void *options, int32_t n, const tn_type *in, tn_type *out) {
+static tn_status to_float_infer(tn_env *env, const void *options, int32_t n, const tn_type *in,
+                                tn_type *out) {
   (void)options;
   for (int32_t k = 0; k < n; k++) {
     if (in[k].dtype != TN_U8)
@@ -12,7 +13,7 @@ static tn_status infer(tn_env *env, const void *options, int32_t n, const tn_typ
   return TN_OK;
 }
 
-static tn_status apply(tn_transform_call *c, const void *options) {
+static tn_status to_float_apply(tn_transform_call *c, const void *options) {
   (void)options;
   for (int32_t k = 0; k < c->n; k++) {
     const uint8_t *in = c->in[k];
@@ -22,7 +23,7 @@ static tn_status apply(tn_transform_call *c, const void *options) {
   return TN_OK;
 }
 
-static tn_status build(tn_build *b, const void *options) {
+static tn_status to_float_build(tn_build *b, const void *options) {
   (void)options;
   for (int32_t k = 0; k < tn_build_n_in(b); k++)
     tn_build_yield(b, k, tn_div(b, tn_cast(b, tn_build_in(b, k), TN_F32), tn_scalar(b, TN_F32, 255)));
@@ -31,8 +32,8 @@ static tn_status build(tn_build *b, const void *options) {
 
 const tn_transform to_float_transform = {
     .item = TN_ITEM_PLAIN(tn_transform, TN_TRANSFORM, "to_float", "u8 to f32 from 0 to 1"),
-    .infer = infer,
-    .apply = apply,
-    .build = build,
+    .infer = to_float_infer,
+    .apply = to_float_apply,
+    .build = to_float_build,
     .pointwise = 1,
 };

@@ -5,13 +5,13 @@
 #   --peers DIR       folder with torch_peer.py and ort_peer.py; without it Tenon is measured alone
 #   --python PY       the Python that has the peers' packages (python3)
 #   --build DIR       build folder of Tenon (build)
-#   --backend NAMES   what [backend] use gets: the first that is there ("onednn, cpu")
-#   --threads N       of everybody (all processors)
+#   --backend NAMES   value of [backend] use: the first that is there ("onednn, cpu")
+#   --threads N       threads of every framework (all processors)
 #   --rounds N        processes of each per work (5)
-#   --effort PERCENT  steps in a round, of what works.txt says (100)
+#   --effort PERCENT  steps in a round, of the number in works.txt (100)
 #   --choices FILE    takes PyTorch's best variant from an earlier result, or from FILE.lines of one that was
 #                     broken off, instead of trying all of them
-#   --output FILE     result (cpu.json); what was measured so far stands in FILE.lines
+#   --output FILE     result (cpu.json); FILE.lines holds the measurements so far
 #   --add yes         keeps what the output has of other works
 #   --works FILE      another table
 #
@@ -67,13 +67,13 @@ export OMP_NUM_THREADS="$threads"
 say() { printf '%s\n' "$*" >&2; }
 milliseconds() { echo "$((($2 - $1) / 1000))" | awk '{ printf "%.3f", $1 / 1000 }'; }
 
-# A line of FILE.lines. $1: phase, $2: who, $3: options of the peer, $4: result, a JSON object
+# A line of FILE.lines. $1: phase, $2: framework, $3: options of the peer, $4: result, a JSON object
 record() {
   printf '{"work": "%s", "phase": "%s", "who": "%s", "args": "%s", "load": %s, "result": %s}\n' \
     "$work" "$1" "$2" "$3" "$(cut -d' ' -f1 /proc/loadavg)" "$4" >>"$lines"
 }
 
-# Why somebody was not measured: the last line that he printed on stderr. $1: who
+# Records why a framework was not measured: the last line that it printed on stderr. $1: framework
 skip() {
   reason=$(tail -n 1 "$scratch/err" | tr -d '\\"' | tr '\t' ' ')
   grep -q "^{\"work\": \"$work\", \"phase\": \"skipped\", \"who\": \"$1\"" "$lines" && return 0 # it is said
@@ -170,7 +170,7 @@ measure() {
   done
 }
 
-# What the machine is and how busy. $1: before or after
+# The machine and its load. $1: before or after
 facts() {
   printf '{"facts": "%s", "load": [%s], "rounds": %s, %s}\n' "$1" "$(cut -d' ' -f1-3 /proc/loadavg | tr ' ' ',')" \
     "$rounds" "$(machine "$root" "$tenon" "$threads")" >>"$lines"

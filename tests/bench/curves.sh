@@ -7,7 +7,7 @@
 #   --runs NAMES   of cpu, onednn and bf16; the output keeps what it has of others (all)
 #   --steps N      fewer than the 500 of the configurations
 #   --threads N    all processors
-#   --output FILE  result (curves.json); what was trained so far stands there
+#   --output FILE  result (curves.json); holds the runs trained so far
 #
 # A page is made from the result by DIR/tests/bench/bench_curves.
 set -eu

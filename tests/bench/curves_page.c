@@ -40,7 +40,7 @@ static void write_table(FILE *to, const json_t *runs) {
   }
 }
 
-/* What made a run: the peer's version, or Tenon's and its command. */
+/* The origin of a run: the peer's version, or Tenon's and its command. */
 static void write_origin(FILE *to, const json_t *run) {
   if (json_object_get(run, "peer")) {
     fprintf(to, "- %s: %s, by tests/golden/make_curves.py\n", text(run, "run"), text(run, "peer"));

@@ -79,7 +79,7 @@ static void smooth(const json_t *runs, curves *c) {
   }
 }
 
-/* What a panel shows of a step: the loss, or what it is above that of the first run. */
+/* The height of a step in a panel: the loss, or its difference from the first run's. */
 static double shown(const curves *c, size_t run, size_t i, bool difference) {
   return c->loss[run][i] - (difference ? c->loss[0][i] : 0.0);
 }

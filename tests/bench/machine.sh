@@ -1,4 +1,4 @@
-# tests/bench/machine.sh: for scripts that source it. What a result needs to say about where it was made, as members of
+# tests/bench/machine.sh: for scripts that source it. Prints the machine and the versions of a result as members of
 # a JSON object. $1: the root of the repository, $2: tenon, $3: threads
 machine() {
   cpu=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1 | tr -d '\\"')

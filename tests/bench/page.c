@@ -59,7 +59,7 @@ static void plot(FILE *to, const json_t *result) {
   json_array_foreach(works, i, work) { plot_work(to, work, TOP + (int)i * ROW); }
   svg_text(to, LEFT, height - 26, "start", "#666",
            "times the speed of the best peer: median, and a line from the least to the most of the rounds;");
-  svg_text(to, LEFT, height - 8, "start", "#666", "red: what must be reached, green: what is aimed for");
+  svg_text(to, LEFT, height - 8, "start", "#666", "red: the required ratio, green: the aim");
   svg_end(to);
 }
 

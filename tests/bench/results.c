@@ -9,10 +9,10 @@
  * after the other; again [min, median, max]. The best peer of a work is the one with the least median.
  *
  * `least_ms` is the least of any round of any process, and `ratio_of_least` the peer's through Tenon's: on a
- * machine that others use, the figures of a moment in which they did not. There, a median favours whoever has
- * fewer threads that wait for each other, so a work whose rounds met a load well above the number of
- * processors is marked `busy`. `load` is the machine's before each round: of this benchmark and of whatever
- * else ran.
+ * machine that others use, the figures of a moment in which they did not. There, a median favours the framework
+ * with fewer threads that wait for each other, so a work whose rounds met a load well above the number of
+ * processors is marked `busy`. `load` is the machine's before each round: of this benchmark and of all
+ * other processes.
  *
  * In mode start, a time is that from the start of the process to the end of the first step; for Tenon to the
  * end of the process, which is a little later. */
@@ -168,7 +168,7 @@ static void judge(json_t *work) {
                                                             : ""));
 }
 
-/* Results of the lines of a phase, each with who it is of. */
+/* Results of the lines of a phase, each with its framework. */
 static json_t *all_of(const json_t *lines, const json_t *work, const char *phase) {
   json_t *list = json_array(), *line;
   size_t i;

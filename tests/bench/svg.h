@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* A white picture; what is written until svg_end lies in it, in pixels from the upper left corner. */
+/* A white picture. The calls until svg_end draw in it, in pixels from the upper left corner. */
 void svg_begin(FILE *to, int width, int height);
 void svg_end(FILE *to);
 

@@ -1,10 +1,11 @@
 #include "fixture.h"
 
 #include "core/ops/ops.h"
+#include "core/plugin/handles.h"
 
 tn_status fixture_open(fixture *f) {
   *f = (fixture){0};
-  tn_slot_init(&f->env, &f->slot, NULL);
+  tn_error_record_init_root(&f->env, &f->record, &tn_host_api);
   TN_TRY(tn_registry_create(&f->env, "", &f->registry));
   TN_TRY(tn_registry_add(f->registry, &f->env, tn_core_ops(), ""));
   return tn_op_table_create(&f->env, f->registry, &f->ops);

@@ -6,7 +6,7 @@
 
 typedef struct fixture {
   tn_env env;
-  tn_error_record slot;
+  tn_error_record record;
   tn_registry *registry;
   struct tn_op_table *ops;
 } fixture;

@@ -27,7 +27,7 @@ static json_t *run(const char *backend, const char *options, const char *file, t
   if (status == TN_OK) report = json_loads(text, 0, NULL);
   if (status != TN_OK && error)
     snprintf(error, 512, "%s", tn_error_text(device ? (const void *)device : context));
-  if (text) tn_conformance_free(device, text);
+  if (text) tn_string_free(device, text);
   tn_device_close(device);
   tn_context_close(context);
   return report;

@@ -1,6 +1,6 @@
-/* Descriptors of plugins: any sizes, versions, kinds, names and option tables, in memory of exactly the size
- * that they claim. What the host takes, it can use: options get their defaults, take texts, and print.
- * (Pointers are pointers: a plugin that lies about those is in the process already.) */
+/* Plugin descriptors with any sizes, versions, kinds, names and option tables, in memory of exactly the
+ * declared size. An accepted descriptor must be usable: its options get their defaults, take texts, and
+ * print. (Pointers are valid: a plugin with invalid pointers already runs in the process.) */
 #include "core/config/options/options.h"
 #include "core/plugin/kinds.h"
 #include "core/plugin/registry.h"
@@ -8,7 +8,7 @@
 
 enum { MOST_PARTS = 64, MOST_ITEM_BYTES = 1024 };
 
-/* Takes the input apart; what was made of it is freed in the end. */
+/* Decodes the input; the decoded objects are freed at the end. */
 typedef struct maker {
   const uint8_t *at, *end;
   void *parts[MOST_PARTS];
@@ -53,7 +53,8 @@ static tn_option *option_table(maker *m, uint32_t *stride) {
   return (tn_option *)(void *)table;
 }
 
-/* Behind the head every word is NULL or a text, which will do for a callback that nobody calls. */
+/* Behind the header every word is NULL or points to a text, which is enough for a callback that is never
+ * called. */
 static const tn_item *item(maker *m) {
   tn_item head = {.struct_size = number(m) % MOST_ITEM_BYTES, .kind = byte(m) % (TN_KINDS + 1u)};
   const tn_kind *kind = tn_kind_find(head.kind);

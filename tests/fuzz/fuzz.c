@@ -1,5 +1,6 @@
 /* tests/fuzz/fuzz.c: see fuzz.h. */
 #include "tests/fuzz/fuzz.h"
+#include "core/plugin/handles.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -23,8 +24,8 @@ static void *counted(void *context, void *block, size_t bytes) {
 
 void fuzz_open(fuzz *f) {
   memset(f, 0, sizeof *f);
-  tn_slot_init(&f->env, &f->slot, NULL);
-  f->slot.allocator = (tn_allocator){f, counted};
+  tn_error_record_init_root(&f->env, &f->record, &tn_host_api);
+  f->record.allocator = (tn_allocator){f, counted};
 }
 
 void fuzz_close(fuzz *f) { fuzz_expect(f->live == 0, "memory is not given back"); }

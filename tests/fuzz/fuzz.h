@@ -1,7 +1,7 @@
-/* tests/fuzz/fuzz.h: what the fuzz targets share. A target is a file here with one function,
- * LLVMFuzzerTestOneInput, that takes any bytes. With clang it is driven by libFuzzer (`tools/dev fuzz`), with
- * gcc by replay.c over the seeds. A finding is a crash, a report of a sanitizer, memory that is not given
- * back, a failure without a message, or a broken promise that the target checks. */
+/* tests/fuzz/fuzz.h: shared code of the fuzz targets. A target is a file here with one function,
+ * LLVMFuzzerTestOneInput, that takes any bytes. With clang it is driven by libFuzzer (`tools/dev fuzz`),
+ * with gcc by replay.c over the seeds. A finding is a crash, a report of a sanitizer, a leak, a failure
+ * without a message, or a violated property that the target checks. */
 #ifndef TN_TESTS_FUZZ_FUZZ_H
 #define TN_TESTS_FUZZ_FUZZ_H
 
@@ -12,27 +12,27 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* A handle whose memory is counted and limited: a few bytes must not cost a machine. */
+/* A handle whose memory is counted and limited, so that a short input cannot exhaust the machine. */
 typedef struct fuzz {
   tn_env env;
-  tn_error_record slot;
+  tn_error_record record;
   size_t asked; /* in all */
   long live;    /* blocks */
 } fuzz;
 
 void fuzz_open(fuzz *f);
-void fuzz_close(fuzz *f); /* aborts when a block is left */
+void fuzz_close(fuzz *f); /* aborts if a block was not released */
 
-/* A failure must have a message, and a code that the caller can do something about. */
+/* A failure must have a message and a code other than an internal fault. */
 void fuzz_judge(fuzz *f, tn_status status);
-/* Aborts, saying why. */
+/* Aborts with a message. */
 void fuzz_expect(int holds, const char *what);
 
 /* A path under which the bytes can be read as a regular file, until fuzz_file_end. */
 int fuzz_file(const uint8_t *bytes, size_t size, char path[64]);
 void fuzz_file_end(int file);
 
-/* The bytes as a text; the caller's (free). */
+/* The bytes as a text; the caller frees it (free). */
 char *fuzz_text(const uint8_t *bytes, size_t size);
 
 #endif

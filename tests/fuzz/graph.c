@@ -1,4 +1,4 @@
-/* Graph text: what parses keeps the rules, and prints as text that parses to the same. */
+/* Graph text: a graph that parses is valid, and prints as text that parses to the same graph. */
 #include "tests/fuzz/ops.h"
 
 static void read_back(fuzz *f, struct tn_op_table *ops, const tn_graph *graph) {

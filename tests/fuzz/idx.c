@@ -1,4 +1,4 @@
-/* idx files, gzipped or not: the first byte says how much of the rest is the file of labels. */
+/* idx files, gzipped or not; the first byte is the proportion of the labels file in the rest of the input. */
 #include "core/config/options/options.h"
 #include "core/plugin/handles.h"
 #include "plugins/sources/sources.h"
@@ -21,12 +21,12 @@ static void *field(tn_sample *s, int32_t i, const tn_type *type) {
 
 static void read_some(fuzz *f, void *self) {
   tn_description description = {.struct_size = sizeof description};
-  idx_source.describe(self, &f->env, &description);
+  idx_source.describe(&f->env, self, &description);
   sample s = {.host = {.pub = {.env = f->env}, .field = field}, .description = &description, .f = f};
   for (int64_t i = 0; i < 3 && i < description.count; i++) {
     int64_t index = i == 2 ? description.count - 1 : i;
     s.host.pub.index = index;
-    fuzz_judge(f, idx_source.read(self, &s.host.pub));
+    fuzz_judge(f, idx_source.read(&s.host.pub, self));
   }
   for (int i = 0; i < 4; i++) tn_release(f, s.values[i]);
 }
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   fuzz_judge(&f, status);
   if (status == TN_OK) {
     read_some(&f, self);
-    idx_source.close(self, &f.env);
+    idx_source.close(&f.env, self);
   }
   tn_arena_free(&arena);
   fuzz_close(&f);

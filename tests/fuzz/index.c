@@ -1,4 +1,4 @@
-/* The index of a plugin folder: a hint that never leads to a failure. */
+/* The index of a plugin folder: a damaged index never leads to a failure. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>

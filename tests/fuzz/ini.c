@@ -1,4 +1,4 @@
-/* INI text: what is read prints as text that reads back to the same. */
+/* INI text: an accepted text prints as text that reads back to the same. */
 #include "core/config/ini/ini.h"
 #include "tests/fuzz/fuzz.h"
 

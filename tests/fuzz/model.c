@@ -1,4 +1,4 @@
-/* The model language: a configuration's [model] becomes a graph that keeps the rules, or an error. */
+/* The model language: the [model] of a configuration becomes a valid graph, or an error. */
 #include "core/model/model.h"
 #include "tests/fuzz/ops.h"
 

@@ -1,5 +1,5 @@
-/* tests/fuzz/ops.h: the ops, and for models the layers and losses, that come with Tenon: made once, since
- * they do not change. */
+/* tests/fuzz/ops.h: the ops of Tenon and, for models, its layers and losses; created once, since they do
+ * not change. */
 #ifndef TN_TESTS_FUZZ_OPS_H
 #define TN_TESTS_FUZZ_OPS_H
 
@@ -13,7 +13,7 @@ typedef struct fuzz_ops {
   struct tn_op_table *table;
 } fuzz_ops;
 
-/* `plugins`: more items, ended by NULL. */
+/* `plugins`: more items, NULL-terminated. */
 static inline void fuzz_ops_make(fuzz_ops *o, const tn_plugin *const *plugins) {
   if (o->table) return;
   fuzz_open(&o->f);

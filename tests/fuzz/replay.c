@@ -1,5 +1,5 @@
-/* replay FOLDER: runs a fuzz target over every file of a folder of seeds, and over damaged copies of it: cut
- * short, with bits flipped, with a piece twice. So the targets are tests, where there is no fuzzer. */
+/* replay FOLDER: runs a fuzz target on every file of a folder of seeds, and on damaged copies: truncated,
+ * with flipped bits, with a duplicated part. It makes the targets tests on machines without a fuzzer. */
 #include <dirent.h>
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static size_t read_seed(const char *path) {
   return n;
 }
 
-/* Exactly as much memory as the input has bytes, so that a sanitizer sees what lies behind. */
+/* Memory of exactly the size of the input, so that a sanitizer detects reads past its end. */
 static void run(const uint8_t *bytes, size_t n) {
   uint8_t *copy = malloc(n > 0 ? n : 1);
   fuzz_expect(copy != NULL, "no memory");

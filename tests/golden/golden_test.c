@@ -156,7 +156,7 @@ static void run_case(stage *s, const tn_safetensors *file, golden_case c) {
   if (t.graph != NULL) tn_graph_destroy(t.graph);
 }
 
-/* What the arguments name. */
+/* The backend of the arguments. */
 static const char *backend_name, *backend_file;
 
 static void open_stage(stage *s) {

@@ -26,6 +26,7 @@ plant_tree() {
   put core/graph/graph.c '#include <jansson.h>' '#include "core/base/env.h"' \
     'const char *ops[] = {"relu", "tanh"}; /* not "sgd" */'
   put core/exec/device.h ''
+  put core/exec/device.c '/* core/exec/device.c: the devices of a run. */' 'static int query(void) { return 0; }'
   put core/linked.c '#include "core/exec/device.h"' '#include "linked_plugins.h"'
   put backends/far/far.h '#include "tenon/base.h"'
   put backends/far/kernels/relu.c '#include "backends/far/far.h"' '#include "backends/far/kernels/near.h"' \
@@ -60,7 +61,7 @@ refuses() {
   fi
 }
 
-for checker in layering calls; do
+for checker in layering forbidden_calls paths statics words; do
   plant_tree
   if said=$(sh "$here/$checker.sh" "$tree" 2>&1); then
     report ok "$checker: a tree in order passes"
@@ -109,7 +110,7 @@ refuses "core names no item of a plugin" "core/train/lr.c:1: names \"sgd\", an i
 refuses "core calls no item of a plugin by text" "core/train/lr.c:1: names \"sgd\", an item of plugins" \
   core/train/lr.c 'parse("say \"it\"", "sgd(lr=0.1)");'
 
-checker=calls
+checker=forbidden_calls
 refuses "core does not print" "core/graph/say.c:2: uses printf: errors are values" \
   core/graph/say.c '/* printf("no") is' ' fine in a comment */ printf("%d", 1);'
 refuses "plugins do not end the process" "plugins/layers/end.c:1: uses abort: errors are values" \
@@ -118,4 +119,58 @@ refuses "backends do not write to stderr" "backends/far/say.c:1: uses stderr: er
   backends/far/say.c 'fprintf(stderr, "far");'
 refuses "observers leave stdout alone" "plugins/observers/say.c:2: uses stdout: errors are values" \
   plugins/observers/say.c 'fprintf(stderr, "fine");' 'fprintf(stdout, "the result is the program'\''s");'
+
+checker=paths
+refuses "a file's first comment names the file" "core/graph/up.c:1: core/graph/down.c: the first comment names another" \
+  core/graph/up.c '/* core/graph/down.c: graphs. */'
+refuses "a document names files that exist" "docs/rooms.md:2: core/graph/gone.c: no such file or folder" \
+  docs/rooms.md 'The graph is in' '`core/graph/gone.c` and in `core/graph/graph.c`, says `core/graph/*.c`.'
+refuses "a comment names files that exist" "core/graph/up.c:2: core/gone/gone.h: no such file or folder" \
+  core/graph/up.c '/* Graphs' ' * are in core/gone/gone.h. */'
+
+checker=statics
+refuses "a static function has a name of its own" "plugins/layers/twin.c:2: static function query has the name of one at core/" \
+  plugins/layers/twin.c '' 'static int query(void) { return 1; }'
+
+checker=words
+refuses "a comment has a thing in the code as its subject" "core/graph/say.c:2: \"whoever\": name the thing" \
+  core/graph/say.c '/* The buffer belongs' ' * to whoever made it. */'
+refuses "a phrase is found across the end of a line" "core/graph/say.c:1: \"what lies\": begin with the noun" \
+  core/graph/say.c '/* The pass copies what' ' * lies in the arena. */'
+refuses "a message is read, too" "core/graph/say.c:1: \"is none\": say it positively" \
+  core/graph/say.c 'const char *text = "the device that is none";'
+refuses "a document is read" "docs/rooms.md:1: \"nobody\": name the thing" docs/rooms.md 'The lock that nobody takes.'
+refuses "a script is read" "tests/run.sh:2: \"hears\": code does not feel" tests/run.sh 'echo nobody' '# the log hears of it'
+
+# A library whose objects call each other in a circle, and one whose room calls a room below it in the list.
+# links NAME TEXT FILE LINE...: like refuses, with the tree built.
+links() {
+  name=$1 text=$2
+  shift 2
+  plant_tree
+  rm -rf "$tree/core/ops" "$tree/core/linked.c" "$tree/core/graph/graph.c" "$tree/core/exec" "$tree/backends" "$tree/plugins" "$tree/tools"
+  put core/base/env.c 'int tn_env(void); int tn_env(void) { return 1; }'
+  put core/graph/text.c 'int tn_env(void); int tn_text(void); int tn_text(void) { return tn_env(); }'
+  put core/graph/print.c 'int tn_text(void); int tn_print(void); int tn_print(void) { return tn_text(); }'
+  [ $# = 0 ] || put "$@"
+  mkdir -p "$tree/build"
+  echo '[' >"$tree/build/compile_commands.json"
+  for source in $(cd "$tree" && find core -name '*.c'); do
+    object=$(echo "$source" | tr / _).o
+    cc -c -o "$tree/build/$object" "$tree/$source" || return 0
+    printf '  {\n    "file": "../%s",\n    "output": "%s"\n  },\n' "$source" "$object" >>"$tree/build/compile_commands.json"
+  done
+  said=$(sh "$here/calls_between_files.sh" "$tree/build" 2>&1) && passes=yes || passes=no
+  case $passes-$said in
+  yes-*) [ -z "$text" ] && report ok "$name" || report failed "$name (it passes)" ;;
+  no-*"$text"*) [ -n "$text" ] && report ok "$name" || report failed "$name (heard '$said')" ;;
+  *) report failed "$name (expected '$text', heard '$said')" ;;
+  esac
+}
+
+links "calls: a tree in order passes" ""
+links "calls: two files in a circle" "a circle of calls between files: core/" \
+  core/graph/text.c 'int tn_print(void); int tn_text(void); int tn_text(void) { return tn_print(); }'
+links "calls: a room uses one below it" "core/base/env.c: uses tn_text of core/graph/text.c: core/base may use only" \
+  core/base/env.c 'int tn_text(void); int tn_env(void); int tn_env(void) { return tn_text(); }'
 exit $status

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/style/globals.sh LIBRARY...: what can be written to and belongs to nobody: none of the libraries has any,
-# so that contexts share nothing. What compilers and linkers put there does not count:
+# tests/style/globals.sh LIBRARY...: refuses writable globals in the libraries, so that contexts share nothing. These
+# objects of the compiler and the linker are allowed:
 #   completed.*, __TMC_END__, __dso_handle   the start-up code of a shared object
 #   __cpu_model, __cpu_features2             libgcc's, filled once by a constructor before anything runs
 set -u

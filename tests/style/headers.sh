@@ -1,6 +1,6 @@
 #!/bin/sh
 # tests/style/headers.sh c|c++ INCLUDE COMPILER...: every public header compiles alone, and twice, as strict C11
-# or as C++17. Whoever includes one must not have to know what it stands on.
+# or as C++17. A header includes all that it needs.
 set -u
 language=$1 include=$2
 shift 2

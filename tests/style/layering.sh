@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/style/layering.sh ROOT: who may include whom.
+# tests/style/layering.sh ROOT: the includes that each part of the tree may have.
 #
 #     include <- core <- backends, plugins <- tools, tests
 #
@@ -24,7 +24,7 @@ includes='
 BEGIN {
   n = split(rooms, order, " ")
   for (i = 1; i <= n; i++) rank[order[i]] = i
-  # What a header that strangers compile may rely on.
+  # The standard headers that a public header may include.
   split("assert ctype errno float inttypes limits math stdalign stdarg stdatomic stdbool stddef stdint stdio " \
         "stdlib string time", c11, " ")
   for (i in c11) standard[c11[i] ".h"] = 1
@@ -50,7 +50,7 @@ function check_header() {
   } else if (path !~ /^tenon\//) {
     refuse("a public header includes only tenon/ headers")
   } else if (FILENAME !~ /^include\/tenon\/plugin\// && path ~ /^tenon\/plugin\//) {
-    refuse("what callers include must not need what implementers include")
+    refuse("a header for callers includes no header for implementers")
   }
 }
 
@@ -138,7 +138,7 @@ function code_of(line,    out, at) {
   return out
 }
 
-# Descriptors may be broken into lines, so what follows TN_ITEM is gathered up to the name.
+# Descriptors may be broken into lines, so the text after TN_ITEM is gathered up to the name.
 function gather(code) {
   if (item == "" && match(code, /TN_ITEM(_PLAIN)?\(/)) item = substr(code, RSTART)
   else if (item != "") item = item code
@@ -192,5 +192,5 @@ status=0
 awk -v rooms="$ROOMS" -v files="$files" "$includes" $files >&2 || status=1
 # shellcheck disable=SC2086
 awk "$names" $files >&2 || status=1
-[ $status = 0 ] && echo "case ok: who includes and names whom"
+[ $status = 0 ] && echo "case ok: includes and names of items"
 exit $status

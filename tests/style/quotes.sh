@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/style/quotes.sh FOLDER [EXAMPLES]: what the pages of a folder show as C stands, line for line, in one of
-# the examples (FOLDER/examples), which are built and used by other tests.
+# tests/style/quotes.sh FOLDER [EXAMPLES]: every block of C on the pages of a folder is part, line for line, of one of
+# the examples (FOLDER/examples), which other tests build and use.
 set -eu
 cd "$1"
 examples=${2:-examples}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # tests/style/symbols.sh LIBTENON PLUGIN...: libtenon exports names that begin with tn_ and nothing else; a
-# plugin exports its entry and nothing else, so that plugins never meet in the linker. AddressSanitizer's own
+# plugin exports its entry and nothing else, so that names of two plugins never meet in the linker. AddressSanitizer's
 # marks do not count.
 set -u
 library=$1
@@ -9,7 +9,7 @@ status=0
 
 exports() { nm -D --defined-only "$1" | awk '$3 !~ /^__(odr_)?asan|^__sanitizer|^__start_|^__stop_/ { print $3 }'; }
 
-report() { # $1: file, $2: what should not be there
+report() { # $1: file, $2: names that should not be there
   name=$(basename "$1")
   if [ -z "$2" ]; then
     echo "case ok: exports of $name"

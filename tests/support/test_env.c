@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const tn_api tn_host_api = {.struct_size = sizeof(tn_api), .major = TN_ABI_MAJOR, .minor = TN_ABI_MINOR};
-
-static void *counting_realloc(void *context, void *block, size_t bytes) {
+void *test_env_realloc(void *context, void *block, size_t bytes) {
   test_env *t = context;
   if (bytes == 0) {
     t->live -= block != NULL;
@@ -18,22 +16,26 @@ static void *counting_realloc(void *context, void *block, size_t bytes) {
   if (t->fail_at > 0 && t->asked >= t->fail_at) return NULL;
   void *grown = realloc(block, bytes);
   t->live += block == NULL && grown != NULL;
-  /* Whoever forgets that tn_resize does not zero shall notice. */
+  /* Fills new memory with a pattern, so that code which relies on zeros from tn_resize fails. */
   if (block == NULL && grown != NULL) memset(grown, 0xA5, bytes);
   return grown;
 }
 
-static void keep_line(void *context, int32_t level, const char *line) {
+void test_env_log(void *context, int32_t level, const char *line) {
   test_env *t = context;
-  snprintf(t->log, sizeof(t->log), "%d %s", level, line);
+  size_t n = strlen(t->log);
+  snprintf(t->log + n, sizeof(t->log) - n, "%s\n", line);
+  t->log_level = level;
 }
 
 void test_env_start(test_env *t) {
   memset(t, 0, sizeof(*t));
-  tn_slot_init(&t->env, &t->slot, NULL);
-  t->slot.allocator = (tn_allocator){.context = t, .realloc = counting_realloc};
-  t->slot.sink = (tn_log_sink){.context = t, .write = keep_line, .level = TN_LOG_INFO};
+  tn_error_record_init_root(&t->env, &t->record, NULL);
+  t->record.allocator = (tn_allocator){.context = t, .realloc = test_env_realloc};
+  t->record.sink = (tn_log_sink){.context = t, .write = test_env_log, .level = TN_LOG_DEBUG};
 }
+
+void test_env_allow(test_env *t, int64_t n) { t->fail_at = n < 0 ? 0 : t->asked + n + 1; }
 
 int64_t test_env_starve(tn_status (*work)(test_env *t, void *context), void *context) {
   for (int64_t failed = 0;; failed++) {

@@ -76,7 +76,7 @@ static int run_bench(tn_context *context, const cli_args *args) {
   if (code != CLI_OK) return code;
   tn_status status = tn_run_bench(run, &options, &json);
   code = status == TN_OK ? show(context, args, json) : cli_fail(run, status);
-  tn_run_free(run, json);
+  tn_string_free(run, json);
   tn_run_close(run);
   return code;
 }

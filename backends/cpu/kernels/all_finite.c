@@ -3,6 +3,7 @@
  * answer for every element. */
 #include <string.h>
 
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/clones.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/lane.h"
@@ -35,21 +36,21 @@ static void test_chunk(void *arg, int64_t chunk) {
 }
 
 /* The flags of the chunks are 0 or 1. */
-static void combine(void *arg, int64_t chunk) {
+static void all_finite_combine(void *arg, int64_t chunk) {
   const tn_launch *l = arg;
   int64_t n = chunks_of(&l->in[0].type);
   (void)chunk;
   *(uint8_t *)l->out[0].data = n == 0 || memchr(l->workspace, 0, (size_t)n) == NULL;
 }
 
-static tn_status launch(tn_launch *l) {
+static tn_status all_finite_launch(tn_launch *l) {
   int64_t n = chunks_of(&l->in[0].type);
   if (n > 0) tn_parallel(l, n, test_chunk, l);
-  tn_parallel(l, 1, combine, l);
+  tn_parallel(l, 1, all_finite_combine, l);
   return TN_OK;
 }
 
-static tn_status query(tn_query *q) {
+static tn_status all_finite_query(tn_query *q) {
   const tn_type *x = q->match->in[0];
   tn_variant v = {.struct_size = sizeof v,
                   .name = "exponents",
@@ -61,10 +62,5 @@ static tn_status query(tn_query *q) {
   return TN_OK;
 }
 
-const tn_kernel tn_cpu_all_finite = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "all_finite", "looks for an exponent of all ones"),
-    .family = "cpu",
-    .pattern = "y = all_finite(x)",
-    .query = query,
-    .launch = launch,
-};
+TN_DEFINE_KERNEL(cpu, all_finite, "all_finite", "y = all_finite(x)", "looks for an exponent of all ones",
+                 .query = all_finite_query, .launch = all_finite_launch);

@@ -1,4 +1,5 @@
 /* The index of the largest element along one axis: the first of equals; NaN is larger than anything. */
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/lane.h"
 
@@ -19,7 +20,7 @@ typedef struct job {
   const tn_launch *l;
 } job;
 
-static shape shape_of(const tn_type *type, const void *attributes) {
+static shape argmax_shape_of(const tn_type *type, const void *attributes) {
   const tn_axis_attributes *a = attributes;
   int64_t axis = a->axis < 0 ? a->axis + type->rank : a->axis;
   shape s = {.outer = 1, .n = type->dims[axis], .inner = 1};
@@ -110,21 +111,21 @@ static void argmax_chunk(void *arg, int64_t chunk) {
   }
 }
 
-static tn_status launch(tn_launch *l) {
+static tn_status argmax_launch(tn_launch *l) {
   const shape *s = l->plan;
   job j = {*s, l};
   tn_parallel(l, (s->outer * s->blocks + s->tasks_per_chunk - 1) / s->tasks_per_chunk, argmax_chunk, &j);
   return TN_OK;
 }
 
-static tn_status query(tn_query *q) {
+static tn_status argmax_query(tn_query *q) {
   const tn_type *x = q->match->in[0];
-  shape s = shape_of(x, q->match->nodes[0].node.attributes);
+  shape s = argmax_shape_of(x, q->match->nodes[0].node->attributes);
   if (s.n == 0 && s.outer * s.inner > 0)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "argmax over no elements has no value");
   tn_variant v = {.struct_size = sizeof v,
                   .name = "scan",
-                  .keep_bytes = sizeof(shape),
+                  .prepared_bytes = sizeof(shape),
                   .cost_s = (double)tn_type_bytes(x) / 4e9,
                   .deterministic = 1,
                   .capturable = 1};
@@ -132,22 +133,15 @@ static tn_status query(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status prepare(tn_prepare *p, void **plan) {
+static tn_status argmax_prepare(tn_prepare *p, void **plan) {
   shape *s = tn_new(p, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
-  *s = shape_of(p->match->in[0], p->match->nodes[0].node.attributes);
+  *s = argmax_shape_of(p->match->in[0], p->match->nodes[0].node->attributes);
   *plan = s;
   return TN_OK;
 }
 
-static void release(tn_env *env, void *plan) { tn_delete(env, plan); }
+static void argmax_release(tn_env *env, void *plan) { tn_delete(env, plan); }
 
-const tn_kernel tn_cpu_argmax = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "argmax", "index of the largest element along an axis"),
-    .family = "cpu",
-    .pattern = "y = argmax(x)",
-    .query = query,
-    .prepare = prepare,
-    .release = release,
-    .launch = launch,
-};
+TN_DEFINE_KERNEL(cpu, argmax, "argmax", "y = argmax(x)", "index of the largest element along an axis",
+                 TN_KERNEL_CALLBACKS(argmax));

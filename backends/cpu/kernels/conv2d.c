@@ -10,6 +10,7 @@
  * (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, section 4). */
 #include <stddef.h>
 
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/conv_shape.h"
 #include "backends/cpu/kernels/kernels.h"
 
@@ -26,7 +27,7 @@ typedef struct conv_plan {
   const tn_gemm_isa *isa;
   int32_t gradient;
   int64_t channels; /* of the source, in a group */
-  int64_t n_phases, workspace_bytes, keep_bytes;
+  int64_t n_phases, workspace_bytes, prepared_bytes;
   phase *phases;
 } conv_plan;
 
@@ -38,7 +39,7 @@ static conv_plan *new_plan(const void *handle, int64_t n_phases, int64_t n_taps)
   conv_plan *p = tn_new(handle, sizeof *p + phases + taps);
   if (p == NULL) return NULL;
   p->n_phases = n_phases;
-  p->keep_bytes = (int64_t)(sizeof *p + phases + taps);
+  p->prepared_bytes = (int64_t)(sizeof *p + phases + taps);
   p->phases = (phase *)(p + 1);
   return p;
 }
@@ -123,13 +124,13 @@ static conv_plan *plan_gradient(const void *handle, const tn_conv_shape *s) {
 
 static conv_plan *plan_conv2d(const void *handle, const tn_match *match) {
   tn_conv_shape s =
-      tn_conv_shape_of(match->nodes[0].node.attributes, match->in[0], match->in[1], match->out[0]);
+      tn_conv_shape_of(match->nodes[0].node->attributes, match->in[0], match->in[1], match->out[0]);
   return plan_forward(handle, &s);
 }
 
 static conv_plan *plan_grad_input(const void *handle, const tn_match *match) {
   tn_conv_shape s =
-      tn_conv_shape_of(match->nodes[0].node.attributes, match->out[0], match->in[1], match->in[0]);
+      tn_conv_shape_of(match->nodes[0].node->attributes, match->out[0], match->in[1], match->in[0]);
   return plan_gradient(handle, &s);
 }
 
@@ -139,7 +140,7 @@ static double plan_cost_s(const conv_plan *p) {
   return cost;
 }
 
-static tn_status offer(tn_query *q, conv_plan *(*plan)(const void *handle, const tn_match *match)) {
+static tn_status conv2d_offer(tn_query *q, conv_plan *(*plan)(const void *handle, const tn_match *match)) {
   tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
   if (status != TN_OK) return status;
   conv_plan *p = plan(q, q->match);
@@ -147,7 +148,7 @@ static tn_status offer(tn_query *q, conv_plan *(*plan)(const void *handle, const
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = "implicit im2col",
                               .workspace_bytes = p->workspace_bytes,
-                              .keep_bytes = p->keep_bytes,
+                              .prepared_bytes = p->prepared_bytes,
                               .cost_s = plan_cost_s(p),
                               .deterministic = 1,
                               .capturable = 1};
@@ -156,8 +157,8 @@ static tn_status offer(tn_query *q, conv_plan *(*plan)(const void *handle, const
   return TN_OK;
 }
 
-static tn_status conv2d_query(tn_query *q) { return offer(q, plan_conv2d); }
-static tn_status grad_input_query(tn_query *q) { return offer(q, plan_grad_input); }
+static tn_status conv2d_query(tn_query *q) { return conv2d_offer(q, plan_conv2d); }
+static tn_status grad_input_query(tn_query *q) { return conv2d_offer(q, plan_grad_input); }
 
 static tn_status conv2d_prepare(tn_prepare *p, void **plan) {
   *plan = plan_conv2d(p, p->match);
@@ -207,7 +208,7 @@ static void pack_chunk(void *arg, int64_t chunk) {
   run->plan->isa->pack[g->kind](&a, g->m, k0, tn_gemm_min(TN_GEMM_K, g->k - k0), packed_of(run, group));
 }
 
-static void describe(const void *arg, int64_t group, int64_t split, tn_gemm *g) {
+static void conv2d_describe(const void *arg, int64_t group, int64_t split, tn_gemm *g) {
   const conv_run *run = arg;
   const phase *f = run->phase;
   const tn_gemm_plan *gemm = &f->gemm;
@@ -235,7 +236,7 @@ static void run_phases(tn_launch *l, conv_run *run) {
     run->phase = &p->phases[i];
     if (g->chunks == 0) continue;
     tn_parallel(l, p->shape.groups * k_blocks(g), pack_chunk, run);
-    tn_gemm_run(l, p->isa, g, describe, run, packed_of(run, p->shape.groups));
+    tn_gemm_run(l, p->isa, g, conv2d_describe, run, packed_of(run, p->shape.groups));
   }
 }
 
@@ -256,23 +257,10 @@ static tn_status grad_input_launch(tn_launch *l) {
   return TN_OK;
 }
 
-const tn_kernel tn_cpu_conv2d = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "conv2d", "product with patches gathered while packing"),
-    .family = "cpu",
-    .pattern = "y = conv2d(x, w, bias?)",
-    .query = conv2d_query,
-    .prepare = conv2d_prepare,
-    .release = conv_release,
-    .launch = conv2d_launch,
-};
+TN_DEFINE_KERNEL(cpu, conv2d, "conv2d", "y = conv2d(x, w, bias?)",
+                 "product with patches gathered while packing", .query = conv2d_query,
+                 .prepare = conv2d_prepare, .release = conv_release, .launch = conv2d_launch);
 
-const tn_kernel tn_cpu_conv2d_grad_input = {
-    .item =
-        TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "conv2d_grad_input", "a product for each phase of the stride"),
-    .family = "cpu",
-    .pattern = "dx = conv2d_grad_input(dy, w)",
-    .query = grad_input_query,
-    .prepare = grad_input_prepare,
-    .release = conv_release,
-    .launch = grad_input_launch,
-};
+TN_DEFINE_KERNEL(cpu, conv2d_grad_input, "conv2d_grad_input", "dx = conv2d_grad_input(dy, w)",
+                 "a product for each phase of the stride", .query = grad_input_query,
+                 .prepare = grad_input_prepare, .release = conv_release, .launch = grad_input_launch);

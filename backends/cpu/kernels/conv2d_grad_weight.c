@@ -6,6 +6,7 @@
  * decides. The parts are kept in the type of the sums and added up in order. */
 #include <stddef.h>
 
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/conv_shape.h"
 #include "backends/cpu/kernels/half.h"
 #include "backends/cpu/kernels/kernels.h"
@@ -15,7 +16,7 @@ typedef struct grad_weight_plan {
   const tn_gemm_isa *isa;
   tn_gemm_grid in_x, in_y;
   tn_gemm_plan gemm;
-  int64_t keep_bytes, parts_bytes; /* parts_bytes: of all partial sums, 0 if there is one part */
+  int64_t prepared_bytes, parts_bytes; /* parts_bytes: of all partial sums, 0 if there is one part */
   tn_gemm_tap taps[];
 } grad_weight_plan;
 
@@ -23,15 +24,15 @@ typedef struct grad_weight_plan {
 
 static int64_t elements(const grad_weight_plan *p) { return p->gemm.products * p->gemm.m * p->gemm.n; }
 
-static grad_weight_plan *make_plan(const void *handle, const tn_match *match) {
+static grad_weight_plan *conv2d_grad_weight_make_plan(const void *handle, const tn_match *match) {
   tn_conv_shape s =
-      tn_conv_shape_of(match->nodes[0].node.attributes, match->in[0], match->out[0], match->in[1]);
+      tn_conv_shape_of(match->nodes[0].node->attributes, match->in[0], match->out[0], match->in[1]);
   size_t bytes = sizeof(grad_weight_plan) + sizeof(tn_gemm_tap) * (size_t)(s.kh * s.kw);
   grad_weight_plan *p = tn_new(handle, bytes);
   if (p == NULL) return NULL;
   p->shape = s;
   p->isa = tn_gemm_isa_at(0);
-  p->keep_bytes = (int64_t)bytes;
+  p->prepared_bytes = (int64_t)bytes;
   p->in_x = tn_conv_grid_in_x(&s);
   p->in_y = tn_conv_grid_in_y(&s);
   tn_conv_taps(&s, p->taps);
@@ -45,12 +46,12 @@ static grad_weight_plan *make_plan(const void *handle, const tn_match *match) {
 static tn_status grad_weight_query(tn_query *q) {
   tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
   if (status != TN_OK) return status;
-  grad_weight_plan *p = make_plan(q, q->match);
+  grad_weight_plan *p = conv2d_grad_weight_make_plan(q, q->match);
   if (p == NULL) return TN_ENOMEM;
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = "implicit im2col",
                               .workspace_bytes = p->parts_bytes + tn_gemm_workspace(&p->gemm),
-                              .keep_bytes = p->keep_bytes,
+                              .prepared_bytes = p->prepared_bytes,
                               .cost_s = tn_gemm_cost_s(&p->gemm),
                               .deterministic = 1,
                               .capturable = 1};
@@ -60,7 +61,7 @@ static tn_status grad_weight_query(tn_query *q) {
 }
 
 static tn_status grad_weight_prepare(tn_prepare *p, void **plan) {
-  *plan = make_plan(p, p->match);
+  *plan = conv2d_grad_weight_make_plan(p, p->match);
   return *plan != NULL ? TN_OK : TN_ENOMEM;
 }
 
@@ -68,7 +69,7 @@ static void grad_weight_release(tn_env *env, void *plan) { tn_delete(env, plan);
 
 /* ---- running --------------------------------------------------------------------------------------- */
 
-static void describe(const void *arg, int64_t group, int64_t split, tn_gemm *g) {
+static void conv2d_grad_weight_describe(const void *arg, int64_t group, int64_t split, tn_gemm *g) {
   const tn_launch *l = arg;
   const grad_weight_plan *p = l->plan;
   const tn_conv_shape *s = &p->shape;
@@ -109,7 +110,7 @@ DEFINE_COMBINE(combine_f64, double, double, AS_IT_IS)
 DEFINE_COMBINE(combine_f16, uint16_t, float, tn_f16_of_f32)
 DEFINE_COMBINE(combine_bf16, uint16_t, float, tn_bf16_of_f32)
 
-static void combine_chunk(void *arg, int64_t chunk) {
+static void conv2d_grad_weight_combine_chunk(void *arg, int64_t chunk) {
   static void (*const combine[TN_DTYPES])(const void *, int64_t, int64_t, int64_t, int64_t, void *) = {
       [TN_F16] = combine_f16, [TN_BF16] = combine_bf16, [TN_F32] = combine_f32, [TN_F64] = combine_f64};
   const tn_launch *l = arg;
@@ -120,18 +121,11 @@ static void combine_chunk(void *arg, int64_t chunk) {
 
 static tn_status grad_weight_launch(tn_launch *l) {
   const grad_weight_plan *p = l->plan;
-  tn_gemm_run(l, p->isa, &p->gemm, describe, l, (char *)l->workspace + p->parts_bytes);
-  if (p->gemm.splits > 1) tn_parallel(l, (elements(p) + COMBINE_CHUNK - 1) / COMBINE_CHUNK, combine_chunk, l);
+  tn_gemm_run(l, p->isa, &p->gemm, conv2d_grad_weight_describe, l, (char *)l->workspace + p->parts_bytes);
+  if (p->gemm.splits > 1)
+    tn_parallel(l, (elements(p) + COMBINE_CHUNK - 1) / COMBINE_CHUNK, conv2d_grad_weight_combine_chunk, l);
   return TN_OK;
 }
 
-const tn_kernel tn_cpu_conv2d_grad_weight = {
-    .item =
-        TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "conv2d_grad_weight", "a product over the pixels of all images"),
-    .family = "cpu",
-    .pattern = "dw = conv2d_grad_weight(x, dy)",
-    .query = grad_weight_query,
-    .prepare = grad_weight_prepare,
-    .release = grad_weight_release,
-    .launch = grad_weight_launch,
-};
+TN_DEFINE_KERNEL(cpu, conv2d_grad_weight, "conv2d_grad_weight", "dw = conv2d_grad_weight(x, dy)",
+                 "a product over the pixels of all images", TN_KERNEL_CALLBACKS(grad_weight));

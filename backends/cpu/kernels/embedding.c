@@ -1,6 +1,7 @@
 /* embedding copies rows of a table; embedding_grad adds rows up again. The latter sorts the positions
  * of dy by row, so that each row of the result has one owner, is written once, and is the sum, in f64,
  * of its rows of dy in their order. A number that the table does not have is an error. */
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/clones.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/lane.h"
@@ -40,7 +41,7 @@ static int64_t rows_per_chunk(size_t row_bytes) {
   return row_bytes < CHUNK_BYTES ? (int64_t)(CHUNK_BYTES / (row_bytes + 1)) + 1 : 1;
 }
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t embedding_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- embedding ---- */
 
@@ -52,7 +53,7 @@ typedef struct lookup {
 
 static void lookup_chunk(void *arg, int64_t chunk) {
   const lookup *j = arg;
-  int64_t end = smaller(j->n, (chunk + 1) * j->step);
+  int64_t end = embedding_smaller(j->n, (chunk + 1) * j->step);
   for (int64_t i = chunk * j->step; i < end; i++)
     memcpy((uint8_t *)j->y->data + (size_t)i * j->row_bytes,
            (const uint8_t *)j->table->data + (size_t)id_at(j->ids, i) * j->row_bytes, j->row_bytes);
@@ -86,7 +87,7 @@ static TN_CPU_CLONES void add_f64(const double *x, double *sum, int64_t n) {
   for (int64_t k = 0; k < n; k++) sum[k] += x[k];
 }
 
-static void store(const tn_view *to, int64_t at, const double *sum, int64_t n) {
+static void embedding_store(const tn_view *to, int64_t at, const double *sum, int64_t n) {
   float narrow[TN_TILE];
   if (to->type.dtype == TN_F64) {
     memcpy((double *)to->data + at, sum, (size_t)n * sizeof *sum);
@@ -108,20 +109,20 @@ static void sum_columns(const scatter *j, int64_t row, int64_t column, int64_t n
     else
       add_f32(tn_cpu_f32(j->dy->type.dtype, j->dy->data, at, n, tile), sum, n);
   }
-  store(j->dtable, row * j->width + column, sum, n);
+  embedding_store(j->dtable, row * j->width + column, sum, n);
 }
 
 static void scatter_chunk(void *arg, int64_t chunk) {
   const scatter *j = arg;
   size_t size = tn_dtype_size(j->dtable->type.dtype);
-  int64_t end = smaller(j->rows, (chunk + 1) * j->step);
+  int64_t end = embedding_smaller(j->rows, (chunk + 1) * j->step);
   for (int64_t row = chunk * j->step; row < end; row++) {
     if (j->starts[row] == j->starts[row + 1]) {
       memset((uint8_t *)j->dtable->data + (size_t)(row * j->width) * size, 0, (size_t)j->width * size);
       continue;
     }
     for (int64_t column = 0; column < j->width; column += TN_TILE)
-      sum_columns(j, row, column, smaller(TN_TILE, j->width - column));
+      sum_columns(j, row, column, embedding_smaller(TN_TILE, j->width - column));
   }
 }
 
@@ -155,7 +156,7 @@ static tn_status embedding_grad_launch(tn_launch *l) {
 
 /* ---- query ---- */
 
-static tn_status offer(tn_query *q, const char *name, int64_t workspace, double bytes) {
+static tn_status embedding_offer(tn_query *q, const char *name, int64_t workspace, double bytes) {
   const tn_match *m = q->match;
   if (tn_dtype_is_float(m->in[0]->dtype))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "ids of %s are not among its types",
@@ -171,7 +172,7 @@ static tn_status offer(tn_query *q, const char *name, int64_t workspace, double 
 }
 
 static tn_status embedding_query(tn_query *q) {
-  return offer(q, "copy rows", 0, 2 * (double)tn_type_bytes(q->match->out[0]));
+  return embedding_offer(q, "copy rows", 0, 2 * (double)tn_type_bytes(q->match->out[0]));
 }
 
 static tn_status embedding_grad_query(tn_query *q) {
@@ -180,22 +181,14 @@ static tn_status embedding_grad_query(tn_query *q) {
   if (!tn_dtype_is_float(m->in[1]->dtype))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "dy of %s is not among its types",
                    tn_dtype_name(m->in[1]->dtype));
-  return offer(q, "sorted", words * (int64_t)sizeof(int64_t),
-               (double)tn_type_bytes(m->in[1]) + (double)tn_type_bytes(m->out[0]) + 24.0 * (double)words);
+  return embedding_offer(q, "sorted", words * (int64_t)sizeof(int64_t),
+                         (double)tn_type_bytes(m->in[1]) + (double)tn_type_bytes(m->out[0]) +
+                             24.0 * (double)words);
 }
 
-const tn_kernel tn_cpu_embedding = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "embedding", "rows of a table"),
-    .family = "cpu",
-    .pattern = "y = embedding(ids, table)",
-    .query = embedding_query,
-    .launch = embedding_launch,
-};
+TN_DEFINE_KERNEL(cpu, embedding, "embedding", "y = embedding(ids, table)", "rows of a table",
+                 .query = embedding_query, .launch = embedding_launch);
 
-const tn_kernel tn_cpu_embedding_grad = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "embedding_grad", "rows added up by number, sorted first"),
-    .family = "cpu",
-    .pattern = "dtable = embedding_grad(ids, dy)",
-    .query = embedding_grad_query,
-    .launch = embedding_grad_launch,
-};
+TN_DEFINE_KERNEL(cpu, embedding_grad, "embedding_grad", "dtable = embedding_grad(ids, dy)",
+                 "rows added up by number, sorted first", .query = embedding_grad_query,
+                 .launch = embedding_grad_launch);

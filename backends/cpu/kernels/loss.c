@@ -3,6 +3,7 @@
  *     loss = (1 - s) (lse - x[target]) + s (lse - mean(x)),  s the label smoothing
  *
  * in f64 from sums in f64; 0 where the target is the ignored one. */
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/rows.h"
 
@@ -25,25 +26,25 @@ typedef struct job {
   _Atomic int64_t wrong; /* the first row whose target is no class */
 } job;
 
-static int64_t target_at(const job *j, int64_t row) {
+static int64_t loss_target_at(const job *j, int64_t row) {
   const tn_view *t = &j->l->in[1];
   int64_t tile;
   return *tn_cpu_i64(t->type.dtype, t->data, row, 1, &tile);
 }
 
-static void note_wrong(job *j, int64_t row) {
+static void loss_note_wrong(job *j, int64_t row) {
   int64_t seen = atomic_load(&j->wrong);
   while (row < seen && !atomic_compare_exchange_weak(&j->wrong, &seen, row)) continue;
 }
 
 /* Both results of a row from its statistics. Element 0 of the row is at `first`. */
-static void finish(job *j, int64_t row, int64_t first, double lse, double sum) {
+static void loss_finish(job *j, int64_t row, int64_t first, double lse, double sum) {
   const plan *p = j->p;
   const tn_view *x = &j->l->in[0], *out = j->l->out;
-  int64_t target = target_at(j, row);
+  int64_t target = loss_target_at(j, row);
   double loss = 0;
   if (target != p->ignore && (target < 0 || target >= p->rows.n)) {
-    note_wrong(j, row);
+    loss_note_wrong(j, row);
   } else if (target != p->ignore) {
     loss = (1 - p->smoothing) * (lse - tn_cpu_get(x->type.dtype, x->data, first + target * p->rows.inner));
     if (p->smoothing != 0) loss += p->smoothing * (lse - sum / (double)p->rows.n);
@@ -52,26 +53,27 @@ static void finish(job *j, int64_t row, int64_t first, double lse, double sum) {
   tn_cpu_put(out[1].type.dtype, out[1].data, row, lse);
 }
 
-static int64_t tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
+static int64_t loss_tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
 
 /* One row in one piece. */
-static void do_row(job *j, int64_t row) {
+static void loss_do_row(job *j, int64_t row) {
   const tn_view *x = &j->l->in[0];
   int64_t n = j->p->rows.n, base = row * n;
   tn_row_tile tile;
   double largest = -INFINITY, exps = 0, sum = 0;
   for (int64_t at = 0; at < n; at += TN_TILE)
-    largest = j->f->largest(tn_row_load(x, base + at, tile_at(at, n), &tile), tile_at(at, n), largest);
+    largest =
+        j->f->largest(tn_row_load(x, base + at, loss_tile_at(at, n), &tile), loss_tile_at(at, n), largest);
   for (int64_t at = 0; at < n; at += TN_TILE) {
-    const void *values = tn_row_load(x, base + at, tile_at(at, n), &tile);
-    exps += j->f->sum_exp(values, tile_at(at, n), largest);
-    if (j->p->smoothing != 0) sum += j->f->sum(values, tile_at(at, n));
+    const void *values = tn_row_load(x, base + at, loss_tile_at(at, n), &tile);
+    exps += j->f->sum_exp(values, loss_tile_at(at, n), largest);
+    if (j->p->smoothing != 0) sum += j->f->sum(values, loss_tile_at(at, n));
   }
-  finish(j, row, base, largest + log(exps), sum);
+  loss_finish(j, row, base, largest + log(exps), sum);
 }
 
 /* Neighbouring rows whose elements lie `inner` apart. */
-static void do_block(job *j, int64_t task) {
+static void loss_do_block(job *j, int64_t task) {
   const tn_view *x = &j->l->in[0];
   const tn_rows *r = &j->p->rows;
   int64_t column = task % r->blocks * TN_ROW_BLOCK, n = r->inner - column;
@@ -89,39 +91,40 @@ static void do_block(job *j, int64_t task) {
   }
   for (int64_t k = 0; k < n; k++) {
     double shift = x->type.dtype == TN_F64 ? largest.f64[k] : (double)largest.f32[k];
-    finish(j, row + k, base + k, shift + log(exps[k]), sum[k]);
+    loss_finish(j, row + k, base + k, shift + log(exps[k]), sum[k]);
   }
 }
 
-static void loss_chunk(void *arg, int64_t chunk) {
+static void loss_loss_chunk(void *arg, int64_t chunk) {
   job *j = arg;
   const tn_rows *r = &j->p->rows;
   int64_t task = chunk * r->tasks_per_chunk;
   int64_t end = task + r->tasks_per_chunk < r->tasks ? task + r->tasks_per_chunk : r->tasks;
-  for (; task < end; task++) (r->inner == 1 ? do_row : do_block)(j, task);
+  for (; task < end; task++) (r->inner == 1 ? loss_do_row : loss_do_block)(j, task);
 }
 
-static tn_status launch(tn_launch *l) {
+static tn_status loss_launch(tn_launch *l) {
   const plan *p = l->plan;
   job j = {p, l, tn_row_functions_of(l->in[0].type.dtype), INT64_MAX};
-  tn_parallel(l, p->rows.chunks, loss_chunk, &j);
+  tn_parallel(l, p->rows.chunks, loss_loss_chunk, &j);
   int64_t wrong = atomic_load(&j.wrong);
   if (wrong == INT64_MAX) return TN_OK;
   return tn_fail(
       l, TN_EINVAL, NULL,
       "cross_entropy: target %lld of row %lld is no class, expected 0 .. %lld or %lld (ignored); check the "
       "labels against the number of outputs of the last layer",
-      (long long)target_at(&j, wrong), (long long)wrong, (long long)(p->rows.n - 1), (long long)p->ignore);
+      (long long)loss_target_at(&j, wrong), (long long)wrong, (long long)(p->rows.n - 1),
+      (long long)p->ignore);
 }
 
-static tn_status query(tn_query *q) {
+static tn_status loss_query(tn_query *q) {
   const tn_match *m = q->match;
   if (!tn_dtype_is_float(m->in[0]->dtype) || tn_dtype_is_float(m->in[1]->dtype))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "cross_entropy of %s with targets of %s is not among its types",
                    tn_dtype_name(m->in[0]->dtype), tn_dtype_name(m->in[1]->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "two passes",
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .cost_s = 2 * (double)tn_type_bytes(m->in[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -129,8 +132,8 @@ static tn_status query(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status prepare(tn_prepare *p, void **made) {
-  const tn_node *n = &p->match->nodes[0].node;
+static tn_status loss_prepare(tn_prepare *p, void **made) {
+  const tn_node *n = p->match->nodes[0].node;
   const tn_cross_entropy_attributes *a = n->attributes;
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
@@ -139,14 +142,7 @@ static tn_status prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void release(tn_env *env, void *made) { tn_delete(env, made); }
+static void loss_release(tn_env *env, void *made) { tn_delete(env, made); }
 
-const tn_kernel tn_cpu_cross_entropy = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "cross_entropy", "cross entropy of classes along any axis"),
-    .family = "cpu",
-    .pattern = "loss, lse = cross_entropy(logits, target)",
-    .query = query,
-    .prepare = prepare,
-    .release = release,
-    .launch = launch,
-};
+TN_DEFINE_KERNEL(cpu, cross_entropy, "cross_entropy", "loss, lse = cross_entropy(logits, target)",
+                 "cross entropy of classes along any axis", TN_KERNEL_CALLBACKS(loss));

@@ -1,6 +1,7 @@
 /* backends/cpu/kernels/matmul.c: y = matmul(a, b, bias?), with transposes and a broadcast batch. */
 #include <stddef.h>
 
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/gemm/gemm.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/attributes.h"
@@ -19,7 +20,7 @@ typedef struct matmul_plan {
 } matmul_plan;
 
 /* Steps of the batch dimensions of an operand, right-aligned with those of the result. */
-static void batch_steps(const tn_type *type, int32_t rank, int64_t *steps) {
+static void matmul_batch_steps(const tn_type *type, int32_t rank, int64_t *steps) {
   int64_t step = type->dims[type->rank - 1] * type->dims[type->rank - 2];
   for (int32_t i = 1; i <= rank; i++) {
     int32_t axis = type->rank - 2 - i;
@@ -29,25 +30,25 @@ static void batch_steps(const tn_type *type, int32_t rank, int64_t *steps) {
   }
 }
 
-static int64_t batch_count(const tn_type *type) {
+static int64_t matmul_batch_count(const tn_type *type) {
   int64_t n = 1;
   for (int32_t i = 0; i < type->rank - 2; i++) n *= type->dims[i];
   return n;
 }
 
-static void make_plan(const tn_match *match, matmul_plan *p) {
-  const tn_matmul_attributes *attributes = match->nodes[0].node.attributes;
+static void matmul_make_plan(const tn_match *match, matmul_plan *p) {
+  const tn_matmul_attributes *attributes = match->nodes[0].node->attributes;
   const tn_type *a = match->in[0], *b = match->in[1], *y = match->out[0];
-  int64_t products = batch_count(y), m = y->dims[y->rank - 2], n = y->dims[y->rank - 1];
+  int64_t products = matmul_batch_count(y), m = y->dims[y->rank - 2], n = y->dims[y->rank - 1];
   int64_t k = attributes->transpose_a ? a->dims[a->rank - 2] : a->dims[a->rank - 1];
   p->isa = tn_gemm_isa_at(0);
   p->transpose_a = attributes->transpose_a;
   p->transpose_b = attributes->transpose_b;
   p->batch.rank = y->rank - 2;
   for (int32_t i = 0; i < p->batch.rank; i++) p->batch.dims[i] = y->dims[i];
-  batch_steps(a, p->batch.rank, p->batch.a_step);
-  batch_steps(b, p->batch.rank, p->batch.b_step);
-  if (batch_count(b) == 1 && batch_count(a) == products && !p->transpose_a) {
+  matmul_batch_steps(a, p->batch.rank, p->batch.a_step);
+  matmul_batch_steps(b, p->batch.rank, p->batch.b_step);
+  if (matmul_batch_count(b) == 1 && matmul_batch_count(a) == products && !p->transpose_a) {
     /* One b for all: the rows of all a follow each other, so it is one product. */
     m *= products;
     products = 1;
@@ -60,11 +61,11 @@ static tn_status matmul_query(tn_query *q) {
   matmul_plan plan = {0};
   tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
   if (status != TN_OK) return status;
-  make_plan(q->match, &plan);
+  matmul_make_plan(q->match, &plan);
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = plan.gemm.direct ? "direct" : "packed",
                               .workspace_bytes = tn_gemm_workspace(&plan.gemm),
-                              .keep_bytes = (int64_t)sizeof plan,
+                              .prepared_bytes = (int64_t)sizeof plan,
                               .cost_s = tn_gemm_cost_s(&plan.gemm),
                               .deterministic = 1,
                               .capturable = 1};
@@ -75,14 +76,14 @@ static tn_status matmul_query(tn_query *q) {
 static tn_status matmul_prepare(tn_prepare *p, void **plan) {
   matmul_plan *made = tn_new(p, sizeof *made);
   if (made == NULL) return TN_ENOMEM;
-  make_plan(p->match, made);
+  matmul_make_plan(p->match, made);
   *plan = made;
   return TN_OK;
 }
 
 static void matmul_release(tn_env *env, void *plan) { tn_delete(env, plan); }
 
-static void describe(const void *arg, int64_t product, int64_t split, tn_gemm *g) {
+static void matmul_describe(const void *arg, int64_t product, int64_t split, tn_gemm *g) {
   const tn_launch *l = arg;
   const matmul_plan *p = l->plan;
   int64_t size = (int64_t)tn_dtype_size(tn_gemm_dtype(p->gemm.kind)), a = 0, b = 0, rest = product;
@@ -108,16 +109,9 @@ static void describe(const void *arg, int64_t product, int64_t split, tn_gemm *g
 
 static tn_status matmul_launch(tn_launch *l) {
   const matmul_plan *p = l->plan;
-  tn_gemm_run(l, p->isa, &p->gemm, describe, l, l->workspace);
+  tn_gemm_run(l, p->isa, &p->gemm, matmul_describe, l, l->workspace);
   return TN_OK;
 }
 
-const tn_kernel tn_cpu_matmul = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "matmul", "blocked product with packing"),
-    .family = "cpu",
-    .pattern = "y = matmul(a, b, bias?)",
-    .query = matmul_query,
-    .prepare = matmul_prepare,
-    .release = matmul_release,
-    .launch = matmul_launch,
-};
+TN_DEFINE_KERNEL(cpu, matmul, "matmul", "y = matmul(a, b, bias?)", "blocked product with packing",
+                 TN_KERNEL_CALLBACKS(matmul));

@@ -1,5 +1,6 @@
 /* Ops that move elements without looking at them: transpose, slice, pad, concat, pack, copy. Each is
  * planned as strided copies (strided.h). */
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
 #include "backends/cpu/kernels/strided_copy.h"
@@ -23,7 +24,7 @@ typedef struct plan {
 
 /* ---- what each op copies ---- */
 
-static part transpose_part(const tn_node *n) {
+static part movement_transpose_part(const tn_node *n) {
   const tn_transpose_attributes *a = n->attributes;
   const tn_type *x = n->in[0], *y = &n->out[0];
   int64_t own[TN_MAX_RANK], from[TN_MAX_RANK], to[TN_MAX_RANK];
@@ -33,7 +34,7 @@ static part transpose_part(const tn_node *n) {
   return (part){tn_strided_plan(tn_dtype_size(x->dtype), y->rank, y->dims, to, from), 0, 0};
 }
 
-static part slice_part(const tn_node *n) {
+static part movement_slice_part(const tn_node *n) {
   const tn_slice_attributes *a = n->attributes;
   const tn_type *x = n->in[0], *y = &n->out[0];
   int64_t from[TN_MAX_RANK], to[TN_MAX_RANK], offset = 0;
@@ -87,8 +88,8 @@ static void plan_concat(plan *p, const tn_node *n) {
 
 static void fill_plan(plan *p, const tn_node *n) {
   int64_t given = 0;
-  if (strcmp(n->op, "transpose") == 0) p->parts[0] = transpose_part(n);
-  if (strcmp(n->op, "slice") == 0) p->parts[0] = slice_part(n);
+  if (strcmp(n->op, "transpose") == 0) p->parts[0] = movement_transpose_part(n);
+  if (strcmp(n->op, "slice") == 0) p->parts[0] = movement_slice_part(n);
   if (strcmp(n->op, "pad") == 0) p->parts[0] = pad_part(n);
   if (strcmp(n->op, "concat") == 0) plan_concat(p, n);
   for (int32_t i = 0; i < n->n_in && strcmp(n->op, "pack") == 0; i++) p->parts[i] = pack_part(n, i);
@@ -99,14 +100,14 @@ static void fill_plan(plan *p, const tn_node *n) {
 
 /* ---- life of a plan ---- */
 
-static size_t plan_bytes(const tn_match *m) {
-  return sizeof(plan) + (size_t)m->nodes[0].node.n_in * sizeof(part);
+static size_t movement_plan_bytes(const tn_match *m) {
+  return sizeof(plan) + (size_t)m->nodes[0].node->n_in * sizeof(part);
 }
 
-static tn_status query(tn_query *q) {
+static tn_status movement_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "strided copy",
-                  .keep_bytes = (int64_t)plan_bytes(q->match),
+                  .prepared_bytes = (int64_t)movement_plan_bytes(q->match),
                   .cost_s = 2 * (double)tn_type_bytes(q->match->out[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -114,18 +115,18 @@ static tn_status query(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status prepare(tn_prepare *p, void **made) {
-  plan *keep = tn_new(p, plan_bytes(p->match));
+static tn_status movement_prepare(tn_prepare *p, void **made) {
+  plan *keep = tn_new(p, movement_plan_bytes(p->match));
   if (keep == NULL) return TN_ENOMEM;
-  fill_plan(keep, &p->match->nodes[0].node);
+  fill_plan(keep, p->match->nodes[0].node);
   *made = keep;
   return TN_OK;
 }
 
-static void release(tn_env *env, void *made) { tn_delete(env, made); }
+static void movement_release(tn_env *env, void *made) { tn_delete(env, made); }
 
 /* Operands that are empty have no memory to speak of. */
-static tn_status launch(tn_launch *l) {
+static tn_status movement_launch(tn_launch *l) {
   const plan *p = l->plan;
   const tn_view *y = &l->out[0];
   int64_t size = (int64_t)tn_dtype_size(y->type.dtype);
@@ -143,16 +144,20 @@ static tn_status launch(tn_launch *l) {
   const tn_kernel tn_cpu_##id = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, #id, what),                     \
                                  .family = "cpu",                                                            \
                                  .pattern = text,                                                            \
-                                 .query = query,                                                             \
-                                 .prepare = prepare,                                                         \
-                                 .release = release,                                                         \
-                                 .launch = launch}
+                                 .query = movement_query,                                                    \
+                                 .prepare = movement_prepare,                                                \
+                                 .release = movement_release,                                                \
+                                 .launch = movement_launch}
 
-MOVEMENT(transpose, "y = transpose(x)", "dimensions in another order, copied tile by tile");
-MOVEMENT(slice, "y = slice(x)", "a part of a tensor");
-MOVEMENT(pad, "y = pad(x)", "a tensor with zeros around it and between its elements");
-MOVEMENT(concat, "y = concat(xs*)", "tensors joined along one dimension");
-MOVEMENT(pack, "y = pack(xs*)", "tensors flattened one after the other");
+TN_DEFINE_KERNEL(cpu, transpose, "transpose", "y = transpose(x)",
+                 "dimensions in another order, copied tile by tile", TN_KERNEL_CALLBACKS(movement));
+TN_DEFINE_KERNEL(cpu, slice, "slice", "y = slice(x)", "a part of a tensor", TN_KERNEL_CALLBACKS(movement));
+TN_DEFINE_KERNEL(cpu, pad, "pad", "y = pad(x)", "a tensor with zeros around it and between its elements",
+                 TN_KERNEL_CALLBACKS(movement));
+TN_DEFINE_KERNEL(cpu, concat, "concat", "y = concat(xs*)", "tensors joined along one dimension",
+                 TN_KERNEL_CALLBACKS(movement));
+TN_DEFINE_KERNEL(cpu, pack, "pack", "y = pack(xs*)", "tensors flattened one after the other",
+                 TN_KERNEL_CALLBACKS(movement));
 
 /* ---- copy: storage as it is, padding included ---- */
 
@@ -179,10 +184,5 @@ static tn_status copy_launch(tn_launch *l) {
   return TN_OK;
 }
 
-const tn_kernel tn_cpu_copy = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "copy", "a tensor in memory of its own"),
-    .family = "cpu",
-    .pattern = "y = copy(x)",
-    .query = copy_query,
-    .launch = copy_launch,
-};
+TN_DEFINE_KERNEL(cpu, copy, "copy", "y = copy(x)", "a tensor in memory of its own", .query = copy_query,
+                 .launch = copy_launch);

@@ -1,5 +1,6 @@
 /* layer_norm: mean, then variance around it, then the result; sums in f64. Mean and 1 / deviation of
  * each row are results, too, since the gradient needs them. */
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/rows.h"
 
@@ -18,7 +19,7 @@ typedef struct job {
   const tn_row_functions *f;
 } job;
 
-static int64_t tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
+static int64_t norm_tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
 
 /* y = y * weight + bias, where those are there. */
 static void weigh_f32(float *y, const float *weight, const float *bias, int64_t n) {
@@ -32,7 +33,7 @@ static void weigh_f64(double *y, const double *weight, const double *bias, int64
 }
 
 /* Weight and bias are f32 (f64 for f64), as the arithmetic is. */
-static void weigh(const job *j, void *y, int64_t at, int64_t n) {
+static void norm_weigh(const job *j, void *y, int64_t at, int64_t n) {
   const tn_view *w = &j->l->in[1], *b = &j->l->in[2];
   if (j->l->in[0].type.dtype == TN_F64)
     weigh_f64(y, w->data ? (const double *)w->data + at : NULL, b->data ? (const double *)b->data + at : NULL,
@@ -42,25 +43,26 @@ static void weigh(const job *j, void *y, int64_t at, int64_t n) {
               n);
 }
 
-static void do_row(const job *j, int64_t row) {
+static void norm_do_row(const job *j, int64_t row) {
   const tn_view *x = &j->l->in[0], *y = &j->l->out[0];
   int64_t n = j->p->rows.n, base = row * n;
   tn_row_tile from, to;
   double sum = 0, squares = 0;
   for (int64_t at = 0; at < n; at += TN_TILE)
-    sum += j->f->sum(tn_row_load(x, base + at, tile_at(at, n), &from), tile_at(at, n));
+    sum += j->f->sum(tn_row_load(x, base + at, norm_tile_at(at, n), &from), norm_tile_at(at, n));
   double mean = sum / (double)n;
   for (int64_t at = 0; at < n; at += TN_TILE)
-    squares += j->f->sum_squares(tn_row_load(x, base + at, tile_at(at, n), &from), tile_at(at, n), mean);
+    squares +=
+        j->f->sum_squares(tn_row_load(x, base + at, norm_tile_at(at, n), &from), norm_tile_at(at, n), mean);
   double rstd = 1 / sqrt(squares / (double)n + j->p->epsilon);
   tn_cpu_put(j->l->out[1].type.dtype, j->l->out[1].data, row, mean);
   tn_cpu_put(j->l->out[2].type.dtype, j->l->out[2].data, row, rstd);
   for (int64_t at = 0; at < n; at += TN_TILE) {
-    const void *values = tn_row_load(x, base + at, tile_at(at, n), &from);
+    const void *values = tn_row_load(x, base + at, norm_tile_at(at, n), &from);
     void *results = tn_row_begin(y, base + at, &to);
-    j->f->scale(values, results, tile_at(at, n), mean, rstd);
-    weigh(j, results, at, tile_at(at, n));
-    tn_row_end(y, base + at, tile_at(at, n), &to);
+    j->f->scale(values, results, norm_tile_at(at, n), mean, rstd);
+    norm_weigh(j, results, at, norm_tile_at(at, n));
+    tn_row_end(y, base + at, norm_tile_at(at, n), &to);
   }
 }
 
@@ -69,17 +71,17 @@ static void norm_chunk(void *arg, int64_t chunk) {
   const tn_rows *r = &j->p->rows;
   int64_t row = chunk * r->tasks_per_chunk;
   int64_t end = row + r->tasks_per_chunk < r->tasks ? row + r->tasks_per_chunk : r->tasks;
-  for (; row < end; row++) do_row(j, row);
+  for (; row < end; row++) norm_do_row(j, row);
 }
 
-static tn_status launch(tn_launch *l) {
+static tn_status norm_launch(tn_launch *l) {
   const plan *p = l->plan;
   job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
   tn_parallel(l, p->rows.chunks, norm_chunk, &j);
   return TN_OK;
 }
 
-static tn_status check(tn_query *q) {
+static tn_status norm_check(tn_query *q) {
   const tn_match *m = q->match;
   int32_t x = m->in[0]->dtype, wide = x == TN_F64 ? TN_F64 : TN_F32;
   if (!tn_dtype_is_float(x))
@@ -91,13 +93,13 @@ static tn_status check(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status query(tn_query *q) {
+static tn_status norm_query(tn_query *q) {
   static const int32_t inplace[1][2] = {{0, 0}};
-  tn_status status = check(q);
+  tn_status status = norm_check(q);
   if (status != TN_OK) return status;
   tn_variant v = {.struct_size = sizeof v,
                   .name = "three passes",
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .n_inplace = 1,
                   .inplace = inplace,
                   .cost_s = 4 * (double)tn_type_bytes(q->match->in[0]) / 1e10,
@@ -107,8 +109,8 @@ static tn_status query(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status prepare(tn_prepare *p, void **made) {
-  const tn_node *n = &p->match->nodes[0].node;
+static tn_status norm_prepare(tn_prepare *p, void **made) {
+  const tn_node *n = p->match->nodes[0].node;
   const tn_norm_attributes *a = n->attributes;
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
@@ -118,14 +120,7 @@ static tn_status prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void release(tn_env *env, void *made) { tn_delete(env, made); }
+static void norm_release(tn_env *env, void *made) { tn_delete(env, made); }
 
-const tn_kernel tn_cpu_layer_norm = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "layer_norm", "layer norm over trailing dimensions"),
-    .family = "cpu",
-    .pattern = "y, mean, rstd = layer_norm(x, weight?, bias?)",
-    .query = query,
-    .prepare = prepare,
-    .release = release,
-    .launch = launch,
-};
+TN_DEFINE_KERNEL(cpu, layer_norm, "layer_norm", "y, mean, rstd = layer_norm(x, weight?, bias?)",
+                 "layer norm over trailing dimensions", TN_KERNEL_CALLBACKS(norm));

@@ -92,7 +92,7 @@ static tn_status offer(tn_query *q, const tn_pw_program *p) {
                   .name = "tiles",
                   .in = rules,
                   .out = rules + m->n_in,
-                  .keep_bytes = (int64_t)(sizeof(plan) + p->bytes),
+                  .prepared_bytes = (int64_t)(sizeof(plan) + p->bytes),
                   .n_inplace = p->n_inplace,
                   .inplace = (const int32_t(*)[2])p->inplace,
                   .cost_s = cost(m, p),

@@ -277,8 +277,8 @@ static void free_compiler(tn_pw_compiler *c) {
 static size_t table_entries(const tn_match *m) {
   size_t n = 0;
   for (int32_t i = 0; i < m->n_nodes; i++)
-    if (strcmp(m->nodes[i].node.op, "spread") == 0)
-      n += 2 * (size_t)((const tn_spread_attributes *)m->nodes[i].node.attributes)->starts.n;
+    if (strcmp(m->nodes[i].node->op, "spread") == 0)
+      n += 2 * (size_t)((const tn_spread_attributes *)m->nodes[i].node->attributes)->starts.n;
   return n;
 }
 
@@ -286,7 +286,7 @@ static size_t table_entries(const tn_match *m) {
 static tn_status allocate_compiler(tn_pw_compiler *c) {
   const tn_match *m = c->match;
   c->n_values = m->n_in;
-  for (int32_t i = 0; i < m->n_nodes; i++) c->n_values += m->nodes[i].node.n_out;
+  for (int32_t i = 0; i < m->n_nodes; i++) c->n_values += m->nodes[i].node->n_out;
   size_t insns = TN_PW_INSNS_PER_NODE * (size_t)m->n_nodes + (size_t)m->n_in + (size_t)m->n_out;
   c->types = tn_new(c->handle, (size_t)c->n_values * sizeof *c->types);
   c->regs = tn_new(c->handle, (size_t)c->n_values * sizeof *c->regs);
@@ -303,8 +303,8 @@ static void collect_types(tn_pw_compiler *c) {
   const tn_match *m = c->match;
   for (int32_t i = 0; i < m->n_in; i++) c->types[i] = m->in[i];
   for (int32_t i = 0; i < m->n_nodes; i++)
-    for (int32_t k = 0; k < m->nodes[i].node.n_out; k++)
-      c->types[m->nodes[i].first_out + k] = &m->nodes[i].node.out[k];
+    for (int32_t k = 0; k < m->nodes[i].node->n_out; k++)
+      c->types[m->nodes[i].first_out + k] = &m->nodes[i].node->out[k];
   for (int32_t i = 0; i < c->n_values; i++) c->regs[i] = TN_PW_NONE;
 }
 

@@ -169,14 +169,14 @@ static void define(tn_pw_compiler *c, const tn_match_node *n, int32_t v) { c->re
 static tn_status emit_plain(tn_pw_compiler *c, const tn_match_node *n, const rule *r) {
   int32_t v[3] = {TN_PW_NONE, TN_PW_NONE, TN_PW_NONE};
   bool uniform = true;
-  for (int32_t i = 0; i < n->node.n_in; i++) {
+  for (int32_t i = 0; i < n->node->n_in; i++) {
     v[i] = reg_of(c, n->in[i]);
     uniform = uniform && c->vregs[v[i]].uniform;
   }
-  int32_t dtype = n->node.out[0].dtype, lane = c->vregs[v[n->node.n_in - 1]].lane;
+  int32_t dtype = n->node->out[0].dtype, lane = c->vregs[v[n->node->n_in - 1]].lane;
   tn_pw_insn insn = insn_of(r->insn, lane, v[0], v[1], v[2]);
   if (r->insn == PW_AFFINE) {
-    const tn_affine_attributes *a = n->node.attributes;
+    const tn_affine_attributes *a = n->node->attributes;
     insn.a = a->scale;
     insn.b = a->shift;
   }
@@ -187,7 +187,7 @@ static tn_status emit_plain(tn_pw_compiler *c, const tn_match_node *n, const rul
 
 static tn_status emit_cast_node(tn_pw_compiler *c, const tn_match_node *n, const rule *r) {
   (void)r;
-  int32_t from = type_in(c, n, 0)->dtype, to = n->node.out[0].dtype;
+  int32_t from = type_in(c, n, 0)->dtype, to = n->node->out[0].dtype;
   int32_t v = reg_of(c, n->in[0]);
   if (from != to) v = rounded(c, emit_cast(c, v, to), to);
   define(c, n, v);
@@ -202,8 +202,8 @@ static tn_status emit_broadcast(tn_pw_compiler *c, const tn_match_node *n, const
 
 static tn_status emit_full(tn_pw_compiler *c, const tn_match_node *n, const rule *r) {
   (void)r;
-  const tn_full_attributes *a = n->node.attributes;
-  int32_t dtype = n->node.out[0].dtype;
+  const tn_full_attributes *a = n->node->attributes;
+  int32_t dtype = n->node->out[0].dtype;
   uint64_t value = 0;
   memcpy(&value, &a->value, sizeof value);
   int32_t v = emit_fill(c, TN_LANE_F64, value);
@@ -213,8 +213,8 @@ static tn_status emit_full(tn_pw_compiler *c, const tn_match_node *n, const rule
 
 static tn_status emit_iota(tn_pw_compiler *c, const tn_match_node *n, const rule *r) {
   (void)r;
-  const tn_iota_attributes *a = n->node.attributes;
-  const tn_type *type = &n->node.out[0];
+  const tn_iota_attributes *a = n->node->attributes;
+  const tn_type *type = &n->node->out[0];
   int64_t steps[TN_MAX_RANK] = {0};
   steps[a->axis < 0 ? a->axis + type->rank : a->axis] = 1;
   int32_t v = emit_cast(c, emit_index(c, type, steps), type->dtype);
@@ -230,14 +230,14 @@ static int32_t emit_global_index(tn_pw_compiler *c, const tn_type *type, int32_t
 }
 
 static tn_status emit_random(tn_pw_compiler *c, const tn_match_node *n, const rule *r) {
-  const tn_random_attributes *a = n->node.attributes;
-  const tn_type *type = &n->node.out[0];
-  bool blocks = n->node.n_in > 1 && n->in[1] >= 0;
+  const tn_random_attributes *a = n->node->attributes;
+  const tn_type *type = &n->node->out[0];
+  bool blocks = n->node->n_in > 1 && n->in[1] >= 0;
   int32_t lane = tn_lane_of(type->dtype), iteration = reg_of(c, n->in[0]);
   int32_t block = blocks ? reg_of(c, n->in[1]) : iteration;
   if (!c->vregs[iteration].uniform || !c->vregs[block].uniform)
     return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "the iteration or block of %s is not a scalar",
-                   n->node.op);
+                   n->node->op);
   int32_t index = blocks ? emit_global_index(c, type, block) : emit_own_index(c, type);
   tn_pw_insn insn = insn_of(r->insn, lane, index, iteration, TN_PW_NONE);
   insn.a = a->a;
@@ -248,8 +248,8 @@ static tn_status emit_random(tn_pw_compiler *c, const tn_match_node *n, const ru
 }
 
 static tn_status emit_spread(tn_pw_compiler *c, const tn_match_node *n, const rule *r) {
-  const tn_spread_attributes *a = n->node.attributes;
-  const tn_type *type = &n->node.out[0];
+  const tn_spread_attributes *a = n->node->attributes;
+  const tn_type *type = &n->node->out[0];
   if (tn_pw_is_single(type_in(c, n, 0))) return emit_broadcast(c, n, r);
   int32_t lane = tn_lane_of(type->dtype), index = emit_own_index(c, type);
   if (n->in[0] >= c->match->n_in)
@@ -312,9 +312,9 @@ static const rule rules[] = {
 static tn_status emit_node(tn_pw_compiler *c, const tn_match_node *n) {
   const rule *r = NULL;
   for (size_t i = 0; i < sizeof rules / sizeof rules[0] && r == NULL; i++)
-    if (strcmp(rules[i].op, n->node.op) == 0) r = &rules[i];
-  if (r == NULL) return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "%s is not among its ops", n->node.op);
-  for (int32_t i = 0; i < n->node.n_in; i++) {
+    if (strcmp(rules[i].op, n->node->op) == 0) r = &rules[i];
+  if (r == NULL) return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "%s is not among its ops", n->node->op);
+  for (int32_t i = 0; i < n->node->n_in; i++) {
     if (n->in[i] < 0) continue;
     const tn_type *type = type_in(c, n, i);
     if (!(r->lanes >> tn_lane_of(type->dtype) & 1))
@@ -324,7 +324,7 @@ static tn_status emit_node(tn_pw_compiler *c, const tn_match_node *n) {
       return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "operand %d of %s does not broadcast to the result",
                      (int)i, r->op);
   }
-  if (!broadcasts_to(&n->node.out[0], c->space))
+  if (!broadcasts_to(&n->node->out[0], c->space))
     return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "%s does not broadcast to the result", r->op);
   return r->emit(c, n, r);
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/half.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/attributes.h"
@@ -24,21 +25,21 @@ typedef struct window {
   int64_t low, high, padded;
 } window;
 
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t pool_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The elements of x under window o. A last window that hangs over the padding (`ceil`) counts what is
- * within the padding only: PyTorch's rule. */
-static inline window window_at(const pool_axis *a, int64_t o) {
-  int64_t start = o * a->stride - a->padding, stop = least(start + a->kernel, a->in + a->padding);
-  return (window){most(start, 0), least(stop, a->in), stop - start};
+/* The elements of x under window o. A last window that hangs over the padding (`ceil`) counts only
+ * elements within the padding: PyTorch's rule. */
+static inline window pool_window_at(const pool_axis *a, int64_t o) {
+  int64_t start = o * a->stride - a->padding, stop = pool_least(start + a->kernel, a->in + a->padding);
+  return (window){most(start, 0), pool_least(stop, a->in), stop - start};
 }
 
 /* The windows that hold element i of x. */
 static inline window windows_of(const pool_axis *a, int64_t i) {
   int64_t before = i + a->padding - a->kernel + 1;
   int64_t low = before > 0 ? (before + a->stride - 1) / a->stride : 0;
-  return (window){low, least((i + a->padding) / a->stride + 1, a->out), 0};
+  return (window){low, pool_least((i + a->padding) / a->stride + 1, a->out), 0};
 }
 
 static inline int64_t divisor_of(const pool_shape *s, const window *w) {
@@ -94,28 +95,28 @@ static const plane_function avg_grad_planes[TN_DTYPES] = BY_DTYPE(avg_grad_plane
 
 /* ---- query and prepare ------------------------------------------------------------------------------ */
 
-static pool_axis axis_of(const tn_pool2d_attributes *a, int32_t i, const tn_type *x, const tn_type *y) {
+static pool_axis pool_axis_of(const tn_pool2d_attributes *a, int32_t i, const tn_type *x, const tn_type *y) {
   const tn_ints *stride = a->stride.n > 0 ? &a->stride : &a->kernel;
   return (pool_axis){x->dims[2 + i], y->dims[2 + i], a->kernel.v[i], stride->v[i], a->padding.v[i]};
 }
 
 /* x and y are what the forward op takes and gives. */
-static pool_shape shape_of(const tn_match *match, const tn_type *x, const tn_type *y) {
-  const tn_pool2d_attributes *a = match->nodes[0].node.attributes;
+static pool_shape pool_shape_of(const tn_match *match, const tn_type *x, const tn_type *y) {
+  const tn_pool2d_attributes *a = match->nodes[0].node->attributes;
   const tn_type *from = match->in[0], *to = match->out[0];
   return (pool_shape){.planes = x->dims[0] * x->dims[1],
                       .from = from->dims[2] * from->dims[3],
                       .to = to->dims[2] * to->dims[3],
                       .dtype = x->dtype,
                       .include_pad = a->include_pad,
-                      .axis = {axis_of(a, 0, x, y), axis_of(a, 1, x, y)}};
+                      .axis = {pool_axis_of(a, 0, x, y), pool_axis_of(a, 1, x, y)}};
 }
 
-static pool_shape forward_shape(const tn_match *m) { return shape_of(m, m->in[0], m->out[0]); }
-static pool_shape gradient_shape(const tn_match *m) { return shape_of(m, m->out[0], m->in[0]); }
+static pool_shape forward_shape(const tn_match *m) { return pool_shape_of(m, m->in[0], m->out[0]); }
+static pool_shape gradient_shape(const tn_match *m) { return pool_shape_of(m, m->out[0], m->in[0]); }
 
 /* About a nanosecond for each element of each window. */
-static tn_status offer(tn_query *q, const pool_shape *s) {
+static tn_status pool_offer(tn_query *q, const pool_shape *s) {
   if (s->dtype < 0 || s->dtype >= TN_DTYPES || avg_planes[s->dtype] == NULL)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f16, bf16, f32 or f64",
                    tn_dtype_name(s->dtype));
@@ -123,7 +124,7 @@ static tn_status offer(tn_query *q, const pool_shape *s) {
   for (int32_t i = 0; i < 2; i++) visits *= (double)s->axis[i].out * (double)s->axis[i].kernel;
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = "planes",
-                              .keep_bytes = (int64_t)sizeof(pool_shape),
+                              .prepared_bytes = (int64_t)sizeof(pool_shape),
                               .cost_s = visits * 1e-9,
                               .deterministic = 1,
                               .capturable = 1};
@@ -133,15 +134,15 @@ static tn_status offer(tn_query *q, const pool_shape *s) {
 
 static tn_status forward_query(tn_query *q) {
   pool_shape s = forward_shape(q->match);
-  return offer(q, &s);
+  return pool_offer(q, &s);
 }
 
 static tn_status gradient_query(tn_query *q) {
   pool_shape s = gradient_shape(q->match);
-  return offer(q, &s);
+  return pool_offer(q, &s);
 }
 
-static tn_status keep(tn_prepare *p, pool_shape shape, void **plan) {
+static tn_status pool_keep(tn_prepare *p, pool_shape shape, void **plan) {
   pool_shape *s = tn_new(p, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
   *s = shape;
@@ -150,10 +151,10 @@ static tn_status keep(tn_prepare *p, pool_shape shape, void **plan) {
 }
 
 static tn_status forward_prepare(tn_prepare *p, void **plan) {
-  return keep(p, forward_shape(p->match), plan);
+  return pool_keep(p, forward_shape(p->match), plan);
 }
 static tn_status gradient_prepare(tn_prepare *p, void **plan) {
-  return keep(p, gradient_shape(p->match), plan);
+  return pool_keep(p, gradient_shape(p->match), plan);
 }
 
 static void pool_release(tn_env *env, void *plan) { tn_delete(env, plan); }
@@ -171,11 +172,11 @@ typedef struct pool_run {
   int64_t index_step, planes_per_chunk;
 } pool_run;
 
-static void run_chunk(void *arg, int64_t chunk) {
+static void pool_run_chunk(void *arg, int64_t chunk) {
   const pool_run *run = arg;
   const pool_shape *s = run->shape;
   int64_t size = (int64_t)tn_dtype_size(s->dtype), first = chunk * run->planes_per_chunk;
-  int64_t stop = least(first + run->planes_per_chunk, s->planes);
+  int64_t stop = pool_least(first + run->planes_per_chunk, s->planes);
   for (int64_t p = first; p < stop; p++)
     run->plane(s, run->from + p * s->from * size, run->to + p * s->to * size,
                run->index != NULL ? run->index + p * run->index_step : NULL);
@@ -192,7 +193,7 @@ static tn_status run_planes(tn_launch *l, const plane_function *by_dtype, int32_
                   .index_step = s->axis[0].out * s->axis[1].out,
                   .planes_per_chunk = per_chunk};
   int64_t chunks = (s->planes + per_chunk - 1) / per_chunk;
-  if (chunks > 0) tn_parallel(l, chunks, run_chunk, &run);
+  if (chunks > 0) tn_parallel(l, chunks, pool_run_chunk, &run);
   return TN_OK;
 }
 
@@ -203,42 +204,18 @@ static tn_status avg_grad_launch(tn_launch *l) { return run_planes(l, avg_grad_p
 
 /* ---- descriptors ------------------------------------------------------------------------------------ */
 
-const tn_kernel tn_cpu_max_pool2d = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "max_pool2d", "maxima of windows, plane by plane"),
-    .family = "cpu",
-    .pattern = "y, index = max_pool2d(x)",
-    .query = forward_query,
-    .prepare = forward_prepare,
-    .release = pool_release,
-    .launch = max_launch,
-};
+TN_DEFINE_KERNEL(cpu, max_pool2d, "max_pool2d", "y, index = max_pool2d(x)",
+                 "maxima of windows, plane by plane", .query = forward_query, .prepare = forward_prepare,
+                 .release = pool_release, .launch = max_launch);
 
-const tn_kernel tn_cpu_max_pool2d_grad = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "max_pool2d_grad", "each element collects from its windows"),
-    .family = "cpu",
-    .pattern = "dx = max_pool2d_grad(dy, index)",
-    .query = gradient_query,
-    .prepare = gradient_prepare,
-    .release = pool_release,
-    .launch = max_grad_launch,
-};
+TN_DEFINE_KERNEL(cpu, max_pool2d_grad, "max_pool2d_grad", "dx = max_pool2d_grad(dy, index)",
+                 "each element collects from its windows", .query = gradient_query,
+                 .prepare = gradient_prepare, .release = pool_release, .launch = max_grad_launch);
 
-const tn_kernel tn_cpu_avg_pool2d = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "avg_pool2d", "means of windows, plane by plane"),
-    .family = "cpu",
-    .pattern = "y = avg_pool2d(x)",
-    .query = forward_query,
-    .prepare = forward_prepare,
-    .release = pool_release,
-    .launch = avg_launch,
-};
+TN_DEFINE_KERNEL(cpu, avg_pool2d, "avg_pool2d", "y = avg_pool2d(x)", "means of windows, plane by plane",
+                 .query = forward_query, .prepare = forward_prepare, .release = pool_release,
+                 .launch = avg_launch);
 
-const tn_kernel tn_cpu_avg_pool2d_grad = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "avg_pool2d_grad", "each element collects from its windows"),
-    .family = "cpu",
-    .pattern = "dx = avg_pool2d_grad(dy)",
-    .query = gradient_query,
-    .prepare = gradient_prepare,
-    .release = pool_release,
-    .launch = avg_grad_launch,
-};
+TN_DEFINE_KERNEL(cpu, avg_pool2d_grad, "avg_pool2d_grad", "dx = avg_pool2d_grad(dy)",
+                 "each element collects from its windows", .query = gradient_query,
+                 .prepare = gradient_prepare, .release = pool_release, .launch = avg_grad_launch);

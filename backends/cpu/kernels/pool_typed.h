@@ -7,7 +7,7 @@ static void TYPED(max_plane)(const pool_shape *s, const void *from, void *to, in
   ELEMENT *y = to;
   for (int64_t i = 0; i < s->axis[0].out; i++)
     for (int64_t j = 0; j < s->axis[1].out; j++, index++) {
-      window v = window_at(&s->axis[0], i), h = window_at(&s->axis[1], j);
+      window v = pool_window_at(&s->axis[0], i), h = pool_window_at(&s->axis[1], j);
       int64_t at = v.low * s->axis[1].in + h.low;
       WIDE best = WIDEN(x[at]);
       for (int64_t r = v.low; r < v.high; r++)
@@ -59,7 +59,7 @@ static void TYPED(avg_plane)(const pool_shape *s, const void *from, void *to, in
   (void)unused;
   for (int64_t i = 0; i < s->axis[0].out; i++)
     for (int64_t j = 0; j < s->axis[1].out; j++) {
-      window v = window_at(&s->axis[0], i), h = window_at(&s->axis[1], j);
+      window v = pool_window_at(&s->axis[0], i), h = pool_window_at(&s->axis[1], j);
       WIDE sum = 0;
       for (int64_t r = v.low; r < v.high; r++)
         for (int64_t c = h.low; c < h.high; c++) sum += WIDEN(x[r * s->axis[1].in + c]);
@@ -77,7 +77,7 @@ static void TYPED(avg_grad_plane)(const pool_shape *s, const void *from, void *t
       WIDE sum = 0;
       for (int64_t r = v.low; r < v.high; r++)
         for (int64_t c = h.low; c < h.high; c++) {
-          window a = window_at(&s->axis[0], r), b = window_at(&s->axis[1], c);
+          window a = pool_window_at(&s->axis[0], r), b = pool_window_at(&s->axis[1], c);
           sum += WIDEN(dy[r * s->axis[1].out + c]) / (WIDE)(divisor_of(s, &a) * divisor_of(s, &b));
         }
       *dx++ = NARROW(sum);

@@ -1,6 +1,7 @@
 /* reorder: a tensor in another layout. Between layouts without blocks that is a strided copy. With
  * blocks, the position of an element is a sum of one term per dimension, so a table per dimension says
  * where in the operand each coordinate lies; the result is written front to back, padding as zeros. */
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
 #include "backends/cpu/kernels/strided_copy.h"
@@ -42,7 +43,8 @@ GATHER(gather_2, word16)
 GATHER(gather_4, word32)
 GATHER(gather_8, word64)
 
-static void gather(size_t size, void *to, const void *from, const int64_t *table, int64_t step, int64_t n) {
+static void reorder_gather(size_t size, void *to, const void *from, const int64_t *table, int64_t step,
+                           int64_t n) {
   switch (size) {
   case 1: gather_1(to, from, table, step, n); break;
   case 2: gather_2(to, from, table, step, n); break;
@@ -60,7 +62,8 @@ static void reorder_row(const job *j, int64_t row) {
   for (int32_t i = 0; i < p->type.rank && held > 0; i++)
     if (i != inner->dim) base += p->table[i][c[i]];
   if (held > 0)
-    gather(size, to, j->from + (size_t)base * size, p->table[inner->dim] + c[inner->dim], inner->scale, held);
+    reorder_gather(size, to, j->from + (size_t)base * size, p->table[inner->dim] + c[inner->dim],
+                   inner->scale, held);
   memset(to + (size_t)held * size, 0, (size_t)(n - held) * size);
 }
 
@@ -72,7 +75,7 @@ static void reorder_chunk(void *arg, int64_t chunk) {
   for (; row < end; row++) reorder_row(j, row);
 }
 
-static tn_status launch(tn_launch *l) {
+static tn_status reorder_launch(tn_launch *l) {
   const plan *p = l->plan;
   job j = {p, l->out[0].data, l->in[0].data};
   if (p->to.count == 0) return TN_OK;
@@ -89,25 +92,25 @@ static tn_status launch(tn_launch *l) {
 
 /* ---- query and prepare ---- */
 
-static int64_t table_entries(const tn_type *type) {
+static int64_t reorder_table_entries(const tn_type *type) {
   int64_t n = 0;
   for (int32_t i = 0; i < type->rank; i++) n += type->dims[i];
   return n;
 }
 
-static size_t plan_bytes(const tn_type *type) {
-  return sizeof(plan) + (size_t)table_entries(type) * sizeof(int64_t);
+static size_t reorder_plan_bytes(const tn_type *type) {
+  return sizeof(plan) + (size_t)reorder_table_entries(type) * sizeof(int64_t);
 }
 
 /* Which layouts there are is for the host to say; it makes this op where they differ. */
-static tn_status query(tn_query *q) {
+static tn_status reorder_query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
   const tn_type *x = q->match->in[0];
   tn_variant v = {.struct_size = sizeof v,
                   .name = "tables",
                   .in = &any,
                   .out = &any,
-                  .keep_bytes = (int64_t)plan_bytes(x),
+                  .prepared_bytes = (int64_t)reorder_plan_bytes(x),
                   .cost_s = 4 * (double)tn_type_bytes(x) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -134,12 +137,12 @@ static void fill_tables(plan *p, const tn_storage *from) {
   }
 }
 
-static tn_status prepare(tn_prepare *p, void **made) {
+static tn_status reorder_prepare(tn_prepare *p, void **made) {
   static const tn_layout unset = {0};
   const tn_type *x = p->match->in[0];
   const tn_layout *in = p->in_layout != NULL ? &p->in_layout[0] : &unset;
   const tn_layout *out = p->out_layout != NULL ? &p->out_layout[0] : &unset;
-  plan *keep = tn_new(p, plan_bytes(x));
+  plan *keep = tn_new(p, reorder_plan_bytes(x));
   if (keep == NULL) return TN_ENOMEM;
   tn_storage from = tn_storage_of(x, in);
   keep->type = *x;
@@ -154,14 +157,7 @@ static tn_status prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void release(tn_env *env, void *made) { tn_delete(env, made); }
+static void reorder_release(tn_env *env, void *made) { tn_delete(env, made); }
 
-const tn_kernel tn_cpu_reorder = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "reorder", "a tensor in another layout"),
-    .family = "cpu",
-    .pattern = "y = reorder(x)",
-    .query = query,
-    .prepare = prepare,
-    .release = release,
-    .launch = launch,
-};
+TN_DEFINE_KERNEL(cpu, reorder, "reorder", "y = reorder(x)", "a tensor in another layout",
+                 TN_KERNEL_CALLBACKS(reorder));

@@ -5,7 +5,7 @@
 
 enum { LANES = 32 }; /* separate sums, so that loops vectorize */
 
-static inline double fold(double *lanes) {
+static inline double rows_fold(double *lanes) {
   for (int half = LANES / 2; half > 0; half /= 2)
     for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
   return lanes[0];
@@ -21,7 +21,7 @@ static inline double fold(double *lanes) {
       lanes[j] += (double)(value);                                                                           \
     }                                                                                                        \
   for (int64_t k = i; k < n; k++) lanes[k - i] += (double)(value);                                           \
-  return fold(lanes)
+  return rows_fold(lanes)
 
 #define EACH(statement) TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) statement
 

@@ -1,5 +1,6 @@
 /* softmax and log_softmax along any axis: the largest element, the sum of exponentials relative to it,
  * and a second look at the operand for the result, so that no row needs a copy. */
+#include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/rows.h"
 
@@ -20,32 +21,34 @@ typedef struct job {
   const tn_row_functions *f;
 } job;
 
-static int64_t tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
+static int64_t softmax_tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
 
 /* One row in one piece. */
-static void do_row(const job *j, int64_t row) {
+static void softmax_do_row(const job *j, int64_t row) {
   const tn_view *x = &j->l->in[0], *y = &j->l->out[0];
   int64_t n = j->p->rows.n, base = row * n;
   tn_row_tile from, to;
   double largest = -INFINITY, sum = 0;
   for (int64_t at = 0; at < n; at += TN_TILE)
-    largest = j->f->largest(tn_row_load(x, base + at, tile_at(at, n), &from), tile_at(at, n), largest);
+    largest = j->f->largest(tn_row_load(x, base + at, softmax_tile_at(at, n), &from), softmax_tile_at(at, n),
+                            largest);
   for (int64_t at = 0; at < n; at += TN_TILE)
-    sum += j->f->sum_exp(tn_row_load(x, base + at, tile_at(at, n), &from), tile_at(at, n), largest);
+    sum += j->f->sum_exp(tn_row_load(x, base + at, softmax_tile_at(at, n), &from), softmax_tile_at(at, n),
+                         largest);
   double log_sum = log(sum);
   for (int64_t at = 0; at < n; at += TN_TILE) {
-    const void *values = tn_row_load(x, base + at, tile_at(at, n), &from);
+    const void *values = tn_row_load(x, base + at, softmax_tile_at(at, n), &from);
     void *results = tn_row_begin(y, base + at, &to);
     if (j->p->log)
-      j->f->difference(values, results, tile_at(at, n), largest, log_sum);
+      j->f->difference(values, results, softmax_tile_at(at, n), largest, log_sum);
     else
-      j->f->softmax(values, results, tile_at(at, n), largest, sum);
-    tn_row_end(y, base + at, tile_at(at, n), &to);
+      j->f->softmax(values, results, softmax_tile_at(at, n), largest, sum);
+    tn_row_end(y, base + at, softmax_tile_at(at, n), &to);
   }
 }
 
 /* Neighbouring rows whose elements lie `inner` apart. */
-static void do_block(const job *j, int64_t task) {
+static void softmax_do_block(const job *j, int64_t task) {
   const tn_view *x = &j->l->in[0], *y = &j->l->out[0];
   const tn_rows *r = &j->p->rows;
   int64_t column = task % r->blocks * TN_ROW_BLOCK, n = r->inner - column;
@@ -68,30 +71,30 @@ static void do_block(const job *j, int64_t task) {
   }
 }
 
-static void softmax_chunk(void *arg, int64_t chunk) {
+static void softmax_softmax_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const tn_rows *r = &j->p->rows;
   int64_t task = chunk * r->tasks_per_chunk;
   int64_t end = task + r->tasks_per_chunk < r->tasks ? task + r->tasks_per_chunk : r->tasks;
-  for (; task < end; task++) (r->inner == 1 ? do_row : do_block)(j, task);
+  for (; task < end; task++) (r->inner == 1 ? softmax_do_row : softmax_do_block)(j, task);
 }
 
-static tn_status launch(tn_launch *l) {
+static tn_status softmax_launch(tn_launch *l) {
   const plan *p = l->plan;
   job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
-  if (p->rows.n > 0) tn_parallel(l, p->rows.chunks, softmax_chunk, &j);
+  if (p->rows.n > 0) tn_parallel(l, p->rows.chunks, softmax_softmax_chunk, &j);
   return TN_OK;
 }
 
-static tn_status query(tn_query *q) {
+static tn_status softmax_query(tn_query *q) {
   static const int32_t inplace[1][2] = {{0, 0}};
   const tn_type *x = q->match->in[0];
   if (!tn_dtype_is_float(x->dtype))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", q->match->nodes[0].node.op,
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", q->match->nodes[0].node->op,
                    tn_dtype_name(x->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "three passes",
-                  .keep_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(plan),
                   .n_inplace = 1,
                   .inplace = inplace,
                   .cost_s = 4 * (double)tn_type_bytes(x) / 1e10,
@@ -101,8 +104,8 @@ static tn_status query(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status prepare(tn_prepare *p, void **made) {
-  const tn_node *n = &p->match->nodes[0].node;
+static tn_status softmax_prepare(tn_prepare *p, void **made) {
+  const tn_node *n = p->match->nodes[0].node;
   plan *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   keep->rows = tn_rows_of(n->in[0], ((const tn_axis_attributes *)n->attributes)->axis);
@@ -111,24 +114,10 @@ static tn_status prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void release(tn_env *env, void *made) { tn_delete(env, made); }
+static void softmax_release(tn_env *env, void *made) { tn_delete(env, made); }
 
-const tn_kernel tn_cpu_softmax = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "softmax", "softmax along any axis"),
-    .family = "cpu",
-    .pattern = "y = softmax(x)",
-    .query = query,
-    .prepare = prepare,
-    .release = release,
-    .launch = launch,
-};
+TN_DEFINE_KERNEL(cpu, softmax, "softmax", "y = softmax(x)", "softmax along any axis",
+                 TN_KERNEL_CALLBACKS(softmax));
 
-const tn_kernel tn_cpu_log_softmax = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "log_softmax", "logarithm of softmax along any axis"),
-    .family = "cpu",
-    .pattern = "y = log_softmax(x)",
-    .query = query,
-    .prepare = prepare,
-    .release = release,
-    .launch = launch,
-};
+TN_DEFINE_KERNEL(cpu, log_softmax, "log_softmax", "y = log_softmax(x)", "logarithm of softmax along any axis",
+                 TN_KERNEL_CALLBACKS(softmax));

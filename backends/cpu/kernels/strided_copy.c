@@ -11,8 +11,8 @@ enum {
   CHUNK_ELEMENTS = 1 << 14 /* that a chunk should at least have */
 };
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t strided_copy_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t strided_copy_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 void tn_cpu_strides(int32_t rank, const int64_t *dims, int64_t *strides) {
   int64_t stride = 1;
@@ -24,7 +24,7 @@ void tn_cpu_strides(int32_t rank, const int64_t *dims, int64_t *strides) {
 
 /* ---- plan ---- */
 
-static void add_dimension(tn_strided *p, int64_t dim, int64_t to, int64_t from) {
+static void strided_copy_add_dimension(tn_strided *p, int64_t dim, int64_t to, int64_t from) {
   int32_t last = p->rank - 1;
   if (dim == 1) return;
   if (last >= 0 && p->to[last] == dim * to && p->from[last] == dim * from) {
@@ -48,29 +48,30 @@ static int32_t find_across(const tn_strided *p) {
   return -1;
 }
 
-static void divide(tn_strided *p) {
+static void strided_copy_divide(tn_strided *p) {
   int32_t last = p->rank - 1;
   int64_t inner = p->dims[last], piece = p->across < 0 ? PIECE_BYTES / (int64_t)p->size : STRIP;
-  p->pieces_across = p->across < 0 ? 1 : ceil_div(p->dims[p->across], TILE);
-  p->pieces = ceil_div(inner, piece) * p->pieces_across;
+  p->pieces_across = p->across < 0 ? 1 : strided_copy_ceil_div(p->dims[p->across], TILE);
+  p->pieces = strided_copy_ceil_div(inner, piece) * p->pieces_across;
   p->outer = 1;
   for (int32_t i = 0; i < last; i++)
     if (i != p->across) p->outer *= p->dims[i];
-  int64_t work = smaller(inner, piece) * (p->across < 0 ? 1 : smaller(p->dims[p->across], TILE));
+  int64_t work = strided_copy_smaller(inner, piece) *
+                 (p->across < 0 ? 1 : strided_copy_smaller(p->dims[p->across], TILE));
   p->tasks_per_chunk = work > 0 && work < CHUNK_ELEMENTS ? CHUNK_ELEMENTS / work : 1;
-  p->chunks = ceil_div(p->outer * p->pieces, p->tasks_per_chunk);
+  p->chunks = strided_copy_ceil_div(p->outer * p->pieces, p->tasks_per_chunk);
 }
 
 tn_strided tn_strided_plan(size_t size, int32_t rank, const int64_t *dims, const int64_t *to,
                            const int64_t *from) {
   tn_strided p = {.size = size};
-  for (int32_t i = 0; i < rank; i++) add_dimension(&p, dims[i], to[i], from[i]);
+  for (int32_t i = 0; i < rank; i++) strided_copy_add_dimension(&p, dims[i], to[i], from[i]);
   if (p.rank == 0) {
     p.rank = 1;
     p.dims[0] = p.to[0] = p.from[0] = 1;
   }
   p.across = find_across(&p);
-  divide(&p);
+  strided_copy_divide(&p);
   return p;
 }
 
@@ -100,7 +101,7 @@ COPY(copy_2, word16)
 COPY(copy_4, word32)
 COPY(copy_8, word64)
 
-static void copy_run(const tn_strided *p, void *to, const void *from, int64_t n) {
+static void strided_copy_copy_run(const tn_strided *p, void *to, const void *from, int64_t n) {
   int64_t to_step = p->to[p->rank - 1], from_step = p->from[p->rank - 1];
   if (to_step == 1 && from_step == 1) {
     memcpy(to, from, (size_t)n * p->size);
@@ -147,8 +148,8 @@ static void copy_piece(const job *j, int64_t to, int64_t from, int64_t piece) {
   int64_t length = PIECE_BYTES / (int64_t)p->size, at = piece * length;
   to += at * p->to[last];
   from += at * p->from[last];
-  copy_run(p, j->to + to * (int64_t)p->size, j->from + from * (int64_t)p->size,
-           smaller(length, p->dims[last] - at));
+  strided_copy_copy_run(p, j->to + to * (int64_t)p->size, j->from + from * (int64_t)p->size,
+                        strided_copy_smaller(length, p->dims[last] - at));
 }
 
 /* A strip: TILE elements across, STRIP along, tile by tile. */
@@ -156,18 +157,20 @@ static void copy_strip(const job *j, int64_t to, int64_t from, int64_t piece) {
   const tn_strided *p = j->p;
   int32_t last = p->rank - 1;
   int64_t i = piece % p->pieces_across * TILE, k = piece / p->pieces_across * STRIP;
-  int64_t across = smaller(TILE, p->dims[p->across] - i), end = smaller(p->dims[last], k + STRIP);
+  int64_t across = strided_copy_smaller(TILE, p->dims[p->across] - i),
+          end = strided_copy_smaller(p->dims[last], k + STRIP);
   to += i * p->to[p->across];
   from += i;
   for (; k < end; k += TILE)
     copy_tile(p, j->to + (to + k) * (int64_t)p->size, j->from + (from + k * p->from[last]) * (int64_t)p->size,
-              across, smaller(TILE, end - k));
+              across, strided_copy_smaller(TILE, end - k));
 }
 
-static void copy_chunk(void *arg, int64_t chunk) {
+static void strided_copy_copy_chunk(void *arg, int64_t chunk) {
   const job *j = arg;
   const tn_strided *p = j->p;
-  int64_t task = chunk * p->tasks_per_chunk, end = smaller(p->outer * p->pieces, task + p->tasks_per_chunk);
+  int64_t task = chunk * p->tasks_per_chunk,
+          end = strided_copy_smaller(p->outer * p->pieces, task + p->tasks_per_chunk);
   for (; task < end; task++) {
     int64_t to = 0, from = 0;
     find_outer(p, task / p->pieces, &to, &from);
@@ -177,7 +180,7 @@ static void copy_chunk(void *arg, int64_t chunk) {
 
 void tn_strided_copy(tn_launch *l, const tn_strided *plan, void *to, const void *from) {
   job j = {plan, to, from};
-  tn_parallel(l, plan->chunks, copy_chunk, &j);
+  tn_parallel(l, plan->chunks, strided_copy_copy_chunk, &j);
 }
 
 /* ---- bytes ---- */

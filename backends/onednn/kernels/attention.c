@@ -75,8 +75,8 @@ static void attention_make(const tn_match *m, const void *backend, attention_ker
 /* Concatenated gradients are supported along the width of tokens only. */
 static tn_status attention_check_join(tn_env *env, const tn_match *m) {
   if (m->n_nodes == 1) return TN_OK;
-  const tn_attention_attributes *a = m->nodes[0].node.attributes;
-  const tn_axis_attributes *join = m->nodes[1].node.attributes;
+  const tn_attention_attributes *a = m->nodes[0].node->attributes;
+  const tn_axis_attributes *join = m->nodes[1].node->attributes;
   if (a->heads > 0 && (join->axis == 2 || join->axis == -1)) return TN_OK;
   return tn_fail(env, TN_EUNSUPPORTED, "axis",
                  "gradients are not concatenated along the adjacent heads of a token");

@@ -78,7 +78,7 @@ static int32_t matmul_flags(const tn_match *match) {
 /* A split has a product for each result, with some of b's rows. */
 static int64_t matmul_split_columns(const tn_match *match, matmul_kernel *p) {
   for (int32_t i = 0; i < match->n_out; i++) {
-    const tn_slice_attributes *s = match->nodes[1 + i].node.attributes;
+    const tn_slice_attributes *s = match->nodes[1 + i].node->attributes;
     p->start[i] = s->starts.v[match->out[i]->rank - 1];
   }
   return match->n_out;
@@ -228,8 +228,8 @@ static tn_status matmul_check_bias_grad(tn_query *q) {
 /* Whether a slice takes columns alone, as many as the first slice. */
 static bool matmul_takes_columns(const tn_match *match, int32_t result) {
   const tn_match_node *node = &match->nodes[1 + result];
-  const tn_slice_attributes *a = node->node.attributes;
-  const tn_type *from = &match->nodes[0].node.out[0], *to = &node->node.out[0];
+  const tn_slice_attributes *a = node->node->attributes;
+  const tn_type *from = &match->nodes[0].node->out[0], *to = &node->node->out[0];
   int32_t last = from->rank - 1;
   for (int32_t i = 0; i < last; i++)
     if (to->dims[i] != from->dims[i]) return false;
@@ -239,7 +239,7 @@ static bool matmul_takes_columns(const tn_match *match, int32_t result) {
 /* y = matmul(x, w, bias?); a = slice(y); b = slice(y) -> a, b */
 static tn_status matmul_check_split(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
+  const tn_matmul_attributes *t = match->nodes[0].node->attributes;
   if (t->transpose_a || !t->transpose_b || match->in[1]->rank != 2)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "not the product of a linear layer, with its weight transposed");
   for (int32_t i = 0; i < match->n_out; i++)

@@ -250,7 +250,7 @@ static int32_t reduce_op(const char *name) {
 /* False where the kernel does not support the match, or blocks. */
 static bool reduce_make(const tn_match *m, const void *backend, bool blocked, reduce_kernel *p) {
   const tn_reduce_loops *loops = TN_LOOPS_PICK_AT(tn_loops_reduce, tn_onednn_isa_of(backend));
-  const tn_node *n = &m->nodes[0].node;
+  const tn_node *n = m->nodes[0].node;
   const tn_type *x = n->in[0];
   bool reduced[TN_MAX_RANK];
   *p = (reduce_kernel){.op = reduce_op(n->op), .sets = n->n_out, .lanes = loops->lanes};

@@ -38,7 +38,7 @@ static void conv_folded_read_node(const tn_match *m, const tn_match_node *n, con
     int32_t first = conv_folded_operand(m, n, 0);
     f->conv.added_at = first >= 0 ? first : conv_folded_operand(m, n, 1);
     f->conv.added = m->in[f->conv.added_at];
-  } else if (strcmp(n->node.op, "relu") == 0) {
+  } else if (strcmp(n->node->op, "relu") == 0) {
     f->conv.relu = true;
   }
 }

@@ -132,7 +132,7 @@ static tn_status add_variant(tn_query *q, const offer *o, tn_operand_layout *rul
                   .name = o->name,
                   .in = rules,
                   .out = rules + m->n_in,
-                  .keep_bytes = (int64_t)(sizeof(plan) + p->bytes),
+                  .prepared_bytes = (int64_t)(sizeof(plan) + p->bytes),
                   .n_inplace = p->n_inplace,
                   .inplace = (const int32_t(*)[2])p->inplace,
                   .cost_s = p->cost_s / threads,

@@ -347,8 +347,8 @@ static tn_status build(tn_tile_compiler *c, int32_t isa, tn_tile_program **progr
 static size_t table_entries(const tn_match *m) {
   size_t n = 0;
   for (int32_t i = 0; i < m->n_nodes; i++)
-    if (strcmp(m->nodes[i].node.op, "spread") == 0)
-      n += 2 * (size_t)((const tn_spread_attributes *)m->nodes[i].node.attributes)->starts.n;
+    if (strcmp(m->nodes[i].node->op, "spread") == 0)
+      n += 2 * (size_t)((const tn_spread_attributes *)m->nodes[i].node->attributes)->starts.n;
   return n;
 }
 
@@ -366,7 +366,7 @@ static tn_status allocate_compiler(tn_tile_compiler *c) {
   const tn_match *m = c->match;
   size_t insns = most_insns(m);
   c->n_values = m->n_in;
-  for (int32_t i = 0; i < m->n_nodes; i++) c->n_values += m->nodes[i].node.n_out;
+  for (int32_t i = 0; i < m->n_nodes; i++) c->n_values += m->nodes[i].node->n_out;
   c->types = tn_new(c->handle, (size_t)c->n_values * sizeof *c->types);
   c->regs = tn_new(c->handle, (size_t)c->n_values * sizeof *c->regs);
   c->vregs = tn_new(c->handle, insns * sizeof *c->vregs);
@@ -382,15 +382,15 @@ static void collect_types(tn_tile_compiler *c) {
   const tn_match *m = c->match;
   for (int32_t i = 0; i < m->n_in; i++) c->types[i] = m->in[i];
   for (int32_t i = 0; i < m->n_nodes; i++)
-    for (int32_t k = 0; k < m->nodes[i].node.n_out; k++)
-      c->types[m->nodes[i].first_out + k] = &m->nodes[i].node.out[k];
+    for (int32_t k = 0; k < m->nodes[i].node->n_out; k++)
+      c->types[m->nodes[i].first_out + k] = &m->nodes[i].node->out[k];
   for (int32_t i = 0; i < c->n_values; i++) c->regs[i] = TILE_NONE;
 }
 
 /* What is read element by element: not the values of spread. */
 static void forget_tables(const tn_match *m, const tn_type **types) {
   for (int32_t i = 0; i < m->n_nodes; i++)
-    if (strcmp(m->nodes[i].node.op, "spread") == 0 && m->nodes[i].in[0] < m->n_in)
+    if (strcmp(m->nodes[i].node->op, "spread") == 0 && m->nodes[i].in[0] < m->n_in)
       types[m->nodes[i].in[0]] = NULL;
 }
 
@@ -446,7 +446,7 @@ static bool has_positions(const tn_match *m) {
   static const char *const op[] = {"iota", "spread", "random_uniform", "random_normal"};
   for (int32_t i = 0; i < m->n_nodes; i++)
     for (size_t k = 0; k < sizeof op / sizeof op[0]; k++)
-      if (strcmp(m->nodes[i].node.op, op[k]) == 0) return true;
+      if (strcmp(m->nodes[i].node->op, op[k]) == 0) return true;
   return false;
 }
 

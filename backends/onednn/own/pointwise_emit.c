@@ -173,10 +173,10 @@ static void define(tn_tile_compiler *c, const tn_match_node *n, int32_t v) { c->
 
 /* One to three operands of one dtype, and a result of it, or bool for comparisons. */
 static tn_status emit_plain(tn_tile_compiler *c, const tn_match_node *n, const rule *r) {
-  int32_t dtype = n->node.out[0].dtype;
+  int32_t dtype = n->node->out[0].dtype;
   tn_tile_insn insn = insn_of(r->insn, 0, dtype);
-  for (int32_t i = 0; i < n->node.n_in; i++) insn.in[i] = reg_of(c, n->in[i]);
-  insn.lane = (uint8_t)c->vregs[insn.in[n->node.n_in - 1]].lane;
+  for (int32_t i = 0; i < n->node->n_in; i++) insn.in[i] = reg_of(c, n->in[i]);
+  insn.lane = (uint8_t)c->vregs[insn.in[n->node->n_in - 1]].lane;
   int32_t v = emit(c, insn, tn_tile_lane(dtype));
   define(c, n, r->exact ? v : rounded(c, v, dtype));
   return TN_OK;
@@ -184,8 +184,8 @@ static tn_status emit_plain(tn_tile_compiler *c, const tn_match_node *n, const r
 
 static tn_status emit_affine(tn_tile_compiler *c, const tn_match_node *n, const rule *r) {
   (void)r;
-  const tn_affine_attributes *a = n->node.attributes;
-  int32_t v = reg_of(c, n->in[0]), dtype = n->node.out[0].dtype;
+  const tn_affine_attributes *a = n->node->attributes;
+  int32_t v = reg_of(c, n->in[0]), dtype = n->node->out[0].dtype;
   int32_t constant = tn_tile_is_half(dtype) ? TN_F32 : dtype;
   if (a->scale != 1) v = emit2(c, TILE_MUL, v, emit_constant(c, a->scale, constant));
   if (a->shift != 0) v = emit2(c, TILE_ADD, v, emit_constant(c, a->shift, constant));
@@ -195,7 +195,7 @@ static tn_status emit_affine(tn_tile_compiler *c, const tn_match_node *n, const 
 
 static tn_status emit_cast_node(tn_tile_compiler *c, const tn_match_node *n, const rule *r) {
   (void)r;
-  int32_t from = type_in(c, n, 0)->dtype, to = n->node.out[0].dtype, v = reg_of(c, n->in[0]);
+  int32_t from = type_in(c, n, 0)->dtype, to = n->node->out[0].dtype, v = reg_of(c, n->in[0]);
   if (from != to) v = rounded(c, emit_cast(c, v, to), to);
   define(c, n, v);
   return TN_OK;
@@ -209,8 +209,8 @@ static tn_status emit_broadcast(tn_tile_compiler *c, const tn_match_node *n, con
 
 static tn_status emit_full(tn_tile_compiler *c, const tn_match_node *n, const rule *r) {
   (void)r;
-  const tn_full_attributes *a = n->node.attributes;
-  define(c, n, emit_constant(c, a->value, n->node.out[0].dtype));
+  const tn_full_attributes *a = n->node->attributes;
+  define(c, n, emit_constant(c, a->value, n->node->out[0].dtype));
   return TN_OK;
 }
 
@@ -225,8 +225,8 @@ static int32_t emit_indexed(tn_tile_compiler *c, tn_tile_insn insn, const tn_typ
 
 static tn_status emit_iota(tn_tile_compiler *c, const tn_match_node *n, const rule *r) {
   (void)r;
-  const tn_iota_attributes *a = n->node.attributes;
-  const tn_type *type = &n->node.out[0];
+  const tn_iota_attributes *a = n->node->attributes;
+  const tn_type *type = &n->node->out[0];
   int64_t steps[TN_MAX_RANK] = {0};
   steps[a->axis < 0 ? a->axis + type->rank : a->axis] = 1;
   int32_t v = emit_indexed(c, insn_of(TILE_INDEX, TN_TILE_I64, 0), type, steps, TN_TILE_I64);
@@ -235,15 +235,15 @@ static tn_status emit_iota(tn_tile_compiler *c, const tn_match_node *n, const ru
 }
 
 static tn_status emit_random(tn_tile_compiler *c, const tn_match_node *n, const rule *r) {
-  const tn_random_attributes *a = n->node.attributes;
-  const tn_type *type = &n->node.out[0];
+  const tn_random_attributes *a = n->node->attributes;
+  const tn_type *type = &n->node->out[0];
   int64_t steps[TN_MAX_RANK];
   tn_tile_insn insn = insn_of(r->insn, tn_tile_lane(type->dtype), 0);
   insn.in[0] = reg_of(c, n->in[0]);
-  if (n->node.n_in > 1 && n->in[1] >= 0) insn.in[1] = reg_of(c, n->in[1]);
+  if (n->node->n_in > 1 && n->in[1] >= 0) insn.in[1] = reg_of(c, n->in[1]);
   if (c->vregs[insn.in[0]].wide || (insn.in[1] >= 0 && c->vregs[insn.in[1]].wide))
     return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "the iteration or block of %s is not a scalar",
-                   n->node.op);
+                   n->node->op);
   insn.a = a->a;
   insn.b = a->b;
   insn.bits = (uint64_t)a->stream;
@@ -254,8 +254,8 @@ static tn_status emit_random(tn_tile_compiler *c, const tn_match_node *n, const 
 }
 
 static tn_status emit_spread(tn_tile_compiler *c, const tn_match_node *n, const rule *r) {
-  const tn_spread_attributes *a = n->node.attributes;
-  const tn_type *type = &n->node.out[0];
+  const tn_spread_attributes *a = n->node->attributes;
+  const tn_type *type = &n->node->out[0];
   int64_t steps[TN_MAX_RANK];
   if (tn_tile_is_single(type_in(c, n, 0))) return emit_broadcast(c, n, r);
   if (n->in[0] >= c->match->n_in)
@@ -316,7 +316,7 @@ static const rule rules[] = {
 };
 
 static tn_status check_operands(const tn_tile_compiler *c, const tn_match_node *n, const rule *r) {
-  for (int32_t i = 0; i < n->node.n_in; i++) {
+  for (int32_t i = 0; i < n->node->n_in; i++) {
     if (n->in[i] < 0) continue;
     const tn_type *type = type_in(c, n, i);
     if (!(r->lanes >> tn_tile_lane(type->dtype) & 1))
@@ -326,15 +326,15 @@ static tn_status check_operands(const tn_tile_compiler *c, const tn_match_node *
       return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "operand %d of %s does not broadcast to the result",
                      (int)i, r->op);
   }
-  if (tn_tile_broadcasts(&n->node.out[0], &c->space.type)) return TN_OK;
+  if (tn_tile_broadcasts(&n->node->out[0], &c->space.type)) return TN_OK;
   return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "%s does not broadcast to the result", r->op);
 }
 
 static tn_status emit_node(tn_tile_compiler *c, const tn_match_node *n) {
   const rule *r = NULL;
   for (size_t i = 0; i < sizeof rules / sizeof rules[0] && r == NULL; i++)
-    if (strcmp(rules[i].op, n->node.op) == 0) r = &rules[i];
-  if (r == NULL) return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "%s is not among its ops", n->node.op);
+    if (strcmp(rules[i].op, n->node->op) == 0) r = &rules[i];
+  if (r == NULL) return tn_fail(c->handle, TN_EUNSUPPORTED, NULL, "%s is not among its ops", n->node->op);
   tn_status status = check_operands(c, n, r);
   return status != TN_OK ? status : r->emit(c, n, r);
 }

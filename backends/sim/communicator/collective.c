@@ -33,7 +33,7 @@ static const char *const names[] = {[TN_ALL_REDUCE] = "all_reduce",
 const char *tn_sim_collective_name(int32_t what) { return names[what]; }
 
 static const char *name_of(const tn_collective *what) {
-  return what->name != NULL ? what->name : names[what->what];
+  return what->name != NULL ? what->name : names[what->kind];
 }
 
 static void reach(task *t, int32_t stage) {
@@ -69,13 +69,13 @@ static tn_status compare_calls(task *t, tn_env *env) {
   const tn_collective *a = &t->what;
   for (int32_t r = 0; r < g->ranks; r++) {
     const tn_collective *b = &g->parts[r].call;
-    if (a->what == b->what && a->reduction == b->reduction && a->dtype == b->dtype && a->root == b->root &&
+    if (a->kind == b->kind && a->reduction == b->reduction && a->dtype == b->dtype && a->root == b->root &&
         a->count == b->count)
       continue;
     char text[256];
     snprintf(text, sizeof text, "rank %d came to %s of %lld %s, but rank %d to %s of %lld %s",
-             (int)t->part->rank, names[a->what], (long long)a->count, tn_dtype_name(a->dtype), (int)r,
-             names[b->what], (long long)b->count, tn_dtype_name(b->dtype));
+             (int)t->part->rank, names[a->kind], (long long)a->count, tn_dtype_name(a->dtype), (int)r,
+             names[b->kind], (long long)b->count, tn_dtype_name(b->dtype));
     tn_sim_group_fail(g, text);
     return tn_sim_group_status(g, env);
   }
@@ -112,7 +112,7 @@ static void first_half(const task *t) {
   const tn_collective *w = &t->what;
   int32_t rank = t->part->rank;
   int64_t n = w->count, first = part_start(n, g->ranks, rank), last = part_start(n, g->ranks, rank + 1);
-  switch (w->what) {
+  switch (w->kind) {
   case TN_ALL_REDUCE: reduce_part(t, first, last, first); break;
   case TN_REDUCE_SCATTER: reduce_part(t, first, last, 0); break;
   case TN_BROADCAST: copy_elements(w, w->to, 0, g->parts[w->root].call.from, 0, n); break;
@@ -125,7 +125,7 @@ static void first_half(const task *t) {
 static void second_half(const task *t) {
   const tn_sim_group *g = t->part->group;
   const tn_collective *w = &t->what;
-  for (int32_t r = 0; w->what == TN_ALL_REDUCE && r < g->ranks; r++) {
+  for (int32_t r = 0; w->kind == TN_ALL_REDUCE && r < g->ranks; r++) {
     int64_t start = part_start(w->count, g->ranks, r), end = part_start(w->count, g->ranks, r + 1);
     if (r != t->part->rank) copy_elements(w, w->to, start, g->parts[r].call.to, start, end - start);
   }
@@ -139,7 +139,7 @@ static void begin(task *t) {
 }
 
 /* Goes on as far as the others allow. */
-static tn_status run_task(void *arg, tn_env *env) {
+static tn_status run_task(tn_env *env, void *arg) {
   task *t = arg;
   if (t->stage < TN_SIM_ARRIVED) begin(t);
   for (;;) {
@@ -169,5 +169,5 @@ tn_status tn_sim_collective_push(tn_sim_part *p, tn_env *env, const tn_collectiv
                       .reads = {{what->from, (uint64_t)what->count * size}},
                       .writes = {{what->to, (uint64_t)to_count * size}}};
   task arg = {.part = p, .what = *what, .stage = -1};
-  return tn_sim_push_task(stream, env, &work, &arg, sizeof arg);
+  return tn_sim_push_task(env, stream, &work, &arg, sizeof arg);
 }

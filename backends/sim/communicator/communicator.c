@@ -16,24 +16,24 @@ typedef struct identity {
 
 static tn_status check_call(const tn_sim_part *p, tn_env *env, const tn_collective *what, int64_t *to_count) {
   int32_t ranks = p->group->ranks;
-  bool reduces = what->what == TN_ALL_REDUCE || what->what == TN_REDUCE_SCATTER;
-  if (what->what < TN_ALL_REDUCE || what->what > TN_ALL_GATHER)
-    return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: there is no collective %d", (int)what->what);
-  if (what->count < 0 || (what->what == TN_REDUCE_SCATTER && what->count % ranks != 0))
+  bool reduces = what->kind == TN_ALL_REDUCE || what->kind == TN_REDUCE_SCATTER;
+  if (what->kind < TN_ALL_REDUCE || what->kind > TN_ALL_GATHER)
+    return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: there is no collective %d", (int)what->kind);
+  if (what->count < 0 || (what->kind == TN_REDUCE_SCATTER && what->count % ranks != 0))
     return tn_fail(env, TN_EINVAL, NULL, "sim: %s of %lld elements over %d ranks",
-                   tn_sim_collective_name(what->what), (long long)what->count, (int)ranks);
+                   tn_sim_collective_name(what->kind), (long long)what->count, (int)ranks);
   if (reduces && !tn_sim_can_reduce(what->dtype))
-    return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: %s of %s", tn_sim_collective_name(what->what),
+    return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: %s of %s", tn_sim_collective_name(what->kind),
                    tn_dtype_name(what->dtype));
-  if (what->what == TN_BROADCAST && (what->root < 0 || what->root >= ranks))
+  if (what->kind == TN_BROADCAST && (what->root < 0 || what->root >= ranks))
     return tn_fail(env, TN_EINVAL, NULL, "sim: broadcast from rank %d of %d", (int)what->root, (int)ranks);
-  *to_count = what->what == TN_ALL_GATHER       ? what->count * ranks
-              : what->what == TN_REDUCE_SCATTER ? what->count / ranks
+  *to_count = what->kind == TN_ALL_GATHER       ? what->count * ranks
+              : what->kind == TN_REDUCE_SCATTER ? what->count / ranks
                                                 : what->count;
   return TN_OK;
 }
 
-static tn_status communicator_run(void *communicator, tn_env *env, const tn_collective *what, void *stream) {
+static tn_status communicator_run(tn_env *env, void *communicator, const tn_collective *what, void *stream) {
   tn_sim_part *p = communicator;
   int64_t to_count = 0;
   tn_status status = check_call(p, env, what, &to_count);
@@ -41,11 +41,12 @@ static tn_status communicator_run(void *communicator, tn_env *env, const tn_coll
   return tn_sim_collective_push(p, env, what, to_count, stream);
 }
 
-static tn_status communicator_status(void *communicator, tn_env *env) {
+static tn_status communicator_status(tn_env *env, void *communicator) {
   return tn_sim_group_status(((tn_sim_part *)communicator)->group, env);
 }
 
-static void communicator_abort(void *communicator) {
+static void communicator_abort(tn_env *env, void *communicator) {
+  (void)env;
   tn_sim_part *p = communicator;
   char text[64];
   snprintf(text, sizeof text, "rank %d has given up", (int)p->rank);
@@ -80,7 +81,7 @@ static tn_status communicator_open(tn_env *env, const void *options, void *devic
   return status;
 }
 
-static void communicator_close(void *communicator, tn_env *env) { tn_sim_group_leave(communicator, env); }
+static void communicator_close(tn_env *env, void *communicator) { tn_sim_group_leave(communicator, env); }
 
 const tn_communicator tn_sim_communicator = {
     .item = TN_ITEM_PLAIN(tn_communicator, TN_COMMUNICATOR, "sim", "collectives between simulated devices"),

@@ -64,9 +64,9 @@ static uint16_t to_f16(float value) {
 #define REDUCE(name, T, WIDE, LOAD, STORE)                                                                   \
   static void reduce_##name(int32_t reduction, int32_t n, const void *const *from, void *to,                 \
                             int64_t count) {                                                                 \
-    if (reduction == TN_SUM) {                                                                               \
+    if (reduction == TN_REDUCTION_SUM) {                                                                     \
       LOOP(T, WIDE, LOAD, STORE, SUM)                                                                        \
-    } else if (reduction == TN_MIN) {                                                                        \
+    } else if (reduction == TN_REDUCTION_MIN) {                                                              \
       LOOP(T, WIDE, LOAD, STORE, MIN)                                                                        \
     } else {                                                                                                 \
       LOOP(T, WIDE, LOAD, STORE, MAX)                                                                        \
@@ -77,9 +77,9 @@ static uint16_t to_f16(float value) {
 #define REDUCE_INTEGER(name, T, UNSIGNED)                                                                    \
   static void reduce_##name(int32_t reduction, int32_t n, const void *const *from, void *to,                 \
                             int64_t count) {                                                                 \
-    if (reduction == TN_SUM) {                                                                               \
+    if (reduction == TN_REDUCTION_SUM) {                                                                     \
       LOOP(T, UNSIGNED, SAME, SAME, SUM)                                                                     \
-    } else if (reduction == TN_MIN) {                                                                        \
+    } else if (reduction == TN_REDUCTION_MIN) {                                                              \
       LOOP(T, T, SAME, SAME, MIN)                                                                            \
     } else {                                                                                                 \
       LOOP(T, T, SAME, SAME, MAX)                                                                            \

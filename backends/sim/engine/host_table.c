@@ -1,6 +1,6 @@
 /* backends/sim/engine/host_table.c: the host functions that work on an engine gets to see. A handle of the
  * host belongs to the host's thread, and its tn_parallel knows no launch that was not made there; so the
- * engine brings a table of its own, whose handles have the device's report for a slot. */
+ * engine brings a table of its own, whose handles have the device's report for an error record. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "backends/sim/sim.h"
 
 static tn_sim_device *device_of(const void *handle) {
-  char *report = (char *)((const tn_env *)handle)->slot;
+  char *report = (char *)((const tn_env *)handle)->record;
   return (tn_sim_device *)(void *)(report - offsetof(tn_sim_device, report));
 }
 
@@ -50,6 +50,7 @@ static void engine_parallel(tn_launch *l, int64_t chunks, void (*body)(void *arg
 
 void tn_sim_engine_table(const tn_api *host, tn_api *api) {
   *api = *host;
+  api->struct_size = sizeof *api; /* of this copy, not of the host's */
   api->fail = engine_fail;
   api->log = engine_log;
   api->alloc = engine_alloc;

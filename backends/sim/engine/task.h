@@ -25,14 +25,14 @@ typedef struct tn_sim_task {
    * TN_SIM_PENDING; other streams of the device go on in between, so that devices that wait for each other
    * never stop each other. `arg` is the task's own copy, which the body may change. A failure's text goes
    * to `env` by tn_fail and sticks to the stream. */
-  tn_status (*body)(void *arg, tn_env *env);
+  tn_status (*body)(tn_env *env, void *arg);
   int32_t n_reads, n_writes;
   tn_sim_range reads[TN_SIM_RANGES], writes[TN_SIM_RANGES]; /* on the stream's own device */
 } tn_sim_task;
 
 /* Enqueues the task with a copy of `bytes` <= TN_SIM_ARG_BYTES of `arg`. No allocation, no lock. While the
  * stream's device captures, the task is recorded; each replay starts from the copy made here. */
-tn_status tn_sim_push_task(void *stream, tn_env *env, const tn_sim_task *task, const void *arg, size_t bytes);
+tn_status tn_sim_push_task(tn_env *env, void *stream, const tn_sim_task *task, const void *arg, size_t bytes);
 
 /* Has the engine ask its pending tasks again; any thread. (It does so now and then without being told.) */
 void tn_sim_wake(tn_sim_device *device);

@@ -89,6 +89,7 @@ static tn_status run_launch(tn_sim_device *d, const tn_sim_work *work) {
   }
   tn_launch here = *l;
   here.env = tn_sim_engine_env(d);
+  here.struct_size = sizeof here;
   here.in = d->views;
   here.out = d->views + l->n_in;
   here.workspace = tn_sim_real(l->workspace);
@@ -100,7 +101,7 @@ static tn_status run_task(tn_sim_device *d, tn_sim_work *work) {
   if (!work->begun) memcpy(work->task.now, work->task.arg, sizeof work->task.arg);
   work->begun = true;
   tn_env env = tn_sim_engine_env(d);
-  return work->task.task.body(work->task.now, &env);
+  return work->task.task.body(&env, work->task.now);
 }
 
 /* The clock is written before `done` says that it may be read. */

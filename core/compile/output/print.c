@@ -174,7 +174,7 @@ tn_status tn_program_print(const tn_program *p, bool places, tn_text *text) {
     tn_text_addf(text,
                  ", arena %" PRId64 " (at least %" PRId64 "), slot %" PRId64 ", output %" PRId64
                  ", kept %" PRId64,
-                 p->arena_bytes, p->bound_bytes, p->slot_bytes, p->output_bytes, p->keep_bytes);
+                 p->arena_bytes, p->bound_bytes, p->slot_bytes, p->output_bytes, p->prepared_bytes);
   if (places && p->host_bytes > 0) tn_text_addf(text, ", host %" PRId64, p->host_bytes);
   tn_text_add(text, "\n");
   add_bindings("input", p->inputs, p->n_inputs, places, text);

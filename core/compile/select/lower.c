@@ -45,7 +45,7 @@ static tn_status lower_predicate(tn_graph *graph, tn_build *b, tn_gcommit *commi
   /* The call below may move the table of states. */
   tn_gstate s = *state;
   tn_val old = tn_graph_state(graph, s.path, &s.type, s.what, s.init, s.where);
-  if (old == 0) return graph->env->slot->code;
+  if (old == 0) return graph->env->record->code;
   commit->value = tn_where(b, commit->predicate, commit->value, old);
   commit->predicate = 0;
   return tn_build_status(b);

@@ -32,12 +32,13 @@ static tn_status describe_node(tn_arena *arena, const tn_graph *g, const tn_gnod
   return TN_OK;
 }
 
-static tn_status describe_nodes(tn_arena *arena, const tn_graph *g, const tn_candidate *c,
+static tn_status describe_nodes(tn_arena *arena, const tn_graph *g, const tn_candidate *c, tn_node *described,
                                 tn_match_node *nodes) {
   int32_t number = c->n_in, operand = 0;
   for (int32_t i = 0; i < c->n_nodes; i++) {
     const tn_gnode *node = &g->nodes.v[c->nodes[i]];
-    TN_TRY(describe_node(arena, g, node, c->swapped != NULL && c->swapped[i], &nodes[i].node));
+    TN_TRY(describe_node(arena, g, node, c->swapped != NULL && c->swapped[i], &described[i]));
+    nodes[i].node = &described[i];
     nodes[i].in = c->numbers + operand;
     nodes[i].first_out = number;
     operand += node->n_in;
@@ -76,9 +77,10 @@ static tn_status build_match(tn_arena *arena, const tn_graph *g, const tn_target
                              const tn_candidate *c, tn_match **match) {
   tn_match *m = tn_arena_alloc(arena, sizeof *m);
   tn_match_node *nodes = tn_arena_alloc(arena, (size_t)c->n_nodes * sizeof *nodes);
+  tn_node *described = tn_arena_alloc(arena, (size_t)c->n_nodes * sizeof *described);
   int32_t *out_number = tn_arena_alloc(arena, (size_t)c->n_out * sizeof *out_number);
-  if (m == NULL || nodes == NULL || out_number == NULL) return TN_ENOMEM;
-  TN_TRY(describe_nodes(arena, g, c, nodes));
+  if (m == NULL || nodes == NULL || described == NULL || out_number == NULL) return TN_ENOMEM;
+  TN_TRY(describe_nodes(arena, g, c, described, nodes));
   for (int32_t i = 0; i < c->n_out; i++) out_number[i] = number_of(g, c, nodes, c->out[i]);
   const tn_type **in = list_types(arena, g, c->in, c->n_in), **out = list_types(arena, g, c->out, c->n_out);
   uint8_t *constant = mark_constant(arena, g, target, c);
@@ -98,7 +100,7 @@ static double moved_bytes(const tn_type *const *types, int32_t n) {
 }
 
 static void cost_of(const tn_op *op, const tn_node *node, tn_cost *cost) {
-  *cost = (tn_cost){0, 0};
+  *cost = (tn_cost){.struct_size = sizeof *cost};
   if (op->cost != NULL) {
     op->cost(node, cost);
     return;
@@ -119,9 +121,9 @@ tn_status tn_node_cost(tn_arena *arena, const tn_graph *graph, const tn_gnode *n
 
 /* Inside a match nothing moves: only what crosses its border counts. */
 static tn_cost match_cost(const tn_graph *g, const tn_candidate *c, const tn_match *m) {
-  tn_cost total = {0, 0}, one = {0, 0};
+  tn_cost total = {.struct_size = sizeof total}, one = total;
   for (int32_t i = 0; i < m->n_nodes; i++) {
-    cost_of(g->nodes.v[c->nodes[i]].op, &m->nodes[i].node, &one);
+    cost_of(g->nodes.v[c->nodes[i]].op, m->nodes[i].node, &one);
     total.flops += one.flops;
   }
   total.bytes = m->n_nodes == 1 ? one.bytes : moved_bytes(m->in, m->n_in) + moved_bytes(m->out, m->n_out);
@@ -173,7 +175,8 @@ static const char *wrong_variant(const tn_kernel *k, const tn_variant *v, const 
   const char *wrong = wrong_rule(v->in, m->n_in, m);
   if (wrong == NULL) wrong = wrong_rule(v->out, m->n_out, m);
   if (wrong != NULL) return wrong;
-  if (v->workspace_bytes < 0 || v->keep_bytes < 0 || v->folded_bytes < 0) return "a negative number of bytes";
+  if (v->workspace_bytes < 0 || v->prepared_bytes < 0 || v->folded_bytes < 0)
+    return "a negative number of bytes";
   if (v->folded_bytes > 0 && k->fold == NULL) return "folded memory, but the kernel has no fold";
   if (v->n_inplace < 0 || (v->n_inplace > 0 && v->inplace == NULL))
     return "in-place pairs that are not there";
@@ -195,7 +198,7 @@ static tn_status copy_variant(tn_arena *arena, const tn_match *m, const tn_varia
                               tn_choice *choice) {
   *choice = (tn_choice){.id = v->id,
                         .workspace_bytes = v->workspace_bytes,
-                        .keep_bytes = v->keep_bytes,
+                        .prepared_bytes = v->prepared_bytes,
                         .folded_bytes = v->folded_bytes,
                         .n_inplace = v->n_inplace,
                         .cost_s = cost_s,
@@ -309,7 +312,7 @@ static tn_status kernel_failed(tn_env *env, const tn_candidate *candidate, tn_st
 static tn_status ask_backend(tn_env *env, const tn_target *target, const tn_candidate *candidate) {
   const tn_backend *backend = target->backend;
   if (backend == NULL || backend->takes == NULL || candidate->kernel->rank < target->n_own) return TN_OK;
-  return backend->takes(target->self, env, candidate->kernel->kernel, candidate->match);
+  return backend->takes(env, target->self, candidate->kernel->kernel, candidate->match);
 }
 
 static const tn_replay_choice *find_wanted(const tn_graph *graph, const tn_target *target,
@@ -328,7 +331,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   candidate->cost = match_cost(graph, candidate, match);
   int32_t rank = candidate->kernel->rank;
   void *self = target->selves != NULL ? target->selves[rank] : NULL;
-  collector c = {.host = {{*env, match, &target->properties, self}, take_variant},
+  collector c = {.host = {{*env, sizeof(tn_query), match, &target->properties, self}, take_variant},
                  .arena = arena,
                  .candidate = candidate,
                  .wanted = find_wanted(graph, target, candidate),

@@ -1,4 +1,4 @@
-/* core/config/ini/ini.c: files with their includes, merged into one; lookup. */
+/* core/config/ini/ini.c: reading a file and its includes, merged into one set of sections. */
 #include "core/config/ini/ini.h"
 
 #include <string.h>
@@ -9,19 +9,20 @@
 
 enum { FILE_LIMIT = 16 << 20, INCLUDE_DEPTH = 32 };
 
-/* The files that are being read, innermost first: an include of one of them is a cycle. */
-typedef struct tn_including {
-  const struct tn_including *outer;
+/* A file that is being read, linked to the file that includes it. An include of a file in this list is a
+ * cycle. */
+typedef struct ini_open_file {
+  const struct ini_open_file *outer;
   const char *file, *folder;
   dev_t device;
   ino_t inode;
-  int32_t depth, line; /* line: of the include that is being followed */
-} tn_including;
+  int32_t depth, line; /* line: of the current include */
+} ini_open_file;
 
-static tn_status load_file(const void *handle, tn_ini *ini, const char *path, const tn_including *outer);
+static tn_status ini_load_file(const void *handle, tn_ini *ini, const char *path, const ini_open_file *outer);
 
-/* Keys and sections of a part override what is there. */
-static tn_status merge_section(tn_ini *ini, const tn_section *from) {
+/* Merges a section; its keys override existing ones. */
+static tn_status ini_merge_section(tn_ini *ini, const tn_section *from) {
   tn_section *into = tn_ini_section(ini, from->name);
   if (into == NULL) into = tn_ini_add_section(&ini->arena, &ini->sections, &ini->n_sections);
   if (into == NULL) return TN_ENOMEM;
@@ -34,8 +35,8 @@ static tn_status merge_section(tn_ini *ini, const tn_section *from) {
   return TN_OK;
 }
 
-/* The path of an included file as messages show it. */
-static char *include_path(const void *handle, tn_arena *arena, const char *folder, const char *name) {
+/* The path of an included file, relative to the including file's folder. */
+static char *ini_include_path(const void *handle, tn_arena *arena, const char *folder, const char *name) {
   if (strcmp(folder, ".") == 0) return tn_arena_strdup(arena, name);
   char *joined = tn_path_join(handle, folder, name), *kept = NULL;
   if (joined != NULL) kept = tn_arena_strdup(arena, joined);
@@ -43,16 +44,18 @@ static char *include_path(const void *handle, tn_arena *arena, const char *folde
   return kept;
 }
 
-static tn_status include_one(const void *handle, tn_ini *ini, const tn_including *self, const char *name) {
+static tn_status ini_include_one(const void *handle, tn_ini *ini, const ini_open_file *self,
+                                 const char *name) {
   if (*name == '\0')
     return tn_failf(handle, TN_EINVAL, "%s:%d: include: an empty file name, expected one such as base.ini",
                     self->file, self->line);
-  const char *path = include_path(handle, &ini->arena, self->folder, name);
-  return path != NULL ? load_file(handle, ini, path, self) : TN_ENOMEM;
+  const char *path = ini_include_path(handle, &ini->arena, self->folder, name);
+  return path != NULL ? ini_load_file(handle, ini, path, self) : TN_ENOMEM;
 }
 
-/* Files are separated by commas or lines; later ones override earlier ones. */
-static tn_status include_all(const void *handle, tn_ini *ini, tn_including *self, const tn_key *include) {
+/* Reads the included files, separated by commas or line ends; later files override earlier ones. */
+static tn_status ini_include_all(const void *handle, tn_ini *ini, ini_open_file *self,
+                                 const tn_key *include) {
   char *name = tn_arena_strdup(&ini->arena, include->value);
   int32_t row = 0;
   while (name != NULL) {
@@ -60,7 +63,7 @@ static tn_status include_all(const void *handle, tn_ini *ini, tn_including *self
     char end = *next;
     *next = '\0';
     self->line = include->value_lines[row];
-    TN_TRY(include_one(handle, ini, self, tn_text_trim(name)));
+    TN_TRY(ini_include_one(handle, ini, self, tn_text_trim(name)));
     if (end == '\0') return TN_OK;
     if (end == '\n') row++;
     name = next + 1;
@@ -68,21 +71,21 @@ static tn_status include_all(const void *handle, tn_ini *ini, tn_including *self
   return TN_ENOMEM;
 }
 
-static tn_status load_text(const void *handle, tn_ini *ini, tn_including *self, const char *text,
-                           size_t count) {
+static tn_status ini_load_text(const void *handle, tn_ini *ini, ini_open_file *self, const char *text,
+                               size_t count) {
   tn_ini_part part;
   TN_TRY(tn_ini_parse_part(handle, &ini->arena, self->file, text, count, &part));
-  if (part.include.name != NULL) TN_TRY(include_all(handle, ini, self, &part.include));
-  for (int32_t i = 0; i < part.n_sections; i++) TN_TRY(merge_section(ini, &part.sections[i]));
+  if (part.include.name != NULL) TN_TRY(ini_include_all(handle, ini, self, &part.include));
+  for (int32_t i = 0; i < part.n_sections; i++) TN_TRY(ini_merge_section(ini, &part.sections[i]));
   return TN_OK;
 }
 
-static tn_status check_cycle(const void *handle, const tn_including *self) {
-  const tn_including *from = self->outer;
-  for (const tn_including *outer = from; outer != NULL; outer = outer->outer)
+static tn_status ini_check_cycle(const void *handle, const ini_open_file *self) {
+  const ini_open_file *from = self->outer;
+  for (const ini_open_file *outer = from; outer != NULL; outer = outer->outer)
     if (self->device == outer->device && self->inode == outer->inode)
       return tn_failf(handle, TN_EINVAL,
-                      "%s:%d: include: %s is being read already, so the includes run in a circle", from->file,
+                      "%s:%d: include: %s is being read already, so the includes form a cycle", from->file,
                       from->line, self->file);
   if (self->depth > INCLUDE_DEPTH)
     return tn_failf(handle, TN_EINVAL, "%s:%d: include: %s lies more than %d includes deep", from->file,
@@ -90,35 +93,36 @@ static tn_status check_cycle(const void *handle, const tn_including *self) {
   return TN_OK;
 }
 
-static const char *folder_of(const void *handle, tn_arena *arena, const char *path) {
+static const char *ini_folder_of(const void *handle, tn_arena *arena, const char *path) {
   char *folder = tn_path_folder(handle, path), *kept = NULL;
   if (folder != NULL) kept = tn_arena_strdup(arena, folder);
   tn_release(handle, folder);
   return kept;
 }
 
-static tn_status load_file(const void *handle, tn_ini *ini, const char *path, const tn_including *outer) {
+static tn_status ini_load_file(const void *handle, tn_ini *ini, const char *path,
+                               const ini_open_file *outer) {
   struct stat st = {0};
   char *text;
   size_t count;
   tn_status status = tn_file_read(handle, path, FILE_LIMIT, &text, &count);
   if (status != TN_OK && outer != NULL) tn_wrap(handle, status, "%s:%d: include", outer->file, outer->line);
   if (status != TN_OK) return status;
-  tn_including self = {.outer = outer, .file = path, .depth = outer != NULL ? outer->depth + 1 : 0};
-  self.folder = folder_of(handle, &ini->arena, path);
+  ini_open_file self = {.outer = outer, .file = path, .depth = outer != NULL ? outer->depth + 1 : 0};
+  self.folder = ini_folder_of(handle, &ini->arena, path);
   if (self.folder == NULL) status = TN_ENOMEM;
   if (status == TN_OK && stat(path, &st) == 0) {
     self.device = st.st_dev;
     self.inode = st.st_ino;
-    status = check_cycle(handle, &self);
+    status = ini_check_cycle(handle, &self);
   }
-  if (status == TN_OK) status = load_text(handle, ini, &self, text, count);
+  if (status == TN_OK) status = ini_load_text(handle, ini, &self, text, count);
   tn_release(handle, text);
   return status;
 }
 
-/* Hands the ini over on success and frees it otherwise. */
-static tn_status finish(tn_ini *ini, tn_status status) {
+/* Frees the ini on failure. */
+static tn_status ini_finish_read(tn_ini *ini, tn_status status) {
   if (status != TN_OK) tn_ini_free(ini);
   return status;
 }
@@ -126,53 +130,22 @@ static tn_status finish(tn_ini *ini, tn_status status) {
 tn_status tn_ini_read(const void *handle, const char *path, tn_ini *ini) {
   *ini = (tn_ini){.arena = tn_arena_new(handle)};
   ini->path = tn_arena_strdup(&ini->arena, path);
-  ini->folder = ini->path != NULL ? folder_of(handle, &ini->arena, path) : NULL;
-  if (ini->folder == NULL) return finish(ini, TN_ENOMEM);
-  return finish(ini, load_file(handle, ini, ini->path, NULL));
+  ini->folder = ini->path != NULL ? ini_folder_of(handle, &ini->arena, path) : NULL;
+  if (ini->folder == NULL) return ini_finish_read(ini, TN_ENOMEM);
+  return ini_finish_read(ini, ini_load_file(handle, ini, ini->path, NULL));
 }
 
 tn_status tn_ini_parse(const void *handle, const char *text, const char *name, const char *folder,
                        tn_ini *ini) {
   *ini = (tn_ini){.arena = tn_arena_new(handle), .path = ""};
-  tn_including self = {.file = tn_arena_strdup(&ini->arena, name)};
+  ini_open_file self = {.file = tn_arena_strdup(&ini->arena, name)};
   ini->folder = tn_arena_strdup(&ini->arena, folder != NULL ? folder : ".");
   self.folder = ini->folder;
-  if (self.file == NULL || self.folder == NULL) return finish(ini, TN_ENOMEM);
-  return finish(ini, load_text(handle, ini, &self, text, strlen(text)));
+  if (self.file == NULL || self.folder == NULL) return ini_finish_read(ini, TN_ENOMEM);
+  return ini_finish_read(ini, ini_load_text(handle, ini, &self, text, strlen(text)));
 }
 
 void tn_ini_free(tn_ini *ini) {
   tn_arena_free(&ini->arena);
   *ini = (tn_ini){.arena = ini->arena};
-}
-
-tn_section *tn_ini_section(const tn_ini *ini, const char *name) {
-  for (int32_t i = 0; i < ini->n_sections; i++)
-    if (strcmp(ini->sections[i].name, name) == 0) return &ini->sections[i];
-  return NULL;
-}
-
-tn_key *tn_section_key(const tn_section *section, const char *name) {
-  for (int32_t i = 0; i < section->n_keys; i++)
-    if (strcmp(section->keys[i].name, name) == 0) return &section->keys[i];
-  return NULL;
-}
-
-void tn_section_remove_key(tn_section *section, tn_key *key) {
-  size_t behind = (size_t)(section->keys + section->n_keys - key - 1);
-  memmove(key, key + 1, behind * sizeof(*key));
-  section->n_keys--;
-}
-
-const char *tn_key_where(tn_ini *ini, const tn_section *section, const tn_key *key) {
-  const char *file = key != NULL ? key->file : section->file;
-  int32_t line = key != NULL ? key->line : section->line;
-  const char *where;
-  if (line > 0)
-    where = tn_arena_printf(&ini->arena, "%s:%d", file, line);
-  else if (key != NULL)
-    where = key->file;
-  else
-    where = tn_arena_printf(&ini->arena, "%s %s", file, section->name);
-  return where != NULL ? where : file;
 }

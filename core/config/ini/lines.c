@@ -1,13 +1,11 @@
-/* core/config/ini/lines.c: physical lines to headers and keys. Everything that inih 55 would take
- * silently for something else is refused or resolved here, where the line number is known: comments
- * (it keeps them on continuation lines), text after ']', indented headers, long names, odd bytes. */
+/* core/config/ini/lines.c: splits INI text into headers and keys. Constructs that inih 55 would misread
+ * silently are resolved or rejected here, where the line number is known: comments (inih keeps them on
+ * continuation lines), text after ']', indented headers, long names, control characters. */
 #include "core/config/ini/lines.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 tn_ini_lines tn_ini_lines_of(const void *handle, tn_arena *arena, const char *file, const char *text,
                              size_t count) {
@@ -16,9 +14,9 @@ tn_ini_lines tn_ini_lines_of(const void *handle, tn_arena *arena, const char *fi
   return lines;
 }
 
-/* Fails with the place of the line last taken in front. */
-static tn_status fail_here(const tn_ini_lines *lines, const char *format, ...) TN_PRINTF(2, 3);
-static tn_status fail_here(const tn_ini_lines *lines, const char *format, ...) {
+/* Fails with file and line of the line last read in front. */
+static tn_status ini_lines_fail(const tn_ini_lines *lines, const char *format, ...) TN_PRINTF(2, 3);
+static tn_status ini_lines_fail(const tn_ini_lines *lines, const char *format, ...) {
   va_list args;
   va_start(args, format);
   tn_failv(lines->handle, TN_EINVAL, NULL, format, args);
@@ -26,60 +24,62 @@ static tn_status fail_here(const tn_ini_lines *lines, const char *format, ...) {
   return tn_wrap(lines->handle, TN_EINVAL, "%s:%d", lines->file, lines->line);
 }
 
-static tn_status check_bytes(const tn_ini_lines *lines, const char *text, size_t n) {
+static tn_status ini_lines_check_bytes(const tn_ini_lines *lines, const char *text, size_t n) {
   for (size_t i = 0; i < n; i++) {
     unsigned char c = (unsigned char)text[i];
-    if (c == 0) return fail_here(lines, "a zero byte in column %zu, expected UTF-8 text", i + 1);
+    if (c == 0) return ini_lines_fail(lines, "a zero byte in column %zu, expected UTF-8 text", i + 1);
     if (c == '\r')
-      return fail_here(lines, "a carriage return in column %zu, expected lines that end in LF or CR LF",
-                       i + 1);
+      return ini_lines_fail(lines, "a carriage return in column %zu, expected lines that end in LF or CR LF",
+                            i + 1);
     if ((c < 0x20 && c != '\t') || c == 0x7f)
-      return fail_here(lines, "the control character 0x%02x in column %zu, expected text", c, i + 1);
+      return ini_lines_fail(lines, "the control character 0x%02x in column %zu, expected text", c, i + 1);
   }
   return TN_OK;
 }
 
-/* Where a comment begins: ';' or '#' at the start of the line or after a blank. */
-static size_t before_comment(const char *text, size_t n) {
+/* The position of a comment: ';' or '#' at the start of the line or after a blank. n if the line has no
+ * comment. */
+static size_t ini_lines_before_comment(const char *text, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if ((text[i] == ';' || text[i] == '#') && (i == 0 || is_blank(text[i - 1]))) return i;
+    if ((text[i] == ';' || text[i] == '#') && (i == 0 || tn_ini_is_blank(text[i - 1]))) return i;
   return n;
 }
 
-/* Takes one line: without its end, comment and trailing blanks, in the arena. */
-static tn_status take_line(tn_ini_lines *lines, char **line) {
+/* Reads one line into the arena, without line end, comment and trailing blanks. */
+static tn_status ini_lines_take(tn_ini_lines *lines, char **line) {
   const char *text = lines->at, *newline = memchr(text, '\n', (size_t)(lines->end - text));
   size_t n = (size_t)((newline != NULL ? newline : lines->end) - text);
   lines->at = newline != NULL ? newline + 1 : lines->end;
   lines->line++;
   if (n > 0 && text[n - 1] == '\r') n--;
-  TN_TRY(check_bytes(lines, text, n));
-  n = before_comment(text, n);
-  while (n > 0 && is_blank(text[n - 1])) n--;
+  TN_TRY(ini_lines_check_bytes(lines, text, n));
+  n = ini_lines_before_comment(text, n);
+  while (n > 0 && tn_ini_is_blank(text[n - 1])) n--;
   *line = tn_arena_alloc(lines->arena, n + 1);
   if (*line == NULL) return TN_ENOMEM;
   memcpy(*line, text, n);
   return TN_OK;
 }
 
-/* Appends the value of the variable "${NAME}" at *p and steps over it. */
-static tn_status expand_variable(const tn_ini_lines *lines, const char **p, tn_text *text) {
+/* Appends the value of the variable "${NAME}" at *p and advances *p past it. */
+static tn_status ini_lines_expand_variable(const tn_ini_lines *lines, const char **p, tn_text *text) {
   size_t n = 2;
   while (isalnum((unsigned char)(*p)[n]) || (*p)[n] == '_') n++;
   if (n == 2 || (*p)[n] != '}' || isdigit((unsigned char)(*p)[2]))
-    return fail_here(lines, "'%s' begins no variable, expected ${NAME}, or $$ for a dollar", *p);
+    return ini_lines_fail(lines, "'%s' is not a variable, expected ${NAME}, or $$ for a dollar", *p);
   char *name = tn_arena_copy(lines->arena, *p + 2, n - 1);
   if (name == NULL) return TN_ENOMEM;
   name[n - 2] = '\0';
   const char *value = getenv(name);
   if (value == NULL)
-    return fail_here(lines, "${%s} is not set in the environment; set it, or write the value itself", name);
+    return ini_lines_fail(lines, "${%s} is not set in the environment; set it, or write the value itself",
+                          name);
   tn_text_add(text, value);
   *p += n + 1;
   return TN_OK;
 }
 
-static tn_status expand_into(const tn_ini_lines *lines, const char *p, tn_text *text) {
+static tn_status ini_lines_expand_into(const tn_ini_lines *lines, const char *p, tn_text *text) {
   while (*p != '\0') {
     size_t plain = strcspn(p, "$");
     tn_text_addn(text, p, plain);
@@ -88,20 +88,21 @@ static tn_status expand_into(const tn_ini_lines *lines, const char *p, tn_text *
       tn_text_addn(text, "$", 1);
       p += 2;
     } else if (p[0] == '$' && p[1] == '{') {
-      TN_TRY(expand_variable(lines, &p, text));
+      TN_TRY(ini_lines_expand_variable(lines, &p, text));
     } else if (p[0] == '$') {
-      return fail_here(lines, "'%s' begins no variable, expected ${NAME}, or $$ for a dollar", p);
+      return ini_lines_fail(lines, "'%s' is not a variable, expected ${NAME}, or $$ for a dollar", p);
     }
   }
   return TN_OK;
 }
 
-/* One line of a value with its variables filled in. */
-static tn_status expand(const tn_ini_lines *lines, const char *line, bool alone, const char **expanded) {
+/* Expands the variables in one line of a value. */
+static tn_status ini_lines_expand(const tn_ini_lines *lines, const char *line, bool alone,
+                                  const char **expanded) {
   *expanded = line;
   if (strchr(line, '$') == NULL) return TN_OK;
   tn_text text = tn_text_new(lines->handle);
-  tn_status status = expand_into(lines, line, &text);
+  tn_status status = ini_lines_expand_into(lines, line, &text);
   if (status == TN_OK) {
     tn_text_addn(&text, "", 0);
     *expanded = text.failed ? NULL : tn_arena_strdup(lines->arena, text.v);
@@ -110,90 +111,91 @@ static tn_status expand(const tn_ini_lines *lines, const char *line, bool alone,
   tn_text_free(&text);
   if (status != TN_OK) return status;
   const char *flaw = tn_ini_line_flaw(*expanded, alone);
-  return flaw == NULL ? TN_OK : fail_here(lines, "the value becomes '%s', but %s", *expanded, flaw);
+  return flaw == NULL ? TN_OK : ini_lines_fail(lines, "the value becomes '%s', but %s", *expanded, flaw);
 }
 
-static tn_status read_header(tn_ini_lines *lines, char *line, tn_ini_entry *entry) {
+static tn_status ini_lines_read_header(tn_ini_lines *lines, char *line, tn_ini_entry *entry) {
   char *close = strchr(line, ']');
-  if (close == NULL) return fail_here(lines, "'%s' has no ']', expected a header such as [run]", line);
+  if (close == NULL) return ini_lines_fail(lines, "'%s' has no ']', expected a header such as [run]", line);
   const char *rest = close + 1 + strspn(close + 1, " \t");
-  if (*rest != '\0') return fail_here(lines, "'%s' after the header, expected nothing or a comment", rest);
+  if (*rest != '\0')
+    return ini_lines_fail(lines, "'%s' after the header, expected nothing or a comment", rest);
   *close = '\0';
-  const char *place = tn_arena_printf(lines->arena, "%s:%d", lines->file, lines->line);
-  if (place == NULL) return TN_ENOMEM;
-  entry->what = TN_INI_SECTION;
+  const char *where = tn_arena_printf(lines->arena, "%s:%d", lines->file, lines->line);
+  if (where == NULL) return TN_ENOMEM;
+  entry->kind = TN_INI_SECTION;
   entry->line = lines->line;
-  return tn_ini_section_name(lines->handle, lines->arena, place, line + 1, &entry->name);
+  return tn_ini_section_name(lines->handle, lines->arena, where, line + 1, &entry->name);
 }
 
-static tn_status add_line(tn_ini_lines *lines, const char *line, bool alone, tn_value_lines *value) {
+static tn_status ini_lines_add(tn_ini_lines *lines, const char *line, bool alone, tn_value_lines *value) {
   const char *expanded;
-  TN_TRY(expand(lines, line, alone, &expanded));
+  TN_TRY(ini_lines_expand(lines, line, alone, &expanded));
   return tn_value_lines_add(lines->handle, value, expanded, lines->line);
 }
 
-/* Takes the continuation lines of the key above: indented ones, with blank lines between them. */
-static tn_status continue_value(tn_ini_lines *lines, const char *key, tn_value_lines *value) {
+/* Reads the continuation lines of a key: indented lines, possibly with blank lines between them. */
+static tn_status ini_lines_continue_value(tn_ini_lines *lines, const char *key, tn_value_lines *value) {
   while (lines->at < lines->end) {
     tn_ini_lines before = *lines;
     char *line;
-    TN_TRY(take_line(lines, &line));
+    TN_TRY(ini_lines_take(lines, &line));
     if (*line == '\0') continue;
-    if (!is_blank(*line)) {
-      *lines = before; /* the next entry */
+    if (!tn_ini_is_blank(*line)) {
+      *lines = before; /* this line starts the next entry */
       return TN_OK;
     }
     const char *flaw = tn_ini_line_flaw(line, true);
     if (flaw != NULL)
-      return fail_here(lines,
-                       "'%s' is indented and so continues the key '%s', but %s; headers begin in column 1",
-                       tn_text_trim(line), key, flaw);
-    TN_TRY(add_line(lines, line, true, value));
+      return ini_lines_fail(
+          lines, "'%s' is indented and so continues the key '%s', but %s; headers begin in column 1",
+          tn_text_trim(line), key, flaw);
+    TN_TRY(ini_lines_add(lines, line, true, value));
   }
   return TN_OK;
 }
 
-static tn_status read_value(tn_ini_lines *lines, const char *first, tn_value_lines *value,
-                            tn_ini_entry *entry) {
-  TN_TRY(add_line(lines, first + strspn(first, " \t"), false, value));
-  TN_TRY(continue_value(lines, entry->name, value));
-  /* Printed back, the first of several lines stands alone below its key. */
+static tn_status ini_lines_read_value(tn_ini_lines *lines, const char *first, tn_value_lines *value,
+                                      tn_ini_entry *entry) {
+  TN_TRY(ini_lines_add(lines, first + strspn(first, " \t"), false, value));
+  TN_TRY(ini_lines_continue_value(lines, entry->name, value));
+  /* tn_ini_print writes the first of several lines on a line of its own below the key. */
   const char *flaw = value->text.n > 1 ? tn_ini_line_flaw(value->text.v[0], true) : NULL;
   if (flaw != NULL)
-    return fail_here(lines, "the value of '%s' begins with '%s', but %s", entry->name, value->text.v[0],
-                     flaw);
+    return ini_lines_fail(lines, "the value of '%s' begins with '%s', but %s", entry->name, value->text.v[0],
+                          flaw);
   return tn_value_lines_join(lines->handle, lines->arena, value, entry);
 }
 
-static tn_status read_key(tn_ini_lines *lines, char *line, tn_ini_entry *entry) {
+static tn_status ini_lines_read_key(tn_ini_lines *lines, char *line, tn_ini_entry *entry) {
   size_t n = strcspn(line, "=:");
   if (line[n] == ':')
-    return fail_here(
+    return ini_lines_fail(
         lines, "'%s' has ':' where '=' was expected; lines of a model are indented below their key", line);
-  if (line[n] == '\0') return fail_here(lines, "'%s' is neither '[section]' nor 'key = value'", line);
+  if (line[n] == '\0') return ini_lines_fail(lines, "'%s' is neither '[section]' nor 'key = value'", line);
   line[n] = '\0';
-  entry->what = TN_INI_KEY;
+  entry->kind = TN_INI_KEY;
   entry->line = lines->line;
   entry->name = tn_text_trim(line);
-  const char *place = tn_arena_printf(lines->arena, "%s:%d", lines->file, lines->line);
-  if (place == NULL) return TN_ENOMEM;
-  TN_TRY(tn_ini_key_name(lines->handle, place, entry->name));
+  const char *where = tn_arena_printf(lines->arena, "%s:%d", lines->file, lines->line);
+  if (where == NULL) return TN_ENOMEM;
+  TN_TRY(tn_ini_key_name(lines->handle, where, entry->name));
   tn_value_lines value = {{0}, {0}};
-  tn_status status = read_value(lines, line + n + 1, &value, entry);
+  tn_status status = ini_lines_read_value(lines, line + n + 1, &value, entry);
   tn_value_lines_free(lines->handle, &value);
   return status;
 }
 
 tn_status tn_ini_lines_next(tn_ini_lines *lines, tn_ini_entry *entry) {
-  *entry = (tn_ini_entry){.what = TN_INI_END};
+  *entry = (tn_ini_entry){.kind = TN_INI_END};
   while (lines->at < lines->end) {
     char *line;
-    TN_TRY(take_line(lines, &line));
+    TN_TRY(ini_lines_take(lines, &line));
     if (*line == '\0') continue;
-    if (is_blank(*line))
-      return fail_here(lines, "'%s' is indented, but there is no key above that it could continue; %s",
-                       tn_text_trim(line), "headers and keys begin in column 1");
-    return *line == '[' ? read_header(lines, line, entry) : read_key(lines, line, entry);
+    if (tn_ini_is_blank(*line))
+      return ini_lines_fail(lines, "'%s' is indented, but there is no key above that it could continue; %s",
+                            tn_text_trim(line), "headers and keys begin in column 1");
+    return *line == '[' ? ini_lines_read_header(lines, line, entry) : ini_lines_read_key(lines, line, entry);
   }
   return TN_OK;
 }

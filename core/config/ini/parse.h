@@ -1,4 +1,5 @@
-/* core/config/ini/parse.h: the sections of one text, by inih. Private to the ini files of this room. */
+/* core/config/ini/parse.h: parsing of one text by inih, and building of sections. Private to the ini files
+ * of this room. */
 #ifndef TN_CORE_CONFIG_INI_PARSE_H
 #define TN_CORE_CONFIG_INI_PARSE_H
 
@@ -11,14 +12,14 @@ typedef struct tn_ini_part {
   tn_key include; /* `include = ...` before the first section; name NULL: none */
 } tn_ini_part;
 
-/* Everything lands in the arena. `file` stands in messages and in the keys. */
+/* Parses one text into the arena. `file` appears in messages and in the keys. */
 tn_status tn_ini_parse_part(const void *handle, tn_arena *arena, const char *file, const char *text,
                             size_t count, tn_ini_part *part);
 
-/* Adds an item that the part or ini does not have yet; NULL: out of memory. */
+/* Append an empty section or key; NULL: out of memory. */
 tn_section *tn_ini_add_section(tn_arena *arena, tn_section **sections, int32_t *n);
 tn_key *tn_ini_add_key(tn_arena *arena, tn_section *section);
-/* Adds a key, or puts it in the place of the one of its name, which it then remembers as `before`. */
+/* Adds a key, or replaces the key of the same name, which becomes the new key's `before`. */
 tn_status tn_ini_put_key(tn_arena *arena, tn_section *section, const tn_key *key);
 
 #endif

@@ -1,19 +1,20 @@
-/* core/config/language/expressions.c: expressions, by recursive descent with one level per precedence. */
+/* core/config/language/expressions.c: the parser of expressions, by recursive descent with one level per
+ * precedence. */
 #include <ctype.h>
 #include <string.h>
 
 #include "core/config/language/parser.h"
 
-/* From loosest to tightest. `not` stands between AND and COMPARE, the sign behind MULTIPLY. */
+/* Precedence levels from lowest to highest. `not` is between AND and COMPARE, the sign above MULTIPLY. */
 enum { LEVEL_OR, LEVEL_AND, LEVEL_NOT, LEVEL_COMPARE, LEVEL_ADD, LEVEL_MULTIPLY, LEVEL_SIGN };
 
-typedef struct tn_operator {
+typedef struct expr_operator {
   const char *mark;
   int32_t level, op;
-} tn_operator;
+} expr_operator;
 
-/* A mark stands before those that begin it. */
-static const tn_operator operators[] = {
+/* A mark precedes its own prefixes in this list ("<=" before "<"). */
+static const expr_operator expr_operators[] = {
     {"==", LEVEL_COMPARE, TN_BIN_EQ},  {"!=", LEVEL_COMPARE, TN_BIN_NE},
     {"<=", LEVEL_COMPARE, TN_BIN_LE},  {">=", LEVEL_COMPARE, TN_BIN_GE},
     {"<", LEVEL_COMPARE, TN_BIN_LT},   {">", LEVEL_COMPARE, TN_BIN_GT},
@@ -22,16 +23,16 @@ static const tn_operator operators[] = {
     {"/", LEVEL_MULTIPLY, TN_BIN_DIV}, {"%", LEVEL_MULTIPLY, TN_BIN_MOD},
 };
 
-static tn_expr *parse_level(tn_parser *p, int32_t level);
+static tn_expr *expr_parse_level(tn_parser *p, int32_t level);
 
-static tn_expr *new_expr(tn_parser *p, int32_t what) {
+static tn_expr *expr_new(tn_parser *p, int32_t what) {
   tn_expr *expr = p->status == TN_OK ? tn_arena_alloc(p->arena, sizeof(*expr)) : NULL;
   if (expr == NULL && p->status == TN_OK) p->status = TN_ENOMEM;
-  if (expr != NULL) expr->what = what;
+  if (expr != NULL) expr->kind = what;
   return expr;
 }
 
-static bool add_item(tn_parser *p, tn_expr *expr, tn_expr *item) {
+static bool expr_add_item(tn_parser *p, tn_expr *expr, tn_expr *item) {
   if (item == NULL) return false;
   tn_expr **grown = tn_arena_grow(p->arena, expr->items, (size_t)expr->n_items, sizeof(tn_expr *));
   if (grown == NULL) {
@@ -43,68 +44,69 @@ static bool add_item(tn_parser *p, tn_expr *expr, tn_expr *item) {
   return true;
 }
 
-static bool enter(tn_parser *p) {
+static bool expr_enter(tn_parser *p) {
   if (++p->depth <= TN_SYNTAX_DEPTH) return true;
   tn_parser_fail(p, p->at, "the expression nests deeper than %d levels", TN_SYNTAX_DEPTH);
   return false;
 }
 
-static tn_expr *combine(tn_parser *p, int32_t op, tn_expr *left, tn_expr *right) {
-  tn_expr *expr = new_expr(p, TN_EXPR_BINARY);
-  if (expr == NULL || !add_item(p, expr, left) || !add_item(p, expr, right)) return NULL;
+static tn_expr *expr_combine(tn_parser *p, int32_t op, tn_expr *left, tn_expr *right) {
+  tn_expr *expr = expr_new(p, TN_EXPR_BINARY);
+  if (expr == NULL || !expr_add_item(p, expr, left) || !expr_add_item(p, expr, right)) return NULL;
   expr->op = op;
   if (++p->operators > TN_SYNTAX_OPERATORS)
     tn_parser_fail(p, p->at, "the line has more than %d operators", TN_SYNTAX_OPERATORS);
   return expr;
 }
 
-/* Steps over an operator of the level and returns it; -1: none comes. */
-static int32_t take_operator(tn_parser *p, int32_t level) {
+/* Consumes an operator of the level and returns it, or -1. */
+static int32_t expr_take_operator(tn_parser *p, int32_t level) {
   tn_parser_skip(p);
   if (level == LEVEL_OR) return tn_parser_take_word(p, "or") ? TN_BIN_OR : -1;
   if (level == LEVEL_AND) return tn_parser_take_word(p, "and") ? TN_BIN_AND : -1;
   if (tn_text_starts(p->at, "<-")) return -1;
-  for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
-    if (!tn_text_starts(p->at, operators[i].mark)) continue;
-    if (operators[i].level != level) return -1;
-    p->at += strlen(operators[i].mark);
-    return operators[i].op;
+  for (size_t i = 0; i < sizeof(expr_operators) / sizeof(expr_operators[0]); i++) {
+    if (!tn_text_starts(p->at, expr_operators[i].mark)) continue;
+    if (expr_operators[i].level != level) return -1;
+    p->at += strlen(expr_operators[i].mark);
+    return expr_operators[i].op;
   }
   return -1;
 }
 
 /* a < b < c is (a < b) and (b < c). */
-static tn_expr *parse_comparison(tn_parser *p) {
-  tn_expr *left = parse_level(p, LEVEL_ADD), *all = NULL;
-  for (int32_t op; left != NULL && (op = take_operator(p, LEVEL_COMPARE)) >= 0;) {
-    tn_expr *right = parse_level(p, LEVEL_ADD), *one = right != NULL ? combine(p, op, left, right) : NULL;
+static tn_expr *expr_parse_comparison(tn_parser *p) {
+  tn_expr *left = expr_parse_level(p, LEVEL_ADD), *all = NULL;
+  for (int32_t op; left != NULL && (op = expr_take_operator(p, LEVEL_COMPARE)) >= 0;) {
+    tn_expr *right = expr_parse_level(p, LEVEL_ADD),
+            *one = right != NULL ? expr_combine(p, op, left, right) : NULL;
     if (one == NULL) return NULL;
-    all = all == NULL ? one : combine(p, TN_BIN_AND, all, one);
+    all = all == NULL ? one : expr_combine(p, TN_BIN_AND, all, one);
     left = all != NULL ? right : NULL;
   }
   return left == NULL || all == NULL ? left : all;
 }
 
-static tn_expr *parse_chain(tn_parser *p, int32_t level) {
-  tn_expr *left = parse_level(p, level + 1);
-  for (int32_t op; left != NULL && (op = take_operator(p, level)) >= 0;) {
-    tn_expr *right = parse_level(p, level + 1);
-    left = right != NULL ? combine(p, op, left, right) : NULL;
+static tn_expr *expr_parse_chain(tn_parser *p, int32_t level) {
+  tn_expr *left = expr_parse_level(p, level + 1);
+  for (int32_t op; left != NULL && (op = expr_take_operator(p, level)) >= 0;) {
+    tn_expr *right = expr_parse_level(p, level + 1);
+    left = right != NULL ? expr_combine(p, op, left, right) : NULL;
   }
   return left;
 }
 
-static tn_expr *parse_unary(tn_parser *p, int32_t op, int32_t level) {
-  tn_expr *expr = new_expr(p, TN_EXPR_UNARY);
-  if (expr == NULL || !enter(p)) return NULL;
+static tn_expr *expr_parse_unary(tn_parser *p, int32_t op, int32_t level) {
+  tn_expr *expr = expr_new(p, TN_EXPR_UNARY);
+  if (expr == NULL || !expr_enter(p)) return NULL;
   expr->op = op;
-  bool added = add_item(p, expr, parse_level(p, level));
+  bool added = expr_add_item(p, expr, expr_parse_level(p, level));
   p->depth--;
   return added ? expr : NULL;
 }
 
-/* The number's own syntax; the text reader then cannot fail but for its size. */
-static const char *scan_number(const char *at) {
+/* The end of the number at `at`. The conversion of this text can only fail by overflow. */
+static const char *expr_scan_number(const char *at) {
   const char *p = at;
   while (isdigit((unsigned char)*p)) p++;
   if (*p == '.') p++;
@@ -117,26 +119,26 @@ static const char *scan_number(const char *at) {
   return p;
 }
 
-/* Whole numbers are kept in doubles, exact up to 2^53. */
-static bool read_number(const char *text, tn_expr *number) {
-  int64_t whole;
+/* Integers are stored in doubles, exact up to 2^53. */
+static bool expr_read_number(const char *text, tn_expr *number) {
+  int64_t integer;
   number->is_integer = strpbrk(text, ".eE") == NULL;
   if (!number->is_integer) return tn_text_to_float(text, &number->number);
-  if (!tn_text_to_int(text, &whole) || whole > INT64_C(1) << 53) return false;
-  number->number = (double)whole;
+  if (!tn_text_to_int(text, &integer) || integer > INT64_C(1) << 53) return false;
+  number->number = (double)integer;
   return true;
 }
 
-static tn_expr *parse_number(tn_parser *p) {
-  const char *from = p->at, *to = scan_number(from);
-  tn_expr *expr = new_expr(p, TN_EXPR_NUMBER);
+static tn_expr *expr_parse_number(tn_parser *p) {
+  const char *from = p->at, *to = expr_scan_number(from);
+  tn_expr *expr = expr_new(p, TN_EXPR_NUMBER);
   const char *text = expr != NULL ? tn_parser_copy(p, from, to) : NULL;
   if (text == NULL) return NULL;
   if (tn_scan_word(to) != NULL || *to == '.') {
     tn_parser_expected(p, "a number");
     return NULL;
   }
-  if (!read_number(text, expr)) {
+  if (!expr_read_number(text, expr)) {
     tn_parser_fail(p, from, "the number %s is too large", text);
     return NULL;
   }
@@ -144,27 +146,27 @@ static tn_expr *parse_number(tn_parser *p) {
   return expr;
 }
 
-static tn_expr *parse_list(tn_parser *p) {
-  tn_expr *list = new_expr(p, TN_EXPR_LIST);
+static tn_expr *expr_parse_list(tn_parser *p) {
+  tn_expr *list = expr_new(p, TN_EXPR_LIST);
   if (list == NULL || tn_parser_take(p, "]")) return list;
   do {
-    if (!add_item(p, list, tn_parser_expr(p))) return NULL;
+    if (!expr_add_item(p, list, tn_parser_expr(p))) return NULL;
   } while (tn_parser_take(p, ","));
   if (tn_parser_take(p, "]")) return list;
   tn_parser_expected(p, "',' or ']'");
   return NULL;
 }
 
-static tn_expr *parse_parentheses(tn_parser *p) {
+static tn_expr *expr_parse_parentheses(tn_parser *p) {
   tn_expr *inner = tn_parser_expr(p);
   if (inner == NULL || tn_parser_take(p, ")")) return inner;
   tn_parser_expected(p, "')'");
   return NULL;
 }
 
-/* dim(REF, AXIS), behind its "(". */
-static tn_expr *parse_dim(tn_parser *p) {
-  tn_expr *expr = new_expr(p, TN_EXPR_DIM);
+/* The rest of dim(REF, AXIS) after "(". */
+static tn_expr *expr_parse_dim(tn_parser *p) {
+  tn_expr *expr = expr_new(p, TN_EXPR_DIM);
   if (expr == NULL) return NULL;
   expr->word = tn_parser_name(p, false, "the name of a value");
   if (expr->word == NULL) return NULL;
@@ -172,13 +174,13 @@ static tn_expr *parse_dim(tn_parser *p) {
     tn_parser_expected(p, "',' and a dimension");
     return NULL;
   }
-  if (!add_item(p, expr, tn_parser_expr(p))) return NULL;
+  if (!expr_add_item(p, expr, tn_parser_expr(p))) return NULL;
   if (tn_parser_take(p, ")")) return expr;
   tn_parser_expected(p, "')'");
   return NULL;
 }
 
-static tn_expr *parse_word(tn_parser *p) {
+static tn_expr *expr_parse_word(tn_parser *p) {
   const char *from = p->at, *to = tn_scan_word(from);
   if (tn_parser_reserved(from, to)) {
     tn_parser_expected(p, "a value");
@@ -186,50 +188,52 @@ static tn_expr *parse_word(tn_parser *p) {
   }
   p->at = to;
   bool call = tn_parser_take(p, "(");
-  if (call && to - from == 3 && memcmp(from, "dim", 3) == 0) return parse_dim(p);
-  tn_expr *expr = new_expr(p, call ? TN_EXPR_CALL : TN_EXPR_WORD);
+  if (call && to - from == 3 && memcmp(from, "dim", 3) == 0) return expr_parse_dim(p);
+  tn_expr *expr = expr_new(p, call ? TN_EXPR_CALL : TN_EXPR_WORD);
   if (expr == NULL) return NULL;
   expr->word = tn_parser_copy(p, from, to);
   if (expr->word == NULL || (call && !tn_parser_args(p, &expr->args, &expr->n_args))) return NULL;
   return expr;
 }
 
-static tn_expr *parse_shared(tn_parser *p) {
-  tn_expr *expr = new_expr(p, TN_EXPR_SHARED);
+static tn_expr *expr_parse_shared(tn_parser *p) {
+  tn_expr *expr = expr_new(p, TN_EXPR_SHARED);
   if (expr != NULL) expr->word = tn_parser_name(p, false, "a name after '@'");
   return p->status == TN_OK ? expr : NULL;
 }
 
-static tn_expr *parse_primary(tn_parser *p) {
+static tn_expr *expr_parse_primary(tn_parser *p) {
   tn_parser_skip(p);
   if (isdigit((unsigned char)*p->at) || (*p->at == '.' && isdigit((unsigned char)p->at[1])))
-    return parse_number(p);
-  if (tn_scan_word(p->at) != NULL) return parse_word(p);
-  if (tn_parser_take(p, "(")) return parse_parentheses(p);
-  if (tn_parser_take(p, "[")) return parse_list(p);
-  if (tn_parser_take(p, "@")) return parse_shared(p);
+    return expr_parse_number(p);
+  if (tn_scan_word(p->at) != NULL) return expr_parse_word(p);
+  if (tn_parser_take(p, "(")) return expr_parse_parentheses(p);
+  if (tn_parser_take(p, "[")) return expr_parse_list(p);
+  if (tn_parser_take(p, "@")) return expr_parse_shared(p);
   tn_parser_expected(p, "a value");
   return NULL;
 }
 
-static tn_expr *parse_level(tn_parser *p, int32_t level) {
+static tn_expr *expr_parse_level(tn_parser *p, int32_t level) {
   switch (level) {
   case LEVEL_NOT:
-    return tn_parser_take_word(p, "not") ? parse_unary(p, TN_UN_NOT, LEVEL_NOT) : parse_comparison(p);
-  case LEVEL_SIGN: return tn_parser_take(p, "-") ? parse_unary(p, TN_UN_NEG, LEVEL_SIGN) : parse_primary(p);
-  default: return parse_chain(p, level);
+    return tn_parser_take_word(p, "not") ? expr_parse_unary(p, TN_UN_NOT, LEVEL_NOT)
+                                         : expr_parse_comparison(p);
+  case LEVEL_SIGN:
+    return tn_parser_take(p, "-") ? expr_parse_unary(p, TN_UN_NEG, LEVEL_SIGN) : expr_parse_primary(p);
+  default: return expr_parse_chain(p, level);
   }
 }
 
 tn_expr *tn_parser_expr(tn_parser *p) {
-  if (!enter(p)) return NULL;
-  tn_expr *expr = parse_level(p, LEVEL_OR);
+  if (!expr_enter(p)) return NULL;
+  tn_expr *expr = expr_parse_level(p, LEVEL_OR);
   p->depth--;
   return p->status == TN_OK ? expr : NULL;
 }
 
-/* "name =" in front of an argument, which is no "==". */
-static const char *argument_name(tn_parser *p) {
+/* Consumes "name =" in front of an argument and returns the name; "==" is an operator. */
+static const char *expr_argument_name(tn_parser *p) {
   tn_parser_skip(p);
   const char *from = p->at, *to = tn_scan_word(from);
   if (to == NULL || tn_parser_reserved(from, to)) return NULL;
@@ -239,8 +243,8 @@ static const char *argument_name(tn_parser *p) {
   return tn_parser_copy(p, from, to);
 }
 
-static bool check_argument(tn_parser *p, const char *at, const tn_call_arg *args, int32_t n,
-                           const tn_call_arg *arg) {
+static bool expr_check_argument(tn_parser *p, const char *at, const tn_call_arg *args, int32_t n,
+                                const tn_call_arg *arg) {
   if (arg->name == NULL && n > 0 && args[n - 1].name != NULL)
     tn_parser_fail(p, at, "a positional argument follows '%s=', expected name=value", args[n - 1].name);
   for (int32_t i = 0; i < n; i++)
@@ -249,12 +253,12 @@ static bool check_argument(tn_parser *p, const char *at, const tn_call_arg *args
   return p->status == TN_OK;
 }
 
-static bool parse_argument(tn_parser *p, tn_call_arg **args, int32_t *n) {
+static bool expr_parse_argument(tn_parser *p, tn_call_arg **args, int32_t *n) {
   tn_parser_skip(p);
   const char *at = p->at;
-  tn_call_arg arg = {.name = argument_name(p)};
+  tn_call_arg arg = {.name = expr_argument_name(p)};
   if (p->status == TN_OK) arg.value = tn_parser_expr(p);
-  if (arg.value == NULL || !check_argument(p, at, *args, *n, &arg)) return false;
+  if (arg.value == NULL || !expr_check_argument(p, at, *args, *n, &arg)) return false;
   tn_call_arg *grown = tn_arena_grow(p->arena, *args, (size_t)*n, sizeof(arg));
   if (grown == NULL) {
     p->status = TN_ENOMEM;
@@ -270,7 +274,7 @@ bool tn_parser_args(tn_parser *p, tn_call_arg **args, int32_t *n) {
   *n = 0;
   if (tn_parser_take(p, ")")) return true;
   do {
-    if (!parse_argument(p, args, n)) return false;
+    if (!expr_parse_argument(p, args, n)) return false;
   } while (tn_parser_take(p, ","));
   if (tn_parser_take(p, ")")) return true;
   tn_parser_expected(p, "',' or ')'");

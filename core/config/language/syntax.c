@@ -1,26 +1,26 @@
-/* core/config/language/syntax.c: lines of the model language. */
+/* core/config/language/syntax.c: the parser of lines of the model language. */
 #include "core/config/language/syntax.h"
 
 #include <string.h>
 
 #include "core/config/language/parser.h"
 
-static bool no_memory(tn_parser *p) {
+static bool syntax_no_memory(tn_parser *p) {
   p->status = TN_ENOMEM;
   return false;
 }
 
-static bool add_text(tn_parser *p, const char ***texts, int32_t *n, const char *text) {
+static bool syntax_add_text(tn_parser *p, const char ***texts, int32_t *n, const char *text) {
   if (text == NULL) return false;
   const char **grown = tn_arena_grow(p->arena, *texts, (size_t)*n, sizeof(*grown));
-  if (grown == NULL) return no_memory(p);
+  if (grown == NULL) return syntax_no_memory(p);
   *texts = grown;
   grown[(*n)++] = text;
   return true;
 }
 
-/* Where the ":" behind the line's names is; NULL: it has none. */
-static const char *end_of_names(const char *at) {
+/* The position of the ":" behind the line's names; NULL if the line has no names. */
+static const char *syntax_end_of_names(const char *at) {
   for (;;) {
     at += strspn(at, " \t\n");
     at = tn_scan_name(at, true);
@@ -31,7 +31,7 @@ static const char *end_of_names(const char *at) {
   }
 }
 
-static bool check_name(tn_parser *p, const char *at, const char *name) {
+static bool syntax_check_name(tn_parser *p, const char *at, const char *name) {
   const char *hole = strstr(name, "{i}");
   if (hole != NULL && strstr(hole + 1, "{i}") != NULL)
     tn_parser_fail(p, at, "the name '%s' has '{i}' twice, expected at most once", name);
@@ -40,18 +40,19 @@ static bool check_name(tn_parser *p, const char *at, const char *name) {
   return p->status == TN_OK;
 }
 
-static bool parse_names(tn_parser *p, tn_line *line) {
-  if (end_of_names(p->at) == NULL) return true;
+static bool syntax_parse_names(tn_parser *p, tn_line *line) {
+  if (syntax_end_of_names(p->at) == NULL) return true;
   do {
     tn_parser_skip(p);
     const char *at = p->at, *name = tn_parser_name(p, true, "a name");
-    if (!add_text(p, &line->names, &line->n_names, name) || !check_name(p, at, name)) return false;
+    if (!syntax_add_text(p, &line->names, &line->n_names, name) || !syntax_check_name(p, at, name))
+      return false;
   } while (tn_parser_take(p, ","));
   return tn_parser_take(p, ":");
 }
 
-/* A call or "@name", without its repeat. */
-static bool parse_layer(tn_parser *p, tn_item_call *item) {
+/* Parses a call or "@name", without its repeat count. */
+static bool syntax_parse_layer(tn_parser *p, tn_item_call *item) {
   if (tn_parser_take(p, "@")) {
     item->shared = tn_parser_name(p, false, "a name after '@'");
     return item->shared != NULL;
@@ -68,34 +69,34 @@ static bool parse_layer(tn_parser *p, tn_item_call *item) {
   return !tn_parser_take(p, "(") || tn_parser_args(p, &item->args, &item->n_args);
 }
 
-static bool parse_item(tn_parser *p, tn_line *line) {
+static bool syntax_parse_item(tn_parser *p, tn_line *line) {
   tn_item_call item = {0};
-  if (!parse_layer(p, &item)) return false;
+  if (!syntax_parse_layer(p, &item)) return false;
   if (tn_parser_take(p, "*")) {
     item.repeat = tn_parser_expr(p);
     if (item.repeat == NULL) return false;
   }
   tn_item_call *grown = tn_arena_grow(p->arena, line->items, (size_t)line->n_items, sizeof(item));
-  if (grown == NULL) return no_memory(p);
+  if (grown == NULL) return syntax_no_memory(p);
   line->items = grown;
   grown[line->n_items++] = item;
   return true;
 }
 
-static bool parse_refs(tn_parser *p, tn_line *line) {
+static bool syntax_parse_refs(tn_parser *p, tn_line *line) {
   do {
-    if (!add_text(p, &line->refs, &line->n_refs, tn_parser_name(p, false, "the name of a value")))
+    if (!syntax_add_text(p, &line->refs, &line->n_refs, tn_parser_name(p, false, "the name of a value")))
       return false;
   } while (tn_parser_take(p, ","));
   return true;
 }
 
-static bool parse_line(tn_parser *p, tn_line *line) {
-  if (!parse_names(p, line)) return false;
+static bool syntax_parse_line(tn_parser *p, tn_line *line) {
+  if (!syntax_parse_names(p, line)) return false;
   do {
-    if (!parse_item(p, line)) return false;
+    if (!syntax_parse_item(p, line)) return false;
   } while (tn_parser_take(p, ","));
-  if (tn_parser_take(p, "<-") && !parse_refs(p, line)) return false;
+  if (tn_parser_take(p, "<-") && !syntax_parse_refs(p, line)) return false;
   if (tn_parser_take_word(p, "if")) {
     line->condition = tn_parser_expr(p);
     if (line->condition == NULL) return false;
@@ -108,15 +109,15 @@ static bool parse_line(tn_parser *p, tn_line *line) {
   return false;
 }
 
-/* Whether the row that ends before `end` has a comma as its last character. */
-static bool ends_in_comma(const char *start, const char *end) {
+/* Whether the last character of the row is a comma. */
+static bool syntax_ends_in_comma(const char *start, const char *end) {
   while (end > start && strchr(" \t\n", end[-1]) != NULL) end--;
   return end > start && end[-1] == ',';
 }
 
-/* The end of the logical line at p->at: rows join inside brackets and after a comma. NULL: a bracket
- * stays open, which is said here, since the parser would blame whatever comes next. */
-static const char *end_of_line(tn_parser *p) {
+/* The end of the logical line at p->at: rows join inside brackets and after a comma. NULL with a message
+ * if a bracket stays open; the parser would report a later token. */
+static const char *syntax_end_of_line(tn_parser *p) {
   const char *opened = NULL, *at = p->at;
   int64_t depth = 0;
   for (; *at != '\0'; at++) {
@@ -124,7 +125,7 @@ static const char *end_of_line(tn_parser *p) {
       if (depth++ == 0) opened = at;
     } else if ((*at == ')' || *at == ']') && depth > 0) {
       depth--;
-    } else if (*at == '\n' && depth == 0 && !ends_in_comma(p->at, at)) {
+    } else if (*at == '\n' && depth == 0 && !syntax_ends_in_comma(p->at, at)) {
       return at;
     }
   }
@@ -133,9 +134,9 @@ static const char *end_of_line(tn_parser *p) {
   return NULL;
 }
 
-/* Cuts one logical line off a parser that stands over several. */
-static bool cut_line(tn_parser *all, tn_parser *one) {
-  const char *end = end_of_line(all);
+/* Splits one logical line off a parser of several lines. */
+static bool syntax_cut_line(tn_parser *all, tn_parser *one) {
+  const char *end = syntax_end_of_line(all);
   *one = *all;
   one->text = one->at = end != NULL ? tn_parser_copy(all, all->at, end) : NULL;
   if (one->text == NULL) return false;
@@ -144,19 +145,19 @@ static bool cut_line(tn_parser *all, tn_parser *one) {
   return true;
 }
 
-static bool next_line(tn_parser *all, tn_line *line) {
+static bool syntax_next_line(tn_parser *all, tn_line *line) {
   tn_parser one;
   *line = (tn_line){.file = all->file};
-  if (!cut_line(all, &one)) return false;
+  if (!syntax_cut_line(all, &one)) return false;
   line->line = one.row_lines != NULL ? one.row_lines[0] : one.line;
-  bool parsed = parse_line(&one, line);
+  bool parsed = syntax_parse_line(&one, line);
   all->status = one.status;
   return parsed;
 }
 
-static bool add_line(tn_parser *p, tn_line **lines, int32_t *n, const tn_line *line) {
+static bool syntax_add_line(tn_parser *p, tn_line **lines, int32_t *n, const tn_line *line) {
   tn_line *grown = tn_arena_grow(p->arena, *lines, (size_t)*n, sizeof(*line));
-  if (grown == NULL) return no_memory(p);
+  if (grown == NULL) return syntax_no_memory(p);
   *lines = grown;
   grown[(*n)++] = *line;
   return true;
@@ -175,7 +176,7 @@ tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key
   tn_parser_skip(&p);
   while (p.status == TN_OK && *p.at != '\0') {
     tn_line line;
-    if (!next_line(&p, &line) || !add_line(&p, lines, n, &line)) break;
+    if (!syntax_next_line(&p, &line) || !syntax_add_line(&p, lines, n, &line)) break;
     tn_parser_skip(&p);
   }
   return p.status;
@@ -185,7 +186,7 @@ tn_status tn_syntax_line(const void *handle, tn_arena *arena, const char *text, 
                          int32_t line, tn_line *out) {
   tn_parser p = {.handle = handle, .arena = arena, .text = text, .at = text, .file = file, .line = line};
   tn_parser_skip(&p);
-  if (!next_line(&p, out)) return p.status;
+  if (!syntax_next_line(&p, out)) return p.status;
   tn_parser_skip(&p);
   if (*p.at != '\0') tn_parser_expected(&p, "a single line");
   return p.status;

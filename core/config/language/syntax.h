@@ -1,5 +1,5 @@
-/* core/config/language/syntax.h: the model language (design, chapter 6) as a syntax tree, and its
- * expressions. Grammar and evaluation only: what a layer is, core/model knows.
+/* core/config/language/syntax.h: the model language as a syntax tree, and its expressions. This room
+ * handles grammar and evaluation; core/model applies the layers.
  *
  *   line  = [names ":"] seq ["<-" ref {"," ref}] ["if" expr]
  *   names = name {"," name}
@@ -56,18 +56,18 @@ typedef struct tn_call_arg {
   tn_expr *value;
 } tn_call_arg;
 struct tn_expr {
-  int32_t what, op;
+  int32_t kind, op; /* TN_EXPR_..., TN_BIN_... or TN_UN_... */
   const char *word; /* WORD, CALL: name; SHARED: path; DIM: ref */
   double number;    /* NUMBER */
   int32_t is_integer;
-  tn_expr **items; /* LIST; operands of UNARY, BINARY, DIM's axis */
+  tn_expr **items; /* entries of LIST; operands of UNARY and BINARY; axis of DIM */
   int32_t n_items;
   tn_call_arg *args; /* CALL */
   int32_t n_args;
 };
 
-typedef struct tn_item_call { /* one item of a seq */
-  const char *layer;          /* word of the call; NULL for "@name" */
+typedef struct tn_item_call { /* an item of a seq */
+  const char *layer;          /* name of the layer; NULL for "@name" */
   const char *shared;         /* "@name" */
   tn_call_arg *args;
   int32_t n_args;
@@ -75,39 +75,40 @@ typedef struct tn_item_call { /* one item of a seq */
 } tn_item_call;
 
 typedef struct tn_line {
-  const char **names; /* may hold "{i}" */
+  const char **names; /* may contain "{i}" */
   int32_t n_names;
   tn_item_call *items;
   int32_t n_items;
   const char **refs;
   int32_t n_refs;
   tn_expr *condition; /* NULL: always */
-  const char *file;   /* where the line starts */
+  const char *file;   /* file and line of the start */
   int32_t line;
 } tn_line;
 
-/* A key's value as model lines. On a syntax error: TN_EINVAL, "file.ini:14: ... expected ...". */
+/* Parses the value of a key as model lines. A syntax error is TN_EINVAL with "file.ini:14: ... expected
+ * ...". */
 tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key, tn_line **lines,
                           int32_t *n);
-/* One line or one call from text ("linear(128)"), for tn_build_layer and for transforms lists. */
+/* Parses one line or one call from text ("linear(128)"), for tn_build_layer and lists of transforms. */
 tn_status tn_syntax_line(const void *handle, tn_arena *arena, const char *text, const char *file,
                          int32_t line, tn_line *out);
-/* A single expression. */
+/* Parses a single expression. */
 tn_status tn_syntax_expr(const void *handle, tn_arena *arena, const char *text, tn_expr **out);
 
-/* What an expression evaluates to. */
+/* The result of an expression. */
 enum { TN_VALUE_NUMBER, TN_VALUE_TEXT, TN_VALUE_LIST, TN_VALUE_SHARED };
 typedef struct tn_value {
-  int32_t what;
+  int32_t kind;
   double number;
   int32_t is_integer;
-  const char *text; /* TEXT: a word or a call as written ("normal(0, 0.02)"); SHARED: the path */
+  const char *text; /* TEXT: a word, or a call such as "normal(0, 0.02)"; SHARED: the path */
   struct tn_value *items;
   int32_t n_items;
 } tn_value;
 
-/* Names that an expression may use: a block's arguments, then the yes/no words. dim gives the size
- * of a referenced value; it returns false when there is no such value. */
+/* The names that an expression may use, such as a block's arguments. `dim` gives the size of a dimension
+ * of a value; false if there is no such value or dimension. */
 typedef struct tn_scope {
   const char *const *names;
   const tn_value *values;
@@ -116,15 +117,16 @@ typedef struct tn_scope {
   void *context;
 } tn_scope;
 
-/* Integer arithmetic stays integer; / gives a float unless exact; // and % as Python. A word that is
- * no name of the scope is TEXT. Errors: division by zero, a type that does not fit. */
+/* Evaluates an expression. Integer arithmetic stays integer; / gives a float unless the quotient is exact;
+ * // and % are as in Python. A word that is not a name of the scope is TEXT. Division by zero and operands
+ * of the wrong type are errors. */
 tn_status tn_expr_evaluate(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope,
                            tn_value *value);
 bool tn_value_true(const tn_value *value);
-/* Evaluates a condition. Unlike tn_value_true it can say that a word is neither yes nor no. */
+/* Evaluates a condition. Unlike tn_value_true it rejects words other than yes and no. */
 tn_status tn_expr_holds(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope,
                         bool *holds);
-/* The value in the syntax of an option: "2", "[1, 2]", "tanh". In the arena. */
+/* The value in the syntax of an option: "2", "[1, 2]", "tanh"; allocated in the arena. */
 const char *tn_value_text(tn_arena *arena, const tn_value *value);
 
 #endif

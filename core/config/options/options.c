@@ -1,4 +1,5 @@
-/* core/config/options/options.c: filling the options struct of an item. */
+/* core/config/options/options.c: creating, completing, printing and comparing the options struct of an
+ * item. */
 #include "core/config/options/options.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ const tn_option *tn_options_at(const tn_item *item, int64_t position) {
   }
 }
 
-static int64_t count_options(const tn_item *item) {
+static int64_t options_count(const tn_item *item) {
   int64_t n = 0;
   while (tn_options_at(item, n) != NULL) n++;
   return n;
@@ -34,9 +35,9 @@ const tn_option *tn_options_find(const tn_item *item, const char *name) {
   return tn_options_at(item, tn_options_position(item, name));
 }
 
-/* The first option before `position` whose field shares bytes with this one's; NULL: none. A value would be
- * read as one of another type, and an address among them as anything. */
-static const tn_option *overlapping(const tn_item *item, int64_t position) {
+/* The first option before `position` whose field overlaps this option's field, or NULL. Overlapping fields
+ * would let a value be read as another type, for example as an address. */
+static const tn_option *options_find_overlap(const tn_item *item, int64_t position) {
   const tn_option *option = tn_options_at(item, position);
   for (int64_t i = 0; i < position; i++) {
     const tn_option *other = tn_options_at(item, i);
@@ -47,8 +48,8 @@ static const tn_option *overlapping(const tn_item *item, int64_t position) {
   return NULL;
 }
 
-/* Whether an item's own table makes sense; plugins are not trusted to be right. */
-static tn_status check_option(const void *handle, const tn_item *item, int64_t position) {
+/* Checks one entry of an item's option table, since a plugin may be wrong. */
+static tn_status options_check_entry(const void *handle, const tn_item *item, int64_t position) {
   const tn_option *option = tn_options_at(item, position);
   const tn_option_type *type = tn_option_type_of(option);
   if (type->field == TN_FIELD_NONE)
@@ -65,8 +66,8 @@ static tn_status check_option(const void *handle, const tn_item *item, int64_t p
     return tn_failf(handle, TN_EABI, "item '%s', option '%s': the range '%s' does not suit %s", item->name,
                     option->name, option->range != NULL ? option->range : "", type->expected);
   if (tn_options_position(item, option->name) != position)
-    return tn_failf(handle, TN_EABI, "item '%s': the option '%s' is there twice", item->name, option->name);
-  const tn_option *other = overlapping(item, position);
+    return tn_failf(handle, TN_EABI, "item '%s': the option '%s' is listed twice", item->name, option->name);
+  const tn_option *other = options_find_overlap(item, position);
   if (other != NULL)
     return tn_failf(handle, TN_EABI,
                     "item '%s': the fields of the options '%s' (at byte %u) and '%s' (at byte %u) overlap",
@@ -74,7 +75,7 @@ static tn_status check_option(const void *handle, const tn_item *item, int64_t p
   return TN_OK;
 }
 
-static tn_status fill_default(const void *handle, tn_options *options, const tn_option *option) {
+static tn_status options_fill_default(const void *handle, tn_options *options, const tn_option *option) {
   tn_option_value value = {0};
   if (option->fallback == NULL) return TN_OK;
   tn_status status =
@@ -87,14 +88,14 @@ static tn_status fill_default(const void *handle, tn_options *options, const tn_
 }
 
 tn_status tn_options_start(const void *handle, tn_arena *arena, const tn_item *item, tn_options *options) {
-  int64_t n = count_options(item);
+  int64_t n = options_count(item);
   *options = (tn_options){.item = item, .arena = arena};
   options->data = tn_arena_alloc(arena, item->options_bytes);
   options->given = tn_arena_alloc(arena, (size_t)n);
   if (options->data == NULL || options->given == NULL) return TN_ENOMEM;
   for (int64_t i = 0; i < n; i++) {
-    TN_TRY(check_option(handle, item, i));
-    TN_TRY(fill_default(handle, options, tn_options_at(item, i)));
+    TN_TRY(options_check_entry(handle, item, i));
+    TN_TRY(options_fill_default(handle, options, tn_options_at(item, i)));
   }
   return TN_OK;
 }
@@ -110,7 +111,8 @@ tn_status tn_options_finish(const void *handle, tn_options *options) {
   }
 }
 
-static void print_changed(tn_text *text, const tn_item *item, const void *data, const tn_options *defaults) {
+static void options_print_changed(tn_text *text, const tn_item *item, const void *data,
+                                  const tn_options *defaults) {
   const char *comma = "";
   for (int64_t i = 0;; i++) {
     const tn_option *option = tn_options_at(item, i);
@@ -126,7 +128,7 @@ void tn_options_print(tn_text *text, const tn_item *item, const void *data) {
   tn_arena arena = tn_arena_new(text->handle);
   tn_options defaults;
   if (tn_options_start(text->handle, &arena, item, &defaults) == TN_OK)
-    print_changed(text, item, data, &defaults);
+    options_print_changed(text, item, data, &defaults);
   else
     text->failed = true;
   tn_arena_free(&arena);

@@ -1,16 +1,16 @@
-/* core/config/options/range.c: "> 0", "[0, 1)" and "a|b|c". */
+/* core/config/options/range.c: ranges of options: "> 0", "[0, 1)" and "a|b|c". */
 #include <math.h>
 #include <string.h>
 
 #include "core/config/options/option_value.h"
 
-typedef struct tn_range {
+typedef struct option_range {
   double low, high;
   bool low_open, high_open;
-} tn_range;
+} option_range;
 
-/* Numbers of ranges are short: "1e-12", "65536". */
-static bool read_number(const char *text, size_t n, double *value) {
+/* Reads a bound of a range; bounds are short, like "1e-12" or "65536". */
+static bool range_read_number(const char *text, size_t n, double *value) {
   char digits[32];
   while (n > 0 && *text == ' ') {
     text++;
@@ -24,92 +24,73 @@ static bool read_number(const char *text, size_t n, double *value) {
 }
 
 /* "> 0", ">= 1", "< 2", "<= 3" */
-static bool read_bound(const char *text, tn_range *range) {
+static bool range_read_bound(const char *text, option_range *range) {
   bool open = text[1] != '=';
   const char *number = text + (open ? 1 : 2);
   if (*text == '>') {
     range->low_open = open;
-    return read_number(number, strlen(number), &range->low);
+    return range_read_number(number, strlen(number), &range->low);
   }
   range->high_open = open;
-  return read_number(number, strlen(number), &range->high);
+  return range_read_number(number, strlen(number), &range->high);
 }
 
 /* "[0, 1)" */
-static bool read_interval(const char *text, tn_range *range) {
+static bool range_read_interval(const char *text, option_range *range) {
   const char *comma = strchr(text, ',');
   size_t n = strlen(text);
   if (comma == NULL || (text[n - 1] != ']' && text[n - 1] != ')')) return false;
   range->low_open = text[0] == '(';
   range->high_open = text[n - 1] == ')';
-  return read_number(text + 1, (size_t)(comma - text) - 1, &range->low) &&
-         read_number(comma + 1, (size_t)(text + n - 1 - comma) - 1, &range->high) &&
+  return range_read_number(text + 1, (size_t)(comma - text) - 1, &range->low) &&
+         range_read_number(comma + 1, (size_t)(text + n - 1 - comma) - 1, &range->high) &&
          range->low <= range->high;
 }
 
-static bool read_range(const char *text, tn_range *range) {
-  *range = (tn_range){.low = -INFINITY, .high = INFINITY};
-  if (*text == '>' || *text == '<') return read_bound(text, range);
-  return (*text == '[' || *text == '(') && read_interval(text, range);
+static bool range_read(const char *text, option_range *range) {
+  *range = (option_range){.low = -INFINITY, .high = INFINITY};
+  if (*text == '>' || *text == '<') return range_read_bound(text, range);
+  return (*text == '[' || *text == '(') && range_read_interval(text, range);
 }
 
-/* A NaN lies in no range. */
-static bool lies_in(const tn_range *range, double x) {
+/* A NaN is outside every range. */
+static bool range_holds(const option_range *range, double x) {
   bool above = range->low_open ? x > range->low : x >= range->low;
   bool below = range->high_open ? x < range->high : x <= range->high;
   return above && below;
 }
 
-const char *tn_words_at(const char *words, int32_t position, size_t *n) {
-  while (position-- > 0) {
-    words = strchr(words, '|');
-    if (words == NULL) return NULL;
-    words++;
-  }
-  *n = strcspn(words, "|");
-  return words;
-}
-
-int32_t tn_words_find(const char *words, const char *word) {
-  size_t n;
-  for (int32_t i = 0;; i++) {
-    const char *at = tn_words_at(words, i, &n);
-    if (at == NULL) return -1;
-    if (strlen(word) == n && memcmp(at, word, n) == 0) return i;
-  }
-}
-
-/* No word is empty and none comes twice. */
-static bool words_valid(const char *words) {
+/* Whether the words are non-empty and distinct. */
+static bool range_words_valid(const char *words) {
   size_t n, m;
   for (int32_t i = 0;; i++) {
-    const char *word = tn_words_at(words, i, &n);
+    const char *word = tn_alternatives_at(words, i, &n);
     if (word == NULL) return i > 0;
     if (n == 0) return false;
     for (int32_t k = 0; k < i; k++) {
-      const char *other = tn_words_at(words, k, &m);
+      const char *other = tn_alternatives_at(words, k, &m);
       if (n == m && memcmp(word, other, n) == 0) return false;
     }
   }
 }
 
 bool tn_option_range_valid(const tn_option *option) {
-  tn_range range;
-  if (option->type == TN_OPT_ENUM) return option->range != NULL && words_valid(option->range);
+  option_range range;
+  if (option->type == TN_OPT_ENUM) return option->range != NULL && range_words_valid(option->range);
   if (option->range == NULL) return true;
-  if (option->type == TN_OPT_TEXT) return words_valid(option->range);
+  if (option->type == TN_OPT_TEXT) return range_words_valid(option->range);
   switch (tn_option_type_of(option)->field) {
   case TN_FIELD_I64:
   case TN_FIELD_F64:
   case TN_FIELD_INTS:
-  case TN_FIELD_FLOATS: return read_range(option->range, &range);
-  default: return false; /* flags, dtypes, paths and initializers are checked by their type alone */
+  case TN_FIELD_FLOATS: return range_read(option->range, &range);
+  default: return false; /* flags, dtypes, paths and initializers take no range */
   }
 }
 
-static tn_status out_of_range(const void *handle, const tn_option *option, bool whole, int64_t i, double x) {
+static tn_status range_fail(const void *handle, const tn_option *option, bool integer, int64_t i, double x) {
   tn_text shown = tn_text_new(handle);
-  if (whole)
+  if (integer)
     tn_text_addf(&shown, "%lld", (long long)i);
   else
     tn_text_add_float(&shown, x);
@@ -119,32 +100,32 @@ static tn_status out_of_range(const void *handle, const tn_option *option, bool 
   return status;
 }
 
-static tn_status check_words(const void *handle, const tn_option *option, const char *text) {
-  if (tn_words_find(option->range, text) >= 0) return TN_OK;
-  return tn_failf(handle, TN_EINVAL, "%s: '%s' is none of %s", option->name, text, option->range);
+static tn_status range_check_word(const void *handle, const tn_option *option, const char *text) {
+  if (tn_alternatives_find(option->range, text) >= 0) return TN_OK;
+  return tn_failf(handle, TN_EINVAL, "%s: '%s' is not one of %s", option->name, text, option->range);
 }
 
 tn_status tn_option_check(const void *handle, const tn_option *option, const tn_option_value *value) {
-  tn_range range;
+  option_range range;
   if (option->range == NULL || option->type == TN_OPT_ENUM) return TN_OK;
-  if (option->type == TN_OPT_TEXT) return check_words(handle, option, value->text);
-  if (!read_range(option->range, &range))
+  if (option->type == TN_OPT_TEXT) return range_check_word(handle, option, value->text);
+  if (!range_read(option->range, &range))
     return tn_failf(handle, TN_EABI, "%s: the range '%s' cannot be read", option->name, option->range);
   switch (tn_option_type_of(option)->field) {
   case TN_FIELD_I64:
-    if (lies_in(&range, (double)value->whole)) return TN_OK;
-    return out_of_range(handle, option, true, value->whole, 0);
+    if (range_holds(&range, (double)value->integer)) return TN_OK;
+    return range_fail(handle, option, true, value->integer, 0);
   case TN_FIELD_F64:
-    return lies_in(&range, value->real) ? TN_OK : out_of_range(handle, option, false, 0, value->real);
+    return range_holds(&range, value->real) ? TN_OK : range_fail(handle, option, false, 0, value->real);
   case TN_FIELD_INTS:
     for (int64_t i = 0; i < value->ints.n; i++)
-      if (!lies_in(&range, (double)value->ints.v[i]))
-        return out_of_range(handle, option, true, value->ints.v[i], 0);
+      if (!range_holds(&range, (double)value->ints.v[i]))
+        return range_fail(handle, option, true, value->ints.v[i], 0);
     return TN_OK;
   case TN_FIELD_FLOATS:
     for (int64_t i = 0; i < value->floats.n; i++)
-      if (!lies_in(&range, value->floats.v[i]))
-        return out_of_range(handle, option, false, 0, value->floats.v[i]);
+      if (!range_holds(&range, value->floats.v[i]))
+        return range_fail(handle, option, false, 0, value->floats.v[i]);
     return TN_OK;
   default: return TN_OK;
   }

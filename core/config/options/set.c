@@ -6,8 +6,8 @@
 
 enum { NAMES_LISTED = 12, NAMES_COMPARED = 64 };
 
-/* No name is near: the message lists what there is, cut after a dozen. */
-static tn_status list_names(const void *handle, const tn_item *item, const char *name) {
+/* Fails with a list of the item's first options, for a name without a near match. */
+static tn_status option_list_names(const void *handle, const tn_item *item, const char *name) {
   tn_text names = tn_text_new(handle);
   for (int64_t i = 0; i <= NAMES_LISTED && tn_options_at(item, i) != NULL; i++)
     tn_text_addf(&names, "%s%s", i > 0 ? ", " : "", i < NAMES_LISTED ? tn_options_at(item, i)->name : "...");
@@ -17,28 +17,28 @@ static tn_status list_names(const void *handle, const tn_item *item, const char 
   return status;
 }
 
-static tn_status unknown_option(const void *handle, const tn_item *item, const char *name) {
+static tn_status option_fail_unknown(const void *handle, const tn_item *item, const char *name) {
   const char *names[NAMES_COMPARED];
   size_t n = 0;
   for (; n < NAMES_COMPARED && tn_options_at(item, (int64_t)n) != NULL; n++)
     names[n] = tn_options_at(item, (int64_t)n)->name;
   if (n == 0) return tn_failf(handle, TN_EINVAL, "%s: unknown, %s takes no options", name, item->name);
   const char *nearest = tn_text_nearest(name, names, n);
-  if (nearest == NULL) return list_names(handle, item, name);
+  if (nearest == NULL) return option_list_names(handle, item, name);
   return tn_failf(handle, TN_EINVAL, "%s: unknown option of %s, did you mean '%s'?", name, item->name,
                   nearest);
 }
 
-/* Finds an option that is still to be set. */
-static tn_status take_option(const void *handle, const tn_options *options, const char *name,
+/* Finds an option that has not been set yet. */
+static tn_status option_take(const void *handle, const tn_options *options, const char *name,
                              int64_t *position) {
   *position = tn_options_position(options->item, name);
-  if (*position < 0) return unknown_option(handle, options->item, name);
+  if (*position < 0) return option_fail_unknown(handle, options->item, name);
   if (options->given[*position]) return tn_failf(handle, TN_EINVAL, "%s: given twice", name);
   return TN_OK;
 }
 
-static void put(tn_options *options, int64_t position, const tn_option_value *value) {
+static void option_set(tn_options *options, int64_t position, const tn_option_value *value) {
   tn_option_store(tn_options_at(options->item, position), options->data, value);
   options->given[position] = true;
 }
@@ -46,22 +46,22 @@ static void put(tn_options *options, int64_t position, const tn_option_value *va
 tn_status tn_options_set_text(const void *handle, tn_options *options, const char *name, const char *text) {
   tn_option_value value = {0};
   int64_t position;
-  TN_TRY(take_option(handle, options, name, &position));
+  TN_TRY(option_take(handle, options, name, &position));
   const tn_option *option = tn_options_at(options->item, position);
   TN_TRY(tn_option_parse(handle, options->arena, options->folder, option, text, &value));
-  put(options, position, &value);
+  option_set(options, position, &value);
   return TN_OK;
 }
 
-/* Numbers as a caller has them: ints or floats, one of the two NULL. */
-typedef struct tn_numbers {
+/* Numbers from the caller: ints or floats; the other pointer is NULL. */
+typedef struct option_numbers {
   const int64_t *ints;
   const double *floats;
   int64_t n;
   bool list;
-} tn_numbers;
+} option_numbers;
 
-static tn_status to_ints(const tn_options *options, const tn_numbers *given, tn_ints *ints) {
+static tn_status option_to_ints(const tn_options *options, const option_numbers *given, tn_ints *ints) {
   int64_t *v = tn_arena_alloc(options->arena, tn_size_mul((size_t)given->n, sizeof(*v)));
   if (v == NULL) return TN_ENOMEM;
   if (given->n > 0) memcpy(v, given->ints, (size_t)given->n * sizeof(*v));
@@ -69,7 +69,7 @@ static tn_status to_ints(const tn_options *options, const tn_numbers *given, tn_
   return TN_OK;
 }
 
-static tn_status to_floats(const tn_options *options, const tn_numbers *given, tn_floats *floats) {
+static tn_status option_to_floats(const tn_options *options, const option_numbers *given, tn_floats *floats) {
   double *v = tn_arena_alloc(options->arena, tn_size_mul((size_t)given->n, sizeof(*v)));
   if (v == NULL) return TN_ENOMEM;
   for (int64_t i = 0; i < given->n; i++)
@@ -78,81 +78,82 @@ static tn_status to_floats(const tn_options *options, const tn_numbers *given, t
   return TN_OK;
 }
 
-/* Flags, sizes and durations have limits that are not in the option's range. */
-static tn_status check_type(const void *handle, const tn_option *option, const tn_option_value *value) {
-  if (option->type == TN_OPT_FLAG && value->whole != 0 && value->whole != 1)
+/* Checks the limits of flags, sizes and durations, which are not part of the option's range. */
+static tn_status option_check_type(const void *handle, const tn_option *option,
+                                   const tn_option_value *value) {
+  if (option->type == TN_OPT_FLAG && value->integer != 0 && value->integer != 1)
     return tn_failf(handle, TN_EINVAL, "%s: %lld is neither 1 nor 0, for yes or no", option->name,
-                    (long long)value->whole);
-  if (option->type == TN_OPT_SIZE && value->whole < 0)
+                    (long long)value->integer);
+  if (option->type == TN_OPT_SIZE && value->integer < 0)
     return tn_failf(handle, TN_EINVAL, "%s: %lld is not a size, expected bytes from 0 on", option->name,
-                    (long long)value->whole);
+                    (long long)value->integer);
   if (option->type == TN_OPT_DURATION && !(value->real >= 0 && value->real < INFINITY))
     return tn_failf(handle, TN_EINVAL, "%s: %g is not a duration, expected seconds from 0 on", option->name,
                     value->real);
   return TN_OK;
 }
 
-static tn_status convert(const void *handle, const tn_options *options, const tn_option *option,
-                         const tn_numbers *given, tn_option_value *value) {
-  bool scalar = !given->list, whole = given->ints != NULL;
+static tn_status option_convert(const void *handle, const tn_options *options, const tn_option *option,
+                                const option_numbers *given, tn_option_value *value) {
+  bool scalar = !given->list, integer = given->ints != NULL;
   switch (option->type) {
   case TN_OPT_FLAG:
   case TN_OPT_INT:
   case TN_OPT_SIZE:
-    if (!scalar || !whole) break;
-    value->whole = *given->ints;
-    return check_type(handle, option, value);
+    if (!scalar || !integer) break;
+    value->integer = *given->ints;
+    return option_check_type(handle, option, value);
   case TN_OPT_FLOAT:
   case TN_OPT_DURATION:
     if (!scalar) break;
-    value->real = whole ? (double)*given->ints : *given->floats;
-    return check_type(handle, option, value);
+    value->real = integer ? (double)*given->ints : *given->floats;
+    return option_check_type(handle, option, value);
   case TN_OPT_INTS:
-    if (!whole) break;
-    return to_ints(options, given, &value->ints);
-  case TN_OPT_FLOATS: return to_floats(options, given, &value->floats);
+    if (!integer) break;
+    return option_to_ints(options, given, &value->ints);
+  case TN_OPT_FLOATS: return option_to_floats(options, given, &value->floats);
   default: break;
   }
   return tn_failf(handle, TN_EINVAL, "%s: %s was given, expected %s", option->name,
-                  scalar ? (whole ? "a whole number" : "a fraction")
-                         : (whole ? "a list of whole numbers" : "a list of fractions"),
+                  scalar ? (integer ? "a whole number" : "a fraction")
+                         : (integer ? "a list of whole numbers" : "a list of fractions"),
                   tn_option_type_of(option)->expected);
 }
 
-static tn_status set_numbers(const void *handle, tn_options *options, const char *name,
-                             const tn_numbers *given) {
+static tn_status option_set_numbers(const void *handle, tn_options *options, const char *name,
+                                    const option_numbers *given) {
   tn_option_value value = {0};
   int64_t position;
-  TN_TRY(take_option(handle, options, name, &position));
+  TN_TRY(option_take(handle, options, name, &position));
   const tn_option *option = tn_options_at(options->item, position);
   if (given->n < 0)
     return tn_failf(handle, TN_EINVAL, "%s: a list of %lld entries, expected 0 or more", name,
                     (long long)given->n);
-  TN_TRY(convert(handle, options, option, given, &value));
+  TN_TRY(option_convert(handle, options, option, given, &value));
   TN_TRY(tn_option_check(handle, option, &value));
-  put(options, position, &value);
+  option_set(options, position, &value);
   return TN_OK;
 }
 
 tn_status tn_options_set_int(const void *handle, tn_options *options, const char *name, int64_t value) {
-  tn_numbers given = {.ints = &value, .n = 1};
-  return set_numbers(handle, options, name, &given);
+  option_numbers given = {.ints = &value, .n = 1};
+  return option_set_numbers(handle, options, name, &given);
 }
 
 tn_status tn_options_set_float(const void *handle, tn_options *options, const char *name, double value) {
-  tn_numbers given = {.floats = &value, .n = 1};
-  return set_numbers(handle, options, name, &given);
+  option_numbers given = {.floats = &value, .n = 1};
+  return option_set_numbers(handle, options, name, &given);
 }
 
 tn_status tn_options_set_ints(const void *handle, tn_options *options, const char *name, int64_t n,
                               const int64_t *v) {
   static const int64_t none = 0; /* an empty list may come as NULL */
-  tn_numbers given = {.ints = v != NULL ? v : &none, .n = n, .list = true};
-  return set_numbers(handle, options, name, &given);
+  option_numbers given = {.ints = v != NULL ? v : &none, .n = n, .list = true};
+  return option_set_numbers(handle, options, name, &given);
 }
 
 tn_status tn_options_set_floats(const void *handle, tn_options *options, const char *name, int64_t n,
                                 const double *v) {
-  tn_numbers given = {.floats = v, .n = n, .list = true};
-  return set_numbers(handle, options, name, &given);
+  option_numbers given = {.floats = v, .n = n, .list = true};
+  return option_set_numbers(handle, options, name, &given);
 }

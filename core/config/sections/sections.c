@@ -1,4 +1,4 @@
-/* core/config/sections/sections.c: sections to options, and what is left over. */
+/* core/config/sections/sections.c: filling options from sections, and reporting unused keys and sections. */
 #include "core/config/sections/sections.h"
 
 #include <ctype.h>
@@ -9,13 +9,13 @@
 #include "core/config/ini/lines.h"
 #include "core/config/options/option_value.h"
 
-typedef TN_VEC(const char *) tn_names;
+typedef TN_VEC(const char *) section_names;
 
-/* "file.ini:14: [section] key: TEXT" */
-static tn_status fail_key(const void *handle, tn_ini *ini, const tn_section *section, const tn_key *key,
-                          const char *format, ...) TN_PRINTF(5, 6);
-static tn_status fail_key(const void *handle, tn_ini *ini, const tn_section *section, const tn_key *key,
-                          const char *format, ...) {
+/* Fails with "file.ini:14: [section] key: TEXT". */
+static tn_status section_fail_key(const void *handle, tn_ini *ini, const tn_section *section,
+                                  const tn_key *key, const char *format, ...) TN_PRINTF(5, 6);
+static tn_status section_fail_key(const void *handle, tn_ini *ini, const tn_section *section,
+                                  const tn_key *key, const char *format, ...) {
   va_list args;
   va_start(args, format);
   tn_failv(handle, TN_EINVAL, NULL, format, args);
@@ -23,9 +23,9 @@ static tn_status fail_key(const void *handle, tn_ini *ini, const tn_section *sec
   return tn_wrap(handle, TN_EINVAL, "%s: [%s] %s", tn_key_where(ini, section, key), section->name, key->name);
 }
 
-/* "did you mean 'x'?" or "expected one of a, b, c"; the names' own memory is not taken. */
-static void add_advice(tn_text *text, const char *word, const tn_names *names, const char *open,
-                       const char *close) {
+/* Appends "did you mean 'x'?" or "expected one of a, b, c". */
+static void section_add_advice(tn_text *text, const char *word, const section_names *names, const char *open,
+                               const char *close) {
   const char *nearest = tn_text_nearest(word, names->v, names->n);
   if (nearest != NULL) {
     tn_text_addf(text, ", did you mean %s%s%s?", open, nearest, close);
@@ -35,35 +35,36 @@ static void add_advice(tn_text *text, const char *word, const tn_names *names, c
     tn_text_addf(text, "%s%s%s%s", i == 0 ? ", expected one of " : ", ", open, names->v[i], close);
 }
 
-static tn_status add_option_names(const void *handle, const tn_item *item, tn_names *names) {
+static tn_status section_add_option_names(const void *handle, const tn_item *item, section_names *names) {
   for (int64_t i = 0; tn_options_at(item, i) != NULL; i++)
     TN_TRY(tn_vec_push(handle, names, tn_options_at(item, i)->name));
   return TN_OK;
 }
 
-static tn_status fail_unknown_key(const void *handle, tn_ini *ini, const tn_section *section,
-                                  const tn_key *key, const tn_names *names) {
+static tn_status section_fail_unknown_key(const void *handle, tn_ini *ini, const tn_section *section,
+                                          const tn_key *key, const section_names *names) {
   tn_text text = tn_text_new(handle);
   tn_text_add(&text, "unknown key");
-  add_advice(&text, key->name, names, "'", "'");
+  section_add_advice(&text, key->name, names, "'", "'");
   if (names->n == 0) tn_text_add(&text, ", this section has none");
-  tn_status status = fail_key(handle, ini, section, key, "%s", text.failed ? "unknown key" : text.v);
+  tn_status status = section_fail_key(handle, ini, section, key, "%s", text.failed ? "unknown key" : text.v);
   tn_text_free(&text);
   return status;
 }
 
-static tn_status unknown_key(const void *handle, tn_ini *ini, const tn_section *section, const tn_key *key,
-                             tn_options *const *into, int32_t n) {
-  tn_names names = {0};
+static tn_status section_fail_no_option(const void *handle, tn_ini *ini, const tn_section *section,
+                                        const tn_key *key, tn_options *const *into, int32_t n) {
+  section_names names = {0};
   tn_status status = TN_OK;
-  for (int32_t i = 0; i < n && status == TN_OK; i++) status = add_option_names(handle, into[i]->item, &names);
-  if (status == TN_OK) status = fail_unknown_key(handle, ini, section, key, &names);
+  for (int32_t i = 0; i < n && status == TN_OK; i++)
+    status = section_add_option_names(handle, into[i]->item, &names);
+  if (status == TN_OK) status = section_fail_unknown_key(handle, ini, section, key, &names);
   tn_vec_free(handle, &names);
   return status;
 }
 
-/* Whether a line reads "word = ...": a key that was indented by mistake. */
-static bool looks_like_key(const char *line) {
+/* Whether a line has the form "word = ...": a key that was indented by mistake. */
+static bool section_looks_like_key(const char *line) {
   const char *p = line + strspn(line, " \t");
   if (!isalpha((unsigned char)*p)) return false;
   while (isalnum((unsigned char)*p) || *p == '_' || *p == '-') p++;
@@ -71,22 +72,24 @@ static bool looks_like_key(const char *line) {
   return *p == '=' && p[1] != '=';
 }
 
-static tn_status check_lines(const void *handle, tn_ini *ini, const tn_section *section, const tn_key *key) {
+static tn_status section_check_lines(const void *handle, tn_ini *ini, const tn_section *section,
+                                     const tn_key *key) {
   int32_t row = 1;
   for (const char *line = strchr(key->value, '\n'); line != NULL; line = strchr(line, '\n'), row++) {
-    if (!looks_like_key(++line)) continue;
+    if (!section_looks_like_key(++line)) continue;
     int32_t number = row < key->n_value_lines ? key->value_lines[row] : key->line;
-    return fail_key(handle, ini, section, key, "'%.*s' in line %d is indented and so continues this key; %s",
-                    (int)strcspn(line, "\n"), line, number, "keys begin in column 1");
+    return section_fail_key(handle, ini, section, key,
+                            "'%.*s' in line %d is indented and so continues this key; %s",
+                            (int)strcspn(line, "\n"), line, number, "keys begin in column 1");
   }
   return TN_OK;
 }
 
-/* The folder that paths of this key are relative to; NULL: the current one, as for --set. */
-static tn_status folder_of(const void *handle, tn_ini *ini, const tn_key *key, const char **folder) {
+/* The folder that paths of this key are relative to; NULL: the current folder, as for --set. */
+static tn_status section_key_folder(const void *handle, tn_ini *ini, const tn_key *key, const char **folder) {
   *folder = NULL;
   if (key->line == 0) return TN_OK;
-  if (*ini->path == '\0') { /* text, which has a folder but no file */
+  if (*ini->path == '\0') { /* a configuration from text has a folder but no file */
     *folder = ini->folder;
     return TN_OK;
   }
@@ -96,8 +99,8 @@ static tn_status folder_of(const void *handle, tn_ini *ini, const tn_key *key, c
   return *folder != NULL ? TN_OK : TN_ENOMEM;
 }
 
-/* Puts the path that was found into the key, if a file can hold it. */
-static void keep_path(tn_ini *ini, tn_key *key, const tn_options *options, const tn_option *option) {
+/* Stores the absolute path in the key, if an INI file can represent it. */
+static void section_keep_path(tn_ini *ini, tn_key *key, const tn_options *options, const tn_option *option) {
   const char *path = tn_option_load(option, options->data).text;
   if (option->type != TN_OPT_PATH || strchr(path, '\n') != NULL || tn_ini_line_flaw(path, false) != NULL)
     return;
@@ -106,30 +109,30 @@ static void keep_path(tn_ini *ini, tn_key *key, const tn_options *options, const
   if (kept != NULL) key->value = kept;
 }
 
-static tn_status set_option(const void *handle, tn_ini *ini, const tn_section *section, tn_key *key,
-                            tn_options *options) {
+static tn_status section_set_option(const void *handle, tn_ini *ini, const tn_section *section, tn_key *key,
+                                    tn_options *options) {
   const tn_option *option = tn_options_find(options->item, key->name);
   const char *folder = options->folder;
   if (options->given[tn_options_position(options->item, key->name)]) return TN_OK;
-  TN_TRY(check_lines(handle, ini, section, key));
-  TN_TRY(folder_of(handle, ini, key, &options->folder));
+  TN_TRY(section_check_lines(handle, ini, section, key));
+  TN_TRY(section_key_folder(handle, ini, key, &options->folder));
   tn_status status = tn_options_set_text(handle, options, key->name, key->value);
   options->folder = folder;
-  if (status == TN_OK) keep_path(ini, key, options, option);
+  if (status == TN_OK) section_keep_path(ini, key, options, option);
   if (status == TN_OK) return TN_OK;
-  /* The text begins with the key's name already. */
+  /* The message begins with the key's name. */
   return tn_failf(handle, status, "%s: [%s] %s", tn_key_where(ini, section, key), section->name,
                   tn_error_text(handle));
 }
 
-static tn_status fill_key(const void *handle, tn_ini *ini, const tn_section *section, tn_key *key,
-                          tn_options *const *into, int32_t n) {
+static tn_status section_fill_key(const void *handle, tn_ini *ini, const tn_section *section, tn_key *key,
+                                  tn_options *const *into, int32_t n) {
   for (int32_t i = 0; i < n; i++)
     if (tn_options_find(into[i]->item, key->name) != NULL) {
       key->used = true;
-      return set_option(handle, ini, section, key, into[i]);
+      return section_set_option(handle, ini, section, key, into[i]);
     }
-  return unknown_key(handle, ini, section, key, into, n);
+  return section_fail_no_option(handle, ini, section, key, into, n);
 }
 
 tn_status tn_schema_fill(const void *handle, tn_ini *ini, tn_section *section, tn_options *const *into,
@@ -137,7 +140,7 @@ tn_status tn_schema_fill(const void *handle, tn_ini *ini, tn_section *section, t
   if (section == NULL) return TN_OK;
   section->used = true;
   for (int32_t i = 0; i < section->n_keys; i++)
-    TN_TRY(fill_key(handle, ini, section, &section->keys[i], into, n));
+    TN_TRY(section_fill_key(handle, ini, section, &section->keys[i], into, n));
   return TN_OK;
 }
 
@@ -152,18 +155,18 @@ tn_status tn_schema_finish(const void *handle, tn_ini *ini, const tn_section *se
                   tn_error_text(handle));
 }
 
-static bool is_pattern(const char *name) { return strpbrk(name, "*?") != NULL; }
+static bool section_is_pattern(const char *name) { return strpbrk(name, "*?") != NULL; }
 
-/* The sections that one could have meant. */
-static tn_status unknown_section(const void *handle, tn_ini *ini, const tn_section *section,
-                                 const tn_schema_section *known, int32_t n) {
-  tn_names names = {0};
+/* Fails with the nearest known section names. */
+static tn_status section_fail_unknown(const void *handle, tn_ini *ini, const tn_section *section,
+                                      const tn_schema_section *known, int32_t n) {
+  section_names names = {0};
   tn_text text = tn_text_new(handle);
   tn_status status = TN_OK;
   for (int32_t i = 0; i < n && status == TN_OK; i++)
-    if (!is_pattern(known[i].pattern)) status = tn_vec_push(handle, &names, known[i].pattern);
+    if (!section_is_pattern(known[i].pattern)) status = tn_vec_push(handle, &names, known[i].pattern);
   if (status == TN_OK) {
-    add_advice(&text, section->name, &names, "[", "]");
+    section_add_advice(&text, section->name, &names, "[", "]");
     status = tn_failf(handle, TN_EINVAL, "%s: unknown section [%s]%s", tn_key_where(ini, section, NULL),
                       section->name, text.failed || text.v == NULL ? "" : text.v);
   }
@@ -172,22 +175,22 @@ static tn_status unknown_section(const void *handle, tn_ini *ini, const tn_secti
   return status;
 }
 
-static tn_status check_key(const void *handle, tn_ini *ini, const tn_section *section, const tn_key *key,
-                           const tn_schema_section *known, int32_t n) {
-  tn_names names = {0};
+static tn_status section_check_key(const void *handle, tn_ini *ini, const tn_section *section,
+                                   const tn_key *key, const tn_schema_section *known, int32_t n) {
+  section_names names = {0};
   tn_status status = TN_OK;
   if (key->used) return TN_OK;
   for (int32_t i = 0; i < n; i++) {
     if (known[i].tables == NULL || !tn_text_glob(known[i].pattern, section->name)) continue;
     for (const tn_item *const *table = known[i].tables; *table != NULL && status == TN_OK; table++)
-      status = add_option_names(handle, *table, &names);
+      status = section_add_option_names(handle, *table, &names);
   }
-  if (status == TN_OK) status = fail_unknown_key(handle, ini, section, key, &names);
+  if (status == TN_OK) status = section_fail_unknown_key(handle, ini, section, key, &names);
   tn_vec_free(handle, &names);
   return status;
 }
 
-static tn_status check_section(const void *handle, tn_ini *ini, const tn_section *section,
+static tn_status section_check(const void *handle, tn_ini *ini, const tn_section *section,
                                const tn_schema_section *known, int32_t n) {
   bool is_known = section->used, free_keys = false;
   for (int32_t i = 0; i < n; i++) {
@@ -195,17 +198,17 @@ static tn_status check_section(const void *handle, tn_ini *ini, const tn_section
     is_known = true;
     free_keys = free_keys || known[i].tables == NULL;
   }
-  if (!is_known) return unknown_section(handle, ini, section, known, n);
+  if (!is_known) return section_fail_unknown(handle, ini, section, known, n);
   if (!section->used)
     return tn_failf(handle, TN_EINVAL, "%s: nothing in this configuration uses the section [%s]; remove it",
                     tn_key_where(ini, section, NULL), section->name);
   for (int32_t i = 0; i < section->n_keys && !free_keys; i++)
-    TN_TRY(check_key(handle, ini, section, &section->keys[i], known, n));
+    TN_TRY(section_check_key(handle, ini, section, &section->keys[i], known, n));
   return TN_OK;
 }
 
 tn_status tn_schema_check(const void *handle, tn_ini *ini, const tn_schema_section *known, int32_t n) {
   for (int32_t i = 0; i < ini->n_sections; i++)
-    TN_TRY(check_section(handle, ini, &ini->sections[i], known, n));
+    TN_TRY(section_check(handle, ini, &ini->sections[i], known, n));
   return TN_OK;
 }

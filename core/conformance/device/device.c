@@ -8,13 +8,13 @@ enum { BLOCK = TN_MACHINE_BLOCK, BLOCKS = TN_MACHINE_BLOCKS, ROUNDS = 24, LATE =
 
 static tn_status copy(const tn_machine *m, int32_t role, int32_t direction, void *to, const void *from,
                       uint64_t bytes) {
-  return m->backend->copy(m->device->streams[role], m->env, direction, to, from, bytes);
+  return m->backend->copy(m->env, m->device->streams[role], direction, to, from, bytes);
 }
 
 tn_status tn_machine_move(const tn_machine *m, int32_t direction, void *to, const void *from,
                           uint64_t bytes) {
   TN_TRY(copy(m, TN_STREAM_COMPUTE, direction, to, from, bytes));
-  return m->backend->stream_wait(m->device->streams[TN_STREAM_COMPUTE], m->env);
+  return m->backend->stream_wait(m->env, m->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static void write(char *at, int64_t bytes, int seed) {
@@ -86,7 +86,7 @@ static tn_status try_zero(tn_machine *m) {
   void *compute = m->device->streams[TN_STREAM_COMPUTE];
   write(m->near[0], BLOCK, 3);
   TN_TRY(tn_machine_move(m, TN_COPY_TO_DEVICE, m->far[0], m->near[0], BLOCK));
-  TN_TRY(m->backend->fill_zero(compute, m->env, m->far[0] + ODD, BLOCK - 2 * ODD));
+  TN_TRY(m->backend->fill_zero(m->env, compute, m->far[0] + ODD, BLOCK - 2 * ODD));
   TN_TRY(tn_machine_move(m, TN_COPY_TO_HOST, m->near[1], m->far[0], BLOCK));
   tn_machine_expect(m, all_zero(m->near[1] + ODD, BLOCK - 2 * ODD),
                     "fill_zero leaves bytes that are not zero");
@@ -105,7 +105,7 @@ static tn_status try_stream(tn_machine *m) {
     TN_TRY(
         copy(m, TN_STREAM_COMPUTE, TN_COPY_ON_DEVICE, m->far[i % BLOCKS], m->far[(i - 1) % BLOCKS], BLOCK));
   TN_TRY(copy(m, TN_STREAM_COMPUTE, TN_COPY_TO_HOST, m->near[1], m->far[(ROUNDS - 1) % BLOCKS], BLOCK));
-  TN_TRY(m->backend->stream_wait(m->device->streams[TN_STREAM_COMPUTE], m->env));
+  TN_TRY(m->backend->stream_wait(m->env, m->device->streams[TN_STREAM_COMPUTE]));
   tn_machine_expect(m, holds(m->near[1], BLOCK, 4),
                     "work of one stream does not run in order, or stream_wait returns early");
   return TN_OK;
@@ -113,8 +113,8 @@ static tn_status try_stream(tn_machine *m) {
 
 /* `to` goes on behind what `from` has been given so far. */
 static tn_status hand_over(const tn_machine *m, int32_t event, int32_t from, int32_t to) {
-  TN_TRY(m->backend->event_record(m->events[event], m->env, m->device->streams[from]));
-  return m->backend->event_await(m->events[event], m->env, m->device->streams[to]);
+  TN_TRY(m->backend->event_record(m->env, m->events[event], m->device->streams[from]));
+  return m->backend->event_await(m->env, m->events[event], m->device->streams[to]);
 }
 
 /* What is right comes late, behind copies of what is wrong: whoever does not wait for it takes those, even
@@ -129,8 +129,8 @@ static tn_status copy_late(const tn_machine *m, int32_t role, int32_t direction,
 static tn_status try_events(tn_machine *m) {
   for (int32_t i = 0; i < 2; i++) write(m->near[i], BLOCK, 5 + i);
   TN_TRY(tn_machine_move(m, TN_COPY_TO_DEVICE, m->far[2], m->near[2], BLOCK)); /* something else */
-  TN_TRY(m->backend->event_wait(m->events[0], m->env));                        /* never recorded: done */
-  TN_TRY(m->backend->event_await(m->events[0], m->env, m->device->streams[TN_STREAM_COPY_IN]));
+  TN_TRY(m->backend->event_wait(m->env, m->events[0]));                        /* never recorded: done */
+  TN_TRY(m->backend->event_await(m->env, m->events[0], m->device->streams[TN_STREAM_COPY_IN]));
   for (int32_t i = 0; i < ROUNDS; i++) {
     TN_TRY(copy_late(m, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, m->far[0], m->near[1 - i % 2], m->near[i % 2]));
     TN_TRY(hand_over(m, 0, TN_STREAM_COPY_IN, TN_STREAM_COMPUTE));
@@ -139,7 +139,7 @@ static tn_status try_events(tn_machine *m) {
     TN_TRY(copy(m, TN_STREAM_COPY_OUT, TN_COPY_TO_HOST, m->near[2 + i % 2], m->far[1], BLOCK));
     TN_TRY(hand_over(m, 2, TN_STREAM_COPY_OUT, TN_STREAM_COPY_IN));
     if (i % 2 == 0) continue;
-    TN_TRY(m->backend->event_wait(m->events[2], m->env));
+    TN_TRY(m->backend->event_wait(m->env, m->events[2]));
     for (int32_t k = 0; k < 2; k++) {
       tn_machine_expect(m, holds(m->near[2 + k], BLOCK, 5 + k),
                         "a stream does not wait for the event that it awaits");
@@ -162,7 +162,7 @@ static tn_status replay(tn_machine *m, void *capture, int seed) {
   void *compute = m->device->streams[TN_STREAM_COMPUTE];
   write(m->near[0], BLOCK, seed);
   TN_TRY(copy(m, TN_STREAM_COMPUTE, TN_COPY_TO_DEVICE, m->far[0], m->near[0], BLOCK));
-  TN_TRY(m->backend->capture_launch(capture, m->env, compute));
+  TN_TRY(m->backend->capture_launch(m->env, capture, compute));
   TN_TRY(tn_machine_move(m, TN_COPY_TO_HOST, m->near[1], m->far[3], BLOCK));
   tn_machine_expect(m, holds(m->near[1], BLOCK, seed), "a replay does not do what was captured");
   return TN_OK;
@@ -181,12 +181,12 @@ static tn_status try_capture(tn_machine *m) {
   if (m->backend->capture_begin == NULL) return TN_OK;
   write(m->near[0], BLOCK, 7);
   TN_TRY(tn_machine_move(m, TN_COPY_TO_DEVICE, m->far[3], m->near[0], BLOCK));
-  TN_TRY(m->backend->capture_begin(m->device->device, m->env, compute));
+  TN_TRY(m->backend->capture_begin(m->env, m->device->device, compute));
   tn_status recorded = record(m);
-  tn_status status = m->backend->capture_end(m->device->device, m->env, compute, &capture);
+  tn_status status = m->backend->capture_end(m->env, m->device->device, compute, &capture);
   if (recorded != TN_OK) status = recorded;
   if (status == TN_OK) status = use_capture(m, capture);
-  if (capture != NULL) m->backend->capture_delete(capture, m->env);
+  if (capture != NULL) m->backend->capture_delete(m->env, capture);
   return status;
 }
 
@@ -216,14 +216,14 @@ static tn_status open_machine(tn_machine *m) {
     m->near[i] = near;
   }
   for (int32_t i = 0; i < TN_MACHINE_EVENTS; i++)
-    TN_TRY(m->backend->event_new(m->device->device, m->env, &m->events[i]));
+    TN_TRY(m->backend->event_new(m->env, m->device->device, &m->events[i]));
   return TN_OK;
 }
 
 static void close_machine(tn_machine *m) {
-  for (int32_t role = 0; role < TN_STREAMS; role++) m->backend->stream_wait(m->device->streams[role], m->env);
+  for (int32_t role = 0; role < TN_STREAMS; role++) m->backend->stream_wait(m->env, m->device->streams[role]);
   for (int32_t i = 0; i < TN_MACHINE_EVENTS; i++)
-    if (m->events[i] != NULL) m->backend->event_delete(m->events[i], m->env);
+    if (m->events[i] != NULL) m->backend->event_delete(m->env, m->events[i]);
   for (int32_t i = 0; i < BLOCKS; i++) {
     tn_device_memory_free(m->device, TN_MEMORY_STAGING, m->near[i], BLOCK);
     tn_device_memory_free(m->device, TN_MEMORY_DEVICE, m->far[i], BLOCK);

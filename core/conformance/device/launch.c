@@ -52,6 +52,7 @@ static void write_views(tn_machine *m) {
 
 static void write_launch(tn_machine *m, tn_launch_host *l) {
   l->pub = (tn_launch){.env = *m->env,
+                       .struct_size = sizeof(tn_launch),
                        .n_in = 2,
                        .n_out = 1,
                        .in = m->views,
@@ -67,7 +68,7 @@ static void write_launch(tn_machine *m, tn_launch_host *l) {
 static tn_status enqueue(tn_machine *m, int32_t i, tn_status (*body)(tn_launch *l)) {
   tn_launch *l = &m->launches[i].pub;
   write_launch(m, &m->launches[i]);
-  return m->backend->enqueue != NULL ? m->backend->enqueue(l->stream, m->env, body, l) : body(l);
+  return m->backend->enqueue != NULL ? m->backend->enqueue(m->env, l->stream, body, l) : body(l);
 }
 
 static tn_status put_row(tn_machine *m, float first) {
@@ -85,17 +86,17 @@ static tn_status expect_row(tn_machine *m, float first, const char *wrong) {
 static tn_status capture_launch(tn_machine *m) {
   const tn_backend *b = m->backend;
   void *compute = m->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
-  TN_TRY(b->capture_begin(m->device->device, m->env, compute));
+  TN_TRY(b->capture_begin(m->env, m->device->device, compute));
   tn_status enqueued = enqueue(m, 2, add);
-  tn_status status = b->capture_end(m->device->device, m->env, compute, &capture);
+  tn_status status = b->capture_end(m->env, m->device->device, compute, &capture);
   if (enqueued != TN_OK) status = enqueued;
   for (int32_t seed = 5; seed < 8 && status == TN_OK; seed++) {
     status = put_row(m, (float)seed);
-    if (status == TN_OK) status = b->capture_launch(capture, m->env, compute);
+    if (status == TN_OK) status = b->capture_launch(m->env, capture, compute);
     if (status == TN_OK)
       status = expect_row(m, (float)(seed + 3), "a captured launch does not do what it did before");
   }
-  if (capture != NULL) b->capture_delete(capture, m->env);
+  if (capture != NULL) b->capture_delete(m->env, capture);
   return status;
 }
 
@@ -134,7 +135,7 @@ tn_status tn_machine_try_calls(tn_machine *m) {
     tn_tensor_delete(x[i]);
     tn_tensor_delete(y[i]);
   }
-  tn_device_forget(m->device);
+  tn_device_trim(m->device);
   return status == TN_EUNSUPPORTED ? TN_OK : status; /* it has no kernel for it */
 }
 
@@ -145,10 +146,10 @@ static void enqueue_failing(tn_machine *m, bool recorded[2]) {
   const tn_backend *b = m->backend;
   void *compute = m->device->streams[TN_STREAM_COMPUTE], *out = m->device->streams[TN_STREAM_COPY_OUT];
   for (int32_t i = 0; i < TN_MACHINE_LAUNCHES; i++) enqueue(m, i, i == FAILS_AT ? fail : add);
-  recorded[0] = b->event_record(m->events[0], m->env, compute) == TN_OK;
-  if (recorded[0]) b->event_await(m->events[0], m->env, out);
-  b->copy(out, m->env, TN_COPY_TO_HOST, m->near[1], m->far[1], BYTES);
-  recorded[1] = b->event_record(m->events[1], m->env, out) == TN_OK;
+  recorded[0] = b->event_record(m->env, m->events[0], compute) == TN_OK;
+  if (recorded[0]) b->event_await(m->env, m->events[0], out);
+  b->copy(m->env, out, TN_COPY_TO_HOST, m->near[1], m->far[1], BYTES);
+  recorded[1] = b->event_record(m->env, m->events[1], out) == TN_OK;
 }
 
 tn_status tn_machine_try_failure(tn_machine *m) {
@@ -159,19 +160,19 @@ tn_status tn_machine_try_failure(tn_machine *m) {
   write_views(m);
   TN_TRY(put_row(m, 1));
   TN_TRY(enqueue(m, 0, fold));
-  TN_TRY(b->stream_wait(compute, m->env));
+  TN_TRY(b->stream_wait(m->env, compute));
   enqueue_failing(m, recorded);
   if (recorded[0])
-    tn_machine_expect(m, b->event_wait(m->events[0], m->env) != TN_OK,
+    tn_machine_expect(m, b->event_wait(m->env, m->events[0]) != TN_OK,
                       "event_wait does not report a failure in front of the event's record");
-  if (recorded[1]) b->event_wait(m->events[1], m->env); /* in time; either answer will do */
-  tn_machine_expect(m, b->stream_wait(compute, m->env) == TN_EDEVICE,
+  if (recorded[1]) b->event_wait(m->env, m->events[1]); /* in time; either answer will do */
+  tn_machine_expect(m, b->stream_wait(m->env, compute) == TN_EDEVICE,
                     "stream_wait does not return TN_EDEVICE after a launch has failed");
   tn_machine_expect(m, strstr(tn_error_text(m->env), "broken on purpose") != NULL,
                     "the text of a failure is not that of the kernel that failed");
   tn_machine_expect(m, strstr(tn_error_text(m->env), name) != NULL,
                     "the text of a failure does not name the launch (l->name) that failed");
-  tn_machine_expect(m, b->fill_zero(compute, m->env, m->far[1], BYTES) != TN_OK,
+  tn_machine_expect(m, b->fill_zero(m->env, compute, m->far[1], BYTES) != TN_OK,
                     "a stream takes new work after a launch on it has failed");
   return TN_OK;
 }

@@ -27,9 +27,9 @@ static tn_status move(const guarded *g, int32_t direction) {
   tn_device *device = g->executor->device;
   void *stream = device->streams[TN_STREAM_COMPUTE];
   bool to_device = direction == TN_COPY_TO_DEVICE;
-  TN_TRY(device->backend->copy(stream, &device->env, direction, to_device ? g->address : g->copy,
+  TN_TRY(device->backend->copy(&device->env, stream, direction, to_device ? g->address : g->copy,
                                to_device ? g->copy : g->address, (uint64_t)g->bytes));
-  return device->backend->stream_wait(stream, &device->env);
+  return device->backend->stream_wait(&device->env, stream);
 }
 
 /* Calls `what` with a host copy in place; NULL is for memory that the program does not have. */

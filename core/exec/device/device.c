@@ -82,7 +82,7 @@ static tn_status check_family(tn_device *device) {
 
 static tn_status check_index(tn_device *device, int32_t index) {
   int32_t count = 0;
-  TN_TRY(device->backend->count(device->self, &device->env, &count));
+  TN_TRY(device->backend->count(&device->env, device->self, &count));
   device->count = count;
   if (index >= 0 && index < count) return TN_OK;
   return tn_failf(&device->env, TN_EUNAVAILABLE, "device %d was asked for, but there are %d", (int)index,
@@ -135,13 +135,15 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   device->target.selves = selves;
   device->target.n_families = n;
   device->target.properties.struct_size = sizeof(device->target.properties);
-  TN_TRY(b->properties(device->self, &device->env, index, &device->target.properties));
+  TN_TRY(b->properties(&device->env, device->self, index, &device->target.properties));
+  device->target.properties.struct_size =
+      sizeof(device->target.properties); /* the backend's may be smaller */
   return check_accepted(device);
 }
 
 static tn_status open_streams(tn_device *device) {
   for (int32_t role = 0; role < TN_STREAMS; role++)
-    TN_TRY(device->backend->stream_new(device->device, &device->env, role, &device->streams[role]));
+    TN_TRY(device->backend->stream_new(&device->env, device->device, role, &device->streams[role]));
   return TN_OK;
 }
 
@@ -169,7 +171,7 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
 
 tn_status tn_device_start(tn_device *device) {
   if (device->device != NULL) return TN_OK;
-  TN_TRY(device->backend->device_open(device->self, &device->env, device->index, &device->device));
+  TN_TRY(device->backend->device_open(&device->env, device->self, device->index, &device->device));
   return open_streams(device);
 }
 
@@ -180,7 +182,7 @@ static tn_status try_open(tn_env *env, tn_registry *registry, const tn_device_re
                           const char *name, bool start, tn_device **out) {
   tn_device *device = tn_alloc(env, sizeof(*device));
   if (device == NULL) return TN_ENOMEM;
-  tn_slot_init(&device->env, &device->slot, env);
+  tn_error_record_init(&device->env, &device->record, env);
   device->memory = tn_arena_new(&device->env);
   tn_status status = open_named(device, registry, request, name);
   if (status == TN_OK && start) status = tn_device_start(device);
@@ -266,15 +268,15 @@ void tn_device_destroy(tn_device *device) {
   tn_tune_close(device);
   const tn_backend *b = device->backend, *extension = device->extension;
   for (int32_t role = 0; role < TN_STREAMS; role++)
-    if (device->streams[role] != NULL) b->stream_delete(device->streams[role], &device->env);
-  if (device->device != NULL) b->device_close(device->device, &device->env);
+    if (device->streams[role] != NULL) b->stream_delete(&device->env, device->streams[role]);
+  if (device->device != NULL) b->device_close(&device->env, device->device);
   if (device->extension_self != NULL && extension->close != NULL)
-    extension->close(device->extension_self, &device->env);
-  if (device->self != NULL && b->close != NULL) b->close(device->self, &device->env);
+    extension->close(&device->env, device->extension_self);
+  if (device->self != NULL && b->close != NULL) b->close(&device->env, device->self);
   tn_arena_free(&device->memory);
   /* The device's handle stands in the very block that is released. */
-  tn_error_record slot = device->slot;
-  tn_env env = {device->env.api, &slot};
+  tn_error_record record = device->record;
+  tn_env env = {device->env.api, &record};
   tn_release(&env, device);
 }
 
@@ -284,13 +286,15 @@ tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn
   void *stream = device->streams[TN_STREAM_COMPUTE];
   if (kernel->prepare == NULL) return TN_OK;
   tn_prepare p = {.env = device->env,
+                  .struct_size = sizeof p,
                   .match = match,
                   .device = &device->target.properties,
                   .in_layout = in,
                   .out_layout = out,
                   .variant = choice->id,
-                  .native = backend->native == NULL ? NULL
-                                                    : backend->native(device->device, stream, kernel->family),
+                  .native = backend->native == NULL
+                                ? NULL
+                                : backend->native(&device->env, device->device, stream, kernel->family),
                   .backend = tn_target_self(&device->target, kernel->family)};
   return kernel->prepare(&p, plan);
 }
@@ -304,7 +308,7 @@ bool tn_device_is_foreign(const tn_device *device, const char *family) {
 tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address) {
   *address = NULL;
   if (bytes == 0) return TN_OK;
-  TN_TRY(device->backend->memory_new(device->device, &device->env, kind, (uint64_t)bytes, address));
+  TN_TRY(device->backend->memory_new(&device->env, device->device, kind, (uint64_t)bytes, address));
   device->bytes += bytes;
   if (device->bytes > device->peak_bytes) device->peak_bytes = device->bytes;
   return TN_OK;
@@ -312,6 +316,6 @@ tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void 
 
 void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes) {
   if (address == NULL) return;
-  device->backend->memory_delete(device->device, kind, address, (uint64_t)bytes, &device->env);
+  device->backend->memory_delete(&device->env, device->device, kind, address, (uint64_t)bytes);
   device->bytes -= bytes;
 }

@@ -7,8 +7,8 @@
 #include "core/config/options/options.h"
 
 typedef struct tn_device {
-  tn_env env; /* its own slot: launches report here */
-  tn_error_record slot;
+  tn_env env; /* its own error record: launches report here */
+  tn_error_record record;
   tn_arena memory;             /* of options and names */
   const tn_backend *backend;   /* of the family */
   const tn_backend *extension; /* asked for by name; NULL: the family itself was */
@@ -79,7 +79,7 @@ bool tn_device_is_foreign(const tn_device *device, const char *family);
 /* Puts a kernel's launch, or its fold, on the launch's stream. */
 static inline tn_status tn_device_enqueue(tn_device *device, bool foreign, tn_status (*launch)(tn_launch *l),
                                           tn_launch *l) {
-  return foreign ? device->backend->enqueue(l->stream, &device->env, launch, l) : launch(l);
+  return foreign ? device->backend->enqueue(&device->env, l->stream, launch, l) : launch(l);
 }
 
 /* What was asked of the backend is counted. No bytes: a NULL address. The text of a failure is in the

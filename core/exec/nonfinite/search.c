@@ -112,9 +112,9 @@ static tn_status fetch(tn_finite *f, const tn_view *view, bool on_host, int64_t 
   if (on_host || f->executor->near || bytes == 0) return TN_OK;
   if (reserve(f, bytes) != TN_OK) return tn_error_move(&device->env, f->executor->env);
   void *stream = device->streams[TN_STREAM_COPY_OUT];
-  TN_TRY(device->backend->copy(stream, &device->env, TN_COPY_TO_HOST, f->bytes, view->data, (uint64_t)bytes));
+  TN_TRY(device->backend->copy(&device->env, stream, TN_COPY_TO_HOST, f->bytes, view->data, (uint64_t)bytes));
   *data = f->bytes;
-  return device->backend->stream_wait(stream, &device->env);
+  return device->backend->stream_wait(&device->env, stream);
 }
 
 tn_status tn_finite_launched(tn_executor *e, const tn_bound_step *b) {

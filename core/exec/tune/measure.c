@@ -35,7 +35,7 @@ static const char *libraries_of(const tn_device *d, const tn_entry *entry) {
   bool extends = d->extension != NULL && tn_text_equal(d->extension->item.name, family);
   const tn_backend *b = extends ? d->extension : d->backend;
   if (b->libraries != NULL && tn_text_equal(b->item.name, family))
-    libraries = b->libraries(extends ? d->extension_self : d->self);
+    libraries = b->libraries((tn_env *)&d->env, extends ? d->extension_self : d->self);
   return libraries != NULL ? libraries : "";
 }
 
@@ -45,7 +45,8 @@ static void describe(tn_text *text, const tn_device *device, const tn_entry *ent
   const char *libraries = libraries_of(device, entry);
   tn_text_addf(text, "%s %s%s%s \"%s\":", entry->item->name, entry->version != NULL ? entry->version : "",
                libraries[0] != '\0' ? " " : "", libraries, choice->name);
-  for (int32_t i = 0; i < m->n_nodes; i++) tn_text_addf(text, "%s%s", i > 0 ? "+" : " ", m->nodes[i].node.op);
+  for (int32_t i = 0; i < m->n_nodes; i++)
+    tn_text_addf(text, "%s%s", i > 0 ? "+" : " ", m->nodes[i].node->op);
   describe_types(text, m->in, m->n_in);
   tn_text_addf(text, " ->");
   describe_types(text, m->out, m->n_out);
@@ -70,14 +71,14 @@ static tn_status take(bench *b, int64_t bytes, void **address) {
   tn_device *d = b->device;
   *address = NULL;
   if (bytes == 0) return TN_OK;
-  TN_TRY(d->backend->memory_new(d->device, &d->env, TN_MEMORY_DEVICE, (uint64_t)bytes, address));
-  return d->backend->fill_zero(d->streams[TN_STREAM_COMPUTE], &d->env, *address, (uint64_t)bytes);
+  TN_TRY(d->backend->memory_new(&d->env, d->device, TN_MEMORY_DEVICE, (uint64_t)bytes, address));
+  return d->backend->fill_zero(&d->env, d->streams[TN_STREAM_COMPUTE], *address, (uint64_t)bytes);
 }
 
 static void give(bench *b, int64_t bytes, void *address) {
   if (address == NULL) return;
-  b->device->backend->memory_delete(b->device->device, TN_MEMORY_DEVICE, address, (uint64_t)bytes,
-                                    &b->device->env);
+  b->device->backend->memory_delete(&b->device->env, b->device->device, TN_MEMORY_DEVICE, address,
+                                    (uint64_t)bytes);
 }
 
 static tn_layout layout_of(const tn_operand_layout *rules, int32_t i, int32_t rank) {
@@ -113,6 +114,7 @@ static tn_status prepare(bench *b) {
 static void make_launch(bench *b) {
   tn_device *d = b->device;
   b->host.pub = (tn_launch){.env = d->env,
+                            .struct_size = sizeof(tn_launch),
                             .n_in = b->match->n_in,
                             .n_out = b->match->n_out,
                             .in = b->views,
@@ -132,7 +134,7 @@ static tn_status enqueue(bench *b, tn_status (*launch)(tn_launch *l)) {
   tn_device *d = b->device;
   const tn_kernel *kernel = (const tn_kernel *)b->entry->item;
   TN_TRY(tn_device_enqueue(d, tn_device_is_foreign(d, kernel->family), launch, &b->host.pub));
-  return d->backend->stream_wait(b->host.pub.stream, &d->env);
+  return d->backend->stream_wait(&d->env, b->host.pub.stream);
 }
 
 /* The shortest of a few runs; the first, in which a kernel may make what it needs, does not count. */

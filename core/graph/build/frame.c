@@ -1,4 +1,4 @@
-/* core/graph/build/frame.c: what the code being emitted finds around it: the frame in charge. */
+/* core/graph/build/frame.c: the calls of a tn_build that the top frame answers. */
 #include <string.h>
 
 #include "core/graph/build/builder.h"
@@ -6,52 +6,52 @@
 #include "tenon/ops.h"
 #include "tenon/random.h"
 
-static const char *text_or_empty(const char *text) { return text != NULL ? text : ""; }
+static const char *frame_text(const char *text) { return text != NULL ? text : ""; }
 
-static tn_status not_here(const tn_builder *b, const char *call) {
+static tn_status frame_unavailable(const tn_builder *b, const char *call) {
   return tn_failf(b->graph->env, TN_EINVAL, "%s is not available here, see tenon/build.h", call);
 }
 
 /* ---- values ---- */
 
-int32_t tn_around_n_in(tn_build *handle) { return tn_builder_top(tn_builder_of(handle))->n_in; }
+int32_t tn_frame_n_in(tn_build *handle) { return tn_builder_top(tn_builder_of(handle))->n_in; }
 
-static tn_val pick(tn_builder *b, const char *call, const tn_val *values, int32_t n, int32_t index) {
+static tn_val frame_value(tn_builder *b, const char *call, const tn_val *values, int32_t n, int32_t index) {
   if (b->status != TN_OK) return 0;
   if (index >= 0 && index < n) return values[index];
-  tn_builder_stick(b, tn_failf(b->graph->env, TN_EINVAL, "%s(b, %d): there are %d here, see tenon/build.h",
-                               call, index, n));
+  tn_builder_stick(b, tn_failf(b->graph->env, TN_EINVAL,
+                               "%s(b, %d): the frame has %d values, see tenon/build.h", call, index, n));
   return 0;
 }
 
-tn_val tn_around_in(tn_build *handle, int32_t index) {
+tn_val tn_frame_in(tn_build *handle, int32_t index) {
   tn_builder *b = tn_builder_of(handle);
   const tn_build_frame *f = tn_builder_top(b);
-  return pick(b, "tn_build_in", f->in, f->n_in, index);
+  return frame_value(b, "tn_build_in", f->in, f->n_in, index);
 }
 
-tn_val tn_around_out(tn_build *handle, int32_t index) {
+tn_val tn_frame_out(tn_build *handle, int32_t index) {
   tn_builder *b = tn_builder_of(handle);
   const tn_build_frame *f = tn_builder_top(b);
-  return pick(b, "tn_build_out", f->out, f->out != NULL ? f->n_out : 0, index);
+  return frame_value(b, "tn_build_out", f->out, f->out != NULL ? f->n_out : 0, index);
 }
 
-tn_val tn_around_dout(tn_build *handle, int32_t index) {
+tn_val tn_frame_out_grad(tn_build *handle, int32_t index) {
   tn_builder *b = tn_builder_of(handle);
   const tn_build_frame *f = tn_builder_top(b);
-  return pick(b, "tn_build_out_grad", f->dout, f->dout != NULL ? f->n_out : 0, index);
+  return frame_value(b, "tn_build_out_grad", f->dout, f->dout != NULL ? f->n_out : 0, index);
 }
 
-int32_t tn_around_want(tn_build *handle, int32_t index) {
+int32_t tn_frame_wants_grad(tn_build *handle, int32_t index) {
   const tn_builder *b = tn_builder_of(handle);
   const tn_build_frame *f = tn_builder_top(b);
   return b->status == TN_OK && f->want != NULL && index >= 0 && index < f->n_in && f->want[index];
 }
 
-static tn_status yield(const tn_builder *b, int32_t index, tn_val value) {
+static tn_status frame_yield(const tn_builder *b, int32_t index, tn_val value) {
   const tn_build_frame *f = tn_builder_top(b);
   const tn_env *env = b->graph->env;
-  if (f->yielded == NULL) return not_here(b, "tn_build_yield");
+  if (f->yielded == NULL) return frame_unavailable(b, "tn_build_yield");
   if (index < 0 || index >= f->n_yield)
     return tn_failf(env, TN_EINVAL, "tn_build_yield(b, %d): expected 0 to %d", index, f->n_yield - 1);
   if (f->yielded[index] != 0)
@@ -62,90 +62,91 @@ static tn_status yield(const tn_builder *b, int32_t index, tn_val value) {
   return TN_OK;
 }
 
-void tn_around_yield(tn_build *handle, int32_t index, tn_val value) {
+void tn_frame_yield(tn_build *handle, int32_t index, tn_val value) {
   tn_builder *b = tn_builder_of(handle);
-  if (b->status == TN_OK) tn_builder_stick(b, yield(b, index, value));
+  if (b->status == TN_OK) tn_builder_stick(b, frame_yield(b, index, value));
 }
 
 /* ---- state ---- */
 
-static const char *path_of(tn_builder *b, const tn_build_frame *f, const char *name) {
+static const char *frame_path(tn_builder *b, const tn_build_frame *f, const char *name) {
   if (f->path != NULL) return f->path(f->context, name);
-  const char *prefix = text_or_empty(f->prefix);
+  const char *prefix = frame_text(f->prefix);
   return tn_arena_printf(&b->graph->arena, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", name);
 }
 
-static tn_val state(tn_builder *b, const char *name, const tn_type *type, const char *init, int32_t what) {
+static tn_val frame_state(tn_builder *b, const char *name, const tn_type *type, const char *init,
+                          int32_t what) {
   if (b->status != TN_OK) return 0;
   const tn_build_frame *f = tn_builder_top(b);
   if (f->state != NULL) return f->state(&b->host.pub, f->context, name, type, init);
-  const char *path = path_of(b, f, name);
+  const char *path = frame_path(b, f, name);
   if (path == NULL) {
     tn_builder_stick(b, TN_ENOMEM);
     return 0;
   }
-  tn_val v = tn_graph_state(b->graph, path, type, what, text_or_empty(init), text_or_empty(f->where));
-  if (v == 0) tn_builder_stick(b, b->graph->env->slot->code);
+  tn_val v = tn_graph_state(b->graph, path, type, what, frame_text(init), frame_text(f->where));
+  if (v == 0) tn_builder_stick(b, b->graph->env->record->code);
   return v;
 }
 
-tn_val tn_around_param(tn_build *handle, const char *name, const tn_type *type, const char *init) {
-  return state(tn_builder_of(handle), name, type, init, TN_STATE_PARAM);
+tn_val tn_frame_param(tn_build *handle, const char *name, const tn_type *type, const char *init) {
+  return frame_state(tn_builder_of(handle), name, type, init, TN_STATE_PARAM);
 }
 
-tn_val tn_around_state(tn_build *handle, const char *name, const tn_type *type, const char *init) {
-  return state(tn_builder_of(handle), name, type, init, TN_STATE_BUFFER);
+tn_val tn_frame_state(tn_build *handle, const char *name, const tn_type *type, const char *init) {
+  return frame_state(tn_builder_of(handle), name, type, init, TN_STATE_BUFFER);
 }
 
-static tn_status commit(const tn_builder *b, tn_val state, tn_val now) {
+static tn_status frame_commit(const tn_builder *b, tn_val state, tn_val now) {
   tn_graph *g = b->graph;
   const tn_gnode *maker = state != 0 && state < g->values.n ? tn_graph_maker(g, state) : NULL;
   if (maker == NULL || maker->op != &tn_op_state)
     return tn_failf(g->env, TN_EINVAL,
-                    "tn_build_commit: the value given is no state, expected what tn_build_state returned");
+                    "tn_build_commit: the value given is no state, expected a result of tn_build_state");
   const tn_state_attributes *a = maker->attributes;
   return tn_graph_commit(g, a->path, now, 0);
 }
 
-void tn_around_commit(tn_build *handle, tn_val state, tn_val now) {
+void tn_frame_commit(tn_build *handle, tn_val state, tn_val now) {
   tn_builder *b = tn_builder_of(handle);
   const tn_build_frame *f = tn_builder_top(b);
   if (b->status != TN_OK) return;
   if (f->commit != NULL)
     f->commit(handle, f->context, state, now);
   else
-    tn_builder_stick(b, commit(b, state, now));
+    tn_builder_stick(b, frame_commit(b, state, now));
 }
 
-/* ---- what others give ---- */
+/* ---- callbacks of the frame ---- */
 
-tn_val tn_around_layer(tn_build *handle, const char *name, const char *line, const tn_val *in, int32_t n_in) {
+tn_val tn_frame_layer(tn_build *handle, const char *name, const char *line, const tn_val *in, int32_t n_in) {
   tn_builder *b = tn_builder_of(handle);
   const tn_build_frame *f = tn_builder_top(b);
   if (b->status != TN_OK) return 0;
   if (f->layer == NULL) {
-    tn_builder_stick(b, not_here(b, "tn_build_layer"));
+    tn_builder_stick(b, frame_unavailable(b, "tn_build_layer"));
     return 0;
   }
   tn_val first = f->layer(handle, f->context, name, line, in, n_in);
   return b->status == TN_OK ? first : 0;
 }
 
-tn_val tn_around_option_value(tn_build *handle, const char *option) {
+tn_val tn_frame_option_value(tn_build *handle, const char *option) {
   tn_builder *b = tn_builder_of(handle);
   const tn_build_frame *f = tn_builder_top(b);
   if (b->status != TN_OK) return 0;
   if (f->option_value == NULL) {
-    tn_builder_stick(b, not_here(b, "tn_option_value"));
+    tn_builder_stick(b, frame_unavailable(b, "tn_build_option_value"));
     return 0;
   }
   tn_val value = f->option_value(handle, f->context, option);
   return b->status == TN_OK ? value : 0;
 }
 
-/* ---- counters, streams ---- */
+/* ---- counters, random streams ---- */
 
-tn_val tn_around_counter(tn_build *handle, int32_t which) {
+tn_val tn_frame_counter(tn_build *handle, int32_t which) {
   tn_builder *b = tn_builder_of(handle);
   const tn_type scalar = {.dtype = TN_I64};
   if (b->status != TN_OK) return 0;
@@ -160,19 +161,19 @@ tn_val tn_around_counter(tn_build *handle, int32_t which) {
       which == TN_UPDATES
           ? tn_graph_state(b->graph, TN_UPDATES_STATE, &scalar, TN_STATE_HOST, "zeros", "")
           : tn_graph_input(b->graph, which == TN_BATCH_BLOCK ? TN_BLOCK_INPUT : TN_ITERATION_INPUT, &scalar);
-  if (v == 0) tn_builder_stick(b, b->graph->env->slot->code);
+  if (v == 0) tn_builder_stick(b, b->graph->env->record->code);
   return which == TN_UPDATES && v != 0 ? tn_add(handle, v, tn_scalar(handle, TN_I64, 1)) : v;
 }
 
-/* Neither the moment nor the order of building matters, only the place and the use. */
-uint64_t tn_around_stream(tn_build *handle, const char *use) {
+/* The key depends on the seed, the prefix and the use, not on the order of building. */
+uint64_t tn_frame_random_stream(tn_build *handle, const char *use) {
   const tn_build_frame *f = tn_builder_top(tn_builder_of(handle));
-  const char *prefix = text_or_empty(f->prefix);
+  const char *prefix = frame_text(f->prefix);
   uint64_t hash = tn_hash_bytes(TN_HASH_START, prefix, strlen(prefix));
   hash = tn_hash_bytes(hash, "/", 1);
   return tn_hash_mix(f->seed, tn_hash_bytes(hash, use, strlen(use)));
 }
 
-int32_t tn_around_training(tn_build *handle) { return tn_builder_top(tn_builder_of(handle))->training; }
+int32_t tn_frame_training(tn_build *handle) { return tn_builder_top(tn_builder_of(handle))->training; }
 
-int32_t tn_around_ranks(tn_build *handle) { return tn_builder_of(handle)->graph->ranks; }
+int32_t tn_frame_ranks(tn_build *handle) { return tn_builder_of(handle)->graph->ranks; }

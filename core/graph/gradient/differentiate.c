@@ -1,5 +1,5 @@
-/* core/graph/gradient/differentiate.c: reverse mode. One walk from the loss to the front: when a node's turn
- * comes, all users of its results have been seen, so their gradients are complete. */
+/* core/graph/gradient/differentiate.c: reverse mode. One walk over the nodes from the loss backward: all
+ * users of a node come before it in the walk, so the gradients of its results are complete. */
 #include "core/graph/build/builder.h"
 #include "core/graph/gradient/gradient.h"
 #include "tenon/ops.h"
@@ -8,47 +8,47 @@ typedef struct tape {
   tn_build *b;
   tn_graph *g;
   const bool *on_path;
-  tn_val *gradient; /* per value that was there at the start */
+  tn_val *gradient; /* for each value of the graph at the start */
   tn_arena scratch;
 } tape;
 
 /* ---- one node ---- */
 
-static tn_status check_gradient(const tape *t, const tn_gnode *node, int32_t i, tn_val gradient) {
+static tn_status tape_check_gradient(const tape *t, const tn_gnode *node, int32_t i, tn_val gradient) {
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   const tn_type *given = tn_graph_type(t->g, gradient), *expected = tn_graph_type(t->g, node->in[i]);
   if (tn_type_equal(given, expected)) return TN_OK;
-  return tn_failf(t->g->env, TN_EINTERNAL, "operand %s got %s, expected %s as the operand is",
+  return tn_failf(t->g->env, TN_EINTERNAL, "operand %s got %s, expected %s, the type of the operand",
                   tn_op_def_operand(node->def, i)->name, tn_type_format(given, one),
                   tn_type_format(expected, other));
 }
 
-/* Adds in the order of the walk, and of operands within a node: the same sum every time. */
-static tn_status accumulate(tape *t, const tn_gnode *node, const bool *want, const tn_val *yielded) {
+/* Adds in the order of the walk and of the operands: the order of summation is deterministic. */
+static tn_status tape_accumulate(tape *t, const tn_gnode *node, const bool *want, const tn_val *yielded) {
   for (int32_t i = 0; i < node->n_in; i++) {
     if (!want[i] || yielded[i] == 0) continue;
-    TN_TRY(check_gradient(t, node, i, yielded[i]));
+    TN_TRY(tape_check_gradient(t, node, i, yielded[i]));
     tn_val *sum = &t->gradient[node->in[i]];
     *sum = *sum != 0 ? tn_gradient_sum(t->b, *sum, yielded[i]) : yielded[i];
   }
   return tn_build_status(t->b);
 }
 
-static tn_status call_rule(tape *t, const tn_gnode *node, tn_build_frame *frame, bool *want) {
+static tn_status tape_call_rule(tape *t, const tn_gnode *node, tn_build_frame *frame, bool *want) {
   for (int32_t i = 0; i < node->n_in; i++) want[i] = node->in[i] != 0 && t->on_path[node->in[i]];
   frame->want = want;
   tn_builder_push(t->b, frame);
   tn_status status = node->op->grad(t->b, node->attributes);
   if (tn_build_status(t->b) != TN_OK) status = tn_build_status(t->b);
-  if (status == TN_OK) status = accumulate(t, node, want, frame->yielded);
+  if (status == TN_OK) status = tape_accumulate(t, node, want, frame->yielded);
   tn_builder_wrap(t->b, status, "gradient", node->op->item.name);
   tn_builder_pop(t->b);
   return status != TN_OK ? status : tn_build_status(t->b);
 }
 
-/* The results' gradients become the operands'. */
-static tn_status walk_node(tape *t, const tn_gnode *node) {
-  const tn_build_frame *around = tn_builder_frame(t->b);
+/* Computes the gradients of the operands from those of the results. */
+static tn_status tape_walk_node(tape *t, const tn_gnode *node) {
+  const tn_build_frame *outer = tn_builder_frame(t->b);
   size_t n_in = (size_t)node->n_in, n_out = (size_t)node->n_out;
   tn_val *values = tn_arena_alloc(&t->scratch, (n_in + n_out) * sizeof *values);
   bool *want = tn_arena_alloc(&t->scratch, n_in);
@@ -63,28 +63,29 @@ static tn_status walk_node(tape *t, const tn_gnode *node) {
                           .n_yield = node->n_in,
                           .prefix = node->layer,
                           .where = node->where,
-                          .training = around->training,
-                          .seed = around->seed};
-  return call_rule(t, node, &frame, want);
+                          .training = outer->training,
+                          .seed = outer->seed};
+  return tape_call_rule(t, node, &frame, want);
 }
 
-static bool has_gradient(const tape *t, const tn_gnode *node) {
+static bool tape_has_gradient(const tape *t, const tn_gnode *node) {
   for (int32_t i = 0; i < node->n_out; i++)
     if (t->gradient[node->first_out + (tn_val)i] != 0) return true;
   return false;
 }
 
-static tn_status walk(tape *t, tn_val loss) {
+static tn_status tape_walk(tape *t, tn_val loss) {
   for (size_t i = t->g->values.v[loss].node + 1; i-- > 0;) {
     tn_gnode node = t->g->nodes.v[i]; /* emitting moves the nodes */
-    if (has_gradient(t, &node) && tn_gradient_passes(&node, t->on_path)) TN_TRY(walk_node(t, &node));
+    if (tape_has_gradient(t, &node) && tn_gradient_passes(&node, t->on_path))
+      TN_TRY(tape_walk_node(t, &node));
   }
   return TN_OK;
 }
 
 /* ---- the ends ---- */
 
-static tn_status start(tape *t, tn_val loss, tn_val seed) {
+static tn_status tape_start(tape *t, tn_val loss, tn_val seed) {
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   const tn_type *type = t->g->types.v[loss];
   if (!t->on_path[loss]) return TN_OK; /* no gradient reaches any of wrt */
@@ -97,8 +98,8 @@ static tn_status start(tape *t, tn_val loss, tn_val seed) {
   return TN_OK;
 }
 
-/* A gradient is ready when the node that makes it has run; those that are zero come last. */
-static void sort_by_readiness(const tn_graph *g, const tn_val *gradient, int32_t n, int32_t *order) {
+/* A gradient is ready when the node that computes it has run; absent gradients come last. */
+static void tape_sort_by_readiness(const tn_graph *g, const tn_val *gradient, int32_t n, int32_t *order) {
   for (int32_t i = 0; i < n; i++) {
     int32_t k = i;
     uint64_t key = gradient[i] != 0 ? g->values.v[gradient[i]].node : UINT64_MAX;
@@ -111,13 +112,13 @@ static void sort_by_readiness(const tn_graph *g, const tn_val *gradient, int32_t
   }
 }
 
-static tn_status run(tape *t, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n, tn_val *gradient) {
+static tn_status tape_run(tape *t, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n, tn_val *gradient) {
   bool *on_path = NULL;
   TN_TRY(tn_gradient_path(t->g, loss, wrt, n, &on_path));
   t->on_path = on_path;
   t->gradient = tn_arena_alloc(&t->scratch, tn_size_mul(t->g->values.n, sizeof *t->gradient));
-  tn_status status = t->gradient != NULL ? start(t, loss, seed) : TN_ENOMEM;
-  if (status == TN_OK) status = walk(t, loss);
+  tn_status status = t->gradient != NULL ? tape_start(t, loss, seed) : TN_ENOMEM;
+  if (status == TN_OK) status = tape_walk(t, loss);
   for (int32_t i = 0; i < n && status == TN_OK; i++) gradient[i] = t->gradient[wrt[i]];
   tn_release(t->g->env, on_path);
   return status;
@@ -129,8 +130,8 @@ tn_status tn_differentiate(tn_build *b, tn_val loss, tn_val seed, const tn_val *
   tn_val *copy = tn_arena_copy(&t.scratch, wrt, (size_t)n * sizeof *wrt);
   tn_status status = copy != NULL ? tn_expand_for_gradient(b, &loss, copy, n) : TN_ENOMEM;
   for (int32_t i = 0; i < n; i++) gradient[i] = 0;
-  if (status == TN_OK) status = run(&t, loss, seed, copy, n, gradient);
-  if (status == TN_OK && order != NULL) sort_by_readiness(t.g, gradient, n, order);
+  if (status == TN_OK) status = tape_run(&t, loss, seed, copy, n, gradient);
+  if (status == TN_OK && order != NULL) tape_sort_by_readiness(t.g, gradient, n, order);
   tn_arena_free(&t.scratch);
   tn_builder_fail(b, status);
   return status;

@@ -1,4 +1,4 @@
-/* core/graph/op/attributes.c: attribute structs, field by field as their option tables describe them. */
+/* core/graph/op/attributes.c: copies and hashes attribute structs field by field, by their option tables. */
 #include "core/graph/op/attributes.h"
 
 #include <string.h>
@@ -6,14 +6,14 @@
 #include "core/base/text.h"
 #include "core/config/options/options.h"
 
-static bool holds_text(const tn_option *o) {
+static bool attributes_holds_text(const tn_option *o) {
   return o->type == TN_OPT_TEXT || o->type == TN_OPT_PATH || o->type == TN_OPT_INIT;
 }
 
-/* Replaces what a field points to by a copy; false when memory ran out. Fields go through memcpy, since
- * the struct of a foreign compiler may be packed. */
-static bool copy_field(tn_arena *arena, const tn_option *o, char *field) {
-  if (holds_text(o)) {
+/* Replaces the target of a pointer field by a copy; false if memory ran out. Fields are read by memcpy, since
+ * a plugin's struct may be packed. */
+static bool attributes_copy_field(tn_arena *arena, const tn_option *o, char *field) {
+  if (attributes_holds_text(o)) {
     const char *text;
     memcpy(&text, field, sizeof text);
     const char *copy = text != NULL ? tn_arena_strdup(arena, text) : NULL;
@@ -43,12 +43,12 @@ void *tn_attributes_copy(tn_arena *arena, const tn_item *item, const void *attri
   memcpy(copy, attributes, item->options_bytes);
   const tn_option *o;
   for (int64_t i = 0; (o = tn_options_at(item, i)) != NULL; i++)
-    if (!copy_field(arena, o, copy + o->offset)) return NULL;
+    if (!attributes_copy_field(arena, o, copy + o->offset)) return NULL;
   return copy;
 }
 
-static uint64_t hash_field(uint64_t hash, const tn_option *o, const char *field) {
-  if (holds_text(o)) {
+static uint64_t attributes_hash_field(uint64_t hash, const tn_option *o, const char *field) {
+  if (attributes_holds_text(o)) {
     const char *text;
     memcpy(&text, field, sizeof text);
     return tn_hash_text(hash, text != NULL ? text : "");
@@ -69,6 +69,6 @@ static uint64_t hash_field(uint64_t hash, const tn_option *o, const char *field)
 uint64_t tn_attributes_hash(uint64_t hash, const tn_item *item, const void *attributes) {
   const tn_option *o;
   for (int64_t i = 0; (o = tn_options_at(item, i)) != NULL; i++)
-    hash = hash_field(hash, o, (const char *)attributes + o->offset);
+    hash = attributes_hash_field(hash, o, (const char *)attributes + o->offset);
   return hash;
 }

@@ -1,10 +1,10 @@
-/* core/graph/op/infer.c: checks operands, infers results. */
+/* core/graph/op/infer.c: checks operands against schemas and infers the types of results. */
 #include "core/graph/op/infer.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A dtype letter of the schema while one node is checked: what it stands for, and due to which operand. */
+/* The dtype bound to a letter of the schema while one node is checked, and the operand that bound it. */
 typedef struct binding {
   int32_t dtype;
   int32_t operand;
@@ -22,8 +22,8 @@ typedef struct operand_name {
   char v[64];
 } operand_name;
 
-/* "w", or "xs[2]" for what a variadic operand takes. */
-static operand_name name_of(const tn_op_def *def, int32_t i) {
+/* "w", or "xs[2]" for an item of a variadic operand. */
+static operand_name infer_operand_name(const tn_op_def *def, int32_t i) {
   const tn_operand_def *o = tn_op_def_operand(def, i);
   operand_name name;
   if (o->variadic)
@@ -33,14 +33,14 @@ static operand_name name_of(const tn_op_def *def, int32_t i) {
   return name;
 }
 
-static tn_status refuse_operand(const inference *s, int32_t i, const char *expected) {
+static tn_status infer_refuse_operand(const inference *s, int32_t i, const char *expected) {
   char type[TN_TYPE_TEXT];
   return tn_failf(s->env, TN_EINVAL, "%s: operand %s is %s, expected %s", s->def->op->item.name,
-                  name_of(s->def, i).v, tn_type_format(s->in[i], type), expected);
+                  infer_operand_name(s->def, i).v, tn_type_format(s->in[i], type), expected);
 }
 
 /* "f16, bf16, f32 or f64" */
-static void list_dtypes(uint32_t dtypes, char *text, size_t size) {
+static void infer_list_dtypes(uint32_t dtypes, char *text, size_t size) {
   size_t n = 0;
   text[0] = '\0';
   for (int32_t d = 1; d < TN_DTYPES; d++) {
@@ -51,47 +51,49 @@ static void list_dtypes(uint32_t dtypes, char *text, size_t size) {
   }
 }
 
-/* The letter takes the dtype of the first operand that bears it. */
-static tn_status check_letter(inference *s, int32_t i, char letter) {
+/* A letter is bound to the dtype of its first operand. */
+static tn_status infer_check_letter(inference *s, int32_t i, char letter) {
   char text[96];
   binding *b = &s->letters[letter - 'A'];
   uint32_t allowed = s->def->dtypes[letter - 'A'];
   if (b->dtype == TN_ANY) {
     *b = (binding){s->in[i]->dtype, i};
     if ((allowed >> s->in[i]->dtype & 1) != 0) return TN_OK;
-    list_dtypes(allowed, text, sizeof text);
-    return refuse_operand(s, i, text);
+    infer_list_dtypes(allowed, text, sizeof text);
+    return infer_refuse_operand(s, i, text);
   }
   if (b->dtype != s->in[i]->dtype) {
-    snprintf(text, sizeof text, "%s like %s", tn_dtype_name(b->dtype), name_of(s->def, b->operand).v);
-    return refuse_operand(s, i, text);
+    snprintf(text, sizeof text, "%s like %s", tn_dtype_name(b->dtype),
+             infer_operand_name(s->def, b->operand).v);
+    return infer_refuse_operand(s, i, text);
   }
   return TN_OK;
 }
 
-static tn_status check_operand(inference *s, int32_t i) {
+static tn_status infer_check_operand(inference *s, int32_t i) {
   const tn_operand_def *o = tn_op_def_operand(s->def, i);
   if (s->in[i] == NULL && o->optional) return TN_OK;
   if (s->in[i] == NULL)
     return tn_failf(s->env, TN_EINVAL, "%s: operand %s is absent, expected a value", s->def->op->item.name,
-                    name_of(s->def, i).v);
-  if (o->letter != 0) return check_letter(s, i, o->letter);
-  if (o->dtype != TN_ANY && o->dtype != s->in[i]->dtype) return refuse_operand(s, i, tn_dtype_name(o->dtype));
+                    infer_operand_name(s->def, i).v);
+  if (o->letter != 0) return infer_check_letter(s, i, o->letter);
+  if (o->dtype != TN_ANY && o->dtype != s->in[i]->dtype)
+    return infer_refuse_operand(s, i, tn_dtype_name(o->dtype));
   return TN_OK;
 }
 
-static tn_status check_operands(inference *s) {
+static tn_status infer_check_operands(inference *s) {
   const tn_op_def *def = s->def;
   int32_t least = def->variadic ? def->n_operands - 1 : def->n_operands;
   if (s->n_in < least || (s->n_in > least && !def->variadic))
     return tn_failf(s->env, TN_EINVAL, "%s: %d operands given, expected %s%d", def->op->item.name, s->n_in,
                     def->variadic ? "at least " : "", least);
-  for (int32_t i = 0; i < s->n_in; i++) TN_TRY(check_operand(s, i));
+  for (int32_t i = 0; i < s->n_in; i++) TN_TRY(infer_check_operand(s, i));
   return TN_OK;
 }
 
-/* The dtype that the schema gives a result; TN_ANY: the op decides. */
-static int32_t schema_dtype(const inference *s, int32_t result) {
+/* The dtype of a result by the schema; TN_ANY: the op decides. */
+static int32_t infer_schema_dtype(const inference *s, int32_t result) {
   const tn_result_def *r = &s->def->results[result];
   return r->letter != 0 ? s->letters[r->letter - 'A'].dtype : r->dtype;
 }
@@ -99,7 +101,7 @@ static int32_t schema_dtype(const inference *s, int32_t result) {
 /* ---- broadcasting ---- */
 
 /* Widens `dims` by the dims of operand i, aligned at the last dimension as NumPy does. */
-static tn_status broadcast_one(const inference *s, int32_t i, tn_type *all) {
+static tn_status infer_broadcast_one(const inference *s, int32_t i, tn_type *all) {
   const tn_type *t = s->in[i];
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   tn_type wide = *all;
@@ -111,7 +113,7 @@ static tn_status broadcast_one(const inference *s, int32_t i, tn_type *all) {
           s->env, TN_EINVAL,
           "%s: operand %s is %s, which does not broadcast with %s of the operands before it, expected "
           "dimensions that are equal or 1",
-          s->def->op->item.name, name_of(s->def, i).v, tn_type_format(t, one),
+          s->def->op->item.name, infer_operand_name(s->def, i).v, tn_type_format(t, one),
           strchr(tn_type_format(all, other), '['));
     }
     wide.dims[wide.rank - d] = a == 1 ? b : a;
@@ -123,7 +125,7 @@ static tn_status broadcast_one(const inference *s, int32_t i, tn_type *all) {
 static tn_status infer_pointwise(const inference *s, tn_type *out) {
   tn_type all = {0};
   for (int32_t i = 0; i < s->n_in; i++)
-    if (s->in[i] != NULL) TN_TRY(broadcast_one(s, i, &all));
+    if (s->in[i] != NULL) TN_TRY(infer_broadcast_one(s, i, &all));
   for (int32_t i = 0; i < s->def->n_results; i++) {
     int32_t dtype = out[i].dtype;
     out[i] = all;
@@ -137,6 +139,7 @@ static tn_status infer_pointwise(const inference *s, tn_type *out) {
 static tn_status infer_by_op(const inference *s, const void *attributes, tn_type *out) {
   const tn_op *op = s->def->op;
   tn_infer n = {.env = *s->env,
+                .struct_size = sizeof n,
                 .node = {.struct_size = (uint32_t)sizeof(tn_node),
                          .n_in = s->n_in,
                          .n_out = s->def->n_results,
@@ -154,22 +157,22 @@ bool tn_type_fits(const tn_type *type) {
   return !__builtin_mul_overflow(count, (int64_t)tn_dtype_size(type->dtype), &bytes);
 }
 
-static tn_status check_result(inference *s, int32_t i, tn_type *out) {
+static tn_status infer_check_result(inference *s, int32_t i, tn_type *out) {
   const tn_result_def *r = &s->def->results[i];
   const char *op = s->def->op->item.name;
   char type[TN_TYPE_TEXT], allowed[96];
-  int32_t dtype = schema_dtype(s, i);
+  int32_t dtype = infer_schema_dtype(s, i);
   uint32_t dtypes = r->letter != 0 ? s->def->dtypes[r->letter - 'A'] : (1u << TN_DTYPES) - 2;
   if (out->rank < 0 || out->rank > TN_MAX_RANK)
     return tn_failf(s->env, TN_EINVAL, "%s: result %s has %d dimensions, expected 0 to %d", op, r->name,
                     out->rank, TN_MAX_RANK);
   for (int32_t d = out->rank; d < TN_MAX_RANK; d++) out->dims[d] = 0;
   if (dtype != TN_ANY) dtypes = 1u << dtype;
-  list_dtypes(dtypes, allowed, sizeof allowed);
+  infer_list_dtypes(dtypes, allowed, sizeof allowed);
   if (out->dtype <= TN_ANY || out->dtype >= TN_DTYPES || (dtypes >> out->dtype & 1) == 0)
     return tn_failf(s->env, TN_EINVAL, "%s: result %s is %s, expected %s", op, r->name,
                     tn_type_format(out, type), allowed);
-  /* A letter that no operand decided is decided by the first result that bears it. */
+  /* A letter without operands is bound to the dtype of its first result. */
   if (r->letter != 0) s->letters[r->letter - 'A'].dtype = out->dtype;
   if (tn_type_fits(out)) return TN_OK;
   return tn_failf(s->env, TN_EINVAL,
@@ -180,9 +183,9 @@ static tn_status check_result(inference *s, int32_t i, tn_type *out) {
 tn_status tn_infer_types(const tn_env *env, const tn_op_def *def, const void *attributes,
                          const tn_type *const *in, int32_t n_in, tn_type *out) {
   inference s = {.env = env, .def = def, .in = in, .n_in = n_in};
-  TN_TRY(check_operands(&s));
-  for (int32_t i = 0; i < def->n_results; i++) out[i] = (tn_type){.dtype = schema_dtype(&s, i)};
+  TN_TRY(infer_check_operands(&s));
+  for (int32_t i = 0; i < def->n_results; i++) out[i] = (tn_type){.dtype = infer_schema_dtype(&s, i)};
   TN_TRY(def->op->infer != NULL ? infer_by_op(&s, attributes, out) : infer_pointwise(&s, out));
-  for (int32_t i = 0; i < def->n_results; i++) TN_TRY(check_result(&s, i, &out[i]));
+  for (int32_t i = 0; i < def->n_results; i++) TN_TRY(infer_check_result(&s, i, &out[i]));
   return TN_OK;
 }

@@ -1,4 +1,4 @@
-/* core/graph/op/op_table.c: definitions of ops by name, parsed at first use. */
+/* core/graph/op/op_table.c: op definitions by name, parsed at first use. */
 #include "core/graph/hash_index.h"
 #include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"
@@ -11,7 +11,8 @@ typedef struct tn_op_table {
   tn_hash_index by_name;
 } tn_op_table;
 
-static tn_status add(tn_op_table *table, const void *handle, const tn_op *op, const tn_op_def **def) {
+static tn_status op_table_add(tn_op_table *table, const void *handle, const tn_op *op,
+                              const tn_op_def **def) {
   TN_TRY(tn_op_def_create(handle, &table->arena, op, def));
   TN_TRY(tn_vec_push(handle, &table->defs, *def));
   uint64_t hash = tn_hash_text(TN_HASH_START, op->item.name);
@@ -27,8 +28,8 @@ tn_status tn_op_table_create(tn_env *env, tn_registry *registry, tn_op_table **o
   *table = (tn_op_table){
       .env = env, .registry = registry, .arena = tn_arena_new(env), .by_name = tn_hash_index_new(env)};
   const tn_op_def *def;
-  tn_status status = add(table, env, &tn_op_input, &def);
-  if (status == TN_OK) status = add(table, env, &tn_op_state, &def);
+  tn_status status = op_table_add(table, env, &tn_op_input, &def);
+  if (status == TN_OK) status = op_table_add(table, env, &tn_op_state, &def);
   if (status != TN_OK) {
     tn_op_table_destroy(table);
     return status;
@@ -55,17 +56,17 @@ tn_status tn_op_table_find(tn_op_table *table, const void *handle, const char *o
   *def = NULL;
   const tn_entry *entry;
   TN_TRY(tn_registry_find(table->registry, handle, TN_OP, op, &entry));
-  return add(table, handle, (const tn_op *)(const void *)entry->item, def);
+  return op_table_add(table, handle, (const tn_op *)(const void *)entry->item, def);
 }
 
-static void destroy(void *table) { tn_op_table_destroy(table); }
+static void op_table_destroy_untyped(void *table) { tn_op_table_destroy(table); }
 
 tn_status tn_context_ops(tn_context *context, tn_op_table **table) {
   if (context->ops == NULL) {
     tn_op_table *made = NULL;
     TN_TRY(tn_op_table_create(&context->env, context->registry, &made));
     context->ops = made;
-    context->ops_destroy = destroy;
+    context->ops_destroy = op_table_destroy_untyped;
   }
   *table = context->ops;
   return TN_OK;

@@ -1,45 +1,45 @@
-/* core/graph/op/schema.c: parses op schemas. */
+/* core/graph/op/schema.c: parses op schemas and checks op descriptors. */
 #include "core/graph/op/schema.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Longer lists than any op has; variadic operands count as one. */
+/* Above the needs of any op; a variadic operand counts as one. */
 enum { MAX_OPERANDS = 32, MAX_RESULTS = 16 };
 
-typedef struct scanner {
+typedef struct schema_scanner {
   const void *handle;
   tn_arena *arena;
   const tn_op *op;
   const char *at;
-} scanner;
+} schema_scanner;
 
-static tn_status expected(const scanner *s, const char *what) {
+static tn_status schema_expected(const schema_scanner *s, const char *what) {
   return tn_failf(s->handle, TN_EABI, "op %s: schema \"%s\": column %d: expected %s", s->op->item.name,
                   s->op->schema, (int)(s->at - s->op->schema) + 1, what);
 }
 
-static void skip_space(scanner *s) {
+static void schema_skip_space(schema_scanner *s) {
   while (isspace((unsigned char)*s->at)) s->at++;
 }
 
-static bool take(scanner *s, const char *mark) {
-  skip_space(s);
+static bool schema_take(schema_scanner *s, const char *mark) {
+  schema_skip_space(s);
   if (!tn_text_starts(s->at, mark)) return false;
   s->at += strlen(mark);
   return true;
 }
 
-static size_t word_length(scanner *s) {
-  skip_space(s);
+static size_t schema_word_length(schema_scanner *s) {
+  schema_skip_space(s);
   size_t n = 0;
   while (isalnum((unsigned char)s->at[n]) || s->at[n] == '_') n++;
   return n;
 }
 
-static tn_status read_name(scanner *s, const char **name) {
-  size_t n = word_length(s);
-  if (n == 0) return expected(s, "a name");
+static tn_status schema_read_name(schema_scanner *s, const char **name) {
+  size_t n = schema_word_length(s);
+  if (n == 0) return schema_expected(s, "a name");
   char *copy = tn_arena_alloc(s->arena, n + 1);
   if (copy == NULL) return TN_ENOMEM;
   memcpy(copy, s->at, n);
@@ -48,70 +48,70 @@ static tn_status read_name(scanner *s, const char **name) {
   return TN_OK;
 }
 
-static int32_t find_dtype(const char *word, size_t n) {
+static int32_t schema_find_dtype(const char *word, size_t n) {
   for (int32_t d = 1; d < TN_DTYPES; d++)
     if (strlen(tn_dtype_name(d)) == n && memcmp(tn_dtype_name(d), word, n) == 0) return d;
   return TN_ANY;
 }
 
-static bool take_letter(scanner *s, char *letter) {
-  if (word_length(s) != 1 || *s->at < 'A' || *s->at > 'Z') return false;
+static bool schema_take_letter(schema_scanner *s, char *letter) {
+  if (schema_word_length(s) != 1 || *s->at < 'A' || *s->at > 'Z') return false;
   *letter = *s->at++;
   return true;
 }
 
 /* [":" dtype] */
-static tn_status read_dtype(scanner *s, int32_t *dtype, char *letter) {
-  if (!take(s, ":")) return TN_OK;
-  if (take_letter(s, letter)) return TN_OK;
-  size_t n = word_length(s);
-  *dtype = find_dtype(s->at, n);
+static tn_status schema_read_dtype(schema_scanner *s, int32_t *dtype, char *letter) {
+  if (!schema_take(s, ":")) return TN_OK;
+  if (schema_take_letter(s, letter)) return TN_OK;
+  size_t n = schema_word_length(s);
+  *dtype = schema_find_dtype(s->at, n);
   if (*dtype == TN_ANY && !(n == 3 && memcmp(s->at, "any", 3) == 0))
-    return expected(s, "an element type such as f32, a capital letter or any");
+    return schema_expected(s, "an element type such as f32, a capital letter or any");
   s->at += n;
   return TN_OK;
 }
 
-static tn_status read_operand(scanner *s, tn_operand_def *operand) {
+static tn_status schema_read_operand(schema_scanner *s, tn_operand_def *operand) {
   *operand = (tn_operand_def){0};
-  TN_TRY(read_name(s, &operand->name));
-  operand->optional = take(s, "?");
-  operand->variadic = take(s, "*");
-  return read_dtype(s, &operand->dtype, &operand->letter);
+  TN_TRY(schema_read_name(s, &operand->name));
+  operand->optional = schema_take(s, "?");
+  operand->variadic = schema_take(s, "*");
+  return schema_read_dtype(s, &operand->dtype, &operand->letter);
 }
 
-static tn_status read_operands(scanner *s, tn_op_def *def) {
+static tn_status schema_read_operands(schema_scanner *s, tn_op_def *def) {
   tn_operand_def operands[MAX_OPERANDS];
   int32_t n = 0;
-  if (!take(s, "(")) return expected(s, "\"(\"");
-  if (!take(s, ")")) {
+  if (!schema_take(s, "(")) return schema_expected(s, "\"(\"");
+  if (!schema_take(s, ")")) {
     do {
-      if (n == MAX_OPERANDS) return expected(s, "at most 32 operands");
-      if (def->variadic) return expected(s, "\")\" after the operand marked *");
-      TN_TRY(read_operand(s, &operands[n]));
+      if (n == MAX_OPERANDS) return schema_expected(s, "at most 32 operands");
+      if (def->variadic) return schema_expected(s, "\")\" after the operand marked *");
+      TN_TRY(schema_read_operand(s, &operands[n]));
       def->variadic = operands[n++].variadic;
-    } while (take(s, ","));
-    if (!take(s, ")")) return expected(s, "\",\" or \")\"");
+    } while (schema_take(s, ","));
+    if (!schema_take(s, ")")) return schema_expected(s, "\",\" or \")\"");
   }
   def->operands = tn_arena_copy(s->arena, operands, (size_t)n * sizeof *operands);
   def->n_operands = n;
   return def->operands != NULL ? TN_OK : TN_ENOMEM;
 }
 
-static tn_status read_results(scanner *s, tn_op_def *def) {
+static tn_status schema_read_results(schema_scanner *s, tn_op_def *def) {
   tn_result_def results[MAX_RESULTS];
   int32_t n = 0;
-  if (!take(s, "->")) return expected(s, "\"->\"");
-  if (!take(s, "(")) return expected(s, "\"(\"");
-  if (!take(s, ")")) {
+  if (!schema_take(s, "->")) return schema_expected(s, "\"->\"");
+  if (!schema_take(s, "(")) return schema_expected(s, "\"(\"");
+  if (!schema_take(s, ")")) {
     do {
-      if (n == MAX_RESULTS) return expected(s, "at most 16 results");
+      if (n == MAX_RESULTS) return schema_expected(s, "at most 16 results");
       results[n] = (tn_result_def){0};
-      TN_TRY(read_name(s, &results[n].name));
-      TN_TRY(read_dtype(s, &results[n].dtype, &results[n].letter));
+      TN_TRY(schema_read_name(s, &results[n].name));
+      TN_TRY(schema_read_dtype(s, &results[n].dtype, &results[n].letter));
       n++;
-    } while (take(s, ","));
-    if (!take(s, ")")) return expected(s, "\",\" or \")\"");
+    } while (schema_take(s, ","));
+    if (!schema_take(s, ")")) return schema_expected(s, "\",\" or \")\"");
   }
   def->results = tn_arena_copy(s->arena, results, (size_t)n * sizeof *results);
   def->n_results = n;
@@ -119,34 +119,34 @@ static tn_status read_results(scanner *s, tn_op_def *def) {
 }
 
 /* letter "in" word {word} */
-static tn_status read_range(scanner *s, tn_op_def *def) {
+static tn_status schema_read_range(schema_scanner *s, tn_op_def *def) {
   char letter = 0;
-  if (!take_letter(s, &letter)) return expected(s, "a capital letter");
-  if (word_length(s) != 2 || !take(s, "in")) return expected(s, "\"in\"");
+  if (!schema_take_letter(s, &letter)) return schema_expected(s, "a capital letter");
+  if (schema_word_length(s) != 2 || !schema_take(s, "in")) return schema_expected(s, "\"in\"");
   uint32_t dtypes = 0;
-  for (size_t n = word_length(s); n > 0; n = word_length(s)) {
-    int32_t dtype = find_dtype(s->at, n);
+  for (size_t n = schema_word_length(s); n > 0; n = schema_word_length(s)) {
+    int32_t dtype = schema_find_dtype(s->at, n);
     if (dtype == TN_ANY) break;
     dtypes |= 1u << dtype;
     s->at += n;
   }
-  if (dtypes == 0) return expected(s, "an element type such as f32");
+  if (dtypes == 0) return schema_expected(s, "an element type such as f32");
   def->dtypes[letter - 'A'] = dtypes;
   return TN_OK;
 }
 
-static tn_status read_schema(scanner *s, tn_op_def *def) {
-  TN_TRY(read_operands(s, def));
-  TN_TRY(read_results(s, def));
+static tn_status read_schema(schema_scanner *s, tn_op_def *def) {
+  TN_TRY(schema_read_operands(s, def));
+  TN_TRY(schema_read_results(s, def));
   for (int32_t i = 0; i < TN_SCHEMA_LETTERS; i++) def->dtypes[i] = (1u << TN_DTYPES) - 2;
-  while (take(s, ";")) TN_TRY(read_range(s, def));
-  skip_space(s);
-  return *s->at == '\0' ? TN_OK : expected(s, "\";\" or the end");
+  while (schema_take(s, ";")) TN_TRY(schema_read_range(s, def));
+  schema_skip_space(s);
+  return *s->at == '\0' ? TN_OK : schema_expected(s, "\";\" or the end");
 }
 
-/* ---- the descriptor around it ---- */
+/* ---- the descriptor ---- */
 
-static tn_status check_formula(const void *handle, tn_arena *arena, tn_op_def *def) {
+static tn_status schema_check_formula(const void *handle, tn_arena *arena, tn_op_def *def) {
   const tn_op *op = def->op;
   if (op->formula == NULL) return TN_OK;
   if (op->infer != NULL || op->decompose != NULL || op->grad != NULL)
@@ -164,10 +164,10 @@ static tn_status check_formula(const void *handle, tn_arena *arena, tn_op_def *d
                               .operands = names,
                               .n_operands = def->n_operands,
                               .result = def->results[0].name};
-  return tn_formula_check(handle, &def->formula);
+  return tn_formula_parse(handle, arena, &def->formula);
 }
 
-static tn_status check_flags(const void *handle, const tn_op_def *def) {
+static tn_status schema_check_flags(const void *handle, const tn_op_def *def) {
   const tn_op *op = def->op;
   if ((op->flags & TN_OP_COMMUTATIVE) != 0 && def->n_operands < 2)
     return tn_failf(handle, TN_EABI, "op %s is marked TN_OP_COMMUTATIVE, expected two operands or more",
@@ -184,10 +184,10 @@ tn_status tn_op_def_create(const void *handle, tn_arena *arena, const tn_op *op,
   tn_op_def *made = tn_arena_alloc(arena, sizeof *made);
   if (made == NULL) return TN_ENOMEM;
   made->op = op;
-  scanner s = {.handle = handle, .arena = arena, .op = op, .at = op->schema};
+  schema_scanner s = {.handle = handle, .arena = arena, .op = op, .at = op->schema};
   TN_TRY(read_schema(&s, made));
-  TN_TRY(check_flags(handle, made));
-  TN_TRY(check_formula(handle, arena, made));
+  TN_TRY(schema_check_flags(handle, made));
+  TN_TRY(schema_check_formula(handle, arena, made));
   *def = made;
   return TN_OK;
 }

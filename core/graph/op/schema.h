@@ -1,4 +1,4 @@
-/* core/graph/op/schema.h: an op's schema, parsed.
+/* core/graph/op/schema.h: parsed op schemas.
  *
  *   schema  = "(" [operand {"," operand}] ")" "->" "(" [result {"," result}] ")" {";" range}
  *   operand = word ["?" | "*"] [":" dtype]        without a dtype: any
@@ -16,7 +16,7 @@ enum { TN_SCHEMA_LETTERS = 26 };
 typedef struct tn_operand_def {
   const char *name;
   bool optional, variadic;
-  int32_t dtype; /* TN_ANY: any, or as `letter` says */
+  int32_t dtype; /* TN_ANY: any, or the dtype of `letter` */
   char letter;   /* 'A' to 'Z'; 0: none */
 } tn_operand_def;
 
@@ -32,18 +32,18 @@ struct tn_op_def {
   const tn_result_def *results;
   int32_t n_operands, n_results;
   bool variadic;
-  uint32_t dtypes[TN_SCHEMA_LETTERS]; /* which a letter may stand for: bit 1 << dtype */
+  uint32_t dtypes[TN_SCHEMA_LETTERS]; /* allowed for each letter: bit 1 << dtype */
   tn_formula formula;                 /* text NULL: none */
 };
 
-/* Parses the schema of an op and checks that its descriptor is consistent. A wrong one is its
- * plugin's fault: TN_EABI with the column. `op` is borrowed; the definition lives in the arena. */
+/* Parses the schema of an op and checks its descriptor. TN_EABI, with the column, if the schema is wrong.
+ * `op` is borrowed; the definition lives in the arena. */
 tn_status tn_op_def_create(const void *handle, tn_arena *arena, const tn_op *op, const tn_op_def **def);
 
-/* The definition of operand i of a node; all that a variadic operand takes share one. */
+/* The definition of operand i of a node; the items of a variadic operand share one. */
 const tn_operand_def *tn_op_def_operand(const tn_op_def *def, int32_t i);
 
-/* Whether the op can be taken apart: it has a decomposition or a formula. */
+/* Whether the op has a decomposition or a formula. */
 static inline bool tn_op_is_composite(const tn_op *op) {
   return op->decompose != NULL || op->formula != NULL;
 }

@@ -1,15 +1,16 @@
-/* core/graph/rewrite/decompose.c: a composite op in terms of others. */
+/* core/graph/rewrite/decompose.c: emits the decomposition of a composite op. */
 #include "core/graph/build/builder.h"
+#include "core/graph/build/emit_formula.h"
 
-static tn_status emit(tn_build *b, const tn_op_def *def, const void *attributes) {
+static tn_status decompose_emit(tn_build *b, const tn_op_def *def, const void *attributes) {
   if (def->formula.text != NULL) return tn_formula_emit(b, &def->formula, attributes);
   if (def->op->decompose != NULL) return def->op->decompose(b, attributes);
   return tn_failf(b, TN_EINVAL, "the op is primitive: it has no decomposition");
 }
 
-/* The decomposition must mean what the op says it does. */
-static tn_status check_results(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in,
-                               int32_t n_in, const tn_val *out) {
+/* The results must have the types that the op infers. */
+static tn_status decompose_check_results(tn_build *b, const tn_op_def *def, const void *attributes,
+                                         const tn_val *in, int32_t n_in, const tn_val *out) {
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   const tn_graph *g = tn_builder_graph(b);
   tn_type *expected = tn_alloc(b, (size_t)def->n_results * sizeof *expected);
@@ -29,21 +30,21 @@ static tn_status check_results(tn_build *b, const tn_op_def *def, const void *at
 
 tn_status tn_decompose(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in,
                        int32_t n_in, int32_t n_out, tn_val *out) {
-  const tn_build_frame *around = tn_builder_frame(b);
+  const tn_build_frame *outer = tn_builder_frame(b);
   tn_build_frame frame = {.in = in,
                           .n_in = n_in,
                           .yielded = out,
                           .n_yield = n_out,
-                          .prefix = around->prefix,
-                          .where = around->where,
-                          .training = around->training,
-                          .seed = around->seed};
+                          .prefix = outer->prefix,
+                          .where = outer->where,
+                          .training = outer->training,
+                          .seed = outer->seed};
   for (int32_t i = 0; i < n_out; i++) out[i] = 0;
   TN_TRY(tn_build_status(b));
   tn_builder_push(b, &frame);
-  tn_status status = emit(b, def, attributes);
+  tn_status status = decompose_emit(b, def, attributes);
   if (tn_build_status(b) != TN_OK) status = tn_build_status(b);
-  if (status == TN_OK) status = check_results(b, def, attributes, in, n_in, out);
+  if (status == TN_OK) status = decompose_check_results(b, def, attributes, in, n_in, out);
   tn_builder_wrap(b, status, "decomposition", def->op->item.name);
   tn_builder_pop(b);
   return status != TN_OK ? status : tn_build_status(b);

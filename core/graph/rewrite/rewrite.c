@@ -1,4 +1,4 @@
-/* core/graph/rewrite/rewrite.c: a pass writes a new graph node by node. */
+/* core/graph/rewrite/rewrite.c: runs a pass, which writes a new graph node by node. */
 #include "core/graph/op/attributes.h"
 #include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"
@@ -6,7 +6,7 @@
 /* ---- one node ---- */
 
 /* The node's operands in the new graph. */
-static tn_status map_operands(const tn_rewrite *r, const tn_gnode *node, tn_val *in) {
+static tn_status rewrite_map_operands(const tn_rewrite *r, const tn_gnode *node, tn_val *in) {
   for (int32_t i = 0; i < node->n_in; i++) {
     in[i] = node->in[i] != 0 ? r->map[node->in[i]] : 0;
     if (in[i] == 0 && node->in[i] != 0)
@@ -16,7 +16,7 @@ static tn_status map_operands(const tn_rewrite *r, const tn_gnode *node, tn_val 
   return TN_OK;
 }
 
-static tn_status copy_special(tn_rewrite *r, const tn_gnode *node) {
+static tn_status rewrite_copy_input_state(tn_rewrite *r, const tn_gnode *node) {
   tn_graph *to = tn_builder_graph(r->b);
   tn_val v;
   if (node->op == &tn_op_input) {
@@ -27,16 +27,16 @@ static tn_status copy_special(tn_rewrite *r, const tn_gnode *node) {
     v = tn_graph_state(to, a->path, &a->type, a->what + 1, a->init, node->where);
   }
   r->map[node->first_out] = v;
-  if (v == 0) return to->env->slot->code;
+  if (v == 0) return to->env->record->code;
   const tn_gvalue *old = &r->from->values.v[node->first_out];
   to->values.v[v].layout = old->layout;
   return old->name != NULL ? tn_graph_name(to, v, old->name) : TN_OK;
 }
 
-static tn_status copy_with(tn_rewrite *r, const tn_gnode *node, tn_val *in) {
+static tn_status rewrite_copy_op(tn_rewrite *r, const tn_gnode *node, tn_val *in) {
   tn_graph *to = tn_builder_graph(r->b);
   tn_val first;
-  TN_TRY(map_operands(r, node, in));
+  TN_TRY(rewrite_map_operands(r, node, in));
   const void *attributes = tn_attributes_copy(&to->arena, &node->op->item, node->attributes);
   if (attributes == NULL) return TN_ENOMEM;
   TN_TRY(tn_graph_add(to, node->def, attributes, in, node->n_in, node->layer, node->where, &first));
@@ -48,18 +48,18 @@ static tn_status copy_with(tn_rewrite *r, const tn_gnode *node, tn_val *in) {
 }
 
 tn_status tn_rewrite_copy(tn_rewrite *r, const tn_gnode *node) {
-  if (tn_op_is_special(node->op)) return copy_special(r, node);
+  if (tn_op_is_input_or_state(node->op)) return rewrite_copy_input_state(r, node);
   tn_val *in = tn_alloc(r->from->env, (size_t)node->n_in * sizeof *in);
   if (in == NULL) return TN_ENOMEM;
-  tn_status status = copy_with(r, node, in);
+  tn_status status = rewrite_copy_op(r, node, in);
   tn_release(r->from->env, in);
   return status;
 }
 
 /* ---- a graph ---- */
 
-/* What replaces a named value takes its name, unless it has one. */
-static tn_status pass_names_on(const tn_rewrite *r, const tn_gnode *node) {
+/* The replacement of a named value takes its name unless it has one already. */
+static tn_status rewrite_pass_names(const tn_rewrite *r, const tn_gnode *node) {
   tn_graph *to = tn_builder_graph(r->b);
   for (int32_t i = 0; i < node->n_out; i++) {
     const tn_gvalue *old = &r->from->values.v[node->first_out + (tn_val)i];
@@ -70,16 +70,16 @@ static tn_status pass_names_on(const tn_rewrite *r, const tn_gnode *node) {
   return TN_OK;
 }
 
-static tn_status rewrite_node(tn_rewrite *r, const tn_gnode *node, tn_rewrite_fn fn, void *context) {
+static tn_status rewrite_visit_node(tn_rewrite *r, const tn_gnode *node, tn_rewrite_fn fn, void *context) {
   tn_build_frame frame = {.prefix = node->layer, .where = node->where};
   tn_builder_push(r->b, &frame);
   tn_status status = fn(r, node, context);
   if (status == TN_OK) status = tn_build_status(r->b);
   tn_builder_pop(r->b);
-  return status == TN_OK ? pass_names_on(r, node) : status;
+  return status == TN_OK ? rewrite_pass_names(r, node) : status;
 }
 
-static tn_status copy_ends(const tn_rewrite *r) {
+static tn_status rewrite_copy_ends(const tn_rewrite *r) {
   tn_graph *to = tn_builder_graph(r->b);
   for (size_t i = 0; i < r->from->commits.n; i++) {
     const tn_gcommit *c = &r->from->commits.v[i];
@@ -90,12 +90,12 @@ static tn_status copy_ends(const tn_rewrite *r) {
   return TN_OK;
 }
 
-static tn_status rewrite(tn_rewrite *r, tn_rewrite_fn fn, void *context) {
+static tn_status rewrite_graph(tn_rewrite *r, tn_rewrite_fn fn, void *context) {
   tn_graph *to = tn_builder_graph(r->b);
   for (size_t i = 0; i < r->from->states.n; i++) TN_TRY(tn_graph_register_state(to, &r->from->states.v[i]));
   for (size_t i = 0; i < r->from->nodes.n; i++)
-    if (r->live[i]) TN_TRY(rewrite_node(r, &r->from->nodes.v[i], fn, context));
-  return copy_ends(r);
+    if (r->live[i]) TN_TRY(rewrite_visit_node(r, &r->from->nodes.v[i], fn, context));
+  return rewrite_copy_ends(r);
 }
 
 static tn_status rewrite_into(const tn_graph *from, tn_rewrite_fn fn, void *context, tn_graph *to) {
@@ -106,7 +106,7 @@ static tn_status rewrite_into(const tn_graph *from, tn_rewrite_fn fn, void *cont
   if (status == TN_OK) status = tn_builder_create(to, &builder);
   if (status == TN_OK) {
     tn_rewrite r = {.from = from, .b = tn_builder_handle(builder), .map = map, .live = live};
-    status = rewrite(&r, fn, context);
+    status = rewrite_graph(&r, fn, context);
   }
   tn_builder_destroy(builder);
   tn_release(from->env, live);

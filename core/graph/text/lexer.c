@@ -4,12 +4,14 @@
 #include <ctype.h>
 #include <string.h>
 
-static bool in_word(char c) { return isalnum((unsigned char)c) || (c != '\0' && strchr("_.@/", c) != NULL); }
+static bool lexer_in_word(char c) {
+  return isalnum((unsigned char)c) || (c != '\0' && strchr("_.@/", c) != NULL);
+}
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool lexer_is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* Blanks, comments, and inside brackets line breaks. */
-static void skip(tn_lexer *l) {
+static void lexer_skip(tn_lexer *l) {
   for (;;) {
     if (*l->at == '#')
       while (*l->at != '\0' && *l->at != '\n') l->at++;
@@ -24,7 +26,7 @@ static void skip(tn_lexer *l) {
 }
 
 /* The length of a string with its quotes; 0 if it does not end within its line. */
-static size_t string_length(const char *at) {
+static size_t lexer_string_length(const char *at) {
   size_t n = 1;
   for (; at[n] != '"'; n++) {
     if (at[n] == '\\') n++;
@@ -33,29 +35,29 @@ static size_t string_length(const char *at) {
   return n + 1;
 }
 
-static tn_token scan(const char *at) {
+static tn_token lexer_scan(const char *at) {
   tn_token t = {.start = at, .length = 1, .kind = TN_TOKEN_MARK};
   if (*at == '\0') return (tn_token){.start = at, .kind = TN_TOKEN_END};
   if (*at == '\n' || *at == ';') {
     t.kind = TN_TOKEN_BREAK;
-  } else if (in_word(*at)) {
+  } else if (lexer_in_word(*at)) {
     t.kind = TN_TOKEN_WORD;
-    while (in_word(at[t.length])) t.length++;
-  } else if (*at == '%' && is_digit(at[1])) {
+    while (lexer_in_word(at[t.length])) t.length++;
+  } else if (*at == '%' && lexer_is_digit(at[1])) {
     t.kind = TN_TOKEN_VALUE;
-    while (is_digit(at[t.length])) t.length++;
-  } else if (*at == '"' && string_length(at) > 0) {
+    while (lexer_is_digit(at[t.length])) t.length++;
+  } else if (*at == '"' && lexer_string_length(at) > 0) {
     t.kind = TN_TOKEN_STRING;
-    t.length = string_length(at);
+    t.length = lexer_string_length(at);
   }
   return t;
 }
 
 void tn_lexer_next(tn_lexer *l) {
   if (l->token.kind == TN_TOKEN_BREAK && *l->token.start == '\n') l->line++;
-  skip(l);
+  lexer_skip(l);
   /* Inside brackets `;` is a mark: it separates the parts of a layout. */
-  l->token = scan(l->at);
+  l->token = lexer_scan(l->at);
   if (l->depth > 0 && *l->at == ';') l->token.kind = TN_TOKEN_MARK;
   l->at += l->token.length;
   char c = *l->token.start;
@@ -97,7 +99,7 @@ tn_status tn_lexer_expect(tn_lexer *l, const char *text) {
   return tn_lexer_expected(l, what);
 }
 
-static tn_status take_string(tn_lexer *l, const char **name) {
+static tn_status lexer_take_string(tn_lexer *l, const char **name) {
   const char *at = l->token.start, *end = at + l->token.length - 1;
   char *out = tn_arena_alloc(l->arena, l->token.length);
   if (out == NULL) return TN_ENOMEM;
@@ -111,16 +113,16 @@ static tn_status take_string(tn_lexer *l, const char **name) {
   return TN_OK;
 }
 
-static const char *copy(tn_lexer *l, const char *start, size_t length) {
+static const char *lexer_copy(tn_lexer *l, const char *start, size_t length) {
   char *text = tn_arena_alloc(l->arena, length + 1);
   if (text != NULL) memcpy(text, start, length);
   return text;
 }
 
 tn_status tn_lexer_name(tn_lexer *l, const char *what, const char **name) {
-  if (l->token.kind == TN_TOKEN_STRING) return take_string(l, name);
+  if (l->token.kind == TN_TOKEN_STRING) return lexer_take_string(l, name);
   if (l->token.kind != TN_TOKEN_WORD) return tn_lexer_expected(l, what);
-  *name = copy(l, l->token.start, l->token.length);
+  *name = lexer_copy(l, l->token.start, l->token.length);
   tn_lexer_next(l);
   return *name != NULL ? TN_OK : TN_ENOMEM;
 }
@@ -135,19 +137,19 @@ tn_status tn_lexer_number(tn_lexer *l, int64_t *number) {
       return TN_OK;
     }
   }
-  return tn_lexer_expected(l, "a whole number");
+  return tn_lexer_expected(l, "an integer");
 }
 
 tn_status tn_lexer_raw(tn_lexer *l, const char **text) {
   const char *start = l->at, *p = start;
   int32_t depth = 0;
   for (; *p != '\0' && *p != '\n'; p++) {
-    if (*p == '"' && string_length(p) > 0) p += string_length(p) - 1;
+    if (*p == '"' && lexer_string_length(p) > 0) p += lexer_string_length(p) - 1;
     if (depth == 0 && (*p == ',' || *p == ')')) break;
     if (strchr("([{", *p) != NULL) depth++;
     if (strchr(")]}", *p) != NULL) depth--;
   }
-  *text = copy(l, start, (size_t)(p - start));
+  *text = lexer_copy(l, start, (size_t)(p - start));
   l->at = p;
   tn_lexer_next(l);
   if (depth != 0) return tn_lexer_expected(l, "brackets that close again");
@@ -158,7 +160,7 @@ tn_status tn_lexer_raw(tn_lexer *l, const char **text) {
 
 bool tn_lexer_plain(const char *name) {
   size_t digits = strspn(name, "0123456789"), n = 0;
-  while (in_word(name[n])) n++;
+  while (lexer_in_word(name[n])) n++;
   return n > 0 && name[n] == '\0' && digits < n && strcmp(name, "_") != 0;
 }
 

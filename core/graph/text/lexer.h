@@ -28,38 +28,38 @@ typedef struct tn_token {
   size_t length;
 } tn_token;
 
-/* `token` is the one at hand. Copy the lexer to look further ahead. */
+/* `token` is the current token. Copy the lexer to look further ahead. */
 typedef struct tn_lexer {
   const void *handle;
-  tn_arena *arena;  /* of texts that are taken */
+  tn_arena *arena;  /* for copies of names and values */
   const char *name; /* of the text, for messages */
   const char *at;
   int32_t line, depth; /* depth: of open brackets */
   tn_token token;
 } tn_lexer;
 
-/* Stands at the first token. */
+/* The current token is the first one of the text. */
 tn_lexer tn_lexer_start(const void *handle, tn_arena *arena, const char *name, const char *text);
 void tn_lexer_next(tn_lexer *lexer);
 
 /* "NAME:LINE: expected WHAT, found ..." as TN_EINVAL. */
 tn_status tn_lexer_expected(const tn_lexer *lexer, const char *what);
 
-bool tn_lexer_is(const tn_lexer *lexer, const char *text); /* the word or mark at hand */
-bool tn_lexer_take(tn_lexer *lexer, const char *text);     /* passes it */
+bool tn_lexer_is(const tn_lexer *lexer, const char *text); /* the current word or mark */
+bool tn_lexer_take(tn_lexer *lexer, const char *text);     /* consumes it if it is `text` */
 tn_status tn_lexer_expect(tn_lexer *lexer, const char *text);
 
-/* Takes a word or a string as a name; `what` is for the message. */
+/* Consumes a word or a string as a name; `what` is for the message. */
 tn_status tn_lexer_name(tn_lexer *lexer, const char *what, const char **name);
-/* Takes a whole number. */
+/* Consumes an integer. */
 tn_status tn_lexer_number(tn_lexer *lexer, int64_t *number);
-/* Takes everything up to a comma or closing bracket outside of any bracket and string: an option's
- * value, as tn_options_set_text wants it. The lexer stands at `=` and ends at the comma or bracket. */
+/* Consumes the text up to a comma or closing bracket outside of brackets and strings: an option's value, for
+ * tn_options_set_text. The current token is `=` before, the comma or bracket after. */
 tn_status tn_lexer_raw(tn_lexer *lexer, const char **text);
 
-/* Whether a name needs no quotes, and could not be taken for a number or an absent operand. */
+/* Whether a name can be printed without quotes: a word that is neither a number nor `_`. */
 bool tn_lexer_plain(const char *name);
-/* Appends a name, quoted if it must be. */
+/* Appends a name, in quotes where it needs them. */
 void tn_lexer_print_name(tn_text *text, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* core/graph/text/print.c: graphs as text; graph.h shows the form. */
+/* core/graph/text/print.c: prints graphs in the text form of graph.h. */
 #include <inttypes.h>
 
 #include "core/config/options/options.h"
@@ -8,8 +8,8 @@
 #include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"
 
-/* Decides which values go by their name: the first that bears it, if it can be written plainly. */
-static tn_status find_named(const tn_graph *g, bool *named) {
+/* Marks the values that print by name: the first value of each name that needs no quotes. */
+static tn_status printer_find_named(const tn_graph *g, bool *named) {
   tn_hash_index index = tn_hash_index_new(g->env);
   tn_status status = TN_OK;
   for (size_t v = 1; v < g->values.n && status == TN_OK; v++) {
@@ -29,11 +29,11 @@ static tn_status find_named(const tn_graph *g, bool *named) {
 
 typedef struct printer {
   const tn_graph *g;
-  const bool *named; /* NULL: all values go by number */
+  const bool *named; /* the values that print by name; NULL: no value does */
   tn_text *text;
 } printer;
 
-static void print_value(const printer *p, tn_val v) {
+static void printer_value(const printer *p, tn_val v) {
   if (v == 0)
     tn_text_add(p->text, "_");
   else if (p->named != NULL && v < p->g->values.n && p->named[v])
@@ -43,7 +43,7 @@ static void print_value(const printer *p, tn_val v) {
 }
 
 /* "{0, 2, 3, 1}" or "{0, 1, 2, 3; 1:16}" */
-static void print_layout(tn_text *text, const tn_layout *layout, int32_t rank) {
+static void printer_layout(tn_text *text, const tn_layout *layout, int32_t rank) {
   if (!layout->set) return;
   tn_text_add(text, "{");
   for (int32_t i = 0; i < rank; i++) tn_text_addf(text, "%s%d", i > 0 ? ", " : "", layout->order[i]);
@@ -52,16 +52,16 @@ static void print_layout(tn_text *text, const tn_layout *layout, int32_t rank) {
   tn_text_add(text, "}");
 }
 
-static void print_result(const printer *p, tn_val v) {
+static void printer_result(const printer *p, tn_val v) {
   char type[TN_TYPE_TEXT];
-  print_value(p, v);
-  if (v >= p->g->values.n) return; /* of a broken graph, on its way into a message */
+  printer_value(p, v);
+  if (v >= p->g->values.n) return; /* the graph is broken; the text is for a message */
   const tn_gvalue *value = &p->g->values.v[v];
   tn_text_addf(p->text, ": %s", tn_type_format(&value->type, type));
-  print_layout(p->text, &value->layout, value->type.rank);
+  printer_layout(p->text, &value->layout, value->type.rank);
 }
 
-static void print_options(const printer *p, const tn_op *op, const void *attributes, const char *before) {
+static void printer_options(const printer *p, const tn_op *op, const void *attributes, const char *before) {
   tn_text options = tn_text_new(p->text->handle);
   tn_options_print(&options, &op->item, attributes);
   if (options.n > 0) tn_text_addf(p->text, "%s%s", before, options.v);
@@ -69,25 +69,25 @@ static void print_options(const printer *p, const tn_op *op, const void *attribu
   tn_text_free(&options);
 }
 
-static void print_arguments(const printer *p, const tn_gnode *node) {
+static void printer_arguments(const printer *p, const tn_gnode *node) {
   int32_t n = node->n_in;
-  while (n > 0 && node->in[n - 1] == 0) n--; /* absent operands at the end need no mention */
+  while (n > 0 && node->in[n - 1] == 0) n--; /* absent trailing operands are omitted */
   tn_text_add(p->text, "(");
   for (int32_t i = 0; i < n; i++) {
     if (i > 0) tn_text_add(p->text, ", ");
-    print_value(p, node->in[i]);
+    printer_value(p, node->in[i]);
   }
-  print_options(p, node->op, node->attributes, n > 0 ? ", " : "");
+  printer_options(p, node->op, node->attributes, n > 0 ? ", " : "");
   tn_text_add(p->text, ")");
 }
 
-static void print_node(const printer *p, const tn_gnode *node) {
+static void printer_node(const printer *p, const tn_gnode *node) {
   for (int32_t i = 0; i < node->n_out; i++) {
     if (i > 0) tn_text_add(p->text, ", ");
-    print_result(p, node->first_out + (tn_val)i);
+    printer_result(p, node->first_out + (tn_val)i);
   }
   tn_text_addf(p->text, "%s%s", node->n_out > 0 ? " = " : "", node->op->item.name);
-  print_arguments(p, node);
+  printer_arguments(p, node);
   if (node->layer[0] == '\0') return;
   tn_text_add(p->text, " in ");
   tn_lexer_print_name(p->text, node->layer);
@@ -95,58 +95,58 @@ static void print_node(const printer *p, const tn_gnode *node) {
 
 void tn_print_node(const tn_graph *g, const bool *named, const tn_gnode *node, tn_text *text) {
   printer p = {g, named, text};
-  print_node(&p, node);
+  printer_node(&p, node);
 }
 
-static void print_commit(const printer *p, const tn_gcommit *commit) {
+static void printer_commit(const printer *p, const tn_gcommit *commit) {
   tn_text_add(p->text, "commit ");
   tn_lexer_print_name(p->text, commit->path);
   tn_text_add(p->text, " = ");
-  print_value(p, commit->value);
+  printer_value(p, commit->value);
   if (commit->predicate != 0) tn_text_add(p->text, " if ");
-  if (commit->predicate != 0) print_value(p, commit->predicate);
+  if (commit->predicate != 0) printer_value(p, commit->predicate);
   tn_text_add(p->text, "\n");
 }
 
-static void print_output(const printer *p, const tn_goutput *output) {
+static void printer_output(const printer *p, const tn_goutput *output) {
   tn_text_add(p->text, "output ");
   tn_lexer_print_name(p->text, output->name);
   tn_text_add(p->text, " = ");
-  print_value(p, output->value);
+  printer_value(p, output->value);
   tn_text_add(p->text, "\n");
 }
 
-/* States that are known but not read, such as those that an init program only writes. */
-static void print_unread(const printer *p, const tn_gstate *state) {
+/* States that are registered but not read, such as those that an init program only writes. */
+static void printer_unread(const printer *p, const tn_gstate *state) {
   char type[TN_TYPE_TEXT];
   if (state->value != 0) return;
   tn_state_attributes a = {state->path, state->what - 1, state->init, state->type};
   tn_text_addf(p->text, "unread %s = state(", tn_type_format(&state->type, type));
-  print_options(p, &tn_op_state, &a, "");
+  printer_options(p, &tn_op_state, &a, "");
   tn_text_add(p->text, ")\n");
 }
 
-static void print_graph(const printer *p) {
+static void printer_graph(const printer *p) {
   const tn_graph *g = p->g;
-  for (size_t i = 0; i < g->states.n; i++) print_unread(p, &g->states.v[i]);
+  for (size_t i = 0; i < g->states.n; i++) printer_unread(p, &g->states.v[i]);
   for (size_t i = 0; i < g->nodes.n; i++) {
-    print_node(p, &g->nodes.v[i]);
+    printer_node(p, &g->nodes.v[i]);
     tn_text_add(p->text, "\n");
   }
-  for (size_t i = 0; i < g->commits.n; i++) print_commit(p, &g->commits.v[i]);
-  for (size_t i = 0; i < g->outputs.n; i++) print_output(p, &g->outputs.v[i]);
+  for (size_t i = 0; i < g->commits.n; i++) printer_commit(p, &g->commits.v[i]);
+  for (size_t i = 0; i < g->outputs.n; i++) printer_output(p, &g->outputs.v[i]);
 }
 
 tn_status tn_print_names(const tn_graph *g, bool **named) {
   *named = tn_alloc(g->env, tn_size_mul(g->values.n, sizeof **named));
-  return *named != NULL ? find_named(g, *named) : TN_ENOMEM;
+  return *named != NULL ? printer_find_named(g, *named) : TN_ENOMEM;
 }
 
 tn_status tn_graph_print(const tn_graph *g, tn_text *text) {
   bool *named = NULL;
   tn_status status = tn_print_names(g, &named);
   printer p = {g, named, text};
-  if (status == TN_OK) print_graph(&p);
+  if (status == TN_OK) printer_graph(&p);
   tn_release(g->env, named);
   if (status == TN_OK && text->failed)
     return tn_failf(g->env, TN_ENOMEM, "out of memory while printing a graph");

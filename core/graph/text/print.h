@@ -4,10 +4,10 @@
 
 #include "core/graph/graph.h"
 
-/* Per value, whether it goes by its name; the caller's (tn_release), on failure too. */
+/* For each value, whether it prints by name; the caller's (tn_release), on failure too. */
 tn_status tn_print_names(const tn_graph *g, bool **named);
 
-/* A node's statement. Numbers that name no value are printed as they are; `named` NULL: all are. */
+/* A node's statement. Values outside of the graph print by number; `named` NULL: all values do. */
 void tn_print_node(const tn_graph *g, const bool *named, const tn_gnode *node, tn_text *text);
 
 #endif

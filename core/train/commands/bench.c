@@ -165,10 +165,14 @@ static json_t *result_of(const tn_bench *b) {
   return result;
 }
 
-/* Fields that a caller built against an older header does not know are as if not given. */
-static void read_options(tn_bench *b, const tn_bench_options *given) {
+/* The caller's struct may be of an older version of the header: members that it lacks are zero. */
+static tn_bench_options full_options(const tn_bench_options *given) {
   tn_bench_options o = {0};
   if (given) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
+  return o;
+}
+
+static void read_options(tn_bench *b, tn_bench_options o) {
   if (o.steps < 1) o.steps = 3;
   if (o.rounds < 1) o.rounds = 5;
   if (o.warmup < 1) o.warmup = 1;
@@ -183,9 +187,10 @@ static tn_status report(tn_bench *b, char **json) {
   return status;
 }
 
-tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json) {
+tn_status tn_run_bench(tn_run *run, const tn_bench_options *given, char **json) {
+  const tn_bench_options options = full_options(given);
   *json = NULL;
-  if (options && options->mode == TN_BENCH_LOAD) return tn_bench_load(run, options, json);
+  if (options.mode == TN_BENCH_LOAD) return tn_bench_load(run, &options, json);
   tn_bench b = {.run = run};
   read_options(&b, options);
   b.which = b.options.mode == TN_BENCH_TRAIN ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;

@@ -141,10 +141,10 @@ tn_status tn_explain(tn_context *context, const char *key, char **json) {
 static tn_status list_devices(tn_context *context, const tn_backend *backend, void *self, json_t *devices) {
   tn_env *env = (tn_env *)context;
   int32_t count = 0;
-  TN_TRY(backend->count(self, env, &count));
+  TN_TRY(backend->count(env, self, &count));
   for (int32_t i = 0; i < count; i++) {
     tn_device_properties properties = {.struct_size = sizeof properties};
-    TN_TRY(backend->properties(self, env, i, &properties));
+    TN_TRY(backend->properties(env, self, i, &properties));
     json_array_append_new(devices,
                           json_pack("{s:s, s:i, s:f, s:i}", "name", properties.name, "threads",
                                     properties.threads, "memory_mib",
@@ -166,7 +166,7 @@ static json_t *backend_json(tn_context *context, const tn_backend *backend) {
   if (status == TN_OK && backend->count)
     status = list_devices(context, backend, self, json_object_get(json, "devices"));
   if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
-  if (self && backend->close) backend->close(self, env);
+  if (self && backend->close) backend->close(env, self);
   tn_arena_free(&arena);
   return json;
 }
@@ -187,5 +187,3 @@ tn_status tn_doctor(tn_context *context, char **json) {
                         tn_cpu_count(), "memory_mib", memory, "backends", backends),
               json);
 }
-
-void tn_inspect_free(tn_context *context, char *json) { tn_release(context, json); }

@@ -20,8 +20,15 @@ static tn_status set_weights(tn_run *run, const char *path) {
   return status;
 }
 
-static tn_status read_options(tn_run *run, const tn_run_options *options) {
-  if (!options) return TN_OK;
+/* The caller's struct may be of an older version of the header: members that it lacks are zero. */
+static tn_status read_options(tn_run *run, const tn_run_options *given) {
+  tn_run_options full = {0};
+  const tn_run_options *options = &full;
+  if (!given) return TN_OK;
+  if (given->struct_size < offsetof(tn_run_options, set))
+    return tn_failf(&run->env, TN_EINVAL, "tn_run_options.struct_size is %u; set it to sizeof(tn_run_options)",
+                    given->struct_size);
+  memcpy(&full, given, given->struct_size < sizeof full ? given->struct_size : sizeof full);
   for (int32_t i = 0; i < options->n_set; i++) TN_TRY(tn_ini_set(&run->env, &run->ini, options->set[i]));
   run->output = copy_text(run, options->output);
   run->resume = copy_text(run, options->resume);
@@ -56,7 +63,7 @@ static tn_status open_run(tn_context *context, const tn_origin *origin, const tn
   tn_run *run = tn_alloc(context, sizeof *run);
   if (!run) return TN_ENOMEM;
   run->opened_s = tn_clock_s();
-  tn_slot_init(&run->env, &run->slot, (const tn_env *)context);
+  tn_error_record_init(&run->env, &run->record, (const tn_env *)context);
   run->context = context;
   run->registry = context->registry;
   run->arena = tn_arena_new(&run->env);
@@ -90,8 +97,6 @@ void tn_run_close(tn_run *run) {
   tn_arena_free(&run->arena);
   tn_release(run->context, run);
 }
-
-void tn_run_free(tn_run *run, char *json) { tn_release(&run->env, json); }
 
 void tn_run_stop(tn_run *run) { atomic_store(&run->stop, 1); }
 

@@ -30,8 +30,8 @@ typedef struct tn_team {
 static void init_other(tn_team *team, int32_t rank) {
   tn_run *run = &team->others[rank - 1];
   *run = *team->run;
-  tn_slot_init(&run->env, &run->slot, &team->run->env);
-  run->slot.sink.level = TN_LOG_ERROR;
+  tn_error_record_init(&run->env, &run->record, &team->run->env);
+  run->record.sink.level = TN_LOG_ERROR;
   run->arena = tn_arena_new(&run->env);
   run->rank = rank;
 }

@@ -31,7 +31,7 @@ typedef struct member {
 
 struct tn_rank_set {
   tn_env env; /* memory, and the text of the failure */
-  tn_error_record slot;
+  tn_error_record record;
   member *members;
   int32_t n;
 
@@ -61,7 +61,7 @@ tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **out) {
   *out = NULL;
   tn_rank_set *ranks = tn_alloc(env, sizeof *ranks);
   if (!ranks) return TN_ENOMEM;
-  tn_slot_init(&ranks->env, &ranks->slot, env);
+  tn_error_record_init(&ranks->env, &ranks->record, env);
   ranks->members = tn_alloc(env, tn_size_mul((size_t)n, sizeof *ranks->members));
   if (!ranks->members) {
     tn_release(env, ranks);
@@ -89,8 +89,8 @@ void tn_ranks_destroy(tn_rank_set *ranks) {
   pthread_cond_destroy(&ranks->changed);
   tn_release(&ranks->env, ranks->members);
   /* the handle stands in the very block that is released */
-  tn_error_record slot = ranks->slot;
-  tn_env env = {ranks->env.api, &slot};
+  tn_error_record record = ranks->record;
+  tn_env env = {ranks->env.api, &record};
   tn_release(&env, ranks);
 }
 

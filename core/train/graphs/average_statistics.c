@@ -35,7 +35,7 @@ static tn_val read_all(tn_averaging *a, const int64_t *offsets, int64_t count) {
     const tn_placement *s = &a->map->states.v[i];
     if (!is_averaged(a, s)) continue;
     tn_val value = tn_graph_state(a->graph, s->path, &s->type, s->what, s->init, s->where);
-    if (!value) tn_builder_fail(a->b, a->graph->env->slot->code);
+    if (!value) tn_builder_fail(a->b, a->graph->env->record->code);
     tn_op_arg(a->b, value);
     n++;
   }

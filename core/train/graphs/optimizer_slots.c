@@ -59,7 +59,7 @@ tn_val tn_updater_flat_slot(tn_build *b, void *context, const char *name, const 
     return 0;
   }
   tn_val slot = tn_graph_state(u->graph, path, type, TN_STATE_SLOT, "", "");
-  if (!slot) tn_builder_fail(b, u->graph->env->slot->code);
+  if (!slot) tn_builder_fail(b, u->graph->env->record->code);
   return slot;
 }
 
@@ -71,6 +71,6 @@ tn_val tn_updater_slot_of_one(tn_build *b, void *context, const char *name, cons
   const tn_gstate *param = u->one->state;
   const char *path = tn_arena_printf(u->arena, "%s.%s", param->path, name);
   tn_val slot = path ? tn_graph_state(u->graph, path, type, TN_STATE_SLOT, init, param->where) : 0;
-  if (!slot) tn_builder_fail(b, path ? u->graph->env->slot->code : TN_ENOMEM);
+  if (!slot) tn_builder_fail(b, path ? u->graph->env->record->code : TN_ENOMEM);
   return slot;
 }

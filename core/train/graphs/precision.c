@@ -164,7 +164,7 @@ static tn_val make_cast(tn_rewrite *r, tn_val old, int32_t dtype) {
   bool low = tn_dtype_size(dtype) < tn_dtype_size(type.dtype);
   if (low && is_param(r->from, old)) {
     tn_val copy = tn_derived_read(tn_builder_graph(r->b), r->from, old, dtype);
-    if (!copy) tn_builder_fail(r->b, r->from->env->slot->code);
+    if (!copy) tn_builder_fail(r->b, r->from->env->record->code);
     return copy;
   }
   type.dtype = dtype;

@@ -74,7 +74,7 @@ static tn_val gathered(tn_updater *u, const tn_bucket *bucket, const char **path
   }
   *path = state.path;
   tn_val value = tn_graph_state(u->graph, state.path, &state.type, state.what, "", "");
-  if (!value) tn_builder_fail(u->b, u->graph->env->slot->code);
+  if (!value) tn_builder_fail(u->b, u->graph->env->record->code);
   return value;
 }
 

@@ -6,9 +6,9 @@
 
 /* ---- events ---- */
 
-tn_event tn_fit_event(const tn_fit *t, int32_t what) {
+tn_event tn_fit_event(const tn_fit *t, int32_t kind) {
   return (tn_event){.struct_size = sizeof(tn_event),
-                    .what = what,
+                    .kind = kind,
                     .epoch = t->progress.epoch,
                     .step = t->progress.step,
                     .step_in_epoch = t->progress.batch,

@@ -25,7 +25,7 @@ typedef struct tn_watcher {
 
 struct tn_watch {
   tn_env env; /* of the observers' thread */
-  tn_error_record slot;
+  tn_error_record record;
   const void *owner; /* memory */
   TN_VEC(tn_watcher) watchers;
   tn_run_info info;
@@ -49,7 +49,7 @@ static tn_status open_one(tn_run *run, tn_watch *watch, const tn_observer *kind)
   tn_status status = kind->open(&run->env, options, &watch->info, &watcher.self);
   if (status != TN_OK) return tn_wrap(&run->env, status, "observer '%s'", kind->item.name);
   status = tn_vec_push(&run->env, &watch->watchers, watcher);
-  if (status != TN_OK) kind->close(watcher.self, &run->env);
+  if (status != TN_OK) kind->close(&run->env, watcher.self);
   return status;
 }
 
@@ -100,7 +100,7 @@ static tn_status open_all(tn_run *run, tn_watch *watch) {
 static void deliver(tn_watch *watch, const tn_event *event) {
   for (size_t i = 0; i < watch->watchers.n; i++) {
     tn_watcher *watcher = &watch->watchers.v[i];
-    if (watcher->failed || watcher->kind->event(watcher->self, &watch->env, event) == TN_OK) continue;
+    if (watcher->failed || watcher->kind->event(&watch->env, watcher->self, event) == TN_OK) continue;
     watcher->failed = true;
     tn_logf(&watch->env, TN_LOG_WARN, "observer '%s' is left out from now on: %s", watcher->kind->item.name,
             tn_error_text(&watch->env));
@@ -116,8 +116,8 @@ static void *run_thread(void *arg) {
   for (;;) {
     await(&watch->filled);
     const tn_event *event = &watch->queue[watch->heard++ % TN_WATCH_QUEUE].event;
-    if (event->what == TN_EVENT_LAST) return NULL;
-    if (event->what == TN_EVENT_FLUSH)
+    if (event->kind == TN_EVENT_LAST) return NULL;
+    if (event->kind == TN_EVENT_FLUSH)
       sem_post(&watch->flushed);
     else
       deliver(watch, event);
@@ -128,7 +128,7 @@ static void *run_thread(void *arg) {
 static void destroy(tn_watch *watch) {
   const void *owner = watch->owner;
   for (size_t i = 0; i < watch->watchers.n; i++)
-    watch->watchers.v[i].kind->close(watch->watchers.v[i].self, &watch->env);
+    watch->watchers.v[i].kind->close(&watch->env, watch->watchers.v[i].self);
   sem_destroy(&watch->filled);
   sem_destroy(&watch->vacant);
   sem_destroy(&watch->flushed);
@@ -141,7 +141,7 @@ tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **out) {
   *out = NULL;
   tn_watch *watch = tn_alloc(&run->env, sizeof *watch);
   if (!watch) return TN_ENOMEM;
-  tn_slot_init(&watch->env, &watch->slot, &run->env);
+  tn_error_record_init(&watch->env, &watch->record, &run->env);
   watch->owner = &run->env;
   watch->info = *info;
   watch->queue = tn_alloc(&run->env, tn_size_mul(TN_WATCH_QUEUE, sizeof *watch->queue));
@@ -172,7 +172,7 @@ static void copy_event(tn_queued *to, const tn_event *event) {
 }
 
 void tn_watch_post(tn_watch *watch, const tn_event *event) {
-  bool may_drop = event->what == TN_EVENT_STEP || event->what == TN_EVENT_VALID_STEP;
+  bool may_drop = event->kind == TN_EVENT_STEP || event->kind == TN_EVENT_VALID_STEP;
   if (!watch) return;
   if (!may_drop) {
     await(&watch->vacant);
@@ -186,13 +186,13 @@ void tn_watch_post(tn_watch *watch, const tn_event *event) {
 
 void tn_watch_flush(tn_watch *watch) {
   if (!watch) return;
-  tn_watch_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .what = TN_EVENT_FLUSH});
+  tn_watch_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_FLUSH});
   await(&watch->flushed);
 }
 
 void tn_watch_stop(tn_watch *watch) {
   if (!watch) return;
-  tn_watch_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .what = TN_EVENT_LAST});
+  tn_watch_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_LAST});
   pthread_join(watch->thread, NULL);
   if (watch->dropped > 0)
     tn_logf(&watch->env, TN_LOG_WARN, "%lld step events were not delivered: an observer was too slow",

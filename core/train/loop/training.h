@@ -76,7 +76,7 @@ tn_status tn_fit_catch_up(tn_fit *t);
 /* loop.c: trains until the last step or until something ends the run; t->why says what. */
 tn_status tn_fit_train(tn_fit *t);
 /* An event as things stand, without numbers. */
-tn_event tn_fit_event(const tn_fit *t, int32_t what);
+tn_event tn_fit_event(const tn_fit *t, int32_t kind);
 void tn_fit_post(tn_fit *t, int32_t what, const char *text);
 
 #endif

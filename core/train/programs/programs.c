@@ -287,7 +287,7 @@ static bool has_key(tn_run *run, const char *name, const char *key) {
 
 /* What a backend blames for its failure stands in its own section or in [run]; else its name is to blame. */
 static tn_status place_failure(tn_run *run, const tn_words *names, tn_status status) {
-  const char *blamed = tn_arena_strdup(&run->arena, run->slot.option);
+  const char *blamed = tn_arena_strdup(&run->arena, run->record.option);
   for (int32_t i = 0; blamed != NULL && *blamed != '\0' && i < names->n; i++) {
     const char *section = tn_arena_printf(&run->arena, "backend.%s", names->v[i]);
     if (section != NULL && has_key(run, section, blamed)) return wrap_key(run, status, section, blamed);

@@ -129,7 +129,7 @@ tn_status tn_session_open(tn_run *run, const tn_session_options *given, tn_sessi
     memcpy(&options, given, given->struct_size < sizeof options ? given->struct_size : sizeof options);
   tn_session *s = tn_alloc(run, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
-  tn_slot_init(&s->env, &s->slot, &run->env);
+  tn_error_record_init(&s->env, &s->record, &run->env);
   s->run = run;
   s->arena = tn_arena_new(&s->env);
   tn_status status = fill(s, &options);
@@ -155,14 +155,14 @@ void tn_session_close(tn_session *s) {
 /* ---- fields for the application ---- */
 
 tn_status tn_session_describe(tn_session *s, int32_t index, tn_session_field *field) {
-  if (field->struct_size < sizeof *field)
+  uint32_t room = field->struct_size;
+  if (room < offsetof(tn_session_field, role))
     return tn_failf(s, TN_EINVAL, "tn_session_field.struct_size is %u; set it to sizeof(tn_session_field)",
-                    field->struct_size);
+                    room);
   if (index < 0 || index >= s->n_fields) return TN_EOF;
   const tn_serve_field *f = &s->fields[index];
-  field->role = f->role;
-  field->name = f->name;
-  field->type = f->type;
+  tn_session_field all = {.struct_size = room, .role = f->role, .name = f->name, .type = f->type};
+  memcpy(field, &all, room < sizeof all ? room : sizeof all);
   return TN_OK;
 }
 

@@ -33,7 +33,7 @@ typedef struct tn_serve {
 
 struct tn_session {
   tn_env env;
-  tn_error_record slot;
+  tn_error_record record;
   tn_run *run;
   tn_arena arena;
   tn_device *device;

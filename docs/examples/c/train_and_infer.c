@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
   if (tn_run_open(context, argv[1], NULL, &run) != TN_OK) return fail(context);
   if (tn_run_train(run, &result) != TN_OK) return fail(run);
   printf("%s\n", result);
-  tn_run_free(run, result);
+  tn_string_free(run, result);
 
   if (tn_session_open(run, NULL, &session) != TN_OK) return fail(run);
   tn_session_bind(session, "image", image, sizeof image);

@@ -99,6 +99,7 @@ static void run_launch(struct device *d, const struct work *w) {
   for (size_t i = 0; i < n_in + n_out; i++) views[i].data = near(views[i].data);
   tn_launch here = *w->l;
   here.env = (tn_env){&d->backend->api, (tn_error_record *)(void *)text};
+  here.struct_size = sizeof here; /* of this copy, not of the host's */
   here.in = views;
   here.out = views + n_in;
   here.workspace = near(w->l->workspace);
@@ -155,7 +156,7 @@ static tn_status worker_fail(const void *handle, tn_status code, const char *opt
                              ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf((char *)(void *)((const tn_env *)handle)->slot, TEXT, format, args);
+  vsnprintf((char *)(void *)((const tn_env *)handle)->record, TEXT, format, args);
   va_end(args);
   return (void)option, code;
 }
@@ -198,29 +199,29 @@ static tn_status push(struct stream *s, tn_env *env, const struct work *work) {
   return put(s, work), TN_OK;
 }
 
-static tn_status copy(void *stream, tn_env *env, int32_t way, void *to, const void *from, uint64_t bytes) {
+static tn_status copy(tn_env *env, void *stream, int32_t way, void *to, const void *from, uint64_t bytes) {
   (void)way; /* the addresses say it */
   return push(stream, env, &(struct work){.what = COPY, .to = to, .from = from, .bytes = bytes});
 }
 
-static tn_status fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes) {
+static tn_status fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes) {
   return push(stream, env, &(struct work){.what = ZERO, .to = address, .bytes = bytes});
 }
 
-static tn_status enqueue(void *stream, tn_env *env, tn_status (*body)(tn_launch *l), tn_launch *l) {
+static tn_status enqueue(tn_env *env, void *stream, tn_status (*body)(tn_launch *l), tn_launch *l) {
   return push(stream, env, &(struct work){.what = LAUNCH, .body = body, .l = l});
 }
 
 /* ---- events ---- */
 
-static tn_status new_event(void *device, tn_env *env, void **event) {
+static tn_status new_event(tn_env *env, void *device, void **event) {
   struct event *e = *event = tn_new(env, sizeof *e);
   if (!e) return TN_ENOMEM;
   e->device = device;
   return TN_OK;
 }
 
-static tn_status record(void *event, tn_env *env, void *stream) {
+static tn_status record(tn_env *env, void *event, void *stream) {
   struct event *e = event;
   struct stream *s = stream;
   e->captured = s->device->capture != NULL;
@@ -234,7 +235,7 @@ static tn_status refuse(tn_env *env) {
   return tn_fail(env, TN_EUNSUPPORTED, NULL, "acme: events cannot cross the border of captured work");
 }
 
-static tn_status await_event(void *event, tn_env *env, void *stream) {
+static tn_status await_event(tn_env *env, void *event, void *stream) {
   struct event *e = event;
   struct stream *s = stream;
   bool captures = s->device->capture != NULL, never = e->recorded == 0 && !e->captured;
@@ -243,7 +244,7 @@ static tn_status await_event(void *event, tn_env *env, void *stream) {
   return push(s, env, &(struct work){.what = AWAIT, .event = e, .ticket = e->recorded});
 }
 
-static tn_status wait_event(void *event, tn_env *env) {
+static tn_status wait_event(tn_env *env, void *event) {
   struct event *e = event;
   if (e->captured) return refuse(env);
   reach(e, e->recorded);
@@ -253,7 +254,7 @@ static tn_status wait_event(void *event, tn_env *env) {
 /* ---- streams ---- */
 
 /* Even of a broken device: what follows may be that memory is given back. */
-static tn_status wait_stream(void *stream, tn_env *env) {
+static tn_status wait_stream(tn_env *env, void *stream) {
   struct stream *s = stream;
   if (s->device->capture) return tn_fail(env, TN_EUNSUPPORTED, NULL, "acme: captured work runs only later");
   put(s, &(struct work){.what = RECORD, .event = &s->end, .ticket = ++s->end.recorded});
@@ -271,7 +272,7 @@ static int start(struct stream *s) {
   return error;
 }
 
-static tn_status new_stream(void *device, tn_env *env, int32_t role, void **stream) {
+static tn_status new_stream(tn_env *env, void *device, int32_t role, void **stream) {
   (void)role; /* all alike */
   struct stream *s = *stream = tn_new(env, sizeof *s);
   if (!s) return TN_ENOMEM;
@@ -285,7 +286,7 @@ static tn_status new_stream(void *device, tn_env *env, int32_t role, void **stre
   return tn_fail(env, TN_EUNAVAILABLE, NULL, "acme: a stream's thread did not start (%s)", strerror(error));
 }
 
-static void delete_stream(void *stream, tn_env *env) {
+static void delete_stream(tn_env *env, void *stream) {
   struct stream *s = stream;
   put(s, &(struct work){.what = STOP});
   pthread_join(s->thread, NULL);
@@ -296,7 +297,7 @@ static void delete_stream(void *stream, tn_env *env) {
 
 /* ---- capture: the host's order is one that events allow, so one stream can do it all ---- */
 
-static tn_status begin_capture(void *device, tn_env *env, void *stream) {
+static tn_status begin_capture(tn_env *env, void *device, void *stream) {
   struct device *d = device;
   (void)stream;
   if (d->capture) return tn_fail(env, TN_EUNSUPPORTED, NULL, "acme: work is being captured already");
@@ -304,7 +305,7 @@ static tn_status begin_capture(void *device, tn_env *env, void *stream) {
   return d->capture ? TN_OK : TN_ENOMEM;
 }
 
-static tn_status end_capture(void *device, tn_env *env, void *stream, void **capture) {
+static tn_status end_capture(tn_env *env, void *device, void *stream, void **capture) {
   struct device *d = device;
   (void)env, (void)stream;
   *capture = d->capture;
@@ -312,11 +313,11 @@ static tn_status end_capture(void *device, tn_env *env, void *stream, void **cap
   return TN_OK;
 }
 
-static tn_status launch_capture(void *capture, tn_env *env, void *stream) {
+static tn_status launch_capture(tn_env *env, void *capture, void *stream) {
   return push(stream, env, &(struct work){.what = REPLAY, .capture = capture});
 }
 
-static void delete_capture(void *capture, tn_env *env) {
+static void delete_capture(tn_env *env, void *capture) {
   struct capture *c = capture;
   free(c->work);
   tn_delete(env, c);
@@ -324,7 +325,7 @@ static void delete_capture(void *capture, tn_env *env) {
 
 /* ---- memory ---- */
 
-static tn_status new_memory(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address) {
+static tn_status new_memory(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
   struct device *d = device;
   uint64_t limit = (uint64_t)d->backend->options.memory, far = kind == TN_MEMORY_DEVICE ? FAR : 0;
   if (far && limit > 0 && (d->bytes > limit || bytes > limit - d->bytes))
@@ -338,7 +339,7 @@ static tn_status new_memory(void *device, tn_env *env, int32_t kind, uint64_t by
   return TN_OK;
 }
 
-static void delete_memory(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
+static void delete_memory(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes) {
   struct device *d = device;
   (void)env;
   if (kind == TN_MEMORY_DEVICE) d->bytes -= bytes;
@@ -352,21 +353,22 @@ static tn_status open_acme(tn_env *env, const void *options, void **self) {
   if (!b) return TN_ENOMEM;
   b->options = *(const struct acme *)options;
   b->api = *env->api;
+  b->api.struct_size = sizeof b->api; /* of this copy, not of the host's */
   b->api.fail = worker_fail;
   b->api.log = worker_log;
   b->api.parallel = worker_parallel;
   return TN_OK;
 }
 
-static void close_acme(void *self, tn_env *env) { tn_delete(env, self); }
+static void close_acme(tn_env *env, void *self) { tn_delete(env, self); }
 
-static tn_status count(void *self, tn_env *env, int32_t *n) {
+static tn_status count(tn_env *env, void *self, int32_t *n) {
   (void)env;
   *n = (int32_t)((const struct backend *)self)->options.devices;
   return TN_OK;
 }
 
-static tn_status properties(void *self, tn_env *env, int32_t index, tn_device_properties *p) {
+static tn_status properties(tn_env *env, void *self, int32_t index, tn_device_properties *p) {
   (void)env;
   *p = (tn_device_properties){
       .struct_size = sizeof *p, .threads = 1, .memory_bytes = ((const struct backend *)self)->options.memory};
@@ -374,7 +376,7 @@ static tn_status properties(void *self, tn_env *env, int32_t index, tn_device_pr
   return TN_OK;
 }
 
-static tn_status open_device(void *self, tn_env *env, int32_t index, void **device) {
+static tn_status open_device(tn_env *env, void *self, int32_t index, void **device) {
   struct device *d = *device = tn_new(env, sizeof *d);
   (void)index; /* all alike */
   if (!d) return TN_ENOMEM;
@@ -384,7 +386,7 @@ static tn_status open_device(void *self, tn_env *env, int32_t index, void **devi
   return TN_OK;
 }
 
-static void close_device(void *device, tn_env *env) {
+static void close_device(tn_env *env, void *device) {
   struct device *d = device;
   pthread_cond_destroy(&d->changed);
   pthread_mutex_destroy(&d->lock);
@@ -399,7 +401,7 @@ static tn_status check_types(const void *handle, const tn_match *match) {
   return TN_OK;
 }
 
-static tn_status takes(void *self, tn_env *env, const tn_kernel *kernel, const tn_match *match) {
+static tn_status takes(tn_env *env, void *self, const tn_kernel *kernel, const tn_match *match) {
   return (void)self, (void)kernel, check_types(env, match);
 }
 
@@ -450,7 +452,7 @@ static tn_status launch_copy(tn_launch *l) {
   uint64_t bytes = tn_dtype_size(l->in[0].type.dtype);
   for (int32_t i = 0; i < l->in[0].type.rank; i++) bytes *= (uint64_t)l->in[0].type.dims[i];
   if (bytes == 0) return TN_OK;
-  return copy(l->stream, &l->env, TN_COPY_ON_DEVICE, l->out[0].data, l->in[0].data, bytes);
+  return copy(&l->env, l->stream, TN_COPY_ON_DEVICE, l->out[0].data, l->in[0].data, bytes);
 }
 
 static const tn_kernel acme_copy = {.item =

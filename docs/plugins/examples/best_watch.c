@@ -27,20 +27,20 @@ static tn_status open_watch(tn_env *env, const void *given, const tn_run_info *r
   return TN_OK;
 }
 
-static tn_status hear(void *self, tn_env *env, const tn_event *e) {
+static tn_status hear(tn_env *env, void *self, const tn_event *e) {
   struct watch *w = self;
-  if (e->what == TN_EVENT_STEP && e->n_train > 0 && (!w->heard || e->train[0].value < w->best)) {
+  if (e->kind == TN_EVENT_STEP && e->n_train > 0 && (!w->heard || e->train[0].value < w->best)) {
     w->best = e->train[0].value;
     w->heard = 1;
   }
-  if (e->what != TN_EVENT_RUN_END) return TN_OK;
+  if (e->kind != TN_EVENT_RUN_END) return TN_OK;
   FILE *file = fopen(w->path, "w");
   if (!file) return tn_fail(env, TN_EIO, "file", "%s: %s", w->path, strerror(errno));
   fprintf(file, "lowest loss %.6g\n", w->best);
   return fclose(file) == 0 ? TN_OK : tn_fail(env, TN_EIO, "file", "%s: %s", w->path, strerror(errno));
 }
 
-static void close_watch(void *self, tn_env *env) { tn_delete(env, self); }
+static void close_watch(tn_env *env, void *self) { tn_delete(env, self); }
 
 static const tn_observer best_watch = {.item = TN_ITEM(tn_observer, TN_OBSERVER, "best_watch",
                                                        "the lowest loss in a file", struct watch_options,

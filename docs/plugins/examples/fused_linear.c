@@ -5,7 +5,7 @@
 
 static tn_status query(tn_query *q) {
   const tn_match *m = q->match;
-  const tn_matmul_attributes *product = m->nodes[0].node.attributes;
+  const tn_matmul_attributes *product = m->nodes[0].node->attributes;
   if (m->in[0]->dtype != TN_F32) return tn_fail(q, TN_EUNSUPPORTED, NULL, "f32 only");
   if (m->in[0]->rank != 2 || m->in[1]->rank != 2) return tn_fail(q, TN_EUNSUPPORTED, NULL, "matrices only");
   if (product->transpose_a || !product->transpose_b)

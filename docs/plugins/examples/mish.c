@@ -4,7 +4,6 @@
 
 static const tn_op mish = {.item = TN_ITEM_PLAIN(tn_op, TN_OP, "mish", "x tanh(ln(1 + exp(x)))"),
                            .schema = "(x:T) -> (y:T); T in f16 bf16 f32 f64",
-                           .version = 1,
                            .op_class = TN_CLASS_POINTWISE,
                            .formula = "y = x * tanh(log(1 + exp(x)))"};
 

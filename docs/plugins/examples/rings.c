@@ -32,9 +32,9 @@ static tn_status open_rings(tn_env *env, const void *given, int32_t split, uint6
   *self = s;
   return TN_OK;
 }
-static void close_rings(void *self, tn_env *env) { tn_delete(env, self); }
+static void close_rings(tn_env *env, void *self) { tn_delete(env, self); }
 
-static tn_status describe(void *self, tn_env *env, tn_description *d) {
+static tn_status describe(tn_env *env, void *self, tn_description *d) {
   (void)env;
   d->count = ((struct source *)self)->options.count;
   d->n_fields = 2;
@@ -42,7 +42,7 @@ static tn_status describe(void *self, tn_env *env, tn_description *d) {
   return TN_OK;
 }
 
-static tn_status read_point(void *self, tn_sample *sample) {
+static tn_status read_point(tn_sample *sample, void *self) {
   const struct source *s = self;
   tn_rng rng = tn_rng_at(tn_hash_mix(s->seed, (uint64_t)sample->index), 0);
   float *point = tn_sample_field(sample, 0, NULL);

@@ -38,14 +38,15 @@ static void fail_all(table *t, const char *format, int32_t rank) {
   pthread_cond_broadcast(&t->changed);
 }
 
-static void give_up(void *communicator) {
+static void give_up(tn_env *env, void *communicator) {
   seat *s = communicator;
+  (void)env;
   pthread_mutex_lock(&s->table->lock);
   fail_all(s->table, "rank %d has given up", s->rank);
   pthread_mutex_unlock(&s->table->lock);
 }
 
-static tn_status status(void *communicator, tn_env *env) {
+static tn_status status(tn_env *env, void *communicator) {
   seat *s = communicator;
   pthread_mutex_lock(&s->table->lock);
   tn_status status = failed(s->table, env);
@@ -100,11 +101,11 @@ static void sum(const table *t, int64_t at, int64_t n, float *chunk) {
 }
 
 /* Between two meetings all read, and nobody writes: so sums may be in place. */
-static tn_status run(void *communicator, tn_env *env, const tn_collective *what, void *stream) {
+static tn_status run(tn_env *env, void *communicator, const tn_collective *what, void *stream) {
   seat *s = communicator;
   float chunk[CHUNK];
   (void)stream;
-  if (what->what != TN_ALL_REDUCE || what->reduction != TN_SUM || what->dtype != TN_F32)
+  if (what->kind != TN_ALL_REDUCE || what->reduction != TN_REDUCTION_SUM || what->dtype != TN_F32)
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "round_table sums f32 and does nothing else");
   s->table->calls[s->rank] = what;
   tn_status status = TN_OK;
@@ -129,7 +130,7 @@ static tn_status identify(tn_env *env, const void *options, void *identity) {
   return TN_OK;
 }
 
-static void close_seat(void *communicator, tn_env *env) {
+static void close_seat(tn_env *env, void *communicator) {
   seat *s = communicator;
   table *t = s->table;
   tn_delete(env, s);
@@ -155,7 +156,7 @@ static tn_status open_seat(tn_env *env, const void *options, void *device, int32
   s->table->ranks = ranks;
   pthread_mutex_unlock(&s->table->lock);
   tn_status status = meet(s, env);
-  if (status != TN_OK) return close_seat(s, env), status;
+  if (status != TN_OK) return close_seat(env, s), status;
   *communicator = s;
   return TN_OK;
 }

@@ -33,7 +33,6 @@ static tn_status grad(tn_build *b, const void *attributes) {
 static const tn_op swish = {.item =
                                 TN_ITEM(tn_op, TN_OP, "swish", "x sigmoid(beta x)", struct swish, options),
                             .schema = "(x:T) -> (y:T); T in f32 f64",
-                            .version = 1,
                             .op_class = TN_CLASS_POINTWISE,
                             .decompose = decompose,
                             .grad = grad};
@@ -63,7 +62,7 @@ static tn_status query(tn_query *q) {
 static tn_status prepare(tn_prepare *p, void **plan) {
   struct swish *kept = tn_new(p, sizeof *kept);
   if (!kept) return TN_ENOMEM;
-  *kept = *(const struct swish *)p->match->nodes[0].node.attributes;
+  *kept = *(const struct swish *)p->match->nodes[0].node->attributes;
   *plan = kept;
   return TN_OK;
 }

@@ -65,49 +65,49 @@ typedef struct tn_backend {
   /* Options are filled and stay until close. TN_EUNAVAILABLE and the reason: it cannot be used here, and the
    * host goes on to the next backend of [backend] use. *backend may be anything but NULL. */
   tn_status (*open)(tn_env *env, const void *options, void **backend);
-  void (*close)(void *backend, tn_env *env);
+  void (*close)(tn_env *env, void *backend);
   /* How many devices there are; 0 with TN_EUNAVAILABLE and the reason when none can be used. */
-  tn_status (*count)(void *backend, tn_env *env, int32_t *count);
+  tn_status (*count)(tn_env *env, void *backend, int32_t *count);
   /* Of device `index`, 0 <= index < count; nothing is taken into use. */
-  tn_status (*properties)(void *backend, tn_env *env, int32_t index, tn_device_properties *properties);
-  tn_status (*device_open)(void *backend, tn_env *env, int32_t index, void **device);
+  tn_status (*properties)(tn_env *env, void *backend, int32_t index, tn_device_properties *properties);
+  tn_status (*device_open)(tn_env *env, void *backend, int32_t index, void **device);
   /* After its memory, streams and events have been deleted. */
-  void (*device_close)(void *device, tn_env *env);
+  void (*device_close)(tn_env *env, void *device);
 
   /* At least 64-byte aligned, contents undefined. bytes > 0. TN_ENOMEM where it does not fit; the text says
    * how much there is. Before the first step only, and where tensors are made. */
-  tn_status (*memory_new)(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address);
+  tn_status (*memory_new)(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
   /* `bytes` as it was asked for. The host has waited for all work that uses the memory. */
-  void (*memory_delete)(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env);
+  void (*memory_delete)(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
 
-  tn_status (*stream_new)(void *device, tn_env *env, int32_t role, void **stream);
+  tn_status (*stream_new)(tn_env *env, void *device, int32_t role, void **stream);
   /* The stream has been waited for. */
-  void (*stream_delete)(void *stream, tn_env *env);
+  void (*stream_delete)(tn_env *env, void *stream);
   /* Blocks until all work on the stream is done, or none is left to do; the sticky error if there is one. */
-  tn_status (*stream_wait)(void *stream, tn_env *env);
+  tn_status (*stream_wait)(tn_env *env, void *stream);
 
   /* One event is recorded again and again; whoever awaits or waits means the last record before the call. */
-  tn_status (*event_new)(void *device, tn_env *env, void **event);
+  tn_status (*event_new)(tn_env *env, void *device, void **event);
   /* Nobody awaits it any more. */
-  void (*event_delete)(void *event, tn_env *env);
-  tn_status (*event_record)(void *event, tn_env *env, void *stream);
+  void (*event_delete)(tn_env *env, void *event);
+  tn_status (*event_record)(tn_env *env, void *event, void *stream);
   /* The stream goes on only when the event's last record is done. Does not block the caller. An event never
    * recorded is done. Stream and event are of the same device. */
-  tn_status (*event_await)(void *event, tn_env *env, void *stream);
+  tn_status (*event_await)(tn_env *env, void *event, void *stream);
   /* Blocks the caller. An event never recorded is done. */
-  tn_status (*event_wait)(void *event, tn_env *env);
+  tn_status (*event_wait)(tn_env *env, void *event);
 
   /* bytes may be 0, here and in fill_zero; the two ends do not overlap. The host's end is staging memory or
    * any other of the process. It stays as it is until the copy is done: the host waits for an event or the
    * stream before it reads what was copied, writes what is being copied, or frees either. The device's end
    * may be inside a block. */
-  tn_status (*copy)(void *stream, tn_env *env, int32_t direction, void *to, const void *from, uint64_t bytes);
-  tn_status (*fill_zero)(void *stream, tn_env *env, void *address, uint64_t bytes);
+  tn_status (*copy)(tn_env *env, void *stream, int32_t direction, void *to, const void *from, uint64_t bytes);
+  tn_status (*fill_zero)(tn_env *env, void *stream, void *address, uint64_t bytes);
 
   /* Beside `accepts`: whether a foreign family's kernel can do a match on these devices; TN_EUNSUPPORTED
    * and the reason where it cannot, which `tenon plan` shows. Asked while compiling, perhaps before any
    * device is open. NULL: always. */
-  tn_status (*takes)(void *backend, tn_env *env, const tn_kernel *kernel, const tn_match *match);
+  tn_status (*takes)(tn_env *env, void *backend, const tn_kernel *kernel, const tn_match *match);
 
   /* Beside `accepts`: runs a launch of a foreign family's kernel when the stream gets there. `l`, its views
    * and its name stay as they are until the stream has been waited for, captured ones until the capture is
@@ -116,12 +116,13 @@ typedef struct tn_backend {
    * for the thread that it runs on: a table of the backend's own, with `fail`, `log` and `parallel` that work
    * there (a copy of the host's, with these replaced). NULL: the memory is host_addressable, and the kernel
    * runs at once. */
-  tn_status (*enqueue)(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l);
+  tn_status (*enqueue)(tn_env *env, void *stream, tn_status (*launch)(tn_launch *l), tn_launch *l);
 
   /* Devices that run kernels on the host: tn_parallel ends here. `device` is of this family; an
    * extension gets what its own open made. Returns when all chunks are done. May be called from several
    * threads at once, and from inside a chunk. NULL: chunks run one after the other. */
-  void (*parallel)(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
+  void (*parallel)(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                   void *arg);
 
   /* Optional: record everything enqueued on the device's streams between begin and end, and run it
    * again with one call. All four or none. Nothing runs while it is recorded. Work begins on `stream`, which
@@ -130,21 +131,21 @@ typedef struct tn_backend {
    * meanwhile. What a backend cannot record it refuses with TN_EUNSUPPORTED, in the call or in the
    * end; then the host logs the reason and launches one by one. After a begin there is always an end, also
    * where something between has failed. */
-  tn_status (*capture_begin)(void *device, tn_env *env, void *stream);
+  tn_status (*capture_begin)(tn_env *env, void *device, void *stream);
   /* *capture: NULL when it fails. */
-  tn_status (*capture_end)(void *device, tn_env *env, void *stream, void **capture);
+  tn_status (*capture_end)(tn_env *env, void *device, void *stream, void **capture);
   /* May be called again before the last run is done; runs of one capture follow each other. */
-  tn_status (*capture_launch)(void *capture, tn_env *env, void *stream);
+  tn_status (*capture_launch)(tn_env *env, void *capture, void *stream);
   /* The streams have been waited for. */
-  void (*capture_delete)(void *capture, tn_env *env);
+  void (*capture_delete)(tn_env *env, void *capture);
 
   /* Optional: vendor handles for foreign kernels ("cuda.1"), or NULL. Borrowed while the device is open. */
-  void *(*native)(void *device, void *stream, const char *name);
+  void *(*native)(tn_env *env, void *device, void *stream, const char *name);
 
   /* Optional: the libraries that the speed of its kernels depends on, with the versions in use
    * ("oneDNN 2.6.3"), or NULL: with another version kernels are measured anew. An extension's, too, is
    * called. Borrowed until close. */
-  const char *(*libraries)(void *backend);
+  const char *(*libraries)(tn_env *env, void *backend);
 } tn_backend;
 
 /* Options that the host sets for every backend that declares them, from [run]: `threads` (int), and beside it

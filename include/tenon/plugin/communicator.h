@@ -15,13 +15,12 @@
 
 TN_BEGIN_C
 
-enum { TN_SUM = 0, TN_MIN = 1, TN_MAX = 2 };
 enum { TN_ALL_REDUCE = 0, TN_BROADCAST = 1, TN_REDUCE_SCATTER = 2, TN_ALL_GATHER = 3 };
 
 typedef struct tn_collective {
   uint32_t struct_size;
-  int32_t what, reduction, dtype;
-  int32_t root;  /* broadcast */
+  int32_t kind, reduction, dtype; /* TN_ALL_REDUCE ..., TN_REDUCTION_..., TN_F32 ... */
+  int32_t root;                   /* broadcast */
   int64_t count; /* elements of `from`; all_gather writes count * ranks, reduce_scatter count / ranks */
   /* Device addresses. In place where both are equal; all_gather where `from` is the rank's part of `to`,
    * reduce_scatter where `to` is the rank's part of `from`. */
@@ -38,13 +37,13 @@ typedef struct tn_communicator {
   /* `device` is the backend's device. Blocks until all ranks are here or timeout_s has passed. */
   tn_status (*open)(tn_env *env, const void *options, void *device, int32_t rank, int32_t ranks,
                     const void *identity, double timeout_s, void **communicator);
-  void (*close)(void *communicator, tn_env *env);
+  void (*close)(tn_env *env, void *communicator);
   /* Enqueues; does not wait. */
-  tn_status (*run)(void *communicator, tn_env *env, const tn_collective *what, void *stream);
+  tn_status (*run)(tn_env *env, void *communicator, const tn_collective *collective, void *stream);
   /* TN_OK while all is well; TN_ECOMM naming the rank. From any thread. */
-  tn_status (*status)(void *communicator, tn_env *env);
+  tn_status (*status)(tn_env *env, void *communicator);
   /* Makes pending and later collectives of all ranks fail soon. From any thread, until close. */
-  void (*abort)(void *communicator);
+  void (*abort)(tn_env *env, void *communicator);
 } tn_communicator;
 
 TN_END_C

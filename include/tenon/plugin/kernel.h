@@ -28,7 +28,7 @@ TN_BEGIN_C
 /* A node inside a match. Operand and result numbers: 0 .. n_in-1 are the match's operands, then come
  * the results of its nodes in order; -1 is absent. */
 typedef struct tn_match_node {
-  tn_node node;
+  const tn_node *node;
   const int32_t *in; /* node.n_in numbers */
   int32_t first_out; /* number of result 0 */
 } tn_match_node;
@@ -80,7 +80,7 @@ struct tn_variant {
   const char *name;                  /* "im2col", "winograd 4x3" */
   const tn_operand_layout *in, *out; /* NULL: all row-major */
   int64_t workspace_bytes;           /* scratch during the launch; contents undefined before */
-  int64_t keep_bytes;                /* prepare's own memory, at most */
+  int64_t prepared_bytes;            /* prepare's own memory, at most */
   /* n_inplace pairs {operand, result}: the result may share the operand's memory. */
   int32_t n_inplace;
   const int32_t (*inplace)[2];
@@ -94,6 +94,7 @@ struct tn_variant {
 
 struct tn_query {
   tn_env env;
+  uint32_t struct_size;
   const tn_match *match;
   const tn_device_properties *device;
   void *backend; /* what the open of the kernel's own family made; NULL: that backend is not open */
@@ -104,6 +105,7 @@ static inline void tn_add_variant(tn_query *q, const tn_variant *v) { q->env.api
 /* Prepare's handle. Nothing here lives longer than the call. */
 typedef struct tn_prepare {
   tn_env env;
+  uint32_t struct_size;
   const tn_match *match;
   const tn_device_properties *device;
   const tn_layout *in_layout, *out_layout; /* as decided */
@@ -121,6 +123,7 @@ typedef struct tn_view {
 
 struct tn_launch {
   tn_env env;
+  uint32_t struct_size;
   int32_t n_in, n_out;
   tn_view *in, *out;
   void *plan;              /* what prepare made */

@@ -41,7 +41,7 @@ typedef struct tn_run_info {
 
 typedef struct tn_event {
   uint32_t struct_size;
-  int32_t what;
+  int32_t kind;        /* TN_EVENT_... */
   int64_t epoch, step; /* from 0; step counts over the whole run */
   int64_t step_in_epoch;
   int64_t steps_in_epoch; /* -1: not known; for VALID_STEP those of validation */
@@ -61,8 +61,8 @@ typedef struct tn_observer {
   tn_item item;
   int32_t always; /* 1: takes part in every run unless `observers` in [run] says otherwise */
   tn_status (*open)(tn_env *env, const void *options, const tn_run_info *run, void **observer);
-  tn_status (*event)(void *observer, tn_env *env, const tn_event *event);
-  void (*close)(void *observer, tn_env *env);
+  tn_status (*event)(tn_env *env, void *observer, const tn_event *event);
+  void (*close)(tn_env *env, void *observer);
 } tn_observer;
 
 TN_END_C

@@ -46,10 +46,12 @@ typedef struct tn_node {
 /* Infer's handle. */
 typedef struct tn_infer {
   tn_env env;
+  uint32_t struct_size;
   tn_node node;
 } tn_infer;
 
 typedef struct tn_cost {
+  uint32_t struct_size;
   double flops; /* multiply and add count as two */
   double bytes; /* read and written once each, without caches */
 } tn_cost;
@@ -61,7 +63,6 @@ typedef struct tn_cost {
 typedef struct tn_op {
   tn_item item;
   const char *schema;
-  uint32_t version; /* of the meaning; stored with plans */
   uint32_t flags, op_class;
   /* Result types. NULL: pointwise, every result has the broadcast dims of the operands. */
   tn_status (*infer)(tn_infer *n);

@@ -15,7 +15,10 @@ TN_BEGIN_C
 /* What decide may answer beside dtypes, of f32 operands: stay f32 in memory, but the op may round
  * them to TF32's 10 bits of mantissa before it multiplies. Sets the op's attribute `math` to tf32
  * (tenon/attributes.h), which kernels read; an op without that attribute works in f32. */
-enum { TN_PRECISION_TF32 = 64 };
+enum {
+  TN_PRECISION_TF32 = 0x100, /* beyond every dtype: dtypes are below TN_PRECISION_MODES */
+  TN_PRECISION_MODES = 0x100 /* answers from here on are modes of multiplication, not dtypes */
+};
 
 /* One operand or result that a policy decides about. */
 typedef struct tn_precision_site {

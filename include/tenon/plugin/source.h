@@ -36,6 +36,12 @@ typedef struct tn_description {
   int32_t keep;
 } tn_description;
 
+/* Field `i` of a description. The array's stride is the source's own sizeof(tn_field), fields[0].struct_size.
+ */
+static inline const tn_field *tn_description_field(const tn_description *d, int32_t i) {
+  return (const tn_field *)(const void *)((const char *)d->fields + (size_t)i * d->fields[0].struct_size);
+}
+
 /* Memory that a worker keeps from sample to sample; the host frees it. */
 typedef struct tn_scratch {
   void *memory;
@@ -55,6 +61,7 @@ static inline void *tn_scratch_take(const void *handle, tn_scratch *s, size_t by
 /* One sample being read or transformed, on a worker thread. */
 struct tn_sample {
   tn_env env;
+  uint32_t struct_size;
   int64_t index; /* which sample */
   uint64_t key;  /* random key of (seed, epoch, index): tn_rng_at(key, use) */
   tn_scratch *scratch;
@@ -77,17 +84,17 @@ typedef struct tn_source {
   /* `split` chooses the part; a source without that part fails with TN_EUNAVAILABLE. seed is the
    * run's. Paths among the options are absolute. */
   tn_status (*open)(tn_env *env, const void *options, int32_t split, uint64_t seed, void **source);
-  void (*close)(void *source, tn_env *env);
+  void (*close)(tn_env *env, void *source);
   /* Borrowed until close. */
-  tn_status (*describe)(void *source, tn_env *env, tn_description *description);
+  tn_status (*describe)(tn_env *env, void *source, tn_description *description);
   /* Writes every field of sample s->index; any index >= 0 when endless, else below count. */
-  tn_status (*read)(void *source, tn_sample *s);
+  tn_status (*read)(tn_sample *s, void *source);
   /* Streaming sources, which cannot be indexed, give these three instead of read (one thread at a
    * time): next yields TN_EOF at the end. tell and seek make resuming exact; a position is the number
    * of samples before it. */
-  tn_status (*next)(void *source, tn_sample *s);
-  tn_status (*tell)(void *source, tn_env *env, int64_t *position);
-  tn_status (*seek)(void *source, tn_env *env, int64_t position);
+  tn_status (*next)(tn_sample *s, void *source);
+  tn_status (*tell)(tn_env *env, void *source, int64_t *position);
+  tn_status (*seek)(tn_env *env, void *source, int64_t position);
 } tn_source;
 
 TN_END_C

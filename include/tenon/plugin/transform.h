@@ -19,6 +19,7 @@ enum { TN_PER_SAMPLE = 0, TN_PER_BATCH = 1 };
 
 typedef struct tn_transform_call {
   tn_env env;
+  uint32_t struct_size;
   int32_t n;               /* fields */
   const tn_type *in_type;  /* actual types, without batch */
   const tn_type *out_type; /* what infer says for these */

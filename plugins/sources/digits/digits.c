@@ -1,5 +1,5 @@
-/* plugins/sources/digits/digits.c: handwritten-looking digits without any file. Training never sees one
- * twice; validation always sees the same, whatever the run's seed. */
+/* plugins/sources/digits/digits.c: drawn digits that look handwritten, without any file. Training never reads one
+ * twice; validation reads the same ones for every seed. */
 #include "plugins/sources/digits/draw.h"
 #include "plugins/sources/sources.h"
 
@@ -36,9 +36,9 @@ static tn_status digits_open(tn_env *env, const void *opts, int32_t split, uint6
   return TN_OK;
 }
 
-static void digits_close(void *source, tn_env *env) { tn_delete(env, source); }
+static void digits_close(tn_env *env, void *source) { tn_delete(env, source); }
 
-static tn_status digits_describe(void *source, tn_env *env, tn_description *description) {
+static tn_status digits_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   description->count = ((const digits *)source)->count;
   description->epoch = EPOCH;
@@ -47,7 +47,7 @@ static tn_status digits_describe(void *source, tn_env *env, tn_description *desc
   return TN_OK;
 }
 
-static tn_status digits_read(void *source, tn_sample *s) {
+static tn_status digits_read(tn_sample *s, void *source) {
   const digits *d = source;
   uint8_t *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);

@@ -91,35 +91,35 @@ static void trace(tn_rng *rng, const digit_step *shape, path *p) {
   }
 }
 
-static point place(const hand *h, point p) {
+static point draw_place(const hand *h, point p) {
   float x = p.x - 50, y = p.y - 50;
   float bent_x = x + h->bend[0] * sinf(h->wave_x[0] * x + h->wave_y[0] * y + h->phase[0]);
   float bent_y = y + h->bend[1] * sinf(h->wave_x[1] * x + h->wave_y[1] * y + h->phase[1]);
   return (point){h->xx * bent_x + h->xy * bent_y + h->shift_x, h->yx * bent_x + h->yy * bent_y + h->shift_y};
 }
 
-static float smaller(float a, float b) { return a < b ? a : b; }
-static float larger(float a, float b) { return a > b ? a : b; }
+static float draw_smaller(float a, float b) { return a < b ? a : b; }
+static float draw_larger(float a, float b) { return a > b ? a : b; }
 
 /* The pixels whose centre lies between low and high. */
 static void pixel_range(float low, float high, int *from, int *to) {
-  *from = (int)ceilf(larger(low - 0.5f, 0));
-  *to = (int)floorf(smaller(high - 0.5f, DIGIT_SIDE - 1));
+  *from = (int)ceilf(draw_larger(low - 0.5f, 0));
+  *to = (int)floorf(draw_smaller(high - 0.5f, DIGIT_SIDE - 1));
 }
 
 /* Lowers the squared distances around a segment. */
 static void draw_segment(float *distance, point a, point b, float reach) {
   int x0, x1, y0, y1;
-  pixel_range(smaller(a.x, b.x) - reach, larger(a.x, b.x) + reach, &x0, &x1);
-  pixel_range(smaller(a.y, b.y) - reach, larger(a.y, b.y) + reach, &y0, &y1);
+  pixel_range(draw_smaller(a.x, b.x) - reach, draw_larger(a.x, b.x) + reach, &x0, &x1);
+  pixel_range(draw_smaller(a.y, b.y) - reach, draw_larger(a.y, b.y) + reach, &y0, &y1);
   float dx = b.x - a.x, dy = b.y - a.y;
-  float inverse = 1 / larger(dx * dx + dy * dy, 1e-6f);
+  float inverse = 1 / draw_larger(dx * dx + dy * dy, 1e-6f);
   for (int y = y0; y <= y1; y++) {
     for (int x = x0; x <= x1; x++) {
       float px = (float)x + 0.5f - a.x, py = (float)y + 0.5f - a.y;
-      float along = smaller(larger((px * dx + py * dy) * inverse, 0), 1);
+      float along = draw_smaller(draw_larger((px * dx + py * dy) * inverse, 0), 1);
       float ox = px - along * dx, oy = py - along * dy;
-      distance[y * DIGIT_SIDE + x] = smaller(distance[y * DIGIT_SIDE + x], ox * ox + oy * oy);
+      distance[y * DIGIT_SIDE + x] = draw_smaller(distance[y * DIGIT_SIDE + x], ox * ox + oy * oy);
     }
   }
 }
@@ -132,9 +132,9 @@ static float noise_of(uint32_t word) {
 
 static void shade(tn_rng *rng, const hand *h, const float *distance, uint8_t *pixels) {
   for (int i = 0; i < DIGIT_PIXELS; i++) {
-    float cover = smaller(larger(h->radius + 0.5f - sqrtf(distance[i]), 0), 1);
+    float cover = draw_smaller(draw_larger(h->radius + 0.5f - sqrtf(distance[i]), 0), 1);
     float light = cover * h->ink + h->noise * noise_of(tn_rng_u32(rng));
-    pixels[i] = (uint8_t)(smaller(larger(light, 0), 1) * 255 + 0.5f);
+    pixels[i] = (uint8_t)(draw_smaller(draw_larger(light, 0), 1) * 255 + 0.5f);
   }
 }
 
@@ -143,7 +143,7 @@ void digit_draw(tn_rng *rng, int digit, uint8_t pixels[DIGIT_PIXELS]) {
   path p;
   hand h = choose_hand(rng);
   trace(rng, digit_shapes[digit][tn_rng_below(rng, DIGIT_SHAPES)], &p);
-  for (int i = 0; i < p.n; i++) p.at[i] = place(&h, p.at[i]);
+  for (int i = 0; i < p.n; i++) p.at[i] = draw_place(&h, p.at[i]);
   for (int i = 0; i < DIGIT_PIXELS; i++) distance[i] = 1e6f;
   for (int i = 1; i < p.n; i++)
     if (p.pen_down[i]) draw_segment(distance, p.at[i - 1], p.at[i], h.radius + 0.5f);

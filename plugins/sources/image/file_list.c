@@ -1,5 +1,5 @@
-/* plugins/sources/image/file_list.c: reads folders and sorts what is in them, so that numbers do not depend
- * on the order in which a file system happens to keep its entries. */
+/* plugins/sources/image/file_list.c: reads folders and sorts their entries, so that the numbers of samples do
+ * not depend on the order of the file system. */
 #include "plugins/sources/image/file_list.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 /* tn_new, with the old content and room for more. */
-static void *grow(const tn_env *env, void *block, size_t used, size_t size) {
+static void *file_list_grow(const tn_env *env, void *block, size_t used, size_t size) {
   void *larger = tn_new(env, size);
   if (larger == NULL) return NULL;
   if (used > 0) memcpy(larger, block, used);
@@ -20,11 +20,11 @@ static void *grow(const tn_env *env, void *block, size_t used, size_t size) {
   return larger;
 }
 
-static tn_status add_name(const tn_env *env, name_list *list, const char *name) {
+static tn_status file_list_add_name(const tn_env *env, name_list *list, const char *name) {
   size_t bytes = strlen(name) + 1;
   if (list->used + bytes > list->size) {
     size_t size = 2 * (list->size + bytes) + 1024;
-    char *larger = grow(env, list->bytes, list->used, size);
+    char *larger = file_list_grow(env, list->bytes, list->used, size);
     if (larger == NULL) return TN_ENOMEM;
     list->bytes = larger;
     list->size = size;
@@ -32,7 +32,7 @@ static tn_status add_name(const tn_env *env, name_list *list, const char *name) 
   if (list->count == list->room) {
     int64_t room = 2 * list->room + 64;
     size_t *larger =
-        grow(env, list->start, (size_t)list->count * sizeof(size_t), (size_t)room * sizeof(size_t));
+        file_list_grow(env, list->start, (size_t)list->count * sizeof(size_t), (size_t)room * sizeof(size_t));
     if (larger == NULL) return TN_ENOMEM;
     list->start = larger;
     list->room = room;
@@ -49,13 +49,13 @@ static void free_names(const tn_env *env, name_list *list) {
   *list = (name_list){0};
 }
 
-static int compare(const void *a, const void *b, void *bytes) {
+static int file_list_compare(const void *a, const void *b, void *bytes) {
   return strcmp((const char *)bytes + *(const size_t *)a, (const char *)bytes + *(const size_t *)b);
 }
 
 static void sort_names(name_list *list, int64_t from) {
   if (list->count - from > 1)
-    qsort_r(list->start + from, (size_t)(list->count - from), sizeof(size_t), compare, list->bytes);
+    qsort_r(list->start + from, (size_t)(list->count - from), sizeof(size_t), file_list_compare, list->bytes);
 }
 
 static int64_t find_name(const name_list *list, const char *name) {
@@ -72,7 +72,7 @@ static int64_t find_name(const name_list *list, const char *name) {
   return -1;
 }
 
-static int is_folder(const char *parent, const struct dirent *entry) {
+static int file_list_is_folder(const char *parent, const struct dirent *entry) {
   if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK) return entry->d_type == DT_DIR;
   char path[PATH_MAX];
   struct stat info;
@@ -82,12 +82,12 @@ static int is_folder(const char *parent, const struct dirent *entry) {
 
 static int is_image(const char *parent, const struct dirent *entry) {
   const char *dot = strrchr(entry->d_name, '.');
-  if (dot == NULL || is_folder(parent, entry)) return 0;
+  if (dot == NULL || file_list_is_folder(parent, entry)) return 0;
   return strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".png") == 0;
 }
 
 /* Adds the names in a folder that `wanted` accepts, sorted, and counts the others. Hidden ones are
- * nobody's business. */
+ * skipped. */
 static tn_status list_folder(const tn_env *env, const char *path,
                              int (*wanted)(const char *parent, const struct dirent *entry), name_list *names,
                              int64_t *others) {
@@ -101,7 +101,7 @@ static tn_status list_folder(const tn_env *env, const char *path,
   while (status == TN_OK && (entry = readdir(folder)) != NULL) {
     if (entry->d_name[0] == '.') continue;
     if (wanted(path, entry))
-      status = add_name(env, names, entry->d_name);
+      status = file_list_add_name(env, names, entry->d_name);
     else
       ++*others;
     errno = 0;
@@ -134,7 +134,7 @@ static tn_status check_classes(const tn_env *env, const char *root, const char *
                                const name_list *classes) {
   name_list found = {0};
   int64_t others = 0;
-  tn_status status = list_folder(env, root, is_folder, &found, &others);
+  tn_status status = list_folder(env, root, file_list_is_folder, &found, &others);
   for (int64_t i = 0; status == TN_OK && i < found.count; i++)
     if (find_name(classes, name_at(&found, i)) < 0)
       status = tn_fail(env, TN_EINVAL, "folder", "%s: has a class '%s' that %s has not", root,
@@ -148,7 +148,7 @@ tn_status image_list_read(const tn_env *env, const char *root, const char *refer
   if (list->root == NULL) return TN_ENOMEM;
   strcpy(list->root, root);
   int64_t others = 0;
-  tn_status status = list_folder(env, reference, is_folder, &list->classes, &others);
+  tn_status status = list_folder(env, reference, file_list_is_folder, &list->classes, &others);
   if (status != TN_OK) return status;
   if (list->classes.count == 0)
     return tn_fail(env, TN_EINVAL, "folder", "%s: holds no class folders", reference);

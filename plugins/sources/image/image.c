@@ -1,4 +1,4 @@
-/* plugins/sources/image/image.c: what the decoders share. */
+/* plugins/sources/image/image.c: the size check and the row store that the decoders share. */
 #include "plugins/sources/image/image.h"
 
 #include <string.h>
@@ -32,8 +32,8 @@ tn_status image_size(image_sink *sink, uint64_t height, uint64_t width, int *wan
 __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #endif
 static void
-split(const uint8_t *restrict rgb, int64_t width, uint8_t *restrict red, uint8_t *restrict green,
-      uint8_t *restrict blue) {
+image_split(const uint8_t *restrict rgb, int64_t width, uint8_t *restrict red, uint8_t *restrict green,
+            uint8_t *restrict blue) {
   for (int64_t x = 0; x < width; x++) {
     red[x] = rgb[3 * x];
     green[x] = rgb[3 * x + 1];
@@ -44,15 +44,5 @@ split(const uint8_t *restrict rgb, int64_t width, uint8_t *restrict red, uint8_t
 void image_put_row(image_sink *sink, int64_t y, const uint8_t *rgb) {
   int64_t plane = sink->height * sink->width;
   uint8_t *red = sink->to + y * sink->width;
-  split(rgb, sink->width, red, red + plane, red + 2 * plane);
-}
-
-/* Names of files lie; the first bytes do not. */
-tn_status image_decode(image_sink *sink, const uint8_t *bytes, size_t count) {
-  static const uint8_t jpeg[] = {0xFF, 0xD8, 0xFF}, png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-  if (count >= sizeof(jpeg) && memcmp(bytes, jpeg, sizeof(jpeg)) == 0)
-    return image_decode_jpeg(sink, bytes, count);
-  if (count >= sizeof(png) && memcmp(bytes, png, sizeof(png)) == 0)
-    return image_decode_png(sink, bytes, count);
-  return tn_fail(sink->handle, TN_EINVAL, NULL, "%s: is neither JPEG nor PNG", sink->path);
+  image_split(rgb, sink->width, red, red + plane, red + 2 * plane);
 }

@@ -4,7 +4,7 @@
 
 #include "plugins/sources/sources.h"
 
-/* A picture being decoded. Whoever decodes says how large it is and gets memory for it. */
+/* A picture being decoded. The decoder gives its size and gets memory for it. */
 typedef struct image_sink {
   const void *handle;    /* for errors and memory */
   const char *path;      /* for messages */

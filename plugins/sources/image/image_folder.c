@@ -45,7 +45,8 @@ static int folder_exists(const char *path) {
   return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static tn_status join(const tn_env *env, const char *folder, const char *name, char path[PATH_MAX]) {
+static tn_status image_folder_join(const tn_env *env, const char *folder, const char *name,
+                                   char path[PATH_MAX]) {
   int n = snprintf(path, PATH_MAX, "%s/%s", folder, name);
   if (n >= 0 && n < PATH_MAX) return TN_OK;
   return tn_fail(env, TN_EINVAL, "folder", "%s/%s: the path is too long", folder, name);
@@ -56,13 +57,13 @@ static tn_status find_part(const tn_env *env, const folder_options *o, int32_t s
                            char reference[PATH_MAX]) {
   static const char *const names[2][4] = {{"train", NULL}, {"valid", "val", "test", NULL}};
   if (o->subfolder[0] != '\0') {
-    tn_status status = join(env, o->folder, o->subfolder, root);
+    tn_status status = image_folder_join(env, o->folder, o->subfolder, root);
     memcpy(reference, root, PATH_MAX);
     return status;
   }
-  tn_status status = join(env, o->folder, "train", reference);
+  tn_status status = image_folder_join(env, o->folder, "train", reference);
   for (const char *const *name = names[split == TN_SPLIT_VALID]; status == TN_OK && *name != NULL; name++) {
-    status = join(env, o->folder, *name, root);
+    status = image_folder_join(env, o->folder, *name, root);
     if (status != TN_OK || !folder_exists(root)) continue;
     if (!folder_exists(reference)) memcpy(reference, root, PATH_MAX);
     return TN_OK;
@@ -117,7 +118,7 @@ static tn_status find_size(folder_source *f) {
   return TN_OK;
 }
 
-static tn_status make_fields(folder_source *f) {
+static tn_status image_folder_make_fields(folder_source *f) {
   int64_t classes = f->list.classes.count;
   f->class_names = tn_new(&f->env, (size_t)classes * sizeof(char *));
   if (f->class_names == NULL) return TN_ENOMEM;
@@ -129,7 +130,7 @@ static tn_status make_fields(folder_source *f) {
   return TN_OK;
 }
 
-static void folder_close(void *source, tn_env *env) {
+static void folder_close(tn_env *env, void *source) {
   folder_source *f = source;
   image_list_free(env, &f->list);
   tn_delete(env, f->class_names);
@@ -146,15 +147,15 @@ static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint6
   tn_status status = find_part(&f->env, &f->options, split, root, reference);
   if (status == TN_OK) status = image_list_read(&f->env, root, reference, &f->list);
   if (status == TN_OK) status = find_size(f);
-  if (status == TN_OK) status = make_fields(f);
+  if (status == TN_OK) status = image_folder_make_fields(f);
   if (status == TN_OK)
     *source = f;
   else
-    folder_close(f, env);
+    folder_close(env, f);
   return status;
 }
 
-static tn_status folder_describe(void *source, tn_env *env, tn_description *description) {
+static tn_status folder_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   folder_source *f = source;
   description->count = f->list.files.count;
@@ -184,7 +185,7 @@ static tn_status give_planes(image_sink *sink) {
   return sink->to != NULL ? TN_OK : TN_ENOMEM;
 }
 
-static tn_status folder_read(void *source, tn_sample *s) {
+static tn_status folder_read(tn_sample *s, void *source) {
   const folder_source *f = source;
   target t = {f, s};
   image_sink sink = {.planes = give_planes, .context = &t};

@@ -18,7 +18,7 @@ typedef struct jpeg_reader {
   char text[JMSG_LENGTH_MAX];
 } jpeg_reader;
 
-static void on_error(j_common_ptr info) {
+static void image_jpeg_on_error(j_common_ptr info) {
   jpeg_reader *r = (jpeg_reader *)info;
   r->errors.format_message(info, r->text);
   longjmp(r->back, 1);
@@ -30,7 +30,7 @@ static void on_message(j_common_ptr info, int level) {
   jpeg_reader *r = (jpeg_reader *)info;
   if (level >= 0) return;
   r->errors.num_warnings++;
-  if (r->errors.msg_code == JWRN_JPEG_EOF || r->errors.msg_code == JWRN_HIT_MARKER) on_error(info);
+  if (r->errors.msg_code == JWRN_JPEG_EOF || r->errors.msg_code == JWRN_HIT_MARKER) image_jpeg_on_error(info);
 }
 
 static void be_silent(j_common_ptr info) { (void)info; }
@@ -46,7 +46,7 @@ static void cmyk_to_rgb(uint8_t *row, int64_t width, int inverted) {
   }
 }
 
-static tn_status read_rows(jpeg_reader *r) {
+static tn_status image_jpeg_read_rows(jpeg_reader *r) {
   struct jpeg_decompress_struct *info = &r->info;
   int cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
   info->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
@@ -86,11 +86,11 @@ static tn_status read_picture(jpeg_reader *r, const uint8_t *bytes, size_t count
   if (status != TN_OK) return status;
   choose_scale(r);
   status = image_size(r->sink, r->info.output_height, r->info.output_width, &wanted);
-  return status == TN_OK && wanted ? read_rows(r) : status;
+  return status == TN_OK && wanted ? image_jpeg_read_rows(r) : status;
 }
 
 /* Everything that changes between setjmp and longjmp lies in the reader, not in registers. */
-static tn_status guarded(jpeg_reader *r, const uint8_t *bytes, size_t count) {
+static tn_status image_jpeg_guarded(jpeg_reader *r, const uint8_t *bytes, size_t count) {
   if (setjmp(r->back) != 0)
     return tn_fail(r->sink->handle, TN_EINVAL, NULL, "%s: damaged JPEG: %s", r->sink->path, r->text);
   jpeg_create_decompress(&r->info);
@@ -102,10 +102,10 @@ tn_status image_decode_jpeg(image_sink *sink, const uint8_t *bytes, size_t count
   memset(&r, 0, sizeof(r));
   r.sink = sink;
   r.info.err = jpeg_std_error(&r.errors);
-  r.errors.error_exit = on_error;
+  r.errors.error_exit = image_jpeg_on_error;
   r.errors.emit_message = on_message;
   r.errors.output_message = be_silent;
-  tn_status status = guarded(&r, bytes, count);
+  tn_status status = image_jpeg_guarded(&r, bytes, count);
   jpeg_destroy_decompress(&r.info);
   tn_delete(sink->handle, r.row);
   return status;

@@ -19,7 +19,7 @@ typedef struct png_source {
   char text[128];
 } png_source;
 
-static void on_error(png_structp png, png_const_charp message) {
+static void image_png_on_error(png_structp png, png_const_charp message) {
   png_source *s = png_get_error_ptr(png);
   snprintf(s->text, sizeof(s->text), "%s", message);
   longjmp(s->back, 1);
@@ -34,7 +34,7 @@ static void give_bytes(png_structp png, png_bytep to, size_t count) {
   s->at += count;
 }
 
-/* Whatever the file holds becomes 8-bit RGB: palettes are looked up, grey is repeated, 16 bits are
+/* Every kind of PNG becomes 8-bit RGB: palettes are looked up, grey is repeated, 16 bits are
  * rounded, transparency is left out. */
 static void ask_for_rgb(png_structp png, png_infop info) {
   png_set_expand(png);
@@ -44,7 +44,7 @@ static void ask_for_rgb(png_structp png, png_infop info) {
   if (color == PNG_COLOR_TYPE_GRAY || color == PNG_COLOR_TYPE_GRAY_ALPHA) png_set_gray_to_rgb(png);
 }
 
-static tn_status read_rows(png_source *s) {
+static tn_status image_png_read_rows(png_source *s) {
   ask_for_rgb(s->png, s->info);
   int passes = png_set_interlace_handling(s->png);
   png_read_update_info(s->png, s->info);
@@ -60,7 +60,7 @@ static tn_status read_rows(png_source *s) {
 }
 
 /* Everything that changes between setjmp and longjmp lies in the source, not in registers. */
-static tn_status guarded(png_source *s) {
+static tn_status image_png_guarded(png_source *s) {
   int wanted;
   if (setjmp(s->back) != 0)
     return tn_fail(s->sink->handle, TN_EINVAL, NULL, "%s: damaged PNG: %s", s->sink->path, s->text);
@@ -68,11 +68,11 @@ static tn_status guarded(png_source *s) {
   png_read_info(s->png, s->info);
   tn_status status = image_size(s->sink, png_get_image_height(s->png, s->info),
                                 png_get_image_width(s->png, s->info), &wanted);
-  return status == TN_OK && wanted ? read_rows(s) : status;
+  return status == TN_OK && wanted ? image_png_read_rows(s) : status;
 }
 
-static tn_status prepare(png_source *s) {
-  s->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, s, on_error, on_warning);
+static tn_status image_png_prepare(png_source *s) {
+  s->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, s, image_png_on_error, on_warning);
   if (s->png != NULL) s->info = png_create_info_struct(s->png);
   if (s->info != NULL) return TN_OK;
   return tn_fail(s->sink->handle, TN_ENOMEM, NULL, "%s: out of memory while decoding", s->sink->path);
@@ -84,8 +84,8 @@ tn_status image_decode_png(image_sink *sink, const uint8_t *bytes, size_t count)
   s.sink = sink;
   s.bytes = bytes;
   s.count = count;
-  tn_status status = prepare(&s);
-  if (status == TN_OK) status = guarded(&s);
+  tn_status status = image_png_prepare(&s);
+  if (status == TN_OK) status = image_png_guarded(&s);
   if (s.png != NULL) png_destroy_read_struct(&s.png, &s.info, NULL);
   tn_delete(sink->handle, s.pixels);
   return status;

@@ -16,7 +16,6 @@ static tn_status grad(tn_build *b, const void *attributes) {
 
 static const tn_op square = {.item = TN_ITEM_PLAIN(tn_op, TN_OP, "wrong_square", "x x"),
                              .schema = "(x:T) -> (y:T); T in f32 f64",
-                             .version = 1,
                              .op_class = TN_CLASS_POINTWISE,
                              .decompose = decompose,
                              .grad = grad};

@@ -166,7 +166,7 @@ static void train_in(tn_context *context, const char *const *set, outcome *o) {
   keep(o, tn_run_open(context, file, &options, &run), context);
   if (o->status != TN_OK) return;
   keep(o, tn_run_train(run, &json), run);
-  if (json) tn_run_free(run, json);
+  if (json) tn_string_free(run, json);
   tn_run_close(run);
 }
 

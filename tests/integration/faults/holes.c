@@ -44,9 +44,9 @@ static tn_status open_holes(tn_env *env, const void *given, int32_t split, uint6
   return TN_OK;
 }
 
-static void close_holes(void *source, tn_env *env) { tn_delete(env, source); }
+static void close_holes(tn_env *env, void *source) { tn_delete(env, source); }
 
-static tn_status describe(void *source, tn_env *env, tn_description *description) {
+static tn_status describe(tn_env *env, void *source, tn_description *description) {
   holes *h = source;
   (void)env;
   description->count = h->options.samples;
@@ -61,7 +61,7 @@ static int has_hole(const holes_options *o, int64_t index) {
   return o->every > 0 && index % o->every == 0;
 }
 
-static tn_status read_sample(void *source, tn_sample *s) {
+static tn_status read_sample(tn_sample *s, void *source) {
   const holes_options *o = &((const holes *)source)->options;
   float *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);

@@ -103,7 +103,7 @@ static int idx(const hostile *h, const char *which) {
 #define NPY(dict) "\x93NUMPY\x01\0\x50\0" dict
 static const hostile arrays[] = {
     {"nothing at all", B(""), 0, 0, 65, "x.npy"},
-    {"another format", B("PK\x03\x04 a zip"), 0, 0, 65, "no .npy file"},
+    {"another format", B("PK\x03\x04 a zip"), 0, 0, 65, "not a .npy file"},
     {"a version to come", B("\x93NUMPY\x09\0\x10\0{}"), 0, 0, 69, "version 9.0"},
     {"a header of 4 GB", B("\x93NUMPY\x02\0\xff\xff\xff\xff{"), 0, 0, 65, "a header of 4294967295 bytes"},
     {"a header that ends", B("\x93NUMPY\x01\0\x50\0{'descr': '<f4'"), 0, 0, 65, "cut off in its header"},
@@ -131,11 +131,11 @@ static const hostile arrays[] = {
 /* ---- safetensors ---- */
 
 static const hostile weights[] = {
-    {"nothing at all", B(""), 0, 0, 65, "no safetensors file"},
+    {"nothing at all", B(""), 0, 0, 65, "not a safetensors file"},
     {"a pickle",
      B("\x80\x02}q\0(X\x04\0\0\0evilq\x01"
        "cos\nsystem\n."),
-     0, 0, 65, "no safetensors file"},
+     0, 0, 65, "not a safetensors file"},
     {"a header longer than any", B("\xff\xff\xff\xff\xff\xff\xff\xff{}"), 0, 0, 65, "a header of"},
     {"a header longer than the file", B("\xff\0\0\0\0\0\0\0{}"), 0, 0, 65, "w.safetensors"},
     {"a header that is no JSON", B("\x08\0\0\0\0\0\0\0{\"a\": ,}"), 0, 0, 65, "w.safetensors"},

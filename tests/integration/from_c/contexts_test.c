@@ -118,7 +118,7 @@ static void train_in(training *t, tn_context *context) {
   keep(t, tn_run_open(context, file, &options, &run), context);
   if (t->status != TN_OK) return;
   keep(t, tn_run_train(run, &json), run);
-  if (json) tn_run_free(run, json);
+  if (json) tn_string_free(run, json);
   tn_run_close(run);
 }
 

@@ -110,7 +110,7 @@ static void train(const char *folder, ledger *l) {
   assert_int_equal(tn_context_open(&options, &context), TN_OK);
   if (tn_run_open(context, file, &more, &run) != TN_OK) fail_msg("%s", tn_error_text(context));
   if (tn_run_train(run, &json) != TN_OK) fail_msg("%s", tn_error_text(run));
-  tn_run_free(run, json);
+  tn_string_free(run, json);
   tn_run_close(run);
   tn_context_close(context);
 }

@@ -284,7 +284,7 @@ static void a_call_is_compiled_once_for_its_signature(void **state) {
   OK(tn_apply(device, "reduce_sum(axes=[0])", &x, 1, &z, 1));
   assert_int_equal(compiled() - before, 2);
   expect(z, (float[]){5, 7, 9});
-  tn_device_forget(device);
+  tn_device_trim(device);
   OK(tn_apply(device, "reduce_sum(axes=[0])", &x, 1, &z, 1));
   assert_int_equal(compiled() - before, 3);
   tn_tensor_delete(x);
@@ -305,7 +305,7 @@ static void the_number_of_compiled_calls_is_bounded(void **state) {
   }
   OK(tn_device_describe(device, &info));
   assert_true(info.programs <= 128 && info.programs > 0);
-  tn_device_forget(device);
+  tn_device_trim(device);
   OK(tn_device_describe(device, &info));
   assert_int_equal(info.programs, 0);
   assert_int_equal(info.bytes, 0);
@@ -363,8 +363,8 @@ static void an_error_in_a_call_sticks_to_its_end(void **state) {
   tn_call_operand(call, x);
   tn_call_set_int(call, "nonsense", 1);
   FAILS(tn_call_end(call, &y, 1), TN_EINVAL, "affine: sale");
-  tn_call_drop(tn_call_begin(device, "relu"));
-  tn_call_drop(NULL);
+  tn_call_cancel(tn_call_begin(device, "relu"));
+  tn_call_cancel(NULL);
   tn_tensor_delete(x);
 }
 

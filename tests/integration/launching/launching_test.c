@@ -167,7 +167,7 @@ static void train(const char *const *set, int32_t n_set) {
   assert_int_equal(tn_context_open(NULL, &context), TN_OK);
   if (tn_run_open(context, file, &options, &run) != TN_OK) fail_msg("%s", tn_error_text(context));
   if (tn_run_train(run, &json) != TN_OK) fail_msg("%s", tn_error_text(run));
-  tn_run_free(run, json);
+  tn_string_free(run, json);
   tn_run_close(run);
   tn_context_close(context);
   assert_true(intervals >= 14);

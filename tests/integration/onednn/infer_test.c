@@ -170,7 +170,7 @@ static void the_plan_has_folded_kernels_and_no_reorders(void **state) {
   }
   assert_int_equal(folded, 9);
   json_decref(plan);
-  tn_run_free(run, text);
+  tn_string_free(run, text);
   tn_run_close(run);
   tn_context_close(context);
 }

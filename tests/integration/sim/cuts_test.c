@@ -13,46 +13,46 @@ static struct helper {
 static tn_status open_helper(tn_env *env, const void *options, void **self) {
   return (void)env, (void)options, *self = &helper, TN_OK;
 }
-static tn_status count(void *self, tn_env *env, int32_t *n) { return (void)self, (void)env, *n = 1, TN_OK; }
-static tn_status properties(void *self, tn_env *env, int32_t index, tn_device_properties *p) {
+static tn_status count(tn_env *env, void *self, int32_t *n) { return (void)self, (void)env, *n = 1, TN_OK; }
+static tn_status properties(tn_env *env, void *self, int32_t index, tn_device_properties *p) {
   (void)self, (void)env, (void)index;
   *p =
       (tn_device_properties){.struct_size = sizeof *p, .host_addressable = 1, .threads = 1, .name = "helper"};
   return TN_OK;
 }
-static tn_status open_device(void *self, tn_env *env, int32_t index, void **device) {
+static tn_status open_device(tn_env *env, void *self, int32_t index, void **device) {
   return (void)env, (void)index, *device = self, TN_OK;
 }
-static tn_status new_stream(void *device, tn_env *env, int32_t role, void **stream) {
+static tn_status new_stream(tn_env *env, void *device, int32_t role, void **stream) {
   return (void)env, (void)role, *stream = device, TN_OK;
 }
-static tn_status new_event(void *device, tn_env *env, void **event) {
+static tn_status new_event(tn_env *env, void *device, void **event) {
   return (void)env, *event = device, TN_OK;
 }
-static void drop(void *object, tn_env *env) { (void)object, (void)env; }
-static tn_status no_memory(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address) {
+static void drop(tn_env *env, void *object) { (void)object, (void)env; }
+static tn_status no_memory(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
   return (void)device, (void)kind, (void)bytes, (void)address, tn_fail(env, TN_ENOMEM, NULL, "none");
 }
-static void delete_memory(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
+static void delete_memory(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes) {
   (void)device, (void)kind, (void)address, (void)bytes, (void)env;
 }
-static tn_status order(void *event, tn_env *env, void *stream) {
+static tn_status order(tn_env *env, void *event, void *stream) {
   return (void)event, (void)env, (void)stream, TN_OK;
 }
-static tn_status wait(void *event, tn_env *env) { return (void)event, (void)env, TN_OK; }
-static tn_status copy(void *stream, tn_env *env, int32_t way, void *to, const void *from, uint64_t bytes) {
+static tn_status wait(tn_env *env, void *event) { return (void)event, (void)env, TN_OK; }
+static tn_status copy(tn_env *env, void *stream, int32_t way, void *to, const void *from, uint64_t bytes) {
   return (void)stream, (void)env, (void)way, memmove(to, from, bytes), TN_OK;
 }
-static tn_status fill_zero(void *stream, tn_env *env, void *address, uint64_t bytes) {
+static tn_status fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes) {
   return (void)stream, (void)env, memset(address, 0, bytes), TN_OK;
 }
-static tn_status enqueue(void *stream, tn_env *env, tn_status (*launch)(tn_launch *l), tn_launch *l) {
+static tn_status enqueue(tn_env *env, void *stream, tn_status (*launch)(tn_launch *l), tn_launch *l) {
   (void)stream, (void)env;
   helper.launch = launch;
   helper.l = l;
   return TN_OK;
 }
-static tn_status stream_wait(void *stream, tn_env *env) {
+static tn_status stream_wait(tn_env *env, void *stream) {
   (void)stream, (void)env;
   if (++helper.waits == helper.left_out || helper.launch == NULL) return TN_OK;
   tn_status (*launch)(tn_launch * l) = helper.launch;

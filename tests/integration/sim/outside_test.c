@@ -17,8 +17,8 @@ static bool start_outside(story *s) {
 static bool move(story *s, int32_t direction, void *to, const void *from) {
   const tn_backend *b = s->device->backend;
   void *stream = s->device->streams[TN_STREAM_COMPUTE];
-  tn_status status = b->copy(stream, &s->device->env, direction, to, from, sizeof s->read);
-  if (status == TN_OK) status = b->stream_wait(stream, &s->device->env);
+  tn_status status = b->copy(&s->device->env, stream, direction, to, from, sizeof s->read);
+  if (status == TN_OK) status = b->stream_wait(&s->device->env, stream);
   tn_error_move(&s->env, &s->device->env);
   return story_well(s, status);
 }

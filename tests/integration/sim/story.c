@@ -1,6 +1,8 @@
 /* tests/integration/sim/story.c: programs by hand, and stories. */
 #include "story.h"
 
+#include "core/plugin/handles.h"
+
 /* ---- a program by hand, on two streams:
  *   y = x + 1 (compute)   z = y + y (comm)   s = s + z in place (compute)   out = s + z (comm) ---- */
 
@@ -124,8 +126,8 @@ static void make_map(story *s) {
 
 static void begin(story *s, const tale *t) {
   static const char *const name = "sim";
-  tn_slot_init(&s->env, &s->slot, NULL);
-  s->slot.sink = (tn_log_sink){s, hear, TN_LOG_WARN};
+  tn_error_record_init_root(&s->env, &s->record, &tn_host_api);
+  s->record.sink = (tn_log_sink){s, hear, TN_LOG_WARN};
   write_program(&s->hand);
   if (t->change != NULL) t->change(&s->hand);
   make_map(s);
@@ -191,7 +193,7 @@ static void note_seen(story *s) {
 /* The executor's end does not listen to streams any more. */
 static void settle(story *s) {
   for (int32_t role = 0; role < TN_STREAMS && s->status == TN_OK; role++) {
-    s->status = s->device->backend->stream_wait(s->device->streams[role], &s->device->env);
+    s->status = s->device->backend->stream_wait(&s->device->env, s->device->streams[role]);
     if (s->status != TN_OK) snprintf(s->said, sizeof s->said, "%s", tn_error_text(&s->device->env));
   }
 }

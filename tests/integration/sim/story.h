@@ -42,7 +42,7 @@ void story_program_shorten(story_program *p);
 
 typedef struct story {
   tn_env env;
-  tn_error_record slot;
+  tn_error_record record;
   const tn_item *items[3];
   tn_plugin plugin;
   tn_registry *registry;

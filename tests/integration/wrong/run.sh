@@ -4,7 +4,7 @@
 #
 #   # exit: 65                         the exit code
 #   # run: config check FILE           the command, where it is another than this one
-#   # says: wrong.ini:14: [run] ...    must stand in what is printed to stderr (as often as needed)
+#   # says: wrong.ini:14: [run] ...    must stand in the text printed to stderr (as often as needed)
 #
 # A file without "# exit:" is part of another case. One line a case: "case ok: NAME" or "case failed: NAME".
 set -uf

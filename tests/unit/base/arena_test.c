@@ -51,7 +51,7 @@ static void refusal_is_recorded_on_the_handle(void **state) {
   tn_arena arena = tn_arena_new(&t);
   assert_null(tn_arena_alloc(&arena, SIZE_MAX));
   assert_null(tn_arena_alloc(&arena, SIZE_MAX - 20));
-  assert_int_equal(t.slot.code, TN_ENOMEM);
+  assert_int_equal(t.record.code, TN_ENOMEM);
   tn_arena_free(&arena);
   assert_int_equal(t.live, 0);
 }

@@ -96,7 +96,7 @@ static void one_of_each_core_comes_before_its_siblings(void **state) {
   expect_spread(folder, "0-6", "0,2,4-5,1,3,6");
   expect_spread(folder, "1,3,6", "1,3,6"); /* the first of each core may not be used */
   expect_spread(folder, "0,1", "0-1");
-  expect_spread(folder, "0,1,7", "0,7,1"); /* of 7 nothing is known */
+  expect_spread(folder, "0,1,7", "0,7,1"); /* processor 7 has no topology file */
   for (int i = 0; i < 7; i++) take(folder, i);
   assert_int_equal(rmdir(folder), 0);
   expect_spread(folder, "0-6", "0-6");

@@ -42,7 +42,7 @@ static void a_refused_byte_sticks_until_the_text_is_taken(void **state) {
   tn_text_add(&text, "more");
   tn_error_clear(&t);
   assert_null(tn_text_take(&text));
-  assert_int_equal(t.slot.code, TN_ENOMEM);
+  assert_int_equal(t.record.code, TN_ENOMEM);
   assert_int_equal(t.live, 0);
 }
 
@@ -78,7 +78,7 @@ static void patterns_match_as_in_a_shell(void **state) {
   assert_true(tn_text_glob("a*b*c", "aXbXbYc"));
   assert_false(tn_text_glob("a*b*c", "aXbXbYcd"));
   assert_true(tn_text_glob("**a**", "a"));
-  /* Linear in practice: a naive matcher would not come back. */
+  /* Linear time; a naive matcher would take exponential time. */
   assert_false(tn_text_glob("*a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));
 }
 

@@ -1,6 +1,7 @@
 #include "tests/unit/compile/fixture.h"
 
 #include "core/ops/ops.h"
+#include "core/plugin/handles.h"
 
 /* Knows its fixture through the context pointer; so several can be open at once. */
 static void *counted(void *context, void *block, size_t bytes) {
@@ -27,8 +28,8 @@ void fixture_open(fixture *f, const tn_item *const *kernels) {
   static const char *const families[] = {"t"};
   memset(f, 0, sizeof *f);
   f->left = -1;
-  tn_slot_init(&f->env, &f->slot, NULL);
-  f->slot.allocator = (tn_allocator){f, counted};
+  tn_error_record_init_root(&f->env, &f->record, &tn_host_api);
+  f->record.allocator = (tn_allocator){f, counted};
   assert_int_equal(tn_registry_create(&f->env, "", &f->registry), TN_OK);
   assert_int_equal(tn_registry_add(f->registry, &f->env, tn_core_ops(), ""), TN_OK);
   add_kernels(f, kernels);

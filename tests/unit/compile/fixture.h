@@ -16,7 +16,7 @@
 
 typedef struct fixture {
   tn_env env;
-  tn_error_record slot;
+  tn_error_record record;
   int64_t blocks; /* in use */
   int64_t left;   /* allocations that still succeed; -1: all */
   tn_registry *registry;

@@ -46,7 +46,7 @@ static tn_status offer_pointwise(tn_query *q) {
   if (q->match->n_nodes > 20)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%d nodes are too many", (int)q->match->n_nodes);
   for (int32_t i = 0; i < q->match->n_nodes; i++)
-    if (strcmp(q->match->nodes[i].node.op, "erf") == 0)
+    if (strcmp(q->match->nodes[i].node->op, "erf") == 0)
       return tn_fail(q, TN_EUNSUPPORTED, NULL, "erf is too hard");
   tn_variant v = {.struct_size = sizeof v,
                   .name = "tiles",

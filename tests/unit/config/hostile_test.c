@@ -1,6 +1,6 @@
-/* Texts that no person writes: cut, shuffled and random. Whatever comes, there is an answer or an error
- * with a text, nothing leaks, and what was read prints back to the same. Under the sanitizers this is
- * the room's fuzz test; its seed is fixed, so that a failure comes again. */
+/* Truncated, shuffled and random texts. Every text results in a value or in an error with a message,
+ * nothing leaks, and accepted texts print back to the same. This is the room's fuzz test under the
+ * sanitizers; its seed is fixed, so that failures are reproducible. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,7 +110,7 @@ static void mutated_configurations_are_read_or_refused(void **state) {
   assert_true(try_text(seed_text));
   for (int i = 0; i < 20000; i++) {
     char *text = mutate(&rng, seed_text);
-    /* Only files can be included, which is not what is tried here. */
+    /* Includes name files, which this test does not cover. */
     if (strstr(text, "include") == NULL) read += try_text(text);
     free(text);
   }
@@ -180,7 +180,7 @@ static const tn_option rows[] = {TN_OPT(sample, flag, TN_OPT_FLAG, "no", NULL, "
                                  TN_OPT_END};
 static const tn_item item = TN_ITEM(tn_item, TN_LAYER, "sample", "", sample, rows);
 
-/* What an option accepts it prints so that it reads back to the same value. */
+/* An accepted option prints as text that reads back to the same value. */
 static int try_option(const char *name, const char *text) {
   test_env t;
   tn_options first, second;

@@ -10,6 +10,8 @@
 
 #include "core/base/text.h"
 #include "core/data/loader.h"
+#include "core/plugin/handles.h"
+#include "tests/support/test_env.h"
 #include "tests/unit/data/numbers.h"
 
 enum { MOST = 32, WIDE = 8 };
@@ -30,12 +32,12 @@ static tn_batch batch_in(room *r) {
   return (tn_batch){r->fields, r->weights, r->ids};
 }
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   return 0;
 }
 
@@ -69,7 +71,7 @@ static tn_status next(tn_loader *loader, room *r, int64_t *samples) {
   return tn_loader_wait(loader, samples);
 }
 
-/* Everything that an epoch delivers, hashed, with two batches in flight. */
+/* A hash of all batches of an epoch, with two batches in flight. */
 static uint64_t hash_epoch(tn_loader *loader, int64_t epoch, int64_t first) {
   static room rooms[2];
   uint64_t hash = TN_HASH_START;
@@ -288,7 +290,7 @@ static void an_endless_source_may_say_how_long_an_epoch_is(void **state) {
   tn_loader *loader = make(&options);
   assert_int_equal(tn_loader_batches(loader), 3);
   tn_loader_destroy(loader);
-  options.epoch_samples = 20; /* but the configuration has the last word */
+  options.epoch_samples = 20; /* the configuration overrides the source's default */
   loader = make(&options);
   assert_int_equal(tn_loader_batches(loader), 5);
   tn_loader_destroy(loader);
@@ -367,8 +369,8 @@ static void a_streaming_source_keeps_its_order_with_any_number_of_workers(void *
   assert_true(hashes[0] == hashes[1] && hashes[0] == hashes[2]);
 }
 
-/* Reads one epoch of all shards and compares it, number by number, with what one loader reads whose batch
- * is as large as all of theirs for an update together. */
+/* Reads one epoch of all shards and compares it, sample by sample, with a single loader whose batch is as
+ * large as an update of all shards. */
 static void compare_shards(const tn_loader_options *like, int32_t shards, int32_t accumulate) {
   tn_loader_options options = *like;
   tn_loader *parts[4], *whole;
@@ -612,38 +614,22 @@ static void batches_out_of_turn_are_refused(void **state) {
   tn_loader_destroy(loader);
 }
 
-/* An allocator that refuses the n-th request, to see that every failure is handled. */
-typedef struct scarce {
-  int left;
-  int64_t blocks;
-} scarce;
-
-static void *scarce_realloc(void *context, void *block, size_t bytes) {
-  scarce *s = context;
-  if (bytes == 0) {
-    s->blocks--;
-    free(block);
-    return NULL;
-  }
-  if (s->left-- <= 0) return NULL;
-  if (block == NULL) s->blocks++;
-  return realloc(block, bytes);
-}
-
 static void every_refused_allocation_is_survived(void **state) {
   (void)state;
   const tn_transform_use uses[] = {
       {.transform = &shift_transform}, {.transform = &shift_transform}, {.transform = &reverse_transform}};
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
-    scarce memory = {allowed, 0};
-    slot.allocator = (tn_allocator){&memory, scarce_realloc};
+    test_env t;
+    test_env_start(&t);
+    t.env.api = env.api;
+    test_env_allow(&t, allowed);
     numbers source = {.count = 10};
     tn_loader_options options = options_for(&source);
     options.transforms = uses;
     options.n_transforms = 3;
     tn_loader *loader;
-    status = tn_loader_create(&env, &options, &loader);
+    status = tn_loader_create(&t.env, &options, &loader);
     if (status == TN_OK) {
       room r;
       int64_t samples;
@@ -651,7 +637,7 @@ static void every_refused_allocation_is_survived(void **state) {
       tn_loader_destroy(loader);
     }
     assert_true(status == TN_OK || status == TN_ENOMEM);
-    assert_int_equal(memory.blocks, 0);
+    assert_int_equal(t.live, 0);
     assert_true(allowed < 200);
   }
 }

@@ -20,9 +20,9 @@ static tn_status numbers_open(tn_env *env, const void *options, int32_t split, u
   return TN_OK;
 }
 
-static void numbers_close(void *source, tn_env *env) { tn_delete(env, source); }
+static void numbers_close(tn_env *env, void *source) { tn_delete(env, source); }
 
-static tn_status numbers_describe(void *source, tn_env *env, tn_description *description) {
+static tn_status numbers_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   opened *o = source;
   description->count = o->options.count;
@@ -32,7 +32,7 @@ static tn_status numbers_describe(void *source, tn_env *env, tn_description *des
   return TN_OK;
 }
 
-static tn_status numbers_read(void *source, tn_sample *s) {
+static tn_status numbers_read(tn_sample *s, void *source) {
   const opened *o = source;
   if (o->options.fail_at > 0 && s->index >= o->options.fail_at)
     return tn_fail(s, TN_EIO, NULL, "number %lld is broken", (long long)s->index);
@@ -49,20 +49,20 @@ static tn_status numbers_read(void *source, tn_sample *s) {
   return TN_OK;
 }
 
-static tn_status stream_next(void *source, tn_sample *s) {
+static tn_status stream_next(tn_sample *s, void *source) {
   opened *o = source;
   if (o->options.ends_at > 0 && o->position == o->options.ends_at) return TN_EOF;
   s->index = o->position++;
-  return numbers_read(source, s);
+  return numbers_read(s, source);
 }
 
-static tn_status stream_tell(void *source, tn_env *env, int64_t *position) {
+static tn_status stream_tell(tn_env *env, void *source, int64_t *position) {
   (void)env;
   *position = ((opened *)source)->position;
   return TN_OK;
 }
 
-static tn_status stream_seek(void *source, tn_env *env, int64_t position) {
+static tn_status stream_seek(tn_env *env, void *source, int64_t position) {
   (void)env;
   ((opened *)source)->position = position;
   return TN_OK;

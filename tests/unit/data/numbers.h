@@ -1,4 +1,4 @@
-/* tests/unit/data/numbers.h: a source and transforms whose every value can be predicted. */
+/* tests/unit/data/numbers.h: a source and transforms with predictable values. */
 #ifndef TN_TESTS_UNIT_DATA_NUMBERS_H
 #define TN_TESTS_UNIT_DATA_NUMBERS_H
 
@@ -9,10 +9,10 @@
 typedef struct numbers {
   int64_t count; /* -1: endless */
   int32_t vary;
-  int64_t fail_at; /* reading this index fails; 0: none does */
+  int64_t fail_at; /* reading this index fails; 0: no failure */
   int32_t forget;  /* y is not written */
-  int64_t ends_at; /* the stream yields TN_EOF here; 0: never */
-  int64_t epoch;   /* what the description says about it */
+  int64_t ends_at; /* the stream returns TN_EOF here; 0: never */
+  int64_t epoch;   /* the epoch in the description */
 } numbers;
 
 extern const tn_source numbers_source, numbers_stream;
@@ -21,7 +21,7 @@ extern const tn_source numbers_source, numbers_stream;
 extern const tn_transform shift_transform;
 /* Adds a number drawn from the key; training only. */
 extern const tn_transform jitter_transform;
-/* Says everything twice: f32[n] -> f32[2 n]. */
+/* Repeats the values: f32[n] -> f32[2 n]. */
 extern const tn_transform twice_transform;
 /* f32[?] -> f32[8], filled up with -1. */
 extern const tn_transform fix_transform;

@@ -10,17 +10,18 @@
 
 #include "core/base/text.h"
 #include "core/data/loader.h"
+#include "core/plugin/handles.h"
 
-/* Samples that are kept in memory, and pointwise transforms that have become tables: batches are the same. */
+/* The sample cache and byte tables: batches are the same with and without them. */
 
 enum { COUNT = 100, BATCH = 8, PIXELS = 3 * 4 * 6 };
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   return 0;
 }
 
@@ -48,9 +49,9 @@ static tn_status pictures_open(tn_env *e, const void *options, int32_t split, ui
   return TN_OK;
 }
 
-static void pictures_close(void *source, tn_env *e) { tn_delete(e, source); }
+static void pictures_close(tn_env *e, void *source) { tn_delete(e, source); }
 
-static tn_status pictures_describe(void *source, tn_env *e, tn_description *description) {
+static tn_status pictures_describe(tn_env *e, void *source, tn_description *description) {
   (void)e;
   opened *o = source;
   description->count = COUNT;
@@ -60,7 +61,7 @@ static tn_status pictures_describe(void *source, tn_env *e, tn_description *desc
   return TN_OK;
 }
 
-static tn_status pictures_read(void *source, tn_sample *s) {
+static tn_status pictures_read(tn_sample *s, void *source) {
   const opened *o = source;
   tn_type type = {TN_U8, 3, {3, 4, o->options.vary ? 3 + s->index % 4 : 6}};
   uint8_t *image = tn_sample_field(s, 0, &type);
@@ -96,7 +97,7 @@ static tn_status place_apply(tn_transform_call *c, const void *options) {
   int64_t wide = c->in_type[0].dims[2], shift = tn_rng_below(&rng, 3);
   const uint8_t *in = c->in[0];
   uint8_t *out = c->out[0];
-  /* a table made once, which the scratch memory keeps */
+  /* a table made once and stored in the scratch memory */
   uint8_t *inverse = tn_transform_scratch(c, 257);
   if (inverse == NULL) return TN_ENOMEM;
   for (int i = 0; inverse[256] == 0 && i < 256; i++) inverse[i] = (uint8_t)(255 - i);
@@ -149,7 +150,7 @@ static tn_status square_apply(tn_transform_call *c, const void *options) {
   return TN_OK;
 }
 
-/* Takes pictures of 6 columns only, whatever it says of itself. */
+/* Accepts pictures of 6 columns only, although it is declared pointwise. */
 static tn_status picky_infer(tn_env *e, const void *options, int32_t n, const tn_type *in, tn_type *out) {
   if (in[0].dims[2] != 6) return tn_fail(e, TN_EINVAL, NULL, "six columns are wanted");
   return third_infer(e, options, n, in, out);
@@ -192,7 +193,7 @@ static tn_loader *make(const tn_loader_options *options) {
   return loader;
 }
 
-/* Everything that an epoch delivers from batch `first` on, hashed, with two batches in flight. */
+/* A hash of all batches of an epoch from batch `first` on, with two batches in flight. */
 static uint64_t hash_epoch(tn_loader *loader, int64_t epoch, int64_t first) {
   static float images[2][BATCH * PIXELS];
   static int32_t labels[2][BATCH];
@@ -275,11 +276,11 @@ static void where_not_all_have_room_the_others_are_read_again(void **state) {
   pictures source = {&reads, 0, 1};
   tn_loader_options options = options_for(&source, NULL, 0);
   options.workers = 1;
-  /* one block of memory and the table of addresses, and nothing for a second block */
+  /* one block and the table of addresses, but not a second block */
   options.cache_bytes = (1 << 20) + COUNT * 8 + 1000;
   tn_loader *loader = make(&options);
   for (int64_t epoch = 0; epoch < 2; epoch++) hash_epoch(loader, epoch, 0);
-  assert_int_equal(reads, COUNT); /* which a block holds */
+  assert_int_equal(reads, COUNT); /* fits into a block */
   tn_loader_destroy(loader);
   reads = 0;
   options.cache_bytes = 1 << 20; /* too little for the block */
@@ -317,12 +318,12 @@ static void memory_that_is_refused_only_means_reading_again(void **state) {
   atomic_int reads = 0;
   pictures source = {&reads, 0, 1};
   tn_loader_options options = options_for(&source, NULL, 0);
-  slot.allocator = (tn_allocator){NULL, small_only};
+  record.allocator = (tn_allocator){NULL, small_only};
   tn_loader *loader = make(&options);
   uint64_t hash = hash_epochs(loader);
   assert_true(tn_loader_kept(loader).full);
   tn_loader_destroy(loader);
-  slot.allocator = (tn_allocator){NULL, NULL};
+  record.allocator = (tn_allocator){NULL, NULL};
   loader = make(&options);
   assert_true(hash_epochs(loader) == hash);
   tn_loader_destroy(loader);

@@ -32,8 +32,8 @@ static void a_large_set_stays_inside_its_bounds(void **state) {
   }
 }
 
-/* Pearson's test: over many keys each place of ten gets each index about equally often. With 81
- * degrees of freedom the statistic exceeds 140 once in some ten thousand times; keys are fixed. */
+/* Pearson's test: over many keys each of ten positions gets each index about equally often. With 81
+ * degrees of freedom the statistic exceeds 140 about once in ten thousand times; the keys are fixed. */
 static void places_are_close_to_uniform(void **state) {
   (void)state;
   enum { N = 10, KEYS = 20000 };

@@ -126,7 +126,7 @@ static const tn_item *const items[] = {&far_backend.item, &near_backend.item, &q
 static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "made_up", "1", "MIT",
                                  TN_BUILD_TEXT,     items};
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 static tn_registry *registry;
 static far_report report;
@@ -150,7 +150,7 @@ static void make_map(void) {
 }
 
 static int start_on(const char *name) {
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   report = (far_report){0};
   prepared = released = refuse_prepare = refuse_launch = 0;
   executor = NULL;

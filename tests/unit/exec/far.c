@@ -58,37 +58,37 @@ static tn_status near_open(tn_env *env, const void *options, void **self) {
   return open_as(options, false, self);
 }
 
-static void far_close(void *self, tn_env *env) {
+static void far_close(tn_env *env, void *self) {
   (void)env;
   ((backend *)self)->report->closed++;
   free(self);
 }
 
-static tn_status far_count(void *self, tn_env *env, int32_t *count) {
+static tn_status far_count(tn_env *env, void *self, int32_t *count) {
   *count = ((backend *)self)->options.absent ? 0 : 2;
   return *count > 0 ? TN_OK : tn_fail(env, TN_EUNAVAILABLE, NULL, "it is far away");
 }
 
-static tn_status far_properties(void *self, tn_env *env, int32_t index, tn_device_properties *properties) {
+static tn_status far_properties(tn_env *env, void *self, int32_t index, tn_device_properties *properties) {
   (void)env, (void)index;
   properties->host_addressable = !((backend *)self)->late;
   properties->threads = 3;
   return TN_OK;
 }
 
-static tn_status far_device_open(void *self, tn_env *env, int32_t index, void **device) {
+static tn_status far_device_open(tn_env *env, void *self, int32_t index, void **device) {
   (void)env, (void)index;
   ((backend *)self)->report->devices++;
   *device = self;
   return TN_OK;
 }
 
-static void far_device_close(void *device, tn_env *env) {
+static void far_device_close(tn_env *env, void *device) {
   (void)env;
   ((backend *)device)->report->devices--;
 }
 
-static tn_status far_memory_new(void *device, tn_env *env, int32_t kind, uint64_t bytes, void **address) {
+static tn_status far_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
   backend *b = device;
   if (b->report->refuse_memory > 0 && --b->report->refuse_memory == 0)
     return tn_fail(env, TN_ENOMEM, NULL, "%llu bytes are too many", (unsigned long long)bytes);
@@ -99,13 +99,13 @@ static tn_status far_memory_new(void *device, tn_env *env, int32_t kind, uint64_
   return TN_OK;
 }
 
-static void far_memory_delete(void *device, int32_t kind, void *address, uint64_t bytes, tn_env *env) {
+static void far_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes) {
   (void)kind, (void)bytes, (void)env;
   ((backend *)device)->report->blocks--;
   free(far_real(address));
 }
 
-static tn_status far_stream_new(void *device, tn_env *env, int32_t role, void **out) {
+static tn_status far_stream_new(tn_env *env, void *device, int32_t role, void **out) {
   (void)env, (void)role;
   stream *s = calloc(1, sizeof(*s));
   s->owner = device;
@@ -115,7 +115,7 @@ static tn_status far_stream_new(void *device, tn_env *env, int32_t role, void **
   return TN_OK;
 }
 
-static void far_stream_delete(void *self, tn_env *env) {
+static void far_stream_delete(tn_env *env, void *self) {
   (void)env;
   ((stream *)self)->owner->report->streams--;
   free(self);
@@ -151,14 +151,14 @@ void far_enqueue(void *self, void (*body)(void *arg), void *arg) {
   push(self, (work){.body = body, .arg = arg});
 }
 
-static tn_status far_stream_wait(void *self, tn_env *env) {
+static tn_status far_stream_wait(tn_env *env, void *self) {
   (void)env;
   stream *s = self;
   while (s->first != NULL) step(s);
   return TN_OK;
 }
 
-static tn_status far_event_new(void *device, tn_env *env, void **out) {
+static tn_status far_event_new(tn_env *env, void *device, void **out) {
   (void)env;
   event *e = calloc(1, sizeof(*e));
   e->owner = device;
@@ -167,13 +167,13 @@ static tn_status far_event_new(void *device, tn_env *env, void **out) {
   return TN_OK;
 }
 
-static void far_event_delete(void *self, tn_env *env) {
+static void far_event_delete(tn_env *env, void *self) {
   (void)env;
   ((event *)self)->owner->report->events--;
   free(self);
 }
 
-static tn_status far_event_record(void *self, tn_env *env, void *on) {
+static tn_status far_event_record(tn_env *env, void *self, void *on) {
   (void)env;
   event *e = self;
   e->where = on;
@@ -181,14 +181,14 @@ static tn_status far_event_record(void *self, tn_env *env, void *on) {
   return TN_OK;
 }
 
-static tn_status far_event_await(void *self, tn_env *env, void *on) {
+static tn_status far_event_await(tn_env *env, void *self, void *on) {
   (void)env;
   event *e = self;
   push(on, (work){.await = e, .ticket = e->recorded});
   return TN_OK;
 }
 
-static tn_status far_event_wait(void *self, tn_env *env) {
+static tn_status far_event_wait(tn_env *env, void *self) {
   (void)env;
   run_until(self, ((event *)self)->recorded);
   return TN_OK;
@@ -208,7 +208,7 @@ static void do_transfer(void *arg) {
     memset(t->to, 0, t->bytes);
 }
 
-static tn_status far_copy(void *on, tn_env *env, int32_t direction, void *to, const void *from,
+static tn_status far_copy(tn_env *env, void *on, int32_t direction, void *to, const void *from,
                           uint64_t bytes) {
   bool to_far = (uintptr_t)to >= AWAY, from_far = (uintptr_t)from >= AWAY;
   if (((stream *)on)->owner->late &&
@@ -220,7 +220,7 @@ static tn_status far_copy(void *on, tn_env *env, int32_t direction, void *to, co
   return TN_OK;
 }
 
-static tn_status far_fill_zero(void *on, tn_env *env, void *address, uint64_t bytes) {
+static tn_status far_fill_zero(tn_env *env, void *on, void *address, uint64_t bytes) {
   (void)env;
   transfer *t = malloc(sizeof(*t));
   *t = (transfer){far_real(address), NULL, bytes};
@@ -228,12 +228,16 @@ static tn_status far_fill_zero(void *on, tn_env *env, void *address, uint64_t by
   return TN_OK;
 }
 
-static void far_parallel(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+static void far_parallel(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                         void *arg) {
+  (void)env;
   ((backend *)device)->report->parallel++;
   for (int64_t i = 0; i < chunks; i++) body(arg, i);
 }
 
-static void quick_parallel(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+static void quick_parallel(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                           void *arg) {
+  (void)env;
   ((backend *)device)->report->extension_parallel++;
   for (int64_t i = 0; i < chunks; i++) body(arg, i);
 }
@@ -244,7 +248,7 @@ static const tn_option options[] = {
     TN_OPT(far_options, absent, TN_OPT_FLAG, "no", NULL, "there is no device"), TN_OPT_END};
 
 /* Accepted kernels are never launched here. */
-static tn_status far_take(void *self, tn_env *env, tn_status (*body)(tn_launch *l), tn_launch *l) {
+static tn_status far_take(tn_env *env, void *self, tn_status (*body)(tn_launch *l), tn_launch *l) {
   (void)self, (void)env;
   return body(l);
 }

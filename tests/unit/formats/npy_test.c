@@ -1,14 +1,14 @@
-/* .npy: the bytes that NumPy writes, and files that nobody should have written. */
-#include "tests/unit/support/folder.h"
+/* .npy files: the bytes that NumPy writes, and invalid files. */
+#include "tests/support/folder.h"
 
 #include "core/formats/npy.h"
 
-static bench B;
+static test_env B;
 static folder F;
 
 static int set_up(void **state) {
   (void)state;
-  bench_init(&B);
+  test_env_start(&B);
   folder_make(&F);
   return 0;
 }
@@ -16,7 +16,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   (void)state;
   folder_remove(&F);
-  return B.blocks == 0 ? 0 : -1;
+  return B.live == 0 ? 0 : -1;
 }
 
 /* A file of the given version, header text and number of data bytes 1, 2, 3 ... */
@@ -119,7 +119,7 @@ static void fortran_order_of_one_dimension_is_the_same_thing(void **state) {
   tn_release(&B, data);
 }
 
-/* ---- well-formed, but not for us ---- */
+/* ---- valid but unsupported files ---------------------------------------------------------------- */
 
 static void other_types_are_declined_with_a_remedy(void **state) {
   (void)state;
@@ -158,11 +158,11 @@ static void other_versions_are_declined(void **state) {
 static void what_is_no_npy_file_is_refused(void **state) {
   (void)state;
   folder_write(&F, "x.npy", "", 0);
-  refuses_file(TN_EINVAL, "no .npy file");
+  refuses_file(TN_EINVAL, "not a .npy file");
   folder_write(&F, "x.npy", "PK\3\4 a whole archive", 21);
-  refuses_file(TN_EINVAL, "no .npy file");
+  refuses_file(TN_EINVAL, "not a .npy file");
   folder_write(&F, "x.npy", "\x93NUMPY\1\0", 8);
-  refuses_file(TN_EINVAL, "no .npy file");
+  refuses_file(TN_EINVAL, "not a .npy file");
 }
 
 static void a_header_longer_than_the_file_is_refused(void **state) {
@@ -295,13 +295,13 @@ static void running_out_of_memory_anywhere_is_an_error_and_no_leak(void **state)
   for (long left = 0; left < 60 && status != TN_OK; left++) {
     tn_type got;
     void *data = NULL;
-    B.left = left;
+    test_env_allow(&B, left);
     status = tn_npy_write(&B, folder_path(&F, "x.npy"), &type, values);
     if (status == TN_OK) status = read_it(&got, &data);
-    B.left = -1;
+    test_env_allow(&B, -1);
     assert_true(status == TN_OK || status == TN_ENOMEM);
     tn_release(&B, data);
-    assert_int_equal(B.blocks, 0);
+    assert_int_equal(B.live, 0);
   }
   assert_int_equal(status, TN_OK);
 }

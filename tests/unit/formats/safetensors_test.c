@@ -1,14 +1,14 @@
-/* safetensors: what is written reads back, and hostile files are errors that say why. */
-#include "tests/unit/support/folder.h"
+/* safetensors: written files read back, and malicious files are errors with a reason. */
+#include "tests/support/folder.h"
 
 #include "core/formats/safetensors.h"
 
-static bench B;
+static test_env B;
 static folder F;
 
 static int set_up(void **state) {
   (void)state;
-  bench_init(&B);
+  test_env_start(&B);
   folder_make(&F);
   return 0;
 }
@@ -16,10 +16,10 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   (void)state;
   folder_remove(&F);
-  return B.blocks == 0 ? 0 : -1;
+  return B.live == 0 ? 0 : -1;
 }
 
-/* A file of a header, whose length is as told (SIZE_MAX: as it is), and so many bytes of data. */
+/* A file with a header, a declared header length (SIZE_MAX: the true one), and a number of data bytes. */
 static void write_file(const char *json, size_t length, size_t data) {
   size_t n = strlen(json);
   unsigned char *bytes = calloc(1, 8 + n + data + 1);
@@ -246,8 +246,8 @@ static void overlaps_and_holes_are_refused(void **state) {
           2, "overlaps with another tensor");
   refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
           "\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}",
-          3, "tensor \"b\": stands behind a hole of 1 bytes");
-  refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2, "behind a hole of 1 bytes");
+          3, "tensor \"b\": begins after a gap of 1 bytes");
+  refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2, "after a gap of 1 bytes");
   refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 5,
           "its last 4 bytes belong to no tensor");
   refuses("{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[1,1]},"
@@ -419,8 +419,10 @@ static void data_that_does_not_match_the_header_leaves_no_file(void **state) {
   char more[64] = {0};
   assert_ok(&B, tn_safetensors_begin(&B, folder_path(&F, "x.safetensors"), two, 2, NULL, 0, &writer));
   assert_ok(&B, tn_safetensors_append(writer, more, 31));
-  assert_error(&B, tn_safetensors_append(writer, more, 2), TN_EINTERNAL, "more data than its header tells");
-  assert_error(&B, tn_safetensors_commit(writer), TN_EINTERNAL, "31 bytes of data, but its header tells 32");
+  assert_error(&B, tn_safetensors_append(writer, more, 2), TN_EINTERNAL,
+               "more data than its header declares");
+  assert_error(&B, tn_safetensors_commit(writer), TN_EINTERNAL,
+               "31 bytes of data, but its header declares 32");
   assert_int_equal(access(folder_path(&F, "x.safetensors"), F_OK), -1);
 }
 
@@ -446,11 +448,11 @@ static void running_out_of_memory_anywhere_is_an_error_and_no_leak(void **state)
   (void)state;
   tn_status status = TN_ENOMEM;
   for (long left = 0; left < 60 && status != TN_OK; left++) {
-    B.left = left;
+    test_env_allow(&B, left);
     status = write_and_read();
-    B.left = -1;
+    test_env_allow(&B, -1);
     assert_true(status == TN_OK || status == TN_ENOMEM);
-    assert_int_equal(B.blocks, 0);
+    assert_int_equal(B.live, 0);
   }
   assert_int_equal(status, TN_OK);
 }

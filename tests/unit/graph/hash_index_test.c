@@ -1,4 +1,4 @@
-/* The index from hashes to items. */
+/* Tests of the hash index. */
 #include "tests/unit/graph/rig.h"
 
 #include "core/graph/hash_index.h"
@@ -22,7 +22,7 @@ static void an_empty_index_finds_nothing(void **state) {
 static void items_of_one_hash_come_in_the_order_of_adding_after_growth(void **state) {
   (void)state;
   tn_hash_index index = tn_hash_index_new(&R);
-  /* the last home, so that runs wrap around the end of the table */
+  /* the last position, so that runs wrap around the end of the table */
   for (uint32_t i = 0; i < 1000; i++)
     assert_int_equal(tn_hash_index_add(&index, i % 3 == 0 ? 0xFFFF : i, i), TN_OK);
   size_t probe = 0;

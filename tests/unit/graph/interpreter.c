@@ -50,8 +50,7 @@ static void pointwise(const evaluation *e, const tn_gnode *node, int32_t result)
   }
 }
 
-/* Every element of the operand goes where it would come from if the result, its summed axes kept as
- * 1, were broadcast. */
+/* Adds every element of the operand to the element of the result that would broadcast to it. */
 static void reduce_sum(const evaluation *e, const tn_gnode *node) {
   const tn_reduce_attributes *a = node->attributes;
   const tn_type *x = tn_graph_type(e->graph, node->in[0]);
@@ -73,7 +72,7 @@ static const double *bound(const tn_gnode *node, const binding *bindings, int32_
 
 static void run(const evaluation *e, const tn_gnode *node, const binding *bindings, int32_t n) {
   size_t bytes = (size_t)tn_type_count(tn_graph_type(e->graph, node->first_out)) * sizeof(double);
-  if (tn_op_is_special(node->op))
+  if (tn_op_is_input_or_state(node->op))
     memcpy(e->v[node->first_out], bound(node, bindings, n), bytes);
   else if (strcmp(node->op->item.name, "reshape") == 0)
     memcpy(e->v[node->first_out], e->v[node->in[0]], bytes);

@@ -1,5 +1,5 @@
 /* tests/unit/graph/interpreter.h: computes the values of a graph of the rig's ops in f64, one node at
- * a time, in the plainest way. */
+ * a time. */
 #ifndef TN_TESTS_UNIT_GRAPH_INTERPRETER_H
 #define TN_TESTS_UNIT_GRAPH_INTERPRETER_H
 
@@ -11,7 +11,7 @@ typedef struct binding {
   double *data;
 } binding;
 
-/* Per value its elements; of dead nodes too. Freed by evaluation_free. */
+/* The elements of each value, those of dead nodes too. Freed by evaluation_free. */
 typedef struct evaluation {
   const tn_graph *graph;
   double **v;

@@ -1,4 +1,4 @@
-/* Running out of memory at every single request: an error each time, nothing lost, nothing torn. */
+/* Fails every single request for memory in turn: each time there is an error, no leak, and a valid graph. */
 #include "tests/unit/graph/rig.h"
 
 static const char text[] = "x: f32[2] = input(name=x)\n"
@@ -61,7 +61,7 @@ static void every_failed_request_is_reported_and_nothing_is_lost(void **state) {
     if (status != TN_ENOMEM) assert_ok(&r, status);
   }
   assert_int_equal(status, TN_OK);
-  assert_true(left > 100); /* the sweep has seen something */
+  assert_true(left > 100); /* the sweep covered many requests */
 }
 
 int main(void) {

@@ -1,5 +1,6 @@
-/* tests/unit/graph/rig.c: the context, and assertions with the message in them. */
+/* tests/unit/graph/rig.c: the context, and assertions that print the message. */
 #include "tests/unit/graph/rig.h"
+#include "core/plugin/handles.h"
 
 static void *count_realloc(void *context, void *block, size_t bytes) {
   rig *r = context;
@@ -16,8 +17,8 @@ static void *count_realloc(void *context, void *block, size_t bytes) {
 
 void rig_start(rig *r, long left) {
   memset(r, 0, sizeof *r);
-  tn_slot_init(&r->env, &r->slot, NULL);
-  r->slot.allocator = (tn_allocator){r, count_realloc};
+  tn_error_record_init_root(&r->env, &r->record, &tn_host_api);
+  r->record.allocator = (tn_allocator){r, count_realloc};
   r->left = left;
 }
 

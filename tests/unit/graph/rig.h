@@ -1,5 +1,5 @@
-/* tests/unit/graph/rig.h: a context of its own with a handful of small ops, an empty graph and a
- * builder; memory that is counted and can be made to run out. */
+/* tests/unit/graph/rig.h: a context with small ops, an empty graph and a builder; an allocator that counts
+ * and can be made to fail. */
 #ifndef TN_TESTS_UNIT_GRAPH_RIG_H
 #define TN_TESTS_UNIT_GRAPH_RIG_H
 
@@ -19,8 +19,8 @@
 
 typedef struct rig {
   tn_env env;
-  tn_error_record slot;
-  long blocks; /* allocated and not yet given back */
+  tn_error_record record;
+  long blocks; /* allocated and not released */
   long left;   /* requests that still succeed; -1: all */
   tn_registry *registry;
   struct tn_op_table *ops;
@@ -30,26 +30,26 @@ typedef struct rig {
 } rig;
 
 void rig_init(rig *r);   /* asserts */
-void rig_finish(rig *r); /* and asserts that no memory is left */
+void rig_finish(rig *r); /* also asserts that all memory is released */
 
-/* The same without assertions, for running out of memory on purpose. */
+/* The same without assertions, for allocators that fail. */
 void rig_start(rig *r, long left);
 tn_status rig_open(rig *r);
 void rig_close(rig *r);
 
-/* "f64[2, 3]" and so on. */
+/* From "f64[2, 3]". */
 tn_type type_of(int32_t dtype, int32_t rank, const int64_t *dims);
 #define TYPE(dtype, ...)                                                                                     \
   type_of(dtype, (int32_t)(sizeof((int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - 1,                       \
           (const int64_t[]){0, __VA_ARGS__} + 1)
 tn_type scalar_of(int32_t dtype);
 
-/* A parameter; a builder outside of any frame makes it by its plain name. */
+/* A parameter; outside of frames its path is its name. */
 tn_val param(rig *r, const char *name, tn_type type);
 
 void assert_ok(const rig *r, tn_status status);
 void assert_error(const rig *r, tn_status status, tn_status want, const char *text);
-void assert_stuck(rig *r, const char *text); /* the builder's error, word for word */
+void assert_stuck(rig *r, const char *text); /* the builder's exact error */
 void assert_verified(const rig *r, const tn_graph *graph);
 void assert_prints(const rig *r, const tn_graph *graph, const char *text);
 tn_graph *parsed(rig *r, const char *text); /* the caller's */

@@ -1,4 +1,4 @@
-/* tests/unit/graph/rig_ops.c: the ops of the rig. Those of tenon/ops.h are as small as they can be. */
+/* tests/unit/graph/rig_ops.c: the ops of the rig. The ops of tenon/ops.h are minimal versions. */
 #include "tests/unit/graph/rig.h"
 
 #define ANY_FLOAT            "; T in f16 f32 f64"
@@ -240,9 +240,9 @@ static tn_status crooked_grad(tn_build *b, const void *attributes) {
   tn_build_yield(b, 0, tn_reduce(b, "reduce_sum", tn_build_out_grad(b, 0), 0, NULL, 0));
   return TN_OK;
 }
-static const tn_option crooked_options[] = {TN_OPT(crooked_attributes, fault, TN_OPT_ENUM, "type",
-                                                   "type|none|range|twice|open|code", "what is wrong"),
-                                            TN_OPT_END};
+static const tn_option crooked_options[] = {
+    TN_OPT(crooked_attributes, fault, TN_OPT_ENUM, "type", "type|none|range|twice|open|code", "the fault"),
+    TN_OPT_END};
 static const tn_op op_crooked = {WITH("crooked", crooked_attributes, crooked_options), .schema = UNARY,
                                  .op_class = TN_CLASS_POINTWISE, .decompose = crooked_decompose,
                                  .grad = crooked_grad};

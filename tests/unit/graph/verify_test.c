@@ -1,4 +1,4 @@
-/* The verifier: a sound graph, broken in every way that it knows. */
+/* Tests of the verifier: a valid graph is broken in every way that it detects. */
 #include "tests/unit/graph/rig.h"
 
 static rig R;
@@ -68,14 +68,14 @@ static void kept_types_are_the_same(void **state) {
   (void)state;
   static const tn_type other = {.dtype = TN_F64};
   G->types.v[SUM] = &other;
-  /* what uses the value sees the kept type, but its own statement comes first */
-  broken("graph: %3: f32[2] = add(%1, %2): the kept type of a result differs");
+  /* users read the copy in `types`, but the statement of the value is checked first */
+  broken("graph: %3: f32[2] = add(%1, %2): the two copies of a result's type differ");
 }
 
 static void results_know_their_node(void **state) {
   (void)state;
   G->values.v[C].result = 0;
-  broken("graph: %4: f32[2], %5: f32[2] = sincos(%3): a result says that another node makes it");
+  broken("graph: %4: f32[2], %5: f32[2] = sincos(%3): a result is recorded for another node");
 }
 
 static void results_are_values_of_the_graph(void **state) {

@@ -40,7 +40,7 @@ static void arguments_may_use_the_callers_own(void **state) {
                    "output output = %2\n");
 }
 
-/* An initializer, a word, a list: whatever an option takes. */
+/* Arguments of every form that an option takes: initializer, word, list. */
 static void arguments_are_any_value(void **state) {
   (void)state;
   rig_expect_graph(LAYERS("    b([1], yes)\n")
@@ -145,7 +145,7 @@ static void mistakes_name_the_call_and_the_block(void **state) {
                    "m.ini:4: the default of 'n' in block 'b': 1 // 0 divides by zero");
   rig_expect_error(
       LAYERS("    a: b\n") BLOCK("args = 3\nlayers =\n    relu\n"),
-      "m.ini:4: in block 'b': m.ini:6: [block b] args: entry 1 is no name, expected NAME or NAME=default");
+      "m.ini:4: in block 'b': m.ini:6: [block b] args: entry 1 is not a name, expected NAME or NAME=default");
   rig_expect_error(LAYERS("    a: b\n") BLOCK("args = n=\nlayers =\n    relu\n"),
                    "m.ini:4: in block 'b': m.ini:6: [block b] args: expected a value, found ')'");
   rig_expect_error(LAYERS("    a: b\n") BLOCK("inputs = p, q\nlayers =\n    relu\n"),

@@ -91,7 +91,7 @@ static void mistakes_name_the_initializer(void **state) {
       "constant",
       "initializer 'constant': value: constant needs this option, expected a number (every element)");
   rig_expect_initializer_error("kaiming_uniform(mode=fan)",
-                               "initializer 'kaiming_uniform(mode=fan)': mode: 'fan' is none of "
+                               "initializer 'kaiming_uniform(mode=fan)': mode: 'fan' is not one of "
                                "fan_in|fan_out, did you mean 'fan_in'?");
   rig_expect_initializer_error("3", "initializer '3': expected an initializer like normal(0, 0.02)");
   rig_expect_initializer_error(

@@ -62,7 +62,7 @@ static void outputs_get_the_names_in_order(void **state) {
                    "output output = %5\n");
 }
 
-/* The first output goes on; the others only by name. */
+/* The first output is the input of the next line; the others are available by name. */
 static void the_first_output_goes_on(void **state) {
   (void)state;
   rig_expect_graph(LAYERS("    twice\n    twice, relu\n"),
@@ -115,7 +115,7 @@ static void a_nested_layer_has_all_its_outputs(void **state) {
                                           "output output = %3\n");
 }
 
-/* Comments and blank lines must not change random streams, which hang on the path. */
+/* Comments and blank lines must not change random streams, which depend on the path. */
 static void what_has_no_name_is_called_by_its_place_in_the_list(void **state) {
   (void)state;
   rig_expect_graph(LAYERS("\n; a comment\n    relu\n\n    tanh\n"), "%2: f32[2, 3] = relu(x) in relu@0.0\n"
@@ -183,7 +183,7 @@ static void mistakes_are_placed(void **state) {
 static void a_layer_that_yields_nothing_is_at_fault(void **state) {
   (void)state;
   rig_expect_failure(TN_EABI, LAYERS("    a: broken\n"),
-                     "m.ini:4: broken 'a' on (f32[2, 3]): the layer has yielded nothing");
+                     "m.ini:4: broken 'a' on (f32[2, 3]): the layer returned no value");
 }
 
 int main(void) {

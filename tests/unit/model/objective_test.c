@@ -1,4 +1,4 @@
-/* Losses and metrics, and the signature that fixes their targets. */
+/* Losses and metrics, and the signature with their targets. */
 #include "tests/unit/model/rig.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #define MODEL "[model]\ninputs = x: f32[3]\ntargets = t: f32[3]\nlayers =\n    a: relu\n"
 
-/* sum(value * weight * sample weight) / sum(weight * sample weight), where a weight of zero counts as one. */
+/* sum(value * weight * sample weight) / sum(weight * sample weight); a weight of zero counts as one. */
 static void a_loss_is_a_weighted_mean(void **state) {
   (void)state;
   rig_expect_measured(MODEL "loss = gap\n", "%2: f32[2, 3] = relu(x) in a\n"

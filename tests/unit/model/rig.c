@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "core/ops/ops.h"
+#include "core/plugin/handles.h"
 #include "tenon/plugin/layer.h"
 
 static struct {
   tn_env env;
-  tn_error_record slot;
+  tn_error_record record;
   int64_t blocks;
   tn_registry *registry;
   struct tn_op_table *ops;
@@ -141,8 +142,8 @@ static void expect_ok(tn_status status) {
 int rig_open(void **state) {
   (void)state;
   memset(&R, 0, sizeof R);
-  tn_slot_init(&R.env, &R.slot, NULL);
-  R.slot.allocator = (tn_allocator){&R, counted};
+  tn_error_record_init_root(&R.env, &R.record, &tn_host_api);
+  R.record.allocator = (tn_allocator){&R, counted};
   expect_ok(tn_registry_create(&R.env, "", &R.registry));
   expect_ok(tn_registry_add(R.registry, &R.env, tn_core_ops(), ""));
   expect_ok(tn_registry_add(R.registry, &R.env, tn_static_rig(), ""));

@@ -22,7 +22,7 @@
 int rig_open(void **state);
 int rig_close(void **state);
 
-/* Builds [model] and blocks from INI text with a batch of 2. What is built lives until the next call. */
+/* Builds [model] and blocks from INI text with a batch of 2. The result lives until the next call. */
 const tn_graph *rig_build(const char *ini);          /* the layers alone, as for prediction */
 const tn_model *rig_build_measured(const char *ini); /* training, with losses and metrics */
 
@@ -36,7 +36,7 @@ void rig_expect_initializer(const char *init, const tn_type *type, const char *t
 void rig_expect_initializer_error(const char *init, const char *text);
 /* Paths of all states in the order in which they were asked for: "a.gain b.gain". */
 void rig_expect_states(const char *ini, const char *paths);
-/* The build must fail with this text; rig_expect_error: as a mistake of the configuration. */
+/* The build must fail with this text; rig_expect_error: with TN_EINVAL. */
 void rig_expect_failure(tn_status want, const char *ini, const char *text);
 void rig_expect_error(const char *ini, const char *text);
 /* The model's layers, of a [model] whose input is x: f32[3]. */

@@ -1,4 +1,4 @@
-/* Flops and bytes, against counts made by hand. */
+/* Flops and bytes, against counts by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static tn_cost cost_of(const tn_graph *g) {
   for (int32_t i = 0; i < node->n_out; i++) out[i] = *tn_graph_type(g, node->first_out + (tn_val)i);
   tn_node n = {(uint32_t)sizeof(tn_node), node->n_in, node->n_out, node->op->item.name,
                node->attributes,          in,         out};
-  tn_cost cost = {0, 0};
+  tn_cost cost = {.struct_size = sizeof cost};
   assert_non_null(node->op->cost);
   node->op->cost(&n, &cost);
   return cost;

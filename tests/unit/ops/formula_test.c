@@ -1,4 +1,4 @@
-/* Pointwise ops written as one line: what is computed, what is emitted for it, what is refused. */
+/* Tests of formulas: their values, the emitted ops, and the errors. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,6 @@ static const options defaults = {0.5, 3, 0, 1, "none"};
 static tn_op op_with(const char *schema, const char *formula) {
   return (tn_op){.item = TN_ITEM(tn_op, TN_OP, "test", "of formulas", options, option_table),
                  .schema = schema,
-                 .version = 1,
                  .op_class = TN_CLASS_POINTWISE,
                  .formula = formula};
 }
@@ -67,7 +66,7 @@ static void bench_close(bench *t) {
   tn_arena_free(&t->arena);
 }
 
-/* The ops that were emitted, "mul affine". */
+/* The emitted ops, "mul affine". */
 static void list_ops(const tn_graph *g, char *text, size_t size) {
   size_t n = 0;
   text[0] = '\0';
@@ -84,7 +83,7 @@ static const double X = 0.75, Z = -1.25;
 typedef struct example {
   const char *formula;
   double y;        /* for x = 0.75, z = -1.25 */
-  const char *ops; /* NULL: not looked at */
+  const char *ops; /* NULL: not checked */
 } example;
 
 static void compute(fixture *f, const example *e) {
@@ -175,7 +174,7 @@ static void half_floats_are_computed_in_f32(void **state) {
   bench_close(&t);
 }
 
-static void comparisons_and_whole_numbers_work(void **state) {
+static void comparisons_and_integers_work(void **state) {
   static const tn_type types[1] = {{TN_I32, 1, {3}}};
   bench t;
   char ops[256];
@@ -263,7 +262,7 @@ int main(void) {
       cmocka_unit_test(arithmetic_follows_the_precedence_of_python),
       cmocka_unit_test(the_result_has_the_broadcast_dims_of_all_operands),
       cmocka_unit_test(half_floats_are_computed_in_f32),
-      cmocka_unit_test(comparisons_and_whole_numbers_work),
+      cmocka_unit_test(comparisons_and_integers_work),
       cmocka_unit_test(mistakes_are_shown_with_their_column),
       cmocka_unit_test(brackets_without_end_are_refused),
       cmocka_unit_test(an_absent_operand_is_refused),

@@ -1,4 +1,4 @@
-/* tests/unit/ops/graph_text.h: small graphs from text, for tests of what ops say. */
+/* tests/unit/ops/graph_text.h: small graphs from text, for tests of ops. */
 #ifndef TN_TESTS_UNIT_OPS_GRAPH_TEXT_H
 #define TN_TESTS_UNIT_OPS_GRAPH_TEXT_H
 

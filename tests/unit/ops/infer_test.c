@@ -1,4 +1,4 @@
-/* What ops say about the types of their operands: the types of their results, or what is wrong. */
+/* Tests of type inference: the types of results, or the error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ typedef struct example {
   const char *says; /* the results' types, or a part of the message */
 } example;
 
-/* ---- what fits ---- */
+/* ---- valid operands ---- */
 
 static void accept(fixture *f, const example *e) {
   char text[TN_TYPE_TEXT], all[512] = "";
@@ -98,7 +98,7 @@ static void results_have_the_types_that_follow(void **state) {
   for (size_t i = 0; i < sizeof fitting / sizeof *fitting; i++) accept(*state, &fitting[i]);
 }
 
-/* ---- what does not ---- */
+/* ---- invalid operands ---- */
 
 static void refuse(fixture *f, const example *e) {
   tn_graph *g = NULL;
@@ -237,21 +237,21 @@ static void every_op_can_be_defined(void **state) {
   }
 }
 
-/* What is neither differentiable by its own rule nor composite must say so. */
-static void every_op_has_a_gradient_or_says_that_it_has_none(void **state) {
+/* An op without gradient, decomposition and formula must be TN_OP_NONDIFF. */
+static void every_op_has_a_gradient_or_is_nondiff(void **state) {
   (void)state;
   for (const tn_item *const *item = tn_core_ops()->items; *item != NULL; item++) {
     const tn_op *op = (const tn_op *)(const void *)*item;
     bool composite = op->decompose != NULL || op->formula != NULL, nondiff = (op->flags & TN_OP_NONDIFF) != 0;
     if (!nondiff && !composite && op->grad == NULL) fail_msg("%s has no gradient", op->item.name);
-    if (nondiff && op->grad != NULL) fail_msg("%s has a gradient that nobody asks for", op->item.name);
+    if (nondiff && op->grad != NULL) fail_msg("%s is TN_OP_NONDIFF but has a gradient", op->item.name);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_op_can_be_defined),
-      cmocka_unit_test(every_op_has_a_gradient_or_says_that_it_has_none),
+      cmocka_unit_test(every_op_has_a_gradient_or_is_nondiff),
       cmocka_unit_test(results_have_the_types_that_follow),
       cmocka_unit_test(operands_that_do_not_fit_are_explained),
   };

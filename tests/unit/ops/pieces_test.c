@@ -1,4 +1,4 @@
-/* The gradient of a tensor that was cut in pieces: joined from theirs, without zeros in between. */
+/* Tests of the gradient of a sliced tensor: the gradients of adjoining slices are concatenated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 typedef struct example {
   const char *pieces;          /* statements that make p, q and r from x: f64[2, 6] */
-  int32_t concats, pads, adds; /* adds beside those of the three squares */
+  int32_t concats, pads, adds; /* adds besides those of the three squares */
 } example;
 
 static int32_t count(const tn_graph *g, const char *op) {
@@ -76,7 +76,7 @@ static void pieces_side_by_side_are_joined(void **state) {
   static const example examples[] = {
       {PIECE("p", 0, 2) PIECE("q", 2, 4) PIECE("r", 4, 6), 1, 0, 0},
       {PIECE("r", 0, 1) PIECE("q", 1, 5) PIECE("p", 5, 6), 1, 0, 0},
-      {PIECE("p", 1, 2) PIECE("q", 2, 4) PIECE("r", 4, 5), 1, 1, 0}, /* the ends belong to none */
+      {PIECE("p", 1, 2) PIECE("q", 2, 4) PIECE("r", 4, 5), 1, 1, 0}, /* the ends are in no slice */
       {PIECE("p", 0, 3) PIECE("q", 2, 4) PIECE("r", 4, 6), 1, 2, 1}, /* two overlap */
       {PIECE("p", 0, 2) PIECE("q", 4, 6) PIECE("r", 2, 4), 1, 0, 0},
       {"p = slice(x, starts=[0, 0], stops=[2, 6], steps=[1, 2])\n" PIECE("q", 2, 4) PIECE("r", 4, 6), 1, 2,

@@ -1,13 +1,14 @@
 /* The host table: what every entry ends in. */
-#include "tests/unit/support/bench.h"
+#include "tests/support/check_status.h"
 
 #include "core/plugin/handles.h"
 
-static bench B;
+static test_env B;
 
 static int set_up(void **state) {
   (void)state;
-  bench_init(&B);
+  test_env_start(&B);
+  B.env.api = &tn_host_api;
   return 0;
 }
 
@@ -15,8 +16,8 @@ static void fail_leaves_code_option_and_text(void **state) {
   (void)state;
   tn_status status = tn_fail(&B, TN_EUNSUPPORTED, "stride", "stride %d is odd", 3);
   assert_int_equal(status, TN_EUNSUPPORTED);
-  assert_int_equal(B.slot.code, TN_EUNSUPPORTED);
-  assert_string_equal(B.slot.option, "stride");
+  assert_int_equal(B.record.code, TN_EUNSUPPORTED);
+  assert_string_equal(B.record.option, "stride");
   assert_string_equal(tn_error_text(&B), "stride 3 is odd");
 }
 
@@ -39,10 +40,10 @@ static void memory_is_zeroed_and_given_back(void **state) {
   for (int i = 0; i < 100; i++) assert_int_equal(block[i], 0);
   tn_delete(&B, block);
   tn_delete(&B, NULL);
-  assert_int_equal(B.blocks, 0);
-  B.left = 0;
+  assert_int_equal(B.live, 0);
+  test_env_allow(&B, 0);
   assert_null(tn_new(&B, 1));
-  assert_int_equal(B.slot.code, TN_ENOMEM);
+  assert_int_equal(B.record.code, TN_ENOMEM);
 }
 
 /* ---- handles ---- */
@@ -158,7 +159,9 @@ static void a_query_collects_variants(void **state) {
 }
 
 static void add_chunk(void *arg, int64_t chunk) { *(int64_t *)arg += chunk + 1; }
-static void team(void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+static void team(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                 void *arg) {
+  (void)env;
   *(int *)device += 1;
   for (int64_t i = chunks; i-- > 0;) body(arg, i);
 }

@@ -1,14 +1,17 @@
 /* Contexts: allocator, log, plugin folders. */
 #include "tests/unit/plugin/copy.h"
 
+#include "core/plugin/handles.h"
+
 #include "core/plugin/context.h"
 
-static bench B;
+static test_env B;
 static folder F;
 
 static int set_up(void **state) {
   (void)state;
-  bench_init(&B);
+  test_env_start(&B);
+  B.env.api = &tn_host_api;
   folder_make(&F);
   return 0;
 }
@@ -16,14 +19,14 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   (void)state;
   folder_remove(&F);
-  return B.blocks == 0 ? 0 : -1;
+  return B.live == 0 ? 0 : -1;
 }
 
 static tn_context_options options_for(const char *path) {
   return (tn_context_options){.struct_size = sizeof(tn_context_options),
-                              .realloc = bench_realloc,
+                              .realloc = test_env_realloc,
                               .realloc_user = &B,
-                              .log = bench_log,
+                              .log = test_env_log,
                               .log_user = &B,
                               .log_level = TN_LOG_WARN,
                               .plugin_folder = path};
@@ -167,13 +170,13 @@ static void running_out_of_memory_anywhere_is_an_error_and_no_leak(void **state)
   for (long left = 0; left < 200 && status != TN_OK; left++) {
     tn_context *context;
     tn_context_options options = options_for(F.path);
-    B.left = left;
+    test_env_allow(&B, left);
     status = tn_context_open(&options, &context);
     assert_true(status == TN_OK || status == TN_ENOMEM);
     assert_true(context != NULL || left == 0);
-    B.left = -1;
+    test_env_allow(&B, -1);
     tn_context_close(context);
-    assert_int_equal(B.blocks, 0);
+    assert_int_equal(B.live, 0);
   }
   assert_int_equal(status, TN_OK);
 }

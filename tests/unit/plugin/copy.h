@@ -3,10 +3,10 @@
 #define TN_TESTS_UNIT_PLUGIN_COPY_H
 
 #include "core/base/file.h"
-#include "tests/unit/support/folder.h"
+#include "tests/support/folder.h"
 
 /* Copies one of the made plugins. */
-static inline void folder_copy(folder *f, const bench *b, const char *made, const char *name) {
+static inline void folder_copy(folder *f, const test_env *b, const char *made, const char *name) {
   char from[512], *bytes;
   size_t n;
   snprintf(from, sizeof(from), "%s/%s.so", MADE_FOLDER, made);

@@ -2,18 +2,21 @@
  * list of objects that the process has mapped. */
 #include "tests/unit/plugin/copy.h"
 
+#include "core/plugin/handles.h"
+
 #include <link.h>
 #include <sys/wait.h>
 
 #include "core/plugin/registry.h"
 
-static bench B;
+static test_env B;
 static folder F;
 static tn_registry *R;
 
 static int set_up(void **state) {
   (void)state;
-  bench_init(&B);
+  test_env_start(&B);
+  B.env.api = &tn_host_api;
   folder_make(&F);
   folder_copy(&F, &B, "first", "tenon-first.so");
   assert_int_equal(mkdir(folder_path(&F, "deep er"), 0755), 0);
@@ -26,7 +29,7 @@ static int tear_down(void **state) {
   (void)state;
   tn_registry_destroy(R);
   folder_remove(&F);
-  return B.blocks == 0 ? 0 : -1;
+  return B.live == 0 ? 0 : -1;
 }
 
 static int same_object(struct dl_phdr_info *info, size_t size, void *path) {

@@ -1,14 +1,17 @@
 /* Which files are opened as plugins, and why others are not. */
 #include "tests/unit/plugin/copy.h"
 
+#include "core/plugin/handles.h"
+
 #include "core/plugin/loader.h"
 
-static bench B;
+static test_env B;
 static folder F;
 
 static int set_up(void **state) {
   (void)state;
-  bench_init(&B);
+  test_env_start(&B);
+  B.env.api = &tn_host_api;
   folder_make(&F);
   return 0;
 }
@@ -16,7 +19,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   (void)state;
   folder_remove(&F);
-  return B.blocks == 0 ? 0 : -1;
+  return B.live == 0 ? 0 : -1;
 }
 
 static void refuses_path(const char *path, tn_status want, const char *part) {

@@ -1,5 +1,7 @@
 /* Negotiation between made-up plugins and made-up hosts. */
-#include "tests/unit/support/bench.h"
+#include "tests/support/check_status.h"
+
+#include "core/plugin/handles.h"
 
 #include "core/base/arena.h"
 #include "core/plugin/registry.h"
@@ -13,12 +15,13 @@
 #include "tenon/plugin/source.h"
 #include "tenon/plugin/transform.h"
 
-static bench B;
+static test_env B;
 static tn_arena arena;
 
 static int set_up(void **state) {
   (void)state;
-  bench_init(&B);
+  test_env_start(&B);
+  B.env.api = &tn_host_api;
   arena = tn_arena_new(&B);
   return 0;
 }
@@ -26,7 +29,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   (void)state;
   tn_arena_free(&arena);
-  return B.blocks == 0 ? 0 : -1;
+  return B.live == 0 ? 0 : -1;
 }
 
 /* ---- a plugin to be spoilt ---- */
@@ -415,7 +418,7 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
   *backend = NULL;
   return TN_OK;
 }
-static tn_status capture_end(void *device, tn_env *env, void *stream, void **capture) {
+static tn_status capture_end(tn_env *env, void *device, void *stream, void **capture) {
   (void)device;
   (void)env;
   (void)stream;
@@ -443,14 +446,14 @@ static tn_status source_open(tn_env *env, const void *options, int32_t split, ui
   *source = NULL;
   return TN_OK;
 }
-static void source_close(void *source, tn_env *env) { (void)source, (void)env; }
-static tn_status source_describe(void *source, tn_env *env, tn_description *description) {
+static void source_close(tn_env *env, void *source) { (void)source, (void)env; }
+static tn_status source_describe(tn_env *env, void *source, tn_description *description) {
   (void)source;
   (void)env;
   (void)description;
   return TN_OK;
 }
-static tn_status source_read(void *source, tn_sample *s) {
+static tn_status source_read(tn_sample *s, void *source) {
   (void)source;
   (void)s;
   return TN_OK;
@@ -522,9 +525,9 @@ static void running_out_of_memory_anywhere_is_an_error_and_no_leak(void **state)
   tn_status status = TN_ENOMEM;
   for (long left = 0; left < 20 && status != TN_OK; left++) {
     tn_arena fresh = tn_arena_new(&B);
-    B.left = left;
+    test_env_allow(&B, left);
     status = tn_normalize_plugin(&B, &fresh, &plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "", &out);
-    B.left = -1;
+    test_env_allow(&B, -1);
     if (status != TN_OK) assert_error(&B, status, TN_ENOMEM, "out of memory");
     tn_arena_free(&fresh);
   }

@@ -1,17 +1,20 @@
 /* Finding items in plugin folders, in files, and in what is linked in. */
 #include "tests/unit/plugin/copy.h"
 
+#include "core/plugin/handles.h"
+
 #include "core/plugin/registry.h"
 #include "tenon/plugin/kernel.h"
 #include "tenon/plugin/layer.h"
 
-static bench B;
+static test_env B;
 static folder F;
 static tn_registry *R;
 
 static int set_up(void **state) {
   (void)state;
-  bench_init(&B);
+  test_env_start(&B);
+  B.env.api = &tn_host_api;
   folder_make(&F);
   R = NULL;
   return 0;
@@ -21,7 +24,7 @@ static int tear_down(void **state) {
   (void)state;
   tn_registry_destroy(R);
   folder_remove(&F);
-  return B.blocks == 0 ? 0 : -1;
+  return B.live == 0 ? 0 : -1;
 }
 
 static void create(void) { assert_ok(&B, tn_registry_create(&B, F.path, &R)); }
@@ -343,13 +346,13 @@ static void running_out_of_memory_anywhere_is_an_error_and_no_leak(void **state)
   folder_copy(&F, &B, "second", "second.so");
   tn_status status = TN_ENOMEM;
   for (long left = 0; left < 200 && status != TN_OK; left++) {
-    B.left = left;
+    test_env_allow(&B, left);
     status = everything();
-    B.left = -1;
+    test_env_allow(&B, -1);
     tn_registry_destroy(R);
     R = NULL;
     assert_true(status == TN_OK || status == TN_ENOMEM);
-    assert_int_equal(B.blocks, 0);
+    assert_int_equal(B.live, 0);
   }
   assert_int_equal(status, TN_OK);
 }

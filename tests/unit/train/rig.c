@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/ops/ops.h"
+#include "core/plugin/handles.h"
 
 rig R;
 
@@ -23,8 +24,8 @@ static void *counted(void *context, void *block, size_t bytes) {
 int rig_open(void **state) {
   (void)state;
   memset(&R, 0, sizeof R);
-  tn_slot_init(&R.env, &R.slot, NULL);
-  R.slot.allocator = (tn_allocator){&R, counted};
+  tn_error_record_init_root(&R.env, &R.record, &tn_host_api);
+  R.record.allocator = (tn_allocator){&R, counted};
   rig_expect_ok(tn_registry_create(&R.env, "", &R.registry));
   rig_expect_ok(tn_registry_add(R.registry, &R.env, tn_core_ops(), ""));
   rig_expect_ok(tn_op_table_create(&R.env, R.registry, &R.ops));

@@ -15,7 +15,7 @@
 
 typedef struct rig {
   tn_env env;
-  tn_error_record slot;
+  tn_error_record record;
   tn_registry *registry;
   struct tn_op_table *ops;
   _Atomic(int64_t) blocks; /* alive */

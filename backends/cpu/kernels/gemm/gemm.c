@@ -50,10 +50,12 @@ enum {
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static int64_t items_of(const tn_gemm_plan *p) { return p->products * p->tiles_m * p->tiles_n * p->splits; }
+static int64_t gemm_items_of(const tn_gemm_plan *p) {
+  return p->products * p->tiles_m * p->tiles_n * p->splits;
+}
 
 /* Cuts as evenly as the panels allow. */
-static void set_tiles(tn_gemm_plan *p, int64_t tile_m, int64_t tile_n) {
+static void gemm_set_tiles(tn_gemm_plan *p, int64_t tile_m, int64_t tile_n) {
   p->tiles_m = divide_up(p->m, tile_m);
   p->tiles_n = divide_up(p->n, tile_n);
   p->tile_m = tn_gemm_round_up(divide_up(p->m, p->tiles_m), TN_GEMM_ALIGN);
@@ -70,15 +72,15 @@ static void set_splits(tn_gemm_plan *p, int64_t splits) {
 /* Smaller tiles cost more packing, so they stop at LEAST_TILE however many threads might wait. */
 static void plan_packed(tn_gemm_plan *p, int64_t wanted, int32_t flags) {
   int64_t tile_m = flags & TN_GEMM_PACKED ? 512 : 256, tile_n = flags & TN_GEMM_PACKED ? 128 : 256;
-  set_tiles(p, tile_m, tile_n);
-  if (flags & TN_GEMM_SPLIT && items_of(p) < wanted && p->k >= 2 * LEAST_SPLIT)
-    set_splits(p, tn_gemm_min(divide_up(wanted, items_of(p)), p->k / LEAST_SPLIT));
-  while (items_of(p) < wanted && (p->tile_m > LEAST_TILE || p->tile_n > LEAST_TILE)) {
+  gemm_set_tiles(p, tile_m, tile_n);
+  if (flags & TN_GEMM_SPLIT && gemm_items_of(p) < wanted && p->k >= 2 * LEAST_SPLIT)
+    set_splits(p, tn_gemm_min(divide_up(wanted, gemm_items_of(p)), p->k / LEAST_SPLIT));
+  while (gemm_items_of(p) < wanted && (p->tile_m > LEAST_TILE || p->tile_n > LEAST_TILE)) {
     if (p->tile_m >= p->tile_n)
       tile_m = tn_gemm_round_up(divide_up(p->tile_m, 2), TN_GEMM_ALIGN);
     else
       tile_n = tn_gemm_round_up(divide_up(p->tile_n, 2), TN_GEMM_ALIGN);
-    set_tiles(p, tile_m, tile_n);
+    gemm_set_tiles(p, tile_m, tile_n);
   }
   int64_t packed_a = flags & TN_GEMM_PACKED ? 0 : TN_GEMM_K * p->tile_m;
   p->scratch_bytes = (p->tile_m * p->tile_n + TN_GEMM_K * p->tile_n + packed_a) * tn_gemm_wide_bytes(p->kind);
@@ -107,7 +109,7 @@ void tn_gemm_plan_make(tn_gemm_plan *plan, int32_t kind, int64_t products, int64
   else
     plan_packed(plan, wanted, flags);
   /* A chunk of many small products is a chunk of few large ones. */
-  plan->chunks = tn_gemm_min(items_of(plan), wanted > 1 ? TN_GEMM_CHUNKS : 1);
+  plan->chunks = tn_gemm_min(gemm_items_of(plan), wanted > 1 ? TN_GEMM_CHUNKS : 1);
 }
 
 /* One thread of a processor with 256-bit vectors. */
@@ -141,10 +143,10 @@ static void run_item(const gemm_run *run, int64_t item, void *scratch) {
   (p->direct ? run->isa->direct : run->isa->tile)[p->kind](&g, &r, scratch);
 }
 
-static void run_chunk(void *arg, int64_t chunk) {
+static void gemm_run_chunk(void *arg, int64_t chunk) {
   const gemm_run *run = arg;
   const tn_gemm_plan *p = run->plan;
-  int64_t items = items_of(p), first = items / p->chunks * chunk + tn_gemm_min(chunk, items % p->chunks);
+  int64_t items = gemm_items_of(p), first = items / p->chunks * chunk + tn_gemm_min(chunk, items % p->chunks);
   int64_t n = items / p->chunks + (chunk < items % p->chunks);
   for (int64_t item = first; item < first + n; item++)
     run_item(run, item, run->scratch + chunk * p->scratch_bytes);
@@ -153,20 +155,5 @@ static void run_chunk(void *arg, int64_t chunk) {
 void tn_gemm_run(tn_launch *launch, const tn_gemm_isa *isa, const tn_gemm_plan *plan,
                  tn_gemm_describe describe, const void *arg, void *scratch) {
   gemm_run run = {isa, plan, describe, arg, scratch};
-  if (plan->chunks > 0) tn_parallel(launch, plan->chunks, run_chunk, &run);
-}
-
-int64_t tn_gemm_runs(const tn_gemm_grid *g, int64_t p, int64_t n, tn_gemm_segment *runs) {
-  int64_t row = p / g->width, column = p % g->width, image = row / g->height, count = 0;
-  row %= g->height;
-  for (int64_t at = 0; at < n; count++) {
-    int64_t length = tn_gemm_min(g->width - column, n - at), y = row * g->step_y, x = column * g->step_x;
-    runs[count] = (tn_gemm_segment){image * g->image_step + y * g->plane_width + x, y, x, at, length};
-    at += length;
-    column = 0;
-    if (++row < g->height) continue;
-    row = 0;
-    image++;
-  }
-  return count;
+  if (plan->chunks > 0) tn_parallel(launch, plan->chunks, gemm_run_chunk, &run);
 }

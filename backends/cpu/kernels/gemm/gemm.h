@@ -3,9 +3,9 @@
  *
  * The scheme is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
  * ACM TOMS 34(3), 2008: blocks of A and B are copied ("packed") into panels in the order in which a
- * small kernel, whose piece of C stays in registers, reads them. Whatever is unusual about an operand
- * (strides, type, padding of a convolution) is dealt with by the packing, whatever is unusual about
- * the result by the storing; in between there is only one plain product in f32, or f64 for f64.
+ * small kernel, whose piece of C stays in registers, reads them. Packing converts every operand
+ * (strides, type, padding of a convolution) to such panels, and storing converts the tile to the result's type
+ * and strides; in between there is one plain product in f32, or f64 for f64.
  *
  * A convolution is a product whose one operand is gathered from images as it is packed, so the
  * matrix of patches ("im2col": Chellapilla, Puri, Simard, IWFHR 2006) never exists as a whole.
@@ -34,7 +34,7 @@ static inline int32_t tn_gemm_dtype(int32_t kind) { return kind == TN_GEMM_TF32 
 
 /* Pixel p of a grid: image p / (height * width), row and column in it; its place in a plane of
  * plane_height x plane_width is (row * step_y, column * step_x), shifted by a tap where there is
- * one. A plane is left by the tap's shift only: what lies outside reads as zero. */
+ * one. Only the tap's shift leaves a plane: elements outside read as zero. */
 typedef struct tn_gemm_grid {
   int64_t height, width;
   int64_t step_y, step_x;
@@ -135,7 +135,8 @@ typedef void (*tn_gemm_describe)(const void *arg, int64_t product, int64_t split
 void tn_gemm_run(tn_launch *launch, const tn_gemm_isa *isa, const tn_gemm_plan *plan,
                  tn_gemm_describe describe, const void *arg, void *scratch);
 
-/* ---- between gemm.c and gemm_typed.h -------------------------------------------------------------- */
+/* ---- for isa.c: grid.c and small arithmetic --------------------------------------------------------------
+ */
 
 /* Part of a span of pixels that lies in one row of the grid. */
 typedef struct tn_gemm_segment {

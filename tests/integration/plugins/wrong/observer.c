@@ -5,11 +5,11 @@ static tn_status open_deaf(tn_env *env, const void *options, const tn_run_info *
   (void)options, (void)run, (void)observer;
   return tn_fail(env, TN_EUNAVAILABLE, NULL, "it hears nothing");
 }
-static tn_status event(void *observer, tn_env *env, const tn_event *e) {
+static tn_status event(tn_env *env, void *observer, const tn_event *e) {
   (void)observer, (void)e;
   return tn_fail(env, TN_EINTERNAL, NULL, "nobody opened it");
 }
-static void close_deaf(void *observer, tn_env *env) { (void)observer, (void)env; }
+static void close_deaf(tn_env *env, void *observer) { (void)observer, (void)env; }
 static const tn_observer deaf = {.item = TN_ITEM_PLAIN(tn_observer, TN_OBSERVER, "deaf", "an observer"),
                                  .always = 1,
                                  .open = open_deaf,

@@ -5,12 +5,12 @@ static tn_status open_dry(tn_env *env, const void *options, int32_t split, uint6
   (void)options, (void)split, (void)seed, (void)source;
   return tn_fail(env, TN_EUNAVAILABLE, NULL, "the well is dry");
 }
-static void close_dry(void *source, tn_env *env) { (void)source, (void)env; }
-static tn_status describe(void *source, tn_env *env, tn_description *description) {
+static void close_dry(tn_env *env, void *source) { (void)source, (void)env; }
+static tn_status describe(tn_env *env, void *source, tn_description *description) {
   (void)source, (void)env, (void)description;
   return TN_OK;
 }
-static tn_status read_dry(void *source, tn_sample *s) {
+static tn_status read_dry(tn_sample *s, void *source) {
   (void)source;
   return tn_fail(s, TN_EINTERNAL, NULL, "nobody opened it");
 }

@@ -14,7 +14,7 @@ typedef struct host {
 } host;
 
 static tn_status host_fail(const void *handle, tn_status code, const char *option, const char *format, ...) {
-  host *h = (host *)(void *)((const tn_env *)handle)->slot;
+  host *h = (host *)(void *)((const tn_env *)handle)->record;
   (void)option;
   va_list args;
   va_start(args, format);
@@ -23,13 +23,13 @@ static tn_status host_fail(const void *handle, tn_status code, const char *optio
   return code;
 }
 static void *host_alloc(const void *handle, size_t bytes) {
-  host *h = (host *)(void *)((const tn_env *)handle)->slot;
+  host *h = (host *)(void *)((const tn_env *)handle)->record;
   if (h->left-- <= 0) return NULL;
   h->blocks++;
   return calloc(1, bytes);
 }
 static void host_free(const void *handle, void *block) {
-  if (block != NULL) ((host *)(void *)((const tn_env *)handle)->slot)->blocks--;
+  if (block != NULL) ((host *)(void *)((const tn_env *)handle)->record)->blocks--;
   free(block);
 }
 static const tn_api table = {
@@ -49,39 +49,39 @@ static void a_device_is_opened_used_and_closed(void **state) {
   int32_t count = 0;
   tn_device_properties properties;
   assert_int_equal(b->open(&env, &options, &backend), TN_OK);
-  assert_int_equal(b->count(backend, &env, &count), TN_OK);
+  assert_int_equal(b->count(&env, backend, &count), TN_OK);
   assert_int_equal(count, 1);
-  assert_int_equal(b->properties(backend, &env, 0, &properties), TN_OK);
+  assert_int_equal(b->properties(&env, backend, 0, &properties), TN_OK);
   assert_int_equal(properties.threads, 3);
   assert_int_equal(properties.host_addressable, 1);
   assert_true(properties.memory_bytes > 0);
   assert_string_not_equal(properties.name, "");
-  assert_int_equal(b->device_open(backend, &env, 0, &device), TN_OK);
-  assert_int_equal(b->stream_new(device, &env, TN_STREAM_COMPUTE, &stream), TN_OK);
-  assert_int_equal(b->event_new(device, &env, &event), TN_OK);
-  assert_int_equal(b->memory_new(device, &env, TN_MEMORY_DEVICE, 100, &memory), TN_OK);
+  assert_int_equal(b->device_open(&env, backend, 0, &device), TN_OK);
+  assert_int_equal(b->stream_new(&env, device, TN_STREAM_COMPUTE, &stream), TN_OK);
+  assert_int_equal(b->event_new(&env, device, &event), TN_OK);
+  assert_int_equal(b->memory_new(&env, device, TN_MEMORY_DEVICE, 100, &memory), TN_OK);
   assert_int_equal((uintptr_t)memory % 64, 0);
   void *large;
   const uint64_t bytes = (4 << 20) + 100;
-  assert_int_equal(b->memory_new(device, &env, TN_MEMORY_DEVICE, bytes, &large), TN_OK);
+  assert_int_equal(b->memory_new(&env, device, TN_MEMORY_DEVICE, bytes, &large), TN_OK);
   assert_int_equal((uintptr_t)large % (2 << 20), 0); /* where a huge page can be */
   memset(large, 1, bytes);
-  b->memory_delete(device, TN_MEMORY_DEVICE, large, bytes, &env);
-  assert_int_equal(b->fill_zero(stream, &env, memory, 100), TN_OK);
-  assert_int_equal(b->copy(stream, &env, TN_COPY_TO_DEVICE, memory, "tenon", 5), TN_OK);
+  b->memory_delete(&env, device, TN_MEMORY_DEVICE, large, bytes);
+  assert_int_equal(b->fill_zero(&env, stream, memory, 100), TN_OK);
+  assert_int_equal(b->copy(&env, stream, TN_COPY_TO_DEVICE, memory, "tenon", 5), TN_OK);
   assert_string_equal(memory, "tenon");
-  assert_int_equal(b->event_record(event, &env, stream), TN_OK);
-  assert_int_equal(b->event_await(event, &env, stream), TN_OK);
-  assert_int_equal(b->event_wait(event, &env), TN_OK);
-  assert_int_equal(b->stream_wait(stream, &env), TN_OK);
+  assert_int_equal(b->event_record(&env, event, stream), TN_OK);
+  assert_int_equal(b->event_await(&env, event, stream), TN_OK);
+  assert_int_equal(b->event_wait(&env, event), TN_OK);
+  assert_int_equal(b->stream_wait(&env, stream), TN_OK);
   int64_t squares[100];
-  b->parallel(device, 100, square_chunk, squares);
+  b->parallel(&env, device, 100, square_chunk, squares);
   for (int64_t i = 0; i < 100; i++) assert_int_equal(squares[i], i * i);
-  b->memory_delete(device, TN_MEMORY_DEVICE, memory, 100, &env);
-  b->event_delete(event, &env);
-  b->stream_delete(stream, &env);
-  b->device_close(device, &env);
-  b->close(backend, &env);
+  b->memory_delete(&env, device, TN_MEMORY_DEVICE, memory, 100);
+  b->event_delete(&env, event);
+  b->stream_delete(&env, stream);
+  b->device_close(&env, device);
+  b->close(&env, backend);
   assert_int_equal(h.blocks, 0);
 }
 
@@ -93,9 +93,9 @@ static void no_threads_named_means_all_processors(void **state) {
   tn_device_properties properties;
   void *backend;
   assert_int_equal(tn_cpu_backend.open(&env, &options, &backend), TN_OK);
-  assert_int_equal(tn_cpu_backend.properties(backend, &env, 0, &properties), TN_OK);
+  assert_int_equal(tn_cpu_backend.properties(&env, backend, 0, &properties), TN_OK);
   assert_true(properties.threads >= 1);
-  tn_cpu_backend.close(backend, &env);
+  tn_cpu_backend.close(&env, backend);
 }
 
 static void what_is_not_there_is_refused_with_a_reason(void **state) {
@@ -106,15 +106,15 @@ static void what_is_not_there_is_refused_with_a_reason(void **state) {
   tn_device_properties properties;
   void *backend, *device = &h, *memory = &h;
   assert_int_equal(tn_cpu_backend.open(&env, &options, &backend), TN_OK);
-  assert_int_equal(tn_cpu_backend.properties(backend, &env, 1, &properties), TN_EUNAVAILABLE);
-  assert_int_equal(tn_cpu_backend.device_open(backend, &env, 1, &device), TN_EUNAVAILABLE);
+  assert_int_equal(tn_cpu_backend.properties(&env, backend, 1, &properties), TN_EUNAVAILABLE);
+  assert_int_equal(tn_cpu_backend.device_open(&env, backend, 1, &device), TN_EUNAVAILABLE);
   assert_non_null(strstr(h.text, "device 1"));
   assert_null(device);
-  assert_int_equal(tn_cpu_backend.memory_new(NULL, &env, TN_MEMORY_DEVICE, UINT64_MAX - 3, &memory),
+  assert_int_equal(tn_cpu_backend.memory_new(&env, NULL, TN_MEMORY_DEVICE, UINT64_MAX - 3, &memory),
                    TN_ENOMEM);
   assert_null(memory);
   assert_non_null(strstr(h.text, "18446744073709551612 bytes"));
-  tn_cpu_backend.close(backend, &env);
+  tn_cpu_backend.close(&env, backend);
 }
 
 static void running_out_of_memory_while_opening_leaves_nothing(void **state) {
@@ -126,10 +126,10 @@ static void running_out_of_memory_while_opening_leaves_nothing(void **state) {
     tn_env env = env_of(&h);
     void *backend = NULL, *device = NULL;
     tn_status status = tn_cpu_backend.open(&env, &options, &backend);
-    if (status == TN_OK) status = tn_cpu_backend.device_open(backend, &env, 0, &device);
+    if (status == TN_OK) status = tn_cpu_backend.device_open(&env, backend, 0, &device);
     failures += status == TN_ENOMEM;
-    tn_cpu_backend.device_close(device, &env);
-    tn_cpu_backend.close(backend, &env);
+    tn_cpu_backend.device_close(&env, device);
+    tn_cpu_backend.close(&env, backend);
     assert_int_equal(h.blocks, 0);
   }
   assert_in_range(failures, 1, MOST_BLOCKS - 1);

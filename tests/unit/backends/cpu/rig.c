@@ -18,7 +18,7 @@ typedef struct rig_host {
   int32_t refuse_at; /* which allocation fails, counted from 1; 0: none */
 } rig_host;
 
-static rig_host *host_of(const void *handle) { return (rig_host *)(void *)((const tn_env *)handle)->slot; }
+static rig_host *host_of(const void *handle) { return (rig_host *)(void *)((const tn_env *)handle)->record; }
 
 static tn_status rig_fail(const void *handle, tn_status code, const char *option, const char *format, ...) {
   (void)option;
@@ -56,7 +56,7 @@ static void rig_variant(tn_query *q, const tn_variant *v) {
   if (v->in != NULL) memcpy(a->in, v->in, (size_t)m->n_in * sizeof *v->in);
   if (v->out != NULL) memcpy(a->out, v->out, (size_t)m->n_out * sizeof *v->out);
   a->workspace_bytes = v->workspace_bytes;
-  a->keep_bytes = v->keep_bytes;
+  a->prepared_bytes = v->prepared_bytes;
   a->deterministic = v->deterministic;
   a->capturable = v->capturable;
 }
@@ -125,7 +125,7 @@ int32_t rig_in(rig_match *m, const tn_type *type) {
 
 static int32_t values_of(const rig_match *m) {
   int32_t n = m->match.n_in;
-  for (int32_t i = 0; i < m->match.n_nodes; i++) n += m->nodes[i].node.n_out;
+  for (int32_t i = 0; i < m->match.n_nodes; i++) n += m->nodes[i].node->n_out;
   return n;
 }
 
@@ -138,15 +138,14 @@ int32_t rig_node(rig_match *m, const char *op, const void *attributes, const int
     m->node_in[k][i] = in[i] < 0 || (in[i] < m->match.n_in && m->in[in[i]] == NULL) ? NULL : &m->types[in[i]];
   }
   for (int32_t i = 0; i < n_out; i++) m->types[first + i] = m->node_out[k][i] = out[i];
-  m->nodes[k] = (tn_match_node){.node = {.struct_size = sizeof(tn_node),
-                                         .n_in = n_in,
-                                         .n_out = n_out,
-                                         .op = op,
-                                         .attributes = attributes,
-                                         .in = m->node_in[k],
-                                         .out = m->node_out[k]},
-                                .in = m->node_operands[k],
-                                .first_out = first};
+  m->described[k] = (tn_node){.struct_size = sizeof(tn_node),
+                              .n_in = n_in,
+                              .n_out = n_out,
+                              .op = op,
+                              .attributes = attributes,
+                              .in = m->node_in[k],
+                              .out = m->node_out[k]};
+  m->nodes[k] = (tn_match_node){.node = &m->described[k], .in = m->node_operands[k], .first_out = first};
   return first;
 }
 
@@ -163,7 +162,7 @@ rig_answer rig_query(const tn_kernel *kernel, const rig_match *m) { return rig_q
 rig_answer rig_query_variant(const tn_kernel *kernel, const rig_match *m, int32_t variant) {
   rig_answer answer = {.status = TN_OK, .wanted = variant};
   rig_host host = {.answer = &answer, .threads = 1};
-  tn_query q = {env_of(&host), &m->match, &device};
+  tn_query q = {env_of(&host), sizeof q, &m->match, &device};
   answer.status = kernel->query(&q);
   memcpy(answer.text, host.text, sizeof answer.text);
   if (answer.status == TN_OK) {
@@ -196,7 +195,7 @@ static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const
   for (int32_t i = 0; i < m->match.n_in; i++) in_layout[i] = in[i].layout;
   for (int32_t i = 0; i < m->match.n_out; i++) out_layout[i] = out[i].layout;
   void *plan = NULL;
-  tn_prepare p = {env_of(host), &m->match, &device, in_layout, out_layout, answer->id, NULL};
+  tn_prepare p = {env_of(host), sizeof p, &m->match, &device, in_layout, out_layout, answer->id, NULL};
   tn_status status = kernel->prepare == NULL ? TN_OK : kernel->prepare(&p, &plan);
   if (status != TN_OK) return status;
   void *workspace = NULL;
@@ -204,6 +203,7 @@ static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const
   assert_int_equal(posix_memalign(&workspace, 64, bytes + 64), 0);
   memset(workspace, 0xa5, bytes + 64);
   tn_launch l = {.env = env_of(host),
+                 .struct_size = sizeof(tn_launch),
                  .n_in = m->match.n_in,
                  .n_out = m->match.n_out,
                  .in = in,
@@ -260,7 +260,7 @@ static void sweep_query(const tn_kernel *kernel, const rig_match *m) {
   for (int32_t k = 1;; k++) {
     rig_answer answer = {.status = TN_OK};
     rig_host host = {.answer = &answer, .threads = 1, .refuse_at = k};
-    tn_query q = {env_of(&host), &m->match, &device};
+    tn_query q = {env_of(&host), sizeof q, &m->match, &device};
     tn_status status = kernel->query(&q);
     assert_int_equal(host.live, 0);
     if (host.refuse_at > 0) {
@@ -277,7 +277,7 @@ void rig_sweep_allocations(const tn_kernel *kernel, const rig_match *m) {
   for (int32_t k = 1; kernel->prepare != NULL; k++) {
     rig_host host = {.threads = 1, .refuse_at = k};
     void *plan = NULL;
-    tn_prepare p = {env_of(&host), &m->match, &device, NULL, NULL, answer.id, NULL};
+    tn_prepare p = {env_of(&host), sizeof p, &m->match, &device, NULL, NULL, answer.id, NULL};
     tn_status status = kernel->prepare(&p, &plan);
     assert_int_equal(status, host.refuse_at > 0 ? TN_OK : TN_ENOMEM);
     if (status == TN_OK && kernel->release != NULL) kernel->release(&p.env, plan);

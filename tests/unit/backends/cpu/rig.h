@@ -25,6 +25,7 @@ typedef struct rig_match {
   const tn_type *in[RIG_VALUES], *out[RIG_VALUES];
   int32_t out_number[RIG_VALUES];
   tn_match_node nodes[RIG_NODES];
+  tn_node described[RIG_NODES];
   const tn_type *node_in[RIG_NODES][RIG_OPERANDS];
   tn_type node_out[RIG_NODES][RIG_OPERANDS];
   int32_t node_operands[RIG_NODES][RIG_OPERANDS];
@@ -46,7 +47,7 @@ typedef struct rig_answer {
   int32_t n_variants, id, n_inplace;
   int32_t inplace[RIG_PAIRS][2];
   tn_operand_layout in[RIG_VALUES], out[RIG_VALUES];
-  int64_t workspace_bytes, keep_bytes;
+  int64_t workspace_bytes, prepared_bytes;
   int32_t deterministic, capturable;
 } rig_answer;
 

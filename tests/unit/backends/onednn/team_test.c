@@ -53,7 +53,7 @@ static void meet(void *arg, int64_t chunk) {
 
 static void run(rig *r) {
   r->arrived = 0;
-  tn_onednn_parallel(&r->backend, THREADS, meet, r);
+  tn_onednn_parallel(NULL, &r->backend, THREADS, meet, r);
   assert_int_equal(r->arrived, THREADS);
   assert_int_equal(r->wrong, 0);
 }

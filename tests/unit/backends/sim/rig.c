@@ -47,9 +47,9 @@ rig *rig_open(tn_sim_options options) {
   r->env.api = &table;
   r->b = &tn_sim_backend;
   OK(r->b->open(&r->env, &options, &r->self));
-  OK(r->b->device_open(r->self, &r->env, 0, &r->device));
+  OK(r->b->device_open(&r->env, r->self, 0, &r->device));
   for (int32_t role = 0; role < TN_STREAMS; role++)
-    OK(r->b->stream_new(r->device, &r->env, role, &r->streams[role]));
+    OK(r->b->stream_new(&r->env, r->device, role, &r->streams[role]));
   r->compute = r->streams[TN_STREAM_COMPUTE];
   r->in = r->streams[TN_STREAM_COPY_IN];
   r->out = r->streams[TN_STREAM_COPY_OUT];
@@ -57,51 +57,51 @@ rig *rig_open(tn_sim_options options) {
 }
 
 static void wait_all(rig *r) {
-  for (int32_t role = 0; role < TN_STREAMS; role++) r->b->stream_wait(r->streams[role], &r->env);
+  for (int32_t role = 0; role < TN_STREAMS; role++) r->b->stream_wait(&r->env, r->streams[role]);
 }
 
 void rig_close(rig *r) {
   wait_all(r);
-  for (int32_t role = 0; role < TN_STREAMS; role++) r->b->stream_delete(r->streams[role], &r->env);
-  r->b->device_close(r->device, &r->env);
-  r->b->close(r->self, &r->env);
+  for (int32_t role = 0; role < TN_STREAMS; role++) r->b->stream_delete(&r->env, r->streams[role]);
+  r->b->device_close(&r->env, r->device);
+  r->b->close(&r->env, r->self);
   free(r);
 }
 
 float *rig_device(rig *r) {
   void *address;
-  OK(r->b->memory_new(r->device, &r->env, TN_MEMORY_DEVICE, BYTES, &address));
-  OK(r->b->fill_zero(r->compute, &r->env, address, BYTES));
-  OK(r->b->stream_wait(r->compute, &r->env));
+  OK(r->b->memory_new(&r->env, r->device, TN_MEMORY_DEVICE, BYTES, &address));
+  OK(r->b->fill_zero(&r->env, r->compute, address, BYTES));
+  OK(r->b->stream_wait(&r->env, r->compute));
   return address;
 }
 
 float *rig_staging(rig *r) {
   void *address;
-  OK(r->b->memory_new(r->device, &r->env, TN_MEMORY_STAGING, BYTES, &address));
+  OK(r->b->memory_new(&r->env, r->device, TN_MEMORY_STAGING, BYTES, &address));
   return address;
 }
 
 void rig_free(rig *r, int32_t kind, void *address) {
-  r->b->memory_delete(r->device, kind, address, BYTES, &r->env);
+  r->b->memory_delete(&r->env, r->device, kind, address, BYTES);
 }
 
 void *rig_event(rig *r) {
   void *event;
-  OK(r->b->event_new(r->device, &r->env, &event));
+  OK(r->b->event_new(&r->env, r->device, &event));
   return event;
 }
 
 void rig_record_await(rig *r, void *event, void *from, void *to) {
-  OK(r->b->event_record(event, &r->env, from));
-  OK(r->b->event_await(event, &r->env, to));
+  OK(r->b->event_record(&r->env, event, from));
+  OK(r->b->event_await(&r->env, event, to));
 }
 
 float rig_first(rig *r, float *device) {
   float value;
   wait_all(r);
-  OK(r->b->copy(r->out, &r->env, TN_COPY_TO_HOST, &value, device, sizeof value));
-  OK(r->b->stream_wait(r->out, &r->env));
+  OK(r->b->copy(&r->env, r->out, TN_COPY_TO_HOST, &value, device, sizeof value));
+  OK(r->b->stream_wait(&r->env, r->out));
   return value;
 }
 
@@ -121,5 +121,5 @@ void rig_add_make(rig_add *add, const char *name, float *in, float *out, float a
 }
 
 tn_status rig_add_enqueue(rig *r, rig_add *add, void *stream) {
-  return r->b->enqueue(stream, &r->env, rig_add_launch, &add->launch);
+  return r->b->enqueue(&r->env, stream, rig_add_launch, &add->launch);
 }

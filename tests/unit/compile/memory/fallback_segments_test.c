@@ -249,11 +249,11 @@ static void an_op_that_neither_side_does_is_an_error_with_the_reasons_of_both(vo
 
 /* ---- a backend that declines what it accepts ---- */
 
-static tn_status takes_no_exp(void *self, tn_env *env, const tn_kernel *kernel, const tn_match *match) {
+static tn_status takes_no_exp(tn_env *env, void *self, const tn_kernel *kernel, const tn_match *match) {
   assert_ptr_equal(self, &F);
   assert_string_equal(kernel->family, "t");
   for (int32_t i = 0; i < match->n_nodes; i++)
-    if (strcmp(match->nodes[i].node.op, "exp") == 0)
+    if (strcmp(match->nodes[i].node->op, "exp") == 0)
       return tn_fail(env, TN_EUNSUPPORTED, NULL, "exp is on the list");
   return TN_OK;
 }

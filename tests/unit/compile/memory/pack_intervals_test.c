@@ -2,14 +2,15 @@
 #include "tests/unit/compile/fixture.h"
 
 #include "core/compile/memory/pack_intervals.h"
+#include "core/plugin/handles.h"
 #include "tenon/random.h"
 
 static tn_env env;
-static tn_error_record slot;
+static tn_error_record record;
 
 static int set_up(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   return 0;
 }
 

@@ -236,11 +236,11 @@ static void run_step(machine *m, const tn_step *step) {
     const tn_match_node *node = &match->nodes[i];
     symbols in[64] = {{0}};
     assert_int_equal(node->first_out, n);
-    for (int32_t k = 0; k < node->node.n_in; k++)
+    for (int32_t k = 0; k < node->node->n_in; k++)
       if (node->in[k] >= 0) in[k] = by_number[node->in[k]];
-    for (int32_t k = 0; k < node->node.n_out; k++)
-      by_number[n++] = apply(m->f, node->node.op, node->node.attributes, in, node->node.n_in, k,
-                             tn_type_count(&node->node.out[k]));
+    for (int32_t k = 0; k < node->node->n_out; k++)
+      by_number[n++] = apply(m->f, node->node->op, node->node->attributes, in, node->node->n_in, k,
+                             tn_type_count(&node->node->out[k]));
   }
   for (int32_t i = 0; i < step->n_out; i++) write_result(m, &step->out[i], &by_number[match->out_number[i]]);
   for (int32_t i = 0; i < n; i++) free(by_number[i].v);

@@ -62,8 +62,8 @@ static KERNEL(k_mul_sum, "fast.mul_sum", "t", "p = mul(x, y); s = reduce_sum(p)"
 /* What some device cannot do, and what its fallback can: in its own layouts, with workspaces. */
 static tn_status offer_some(tn_query *q) {
   for (int32_t i = 0; i < q->match->n_nodes; i++)
-    if (strcmp(q->match->nodes[i].node.op, "sin") == 0 || strcmp(q->match->nodes[i].node.op, "sub") == 0)
-      return tn_fail(q, TN_EUNSUPPORTED, NULL, "no %s", q->match->nodes[i].node.op);
+    if (strcmp(q->match->nodes[i].node->op, "sin") == 0 || strcmp(q->match->nodes[i].node->op, "sub") == 0)
+      return tn_fail(q, TN_EUNSUPPORTED, NULL, "no %s", q->match->nodes[i].node->op);
   return offer_plain(q);
 }
 

@@ -2,15 +2,16 @@
 #include "tests/unit/compile/fixture.h"
 
 #include "core/compile/select/pattern.h"
+#include "core/plugin/handles.h"
 #include "tenon/plugin/op.h"
 
 static tn_env env;
-static tn_error_record slot;
+static tn_error_record record;
 static tn_arena arena;
 
 static int set_up(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   arena = tn_arena_new(&env);
   return 0;
 }

@@ -207,7 +207,7 @@ static tn_status read_main(place *p, tn_ini *ini) {
   return tn_ini_read(p, path, ini);
 }
 
-/* The error, without the folder that differs from run to run. */
+/* The error without the folder, which differs from run to run. */
 static void fails_with(place *p, const char *expected) {
   tn_ini ini;
   char text[1024] = "", *out = text;
@@ -259,10 +259,9 @@ static void includes_in_a_circle_are_refused(void **state) {
   place *p = *state;
   put(p, "main.ini", "include = a.ini\n");
   put(p, "a.ini", "# a\ninclude = main.ini\n");
-  fails_with(p, "a.ini:2: include: main.ini is being read already, so the includes run in a circle");
+  fails_with(p, "a.ini:2: include: main.ini is being read already, so the includes form a cycle");
   put(p, "main.ini", "include = sub/../main.ini\n");
-  fails_with(p,
-             "main.ini:1: include: sub/../main.ini is being read already, so the includes run in a circle");
+  fails_with(p, "main.ini:1: include: sub/../main.ini is being read already, so the includes form a cycle");
 }
 
 static void what_is_wrong_with_an_include_has_its_place(void **state) {

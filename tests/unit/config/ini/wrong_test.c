@@ -1,4 +1,4 @@
-/* INI texts that are wrong, each with its exact message. Many are what inih 55 takes silently. */
+/* Invalid INI texts with their exact messages. inih 55 accepts many of them silently. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,13 +76,13 @@ static const wrong cases[] = {
     {"a variable that is not set", "[run]\nname =\n  a\n  ${TENON_NOT_SET}\n",
      "t.ini:4: ${TENON_NOT_SET} is not set in the environment; set it, or write the value itself"},
     {"a variable without its brace", "[run]\nname = ${HOME\n",
-     "t.ini:2: '${HOME' begins no variable, expected ${NAME}, or $$ for a dollar"},
+     "t.ini:2: '${HOME' is not a variable, expected ${NAME}, or $$ for a dollar"},
     {"a variable without a name", "[run]\nname = a${}b\n",
-     "t.ini:2: '${}b' begins no variable, expected ${NAME}, or $$ for a dollar"},
+     "t.ini:2: '${}b' is not a variable, expected ${NAME}, or $$ for a dollar"},
     {"a lone dollar", "[run]\nname = 5$\n",
-     "t.ini:2: '$' begins no variable, expected ${NAME}, or $$ for a dollar"},
+     "t.ini:2: '$' is not a variable, expected ${NAME}, or $$ for a dollar"},
     {"a dollar with a bare name", "[run]\nname = $HOME/x\n",
-     "t.ini:2: '$HOME/x' begins no variable, expected ${NAME}, or $$ for a dollar"},
+     "t.ini:2: '$HOME/x' is not a variable, expected ${NAME}, or $$ for a dollar"},
     {"a variable that brings a comment", "[run]\nname = a ${TENON_TEST_COMMENT}\n",
      "t.ini:2: the value becomes 'a #1', but '#' or ';' after a blank begins a comment"},
     {"a variable that brings a line end", "[run]\nname = ${TENON_TEST_LINES}\n",

@@ -1,4 +1,4 @@
-/* What expressions evaluate to. */
+/* Values of expressions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,15 +27,15 @@ typedef struct fixture {
 
 static void start(fixture *f) {
   static const char *const names[] = {"planes", "stride", "rate", "bias", "mode", "list", "tied"};
-  static tn_value two[] = {{.what = TN_VALUE_NUMBER, .number = 1, .is_integer = 1},
-                           {.what = TN_VALUE_NUMBER, .number = 2.5}};
-  static const tn_value values[] = {{.what = TN_VALUE_NUMBER, .number = 64, .is_integer = 1},
-                                    {.what = TN_VALUE_NUMBER, .number = 2, .is_integer = 1},
-                                    {.what = TN_VALUE_NUMBER, .number = 0.5},
-                                    {.what = TN_VALUE_TEXT, .text = "no"},
-                                    {.what = TN_VALUE_TEXT, .text = "same"},
-                                    {.what = TN_VALUE_LIST, .items = two, .n_items = 2},
-                                    {.what = TN_VALUE_SHARED, .text = "a.weight"}};
+  static tn_value two[] = {{.kind = TN_VALUE_NUMBER, .number = 1, .is_integer = 1},
+                           {.kind = TN_VALUE_NUMBER, .number = 2.5}};
+  static const tn_value values[] = {{.kind = TN_VALUE_NUMBER, .number = 64, .is_integer = 1},
+                                    {.kind = TN_VALUE_NUMBER, .number = 2, .is_integer = 1},
+                                    {.kind = TN_VALUE_NUMBER, .number = 0.5},
+                                    {.kind = TN_VALUE_TEXT, .text = "no"},
+                                    {.kind = TN_VALUE_TEXT, .text = "same"},
+                                    {.kind = TN_VALUE_LIST, .items = two, .n_items = 2},
+                                    {.kind = TN_VALUE_SHARED, .text = "a.weight"}};
   static int64_t dims[] = {8, 3, 224, 32};
   test_env_start(&f->t);
   f->arena = tn_arena_new(&f->t);
@@ -196,12 +196,12 @@ static void a_condition_must_be_one(void **state) {
 
 static void truth_of_values(void **state) {
   (void)state;
-  assert_true(tn_value_true(&(tn_value){.what = TN_VALUE_NUMBER, .number = 0.1}));
-  assert_false(tn_value_true(&(tn_value){.what = TN_VALUE_NUMBER}));
-  assert_true(tn_value_true(&(tn_value){.what = TN_VALUE_TEXT, .text = "yes"}));
-  assert_false(tn_value_true(&(tn_value){.what = TN_VALUE_TEXT, .text = "off"}));
-  assert_false(tn_value_true(&(tn_value){.what = TN_VALUE_TEXT, .text = "typo"}));
-  assert_false(tn_value_true(&(tn_value){.what = TN_VALUE_LIST}));
+  assert_true(tn_value_true(&(tn_value){.kind = TN_VALUE_NUMBER, .number = 0.1}));
+  assert_false(tn_value_true(&(tn_value){.kind = TN_VALUE_NUMBER}));
+  assert_true(tn_value_true(&(tn_value){.kind = TN_VALUE_TEXT, .text = "yes"}));
+  assert_false(tn_value_true(&(tn_value){.kind = TN_VALUE_TEXT, .text = "off"}));
+  assert_false(tn_value_true(&(tn_value){.kind = TN_VALUE_TEXT, .text = "typo"}));
+  assert_false(tn_value_true(&(tn_value){.kind = TN_VALUE_LIST}));
 }
 
 int main(void) {

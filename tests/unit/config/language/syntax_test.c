@@ -1,4 +1,4 @@
-/* Lines of the model language as trees, and what is refused. */
+/* Lines of the model language as trees, and syntax errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void show(const tn_expr *e, char *out) {
   static const char *const ops[] = {
       "or", "and", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "//", "%", "-", "not"};
   char a[512] = "", b[512] = "";
-  switch (e->what) {
+  switch (e->kind) {
   case TN_EXPR_NUMBER: sprintf(out, "%g%s", e->number, e->is_integer ? "" : "f"); return;
   case TN_EXPR_WORD: strcpy(out, e->word); return;
   case TN_EXPR_SHARED: sprintf(out, "@%s", e->word); return;
@@ -238,66 +238,68 @@ static void an_override_has_no_line_but_a_place(void **state) {
   end(&f);
 }
 
+/* Lines with syntax errors and their messages. */
+static const char *const wrong_lines[][2] = {
+    {"conv(64", "t.ini:3: '(' is never closed"},
+    {"a: relu\n  conv([1, 2)\n  b: relu", "t.ini:4: '(' is never closed"},
+    {"conv(64 3)", "t.ini:3: expected ',' or ')', found '3'"},
+    {"conv(64,)", "t.ini:3: expected a value, found ')'"},
+    {"conv(,64)", "t.ini:3: expected a value, found ','"},
+    {"conv(kernel=)", "t.ini:3: expected a value, found ')'"},
+    {"conv(kernel=3, 64)", "t.ini:3: a positional argument follows 'kernel=', expected name=value"},
+    {"conv(k=3, k=4)", "t.ini:3: the argument 'k' is given twice"},
+    {"conv(3k)", "t.ini:3: expected a number, found '3k'"},
+    {"conv(1.2.3)", "t.ini:3: expected a number, found '1.2.3'"},
+    {"conv(9007199254740993)", "t.ini:3: the number 9007199254740993 is too large"},
+    {"conv(1e999)", "t.ini:3: the number 1e999 is too large"},
+    {"conv(1))", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found ')'"},
+    {"conv[1]", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found '['"},
+    {"a: b: relu", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found ':'"},
+    {"a:", "t.ini:3: expected a layer, found the end of the line"},
+    {"a: 3", "t.ini:3: expected a layer, found '3'"},
+    {"relu,", "t.ini:3: expected a layer, found the end of the line"},
+    {"relu relu", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found 'relu'"},
+    {"relu <-", "t.ini:3: expected the name of a value, found the end of the line"},
+    {"relu <- a b", "t.ini:3: expected ',', 'if' or the end of the line, found 'b'"},
+    {"relu <- 1x", "t.ini:3: expected the name of a value, found '1x'"},
+    {"relu <- a{i}", "t.ini:3: expected ',', 'if' or the end of the line, found '{'"},
+    {"relu if", "t.ini:3: expected a value, found the end of the line"},
+    {"relu if a b", "t.ini:3: expected an operator or the end of the line, found 'b'"},
+    {"relu if a = b", "t.ini:3: expected an operator or the end of the line, found '='"},
+    {"relu if a <- b", "t.ini:3: expected an operator or the end of the line, found '<-'"},
+    {"relu if if", "t.ini:3: expected a value, found 'if'"},
+    {"relu *", "t.ini:3: expected a value, found the end of the line"},
+    {"if: relu", "t.ini:3: the name 'if' is a word of the language, expected another"},
+    {"a{i}.b{i}: relu", "t.ini:3: the name 'a{i}.b{i}' has '{i}' twice, expected at most once"},
+    {"not", "t.ini:3: expected a layer, found 'not'"},
+    {"@", "t.ini:3: expected a name after '@', found the end of the line"},
+    {"f(dim(in))", "t.ini:3: expected ',' and a dimension, found ')'"},
+    {"f(dim(in, 1, 2))", "t.ini:3: expected ')', found ','"},
+    {"f(dim(3+4, 1))", "t.ini:3: expected ',' and a dimension, found '+'"},
+    {"f([1, 2)]", "t.ini:3: expected ',' or ']', found ')'"},
+    {"f((1, 2))", "t.ini:3: expected ')', found ','"},
+    {"f(a,\n\n  b\n  c)", "t.ini:6: expected ',' or ')', found 'c'"},
+    {"f(\"a\")", "t.ini:3: expected a value, found '\"'"},
+    {"f(\xC3\xA4)", "t.ini:3: expected a value, found '\xC3\xA4'"},
+    {"a.: relu", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found '.'"},
+    {"f(a = = 3)", "t.ini:3: expected a value, found '='"},
+    {"f(1 +)", "t.ini:3: expected a value, found ')'"},
+    {"f(* 2)", "t.ini:3: expected a value, found '*'"},
+};
+
 static void every_wrong_line_has_its_message(void **state) {
-  static const char *const cases[][2] = {
-      {"conv(64", "t.ini:3: '(' is never closed"},
-      {"a: relu\n  conv([1, 2)\n  b: relu", "t.ini:4: '(' is never closed"},
-      {"conv(64 3)", "t.ini:3: expected ',' or ')', found '3'"},
-      {"conv(64,)", "t.ini:3: expected a value, found ')'"},
-      {"conv(,64)", "t.ini:3: expected a value, found ','"},
-      {"conv(kernel=)", "t.ini:3: expected a value, found ')'"},
-      {"conv(kernel=3, 64)", "t.ini:3: a positional argument follows 'kernel=', expected name=value"},
-      {"conv(k=3, k=4)", "t.ini:3: the argument 'k' is given twice"},
-      {"conv(3k)", "t.ini:3: expected a number, found '3k'"},
-      {"conv(1.2.3)", "t.ini:3: expected a number, found '1.2.3'"},
-      {"conv(9007199254740993)", "t.ini:3: the number 9007199254740993 is too large"},
-      {"conv(1e999)", "t.ini:3: the number 1e999 is too large"},
-      {"conv(1))", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found ')'"},
-      {"conv[1]", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found '['"},
-      {"a: b: relu", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found ':'"},
-      {"a:", "t.ini:3: expected a layer, found the end of the line"},
-      {"a: 3", "t.ini:3: expected a layer, found '3'"},
-      {"relu,", "t.ini:3: expected a layer, found the end of the line"},
-      {"relu relu", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found 'relu'"},
-      {"relu <-", "t.ini:3: expected the name of a value, found the end of the line"},
-      {"relu <- a b", "t.ini:3: expected ',', 'if' or the end of the line, found 'b'"},
-      {"relu <- 1x", "t.ini:3: expected the name of a value, found '1x'"},
-      {"relu <- a{i}", "t.ini:3: expected ',', 'if' or the end of the line, found '{'"},
-      {"relu if", "t.ini:3: expected a value, found the end of the line"},
-      {"relu if a b", "t.ini:3: expected an operator or the end of the line, found 'b'"},
-      {"relu if a = b", "t.ini:3: expected an operator or the end of the line, found '='"},
-      {"relu if a <- b", "t.ini:3: expected an operator or the end of the line, found '<-'"},
-      {"relu if if", "t.ini:3: expected a value, found 'if'"},
-      {"relu *", "t.ini:3: expected a value, found the end of the line"},
-      {"if: relu", "t.ini:3: the name 'if' is a word of the language, expected another"},
-      {"a{i}.b{i}: relu", "t.ini:3: the name 'a{i}.b{i}' has '{i}' twice, expected at most once"},
-      {"not", "t.ini:3: expected a layer, found 'not'"},
-      {"@", "t.ini:3: expected a name after '@', found the end of the line"},
-      {"f(dim(in))", "t.ini:3: expected ',' and a dimension, found ')'"},
-      {"f(dim(in, 1, 2))", "t.ini:3: expected ')', found ','"},
-      {"f(dim(3+4, 1))", "t.ini:3: expected ',' and a dimension, found '+'"},
-      {"f([1, 2)]", "t.ini:3: expected ',' or ']', found ')'"},
-      {"f((1, 2))", "t.ini:3: expected ')', found ','"},
-      {"f(a,\n\n  b\n  c)", "t.ini:6: expected ',' or ')', found 'c'"},
-      {"f(\"a\")", "t.ini:3: expected a value, found '\"'"},
-      {"f(\xC3\xA4)", "t.ini:3: expected a value, found '\xC3\xA4'"},
-      {"a.: relu", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found '.'"},
-      {"f(a = = 3)", "t.ini:3: expected a value, found '='"},
-      {"f(1 +)", "t.ini:3: expected a value, found ')'"},
-      {"f(* 2)", "t.ini:3: expected a value, found '*'"},
-  };
   (void)state;
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+  for (size_t i = 0; i < sizeof(wrong_lines) / sizeof(wrong_lines[0]); i++) {
     fixture f;
     tn_line *lines;
     int32_t n;
     char text[256];
     start(&f);
-    snprintf(text, sizeof(text), "[m]\nlayers =\n  %s\n", cases[i][0]);
+    snprintf(text, sizeof(text), "[m]\nlayers =\n  %s\n", wrong_lines[i][0]);
     tn_status status = try_lines(&f, text, &lines, &n);
-    if (status != TN_EINVAL || strcmp(tn_error_text(&f.t), cases[i][1]) != 0)
-      fail_msg("%s: status %d\n   got: %s\nwanted: %s", cases[i][0], status, tn_error_text(&f.t),
-               cases[i][1]);
+    if (status != TN_EINVAL || strcmp(tn_error_text(&f.t), wrong_lines[i][1]) != 0)
+      fail_msg("%s: status %d\n   got: %s\nwanted: %s", wrong_lines[i][0], status, tn_error_text(&f.t),
+               wrong_lines[i][1]);
     end(&f);
   }
 }

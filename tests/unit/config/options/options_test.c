@@ -244,7 +244,7 @@ static void an_item_without_options_has_a_block_all_the_same(void **state) {
   tn_arena_free(&arena);
 }
 
-/* The options of newer plugins may have longer rows. */
+/* The option tables of newer plugins may have longer entries. */
 static void rows_may_have_a_stride_of_their_own(void **state) {
   typedef struct wide_row {
     tn_option option;

@@ -1,4 +1,4 @@
-/* Sections read by tables, and strangers refused. */
+/* Options filled from sections, and errors for unknown sections and keys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -143,7 +143,7 @@ static void paths_are_relative_to_the_file_that_names_them(void **state) {
   assert_int_equal(fill(&f, "run"), TN_OK);
   snprintf(expected, sizeof(expected), "%s/sub/w.bin", folder);
   assert_string_equal(((run_section *)f.run.data)->weights, expected);
-  /* The copy that a run keeps says the same in another folder. */
+  /* The resolved configuration has the same meaning in another folder. */
   assert_string_equal(tn_ini_section(&f.ini, "run")->keys[0].value, expected);
   unlink(main_path);
   unlink(base_path);

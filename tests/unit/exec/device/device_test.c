@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/exec/far.h"
+#include "core/plugin/handles.h"
 
 static const tn_backend second = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "second", "for tests"),
                                   .extends = "quick"};
@@ -16,7 +17,7 @@ static const tn_item *const items[] = {&far_backend.item, &near_backend.item, &q
 static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "made_up", "1", "MIT",
                                  TN_BUILD_TEXT,     items};
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 static tn_registry *registry;
 static far_report report;
@@ -30,8 +31,8 @@ static void write_log(void *context, int32_t level, const char *line) {
 
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
-  slot.sink = (tn_log_sink){NULL, write_log, TN_LOG_DEBUG};
+  tn_error_record_init_root(&env, &record, &tn_host_api);
+  record.sink = (tn_log_sink){NULL, write_log, TN_LOG_DEBUG};
   report = (far_report){0};
   absent = wrong = false;
   logged[0] = '\0';

@@ -9,14 +9,15 @@
 #include <cmocka.h>
 
 #include "core/exec/device/pin_threads.h"
+#include "core/plugin/handles.h"
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 static tn_arena arena;
 
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   arena = tn_arena_new(&env);
   return 0;
 }
@@ -51,7 +52,7 @@ static void other_texts_are_refused(void **state) {
   assert_string_equal(tn_error_text(&env),
                       "'0-' is no list of processors, expected no, yes, or numbers below "
                       "1024 such as 0-3,8");
-  assert_string_equal(slot.option, "pin");
+  assert_string_equal(record.option, "pin");
 }
 
 static void no_binds_nothing(void **state) {
@@ -95,7 +96,7 @@ static void expect_refused(const int64_t *v, int64_t n, int64_t threads, const c
   const tn_ints list = {n, v};
   assert_int_equal(tn_pin_check(&env, &list, threads), TN_EINVAL);
   if (strstr(tn_error_text(&env), says) == NULL) fail_msg("it says: %s", tn_error_text(&env));
-  assert_string_equal(slot.option, "pin");
+  assert_string_equal(record.option, "pin");
 }
 
 static void a_list_that_does_not_fit_the_machine_is_refused(void **state) {

@@ -1,4 +1,4 @@
-/* The emitter: ops, frames, and errors that stick. */
+/* Tests of the builder: ops, frames, and sticky errors. */
 #include "tests/unit/graph/rig.h"
 
 #include "tenon/random.h"
@@ -165,7 +165,7 @@ static void a_missing_attribute_is_refused(void **state) {
   assert_non_null(strstr(tn_error_text(R.b), "reshape: dims: "));
 }
 
-static void what_an_op_infers_is_checked(void **state) {
+static void inferred_types_are_checked(void **state) {
   (void)state;
   int64_t dims[3] = {INT64_MAX / 2, 2, 2};
   tn_reshape(R.b, param(&R, "x", TYPE(TN_F32, 2)), 3, dims);
@@ -229,7 +229,7 @@ static void the_first_error_survives_later_ones(void **state) {
   assert_stuck(&R, "tn_op_end without tn_op_begin");
 }
 
-static void an_error_with_more_context_replaces_what_stuck(void **state) {
+static void an_error_with_more_context_replaces_the_sticky_one(void **state) {
   (void)state;
   tn_op_end(R.b);
   tn_builder_fail(R.b, tn_wrap(R.b, tn_build_status(R.b), "layer 'fc1'"));
@@ -249,7 +249,7 @@ static void the_blamed_option_sticks_too(void **state) {
   tn_reshape(R.b, param(&R, "x", TYPE(TN_F32, 1)), 9, dims);
   tn_error_clear(R.b);
   assert_stuck(&R, "reshape: dims has 9 entries, expected at most 8");
-  assert_string_equal(R.slot.option, "dims");
+  assert_string_equal(R.record.option, "dims");
 }
 
 /* ---- frames ---- */
@@ -296,18 +296,18 @@ static void a_frame_gives_operands_results_gradients_and_wants(void **state) {
   tn_build_yield(R.b, 1, x);
   assert_int_equal(yielded[1], x);
   tn_build_in(R.b, 2);
-  assert_stuck(&R, "tn_build_in(b, 2): there are 2 here, see tenon/build.h");
+  assert_stuck(&R, "tn_build_in(b, 2): the frame has 2 values, see tenon/build.h");
   tn_builder_pop(R.b);
 }
 
-static void a_frame_without_gradients_gives_none(void **state) {
+static void a_frame_without_gradients_returns_0(void **state) {
   (void)state;
   assert_int_equal(tn_build_wants_grad(R.b, 0), 0);
   tn_build_out_grad(R.b, 0);
-  assert_stuck(&R, "tn_build_out_grad(b, 0): there are 0 here, see tenon/build.h");
+  assert_stuck(&R, "tn_build_out_grad(b, 0): the frame has 0 values, see tenon/build.h");
 }
 
-static void yielding_where_nobody_asks_is_refused(void **state) {
+static void yielding_without_results_is_refused(void **state) {
   (void)state;
   tn_build_yield(R.b, 0, param(&R, "x", TYPE(TN_F32, 2)));
   assert_stuck(&R, "tn_build_yield is not available here, see tenon/build.h");
@@ -431,14 +431,14 @@ static void only_state_can_be_committed(void **state) {
   (void)state;
   tn_val one = tn_scalar(R.b, TN_F32, 1);
   tn_build_commit(R.b, one, one);
-  assert_stuck(&R, "tn_build_commit: the value given is no state, expected what tn_build_state returned");
+  assert_stuck(&R, "tn_build_commit: the value given is no state, expected a result of tn_build_state");
 }
 
 static void a_commit_has_the_type_of_its_state(void **state) {
   (void)state;
   tn_type type = TYPE(TN_F32, 2);
   tn_build_commit(R.b, tn_build_state(R.b, "mean", &type, "zeros"), tn_scalar(R.b, TN_F32, 1));
-  assert_stuck(&R, "commit mean: the value is f32[], expected f32[2] as the state is");
+  assert_stuck(&R, "commit mean: the value is f32[], expected f32[2], the type of the state");
 }
 
 /* ---- counters and streams ---- */
@@ -505,20 +505,20 @@ int main(void) {
       CASE(a_value_of_another_graph_is_refused),
       CASE(attributes_are_refused_with_the_op_in_front),
       CASE(a_missing_attribute_is_refused),
-      CASE(what_an_op_infers_is_checked),
+      CASE(inferred_types_are_checked),
       CASE(negative_dimensions_are_refused),
       CASE(an_undecided_result_is_refused),
       CASE(an_unknown_op_is_refused),
       CASE(end_without_begin_is_refused),
       CASE(after_an_error_nothing_happens),
       CASE(the_first_error_survives_later_ones),
-      CASE(an_error_with_more_context_replaces_what_stuck),
+      CASE(an_error_with_more_context_replaces_the_sticky_one),
       CASE(an_error_without_text_gets_one),
       CASE(the_blamed_option_sticks_too),
       CASE(a_frame_puts_its_place_in_front_and_on_nodes),
       CASE(a_frame_gives_operands_results_gradients_and_wants),
-      CASE(a_frame_without_gradients_gives_none),
-      CASE(yielding_where_nobody_asks_is_refused),
+      CASE(a_frame_without_gradients_returns_0),
+      CASE(yielding_without_results_is_refused),
       CASE(layers_and_option_values_need_a_frame_that_has_them),
       CASE(a_begin_without_end_is_found_when_its_frame_ends),
       CASE(an_inner_frame_cannot_end_an_outer_op),

@@ -1,4 +1,4 @@
-/* Reverse mode: every gradient against central differences, and what it emits. */
+/* Tests of reverse mode: gradients against central differences, and the emitted nodes. */
 #include "tests/unit/graph/interpreter.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ static binding bindings[MOST] = {{"w", data[0]}, {"x", data[1]}, {"y", data[2]},
 static int set_up(void **state) {
   (void)state;
   rig_init(&R);
-  /* some numbers without pattern, none near 0 */
+  /* numbers without pattern, away from 0 */
   for (int i = 0; i < MOST; i++)
     for (int k = 0; k < ELEMENTS; k++) data[i][k] = 0.3 + fmod((i + 1) * 0.37 + (k + 1) * 0.71, 1.1);
   return 0;
@@ -62,8 +62,8 @@ static void assert_gradient(tn_val loss, tn_val wrt, tn_val gradient, double fac
   evaluation_free(&e);
 }
 
-/* Differentiates with respect to n parameters and checks all of it. `loss` still names the undisturbed
- * forward expression afterwards. */
+/* Differentiates with respect to n parameters and checks the gradients. `loss` keeps its forward
+ * expression. */
 static void check(tn_val loss, int32_t n, const tn_val *wrt) {
   tn_val gradient[MOST];
   assert_ok(&R, tn_build_status(R.b));
@@ -213,7 +213,7 @@ static void a_decomposition_may_ask_for_inputs_that_come_later(void **state) {
   check(sum(tn_mul(R.b, y, param(&R, "y", TYPE(TN_F64, 3)))), 1, (tn_val[]){x});
 }
 
-/* ---- what is left out ---- */
+/* ---- nodes that are not emitted ---- */
 
 static void the_loss_need_not_depend_on_a_parameter(void **state) {
   (void)state;
@@ -234,7 +234,7 @@ static void nothing_is_emitted_where_nothing_depends(void **state) {
   assert_int_equal(R.graph->nodes.n, nodes);
 }
 
-static void gradients_that_nobody_wants_are_not_emitted(void **state) {
+static void unwanted_gradients_are_not_emitted(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F64, 3)), y = param(&R, "y", TYPE(TN_F64, 3)), gradient;
   tn_val loss = sum(tn_mul(R.b, x, tn_exp(R.b, y)));
@@ -278,7 +278,7 @@ static void gradients_are_ordered_by_when_they_are_ready(void **state) {
   tn_val x = param(&R, "x", TYPE(TN_F64, 3)), w = param(&R, "w", TYPE(TN_F64, 3)),
          y = param(&R, "y", TYPE(TN_F64, 3)), z = param(&R, "z", TYPE(TN_F64, 3)), gradient[4];
   int32_t order[4];
-  /* w is used first and last, so its gradient is complete only in the end */
+  /* w is used first and last, so its gradient is complete last */
   tn_val h = tn_exp(R.b, tn_mul(R.b, x, w));
   h = tn_exp(R.b, tn_mul(R.b, h, y));
   tn_val loss = sum(tn_mul(R.b, h, w));
@@ -368,11 +368,12 @@ static tn_status differentiate_crooked(const char *fault) {
 
 static void a_gradient_has_the_type_of_its_operand(void **state) {
   (void)state;
-  assert_error(&R, differentiate_crooked("type"), TN_EINTERNAL,
-               "net.ini:3: gradient of crooked: operand x got f64[], expected f64[3] as the operand is");
+  assert_error(
+      &R, differentiate_crooked("type"), TN_EINTERNAL,
+      "net.ini:3: gradient of crooked: operand x got f64[], expected f64[3], the type of the operand");
 }
 
-static void a_rule_that_fails_says_so(void **state) {
+static void a_failing_rule_is_named(void **state) {
   (void)state;
   assert_error(&R, differentiate_crooked("code"), TN_EUNSUPPORTED,
                "net.ini:3: gradient of crooked: no gradient today");
@@ -399,7 +400,7 @@ int main(void) {
       CASE(a_decomposition_may_ask_for_inputs_that_come_later),
       CASE(the_loss_need_not_depend_on_a_parameter),
       CASE(nothing_is_emitted_where_nothing_depends),
-      CASE(gradients_that_nobody_wants_are_not_emitted),
+      CASE(unwanted_gradients_are_not_emitted),
       CASE(integer_and_undifferentiable_paths_stop_gradients),
       CASE(a_seed_scales_every_gradient),
       CASE(a_seed_has_the_type_of_the_loss),
@@ -411,7 +412,7 @@ int main(void) {
       CASE(an_op_without_rule_and_decomposition_is_refused_by_its_place),
       CASE(a_decomposition_that_contains_itself_is_refused),
       CASE(a_gradient_has_the_type_of_its_operand),
-      CASE(a_rule_that_fails_says_so),
+      CASE(a_failing_rule_is_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
-/* Passes: copying, replacing, merging, decomposing; what is live and what is used. */
+/* Tests of passes: copying, replacing, merging, decomposing; liveness and uses. */
 #include "tests/unit/graph/rig.h"
 
 #include "core/graph/op/schema.h"
+#include "core/graph/uses.h"
 
 static rig R;
 
@@ -25,7 +26,7 @@ static tn_status copy_node(tn_rewrite *r, const tn_gnode *node, void *context) {
 static void assert_rewritten(const char *before, tn_rewrite_fn fn, const char *after) {
   tn_graph *from = parsed(&R, before), *to;
   assert_ok(&R, tn_graph_rewrite(from, fn, NULL, &to));
-  tn_graph_destroy(from); /* nothing of the old graph may be needed */
+  tn_graph_destroy(from); /* the new graph must not refer to the old one */
   assert_verified(&R, to);
   assert_prints(&R, to, after);
   tn_graph_destroy(to);
@@ -42,7 +43,7 @@ static void assert_merged(const char *before, const char *after) {
 
 /* ---- rewriting ---- */
 
-static void a_copy_is_the_same_without_what_is_dead(void **state) {
+static void a_copy_is_equal_without_dead_nodes(void **state) {
   (void)state;
   assert_rewritten("unread f32[2] = state(path=v, what=buffer)\n"
                    "x: f32[2] = input(name=x)\n"
@@ -80,7 +81,7 @@ static tn_status negate_twice(tn_rewrite *r, const tn_gnode *node, void *context
   return TN_OK;
 }
 
-static void what_replaces_a_node_takes_its_name_and_place(void **state) {
+static void a_replacement_takes_name_and_layer(void **state) {
   (void)state;
   assert_rewritten("x: f32[2] = input(name=x)\n"
                    "y: f32[2] = exp(x) in fc1\n"
@@ -251,7 +252,7 @@ static void crooked(int32_t fault, tn_status want, const char *message) {
   assert_stuck(&R, message);
 }
 
-static void a_decomposition_yields_what_the_op_says(void **state) {
+static void a_decomposition_yields_the_inferred_types(void **state) {
   (void)state;
   crooked(0, TN_EINTERNAL,
           "net.ini:3: decomposition of crooked: result y was yielded as f32[], expected f32[2]");
@@ -275,7 +276,7 @@ static void a_decomposition_ends_what_it_begins(void **state) {
 static void a_decomposition_may_refuse(void **state) {
   (void)state;
   crooked(5, TN_EUNSUPPORTED, "net.ini:3: decomposition of crooked: not for this fault");
-  assert_string_equal(R.slot.option, "fault");
+  assert_string_equal(R.record.option, "fault");
 }
 
 /* ---- analyses ---- */
@@ -287,15 +288,19 @@ static void uses_are_counted_by_nodes_commits_and_outputs(void **state) {
                            "p: bool[] = full(dtype=bool)\n"
                            "commit x = y if p\n"
                            "output y = y\n");
-  int32_t *uses;
-  assert_ok(&R, tn_graph_count_uses(g, &uses));
-  const int32_t expected[] = {0, 2, 2, 1};
-  assert_memory_equal(uses, expected, sizeof expected);
-  tn_release(&R, uses);
+  tn_arena arena = tn_arena_new(&R);
+  tn_uses uses;
+  assert_ok(&R, tn_uses_create(&arena, g, &uses));
+  const int32_t by_nodes[] = {0, 2, 0, 0}, outside[] = {0, 0, 2, 1};
+  for (tn_val v = 0; v < 4; v++) assert_int_equal(uses.start[v + 1] - uses.start[v], by_nodes[v]);
+  assert_memory_equal(uses.outside, outside, sizeof outside);
+  assert_int_equal(uses.node[0], 1);
+  assert_int_equal(uses.node[1], 1);
+  tn_arena_free(&arena);
   tn_graph_destroy(g);
 }
 
-static void what_no_one_needs_is_dead(void **state) {
+static void nodes_without_uses_are_dead(void **state) {
   (void)state;
   tn_graph *g = parsed(&R, "x: f32[2] = state(path=x)\n"
                            "a: f32[2] = neg(x)\n"
@@ -315,8 +320,8 @@ static void what_no_one_needs_is_dead(void **state) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void) {
   const struct CMUnitTest tests[] = {
-      CASE(a_copy_is_the_same_without_what_is_dead),
-      CASE(what_replaces_a_node_takes_its_name_and_place),
+      CASE(a_copy_is_equal_without_dead_nodes),
+      CASE(a_replacement_takes_name_and_layer),
       CASE(a_node_may_be_left_out),
       CASE(a_pass_that_fails_or_forgets_gives_no_graph),
       CASE(equal_expressions_are_merged),
@@ -326,14 +331,14 @@ int main(void) {
       CASE(effects_are_never_merged),
       CASE(a_composite_becomes_its_parts_in_the_same_layer),
       CASE(a_primitive_cannot_be_decomposed),
-      CASE(a_decomposition_yields_what_the_op_says),
+      CASE(a_decomposition_yields_the_inferred_types),
       CASE(a_decomposition_yields_every_result),
       CASE(a_decomposition_yields_no_result_that_is_not_there),
       CASE(a_decomposition_yields_each_result_once),
       CASE(a_decomposition_ends_what_it_begins),
       CASE(a_decomposition_may_refuse),
       CASE(uses_are_counted_by_nodes_commits_and_outputs),
-      CASE(what_no_one_needs_is_dead),
+      CASE(nodes_without_uses_are_dead),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Graph text: printing, parsing, and back. */
+/* Tests of the text form: printing and parsing. */
 #include "tests/unit/graph/rig.h"
 
 #include "core/graph/text/lexer.h"
@@ -17,7 +17,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* The text parses to a graph that prints as it, hashes as what printed it, and keeps the rules. */
+/* The text parses to a valid graph with the same text and hash. */
 static void assert_round_trip(const char *text) {
   tn_graph *graph = parsed(&R, text);
   assert_verified(&R, graph);
@@ -74,7 +74,7 @@ static void values_with_names_that_cannot_stand_go_by_number(void **state) {
   (void)state;
   tn_val x = param(&R, "two words", TYPE(TN_F32, 2)), y = param(&R, "7", TYPE(TN_F32, 2)),
          z = param(&R, "_", TYPE(TN_F32, 2)), w = param(&R, "0.weight", TYPE(TN_F32, 2));
-  assert_ok(&R, tn_graph_name(R.graph, tn_op2(R.b, "total", x, y), "0.weight")); /* taken */
+  assert_ok(&R, tn_graph_name(R.graph, tn_op2(R.b, "total", x, y), "0.weight")); /* in use */
   assert_ok(&R, tn_graph_name(R.graph, tn_op2(R.b, "total", z, w), "commit"));
   tn_val last = tn_neg(R.b, (tn_val)R.graph->values.n - 1);
   assert_ok(&R, tn_graph_name(R.graph, last, "if"));
@@ -134,7 +134,7 @@ static void errors_name_text_and_line(void **state) {
   refused("x: f32[2] = input(name=x)\nx = neg(x)", TN_EINVAL,
           "net.txt:2: x is defined already, expected each name once");
   refused("x: f32[2] = input(name=x)\ny: f32[2] = input(name=x)", TN_EINVAL,
-          "net.txt:2: input x is there already, expected each input once");
+          "net.txt:2: input x exists already, expected each input once");
   refused("x: f32[2] = state(path=x)\ny: f32[2] = state(path=x)", TN_EINVAL,
           "net.txt:2: state x is read already, expected one state(path=x)");
   refused("x: f32[2] = input(name=x)\ny, z = neg(x)", TN_EINVAL,
@@ -148,7 +148,7 @@ static void broken_syntax_is_refused(void **state) {
   refused("x: f32[2 = input(name=x)", TN_EINVAL, "net.txt:1: expected ']', found '='");
   refused("x: f33[2] = input(name=x)", TN_EINVAL,
           "net.txt:1: 'f33' is not an element type, expected f32, f16, bf16, f64, i32, i64, u8, bool or any");
-  refused("x: f32[two] = input(name=x)", TN_EINVAL, "net.txt:1: expected a whole number, found 'two'");
+  refused("x: f32[two] = input(name=x)", TN_EINVAL, "net.txt:1: expected an integer, found 'two'");
   refused("x: f32[1,1,1,1,1,1,1,1,1] = input(name=x)", TN_EINVAL,
           "net.txt:1: expected at most 8 dimensions, found '1'");
   refused("x: f32[2]", TN_EINVAL, "net.txt:1: expected '=', found the end of the text");
@@ -184,7 +184,7 @@ static void commits_and_outputs_are_checked(void **state) {
   refused("x: f32[2] = state(path=x)\ncommit x = x if x", TN_EINVAL,
           "net.txt:2: commit x: the predicate is f32[2], expected bool[]");
   refused("x: f32[2] = state(path=x)\noutput y = x\noutput y = x", TN_EINVAL,
-          "net.txt:3: output y is there already, expected each output once");
+          "net.txt:3: output y exists already, expected each output once");
   refused("output y = _", TN_EINVAL, "net.txt:1: output y: value 0 is not of this graph");
 }
 

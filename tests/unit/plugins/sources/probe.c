@@ -1,4 +1,5 @@
 #include "tests/unit/plugins/sources/probe.h"
+#include "core/plugin/handles.h"
 
 #include <ftw.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ static const void *fill(probe *p, const char *const *pairs) {
 
 static void prepare(probe *p, const tn_source *source) {
   memset(p, 0, sizeof(*p));
-  tn_slot_init(&p->host.pub.env, &p->slot, NULL);
+  tn_error_record_init_root(&p->host.pub.env, &p->record, &tn_host_api);
   p->host.field = give_field;
   p->host.pub.scratch = &p->scratch;
   p->arena = tn_arena_new(p);
@@ -55,12 +56,12 @@ void probe_starve(const tn_source *source, const char *const *pairs) {
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
     scarce memory = {allowed, 0};
-    p.slot.allocator = (tn_allocator){&memory, scarce_realloc};
+    p.record.allocator = (tn_allocator){&memory, scarce_realloc};
     status = source->open(&p.host.pub.env, options, TN_SPLIT_TRAIN, 1, &p.self);
     if (status == TN_OK) {
-      source->describe(p.self, &p.host.pub.env, &p.description);
+      source->describe(&p.host.pub.env, p.self, &p.description);
       status = probe_read(&p, 0, 1);
-      source->close(p.self, &p.host.pub.env);
+      source->close(&p.host.pub.env, p.self);
     }
     tn_release(&p, p.scratch.memory);
     p.scratch = (tn_scratch){NULL, 0};
@@ -68,7 +69,7 @@ void probe_starve(const tn_source *source, const char *const *pairs) {
     assert_true(status == TN_OK || status == TN_ENOMEM);
     assert_true(allowed < 1000);
   }
-  p.slot.allocator = (tn_allocator){NULL, NULL};
+  p.record.allocator = (tn_allocator){NULL, NULL};
   for (int i = 0; i < 4; i++) free(p.value[i]);
   tn_arena_free(&p.arena);
 }
@@ -81,13 +82,13 @@ tn_status probe_open(probe *p, const tn_source *source, const char *const *pairs
     return status;
   }
   p->description.struct_size = sizeof(p->description);
-  assert_int_equal(source->describe(p->self, &p->host.pub.env, &p->description), TN_OK);
+  assert_int_equal(source->describe(&p->host.pub.env, p->self, &p->description), TN_OK);
   assert_in_range(p->description.n_fields, 1, 4);
   return TN_OK;
 }
 
 void probe_close(probe *p) {
-  p->source->close(p->self, &p->host.pub.env);
+  p->source->close(&p->host.pub.env, p->self);
   tn_release(p, p->scratch.memory);
   for (int i = 0; i < 4; i++) free(p->value[i]);
   tn_arena_free(&p->arena);
@@ -103,7 +104,7 @@ void probe_refused(const tn_source *source, const char *const *pairs, int32_t sp
 tn_status probe_read(probe *p, int64_t index, uint64_t key) {
   p->host.pub.index = index;
   p->host.pub.key = key;
-  return p->source->read(p->self, &p->host.pub);
+  return p->source->read(&p->host.pub, p->self);
 }
 
 char *make_folder(void) {

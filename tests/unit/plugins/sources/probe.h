@@ -18,7 +18,7 @@
 
 typedef struct probe {
   tn_sample_host host; /* comes first */
-  tn_error_record slot;
+  tn_error_record record;
   tn_scratch scratch;
   tn_arena arena;
   const tn_source *source;

@@ -8,6 +8,7 @@
 
 #include "core/config/options/options.h"
 #include "core/data/loader.h"
+#include "core/plugin/handles.h"
 #include "plugins/sources/sources.h"
 #include "plugins/transforms/transforms.h"
 
@@ -15,7 +16,7 @@
 
 enum { BATCH = 24, PIXELS = 28 * 28, EPOCH = 240 };
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 static tn_arena arena;
 
@@ -68,7 +69,7 @@ static uint64_t hash_epoch(tn_loader *loader, int64_t epoch, int64_t first) {
 static void pictures_do_not_depend_on_the_number_of_workers(void **state) {
   (void)state;
   static const int32_t workers[] = {0, 1, 4};
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   arena = tn_arena_new(&env);
   const tn_transform_use uses[] = {
       {.transform = &random_crop_transform,

@@ -79,8 +79,13 @@ static void compare(const tn_transform *t, const char *const *pairs, int32_t dty
   for (int n = 0; n < BATCH; n++) {
     const void *in = dtype == TN_U8 ? (const void *)(bytes + n * SAMPLE) : floats + n * SAMPLE;
     void *out = expected + n * SAMPLE;
-    tn_transform_call call = {
-        .env = f.env, .n = 1, .in_type = &type, .out_type = &result, .in = &in, .out = &out};
+    tn_transform_call call = {.env = f.env,
+                              .struct_size = sizeof call,
+                              .n = 1,
+                              .in_type = &type,
+                              .out_type = &result,
+                              .in = &in,
+                              .out = &out};
     assert_int_equal(t->apply(&call, options), TN_OK);
   }
   assert_int_equal(tn_reference_run(r), TN_OK);

@@ -10,12 +10,13 @@
 #include <cmocka.h>
 
 #include "core/config/options/options.h"
+#include "core/plugin/handles.h"
 #include "tests/unit/plugins/transforms/goldens.h"
 #include "plugins/transforms/transforms.h"
 
 enum { HIGH = 7, WIDE = 10, PLANE = HIGH * WIDE, MOST = 3 * 64 * 64 };
 
-static tn_error_record slot;
+static tn_error_record record;
 static tn_env env;
 static tn_arena arena;
 static uint8_t bytes[3 * PLANE];
@@ -31,7 +32,7 @@ static tn_scratch scratch;
 /* The same picture that goldens.py draws. */
 static int start(void **state) {
   (void)state;
-  tn_slot_init(&env, &slot, NULL);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
   arena = tn_arena_new(&env);
   for (int k = 0; k < 3; k++)
     for (int i = 0; i < PLANE; i++) bytes[k * PLANE + i] = (uint8_t)((i * 37 + i * i * 11 + k * 101) % 256);
@@ -68,8 +69,14 @@ static tn_type run(const tn_transform *t, const char *const *pairs, const tn_typ
   tn_type result = *type;
   if (t->infer(&env, options, 1, type, &result) != TN_OK) fail_msg("%s", tn_error_text(&env));
   assert_true(tn_type_bytes(&result) <= sizeof(out));
-  tn_transform_call call = {
-      .env = env, .n = 1, .in_type = type, .out_type = &result, .in = &in, .key = key, .scratch = &scratch};
+  tn_transform_call call = {.env = env,
+                            .struct_size = sizeof call,
+                            .n = 1,
+                            .in_type = type,
+                            .out_type = &result,
+                            .in = &in,
+                            .key = key,
+                            .scratch = &scratch};
   call.out = (void *const[]){&out};
   if (t->apply(&call, options) != TN_OK) fail_msg("%s", tn_error_text(&env));
   return result;
@@ -279,6 +286,7 @@ static void fields_that_go_together_get_the_same_crop(void **state) {
     tn_type result[2] = {types[0], types[1]};
     assert_int_equal(random_crop_transform.infer(&env, options, 2, types, result), TN_OK);
     tn_transform_call call = {.env = env,
+                              .struct_size = sizeof call,
                               .n = 2,
                               .in_type = types,
                               .out_type = result,
@@ -368,8 +376,13 @@ static void a_picture_without_pixels_is_an_error(void **state) {
   tn_type empty = {TN_U8, 3, {3, 0, 4}}, result = empty;
   const void *options = options_of(&resize_transform, PAIRS("size", "[2, 2]")), *in = bytes;
   assert_int_equal(resize_transform.infer(&env, options, 1, &empty, &result), TN_OK);
-  tn_transform_call call = {
-      .env = env, .n = 1, .in_type = &empty, .out_type = &result, .in = &in, .scratch = &scratch};
+  tn_transform_call call = {.env = env,
+                            .struct_size = sizeof call,
+                            .n = 1,
+                            .in_type = &empty,
+                            .out_type = &result,
+                            .in = &in,
+                            .scratch = &scratch};
   call.out = (void *const[]){&out};
   assert_int_equal(resize_transform.apply(&call, options), TN_EINVAL);
 }
@@ -387,15 +400,20 @@ static void refused_memory_is_survived(void **state) {
   tn_type result = {TN_U8, 3, {3, 3, 4}};
   const void *options = options_of(&resize_transform, PAIRS("size", "[3, 4]")), *in = bytes;
   tn_scratch own = {NULL, 0};
-  tn_transform_call call = {
-      .env = env, .n = 1, .in_type = &u8_picture, .out_type = &result, .in = &in, .scratch = &own};
+  tn_transform_call call = {.env = env,
+                            .struct_size = sizeof call,
+                            .n = 1,
+                            .in_type = &u8_picture,
+                            .out_type = &result,
+                            .in = &in,
+                            .scratch = &own};
   call.out = (void *const[]){&out};
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
     int left = allowed;
-    slot.allocator = (tn_allocator){&left, scarce_realloc};
+    record.allocator = (tn_allocator){&left, scarce_realloc};
     status = resize_transform.apply(&call, options);
-    slot.allocator = (tn_allocator){NULL, NULL};
+    record.allocator = (tn_allocator){NULL, NULL};
     assert_true(status == (allowed < 1 ? TN_ENOMEM : TN_OK));
   }
   tn_release(&env, own.memory);

@@ -12,7 +12,7 @@ enum { RANKS = 4 };
 typedef struct meeting {
   tn_rank_set *ranks;
   tn_env env[RANKS];
-  tn_error_record slots[RANKS];
+  tn_error_record records[RANKS];
   uint64_t hash[RANKS];
   int32_t fails; /* the rank that does; -1: none */
   tn_status outcomes[RANKS];
@@ -31,7 +31,7 @@ static tn_status conclude(meeting *m, int32_t rank, tn_status status) {
 }
 
 static void run(meeting *m, tn_status (*body)(void *context, int32_t rank)) {
-  for (int32_t r = 0; r < RANKS; r++) tn_slot_init(&m->env[r], &m->slots[r], &R.env);
+  for (int32_t r = 0; r < RANKS; r++) tn_error_record_init(&m->env[r], &m->records[r], &R.env);
   tn_ranks_run(m->ranks, &R.env, body, m);
 }
 

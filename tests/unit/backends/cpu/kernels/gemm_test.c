@@ -67,7 +67,7 @@ static void pack(product *p, const tn_gemm_isa *isa) {
 }
 
 static void run(product *p, const tn_gemm_isa *isa, tn_gemm_plan *plan) {
-  tn_launch l = {.env = {&table, NULL}};
+  tn_launch l = {.env = {&table, NULL}, .struct_size = sizeof(tn_launch)};
   void *scratch = NULL;
   tn_gemm_plan_make(plan, p->dtype, 1, p->m, p->n, p->k, p->flags);
   if (p->flags & TN_GEMM_PACKED) pack(p, isa);

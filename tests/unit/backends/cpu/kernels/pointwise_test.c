@@ -518,13 +518,13 @@ static void run_by_node(const region *r, void **values) {
     int32_t number[3];
     void *in[3];
     rig_start(&single);
-    for (int32_t i = 0; i < n->node.n_in; i++) {
-      number[i] = rig_in(&single, n->node.in[i]);
+    for (int32_t i = 0; i < n->node->n_in; i++) {
+      number[i] = rig_in(&single, n->node->in[i]);
       in[i] = values[n->in[i]];
     }
     rig_out(&single,
-            rig_node(&single, n->node.op, n->node.attributes, number, n->node.n_in, &n->node.out[0], 1));
-    values[n->first_out] = rig_tensor(&n->node.out[0]);
+            rig_node(&single, n->node->op, n->node->attributes, number, n->node->n_in, &n->node->out[0], 1));
+    values[n->first_out] = rig_tensor(&n->node->out[0]);
     rig_memory memory = {.in = in, .out = &values[n->first_out], .threads = 1};
     assert_int_equal(rig_run(&tn_cpu_pointwise, &single, &memory, NULL), TN_OK);
   }
@@ -535,11 +535,11 @@ static void check_results(const region *r, void *const *values, void *const *out
   for (int32_t i = 0; i < m->n_out; i++) {
     if (memcmp(values[m->out_number[i]], out[i], tn_type_bytes(m->out[i])) == 0) continue;
     for (int32_t k = 0; k < m->n_nodes; k++)
-      print_error("%d: %s %s <- %d %d %d\n", m->nodes[k].first_out, m->nodes[k].node.op,
-                  tn_dtype_name(m->nodes[k].node.out[0].dtype),
-                  m->nodes[k].node.n_in > 0 ? m->nodes[k].in[0] : -1,
-                  m->nodes[k].node.n_in > 1 ? m->nodes[k].in[1] : -1,
-                  m->nodes[k].node.n_in > 2 ? m->nodes[k].in[2] : -1);
+      print_error("%d: %s %s <- %d %d %d\n", m->nodes[k].first_out, m->nodes[k].node->op,
+                  tn_dtype_name(m->nodes[k].node->out[0].dtype),
+                  m->nodes[k].node->n_in > 0 ? m->nodes[k].in[0] : -1,
+                  m->nodes[k].node->n_in > 1 ? m->nodes[k].in[1] : -1,
+                  m->nodes[k].node->n_in > 2 ? m->nodes[k].in[2] : -1);
     fail_msg("result %d (value %d) differs from its nodes run one by one", i, m->out_number[i]);
   }
 }

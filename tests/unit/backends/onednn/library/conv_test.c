@@ -20,7 +20,7 @@ typedef struct host {
   char text[512];
 } host;
 
-static host *host_of(const void *handle) { return (host *)(void *)((const tn_env *)handle)->slot; }
+static host *host_of(const void *handle) { return (host *)(void *)((const tn_env *)handle)->record; }
 
 static void *host_alloc(const void *handle, size_t bytes) {
   host *h = host_of(handle);
@@ -138,6 +138,7 @@ static void reorder(rig *r, const lay *l, void *from, void *to) {
   tn_view view_in = {l->type, plain, from}, view_out = {l->type, l->layout, to};
   void *workspace = aligned_alloc(64, (size_t)tn_primitive_list_workspace(&r->list) + 64);
   tn_launch launch = {.env = r->env,
+                      .struct_size = sizeof(tn_launch),
                       .n_in = 1,
                       .n_out = 1,
                       .in = &view_in,

@@ -72,7 +72,7 @@ static void start(int32_t ranks, int32_t come, int32_t order, double timeout_s) 
     rig *d = all[i].device;
     void *memory[3];
     for (int k = 0; k < 3; k++)
-      OK(d->b->memory_new(d->device, &d->env, k < 2 ? TN_MEMORY_DEVICE : TN_MEMORY_STAGING, ROOM,
+      OK(d->b->memory_new(&d->env, d->device, k < 2 ? TN_MEMORY_DEVICE : TN_MEMORY_STAGING, ROOM,
                           &memory[k]));
     all[i].from = memory[0];
     all[i].to = memory[1];
@@ -85,11 +85,11 @@ static void start(int32_t ranks, int32_t come, int32_t order, double timeout_s) 
 static void end(int32_t come) {
   for (int32_t i = 0; i < come; i++) {
     rig *d = all[i].device;
-    d->b->stream_wait(d->streams[TN_STREAM_COMM], &all[i].said.env);
-    if (all[i].communicator) kind->close(all[i].communicator, &all[i].said.env);
+    d->b->stream_wait(&all[i].said.env, d->streams[TN_STREAM_COMM]);
+    if (all[i].communicator) kind->close(&all[i].said.env, all[i].communicator);
     void *memory[] = {all[i].from, all[i].to, all[i].host};
     for (int k = 0; k < 3; k++)
-      d->b->memory_delete(d->device, k < 2 ? TN_MEMORY_DEVICE : TN_MEMORY_STAGING, memory[k], ROOM, &d->env);
+      d->b->memory_delete(&d->env, d->device, k < 2 ? TN_MEMORY_DEVICE : TN_MEMORY_STAGING, memory[k], ROOM);
     rig_close(d);
   }
 }
@@ -126,16 +126,16 @@ static int reduced(int32_t reduction, int32_t ranks, int64_t i) {
   int result = value_of(0, i);
   for (int32_t r = 1; r < ranks; r++) {
     int v = value_of(r, i);
-    result = reduction == TN_SUM   ? result + v
-             : reduction == TN_MIN ? (v < result ? v : result)
-                                   : (v > result ? v : result);
+    result = reduction == TN_REDUCTION_SUM   ? result + v
+             : reduction == TN_REDUCTION_MIN ? (v < result ? v : result)
+                                             : (v > result ? v : result);
   }
   return result;
 }
 
 /* What a rank must have: element i of its result. */
 static int expected(const tn_collective *w, int32_t ranks, int32_t number, int64_t i) {
-  switch (w->what) {
+  switch (w->kind) {
   case TN_ALL_REDUCE: return reduced(w->reduction, ranks, i);
   case TN_BROADCAST: return value_of(w->root, i);
   case TN_REDUCE_SCATTER: return reduced(w->reduction, ranks, number * (w->count / ranks) + i);
@@ -146,21 +146,21 @@ static int expected(const tn_collective *w, int32_t ranks, int32_t number, int64
 static void fill_operand(rank *r, const tn_collective *w) {
   rig *d = r->device;
   for (int64_t i = 0; i < w->count; i++) put(w->dtype, r->host, i, value_of(r->number, i));
-  OK(d->b->copy(d->streams[TN_STREAM_COMM], &d->env, TN_COPY_TO_DEVICE, (void *)(uintptr_t)w->from, r->host,
+  OK(d->b->copy(&d->env, d->streams[TN_STREAM_COMM], TN_COPY_TO_DEVICE, (void *)(uintptr_t)w->from, r->host,
                 (uint64_t)w->count * tn_dtype_size(w->dtype)));
-  OK(d->b->stream_wait(d->streams[TN_STREAM_COMM], &d->env));
+  OK(d->b->stream_wait(&d->env, d->streams[TN_STREAM_COMM]));
 }
 
 static void check_result(rank *r, const tn_collective *w, int32_t ranks) {
   rig *d = r->device;
   static unsigned char wanted[ROOM];
-  int64_t n = w->what == TN_ALL_GATHER       ? w->count * ranks
-              : w->what == TN_REDUCE_SCATTER ? w->count / ranks
+  int64_t n = w->kind == TN_ALL_GATHER       ? w->count * ranks
+              : w->kind == TN_REDUCE_SCATTER ? w->count / ranks
                                              : w->count;
   size_t bytes = (size_t)n * tn_dtype_size(w->dtype);
-  OK(d->b->stream_wait(d->streams[TN_STREAM_COMM], &d->env));
-  OK(d->b->copy(d->out, &d->env, TN_COPY_TO_HOST, r->host, w->to, bytes));
-  OK(d->b->stream_wait(d->out, &d->env));
+  OK(d->b->stream_wait(&d->env, d->streams[TN_STREAM_COMM]));
+  OK(d->b->copy(&d->env, d->out, TN_COPY_TO_HOST, r->host, w->to, bytes));
+  OK(d->b->stream_wait(&d->env, d->out));
   for (int64_t i = 0; i < n; i++) put(w->dtype, wanted, i, expected(w, ranks, r->number, i));
   assert_memory_equal(r->host, wanted, bytes);
 }
@@ -173,9 +173,9 @@ static tn_collective call_of(const tn_collective *like, const rank *r, int32_t r
   w.from = r->from;
   w.to = r->to;
   if (!in_place) return w;
-  if (w.what == TN_ALL_GATHER) w.from = r->to + (size_t)(r->number * w.count) * size;
-  if (w.what == TN_REDUCE_SCATTER) w.to = r->from + (size_t)(r->number * (w.count / ranks)) * size;
-  if (w.what == TN_ALL_REDUCE || w.what == TN_BROADCAST) w.to = r->from;
+  if (w.kind == TN_ALL_GATHER) w.from = r->to + (size_t)(r->number * w.count) * size;
+  if (w.kind == TN_REDUCE_SCATTER) w.to = r->from + (size_t)(r->number * (w.count / ranks)) * size;
+  if (w.kind == TN_ALL_REDUCE || w.kind == TN_BROADCAST) w.to = r->from;
   return w;
 }
 
@@ -186,7 +186,7 @@ static void try_one(const tn_collective *like, int32_t ranks, bool in_place) {
     fill_operand(&all[r], &calls[r]);
   }
   for (int32_t r = 0; r < ranks; r++)
-    OK(kind->run(all[r].communicator, &all[r].said.env, &calls[r], all[r].device->streams[TN_STREAM_COMM]));
+    OK(kind->run(&all[r].said.env, all[r].communicator, &calls[r], all[r].device->streams[TN_STREAM_COMM]));
   for (int32_t r = 0; r < ranks; r++) check_result(&all[r], &calls[r], ranks);
 }
 
@@ -194,7 +194,7 @@ static void try_counts(tn_collective like, int32_t ranks) {
   static const int64_t counts[] = {1, 5, 61};
   for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
     for (int in_place = 0; in_place < 2; in_place++) {
-      like.count = like.what == TN_REDUCE_SCATTER ? counts[c] / ranks * ranks : counts[c];
+      like.count = like.kind == TN_REDUCE_SCATTER ? counts[c] / ranks * ranks : counts[c];
       if (like.count > 0) try_one(&like, ranks, in_place);
     }
 }
@@ -205,14 +205,14 @@ static void collectives_give_what_they_say_for_every_type(void **state) {
   for (int32_t ranks = 1; ranks <= MOST; ranks++) {
     start(ranks, ranks, orders[ranks - 1], 60);
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
-      for (int32_t reduction = TN_SUM; reduction <= TN_MAX; reduction++) {
-        try_counts((tn_collective){.what = TN_ALL_REDUCE, .reduction = reduction, .dtype = dtypes[d]}, ranks);
-        if (reduction == TN_SUM || d % 3 == 0)
-          try_counts((tn_collective){.what = TN_REDUCE_SCATTER, .reduction = reduction, .dtype = dtypes[d]},
+      for (int32_t reduction = TN_REDUCTION_SUM; reduction <= TN_REDUCTION_MAX; reduction++) {
+        try_counts((tn_collective){.kind = TN_ALL_REDUCE, .reduction = reduction, .dtype = dtypes[d]}, ranks);
+        if (reduction == TN_REDUCTION_SUM || d % 3 == 0)
+          try_counts((tn_collective){.kind = TN_REDUCE_SCATTER, .reduction = reduction, .dtype = dtypes[d]},
                      ranks);
       }
-      try_counts((tn_collective){.what = TN_BROADCAST, .dtype = dtypes[d], .root = ranks - 1}, ranks);
-      try_counts((tn_collective){.what = TN_ALL_GATHER, .dtype = dtypes[d]}, ranks);
+      try_counts((tn_collective){.kind = TN_BROADCAST, .dtype = dtypes[d], .root = ranks - 1}, ranks);
+      try_counts((tn_collective){.kind = TN_ALL_GATHER, .dtype = dtypes[d]}, ranks);
     }
     end(ranks);
   }
@@ -222,27 +222,27 @@ static void halves_are_rounded_once_and_extremes_keep_what_is_no_number(void **s
   (void)state;
   uint16_t a = 0x6800 /* 2048 */, b = 0x3C00 /* 1 */, sum, tiny = 0x0001, huge = 0x7BFF;
   const void *thrice[] = {&a, &b, &b};
-  tn_sim_reduce(TN_F16, TN_SUM, 3, thrice, &sum, 1);
+  tn_sim_reduce(TN_F16, TN_REDUCTION_SUM, 3, thrice, &sum, 1);
   assert_int_equal(sum, 0x6801); /* 2050: rounded after each addition it would be 2048 */
   const void *small[] = {&tiny, &tiny};
-  tn_sim_reduce(TN_F16, TN_SUM, 2, small, &sum, 1);
+  tn_sim_reduce(TN_F16, TN_REDUCTION_SUM, 2, small, &sum, 1);
   assert_int_equal(sum, 0x0002);
   const void *large[] = {&huge, &huge};
-  tn_sim_reduce(TN_F16, TN_SUM, 2, large, &sum, 1);
+  tn_sim_reduce(TN_F16, TN_REDUCTION_SUM, 2, large, &sum, 1);
   assert_int_equal(sum, 0x7C00);
   float one = 1, nan = NAN, least;
   const void *odd[] = {&one, &nan, &one};
-  tn_sim_reduce(TN_F32, TN_MIN, 3, odd, &least, 1);
+  tn_sim_reduce(TN_F32, TN_REDUCTION_MIN, 3, odd, &least, 1);
   assert_true(isnan(least));
   int32_t top = INT32_MAX, next = 1, wrapped;
   const void *over[] = {&top, &next};
-  tn_sim_reduce(TN_I32, TN_SUM, 2, over, &wrapped, 1);
+  tn_sim_reduce(TN_I32, TN_REDUCTION_SUM, 2, over, &wrapped, 1);
   assert_int_equal(wrapped, INT32_MIN);
 }
 
 static tn_collective sum_of(const rank *r, int64_t count) {
   return (tn_collective){.struct_size = sizeof(tn_collective),
-                         .what = TN_ALL_REDUCE,
+                         .kind = TN_ALL_REDUCE,
                          .dtype = TN_F32,
                          .count = count,
                          .from = r->from,
@@ -251,7 +251,7 @@ static tn_collective sum_of(const rank *r, int64_t count) {
 }
 
 static void zero_operand(rank *r) {
-  OK(r->device->b->fill_zero(r->device->streams[TN_STREAM_COMM], &r->device->env, r->from, ROOM));
+  OK(r->device->b->fill_zero(&r->device->env, r->device->streams[TN_STREAM_COMM], r->from, ROOM));
 }
 
 /* Enqueues a sum on some ranks, and how each ends. */
@@ -260,21 +260,21 @@ static void sum_on(int32_t ranks, const int64_t *counts) {
     tn_collective w = sum_of(&all[i], counts[i]);
     zero_operand(&all[i]);
     if (counts[i] > 0)
-      OK(kind->run(all[i].communicator, &all[i].said.env, &w, all[i].device->streams[TN_STREAM_COMM]));
+      OK(kind->run(&all[i].said.env, all[i].communicator, &w, all[i].device->streams[TN_STREAM_COMM]));
   }
 }
 
 static void fails_saying(int32_t i, const char *text) {
   rank *r = &all[i];
-  assert_int_equal(r->device->b->stream_wait(r->device->streams[TN_STREAM_COMM], &r->said.env), TN_ECOMM);
+  assert_int_equal(r->device->b->stream_wait(&r->said.env, r->device->streams[TN_STREAM_COMM]), TN_ECOMM);
   if (!strstr(r->said.text, text)) fail_msg("'%s' does not say '%s'", r->said.text, text);
-  assert_int_equal(kind->status(r->communicator, &r->said.env), TN_ECOMM);
+  assert_int_equal(kind->status(&r->said.env, r->communicator), TN_ECOMM);
 }
 
 static void a_rank_that_does_not_come_is_named(void **state) {
   (void)state;
   start(3, 3, TN_SIM_EAGER, 0.2);
-  OK(kind->status(all[0].communicator, &all[0].said.env));
+  OK(kind->status(&all[0].said.env, all[0].communicator));
   sum_on(3, (int64_t[]){8, 8, 0});
   fails_saying(0, "rank 2 did not come to 'bucket 7' within 0.2 s");
   fails_saying(1, "rank 2 did not come to 'bucket 7' within 0.2 s");
@@ -294,7 +294,7 @@ static void giving_up_ends_what_others_wait_for(void **state) {
   (void)state;
   start(3, 3, TN_SIM_RANDOM, 600);
   sum_on(3, (int64_t[]){8, 8, 0});
-  kind->abort(all[2].communicator);
+  kind->abort(&all[2].said.env, all[2].communicator);
   fails_saying(0, "rank 2 has given up");
   fails_saying(1, "rank 2 has given up");
   end(3);
@@ -322,17 +322,17 @@ static void what_cannot_be_is_refused(void **state) {
   void *stream = all[0].device->streams[TN_STREAM_COMM];
   tn_collective w = sum_of(&all[0], 8);
   w.dtype = TN_BOOL;
-  assert_int_equal(kind->run(all[0].communicator, env, &w, stream), TN_EUNSUPPORTED);
+  assert_int_equal(kind->run(env, all[0].communicator, &w, stream), TN_EUNSUPPORTED);
   w = sum_of(&all[0], 9);
-  w.what = TN_REDUCE_SCATTER;
-  assert_int_equal(kind->run(all[0].communicator, env, &w, stream), TN_EINVAL);
-  w.what = TN_BROADCAST;
+  w.kind = TN_REDUCE_SCATTER;
+  assert_int_equal(kind->run(env, all[0].communicator, &w, stream), TN_EINVAL);
+  w.kind = TN_BROADCAST;
   w.root = 2;
-  assert_int_equal(kind->run(all[0].communicator, env, &w, stream), TN_EINVAL);
-  w.what = 9;
-  assert_int_equal(kind->run(all[0].communicator, env, &w, stream), TN_EUNSUPPORTED);
+  assert_int_equal(kind->run(env, all[0].communicator, &w, stream), TN_EINVAL);
+  w.kind = 9;
+  assert_int_equal(kind->run(env, all[0].communicator, &w, stream), TN_EUNSUPPORTED);
   w = sum_of(&all[0], 0);
-  OK(kind->run(all[0].communicator, env, &w, stream));
+  OK(kind->run(env, all[0].communicator, &w, stream));
   end(2);
 }
 

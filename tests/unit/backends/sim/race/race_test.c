@@ -8,7 +8,7 @@ enum { N_ORDERS = 3 };
 /* The first failure that any of the streams has. */
 static tn_status all_streams(rig *r) {
   for (int32_t role = 0; role < TN_STREAMS; role++) {
-    tn_status status = r->b->stream_wait(r->streams[role], &r->env);
+    tn_status status = r->b->stream_wait(&r->env, r->streams[role]);
     if (status != TN_OK) return status;
   }
   return TN_OK;
@@ -35,7 +35,7 @@ static void two_launches_on_two_streams_need_an_event(void **state) {
         SAYS("the communication stream must await an event that the compute stream records after 'relu of "
              "act'");
       }
-      r->b->event_delete(event, &r->env);
+      r->b->event_delete(&r->env, event);
       rig_free(r, TN_MEMORY_DEVICE, x);
       rig_free(r, TN_MEMORY_DEVICE, y);
       rig_close(r);
@@ -51,10 +51,10 @@ static void reads_beside_reads_and_other_bytes_are_no_race(void **state) {
   rig_add_make(&two, "two", x, z, 1);
   OK(rig_add_enqueue(r, &one, r->compute));
   OK(rig_add_enqueue(r, &two, r->streams[3]));
-  OK(r->b->fill_zero(r->in, &r->env, (char *)x + 0, 0));
+  OK(r->b->fill_zero(&r->env, r->in, (char *)x + 0, 0));
   OK(all_streams(r));
-  OK(r->b->fill_zero(r->in, &r->env, x, BYTES / 2));
-  OK(r->b->fill_zero(r->out, &r->env, (char *)x + BYTES / 2, BYTES / 2));
+  OK(r->b->fill_zero(&r->env, r->in, x, BYTES / 2));
+  OK(r->b->fill_zero(&r->env, r->out, (char *)x + BYTES / 2, BYTES / 2));
   OK(all_streams(r));
   rig_free(r, TN_MEMORY_DEVICE, x);
   rig_free(r, TN_MEMORY_DEVICE, y);
@@ -76,8 +76,8 @@ static void order_passes_through_a_third_stream(void **state) {
     rig_record_await(r, b, r->in, r->out);
     OK(rig_add_enqueue(r, &second, r->out));
     OK(all_streams(r));
-    r->b->event_delete(a, &r->env);
-    r->b->event_delete(b, &r->env);
+    r->b->event_delete(&r->env, a);
+    r->b->event_delete(&r->env, b);
     rig_free(r, TN_MEMORY_DEVICE, x);
     rig_close(r);
   }
@@ -88,10 +88,10 @@ static void staging_memory_is_filled_again_only_after_a_wait(void **state) {
   for (int32_t waits = 0; waits < 2; waits++) {
     rig *r = rig_open((tn_sim_options){.order = TN_SIM_LAZY});
     float *x = rig_device(r), *from = rig_staging(r);
-    OK(r->b->copy(r->in, &r->env, TN_COPY_TO_DEVICE, x, from, BYTES));
-    if (waits) OK(r->b->stream_wait(r->in, &r->env));
+    OK(r->b->copy(&r->env, r->in, TN_COPY_TO_DEVICE, x, from, BYTES));
+    if (waits) OK(r->b->stream_wait(&r->env, r->in));
     from[3] = 5;
-    tn_status status = r->b->stream_wait(r->in, &r->env);
+    tn_status status = r->b->stream_wait(&r->env, r->in);
     assert_int_equal(status, waits ? TN_OK : TN_EDEVICE);
     if (!waits) SAYS("the host has written to the memory since it enqueued the copy");
     rig_free(r, TN_MEMORY_DEVICE, x);
@@ -106,14 +106,14 @@ static void luck_does_not_hide_it(void **state) {
   rig *r = rig_open((tn_sim_options){.order = TN_SIM_EAGER});
   float *x = rig_device(r), *from = rig_staging(r);
   for (int32_t i = 0; i < 3; i++) {
-    OK(r->b->copy(r->in, &r->env, TN_COPY_TO_DEVICE, x, from,
+    OK(r->b->copy(&r->env, r->in, TN_COPY_TO_DEVICE, x, from,
                   BYTES)); /* the same again: nothing is written */
     while (atomic_load(&((tn_sim_stream *)r->in)->ring.head) < (uint64_t)i + 1) {
     }
   }
   from[3] = 5;
-  OK(r->b->copy(r->in, &r->env, TN_COPY_TO_DEVICE, x, from, BYTES));
-  assert_int_equal(r->b->stream_wait(r->in, &r->env), TN_EDEVICE);
+  OK(r->b->copy(&r->env, r->in, TN_COPY_TO_DEVICE, x, from, BYTES));
+  assert_int_equal(r->b->stream_wait(&r->env, r->in), TN_EDEVICE);
   SAYS("'copy to device of 256 bytes' (reads it on the copy-in stream)");
   SAYS("the host must wait for an event that the copy-in stream records after 'copy to device'");
   rig_free(r, TN_MEMORY_DEVICE, x);
@@ -126,9 +126,9 @@ static void a_result_read_too_early_is_no_number(void **state) {
   rig *r = rig_open((tn_sim_options){.order = TN_SIM_LAZY});
   float *x = rig_device(r), *to = rig_staging(r);
   to[0] = 1;
-  OK(r->b->copy(r->out, &r->env, TN_COPY_TO_HOST, to, x, BYTES));
+  OK(r->b->copy(&r->env, r->out, TN_COPY_TO_HOST, to, x, BYTES));
   assert_true(to[0] != to[0]);
-  OK(r->b->stream_wait(r->out, &r->env));
+  OK(r->b->stream_wait(&r->env, r->out));
   assert_true(to[0] == 0);
   rig_free(r, TN_MEMORY_DEVICE, x);
   rig_free(r, TN_MEMORY_STAGING, to);
@@ -142,12 +142,12 @@ static void memory_given_back_too_early_is_reported(void **state) {
   rig_add add;
   rig_add_make(&add, "add of late", x, x, 1);
   OK(rig_add_enqueue(r, &add, r->compute));
-  OK(r->b->stream_wait(r->compute, &r->env)); /* left out */
+  OK(r->b->stream_wait(&r->env, r->compute)); /* left out */
   while (atomic_load(&((tn_sim_stream *)r->compute)->ring.head) < 2) {
   }
   rig_free(r, TN_MEMORY_DEVICE, x);
   SAYS("given back before the host had waited for 'add of late'");
-  assert_int_equal(r->b->stream_wait(r->in, &r->env), TN_EDEVICE);
+  assert_int_equal(r->b->stream_wait(&r->env, r->in), TN_EDEVICE);
   rig_close(r);
 }
 
@@ -158,12 +158,12 @@ static void memory_that_is_not_there_is_reported(void **state) {
   rig_add add;
   rig_add_make(&add, "stray", x, x + 1, 1);
   OK(rig_add_enqueue(r, &add, r->compute));
-  assert_int_equal(r->b->stream_wait(r->compute, &r->env), TN_EDEVICE);
+  assert_int_equal(r->b->stream_wait(&r->env, r->compute), TN_EDEVICE);
   SAYS("'stray' on device 0: a result of 256 bytes");
   SAYS("lies in no memory of the device");
   rig_add_make(&add, "host pointer", host, x, 1);
   OK(rig_add_enqueue(r, &add, r->in));
-  assert_int_equal(r->b->stream_wait(r->in, &r->env), TN_EDEVICE);
+  assert_int_equal(r->b->stream_wait(&r->env, r->in), TN_EDEVICE);
   SAYS("'host pointer' on device 0: an operand");
   free(host);
   rig_free(r, TN_MEMORY_DEVICE, x);
@@ -178,8 +178,8 @@ static void tasks_take_part(void **state) {
   rig_add_make(&add, "add", x, x, 1);
   tn_sim_task task = {.name = "all_reduce", .n_writes = 1, .writes = {{x, BYTES}}};
   OK(rig_add_enqueue(r, &add, r->compute));
-  OK(tn_sim_push_task(r->streams[3], &r->env, &task, NULL, 0));
-  assert_int_equal(r->b->stream_wait(r->streams[3], &r->env), TN_EDEVICE);
+  OK(tn_sim_push_task(&r->env, r->streams[3], &task, NULL, 0));
+  assert_int_equal(r->b->stream_wait(&r->env, r->streams[3]), TN_EDEVICE);
   SAYS("'all_reduce' (writes it on the communication stream)");
   rig_free(r, TN_MEMORY_DEVICE, x);
   rig_close(r);

@@ -1,8 +1,8 @@
-/* tests/unit/support/folder.h: a temporary folder and files in it. */
-#ifndef TN_TESTS_UNIT_SUPPORT_FOLDER_H
-#define TN_TESTS_UNIT_SUPPORT_FOLDER_H
+/* tests/support/folder.h: a temporary folder and files in it. */
+#ifndef TN_TESTS_SUPPORT_FOLDER_H
+#define TN_TESTS_SUPPORT_FOLDER_H
 
-#include "tests/unit/support/bench.h"
+#include "tests/support/check_status.h"
 
 #include <fcntl.h>
 #include <ftw.h>

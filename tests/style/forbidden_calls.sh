@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/style/calls.sh ROOT: the library and its plugins never print and never end the process. Observers may
-# write to stderr, which is what some of them are for.
+# tests/style/forbidden_calls.sh ROOT: the library and its plugins never print and never end the process. Observers may
+# write to stderr: some of them exist for that.
 set -eu
 cd "$1"
 files=$(find core plugins backends -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' | sort)

@@ -1,22 +1,24 @@
-/* core/graph/gradient/gradient_flow.c: where gradients flow. */
+/* core/graph/gradient/gradient_path.c: the values through which gradients flow. */
 #include "core/graph/gradient/gradient.h"
 
-static bool is_float(const tn_graph *g, tn_val v) { return tn_dtype_is_float(tn_graph_type(g, v)->dtype); }
+static bool path_is_float(const tn_graph *g, tn_val v) {
+  return tn_dtype_is_float(tn_graph_type(g, v)->dtype);
+}
 
-static bool is_differentiable(const tn_gnode *node) { return (node->op->flags & TN_OP_NONDIFF) == 0; }
+static bool path_is_differentiable(const tn_gnode *node) { return (node->op->flags & TN_OP_NONDIFF) == 0; }
 
-static tn_status check(const tn_graph *g, tn_val loss, const tn_val *wrt, int32_t n) {
+static tn_status path_check(const tn_graph *g, tn_val loss, const tn_val *wrt, int32_t n) {
   char type[TN_TYPE_TEXT];
   if (loss == 0 || loss >= g->values.n)
     return tn_failf(g->env, TN_EINVAL, "differentiate: the loss is value %u, which is not of this graph",
                     loss);
-  if (tn_graph_type(g, loss)->rank != 0 || !is_float(g, loss))
+  if (tn_graph_type(g, loss)->rank != 0 || !path_is_float(g, loss))
     return tn_failf(g->env, TN_EINVAL, "differentiate: the loss is %s, expected a float scalar such as f32[]",
                     tn_type_format(tn_graph_type(g, loss), type));
   for (int32_t i = 0; i < n; i++) {
     if (wrt[i] == 0 || wrt[i] >= g->values.n)
       return tn_failf(g->env, TN_EINVAL, "differentiate: value %u is not of this graph", wrt[i]);
-    if (!is_float(g, wrt[i]))
+    if (!path_is_float(g, wrt[i]))
       return tn_failf(g->env, TN_EINVAL,
                       "differentiate: a gradient with respect to %s is asked for, expected floats",
                       tn_type_format(tn_graph_type(g, wrt[i]), type));
@@ -24,20 +26,20 @@ static tn_status check(const tn_graph *g, tn_val loss, const tn_val *wrt, int32_
   return TN_OK;
 }
 
-/* Forward: what depends on wrt. */
-static void mark_dependents(const tn_graph *g, bool *depends) {
+/* Forward: the values that depend on wrt. */
+static void path_mark_dependents(const tn_graph *g, bool *depends) {
   for (size_t i = 0; i < g->nodes.n; i++) {
     const tn_gnode *node = &g->nodes.v[i];
     bool any = false;
     for (int32_t k = 0; k < node->n_in; k++) any |= depends[node->in[k]];
-    if (!any || !is_differentiable(node)) continue;
+    if (!any || !path_is_differentiable(node)) continue;
     for (int32_t k = 0; k < node->n_out; k++)
-      if (is_float(g, node->first_out + (tn_val)k)) depends[node->first_out + (tn_val)k] = true;
+      if (path_is_float(g, node->first_out + (tn_val)k)) depends[node->first_out + (tn_val)k] = true;
   }
 }
 
-/* Backward: of those, what the loss depends on. */
-static void mark_needed(const tn_graph *g, const bool *depends, tn_val loss, bool *needed) {
+/* Backward: of those, the values that the loss depends on. */
+static void path_mark_needed(const tn_graph *g, const bool *depends, tn_val loss, bool *needed) {
   needed[loss] = depends[loss];
   for (size_t i = g->values.v[loss].node + 1; i-- > 0;) {
     const tn_gnode *node = &g->nodes.v[i];
@@ -49,13 +51,13 @@ static void mark_needed(const tn_graph *g, const bool *depends, tn_val loss, boo
 
 tn_status tn_gradient_path(const tn_graph *g, tn_val loss, const tn_val *wrt, int32_t n, bool **on_path) {
   *on_path = NULL;
-  TN_TRY(check(g, loss, wrt, n));
+  TN_TRY(path_check(g, loss, wrt, n));
   bool *depends = tn_alloc(g->env, g->values.n), *needed = tn_alloc(g->env, g->values.n);
   tn_status status = depends != NULL && needed != NULL ? TN_OK : TN_ENOMEM;
   if (status == TN_OK) {
     for (int32_t i = 0; i < n; i++) depends[wrt[i]] = true;
-    mark_dependents(g, depends);
-    mark_needed(g, depends, loss, needed);
+    path_mark_dependents(g, depends);
+    path_mark_needed(g, depends, loss, needed);
     *on_path = needed;
   } else {
     tn_release(g->env, needed);

@@ -1,10 +1,11 @@
-/* core/config/language/words.c: characters, words and names of the model language. */
+/* core/config/language/parser.c: characters, words and names of the model language, and its error
+ * messages. */
 #include "core/config/language/parser.h"
 
 #include <ctype.h>
 #include <string.h>
 
-static int32_t line_of(const tn_parser *p, const char *at) {
+static int32_t parser_line_of(const tn_parser *p, const char *at) {
   int32_t row = 0;
   if (p->row_lines == NULL) return p->line;
   for (const char *c = p->text; c < at; c++) row += *c == '\n';
@@ -18,15 +19,15 @@ void tn_parser_fail(tn_parser *p, const char *at, const char *format, ...) {
   p->status = tn_failv(p->handle, TN_EINVAL, NULL, format, args);
   va_end(args);
   if (p->file == NULL) return;
-  int32_t line = line_of(p, at);
+  int32_t line = parser_line_of(p, at);
   if (line > 0)
     tn_wrap(p->handle, p->status, "%s:%d", p->file, line);
   else
     tn_wrap(p->handle, p->status, "%s", p->file);
 }
 
-/* Length of what a reader would call one token, for messages. */
-static int token_length(const char *at) {
+/* Length of the token at `at`, for messages. */
+static int parser_token_length(const char *at) {
   size_t n = 0;
   while (n < 32 && (isalnum((unsigned char)at[n]) || at[n] == '_' || at[n] == '.')) n++;
   if (n == 0 && (strncmp(at, "<-", 2) == 0 || strncmp(at, "//", 2) == 0 || (*at != '\0' && at[1] == '=')))
@@ -41,7 +42,7 @@ void tn_parser_expected(tn_parser *p, const char *what) {
   if (*p->at == '\0')
     tn_parser_fail(p, p->at, "expected %s, found the end of the line", what);
   else
-    tn_parser_fail(p, p->at, "expected %s, found '%.*s'", what, token_length(p->at), p->at);
+    tn_parser_fail(p, p->at, "expected %s, found '%.*s'", what, parser_token_length(p->at), p->at);
 }
 
 void tn_parser_skip(tn_parser *p) { p->at += strspn(p->at, " \t\n"); }
@@ -67,8 +68,8 @@ const char *tn_scan_word(const char *at) {
   return at;
 }
 
-/* One part of a name: a word, a word with "{i}", or digits. */
-static const char *scan_part(const char *at, bool hole) {
+/* The end of one part of a name: a word, a word with "{i}", or digits. */
+static const char *parser_scan_part(const char *at, bool hole) {
   const char *end = tn_scan_word(at);
   if (end != NULL) return hole && tn_text_starts(end, "{i}") ? end + 3 : end;
   while (isdigit((unsigned char)*at)) {
@@ -78,8 +79,8 @@ static const char *scan_part(const char *at, bool hole) {
 }
 
 const char *tn_scan_name(const char *at, bool hole) {
-  const char *end = scan_part(at, hole);
-  while (end != NULL && *end == '.') end = scan_part(end + 1, hole);
+  const char *end = parser_scan_part(at, hole);
+  while (end != NULL && *end == '.') end = parser_scan_part(end + 1, hole);
   return end;
 }
 

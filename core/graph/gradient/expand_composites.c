@@ -1,26 +1,26 @@
-/* core/graph/rewrite/expand.c: composite ops without a gradient rule, replaced by their decompositions so
- * that these can be differentiated. The nodes are laid out anew, with each decomposition in front of the op
- * that it replaces; values keep their numbers, so whoever holds one need not know. */
+/* core/graph/gradient/expand_composites.c: replaces composite ops without a gradient rule by their
+ * decompositions, which can be differentiated. The list of nodes is rebuilt with each decomposition in front
+ * of the op that it replaces; values keep their numbers, so numbers held elsewhere stay valid. */
 #include "core/graph/build/builder.h"
 #include "core/graph/gradient/gradient.h"
 #include "core/graph/input_state.h"
 
-/* A decomposition may use composites in turn; deeper ones than this contain themselves. */
+/* Decompositions may contain composites; deeper nesting than this is taken for recursion. */
 enum { MAX_ROUNDS = 64 };
 
 typedef struct expansion {
   tn_build *b;
   tn_graph *g;
-  const bool *on_path; /* of the values that were there at the start of the round */
-  tn_val *map;         /* of those, too: what stands for each now */
+  const bool *on_path; /* for the values of the graph at the start of the round */
+  tn_val *map;         /* for the same values: their replacements */
   bool any;
 } expansion;
 
-static bool needs_expansion(const expansion *e, const tn_gnode *node) {
+static bool expand_is_needed(const expansion *e, const tn_gnode *node) {
   return node->op->grad == NULL && tn_gradient_passes(node, e->on_path);
 }
 
-static tn_status no_gradient(const expansion *e, const tn_gnode *node) {
+static tn_status expand_no_gradient(const expansion *e, const tn_gnode *node) {
   const char *where = node->where[0] != '\0' ? node->where : node->layer;
   return tn_failf(e->g->env, TN_EINVAL,
                   "%s%s%s lies between the loss and a parameter, but has neither gradient nor decomposition: "
@@ -29,8 +29,8 @@ static tn_status no_gradient(const expansion *e, const tn_gnode *node) {
                   where, where[0] != '\0' ? ": " : "", node->op->item.name);
 }
 
-/* Points the operands at what replaces them. */
-static tn_status remap(const expansion *e, tn_gnode *node) {
+/* Replaces the operands by their map entries. */
+static tn_status expand_remap(const expansion *e, tn_gnode *node) {
   bool changes = false;
   for (int32_t i = 0; i < node->n_in; i++) changes |= e->map[node->in[i]] != node->in[i];
   if (!changes) return TN_OK;
@@ -41,13 +41,13 @@ static tn_status remap(const expansion *e, tn_gnode *node) {
   return TN_OK;
 }
 
-/* Emits what replaces the node, and notes it. */
-static tn_status replace(expansion *e, const tn_gnode *node) {
+/* Emits the decomposition of a node and maps its results. */
+static tn_status expand_replace(expansion *e, const tn_gnode *node) {
   tn_graph *g = e->g;
-  if (!tn_op_is_composite(node->op)) return no_gradient(e, node);
-  const tn_build_frame *around = tn_builder_frame(e->b);
+  if (!tn_op_is_composite(node->op)) return expand_no_gradient(e, node);
+  const tn_build_frame *outer = tn_builder_frame(e->b);
   tn_build_frame frame = {
-      .prefix = node->layer, .where = node->where, .training = around->training, .seed = around->seed};
+      .prefix = node->layer, .where = node->where, .training = outer->training, .seed = outer->seed};
   e->any = true;
   tn_builder_push(e->b, &frame);
   tn_status status = tn_decompose(e->b, node->def, node->attributes, node->in, node->n_in, node->n_out,
@@ -62,23 +62,23 @@ static tn_status replace(expansion *e, const tn_gnode *node) {
   return status;
 }
 
-static tn_status append(tn_graph *g, const tn_gnode *node) {
+static tn_status expand_append(tn_graph *g, const tn_gnode *node) {
   TN_TRY(tn_vec_push(g->env, &g->nodes, *node));
   for (int32_t i = 0; i < node->n_out; i++)
     g->values.v[node->first_out + (tn_val)i].node = (uint32_t)g->nodes.n - 1;
   return TN_OK;
 }
 
-/* Inputs and state go first: a decomposition may ask for any of them. */
-static tn_status lay_out(expansion *e, const tn_gnode *old, size_t n) {
+/* Inputs and states come first, since a decomposition may use any of them. */
+static tn_status expand_nodes(expansion *e, const tn_gnode *old, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (tn_op_is_special(old[i].op)) TN_TRY(append(e->g, &old[i]));
+    if (tn_op_is_input_or_state(old[i].op)) TN_TRY(expand_append(e->g, &old[i]));
   for (size_t i = 0; i < n; i++) {
     tn_gnode node = old[i];
-    if (tn_op_is_special(node.op)) continue;
-    TN_TRY(remap(e, &node));
-    if (needs_expansion(e, &node)) TN_TRY(replace(e, &node));
-    TN_TRY(append(e->g, &node));
+    if (tn_op_is_input_or_state(node.op)) continue;
+    TN_TRY(expand_remap(e, &node));
+    if (expand_is_needed(e, &node)) TN_TRY(expand_replace(e, &node));
+    TN_TRY(expand_append(e->g, &node));
   }
   for (size_t i = 0; i < e->g->commits.n; i++) {
     e->g->commits.v[i].value = e->map[e->g->commits.v[i].value];
@@ -88,17 +88,17 @@ static tn_status lay_out(expansion *e, const tn_gnode *old, size_t n) {
   return TN_OK;
 }
 
-/* After a failure the graph is good for nothing but tn_graph_destroy: its builder has stuck. */
-static tn_status run_round(expansion *e) {
+/* After a failure the graph can only be destroyed: the failure is sticky in its builder. */
+static tn_status expand_round(expansion *e) {
   tn_graph *g = e->g;
   size_t n = g->nodes.n;
   bool needed = false;
-  for (size_t i = 0; i < n; i++) needed |= needs_expansion(e, &g->nodes.v[i]);
+  for (size_t i = 0; i < n; i++) needed |= expand_is_needed(e, &g->nodes.v[i]);
   if (!needed) return TN_OK;
   tn_gnode *old = g->nodes.v;
   g->nodes.v = NULL;
   g->nodes.n = g->nodes.cap = 0;
-  tn_status status = lay_out(e, old, n);
+  tn_status status = expand_nodes(e, old, n);
   tn_release(g->env, old);
   return status;
 }
@@ -112,7 +112,7 @@ static tn_status expand_once(tn_build *b, tn_val *loss, tn_val *wrt, int32_t n, 
   expansion e = {.b = b, .g = g, .on_path = on_path, .map = map};
   tn_status status = map != NULL ? TN_OK : TN_ENOMEM;
   for (size_t v = 0; v < n_values && status == TN_OK; v++) map[v] = (tn_val)v;
-  if (status == TN_OK) status = run_round(&e);
+  if (status == TN_OK) status = expand_round(&e);
   if (status == TN_OK) *loss = map[*loss];
   for (int32_t i = 0; i < n && status == TN_OK; i++) wrt[i] = map[wrt[i]];
   *again = e.any;

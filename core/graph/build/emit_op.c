@@ -1,9 +1,9 @@
-/* core/graph/build/emit.c: one op after the other. */
+/* core/graph/build/emit_op.c: emits one op: begin, arg, set, end; then its results. */
 #include "core/graph/build/builder.h"
 
 /* ---- begin, arg ---- */
 
-static tn_status begin(tn_builder *b, const char *name) {
+static tn_status emit_begin(tn_builder *b, const char *name) {
   const tn_env *env = b->graph->env;
   tn_open_op op = {.first_arg = b->args.n};
   TN_TRY(tn_op_table_find(b->graph->ops, env, name, &op.def));
@@ -13,11 +13,11 @@ static tn_status begin(tn_builder *b, const char *name) {
 
 void tn_emit_begin(tn_build *handle, const char *op) {
   tn_builder *b = tn_builder_of(handle);
-  if (b->status == TN_OK) tn_builder_stick(b, begin(b, op));
+  if (b->status == TN_OK) tn_builder_stick(b, emit_begin(b, op));
 }
 
-/* The op that is being written in this frame; NULL, with the failure stuck, if there is none. */
-static tn_open_op *current(tn_builder *b, const char *call) {
+/* The innermost open op of the top frame; NULL, with a sticky failure, if no op is open. */
+static tn_open_op *emit_open_op(tn_builder *b, const char *call) {
   if (b->status != TN_OK) return NULL;
   size_t below = b->frames.n > 0 ? b->frames.v[b->frames.n - 1].n_ops : 0;
   if (b->ops.n > below) return &b->ops.v[b->ops.n - 1];
@@ -27,48 +27,49 @@ static tn_open_op *current(tn_builder *b, const char *call) {
 
 void tn_emit_arg(tn_build *handle, tn_val value) {
   tn_builder *b = tn_builder_of(handle);
-  if (current(b, "tn_op_arg") != NULL) tn_builder_stick(b, tn_vec_push(handle, &b->args, value));
+  if (emit_open_op(b, "tn_op_arg") != NULL) tn_builder_stick(b, tn_vec_push(handle, &b->args, value));
 }
 
 /* ---- attributes ---- */
 
-static void set(tn_builder *b, const tn_open_op *op, tn_status status) {
+/* Makes the outcome of setting an attribute sticky. */
+static void emit_check_set(tn_builder *b, const tn_open_op *op, tn_status status) {
   tn_builder_stick(b, tn_wrap(b->graph->env, status, "%s", op->def->op->item.name));
 }
 
 void tn_emit_set_int(tn_build *handle, const char *name, int64_t value) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_op_set_int");
-  if (op != NULL) set(b, op, tn_options_set_int(handle, &op->options, name, value));
+  tn_open_op *op = emit_open_op(b, "tn_op_set_int");
+  if (op != NULL) emit_check_set(b, op, tn_options_set_int(handle, &op->options, name, value));
 }
 
 void tn_emit_set_float(tn_build *handle, const char *name, double value) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_op_set_float");
-  if (op != NULL) set(b, op, tn_options_set_float(handle, &op->options, name, value));
+  tn_open_op *op = emit_open_op(b, "tn_op_set_float");
+  if (op != NULL) emit_check_set(b, op, tn_options_set_float(handle, &op->options, name, value));
 }
 
 void tn_emit_set_ints(tn_build *handle, const char *name, int64_t n, const int64_t *values) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_op_set_ints");
-  if (op != NULL) set(b, op, tn_options_set_ints(handle, &op->options, name, n, values));
+  tn_open_op *op = emit_open_op(b, "tn_op_set_ints");
+  if (op != NULL) emit_check_set(b, op, tn_options_set_ints(handle, &op->options, name, n, values));
 }
 
 void tn_emit_set_floats(tn_build *handle, const char *name, int64_t n, const double *values) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_op_set_floats");
-  if (op != NULL) set(b, op, tn_options_set_floats(handle, &op->options, name, n, values));
+  tn_open_op *op = emit_open_op(b, "tn_op_set_floats");
+  if (op != NULL) emit_check_set(b, op, tn_options_set_floats(handle, &op->options, name, n, values));
 }
 
 void tn_emit_set_text(tn_build *handle, const char *name, const char *value) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_op_set_text");
-  if (op != NULL) set(b, op, tn_options_set_text(handle, &op->options, name, value));
+  tn_open_op *op = emit_open_op(b, "tn_op_set_text");
+  if (op != NULL) emit_check_set(b, op, tn_options_set_text(handle, &op->options, name, value));
 }
 
 /* ---- end ---- */
 
-static tn_status end(tn_builder *b, tn_open_op *op, tn_val *first) {
+static tn_status emit_end(tn_builder *b, tn_open_op *op, tn_val *first) {
   const tn_env *env = b->graph->env;
   const tn_build_frame *frame = tn_builder_top(b);
   tn_status status = tn_options_finish(env, &op->options);
@@ -80,34 +81,42 @@ static tn_status end(tn_builder *b, tn_open_op *op, tn_val *first) {
 
 tn_val tn_emit_end(tn_build *handle) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = current(b, "tn_op_end");
+  tn_open_op *op = emit_open_op(b, "tn_op_end");
   tn_val first = 0;
   if (op == NULL) return 0;
-  if (tn_builder_stick(b, end(b, op, &first)) != TN_OK) return 0;
+  if (tn_builder_stick(b, emit_end(b, op, &first)) != TN_OK) return 0;
   b->args.n = op->first_arg;
   b->ops.n--;
   return first;
 }
 
-/* ---- values ---- */
+/* ---- results ---- */
 
 const tn_type *tn_emit_type(tn_build *handle, tn_val value) {
   const tn_graph *g = tn_builder_of(handle)->graph;
   return g->types.v[value < g->types.n ? value : 0];
 }
 
-/* The outputs of the layer whose first one is `first`, the latest if there are several. */
-static const tn_layer_results *find_layer(const tn_builder *b, tn_val first) {
+void tn_builder_results(tn_build *handle, const tn_val *values, int32_t n) {
+  tn_builder *b = tn_builder_of(handle);
+  if (b->status != TN_OK || n < 2) return;
+  tn_layer_results results = {tn_arena_copy(&b->graph->arena, values, (size_t)n * sizeof *values), n};
+  if (results.values == NULL || tn_vec_push(handle, &b->layers, results) != TN_OK)
+    tn_builder_fail(handle, TN_ENOMEM);
+}
+
+/* The outputs of the latest layer whose first output is `first`. */
+static const tn_layer_results *emit_find_layer(const tn_builder *b, tn_val first) {
   for (size_t i = b->layers.n; i-- > 0;)
     if (b->layers.v[i].values[0] == first) return &b->layers.v[i];
   return NULL;
 }
 
-static tn_status result(tn_builder *b, tn_val first, int32_t index, tn_val *value) {
+static tn_status emit_result(tn_builder *b, tn_val first, int32_t index, tn_val *value) {
   const tn_graph *g = b->graph;
   if (first == 0 || first >= g->values.n)
     return tn_failf(g->env, TN_EINVAL, "tn_op_result: value %u is not of this graph", first);
-  const tn_layer_results *layer = find_layer(b, first);
+  const tn_layer_results *layer = emit_find_layer(b, first);
   const tn_gnode *maker = tn_graph_maker(g, first);
   int32_t n = layer != NULL ? layer->n : maker->n_out;
   if (layer == NULL && g->values.v[first].result != 0)
@@ -124,6 +133,6 @@ static tn_status result(tn_builder *b, tn_val first, int32_t index, tn_val *valu
 tn_val tn_emit_result(tn_build *handle, tn_val first, int32_t index) {
   tn_builder *b = tn_builder_of(handle);
   tn_val value = 0;
-  if (b->status == TN_OK) tn_builder_stick(b, result(b, first, index, &value));
+  if (b->status == TN_OK) tn_builder_stick(b, emit_result(b, first, index, &value));
   return value;
 }
