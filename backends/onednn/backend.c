@@ -5,7 +5,7 @@
 #include "backends/onednn/library/primitive_list.h"
 #endif
 
-static void onednn_close(void *backend, tn_env *env) {
+static void onednn_close(tn_env *env, void *backend) {
   tn_onednn *b = backend;
   if (b == NULL) return;
   tn_onednn_unbind_threads(b);
@@ -25,7 +25,7 @@ static tn_status onednn_open(tn_env *env, const void *options, void **backend) {
 #ifdef TN_HAVE_DNNL
   tn_status status = tn_library_open(env, &b->library);
   if (status != TN_OK) {
-    onednn_close(b, env);
+    onednn_close(env, b);
     return status;
   }
   b->library->backend = b;
@@ -34,7 +34,8 @@ static tn_status onednn_open(tn_env *env, const void *options, void **backend) {
   return TN_OK;
 }
 
-static const char *onednn_libraries(void *backend) {
+static const char *onednn_libraries(tn_env *env, void *backend) {
+  (void)env;
 #ifdef TN_HAVE_DNNL
   return ((const tn_onednn *)backend)->library->version;
 #else
@@ -71,7 +72,7 @@ const tn_backend tn_onednn_backend = {
     .open = onednn_open,
     .close = onednn_close,
     .libraries = onednn_libraries,
-#ifndef __SANITIZE_THREAD__ /* team.c says why */
+#ifndef __SANITIZE_THREAD__ /* team.c */
     .parallel = tn_onednn_parallel,
 #endif
 };

@@ -33,7 +33,8 @@ int32_t tn_onednn_isa_of(const void *backend);
 /* ---- team.c ------------------------------------------------------------------------------------- */
 
 /* Runs chunks 0 .. chunks-1 on the threads of libgomp. */
-void tn_onednn_parallel(void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
+void tn_onednn_parallel(tn_env *env, void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                        void *arg);
 /* Sets the number of threads of later loops and primitives of the calling thread. */
 void tn_onednn_use_threads(int32_t threads);
 /* Binds the other threads of the team to the processors of `pin`, before primitives run on them. The host

@@ -72,7 +72,9 @@ static void team_run_bound(const tn_ints *pin, int threads, int64_t chunks,
 }
 
 /* Each chunk writes its own part of the result, so the result does not depend on the threads. */
-void tn_onednn_parallel(void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
+void tn_onednn_parallel(tn_env *env, void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk),
+                        void *arg) {
+  (void)env;
   tn_onednn_options options = tn_onednn_options_of(backend);
   int threads = !SEEN ? 1 : options.threads > 0 ? (int)options.threads : omp_get_max_threads();
   if (chunks <= 1 || threads == 1 || omp_in_parallel()) {

@@ -36,7 +36,7 @@ typedef struct attention_kernel {
 /* ---- query and prepare --------------------------------------------------------------------------- */
 
 static tn_status attention_check(tn_env *env, const tn_match *m) {
-  const tn_attention_attributes *a = m->nodes[0].node.attributes;
+  const tn_attention_attributes *a = m->nodes[0].node->attributes;
   const tn_type *q = m->in[0];
   if (q->dtype != TN_F32 && q->dtype != TN_BF16)
     return tn_fail(env, TN_EUNSUPPORTED, "dtype", "elements are %s, expected f32 or bf16",
@@ -59,7 +59,7 @@ static void attention_set_dims(attention_kernel *p, const tn_attention_attribute
 
 /* A chunk takes some tens of microseconds. */
 static void attention_make(const tn_match *m, const void *backend, attention_kernel *p) {
-  const tn_attention_attributes *a = m->nodes[0].node.attributes;
+  const tn_attention_attributes *a = m->nodes[0].node->attributes;
   int32_t isa = tn_onednn_isa_of(backend);
   *p = (attention_kernel){.loops = TN_LOOPS_PICK_AT(tn_loops_attention, isa),
                           .gemm = TN_LOOPS_PICK_AT(tn_loops_gemm, isa),
@@ -113,7 +113,7 @@ static tn_status onednn_attention_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "tiles",
                   .workspace_bytes = 4 * attention_count_f32(q->match),
-                  .keep_bytes = sizeof p,
+                  .prepared_bytes = sizeof p,
                   .cost_s = call_s + pairs * (double)(p.width + p.value_width) *
                                          (q->match->n_in > 3 ? 3 : 2) / macs_per_s,
                   .deterministic = 1,

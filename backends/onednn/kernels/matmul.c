@@ -60,7 +60,7 @@ static int32_t matmul_kind(const tn_match *match) {
   } second[] = {{"maximum", RELU}, {"gt", RELU_GRAD},        {"matmul", BIAS_GRAD}, {"add", ADD},
                 {"gelu", GELU},    {"gelu_grad", GELU_GRAD}, {"slice", SPLIT}};
   for (size_t i = 0; match->n_nodes > 1 && i < sizeof second / sizeof *second; i++)
-    if (strcmp(match->nodes[1].node.op, second[i].op) == 0) return second[i].kind;
+    if (strcmp(match->nodes[1].node->op, second[i].op) == 0) return second[i].kind;
   return PLAIN;
 }
 
@@ -86,7 +86,7 @@ static int64_t matmul_split_columns(const tn_match *match, matmul_kernel *p) {
 
 /* With one b for all products, the rows of all a are adjacent and form one product. */
 static void matmul_make(const tn_match *match, const void *backend, matmul_kernel *p) {
-  const tn_matmul_attributes *t = matmul_product_node(match)->node.attributes;
+  const tn_matmul_attributes *t = matmul_product_node(match)->node->attributes;
   const tn_type *a = match->in[0], *b = match->in[1], *y = match->out[0];
   int64_t products = onednn_matmul_batch_count(y), m = y->dims[y->rank - 2];
   *p = (matmul_kernel){.loops = TN_LOOPS_PICK_AT(tn_loops_gemm, tn_onednn_isa_of(backend)),
@@ -99,7 +99,7 @@ static void matmul_make(const tn_match *match, const void *backend, matmul_kerne
   }
   for (int32_t i = 0; i < p->batch.rank; i++) p->batch.dims[i] = y->dims[i];
   if (p->kind == GELU || p->kind == GELU_GRAD)
-    p->approximate = ((const tn_gelu_attributes *)match->nodes[1].node.attributes)->approximate;
+    p->approximate = ((const tn_gelu_attributes *)match->nodes[1].node->attributes)->approximate;
   onednn_matmul_batch_steps(a, p->batch.rank, p->batch.a_step);
   onednn_matmul_batch_steps(b, p->batch.rank, p->batch.b_step);
   if (p->kind == SPLIT) products = matmul_split_columns(match, p);
@@ -110,7 +110,7 @@ static void matmul_make(const tn_match *match, const void *backend, matmul_kerne
 
 static tn_status matmul_check_product(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_matmul_attributes *t = matmul_product_node(match)->node.attributes;
+  const tn_matmul_attributes *t = matmul_product_node(match)->node->attributes;
   int32_t dtype = match->out[0]->dtype;
   if (dtype != TN_F32 && dtype != TN_BF16)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f32 or bf16", tn_dtype_name(dtype));
@@ -136,7 +136,7 @@ static tn_status matmul_offer(tn_query *q) {
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = names[plan.partition.method],
                               .workspace_bytes = tn_gemm_workspace_bytes(&plan.partition),
-                              .keep_bytes = (int64_t)sizeof plan,
+                              .prepared_bytes = (int64_t)sizeof plan,
                               .cost_s = tn_gemm_partition_cost_s(&plan.partition, q->device->threads) +
                                         matmul_preactivation_s(q->match),
                               .deterministic = 1,
@@ -169,13 +169,13 @@ static tn_status matmul_check_f32(tn_query *q) {
 static tn_status matmul_check_relu(tn_query *q) {
   tn_status status = matmul_check_limit(q, q->match->in[3]);
   return status != TN_OK ? status
-                         : matmul_check_same_dims(q, q->match->out[0], &q->match->nodes[0].node.out[0]);
+                         : matmul_check_same_dims(q, q->match->out[0], &q->match->nodes[0].node->out[0]);
 }
 
 /* y = matmul(a, b); g = gt(r, c); z = where(g, y, d) */
 static tn_status matmul_check_relu_grad(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_type *product = &match->nodes[0].node.out[0];
+  const tn_type *product = &match->nodes[0].node->out[0];
   tn_status status = matmul_check_limit(q, match->in[3]);
   if (status == TN_OK) status = matmul_check_limit(q, match->in[4]);
   if (status == TN_OK) status = matmul_check_same_dims(q, match->in[2], product);
@@ -190,9 +190,9 @@ static tn_status matmul_check_relu_grad(tn_query *q) {
  */
 static tn_status matmul_check_add(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_matmul_attributes *t = match->nodes[0].node.attributes;
+  const tn_matmul_attributes *t = match->nodes[0].node->attributes;
   tn_status status = matmul_check_f32(q);
-  if (status == TN_OK) status = matmul_check_same_dims(q, match->in[3], &match->nodes[0].node.out[0]);
+  if (status == TN_OK) status = matmul_check_same_dims(q, match->in[3], &match->nodes[0].node->out[0]);
   if (status == TN_OK && t->transpose_a)
     status =
         tn_fail(q, TN_EUNSUPPORTED, NULL,
@@ -203,7 +203,7 @@ static tn_status matmul_check_add(tn_query *q) {
 /* y = matmul(a, b); z = gelu_grad(y, x) */
 static tn_status matmul_check_gelu_grad(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_type *product = &match->nodes[0].node.out[0];
+  const tn_type *product = &match->nodes[0].node->out[0];
   tn_status status = matmul_check_f32(q);
   if (status == TN_OK) status = matmul_check_same_dims(q, match->in[2], product);
   return status != TN_OK ? status : matmul_check_same_dims(q, match->out[0], product);
@@ -216,9 +216,9 @@ static bool matmul_sums_rows(const tn_reduce_attributes *a) {
 /* s = reduce_sum(d); w = matmul(d, x) -> w, s */
 static tn_status matmul_check_bias_grad(tn_query *q) {
   const tn_match *match = q->match;
-  const tn_matmul_attributes *t = matmul_product_node(match)->node.attributes;
+  const tn_matmul_attributes *t = matmul_product_node(match)->node->attributes;
   if (match->in[0]->rank != 2 || match->in[1]->rank != 2 || !t->transpose_a ||
-      !matmul_sums_rows(match->nodes[0].node.attributes))
+      !matmul_sums_rows(match->nodes[0].node->attributes))
     return tn_fail(q, TN_EUNSUPPORTED, NULL,
                    "not the gradients of the weight and the bias of a linear layer");
   if (tn_type_count(match->out[0]) == 0) return tn_fail(q, TN_EUNSUPPORTED, NULL, "the weight is empty");

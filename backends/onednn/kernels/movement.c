@@ -228,9 +228,9 @@ static bool movement_covers(const int64_t *low, const int64_t *length, int32_t n
 static bool movement_pads(movement_copy *copies, const tn_match *m) {
   int64_t low[3], length[3];
   const tn_type *y = m->out[0];
-  int32_t axis = movement_padded_dimension(&m->nodes[0].node);
+  int32_t axis = movement_padded_dimension(m->nodes[0].node);
   for (int32_t i = 0; i < m->n_in; i++) {
-    const tn_node *pad = &m->nodes[i].node;
+    const tn_node *pad = m->nodes[i].node;
     if (axis < 0 || movement_padded_dimension(pad) != axis || m->nodes[i].in[0] != i) return false;
     low[i] = ((const tn_pad_attributes *)pad->attributes)->low.v[axis];
     length[i] = pad->in[0]->dims[axis];
@@ -246,7 +246,7 @@ static size_t movement_kernel_bytes(const tn_match *m) {
 }
 
 static bool movement_make_copies(movement_copy *copies, const tn_match *m) {
-  const tn_node *n = &m->nodes[0].node;
+  const tn_node *n = m->nodes[0].node;
   if (strcmp(n->op, "transpose") == 0) return movement_transpose(copies, n);
   if (strcmp(n->op, "slice") == 0) return movement_slice(copies, n);
   if (strcmp(n->op, "concat") == 0) return movement_concat(copies, n);
@@ -269,7 +269,7 @@ static tn_status onednn_movement_query(tn_query *q) {
   if (!can) return tn_fail(q, TN_EUNSUPPORTED, NULL, "the elements form neither runs nor matrices");
   tn_variant v = {.struct_size = sizeof v,
                   .name = "runs",
-                  .keep_bytes = (int64_t)movement_kernel_bytes(m),
+                  .prepared_bytes = (int64_t)movement_kernel_bytes(m),
                   .cost_s = tn_cost_of_bytes(2 * (double)tn_type_bytes(m->out[0])),
                   .deterministic = 1,
                   .capturable = 1};

@@ -111,7 +111,7 @@ static bool norm_is_gradient(const tn_match *m) { return m->n_in >= 5; }
 /* False where the kernel does not support the types. */
 static bool norm_make(const tn_match *m, const void *backend, norm_kernel *p) {
   const tn_norm_loops *loops = TN_LOOPS_PICK_AT(tn_loops_norm, tn_onednn_isa_of(backend));
-  const tn_norm_attributes *a = m->nodes[0].node.attributes;
+  const tn_norm_attributes *a = m->nodes[0].node->attributes;
   const tn_type *x = m->in[norm_is_gradient(m) ? 1 : 0];
   *p = (norm_kernel){
       loops->forward[x->dtype], loops->gradient[x->dtype], loops->collect, 1, 1, 0, 0, a->epsilon};
@@ -140,12 +140,12 @@ static tn_status onednn_norm_query(tn_query *q) {
   if (status != TN_OK) return status;
   norm_kernel p;
   if (!norm_make(m, q->backend, &p))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not supported", m->nodes[0].node.op,
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not supported", m->nodes[0].node->op,
                    tn_dtype_name(m->in[0]->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "rows",
                   .workspace_bytes = norm_is_gradient(m) ? p.chunks * norm_part_bytes(p.n) : 0,
-                  .keep_bytes = sizeof(norm_kernel),
+                  .prepared_bytes = sizeof(norm_kernel),
                   .n_inplace = m->n_nodes,
                   .inplace = inplace,
                   .cost_s =

@@ -49,7 +49,7 @@ static bool pool_fits_planes(int32_t kind, const tn_pool_shape *s) {
 /* False where `how`, PLANES or BLOCKS, does not apply. */
 static bool pool_make(const tn_match *m, const void *backend, int32_t how, pool_kernel *p) {
   const tn_pool_loops *loops = TN_LOOPS_PICK_AT(tn_loops_pool, tn_onednn_isa_of(backend));
-  const tn_node *n = &m->nodes[0].node;
+  const tn_node *n = m->nodes[0].node;
   int32_t kind = pool_kind(n->op), dtype = n->in[0]->dtype;
   bool forward = kind == TN_POOL_MAX || kind == TN_POOL_AVG;
   const tn_type *x = forward ? m->in[0] : m->out[0], *y = forward ? m->out[0] : m->in[0];
@@ -78,7 +78,7 @@ static void onednn_pool_offer(tn_query *q, int32_t how, const pool_kernel *p) {
                   .name = how == BLOCKS ? "blocks" : "planes",
                   .in = all,
                   .out = all,
-                  .keep_bytes = sizeof(pool_kernel),
+                  .prepared_bytes = sizeof(pool_kernel),
                   .cost_s = tn_cost_of_bytes(tn_match_bytes(m) * (how == BLOCKS ? 1 : 2)),
                   .deterministic = 1,
                   .capturable = 1};

@@ -278,7 +278,7 @@ static void reduce_offer(tn_query *q, const reduce_kernel *p) {
                   .in = p->how == BLOCKS ? in : NULL,
                   .workspace_bytes =
                       p->parts > 1 ? p->parts * p->batch * p->kept * p->sets * (int64_t)sizeof(double) : 0,
-                  .keep_bytes = sizeof(reduce_kernel),
+                  .prepared_bytes = sizeof(reduce_kernel),
                   .cost_s = tn_cost_of_bytes(bytes),
                   .deterministic = 1,
                   .capturable = 1};
@@ -287,7 +287,7 @@ static void reduce_offer(tn_query *q, const reduce_kernel *p) {
 
 static tn_status onednn_reduce_query(tn_query *q) {
   reduce_kernel p;
-  const tn_node *n = &q->match->nodes[0].node;
+  const tn_node *n = q->match->nodes[0].node;
   bool any = reduce_make(q->match, q->backend, false, &p);
   if (!any)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s over these axes is not supported", n->op,

@@ -142,7 +142,7 @@ static bool relu_grad_make(const tn_match *m, const void *backend, relu_grad_ker
   *p = (relu_grad_kernel){.operands = at, .run = loops->run[x->dtype], .lanes = loops->lanes, .pixels = 1};
   if (p->run == NULL || x->rank < 3 || x->dims[1] == 0 || x->dims[1] % p->lanes != 0 ||
       !relu_grad_types_fit(m, &at) ||
-      !relu_grad_are_batch_axes(m->nodes[m->n_nodes - 1].node.attributes, x->rank))
+      !relu_grad_are_batch_axes(m->nodes[m->n_nodes - 1].node->attributes, x->rank))
     return false;
   p->size = (int64_t)tn_dtype_size(x->dtype);
   p->images = x->dims[0];
@@ -170,7 +170,7 @@ static tn_status onednn_relu_grad_query(tn_query *q) {
                   .in = in,
                   .out = out,
                   .workspace_bytes = p.parts * p.blocks * p.lanes * 2 * (int64_t)sizeof(double),
-                  .keep_bytes = sizeof(relu_grad_kernel),
+                  .prepared_bytes = sizeof(relu_grad_kernel),
                   .n_inplace = p.operands.more < 0 ? 1 : 2,
                   .inplace = inplace,
                   .cost_s =

@@ -112,7 +112,7 @@ static tn_status onednn_reorder_query(tn_query *q) {
                   .name = "squares",
                   .in = &any,
                   .out = &any,
-                  .keep_bytes = (int64_t)reorder_kernel_bytes(x),
+                  .prepared_bytes = (int64_t)reorder_kernel_bytes(x),
                   .cost_s = tn_cost_of_bytes(2 * (double)tn_type_bytes(x)),
                   .deterministic = 1,
                   .capturable = 1};

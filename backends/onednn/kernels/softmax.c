@@ -114,7 +114,7 @@ static tn_status onednn_softmax_loss_launch(tn_launch *l) {
 static bool softmax_is_loss(const tn_match *m) { return m->n_out == 2; }
 
 static int64_t softmax_axis(const tn_match *m) {
-  const void *attributes = m->nodes[0].node.attributes;
+  const void *attributes = m->nodes[0].node->attributes;
   int64_t axis = softmax_is_loss(m) ? ((const tn_cross_entropy_attributes *)attributes)->axis
                                     : ((const tn_axis_attributes *)attributes)->axis;
   return axis < 0 ? axis + m->in[0]->rank : axis;
@@ -132,7 +132,7 @@ static bool softmax_make(const tn_match *m, const void *backend, softmax_kernel 
   const tn_softmax_loops *loops = TN_LOOPS_PICK_AT(tn_loops_softmax, tn_onednn_isa_of(backend));
   const tn_type *x = m->in[0];
   int64_t axis = softmax_axis(m);
-  bool logarithm = m->nodes[0].node.op[0] == 'l'; /* softmax, log_softmax, cross_entropy */
+  bool logarithm = m->nodes[0].node->op[0] == 'l'; /* softmax, log_softmax, cross_entropy */
   *p = (softmax_kernel){(logarithm ? loops->log_softmax : loops->softmax)[x->dtype], loops->sums[x->dtype],
                         .rows = 1};
   if (p->row == NULL || !softmax_is_contiguous(x, axis) || x->dims[axis] == 0) return false;
@@ -143,7 +143,7 @@ static bool softmax_make(const tn_match *m, const void *backend, softmax_kernel 
   p->n = x->dims[axis];
   p->per_chunk = at_least_1(CHUNK / p->n);
   if (!softmax_is_loss(m)) return true;
-  const tn_cross_entropy_attributes *a = m->nodes[0].node.attributes;
+  const tn_cross_entropy_attributes *a = m->nodes[0].node->attributes;
   p->ignore = a->ignore;
   p->smoothing = a->smoothing;
   return true;
@@ -155,11 +155,11 @@ static tn_status onednn_softmax_query(tn_query *q) {
   softmax_kernel p;
   if (!softmax_make(m, q->backend, &p))
     return tn_fail(q, TN_EUNSUPPORTED, NULL,
-                   "%s of %s, or over classes that are not contiguous, is not supported", m->nodes[0].node.op,
-                   tn_dtype_name(m->in[0]->dtype));
+                   "%s of %s, or over classes that are not contiguous, is not supported",
+                   m->nodes[0].node->op, tn_dtype_name(m->in[0]->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "rows",
-                  .keep_bytes = sizeof(softmax_kernel),
+                  .prepared_bytes = sizeof(softmax_kernel),
                   .n_inplace = softmax_is_loss(m) ? 0 : 1,
                   .inplace = inplace,
                   .cost_s = tn_cost_of_bytes(2 * (double)tn_type_bytes(m->in[0])),

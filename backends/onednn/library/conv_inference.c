@@ -22,19 +22,19 @@ typedef struct conv_folded_match {
 } conv_folded_match;
 
 static int32_t conv_folded_operand(const tn_match *m, const tn_match_node *node, int32_t k) {
-  if (k >= node->node.n_in || node->in[k] < 0 || node->in[k] >= m->n_in || m->in[node->in[k]] == NULL)
+  if (k >= node->node->n_in || node->in[k] < 0 || node->in[k] >= m->n_in || m->in[node->in[k]] == NULL)
     return -1;
   return node->in[k];
 }
 
 static void conv_folded_read_node(const tn_match *m, const tn_match_node *n, conv_folded_match *f) {
-  if (strcmp(n->node.op, "batch_norm_apply") == 0) {
+  if (strcmp(n->node->op, "batch_norm_apply") == 0) {
     f->mean = conv_folded_operand(m, n, 1);
     f->variance = conv_folded_operand(m, n, 2);
     f->gamma = conv_folded_operand(m, n, 3);
     f->beta = conv_folded_operand(m, n, 4);
-    f->epsilon = ((const tn_norm_attributes *)n->node.attributes)->epsilon;
-  } else if (strcmp(n->node.op, "add") == 0) {
+    f->epsilon = ((const tn_norm_attributes *)n->node->attributes)->epsilon;
+  } else if (strcmp(n->node->op, "add") == 0) {
     int32_t first = conv_folded_operand(m, n, 0);
     f->conv.added_at = first >= 0 ? first : conv_folded_operand(m, n, 1);
     f->conv.added = m->in[f->conv.added_at];
@@ -47,8 +47,9 @@ static conv_folded_match conv_folded_read_match(const tn_match *m) {
   const tn_match_node *conv = &m->nodes[0];
   conv_folded_match f = {
       .w = 1, .bias = conv_folded_operand(m, conv, 2), .mean = -1, .variance = -1, .gamma = -1, .beta = -1};
-  f.conv = (tn_dnnl_conv){TN_CONV_FORWARD, conv->node.attributes, .x = m->in[0],
-                          .w = m->in[1],   .y = m->out[0],        .bias = f.bias >= 0 ? m->in[f.bias] : NULL};
+  f.conv =
+      (tn_dnnl_conv){TN_CONV_FORWARD, conv->node->attributes, .x = m->in[0],
+                     .w = m->in[1],   .y = m->out[0],         .bias = f.bias >= 0 ? m->in[f.bias] : NULL};
   for (int32_t i = 1; i < m->n_nodes; i++) conv_folded_read_node(m, &m->nodes[i], &f);
   return f;
 }
@@ -124,7 +125,7 @@ static void conv_folded_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how, c
                   .in = in,
                   .out = &out,
                   .workspace_bytes = conv_folded_workspace(r),
-                  .keep_bytes = 2 * TN_PRIMITIVE_LIST_BYTES,
+                  .prepared_bytes = 2 * TN_PRIMITIVE_LIST_BYTES,
                   .folded_bytes = r->folded.bytes,
                   .n_inplace = c->added != NULL ? 1 : 0,
                   .inplace = inplace,

@@ -6,7 +6,7 @@
 #include "backends/shared/define_kernel.h"
 
 static tn_dnnl_conv conv_training_match(const tn_match *m) {
-  const tn_node *n = &m->nodes[0].node;
+  const tn_node *n = m->nodes[0].node;
   if (strcmp(n->op, "conv2d_grad_input") == 0)
     return (tn_dnnl_conv){TN_CONV_GRAD_INPUT, n->attributes, .x = m->out[0], .w = m->in[1], .y = m->in[0]};
   if (strcmp(n->op, "conv2d_grad_weight") == 0)
@@ -33,7 +33,7 @@ static void conv_training_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how,
                   .in = in[c->direction],
                   .out = out[c->direction],
                   .workspace_bytes = workspace,
-                  .keep_bytes = TN_PRIMITIVE_LIST_BYTES,
+                  .prepared_bytes = TN_PRIMITIVE_LIST_BYTES,
                   .cost_s = tn_dnnl_conv_cost_s(c, how, q->device->threads),
                   .deterministic = c->direction != TN_CONV_GRAD_WEIGHT,
                   .capturable = 1};

@@ -52,7 +52,7 @@ static void conv_small_set_lanes(tn_conv_small_shape *g, int64_t lanes) {
 }
 
 static tn_conv_small_shape conv_small_shape(const tn_match *m, int32_t isa, int32_t op) {
-  const tn_conv2d_attributes *a = m->nodes[0].node.attributes;
+  const tn_conv2d_attributes *a = m->nodes[0].node->attributes;
   const tn_type *from = m->in[0], *w = op >= TN_SMALL_GRAD_WEIGHT ? m->out[0] : m->in[1],
                 *to = op >= TN_SMALL_GRAD_WEIGHT ? m->in[1] : m->out[0];
   tn_conv_small_shape g = {.op = op,
@@ -76,7 +76,7 @@ static tn_conv_small_shape conv_small_shape(const tn_match *m, int32_t isa, int3
 /* ---- query and prepare --------------------------------------------------------------------------- */
 
 static tn_status conv_small_check(tn_query *q, const tn_conv_small_shape *g) {
-  const tn_conv2d_attributes *a = q->match->nodes[0].node.attributes;
+  const tn_conv2d_attributes *a = q->match->nodes[0].node->attributes;
   int32_t dtype = q->match->in[0]->dtype;
   if (dtype != TN_F32)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f32", tn_dtype_name(dtype));
@@ -125,7 +125,7 @@ static tn_status conv_small_offer(tn_query *q, int32_t op) {
       .struct_size = (uint32_t)sizeof variant,
       .name = g.wide > 0 ? "filters" : "rows",
       .workspace_bytes = (tn_conv_small_shared_floats(&g) + g.chunks * tn_conv_small_chunk_floats(&g)) * 4,
-      .keep_bytes = keep,
+      .prepared_bytes = keep,
       .cost_s = conv_small_cost_s(&g, isa, q->device->threads),
       .deterministic = 1,
       .capturable = 1};
@@ -147,14 +147,14 @@ static tn_status onednn_conv_small_query_grad_weight(tn_query *q) {
 static tn_status onednn_conv_small_query_relu(tn_query *q) {
   const tn_match *m = q->match;
   if (tn_type_count(m->in[3]) != 1 || m->in[3]->dtype != m->out[0]->dtype ||
-      !tn_type_same_dims(m->out[0], &m->nodes[0].node.out[0]))
+      !tn_type_same_dims(m->out[0], &m->nodes[0].node->out[0]))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "the other operand of the maximum is not a single number");
   return conv_small_offer(q, TN_SMALL_RELU);
 }
 
 /* w = conv2d_grad_weight(x, d); s = reduce_sum(d) -> w, s */
 static tn_status onednn_conv_small_query_grad_bias(tn_query *q) {
-  const tn_reduce_attributes *a = q->match->nodes[1].node.attributes;
+  const tn_reduce_attributes *a = q->match->nodes[1].node->attributes;
   bool summed[4] = {false};
   for (int64_t i = 0; i < a->axes.n; i++) summed[(a->axes.v[i] + 4) % 4] = true;
   if (!summed[0] || summed[1] || !summed[2] || !summed[3])
