@@ -44,16 +44,6 @@ static const char *onednn_libraries(tn_env *env, void *backend) {
 #endif
 }
 
-tn_onednn_options tn_onednn_options_of(const void *backend) {
-  const tn_onednn *b = backend;
-  return b != NULL ? b->options : (tn_onednn_options){0};
-}
-
-int32_t tn_onednn_isa_of(const void *backend) {
-  int32_t best = tn_onednn_isa(), asked = tn_onednn_options_of(backend).isa - 1;
-  return asked < 0 || asked >= TN_ISA_AVX512 || asked > best ? best : asked;
-}
-
 static const tn_option options[] = {
     TN_OPT(tn_onednn_options, threads, TN_OPT_INT, "0", "[0, 1024]",
            "threads of the device; 0: all processors"),

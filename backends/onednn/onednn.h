@@ -21,9 +21,10 @@ typedef struct tn_onednn_options {
 
 typedef struct tn_onednn {
   tn_onednn_options options;
-  struct tn_library
-      *library; /* engine and stream (library/primitive_list.h); NULL in a build without oneDNN */
+  struct tn_library *library; /* engine and stream; NULL in a build without oneDNN */
 } tn_onednn;
+
+/* ---- options.c ----------------------------------------------------------------------------------- */
 
 /* The options of a backend; the defaults where it is not open, as for the plan of an absent device. */
 tn_onednn_options tn_onednn_options_of(const void *backend);

@@ -9,9 +9,8 @@ enum {
   FORK_BYTES = 1 << 20, /* unless it reads this much, mostly from memory */
   CHUNK_MACS = 3 << 18, /* of a product that runs on several threads */
   CHUNKS = 16,
-  GATHER_MACS =
-      1 << 26,    /* each chunk of `gathered` displaces the last one's panels from the second-level cache */
-  DOT_ROWS = 128, /* with more rows, transposing B pays */
+  GATHER_MACS = 1 << 26,    /* larger, as a chunk displaces the panels of the one before from the cache */
+  DOT_ROWS = 128,           /* with more rows, transposing B pays */
   STRAIGHT_ROWS = 64,       /* with more rows, copying B into panels pays, */
   STRAIGHT_ELEMENTS = 8192, /* unless B fits into the first-level cache */
   PACKED_ROWS = 512,        /* of a block of A that stays in the second-level cache */

@@ -24,16 +24,17 @@ enum {
   TN_GEMM_EPILOGUE = 1, /* the sums have an epilogue, so k is not summed in parts */
   TN_GEMM_ROW_SUMS = 2  /* the sums of A's rows are wanted, which `gathered` computes on its way */
 };
-void tn_gemm_partition_make(tn_gemm_partition *cut, int32_t dtype, int32_t transpose_a, int32_t transpose_b,
-                            int64_t products, int64_t m, int64_t n, int64_t k, int32_t flags);
+void tn_gemm_partition_make(tn_gemm_partition *partition, int32_t dtype, int32_t transpose_a,
+                            int32_t transpose_b, int64_t products, int64_t m, int64_t n, int64_t k,
+                            int32_t flags);
 /* The scratch of all chunks, and the parts behind it. */
-static inline int64_t tn_gemm_workspace_bytes(const tn_gemm_partition *cut) {
-  return cut->chunks * cut->scratch_bytes + cut->parts_bytes;
+static inline int64_t tn_gemm_workspace_bytes(const tn_gemm_partition *partition) {
+  return partition->chunks * partition->scratch_bytes + partition->parts_bytes;
 }
 /* Estimated seconds on so many threads. */
-double tn_gemm_partition_cost_s(const tn_gemm_partition *cut, int32_t threads);
+double tn_gemm_partition_cost_s(const tn_gemm_partition *partition, int32_t threads);
 
-/* The matrices of one product, in elements of the cut's dtype. */
+/* The matrices of one product, in elements of the dtype of the partition. */
 typedef struct tn_gemm_matrices {
   const void *a, *b, *bias, *operand; /* operand: the epilogue's; bias and operand may be NULL */
   void *c, *preactivation;            /* preactivation may be NULL */
@@ -44,17 +45,17 @@ typedef struct tn_gemm_extent {
   int64_t part, m0, m, n0, n, k0, k;
 } tn_gemm_extent;
 /* scratch: scratch_bytes, aligned to 64. parts: the workspace behind the scratch of all chunks. */
-void tn_gemm_run_range(const tn_gemm_partition *cut, const tn_gemm_loops *loops,
+void tn_gemm_run_range(const tn_gemm_partition *partition, const tn_gemm_loops *loops,
                        const tn_gemm_matrices *matrices, const tn_gemm_epilogue *epilogue,
                        const tn_gemm_extent *range, void *scratch, float *parts);
 /* Adds up the parts of the rows of chunk 0 .. joins - 1 of c, and of the sums of A's rows with
  * TN_GEMM_ROW_SUMS. */
-void tn_gemm_join_chunk(const tn_gemm_partition *cut, const tn_gemm_loops *loops, float *parts, int64_t chunk,
-                        void *c, void *sums);
+void tn_gemm_join_chunk(const tn_gemm_partition *partition, const tn_gemm_loops *loops, float *parts,
+                        int64_t chunk, void *c, void *sums);
 
 /* The product and the range of an item: 0 .. products * parts * tiles_m * tiles_n - 1. */
-int64_t tn_gemm_item_range(const tn_gemm_partition *cut, int64_t item, tn_gemm_extent *range);
+int64_t tn_gemm_item_range(const tn_gemm_partition *partition, int64_t item, tn_gemm_extent *range);
 /* The items of a chunk: the first, and how many. */
-int64_t tn_gemm_chunk_items(const tn_gemm_partition *cut, int64_t chunk, int64_t *count);
+int64_t tn_gemm_chunk_items(const tn_gemm_partition *partition, int64_t chunk, int64_t *count);
 
 #endif
