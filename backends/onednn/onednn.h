@@ -1,8 +1,7 @@
-/* backends/onednn/onednn.h: the fast CPU: its options, its backend object, its team of threads, and the
- * instruction sets of its kernels.
+/* backends/onednn/onednn.h: options, backend object and instruction sets of the extension `onednn`.
  *
- * It extends the family `cpu`: the same device and memory, more kernels, and one team of threads for all
- * kernels, libgomp's, which oneDNN uses, too. */
+ * It extends the family `cpu` by faster kernels. Device and memory are those of `cpu`. All kernels use
+ * libgomp's team of threads, which oneDNN uses as well. */
 #ifndef TN_BACKENDS_ONEDNN_ONEDNN_H
 #define TN_BACKENDS_ONEDNN_ONEDNN_H
 
@@ -14,42 +13,43 @@ enum { TN_WINOGRAD_AUTO = 0, TN_WINOGRAD_OFF = 1 };
 
 typedef struct tn_onednn_options {
   int64_t threads;  /* 0: as many as there are processors */
-  tn_ints pin;      /* the processors of the threads, in their order; empty: not bound */
+  tn_ints pin;      /* the processors of the threads, in order; empty: threads are not bound */
   int32_t winograd; /* TN_WINOGRAD_... */
   int32_t isa;      /* 0: the best of the processor; else one more than the highest TN_ISA_... to use */
 } tn_onednn_options;
 
 typedef struct tn_onednn {
   tn_onednn_options options;
-  struct tn_library *library; /* engine and stream; NULL in a build without oneDNN */
+  struct tn_library
+      *library; /* oneDNN's engine and stream (library/primitive_list.h); NULL: built without oneDNN */
 } tn_onednn;
 
-/* ---- options.c ----------------------------------------------------------------------------------- */
+/* ---- options.c ---------------------------------------------------------------------------------- */
 
-/* The options of a backend; the defaults where it is not open, as for the plan of an absent device. */
+/* The options of a backend object; all zero where it is NULL, as in a plan for a device that is missing. */
 tn_onednn_options tn_onednn_options_of(const void *backend);
-/* The best instruction set of the processor (below), limited by the option isa. */
+/* The best instruction set (TN_ISA_...) of the processor, limited by option `isa`. */
 int32_t tn_onednn_isa_of(const void *backend);
 
 /* ---- team.c ------------------------------------------------------------------------------------- */
 
-/* Runs chunks 0 .. chunks-1 on the threads of libgomp. */
+/* tn_backend.parallel: chunks 0 .. chunks-1 on the threads of libgomp. */
 void tn_onednn_parallel(tn_env *env, void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk),
                         void *arg);
-/* Sets the number of threads of later loops and primitives of the calling thread. */
+/* Sets the number of threads of the calling thread's later loops and primitives. */
 void tn_onednn_use_threads(int32_t threads);
-/* Binds the other threads of the team to the processors of `pin`, before primitives run on them. The host
- * binds the launching thread. */
+/* Binds the threads of the calling thread's team to the processors of option `pin`, before primitives run.
+ * The host binds the launching thread. */
 void tn_onednn_bind_threads(const void *backend, int32_t threads);
-/* Lets the threads of the team run on all processors of the calling thread. */
+/* Undoes it: the team may use all processors of the calling thread. */
 void tn_onednn_unbind_threads(const void *backend);
-/* TN_EINVAL where environment variables make libgomp bind its threads, too. */
+/* TN_EINVAL where environment variables make libgomp bind its threads as well. */
 tn_status tn_onednn_check_pin(tn_env *env, const tn_ints *pin);
 
 /* ---- isa.c -------------------------------------------------------------------------------------- */
 
 enum { TN_ISA_PLAIN = 0, TN_ISA_AVX2 = 1, TN_ISA_AVX512 = 2, TN_ISA_AVX512_BF16 = 3, TN_ISAS = 4 };
-/* The best level of the processor. */
+/* The best of the processor. */
 int32_t tn_onednn_isa(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* backends/onednn/options.c: the options of a backend, for kernels and the team. */
+/* backends/onednn/options.c: the options of the backend as kernels read them. */
 #include "backends/onednn/onednn.h"
 
 tn_onednn_options tn_onednn_options_of(const void *backend) {

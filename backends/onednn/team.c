@@ -1,5 +1,5 @@
-/* backends/onednn/team.c: parallel loops on libgomp's threads, so that a step has one team, not two that spin
- * against each other. OMP_WAIT_POLICY and GOMP_SPINCOUNT control how its threads wait. */
+/* backends/onednn/team.c: parallel loops on libgomp's threads, which oneDNN's primitives use, too; two teams
+ * would spin against each other. OMP_WAIT_POLICY and GOMP_SPINCOUNT control waiting. */
 #include <omp.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -7,19 +7,19 @@
 
 #include "backends/onednn/onednn.h"
 
-/* ThreadSanitizer does not see the synchronization inside libgomp. A build with it uses the team of the
- * backend cpu instead, and oneDNN's primitives run on one thread. */
+/* ThreadSanitizer does not instrument libgomp, so it does not see its synchronization. A build with it uses
+ * the team of `cpu` for loops, and one thread for oneDNN's primitives. */
 #ifdef __SANITIZE_THREAD__
-enum { SEEN = 0 };
+enum { USE_LIBGOMP = 0 };
 #else
-enum { SEEN = 1 };
+enum { USE_LIBGOMP = 1 };
 #endif
 
-/* ---- binding ------------------------------------------------------------------------------------- */
+/* ---- binding ------------------------------------------------------------------------------------ */
 
 /* Binds the calling thread of a team, unless it is bound already. libgomp ends threads that a smaller team
- * does not need and starts others for the next large one, which inherit the processor of the launching
- * thread, so each loop checks this. */
+ * does not need and starts new ones for the next larger team; these inherit the binding of the launching
+ * thread. So every loop binds its threads. */
 static void team_bind_thread(const tn_ints *pin) {
   cpu_set_t now, one;
   int number = omp_get_thread_num();
@@ -32,7 +32,7 @@ static void team_bind_thread(const tn_ints *pin) {
 
 void tn_onednn_bind_threads(const void *backend, int32_t threads) {
   tn_ints pin = tn_onednn_options_of(backend).pin;
-  if (!SEEN || pin.n == 0 || threads <= 1 || omp_in_parallel()) return;
+  if (!USE_LIBGOMP || pin.n == 0 || threads <= 1 || omp_in_parallel()) return;
 #pragma omp parallel num_threads(threads)
   team_bind_thread(&pin);
 }
@@ -40,7 +40,7 @@ void tn_onednn_bind_threads(const void *backend, int32_t threads) {
 void tn_onednn_unbind_threads(const void *backend) {
   tn_onednn_options options = tn_onednn_options_of(backend);
   cpu_set_t all;
-  if (!SEEN || options.pin.n == 0 || options.threads <= 1) return;
+  if (!USE_LIBGOMP || options.pin.n == 0 || options.threads <= 1) return;
   if (sched_getaffinity(0, sizeof all, &all) != 0) return;
 #pragma omp parallel num_threads((int)options.threads)
   sched_setaffinity(0, sizeof all, &all);
@@ -51,10 +51,9 @@ tn_status tn_onednn_check_pin(tn_env *env, const tn_ints *pin) {
   for (int i = 0; pin->n > 0 && i < 3; i++) {
     const char *value = getenv(variables[i]);
     if (value == NULL || *value == '\0' || strcmp(value, "false") == 0) continue;
-    return tn_fail(
-        env, TN_EINVAL, "pin",
-        "onednn: %s=%s in the environment binds the same threads; remove the variable or the option",
-        variables[i], value);
+    return tn_fail(env, TN_EINVAL, "pin",
+                   "onednn: %s=%s in the environment binds the same threads; leave out one of the two",
+                   variables[i], value);
   }
   return TN_OK;
 }
@@ -71,12 +70,12 @@ static void team_run_bound(const tn_ints *pin, int threads, int64_t chunks,
   }
 }
 
-/* Each chunk writes its own part of the result, so the result does not depend on the threads. */
+/* Chunks write disjoint parts, so results do not depend on their assignment to threads. */
 void tn_onednn_parallel(tn_env *env, void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk),
                         void *arg) {
   (void)env;
   tn_onednn_options options = tn_onednn_options_of(backend);
-  int threads = !SEEN ? 1 : options.threads > 0 ? (int)options.threads : omp_get_max_threads();
+  int threads = !USE_LIBGOMP ? 1 : options.threads > 0 ? (int)options.threads : omp_get_max_threads();
   if (chunks <= 1 || threads == 1 || omp_in_parallel()) {
     for (int64_t i = 0; i < chunks; i++) body(arg, i);
     return;
@@ -90,6 +89,6 @@ void tn_onednn_parallel(tn_env *env, void *backend, int64_t chunks, void (*body)
 }
 
 void tn_onednn_use_threads(int32_t threads) {
-  if (!SEEN) threads = 1;
+  if (!USE_LIBGOMP) threads = 1;
   if (threads > 0 && threads != omp_get_max_threads()) omp_set_num_threads(threads);
 }

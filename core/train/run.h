@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "core/compile/pipeline.h"
 #include "core/data/loader.h"
 #include "core/exec/executor.h"
 #include "core/train/graphs/training_graph.h"

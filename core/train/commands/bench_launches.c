@@ -58,7 +58,7 @@ static void release(const tn_bench *b, tn_launch_times *t) {
 /* Adds what the launches of one pass took; returns the sum. */
 static double add_pass(const tn_bench *b, tn_launch_times *t, const tn_bench_pass *pass, int32_t step) {
   const tn_launch_part *part = part_of(t, pass->which);
-  const tn_interval *intervals = tn_executor_intervals(b->executor, b->set.index[pass->which]);
+  const tn_step_time *intervals = tn_executor_step_times(b->executor, b->set.index[pass->which]);
   double launched = 0.0;
   for (int32_t i = 0; i < part->launches; i++) {
     double ms = (intervals[i].end_s - intervals[i].start_s) * 1e3;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/file.h"
+#include "core/compile/output/record.h"
 #include "core/compile/select/recorded_choices.h"
 #include "core/train/result.h"
 

@@ -1,5 +1,5 @@
-/* tests/integration/from_c/session_test.c: models that a function emits, and sessions on the application's
- * buffers, through the public headers alone. */
+/* tests/integration/from_c/session_test.c: models that a function emits, and sessions on buffers of the
+ * application, through the public headers alone. */
 #include "tenon/session.h"
 
 #include <math.h>

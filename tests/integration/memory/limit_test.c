@@ -1,11 +1,11 @@
-/* [run] memory_limit: what is computed twice gives the same bits, and the plan says what it is. */
+/* [run] memory_limit: rematerialized values have the same bits, and the plan names them. */
 #include "program.h"
 
 #include <stdlib.h>
 
 /* ---- configurations ---- */
 
-/* Batch norm, dropout, residuals, a part of the network that two losses share. */
+/* Batch norm, dropout, residuals, and layers shared by two losses. */
 static const char residual_ini[] = "[run]\n"
                                    "name = net\n"
                                    "max_steps = 3\n"
@@ -113,7 +113,7 @@ static void same_run(const char *a, const char *b) {
   }
 }
 
-/* Bytes in all where the arena has so much of what it would have without a limit. */
+/* Total bytes if the arena has the given fraction of its size without a limit. */
 static long long limit_of(const char *more, double share) {
   const json_t *plan = program_json(0, "plan net.ini %s", more);
   assert_int_equal(json_array_size(program_member(plan, "recomputed")), 0);
@@ -121,7 +121,7 @@ static long long limit_of(const char *more, double share) {
   return (long long)(program_number(plan, "peak_bytes") - arena + share * arena);
 }
 
-/* Trains without a limit and with one; both runs end alike, and memory is as planned. */
+/* Trains without a limit and with one: both give the same results, and memory is as planned. */
 static void trains_alike(const char *more, double share) {
   long long limit = limit_of(more, share);
   const json_t *plan = program_json(0, "plan net.ini %s --set run.memory_limit=%lld", more, limit);
@@ -168,7 +168,7 @@ static void the_text_of_the_plan_names_the_blocks(void **state) {
   assert_null(strstr(program_out, "recomputed for memory_limit"));
 }
 
-/* The error names the least limit, and that one is enough; so is the batch that it names. */
+/* The error names a smallest limit and a batch; training succeeds with either. */
 static void too_little_memory_is_an_error_that_says_what_would_do(void **state) {
   (void)state;
   double least = 0;
@@ -202,7 +202,7 @@ static void enough_memory_changes_nothing(void **state) {
   assert_string_equal(program_text(plain, "hash"), program_text(wide, "hash"));
 }
 
-/* Offsets waste little: the arena against the bytes that are alive at once. */
+/* Fragmentation is small: the arena compared with the largest sum of live bytes. */
 static void arenas_are_close_to_their_bound(void **state) {
   static const char *const plans[] = {"mnist_lenet.ini",
                                       "imagenet_resnet18.ini --set data.batch=8",

@@ -1,5 +1,5 @@
-/* The peak that a plan says is the peak that is measured, to the byte: on both kinds of device and with all
- * that changes what is kept. */
+/* The planned peak equals the measured peak to the byte, on both kinds of device and with every option that
+ * affects memory. */
 #include "configs.h"
 #include "program.h"
 
