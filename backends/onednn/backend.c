@@ -8,9 +8,9 @@
 static void onednn_close(tn_env *env, void *backend) {
   tn_onednn *b = backend;
   if (b == NULL) return;
-  tn_onednn_leave_places(b);
+  tn_onednn_unbind_threads(b);
 #ifdef TN_HAVE_DNNL
-  tn_dnn_close(b->dnn, env);
+  tn_library_close(b->library, env);
 #endif
   tn_delete(env, b);
 }
@@ -18,17 +18,17 @@ static void onednn_close(tn_env *env, void *backend) {
 static tn_status onednn_open(tn_env *env, const void *options, void **backend) {
   const tn_onednn_options *o = options;
   *backend = NULL;
-  if (tn_onednn_check_places(env, &o->pin) != TN_OK) return TN_EINVAL;
+  if (tn_onednn_check_pin(env, &o->pin) != TN_OK) return TN_EINVAL;
   tn_onednn *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
   b->options = *o;
 #ifdef TN_HAVE_DNNL
-  tn_status status = tn_dnn_open(env, &b->dnn);
+  tn_status status = tn_library_open(env, &b->library);
   if (status != TN_OK) {
     onednn_close(env, b);
     return status;
   }
-  b->dnn->backend = b;
+  b->library->backend = b;
 #endif
   *backend = b;
   return TN_OK;
@@ -37,7 +37,7 @@ static tn_status onednn_open(tn_env *env, const void *options, void **backend) {
 static const char *onednn_libraries(tn_env *env, void *backend) {
   (void)env;
 #ifdef TN_HAVE_DNNL
-  return ((const tn_onednn *)backend)->dnn->version;
+  return ((const tn_onednn *)backend)->library->version;
 #else
   (void)backend;
   return NULL;

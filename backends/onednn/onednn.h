@@ -20,7 +20,8 @@ typedef struct tn_onednn_options {
 
 typedef struct tn_onednn {
   tn_onednn_options options;
-  struct tn_dnn *dnn; /* oneDNN's engine and stream (library/primitive_list.h); NULL: built without oneDNN */
+  struct tn_library
+      *library; /* oneDNN's engine and stream (library/primitive_list.h); NULL: built without oneDNN */
 } tn_onednn;
 
 /* ---- options.c ---------------------------------------------------------------------------------- */
@@ -39,11 +40,11 @@ void tn_onednn_parallel(tn_env *env, void *backend, int64_t chunks, void (*body)
 void tn_onednn_use_threads(int32_t threads);
 /* Binds the threads of the calling thread's team to the processors of option `pin`, before primitives run.
  * The host binds the launching thread. */
-void tn_onednn_take_places(const void *backend, int32_t threads);
+void tn_onednn_bind_threads(const void *backend, int32_t threads);
 /* Undoes it: the team may use all processors of the calling thread. */
-void tn_onednn_leave_places(const void *backend);
+void tn_onednn_unbind_threads(const void *backend);
 /* TN_EINVAL where environment variables make libgomp bind its threads as well. */
-tn_status tn_onednn_check_places(tn_env *env, const tn_ints *pin);
+tn_status tn_onednn_check_pin(tn_env *env, const tn_ints *pin);
 
 /* ---- isa.c -------------------------------------------------------------------------------------- */
 

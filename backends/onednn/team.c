@@ -30,14 +30,14 @@ static void team_bind_thread(const tn_ints *pin) {
   sched_setaffinity(0, sizeof one, &one);
 }
 
-void tn_onednn_take_places(const void *backend, int32_t threads) {
+void tn_onednn_bind_threads(const void *backend, int32_t threads) {
   tn_ints pin = tn_onednn_options_of(backend).pin;
   if (!USE_LIBGOMP || pin.n == 0 || threads <= 1 || omp_in_parallel()) return;
 #pragma omp parallel num_threads(threads)
   team_bind_thread(&pin);
 }
 
-void tn_onednn_leave_places(const void *backend) {
+void tn_onednn_unbind_threads(const void *backend) {
   tn_onednn_options options = tn_onednn_options_of(backend);
   cpu_set_t all;
   if (!USE_LIBGOMP || options.pin.n == 0 || options.threads <= 1) return;
@@ -46,7 +46,7 @@ void tn_onednn_leave_places(const void *backend) {
   sched_setaffinity(0, sizeof all, &all);
 }
 
-tn_status tn_onednn_check_places(tn_env *env, const tn_ints *pin) {
+tn_status tn_onednn_check_pin(tn_env *env, const tn_ints *pin) {
   static const char *const variables[] = {"GOMP_CPU_AFFINITY", "OMP_PLACES", "OMP_PROC_BIND"};
   for (int i = 0; pin->n > 0 && i < 3; i++) {
     const char *value = getenv(variables[i]);

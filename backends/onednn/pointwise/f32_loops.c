@@ -9,9 +9,9 @@
 /* ---- arithmetic ---- */
 
 static inline vf sign(vf x) {
-  vf one = v_all(1.0f), zero = v_all(0.0f);
-  vf y = v_pick(v_gt(x, zero), one, v_pick(v_lt(x, zero), v_neg(one), zero));
-  return v_pick(v_ne(x, x), x, y);
+  vf one = v_splat(1.0f), zero = v_splat(0.0f);
+  vf y = v_select(v_gt(x, zero), one, v_select(v_lt(x, zero), v_neg(one), zero));
+  return v_select(v_ne(x, x), x, y);
 }
 
 LOOP(neg, 1, v_neg(x))
@@ -25,16 +25,16 @@ LOOP(add, 2, x + y)
 LOOP(sub, 2, x - y)
 LOOP(mul, 2, x *y)
 LOOP(div, 2, x / y)
-LOOP(maximum, 2, v_larger(x, y))
-LOOP(minimum, 2, v_smaller(x, y))
+LOOP(maximum, 2, v_max(x, y))
+LOOP(minimum, 2, v_min(x, y))
 
 /* ---- pairs: (x op y) op2 z ---- */
 
 #define OP_ADD(x, y)      ((x) + (y))
 #define OP_SUB(x, y)      ((x) - (y))
 #define OP_MUL(x, y)      ((x) * (y))
-#define OP_MAXIMUM(x, y)  v_larger(x, y)
-#define OP_MINIMUM(x, y)  v_smaller(x, y)
+#define OP_MAXIMUM(x, y)  v_max(x, y)
+#define OP_MINIMUM(x, y)  v_min(x, y)
 #define OP_SUB_FROM(x, y) ((y) - (x))
 
 /* clang-format off */
@@ -50,12 +50,12 @@ PAIRS(PAIR)
 
 /* ---- choices: x op y ? z : w ---- */
 
-LOOP(pick_eq, 4, v_pick(v_eq(x, y), z, w))
-LOOP(pick_ne, 4, v_pick(v_ne(x, y), z, w))
-LOOP(pick_lt, 4, v_pick(v_lt(x, y), z, w))
-LOOP(pick_le, 4, v_pick(v_le(x, y), z, w))
-LOOP(pick_gt, 4, v_pick(v_gt(x, y), z, w))
-LOOP(pick_ge, 4, v_pick(v_ge(x, y), z, w))
+LOOP(pick_eq, 4, v_select(v_eq(x, y), z, w))
+LOOP(pick_ne, 4, v_select(v_ne(x, y), z, w))
+LOOP(pick_lt, 4, v_select(v_lt(x, y), z, w))
+LOOP(pick_le, 4, v_select(v_le(x, y), z, w))
+LOOP(pick_gt, 4, v_select(v_gt(x, y), z, w))
+LOOP(pick_ge, 4, v_select(v_ge(x, y), z, w))
 
 /* ---- comparisons: floats in, bytes out ---- */
 
@@ -66,9 +66,9 @@ LOOP(pick_ge, 4, v_pick(v_ge(x, y), z, w))
     float rest[2][V_GROUP];                                                                                  \
     for (; n >= V_GROUP; n -= V_GROUP, d += V_GROUP) {                                                       \
       V_EACH(j) {                                                                                            \
-        vf x = v_get(a + j), y = v_get(b + j);                                                               \
+        vf x = v_load(a + j), y = v_load(b + j);                                                             \
         (void)y;                                                                                             \
-        v_put_truth(d + j, truth);                                                                           \
+        v_store_bool(d + j, truth);                                                                          \
       }                                                                                                      \
       a += V_GROUP * insn->step[0];                                                                          \
       b += V_GROUP * insn->step[1];                                                                          \
@@ -77,9 +77,9 @@ LOOP(pick_ge, 4, v_pick(v_ge(x, y), z, w))
     a = rest_of(rest[0], a, insn->step[0], n);                                                               \
     b = insn->in[1] < 0 ? a : rest_of(rest[1], b, insn->step[1], n);                                         \
     V_EACH(j) {                                                                                              \
-      vf x = v_get(a + j), y = v_get(b + j);                                                                 \
+      vf x = v_load(a + j), y = v_load(b + j);                                                               \
       (void)y;                                                                                               \
-      v_put_truth(last + j, truth);                                                                          \
+      v_store_bool(last + j, truth);                                                                         \
     }                                                                                                        \
     memcpy(d, last, (size_t)n);                                                                              \
   }
@@ -89,7 +89,7 @@ COMPARE(lt, v_lt(x, y))
 COMPARE(le, v_le(x, y))
 COMPARE(gt, v_gt(x, y))
 COMPARE(ge, v_ge(x, y))
-COMPARE(is_finite, v_lt(v_abs(x), v_all(INFINITY)))
+COMPARE(is_finite, v_lt(v_abs(x), v_splat(INFINITY)))
 
 static void TN_LOOP(where)(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
   float *d = run->reg[insn->out], rest[3][V_GROUP];
@@ -97,7 +97,7 @@ static void TN_LOOP(where)(const tn_tile_insn *insn, const tn_tile_run *run, int
   const uint8_t *c = run->reg[insn->in[0]];
   const float *a = run->reg[insn->in[1]], *b = run->reg[insn->in[2]];
   for (; n >= V_GROUP; n -= V_GROUP, d += V_GROUP) {
-    V_EACH(j) v_put(d + j, v_pick(v_truth(c + j), v_get(a + j), v_get(b + j)));
+    V_EACH(j) v_store(d + j, v_select(v_load_bool(c + j), v_load(a + j), v_load(b + j)));
     c += V_GROUP * insn->step[0];
     a += V_GROUP * insn->step[1];
     b += V_GROUP * insn->step[2];
@@ -106,14 +106,14 @@ static void TN_LOOP(where)(const tn_tile_insn *insn, const tn_tile_run *run, int
   memcpy(truths, c, (size_t)n);
   a = rest_of(rest[0], a, insn->step[1], n);
   b = rest_of(rest[1], b, insn->step[2], n);
-  V_EACH(j) v_put(rest[2] + j, v_pick(v_truth(truths + j), v_get(a + j), v_get(b + j)));
+  V_EACH(j) v_store(rest[2] + j, v_select(v_load_bool(truths + j), v_load(a + j), v_load(b + j)));
   memcpy(d, rest[2], (size_t)n * sizeof *d);
 }
 
 /* ---- halves ---- */
 
-LOOP(round_bf16, 1, v_of_bf16(v_bf16_of(x)))
-LOOP(round_f16, 1, v_of_f16(v_f16_of(x)))
+LOOP(round_bf16, 1, v_round_bf16(x))
+LOOP(round_f16, 1, v_round_f16(x))
 
 #define HALF(name)                                                                                           \
   static void TN_LOOP(widen_##name)(const void *from, float *to, int64_t n) {                                \
@@ -121,10 +121,10 @@ LOOP(round_f16, 1, v_of_f16(v_f16_of(x)))
     float last[V_GROUP];                                                                                     \
     uint16_t rest[V_GROUP] = {0};                                                                            \
     for (; n >= V_GROUP; n -= V_GROUP, a += 2 * V_GROUP, to += V_GROUP)                                      \
-      V_EACH(j) v_put(to + j, v_of_##name(v_get_halves(a + 2 * j)));                                         \
+      V_EACH(j) v_store(to + j, v_from_##name(v_load_h(a + 2 * j)));                                         \
     if (n == 0) return;                                                                                      \
     memcpy(rest, a, 2 * (size_t)n);                                                                          \
-    V_EACH(j) v_put(last + j, v_of_##name(v_get_halves(rest + j)));                                          \
+    V_EACH(j) v_store(last + j, v_from_##name(v_load_h(rest + j)));                                          \
     memcpy(to, last, (size_t)n * sizeof *to);                                                                \
   }                                                                                                          \
   static void TN_LOOP(load_##name)(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {            \
@@ -136,10 +136,10 @@ LOOP(round_f16, 1, v_of_f16(v_f16_of(x)))
     float rest[V_GROUP];                                                                                     \
     uint16_t last[V_GROUP];                                                                                  \
     for (; n >= V_GROUP; n -= V_GROUP, d += 2 * V_GROUP, a += V_GROUP * insn->step[0])                       \
-      V_EACH(j) v_put_halves(d + 2 * j, v_##name##_of(v_get(a + j)));                                        \
+      V_EACH(j) v_store_h(d + 2 * j, v_to_##name(v_load(a + j)));                                            \
     if (n == 0) return;                                                                                      \
     a = rest_of(rest, a, insn->step[0], n);                                                                  \
-    V_EACH(j) v_put_halves(last + j, v_##name##_of(v_get(a + j)));                                           \
+    V_EACH(j) v_store_h(last + j, v_to_##name(v_load(a + j)));                                               \
     memcpy(d, last, 2 * (size_t)n);                                                                          \
   }
 HALF(bf16)

@@ -4,7 +4,7 @@
 #define TN_BACKENDS_ONEDNN_POINTWISE_LOOPS_H
 
 #include "backends/onednn/pointwise/program.h"
-#include "backends/onednn/simd/vector.h"
+#include "backends/onednn/simd/vector_load.h"
 
 /* n lanes at `from`, followed by zeros; a narrow register has its 16 lanes anyway. */
 static inline const float *rest_of(float *rest, const float *from, uint8_t step, int64_t n) {
@@ -17,10 +17,10 @@ static inline const float *rest_of(float *rest, const float *from, uint8_t step,
  * group of its own, so that a lane's bits do not depend on where it lies. */
 #define BODY(n_in, d, in, value)                                                                             \
   V_EACH(j) {                                                                                                \
-    vf x = v_get(in[0] + j), y = n_in > 1 ? v_get(in[1] + j) : x;                                            \
-    vf z = n_in > 2 ? v_get(in[2] + j) : x, w = n_in > 3 ? v_get(in[3] + j) : x;                             \
+    vf x = v_load(in[0] + j), y = n_in > 1 ? v_load(in[1] + j) : x;                                          \
+    vf z = n_in > 2 ? v_load(in[2] + j) : x, w = n_in > 3 ? v_load(in[3] + j) : x;                           \
     (void)y, (void)z, (void)w;                                                                               \
-    v_put(d + j, value);                                                                                     \
+    v_store(d + j, value);                                                                                   \
   }
 #define LOOP(name, n_in, value)                                                                              \
   static void TN_LOOP(name)(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {                   \

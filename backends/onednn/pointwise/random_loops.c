@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "backends/onednn/pointwise/program.h"
+#include "backends/onednn/simd/vector_load.h"
 #include "backends/onednn/simd/vector_math.h"
 #include "backends/onednn/integer_math.h"
 #include "tenon/random.h"
@@ -17,8 +18,8 @@ static inline void rounds(uint64_t key, vu c[4]) {
   uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
   for (int32_t i = 0; i < 10; i++) {
     vu high0, low0, high1, low1;
-    v_multiply(c[0], 0xD2511F53u, &high0, &low0);
-    v_multiply(c[2], 0xCD9E8D57u, &high1, &low1);
+    v_multiply_wide(c[0], 0xD2511F53u, &high0, &low0);
+    v_multiply_wide(c[2], 0xCD9E8D57u, &high1, &low1);
     c[0] = high1 ^ c[1] ^ k0;
     c[2] = high0 ^ c[3] ^ k1;
     c[1] = low1;
@@ -32,9 +33,9 @@ static inline void rounds(uint64_t key, vu c[4]) {
 static inline void count_from(uint64_t lo, vu *low, vu *high) {
   uint32_t steps[V_LANES];
   for (int32_t l = 0; l < V_LANES; l++) steps[l] = (uint32_t)l;
-  vu first = v_all_u((uint32_t)lo);
-  *low = first + v_get_u(steps);
-  *high = v_all_u((uint32_t)(lo >> 32)) - (vu)(*low < first); /* a truth is -1 */
+  vu first = v_splat_u((uint32_t)lo);
+  *low = first + v_load_u(steps);
+  *high = v_splat_u((uint32_t)(lo >> 32)) - (vu)(*low < first); /* a truth is -1 */
 }
 
 /* x0 y0 x1 y1 ... */
@@ -53,13 +54,13 @@ static void words_of(uint64_t key, uint64_t hi, uint64_t lo, int64_t groups, uin
   for (int64_t g = 0; g < groups; g += V_LANES, words += 4 * V_LANES) {
     vu c[4], even[2], odd[2], made[4];
     count_from(lo + (uint64_t)g, &c[0], &c[1]);
-    c[2] = v_all_u((uint32_t)hi);
-    c[3] = v_all_u((uint32_t)(hi >> 32));
+    c[2] = v_splat_u((uint32_t)hi);
+    c[3] = v_splat_u((uint32_t)(hi >> 32));
     rounds(key, c);
     zip(c[0], c[2], &even[0], &even[1]);
     zip(c[1], c[3], &odd[0], &odd[1]);
     for (int32_t i = 0; i < 2; i++) zip(even[i], odd[i], &made[2 * i], &made[2 * i + 1]);
-    for (int32_t i = 0; i < 4; i++) v_put_u(words + i * V_LANES, made[i]);
+    for (int32_t i = 0; i < 4; i++) v_store_u(words + i * V_LANES, made[i]);
   }
 }
 
@@ -69,7 +70,7 @@ static inline vf uniform_of(vu word) { return __builtin_convertvector((vi)(word 
 
 static void uniform_f32(const tn_tile_insn *insn, const uint32_t *words, float *d, int64_t n) {
   const float low = (float)insn->a, width = (float)insn->b - low;
-  for (int64_t k = 0; k < n; k += V_LANES) v_put(d + k, low + width * uniform_of(v_get_u(words + k)));
+  for (int64_t k = 0; k < n; k += V_LANES) v_store(d + k, low + width * uniform_of(v_load_u(words + k)));
 }
 
 static void uniform_f64(const tn_tile_insn *insn, const uint32_t *words, double *d, int64_t n) {
@@ -88,10 +89,10 @@ static void normal_f32(const tn_tile_insn *insn, const uint32_t *words, float *d
       even[l] = words[k + 2 * l];
       odd[l] = words[k + 2 * l + 1];
     }
-    vf r = v_sqrt(-2.0f * v_log(1.0f - uniform_of(v_get_u(even))));
-    v_turn(uniform_of(v_get_u(odd)), &sine, &cosine);
-    v_put(x, mean + deviation * (r * cosine));
-    v_put(y, mean + deviation * (r * sine));
+    vf r = v_sqrt(-2.0f * v_log(1.0f - uniform_of(v_load_u(even))));
+    v_sine_cosine(uniform_of(v_load_u(odd)), &sine, &cosine);
+    v_store(x, mean + deviation * (r * cosine));
+    v_store(y, mean + deviation * (r * sine));
     for (int32_t l = 0; l < V_LANES; l++) {
       d[k + 2 * l] = x[l];
       d[k + 2 * l + 1] = y[l];
@@ -143,10 +144,10 @@ static void TN_LOOP(scattered)(const tn_tile_insn *insn, uint64_t iteration, con
       low[l] = (uint32_t)((uint64_t)index[at + l] >> 2);
       high[l] = (uint32_t)((uint64_t)index[at + l] >> 34);
     }
-    vu c[4] = {v_get_u(low), v_get_u(high), v_all_u((uint32_t)iteration),
-               v_all_u((uint32_t)(iteration >> 32))};
+    vu c[4] = {v_load_u(low), v_load_u(high), v_splat_u((uint32_t)iteration),
+               v_splat_u((uint32_t)(iteration >> 32))};
     rounds(insn->bits, c);
-    for (int32_t i = 0; i < 4; i++) v_put_u(made[i], c[i]);
+    for (int32_t i = 0; i < 4; i++) v_store_u(made[i], c[i]);
     for (int64_t l = 0; l < V_LANES; l++) {
       int64_t pair = l < m ? index[at + l] & 2 : 0;
       pairs[2 * l] = made[pair][l];
