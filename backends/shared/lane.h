@@ -1,5 +1,5 @@
-/* backends/shared/lane.h: the types in which kernels compute. Element types are many; lanes are few: f16,
- * bf16 and f32 are computed in f32, bool and u8 in bytes, the others in themselves. */
+/* backends/shared/lane.h: lanes, the types in which kernels compute. The lane of f16, bf16 and f32 is f32, that of
+ * bool and u8 is u8; every other element type is its own lane. */
 #ifndef TN_BACKENDS_SHARED_LANE_H
 #define TN_BACKENDS_SHARED_LANE_H
 
@@ -25,7 +25,7 @@ static inline size_t tn_lane_size(int32_t lane) {
   return size[lane];
 }
 
-/* Whether elements in memory are lanes as they are. */
+/* Whether the element type is its own lane, so that no conversion is needed. */
 static inline int32_t tn_lane_is_stored(int32_t dtype) { return dtype != TN_F16 && dtype != TN_BF16; }
 
 #endif

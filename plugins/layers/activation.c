@@ -1,22 +1,22 @@
-/* Activations: relu, sigmoid, tanh, gelu (Hendrycks and Gimpel, 2016), silu, leaky_relu, softmax,
- * log_softmax. */
+/* plugins/layers/activation.c: relu, sigmoid, tanh, gelu (Hendrycks and Gimpel, 2016), silu, leaky_relu,
+ * softmax, log_softmax. */
 #include "plugins/layers/layers.h"
 
 static tn_status build_relu(tn_build *b, const void *options) {
   (void)options;
-  return build_unary(b, "relu");
+  return layer_build_unary(b, "relu");
 }
 static tn_status build_sigmoid(tn_build *b, const void *options) {
   (void)options;
-  return build_unary(b, "sigmoid");
+  return layer_build_unary(b, "sigmoid");
 }
 static tn_status build_tanh(tn_build *b, const void *options) {
   (void)options;
-  return build_unary(b, "tanh");
+  return layer_build_unary(b, "tanh");
 }
 static tn_status build_silu(tn_build *b, const void *options) {
   (void)options;
-  return build_unary(b, "silu");
+  return layer_build_unary(b, "silu");
 }
 
 #define PLAIN(name, doc)                                                                                     \
@@ -29,9 +29,10 @@ PLAIN(sigmoid, "1 / (1 + exp(-x))");
 PLAIN(tanh, "hyperbolic tangent");
 PLAIN(silu, "x sigmoid(x)");
 
-static const tn_option gelu_rows[] = {
-    TN_OPT(tn_gelu_attributes, approximate, TN_OPT_ENUM, "none", "none|tanh", "exact with erf, or by tanh"),
-    TN_OPT_END};
+static const tn_option gelu_rows[] = {TN_OPT(tn_gelu_attributes, approximate, TN_OPT_ENUM, "none",
+                                             "none|tanh",
+                                             "none: exact, with erf; tanh: the approximation with tanh"),
+                                      TN_OPT_END};
 
 static tn_status build_gelu(tn_build *b, const void *given) {
   const tn_gelu_attributes *o = given;
@@ -43,14 +44,14 @@ static tn_status build_gelu(tn_build *b, const void *given) {
 }
 
 const tn_layer_kind layer_gelu = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "gelu",
-                                                  "x times the normal distribution's share below x",
+                                                  "x times the cumulative normal distribution at x",
                                                   tn_gelu_attributes, gelu_rows),
                                   .min_in = 1,
                                   .max_in = 1,
                                   .build = build_gelu};
 
 static const tn_option leaky_rows[] = {
-    TN_OPT(tn_leaky_relu_attributes, slope, TN_OPT_FLOAT, "0.01", NULL, "slope below zero"), TN_OPT_END};
+    TN_OPT(tn_leaky_relu_attributes, slope, TN_OPT_FLOAT, "0.01", NULL, "slope for negative x"), TN_OPT_END};
 
 static tn_status build_leaky(tn_build *b, const void *given) {
   const tn_leaky_relu_attributes *o = given;
@@ -62,14 +63,15 @@ static tn_status build_leaky(tn_build *b, const void *given) {
 }
 
 const tn_layer_kind layer_leaky_relu = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "leaky_relu",
-                                                        "x above zero, slope x below",
+                                                        "x for positive x, slope times x for negative x",
                                                         tn_leaky_relu_attributes, leaky_rows),
                                         .min_in = 1,
                                         .max_in = 1,
                                         .build = build_leaky};
 
 static const tn_option axis_rows[] = {
-    TN_OPT(tn_axis_attributes, axis, TN_OPT_INT, "-1", NULL, "the dimension that sums to one"), TN_OPT_END};
+    TN_OPT(tn_axis_attributes, axis, TN_OPT_INT, "-1", NULL, "the dimension whose results sum to one"),
+    TN_OPT_END};
 
 static tn_status build_axis(tn_build *b, const char *op, const void *given) {
   const tn_axis_attributes *o = given;
@@ -85,8 +87,8 @@ static tn_status build_log_softmax(tn_build *b, const void *options) {
 }
 
 const tn_layer_kind layer_softmax = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "softmax",
-                                                     "exp(x) over its sum along an axis", tn_axis_attributes,
-                                                     axis_rows),
+                                                     "exp(x) divided by its sum along an axis",
+                                                     tn_axis_attributes, axis_rows),
                                      .min_in = 1,
                                      .max_in = 1,
                                      .build = build_softmax};

@@ -1,4 +1,5 @@
-/* conv2d: 2-D cross-correlation of (N, C, H, W) with (channels, C / groups, h, w), PyTorch's Conv2d. */
+/* plugins/layers/conv2d.c: 2-D cross-correlation of (N, C, H, W) with (channels, C / groups, h, w), as in
+ * PyTorch's Conv2d. */
 #include "plugins/layers/layers.h"
 
 typedef struct conv2d_options {
@@ -14,7 +15,7 @@ static const tn_option options[] = {
     TN_OPT(conv2d_options, kernel, TN_OPT_INTS, "3", ">= 1", "height and width of the kernel"),
     TN_OPT(conv2d_options, stride, TN_OPT_INTS, "1", ">= 1", "step of the kernel"),
     TN_OPT(conv2d_options, padding, TN_OPT_INTS, "0", ">= 0", "zeros around the image"),
-    TN_OPT(conv2d_options, dilation, TN_OPT_INTS, "1", ">= 1", "distance of the kernel's taps"),
+    TN_OPT(conv2d_options, dilation, TN_OPT_INTS, "1", ">= 1", "distance between taps of the kernel"),
     TN_OPT(conv2d_options, groups, TN_OPT_INT, "1", ">= 1", "independent groups of channels"),
     TN_OPT(conv2d_options, bias, TN_OPT_FLAG, "yes", NULL, "add a bias per channel"),
     TN_OPT(conv2d_options, init, TN_OPT_INIT, "default", NULL, "initializer of the weight"),
@@ -27,10 +28,11 @@ static tn_status conv2d_build(tn_build *b, const void *given) {
   int64_t kernel[2], stride[2], padding[2], dilation[2];
   if (x->rank != 4)
     return tn_fail(b, TN_EINVAL, NULL, "the input has rank %d, expected (N, C, H, W)", x->rank);
-  if (!pair_of(&o->kernel, kernel)) return tn_fail(b, TN_EINVAL, "kernel", "expected one or two numbers");
-  if (!pair_of(&o->stride, stride)) return tn_fail(b, TN_EINVAL, "stride", "expected one or two numbers");
-  if (!pair_of(&o->padding, padding)) return tn_fail(b, TN_EINVAL, "padding", "expected one or two numbers");
-  if (!pair_of(&o->dilation, dilation))
+  if (!layer_pair(&o->kernel, kernel)) return tn_fail(b, TN_EINVAL, "kernel", "expected one or two numbers");
+  if (!layer_pair(&o->stride, stride)) return tn_fail(b, TN_EINVAL, "stride", "expected one or two numbers");
+  if (!layer_pair(&o->padding, padding))
+    return tn_fail(b, TN_EINVAL, "padding", "expected one or two numbers");
+  if (!layer_pair(&o->dilation, dilation))
     return tn_fail(b, TN_EINVAL, "dilation", "expected one or two numbers");
   int64_t in = x->dims[1];
   if (in % o->groups != 0 || o->channels % o->groups != 0)
@@ -40,10 +42,11 @@ static tn_status conv2d_build(tn_build *b, const void *given) {
   const tn_type bias_type = {TN_F32, 1, {o->channels}};
   int64_t fan_in = in / o->groups * kernel[0] * kernel[1];
   char text[64];
-  tn_val weight = tn_build_param(b, "weight", &w_type, default_init(text, sizeof text, o->init, fan_in));
-  tn_val bias =
-      o->bias ? tn_build_param(b, "bias", &bias_type, default_init(text, sizeof text, o->bias_init, fan_in))
-              : 0;
+  tn_val weight =
+      tn_build_param(b, "weight", &w_type, layer_default_init(text, sizeof text, o->init, fan_in));
+  tn_val bias = o->bias ? tn_build_param(b, "bias", &bias_type,
+                                         layer_default_init(text, sizeof text, o->bias_init, fan_in))
+                        : 0;
   tn_op_begin(b, "conv2d");
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_arg(b, weight);

@@ -1,4 +1,4 @@
-/* plugins/layers/layers.h: what the layers of this plugin share. */
+/* plugins/layers/layers.h: functions for the layers of this plugin. */
 #ifndef TN_PLUGINS_LAYERS_H
 #define TN_PLUGINS_LAYERS_H
 
@@ -9,26 +9,26 @@
 #include "tenon/attributes.h"
 #include "tenon/plugin/layer.h"
 
-/* PyTorch's default for linear and convolution, weights and biases alike: uniform within
- * 1 / sqrt(fan_in), which is what kaiming_uniform(a = sqrt(5)) comes to. `given` wins unless it is
- * the word "default". Writes into `text` and returns it, or `given`. */
-static inline const char *default_init(char *text, size_t size, const char *given, int64_t fan_in) {
+/* Returns the initializer `given`. For "default", writes PyTorch's default for weights and biases of linear
+ * and convolution into `text` and returns it: uniform within 1 / sqrt(fan_in), which equals kaiming_uniform(a
+ * = sqrt(5)). */
+static inline const char *layer_default_init(char *text, size_t size, const char *given, int64_t fan_in) {
   if (strcmp(given, "default") != 0) return given;
   double bound = fan_in > 0 ? 1.0 / sqrt((double)fan_in) : 0.0;
   snprintf(text, size, "uniform(%.17g, %.17g)", -bound, bound);
   return text;
 }
 
-/* {v, v} from a list of one or two; spatial options are written 3 or [3, 5]. */
-static inline int pair_of(const tn_ints *given, int64_t pair[2]) {
+/* Reads a spatial option, 3 or [3, 5], as two numbers; returns 0 for a list of another length. */
+static inline int layer_pair(const tn_ints *given, int64_t pair[2]) {
   if (given->n < 1 || given->n > 2) return 0;
   pair[0] = given->v[0];
   pair[1] = given->v[given->n - 1];
   return 1;
 }
 
-/* y = op(x) for an op without attributes; the first input is all it takes. */
-static inline tn_status build_unary(tn_build *b, const char *op) {
+/* y = op(x) for an op without attributes; x is the first input. */
+static inline tn_status layer_build_unary(tn_build *b, const char *op) {
   tn_build_yield(b, 0, tn_op1(b, op, tn_build_in(b, 0)));
   return TN_OK;
 }

@@ -1,4 +1,4 @@
-/* linear: y = x W^T + b over the last dimension; W is (units, in), as PyTorch has it. */
+/* plugins/layers/linear.c: y = x W^T + b over the last dimension; W is (units, in), as in PyTorch. */
 #include <math.h>
 #include <stdio.h>
 
@@ -25,9 +25,9 @@ static tn_status linear_build(tn_build *b, const void *given) {
   const tn_type w_type = {TN_F32, 2, {o->units, fan_in}}, bias_type = {TN_F32, 1, {o->units}};
   char uniform[64];
   tn_val weight =
-      tn_build_param(b, "weight", &w_type, default_init(uniform, sizeof uniform, o->init, fan_in));
+      tn_build_param(b, "weight", &w_type, layer_default_init(uniform, sizeof uniform, o->init, fan_in));
   tn_val bias = o->bias ? tn_build_param(b, "bias", &bias_type,
-                                         default_init(uniform, sizeof uniform, o->bias_init, fan_in))
+                                         layer_default_init(uniform, sizeof uniform, o->bias_init, fan_in))
                         : 0;
   tn_build_yield(b, 0, tn_matmul(b, tn_build_in(b, 0), weight, bias, 0, 1));
   return TN_OK;

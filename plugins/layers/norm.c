@@ -1,5 +1,5 @@
-/* batch_norm (Ioffe and Szegedy, ICML 2015) and layer_norm (Ba, Kiros, Hinton, 2016), with PyTorch's
- * names, defaults and running statistics. */
+/* plugins/layers/norm.c: batch_norm (Ioffe and Szegedy, ICML 2015) and layer_norm (Ba, Kiros, Hinton, 2016),
+ * with PyTorch's names, defaults and running statistics. */
 #include "plugins/layers/layers.h"
 
 typedef struct batch_norm_options {
@@ -9,11 +9,11 @@ typedef struct batch_norm_options {
 
 static const tn_option batch_norm_rows[] = {
     TN_OPT(batch_norm_options, momentum, TN_OPT_FLOAT, "0.1", "[0, 1]",
-           "share of the new batch in the running statistics"),
+           "weight of the new batch in the running statistics"),
     TN_OPT(batch_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "> 0", "added to the variance"),
     TN_OPT(batch_norm_options, affine, TN_OPT_FLAG, "yes", NULL, "learn a scale and a shift per channel"),
     TN_OPT(batch_norm_options, sync, TN_OPT_FLAG, "no", NULL,
-           "statistics of the batch of all ranks, not of each rank's part (never over micro-batches)"),
+           "compute the statistics over the batches of all ranks (never over micro-batches)"),
     TN_OPT_END};
 
 /* running <- (1 - momentum) * running + momentum * factor * now */
@@ -22,7 +22,7 @@ static void update_running(tn_build *b, tn_val running, tn_val now, double momen
   tn_build_commit(b, running, tn_add(b, kept, tn_affine(b, tn_cast(b, now, TN_F32), momentum * factor, 0.0)));
 }
 
-/* With given statistics. */
+/* Normalizes with the running statistics. */
 static tn_val emit_apply(tn_build *b, const tn_val operands[5], double epsilon) {
   tn_op_begin(b, "batch_norm_apply");
   for (int i = 0; i < 5; i++) tn_op_arg(b, operands[i]);
@@ -57,11 +57,13 @@ static tn_status build_batch_norm(tn_build *b, const void *given) {
     return TN_OK;
   }
   if (n < 2)
-    return tn_fail(b, TN_EINVAL, NULL,
-                   "one value per channel has no variance, expected a larger batch or image");
+    return tn_fail(
+        b, TN_EINVAL, NULL,
+        "the batch has one value per channel, expected at least two, which the variance needs; use a "
+        "larger batch or image");
   tn_val y = emit_norm(b, (tn_val[]){x, weight, bias}, o->epsilon, ranks);
   update_running(b, mean, tn_op_result(b, y, 1), o->momentum, 1.0);
-  update_running(b, variance, tn_op_result(b, y, 2), o->momentum, n / (n - 1.0)); /* the unbiased one */
+  update_running(b, variance, tn_op_result(b, y, 2), o->momentum, n / (n - 1.0)); /* the unbiased variance */
   tn_build_yield(b, 0, y);
   return TN_OK;
 }
@@ -82,7 +84,7 @@ typedef struct layer_norm_options {
 static const tn_option layer_norm_rows[] = {
     TN_OPT(layer_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "> 0", "added to the variance"),
     TN_OPT(layer_norm_options, trailing, TN_OPT_INT, "1", ">= 1",
-           "how many trailing dimensions are normalized"),
+           "number of trailing dimensions to normalize"),
     TN_OPT(layer_norm_options, bias, TN_OPT_FLAG, "yes", NULL, "learn a shift per element"),
     TN_OPT(layer_norm_options, affine, TN_OPT_FLAG, "yes", NULL, "learn a scale (and shift) per element"),
     TN_OPT_END};

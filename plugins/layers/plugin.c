@@ -1,4 +1,4 @@
-/* plugins/layers/plugin.c: the layers that come with Tenon. */
+/* plugins/layers/plugin.c: the built-in layers. */
 #include "tenon/plugin/layer.h"
 
 extern const tn_layer_kind layer_linear, layer_conv2d, layer_batch_norm, layer_layer_norm, layer_relu,

@@ -1,4 +1,4 @@
-/* Pooling over (N, C, H, W): max_pool, avg_pool, global_avg_pool. */
+/* plugins/layers/pool.c: pooling over (N, C, H, W): max_pool, avg_pool, global_avg_pool. */
 #include "plugins/layers/layers.h"
 
 typedef struct pool_options {
@@ -9,26 +9,29 @@ typedef struct pool_options {
 static const tn_option max_rows[] = {
     TN_OPT(pool_options, kernel, TN_OPT_INTS, NULL, ">= 1", "height and width of the window"),
     TN_OPT(pool_options, stride, TN_OPT_INTS, "[]", ">= 1",
-           "step of the window; the window's size if not given"),
-    TN_OPT(pool_options, padding, TN_OPT_INTS, "0", ">= 0", "border that no maximum is taken from"),
+           "step of the window; [] is the size of the window"),
+    TN_OPT(pool_options, padding, TN_OPT_INTS, "0", ">= 0",
+           "border around the image, ignored by the maximum"),
     TN_OPT(pool_options, ceil, TN_OPT_FLAG, "no", NULL, "round the size of the result up"), TN_OPT_END};
 static const tn_option avg_rows[] = {
     TN_OPT(pool_options, kernel, TN_OPT_INTS, NULL, ">= 1", "height and width of the window"),
     TN_OPT(pool_options, stride, TN_OPT_INTS, "[]", ">= 1",
-           "step of the window; the window's size if not given"),
+           "step of the window; [] is the size of the window"),
     TN_OPT(pool_options, padding, TN_OPT_INTS, "0", ">= 0", "zeros around the image"),
     TN_OPT(pool_options, ceil, TN_OPT_FLAG, "no", NULL, "round the size of the result up"),
-    TN_OPT(pool_options, include_pad, TN_OPT_FLAG, "yes", NULL, "count the border in the mean"),
+    TN_OPT(pool_options, include_pad, TN_OPT_FLAG, "yes", NULL,
+           "count the border in the divisor of the mean"),
     TN_OPT_END};
 
 static tn_status emit_pool(tn_build *b, const char *op, const pool_options *o, int average) {
   int64_t kernel[2], stride[2], padding[2];
-  if (!pair_of(&o->kernel, kernel)) return tn_fail(b, TN_EINVAL, "kernel", "expected one or two numbers");
+  if (!layer_pair(&o->kernel, kernel)) return tn_fail(b, TN_EINVAL, "kernel", "expected one or two numbers");
   if (o->stride.n == 0)
     memcpy(stride, kernel, sizeof stride);
-  else if (!pair_of(&o->stride, stride))
+  else if (!layer_pair(&o->stride, stride))
     return tn_fail(b, TN_EINVAL, "stride", "expected one or two numbers");
-  if (!pair_of(&o->padding, padding)) return tn_fail(b, TN_EINVAL, "padding", "expected one or two numbers");
+  if (!layer_pair(&o->padding, padding))
+    return tn_fail(b, TN_EINVAL, "padding", "expected one or two numbers");
   tn_op_begin(b, op);
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_set_ints(b, "kernel", 2, kernel);
@@ -48,12 +51,11 @@ static tn_status build_avg(tn_build *b, const void *options) {
 }
 static tn_status build_global(tn_build *b, const void *options) {
   (void)options;
-  return build_unary(b, "global_avg_pool");
+  return layer_build_unary(b, "global_avg_pool");
 }
 
 const tn_layer_kind layer_max_pool = {
-    .item =
-        TN_ITEM(tn_layer_kind, TN_LAYER, "max_pool", "greatest value of each window", pool_options, max_rows),
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "max_pool", "maximum of each window", pool_options, max_rows),
     .min_in = 1,
     .max_in = 1,
     .build = build_max};

@@ -1,4 +1,5 @@
-/* Layers that only move values: flatten, reshape, add, mul, concat, split, identity. */
+/* plugins/layers/shape.c: layers without parameters over shapes and branches: identity, flatten, reshape,
+ * add, mul, concat, split. */
 #include "plugins/layers/layers.h"
 
 static tn_status build_identity(tn_build *b, const void *options) {
@@ -7,7 +8,7 @@ static tn_status build_identity(tn_build *b, const void *options) {
   return TN_OK;
 }
 const tn_layer_kind layer_identity = {
-    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "identity", "the input as it is"),
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "identity", "returns its input"),
     .min_in = 1,
     .max_in = 1,
     .build = build_identity};
@@ -21,11 +22,11 @@ static tn_status build_flatten(tn_build *b, const void *options) {
       b, 0, tn_reshape(b, tn_build_in(b, 0), 2, (int64_t[]){tn_val_dim(b, tn_build_in(b, 0), 0), width}));
   return TN_OK;
 }
-const tn_layer_kind layer_flatten = {
-    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "flatten", "everything but the batch in one dimension"),
-    .min_in = 1,
-    .max_in = 1,
-    .build = build_flatten};
+const tn_layer_kind layer_flatten = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "flatten",
+                                                           "all dimensions except the batch merged into one"),
+                                     .min_in = 1,
+                                     .max_in = 1,
+                                     .build = build_flatten};
 
 typedef struct reshape_options {
   tn_ints dims;
@@ -45,14 +46,14 @@ static tn_status build_reshape(tn_build *b, const void *given) {
   return TN_OK;
 }
 const tn_layer_kind layer_reshape = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "reshape",
-                                                     "other dimensions, same elements", reshape_options,
+                                                     "the same elements in other dimensions", reshape_options,
                                                      reshape_rows),
                                      .min_in = 1,
                                      .max_in = 1,
                                      .build = build_reshape};
 
-/* Folds any number of inputs with a binary op. */
-static tn_status shape_fold(tn_build *b, const char *op) {
+/* Applies a binary op to the inputs from left to right. */
+static tn_status shape_reduce(tn_build *b, const char *op) {
   tn_val y = tn_build_in(b, 0);
   for (int32_t i = 1; i < tn_build_n_in(b); i++) y = tn_op2(b, op, y, tn_build_in(b, i));
   tn_build_yield(b, 0, y);
@@ -60,11 +61,11 @@ static tn_status shape_fold(tn_build *b, const char *op) {
 }
 static tn_status build_add(tn_build *b, const void *options) {
   (void)options;
-  return shape_fold(b, "add");
+  return shape_reduce(b, "add");
 }
 static tn_status build_mul(tn_build *b, const void *options) {
   (void)options;
-  return shape_fold(b, "mul");
+  return shape_reduce(b, "mul");
 }
 const tn_layer_kind layer_add = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "add", "sum of the inputs"),
                                  .min_in = 2,
@@ -77,7 +78,8 @@ const tn_layer_kind layer_mul = {.item =
                                  .build = build_mul};
 
 static const tn_option concat_rows[] = {
-    TN_OPT(tn_axis_attributes, axis, TN_OPT_INT, "1", NULL, "the dimension that grows"), TN_OPT_END};
+    TN_OPT(tn_axis_attributes, axis, TN_OPT_INT, "1", NULL, "the dimension to concatenate along"),
+    TN_OPT_END};
 
 static tn_status build_concat(tn_build *b, const void *given) {
   const tn_axis_attributes *o = given;
@@ -88,7 +90,7 @@ static tn_status build_concat(tn_build *b, const void *given) {
   return TN_OK;
 }
 const tn_layer_kind layer_concat = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "concat",
-                                                    "the inputs one after the other along an axis",
+                                                    "concatenates the inputs along an axis",
                                                     tn_axis_attributes, concat_rows),
                                     .min_in = 1,
                                     .max_in = -1,
@@ -98,15 +100,16 @@ typedef struct split_options {
   int64_t parts, axis;
 } split_options;
 static const tn_option split_rows[] = {
-    TN_OPT(split_options, parts, TN_OPT_INT, NULL, "[1, 64]", "how many equal parts"),
-    TN_OPT(split_options, axis, TN_OPT_INT, "1", NULL, "the dimension that is cut"), TN_OPT_END};
+    TN_OPT(split_options, parts, TN_OPT_INT, NULL, "[1, 64]", "number of equal parts"),
+    TN_OPT(split_options, axis, TN_OPT_INT, "1", NULL, "the dimension to split"), TN_OPT_END};
 
 static tn_status build_split(tn_build *b, const void *given) {
   const split_options *o = given;
   int32_t rank = tn_val_type(b, tn_build_in(b, 0))->rank;
   int64_t axis = o->axis < 0 ? o->axis + rank : o->axis;
   if (axis < 0 || axis >= rank)
-    return tn_fail(b, TN_EINVAL, "axis", "%lld of a rank-%d input", (long long)o->axis, rank);
+    return tn_fail(b, TN_EINVAL, "axis", "%lld is out of range for a rank-%d input", (long long)o->axis,
+                   rank);
   int64_t size = tn_val_dim(b, tn_build_in(b, 0), (int32_t)axis), part = size / o->parts;
   if (part * o->parts != size)
     return tn_fail(b, TN_EINVAL, "parts", "%lld does not divide the dimension's %lld", (long long)o->parts,
@@ -115,9 +118,10 @@ static tn_status build_split(tn_build *b, const void *given) {
     tn_build_yield(b, i, tn_slice_axis(b, tn_build_in(b, 0), (int32_t)axis, i * part, (i + 1) * part));
   return TN_OK;
 }
-const tn_layer_kind layer_split = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "split",
-                                                   "equal parts along an axis, as so many outputs",
-                                                   split_options, split_rows),
-                                   .min_in = 1,
-                                   .max_in = 1,
-                                   .build = build_split};
+const tn_layer_kind layer_split = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "split",
+                    "splits the input into equal parts along an axis, one output each", split_options,
+                    split_rows),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build_split};

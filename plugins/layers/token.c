@@ -1,4 +1,5 @@
-/* Layers for tokens: embedding, positions, attention, dropout. Vaswani et al., NeurIPS 2017. */
+/* plugins/layers/token.c: layers of transformers (Vaswani et al., NeurIPS 2017): embedding, positions,
+ * attention, dropout. */
 #include "plugins/layers/layers.h"
 
 typedef struct embedding_options {
@@ -6,7 +7,7 @@ typedef struct embedding_options {
   const char *init;
 } embedding_options;
 static const tn_option embedding_rows[] = {
-    TN_OPT(embedding_options, rows, TN_OPT_INT, NULL, ">= 1", "how many different ids there are"),
+    TN_OPT(embedding_options, rows, TN_OPT_INT, NULL, ">= 1", "number of different ids"),
     TN_OPT(embedding_options, width, TN_OPT_INT, NULL, ">= 1", "size of a row"),
     TN_OPT(embedding_options, init, TN_OPT_INIT, "normal(0, 1)", NULL, "initializer of the table"),
     TN_OPT_END};
@@ -34,19 +35,20 @@ typedef struct positions_options {
 } positions_options;
 static const tn_option positions_rows[] = {
     TN_OPT(positions_options, width, TN_OPT_INT, NULL, ">= 1", "size of a row"),
-    TN_OPT(positions_options, rows, TN_OPT_INT, "0", ">= 0",
-           "rows of the table; 0: as many as there are tokens"),
+    TN_OPT(positions_options, rows, TN_OPT_INT, "0", ">= 0", "rows of the table; 0: the number of tokens"),
     TN_OPT(positions_options, init, TN_OPT_INIT, "normal(0, 1)", NULL, "initializer of the table"),
     TN_OPT_END};
 
-/* One learned row per position, for ids (B, T): the result is (1, T, width) and broadcasts. */
+/* One learned row per position, for ids (B, T). The result is (1, T, width), to be broadcast over the batch.
+ */
 static tn_status build_positions(tn_build *b, const void *given) {
   const positions_options *o = given;
   int64_t tokens = tn_val_dim(b, tn_build_in(b, 0), 1), rows = o->rows ? o->rows : tokens;
   if (tn_val_type(b, tn_build_in(b, 0))->rank < 2)
     return tn_fail(b, TN_EINVAL, NULL, "the input has no dimension of tokens, expected (batch, tokens)");
   if (rows < tokens)
-    return tn_fail(b, TN_EINVAL, "rows", "%lld for %lld tokens", (long long)rows, (long long)tokens);
+    return tn_fail(b, TN_EINVAL, "rows", "%lld rows for %lld tokens, expected at least as many",
+                   (long long)rows, (long long)tokens);
   const tn_type table_type = {TN_F32, 2, {rows, o->width}};
   tn_val table = tn_build_param(b, "weight", &table_type, o->init);
   if (rows > tokens) table = tn_slice_axis(b, table, 0, 0, tokens);
@@ -66,9 +68,9 @@ typedef struct attention_options {
   double scale;
 } attention_options;
 static const tn_option attention_rows[] = {
-    TN_OPT(attention_options, heads, TN_OPT_INT, NULL, ">= 1", "how many heads share the width"),
+    TN_OPT(attention_options, heads, TN_OPT_INT, NULL, ">= 1", "number of heads, which divide the width"),
     TN_OPT(attention_options, causal, TN_OPT_FLAG, "no", NULL,
-           "a token sees itself and those before it only"),
+           "a token attends to itself and to earlier tokens only"),
     TN_OPT(attention_options, scale, TN_OPT_FLOAT, "0", ">= 0",
            "factor of the scores; 0: 1 / sqrt(width of a head)"),
     TN_OPT_END};
@@ -104,7 +106,7 @@ typedef struct dropout_options {
   double p;
 } dropout_options;
 static const tn_option dropout_rows[] = {
-    TN_OPT(dropout_options, p, TN_OPT_FLOAT, "0.5", "[0, 1)", "share of elements set to zero in training"),
+    TN_OPT(dropout_options, p, TN_OPT_FLOAT, "0.5", "[0, 1)", "fraction of elements set to zero in training"),
     TN_OPT_END};
 
 static tn_status build_dropout(tn_build *b, const void *given) {
@@ -125,8 +127,8 @@ static tn_status build_dropout(tn_build *b, const void *given) {
 }
 const tn_layer_kind layer_dropout = {
     .item = TN_ITEM(tn_layer_kind, TN_LAYER, "dropout",
-                    "sets a random share to zero and scales the rest (training only)", dropout_options,
-                    dropout_rows),
+                    "sets a random fraction of the elements to zero and scales the others (training only)",
+                    dropout_options, dropout_rows),
     .min_in = 1,
     .max_in = 1,
     .build = build_dropout};

@@ -1,14 +1,14 @@
-/* plugins/losses: cross_entropy and mse. A loss yields value and weight per element. */
+/* plugins/losses/losses.c: cross_entropy and mse. A loss yields a value and a weight per element. */
 #include "plugins/losses/losses.h"
 
 static const tn_option cross_entropy_rows[] = {
     TN_OPT(tn_cross_entropy_attributes, smoothing, TN_OPT_FLOAT, "0", "[0, 1)", "label smoothing"),
     TN_OPT(tn_cross_entropy_attributes, ignore, TN_OPT_INT, "-100", NULL,
-           "targets of this class do not count"),
+           "targets of this class are ignored"),
     TN_OPT(tn_cross_entropy_attributes, axis, TN_OPT_INT, "-1", NULL, "the dimension of the classes"),
     TN_OPT_END};
 
-/* A scalar that compares with `like`. */
+/* A scalar of the dtype of `like`. */
 static tn_val number_like(tn_build *b, tn_val like, double value) {
   return tn_scalar(b, tn_val_type(b, like)->dtype, value);
 }
@@ -41,7 +41,8 @@ static tn_status build_mse(tn_build *b, const void *options) {
   (void)options;
   tn_val x = tn_build_in(b, 0), target = tn_build_in(b, 1);
   if (!tn_type_same_dims(tn_val_type(b, x), tn_val_type(b, target)))
-    return tn_fail(b, TN_EINVAL, NULL, "value and target differ in shape, expected the same");
+    return tn_fail(b, TN_EINVAL, NULL,
+                   "the value and the target have different shapes, expected the same shape");
   tn_val error = tn_sub(b, x, tn_cast(b, target, tn_val_type(b, x)->dtype));
   tn_build_yield(b, 0, tn_mul(b, error, error));
   return TN_OK;

@@ -1,4 +1,4 @@
-/* plugins/losses/losses.h: what the files of this plugin share. */
+/* plugins/losses/losses.h: the metrics, for the descriptor. */
 #ifndef TN_PLUGINS_LOSSES_H
 #define TN_PLUGINS_LOSSES_H
 

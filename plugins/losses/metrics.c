@@ -1,4 +1,4 @@
-/* Metrics over class scores: accuracy and top_k. */
+/* plugins/losses/metrics.c: metrics over class scores: accuracy and top_k. */
 #include "plugins/losses/losses.h"
 
 typedef struct metric_options {
@@ -7,15 +7,16 @@ typedef struct metric_options {
 
 static const tn_option accuracy_rows[] = {
     TN_OPT(metric_options, axis, TN_OPT_INT, "-1", NULL, "the dimension of the classes"),
-    TN_OPT(metric_options, ignore, TN_OPT_INT, "-100", NULL, "targets of this class do not count"),
+    TN_OPT(metric_options, ignore, TN_OPT_INT, "-100", NULL, "targets of this class are ignored"),
     TN_OPT_END};
 static const tn_option top_k_rows[] = {
-    TN_OPT(metric_options, k, TN_OPT_INT, "5", ">= 1", "how many of the highest scores count as right"),
+    TN_OPT(metric_options, k, TN_OPT_INT, "5", ">= 1",
+           "a target is right if it is among the k highest scores"),
     TN_OPT(metric_options, axis, TN_OPT_INT, "-1", NULL, "the dimension of the classes"),
-    TN_OPT(metric_options, ignore, TN_OPT_INT, "-100", NULL, "targets of this class do not count"),
+    TN_OPT(metric_options, ignore, TN_OPT_INT, "-100", NULL, "targets of this class are ignored"),
     TN_OPT_END};
 
-/* Yields `right` (bool) as the value and whether the target counts as the weight. */
+/* Yields `right` (bool) as the value; the weight is 0 for an ignored target, else 1. */
 static tn_status yield_hits(tn_build *b, tn_val right, tn_val target, int64_t ignore) {
   tn_val skipped = tn_scalar(b, tn_val_type(b, target)->dtype, (double)ignore);
   tn_build_yield(b, 0, tn_cast(b, right, TN_F32));
@@ -33,21 +34,22 @@ static tn_status build_accuracy(tn_build *b, const void *given) {
   return yield_hits(b, tn_op2(b, "eq", best, target), target, o->ignore);
 }
 const tn_layer_kind metric_accuracy = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "accuracy",
-                                                       "share of targets that have the highest score",
+                                                       "fraction of targets with the highest score",
                                                        metric_options, accuracy_rows),
                                        .role = TN_LAYER_METRIC,
                                        .min_in = 2,
                                        .max_in = 2,
                                        .build = build_accuracy};
 
-/* A target is among the best k if fewer than k scores are higher than its own: no sorting. */
+/* Without sorting: a target is among the k highest scores if fewer than k scores are higher than its own. */
 static tn_status build_top_k(tn_build *b, const void *given) {
   const metric_options *o = given;
   tn_val scores = tn_build_in(b, 0), target = tn_build_in(b, 1);
   const tn_type *type = tn_val_type(b, scores);
   int64_t axis = o->axis < 0 ? o->axis + type->rank : o->axis;
   if (axis < 0 || axis >= type->rank)
-    return tn_fail(b, TN_EINVAL, "axis", "%lld of rank-%d scores", (long long)o->axis, type->rank);
+    return tn_fail(b, TN_EINVAL, "axis", "%lld is out of range for rank-%d scores", (long long)o->axis,
+                   type->rank);
   tn_type classes = *type, column = *type;
   column.dims[axis] = 1;
   classes.dtype = tn_val_type(b, target)->dtype;
@@ -65,7 +67,7 @@ static tn_status build_top_k(tn_build *b, const void *given) {
   return yield_hits(b, right, target, o->ignore);
 }
 const tn_layer_kind metric_top_k = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "top_k",
-                                                    "share of targets among the k highest scores",
+                                                    "fraction of targets among the k highest scores",
                                                     metric_options, top_k_rows),
                                     .role = TN_LAYER_METRIC,
                                     .min_in = 2,

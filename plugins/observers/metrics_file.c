@@ -1,10 +1,12 @@
-/* jsonl and csv: lines about steps and epochs in the run folder. The file is written ahead of each
- * checkpoint, and a run that goes on from one first cuts the lines of later steps, whole
- * and half ones: those steps are taken again and written again. So after any crash and any number of them the
- * file reads as if nothing had happened, but for the seconds.
+/* plugins/observers/metrics_file.c: jsonl and csv write a line per step and epoch to a file in the run
+ * folder.
  *
- * Bytes that cannot be written are kept and written before the next line, so a disk that is full for a while
- * loses nothing. */
+ * The file is written before each checkpoint. A resumed run first truncates the file after the step of the
+ * checkpoint, including an incomplete last line, and writes the later steps again. After any number of
+ * crashes the file equals that of an uninterrupted run, except for the times.
+ *
+ * Bytes that cannot be written are kept and written before the next line, so that a disk that is full for a
+ * while causes no loss. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -16,24 +18,24 @@
 #include "plugins/observers/observers.h"
 
 enum {
-  ROW = 4096,             /* the longest piece that is added at once */
-  HEAD = 256,             /* as much of a line as tells its event, epoch and step */
-  MOST_PENDING = 1 << 20, /* bytes that wait for a disk */
+  ROW = 4096,            /* the largest number of bytes that one call adds */
+  HEAD = 256,            /* the start of a line, which has its event, epoch and step */
+  MAX_PENDING = 1 << 20, /* the largest number of bytes kept for a full disk */
 };
 
 typedef struct metrics_file_options {
   int64_t every;
 } metrics_file_options;
 static const tn_option options[] = {
-    TN_OPT(metrics_file_options, every, TN_OPT_INT, "1", ">= 1", "write every so many steps"), TN_OPT_END};
+    TN_OPT(metrics_file_options, every, TN_OPT_INT, "1", ">= 1", "steps between lines"), TN_OPT_END};
 
 typedef struct metrics_file {
-  int fd; /* -1: the run writes nothing */
+  int fd; /* -1: the run has no folder */
   int64_t every;
-  const char *form; /* of a line's start: event, epoch, step */
-  char *pending;    /* to be written */
+  const char *form; /* the scanf format of the start of a line: event, epoch, step */
+  char *pending;    /* bytes to be written */
   size_t n, capacity;
-  int refused; /* the last write failed, and that was said */
+  int refused; /* the last write failed and was reported */
   char path[4096];
 } metrics_file;
 
@@ -43,7 +45,7 @@ static tn_status metrics_file_make_room(metrics_file *m, tn_env *env, size_t mor
   if (m->n + more <= m->capacity) return TN_OK;
   size_t capacity = 2 * (m->n + more);
   char *grown = tn_new(env, capacity);
-  if (!grown) return TN_ENOMEM;
+  if (grown == NULL) return TN_ENOMEM;
   if (m->n > 0) memcpy(grown, m->pending, m->n);
   tn_delete(env, m->pending);
   m->pending = grown;
@@ -63,8 +65,8 @@ TN_PRINTF(3, 4) static tn_status add(metrics_file *m, tn_env *env, const char *f
   return TN_OK;
 }
 
-/* Writes as much as the system takes; errno says why the rest was not. */
-static int write_some(metrics_file *m) {
+/* Writes the pending bytes. Returns 0 on failure, with the reason in errno and the rest pending. */
+static int metrics_file_write(metrics_file *m) {
   size_t done = 0;
   int fine = 1;
   while (fine && done < m->n) {
@@ -79,25 +81,25 @@ static int write_some(metrics_file *m) {
 
 static tn_status write_pending(metrics_file *m, tn_env *env) {
   if (m->n == 0) return TN_OK;
-  if (write_some(m)) {
-    if (m->refused) tn_env_log(env, TN_LOG_WARN, "%s: is being written again, nothing was lost", m->path);
+  if (metrics_file_write(m)) {
+    if (m->refused) tn_env_log(env, TN_LOG_WARN, "%s: can be written again; no line is lost", m->path);
     m->refused = 0;
     return TN_OK;
   }
-  if (m->n > MOST_PENDING)
-    return tn_fail(env, TN_EIO, NULL, "%s: cannot be written: %s; its lines from here on are lost", m->path,
+  if (m->n > MAX_PENDING)
+    return tn_fail(env, TN_EIO, NULL, "%s: cannot be written: %s; later lines are lost", m->path,
                    strerror(errno));
   if (!m->refused)
     tn_env_log(env, TN_LOG_WARN,
-               "%s: cannot be written: %s; training goes on, and its lines are kept and tried again", m->path,
-               strerror(errno));
+               "%s: cannot be written: %s; training continues, and the lines are kept and written later",
+               m->path, strerror(errno));
   m->refused = 1;
   return TN_OK;
 }
 
-/* ---- what an earlier process wrote ---- */
+/* ---- lines of an earlier process ---- */
 
-/* Whether a line, of which `head` is the start, tells of what this process will tell again. */
+/* Whether this process will write the line that starts with `head` again. */
 static int is_stale(const metrics_file *m, const tn_run_info *run, const char *head) {
   char event[16];
   long long epoch, step;
@@ -106,7 +108,7 @@ static int is_stale(const metrics_file *m, const tn_run_info *run, const char *h
   return step > run->first_step || (step == run->first_step && again);
 }
 
-/* Reads the file as pieces of lines: where the first stale or half line begins; -1: it cannot be read. */
+/* Returns the offset of the first stale or incomplete line; -1 if the file cannot be read. */
 static off_t end_of_valid(const metrics_file *m, const tn_run_info *run) {
   char piece[4096], head[HEAD];
   size_t in_head = 0;
@@ -127,35 +129,35 @@ static off_t end_of_valid(const metrics_file *m, const tn_run_info *run) {
   }
 }
 
-/* Leaves the file as it was when the checkpoint was made from which the run goes on. */
+/* Truncates the file to its length at the checkpoint from which the run resumes. */
 static tn_status metrics_file_cut(metrics_file *m, tn_env *env, const tn_run_info *run) {
   off_t end = end_of_valid(m, run);
   if (end < 0) return tn_fail(env, TN_EIO, NULL, "%s: cannot be read: %s", m->path, strerror(errno));
   if (lseek(m->fd, 0, SEEK_END) > end && ftruncate(m->fd, end) != 0)
-    return tn_fail(env, TN_EIO, NULL, "%s: cannot be cut to the step of the checkpoint: %s", m->path,
+    return tn_fail(env, TN_EIO, NULL, "%s: cannot be truncated to the step of the checkpoint: %s", m->path,
                    strerror(errno));
   return TN_OK;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static tn_status open_at(metrics_file *m, tn_env *env, const tn_run_info *run, const char *name) {
   if (snprintf(m->path, sizeof m->path, "%s/%s", run->folder, name) >= (int)sizeof m->path)
-    return tn_fail(env, TN_EINVAL, NULL, "%s: too long a path", run->folder);
+    return tn_fail(env, TN_EINVAL, NULL, "%s: the path is too long", run->folder);
   m->fd = open(m->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (m->fd < 0)
     return tn_fail(env, TN_EIO, NULL,
-                   "%s: cannot be opened: %s; see to its permissions, or leave it out with observers",
-                   m->path, strerror(errno));
+                   "%s: cannot be opened: %s; check its permissions, or remove this observer", m->path,
+                   strerror(errno));
   return metrics_file_cut(m, env, run);
 }
 
 static void close_file(tn_env *env, void *self) {
   metrics_file *m = self;
-  if (m->fd >= 0 && m->n > 0) write_some(m);
+  if (m->fd >= 0 && m->n > 0) metrics_file_write(m);
   if (m->n > 0) tn_env_log(env, TN_LOG_WARN, "%s: its last %zu bytes could not be written", m->path, m->n);
   if (m->fd >= 0 && close(m->fd) != 0)
-    tn_env_log(env, TN_LOG_WARN, "%s: cannot be closed: %s; its end may be missing", m->path,
+    tn_env_log(env, TN_LOG_WARN, "%s: cannot be closed: %s; its last lines may be missing", m->path,
                strerror(errno));
   tn_delete(env, m->pending);
   tn_delete(env, m);
@@ -165,7 +167,7 @@ static tn_status open_file(tn_env *env, const void *given, const tn_run_info *ru
                            const char *form, void **self) {
   metrics_file *m = tn_new(env, sizeof *m);
   *self = NULL;
-  if (!m) return TN_ENOMEM;
+  if (m == NULL) return TN_ENOMEM;
   m->every = ((const metrics_file_options *)given)->every;
   m->form = form;
   m->fd = -1;
@@ -182,12 +184,12 @@ static int metrics_file_wanted(const metrics_file *m, const tn_event *e) {
   return e->kind == TN_EVENT_EPOCH_END || (e->kind == TN_EVENT_STEP && e->step % m->every == 0);
 }
 
-/* A checkpoint is on disk: so should be what led to it. That it could not be made so is no reason to stop. */
+/* After a checkpoint, flushes the lines before it to the disk. Failures are ignored. */
 static void sync_file(const metrics_file *m) {
   if (m->fd >= 0 && m->n == 0) (void)fdatasync(m->fd);
 }
 
-static const char *word_of(const tn_event *e) { return e->kind == TN_EVENT_STEP ? "step" : "epoch"; }
+static const char *event_name(const tn_event *e) { return e->kind == TN_EVENT_STEP ? "step" : "epoch"; }
 
 /* ---- jsonl ---- */
 
@@ -208,9 +210,8 @@ static tn_status add_json_metrics(metrics_file *m, tn_env *env, const char *titl
 
 static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   tn_status status =
-      add(m, env,
-          "{\"event\": \"%s\", \"epoch\": %lld, \"step\": %lld, \"seconds\": %.3f, \"per_s\": ", word_of(e),
-          (long long)e->epoch, (long long)e->step, e->seconds);
+      add(m, env, "{\"event\": \"%s\", \"epoch\": %lld, \"step\": %lld, \"seconds\": %.3f, \"per_s\": ",
+          event_name(e), (long long)e->epoch, (long long)e->step, e->seconds);
   if (status == TN_OK) status = add_json_number(m, env, e->samples_per_s);
   if (status == TN_OK) status = add(m, env, ", \"lr\": ");
   if (status == TN_OK) status = add_json_number(m, env, e->lr);
@@ -221,13 +222,13 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   return status == TN_OK ? add(m, env, "}\n") : status;
 }
 
-static tn_status hear_jsonl(tn_env *env, void *self, const tn_event *e) {
+static tn_status metrics_file_on_jsonl_event(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
   if (e->kind == TN_EVENT_CHECKPOINT) sync_file(m);
   if (!metrics_file_wanted(m, e)) return TN_OK;
   size_t before = m->n;
   tn_status status = add_json(m, env, e);
-  if (status != TN_OK) m->n = before; /* no half lines */
+  if (status != TN_OK) m->n = before; /* drop the incomplete line */
   return status == TN_OK ? write_pending(m, env) : status;
 }
 
@@ -236,26 +237,27 @@ static tn_status open_jsonl(tn_env *env, const void *given, const tn_run_info *r
                    "{\"event\": \"%15[a-z]\", \"epoch\": %lld, \"step\": %lld,", self);
 }
 
-const tn_observer observer_jsonl = {.item = TN_ITEM(tn_observer, TN_OBSERVER, "jsonl",
-                                                    "metrics.jsonl in the run folder: a JSON object a line",
-                                                    metrics_file_options, options),
+const tn_observer observer_jsonl = {.item =
+                                        TN_ITEM(tn_observer, TN_OBSERVER, "jsonl",
+                                                "metrics.jsonl in the run folder, one JSON object per line",
+                                                metrics_file_options, options),
                                     .always = 1,
                                     .open = open_jsonl,
-                                    .event = hear_jsonl,
+                                    .event = metrics_file_on_jsonl_event,
                                     .close = close_file};
 
-/* ---- csv: long form, so that any set of metrics fits ---- */
+/* ---- csv: one line per value, for any set of metrics ---- */
 
 static tn_status add_rows(metrics_file *m, tn_env *env, const tn_event *e, const char *split,
                           const tn_metric *metrics, int32_t n) {
   tn_status status = TN_OK;
   for (int32_t i = 0; status == TN_OK && i < n; i++)
-    status = add(m, env, "%s,%lld,%lld,%.3f,%.9g,%s,%s,%.9g\n", word_of(e), (long long)e->epoch,
+    status = add(m, env, "%s,%lld,%lld,%.3f,%.9g,%s,%s,%.9g\n", event_name(e), (long long)e->epoch,
                  (long long)e->step, e->seconds, e->lr, split, metrics[i].name, metrics[i].value);
   return status;
 }
 
-static tn_status hear_csv(tn_env *env, void *self, const tn_event *e) {
+static tn_status metrics_file_on_csv_event(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
   if (e->kind == TN_EVENT_CHECKPOINT) sync_file(m);
   if (!metrics_file_wanted(m, e)) return TN_OK;
@@ -265,7 +267,7 @@ static tn_status hear_csv(tn_env *env, void *self, const tn_event *e) {
   if (status == TN_OK) status = add_rows(m, env, e, "train", &scale, e->loss_scale != 0);
   if (status == TN_OK) status = add_rows(m, env, e, "train", &skipped, e->skipped >= 0);
   if (status == TN_OK) status = add_rows(m, env, e, "valid", e->valid, e->n_valid);
-  if (status != TN_OK) m->n = before; /* no half lines */
+  if (status != TN_OK) m->n = before; /* drop the incomplete line */
   return status == TN_OK ? write_pending(m, env) : status;
 }
 
@@ -281,9 +283,9 @@ static tn_status open_csv(tn_env *env, const void *given, const tn_run_info *run
 }
 
 const tn_observer observer_csv = {.item = TN_ITEM(tn_observer, TN_OBSERVER, "csv",
-                                                  "metrics.csv in the run folder: a value a line",
+                                                  "metrics.csv in the run folder, one value per line",
                                                   metrics_file_options, options),
                                   .always = 1,
                                   .open = open_csv,
-                                  .event = hear_csv,
+                                  .event = metrics_file_on_csv_event,
                                   .close = close_file};

@@ -1,4 +1,4 @@
-/* plugins/observers/observers.h: what the files of this plugin share. */
+/* plugins/observers/observers.h: the observers, for the descriptor. */
 #ifndef TN_PLUGINS_OBSERVERS_H
 #define TN_PLUGINS_OBSERVERS_H
 

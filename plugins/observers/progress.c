@@ -1,5 +1,5 @@
-/* progress: a bar with throughput and time left on a terminal, a line an epoch elsewhere. stderr is
- * the program's to write to; this observer is how it does. */
+/* plugins/observers/progress.c: progress on stderr. On a terminal it is a bar with throughput and remaining
+ * time, elsewhere a line per epoch and every 30 s. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,13 +14,13 @@ static const tn_option options[] = {TN_OPT(progress_options, every, TN_OPT_DURAT
 
 typedef struct progress {
   tn_run_info run;
-  double every, drawn_s, said_s;
-  int drawn; /* a bar stands on the line */
+  double every, drawn_s, logged_s;
+  int drawn; /* the terminal's line shows a bar */
 } progress;
 
 static tn_status open_progress(tn_env *env, const void *given, const tn_run_info *run, void **self) {
   progress *p = tn_new(env, sizeof *p);
-  if (!p) return TN_ENOMEM;
+  if (p == NULL) return TN_ENOMEM;
   *p = (progress){.run = *run, .every = ((const progress_options *)given)->every};
   *self = p;
   return TN_OK;
@@ -68,18 +68,18 @@ static void draw_bar(progress *p, const tn_event *e) {
   p->drawn_s = e->seconds;
 }
 
-/* Without a terminal: every 30 s a line, so that a log shows the run is alive. */
-static void say_step(progress *p, const tn_event *e) {
+/* Without a terminal: a line every 30 s, so that a log shows progress. */
+static void progress_log_step(progress *p, const tn_event *e) {
   char left[32];
   print_time(left, sizeof left, time_left(p, e));
   fprintf(stderr, "epoch %lld step %lld/%lld  %.0f/s  %s left", (long long)e->epoch + 1,
           (long long)e->step_in_epoch, (long long)e->steps_in_epoch, e->samples_per_s, left);
   progress_print_metrics("train", e->train, e->n_train);
   fprintf(stderr, "\n");
-  p->said_s = e->seconds;
+  p->logged_s = e->seconds;
 }
 
-static void say_epoch(progress *p, const tn_event *e) {
+static void progress_log_epoch(progress *p, const tn_event *e) {
   char took[32];
   erase(p);
   print_time(took, sizeof took, e->seconds);
@@ -90,13 +90,14 @@ static void say_epoch(progress *p, const tn_event *e) {
   fprintf(stderr, "\n");
 }
 
-static tn_status hear(tn_env *env, void *self, const tn_event *e) {
+static tn_status progress_on_event(tn_env *env, void *self, const tn_event *e) {
   progress *p = self;
   (void)env;
   if (e->kind == TN_EVENT_RUN_START && *p->run.folder) fprintf(stderr, "run folder: %s\n", p->run.folder);
   if (e->kind == TN_EVENT_STEP && p->run.terminal && e->seconds - p->drawn_s >= p->every) draw_bar(p, e);
-  if (e->kind == TN_EVENT_STEP && !p->run.terminal && e->seconds - p->said_s >= 30.0) say_step(p, e);
-  if (e->kind == TN_EVENT_EPOCH_END) say_epoch(p, e);
+  if (e->kind == TN_EVENT_STEP && !p->run.terminal && e->seconds - p->logged_s >= 30.0)
+    progress_log_step(p, e);
+  if (e->kind == TN_EVENT_EPOCH_END) progress_log_epoch(p, e);
   if (e->kind == TN_EVENT_RUN_END) erase(p);
   return TN_OK;
 }
@@ -108,5 +109,5 @@ const tn_observer observer_progress = {
                     "progress on stderr: a bar on a terminal, lines elsewhere", progress_options, options),
     .always = 1,
     .open = open_progress,
-    .event = hear,
+    .event = progress_on_event,
     .close = close_progress};

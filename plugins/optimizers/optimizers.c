@@ -1,5 +1,5 @@
-/* plugins/optimizers: sgd and adamw. Each is one update op over flat regions; weight decay and
- * learning rate may differ by parameter group and by step. */
+/* plugins/optimizers/optimizers.c: sgd and adamw. Each is one update op over flat regions. The weight decay
+ * and the learning rate may differ by parameter group and by step. */
 #include "tenon/attributes.h"
 #include "tenon/plugin/optimizer.h"
 
@@ -10,19 +10,19 @@ typedef struct sgd_options {
 
 static const tn_option sgd_rows[] = {
     TN_OPT_WITH(sgd_options, lr, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.01", ">= 0", "learning rate"),
-    TN_OPT(sgd_options, momentum, TN_OPT_FLOAT, "0", "[0, 1)", "share of the last step kept"),
+    TN_OPT(sgd_options, momentum, TN_OPT_FLOAT, "0", "[0, 1)", "decay of the momentum buffer"),
     TN_OPT_WITH(sgd_options, weight_decay, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0", ">= 0",
                 "L2 penalty added to the gradient"),
     TN_OPT(sgd_options, dampening, TN_OPT_FLOAT, "0", "[0, 1]",
-           "share of the gradient left out of the momentum"),
-    TN_OPT(sgd_options, nesterov, TN_OPT_FLAG, "no", NULL, "look ahead along the momentum"),
+           "fraction of the gradient that the momentum omits"),
+    TN_OPT(sgd_options, nesterov, TN_OPT_FLAG, "no", NULL, "Nesterov momentum"),
     TN_OPT_END};
 
 static tn_status update_sgd(tn_build *b, const void *given) {
   const sgd_options *o = given;
   tn_val param = tn_build_in(b, 0), buffer = 0;
   if (o->nesterov && (o->momentum == 0.0 || o->dampening != 0.0))
-    return tn_fail(b, TN_EINVAL, "nesterov", "needs momentum above 0 and dampening 0");
+    return tn_fail(b, TN_EINVAL, "nesterov", "nesterov requires momentum above 0 and dampening 0");
   if (o->momentum != 0.0) buffer = tn_build_state(b, "momentum", tn_val_type(b, param), "zeros");
   tn_val lr = tn_build_option_value(b, "lr"), decay = tn_build_option_value(b, "weight_decay"),
          updates = tn_build_counter(b, TN_UPDATES);
@@ -54,11 +54,11 @@ typedef struct adamw_options {
 
 static const tn_option adamw_rows[] = {
     TN_OPT_WITH(adamw_options, lr, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.001", ">= 0", "learning rate"),
-    TN_OPT(adamw_options, beta1, TN_OPT_FLOAT, "0.9", "[0, 1)", "decay of the gradient's mean"),
-    TN_OPT(adamw_options, beta2, TN_OPT_FLOAT, "0.999", "[0, 1)", "decay of the gradient's square"),
-    TN_OPT(adamw_options, epsilon, TN_OPT_FLOAT, "1e-8", "> 0", "added to the root of the square"),
+    TN_OPT(adamw_options, beta1, TN_OPT_FLOAT, "0.9", "[0, 1)", "decay of the mean of gradients"),
+    TN_OPT(adamw_options, beta2, TN_OPT_FLOAT, "0.999", "[0, 1)", "decay of the mean of squared gradients"),
+    TN_OPT(adamw_options, epsilon, TN_OPT_FLOAT, "1e-8", "> 0", "added to the root of the mean square"),
     TN_OPT_WITH(adamw_options, weight_decay, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.01", ">= 0",
-                "decoupled decay"),
+                "decoupled weight decay"),
     TN_OPT_END};
 
 static tn_status update_adamw(tn_build *b, const void *given) {

@@ -1,8 +1,8 @@
-/* plugins/precision: fp32, tf32, bf16 and fp16.
+/* plugins/precision/precision.c: the precision policies fp32, tf32, bf16 and fp16.
  *
- * The low types follow the lists that the field has settled on (Micikevicius et al., "Mixed precision
- * training", ICLR 2018; PyTorch's autocast): products in the low type; sums, norms and losses in f32, and
- * so what grows or loses digits fast (exp, log, powers); everything else takes its operands as they come. */
+ * bf16 and fp16 follow Micikevicius et al., "Mixed precision training", ICLR 2018, and PyTorch's autocast.
+ * Matrix products run in the low type. Sums, norms, losses and functions that grow fast or lose digits (exp,
+ * log, powers) run in f32. Every other op runs in the type of its operands. */
 #include "plugins/precision/precision.h"
 
 #include <string.h>
@@ -13,33 +13,33 @@ static int is_one_of(const char *op, const char *const *list) {
   return 0;
 }
 
-/* Ops that add up in f32 for operands of any type, or that add nothing up: their operands stay narrow. */
-static const char *const self_reliant[] = {"batch_norm",      "batch_norm_apply",
-                                           "moments",         "norm_grad_sums",
-                                           "max_pool2d",      "max_pool2d_grad",
-                                           "avg_pool2d",      "avg_pool2d_grad",
-                                           "global_avg_pool", "reduce_max",
-                                           "reduce_min",      "argmax",
-                                           "all_finite",      NULL};
+/* Ops that sum in f32 for every type of operands, or that do not sum: their operands keep the low type. */
+static const char *const keeps_low[] = {"batch_norm",      "batch_norm_apply",
+                                        "moments",         "norm_grad_sums",
+                                        "max_pool2d",      "max_pool2d_grad",
+                                        "avg_pool2d",      "avg_pool2d_grad",
+                                        "global_avg_pool", "reduce_max",
+                                        "reduce_min",      "argmax",
+                                        "all_finite",      NULL};
 
-static const char *const steep[] = {"exp", "log", "pow", "reciprocal", "rsqrt", NULL};
+static const char *const needs_single[] = {"exp", "log", "pow", "reciprocal", "rsqrt", NULL};
 
-static int wants_single(const precision_options *o, const tn_precision_site *site) {
-  if (is_one_of(site->op, self_reliant)) return 0;
+static int precision_wants_single(const precision_options *o, const tn_precision_site *site) {
+  if (is_one_of(site->op, keeps_low)) return 0;
   switch (site->op_class) {
   case TN_CLASS_REDUCE: return o->reduce == PRECISION_SINGLE;
   case TN_CLASS_NORM: return o->norm == PRECISION_SINGLE;
   case TN_CLASS_LOSS: return o->loss == PRECISION_SINGLE;
-  case TN_CLASS_POINTWISE: return o->pointwise == PRECISION_SINGLE || is_one_of(site->op, steep);
+  case TN_CLASS_POINTWISE: return o->pointwise == PRECISION_SINGLE || is_one_of(site->op, needs_single);
   default: return 0;
   }
 }
 
-/* A value that the graph gives another type than f32 keeps it. */
+/* A value with another type than f32 in the graph keeps that type. */
 static int32_t precision_decide(const precision_options *o, const tn_precision_site *site, int32_t low) {
   if (site->dtype != TN_F32) return site->dtype;
   if (site->op_class == TN_CLASS_MATMUL) return low;
-  return wants_single(o, site) ? TN_F32 : TN_ANY;
+  return precision_wants_single(o, site) ? TN_F32 : TN_ANY;
 }
 
 static int32_t decide_fp16(const void *options, const tn_precision_site *site) {
@@ -68,13 +68,14 @@ static const tn_option bf16_options[] = {CLASS_OPTIONS, TN_OPT_END};
 static const tn_option fp16_options[] = {
     CLASS_OPTIONS,
     TN_OPT(precision_options, scaling, TN_OPT_ENUM, "dynamic", "none|static|dynamic",
-           "of the loss: none, always init_scale, or by what the gradients bear"),
-    TN_OPT(precision_options, init_scale, TN_OPT_FLOAT, "65536", "> 0", "the first scale"),
-    TN_OPT(precision_options, growth_factor, TN_OPT_FLOAT, "2", "> 1", "after growth_interval good steps"),
+           "loss scaling: none, constant init_scale, or dynamic"),
+    TN_OPT(precision_options, init_scale, TN_OPT_FLOAT, "65536", "> 0", "the initial scale"),
+    TN_OPT(precision_options, growth_factor, TN_OPT_FLOAT, "2", "> 1",
+           "factor after growth_interval finite steps"),
     TN_OPT(precision_options, backoff_factor, TN_OPT_FLOAT, "0.5", "(0, 1)",
-           "after a step whose gradients are not finite"),
+           "factor after a step with gradients that are not finite"),
     TN_OPT(precision_options, growth_interval, TN_OPT_INT, "2000", ">= 1",
-           "good steps in a row until the scale grows"),
+           "consecutive finite steps before the scale grows"),
     TN_OPT_END};
 
 static const tn_precision fp32 = {
@@ -82,16 +83,18 @@ static const tn_precision fp32 = {
     .decide = decide_fp32};
 static const tn_precision tf32 = {
     .item = TN_ITEM_PLAIN(tn_precision, TN_PRECISION, "tf32",
-                          "f32 in memory, products of operands rounded to 10 bits of mantissa"),
+                          "f32 in memory; matrix products round operands to 10 bits of mantissa"),
     .decide = decide_tf32};
-static const tn_precision bf16 = {.item = TN_ITEM(tn_precision, TN_PRECISION, "bf16",
-                                                  "products and pointwise ops after them in bf16, the rest in f32",
-                                                  precision_options, bf16_options),
-                                  .decide = decide_bf16};
+static const tn_precision bf16 = {
+    .item = TN_ITEM(tn_precision, TN_PRECISION, "bf16",
+                    "matrix products and the pointwise ops after them in bf16, the rest in f32",
+                    precision_options, bf16_options),
+    .decide = decide_bf16};
 static const tn_precision fp16 = {
-    .item = TN_ITEM(tn_precision, TN_PRECISION, "fp16",
-                    "products and pointwise ops after them in f16, the rest in f32; the loss is scaled",
-                    precision_options, fp16_options),
+    .item = TN_ITEM(
+        tn_precision, TN_PRECISION, "fp16",
+        "matrix products and the pointwise ops after them in f16, the rest in f32; the loss is scaled",
+        precision_options, fp16_options),
     .decide = decide_fp16,
     .scale = precision_scale,
     .update = precision_update};

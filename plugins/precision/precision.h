@@ -1,4 +1,4 @@
-/* plugins/precision/precision.h: what the files of this folder share. */
+/* plugins/precision/precision.h: the options of the policies, and loss scaling. */
 #ifndef TN_PRECISION_PLUGINS_H
 #define TN_PRECISION_PLUGINS_H
 
@@ -8,7 +8,7 @@ enum { PRECISION_FOLLOW = 0, PRECISION_SINGLE = 1 };
 enum { SCALING_NONE = 0, SCALING_STATIC = 1, SCALING_DYNAMIC = 2 };
 
 typedef struct precision_options {
-  int32_t reduce, norm, loss, pointwise; /* PRECISION_...: in which type a class of ops works */
+  int32_t reduce, norm, loss, pointwise; /* PRECISION_...: the type of each class of ops */
   int32_t scaling;                       /* SCALING_... */
   double init_scale, growth_factor, backoff_factor;
   int64_t growth_interval;

@@ -1,6 +1,6 @@
-/* plugins/precision/scaling.c: loss scaling. f16 loses gradients below 6e-8, so the loss is multiplied
- * by a scale as large as the gradients bear: it backs off when one of them overflows, and grows after a
- * while without (Micikevicius et al., ICLR 2018, section 3.2; the rule is torch.amp.GradScaler's). */
+/* plugins/precision/scaling.c: loss scaling (Micikevicius et al., ICLR 2018, section 3.2). Gradients below
+ * 6e-8 underflow in f16, so the loss is multiplied by a scale. The scale shrinks when a gradient overflows
+ * and grows after growth_interval finite steps, with the rule of torch.amp.GradScaler. */
 #include <stdio.h>
 
 #include "plugins/precision/precision.h"
@@ -20,12 +20,12 @@ tn_status precision_scale(tn_build *b, const void *options) {
   return TN_OK;
 }
 
-/* Factors are f64 numbers: rounded to f32 before the product, 0.3 would give other scales. */
-static tn_val times(tn_build *b, tn_val scale, double factor) {
+/* The product is computed in f64: a factor such as 0.3, rounded to f32 first, would give another scale. */
+static tn_val scaling_multiply(tn_build *b, tn_val scale, double factor) {
   return tn_cast(b, tn_affine(b, tn_cast(b, scale, TN_F64), factor, 0), TN_F32);
 }
 
-/* A scale that would become infinite by growing stays. */
+/* The scale does not grow if it would become infinite. */
 tn_status precision_update(tn_build *b, const void *options) {
   const precision_options *o = options;
   if (o->scaling != SCALING_DYNAMIC) return TN_OK;
@@ -33,9 +33,9 @@ tn_status precision_update(tn_build *b, const void *options) {
   tn_val streak = tn_build_state(b, "good_steps", &count_type, "zeros");
   tn_val longer = tn_add(b, streak, tn_scalar(b, TN_I64, 1));
   tn_val due = tn_op2(b, "ge", longer, tn_scalar(b, TN_I64, (double)o->growth_interval));
-  tn_val grown = times(b, scale, o->growth_factor);
+  tn_val grown = scaling_multiply(b, scale, o->growth_factor);
   tn_val grows = tn_op2(b, "and", due, tn_op1(b, "is_finite", grown));
-  tn_val good = tn_where(b, grows, grown, scale), bad = times(b, scale, o->backoff_factor);
+  tn_val good = tn_where(b, grows, grown, scale), bad = scaling_multiply(b, scale, o->backoff_factor);
   tn_val goes_on = tn_op2(b, "and", finite, tn_op1(b, "not", due));
   tn_build_commit(b, scale, tn_where(b, finite, good, bad));
   tn_build_commit(b, streak, tn_where(b, goes_on, longer, tn_scalar(b, TN_I64, 0)));

@@ -1,4 +1,5 @@
-/* plugins/schedules: constant, cosine (Loshchilov and Hutter, ICLR 2017, without restarts), step. */
+/* plugins/schedules/schedules.c: the factors of the learning rate: constant, cosine (Loshchilov and Hutter,
+ * ICLR 2017, without restarts) and step. */
 #include <math.h>
 
 #include "tenon/plugin/schedule.h"
@@ -8,7 +9,7 @@ static double constant_factor(const void *options, const tn_schedule_at *at) {
   return 1.0;
 }
 static const tn_schedule constant = {
-    .item = TN_ITEM_PLAIN(tn_schedule, TN_SCHEDULE, "constant", "the learning rate as it is"),
+    .item = TN_ITEM_PLAIN(tn_schedule, TN_SCHEDULE, "constant", "a constant learning rate"),
     .factor = constant_factor};
 
 typedef struct cosine_options {
@@ -19,7 +20,7 @@ static const tn_option cosine_rows[] = {
     TN_OPT(cosine_options, floor, TN_OPT_FLOAT, "0", "[0, 1]", "factor at the end"),
     TN_OPT(cosine_options, steps, TN_OPT_INT, "0", ">= 0", "length in steps; 0: the whole run"), TN_OPT_END};
 
-/* Falls along half a cosine from the end of the warm-up to the last step. */
+/* Decreases along half a cosine from the end of the warm-up to the last step. */
 static double cosine_factor(const void *given, const tn_schedule_at *at) {
   const cosine_options *o = given;
   int64_t steps = o->steps > 0 ? o->steps : at->steps;
@@ -28,9 +29,9 @@ static double cosine_factor(const void *given, const tn_schedule_at *at) {
   done = done < 0.0 ? 0.0 : done > 1.0 ? 1.0 : done;
   return o->floor + (1.0 - o->floor) * 0.5 * (1.0 + cos(3.14159265358979323846 * done));
 }
-static const tn_schedule cosine = {.item =
-                                       TN_ITEM(tn_schedule, TN_SCHEDULE, "cosine",
-                                               "half a cosine down to a floor", cosine_options, cosine_rows),
+static const tn_schedule cosine = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "cosine",
+                                                   "decreases along half a cosine to a floor", cosine_options,
+                                                   cosine_rows),
                                    .factor = cosine_factor};
 
 typedef struct step_options {
@@ -40,7 +41,7 @@ typedef struct step_options {
 static const tn_option step_rows[] = {
     TN_OPT(step_options, gamma, TN_OPT_FLOAT, "0.1", "> 0", "factor of each drop"),
     TN_OPT(step_options, every_epochs, TN_OPT_INT, "30", ">= 1", "epochs between drops"),
-    TN_OPT(step_options, every_steps, TN_OPT_INT, "0", ">= 0", "steps between drops; 0: every_epochs counts"),
+    TN_OPT(step_options, every_steps, TN_OPT_INT, "0", ">= 0", "steps between drops; 0: use every_epochs"),
     TN_OPT_END};
 
 static double step_factor(const void *given, const tn_schedule_at *at) {
@@ -49,7 +50,8 @@ static double step_factor(const void *given, const tn_schedule_at *at) {
   return every > 0 ? pow(o->gamma, (double)(at->step / every)) : 1.0;
 }
 static const tn_schedule step = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "step",
-                                                 "drops by a factor every so often", step_options, step_rows),
+                                                 "multiplied by a factor at regular intervals", step_options,
+                                                 step_rows),
                                  .factor = step_factor};
 
 TN_PLUGIN(schedules, "0.1.0", "MIT", &constant.item, &cosine.item, &step.item)

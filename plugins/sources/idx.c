@@ -1,4 +1,4 @@
-/* plugins/sources/idx.c: the files of MNIST and its relatives. The format (yann.lecun.com/exdb/mnist):
+/* plugins/sources/idx.c: the IDX files of MNIST and similar data. The format (yann.lecun.com/exdb/mnist):
  * two zero bytes, a code of the element type, the number of dimensions, each dimension as a big-endian
  * 32-bit number, then the elements. Files may be gzipped. */
 #include <errno.h>
@@ -17,28 +17,30 @@ typedef struct idx_options {
 } idx_options;
 
 static const tn_option options[] = {
-    TN_OPT(idx_options, folder, TN_OPT_PATH, "", NULL,
-           "holds train-images-idx3-ubyte, train-labels-idx1-ubyte and the t10k- pair, or these with .gz"),
-    TN_OPT(idx_options, images, TN_OPT_PATH, "", NULL, "file of images, instead of the one in folder"),
-    TN_OPT(idx_options, labels, TN_OPT_PATH, "", NULL, "file of labels, instead of the one in folder"),
+    TN_OPT(
+        idx_options, folder, TN_OPT_PATH, "", NULL,
+        "folder of train-images-idx3-ubyte, train-labels-idx1-ubyte and the t10k- pair, or these with .gz"),
+    TN_OPT(idx_options, images, TN_OPT_PATH, "", NULL, "file of images; replaces that of folder"),
+    TN_OPT(idx_options, labels, TN_OPT_PATH, "", NULL, "file of labels; replaces that of folder"),
     TN_OPT(idx_options, classes, TN_OPT_INT, "0", "[0, 2147483647]",
-           "number of classes; 0: the greatest label says"),
+           "number of classes; 0: the greatest label + 1"),
     TN_OPT_END};
 
-enum { IDX_U8 = 0x08, IDX_I32 = 0x0C, MOST_DIMS = 4 };
-/* Deflate packs at most 1032 bytes into one (zlib's technical notes), so a small file cannot claim much. */
-enum { MOST_PACKED = 1032 };
+enum { IDX_U8 = 0x08, IDX_I32 = 0x0C, MAX_DIMS = 4 };
+/* Deflate compresses at most 1032 bytes into one (zlib's technical notes), which bounds the size that the
+ * header of a small file may declare. */
+enum { MAX_DEFLATE_RATIO = 1032 };
 
-/* A file's content. */
-typedef struct array {
+/* The content of a file. */
+typedef struct idx_array {
   int type, rank;
-  int64_t dims[MOST_DIMS];
+  int64_t dims[MAX_DIMS];
   uint8_t *bytes;
-} array;
+} idx_array;
 
 typedef struct idx {
-  tn_env env; /* of open: for its messages */
-  array images, labels;
+  tn_env env; /* that of open, for messages */
+  idx_array images, labels;
   int64_t image_bytes;
   tn_field fields[2];
 } idx;
@@ -51,7 +53,7 @@ static tn_status gz_error(const tn_env *env, const char *path, gzFile file) {
   return tn_fail(env, TN_EINVAL, NULL, "%s: damaged gzip data: %s", path, text);
 }
 
-/* Exactly `count` bytes; `what` is missing where the file ends before. */
+/* Reads exactly `count` bytes; `what` names them in the message of a file that is too short. */
 static tn_status read_exactly(const tn_env *env, const char *path, gzFile file, void *to, uint64_t count,
                               const char *what) {
   for (uint64_t done = 0; done < count;) {
@@ -66,18 +68,18 @@ static tn_status read_exactly(const tn_env *env, const char *path, gzFile file, 
   return TN_OK;
 }
 
-static tn_status idx_read_header(const tn_env *env, const char *path, gzFile file, array *a) {
+static tn_status idx_read_header(const tn_env *env, const char *path, gzFile file, idx_array *a) {
   uint8_t head[4], size[4];
   tn_status status = read_exactly(env, path, file, head, sizeof(head), "the header");
   if (status != TN_OK) return status;
   if (head[0] != 0 || head[1] != 0)
-    return tn_fail(env, TN_EINVAL, NULL, "%s: begins with %02x %02x, expected 00 00: no IDX file", path,
+    return tn_fail(env, TN_EINVAL, NULL, "%s: begins with %02x %02x, expected 00 00: not an IDX file", path,
                    head[0], head[1]);
   if (head[2] != IDX_U8 && head[2] != IDX_I32)
     return tn_fail(env, TN_EINVAL, NULL, "%s: has elements of type 0x%02x, expected 0x08 (u8) or 0x0c (i32)",
                    path, head[2]);
-  if (head[3] < 1 || head[3] > MOST_DIMS)
-    return tn_fail(env, TN_EINVAL, NULL, "%s: has %d dimensions, expected 1 to %d", path, head[3], MOST_DIMS);
+  if (head[3] < 1 || head[3] > MAX_DIMS)
+    return tn_fail(env, TN_EINVAL, NULL, "%s: has %d dimensions, expected 1 to %d", path, head[3], MAX_DIMS);
   a->type = head[2];
   a->rank = head[3];
   for (int d = 0; d < a->rank; d++) {
@@ -88,28 +90,29 @@ static tn_status idx_read_header(const tn_env *env, const char *path, gzFile fil
   return TN_OK;
 }
 
-static tn_status read_elements(const tn_env *env, const char *path, gzFile file, array *a) {
+static tn_status read_elements(const tn_env *env, const char *path, gzFile file, idx_array *a) {
   struct stat info;
   uint64_t bytes = a->type == IDX_I32 ? 4 : 1;
   if (stat(path, &info) != 0)
     return tn_fail(env, TN_EIO, NULL, "%s: cannot examine: %s", path, strerror(errno));
   for (int d = 0; d < a->rank; d++)
     if (__builtin_mul_overflow(bytes, (uint64_t)a->dims[d], &bytes) ||
-        bytes / MOST_PACKED > (uint64_t)info.st_size)
-      return tn_fail(env, TN_EINVAL, NULL, "%s: claims to hold more than %lld bytes of file could", path,
+        bytes / MAX_DEFLATE_RATIO > (uint64_t)info.st_size)
+      return tn_fail(env, TN_EINVAL, NULL,
+                     "%s: its header declares more elements than a file of %lld bytes can hold", path,
                      (long long)info.st_size);
   a->bytes = tn_new(env, (size_t)bytes);
   if (a->bytes == NULL) return TN_ENOMEM;
   tn_status status = read_exactly(env, path, file, a->bytes, bytes, "elements");
   uint8_t more;
   if (status == TN_OK && gzread(file, &more, 1) == 1)
-    return tn_fail(env, TN_EINVAL, NULL, "%s: goes on behind the %llu bytes that its header announces", path,
+    return tn_fail(env, TN_EINVAL, NULL, "%s: has more than the %llu bytes that its header declares", path,
                    (unsigned long long)bytes);
   return status;
 }
 
-/* zlib also reads files that are not compressed. */
-static tn_status read_array(const tn_env *env, const char *path, array *a) {
+/* zlib reads uncompressed files, too. */
+static tn_status read_array(const tn_env *env, const char *path, idx_array *a) {
   gzFile file = gzopen(path, "rb");
   if (file == NULL) return tn_fail(env, TN_EIO, NULL, "%s: cannot open: %s", path, strerror(errno));
   gzbuffer(file, 1 << 17);
@@ -119,15 +122,16 @@ static tn_status read_array(const tn_env *env, const char *path, array *a) {
   return status;
 }
 
-/* The file named by its option, or the first of the usual names that is in the folder. */
+/* The file of the option, or the first usual name that exists in the folder. */
 static tn_status find_file(const tn_env *env, const char *option, const char *given, const char *folder,
                            int32_t split, const char *what, char path[PATH_MAX]) {
   const char *part = split == TN_SPLIT_TRAIN ? "train" : "t10k";
   if (source_has_path(given)) return snprintf(path, PATH_MAX, "%s", given), TN_OK;
   if (!source_has_path(folder))
-    return tn_fail(env, TN_EINVAL, option, "%s: neither %s nor folder says where the %s are", option, option,
-                   option);
-  /* Some copies have a dot where others have a hyphen: train-images.idx3-ubyte. */
+    return tn_fail(env, TN_EINVAL, option,
+                   "%s: neither %s nor folder is set, expected the file or the folder of the %s", option,
+                   option, option);
+  /* Some copies of MNIST have a dot instead of a hyphen: train-images.idx3-ubyte. */
   for (int form = 0; form < 4; form++) {
     snprintf(path, PATH_MAX, "%s/%s-%s%c%s-ubyte%s", folder, part, option, form < 2 ? '-' : '.', what,
              form & 1 ? ".gz" : "");
@@ -143,13 +147,13 @@ static tn_status read_both(idx *x, const idx_options *o, int32_t split) {
   if (status == TN_OK) status = read_array(&x->env, path, &x->images);
   if (status != TN_OK) return status;
   if (x->images.type != IDX_U8 || x->images.rank < 3)
-    return tn_fail(&x->env, TN_EINVAL, "images", "%s: is no file of images: expected u8 of 3 or 4 dimensions",
-                   path);
+    return tn_fail(&x->env, TN_EINVAL, "images",
+                   "%s: is not a file of images, expected u8 elements in 3 or 4 dimensions", path);
   status = find_file(&x->env, "labels", o->labels, o->folder, split, "idx1", path);
   if (status == TN_OK) status = read_array(&x->env, path, &x->labels);
   if (status != TN_OK) return status;
   if (x->labels.rank != 1)
-    return tn_fail(&x->env, TN_EINVAL, "labels", "%s: is no file of labels: expected 1 dimension", path);
+    return tn_fail(&x->env, TN_EINVAL, "labels", "%s: is not a file of labels, expected 1 dimension", path);
   if (x->labels.dims[0] != x->images.dims[0])
     return tn_fail(&x->env, TN_EINVAL, "labels", "%s: has %lld labels for %lld images", path,
                    (long long)x->labels.dims[0], (long long)x->images.dims[0]);
@@ -177,7 +181,7 @@ static tn_status count_classes(idx *x, int64_t given, int64_t *classes) {
 }
 
 static void idx_make_fields(idx *x, int64_t classes) {
-  const array *a = &x->images;
+  const idx_array *a = &x->images;
   tn_type image = {TN_U8, 3, {1, a->dims[1], a->dims[2]}};
   if (a->rank == 4) image = (tn_type){TN_U8, 3, {a->dims[1], a->dims[2], a->dims[3]}};
   x->image_bytes = tn_type_count(&image);
@@ -230,7 +234,8 @@ static tn_status idx_read(tn_sample *s, void *source) {
 }
 
 const tn_source idx_source = {
-    .item = TN_ITEM(tn_source, TN_SOURCE, "idx", "MNIST's file format, gzipped or not", idx_options, options),
+    .item = TN_ITEM(tn_source, TN_SOURCE, "idx", "files in the format of MNIST, gzipped or not", idx_options,
+                    options),
     .open = idx_open,
     .close = idx_close,
     .describe = idx_describe,

@@ -1,5 +1,5 @@
-/* plugins/sources/random.c: noise of any shape, for benchmarks, dry runs and tests of a configuration:
- * images and labels that have nothing to do with each other, or tokens. */
+/* plugins/sources/random.c: random images with random labels, or random tokens, of any shape, for benchmarks,
+ * dry runs and tests of a configuration. */
 #include <math.h>
 
 #include "plugins/sources/sources.h"
@@ -13,12 +13,12 @@ static const tn_option options[] = {
     TN_OPT(random_options, shape, TN_OPT_INTS, "[3, 224, 224]", ">= 1",
            "dimensions of field image (f32, standard normal)"),
     TN_OPT(random_options, classes, TN_OPT_INT, "1000", "[1, 2147483647]",
-           "classes of field label, or different tokens"),
+           "classes of field label, or number of different tokens"),
     TN_OPT(random_options, tokens, TN_OPT_INT, "0", ">= 0",
-           "if above 0: fields tokens and next of this length instead of image and label"),
+           "if above 0: fields tokens and next of this length replace image and label"),
     TN_OPT(random_options, samples, TN_OPT_INT, "10000", ">= 1", "samples in an epoch"), TN_OPT_END};
 
-/* Keys the validation samples, which are the same for every run. */
+/* The seed of the validation samples, which are the same for every run. */
 static const uint64_t VALIDATION_SEED = 0x72616e646f6d0001u;
 
 typedef struct noise {
@@ -60,7 +60,7 @@ static tn_status describe_tokens(noise *n) {
 static void random_close(tn_env *env, void *source) { tn_delete(env, source); }
 
 static tn_status random_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
-  (void)seed; /* it is part of every sample's key */
+  (void)seed; /* the key of a sample includes the seed */
   noise *n = tn_new(env, sizeof(*n));
   if (n == NULL) return TN_ENOMEM;
   n->options = *(const random_options *)opts;
@@ -82,7 +82,7 @@ static tn_status random_describe(tn_env *env, void *source, tn_description *desc
   return TN_OK;
 }
 
-/* Two numbers at a time (Box and Muller, Ann. Math. Stat. 1958). */
+/* Draws two numbers at a time (Box and Muller, Ann. Math. Stat. 1958). */
 static void fill_normal(tn_rng *rng, float *out, int64_t count) {
   for (int64_t i = 0; i < count; i += 2) {
     float u = 1 - tn_uniform_of(tn_rng_u32(rng)), angle = 6.28318530718f * tn_uniform_of(tn_rng_u32(rng));

@@ -1,4 +1,4 @@
-/* plugins/sources/read_file.c: whole files, for sources that decode from memory. */
+/* plugins/sources/read_file.c: reads files into memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static tn_status io_error(const void *handle, const char *path, const char *what
   return tn_fail(handle, TN_EIO, NULL, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
-/* Reads until the end or until the buffer is full: a file may change while it is read. */
+/* Reads until the end of the file or until the buffer is full, since the file may change meanwhile. */
 static tn_status read_file_read_all(const void *handle, const char *path, int fd, uint8_t *bytes,
                                     size_t *count) {
   size_t wanted = *count;
@@ -26,7 +26,7 @@ static tn_status read_file_read_all(const void *handle, const char *path, int fd
   return TN_OK;
 }
 
-/* Zero bytes are an object, too. */
+/* An empty file gets one byte, so that its pointer is not NULL. */
 static tn_status read_open_file(const void *handle, const char *path, int fd, size_t limit,
                                 tn_scratch *scratch, size_t *count) {
   struct stat info;

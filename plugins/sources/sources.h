@@ -1,4 +1,4 @@
-/* plugins/sources/sources.h: the sources of this plugin, and what some of them share. */
+/* plugins/sources/sources.h: the sources of this plugin, and functions that read files. */
 #ifndef TENON_SOURCES_H
 #define TENON_SOURCES_H
 
@@ -10,14 +10,14 @@ extern const tn_source image_folder_source;
 extern const tn_source random_source;
 extern const tn_source text_source;
 
-/* Reads a file that may have up to `limit` bytes; the caller's (tn_delete). Messages name the path. */
+/* Reads a file of at most `limit` bytes. The caller frees *bytes with tn_delete. Messages name the path. */
 tn_status source_read_file(const void *handle, const char *path, size_t limit, uint8_t **bytes,
                            size_t *count);
-/* The same into memory that stays where it is until it is taken for something else. */
+/* The same into scratch memory, which is valid until its next use. */
 tn_status source_scan_file(const void *handle, const char *path, size_t limit, tn_scratch *scratch,
                            const uint8_t **bytes, size_t *count);
 
-/* Whether an optional path was given. */
+/* Whether an optional path is set. */
 static inline int source_has_path(const char *path) { return path != NULL && path[0] != '\0'; }
 
 #endif

@@ -1,6 +1,5 @@
-/* plugins/sources/text.c: a text file as windows of tokens, for models that predict the next one. A
- * token is a byte, or a character out of those that occur in the file, numbered in the order of their
- * code points. */
+/* plugins/sources/text.c: a text file as windows of tokens, for models that predict the next token. A token
+ * is a byte, or a character of the file; characters are numbered in the order of their code points. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,44 +17,44 @@ typedef struct text_options {
 
 static const tn_option options[] = {
     TN_OPT(text_options, file, TN_OPT_PATH, NULL, NULL, "the text, in UTF-8 unless tokens are bytes"),
-    TN_OPT(text_options, level, TN_OPT_ENUM, "characters", "characters|bytes", "what a token is"),
+    TN_OPT(text_options, level, TN_OPT_ENUM, "characters", "characters|bytes", "kind of token"),
     TN_OPT(text_options, tokens, TN_OPT_INT, "64", "[1, 1048576]", "length of a window"),
     TN_OPT(text_options, stride, TN_OPT_INT, "0", ">= 0",
-           "how far a window starts behind the one before; 0: as many tokens as it has"),
+           "tokens from the start of a window to the next; 0: the length of a window"),
     TN_OPT(text_options, split, TN_OPT_FLOAT, "0.9", "(0, 1]",
-           "part of the text for training; validation gets the rest"),
+           "fraction of the text for training; the rest is for validation"),
     TN_OPT_END};
 
 enum { CODE_POINTS = 0x110000, MOST_CHARACTERS = 65536 };
 static const size_t LARGEST_FILE = (size_t)1 << 36;
 
 typedef struct text {
-  tn_env env; /* of open: for its messages */
+  tn_env env; /* that of open, for messages */
   text_options options;
-  void *memory;         /* of bytes or tokens: one of the next two */
+  void *memory;         /* the memory of bytes or ids */
   const uint8_t *bytes; /* LEVEL_BYTES: the tokens themselves */
   const uint16_t *ids;  /* LEVEL_CHARACTERS */
-  int64_t first, count; /* windows: where the part begins, and how many there are */
+  int64_t first, count; /* the first token of the split, and its number of windows */
   char *name_bytes;
   const char **names;
   int64_t classes;
   tn_field fields[2];
 } text;
 
-/* Calls count[code point] = 1 for each that occurs. */
+/* Sets seen[code point] to 1 for each character of the text, and *length to the number of characters. */
 static tn_status find_characters(text *t, const uint8_t *bytes, size_t n, uint16_t *seen, size_t *length) {
   *length = 0;
   for (size_t at = 0; at < n; ++*length) {
     int32_t code = utf8_next(bytes, n, &at);
     if (code < 0)
-      return tn_fail(&t->env, TN_EINVAL, "file", "%s: byte %zu is no UTF-8; use level = bytes",
+      return tn_fail(&t->env, TN_EINVAL, "file", "%s: byte %zu is not UTF-8; use level = bytes",
                      t->options.file, at);
     seen[code] = 1;
   }
   return TN_OK;
 }
 
-/* Numbers the characters that occur: seen[code point] becomes the number. */
+/* Numbers the characters of the text: seen[code point] becomes the number. */
 static tn_status number_characters(text *t, uint16_t *seen) {
   for (int32_t code = 0; code < CODE_POINTS; code++) t->classes += seen[code];
   if (t->classes > MOST_CHARACTERS)
@@ -109,7 +108,7 @@ static tn_status read_bytes(text *t, size_t *length) {
   return status;
 }
 
-/* A window needs one token more than it has: the last one's successor. */
+/* A window needs one more token than its length: the target of the last one. */
 static tn_status text_cut(text *t, int32_t split, size_t length) {
   int64_t border = (int64_t)((double)length * t->options.split), n = t->options.tokens;
   t->first = split == TN_SPLIT_TRAIN ? 0 : border;

@@ -1,4 +1,4 @@
-/* plugins/sources/utf8.h: code points in and out of UTF-8 (RFC 3629). */
+/* plugins/sources/utf8.h: decodes and encodes UTF-8 (RFC 3629). */
 #ifndef TENON_SOURCES_UTF8_H
 #define TENON_SOURCES_UTF8_H
 
@@ -7,7 +7,7 @@
 
 enum { UTF8_MOST = 4 };
 
-/* Length of the sequence that a first byte announces, 0 for none. */
+/* The length of the sequence with this first byte; 0 for an invalid byte. */
 static inline int utf8_length(uint8_t first) {
   if (first < 0x80) return 1;
   if (first >= 0xC2 && first < 0xE0) return 2;
@@ -15,8 +15,8 @@ static inline int utf8_length(uint8_t first) {
   return first >= 0xF0 && first < 0xF5 ? 4 : 0;
 }
 
-/* The code point at *at, which moves behind it; -1, and *at unmoved, if there is none: cut short, a
- * longer form than needed, a surrogate, or beyond U+10FFFF. */
+/* Returns the code point at *at and advances *at. An invalid sequence returns -1 and leaves *at: truncated,
+ * longer than necessary, a surrogate, or beyond U+10FFFF. */
 static inline int32_t utf8_next(const uint8_t *bytes, size_t n, size_t *at) {
   static const int32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};
   int length = utf8_length(bytes[*at]);
@@ -32,7 +32,7 @@ static inline int32_t utf8_next(const uint8_t *bytes, size_t n, size_t *at) {
   return code;
 }
 
-/* Writes a code point, at most UTF8_MOST bytes; returns how many. */
+/* Writes a code point, at most UTF8_MOST bytes; returns the number of bytes. */
 static inline int utf8_write(int32_t code, char *to) {
   int length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
   static const uint8_t mark[] = {0, 0, 0xC0, 0xE0, 0xF0};

@@ -9,15 +9,15 @@ typedef struct crop_options {
 } crop_options;
 
 #define SIZE_OPTION                                                                                          \
-  TN_OPT(crop_options, size, TN_OPT_INTS, NULL, ">= 1", "height and width; one number: a square")
+  TN_OPT(crop_options, size, TN_OPT_INTS, NULL, ">= 1", "height and width; one number for a square")
 
 static const tn_option center_options[] = {SIZE_OPTION, TN_OPT_END};
 static const tn_option random_options[] = {
     SIZE_OPTION,
-    TN_OPT(crop_options, padding, TN_OPT_INT, "0", "[0, 65536]", "zeros put around the picture first"),
+    TN_OPT(crop_options, padding, TN_OPT_INT, "0", "[0, 65536]", "zeros to add around the picture first"),
     TN_OPT_END};
 
-/* A varying size is looked at when it is known. */
+/* A dimension that varies (-1) is checked in apply, with its actual size. */
 static tn_status crop_check_room(tn_env *env, const crop_options *o, const tn_type *in, int64_t height,
                                  int64_t width) {
   int64_t high = in->dims[in->rank - 2], wide = in->dims[in->rank - 1], more = 2 * o->padding;
@@ -49,7 +49,7 @@ static tn_status copy_all(tn_transform_call *c, const crop_options *o, window fr
   return TN_OK;
 }
 
-/* Half of an odd rest is rounded to even, as torchvision does. */
+/* Half of an odd difference is rounded to even, as in torchvision. */
 static tn_status center_apply(tn_transform_call *c, const void *opts) {
   picture in = picture_of(&c->in_type[0]), out = picture_of(&c->out_type[0]);
   window from = {lrint((double)(in.height - out.height) / 2), lrint((double)(in.width - out.width) / 2),

@@ -1,5 +1,5 @@
-/* plugins/transforms/normalize.c: (x - mean) / std for each channel, in f32. A u8 field is brought to 0 .. 1
- * first, so that `normalize` alone is torchvision's ToTensor and Normalize, bit by bit. */
+/* plugins/transforms/normalize.c: (x - mean) / std for each channel, in f32. A u8 field is scaled to 0 .. 1
+ * first, so that `normalize` gives the bits of torchvision's ToTensor and Normalize. */
 #include "plugins/transforms/transforms.h"
 
 typedef struct normalize_options {
@@ -8,9 +8,8 @@ typedef struct normalize_options {
 
 static const tn_option options[] = {
     TN_OPT(normalize_options, mean, TN_OPT_FLOATS, NULL, NULL,
-           "one number, or one for each channel, the first dimension"),
-    TN_OPT(normalize_options, std, TN_OPT_FLOATS, NULL, "> 0", "one number, or one for each channel"),
-    TN_OPT_END};
+           "one number, or one per channel (the first dimension)"),
+    TN_OPT(normalize_options, std, TN_OPT_FLOATS, NULL, "> 0", "one number, or one per channel"), TN_OPT_END};
 
 static tn_status check_list(tn_env *env, const char *name, const tn_floats *list, const tn_type *type) {
   if (list->n == 1 || (list->n > 0 && type->rank > 0 && list->n == type->dims[0])) return TN_OK;
@@ -61,7 +60,7 @@ static tn_status normalize_apply(tn_transform_call *c, const void *opts) {
   return TN_OK;
 }
 
-/* A list as a value that broadcasts over (N, C, ...): a scalar, or C by ones. */
+/* A list as a value that broadcasts over (N, C, ...): a scalar, or of shape (C, 1, ...). */
 static tn_val constant(tn_build *b, const tn_floats *list, int32_t rank) {
   if (list->n == 1) return tn_scalar(b, TN_F32, list->v[0]);
   tn_type one = {TN_F32, rank - 1, {1}};
@@ -95,9 +94,8 @@ static tn_status normalize_build(tn_build *b, const void *opts) {
 }
 
 const tn_transform normalize_transform = {
-    .item =
-        TN_ITEM(tn_transform, TN_TRANSFORM, "normalize",
-                "(x - mean) / std per channel; u8 is brought to 0 .. 1 first", normalize_options, options),
+    .item = TN_ITEM(tn_transform, TN_TRANSFORM, "normalize",
+                    "(x - mean) / std per channel; u8 is scaled to 0 .. 1 first", normalize_options, options),
     .infer = normalize_infer,
     .apply = normalize_apply,
     .build = normalize_build,

@@ -1,4 +1,4 @@
-/* plugins/transforms/picture.c: sizes of pictures, and parts of them. */
+/* plugins/transforms/picture.c: sizes and windows of pictures. */
 #include <string.h>
 
 #include "plugins/transforms/transforms.h"
@@ -13,9 +13,10 @@ tn_status picture_check(tn_env *env, int32_t n, const tn_type *types, int alike)
   for (int32_t k = 0; k < n; k++) {
     const tn_type *t = &types[k], *first = &types[0];
     if (t->rank < 2)
-      return tn_fail(env, TN_EINVAL, NULL,
-                     "a field has rank %d; a picture's last two dimensions are height and width",
-                     (int)t->rank);
+      return tn_fail(
+          env, TN_EINVAL, NULL,
+          "a field has rank %d, expected at least 2: height and width are the last dimensions of a picture",
+          (int)t->rank);
     int same = t->dims[t->rank - 2] == first->dims[first->rank - 2] &&
                t->dims[t->rank - 1] == first->dims[first->rank - 1];
     if (alike && !same)

@@ -1,4 +1,4 @@
-/* plugins/transforms/random_flip.c: mirrors some pictures. */
+/* plugins/transforms/random_flip.c: mirrors a picture with probability p. */
 #include <string.h>
 
 #include "plugins/transforms/transforms.h"
@@ -10,11 +10,11 @@ typedef struct flip_options {
   int32_t direction;
 } flip_options;
 
-static const tn_option options[] = {
-    TN_OPT(flip_options, p, TN_OPT_FLOAT, "0.5", "[0, 1]", "how likely it is"),
-    TN_OPT(flip_options, direction, TN_OPT_ENUM, "horizontal", "horizontal|vertical",
-           "left and right or top and bottom change places"),
-    TN_OPT_END};
+static const tn_option options[] = {TN_OPT(flip_options, p, TN_OPT_FLOAT, "0.5", "[0, 1]", "probability"),
+                                    TN_OPT(flip_options, direction, TN_OPT_ENUM, "horizontal",
+                                           "horizontal|vertical",
+                                           "horizontal exchanges left and right, vertical top and bottom"),
+                                    TN_OPT_END};
 
 static tn_status random_flip_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in,
                                    tn_type *out) {
@@ -28,7 +28,7 @@ static void mirror_row(const char *in, char *out, int64_t width, size_t item) {
     memcpy(out + (size_t)(width - 1 - x) * item, in + (size_t)x * item, item);
 }
 
-/* The usual case, bytes, by itself: eight at a time. */
+/* The usual case, eight bytes at a time. */
 static void mirror_bytes(const uint8_t *in, uint8_t *out, int64_t width) {
   int64_t x = 0;
   for (; x + 8 <= width; x += 8) {

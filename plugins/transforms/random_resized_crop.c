@@ -1,6 +1,6 @@
-/* plugins/transforms/random_resized_crop.c: a part of random size and shape, resized to one size: the
- * augmentation of Szegedy et al., "Going deeper with convolutions", CVPR 2015, with the details of
- * torchvision's RandomResizedCrop. */
+/* plugins/transforms/random_resized_crop.c: a part with random size and aspect ratio, resized to one size:
+ * the augmentation of Szegedy et al., "Going deeper with convolutions", CVPR 2015, as in torchvision's
+ * RandomResizedCrop. */
 #include <math.h>
 
 #include "plugins/transforms/transforms.h"
@@ -11,18 +11,19 @@ typedef struct resized_options {
 } resized_options;
 
 static const tn_option options[] = {
-    TN_OPT(resized_options, size, TN_OPT_INTS, NULL, ">= 1", "height and width; one number: a square"),
+    TN_OPT(resized_options, size, TN_OPT_INTS, NULL, ">= 1", "height and width; one number for a square"),
     TN_OPT(resized_options, scale, TN_OPT_FLOATS, "[0.08, 1]", "(0, 1]",
-           "least and greatest part of the area"),
+           "least and greatest fraction of the area"),
     TN_OPT(resized_options, ratio, TN_OPT_FLOATS, "[0.75, 1.3333333333333333]", "> 0",
-           "least and greatest width : height"),
+           "least and greatest ratio of width to height"),
     TN_OPT_END};
 
 enum { ATTEMPTS = 10 };
 
 static tn_status check_range(tn_env *env, const char *name, const tn_floats *range) {
   if (range->n == 2 && range->v[0] <= range->v[1]) return TN_OK;
-  return tn_fail(env, TN_EINVAL, name, "%s must be two numbers, the smaller one first", name);
+  return tn_fail(env, TN_EINVAL, name, "%s has other values, expected two numbers, the smaller one first",
+                 name);
 }
 
 static tn_status random_resized_crop_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in,
@@ -41,8 +42,8 @@ static tn_status random_resized_crop_infer(tn_env *env, const void *opts, int32_
   return status;
 }
 
-/* The largest centred part whose shape is allowed. */
-static window fall_back(const resized_options *o, picture p) {
+/* The largest centred part with an allowed ratio. */
+static window random_resized_crop_centre(const resized_options *o, picture p) {
   window w = {0, 0, p.height, p.width};
   double ratio = (double)p.width / (double)p.height;
   if (ratio < o->ratio.v[0]) w.height = lrint((double)p.width / o->ratio.v[0]);
@@ -64,7 +65,7 @@ static window random_resized_crop_choose(const resized_options *o, picture p, tn
     int64_t top = tn_rng_below(rng, p.height - height + 1);
     return (window){top, tn_rng_below(rng, p.width - width + 1), height, width};
   }
-  return fall_back(o, p);
+  return random_resized_crop_centre(o, p);
 }
 
 static tn_status random_resized_crop_apply(tn_transform_call *c, const void *opts) {
@@ -80,7 +81,7 @@ static tn_status random_resized_crop_apply(tn_transform_call *c, const void *opt
 
 const tn_transform random_resized_crop_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_resized_crop",
-                    "a part of random size and shape, resized (training only)", resized_options, options),
+                    "a part with random size and ratio, resized (training only)", resized_options, options),
     .training_only = 1,
     .infer = random_resized_crop_infer,
     .apply = random_resized_crop_apply,

@@ -1,4 +1,4 @@
-/* plugins/transforms/resize.c: a picture in another size. */
+/* plugins/transforms/resize.c: resizes a picture. */
 #include "plugins/transforms/transforms.h"
 
 typedef struct resize_options {
@@ -7,11 +7,11 @@ typedef struct resize_options {
 
 static const tn_option options[] = {
     TN_OPT(resize_options, size, TN_OPT_INTS, NULL, ">= 1",
-           "height and width; one number: the shorter side's, the other one follows"),
+           "height and width; one number is the shorter side, and the ratio is kept"),
     TN_OPT_END};
 
-/* As torchvision rounds: the longer side downwards. */
-static void follow(int64_t shorter, tn_type *type) {
+/* The longer side is rounded down, as in torchvision. */
+static void resize_keep_ratio(int64_t shorter, tn_type *type) {
   int64_t height = type->dims[type->rank - 2], width = type->dims[type->rank - 1];
   if (height < 0 || width < 0)
     picture_set_size(type, -1, -1);
@@ -35,7 +35,7 @@ static tn_status resize_infer(tn_env *env, const void *opts, int32_t n, const tn
     if (o->size.n == 2)
       picture_set_size(&out[k], height, width);
     else
-      follow(height, &out[k]);
+      resize_keep_ratio(height, &out[k]);
   }
   return TN_OK;
 }
@@ -51,7 +51,7 @@ static tn_status resize_apply(tn_transform_call *c, const void *opts) {
 }
 
 const tn_transform resize_transform = {
-    .item = TN_ITEM(tn_transform, TN_TRANSFORM, "resize", "another size, bilinear with antialiasing",
+    .item = TN_ITEM(tn_transform, TN_TRANSFORM, "resize", "resizes a picture, bilinear with antialiasing",
                     resize_options, options),
     .infer = resize_infer,
     .apply = resize_apply,

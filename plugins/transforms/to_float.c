@@ -1,4 +1,4 @@
-/* plugins/transforms/to_float.c: bytes to numbers from 0 to 1, the scale of torchvision's ToTensor. */
+/* plugins/transforms/to_float.c: scales bytes to 0 .. 1, as torchvision's ToTensor. */
 #include "plugins/transforms/transforms.h"
 
 static tn_status to_float_infer(tn_env *env, const void *options, int32_t n, const tn_type *in,

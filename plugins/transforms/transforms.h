@@ -1,13 +1,15 @@
-/* plugins/transforms/transforms.h: the transforms of this plugin, and what they share. A picture is any
- * value whose last two dimensions are height and width; those before count its planes. */
+/* plugins/transforms/transforms.h: the transforms of this plugin, and their functions for pictures. A picture
+ * is a value with height and width as its last two dimensions; the product of the others is its number of
+ * planes. */
 #ifndef TENON_TRANSFORMS_H
 #define TENON_TRANSFORMS_H
 
 #include "tenon/plugin/transform.h"
 
-/* In front of a function with plain loops: GCC vectorizes it for each level of the x86-64 psABI and chooses
- * when the plugin is loaded. Integers give the same bits at every level. Sanitizers would run before the
- * choice can be made; with them, elsewhere, and with TRANSFORMS_PLAIN, there is one version. */
+/* In front of a function with plain loops, makes GCC vectorize it for each level of the x86-64 psABI; the
+ * dynamic loader selects the version. Integers give the same bits at every level. There is one version on
+ * other architectures, with other compilers, with TRANSFORMS_PLAIN, and under sanitizers, which would run
+ * before the selection. */
 #if !defined(TRANSFORMS_PLAIN) && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&         \
     defined(__linux__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) &&                         \
     !defined(__SANITIZE_THREAD__)
@@ -16,7 +18,7 @@
 #define VECTORIZED
 #endif
 
-/* For the loops that they share: compiled for the level of each caller. */
+/* For loops in several such functions: compiled for the level of each caller. */
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
 extern const tn_transform resize_transform;
@@ -31,25 +33,25 @@ typedef struct picture {
   int64_t planes, height, width;
 } picture;
 
-/* Of an actual type, which has passed picture_check. */
+/* The sizes of a type that has passed picture_check and has no varying dimension. */
 picture picture_of(const tn_type *type);
-/* Refuses fields that are no pictures; with `alike`, ones of different sizes, too. */
+/* Fails for fields that are not pictures; with `alike`, also for pictures with different sizes. */
 tn_status picture_check(tn_env *env, int32_t n, const tn_type *types, int alike);
 void picture_set_size(tn_type *type, int64_t height, int64_t width);
 
-/* One number is a square, two are height and width. */
+/* Reads an option: one number is a square, two numbers are height and width. */
 tn_status size_read(const tn_env *env, const tn_ints *size, int64_t *height, int64_t *width);
 
-/* Part of a picture: top and left may lie outside, where pixels are zero. */
+/* A part of a picture. It may reach outside of the picture, where pixels are zero. */
 typedef struct window {
   int64_t top, left, height, width;
 } window;
 void window_copy(const void *in, const tn_type *type, window from, void *out);
 
-/* Resizes the part of a call's picture k (u8 or f32) inside `from`, which must not reach outside, to the size
- * of the result: bilinear with antialiasing, as torchvision's Resize does it. */
+/* Resizes the part `from` of a call's picture k (u8 or f32) to the size of the result, bilinear with
+ * antialiasing, as torchvision's Resize. `from` must be inside the picture. */
 tn_status resample(tn_transform_call *c, int32_t k, window from);
-/* Whether `resample` can do the type. */
+/* Fails unless `resample` supports the types. */
 tn_status resample_check(tn_env *env, int32_t n, const tn_type *types);
 
 #endif

@@ -1,4 +1,5 @@
-/* The index of the largest element along one axis: the first of equals; NaN is larger than anything. */
+/* backends/cpu/kernels/argmax.c: the index of the largest element along one axis. The first of equal
+ * elements wins. NaN is larger than every number. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/lane.h"
@@ -10,20 +11,21 @@
 
 enum { BLOCK = 256, CHUNK = 1 << 15 };
 
-/* The operand as (outer, n, inner), n along the axis. A task is up to BLOCK neighbouring results. */
-typedef struct shape {
+/* The prepared kernel: the operand as (outer, n, inner), n along the axis. A task computes up to BLOCK
+ * neighbouring results. */
+typedef struct argmax_kernel {
   int64_t outer, n, inner, blocks, tasks_per_chunk;
-} shape;
+} argmax_kernel;
 
-typedef struct job {
-  shape s;
+typedef struct argmax_job {
+  argmax_kernel s;
   const tn_launch *l;
-} job;
+} argmax_job;
 
-static shape argmax_shape_of(const tn_type *type, const void *attributes) {
+static argmax_kernel argmax_kernel_of(const tn_type *type, const void *attributes) {
   const tn_axis_attributes *a = attributes;
   int64_t axis = a->axis < 0 ? a->axis + type->rank : a->axis;
-  shape s = {.outer = 1, .n = type->dims[axis], .inner = 1};
+  argmax_kernel s = {.outer = 1, .n = type->dims[axis], .inner = 1};
   for (int32_t i = 0; i < type->rank; i++) {
     if (i < axis) s.outer *= type->dims[i];
     if (i > axis) s.inner *= type->dims[i];
@@ -34,7 +36,8 @@ static shape argmax_shape_of(const tn_type *type, const void *attributes) {
   return s;
 }
 
-/* Neighbours that belong to one result: the axis is innermost. `at` counts them from the row's start. */
+/* name_run: n neighbours of one result, where the axis is innermost; `at` is the index of the first.
+ * name_row: element `at` of n neighbouring results. */
 #define SEARCH_RUN(name, T, beats)                                                                           \
   static void name##_run(const T *x, int64_t n, int64_t at, T *best, int32_t *index) {                       \
     for (int64_t i = 0; i < n; i++)                                                                          \
@@ -55,8 +58,8 @@ static shape argmax_shape_of(const tn_type *type, const void *attributes) {
 SEARCH_RUN(f64, double, LARGER_OR_NAN)
 SEARCH_RUN(i64, int64_t, LARGER)
 
-/* One row along the innermost axis; the first element is the one to beat. */
-static void search_run(const job *j, int64_t row, int32_t *to) {
+/* One result, where the axis is innermost. */
+static void argmax_search_run(const argmax_job *j, int64_t row, int32_t *to) {
   const tn_view *x = &j->l->in[0];
   int64_t base = row * j->s.n;
   union {
@@ -64,68 +67,68 @@ static void search_run(const job *j, int64_t row, int32_t *to) {
     int64_t i[TN_TILE];
   } tile;
   double best = -INFINITY;
-  int64_t whole = INT64_MIN;
+  int64_t integer = INT64_MIN;
   *to = 0;
   for (int64_t at = 0, n; at < j->s.n; at += n) {
     n = j->s.n - at < TN_TILE ? j->s.n - at : TN_TILE;
     if (x->type.dtype == TN_I64)
-      i64_run(tn_cpu_i64(TN_I64, x->data, base + at, n, tile.i), n, at, &whole, to);
+      i64_run(tn_cpu_i64(TN_I64, x->data, base + at, n, tile.i), n, at, &integer, to);
     else
       f64_run(tn_cpu_f64(x->type.dtype, x->data, base + at, n, tile.f), n, at, &best, to);
   }
 }
 
-/* A block of results whose elements lie `inner` apart. */
-static void search_rows(const job *j, int64_t task, int32_t *to) {
+/* Up to BLOCK results, where the axis has stride `inner`. */
+static void argmax_search_rows(const argmax_job *j, int64_t task, int32_t *to) {
   const tn_view *x = &j->l->in[0];
-  const shape *s = &j->s;
+  const argmax_kernel *s = &j->s;
   int64_t column = task % s->blocks * BLOCK, n = s->inner - column < BLOCK ? s->inner - column : BLOCK;
   int64_t base = task / s->blocks * s->n * s->inner + column;
   double best[BLOCK], tile[BLOCK];
-  int64_t whole[BLOCK];
+  int64_t integer[BLOCK];
   to += task / s->blocks * s->inner + column;
   for (int64_t k = 0; k < n; k++) {
     best[k] = -INFINITY;
-    whole[k] = INT64_MIN;
+    integer[k] = INT64_MIN;
     to[k] = 0;
   }
   for (int64_t i = 0; i < s->n; i++) {
     int64_t at = base + i * s->inner;
     if (x->type.dtype == TN_I64)
-      i64_row((const int64_t *)x->data + at, n, i, whole, to);
+      i64_row((const int64_t *)x->data + at, n, i, integer, to);
     else
       f64_row(tn_cpu_f64(x->type.dtype, x->data, at, n, tile), n, i, best, to);
   }
 }
 
 static void argmax_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
+  const argmax_job *j = arg;
   int64_t task = chunk * j->s.tasks_per_chunk, tasks = j->s.outer * j->s.blocks;
   int64_t end = task + j->s.tasks_per_chunk < tasks ? task + j->s.tasks_per_chunk : tasks;
   int32_t *to = j->l->out[0].data;
   for (; task < end; task++) {
     if (j->s.inner == 1)
-      search_run(j, task, to + task);
+      argmax_search_run(j, task, to + task);
     else
-      search_rows(j, task, to);
+      argmax_search_rows(j, task, to);
   }
 }
 
 static tn_status argmax_launch(tn_launch *l) {
-  const shape *s = l->plan;
-  job j = {*s, l};
+  const argmax_kernel *s = l->plan;
+  argmax_job j = {*s, l};
   tn_parallel(l, (s->outer * s->blocks + s->tasks_per_chunk - 1) / s->tasks_per_chunk, argmax_chunk, &j);
   return TN_OK;
 }
 
 static tn_status argmax_query(tn_query *q) {
   const tn_type *x = q->match->in[0];
-  shape s = argmax_shape_of(x, q->match->nodes[0].node->attributes);
+  argmax_kernel s = argmax_kernel_of(x, q->match->nodes[0].node->attributes);
   if (s.n == 0 && s.outer * s.inner > 0)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "argmax over no elements has no value");
   tn_variant v = {.struct_size = sizeof v,
                   .name = "scan",
-                  .prepared_bytes = sizeof(shape),
+                  .prepared_bytes = sizeof(argmax_kernel),
                   .cost_s = (double)tn_type_bytes(x) / 4e9,
                   .deterministic = 1,
                   .capturable = 1};
@@ -134,9 +137,9 @@ static tn_status argmax_query(tn_query *q) {
 }
 
 static tn_status argmax_prepare(tn_prepare *p, void **plan) {
-  shape *s = tn_new(p, sizeof *s);
+  argmax_kernel *s = tn_new(p, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
-  *s = argmax_shape_of(p->match->in[0], p->match->nodes[0].node->attributes);
+  *s = argmax_kernel_of(p->match->in[0], p->match->nodes[0].node->attributes);
   *plan = s;
   return TN_OK;
 }

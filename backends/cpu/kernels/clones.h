@@ -1,12 +1,12 @@
 /* backends/cpu/kernels/clones.h: one function, compiled for several instruction sets.
  *
- * TN_CPU_CLONES in front of a function with a plain loop lets GCC vectorize it for each level of the
- * x86-64 psABI and choose when the plugin is loaded. Products are never contracted to fused
- * multiply-adds, so every clone computes the same bits; elsewhere, and where a sanitizer would run
- * before the choice can be made, there is one version.
+ * TN_CPU_CLONES in front of a function with a plain loop makes GCC vectorize it for each level of the
+ * x86-64 psABI; the dynamic loader selects the version when it loads the plugin. Products are never
+ * contracted to fused multiply-adds, so every version computes the same bits. There is one version on
+ * other architectures, with other compilers, and under a sanitizer, which would run before the selection.
  *
- * TN_CPU_VECTOR in front of a loop says that its iterations do not depend on each other, even where a
- * result lies exactly over an operand. */
+ * TN_CPU_VECTOR in front of a loop states that its iterations are independent, also where the result is
+ * computed in place. */
 #ifndef TN_BACKENDS_CPU_KERNELS_CLONES_H
 #define TN_BACKENDS_CPU_KERNELS_CLONES_H
 

@@ -1,9 +1,9 @@
-/* backends/cpu/kernels/conv2d_grad_weight.c: the gradient of conv2d by its weight, as a product
+/* backends/cpu/kernels/conv2d_grad_weight.c: the gradient of conv2d with respect to the weight, as a product
  *
  *     dw[o, (c, tap)] = sum over pixels of all images of dy[o, pixel] * x[(c, tap), pixel]
  *
- * Pixels are many and dw is small, so the sum may be split into a number of parts that the shape alone
- * decides. The parts are kept in the type of the sums and added up in order. */
+ * dw is small and the sum is long, so the kernel may split the sum into parts. The shape alone determines
+ * their number. The partial sums are stored in the type of the sums and added in order. */
 #include <stddef.h>
 
 #include "backends/shared/define_kernel.h"
@@ -11,24 +11,27 @@
 #include "backends/shared/half.h"
 #include "backends/cpu/kernels/kernels.h"
 
-typedef struct grad_weight_plan {
+typedef struct grad_weight_kernel {
   tn_conv_shape shape;
   const tn_gemm_isa *isa;
   tn_gemm_grid in_x, in_y;
-  tn_gemm_plan gemm;
-  int64_t prepared_bytes, parts_bytes; /* parts_bytes: of all partial sums, 0 if there is one part */
+  tn_gemm_tiling gemm;
+  int64_t prepared_bytes, parts_bytes; /* parts_bytes: of all partial sums; 0 for one part */
   tn_gemm_tap taps[];
-} grad_weight_plan;
+} grad_weight_kernel;
 
-/* ---- planning -------------------------------------------------------------------------------------- */
+/* ---- query and prepare
+ * -------------------------------------------------------------------------------------- */
 
-static int64_t elements(const grad_weight_plan *p) { return p->gemm.products * p->gemm.m * p->gemm.n; }
+static int64_t grad_weight_elements(const grad_weight_kernel *p) {
+  return p->gemm.products * p->gemm.m * p->gemm.n;
+}
 
-static grad_weight_plan *conv2d_grad_weight_make_plan(const void *handle, const tn_match *match) {
+static grad_weight_kernel *grad_weight_make(const void *handle, const tn_match *match) {
   tn_conv_shape s =
       tn_conv_shape_of(match->nodes[0].node->attributes, match->in[0], match->out[0], match->in[1]);
-  size_t bytes = sizeof(grad_weight_plan) + sizeof(tn_gemm_tap) * (size_t)(s.kh * s.kw);
-  grad_weight_plan *p = tn_new(handle, bytes);
+  size_t bytes = sizeof(grad_weight_kernel) + sizeof(tn_gemm_tap) * (size_t)(s.kh * s.kw);
+  grad_weight_kernel *p = tn_new(handle, bytes);
   if (p == NULL) return NULL;
   p->shape = s;
   p->isa = tn_gemm_isa_at(0);
@@ -37,8 +40,9 @@ static grad_weight_plan *conv2d_grad_weight_make_plan(const void *handle, const 
   p->in_y = tn_conv_grid_in_y(&s);
   tn_conv_taps(&s, p->taps);
   tn_conv_flatten(&p->in_x, &p->in_y, p->taps, s.kh * s.kw);
-  tn_gemm_plan_make(&p->gemm, s.kind, s.groups, s.o, s.c * s.kh * s.kw, s.batch * s.oh * s.ow, TN_GEMM_SPLIT);
-  int64_t part = tn_gemm_round_up(elements(p) * tn_gemm_wide_bytes(s.dtype), 64);
+  tn_gemm_tiling_make(&p->gemm, s.kind, s.groups, s.o, s.c * s.kh * s.kw, s.batch * s.oh * s.ow,
+                      TN_GEMM_SPLIT);
+  int64_t part = tn_gemm_round_up(grad_weight_elements(p) * tn_gemm_wide_bytes(s.dtype), 64);
   p->parts_bytes = p->gemm.splits > 1 ? p->gemm.splits * part : 0;
   return p;
 }
@@ -46,7 +50,7 @@ static grad_weight_plan *conv2d_grad_weight_make_plan(const void *handle, const 
 static tn_status grad_weight_query(tn_query *q) {
   tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
   if (status != TN_OK) return status;
-  grad_weight_plan *p = conv2d_grad_weight_make_plan(q, q->match);
+  grad_weight_kernel *p = grad_weight_make(q, q->match);
   if (p == NULL) return TN_ENOMEM;
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = "implicit im2col",
@@ -61,7 +65,7 @@ static tn_status grad_weight_query(tn_query *q) {
 }
 
 static tn_status grad_weight_prepare(tn_prepare *p, void **plan) {
-  *plan = conv2d_grad_weight_make_plan(p, p->match);
+  *plan = grad_weight_make(p, p->match);
   return *plan != NULL ? TN_OK : TN_ENOMEM;
 }
 
@@ -69,9 +73,9 @@ static void grad_weight_release(tn_env *env, void *plan) { tn_delete(env, plan);
 
 /* ---- running --------------------------------------------------------------------------------------- */
 
-static void conv2d_grad_weight_describe(const void *arg, int64_t group, int64_t split, tn_gemm *g) {
+static void grad_weight_describe(const void *arg, int64_t group, int64_t split, tn_gemm *g) {
   const tn_launch *l = arg;
-  const grad_weight_plan *p = l->plan;
+  const grad_weight_kernel *p = l->plan;
   const tn_conv_shape *s = &p->shape;
   int64_t size = (int64_t)tn_dtype_size(s->dtype), part = group * p->gemm.m * p->gemm.n;
   g->a.data = (const char *)l->in[1].data + group * s->o * s->oh * s->ow * size;
@@ -87,14 +91,15 @@ static void conv2d_grad_weight_describe(const void *arg, int64_t group, int64_t 
   g->c.step = 1;
   g->c.wide = p->gemm.splits > 1;
   if (g->c.wide)
-    g->c.data = (char *)l->workspace + (split * elements(p) + part) * tn_gemm_wide_bytes(s->dtype);
+    g->c.data =
+        (char *)l->workspace + (split * grad_weight_elements(p) + part) * tn_gemm_wide_bytes(s->dtype);
   else
     g->c.data = (char *)l->out[0].data + part * size;
 }
 
 enum { COMBINE_CHUNK = 4096 };
 
-/* Adds up the parts of elements first .. stop-1. */
+/* Adds the partial sums of grad_weight_elements first .. stop-1. */
 #define DEFINE_COMBINE(name, element, wide, narrow)                                                          \
   static void name(const void *parts, int64_t count, int64_t splits, int64_t first, int64_t stop,            \
                    void *to) {                                                                               \
@@ -104,28 +109,29 @@ enum { COMBINE_CHUNK = 4096 };
       ((element *)to)[i] = narrow(sum);                                                                      \
     }                                                                                                        \
   }
-#define AS_IT_IS(x) (x)
-DEFINE_COMBINE(combine_f32, float, float, AS_IT_IS)
-DEFINE_COMBINE(combine_f64, double, double, AS_IT_IS)
+#define IDENTITY(x) (x)
+DEFINE_COMBINE(combine_f32, float, float, IDENTITY)
+DEFINE_COMBINE(combine_f64, double, double, IDENTITY)
 DEFINE_COMBINE(combine_f16, uint16_t, float, tn_f16_of_f32)
 DEFINE_COMBINE(combine_bf16, uint16_t, float, tn_bf16_of_f32)
 
-static void conv2d_grad_weight_combine_chunk(void *arg, int64_t chunk) {
+static void grad_weight_combine_chunk(void *arg, int64_t chunk) {
   static void (*const combine[TN_DTYPES])(const void *, int64_t, int64_t, int64_t, int64_t, void *) = {
       [TN_F16] = combine_f16, [TN_BF16] = combine_bf16, [TN_F32] = combine_f32, [TN_F64] = combine_f64};
   const tn_launch *l = arg;
-  const grad_weight_plan *p = l->plan;
-  int64_t first = chunk * COMBINE_CHUNK, stop = tn_gemm_min(first + COMBINE_CHUNK, elements(p));
-  combine[p->shape.dtype](l->workspace, elements(p), p->gemm.splits, first, stop, l->out[0].data);
+  const grad_weight_kernel *p = l->plan;
+  int64_t first = chunk * COMBINE_CHUNK, stop = tn_gemm_min(first + COMBINE_CHUNK, grad_weight_elements(p));
+  combine[p->shape.dtype](l->workspace, grad_weight_elements(p), p->gemm.splits, first, stop, l->out[0].data);
 }
 
 static tn_status grad_weight_launch(tn_launch *l) {
-  const grad_weight_plan *p = l->plan;
-  tn_gemm_run(l, p->isa, &p->gemm, conv2d_grad_weight_describe, l, (char *)l->workspace + p->parts_bytes);
+  const grad_weight_kernel *p = l->plan;
+  tn_gemm_run(l, p->isa, &p->gemm, grad_weight_describe, l, (char *)l->workspace + p->parts_bytes);
   if (p->gemm.splits > 1)
-    tn_parallel(l, (elements(p) + COMBINE_CHUNK - 1) / COMBINE_CHUNK, conv2d_grad_weight_combine_chunk, l);
+    tn_parallel(l, (grad_weight_elements(p) + COMBINE_CHUNK - 1) / COMBINE_CHUNK, grad_weight_combine_chunk,
+                l);
   return TN_OK;
 }
 
 TN_DEFINE_KERNEL(cpu, conv2d_grad_weight, "conv2d_grad_weight", "dw = conv2d_grad_weight(x, dy)",
-                 "a product over the pixels of all images", TN_KERNEL_CALLBACKS(grad_weight));
+                 "matrix product over the pixels of all images", TN_KERNEL_CALLBACKS(grad_weight));

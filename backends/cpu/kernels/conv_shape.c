@@ -1,4 +1,4 @@
-/* backends/cpu/kernels/conv_shape.c: shapes of convolutions. */
+/* backends/cpu/kernels/conv_shape.c: the shape, the grids and the taps of a convolution. */
 #include <stdbool.h>
 
 #include "backends/cpu/kernels/conv_shape.h"
@@ -41,18 +41,18 @@ void tn_conv_taps(const tn_conv_shape *s, tn_gemm_tap *taps) {
     }
 }
 
-static bool is_whole_plane(const tn_gemm_grid *g) {
+static bool conv_covers_plane(const tn_gemm_grid *g) {
   return g->step_y == 1 && g->step_x == 1 && g->height == g->plane_height && g->width == g->plane_width;
 }
 
-static void flatten(tn_gemm_grid *g) {
+static void conv_flatten_plane(tn_gemm_grid *g) {
   g->width = g->plane_width = g->height * g->width;
   g->height = g->plane_height = 1;
 }
 
 void tn_conv_flatten(tn_gemm_grid *source, tn_gemm_grid *result, const tn_gemm_tap *taps, int64_t n_taps) {
   bool shifted = n_taps != 1 || taps[0].y != 0 || taps[0].x != 0;
-  if (shifted || !is_whole_plane(source) || !is_whole_plane(result)) return;
-  flatten(source);
-  flatten(result);
+  if (shifted || !conv_covers_plane(source) || !conv_covers_plane(result)) return;
+  conv_flatten_plane(source);
+  conv_flatten_plane(result);
 }

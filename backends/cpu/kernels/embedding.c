@@ -1,6 +1,7 @@
-/* embedding copies rows of a table; embedding_grad adds rows up again. The latter sorts the positions
- * of dy by row, so that each row of the result has one owner, is written once, and is the sum, in f64,
- * of its rows of dy in their order. A number that the table does not have is an error. */
+/* backends/cpu/kernels/embedding.c: embedding copies rows of a table; embedding_grad adds rows of dy to the
+ * rows of the table that they came from. embedding_grad sorts the positions of dy by row. One task computes
+ * a row of the result: the sum, in f64, of its rows of dy in their order. An id outside the table is an
+ * error. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/clones.h"
 #include "backends/cpu/kernels/kernels.h"
@@ -12,32 +13,33 @@
 
 enum { CHUNK_BYTES = 1 << 17 };
 
-static int64_t id_at(const tn_view *ids, int64_t at) {
+static int64_t embedding_id(const tn_view *ids, int64_t at) {
   int64_t tile;
   return *tn_cpu_i64(ids->type.dtype, ids->data, at, 1, &tile);
 }
 
-/* The first id outside 0 .. rows - 1, or -1: none. */
-static int64_t find_wrong(const tn_view *ids, int64_t rows) {
+/* The position of the first id outside 0 .. rows - 1; -1 if all ids are valid. */
+static int64_t embedding_find_invalid(const tn_view *ids, int64_t rows) {
   int64_t n = tn_type_count(&ids->type);
   for (int64_t i = 0; i < n; i++) {
-    int64_t id = id_at(ids, i);
+    int64_t id = embedding_id(ids, i);
     if (id < 0 || id >= rows) return i;
   }
   return -1;
 }
 
-static tn_status check_ids(tn_launch *l, const char *op, int64_t rows) {
-  int64_t wrong = find_wrong(&l->in[0], rows);
-  if (wrong < 0) return TN_OK;
+static tn_status embedding_check_ids(tn_launch *l, const char *op, int64_t rows) {
+  int64_t invalid = embedding_find_invalid(&l->in[0], rows);
+  if (invalid < 0) return TN_OK;
   return tn_fail(
       l, TN_EINVAL, NULL,
       "%s: id %lld at position %lld, expected 0 .. %lld: the table has %lld rows; check the vocabulary of "
       "the data against the embedding's size",
-      op, (long long)id_at(&l->in[0], wrong), (long long)wrong, (long long)(rows - 1), (long long)rows);
+      op, (long long)embedding_id(&l->in[0], invalid), (long long)invalid, (long long)(rows - 1),
+      (long long)rows);
 }
 
-static int64_t rows_per_chunk(size_t row_bytes) {
+static int64_t embedding_rows_per_chunk(size_t row_bytes) {
   return row_bytes < CHUNK_BYTES ? (int64_t)(CHUNK_BYTES / (row_bytes + 1)) + 1 : 1;
 }
 
@@ -45,45 +47,45 @@ static int64_t embedding_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- embedding ---- */
 
-typedef struct lookup {
+typedef struct embedding_lookup {
   const tn_view *ids, *table, *y;
   int64_t n, step;
   size_t row_bytes;
-} lookup;
+} embedding_lookup;
 
-static void lookup_chunk(void *arg, int64_t chunk) {
-  const lookup *j = arg;
+static void embedding_lookup_chunk(void *arg, int64_t chunk) {
+  const embedding_lookup *j = arg;
   int64_t end = embedding_smaller(j->n, (chunk + 1) * j->step);
   for (int64_t i = chunk * j->step; i < end; i++)
     memcpy((uint8_t *)j->y->data + (size_t)i * j->row_bytes,
-           (const uint8_t *)j->table->data + (size_t)id_at(j->ids, i) * j->row_bytes, j->row_bytes);
+           (const uint8_t *)j->table->data + (size_t)embedding_id(j->ids, i) * j->row_bytes, j->row_bytes);
 }
 
 static tn_status embedding_launch(tn_launch *l) {
   const tn_type *table = &l->in[1].type;
-  lookup j = {&l->in[0], &l->in[1], &l->out[0], tn_type_count(&l->in[0].type), 0, 0};
-  tn_status status = check_ids(l, "embedding", table->dims[0]);
+  embedding_lookup j = {&l->in[0], &l->in[1], &l->out[0], tn_type_count(&l->in[0].type), 0, 0};
+  tn_status status = embedding_check_ids(l, "embedding", table->dims[0]);
   if (status != TN_OK || tn_type_count(&l->out[0].type) == 0) return status;
   j.row_bytes = tn_type_bytes(&l->out[0].type) / (size_t)j.n;
-  j.step = rows_per_chunk(j.row_bytes);
-  tn_parallel(l, (j.n + j.step - 1) / j.step, lookup_chunk, &j);
+  j.step = embedding_rows_per_chunk(j.row_bytes);
+  tn_parallel(l, (j.n + j.step - 1) / j.step, embedding_lookup_chunk, &j);
   return TN_OK;
 }
 
 /* ---- embedding_grad ---- */
 
-typedef struct scatter {
+typedef struct embedding_scatter {
   const tn_view *dy, *dtable;
-  const int64_t *starts; /* of row r's positions; rows + 1 entries */
+  const int64_t *starts; /* by row: its first entry of `order`; rows + 1 entries */
   const int64_t *order;  /* positions of dy, sorted by row */
   int64_t rows, width, step;
-} scatter;
+} embedding_scatter;
 
-static TN_CPU_CLONES void add_f32(const float *x, double *sum, int64_t n) {
+static TN_CPU_CLONES void embedding_add_f32(const float *x, double *sum, int64_t n) {
   for (int64_t k = 0; k < n; k++) sum[k] += (double)x[k];
 }
 
-static TN_CPU_CLONES void add_f64(const double *x, double *sum, int64_t n) {
+static TN_CPU_CLONES void embedding_add_f64(const double *x, double *sum, int64_t n) {
   for (int64_t k = 0; k < n; k++) sum[k] += x[k];
 }
 
@@ -98,22 +100,22 @@ static void embedding_store(const tn_view *to, int64_t at, const double *sum, in
   if (f32 == narrow) tn_cpu_narrow(to->type.dtype, narrow, tn_cpu_at(to->data, to->type.dtype, at), n);
 }
 
-/* Columns column .. column + n - 1 of a row that has positions. */
-static void sum_columns(const scatter *j, int64_t row, int64_t column, int64_t n) {
+/* Sums columns column .. column + n - 1 of a row with at least one position. */
+static void embedding_sum_columns(const embedding_scatter *j, int64_t row, int64_t column, int64_t n) {
   double sum[TN_TILE] = {0};
   float tile[TN_TILE];
   for (int64_t i = j->starts[row]; i < j->starts[row + 1]; i++) {
     int64_t at = j->order[i] * j->width + column;
     if (j->dy->type.dtype == TN_F64)
-      add_f64((const double *)j->dy->data + at, sum, n);
+      embedding_add_f64((const double *)j->dy->data + at, sum, n);
     else
-      add_f32(tn_cpu_f32(j->dy->type.dtype, j->dy->data, at, n, tile), sum, n);
+      embedding_add_f32(tn_cpu_f32(j->dy->type.dtype, j->dy->data, at, n, tile), sum, n);
   }
   embedding_store(j->dtable, row * j->width + column, sum, n);
 }
 
-static void scatter_chunk(void *arg, int64_t chunk) {
-  const scatter *j = arg;
+static void embedding_scatter_chunk(void *arg, int64_t chunk) {
+  const embedding_scatter *j = arg;
   size_t size = tn_dtype_size(j->dtable->type.dtype);
   int64_t end = embedding_smaller(j->rows, (chunk + 1) * j->step);
   for (int64_t row = chunk * j->step; row < end; row++) {
@@ -122,35 +124,36 @@ static void scatter_chunk(void *arg, int64_t chunk) {
       continue;
     }
     for (int64_t column = 0; column < j->width; column += TN_TILE)
-      sum_columns(j, row, column, embedding_smaller(TN_TILE, j->width - column));
+      embedding_sum_columns(j, row, column, embedding_smaller(TN_TILE, j->width - column));
   }
 }
 
-/* A counting sort. The counts, one place ahead, become starts, and move on while positions are put
- * down: starts[r + 1] begins as the start of row r and ends as that of row r + 1. */
-static void sort_positions(const tn_view *ids, int64_t rows, int64_t *starts, int64_t *order) {
+/* Counting sort. starts[r + 1] counts the positions of row r, then becomes the start of row r, and advances
+ * to the start of row r + 1 while the positions are written. */
+static void embedding_sort(const tn_view *ids, int64_t rows, int64_t *starts, int64_t *order) {
   int64_t n = tn_type_count(&ids->type), sum = 0;
   memset(starts, 0, ((size_t)rows + 1) * sizeof *starts);
-  for (int64_t i = 0; i < n; i++) starts[id_at(ids, i) + 1]++;
+  for (int64_t i = 0; i < n; i++) starts[embedding_id(ids, i) + 1]++;
   for (int64_t r = 1; r <= rows; r++) {
     int64_t count = starts[r];
     starts[r] = sum;
     sum += count;
   }
-  for (int64_t i = 0; i < n; i++) order[starts[id_at(ids, i) + 1]++] = i;
+  for (int64_t i = 0; i < n; i++) order[starts[embedding_id(ids, i) + 1]++] = i;
 }
 
 static tn_status embedding_grad_launch(tn_launch *l) {
   const tn_type *table = &l->out[0].type;
-  scatter j = {.dy = &l->in[1], .dtable = &l->out[0], .rows = table->dims[0], .width = table->dims[1]};
+  embedding_scatter j = {
+      .dy = &l->in[1], .dtable = &l->out[0], .rows = table->dims[0], .width = table->dims[1]};
   int64_t *starts = l->workspace, *order = starts + j.rows + 1;
-  tn_status status = check_ids(l, "embedding_grad", j.rows);
+  tn_status status = embedding_check_ids(l, "embedding_grad", j.rows);
   if (status != TN_OK || tn_type_count(table) == 0) return status;
-  sort_positions(&l->in[0], j.rows, starts, order);
+  embedding_sort(&l->in[0], j.rows, starts, order);
   j.starts = starts;
   j.order = order;
-  j.step = rows_per_chunk((size_t)j.width * tn_dtype_size(table->dtype));
-  tn_parallel(l, (j.rows + j.step - 1) / j.step, scatter_chunk, &j);
+  j.step = embedding_rows_per_chunk((size_t)j.width * tn_dtype_size(table->dtype));
+  tn_parallel(l, (j.rows + j.step - 1) / j.step, embedding_scatter_chunk, &j);
   return TN_OK;
 }
 
@@ -159,7 +162,7 @@ static tn_status embedding_grad_launch(tn_launch *l) {
 static tn_status embedding_offer(tn_query *q, const char *name, int64_t workspace, double bytes) {
   const tn_match *m = q->match;
   if (tn_dtype_is_float(m->in[0]->dtype))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "ids of %s are not among its types",
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "the ids are %s, expected an integer type",
                    tn_dtype_name(m->in[0]->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = name,
@@ -179,16 +182,16 @@ static tn_status embedding_grad_query(tn_query *q) {
   const tn_match *m = q->match;
   int64_t words = m->out[0]->dims[0] + 1 + tn_type_count(m->in[0]);
   if (!tn_dtype_is_float(m->in[1]->dtype))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "dy of %s is not among its types",
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "dy is %s, expected a float type",
                    tn_dtype_name(m->in[1]->dtype));
   return embedding_offer(q, "sorted", words * (int64_t)sizeof(int64_t),
                          (double)tn_type_bytes(m->in[1]) + (double)tn_type_bytes(m->out[0]) +
                              24.0 * (double)words);
 }
 
-TN_DEFINE_KERNEL(cpu, embedding, "embedding", "y = embedding(ids, table)", "rows of a table",
+TN_DEFINE_KERNEL(cpu, embedding, "embedding", "y = embedding(ids, table)", "copies rows of a table",
                  .query = embedding_query, .launch = embedding_launch);
 
 TN_DEFINE_KERNEL(cpu, embedding_grad, "embedding_grad", "dtable = embedding_grad(ids, dy)",
-                 "rows added up by number, sorted first", .query = embedding_grad_query,
+                 "sorts the positions by row, then sums each row", .query = embedding_grad_query,
                  .launch = embedding_grad_launch);

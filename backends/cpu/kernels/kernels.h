@@ -1,7 +1,7 @@
-/* backends/cpu/kernels/kernels.h: every kernel of the family "cpu", by the file that defines it.
+/* backends/cpu/kernels/kernels.h: the kernels of the family "cpu", by the file that defines them.
  *
- * A kernel is `const tn_kernel tn_cpu_NAME`; adding one means defining it and adding its NAME to the
- * list of its file. plugin.c turns the lists into the plugin's items. */
+ * A kernel is `const tn_kernel tn_cpu_NAME`. To add one, define it and add NAME to the list of its file.
+ * plugin.c makes the plugin's items from the lists. */
 #ifndef TN_BACKENDS_CPU_KERNELS_KERNELS_H
 #define TN_BACKENDS_CPU_KERNELS_KERNELS_H
 

@@ -3,23 +3,23 @@
 #include "backends/cpu/kernels/clones.h"
 #include "backends/shared/half.h"
 
-#define CONVERT(name, FROM, TO, value)                                                                       \
+#define LANE_CONVERT(name, FROM, TO, value)                                                                  \
   static TN_CPU_CLONES void name(const FROM *x, TO *y, int64_t n) {                                          \
     TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) y[k] = value;                                              \
   }
-CONVERT(f32_of_f16, uint16_t, float, tn_f32_of_f16(x[k]))
-CONVERT(f32_of_bf16, uint16_t, float, tn_f32_of_bf16(x[k]))
-CONVERT(f16_of_f32, float, uint16_t, tn_f16_of_f32(x[k]))
-CONVERT(bf16_of_f32, float, uint16_t, tn_bf16_of_f32(x[k]))
-CONVERT(round_f16, float, float, tn_f32_of_f16(tn_f16_of_f32(x[k])))
-CONVERT(round_bf16, float, float, tn_f32_of_bf16(tn_bf16_of_f32(x[k])))
-CONVERT(f64_of_f16, uint16_t, double, (double)tn_f32_of_f16(x[k]))
-CONVERT(f64_of_bf16, uint16_t, double, (double)tn_f32_of_bf16(x[k]))
-CONVERT(f64_of_f32, float, double, (double)x[k])
-CONVERT(f64_of_i32, int32_t, double, (double)x[k])
-CONVERT(f64_of_u8, uint8_t, double, (double)x[k])
-CONVERT(i64_of_i32, int32_t, int64_t, x[k])
-CONVERT(i64_of_u8, uint8_t, int64_t, x[k])
+LANE_CONVERT(f32_of_f16, uint16_t, float, tn_f32_of_f16(x[k]))
+LANE_CONVERT(f32_of_bf16, uint16_t, float, tn_f32_of_bf16(x[k]))
+LANE_CONVERT(f16_of_f32, float, uint16_t, tn_f16_of_f32(x[k]))
+LANE_CONVERT(bf16_of_f32, float, uint16_t, tn_bf16_of_f32(x[k]))
+LANE_CONVERT(round_f16, float, float, tn_f32_of_f16(tn_f16_of_f32(x[k])))
+LANE_CONVERT(round_bf16, float, float, tn_f32_of_bf16(tn_bf16_of_f32(x[k])))
+LANE_CONVERT(f64_of_f16, uint16_t, double, (double)tn_f32_of_f16(x[k]))
+LANE_CONVERT(f64_of_bf16, uint16_t, double, (double)tn_f32_of_bf16(x[k]))
+LANE_CONVERT(f64_of_f32, float, double, (double)x[k])
+LANE_CONVERT(f64_of_i32, int32_t, double, (double)x[k])
+LANE_CONVERT(f64_of_u8, uint8_t, double, (double)x[k])
+LANE_CONVERT(i64_of_i32, int32_t, int64_t, x[k])
+LANE_CONVERT(i64_of_u8, uint8_t, int64_t, x[k])
 
 void tn_cpu_widen(int32_t dtype, const void *from, float *to, int64_t n) {
   (dtype == TN_F16 ? f32_of_f16 : f32_of_bf16)(from, to, n);

@@ -1,8 +1,9 @@
-/* Cross entropy of classes along any axis, and the logarithm of the sum of exponentials:
+/* backends/cpu/kernels/loss.c: cross entropy over classes along any axis, and lse, the logarithm of the sum
+ * of exponentials:
  *
  *     loss = (1 - s) (lse - x[target]) + s (lse - mean(x)),  s the label smoothing
  *
- * in f64 from sums in f64; 0 where the target is the ignored one. */
+ * Sums and losses are computed in f64. The loss of an ignored target is 0. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/rows.h"
@@ -13,38 +14,38 @@
 
 #include "tenon/attributes.h"
 
-typedef struct plan {
+typedef struct loss_kernel {
   tn_rows rows;
   int64_t ignore;
   double smoothing;
-} plan;
+} loss_kernel;
 
-typedef struct job {
-  const plan *p;
+typedef struct loss_job {
+  const loss_kernel *p;
   const tn_launch *l;
   const tn_row_functions *f;
-  _Atomic int64_t wrong; /* the first row whose target is no class */
-} job;
+  _Atomic int64_t invalid; /* the first row with an invalid target */
+} loss_job;
 
-static int64_t loss_target_at(const job *j, int64_t row) {
+static int64_t loss_target_at(const loss_job *j, int64_t row) {
   const tn_view *t = &j->l->in[1];
   int64_t tile;
   return *tn_cpu_i64(t->type.dtype, t->data, row, 1, &tile);
 }
 
-static void loss_note_wrong(job *j, int64_t row) {
-  int64_t seen = atomic_load(&j->wrong);
-  while (row < seen && !atomic_compare_exchange_weak(&j->wrong, &seen, row)) continue;
+static void loss_note_invalid(loss_job *j, int64_t row) {
+  int64_t seen = atomic_load(&j->invalid);
+  while (row < seen && !atomic_compare_exchange_weak(&j->invalid, &seen, row)) continue;
 }
 
-/* Both results of a row from its statistics. Element 0 of the row is at `first`. */
-static void loss_finish(job *j, int64_t row, int64_t first, double lse, double sum) {
-  const plan *p = j->p;
+/* Computes both results of a row from its lse and its sum. `first` is the index of the row's element 0. */
+static void loss_finish(loss_job *j, int64_t row, int64_t first, double lse, double sum) {
+  const loss_kernel *p = j->p;
   const tn_view *x = &j->l->in[0], *out = j->l->out;
   int64_t target = loss_target_at(j, row);
   double loss = 0;
   if (target != p->ignore && (target < 0 || target >= p->rows.n)) {
-    loss_note_wrong(j, row);
+    loss_note_invalid(j, row);
   } else if (target != p->ignore) {
     loss = (1 - p->smoothing) * (lse - tn_cpu_get(x->type.dtype, x->data, first + target * p->rows.inner));
     if (p->smoothing != 0) loss += p->smoothing * (lse - sum / (double)p->rows.n);
@@ -55,8 +56,8 @@ static void loss_finish(job *j, int64_t row, int64_t first, double lse, double s
 
 static int64_t loss_tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
 
-/* One row in one piece. */
-static void loss_do_row(job *j, int64_t row) {
+/* One contiguous row. */
+static void loss_do_row(loss_job *j, int64_t row) {
   const tn_view *x = &j->l->in[0];
   int64_t n = j->p->rows.n, base = row * n;
   tn_row_tile tile;
@@ -72,8 +73,8 @@ static void loss_do_row(job *j, int64_t row) {
   loss_finish(j, row, base, largest + log(exps), sum);
 }
 
-/* Neighbouring rows whose elements lie `inner` apart. */
-static void loss_do_block(job *j, int64_t task) {
+/* Neighbouring rows, whose elements have stride `inner`. */
+static void loss_do_block(loss_job *j, int64_t task) {
   const tn_view *x = &j->l->in[0];
   const tn_rows *r = &j->p->rows;
   int64_t column = task % r->blocks * TN_ROW_BLOCK, n = r->inner - column;
@@ -95,8 +96,8 @@ static void loss_do_block(job *j, int64_t task) {
   }
 }
 
-static void loss_loss_chunk(void *arg, int64_t chunk) {
-  job *j = arg;
+static void loss_rows_chunk(void *arg, int64_t chunk) {
+  loss_job *j = arg;
   const tn_rows *r = &j->p->rows;
   int64_t task = chunk * r->tasks_per_chunk;
   int64_t end = task + r->tasks_per_chunk < r->tasks ? task + r->tasks_per_chunk : r->tasks;
@@ -104,27 +105,28 @@ static void loss_loss_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status loss_launch(tn_launch *l) {
-  const plan *p = l->plan;
-  job j = {p, l, tn_row_functions_of(l->in[0].type.dtype), INT64_MAX};
-  tn_parallel(l, p->rows.chunks, loss_loss_chunk, &j);
-  int64_t wrong = atomic_load(&j.wrong);
-  if (wrong == INT64_MAX) return TN_OK;
-  return tn_fail(
-      l, TN_EINVAL, NULL,
-      "cross_entropy: target %lld of row %lld is no class, expected 0 .. %lld or %lld (ignored); check the "
-      "labels against the number of outputs of the last layer",
-      (long long)loss_target_at(&j, wrong), (long long)wrong, (long long)(p->rows.n - 1),
-      (long long)p->ignore);
+  const loss_kernel *p = l->plan;
+  loss_job j = {p, l, tn_row_functions_of(l->in[0].type.dtype), INT64_MAX};
+  tn_parallel(l, p->rows.chunks, loss_rows_chunk, &j);
+  int64_t invalid = atomic_load(&j.invalid);
+  if (invalid == INT64_MAX) return TN_OK;
+  return tn_fail(l, TN_EINVAL, NULL,
+                 "cross_entropy: target %lld of row %lld is out of range, expected 0 .. %lld or %lld "
+                 "(ignored); check the "
+                 "labels against the number of outputs of the last layer",
+                 (long long)loss_target_at(&j, invalid), (long long)invalid, (long long)(p->rows.n - 1),
+                 (long long)p->ignore);
 }
 
 static tn_status loss_query(tn_query *q) {
   const tn_match *m = q->match;
   if (!tn_dtype_is_float(m->in[0]->dtype) || tn_dtype_is_float(m->in[1]->dtype))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "cross_entropy of %s with targets of %s is not among its types",
+    return tn_fail(q, TN_EUNSUPPORTED, NULL,
+                   "the scores are %s and the targets %s, expected a float type and an integer type",
                    tn_dtype_name(m->in[0]->dtype), tn_dtype_name(m->in[1]->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "two passes",
-                  .prepared_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(loss_kernel),
                   .cost_s = 2 * (double)tn_type_bytes(m->in[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -135,9 +137,9 @@ static tn_status loss_query(tn_query *q) {
 static tn_status loss_prepare(tn_prepare *p, void **made) {
   const tn_node *n = p->match->nodes[0].node;
   const tn_cross_entropy_attributes *a = n->attributes;
-  plan *keep = tn_new(p, sizeof *keep);
+  loss_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *keep = (plan){tn_rows_of(n->in[0], a->axis), a->ignore, a->smoothing};
+  *keep = (loss_kernel){tn_rows_of(n->in[0], a->axis), a->ignore, a->smoothing};
   *made = keep;
   return TN_OK;
 }

@@ -1,4 +1,5 @@
-/* backends/cpu/kernels/matmul.c: y = matmul(a, b, bias?), with transposes and a broadcast batch. */
+/* backends/cpu/kernels/matmul.c: y = matmul(a, b, bias?), with transposed operands and broadcast batch
+ * dimensions. */
 #include <stddef.h>
 
 #include "backends/shared/define_kernel.h"
@@ -6,20 +7,20 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/attributes.h"
 
-/* The batch dimensions, with the steps of each operand in elements (0 where it is repeated). */
-typedef struct batch {
+/* The batch dimensions, with the step of each operand in elements; 0 where the operand is broadcast. */
+typedef struct matmul_batch {
   int32_t rank;
   int64_t dims[TN_MAX_RANK], a_step[TN_MAX_RANK], b_step[TN_MAX_RANK];
-} batch;
+} matmul_batch;
 
-typedef struct matmul_plan {
-  tn_gemm_plan gemm;
+typedef struct matmul_kernel {
+  tn_gemm_tiling gemm;
   const tn_gemm_isa *isa;
   int32_t transpose_a, transpose_b;
-  batch batch;
-} matmul_plan;
+  matmul_batch batch;
+} matmul_kernel;
 
-/* Steps of the batch dimensions of an operand, right-aligned with those of the result. */
+/* The steps of an operand's batch dimensions, aligned right with those of the result. */
 static void matmul_batch_steps(const tn_type *type, int32_t rank, int64_t *steps) {
   int64_t step = type->dims[type->rank - 1] * type->dims[type->rank - 2];
   for (int32_t i = 1; i <= rank; i++) {
@@ -36,7 +37,7 @@ static int64_t matmul_batch_count(const tn_type *type) {
   return n;
 }
 
-static void matmul_make_plan(const tn_match *match, matmul_plan *p) {
+static void matmul_kernel_make(const tn_match *match, matmul_kernel *p) {
   const tn_matmul_attributes *attributes = match->nodes[0].node->attributes;
   const tn_type *a = match->in[0], *b = match->in[1], *y = match->out[0];
   int64_t products = matmul_batch_count(y), m = y->dims[y->rank - 2], n = y->dims[y->rank - 1];
@@ -49,24 +50,24 @@ static void matmul_make_plan(const tn_match *match, matmul_plan *p) {
   matmul_batch_steps(a, p->batch.rank, p->batch.a_step);
   matmul_batch_steps(b, p->batch.rank, p->batch.b_step);
   if (matmul_batch_count(b) == 1 && matmul_batch_count(a) == products && !p->transpose_a) {
-    /* One b for all: the rows of all a follow each other, so it is one product. */
+    /* One b for all products: the rows of all a are contiguous, so this is one product. */
     m *= products;
     products = 1;
     p->batch.rank = 0;
   }
-  tn_gemm_plan_make(&p->gemm, tn_gemm_kind(y->dtype, attributes->math), products, m, n, k, TN_GEMM_PLAIN);
+  tn_gemm_tiling_make(&p->gemm, tn_gemm_kind(y->dtype, attributes->math), products, m, n, k, TN_GEMM_PLAIN);
 }
 
 static tn_status matmul_query(tn_query *q) {
-  matmul_plan plan = {0};
+  matmul_kernel kernel = {0};
   tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
   if (status != TN_OK) return status;
-  matmul_make_plan(q->match, &plan);
+  matmul_kernel_make(q->match, &kernel);
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
-                              .name = plan.gemm.direct ? "direct" : "packed",
-                              .workspace_bytes = tn_gemm_workspace(&plan.gemm),
-                              .prepared_bytes = (int64_t)sizeof plan,
-                              .cost_s = tn_gemm_cost_s(&plan.gemm),
+                              .name = kernel.gemm.direct ? "direct" : "packed",
+                              .workspace_bytes = tn_gemm_workspace(&kernel.gemm),
+                              .prepared_bytes = (int64_t)sizeof kernel,
+                              .cost_s = tn_gemm_cost_s(&kernel.gemm),
                               .deterministic = 1,
                               .capturable = 1};
   tn_add_variant(q, &variant);
@@ -74,9 +75,9 @@ static tn_status matmul_query(tn_query *q) {
 }
 
 static tn_status matmul_prepare(tn_prepare *p, void **plan) {
-  matmul_plan *made = tn_new(p, sizeof *made);
+  matmul_kernel *made = tn_new(p, sizeof *made);
   if (made == NULL) return TN_ENOMEM;
-  matmul_make_plan(p->match, made);
+  matmul_kernel_make(p->match, made);
   *plan = made;
   return TN_OK;
 }
@@ -85,7 +86,7 @@ static void matmul_release(tn_env *env, void *plan) { tn_delete(env, plan); }
 
 static void matmul_describe(const void *arg, int64_t product, int64_t split, tn_gemm *g) {
   const tn_launch *l = arg;
-  const matmul_plan *p = l->plan;
+  const matmul_kernel *p = l->plan;
   int64_t size = (int64_t)tn_dtype_size(tn_gemm_dtype(p->gemm.kind)), a = 0, b = 0, rest = product;
   (void)split;
   for (int32_t i = p->batch.rank - 1; i >= 0; i--) {
@@ -108,10 +109,10 @@ static void matmul_describe(const void *arg, int64_t product, int64_t split, tn_
 }
 
 static tn_status matmul_launch(tn_launch *l) {
-  const matmul_plan *p = l->plan;
+  const matmul_kernel *p = l->plan;
   tn_gemm_run(l, p->isa, &p->gemm, matmul_describe, l, l->workspace);
   return TN_OK;
 }
 
-TN_DEFINE_KERNEL(cpu, matmul, "matmul", "y = matmul(a, b, bias?)", "blocked product with packing",
-                 TN_KERNEL_CALLBACKS(matmul));
+TN_DEFINE_KERNEL(cpu, matmul, "matmul", "y = matmul(a, b, bias?)",
+                 "blocked matrix product with packed operands", TN_KERNEL_CALLBACKS(matmul));

@@ -1,5 +1,5 @@
-/* Ops that move elements without looking at them: transpose, slice, pad, concat, pack, copy. Each is
- * planned as strided copies (strided.h). */
+/* backends/cpu/kernels/movement.c: ops that move elements without computing with them: transpose, slice, pad,
+ * concat and pack, as strided copies (strided_copy.h), and copy. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
@@ -11,30 +11,30 @@
 #include "tenon/attributes.h"
 
 /* One strided copy per operand. */
-typedef struct part {
+typedef struct movement_part {
   tn_strided copy;
-  int64_t to, from; /* where it begins, in elements */
-} part;
+  int64_t to, from; /* where the copy begins, in elements */
+} movement_part;
 
-typedef struct plan {
-  bool gaps; /* the result has elements that no operand gives: zeros */
+typedef struct movement_kernel {
+  bool gaps; /* some elements of the result come from no operand: they are zero */
   int32_t n_parts;
-  part parts[];
-} plan;
+  movement_part parts[];
+} movement_kernel;
 
-/* ---- what each op copies ---- */
+/* ---- the copies of each op ---- */
 
-static part movement_transpose_part(const tn_node *n) {
+static movement_part movement_transpose_part(const tn_node *n) {
   const tn_transpose_attributes *a = n->attributes;
   const tn_type *x = n->in[0], *y = &n->out[0];
   int64_t own[TN_MAX_RANK], from[TN_MAX_RANK], to[TN_MAX_RANK];
   tn_cpu_strides(x->rank, x->dims, own);
   tn_cpu_strides(y->rank, y->dims, to);
   for (int32_t i = 0; i < x->rank; i++) from[i] = own[a->order.v[i]];
-  return (part){tn_strided_plan(tn_dtype_size(x->dtype), y->rank, y->dims, to, from), 0, 0};
+  return (movement_part){tn_strided_make(tn_dtype_size(x->dtype), y->rank, y->dims, to, from), 0, 0};
 }
 
-static part movement_slice_part(const tn_node *n) {
+static movement_part movement_slice_part(const tn_node *n) {
   const tn_slice_attributes *a = n->attributes;
   const tn_type *x = n->in[0], *y = &n->out[0];
   int64_t from[TN_MAX_RANK], to[TN_MAX_RANK], offset = 0;
@@ -44,10 +44,10 @@ static part movement_slice_part(const tn_node *n) {
     offset += a->starts.v[i] * from[i];
     if (a->steps.n > 0) from[i] *= a->steps.v[i];
   }
-  return (part){tn_strided_plan(tn_dtype_size(x->dtype), y->rank, y->dims, to, from), 0, offset};
+  return (movement_part){tn_strided_make(tn_dtype_size(x->dtype), y->rank, y->dims, to, from), 0, offset};
 }
 
-static part pad_part(const tn_node *n) {
+static movement_part movement_pad_part(const tn_node *n) {
   const tn_pad_attributes *a = n->attributes;
   const tn_type *x = n->in[0], *y = &n->out[0];
   int64_t from[TN_MAX_RANK], to[TN_MAX_RANK], offset = 0;
@@ -57,57 +57,59 @@ static part pad_part(const tn_node *n) {
     offset += a->low.v[i] * to[i];
     if (a->inner.n > 0) to[i] *= a->inner.v[i] + 1;
   }
-  return (part){tn_strided_plan(tn_dtype_size(x->dtype), x->rank, x->dims, to, from), offset, 0};
+  return (movement_part){tn_strided_make(tn_dtype_size(x->dtype), x->rank, x->dims, to, from), offset, 0};
 }
 
-/* `before`: how many indices of the axis the operands before this one take. */
-static part concat_part(const tn_node *n, int32_t operand, int64_t before) {
+/* `before`: the sum of the earlier operands' sizes along the axis. */
+static movement_part movement_concat_part(const tn_node *n, int32_t operand, int64_t before) {
   const tn_axis_attributes *a = n->attributes;
   const tn_type *x = n->in[operand], *y = &n->out[0];
   int64_t from[TN_MAX_RANK], to[TN_MAX_RANK], axis = a->axis < 0 ? a->axis + y->rank : a->axis;
   tn_cpu_strides(x->rank, x->dims, from);
   tn_cpu_strides(y->rank, y->dims, to);
-  return (part){tn_strided_plan(tn_dtype_size(x->dtype), x->rank, x->dims, to, from), before * to[axis], 0};
+  return (movement_part){tn_strided_make(tn_dtype_size(x->dtype), x->rank, x->dims, to, from),
+                         before * to[axis], 0};
 }
 
-static part pack_part(const tn_node *n, int32_t operand) {
+static movement_part movement_pack_part(const tn_node *n, int32_t operand) {
   const tn_pack_attributes *a = n->attributes;
   const tn_type *x = n->in[operand];
   const int64_t count = tn_type_count(x), one = 1;
-  return (part){tn_strided_plan(tn_dtype_size(x->dtype), 1, &count, &one, &one), a->offsets.v[operand], 0};
+  return (movement_part){tn_strided_make(tn_dtype_size(x->dtype), 1, &count, &one, &one),
+                         a->offsets.v[operand], 0};
 }
 
-static void plan_concat(plan *p, const tn_node *n) {
+static void movement_concat_parts(movement_kernel *p, const tn_node *n) {
   const tn_axis_attributes *a = n->attributes;
   int64_t before = 0;
   for (int32_t i = 0; i < n->n_in; i++) {
-    p->parts[i] = concat_part(n, i, before);
+    p->parts[i] = movement_concat_part(n, i, before);
     before += n->in[i]->dims[a->axis < 0 ? a->axis + n->in[i]->rank : a->axis];
   }
 }
 
-static void fill_plan(plan *p, const tn_node *n) {
+static void movement_fill(movement_kernel *p, const tn_node *n) {
   int64_t given = 0;
   if (strcmp(n->op, "transpose") == 0) p->parts[0] = movement_transpose_part(n);
   if (strcmp(n->op, "slice") == 0) p->parts[0] = movement_slice_part(n);
-  if (strcmp(n->op, "pad") == 0) p->parts[0] = pad_part(n);
-  if (strcmp(n->op, "concat") == 0) plan_concat(p, n);
-  for (int32_t i = 0; i < n->n_in && strcmp(n->op, "pack") == 0; i++) p->parts[i] = pack_part(n, i);
+  if (strcmp(n->op, "pad") == 0) p->parts[0] = movement_pad_part(n);
+  if (strcmp(n->op, "concat") == 0) movement_concat_parts(p, n);
+  for (int32_t i = 0; i < n->n_in && strcmp(n->op, "pack") == 0; i++) p->parts[i] = movement_pack_part(n, i);
   for (int32_t i = 0; i < n->n_in; i++) given += tn_type_count(n->in[i]);
   p->n_parts = n->n_in;
   p->gaps = given < tn_type_count(&n->out[0]);
 }
 
-/* ---- life of a plan ---- */
+/* ---- query, prepare, launch ---- */
 
-static size_t movement_plan_bytes(const tn_match *m) {
-  return sizeof(plan) + (size_t)m->nodes[0].node->n_in * sizeof(part);
+static size_t movement_bytes(const tn_match *m) {
+  return sizeof(movement_kernel) + (size_t)m->nodes[0].node->n_in * sizeof(movement_part);
 }
 
 static tn_status movement_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "strided copy",
-                  .prepared_bytes = (int64_t)movement_plan_bytes(q->match),
+                  .prepared_bytes = (int64_t)movement_bytes(q->match),
                   .cost_s = 2 * (double)tn_type_bytes(q->match->out[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -116,23 +118,23 @@ static tn_status movement_query(tn_query *q) {
 }
 
 static tn_status movement_prepare(tn_prepare *p, void **made) {
-  plan *keep = tn_new(p, movement_plan_bytes(p->match));
+  movement_kernel *keep = tn_new(p, movement_bytes(p->match));
   if (keep == NULL) return TN_ENOMEM;
-  fill_plan(keep, p->match->nodes[0].node);
+  movement_fill(keep, p->match->nodes[0].node);
   *made = keep;
   return TN_OK;
 }
 
 static void movement_release(tn_env *env, void *made) { tn_delete(env, made); }
 
-/* Operands that are empty have no memory to speak of. */
+/* Skips empty operands, which have no memory. */
 static tn_status movement_launch(tn_launch *l) {
-  const plan *p = l->plan;
+  const movement_kernel *p = l->plan;
   const tn_view *y = &l->out[0];
   int64_t size = (int64_t)tn_dtype_size(y->type.dtype);
   if (p->gaps) tn_cpu_zero_bytes(l, y->data, tn_type_bytes(&y->type));
   for (int32_t i = 0; i < p->n_parts; i++) {
-    const part *t = &p->parts[i];
+    const movement_part *t = &p->parts[i];
     if (tn_type_count(&l->in[i].type) == 0 || tn_type_count(&y->type) == 0) continue;
     tn_strided_copy(l, &t->copy, (uint8_t *)y->data + t->to * size,
                     (const uint8_t *)l->in[i].data + t->from * size);
@@ -140,26 +142,17 @@ static tn_status movement_launch(tn_launch *l) {
   return TN_OK;
 }
 
-#define MOVEMENT(id, text, what)                                                                             \
-  const tn_kernel tn_cpu_##id = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, #id, what),                     \
-                                 .family = "cpu",                                                            \
-                                 .pattern = text,                                                            \
-                                 .query = movement_query,                                                    \
-                                 .prepare = movement_prepare,                                                \
-                                 .release = movement_release,                                                \
-                                 .launch = movement_launch}
-
 TN_DEFINE_KERNEL(cpu, transpose, "transpose", "y = transpose(x)",
-                 "dimensions in another order, copied tile by tile", TN_KERNEL_CALLBACKS(movement));
+                 "permutes the dimensions, copied tile by tile", TN_KERNEL_CALLBACKS(movement));
 TN_DEFINE_KERNEL(cpu, slice, "slice", "y = slice(x)", "a part of a tensor", TN_KERNEL_CALLBACKS(movement));
 TN_DEFINE_KERNEL(cpu, pad, "pad", "y = pad(x)", "a tensor with zeros around it and between its elements",
                  TN_KERNEL_CALLBACKS(movement));
 TN_DEFINE_KERNEL(cpu, concat, "concat", "y = concat(xs*)", "tensors joined along one dimension",
                  TN_KERNEL_CALLBACKS(movement));
-TN_DEFINE_KERNEL(cpu, pack, "pack", "y = pack(xs*)", "tensors flattened one after the other",
+TN_DEFINE_KERNEL(cpu, pack, "pack", "y = pack(xs*)", "tensors flattened and concatenated",
                  TN_KERNEL_CALLBACKS(movement));
 
-/* ---- copy: storage as it is, padding included ---- */
+/* ---- copy: the bytes of the storage, padding included ---- */
 
 static tn_status copy_query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
@@ -184,5 +177,5 @@ static tn_status copy_launch(tn_launch *l) {
   return TN_OK;
 }
 
-TN_DEFINE_KERNEL(cpu, copy, "copy", "y = copy(x)", "a tensor in memory of its own", .query = copy_query,
+TN_DEFINE_KERNEL(cpu, copy, "copy", "y = copy(x)", "copies the bytes of a tensor", .query = copy_query,
                  .launch = copy_launch);

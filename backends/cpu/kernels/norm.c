@@ -1,5 +1,6 @@
-/* layer_norm: mean, then variance around it, then the result; sums in f64. Mean and 1 / deviation of
- * each row are results, too, since the gradient needs them. */
+/* backends/cpu/kernels/norm.c: layer_norm in three passes over a row: the mean, the variance around the mean,
+ * the result. Sums are in f64. The mean and rstd, 1 / standard deviation, of each row are results for the
+ * gradient. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/rows.h"
@@ -8,42 +9,42 @@
 
 #include "tenon/attributes.h"
 
-typedef struct plan {
+typedef struct norm_kernel {
   tn_rows rows;
   double epsilon;
-} plan;
+} norm_kernel;
 
-typedef struct job {
-  const plan *p;
+typedef struct norm_job {
+  const norm_kernel *p;
   const tn_launch *l;
   const tn_row_functions *f;
-} job;
+} norm_job;
 
 static int64_t norm_tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
 
-/* y = y * weight + bias, where those are there. */
-static void weigh_f32(float *y, const float *weight, const float *bias, int64_t n) {
+/* y = y * weight + bias; either may be NULL. */
+static void norm_weigh_f32(float *y, const float *weight, const float *bias, int64_t n) {
   for (int64_t k = 0; k < n && weight != NULL; k++) y[k] *= weight[k];
   for (int64_t k = 0; k < n && bias != NULL; k++) y[k] += bias[k];
 }
 
-static void weigh_f64(double *y, const double *weight, const double *bias, int64_t n) {
+static void norm_weigh_f64(double *y, const double *weight, const double *bias, int64_t n) {
   for (int64_t k = 0; k < n && weight != NULL; k++) y[k] *= weight[k];
   for (int64_t k = 0; k < n && bias != NULL; k++) y[k] += bias[k];
 }
 
-/* Weight and bias are f32 (f64 for f64), as the arithmetic is. */
-static void norm_weigh(const job *j, void *y, int64_t at, int64_t n) {
+/* Weight and bias have the type of the arithmetic: f32, or f64 for f64. */
+static void norm_weigh(const norm_job *j, void *y, int64_t at, int64_t n) {
   const tn_view *w = &j->l->in[1], *b = &j->l->in[2];
   if (j->l->in[0].type.dtype == TN_F64)
-    weigh_f64(y, w->data ? (const double *)w->data + at : NULL, b->data ? (const double *)b->data + at : NULL,
-              n);
+    norm_weigh_f64(y, w->data ? (const double *)w->data + at : NULL,
+                   b->data ? (const double *)b->data + at : NULL, n);
   else
-    weigh_f32(y, w->data ? (const float *)w->data + at : NULL, b->data ? (const float *)b->data + at : NULL,
-              n);
+    norm_weigh_f32(y, w->data ? (const float *)w->data + at : NULL,
+                   b->data ? (const float *)b->data + at : NULL, n);
 }
 
-static void norm_do_row(const job *j, int64_t row) {
+static void norm_do_row(const norm_job *j, int64_t row) {
   const tn_view *x = &j->l->in[0], *y = &j->l->out[0];
   int64_t n = j->p->rows.n, base = row * n;
   tn_row_tile from, to;
@@ -67,7 +68,7 @@ static void norm_do_row(const job *j, int64_t row) {
 }
 
 static void norm_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
+  const norm_job *j = arg;
   const tn_rows *r = &j->p->rows;
   int64_t row = chunk * r->tasks_per_chunk;
   int64_t end = row + r->tasks_per_chunk < r->tasks ? row + r->tasks_per_chunk : r->tasks;
@@ -75,8 +76,8 @@ static void norm_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status norm_launch(tn_launch *l) {
-  const plan *p = l->plan;
-  job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
+  const norm_kernel *p = l->plan;
+  norm_job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
   tn_parallel(l, p->rows.chunks, norm_chunk, &j);
   return TN_OK;
 }
@@ -85,11 +86,12 @@ static tn_status norm_check(tn_query *q) {
   const tn_match *m = q->match;
   int32_t x = m->in[0]->dtype, wide = x == TN_F64 ? TN_F64 : TN_F32;
   if (!tn_dtype_is_float(x))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "layer_norm of %s is not among its types", tn_dtype_name(x));
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f16, bf16, f32 or f64",
+                   tn_dtype_name(x));
   for (int32_t i = 1; i < m->n_in; i++)
     if (m->in[i] != NULL && m->in[i]->dtype != wide)
-      return tn_fail(q, TN_EUNSUPPORTED, NULL, "weights of %s for %s are not among its types",
-                     tn_dtype_name(m->in[i]->dtype), tn_dtype_name(x));
+      return tn_fail(q, TN_EUNSUPPORTED, NULL, "weights are %s for elements of %s, expected %s",
+                     tn_dtype_name(m->in[i]->dtype), tn_dtype_name(x), tn_dtype_name(wide));
   return TN_OK;
 }
 
@@ -99,7 +101,7 @@ static tn_status norm_query(tn_query *q) {
   if (status != TN_OK) return status;
   tn_variant v = {.struct_size = sizeof v,
                   .name = "three passes",
-                  .prepared_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(norm_kernel),
                   .n_inplace = 1,
                   .inplace = inplace,
                   .cost_s = 4 * (double)tn_type_bytes(q->match->in[0]) / 1e10,
@@ -112,7 +114,7 @@ static tn_status norm_query(tn_query *q) {
 static tn_status norm_prepare(tn_prepare *p, void **made) {
   const tn_node *n = p->match->nodes[0].node;
   const tn_norm_attributes *a = n->attributes;
-  plan *keep = tn_new(p, sizeof *keep);
+  norm_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   keep->rows = tn_rows_trailing(n->in[0], a->trailing);
   keep->epsilon = a->epsilon;

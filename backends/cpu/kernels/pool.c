@@ -1,5 +1,5 @@
-/* backends/cpu/kernels/pool.c: max_pool2d and avg_pool2d and their gradients, plane by plane. Sums of
- * half-precision elements are made in f32. */
+/* backends/cpu/kernels/pool.c: max_pool2d, avg_pool2d and their gradients, plane by plane. Elements in
+ * half precision are summed in f32. */
 #include <string.h>
 
 #include <stddef.h>
@@ -15,34 +15,34 @@ typedef struct pool_axis {
 } pool_axis;
 
 typedef struct pool_shape {
-  int64_t planes, from, to; /* from, to: elements of a plane that is read, and of one that is written */
+  int64_t planes, from, to; /* from, to: elements per plane of the operand and of the result */
   int32_t dtype, include_pad;
   pool_axis axis[2];
 } pool_shape;
 
-/* low .. high-1, and how many positions there are with padding. */
-typedef struct window {
+/* Positions low .. high-1; padded: their number including padding. */
+typedef struct pool_window {
   int64_t low, high, padded;
-} window;
+} pool_window;
 
 static inline int64_t pool_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t pool_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The elements of x under window o. A last window that hangs over the padding (`ceil`) counts only
- * elements within the padding: PyTorch's rule. */
-static inline window pool_window_at(const pool_axis *a, int64_t o) {
+/* The elements of x in window o. With `ceil` the last window may reach beyond the padding; positions beyond
+ * it are not counted, as in PyTorch. */
+static inline pool_window pool_window_at(const pool_axis *a, int64_t o) {
   int64_t start = o * a->stride - a->padding, stop = pool_least(start + a->kernel, a->in + a->padding);
-  return (window){most(start, 0), pool_least(stop, a->in), stop - start};
+  return (pool_window){pool_most(start, 0), pool_least(stop, a->in), stop - start};
 }
 
-/* The windows that hold element i of x. */
-static inline window windows_of(const pool_axis *a, int64_t i) {
+/* The windows that contain element i of x. */
+static inline pool_window pool_windows_of(const pool_axis *a, int64_t i) {
   int64_t before = i + a->padding - a->kernel + 1;
   int64_t low = before > 0 ? (before + a->stride - 1) / a->stride : 0;
-  return (window){low, pool_least((i + a->padding) / a->stride + 1, a->out), 0};
+  return (pool_window){low, pool_least((i + a->padding) / a->stride + 1, a->out), 0};
 }
 
-static inline int64_t divisor_of(const pool_shape *s, const window *w) {
+static inline int64_t pool_divisor(const pool_shape *s, const pool_window *w) {
   return s->include_pad ? w->padded : w->high - w->low;
 }
 
@@ -83,15 +83,15 @@ static inline int64_t divisor_of(const pool_shape *s, const window *w) {
 #define NARROW(x) tn_bf16_of_f32(x)
 #include "backends/cpu/kernels/pool_typed.h"
 
-/* index: of a maximum in its plane; NULL for averages. */
-typedef void (*plane_function)(const pool_shape *s, const void *from, void *to, int32_t *index);
+/* index: the indices of the maxima in their plane; NULL for averages. */
+typedef void (*pool_plane_function)(const pool_shape *s, const void *from, void *to, int32_t *index);
 
 #define BY_DTYPE(name)                                                                                       \
   { [TN_F16] = name##_f16, [TN_BF16] = name##_bf16, [TN_F32] = name##_f32, [TN_F64] = name##_f64 }
-static const plane_function max_planes[TN_DTYPES] = BY_DTYPE(max_plane);
-static const plane_function max_grad_planes[TN_DTYPES] = BY_DTYPE(max_grad_plane);
-static const plane_function avg_planes[TN_DTYPES] = BY_DTYPE(avg_plane);
-static const plane_function avg_grad_planes[TN_DTYPES] = BY_DTYPE(avg_grad_plane);
+static const pool_plane_function max_planes[TN_DTYPES] = BY_DTYPE(max_plane);
+static const pool_plane_function max_grad_planes[TN_DTYPES] = BY_DTYPE(max_grad_plane);
+static const pool_plane_function avg_planes[TN_DTYPES] = BY_DTYPE(avg_plane);
+static const pool_plane_function avg_grad_planes[TN_DTYPES] = BY_DTYPE(avg_grad_plane);
 
 /* ---- query and prepare ------------------------------------------------------------------------------ */
 
@@ -100,7 +100,7 @@ static pool_axis pool_axis_of(const tn_pool2d_attributes *a, int32_t i, const tn
   return (pool_axis){x->dims[2 + i], y->dims[2 + i], a->kernel.v[i], stride->v[i], a->padding.v[i]};
 }
 
-/* x and y are what the forward op takes and gives. */
+/* x is the operand and y the result of the forward op. */
 static pool_shape pool_shape_of(const tn_match *match, const tn_type *x, const tn_type *y) {
   const tn_pool2d_attributes *a = match->nodes[0].node->attributes;
   const tn_type *from = match->in[0], *to = match->out[0];
@@ -112,10 +112,10 @@ static pool_shape pool_shape_of(const tn_match *match, const tn_type *x, const t
                       .axis = {pool_axis_of(a, 0, x, y), pool_axis_of(a, 1, x, y)}};
 }
 
-static pool_shape forward_shape(const tn_match *m) { return pool_shape_of(m, m->in[0], m->out[0]); }
-static pool_shape gradient_shape(const tn_match *m) { return pool_shape_of(m, m->out[0], m->in[0]); }
+static pool_shape pool_forward_shape(const tn_match *m) { return pool_shape_of(m, m->in[0], m->out[0]); }
+static pool_shape pool_gradient_shape(const tn_match *m) { return pool_shape_of(m, m->out[0], m->in[0]); }
 
-/* About a nanosecond for each element of each window. */
+/* The cost is about 1 ns per element of each window. */
 static tn_status pool_offer(tn_query *q, const pool_shape *s) {
   if (s->dtype < 0 || s->dtype >= TN_DTYPES || avg_planes[s->dtype] == NULL)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f16, bf16, f32 or f64",
@@ -132,13 +132,13 @@ static tn_status pool_offer(tn_query *q, const pool_shape *s) {
   return TN_OK;
 }
 
-static tn_status forward_query(tn_query *q) {
-  pool_shape s = forward_shape(q->match);
+static tn_status pool_forward_query(tn_query *q) {
+  pool_shape s = pool_forward_shape(q->match);
   return pool_offer(q, &s);
 }
 
-static tn_status gradient_query(tn_query *q) {
-  pool_shape s = gradient_shape(q->match);
+static tn_status pool_gradient_query(tn_query *q) {
+  pool_shape s = pool_gradient_shape(q->match);
   return pool_offer(q, &s);
 }
 
@@ -150,11 +150,11 @@ static tn_status pool_keep(tn_prepare *p, pool_shape shape, void **plan) {
   return TN_OK;
 }
 
-static tn_status forward_prepare(tn_prepare *p, void **plan) {
-  return pool_keep(p, forward_shape(p->match), plan);
+static tn_status pool_forward_prepare(tn_prepare *p, void **plan) {
+  return pool_keep(p, pool_forward_shape(p->match), plan);
 }
-static tn_status gradient_prepare(tn_prepare *p, void **plan) {
-  return pool_keep(p, gradient_shape(p->match), plan);
+static tn_status pool_gradient_prepare(tn_prepare *p, void **plan) {
+  return pool_keep(p, pool_gradient_shape(p->match), plan);
 }
 
 static void pool_release(tn_env *env, void *plan) { tn_delete(env, plan); }
@@ -165,7 +165,7 @@ enum { CHUNK_ELEMENTS = 16384 };
 
 typedef struct pool_run {
   const pool_shape *shape;
-  plane_function plane;
+  pool_plane_function plane;
   const char *from;
   char *to;
   int32_t *index;
@@ -182,9 +182,10 @@ static void pool_run_chunk(void *arg, int64_t chunk) {
                run->index != NULL ? run->index + p * run->index_step : NULL);
 }
 
-static tn_status run_planes(tn_launch *l, const plane_function *by_dtype, int32_t *index) {
+static tn_status pool_run_planes(tn_launch *l, const pool_plane_function *by_dtype, int32_t *index) {
   const pool_shape *s = l->plan;
-  int64_t elements = most(s->from, s->to), per_chunk = most(CHUNK_ELEMENTS / most(elements, 1), 1);
+  int64_t elements = pool_most(s->from, s->to),
+          per_chunk = pool_most(CHUNK_ELEMENTS / pool_most(elements, 1), 1);
   pool_run run = {.shape = s,
                   .plane = by_dtype[s->dtype],
                   .from = l->in[0].data,
@@ -197,25 +198,27 @@ static tn_status run_planes(tn_launch *l, const plane_function *by_dtype, int32_
   return TN_OK;
 }
 
-static tn_status max_launch(tn_launch *l) { return run_planes(l, max_planes, l->out[1].data); }
-static tn_status max_grad_launch(tn_launch *l) { return run_planes(l, max_grad_planes, l->in[1].data); }
-static tn_status avg_launch(tn_launch *l) { return run_planes(l, avg_planes, NULL); }
-static tn_status avg_grad_launch(tn_launch *l) { return run_planes(l, avg_grad_planes, NULL); }
+static tn_status max_pool_launch(tn_launch *l) { return pool_run_planes(l, max_planes, l->out[1].data); }
+static tn_status max_pool_grad_launch(tn_launch *l) {
+  return pool_run_planes(l, max_grad_planes, l->in[1].data);
+}
+static tn_status avg_pool_launch(tn_launch *l) { return pool_run_planes(l, avg_planes, NULL); }
+static tn_status avg_pool_grad_launch(tn_launch *l) { return pool_run_planes(l, avg_grad_planes, NULL); }
 
 /* ---- descriptors ------------------------------------------------------------------------------------ */
 
 TN_DEFINE_KERNEL(cpu, max_pool2d, "max_pool2d", "y, index = max_pool2d(x)",
-                 "maxima of windows, plane by plane", .query = forward_query, .prepare = forward_prepare,
-                 .release = pool_release, .launch = max_launch);
+                 "maxima of windows, plane by plane", .query = pool_forward_query,
+                 .prepare = pool_forward_prepare, .release = pool_release, .launch = max_pool_launch);
 
 TN_DEFINE_KERNEL(cpu, max_pool2d_grad, "max_pool2d_grad", "dx = max_pool2d_grad(dy, index)",
-                 "each element collects from its windows", .query = gradient_query,
-                 .prepare = gradient_prepare, .release = pool_release, .launch = max_grad_launch);
+                 "sums over the windows of each element", .query = pool_gradient_query,
+                 .prepare = pool_gradient_prepare, .release = pool_release, .launch = max_pool_grad_launch);
 
 TN_DEFINE_KERNEL(cpu, avg_pool2d, "avg_pool2d", "y = avg_pool2d(x)", "means of windows, plane by plane",
-                 .query = forward_query, .prepare = forward_prepare, .release = pool_release,
-                 .launch = avg_launch);
+                 .query = pool_forward_query, .prepare = pool_forward_prepare, .release = pool_release,
+                 .launch = avg_pool_launch);
 
 TN_DEFINE_KERNEL(cpu, avg_pool2d_grad, "avg_pool2d_grad", "dx = avg_pool2d_grad(dy)",
-                 "each element collects from its windows", .query = gradient_query,
-                 .prepare = gradient_prepare, .release = pool_release, .launch = avg_grad_launch);
+                 "sums over the windows of each element", .query = pool_gradient_query,
+                 .prepare = pool_gradient_prepare, .release = pool_release, .launch = avg_pool_grad_launch);

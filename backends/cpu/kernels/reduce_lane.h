@@ -1,12 +1,13 @@
-/* backends/cpu/kernels/reduce_lane.h: the inner loops of reductions, for one type of elements (X) and
- * of accumulators (ACC). Included once per pair by reduce.c, which defines both and LANE(name).
+/* backends/cpu/kernels/reduce_lane.h: the inner loops of reductions, for one type of elements (X) and of
+ * accumulators (ACC). reduce.c defines both and LANE(name) and includes this file once per pair.
  *
- * A run adds n neighbours to one result, kept in REDUCE_LANES separate accumulators so that the loop
- * vectorizes: element i of a run goes to lane i % REDUCE_LANES. A row adds n neighbours to n results.
- * The second set of accumulators, where an op has one, lies REDUCE_LANES or REDUCE_BLOCK further on. */
+ * A run adds n neighbours to one result. The result has REDUCE_LANES accumulators, so that the loop
+ * vectorizes: element i of a run is added to lane i % REDUCE_LANES. A row adds n neighbours to n results. The
+ * second set of accumulators of an op follows the first at distance REDUCE_LANES (run) or REDUCE_BLOCK (row).
+ */
 
-/* One loop for whole groups of lanes, on a copy that stays in registers; then the rest. T is a type
- * that holds the accumulators of this loop. */
+/* The first loop takes REDUCE_LANES elements at a time and keeps the accumulators in registers, with type T;
+ * the second takes the rest. */
 #define RUN(name, T, n_sets, body)                                                                           \
   static TN_CPU_CLONES void LANE(name##_run)(void *accumulators, const void *xs, const void *ys, int64_t n,  \
                                              const double *mean) {                                           \
@@ -50,7 +51,7 @@ ROW(min, 1, SMALLER)
 
 #define ADD(a, b, x, y, m)        a += (ACC)(x)
 #define ADD_SQUARE(a, b, x, y, m) (a += (ACC)(x), b += (ACC)(x) * (ACC)(x))
-/* x is dy, y is the x that was normalized. */
+/* x is dy; y is the operand of the normalization. */
 #define ADD_DOT(a, b, x, y, m) (a += (ACC)(x), b += (ACC)(x) * ((ACC)(y)-m))
 RUN(sum, ACC, 1, ADD)
 ROW(sum, 1, ADD)

@@ -1,6 +1,7 @@
-/* reorder: a tensor in another layout. Between layouts without blocks that is a strided copy. With
- * blocks, the position of an element is a sum of one term per dimension, so a table per dimension says
- * where in the operand each coordinate lies; the result is written front to back, padding as zeros. */
+/* backends/cpu/kernels/reorder.c: copies a tensor to another layout. Between layouts without blocks this is a
+ * strided copy. With blocks, the offset of an element is a sum of one term per dimension; a table per
+ * dimension has the term of each coordinate in the operand. The result is written in order, its padding with
+ * zeros. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
@@ -11,37 +12,37 @@
 
 enum { CHUNK_ELEMENTS = 1 << 14 };
 
-typedef struct plan {
+typedef struct reorder_kernel {
   bool same, strided;
   tn_strided copy;
   tn_storage to;
   tn_type type;
-  int64_t rows_per_chunk;            /* rows: runs of the result's innermost axis */
-  const int64_t *table[TN_MAX_RANK]; /* position in the operand by coordinate */
+  int64_t rows_per_chunk;            /* a row runs along the result's innermost axis */
+  const int64_t *table[TN_MAX_RANK]; /* offset in the operand by coordinate */
   int64_t entries[];
-} plan;
+} reorder_kernel;
 
 /* ---- launch ---- */
 
-typedef struct job {
-  const plan *p;
+typedef struct reorder_job {
+  const reorder_kernel *p;
   uint8_t *to;
   const uint8_t *from;
-} job;
+} reorder_job;
 
-typedef uint16_t __attribute__((may_alias)) word16;
-typedef uint32_t __attribute__((may_alias)) word32;
-typedef uint64_t __attribute__((may_alias)) word64;
+typedef uint16_t __attribute__((may_alias)) reorder_word16;
+typedef uint32_t __attribute__((may_alias)) reorder_word32;
+typedef uint64_t __attribute__((may_alias)) reorder_word64;
 
-/* n elements whose coordinates in one dimension go up by `step`, from a table for that dimension. */
+/* Gathers n elements whose coordinates in one dimension rise by `step`; `table` belongs to that dimension. */
 #define GATHER(name, WORD)                                                                                   \
   static void name(WORD *to, const WORD *from, const int64_t *table, int64_t step, int64_t n) {              \
     for (int64_t k = 0; k < n; k++) to[k] = from[table[k * step]];                                           \
   }
 GATHER(gather_1, uint8_t)
-GATHER(gather_2, word16)
-GATHER(gather_4, word32)
-GATHER(gather_8, word64)
+GATHER(gather_2, reorder_word16)
+GATHER(gather_4, reorder_word32)
+GATHER(gather_8, reorder_word64)
 
 static void reorder_gather(size_t size, void *to, const void *from, const int64_t *table, int64_t step,
                            int64_t n) {
@@ -53,8 +54,8 @@ static void reorder_gather(size_t size, void *to, const void *from, const int64_
   }
 }
 
-static void reorder_row(const job *j, int64_t row) {
-  const plan *p = j->p;
+static void reorder_row(const reorder_job *j, int64_t row) {
+  const reorder_kernel *p = j->p;
   const tn_storage_axis *inner = &p->to.axis[p->to.n - 1];
   int64_t c[TN_MAX_RANK], base = 0, n = inner->extent, held = tn_storage_row(&p->to, &p->type, row, c);
   size_t size = tn_dtype_size(p->type.dtype);
@@ -68,16 +69,16 @@ static void reorder_row(const job *j, int64_t row) {
 }
 
 static void reorder_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
-  const plan *p = j->p;
+  const reorder_job *j = arg;
+  const reorder_kernel *p = j->p;
   int64_t rows = p->to.count / p->to.axis[p->to.n - 1].extent, row = chunk * p->rows_per_chunk;
   int64_t end = row + p->rows_per_chunk < rows ? row + p->rows_per_chunk : rows;
   for (; row < end; row++) reorder_row(j, row);
 }
 
 static tn_status reorder_launch(tn_launch *l) {
-  const plan *p = l->plan;
-  job j = {p, l->out[0].data, l->in[0].data};
+  const reorder_kernel *p = l->plan;
+  reorder_job j = {p, l->out[0].data, l->in[0].data};
   if (p->to.count == 0) return TN_OK;
   if (p->same) {
     tn_cpu_copy_bytes(l, j.to, j.from, (size_t)p->to.count * tn_dtype_size(p->type.dtype));
@@ -98,11 +99,11 @@ static int64_t reorder_table_entries(const tn_type *type) {
   return n;
 }
 
-static size_t reorder_plan_bytes(const tn_type *type) {
-  return sizeof(plan) + (size_t)reorder_table_entries(type) * sizeof(int64_t);
+static size_t reorder_bytes(const tn_type *type) {
+  return sizeof(reorder_kernel) + (size_t)reorder_table_entries(type) * sizeof(int64_t);
 }
 
-/* Which layouts there are is for the host to say; it makes this op where they differ. */
+/* Any layouts: the host inserts this op where the layouts of a value and of its reader differ. */
 static tn_status reorder_query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
   const tn_type *x = q->match->in[0];
@@ -110,7 +111,7 @@ static tn_status reorder_query(tn_query *q) {
                   .name = "tables",
                   .in = &any,
                   .out = &any,
-                  .prepared_bytes = (int64_t)reorder_plan_bytes(x),
+                  .prepared_bytes = (int64_t)reorder_bytes(x),
                   .cost_s = 4 * (double)tn_type_bytes(x) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
@@ -118,18 +119,18 @@ static tn_status reorder_query(tn_query *q) {
   return TN_OK;
 }
 
-/* Without blocks, axis i of the result is a whole dimension, which lies at one stride in the operand. */
-static tn_strided strided_copy(const plan *p, const tn_storage *from) {
+/* Without blocks, axis i of the result is a dimension, which has one stride in the operand. */
+static tn_strided reorder_strided_copy(const reorder_kernel *p, const tn_storage *from) {
   int64_t dims[TN_MAX_RANK], to_strides[TN_MAX_RANK], from_strides[TN_MAX_RANK];
   for (int32_t i = 0; i < p->to.n; i++) {
     dims[i] = p->to.axis[i].extent;
     to_strides[i] = p->to.axis[i].stride;
     from_strides[i] = tn_storage_offset(from, p->to.axis[i].dim, dims[i] > 1 ? 1 : 0);
   }
-  return tn_strided_plan(tn_dtype_size(p->type.dtype), p->to.n, dims, to_strides, from_strides);
+  return tn_strided_make(tn_dtype_size(p->type.dtype), p->to.n, dims, to_strides, from_strides);
 }
 
-static void fill_tables(plan *p, const tn_storage *from) {
+static void reorder_fill_tables(reorder_kernel *p, const tn_storage *from) {
   int64_t *entry = p->entries;
   for (int32_t d = 0; d < p->type.rank; d++) {
     p->table[d] = entry;
@@ -142,15 +143,15 @@ static tn_status reorder_prepare(tn_prepare *p, void **made) {
   const tn_type *x = p->match->in[0];
   const tn_layout *in = p->in_layout != NULL ? &p->in_layout[0] : &unset;
   const tn_layout *out = p->out_layout != NULL ? &p->out_layout[0] : &unset;
-  plan *keep = tn_new(p, reorder_plan_bytes(x));
+  reorder_kernel *keep = tn_new(p, reorder_bytes(x));
   if (keep == NULL) return TN_ENOMEM;
   tn_storage from = tn_storage_of(x, in);
   keep->type = *x;
   keep->to = tn_storage_of(x, out);
   keep->same = keep->to.count == 0 || tn_storage_same(&from, &keep->to);
   keep->strided = !keep->same && in->n_blocks == 0 && out->n_blocks == 0;
-  if (keep->strided) keep->copy = strided_copy(keep, &from);
-  if (!keep->same && !keep->strided) fill_tables(keep, &from);
+  if (keep->strided) keep->copy = reorder_strided_copy(keep, &from);
+  if (!keep->same && !keep->strided) reorder_fill_tables(keep, &from);
   int64_t inner = keep->to.n > 0 ? keep->to.axis[keep->to.n - 1].extent : 1;
   keep->rows_per_chunk = inner > 0 && inner < CHUNK_ELEMENTS ? CHUNK_ELEMENTS / inner : 1;
   *made = keep;
@@ -159,5 +160,5 @@ static tn_status reorder_prepare(tn_prepare *p, void **made) {
 
 static void reorder_release(tn_env *env, void *made) { tn_delete(env, made); }
 
-TN_DEFINE_KERNEL(cpu, reorder, "reorder", "y = reorder(x)", "a tensor in another layout",
+TN_DEFINE_KERNEL(cpu, reorder, "reorder", "y = reorder(x)", "copies a tensor to another layout",
                  TN_KERNEL_CALLBACKS(reorder));

@@ -3,15 +3,15 @@
 #include "backends/cpu/kernels/clones.h"
 #include "backends/cpu/kernels/vmath.h"
 
-enum { LANES = 32 }; /* separate sums, so that loops vectorize */
+enum { LANES = 32 }; /* partial sums, so that loops vectorize */
 
-static inline double rows_fold(double *lanes) {
+static inline double rows_add_lanes(double *lanes) {
   for (int half = LANES / 2; half > 0; half /= 2)
     for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
   return lanes[0];
 }
 
-/* Sums `value`, which may use x[i], in lanes. */
+/* Sums `value`, an expression of x[k], in lanes. */
 #define SUM(value)                                                                                           \
   double lanes[LANES] = {0};                                                                                 \
   int64_t i = 0;                                                                                             \
@@ -21,7 +21,7 @@ static inline double rows_fold(double *lanes) {
       lanes[j] += (double)(value);                                                                           \
     }                                                                                                        \
   for (int64_t k = i; k < n; k++) lanes[k - i] += (double)(value);                                           \
-  return rows_fold(lanes)
+  return rows_add_lanes(lanes)
 
 #define EACH(statement) TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) statement
 
@@ -60,7 +60,7 @@ void tn_row_end(const tn_view *view, int64_t at, int64_t n, const tn_row_tile *t
   tn_cpu_narrow(view->type.dtype, tile->f32, tn_cpu_at(view->data, view->type.dtype, at), n);
 }
 
-static tn_rows divided(tn_rows r) {
+static tn_rows rows_divided(tn_rows r) {
   int64_t width = r.inner < TN_ROW_BLOCK ? r.inner : TN_ROW_BLOCK;
   int64_t work = r.n * width;
   r.blocks = (r.inner + TN_ROW_BLOCK - 1) / TN_ROW_BLOCK;
@@ -77,11 +77,11 @@ tn_rows tn_rows_of(const tn_type *type, int64_t axis) {
     if (i < axis) r.outer *= type->dims[i];
     if (i > axis) r.inner *= type->dims[i];
   }
-  return divided(r);
+  return rows_divided(r);
 }
 
 tn_rows tn_rows_trailing(const tn_type *type, int64_t trailing) {
   tn_rows r = {.outer = 1, .n = 1, .inner = 1};
   for (int32_t i = 0; i < type->rank; i++) *(i < type->rank - trailing ? &r.outer : &r.n) *= type->dims[i];
-  return divided(r);
+  return rows_divided(r);
 }

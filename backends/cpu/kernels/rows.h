@@ -1,24 +1,25 @@
-/* backends/cpu/kernels/rows.h: what softmax, cross entropy and layer norm do to the rows of a tensor
- * seen as (outer, n, inner): a row is the n elements along an axis. Where inner is 1 a row lies in one
- * piece and is worked through tile by tile; else TN_ROW_BLOCK neighbouring rows are worked through
- * side by side, element by element. Arithmetic is in f32, f64 for f64; sums are in f64. */
+/* backends/cpu/kernels/rows.h: the loops of softmax, cross entropy and layer norm over the rows of a tensor.
+ * The tensor has the shape (outer, n, inner); a row is the n elements along the axis. If inner is 1, a row is
+ * contiguous and is computed tile by tile. Otherwise TN_ROW_BLOCK neighbouring rows are computed together,
+ * element by element. Arithmetic is in f32, for f64 in f64; sums are in f64. */
 #ifndef TN_BACKENDS_CPU_KERNELS_ROWS_H
 #define TN_BACKENDS_CPU_KERNELS_ROWS_H
 
 #include "backends/cpu/kernels/lane.h"
 
-enum { TN_ROW_BLOCK = 256, TN_ROW_CHUNK = 1 << 14 /* elements that a chunk should at least have */ };
+enum { TN_ROW_BLOCK = 256, TN_ROW_CHUNK = 1 << 14 /* least elements per chunk */ };
 
-/* Space for a tile in either type. */
+/* A tile of either type. */
 typedef union tn_row_tile {
   float f32[TN_TILE];
   double f64[TN_TILE];
 } tn_row_tile;
 
-/* Functions of n elements at x, f32 or f64. The upper ones take neighbours in a row; the lower ones one
- * element of each of n rows, whose results so far are in arrays of the same type, sums in double. */
+/* Functions of n elements at x, f32 or f64. The first group takes n neighbours of one row. The second group,
+ * each_..., takes one element of each of n rows; maxima so far are arrays of x's type, sums arrays of double.
+ */
 typedef struct tn_row_functions {
-  double (*largest)(const void *x, int64_t n, double so_far); /* NaN if there is one */
+  double (*largest)(const void *x, int64_t n, double so_far); /* NaN if an element is NaN */
   double (*sum)(const void *x, int64_t n);
   double (*sum_exp)(const void *x, int64_t n, double shift);                       /* of exp(x - shift) */
   double (*sum_squares)(const void *x, int64_t n, double shift);                   /* of (x - shift)^2 */
@@ -33,24 +34,25 @@ typedef struct tn_row_functions {
   void (*each_difference)(const void *x, void *y, int64_t n, const void *shift, const double *log);
 } tn_row_functions;
 
-/* For tensors of this element type. */
+/* The functions for this element type. */
 const tn_row_functions *tn_row_functions_of(int32_t dtype);
 
-/* The n elements at `at` in the functions' type: where they lie, or converted into the tile. */
+/* The n elements from `at` in the functions' type: a pointer to them, or to the tile if they are converted.
+ */
 const void *tn_row_load(const tn_view *view, int64_t at, int64_t n, tn_row_tile *tile);
-/* Where to write n elements that will lie at `at`: there, or into the tile; and the end of it, which
- * stores a tile that was not written in place. */
+/* tn_row_begin returns where the caller writes n elements from `at`: in the tensor, or in the tile if they
+ * are converted. tn_row_end stores the tile. */
 void *tn_row_begin(const tn_view *view, int64_t at, tn_row_tile *tile);
 void tn_row_end(const tn_view *view, int64_t at, int64_t n, const tn_row_tile *tile);
 
-/* A tensor as (outer, n, inner), and its rows as tasks: one row, or a block of neighbouring ones. */
+/* A tensor as (outer, n, inner), and its division into tasks; a task is one row or a block of rows. */
 typedef struct tn_rows {
   int64_t outer, n, inner;
   int64_t blocks, tasks, tasks_per_chunk, chunks;
 } tn_rows;
 
 tn_rows tn_rows_of(const tn_type *type, int64_t axis);
-/* The same for rows that are the last dimensions. */
+/* The same for rows that span the last `trailing` dimensions. */
 tn_rows tn_rows_trailing(const tn_type *type, int64_t trailing);
 
 #endif

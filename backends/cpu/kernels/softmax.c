@@ -1,5 +1,5 @@
-/* softmax and log_softmax along any axis: the largest element, the sum of exponentials relative to it,
- * and a second look at the operand for the result, so that no row needs a copy. */
+/* backends/cpu/kernels/softmax.c: softmax and log_softmax along any axis in three passes over the operand:
+ * the largest element, the sum of exponentials relative to it, the result. No pass stores a copy of a row. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/rows.h"
@@ -10,21 +10,21 @@
 
 #include "tenon/attributes.h"
 
-typedef struct plan {
+typedef struct softmax_kernel {
   tn_rows rows;
   bool log;
-} plan;
+} softmax_kernel;
 
-typedef struct job {
-  const plan *p;
+typedef struct softmax_job {
+  const softmax_kernel *p;
   const tn_launch *l;
   const tn_row_functions *f;
-} job;
+} softmax_job;
 
 static int64_t softmax_tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
 
-/* One row in one piece. */
-static void softmax_do_row(const job *j, int64_t row) {
+/* One contiguous row. */
+static void softmax_do_row(const softmax_job *j, int64_t row) {
   const tn_view *x = &j->l->in[0], *y = &j->l->out[0];
   int64_t n = j->p->rows.n, base = row * n;
   tn_row_tile from, to;
@@ -47,8 +47,8 @@ static void softmax_do_row(const job *j, int64_t row) {
   }
 }
 
-/* Neighbouring rows whose elements lie `inner` apart. */
-static void softmax_do_block(const job *j, int64_t task) {
+/* Neighbouring rows, whose elements have stride `inner`. */
+static void softmax_do_block(const softmax_job *j, int64_t task) {
   const tn_view *x = &j->l->in[0], *y = &j->l->out[0];
   const tn_rows *r = &j->p->rows;
   int64_t column = task % r->blocks * TN_ROW_BLOCK, n = r->inner - column;
@@ -71,8 +71,8 @@ static void softmax_do_block(const job *j, int64_t task) {
   }
 }
 
-static void softmax_softmax_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
+static void softmax_rows_chunk(void *arg, int64_t chunk) {
+  const softmax_job *j = arg;
   const tn_rows *r = &j->p->rows;
   int64_t task = chunk * r->tasks_per_chunk;
   int64_t end = task + r->tasks_per_chunk < r->tasks ? task + r->tasks_per_chunk : r->tasks;
@@ -80,9 +80,9 @@ static void softmax_softmax_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status softmax_launch(tn_launch *l) {
-  const plan *p = l->plan;
-  job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
-  if (p->rows.n > 0) tn_parallel(l, p->rows.chunks, softmax_softmax_chunk, &j);
+  const softmax_kernel *p = l->plan;
+  softmax_job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
+  if (p->rows.n > 0) tn_parallel(l, p->rows.chunks, softmax_rows_chunk, &j);
   return TN_OK;
 }
 
@@ -90,11 +90,11 @@ static tn_status softmax_query(tn_query *q) {
   static const int32_t inplace[1][2] = {{0, 0}};
   const tn_type *x = q->match->in[0];
   if (!tn_dtype_is_float(x->dtype))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not among its types", q->match->nodes[0].node->op,
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f16, bf16, f32 or f64",
                    tn_dtype_name(x->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "three passes",
-                  .prepared_bytes = sizeof(plan),
+                  .prepared_bytes = sizeof(softmax_kernel),
                   .n_inplace = 1,
                   .inplace = inplace,
                   .cost_s = 4 * (double)tn_type_bytes(x) / 1e10,
@@ -106,7 +106,7 @@ static tn_status softmax_query(tn_query *q) {
 
 static tn_status softmax_prepare(tn_prepare *p, void **made) {
   const tn_node *n = p->match->nodes[0].node;
-  plan *keep = tn_new(p, sizeof *keep);
+  softmax_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   keep->rows = tn_rows_of(n->in[0], ((const tn_axis_attributes *)n->attributes)->axis);
   keep->log = strcmp(n->op, "log_softmax") == 0;

@@ -6,9 +6,9 @@
 
 enum {
   TILE = 32,               /* square tiles of a transposed copy */
-  STRIP = 1024,            /* elements of the innermost dimension in a piece of one */
-  PIECE_BYTES = 1 << 16,   /* of a straight copy in a piece */
-  CHUNK_ELEMENTS = 1 << 14 /* that a chunk should at least have */
+  STRIP = 1024,            /* elements along the innermost dimension in a strip of a transposed copy */
+  PIECE_BYTES = 1 << 16,   /* of a piece of a copy that is not transposed */
+  CHUNK_ELEMENTS = 1 << 14 /* least elements per chunk */
 };
 
 static int64_t strided_copy_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -22,7 +22,7 @@ void tn_cpu_strides(int32_t rank, const int64_t *dims, int64_t *strides) {
   }
 }
 
-/* ---- plan ---- */
+/* ---- division into tasks ---- */
 
 static void strided_copy_add_dimension(tn_strided *p, int64_t dim, int64_t to, int64_t from) {
   int32_t last = p->rank - 1;
@@ -38,9 +38,9 @@ static void strided_copy_add_dimension(tn_strided *p, int64_t dim, int64_t to, i
   p->from[p->rank++] = from;
 }
 
-/* A copy is transposed if the result's neighbours are not, but some others of its elements are,
- * neighbours in the operand. */
-static int32_t find_across(const tn_strided *p) {
+/* A copy is transposed if `from` has stride 1 along another dimension than the innermost. Returns that
+ * dimension, or -1. */
+static int32_t strided_copy_find_across(const tn_strided *p) {
   int32_t last = p->rank - 1;
   if (p->to[last] != 1 || p->from[last] == 1) return -1;
   for (int32_t i = last - 1; i >= 0; i--)
@@ -62,7 +62,7 @@ static void strided_copy_divide(tn_strided *p) {
   p->chunks = strided_copy_ceil_div(p->outer * p->pieces, p->tasks_per_chunk);
 }
 
-tn_strided tn_strided_plan(size_t size, int32_t rank, const int64_t *dims, const int64_t *to,
+tn_strided tn_strided_make(size_t size, int32_t rank, const int64_t *dims, const int64_t *to,
                            const int64_t *from) {
   tn_strided p = {.size = size};
   for (int32_t i = 0; i < rank; i++) strided_copy_add_dimension(&p, dims[i], to[i], from[i]);
@@ -70,19 +70,19 @@ tn_strided tn_strided_plan(size_t size, int32_t rank, const int64_t *dims, const
     p.rank = 1;
     p.dims[0] = p.to[0] = p.from[0] = 1;
   }
-  p.across = find_across(&p);
+  p.across = strided_copy_find_across(&p);
   strided_copy_divide(&p);
   return p;
 }
 
 /* ---- copy ---- */
 
-typedef uint16_t __attribute__((may_alias)) word16;
-typedef uint32_t __attribute__((may_alias)) word32;
-typedef uint64_t __attribute__((may_alias)) word64;
+typedef uint16_t __attribute__((may_alias)) strided_word16;
+typedef uint32_t __attribute__((may_alias)) strided_word32;
+typedef uint64_t __attribute__((may_alias)) strided_word64;
 
-/* name_run: n elements at any steps. name_tile: TILE runs of at most TILE neighbours, read whole into a
- * tile of our own and written whole from there, so that no cache line is touched twice. */
+/* name_run: n elements at any steps. name_tile: up to TILE runs of up to TILE neighbours, read into a local
+ * tile and written from it transposed, so that each cache line is read once and written once. */
 #define COPY(name, WORD)                                                                                     \
   static TN_CPU_CLONES void name##_run(WORD *to, int64_t to_step, const WORD *from, int64_t from_step,       \
                                        int64_t n) {                                                          \
@@ -97,11 +97,11 @@ typedef uint64_t __attribute__((may_alias)) word64;
       for (int64_t j = 0; j < along; j++) to[i * to_step + j] = tile[j][i];                                  \
   }
 COPY(copy_1, uint8_t)
-COPY(copy_2, word16)
-COPY(copy_4, word32)
-COPY(copy_8, word64)
+COPY(copy_2, strided_word16)
+COPY(copy_4, strided_word32)
+COPY(copy_8, strided_word64)
 
-static void strided_copy_copy_run(const tn_strided *p, void *to, const void *from, int64_t n) {
+static void strided_copy_run(const tn_strided *p, void *to, const void *from, int64_t n) {
   int64_t to_step = p->to[p->rank - 1], from_step = p->from[p->rank - 1];
   if (to_step == 1 && from_step == 1) {
     memcpy(to, from, (size_t)n * p->size);
@@ -115,7 +115,8 @@ static void strided_copy_copy_run(const tn_strided *p, void *to, const void *fro
   }
 }
 
-static void copy_tile(const tn_strided *p, void *to, const void *from, int64_t across, int64_t along) {
+static void strided_copy_tile(const tn_strided *p, void *to, const void *from, int64_t across,
+                              int64_t along) {
   int64_t to_step = p->to[p->across], from_step = p->from[p->rank - 1];
   switch (p->size) {
   case 1: copy_1_tile(to, to_step, from, from_step, across, along); break;
@@ -125,14 +126,14 @@ static void copy_tile(const tn_strided *p, void *to, const void *from, int64_t a
   }
 }
 
-typedef struct job {
+typedef struct strided_job {
   const tn_strided *p;
   uint8_t *to;
   const uint8_t *from;
-} job;
+} strided_job;
 
-/* Where iteration `at` of the outer dimensions begins on both sides. */
-static void find_outer(const tn_strided *p, int64_t at, int64_t *to, int64_t *from) {
+/* Adds the offsets of iteration `at` of the outer dimensions to *to and *from. */
+static void strided_copy_outer_offsets(const tn_strided *p, int64_t at, int64_t *to, int64_t *from) {
   for (int32_t i = p->rank - 2; i >= 0; i--) {
     if (i == p->across) continue;
     int64_t c = at % p->dims[i];
@@ -142,18 +143,18 @@ static void find_outer(const tn_strided *p, int64_t at, int64_t *to, int64_t *fr
   }
 }
 
-static void copy_piece(const job *j, int64_t to, int64_t from, int64_t piece) {
+static void strided_copy_piece(const strided_job *j, int64_t to, int64_t from, int64_t piece) {
   const tn_strided *p = j->p;
   int32_t last = p->rank - 1;
   int64_t length = PIECE_BYTES / (int64_t)p->size, at = piece * length;
   to += at * p->to[last];
   from += at * p->from[last];
-  strided_copy_copy_run(p, j->to + to * (int64_t)p->size, j->from + from * (int64_t)p->size,
-                        strided_copy_smaller(length, p->dims[last] - at));
+  strided_copy_run(p, j->to + to * (int64_t)p->size, j->from + from * (int64_t)p->size,
+                   strided_copy_smaller(length, p->dims[last] - at));
 }
 
-/* A strip: TILE elements across, STRIP along, tile by tile. */
-static void copy_strip(const job *j, int64_t to, int64_t from, int64_t piece) {
+/* A strip of TILE elements across and STRIP along, tile by tile. */
+static void strided_copy_strip(const strided_job *j, int64_t to, int64_t from, int64_t piece) {
   const tn_strided *p = j->p;
   int32_t last = p->rank - 1;
   int64_t i = piece % p->pieces_across * TILE, k = piece / p->pieces_across * STRIP;
@@ -162,39 +163,40 @@ static void copy_strip(const job *j, int64_t to, int64_t from, int64_t piece) {
   to += i * p->to[p->across];
   from += i;
   for (; k < end; k += TILE)
-    copy_tile(p, j->to + (to + k) * (int64_t)p->size, j->from + (from + k * p->from[last]) * (int64_t)p->size,
-              across, strided_copy_smaller(TILE, end - k));
+    strided_copy_tile(p, j->to + (to + k) * (int64_t)p->size,
+                      j->from + (from + k * p->from[last]) * (int64_t)p->size, across,
+                      strided_copy_smaller(TILE, end - k));
 }
 
-static void strided_copy_copy_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
+static void strided_copy_chunk(void *arg, int64_t chunk) {
+  const strided_job *j = arg;
   const tn_strided *p = j->p;
   int64_t task = chunk * p->tasks_per_chunk,
           end = strided_copy_smaller(p->outer * p->pieces, task + p->tasks_per_chunk);
   for (; task < end; task++) {
     int64_t to = 0, from = 0;
-    find_outer(p, task / p->pieces, &to, &from);
-    (p->across < 0 ? copy_piece : copy_strip)(j, to, from, task % p->pieces);
+    strided_copy_outer_offsets(p, task / p->pieces, &to, &from);
+    (p->across < 0 ? strided_copy_piece : strided_copy_strip)(j, to, from, task % p->pieces);
   }
 }
 
-void tn_strided_copy(tn_launch *l, const tn_strided *plan, void *to, const void *from) {
-  job j = {plan, to, from};
-  tn_parallel(l, plan->chunks, strided_copy_copy_chunk, &j);
+void tn_strided_copy(tn_launch *l, const tn_strided *copy, void *to, const void *from) {
+  strided_job j = {copy, to, from};
+  tn_parallel(l, copy->chunks, strided_copy_chunk, &j);
 }
 
 /* ---- bytes ---- */
 
 enum { CHUNK_BYTES = 1 << 18 };
 
-typedef struct block {
+typedef struct byte_block {
   uint8_t *to;
-  const uint8_t *from; /* NULL: zeros */
+  const uint8_t *from; /* NULL: fill with zeros */
   size_t bytes;
-} block;
+} byte_block;
 
-static void block_chunk(void *arg, int64_t chunk) {
-  const block *b = arg;
+static void byte_block_chunk(void *arg, int64_t chunk) {
+  const byte_block *b = arg;
   size_t at = (size_t)chunk * CHUNK_BYTES, n = b->bytes - at < CHUNK_BYTES ? b->bytes - at : CHUNK_BYTES;
   if (b->from == NULL)
     memset(b->to + at, 0, n);
@@ -203,13 +205,13 @@ static void block_chunk(void *arg, int64_t chunk) {
 }
 
 void tn_cpu_copy_bytes(tn_launch *l, void *to, const void *from, size_t bytes) {
-  block b = {to, from, bytes};
+  byte_block b = {to, from, bytes};
   if (to == from || bytes == 0) return;
-  tn_parallel(l, (int64_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), block_chunk, &b);
+  tn_parallel(l, (int64_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), byte_block_chunk, &b);
 }
 
 void tn_cpu_zero_bytes(tn_launch *l, void *to, size_t bytes) {
-  block b = {to, NULL, bytes};
+  byte_block b = {to, NULL, bytes};
   if (bytes == 0) return;
-  tn_parallel(l, (int64_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), block_chunk, &b);
+  tn_parallel(l, (int64_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), byte_block_chunk, &b);
 }

@@ -1,11 +1,11 @@
-/* backends/cpu/kernels/vmath.h: elementary functions in binary32 without branches or calls, so that
- * the compiler vectorizes the loops around them. The polynomials are minimax fits made for these
- * intervals; the largest errors over all arguments, measured against binary64, are
+/* backends/cpu/kernels/vmath.h: elementary functions in binary32 without branches or calls, so that the
+ * compiler vectorizes loops over them. The polynomials are minimax fits for these intervals. The largest
+ * errors over all arguments, measured against binary64, are
  *
- *     exp 1.0   log 0.9   tanh 1.4   erf 1.3   sigmoid 2.4   sin and cos of a turn 1.6   ulp
+ *     exp 1.0   log 0.9   tanh 1.4   erf 1.3   sigmoid 2.4   sin and cos of 2 pi u 1.6   ulp
  *
- * Infinities, NaN, signed zeros and subnormals come out as from libm. Nothing here may be compiled
- * with contraction to fused multiply-add: every instruction set gives the same bits. */
+ * Infinities, NaN, signed zeros and subnormals give the results of libm. The functions must be compiled
+ * without contraction to fused multiply-adds, so that every instruction set gives the same bits. */
 #ifndef TN_BACKENDS_CPU_KERNELS_VMATH_H
 #define TN_BACKENDS_CPU_KERNELS_VMATH_H
 
@@ -32,13 +32,13 @@ static inline float vm_copysign(float x, float y) {
   return vm_float((vm_bits(x) & 0x7fffffffu) | (vm_bits(y) & 0x80000000u));
 }
 
-/* Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum. Integer arithmetic on those
- * bits is unsigned: a NaN gives some number, not undefined behaviour. */
+/* Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum. Integer arithmetic on those bits
+ * is unsigned, so that a NaN does not cause undefined behaviour. */
 #define VM_ROUND   0x1.8p23f
 #define VM_ROUND_U 0x4b400000u
 
-/* e^x = 2^n e^r with |r| <= ln 2 / 2. The power of two is applied in two halves, so that results
- * reach from the subnormals to infinity. */
+/* e^x = 2^n e^r with |r| <= ln 2 / 2. Two factors apply the power of two, so that results range from the
+ * subnormals to infinity. */
 static inline float vm_exp(float x) {
   x = x > 89.0f ? 89.0f : x;
   x = x < -105.0f ? -105.0f : x;
@@ -60,7 +60,7 @@ static inline float vm_exp(float x) {
 static inline float vm_log(float x) {
   float small = x < 0x1p-126f ? 1.0f : 0.0f;
   float scaled = small != 0.0f ? x * 0x1p23f : x;
-  uint32_t u = vm_bits(scaled) - 0x3f3504f3u; /* of sqrt(1/2) */
+  uint32_t u = vm_bits(scaled) - 0x3f3504f3u; /* the bits of sqrt(1/2) */
   float e = (float)((int32_t)u >> 23) - small * 23.0f;
   float f = vm_float((u & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
   float p = 0x1.14573ep-4f;
@@ -99,7 +99,7 @@ static inline float vm_sigmoid(float x) {
   return (x >= 0.0f ? 1.0f : e) / (1.0f + e);
 }
 
-/* erf: an odd polynomial up to 1, then 1 - e^Q(|x|) with Q fitted to ln erfc; 1 from 4 on. */
+/* An odd polynomial up to 1, then 1 - e^Q(|x|) with Q fitted to ln erfc; 1 from 4 on. */
 static inline float vm_erf(float x) {
   float a = vm_abs(x), z = x * x;
   a = a > 4.0f ? 4.0f : a;
@@ -122,7 +122,7 @@ static inline float vm_erf(float x) {
   return vm_abs(x) < 1.0f ? near : (x != x ? x : far);
 }
 
-/* sin and cos of 2 pi u for 0 <= u <= 1. u minus the nearest quarter is exact. */
+/* sin and cos of 2 pi u for 0 <= u <= 1. The difference of u and the nearest multiple of 1/4 is exact. */
 static inline void vm_turn(float u, float *sine, float *cosine) {
   float t = u * 4.0f + VM_ROUND;
   uint32_t quarter = vm_bits(t);

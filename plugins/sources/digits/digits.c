@@ -1,5 +1,5 @@
-/* plugins/sources/digits/digits.c: drawn digits that look handwritten, without any file. Training never reads one
- * twice; validation reads the same ones for every seed. */
+/* plugins/sources/digits/digits.c: digits drawn from strokes, without files. Every training sample is new;
+ * the validation samples are the same for every seed. */
 #include "plugins/sources/digits/draw.h"
 #include "plugins/sources/sources.h"
 
@@ -10,10 +10,10 @@ typedef struct digits_options {
 static const tn_option options[] = {
     TN_OPT(digits_options, validation, TN_OPT_INT, "10000", ">= 1", "samples for validation"), TN_OPT_END};
 
-/* An epoch of training, unless the configuration says otherwise. */
+/* The default length of a training epoch. */
 enum { EPOCH = 20000 };
 
-/* Keys the validation samples: a part of the data's definition. */
+/* The seed of the validation samples; it is part of the definition of the data. */
 static const uint64_t VALIDATION_SEED = 0x6469676974730001u;
 
 typedef struct digits {
@@ -27,7 +27,7 @@ static const tn_field fields[] = {
 };
 
 static tn_status digits_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
-  (void)seed; /* it is part of every sample's key */
+  (void)seed; /* the key of a sample includes the seed */
   const digits_options *o = opts;
   digits *d = tn_new(env, sizeof(*d));
   if (d == NULL) return TN_ENOMEM;
@@ -60,7 +60,7 @@ static tn_status digits_read(tn_sample *s, void *source) {
 }
 
 const tn_source digits_source = {
-    .item = TN_ITEM(tn_source, TN_SOURCE, "digits", "28 x 28 digits drawn from strokes, endlessly",
+    .item = TN_ITEM(tn_source, TN_SOURCE, "digits", "28 x 28 digits drawn from strokes, an unlimited number",
                     digits_options, options),
     .open = digits_open,
     .close = digits_close,

@@ -1,6 +1,6 @@
-/* plugins/sources/digits/draw.c: from strokes to pixels. The points of a shape are disturbed, its arcs
- * cut into segments, the segments bent and mapped onto the picture; a pixel is as bright as its
- * distance from the nearest segment says, plus noise. */
+/* plugins/sources/digits/draw.c: draws a digit from strokes. The points of a shape are shifted at random, its
+ * arcs divided into segments, and the segments bent and mapped to the picture. The brightness of a pixel is a
+ * function of its distance from the nearest segment, plus noise. */
 #include "plugins/sources/digits/draw.h"
 
 #include <math.h>
@@ -23,22 +23,22 @@ typedef struct point {
 
 typedef struct path {
   point at[MOST_POINTS];
-  uint8_t pen_down[MOST_POINTS]; /* a line leads here from the point before */
+  uint8_t pen_down[MOST_POINTS]; /* a line connects the previous point with this one */
   int n;
 } path;
 
-/* What makes one picture different from another. */
-typedef struct hand {
+/* The random parameters of a picture, except for the points. */
+typedef struct draw_style {
   float xx, xy, yx, yy, shift_x, shift_y;        /* affine map from the box to pixels */
   float bend[2], wave_x[2], wave_y[2], phase[2]; /* elastic bend of x and of y */
   float radius;                                  /* half the width of the pen, in pixels */
   float ink, noise;                              /* brightness of the stroke; standard deviation */
-} hand;
+} draw_style;
 
 static float between(tn_rng *rng, float low, float high) { return (float)tn_rng_between(rng, low, high); }
 
-static hand choose_hand(tn_rng *rng) {
-  hand h;
+static draw_style draw_choose_style(tn_rng *rng) {
+  draw_style h;
   float angle = between(rng, -20, 20) * DEGREE, shear = between(rng, -0.25f, 0.25f);
   float scale = between(rng, 0.8f, 1.2f) * UNIT / 100, aspect = between(rng, 0.85f, 1.1f);
   float c = cosf(angle) * scale, s = sinf(angle) * scale;
@@ -72,8 +72,8 @@ static point on_arc(point a, point b, point c, point d, float t) {
   return (point){wa * a.x + wb * b.x + wc * c.x + wd * d.x, wa * a.y + wb * b.y + wc * c.y + wd * d.y};
 }
 
-/* No two people put the pen down at the same place. */
-static void trace(tn_rng *rng, const digit_step *shape, path *p) {
+/* Shifts the points of a shape at random and divides its arcs into segments. */
+static void draw_trace(tn_rng *rng, const digit_step *shape, path *p) {
   point steps[DIGIT_STEPS];
   p->n = 0;
   for (int i = 0; shape[i].verb != 0; i++) {
@@ -91,7 +91,7 @@ static void trace(tn_rng *rng, const digit_step *shape, path *p) {
   }
 }
 
-static point draw_place(const hand *h, point p) {
+static point draw_map(const draw_style *h, point p) {
   float x = p.x - 50, y = p.y - 50;
   float bent_x = x + h->bend[0] * sinf(h->wave_x[0] * x + h->wave_y[0] * y + h->phase[0]);
   float bent_y = y + h->bend[1] * sinf(h->wave_x[1] * x + h->wave_y[1] * y + h->phase[1]);
@@ -101,13 +101,13 @@ static point draw_place(const hand *h, point p) {
 static float draw_smaller(float a, float b) { return a < b ? a : b; }
 static float draw_larger(float a, float b) { return a > b ? a : b; }
 
-/* The pixels whose centre lies between low and high. */
+/* The pixels with their centre between low and high. */
 static void pixel_range(float low, float high, int *from, int *to) {
   *from = (int)ceilf(draw_larger(low - 0.5f, 0));
   *to = (int)floorf(draw_smaller(high - 0.5f, DIGIT_SIDE - 1));
 }
 
-/* Lowers the squared distances around a segment. */
+/* Updates the squared distances of the pixels within `reach` of a segment. */
 static void draw_segment(float *distance, point a, point b, float reach) {
   int x0, x1, y0, y1;
   pixel_range(draw_smaller(a.x, b.x) - reach, draw_larger(a.x, b.x) + reach, &x0, &x1);
@@ -130,7 +130,7 @@ static float noise_of(uint32_t word) {
   return ((float)sum - 510) / 147.8f;
 }
 
-static void shade(tn_rng *rng, const hand *h, const float *distance, uint8_t *pixels) {
+static void shade(tn_rng *rng, const draw_style *h, const float *distance, uint8_t *pixels) {
   for (int i = 0; i < DIGIT_PIXELS; i++) {
     float cover = draw_smaller(draw_larger(h->radius + 0.5f - sqrtf(distance[i]), 0), 1);
     float light = cover * h->ink + h->noise * noise_of(tn_rng_u32(rng));
@@ -141,9 +141,9 @@ static void shade(tn_rng *rng, const hand *h, const float *distance, uint8_t *pi
 void digit_draw(tn_rng *rng, int digit, uint8_t pixels[DIGIT_PIXELS]) {
   float distance[DIGIT_PIXELS];
   path p;
-  hand h = choose_hand(rng);
-  trace(rng, digit_shapes[digit][tn_rng_below(rng, DIGIT_SHAPES)], &p);
-  for (int i = 0; i < p.n; i++) p.at[i] = draw_place(&h, p.at[i]);
+  draw_style h = draw_choose_style(rng);
+  draw_trace(rng, digit_shapes[digit][tn_rng_below(rng, DIGIT_SHAPES)], &p);
+  for (int i = 0; i < p.n; i++) p.at[i] = draw_map(&h, p.at[i]);
   for (int i = 0; i < DIGIT_PIXELS; i++) distance[i] = 1e6f;
   for (int i = 1; i < p.n; i++)
     if (p.pen_down[i]) draw_segment(distance, p.at[i - 1], p.at[i], h.radius + 0.5f);

@@ -1,4 +1,4 @@
-/* plugins/sources/digits/draw.h: pictures of handwritten-looking digits, made from strokes. */
+/* plugins/sources/digits/draw.h: draws digits like handwritten ones from strokes. */
 #ifndef TN_PLUGINS_SOURCES_DIGITS_DRAW_H
 #define TN_PLUGINS_SOURCES_DIGITS_DRAW_H
 
@@ -15,10 +15,10 @@ typedef struct digit_step {
 } digit_step;
 
 enum { DIGIT_SHAPES = 3, DIGIT_STEPS = 24 };
-/* Several ways in which people write each digit. */
+/* Several forms of each digit. */
 extern const digit_step digit_shapes[10][DIGIT_SHAPES][DIGIT_STEPS];
 
-/* Draws `digit` into 28 x 28 pixels, light on dark. All that varies comes from `rng`. */
+/* Draws `digit` into 28 x 28 pixels, light on dark. `rng` determines the picture. */
 void digit_draw(tn_rng *rng, int digit, uint8_t pixels[DIGIT_PIXELS]);
 
 #endif

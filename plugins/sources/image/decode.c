@@ -1,9 +1,9 @@
-/* plugins/sources/image/decode.c: chooses the decoder of a file by its first bytes. */
+/* plugins/sources/image/decode.c: selects the decoder of a file. */
 #include "plugins/sources/image/image.h"
 
 #include <string.h>
 
-/* The first bytes decide, not the name: files are often named wrongly. */
+/* The first bytes select the decoder: the names of files are often wrong. */
 tn_status image_decode(image_sink *sink, const uint8_t *bytes, size_t count) {
   static const uint8_t jpeg[] = {0xFF, 0xD8, 0xFF}, png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
   if (count >= sizeof(jpeg) && memcmp(bytes, jpeg, sizeof(jpeg)) == 0)

@@ -1,5 +1,5 @@
-/* plugins/sources/image/file_list.c: reads folders and sorts their entries, so that the numbers of samples do
- * not depend on the order of the file system. */
+/* plugins/sources/image/file_list.c: lists folders and sorts their entries, so that the index of a sample
+ * does not depend on the file system. */
 #include "plugins/sources/image/file_list.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-/* tn_new, with the old content and room for more. */
+/* Allocates a larger block, copies `used` bytes to it and frees the old one. */
 static void *file_list_grow(const tn_env *env, void *block, size_t used, size_t size) {
   void *larger = tn_new(env, size);
   if (larger == NULL) return NULL;
@@ -86,8 +86,8 @@ static int is_image(const char *parent, const struct dirent *entry) {
   return strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".png") == 0;
 }
 
-/* Adds the names in a folder that `wanted` accepts, sorted, and counts the others. Hidden ones are
- * skipped. */
+/* Adds the names in a folder that `wanted` accepts, sorted, and counts the others. Hidden files are skipped.
+ */
 static tn_status list_folder(const tn_env *env, const char *path,
                              int (*wanted)(const char *parent, const struct dirent *entry), name_list *names,
                              int64_t *others) {
@@ -120,16 +120,16 @@ static tn_status list_class(const tn_env *env, image_list *list, int64_t k) {
     return tn_fail(env, TN_EINVAL, "folder", "%s: the path is too long", list->root);
   struct stat info;
   list->first[k + 1] = list->files.count;
-  /* Validation need not have every class that training has. */
+  /* Validation may lack a class of training. */
   if (stat(path, &info) != 0 && errno == ENOENT) return TN_OK;
   tn_status status = list_folder(env, path, is_image, &list->files, &list->others);
   if (status != TN_OK) return status;
   list->first[k + 1] = list->files.count;
   if (list->first[k + 1] > list->first[k]) return TN_OK;
-  return tn_fail(env, TN_EINVAL, "folder", "%s: holds no .jpg, .jpeg or .png", path);
+  return tn_fail(env, TN_EINVAL, "folder", "%s: has no .jpg, .jpeg or .png files", path);
 }
 
-/* A class folder that the reference does not know would have no number. */
+/* Fails if a class folder is missing from the reference, where the classes get their numbers. */
 static tn_status check_classes(const tn_env *env, const char *root, const char *reference,
                                const name_list *classes) {
   name_list found = {0};
@@ -137,7 +137,7 @@ static tn_status check_classes(const tn_env *env, const char *root, const char *
   tn_status status = list_folder(env, root, file_list_is_folder, &found, &others);
   for (int64_t i = 0; status == TN_OK && i < found.count; i++)
     if (find_name(classes, name_at(&found, i)) < 0)
-      status = tn_fail(env, TN_EINVAL, "folder", "%s: has a class '%s' that %s has not", root,
+      status = tn_fail(env, TN_EINVAL, "folder", "%s: has a class '%s' that does not exist in %s", root,
                        name_at(&found, i), reference);
   free_names(env, &found);
   return status;
@@ -159,7 +159,7 @@ tn_status image_list_read(const tn_env *env, const char *root, const char *refer
   for (int64_t k = 0; status == TN_OK && k < list->classes.count; k++) status = list_class(env, list, k);
   if (status == TN_OK && list->others > 0)
     tn_env_log(env, TN_LOG_WARN,
-               "%s: %lld entries of class folders are neither .jpg, .jpeg nor .png and are left out", root,
+               "%s: %lld entries of class folders are neither .jpg, .jpeg nor .png and are skipped", root,
                (long long)list->others);
   return status;
 }

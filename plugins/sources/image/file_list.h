@@ -1,14 +1,14 @@
-/* plugins/sources/image/file_list.h: the files of a folder of class folders. */
+/* plugins/sources/image/file_list.h: lists the files of a folder of class folders. */
 #ifndef TN_PLUGINS_SOURCES_IMAGE_FILE_LIST_H
 #define TN_PLUGINS_SOURCES_IMAGE_FILE_LIST_H
 
 #include "plugins/sources/sources.h"
 
-/* Names in one block, so that a million files cost a few bytes each. */
+/* Names in one block, which saves memory for folders of millions of files. */
 typedef struct name_list {
-  char *bytes; /* NUL-ended names, one behind the other */
+  char *bytes; /* NUL-terminated names, contiguous */
   size_t used, size;
-  size_t *start; /* of each name in bytes */
+  size_t *start; /* the offset of each name in `bytes` */
   int64_t count, room;
 } name_list;
 
@@ -18,13 +18,13 @@ typedef struct image_list {
   char *root;        /* the folder of class folders */
   name_list classes; /* sorted */
   name_list files;   /* class by class, sorted within each */
-  int64_t *first;    /* per class, and one more: its first file */
-  int64_t others;    /* entries of class folders that are no pictures */
+  int64_t *first;    /* by class: its first file; classes + 1 entries */
+  int64_t others;    /* entries of class folders that are not pictures */
 } image_list;
 
-/* Lists the folder `root`. Classes are the folders in `reference` (root itself, or the training part
- * whose numbering validation must share). *list must be zero before; after a failure, too, it is
- * image_list_free'd. */
+/* Lists the folder `root`. The classes are the folders in `reference`: root itself, or the training part,
+ * whose numbering validation shares. *list must be zero before. The caller calls image_list_free, also after
+ * a failure. */
 tn_status image_list_read(const tn_env *env, const char *root, const char *reference, image_list *list);
 void image_list_free(const tn_env *env, image_list *list);
 

@@ -1,4 +1,4 @@
-/* plugins/sources/image/image.c: the size check and the row store that the decoders share. */
+/* plugins/sources/image/image.c: checks sizes and stores rows for the decoders. */
 #include "plugins/sources/image/image.h"
 
 #include <string.h>
@@ -25,8 +25,8 @@ tn_status image_size(image_sink *sink, uint64_t height, uint64_t width, int *wan
   return sink->planes(sink);
 }
 
-/* GCC vectorizes the loop for each level of the x86-64 psABI and chooses when the plugin is loaded;
- * sanitizers would run before the choice can be made. */
+/* GCC vectorizes the loop for each level of the x86-64 psABI; the dynamic loader selects the version.
+ * Sanitizers would run before the selection. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) &&                 \
     defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))

@@ -1,6 +1,6 @@
-/* plugins/sources/image/image_folder.c: pictures in class folders, FOLDER/train/CLASS/FILE.jpg. Classes are
- * numbered in the order of their names, as torchvision's ImageFolder does. Orientation tags and
- * colour profiles are not applied, as there. */
+/* plugins/sources/image/image_folder.c: pictures in class folders, FOLDER/train/CLASS/FILE.jpg. The classes
+ * are numbered in the order of their names. Orientation tags and colour profiles are not applied. Both rules
+ * are those of torchvision's ImageFolder. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,23 +16,25 @@ typedef struct folder_options {
 } folder_options;
 
 static const tn_option options[] = {
-    TN_OPT(folder_options, folder, TN_OPT_PATH, NULL, NULL, "holds train/ and one of valid/, val/, test/"),
+    TN_OPT(folder_options, folder, TN_OPT_PATH, NULL, NULL,
+           "folder of train/ and one of valid/, val/, test/"),
     TN_OPT(folder_options, subfolder, TN_OPT_TEXT, "", NULL,
-           "which of its folders to use instead of these; . is the folder itself"),
+           "another folder in it instead of these; . is the folder itself"),
     TN_OPT(folder_options, size, TN_OPT_INTS, "[]", ">= 0",
-           "height and width of every picture as decoded; 0: they differ; nothing: the first of each class "
-           "tell"),
-    TN_OPT(folder_options, max_pixels, TN_OPT_INT, "100000000", ">= 1", "larger pictures are refused"),
+           "height and width of every decoded picture; 0: they differ; []: read from the first picture of "
+           "each class"),
+    TN_OPT(folder_options, max_pixels, TN_OPT_INT, "100000000", ">= 1",
+           "the largest number of pixels of a picture"),
     TN_OPT(folder_options, at_least, TN_OPT_INT, "0", ">= 0",
-           "JPEG is decoded at 1/2, 1/4 or 1/8 of its size as long as both sides keep so many pixels; 0: at "
-           "full size"),
+           "decode a JPEG at 1/2, 1/4 or 1/8 of its size while both sides keep so many pixels; 0: at full "
+           "size"),
     TN_OPT_END};
 
-/* No JPEG or PNG of an allowed number of pixels needs more. */
+/* No JPEG or PNG with an allowed number of pixels is larger. */
 static const size_t LARGEST_FILE = (size_t)1 << 30;
 
 typedef struct folder_source {
-  tn_env env; /* of open: for its messages */
+  tn_env env; /* that of open, for messages */
   folder_options options;
   image_list list;
   const char **class_names;
@@ -52,9 +54,9 @@ static tn_status image_folder_join(const tn_env *env, const char *folder, const 
   return tn_fail(env, TN_EINVAL, "folder", "%s/%s: the path is too long", folder, name);
 }
 
-/* Where the part lies, and where the classes get their numbers. */
-static tn_status find_part(const tn_env *env, const folder_options *o, int32_t split, char root[PATH_MAX],
-                           char reference[PATH_MAX]) {
+/* Finds the folder of the split (root) and the folder whose classes define the numbering (reference). */
+static tn_status image_folder_find_part(const tn_env *env, const folder_options *o, int32_t split,
+                                        char root[PATH_MAX], char reference[PATH_MAX]) {
   static const char *const names[2][4] = {{"train", NULL}, {"valid", "val", "test", NULL}};
   if (o->subfolder[0] != '\0') {
     tn_status status = image_folder_join(env, o->folder, o->subfolder, root);
@@ -72,12 +74,12 @@ static tn_status find_part(const tn_env *env, const folder_options *o, int32_t s
   if (!folder_exists(o->folder))
     return tn_fail(env, TN_EIO, "folder", "%s: there is no such folder", o->folder);
   return tn_fail(env, TN_EUNAVAILABLE, "folder",
-                 "%s: holds no %s; subfolder names another, or . for the folder itself", o->folder,
+                 "%s: has no %s; set subfolder to another folder, or to . for the folder itself", o->folder,
                  split == TN_SPLIT_VALID ? "valid/, val/ or test/" : "train/");
 }
 
-static tn_status decode_file(const folder_source *f, const void *handle, tn_scratch *scratch, int64_t file,
-                             image_sink *sink) {
+static tn_status image_folder_decode(const folder_source *f, const void *handle, tn_scratch *scratch,
+                                     int64_t file, image_sink *sink) {
   char path[PATH_MAX];
   const uint8_t *bytes;
   size_t count;
@@ -91,15 +93,15 @@ static tn_status decode_file(const folder_source *f, const void *handle, tn_scra
   return image_decode(sink, bytes, count);
 }
 
-/* Pictures that were made to one size need no transform that makes them so. Whether these were, the
- * first of each class show; an exception met later is an error. */
-static tn_status look_at_sizes(folder_source *f) {
+/* If the first pictures of all classes have one size, it is the size of every picture, and the data need no
+ * transform that resizes them. A picture with another size is then an error. */
+static tn_status image_folder_compare_sizes(folder_source *f) {
   tn_scratch scratch = {NULL, 0};
   tn_status status = TN_OK;
   for (int64_t k = 0; status == TN_OK && k < f->list.classes.count && f->height >= 0; k++) {
     image_sink sink = {0};
     if (f->list.first[k] == f->list.first[k + 1]) continue;
-    status = decode_file(f, &f->env, &scratch, f->list.first[k], &sink);
+    status = image_folder_decode(f, &f->env, &scratch, f->list.first[k], &sink);
     if (status == TN_OK && f->height == 0) f->height = sink.height, f->width = sink.width;
     if (f->height != sink.height || f->width != sink.width) f->height = f->width = -1;
   }
@@ -107,9 +109,9 @@ static tn_status look_at_sizes(folder_source *f) {
   return status;
 }
 
-static tn_status find_size(folder_source *f) {
+static tn_status image_folder_find_size(folder_source *f) {
   const tn_ints *size = &f->options.size;
-  if (size->n == 0) return look_at_sizes(f);
+  if (size->n == 0) return image_folder_compare_sizes(f);
   if (size->n > 2)
     return tn_fail(&f->env, TN_EINVAL, "size", "size has %lld numbers, expected height and width",
                    (long long)size->n);
@@ -144,9 +146,9 @@ static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint6
   if (f == NULL) return TN_ENOMEM;
   f->env = *env;
   f->options = *(const folder_options *)opts;
-  tn_status status = find_part(&f->env, &f->options, split, root, reference);
+  tn_status status = image_folder_find_part(&f->env, &f->options, split, root, reference);
   if (status == TN_OK) status = image_list_read(&f->env, root, reference, &f->list);
-  if (status == TN_OK) status = find_size(f);
+  if (status == TN_OK) status = image_folder_find_size(f);
   if (status == TN_OK) status = image_folder_make_fields(f);
   if (status == TN_OK)
     *source = f;
@@ -170,16 +172,17 @@ typedef struct target {
   tn_sample *sample;
 } target;
 
-static tn_status give_planes(image_sink *sink) {
+static tn_status image_folder_planes(image_sink *sink) {
   target *t = sink->context;
   const tn_type *described = &t->source->fields[0].type;
   tn_type type = {TN_U8, 3, {3, sink->height, sink->width}};
   for (int d = 1; d < 3; d++) {
     if (described->dims[d] < 0 || described->dims[d] == type.dims[d]) continue;
-    return tn_fail(t->sample, TN_EINVAL, "size",
-                   "%s: has %lld x %lld pixels, the others %lld x %lld; set size = 0 and resize", sink->path,
-                   (long long)sink->width, (long long)sink->height, (long long)described->dims[2],
-                   (long long)described->dims[1]);
+    return tn_fail(
+        t->sample, TN_EINVAL, "size",
+        "%s: has %lld x %lld pixels, expected %lld x %lld like the others; set size = 0 and resize",
+        sink->path, (long long)sink->width, (long long)sink->height, (long long)described->dims[2],
+        (long long)described->dims[1]);
   }
   sink->to = tn_sample_field(t->sample, 0, &type);
   return sink->to != NULL ? TN_OK : TN_ENOMEM;
@@ -188,11 +191,11 @@ static tn_status give_planes(image_sink *sink) {
 static tn_status folder_read(tn_sample *s, void *source) {
   const folder_source *f = source;
   target t = {f, s};
-  image_sink sink = {.planes = give_planes, .context = &t};
+  image_sink sink = {.planes = image_folder_planes, .context = &t};
   int32_t *label = tn_sample_field(s, 1, NULL);
   if (label == NULL) return TN_ENOMEM;
   *label = (int32_t)image_list_class(&f->list, s->index);
-  return decode_file(f, s, s->scratch, s->index, &sink);
+  return image_folder_decode(f, s, s->scratch, s->index, &sink);
 }
 
 const tn_source image_folder_source = {

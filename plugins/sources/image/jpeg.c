@@ -1,5 +1,5 @@
-/* plugins/sources/image/jpeg.c: JPEG through libjpeg-turbo. The library reports errors by a callback
- * that must not return; it jumps back here, and nowhere else. */
+/* plugins/sources/image/jpeg.c: decodes JPEG with libjpeg-turbo. The library reports errors with a callback
+ * that must not return; the callback jumps back to image_jpeg_guarded. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "plugins/sources/image/image.h"
 
 typedef struct jpeg_reader {
-  struct jpeg_decompress_struct info; /* comes first: the library hands back pointers to it */
+  struct jpeg_decompress_struct info; /* first member: callbacks receive a pointer to it */
   struct jpeg_error_mgr errors;
   jmp_buf back;
   image_sink *sink;
-  uint8_t *row; /* one row, up to 4 bytes a pixel */
+  uint8_t *row; /* one row, up to 4 bytes per pixel */
   char text[JMSG_LENGTH_MAX];
 } jpeg_reader;
 
@@ -24,8 +24,8 @@ static void image_jpeg_on_error(j_common_ptr info) {
   longjmp(r->back, 1);
 }
 
-/* Most warnings are about bytes that do no harm. Data that ends too soon does: the rest of the picture
- * would be grey. */
+/* Most warnings concern bytes that do not affect the picture. Data that ends too soon is an error: the rest
+ * of the picture would be grey. */
 static void on_message(j_common_ptr info, int level) {
   jpeg_reader *r = (jpeg_reader *)info;
   if (level >= 0) return;
@@ -35,7 +35,7 @@ static void on_message(j_common_ptr info, int level) {
 
 static void be_silent(j_common_ptr info) { (void)info; }
 
-/* Cyan, magenta, yellow and black, the usual way of printers' files: Adobe's stores them inverted. */
+/* Converts cyan, magenta, yellow and black to RGB. Files written by Adobe store the inks inverted. */
 static void cmyk_to_rgb(uint8_t *row, int64_t width, int inverted) {
   for (int64_t x = 0; x < width; x++) {
     unsigned k = inverted ? row[4 * x + 3] : 255u - row[4 * x + 3];
@@ -63,8 +63,9 @@ static tn_status image_jpeg_read_rows(jpeg_reader *r) {
   return TN_OK;
 }
 
-/* The inverse transform of a block can leave out its high frequencies, and give 4 x 4, 2 x 2 or 1 x 1 pixels
- * for its 8 x 8: much less work, and near to the mean of the pixels that are left out. */
+/* Selects the smallest size that keeps at_least pixels on both sides. The inverse transform of an 8 x 8 block
+ * can omit its high frequencies and compute 4 x 4, 2 x 2 or 1 x 1 pixels, which takes much less time and is
+ * close to the mean of the omitted pixels. */
 static void choose_scale(jpeg_reader *r) {
   struct jpeg_decompress_struct *info = &r->info;
   int64_t least = r->sink->at_least;
@@ -89,7 +90,7 @@ static tn_status read_picture(jpeg_reader *r, const uint8_t *bytes, size_t count
   return status == TN_OK && wanted ? image_jpeg_read_rows(r) : status;
 }
 
-/* Everything that changes between setjmp and longjmp lies in the reader, not in registers. */
+/* All values that change between setjmp and longjmp are members of the reader, not local variables. */
 static tn_status image_jpeg_guarded(jpeg_reader *r, const uint8_t *bytes, size_t count) {
   if (setjmp(r->back) != 0)
     return tn_fail(r->sink->handle, TN_EINVAL, NULL, "%s: damaged JPEG: %s", r->sink->path, r->text);

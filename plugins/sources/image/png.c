@@ -1,5 +1,5 @@
-/* plugins/sources/image/png.c: PNG through libpng. The library reports errors by a callback that must
- * not return; it jumps back here, and nowhere else. */
+/* plugins/sources/image/png.c: decodes PNG with libpng. The library reports errors with a callback that must
+ * not return; the callback jumps back to image_png_guarded. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct png_source {
   jmp_buf back;
   const uint8_t *bytes;
   size_t count, at;
-  uint8_t *pixels; /* the whole picture: interlaced ones come in seven passes over it */
+  uint8_t *pixels; /* the picture; an interlaced one is decoded in seven passes */
   char text[128];
 } png_source;
 
@@ -27,16 +27,16 @@ static void image_png_on_error(png_structp png, png_const_charp message) {
 
 static void on_warning(png_structp png, png_const_charp message) { (void)png, (void)message; }
 
-static void give_bytes(png_structp png, png_bytep to, size_t count) {
+static void image_png_read_bytes(png_structp png, png_bytep to, size_t count) {
   png_source *s = png_get_io_ptr(png);
   if (count > s->count - s->at) png_error(png, "the file ends too soon");
   memcpy(to, s->bytes + s->at, count);
   s->at += count;
 }
 
-/* Every kind of PNG becomes 8-bit RGB: palettes are looked up, grey is repeated, 16 bits are
- * rounded, transparency is left out. */
-static void ask_for_rgb(png_structp png, png_infop info) {
+/* Converts every kind of PNG to 8-bit RGB: palettes and grey are expanded, 16 bits are rounded, transparency
+ * is dropped. */
+static void image_png_convert_to_rgb(png_structp png, png_infop info) {
   png_set_expand(png);
   png_set_scale_16(png);
   png_set_strip_alpha(png);
@@ -45,7 +45,7 @@ static void ask_for_rgb(png_structp png, png_infop info) {
 }
 
 static tn_status image_png_read_rows(png_source *s) {
-  ask_for_rgb(s->png, s->info);
+  image_png_convert_to_rgb(s->png, s->info);
   int passes = png_set_interlace_handling(s->png);
   png_read_update_info(s->png, s->info);
   size_t stride = (size_t)s->sink->width * 3;
@@ -59,12 +59,12 @@ static tn_status image_png_read_rows(png_source *s) {
   return TN_OK;
 }
 
-/* Everything that changes between setjmp and longjmp lies in the source, not in registers. */
+/* All values that change between setjmp and longjmp are members of the source, not local variables. */
 static tn_status image_png_guarded(png_source *s) {
   int wanted;
   if (setjmp(s->back) != 0)
     return tn_fail(s->sink->handle, TN_EINVAL, NULL, "%s: damaged PNG: %s", s->sink->path, s->text);
-  png_set_read_fn(s->png, s, give_bytes);
+  png_set_read_fn(s->png, s, image_png_read_bytes);
   png_read_info(s->png, s->info);
   tn_status status = image_size(s->sink, png_get_image_height(s->png, s->info),
                                 png_get_image_width(s->png, s->info), &wanted);

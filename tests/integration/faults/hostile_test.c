@@ -59,7 +59,7 @@ static const char idx_ini[] = "[run]\nmax_steps = 1\noutput =\n"
 
 static const hostile idx_images[] = {
     {"nothing at all", B(""), 0, 0, 65, "images"},
-    {"another format", B("GIF89a, not numbers at all"), 0, 0, 65, "no IDX file"},
+    {"another format", B("GIF89a, not numbers at all"), 0, 0, 65, "not an IDX file"},
     {"floats",
      B("\0\0\x0d\x03\0\0\0\x01\0\0\0\x01\0\0\0\x01"
        "abcd"),
@@ -74,13 +74,13 @@ static const hostile idx_images[] = {
      B("\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x02"
        "abc"),
      0, 0, 65, "ends after"},
-    {"data that go on", B(IMAGES "more"), 0, 0, 65, "goes on behind"},
+    {"data that go on", B(IMAGES "more"), 0, 0, 65, "has more than the"},
     {"sizes whose product overflows", B("\0\0\x08\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), 0, 0,
-     65, "claims to hold more"},
+     65, "declares more elements than"},
     {"two dimensions",
      B("\0\0\x08\x02\0\0\0\x02\0\0\0\x02"
        "abcd"),
-     0, 0, 65, "no file of images"},
+     0, 0, 65, "not a file of images"},
     {"gzip of nothing", B("\x1f\x8b\x08\0\0\0\0\0\0\x03"), 0, 0, 65, "images"},
     {"garbage for gzip data", B("\x1f\x8b\x08\0\0\0\0\0\0\x03garbage, more garbage"), 0, 0, 65,
      "damaged gzip"},
@@ -216,11 +216,11 @@ static const char text_ini[] = "[run]\nmax_steps = 1\noutput =\n"
 static const hostile texts[] = {
     {"nothing at all", B(""), 0, 0, 65, "x.txt"},
     {"shorter than a window", B("short"), 0, 0, 65, "expected more than 8, the window"},
-    {"Latin-1", B("caf\xe9 caf\xe9 caf\xe9 caf\xe9"), 0, 0, 65, "byte 3 is no UTF-8"},
-    {"a surrogate", B("abcdefgh\xed\xa0\x80ijklmnop"), 0, 0, 65, "byte 8 is no UTF-8"},
-    {"an overlong slash", B("abcdefgh\xc0\xafijklmnop"), 0, 0, 65, "byte 8 is no UTF-8"},
+    {"Latin-1", B("caf\xe9 caf\xe9 caf\xe9 caf\xe9"), 0, 0, 65, "byte 3 is not UTF-8"},
+    {"a surrogate", B("abcdefgh\xed\xa0\x80ijklmnop"), 0, 0, 65, "byte 8 is not UTF-8"},
+    {"an overlong slash", B("abcdefgh\xc0\xafijklmnop"), 0, 0, 65, "byte 8 is not UTF-8"},
     {"a character that ends with the file", B("abcdefghijklmnop\xf0\x9f\x98"), 0, 0, 65,
-     "byte 16 is no UTF-8"},
+     "byte 16 is not UTF-8"},
 };
 
 /* ---- configurations and models ---- */

@@ -1,4 +1,4 @@
-/* backends/cpu/kernels/gemm/gemm.c: cuts products into tiles and runs them on the team. */
+/* backends/cpu/kernels/gemm/gemm.c: divides products into tiles and runs the tiles on the team. */
 #include <stddef.h>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
@@ -38,82 +38,83 @@ int64_t tn_gemm_packed_bytes(int32_t kind, int64_t m, int64_t k) {
   return tn_gemm_round_up(m, TN_GEMM_ALIGN) * k * tn_gemm_wide_bytes(kind);
 }
 
-/* ---- the plan ------------------------------------------------------------------------------------ */
+/* ---- tiling ------------------------------------------------------------------------------------ */
 
 enum {
-  DIRECT_MACS = 8192,  /* a product of so few multiplications is not worth packing */
-  DIRECT_LINES = 4,    /* nor is one with so few rows or columns, which reads each element so often */
-  ITEM_MACS = 1 << 22, /* a tile should be so much work, a millisecond or less, before there are more */
+  DIRECT_MACS = 8192,  /* packing does not pay for a product of at most so many multiplications */
+  DIRECT_LINES = 4,    /* nor for at most so many rows or columns, which is how often each element is read */
+  ITEM_MACS = 1 << 22, /* a product is divided further only if each tile keeps so much work, a millisecond */
   LEAST_TILE = 64,
   LEAST_SPLIT = 4 * TN_GEMM_K
 };
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t gemm_divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static int64_t gemm_items_of(const tn_gemm_plan *p) {
+static int64_t gemm_items_of(const tn_gemm_tiling *p) {
   return p->products * p->tiles_m * p->tiles_n * p->splits;
 }
 
-/* Cuts as evenly as the panels allow. */
-static void gemm_set_tiles(tn_gemm_plan *p, int64_t tile_m, int64_t tile_n) {
-  p->tiles_m = divide_up(p->m, tile_m);
-  p->tiles_n = divide_up(p->n, tile_n);
-  p->tile_m = tn_gemm_round_up(divide_up(p->m, p->tiles_m), TN_GEMM_ALIGN);
-  p->tile_n = tn_gemm_round_up(divide_up(p->n, p->tiles_n), TN_GEMM_ALIGN);
-  p->tiles_m = divide_up(p->m, p->tile_m);
-  p->tiles_n = divide_up(p->n, p->tile_n);
+/* Makes the tiles as equal as the width of the panels allows. */
+static void gemm_set_tiles(tn_gemm_tiling *p, int64_t tile_m, int64_t tile_n) {
+  p->tiles_m = gemm_divide_up(p->m, tile_m);
+  p->tiles_n = gemm_divide_up(p->n, tile_n);
+  p->tile_m = tn_gemm_round_up(gemm_divide_up(p->m, p->tiles_m), TN_GEMM_ALIGN);
+  p->tile_n = tn_gemm_round_up(gemm_divide_up(p->n, p->tiles_n), TN_GEMM_ALIGN);
+  p->tiles_m = gemm_divide_up(p->m, p->tile_m);
+  p->tiles_n = gemm_divide_up(p->n, p->tile_n);
 }
 
-static void set_splits(tn_gemm_plan *p, int64_t splits) {
-  p->tile_k = tn_gemm_round_up(divide_up(p->k, splits), TN_GEMM_K);
-  p->splits = divide_up(p->k, p->tile_k);
+static void gemm_set_splits(tn_gemm_tiling *p, int64_t splits) {
+  p->tile_k = tn_gemm_round_up(gemm_divide_up(p->k, splits), TN_GEMM_K);
+  p->splits = gemm_divide_up(p->k, p->tile_k);
 }
 
-/* Smaller tiles cost more packing, so they stop at LEAST_TILE however many threads might wait. */
-static void plan_packed(tn_gemm_plan *p, int64_t wanted, int32_t flags) {
+/* Halves the tiles until there are enough. Smaller tiles cost more packing, so LEAST_TILE is the limit even
+ * if threads stay idle. */
+static void gemm_tile_packed(tn_gemm_tiling *p, int64_t wanted, int32_t flags) {
   int64_t tile_m = flags & TN_GEMM_PACKED ? 512 : 256, tile_n = flags & TN_GEMM_PACKED ? 128 : 256;
   gemm_set_tiles(p, tile_m, tile_n);
   if (flags & TN_GEMM_SPLIT && gemm_items_of(p) < wanted && p->k >= 2 * LEAST_SPLIT)
-    set_splits(p, tn_gemm_min(divide_up(wanted, gemm_items_of(p)), p->k / LEAST_SPLIT));
+    gemm_set_splits(p, tn_gemm_min(gemm_divide_up(wanted, gemm_items_of(p)), p->k / LEAST_SPLIT));
   while (gemm_items_of(p) < wanted && (p->tile_m > LEAST_TILE || p->tile_n > LEAST_TILE)) {
     if (p->tile_m >= p->tile_n)
-      tile_m = tn_gemm_round_up(divide_up(p->tile_m, 2), TN_GEMM_ALIGN);
+      tile_m = tn_gemm_round_up(gemm_divide_up(p->tile_m, 2), TN_GEMM_ALIGN);
     else
-      tile_n = tn_gemm_round_up(divide_up(p->tile_n, 2), TN_GEMM_ALIGN);
+      tile_n = tn_gemm_round_up(gemm_divide_up(p->tile_n, 2), TN_GEMM_ALIGN);
     gemm_set_tiles(p, tile_m, tile_n);
   }
   int64_t packed_a = flags & TN_GEMM_PACKED ? 0 : TN_GEMM_K * p->tile_m;
   p->scratch_bytes = (p->tile_m * p->tile_n + TN_GEMM_K * p->tile_n + packed_a) * tn_gemm_wide_bytes(p->kind);
 }
 
-static void plan_direct(tn_gemm_plan *p, int64_t wanted) {
+static void gemm_tile_direct(tn_gemm_tiling *p, int64_t wanted) {
   p->direct = 1;
   p->tile_n = tn_gemm_min(p->n, TN_GEMM_DIRECT_N);
-  p->tiles_n = divide_up(p->n, p->tile_n);
-  p->tiles_m = tn_gemm_min(p->m, divide_up(wanted, p->products * p->tiles_n));
-  p->tile_m = divide_up(p->m, p->tiles_m);
-  p->tiles_m = divide_up(p->m, p->tile_m);
+  p->tiles_n = gemm_divide_up(p->n, p->tile_n);
+  p->tiles_m = tn_gemm_min(p->m, gemm_divide_up(wanted, p->products * p->tiles_n));
+  p->tile_m = gemm_divide_up(p->m, p->tiles_m);
+  p->tiles_m = gemm_divide_up(p->m, p->tile_m);
 }
 
-void tn_gemm_plan_make(tn_gemm_plan *plan, int32_t kind, int64_t products, int64_t m, int64_t n, int64_t k,
-                       int32_t flags) {
-  *plan =
-      (tn_gemm_plan){.kind = kind, .products = products, .m = m, .n = n, .k = k, .tile_k = k, .splits = 1};
+void tn_gemm_tiling_make(tn_gemm_tiling *tiling, int32_t kind, int64_t products, int64_t m, int64_t n,
+                         int64_t k, int32_t flags) {
+  *tiling =
+      (tn_gemm_tiling){.kind = kind, .products = products, .m = m, .n = n, .k = k, .tile_k = k, .splits = 1};
   if (products == 0 || m == 0 || n == 0) return;
   double macs = (double)m * (double)n * (double)(k > 0 ? k : 1);
   double pieces = (double)products * macs / ITEM_MACS;
   int64_t wanted = pieces < 1 ? 1 : pieces > TN_GEMM_CHUNKS ? TN_GEMM_CHUNKS : (int64_t)pieces;
   int32_t small = macs <= DIRECT_MACS || m <= DIRECT_LINES || n <= DIRECT_LINES;
   if (flags & TN_GEMM_PLAIN && small)
-    plan_direct(plan, wanted);
+    gemm_tile_direct(tiling, wanted);
   else
-    plan_packed(plan, wanted, flags);
-  /* A chunk of many small products is a chunk of few large ones. */
-  plan->chunks = tn_gemm_min(gemm_items_of(plan), wanted > 1 ? TN_GEMM_CHUNKS : 1);
+    gemm_tile_packed(tiling, wanted, flags);
+  /* A product with little work gets one chunk; otherwise the items are spread over up to TN_GEMM_CHUNKS. */
+  tiling->chunks = tn_gemm_min(gemm_items_of(tiling), wanted > 1 ? TN_GEMM_CHUNKS : 1);
 }
 
-/* One thread of a processor with 256-bit vectors. */
-double tn_gemm_cost_s(const tn_gemm_plan *p) {
+/* The rate, 40 GFLOP/s, is that of one thread with 256-bit vectors. */
+double tn_gemm_cost_s(const tn_gemm_tiling *p) {
   return 2.0 * (double)p->products * (double)p->m * (double)p->n * (double)p->k / 4e10;
 }
 
@@ -121,15 +122,15 @@ double tn_gemm_cost_s(const tn_gemm_plan *p) {
 
 typedef struct gemm_run {
   const tn_gemm_isa *isa;
-  const tn_gemm_plan *plan;
+  const tn_gemm_tiling *tiling;
   tn_gemm_describe describe;
   const void *arg;
   char *scratch;
 } gemm_run;
 
-/* Item number -> product, split, tile: neighbours share columns of B. */
-static void run_item(const gemm_run *run, int64_t item, void *scratch) {
-  const tn_gemm_plan *p = run->plan;
+/* Decodes the item's number to product, split and tile. Consecutive items share columns of B. */
+static void gemm_run_item(const gemm_run *run, int64_t item, void *scratch) {
+  const tn_gemm_tiling *p = run->tiling;
   tn_gemm g = {0};
   int64_t i = item % p->tiles_m, rest = item / p->tiles_m;
   int64_t j = rest % p->tiles_n;
@@ -145,15 +146,15 @@ static void run_item(const gemm_run *run, int64_t item, void *scratch) {
 
 static void gemm_run_chunk(void *arg, int64_t chunk) {
   const gemm_run *run = arg;
-  const tn_gemm_plan *p = run->plan;
+  const tn_gemm_tiling *p = run->tiling;
   int64_t items = gemm_items_of(p), first = items / p->chunks * chunk + tn_gemm_min(chunk, items % p->chunks);
   int64_t n = items / p->chunks + (chunk < items % p->chunks);
   for (int64_t item = first; item < first + n; item++)
-    run_item(run, item, run->scratch + chunk * p->scratch_bytes);
+    gemm_run_item(run, item, run->scratch + chunk * p->scratch_bytes);
 }
 
-void tn_gemm_run(tn_launch *launch, const tn_gemm_isa *isa, const tn_gemm_plan *plan,
+void tn_gemm_run(tn_launch *launch, const tn_gemm_isa *isa, const tn_gemm_tiling *tiling,
                  tn_gemm_describe describe, const void *arg, void *scratch) {
-  gemm_run run = {isa, plan, describe, arg, scratch};
-  if (plan->chunks > 0) tn_parallel(launch, plan->chunks, gemm_run_chunk, &run);
+  gemm_run run = {isa, tiling, describe, arg, scratch};
+  if (tiling->chunks > 0) tn_parallel(launch, tiling->chunks, gemm_run_chunk, &run);
 }

@@ -1,17 +1,17 @@
-/* backends/cpu/kernels/gemm/gemm.h: C = A B for matrices that lie anywhere: strided, transposed, in half
- * precision, or hidden in images (convolutions).
+/* backends/cpu/kernels/gemm/gemm.h: C = A B for operands that are strided, transposed, in half precision, or
+ * gathered from images (convolutions).
  *
- * The scheme is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
- * ACM TOMS 34(3), 2008: blocks of A and B are copied ("packed") into panels in the order in which a
- * small kernel, whose piece of C stays in registers, reads them. Packing converts every operand
- * (strides, type, padding of a convolution) to such panels, and storing converts the tile to the result's type
- * and strides; in between there is one plain product in f32, or f64 for f64.
+ * The algorithm is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM
+ * TOMS 34(3), 2008. Blocks of A and B are packed: copied into panels in the order in which the micro-kernel
+ * reads them. The micro-kernel keeps its part of C in registers. Packing converts strides, types and the
+ * padding of a convolution; storing converts a tile to the type and the strides of the result. The product
+ * between them is computed in f32, for f64 in f64.
  *
- * A convolution is a product whose one operand is gathered from images as it is packed, so the
- * matrix of patches ("im2col": Chellapilla, Puri, Simard, IWFHR 2006) never exists as a whole.
+ * A convolution is a product with one operand that is gathered from images while it is packed, so the full
+ * matrix of patches ("im2col": Chellapilla, Puri, Simard, IWFHR 2006) is never stored.
  *
- * Determinism: an element of C is summed over blocks of TN_GEMM_K in rising order, each block in
- * rising order; neither depends on tiles or threads. */
+ * Determinism: an element of C is the sum over blocks of TN_GEMM_K in ascending order, each block summed in
+ * ascending order. Neither order depends on tiles or threads. */
 #ifndef TN_BACKENDS_CPU_KERNELS_GEMM_GEMM_H
 #define TN_BACKENDS_CPU_KERNELS_GEMM_GEMM_H
 
@@ -20,21 +20,21 @@
 
 enum {
   TN_GEMM_K = 256,       /* depth of a packed block */
-  TN_GEMM_ALIGN = 32,    /* what panels' widths divide, for every instruction set */
-  TN_GEMM_CHUNKS = 32,   /* at most so many chunks, each with scratch of its own */
+  TN_GEMM_ALIGN = 32,    /* a multiple of the panels' widths of every instruction set */
+  TN_GEMM_CHUNKS = 32,   /* the largest number of chunks; each has its own scratch */
   TN_GEMM_DIRECT_N = 256 /* the widest tile without packing */
 };
 
-/* Beside the dtypes there is a kind of product that is f32 but rounds its operands, as TF32 does. */
+/* A kind of product is a dtype, or TN_GEMM_TF32: f32 with operands rounded to TF32. */
 enum { TN_GEMM_TF32 = TN_DTYPES, TN_GEMM_KINDS = TN_DTYPES + 1 };
 static inline int32_t tn_gemm_kind(int32_t dtype, int32_t math) {
   return dtype == TN_F32 && math == TN_MATH_TF32 ? TN_GEMM_TF32 : dtype;
 }
 static inline int32_t tn_gemm_dtype(int32_t kind) { return kind == TN_GEMM_TF32 ? TN_F32 : kind; }
 
-/* Pixel p of a grid: image p / (height * width), row and column in it; its place in a plane of
- * plane_height x plane_width is (row * step_y, column * step_x), shifted by a tap where there is
- * one. Only the tap's shift leaves a plane: elements outside read as zero. */
+/* A grid of pixels. Pixel p belongs to image p / (height * width) and has a row and a column in it. Its
+ * position in a plane of plane_height x plane_width is (row * step_y, column * step_x), shifted by the tap if
+ * there is one. A shift may leave the plane; elements outside are zero. */
 typedef struct tn_gemm_grid {
   int64_t height, width;
   int64_t step_y, step_x;
@@ -42,17 +42,17 @@ typedef struct tn_gemm_grid {
   int64_t image_step; /* elements from one image to the next */
 } tn_gemm_grid;
 
-/* Shift of a filter's element: in rows, in columns, and in elements of what it is applied to. */
+/* The shift of an element of the filter: in rows, in columns, and in elements of the source. */
 typedef struct tn_gemm_tap {
   int64_t y, x, offset;
 } tn_gemm_tap;
 
-/* An operand, as rows of elements. Rows run along k (`along_k`), else along the operand's own index
- * (m for A, n for B), and are numbered by the other of the two. Row r, element x lies at
+/* An operand as rows of elements. With `along_k` a row runs along k and its number is the operand's own index
+ * (m for A, n for B); without it the roles are exchanged. Element x of row r is
  *
- *     data[(r / n_taps) * row_step + taps[r % n_taps].offset + place of x]
+ *     data[(r / n_taps) * row_step + taps[r % n_taps].offset + offset of x]
  *
- * where the place of x is x * step, or that of pixel x if there is a grid. */
+ * The offset of x is x * step, or the offset of pixel x if there is a grid. */
 typedef struct tn_gemm_source {
   const void *data;
   int64_t row_step, step;
@@ -62,89 +62,89 @@ typedef struct tn_gemm_source {
   int32_t along_k;
 } tn_gemm_source;
 
-/* Where C goes: element (i, j) to data[i * row_step + place of j]. */
+/* The result: element (i, j) is stored at data[i * row_step + offset of j]. */
 typedef struct tn_gemm_result {
   void *data;
   int64_t row_step, step;
   const tn_gemm_grid *grid;
-  const void *bias;       /* of the operands' type; NULL: none */
-  int64_t bias_i, bias_j; /* steps of the bias: 0 1 an element per column, 1 0 one per row */
-  int32_t wide;           /* written in the type of the sums instead of the operands' */
+  const void *bias;       /* of the operands' type; NULL without a bias */
+  int64_t bias_i, bias_j; /* steps of the bias: 0, 1 for an element per column; 1, 0 for one per row */
+  int32_t wide;           /* stored in the type of the sums instead of the operands' type */
 } tn_gemm_result;
 
 typedef struct tn_gemm {
   tn_gemm_source a, b;
   tn_gemm_result c;
-  const void *packed_a; /* all of A as tn_gemm_isa.pack left it, or NULL */
+  const void *packed_a; /* all of A, packed by tn_gemm_isa.pack, or NULL */
   int64_t m;            /* rows of all of A, for packed_a */
 } tn_gemm;
 
-/* A piece of a product: rows m0 .. m0+m-1 and so on. m0 is a multiple of TN_GEMM_ALIGN. */
+/* A part of a product: rows m0 .. m0+m-1, columns n0 .. n0+n-1, k0 .. k0+k-1. m0 is a multiple of
+ * TN_GEMM_ALIGN. */
 typedef struct tn_gemm_range {
   int64_t m0, m, n0, n, k0, k;
 } tn_gemm_range;
 
-/* The same code built for one instruction set. Functions by kind; NULL for dtypes that are not floats. */
+/* The functions of one instruction set, by kind of product; NULL for dtypes that are not floats. */
 typedef struct tn_gemm_isa {
   const char *name;
-  /* Computes a piece with packing; scratch: tn_gemm_plan.scratch_bytes. */
+  /* Computes a part with packing; scratch has tn_gemm_tiling.scratch_bytes. */
   void (*tile[TN_GEMM_KINDS])(const tn_gemm *g, const tn_gemm_range *range, void *scratch);
-  /* The same without packing, for small products: sources without grid and taps, n <= TN_GEMM_DIRECT_N. */
+  /* Computes a part without packing, for small products: no grid, no taps, n <= TN_GEMM_DIRECT_N. */
   void (*direct[TN_GEMM_KINDS])(const tn_gemm *g, const tn_gemm_range *range, void *scratch);
-  /* Packs the k-block that starts at k0 (a multiple of TN_GEMM_K) of an A with m rows into its
-   * place in `packed`, which holds tn_gemm_packed_bytes. */
+  /* Packs the block of A (m rows) that starts at k0, a multiple of TN_GEMM_K, into its part of `packed`,
+   * which has tn_gemm_packed_bytes. */
   void (*pack[TN_GEMM_KINDS])(const tn_gemm_source *a, int64_t m, int64_t k0, int64_t k, void *packed);
 } tn_gemm_isa;
 
-/* Instruction sets built in and usable on this processor, best first; NULL past the last. */
+/* Instruction set `index` of those that this processor supports, best first; NULL past the last. */
 const tn_gemm_isa *tn_gemm_isa_at(int32_t index);
 
-/* Fails with TN_EUNSUPPORTED unless products of this dtype exist. */
+/* Fails with TN_EUNSUPPORTED unless the dtype is a float type. */
 tn_status tn_gemm_check_dtype(tn_query *q, int32_t dtype);
 
 int64_t tn_gemm_packed_bytes(int32_t kind, int64_t m, int64_t k);
 /* Bytes of an element of the sums. */
 int64_t tn_gemm_wide_bytes(int32_t kind);
 
-/* How `products` products of one shape are cut into tiles, and those into chunks. A pure function of
- * the shape, so that query (which sizes the workspace) and prepare agree. */
-typedef struct tn_gemm_plan {
+/* The division of `products` products of one shape into tiles, and of the tiles into chunks. It is a function
+ * of the shape alone, so query, which reports the workspace, and prepare compute the same tiling. */
+typedef struct tn_gemm_tiling {
   int32_t kind, direct;
   int64_t products, m, n, k;
-  int64_t tile_m, tile_n, tile_k; /* tile_k < k: partial sums, `splits` of them */
+  int64_t tile_m, tile_n, tile_k; /* tile_k < k: `splits` partial sums */
   int64_t tiles_m, tiles_n, splits;
   int64_t chunks, scratch_bytes; /* scratch of one chunk */
-} tn_gemm_plan;
+} tn_gemm_tiling;
 
 enum {
   TN_GEMM_PACKED = 1, /* A is packed beforehand */
-  TN_GEMM_SPLIT = 2,  /* k may be split, since the caller adds up partial sums */
-  TN_GEMM_PLAIN = 4   /* no grid and no taps, so a small product may go without packing */
+  TN_GEMM_SPLIT = 2,  /* k may be split: the caller adds the partial sums */
+  TN_GEMM_PLAIN = 4   /* no grid and no taps: a small product may run without packing */
 };
-void tn_gemm_plan_make(tn_gemm_plan *plan, int32_t kind, int64_t products, int64_t m, int64_t n, int64_t k,
-                       int32_t flags);
+void tn_gemm_tiling_make(tn_gemm_tiling *tiling, int32_t kind, int64_t products, int64_t m, int64_t n,
+                         int64_t k, int32_t flags);
 /* Estimated seconds. */
-double tn_gemm_cost_s(const tn_gemm_plan *plan);
-static inline int64_t tn_gemm_workspace(const tn_gemm_plan *plan) {
-  return plan->chunks * plan->scratch_bytes;
+double tn_gemm_cost_s(const tn_gemm_tiling *tiling);
+static inline int64_t tn_gemm_workspace(const tn_gemm_tiling *tiling) {
+  return tiling->chunks * tiling->scratch_bytes;
 }
 
-/* Runs all products of a plan on the launch's team. `describe` fills *g (zeroed before) for one
- * product and one split; it runs on the team, often. scratch: tn_gemm_workspace(plan) bytes. */
+/* Runs all products of a tiling on the launch's team. `describe` fills *g, which is zeroed, for one product
+ * and one split; the threads of the team call it once per tile. scratch: tn_gemm_workspace(tiling) bytes. */
 typedef void (*tn_gemm_describe)(const void *arg, int64_t product, int64_t split, tn_gemm *g);
-void tn_gemm_run(tn_launch *launch, const tn_gemm_isa *isa, const tn_gemm_plan *plan,
+void tn_gemm_run(tn_launch *launch, const tn_gemm_isa *isa, const tn_gemm_tiling *tiling,
                  tn_gemm_describe describe, const void *arg, void *scratch);
 
-/* ---- for isa.c: grid.c and small arithmetic --------------------------------------------------------------
- */
+/* ---- for isa.c -------------------------------------------------------------------------------------- */
 
-/* Part of a span of pixels that lies in one row of the grid. */
+/* The part of a span of pixels inside one row of the grid. */
 typedef struct tn_gemm_segment {
-  int64_t offset, y, x; /* place of its first pixel */
-  int64_t at, n;        /* first pixel within the span, and how many */
+  int64_t offset, y, x; /* position of its first pixel */
+  int64_t at, n;        /* index of the first pixel in the span, and number of pixels */
 } tn_gemm_segment;
 
-/* Cuts pixels p .. p+n-1 into runs (at most n, and at most n / width + 2); returns how many. */
+/* Divides pixels p .. p+n-1 into runs, at most min(n, n / width + 2); returns their number. */
 int64_t tn_gemm_runs(const tn_gemm_grid *grid, int64_t p, int64_t n, tn_gemm_segment *runs);
 
 static inline int64_t tn_gemm_round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }

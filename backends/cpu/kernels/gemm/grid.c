@@ -1,5 +1,5 @@
-/* backends/cpu/kernels/gemm/grid.c: the segments of a grid of pixels, for a product whose B is read from
- * images. */
+/* backends/cpu/kernels/gemm/grid.c: divides a span of pixels into segments, one per row of the grid, for
+ * operands that are gathered from images. */
 #include "backends/cpu/kernels/gemm/gemm.h"
 
 int64_t tn_gemm_runs(const tn_gemm_grid *g, int64_t p, int64_t n, tn_gemm_segment *runs) {

@@ -1,12 +1,12 @@
-/* backends/cpu/kernels/gemm/isa.c: the inner parts of gemm.h for one instruction set: whichever this
- * file is compiled for. meson.build compiles it several times, with TN_GEMM_ISA naming each. Vectors are
- * GCC's and clang's vector extensions, which exist on every architecture. */
+/* backends/cpu/kernels/gemm/isa.c: the functions of tn_gemm_isa for one instruction set. meson.build
+ * compiles this file once per instruction set, with its name in TN_GEMM_ISA. The vectors are the vector
+ * extensions of GCC and clang, which exist on every architecture. */
 #include <string.h>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
 #include "backends/shared/half.h"
 
-/* Vectors of the size of a register; as many sums as the registers hold beside one line of B. */
+/* A vector fills a register. PANEL_M rows of sums fit into the registers together with one row of B. */
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
 #define PANEL_M      8
@@ -20,7 +20,7 @@
 
 enum { DOT_LANES = 16 };
 
-/* Whole steps in a distance; mostly the step is 1, and a division slow. */
+/* distance / step. The step is mostly 1, and a division is slow. */
 static inline int64_t steps(int64_t distance, int64_t step) { return step == 1 ? distance : distance / step; }
 
 #define JOIN_(a, b) a##_##b

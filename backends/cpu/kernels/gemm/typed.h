@@ -1,16 +1,16 @@
-/* backends/cpu/kernels/gemm/typed.h: packing, tiles and storing for one element type. Included by
- * gemm_isa.c once per type with
+/* backends/cpu/kernels/gemm/typed.h: packing, tiles and storing for one element type. isa.c includes
+ * this file once per type, with
  *
- *     ELEMENT       type in memory                    WIDE         type of the sums
- *     TYPED(name)   name of a function for it         MICRO(name)  name from gemm_micro.h
- *     WIDEN(x)      ELEMENT to WIDE                   NARROW(x)    WIDE to ELEMENT, rounded once
- *     FACTOR(x)     an operand's ELEMENT to WIDE, as it is multiplied */
+ *     ELEMENT       type in memory                      WIDE         type of the sums
+ *     TYPED(name)   name of a function for that type    MICRO(name)  name from micro.h
+ *     WIDEN(x)      ELEMENT to WIDE                     NARROW(x)    WIDE to ELEMENT, rounded once
+ *     FACTOR(x)     ELEMENT of an operand to the factor of the product, in WIDE */
 
 #define PANEL_N (2 * VECTOR_BYTES / (int64_t)sizeof(WIDE))
 
 /* ---- reading rows -------------------------------------------------------------------------------- */
 
-/* Elements first .. first+n-1 of every row of a source. */
+/* Elements first .. first+n-1 of the rows of a source. */
 typedef struct TYPED(span) {
   int64_t first, n, n_runs;
   tn_gemm_segment runs[TN_GEMM_K];
@@ -29,7 +29,7 @@ static inline void TYPED(read)(WIDE *restrict to, const ELEMENT *restrict from, 
     for (int64_t i = 0; i < n; i++) to[i] = FACTOR(from[i * step]);
 }
 
-/* One run of pixels of a row under a tap; those that the tap moves out of the plane are zero. */
+/* Reads one run of pixels, shifted by a tap. Pixels outside the plane are zero. */
 static inline void TYPED(read_run)(WIDE *restrict to, const ELEMENT *data, int64_t row, const tn_gemm_grid *g,
                                    const tn_gemm_tap *tap, const tn_gemm_segment *run) {
   int64_t y = run->y + tap->y, x = run->x + tap->x, step = g->step_x, low = 0, high = run->n;
@@ -45,9 +45,9 @@ static inline void TYPED(read_run)(WIDE *restrict to, const ELEMENT *data, int64
   for (int64_t i = high; i < run->n; i++) to[i] = 0;
 }
 
-/* A row of a source, r = group * n_taps + tap, and the step to the next. */
+/* A row of a source: row r belongs to group r / n_taps and tap r % n_taps. */
 typedef struct TYPED(cursor) {
-  int64_t group, tap; /* group: as an offset */
+  int64_t group, tap; /* group: its offset in elements */
 } TYPED(cursor);
 
 static TYPED(cursor) TYPED(cursor_at)(const tn_gemm_source *s, int64_t row) {
@@ -74,7 +74,7 @@ static inline void TYPED(read_row)(WIDE *restrict to, const tn_gemm_source *s, c
 
 /* ---- packing: panels of `width` of the operand's index, each k lines of `width` ------------------- */
 
-/* Rows run across the panels: each gives one line to every panel. */
+/* Rows run across the panels: each row is one line of every panel. */
 static inline void TYPED(pack_lines)(const tn_gemm_source *s, int64_t width, const int64_t index[2],
                                      const int64_t k[2], WIDE *restrict to) {
   for (int64_t i = 0; i < index[1]; i += width) {
@@ -89,7 +89,7 @@ static inline void TYPED(pack_lines)(const tn_gemm_source *s, int64_t width, con
   }
 }
 
-/* Rows run along k: as many as a panel is wide are read and then transposed. */
+/* Rows run along k: reads the rows of a panel, then transposes them. */
 static inline void TYPED(pack_rows)(const tn_gemm_source *s, int64_t width, const int64_t index[2],
                                     const int64_t k[2], WIDE *restrict to) {
   WIDE rows[TN_GEMM_ALIGN * TN_GEMM_K];
@@ -145,7 +145,7 @@ static inline void TYPED(write)(const tn_gemm_result *c, int64_t offset, int64_t
   }
 }
 
-/* Spans of at most TN_GEMM_K columns, as many as there is room for runs. */
+/* Stores spans of at most TN_GEMM_K columns, so that their runs fit into `runs`. */
 static void TYPED(store)(const tn_gemm_result *c, const tn_gemm_range *r, WIDE *sums, int64_t ldc) {
   tn_gemm_segment runs[TN_GEMM_K];
   TYPED(add_bias)(c, r, sums, ldc);
@@ -162,7 +162,7 @@ static void TYPED(store)(const tn_gemm_result *c, const tn_gemm_range *r, WIDE *
   }
 }
 
-/* ---- a piece of a product ------------------------------------------------------------------------ */
+/* ---- a part of a product ------------------------------------------------------------------------ */
 
 static void TYPED(tile)(const tn_gemm *g, const tn_gemm_range *r, void *scratch) {
   int64_t m = tn_gemm_round_up(r->m, PANEL_M), n = tn_gemm_round_up(r->n, PANEL_N);
@@ -183,7 +183,7 @@ static void TYPED(tile)(const tn_gemm *g, const tn_gemm_range *r, void *scratch)
 
 /* ---- small products, straight from the operands --------------------------------------------------- */
 
-/* The sum is made in DOT_LANES parts, so that it vectorizes, added up in order. */
+/* The sum has DOT_LANES partial sums, so that the loop vectorizes; they are added in order. */
 static WIDE TYPED(dot)(const ELEMENT *a, int64_t a_step, const ELEMENT *b, int64_t b_step, int64_t k) {
   WIDE lanes[DOT_LANES] = {0}, sum = 0;
   int64_t p = 0;

@@ -1,4 +1,5 @@
-/* The backend's table, as a host walks through it. */
+/* tests/unit/backends/cpu/device_test.c: calls the backend's functions in the order in which a host calls
+ * them. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <stdio.h>
@@ -64,7 +65,7 @@ static void a_device_is_opened_used_and_closed(void **state) {
   void *large;
   const uint64_t bytes = (4 << 20) + 100;
   assert_int_equal(b->memory_new(&env, device, TN_MEMORY_DEVICE, bytes, &large), TN_OK);
-  assert_int_equal((uintptr_t)large % (2 << 20), 0); /* where a huge page can be */
+  assert_int_equal((uintptr_t)large % (2 << 20), 0); /* the alignment of a huge page */
   memset(large, 1, bytes);
   b->memory_delete(&env, device, TN_MEMORY_DEVICE, large, bytes);
   assert_int_equal(b->fill_zero(&env, stream, memory, 100), TN_OK);
@@ -85,7 +86,7 @@ static void a_device_is_opened_used_and_closed(void **state) {
   assert_int_equal(h.blocks, 0);
 }
 
-static void no_threads_named_means_all_processors(void **state) {
+static void without_an_option_all_processors_run(void **state) {
   (void)state;
   host h = {.left = MOST_BLOCKS};
   tn_env env = env_of(&h);
@@ -98,7 +99,7 @@ static void no_threads_named_means_all_processors(void **state) {
   tn_cpu_backend.close(&env, backend);
 }
 
-static void what_is_not_there_is_refused_with_a_reason(void **state) {
+static void missing_processors_fail_with_a_reason(void **state) {
   (void)state;
   host h = {.left = MOST_BLOCKS};
   tn_env env = env_of(&h);
@@ -138,8 +139,8 @@ static void running_out_of_memory_while_opening_leaves_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_device_is_opened_used_and_closed),
-      cmocka_unit_test(no_threads_named_means_all_processors),
-      cmocka_unit_test(what_is_not_there_is_refused_with_a_reason),
+      cmocka_unit_test(without_an_option_all_processors_run),
+      cmocka_unit_test(missing_processors_fail_with_a_reason),
       cmocka_unit_test(running_out_of_memory_while_opening_leaves_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

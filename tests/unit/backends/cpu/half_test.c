@@ -1,11 +1,13 @@
-/* Half-precision conversions against what IEEE 754 says, computed another way. */
+/* tests/unit/backends/cpu/half_test.c: half-precision conversions against IEEE 754, computed with other
+ * formulas. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <math.h>
 
 #include "backends/shared/half.h"
 
-/* A format of `digits` mantissa bits (the hidden one included), by its smallest normal exponent. */
+/* A format with `digits` bits of mantissa, the hidden bit included; `least` is its smallest normal exponent.
+ */
 typedef struct format {
   int digits, least, most; /* values are below 2^most */
   float (*widen)(uint16_t);
@@ -15,7 +17,7 @@ typedef struct format {
 static const format f16 = {11, -14, 16, tn_f32_of_f16, tn_f16_of_f32};
 static const format bf16 = {8, -126, 128, tn_f32_of_bf16, tn_bf16_of_f32};
 
-/* Rounds to the format by counting steps of its last place; nearbyint rounds ties to even. */
+/* Rounds to the format by dividing by the unit in the last place; nearbyint rounds ties to even. */
 static double rounded(const format *f, double x) {
   int exponent;
   if (!isfinite(x) || x == 0) return x;

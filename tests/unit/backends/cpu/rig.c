@@ -8,14 +8,14 @@
 
 /* ---- the host's table ---- */
 
-/* What stands behind a handle here. */
+/* The host behind a handle. */
 typedef struct rig_host {
   char text[512];
   rig_answer *answer;
   int32_t threads;
-  int64_t kept;      /* bytes that were asked for */
+  int64_t kept;      /* bytes allocated */
   int64_t live;      /* blocks not yet freed */
-  int32_t refuse_at; /* which allocation fails, counted from 1; 0: none */
+  int32_t refuse_at; /* the allocation that fails, from 1; 0: no failure */
 } rig_host;
 
 static rig_host *host_of(const void *handle) { return (rig_host *)(void *)((const tn_env *)handle)->record; }
@@ -74,7 +74,7 @@ static void *work(void *arg) {
   return NULL;
 }
 
-/* Every thread takes its own chunks; the last thread starts first, so order differs, too. */
+/* Every thread runs fixed chunks. The last thread starts first, so that the order of chunks differs, too. */
 static void rig_parallel(tn_launch *l, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
   int32_t n = host_of(l)->threads;
   rig_worker workers[8];
@@ -255,7 +255,7 @@ void rig_run_on_all(const tn_kernel *kernel, const rig_match *m, void *const *in
   for (int32_t i = 0; i < m->match.n_out; i++) free(first[i]);
 }
 
-/* Lets allocation k fail until one run through query or prepare needs fewer. */
+/* Lets allocation k fail, for rising k, until query and prepare make fewer allocations. */
 static void sweep_query(const tn_kernel *kernel, const rig_match *m) {
   for (int32_t k = 1;; k++) {
     rig_answer answer = {.status = TN_OK};

@@ -1,5 +1,6 @@
-/* A host for one kernel: builds a match, asks the kernel for its variant, prepares and launches it, on
- * a made-up team of threads. What the kernels see is what a real host gives them. */
+/* tests/unit/backends/cpu/rig.h: a host for one kernel. It builds a match, queries the kernel, prepares and
+ * launches it on a team of threads of its own. The kernel receives the same arguments as from the real host.
+ */
 #ifndef TN_TEST_RIG_H
 #define TN_TEST_RIG_H
 
@@ -18,7 +19,7 @@
 
 enum { RIG_VALUES = 400, RIG_NODES = 340, RIG_OPERANDS = 8, RIG_PAIRS = 64 };
 
-/* A match under construction. Values are numbered as tn_match_node says. */
+/* A match under construction. Values are numbered as in tn_match_node. */
 typedef struct rig_match {
   tn_match match;
   tn_type types[RIG_VALUES];
@@ -39,11 +40,11 @@ int32_t rig_node(rig_match *m, const char *op, const void *attributes, const int
                  const tn_type *out, int32_t n_out);
 void rig_out(rig_match *m, int32_t value);
 
-/* What a query said. */
+/* The result of a query. */
 typedef struct rig_answer {
   tn_status status;
   char text[512];
-  int32_t wanted; /* which variant is described, counted from 1; 0: the last */
+  int32_t wanted; /* the variant to describe, from 1; 0: the last */
   int32_t n_variants, id, n_inplace;
   int32_t inplace[RIG_PAIRS][2];
   tn_operand_layout in[RIG_VALUES], out[RIG_VALUES];
@@ -52,25 +53,24 @@ typedef struct rig_answer {
 } rig_answer;
 
 rig_answer rig_query(const tn_kernel *kernel, const rig_match *m);
-/* The same of one of its variants, counted from 1; 0: the last. */
+/* The same for one of the variants, from 1; 0: the last. */
 rig_answer rig_query_variant(const tn_kernel *kernel, const rig_match *m, int32_t variant);
 
-/* Where operands and results lie; NULL layouts are row-major. */
+/* The memory and layouts of operands and results; NULL layouts are row-major. */
 typedef struct rig_memory {
   void *const *in, *const *out;
   const tn_layout *in_layout, *out_layout;
   int32_t threads;
-  int32_t variant; /* counted from 1; 0: the last */
+  int32_t variant; /* from 1; 0: the last */
 } rig_memory;
 
-/* Query, prepare, launch, release. On failure the text is in `text` (512 bytes) where that is given. */
+/* Query, prepare, launch, release. On failure the message is in `text` (512 bytes), which may be NULL. */
 tn_status rig_run(const tn_kernel *kernel, const rig_match *m, const rig_memory *memory, char *text);
 
-/* The same, which must succeed, on 1, 2 and 4 threads, and must give the same bits. The results of one
- * run are left in out. */
+/* The same on 1, 2 and 4 threads. Asserts success and equal bits. The results are in `out`. */
 void rig_run_on_all(const tn_kernel *kernel, const rig_match *m, void *const *in, void *const *out);
 
-/* Query and prepare with every allocation failing in turn: TN_ENOMEM, and nothing leaks. */
+/* Query and prepare with each allocation failing in turn. Asserts TN_ENOMEM and no leak. */
 void rig_sweep_allocations(const tn_kernel *kernel, const rig_match *m);
 
 /* ---- types and data ---- */
@@ -82,16 +82,17 @@ tn_type rig_type(int32_t dtype, int32_t rank, const int64_t *dims);
 
 /* Zeroed memory for a tensor (at least one byte); free() it. */
 void *rig_tensor(const tn_type *type);
-/* The same with drawn contents: floats from [-4, 4) with a few zeros, whole numbers from -9 .. 9. */
+/* The same with random contents: floats from [-4, 4) with a few zeros, integers from -9 .. 9. */
 void *rig_drawn(const tn_type *type, tn_rng *rng);
 double rig_get(const tn_type *type, const void *data, int64_t at);
 void rig_put(const tn_type *type, void *data, int64_t at, double value);
-/* value as an element of this dtype holds it */
+/* The value rounded to this dtype. */
 double rig_rounded(int32_t dtype, double value);
-/* What the last place of a value of this dtype is worth. */
+/* The unit in the last place of a value of this dtype. */
 double rig_ulp(int32_t dtype, double value);
 
-/* Coordinates of a row-major position, and back with broadcasting, aligned at the last dimension. */
+/* The coordinates of a row-major position, and the position of coordinates with broadcasting, aligned at the
+ * last dimension. */
 void rig_coordinates(const tn_type *type, int64_t at, int64_t *coordinates);
 int64_t rig_broadcast_at(const tn_type *type, const tn_type *space, const int64_t *coordinates);
 

@@ -1,4 +1,5 @@
-/* The team of threads: every chunk exactly once, whoever asks and however often. */
+/* tests/unit/backends/cpu/team_test.c: the team runs every chunk once, for any caller and any number of
+ * loops. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <pthread.h>
@@ -32,8 +33,8 @@ static tn_cpu_team *team_of(int32_t threads) {
   return team;
 }
 
-/* Plain integers on purpose: a chunk that ran twice, or a loop that returned early, is a race that the
- * thread sanitizer sees. */
+/* Plain integers: a chunk that runs twice, or a loop that returns early, is a race that the thread sanitizer
+ * reports. */
 typedef struct tally {
   int32_t count[MOST_CHUNKS];
 } tally;
@@ -63,7 +64,7 @@ static void loops_follow_each_other_without_mixing(void **state) {
   tn_cpu_team_destroy(team);
 }
 
-/* Each of two chunks waits for the other, ten seconds at most: so two threads must be at work. */
+/* Each of two chunks waits for the other, up to ten seconds, which requires two running threads. */
 static void meet(void *arg, int64_t chunk) {
   atomic_int *arrived = arg;
   (void)chunk;
@@ -84,7 +85,7 @@ static void threads_that_have_gone_to_sleep_wake_up(void **state) {
   tn_cpu_team_destroy(team);
 }
 
-/* The caller's processor is its own business: the host binds it. */
+/* The host binds the calling thread, so the team does not. */
 typedef struct places {
   pthread_t caller;
   atomic_int arrived;
@@ -171,10 +172,10 @@ static void several_threads_may_call_at_once(void **state) {
 
 typedef struct slow {
   pthread_t caller;
-  int32_t late; /* chunks done by others than the caller */
+  int32_t late; /* chunks run by the workers */
 } slow;
 
-/* Whoever is not the caller dawdles, so that the caller goes to sleep and must be woken. */
+/* The workers are slow, so that the caller goes to sleep and a worker must wake it. */
 static void slow_chunk(void *arg, int64_t chunk) {
   slow *s = arg;
   (void)chunk;

@@ -68,7 +68,7 @@ static void files_may_be_named(void **state) {
   probe_close(&p);
 }
 
-static void what_is_missing_is_named(void **state) {
+static void missing_files_are_named(void **state) {
   (void)state;
   probe_refused(&idx_source, NO_PAIRS, TN_SPLIT_TRAIN, TN_EINVAL, "neither images nor folder");
   probe_refused(&idx_source, PAIRS("folder", folder), TN_SPLIT_VALID, TN_EUNAVAILABLE,
@@ -93,18 +93,19 @@ static void broken_files_are_refused_with_their_path(void **state) {
   refused(images, 0, "images: ends after 0 of 4 bytes of the header");
   refused(images, 9, "images: ends after 1 of 4 bytes of the header");
   refused(images, sizeof(images) - 1, "images: ends after 11 of 12 bytes of elements");
-  refused(WITH(sizeof(images), 9), sizeof(bad), "images: goes on behind the 12 bytes");
+  refused(WITH(sizeof(images), 9), sizeof(bad), "images: has more than the 12 bytes");
   refused(WITH(0, 'P'), sizeof(images), "images: begins with 50 00");
   refused(WITH(2, 0x0D), sizeof(images), "images: has elements of type 0x0d");
   refused(WITH(3, 9), sizeof(images), "images: has 9 dimensions");
-  refused(WITH(3, 1), sizeof(images), "images: goes on behind");
-  refused(WITH(4, 255), sizeof(images), "images: claims to hold more than 28 bytes of file could");
+  refused(WITH(3, 1), sizeof(images), "images: has more than the");
+  refused(WITH(4, 255), sizeof(images),
+          "images: its header declares more elements than a file of 28 bytes can hold");
   refused(WITH(6, 1), sizeof(images), "images: ends after 12 of");
-  refused(WITH(7, 1), sizeof(images), "images: goes on behind");
+  refused(WITH(7, 1), sizeof(images), "images: has more than the");
 #undef WITH
   memset(bad, 255, sizeof(bad));
   memcpy(bad, images, 4);
-  refused(bad, sizeof(bad), "images: claims to hold more than");
+  refused(bad, sizeof(bad), "images: its header declares more elements than");
 }
 
 static void images_and_labels_must_agree(void **state) {
@@ -116,9 +117,9 @@ static void images_and_labels_must_agree(void **state) {
   probe_refused(&idx_source, PAIRS("images", x, "labels", y), TN_SPLIT_TRAIN, TN_EINVAL,
                 "has 3 labels for 2 images");
   probe_refused(&idx_source, PAIRS("images", y, "labels", x), TN_SPLIT_TRAIN, TN_EINVAL,
-                "is no file of images");
+                "is not a file of images");
   probe_refused(&idx_source, PAIRS("images", x, "labels", x), TN_SPLIT_TRAIN, TN_EINVAL,
-                "is no file of labels");
+                "is not a file of labels");
   put("labels", labels, sizeof(labels));
   probe_refused(&idx_source, PAIRS("images", x, "labels", y, "classes", "7"), TN_SPLIT_TRAIN, TN_EINVAL,
                 "label 7 of image 0 is out of range, expected 0 to 6");
@@ -151,7 +152,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(the_usual_names_are_found_plain_and_gzipped),
       CASE(files_may_be_named),
-      CASE(what_is_missing_is_named),
+      CASE(missing_files_are_named),
       CASE(broken_files_are_refused_with_their_path),
       CASE(images_and_labels_must_agree),
       CASE(damaged_gzip_data_is_refused),

@@ -24,7 +24,7 @@ static int stop(void **state) {
 
 static void put_folder(const char *name) { assert_int_equal(mkdir(in_folder(folder, name), 0777), 0); }
 
-/* A smooth picture, which JPEG keeps well: channel c of pixel (x, y). */
+/* Channel c of pixel (x, y) of a smooth picture, for which the error of JPEG is small. */
 static uint8_t shade(int c, int x, int y) {
   return (uint8_t)(c == 0 ? 20 * x + 10 : c == 1 ? 30 * y + 20 : 128);
 }
@@ -103,7 +103,7 @@ static void expect_picture(const probe *p, int tolerance) {
         assert_in_range(image[(c * HIGH + y) * WIDE + x] + tolerance - shade(c, x, y), 0, 2 * tolerance);
 }
 
-/* Opens train/, which must be sound. */
+/* Opens train/ and asserts success. */
 static void open_train(probe *p, const char *const *pairs) {
   if (probe_open(p, &image_folder_source, pairs, TN_SPLIT_TRAIN) != TN_OK) fail_msg("%s", probe_error(p));
 }
@@ -163,8 +163,8 @@ static void a_picture_of_another_size_is_an_error(void **state) {
   put_jpeg("train/cat/b.jpg", HIGH, WIDE + 1, JCS_RGB, 3);
   open_train(&p, PAIRS("folder", folder));
   assert_int_equal(probe_read(&p, 2, 0), TN_EINVAL);
-  assert_non_null(
-      strstr(probe_error(&p), "train/cat/b.jpg: has 10 x 6 pixels, the others 9 x 6; set size = 0"));
+  assert_non_null(strstr(probe_error(&p),
+                         "train/cat/b.jpg: has 10 x 6 pixels, expected 9 x 6 like the others; set size = 0"));
   probe_close(&p);
 }
 
@@ -206,7 +206,7 @@ static void grey_and_cmyk_jpegs_become_rgb(void **state) {
   put_jpeg("train/x/grey.jpg", HIGH, WIDE, JCS_GRAYSCALE, 1);
   open_train(&p, PAIRS("folder", folder));
   assert_int_equal(probe_read(&p, 0, 0), TN_OK);
-  expect_picture(&p, 4); /* the library writes an Adobe marker: inverted inks, all black ink at 255 */
+  expect_picture(&p, 4); /* the library writes an Adobe marker: inks are inverted, and black is 255 */
   assert_int_equal(probe_read(&p, 1, 0), TN_OK);
   const uint8_t *image = p.value[0];
   for (int k = 0; k < HIGH * WIDE; k++) {
@@ -223,7 +223,7 @@ static size_t read_whole(const char *name, uint8_t *bytes, size_t most) {
   return count;
 }
 
-/* Replaces a sound file by its first `count` bytes, with one byte changed where `at` is not 0. */
+/* Replaces a valid file by its first `count` bytes; if `at` is not 0, that byte is changed. */
 static void break_file(const char *name, size_t count, size_t at) {
   static uint8_t bytes[65536];
   size_t whole = read_whole(name, bytes, sizeof(bytes));
@@ -240,13 +240,13 @@ static void expect_damage(const char *name, int64_t index, const char *text) {
   probe_close(&p);
 }
 
-/* Pixel (x, y) of a picture at 1 / parts stands for parts x parts pixels of the whole. */
+/* Pixel (x, y) of a picture decoded at 1 / parts is the mean of parts x parts pixels. */
 static void expect_reduced(const probe *p, int parts, int high, int wide) {
   const uint8_t *image = p->value[0];
   assert_int_equal(p->type[0].dims[1], (high + parts - 1) / parts);
   assert_int_equal(p->type[0].dims[2], (wide + parts - 1) / parts);
   int64_t plane = p->type[0].dims[1] * p->type[0].dims[2];
-  /* where the shades have not wrapped around, away from the edge of that */
+  /* only where the shades do not wrap around, and not near those places */
   for (int c = 0; c < 3; c++)
     for (int y = 0; y < 4 / parts; y++)
       for (int x = 0; x < 8 / parts; x++) {
@@ -273,7 +273,7 @@ static void jpegs_may_be_decoded_smaller_as_far_as_is_allowed(void **state) {
     expect_reduced(&p, cases[i].parts, 40, 63);
     probe_close(&p);
   }
-  /* what is refused is the file's size, not what would be left of it */
+  /* the limit applies to the size in the file, not to the decoded size */
   probe_refused(&image_folder_source, PAIRS("folder", folder, "at_least", "1", "max_pixels", "1000"),
                 TN_SPLIT_TRAIN, TN_EINVAL, "has 63 x 40 pixels");
 }
@@ -291,7 +291,7 @@ static void damaged_files_are_errors_with_their_path(void **state) {
     expect_damage("train/ant/z.png", 0, "damaged PNG");
   }
   put_png("train/ant/z.png", PNG_COLOR_TYPE_RGB, 8, 0);
-  break_file("train/ant/z.png", SIZE_MAX, 20); /* a checksum no longer fits */
+  break_file("train/ant/z.png", SIZE_MAX, 20); /* the checksum is wrong */
   expect_damage("train/ant/z.png", 0, "damaged PNG");
   write_file(in_folder(folder, "train/ant/z.png"), "GIF89a", 6);
   expect_damage("train/ant/z.png", 0, "is neither JPEG nor PNG");
@@ -338,7 +338,7 @@ static void a_subfolder_may_be_named(void **state) {
   assert_int_equal(p.description.count, 3);
   probe_close(&p);
   probe_refused(&image_folder_source, PAIRS("folder", train), TN_SPLIT_TRAIN, TN_EUNAVAILABLE,
-                "holds no train/");
+                "has no train/");
 }
 
 static void folders_without_pictures_are_refused(void **state) {
@@ -346,13 +346,13 @@ static void folders_without_pictures_are_refused(void **state) {
   probe_refused(&image_folder_source, PAIRS("folder", in_folder(folder, "none")), TN_SPLIT_TRAIN, TN_EIO,
                 "none: there is no such folder");
   probe_refused(&image_folder_source, PAIRS("folder", folder), TN_SPLIT_VALID, TN_EUNAVAILABLE,
-                "holds no valid/, val/ or test/");
+                "has no valid/, val/ or test/");
   put_folder("train");
   probe_refused(&image_folder_source, PAIRS("folder", folder), TN_SPLIT_TRAIN, TN_EINVAL,
                 "holds no class folders");
   put_folder("train/a");
   probe_refused(&image_folder_source, PAIRS("folder", folder), TN_SPLIT_TRAIN, TN_EINVAL,
-                "train/a: holds no .jpg");
+                "train/a: has no .jpg");
 }
 
 static void refused_memory_is_survived(void **state) {

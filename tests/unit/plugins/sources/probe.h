@@ -1,4 +1,5 @@
-/* tests/unit/plugins/sources/probe.h: a source opened from texts, read sample by sample, without a loader. */
+/* tests/unit/plugins/sources/probe.h: opens a source with options in text form and reads it sample by sample,
+ * without a loader. */
 #ifndef TN_TESTS_UNIT_SOURCES_PROBE_H
 #define TN_TESTS_UNIT_SOURCES_PROBE_H
 
@@ -31,23 +32,23 @@ typedef struct probe {
 #define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define NO_PAIRS   ((const char *const[]){NULL})
 
-/* Opens with options from "name", "value" pairs. The status is open's; then p must be probe_close'd only
- * if that was TN_OK. Wrong options fail the test. */
+/* Opens with options from "name", "value" pairs and returns the status of open. The caller calls probe_close
+ * only after TN_OK. Invalid options fail the test. */
 tn_status probe_open(probe *p, const tn_source *source, const char *const *pairs, int32_t split);
 void probe_close(probe *p);
 /* Expects a failure whose message contains `text`. */
 void probe_refused(const tn_source *source, const char *const *pairs, int32_t split, tn_status code,
                    const char *text);
-/* Opens and reads a sample again and again, granting one allocation more each time, until it works:
- * every refusal must be TN_ENOMEM, and nothing may stay behind. */
+/* Opens and reads a sample repeatedly, with one more successful allocation each time, until it succeeds.
+ * Asserts that every failure is TN_ENOMEM and that no block leaks. */
 void probe_starve(const tn_source *source, const char *const *pairs);
 tn_status probe_read(probe *p, int64_t index, uint64_t key);
 static inline const char *probe_error(probe *p) { return tn_error_text(p); }
 
-/* A folder of the test's own, removed with all that is in it. */
+/* A temporary folder of the test, removed with its content. */
 char *make_folder(void);
 void remove_folder(char *folder);
-/* FOLDER/NAME; the text is the caller's until the next but seven calls. */
+/* FOLDER/NAME. The text is valid for the next seven calls. */
 const char *in_folder(const char *folder, const char *name);
 void write_file(const char *path, const void *bytes, size_t count);
 

@@ -56,7 +56,7 @@ static void windows_follow_each_other_or_overlap(void **state) {
   put("abcdefghij", 10);
   assert_int_equal(
       probe_open(&p, &text_source, PAIRS("file", path, "tokens", "3", "split", "1"), TN_SPLIT_TRAIN), TN_OK);
-  assert_int_equal(p.description.count, 3); /* abc def ghi, j is the last one's successor */
+  assert_int_equal(p.description.count, 3); /* abc def ghi; j is the target after i */
   assert_int_equal(probe_read(&p, 2, 0), TN_OK);
   assert_int_equal(((int32_t *)p.value[0])[0], 6);
   assert_int_equal(((int32_t *)p.value[1])[2], 9);
@@ -98,7 +98,7 @@ static void a_text_that_is_too_short_is_refused(void **state) {
   probe_refused(&text_source, PAIRS("file", path), TN_SPLIT_TRAIN, TN_EINVAL, "has 0 tokens");
 }
 
-static void what_is_no_utf_8_is_refused_with_its_place(void **state) {
+static void invalid_utf_8_is_an_error_with_its_position(void **state) {
   (void)state;
   static const char *const wrong[] = {"ab\xFFzzz",         "ab\xC0\x80z",        "ab\xED\xA0\x80",
                                       "ab\xE2\x82",        "ab\xF5\x80\x80\x80", "ab\xE0\x80\x80",
@@ -106,7 +106,7 @@ static void what_is_no_utf_8_is_refused_with_its_place(void **state) {
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
     put(wrong[i], strlen(wrong[i]));
     probe_refused(&text_source, PAIRS("file", path), TN_SPLIT_TRAIN, TN_EINVAL,
-                  "text.txt: byte 2 is no UTF-8");
+                  "text.txt: byte 2 is not UTF-8");
   }
 }
 
@@ -133,7 +133,7 @@ int main(void) {
       CASE(windows_follow_each_other_or_overlap),
       CASE(validation_is_the_rest_of_the_text),
       CASE(a_text_that_is_too_short_is_refused),
-      CASE(what_is_no_utf_8_is_refused_with_its_place),
+      CASE(invalid_utf_8_is_an_error_with_its_position),
       CASE(a_missing_file_is_named),
       CASE(refused_memory_is_survived),
   };

@@ -12,7 +12,7 @@
 #include "plugins/sources/sources.h"
 #include "plugins/transforms/transforms.h"
 
-/* The real thing at once: digits, drawn and augmented by several threads. */
+/* The complete path: several threads draw and augment digits. */
 
 enum { BATCH = 24, PIXELS = 28 * 28, EPOCH = 240 };
 

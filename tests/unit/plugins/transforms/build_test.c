@@ -1,4 +1,5 @@
-/* Transforms that can run on the device mean the same there as on the host. */
+/* tests/unit/plugins/transforms/build_test.c: a transform gives the same results on the device as on the
+ * host. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +42,7 @@ static const void *options_of(const tn_transform *t, const char *const *pairs) {
 }
 #define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* A graph of the transform alone: input x, output y. */
+/* A graph with only the transform: input x, output y. */
 static tn_graph *emit(const tn_transform *t, const void *options, int32_t dtype) {
   tn_type type = {dtype, 4, {BATCH, 3, 4, 5}};
   tn_graph *graph;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints goldens.h: what Pillow (u8) and torch (f32) make of the pictures that transforms_test.c draws.
+"""Prints goldens.h: the results of Pillow (u8) and torch (f32) for the picture of transforms_test.c.
 Needs torch, torchvision and Pillow; the tests need only the header."""
 import numpy as np, torch
 from PIL import Image

@@ -27,10 +27,10 @@ static union {
   float f32[MOST];
 } out;
 
-/* As a worker keeps it, from one transform of the test to the next. */
+/* The scratch memory of a worker, reused by the transforms of a test. */
 static tn_scratch scratch;
 
-/* The same picture that goldens.py draws. */
+/* The picture of goldens.py. */
 static int start(void **state) {
   (void)state;
   tn_error_record_init_root(&env, &record, &tn_host_api);
@@ -108,7 +108,7 @@ static void resize_of_bytes_has_the_bits_of_pillow(void **state) {
 #undef CASE
 }
 
-/* One result as Pillow defines it, with nothing done at once: weights in double, rounded to 22 bits. */
+/* The weights of one result as in Pillow: in double, rounded to 22 bits. */
 static int plain_weights(int in, int wanted, int i, int32_t *weight, int *count) {
   double scale = (double)in / wanted, reach = scale > 1 ? scale : 1, centre = (i + 0.5) * scale, sum = 0;
   int from = (int)(centre - reach + 0.5), to = (int)(centre + reach + 0.5);
@@ -309,7 +309,8 @@ static void random_resized_crop_stays_inside_and_varies(void **state) {
   for (uint64_t key = 0; key < 200; key++) {
     tn_type result = run(&random_resized_crop_transform, PAIRS("size", "[4, 6]"), &u8_picture, flat, key);
     assert_int_equal(tn_type_count(&result), 3 * 24);
-    for (int i = 0; i < 3 * 24; i++) assert_int_equal(out.u8[i], 77); /* nothing from outside */
+    for (int i = 0; i < 3 * 24; i++)
+      assert_int_equal(out.u8[i], 77); /* no pixel from outside of the picture */
     run(&random_resized_crop_transform, PAIRS("size", "[4, 6]"), &u8_picture, bytes, key);
     uint64_t hash = tn_hash_bytes(TN_HASH_START, out.u8, 3 * 24);
     if (key == 0) first = hash;

@@ -1,11 +1,11 @@
-/* conv2d and its two gradients against the definition, in f64. */
+/* conv2d and its two gradients against the definition in f64. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <math.h>
 
 #include "backends/cpu/kernels/kernels.h"
 
-/* A tensor, what it should hold, and the magnitudes of the terms of each element. */
+/* A tensor, its expected values, and the sum of the magnitudes of the terms of each element. */
 typedef struct tensor {
   tn_type type;
   void *data;
@@ -37,7 +37,7 @@ static void add_term(tensor *t, int64_t at, double term) {
   t->magnitude[at] += fabs(term);
 }
 
-/* Every product that the definition names goes to y, dx and dw. */
+/* Adds every product of the definition to y, dx and dw. */
 static void one_tap(conv *c, const int64_t *at, int64_t r, int64_t q) {
   const int64_t *xd = c->x.type.dims, *wd = c->w.type.dims, *yd = c->y.type.dims;
   int64_t n = at[0], o = at[1], group = o / (wd[0] / c->attributes.groups);
@@ -147,7 +147,7 @@ static void convolutions_of_drawn_shapes_follow_the_definition(void **state) {
   }
 }
 
-/* Large enough for several tiles, blocks of depth, and parts of the gradient of the weight. */
+/* Large enough for several tiles, several blocks along k, and partial sums of the weight's gradient. */
 static void large_convolutions_follow_the_definition(void **state) {
   (void)state;
   static const shape shapes[] = {
@@ -183,7 +183,7 @@ static void empty_batches_and_channels_are_harmless(void **state) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) try_shape(&shapes[i], &rng);
 }
 
-static void whole_numbers_are_declined(void **state) {
+static void integer_types_are_unsupported(void **state) {
   (void)state;
   int64_t ones[2] = {1, 1}, zeros[2] = {0, 0};
   tn_conv2d_attributes attributes = {{2, ones}, {2, zeros}, {2, ones}, 1, {0, NULL}};
@@ -203,7 +203,7 @@ int main(void) {
       cmocka_unit_test(large_convolutions_follow_the_definition),
       cmocka_unit_test(strides_beyond_the_kernel_leave_zeros_in_the_gradient),
       cmocka_unit_test(empty_batches_and_channels_are_harmless),
-      cmocka_unit_test(whole_numbers_are_declined),
+      cmocka_unit_test(integer_types_are_unsupported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

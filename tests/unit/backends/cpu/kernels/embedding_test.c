@@ -78,7 +78,7 @@ static void lookup_and_its_gradient_agree_with_naive_loops(void **state) {
     }
 }
 
-static void a_number_outside_the_table_is_an_error_naming_it(void **state) {
+static void an_id_outside_the_table_is_an_error_that_names_it(void **state) {
   (void)state;
   rig_match m;
   tn_type ids = RIG_TYPE(TN_I64, 5), table = RIG_TYPE(TN_F32, 4, 3), y = RIG_TYPE(TN_F32, 5, 3);
@@ -102,7 +102,7 @@ static void a_number_outside_the_table_is_an_error_naming_it(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lookup_and_its_gradient_agree_with_naive_loops),
-      cmocka_unit_test(a_number_outside_the_table_is_an_error_naming_it),
+      cmocka_unit_test(an_id_outside_the_table_is_an_error_that_names_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Products under every instruction set that this processor has, and the plans that cut them. */
+/* Products with every instruction set of this processor, and their tilings. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static void in_order(tn_launch *l, int64_t chunks, void (*body)(void *arg, int64
 }
 static const tn_api table = {.struct_size = sizeof table, .parallel = in_order};
 
-/* C[m, n] = A[m, k] B[k, n] + bias[m], all of one dtype, with A and B as they lie or transposed. */
+/* C[m, n] = A[m, k] B[k, n] + bias[m], all of one dtype; A and B may be transposed. */
 typedef struct product {
   int32_t dtype, transpose_a, transpose_b, packed, flags;
   int64_t m, n, k;
@@ -66,15 +66,15 @@ static void pack(product *p, const tn_gemm_isa *isa) {
     isa->pack[p->dtype](&g.a, p->m, k0, tn_gemm_min(TN_GEMM_K, p->k - k0), p->packed_a);
 }
 
-static void run(product *p, const tn_gemm_isa *isa, tn_gemm_plan *plan) {
+static void run(product *p, const tn_gemm_isa *isa, tn_gemm_tiling *tiling) {
   tn_launch l = {.env = {&table, NULL}, .struct_size = sizeof(tn_launch)};
   void *scratch = NULL;
-  tn_gemm_plan_make(plan, p->dtype, 1, p->m, p->n, p->k, p->flags);
+  tn_gemm_tiling_make(tiling, p->dtype, 1, p->m, p->n, p->k, p->flags);
   if (p->flags & TN_GEMM_PACKED) pack(p, isa);
   if (p->flags & TN_GEMM_SPLIT)
-    p->parts = calloc((size_t)(plan->splits * p->m * p->n), (size_t)tn_gemm_wide_bytes(p->dtype));
-  assert_int_equal(posix_memalign(&scratch, 64, (size_t)tn_gemm_workspace(plan) + 64), 0);
-  tn_gemm_run(&l, isa, plan, describe, p, scratch);
+    p->parts = calloc((size_t)(tiling->splits * p->m * p->n), (size_t)tn_gemm_wide_bytes(p->dtype));
+  assert_int_equal(posix_memalign(&scratch, 64, (size_t)tn_gemm_workspace(tiling) + 64), 0);
+  tn_gemm_run(&l, isa, tiling, describe, p, scratch);
   free(scratch);
 }
 
@@ -90,20 +90,20 @@ static double expected(const product *p, int64_t i, int64_t j, double *magnitude
   return sum;
 }
 
-static double result(const product *p, const tn_gemm_plan *plan, int64_t at) {
+static double result(const product *p, const tn_gemm_tiling *tiling, int64_t at) {
   double sum = 0;
   if (!(p->flags & TN_GEMM_SPLIT)) return rig_get(&p->c_type, p->c, at);
-  for (int64_t s = 0; s < plan->splits; s++) {
+  for (int64_t s = 0; s < tiling->splits; s++) {
     int64_t i = s * p->m * p->n + at;
     sum += p->dtype == TN_F64 ? ((double *)p->parts)[i] : (double)((float *)p->parts)[i];
   }
   return sum;
 }
 
-static void check(const product *p, const tn_gemm_plan *plan) {
+static void check(const product *p, const tn_gemm_tiling *tiling) {
   int32_t wide = p->dtype == TN_F64 ? TN_F64 : TN_F32, kept = p->flags & TN_GEMM_SPLIT ? wide : p->dtype;
   for (int64_t at = 0; at < p->m * p->n; at += p->m * p->n / 2000 + 1) {
-    double magnitude, want = expected(p, at / p->n, at % p->n, &magnitude), got = result(p, plan, at);
+    double magnitude, want = expected(p, at / p->n, at % p->n, &magnitude), got = result(p, tiling, at);
     double bound = rig_ulp(kept, want) / 2 + 40 * rig_ulp(wide, magnitude);
     if (fabs(got - want) > bound)
       fail_msg("element %lld is %.17g, expected %.17g +- %g", (long long)at, got, want, bound);
@@ -122,25 +122,25 @@ static void every_instruction_set_multiplies(void **state) {
     for (int32_t i = 0; i < 4 * 5 * 3; i++) {
       const int64_t *shape = shapes[i / 4 % 5];
       product p = draw(dtypes[i % 4], shape[0], shape[1], shape[2], i + s, &rng);
-      tn_gemm_plan plan;
+      tn_gemm_tiling tiling;
       p.flags = flags[i / 20];
-      run(&p, isa, &plan);
-      check(&p, &plan);
+      run(&p, isa, &tiling);
+      check(&p, &tiling);
       discard(&p);
     }
   assert_true(tn_gemm_isa_at(0) != NULL);
 }
 
-/* Tiles, splits and chunks cover the product, however they are chosen. */
-static void plans_cover_the_product(void **state) {
+/* Tiles, splits and chunks cover the product for every choice of them. */
+static void tilings_cover_the_product(void **state) {
   (void)state;
   tn_rng rng = tn_rng_at(2, 0);
   for (int32_t i = 0; i < 3000; i++) {
     static const int32_t flags[3] = {TN_GEMM_PLAIN, TN_GEMM_PACKED, TN_GEMM_SPLIT};
     int64_t most = i % 3 == 0 ? 20 : 3000, products = 1 + tn_rng_below(&rng, 20);
     int64_t m = 1 + tn_rng_below(&rng, most), n = 1 + tn_rng_below(&rng, most), k = tn_rng_below(&rng, 10000);
-    tn_gemm_plan p;
-    tn_gemm_plan_make(&p, dtypes[i % 4], products, m, n, k, flags[tn_rng_below(&rng, 3)]);
+    tn_gemm_tiling p;
+    tn_gemm_tiling_make(&p, dtypes[i % 4], products, m, n, k, flags[tn_rng_below(&rng, 3)]);
     assert_true(p.tile_m * (p.tiles_m - 1) < m && p.tile_m * p.tiles_m >= m);
     assert_true(p.tile_n * (p.tiles_n - 1) < n && p.tile_n * p.tiles_n >= n);
     assert_true(p.splits == 1 ? p.tile_k == k : p.tile_k * (p.splits - 1) < k && p.tile_k * p.splits >= k);
@@ -154,14 +154,14 @@ static void plans_cover_the_product(void **state) {
 
 static void nothing_to_do_means_no_chunks(void **state) {
   (void)state;
-  tn_gemm_plan p;
-  tn_gemm_plan_make(&p, TN_F32, 0, 5, 5, 5, 0);
+  tn_gemm_tiling p;
+  tn_gemm_tiling_make(&p, TN_F32, 0, 5, 5, 5, 0);
   assert_int_equal(p.chunks, 0);
-  tn_gemm_plan_make(&p, TN_F32, 1, 5, 0, 5, 0);
+  tn_gemm_tiling_make(&p, TN_F32, 1, 5, 0, 5, 0);
   assert_int_equal(p.chunks + tn_gemm_workspace(&p), 0);
 }
 
-static void pixels_are_cut_at_rows_and_images(void **state) {
+static void runs_of_pixels_end_at_rows_and_images(void **state) {
   (void)state;
   const tn_gemm_grid g = {2, 3, 2, 2, 5, 7, 100};
   tn_gemm_segment s[8];
@@ -179,9 +179,9 @@ static void pixels_are_cut_at_rows_and_images(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_instruction_set_multiplies),
-      cmocka_unit_test(plans_cover_the_product),
+      cmocka_unit_test(tilings_cover_the_product),
       cmocka_unit_test(nothing_to_do_means_no_chunks),
-      cmocka_unit_test(pixels_are_cut_at_rows_and_images),
+      cmocka_unit_test(runs_of_pixels_end_at_rows_and_images),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

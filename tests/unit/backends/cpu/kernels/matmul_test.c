@@ -10,7 +10,7 @@ typedef struct operand {
   void *data;
 } operand;
 
-/* The product of one element and the sum of its terms' magnitudes, which bounds its error. */
+/* An element of the product, and the sum of the magnitudes of its terms, which bounds the error. */
 typedef struct sum {
   double value, magnitude;
 } sum;
@@ -54,7 +54,7 @@ static void check(const operand *a, const operand *b, const operand *bias, const
 
 static operand drawn(tn_type type, tn_rng *rng) { return (operand){type, rig_drawn(&type, rng)}; }
 
-/* One product; dims of a and b are given as they are without transposition. */
+/* One product; a_type and b_type have the dimensions before transposition. */
 static void try_product(tn_type a_type, tn_type b_type, tn_type y_type, tn_matmul_attributes t,
                         int32_t with_bias, tn_rng *rng) {
   int64_t *a_dims = a_type.dims + a_type.rank - 2, *b_dims = b_type.dims + b_type.rank - 2;
@@ -157,7 +157,7 @@ static void empty_results_are_left_alone(void **state) {
   try_product(RIG_TYPE(TN_F32, 0, 3, 4), RIG_TYPE(TN_F32, 4, 5), RIG_TYPE(TN_F32, 0, 3, 5), t, 0, &rng);
 }
 
-static void what_is_not_finite_stays_so(void **state) {
+static void values_that_are_not_finite_stay_so(void **state) {
   (void)state;
   tn_matmul_attributes t = {0, 0};
   tn_type type = RIG_TYPE(TN_F32, 2, 2);
@@ -181,7 +181,7 @@ static void a_small_workspace_is_enough_for_a_large_product(void **state) {
   assert_in_range(rig_query(&tn_cpu_matmul, &m).workspace_bytes, 1, 32 << 20);
 }
 
-static void whole_numbers_are_declined(void **state) {
+static void integer_types_are_unsupported(void **state) {
   (void)state;
   tn_matmul_attributes t = {0, 0};
   tn_type type = RIG_TYPE(TN_I32, 2, 2);
@@ -202,9 +202,9 @@ int main(void) {
       cmocka_unit_test(rows_and_columns_are_multiplied),
       cmocka_unit_test(a_sum_of_nothing_is_the_bias_or_zero),
       cmocka_unit_test(empty_results_are_left_alone),
-      cmocka_unit_test(what_is_not_finite_stays_so),
+      cmocka_unit_test(values_that_are_not_finite_stay_so),
       cmocka_unit_test(a_small_workspace_is_enough_for_a_large_product),
-      cmocka_unit_test(whole_numbers_are_declined),
+      cmocka_unit_test(integer_types_are_unsupported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static tn_type drawn_type(tn_rng *rng, int32_t max_rank, int64_t max_dim) {
   return type;
 }
 
-/* Bytes that tell every element apart. */
+/* Different bytes for every element. */
 static uint8_t *numbered(const tn_type *type) {
   size_t n = tn_type_bytes(type);
   uint8_t *bytes = rig_tensor(type);
@@ -29,7 +29,7 @@ static int64_t position(const tn_type *type, const int64_t *c) {
   return at;
 }
 
-/* Runs a node of one operand on numbered bytes and hands out operand and result. */
+/* Runs a node with one operand on numbered bytes; returns the operand and the result. */
 static void run_one(const tn_kernel *kernel, const char *op, const void *attributes, const tn_type *x_type,
                     const tn_type *y_type, uint8_t **x, uint8_t **y) {
   rig_match m;
@@ -257,8 +257,8 @@ static tn_layout drawn_layout(tn_rng *rng, const tn_type *type, bool blocks) {
   return l;
 }
 
-/* Where an element lies, by the definition of a layout: the dimensions in their order, cut into blocks,
- * then the blocks. */
+/* The position of an element by the definition of a layout: the dimensions in the layout's order, divided
+ * into blocks, then the blocks. */
 static int64_t storage_position(const tn_type *type, const tn_layout *l, const int64_t *c) {
   int64_t at = 0, size[TN_MAX_RANK];
   for (int32_t i = 0; i < TN_MAX_RANK; i++) size[i] = 1;

@@ -11,7 +11,7 @@ typedef struct pool {
   tn_type x_type, y_type, index_type;
 } pool;
 
-/* Calls visit for each element of x in the window of element y, with the window's divisor. */
+/* Called for each element of x in the window of element y, with the window's divisor. */
 typedef void (*visitor)(void *arg, int64_t x, int64_t y, double divisor);
 
 static double divisor_of(const pool *p, int32_t axis, int64_t start) {
@@ -58,7 +58,7 @@ typedef struct work {
   const pool *p;
   void *x, *y, *dy, *dx;
   int32_t *index;
-  double *value, *term; /* what should be there, and magnitudes */
+  double *value, *term; /* the expected value, and the sum of the magnitudes of its terms */
 } work;
 
 static void check_sums(const work *w, const tn_type *type, const void *data) {
@@ -81,7 +81,7 @@ static void check_maximum(void *arg, int64_t x, int64_t y, double divisor) {
     return;
   }
   assert_true(value < largest || (value == largest && x >= best));
-  w->term[y] += x == best; /* so the index lies in the window */
+  w->term[y] += x == best; /* the index is in the window */
 }
 
 static void route(void *arg, int64_t x, int64_t y, double divisor) {
@@ -155,7 +155,8 @@ static void check_all(const pool *p, tn_rng *rng, int32_t nans) {
   free(w.x), free(w.y), free(w.dx), free(w.dy), free(w.index), free(w.value), free(w.term);
 }
 
-/* The op's own rule for sizes: rounding up may add a window that begins inside. */
+/* The number of windows, by the op's definition. Rounding up may add one that begins inside x or its padding.
+ */
 static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int32_t up) {
   int64_t room = size + 2 * padding - kernel, count = (up ? room + stride - 1 : room) / stride + 1;
   return up && (count - 1) * stride >= size + padding ? count - 1 : count;
@@ -209,7 +210,7 @@ static void many_planes_and_none_are_pooled(void **state) {
   check_all(&p, &rng, 0);
 }
 
-static void whole_numbers_are_declined(void **state) {
+static void integer_types_are_unsupported(void **state) {
   (void)state;
   pool p = {.kernel = {1, 1}, .stride = {1, 1}};
   tn_pool2d_attributes attributes = {
@@ -227,7 +228,7 @@ int main(void) {
       cmocka_unit_test(pools_of_drawn_shapes_follow_the_definition),
       cmocka_unit_test(nan_is_the_largest_and_the_first_counts),
       cmocka_unit_test(many_planes_and_none_are_pooled),
-      cmocka_unit_test(whole_numbers_are_declined),
+      cmocka_unit_test(integer_types_are_unsupported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

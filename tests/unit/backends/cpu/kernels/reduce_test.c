@@ -4,13 +4,13 @@
 
 #include "backends/cpu/kernels/kernels.h"
 
-/* ---- the naive way ---- */
+/* ---- naive loops ---- */
 
 typedef struct reduction {
   const tn_kernel *kernel;
   const char *op;
   int32_t n_in, n_out;
-  bool whole; /* also of whole numbers */
+  bool integers; /* supports integers */
 } reduction;
 
 static const reduction reductions[] = {{&tn_cpu_reduce_sum, "reduce_sum", 1, 1, true},
@@ -36,7 +36,7 @@ static tn_type reduced_type(const tn_type *x, const tn_reduce_attributes *a, int
   return y;
 }
 
-/* Where element `at` of x goes. */
+/* The index of the result to which element `at` of x belongs. */
 static int64_t target(const tn_type *x, const tn_reduce_attributes *a, int64_t at) {
   int64_t c[TN_MAX_RANK], to = 0;
   rig_coordinates(x, at, c);
@@ -116,7 +116,7 @@ static void check(const reduction *r, int32_t dtype, const tn_type *x, const tn_
                   tn_rng *rng) {
   bool extreme = r->kernel == &tn_cpu_reduce_max || r->kernel == &tn_cpu_reduce_min;
   tn_type result = reduced_type(x, a, dtype);
-  if (!r->whole && !tn_dtype_is_float(dtype)) return;
+  if (!r->integers && !tn_dtype_is_float(dtype)) return;
   if (r->kernel == &tn_cpu_reduce_sum && dtype <= TN_U8) return;
   if (extreme && tn_type_count(x) == 0 && tn_type_count(&result) > 0) return;
   check_types(r, dtype, x, a, rng);
@@ -214,7 +214,7 @@ static void extremes_are_nan_where_an_element_is(void **state) {
   }
 }
 
-static void sums_over_nothing_are_zero_and_extremes_are_refused(void **state) {
+static void sums_over_no_elements_are_zero_and_extremes_fail(void **state) {
   (void)state;
   rig_match m;
   tn_type empty = RIG_TYPE(TN_F32, 3, 0), result = RIG_TYPE(TN_F32, 3);
@@ -287,7 +287,7 @@ int main(void) {
       cmocka_unit_test(large_shapes_in_many_chunks_and_parts_agree_with_naive_loops),
       cmocka_unit_test(long_sums_lose_nothing_to_rounding_on_the_way),
       cmocka_unit_test(extremes_are_nan_where_an_element_is),
-      cmocka_unit_test(sums_over_nothing_are_zero_and_extremes_are_refused),
+      cmocka_unit_test(sums_over_no_elements_are_zero_and_extremes_fail),
       cmocka_unit_test(argmax_is_the_first_of_the_largest_along_any_axis),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ static void near(int32_t dtype, double got, double want, double slack, const cha
 
 static double slack_of(int32_t dtype) { return dtype == TN_F64 ? 2e-12 : 2e-6; }
 
-/* Types of all ranks and sizes that take each path: short and long rows, few and many neighbours. */
+/* Types of all ranks, with sizes that cover each path: short and long rows, few and many neighbours. */
 static tn_type shape_number(size_t k, int32_t dtype) {
   const tn_type types[] = {
       RIG_TYPE(dtype, 1),         RIG_TYPE(dtype, 7, 10),      RIG_TYPE(dtype, 3, 1300),
@@ -161,7 +161,7 @@ static void cross_entropy_agrees_with_naive_loops(void **state) {
     }
 }
 
-static void a_target_that_is_no_class_is_an_error_naming_the_first_one(void **state) {
+static void a_target_out_of_range_is_an_error_that_names_the_first(void **state) {
   (void)state;
   rig_match m;
   tn_type type = RIG_TYPE(TN_F32, 4000, 10), rows = RIG_TYPE(TN_F32, 4000), target = RIG_TYPE(TN_I64, 4000);
@@ -178,7 +178,7 @@ static void a_target_that_is_no_class_is_an_error_naming_the_first_one(void **st
   for (int32_t threads = 1; threads <= 4; threads *= 2) {
     rig_memory memory = {.in = in, .out = out, .threads = threads};
     assert_int_equal(rig_run(&tn_cpu_cross_entropy, &m, &memory, text), TN_EINVAL);
-    assert_non_null(strstr(text, "target 1209 of row 1199 is no class, expected 0 .. 9"));
+    assert_non_null(strstr(text, "target 1209 of row 1199 is out of range, expected 0 .. 9"));
   }
   for (int i = 0; i < 2; i++) {
     free(in[i]);
@@ -236,7 +236,7 @@ static void layer_norm_agrees_with_naive_loops_with_and_without_weights(void **s
     }
 }
 
-static void whole_numbers_are_refused_with_a_reason(void **state) {
+static void integer_types_fail_with_a_reason(void **state) {
   (void)state;
   rig_match m;
   tn_type type = RIG_TYPE(TN_I32, 4, 3);
@@ -254,9 +254,9 @@ int main(void) {
       cmocka_unit_test(softmax_and_its_logarithm_agree_with_naive_loops_also_in_place),
       cmocka_unit_test(softmax_of_large_and_infinite_numbers_does_not_overflow),
       cmocka_unit_test(cross_entropy_agrees_with_naive_loops),
-      cmocka_unit_test(a_target_that_is_no_class_is_an_error_naming_the_first_one),
+      cmocka_unit_test(a_target_out_of_range_is_an_error_that_names_the_first),
       cmocka_unit_test(layer_norm_agrees_with_naive_loops_with_and_without_weights),
-      cmocka_unit_test(whole_numbers_are_refused_with_a_reason),
+      cmocka_unit_test(integer_types_fail_with_a_reason),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
