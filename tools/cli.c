@@ -16,29 +16,29 @@ typedef struct cli_option {
 
 static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 's'},
-    {"resume", "auto|FOLDER", "go on with an earlier run", CLI_RESUME, 'r'},
+    {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 'r'},
     {"output", "PATH", "folder for run folders; predict: the .npy file to write", CLI_OUTPUT, 'o'},
     {"weights", "FILE", "safetensors file with parameters", CLI_WEIGHTS, 'w'},
     {"input", "FILE", ".npy file with the model's first input", CLI_INPUT, 'i'},
-    {"mode", "train|infer|load", "what to measure", CLI_MODE, 'm'},
+    {"mode", "train|infer|load", "the steps or the loader to measure", CLI_MODE, 'm'},
     {"batch", "N", "samples in a step", CLI_BATCH, 'b'},
     {"steps", "N", "steps in a round", CLI_STEPS, 'n'},
     {"rounds", "N", "rounds that are timed", CLI_STEPS, 'R'},
     {"warmup", "N", "steps before the first round", CLI_STEPS, 'W'},
     {"threads", "N", "threads of kernels that run on the host", CLI_OPS, 't'},
-    {"ops", NULL, "the time of each launch, beside what the machine gives at best", CLI_OPS, 'O'},
-    {"dump-after", "PASS", "print the graph as a pass leaves it (all: after each)", CLI_DUMP, 'd'},
-    {"backend", "NAME", "which backend's device (default: cpu)", CLI_CONFORMANCE, 'B'},
-    {"device", "N", "which of its devices, from 0 (default)", CLI_CONFORMANCE, 'N'},
+    {"ops", NULL, "the time of each launch, and the limits of the machine", CLI_OPS, 'O'},
+    {"dump-after", "PASS", "print the graph after a pass (all: after each)", CLI_DUMP, 'd'},
+    {"backend", "NAME", "backend of the device (default: cpu)", CLI_CONFORMANCE, 'B'},
+    {"device", "N", "number of the device, from 0 (default)", CLI_CONFORMANCE, 'N'},
     {"set", "OPTION=VALUE", "an option of the backend, also as backend.NAME.OPTION=VALUE", CLI_CONFORMANCE,
      's'},
-    {"set", "backend.capture=no", "launch one by one, without replay", CLI_CONFORMANCE, 's'},
-    {"case", "OP/DTYPE/DRAW", "only these: an op, its dtype, one use of it", CLI_CONFORMANCE, 'c'},
-    {"unsupported", "FILE", "what may be missing: lines of OP/DTYPE: reason", CLI_CONFORMANCE, 'u'},
-    {"draws", "N", "uses of each op and dtype", CLI_CONFORMANCE, 'D'},
-    {"timeout", "SECONDS", "a case that takes longer hangs (default: 60)", CLI_CONFORMANCE, 'T'},
+    {"set", "backend.capture=no", "launch kernels one by one, without replay", CLI_CONFORMANCE, 's'},
+    {"case", "OP/DTYPE/DRAW", "run only this op, dtype or draw", CLI_CONFORMANCE, 'c'},
+    {"unsupported", "FILE", "ops that may be missing: lines of OP/DTYPE: reason", CLI_CONFORMANCE, 'u'},
+    {"draws", "N", "draws of each op and dtype", CLI_CONFORMANCE, 'D'},
+    {"timeout", "SECONDS", "time limit of a case (default: 60)", CLI_CONFORMANCE, 'T'},
     {"json", NULL, "print the result as one JSON object", CLI_JSON, 'j'},
-    {"plugin", "FILE", "open a plugin", 0, 'p'},
+    {"plugin", "FILE", "load a plugin", 0, 'p'},
     {"verbose", NULL, "log more", 0, 'v'},
     {"quiet", NULL, "log errors only", 0, 'q'},
     {"help", NULL, "this text", 0, 'h'},
@@ -57,45 +57,45 @@ void cli_help(const cli_command *command, FILE *to) {
   }
 }
 
-static int usage(const cli_command *command, const char *text, const char *what) {
+static int cli_usage(const cli_command *command, const char *text, const char *what) {
   fprintf(stderr, "tenon %s: %s%s%s%s; see `tenon %s --help`\n", command->name, text, what ? " '" : "",
           what ? what : "", what ? "'" : "", command->name);
   return CLI_USAGE;
 }
 
-static bool is_number(const char *text, long long least, long long *value) {
+static bool cli_is_number(const char *text, long long least, long long *value) {
   char *end = NULL;
   errno = 0;
   *value = strtoll(text, &end, 10);
   return end != text && !*end && !errno && *value >= least && *value <= 1000000000;
 }
 
-static int read_number(const cli_command *command, const char *text, long long *value) {
-  return is_number(text, 1, value) ? CLI_OK : usage(command, "expected a number from 1, not", text);
+static int cli_read_number(const cli_command *command, const char *text, long long *value) {
+  return cli_is_number(text, 1, value) ? CLI_OK : cli_usage(command, "expected a number from 1, not", text);
 }
 
-static int read_index(const cli_command *command, const char *text, long long *value) {
-  return is_number(text, 0, value) ? CLI_OK : usage(command, "expected a number from 0, not", text);
+static int cli_read_index(const cli_command *command, const char *text, long long *value) {
+  return cli_is_number(text, 0, value) ? CLI_OK : cli_usage(command, "expected a number from 0, not", text);
 }
 
-static int push(const cli_command *command, const char **list, int *n, const char *value) {
-  if (*n == CLI_MAX_LIST) return usage(command, "too many of one option:", value);
+static int cli_push(const cli_command *command, const char **list, int *n, const char *value) {
+  if (*n == CLI_MAX_LIST) return cli_usage(command, "too many of one option:", value);
   list[(*n)++] = value;
   return CLI_OK;
 }
 
-static int override_threads(const cli_command *command, const char *value, cli_args *args) {
+static int cli_override_threads(const cli_command *command, const char *value, cli_args *args) {
   long long threads = 0;
-  int code = read_number(command, value, &threads);
+  int code = cli_read_number(command, value, &threads);
   if (code != CLI_OK) return code;
   snprintf(args->threads, sizeof args->threads, "run.threads=%lld", threads);
-  return push(command, args->set, &args->n_set, args->threads);
+  return cli_push(command, args->set, &args->n_set, args->threads);
 }
 
-static int apply(const cli_command *command, char key, const char *value, cli_args *args) {
+static int cli_apply(const cli_command *command, char key, const char *value, cli_args *args) {
   switch (key) {
-  case 's': return push(command, args->set, &args->n_set, value);
-  case 'p': return push(command, args->plugins, &args->n_plugins, value);
+  case 's': return cli_push(command, args->set, &args->n_set, value);
+  case 'p': return cli_push(command, args->plugins, &args->n_plugins, value);
   case 'r': args->resume = value; break;
   case 'o': args->output = value; break;
   case 'w': args->weights = value; break;
@@ -105,14 +105,14 @@ static int apply(const cli_command *command, char key, const char *value, cli_ar
   case 'B': args->backend = value; break;
   case 'c': args->only = value; break;
   case 'u': args->unsupported = value; break;
-  case 'D': return read_number(command, value, &args->draws);
-  case 'N': return read_index(command, value, &args->device);
-  case 'T': return read_number(command, value, &args->timeout);
-  case 'b': return read_number(command, value, &args->batch);
-  case 'n': return read_number(command, value, &args->steps);
-  case 'R': return read_number(command, value, &args->rounds);
-  case 'W': return read_number(command, value, &args->warmup);
-  case 't': return override_threads(command, value, args);
+  case 'D': return cli_read_number(command, value, &args->draws);
+  case 'N': return cli_read_index(command, value, &args->device);
+  case 'T': return cli_read_number(command, value, &args->timeout);
+  case 'b': return cli_read_number(command, value, &args->batch);
+  case 'n': return cli_read_number(command, value, &args->steps);
+  case 'R': return cli_read_number(command, value, &args->rounds);
+  case 'W': return cli_read_number(command, value, &args->warmup);
+  case 't': return cli_override_threads(command, value, args);
   case 'O': args->ops = true; break;
   case 'j': args->json = true; break;
   case 'v': args->verbose = true; break;
@@ -135,26 +135,27 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args)
   opterr = 0;
   optind = 1;
   while ((found = getopt_long(argc, argv, "", table, NULL)) != -1) {
-    if (found == '?') return usage(command, "unknown option or missing value:", argv[optind - 1]);
-    int code = apply(command, (char)found, optarg, args);
+    if (found == '?') return cli_usage(command, "unknown option or missing value:", argv[optind - 1]);
+    int code = cli_apply(command, (char)found, optarg, args);
     if (code != CLI_OK) return code;
   }
   for (; optind < argc; optind++) {
-    if (args->n_words == command->max_words) return usage(command, "too many arguments:", argv[optind]);
+    if (args->n_words == command->max_words) return cli_usage(command, "too many arguments:", argv[optind]);
     args->words[args->n_words++] = argv[optind];
   }
-  if (!args->help && args->n_words < command->min_words) return usage(command, "expected ", command->words);
+  if (!args->help && args->n_words < command->min_words)
+    return cli_usage(command, "expected ", command->words);
   return CLI_OK;
 }
 
-static void write_log(void *user, int32_t level, const char *line) {
+static void cli_write_log(void *user, int32_t level, const char *line) {
   static const char *const names[] = {"error", "warning", "info", "debug"};
   (void)user;
   fprintf(stderr, "tenon: %s: %s\n", names[level < 0 || level > 3 ? 3 : level], line);
 }
 
 int cli_open(const cli_args *args, tn_context **context) {
-  tn_context_options settings = {.struct_size = sizeof settings, .log = write_log};
+  tn_context_options settings = {.struct_size = sizeof settings, .log = cli_write_log};
   settings.log_level = args->quiet ? TN_LOG_ERROR : args->verbose ? TN_LOG_DEBUG : TN_LOG_WARN;
   tn_status status = tn_context_open(&settings, context);
   for (int i = 0; status == TN_OK && i < args->n_plugins; i++)
@@ -188,7 +189,7 @@ int cli_fail(const void *handle, tn_status status) {
 int cli_terminal_columns(void) {
   struct winsize size;
   const char *term = getenv("TERM");
-  if (!isatty(STDERR_FILENO) || !term || strcmp(term, "dumb") == 0) return 0;
+  if (!isatty(STDERR_FILENO) || term == NULL || strcmp(term, "dumb") == 0) return 0;
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
 }
 

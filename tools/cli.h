@@ -1,5 +1,5 @@
-/* tools/cli.h: what the commands of `tenon` share: arguments, log, exit codes. stdout is the result,
- * stderr the log and the progress. */
+/* tools/cli.h: arguments, log and exit codes of the commands of `tenon`. stdout carries the result, stderr
+ * the log and the progress. */
 #ifndef TENON_TOOLS_CLI_H
 #define TENON_TOOLS_CLI_H
 
@@ -9,7 +9,7 @@
 #include "tenon/context.h"
 #include "tenon/run.h"
 
-/* Exit codes, after sysexits.h where that has one. */
+/* Exit codes; those from 64 to 78 follow sysexits.h where it has one. */
 enum {
   CLI_OK = 0,
   CLI_USAGE = 2,
@@ -24,13 +24,13 @@ enum {
 
 enum { CLI_MAX_LIST = 64 };
 
-/* Every option that some command takes. */
+/* All options of all commands. */
 typedef struct cli_args {
   const char *words[8]; /* positional */
   int n_words;
   const char *set[CLI_MAX_LIST];
   int n_set;
-  char threads[32]; /* --threads, as an override */
+  char threads[32]; /* --threads as an override of [run] threads */
   const char *plugins[CLI_MAX_LIST];
   int n_plugins;
   const char *resume, *output, *weights, *input, *mode, *dump_after;
@@ -39,7 +39,7 @@ typedef struct cli_args {
   bool json, ops, verbose, quiet, help;
 } cli_args;
 
-/* Bits for the options that a command takes, beside --help, --plugin, --verbose, --quiet. */
+/* Bits for the options of a command, in addition to --help, --plugin, --verbose, --quiet. */
 enum {
   CLI_SET = 1,
   CLI_JSON = 2,
@@ -62,19 +62,19 @@ typedef struct cli_command {
   int (*run)(tn_context *context, const cli_args *args);
 } cli_command;
 
-/* Reads the arguments behind the command's name. Returns CLI_OK or CLI_USAGE with a line on stderr. */
+/* Parses the arguments behind the command's name. Returns CLI_OK, or CLI_USAGE with a line on stderr. */
 int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args);
 void cli_help(const cli_command *command, FILE *to);
 
-/* Opens the context with log to stderr and the plugins of the arguments. */
+/* Opens the context with the log on stderr, and loads the plugins of the arguments. */
 int cli_open(const cli_args *args, tn_context **context);
-/* Prints the explanation in `handle` to stderr and returns the exit code of a status. */
+/* Prints the message of `handle` to stderr, and returns the exit code of the status. */
 int cli_fail(const void *handle, tn_status status);
 int cli_exit_code(tn_status status);
 
-/* Opens the run that the first word names, with the options of the arguments. */
+/* Opens the run of the first word with the options of the arguments. */
 int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
-/* Columns of the terminal on stderr; 0 when it is none or NO_COLOR-like plainness is asked for. */
+/* Columns of the terminal on stderr; 0: stderr is not a terminal, or TERM is dumb. */
 int cli_terminal_columns(void);
 
 extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,

@@ -6,13 +6,13 @@
 #include "tools/cli.h"
 #include "tenon/inspect.h"
 
-static int usage(void) {
+static int config_usage(void) {
   fprintf(stderr, "tenon config: expected check FILE.ini, show FILE.ini or explain KEY\n");
   return CLI_USAGE;
 }
 
-/* Checks everything that can be without data and device memory: a plan is made. */
-static int check(tn_run *run, const cli_args *args) {
+/* Checks a configuration as far as possible without data and device memory, by planning it. */
+static int config_check(tn_run *run, const cli_args *args) {
   char *json = NULL;
   tn_status status = tn_run_plan(run, NULL, &json, NULL);
   if (status == TN_OK && !args->json)
@@ -23,7 +23,7 @@ static int check(tn_run *run, const cli_args *args) {
   return status == TN_OK ? CLI_OK : cli_fail(run, status);
 }
 
-static int show(tn_run *run) {
+static int config_show(tn_run *run) {
   char *text = NULL;
   tn_status status = tn_run_config(run, &text);
   if (status == TN_OK) printf("%s", text);
@@ -31,7 +31,7 @@ static int show(tn_run *run) {
   return status == TN_OK ? CLI_OK : cli_fail(run, status);
 }
 
-static void print_keys(const json_t *json) {
+static void config_print_keys(const json_t *json) {
   const json_t *keys = json_object_get(json, "keys");
   printf("[%s] %s\n", json_string_value(json_object_get(json, "section")),
          json_string_value(json_object_get(json, "doc")));
@@ -45,7 +45,7 @@ static void print_keys(const json_t *json) {
   }
 }
 
-static int explain(tn_context *context, const cli_args *args) {
+static int config_explain(tn_context *context, const cli_args *args) {
   char *text = NULL;
   tn_status status = tn_explain(context, args->words[0], &text);
   if (status != TN_OK) return cli_fail(context, status);
@@ -53,24 +53,24 @@ static int explain(tn_context *context, const cli_args *args) {
     printf("%s\n", text);
   } else {
     json_t *json = json_loads(text, 0, NULL);
-    print_keys(json);
+    config_print_keys(json);
     json_decref(json);
   }
   tn_string_free(context, text);
   return CLI_OK;
 }
 
-static int run_config(tn_context *context, const cli_args *args) {
+static int config_run(tn_context *context, const cli_args *args) {
   cli_args rest = *args;
   const char *what = args->words[0];
   tn_run *run = NULL;
   rest.words[0] = args->words[1];
   rest.n_words = 1;
-  if (strcmp(what, "explain") == 0) return explain(context, &rest);
-  if (strcmp(what, "check") != 0 && strcmp(what, "show") != 0) return usage();
+  if (strcmp(what, "explain") == 0) return config_explain(context, &rest);
+  if (strcmp(what, "check") != 0 && strcmp(what, "show") != 0) return config_usage();
   int code = cli_open_run(context, &rest, &run);
   if (code != CLI_OK) return code;
-  code = strcmp(what, "check") == 0 ? check(run, &rest) : show(run);
+  code = strcmp(what, "check") == 0 ? config_check(run, &rest) : config_show(run);
   tn_run_close(run);
   return code;
 }
@@ -81,4 +81,4 @@ const cli_command command_config = {.name = "config",
                                     .min_words = 2,
                                     .max_words = 2,
                                     .options = CLI_SET | CLI_JSON,
-                                    .run = run_config};
+                                    .run = config_run};

@@ -1,5 +1,5 @@
-/* tools/conformance.c: `tenon conformance [PLUGIN.so]`: does a backend, or what a plugin brings, compute what
- * the ops mean? */
+/* tools/conformance.c: `tenon conformance [PLUGIN.so]`: compares a backend, or the items of a plugin, with
+ * the reference. */
 #include <jansson.h>
 #include <limits.h>
 #include <signal.h>
@@ -10,28 +10,28 @@
 #include "tools/cli.h"
 #include "tenon/conformance.h"
 
-static void say(void *user, const char *line) {
+static void conformance_print_failure(void *user, const char *line) {
   (void)user;
   fprintf(stderr, "failed: %s\n", line);
 }
 
-/* The whole text of a file; the caller's (free). */
-static int read_text(const char *path, char **text) {
+/* The text of a file; the caller's (free). */
+static int conformance_read_text(const char *path, char **text) {
   FILE *file = fopen(path, "r");
   size_t n = 0, room = 1 << 16;
   *text = file ? malloc(room) : NULL;
   if (*text) n = fread(*text, 1, room - 1, file);
-  bool whole = *text && feof(file) && !ferror(file);
+  bool complete = *text && feof(file) && !ferror(file);
   if (*text) (*text)[n] = '\0';
   if (file) fclose(file);
-  if (whole) return CLI_OK;
+  if (complete) return CLI_OK;
   free(*text);
   *text = NULL;
   fprintf(stderr, "tenon: %s: cannot be read as a list of at most %zu bytes\n", path, room - 1);
   return CLI_IO;
 }
 
-static void print_one(const json_t *one, const char *title) {
+static void conformance_print_entry(const json_t *one, const char *title) {
   if (json_is_string(one))
     printf("%-12s %s\n", title, json_string_value(one));
   else
@@ -39,15 +39,15 @@ static void print_one(const json_t *one, const char *title) {
            json_string_value(json_object_get(one, "reason")));
 }
 
-static void print_list(const json_t *report, const char *key, const char *title) {
+static void conformance_print_list(const json_t *report, const char *key, const char *title) {
   const json_t *list = json_object_get(report, key);
-  for (size_t i = 0; i < json_array_size(list); i++) print_one(json_array_get(list, i), title);
+  for (size_t i = 0; i < json_array_size(list); i++) conformance_print_entry(json_array_get(list, i), title);
 }
 
 /* ---- the line that repeats a case ---- */
 
-/* As a shell reads it back. */
-static void print_word(const char *option, const char *word) {
+/* Quotes a word for the shell. */
+static void conformance_print_word(const char *option, const char *word) {
   if (option) printf(" %s", option);
   putchar(' ');
   if (*word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") ==
@@ -60,39 +60,39 @@ static void print_word(const char *option, const char *word) {
   putchar('\'');
 }
 
-/* A kernel that was never chosen is one of a plugin as a whole: its name is no case. */
-static void print_command(const json_t *report, const cli_args *args, const char *name) {
+/* The name of a kernel that was never chosen has no '/': the whole plugin is run again. */
+static void conformance_print_command(const json_t *report, const cli_args *args, const char *name) {
   printf("%-12s tenon conformance", "again");
-  if (args->n_words > 0) print_word(NULL, args->words[0]);
-  print_word("--backend", json_string_value(json_object_get(report, "backend")));
-  for (int i = 0; i < args->n_plugins; i++) print_word("--plugin", args->plugins[i]);
+  if (args->n_words > 0) conformance_print_word(NULL, args->words[0]);
+  conformance_print_word("--backend", json_string_value(json_object_get(report, "backend")));
+  for (int i = 0; i < args->n_plugins; i++) conformance_print_word("--plugin", args->plugins[i]);
   if (args->device > 0) printf(" --device %lld", args->device);
-  for (int i = 0; i < args->n_set; i++) print_word("--set", args->set[i]);
-  if (args->unsupported) print_word("--unsupported", args->unsupported);
+  for (int i = 0; i < args->n_set; i++) conformance_print_word("--set", args->set[i]);
+  if (args->unsupported) conformance_print_word("--unsupported", args->unsupported);
   if (strchr(name, '/') || args->n_words == 0)
-    print_word("--case", name);
+    conformance_print_word("--case", name);
   else if (args->draws > 0)
     printf(" --draws %lld", args->draws);
   putchar('\n');
 }
 
-/* That the device is broken is said of the case that broke it. */
-static void print_failures(const json_t *report, const cli_args *args) {
+/* "device" repeats the failure of the case that broke it, so no command is printed for it. */
+static void conformance_print_failures(const json_t *report, const cli_args *args) {
   const json_t *list = json_object_get(report, "failed"), *one;
   size_t i;
   json_array_foreach(list, i, one) {
     const char *name = json_string_value(json_object_get(one, "case"));
-    print_one(one, "failed");
-    if (strcmp(name, "device") != 0) print_command(report, args, name);
+    conformance_print_entry(one, "failed");
+    if (strcmp(name, "device") != 0) conformance_print_command(report, args, name);
   }
 }
 
 /* ---- the report ---- */
 
-static void print_report(const json_t *report, const cli_args *args) {
-  print_list(report, "unsupported", "unsupported");
-  print_list(report, "stale", "stale");
-  print_failures(report, args);
+static void conformance_print_report(const json_t *report, const cli_args *args) {
+  conformance_print_list(report, "unsupported", "unsupported");
+  conformance_print_list(report, "stale", "stale");
+  conformance_print_failures(report, args);
   printf("%s (%s): %lld passed, %zu failed, %zu not supported\n",
          json_string_value(json_object_get(report, "backend")),
          json_string_value(json_object_get(report, "device")),
@@ -102,14 +102,14 @@ static void print_report(const json_t *report, const cli_args *args) {
          json_array_size(json_object_get(report, "unsupported")));
 }
 
-static int finish(tn_device *device, const cli_args *args, char *text) {
+static int conformance_finish(tn_device *device, const cli_args *args, char *text) {
   json_t *report = json_loads(text, 0, NULL);
   bool failed = json_array_size(json_object_get(report, "failed")) > 0 ||
                 json_array_size(json_object_get(report, "stale")) > 0;
   if (args->json)
     printf("%s\n", text);
   else
-    print_report(report, args);
+    conformance_print_report(report, args);
   json_decref(report);
   tn_string_free(device, text);
   return failed ? CLI_INTERNAL : CLI_OK;
@@ -117,67 +117,66 @@ static int finish(tn_device *device, const cli_args *args, char *text) {
 
 /* ---- a case that hangs ---- */
 
-/* Nothing brings back a call that waits for ever, so the process ends; only what a signal's handler may do.
- */
+/* A call that never returns cannot be interrupted, so a signal handler ends the process. */
 static struct {
   volatile sig_atomic_t seconds;
   char text[512];
   volatile size_t n;
-} watch;
+} timer;
 
-static void give_up(int signal) {
+static void conformance_time_out(int signal) {
   (void)signal;
-  ssize_t written = write(STDERR_FILENO, watch.text, watch.n);
+  ssize_t written = write(STDERR_FILENO, timer.text, timer.n);
   (void)written;
   _exit(CLI_INTERNAL);
 }
 
-static void begin(void *user, const char *name) {
+static void conformance_begin_case(void *user, const char *name) {
   (void)user;
   alarm(0);
-  int n =
-      snprintf(watch.text, sizeof watch.text,
-               "failed: %s: it hangs: after %d s it is not done, so the rest is not tried; --timeout gives "
-               "it longer. Most likely an event's record is never told, or a wait is let go by nobody\n",
-               name, (int)watch.seconds);
-  watch.n = n < 0 ? 0 : (size_t)n < sizeof watch.text ? (size_t)n : sizeof watch.text - 1;
-  alarm((unsigned)watch.seconds);
+  int n = snprintf(
+      timer.text, sizeof timer.text,
+      "failed: %s: it hangs: not finished after %d s, so the remaining cases are not run; --timeout raises "
+      "the limit. The likely cause is an event that is never signaled, or a wait that never ends\n",
+      name, (int)timer.seconds);
+  timer.n = n < 0 ? 0 : (size_t)n < sizeof timer.text ? (size_t)n : sizeof timer.text - 1;
+  alarm((unsigned)timer.seconds);
 }
 
-static void start_watch(const cli_args *args) {
-  struct sigaction action = {.sa_handler = give_up};
-  watch.seconds = (sig_atomic_t)(args->timeout > 0 ? args->timeout : 60);
+static void conformance_start_timer(const cli_args *args) {
+  struct sigaction action = {.sa_handler = conformance_time_out};
+  timer.seconds = (sig_atomic_t)(args->timeout > 0 ? args->timeout : 60);
   sigaction(SIGALRM, &action, NULL);
 }
 
 /* ---- the command ---- */
 
-static int run_on(tn_device *device, const cli_args *args, const char *plugin, const char *unsupported,
-                  bool uncaptured) {
+static int conformance_run_device(tn_device *device, const cli_args *args, const char *plugin,
+                                  const char *unsupported, bool uncaptured) {
   char *text = NULL;
   tn_conformance_options options = {.struct_size = sizeof options,
                                     .only = args->only,
                                     .plugin = plugin,
                                     .unsupported = unsupported,
                                     .draws = args->draws,
-                                    .say = args->json || args->quiet ? NULL : say,
-                                    .begin = begin,
+                                    .say = args->json || args->quiet ? NULL : conformance_print_failure,
+                                    .begin = conformance_begin_case,
                                     .uncaptured = uncaptured};
-  start_watch(args);
+  conformance_start_timer(args);
   tn_status status = tn_conformance_run(device, &options, &text);
   alarm(0);
-  return status == TN_OK ? finish(device, args, text) : cli_fail(device, status);
+  return status == TN_OK ? conformance_finish(device, args, text) : cli_fail(device, status);
 }
 
-/* What a configuration would say of the backend: its options, and whether work is captured. */
-typedef struct settings {
+/* The options of a backend from --set, and whether launches are captured. */
+typedef struct conformance_settings {
   const char *backend;
   char options[4096]; /* "devices=2;" */
   size_t n;
   bool uncaptured;
-} settings;
+} conformance_settings;
 
-static int wrong_set(const settings *s, const char *set) {
+static int conformance_wrong_set(const conformance_settings *s, const char *set) {
   fprintf(stderr,
           "tenon conformance: --set %s: expected OPTION=VALUE or backend.%s.OPTION=VALUE, or "
           "backend.capture=yes|no; a run has no other keys here\n",
@@ -185,7 +184,7 @@ static int wrong_set(const settings *s, const char *set) {
   return CLI_USAGE;
 }
 
-static int add_option(settings *s, const char *option) {
+static int conformance_add_option(conformance_settings *s, const char *option) {
   int added = snprintf(s->options + s->n, sizeof s->options - s->n, "%s;", option);
   if (added < 0 || (size_t)added >= sizeof s->options - s->n) {
     fprintf(stderr, "tenon: --set: too much text for options of a backend\n");
@@ -196,38 +195,38 @@ static int add_option(settings *s, const char *option) {
 }
 
 /* "devices=2", "backend.acme.devices=2" or "backend.capture=no" */
-static int apply_set(settings *s, const char *set) {
+static int conformance_apply_set(conformance_settings *s, const char *set) {
   size_t key = strcspn(set, "="), name = strlen(s->backend);
-  if (!memchr(set, '.', key)) return add_option(s, set);
+  if (memchr(set, '.', key) == NULL) return conformance_add_option(s, set);
   if (strcmp(set, "backend.capture=no") == 0 || strcmp(set, "backend.capture=yes") == 0) {
     s->uncaptured = set[key + 1] == 'n';
     return CLI_OK;
   }
   if (strncmp(set, "backend.", 8) != 0 || strncmp(set + 8, s->backend, name) != 0 || set[8 + name] != '.')
-    return wrong_set(s, set);
-  return add_option(s, set + 8 + name + 1);
+    return conformance_wrong_set(s, set);
+  return conformance_add_option(s, set + 8 + name + 1);
 }
 
-static int read_settings(const cli_args *args, settings *s) {
+static int conformance_read_settings(const cli_args *args, conformance_settings *s) {
   int code = CLI_OK;
-  *s = (settings){.backend = args->backend ? args->backend : "cpu"};
-  for (int i = 0; i < args->n_set && code == CLI_OK; i++) code = apply_set(s, args->set[i]);
+  *s = (conformance_settings){.backend = args->backend ? args->backend : "cpu"};
+  for (int i = 0; i < args->n_set && code == CLI_OK; i++) code = conformance_apply_set(s, args->set[i]);
   return code;
 }
 
-static int run_conformance(tn_context *context, const cli_args *args) {
+static int conformance_run(tn_context *context, const cli_args *args) {
   char path[PATH_MAX], *unsupported = NULL;
-  settings s;
+  conformance_settings s;
   tn_device *device = NULL;
   const char *plugin = args->n_words > 0 ? args->words[0] : NULL;
-  int code = read_settings(args, &s);
-  if (code == CLI_OK && args->unsupported) code = read_text(args->unsupported, &unsupported);
+  int code = conformance_read_settings(args, &s);
+  if (code == CLI_OK && args->unsupported) code = conformance_read_text(args->unsupported, &unsupported);
   if (code != CLI_OK) return code;
   tn_status status = plugin ? tn_context_load(context, plugin) : TN_OK;
   if (plugin && realpath(plugin, path)) plugin = path;
   if (status == TN_OK) status = tn_device_open(context, s.backend, (int32_t)args->device, s.options, &device);
-  code =
-      status == TN_OK ? run_on(device, args, plugin, unsupported, s.uncaptured) : cli_fail(context, status);
+  code = status == TN_OK ? conformance_run_device(device, args, plugin, unsupported, s.uncaptured)
+                         : cli_fail(context, status);
   tn_device_close(device);
   free(unsupported);
   return code;
@@ -235,8 +234,8 @@ static int run_conformance(tn_context *context, const cli_args *args) {
 
 const cli_command command_conformance = {.name = "conformance",
                                          .words = "[PLUGIN.so]",
-                                         .doc = "whether a backend or plugin computes what the ops mean",
+                                         .doc = "compare a backend or plugin with the reference",
                                          .min_words = 0,
                                          .max_words = 1,
                                          .options = CLI_JSON | CLI_CONFORMANCE,
-                                         .run = run_conformance};
+                                         .run = conformance_run};

@@ -3,14 +3,14 @@
 
 #include "tools/cli.h"
 
-static void print_result(const char *text) {
+static void eval_print(const char *text) {
   json_t *json = json_loads(text, 0, NULL), *value;
   const char *name;
   json_object_foreach(json, name, value) printf("%-12s %.6g\n", name, json_number_value(value));
   json_decref(json);
 }
 
-static int run_eval(tn_context *context, const cli_args *args) {
+static int eval_command_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL;
   int code = cli_open_run(context, args, &run);
@@ -19,7 +19,7 @@ static int run_eval(tn_context *context, const cli_args *args) {
   if (json && args->json)
     printf("%s\n", json);
   else if (json)
-    print_result(json);
+    eval_print(json);
   code = status == TN_OK ? CLI_OK : cli_fail(run, status);
   tn_string_free(run, json);
   tn_run_close(run);
@@ -32,4 +32,4 @@ const cli_command command_eval = {.name = "eval",
                                   .min_words = 1,
                                   .max_words = 1,
                                   .options = CLI_SET | CLI_JSON | CLI_WEIGHTS,
-                                  .run = run_eval};
+                                  .run = eval_command_run};

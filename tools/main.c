@@ -9,7 +9,7 @@ static const cli_command *const commands[] = {
     &command_inspect, &command_config, &command_doctor,  &command_index, &command_conformance};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
-static int overview(FILE *to) {
+static int main_print_overview(FILE *to) {
   fprintf(to,
           "tenon %s: deep learning from one INI file\n\nusage: tenon COMMAND [argument]... [option]...\n\n",
           tn_version());
@@ -18,7 +18,7 @@ static int overview(FILE *to) {
   return to == stdout ? CLI_OK : CLI_USAGE;
 }
 
-static int run(const cli_command *command, int argc, char **argv) {
+static int main_run_command(const cli_command *command, int argc, char **argv) {
   cli_args args;
   tn_context *context = NULL;
   int code = cli_parse(command, argc, argv, &args);
@@ -37,23 +37,23 @@ static int run(const cli_command *command, int argc, char **argv) {
   return code;
 }
 
-/* OpenMP's threads wait actively for many milliseconds unless told otherwise, which costs the loader, and
- * anyone else, the processors. A tenth of that spans the gaps between the launches of a step. What the user
- * says goes first; libgomp reads it when a plugin brings it in. */
-static void wait_briefly(void) {
+/* OpenMP's threads spin for many milliseconds by default, which takes processors from the loader. A tenth of
+ * that spans the gaps between the launches of a step. The user's settings have precedence. libgomp reads the
+ * variable when a plugin loads it. */
+static void main_set_openmp_spin(void) {
   if (getenv("OMP_WAIT_POLICY") == NULL) setenv("GOMP_SPINCOUNT", "20000", 0);
 }
 
 int main(int argc, char **argv) {
-  wait_briefly();
-  if (argc < 2) return overview(stderr);
-  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) return overview(stdout);
+  main_set_openmp_spin();
+  if (argc < 2) return main_print_overview(stderr);
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) return main_print_overview(stdout);
   if (strcmp(argv[1], "--version") == 0) {
     printf("tenon %s\n", tn_version());
     return CLI_OK;
   }
   for (int i = 0; i < N_COMMANDS; i++)
-    if (strcmp(argv[1], commands[i]->name) == 0) return run(commands[i], argc - 1, argv + 1);
+    if (strcmp(argv[1], commands[i]->name) == 0) return main_run_command(commands[i], argc - 1, argv + 1);
   fprintf(stderr, "tenon: there is no command '%s'; `tenon --help` lists them\n", argv[1]);
   return CLI_USAGE;
 }

@@ -1,11 +1,11 @@
-/* tools/plan.c: `tenon plan FILE.ini`: what training would do. */
+/* tools/plan.c: `tenon plan FILE.ini`: the programs that training would run. */
 #include <string.h>
 
 #include <jansson.h>
 
 #include "tools/cli.h"
 
-static void print_op(const json_t *op) {
+static void plan_print_op(const json_t *op) {
   const json_t *rejected = json_object_get(op, "rejected");
   printf("%-28.28s %-22.22s %-24.24s %-5s %-10s %12.4g %12.4g\n",
          json_string_value(json_object_get(op, "name")), json_string_value(json_object_get(op, "op")),
@@ -19,7 +19,7 @@ static void print_op(const json_t *op) {
   }
 }
 
-static void print_summary(const json_t *json) {
+static void plan_print_summary(const json_t *json) {
   const json_t *layers = json_object_get(json, "layers");
   printf("%-32s %-16s %-28s %12s %12s\n", "layer", "op", "output", "parameters", "FLOP");
   for (size_t i = 0; i < json_array_size(layers); i++) {
@@ -34,11 +34,11 @@ static void print_summary(const json_t *json) {
          json_number_value(json_object_get(json, "flops")));
 }
 
-/* What is computed twice so that it need not be kept, and what that costs. */
-static void print_recomputed(const json_t *json) {
+/* Rematerialized values and their cost. */
+static void plan_print_rematerialized(const json_t *json) {
   const json_t *list = json_object_get(json, "recomputed");
   if (json_array_size(list) == 0) return;
-  printf("recomputed for memory_limit, %.4g FLOP a step:",
+  printf("rematerialized for memory_limit, %.4g FLOP a step:",
          json_number_value(json_object_get(json, "recomputed_flops")));
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *one = json_array_get(list, i);
@@ -48,8 +48,8 @@ static void print_recomputed(const json_t *json) {
   printf("\n");
 }
 
-/* What the device cannot do, and what crosses the bus for it. */
-static void print_fallbacks(const json_t *json) {
+/* Ops on the fallback backend, and the bytes that cross the bus for them. */
+static void plan_print_fallbacks(const json_t *json) {
   const json_t *list = json_object_get(json, "fallbacks"), *one;
   size_t i;
   long long bytes = 0;
@@ -68,8 +68,8 @@ static void print_fallbacks(const json_t *json) {
            json_integer_value(json_object_get(json, "cuts")));
 }
 
-/* What the devices hand to each other. */
-static void print_devices(const json_t *json) {
+/* Traffic of the collectives. */
+static void plan_print_devices(const json_t *json) {
   long long devices = json_integer_value(json_object_get(json, "devices")),
             n = json_integer_value(json_object_get(json, "collectives"));
   if (devices < 2) return;
@@ -77,58 +77,58 @@ static void print_devices(const json_t *json) {
          json_number_value(json_object_get(json, "collective_bytes")) / 1048576.0, n, n == 1 ? "" : "s");
 }
 
-/* Tensors that change their layout in a step, and state that need not. */
-static void print_layouts(const json_t *json) {
+/* Reorders in a step, and states with another layout than row-major. */
+static void plan_print_layouts(const json_t *json) {
   const json_t *ops = json_object_get(json, "ops"), *states = json_object_get(json, "states");
-  size_t reorders = 0, laid = 0;
+  size_t reorders = 0, with_layout = 0;
   for (size_t i = 0; i < json_array_size(ops); i++) {
     const char *op = json_string_value(json_object_get(json_array_get(ops, i), "op"));
     reorders += op != NULL && strcmp(op, "reorder") == 0;
   }
   for (size_t i = 0; i < json_array_size(states); i++)
-    laid += json_object_get(json_array_get(states, i), "layout") != NULL;
-  printf("reorders: %zu a step; %zu of %zu states lie as their kernels prefer\n", reorders, laid,
-         json_array_size(states));
+    with_layout += json_object_get(json_array_get(states, i), "layout") != NULL;
+  printf("reorders: %zu a step; %zu of %zu states have a layout that their kernels prefer\n", reorders,
+         with_layout, json_array_size(states));
 }
 
-static void print_plan(const char *text, const char *summary) {
+static void plan_print(const char *text, const char *summary) {
   json_t *json = json_loads(text, 0, NULL), *ops = json_object_get(json, "ops");
   json_t *model = json_loads(summary, 0, NULL);
-  print_summary(model);
+  plan_print_summary(model);
   printf("%-28s %-22s %-24s %-5s %-10s %12s %12s\n", "name", "op", "kernel", "dtype", "layout", "FLOP",
          "bytes");
-  for (size_t i = 0; i < json_array_size(ops); i++) print_op(json_array_get(ops, i));
+  for (size_t i = 0; i < json_array_size(ops); i++) plan_print_op(json_array_get(ops, i));
   printf("\n%lld launches a step; fallbacks: %zu; plan %s\n",
          json_integer_value(json_object_get(json, "launches")),
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
-  print_layouts(json);
-  print_fallbacks(json);
-  print_devices(json);
-  printf("memory peak %.2f MiB, which no plan brings below %.2f: state %.2f, arena %.2f\n",
+  plan_print_layouts(json);
+  plan_print_fallbacks(json);
+  plan_print_devices(json);
+  printf("memory peak %.2f MiB (lower bound of any plan %.2f): state %.2f, arena %.2f\n",
          json_number_value(json_object_get(json, "peak_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "state_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "arena_bytes")) / 1048576.0);
-  print_recomputed(json);
+  plan_print_rematerialized(json);
   json_decref(json);
   json_decref(model);
 }
 
-static int run_plan(tn_context *context, const cli_args *args) {
+static int plan_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL, *dump = NULL, *summary = NULL;
   const char *after = args->dump_after && strcmp(args->dump_after, "all") == 0 ? "" : args->dump_after;
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;
   tn_status status = tn_run_plan(run, after, &json, args->dump_after ? &dump : NULL);
-  if (status == TN_OK && !args->json && !dump) status = tn_run_summary(run, &summary);
+  if (status == TN_OK && !args->json && dump == NULL) status = tn_run_summary(run, &summary);
   if (status == TN_OK && args->json)
     printf("%s\n", json);
   else if (status == TN_OK && dump)
     printf("%s", dump);
   else if (status == TN_OK)
-    print_plan(json, summary);
+    plan_print(json, summary);
   code = status == TN_OK ? CLI_OK : cli_fail(run, status);
   tn_string_free(run, json);
   tn_string_free(run, dump);
@@ -139,8 +139,8 @@ static int run_plan(tn_context *context, const cli_args *args) {
 
 const cli_command command_plan = {.name = "plan",
                                   .words = "FILE.ini",
-                                  .doc = "what training would do, without running it",
+                                  .doc = "the programs that training would run",
                                   .min_words = 1,
                                   .max_words = 1,
                                   .options = CLI_SET | CLI_JSON | CLI_DUMP,
-                                  .run = run_plan};
+                                  .run = plan_run};

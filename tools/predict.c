@@ -1,10 +1,10 @@
 /* tools/predict.c: `tenon predict FILE.ini --weights W --input x.npy --output y.npy`. */
 #include "tools/cli.h"
 
-static int run_predict(tn_context *context, const cli_args *args) {
+static int predict_command_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL;
-  if (!args->input || !args->output) {
+  if (args->input == NULL || args->output == NULL) {
     fprintf(stderr, "tenon predict: expected --input FILE.npy and --output FILE.npy\n");
     return CLI_USAGE;
   }
@@ -24,4 +24,4 @@ const cli_command command_predict = {.name = "predict",
                                      .min_words = 1,
                                      .max_words = 1,
                                      .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_INPUT | CLI_OUTPUT,
-                                     .run = run_predict};
+                                     .run = predict_command_run};

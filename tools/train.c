@@ -6,16 +6,16 @@
 
 #include "tools/cli.h"
 
-/* The run that signals stop: a handler has no argument. */
+/* The run that the signal handler stops; a handler has no argument. */
 static tn_run *running;
 
-static void on_signal(int number) {
+static void train_on_signal(int number) {
   tn_run_stop(running);
-  signal(number, SIG_DFL); /* a second one ends the process at once */
+  signal(number, SIG_DFL); /* a second signal ends the process at once */
 }
 
-/* SIG_DFL when the run is over. Calls that a signal interrupts go on: a checkpoint may be half written. */
-static void set_handler(void (*handler)(int)) {
+/* SA_RESTART: calls that a signal interrupts go on, since a checkpoint may be half written. */
+static void train_set_handler(void (*handler)(int)) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = handler;
@@ -24,7 +24,7 @@ static void set_handler(void (*handler)(int)) {
   sigaction(SIGTERM, &action, NULL);
 }
 
-static void print_metrics(const char *title, const json_t *metrics) {
+static void train_print_metrics(const char *title, const json_t *metrics) {
   const char *name;
   json_t *value;
   if (json_object_size(metrics) == 0) return;
@@ -33,14 +33,14 @@ static void print_metrics(const char *title, const json_t *metrics) {
   printf("\n");
 }
 
-static void print_result(const char *text) {
+static void train_print(const char *text) {
   json_t *json = json_loads(text, 0, NULL);
-  if (!json) return;
+  if (json == NULL) return;
   printf("status     %s after %lld steps, %.1f s\n", json_string_value(json_object_get(json, "status")),
          json_integer_value(json_object_get(json, "steps")),
          json_number_value(json_object_get(json, "seconds")));
-  print_metrics("train", json_object_get(json, "train"));
-  print_metrics("valid", json_object_get(json, "valid"));
+  train_print_metrics("train", json_object_get(json, "train"));
+  train_print_metrics("valid", json_object_get(json, "valid"));
   printf("memory     %.1f MiB planned, %.1f MiB measured\n",
          json_number_value(json_object_get(json, "planned_peak_mib")),
          json_number_value(json_object_get(json, "measured_peak_mib")));
@@ -49,19 +49,19 @@ static void print_result(const char *text) {
   json_decref(json);
 }
 
-static int run_train(tn_context *context, const cli_args *args) {
+static int train_command_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL;
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;
   running = run;
-  set_handler(on_signal);
+  train_set_handler(train_on_signal);
   tn_status status = tn_run_train(run, &json);
-  set_handler(SIG_DFL);
+  train_set_handler(SIG_DFL);
   if (json && args->json)
     printf("%s\n", json);
   else if (json)
-    print_result(json);
+    train_print(json);
   code = status == TN_OK ? CLI_OK : cli_fail(run, status);
   tn_string_free(run, json);
   tn_run_close(run);
@@ -74,4 +74,4 @@ const cli_command command_train = {.name = "train",
                                    .min_words = 1,
                                    .max_words = 1,
                                    .options = CLI_SET | CLI_JSON | CLI_RESUME | CLI_OUTPUT | CLI_WEIGHTS,
-                                   .run = run_train};
+                                   .run = train_command_run};

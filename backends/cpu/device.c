@@ -1,4 +1,4 @@
-/* backends/cpu/device.c: the one device of the family `cpu`: the processors this process may use. */
+/* backends/cpu/device.c: the device of the family `cpu`: the processors that this process may use. */
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,47 +16,47 @@ typedef struct cpu_device {
 } cpu_device;
 
 /* The processors of the affinity mask; all that are online where there is no mask. */
-static int32_t count_processors(void) {
+static int32_t cpu_count_processors(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   return online > 0 && online < 65536 ? (int32_t)online : 1;
 }
 
-/* A container may have less time than processors: cgroup v2 says "QUOTA PERIOD" in microseconds, or
- * "max PERIOD". More threads than that would spin on time that others need. */
-static int32_t limit_by_quota(int32_t processors) {
+/* The CPU quota of a container may be less than its processors: cgroup v2 has "QUOTA PERIOD" in microseconds,
+ * or "max PERIOD". Threads beyond the quota would spin while others are throttled. */
+static int32_t cpu_limit_by_quota(int32_t processors) {
   long long quota = 0, period = 0;
   FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
   if (file == NULL) return processors;
   if (fscanf(file, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0) {
-    long long whole = (quota + period - 1) / period;
-    if (whole < processors) processors = (int32_t)whole;
+    long long quota_processors = (quota + period - 1) / period;
+    if (quota_processors < processors) processors = (int32_t)quota_processors;
   }
   fclose(file);
   return processors;
 }
 
-static tn_status backend_open(tn_env *env, const void *options, void **backend) {
+static tn_status cpu_backend_open(tn_env *env, const void *options, void **backend) {
   const tn_cpu_options *o = options;
   cpu_backend *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
-  b->threads = o->threads > 0 ? (int32_t)o->threads : limit_by_quota(count_processors());
+  b->threads = o->threads > 0 ? (int32_t)o->threads : cpu_limit_by_quota(cpu_count_processors());
   b->pin = o->pin;
   *backend = b;
   return TN_OK;
 }
 
-static void backend_close(tn_env *env, void *backend) { tn_delete(env, backend); }
+static void cpu_backend_close(tn_env *env, void *backend) { tn_delete(env, backend); }
 
-static tn_status backend_count(tn_env *env, void *backend, int32_t *count) {
+static tn_status cpu_backend_count(tn_env *env, void *backend, int32_t *count) {
   (void)backend, (void)env;
   *count = 1;
   return TN_OK;
 }
 
-/* "model name : ..." of the first processor, where the kernel tells; else "cpu". */
-static void read_name(char *name, size_t size) {
+/* "model name : ..." of the first processor in /proc/cpuinfo; else "cpu". */
+static void cpu_read_name(char *name, size_t size) {
   char line[256], *colon;
   snprintf(name, size, "cpu");
   FILE *file = fopen("/proc/cpuinfo", "re");
@@ -71,32 +71,32 @@ static void read_name(char *name, size_t size) {
   fclose(file);
 }
 
-static int64_t memory_bytes(void) {
+static int64_t cpu_memory_bytes(void) {
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   return pages > 0 && page > 0 ? (int64_t)pages * page : 0;
 }
 
-static tn_status backend_properties(tn_env *env, void *backend, int32_t index,
-                                    tn_device_properties *properties) {
+static tn_status cpu_backend_properties(tn_env *env, void *backend, int32_t index,
+                                        tn_device_properties *properties) {
   const cpu_backend *b = backend;
   if (index != 0)
     return tn_fail(env, TN_EUNAVAILABLE, NULL, "cpu: device %d asked for; there is only 0", index);
   *properties = (tn_device_properties){.struct_size = (uint32_t)sizeof *properties,
                                        .host_addressable = 1,
                                        .threads = b->threads,
-                                       .memory_bytes = memory_bytes()};
-  read_name(properties->name, sizeof properties->name);
+                                       .memory_bytes = cpu_memory_bytes()};
+  cpu_read_name(properties->name, sizeof properties->name);
   return TN_OK;
 }
 
-static void device_close(tn_env *env, void *device) {
+static void cpu_device_close(tn_env *env, void *device) {
   cpu_device *d = device;
   if (d == NULL) return;
   tn_cpu_team_destroy(d->team);
   tn_delete(env, d);
 }
 
-static tn_status device_open(tn_env *env, void *backend, int32_t index, void **device) {
+static tn_status cpu_device_open(tn_env *env, void *backend, int32_t index, void **device) {
   const cpu_backend *b = backend;
   *device = NULL;
   if (index != 0)
@@ -105,15 +105,15 @@ static tn_status device_open(tn_env *env, void *backend, int32_t index, void **d
   if (d == NULL) return TN_ENOMEM;
   tn_status status = tn_cpu_team_create(env, b->threads, &b->pin, &d->team);
   if (status != TN_OK) {
-    device_close(env, d);
+    cpu_device_close(env, d);
     return status;
   }
   *device = d;
   return TN_OK;
 }
 
-static void device_parallel(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
-                            void *arg) {
+static void cpu_device_parallel(tn_env *env, void *device, int64_t chunks,
+                                void (*body)(void *arg, int64_t chunk), void *arg) {
   (void)env;
   const cpu_device *d = device;
   tn_cpu_team_run(d->team, chunks, body, arg);
@@ -127,12 +127,12 @@ static const tn_option options[] = {
 const tn_backend tn_cpu_backend = {
     .item = TN_ITEM(tn_backend, TN_BACKEND, "cpu", "the reference: portable C on the host's processors",
                     tn_cpu_options, options),
-    .open = backend_open,
-    .close = backend_close,
-    .count = backend_count,
-    .properties = backend_properties,
-    .device_open = device_open,
-    .device_close = device_close,
+    .open = cpu_backend_open,
+    .close = cpu_backend_close,
+    .count = cpu_backend_count,
+    .properties = cpu_backend_properties,
+    .device_open = cpu_device_open,
+    .device_close = cpu_device_close,
     .memory_new = tn_cpu_memory_new,
     .memory_delete = tn_cpu_memory_delete,
     .stream_new = tn_cpu_stream_new,
@@ -145,5 +145,5 @@ const tn_backend tn_cpu_backend = {
     .event_wait = tn_cpu_event_wait,
     .copy = tn_cpu_stream_copy,
     .fill_zero = tn_cpu_fill_zero,
-    .parallel = device_parallel,
+    .parallel = cpu_device_parallel,
 };

@@ -1,4 +1,4 @@
-/* backends/cpu/memory.c: memory of the device is memory of the host, from the application's allocator. */
+/* backends/cpu/memory.c: device memory is host memory from the application's allocator. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -6,9 +6,9 @@
 
 enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 2 * HUGE_PAGE };
 
-/* Large blocks begin where a huge page can: one entry of the processor's page tables for what would be 512.
- * The system only gives them where it is asked to, and what it makes of the hint is its business. */
-static void ask_for_huge_pages(void *address, uint64_t bytes) {
+/* Large blocks begin at a huge page, which needs one page table entry instead of 512. madvise is a hint; the
+ * system may ignore it. */
+static void memory_advise_huge_pages(void *address, uint64_t bytes) {
 #ifdef MADV_HUGEPAGE
   (void)madvise(address, (size_t)bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #else
@@ -16,8 +16,8 @@ static void ask_for_huge_pages(void *address, uint64_t bytes) {
 #endif
 }
 
-/* The allocator aligns for any type only, so a block is longer by what aligning takes. The word in front of
- * the address says where the block begins. */
+/* The allocator aligns for any type only, so a block is longer by the alignment. The word before the address
+ * is the address of the block. */
 tn_status tn_cpu_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
   uintptr_t alignment = bytes >= HUGE_FROM ? HUGE_PAGE : ALIGNMENT;
   size_t slack = alignment + sizeof(void *);
@@ -30,7 +30,7 @@ tn_status tn_cpu_memory_new(tn_env *env, void *device, int32_t kind, uint64_t by
   char *first = block + sizeof(void *);
   first += (alignment - (uintptr_t)first % alignment) % alignment;
   memcpy(first - sizeof block, &block, sizeof block);
-  if (bytes >= HUGE_FROM) ask_for_huge_pages(first, bytes);
+  if (bytes >= HUGE_FROM) memory_advise_huge_pages(first, bytes);
   *address = first;
   return TN_OK;
 }

@@ -1,5 +1,5 @@
-/* backends/cpu/stream.c: streams are immediate: whatever is enqueued has been done when the call
- * returns. So a stream and an event are mere tokens (the device itself), and nothing ever waits. */
+/* backends/cpu/stream.c: synchronous streams: enqueued work is done when the call returns. Streams and events
+ * have no state (their objects are the device), and waits return at once. */
 #include <string.h>
 
 #include "backends/cpu/cpu.h"

@@ -1,15 +1,15 @@
-/* backends/cpu/team.c: persistent threads that share the chunks of a parallel loop.
+/* backends/cpu/team.c: persistent threads that share the chunks of a parallel loop, without locks.
  *
- * One word, the ticket, holds the number of the loop (upper half) and the next unit to hand out
- * (lower half); whoever raises it by compare-and-swap owns that unit. A thread that wakes late still
- * holds the ticket of an older loop, so its swap fails and it cannot take work of a newer loop with
- * the older one's function. Between loops the lower half is CLOSED, and only then are body, arg and
- * size changed; so whoever reads them under an open ticket and then wins the swap has read the right
- * ones. The caller leaves when all units are done; threads that sleep through a loop cost nothing.
+ * Taking work. One 64-bit word, the ticket, has the number of the loop in its upper half and the next unit of
+ * work in its lower half. A thread takes a unit by a compare-and-swap that raises the ticket. A thread that
+ * wakes late has a ticket of an older loop, so its swap fails. Between loops the lower half is CLOSED, and
+ * body, arg and sizes change only then: a thread that reads them under an open ticket, and whose swap
+ * succeeds, has read those of this loop. The caller returns when all units are done, also while other threads
+ * sleep.
  *
- * Who goes to sleep says so first, in a count or a flag; who wakes takes that back for it, and posts the
- * semaphore once for each that it took. So a post never goes missing, and no lock is needed: the thread
- * that launches a training step must take none. */
+ * Sleeping. A thread that goes to sleep first adds itself to a count (workers) or sets a flag (the caller). A
+ * thread that wakes others first takes them out of the count, or clears the flag, and then posts the
+ * semaphore once for each. So every post has a sleeper. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -25,7 +25,7 @@
 #define LOOP_ONE (UINT64_C(1) << 32)
 
 enum {
-  SPINS = 2000, /* looks at a word before a thread goes to sleep: some 50 microseconds */
+  SPINS = 2000, /* reads of a word before a thread goes to sleep: about 50 microseconds */
   MOST_UNITS = 1 << 30
 };
 
@@ -35,13 +35,13 @@ struct tn_cpu_team {
   tn_env env;
   int32_t n_workers; /* started so far */
   pthread_t *workers;
-  atomic_bool busy; /* a loop is running: the next one runs inline */
+  atomic_bool busy; /* a loop runs; another one runs on its caller's thread */
   atomic_bool stop;
 
   _Atomic(uint64_t) ticket;
   _Atomic(chunk_body) body;
   _Atomic(void *) arg;
-  _Atomic(int64_t) chunks, grain; /* a unit is `grain` chunks, the last one what is left */
+  _Atomic(int64_t) chunks, grain; /* a unit is `grain` chunks; the last one may be smaller */
   _Atomic(int64_t) units, done;
 
   sem_t work, finished; /* posted to wake workers, and the caller */
@@ -49,12 +49,12 @@ struct tn_cpu_team {
   atomic_bool caller_sleeps;
 };
 
-static void await(sem_t *semaphore) {
+static void team_wait(sem_t *semaphore) {
   while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
 }
 
-/* Tells the processor that this is a waiting loop. */
-static inline void relax(void) {
+/* The processor's hint for a spinning loop. */
+static inline void team_relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -63,25 +63,25 @@ static inline void relax(void) {
 }
 
 /* CLOSED is more than any number of units. */
-static bool is_open(const tn_cpu_team *t, uint64_t ticket) {
+static bool team_is_open(const tn_cpu_team *t, uint64_t ticket) {
   return (int64_t)(ticket & CLOSED) < atomic_load_explicit(&t->units, memory_order_relaxed);
 }
 
-static void run_unit(chunk_body body, void *arg, int64_t first, int64_t stop) {
+static void team_run_unit(chunk_body body, void *arg, int64_t first, int64_t stop) {
   for (int64_t chunk = first; chunk < stop; chunk++) body(arg, chunk);
 }
 
 /* The last unit done wakes the caller if it has gone to sleep. */
-static void finish_unit(tn_cpu_team *t, int64_t units) {
+static void team_finish_unit(tn_cpu_team *t, int64_t units) {
   if (atomic_fetch_add(&t->done, 1) + 1 < units) return;
   if (atomic_exchange(&t->caller_sleeps, false)) sem_post(&t->finished);
 }
 
 /* Takes units of the open loop until none is left. */
-static void take_units(tn_cpu_team *t) {
+static void team_take_units(tn_cpu_team *t) {
   uint64_t ticket = atomic_load(&t->ticket);
   for (;;) {
-    if (!is_open(t, ticket)) return;
+    if (!team_is_open(t, ticket)) return;
     chunk_body body = atomic_load_explicit(&t->body, memory_order_relaxed);
     void *arg = atomic_load_explicit(&t->arg, memory_order_relaxed);
     int64_t chunks = atomic_load_explicit(&t->chunks, memory_order_relaxed);
@@ -89,45 +89,47 @@ static void take_units(tn_cpu_team *t) {
     int64_t units = atomic_load_explicit(&t->units, memory_order_relaxed);
     if (!atomic_compare_exchange_weak(&t->ticket, &ticket, ticket + 1)) continue;
     int64_t first = (int64_t)(ticket & CLOSED) * grain;
-    run_unit(body, arg, first, first + grain < chunks ? first + grain : chunks);
-    finish_unit(t, units);
+    team_run_unit(body, arg, first, first + grain < chunks ? first + grain : chunks);
+    team_finish_unit(t, units);
     ticket = atomic_load(&t->ticket);
   }
 }
 
-static bool has_news(tn_cpu_team *t) { return atomic_load(&t->stop) || is_open(t, atomic_load(&t->ticket)); }
+static bool team_has_work(tn_cpu_team *t) {
+  return atomic_load(&t->stop) || team_is_open(t, atomic_load(&t->ticket));
+}
 
-/* Takes at most `wanted` sleepers out of the count; returns how many. */
-static int32_t take_sleepers(tn_cpu_team *t, int64_t wanted) {
+/* Takes at most `wanted` sleepers out of the count; returns their number. */
+static int32_t team_take_sleepers(tn_cpu_team *t, int64_t wanted) {
   int32_t asleep = atomic_load(&t->sleepers), taken;
   do taken = wanted < asleep ? (int32_t)wanted : asleep;
   while (taken > 0 && !atomic_compare_exchange_weak(&t->sleepers, &asleep, asleep - taken));
   return taken;
 }
 
-/* May return without any: the one that did the waking counts sleepers, not who they are. */
-static void wait_for_work(tn_cpu_team *t) {
+/* May return without work, since the count does not identify sleepers: a post may wake another thread. */
+static void team_wait_for_work(tn_cpu_team *t) {
   for (int32_t i = 0; i < SPINS; i++) {
-    if (has_news(t)) return;
-    relax();
+    if (team_has_work(t)) return;
+    team_relax();
   }
   atomic_fetch_add(&t->sleepers, 1);
-  if (has_news(t) && take_sleepers(t, 1) == 1) return;
-  await(&t->work);
+  if (team_has_work(t) && team_take_sleepers(t, 1) == 1) return;
+  team_wait(&t->work);
 }
 
-static void *worker_main(void *arg) {
+static void *team_worker(void *arg) {
   tn_cpu_team *t = arg;
   for (;;) {
-    wait_for_work(t);
+    team_wait_for_work(t);
     if (atomic_load(&t->stop)) return NULL;
-    take_units(t);
+    team_take_units(t);
   }
 }
 
-/* Opens a loop. The sleepers' count is read after the ticket is written, and they look at the ticket
- * after they have counted themselves, all in one total order: nobody sleeps through by accident. */
-static void open_loop(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg) {
+/* Opens a loop. This thread writes the ticket and then reads the count of sleepers; a sleeper raises the
+ * count and then reads the ticket. All four are seq_cst, so a sleeper sees the open ticket or is woken. */
+static void team_open_loop(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg) {
   int64_t grain = (chunks - 1) / MOST_UNITS + 1, units = (chunks - 1) / grain + 1;
   uint64_t number = (atomic_load(&t->ticket) & ~CLOSED) + LOOP_ONE;
   atomic_store_explicit(&t->body, body, memory_order_relaxed);
@@ -137,18 +139,18 @@ static void open_loop(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg
   atomic_store_explicit(&t->units, units, memory_order_relaxed);
   atomic_store_explicit(&t->done, 0, memory_order_relaxed);
   atomic_store(&t->ticket, number);
-  for (int32_t wake = take_sleepers(t, units - 1); wake > 0; wake--) sem_post(&t->work);
+  for (int32_t wake = team_take_sleepers(t, units - 1); wake > 0; wake--) sem_post(&t->work);
 }
 
-/* Whoever did the last unit of an earlier loop may be so late that it takes the flag of this one and posts,
- * so only the count says that the loop is over. */
-static void close_loop(tn_cpu_team *t) {
+/* A thread that was delayed after the last unit of an earlier loop may clear this loop's flag and post, so
+ * the count alone decides that the loop is done. */
+static void team_close_loop(tn_cpu_team *t) {
   int64_t units = atomic_load_explicit(&t->units, memory_order_relaxed);
-  for (int32_t i = 0; i < SPINS && atomic_load(&t->done) < units; i++) relax();
+  for (int32_t i = 0; i < SPINS && atomic_load(&t->done) < units; i++) team_relax();
   while (atomic_load(&t->done) < units) {
     atomic_store(&t->caller_sleeps, true);
     bool undisturbed = atomic_load(&t->done) == units && atomic_exchange(&t->caller_sleeps, false);
-    if (!undisturbed) await(&t->finished);
+    if (!undisturbed) team_wait(&t->finished);
   }
   atomic_store(&t->ticket, atomic_load(&t->ticket) | CLOSED);
 }
@@ -157,16 +159,16 @@ void tn_cpu_team_run(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg)
   bool idle = false;
   if (chunks <= 0) return;
   if (chunks == 1 || t->n_workers == 0 || !atomic_compare_exchange_strong(&t->busy, &idle, true)) {
-    run_unit(body, arg, 0, chunks);
+    team_run_unit(body, arg, 0, chunks);
     return;
   }
-  open_loop(t, chunks, body, arg);
-  take_units(t);
-  close_loop(t);
+  team_open_loop(t, chunks, body, arg);
+  team_take_units(t);
+  team_close_loop(t);
   atomic_store(&t->busy, false);
 }
 
-static int bind_to(pthread_attr_t *attributes, int64_t processor) {
+static int team_bind_worker(pthread_attr_t *attributes, int64_t processor) {
   cpu_set_t one;
   CPU_ZERO(&one);
   if (processor < 0 || processor >= CPU_SETSIZE) return EINVAL;
@@ -174,17 +176,17 @@ static int bind_to(pthread_attr_t *attributes, int64_t processor) {
   return pthread_attr_setaffinity_np(attributes, sizeof one, &one);
 }
 
-/* Workers take no signals: those belong to the threads of the application. */
-static int start_worker(tn_cpu_team *t, const tn_ints *pin, pthread_t *worker) {
+/* Workers block all signals, so the application's threads handle them. */
+static int team_start_worker(tn_cpu_team *t, const tn_ints *pin, pthread_t *worker) {
   sigset_t all, before;
   pthread_attr_t attributes;
   int32_t number = t->n_workers + 1; /* in the team, where the caller is 0 */
   int error = pthread_attr_init(&attributes);
   if (error != 0) return error;
-  if (number < pin->n) error = bind_to(&attributes, pin->v[number]);
+  if (number < pin->n) error = team_bind_worker(&attributes, pin->v[number]);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  if (error == 0) error = pthread_create(worker, &attributes, worker_main, t);
+  if (error == 0) error = pthread_create(worker, &attributes, team_worker, t);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   return error;
@@ -201,7 +203,7 @@ tn_status tn_cpu_team_create(tn_env *env, int32_t threads, const tn_ints *pin, t
   t->workers = tn_new(env, sizeof *t->workers * (size_t)(threads > 0 ? threads : 1));
   int error = t->workers == NULL ? -1 : 0;
   for (int32_t i = 1; i < threads && error == 0; i++) {
-    error = start_worker(t, pin, &t->workers[t->n_workers]);
+    error = team_start_worker(t, pin, &t->workers[t->n_workers]);
     if (error == 0) t->n_workers++;
   }
   if (error == 0) {

@@ -5,53 +5,43 @@
 #include "backends/onednn/library/primitive_list.h"
 #endif
 
-static void backend_close(tn_env *env, void *backend) {
+static void onednn_close(tn_env *env, void *backend) {
   tn_onednn *b = backend;
   if (b == NULL) return;
-  tn_onednn_leave_places(b);
+  tn_onednn_unbind_threads(b);
 #ifdef TN_HAVE_DNNL
-  tn_dnn_close(b->dnn, env);
+  tn_library_close(b->library, env);
 #endif
   tn_delete(env, b);
 }
 
-static tn_status backend_open(tn_env *env, const void *options, void **backend) {
+static tn_status onednn_open(tn_env *env, const void *options, void **backend) {
   const tn_onednn_options *o = options;
   *backend = NULL;
-  if (tn_onednn_check_places(env, &o->pin) != TN_OK) return TN_EINVAL;
+  if (tn_onednn_check_pin(env, &o->pin) != TN_OK) return TN_EINVAL;
   tn_onednn *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
   b->options = *o;
 #ifdef TN_HAVE_DNNL
-  tn_status status = tn_dnn_open(env, &b->dnn);
+  tn_status status = tn_library_open(env, &b->library);
   if (status != TN_OK) {
-    backend_close(env, b);
+    onednn_close(env, b);
     return status;
   }
-  b->dnn->backend = b;
+  b->library->backend = b;
 #endif
   *backend = b;
   return TN_OK;
 }
 
-static const char *backend_libraries(tn_env *env, void *backend) {
+static const char *onednn_libraries(tn_env *env, void *backend) {
   (void)env;
 #ifdef TN_HAVE_DNNL
-  return ((const tn_onednn *)backend)->dnn->version;
+  return ((const tn_onednn *)backend)->library->version;
 #else
   (void)backend;
   return NULL;
 #endif
-}
-
-tn_onednn_options tn_onednn_options_of(const void *backend) {
-  const tn_onednn *b = backend;
-  return b != NULL ? b->options : (tn_onednn_options){0};
-}
-
-int32_t tn_onednn_isa_of(const void *backend) {
-  int32_t best = tn_onednn_isa(), asked = tn_onednn_options_of(backend).isa - 1;
-  return asked < 0 || asked >= TN_ISA_AVX512 || asked > best ? best : asked;
 }
 
 static const tn_option options[] = {
@@ -69,10 +59,10 @@ const tn_backend tn_onednn_backend = {
     .item = TN_ITEM(tn_backend, TN_BACKEND, "onednn", "the fast CPU: oneDNN and vectorized kernels",
                     tn_onednn_options, options),
     .extends = "cpu",
-    .open = backend_open,
-    .close = backend_close,
-    .libraries = backend_libraries,
-#ifndef __SANITIZE_THREAD__ /* team.c says why */
+    .open = onednn_open,
+    .close = onednn_close,
+    .libraries = onednn_libraries,
+#ifndef __SANITIZE_THREAD__ /* see team.c */
     .parallel = tn_onednn_parallel,
 #endif
 };

@@ -1,4 +1,4 @@
-/* backends/onednn/isa.c: what the processor has. */
+/* backends/onednn/isa.c: the best instruction set of the processor. */
 #include "backends/onednn/onednn.h"
 
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-/* backends/sim/device.c: options, the backend object, and devices that come and go. */
+/* backends/sim/device.c: options, the backend object, and devices. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "backends/sim/sim.h"
 
-static tn_status backend_open(tn_env *env, const void *options, void **backend) {
+static tn_status sim_backend_open(tn_env *env, const void *options, void **backend) {
   *backend = NULL;
   tn_sim_backend_object *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
@@ -22,24 +22,24 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
   return status;
 }
 
-static void backend_close(tn_env *env, void *backend) { tn_delete(env, backend); }
+static void sim_backend_close(tn_env *env, void *backend) { tn_delete(env, backend); }
 
-static tn_status backend_count(tn_env *env, void *backend, int32_t *count) {
+static tn_status sim_backend_count(tn_env *env, void *backend, int32_t *count) {
   (void)env;
   *count = (int32_t)((const tn_sim_backend_object *)backend)->options.devices;
   return TN_OK;
 }
 
-static tn_status check_index(const tn_sim_backend_object *b, tn_env *env, int32_t index) {
+static tn_status sim_check_index(tn_env *env, const tn_sim_backend_object *b, int32_t index) {
   if (index >= 0 && index < b->options.devices) return TN_OK;
   return tn_fail(env, TN_EUNAVAILABLE, "devices", "sim: device %d asked for; there are %lld", index,
                  (long long)b->options.devices);
 }
 
-static tn_status backend_properties(tn_env *env, void *backend, int32_t index,
-                                    tn_device_properties *properties) {
+static tn_status sim_backend_properties(tn_env *env, void *backend, int32_t index,
+                                        tn_device_properties *properties) {
   const tn_sim_backend_object *b = backend;
-  tn_status status = check_index(b, env, index);
+  tn_status status = sim_check_index(env, b, index);
   if (status != TN_OK) return status;
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   int64_t host = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
@@ -51,8 +51,8 @@ static tn_status backend_properties(tn_env *env, void *backend, int32_t index,
   return TN_OK;
 }
 
-/* Whether a word stands in a comma-separated list. */
-static bool has_word(const char *list, const char *word) {
+/* Whether a comma-separated list has a word. */
+static bool sim_has_word(const char *list, const char *word) {
   size_t length = strlen(word);
   while (*list != '\0') {
     list += strspn(list, ", ");
@@ -63,19 +63,20 @@ static bool has_word(const char *list, const char *word) {
   return false;
 }
 
-/* A real device would not have the instruction, or the kernel. */
-static tn_status backend_takes(tn_env *env, void *backend, const tn_kernel *kernel, const tn_match *match) {
+/* Declines the ops of option `lacks`, as a device without their kernels would. */
+static tn_status sim_backend_takes(tn_env *env, void *backend, const tn_kernel *kernel,
+                                   const tn_match *match) {
   const tn_sim_backend_object *b = backend;
   (void)kernel;
   for (int32_t i = 0; i < match->n_nodes; i++)
-    if (has_word(b->options.lacks, match->nodes[i].node->op))
+    if (sim_has_word(b->options.lacks, match->nodes[i].node->op))
       return tn_fail(env, TN_EUNSUPPORTED, "lacks", "[backend.sim] lacks names %s", match->nodes[i].node->op);
   return TN_OK;
 }
 
 /* ---- devices ---- */
 
-static void device_close(tn_env *env, void *device) {
+static void sim_device_close(tn_env *env, void *device) {
   tn_sim_device *d = device;
   if (d == NULL) return;
   if (d->running) {
@@ -95,8 +96,8 @@ static void device_close(tn_env *env, void *device) {
   tn_delete(env, d);
 }
 
-/* Signals of the process are for the host's threads. */
-static tn_status start_engine(tn_sim_device *d, tn_env *env) {
+/* The engine blocks all signals, so the host's threads handle them. */
+static tn_status sim_start_engine(tn_env *env, tn_sim_device *d) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -108,10 +109,10 @@ static tn_status start_engine(tn_sim_device *d, tn_env *env) {
                  strerror(error));
 }
 
-static tn_status device_open(tn_env *env, void *backend, int32_t index, void **device) {
+static tn_status sim_device_open(tn_env *env, void *backend, int32_t index, void **device) {
   tn_sim_backend_object *b = backend;
   *device = NULL;
-  tn_status status = check_index(b, env, index);
+  tn_status status = sim_check_index(env, b, index);
   if (status != TN_OK) return status;
   tn_sim_device *d = tn_new(env, sizeof *d);
   if (d == NULL) return TN_ENOMEM;
@@ -121,16 +122,16 @@ static tn_status device_open(tn_env *env, void *backend, int32_t index, void **d
   d->chance = (uint64_t)b->options.seed * 0x9E37 + (uint64_t)index;
   pthread_mutex_init(&d->lock, NULL);
   status = tn_sim_team_create(env, (int32_t)b->options.threads, &d->team);
-  if (status == TN_OK) status = start_engine(d, env);
+  if (status == TN_OK) status = sim_start_engine(env, d);
   if (status == TN_OK)
     *device = d;
   else
-    device_close(env, d);
+    sim_device_close(env, d);
   return status;
 }
 
 static const tn_option options[] = {
-    TN_OPT(tn_sim_options, devices, TN_OPT_INT, "1", "[1, 64]", "how many devices there are"),
+    TN_OPT(tn_sim_options, devices, TN_OPT_INT, "1", "[1, 64]", "number of devices"),
     TN_OPT(tn_sim_options, threads, TN_OPT_INT, "1", "[1, 256]", "threads of each device"),
     TN_OPT(tn_sim_options, memory, TN_OPT_SIZE, "0", ">= 0", "memory of each device; 0: as the host has"),
     TN_OPT(tn_sim_options, order, TN_OPT_ENUM, "random", "eager|lazy|random",
@@ -138,10 +139,11 @@ static const tn_option options[] = {
     TN_OPT(tn_sim_options, seed, TN_OPT_INT, "0", ">= 0", "of the random order"),
     TN_OPT(tn_sim_options, check, TN_OPT_FLAG, "yes", NULL, "find accesses to memory that nothing orders"),
     TN_OPT(tn_sim_options, queue, TN_OPT_INT, "1024", "[2, 65536]", "pieces of work that a stream holds"),
-    TN_OPT(tn_sim_options, fail, TN_OPT_TEXT, "", NULL,
-           "what fails: KIND:N or KIND:N@DEVICE, ... with allocation, launch, kernel, copy, device"),
+    TN_OPT(
+        tn_sim_options, fail, TN_OPT_TEXT, "", NULL,
+        "operations that fail: KIND:N or KIND:N@DEVICE, ... with allocation, launch, kernel, copy, device"),
     TN_OPT(tn_sim_options, drop, TN_OPT_TEXT, "", NULL,
-           "what is left out: KIND:N, ... with await, wait, rest, record, copy, zero"),
+           "operations to skip: KIND:N, ... with await, wait, rest, record, copy, zero"),
     TN_OPT(tn_sim_options, lacks, TN_OPT_TEXT, "", NULL,
            "ops that the devices cannot do, comma-separated; they fall back, or are refused"),
     TN_OPT_END};
@@ -151,12 +153,12 @@ const tn_backend tn_sim_backend = {
         TN_ITEM(tn_backend, TN_BACKEND, "sim",
                 "devices that live on the host's processors and behave like GPUs", tn_sim_options, options),
     .accepts = "cpu",
-    .open = backend_open,
-    .close = backend_close,
-    .count = backend_count,
-    .properties = backend_properties,
-    .device_open = device_open,
-    .device_close = device_close,
+    .open = sim_backend_open,
+    .close = sim_backend_close,
+    .count = sim_backend_count,
+    .properties = sim_backend_properties,
+    .device_open = sim_device_open,
+    .device_close = sim_device_close,
     .memory_new = tn_sim_memory_new,
     .memory_delete = tn_sim_memory_delete,
     .stream_new = tn_sim_stream_new,
@@ -169,7 +171,7 @@ const tn_backend tn_sim_backend = {
     .event_wait = tn_sim_event_wait,
     .copy = tn_sim_copy,
     .fill_zero = tn_sim_fill_zero,
-    .takes = backend_takes,
+    .takes = sim_backend_takes,
     .enqueue = tn_sim_enqueue,
     .capture_begin = tn_sim_capture_begin,
     .capture_end = tn_sim_capture_end,

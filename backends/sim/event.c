@@ -1,5 +1,5 @@
-/* backends/sim/event.c: events. Every record gets a ticket; who awaits an event awaits the last ticket handed
- * out so far. With the ticket comes the clock of the stream at that point: what it had done and knew of. */
+/* backends/sim/event.c: events. Each record has a ticket; an await is for the last ticket at the time of the
+ * call. The ticket carries the clock of the recording stream, which the awaiting stream joins. */
 #include "backends/sim/capture.h"
 
 tn_status tn_sim_event_new(tn_env *env, void *device, void **event) {
@@ -18,7 +18,7 @@ void tn_sim_event_delete(tn_env *env, void *event) {
   tn_delete(env, e);
 }
 
-static tn_status refuse_captured(tn_env *env) {
+static tn_status event_refuse_captured(tn_env *env) {
   return tn_fail(env, TN_EDEVICE, NULL,
                  "sim: the event was last recorded inside captured work; only that can await it");
 }
@@ -26,12 +26,12 @@ static tn_status refuse_captured(tn_env *env) {
 tn_status tn_sim_event_record(tn_env *env, void *event, void *stream) {
   tn_sim_event *e = event;
   tn_sim_stream *s = stream;
-  if (tn_sim_fault(e->device, TN_SIM_DROP_RECORD)) return tn_sim_stream_status(s, env);
-  if (s->device->capturing != NULL) return tn_sim_capture_record(e, env, s);
-  tn_sim_work work = {.what = TN_SIM_RECORD};
+  if (tn_sim_fault(e->device, TN_SIM_DROP_RECORD)) return tn_sim_stream_status(env, s);
+  if (s->device->capturing != NULL) return tn_sim_capture_record(env, e, s);
+  tn_sim_work work = {.kind = TN_SIM_RECORD};
   work.event.event = e;
   work.event.ticket = e->recorded + 1;
-  tn_status status = tn_sim_push(s, env, &work, &e->position);
+  tn_status status = tn_sim_push(env, s, &work, &e->position);
   if (status != TN_OK) return status;
   e->recorded++;
   e->captured = 0;
@@ -47,20 +47,20 @@ tn_status tn_sim_event_await(tn_env *env, void *event, void *stream) {
                    "sim: a stream of device %d cannot await an event of device %d", s->device->index,
                    e->device->index);
   bool never = e->recorded == 0 && e->captured == 0;
-  if (never || tn_sim_fault(e->device, TN_SIM_DROP_AWAIT)) return tn_sim_stream_status(s, env);
-  if (s->device->capturing != NULL) return tn_sim_capture_await(e, env, s);
-  if (e->captured != 0) return refuse_captured(env);
-  tn_sim_work work = {.what = TN_SIM_AWAIT};
+  if (never || tn_sim_fault(e->device, TN_SIM_DROP_AWAIT)) return tn_sim_stream_status(env, s);
+  if (s->device->capturing != NULL) return tn_sim_capture_await(env, e, s);
+  if (e->captured != 0) return event_refuse_captured(env);
+  tn_sim_work work = {.kind = TN_SIM_AWAIT};
   work.event.event = event;
   work.event.ticket = e->recorded;
   work.event.from = e->from;
   work.event.position = e->position;
-  return tn_sim_push(s, env, &work, NULL);
+  return tn_sim_push(env, s, &work, NULL);
 }
 
 tn_status tn_sim_event_wait(tn_env *env, void *event) {
   tn_sim_event *e = event;
-  if (e->captured != 0) return refuse_captured(env);
+  if (e->captured != 0) return event_refuse_captured(env);
   if (e->recorded == 0 || tn_sim_fault(e->device, TN_SIM_DROP_WAIT)) return TN_OK;
   tn_sim_reach(e->from, e->position);
   tn_sim_clock_join(&e->device->host, &e->clocks[e->recorded % TN_SIM_TICKETS]);

@@ -1,11 +1,12 @@
-/* backends/sim/sim.h: what the files of the backend share. A device lives on the processor but behaves
- * like a GPU: memory that only it can address, streams that run late, and several of it.
+/* backends/sim/sim.h: declarations shared by the files of the backend. A simulated device runs on the
+ * processor and behaves like a GPU: memory that only the device can address, asynchronous streams, several
+ * devices.
  *
- * Who does what. The host's thread puts work into the ring of a stream and goes on: no memory is asked for,
- * no lock is taken. Each device has one thread, the engine, that takes work from the heads of its streams in
- * any order that the events allow, and a team of threads behind tn_parallel. Host and engine share the rings
- * (one producer, one consumer), atomics, and two signals; the table of memory blocks is behind a lock that
- * the host takes only to create and to destroy. */
+ * Threads. The host's thread puts work into the ring of a stream and returns; it allocates nothing and takes
+ * no lock. Each device has one thread, the engine, which takes work from the heads of its streams in any
+ * order that the events allow, and a team of threads behind tn_parallel. Host and engine share the rings (one
+ * producer, one consumer), atomics and two signals. A lock protects the table of memory blocks; the host
+ * takes it in memory_new and memory_delete only. */
 #ifndef TN_BACKENDS_SIM_SIM_H
 #define TN_BACKENDS_SIM_SIM_H
 
@@ -37,7 +38,7 @@ typedef struct tn_sim_options {
   const char *fail, *drop, *lacks;
 } tn_sim_options;
 
-/* faults.c. What can be made to fail, and what can be left out, the n-th time it happens. */
+/* faults.c. The operations whose n-th call fails (FAIL) or is skipped (DROP). */
 enum {
   TN_SIM_FAIL_ALLOCATION,
   TN_SIM_FAIL_LAUNCH,
@@ -54,16 +55,16 @@ enum {
 };
 typedef struct tn_sim_faults {
   int64_t at[TN_SIM_FAULTS]; /* 0: never */
-  int32_t on[TN_SIM_FAULTS]; /* which device; -1: each */
+  int32_t on[TN_SIM_FAULTS]; /* index of the device; -1: each device */
 } tn_sim_faults;
 
 tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults);
-/* Counts one more of its kind and says whether it is the one. */
+/* Counts one operation of a kind; true: it is the one that fails or is skipped. */
 bool tn_sim_fault(tn_sim_device *device, int32_t which);
 
 /* ---- failures ----------------------------------------------------------------------------------- */
 
-/* What an engine has to say. Written once, before `code` is. */
+/* The first failure of a stream. `text` is written once, before `code`. */
 typedef struct tn_sim_failure {
   atomic_bool taken;
   _Atomic(tn_status) code;
@@ -85,17 +86,17 @@ enum {
 };
 
 typedef struct tn_sim_work {
-  int32_t what;
-  bool begun;        /* a task that has been asked before */
-  uint64_t number;   /* in the order in which the host enqueued */
-  tn_sim_clock host; /* what the host knew then */
+  int32_t kind;
+  bool begun;        /* a task or replay that has run before and was pending */
+  uint64_t number;   /* in the order of enqueuing */
+  tn_sim_clock host; /* the host's clock at that time */
   union {
     struct {
       int32_t direction;
       void *to;
       const void *from;
       uint64_t bytes;
-      uint64_t sum; /* of the host's bytes when they were handed over, where copies are checked */
+      uint64_t sum; /* checksum of the host's bytes at enqueuing, where copies are checked */
     } copy;         /* zero: to, bytes */
     struct {
       tn_status (*body)(tn_launch *l);
@@ -104,7 +105,7 @@ typedef struct tn_sim_work {
     struct {
       tn_sim_event *event;
       uint64_t ticket;
-      tn_sim_stream *from; /* await: where the record stands */
+      tn_sim_stream *from; /* await: stream and position of the record */
       uint64_t position;
     } event;
     int32_t mark; /* mark, join: number in the capture */
@@ -116,16 +117,16 @@ typedef struct tn_sim_work {
   };
 } tn_sim_work;
 
-/* Pieces of work in order: the ring of a stream, or a stream's part of captured work. */
+/* Work in order: the ring of a stream, or the lane of a stream in a capture. */
 typedef struct tn_sim_queue {
   tn_sim_work *items;
   uint64_t capacity;
   _Atomic(uint64_t) head, tail; /* done; enqueued. Only the engine writes head, only the host tail */
-  tn_sim_stream *stream;        /* where failures stick */
+  tn_sim_stream *stream;        /* records the failure */
   tn_sim_capture *capture;      /* NULL: a ring */
   tn_sim_clock *clock;
-  int32_t who;  /* its place in clocks */
-  bool pending; /* its head is a task that could not end */
+  int32_t clock_index; /* its index in clocks */
+  bool pending;        /* its head is a task that is not done */
 } tn_sim_queue;
 
 struct tn_sim_stream {
@@ -134,29 +135,29 @@ struct tn_sim_stream {
   bool open;
   tn_sim_queue ring;
   tn_sim_clock clock;       /* the engine's */
-  _Atomic(uint64_t) wanted; /* lazy: the host waits until `head` is here */
+  _Atomic(uint64_t) wanted; /* lazy order: the host waits until `head` is at this position */
   tn_sim_failure failure;
 };
 
-enum { TN_SIM_TICKETS = 4 }; /* of an event whose clocks are remembered */
+enum { TN_SIM_TICKETS = 4 }; /* records of an event whose clocks are kept */
 
 struct tn_sim_event {
   tn_sim_device *device;
-  uint64_t recorded; /* the host's: tickets handed out, and where the last one stands */
+  uint64_t recorded; /* the host's: number of records; stream and position of the last one */
   tn_sim_stream *from;
   uint64_t position;
-  uint64_t captured; /* the capture that the last record is part of, as its `mark`; 0: none */
+  uint64_t captured; /* id of the capture that has the last record, as its `mark`; 0: it is not captured */
   int32_t mark;
   _Atomic(uint64_t) done; /* the engine's: the last ticket reached */
   tn_sim_clock clocks[TN_SIM_TICKETS];
-  _Atomic(const tn_sim_failure *) failure; /* of the stream that came here after it had failed */
+  _Atomic(const tn_sim_failure *) failure; /* of the recording stream, if it had failed before */
 };
 
 /* ---- the device --------------------------------------------------------------------------------- */
 
 typedef struct tn_sim_backend_object {
   tn_env env;
-  tn_api api; /* what kernels get on the engine: the host's, but for failing and tn_parallel */
+  tn_api api; /* table for kernels on the engine (host_table.c) */
   tn_sim_options options;
   tn_sim_faults faults;
 } tn_sim_backend_object;
@@ -166,12 +167,13 @@ typedef struct tn_sim_block {
   uint64_t bytes;
   int32_t kind;
   tn_sim_shadow *shadow; /* NULL: unchecked */
-  /* The last copy from staging memory: it was filled anew if the next one brings something else. */
+  /* The last copy from staging memory, and its checksum: another checksum shows that the host has written
+   * since. */
   const void *from;
   uint64_t from_bytes, sum;
 } tn_sim_block;
 
-/* A copy from or to the host: its memory there, and where in a stream it stands. */
+/* A copy from or to host memory, and its position in a stream. */
 typedef struct tn_sim_transfer {
   const void *host;
   uint64_t bytes;
@@ -193,9 +195,9 @@ struct tn_sim_device {
   _Atomic(uint64_t) numbers;
   tn_sim_clock host;
   tn_sim_capture *capturing; /* NULL: work goes to the rings */
-  uint64_t captures;         /* how many there have been */
+  uint64_t captures;         /* number of captures begun */
   _Atomic(int64_t) seen[TN_SIM_FAULTS];
-  tn_sim_transfer transfers[TN_SIM_TRANSFERS]; /* noted by the host, for the host */
+  tn_sim_transfer transfers[TN_SIM_TRANSFERS]; /* the host's */
   uint32_t replaced;
 
   pthread_mutex_t lock; /* of the blocks and their shadows */
@@ -205,10 +207,10 @@ struct tn_sim_device {
 
   struct tn_sim_team *team;
   /* the engine's own */
-  uint64_t times[TN_SIM_CLOCKS]; /* pieces of work done, by place in clocks */
+  uint64_t times[TN_SIM_CLOCKS]; /* work done, by index in clocks */
   tn_view *views;
   int32_t views_capacity;
-  tn_sim_failure report; /* of the piece of work that runs */
+  tn_sim_failure report; /* of the work that runs */
   uint64_t chance;
   int64_t copies_in, copies_beside; /* to the device; those that overtook older work of the compute stream */
   struct tn_sim_names *names;       /* of ops, for messages of the race detector */
@@ -219,7 +221,7 @@ struct tn_sim_device {
 tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
 void tn_sim_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
 bool tn_sim_is_far(const void *address);
-/* The block that holds the whole range, or NULL; the lock must be held. */
+/* The block that contains the range, or NULL; the lock must be held. */
 tn_sim_block *tn_sim_block_find(tn_sim_device *device, const void *address, uint64_t bytes);
 void tn_sim_memory_close(tn_sim_device *device);
 
@@ -229,15 +231,16 @@ tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stre
 void tn_sim_stream_delete(tn_env *env, void *stream);
 tn_status tn_sim_stream_wait(tn_env *env, void *stream);
 tn_status tn_sim_enqueue(tn_env *env, void *stream, tn_status (*launch)(tn_launch *l), tn_launch *l);
-/* Puts a copy of `work` on the stream, or into the capture, and says where it stands there. */
-tn_status tn_sim_push(tn_sim_stream *stream, tn_env *env, const tn_sim_work *work, uint64_t *position);
-/* Blocks until the stream has done `position` pieces of work. */
+/* Puts a copy of `work` on the stream, or into the capture; *position (may be NULL): its position on the
+ * stream. */
+tn_status tn_sim_push(tn_env *env, tn_sim_stream *stream, const tn_sim_work *work, uint64_t *position);
+/* Blocks until the stream has done the work up to `position`. */
 void tn_sim_reach(tn_sim_stream *stream, uint64_t position);
-/* Blocks until the device has done all that was enqueued, and learns nothing from it: what the host deletes
- * too early must not take the process down. */
+/* Blocks until the device has done all enqueued work, without joining clocks: an object that the host deletes
+ * too early is reported by the race detector, and no thread accesses freed memory. */
 void tn_sim_finish(tn_sim_device *device);
 /* The stream's failure, moved to env; TN_OK if it has none. */
-tn_status tn_sim_stream_status(tn_sim_stream *stream, tn_env *env);
+tn_status tn_sim_stream_status(tn_env *env, tn_sim_stream *stream);
 
 /* ---- copy.c ------------------------------------------------------------------------------------- */
 
@@ -263,8 +266,7 @@ void tn_sim_capture_delete(tn_env *env, void *capture);
 /* ---- engine.c, work.c --------------------------------------------------------------------------- */
 
 void *tn_sim_engine(void *device);
-/* Runs a piece of work on the engine; TN_SIM_PENDING: not done yet. The text of a failure is in
- * device->report. */
+/* Runs work on the engine. TN_SIM_PENDING: it is not done. The text of a failure is in device->report. */
 tn_status tn_sim_work_run(tn_sim_queue *queue, tn_sim_work *work);
 /* Whether the head of a queue can run now. */
 bool tn_sim_work_ready(const tn_sim_queue *queue, const tn_sim_work *work);
@@ -272,21 +274,21 @@ bool tn_sim_work_ready(const tn_sim_queue *queue, const tn_sim_work *work);
 void tn_sim_work_name(const tn_sim_work *work, char *text, size_t size);
 /* The same without the number of bytes. */
 const char *tn_sim_work_kind(const tn_sim_work *work);
-/* Makes a failure stick; the first one counts. */
+/* Records a failure of a stream; later ones are dropped. */
 void tn_sim_failure_set(tn_sim_failure *failure, tn_status code, const char *text);
 
 /* ---- race.c ------------------------------------------------------------------------------------- */
 
-/* Notes what a piece of work reads and writes, at the queue's clock. TN_EDEVICE, with the text in
- * device->report, if something else touches the same bytes and nothing orders the two. */
+/* Records the accesses of work to memory, at the queue's clock. TN_EDEVICE, with the text in device->report:
+ * an earlier access conflicts and is not ordered before this one. */
 tn_status tn_sim_race_check(tn_sim_queue *queue, const tn_sim_work *work);
-/* A sum of bytes that tells whether they have changed. */
+/* A checksum. */
 uint64_t tn_sim_sum(const void *bytes, uint64_t n);
 void tn_sim_names_delete(tn_sim_device *device);
 
-/* ---- table.c ------------------------------------------------------------------------------------ */
+/* ---- host_table.c --------------------------------------------------------------------------------- */
 
-/* The handle for whatever runs on the engine. */
+/* The handle of kernels and tasks on the engine; failures go to device->report. */
 tn_env tn_sim_engine_env(tn_sim_device *device);
 void tn_sim_engine_table(const tn_api *host, tn_api *api);
 

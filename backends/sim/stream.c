@@ -1,4 +1,4 @@
-/* backends/sim/stream.c: the host's side of streams: putting work into their rings, and waiting for it. */
+/* backends/sim/stream.c: streams on the host's thread: enqueuing and waiting. */
 #include <string.h>
 
 #include "backends/sim/capture.h"
@@ -14,14 +14,14 @@ void tn_sim_failure_set(tn_sim_failure *failure, tn_status code, const char *tex
   atomic_store(&failure->code, code);
 }
 
-tn_status tn_sim_stream_status(tn_sim_stream *stream, tn_env *env) {
+tn_status tn_sim_stream_status(tn_env *env, tn_sim_stream *stream) {
   tn_status code = atomic_load(&stream->failure.code);
   return code == TN_OK ? TN_OK : tn_fail(env, code, NULL, "%s", stream->failure.text);
 }
 
 /* ---- waiting ---- */
 
-static void want(tn_sim_stream *stream, uint64_t position) {
+static void stream_want(tn_sim_stream *stream, uint64_t position) {
   if (atomic_load(&stream->wanted) >= position) return;
   atomic_store(&stream->wanted, position);
   tn_sim_signal_raise(&stream->device->work);
@@ -32,7 +32,7 @@ void tn_sim_reach(tn_sim_stream *stream, uint64_t position) {
   for (;;) {
     uint32_t seen = tn_sim_signal_read(progress);
     if (atomic_load(&stream->ring.head) >= position) return;
-    want(stream, position);
+    stream_want(stream, position);
     tn_sim_signal_wait(progress, seen, -1);
   }
 }
@@ -44,7 +44,7 @@ tn_status tn_sim_stream_wait(tn_env *env, void *stream) {
   if (tn_sim_fault(s->device, TN_SIM_DROP_REST)) return TN_OK;
   tn_sim_reach(s, atomic_load(&s->ring.tail));
   tn_sim_clock_join(&s->device->host, &s->clock);
-  return tn_sim_stream_status(s, env);
+  return tn_sim_stream_status(env, s);
 }
 
 void tn_sim_finish(tn_sim_device *device) {
@@ -55,11 +55,11 @@ void tn_sim_finish(tn_sim_device *device) {
 
 /* ---- enqueuing ---- */
 
-tn_status tn_sim_push(tn_sim_stream *stream, tn_env *env, const tn_sim_work *work, uint64_t *position) {
-  tn_status status = tn_sim_stream_status(stream, env);
+tn_status tn_sim_push(tn_env *env, tn_sim_stream *stream, const tn_sim_work *work, uint64_t *position) {
+  tn_status status = tn_sim_stream_status(env, stream);
   if (status != TN_OK) return status;
   tn_sim_device *d = stream->device;
-  if (d->capturing != NULL) return tn_sim_capture_add(stream, env, work);
+  if (d->capturing != NULL) return tn_sim_capture_add(env, stream, work);
   tn_sim_queue *ring = &stream->ring;
   uint64_t tail = atomic_load(&ring->tail);
   if (tail >= ring->capacity) tn_sim_reach(stream, tail - ring->capacity + 1);
@@ -79,21 +79,21 @@ tn_status tn_sim_enqueue(tn_env *env, void *stream, tn_status (*launch)(tn_launc
   if (tn_sim_fault(s->device, TN_SIM_FAIL_LAUNCH))
     return tn_fail(env, TN_EDEVICE, NULL, "sim: launch %lld, '%s', was made to fail",
                    (long long)s->device->backend->faults.at[TN_SIM_FAIL_LAUNCH], l->name);
-  tn_sim_work work = {.what = TN_SIM_LAUNCH};
+  tn_sim_work work = {.kind = TN_SIM_LAUNCH};
   work.launch.body = launch;
   work.launch.l = l;
-  return tn_sim_push(s, env, &work, NULL);
+  return tn_sim_push(env, s, &work, NULL);
 }
 
 tn_status tn_sim_push_task(tn_env *env, void *stream, const tn_sim_task *task, const void *arg,
                            size_t bytes) {
-  tn_sim_work work = {.what = TN_SIM_TASK};
+  tn_sim_work work = {.kind = TN_SIM_TASK};
   if (bytes > sizeof work.task.arg)
     return tn_fail(env, TN_EINTERNAL, NULL, "sim: '%s' has an argument of %zu bytes, expected at most %d",
                    task->name, bytes, TN_SIM_ARG_BYTES);
   work.task.task = *task;
   if (bytes > 0) memcpy(work.task.arg, arg, bytes);
-  return tn_sim_push(stream, env, &work, NULL);
+  return tn_sim_push(env, stream, &work, NULL);
 }
 
 void tn_sim_wake(tn_sim_device *device) { tn_sim_signal_raise(&device->work); }
@@ -102,7 +102,7 @@ int32_t tn_sim_device_index(const tn_sim_device *device) { return device->index;
 
 tn_sim_device *tn_sim_stream_device(void *stream) { return ((tn_sim_stream *)stream)->device; }
 
-/* ---- making and ending ---- */
+/* ---- new, delete ---- */
 
 tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stream) {
   tn_sim_device *d = device;
@@ -121,7 +121,7 @@ tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stre
   s->ring.capacity = capacity;
   s->ring.stream = s;
   s->ring.clock = &s->clock;
-  s->ring.who = 1 + index;
+  s->ring.clock_index = 1 + index;
   atomic_store(&s->failure.code, TN_OK);
   atomic_store(&s->failure.taken, false);
   s->open = true;
@@ -130,7 +130,7 @@ tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stre
   return TN_OK;
 }
 
-/* Its place, its clock and its ring stay with the device, and serve the next one. */
+/* Index, clock and ring stay with the device for the next stream. */
 void tn_sim_stream_delete(tn_env *env, void *stream) {
   tn_sim_stream *s = stream;
   (void)env;

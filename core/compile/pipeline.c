@@ -1,96 +1,97 @@
-/* core/compile/pipeline.c: the passes from a graph to a program. */
-#include "core/compile/select/assign.h"
+/* core/compile/pipeline.c: runs the passes from a graph to a program. */
+#include "core/compile/pipeline.h"
+
+#include "core/compile/layout/assign_layouts.h"
+#include "core/compile/memory/memory_plan.h"
+#include "core/compile/output/print.h"
 #include "core/compile/rematerialization/memory_limit.h"
-#include "core/compile/program.h"
+#include "core/compile/rematerialization/recompute.h"
+#include "core/compile/select/select.h"
 
 const char *const tn_compile_passes[] = {"assign",   "select", "layout", "recompute",
                                          "schedule", "memory", NULL};
 
-static bool wants_dump(const tn_compile_options *options, const char *pass) {
-  if (options == NULL || options->dump_after == NULL || options->dump == NULL) return false;
-  return options->dump_after[0] == '\0' || tn_text_equal(options->dump_after, pass);
+/* The arguments of tn_compile. */
+typedef struct compilation {
+  tn_env *env;
+  const char *name;
+  tn_registry *registry;
+  const tn_target *target;
+  const tn_state_map *map;
+  tn_compile_options options;
+} compilation;
+
+/* ---- text after passes ---- */
+
+static bool starts_dump(const compilation *c, const char *pass) {
+  const tn_compile_options *o = &c->options;
+  if (o->dump_after == NULL || o->dump == NULL) return false;
+  if (o->dump_after[0] != '\0' && !tn_text_equal(o->dump_after, pass)) return false;
+  tn_text_addf(o->dump, "# program %s after %s\n", c->name, pass);
+  return true;
 }
 
-static void start_dump(const tn_compile_options *options, const char *program, const char *pass) {
-  tn_text_addf(options->dump, "# program %s after %s\n", program, pass);
+static tn_status dump_assignment(const compilation *c, const tn_assignment *assignment) {
+  return starts_dump(c, "assign") ? tn_assignment_print(assignment, c->options.dump) : TN_OK;
 }
 
-static tn_status dump_assignment(const tn_compile_options *options, const char *name,
-                                 const tn_assignment *assignment) {
-  if (!wants_dump(options, "assign")) return TN_OK;
-  start_dump(options, name, "assign");
-  return tn_assignment_print(assignment, options->dump);
+static tn_status dump_cover(const compilation *c, const char *pass, const tn_cover *cover) {
+  return starts_dump(c, pass) ? tn_cover_print(cover, c->options.dump) : TN_OK;
 }
 
-static tn_status dump_cover(const tn_compile_options *options, const char *name, const char *pass,
-                            const tn_cover *cover) {
-  if (!wants_dump(options, pass)) return TN_OK;
-  start_dump(options, name, pass);
-  return tn_cover_print(cover, options->dump);
+static tn_status dump_program(const compilation *c, const tn_program *program) {
+  if (starts_dump(c, "schedule")) TN_TRY(tn_program_print(program, false, c->options.dump));
+  if (starts_dump(c, "memory")) TN_TRY(tn_program_print(program, true, c->options.dump));
+  return TN_OK;
 }
 
-static tn_status dump_program(const tn_compile_options *options, const char *pass, bool places,
-                              const tn_program *program) {
-  if (!wants_dump(options, pass)) return TN_OK;
-  start_dump(options, program->name, pass);
-  return tn_program_print(program, places, options->dump);
-}
+/* ---- passes ---- */
 
 /* Passes `assign` and `select`. */
-static tn_status start(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
-                       const tn_graph *graph, const tn_compile_options *options, tn_cover **cover) {
+static tn_status make_graph_cover(const compilation *c, const tn_graph *graph, tn_cover **cover) {
   tn_assignment assignment;
-  TN_TRY(tn_pass_assign(env, registry, target, graph, &assignment));
-  tn_status status = dump_assignment(options, name, &assignment);
-  if (status == TN_OK) status = tn_select_assigned(&assignment, cover);
+  TN_TRY(tn_pass_assign(c->env, c->registry, c->target, graph, &assignment));
+  tn_status status = dump_assignment(c, &assignment);
+  if (status == TN_OK) status = tn_pass_select(&assignment, cover);
   if (status != TN_OK) tn_assignment_free(&assignment);
   return status;
 }
 
-/* From select's cover, which stays the caller's on failure, to a program. */
-static tn_status finish(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
-                        tn_cover *cover, const tn_state_map *map, const tn_compile_options *options,
-                        tn_program **program) {
-  cover->slot_like = options != NULL ? options->slot_like : NULL;
-  cover->map = map;
-  cover->lay = options != NULL ? options->lay : NULL;
-  TN_TRY(dump_cover(options, name, "select", cover));
-  TN_TRY(tn_pass_layout(env, registry, target, cover));
-  TN_TRY(dump_cover(options, name, "layout", cover));
-  TN_TRY(tn_pass_recompute(env, cover));
-  if (options != NULL && options->arena_limit > 0)
-    TN_TRY(tn_pass_limit(env, cover, map, options->arena_limit));
-  TN_TRY(dump_cover(options, name, "recompute", cover));
-  tn_status status = tn_program_create(env, name, registry, target, cover, map, program);
-  cover->slot_like = NULL;
-  cover->map = cover->lay = NULL;
-  return status;
-}
-
-static tn_status dump_plan(const tn_compile_options *options, const tn_program *program) {
-  TN_TRY(dump_program(options, "schedule", false, program));
-  return dump_program(options, "memory", true, program);
+/* Passes `layout`, `recompute`, `schedule` and `memory`. The program owns the cover on success. */
+static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_program **program) {
+  const tn_program *like = c->options.slot_like;
+  const tn_slot_layout slot =
+      like == NULL ? (tn_slot_layout){0} : (tn_slot_layout){like->inputs, like->n_inputs, like->slot_bytes};
+  TN_TRY(dump_cover(c, "select", cover));
+  TN_TRY(tn_pass_layout(c->target, cover, c->map, c->options.lay));
+  TN_TRY(dump_cover(c, "layout", cover));
+  TN_TRY(tn_pass_recompute(cover));
+  if (c->options.arena_limit > 0) TN_TRY(tn_pass_memory_limit(cover, c->map, &slot, c->options.arena_limit));
+  TN_TRY(dump_cover(c, "recompute", cover));
+  return tn_program_create(c->env, c->name, c->target, cover, c->map, &slot, program);
 }
 
 tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
                      tn_graph *take_graph, const tn_state_map *map, const tn_compile_options *options,
                      tn_program **program) {
+  const tn_compile_options defaults = {0};
+  const compilation c = {env, name, registry, target, map, options != NULL ? *options : defaults};
   tn_cover *cover = NULL;
   tn_program *made = NULL;
   *program = NULL;
-  TN_TRY(start(env, name, registry, target, take_graph, options, &cover));
-  tn_status status = finish(env, name, registry, target, cover, map, options, &made);
+  TN_TRY(make_graph_cover(&c, take_graph, &cover));
+  tn_status status = make_cover_program(&c, cover, &made);
   if (status != TN_OK) {
     tn_cover_destroy(cover);
     return status;
   }
-  status = dump_plan(options, made);
+  status = dump_program(&c, made);
   if (status != TN_OK) {
     tn_program_destroy(made);
     return status;
   }
   tn_graph_destroy(take_graph);
-  tn_error_clear(env); /* why kernels declined is kept with what was chosen instead */
+  tn_error_clear(env); /* the texts of kernels that declined; groups keep them as rejections */
   *program = made;
   return TN_OK;
 }

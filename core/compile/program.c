@@ -1,57 +1,28 @@
-/* core/compile/program.c: a plan becomes a program: places are written into steps, scratch is freed. */
+/* core/compile/program.c: makes a program of a memory plan: steps and segments with the locations of their
+ * operands. */
 #include "core/compile/program.h"
 
 #include <string.h>
 
 #include "core/compile/memory/memory_plan.h"
 
-/* ---- the plan ---- */
-
-void tn_plan_free(tn_plan *plan) {
-  tn_vec_free(plan->env, &plan->buffer_of);
-  tn_vec_free(plan->env, &plan->buffers);
-  tn_vec_free(plan->env, &plan->commits);
-  tn_vec_free(plan->env, &plan->key);
-  tn_vec_free(plan->env, &plan->order);
-  tn_vec_free(plan->env, &plan->inputs);
-  tn_vec_free(plan->env, &plan->outputs);
-  tn_vec_free(plan->env, &plan->edges);
-  tn_vec_free(plan->env, &plan->images);
-  tn_vec_free(plan->env, &plan->segments);
-  tn_vec_free(plan->env, &plan->out);
-  tn_vec_free(plan->env, &plan->in);
-  tn_arena_free(&plan->arena);
-}
-
-tn_status tn_plan_make(tn_plan *plan) {
-  TN_TRY(tn_plan_place(plan));
-  TN_TRY(tn_plan_adopt(plan));
-  TN_TRY(tn_plan_schedule(plan));
-  TN_TRY(tn_plan_settle(plan));
-  TN_TRY(tn_plan_segment_steps(plan));
-  TN_TRY(tn_plan_share(plan));
-  TN_TRY(tn_plan_overlap(plan));
-  TN_TRY(tn_plan_arena(plan));
-  return tn_plan_host(plan);
-}
-
 /* ---- steps ---- */
 
-static tn_operand operand_of(const tn_plan *plan, const tn_group *g, tn_val v, const tn_layout *layout) {
+static tn_operand plan_operand(const tn_plan *plan, const tn_group *g, tn_val v, const tn_layout *layout) {
   if (v == 0) return (tn_operand){0};
   return (tn_operand){plan->cover->graph->values.v[v].type, *layout,
-                      g->fallback != NULL ? tn_plan_host_place_of(plan, v) : tn_plan_place_of(plan, v)};
+                      g->fallback != NULL ? tn_plan_host_location(plan, v) : tn_plan_location(plan, v)};
 }
 
-/* The first op and its layer; ops of nobody's layer go by their names alone. */
-static const char *name_of(tn_program *p, const tn_group *g) {
+/* The first op, and its layer if it has one. */
+static const char *step_name(tn_program *p, const tn_group *g) {
   const tn_gnode *node = &p->cover->graph->nodes.v[g->nodes[0]];
   bool layer = node->layer != NULL && node->layer[0] != '\0';
   return tn_arena_printf(&p->memory, "%s%s%s", node->op->item.name, layer ? " of " : "",
                          layer ? node->layer : "");
 }
 
-static tn_status fill_step(tn_program *p, const tn_plan *plan, size_t index) {
+static tn_status fill_program_step(tn_program *p, const tn_plan *plan, size_t index) {
   const tn_group *g = &p->cover->groups.v[plan->order.v[index]];
   tn_step *step = &p->steps[index];
   *step = (tn_step){.group = g,
@@ -61,22 +32,23 @@ static tn_status fill_step(tn_program *p, const tn_plan *plan, size_t index) {
                     .workspace_offset = plan->workspace[index]};
   step->in = tn_arena_alloc(&p->memory, (size_t)g->n_in * sizeof *step->in);
   step->out = tn_arena_alloc(&p->memory, (size_t)g->n_out * sizeof *step->out);
-  step->name = name_of(p, g);
+  step->name = step_name(p, g);
   if (step->in == NULL || step->out == NULL || step->name == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < g->n_in; i++) step->in[i] = operand_of(plan, g, g->in[i], &g->choice.in_layout[i]);
+  for (int32_t i = 0; i < g->n_in; i++)
+    step->in[i] = plan_operand(plan, g, g->in[i], &g->choice.in_layout[i]);
   for (int32_t i = 0; i < g->n_out; i++)
-    step->out[i] = operand_of(plan, g, g->out[i], &g->choice.out_layout[i]);
+    step->out[i] = plan_operand(plan, g, g->out[i], &g->choice.out_layout[i]);
   p->prepared_bytes += g->choice.prepared_bytes;
   step->folded_offset = p->folded_bytes;
-  p->folded_bytes += tn_plan_aligned(g->choice.folded_bytes);
+  p->folded_bytes += tn_interval_aligned(g->choice.folded_bytes);
   return TN_OK;
 }
 
-static tn_status fill_steps(tn_program *p, const tn_plan *plan) {
+static tn_status fill_program_steps(tn_program *p, const tn_plan *plan) {
   p->n_steps = (int32_t)plan->order.n;
   p->steps = tn_arena_alloc(&p->memory, plan->order.n * sizeof *p->steps);
   if (p->steps == NULL) return TN_ENOMEM;
-  for (size_t i = 0; i < plan->order.n; i++) TN_TRY(fill_step(p, plan, i));
+  for (size_t i = 0; i < plan->order.n; i++) TN_TRY(fill_program_step(p, plan, i));
   return TN_OK;
 }
 
@@ -89,13 +61,13 @@ static tn_status copy_transfers(tn_program *p, const tn_plan *plan, const tn_pla
   for (int32_t i = 0; i < n; i++)
     (*to)[i] = (tn_transfer){.value = from[i].value,
                              .step = from[i].step,
-                             .device = tn_plan_place_of(plan, from[i].value),
-                             .host = tn_plan_host_place_of(plan, from[i].value).offset,
+                             .device = tn_plan_location(plan, from[i].value),
+                             .host = tn_plan_host_location(plan, from[i].value).offset,
                              .bytes = plan->buffers.v[plan->buffer_of.v[from[i].value]].bytes};
   return TN_OK;
 }
 
-static tn_status fill_segments(tn_program *p, const tn_plan *plan) {
+static tn_status fill_program_segments(tn_program *p, const tn_plan *plan) {
   p->n_segments = (int32_t)plan->segments.n;
   p->segments = tn_arena_alloc(&p->memory, plan->segments.n * sizeof *p->segments);
   if (p->segments == NULL) return TN_ENOMEM;
@@ -134,26 +106,26 @@ static tn_status copy_regions(tn_program *p, const tn_state_map *map) {
 
 /* ---- hash ---- */
 
-static uint64_t hash_place(uint64_t hash, const tn_place *place) {
-  hash = tn_hash_bytes(hash, &place->base, sizeof place->base);
-  hash = tn_hash_bytes(hash, &place->region, sizeof place->region);
-  return tn_hash_bytes(hash, &place->offset, sizeof place->offset);
+static uint64_t hash_location(uint64_t hash, const tn_place *location) {
+  hash = tn_hash_bytes(hash, &location->base, sizeof location->base);
+  hash = tn_hash_bytes(hash, &location->region, sizeof location->region);
+  return tn_hash_bytes(hash, &location->offset, sizeof location->offset);
 }
 
 static uint64_t hash_operand(uint64_t hash, const tn_operand *o) {
   hash = tn_hash_bytes(hash, &o->layout, sizeof o->layout);
-  return hash_place(hash, &o->place);
+  return hash_location(hash, &o->place);
 }
 
 static uint64_t hash_transfers(uint64_t hash, const tn_transfer *transfers, int32_t n) {
   for (int32_t i = 0; i < n; i++) {
-    hash = hash_place(hash, &transfers[i].device);
+    hash = hash_location(hash, &transfers[i].device);
     hash = tn_hash_bytes(hash, &transfers[i].host, sizeof transfers[i].host);
   }
   return hash;
 }
 
-/* Which kernel of which plugin, and where it reads and writes. */
+/* The kernel, its plugin and variant, and the locations that it reads and writes. */
 static uint64_t hash_step(uint64_t hash, const tn_step *step) {
   const tn_group *g = step->group;
   const char *texts[] = {g->entry->item->name, g->entry->plugin, g->entry->version, g->choice.name};
@@ -192,17 +164,20 @@ static tn_status fill_program(tn_program *p, const char *name, const tn_plan *pl
   TN_TRY(copy_bindings(p, plan->inputs.v, plan->inputs.n, &p->inputs, &p->n_inputs));
   TN_TRY(copy_bindings(p, plan->outputs.v, plan->outputs.n, &p->outputs, &p->n_outputs));
   TN_TRY(copy_regions(p, plan->map));
-  TN_TRY(fill_steps(p, plan));
-  TN_TRY(fill_segments(p, plan));
+  TN_TRY(fill_program_steps(p, plan));
+  TN_TRY(fill_program_segments(p, plan));
   return hash_program(p);
 }
 
-tn_status tn_program_create(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
-                            tn_cover *take_cover, const tn_state_map *map, tn_program **program) {
-  tn_plan plan = {
-      .env = env, .cover = take_cover, .map = map, .arena = tn_arena_new(env), .guard = target->guard_bytes};
+tn_status tn_program_create(tn_env *env, const char *name, const tn_target *target, tn_cover *take_cover,
+                            const tn_state_map *map, const tn_slot_layout *slot, tn_program **program) {
+  tn_plan plan = {.env = env,
+                  .cover = take_cover,
+                  .map = map,
+                  .slot = slot,
+                  .guard = target->guard_bytes,
+                  .arena = tn_arena_new(env)};
   tn_program *p = tn_alloc(env, sizeof *p);
-  (void)registry; /* the cover's catalog has what was found in them */
   *program = NULL;
   if (p == NULL) return TN_ENOMEM;
   p->env = env;

@@ -22,14 +22,14 @@ void tn_state_map_destroy(tn_state_map *map) {
 
 /* ---- regions ---- */
 
-static int32_t find_region(const tn_state_map *map, const char *name) {
+static int32_t find_map_region(const tn_state_map *map, const char *name) {
   for (size_t i = 0; i < map->regions.n; i++)
     if (tn_text_equal(map->regions.v[i].name, name)) return (int32_t)i;
   return -1;
 }
 
 tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype, int32_t *region) {
-  *region = find_region(map, name);
+  *region = find_map_region(map, name);
   if (*region >= 0) {
     int32_t known = map->regions.v[*region].dtype;
     if (known == dtype) return TN_OK;
@@ -48,20 +48,20 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
   return tn_vec_push(map->env, &map->regions, made);
 }
 
-static void set_count(tn_region *region, int64_t count) {
+static void set_region_count(tn_region *region, int64_t count) {
   region->count = count;
   region->whole.type.dims[0] = count;
 }
 
 void tn_state_map_extend(tn_state_map *map, int32_t region, int64_t count) {
-  if (map->regions.v[region].count < count) set_count(&map->regions.v[region], count);
+  if (map->regions.v[region].count < count) set_region_count(&map->regions.v[region], count);
 }
 
 void tn_state_map_follow(tn_state_map *map, int32_t region, int32_t like) {
   if (region != like) map->regions.v[region].like = like;
 }
 
-static int32_t followed(const tn_state_map *map, int32_t region) {
+static int32_t root_region(const tn_state_map *map, int32_t region) {
   while (map->regions.v[region].like >= 0) region = map->regions.v[region].like;
   return region;
 }
@@ -71,7 +71,7 @@ static int32_t followed(const tn_state_map *map, int32_t region) {
 const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path) {
   size_t probe = 0;
   if (path[0] == '@') {
-    int32_t region = find_region(map, path + 1);
+    int32_t region = find_map_region(map, path + 1);
     return region < 0 ? NULL : &map->regions.v[region].whole;
   }
   uint64_t hash = tn_hash_text(TN_HASH_START, path);
@@ -81,24 +81,25 @@ const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path)
 }
 
 const tn_placement *tn_state_map_at(const tn_state_map *map, const char *region, int64_t offset) {
-  int32_t index = find_region(map, region);
+  int32_t index = find_map_region(map, region);
   for (size_t i = 0; index >= 0 && i < map->states.n; i++)
     if (map->states.v[i].region == index && map->states.v[i].offset == offset) return &map->states.v[i];
   return NULL;
 }
 
-bool tn_state_map_together(const tn_state_map *map, const tn_placement *a, const tn_placement *b) {
+bool tn_state_map_are_parallel(const tn_state_map *map, const tn_placement *a, const tn_placement *b) {
   return a->offset == b->offset && tn_type_same_dims(&a->type, &b->type) &&
-         followed(map, a->region) == followed(map, b->region);
+         root_region(map, a->region) == root_region(map, b->region);
 }
 
 void tn_state_map_lay(tn_state_map *map, const tn_placement *state, const tn_layout *layout) {
   const tn_placement first = *state;
   for (size_t i = 0; i < map->states.n; i++)
-    if (tn_state_map_together(map, &first, &map->states.v[i])) map->states.v[i].layout = *layout;
+    if (tn_state_map_are_parallel(map, &first, &map->states.v[i])) map->states.v[i].layout = *layout;
 }
 
-static tn_status check_same(const tn_state_map *map, const tn_placement *known, const tn_gstate *state) {
+static tn_status check_known_type(const tn_state_map *map, const tn_placement *known,
+                                  const tn_gstate *state) {
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   if (tn_type_equal(&known->type, &state->type)) return TN_OK;
   return tn_failf(map->env, TN_EINVAL, "state %s is %s here and %s elsewhere; all programs of a run share it",
@@ -106,12 +107,12 @@ static tn_status check_same(const tn_state_map *map, const tn_placement *known, 
 }
 
 /* Rounds up; INT64_MAX where that would overflow. */
-static int64_t align_elements(int64_t n) {
+static int64_t align_region_elements(int64_t n) {
   if (n > INT64_MAX - TN_REGION_ALIGN_ELEMENTS) return INT64_MAX;
   return (n + TN_REGION_ALIGN_ELEMENTS - 1) / TN_REGION_ALIGN_ELEMENTS * TN_REGION_ALIGN_ELEMENTS;
 }
 
-static tn_status check_room(const tn_state_map *map, const tn_placement *p, int64_t end) {
+static tn_status check_free_elements(const tn_state_map *map, const tn_placement *p, int64_t end) {
   if (p->offset % TN_REGION_ALIGN_ELEMENTS != 0)
     return tn_failf(map->env, TN_EINVAL, "state %s: offset %lld is not a multiple of %d elements", p->path,
                     (long long)p->offset, TN_REGION_ALIGN_ELEMENTS);
@@ -125,7 +126,7 @@ static tn_status check_room(const tn_state_map *map, const tn_placement *p, int6
   return TN_OK;
 }
 
-static tn_status copy_placement(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset,
+static tn_status make_placement(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset,
                                 tn_placement *p) {
   *p = (tn_placement){.path = tn_arena_strdup(&map->arena, state->path),
                       .type = state->type,
@@ -141,7 +142,7 @@ tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t re
   const tn_placement *known = tn_state_map_find(map, state->path);
   tn_placement p;
   int64_t end = 0;
-  if (known != NULL) return check_same(map, known, state);
+  if (known != NULL) return check_known_type(map, known, state);
   if (state->path[0] == '@')
     return tn_failf(map->env, TN_EINVAL, "state %s: there is no region of that name", state->path);
   tn_region *r = &map->regions.v[region];
@@ -149,11 +150,12 @@ tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t re
     return tn_failf(map->env, TN_EINVAL, "state %s is %s and cannot lie in region %s of %s", state->path,
                     tn_dtype_name(state->type.dtype), r->name, tn_dtype_name(r->dtype));
   bool at_end = offset < 0;
-  TN_TRY(copy_placement(map, state, region, at_end ? r->count : offset, &p));
-  if (__builtin_add_overflow(p.offset, tn_type_count(&state->type), &end) || align_elements(end) == INT64_MAX)
+  TN_TRY(make_placement(map, state, region, at_end ? r->count : offset, &p));
+  if (__builtin_add_overflow(p.offset, tn_type_count(&state->type), &end) ||
+      align_region_elements(end) == INT64_MAX)
     return tn_failf(map->env, TN_EINVAL, "state %s does not fit into region %s: too many elements",
                     state->path, r->name);
-  if (!at_end) TN_TRY(check_room(map, &p, end));
+  if (!at_end) TN_TRY(check_free_elements(map, &p, end));
   TN_TRY(tn_vec_push(map->env, &map->states, p));
   tn_status status =
       tn_hash_index_add(&map->by_path, tn_hash_text(TN_HASH_START, p.path), (uint32_t)map->states.n - 1);
@@ -161,11 +163,11 @@ tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t re
     map->states.n--;
     return status;
   }
-  if (align_elements(end) > r->count) set_count(r, align_elements(end));
+  if (align_region_elements(end) > r->count) set_region_count(r, align_region_elements(end));
   return TN_OK;
 }
 
-static tn_status add_to_rest(tn_state_map *map, const tn_gstate *state) {
+static tn_status add_remaining_state(tn_state_map *map, const tn_gstate *state) {
   char name[32] = "state.";
   int32_t region = -1;
   size_t at = 6;
@@ -178,7 +180,7 @@ static tn_status add_to_rest(tn_state_map *map, const tn_gstate *state) {
 
 tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph) {
   for (size_t i = 0; i < graph->states.n; i++)
-    if (graph->states.v[i].what != TN_STATE_DERIVED) TN_TRY(add_to_rest(map, &graph->states.v[i]));
+    if (graph->states.v[i].what != TN_STATE_DERIVED) TN_TRY(add_remaining_state(map, &graph->states.v[i]));
   return TN_OK;
 }
 

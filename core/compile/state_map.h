@@ -1,33 +1,36 @@
-/* core/compile/state_map.h: where every state of a run lies. All programs of a run share one map.
+/* core/compile/state_map.h: the location and layout of every state of a run. All programs of a run share one
+ * map.
  *
- * Trained parameters, in the order in which their gradients become ready, lie contiguous in the
- * region "param.f32"; each optimizer slot has a region of the same offsets ("momentum.f32"); other
- * state lies in "state.DTYPE" regions. A region as a whole is a rank-1 state with the path
- * "@param.f32", so the optimizer is one kernel over it. */
+ * Trained parameters are contiguous in the region "param.f32", in the order in which their gradients become
+ * ready. Each kind of optimizer state has a region with the same offsets ("momentum.f32"). Other states are
+ * in regions "state.DTYPE". A region itself is a rank-1 state with the path "@param.f32", so an optimizer is
+ * one kernel over it. */
 #ifndef TN_CORE_COMPILE_STATE_MAP_H
 #define TN_CORE_COMPILE_STATE_MAP_H
 
 #include "core/graph/graph.h"
 #include "core/graph/hash_index.h"
 
-enum { TN_REGION_ALIGN_ELEMENTS = 16 }; /* every parameter starts at a multiple of this */
+enum { TN_REGION_ALIGN_ELEMENTS = 16 }; /* every state starts at a multiple of this */
 
+/* A state in the map. */
 typedef struct tn_placement {
   const char *path;
   tn_type type;
-  int32_t what; /* TN_STATE_... */
-  const char *init, *where;
-  int32_t region;
-  int64_t offset;   /* in elements */
-  tn_layout layout; /* unset: row-major; otherwise one without padding */
+  int32_t what;      /* TN_STATE_... */
+  const char *init;  /* the initializer */
+  const char *where; /* file and line of the configuration */
+  int32_t region;    /* index into tn_state_map.regions */
+  int64_t offset;    /* in elements */
+  tn_layout layout;  /* without padding; unset: row-major */
 } tn_placement;
 
 typedef struct tn_region {
   const char *name; /* without '@' */
   int32_t dtype;
-  int64_t count;      /* elements, padding included; gaps are zero */
-  tn_placement whole; /* the region as a state of its own */
-  int32_t like;       /* the region whose states these go with, offset for offset; -1: none */
+  int64_t count;      /* elements, with the gaps between states, which are zero */
+  tn_placement whole; /* the region as a state */
+  int32_t like; /* the region that this one is parallel to: states at equal offsets have equal layouts; -1 */
 } tn_region;
 
 typedef struct tn_state_map {
@@ -40,28 +43,28 @@ typedef struct tn_state_map {
 
 tn_status tn_state_map_create(tn_env *env, tn_state_map **map);
 void tn_state_map_destroy(tn_state_map *map);
-/* Index of the region, made if new. */
+/* The index of a region, which is created if it does not exist. */
 tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype, int32_t *region);
-/* Places a state at the end of a region (aligned; offset -1), or at `offset` >= 0 of it. Nothing happens
- * if the path is there already with the same type; another type is TN_EINVAL. "@REGION" is there as
- * soon as the region is, with the size that it has by now. */
+/* Adds a state at `offset` of a region, or at its aligned end (offset -1). A path that is in the map already
+ * must have the same type; then the map stays as it is. "@REGION" is in the map from the region's creation
+ * on, with its present size. */
 tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset);
-/* Makes a region at least `count` elements long. */
+/* Extends a region to at least `count` elements. */
 void tn_state_map_extend(tn_state_map *map, int32_t region, int64_t count);
-/* A region's states lie where those of another lie, and as they do: an optimizer's slots beside parameters.
- */
+/* Makes a region parallel to another: states at equal offsets have equal layouts, as optimizer state has the
+ * layout of its parameter. */
 void tn_state_map_follow(tn_state_map *map, int32_t region, int32_t like);
-/* The state at an offset of a region, other than the region itself; NULL if there is none. */
+/* The state that starts at an offset of a region; NULL: no state does. */
 const tn_placement *tn_state_map_at(const tn_state_map *map, const char *region, int64_t offset);
-/* Whether one of two states goes with the other, or both with a third; a state goes with itself. */
-bool tn_state_map_together(const tn_state_map *map, const tn_placement *a, const tn_placement *b);
-/* Gives a state and all that go with it a layout. It must have no padding, and no program may have been
- * compiled for the map. */
+/* Whether two states have equal offsets and dims in parallel regions, or are the same state. */
+bool tn_state_map_are_parallel(const tn_state_map *map, const tn_placement *a, const tn_placement *b);
+/* Gives a state and all parallel states a layout, which must have no padding. No program may have been
+ * compiled for the map before. */
 void tn_state_map_lay(tn_state_map *map, const tn_placement *state, const tn_layout *layout);
-/* NULL if there is none. Valid until the map grows. */
+/* NULL: there is no such state. Valid until the map grows. */
 const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path);
-/* Adds every state of a graph that is not there yet to "state.DTYPE"; derived ones are placed by who
- * derives them. */
+/* Adds the states of a graph that are not in the map to regions "state.DTYPE", but for derived ones, which
+ * their maker adds. */
 tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph);
 int64_t tn_state_map_bytes(const tn_state_map *map);
 

@@ -1,40 +1,40 @@
-/* core/conformance/plugin.c: what a plugin brings: its ops by their schemas, its kernels by their
+/* core/conformance/plugin.c: cases for a plugin: its ops are drawn from their schemas, its kernels from their
  * patterns. */
 #include <string.h>
 
 #include "core/compile/select/catalog.h"
 #include "core/conformance/trial/finite_differences.h"
-#include "core/conformance/trial/schema_case.h"
+#include "core/conformance/cases/schema_case.h"
 #include "core/conformance/suite.h"
 
-static bool is_of(const tn_suite *suite, const tn_entry *entry) {
+static bool is_from_plugin(const tn_suite *suite, const tn_entry *entry) {
   return strcmp(entry->plugin, suite->options->plugin) == 0 ||
          strcmp(entry->file, suite->options->plugin) == 0;
 }
 
 /* ---- ops ---- */
 
-/* A plugin's gradient rule is nobody else's to check. */
-static tn_status check_gradient(tn_suite *suite, const tn_case *c) {
+/* Checks the gradient rule of an op by finite differences. The core's own rules have tests of their own. */
+static tn_status check_gradient_rule(tn_suite *suite, const tn_case *c) {
   int64_t first = suite->filter.draw < 0 ? 0 : suite->filter.draw;
   int64_t end = suite->filter.draw < 0 ? suite->draws : first + 1;
   for (int64_t draw = first; draw < end && !suite->broken; draw++) {
     const tn_trial trial = {c, TN_F64, draw, true};
     tn_verdict verdict;
-    if (!tn_suite_wants(suite, &trial)) continue;
-    TN_TRY(tn_differences_run(&suite->site, &trial, &verdict));
-    TN_TRY(tn_suite_note(suite, &trial, &verdict));
+    if (!tn_suite_selects(suite, &trial)) continue;
+    TN_TRY(tn_finite_differences_run(&suite->site, &trial, &verdict));
+    TN_TRY(tn_suite_record(suite, &trial, &verdict));
   }
   return TN_OK;
 }
 
-static tn_status run_op(tn_suite *suite, const tn_entry *entry) {
+static tn_status run_plugin_op(tn_suite *suite, const tn_entry *entry) {
   const tn_op_def *def = NULL;
-  tn_case c = {entry->item->name, tn_generic_emit, TN_FILL_ANY, TN_CASE_NUMBERS};
+  tn_case c = {entry->item->name, tn_schema_emit, TN_FILL_ANY, TN_CASE_NUMBERS};
   TN_TRY(tn_op_table_find(suite->site.ops, suite->env, entry->item->name, &def));
   for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
-    if (tn_generic_takes(def, dtype)) TN_TRY(tn_suite_run_dtype(suite, &c, dtype));
-  return tn_generic_takes(def, TN_F64) ? check_gradient(suite, &c) : TN_OK;
+    if (tn_schema_accepts(def, dtype)) TN_TRY(tn_suite_run_dtype(suite, &c, dtype));
+  return tn_schema_accepts(def, TN_F64) ? check_gradient_rule(suite, &c) : TN_OK;
 }
 
 static tn_status run_ops(tn_suite *suite, bool *any) {
@@ -42,9 +42,9 @@ static tn_status run_ops(tn_suite *suite, bool *any) {
   int32_t n;
   TN_TRY(tn_registry_list(suite->site.registry, suite->env, TN_OP, &entries, &n));
   for (int32_t i = 0; i < n; i++) {
-    if (!is_of(suite, &entries[i])) continue;
+    if (!is_from_plugin(suite, &entries[i])) continue;
     *any = true;
-    TN_TRY(run_op(suite, &entries[i]));
+    TN_TRY(run_plugin_op(suite, &entries[i]));
   }
   return TN_OK;
 }
@@ -59,23 +59,19 @@ static bool was_launched(const tn_suite *suite, const tn_entry *entry) {
   return false;
 }
 
-/* A region has no pattern of its own: the core's cases of its class come past it. */
-static tn_status run_region(tn_suite *suite) { return tn_suite_run_core(suite); }
-
-static bool takes(const tn_catalog_kernel *k, int32_t dtype) {
+static bool accepts_dtype(const tn_catalog_kernel *k, int32_t dtype) {
   for (int32_t i = 0; i < k->pattern->n_nodes; i++)
-    if (!tn_generic_takes(k->defs[i], dtype)) return false;
+    if (!tn_schema_accepts(k->defs[i], dtype)) return false;
   return true;
 }
 
 static tn_status run_pattern(tn_suite *suite, const tn_catalog_kernel *k) {
-  tn_pattern_case pc = {.c = {.op = k->entry->item->name,
-                              .emit = tn_generic_emit_pattern,
-                              .forward_only = k->pattern->n_nodes > 1},
-                        .pattern = k->pattern,
-                        .first = tn_case_find(k->pattern->nodes[0].op)};
+  tn_pattern_case pc = {
+      .c = {.op = k->entry->item->name, .emit = tn_pattern_emit, .forward_only = k->pattern->n_nodes > 1},
+      .pattern = k->pattern,
+      .first = tn_case_find(k->pattern->nodes[0].op)};
   for (int32_t dtype = TN_F16; dtype <= TN_F64; dtype++)
-    if (takes(k, dtype)) TN_TRY(tn_suite_run_dtype(suite, &pc.c, dtype));
+    if (accepts_dtype(k, dtype)) TN_TRY(tn_suite_run_dtype(suite, &pc.c, dtype));
   return TN_OK;
 }
 
@@ -89,9 +85,10 @@ static tn_status check_launched(tn_suite *suite, const tn_entry *entry) {
 
 static tn_status run_kernels_of(tn_suite *suite, const tn_catalog_kernel *v, size_t n, bool *any) {
   for (size_t i = 0; i < n; i++) {
-    if (!is_of(suite, v[i].entry)) continue;
+    if (!is_from_plugin(suite, v[i].entry)) continue;
     *any = true;
-    TN_TRY(v[i].pattern->op_class >= 0 ? run_region(suite) : run_pattern(suite, &v[i]));
+    /* A region has no pattern of its own; the core's cases contain ops of its class. */
+    TN_TRY(v[i].pattern->op_class >= 0 ? tn_suite_run_core(suite) : run_pattern(suite, &v[i]));
     TN_TRY(check_launched(suite, v[i].entry));
   }
   return TN_OK;
@@ -114,7 +111,7 @@ tn_status tn_suite_run_plugin(tn_suite *suite) {
   if (any) return TN_OK;
   return tn_failf(
       suite->env, TN_EINVAL,
-      "plugin '%s' brings no op, and no kernel for this device; expected the name or the file of an "
-      "opened plugin that does",
+      "plugin '%s' has no op and no kernel for this device; expected the name or the file of an opened "
+      "plugin that has",
       suite->options->plugin);
 }

@@ -97,7 +97,7 @@ static int32_t chain_find_field(const tn_transform_chain *chain, const char *nam
   return -1;
 }
 
-static tn_status chain_unknown_field(tn_env *env, const tn_transform_chain *chain, const char *name) {
+static tn_status chain_fail_unknown_field(tn_env *env, const tn_transform_chain *chain, const char *name) {
   tn_text list = tn_text_new(env);
   for (int32_t i = 0; i < chain->n_fields; i++)
     tn_text_addf(&list, "%s%s", i > 0 ? ", " : "", chain->fields[i].name);
@@ -122,7 +122,7 @@ static tn_status chain_choose_fields(tn_env *env, tn_transform_chain *chain, con
   }
   for (int32_t k = 0; k < stage->n; k++) {
     stage->field[k] = chain_find_field(chain, use->fields[k]);
-    if (stage->field[k] < 0) return chain_unknown_field(env, chain, use->fields[k]);
+    if (stage->field[k] < 0) return chain_fail_unknown_field(env, chain, use->fields[k]);
     for (int32_t j = 0; j < k; j++)
       if (stage->field[j] == stage->field[k])
         return tn_failf(env, TN_EINVAL, "field '%s' is named twice", use->fields[k]);

@@ -1,123 +1,165 @@
-/* core/exec/bound_program.h: the executor's inside: programs whose every address is known. A table of
- * launches stands ready for each program and slot, so that running one looks nothing up. */
+/* core/exec/bound_program.h: private to core/exec. A bound program is a compiled program whose operands have
+ * addresses: one table of launches for each program and input slot, so a run looks nothing up.
+ *
+ * The files, each of which calls only those above it:
+ *   memory.c              device memory of an executor, addresses, error messages
+ *   collective.c          collectives as steps
+ *   constant_folding.c    values that kernels compute once from parameters
+ *   fallback_segments.c   copies and events around segments that run on the fallback
+ *   launch.c              the launches of a segment
+ *   capture.c             segments recorded once and replayed
+ *   bound_program.c       preparing kernels, binding addresses, making events
+ *   run.c                 one run of a program on a slot
+ *   state_io.c            state between device and host
+ *   executor.c            creating and destroying an executor
+ *   caller_memory.c       programs on memory of the caller
+ *   nonfinite/            the search for the first value that is not finite */
 #ifndef TN_CORE_EXEC_BOUND_PROGRAM_H
 #define TN_CORE_EXEC_BOUND_PROGRAM_H
 
 #include "core/exec/executor.h"
 #include "core/plugin/handles.h"
 
-/* One launch, ready to go. */
+/* A step with the addresses of one slot. */
 typedef struct tn_bound_step {
   tn_launch_host host;
   tn_status (*launch)(tn_launch *l);
-  bool foreign; /* of a family that the backend accepts: the backend enqueues it */
+  bool foreign; /* the kernel belongs to a family that the backend accepts, so backend->enqueue launches it */
   const tn_step *step;
-  void *handoff; /* event: a collective awaits what is on the compute stream so far; NULL: it need not */
-  void *awaited; /* the end of a collective, which this step awaits; NULL: none */
-  void *end;     /* records the end of this one, a collective; NULL: nobody awaits it */
+  void *handoff; /* event of a collective: it awaits the compute stream's work so far; NULL: it need not */
+  void *awaited; /* event at the end of a collective that this step awaits, or NULL */
+  void *end;     /* event that this step, a collective, records at its end; NULL: no step awaits it */
 } tn_bound_step;
 
 /* The events around a segment of a program. */
 typedef struct tn_bound_segment {
-  void *joined;   /* the device's: the end of a collective, which the compute stream awaits; NULL: none */
-  void *ready;    /* a cut's: all before it is done, */
-  void *fetched;  /* and copied out; NULL: nothing is */
-  void *returned; /* results are copied in; NULL: none are */
+  void *joined;   /* device segment: end of a collective that the compute stream awaits, or NULL */
+  void *ready;    /* fallback segment: all work before it is done */
+  void *fetched;  /* fallback segment: its operands are on the host; NULL: it has none on the device */
+  void *returned; /* fallback segment: its results are on the device; NULL: it has none to copy */
 } tn_bound_segment;
 
 typedef struct tn_bound_program {
   const tn_program *program;
-  void **plans;          /* per step: what prepare made */
+  void **prepared;       /* per step: the prepared kernel */
   tn_bound_step **slots; /* per slot: n_steps of them */
   tn_view *views;        /* of all launches */
-  void **events;         /* per step: its hand-off, or NULL */
+  void **events;         /* per step: its handoff, or NULL */
   void **ends;           /* per step: the event that records its end, or NULL */
   tn_bound_segment *segments;
-  void **captures;        /* per slot and segment; NULL: launched one by one */
-  bool captured;          /* or found not to be fit for it */
-  tn_interval *intervals; /* profile: of the last run, per step; NULL: off */
-  void *folded;           /* what kernels fold of state; NULL: nothing */
-  int64_t folded_from;    /* tn_executor.state_version of what they folded */
+  void **captures;        /* per slot and segment; NULL: its launches are enqueued one by one */
+  bool capture_tried;     /* tn_captures_record has run */
+  tn_step_time *times;    /* profile: per step, of the last run; NULL: profiling is off */
+  void *folded;           /* values that kernels folded from state; NULL: there are no such kernels */
+  int64_t folded_version; /* tn_executor.state_version of that state */
 } tn_bound_program;
 
-/* A slot: where inputs come from and outputs go. On a host-addressable device the host's end is the
- * device's. */
+/* The memory of one input slot: inputs and outputs of a run. On a host-addressable device the host's
+ * addresses equal the device's. */
 typedef struct tn_slot_memory {
   void *input, *output; /* device */
   void *host_input, *host_output;
-  int64_t filled;                    /* bytes of the input that were copied in last */
-  void *staged, *computed, *arrived; /* events of the last run: copied in, computed, copied out */
+  int64_t filled;                    /* bytes of the input that the last copy brought */
+  void *staged, *computed, *arrived; /* events of the last run: inputs copied, computed, outputs copied */
 } tn_slot_memory;
+
+/* Callbacks around the runs of an executor. While it has one, every launch is waited for, and nothing is
+ * replayed. */
+typedef struct tn_run_observer {
+  void *context;
+  /* Before the first launch; inputs are in host memory. Messages go to the executor's env. */
+  tn_status (*begin)(void *context, const tn_bound_program *bound, int32_t slot);
+  /* A step has ended. Messages go to the device's env. */
+  tn_status (*launched)(void *context, const tn_bound_step *step);
+  /* The program has ended. Messages go to the executor's env. */
+  tn_status (*end)(void *context, const tn_bound_program *bound);
+} tn_run_observer;
 
 struct tn_executor {
   tn_env *env; /* messages and host memory */
   tn_device *device;
   const tn_state_map *map;
-  bool near;    /* host-addressable: no copies */
-  bool outside; /* inputs and outputs are the caller's memory (outside.h) */
+  bool host_addressable; /* the device computes in host memory, so slots need no copies */
+  bool caller_memory;    /* inputs and outputs are memory of the caller (caller_memory.h) */
   tn_bound_program *programs;
   int32_t n_programs;
   tn_slot_memory *slots;
   int32_t n_slots;
   void **regions;
   int32_t n_regions;
-  void *arena, *host; /* host: of what falls back */
+  void *arena, *host; /* host: operands and results of fallback segments */
   int64_t arena_bytes, slot_bytes, output_bytes, host_bytes;
-  int64_t bytes;         /* asked for and not given back */
-  int64_t state_version; /* counts what changes state */
+  int64_t state_version; /* incremented with each change of state */
   bool profile, capture;
-  struct tn_finite *finite; /* looks at every launch; NULL: nobody does */
+  const tn_run_observer *observer; /* or NULL */
 };
 
-/* Moves the device's message to the executor's env; returns status. */
-tn_status tn_executor_fail(tn_executor *e, tn_status status);
-
-/* Prepares the kernels of a program and binds its launches for every slot. Messages go to e->env. What was
- * made before a failure is freed by tn_unbind. */
-tn_status tn_bind(tn_executor *e, const tn_program *program, tn_bound_program *bound);
-void tn_unbind(tn_executor *e, tn_bound_program *bound);
-
-/* Memory for what the program's kernels fold, and the fold of each where state has changed since. */
-tn_status tn_bind_folded(tn_executor *e, tn_bound_program *bound);
-void tn_unbind_folded(tn_executor *e, tn_bound_program *bound);
-tn_status tn_fold_program(tn_executor *e, tn_bound_program *bound, int32_t slot);
-
-/* Device memory that the executor accounts for. */
-tn_status tn_executor_take(tn_executor *e, int32_t kind, int64_t bytes, void **address);
-void tn_executor_give(tn_executor *e, int32_t kind, void *address, int64_t bytes);
-
-/* Enqueues the launches of a program on a slot; the slot's `computed` records their end. Messages stay in
- * the device's env. */
-tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot);
-
-/* Puts "op 'conv2d' of layer 'conv1' (file.ini:14)" in front of a step's message in the device's env. */
-tn_status tn_wrap_step(tn_executor *e, const tn_bound_program *bound, const tn_step *step, tn_status status);
-
-/* Where a place lies for one slot. host: as a step that falls back sees it. NULL: nowhere. */
-void *tn_address_of(const tn_executor *e, const tn_place *place, int32_t slot, bool host);
-
-/* The device that does a step: the executor's, or its fallback. */
+/* The device that runs a step: the executor's, or its fallback. */
 static inline tn_device *tn_device_of(const tn_executor *e, const tn_step *step) {
   return step->group->fallback != NULL ? e->device->fallback : e->device;
 }
 
-/* Enqueues the launches of a segment of the device, nothing else. */
+/* ---- memory.c ---- */
+
+/* Moves the device's message to the executor's env; returns status. */
+tn_status tn_executor_fail(tn_executor *e, tn_status status);
+/* Prefixes the message in the device's env with the step: "op 'conv2d' of layer 'conv1' (file.ini:14)". */
+tn_status tn_executor_wrap_step(tn_executor *e, const tn_bound_program *bound, const tn_step *step,
+                                tn_status status);
+
+/* Device or staging memory. A failure names the size and is in the executor's env. */
+tn_status tn_executor_allocate(tn_executor *e, int32_t kind, int64_t bytes, void **address);
+tn_status tn_executor_allocate_zeroed(tn_executor *e, int64_t bytes, void **address);
+void tn_executor_free(tn_executor *e, int32_t kind, void *address, int64_t bytes);
+
+/* The address of a location for one slot; NULL for a location without memory. host: the address for a step
+ * on the fallback. */
+void *tn_executor_address(const tn_executor *e, const tn_place *location, int32_t slot, bool host);
+
+/* ---- constant_folding.c ---- */
+
+/* Allocates memory for the folded values of a program. */
+tn_status tn_folded_create(tn_executor *e, tn_bound_program *bound);
+void tn_folded_destroy(tn_executor *e, tn_bound_program *bound);
+/* Enqueues the fold of every kernel that has one. */
+tn_status tn_folded_compute(tn_executor *e, tn_bound_program *bound, int32_t slot);
+
+/* ---- fallback_segments.c ---- */
+
+tn_status tn_bound_segments_create(tn_executor *e, tn_bound_program *bound);
+void tn_bound_segments_destroy(tn_executor *e, tn_bound_program *bound);
+/* Before the steps of a fallback segment: copies their operands to the host and waits for the device. */
+tn_status tn_fallback_begin(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot);
+/* After them: waits for the fallback and enqueues the copies of their results to the device. */
+tn_status tn_fallback_end(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot);
+
+/* ---- launch.c ---- */
+
+/* Launches the steps of a segment, each on its device. */
+tn_status tn_launch_steps(tn_executor *e, tn_bound_program *bound, const tn_segment *segment, int32_t slot);
+/* Launches a device segment. Everything is enqueued and nothing waited for, so a capture can record it. */
 tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot);
 
 /* ---- capture.c ---- */
 
-/* Records the segments of a program for every slot, where the backend and their kernels can. The program has
- * run once, so kernels have made what they make at their first launch. */
-tn_status tn_capture_program(tn_executor *e, tn_bound_program *bound);
-void tn_uncapture(tn_executor *e, tn_bound_program *bound);
-void *tn_capture_of(const tn_bound_program *bound, int32_t segment, int32_t slot);
+/* Records the segments of a program for every slot, where the backend and their kernels allow it. The program
+ * has run once, so kernels have done the work of their first launch. */
+tn_status tn_captures_record(tn_executor *e, tn_bound_program *bound);
+void tn_captures_destroy(tn_executor *e, tn_bound_program *bound);
+/* NULL: the segment has no capture. */
+void *tn_captures_find(const tn_bound_program *bound, int32_t segment, int32_t slot);
 
-/* ---- segment.c ---- */
+/* ---- bound_program.c ---- */
 
-tn_status tn_bind_segments(tn_executor *e, tn_bound_program *bound);
-void tn_unbind_segments(tn_executor *e, tn_bound_program *bound);
-/* Around the steps of a cut. The first waits, once, for the device. */
-tn_status tn_cut_enter(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot);
-tn_status tn_cut_leave(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot);
+/* Prepares the kernels of a program and binds its launches for every slot. Messages go to e->env.
+ * tn_bound_program_free also frees a program whose binding failed. */
+tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bound_program *bound);
+void tn_bound_program_free(tn_executor *e, tn_bound_program *bound);
+
+/* ---- run.c ---- */
+
+/* Enqueues the launches of a program on a slot; the slot's event `computed` records their end. Messages stay
+ * in the device's env. */
+tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot);
 
 #endif

@@ -1,20 +1,20 @@
-/* core/exec/caller_memory.h: a program run on the caller's memory: where each input and output lies is said
- * at every run, and nothing is copied. Device addresses; a run only enqueues. */
+/* core/exec/caller_memory.h: a program on memory of the caller. Every run names the device addresses of
+ * inputs and outputs. A run only enqueues launches; it copies nothing. */
 #ifndef TN_CORE_EXEC_CALLER_MEMORY_H
 #define TN_CORE_EXEC_CALLER_MEMORY_H
 
 #include "core/exec/executor.h"
 
-typedef struct tn_outside tn_outside;
+typedef struct tn_caller_program tn_caller_program;
 
-/* Of a program without state. As many runs may be under way as there are `slots`; one more waits for the
- * oldest. Device, map and program are borrowed. */
-tn_status tn_outside_create(tn_env *env, tn_device *device, const tn_state_map *map, tn_program *program,
-                            int32_t slots, tn_outside **outside);
-void tn_outside_destroy(tn_outside *outside);
+/* The program has no state. Up to `slots` runs may be under way; the next one waits for the oldest. Device,
+ * map and program are borrowed. */
+tn_status tn_caller_program_create(tn_env *env, tn_device *device, const tn_state_map *map,
+                                   tn_program *program, int32_t slots, tn_caller_program **created);
+void tn_caller_program_destroy(tn_caller_program *program);
 
-/* Addresses in the order of program->inputs and ->outputs; NULL for what is empty. An output may share
- * memory with nothing else. */
-tn_status tn_outside_run(tn_outside *outside, void *const *inputs, void *const *outputs);
+/* Addresses in the order of tn_program.inputs and .outputs; NULL for an empty tensor. The memory of an output
+ * overlaps with no other input or output. */
+tn_status tn_caller_program_run(tn_caller_program *program, void *const *inputs, void *const *outputs);
 
 #endif

@@ -1,23 +1,23 @@
-/* core/exec/capture.c: a segment's launches recorded once, and run again with one call. Copies in and out
- * stay outside: they run on streams of their own beside another slot's computing, and replayed work would
- * wait for all that came before it on its stream. */
+/* core/exec/capture.c: the launches of a segment, recorded once and replayed with one call. Copies of inputs
+ * and outputs are not part of a capture: they run on streams of their own beside the computation of another
+ * slot, and a replay would wait for all earlier work on its stream. */
 #include "core/exec/bound_program.h"
 
-/* Where the capture of a segment on a slot stands. */
-static void **place_of(const tn_bound_program *bound, int32_t segment, int32_t slot) {
+/* The table entry for a segment on a slot. */
+static void **capture_entry(const tn_bound_program *bound, int32_t segment, int32_t slot) {
   return &bound->captures[slot * bound->program->n_segments + segment];
 }
 
-void *tn_capture_of(const tn_bound_program *bound, int32_t segment, int32_t slot) {
-  return bound->captures == NULL ? NULL : *place_of(bound, segment, slot);
+void *tn_captures_find(const tn_bound_program *bound, int32_t segment, int32_t slot) {
+  return bound->captures == NULL ? NULL : *capture_entry(bound, segment, slot);
 }
 
 static bool can_capture(const tn_executor *e, const tn_bound_program *bound, const tn_segment *s) {
   const tn_backend *backend = e->device->backend;
-  bool all = backend->capture_begin != NULL && !s->fallback && s->n > 0;
-  for (int32_t i = s->first; all && i < s->first + s->n; i++)
-    all = bound->program->steps[i].group->choice.capturable;
-  return all;
+  bool capturable = backend->capture_begin != NULL && !s->fallback && s->n > 0;
+  for (int32_t i = s->first; capturable && i < s->first + s->n; i++)
+    capturable = bound->program->steps[i].group->choice.capturable;
+  return capturable;
 }
 
 static tn_status capture_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
@@ -26,14 +26,14 @@ static tn_status capture_segment(tn_executor *e, tn_bound_program *bound, int32_
   void *compute = e->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
   TN_TRY(backend->capture_begin(env, e->device->device, compute));
   tn_status launched = tn_launch_segment(e, bound, segment, slot);
-  tn_error_record said = e->device->record;
+  tn_error_record cause = e->device->record;
   tn_status ended = backend->capture_end(env, e->device->device, compute, &capture);
   if (launched == TN_OK) {
-    *place_of(bound, segment, slot) = capture;
+    *capture_entry(bound, segment, slot) = capture;
     return ended;
   }
   if (capture != NULL) backend->capture_delete(env, capture);
-  e->device->record = said; /* the cause; the rest follows from it */
+  e->device->record = cause; /* later messages follow from it */
   return launched;
 }
 
@@ -42,9 +42,9 @@ static tn_status capture_slots(tn_executor *e, tn_bound_program *bound, int32_t 
   return TN_OK;
 }
 
-tn_status tn_capture_program(tn_executor *e, tn_bound_program *bound) {
+tn_status tn_captures_record(tn_executor *e, tn_bound_program *bound) {
   const tn_program *program = bound->program;
-  bound->captured = true;
+  bound->capture_tried = true;
   size_t n = tn_size_mul((size_t)e->n_slots, (size_t)program->n_segments);
   bound->captures = tn_alloc(&e->device->env, tn_size_mul(n, sizeof(void *)));
   if (bound->captures == NULL) return TN_ENOMEM;
@@ -53,14 +53,14 @@ tn_status tn_capture_program(tn_executor *e, tn_bound_program *bound) {
     tn_status status = capture_slots(e, bound, i);
     if (status != TN_OK && status != TN_EUNSUPPORTED) return status;
     if (status == TN_OK) continue;
-    tn_logf(e->env, TN_LOG_WARN, "program '%s' runs uncaptured: %s", program->name,
+    tn_logf(e->env, TN_LOG_WARN, "program '%s' is launched step by step, without capture: %s", program->name,
             tn_error_text(&e->device->env));
-    tn_error_clear(&e->device->env); /* it has been said, and the run goes on */
+    tn_error_clear(&e->device->env); /* logged; the run goes on */
   }
   return TN_OK;
 }
 
-void tn_uncapture(tn_executor *e, tn_bound_program *bound) {
+void tn_captures_destroy(tn_executor *e, tn_bound_program *bound) {
   int32_t n = bound->captures == NULL ? 0 : e->n_slots * bound->program->n_segments;
   for (int32_t i = 0; i < n; i++)
     if (bound->captures[i] != NULL) e->device->backend->capture_delete(&e->device->env, bound->captures[i]);

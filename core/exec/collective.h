@@ -1,4 +1,4 @@
-/* core/exec/collective.h: a device's part in a communicator, and the launches that go through it. */
+/* core/exec/collective.h: the communicator of a device, and collectives as steps of a program. */
 #ifndef TN_CORE_EXEC_COLLECTIVE_H
 #define TN_CORE_EXEC_COLLECTIVE_H
 
@@ -22,20 +22,20 @@ typedef struct tn_comm_request {
   double timeout_s;
 } tn_comm_request;
 
-/* Blocks until all ranks are here. From then on the device's programs may hold collectives. The text of a
- * failure is in env. */
+/* Blocks until all ranks have joined. From then on programs on the device may contain collectives. The
+ * message of a failure is in env. */
 tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *request, tn_comm **comm);
-/* After the device's executors, whose streams may still hold collectives. Accepts NULL. */
+/* Called after the device's executors were destroyed: their streams may hold collectives. Accepts NULL. */
 void tn_comm_close(tn_comm *comm);
-/* From any thread: collectives that wait for others fail soon. Accepts NULL. */
+/* Called from any thread: collectives that wait for other ranks fail soon. Accepts NULL. */
 void tn_comm_abort(tn_comm *comm);
 
-/* ---- for bind.c ---- */
+/* ---- for bound_program.c ---- */
 
-/* Makes the plan of a step whose kernel is tn_kernel_all_reduce, and frees it. */
-tn_status tn_collective_prepare(tn_executor *e, const tn_step *step, void **plan);
-void tn_collective_release(tn_executor *e, void *plan);
-/* Its launch. On a device that is alone the result is the operand. */
+/* Prepares a step whose kernel is tn_kernel_all_reduce; tn_collective_release frees it. */
+tn_status tn_collective_prepare(tn_executor *e, const tn_step *step, void **prepared);
+void tn_collective_release(tn_executor *e, void *prepared);
+/* Its launch. Without a communicator the result equals the operand. */
 tn_status tn_collective_launch(tn_launch *l);
 
 #endif

@@ -1,5 +1,6 @@
-/* core/exec/executor.h: compiled programs over one state, on one device: memory, launches, reading
- * and writing state. One thread launches; addresses are bound once, before step 1. */
+/* core/exec/executor.h: an executor runs compiled programs over one state on one device. It owns their
+ * memory, launches them, and reads and writes the state. One thread launches; all addresses are bound before
+ * step 1. */
 #ifndef TN_CORE_EXEC_EXECUTOR_H
 #define TN_CORE_EXEC_EXECUTOR_H
 
@@ -8,33 +9,34 @@
 
 typedef struct tn_executor tn_executor;
 
-/* Allocates the regions of `map` (zero-filled), one arena of the largest program's size, `slots`
- * input slots of the largest slot size (host-addressable staging where the device is not), and a ring
- * of `slots` output buffers, host memory for what falls back; prepares every kernel. Programs and map are
+/* Allocates the regions of `map` (zero-filled), one arena of the largest program's size, `slots` input slots
+ * and output buffers of the largest sizes (with staging buffers on the host unless the device is
+ * host-addressable), and host memory for fallback segments. Prepares every kernel. Programs and map are
  * borrowed and must outlive the executor. */
 tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map *map,
                              tn_program *const *programs, int32_t n_programs, int32_t slots,
                              tn_executor **executor);
-/* The same for one program whose inputs and outputs lie in memory of the caller's: none is allocated for
- * them, and outside.h says at each run where they lie. Nothing is captured. */
-tn_status tn_executor_create_outside(tn_env *env, tn_device *device, const tn_state_map *map,
-                                     tn_program *program, int32_t slots, tn_executor **executor);
+/* The same for one program whose inputs and outputs are memory of the caller: none is allocated for them, and
+ * each run names their addresses (caller_memory.h). The program is never captured. */
+tn_status tn_executor_create_on_caller_memory(tn_env *env, tn_device *device, const tn_state_map *map,
+                                              tn_program *program, int32_t slots, tn_executor **executor);
 void tn_executor_destroy(tn_executor *executor);
 
-/* Where the loader writes an input of a program for a slot: host memory, row-major, of the input's
- * type. NULL: no such input. Only between tn_executor_slot_wait and tn_executor_run of that slot. */
+/* The address to which the loader writes an input of a program for a slot: host memory, row-major, of the
+ * input's type. NULL: the program has no such input. Valid between tn_executor_slot_wait and tn_executor_run
+ * of the slot. */
 void *tn_executor_input(tn_executor *executor, int32_t program, int32_t slot, const char *name);
 
-/* Waits until a slot's previous run has consumed its inputs, and its outputs have arrived. */
+/* Waits until the slot's last run has read its inputs and its outputs have arrived. */
 tn_status tn_executor_slot_wait(tn_executor *executor, int32_t slot);
 
-/* Enqueues a program on a slot: copy in, launches, copy out. After a program's first run its launches are
- * captured for every slot, where the backend and all its kernels can, unless the device's request says
- * otherwise; from then on it allocates nothing and takes no lock. */
+/* Enqueues a program on a slot: copy in, launches, copy out. After the first run of a program its launches
+ * are captured for every slot, where the backend and all its kernels allow it and the device's request does
+ * not forbid it. Later runs allocate nothing and take no lock. */
 tn_status tn_executor_run(tn_executor *executor, int32_t program, int32_t slot);
 
-/* The same with the inputs that the slot has from the last run, of a program whose slot is laid out alike and
- * not smaller: nothing is copied in. */
+/* The same with the inputs of the slot's last run, of a program with the same input layout and at least as
+ * many bytes. Nothing is copied in. */
 tn_status tn_executor_run_again(tn_executor *executor, int32_t program, int32_t slot);
 
 /* An output of the last run on a slot, after tn_executor_slot_wait: host memory. */
@@ -44,20 +46,18 @@ const void *tn_executor_output(tn_executor *executor, int32_t program, int32_t s
 tn_status tn_executor_read(tn_executor *executor, const char *path, void *to, size_t bytes);
 tn_status tn_executor_write(tn_executor *executor, const char *path, const void *from, size_t bytes);
 
-/* Profiling: each launch is waited for by itself, so that its time is its own, and nothing is captured. A
- * step takes longer for it where launches would have overlapped. */
+/* Profiling: every launch is waited for, so that its time covers it alone, and nothing is captured or
+ * replayed. A program takes longer than without where launches would overlap. */
 tn_status tn_executor_profile(tn_executor *executor, bool on);
-/* When each step of a program's last run was launched and was done, in seconds of tn_clock_s; zeros before
- * the first run. NULL: profiling is off. Valid until profiling is turned on or off. */
-typedef struct tn_interval {
+/* Launch and end of each step in the last run of a program, in seconds of tn_clock_s; zeros before the first
+ * run. NULL: profiling is off. Valid until the next tn_executor_profile. */
+typedef struct tn_step_time {
   double start_s, end_s;
-} tn_interval;
-const tn_interval *tn_executor_intervals(const tn_executor *executor, int32_t program);
+} tn_step_time;
+const tn_step_time *tn_executor_step_times(const tn_executor *executor, int32_t program);
 
-/* Bytes that the backend was asked for on behalf of this executor, now and at most; and the same
- * from the plans alone. */
+/* The bytes that such an executor asks of the backend. */
 int64_t tn_executor_planned_bytes(const tn_state_map *map, tn_program *const *programs, int32_t n_programs,
                                   int32_t slots, bool host_addressable);
-int64_t tn_executor_measured_bytes(const tn_executor *executor);
 
 #endif

@@ -1,37 +1,37 @@
-/* core/exec/fallback_segments.c: the ends of a program's segments. Between a segment of the device and a cut
- * the two sides exchange values; the order is kept by events, and by the one wait of the cut. */
+/* core/exec/fallback_segments.c: the boundaries of a program's segments. Before and after a fallback segment,
+ * device and host exchange values. Events order the copies, and the host waits once per fallback segment. */
 #include "core/exec/bound_program.h"
 
 /* ---- binding ---- */
 
-static tn_status new_event(tn_executor *e, bool wanted, void **event) {
-  if (!wanted) return TN_OK;
+static tn_status segment_event(tn_executor *e, bool needed, void **event) {
+  if (!needed) return TN_OK;
   return e->device->backend->event_new(&e->device->env, e->device->device, event);
 }
 
-static tn_status bind_segment(tn_executor *e, const tn_bound_program *bound, const tn_segment *s,
+static tn_status segment_bind(tn_executor *e, const tn_bound_program *bound, const tn_segment *s,
                               tn_bound_segment *b) {
   if (!s->fallback) {
     b->joined = s->awaits >= 0 ? bound->ends[s->awaits] : NULL;
     return TN_OK;
   }
-  TN_TRY(new_event(e, true, &b->ready));
-  TN_TRY(new_event(e, s->n_out > 0, &b->fetched));
-  return new_event(e, s->n_in > 0, &b->returned);
+  TN_TRY(segment_event(e, true, &b->ready));
+  TN_TRY(segment_event(e, s->n_out > 0, &b->fetched));
+  return segment_event(e, s->n_in > 0, &b->returned);
 }
 
-tn_status tn_bind_segments(tn_executor *e, tn_bound_program *bound) {
+tn_status tn_bound_segments_create(tn_executor *e, tn_bound_program *bound) {
   const tn_program *program = bound->program;
   bound->segments = tn_alloc(e->env, tn_size_mul((size_t)program->n_segments, sizeof(tn_bound_segment)));
   if (bound->segments == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < program->n_segments; i++) {
-    tn_status status = bind_segment(e, bound, &program->segments[i], &bound->segments[i]);
+    tn_status status = segment_bind(e, bound, &program->segments[i], &bound->segments[i]);
     if (status != TN_OK) return tn_executor_fail(e, status);
   }
   return TN_OK;
 }
 
-void tn_unbind_segments(tn_executor *e, tn_bound_program *bound) {
+void tn_bound_segments_destroy(tn_executor *e, tn_bound_program *bound) {
   for (int32_t i = 0; bound->segments != NULL && i < bound->program->n_segments; i++) {
     tn_bound_segment *b = &bound->segments[i];
     void *events[] = {b->ready, b->fetched, b->returned};
@@ -43,26 +43,26 @@ void tn_unbind_segments(tn_executor *e, tn_bound_program *bound) {
 
 /* ---- running ---- */
 
-static tn_status copy_out(tn_executor *e, const tn_segment *s, int32_t slot, void *stream) {
+static tn_status fetch_operands(tn_executor *e, const tn_segment *s, int32_t slot, void *stream) {
   for (int32_t i = 0; i < s->n_out; i++) {
     const tn_transfer *t = &s->out[i];
     TN_TRY(e->device->backend->copy(&e->device->env, stream, TN_COPY_TO_HOST, (char *)e->host + t->host,
-                                    tn_address_of(e, &t->device, slot, false), (uint64_t)t->bytes));
+                                    tn_executor_address(e, &t->device, slot, false), (uint64_t)t->bytes));
   }
   return TN_OK;
 }
 
-static tn_status copy_in(tn_executor *e, const tn_segment *s, int32_t slot, void *stream) {
+static tn_status return_results(tn_executor *e, const tn_segment *s, int32_t slot, void *stream) {
   for (int32_t i = 0; i < s->n_in; i++) {
     const tn_transfer *t = &s->in[i];
     TN_TRY(e->device->backend->copy(&e->device->env, stream, TN_COPY_TO_DEVICE,
-                                    tn_address_of(e, &t->device, slot, false), (char *)e->host + t->host,
-                                    (uint64_t)t->bytes));
+                                    tn_executor_address(e, &t->device, slot, false),
+                                    (char *)e->host + t->host, (uint64_t)t->bytes));
   }
   return TN_OK;
 }
 
-tn_status tn_cut_enter(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot) {
+tn_status tn_fallback_begin(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot) {
   const tn_backend *backend = e->device->backend;
   const tn_segment *s = &bound->program->segments[segment];
   const tn_bound_segment *b = &bound->segments[segment];
@@ -71,14 +71,14 @@ tn_status tn_cut_enter(tn_executor *e, const tn_bound_program *bound, int32_t se
   TN_TRY(backend->event_record(env, b->ready, compute));
   if (b->fetched == NULL) return backend->event_wait(env, b->ready);
   TN_TRY(backend->event_await(env, b->ready, stream));
-  TN_TRY(copy_out(e, s, slot, stream));
+  TN_TRY(fetch_operands(e, s, slot, stream));
   TN_TRY(backend->event_record(env, b->fetched, stream));
   return backend->event_wait(env, b->fetched);
 }
 
-/* The device has nothing left to do, so the copies need not wait for it. Where the fallback itself has
- * streams that run late, its results are waited for. */
-tn_status tn_cut_leave(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot) {
+/* The device has been idle since tn_fallback_begin, so the copies need not await it. The fallback's stream
+ * may run asynchronously, so its results are waited for. */
+tn_status tn_fallback_end(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot) {
   const tn_backend *backend = e->device->backend;
   const tn_bound_segment *b = &bound->segments[segment];
   tn_device *fallback = e->device->fallback;
@@ -87,7 +87,7 @@ tn_status tn_cut_leave(tn_executor *e, const tn_bound_program *bound, int32_t se
   tn_status status = fallback->backend->stream_wait(&fallback->env, fallback->streams[TN_STREAM_COMPUTE]);
   if (status != TN_OK) return tn_error_move(env, &fallback->env);
   if (b->returned == NULL) return TN_OK;
-  TN_TRY(copy_in(e, &bound->program->segments[segment], slot, stream));
+  TN_TRY(return_results(e, &bound->program->segments[segment], slot, stream));
   TN_TRY(backend->event_record(env, b->returned, stream));
   return backend->event_await(env, b->returned, e->device->streams[TN_STREAM_COMPUTE]);
 }

@@ -1,89 +1,36 @@
 /* core/exec/run.c: one run of a program on a slot. Nothing here allocates, locks, or looks up. */
-#include "core/base/thread.h"
 #include "core/exec/bound_program.h"
-#include "core/exec/nonfinite/search_hooks.h"
 #include "core/exec/device/pin_threads.h"
 
-static tn_status launch_one(tn_executor *e, tn_bound_step *b) {
-  tn_device *device = tn_device_of(e, b->step);
-  const tn_backend *backend = device->backend;
-  void *stream = b->host.pub.stream;
-  if (b->handoff != NULL) {
-    TN_TRY(backend->event_record(&device->env, b->handoff, device->streams[TN_STREAM_COMPUTE]));
-    TN_TRY(backend->event_await(&device->env, b->handoff, stream));
-  }
-  if (b->awaited != NULL) TN_TRY(backend->event_await(&device->env, b->awaited, stream));
-  TN_TRY(tn_device_enqueue(device, b->foreign, b->launch, &b->host.pub));
-  return b->end != NULL ? backend->event_record(&device->env, b->end, stream) : TN_OK;
+/* Profiling and observers need every launch by itself. */
+static bool captures_allowed(const tn_executor *e) {
+  return e->capture && !e->profile && e->observer == NULL;
 }
 
-/* Waiting for each launch, so that its time is its own. */
-static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_interval *interval) {
-  tn_device *device = tn_device_of(e, b->step);
-  interval->start_s = tn_clock_s();
-  TN_TRY(launch_one(e, b));
-  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
-  interval->end_s = tn_clock_s();
-  return TN_OK;
-}
-
-static tn_status launch_watched(tn_executor *e, tn_bound_step *b) {
-  tn_device *device = tn_device_of(e, b->step);
-  TN_TRY(launch_one(e, b));
-  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
-  return tn_finite_launched(e, b);
-}
-
-static tn_status launch(tn_executor *e, tn_bound_program *bound, tn_bound_step *b, int32_t i) {
-  if (tn_finite_looks(e)) return launch_watched(e, b);
-  return e->profile ? launch_timed(e, b, &bound->intervals[i]) : launch_one(e, b);
-}
-
-static tn_status launch_steps(tn_executor *e, tn_bound_program *bound, const tn_segment *s, int32_t slot) {
-  tn_bound_step *steps = bound->slots[slot];
-  for (int32_t i = s->first; i < s->first + s->n; i++) {
-    tn_status status = launch(e, bound, &steps[i], i);
-    if (status == TN_OK) continue;
-    if (s->fallback) tn_error_move(&e->device->env, &e->device->fallback->env);
-    return tn_wrap_step(e, bound, steps[i].step, status);
-  }
-  return TN_OK;
-}
-
-/* A segment of the device: everything here is enqueued and nothing waited for, so it can be captured. */
-tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
-  const tn_segment *s = &bound->program->segments[segment];
-  const tn_backend *backend = e->device->backend;
-  void *joined = bound->segments[segment].joined;
-  TN_TRY(launch_steps(e, bound, s, slot));
-  if (joined == NULL) return TN_OK;
-  return backend->event_await(&e->device->env, joined, e->device->streams[TN_STREAM_COMPUTE]);
-}
-
-static tn_status run_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
-  bool replays = e->capture && !e->profile && !tn_finite_looks(e);
-  void *capture = replays ? tn_capture_of(bound, segment, slot) : NULL;
+static tn_status run_device_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
+  void *capture = captures_allowed(e) ? tn_captures_find(bound, segment, slot) : NULL;
   if (capture == NULL) return tn_launch_segment(e, bound, segment, slot);
   return e->device->backend->capture_launch(&e->device->env, capture, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
-static tn_status run_cut(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
-  TN_TRY(tn_cut_enter(e, bound, segment, slot));
-  TN_TRY(launch_steps(e, bound, &bound->program->segments[segment], slot));
-  return tn_cut_leave(e, bound, segment, slot);
+static tn_status run_fallback_segment(tn_executor *e, tn_bound_program *bound, int32_t segment,
+                                      int32_t slot) {
+  TN_TRY(tn_fallback_begin(e, bound, segment, slot));
+  TN_TRY(tn_launch_steps(e, bound, &bound->program->segments[segment], slot));
+  return tn_fallback_end(e, bound, segment, slot);
 }
 
-/* Other streams see the end of the program on the compute stream, where every segment ends. */
-static tn_status launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
+/* Every segment ends on the compute stream, so the event `computed` marks the end of the program there. */
+static tn_status run_segments(tn_executor *e, tn_bound_program *bound, int32_t slot) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
-  if (bound->folded_from != e->state_version) TN_TRY(tn_fold_program(e, bound, slot));
+  if (bound->folded_version != e->state_version) TN_TRY(tn_folded_compute(e, bound, slot));
   if (e->profile) TN_TRY(backend->stream_wait(env, compute));
   for (int32_t i = 0; i < bound->program->n_segments; i++)
-    TN_TRY(bound->program->segments[i].fallback ? run_cut(e, bound, i, slot)
-                                                : run_segment(e, bound, i, slot));
-  if (e->capture && !e->profile && !bound->captured) TN_TRY(tn_capture_program(e, bound));
+    TN_TRY(bound->program->segments[i].fallback ? run_fallback_segment(e, bound, i, slot)
+                                                : run_device_segment(e, bound, i, slot));
+  if (captures_allowed(e) && !bound->capture_tried) TN_TRY(tn_captures_record(e, bound));
   if (bound->program->cover->graph->commits.n > 0) e->state_version++;
   return backend->event_record(env, e->slots[slot].computed, compute);
 }
@@ -91,14 +38,14 @@ static tn_status launch_program(tn_executor *e, tn_bound_program *bound, int32_t
 tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
   tn_pinned pinned;
   tn_pin_enter(&pinned, e->device);
-  tn_status status = launch_program(e, bound, slot);
+  tn_status status = run_segments(e, bound, slot);
   tn_pin_leave(&pinned);
   return status;
 }
 
-/* Copies may run beside another slot's computing. They wait for what this slot's last run still does
- * with the same memory, and its computing waits for them. */
-static tn_status fill(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
+/* The copy may run beside the computation of another slot. It awaits this slot's last run, which reads the
+ * same memory; this slot's computation awaits the copy. */
+static tn_status stage_inputs(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *stream = e->device->streams[TN_STREAM_COPY_IN], *compute = e->device->streams[TN_STREAM_COMPUTE];
@@ -111,16 +58,18 @@ static tn_status fill(tn_executor *e, const tn_program *program, tn_slot_memory 
   return backend->event_await(env, m->staged, compute);
 }
 
-/* Results go where those of the slot's last run may still be copied from. */
-static tn_status copy_in(tn_executor *e, const tn_program *program, tn_slot_memory *m, bool again) {
-  if (again && m->filled < program->slot_bytes)
-    return tn_failf(&e->device->env, TN_EINTERNAL, "program %s needs %lld bytes of a slot that has %lld",
+/* The computation awaits `arrived`: it overwrites outputs that the slot's last run may still be copying. */
+static tn_status copy_slot_in(tn_executor *e, const tn_program *program, tn_slot_memory *m,
+                              bool reuse_inputs) {
+  if (reuse_inputs && m->filled < program->slot_bytes)
+    return tn_failf(&e->device->env, TN_EINTERNAL,
+                    "program %s reads %lld bytes of inputs from a slot whose last run had %lld",
                     program->name, (long long)program->slot_bytes, (long long)m->filled);
-  if (!again) TN_TRY(fill(e, program, m));
+  if (!reuse_inputs) TN_TRY(stage_inputs(e, program, m));
   return e->device->backend->event_await(&e->device->env, m->arrived, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
-static tn_status copy_out(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
+static tn_status copy_slot_out(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *stream = e->device->streams[TN_STREAM_COPY_OUT];
@@ -131,54 +80,29 @@ static tn_status copy_out(tn_executor *e, const tn_program *program, tn_slot_mem
   return backend->event_record(env, m->arrived, stream);
 }
 
-static tn_status run(tn_executor *e, int32_t program, int32_t slot, bool again) {
+static tn_status run_program(tn_executor *e, int32_t program, int32_t slot, bool reuse_inputs) {
   tn_bound_program *bound = &e->programs[program];
   tn_slot_memory *m = &e->slots[slot];
-  bool watched = tn_finite_looks(e);
-  if (watched) TN_TRY(tn_finite_begin(e, bound, slot));
-  tn_status status = e->near ? TN_OK : copy_in(e, bound->program, m, again);
+  const tn_run_observer *observer = e->observer;
+  if (observer != NULL) TN_TRY(observer->begin(observer->context, bound, slot));
+  tn_status status = e->host_addressable ? TN_OK : copy_slot_in(e, bound->program, m, reuse_inputs);
   if (status == TN_OK) status = tn_launch_program(e, bound, slot);
-  if (status == TN_OK && !e->near) status = copy_out(e, bound->program, m);
+  if (status == TN_OK && !e->host_addressable) status = copy_slot_out(e, bound->program, m);
   if (status != TN_OK) return tn_executor_fail(e, status);
-  return watched ? tn_finite_end(e, bound) : TN_OK;
+  return observer != NULL ? observer->end(observer->context, bound) : TN_OK;
 }
 
 tn_status tn_executor_run(tn_executor *e, int32_t program, int32_t slot) {
-  return run(e, program, slot, false);
+  return run_program(e, program, slot, false);
 }
 
 tn_status tn_executor_run_again(tn_executor *e, int32_t program, int32_t slot) {
-  return run(e, program, slot, true);
+  return run_program(e, program, slot, true);
 }
 
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
   tn_slot_memory *m = &e->slots[slot];
-  tn_status status = e->device->backend->event_wait(&e->device->env, e->near ? m->computed : m->arrived);
+  tn_status status =
+      e->device->backend->event_wait(&e->device->env, e->host_addressable ? m->computed : m->arrived);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
-}
-
-static void forget_profile(tn_executor *e) {
-  for (int32_t p = 0; p < e->n_programs; p++) {
-    tn_release(e->env, e->programs[p].intervals);
-    e->programs[p].intervals = NULL;
-  }
-}
-
-tn_status tn_executor_profile(tn_executor *e, bool on) {
-  forget_profile(e);
-  e->profile = false;
-  for (int32_t p = 0; on && p < e->n_programs; p++) {
-    tn_bound_program *bound = &e->programs[p];
-    bound->intervals =
-        tn_alloc(e->env, tn_size_mul((size_t)bound->program->n_steps, sizeof *bound->intervals));
-    if (bound->intervals != NULL) continue;
-    forget_profile(e);
-    return TN_ENOMEM;
-  }
-  e->profile = on;
-  return TN_OK;
-}
-
-const tn_interval *tn_executor_intervals(const tn_executor *e, int32_t program) {
-  return e->programs[program].intervals;
 }

@@ -1,41 +1,41 @@
-/* core/exec/state_io.c: state of a run, between device and host. The host's end is row-major, however a state
- * lies on the device. */
+/* core/exec/state_io.c: copies state between device and host. On the host a state is row-major; on the device
+ * it has the layout of its placement. */
 #include <string.h>
 
 #include "core/exec/bound_program.h"
 #include "tenon/plugin/storage.h"
 
-/* A piece of a region; state: the one that does not lie row-major there, NULL. */
+/* A part of a region. */
 typedef struct extent {
   int32_t region;
   size_t offset, bytes;
-  const tn_placement *state;
+  const tn_placement *blocked; /* the state, if its layout is not row-major; else NULL */
 } extent;
 
-static tn_status find_region(tn_executor *e, const char *name, extent *found) {
+static tn_status find_region_extent(tn_executor *e, const char *name, extent *found) {
   for (int32_t r = 0; r < e->n_regions; r++) {
     const tn_region *region = &e->map->regions.v[r];
     if (!tn_text_equal(region->name, name)) continue;
     *found = (extent){.region = r, .bytes = (size_t)region->count * tn_dtype_size(region->dtype)};
     return TN_OK;
   }
-  return tn_failf(e->env, TN_EINVAL, "there is no region '@%s' of state", name);
+  return tn_failf(e->env, TN_EINVAL, "there is no state region '@%s'", name);
 }
 
-static tn_status find_extent(tn_executor *e, const char *path, extent *found) {
-  if (path[0] == '@') return find_region(e, path + 1, found);
+static tn_status find_state_extent(tn_executor *e, const char *path, extent *found) {
+  if (path[0] == '@') return find_region_extent(e, path + 1, found);
   const tn_placement *p = tn_state_map_find(e->map, path);
   if (p == NULL) return tn_failf(e->env, TN_EINVAL, "there is no state '%s'", path);
-  bool laid = p->layout.set && !tn_layout_is_row_major(&p->layout, p->type.rank);
+  bool blocked = p->layout.set && !tn_layout_is_row_major(&p->layout, p->type.rank);
   *found = (extent){p->region, (size_t)p->offset * tn_dtype_size(p->type.dtype), tn_type_bytes(&p->type),
-                    laid ? p : NULL};
+                    blocked ? p : NULL};
   return TN_OK;
 }
 
-/* The extent of a state whose size the caller claims to be `bytes`, and its address; NULL if it is empty. */
-static tn_status find_state(tn_executor *e, const char *path, size_t bytes, extent *found, void **address) {
+/* The extent and address of a state, after a check that the caller expects its size; address NULL: empty. */
+static tn_status locate_state(tn_executor *e, const char *path, size_t bytes, extent *found, void **address) {
   *address = NULL;
-  TN_TRY(find_extent(e, path, found));
+  TN_TRY(find_state_extent(e, path, found));
   if (found->bytes != bytes)
     return tn_failf(e->env, TN_EINVAL, "state '%s' has %zu bytes, not %zu", path, found->bytes, bytes);
   if (bytes > 0) *address = (char *)e->regions[found->region] + found->offset;
@@ -44,17 +44,17 @@ static tn_status find_state(tn_executor *e, const char *path, size_t bytes, exte
 
 /* ---- layouts ---- */
 
-/* Copies elements between where they lie, one behind the other, and every `step` elements of a row-major
- * tensor. */
-static void copy_row(void *row, void *plain, int64_t n, int64_t step, size_t size, bool lay) {
+/* Copies n elements between contiguous storage and a row-major tensor with `step` elements between them. */
+static void copy_strided(void *stored, void *plain, int64_t n, int64_t step, size_t size, bool store) {
   for (int64_t k = 0; k < n; k++) {
-    char *there = (char *)row + (size_t)k * size, *here = (char *)plain + (size_t)(k * step) * size;
-    memcpy(lay ? there : here, lay ? here : there, size);
+    char *at_stored = (char *)stored + (size_t)k * size,
+         *at_plain = (char *)plain + (size_t)(k * step) * size;
+    memcpy(store ? at_stored : at_plain, store ? at_plain : at_stored, size);
   }
 }
 
-/* Copies a state between its storage and row-major memory; lay: into the storage. It has no padding. */
-static void turn(const tn_placement *state, void *stored, void *plain, bool lay) {
+/* Copies a state between its storage, which has no padding, and row-major memory; store: into the storage. */
+static void reorder_state(const tn_placement *state, void *stored, void *plain, bool store) {
   const tn_type *type = &state->type;
   tn_storage storage = tn_storage_of(type, &state->layout);
   const tn_storage_axis *inner = &storage.axis[storage.n - 1];
@@ -64,8 +64,8 @@ static void turn(const tn_placement *state, void *stored, void *plain, bool lay)
   for (int64_t row = 0; row < storage.count / inner->extent; row++) {
     int64_t held = tn_storage_row(&storage, type, row, at), first = 0;
     for (int32_t i = 0; i < type->rank; i++) first += at[i] * stride[i];
-    copy_row((char *)stored + (size_t)(row * inner->extent) * size, (char *)plain + (size_t)first * size,
-             held, stride[inner->dim] * inner->scale, size, lay);
+    copy_strided((char *)stored + (size_t)(row * inner->extent) * size, (char *)plain + (size_t)first * size,
+                 held, stride[inner->dim] * inner->scale, size, store);
   }
 }
 
@@ -75,18 +75,18 @@ static tn_status copy_and_wait(tn_executor *e, int32_t role, int32_t direction, 
                                size_t bytes) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
-  /* Every run of a program ends on the copy-out stream, so what is copied there is the latest. */
-  bool behind = !e->near && role == TN_STREAM_COPY_OUT;
-  if (!behind) TN_TRY(backend->stream_wait(env, e->device->streams[TN_STREAM_COMPUTE]));
-  if (e->near) return memcpy(to, from, bytes), TN_OK;
+  /* A run ends on the copy-out stream, so a copy enqueued there follows it. */
+  bool follows_run = !e->host_addressable && role == TN_STREAM_COPY_OUT;
+  if (!follows_run) TN_TRY(backend->stream_wait(env, e->device->streams[TN_STREAM_COMPUTE]));
+  if (e->host_addressable) return memcpy(to, from, bytes), TN_OK;
   TN_TRY(backend->copy(env, e->device->streams[role], direction, to, from, (uint64_t)bytes));
   return backend->stream_wait(env, e->device->streams[role]);
 }
 
-/* Memory for a state as it lies on the device; NULL where it lies row-major and needs none. */
-static tn_status take_image(tn_executor *e, const extent *found, void **image) {
+/* Host memory for a state in its layout on the device; NULL for a row-major state. */
+static tn_status allocate_image(tn_executor *e, const extent *found, void **image) {
   *image = NULL;
-  if (found->state == NULL) return TN_OK;
+  if (found->blocked == NULL) return TN_OK;
   *image = tn_alloc(e->env, found->bytes);
   return *image != NULL ? TN_OK : TN_ENOMEM;
 }
@@ -94,12 +94,12 @@ static tn_status take_image(tn_executor *e, const extent *found, void **image) {
 tn_status tn_executor_read(tn_executor *e, const char *path, void *to, size_t bytes) {
   void *address, *image;
   extent found;
-  TN_TRY(find_state(e, path, bytes, &found, &address));
+  TN_TRY(locate_state(e, path, bytes, &found, &address));
   if (address == NULL) return TN_OK;
-  TN_TRY(take_image(e, &found, &image));
+  TN_TRY(allocate_image(e, &found, &image));
   tn_status status =
       copy_and_wait(e, TN_STREAM_COPY_OUT, TN_COPY_TO_HOST, image != NULL ? image : to, address, bytes);
-  if (status == TN_OK && image != NULL) turn(found.state, image, to, false);
+  if (status == TN_OK && image != NULL) reorder_state(found.blocked, image, to, false);
   tn_release(e->env, image);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
@@ -107,11 +107,11 @@ tn_status tn_executor_read(tn_executor *e, const char *path, void *to, size_t by
 tn_status tn_executor_write(tn_executor *e, const char *path, const void *from, size_t bytes) {
   void *address, *image;
   extent found;
-  TN_TRY(find_state(e, path, bytes, &found, &address));
+  TN_TRY(locate_state(e, path, bytes, &found, &address));
   if (address == NULL) return TN_OK;
-  TN_TRY(take_image(e, &found, &image));
+  TN_TRY(allocate_image(e, &found, &image));
   e->state_version++;
-  if (image != NULL) turn(found.state, image, (void *)(uintptr_t)from, true);
+  if (image != NULL) reorder_state(found.blocked, image, (void *)(uintptr_t)from, true);
   tn_status status =
       copy_and_wait(e, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, address, image != NULL ? image : from, bytes);
   tn_release(e->env, image);

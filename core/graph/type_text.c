@@ -1,4 +1,4 @@
-/* core/graph/text/type_text.c: types as text, "f32[8, 3, 32, 32]". */
+/* core/graph/type_text.c: types as text, "f32[8, 3, 32, 32]". */
 #include <inttypes.h>
 #include <stdio.h>
 

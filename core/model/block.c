@@ -109,7 +109,7 @@ static tn_status block_fill_defaults(tn_model_scope *inner, const tn_use *use, c
   return TN_OK;
 }
 
-static tn_status block_unknown_arg(const tn_model_scope *inner, const tn_use *use, const char *name) {
+static tn_status block_fail_unknown_arg(const tn_model_scope *inner, const tn_use *use, const char *name) {
   tn_env *env = inner->assembly->env;
   const char *nearest = tn_text_nearest(name, inner->arg_names, (size_t)inner->n_args);
   tn_text names = tn_text_new(env);
@@ -131,7 +131,7 @@ static tn_status block_pass_args(const tn_model_scope *outer, tn_model_scope *in
   for (int32_t i = 0; i < use->call->n_args; i++) {
     const tn_call_arg *arg = &use->call->args[i];
     int32_t at = arg->name != NULL ? block_find_arg(inner, arg->name) : i;
-    if (at < 0) return block_unknown_arg(inner, use, arg->name);
+    if (at < 0) return block_fail_unknown_arg(inner, use, arg->name);
     if (at >= inner->n_args)
       return tn_failf(env, TN_EINVAL, "block '%s' takes %d argument%s, given %d", use->call->layer,
                       inner->n_args, inner->n_args == 1 ? "" : "s", use->call->n_args);

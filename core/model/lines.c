@@ -26,7 +26,7 @@ tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, c
 }
 
 /* Fails with the nearest name in the scope. */
-static tn_status scope_unknown_name(const tn_model_scope *scope, const char *ref) {
+static tn_status scope_fail_unknown_name(const tn_model_scope *scope, const char *ref) {
   tn_env *env = scope->assembly->env;
   TN_VEC(const char *) names = {0};
   for (size_t i = 0; i < scope->values.n; i++)
@@ -52,7 +52,7 @@ tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val 
     ref += strlen("data.");
   }
   const tn_named_value *found = scope_find(where, ref);
-  if (found == NULL) return scope_unknown_name(where, ref);
+  if (found == NULL) return scope_fail_unknown_name(where, ref);
   *value = found->value;
   return TN_OK;
 }

@@ -1,10 +1,10 @@
-/* core/plugin/api.c: the one host table. Errors, log and memory end in core/base; every other call
- * goes to whoever made the handle (handles.h). */
+/* core/plugin/api.c: the host table. Calls for errors, log and memory go to core/base, all others to the
+ * functions that the handle carries (handles.h). */
 #include "core/plugin/handles.h"
 
 #include <stdio.h>
 
-/* A callback that fails must not come back as a success, whatever code it passed. */
+/* A callback that calls tn_fail has failed, also where it passes TN_OK or an unknown code. */
 static tn_status failure_code(tn_status code) {
   return code > TN_OK && code <= TN_EINTERNAL ? code : TN_EINTERNAL;
 }

@@ -12,8 +12,8 @@ const char *tn_version(void) { return TN_VERSION_TEXT; }
 
 void tn_string_free(const void *handle, char *text) { tn_release(handle, text); }
 
-/* The caller's struct may be of an older version of the header: what it lacks is zero. */
-static tn_context_options full_options(const tn_context_options *given) {
+/* The caller's struct may be of an older version of the header: members that it lacks are zero. */
+static tn_context_options context_full_options(const tn_context_options *given) {
   tn_context_options options = {0};
   if (given == NULL) return options;
   size_t bytes = given->struct_size < sizeof(options) ? given->struct_size : sizeof(options);
@@ -22,7 +22,7 @@ static tn_context_options full_options(const tn_context_options *given) {
 }
 
 /* The context's own memory comes from the allocator that it will have. */
-static tn_context *new_context(const tn_context_options *options) {
+static tn_context *context_new(const tn_context_options *options) {
   void *user = options->realloc_user;
   tn_context *context =
       options->realloc != NULL ? options->realloc(user, NULL, sizeof(*context)) : malloc(sizeof(*context));
@@ -34,31 +34,31 @@ static tn_context *new_context(const tn_context_options *options) {
   return context;
 }
 
-static tn_status add_linked(tn_context *context) {
+static tn_status context_add_linked(tn_context *context) {
   for (const tn_plugin_entry *entry = tn_linked_plugins; *entry != NULL; entry++)
     TN_TRY(tn_registry_add(context->registry, context, (*entry)(), ""));
   return TN_OK;
 }
 
-/* What is linked in comes first: a plugin cannot take the name of one of the core's ops. */
-static tn_status fill(tn_context *context, const char *folder) {
+/* Linked plugins come first, so a plugin file with an item of the same name is refused. */
+static tn_status context_fill_registry(tn_context *context, const char *folder) {
   TN_TRY(tn_registry_create(context, "", &context->registry));
-  TN_TRY(add_linked(context));
+  TN_TRY(context_add_linked(context));
   if (folder == NULL) return tn_default_folders(context, context->registry);
   return folder[0] != '\0' ? tn_registry_add_folder(context->registry, context, folder) : TN_OK;
 }
 
 tn_status tn_context_open(const tn_context_options *given, tn_context **context) {
   *context = NULL;
-  tn_context_options options = full_options(given);
-  tn_context *opened = new_context(&options);
+  tn_context_options options = context_full_options(given);
+  tn_context *opened = context_new(&options);
   if (opened == NULL) return TN_ENOMEM;
   *context = opened;
   if (given != NULL && given->struct_size < offsetof(tn_context_options, realloc))
     return tn_failf(opened, TN_EINVAL,
                     "tn_context_options.struct_size is %u; set it to sizeof(tn_context_options)",
                     given->struct_size);
-  return fill(opened, options.plugin_folder);
+  return context_fill_registry(opened, options.plugin_folder);
 }
 
 void tn_context_close(tn_context *context) {

@@ -1,4 +1,4 @@
-/* core/plugin/context.h: the inside of a context (tenon/context.h). */
+/* core/plugin/context.h: the members of a context (tenon/context.h). */
 #ifndef TN_CORE_PLUGIN_CONTEXT_H
 #define TN_CORE_PLUGIN_CONTEXT_H
 
@@ -17,14 +17,13 @@ struct tn_context {
 
 static inline tn_registry *tn_context_registry(tn_context *context) { return context->registry; }
 
-/* Descriptors that are linked in, in the order in which they are added: an entry function each,
- * ended by NULL. This room knows none. libtenon defines the list that counts: the core's ops, and in
- * a static build the bundled plugins. */
+/* Entry functions of the plugins that are linked in, in the order in which they are added, ended by NULL.
+ * libtenon defines the list: the core's ops, and in a static build the bundled plugins. Here it is empty. */
 typedef const tn_plugin *(*tn_plugin_entry)(void);
 extern const tn_plugin_entry tn_linked_plugins[];
 
-/* Adds the plugin folders that belong to where the code of this library lies: those of its build
- * tree, or the installed one. */
+/* Adds the default plugin folders (default_folders.c): those of the build tree that contains this library, or
+ * the one of its installation. */
 tn_status tn_default_folders(const void *handle, tn_registry *registry);
 
 #endif

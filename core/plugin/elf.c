@@ -1,6 +1,6 @@
-/* core/plugin/elf.c: whether a shared object is all there. The dynamic linker maps what a file announces and
- * does not look how long the file is: one that was cut off while it was copied would end the process with
- * SIGBUS. Everything else that can be wrong with a file the linker says itself. */
+/* core/plugin/elf.c: checks that a shared object is complete. The dynamic linker maps the segments of the
+ * program headers without comparing them with the file's length, so a truncated file ends the process with
+ * SIGBUS. The linker reports other defects. */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -10,36 +10,36 @@
 
 #include "core/plugin/loader.h"
 
-static bool read_at(int file, void *to, size_t bytes, uint64_t offset) {
+static bool elf_read_at(int file, void *to, size_t bytes, uint64_t offset) {
   return offset <= INT64_MAX && pread(file, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* Of this machine's own width; other ones the linker refuses. */
-static bool is_elf(const Elf64_Ehdr *head) {
+/* A 64-bit file on a 64-bit machine. The linker refuses others. */
+static bool elf_is_native(const Elf64_Ehdr *head) {
   return memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_ident[EI_CLASS] == ELFCLASS64 &&
          sizeof(void *) == 8;
 }
 
-/* Whether the file holds all that is to be mapped. */
-static bool is_whole(int file, const Elf64_Ehdr *head, uint64_t bytes) {
+/* Whether every segment to be mapped lies within the file. */
+static bool elf_is_complete(int file, const Elf64_Ehdr *head, uint64_t bytes) {
   if (head->e_phentsize != sizeof(Elf64_Phdr)) return false;
   for (uint32_t i = 0; i < head->e_phnum; i++) {
     Elf64_Phdr part;
     uint64_t at = head->e_phoff + i * sizeof part;
-    if (at < head->e_phoff || !read_at(file, &part, sizeof part, at)) return false;
+    if (at < head->e_phoff || !elf_read_at(file, &part, sizeof part, at)) return false;
     if (part.p_type != PT_LOAD) continue;
     if (part.p_filesz > bytes || part.p_offset > bytes - part.p_filesz) return false;
   }
   return true;
 }
 
-tn_status tn_plugin_whole(const void *handle, const char *path) {
+tn_status tn_plugin_check_complete(const void *handle, const char *path) {
   Elf64_Ehdr head;
   struct stat info;
   int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return TN_OK; /* the linker says why */
-  bool cut = fstat(file, &info) == 0 && read_at(file, &head, sizeof head, 0) && is_elf(&head) &&
-             !is_whole(file, &head, (uint64_t)info.st_size);
+  if (file < 0) return TN_OK; /* dlopen reports the reason */
+  bool cut = fstat(file, &info) == 0 && elf_read_at(file, &head, sizeof head, 0) && elf_is_native(&head) &&
+             !elf_is_complete(file, &head, (uint64_t)info.st_size);
   close(file);
   if (!cut) return TN_OK;
   return tn_failf(

@@ -1,7 +1,6 @@
-/* core/plugin/handles.h: how a call of the host table (tenon/api.h) reaches the room that serves it.
- * The table is one and constant, yet graph, compile, exec and data lie below this room. So each room
- * makes its handles from the structs here: the public part that plugins see comes first, and right
- * behind it stands what serves the calls. api.c dispatches through that; nothing is looked up. */
+/* core/plugin/handles.h: the handles of the host table (tenon/api.h). graph, compile, exec and data, which
+ * serve the calls, may use this room, not the reverse. So they make their handles from the structs here: the
+ * public part first, and after it the functions that serve the calls of api.c. */
 #ifndef TN_CORE_PLUGIN_HANDLES_H
 #define TN_CORE_PLUGIN_HANDLES_H
 
@@ -14,7 +13,7 @@
 extern const tn_api tn_host_api;
 
 /* The emitter: the entries of tn_api from begin to status, with the same names, order and meaning
- * (build.h). Every member is set. core/graph has the one table; `b` is a tn_build_host. */
+ * (build.h). Every member is set. core/graph has the table; `b` is a tn_build_host. */
 typedef struct tn_build_ops {
   void (*begin)(tn_build *b, const char *op);
   void (*arg)(tn_build *b, tn_val value);
@@ -55,8 +54,7 @@ typedef struct tn_query_host {
   void (*variant)(tn_query *q, const tn_variant *variant);
 } tn_query_host;
 
-/* A launch: core/exec puts the backend's own `parallel` and device here, so a kernel's tn_parallel
- * costs one indirect call more than the backend's. NULL: chunks run one after the other. */
+/* A launch: core/exec sets the backend's `parallel` and its device; NULL: chunks run one after the other. */
 typedef struct tn_launch_host {
   tn_launch pub;
   void (*parallel)(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
@@ -64,7 +62,7 @@ typedef struct tn_launch_host {
   void *device;
 } tn_launch_host;
 
-/* A sample: core/data says where its fields go. */
+/* A sample: core/data returns the memory of its fields. */
 typedef struct tn_sample_host {
   tn_sample pub;
   void *(*field)(tn_sample *s, int32_t field, const tn_type *type);

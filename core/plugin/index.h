@@ -1,5 +1,5 @@
-/* core/plugin/index.h: the files of a plugin folder, and the index that says what is in them without
- * opening any.
+/* core/plugin/index.h: the files of a plugin folder, and the index, which lists their items so that lookup
+ * loads only the files that it needs.
  *
  * A plugin folder holds shared objects (*.so), itself or in folders of its own, one level deep; in a
  * build tree each plugin has one. The index, `tenon.index`, lies in the folder:
@@ -10,11 +10,10 @@
  *     layer linear
  *     kernel matmul_blocked cpu
  *
- * After `file` come the time of its last change in nanoseconds, its size, and its path in the folder;
- * then what it holds: kind, name, and the family of kernels. It is a hint, no more: a file that is not
- * exactly as the index says is opened and listed anew, and a path that no scan has found is ignored,
- * so the index cannot lead out of the folder. Refused files are never indexed: what has been repaired
- * since (a library installed, say) works at once. */
+ * `file` has the time of the file's last change in nanoseconds, its size, and its path in the folder; a line
+ * for each of its items follows: kind, name, and the family of a kernel. A file whose time or size differs is
+ * loaded instead. A path that the scan of the folder has not found is ignored, so an index cannot lead out of
+ * the folder. Refused files are not indexed, so a repaired file works without a new index. */
 #ifndef TN_CORE_PLUGIN_INDEX_H
 #define TN_CORE_PLUGIN_INDEX_H
 
@@ -40,7 +39,7 @@ typedef struct tn_plugin_file {
   dev_t device;         /* with inode: the file's identity, however it is named */
   ino_t inode;
   int64_t changed_ns, bytes;
-  bool indexed; /* what follows is what it holds */
+  bool indexed; /* items are known from the index */
   const tn_index_item *items;
   int32_t n_items;
   int32_t state;
@@ -54,11 +53,11 @@ typedef TN_VEC(tn_plugin_file) tn_plugin_files;
 /* Appends the plugin files of a folder, sorted by relative path. Strings go to the arena. */
 tn_status tn_folder_scan(const void *handle, tn_arena *arena, const char *folder, tn_plugin_files *files);
 
-/* What is to be known about one file by stat. */
+/* Sets device, inode, changed_ns and bytes by stat. */
 tn_status tn_plugin_file_stat(const void *handle, tn_plugin_file *file);
 
-/* Reads the folder's index and marks those of the files from `first` on that it describes as they are.
- * A missing index is no error, a damaged one a warning in the log. */
+/* Reads the folder's index and sets the items of those files from `first` on that are unchanged since. A
+ * missing index is no error; a damaged one is a warning in the log. */
 tn_status tn_index_read(const void *handle, tn_arena *arena, const char *folder, tn_plugin_files *files,
                         size_t first);
 

@@ -1,5 +1,5 @@
-/* core/plugin/kinds.c: the table of kinds. A minor version that appends a member to a struct leaves
- * `required` as it is: what plugins must bring never grows within a major version. */
+/* core/plugin/kinds.c: the table of kinds. `required` is fixed within a major version: a minor version that
+ * appends a member to a struct does not require it of plugins. */
 #include "core/plugin/kinds.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@
 
 static const tn_member no_members[] = {NEEDS_END};
 
-/* Of a family. An extension has no devices of its own and needs none of it. */
+/* Of a family. An extension has no devices and needs none of these members. */
 static const tn_member backend_members[] = {NEEDS(tn_backend, open),
                                             NEEDS(tn_backend, close),
                                             NEEDS(tn_backend, count),
@@ -73,7 +73,7 @@ static const char *check_backend(const tn_item *item) {
 
 static const char *check_op(const tn_item *item) {
   const tn_op *op = (const tn_op *)item;
-  if (op->op_class > TN_CLASS_RANDOM) return "op_class is none of TN_CLASS_...";
+  if (op->op_class > TN_CLASS_RANDOM) return "op_class is unknown, expected one of TN_CLASS_...";
   if (op->formula != NULL && (op->infer != NULL || op->decompose != NULL || op->grad != NULL))
     return "an op with a formula leaves infer, decompose and grad NULL, since they are derived from it";
   return NULL;
@@ -81,7 +81,7 @@ static const char *check_op(const tn_item *item) {
 
 static const char *check_layer(const tn_item *item) {
   const tn_layer_kind *layer = (const tn_layer_kind *)item;
-  if (layer->role > TN_LAYER_METRIC) return "role is none of TN_LAYER_PLAIN, TN_LAYER_LOSS, TN_LAYER_METRIC";
+  if (layer->role > TN_LAYER_METRIC) return "role is unknown, expected TN_LAYER_PLAIN, TN_LAYER_LOSS or TN_LAYER_METRIC";
   if (layer->min_in < 0 || layer->max_in < -1) return "min_in must be >= 0, and max_in >= -1";
   if (layer->max_in != -1 && layer->max_in < layer->min_in) return "max_in is smaller than min_in";
   return NULL;

@@ -1,4 +1,4 @@
-/* core/plugin/kinds.h: what the host demands of an item of each kind, as data. */
+/* core/plugin/kinds.h: the requirements of each kind of item, as data. */
 #ifndef TN_CORE_PLUGIN_KINDS_H
 #define TN_CORE_PLUGIN_KINDS_H
 
@@ -13,17 +13,17 @@ typedef struct tn_member {
 
 typedef struct tn_kind {
   const char *name;
-  size_t bytes;    /* the host's struct: what a normalized item has */
-  size_t required; /* what every plugin of this major version has: up to the last member of version 0.1 */
+  size_t bytes;    /* size of the host's struct, which every normalized item has */
+  size_t required; /* least size of a plugin's struct: up to the last member of version 0.1 */
   const tn_member *members;
-  /* Rules that a list of members cannot say; NULL: none. Returns what is wrong, or NULL. */
+  /* Further rules; NULL: no further rule. Returns the text of the violation, or NULL. */
   const char *(*check)(const tn_item *item);
 } tn_kind;
 
-/* NULL for a number that is no kind. */
+/* NULL: there is no kind of this number. */
 const tn_kind *tn_kind_find(uint32_t kind);
 
-/* The first member that a normalized item of a known kind must have and has not; NULL: none. */
+/* The first required member that is NULL in a normalized item of a known kind; NULL: the item is complete. */
 const char *tn_item_missing(const tn_item *item);
 
 /* "" for items of all kinds but kernels, whose names are unique per family only. */

@@ -1,4 +1,4 @@
-/* core/plugin/loader.c: which files may be opened as plugins, and dlopen. */
+/* core/plugin/loader.c: checks of plugin files, and dlopen. */
 #include "core/plugin/loader.h"
 
 #include <dlfcn.h>
@@ -11,52 +11,53 @@
 
 #include "core/base/file.h"
 
-/* Major versions that a neighbour may have; asked only to say which one a refused plugin was built for. */
+/* Major versions to look for in a refused plugin, so that the message names the one that it was built for. */
 enum { PROBED_MAJORS = 32 };
 
-static tn_status fail_path(const void *handle, const char *path, const char *what) {
+static tn_status loader_fail_path(const void *handle, const char *path, const char *what) {
   char reason[128];
   tn_status code = errno == ENOENT || errno == ENOTDIR ? TN_EUNAVAILABLE : TN_EIO;
   const char *text = strerror_r(errno, reason, sizeof(reason));
   return tn_failf(handle, code, "%s: %s: %s", path, what, text);
 }
 
-/* Whoever may write a plugin, or swap it for another in its folder, runs code in this process. */
-static tn_status refuse_writable(const void *handle, const char *path, const char *which,
-                                 const char *writable) {
+/* A world-writable file, or a file in a world-writable folder, would let any user run code in this process.
+ */
+static tn_status loader_refuse_writable(const void *handle, const char *path, const char *which,
+                                        const char *writable) {
   return tn_failf(handle, TN_EUNAVAILABLE,
                   "%s: refused, since everybody may write the %s %s; run: chmod o-w '%s'", path, which,
                   writable, writable);
 }
 
-static tn_status check_folder_mode(const void *handle, const char *path, const char *folder) {
+static tn_status loader_check_folder_mode(const void *handle, const char *path, const char *folder) {
   struct stat st;
-  if (stat(folder, &st) != 0) return fail_path(handle, folder, "cannot be looked at");
+  if (stat(folder, &st) != 0) return loader_fail_path(handle, folder, "cannot be looked at");
   if (!S_ISDIR(st.st_mode)) return tn_failf(handle, TN_EUNAVAILABLE, "%s: not a folder", folder);
-  return (st.st_mode & S_IWOTH) != 0 ? refuse_writable(handle, path, "folder", folder) : TN_OK;
+  return (st.st_mode & S_IWOTH) != 0 ? loader_refuse_writable(handle, path, "folder", folder) : TN_OK;
 }
 
-static tn_status check_file_mode(const void *handle, const char *path, const char *real) {
+static tn_status loader_check_file_mode(const void *handle, const char *path, const char *real) {
   struct stat st;
-  if (stat(real, &st) != 0) return fail_path(handle, path, "cannot be looked at");
+  if (stat(real, &st) != 0) return loader_fail_path(handle, path, "cannot be looked at");
   if (!S_ISREG(st.st_mode))
     return tn_failf(handle, TN_EUNAVAILABLE, "%s: not a regular file; name the plugin's shared object", path);
-  if ((st.st_mode & S_IWOTH) != 0) return refuse_writable(handle, path, "file", real);
+  if ((st.st_mode & S_IWOTH) != 0) return loader_refuse_writable(handle, path, "file", real);
   char *folder = tn_path_folder(handle, real);
   if (folder == NULL) return TN_ENOMEM;
-  tn_status status = check_folder_mode(handle, path, folder);
+  tn_status status = loader_check_folder_mode(handle, path, folder);
   tn_release(handle, folder);
   return status;
 }
 
-static tn_status resolve(const void *handle, const char *path, const char *what, char **real) {
+static tn_status loader_resolve(const void *handle, const char *path, const char *what, char **real) {
   char whole[PATH_MAX];
-  if (realpath(path, whole) == NULL) return fail_path(handle, path, what);
+  if (realpath(path, whole) == NULL) return loader_fail_path(handle, path, what);
   *real = tn_strdup(handle, whole);
   return *real != NULL ? TN_OK : TN_ENOMEM;
 }
 
-static tn_status keep_if_ok(const void *handle, tn_status status, char **real) {
+static tn_status loader_keep_if_ok(const void *handle, tn_status status, char **real) {
   if (status == TN_OK) return TN_OK;
   tn_release(handle, *real);
   *real = NULL;
@@ -65,27 +66,27 @@ static tn_status keep_if_ok(const void *handle, tn_status status, char **real) {
 
 tn_status tn_plugin_check_file(const void *handle, const char *path, char **real) {
   *real = NULL;
-  TN_TRY(resolve(handle, path, "no such plugin can be opened", real));
-  return keep_if_ok(handle, check_file_mode(handle, path, *real), real);
+  TN_TRY(loader_resolve(handle, path, "no such plugin can be opened", real));
+  return loader_keep_if_ok(handle, loader_check_file_mode(handle, path, *real), real);
 }
 
 tn_status tn_plugin_check_folder(const void *handle, const char *path, char **real) {
   *real = NULL;
-  TN_TRY(resolve(handle, path, "no such plugin folder can be opened", real));
-  return keep_if_ok(handle, check_folder_mode(handle, path, *real), real);
+  TN_TRY(loader_resolve(handle, path, "no such plugin folder can be opened", real));
+  return loader_keep_if_ok(handle, loader_check_folder_mode(handle, path, *real), real);
 }
 
 /* The name of the entry for a major version; TN_PLUGIN_SYMBOL is that of this host's. */
-static void *entry_of(void *object, int major) {
+static void *loader_find_entry(void *object, int major) {
   char symbol[32];
   snprintf(symbol, sizeof(symbol), "tn_plugin_v%d", major);
   return dlsym(object, symbol);
 }
 
-/* Why there is no entry: the neighbours are asked quietly, since not finding one means nothing. */
-static tn_status explain_missing(const void *handle, const char *real, void *object) {
+/* The reason for a missing entry: another major version, or no plugin. */
+static tn_status loader_explain_missing(const void *handle, const char *real, void *object) {
   for (int major = 0; major < PROBED_MAJORS; major++)
-    if (major != TN_ABI_MAJOR && entry_of(object, major) != NULL)
+    if (major != TN_ABI_MAJOR && loader_find_entry(object, major) != NULL)
       return tn_failf(handle, TN_EABI,
                       "%s: built for plugin interface %d, this host has %d; rebuild the plugin against the "
                       "headers of this Tenon, or use the Tenon that it was built for",
@@ -95,8 +96,8 @@ static tn_status explain_missing(const void *handle, const char *real, void *obj
                   real, TN_PLUGIN_SYMBOL);
 }
 
-/* The linker's reason, without the path in front of it that our own message has already. */
-static tn_status fail_open(const void *handle, const char *real, const char *reason) {
+/* The linker's reason, without the path in front of it, which the message has already. */
+static tn_status loader_fail_open(const void *handle, const char *real, const char *reason) {
   size_t n = strlen(real);
   if (reason == NULL) reason = "the dynamic linker gives no reason";
   if (strncmp(reason, real, n) == 0 && reason[n] == ':') reason += n + 1 + strspn(reason + n + 1, " ");
@@ -105,13 +106,13 @@ static tn_status fail_open(const void *handle, const char *real, const char *rea
 
 tn_status tn_plugin_open(const void *handle, const char *real, const tn_plugin **plugin) {
   *plugin = NULL;
-  TN_TRY(tn_plugin_whole(handle, real));
-  /* NOW: a missing library is an error here, not in the middle of a run. LOCAL: plugins do not see
-   * each other's symbols. */
+  TN_TRY(tn_plugin_check_complete(handle, real));
+  /* RTLD_NOW: a missing symbol is an error here, not during a run. RTLD_LOCAL: plugins do not see each
+   * other's symbols. */
   void *object = dlopen(real, RTLD_NOW | RTLD_LOCAL);
-  if (object == NULL) return fail_open(handle, real, dlerror());
+  if (object == NULL) return loader_fail_open(handle, real, dlerror());
   void *symbol = dlsym(object, TN_PLUGIN_SYMBOL);
-  if (symbol == NULL) return explain_missing(handle, real, object);
+  if (symbol == NULL) return loader_explain_missing(handle, real, object);
   const tn_plugin *(*entry)(void);
   memcpy(&entry, &symbol, sizeof(entry)); /* ISO C has no cast from object to function pointers */
   *plugin = entry();

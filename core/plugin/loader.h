@@ -5,19 +5,19 @@
 #include "core/base/env.h"
 #include "tenon/plugin/plugin.h"
 
-/* The rules of trust: `path` must lead to a regular file that not everybody may write, in a folder
- * that not everybody may write. *real is its absolute path without links; the caller's (tn_release).
- * TN_EUNAVAILABLE when there is no such file, or when it is not to be trusted. */
+/* Checks that `path` is a regular file that is not world-writable, in a folder that is not world-writable.
+ * *real is its absolute path without links, which the caller releases (tn_release). TN_EUNAVAILABLE: there is
+ * no such file, or the check failed. */
 tn_status tn_plugin_check_file(const void *handle, const char *path, char **real);
 /* The same for a folder of plugins. */
 tn_status tn_plugin_check_folder(const void *handle, const char *path, char **real);
 
-/* elf.c: TN_EUNAVAILABLE for a shared object that is shorter than it says. */
-tn_status tn_plugin_whole(const void *handle, const char *path);
+/* elf.c: TN_EUNAVAILABLE for a shared object that is shorter than its headers say. */
+tn_status tn_plugin_check_complete(const void *handle, const char *path);
 
-/* Opens a file that has passed the check, for good: nothing is ever closed again. *plugin is the
- * plugin's own descriptor, not yet negotiated. TN_EUNAVAILABLE with the linker's reason, or TN_EABI
- * when it is no plugin for this host's interface. */
+/* Loads a file that has passed the check; it is never unloaded. *plugin is the descriptor in the file, before
+ * negotiation (normalize.c). TN_EUNAVAILABLE: the linker's reason; TN_EABI: it is no plugin of this
+ * interface. */
 tn_status tn_plugin_open(const void *handle, const char *real, const tn_plugin **plugin);
 
 #endif

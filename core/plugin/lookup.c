@@ -1,4 +1,4 @@
-/* core/plugin/lookup.c: answers from a registry: one item, all of a kind, the index. */
+/* core/plugin/lookup.c: lookups in a registry: one item, all items of a kind, the text of the index. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,30 +11,30 @@
 typedef TN_VEC(const char *) name_list;
 
 /* The names of a kind, known or indexed, each once. */
-static tn_status add_name(const tn_registry *r, name_list *names, const char *name) {
+static tn_status lookup_add_name(const tn_registry *r, name_list *names, const char *name) {
   for (size_t i = 0; i < names->n; i++)
     if (strcmp(names->v[i], name) == 0) return TN_OK;
   return tn_vec_push(r->handle, names, name);
 }
 
-static int by_text(const void *a, const void *b) {
+static int lookup_by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static tn_status names_of(const tn_registry *r, uint32_t kind, name_list *names) {
+static tn_status lookup_names(const tn_registry *r, uint32_t kind, name_list *names) {
   for (size_t i = 0; i < r->entries.n; i++)
-    if (r->entries.v[i]->item->kind == kind) TN_TRY(add_name(r, names, r->entries.v[i]->item->name));
+    if (r->entries.v[i]->item->kind == kind) TN_TRY(lookup_add_name(r, names, r->entries.v[i]->item->name));
   for (size_t i = 0; i < r->files.n; i++) {
     const tn_plugin_file *file = &r->files.v[i];
     for (int32_t k = 0; file->state == TN_FILE_CLOSED && k < file->n_items; k++)
-      if (file->items[k].kind == kind) TN_TRY(add_name(r, names, file->items[k].name));
+      if (file->items[k].kind == kind) TN_TRY(lookup_add_name(r, names, file->items[k].name));
   }
-  if (names->n > 1) qsort(names->v, names->n, sizeof(*names->v), by_text);
+  if (names->n > 1) qsort(names->v, names->n, sizeof(*names->v), lookup_by_text);
   return TN_OK;
 }
 
-/* "; did you mean ...", or the whole list where it is short. */
-static void suggest(tn_text *text, const char *name, const name_list *names) {
+/* "; did you mean ...", or the whole lookup_list where it is short. */
+static void lookup_suggest(tn_text *text, const char *name, const name_list *names) {
   const char *nearest = tn_text_nearest(name, names->v, names->n);
   if (nearest != NULL) {
     tn_text_addf(text, "; did you mean \"%s\"?", nearest);
@@ -46,13 +46,13 @@ static void suggest(tn_text *text, const char *name, const name_list *names) {
   for (size_t i = 0; i < names->n; i++) tn_text_addf(text, "%s%s", i > 0 ? ", " : " ", names->v[i]);
 }
 
-static void say_searched(const tn_registry *r, tn_text *text) {
+static void lookup_add_searched(const tn_registry *r, tn_text *text) {
   if (r->folders.n == 0) tn_text_add(text, "; no plugin folder was searched");
   for (size_t i = 0; i < r->folders.n; i++)
     tn_text_addf(text, "%s%s", i > 0 ? ", " : "; plugins were searched in ", r->folders.v[i]);
 }
 
-static void say_refused(const tn_registry *r, tn_text *text) {
+static void lookup_add_refused(const tn_registry *r, tn_text *text) {
   const char *first = NULL;
   size_t n = 0;
   for (size_t i = 0; i < r->files.n; i++) {
@@ -63,14 +63,14 @@ static void say_refused(const tn_registry *r, tn_text *text) {
   if (n > 1) tn_text_addf(text, "; %zu plugins were refused, the first one: %s", n, first);
 }
 
-static tn_status fail_not_found(const tn_registry *r, const void *handle, uint32_t kind, const char *name) {
+static tn_status lookup_not_found(const tn_registry *r, const void *handle, uint32_t kind, const char *name) {
   name_list names = {0};
   tn_text text = tn_text_new(r->handle);
-  tn_status status = names_of(r, kind, &names);
+  tn_status status = lookup_names(r, kind, &names);
   tn_text_addf(&text, "no %s is called \"%s\"", tn_kind_name(kind), name);
-  suggest(&text, name, &names);
-  if (names.n == 0) say_searched(r, &text);
-  say_refused(r, &text);
+  lookup_suggest(&text, name, &names);
+  if (names.n == 0) lookup_add_searched(r, &text);
+  lookup_add_refused(r, &text);
   bool complete = status == TN_OK && !text.failed;
   if (complete) tn_failf(handle, TN_EUNAVAILABLE, "%s", text.v);
   tn_text_free(&text);
@@ -88,7 +88,7 @@ tn_status tn_registry_find(tn_registry *r, const void *handle, uint32_t kind, co
     TN_TRY(tn_store_open(r, handle, file));
     *entry = tn_store_entry(r, kind, name, NULL);
   }
-  return *entry != NULL ? TN_OK : fail_not_found(r, handle, kind, name);
+  return *entry != NULL ? TN_OK : lookup_not_found(r, handle, kind, name);
 }
 
 bool tn_registry_has(tn_registry *r, uint32_t kind, const char *name) {
@@ -98,13 +98,13 @@ bool tn_registry_has(tn_registry *r, uint32_t kind, const char *name) {
 
 /* ---- listing ------------------------------------------------------------------------------------ */
 
-static int by_name(const void *a, const void *b) {
+static int lookup_by_name(const void *a, const void *b) {
   tn_index_item x = tn_store_row(((const tn_entry *)a)->item), y = tn_store_row(((const tn_entry *)b)->item);
   int order = strcmp(x.name, y.name);
   return order != 0 ? order : strcmp(x.family, y.family);
 }
 
-static tn_status open_all(tn_registry *r, const void *handle, uint32_t kind, const char *family) {
+static tn_status lookup_open_all(tn_registry *r, const void *handle, uint32_t kind, const char *family) {
   TN_TRY(tn_store_list_files(r, handle));
   for (size_t i = 0; i < r->files.n; i++)
     if (kind == TN_EVERY_KIND || tn_store_file_has(&r->files.v[i], kind, NULL, family))
@@ -112,7 +112,7 @@ static tn_status open_all(tn_registry *r, const void *handle, uint32_t kind, con
   return TN_OK;
 }
 
-static listing *find_listing(const tn_registry *r, uint32_t kind, const char *family) {
+static listing *lookup_find_listing(const tn_registry *r, uint32_t kind, const char *family) {
   for (size_t i = 0; i < r->listings.n; i++) {
     listing *l = &r->listings.v[i];
     if (l->kind == kind && tn_text_equal(l->family, family)) return l;
@@ -120,8 +120,8 @@ static listing *find_listing(const tn_registry *r, uint32_t kind, const char *fa
   return NULL;
 }
 
-/* A new array each time that something was added: older ones stay as they are for their readers. */
-static tn_status fill_listing(tn_registry *r, const void *handle, listing *l) {
+/* Makes a new array after items were added; arrays that were returned before stay valid. */
+static tn_status lookup_fill_listing(tn_registry *r, const void *handle, listing *l) {
   l->entries = tn_arena_alloc(&r->arena, tn_size_mul(r->entries.n, sizeof(tn_entry)));
   if (l->entries == NULL) return tn_store_no_memory(handle);
   l->n = 0;
@@ -129,14 +129,14 @@ static tn_status fill_listing(tn_registry *r, const void *handle, listing *l) {
     tn_index_item row = tn_store_row(r->entries.v[i]->item);
     if (tn_store_fits(&row, l->kind, NULL, l->family)) l->entries[l->n++] = *r->entries.v[i];
   }
-  if (l->n > 1) qsort(l->entries, (size_t)l->n, sizeof(*l->entries), by_name);
+  if (l->n > 1) qsort(l->entries, (size_t)l->n, sizeof(*l->entries), lookup_by_name);
   l->n_known = r->entries.n;
   return TN_OK;
 }
 
-static tn_status listing_for(tn_registry *r, const void *handle, uint32_t kind, const char *family,
-                             listing **out) {
-  *out = find_listing(r, kind, family);
+static tn_status lookup_listing(tn_registry *r, const void *handle, uint32_t kind, const char *family,
+                                listing **out) {
+  *out = lookup_find_listing(r, kind, family);
   if (*out != NULL) return TN_OK;
   listing fresh = {.kind = kind, .family = NULL, .n_known = SIZE_MAX};
   if (family != NULL && (fresh.family = tn_arena_strdup(&r->arena, family)) == NULL)
@@ -146,14 +146,14 @@ static tn_status listing_for(tn_registry *r, const void *handle, uint32_t kind, 
   return TN_OK;
 }
 
-static tn_status list(tn_registry *r, const void *handle, uint32_t kind, const char *family,
-                      const tn_entry **entries, int32_t *n) {
+static tn_status lookup_list(tn_registry *r, const void *handle, uint32_t kind, const char *family,
+                             const tn_entry **entries, int32_t *n) {
   listing *l;
   *entries = NULL;
   *n = 0;
-  TN_TRY(open_all(r, handle, kind, family));
-  TN_TRY(listing_for(r, handle, kind, family, &l));
-  if (l->n_known != r->entries.n) TN_TRY(fill_listing(r, handle, l));
+  TN_TRY(lookup_open_all(r, handle, kind, family));
+  TN_TRY(lookup_listing(r, handle, kind, family, &l));
+  if (l->n_known != r->entries.n) TN_TRY(lookup_fill_listing(r, handle, l));
   *entries = l->entries;
   *n = l->n;
   return TN_OK;
@@ -161,17 +161,17 @@ static tn_status list(tn_registry *r, const void *handle, uint32_t kind, const c
 
 tn_status tn_registry_list(tn_registry *r, const void *handle, uint32_t kind, const tn_entry **entries,
                            int32_t *n) {
-  return list(r, handle, kind, NULL, entries, n);
+  return lookup_list(r, handle, kind, NULL, entries, n);
 }
 
 tn_status tn_registry_kernels(tn_registry *r, const void *handle, const char *family,
                               const tn_entry **entries, int32_t *n) {
-  return list(r, handle, TN_KERNEL, family, entries, n);
+  return lookup_list(r, handle, TN_KERNEL, family, entries, n);
 }
 
 /* ---- the index ---------------------------------------------------------------------------------- */
 
-static tn_status print_file(const tn_registry *r, const tn_plugin_file *file, tn_text *text) {
+static tn_status lookup_print_file(const tn_registry *r, const tn_plugin_file *file, tn_text *text) {
   tn_index_item *items = tn_alloc(r->handle, tn_size_mul(file->n_entries, sizeof(tn_index_item)));
   if (items == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < file->n_entries; i++)
@@ -181,12 +181,12 @@ static tn_status print_file(const tn_registry *r, const tn_plugin_file *file, tn
   return TN_OK;
 }
 
-static tn_status print_index(tn_registry *r, const void *handle, const char *folder, tn_text *text) {
+static tn_status lookup_print_index(tn_registry *r, const void *handle, const char *folder, tn_text *text) {
   TN_TRY(tn_store_scan(r, handle, folder, false));
-  TN_TRY(open_all(r, handle, TN_EVERY_KIND, NULL));
+  TN_TRY(lookup_open_all(r, handle, TN_EVERY_KIND, NULL));
   tn_index_print_head(text);
   for (size_t i = 0; i < r->files.n; i++)
-    if (r->files.v[i].state == TN_FILE_OPEN) TN_TRY(print_file(r, &r->files.v[i], text));
+    if (r->files.v[i].state == TN_FILE_OPEN) TN_TRY(lookup_print_file(r, &r->files.v[i], text));
   return text->failed ? tn_store_no_memory(handle) : TN_OK;
 }
 
@@ -195,7 +195,7 @@ tn_status tn_registry_write_index(const void *handle, const char *folder) {
   TN_TRY(tn_store_create(handle, &r));
   tn_text text = tn_text_new(handle);
   char *path = tn_path_join(handle, folder, TN_INDEX_NAME);
-  tn_status status = path != NULL ? print_index(r, handle, folder, &text) : TN_ENOMEM;
+  tn_status status = path != NULL ? lookup_print_index(r, handle, folder, &text) : TN_ENOMEM;
   if (status == TN_OK) status = tn_file_write_atomic(handle, path, text.v, text.n);
   tn_release(handle, path);
   tn_text_free(&text);

@@ -1,9 +1,9 @@
-/* core/plugin/normalize.c: negotiation. A plugin's descriptors, written against some version of the
- * headers, become structs of the host's own size, zero-filled where the plugin knew less. So nothing
- * behind this file ever asks how old a plugin is. What cannot be adapted is refused with the field,
- * what was found, what was wanted, and what to do.
+/* core/plugin/normalize.c: negotiation. A plugin's descriptors, built against some version of the headers,
+ * are copied into structs of the host's size; members that the plugin lacks are zero. So no other file of the
+ * host depends on a plugin's version. A descriptor that cannot be adapted is refused with the field, the
+ * value found, the value wanted, and a remedy.
  *
- * Strings, and the structs that callbacks point to, stay the plugin's: it is never closed. */
+ * Texts, and the structs that callbacks point to, stay in the plugin, which is never unloaded. */
 #include "core/plugin/registry.h"
 
 #include <inttypes.h>
@@ -13,10 +13,10 @@
 #include "core/base/text.h"
 #include "core/plugin/kinds.h"
 
-/* Feature bits of tn_plugin.requires that this host knows. Version 0 has none. */
+/* Feature bits of tn_plugin.requires that this host knows; version 0 defines no bit. */
 static const uint64_t known_features = 0;
 
-/* No plugin has so many; a table that runs on was not ended. */
+/* Limits that find a table without its end. */
 enum { MOST_ITEMS = 4096, MOST_OPTIONS = 256, LONGEST_NAME = 63 };
 
 static const char rebuild[] = "rebuild the plugin against the headers of this Tenon";
@@ -32,33 +32,33 @@ typedef struct negotiation {
 /* ---- the plugin as a whole ---------------------------------------------------------------------- */
 
 /* Adds "field: found X, wanted Y" to the list of differences. */
-static void differ(tn_text *list, const char *field, const char *found, const char *wanted) {
+static void normalize_differ(tn_text *list, const char *field, const char *found, const char *wanted) {
   tn_text_addf(list, "%s%s: found %s, wanted %s", list->n > 0 ? "; " : "", field, found, wanted);
 }
 
-static void differ_number(tn_text *list, const char *field, unsigned found, const char *relation,
-                          unsigned wanted) {
+static void normalize_differ_number(tn_text *list, const char *field, unsigned found, const char *relation,
+                                    unsigned wanted) {
   tn_text_addf(list, "%s%s: found %u, wanted %s%u", list->n > 0 ? "; " : "", field, found, relation, wanted);
 }
 
-/* While the major version is 0 the interface may still change in any way, so only the very same
- * version loads. From 1 on, an older minor version is a shorter one. */
+/* While the major version is 0, minor versions may change anything, so both numbers must be equal. From 1 on,
+ * a plugin of an older minor version is accepted. */
 static void compare_version(const negotiation *n, tn_text *list) {
   unsigned minor = n->from->minor;
-  if (n->from->major != n->major) differ_number(list, "major", n->from->major, "", n->major);
+  if (n->from->major != n->major) normalize_differ_number(list, "major", n->from->major, "", n->major);
   if (n->from->major != n->major) return;
-  if (n->major == 0 && minor != n->minor) differ_number(list, "minor", minor, "", n->minor);
-  if (n->major > 0 && minor > n->minor) differ_number(list, "minor", minor, "at most ", n->minor);
+  if (n->major == 0 && minor != n->minor) normalize_differ_number(list, "minor", minor, "", n->minor);
+  if (n->major > 0 && minor > n->minor) normalize_differ_number(list, "minor", minor, "at most ", n->minor);
 }
 
 /* The next word of a build text, or an empty one at its end. */
-static size_t next_word(const char **text) {
+static size_t normalize_next_word(const char **text) {
   *text += strspn(*text, " ");
   return strcspn(*text, " ");
 }
 
-/* "asan" of "asan=0"; the first two words have no '='. */
-static void field_name(char *name, size_t capacity, int index, const char *word, size_t n) {
+/* "build asan" for the word "asan=0"; the first two words have no '='. */
+static void normalize_field_name(char *name, size_t capacity, int index, const char *word, size_t n) {
   static const char *const bare[] = {"build pointers", "build byte order"};
   const char *equals = memchr(word, '=', n);
   if (equals != NULL && (size_t)(equals - word) + 7 < capacity) {
@@ -71,7 +71,7 @@ static void field_name(char *name, size_t capacity, int index, const char *word,
   }
 }
 
-static void add_word(tn_text *list, const char *before, const char *word, size_t n) {
+static void normalize_add_word(tn_text *list, const char *before, const char *word, size_t n) {
   tn_text_add(list, before);
   tn_text_addn(list, n > 0 ? word : "nothing", n > 0 ? n : 7);
 }
@@ -79,14 +79,14 @@ static void add_word(tn_text *list, const char *before, const char *word, size_t
 /* "ptr64 le asan=0", word by word: the words and their order are fixed within a major version. */
 static void compare_build(const char *found, const char *wanted, tn_text *list) {
   for (int i = 0;; i++) {
-    size_t nf = next_word(&found), nw = next_word(&wanted);
+    size_t nf = normalize_next_word(&found), nw = normalize_next_word(&wanted);
     if (nf == 0 && nw == 0) return;
     if (nf != nw || memcmp(found, wanted, nf) != 0) {
       char name[32];
-      field_name(name, sizeof(name), i, nw > 0 ? wanted : found, nw > 0 ? nw : nf);
+      normalize_field_name(name, sizeof(name), i, nw > 0 ? wanted : found, nw > 0 ? nw : nf);
       tn_text_addf(list, "%s%s: found ", list->n > 0 ? "; " : "", name);
-      add_word(list, "", found, nf);
-      add_word(list, ", wanted ", wanted, nw);
+      normalize_add_word(list, "", found, nf);
+      normalize_add_word(list, ", wanted ", wanted, nw);
     }
     found += nf;
     wanted += nw;
@@ -102,28 +102,27 @@ static void compare_features(const negotiation *n, tn_text *list) {
                list->n > 0 ? "; " : "", unknown, known_features);
 }
 
-/* What stands behind the version numbers may be read only once they fit. */
+/* Members after the version numbers; read only where the version fits. */
 static void compare_rest(const negotiation *n, tn_text *list) {
   const tn_plugin *p = n->from;
   size_t required = offsetof(tn_plugin, items) + sizeof(p->items);
   if (p->struct_size < required) {
-    differ_number(list, "struct_size", p->struct_size, "at least ", (unsigned)required);
+    normalize_differ_number(list, "struct_size", p->struct_size, "at least ", (unsigned)required);
     return;
   }
   compare_features(n, list);
-  if (p->name == NULL || p->name[0] == '\0') differ(list, "name", "nothing", "a name");
-  if (p->version == NULL) differ(list, "version", "nothing", "a text such as \"1.0\"");
-  if (p->licence == NULL) differ(list, "licence", "nothing", "a text such as \"MIT\"");
-  if (p->items == NULL) differ(list, "items", "nothing", "a list of items ended by NULL");
+  if (p->name == NULL || p->name[0] == '\0') normalize_differ(list, "name", "nothing", "a name");
+  if (p->version == NULL) normalize_differ(list, "version", "nothing", "a text such as \"1.0\"");
+  if (p->licence == NULL) normalize_differ(list, "licence", "nothing", "a text such as \"MIT\"");
+  if (p->items == NULL) normalize_differ(list, "items", "nothing", "a list of items ended by NULL");
   if (p->build == NULL)
-    differ(list, "build", "nothing", TN_BUILD_TEXT);
+    normalize_differ(list, "build", "nothing", TN_BUILD_TEXT);
   else
     compare_build(p->build, TN_BUILD_TEXT, list);
 }
 
-/* The version numbers come first, so that even a plugin of another major version can be told apart
- * from one that is broken. */
-static tn_status negotiate(const negotiation *n) {
+/* The version numbers are compared first, so that a plugin of another major version gets that message. */
+static tn_status normalize_negotiate(const negotiation *n) {
   const tn_plugin *p = n->from;
   if (p == NULL)
     return tn_failf(n->handle, TN_EABI, "%s: its entry returned no descriptor; write it with TN_PLUGIN(...)",
@@ -131,7 +130,7 @@ static tn_status negotiate(const negotiation *n) {
   tn_text list = tn_text_new(n->handle);
   size_t head = offsetof(tn_plugin, minor) + sizeof(p->minor);
   if (p->struct_size < head)
-    differ_number(&list, "struct_size", p->struct_size, "at least ", (unsigned)head);
+    normalize_differ_number(&list, "struct_size", p->struct_size, "at least ", (unsigned)head);
   else
     compare_version(n, &list);
   if (list.n == 0) compare_rest(n, &list);
@@ -147,16 +146,18 @@ static tn_status negotiate(const negotiation *n) {
 
 /* ---- one item ----------------------------------------------------------------------------------- */
 
-static tn_status no_memory(const negotiation *n) {
+static tn_status normalize_no_memory(const negotiation *n) {
   return tn_failf(n->handle, TN_ENOMEM, "out of memory while the descriptors of %s were copied", n->file);
 }
 
-static const char *shown(const tn_item *item) { return item->name != NULL ? item->name : "(no name)"; }
+static const char *normalize_shown_name(const tn_item *item) {
+  return item->name != NULL ? item->name : "(no name)";
+}
 
-static tn_status refuse_item(const negotiation *n, const tn_item *item, const char *field, const char *found,
-                             const char *wanted) {
+static tn_status normalize_refuse_item(const negotiation *n, const tn_item *item, const char *field,
+                                       const char *found, const char *wanted) {
   return tn_failf(n->handle, TN_EABI, "%s: %s \"%s\": %s: found %s, wanted %s; correct its descriptor",
-                  n->file, tn_kind_name(item->kind), shown(item), field, found, wanted);
+                  n->file, tn_kind_name(item->kind), normalize_shown_name(item), field, found, wanted);
 }
 
 /* isalnum would ask the application's locale. */
@@ -165,23 +166,25 @@ static bool is_name_letter(char c) {
          (c != '\0' && strchr("_.+-", c) != NULL);
 }
 
-/* Names stand in INI files, in graph text and in the index: one word everywhere. */
-static bool is_name(const char *name) {
+/* Names occur in INI files, graph text and the index: each is one word. */
+static bool normalize_is_name(const char *name) {
   size_t length = strnlen(name, LONGEST_NAME + 1);
   for (size_t i = 0; i < length; i++)
     if (!is_name_letter(name[i])) return false;
   return length > 0 && length <= LONGEST_NAME;
 }
 
-static tn_status check_name(const negotiation *n, const tn_item *item, const char *field, const char *name) {
-  if (name != NULL && is_name(name)) return TN_OK;
+static tn_status normalize_check_name(const negotiation *n, const tn_item *item, const char *field,
+                                      const char *name) {
+  if (name != NULL && normalize_is_name(name)) return TN_OK;
   char found[96] = "nothing";
   if (name != NULL && name[0] != '\0') snprintf(found, sizeof(found), "\"%.80s\"", name);
-  return refuse_item(n, item, field, found, "letters, digits, '_', '.', '+' or '-', at most 63 of them");
+  return normalize_refuse_item(n, item, field, found,
+                               "letters, digits, '_', '.', '+' or '-', at most 63 of them");
 }
 
 /* Rows of an options table up to its end, or -1 when there is none. */
-static int count_options(const tn_item *item) {
+static int normalize_count_options(const tn_item *item) {
   for (int i = 0; i < MOST_OPTIONS; i++) {
     const tn_option *row = (const tn_option *)((const char *)item->options + (size_t)i * item->option_stride);
     if (row->name == NULL) return i;
@@ -189,20 +192,21 @@ static int count_options(const tn_item *item) {
   return -1;
 }
 
-/* The plugin's rows may be shorter or longer than the host's; the stride says how far apart they are. */
-static tn_status copy_options(const negotiation *n, tn_item *item) {
+/* The plugin's rows may be shorter or longer than the host's; option_stride is their distance. */
+static tn_status normalize_copy_options(const negotiation *n, tn_item *item) {
   if (item->options == NULL) return TN_OK;
   size_t required = offsetof(tn_option, doc) + sizeof(item->options->doc), stride = item->option_stride;
   char found[32], wanted[48];
   snprintf(found, sizeof(found), "%zu", stride);
   snprintf(wanted, sizeof(wanted), "at least %zu, a multiple of %zu", required, sizeof(void *));
   if (stride < required || stride % sizeof(void *) != 0)
-    return refuse_item(n, item, "option_stride", found, wanted);
-  int count = count_options(item);
+    return normalize_refuse_item(n, item, "option_stride", found, wanted);
+  int count = normalize_count_options(item);
   if (count < 0)
-    return refuse_item(n, item, "options", "256 rows and no end", "a table that ends with TN_OPT_END");
+    return normalize_refuse_item(n, item, "options", "256 rows and no end",
+                                 "a table that ends with TN_OPT_END");
   tn_option *rows = tn_arena_alloc(n->arena, (size_t)(count + 1) * sizeof(tn_option));
-  if (rows == NULL) return no_memory(n);
+  if (rows == NULL) return normalize_no_memory(n);
   size_t bytes = stride < sizeof(tn_option) ? stride : sizeof(tn_option);
   for (int i = 0; i < count; i++) memcpy(&rows[i], (const char *)item->options + (size_t)i * stride, bytes);
   item->options = rows;
@@ -210,56 +214,56 @@ static tn_status copy_options(const negotiation *n, tn_item *item) {
   return TN_OK;
 }
 
-static tn_status check_item(const negotiation *n, const tn_item *item) {
-  TN_TRY(check_name(n, item, "name", item->name));
+static tn_status normalize_check_item(const negotiation *n, const tn_item *item) {
+  TN_TRY(normalize_check_name(n, item, "name", item->name));
   const char *missing = tn_item_missing(item);
-  if (missing != NULL) return refuse_item(n, item, missing, "NULL", "a value, for this kind requires it");
+  if (missing != NULL)
+    return normalize_refuse_item(n, item, missing, "NULL", "a value, for this kind requires it");
   const tn_kind *kind = tn_kind_find(item->kind);
   const char *wrong = kind->check != NULL ? kind->check(item) : NULL;
   if (wrong != NULL)
     return tn_failf(n->handle, TN_EABI, "%s: %s \"%s\": %s; correct its descriptor", n->file, kind->name,
                     item->name, wrong);
-  if (item->kind == TN_KERNEL) return check_name(n, item, "family", tn_item_family(item));
+  if (item->kind == TN_KERNEL) return normalize_check_name(n, item, "family", tn_item_family(item));
   return TN_OK;
 }
 
-static tn_status check_size(const negotiation *n, const tn_item *item, size_t required) {
+static tn_status normalize_check_size(const negotiation *n, const tn_item *item, size_t required) {
   if (item->struct_size >= required) return TN_OK;
   char found[32], wanted[32];
   snprintf(found, sizeof(found), "%u", item->struct_size);
   snprintf(wanted, sizeof(wanted), "at least %zu", required);
   bool has_head = item->struct_size >= sizeof(tn_item);
-  if (has_head) return refuse_item(n, item, "struct_size", found, wanted);
+  if (has_head) return normalize_refuse_item(n, item, "struct_size", found, wanted);
   return tn_failf(n->handle, TN_EABI, "%s: an item: struct_size: found %s, wanted %s; correct its descriptor",
                   n->file, found, wanted);
 }
 
-/* *out is NULL for an item of a kind that this host does not know: a newer plugin may well bring one
- * beside those that matter here. */
-static tn_status copy_item(const negotiation *n, const tn_item *from, const tn_item **out) {
+/* *out is NULL for an item of an unknown kind, which a newer plugin may have. */
+static tn_status normalize_copy_item(const negotiation *n, const tn_item *from, const tn_item **out) {
   *out = NULL;
-  TN_TRY(check_size(n, from, offsetof(tn_item, options_bytes) + sizeof(from->options_bytes)));
+  TN_TRY(normalize_check_size(n, from, offsetof(tn_item, options_bytes) + sizeof(from->options_bytes)));
   const tn_kind *kind = tn_kind_find(from->kind);
   if (kind == NULL) {
     tn_logf(n->handle, TN_LOG_WARN, "%s: item \"%s\" is of kind %u, which this host does not know; left out",
-            n->file, shown(from), from->kind);
+            n->file, normalize_shown_name(from), from->kind);
     return TN_OK;
   }
-  TN_TRY(check_size(n, from, kind->required));
+  TN_TRY(normalize_check_size(n, from, kind->required));
   tn_item *item = tn_arena_alloc(n->arena, kind->bytes);
-  if (item == NULL) return no_memory(n);
+  if (item == NULL) return normalize_no_memory(n);
   memcpy(item, from, from->struct_size < kind->bytes ? from->struct_size : kind->bytes);
   item->struct_size = (uint32_t)kind->bytes;
   if (item->doc == NULL) item->doc = "";
-  TN_TRY(check_item(n, item));
-  TN_TRY(copy_options(n, item));
+  TN_TRY(normalize_check_item(n, item));
+  TN_TRY(normalize_copy_options(n, item));
   *out = item;
   return TN_OK;
 }
 
 /* ---- all items ---------------------------------------------------------------------------------- */
 
-static tn_status check_unique(const negotiation *n, const tn_item *const *items, int count) {
+static tn_status normalize_check_unique(const negotiation *n, const tn_item *const *items, int count) {
   const tn_item *last = items[count - 1];
   for (int i = 0; i < count - 1; i++)
     if (items[i]->kind == last->kind && tn_text_equal(items[i]->name, last->name) &&
@@ -269,7 +273,7 @@ static tn_status check_unique(const negotiation *n, const tn_item *const *items,
   return TN_OK;
 }
 
-static tn_status copy_items(const negotiation *n, const tn_item *const **out) {
+static tn_status normalize_copy_items(const negotiation *n, const tn_item *const **out) {
   int count = 0, kept = 0;
   while (count < MOST_ITEMS && n->from->items[count] != NULL) count++;
   if (count == MOST_ITEMS)
@@ -278,11 +282,11 @@ static tn_status copy_items(const negotiation *n, const tn_item *const **out) {
                     "with TN_PLUGIN(...)",
                     n->file, count);
   const tn_item **items = tn_arena_alloc(n->arena, (size_t)(count + 1) * sizeof(tn_item *));
-  if (items == NULL) return no_memory(n);
+  if (items == NULL) return normalize_no_memory(n);
   for (int i = 0; i < count; i++) {
-    TN_TRY(copy_item(n, n->from->items[i], &items[kept]));
+    TN_TRY(normalize_copy_item(n, n->from->items[i], &items[kept]));
     if (items[kept] == NULL) continue;
-    TN_TRY(check_unique(n, items, ++kept));
+    TN_TRY(normalize_check_unique(n, items, ++kept));
   }
   *out = items;
   return TN_OK;
@@ -294,12 +298,12 @@ tn_status tn_normalize_plugin(const void *handle, tn_arena *arena, const tn_plug
   negotiation n = {handle,     arena,     plugin, file[0] != '\0' ? file : "a plugin that is linked in",
                    host_major, host_minor};
   *out = NULL;
-  TN_TRY(negotiate(&n));
+  TN_TRY(normalize_negotiate(&n));
   tn_plugin *copy = tn_arena_alloc(arena, sizeof(tn_plugin));
-  if (copy == NULL) return no_memory(&n);
+  if (copy == NULL) return normalize_no_memory(&n);
   memcpy(copy, plugin, plugin->struct_size < sizeof(tn_plugin) ? plugin->struct_size : sizeof(tn_plugin));
   copy->struct_size = (uint32_t)sizeof(tn_plugin);
-  TN_TRY(copy_items(&n, &copy->items));
+  TN_TRY(normalize_copy_items(&n, &copy->items));
   *out = copy;
   return TN_OK;
 }

@@ -1,4 +1,4 @@
-/* core/plugin/registry.c: items by kind and name, over files that are opened when they are needed. */
+/* core/plugin/registry.c: items by kind and name. Files are loaded when an item of theirs is looked up. */
 #include "core/plugin/store.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ tn_status tn_store_no_memory(const void *handle) {
   return tn_failf(handle, TN_ENOMEM, "out of memory in the registry of plugins");
 }
 
-/* ---- what is there ------------------------------------------------------------------------------ */
+/* ---- entries ------------------------------------------------------------------------------------ */
 
 tn_index_item tn_store_row(const tn_item *item) {
   return (tn_index_item){item->kind, item->name, tn_item_family(item)};
@@ -46,8 +46,9 @@ tn_plugin_file *tn_store_file(const tn_registry *r, uint32_t kind, const char *n
 
 /* ---- adding ------------------------------------------------------------------------------------- */
 
-/* Two items of one name would make the meaning of a configuration depend on the order of files. */
-static tn_status refuse_twin(const void *handle, const tn_item *item, const char *file, const char *other) {
+/* Two items of one kind and name are refused: a configuration would depend on the order of files. */
+static tn_status registry_refuse_twin(const void *handle, const tn_item *item, const char *file,
+                                      const char *other) {
   bool is_kernel = item->kind == TN_KERNEL;
   return tn_failf(
       handle, TN_EUNAVAILABLE,
@@ -56,21 +57,23 @@ static tn_status refuse_twin(const void *handle, const tn_item *item, const char
       is_kernel ? " of family " : "", tn_item_family(item), other);
 }
 
-/* What is linked in stands above the files of a folder: of two that clash, the file is refused when
- * it is opened. */
-static tn_status check_twin(const tn_registry *r, const void *handle, const tn_item *item, const char *file) {
+/* A linked item may have the name of one in a file that is not loaded; the file is refused when it is loaded.
+ */
+static tn_status registry_check_twin(const tn_registry *r, const void *handle, const tn_item *item,
+                                     const char *file) {
   const char *family = tn_item_family(item);
   const tn_entry *entry = tn_store_entry(r, item->kind, item->name, family);
-  if (entry != NULL && entry->file[0] != '\0') return refuse_twin(handle, item, file, entry->file);
-  if (entry != NULL) return refuse_twin(handle, item, file, entry->plugin);
+  if (entry != NULL && entry->file[0] != '\0') return registry_refuse_twin(handle, item, file, entry->file);
+  if (entry != NULL) return registry_refuse_twin(handle, item, file, entry->plugin);
   const tn_plugin_file *closed = file[0] != '\0' ? tn_store_file(r, item->kind, item->name, family) : NULL;
-  return closed != NULL ? refuse_twin(handle, item, file, closed->path) : TN_OK;
+  return closed != NULL ? registry_refuse_twin(handle, item, file, closed->path) : TN_OK;
 }
 
 /* All items of a normalized plugin, or none. */
-static tn_status add_items(tn_registry *r, const void *handle, const tn_plugin *plugin, const char *file) {
+static tn_status registry_add_items(tn_registry *r, const void *handle, const tn_plugin *plugin,
+                                    const char *file) {
   size_t n = 0;
-  for (; plugin->items[n] != NULL; n++) TN_TRY(check_twin(r, handle, plugin->items[n], file));
+  for (; plugin->items[n] != NULL; n++) TN_TRY(registry_check_twin(r, handle, plugin->items[n], file));
   tn_entry *entries = tn_arena_alloc(&r->arena, tn_size_mul(n, sizeof(tn_entry)));
   const char *path = tn_arena_strdup(&r->arena, file);
   if (entries == NULL || path == NULL) return tn_store_no_memory(handle);
@@ -82,45 +85,47 @@ static tn_status add_items(tn_registry *r, const void *handle, const tn_plugin *
   return TN_OK;
 }
 
-static tn_status add_plugin(tn_registry *r, const void *handle, const tn_plugin *plugin, const char *file) {
+static tn_status registry_add_plugin(tn_registry *r, const void *handle, const tn_plugin *plugin,
+                                     const char *file) {
   const tn_plugin *normalized;
   TN_TRY(tn_normalize_plugin(handle, &r->arena, plugin, TN_ABI_MAJOR, TN_ABI_MINOR, file, &normalized));
-  return add_items(r, handle, normalized, file);
+  return registry_add_items(r, handle, normalized, file);
 }
 
 tn_status tn_registry_add(tn_registry *r, const void *handle, const tn_plugin *plugin, const char *file) {
   for (size_t i = 0; i < r->linked.n; i++)
     if (r->linked.v[i] == plugin) return TN_OK;
   if (tn_vec_reserve(r->handle, &r->linked, r->linked.n + 1) != TN_OK) return tn_store_no_memory(handle);
-  TN_TRY(add_plugin(r, handle, plugin, file));
+  TN_TRY(registry_add_plugin(r, handle, plugin, file));
   r->linked.v[r->linked.n++] = plugin;
   return TN_OK;
 }
 
 /* ---- opening files ------------------------------------------------------------------------------ */
 
-/* `file` counts as open while its items are added: the index must not hold them against themselves. */
-static tn_status open_checked(tn_registry *r, const void *handle, tn_plugin_file *file, const char *real) {
+/* `file` counts as open while its items are added, so that its index entries do not count as twins. */
+static tn_status registry_open_checked(tn_registry *r, const void *handle, tn_plugin_file *file,
+                                       const char *real) {
   const tn_plugin *plugin;
   TN_TRY(tn_plugin_open(handle, real, &plugin));
   file->state = TN_FILE_OPEN;
   file->first_entry = r->entries.n;
-  tn_status status = add_plugin(r, handle, plugin, real);
+  tn_status status = registry_add_plugin(r, handle, plugin, real);
   file->n_entries = r->entries.n - file->first_entry;
   return status;
 }
 
-static tn_status open_now(tn_registry *r, const void *handle, tn_plugin_file *file) {
+static tn_status registry_open_file(tn_registry *r, const void *handle, tn_plugin_file *file) {
   char *real;
   TN_TRY(tn_plugin_check_file(handle, file->path, &real));
-  tn_status status = open_checked(r, handle, file, real);
+  tn_status status = registry_open_checked(r, handle, file, real);
   tn_release(handle, real);
   return status;
 }
 
-/* The refusal is kept, so that every question about the file gets the same answer. Memory may be
- * there the next time. */
-static tn_status keep_refusal(tn_registry *r, const void *handle, tn_plugin_file *file, tn_status status) {
+/* Keeps the refusal, so that every lookup gives the same answer. A lack of memory is not kept. */
+static tn_status registry_keep_refusal(tn_registry *r, const void *handle, tn_plugin_file *file,
+                                       tn_status status) {
   file->state = TN_FILE_CLOSED;
   if (status == TN_ENOMEM) return status;
   file->refusal = tn_arena_strdup(&r->arena, tn_error_text(handle));
@@ -133,8 +138,8 @@ static tn_status keep_refusal(tn_registry *r, const void *handle, tn_plugin_file
 tn_status tn_store_open(tn_registry *r, const void *handle, tn_plugin_file *file) {
   if (file->state == TN_FILE_OPEN) return TN_OK;
   if (file->state == TN_FILE_REFUSED) return tn_failf(handle, file->code, "%s", file->refusal);
-  tn_status status = open_now(r, handle, file);
-  return status == TN_OK ? TN_OK : keep_refusal(r, handle, file, status);
+  tn_status status = registry_open_file(r, handle, file);
+  return status == TN_OK ? TN_OK : registry_keep_refusal(r, handle, file, status);
 }
 
 tn_status tn_store_open_or_warn(tn_registry *r, const void *handle, tn_plugin_file *file) {
@@ -207,8 +212,8 @@ void tn_registry_destroy(tn_registry *r) {
 
 /* ---- loading by path ---------------------------------------------------------------------------- */
 
-/* The file in a plugin folder that a bare name stands for; NULL: none. */
-static tn_plugin_file *file_named(const tn_registry *r, const char *name) {
+/* The file in a plugin folder with this bare name; NULL: there is no such file. */
+static tn_plugin_file *registry_file_named(const tn_registry *r, const char *name) {
   for (size_t i = 0; i < r->files.n; i++) {
     const char *relative = r->files.v[i].relative, *slash = strrchr(relative, '/');
     const char *base = slash != NULL ? slash + 1 : relative;
@@ -219,27 +224,27 @@ static tn_plugin_file *file_named(const tn_registry *r, const char *name) {
   return NULL;
 }
 
-static tn_plugin_file *same_file(const tn_registry *r, const tn_plugin_file *file) {
+static tn_plugin_file *registry_same_file(const tn_registry *r, const tn_plugin_file *file) {
   for (size_t i = 0; i < r->files.n; i++)
     if (r->files.v[i].device == file->device && r->files.v[i].inode == file->inode) return &r->files.v[i];
   return NULL;
 }
 
-/* The user may repair a refused file and name it again, so a refusal leaves no trace here. */
-static tn_status load_path(tn_registry *r, const void *handle, const char *real) {
+/* A refused file may be repaired and named again, so the refusal is not kept. */
+static tn_status registry_load_path(tn_registry *r, const void *handle, const char *real) {
   tn_plugin_file file = {.path = tn_arena_strdup(&r->arena, real), .relative = ""};
   if (file.path == NULL) return tn_store_no_memory(handle);
   TN_TRY(tn_plugin_file_stat(handle, &file));
-  tn_plugin_file *known = same_file(r, &file);
+  tn_plugin_file *known = registry_same_file(r, &file);
   if (known != NULL && known->state != TN_FILE_REFUSED) return tn_store_open(r, handle, known);
   if (tn_vec_reserve(r->handle, &r->files, r->files.n + 1) != TN_OK) return tn_store_no_memory(handle);
-  TN_TRY(open_checked(r, handle, &file, real));
+  TN_TRY(registry_open_checked(r, handle, &file, real));
   r->files.v[r->files.n++] = file;
   return TN_OK;
 }
 
-static tn_status load_named(tn_registry *r, const void *handle, const char *name) {
-  tn_plugin_file *file = file_named(r, name);
+static tn_status registry_load_named(tn_registry *r, const void *handle, const char *name) {
+  tn_plugin_file *file = registry_file_named(r, name);
   if (file != NULL) return tn_store_open(r, handle, file);
   return tn_failf(handle, TN_EUNAVAILABLE,
                   "no plugin folder holds tenon-%s.so; a plugin elsewhere is named by its path, \"./%s.so\"",
@@ -251,14 +256,16 @@ bool tn_registry_is_path(const char *word) {
   return strchr(word, '/') != NULL || (n > 3 && strcmp(word + n - 3, ".so") == 0);
 }
 
-bool tn_registry_holds(const tn_registry *r, const char *name) { return file_named(r, name) != NULL; }
+bool tn_registry_holds(const tn_registry *r, const char *name) {
+  return registry_file_named(r, name) != NULL;
+}
 
 tn_status tn_registry_load(tn_registry *r, const void *handle, const char *path) {
-  TN_TRY(tn_store_list_files(r, handle)); /* what the folders hold was there first */
-  if (!tn_registry_is_path(path)) return load_named(r, handle, path);
+  TN_TRY(tn_store_list_files(r, handle)); /* items of the folders come first */
+  if (!tn_registry_is_path(path)) return registry_load_named(r, handle, path);
   char *real;
   TN_TRY(tn_plugin_check_file(handle, path, &real));
-  tn_status status = load_path(r, handle, real);
+  tn_status status = registry_load_path(r, handle, real);
   tn_release(handle, real);
   return status;
 }

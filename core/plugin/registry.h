@@ -1,6 +1,6 @@
-/* core/plugin/registry.h: which items exist and where they come from. A registry belongs to a
- * context. Files are opened when an item of theirs is asked for (the index tells), copied
- * (normalized) into structs of the host's size, and never closed. */
+/* core/plugin/registry.h: the items of all plugins. A registry belongs to a context. It loads a file when an
+ * item of the file, by the folder's index, is looked up, copies the items into structs of the host's size
+ * (normalize.c), and never unloads a file. */
 #ifndef TN_CORE_PLUGIN_REGISTRY_H
 #define TN_CORE_PLUGIN_REGISTRY_H
 
@@ -18,8 +18,8 @@ typedef struct tn_entry {
   const char *file; /* absolute path; "" for items of the core and of a static build */
 } tn_entry;
 
-/* `folder` is the plugin folder ("" for none). No file is opened yet; the index is read, and where it
- * is missing or out of date the first question opens what it does not describe. */
+/* `folder` is the plugin folder, or "". The index is read; files that it does not describe are loaded at the
+ * first lookup. */
 tn_status tn_registry_create(const void *handle, const char *folder, tn_registry **registry);
 /* One more plugin folder. A build tree has two. */
 tn_status tn_registry_add_folder(tn_registry *registry, const void *handle, const char *folder);
@@ -32,26 +32,27 @@ const char *const *tn_registry_folders(const tn_registry *registry, int32_t *n);
  * that was added before changes nothing. */
 tn_status tn_registry_add(tn_registry *registry, const void *handle, const tn_plugin *plugin,
                           const char *file);
-/* Opens a file named by the user: a path, or the bare name of a file in a plugin folder ("cuda" for
- * tenon-cuda.so). Refuses world-writable files and folders. TN_EUNAVAILABLE when it is not there, or
- * lacks a library. A file that is open already changes nothing. */
+/* Loads a file: a path, or the bare name of a file in a plugin folder ("cuda" for tenon-cuda.so). Refuses
+ * world-writable files and folders. TN_EUNAVAILABLE: there is no such file, or it lacks a library. A file
+ * that is loaded already changes nothing. */
 tn_status tn_registry_load(tn_registry *registry, const void *handle, const char *path);
-/* Which of the two a word is: what has a '/' or ends in ".so" is a path. */
+/* Whether a word is a path: it has a '/' or ends in ".so". */
 bool tn_registry_is_path(const char *word);
-/* Whether some plugin folder has the file that a bare name stands for. */
+/* Whether a plugin folder has a file of this bare name. */
 bool tn_registry_holds(const tn_registry *registry, const char *name);
 
-/* The item, opening its file if need be. TN_EUNAVAILABLE with the nearest name when there is none;
- * the refusal of its file when that failed. Entries live as long as the registry. */
+/* The item of a kind and name; loads its file where needed. TN_EUNAVAILABLE, with the nearest name, where
+ * there is no such item; else the code and text of the refusal of its file. Entries live as long as the
+ * registry. */
 tn_status tn_registry_find(tn_registry *registry, const void *handle, uint32_t kind, const char *name,
                            const tn_entry **entry);
 bool tn_registry_has(tn_registry *registry, uint32_t kind, const char *name);
 
-/* All items of a kind, sorted by name; opens every file that has any. The array lives as long as the
- * registry. Files that were refused are logged as warnings. */
+/* All items of a kind, sorted by name; loads every file that has one. The array lives as long as the
+ * registry. Refused files are logged as warnings. */
 tn_status tn_registry_list(tn_registry *registry, const void *handle, uint32_t kind, const tn_entry **entries,
                            int32_t *n);
-/* Kernels of a family, without opening files that hold none of that family. */
+/* Kernels of a family; loads only files that have one. */
 tn_status tn_registry_kernels(tn_registry *registry, const void *handle, const char *family,
                               const tn_entry **entries, int32_t *n);
 
@@ -62,8 +63,8 @@ tn_status tn_registry_write_index(const void *handle, const char *folder);
 /* "layer", "optimizer" ... for TN_LAYER ... */
 const char *tn_kind_name(uint32_t kind);
 
-/* Negotiation, apart from dlopen so that tests can present made-up hosts and plugins.
- * Copies `plugin` into the arena at the host's sizes, or refuses naming each differing field. */
+/* Negotiation, without dlopen. Copies `plugin` into the arena at the host's sizes, or refuses it and names
+ * each field that differs. */
 tn_status tn_normalize_plugin(const void *handle, tn_arena *arena, const tn_plugin *plugin,
                               uint16_t host_major, uint16_t host_minor, const char *file,
                               const tn_plugin **out);

@@ -1,5 +1,5 @@
-/* core/plugin/store.h: the inside of a registry, shared by registry.c, which fills it, and lookup.c,
- * which answers from it. */
+/* core/plugin/store.h: the members of a registry, shared by registry.c, which fills it, and lookup.c, which
+ * reads it. */
 #ifndef TN_CORE_PLUGIN_STORE_H
 #define TN_CORE_PLUGIN_STORE_H
 
@@ -9,7 +9,7 @@
 #include "core/plugin/index.h"
 #include "core/plugin/registry.h"
 
-/* An answer of tn_registry_list or tn_registry_kernels, kept so that it is made once. */
+/* A cached result of tn_registry_list or tn_registry_kernels. */
 typedef struct listing {
   uint32_t kind;
   const char *family; /* NULL: any */
@@ -29,12 +29,12 @@ struct tn_registry {
   size_t n_listed; /* files before this one are indexed, open or refused */
 };
 
-/* In the kind's place: every kind. */
+/* Instead of a kind: every kind. */
 enum { TN_EVERY_KIND = 0 };
 
 tn_status tn_store_no_memory(const void *handle);
 
-/* Whether an item is what is looked for; want_name and want_family NULL: any. */
+/* Whether an item has this kind, name and family; want_name and want_family NULL: any. */
 bool tn_store_fits(const tn_index_item *item, uint32_t want_kind, const char *want_name,
                    const char *want_family);
 tn_index_item tn_store_row(const tn_item *item);
@@ -45,12 +45,12 @@ tn_plugin_file *tn_store_file(const tn_registry *r, uint32_t kind, const char *n
 
 /* Opens a file and adds its items. */
 tn_status tn_store_open(tn_registry *r, const void *handle, tn_plugin_file *file);
-/* For files that nobody asked for by name: a refusal is a warning, once. */
+/* For files that are not named by the user: a refusal is one warning. */
 tn_status tn_store_open_or_warn(tn_registry *r, const void *handle, tn_plugin_file *file);
-/* Opens what the index does not describe, so that every item is known by name. */
+/* Loads the files that the index does not describe, so that every item is known by name. */
 tn_status tn_store_list_files(tn_registry *r, const void *handle);
 
-/* An empty registry; and what a folder holds, with or without its index. */
+/* An empty registry; tn_store_scan adds the files of a folder, with or without its index. */
 tn_status tn_store_create(const void *handle, tn_registry **registry);
 tn_status tn_store_scan(tn_registry *r, const void *handle, const char *folder, bool use_index);
 

@@ -4,8 +4,8 @@
 #include "core/config/language/syntax.h"
 #include "core/tensor/tensor.h"
 
-static tn_status set_argument(tn_arena *arena, tn_call *call, const tn_op *op, const tn_call_arg *arg,
-                              int32_t position) {
+static tn_status apply_set_argument(tn_arena *arena, tn_call *call, const tn_op *op, const tn_call_arg *arg,
+                                    int32_t position) {
   static const tn_scope nothing;
   tn_value value;
   const tn_option *option = tn_options_at(&op->item, position);
@@ -19,8 +19,8 @@ static tn_status set_argument(tn_arena *arena, tn_call *call, const tn_op *op, c
   return TN_OK;
 }
 
-/* A call of the op with its attributes; operands are still to come. */
-static tn_status begin(tn_device *device, tn_arena *arena, const char *text, tn_call **call) {
+/* Begins the call and sets its attributes. */
+static tn_status apply_begin(tn_device *device, tn_arena *arena, const char *text, tn_call **call) {
   tn_line line;
   const tn_op_def *def;
   TN_TRY(tn_syntax_line(device, arena, text, "", 0, &line));
@@ -31,7 +31,8 @@ static tn_status begin(tn_device *device, tn_arena *arena, const char *text, tn_
   TN_TRY(tn_op_table_find(device->use->ops, device, item->layer, &def));
   *call = tn_call_begin(device, item->layer);
   if (*call == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < item->n_args; i++) TN_TRY(set_argument(arena, *call, def->op, &item->args[i], i));
+  for (int32_t i = 0; i < item->n_args; i++)
+    TN_TRY(apply_set_argument(arena, *call, def->op, &item->args[i], i));
   return TN_OK;
 }
 
@@ -43,7 +44,7 @@ tn_status tn_apply(tn_device *device, const char *op, tn_tensor *const *operands
   if (strchr(op, '(') == NULL)
     call = tn_call_begin(device, op);
   else
-    status = begin(device, &arena, op, &call);
+    status = apply_begin(device, &arena, op, &call);
   tn_arena_free(&arena);
   if (status != TN_OK) {
     tn_call_cancel(call);

@@ -1,31 +1,31 @@
-/* core/tensor/device.c: a device in the hands of an application. */
+/* core/tensor/device.c: opens, describes and closes devices of an application. */
 #include <string.h>
 
 #include "core/tensor/tensor.h"
 
 /* ---- options ---- */
 
-/* "threads = 2; name = x": pairs, and which of them some backend has taken. */
-typedef struct pair {
+/* "threads = 2; name = x" */
+typedef struct device_option {
   const char *name, *value;
-  bool taken;
-} pair;
+  bool known; /* to the backend or its family */
+} device_option;
 
-typedef struct pairs {
-  pair *v;
+typedef struct device_options {
+  device_option *v;
   size_t n;
-} pairs;
+} device_options;
 
-static tn_status split_pair(const void *handle, char *text, pair *p) {
+static tn_status split_option(const void *handle, char *text, device_option *p) {
   char *equals = strchr(text, '=');
   if (equals == NULL)
     return tn_failf(handle, TN_EINVAL, "device option '%s': expected NAME = VALUE, separated by ';'", text);
   *equals = '\0';
-  *p = (pair){tn_text_trim(text), tn_text_trim(equals + 1), false};
+  *p = (device_option){tn_text_trim(text), tn_text_trim(equals + 1), false};
   return TN_OK;
 }
 
-static tn_status split_pairs(tn_arena *arena, const char *text, pairs *list) {
+static tn_status split_options(tn_arena *arena, const char *text, device_options *list) {
   char *rest = tn_arena_strdup(arena, text);
   size_t most = 1;
   for (const char *c = text; *c != '\0'; c++) most += *c == ';' || *c == '\n';
@@ -33,28 +33,28 @@ static tn_status split_pairs(tn_arena *arena, const char *text, pairs *list) {
   if (rest == NULL || list->v == NULL) return TN_ENOMEM;
   for (char *part; (part = strsep(&rest, ";\n")) != NULL;) {
     part = tn_text_trim(part);
-    if (part[0] != '\0') TN_TRY(split_pair(arena->handle, part, &list->v[list->n++]));
+    if (part[0] != '\0') TN_TRY(split_option(arena->handle, part, &list->v[list->n++]));
   }
   return TN_OK;
 }
 
-/* An extension and its family may both know an option; both get it. */
-static tn_status configure(tn_env *env, void *context, tn_options *options) {
-  pairs *list = context;
+/* An option that both an extension and its family have is set for both. */
+static tn_status set_device_options(tn_env *env, void *context, tn_options *options) {
+  device_options *list = context;
   for (size_t i = 0; i < list->n; i++) {
     if (tn_options_find(options->item, list->v[i].name) == NULL) continue;
-    list->v[i].taken = true;
+    list->v[i].known = true;
     TN_TRY(tn_options_set_text(env, options, list->v[i].name, list->v[i].value));
   }
   return TN_OK;
 }
 
-/* An option that nobody took gets the message of the backend that was asked for. */
-static tn_status check_taken(tn_device *device, const pairs *list) {
+/* An unknown option fails with the message of the named backend. */
+static tn_status check_known(tn_device *device, const device_options *list) {
   const tn_backend *b = device->extension != NULL ? device->extension : device->backend;
   for (size_t i = 0; i < list->n; i++) {
     tn_options options;
-    if (list->v[i].taken) continue;
+    if (list->v[i].known) continue;
     TN_TRY(tn_options_start(&device->env, &device->memory, &b->item, &options));
     TN_TRY(tn_options_set_text(&device->env, &options, list->v[i].name, list->v[i].value));
   }
@@ -75,10 +75,10 @@ static tn_status start_use(tn_device *device, tn_context *context, const char *b
   return tn_context_ops(context, &use->ops);
 }
 
-static tn_status open_device(tn_context *context, const tn_device_request *request, const pairs *list,
-                             tn_device **device) {
+static tn_status open_and_check(tn_context *context, const tn_device_request *request,
+                                const device_options *list, tn_device **device) {
   TN_TRY(tn_device_create(&context->env, context->registry, request, device));
-  tn_status status = check_taken(*device, list);
+  tn_status status = check_known(*device, list);
   if (status == TN_OK) status = start_use(*device, context, request->names[0], request->index);
   if (status == TN_OK) return TN_OK;
   if (tn_error_text(&(*device)->env)[0] != '\0') tn_error_move(context, &(*device)->env);
@@ -90,21 +90,21 @@ static tn_status open_device(tn_context *context, const tn_device_request *reque
 tn_status tn_device_open(tn_context *context, const char *backend, int32_t index, const char *options,
                          tn_device **device) {
   tn_arena arena = tn_arena_new(context);
-  pairs list = {0};
+  device_options list = {0};
   *device = NULL;
-  tn_status status = split_pairs(&arena, options != NULL ? options : "", &list);
+  tn_status status = split_options(&arena, options != NULL ? options : "", &list);
   tn_device_request request = {
-      .names = &backend, .n_names = 1, .index = index, .configure = configure, .context = &list};
-  if (status == TN_OK) status = open_device(context, &request, &list, device);
+      .names = &backend, .n_names = 1, .index = index, .configure = set_device_options, .context = &list};
+  if (status == TN_OK) status = open_and_check(context, &request, &list, device);
   tn_arena_free(&arena);
   return status;
 }
 
-void tn_device_keep(tn_device *device) { device->use->users++; }
+void tn_device_retain(tn_device *device) { device->use->users++; }
 
-void tn_device_drop(tn_device *device) {
+void tn_device_release(tn_device *device) {
   if (--device->use->users > 0) return;
-  tn_cache_empty(device);
+  tn_call_cache_clear(device);
   tn_vec_free(&device->env, &device->use->cache.calls);
   tn_device_destroy(device);
 }
@@ -112,7 +112,7 @@ void tn_device_drop(tn_device *device) {
 void tn_device_close(tn_device *device) {
   if (device == NULL) return;
   tn_device_wait(device);
-  tn_device_drop(device);
+  tn_device_release(device);
 }
 
 tn_status tn_device_wait(tn_device *device) {
@@ -120,7 +120,12 @@ tn_status tn_device_wait(tn_device *device) {
   return device->backend->stream_wait(&device->env, tn_device_stream(device));
 }
 
-/* ---- what it is ---- */
+tn_status tn_device_copy(tn_device *device, int32_t direction, void *to, const void *from, int64_t bytes) {
+  device->use->busy = true;
+  return device->backend->copy(&device->env, tn_device_stream(device), direction, to, from, (uint64_t)bytes);
+}
+
+/* ---- description ---- */
 
 tn_status tn_device_describe(tn_device *device, tn_device_info *info) {
   const tn_device_use *use = device->use;
@@ -144,4 +149,4 @@ tn_status tn_device_describe(tn_device *device, tn_device_info *info) {
   return TN_OK;
 }
 
-void tn_device_trim(tn_device *device) { tn_cache_empty(device); }
+void tn_device_trim(tn_device *device) { tn_call_cache_clear(device); }

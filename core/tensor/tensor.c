@@ -1,4 +1,4 @@
-/* core/tensor/tensor.c: tensors, and views of one memory. */
+/* core/tensor/tensor.c: creates tensors and views of them. */
 #include "core/tensor/tensor.h"
 
 #include <string.h>
@@ -20,81 +20,43 @@ tn_status tn_tensor_check_type(const void *handle, const tn_type *type) {
   return TN_OK;
 }
 
-/* Dimensions beyond the rank are zero in every tensor, whatever the caller's struct holds there. */
-static tn_type clean_type(const tn_type *type) {
+/* The type with zeros beyond its rank, so that types compare byte by byte. */
+static tn_type zero_padded_type(const tn_type *type) {
   tn_type clean = {type->dtype, type->rank, {0}};
   memcpy(clean.dims, type->dims, (size_t)type->rank * sizeof *type->dims);
   return clean;
 }
 
-tn_type tn_tensor_stored_type(const tn_type *type, const int32_t *order) {
-  tn_type stored = *type;
-  for (int32_t i = 0; i < type->rank; i++) stored.dims[i] = type->dims[order[i]];
-  return stored;
-}
-
 /* ---- life ---- */
 
-static tn_status new_storage(tn_device *device, int64_t bytes, void *data, tn_storage **out) {
-  tn_storage *s = tn_alloc(&device->env, sizeof *s);
-  *out = NULL;
-  if (s == NULL) return TN_ENOMEM;
-  *s = (tn_storage){.device = device, .address = data, .bytes = bytes, .owned = data == NULL};
-  tn_status status = TN_OK;
-  if (s->owned) {
-    status = tn_device_memory(device, TN_MEMORY_DEVICE, bytes, &s->address);
-    if (status == TN_ENOMEM && device->use->cache.calls.n > 0) {
-      tn_cache_empty(device); /* what compiled calls keep may be what lacks */
-      status = tn_device_memory(device, TN_MEMORY_DEVICE, bytes, &s->address);
-    }
-  }
-  if (status != TN_OK) {
-    tn_release(&device->env, s);
-    return tn_wrap(device, status, "%lld bytes for a tensor", (long long)bytes);
-  }
-  tn_device_keep(device);
-  *out = s;
-  return TN_OK;
-}
-
-static void drop_storage(tn_storage *s) {
-  tn_device *device = s->device;
-  if (--s->users > 0) return;
-  tn_storage_settle(s); /* what has failed there is nobody's any more */
-  if (s->address != NULL && device->use->busy) tn_device_wait(device);
-  if (s->owned) tn_device_memory_free(device, TN_MEMORY_DEVICE, s->address, s->bytes);
-  tn_release(&device->env, s);
-  tn_device_drop(device);
-}
-
-/* A tensor of a memory that has its first user in it, or one more. */
+/* A tensor on a storage, which counts it as a user. A failure releases the storage. */
 static tn_status new_tensor(tn_storage *storage, const tn_type *type, char *data, tn_tensor **out) {
   tn_device *device = storage->device;
   tn_tensor *t = tn_alloc(&device->env, sizeof *t);
   *out = t;
   storage->users++;
   if (t == NULL) {
-    drop_storage(storage);
+    tn_storage_release(storage);
     return TN_ENOMEM;
   }
   t->env = (tn_env){device->env.api, device->env.record};
   t->storage = storage;
-  t->type = clean_type(type);
+  t->type = zero_padded_type(type);
   t->data = data;
   for (int32_t i = 0; i < TN_MAX_RANK; i++) t->order[i] = i;
   return TN_OK;
 }
 
-tn_status tn_tensor_make(tn_device *device, const tn_type *type, tn_tensor **tensor) {
+tn_status tn_tensor_allocate(tn_device *device, const tn_type *type, tn_tensor **tensor) {
   tn_storage *storage;
   *tensor = NULL;
   TN_TRY(tn_tensor_check_type(device, type));
-  TN_TRY(new_storage(device, (int64_t)tn_type_bytes(type), NULL, &storage));
+  TN_TRY(tn_storage_new(device, (int64_t)tn_type_bytes(type), NULL, &storage));
   return new_tensor(storage, type, storage->address, tensor);
 }
 
 tn_status tn_tensor_new(tn_device *device, const tn_type *type, tn_tensor **tensor) {
-  TN_TRY(tn_tensor_make(device, type, tensor));
+  TN_TRY(tn_tensor_allocate(device, type, tensor));
   tn_storage *s = (*tensor)->storage;
   if (s->address == NULL) return TN_OK;
   device->use->busy = true;
@@ -112,11 +74,12 @@ tn_status tn_tensor_wrap(tn_device *device, const tn_type *type, void *data, tn_
   TN_TRY(tn_tensor_check_type(device, type));
   size_t bytes = tn_type_bytes(type), size = tn_dtype_size(type->dtype);
   if (bytes > 0 && data == NULL)
-    return tn_failf(device, TN_EINVAL, "tn_tensor_wrap: no memory for %zu bytes, expected an address", bytes);
+    return tn_failf(device, TN_EINVAL, "tn_tensor_wrap: data is NULL, expected the address of %zu bytes",
+                    bytes);
   if ((uintptr_t)data % size != 0)
     return tn_failf(device, TN_EINVAL, "tn_tensor_wrap: address %p is not aligned to an element of %zu bytes",
                     data, size);
-  TN_TRY(new_storage(device, bytes > 0 ? (int64_t)bytes : 0, bytes > 0 ? data : NULL, &storage));
+  TN_TRY(tn_storage_new(device, bytes > 0 ? (int64_t)bytes : 0, bytes > 0 ? data : NULL, &storage));
   return new_tensor(storage, type, storage->address, tensor);
 }
 
@@ -132,12 +95,12 @@ tn_status tn_tensor_view(tn_tensor *tensor, const tn_type *type, int64_t offset,
                     "tn_tensor_view: %lld bytes from byte %lld on, but the tensor has %lld", (long long)bytes,
                     (long long)offset, (long long)room);
   if (offset % (int64_t)tn_dtype_size(type->dtype) != 0)
-    return tn_failf(tensor, TN_EINVAL, "tn_tensor_view: byte %lld is not where an element of %s may start",
+    return tn_failf(tensor, TN_EINVAL, "tn_tensor_view: offset %lld is not aligned to an element of %s",
                     (long long)offset, tn_dtype_name(type->dtype));
   return new_tensor(tensor->storage, type, bytes > 0 ? tensor->data + offset : NULL, view);
 }
 
-static tn_status check_order(const tn_tensor *tensor, const int32_t *order) {
+static tn_status tensor_check_order(const tn_tensor *tensor, const int32_t *order) {
   uint32_t seen = 0;
   for (int32_t i = 0; i < tensor->type.rank; i++) {
     if (order[i] < 0 || order[i] >= tensor->type.rank || (seen >> order[i] & 1) != 0)
@@ -151,17 +114,17 @@ static tn_status check_order(const tn_tensor *tensor, const int32_t *order) {
 /* Dimension i of the view is dimension order[i] of the tensor, so storage axis k, which held dimension d of
  * the tensor, holds the i for which order[i] is d. */
 tn_status tn_tensor_permute(tn_tensor *tensor, const int32_t *order, tn_tensor **view) {
-  int32_t place[TN_MAX_RANK] = {0};
+  int32_t axis[TN_MAX_RANK] = {0};
   *view = NULL;
-  TN_TRY(check_order(tensor, order));
+  TN_TRY(tensor_check_order(tensor, order));
   TN_TRY(new_tensor(tensor->storage, &tensor->type, tensor->data, view));
   tn_tensor *v = *view;
   for (int32_t i = 0; i < v->type.rank; i++) {
     v->type.dims[i] = tensor->type.dims[order[i]];
-    place[order[i]] = i;
+    axis[order[i]] = i;
   }
   for (int32_t k = 0; k < v->type.rank; k++) {
-    v->order[k] = place[tensor->order[k]];
+    v->order[k] = axis[tensor->order[k]];
     v->permuted |= v->order[k] != k;
   }
   return TN_OK;
@@ -171,7 +134,7 @@ void tn_tensor_delete(tn_tensor *tensor) {
   if (tensor == NULL) return;
   tn_storage *storage = tensor->storage;
   tn_release(&tn_tensor_on(tensor)->env, tensor);
-  drop_storage(storage);
+  tn_storage_release(storage);
 }
 
 const tn_type *tn_tensor_type(const tn_tensor *tensor) { return &tensor->type; }

@@ -1,12 +1,15 @@
-/* core/tensor/tensor.h: private to core/tensor: devices in an application's hands, and tensors on them.
+/* core/tensor/tensor.h: private to core/tensor: devices and tensors of an application.
  *
- *   device.c     opening, waiting, describing
- *   tensor.c     tensors and views; who keeps memory alive
- *   transfer.c   elements between tensors, and to and from the host
- *   call.c       an op under construction, and its run
- *   apply.c      an op from one text
- *   cache.c      which calls have been compiled
- *   one_op.c     a program of one op, or of its gradient */
+ * The files, each of which calls only those above it:
+ *   call_graph.c   the graph of one op, or of its gradient
+ *   call_cache.c   compiled calls
+ *   device.c       opens, waits for and describes devices
+ *   storage.c      memory that tensors share
+ *   tensor.c       tensors and views
+ *   call_run.c     an op on tensors, from its signature to its run
+ *   transfer.c     copies elements between tensors, and to and from the host
+ *   call.c         an op under construction
+ *   apply.c        an op from one text */
 #ifndef TN_CORE_TENSOR_TENSOR_H
 #define TN_CORE_TENSOR_TENSOR_H
 
@@ -15,26 +18,26 @@
 #include "core/tensor/call_cache.h"
 #include "tenon/tensor.h"
 
-/* What stands behind the device of an application. */
+/* The part of a device that belongs to the application. */
 typedef struct tn_device_use {
   tn_context *context;
   struct tn_op_table *ops; /* the context's */
-  const char *backend;     /* as it was asked for */
+  const char *backend;     /* the name it was opened by */
   int32_t index;
-  int64_t users; /* the application's handle, and every memory and transfer */
-  bool busy;     /* something was enqueued that nobody has waited for */
+  int64_t users; /* the application's handle, every storage, and every pending copy */
+  bool busy;     /* work was enqueued after the last wait */
   tn_call_cache cache;
 } tn_device_use;
 
-/* A copy between two devices that may still be under way, kept with the memory that must not be touched
- * before it is over. */
-typedef struct tn_crossing {
-  tn_device *other; /* whose stream it runs on; NULL: none */
-  void *event;      /* of `other`: the copy is done */
-  void *staging;    /* of `other`; NULL: the copy goes directly. Else its second half is still to do: */
+/* A copy between two devices that may still be under way. It is kept by the storage on the device that does
+ * not run it. */
+typedef struct tn_pending_copy {
+  tn_device *other; /* whose stream runs the copy; NULL: there is no pending copy */
+  void *event;      /* of `other`: the copy has ended */
+  void *staging;    /* of `other`; NULL: a direct copy. Otherwise the second half goes from here: */
   void *to;
   int64_t bytes;
-} tn_crossing;
+} tn_pending_copy;
 
 /* Memory that tensors share. */
 typedef struct tn_storage {
@@ -43,12 +46,12 @@ typedef struct tn_storage {
   void *address;
   int64_t bytes;
   bool owned;
-  tn_crossing pending;
+  tn_pending_copy pending;
 } tn_storage;
 
 /* Storage axis k holds dimension order[k]. */
 struct tn_tensor {
-  tn_env env; /* shares the device's slot */
+  tn_env env; /* with the device's error record */
   tn_storage *storage;
   tn_type type;
   bool permuted; /* order is not 0, 1, 2 ... */
@@ -58,20 +61,29 @@ struct tn_tensor {
 
 static inline tn_device *tn_tensor_on(const tn_tensor *t) { return t->storage->device; }
 
-/* device.c */
-void tn_device_keep(tn_device *device);
-void tn_device_drop(tn_device *device);
-/* Everything is enqueued here, so that work on one device is in order. */
+/* ---- device.c ---- */
+
+void tn_device_retain(tn_device *device);
+void tn_device_release(tn_device *device);
+/* All work is enqueued on this stream, so it is in order. */
 static inline void *tn_device_stream(const tn_device *device) { return device->streams[TN_STREAM_COMPUTE]; }
+/* Enqueues a copy. */
+tn_status tn_device_copy(tn_device *device, int32_t direction, void *to, const void *from, int64_t bytes);
 
-/* tensor.c: a type that a tensor can have. */
+/* ---- storage.c ---- */
+
+/* data: memory of the caller; NULL: allocates it. */
+tn_status tn_storage_new(tn_device *device, int64_t bytes, void *data, tn_storage **storage);
+void tn_storage_release(tn_storage *storage);
+/* Waits for the pending copy, if there is one. */
+tn_status tn_storage_wait(tn_storage *storage);
+void tn_pending_copy_end(tn_pending_copy *pending);
+
+/* ---- tensor.c ---- */
+
+/* TN_EINVAL for a type that a tensor cannot have. */
 tn_status tn_tensor_check_type(const void *handle, const tn_type *type);
-/* As tn_tensor_new, but the contents are whatever they are. */
-tn_status tn_tensor_make(tn_device *device, const tn_type *type, tn_tensor **tensor);
-/* The type of the elements in the order in which they lie. */
-tn_type tn_tensor_stored_type(const tn_type *type, const int32_t *order);
-
-/* transfer.c: waits for copies between devices that the memory takes part in. */
-tn_status tn_storage_settle(tn_storage *storage);
+/* tn_tensor_new without the zero fill. */
+tn_status tn_tensor_allocate(tn_device *device, const tn_type *type, tn_tensor **tensor);
 
 #endif

@@ -1,16 +1,13 @@
-/* core/tensor/transfer.c: elements on their way. On one device everything is in the order of its stream;
- * between two devices the memory that waits keeps an event of the other's. */
+/* core/tensor/transfer.c: copies elements between tensors, and to and from the host. Copies on one device are
+ * in the order of its stream. A copy between two devices runs on the stream of one; the storage on the other
+ * keeps an event to wait for. */
 #include <math.h>
 #include <string.h>
 
-#include "core/tensor/tensor.h"
+#include "core/tensor/call_run.h"
 
-static bool is_near(const tn_device *device) { return device->target.properties.host_addressable != 0; }
-
-static tn_status enqueue_copy(tn_device *device, int32_t direction, void *to, const void *from,
-                              int64_t bytes) {
-  device->use->busy = true;
-  return device->backend->copy(&device->env, tn_device_stream(device), direction, to, from, (uint64_t)bytes);
+static bool is_host_addressable(const tn_device *device) {
+  return device->target.properties.host_addressable != 0;
 }
 
 static tn_status wait_if_busy(tn_device *device) {
@@ -19,7 +16,7 @@ static tn_status wait_if_busy(tn_device *device) {
 
 /* ---- to and from the host ---- */
 
-static tn_status check_bytes(const tn_tensor *t, const char *call, size_t bytes) {
+static tn_status transfer_check_bytes(const tn_tensor *t, const char *call, size_t bytes) {
   char type[TN_TYPE_TEXT];
   size_t has = tn_type_bytes(&t->type);
   if (bytes == has) return TN_OK;
@@ -29,10 +26,10 @@ static tn_status check_bytes(const tn_tensor *t, const char *call, size_t bytes)
 
 static tn_status move_bytes(tn_tensor *t, int32_t direction, void *to, const void *from, size_t bytes) {
   tn_device *device = tn_tensor_on(t);
-  TN_TRY(tn_storage_settle(t->storage));
+  TN_TRY(tn_storage_wait(t->storage));
   if (bytes == 0) return TN_OK;
-  if (!is_near(device)) {
-    TN_TRY(enqueue_copy(device, direction, to, from, (int64_t)bytes));
+  if (!is_host_addressable(device)) {
+    TN_TRY(tn_device_copy(device, direction, to, from, (int64_t)bytes));
     return tn_device_wait(device);
   }
   TN_TRY(wait_if_busy(device));
@@ -40,10 +37,10 @@ static tn_status move_bytes(tn_tensor *t, int32_t direction, void *to, const voi
   return TN_OK;
 }
 
-/* A permuted tensor goes through one that is row-major. */
-static tn_status through_plain(tn_tensor *t, void *to, const void *from, size_t bytes) {
+/* A permuted tensor is copied through a row-major one. */
+static tn_status copy_via_row_major(tn_tensor *t, void *to, const void *from, size_t bytes) {
   tn_tensor *plain;
-  TN_TRY(tn_tensor_make(tn_tensor_on(t), &t->type, &plain));
+  TN_TRY(tn_tensor_allocate(tn_tensor_on(t), &t->type, &plain));
   tn_status status;
   if (from != NULL) {
     status = move_bytes(plain, TN_COPY_TO_DEVICE, plain->data, from, bytes);
@@ -57,43 +54,43 @@ static tn_status through_plain(tn_tensor *t, void *to, const void *from, size_t 
 }
 
 tn_status tn_tensor_write(tn_tensor *t, const void *from, size_t bytes) {
-  TN_TRY(check_bytes(t, "tn_tensor_write", bytes));
-  if (t->permuted && bytes > 0) return through_plain(t, NULL, from, bytes);
+  TN_TRY(transfer_check_bytes(t, "tn_tensor_write", bytes));
+  if (t->permuted && bytes > 0) return copy_via_row_major(t, NULL, from, bytes);
   return move_bytes(t, TN_COPY_TO_DEVICE, t->data, from, bytes);
 }
 
 tn_status tn_tensor_read(tn_tensor *t, void *to, size_t bytes) {
-  TN_TRY(check_bytes(t, "tn_tensor_read", bytes));
-  if (t->permuted && bytes > 0) return through_plain(t, to, NULL, bytes);
+  TN_TRY(transfer_check_bytes(t, "tn_tensor_read", bytes));
+  if (t->permuted && bytes > 0) return copy_via_row_major(t, to, NULL, bytes);
   return move_bytes(t, TN_COPY_TO_HOST, to, t->data, bytes);
 }
 
 /* ---- one value ---- */
 
-/* binary32 to bfloat16, to nearest, ties to even; a NaN stays one. */
-static uint16_t bf16_of(float value) {
+/* Rounds to nearest, ties to even; a NaN stays a NaN. */
+static uint16_t encode_bf16(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
   if (isnan(value)) return (uint16_t)(bits >> 16 | 0x40);
   return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-static uint16_t f16_of(double value) {
+static uint16_t encode_f16(double value) {
   _Float16 half = (_Float16)value;
   uint16_t bits;
   memcpy(&bits, &half, sizeof bits);
   return bits;
 }
 
-/* The greatest value of an integer type, as a double that is not above it. */
+/* Whether an integer type represents the value; its bounds are doubles within its range. */
 static bool integer_holds(int32_t dtype, double value) {
   static const double low[] = {0, 0, -0x1p31, -0x1p63}, high[] = {1, 255, 0x1p31 - 1, 0x1p63 - 1024};
   int32_t i = dtype - TN_BOOL;
   return value == floor(value) && value >= low[i] && value <= high[i];
 }
 
-/* One element in its own representation. */
-static tn_status encode(const tn_tensor *t, double value, void *element) {
+/* Writes the value as one element of the tensor. */
+static tn_status encode_element(const tn_tensor *t, double value, void *element) {
   int32_t dtype = t->type.dtype;
   if (!tn_dtype_is_float(dtype) && !integer_holds(dtype, value))
     return tn_failf(t, TN_EINVAL, "tn_tensor_fill: %s cannot hold %.17g", tn_dtype_name(dtype), value);
@@ -102,16 +99,16 @@ static tn_status encode(const tn_tensor *t, double value, void *element) {
   case TN_U8: *(uint8_t *)element = (uint8_t)value; break;
   case TN_I32: *(int32_t *)element = (int32_t)value; break;
   case TN_I64: *(int64_t *)element = (int64_t)value; break;
-  case TN_F16: *(uint16_t *)element = f16_of(value); break;
-  case TN_BF16: *(uint16_t *)element = bf16_of((float)value); break;
+  case TN_F16: *(uint16_t *)element = encode_f16(value); break;
+  case TN_BF16: *(uint16_t *)element = encode_bf16((float)value); break;
   case TN_F32: *(float *)element = (float)value; break;
   default: *(double *)element = value; break;
   }
   return TN_OK;
 }
 
-/* Doubles what is there until all is. */
-static void repeat(char *to, size_t element, size_t bytes) {
+/* Fills memory with copies of its first element, twice as many with each copy. */
+static void repeat_element(char *to, size_t element, size_t bytes) {
   for (size_t done = element; done < bytes;) {
     size_t more = done < bytes - done ? done : bytes - done;
     memcpy(to + done, to, more);
@@ -119,19 +116,19 @@ static void repeat(char *to, size_t element, size_t bytes) {
   }
 }
 
-static tn_status fill_far(tn_tensor *t, const void *element, size_t size, size_t bytes) {
+static tn_status fill_device_memory(tn_tensor *t, const void *element, size_t size, size_t bytes) {
   enum { PIECE = 1 << 16 };
   tn_device *device = tn_tensor_on(t);
   size_t piece = bytes < PIECE ? bytes : PIECE;
   char *host = tn_alloc(device, piece);
   if (host == NULL) return TN_ENOMEM;
   memcpy(host, element, size);
-  repeat(host, size, piece);
+  repeat_element(host, size, piece);
   tn_status status = TN_OK;
   for (size_t at = 0; status == TN_OK && at < bytes; at += piece)
-    status = enqueue_copy(device, TN_COPY_TO_DEVICE, t->data + at, host,
-                          (int64_t)(bytes - at < piece ? bytes - at : piece));
-  tn_status waited = tn_device_wait(device); /* the host's piece must last until then */
+    status = tn_device_copy(device, TN_COPY_TO_DEVICE, t->data + at, host,
+                            (int64_t)(bytes - at < piece ? bytes - at : piece));
+  tn_status waited = tn_device_wait(device); /* the copies read `host` until then */
   tn_release(device, host);
   return status != TN_OK ? status : waited;
 }
@@ -139,91 +136,66 @@ static tn_status fill_far(tn_tensor *t, const void *element, size_t size, size_t
 tn_status tn_tensor_fill(tn_tensor *t, double value) {
   uint64_t element = 0;
   size_t bytes = tn_type_bytes(&t->type), size = tn_dtype_size(t->type.dtype);
-  TN_TRY(encode(t, value, &element));
-  TN_TRY(tn_storage_settle(t->storage));
+  TN_TRY(encode_element(t, value, &element));
+  TN_TRY(tn_storage_wait(t->storage));
   if (bytes == 0) return TN_OK;
-  if (!is_near(tn_tensor_on(t))) return fill_far(t, &element, size, bytes);
+  if (!is_host_addressable(tn_tensor_on(t))) return fill_device_memory(t, &element, size, bytes);
   TN_TRY(wait_if_busy(tn_tensor_on(t)));
   memcpy(t->data, &element, size);
-  repeat(t->data, size, bytes);
+  repeat_element(t->data, size, bytes);
   return TN_OK;
 }
 
 /* ---- between devices ---- */
 
-static void end_transfer(tn_crossing *p) {
-  tn_device *other = p->other;
-  if (p->staging != NULL) tn_device_memory_free(other, TN_MEMORY_STAGING, p->staging, p->bytes);
-  if (p->event != NULL) other->backend->event_delete(&other->env, p->event);
-  *p = (tn_crossing){0};
-  tn_device_drop(other);
-}
-
-/* The first half has come to the host; the second goes on from there. */
-static tn_status upload(tn_storage *s) {
-  TN_TRY(enqueue_copy(s->device, TN_COPY_TO_DEVICE, s->pending.to, s->pending.staging, s->pending.bytes));
-  return tn_device_wait(s->device);
-}
-
-tn_status tn_storage_settle(tn_storage *s) {
-  tn_device *other = s->pending.other;
-  if (other == NULL) return TN_OK;
-  tn_status status = other->backend->event_wait(&other->env, s->pending.event);
-  if (status != TN_OK)
-    tn_error_move(s->device, other);
-  else if (s->pending.staging != NULL)
-    status = upload(s);
-  end_transfer(&s->pending);
-  return status;
-}
-
-/* Which device's stream a copy runs on, who else must wait for it, and where its ends are on that side. */
-typedef struct route {
-  tn_device *runs, *rests; /* `rests` has nothing under way when the copy is enqueued */
-  tn_storage *waits;       /* of `rests` */
+/* A copy between two devices. */
+typedef struct cross_copy {
+  tn_device *runs, *idle; /* the copy is on the stream of `runs`; `idle` has no work under way */
+  tn_storage *waits;      /* on `idle`: keeps the event */
   int32_t direction;
   void *to;
   const void *from;
-} route;
+} cross_copy;
 
-static tn_status start_transfer(const route *r, tn_crossing *p) {
+static tn_status enqueue_cross_copy(const cross_copy *r, tn_pending_copy *p) {
   tn_device *runs = r->runs;
   tn_env *env = &runs->env;
   TN_TRY(runs->backend->event_new(env, runs->device, &p->event));
-  TN_TRY(enqueue_copy(runs, r->direction, r->to, r->from, p->bytes));
+  TN_TRY(tn_device_copy(runs, r->direction, r->to, r->from, p->bytes));
   return runs->backend->event_record(env, p->event, tn_device_stream(runs));
 }
 
-static tn_status run_route(const route *r, tn_crossing *p) {
+static tn_status start_cross_copy(const cross_copy *r, tn_pending_copy *p) {
   p->other = r->runs;
-  tn_device_keep(r->runs);
-  tn_status status = start_transfer(r, p);
+  tn_device_retain(r->runs);
+  tn_status status = enqueue_cross_copy(r, p);
   if (status == TN_OK) {
     r->waits->pending = *p;
     return TN_OK;
   }
-  tn_device_wait(r->runs); /* staging may not go before the copy into it is over */
-  end_transfer(p);
+  tn_device_wait(r->runs); /* before its staging memory is freed */
+  tn_pending_copy_end(p);
   return status;
 }
 
-/* Neither end can be reached from the host: through staging memory of the source's. */
+/* Neither device is host-addressable: the copy goes through staging memory of the source. */
 static tn_status copy_through_host(tn_tensor *to, const tn_tensor *from, int64_t bytes) {
-  tn_crossing p = {.to = to->data, .bytes = bytes};
+  tn_pending_copy p = {.to = to->data, .bytes = bytes};
   tn_device *source = tn_tensor_on(from);
   TN_TRY(tn_device_memory(source, TN_MEMORY_STAGING, bytes, &p.staging));
-  route r = {source, tn_tensor_on(to), to->storage, TN_COPY_TO_HOST, p.staging, from->data};
-  return run_route(&r, &p);
+  cross_copy r = {source, tn_tensor_on(to), to->storage, TN_COPY_TO_HOST, p.staging, from->data};
+  return start_cross_copy(&r, &p);
 }
 
-static tn_status copy_across(tn_tensor *to, tn_tensor *from, int64_t bytes) {
+static tn_status copy_between_devices(tn_tensor *to, tn_tensor *from, int64_t bytes) {
   tn_device *source = tn_tensor_on(from), *target = tn_tensor_on(to);
-  tn_crossing p = {.bytes = bytes};
-  if (!is_near(source) && !is_near(target)) return copy_through_host(to, from, bytes);
-  route r = is_near(target) ? (route){source, target, to->storage, TN_COPY_TO_HOST, to->data, from->data}
-                            : (route){target, source, from->storage, TN_COPY_TO_DEVICE, to->data, from->data};
-  tn_status status = wait_if_busy(r.rests);
-  if (status == TN_OK) return run_route(&r, &p);
+  tn_pending_copy p = {.bytes = bytes};
+  if (!is_host_addressable(source) && !is_host_addressable(target)) return copy_through_host(to, from, bytes);
+  cross_copy r = is_host_addressable(target)
+                     ? (cross_copy){source, target, to->storage, TN_COPY_TO_HOST, to->data, from->data}
+                     : (cross_copy){target, source, from->storage, TN_COPY_TO_DEVICE, to->data, from->data};
+  tn_status status = wait_if_busy(r.idle);
+  if (status == TN_OK) return start_cross_copy(&r, &p);
   return status;
 }
 
@@ -231,38 +203,63 @@ static bool same_order(const tn_tensor *a, const tn_tensor *b) {
   return memcmp(a->order, b->order, sizeof a->order) == 0;
 }
 
-/* Elements that lie in another order are moved by the op that does so, on the device of the permuted one. */
+/* Runs the op copy. Overlapping tensors are copied through a row-major one. */
+static tn_status run_copy_op(tn_tensor *to, tn_tensor *from, tn_arena *arena) {
+  tn_device *device = tn_tensor_on(to);
+  const tn_op_def *def;
+  tn_options options;
+  tn_call_run run;
+  TN_TRY(tn_op_table_find(device->use->ops, device, "copy", &def));
+  TN_TRY(tn_options_start(device, arena, &def->op->item, &options));
+  TN_TRY(tn_options_finish(device, &options));
+  TN_TRY(tn_call_run_start(device, arena, def, 2, &run));
+  TN_TRY(tn_call_run_add(&run, TN_PORT_OPERAND, 0, from));
+  TN_TRY(tn_call_run_add(&run, TN_PORT_RESULT, 0, to));
+  tn_status status = tn_call_run_enqueue(&run, options.data, false);
+  if (status == TN_OK && run.used[1] != to) status = tn_tensor_copy(to, run.used[1]);
+  tn_call_run_discard(&run);
+  return status;
+}
+
+static tn_status copy_reordered_on_device(tn_tensor *to, tn_tensor *from) {
+  tn_arena arena = tn_arena_new(tn_tensor_on(to));
+  tn_status status = run_copy_op(to, from, &arena);
+  tn_arena_free(&arena);
+  return status;
+}
+
+/* Between two devices, the device of the permuted tensor reorders the elements. */
 static tn_status copy_reordered(tn_tensor *to, tn_tensor *from) {
   tn_tensor *between;
-  if (tn_tensor_on(to) == tn_tensor_on(from)) return tn_apply(tn_tensor_on(to), "copy", &from, 1, &to, 1);
-  TN_TRY(tn_tensor_make(tn_tensor_on(from->permuted ? from : to), &to->type, &between));
+  if (tn_tensor_on(to) == tn_tensor_on(from)) return copy_reordered_on_device(to, from);
+  TN_TRY(tn_tensor_allocate(tn_tensor_on(from->permuted ? from : to), &to->type, &between));
   tn_status status = tn_tensor_copy(between, from);
   if (status == TN_OK) status = tn_tensor_copy(to, between);
   tn_tensor_delete(between);
   return status;
 }
 
-static tn_status copy_elements(tn_tensor *to, tn_tensor *from) {
+static tn_status copy_tensor(tn_tensor *to, tn_tensor *from) {
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   if (!tn_type_equal(&to->type, &from->type))
     return tn_failf(to, TN_EINVAL,
                     "tn_tensor_copy: from %s to %s, expected the same type; use the op cast, or a view",
                     tn_type_format(&from->type, one), tn_type_format(&to->type, other));
-  TN_TRY(tn_storage_settle(to->storage));
-  TN_TRY(tn_storage_settle(from->storage));
+  TN_TRY(tn_storage_wait(to->storage));
+  TN_TRY(tn_storage_wait(from->storage));
   int64_t bytes = (int64_t)tn_type_bytes(&to->type);
   if (bytes == 0 ||
       (to->data == from->data && tn_tensor_on(to) == tn_tensor_on(from) && same_order(to, from)))
     return TN_OK;
   if (!same_order(to, from)) return copy_reordered(to, from);
-  if (tn_tensor_on(to) != tn_tensor_on(from)) return copy_across(to, from, bytes);
-  return enqueue_copy(tn_tensor_on(to), TN_COPY_ON_DEVICE, to->data, from->data, bytes);
+  if (tn_tensor_on(to) != tn_tensor_on(from)) return copy_between_devices(to, from, bytes);
+  return tn_device_copy(tn_tensor_on(to), TN_COPY_ON_DEVICE, to->data, from->data, bytes);
 }
 
-/* What fails on the source's device is to be found with the target, too. */
+/* A failure on the source's device is also reported with the target. */
 tn_status tn_tensor_copy(tn_tensor *to, tn_tensor *from) {
   tn_error_clear(to);
-  tn_status status = copy_elements(to, from);
+  tn_status status = copy_tensor(to, from);
   if (status != TN_OK && tn_error_text(to)[0] == '\0') tn_error_move(to, from);
   return status;
 }

@@ -1,10 +1,10 @@
-/* core/train/result.c: results as JSON text. */
+/* core/train/result.c: results of runs as JSON text. */
 #include "core/train/result.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-json_t *tn_metrics_json(const tn_metric *metrics, int32_t n) {
+json_t *tn_json_metrics(const tn_metric *metrics, int32_t n) {
   json_t *object = json_object();
   for (int32_t i = 0; i < n; i++) /* JSON has no NaN */
     json_object_set_new(object, metrics[i].name,

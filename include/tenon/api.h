@@ -1,9 +1,9 @@
-/* tenon/api.h: the table of host functions that every handle points to. Nobody calls it by hand:
- * build.h, ops.h and the plugin headers wrap each entry in an inline function with a short name.
- * An application that links libtenon and a plugin that knows no libtenon use the very same calls.
+/* tenon/api.h: the table of host functions that every handle points to. Code calls it through the inline
+ * functions of build.h, ops.h and the plugin headers, in applications that link libtenon and in plugins that
+ * do not.
  *
- * The table only grows at its end (minor version). While the major version is 0 only an exact match
- * of both numbers loads. */
+ * Versions: a minor version appends entries to the table. While the major version is 0, the host loads
+ * plugins of exactly its own major and minor version. */
 #ifndef TENON_API_H
 #define TENON_API_H
 
@@ -13,7 +13,7 @@ TN_BEGIN_C
 
 enum { TN_ABI_MAJOR = 0, TN_ABI_MINOR = 1 };
 
-typedef uint32_t tn_val;              /* a value in a graph; 0: absent, or an error has stuck */
+typedef uint32_t tn_val;              /* a value in a graph; 0: absent, or an earlier call failed */
 typedef struct tn_build tn_build;     /* build.h */
 typedef struct tn_query tn_query;     /* plugin/kernel.h */
 typedef struct tn_variant tn_variant; /* plugin/kernel.h */
@@ -67,16 +67,18 @@ struct tn_api {
   void *(*field)(tn_sample *s, int32_t field, const tn_type *type);
 };
 
-/* Records why a callback fails and returns `code`, so that `return tn_fail(...)` reads well.
- * `option` names the option that is to blame, or NULL; the host adds its file and line. (The member
- * stands in brackets because test libraries like to define a macro `fail`.) */
+/* tn_fail records the text of a failure in the handle and returns `code`, so a callback ends with
+ * `return tn_fail(...)`. `option` names the option that is wrong, or is NULL; the host adds the option's file
+ * and line. tn_env_log writes a line to the application's log; levels are those of env.h. (The parentheses
+ * around the member keep a test library's macro `fail` from expanding.) */
 #define tn_fail(handle, code, option, ...)                                                                   \
   ((((const tn_env *)(handle))->api->fail)((handle), (code), (option), __VA_ARGS__))
 #define tn_env_log(handle, level, ...)                                                                       \
   ((((const tn_env *)(handle))->api->log)((handle), (level), __VA_ARGS__))
 
-/* Host memory for a plugin's own objects: zeroed, aligned for any type; NULL leaves TN_ENOMEM in the
- * handle. The allocator belongs to the context, so any handle of it may free. */
+/* Host memory for a plugin's own objects. tn_new: `bytes` zero bytes, aligned for every type; NULL with
+ * TN_ENOMEM in the handle where memory ran out. tn_delete frees them, through any handle of the same context;
+ * accepts NULL. Threads: any, each with its own handle. */
 static inline void *tn_new(const void *handle, size_t bytes) {
   return ((const tn_env *)handle)->api->alloc(handle, bytes);
 }

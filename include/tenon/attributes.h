@@ -1,6 +1,7 @@
-/* tenon/attributes.h: the attribute structs of Tenon's own ops, for kernels that read them
- * (tn_node.attributes). Ops that are not listed have none. Defaults stand in core/ops and in
- * `tenon inspect OP`. Lists that cover spatial dimensions are {height, width}. */
+/* tenon/attributes.h: the attribute structs of Tenon's own ops, which kernels read through
+ * tn_node.attributes. Ops that are not listed have no attributes. `tenon inspect OP` shows defaults. Lists
+ * over spatial dimensions are {height, width}. The host makes these structs; a minor version appends members.
+ */
 #ifndef TENON_ATTRIBUTES_H
 #define TENON_ATTRIBUTES_H
 
@@ -32,11 +33,11 @@ typedef struct tn_broadcast_attributes {
   tn_ints dims;
 } tn_broadcast_attributes;
 
-/* Operands: iteration and block (i64 scalars; no block: 0). Element e takes word i % 4 of
- * tn_philox_at(stream, iteration, i / 4), where i = block * elements + e is its index in the global batch,
- * which is cut into blocks over ranks and micro-batches. uniform: low + (high - low) * tn_uniform_of(word).
- * normal: the Box-Muller pair of words 2j, 2j+1: r = sqrt(-2 ln(1 - u0)), even r cos(2 pi u1), odd
- * r sin(2 pi u1); mean + std * that. Computed in f64 for f64, else in f32. */
+/* random_uniform, random_normal. Operands: iteration and block, i64 scalars (an absent block is 0). Element e
+ * uses word i % 4 of tn_philox_at(stream, iteration, i / 4); i = block * elements + e is its index in the
+ * global batch, which ranks and micro-batches divide into blocks. uniform: low + (high - low) *
+ * tn_uniform_of(word). normal: Box-Muller on words 2j, 2j+1: r = sqrt(-2 ln(1 - u0)); z = r cos(2 pi u1) for
+ * even i, r sin(2 pi u1) for odd i; mean + std * z. Computed in f64 for f64, else in f32. */
 typedef struct tn_random_attributes {
   tn_ints dims;
   int64_t stream;
@@ -76,9 +77,9 @@ typedef struct tn_axis_attributes { /* argmax, softmax, log_softmax, concat */
   int64_t axis;                     /* -rank .. rank-1 */
 } tn_axis_attributes;
 
-/* How products of f32 may be made: exactly as the type has it, or of operands rounded to the 10 bits of
- * mantissa of TF32, to nearest, ties away from zero (PTX ISA, cvt.rna.tf32). A permission, which kernels
- * for hardware without TF32 need not use; `cpu` does, so that it shows what such hardware would. */
+/* Precision of products of f32. FULL: f32. TF32: a kernel may round the operands to TF32, 10 bits of
+ * mantissa, to nearest, ties away from zero (PTX ISA, cvt.rna.tf32); kernels for hardware without TF32 may
+ * ignore it. The kernels of `cpu` round, as the reference. */
 enum { TN_MATH_FULL = 0, TN_MATH_TF32 = 1 };
 
 typedef struct tn_matmul_attributes {
@@ -96,14 +97,14 @@ typedef struct tn_conv2d_attributes { /* conv2d, conv2d_grad_input, conv2d_grad_
 typedef struct tn_pool2d_attributes { /* max_pool2d, avg_pool2d and their gradients */
   tn_ints kernel, stride, padding;    /* two entries each; stride empty means kernel */
   int32_t ceil;                       /* output size rounds up, PyTorch's ceil_mode */
-  int32_t include_pad;                /* avg: divide by the kernel's size at the border, too */
+  int32_t include_pad;                /* avg: padding counts in the divisor */
   tn_ints dims;                       /* gradient ops: of their result */
 } tn_pool2d_attributes;
 
 typedef struct tn_norm_attributes { /* batch_norm, batch_norm_apply, layer_norm and its gradient */
   double epsilon;
   int64_t trailing; /* layer_norm: how many trailing dimensions are normalized */
-  int64_t ranks;    /* batch_norm: over how many the statistics span; a kernel for the whole takes 1 alone */
+  int64_t ranks;    /* batch_norm: ranks that the statistics span; a kernel for batch_norm takes 1 only */
 } tn_norm_attributes;
 
 typedef struct tn_cross_entropy_attributes {
@@ -142,8 +143,8 @@ typedef struct tn_pad_attributes { /* one entry per dimension */
 typedef struct tn_pack_attributes { /* operands flattened into one rank-1 result, gaps zero */
   tn_ints offsets;                  /* in elements, ascending */
   int64_t count;
-  /* The result is what lies in this region of state from element `start` on, or goes there: an operand may
-   * lie as the state of its place does. Empty: operands are row-major. */
+  /* The region of state that the result covers from element `start` on: an operand may have the layout of the
+   * state at its offset. Empty: operands are row-major. */
   const char *region;
   int64_t start;
 } tn_pack_attributes;

@@ -1,5 +1,5 @@
-/* tenon/base.h: what every other header stands on: export marks, status codes, element types,
- * tensor types. Nothing here allocates and nothing here has state. */
+/* tenon/base.h: export marks, status codes, element types, tensor types and layouts, which every other header
+ * uses. All functions are pure: they allocate nothing and keep no state. */
 #ifndef TENON_BASE_H
 #define TENON_BASE_H
 
@@ -18,33 +18,34 @@
 #define TN_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
 #define TN_MUST_USE            __attribute__((warn_unused_result))
 
-/* Whether the struct at `pointer`, which has a member struct_size, is long enough to hold `member`: a plugin asks
- * before it reads a member that a later minor version has appended. */
+/* Whether the struct at `pointer`, which has a member struct_size, is long enough to hold `member`: a plugin
+ * asks before it reads a member that a later minor version has appended. */
 #define TN_HAS(pointer, member)                                                                              \
-  ((size_t)((const char *)(&(pointer)->member + 1) - (const char *)(pointer)) <= (size_t)(pointer)->struct_size)
+  ((size_t)((const char *)(&(pointer)->member + 1) - (const char *)(pointer)) <=                             \
+   (size_t)(pointer)->struct_size)
 
 TN_BEGIN_C
 
-/* Outcome of a call; the text that explains a failure lives in the handle that was passed (env.h).
- * The numbers are part of the ABI and are never reused. */
+/* Outcome of a call. The text of a failure is in the handle that was passed (env.h). The numbers are part of
+ * the ABI and are never reused. */
 typedef int32_t tn_status;
 enum {
   TN_OK = 0,
-  TN_EOF = 1,          /* nothing more to give: the end of a listing or a stream; no text */
+  TN_EOF = 1,          /* the end of a listing or of a streaming source; no text */
   TN_EINVAL = 2,       /* a wrong argument, configuration or input file */
   TN_EIO = 3,          /* the operating system refused a read or a write */
   TN_EUNSUPPORTED = 4, /* this implementation declines; the only code that allows a fallback */
-  TN_EUNAVAILABLE = 5, /* a device, plugin or library is not there */
-  TN_ENOMEM = 6,       /* host or device memory ran out; the host may trim and retry */
-  TN_EDEVICE = 7,      /* the device failed; sticks to its stream */
+  TN_EUNAVAILABLE = 5, /* a device, plugin or library is missing */
+  TN_ENOMEM = 6,       /* host or device memory ran out; the host may free caches and try again */
+  TN_EDEVICE = 7,      /* the device failed; later calls on the stream return it as well */
   TN_EABI = 8,         /* a plugin was built for another interface */
   TN_ESTOPPED = 9,     /* stopped by request; can be resumed */
   TN_ENONFINITE = 10,  /* the loss or the state is not finite */
   TN_ECOMM = 11,       /* a rank or a collective failed */
-  TN_EINTERNAL = 12    /* a fault of Tenon's own */
+  TN_EINTERNAL = 12    /* a bug of Tenon, or a callback that failed without a valid code */
 };
 
-/* Element types. TN_ANY stands for "not decided" in options and patterns, never in a tensor. */
+/* Element types (dtypes). TN_ANY means "not decided" in options and patterns; a tensor never has it. */
 enum {
   TN_ANY = 0,
   TN_BOOL = 1, /* one byte, 0 or 1 */
@@ -55,7 +56,7 @@ enum {
   TN_BF16 = 6, /* the upper half of a binary32 */
   TN_F32 = 7,
   TN_F64 = 8,
-  TN_DTYPES = 9 /* how many codes there are, TN_ANY included */
+  TN_DTYPES = 9 /* number of codes, TN_ANY included */
 };
 
 /* Bytes of one element; 0 for TN_ANY and unknown codes. */
@@ -78,8 +79,8 @@ enum { TN_REDUCTION_SUM = 0, TN_REDUCTION_MIN = 1, TN_REDUCTION_MAX = 2 };
 /* The highest rank a tensor may have (see docs/decisions/0003-rank-limit.md). */
 enum { TN_MAX_RANK = 8 };
 
-/* What a value is: element type and logical dimensions, outermost first (N, C, H, W).
- * Dimensions beyond rank are 0. A dimension of 0 makes the tensor empty. */
+/* Type of a value: dtype and logical dimensions, outermost first (N, C, H, W). Dimensions beyond rank are 0.
+ * A dimension of 0 makes the tensor empty. */
 typedef struct tn_type {
   int32_t dtype, rank;
   int64_t dims[TN_MAX_RANK];
@@ -108,18 +109,17 @@ static inline int32_t tn_type_equal(const tn_type *a, const tn_type *b) {
   return a->dtype == b->dtype && tn_type_same_dims(a, b);
 }
 
-/* How the elements lie in memory, as a structure that anyone can read. The storage is a dense
- * array whose axes, outermost first, are the dimensions in `order`, each cut down to its number of
- * blocks, followed by the blocks in the order of `block`. Row-major NCHW is order 0 1 2 3; NHWC is
- * 0 2 3 1; nChw16c is order 0 1 2 3 with one block {dim 1, size 16}. A dimension that its block
- * size does not divide is padded; the padding is zero and every writer keeps it zero. All zero
- * means "unset". */
+/* Layout of a value in memory. The storage is a dense array. Its axes, outermost first, are the dimensions in
+ * `order`, each divided by the sizes of its blocks, and then the blocks in the order of `block`. Row-major
+ * NCHW is order 0 1 2 3; NHWC is 0 2 3 1; nChw16c is order 0 1 2 3 with one block {dim 1, size 16}. A
+ * dimension that is no multiple of its block sizes is padded: the padding is zero, and every kernel that
+ * writes keeps it zero. All members 0: unset. */
 typedef struct tn_block {
   uint16_t dim, size;
 } tn_block;
 enum { TN_MAX_BLOCKS = 4 };
 typedef struct tn_layout {
-  uint8_t set;      /* 0: not decided; the rest is zero */
+  uint8_t set;      /* 0: unset */
   uint8_t n_blocks; /* entries of block in use */
   uint8_t order[TN_MAX_RANK];
   tn_block block[TN_MAX_BLOCKS];

@@ -1,5 +1,5 @@
-/* tenon/context.h: the root object of an application: allocator, log, plugins. Any number of
- * contexts live side by side; they share nothing. A context is used by one thread at a time. */
+/* tenon/context.h: the root object of an application: allocator, log, plugins. A process may have several
+ * contexts, which share nothing. A context is used by one thread at a time. */
 #ifndef TENON_CONTEXT_H
 #define TENON_CONTEXT_H
 
@@ -11,27 +11,32 @@ typedef struct tn_context tn_context; /* begins with a tn_env */
 
 typedef struct tn_context_options {
   uint32_t struct_size;
-  /* Memory for everything on the host; NULL: malloc. realloc(NULL) allocates, 0 bytes frees and
+  /* Allocator of all host memory; NULL: malloc. realloc(user, NULL, n) allocates; n = 0 frees `block` and
    * returns NULL. Called from any thread. */
   void *(*realloc)(void *user, void *block, size_t bytes);
   void *realloc_user;
-  /* Log lines up to log_level, without newline; NULL: none. Called from any thread. */
+  /* Called with each log line up to log_level (TN_LOG_...), without newline; NULL: lines are dropped. Called
+   * from any thread. */
   void (*log)(void *user, int32_t level, const char *line);
   void *log_user;
   int32_t log_level;
-  const char *plugin_folder; /* NULL: the installed one, or the build tree's; "": none */
+  const char *plugin_folder; /* NULL: that of the installation or build tree of this library; "": no folder */
 } tn_context_options;
 
-/* options may be NULL. On failure *context is NULL unless memory for it could be had, in which case
- * it holds the explanation and must still be closed. */
+/* options may be NULL. On failure *context holds the text of the failure, and the caller closes it; it is
+ * NULL where there was no memory for it. tn_context_close comes after the close of every run, session and
+ * device of the context; it accepts NULL. */
 TN_EXPORT tn_status tn_context_open(const tn_context_options *options, tn_context **context);
 TN_EXPORT void tn_context_close(tn_context *context);
 
-/* Opens a plugin file; what `[plugins] load` and `--plugin` do. */
+/* Loads a plugin file, as `[plugins] load` and `--plugin` do: a path, or the name of a file in a plugin
+ * folder ("cuda" for tenon-cuda.so). A file that is loaded already changes nothing. TN_EUNAVAILABLE: no such
+ * file, or it lacks a library; TN_EABI: built for another interface. The file stays loaded for the life of
+ * the process. */
 TN_EXPORT tn_status tn_context_load(tn_context *context, const char *path);
 
-/* Writes the index of a plugin folder, which lets a run open only the files that it needs; for whoever
- * puts plugins there. A file that the index does not describe as it is still works: it is opened. */
+/* Writes the index of a plugin folder, for installers. With an index, a run loads only the files that it
+ * needs. A file that is newer than the index, or missing from it, is loaded whenever items are looked up. */
 TN_EXPORT tn_status tn_context_write_index(tn_context *context, const char *folder);
 
 /* Frees a text that a function of this interface has made (every `char **` result: JSON, INI text, graph

@@ -1,10 +1,10 @@
-/* tenon/env.h: the head of every handle. Whatever Tenon hands to a callback, and whatever it hands
- * to an application, begins with a tn_env: the table of host functions and the slot in which errors
- * are kept. So a message never needs a global, and several contexts live in one process.
+/* tenon/env.h: the head of every handle. Each handle that Tenon passes to a callback or to an application
+ * begins with a tn_env: the table of host functions, and the error record. Errors need no global, so several
+ * contexts live in one process.
  *
- * Errors. A failing call returns a code and leaves one line of text in the handle it was given:
- * what, where, the value, what was expected, what to do. Callers put context in front of it on the
- * way up. Making an error never allocates. A handle is used by one thread at a time. */
+ * Errors. A call that fails returns a code and leaves one line of text in the handle that was passed: the
+ * problem, its location, the value found, the value expected, and a remedy. Callers prepend context.
+ * Recording an error allocates nothing. Threads: a handle is used by one thread at a time. */
 #ifndef TENON_ENV_H
 #define TENON_ENV_H
 
@@ -22,8 +22,8 @@ typedef struct tn_env {
 
 enum { TN_LOG_ERROR = 0, TN_LOG_WARN = 1, TN_LOG_INFO = 2, TN_LOG_DEBUG = 3 };
 
-/* The explanation of the last failure on this handle, one line without newline; "" if none.
- * Borrowed: valid until the next call on the handle. `handle` is any Tenon handle. */
+/* Text of the last failure on this handle, one line without newline; "" if there was no failure. Valid until
+ * the next call on the handle. `handle` is any Tenon handle. */
 TN_EXPORT const char *tn_error_text(const void *handle);
 
 /* Short English name of a code ("invalid", "out of memory"). */

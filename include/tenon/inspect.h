@@ -1,5 +1,6 @@
-/* tenon/inspect.h: what is installed, what a key means, what this machine offers. Each result is one
- * JSON text, freed with tn_string_free (context.h). */
+/* tenon/inspect.h: installed items, configuration keys, devices of this machine. Each result is one JSON
+ * object as text; the caller frees it with tn_string_free (context.h). On failure *json is NULL and the text
+ * is in the context. docs/guide/results.md lists the fields of tn_doctor. */
 #ifndef TENON_INSPECT_H
 #define TENON_INSPECT_H
 
@@ -7,15 +8,17 @@
 
 TN_BEGIN_C
 
-/* Items: {"items": [{kind, name, doc, plugin, version, file, options: [{name, type, default, range,
- * doc}], ...}]}; ops have schema, kernels family and pattern. `name` chooses those of one name; NULL
- * takes all. TN_EINVAL with the nearest name when there is none. */
+/* Items of one name, or all where `name` is NULL: {"items": [{kind, name, doc, plugin, version, file,
+ * options: [{name, type, default, range, doc}], ...}]}; ops have schema, kernels family and pattern.
+ * TN_EINVAL, with the nearest name, where no item has that name. */
 TN_EXPORT tn_status tn_inspect(tn_context *context, const char *name, char **json);
 
-/* A configuration key: "run.seed", "optimizer.lr", "run": {section, doc, keys: [...]}. */
+/* A configuration key ("run.seed", "optimizer.lr") or section ("run"): {section, doc, keys: [...]}. TN_EINVAL
+ * where there is no such section or key. */
 TN_EXPORT tn_status tn_explain(tn_context *context, const char *key, char **json);
 
-/* {version, abi, processors, memory_mib, backends: [{name, devices: [...], reason}]}. */
+/* Opens every backend to list its devices: {version, abi, processors, memory_mib, backends: [{name, devices:
+ * [...], reason}]}. */
 TN_EXPORT tn_status tn_doctor(tn_context *context, char **json);
 
 TN_END_C

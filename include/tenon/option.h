@@ -1,7 +1,6 @@
-/* tenon/option.h: options and attributes. An item describes a plain C struct of its own with a
- * table of tn_option rows; the host fills the struct, typed and checked, before any callback runs.
- * A misspelt field does not compile and a launch looks nothing up by name. The same table drives
- * validation, `tenon inspect`, the configuration reference and completion.
+/* tenon/option.h: options and attributes. An item describes a C struct of its own with a table of tn_option
+ * rows. The host fills the struct, typed and checked, before it calls the item, and callbacks read its
+ * fields. The same table serves validation, `tenon inspect` and completion.
  *
  *     struct leaky { double slope; };
  *     static const tn_option leaky_options[] = {
@@ -16,7 +15,7 @@
 
 TN_BEGIN_C
 
-/* Lists as options. `v` lives as long as the struct. */
+/* Lists: n values at v, which live as long as the struct that holds the list. */
 typedef struct tn_ints {
   int64_t n;
   const int64_t *v;
@@ -45,7 +44,7 @@ enum {
 
 enum {
   TN_OPT_SCHEDULED = 1 /* optimizers: may differ by parameter group and by step; read it with
-                          tn_option_value, the field holds the value of the first group */
+                          tn_build_option_value; the field holds the first group's value */
 };
 
 /* One option. Strings are constants of the plugin. */
@@ -53,7 +52,7 @@ typedef struct tn_option {
   const char *name;
   uint32_t type, flags;
   uint32_t offset, bytes; /* of the field in the options struct */
-  const char *fallback;   /* default, in INI syntax; NULL: the option is required */
+  const char *fallback;   /* the default, in INI syntax; NULL: the option is required */
   const char *range;      /* "> 0", ">= 1", "[0, 1]", "[0, 1)", "a|b|c" for enums; NULL: any */
   const char *doc;        /* one line */
 } tn_option;

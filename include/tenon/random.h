@@ -1,7 +1,7 @@
-/* tenon/random.h: the one generator of random numbers, Philox 4x32-10 (Salmon, Moraes, Dror, Shaw,
- * "Parallel random numbers: as easy as 1, 2, 3", SC 2011). It is counter-based: a number is a pure
- * function of a key and a counter, so masks, shuffles and augmentations do not depend on threads,
- * workers, ranks or backend, and resuming costs nothing. */
+/* tenon/random.h: the generator of all random numbers, Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel
+ * random numbers: as easy as 1, 2, 3", SC 2011). It is counter-based: a number is a pure function of key and
+ * counter, so masks, shuffles and augmentations are independent of threads, workers, ranks and backend, and a
+ * resumed run continues them exactly. */
 #ifndef TENON_RANDOM_H
 #define TENON_RANDOM_H
 
@@ -35,8 +35,8 @@ static inline tn_philox tn_philox_at(uint64_t key, uint64_t hi, uint64_t lo) {
 /* [0, 1) with 24 bits, exact in binary32. */
 static inline float tn_uniform_of(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 
-/* A sequence of numbers from one key, for code on the host: sources and transforms.
- * Start it with tn_rng_at(key, 0). Copy it to fork it. */
+/* A sequence of numbers from one key, for sources and transforms: tn_rng_at(key, 0) begins it. A copy
+ * continues independently with the same numbers. */
 typedef struct tn_rng {
   uint64_t key, hi, lo;
   tn_philox word;
@@ -54,12 +54,12 @@ static inline uint32_t tn_rng_u32(tn_rng *r) {
   }
   return r->word.v[r->used++];
 }
-/* [0, 1) */
+/* Uniform on [0, 1), with 32 bits. */
 static inline double tn_rng_uniform(tn_rng *r) { return (double)tn_rng_u32(r) * 0x1p-32; }
 static inline double tn_rng_between(tn_rng *r, double low, double high) {
   return low + (high - low) * tn_rng_uniform(r);
 }
-/* 0 .. n-1; n >= 1. The bias of the remainder is below n * 2^-64. */
+/* An integer of 0 .. n-1; n >= 1. The bias of the remainder is below n * 2^-64. */
 static inline int64_t tn_rng_below(tn_rng *r, int64_t n) {
   uint64_t wide = (uint64_t)tn_rng_u32(r) << 32;
   wide |= tn_rng_u32(r);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # tests/conformance/again.sh TENON FOLDER: `tenon conformance PLUGIN.so` prints one line for each case that fails,
-# and the line finds the failure again. FOLDER holds plugins that are wrong.
+# and the line as a filter repeats the failure. FOLDER holds faulty plugins.
 set -u
 tenon=$(realpath "$1")
 cd "$2" || exit 1

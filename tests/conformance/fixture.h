@@ -1,4 +1,4 @@
-/* tests/conformance/fixture.h: what a test of graphs stands on: a handle, and the core's ops. */
+/* tests/conformance/fixture.h: an env and the core's ops for tests of graphs, and devices. */
 #ifndef TN_TESTS_CONFORMANCE_FIXTURE_H
 #define TN_TESTS_CONFORMANCE_FIXTURE_H
 

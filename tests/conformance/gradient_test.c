@@ -1,4 +1,5 @@
-/* Every gradient rule of the core against differences (core/conformance/trial/finite_differences.h). */
+/* Every gradient rule of the core against finite differences (core/conformance/trial/finite_differences.h).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@ static void run_family(void **state, const tn_case *cases) {
     for (int64_t draw = 0; draw < DRAWS; draw++) {
       const tn_trial trial = {.c = c, .dtype = TN_F64, .draw = draw, .gradient = true};
       tn_verdict verdict;
-      assert_int_equal(tn_differences_run(&site, &trial, &verdict), TN_OK);
+      assert_int_equal(tn_finite_differences_run(&site, &trial, &verdict), TN_OK);
       if (verdict.what != TN_VERDICT_PASSED && verdict.what != TN_VERDICT_NOTHING)
         fail_msg("%s, draw %lld: %s", c->op, (long long)draw, verdict.text);
     }

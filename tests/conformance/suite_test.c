@@ -1,5 +1,5 @@
-/* The suite itself (tenon/conformance.h): it finds what is wrong, says what is missing, and gives the same
- * bits for any number of threads and in contexts that work side by side. */
+/* The suite itself (tenon/conformance.h): it detects faulty kernels and rules, reports unsupported ops, and
+ * gives the same bits for any number of threads and in contexts that run concurrently. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,8 @@
 
 #include "tenon/conformance.h"
 
-/* Runs the suite on a device of its own; the caller's (json_decref). NULL with the text in `error`. */
+/* Runs the suite on a device of its own. The caller frees the report (json_decref). NULL: failed, with the
+ * message in `error`. */
 static json_t *run(const char *backend, const char *options, const char *file, tn_conformance_options *wanted,
                    char error[512]) {
   tn_context *context = NULL;
@@ -59,7 +60,7 @@ static void a_wrong_element_is_found(void **state) {
 }
 static void a_write_behind_the_end_is_found(void **state) {
   (void)state;
-  finds("wrong_border", "belongs to nobody; in front of it lies a result of relu");
+  finds("wrong_border", "is outside all buffers; the buffer before it is a result of relu");
 }
 static void other_bits_are_found(void **state) {
   (void)state;
@@ -71,10 +72,10 @@ static void a_kernel_that_takes_nothing_is_found(void **state) {
 }
 static void a_wrong_gradient_rule_is_found(void **state) {
   (void)state;
-  finds("wrong_gradient", "the gradient rule says");
+  finds("wrong_gradient", "the gradient rule gives");
 }
 
-/* ---- what is missing ---- */
+/* ---- unsupported ops ---- */
 
 static void a_line_that_no_longer_holds_is_stale(void **state) {
   (void)state;
@@ -94,7 +95,7 @@ static void wrong_options_say_what_is_expected(void **state) {
                   {"matmul/f32/1/backwards", NULL, NULL, "expected OP, OP/DTYPE"},
                   {"matmull", NULL, NULL, "there is no such case"},
                   {NULL, "matmul f64 is slow", NULL, "expected OP/DTYPE: reason"},
-                  {NULL, NULL, "nobody", "brings no op"}};
+                  {NULL, NULL, "absent", "has no op"}};
   for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
     char error[512] = "";
     tn_conformance_options wanted = {

@@ -32,6 +32,7 @@ plant_tree() {
   put backends/far/kernels/relu.c '#include "backends/far/far.h"' '#include "backends/far/kernels/near.h"' \
     '#include "backends/shared/half.h"'
   put backends/shared/half.h '#include "tenon/base.h"'
+  put backends/shared/pointwise/ir.h '#include "backends/shared/half.h"' '#include "tenon/plugin/op.h"'
   put backends/far/kernels/near.h ''
   put plugins/optimizers/sgd.c '#include <math.h>' '#include "tenon/plugin/op.h"' \
     'const tn_optimizer sgd = {.item = TN_ITEM(tn_optimizer, TN_OPTIMIZER,' '    "sgd", "w - lr g", S, options)};'
@@ -91,6 +92,18 @@ refuses "a backend names its headers by their whole path" "backends/far/device.c
   backends/far/device.c '#include "far.h"'
 refuses "what backends share includes no backend" "backends/shared/ir.h:1: includes backends/far/far.h: backends/shared" \
   backends/shared/ir.h '#include "backends/far/far.h"'
+refuses "a backend includes only shared files that exist" \
+  "backends/far/device.c:2: includes backends/shared/cost.h: backends/far includes" \
+  backends/far/device.c '#include "backends/shared/pointwise/ir.h"' '#include "backends/shared/cost.h"'
+refuses "a backend does not reach another one through the shared folder" \
+  "backends/near/near.c:1: includes backends/shared/../far/far.h: backends/near" \
+  backends/near/near.c '#include "backends/shared/../far/far.h"'
+refuses "shared code names its headers by their whole path" "backends/shared/cost.h:1: includes half.h: backends/shared" \
+  backends/shared/cost.h '#include "half.h"'
+refuses "shared code does not include core" "backends/shared/cost.h:1: includes core/base/env.h: backends/shared" \
+  backends/shared/cost.h '#include "core/base/env.h"'
+refuses "core does not include shared code of backends" "core/graph/up.c:1: includes backends/shared/half.h: core includes" \
+  core/graph/up.c '#include <backends/shared/half.h>'
 refuses "a plugin does not include what backends share" "plugins/layers/half.h:1: includes backends/shared/half.h: plugins" \
   plugins/layers/half.h '#include "backends/shared/half.h"'
 refuses "a plugin does not include a backend" "plugins/layers/layers.c:3: includes backends/far/far.h" \

@@ -4,7 +4,7 @@
 
 #include "tools/bench/bench_ops.h"
 
-static void print_step(const json_t *json) {
+static void bench_print_step(const json_t *json) {
   const json_t *ms = json_object_get(json, "ms");
   printf("%s on %s, %lld threads, batch %lld, %s\n", json_string_value(json_object_get(json, "mode")),
          json_string_value(json_object_get(json, "backend")),
@@ -21,7 +21,7 @@ static void print_step(const json_t *json) {
   if (json_object_get(json, "launches")) print_launches(json);
 }
 
-static void print_load(const json_t *json) {
+static void bench_print_load(const json_t *json) {
   const json_t *ms = json_object_get(json, "ms");
   printf("loading from %s, %lld workers, batch %lld\n", json_string_value(json_object_get(json, "source")),
          json_integer_value(json_object_get(json, "workers")),
@@ -34,33 +34,35 @@ static void print_load(const json_t *json) {
 }
 
 /* The number of a mode, or -1. */
-static int32_t find_mode(const char *name) {
+static int32_t bench_find_mode(const char *name) {
   static const char *const names[] = {"train", "infer", "load"};
   for (int32_t mode = TN_BENCH_TRAIN; mode <= TN_BENCH_LOAD; mode++)
-    if (!name || strcmp(name, names[mode]) == 0) return mode;
+    if (name == NULL || strcmp(name, names[mode]) == 0) return mode;
   return -1;
 }
 
-static void print_json(const json_t *json) {
+static void bench_print_json(const json_t *json) {
   char *text = json_dumps(json, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
   printf("%s\n", text ? text : "");
   free(text);
 }
 
-/* A result as text, to stdout; with the ceilings where it has launches. */
-static int show(tn_context *context, const cli_args *args, const char *text) {
+/* Prints a result; one with launches gets the ceilings first. */
+static int bench_print(tn_context *context, const cli_args *args, const char *text) {
   json_t *json = json_loads(text, 0, NULL);
   int code = json_object_get(json, "launches") ? add_ceilings(context, json) : CLI_OK;
   if (code == CLI_OK)
-    (args->json ? print_json : json_object_get(json, "workers") ? print_load : print_step)(json);
+    (args->json                         ? bench_print_json
+     : json_object_get(json, "workers") ? bench_print_load
+                                        : bench_print_step)(json);
   json_decref(json);
   return code;
 }
 
-static int run_bench(tn_context *context, const cli_args *args) {
+static int bench_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL;
-  int32_t mode = find_mode(args->mode);
+  int32_t mode = bench_find_mode(args->mode);
   if (mode < 0) {
     fprintf(stderr, "tenon bench: --mode %s, expected train, infer or load\n", args->mode);
     return CLI_USAGE;
@@ -75,7 +77,7 @@ static int run_bench(tn_context *context, const cli_args *args) {
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;
   tn_status status = tn_run_bench(run, &options, &json);
-  code = status == TN_OK ? show(context, args, json) : cli_fail(run, status);
+  code = status == TN_OK ? bench_print(context, args, json) : cli_fail(run, status);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;
@@ -87,4 +89,4 @@ const cli_command command_bench = {.name = "bench",
                                    .min_words = 1,
                                    .max_words = 1,
                                    .options = CLI_SET | CLI_JSON | CLI_MODE | CLI_BATCH | CLI_STEPS | CLI_OPS,
-                                   .run = run_bench};
+                                   .run = bench_run};

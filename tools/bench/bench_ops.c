@@ -1,4 +1,4 @@
-/* tools/bench/bench_ops.c: what each launch reaches of what is possible. */
+/* tools/bench/bench_ops.c: `tenon bench --ops`: each launch as a fraction of the machine's ceilings. */
 #include "tools/bench/bench_ops.h"
 
 #include <stdlib.h>
@@ -6,82 +6,84 @@
 
 #include "tools/bench/ceilings.h"
 
-static double number(const json_t *object, const char *key) {
+static double bench_ops_number(const json_t *object, const char *key) {
   return json_number_value(json_object_get(object, key));
 }
 
-static const char *text(const json_t *object, const char *key) {
+static const char *bench_ops_text(const json_t *object, const char *key) {
   return json_string_value(json_object_get(object, key));
 }
 
-static double median(const json_t *object) {
+static double bench_ops_median(const json_t *object) {
   return json_number_value(json_array_get(json_object_get(object, "ms"), 1));
 }
 
-static int32_t dtype_of(const json_t *launch) {
+static int32_t bench_ops_dtype(const json_t *launch) {
   int32_t dtype = 1;
-  while (dtype < TN_DTYPES && strcmp(tn_dtype_name(dtype), text(launch, "dtype")) != 0) dtype++;
+  while (dtype < TN_DTYPES && strcmp(tn_dtype_name(dtype), bench_ops_text(launch, "dtype")) != 0) dtype++;
   return dtype < TN_DTYPES ? dtype : TN_ANY;
 }
 
 /* ---- figures ---- */
 
-static double least_ms(const ceilings *c, const json_t *launch) {
-  return least_seconds(c, dtype_of(launch), number(launch, "flops"), number(launch, "bytes")) * 1e3;
+static double bench_ops_least_ms(const ceilings *c, const json_t *launch) {
+  return least_seconds(c, bench_ops_dtype(launch), bench_ops_number(launch, "flops"),
+                       bench_ops_number(launch, "bytes")) *
+         1e3;
 }
 
-static void add_figures(json_t *launch, const ceilings *c, double step_ms) {
-  double ms = median(launch), seconds = ms > 0 ? ms * 1e-3 : 1e-9;
+static void bench_ops_add_figures(json_t *launch, const ceilings *c, double step_ms) {
+  double ms = bench_ops_median(launch), seconds = ms > 0 ? ms * 1e-3 : 1e-9;
   json_object_set_new(launch, "share_of_step", json_real(step_ms > 0 ? ms / step_ms : 0));
-  json_object_set_new(launch, "gflops", json_real(number(launch, "flops") / seconds * 1e-9));
-  json_object_set_new(launch, "gb_s", json_real(number(launch, "bytes") / seconds * 1e-9));
-  json_object_set_new(launch, "of_limit", json_real(least_ms(c, launch) / (seconds * 1e3)));
+  json_object_set_new(launch, "gflops", json_real(bench_ops_number(launch, "flops") / seconds * 1e-9));
+  json_object_set_new(launch, "gb_s", json_real(bench_ops_number(launch, "bytes") / seconds * 1e-9));
+  json_object_set_new(launch, "of_limit", json_real(bench_ops_least_ms(c, launch) / (seconds * 1e3)));
 }
 
-static int slower_first(const void *x, const void *y) {
-  double a = median(*(const json_t *const *)x), b = median(*(const json_t *const *)y);
+static int bench_ops_compare_times(const void *x, const void *y) {
+  double a = bench_ops_median(*(const json_t *const *)x), b = bench_ops_median(*(const json_t *const *)y);
   return (a < b) - (a > b);
 }
 
-/* The same array, ordered by time. */
-static json_t *sorted(const json_t *launches) {
+/* The same launches, slowest first. */
+static json_t *bench_ops_sort(const json_t *launches) {
   size_t n = json_array_size(launches);
   const json_t **order = malloc((n + 1) * sizeof *order);
   json_t *result = json_array();
   for (size_t i = 0; order && i < n; i++) order[i] = json_array_get(launches, i);
-  if (order) qsort(order, n, sizeof *order, slower_first);
+  if (order) qsort(order, n, sizeof *order, bench_ops_compare_times);
   for (size_t i = 0; order && i < n; i++) json_array_append(result, (json_t *)order[i]);
   free(order);
   return result;
 }
 
-static json_t *entry_of(json_t *kernels, const char *name) {
+static json_t *bench_ops_kernel_entry(json_t *kernels, const char *name) {
   size_t i;
   json_t *one;
   json_array_foreach(kernels, i, one) {
-    if (strcmp(text(one, "kernel"), name) == 0) return one;
+    if (strcmp(bench_ops_text(one, "kernel"), name) == 0) return one;
   }
   one = json_pack("{s:s, s:i, s:f, s:f}", "kernel", name, "launches", 0, "ms", 0.0, "of_limit", 0.0);
   json_array_append_new(kernels, one);
   return one;
 }
 
-/* In the order of `launches`; of_limit is weighted by time. */
-static json_t *kernels_of(const json_t *launches) {
+/* Totals per kernel, in the order of `launches`; of_limit is weighted by time. */
+static json_t *bench_ops_kernels(const json_t *launches) {
   json_t *kernels = json_array(), *launch;
   size_t i;
   json_array_foreach(launches, i, launch) {
-    json_t *entry = entry_of(kernels, text(launch, "kernel"));
-    double before = number(entry, "ms"), ms = median(launch);
-    double reached = number(entry, "of_limit") * before + number(launch, "of_limit") * ms;
-    json_object_set_new(entry, "launches", json_integer((json_int_t)number(entry, "launches") + 1));
+    json_t *entry = bench_ops_kernel_entry(kernels, bench_ops_text(launch, "kernel"));
+    double before = bench_ops_number(entry, "ms"), ms = bench_ops_median(launch);
+    double reached = bench_ops_number(entry, "of_limit") * before + bench_ops_number(launch, "of_limit") * ms;
+    json_object_set_new(entry, "launches", json_integer((json_int_t)bench_ops_number(entry, "launches") + 1));
     json_object_set_new(entry, "ms", json_real(before + ms));
     json_object_set_new(entry, "of_limit", json_real(before + ms > 0 ? reached / (before + ms) : 0));
   }
   return kernels;
 }
 
-static json_t *describe_ceilings(const ceilings *c) {
+static json_t *bench_ops_ceilings_json(const ceilings *c) {
   json_t *gemm = json_object();
   for (int32_t dtype = 1; dtype < TN_DTYPES; dtype++)
     if (c->gemm[dtype] > 0) json_object_set_new(gemm, tn_dtype_name(dtype), json_real(c->gemm[dtype] * 1e-9));
@@ -97,63 +99,66 @@ int add_ceilings(tn_context *context, json_t *result) {
   double least = 0;
   size_t i;
   json_array_foreach(launches, i, launch) {
-    int32_t dtype = dtype_of(launch);
+    int32_t dtype = bench_ops_dtype(launch);
     if (tn_dtype_is_float(dtype)) wanted[dtype] = true;
   }
-  int code =
-      measure_ceilings(context, text(result, "backend"), (int)number(result, "threads"), wanted, &found);
+  int code = measure_ceilings(context, bench_ops_text(result, "backend"),
+                              (int)bench_ops_number(result, "threads"), wanted, &found);
   if (code != CLI_OK) return code;
-  double step_ms = number(result, "launched_ms") + number(result, "between_ms");
+  double step_ms = bench_ops_number(result, "launched_ms") + bench_ops_number(result, "between_ms");
   json_array_foreach(launches, i, launch) {
-    add_figures(launch, &found, step_ms);
-    least += least_ms(&found, launch);
+    bench_ops_add_figures(launch, &found, step_ms);
+    least += bench_ops_least_ms(&found, launch);
   }
-  json_object_set_new(result, "launches", sorted(launches));
-  json_object_set_new(result, "kernels", kernels_of(json_object_get(result, "launches")));
-  json_object_set_new(result, "ceilings", describe_ceilings(&found));
+  json_object_set_new(result, "launches", bench_ops_sort(launches));
+  json_object_set_new(result, "kernels", bench_ops_kernels(json_object_get(result, "launches")));
+  json_object_set_new(result, "ceilings", bench_ops_ceilings_json(&found));
   json_object_set_new(result, "least_ms", json_real(least));
   return CLI_OK;
 }
 
 /* ---- table ---- */
 
-static void print_launch(const json_t *l) {
-  printf("%-24.24s %-30.30s %-26.26s %-5s %9.4g %6.1f %10.4g %9.4g %7.1f\n", text(l, "name"), text(l, "op"),
-         text(l, "kernel"), text(l, "dtype"), median(l), number(l, "share_of_step") * 100,
-         number(l, "gflops"), number(l, "gb_s"), number(l, "of_limit") * 100);
+static void bench_ops_print_launch(const json_t *l) {
+  printf("%-24.24s %-30.30s %-26.26s %-5s %9.4g %6.1f %10.4g %9.4g %7.1f\n", bench_ops_text(l, "name"),
+         bench_ops_text(l, "op"), bench_ops_text(l, "kernel"), bench_ops_text(l, "dtype"),
+         bench_ops_median(l), bench_ops_number(l, "share_of_step") * 100, bench_ops_number(l, "gflops"),
+         bench_ops_number(l, "gb_s"), bench_ops_number(l, "of_limit") * 100);
 }
 
-static void print_ceilings(const json_t *c) {
+static void bench_ops_print_ceilings(const json_t *c) {
   const char *dtype;
   json_t *rate;
   printf("ceilings  ");
   json_object_foreach(json_object_get(c, "gemm_gflops"), dtype, rate) {
     printf(" matmul %s %.4g GFLOP/s,", dtype, json_number_value(rate));
   }
-  if (number(c, "multiply_add_gflops") > 0)
-    printf(" multiply-add f32 %.4g GFLOP/s,", number(c, "multiply_add_gflops"));
-  printf(" copy %.4g GB/s", number(c, "copy_gb_s"));
-  if (number(c, "cached_copy_gb_s") > 0)
-    printf(", %.4g GB/s within %.4g MiB of cache", number(c, "cached_copy_gb_s"), number(c, "cache_mib"));
+  if (bench_ops_number(c, "multiply_add_gflops") > 0)
+    printf(" multiply-add f32 %.4g GFLOP/s,", bench_ops_number(c, "multiply_add_gflops"));
+  printf(" copy %.4g GB/s", bench_ops_number(c, "copy_gb_s"));
+  if (bench_ops_number(c, "cached_copy_gb_s") > 0)
+    printf(", %.4g GB/s within %.4g MiB of cache", bench_ops_number(c, "cached_copy_gb_s"),
+           bench_ops_number(c, "cache_mib"));
   printf("\n");
 }
 
 void print_launches(const json_t *result) {
   const json_t *launches = json_object_get(result, "launches"), *kernels = json_object_get(result, "kernels");
-  double launched = number(result, "launched_ms"), between = number(result, "between_ms");
+  double launched = bench_ops_number(result, "launched_ms"), between = bench_ops_number(result, "between_ms");
   double step = launched + between;
   printf("\n%-24s %-30s %-26s %-5s %9s %6s %10s %9s %7s\n", "name", "op", "kernel", "dtype", "ms", "%",
          "GFLOP/s", "GB/s", "% limit");
-  for (size_t i = 0; i < json_array_size(launches); i++) print_launch(json_array_get(launches, i));
+  for (size_t i = 0; i < json_array_size(launches); i++) bench_ops_print_launch(json_array_get(launches, i));
   printf("\n%-40s %9s %9s %6s %7s\n", "kernel", "launches", "ms", "%", "% limit");
   for (size_t i = 0; i < json_array_size(kernels); i++) {
     const json_t *k = json_array_get(kernels, i);
-    printf("%-40.40s %9.0f %9.4g %6.1f %7.1f\n", text(k, "kernel"), number(k, "launches"), number(k, "ms"),
-           step > 0 ? number(k, "ms") / step * 100 : 0, number(k, "of_limit") * 100);
+    printf("%-40.40s %9.0f %9.4g %6.1f %7.1f\n", bench_ops_text(k, "kernel"), bench_ops_number(k, "launches"),
+           bench_ops_number(k, "ms"), step > 0 ? bench_ops_number(k, "ms") / step * 100 : 0,
+           bench_ops_number(k, "of_limit") * 100);
   }
   printf("%-40s %9zu %9.4g %6.1f %7.1f\n", "total", json_array_size(launches), launched,
          step > 0 ? launched / step * 100 : 0,
-         launched > 0 ? number(result, "least_ms") / launched * 100 : 0);
+         launched > 0 ? bench_ops_number(result, "least_ms") / launched * 100 : 0);
   printf("%-40s %9s %9.4g %6.1f\n\n", "between launches", "", between, step > 0 ? between / step * 100 : 0);
-  print_ceilings(json_object_get(result, "ceilings"));
+  bench_ops_print_ceilings(json_object_get(result, "ceilings"));
 }

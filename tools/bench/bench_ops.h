@@ -1,4 +1,4 @@
-/* tools/bench/bench_ops.h: `tenon bench --ops`: launches against the ceilings of the machine. */
+/* tools/bench/bench_ops.h: `tenon bench --ops`: launches compared with the ceilings of the machine. */
 #ifndef TN_TOOLS_BENCH_BENCH_OPS_H
 #define TN_TOOLS_BENCH_BENCH_OPS_H
 
@@ -6,10 +6,11 @@
 
 #include "tools/cli.h"
 
-/* Measures the ceilings, adds them and what follows from them to a result of tn_run_bench that has launches,
- * and sorts these by time: ceilings: {gemm_gflops: {DTYPE: ...}, multiply_add_gflops, copy_gb_s,
- * cached_copy_gb_s, cache_mib}; for each launch share_of_step, gflops, gb_s, of_limit; kernels: [{kernel,
- * launches, ms, of_limit}]; least_ms, what all launches would take at the ceilings. */
+/* Measures the ceilings, and adds to a result of tn_run_bench with launches:
+ *   ceilings: {gemm_gflops: {DTYPE: ...}, multiply_add_gflops, copy_gb_s, cached_copy_gb_s, cache_mib}
+ *   for each launch share_of_step, gflops, gb_s, of_limit; launches are sorted by time
+ *   kernels: [{kernel, launches, ms, of_limit}]
+ *   least_ms: the time of all launches at the ceilings */
 int add_ceilings(tn_context *context, json_t *result);
 void print_launches(const json_t *result);
 

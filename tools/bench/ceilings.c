@@ -1,5 +1,5 @@
-/* tools/bench/ceilings.c: a large matrix product and a large copy through the library, and the processor
- * beside. */
+/* tools/bench/ceilings.c: measures large matrix products and copies through the library, and the host's
+ * processors. */
 #include "tools/bench/ceilings.h"
 
 #include <string.h>
@@ -7,13 +7,12 @@
 
 #include "tools/bench/peak.h"
 
-/* Large enough for a kernel to be at its best; the smaller one for devices that need seconds for the larger.
- */
+/* The largest gives the best rate; slow devices stop at a smaller one. */
 static const int64_t SIDES[] = {512, 1024, 2048};
 enum { REPEATS = 4, COPY_MIB = 256 };
 static const double ENOUGH_S = 0.1; /* for one product */
 
-static double now(void) {
+static double ceilings_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
@@ -21,72 +20,72 @@ static double now(void) {
 
 /* ---- matmul ---- */
 
-typedef struct product {
+typedef struct ceilings_product {
   tn_device *device;
   tn_tensor *a, *b, *c;
-} product;
+} ceilings_product;
 
-static bool product_open(product *p, int32_t dtype, int64_t side) {
+static bool ceilings_open_product(ceilings_product *p, int32_t dtype, int64_t side) {
   tn_type type = {dtype, 2, {side, side}};
   return tn_tensor_new(p->device, &type, &p->a) == TN_OK && tn_tensor_new(p->device, &type, &p->b) == TN_OK &&
          tn_tensor_new(p->device, &type, &p->c) == TN_OK && tn_tensor_fill(p->a, 0.5) == TN_OK &&
          tn_tensor_fill(p->b, 0.25) == TN_OK;
 }
 
-static void product_close(product *p) {
+static void ceilings_close_product(ceilings_product *p) {
   tn_tensor_delete(p->a);
   tn_tensor_delete(p->b);
   tn_tensor_delete(p->c);
 }
 
-static bool multiply(product *p) {
+static bool ceilings_multiply(ceilings_product *p) {
   return tn_apply(p->device, "matmul", (tn_tensor *[]){p->a, p->b}, 2, &p->c, 1) == TN_OK &&
          tn_device_wait(p->device) == TN_OK;
 }
 
-/* Seconds of the fastest of some products; the first one compiles. 0: the device cannot do it. */
-static double time_product(tn_device *device, int32_t dtype, int64_t side) {
-  product p = {.device = device};
+/* Seconds of the fastest product; the first one compiles. 0: the device cannot compute it. */
+static double ceilings_time_product(tn_device *device, int32_t dtype, int64_t side) {
+  ceilings_product p = {.device = device};
   double best = 0, taken = 0;
-  bool works = product_open(&p, dtype, side) && multiply(&p);
+  bool works = ceilings_open_product(&p, dtype, side) && ceilings_multiply(&p);
   for (int i = 0; works && i < REPEATS && taken < ENOUGH_S; i++) {
-    double start = now();
-    works = multiply(&p);
-    taken = now() - start;
+    double start = ceilings_now();
+    works = ceilings_multiply(&p);
+    taken = ceilings_now() - start;
     if (best <= 0 || taken < best) best = taken;
   }
-  product_close(&p);
+  ceilings_close_product(&p);
   return works ? best : 0;
 }
 
-/* 0 where the device has no matmul in this dtype, or no room for one. */
-static double measure_gemm(tn_device *device, int32_t dtype) {
+/* FLOP/s; 0: the device has no matmul in this dtype, or too little memory. */
+static double ceilings_measure_gemm(tn_device *device, int32_t dtype) {
   double best = 0;
   for (size_t i = 0; i < sizeof SIDES / sizeof *SIDES; i++) {
-    double side = (double)SIDES[i], seconds = time_product(device, dtype, SIDES[i]);
+    double side = (double)SIDES[i], seconds = ceilings_time_product(device, dtype, SIDES[i]);
     if (seconds <= 0) break;
     double rate = 2 * side * side * side / seconds;
     if (rate > best) best = rate;
-    if (seconds * 8 > ENOUGH_S) break; /* what the next size would take */
+    if (seconds * 8 > ENOUGH_S) break; /* an estimate for the next size */
   }
   return best;
 }
 
 /* ---- copy on a device of its own memory ---- */
 
-static bool copy(tn_tensor *to, tn_tensor *from) {
+static bool ceilings_copy(tn_tensor *to, tn_tensor *from) {
   return tn_tensor_copy(to, from) == TN_OK && tn_device_wait(tn_tensor_device(to)) == TN_OK;
 }
 
-static double measure_copy(tn_device *device) {
+static double ceilings_measure_copy(tn_device *device) {
   tn_type type = {TN_U8, 1, {(int64_t)COPY_MIB << 20}};
   tn_tensor *from = NULL, *to = NULL;
   double best = 0;
   bool works = tn_tensor_new(device, &type, &from) == TN_OK && tn_tensor_new(device, &type, &to) == TN_OK;
   for (int i = 0; works && i < REPEATS; i++) {
-    double start = now();
-    works = copy(to, from);
-    double taken = now() - start;
+    double start = ceilings_now();
+    works = ceilings_copy(to, from);
+    double taken = ceilings_now() - start;
     if (best <= 0 || taken < best) best = taken;
   }
   tn_tensor_delete(from);
@@ -96,15 +95,16 @@ static double measure_copy(tn_device *device) {
 
 /* ---- all ---- */
 
-/* With as many threads as were measured; a device whose backend knows no such option has them as it is. */
-static tn_status open_device(tn_context *context, const char *backend, int threads, tn_device **device) {
+/* With as many threads as the benchmark; a backend without that option is opened with its defaults. */
+static tn_status ceilings_open_device(tn_context *context, const char *backend, int threads,
+                                      tn_device **device) {
   char options[32];
   snprintf(options, sizeof options, "threads = %d", threads);
   tn_status status = tn_device_open(context, backend, 0, options, device);
   return status == TN_EINVAL ? tn_device_open(context, backend, 0, NULL, device) : status;
 }
 
-static void measure_host(int threads, ceilings *found) {
+static void ceilings_measure_host(int threads, ceilings *found) {
   found->multiply_add = peak_flops(threads);
   found->copy = peak_copy(threads);
   found->cached_copy = peak_cached_copy(threads);
@@ -116,18 +116,18 @@ int measure_ceilings(tn_context *context, const char *backend, int threads, cons
   tn_device *device = NULL;
   tn_device_info info = {.struct_size = sizeof info};
   memset(found, 0, sizeof *found);
-  tn_status status = open_device(context, backend, threads, &device);
+  tn_status status = ceilings_open_device(context, backend, threads, &device);
   if (status == TN_OK) status = tn_device_describe(device, &info);
   if (status != TN_OK) {
     tn_device_close(device);
     return cli_fail(context, status);
   }
   for (int32_t dtype = 0; dtype < TN_DTYPES; dtype++)
-    if (wanted[dtype]) found->gemm[dtype] = measure_gemm(device, dtype);
+    if (wanted[dtype]) found->gemm[dtype] = ceilings_measure_gemm(device, dtype);
   if (info.host_addressable)
-    measure_host(threads, found);
+    ceilings_measure_host(threads, found);
   else
-    found->copy = measure_copy(device);
+    found->copy = ceilings_measure_copy(device);
   tn_device_close(device);
   return CLI_OK;
 }

@@ -1,16 +1,16 @@
-/* tools/bench/peak.h: what the processor itself gives, beside the kernels of any backend. */
+/* tools/bench/peak.h: peak rates of the host's processors. */
 #ifndef TN_TOOLS_BENCH_PEAK_H
 #define TN_TOOLS_BENCH_PEAK_H
 
-/* Fused multiply-adds of f32 in registers on every thread, in FLOP/s: what no kernel exceeds, short of one
- * that needs fewer operations (Winograd, Strassen). 0: no thread could be started. */
+/* FLOP/s of fused multiply-adds of f32 in registers on every thread: an upper bound for kernels, except for
+ * algorithms with fewer operations (Winograd, Strassen). 0: a thread could not be started. */
 double peak_flops(int threads);
 
-/* memcpy, shared by the threads: bytes read and written a second. Of a block larger than the last cache, or
- * of one for each thread that stays in its own second-level cache. 0: no memory. */
+/* Bytes read and written per second by memcpy on all threads: of a block larger than the last-level cache,
+ * and of one block per thread within its second-level cache. 0: out of memory. */
 double peak_copy(int threads);
 double peak_cached_copy(int threads);
-/* Second-level caches of so many processors, in bytes. */
+/* Bytes of the second-level caches of so many processors. */
 double peak_cache_bytes(int threads);
 
 #endif

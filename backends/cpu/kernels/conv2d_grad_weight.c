@@ -8,7 +8,7 @@
 
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/conv_shape.h"
-#include "backends/cpu/kernels/half.h"
+#include "backends/shared/half.h"
 #include "backends/cpu/kernels/kernels.h"
 
 typedef struct grad_weight_kernel {

@@ -1,7 +1,7 @@
 #include "backends/cpu/kernels/lane.h"
 
 #include "backends/cpu/kernels/clones.h"
-#include "backends/cpu/kernels/half.h"
+#include "backends/shared/half.h"
 
 #define LANE_CONVERT(name, FROM, TO, value)                                                                  \
   static TN_CPU_CLONES void name(const FROM *x, TO *y, int64_t n) {                                          \

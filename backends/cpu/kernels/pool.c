@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/half.h"
+#include "backends/shared/half.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/attributes.h"
 

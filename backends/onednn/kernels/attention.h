@@ -1,5 +1,5 @@
 /* backends/onednn/kernels/attention.h: inner loops of attention over tiles of TN_ATTENTION_TILE queries and
- * as many keys, in f32. They see TN_ATTENTION_STRIP queries at a time, whose scores are rows of
+ * as many keys, in f32. A call handles a strip of TN_ATTENTION_STRIP queries; their scores are rows of
  * TN_ATTENTION_TILE numbers. */
 #ifndef TN_BACKENDS_ONEDNN_KERNELS_ATTENTION_H
 #define TN_BACKENDS_ONEDNN_KERNELS_ATTENTION_H
@@ -8,36 +8,37 @@
 
 enum {
   TN_ATTENTION_TILE = 64,
-  TN_ATTENTION_STRIP = 16, /* what keys are counted in, too: no vector is wider */
+  TN_ATTENTION_STRIP = 16, /* the step of keys, too: no vector is wider */
   TN_ATTENTION_WIDTH = 128 /* of a head, at most */
 };
 
-/* Row i of a strip sees its keys up to the first `sees[i]`. */
+/* The queries of row i of a strip attend to the first `visible[i]` keys. */
 typedef struct tn_attention_strip {
   float *scores;
-  int64_t rows, columns; /* of scores that are there; a multiple of TN_ATTENTION_STRIP */
-  const int32_t *sees;
+  int64_t rows, columns; /* computed scores; columns is a multiple of TN_ATTENTION_STRIP */
+  const int32_t *visible;
   float scale;
 } tn_attention_strip;
 
 typedef struct tn_attention_loops {
-  /* Scores become exp(scale s - m) with m the largest so far, 0 for keys that are not seen. `largest` and
-   * `sum` are updated, and `fade` is what earlier sums are to be multiplied with (Milakov and Gimelshein,
-   * "Online normalizer calculation for softmax", 2018). All three have TN_ATTENTION_STRIP numbers. */
-  void (*soften)(const tn_attention_strip *t, float *largest, float *sum, float *fade);
-  /* Scores become probabilities, exp(scale s - lse), 0 for keys that are not seen. */
-  void (*recall)(const tn_attention_strip *t, const float *lse);
-  /* d = p (d - delta) scale: of probabilities and of the gradient with respect to them */
-  void (*differ)(const tn_attention_strip *p, float *d, const float *delta);
-  /* y = fade y + more; fade NULL: y + more. n rows of `width`: of y they lie `step` apart, of more densely.
-   */
-  void (*gather)(float *y, int64_t step, const float *more, const float *fade, int64_t n, int64_t width);
-  /* y / sum, and lse = largest + ln(sum), for n <= TN_ATTENTION_STRIP rows */
-  void (*finish)(float *y, int64_t step, float *lse, const float *largest, const float *sum, int64_t n,
-                 int64_t width);
-  /* delta = sum of x y for each of n rows, which lie so far apart */
-  void (*dot)(const float *x, int64_t x_step, const float *y, int64_t y_step, float *delta, int64_t n,
-              int64_t width);
+  /* Online softmax (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018): scores become
+   * exp(scale s - m) with m the largest so far, and 0 for hidden keys. `largest` and `sum` are updated;
+   * `rescale` gets the factor of earlier sums. All three have TN_ATTENTION_STRIP numbers. */
+  void (*softmax_step)(const tn_attention_strip *t, float *largest, float *sum, float *rescale);
+  /* Scores become probabilities, exp(scale s - lse), and 0 for hidden keys. */
+  void (*probabilities)(const tn_attention_strip *t, const float *lse);
+  /* d = p (d - delta) scale, from probabilities p and the gradient d with respect to them. */
+  void (*score_grad)(const tn_attention_strip *p, float *d, const float *delta);
+  /* y = rescale y + more, or y + more where rescale is NULL, for n rows of `width`. Rows of y are `step`
+   * apart, rows of more are dense. */
+  void (*accumulate)(float *y, int64_t step, const float *more, const float *rescale, int64_t n,
+                     int64_t width);
+  /* y / sum, and lse = largest + ln(sum), for n <= TN_ATTENTION_STRIP rows. */
+  void (*normalize)(float *y, int64_t step, float *lse, const float *largest, const float *sum, int64_t n,
+                    int64_t width);
+  /* delta = the dot product of x and y for each of n rows; x_step and y_step are the distances of rows. */
+  void (*row_dots)(const float *x, int64_t x_step, const float *y, int64_t y_step, float *delta, int64_t n,
+                   int64_t width);
 } tn_attention_loops;
 TN_LOOPS_DECLARE(tn_attention_loops, tn_loops_attention);
 

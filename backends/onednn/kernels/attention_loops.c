@@ -1,43 +1,14 @@
 /* backends/onednn/kernels/attention_loops.c: see attention.h. */
 #include "backends/onednn/kernels/attention.h"
 
-#include "backends/onednn/simd/partial.h"
+#include "backends/onednn/simd/vector_load.h"
 #include "backends/onednn/simd/vector_math.h"
 
 enum { TILE = TN_ATTENTION_TILE, STRIP = TN_ATTENTION_STRIP };
 
-/* ---- vectors ------------------------------------------------------------------------------------- */
-
-#if defined(__AVX512F__)
-#define LANE_NUMBERS ((vi){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
-#elif defined(__AVX2__)
-#define LANE_NUMBERS ((vi){0, 1, 2, 3, 4, 5, 6, 7})
-#else
-#define LANE_NUMBERS ((vi){0, 1, 2, 3})
-#endif
-
-/* All lanes' sum, and their largest, in every lane. */
-V_INLINE vf sum_across(vf v) {
-#pragma GCC unroll 4
-  for (int32_t s = V_LANES / 2; s > 0; s /= 2) v += __builtin_shuffle(v, LANE_NUMBERS ^ s);
-  return v;
-}
-V_INLINE vf largest_across(vf v) {
-#pragma GCC unroll 4
-  for (int32_t s = V_LANES / 2; s > 0; s /= 2) v = v_larger(v, __builtin_shuffle(v, LANE_NUMBERS ^ s));
-  return v;
-}
-
-/* x in the first n lanes, `other` in those behind. */
-V_INLINE vf first_lanes(vf x, int64_t n, vf other) {
-  if (n >= V_LANES) return x;
-  vf at = __builtin_convertvector(LANE_NUMBERS, vf);
-  return v_pick(v_lt(at, v_all((float)n)), x, other);
-}
-
-/* e^x of numbers that are not much above 0: without the steps that reach to infinity, and 0 where the result
- * would be subnormal or x is minus infinity. NaN stays. The polynomial is v_exp's. */
-V_INLINE vf exp_below(vf x) {
+/* e^x for x that is at most a little above 0: without the steps that reach infinity, and 0 where the result
+ * would be subnormal or x is minus infinity. NaN stays NaN. The polynomial is v_exp's. */
+V_INLINE vf attention_exp(vf x) {
   vf t = x * 0x1.715476p+0f + V_NEAREST;
   vf f = t - V_NEAREST;
   vf r = (x - f * 0x1.62e4p-1f) + f * -0x1.7f7d1cp-20f;
@@ -47,98 +18,105 @@ V_INLINE vf exp_below(vf x) {
   p = p * r + 0.5f;
   vf y = (p * (r * r) + r) + 1.0f;
   y *= (vf)(((vu)t - V_NEAREST_BITS + 127u) << 23);
-  return v_pick(v_lt(x, v_all(-87.0f)), (vf){0}, y);
+  return v_select(v_lt(x, v_splat(-87.0f)), (vf){0}, y);
 }
 
 /* ---- softmax ------------------------------------------------------------------------------------- */
 
-/* Scales a row, and hides what it does not see. Returns the largest. */
-V_INLINE vf scale_row(const tn_attention_strip *t, int64_t i, float *row) {
-  vf most = v_all(-INFINITY), hidden = v_all(-INFINITY);
+/* Scales a row and masks hidden keys with minus infinity. Returns the largest score. */
+V_INLINE vf attention_scale_row(const tn_attention_strip *t, int64_t i, float *row) {
+  vf most = v_splat(-INFINITY), hidden = v_splat(-INFINITY);
   for (int64_t j = 0; j < t->columns; j += V_LANES) {
-    vf x = first_lanes(v_get(row + j) * t->scale, t->sees[i] - j, hidden);
-    v_put(row + j, x);
-    most = v_larger(most, x);
+    vf x = v_keep_first(v_load(row + j) * t->scale, t->visible[i] - j, hidden);
+    v_store(row + j, x);
+    most = v_max(most, x);
   }
-  return largest_across(most);
+  return v_max_across(most);
 }
 
-V_INLINE vf exp_row(float *row, int64_t columns, vf minus) {
+V_INLINE vf attention_exp_row(float *row, int64_t columns, vf minus) {
   vf sum = {0};
   for (int64_t j = 0; j < columns; j += V_LANES) {
-    vf e = exp_below(v_get(row + j) - minus);
+    vf e = attention_exp(v_load(row + j) - minus);
     sum += e;
-    v_put(row + j, e);
+    v_store(row + j, e);
   }
-  return sum_across(sum);
+  return v_sum_across(sum);
 }
 
-static void soften(const tn_attention_strip *t, float *largest, float *sum, float *fade) {
+static void attention_softmax_step(const tn_attention_strip *t, float *largest, float *sum, float *rescale) {
   float most[STRIP] = {0}, more[STRIP] = {0};
   for (int64_t i = 0; i < t->rows; i++) {
     float *row = t->scores + i * TILE;
-    vf m = v_larger(scale_row(t, i, row), v_all(largest[i]));
+    vf m = v_max(attention_scale_row(t, i, row), v_splat(largest[i]));
     most[i] = m[0];
-    more[i] = exp_row(row, t->columns, m)[0];
+    more[i] = attention_exp_row(row, t->columns, m)[0];
   }
   for (int32_t i = 0; i < STRIP; i += V_LANES) {
-    vf m = v_get(most + i), f = v_exp(v_get(largest + i) - m);
-    v_put(fade + i, f);
-    v_put(sum + i, v_get(sum + i) * f + v_get(more + i));
-    v_put(largest + i, m);
+    vf m = v_load(most + i), f = v_exp(v_load(largest + i) - m);
+    v_store(rescale + i, f);
+    v_store(sum + i, v_load(sum + i) * f + v_load(more + i));
+    v_store(largest + i, m);
   }
 }
 
-static void recall(const tn_attention_strip *t, const float *lse) {
+static void attention_probabilities(const tn_attention_strip *t, const float *lse) {
   for (int64_t i = 0; i < t->rows; i++) {
     float *row = t->scores + i * TILE;
-    vf minus = v_all(lse[i]);
+    vf minus = v_splat(lse[i]);
     for (int64_t j = 0; j < t->columns; j += V_LANES)
-      v_put(row + j, first_lanes(exp_below(v_get(row + j) * t->scale - minus), t->sees[i] - j, (vf){0}));
+      v_store(row + j,
+              v_keep_first(attention_exp(v_load(row + j) * t->scale - minus), t->visible[i] - j, (vf){0}));
   }
 }
 
-static void differ(const tn_attention_strip *p, float *d, const float *delta) {
+static void attention_score_grad(const tn_attention_strip *p, float *d, const float *delta) {
   for (int64_t i = 0; i < p->rows; i++) {
     const float *row = p->scores + i * TILE;
-    vf minus = v_all(delta[i]);
+    vf minus = v_splat(delta[i]);
     for (int64_t j = 0; j < p->columns; j += V_LANES) {
       float *at = d + i * TILE + j;
-      v_put(at, v_get(row + j) * (v_get(at) - minus) * p->scale);
+      v_store(at, v_load(row + j) * (v_load(at) - minus) * p->scale);
     }
   }
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
-static void gather(float *y, int64_t step, const float *more, const float *fade, int64_t n, int64_t width) {
+static void attention_accumulate(float *y, int64_t step, const float *more, const float *rescale, int64_t n,
+                                 int64_t width) {
   for (int64_t i = 0; i < n; i++, y += step, more += width) {
-    vf f = v_all(fade != NULL ? fade[i] : 1.0f);
+    vf f = v_splat(rescale != NULL ? rescale[i] : 1.0f);
     for (int64_t j = 0; j < width; j += V_LANES)
-      v_put_most(y + j, f * v_get_most(y + j, width - j) + v_get_most(more + j, width - j), width - j);
+      v_store_upto(y + j, f * v_load_upto(y + j, width - j) + v_load_upto(more + j, width - j), width - j);
   }
 }
 
-static void finish(float *y, int64_t step, float *lse, const float *largest, const float *sum, int64_t n,
-                   int64_t width) {
+static void attention_normalize(float *y, int64_t step, float *lse, const float *largest, const float *sum,
+                                int64_t n, int64_t width) {
   for (int32_t i = 0; i < n; i += V_LANES)
-    v_put_most(lse + i, v_get(largest + i) + v_log(v_get(sum + i)), n - i);
+    v_store_upto(lse + i, v_load(largest + i) + v_log(v_load(sum + i)), n - i);
   for (int64_t i = 0; i < n; i++, y += step) {
-    vf by = v_all(1.0f / sum[i]);
+    vf by = v_splat(1.0f / sum[i]);
     for (int64_t j = 0; j < width; j += V_LANES)
-      v_put_most(y + j, v_get_most(y + j, width - j) * by, width - j);
+      v_store_upto(y + j, v_load_upto(y + j, width - j) * by, width - j);
   }
 }
 
-static void dot(const float *x, int64_t x_step, const float *y, int64_t y_step, float *delta, int64_t n,
-                int64_t width) {
+static void attention_row_dots(const float *x, int64_t x_step, const float *y, int64_t y_step, float *delta,
+                               int64_t n, int64_t width) {
   for (int64_t i = 0; i < n; i++, x += x_step, y += y_step) {
     vf sum = {0};
     for (int64_t j = 0; j < width; j += V_LANES)
-      sum += v_get_most(x + j, width - j) * v_get_most(y + j, width - j);
-    delta[i] = sum_across(sum)[0];
+      sum += v_load_upto(x + j, width - j) * v_load_upto(y + j, width - j);
+    delta[i] = v_sum_across(sum)[0];
   }
 }
 
 extern const tn_attention_loops TN_LOOP(tn_loops_attention);
-const tn_attention_loops TN_LOOP(tn_loops_attention) = {soften, recall, differ, gather, finish, dot};
+const tn_attention_loops TN_LOOP(tn_loops_attention) = {.softmax_step = attention_softmax_step,
+                                                        .probabilities = attention_probabilities,
+                                                        .score_grad = attention_score_grad,
+                                                        .accumulate = attention_accumulate,
+                                                        .normalize = attention_normalize,
+                                                        .row_dots = attention_row_dots};

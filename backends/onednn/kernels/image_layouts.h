@@ -1,5 +1,5 @@
-/* backends/onednn/kernels/image_layouts.h: how images may lie for the kernels here: row-major, or with their
- * channels in blocks as wide as a vector, as oneDNN's convolutions like them. */
+/* backends/onednn/kernels/image_layouts.h: the layouts of images: row-major, or with channels in blocks as
+ * wide as a vector, which oneDNN's convolutions prefer. */
 #ifndef TN_BACKENDS_ONEDNN_KERNELS_IMAGE_LAYOUTS_H
 #define TN_BACKENDS_ONEDNN_KERNELS_IMAGE_LAYOUTS_H
 

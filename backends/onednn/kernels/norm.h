@@ -1,14 +1,14 @@
-/* backends/onednn/kernels/norm.h: the inner loops of layer_norm and its gradient: a row, f32, bf16 or f16, at
- * a time; weights and sums are f32. */
+/* backends/onednn/kernels/norm.h: the inner loops of layer_norm and its gradient, on one row of f32, bf16
+ * or f16; weights and sums are f32. */
 #ifndef TN_BACKENDS_ONEDNN_KERNELS_NORM_H
 #define TN_BACKENDS_ONEDNN_KERNELS_NORM_H
 
 #include "backends/onednn/simd/loops.h"
 
-/* weight and bias: NULL where there is none. */
+/* weight and bias may be NULL. */
 typedef void (*tn_norm_function)(const void *x, const float *weight, const float *bias, void *y, int64_t n,
                                  double epsilon, float *mean, float *rstd);
-/* Adds what the row gives to dweight and dbias, and `more`, unless it is NULL, to dx. */
+/* Adds the row's terms to dweight and dbias, and `more`, unless it is NULL, to dx. */
 typedef void (*tn_norm_grad_function)(const void *dy, const void *x, const float *weight, float mean,
                                       float rstd, const void *more, void *dx, int64_t n, float *dweight,
                                       float *dbias);

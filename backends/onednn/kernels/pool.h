@@ -1,11 +1,11 @@
-/* backends/onednn/kernels/pool.h: the inner loops of pooling: one plane of channels in blocks, or one plane.
- */
+/* backends/onednn/kernels/pool.h: the inner loops of pooling, on one plane of a block of channels, or of one
+ * channel. */
 #ifndef TN_BACKENDS_ONEDNN_KERNELS_POOL_H
 #define TN_BACKENDS_ONEDNN_KERNELS_POOL_H
 
 #include "backends/onednn/simd/loops.h"
 
-enum { TN_POOL_COLUMNS = 1024 /* of x, with padding, where channels do not lie in blocks */ };
+enum { TN_POOL_COLUMNS = 1024 /* of x, with padding, of the loops over planes */ };
 
 /* One spatial dimension of x (in) and y (out). */
 typedef struct tn_pool_axis {
@@ -17,13 +17,13 @@ typedef struct tn_pool_shape {
   tn_pool_axis axis[2];
 } tn_pool_shape;
 
-/* low .. high-1, and how many positions there are with padding. */
+/* low .. high-1, and the number of positions with padding. */
 typedef struct tn_pool_window {
   int64_t low, high, padded;
 } tn_pool_window;
 
-/* The elements of x under window o. A last window that hangs over the padding (`ceil`) counts what is within
- * the padding only. */
+/* The elements of x under window o. A last window that reaches beyond the padding (`ceil`) counts only the
+ * positions within the padding. */
 static inline tn_pool_window tn_pool_window_at(const tn_pool_axis *a, int64_t o) {
   int64_t start = o * a->stride - a->padding, stop = start + a->kernel, end = a->in + a->padding;
   if (stop > end) stop = end;
@@ -37,15 +37,15 @@ static inline tn_pool_window tn_pool_windows_of(const tn_pool_axis *a, int64_t i
                           after < a->out ? after : a->out, 0};
 }
 
-/* index: of a maximum in its plane, NULL for averages. */
+/* index: of each maximum in its plane; NULL for averages. */
 typedef void (*tn_pool_function)(const tn_pool_shape *s, const void *from, void *to, int32_t *index);
 
 enum { TN_POOL_MAX = 0, TN_POOL_MAX_GRAD = 1, TN_POOL_AVG = 2, TN_POOL_AVG_GRAD = 3, TN_POOLS = 4 };
 typedef struct tn_pool_loops {
   int32_t lanes;                                /* channels of a block */
   tn_pool_function blocks[TN_POOLS][TN_DTYPES]; /* a plane of blocks */
-  /* A plane. Forward: stride 1 or 2 along rows, at most TN_POOL_COLUMNS; gradients: windows of 2 x 2 side by
-   * side. */
+  /* A plane. Forward: stride 1 or 2 along rows, at most TN_POOL_COLUMNS. Gradients: adjacent windows of 2
+   * x 2. */
   tn_pool_function planes[TN_POOLS][TN_DTYPES];
 } tn_pool_loops;
 TN_LOOPS_DECLARE(tn_pool_loops, tn_loops_pool);

@@ -1,311 +1,293 @@
-#include "backends/onednn/simd/lanes.h"
+/* backends/onednn/kernels/pool_loops.c: see pool.h. */
+#define V_LEAST_LANES 8
 #include "backends/onednn/kernels/pool.h"
+#include "backends/onednn/simd/vector_load.h"
 
 #include <math.h>
 
-/* ---- what a maximum is ---------------------------------------------------------------------------- */
+/* ---- maxima --------------------------------------------------------------------------------------- */
 
-/* NaN is larger than everything, but not than NaN. */
-LANE_INLINE lane_i32 beats(lane_f32 x, lane_f32 best) { return ~(lane_i32)(x <= best) & (best == best); }
+/* A value and the index of its element in the plane. */
+typedef struct pool_best {
+  vf value;
+  vi at;
+} pool_best;
 
-/* The same where x did not come after `best`: of equals the one in front counts. */
-LANE_INLINE lane_i32 beats_in_front(lane_f32 x, lane_f32 best, lane_i32 at, lane_i32 best_at) {
-  lane_i32 equal = (x == best) | ((x != x) & (best != best));
-  return beats(x, best) | (equal & (at < best_at));
+/* x > best; NaN is larger than every number, and not larger than NaN. */
+V_INLINE vm pool_is_larger(vf x, vf best) { return v_and(v_not(v_le(x, best)), v_eq(best, best)); }
+
+/* The larger of both; the one with the smaller index where they are equal, or both NaN. */
+V_INLINE vm pool_is_better(pool_best x, pool_best best) {
+  vm equal = v_or(v_eq(x.value, best.value), v_and(v_ne(x.value, x.value), v_ne(best.value, best.value)));
+  return v_or(pool_is_larger(x.value, best.value), v_and(equal, v_lt_i(x.at, best.at)));
 }
 
-LANE_INLINE lane_i32 load_index(const int32_t *from) {
-  lane_i32 x;
-  memcpy(&x, from, sizeof x);
-  return x;
+V_INLINE pool_best pool_select(vm mask, pool_best x, pool_best y) {
+  return (pool_best){v_select(mask, x.value, y.value), v_select_i(mask, x.at, y.at)};
 }
-LANE_INLINE void store_index(int32_t *to, lane_i32 x) { memcpy(to, &x, sizeof x); }
 
-LANE_INLINE float divisor_of(const tn_pool_shape *s, const tn_pool_window *v, const tn_pool_window *h) {
+V_INLINE float pool_divisor(const tn_pool_shape *s, const tn_pool_window *v, const tn_pool_window *h) {
   if (s->include_pad) return (float)(v->padded * h->padded);
   return (float)((v->high - v->low) * (h->high - h->low));
 }
 
 /* ---- channels in blocks --------------------------------------------------------------------------- */
 
-LANE_INLINE void max_blocks(int32_t dtype, const tn_pool_shape *s, const void *x, void *y, int32_t *index) {
+V_INLINE void pool_max_blocks(int32_t dtype, const tn_pool_shape *s, const void *x, void *y, int32_t *index) {
   int64_t width = s->axis[1].in, o = 0;
   for (int64_t i = 0; i < s->axis[0].out; i++) {
     tn_pool_window v = tn_pool_window_at(&s->axis[0], i);
-    for (int64_t j = 0; j < s->axis[1].out; j++, o += LANES) {
+    for (int64_t j = 0; j < s->axis[1].out; j++, o += V_LANES) {
       tn_pool_window h = tn_pool_window_at(&s->axis[1], j);
       int64_t first = v.low * width + h.low;
-      lane_f32 best = lane_load(dtype, x, first * LANES);
-      lane_i32 at = lane_all_i32((int32_t)first);
+      pool_best best = {v_load_as(dtype, x, first * V_LANES), v_splat_i((int32_t)first)};
       for (int64_t r = v.low; r < v.high; r++)
         for (int64_t c = h.low; c < h.high; c++) {
-          lane_f32 value = lane_load(dtype, x, (r * width + c) * LANES);
-          lane_i32 is = beats(value, best);
-          best = lane_pick(is, value, best);
-          at = lane_pick_i32(is, lane_all_i32((int32_t)(r * width + c)), at);
+          int64_t at = r * width + c;
+          pool_best next = {v_load_as(dtype, x, at * V_LANES), v_splat_i((int32_t)at)};
+          best = pool_select(pool_is_larger(next.value, best.value), next, best);
         }
-      lane_store(dtype, y, o, best);
-      store_index(index + o, at);
+      v_store_as(dtype, y, o, best.value);
+      v_store_i(index + o, best.at);
     }
   }
 }
 
-/* The windows that hold element i, from those that hold the element before it. */
-LANE_INLINE void move_windows(const tn_pool_axis *a, int64_t i, tn_pool_window *w) {
+/* Advances w from the windows that hold element i - 1 to those that hold element i. */
+V_INLINE void pool_advance_windows(const tn_pool_axis *a, int64_t i, tn_pool_window *w) {
   while (w->low < a->out && w->low * a->stride - a->padding + a->kernel <= i) w->low++;
   while (w->high < a->out && w->high * a->stride - a->padding <= i) w->high++;
 }
 
 /* Each element collects from the windows that hold it. */
-LANE_INLINE void max_grad_blocks(int32_t dtype, const tn_pool_shape *s, const void *dy, void *dx,
-                                 const int32_t *index) {
+V_INLINE void pool_max_grad_blocks(int32_t dtype, const tn_pool_shape *s, const void *dy, void *dx,
+                                   const int32_t *index) {
   int64_t at = 0;
   for (int64_t i = 0; i < s->axis[0].in; i++) {
     tn_pool_window v = tn_pool_windows_of(&s->axis[0], i), h = {0, 0, 0};
     for (int64_t j = 0; j < s->axis[1].in; j++, at++) {
-      lane_i32 here = lane_all_i32((int32_t)at);
-      lane_f32 sum = {0};
-      move_windows(&s->axis[1], j, &h);
+      vi here = v_splat_i((int32_t)at);
+      vf sum = {0};
+      pool_advance_windows(&s->axis[1], j, &h);
       for (int64_t r = v.low; r < v.high; r++)
         for (int64_t c = h.low; c < h.high; c++) {
-          int64_t o = (r * s->axis[1].out + c) * LANES;
-          sum += (lane_f32)((load_index(index + o) == here) & (lane_i32)lane_load(dtype, dy, o));
+          int64_t o = (r * s->axis[1].out + c) * V_LANES;
+          sum += v_select(v_eq_i(v_load_i(index + o), here), v_load_as(dtype, dy, o), (vf){0});
         }
-      lane_store(dtype, dx, at * LANES, sum);
+      v_store_as(dtype, dx, at * V_LANES, sum);
     }
   }
 }
 
-LANE_INLINE void avg_blocks(int32_t dtype, const tn_pool_shape *s, const void *x, void *y) {
+V_INLINE void pool_avg_blocks(int32_t dtype, const tn_pool_shape *s, const void *x, void *y) {
   int64_t o = 0;
   for (int64_t i = 0; i < s->axis[0].out; i++)
-    for (int64_t j = 0; j < s->axis[1].out; j++, o += LANES) {
+    for (int64_t j = 0; j < s->axis[1].out; j++, o += V_LANES) {
       tn_pool_window v = tn_pool_window_at(&s->axis[0], i), h = tn_pool_window_at(&s->axis[1], j);
-      lane_f32 sum = {0};
+      vf sum = {0};
       for (int64_t r = v.low; r < v.high; r++)
-        for (int64_t c = h.low; c < h.high; c++) sum += lane_load(dtype, x, (r * s->axis[1].in + c) * LANES);
-      lane_store(dtype, y, o, sum / divisor_of(s, &v, &h));
+        for (int64_t c = h.low; c < h.high; c++)
+          sum += v_load_as(dtype, x, (r * s->axis[1].in + c) * V_LANES);
+      v_store_as(dtype, y, o, sum / pool_divisor(s, &v, &h));
     }
 }
 
-LANE_INLINE void avg_grad_blocks(int32_t dtype, const tn_pool_shape *s, const void *dy, void *dx) {
+V_INLINE void pool_avg_grad_blocks(int32_t dtype, const tn_pool_shape *s, const void *dy, void *dx) {
   int64_t at = 0;
   for (int64_t i = 0; i < s->axis[0].in; i++)
-    for (int64_t j = 0; j < s->axis[1].in; j++, at += LANES) {
+    for (int64_t j = 0; j < s->axis[1].in; j++, at += V_LANES) {
       tn_pool_window v = tn_pool_windows_of(&s->axis[0], i), h = tn_pool_windows_of(&s->axis[1], j);
-      lane_f32 sum = {0};
+      vf sum = {0};
       for (int64_t r = v.low; r < v.high; r++)
         for (int64_t c = h.low; c < h.high; c++) {
           tn_pool_window a = tn_pool_window_at(&s->axis[0], r), b = tn_pool_window_at(&s->axis[1], c);
-          sum += lane_load(dtype, dy, (r * s->axis[1].out + c) * LANES) / divisor_of(s, &a, &b);
+          sum += v_load_as(dtype, dy, (r * s->axis[1].out + c) * V_LANES) / pool_divisor(s, &a, &b);
         }
-      lane_store(dtype, dx, at, sum);
+      v_store_as(dtype, dx, at, sum);
     }
 }
 
-/* ---- planes: first down the columns of a window's rows, then along ---------------------------------- */
+/* ---- planes: first down the columns of a window's rows, then along the columns ---------------------- */
 
-/* Columns with padding on both sides, which is never a maximum: it stands behind all others. */
-typedef struct strip {
-  float best[TN_POOL_COLUMNS + 3 * LANES];
-  int32_t at[TN_POOL_COLUMNS + 3 * LANES];
-} strip;
+/* A row of column maxima with padding on both sides. Padding is minus infinity with the largest index. */
+typedef struct pool_columns {
+  float best[TN_POOL_COLUMNS + 3 * V_LANES];
+  int32_t at[TN_POOL_COLUMNS + 3 * V_LANES];
+} pool_columns;
 
-LANE_INLINE lane_f32 load_columns(int32_t dtype, const void *x, int64_t at, int64_t n, float fill) {
-  return n >= LANES ? lane_load(dtype, x, at) : lane_load_part(dtype, x, at, n, fill);
-}
-
-/* What does not belong to x beyond the last column keeps the index of padding. */
-LANE_INLINE void max_down(int32_t dtype, const tn_pool_axis *across, const tn_pool_window *rows,
-                          const void *x, strip *to) {
-  for (int64_t c = 0; c < across->in; c += LANES) {
-    int64_t n = across->in - c;
-    lane_i32 column = LANE_NUMBERS + (int32_t)c, at = column + (int32_t)(rows->low * across->in);
-    lane_f32 best = load_columns(dtype, x, rows->low * across->in + c, n, -INFINITY);
+/* Lanes beyond the last column of x keep the index of padding. */
+V_INLINE void pool_max_down(int32_t dtype, const tn_pool_axis *across, const tn_pool_window *rows,
+                            const void *x, pool_columns *to) {
+  for (int64_t c = 0; c < across->in; c += V_LANES) {
+    int64_t n = across->in - c, first = rows->low * across->in;
+    vi column = V_INDEX + (int32_t)c;
+    pool_best best = {v_load_upto_as(dtype, x, first + c, n, -INFINITY), column + (int32_t)first};
     for (int64_t r = rows->low + 1; r < rows->high; r++) {
-      lane_f32 value = load_columns(dtype, x, r * across->in + c, n, -INFINITY);
-      lane_i32 is = beats(value, best);
-      best = lane_pick(is, value, best);
-      at = lane_pick_i32(is, column + (int32_t)(r * across->in), at);
+      pool_best next = {v_load_upto_as(dtype, x, r * across->in + c, n, -INFINITY),
+                        column + (int32_t)(r * across->in)};
+      best = pool_select(pool_is_larger(next.value, best.value), next, best);
     }
-    at = lane_pick_i32(column < (int32_t)across->in, at, lane_all_i32(INT32_MAX));
-    lane_store(TN_F32, to->best, across->padding + c, best);
-    store_index(to->at + across->padding + c, at);
+    v_store(to->best + across->padding + c, best.value);
+    v_store_i(to->at + across->padding + c,
+              v_select_i(v_lt_i(column, v_splat_i((int32_t)across->in)), best.at, v_splat_i(INT32_MAX)));
   }
 }
 
-LANE_INLINE void sum_down(int32_t dtype, const tn_pool_axis *across, const tn_pool_window *rows,
-                          const void *x, float *to) {
-  for (int64_t c = 0; c < across->in; c += LANES) {
-    lane_f32 sum = {0};
+V_INLINE void pool_sum_down(int32_t dtype, const tn_pool_axis *across, const tn_pool_window *rows,
+                            const void *x, float *to) {
+  for (int64_t c = 0; c < across->in; c += V_LANES) {
+    vf sum = {0};
     for (int64_t r = rows->low; r < rows->high; r++)
-      sum += load_columns(dtype, x, r * across->in + c, across->in - c, 0);
-    lane_store(TN_F32, to, across->padding + c, sum);
+      sum += v_load_upto_as(dtype, x, r * across->in + c, across->in - c, 0);
+    v_store(to + across->padding + c, sum);
   }
 }
 
-/* Every one, or every other, from `from` on. */
-LANE_INLINE lane_f32 every(int64_t stride, const float *from) {
-  lane_f32 low = lane_load(TN_F32, from, 0);
-  return stride == 1 ? low : __builtin_shuffle(low, lane_load(TN_F32, from, LANES), LANE_NUMBERS * 2);
+/* Elements 0, stride, 2 stride ... for a stride of 1 or 2. */
+V_INLINE vf pool_load_strided(int64_t stride, const float *from) {
+  vf low = v_load(from);
+  return stride == 1 ? low : __builtin_shuffle(low, v_load(from + V_LANES), V_INDEX * 2);
 }
-LANE_INLINE lane_i32 every_index(int64_t stride, const int32_t *from) {
-  lane_i32 low = load_index(from);
-  return stride == 1 ? low : __builtin_shuffle(low, load_index(from + LANES), LANE_NUMBERS * 2);
+V_INLINE vi pool_load_strided_i(int64_t stride, const int32_t *from) {
+  vi low = v_load_i(from);
+  return stride == 1 ? low : __builtin_shuffle(low, v_load_i(from + V_LANES), V_INDEX * 2);
+}
+V_INLINE pool_best pool_load_columns(int64_t stride, const pool_columns *from, int64_t c) {
+  return (pool_best){pool_load_strided(stride, from->best + c), pool_load_strided_i(stride, from->at + c)};
 }
 
-LANE_INLINE void max_along(int32_t dtype, const tn_pool_axis *across, const strip *from, void *y, int64_t o,
-                           int32_t *index) {
-  for (int64_t j = 0; j < across->out; j += LANES) {
+V_INLINE void pool_max_along(int32_t dtype, const tn_pool_axis *across, const pool_columns *from, void *y,
+                             int64_t o, int32_t *index) {
+  for (int64_t j = 0; j < across->out; j += V_LANES) {
     int64_t n = across->out - j, c = j * across->stride;
-    lane_f32 best = every(across->stride, from->best + c);
-    lane_i32 at = every_index(across->stride, from->at + c);
+    pool_best best = pool_load_columns(across->stride, from, c);
     for (int64_t k = 1; k < across->kernel; k++) {
-      lane_f32 value = every(across->stride, from->best + c + k);
-      lane_i32 value_at = every_index(across->stride, from->at + c + k);
-      lane_i32 is = beats_in_front(value, best, value_at, at);
-      best = lane_pick(is, value, best);
-      at = lane_pick_i32(is, value_at, at);
+      pool_best next = pool_load_columns(across->stride, from, c + k);
+      best = pool_select(pool_is_better(next, best), next, best);
     }
-    if (n >= LANES) {
-      lane_store(dtype, y, o + j, best);
-      store_index(index + o + j, at);
-    } else {
-      lane_store_part(dtype, y, o + j, n, best);
-      for (int64_t k = 0; k < n; k++) index[o + j + k] = at[k];
-    }
-  }
-}
-
-/* `wide`: whether any window hangs over the border. */
-LANE_INLINE void avg_along(int32_t dtype, const tn_pool_shape *s, const tn_pool_window *rows,
-                           const float *from, void *y, int64_t o) {
-  const tn_pool_axis *across = &s->axis[1];
-  for (int64_t j = 0; j < across->out; j += LANES) {
-    int64_t n = across->out - j < LANES ? across->out - j : LANES;
-    lane_f32 sum = {0};
-    float divisor[LANES];
-    for (int64_t k = 0; k < across->kernel; k++) sum += every(across->stride, from + j * across->stride + k);
-    for (int64_t k = 0; k < LANES; k++) {
-      tn_pool_window h = tn_pool_window_at(across, k < n ? j + k : j);
-      divisor[k] = divisor_of(s, rows, &h);
-    }
-    sum /= lane_load(TN_F32, divisor, 0);
-    if (n == LANES)
-      lane_store(dtype, y, o + j, sum);
+    v_store_upto_as(dtype, y, o + j, n, best.value);
+    if (n >= V_LANES)
+      v_store_i(index + o + j, best.at);
     else
-      lane_store_part(dtype, y, o + j, n, sum);
+      v_store_i_part(index + o + j, best.at, n);
   }
 }
 
-LANE_INLINE void max_planes(int32_t dtype, const tn_pool_shape *s, const void *x, void *y, int32_t *index) {
-  strip columns;
-  int64_t read = (s->axis[1].out + LANES) * s->axis[1].stride + s->axis[1].kernel + LANES;
-  int64_t written = s->axis[1].padding + s->axis[1].in + LANES;
+V_INLINE void pool_avg_along(int32_t dtype, const tn_pool_shape *s, const tn_pool_window *rows,
+                             const float *from, void *y, int64_t o) {
+  const tn_pool_axis *across = &s->axis[1];
+  for (int64_t j = 0; j < across->out; j += V_LANES) {
+    int64_t n = across->out - j < V_LANES ? across->out - j : V_LANES;
+    vf sum = {0};
+    float divisor[V_LANES];
+    for (int64_t k = 0; k < across->kernel; k++)
+      sum += pool_load_strided(across->stride, from + j * across->stride + k);
+    for (int64_t k = 0; k < V_LANES; k++) {
+      tn_pool_window h = tn_pool_window_at(across, k < n ? j + k : j);
+      divisor[k] = pool_divisor(s, rows, &h);
+    }
+    v_store_upto_as(dtype, y, o + j, n, sum / v_load(divisor));
+  }
+}
+
+V_INLINE void pool_max_planes(int32_t dtype, const tn_pool_shape *s, const void *x, void *y, int32_t *index) {
+  pool_columns columns;
+  int64_t read = (s->axis[1].out + V_LANES) * s->axis[1].stride + s->axis[1].kernel + V_LANES;
+  int64_t written = s->axis[1].padding + s->axis[1].in + V_LANES;
   for (int64_t c = 0; c < read || c < written; c++) {
     columns.best[c] = -INFINITY;
     columns.at[c] = INT32_MAX;
   }
   for (int64_t i = 0; i < s->axis[0].out; i++) {
     tn_pool_window rows = tn_pool_window_at(&s->axis[0], i);
-    max_down(dtype, &s->axis[1], &rows, x, &columns);
-    max_along(dtype, &s->axis[1], &columns, y, i * s->axis[1].out, index);
+    pool_max_down(dtype, &s->axis[1], &rows, x, &columns);
+    pool_max_along(dtype, &s->axis[1], &columns, y, i * s->axis[1].out, index);
   }
 }
 
-LANE_INLINE void avg_planes(int32_t dtype, const tn_pool_shape *s, const void *x, void *y) {
-  float columns[TN_POOL_COLUMNS + 3 * LANES] = {0};
+V_INLINE void pool_avg_planes(int32_t dtype, const tn_pool_shape *s, const void *x, void *y) {
+  float columns[TN_POOL_COLUMNS + 3 * V_LANES] = {0};
   for (int64_t i = 0; i < s->axis[0].out; i++) {
     tn_pool_window rows = tn_pool_window_at(&s->axis[0], i);
-    sum_down(dtype, &s->axis[1], &rows, x, columns);
-    avg_along(dtype, s, &rows, columns, y, i * s->axis[1].out);
+    pool_sum_down(dtype, &s->axis[1], &rows, x, columns);
+    pool_avg_along(dtype, s, &rows, columns, y, i * s->axis[1].out);
   }
 }
 
-/* ---- planes: gradients of windows of 2 x 2 side by side --------------------------------------------- */
+/* ---- planes: gradients of adjacent windows of 2 x 2 -------------------------------------------------- */
 
-/* Lanes of `even` and `odd` in turn, to n <= 2 LANES neighbours. */
-LANE_INLINE void store_in_turn(int32_t dtype, void *to, int64_t at, int64_t n, lane_f32 even, lane_f32 odd) {
-  lane_i32 turn = LANE_NUMBERS / 2 + (LANE_NUMBERS & 1) * LANES;
-  lane_f32 low = __builtin_shuffle(even, odd, turn), high = __builtin_shuffle(even, odd, turn + LANES / 2);
-  if (n >= LANES)
-    lane_store(dtype, to, at, low);
-  else
-    lane_store_part(dtype, to, at, n, low);
-  if (n >= 2 * LANES)
-    lane_store(dtype, to, at + LANES, high);
-  else if (n > LANES)
-    lane_store_part(dtype, to, at + LANES, n - LANES, high);
+/* Stores lanes of `even` and `odd` alternately: n <= 2 V_LANES elements. */
+V_INLINE void pool_store_interleaved(int32_t dtype, void *to, int64_t at, int64_t n, vf even, vf odd) {
+  vi order = V_INDEX / 2 + (V_INDEX & 1) * V_LANES;
+  vf low = __builtin_shuffle(even, odd, order), high = __builtin_shuffle(even, odd, order + V_LANES / 2);
+  v_store_upto_as(dtype, to, at, n, low);
+  if (n >= 2 * V_LANES)
+    v_store_as(dtype, to, at + V_LANES, high);
+  else if (n > V_LANES)
+    v_store_part_as(dtype, to, at + V_LANES, n - V_LANES, high);
 }
 
-/* Two rows of dx from a row of dy. */
-LANE_INLINE void max_grad_row(int32_t dtype, const tn_pool_axis *across, int64_t i, const void *dy, void *dx,
-                              const int32_t *index) {
-  for (int64_t j = 0; j < across->out; j += LANES) {
-    int64_t n = across->out - j < LANES ? across->out - j : LANES, o = i * across->out + j;
-    lane_f32 d = load_columns(dtype, dy, o, n, 0);
-    lane_i32 at = lane_all_i32(-1);
-    if (n == LANES)
-      at = load_index(index + o);
-    else
-      for (int64_t k = 0; k < n; k++) at[k] = index[o + k];
+/* Two rows of dx from row i of dy. */
+V_INLINE void pool_max_grad_row(int32_t dtype, const tn_pool_axis *across, int64_t i, const void *dy,
+                                void *dx, const int32_t *index) {
+  for (int64_t j = 0; j < across->out; j += V_LANES) {
+    int64_t n = across->out - j < V_LANES ? across->out - j : V_LANES, o = i * across->out + j;
+    vf d = v_load_upto_as(dtype, dy, o, n, 0), zero = {0};
+    vi at = n == V_LANES ? v_load_i(index + o) : v_load_i_part(index + o, n);
     for (int64_t r = 2 * i; r < 2 * i + 2; r++) {
       int64_t row = r * across->in + 2 * j;
-      lane_i32 here = LANE_NUMBERS * 2 + (int32_t)row;
-      store_in_turn(dtype, dx, row, 2 * n, (lane_f32)((at == here) & (lane_i32)d),
-                    (lane_f32)((at == here + 1) & (lane_i32)d));
+      vi here = V_INDEX * 2 + (int32_t)row;
+      pool_store_interleaved(dtype, dx, row, 2 * n, v_select(v_eq_i(at, here), d, zero),
+                             v_select(v_eq_i(at, here + 1), d, zero));
     }
   }
 }
 
-LANE_INLINE void max_grad_planes(int32_t dtype, const tn_pool_shape *s, const void *dy, void *dx,
-                                 const int32_t *index) {
-  for (int64_t i = 0; i < s->axis[0].out; i++) max_grad_row(dtype, &s->axis[1], i, dy, dx, index);
+V_INLINE void pool_max_grad_planes(int32_t dtype, const tn_pool_shape *s, const void *dy, void *dx,
+                                   const int32_t *index) {
+  for (int64_t i = 0; i < s->axis[0].out; i++) pool_max_grad_row(dtype, &s->axis[1], i, dy, dx, index);
 }
 
-LANE_INLINE void avg_grad_planes(int32_t dtype, const tn_pool_shape *s, const void *dy, void *dx) {
+V_INLINE void pool_avg_grad_planes(int32_t dtype, const tn_pool_shape *s, const void *dy, void *dx) {
   const tn_pool_axis *across = &s->axis[1];
   for (int64_t i = 0; i < s->axis[0].in; i++)
-    for (int64_t j = 0; j < across->out; j += LANES) {
-      int64_t n = across->out - j < LANES ? across->out - j : LANES;
-      lane_f32 d = load_columns(dtype, dy, i / 2 * across->out + j, n, 0) * 0.25f;
-      store_in_turn(dtype, dx, i * across->in + 2 * j, 2 * n, d, d);
+    for (int64_t j = 0; j < across->out; j += V_LANES) {
+      int64_t n = across->out - j < V_LANES ? across->out - j : V_LANES;
+      vf d = v_load_upto_as(dtype, dy, i / 2 * across->out + j, n, 0) * 0.25f;
+      pool_store_interleaved(dtype, dx, i * across->in + 2 * j, 2 * n, d, d);
     }
 }
 
-/* ---- one of each ---------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------- */
 
-#define POOL(how, dtype)                                                                                     \
-  static void TN_LOOP(max_##how##_##dtype)(const tn_pool_shape *s, const void *x, void *y, int32_t *index) { \
-    max_##how(dtype, s, x, y, index);                                                                        \
+#define POOL_LOOPS(by, dtype)                                                                                \
+  static void pool_max_##by##_##dtype(const tn_pool_shape *s, const void *x, void *y, int32_t *index) {      \
+    pool_max_##by(dtype, s, x, y, index);                                                                    \
   }                                                                                                          \
-  static void TN_LOOP(max_grad_##how##_##dtype)(const tn_pool_shape *s, const void *dy, void *dx,            \
-                                                int32_t *index) {                                            \
-    max_grad_##how(dtype, s, dy, dx, index);                                                                 \
+  static void pool_max_grad_##by##_##dtype(const tn_pool_shape *s, const void *dy, void *dx,                 \
+                                           int32_t *index) {                                                 \
+    pool_max_grad_##by(dtype, s, dy, dx, index);                                                             \
   }                                                                                                          \
-  static void TN_LOOP(avg_##how##_##dtype)(const tn_pool_shape *s, const void *x, void *y, int32_t *index) { \
+  static void pool_avg_##by##_##dtype(const tn_pool_shape *s, const void *x, void *y, int32_t *index) {      \
     (void)index;                                                                                             \
-    avg_##how(dtype, s, x, y);                                                                               \
+    pool_avg_##by(dtype, s, x, y);                                                                           \
   }                                                                                                          \
-  static void TN_LOOP(avg_grad_##how##_##dtype)(const tn_pool_shape *s, const void *dy, void *dx,            \
-                                                int32_t *index) {                                            \
+  static void pool_avg_grad_##by##_##dtype(const tn_pool_shape *s, const void *dy, void *dx,                 \
+                                           int32_t *index) {                                                 \
     (void)index;                                                                                             \
-    avg_grad_##how(dtype, s, dy, dx);                                                                        \
+    pool_avg_grad_##by(dtype, s, dy, dx);                                                                    \
   }
-#define POOL_EACH(how) POOL(how, TN_F32) POOL(how, TN_BF16) POOL(how, TN_F16)
-POOL_EACH(blocks)
-POOL_EACH(planes)
+#define POOL_LOOPS_BY(by) POOL_LOOPS(by, TN_F32) POOL_LOOPS(by, TN_BF16) POOL_LOOPS(by, TN_F16)
+POOL_LOOPS_BY(blocks)
+POOL_LOOPS_BY(planes)
 
-#define FUNCTIONS(name, how)                                                                                 \
+#define POOL_EACH(name)                                                                                      \
+  { [TN_F32] = name##_TN_F32, [TN_BF16] = name##_TN_BF16, [TN_F16] = name##_TN_F16 }
+#define POOL_TABLE(by)                                                                                       \
   {                                                                                                          \
-    [TN_F32] = TN_LOOP(name##_##how##_TN_F32), [TN_BF16] = TN_LOOP(name##_##how##_TN_BF16),                  \
-    [TN_F16] = TN_LOOP(name##_##how##_TN_F16)                                                                \
-  }
-#define FUNCTIONS_OF(how)                                                                                    \
-  {                                                                                                          \
-    [TN_POOL_MAX] = FUNCTIONS(max, how), [TN_POOL_MAX_GRAD] = FUNCTIONS(max_grad, how),                      \
-    [TN_POOL_AVG] = FUNCTIONS(avg, how), [TN_POOL_AVG_GRAD] = FUNCTIONS(avg_grad, how)                       \
+    [TN_POOL_MAX] = POOL_EACH(pool_max_##by), [TN_POOL_MAX_GRAD] = POOL_EACH(pool_max_grad_##by),            \
+    [TN_POOL_AVG] = POOL_EACH(pool_avg_##by), [TN_POOL_AVG_GRAD] = POOL_EACH(pool_avg_grad_##by)             \
   }
 
 const tn_pool_loops TN_LOOP(tn_loops_pool) = {
-    .lanes = LANES, .blocks = FUNCTIONS_OF(blocks), .planes = FUNCTIONS_OF(planes)};
+    .lanes = V_LANES, .blocks = POOL_TABLE(blocks), .planes = POOL_TABLE(planes)};

@@ -1,9 +1,10 @@
-/* Sums, extremes, moments and the sums of normalization's gradient, of f32, bf16 and f16.
+/* backends/onednn/kernels/reduce.c: sums, extremes, moments and the sums of a normalization's gradient, of
+ * f32, bf16 and f16.
  *
- * An operand is seen as (batch, outer, kept, inner), of which outer and inner are reduced: neighbouring
- * dimensions that are all kept, or all reduced, count as one, and those that are missing are 1. It is taken
- * run by run where inner is more than 1, column by column where it is 1, and block by block where it lies
- * with its channels in blocks. Which elements go to which accumulator follows from the shape alone. */
+ * An operand has the dimensions (batch, outer, kept, inner), of which outer and inner are reduced: adjacent
+ * dimensions that are all kept, or all reduced, are one, and missing ones are 1. The kernel reads runs where
+ * inner is more than 1, columns where it is 1, and blocks where the channels come in blocks. The accumulator
+ * of an element depends on the shape alone. */
 #include "backends/onednn/kernels/reduce.h"
 #include "backends/onednn/integer_math.h"
 
@@ -11,30 +12,32 @@
 #include <stdbool.h>
 
 #include "backends/onednn/kernels/kernels.h"
+#include "backends/shared/cost.h"
+#include "backends/shared/define_kernel.h"
 #include "backends/onednn/kernels/image_layouts.h"
 #include "tenon/attributes.h"
 
 enum {
-  CHUNK = 1 << 15,  /* elements that a chunk should at least have */
-  CHUNKS = 32,      /* chunks that are enough for any team */
-  FEW = 8,          /* chunks that are not */
-  RESULTS = 1 << 12 /* per chunk when parts are combined */
+  CHUNK = 1 << 15,  /* elements of a chunk, at least */
+  CHUNKS = 32,      /* at most */
+  FEW = 8,          /* chunks: fewer do not occupy a team */
+  RESULTS = 1 << 12 /* of a chunk that combines parts */
 };
 
 enum { RUNS = 0, COLUMNS = 1, BLOCKS = 2 }; /* ids of variants, too */
 
-typedef struct plan {
+typedef struct reduce_kernel {
   tn_reduce_functions add;
-  void (*put)(const double *sums, void *to, int64_t n);
+  void (*store)(const double *sums, void *to, int64_t n);
   int32_t op, sets, how, lanes;
   int64_t batch, outer, kept, inner;
-  /* A task gives `width` neighbouring results from `steps` elements, blocks or rows; a part has `part` of
-   * them. A chunk is some tasks and one part. */
+  /* A task computes `width` adjacent results from `steps` elements, blocks or rows, and a part of it reads
+   * `part` of those. A chunk is one part of some tasks. */
   int64_t width, tasks, steps, part, parts, tasks_per_chunk;
-} plan;
+} reduce_kernel;
 
-/* At least n, so that small teams share evenly. */
-static int64_t power_of_two(int64_t n) {
+/* The smallest power of two from n on, which teams of two or four threads share evenly. */
+static int64_t reduce_power_of_two(int64_t n) {
   int64_t power = 1;
   while (power < n) power *= 2;
   return power;
@@ -42,14 +45,15 @@ static int64_t power_of_two(int64_t n) {
 
 /* ---- shapes --------------------------------------------------------------------------------------- */
 
-static void mark_axes(const tn_reduce_attributes *a, int32_t rank, bool *reduced) {
+static void onednn_reduce_mark_axes(const tn_reduce_attributes *a, int32_t rank, bool *reduced) {
   for (int32_t i = 0; i < rank; i++) reduced[i] = a->axes.n == 0;
   for (int64_t i = 0; i < a->axes.n; i++)
     reduced[a->axes.v[i] < 0 ? a->axes.v[i] + rank : a->axes.v[i]] = true;
 }
 
-/* Fills batch, outer, kept and inner from the innermost dimension outwards. False: it takes more. */
-static bool shape(plan *p, const tn_type *x, const bool *reduced) {
+/* Fills batch, outer, kept and inner from the innermost dimension outwards. False where it takes more than
+ * four. */
+static bool onednn_reduce_shape(reduce_kernel *p, const tn_type *x, const bool *reduced) {
   int64_t *group[] = {&p->inner, &p->kept, &p->outer, &p->batch};
   int32_t at = 0;
   p->batch = p->outer = p->kept = p->inner = 1;
@@ -62,8 +66,8 @@ static bool shape(plan *p, const tn_type *x, const bool *reduced) {
   return true;
 }
 
-/* Whether the channels may lie in blocks: images whose channels are kept and whose space is reduced. */
-static bool shape_blocked(plan *p, const tn_type *x, const bool *reduced) {
+/* The same for channels in blocks: images whose channels are kept and whose space is reduced. */
+static bool reduce_shape_blocked(reduce_kernel *p, const tn_type *x, const bool *reduced) {
   if (x->rank < 3 || x->dims[1] % p->lanes != 0 || x->dims[1] == 0 || reduced[1]) return false;
   p->batch = reduced[0] ? 1 : x->dims[0];
   p->outer = reduced[0] ? x->dims[0] : 1;
@@ -76,25 +80,25 @@ static bool shape_blocked(plan *p, const tn_type *x, const bool *reduced) {
   return true;
 }
 
-/* Short runs are taken several at a time. */
-static int64_t width_of(const plan *p) {
+/* A task has several short runs. */
+static int64_t reduce_width(const reduce_kernel *p) {
   if (p->how == BLOCKS) return p->lanes;
   int64_t most = p->how == RUNS ? at_least_1(CHUNK / at_least_1(p->outer * p->inner)) : TN_REDUCE_COLUMNS;
   return at_least_1(least(least(p->kept, most), TN_REDUCE_COLUMNS));
 }
 
-/* Cuts the work into chunks: by tasks first, and by parts of the reductions where tasks are few. */
-static void divide(plan *p) {
-  p->width = width_of(p);
+/* Chunks are groups of tasks, and parts of the reductions where there are few tasks. */
+static void onednn_reduce_divide(reduce_kernel *p) {
+  p->width = reduce_width(p);
   p->tasks = p->batch * divide_up(p->kept, p->width);
   p->steps = p->outer * p->inner;
   int64_t work = at_least_1(p->steps * p->width);
   p->tasks_per_chunk = at_least_1(CHUNK / work);
   int64_t chunks = at_least_1(divide_up(p->tasks, p->tasks_per_chunk));
-  int64_t parts = power_of_two(least(work / CHUNK, divide_up(CHUNKS, chunks)));
+  int64_t parts = reduce_power_of_two(least(work / CHUNK, divide_up(CHUNKS, chunks)));
   if (parts == 1 && chunks < FEW && work * p->tasks > CHUNK) {
-    /* A few small reductions: some of each of them in a chunk. */
-    parts = power_of_two(least(work * p->tasks / CHUNK, CHUNKS));
+    /* A few small reductions: each chunk has a part of all of them. */
+    parts = reduce_power_of_two(least(work * p->tasks / CHUNK, CHUNKS));
     p->tasks_per_chunk = p->tasks;
   }
   p->part = at_least_1(divide_up(p->steps, parts));
@@ -103,47 +107,50 @@ static void divide(plan *p) {
 
 /* ---- a launch ------------------------------------------------------------------------------------- */
 
-typedef struct job {
-  const plan *p;
+typedef struct reduce_job {
+  const reduce_kernel *p;
   const tn_launch *l;
   double *parts; /* [part][set][result], where there are several parts */
-} job;
+} reduce_job;
 
-static void start(const plan *p, double *sums, int64_t n) {
+static void reduce_initialize(const reduce_kernel *p, double *sums, int64_t n) {
   double first = p->op == TN_REDUCE_MAX ? -INFINITY : p->op == TN_REDUCE_MIN ? INFINITY : 0;
   for (int64_t i = 0; i < n; i++) sums[i] = first;
 }
 
-/* Writes n results, the sums of dy (x - mean) times rstd where those are asked for. */
-static void finish(const job *j, int64_t result, int64_t n, double *first, double *second) {
+/* Writes n results; the sums of dy (x - mean) are multiplied with rstd. */
+static void onednn_reduce_finish(const reduce_job *j, int64_t result, int64_t n, double *first,
+                                 double *second) {
   const tn_view *out = j->l->out;
   const float *rstd = j->p->op == TN_REDUCE_GRADS ? j->l->in[3].data : NULL;
   size_t size = tn_dtype_size(out[0].type.dtype);
   for (int64_t i = 0; i < n && rstd != NULL; i++) second[i] *= (double)rstd[result + i];
-  j->p->put(first, (uint8_t *)out[0].data + (size_t)result * size, n);
-  if (j->p->sets == 2) j->p->put(second, (uint8_t *)out[1].data + (size_t)result * size, n);
+  j->p->store(first, (uint8_t *)out[0].data + (size_t)result * size, n);
+  if (j->p->sets == 2) j->p->store(second, (uint8_t *)out[1].data + (size_t)result * size, n);
 }
 
-/* Keeps what a part found, or writes the results if there is one part. */
-static void deliver(const job *j, int64_t part, int64_t result, int64_t n, double *sums) {
-  const plan *p = j->p;
+/* Stores the sums of a part, or writes the results where there is one part. */
+static void onednn_reduce_deliver(const reduce_job *j, int64_t part, int64_t result, int64_t n,
+                                  double *sums) {
+  const reduce_kernel *p = j->p;
   int64_t results = p->batch * p->kept;
   if (p->parts == 1) {
-    finish(j, result, n, sums, sums + n);
+    onednn_reduce_finish(j, result, n, sums, sums + n);
     return;
   }
   for (int32_t s = 0; s < p->sets; s++)
     for (int64_t i = 0; i < n; i++) j->parts[(part * p->sets + s) * results + result + i] = sums[s * n + i];
 }
 
-typedef struct piece {
+typedef struct reduce_operands {
   const uint8_t *x, *y;
   const float *mean;
   int64_t size; /* of an element */
-} piece;
+} reduce_operands;
 
-/* Runs, or blocks, of one task, image by image. */
-static void add_runs(const plan *p, const piece *from, int64_t first, int64_t last, double *sums) {
+/* Adds runs or blocks of a task, image by image. */
+static void reduce_add_runs(const reduce_kernel *p, const reduce_operands *from, int64_t first, int64_t last,
+                            double *sums) {
   void (*add)(const void *, const void *, int64_t, const float *, double *) =
       p->how == BLOCKS ? p->add.block : p->add.run;
   int64_t step = (p->how == BLOCKS ? p->lanes : 1) * from->size, outer = p->kept * p->inner * from->size;
@@ -155,10 +162,11 @@ static void add_runs(const plan *p, const piece *from, int64_t first, int64_t la
   }
 }
 
-static void add_each_run(const plan *p, piece from, int64_t first, int64_t last, int64_t n, double *sums) {
+static void reduce_add_each_run(const reduce_kernel *p, reduce_operands from, int64_t first, int64_t last,
+                                int64_t n, double *sums) {
   for (int64_t k = 0; k < n; k++) {
     double sum[2] = {sums[k], 0};
-    add_runs(p, &from, first, last, sum);
+    reduce_add_runs(p, &from, first, last, sum);
     sums[k] = sum[0];
     if (p->sets == 2) sums[n + k] = sum[1];
     from.x += p->inner * from.size;
@@ -167,71 +175,71 @@ static void add_each_run(const plan *p, piece from, int64_t first, int64_t last,
   }
 }
 
-static void do_task(const job *j, int64_t task, int64_t part) {
-  const plan *p = j->p;
+static void reduce_task(const reduce_job *j, int64_t task, int64_t part) {
+  const reduce_kernel *p = j->p;
   double sums[2 * TN_REDUCE_COLUMNS];
   int64_t groups = divide_up(p->kept, p->width), kept = task % groups * p->width;
   int64_t n = least(p->width, p->kept - kept), result = task / groups * p->kept + kept;
   int64_t first = part * p->part, last = least(p->steps, first + p->part);
   int64_t offset = (task / groups * p->outer * p->kept + kept) * p->inner;
   bool grads = p->op == TN_REDUCE_GRADS;
-  piece from = {j->l->in[0].data, grads ? j->l->in[1].data : j->l->in[0].data,
-                grads ? (const float *)j->l->in[2].data + result : NULL,
-                (int64_t)tn_dtype_size(j->l->in[0].type.dtype)};
+  reduce_operands from = {j->l->in[0].data, grads ? j->l->in[1].data : j->l->in[0].data,
+                          grads ? (const float *)j->l->in[2].data + result : NULL,
+                          (int64_t)tn_dtype_size(j->l->in[0].type.dtype)};
   from.x += offset * from.size;
   from.y += offset * from.size;
-  start(p, sums, p->sets * n);
+  reduce_initialize(p, sums, p->sets * n);
   if (p->how == COLUMNS) {
     int64_t skip = first * p->kept * from.size;
     p->add.columns(from.x + skip, from.y + skip, last - first, p->kept, n, from.mean, sums);
   } else if (p->how == BLOCKS) {
-    add_runs(p, &from, first, last, sums);
+    reduce_add_runs(p, &from, first, last, sums);
   } else {
-    add_each_run(p, from, first, last, n, sums);
+    reduce_add_each_run(p, from, first, last, n, sums);
   }
-  deliver(j, part, result, n, sums);
+  onednn_reduce_deliver(j, part, result, n, sums);
 }
 
-static void reduce_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
-  const plan *p = j->p;
+static void reduce_run_chunk(void *arg, int64_t chunk) {
+  const reduce_job *j = arg;
+  const reduce_kernel *p = j->p;
   int64_t part = chunk % p->parts, task = chunk / p->parts * p->tasks_per_chunk;
   int64_t end = least(p->tasks, task + p->tasks_per_chunk);
-  for (; task < end; task++) do_task(j, task, part);
+  for (; task < end; task++) reduce_task(j, task, part);
 }
 
-static double combined(int32_t op, double a, double b) {
+static double onednn_reduce_combine(int32_t op, double a, double b) {
   if (op == TN_REDUCE_MAX) return b > a || b != b ? b : a;
   if (op == TN_REDUCE_MIN) return b < a || b != b ? b : a;
   return a + b;
 }
 
-/* Parts in their order, for some results; into the first part's place. */
-static void combine_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
-  const plan *p = j->p;
+/* Combines the parts of some results in the order of the parts, into the first part. */
+static void onednn_reduce_combine_chunk(void *arg, int64_t chunk) {
+  const reduce_job *j = arg;
+  const reduce_kernel *p = j->p;
   int64_t results = p->batch * p->kept, first = chunk * RESULTS, n = least(results - first, RESULTS);
   for (int64_t part = 1; part < p->parts; part++)
     for (int32_t s = 0; s < p->sets; s++) {
       double *to = j->parts + s * results + first, *from = to + part * p->sets * results;
-      for (int64_t i = 0; i < n; i++) to[i] = combined(p->op, to[i], from[i]);
+      for (int64_t i = 0; i < n; i++) to[i] = onednn_reduce_combine(p->op, to[i], from[i]);
     }
-  finish(j, first, n, j->parts + first, j->parts + results + first);
+  onednn_reduce_finish(j, first, n, j->parts + first, j->parts + results + first);
 }
 
-static tn_status launch(tn_launch *l) {
-  const plan *p = l->plan;
-  job j = {p, l, l->workspace};
+static tn_status onednn_reduce_launch(tn_launch *l) {
+  const reduce_kernel *p = l->plan;
+  reduce_job j = {p, l, l->workspace};
   int64_t results = p->batch * p->kept;
   if (results == 0) return TN_OK;
-  tn_parallel(l, divide_up(p->tasks, p->tasks_per_chunk) * p->parts, reduce_chunk, &j);
-  if (p->parts > 1) tn_parallel(l, divide_up(results, RESULTS), combine_chunk, &j);
+  tn_parallel(l, divide_up(p->tasks, p->tasks_per_chunk) * p->parts, reduce_run_chunk, &j);
+  if (p->parts > 1) tn_parallel(l, divide_up(results, RESULTS), onednn_reduce_combine_chunk, &j);
   return TN_OK;
 }
 
 /* ---- query and prepare ---------------------------------------------------------------------------- */
 
-static int32_t op_of(const char *name) {
+static int32_t reduce_op(const char *name) {
   switch (name[0]) { /* reduce_sum, reduce_max, reduce_min, moments, norm_grad_sums */
   case 'm': return TN_REDUCE_MOMENTS;
   case 'n': return TN_REDUCE_GRADS;
@@ -239,29 +247,29 @@ static int32_t op_of(const char *name) {
   }
 }
 
-/* False: not this way. */
-static bool make_plan(const tn_match *m, const void *backend, bool blocked, plan *p) {
+/* False where the kernel does not support the match, or blocks. */
+static bool reduce_make(const tn_match *m, const void *backend, bool blocked, reduce_kernel *p) {
   const tn_reduce_loops *loops = TN_LOOPS_PICK_AT(tn_loops_reduce, tn_onednn_isa_of(backend));
   const tn_node *n = m->nodes[0].node;
   const tn_type *x = n->in[0];
   bool reduced[TN_MAX_RANK];
-  *p = (plan){.op = op_of(n->op), .sets = n->n_out, .lanes = loops->lanes};
+  *p = (reduce_kernel){.op = reduce_op(n->op), .sets = n->n_out, .lanes = loops->lanes};
   p->add = loops->of[p->op][x->dtype];
-  p->put = loops->put[n->out[0].dtype];
-  if (p->add.run == NULL || p->put == NULL) return false;
-  mark_axes(n->attributes, x->rank, reduced);
-  if (!(blocked ? shape_blocked : shape)(p, x, reduced)) return false;
+  p->store = loops->store[n->out[0].dtype];
+  if (p->add.run == NULL || p->store == NULL) return false;
+  onednn_reduce_mark_axes(n->attributes, x->rank, reduced);
+  if (!(blocked ? reduce_shape_blocked : onednn_reduce_shape)(p, x, reduced)) return false;
   p->how = blocked ? BLOCKS : p->inner > 1 ? RUNS : COLUMNS;
-  divide(p);
+  onednn_reduce_divide(p);
   bool extreme = p->op == TN_REDUCE_MAX || p->op == TN_REDUCE_MIN;
   return !extreme || p->steps > 0 || p->batch * p->kept == 0;
 }
 
-static void offer(tn_query *q, const plan *p) {
+static void reduce_offer(tn_query *q, const reduce_kernel *p) {
   static const char *const name[] = {"runs", "columns", "blocks"};
   tn_layout blocked = tn_channels_blocked(q->match->in[0]->rank, p->lanes);
-  tn_operand_layout lies = {TN_LAYOUT_FIXED, 0, blocked}, plain = {0};
-  tn_operand_layout in[4] = {lies, p->op == TN_REDUCE_GRADS ? lies : plain, plain, plain};
+  tn_operand_layout block_layout = {TN_LAYOUT_FIXED, 0, blocked}, plain = {0};
+  tn_operand_layout in[4] = {block_layout, p->op == TN_REDUCE_GRADS ? block_layout : plain, plain, plain};
   double bytes = 0;
   for (int32_t i = 0; i < q->match->n_in; i++) bytes += (double)tn_type_bytes(q->match->in[i]);
   tn_variant v = {.struct_size = sizeof v,
@@ -270,47 +278,44 @@ static void offer(tn_query *q, const plan *p) {
                   .in = p->how == BLOCKS ? in : NULL,
                   .workspace_bytes =
                       p->parts > 1 ? p->parts * p->batch * p->kept * p->sets * (int64_t)sizeof(double) : 0,
-                  .prepared_bytes = sizeof(plan),
-                  .cost_s = 1e-7 + bytes / 1e10,
+                  .prepared_bytes = sizeof(reduce_kernel),
+                  .cost_s = tn_cost_of_bytes(bytes),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
 }
 
-static tn_status query(tn_query *q) {
-  plan p;
+static tn_status onednn_reduce_query(tn_query *q) {
+  reduce_kernel p;
   const tn_node *n = q->match->nodes[0].node;
-  bool any = make_plan(q->match, q->backend, false, &p);
+  bool any = reduce_make(q->match, q->backend, false, &p);
   if (!any)
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s over these axes is not among its own", n->op,
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s over these axes is not supported", n->op,
                    tn_dtype_name(n->in[0]->dtype));
-  offer(q, &p);
-  if (make_plan(q->match, q->backend, true, &p)) offer(q, &p);
+  reduce_offer(q, &p);
+  if (reduce_make(q->match, q->backend, true, &p)) reduce_offer(q, &p);
   return TN_OK;
 }
 
-static tn_status prepare(tn_prepare *p, void **made) {
-  plan *keep = tn_new(p, sizeof *keep);
+static tn_status onednn_reduce_prepare(tn_prepare *p, void **made) {
+  reduce_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  make_plan(p->match, p->backend, p->variant == BLOCKS, keep);
+  reduce_make(p->match, p->backend, p->variant == BLOCKS, keep);
   *made = keep;
   return TN_OK;
 }
 
-static void release(tn_env *env, void *made) { tn_delete(env, made); }
+static void onednn_reduce_release(tn_env *env, void *made) { tn_delete(env, made); }
 
-#define REDUCE(id, text, what)                                                                               \
-  const tn_kernel tn_onednn_##id = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_" #id, what),        \
-                                    .family = "onednn",                                                      \
-                                    .pattern = text,                                                         \
-                                    .query = query,                                                          \
-                                    .prepare = prepare,                                                      \
-                                    .release = release,                                                      \
-                                    .launch = launch}
-
-REDUCE(reduce_sum, "y = reduce_sum(x)", "sums over any axes, in vectors");
-REDUCE(reduce_max, "y = reduce_max(x)", "largest elements over any axes, in vectors");
-REDUCE(reduce_min, "y = reduce_min(x)", "smallest elements over any axes, in vectors");
-REDUCE(moments, "s, q = moments(x)", "sums of elements and of their squares, channels in blocks or not");
-REDUCE(norm_grad_sums, "s, d = norm_grad_sums(dy, x, mean, rstd)",
-       "the sums that a normalization's gradient needs, channels in blocks or not");
+TN_DEFINE_KERNEL(onednn, reduce_sum, "onednn_reduce_sum", "y = reduce_sum(x)",
+                 "sums over any axes, in vectors", TN_KERNEL_CALLBACKS(onednn_reduce));
+TN_DEFINE_KERNEL(onednn, reduce_max, "onednn_reduce_max", "y = reduce_max(x)",
+                 "largest elements over any axes, in vectors", TN_KERNEL_CALLBACKS(onednn_reduce));
+TN_DEFINE_KERNEL(onednn, reduce_min, "onednn_reduce_min", "y = reduce_min(x)",
+                 "smallest elements over any axes, in vectors", TN_KERNEL_CALLBACKS(onednn_reduce));
+TN_DEFINE_KERNEL(onednn, moments, "onednn_moments", "s, q = moments(x)",
+                 "sums of elements and of their squares, also with channels in blocks",
+                 TN_KERNEL_CALLBACKS(onednn_reduce));
+TN_DEFINE_KERNEL(onednn, norm_grad_sums, "onednn_norm_grad_sums", "s, d = norm_grad_sums(dy, x, mean, rstd)",
+                 "the sums of a normalization's gradient, also with channels in blocks",
+                 TN_KERNEL_CALLBACKS(onednn_reduce));

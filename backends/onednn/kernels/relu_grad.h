@@ -1,23 +1,23 @@
 /* backends/onednn/kernels/relu_grad.h: the inner loop of a ReLU's gradient and of the sums that the gradient
- * of the normalization in front of it needs. */
+ * of the normalization before the ReLU needs. */
 #ifndef TN_BACKENDS_ONEDNN_KERNELS_RELU_GRAD_H
 #define TN_BACKENDS_ONEDNN_KERNELS_RELU_GRAD_H
 
 #include "backends/onednn/simd/loops.h"
 
-/* n blocks of `lanes` channels. h = r > bound ? dy + more : otherwise; sums: of h, and of h (x - mean),
- * `lanes` of each, are added to. more: NULL where there is none. */
-typedef struct tn_gate {
+/* n blocks of `lanes` channels. h = r > bound ? dy + more : other. The sums of h and of h (x - mean), `lanes`
+ * of each, are added to `sums`. more: NULL without a second gradient. */
+typedef struct tn_relu_grad {
   const void *dy, *more, *r, *x;
   void *h;
-  const void *bound, *otherwise; /* one element each */
+  const void *bound, *other; /* one element each */
   const float *mean;
   double *sums;
-} tn_gate;
-typedef struct tn_gate_loops {
+} tn_relu_grad;
+typedef struct tn_relu_grad_loops {
   int32_t lanes;
-  void (*run[TN_DTYPES])(const tn_gate *g, int64_t n);
-} tn_gate_loops;
-TN_LOOPS_DECLARE(tn_gate_loops, tn_loops_gate);
+  void (*run[TN_DTYPES])(const tn_relu_grad *g, int64_t n);
+} tn_relu_grad_loops;
+TN_LOOPS_DECLARE(tn_relu_grad_loops, tn_loops_relu_grad);
 
 #endif

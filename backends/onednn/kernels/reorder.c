@@ -1,10 +1,13 @@
-/* reorder: a tensor in another layout. Images between row-major and channels in blocks as wide as a vector
- * are transposed in squares; everything else is looked up: the position of an element is a sum of one term
- * per dimension, from a table for each, and the result is written front to back, padding as zeros. */
+/* backends/onednn/kernels/reorder.c: a tensor in another layout. Images between row-major and channels in
+ * blocks are transposed in squares. For other layouts, the offset of an element in the operand is a sum of
+ * one term for each dimension, which tables hold, and the result is written front to back, with zeros as
+ * padding. */
 #include <stdbool.h>
 #include <string.h>
 
 #include "backends/onednn/kernels/kernels.h"
+#include "backends/shared/cost.h"
+#include "backends/shared/define_kernel.h"
 #include "backends/onednn/kernels/image_layouts.h"
 #include "backends/onednn/kernels/transpose.h"
 #include "backends/onednn/integer_math.h"
@@ -12,51 +15,51 @@
 
 enum { CHUNK = 1 << 15 /* elements */, STRIP = 1024 /* pixels */ };
 
-typedef struct plan {
-  bool same;             /* bytes are copied */
-  tn_turn_function turn; /* or matrices turned; NULL: looked up */
-  int64_t size;          /* of an element */
+typedef struct reorder_kernel {
+  bool same;                       /* both layouts are equal: the bytes are copied */
+  tn_transpose_function transpose; /* of matrices; NULL: tables */
+  int64_t size;                    /* of an element */
   int64_t matrices, rows, columns, strips, per_chunk;
   tn_storage to;
   tn_type type;
-  const int64_t *table[TN_MAX_RANK]; /* position in the operand by coordinate */
+  const int64_t *table[TN_MAX_RANK]; /* offset in the operand, by coordinate */
   int64_t entries[];
-} plan;
+} reorder_kernel;
 
 /* ---- launch --------------------------------------------------------------------------------------- */
 
-typedef struct job {
-  const plan *p;
+typedef struct reorder_job {
+  const reorder_kernel *p;
   const uint8_t *from;
   uint8_t *to;
-} job;
+} reorder_job;
 
-static void copy_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
+static void reorder_copy_chunk(void *arg, int64_t chunk) {
+  const reorder_job *j = arg;
   int64_t at = chunk * CHUNK, n = least(CHUNK, j->p->to.count - at);
   memcpy(j->to + at * j->p->size, j->from + at * j->p->size, (size_t)(n * j->p->size));
 }
 
-/* A task is a strip of a matrix: its short side whole, and some of its long side. */
-static void turn_task(const job *j, int64_t task) {
-  const plan *p = j->p;
+/* A task is a strip of a matrix: the whole short side, and some of the long side. */
+static void reorder_transpose_task(const reorder_job *j, int64_t task) {
+  const reorder_kernel *p = j->p;
   int64_t matrix = task / p->strips * p->rows * p->columns, at = task % p->strips * STRIP;
   bool wide = p->columns > p->rows;
   int64_t n = least(STRIP, (wide ? p->columns : p->rows) - at);
   const uint8_t *from = j->from + (matrix + (wide ? at : at * p->columns)) * p->size;
   uint8_t *to = j->to + (matrix + (wide ? at * p->rows : at)) * p->size;
-  p->turn(from, p->columns, to, p->rows, wide ? p->rows : n, wide ? n : p->columns);
+  p->transpose(from, p->columns, to, p->rows, wide ? p->rows : n, wide ? n : p->columns);
 }
 
-static void turn_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
+static void reorder_transpose_chunk(void *arg, int64_t chunk) {
+  const reorder_job *j = arg;
   int64_t end = least(j->p->matrices * j->p->strips, (chunk + 1) * j->p->per_chunk);
-  for (int64_t task = chunk * j->p->per_chunk; task < end; task++) turn_task(j, task);
+  for (int64_t task = chunk * j->p->per_chunk; task < end; task++) reorder_transpose_task(j, task);
 }
 
-/* A row is the positions along the innermost axis of the result. */
-static void look_up_row(const job *j, int64_t row) {
-  const plan *p = j->p;
+/* A row is the elements along the innermost axis of the result. */
+static void reorder_look_up_row(const reorder_job *j, int64_t row) {
+  const reorder_kernel *p = j->p;
   const tn_storage_axis *inner = &p->to.axis[p->to.n - 1];
   int64_t c[TN_MAX_RANK], base = 0, size = p->size, held = tn_storage_row(&p->to, &p->type, row, c);
   int64_t first = c[inner->dim];
@@ -71,74 +74,75 @@ static void look_up_row(const job *j, int64_t row) {
   }
 }
 
-static void look_up_chunk(void *arg, int64_t chunk) {
-  const job *j = arg;
+static void reorder_look_up_chunk(void *arg, int64_t chunk) {
+  const reorder_job *j = arg;
   int64_t rows = j->p->to.count / j->p->to.axis[j->p->to.n - 1].extent;
   int64_t end = least(rows, (chunk + 1) * j->p->per_chunk);
-  for (int64_t row = chunk * j->p->per_chunk; row < end; row++) look_up_row(j, row);
+  for (int64_t row = chunk * j->p->per_chunk; row < end; row++) reorder_look_up_row(j, row);
 }
 
-static tn_status launch(tn_launch *l) {
-  const plan *p = l->plan;
-  job j = {p, l->in[0].data, l->out[0].data};
+static tn_status onednn_reorder_launch(tn_launch *l) {
+  const reorder_kernel *p = l->plan;
+  reorder_job j = {p, l->in[0].data, l->out[0].data};
   if (p->to.count == 0) return TN_OK;
   if (p->same) {
-    if (j.to != j.from) tn_parallel(l, divide_up(p->to.count, CHUNK), copy_chunk, &j);
-  } else if (p->turn != NULL) {
-    tn_parallel(l, divide_up(p->matrices * p->strips, p->per_chunk), turn_chunk, &j);
+    if (j.to != j.from) tn_parallel(l, divide_up(p->to.count, CHUNK), reorder_copy_chunk, &j);
+  } else if (p->transpose != NULL) {
+    tn_parallel(l, divide_up(p->matrices * p->strips, p->per_chunk), reorder_transpose_chunk, &j);
   } else {
     int64_t rows = p->to.count / p->to.axis[p->to.n - 1].extent;
-    tn_parallel(l, divide_up(rows, p->per_chunk), look_up_chunk, &j);
+    tn_parallel(l, divide_up(rows, p->per_chunk), reorder_look_up_chunk, &j);
   }
   return TN_OK;
 }
 
 /* ---- query and prepare ---------------------------------------------------------------------------- */
 
-static size_t plan_bytes(const tn_type *type) {
+static size_t reorder_kernel_bytes(const tn_type *type) {
   size_t n = 0;
   for (int32_t i = 0; i < type->rank; i++) n += (size_t)type->dims[i];
-  return sizeof(plan) + n * sizeof(int64_t);
+  return sizeof(reorder_kernel) + n * sizeof(int64_t);
 }
 
-/* Which layouts there are is for the host to say; it makes this op where they differ. */
-static tn_status query(tn_query *q) {
+/* The host inserts this op where two layouts differ, so that it chooses the layouts. */
+static tn_status onednn_reorder_query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
   const tn_type *x = q->match->in[0];
   tn_variant v = {.struct_size = sizeof v,
                   .name = "squares",
                   .in = &any,
                   .out = &any,
-                  .prepared_bytes = (int64_t)plan_bytes(x),
-                  .cost_s = 1e-7 + 2 * (double)tn_type_bytes(x) / 1e10,
+                  .prepared_bytes = (int64_t)reorder_kernel_bytes(x),
+                  .cost_s = tn_cost_of_bytes(2 * (double)tn_type_bytes(x)),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
   return TN_OK;
 }
 
-static bool is_in_order(const tn_layout *layout, int32_t rank) {
+static bool reorder_is_in_order(const tn_layout *layout, int32_t rank) {
   for (int32_t i = 0; i < rank; i++)
     if (layout->set && layout->order[i] != i) return false;
   return true;
 }
 
-/* The size of the only block, of channels that it divides; 0: otherwise. */
-static int64_t blocked_channels(const tn_type *x, const tn_layout *layout) {
+/* The size of the only block where it is of channels, which it divides; otherwise 0. */
+static int64_t reorder_block_size(const tn_type *x, const tn_layout *layout) {
   if (!layout->set || layout->n_blocks != 1 || layout->block[0].dim != 1 || x->rank < 2) return 0;
   return x->dims[1] % layout->block[0].size == 0 ? layout->block[0].size : 0;
 }
 
-/* Row-major, the channels of a block are rows of pixels; blocked, its pixels are rows of channels. */
-static void plan_turn(plan *p, const void *backend, const tn_type *x, const tn_layout *from,
-                      const tn_layout *to) {
-  const tn_turn_loops *loops = TN_LOOPS_PICK_AT(tn_loops_turn, tn_onednn_isa_of(backend));
-  int64_t pixels = 1, block = blocked_channels(x, from->n_blocks > 0 ? from : to);
-  if (from->n_blocks + to->n_blocks != 1 || block == 0 || !is_in_order(from, x->rank) ||
-      !is_in_order(to, x->rank))
+/* In row-major layout, each channel of a block is a row of pixels; in blocks, each pixel is a row of
+ * channels. */
+static void reorder_set_transpose(reorder_kernel *p, const void *backend, const tn_type *x,
+                                  const tn_layout *from, const tn_layout *to) {
+  const tn_transpose_loops *loops = TN_LOOPS_PICK_AT(tn_loops_transpose, tn_onednn_isa_of(backend));
+  int64_t pixels = 1, block = reorder_block_size(x, from->n_blocks > 0 ? from : to);
+  if (from->n_blocks + to->n_blocks != 1 || block == 0 || !reorder_is_in_order(from, x->rank) ||
+      !reorder_is_in_order(to, x->rank))
     return;
   for (int32_t i = 2; i < x->rank; i++) pixels *= x->dims[i];
-  p->turn = p->size == 4 ? loops->of_4 : p->size == 2 ? loops->of_2 : NULL;
+  p->transpose = p->size == 4 ? loops->of_4 : p->size == 2 ? loops->of_2 : NULL;
   p->matrices = x->dims[0] * x->dims[1] / block;
   p->rows = from->n_blocks > 0 ? pixels : block;
   p->columns = from->n_blocks > 0 ? block : pixels;
@@ -146,7 +150,7 @@ static void plan_turn(plan *p, const void *backend, const tn_type *x, const tn_l
   p->per_chunk = at_least_1(CHUNK / at_least_1(p->rows * p->columns / p->strips));
 }
 
-static void plan_look_up(plan *p, const tn_storage *from) {
+static void reorder_set_tables(reorder_kernel *p, const tn_storage *from) {
   int64_t *entry = p->entries, inner = p->to.n > 0 ? p->to.axis[p->to.n - 1].extent : 1;
   p->per_chunk = at_least_1(CHUNK / at_least_1(inner));
   for (int32_t d = 0; d < p->type.rank; d++) {
@@ -155,32 +159,25 @@ static void plan_look_up(plan *p, const tn_storage *from) {
   }
 }
 
-static tn_status prepare(tn_prepare *p, void **made) {
+static tn_status onednn_reorder_prepare(tn_prepare *p, void **made) {
   static const tn_layout unset = {0};
   const tn_type *x = p->match->in[0];
   const tn_layout *in = p->in_layout != NULL ? &p->in_layout[0] : &unset;
   const tn_layout *out = p->out_layout != NULL ? &p->out_layout[0] : &unset;
-  plan *keep = tn_new(p, plan_bytes(x));
-  if (keep == NULL) return TN_ENOMEM;
+  reorder_kernel *kernel = tn_new(p, reorder_kernel_bytes(x));
+  if (kernel == NULL) return TN_ENOMEM;
   tn_storage from = tn_storage_of(x, in);
-  keep->type = *x;
-  keep->size = (int64_t)tn_dtype_size(x->dtype);
-  keep->to = tn_storage_of(x, out);
-  keep->same = tn_storage_same(&from, &keep->to);
-  if (!keep->same && keep->to.count > 0) plan_turn(keep, p->backend, x, in, out);
-  if (!keep->same && keep->turn == NULL) plan_look_up(keep, &from);
-  *made = keep;
+  kernel->type = *x;
+  kernel->size = (int64_t)tn_dtype_size(x->dtype);
+  kernel->to = tn_storage_of(x, out);
+  kernel->same = tn_storage_same(&from, &kernel->to);
+  if (!kernel->same && kernel->to.count > 0) reorder_set_transpose(kernel, p->backend, x, in, out);
+  if (!kernel->same && kernel->transpose == NULL) reorder_set_tables(kernel, &from);
+  *made = kernel;
   return TN_OK;
 }
 
-static void release(tn_env *env, void *made) { tn_delete(env, made); }
+static void onednn_reorder_release(tn_env *env, void *made) { tn_delete(env, made); }
 
-const tn_kernel tn_onednn_reorder = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_reorder", "a tensor in another layout"),
-    .family = "onednn",
-    .pattern = "y = reorder(x)",
-    .query = query,
-    .prepare = prepare,
-    .release = release,
-    .launch = launch,
-};
+TN_DEFINE_KERNEL(onednn, reorder, "onednn_reorder", "y = reorder(x)", "a tensor in another layout",
+                 TN_KERNEL_CALLBACKS(onednn_reorder));

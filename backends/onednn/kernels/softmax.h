@@ -1,5 +1,5 @@
-/* backends/onednn/kernels/softmax.h: the inner loops of softmax, its logarithm and cross entropy: a row of n
- * > 0 neighbours, f32, bf16 or f16. */
+/* backends/onednn/kernels/softmax.h: the inner loops of softmax, log_softmax and cross entropy, on one row of
+ * n > 0 contiguous elements, f32, bf16 or f16. */
 #ifndef TN_BACKENDS_ONEDNN_KERNELS_SOFTMAX_H
 #define TN_BACKENDS_ONEDNN_KERNELS_SOFTMAX_H
 

@@ -1,111 +1,86 @@
+/* backends/onednn/kernels/softmax_loops.c: see softmax.h. */
+#define V_LEAST_LANES 8
 #include "backends/onednn/kernels/softmax.h"
 
 #include <math.h>
 #include <stdbool.h>
 
-#include "backends/onednn/simd/lanes.h"
+#include "backends/onednn/simd/vector_load.h"
 #include "backends/onednn/simd/vector_math.h"
 
-enum { TERMS = 64 /* of a sum in f32 */, STRETCH = TERMS * LANES /* elements */ };
+enum { TERMS = 64 /* of a sum in f32 */, STRETCH = TERMS * V_LANES /* elements */ };
 
-/* Lanes are two vectors where vectors are narrower than a block of channels. */
-LANE_INLINE lane_f32 lane_exp(lane_f32 x) {
-  vf parts[LANES / V_LANES];
-  memcpy(parts, &x, sizeof parts);
-  for (int32_t i = 0; i < LANES / V_LANES; i++) parts[i] = v_exp(parts[i]);
-  memcpy(&x, parts, sizeof parts);
-  return x;
+V_INLINE float softmax_largest(int32_t dtype, const void *x, int64_t n) {
+  vf largest = v_splat(-INFINITY);
+  for (int64_t at = 0; at < n; at += V_LANES)
+    largest = v_max(v_load_upto_as(dtype, x, at, n - at, -INFINITY), largest);
+  return v_max_across(largest)[0];
 }
 
-LANE_INLINE lane_f32 load_some(int32_t dtype, const void *x, int64_t at, int64_t n, float fill) {
-  return n >= LANES ? lane_load(dtype, x, at) : lane_load_part(dtype, x, at, n, fill);
-}
-
-LANE_INLINE void store_some(int32_t dtype, void *x, int64_t at, int64_t n, lane_f32 value) {
-  if (n >= LANES)
-    lane_store(dtype, x, at, value);
-  else
-    lane_store_part(dtype, x, at, n, value);
-}
-
-LANE_INLINE lane_f32 first_lanes(int64_t n, lane_f32 x) {
-  return n >= LANES ? x : (lane_f32)((LANE_NUMBERS < (int32_t)n) & (lane_i32)x);
-}
-
-LANE_INLINE float largest_of(int32_t dtype, const void *x, int64_t n) {
-  lane_f32 largest = lane_all(-INFINITY);
-  for (int64_t at = 0; at < n; at += LANES) {
-    lane_f32 value = load_some(dtype, x, at, n - at, -INFINITY);
-    largest = lane_pick((value > largest) | (value != value), value, largest);
-  }
-  return lane_largest(largest);
-}
-
-/* Keeps the exponentials in y where that is f32. */
-LANE_INLINE double exps_of(int32_t dtype, const void *x, float *y, int64_t n, float largest) {
+/* The sum of exp(x - largest). Stores the exponentials in y, unless y is NULL. */
+V_INLINE double softmax_exp_sum(int32_t dtype, const void *x, float *y, int64_t n, float largest) {
   double sum = 0;
   for (int64_t from = 0; from < n; from += STRETCH) {
-    lane_f32 part = {0};
+    vf part = {0};
     int64_t end = n - from < STRETCH ? n : from + STRETCH;
-    for (int64_t at = from; at < end; at += LANES) {
-      lane_f32 e = lane_exp(load_some(dtype, x, at, n - at, -INFINITY) - largest);
-      if (y != NULL) store_some(TN_F32, y, at, n - at, e);
-      part += first_lanes(n - at, e);
+    for (int64_t at = from; at < end; at += V_LANES) {
+      vf e = v_exp(v_load_upto_as(dtype, x, at, n - at, -INFINITY) - largest);
+      if (y != NULL) v_store_upto(y + at, e, n - at);
+      part += v_keep_first(e, n - at, (vf){0});
     }
-    sum += (double)lane_sum(part);
+    sum += (double)v_sum_across(part)[0];
   }
   return sum;
 }
 
-LANE_INLINE double sum_of(int32_t dtype, const void *x, int64_t n) {
+V_INLINE double softmax_sum(int32_t dtype, const void *x, int64_t n) {
   double sum = 0;
   for (int64_t from = 0; from < n; from += STRETCH) {
-    lane_f32 part = {0};
+    vf part = {0};
     int64_t end = n - from < STRETCH ? n : from + STRETCH;
-    for (int64_t at = from; at < end; at += LANES) part += load_some(dtype, x, at, n - at, 0);
-    sum += (double)lane_sum(part);
+    for (int64_t at = from; at < end; at += V_LANES) part += v_load_upto_as(dtype, x, at, n - at, 0);
+    sum += (double)v_sum_across(part)[0];
   }
   return sum;
 }
 
-LANE_INLINE tn_softmax_sums sums(int32_t dtype, const void *x, int64_t n, int64_t pick, bool all) {
-  tn_softmax_sums s = {.largest = largest_of(dtype, x, n)};
-  s.exps = exps_of(dtype, x, NULL, n, s.largest);
-  s.picked = lane_load_part(dtype, x, pick, 1, 0)[0];
-  if (all) s.sum = sum_of(dtype, x, n);
+V_INLINE tn_softmax_sums softmax_sums(int32_t dtype, const void *x, int64_t n, int64_t pick, bool all) {
+  tn_softmax_sums s = {.largest = softmax_largest(dtype, x, n)};
+  s.exps = softmax_exp_sum(dtype, x, NULL, n, s.largest);
+  s.picked = v_load_part_as(dtype, x, pick, 1, 0)[0];
+  if (all) s.sum = softmax_sum(dtype, x, n);
   return s;
 }
 
-LANE_INLINE void softmax(int32_t dtype, const void *x, void *y, int64_t n) {
-  float largest = largest_of(dtype, x, n);
-  bool kept = dtype == TN_F32;
-  lane_f32 sum = lane_all((float)exps_of(dtype, x, kept ? y : NULL, n, largest));
-  for (int64_t at = 0; at < n; at += LANES) {
-    lane_f32 e = kept ? load_some(TN_F32, y, at, n - at, 0)
-                      : lane_exp(load_some(dtype, x, at, n - at, -INFINITY) - largest);
-    store_some(dtype, y, at, n - at, e / sum);
+V_INLINE void softmax_row(int32_t dtype, const void *x, void *y, int64_t n) {
+  float largest = softmax_largest(dtype, x, n);
+  bool stored = dtype == TN_F32; /* the exponentials, in y */
+  vf sum = v_splat((float)softmax_exp_sum(dtype, x, stored ? y : NULL, n, largest));
+  for (int64_t at = 0; at < n; at += V_LANES) {
+    vf e = stored ? v_load_upto_as(TN_F32, y, at, n - at, 0)
+                  : v_exp(v_load_upto_as(dtype, x, at, n - at, -INFINITY) - largest);
+    v_store_upto_as(dtype, y, at, n - at, e / sum);
   }
 }
 
-LANE_INLINE void log_softmax(int32_t dtype, const void *x, void *y, int64_t n) {
-  float largest = largest_of(dtype, x, n), log_sum = (float)log(exps_of(dtype, x, NULL, n, largest));
-  for (int64_t at = 0; at < n; at += LANES)
-    store_some(dtype, y, at, n - at, (load_some(dtype, x, at, n - at, 0) - largest) - log_sum);
+V_INLINE void softmax_log_row(int32_t dtype, const void *x, void *y, int64_t n) {
+  float largest = softmax_largest(dtype, x, n),
+        log_sum = (float)log(softmax_exp_sum(dtype, x, NULL, n, largest));
+  for (int64_t at = 0; at < n; at += V_LANES)
+    v_store_upto_as(dtype, y, at, n - at, (v_load_upto_as(dtype, x, at, n - at, 0) - largest) - log_sum);
 }
 
-#define SOFTMAX(dtype)                                                                                       \
-  static tn_softmax_sums TN_LOOP(sums_##dtype)(const void *x, int64_t n, int64_t pick, int32_t all) {        \
-    return sums(dtype, x, n, pick, all);                                                                     \
+#define SOFTMAX_LOOPS(dtype)                                                                                 \
+  static tn_softmax_sums softmax_sums_##dtype(const void *x, int64_t n, int64_t pick, int32_t all) {         \
+    return softmax_sums(dtype, x, n, pick, all);                                                             \
   }                                                                                                          \
-  static void TN_LOOP(softmax_##dtype)(const void *x, void *y, int64_t n) { softmax(dtype, x, y, n); }       \
-  static void TN_LOOP(log_softmax_##dtype)(const void *x, void *y, int64_t n) { log_softmax(dtype, x, y, n); }
-SOFTMAX(TN_F32)
-SOFTMAX(TN_BF16)
-SOFTMAX(TN_F16)
+  static void softmax_row_##dtype(const void *x, void *y, int64_t n) { softmax_row(dtype, x, y, n); }        \
+  static void softmax_log_row_##dtype(const void *x, void *y, int64_t n) { softmax_log_row(dtype, x, y, n); }
+SOFTMAX_LOOPS(TN_F32)
+SOFTMAX_LOOPS(TN_BF16)
+SOFTMAX_LOOPS(TN_F16)
 
-#define EACH(name)                                                                                           \
-  {                                                                                                          \
-    [TN_F32] = TN_LOOP(name##_TN_F32), [TN_BF16] = TN_LOOP(name##_TN_BF16),                                  \
-    [TN_F16] = TN_LOOP(name##_TN_F16)                                                                        \
-  }
-const tn_softmax_loops TN_LOOP(tn_loops_softmax) = {EACH(sums), EACH(softmax), EACH(log_softmax)};
+#define SOFTMAX_EACH(name)                                                                                   \
+  { [TN_F32] = name##_TN_F32, [TN_BF16] = name##_TN_BF16, [TN_F16] = name##_TN_F16 }
+const tn_softmax_loops TN_LOOP(tn_loops_softmax) = {SOFTMAX_EACH(softmax_sums), SOFTMAX_EACH(softmax_row),
+                                                    SOFTMAX_EACH(softmax_log_row)};

@@ -1,26 +1,26 @@
-/* backends/onednn/library/api_v2.c: the border to version 2, where descriptions are structs of the caller's,
- * and a primitive takes two steps: what it computes, then how. */
+/* backends/onednn/library/api_v2.c: the calls of version 2: descriptions are structs of the caller, and a
+ * primitive needs an operation descriptor. */
 #include <string.h>
 
 #include "backends/onednn/library/api.h"
 
 /* ---- descriptions of memory ---------------------------------------------------------------------- */
 
-dnnl_status_t tn_dnn_desc_by_strides(dnnl_memory_desc_t *desc, int32_t rank, const dnnl_dims_t dims,
-                                     dnnl_data_type_t dtype, const dnnl_dims_t strides) {
+dnnl_status_t tn_dnnl_desc_by_strides(dnnl_memory_desc_t *desc, int32_t rank, const dnnl_dims_t dims,
+                                      dnnl_data_type_t dtype, const dnnl_dims_t strides) {
   return dnnl_memory_desc_init_by_strides(desc, rank, dims, dtype, strides);
 }
 
-dnnl_status_t tn_dnn_desc_by_tag(dnnl_memory_desc_t *desc, int32_t rank, const dnnl_dims_t dims,
-                                 dnnl_data_type_t dtype, dnnl_format_tag_t tag) {
+dnnl_status_t tn_dnnl_desc_by_tag(dnnl_memory_desc_t *desc, int32_t rank, const dnnl_dims_t dims,
+                                  dnnl_data_type_t dtype, dnnl_format_tag_t tag) {
   return dnnl_memory_desc_init_by_tag(desc, rank, dims, dtype, tag);
 }
 
-void tn_dnn_desc_destroy(dnnl_memory_desc_t *desc) { (void)desc; }
+void tn_dnnl_desc_destroy(dnnl_memory_desc_t *desc) { (void)desc; }
 
-tn_dnn_desc tn_dnn_desc_of(const dnnl_memory_desc_t *desc) { return desc; }
+tn_dnnl_desc tn_dnnl_desc_of(const dnnl_memory_desc_t *desc) { return desc; }
 
-dnnl_status_t tn_dnn_desc_blocks(tn_dnn_desc desc, int32_t rank, tn_dnn_blocks *blocks) {
+dnnl_status_t tn_dnnl_desc_blocks(tn_dnnl_desc desc, int32_t rank, tn_dnnl_blocks *blocks) {
   const dnnl_blocking_desc_t *b = &desc->format_desc.blocking;
   if (desc->format_kind != dnnl_blocked || desc->ndims != rank) return dnnl_unimplemented;
   blocks->n = b->inner_nblks;
@@ -32,8 +32,8 @@ dnnl_status_t tn_dnn_desc_blocks(tn_dnn_desc desc, int32_t rank, tn_dnn_blocks *
 
 /* ---- primitives ---------------------------------------------------------------------------------- */
 
-static dnnl_status_t describe(dnnl_convolution_desc_t *desc, const tn_dnn_convolution *c) {
-  const tn_dnn_window *w = &c->window;
+static dnnl_status_t api_describe(dnnl_convolution_desc_t *desc, const tn_dnnl_convolution *c) {
+  const tn_dnnl_window *w = &c->window;
   switch (c->kind) {
   case dnnl_backward_data:
     return dnnl_dilated_convolution_backward_data_desc_init(desc, c->algorithm, c->x, c->w, c->y, w->stride,
@@ -47,17 +47,17 @@ static dnnl_status_t describe(dnnl_convolution_desc_t *desc, const tn_dnn_convol
   }
 }
 
-dnnl_status_t tn_dnn_new_convolution(dnnl_engine_t engine, const tn_dnn_convolution *c,
-                                     dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t hint,
-                                     dnnl_primitive_desc_t *primitive) {
+dnnl_status_t tn_dnnl_new_convolution(dnnl_engine_t engine, const tn_dnnl_convolution *c,
+                                      dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t hint,
+                                      dnnl_primitive_desc_t *primitive) {
   dnnl_convolution_desc_t desc;
-  dnnl_status_t status = describe(&desc, c);
+  dnnl_status_t status = api_describe(&desc, c);
   if (status != dnnl_success) return status;
   return dnnl_primitive_desc_create(primitive, &desc, attributes, engine, hint);
 }
 
-dnnl_status_t tn_dnn_append_sum(dnnl_post_ops_t ops) { return dnnl_post_ops_append_sum(ops, 1.0f); }
+dnnl_status_t tn_dnnl_append_sum(dnnl_post_ops_t ops) { return dnnl_post_ops_append_sum(ops, 1.0f); }
 
-dnnl_status_t tn_dnn_append_relu(dnnl_post_ops_t ops) {
+dnnl_status_t tn_dnnl_append_relu(dnnl_post_ops_t ops) {
   return dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
 }

@@ -1,109 +1,111 @@
-/* backends/onednn/library/conv_inference.c: a convolution of a model that does not train, with what follows
- * it: a batch_norm by given statistics, a residual, a relu. The batch_norm is folded into weights and bias
- * once, and the weights are packed as the library likes them best:
+/* backends/onednn/library/conv_inference.c: a convolution in inference with the ops behind it: a batch_norm
+ * with given statistics, a residual, a relu. The batch_norm is folded into weights and bias once, and the
+ * weights are packed into the layout of the primitive:
  *
- *     (conv(x, w) + b - mean) * s + beta = conv(x, w s) + ((b - mean) s + beta),  s = gamma / sqrt(variance +
- * e)
- */
+ *     (conv(x, w) + b - mean) * s + beta = conv(x, w s) + ((b - mean) s + beta)
+ *
+ * with s = gamma / sqrt(variance + epsilon). */
 #include <math.h>
 #include <string.h>
 
 #include "backends/onednn/library/conv.h"
 #include "backends/onednn/kernels/kernels.h"
+#include "backends/shared/define_kernel.h"
 
-/* ---- what was matched ---------------------------------------------------------------------------- */
+/* ---- the match ----------------------------------------------------------------------------------- */
 
-/* Numbers of operands; -1: absent. */
-typedef struct fold_match {
-  tn_dnn_conv conv;
+/* The numbers of the operands; -1: absent. */
+typedef struct conv_folded_match {
+  tn_dnnl_conv conv;
   int32_t w, bias, mean, variance, gamma, beta;
   double epsilon;
-} fold_match;
+} conv_folded_match;
 
-static int32_t operand_of(const tn_match *m, const tn_match_node *node, int32_t k) {
+static int32_t conv_folded_operand(const tn_match *m, const tn_match_node *node, int32_t k) {
   if (k >= node->node->n_in || node->in[k] < 0 || node->in[k] >= m->n_in || m->in[node->in[k]] == NULL)
     return -1;
   return node->in[k];
 }
 
-static void read_node(const tn_match *m, const tn_match_node *n, fold_match *f) {
+static void conv_folded_read_node(const tn_match *m, const tn_match_node *n, conv_folded_match *f) {
   if (strcmp(n->node->op, "batch_norm_apply") == 0) {
-    f->mean = operand_of(m, n, 1);
-    f->variance = operand_of(m, n, 2);
-    f->gamma = operand_of(m, n, 3);
-    f->beta = operand_of(m, n, 4);
+    f->mean = conv_folded_operand(m, n, 1);
+    f->variance = conv_folded_operand(m, n, 2);
+    f->gamma = conv_folded_operand(m, n, 3);
+    f->beta = conv_folded_operand(m, n, 4);
     f->epsilon = ((const tn_norm_attributes *)n->node->attributes)->epsilon;
   } else if (strcmp(n->node->op, "add") == 0) {
-    int32_t first = operand_of(m, n, 0);
-    f->conv.added_at = first >= 0 ? first : operand_of(m, n, 1);
+    int32_t first = conv_folded_operand(m, n, 0);
+    f->conv.added_at = first >= 0 ? first : conv_folded_operand(m, n, 1);
     f->conv.added = m->in[f->conv.added_at];
   } else if (strcmp(n->node->op, "relu") == 0) {
     f->conv.relu = true;
   }
 }
 
-static fold_match read_match(const tn_match *m) {
+static conv_folded_match conv_folded_read_match(const tn_match *m) {
   const tn_match_node *conv = &m->nodes[0];
-  fold_match f = {
-      .w = 1, .bias = operand_of(m, conv, 2), .mean = -1, .variance = -1, .gamma = -1, .beta = -1};
+  conv_folded_match f = {
+      .w = 1, .bias = conv_folded_operand(m, conv, 2), .mean = -1, .variance = -1, .gamma = -1, .beta = -1};
   f.conv =
-      (tn_dnn_conv){TN_DNN_CONV_FORWARD, conv->node->attributes, .x = m->in[0],
-                    .w = m->in[1],       .y = m->out[0],         .bias = f.bias >= 0 ? m->in[f.bias] : NULL};
-  for (int32_t i = 1; i < m->n_nodes; i++) read_node(m, &m->nodes[i], &f);
+      (tn_dnnl_conv){TN_CONV_FORWARD, conv->node->attributes, .x = m->in[0],
+                     .w = m->in[1],   .y = m->out[0],         .bias = f.bias >= 0 ? m->in[f.bias] : NULL};
+  for (int32_t i = 1; i < m->n_nodes; i++) conv_folded_read_node(m, &m->nodes[i], &f);
   return f;
 }
 
-static tn_status check_constant(tn_env *env, const tn_match *m, const fold_match *f) {
+static tn_status conv_folded_check(tn_env *env, const tn_match *m, const conv_folded_match *f) {
   const int32_t folded[] = {f->w, f->bias, f->mean, f->variance, f->gamma, f->beta};
   for (size_t i = 0; i < sizeof folded / sizeof folded[0]; i++) {
     if (folded[i] < 0) continue;
     if (m->constant == NULL || !m->constant[folded[i]])
       return tn_fail(env, TN_EUNSUPPORTED, "state",
-                     "its weights may change: they are folded for inference only");
+                     "its weights may change; they are folded for inference only");
     int32_t dtype = m->in[folded[i]]->dtype;
     if (dtype != TN_F32 && dtype != TN_BF16)
       return tn_fail(env, TN_EUNSUPPORTED, "dtype", "it folds f32 and bf16, not %s", tn_dtype_name(dtype));
   }
   if (f->conv.added != NULL && !tn_type_same_dims(f->conv.added, f->conv.y))
-    return tn_fail(env, TN_EUNSUPPORTED, "shape", "what is added is broadcast");
+    return tn_fail(env, TN_EUNSUPPORTED, "shape", "the residual is broadcast");
   return TN_OK;
 }
 
-/* ---- recipes ------------------------------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------------------------------- */
 
-/* Weights in f32 at the start of the workspace, and from there into the folded memory. */
-static tn_status pack_recipe(tn_dnn_recipe *r, const tn_dnn_conv *c, const tn_dnn_folded *folded) {
-  tn_type w = tn_dnn_group_weights(c);
+/* The packing of weights, from f32 at the start of the workspace into the folded memory. */
+static tn_status conv_folded_pack_list(tn_primitive_list *r, const tn_dnnl_conv *c,
+                                       const tn_dnnl_folded *folded) {
+  tn_type w = tn_dnnl_group_weights(c);
   tn_layout plain = tn_layout_row_major(w.rank);
-  tn_dnn_arg from = {0, TN_DNN_WORKSPACE, 0, NULL}, to = {0, TN_DNN_KEPT, 0, folded->w};
+  tn_primitive_arg from = {0, TN_ARG_WORKSPACE, 0, NULL}, to = {0, TN_ARG_FOLDED, 0, folded->w};
   w.dtype = TN_F32;
-  tn_status status = tn_dnn_memory(r, &w, &plain, &from.desc);
+  tn_status status = tn_dnnl_memory(r, &w, &plain, &from.desc);
   if (status != TN_OK) return status;
-  from.at = tn_dnn_room(r, from.desc);
-  return tn_dnn_add_reorder(r, &from, &to);
+  from.at = tn_primitive_list_allocate(r, from.desc);
+  return tn_primitive_list_add_reorder(r, &from, &to);
 }
 
-typedef struct recipes {
-  tn_dnn_recipe run, pack;
-  tn_dnn_conv_layouts layouts;
-  tn_dnn_folded folded;
-} recipes;
+typedef struct conv_folded_lists {
+  tn_primitive_list run, pack;
+  tn_dnnl_conv_layouts layouts;
+  tn_dnnl_folded folded;
+} conv_folded_lists;
 
-static tn_status write_recipes(recipes *r, tn_env *env, const void *backend, int32_t threads,
-                               const tn_dnn_conv *c, int32_t how) {
-  tn_status status = tn_dnn_start(&r->run, env, backend, threads);
-  if (status == TN_OK) status = tn_dnn_start(&r->pack, env, backend, threads);
-  if (status == TN_OK) status = tn_dnn_conv_recipe(&r->run, c, how, &r->layouts, &r->folded);
-  return status == TN_OK ? pack_recipe(&r->pack, c, &r->folded) : status;
+static tn_status conv_folded_start_lists(conv_folded_lists *r, tn_env *env, const void *backend,
+                                         int32_t threads, const tn_dnnl_conv *c, int32_t how) {
+  tn_status status = tn_primitive_list_start(&r->run, env, backend, threads);
+  if (status == TN_OK) status = tn_primitive_list_start(&r->pack, env, backend, threads);
+  if (status == TN_OK) status = tn_dnnl_conv_list(&r->run, c, how, &r->layouts, &r->folded);
+  return status == TN_OK ? conv_folded_pack_list(&r->pack, c, &r->folded) : status;
 }
 
-static void finish_recipes(recipes *r) {
-  tn_dnn_finish(&r->run);
-  tn_dnn_finish(&r->pack);
+static void conv_folded_finish_lists(conv_folded_lists *r) {
+  tn_primitive_list_finish(&r->run);
+  tn_primitive_list_finish(&r->pack);
 }
 
-static int64_t workspace_of(const recipes *r) {
-  int64_t run = tn_dnn_workspace(&r->run), pack = tn_dnn_workspace(&r->pack);
+static int64_t conv_folded_workspace(const conv_folded_lists *r) {
+  int64_t run = tn_primitive_list_workspace(&r->run), pack = tn_primitive_list_workspace(&r->pack);
   return run > pack ? run : pack;
 }
 
@@ -111,81 +113,82 @@ static int64_t workspace_of(const recipes *r) {
 
 enum { OPERANDS = 8 };
 
-static void offer(tn_query *q, const tn_dnn_conv *c, int32_t how, const recipes *r) {
+static void conv_folded_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how, const conv_folded_lists *r) {
   static const char *const names[] = {"folded", "folded winograd", "folded in f32", "folded winograd in f32"};
   tn_operand_layout in[OPERANDS] = {{0}}, out = {TN_LAYOUT_FIXED, 0, r->layouts.y};
-  const int32_t share[1][2] = {{c->added_at, 0}};
+  const int32_t inplace[1][2] = {{c->added_at, 0}};
   in[0] = (tn_operand_layout){TN_LAYOUT_FIXED, 0, r->layouts.x};
   if (c->added != NULL) in[c->added_at] = out;
   tn_variant v = {.struct_size = sizeof v,
                   .id = how,
-                  .name = names[how & (TN_DNN_WINOGRAD | TN_DNN_IN_F32)],
+                  .name = names[how & (TN_CONV_WINOGRAD | TN_CONV_IN_F32)],
                   .in = in,
                   .out = &out,
-                  .workspace_bytes = workspace_of(r),
-                  .prepared_bytes = 2 * TN_DNN_KEEP_BYTES,
+                  .workspace_bytes = conv_folded_workspace(r),
+                  .prepared_bytes = 2 * TN_PRIMITIVE_LIST_BYTES,
                   .folded_bytes = r->folded.bytes,
                   .n_inplace = c->added != NULL ? 1 : 0,
-                  .inplace = share,
-                  .cost_s = tn_dnn_conv_estimate_s(c, how, q->device->threads),
+                  .inplace = inplace,
+                  .cost_s = tn_dnnl_conv_cost_s(c, how, q->device->threads),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
 }
 
-static tn_status query_one(tn_query *q, const tn_dnn_conv *c, int32_t how) {
-  recipes r = {.run = {0}};
-  tn_status status = write_recipes(&r, &q->env, q->backend, q->device->threads, c, how);
-  if (status == TN_OK) offer(q, c, how, &r);
-  finish_recipes(&r);
+static tn_status conv_folded_add(tn_query *q, const tn_dnnl_conv *c, int32_t how) {
+  conv_folded_lists r = {.run = {0}};
+  tn_status status = conv_folded_start_lists(&r, &q->env, q->backend, q->device->threads, c, how);
+  if (status == TN_OK) conv_folded_offer(q, c, how, &r);
+  conv_folded_finish_lists(&r);
   return status;
 }
 
-static tn_status query(tn_query *q) {
-  fold_match f = read_match(q->match);
-  tn_status status = check_constant(&q->env, q->match, &f);
-  return status == TN_OK ? tn_dnn_conv_ways(q, &f.conv, TN_DNN_FOLDED, query_one) : status;
+static tn_status conv_folded_query(tn_query *q) {
+  conv_folded_match f = conv_folded_read_match(q->match);
+  tn_status status = conv_folded_check(&q->env, q->match, &f);
+  return status == TN_OK ? tn_dnnl_conv_variants(q, &f.conv, TN_CONV_FOLDED, conv_folded_add) : status;
 }
 
 /* ---- prepare ------------------------------------------------------------------------------------- */
 
-typedef struct plan {
-  void *run, *pack; /* cooked */
-  fold_match match; /* types in it are the launch's own; only numbers are read */
+typedef struct conv_folded_kernel {
+  void *run, *pack;        /* compiled lists */
+  conv_folded_match match; /* launches read only its numbers; its types are not valid then */
   int64_t outputs, row, bias_offset;
-} plan;
+} conv_folded_kernel;
 
-static void release(tn_env *env, void *made) {
-  plan *p = made;
+static void conv_folded_release(tn_env *env, void *made) {
+  conv_folded_kernel *p = made;
   if (p == NULL) return;
-  tn_dnn_release(env, p->run);
-  tn_dnn_release(env, p->pack);
+  tn_primitive_list_release(env, p->run);
+  tn_primitive_list_release(env, p->pack);
   tn_delete(env, p);
 }
 
-static tn_status prepare(tn_prepare *p, void **made) {
-  fold_match f = read_match(p->match);
-  recipes r = {.run = {0}};
-  plan *keep = tn_new(p, sizeof *keep);
-  if (keep == NULL) return TN_ENOMEM;
-  tn_status status = write_recipes(&r, &p->env, p->backend, p->device->threads, &f.conv, p->variant);
-  if (status == TN_OK) status = tn_dnn_cook(&r.run, &keep->run);
-  if (status == TN_OK) status = tn_dnn_cook(&r.pack, &keep->pack);
-  keep->match = f;
-  keep->outputs = f.conv.w->dims[0];
-  keep->row = tn_type_count(f.conv.w) / keep->outputs;
-  keep->bias_offset = r.folded.bias_offset;
-  finish_recipes(&r);
+static tn_status conv_folded_prepare(tn_prepare *p, void **made) {
+  conv_folded_match f = conv_folded_read_match(p->match);
+  conv_folded_lists r = {.run = {0}};
+  conv_folded_kernel *kernel = tn_new(p, sizeof *kernel);
+  if (kernel == NULL) return TN_ENOMEM;
+  tn_status status =
+      conv_folded_start_lists(&r, &p->env, p->backend, p->device->threads, &f.conv, p->variant);
+  if (status == TN_OK) status = tn_primitive_list_compile(&r.run, &kernel->run);
+  if (status == TN_OK) status = tn_primitive_list_compile(&r.pack, &kernel->pack);
+  kernel->match = f;
+  kernel->outputs = f.conv.w->dims[0];
+  kernel->row = tn_type_count(f.conv.w) / kernel->outputs;
+  kernel->bias_offset = r.folded.bias_offset;
+  conv_folded_finish_lists(&r);
   if (status == TN_OK)
-    *made = keep;
+    *made = kernel;
   else
-    release(&p->env, keep);
+    conv_folded_release(&p->env, kernel);
   return status;
 }
 
 /* ---- fold ---------------------------------------------------------------------------------------- */
 
-static float element(const tn_view *v, int64_t i) {
+static float conv_folded_element(const tn_view *v, int64_t i) {
   if (v->type.dtype == TN_F32) return ((const float *)v->data)[i];
   uint32_t bits = (uint32_t)((const uint16_t *)v->data)[i] << 16;
   float f;
@@ -193,46 +196,53 @@ static float element(const tn_view *v, int64_t i) {
   return f;
 }
 
-static double number(const tn_launch *l, int32_t operand, int64_t i, double otherwise) {
-  return operand >= 0 ? (double)element(&l->in[operand], i) : otherwise;
+static double conv_folded_number(const tn_launch *l, int32_t operand, int64_t i, double absent) {
+  return operand >= 0 ? (double)conv_folded_element(&l->in[operand], i) : absent;
 }
 
-static void fold_channel(void *arg, int64_t o) {
+static void conv_folded_channel(void *arg, int64_t o) {
   const tn_launch *l = arg;
-  const plan *p = l->plan;
-  const fold_match *f = &p->match;
+  const conv_folded_kernel *p = l->plan;
+  const conv_folded_match *f = &p->match;
   bool norm = f->mean >= 0;
-  double s = norm ? number(l, f->gamma, o, 1) / sqrt(number(l, f->variance, o, 1) + f->epsilon) : 1;
-  double shift = norm ? number(l, f->beta, o, 0) - number(l, f->mean, o, 0) * s : 0;
+  double s = norm ? conv_folded_number(l, f->gamma, o, 1) /
+                        sqrt(conv_folded_number(l, f->variance, o, 1) + f->epsilon)
+                  : 1;
+  double shift = norm ? conv_folded_number(l, f->beta, o, 0) - conv_folded_number(l, f->mean, o, 0) * s : 0;
   float *w = (float *)l->workspace + o * p->row, *bias = (float *)((char *)l->folded + p->bias_offset);
-  for (int64_t i = 0; i < p->row; i++) w[i] = (float)(s * (double)element(&l->in[f->w], o * p->row + i));
-  bias[o] = (float)(number(l, f->bias, o, 0) * s + shift);
+  for (int64_t i = 0; i < p->row; i++)
+    w[i] = (float)(s * (double)conv_folded_element(&l->in[f->w], o * p->row + i));
+  bias[o] = (float)(conv_folded_number(l, f->bias, o, 0) * s + shift);
 }
 
-static tn_status fold(tn_launch *l) {
-  const plan *p = l->plan;
-  tn_parallel(l, p->outputs, fold_channel, l);
-  return tn_dnn_execute(p->pack, l);
+static tn_status conv_folded_fold(tn_launch *l) {
+  const conv_folded_kernel *p = l->plan;
+  tn_parallel(l, p->outputs, conv_folded_channel, l);
+  return tn_primitive_list_execute(p->pack, l);
 }
 
-static tn_status launch(tn_launch *l) { return tn_dnn_execute(((const plan *)l->plan)->run, l); }
-
-#define FOLDED(name, text, what)                                                                             \
-  const tn_kernel tn_onednn_##name = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "onednn_" #name, what),    \
-                                      .family = "onednn",                                                    \
-                                      .pattern = text,                                                       \
-                                      .query = query,                                                        \
-                                      .prepare = prepare,                                                    \
-                                      .release = release,                                                    \
-                                      .launch = launch,                                                      \
-                                      .fold = fold}
+static tn_status conv_folded_launch(tn_launch *l) {
+  return tn_primitive_list_execute(((const conv_folded_kernel *)l->plan)->run, l);
+}
 
 #define NORMED "c = conv2d(x, w, bias?); n = batch_norm_apply(c, mean, variance, gamma?, beta?)"
 
-FOLDED(conv2d_folded, "y = conv2d(x, w, bias?)", "convolutions with packed weights");
-FOLDED(conv2d_relu_folded, "c = conv2d(x, w, bias?); y = relu(c)",
-       "convolutions with packed weights, and relu");
-FOLDED(conv2d_norm_folded, NORMED, "convolutions with a batch_norm folded into their weights");
-FOLDED(conv2d_norm_relu_folded, NORMED "; y = relu(n)", "the same, and relu");
-FOLDED(conv2d_norm_add_folded, NORMED "; y = add(n, r)", "the same, and a residual");
-FOLDED(conv2d_norm_add_relu_folded, NORMED "; s = add(n, r); y = relu(s)", "the same, a residual and relu");
+TN_DEFINE_KERNEL(onednn, conv2d_folded, "onednn_conv2d_folded", "y = conv2d(x, w, bias?)",
+                 "convolutions with packed weights", TN_KERNEL_CALLBACKS(conv_folded),
+                 .fold = conv_folded_fold);
+TN_DEFINE_KERNEL(onednn, conv2d_relu_folded, "onednn_conv2d_relu_folded",
+                 "c = conv2d(x, w, bias?); y = relu(c)", "convolutions with packed weights, and relu",
+                 TN_KERNEL_CALLBACKS(conv_folded), .fold = conv_folded_fold);
+TN_DEFINE_KERNEL(onednn, conv2d_norm_folded, "onednn_conv2d_norm_folded", NORMED,
+                 "convolutions with a batch_norm folded into their weights", TN_KERNEL_CALLBACKS(conv_folded),
+                 .fold = conv_folded_fold);
+TN_DEFINE_KERNEL(onednn, conv2d_norm_relu_folded, "onednn_conv2d_norm_relu_folded", NORMED "; y = relu(n)",
+                 "convolutions with a batch_norm folded into their weights, and relu",
+                 TN_KERNEL_CALLBACKS(conv_folded), .fold = conv_folded_fold);
+TN_DEFINE_KERNEL(onednn, conv2d_norm_add_folded, "onednn_conv2d_norm_add_folded", NORMED "; y = add(n, r)",
+                 "convolutions with a batch_norm folded into their weights, and a residual",
+                 TN_KERNEL_CALLBACKS(conv_folded), .fold = conv_folded_fold);
+TN_DEFINE_KERNEL(onednn, conv2d_norm_add_relu_folded, "onednn_conv2d_norm_add_relu_folded",
+                 NORMED "; s = add(n, r); y = relu(s)",
+                 "convolutions with a batch_norm folded into their weights, a residual and relu",
+                 TN_KERNEL_CALLBACKS(conv_folded), .fold = conv_folded_fold);

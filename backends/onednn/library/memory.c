@@ -1,4 +1,5 @@
-/* backends/onednn/library/memory.c: types and layouts as oneDNN describes them. */
+/* backends/onednn/library/memory.c: conversion of types and layouts to and from the descriptions of oneDNN.
+ */
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "backends/onednn/library/primitive_list.h"
 #include "tenon/plugin/storage.h"
 
-dnnl_data_type_t tn_dnn_dtype(int32_t dtype) {
+dnnl_data_type_t tn_dnnl_dtype(int32_t dtype) {
   switch (dtype) {
   case TN_F32: return dnnl_f32;
   case TN_BF16: return dnnl_bf16;
@@ -17,8 +18,8 @@ dnnl_data_type_t tn_dnn_dtype(int32_t dtype) {
   }
 }
 
-static tn_status check_type(tn_env *env, const tn_type *type) {
-  if (tn_dnn_dtype(type->dtype) == dnnl_data_type_undef)
+static tn_status memory_check_type(tn_env *env, const tn_type *type) {
+  if (tn_dnnl_dtype(type->dtype) == dnnl_data_type_undef)
     return tn_fail(env, TN_EUNSUPPORTED, "dtype", "oneDNN has no %s", tn_dtype_name(type->dtype));
   if (type->rank < 1 || tn_type_count(type) == 0)
     return tn_fail(env, TN_EUNSUPPORTED, "shape", "oneDNN has no tensors without dimensions or elements");
@@ -29,9 +30,10 @@ static tn_status check_type(tn_env *env, const tn_type *type) {
 
 enum { TAG_TEXT = TN_MAX_RANK + 6 * TN_MAX_BLOCKS + 1 }; /* a block: five digits and a letter */
 
-/* As the library spells them: a letter for each dimension from the outermost on, a capital where it is in
- * blocks, then each block's size and dimension. nChw16c is aBcd16b, OIhw8i16o2i is ABcd8b16a2b. */
-static const char *spell(const tn_layout *layout, int32_t rank, char text[TAG_TEXT]) {
+/* The name of a layout in the library: a letter for each dimension from the outermost on, a capital letter
+ * for a dimension in blocks, then the size and the dimension of each block. nChw16c is aBcd16b, OIhw8i16o2i
+ * is ABcd8b16a2b. */
+static const char *memory_tag_name(const tn_layout *layout, int32_t rank, char text[TAG_TEXT]) {
   bool blocked[TN_MAX_RANK] = {false};
   int32_t n = 0;
   for (int32_t i = 0; i < layout->n_blocks; i++) blocked[layout->block[i].dim] = true;
@@ -46,8 +48,8 @@ static const char *spell(const tn_layout *layout, int32_t rank, char text[TAG_TE
   return text;
 }
 
-/* dnnl_format_tag_undef for what the library has no name for. */
-static dnnl_format_tag_t tag_named(const char *name) {
+/* The tag of a name, or dnnl_format_tag_undef. */
+static dnnl_format_tag_t memory_tag(const char *name) {
   for (int32_t tag = dnnl_a; tag < dnnl_format_tag_last; tag++)
     if (strcmp(dnnl_fmt_tag2str((dnnl_format_tag_t)tag), name) == 0) return (dnnl_format_tag_t)tag;
   return dnnl_format_tag_undef;
@@ -55,52 +57,54 @@ static dnnl_format_tag_t tag_named(const char *name) {
 
 /* ---- descriptions -------------------------------------------------------------------------------- */
 
-/* By strides of the dimensions where there are any, otherwise by tag. */
-static tn_status describe(tn_dnn_recipe *r, const tn_type *type, dnnl_format_tag_t tag,
-                          const dnnl_dim_t *strides, tn_dnn_desc *desc) {
+/* By strides, or by tag where strides is NULL. */
+static tn_status memory_describe(tn_primitive_list *r, const tn_type *type, dnnl_format_tag_t tag,
+                                 const dnnl_dim_t *strides, tn_dnnl_desc *desc) {
   dnnl_memory_desc_t *made = &r->descs[r->n_descs];
-  dnnl_data_type_t dtype = tn_dnn_dtype(type->dtype);
+  dnnl_data_type_t dtype = tn_dnnl_dtype(type->dtype);
   dnnl_dims_t dims = {0};
-  if (r->n_descs == TN_DNN_DESCS)
-    return tn_fail(r->env, TN_EINTERNAL, NULL, "a recipe of more than %d descriptions", TN_DNN_DESCS);
+  if (r->n_descs == TN_PRIMITIVE_DESCS)
+    return tn_fail(r->env, TN_EINTERNAL, NULL, "a kernel has more than %d descriptions of memory",
+                   TN_PRIMITIVE_DESCS);
   for (int32_t i = 0; i < type->rank; i++) dims[i] = type->dims[i];
   if (strides != NULL)
-    TN_DNN_TRY(r->env, tn_dnn_desc_by_strides(made, type->rank, dims, dtype, strides));
+    TN_DNNL_TRY(r->env, tn_dnnl_desc_by_strides(made, type->rank, dims, dtype, strides));
   else
-    TN_DNN_TRY(r->env, tn_dnn_desc_by_tag(made, type->rank, dims, dtype, tag));
+    TN_DNNL_TRY(r->env, tn_dnnl_desc_by_tag(made, type->rank, dims, dtype, tag));
   r->n_descs++;
-  *desc = tn_dnn_desc_of(made);
+  *desc = tn_dnnl_desc_of(made);
   return TN_OK;
 }
 
-static tn_status describe_strided(tn_dnn_recipe *r, const tn_type *type, const tn_layout *layout,
-                                  tn_dnn_desc *desc) {
+static tn_status memory_describe_strided(tn_primitive_list *r, const tn_type *type, const tn_layout *layout,
+                                         tn_dnnl_desc *desc) {
   tn_storage storage = tn_storage_of(type, layout);
   dnnl_dims_t strides = {0};
   for (int32_t i = 0; i < type->rank; i++) strides[storage.axis[i].dim] = storage.axis[i].stride;
-  return describe(r, type, dnnl_format_tag_undef, strides, desc);
+  return memory_describe(r, type, dnnl_format_tag_undef, strides, desc);
 }
 
-tn_status tn_dnn_memory(tn_dnn_recipe *r, const tn_type *type, const tn_layout *layout, tn_dnn_desc *desc) {
+tn_status tn_dnnl_memory(tn_primitive_list *r, const tn_type *type, const tn_layout *layout,
+                         tn_dnnl_desc *desc) {
   char text[TAG_TEXT];
-  tn_status status = check_type(r->env, type);
+  tn_status status = memory_check_type(r->env, type);
   if (status != TN_OK) return status;
-  if (layout->n_blocks == 0) return describe_strided(r, type, layout, desc);
-  dnnl_format_tag_t tag = tag_named(spell(layout, type->rank, text));
+  if (layout->n_blocks == 0) return memory_describe_strided(r, type, layout, desc);
+  dnnl_format_tag_t tag = memory_tag(memory_tag_name(layout, type->rank, text));
   if (tag == dnnl_format_tag_undef)
     return tn_fail(r->env, TN_EUNSUPPORTED, "layout", "oneDNN has no layout %s", text);
-  return describe(r, type, tag, NULL, desc);
+  return memory_describe(r, type, tag, NULL, desc);
 }
 
-tn_status tn_dnn_memory_any(tn_dnn_recipe *r, const tn_type *type, tn_dnn_desc *desc) {
-  tn_status status = check_type(r->env, type);
-  return status == TN_OK ? describe(r, type, dnnl_format_tag_any, NULL, desc) : status;
+tn_status tn_dnnl_memory_any(tn_primitive_list *r, const tn_type *type, tn_dnnl_desc *desc) {
+  tn_status status = memory_check_type(r->env, type);
+  return status == TN_OK ? memory_describe(r, type, dnnl_format_tag_any, NULL, desc) : status;
 }
 
-/* ---- and back ------------------------------------------------------------------------------------ */
+/* ---- layouts from descriptions ------------------------------------------------------------------- */
 
-/* Outer dimensions by falling strides; those of one element stay where they are. */
-static void order_by_strides(const tn_dnn_blocks *blocks, int32_t rank, tn_layout *layout) {
+/* Outer dimensions by decreasing strides; dimensions of one element keep their position. */
+static void memory_order_by_strides(const tn_dnnl_blocks *blocks, int32_t rank, tn_layout *layout) {
   for (int32_t i = 1; i < rank; i++) {
     uint8_t dim = layout->order[i];
     int32_t at = i;
@@ -110,20 +114,21 @@ static void order_by_strides(const tn_dnn_blocks *blocks, int32_t rank, tn_layou
   }
 }
 
-/* What a layout cannot say, as gaps between rows, shows when it is described again. */
-tn_status tn_dnn_layout_of(tn_dnn_recipe *r, const tn_type *type, tn_dnn_desc desc, tn_layout *layout) {
-  tn_dnn_blocks blocks;
-  tn_dnn_desc again;
-  TN_DNN_TRY(r->env, tn_dnn_desc_blocks(desc, type->rank, &blocks));
+/* A description may have properties that a layout lacks, such as gaps between rows; the layout is converted
+ * back and compared. */
+tn_status tn_dnnl_layout(tn_primitive_list *r, const tn_type *type, tn_dnnl_desc desc, tn_layout *layout) {
+  tn_dnnl_blocks blocks;
+  tn_dnnl_desc again;
+  TN_DNNL_TRY(r->env, tn_dnnl_desc_blocks(desc, type->rank, &blocks));
   if (blocks.n > TN_MAX_BLOCKS)
     return tn_fail(r->env, TN_EUNSUPPORTED, "layout", "%d blocks, and a layout has %d at most", blocks.n,
                    TN_MAX_BLOCKS);
   *layout = tn_layout_row_major(type->rank);
-  order_by_strides(&blocks, type->rank, layout);
+  memory_order_by_strides(&blocks, type->rank, layout);
   layout->n_blocks = (uint8_t)blocks.n;
   for (int32_t i = 0; i < blocks.n; i++)
     layout->block[i] = (tn_block){(uint8_t)blocks.dims[i], (uint16_t)blocks.sizes[i]};
-  tn_status status = tn_dnn_memory(r, type, layout, &again);
+  tn_status status = tn_dnnl_memory(r, type, layout, &again);
   if (status != TN_OK || dnnl_memory_desc_equal(again, desc)) return status;
-  return tn_fail(r->env, TN_EUNSUPPORTED, "layout", "oneDNN's layout is none of Tenon's");
+  return tn_fail(r->env, TN_EUNSUPPORTED, "layout", "Tenon has no layout that equals oneDNN's");
 }

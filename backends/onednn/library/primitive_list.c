@@ -1,5 +1,4 @@
-/* backends/onednn/library/primitive_list.c: primitives one after the other, first written down, then cooked.
- */
+/* backends/onednn/library/primitive_list.c: lists of primitives, and their compilation and execution. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +7,7 @@
 
 /* ---- the library --------------------------------------------------------------------------------- */
 
-tn_status tn_dnn_check(tn_env *env, dnnl_status_t status, const char *call) {
+tn_status tn_dnnl_check(tn_env *env, dnnl_status_t status, const char *call) {
   if (status == dnnl_success) return TN_OK;
   tn_status code = status == dnnl_out_of_memory                                       ? TN_ENOMEM
                    : status == dnnl_unimplemented || status == dnnl_invalid_arguments ? TN_EUNSUPPORTED
@@ -17,211 +16,218 @@ tn_status tn_dnn_check(tn_env *env, dnnl_status_t status, const char *call) {
                  (int)status);
 }
 
-tn_status tn_dnn_open(tn_env *env, tn_dnn **dnn) {
-  tn_dnn *d = tn_new(env, sizeof *d);
-  *dnn = d;
+tn_status tn_library_open(tn_env *env, tn_library **library) {
+  tn_library *d = tn_new(env, sizeof *d);
+  *library = d;
   if (d == NULL) return TN_ENOMEM;
   const dnnl_version_t *version = dnnl_version();
   snprintf(d->version, sizeof d->version, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
-  TN_DNN_TRY(env, dnnl_engine_create(&d->engine, dnnl_cpu, 0));
-  TN_DNN_TRY(env, dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));
+  TN_DNNL_TRY(env, dnnl_engine_create(&d->engine, dnnl_cpu, 0));
+  TN_DNNL_TRY(env, dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));
   return TN_OK;
 }
 
-void tn_dnn_close(tn_dnn *dnn, tn_env *env) {
-  if (dnn == NULL) return;
-  if (dnn->stream != NULL) dnnl_stream_destroy(dnn->stream);
-  if (dnn->engine != NULL) dnnl_engine_destroy(dnn->engine);
-  tn_delete(env, dnn);
+void tn_library_close(tn_library *library, tn_env *env) {
+  if (library == NULL) return;
+  if (library->stream != NULL) dnnl_stream_destroy(library->stream);
+  if (library->engine != NULL) dnnl_engine_destroy(library->engine);
+  tn_delete(env, library);
 }
 
-/* ---- writing down -------------------------------------------------------------------------------- */
+/* ---- building a list ----------------------------------------------------------------------------- */
 
 enum { ALIGNED = 64 }; /* bytes */
 
-tn_status tn_dnn_start(tn_dnn_recipe *recipe, tn_env *env, const void *backend, int32_t threads) {
-  memset(recipe, 0, sizeof *recipe);
-  recipe->env = env;
-  recipe->dnn = tn_dnn_of(backend);
-  recipe->threads = threads;
-  if (recipe->dnn == NULL) return tn_fail(env, TN_EUNSUPPORTED, NULL, "backend onednn is not open");
+tn_status tn_primitive_list_start(tn_primitive_list *list, tn_env *env, const void *backend,
+                                  int32_t threads) {
+  memset(list, 0, sizeof *list);
+  list->env = env;
+  list->library = tn_library_of(backend);
+  list->threads = threads;
+  if (list->library == NULL) return tn_fail(env, TN_EUNSUPPORTED, NULL, "backend onednn is not open");
   tn_onednn_use_threads(threads);
   return TN_OK;
 }
 
-void tn_dnn_finish(tn_dnn_recipe *recipe) {
-  for (int32_t i = 0; i < recipe->n_steps; i++) dnnl_primitive_desc_destroy(recipe->steps[i].primitive);
-  for (int32_t i = 0; i < recipe->n_descs; i++) tn_dnn_desc_destroy(&recipe->descs[i]);
-  recipe->n_steps = recipe->n_descs = 0;
+void tn_primitive_list_finish(tn_primitive_list *list) {
+  for (int32_t i = 0; i < list->n_steps; i++) dnnl_primitive_desc_destroy(list->steps[i].primitive);
+  for (int32_t i = 0; i < list->n_descs; i++) tn_dnnl_desc_destroy(&list->descs[i]);
+  list->n_steps = list->n_descs = 0;
 }
 
-static tn_status check_step(const tn_dnn_recipe *recipe, dnnl_primitive_desc_t primitive) {
+static tn_status primitive_check_step(const tn_primitive_list *list, dnnl_primitive_desc_t primitive) {
   const char *name = "";
-  if (recipe->n_steps == TN_DNN_STEPS)
-    return tn_fail(recipe->env, TN_EINTERNAL, NULL, "a recipe of more than %d primitives", TN_DNN_STEPS);
-  TN_DNN_TRY(recipe->env, dnnl_primitive_desc_query(primitive, dnnl_query_impl_info_str, 0, &name));
+  if (list->n_steps == TN_PRIMITIVE_STEPS)
+    return tn_fail(list->env, TN_EINTERNAL, NULL, "a kernel has more than %d primitives", TN_PRIMITIVE_STEPS);
+  TN_DNNL_TRY(list->env, dnnl_primitive_desc_query(primitive, dnnl_query_impl_info_str, 0, &name));
   if (strncmp(name, "ref", 3) != 0) return TN_OK;
-  return tn_fail(recipe->env, TN_EUNSUPPORTED, NULL, "oneDNN has its reference (%s) for it alone", name);
+  return tn_fail(list->env, TN_EUNSUPPORTED, NULL, "oneDNN has only its reference implementation (%s) for it",
+                 name);
 }
 
-static int64_t scratch_of(dnnl_primitive_desc_t primitive, tn_dnn_desc *desc) {
+static int64_t primitive_scratch(dnnl_primitive_desc_t primitive, tn_dnnl_desc *desc) {
   *desc = dnnl_primitive_desc_query_md(primitive, dnnl_query_scratchpad_md, 0);
   return *desc != NULL ? (int64_t)dnnl_memory_desc_get_size(*desc) : 0;
 }
 
-tn_status tn_dnn_add(tn_dnn_recipe *recipe, dnnl_primitive_desc_t primitive, tn_dnn_step **step) {
-  tn_dnn_desc scratch;
-  tn_status status = check_step(recipe, primitive);
+tn_status tn_primitive_list_add(tn_primitive_list *list, dnnl_primitive_desc_t primitive,
+                                tn_primitive_step **step) {
+  tn_dnnl_desc scratch;
+  tn_status status = primitive_check_step(list, primitive);
   if (status != TN_OK) {
     dnnl_primitive_desc_destroy(primitive);
     return status;
   }
-  *step = &recipe->steps[recipe->n_steps++];
+  *step = &list->steps[list->n_steps++];
   (*step)->primitive = primitive;
-  int64_t bytes = scratch_of(primitive, &scratch);
-  if (bytes > recipe->scratch_bytes) recipe->scratch_bytes = bytes;
+  int64_t bytes = primitive_scratch(primitive, &scratch);
+  if (bytes > list->scratch_bytes) list->scratch_bytes = bytes;
   return TN_OK;
 }
 
-void tn_dnn_put(tn_dnn_step *step, int32_t arg, int32_t where, int64_t at, tn_dnn_desc desc) {
-  step->args[step->n_args++] = (tn_dnn_arg){arg, where, at, desc};
+void tn_primitive_step_put(tn_primitive_step *step, int32_t arg, int32_t location, int64_t at,
+                           tn_dnnl_desc desc) {
+  step->args[step->n_args++] = (tn_primitive_arg){arg, location, at, desc};
 }
 
-int64_t tn_dnn_room(tn_dnn_recipe *recipe, tn_dnn_desc desc) {
-  int64_t at = recipe->workspace_bytes;
-  recipe->workspace_bytes += round_up((int64_t)dnnl_memory_desc_get_size(desc), ALIGNED);
+int64_t tn_primitive_list_allocate(tn_primitive_list *list, tn_dnnl_desc desc) {
+  int64_t at = list->workspace_bytes;
+  list->workspace_bytes += round_up((int64_t)dnnl_memory_desc_get_size(desc), ALIGNED);
   return at;
 }
 
-int64_t tn_dnn_workspace(const tn_dnn_recipe *recipe) {
-  return recipe->workspace_bytes + round_up(recipe->scratch_bytes, ALIGNED);
+int64_t tn_primitive_list_workspace(const tn_primitive_list *list) {
+  return list->workspace_bytes + round_up(list->scratch_bytes, ALIGNED);
 }
 
-tn_status tn_dnn_attributes(tn_env *env, dnnl_primitive_attr_t *attributes) {
-  TN_DNN_TRY(env, dnnl_primitive_attr_create(attributes));
-  TN_DNN_TRY(env, dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user));
+tn_status tn_dnnl_attributes(tn_env *env, dnnl_primitive_attr_t *attributes) {
+  TN_DNNL_TRY(env, dnnl_primitive_attr_create(attributes));
+  TN_DNNL_TRY(env, dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user));
   return TN_OK;
 }
 
-tn_status tn_dnn_add_reorder(tn_dnn_recipe *recipe, const tn_dnn_arg *from, const tn_dnn_arg *to) {
-  dnnl_engine_t engine = recipe->dnn->engine;
+tn_status tn_primitive_list_add_reorder(tn_primitive_list *list, const tn_primitive_arg *from,
+                                        const tn_primitive_arg *to) {
+  dnnl_engine_t engine = list->library->engine;
   dnnl_primitive_attr_t attributes = NULL;
   dnnl_primitive_desc_t primitive = NULL;
-  tn_dnn_step *step = NULL;
-  tn_status status = tn_dnn_attributes(recipe->env, &attributes);
+  tn_primitive_step *step = NULL;
+  tn_status status = tn_dnnl_attributes(list->env, &attributes);
   if (status == TN_OK)
-    status = tn_dnn_check(
-        recipe->env,
+    status = tn_dnnl_check(
+        list->env,
         dnnl_reorder_primitive_desc_create(&primitive, from->desc, engine, to->desc, engine, attributes),
         "dnnl_reorder_primitive_desc_create");
   dnnl_primitive_attr_destroy(attributes);
-  if (status == TN_OK) status = tn_dnn_add(recipe, primitive, &step);
+  if (status == TN_OK) status = tn_primitive_list_add(list, primitive, &step);
   if (status != TN_OK) return status;
   step->is_reorder = true;
-  tn_dnn_put(step, DNNL_ARG_FROM, from->where, from->at, from->desc);
-  tn_dnn_put(step, DNNL_ARG_TO, to->where, to->at, to->desc);
+  tn_primitive_step_put(step, DNNL_ARG_FROM, from->location, from->at, from->desc);
+  tn_primitive_step_put(step, DNNL_ARG_TO, to->location, to->at, to->desc);
   return TN_OK;
 }
 
-/* ---- cooking ------------------------------------------------------------------------------------- */
+/* ---- compiling ----------------------------------------------------------------------------------- */
 
-typedef struct cooked_arg {
-  int32_t where;
+typedef struct compiled_arg {
+  int32_t location;
   int64_t at;
   dnnl_memory_t memory;
-} cooked_arg;
+} compiled_arg;
 
-typedef struct cooked_step {
+typedef struct compiled_step {
   dnnl_primitive_t primitive;
   bool is_reorder;
   int32_t n_args;
-  cooked_arg args[TN_DNN_ARGS + 1];
-  dnnl_exec_arg_t exec[TN_DNN_ARGS + 1];
-} cooked_step;
+  compiled_arg args[TN_PRIMITIVE_ARGS + 1];
+  dnnl_exec_arg_t exec[TN_PRIMITIVE_ARGS + 1];
+} compiled_step;
 
-typedef struct cooked {
-  const tn_dnn *dnn;
+typedef struct compiled_list {
+  const tn_library *library;
   int32_t threads, n_steps;
-  cooked_step steps[];
-} cooked;
+  compiled_step steps[];
+} compiled_list;
 
-void tn_dnn_release(tn_env *env, void *plan) {
-  cooked *c = plan;
+void tn_primitive_list_release(tn_env *env, void *made) {
+  compiled_list *c = made;
   if (c == NULL) return;
   for (int32_t i = 0; i < c->n_steps; i++) {
-    cooked_step *s = &c->steps[i];
+    compiled_step *s = &c->steps[i];
     for (int32_t k = 0; k < s->n_args; k++) dnnl_memory_destroy(s->args[k].memory);
     if (s->primitive != NULL) dnnl_primitive_destroy(s->primitive);
   }
   tn_delete(env, c);
 }
 
-/* Memory without an address: each launch gives it one. */
-static tn_status cook_arg(tn_env *env, const tn_dnn *dnn, const tn_dnn_arg *arg, cooked_step *step) {
-  cooked_arg *a = &step->args[step->n_args];
-  TN_DNN_TRY(env, dnnl_memory_create(&a->memory, arg->desc, dnn->engine, DNNL_MEMORY_NONE));
-  a->where = arg->where;
+/* The memory object has no address; each launch sets it. */
+static tn_status primitive_compile_arg(tn_env *env, const tn_library *library, const tn_primitive_arg *arg,
+                                       compiled_step *step) {
+  compiled_arg *a = &step->args[step->n_args];
+  TN_DNNL_TRY(env, dnnl_memory_create(&a->memory, arg->desc, library->engine, DNNL_MEMORY_NONE));
+  a->location = arg->location;
   a->at = arg->at;
   step->exec[step->n_args++] = (dnnl_exec_arg_t){arg->arg, a->memory};
   return TN_OK;
 }
 
-static tn_status cook_step(const tn_dnn_recipe *recipe, const tn_dnn_step *from, cooked_step *step) {
-  tn_dnn_desc scratch;
-  TN_DNN_TRY(recipe->env, dnnl_primitive_create(&step->primitive, from->primitive));
+static tn_status primitive_compile_step(const tn_primitive_list *list, const tn_primitive_step *from,
+                                        compiled_step *step) {
+  tn_dnnl_desc scratch;
+  TN_DNNL_TRY(list->env, dnnl_primitive_create(&step->primitive, from->primitive));
   step->is_reorder = from->is_reorder;
   for (int32_t i = 0; i < from->n_args; i++) {
-    tn_status status = cook_arg(recipe->env, recipe->dnn, &from->args[i], step);
+    tn_status status = primitive_compile_arg(list->env, list->library, &from->args[i], step);
     if (status != TN_OK) return status;
   }
-  if (scratch_of(from->primitive, &scratch) == 0) return TN_OK;
-  tn_dnn_arg arg = {DNNL_ARG_SCRATCHPAD, TN_DNN_WORKSPACE, recipe->workspace_bytes, scratch};
-  return cook_arg(recipe->env, recipe->dnn, &arg, step);
+  if (primitive_scratch(from->primitive, &scratch) == 0) return TN_OK;
+  tn_primitive_arg arg = {DNNL_ARG_SCRATCHPAD, TN_ARG_WORKSPACE, list->workspace_bytes, scratch};
+  return primitive_compile_arg(list->env, list->library, &arg, step);
 }
 
-tn_status tn_dnn_cook(const tn_dnn_recipe *recipe, void **plan) {
-  cooked *c = tn_new(recipe->env, sizeof *c + (size_t)recipe->n_steps * sizeof *c->steps);
+tn_status tn_primitive_list_compile(const tn_primitive_list *list, void **made) {
+  compiled_list *c = tn_new(list->env, sizeof *c + (size_t)list->n_steps * sizeof *c->steps);
   if (c == NULL) return TN_ENOMEM;
-  c->dnn = recipe->dnn;
-  c->threads = recipe->threads;
-  for (int32_t i = 0; i < recipe->n_steps; i++) {
+  c->library = list->library;
+  c->threads = list->threads;
+  for (int32_t i = 0; i < list->n_steps; i++) {
     c->n_steps = i + 1;
-    tn_status status = cook_step(recipe, &recipe->steps[i], &c->steps[i]);
+    tn_status status = primitive_compile_step(list, &list->steps[i], &c->steps[i]);
     if (status == TN_OK) continue;
-    tn_dnn_release(recipe->env, c);
+    tn_primitive_list_release(list->env, c);
     return status;
   }
-  *plan = c;
+  *made = c;
   return TN_OK;
 }
 
-static void *address_of(const tn_launch *l, const cooked_arg *a) {
-  switch (a->where) {
-  case TN_DNN_IN: return l->in[a->at].data;
-  case TN_DNN_OUT: return l->out[a->at].data;
-  case TN_DNN_KEPT: return (char *)l->folded + a->at;
+static void *primitive_address(const tn_launch *l, const compiled_arg *a) {
+  switch (a->location) {
+  case TN_ARG_IN: return l->in[a->at].data;
+  case TN_ARG_OUT: return l->out[a->at].data;
+  case TN_ARG_FOLDED: return (char *)l->folded + a->at;
   default: return (char *)l->workspace + a->at;
   }
 }
 
-static tn_status execute(const cooked *c, const cooked_step *s, tn_launch *l) {
-  void *address[TN_DNN_ARGS + 1];
+static tn_status primitive_execute(const compiled_list *c, const compiled_step *s, tn_launch *l) {
+  void *address[TN_PRIMITIVE_ARGS + 1];
   for (int32_t k = 0; k < s->n_args; k++) {
-    address[k] = address_of(l, &s->args[k]);
-    TN_DNN_TRY(&l->env, dnnl_memory_set_data_handle(s->args[k].memory, address[k]));
+    address[k] = primitive_address(l, &s->args[k]);
+    TN_DNNL_TRY(&l->env, dnnl_memory_set_data_handle(s->args[k].memory, address[k]));
   }
   if (s->is_reorder && address[0] == address[1]) return TN_OK;
-  return tn_dnn_check(&l->env, dnnl_primitive_execute(s->primitive, c->dnn->stream, s->n_args, s->exec),
-                      "dnnl_primitive_execute");
+  return tn_dnnl_check(&l->env, dnnl_primitive_execute(s->primitive, c->library->stream, s->n_args, s->exec),
+                       "dnnl_primitive_execute");
 }
 
-tn_status tn_dnn_execute(const void *plan, tn_launch *l) {
-  const cooked *c = plan;
+tn_status tn_primitive_list_execute(const void *made, tn_launch *l) {
+  const compiled_list *c = made;
   tn_status status = TN_OK;
   tn_onednn_use_threads(c->threads);
-  tn_onednn_take_places(c->dnn->backend, c->threads);
-  for (int32_t i = 0; i < c->n_steps && status == TN_OK; i++) status = execute(c, &c->steps[i], l);
+  tn_onednn_bind_threads(c->library->backend, c->threads);
+  for (int32_t i = 0; i < c->n_steps && status == TN_OK; i++) status = primitive_execute(c, &c->steps[i], l);
   return status;
 }
 
-tn_status tn_dnn_launch(tn_launch *l) { return tn_dnn_execute(l->plan, l); }
+tn_status tn_primitive_list_launch(tn_launch *l) { return tn_primitive_list_execute(l->plan, l); }

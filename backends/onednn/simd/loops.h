@@ -1,10 +1,9 @@
-/* backends/onednn/simd/loops.h: inner loops that are compiled once per instruction set.
+/* backends/onednn/simd/loops.h: inner loops that are compiled once for each instruction set.
  *
- * A file of loops (loop_sources in meson.build) defines its functions as `TN_LOOP(name)` and ends in one
- * table of them, `const TABLE TN_LOOP(tn_loops_FAMILY)`; the header of the family declares the tables with
- * TN_LOOPS_DECLARE and its kernels pick one with TN_LOOPS_PICK, or with TN_LOOPS_PICK_AT for the level that
- * tn_onednn_isa_of gives. Code outside of such files is compiled for
- * the baseline and stays runnable everywhere. */
+ * A file of loops (loop_sources in meson.build) ends in a table of its functions,
+ * `const TABLE TN_LOOP(tn_loops_FAMILY)`. The header of the family declares the tables with TN_LOOPS_DECLARE;
+ * kernels choose one with TN_LOOPS_PICK_AT and the level of tn_onednn_isa_of, or with TN_LOOPS_PICK. Other
+ * files are compiled for the baseline, which every processor runs. */
 #ifndef TN_BACKENDS_ONEDNN_SIMD_LOOPS_H
 #define TN_BACKENDS_ONEDNN_SIMD_LOOPS_H
 

@@ -1,9 +1,8 @@
-/* backends/onednn/simd/vector.h: vectors of 32-bit lanes as wide as the instruction set of a file of loops
- * has them, for loops that the compiler does not vectorize by itself as they should be: GCC's vector
- * extension, and intrinsics where that has no word for something (square roots, masks, half precision).
+/* backends/onednn/simd/vector.h: vectors of 32-bit lanes as wide as the registers of the instruction set that
+ * a file of loops is compiled for: types, masks and arithmetic. GCC's vector extension, and intrinsics where
+ * it has no operator (masks, square roots). Every function means the same on every instruction set.
  *
- * A file computes with vf (floats), vi and vu (whole numbers) and vm (one truth per lane). Every function
- * means the same on every instruction set. */
+ * vector_load.h has loads, stores and half precision, vector_math.h elementary functions. */
 #ifndef TN_BACKENDS_ONEDNN_SIMD_VECTOR_H
 #define TN_BACKENDS_ONEDNN_SIMD_VECTOR_H
 
@@ -11,12 +10,14 @@
 #include <stdint.h>
 #include <string.h>
 
+/* A file whose vectors are blocks of channels (kernels/image_layouts.h) defines V_LEAST_LANES as 8 before it
+ * includes this one: plain vectors then span two registers. */
 #if defined(__AVX512F__)
-enum { V_BYTES = 64 };
-#elif defined(__AVX2__)
-enum { V_BYTES = 32 };
+#define V_BYTES 64
+#elif defined(__AVX2__) || (defined(V_LEAST_LANES) && V_LEAST_LANES == 8)
+#define V_BYTES 32
 #else
-enum { V_BYTES = 16 };
+#define V_BYTES 16
 #endif
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -24,55 +25,57 @@ enum { V_BYTES = 16 };
 
 enum {
   V_LANES = V_BYTES / 4,
-  V_GROUP = 16 /* lanes that loops do in one go: one to four vectors */
+  V_GROUP = 16 /* lanes of one iteration of a pointwise loop: one to four vectors */
 };
 
 typedef float vf __attribute__((vector_size(V_BYTES)));
 typedef int32_t vi __attribute__((vector_size(V_BYTES)));
 typedef uint32_t vu __attribute__((vector_size(V_BYTES)));
-typedef float vf_unaligned __attribute__((vector_size(V_BYTES), aligned(1), may_alias));
-typedef uint32_t vu_unaligned __attribute__((vector_size(V_BYTES), aligned(1), may_alias));
+typedef uint16_t vh __attribute__((vector_size(V_BYTES / 2))); /* bf16 or f16, as bits */
+typedef double vd __attribute__((vector_size(V_BYTES * 2)));
 
+#define V_INLINE  static inline __attribute__((always_inline))
 #define V_EACH(j) for (int32_t j = 0; j < V_GROUP; j += V_LANES)
 
-static inline vf v_get(const void *from) { return (vf) * (const vf_unaligned *)from; }
-static inline void v_put(void *to, vf x) { *(vf_unaligned *)to = (vf_unaligned)x; }
-static inline vu v_get_u(const void *from) { return (vu) * (const vu_unaligned *)from; }
-static inline void v_put_u(void *to, vu x) { *(vu_unaligned *)to = (vu_unaligned)x; }
-static inline vf v_all(float x) { return x - (vf){0}; }
-static inline vu v_all_u(uint32_t x) { return x - (vu){0}; }
+/* A constant vector of f(0, s), f(1, s) ..., for shuffles. */
+#if V_BYTES == 64
+#define V_CONSTANT(f, s)                                                                                     \
+  ((vi){f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s), f(8, s), f(9, s), f(10, s),  \
+        f(11, s), f(12, s), f(13, s), f(14, s), f(15, s)})
+#elif V_BYTES == 32
+#define V_CONSTANT(f, s) ((vi){f(0, s), f(1, s), f(2, s), f(3, s), f(4, s), f(5, s), f(6, s), f(7, s)})
+#else
+#define V_CONSTANT(f, s) ((vi){f(0, s), f(1, s), f(2, s), f(3, s)})
+#endif
+#define V_LANE(l, s) (l)
+#define V_INDEX      V_CONSTANT(V_LANE, 0) /* 0, 1, 2 ... */
 
-/* ---- truths ------------------------------------------------------------------------------------- */
+static inline vf v_splat(float x) { return x - (vf){0}; }
+static inline vi v_splat_i(int32_t x) { return x - (vi){0}; }
+static inline vu v_splat_u(uint32_t x) { return x - (vu){0}; }
+
+/* ---- masks: one bit or one lane of ones for each lane --------------------------------------------- */
 
 #if defined(__AVX512F__)
 typedef __mmask16 vm;
 #define V_COMPARE(name, op, predicate)                                                                       \
   static inline vm v_##name(vf x, vf y) { return _mm512_cmp_ps_mask((__m512)x, (__m512)y, predicate); }
-static inline vf v_pick(vm m, vf x, vf y) { return (vf)_mm512_mask_blend_ps(m, (__m512)y, (__m512)x); }
+#define V_COMPARE_I(name, op, predicate)                                                                     \
+  static inline vm v_##name(vi x, vi y) { return _mm512_cmp_epi32_mask((__m512i)x, (__m512i)y, predicate); }
+static inline vf v_select(vm m, vf x, vf y) { return (vf)_mm512_mask_blend_ps(m, (__m512)y, (__m512)x); }
+static inline vm v_and(vm x, vm y) { return (vm)(x & y); }
 static inline vm v_or(vm x, vm y) { return (vm)(x | y); }
-static inline vm v_truth(const uint8_t *from) {
-  __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)from);
-  return _mm_test_epi8_mask(bytes, bytes);
-}
-static inline void v_put_truth(uint8_t *to, vm m) {
-  _mm_storeu_si128((__m128i *)(void *)to, _mm_maskz_set1_epi8(m, 1));
-}
+static inline vm v_not(vm x) { return (vm)~x; }
 #else
 typedef vi vm;
-typedef int8_t v_bytes __attribute__((vector_size(V_LANES)));
 #define V_COMPARE(name, op, predicate)                                                                       \
   static inline vm v_##name(vf x, vf y) { return x op y; }
-static inline vf v_pick(vm m, vf x, vf y) { return (vf)((m & (vi)x) | (~m & (vi)y)); }
+#define V_COMPARE_I(name, op, predicate)                                                                     \
+  static inline vm v_##name(vi x, vi y) { return x op y; }
+static inline vf v_select(vm m, vf x, vf y) { return (vf)((m & (vi)x) | (~m & (vi)y)); }
+static inline vm v_and(vm x, vm y) { return x & y; }
 static inline vm v_or(vm x, vm y) { return x | y; }
-static inline vm v_truth(const uint8_t *from) {
-  v_bytes bytes;
-  memcpy(&bytes, from, sizeof bytes);
-  return __builtin_convertvector(bytes, vi) != 0;
-}
-static inline void v_put_truth(uint8_t *to, vm m) {
-  v_bytes bytes = __builtin_convertvector(m, v_bytes) & 1;
-  memcpy(to, &bytes, sizeof bytes);
-}
+static inline vm v_not(vm x) { return ~x; }
 #endif
 V_COMPARE(eq, ==, _CMP_EQ_OQ)
 V_COMPARE(ne, !=, _CMP_NEQ_UQ)
@@ -80,25 +83,45 @@ V_COMPARE(lt, <, _CMP_LT_OQ)
 V_COMPARE(le, <=, _CMP_LE_OQ)
 V_COMPARE(gt, >, _CMP_GT_OQ)
 V_COMPARE(ge, >=, _CMP_GE_OQ)
+V_COMPARE_I(eq_i, ==, _MM_CMPINT_EQ)
+V_COMPARE_I(lt_i, <, _MM_CMPINT_LT)
 #undef V_COMPARE
+#undef V_COMPARE_I
 
-/* The larger and the smaller one, NaN if either is. */
-static inline vf v_larger(vf x, vf y) { return v_pick(v_or(v_gt(x, y), v_ne(x, x)), x, y); }
-static inline vf v_smaller(vf x, vf y) { return v_pick(v_or(v_lt(x, y), v_ne(x, x)), x, y); }
+static inline vi v_select_i(vm m, vi x, vi y) { return (vi)v_select(m, (vf)x, (vf)y); }
+static inline vu v_select_u(vm m, vu x, vu y) { return (vu)v_select(m, (vf)x, (vf)y); }
 
-/* x, but no less than `low` and no more than `high`. NaN stays. */
-static inline vf v_within(vf x, float low, float high) {
+/* The lanes below n; every n is allowed. */
+static inline vm v_first(int64_t n) { return v_lt_i(V_INDEX, v_splat_i((int32_t)n)); }
+/* x in the lanes below n, `other` behind them. */
+static inline vf v_keep_first(vf x, int64_t n, vf other) {
+  return n >= V_LANES ? x : v_select(v_first(n), x, other);
+}
+
+/* The larger and the smaller one, NaN if either is; y where both are equal. */
+static inline vf v_max(vf x, vf y) { return v_select(v_or(v_gt(x, y), v_ne(x, x)), x, y); }
+static inline vf v_min(vf x, vf y) { return v_select(v_or(v_lt(x, y), v_ne(x, x)), x, y); }
+
+/* x limited to low .. high. NaN stays NaN. */
+static inline vf v_clamp(vf x, float low, float high) {
 #if defined(__AVX512F__)
-  return (vf)_mm512_max_ps((__m512)v_all(low), _mm512_min_ps((__m512)v_all(high), (__m512)x));
+  return (vf)_mm512_max_ps((__m512)v_splat(low), _mm512_min_ps((__m512)v_splat(high), (__m512)x));
 #elif defined(__AVX2__)
-  return (vf)_mm256_max_ps((__m256)v_all(low), _mm256_min_ps((__m256)v_all(high), (__m256)x));
+  return (vf)_mm256_max_ps((__m256)v_splat(low), _mm256_min_ps((__m256)v_splat(high), (__m256)x));
+#elif defined(__SSE2__)
+  __m128 part[V_BYTES / 16];
+  memcpy(part, &x, sizeof part);
+  for (int32_t i = 0; i < V_BYTES / 16; i++)
+    part[i] = _mm_max_ps(_mm_set1_ps(low), _mm_min_ps(_mm_set1_ps(high), part[i]));
+  memcpy(&x, part, sizeof part);
+  return x;
 #else
-  x = v_pick(v_lt(x, v_all(low)), v_all(low), x);
-  return v_pick(v_gt(x, v_all(high)), v_all(high), x);
+  x = v_select(v_lt(x, v_splat(low)), v_splat(low), x);
+  return v_select(v_gt(x, v_splat(high)), v_splat(high), x);
 #endif
 }
 
-/* ---- signs, roots, whole numbers ---------------------------------------------------------------- */
+/* ---- signs, roots, integers ----------------------------------------------------------------------- */
 
 static inline vf v_abs(vf x) { return (vf)((vu)x & 0x7fffffffu); }
 static inline vf v_neg(vf x) { return (vf)((vu)x ^ 0x80000000u); }
@@ -122,9 +145,9 @@ static inline vf v_floor(vf x) {
 }
 #endif
 
-/* 1 / x, two units in the last place off at most, where x and the result are normal: an estimate and a step
- * of Newton's, in a fraction of a division's time. */
-static inline vf v_inverse(vf x) {
+/* 1 / x with an error of at most two units in the last place where x and the result are normal: an estimate
+ * and one Newton step, faster than a division. */
+static inline vf v_reciprocal(vf x) {
 #if defined(__AVX512F__)
   vf y = (vf)_mm512_rcp14_ps((__m512)x);
 #elif defined(__AVX2__)
@@ -135,8 +158,8 @@ static inline vf v_inverse(vf x) {
   return y + y * (1.0f - x * y);
 }
 
-/* Upper and lower halves of the products of whole numbers. */
-static inline void v_multiply(vu x, uint32_t y, vu *high, vu *low) {
+/* The upper and lower halves of 64-bit products. */
+static inline void v_multiply_wide(vu x, uint32_t y, vu *high, vu *low) {
 #if defined(__AVX512F__)
   __m512i k = _mm512_set1_epi32((int32_t)y);
   __m512i even = _mm512_mul_epu32((__m512i)x, k),
@@ -158,66 +181,31 @@ static inline void v_multiply(vu x, uint32_t y, vu *high, vu *low) {
 #endif
 }
 
-/* ---- half precision: 16 bits in memory, one lane here -------------------------------------------- */
+/* ---- across lanes --------------------------------------------------------------------------------- */
 
-typedef uint16_t v_halves __attribute__((vector_size(V_LANES * 2)));
+/* Lane i gets lane i ^ s. */
+V_INLINE vf v_exchange(vf x, int32_t s) { return __builtin_shuffle(x, V_INDEX ^ s); }
 
-static inline vu v_get_halves(const void *from) {
-  v_halves h;
-  memcpy(&h, from, sizeof h);
-  return __builtin_convertvector(h, vu);
-}
-
-static inline void v_put_halves(void *to, vu x) {
-  v_halves h = __builtin_convertvector(x, v_halves);
-  memcpy(to, &h, sizeof h);
+/* The sum of all lanes in every lane, added as a tree. */
+V_INLINE vf v_sum_across(vf x) {
+#pragma GCC unroll 4
+  for (int32_t s = V_LANES / 2; s > 0; s /= 2) x += v_exchange(x, s);
+  return x;
 }
 
-static inline vu v_pick_u(vm m, vu x, vu y) { return (vu)v_pick(m, (vf)x, (vf)y); }
-
-static inline vf v_of_bf16(vu h) { return (vf)(h << 16); }
-
-/* To nearest, ties to even: adding 0x7fff and the last bit that stays carries exactly when the rest rounds
- * up. A NaN is cut instead, and made quiet, since it could carry into infinity. The instruction of
- * AVX512-BF16 would lose subnormal numbers. */
-static inline vu v_bf16_of(vf x) {
-  vu bits = (vu)x;
-  return v_pick_u(v_ne(x, x), bits >> 16 | 0x40u, (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+/* The largest lane in every lane; NaN if one lane is NaN. */
+V_INLINE vf v_max_across(vf x) {
+#pragma GCC unroll 4
+  for (int32_t s = V_LANES / 2; s > 0; s /= 2) x = v_max(x, v_exchange(x, s));
+  return x;
 }
 
-#if defined(__AVX512F__)
-static inline vf v_of_f16(vu h) { return (vf)_mm512_cvtph_ps(_mm512_cvtepi32_epi16((__m512i)h)); }
-static inline vu v_f16_of(vf x) {
-  return (vu)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT));
+/* Adds the lanes to V_LANES sums in f64. */
+V_INLINE void v_accumulate(double *sums, vf x) {
+  vd old;
+  memcpy(&old, sums, sizeof old);
+  old += __builtin_convertvector(x, vd);
+  memcpy(sums, &old, sizeof old);
 }
-#elif defined(__AVX2__) && defined(__F16C__)
-static inline vf v_of_f16(vu h) {
-  v_halves narrow = __builtin_convertvector(h, v_halves);
-  return (vf)_mm256_cvtph_ps((__m128i)narrow);
-}
-static inline vu v_f16_of(vf x) {
-  return (vu)_mm256_cvtepu16_epi32(_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
-}
-#else
-/* Exponent and mantissa move into place with a bias that is 112 too small; a multiplication by 2^112 mends
- * that and normalizes subnormals. Infinity and NaN get an exponent of ones. */
-static inline vf v_of_f16(vu h) {
-  vu sign = (h & 0x8000u) << 16, magnitude = (h & 0x7fffu) << 13;
-  vu scaled = (vu)((vf)magnitude * 0x1p112f);
-  vm special = (vi)((h & 0x7c00u) == 0x7c00u);
-  return (vf)(sign | v_pick_u(special, magnitude | 0x7f800000u, scaled));
-}
-/* Normal results round as in v_bf16_of; subnormal ones by the addition of 0.5, whose last bit is worth the
- * step of f16's subnormals, 2^-24. */
-static inline vu v_f16_of(vf x) {
-  vu bits = (vu)x, magnitude = bits & 0x7fffffffu;
-  vu normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
-  vu subnormal = (vu)((vf)magnitude + 0.5f) - 0x3f000000u;
-  vu half = v_pick_u((vi)(magnitude < 0x38800000u), subnormal, normal);
-  half = v_pick_u((vi)(magnitude >= 0x477ff000u), v_all_u(0x7c00u), half);
-  half = v_pick_u((vi)(magnitude > 0x7f800000u), 0x7e00u | (magnitude >> 13 & 0x3ffu), half);
-  return half | (bits >> 16 & 0x8000u);
-}
-#endif
 
 #endif

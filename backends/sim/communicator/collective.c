@@ -1,9 +1,9 @@
 /* backends/sim/communicator/collective.c: collectives as tasks on the ranks' streams (task.h). Engines never
- * wait for each other: the task of a rank says that it has come here, and then answers TN_SIM_PENDING until
- * all ranks have. An all_reduce has three stages, as in the algorithm of Rabenseifner (ICCS 2004): each rank
- * reduces its own part of all operands into its result, then fetches the other parts from the ranks that made
- * them, and it ends when nobody reads its memory any more. So every element is reduced by one rank only, in
- * the order of the ranks, and results are the same bits everywhere and every time. */
+ * block on each other: the task of a rank records its arrival and returns TN_SIM_PENDING until all ranks have
+ * arrived. An all_reduce is that of Rabenseifner (ICCS 2004): each rank reduces its part of all operands into
+ * its result (reduce-scatter), copies the other parts from the ranks that have reduced them (all-gather), and
+ * ends when no rank reads its memory any more. One rank reduces each element, in the order of ranks, so
+ * results have the same bits on all ranks and in every run. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,32 +11,32 @@
 #include "backends/sim/communicator/group.h"
 #include "backends/sim/communicator/reduce.h"
 
-static double now_s(void) {
+static double collective_clock_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-typedef struct task {
+typedef struct collective_task {
   tn_sim_part *part;
-  tn_collective what;
-  int32_t stage; /* that this rank has reached; -1: none */
+  tn_collective call;
+  int32_t stage; /* the last stage that this rank has reached; -1: not arrived */
   uint64_t number;
   double since;
-} task;
+} collective_task;
 
-static const char *const names[] = {[TN_ALL_REDUCE] = "all_reduce",
-                                    [TN_BROADCAST] = "broadcast",
-                                    [TN_REDUCE_SCATTER] = "reduce_scatter",
-                                    [TN_ALL_GATHER] = "all_gather"};
+static const char *const collective_names[] = {[TN_ALL_REDUCE] = "all_reduce",
+                                               [TN_BROADCAST] = "broadcast",
+                                               [TN_REDUCE_SCATTER] = "reduce_scatter",
+                                               [TN_ALL_GATHER] = "all_gather"};
 
-const char *tn_sim_collective_name(int32_t what) { return names[what]; }
+const char *tn_sim_collective_name(int32_t kind) { return collective_names[kind]; }
 
-static const char *name_of(const tn_collective *what) {
-  return what->name != NULL ? what->name : names[what->kind];
+static const char *collective_name(const tn_collective *call) {
+  return call->name != NULL ? call->name : collective_names[call->kind];
 }
 
-static void reach(task *t, int32_t stage) {
+static void collective_reach(collective_task *t, int32_t stage) {
   tn_sim_group *g = t->part->group;
   t->stage = stage;
   atomic_store(&t->part->reached[stage], t->number);
@@ -45,28 +45,28 @@ static void reach(task *t, int32_t stage) {
   pthread_mutex_unlock(&g->lock);
 }
 
-/* The first rank that is not there yet; -1: all are. */
-static int32_t missing(const task *t) {
+/* The first rank that has not reached the task's stage; -1: all have. */
+static int32_t collective_missing_rank(const collective_task *t) {
   const tn_sim_group *g = t->part->group;
   for (int32_t r = 0; r < g->ranks; r++)
     if (atomic_load(&g->parts[r].reached[t->stage]) < t->number) return r;
   return -1;
 }
 
-static tn_status wait_for(task *t, int32_t rank, tn_env *env) {
+static tn_status collective_wait_for(tn_env *env, collective_task *t, int32_t rank) {
   tn_sim_group *g = t->part->group;
   char text[256];
-  if (now_s() - t->since < t->part->timeout_s) return TN_SIM_PENDING;
-  snprintf(text, sizeof text, "rank %d did not come to '%s' within %g s", (int)rank, name_of(&t->what),
-           t->part->timeout_s);
+  if (collective_clock_s() - t->since < t->part->timeout_s) return TN_SIM_PENDING;
+  snprintf(text, sizeof text, "rank %d did not come to '%s' within %g s", (int)rank,
+           collective_name(&t->call), t->part->timeout_s);
   tn_sim_group_fail(g, text);
-  return tn_sim_group_status(g, env);
+  return tn_sim_group_status(env, g);
 }
 
-/* All ranks must have come for the same. */
-static tn_status compare_calls(task *t, tn_env *env) {
+/* All ranks must have called the same collective. */
+static tn_status collective_compare_calls(tn_env *env, collective_task *t) {
   tn_sim_group *g = t->part->group;
-  const tn_collective *a = &t->what;
+  const tn_collective *a = &t->call;
   for (int32_t r = 0; r < g->ranks; r++) {
     const tn_collective *b = &g->parts[r].call;
     if (a->kind == b->kind && a->reduction == b->reduction && a->dtype == b->dtype && a->root == b->root &&
@@ -74,100 +74,102 @@ static tn_status compare_calls(task *t, tn_env *env) {
       continue;
     char text[256];
     snprintf(text, sizeof text, "rank %d came to %s of %lld %s, but rank %d to %s of %lld %s",
-             (int)t->part->rank, names[a->kind], (long long)a->count, tn_dtype_name(a->dtype), (int)r,
-             names[b->kind], (long long)b->count, tn_dtype_name(b->dtype));
+             (int)t->part->rank, collective_names[a->kind], (long long)a->count, tn_dtype_name(a->dtype),
+             (int)r, collective_names[b->kind], (long long)b->count, tn_dtype_name(b->dtype));
     tn_sim_group_fail(g, text);
-    return tn_sim_group_status(g, env);
+    return tn_sim_group_status(env, g);
   }
   return TN_OK;
 }
 
-static int64_t part_start(int64_t count, int32_t ranks, int32_t rank) {
+static int64_t collective_part_start(int64_t count, int32_t ranks, int32_t rank) {
   return count / ranks * rank + count % ranks * rank / ranks;
 }
 
-static void *element(const tn_collective *what, const void *address, int64_t i) {
-  return (char *)tn_sim_real(address) + (size_t)i * tn_dtype_size(what->dtype);
+static void *collective_element(const tn_collective *call, const void *address, int64_t i) {
+  return (char *)tn_sim_real(address) + (size_t)i * tn_dtype_size(call->dtype);
 }
 
-static void copy_elements(const tn_collective *what, void *to, int64_t at, const void *from, int64_t from_at,
-                          int64_t count) {
-  size_t size = tn_dtype_size(what->dtype);
-  void *end = element(what, to, at), *start = element(what, from, from_at);
+static void collective_copy(const tn_collective *call, void *to, int64_t at, const void *from,
+                            int64_t from_at, int64_t count) {
+  size_t size = tn_dtype_size(call->dtype);
+  void *end = collective_element(call, to, at), *start = collective_element(call, from, from_at);
   if (end != start && count > 0) memmove(end, start, (size_t)count * size);
 }
 
 /* Elements first .. last-1 of all operands, to element `at` of the result. */
-static void reduce_part(const task *t, int64_t first, int64_t last, int64_t at) {
+static void collective_reduce_part(const collective_task *t, int64_t first, int64_t last, int64_t at) {
   const tn_sim_group *g = t->part->group;
-  const tn_collective *w = &t->what;
+  const tn_collective *w = &t->call;
   const void *from[TN_SIM_RANKS];
-  for (int32_t r = 0; r < g->ranks; r++) from[r] = element(w, g->parts[r].call.from, first);
-  tn_sim_reduce(w->dtype, w->reduction, g->ranks, from, element(w, w->to, at), last - first);
+  for (int32_t r = 0; r < g->ranks; r++) from[r] = collective_element(w, g->parts[r].call.from, first);
+  tn_sim_reduce(w->dtype, w->reduction, g->ranks, from, collective_element(w, w->to, at), last - first);
 }
 
-/* What is to be done once all have arrived. */
-static void first_half(const task *t) {
+/* The part that starts when all ranks have arrived. */
+static void collective_first_half(const collective_task *t) {
   const tn_sim_group *g = t->part->group;
-  const tn_collective *w = &t->what;
+  const tn_collective *w = &t->call;
   int32_t rank = t->part->rank;
-  int64_t n = w->count, first = part_start(n, g->ranks, rank), last = part_start(n, g->ranks, rank + 1);
+  int64_t n = w->count, first = collective_part_start(n, g->ranks, rank),
+          last = collective_part_start(n, g->ranks, rank + 1);
   switch (w->kind) {
-  case TN_ALL_REDUCE: reduce_part(t, first, last, first); break;
-  case TN_REDUCE_SCATTER: reduce_part(t, first, last, 0); break;
-  case TN_BROADCAST: copy_elements(w, w->to, 0, g->parts[w->root].call.from, 0, n); break;
+  case TN_ALL_REDUCE: collective_reduce_part(t, first, last, first); break;
+  case TN_REDUCE_SCATTER: collective_reduce_part(t, first, last, 0); break;
+  case TN_BROADCAST: collective_copy(w, w->to, 0, g->parts[w->root].call.from, 0, n); break;
   default:
-    for (int32_t r = 0; r < g->ranks; r++) copy_elements(w, w->to, r * n, g->parts[r].call.from, 0, n);
+    for (int32_t r = 0; r < g->ranks; r++) collective_copy(w, w->to, r * n, g->parts[r].call.from, 0, n);
   }
 }
 
-/* What is to be done once all have done that. */
-static void second_half(const task *t) {
+/* The part that starts when all ranks have done the first. */
+static void collective_second_half(const collective_task *t) {
   const tn_sim_group *g = t->part->group;
-  const tn_collective *w = &t->what;
+  const tn_collective *w = &t->call;
   for (int32_t r = 0; w->kind == TN_ALL_REDUCE && r < g->ranks; r++) {
-    int64_t start = part_start(w->count, g->ranks, r), end = part_start(w->count, g->ranks, r + 1);
-    if (r != t->part->rank) copy_elements(w, w->to, start, g->parts[r].call.to, start, end - start);
+    int64_t start = collective_part_start(w->count, g->ranks, r),
+            end = collective_part_start(w->count, g->ranks, r + 1);
+    if (r != t->part->rank) collective_copy(w, w->to, start, g->parts[r].call.to, start, end - start);
   }
 }
 
-static void begin(task *t) {
+static void collective_begin(collective_task *t) {
   t->number = ++t->part->begun;
-  t->since = now_s();
-  t->part->call = t->what;
-  reach(t, TN_SIM_ARRIVED);
+  t->since = collective_clock_s();
+  t->part->call = t->call;
+  collective_reach(t, TN_SIM_ARRIVED);
 }
 
-/* Goes on as far as the others allow. */
-static tn_status run_task(tn_env *env, void *arg) {
-  task *t = arg;
-  if (t->stage < TN_SIM_ARRIVED) begin(t);
+/* Runs all stages that the other ranks allow. */
+static tn_status collective_run(tn_env *env, void *arg) {
+  collective_task *t = arg;
+  if (t->stage < TN_SIM_ARRIVED) collective_begin(t);
   for (;;) {
-    tn_status status = tn_sim_group_status(t->part->group, env);
+    tn_status status = tn_sim_group_status(env, t->part->group);
     if (status != TN_OK) return status;
-    int32_t rank = missing(t);
-    if (rank >= 0) return wait_for(t, rank, env);
+    int32_t rank = collective_missing_rank(t);
+    if (rank >= 0) return collective_wait_for(env, t, rank);
     if (t->stage == TN_SIM_FINISHED) return TN_OK;
     if (t->stage == TN_SIM_ARRIVED) {
-      status = compare_calls(t, env);
+      status = collective_compare_calls(env, t);
       if (status != TN_OK) return status;
-      first_half(t);
+      collective_first_half(t);
     } else {
-      second_half(t);
+      collective_second_half(t);
     }
-    reach(t, t->stage + 1);
+    collective_reach(t, t->stage + 1);
   }
 }
 
-tn_status tn_sim_collective_push(tn_sim_part *p, tn_env *env, const tn_collective *what, int64_t to_count,
+tn_status tn_sim_collective_push(tn_env *env, tn_sim_part *p, const tn_collective *call, int64_t to_count,
                                  void *stream) {
-  uint64_t size = tn_dtype_size(what->dtype);
-  tn_sim_task work = {.name = name_of(what),
-                      .body = run_task,
+  uint64_t size = tn_dtype_size(call->dtype);
+  tn_sim_task work = {.name = collective_name(call),
+                      .body = collective_run,
                       .n_reads = 1,
                       .n_writes = 1,
-                      .reads = {{what->from, (uint64_t)what->count * size}},
-                      .writes = {{what->to, (uint64_t)to_count * size}}};
-  task arg = {.part = p, .what = *what, .stage = -1};
+                      .reads = {{call->from, (uint64_t)call->count * size}},
+                      .writes = {{call->to, (uint64_t)to_count * size}}};
+  collective_task arg = {.part = p, .call = *call, .stage = -1};
   return tn_sim_push_task(env, stream, &work, &arg, sizeof arg);
 }

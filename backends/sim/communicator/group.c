@@ -1,4 +1,4 @@
-/* backends/sim/communicator/group.c: ranks that come, fail, and go together. */
+/* backends/sim/communicator/group.c: the ranks of a communicator: arrival, failure, leaving. */
 #include "backends/sim/communicator/group.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ void tn_sim_group_fail(tn_sim_group *g, const char *text) {
   pthread_mutex_unlock(&g->lock);
 }
 
-tn_status tn_sim_group_status(tn_sim_group *g, tn_env *env) {
+tn_status tn_sim_group_status(tn_env *env, tn_sim_group *g) {
   if (!atomic_load(&g->failed)) return TN_OK;
   pthread_mutex_lock(&g->lock);
   tn_status status = tn_fail(env, TN_ECOMM, NULL, "sim: %s", g->text);
@@ -29,7 +29,7 @@ tn_status tn_sim_group_status(tn_sim_group *g, tn_env *env) {
   return status;
 }
 
-/* ---- coming and going ---- */
+/* ---- enter, leave ---- */
 
 tn_status tn_sim_group_new(tn_env *env, tn_sim_group **group) {
   tn_sim_group *g = tn_new(env, sizeof *g);
@@ -44,7 +44,7 @@ tn_status tn_sim_group_new(tn_env *env, tn_sim_group **group) {
   return TN_OK;
 }
 
-void tn_sim_group_leave(tn_sim_part *p, tn_env *env) {
+void tn_sim_group_leave(tn_env *env, tn_sim_part *p) {
   tn_sim_group *g = p->group;
   pthread_mutex_lock(&g->lock);
   p->device = NULL;
@@ -56,8 +56,8 @@ void tn_sim_group_leave(tn_sim_part *p, tn_env *env) {
   tn_delete(env, g);
 }
 
-/* "1, 3": who has not come. The lock must be held. */
-static void list_missing(const tn_sim_group *g, char *text, size_t size) {
+/* "1, 3": the ranks that have not entered. The lock must be held. */
+static void group_list_missing(const tn_sim_group *g, char *text, size_t size) {
   size_t n = 0;
   text[0] = '\0';
   for (int32_t r = 0; r < g->ranks; r++)
@@ -65,8 +65,8 @@ static void list_missing(const tn_sim_group *g, char *text, size_t size) {
       n += (size_t)snprintf(text + n, size - n, "%s%d", n > 0 ? ", " : "", (int)r);
 }
 
-/* Waits until all are here. The lock must be held. */
-static void await_all(tn_sim_group *g, double timeout_s) {
+/* Waits until all ranks have entered. The lock must be held. */
+static void group_await_all(tn_sim_group *g, double timeout_s) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += (time_t)timeout_s;
@@ -79,14 +79,14 @@ static void await_all(tn_sim_group *g, double timeout_s) {
   while (g->present < g->ranks && !atomic_load(&g->failed) && error != ETIMEDOUT)
     error = pthread_cond_timedwait(&g->changed, &g->lock, &until);
   if (g->present == g->ranks || atomic_load(&g->failed)) return;
-  char who[64];
-  list_missing(g, who, sizeof who);
-  snprintf(g->text, sizeof g->text, "of %d ranks, %s did not come within %g s", (int)g->ranks, who,
+  char absent[64];
+  group_list_missing(g, absent, sizeof absent);
+  snprintf(g->text, sizeof g->text, "of %d ranks, %s did not come within %g s", (int)g->ranks, absent,
            timeout_s);
   atomic_store(&g->failed, true);
 }
 
-tn_status tn_sim_group_enter(tn_sim_group *g, tn_env *env, tn_sim_device *device, int32_t rank, int32_t ranks,
+tn_status tn_sim_group_enter(tn_env *env, tn_sim_group *g, tn_sim_device *device, int32_t rank, int32_t ranks,
                              double timeout_s, tn_sim_part **part) {
   tn_sim_part *p = &g->parts[rank];
   pthread_mutex_lock(&g->lock);
@@ -97,11 +97,11 @@ tn_status tn_sim_group_enter(tn_sim_group *g, tn_env *env, tn_sim_device *device
   p->device = device;
   g->present++;
   pthread_cond_broadcast(&g->changed);
-  await_all(g, timeout_s);
+  group_await_all(g, timeout_s);
   if (atomic_load(&g->failed)) tn_sim_group_wake(g);
   pthread_mutex_unlock(&g->lock);
-  tn_status status = tn_sim_group_status(g, env);
+  tn_status status = tn_sim_group_status(env, g);
   *part = status == TN_OK ? p : NULL;
-  if (status != TN_OK) tn_sim_group_leave(p, env);
+  if (status != TN_OK) tn_sim_group_leave(env, p);
   return status;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- halves ---- */
+/* ---- f16 and bf16 ---- */
 
 static float of_bits(uint32_t bits) {
   float value;
@@ -45,7 +45,7 @@ static uint16_t to_f16(float value) {
 
 /* ---- reductions ---- */
 
-/* An extreme with something that is not a number is that. */
+/* The minimum or maximum with a NaN is NaN. */
 #define SUM(a, b) ((a) + (b))
 #define MIN(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 #define MAX(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
@@ -73,7 +73,7 @@ static uint16_t to_f16(float value) {
     }                                                                                                        \
   }
 
-/* Sums of integers wrap, which only unsigned ones may. */
+/* Sums of integers wrap; C defines that for unsigned integers only. */
 #define REDUCE_INTEGER(name, T, UNSIGNED)                                                                    \
   static void reduce_##name(int32_t reduction, int32_t n, const void *const *from, void *to,                 \
                             int64_t count) {                                                                 \

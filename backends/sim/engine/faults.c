@@ -1,6 +1,6 @@
-/* backends/sim/engine/faults.c: faults on request: what fails, and what is left out as if the host had
- * forgotten it. Both are lists of KIND:N or KIND:N@DEVICE; the N-th of its kind on the device, or on each, is
- * meant. */
+/* backends/sim/engine/faults.c: injected faults: operations that fail, and operations that are skipped, as if
+ * the host had not called them. Both options are lists of KIND:N or KIND:N@DEVICE: the N-th operation of a
+ * kind on that device, or on each device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,14 +20,14 @@ static const struct kind {
                 {"zero", TN_SIM_DROP_ZERO},
                 {NULL, 0}};
 
-static const struct kind *find_kind(const struct kind *kinds, const char *name, size_t length) {
+static const struct kind *faults_find_kind(const struct kind *kinds, const char *name, size_t length) {
   for (; kinds->name != NULL; kinds++)
     if (strlen(kinds->name) == length && memcmp(kinds->name, name, length) == 0) return kinds;
   return NULL;
 }
 
-/* "7@1" behind the colon; false: it is none. */
-static bool read_place(const char *at, const char *end, tn_sim_faults *faults, int32_t which) {
+/* "7@1" after the colon; false: invalid. */
+static bool faults_read_number(const char *at, const char *end, tn_sim_faults *faults, int32_t which) {
   char *rest = NULL;
   long long n = strtoll(at, &rest, 10), device = -1;
   if (rest + 1 < end && *rest == '@') {
@@ -40,13 +40,13 @@ static bool read_place(const char *at, const char *end, tn_sim_faults *faults, i
 }
 
 /* "kernel:7, copy:2@1" */
-static tn_status read_list(tn_env *env, const char *option, const char *list, const struct kind *kinds,
-                           const char *names, tn_sim_faults *faults) {
+static tn_status faults_read_list(tn_env *env, const char *option, const char *list, const struct kind *kinds,
+                                  const char *names, tn_sim_faults *faults) {
   static const char blank[] = " \t,";
   for (const char *at = list + strspn(list, blank); *at != '\0'; at += strspn(at, blank)) {
     size_t length = strcspn(at, blank), name = strcspn(at, ":");
-    const struct kind *kind = name < length ? find_kind(kinds, at, name) : NULL;
-    if (kind == NULL || !read_place(at + name + 1, at + length, faults, kind->which))
+    const struct kind *kind = name < length ? faults_find_kind(kinds, at, name) : NULL;
+    if (kind == NULL || !faults_read_number(at + name + 1, at + length, faults, kind->which))
       return tn_fail(env, TN_EINVAL, option,
                      "'%.*s' is not KIND:N or KIND:N@DEVICE with a KIND of %s and an N from 1 on",
                      (int)length, at, names);
@@ -56,10 +56,11 @@ static tn_status read_list(tn_env *env, const char *option, const char *list, co
 }
 
 tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults) {
-  tn_status status =
-      read_list(env, "fail", options->fail, failing, "allocation, launch, kernel, copy, device", faults);
+  tn_status status = faults_read_list(env, "fail", options->fail, failing,
+                                      "allocation, launch, kernel, copy, device", faults);
   if (status != TN_OK) return status;
-  return read_list(env, "drop", options->drop, dropping, "await, wait, rest, record, copy, zero", faults);
+  return faults_read_list(env, "drop", options->drop, dropping, "await, wait, rest, record, copy, zero",
+                          faults);
 }
 
 bool tn_sim_fault(tn_sim_device *device, int32_t which) {

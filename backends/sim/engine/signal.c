@@ -1,7 +1,7 @@
-/* backends/sim/engine/signal.c: sleeping until something has changed, on a futex, so that neither side takes
- * a lock. Whoever waits reads the count, looks whether there is something to do, and sleeps only if the count
- * is still the same; whoever changes something raises the count afterwards. Both orders are total (seq_cst),
- * so either the sleeper sees the change or the raiser sees the sleeper. */
+/* backends/sim/engine/signal.c: an event count on a futex; neither side takes a lock. A waiting thread reads
+ * the count, checks its condition, and sleeps if the count is unchanged. A thread that changes the condition
+ * raises the count afterwards. All operations are seq_cst, so either the waiter sees the change or the raiser
+ * sees the sleeper. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>

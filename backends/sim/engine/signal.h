@@ -1,4 +1,4 @@
-/* backends/sim/engine/signal.h: sleeping until something has changed. */
+/* backends/sim/engine/signal.h: an event count, for threads that sleep until a condition changes. */
 #ifndef TN_BACKENDS_SIM_ENGINE_SIGNAL_H
 #define TN_BACKENDS_SIM_ENGINE_SIGNAL_H
 
@@ -12,7 +12,8 @@ typedef struct tn_sim_signal {
 
 uint32_t tn_sim_signal_read(tn_sim_signal *signal);
 void tn_sim_signal_raise(tn_sim_signal *signal);
-/* Returns when the signal has been raised since `seen` was read, after `micros` (-1: never), or by chance. */
+/* Returns when the signal has been raised since `seen` was read, after `micros` (-1: no limit), or
+ * spuriously. */
 void tn_sim_signal_wait(tn_sim_signal *signal, uint32_t seen, int64_t micros);
 
 #endif

@@ -1,4 +1,4 @@
-/* backends/sim/engine/task.h: work of one's own on a stream. The communicator's collectives are such tasks.
+/* backends/sim/engine/task.h: tasks: functions that run on a stream, such as the communicator's collectives.
  */
 #ifndef TN_BACKENDS_SIM_ENGINE_TASK_H
 #define TN_BACKENDS_SIM_ENGINE_TASK_H
@@ -8,7 +8,7 @@
 typedef struct tn_sim_device tn_sim_device;
 
 enum {
-  TN_SIM_PENDING = -1, /* what the body of a task answers when it cannot end yet */
+  TN_SIM_PENDING = -1, /* returned by the body of a task that is not done */
   TN_SIM_RANGES = 4,
   TN_SIM_ARG_BYTES = 192
 };
@@ -18,13 +18,13 @@ typedef struct tn_sim_range {
   uint64_t bytes;
 } tn_sim_range;
 
-/* A piece of work. The name must live until the stream has been waited for. */
+/* A task. The name is valid until the stream has been waited for. */
 typedef struct tn_sim_task {
   const char *name; /* "all_reduce of bucket 2" */
-  /* Called on the device's engine once the stream has come here, and again and again while it answers
-   * TN_SIM_PENDING; other streams of the device go on in between, so that devices that wait for each other
-   * never stop each other. `arg` is the task's own copy, which the body may change. A failure's text goes
-   * to `env` by tn_fail and sticks to the stream. */
+  /* Called on the device's engine when the stream reaches the task, and again while it returns
+   * TN_SIM_PENDING; other streams of the device run in between, so devices that wait for each other do not
+   * deadlock. `arg` is the task's own copy, which the body may change. A failure, with its text in `env` by
+   * tn_fail, stops the stream. */
   tn_status (*body)(tn_env *env, void *arg);
   int32_t n_reads, n_writes;
   tn_sim_range reads[TN_SIM_RANGES], writes[TN_SIM_RANGES]; /* on the stream's own device */
@@ -34,13 +34,14 @@ typedef struct tn_sim_task {
  * stream's device captures, the task is recorded; each replay starts from the copy made here. */
 tn_status tn_sim_push_task(tn_env *env, void *stream, const tn_sim_task *task, const void *arg, size_t bytes);
 
-/* Has the engine ask its pending tasks again; any thread. (It does so now and then without being told.) */
+/* Makes the engine run its pending tasks again; any thread. (The engine also does so at intervals.) */
 void tn_sim_wake(tn_sim_device *device);
 
 int32_t tn_sim_device_index(const tn_sim_device *device);
 tn_sim_device *tn_sim_stream_device(void *stream);
 
-/* Where a device address really lies; other addresses as they are. Only for engines and their teams. */
+/* The host address of a device address; other addresses are returned unchanged. For engines and their teams
+ * only. */
 void *tn_sim_real(const void *address);
 
 #endif

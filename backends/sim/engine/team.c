@@ -1,5 +1,6 @@
-/* backends/sim/engine/team.c: threads that share the chunks of a kernel's loop with the engine. Who takes
- * which chunk is left to chance; since chunks write parts of their own, the result is not. */
+/* backends/sim/engine/team.c: threads that share the chunks of a kernel's loop with the engine. The
+ * assignment of chunks to threads is arbitrary; chunks write disjoint parts, so results do not depend on it.
+ */
 #include <signal.h>
 #include <string.h>
 
@@ -9,9 +10,9 @@ typedef struct tn_sim_team {
   tn_env env;
   int32_t n_threads; /* beside the engine */
   pthread_t *threads;
-  atomic_bool stop, busy; /* busy: in a loop; one inside of it runs where it stands */
+  atomic_bool stop, busy; /* busy: a loop runs; a nested loop runs on its thread */
   tn_sim_signal work, finished;
-  /* the loop: written by the engine while nobody is in it */
+  /* the loop: written by the engine while no helper is inside */
   void (*body)(void *arg, int64_t chunk);
   void *arg;
   int64_t chunks;
@@ -21,25 +22,25 @@ typedef struct tn_sim_team {
 
 enum { CLOSED = -0x40000000 };
 
-static void take_chunks(tn_sim_team *t) {
+static void sim_team_take_chunks(tn_sim_team *t) {
   int64_t chunk;
   while ((chunk = atomic_fetch_add(&t->next, 1)) < t->chunks) t->body(t->arg, chunk);
 }
 
-/* A helper may enter an open loop only, and the engine closes it before it waits for those inside. */
-static void help(tn_sim_team *t) {
-  if (atomic_fetch_add(&t->inside, 1) >= 0) take_chunks(t);
+/* A helper enters an open loop only; the engine closes the loop before it waits for the helpers inside. */
+static void sim_team_help(tn_sim_team *t) {
+  if (atomic_fetch_add(&t->inside, 1) >= 0) sim_team_take_chunks(t);
   atomic_fetch_sub(&t->inside, 1);
   tn_sim_signal_raise(&t->finished);
 }
 
-static void *helper_main(void *arg) {
+static void *sim_team_helper(void *arg) {
   tn_sim_team *t = arg;
   uint32_t seen = 0;
   while (!atomic_load(&t->stop)) {
     tn_sim_signal_wait(&t->work, seen, -1);
     uint32_t now = tn_sim_signal_read(&t->work);
-    if (now != seen) help(t);
+    if (now != seen) sim_team_help(t);
     seen = now;
   }
   return NULL;
@@ -57,7 +58,7 @@ void tn_sim_team_run(tn_sim_team *t, int64_t chunks, void (*body)(void *arg, int
   atomic_store(&t->next, 0);
   atomic_fetch_sub(&t->inside, CLOSED);
   tn_sim_signal_raise(&t->work);
-  take_chunks(t);
+  sim_team_take_chunks(t);
   atomic_fetch_add(&t->inside, CLOSED);
   for (;;) {
     uint32_t seen = tn_sim_signal_read(&t->finished);
@@ -67,12 +68,12 @@ void tn_sim_team_run(tn_sim_team *t, int64_t chunks, void (*body)(void *arg, int
   atomic_store(&t->busy, false);
 }
 
-/* Signals of the process are for the host's threads. */
-static int start_helper(tn_sim_team *t, pthread_t *thread) {
+/* Helpers block all signals, so the host's threads handle them. */
+static int sim_team_start_helper(tn_sim_team *t, pthread_t *thread) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(thread, NULL, helper_main, t);
+  int error = pthread_create(thread, NULL, sim_team_helper, t);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return error;
 }
@@ -86,7 +87,7 @@ tn_status tn_sim_team_create(tn_env *env, int32_t threads, tn_sim_team **team) {
   t->threads = tn_new(env, sizeof *t->threads * (size_t)(threads > 0 ? threads : 1));
   int error = t->threads == NULL ? -1 : 0;
   for (int32_t i = 1; i < threads && error == 0; i++) {
-    error = start_helper(t, &t->threads[t->n_threads]);
+    error = sim_team_start_helper(t, &t->threads[t->n_threads]);
     if (error == 0) t->n_threads++;
   }
   if (error == 0) {

@@ -1,4 +1,4 @@
-/* backends/sim/engine/work.c: what a piece of work does when its stream comes to it. */
+/* backends/sim/engine/work.c: runs work on the engine. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 static const char *const direction_name[] = {"copy to device", "copy to host", "copy on device"};
 
 const char *tn_sim_work_kind(const tn_sim_work *work) {
-  switch (work->what) {
+  switch (work->kind) {
   case TN_SIM_COPY: return direction_name[work->copy.direction];
   case TN_SIM_ZERO: return "zeroing";
   case TN_SIM_LAUNCH: return work->launch.l->name;
@@ -22,7 +22,7 @@ const char *tn_sim_work_kind(const tn_sim_work *work) {
 }
 
 void tn_sim_work_name(const tn_sim_work *work, char *text, size_t size) {
-  bool sized = work->what == TN_SIM_COPY || work->what == TN_SIM_ZERO;
+  bool sized = work->kind == TN_SIM_COPY || work->kind == TN_SIM_ZERO;
   if (sized)
     snprintf(text, size, "%s of %llu bytes", tn_sim_work_kind(work), (unsigned long long)work->copy.bytes);
   else
@@ -31,8 +31,8 @@ void tn_sim_work_name(const tn_sim_work *work, char *text, size_t size) {
 
 /* ---- failing ---- */
 
-static tn_status failed(tn_sim_device *d, tn_status code, const char *format, ...) TN_PRINTF(3, 4);
-static tn_status failed(tn_sim_device *d, tn_status code, const char *format, ...) {
+static tn_status work_failed(tn_sim_device *d, tn_status code, const char *format, ...) TN_PRINTF(3, 4);
+static tn_status work_failed(tn_sim_device *d, tn_status code, const char *format, ...) {
   va_list args;
   va_start(args, format);
   vsnprintf(d->report.text, sizeof d->report.text, format, args);
@@ -40,18 +40,19 @@ static tn_status failed(tn_sim_device *d, tn_status code, const char *format, ..
   return code;
 }
 
-/* Puts "sim: 'conv2d of conv1': " in front of what the work itself has said. */
-static tn_status blame(tn_sim_device *d, const tn_sim_work *work, tn_status code, const char *nothing) {
+/* Puts "sim: 'conv2d of conv1': " in front of the work's own text. */
+static tn_status work_blame(tn_sim_device *d, const tn_sim_work *work, tn_status code, const char *nothing) {
   char name[256], text[sizeof d->report.text];
   tn_sim_work_name(work, name, sizeof name);
   memcpy(text, d->report.text, sizeof text);
-  return failed(d, code, "sim: '%s' on device %d: %.700s", name, d->index, text[0] != '\0' ? text : nothing);
+  return work_failed(d, code, "sim: '%s' on device %d: %.700s", name, d->index,
+                     text[0] != '\0' ? text : nothing);
 }
 
 /* ---- the kinds of work ---- */
 
 /* Whether the compute stream has work that was enqueued before. */
-static bool is_beside_computing(const tn_sim_device *d, uint64_t number) {
+static bool work_is_beside_computing(const tn_sim_device *d, uint64_t number) {
   for (int32_t i = 0; i < TN_SIM_STREAMS; i++) {
     const tn_sim_queue *q = &d->streams[i].ring;
     uint64_t head = atomic_load(&q->head);
@@ -61,27 +62,27 @@ static bool is_beside_computing(const tn_sim_device *d, uint64_t number) {
   return false;
 }
 
-static tn_status run_copy(tn_sim_device *d, const tn_sim_work *work) {
+static tn_status work_run_copy(tn_sim_device *d, const tn_sim_work *work) {
   bool in = work->copy.direction == TN_COPY_TO_DEVICE;
   d->copies_in += in;
-  d->copies_beside += in && is_beside_computing(d, work->number);
+  d->copies_beside += in && work_is_beside_computing(d, work->number);
   memmove(tn_sim_real(work->copy.to), tn_sim_real(work->copy.from), (size_t)work->copy.bytes);
   return TN_OK;
 }
 
-static tn_status reserve_views(tn_sim_device *d, int32_t n) {
+static tn_status work_reserve_views(tn_sim_device *d, int32_t n) {
   if (n <= d->views_capacity) return TN_OK;
   tn_view *views = realloc(d->views, sizeof *views * (size_t)n * 2);
-  if (views == NULL) return failed(d, TN_ENOMEM, "no memory for %d views", n);
+  if (views == NULL) return work_failed(d, TN_ENOMEM, "no memory for %d views", n);
   d->views = views;
   d->views_capacity = 2 * n;
   return TN_OK;
 }
 
-static tn_status run_launch(tn_sim_device *d, const tn_sim_work *work) {
+static tn_status work_run_launch(tn_sim_device *d, const tn_sim_work *work) {
   const tn_launch *l = work->launch.l;
   int32_t n = l->n_in + l->n_out;
-  tn_status status = reserve_views(d, n);
+  tn_status status = work_reserve_views(d, n);
   if (status != TN_OK) return status;
   for (int32_t i = 0; i < n; i++) {
     d->views[i] = i < l->n_in ? l->in[i] : l->out[i - l->n_in];
@@ -97,33 +98,33 @@ static tn_status run_launch(tn_sim_device *d, const tn_sim_work *work) {
   return work->launch.body(&here);
 }
 
-static tn_status run_task(tn_sim_device *d, tn_sim_work *work) {
+static tn_status work_run_task(tn_sim_device *d, tn_sim_work *work) {
   if (!work->begun) memcpy(work->task.now, work->task.arg, sizeof work->task.arg);
   work->begun = true;
   tn_env env = tn_sim_engine_env(d);
   return work->task.task.body(&env, work->task.now);
 }
 
-/* The clock is written before `done` says that it may be read. */
-static void run_record(tn_sim_queue *q, tn_sim_work *work) {
+/* The clock is written before `done`, which allows reading it. */
+static void work_run_record(tn_sim_queue *q, tn_sim_work *work) {
   tn_sim_event *e = work->event.event;
   e->clocks[work->event.ticket % TN_SIM_TICKETS] = *q->clock;
   if (atomic_load(&q->stream->failure.code) != TN_OK) atomic_store(&e->failure, &q->stream->failure);
   atomic_store(&e->done, work->event.ticket);
 }
 
-static tn_status run_await(tn_sim_queue *q, const tn_sim_work *work) {
+static tn_status work_run_await(tn_sim_queue *q, const tn_sim_work *work) {
   tn_sim_event *e = work->event.event;
   tn_sim_clock_join(q->clock, &e->clocks[work->event.ticket % TN_SIM_TICKETS]);
   const tn_sim_failure *failure = atomic_load(&e->failure);
   if (failure == NULL) return TN_OK;
-  return failed(q->stream->device, atomic_load(&failure->code), "%s", failure->text);
+  return work_failed(q->stream->device, atomic_load(&failure->code), "%s", failure->text);
 }
 
 /* ---- running ---- */
 
 bool tn_sim_work_ready(const tn_sim_queue *queue, const tn_sim_work *work) {
-  switch (work->what) {
+  switch (work->kind) {
   case TN_SIM_AWAIT: return atomic_load(&work->event.event->done) >= work->event.ticket;
   case TN_SIM_JOIN: return queue->capture->marks[work->mark].done;
   case TN_SIM_REPLAY: return !work->capture->running;
@@ -131,56 +132,56 @@ bool tn_sim_work_ready(const tn_sim_queue *queue, const tn_sim_work *work) {
   }
 }
 
-/* The lanes go on from here, and the last of them ends the work. Where nothing was recorded it has ended. */
-static tn_status run_replay(tn_sim_queue *q, tn_sim_work *work) {
+/* Starts a replay. The last lane that ends pops the work; an empty capture is done at once. */
+static tn_status work_run_replay(tn_sim_queue *q, tn_sim_work *work) {
   tn_sim_capture_start(work->capture, q->stream, work);
   work->begun = true;
   work->capture->running = !tn_sim_capture_done(work->capture);
   return work->capture->running ? TN_SIM_PENDING : TN_OK;
 }
 
-static void run_mark(tn_sim_queue *q, const tn_sim_work *work) {
+static void work_run_mark(tn_sim_queue *q, const tn_sim_work *work) {
   tn_sim_mark *mark = &q->capture->marks[work->mark];
   mark->clock = *q->clock;
   mark->done = true;
 }
 
 /* The work that touches memory. */
-static tn_status run_body(tn_sim_device *d, tn_sim_work *work) {
-  switch (work->what) {
-  case TN_SIM_COPY: return run_copy(d, work);
+static tn_status work_run_body(tn_sim_device *d, tn_sim_work *work) {
+  switch (work->kind) {
+  case TN_SIM_COPY: return work_run_copy(d, work);
   case TN_SIM_ZERO: return memset(tn_sim_real(work->copy.to), 0, (size_t)work->copy.bytes), TN_OK;
-  case TN_SIM_LAUNCH: return run_launch(d, work);
-  default: return run_task(d, work);
+  case TN_SIM_LAUNCH: return work_run_launch(d, work);
+  default: return work_run_task(d, work);
   }
 }
 
-static bool made_to_fail(tn_sim_device *d, const tn_sim_work *work) {
+static bool work_fails(tn_sim_device *d, const tn_sim_work *work) {
   bool device = tn_sim_fault(d, TN_SIM_FAIL_DEVICE);
-  bool copy = work->what == TN_SIM_COPY && tn_sim_fault(d, TN_SIM_FAIL_COPY);
-  bool kernel = work->what == TN_SIM_LAUNCH && tn_sim_fault(d, TN_SIM_FAIL_KERNEL);
+  bool copy = work->kind == TN_SIM_COPY && tn_sim_fault(d, TN_SIM_FAIL_COPY);
+  bool kernel = work->kind == TN_SIM_LAUNCH && tn_sim_fault(d, TN_SIM_FAIL_KERNEL);
   return device || copy || kernel;
 }
 
-/* A broken device does nothing on any stream. */
-static void break_device(tn_sim_device *d) {
+/* The fault `device`: all streams fail. */
+static void work_break_device(tn_sim_device *d) {
   int64_t at = d->backend->faults.at[TN_SIM_FAIL_DEVICE];
   if (at == 0 || atomic_load(&d->seen[TN_SIM_FAIL_DEVICE]) != at) return;
   for (int32_t i = 0; i < TN_SIM_STREAMS; i++)
     tn_sim_failure_set(&d->streams[i].failure, TN_EDEVICE, d->report.text);
 }
 
-static tn_status run_memory_work(tn_sim_queue *q, tn_sim_work *work) {
+static tn_status work_run_memory(tn_sim_queue *q, tn_sim_work *work) {
   tn_sim_device *d = q->stream->device;
-  if (!work->begun && made_to_fail(d, work)) {
-    tn_status status = blame(d, work, TN_EDEVICE, "was made to fail");
-    break_device(d);
+  if (!work->begun && work_fails(d, work)) {
+    tn_status status = work_blame(d, work, TN_EDEVICE, "was made to fail");
+    work_break_device(d);
     return status;
   }
   tn_status status = work->begun ? TN_OK : tn_sim_race_check(q, work);
-  if (status == TN_OK) status = run_body(d, work);
+  if (status == TN_OK) status = work_run_body(d, work);
   if (status == TN_OK || status == TN_SIM_PENDING) return status;
-  return blame(d, work, status, "failed and did not say why");
+  return work_blame(d, work, status, "failed and did not say why");
 }
 
 tn_status tn_sim_work_run(tn_sim_queue *q, tn_sim_work *work) {
@@ -189,15 +190,15 @@ tn_status tn_sim_work_run(tn_sim_queue *q, tn_sim_work *work) {
   bool skipped = atomic_load(&q->stream->failure.code) != TN_OK;
   if (!work->begun) {
     tn_sim_clock_join(q->clock, &work->host);
-    q->clock->at[q->who] = ++d->times[q->who];
+    q->clock->at[q->clock_index] = ++d->times[q->clock_index];
   }
-  if (work->what == TN_SIM_RECORD) return run_record(q, work), TN_OK;
-  if (work->what == TN_SIM_MARK) return run_mark(q, work), TN_OK;
+  if (work->kind == TN_SIM_RECORD) return work_run_record(q, work), TN_OK;
+  if (work->kind == TN_SIM_MARK) return work_run_mark(q, work), TN_OK;
   if (skipped) return TN_OK;
-  switch (work->what) {
-  case TN_SIM_AWAIT: return run_await(q, work);
+  switch (work->kind) {
+  case TN_SIM_AWAIT: return work_run_await(q, work);
   case TN_SIM_JOIN: return tn_sim_clock_join(q->clock, &q->capture->marks[work->mark].clock), TN_OK;
-  case TN_SIM_REPLAY: return run_replay(q, work);
-  default: return run_memory_work(q, work);
+  case TN_SIM_REPLAY: return work_run_replay(q, work);
+  default: return work_run_memory(q, work);
   }
 }

@@ -1,13 +1,14 @@
-/* backends/sim/race/clocks.h: who knows of whom. */
+/* backends/sim/race/clocks.h: vector clocks. */
 #ifndef TN_BACKENDS_SIM_RACE_CLOCKS_H
 #define TN_BACKENDS_SIM_RACE_CLOCKS_H
 
 #include <stdint.h>
 
-/* Whose time is counted: the host, each stream, and each stream's part of captured work. */
+/* Entries of a clock: the host, each stream, and each stream's lane of a capture. */
 enum { TN_SIM_STREAMS = 8, TN_SIM_HOST = 0, TN_SIM_CLOCKS = 1 + 2 * TN_SIM_STREAMS };
 
-/* A vector clock (Mattern 1989): up to which piece of work of each the owner knows that it is done. */
+/* A vector clock (Mattern, "Virtual time and global states of distributed systems", 1989): for each entry,
+ * the number of pieces of work that are ordered before the owner's next one. */
 typedef struct tn_sim_clock {
   uint64_t at[TN_SIM_CLOCKS];
 } tn_sim_clock;

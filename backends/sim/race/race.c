@@ -1,12 +1,11 @@
-/* backends/sim/race/race.c: every piece of work says which bytes it reads and writes; two that overlap, one
- * of them a write, must be in order by their stream, by events, or by what the host has waited for. That is
- * asked of each pair whether or not they really collided, so a missing wait is found whichever way the
- * streams happened to run.
+/* backends/sim/race/race.c: the race detector. Work states the bytes that it reads and writes. Two
+ * overlapping accesses, one of them a write, must be ordered by their stream, by events, or by waits of the
+ * host. The check is on vector clocks, so it finds a missing wait in every schedule, also where the accesses
+ * did not collide in time.
  *
- * The host's own accesses cannot be seen, but what they do can. If a copy from staging memory brings other
- * bytes than the last one from there, the host has written them before it enqueued the copy; and if the bytes
- * have changed between enqueuing and copying, it has written too early. What it reads too early, it reads
- * wrong: a copy to the host spoils the memory when it is enqueued. */
+ * Accesses of the host are inferred. A copy from staging memory whose bytes differ from those of the last
+ * copy from there shows a write of the host before the enqueuing. Bytes that change between enqueuing and
+ * copying show a write that is too early. A read of the host that is too early gets 0xFF bytes (copy.c). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include "backends/sim/race/shadow.h"
 #include "tenon/plugin/storage.h"
 
-/* ---- names that outlive the launches they come from ---- */
+/* ---- names, kept longer than the launches that have them ---- */
 
 enum { BUCKETS = 1024 };
 
@@ -29,7 +28,7 @@ struct tn_sim_names {
   name *buckets[BUCKETS];
 };
 
-static const char *keep_name(tn_sim_device *d, const char *text) {
+static const char *race_keep_name(tn_sim_device *d, const char *text) {
   uint32_t hash = 2166136261u; /* FNV-1a */
   for (const char *c = text; *c != '\0'; c++) hash = (hash ^ (unsigned char)*c) * 16777619u;
   if (d->names == NULL) d->names = calloc(1, sizeof *d->names);
@@ -54,38 +53,38 @@ void tn_sim_names_delete(tn_sim_device *d) {
 
 /* ---- messages ---- */
 
-static const char *stream_name(const tn_sim_device *d, int32_t who) {
+static const char *race_stream_name(const tn_sim_device *d, int32_t clock_index) {
   static const char *const roles[TN_STREAMS] = {"compute", "copy-in", "copy-out", "communication"};
-  int32_t role = d->streams[(who - 1) % TN_SIM_STREAMS].role;
+  int32_t role = d->streams[(clock_index - 1) % TN_SIM_STREAMS].role;
   return role >= 0 && role < TN_STREAMS ? roles[role] : "other";
 }
 
-static void describe(const tn_sim_device *d, const tn_sim_access *a, char *text, size_t size) {
+static void race_describe(const tn_sim_device *d, const tn_sim_access *a, char *text, size_t size) {
   const char *verb = a->write ? "writes" : "reads";
-  if (a->who == TN_SIM_HOST)
+  if (a->clock_index == TN_SIM_HOST)
     snprintf(text, size, "the host (%s it before it enqueues '%s')", verb, a->name);
   else if (a->bytes > 0)
     snprintf(text, size, "'%s of %llu bytes' (%s it on the %s stream)", a->name, (unsigned long long)a->bytes,
-             verb, stream_name(d, a->who));
+             verb, race_stream_name(d, a->clock_index));
   else
-    snprintf(text, size, "'%s' (%s it on the %s stream)", a->name, verb, stream_name(d, a->who));
+    snprintf(text, size, "'%s' (%s it on the %s stream)", a->name, verb, race_stream_name(d, a->clock_index));
 }
 
-/* What would have ordered the two. */
-static void remedy(const tn_sim_device *d, const tn_sim_access *first, const tn_sim_access *second,
-                   char *text, size_t size) {
-  if (second->who == TN_SIM_HOST)
+/* The wait that is missing between two accesses. */
+static void race_missing_wait(const tn_sim_device *d, const tn_sim_access *first, const tn_sim_access *second,
+                              char *text, size_t size) {
+  if (second->clock_index == TN_SIM_HOST)
     snprintf(text, size, "the host must wait for an event that the %s stream records after '%s'",
-             stream_name(d, first->who), first->name);
-  else if (first->who == TN_SIM_HOST)
+             race_stream_name(d, first->clock_index), first->name);
+  else if (first->clock_index == TN_SIM_HOST)
     snprintf(text, size, "the host must enqueue the one after the other");
   else
     snprintf(text, size, "the %s stream must await an event that the %s stream records after '%s'",
-             stream_name(d, second->who), stream_name(d, first->who), first->name);
+             race_stream_name(d, second->clock_index), race_stream_name(d, first->clock_index), first->name);
 }
 
-static tn_status failed(tn_sim_device *d, const char *format, ...) TN_PRINTF(2, 3);
-static tn_status failed(tn_sim_device *d, const char *format, ...) {
+static tn_status race_failed(tn_sim_device *d, const char *format, ...) TN_PRINTF(2, 3);
+static tn_status race_failed(tn_sim_device *d, const char *format, ...) {
   va_list args;
   va_start(args, format);
   vsnprintf(d->report.text, sizeof d->report.text, format, args);
@@ -93,15 +92,15 @@ static tn_status failed(tn_sim_device *d, const char *format, ...) {
   return TN_EDEVICE;
 }
 
-static tn_status report(tn_sim_device *d, const tn_sim_block *block, uint64_t offset, uint64_t bytes,
-                        const tn_sim_access *one, const tn_sim_access *other) {
+static tn_status race_report(tn_sim_device *d, const tn_sim_block *block, uint64_t offset, uint64_t bytes,
+                             const tn_sim_access *one, const tn_sim_access *other) {
   char first[256], second[256], missing[256];
-  bool later = other->number <= one->number || one->who == TN_SIM_HOST;
+  bool later = other->number <= one->number || one->clock_index == TN_SIM_HOST;
   const tn_sim_access *a = later ? other : one, *b = later ? one : other;
-  describe(d, a, first, sizeof first);
-  describe(d, b, second, sizeof second);
-  remedy(d, a, b, missing, sizeof missing);
-  return failed(
+  race_describe(d, a, first, sizeof first);
+  race_describe(d, b, second, sizeof second);
+  race_missing_wait(d, a, b, missing, sizeof missing);
+  return race_failed(
       d,
       "missing wait: nothing orders %s and %s, which share bytes %llu to %llu of a block of %llu bytes "
       "of %s memory; %s",
@@ -109,50 +108,50 @@ static tn_status report(tn_sim_device *d, const tn_sim_block *block, uint64_t of
       (unsigned long long)block->bytes, block->kind == TN_MEMORY_STAGING ? "staging" : "device", missing);
 }
 
-/* ---- accesses of a piece of work ---- */
+/* ---- accesses of work ---- */
 
-/* Who accesses, and for the host at which clock. */
+/* The accessing queue or the host, with its clock. */
 typedef struct actor {
   tn_sim_device *device;
   const tn_sim_clock *clock;
-  tn_sim_access access; /* but for `write` */
+  tn_sim_access access; /* without `write` */
   bool captured;
 } actor;
 
-static tn_status touch(actor *a, const void *address, uint64_t bytes, bool write, const char *what) {
+static tn_status race_access(actor *a, const void *address, uint64_t bytes, bool write, const char *what) {
   tn_sim_device *d = a->device;
   if (bytes == 0 || address == NULL) return TN_OK;
   tn_sim_block *block = tn_sim_block_find(d, address, bytes);
   if (block == NULL && !tn_sim_is_far(address) && a->access.bytes > 0)
-    return TN_OK; /* a copy to or from memory of the host's own */
+    return TN_OK; /* a copy to or from unregistered host memory */
   if (block == NULL)
-    return failed(d, "%s of %llu bytes at %p lies in no memory of the device", what,
-                  (unsigned long long)bytes, address);
+    return race_failed(d, "%s of %llu bytes at %p lies in no memory of the device", what,
+                       (unsigned long long)bytes, address);
   if (block->shadow == NULL) return TN_OK;
   tn_sim_access conflict;
   uint64_t offset = (uint64_t)((const char *)tn_sim_real(address) - block->real);
   a->access.write = write;
   if (!tn_sim_shadow_access(block->shadow, offset, bytes, write, a->clock, &a->access, &conflict))
-    return failed(d, "no memory to note who touches which bytes");
-  return conflict.when == 0 ? TN_OK : report(d, block, offset, bytes, &a->access, &conflict);
+    return race_failed(d, "no memory to record an access");
+  return conflict.when == 0 ? TN_OK : race_report(d, block, offset, bytes, &a->access, &conflict);
 }
 
-static uint64_t view_bytes(const tn_view *view) {
+static uint64_t race_view_bytes(const tn_view *view) {
   return (uint64_t)tn_storage_of(&view->type, &view->layout).count * tn_dtype_size(view->type.dtype);
 }
 
-static tn_status touch_launch(actor *a, const tn_launch *l) {
+static tn_status race_access_launch(actor *a, const tn_launch *l) {
   for (int32_t i = 0; i < l->n_in; i++) {
-    tn_status status = touch(a, l->in[i].data, view_bytes(&l->in[i]), false, "an operand");
+    tn_status status = race_access(a, l->in[i].data, race_view_bytes(&l->in[i]), false, "an operand");
     if (status != TN_OK) return status;
   }
   for (int32_t i = 0; i < l->n_out; i++) {
-    tn_status status = touch(a, l->out[i].data, view_bytes(&l->out[i]), true, "a result");
+    tn_status status = race_access(a, l->out[i].data, race_view_bytes(&l->out[i]), true, "a result");
     if (status != TN_OK) return status;
   }
-  tn_status status = touch(a, l->folded, (uint64_t)l->folded_bytes, true, "the folded memory");
+  tn_status status = race_access(a, l->folded, (uint64_t)l->folded_bytes, true, "the folded memory");
   return status != TN_OK ? status
-                         : touch(a, l->workspace, (uint64_t)l->workspace_bytes, true, "the workspace");
+                         : race_access(a, l->workspace, (uint64_t)l->workspace_bytes, true, "the workspace");
 }
 
 uint64_t tn_sim_sum(const void *bytes, uint64_t n) {
@@ -168,13 +167,13 @@ uint64_t tn_sim_sum(const void *bytes, uint64_t n) {
   return (sum ^ word) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* The host has filled staging memory anew before it enqueued a copy from there. */
-static tn_status touch_as_host(const actor *a, const tn_sim_work *work) {
+/* Records a write of the host to staging memory, where its bytes differ from those of the last copy. */
+static tn_status race_access_as_host(const actor *a, const tn_sim_work *work) {
   tn_sim_block *block = tn_sim_block_find(a->device, work->copy.from, work->copy.bytes);
   if (tn_sim_sum(work->copy.from, work->copy.bytes) != work->copy.sum)
-    return failed(a->device,
-                  "missing wait: the host has written to the memory since it enqueued the copy, which "
-                  "had not been done; it must wait for an event behind the copy first");
+    return race_failed(a->device,
+                       "missing wait: the host has written to the memory since it enqueued the copy, which "
+                       "had not been done; it must wait for an event behind the copy first");
   if (block == NULL) return TN_OK;
   bool same =
       block->from == work->copy.from && block->from_bytes == work->copy.bytes && block->sum == work->copy.sum;
@@ -184,37 +183,38 @@ static tn_status touch_as_host(const actor *a, const tn_sim_work *work) {
   if (same) return TN_OK;
   actor host = *a;
   host.clock = &work->host;
-  host.access.who = TN_SIM_HOST;
+  host.access.clock_index = TN_SIM_HOST;
   host.access.when = work->host.at[TN_SIM_HOST];
-  return touch(&host, work->copy.from, work->copy.bytes, true, "staging memory");
+  return race_access(&host, work->copy.from, work->copy.bytes, true, "staging memory");
 }
 
-static tn_status touch_copy(actor *a, const tn_sim_work *work) {
+static tn_status race_access_copy(actor *a, const tn_sim_work *work) {
   a->access.bytes = work->copy.bytes;
   bool hosts = work->copy.direction == TN_COPY_TO_DEVICE && !a->captured;
-  tn_status status = hosts ? touch_as_host(a, work) : TN_OK;
+  tn_status status = hosts ? race_access_as_host(a, work) : TN_OK;
   if (status != TN_OK) return status;
-  status = touch(a, work->copy.from, work->copy.bytes, false, "the beginning of a copy");
-  return status == TN_OK ? touch(a, work->copy.to, work->copy.bytes, true, "the end of a copy") : status;
+  status = race_access(a, work->copy.from, work->copy.bytes, false, "the beginning of a copy");
+  return status == TN_OK ? race_access(a, work->copy.to, work->copy.bytes, true, "the end of a copy")
+                         : status;
 }
 
-static tn_status touch_task(actor *a, const tn_sim_task *task) {
+static tn_status race_access_task(actor *a, const tn_sim_task *task) {
   tn_status status = TN_OK;
   for (int32_t i = 0; i < task->n_reads && status == TN_OK; i++)
-    status = touch(a, task->reads[i].address, task->reads[i].bytes, false, "what is read");
+    status = race_access(a, task->reads[i].address, task->reads[i].bytes, false, "an operand of a task");
   for (int32_t i = 0; i < task->n_writes && status == TN_OK; i++)
-    status = touch(a, task->writes[i].address, task->writes[i].bytes, true, "what is written");
+    status = race_access(a, task->writes[i].address, task->writes[i].bytes, true, "a result of a task");
   return status;
 }
 
-static tn_status touch_all(actor *a, const tn_sim_work *work) {
-  switch (work->what) {
-  case TN_SIM_COPY: return touch_copy(a, work);
+static tn_status race_access_all(actor *a, const tn_sim_work *work) {
+  switch (work->kind) {
+  case TN_SIM_COPY: return race_access_copy(a, work);
   case TN_SIM_ZERO:
     a->access.bytes = work->copy.bytes;
-    return touch(a, work->copy.to, work->copy.bytes, true, "memory to fill");
-  case TN_SIM_LAUNCH: return touch_launch(a, work->launch.l);
-  case TN_SIM_TASK: return touch_task(a, &work->task.task);
+    return race_access(a, work->copy.to, work->copy.bytes, true, "memory to fill");
+  case TN_SIM_LAUNCH: return race_access_launch(a, work->launch.l);
+  case TN_SIM_TASK: return race_access_task(a, &work->task.task);
   default: return TN_OK;
   }
 }
@@ -223,12 +223,12 @@ tn_status tn_sim_race_check(tn_sim_queue *queue, const tn_sim_work *work) {
   tn_sim_device *d = queue->stream->device;
   if (!d->backend->options.check) return TN_OK;
   actor a = {.device = d, .clock = queue->clock, .captured = queue->capture != NULL};
-  a.access.when = queue->clock->at[queue->who];
-  a.access.who = queue->who;
+  a.access.when = queue->clock->at[queue->clock_index];
+  a.access.clock_index = queue->clock_index;
   a.access.number = queue->capture != NULL ? queue->capture->number : work->number;
-  a.access.name = keep_name(d, tn_sim_work_kind(work));
+  a.access.name = race_keep_name(d, tn_sim_work_kind(work));
   pthread_mutex_lock(&d->lock);
-  tn_status status = touch_all(&a, work);
+  tn_status status = race_access_all(&a, work);
   pthread_mutex_unlock(&d->lock);
   return status;
 }

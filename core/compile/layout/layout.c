@@ -1,8 +1,8 @@
-/* core/compile/layout/layout.c: layouts as such: comparing, measuring, printing, reading them. */
+/* core/compile/layout/layout.c: comparison, size and text form of layouts. */
+#include "core/compile/layout/layout.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/compile/cover.h"
 
 int64_t tn_layout_bytes(const tn_type *type, const tn_layout *layout) {
   int64_t dims[TN_MAX_RANK] = {0}, bytes = (int64_t)tn_dtype_size(type->dtype);
@@ -30,7 +30,7 @@ bool tn_layout_is_row_major(const tn_layout *layout, int32_t rank) {
   return tn_layout_same(layout, &row_major, rank);
 }
 
-bool tn_layout_fits(const tn_layout *layout, const tn_type *type) {
+bool tn_layout_is_valid(const tn_layout *layout, const tn_type *type) {
   unsigned seen = 0;
   for (int32_t i = 0; i < type->rank; i++) {
     if (layout->order[i] >= type->rank) return false;
@@ -54,8 +54,8 @@ void tn_layout_print(const tn_layout *layout, int32_t rank, tn_text *text) {
     tn_text_addf(text, ", %d:%d", layout->block[i].dim, layout->block[i].size);
 }
 
-/* A number below `end`, and the text behind it; -1: there is none. */
-static long take_number(const char **text, long end) {
+/* Reads a number below `end`; -1: there is no such number. */
+static long take_layout_number(const char **text, long end) {
   char *rest = NULL;
   long number = strtol(*text, &rest, 10);
   if (rest == *text || number < 0 || number >= end) return -1;
@@ -63,11 +63,11 @@ static long take_number(const char **text, long end) {
   return number;
 }
 
-static bool take_block(const char **text, tn_layout *layout) {
+static bool take_layout_block(const char **text, tn_layout *layout) {
   if (layout->n_blocks == TN_MAX_BLOCKS) return false;
-  long dim = take_number(text, TN_MAX_RANK), size;
+  long dim = take_layout_number(text, TN_MAX_RANK), size;
   if (dim < 0 || *(*text)++ != ':') return false;
-  size = take_number(text, UINT16_MAX + 1L);
+  size = take_layout_number(text, UINT16_MAX + 1L);
   layout->block[layout->n_blocks++] = (tn_block){(uint16_t)dim, (uint16_t)size};
   return size > 0;
 }
@@ -76,13 +76,13 @@ bool tn_layout_parse(const char *text, const tn_type *type, tn_layout *layout) {
   *layout = tn_layout_row_major(type->rank);
   if (strcmp(text, "row-major") == 0) return true;
   for (int32_t i = 0; i < type->rank; i++) {
-    long dim = take_number(&text, TN_MAX_RANK);
+    long dim = take_layout_number(&text, TN_MAX_RANK);
     if (dim < 0) return false;
     layout->order[i] = (uint8_t)dim;
   }
   for (; *text == ',';) {
     text++;
-    if (!take_block(&text, layout)) return false;
+    if (!take_layout_block(&text, layout)) return false;
   }
-  return *text == '\0' && tn_layout_fits(layout, type);
+  return *text == '\0' && tn_layout_is_valid(layout, type);
 }

@@ -1,9 +1,8 @@
-/* core/compile/memory/commits_in_place.c: which commits are in place.
+/* core/compile/memory/commits_in_place.c: decides which commits are in place.
  *
- * A commit reads and writes one place: its value may be made there only when nobody reads the old
- * value any more. The old value is every state that lies in the place, in part or as a view of the
- * whole region. Where that does not hold the value is made in the arena and copied at the end, when
- * all readers are done. */
+ * The value of a commit may be made in the state's memory if all readers of the old value run before. The old
+ * value is every state that overlaps that memory, be it a part of it or the whole region. Otherwise the value
+ * is made in the arena and copied at the end, after all readers. */
 #include "core/compile/memory/memory_plan.h"
 
 /* An operand that is the old value of a state. */
@@ -11,104 +10,100 @@ typedef struct old_read {
   int32_t group, operand;
 } old_read;
 
-typedef struct settling {
+typedef struct commit_plan {
   tn_plan *plan;
   int32_t *step; /* per group */
   TN_VEC(old_read) reads;
-} settling;
+} commit_plan;
 
-static tn_status collect_reads(settling *s) {
-  for (size_t i = 0; i < s->plan->cover->groups.n; i++) {
-    const tn_group *g = &s->plan->cover->groups.v[i];
+static tn_status collect_old_reads(commit_plan *c) {
+  for (size_t i = 0; i < c->plan->cover->groups.n; i++) {
+    const tn_group *g = &c->plan->cover->groups.v[i];
     for (int32_t k = 0; k < g->n_in; k++) {
-      const tn_buffer *b = g->in[k] == 0 ? NULL : &s->plan->buffers.v[s->plan->buffer_of.v[g->in[k]]];
+      const tn_buffer *b = g->in[k] == 0 ? NULL : &c->plan->buffers.v[c->plan->buffer_of.v[g->in[k]]];
       old_read read = {(int32_t)i, k};
-      if (b != NULL && b->fixed && b->place.base == TN_BASE_REGION)
-        TN_TRY(tn_vec_push(s->plan->env, &s->reads, read));
+      if (b != NULL && b->fixed && b->location.base == TN_BASE_REGION)
+        TN_TRY(tn_vec_push(c->plan->env, &c->reads, read));
     }
   }
   return TN_OK;
 }
 
 /* The first step that writes a buffer or one of its parts. */
-static int32_t first_write(const settling *s, int32_t buffer) {
-  const tn_buffer *b = &s->plan->buffers.v[buffer];
-  int32_t first = b->writer >= 0 ? s->step[b->writer] : INT32_MAX;
-  for (int32_t p = b->first_part; p >= 0; p = s->plan->buffers.v[p].next_part)
-    if (s->step[s->plan->buffers.v[p].writer] < first) first = s->step[s->plan->buffers.v[p].writer];
+static int32_t first_write_step(const commit_plan *c, int32_t buffer) {
+  const tn_buffer *b = &c->plan->buffers.v[buffer];
+  int32_t first = b->writer >= 0 ? c->step[b->writer] : INT32_MAX;
+  for (int32_t p = b->first_part; p >= 0; p = c->plan->buffers.v[p].next_part)
+    if (c->step[c->plan->buffers.v[p].writer] < first) first = c->step[c->plan->buffers.v[p].writer];
   return first;
 }
 
-static bool declares_pair(const tn_group *g, int32_t operand, int32_t result) {
-  for (int32_t i = 0; i < g->choice.n_inplace; i++)
-    if (g->choice.inplace[i][0] == operand && g->choice.inplace[i][1] == result) return true;
-  return false;
-}
-
-/* The writer itself reads the old value through this operand: it must have said that it can, and read
- * just the bytes that it writes. What falls back reads a copy, made before. */
-static bool writes_over(const settling *s, const tn_group *g, int32_t operand, int32_t buffer) {
+/* The writer itself reads the old value as this operand: operand and result must be an in-place pair of
+ * exactly the written bytes. A group on the fallback reads a copy that is made before. */
+static bool may_overwrite_operand(const commit_plan *c, const tn_group *g, int32_t operand, int32_t buffer) {
   if (g->fallback != NULL) return true;
-  const tn_buffer *read = &s->plan->buffers.v[s->plan->buffer_of.v[g->in[operand]]];
-  const tn_buffer *written = &s->plan->buffers.v[buffer];
-  const tn_plan_commit *c = &s->plan->commits.v[written->commit];
-  if (read->place.offset != c->place.offset || read->bytes != c->bytes || written->pack) return false;
+  const tn_buffer *read = &c->plan->buffers.v[c->plan->buffer_of.v[g->in[operand]]];
+  const tn_buffer *written = &c->plan->buffers.v[buffer];
+  const tn_plan_commit *commit = &c->plan->commits.v[written->commit];
+  if (read->location.offset != commit->location.offset || read->bytes != commit->bytes || written->pack)
+    return false;
   for (int32_t k = 0; k < g->n_out; k++)
-    if (s->plan->buffer_of.v[g->out[k]] == buffer) return declares_pair(g, operand, k);
+    if (c->plan->buffer_of.v[g->out[k]] == buffer) return tn_group_is_inplace_pair(g, operand, k);
   return false;
 }
 
-static bool read_allows(const settling *s, const old_read *read, int32_t buffer, int32_t first) {
-  const tn_group *g = &s->plan->cover->groups.v[read->group];
-  const tn_plan_commit *c = &s->plan->commits.v[s->plan->buffers.v[buffer].commit];
-  const tn_buffer *old = &s->plan->buffers.v[s->plan->buffer_of.v[g->in[read->operand]]];
-  if (!tn_buffer_overlaps(old, &c->place, c->bytes)) return true;
-  return s->step[read->group] == first ? writes_over(s, g, read->operand, buffer)
-                                       : s->step[read->group] < first;
+static bool old_read_allows_commit(const commit_plan *c, const old_read *read, int32_t buffer,
+                                   int32_t first) {
+  const tn_group *g = &c->plan->cover->groups.v[read->group];
+  const tn_plan_commit *commit = &c->plan->commits.v[c->plan->buffers.v[buffer].commit];
+  const tn_buffer *old = &c->plan->buffers.v[c->plan->buffer_of.v[g->in[read->operand]]];
+  if (!tn_buffer_overlaps(old, &commit->location, commit->bytes)) return true;
+  return c->step[read->group] == first ? may_overwrite_operand(c, g, read->operand, buffer)
+                                       : c->step[read->group] < first;
 }
 
-static bool in_place(const settling *s, int32_t buffer) {
-  int32_t first = first_write(s, buffer);
-  for (size_t i = 0; i < s->reads.n; i++)
-    if (!read_allows(s, &s->reads.v[i], buffer, first)) return false;
+static bool is_commit_in_place(const commit_plan *c, int32_t buffer) {
+  int32_t first = first_write_step(c, buffer);
+  for (size_t i = 0; i < c->reads.n; i++)
+    if (!old_read_allows_commit(c, &c->reads.v[i], buffer, first)) return false;
   return true;
 }
 
-/* The last step copies the value; no key is needed any more. */
-static tn_status copy_at_end(tn_plan *plan, int32_t commit) {
+/* The schedule is complete, so the copy needs no key. */
+static tn_status copy_commit_at_end(tn_plan *plan, int32_t commit) {
   int32_t copy;
   TN_TRY(tn_plan_add_copy(plan, plan->commits.v[commit].value, 0, &copy));
   plan->buffers.v[copy].fixed = true;
-  plan->buffers.v[copy].place = plan->commits.v[commit].place;
+  plan->buffers.v[copy].location = plan->commits.v[commit].location;
   return tn_vec_push(plan->env, &plan->order, plan->buffers.v[copy].writer);
 }
 
-/* A buffer that is settled in place holds a new value, so `reads` stays as it was collected; copies at
- * the end come after every reader. */
-static tn_status settle_all(settling *s) {
-  tn_plan *plan = s->plan;
+/* `reads` stays valid during the loop: a buffer that gets a state's location holds a new value, and copies at
+ * the end come after all readers. */
+static tn_status decide_commits(commit_plan *c) {
+  tn_plan *plan = c->plan;
   size_t n = plan->buffers.n;
   for (size_t b = 0; b < n; b++) {
     int32_t commit = plan->buffers.v[b].commit;
     if (commit < 0) continue;
-    if (in_place(s, (int32_t)b)) {
+    if (is_commit_in_place(c, (int32_t)b)) {
       plan->buffers.v[b].fixed = true;
-      plan->buffers.v[b].place = plan->commits.v[commit].place;
+      plan->buffers.v[b].location = plan->commits.v[commit].location;
     } else {
       plan->buffers.v[b].commit = -1;
-      TN_TRY(copy_at_end(plan, commit));
+      TN_TRY(copy_commit_at_end(plan, commit));
     }
   }
   return TN_OK;
 }
 
-tn_status tn_plan_settle(tn_plan *plan) {
-  settling s = {.plan = plan, .step = tn_alloc(plan->env, plan->cover->groups.n * sizeof *s.step)};
-  if (s.step == NULL) return TN_ENOMEM;
-  for (size_t i = 0; i < plan->order.n; i++) s.step[plan->order.v[i]] = (int32_t)i;
-  tn_status status = collect_reads(&s);
-  if (status == TN_OK) status = settle_all(&s);
-  tn_vec_free(plan->env, &s.reads);
-  tn_release(plan->env, s.step);
+tn_status tn_plan_commits_in_place(tn_plan *plan) {
+  commit_plan c = {.plan = plan, .step = tn_alloc(plan->env, plan->cover->groups.n * sizeof *c.step)};
+  if (c.step == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < plan->order.n; i++) c.step[plan->order.v[i]] = (int32_t)i;
+  tn_status status = collect_old_reads(&c);
+  if (status == TN_OK) status = decide_commits(&c);
+  tn_vec_free(plan->env, &c.reads);
+  tn_release(plan->env, c.step);
   return status;
 }

@@ -1,122 +1,153 @@
-/* core/compile/memory/memory_plan.h: the work of tn_program_create: where values lie and in which order
- * groups run.
+/* core/compile/memory/memory_plan.h: the memory plan of a cover: the order of the launches and a location for
+ * every value. tn_plan_make runs these phases:
  *
- *   place     buffers for values: views share, packs contain, commits and outputs want a fixed place;
- *             copies and zeros that this takes become groups
- *   adopt     operands of collectives lie where their results do
- *   schedule  the order of the groups
- *   settle    commits that cannot be in place after all end as copies
- *   segment   cuts around what falls back: copies between the sides, and images of buffers on the host
- *   share     results take over the buffers of operands that die
- *   overlap   what runs beside a collective, and what awaits it
- *   arena     offsets in the arena (offsets.h)
- *   segment   offsets in the host memory */
+ *   assign_buffers         a buffer for every value. Views share their operand's, packs contain buffers,
+ *                          commits and outputs ask for fixed locations. Adds groups for copies and zeros
+ *   collectives_in_place   the operand of a collective gets the location of its result
+ *   schedule               the order of the groups
+ *   commits_in_place       a commit that cannot be in place becomes a copy at the end
+ *   fallback_segments      cuts around groups that fall back, with copies between device and host
+ *   reuse_buffers          live intervals; a result reuses the buffer of an operand that dies
+ *   overlap_collectives    the steps that run concurrently with a collective, and the step that awaits it
+ *   arena_offsets          offsets in the arena (pack_intervals.h)
+ *   host_offsets           offsets in the host memory */
 #ifndef TN_CORE_COMPILE_MEMORY_MEMORY_PLAN_H
 #define TN_CORE_COMPILE_MEMORY_MEMORY_PLAN_H
 
-#include "core/compile/program.h"
+#include "core/compile/memory/location.h"
+#include "core/compile/memory/pack_intervals.h"
+#include "core/compile/select/cover.h"
+#include "core/compile/state_map.h"
 
-enum { TN_PLAN_ALIGN = 64 };
-
-/* Storage that has one lifetime. */
+/* Storage with one live interval. */
 typedef struct tn_buffer {
   int64_t bytes;
-  int32_t parent; /* buffer in which it lies, -1 */
+  int32_t parent; /* the buffer that contains this one; -1: this is a root */
   int64_t offset; /* bytes into the parent */
-  bool fixed;     /* `place` is decided: input, state, output */
-  tn_place place;
-  int32_t commit;     /* index into tn_plan.commits whose place it wants, -1 */
-  int32_t writer;     /* group that writes it; -1: nobody, or its parts' writers */
-  int32_t first_part; /* packs: the chain of buffers that lie in it, -1 */
+  bool fixed;     /* `location` is final: inputs, states, outputs */
+  tn_place location;
+  int32_t commit;     /* index into tn_plan.commits: the buffer should get that state's location; -1 */
+  int32_t writer;     /* the group that writes the buffer; -1: no group, or the writers of its parts */
+  int32_t first_part; /* packs: the list of the buffers in it, linked by next_part; -1 */
   int32_t next_part;
   bool pack;
-  int32_t first, last; /* steps that use it; first > last: none. Of roots */
-  int32_t image;       /* index into tn_plan.images: its copy on the host, -1 */
+  int32_t first, last; /* roots: the live interval, in steps; first > last: no step uses the buffer */
+  int32_t image;       /* index into tn_plan.images: the copy on the host; -1 */
 } tn_buffer;
 
-/* A buffer's copy on the host, where a step that falls back reads or writes it. It stays until the last
- * cut that reads it, so that no value crosses the bus twice. */
+/* The copy of a buffer on the host, which steps on the fallback read or write. It stays until the last cut
+ * that reads it, so that no value is transferred twice. */
 typedef struct tn_image {
-  int64_t bytes, offset;
-  int32_t first, last; /* steps */
+  int64_t bytes, offset; /* offset in the host memory */
+  int32_t first, last;   /* live interval, in steps */
 } tn_image;
 
-/* A value that is copied to the other side. */
+/* A value that is copied between device and host. */
 typedef struct tn_plan_transfer {
   tn_val value;
-  int32_t step; /* that reads or makes it */
+  int32_t step; /* the step on the fallback that reads or makes it */
 } tn_plan_transfer;
 
+/* As tn_segment. */
 typedef struct tn_plan_segment {
   int32_t first, n; /* steps */
   bool fallback;
-  int32_t awaits;                           /* the collective whose end is the segment's, -1 */
-  int32_t first_out, n_out, first_in, n_in; /* in tn_plan.out and in */
+  int32_t awaits;                           /* the collective that the segment's end awaits; -1 */
+  int32_t first_out, n_out, first_in, n_in; /* in tn_plan.out and tn_plan.in */
 } tn_plan_segment;
 
-/* An order beyond that of data: `to` overwrites what `from` reads. */
+/* An order in addition to that of the data: `to` overwrites a value that `from` reads. */
 typedef struct tn_plan_edge {
   int32_t from, to; /* groups */
 } tn_plan_edge;
 
-/* A commit that is to be carried out, with the place of its state. */
+/* A commit that the program executes. */
 typedef struct tn_plan_commit {
   const char *path;
   tn_val value;
-  tn_place place;
+  tn_place location; /* of the state */
   int64_t bytes;
 } tn_plan_commit;
+
+/* The slot of another program, whose inputs keep their offsets. */
+typedef struct tn_slot_layout {
+  const tn_binding *inputs;
+  int32_t n_inputs;
+  int64_t bytes;
+} tn_slot_layout;
 
 typedef struct tn_plan {
   tn_env *env;
   tn_cover *cover;
   const tn_state_map *map;
-  tn_arena arena;
-  TN_VEC(int32_t) buffer_of; /* per value; -1: inside a kernel */
+  const tn_slot_layout
+      *slot;      /* inputs of these names get the same offsets; NULL: the program has its own slot */
+  int64_t guard;  /* unused bytes around every buffer of the arena and every output */
+  tn_arena arena; /* memory of the plan's own arrays */
+  TN_VEC(int32_t) buffer_of; /* per value: its buffer; -1: the value exists only inside of a kernel */
   TN_VEC(tn_buffer) buffers;
   TN_VEC(tn_plan_commit) commits;
   TN_VEC(tn_plan_edge) edges;
-  TN_VEC(int64_t) key;   /* per group: its place in the order of the graph */
-  TN_VEC(int32_t) order; /* the groups as steps */
+  TN_VEC(int64_t) key;   /* per group: its rank in the order of the graph */
+  TN_VEC(int32_t) order; /* the groups in launch order: per step, its group */
   TN_VEC(tn_binding) inputs, outputs;
   TN_VEC(tn_image) images;
   TN_VEC(tn_plan_segment) segments;
-  TN_VEC(tn_plan_transfer) out, in; /* of the device, and into it; in the order of the segments */
-  int64_t slot_bytes, output_bytes, arena_bytes, bound_bytes, host_bytes;
-  int64_t guard;      /* bytes kept free on either side of what lies in the arena or is an output */
-  int32_t *awaits;    /* per step: the collective, a step before it, that it awaits; -1 */
-  int64_t *workspace; /* per step: offset in the arena, or in the host memory */
+  TN_VEC(tn_plan_transfer) out, in; /* out of the device and into it, in the order of the segments */
+  int64_t slot_bytes, output_bytes, arena_bytes, host_bytes;
+  int64_t bound_bytes; /* a lower bound of arena_bytes: the most bytes that are live at one step */
+  int32_t *awaits;     /* per step: an earlier step, a collective, that it awaits; -1 */
+  int64_t *workspace;  /* per step: offset of the workspace in the arena, or in the host memory */
 } tn_plan;
 
-/* All of it, for a plan of which env, cover, map and arena are set. */
+/* Makes a plan of which env, cover, map, slot, guard and arena are set. Adds groups to the cover. */
 tn_status tn_plan_make(tn_plan *plan);
 void tn_plan_free(tn_plan *plan);
 
-tn_status tn_plan_place(tn_plan *plan);
-tn_status tn_plan_adopt(tn_plan *plan);
-tn_status tn_plan_schedule(tn_plan *plan);
-tn_status tn_plan_settle(tn_plan *plan);
-tn_status tn_plan_segment_steps(tn_plan *plan);
-tn_status tn_plan_share(tn_plan *plan);
-tn_status tn_plan_overlap(tn_plan *plan);
-tn_status tn_plan_arena(tn_plan *plan);
-tn_status tn_plan_host(tn_plan *plan);
+/* ---- the phases ---- */
 
-/* The buffer at the end of the chain of parents, and the bytes into it. */
+tn_status tn_plan_assign_buffers(tn_plan *plan);
+tn_status tn_plan_collectives_in_place(tn_plan *plan);
+tn_status tn_plan_schedule(tn_plan *plan);
+tn_status tn_plan_commits_in_place(tn_plan *plan);
+tn_status tn_plan_fallback_segments(tn_plan *plan);
+tn_status tn_plan_reuse_buffers(tn_plan *plan);
+tn_status tn_plan_overlap_collectives(tn_plan *plan);
+tn_status tn_plan_arena_offsets(tn_plan *plan);
+tn_status tn_plan_host_offsets(tn_plan *plan);
+
+/* ---- buffers.c: helpers of the phases ---- */
+
+/* The root of a buffer's chain of parents; *offset is the buffer's offset in it. */
 int32_t tn_plan_root(const tn_plan *plan, int32_t buffer, int64_t *offset);
-/* Where a value lies, once everything is assigned. */
-tn_place tn_plan_place_of(const tn_plan *plan, tn_val value);
-/* The same for a step that falls back. */
-tn_place tn_plan_host_place_of(const tn_plan *plan, tn_val value);
-/* A value's bytes in memory. */
+/* The location of a value on the device, after the last phase. */
+tn_place tn_plan_location(const tn_plan *plan, tn_val value);
+/* The location of a value for a step on the fallback. */
+tn_place tn_plan_host_location(const tn_plan *plan, tn_val value);
+/* The bytes of a value in its layout. */
 int64_t tn_plan_value_bytes(const tn_plan *plan, tn_val value);
-/* A copy group of `value` whose result gets a buffer of its own. In the order of the graph it stands right
- * after the value's maker, or at `entry_key` where the value is there from the start. */
-tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, int64_t entry_key, int32_t *buffer);
-/* Whether a fixed buffer overlaps bytes of a region. */
-bool tn_buffer_overlaps(const tn_buffer *buffer, const tn_place *place, int64_t bytes);
-static inline int64_t tn_plan_aligned(int64_t bytes) {
-  return (bytes + TN_PLAN_ALIGN - 1) / TN_PLAN_ALIGN * TN_PLAN_ALIGN;
+
+static inline const tn_group *tn_plan_group_at(const tn_plan *plan, int32_t step) {
+  return &plan->cover->groups.v[plan->order.v[step]];
 }
+
+/* Whether a buffer with a fixed location overlaps bytes at a location. */
+bool tn_buffer_overlaps(const tn_buffer *buffer, const tn_place *location, int64_t bytes);
+/* Whether the value's buffer has one writer, all of it, and no location that another phase has decided. */
+bool tn_plan_is_free(const tn_plan *plan, tn_val value);
+
+/* Adds a buffer for a value that a group writes (-1: no group). */
+tn_status tn_plan_add_buffer(tn_plan *plan, tn_val value, int32_t writer, int32_t *buffer);
+/* Adds a group with one result, at `key` in the order of the graph, and a buffer for the result. */
+tn_status tn_plan_add_group(tn_plan *plan, const tn_group *group, int64_t key, int32_t *buffer);
+/* Adds a group that copies a value, and a buffer for the copy. In the order of the graph it comes directly
+ * after the value's writer, or at `entry_key` if no group writes the value. */
+tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, int64_t entry_key, int32_t *buffer);
+
+/* ---- lower_packs.c, a part of assign_buffers ---- */
+
+/* Makes the operands of packs parts of their buffers: an operand with a free buffer is made in place, others
+ * are copied; gaps are filled with zeros. */
+tn_status tn_plan_lower_packs(tn_plan *plan);
 
 #endif

@@ -1,13 +1,14 @@
-/* core/compile/output/record.c: a program as plan.json keeps it, so that it can be compared and replayed. */
+/* core/compile/output/record.c: a program as plan.json keeps it, to be compared and replayed. */
+#include "core/compile/output/record.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/compile/output/print.h"
 #include "core/compile/select/catalog.h"
 #include "core/compile/select/recorded_choices.h"
 
-static const char *const bases[] = {"none", "arena", "region", "slot", "output", "host"};
-
-/* "f32[8, 64]{1, 0} region 2+4096": type, layout where it is not row-major, place. */
+/* "f32[8, 64]{1, 0} region 2+4096": type, layout unless it is row-major, location. */
 static json_t *record_operand(const tn_operand *o) {
   char type[TN_TYPE_TEXT], text[TN_TYPE_TEXT + 256];
   int n = snprintf(text, sizeof text, "%s", tn_type_format(&o->type, type));
@@ -18,7 +19,8 @@ static json_t *record_operand(const tn_operand *o) {
   for (int32_t i = 0; i < o->layout.n_blocks; i++)
     n += snprintf(text + n, sizeof text - (size_t)n, "; %d:%d", o->layout.block[i].dim,
                   o->layout.block[i].size);
-  n += snprintf(text + n, sizeof text - (size_t)n, "%s %s", row_major ? "" : "}", bases[o->place.base]);
+  n +=
+      snprintf(text + n, sizeof text - (size_t)n, "%s %s", row_major ? "" : "}", tn_base_name(o->place.base));
   if (o->place.base == TN_BASE_REGION)
     n += snprintf(text + n, sizeof text - (size_t)n, " %" PRId32, o->place.region);
   snprintf(text + n, sizeof text - (size_t)n, "+%" PRId64, o->place.offset);
@@ -36,7 +38,7 @@ static json_t *record_operands(const tn_operand *operands, int32_t n) {
   return list;
 }
 
-static bool name_ops(const tn_program *p, const tn_group *g, tn_text *text) {
+static bool add_op_names(const tn_program *p, const tn_group *g, tn_text *text) {
   for (int32_t i = 0; i < g->n_nodes; i++)
     tn_text_addf(text, "%s%s", i > 0 ? "+" : "", p->cover->graph->nodes.v[g->nodes[i]].op->item.name);
   return !text->failed;
@@ -49,7 +51,7 @@ static json_t *record_launch(const tn_program *p, const tn_step *step) {
   char key[17];
   json_t *launch = NULL;
   snprintf(key, sizeof key, "%016" PRIx64, tn_replay_key(p->cover->graph, g->nodes, g->n_nodes));
-  if (name_ops(p, g, &ops))
+  if (add_op_names(p, g, &ops))
     launch =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:I}", "op", ops.v, "layer",
                   layer != NULL ? layer : "", "kernel", g->entry->item->name, "plugin",
@@ -61,7 +63,7 @@ static json_t *record_launch(const tn_program *p, const tn_step *step) {
   return launch;
 }
 
-static tn_status out_of_memory(const tn_program *p) {
+static tn_status record_no_memory(const tn_program *p) {
   return tn_failf(p->env, TN_ENOMEM, "out of memory while recording program %s", p->name);
 }
 
@@ -93,25 +95,27 @@ tn_status tn_program_record(const tn_program *p, json_t **record) {
                 ? NULL
                 : json_pack("{s:s, s:s, s:I, s:o, s:o}", "name", p->name, "hash", hash, "arena_bytes",
                             (json_int_t)p->arena_bytes, "inputs", record_inputs(p), "launches", launches);
-  return *record != NULL ? TN_OK : out_of_memory(p);
+  return *record != NULL ? TN_OK : record_no_memory(p);
 }
 
-static tn_status record_kernel(const tn_program *p, const tn_entry *entry, json_t *list) {
+static tn_status record_catalog_kernel(const tn_program *p, const tn_entry *entry, json_t *list) {
   json_t *one = json_pack("{s:s, s:s, s:s}", "kernel", entry->item->name, "plugin",
                           entry->plugin != NULL ? entry->plugin : "", "version",
                           entry->version != NULL ? entry->version : "");
-  return json_array_append_new(list, one) == 0 ? TN_OK : out_of_memory(p);
+  return json_array_append_new(list, one) == 0 ? TN_OK : record_no_memory(p);
 }
 
 static tn_status record_catalog(const tn_program *p, const tn_catalog *catalog, json_t *list) {
-  for (size_t i = 0; i < catalog->fixed.n; i++) TN_TRY(record_kernel(p, catalog->fixed.v[i].entry, list));
-  for (size_t i = 0; i < catalog->regions.n; i++) TN_TRY(record_kernel(p, catalog->regions.v[i].entry, list));
+  for (size_t i = 0; i < catalog->fixed.n; i++)
+    TN_TRY(record_catalog_kernel(p, catalog->fixed.v[i].entry, list));
+  for (size_t i = 0; i < catalog->regions.n; i++)
+    TN_TRY(record_catalog_kernel(p, catalog->regions.v[i].entry, list));
   return TN_OK;
 }
 
 tn_status tn_program_record_kernels(const tn_program *p, json_t **kernels) {
   json_t *list = json_array();
-  tn_status status = list != NULL ? record_catalog(p, p->cover->catalog, list) : out_of_memory(p);
+  tn_status status = list != NULL ? record_catalog(p, p->cover->catalog, list) : record_no_memory(p);
   if (status == TN_OK && p->cover->fallback != NULL) status = record_catalog(p, p->cover->fallback, list);
   if (status != TN_OK) {
     json_decref(list);

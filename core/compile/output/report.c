@@ -1,21 +1,21 @@
-/* core/compile/output/report.c: a program as a JSON object. */
+/* core/compile/output/report.c: the report on a program as a JSON object. */
 #include "core/compile/output/report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Regions of many ops are named by the first few. */
+/* The most ops that the name of a group lists. */
 enum { NAMED_OPS = 6 };
 
-static void add_ops(const tn_program *p, const tn_group *g, tn_text *text) {
+static void add_group_ops(const tn_program *p, const tn_group *g, tn_text *text) {
   for (int32_t i = 0; i < g->n_nodes && i < NAMED_OPS; i++)
     tn_text_addf(text, "%s%s", i > 0 ? "+" : "", p->cover->graph->nodes.v[g->nodes[i]].op->item.name);
   if (g->n_nodes > NAMED_OPS) tn_text_addf(text, "+%" PRId32 " more", g->n_nodes - NAMED_OPS);
 }
 
-/* The layer that the group's last node was emitted for, or else its result. */
-static void add_name(const tn_program *p, const tn_group *g, tn_text *text) {
+/* The layer of the group's last node, or else its first result. */
+static void add_group_name(const tn_program *p, const tn_group *g, tn_text *text) {
   const char *layer = p->cover->graph->nodes.v[g->nodes[g->n_nodes - 1]].layer;
   const char *value = p->cover->graph->values.v[g->out[0]].name;
   if (layer[0] != '\0')
@@ -34,13 +34,13 @@ static json_t *describe_rejections(const tn_group *g) {
   return list;
 }
 
-/* json_pack takes the rejections over, also where it fails. NULL: out of memory. */
+/* json_pack releases the rejections also if it fails. NULL: out of memory. */
 static json_t *describe_step(const tn_program *p, const tn_step *step) {
   const tn_group *g = step->group;
   tn_text name = tn_text_new(p->env), ops = tn_text_new(p->env), layout = tn_text_new(p->env);
   json_t *op = NULL;
-  add_name(p, g, &name);
-  add_ops(p, g, &ops);
+  add_group_name(p, g, &name);
+  add_group_ops(p, g, &ops);
   tn_layout_print(&step->out[0].layout, step->out[0].type.rank, &layout);
   if (!name.failed && !ops.failed && !layout.failed)
     op =
@@ -67,7 +67,7 @@ static json_t *describe_steps(const tn_program *p) {
 
 /* ---- fallbacks ---- */
 
-static int64_t moved_by(const tn_transfer *transfers, int32_t n, int32_t step) {
+static int64_t transferred_bytes(const tn_transfer *transfers, int32_t n, int32_t step) {
   int64_t bytes = 0;
   for (int32_t i = 0; i < n; i++)
     if (transfers[i].step == step) bytes += transfers[i].bytes;
@@ -82,10 +82,12 @@ tn_fallback tn_program_fallback(const tn_program *p, const tn_segment *cut, int3
                        .where = node->where != NULL ? node->where : "",
                        .family = g->family,
                        .reason = g->fallback,
-                       .bytes = moved_by(cut->out, cut->n_out, step) + moved_by(cut->in, cut->n_in, step)};
+                       .bytes = transferred_bytes(cut->out, cut->n_out, step) +
+                                transferred_bytes(cut->in, cut->n_in, step)};
 }
 
-int32_t tn_program_cuts(const tn_program *p) {
+/* The number of cuts: how often a run of the program waits for the device. */
+static int32_t count_cuts(const tn_program *p) {
   int32_t cuts = 0;
   for (int32_t i = 0; i < p->n_segments; i++) cuts += p->segments[i].fallback;
   return cuts;
@@ -96,7 +98,7 @@ static json_t *describe_fallback(const tn_program *p, const tn_segment *cut, int
   tn_fallback f = tn_program_fallback(p, cut, step);
   tn_text ops = tn_text_new(p->env);
   json_t *json = NULL;
-  add_ops(p, p->steps[step].group, &ops);
+  add_group_ops(p, p->steps[step].group, &ops);
   if (!ops.failed)
     json =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:i}", "op", ops.v, "layer", f.layer, "where", f.where,
@@ -125,7 +127,7 @@ tn_status tn_program_report(const tn_program *p, json_t **report) {
   *report = NULL;
   if (ops != NULL && fallbacks != NULL)
     *report = json_pack("{s:s, s:O, s:O, s:i, s:i, s:I, s:I}", "hash", hash, "ops", ops, "fallbacks",
-                        fallbacks, "cuts", (int)tn_program_cuts(p), "launches", (int)p->n_steps, "peak_bytes",
+                        fallbacks, "cuts", (int)count_cuts(p), "launches", (int)p->n_steps, "peak_bytes",
                         (json_int_t)(p->arena_bytes + p->host_bytes), "bound_bytes",
                         (json_int_t)(p->bound_bytes + p->host_bytes));
   json_decref(ops);

@@ -1,204 +1,205 @@
-/* core/compile/rematerialization/clone_groups.c: clones of groups of the first half, inserted into the
- * second.
+/* core/compile/rematerialization/clone_groups.c: clones groups of forward into backward.
  *
- * A clone has nodes and values of its own, with the operands' new values where those are made again; ops,
- * attributes (streams of random numbers among them), kernel, variant and layouts are the same, so the bits
- * are. What a clone reads is there in any case, is made again with it inside its block, or is kept longer.
- * Commits stay with the values of the first half: nothing is committed twice. */
+ * A clone has nodes and values of its own. Ops, attributes (random streams among them), kernel, variant and
+ * layouts are those of the original, so the bits are equal. An operand of a clone is live in any case, is
+ * rematerialized too if it belongs to the same block, or has its live interval extended. Commits stay with
+ * the values of forward: no value is committed twice. */
 #include "core/compile/rematerialization/clone_groups.h"
 
 #include <string.h>
 
 #include "core/graph/uses.h"
 
-/* An operand this many times smaller than what its reader makes is kept rather than made again. */
-enum { SMALL = 16 };
+/* An operand this many times smaller than the result of its reader is kept and not rematerialized. */
+enum { KEPT_RATIO = 16 };
 
-tn_status tn_again_create(const tn_halves *h, tn_arena *arena, tn_again *a) {
-  size_t values = h->n_values, groups = (size_t)h->n_groups;
-  *a = (tn_again){.halves = h};
-  a->given_up = tn_arena_alloc(arena, values * sizeof *a->given_up);
-  a->made = tn_arena_alloc(arena, values * sizeof *a->made);
-  a->longer = tn_arena_alloc(arena, values * sizeof *a->longer);
-  a->stack = tn_arena_alloc(arena, values * sizeof *a->stack);
-  a->twin = tn_arena_alloc(arena, values * sizeof *a->twin);
-  a->inner = tn_arena_alloc(arena, values * sizeof *a->inner);
-  a->cloned = tn_arena_alloc(arena, groups * sizeof *a->cloned);
-  a->at = tn_arena_alloc(arena, groups * sizeof *a->at);
-  a->moved = tn_arena_alloc(arena, groups * sizeof *a->moved);
-  if (a->given_up == NULL || a->made == NULL || a->longer == NULL || a->stack == NULL || a->twin == NULL ||
-      a->inner == NULL || a->cloned == NULL || a->at == NULL || a->moved == NULL)
+tn_status tn_rematerialization_create(const tn_forward_backward *fb, tn_arena *arena,
+                                      tn_rematerialization *r) {
+  size_t values = fb->n_values, groups = (size_t)fb->n_groups;
+  *r = (tn_rematerialization){.fb = fb};
+  r->discarded = tn_arena_alloc(arena, values * sizeof *r->discarded);
+  r->remade = tn_arena_alloc(arena, values * sizeof *r->remade);
+  r->extended = tn_arena_alloc(arena, values * sizeof *r->extended);
+  r->stack = tn_arena_alloc(arena, values * sizeof *r->stack);
+  r->copy = tn_arena_alloc(arena, values * sizeof *r->copy);
+  r->inner = tn_arena_alloc(arena, values * sizeof *r->inner);
+  r->cloned = tn_arena_alloc(arena, groups * sizeof *r->cloned);
+  r->before = tn_arena_alloc(arena, groups * sizeof *r->before);
+  r->moved = tn_arena_alloc(arena, groups * sizeof *r->moved);
+  if (r->discarded == NULL || r->remade == NULL || r->extended == NULL || r->stack == NULL ||
+      r->copy == NULL || r->inner == NULL || r->cloned == NULL || r->before == NULL || r->moved == NULL)
     return TN_ENOMEM;
   return TN_OK;
 }
 
-/* ---- what follows ---- */
+/* ---- the clones ---- */
 
-static bool is_small(const tn_halves *h, tn_val v, int32_t reader) {
-  return h->bytes[v] <= h->bytes[h->base[h->groups[reader].out[0]]] / SMALL;
+static bool is_small_operand(const tn_forward_backward *fb, tn_val v, int32_t reader) {
+  return fb->bytes[v] <= fb->bytes[fb->base[fb->groups[reader].out[0]]] / KEPT_RATIO;
 }
 
-/* An operand (a base) of a group that is cloned. */
-static void need(tn_again *a, int32_t reader, tn_val v, int32_t *depth) {
-  const tn_halves *h = a->halves;
-  int32_t maker = h->maker[v];
-  if (v == 0 || maker < 0 || a->made[v] || a->longer[v] || h->late[v]) return;
-  if (is_small(h, v, reader) || !h->repeatable[maker] || !tn_halves_same_block(h, maker, reader)) {
-    a->longer[v] = true;
-    a->longer_bytes += h->bytes[v];
+/* Makes an operand (a base) of a cloned group available in backward. */
+static void provide_operand(tn_rematerialization *r, int32_t reader, tn_val v, int32_t *depth) {
+  const tn_forward_backward *fb = r->fb;
+  int32_t maker = fb->maker[v];
+  if (v == 0 || maker < 0 || r->remade[v] || r->extended[v] || fb->read_in_backward[v]) return;
+  if (is_small_operand(fb, v, reader) || !fb->repeatable[maker] ||
+      !tn_forward_backward_same_block(fb, maker, reader)) {
+    r->extended[v] = true;
+    r->extended_bytes += fb->bytes[v];
     return;
   }
-  a->made[v] = true;
-  a->stack[(*depth)++] = v;
+  r->remade[v] = true;
+  r->stack[(*depth)++] = v;
 }
 
-/* A rough estimate that is the same on every machine and for any number of threads, so that what is bought
- * is, too. */
-static double seconds_of(const tn_group *g) { return g->cost.flops / 2e10 + g->cost.bytes / 1e10; }
+/* A rough time that is equal on all machines and for any number of threads, and so are the choices that it
+ * leads to. */
+static double estimate_group_s(const tn_group *g) { return g->cost.flops / 2e10 + g->cost.bytes / 1e10; }
 
-static void find_clones(tn_again *a) {
-  const tn_halves *h = a->halves;
+static void find_clones(tn_rematerialization *r) {
+  const tn_forward_backward *fb = r->fb;
   int32_t depth = 0;
-  for (tn_val v = 1; v < h->n_values; v++)
-    if (a->given_up[v]) {
-      a->made[v] = true;
-      a->stack[depth++] = v;
+  for (tn_val v = 1; v < fb->n_values; v++)
+    if (r->discarded[v]) {
+      r->remade[v] = true;
+      r->stack[depth++] = v;
     }
   while (depth > 0) {
-    int32_t group = h->maker[a->stack[--depth]];
-    const tn_group *g = &h->groups[group];
-    if (a->cloned[group]) continue;
-    a->cloned[group] = true;
-    a->cost_s += seconds_of(g);
-    a->flops += g->cost.flops;
-    for (int32_t k = 0; k < g->n_in; k++) need(a, group, h->base[g->in[k]], &depth);
+    int32_t group = fb->maker[r->stack[--depth]];
+    const tn_group *g = &fb->groups[group];
+    if (r->cloned[group]) continue;
+    r->cloned[group] = true;
+    r->cost_s += estimate_group_s(g);
+    r->flops += g->cost.flops;
+    for (int32_t k = 0; k < g->n_in; k++) provide_operand(r, group, fb->base[g->in[k]], &depth);
   }
 }
 
-/* The first that reads a result which is made again: a group of the second half, or a clone's place. */
-static int32_t first_reader(const tn_again *a, int32_t group) {
-  const tn_halves *h = a->halves;
-  const tn_group *g = &h->groups[group];
+/* The first group of backward that reads a rematerialized result, directly or as the position of a clone. */
+static int32_t first_backward_reader(const tn_rematerialization *r, int32_t group) {
+  const tn_forward_backward *fb = r->fb;
+  const tn_group *g = &fb->groups[group];
   int32_t first = INT32_MAX;
   for (int32_t k = 0; k < g->n_out; k++) {
     tn_val v = g->out[k];
-    if (!a->made[v]) continue;
-    for (int32_t r = h->start[v]; r < h->start[v + 1]; r++) {
-      int32_t reader = h->readers[r], at = reader;
-      if (reader <= h->turn) at = a->cloned[reader] ? a->at[reader] : INT32_MAX;
+    if (!r->remade[v]) continue;
+    for (int32_t i = fb->start[v]; i < fb->start[v + 1]; i++) {
+      int32_t reader = fb->readers[i], at = reader;
+      if (reader <= fb->midpoint) at = r->cloned[reader] ? r->before[reader] : INT32_MAX;
       if (at < first) first = at;
     }
   }
   return first;
 }
 
-/* A clone reads states as they were at entry: no commit may have been made by then. */
-static bool states_are_old(const tn_again *a, int32_t group) {
-  const tn_halves *h = a->halves;
-  const tn_group *g = &h->groups[group];
+/* A clone must read the old values of states, so it has to run before commits overwrite them. */
+static bool reads_old_states(const tn_rematerialization *r, int32_t group) {
+  const tn_forward_backward *fb = r->fb;
+  const tn_group *g = &fb->groups[group];
   for (int32_t k = 0; k < g->n_in; k++) {
-    tn_val v = h->base[g->in[k]];
-    if (v != 0 && tn_node_kind_of(tn_graph_maker(h->cover->graph, v)) == TN_NODE_STATE &&
-        !tn_halves_state_is_old(h, v, a->at[group]))
+    tn_val v = fb->base[g->in[k]];
+    if (v != 0 && tn_node_kind_of(tn_graph_maker(fb->cover->graph, v)) == TN_NODE_STATE &&
+        !tn_forward_backward_state_is_old(fb, v, r->before[group]))
       return false;
   }
   return true;
 }
 
-void tn_again_follow(tn_again *a) {
-  const tn_halves *h = a->halves;
-  memset(a->made, 0, h->n_values * sizeof *a->made);
-  memset(a->longer, 0, h->n_values * sizeof *a->longer);
-  memset(a->cloned, 0, (size_t)h->n_groups * sizeof *a->cloned);
-  a->longer_bytes = 0;
-  a->cost_s = a->flops = 0;
-  a->possible = true;
-  find_clones(a);
-  for (int32_t g = h->turn; g >= 0; g--) {
-    if (!a->cloned[g]) continue;
-    a->at[g] = first_reader(a, g);
-    a->possible = a->possible && a->at[g] != INT32_MAX && states_are_old(a, g);
+void tn_rematerialization_update(tn_rematerialization *r) {
+  const tn_forward_backward *fb = r->fb;
+  memset(r->remade, 0, fb->n_values * sizeof *r->remade);
+  memset(r->extended, 0, fb->n_values * sizeof *r->extended);
+  memset(r->cloned, 0, (size_t)fb->n_groups * sizeof *r->cloned);
+  r->extended_bytes = 0;
+  r->cost_s = r->flops = 0;
+  r->possible = true;
+  find_clones(r);
+  for (int32_t g = fb->midpoint; g >= 0; g--) {
+    if (!r->cloned[g]) continue;
+    r->before[g] = first_backward_reader(r, g);
+    r->possible = r->possible && r->before[g] != INT32_MAX && reads_old_states(r, g);
   }
 }
 
 /* ---- nodes and values ---- */
 
-static tn_status clone_node(const tn_again *a, uint32_t index, const tn_val *in, tn_val *first_out) {
-  tn_graph *graph = a->halves->cover->graph;
-  tn_gnode node = graph->nodes.v[index]; /* adding may move the table */
+static tn_status clone_node(const tn_rematerialization *r, uint32_t index, const tn_val *in,
+                            tn_val *first_out) {
+  tn_graph *graph = r->fb->cover->graph;
+  tn_gnode node = graph->nodes.v[index]; /* a copy: the table grows */
   TN_TRY(tn_graph_add(graph, node.def, node.attributes, in, node.n_in, node.layer, node.where, first_out));
   for (int32_t k = 0; k < node.n_out; k++)
     graph->values.v[*first_out + (tn_val)k].layout = graph->values.v[node.first_out + (tn_val)k].layout;
   return TN_OK;
 }
 
-/* The value that the second half reads in the place of one of the first. Views of what is made again are
- * made again as well, when they are asked for. */
-static tn_status second_of(tn_again *a, tn_val v, tn_val *second) {
-  const tn_halves *h = a->halves;
-  *second = v;
-  if (v == 0 || !a->made[h->base[v]]) return TN_OK;
-  if (a->twin[v] == 0) {
-    const tn_gnode node = *tn_graph_maker(h->cover->graph, v);
-    tn_val *in = tn_arena_copy(&h->cover->arena, node.in, (size_t)node.n_in * sizeof *in);
+/* The value that backward reads in place of `v`. A view of a rematerialized value is cloned when it is first
+ * read. */
+static tn_status rematerialized_value(tn_rematerialization *r, tn_val v, tn_val *value) {
+  const tn_forward_backward *fb = r->fb;
+  *value = v;
+  if (v == 0 || !r->remade[fb->base[v]]) return TN_OK;
+  if (r->copy[v] == 0) {
+    const tn_gnode node = *tn_graph_maker(fb->cover->graph, v);
+    tn_val *in = tn_arena_copy(&fb->cover->arena, node.in, (size_t)node.n_in * sizeof *in);
     if (in == NULL) return TN_ENOMEM;
-    TN_TRY(second_of(a, in[0], &in[0]));
-    TN_TRY(clone_node(a, h->cover->graph->values.v[v].node, in, &a->twin[v]));
+    TN_TRY(rematerialized_value(r, in[0], &in[0]));
+    TN_TRY(clone_node(r, fb->cover->graph->values.v[v].node, in, &r->copy[v]));
   }
-  *second = a->twin[v];
+  *value = r->copy[v];
   return TN_OK;
 }
 
-static tn_status second_operands(tn_again *a, const tn_group *g, const tn_val **in) {
-  tn_val *made = tn_arena_copy(&a->halves->cover->arena, g->in, (size_t)g->n_in * sizeof *made);
+static tn_status rematerialized_operands(tn_rematerialization *r, const tn_group *g, const tn_val **in) {
+  tn_val *made = tn_arena_copy(&r->fb->cover->arena, g->in, (size_t)g->n_in * sizeof *made);
   if (made == NULL) return TN_ENOMEM;
-  for (int32_t k = 0; k < g->n_in; k++) TN_TRY(second_of(a, g->in[k], &made[k]));
+  for (int32_t k = 0; k < g->n_in; k++) TN_TRY(rematerialized_value(r, g->in[k], &made[k]));
   *in = made;
   return TN_OK;
 }
 
-/* What a node of a clone reads: a value made inside, or an operand of the group. */
-static tn_status inner_operand(tn_again *a, tn_val v, tn_val *in) {
-  if (a->inner[v] == 0) return second_of(a, v, in);
-  *in = a->inner[v];
+/* The operand of a node of a clone: a value made inside of the clone, or an operand of the group. */
+static tn_status clone_operand(tn_rematerialization *r, tn_val v, tn_val *in) {
+  if (r->inner[v] == 0) return rematerialized_value(r, v, in);
+  *in = r->inner[v];
   return TN_OK;
 }
 
-static tn_status clone_inner(tn_again *a, uint32_t index, uint32_t *made) {
-  tn_graph *graph = a->halves->cover->graph;
+static tn_status clone_inner_node(tn_rematerialization *r, uint32_t index, uint32_t *made) {
+  tn_graph *graph = r->fb->cover->graph;
   const tn_gnode node = graph->nodes.v[index];
-  tn_val first = 0, *in = tn_arena_copy(&a->halves->cover->arena, node.in, (size_t)node.n_in * sizeof *in);
+  tn_val first = 0, *in = tn_arena_copy(&r->fb->cover->arena, node.in, (size_t)node.n_in * sizeof *in);
   if (in == NULL) return TN_ENOMEM;
   for (int32_t k = 0; k < node.n_in; k++)
-    if (in[k] != 0) TN_TRY(inner_operand(a, node.in[k], &in[k]));
-  TN_TRY(clone_node(a, index, in, &first));
+    if (in[k] != 0) TN_TRY(clone_operand(r, node.in[k], &in[k]));
+  TN_TRY(clone_node(r, index, in, &first));
   *made = graph->values.v[first].node;
-  for (int32_t k = 0; k < node.n_out; k++) a->inner[node.first_out + (tn_val)k] = first + (tn_val)k;
+  for (int32_t k = 0; k < node.n_out; k++) r->inner[node.first_out + (tn_val)k] = first + (tn_val)k;
   return TN_OK;
 }
 
-static void forget_inner(tn_again *a, const tn_group *g) {
+static void clear_inner_values(tn_rematerialization *r, const tn_group *g) {
   for (int32_t i = 0; i < g->n_nodes; i++) {
-    const tn_gnode *node = &a->halves->cover->graph->nodes.v[g->nodes[i]];
-    for (int32_t k = 0; k < node->n_out; k++) a->inner[node->first_out + (tn_val)k] = 0;
+    const tn_gnode *node = &r->fb->cover->graph->nodes.v[g->nodes[i]];
+    for (int32_t k = 0; k < node->n_out; k++) r->inner[node->first_out + (tn_val)k] = 0;
   }
 }
 
-/* Results that reorders made of a result, and that lie beside the nodes, are values of their own groups. */
-static tn_status clone_group(tn_again *a, int32_t index, tn_group *clone) {
-  tn_cover *cover = a->halves->cover;
-  const tn_group *g = &a->halves->groups[index];
+static tn_status clone_group(tn_rematerialization *r, int32_t index, tn_group *clone) {
+  tn_cover *cover = r->fb->cover;
+  const tn_group *g = &r->fb->groups[index];
   uint32_t *nodes = tn_arena_alloc(&cover->arena, (size_t)g->n_nodes * sizeof *nodes);
   tn_val *out = tn_arena_alloc(&cover->arena, (size_t)g->n_out * sizeof *out);
   if (nodes == NULL || out == NULL) return TN_ENOMEM;
   *clone = *g;
-  TN_TRY(second_operands(a, g, &clone->in));
-  for (int32_t i = 0; i < g->n_nodes; i++) TN_TRY(clone_inner(a, g->nodes[i], &nodes[i]));
+  TN_TRY(rematerialized_operands(r, g, &clone->in));
+  for (int32_t i = 0; i < g->n_nodes; i++) TN_TRY(clone_inner_node(r, g->nodes[i], &nodes[i]));
   for (int32_t k = 0; k < g->n_out; k++) {
-    out[k] = a->inner[g->out[k]];
-    a->twin[g->out[k]] = out[k];
+    out[k] = r->inner[g->out[k]];
+    r->copy[g->out[k]] = out[k];
   }
-  forget_inner(a, g);
+  clear_inner_values(r, g);
   clone->nodes = nodes;
   clone->out = out;
   return TN_OK;
@@ -206,46 +207,46 @@ static tn_status clone_group(tn_again *a, int32_t index, tn_group *clone) {
 
 /* ---- the new cover ---- */
 
-/* The last group of the second half that makes an operand; the turn where there is none. A clone that waits
- * for it does not run before the second half is there, though it could. */
-static int32_t trigger_of(const tn_halves *h, int32_t group) {
-  const tn_group *g = &h->groups[group];
-  int32_t trigger = h->turn;
+/* The last group of backward that makes an operand of the group; the midpoint if there is no such group. The
+ * schedule runs clones after it. Without that edge it would run them at once, in forward. */
+static int32_t last_operand_maker(const tn_forward_backward *fb, int32_t group) {
+  const tn_group *g = &fb->groups[group];
+  int32_t last = fb->midpoint;
   for (int32_t k = 0; k < g->n_in; k++) {
-    tn_val v = h->base[g->in[k]];
-    if (v != 0 && h->maker[v] > trigger) trigger = h->maker[v];
+    tn_val v = fb->base[g->in[k]];
+    if (v != 0 && fb->maker[v] > last) last = fb->maker[v];
   }
-  return trigger;
+  return last;
 }
 
-static tn_status insert_clones(tn_again *a, int32_t before) {
-  const tn_halves *h = a->halves;
-  for (int32_t g = 0; g <= h->turn; g++) {
+static tn_status insert_clones(tn_rematerialization *r, int32_t before) {
+  const tn_forward_backward *fb = r->fb;
+  for (int32_t g = 0; g <= fb->midpoint; g++) {
     tn_group clone;
-    if (!a->cloned[g] || a->at[g] != before) continue;
-    TN_TRY(clone_group(a, g, &clone));
-    clone.after = a->moved[trigger_of(h, before)] + 1;
-    TN_TRY(tn_vec_push(h->env, &h->cover->groups, clone));
+    if (!r->cloned[g] || r->before[g] != before) continue;
+    TN_TRY(clone_group(r, g, &clone));
+    clone.after = r->moved[last_operand_maker(fb, before)] + 1;
+    TN_TRY(tn_vec_push(fb->env, &fb->cover->groups, clone));
   }
   return TN_OK;
 }
 
-static tn_status add_group(tn_again *a, int32_t index) {
-  const tn_halves *h = a->halves;
-  tn_group group = h->groups[index];
-  if (index > h->turn) {
-    TN_TRY(insert_clones(a, index));
-    TN_TRY(second_operands(a, &h->groups[index], &group.in));
+static tn_status add_with_clones(tn_rematerialization *r, int32_t index) {
+  const tn_forward_backward *fb = r->fb;
+  tn_group group = fb->groups[index];
+  if (index > fb->midpoint) {
+    TN_TRY(insert_clones(r, index));
+    TN_TRY(rematerialized_operands(r, &fb->groups[index], &group.in));
   }
-  a->moved[index] = (int32_t)h->cover->groups.n;
-  return tn_vec_push(h->env, &h->cover->groups, group);
+  r->moved[index] = (int32_t)fb->cover->groups.n;
+  return tn_vec_push(fb->env, &fb->cover->groups, group);
 }
 
-tn_status tn_again_apply(tn_again *a) {
-  const tn_halves *h = a->halves;
-  memset(a->twin, 0, h->n_values * sizeof *a->twin);
-  h->cover->groups.n = 0;
-  for (int32_t i = 0; i < h->n_groups; i++) TN_TRY(add_group(a, i));
-  tn_cover_number(h->cover);
+tn_status tn_rematerialization_apply(tn_rematerialization *r) {
+  const tn_forward_backward *fb = r->fb;
+  memset(r->copy, 0, fb->n_values * sizeof *r->copy);
+  fb->cover->groups.n = 0;
+  for (int32_t i = 0; i < fb->n_groups; i++) TN_TRY(add_with_clones(r, i));
+  tn_cover_number_groups(fb->cover);
   return TN_OK;
 }

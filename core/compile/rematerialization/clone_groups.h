@@ -1,35 +1,38 @@
-/* core/compile/rematerialization/clone_groups.h: what must run again in the second half of a cover so that
- * values of the first need not be kept, and the cover in which it does. */
+/* core/compile/rematerialization/clone_groups.h: rematerializes values: clones the groups of forward that
+ * make them into backward. */
 #ifndef TN_CORE_COMPILE_REMATERIALIZATION_CLONE_GROUPS_H
 #define TN_CORE_COMPILE_REMATERIALIZATION_CLONE_GROUPS_H
 
 #include "core/compile/rematerialization/forward_backward.h"
 
-typedef struct tn_again {
-  const tn_halves *halves;
-  bool *given_up; /* per value of the first half: the caller's choice */
+typedef struct tn_rematerialization {
+  const tn_forward_backward *fb;
+  bool *discarded; /* per value: forward does not keep it for backward. The caller's choice */
 
-  /* what follows from it */
+  /* set by tn_rematerialization_update */
   bool possible;
-  bool *made;   /* per value: made again, because it was given up or for another that was */
-  bool *cloned; /* per group */
-  int32_t *at;  /* per cloned group: the group of the second half before which it runs again */
-  bool *longer; /* per value: kept for the clones alone */
-  int64_t longer_bytes;
-  double cost_s, flops; /* of the clones */
+  bool *remade;           /* per value: rematerialized, because it is discarded or a clone reads it */
+  bool *cloned;           /* per group */
+  int32_t *before;        /* per cloned group: the group of backward before which the clone runs */
+  bool *extended;         /* per value: kept until backward for clones alone */
+  int64_t extended_bytes; /* of these values */
+  double cost_s, flops;   /* of the clones */
 
   /* scratch */
-  tn_val *stack, *twin, *inner;
-  int32_t *moved; /* per group: where it stands in the new cover */
-} tn_again;
+  tn_val *stack;
+  tn_val *copy;   /* per value: the rematerialized one */
+  tn_val *inner;  /* per value of the group that is being cloned: the clone's */
+  int32_t *moved; /* per group: its index in the new cover */
+} tn_rematerialization;
 
-tn_status tn_again_create(const tn_halves *halves, tn_arena *arena, tn_again *again);
+tn_status tn_rematerialization_create(const tn_forward_backward *fb, tn_arena *arena,
+                                      tn_rematerialization *r);
 
-/* Works out what follows from `given_up`. */
-void tn_again_follow(tn_again *again);
+/* Finds the clones that the discarded values require, and their cost. */
+void tn_rematerialization_update(tn_rematerialization *r);
 
-/* Rewrites the cover, which must be as the halves know it: clones are inserted and read in the place of
- * what was given up. moved[g] says where group g stands. */
-tn_status tn_again_apply(tn_again *again);
+/* Rewrites the cover, which must be in its state at tn_forward_backward_create: inserts the clones, and makes
+ * backward read their results. Sets `moved`. */
+tn_status tn_rematerialization_apply(tn_rematerialization *r);
 
 #endif

@@ -1,238 +1,232 @@
-/* core/compile/rematerialization/forward_backward.c: finds the turn of a cover, its blocks, and what lies
- * idle between. */
+/* core/compile/rematerialization/forward_backward.c: finds the midpoint of a cover, its blocks, and the idle
+ * values between. */
 #include "core/compile/rematerialization/forward_backward.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "core/graph/uses.h"
+#include "core/compile/layout/layout.h"
+#include "core/compile/rematerialization/view_bases.h"
 #include "core/graph/input_state.h"
+#include "core/graph/uses.h"
 
-/* A value this many times smaller than all that is kept is not worth a launch. */
-enum { NEGLIGIBLE = 1024 };
+/* A value this many times smaller than all idle bytes is not worth a launch. */
+enum { NEGLIGIBLE_RATIO = 1024 };
 
 /* ---- blocks ---- */
 
-static bool is_number(const char *text, size_t n) {
+static bool is_block_number(const char *text, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (!isdigit((unsigned char)text[i])) return false;
   return n > 0;
 }
 
-/* Characters of a layer's path that name its block: up to the last number that is not the end
- * ("layer1.0" of "layer1.0.conv1"), else the first part ("down1" of "down1.conv1"). */
-static size_t block_length(const char *path) {
+/* The length of the block's name in a layer's path: up to the last number that is not the end ("layer1.0" of
+ * "layer1.0.conv1"), or else the first part ("down1" of "down1.conv1"). */
+static size_t block_name_length(const char *path) {
   size_t length = 0, start = 0, n = strlen(path);
   for (size_t i = 0; i < n; i++) {
     if (path[i] != '.') continue;
-    if (is_number(path + start, i - start)) length = i;
+    if (is_block_number(path + start, i - start)) length = i;
     start = i + 1;
   }
   return length > 0 ? length : strcspn(path, ".");
 }
 
-static const char *layer_of(const tn_halves *h, const tn_group *g) {
-  const char *layer = tn_graph_maker(h->cover->graph, g->out[0])->layer;
+static const char *group_layer(const tn_forward_backward *fb, const tn_group *g) {
+  const char *layer = tn_graph_maker(fb->cover->graph, g->out[0])->layer;
   return layer != NULL ? layer : "";
 }
 
-/* "relu@2.0" and "conv1" are layers that stand for themselves. */
-static tn_status name_block(tn_halves *h, int32_t group) {
-  const char *layer = layer_of(h, &h->groups[group]);
-  size_t n = block_length(layer), at = strcspn(layer, "@");
-  h->leaf[group] = n == strlen(layer) || at < n;
-  h->block[group] = tn_arena_printf(&h->arena, "%.*s", (int)n, layer);
-  return h->block[group] != NULL ? TN_OK : TN_ENOMEM;
+/* "relu@2.0" and "conv1" are single layers. */
+static tn_status name_group_block(tn_forward_backward *fb, int32_t group) {
+  const char *layer = group_layer(fb, &fb->groups[group]);
+  size_t n = block_name_length(layer), at = strcspn(layer, "@");
+  fb->single_layer[group] = n == strlen(layer) || at < n;
+  fb->block[group] = tn_arena_printf(&fb->arena, "%.*s", (int)n, layer);
+  return fb->block[group] != NULL ? TN_OK : TN_ENOMEM;
 }
 
-bool tn_halves_same_block(const tn_halves *h, int32_t a, int32_t b) {
-  return (h->leaf[a] && h->leaf[b]) || tn_text_equal(h->block[a], h->block[b]);
+bool tn_forward_backward_same_block(const tn_forward_backward *fb, int32_t a, int32_t b) {
+  return (fb->single_layer[a] && fb->single_layer[b]) || tn_text_equal(fb->block[a], fb->block[b]);
 }
 
 /* ---- tables ---- */
 
-static bool has_node(const tn_group *g, uint32_t node) {
-  for (int32_t i = 0; i < g->n_nodes; i++)
-    if (g->nodes[i] == node) return true;
-  return false;
-}
-
-/* A result that a reorder stands for is made by a node of another group; that is not followed. */
-static bool is_repeatable(const tn_graph *graph, const tn_group *g) {
+/* A group with a result that a node of another group makes (a reorder) is not repeated. */
+static bool is_group_repeatable(const tn_graph *graph, const tn_group *g) {
   if (!g->choice.deterministic || g->role != TN_STREAM_COMPUTE || g->fallback != NULL) return false;
   for (int32_t i = 0; i < g->n_out; i++)
-    if (!has_node(g, graph->values.v[g->out[i]].node)) return false;
+    if (!tn_group_has_node(g, graph->values.v[g->out[i]].node)) return false;
   for (int32_t i = 0; i < g->n_nodes; i++)
     if (graph->nodes.v[g->nodes[i]].op->flags & TN_OP_EFFECT) return false;
   return true;
 }
 
-static tn_status describe_groups(tn_halves *h) {
-  for (int32_t i = 0; i < h->n_groups; i++) {
-    TN_TRY(name_block(h, i));
-    h->repeatable[i] = is_repeatable(h->cover->graph, &h->groups[i]);
+static tn_status describe_groups(tn_forward_backward *fb) {
+  for (int32_t i = 0; i < fb->n_groups; i++) {
+    TN_TRY(name_group_block(fb, i));
+    fb->repeatable[i] = is_group_repeatable(fb->cover->graph, &fb->groups[i]);
   }
   return TN_OK;
 }
 
-static void find_bases(tn_halves *h) {
-  const tn_graph *graph = h->cover->graph;
-  for (size_t v = 1; v < h->n_values; v++) {
-    h->base[v] = (tn_val)v;
-    h->maker[v] = -1;
-    h->bytes[v] = tn_layout_bytes(tn_graph_type(graph, (tn_val)v), &graph->values.v[v].layout);
+static void fill_value_tables(tn_forward_backward *fb) {
+  const tn_graph *graph = fb->cover->graph;
+  tn_find_view_bases(graph, fb->base);
+  for (size_t v = 1; v < fb->n_values; v++) {
+    fb->maker[v] = -1;
+    fb->bytes[v] = tn_layout_bytes(tn_graph_type(graph, (tn_val)v), &graph->values.v[v].layout);
   }
-  for (size_t i = 0; i < h->n_nodes; i++) {
-    const tn_gnode *node = &graph->nodes.v[i];
-    if (node->group < 0 && tn_node_kind_of(node) == TN_NODE_VIEW)
-      h->base[node->first_out] = h->base[node->in[0]];
-  }
-  for (int32_t i = 0; i < h->n_groups; i++)
-    for (int32_t k = 0; k < h->groups[i].n_out; k++) h->maker[h->groups[i].out[k]] = i;
+  for (int32_t i = 0; i < fb->n_groups; i++)
+    for (int32_t k = 0; k < fb->groups[i].n_out; k++) fb->maker[fb->groups[i].out[k]] = i;
 }
 
-/* Counts into start[v + 1] first; then start[v] is where the readers of v begin. */
-static tn_status list_readers(tn_halves *h) {
-  for (int32_t i = 0; i < h->n_groups; i++)
-    for (int32_t k = 0; k < h->groups[i].n_in; k++) h->start[h->base[h->groups[i].in[k]] + 1]++;
-  for (size_t v = 0; v < h->n_values; v++) h->start[v + 1] += h->start[v];
-  int32_t *fill = tn_arena_copy(&h->arena, h->start, h->n_values * sizeof *fill);
-  h->readers = tn_arena_alloc(&h->arena, (size_t)h->start[h->n_values] * sizeof *h->readers);
-  if (fill == NULL || h->readers == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < h->n_groups; i++)
-    for (int32_t k = 0; k < h->groups[i].n_in; k++) h->readers[fill[h->base[h->groups[i].in[k]]]++] = i;
+/* Compressed rows: counts into start[v + 1] first; after the sums start[v] is the index of the first reader
+ * of v. */
+static tn_status list_value_readers(tn_forward_backward *fb) {
+  for (int32_t i = 0; i < fb->n_groups; i++)
+    for (int32_t k = 0; k < fb->groups[i].n_in; k++) fb->start[fb->base[fb->groups[i].in[k]] + 1]++;
+  for (size_t v = 0; v < fb->n_values; v++) fb->start[v + 1] += fb->start[v];
+  int32_t *fill = tn_arena_copy(&fb->arena, fb->start, fb->n_values * sizeof *fill);
+  fb->readers = tn_arena_alloc(&fb->arena, (size_t)fb->start[fb->n_values] * sizeof *fb->readers);
+  if (fill == NULL || fb->readers == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < fb->n_groups; i++)
+    for (int32_t k = 0; k < fb->groups[i].n_in; k++) fb->readers[fill[fb->base[fb->groups[i].in[k]]]++] = i;
   return TN_OK;
 }
 
-/* Values that commits, outputs and packs read are there in any case, so they are never given up. */
-static void mark_outside(const tn_halves *h, bool *outside) {
-  const tn_graph *graph = h->cover->graph;
-  for (size_t i = 0; i < h->n_nodes; i++) {
+/* Values that commits, outputs and packs read are never discarded. */
+static void mark_read_outside(const tn_forward_backward *fb, bool *outside) {
+  const tn_graph *graph = fb->cover->graph;
+  for (size_t i = 0; i < fb->n_nodes; i++) {
     const tn_gnode *node = &graph->nodes.v[i];
     if (node->group >= 0 || tn_node_kind_of(node) != TN_NODE_PACK) continue;
-    for (int32_t k = 0; k < node->n_in; k++) outside[h->base[node->in[k]]] = true;
+    for (int32_t k = 0; k < node->n_in; k++) outside[fb->base[node->in[k]]] = true;
   }
-  for (size_t i = 0; i < graph->commits.n; i++) outside[h->base[graph->commits.v[i].value]] = true;
-  for (size_t i = 0; i < graph->outputs.n; i++) outside[h->base[graph->outputs.v[i].value]] = true;
+  for (size_t i = 0; i < graph->commits.n; i++) outside[fb->base[graph->commits.v[i].value]] = true;
+  for (size_t i = 0; i < graph->outputs.n; i++) outside[fb->base[graph->outputs.v[i].value]] = true;
 }
 
-/* ---- the turn ---- */
+/* ---- the midpoint ---- */
 
-static int32_t last_reader(const tn_halves *h, tn_val v) {
-  return h->start[v + 1] > h->start[v] ? h->readers[h->start[v + 1] - 1] : -1;
+static int32_t last_group_reader(const tn_forward_backward *fb, tn_val v) {
+  return fb->start[v + 1] > fb->start[v] ? fb->readers[fb->start[v + 1] - 1] : -1;
 }
 
-/* Adds a value's bytes to each group between two of its uses. */
-static void add_gaps(const tn_halves *h, tn_val v, int64_t *change) {
-  int32_t used = h->maker[v];
-  for (int32_t k = h->start[v]; k < h->start[v + 1]; k++) {
-    if (h->readers[k] > used + 1) {
-      change[used + 1] += h->bytes[v];
-      change[h->readers[k]] -= h->bytes[v];
+/* Adds a value's bytes to the groups between two of its uses, as differences between consecutive groups. */
+static void add_idle_gaps(const tn_forward_backward *fb, tn_val v, int64_t *change) {
+  int32_t used = fb->maker[v];
+  for (int32_t k = fb->start[v]; k < fb->start[v + 1]; k++) {
+    if (fb->readers[k] > used + 1) {
+      change[used + 1] += fb->bytes[v];
+      change[fb->readers[k]] -= fb->bytes[v];
     }
-    used = h->readers[k];
+    used = fb->readers[k];
   }
 }
 
-static bool is_candidate(const tn_halves *h, const bool *outside, tn_val v) {
-  return h->maker[v] >= 0 && !outside[v] && h->repeatable[h->maker[v]] && h->bytes[v] > 0 &&
-         h->bytes[v] < INT64_MAX;
+static bool can_rematerialize(const tn_forward_backward *fb, const bool *outside, tn_val v) {
+  return fb->maker[v] >= 0 && !outside[v] && fb->repeatable[fb->maker[v]] && fb->bytes[v] > 0 &&
+         fb->bytes[v] < INT64_MAX;
 }
 
-/* Returns the bytes that lie idle at the turn. */
-static int64_t find_turn(tn_halves *h, const bool *outside, int64_t *change) {
+/* Returns the idle bytes at the midpoint. */
+static int64_t find_midpoint(tn_forward_backward *fb, const bool *outside, int64_t *change) {
   int64_t idle = 0, most = 0;
-  for (tn_val v = 1; v < h->n_values; v++)
-    if (is_candidate(h, outside, v)) add_gaps(h, v, change);
-  for (int32_t i = 0; i < h->n_groups; i++) {
+  for (tn_val v = 1; v < fb->n_values; v++)
+    if (can_rematerialize(fb, outside, v)) add_idle_gaps(fb, v, change);
+  for (int32_t i = 0; i < fb->n_groups; i++) {
     idle += change[i];
     if (idle <= most) continue;
     most = idle;
-    h->turn = i;
+    fb->midpoint = i;
   }
   return most;
 }
 
-static bool crosses_border(const tn_halves *h, tn_val v) {
-  for (int32_t k = h->start[v]; k < h->start[v + 1]; k++)
-    if (h->readers[k] <= h->turn && !tn_halves_same_block(h, h->maker[v], h->readers[k])) return true;
+static bool is_block_border(const tn_forward_backward *fb, tn_val v) {
+  for (int32_t k = fb->start[v]; k < fb->start[v + 1]; k++)
+    if (fb->readers[k] <= fb->midpoint && !tn_forward_backward_same_block(fb, fb->maker[v], fb->readers[k]))
+      return true;
   return false;
 }
 
-static bool used_at_turn(const tn_halves *h, tn_val v) {
-  for (int32_t k = h->start[v]; k < h->start[v + 1]; k++)
-    if (h->readers[k] == h->turn) return true;
-  return h->maker[v] >= h->turn;
+static bool is_used_at_midpoint(const tn_forward_backward *fb, tn_val v) {
+  for (int32_t k = fb->start[v]; k < fb->start[v + 1]; k++)
+    if (fb->readers[k] == fb->midpoint) return true;
+  return fb->maker[v] >= fb->midpoint;
 }
 
-static tn_status find_kept(tn_halves *h) {
-  bool *outside = tn_arena_alloc(&h->arena, h->n_values * sizeof *outside);
-  int64_t *change = tn_arena_alloc(&h->arena, ((size_t)h->n_groups + 1) * sizeof *change);
+static tn_status find_idle_values(tn_forward_backward *fb) {
+  bool *outside = tn_arena_alloc(&fb->arena, fb->n_values * sizeof *outside);
+  int64_t *change = tn_arena_alloc(&fb->arena, ((size_t)fb->n_groups + 1) * sizeof *change);
   if (outside == NULL || change == NULL) return TN_ENOMEM;
-  mark_outside(h, outside);
-  int64_t least = find_turn(h, outside, change) / NEGLIGIBLE;
-  for (tn_val v = 1; v < h->n_values; v++) {
-    h->late[v] = outside[v] || last_reader(h, v) > h->turn;
-    if (!is_candidate(h, outside, v) || !h->late[v] || used_at_turn(h, v) || h->bytes[v] <= least) continue;
-    tn_kept kept = {v, crosses_border(h, v)};
-    TN_TRY(tn_vec_push(h->env, &h->kept, kept));
+  mark_read_outside(fb, outside);
+  int64_t least = find_midpoint(fb, outside, change) / NEGLIGIBLE_RATIO;
+  for (tn_val v = 1; v < fb->n_values; v++) {
+    fb->read_in_backward[v] = outside[v] || last_group_reader(fb, v) > fb->midpoint;
+    if (!can_rematerialize(fb, outside, v) || !fb->read_in_backward[v] || is_used_at_midpoint(fb, v) ||
+        fb->bytes[v] <= least)
+      continue;
+    tn_idle_value idle = {v, is_block_border(fb, v)};
+    TN_TRY(tn_vec_push(fb->env, &fb->idle, idle));
   }
   return TN_OK;
 }
 
-/* ---- the halves ---- */
+/* ---- forward and backward ---- */
 
-static tn_status make_tables(tn_halves *h) {
-  size_t groups = (size_t)h->n_groups;
-  h->groups = tn_arena_copy(&h->arena, h->cover->groups.v, groups * sizeof *h->groups);
-  h->base = tn_arena_alloc(&h->arena, h->n_values * sizeof *h->base);
-  h->maker = tn_arena_alloc(&h->arena, h->n_values * sizeof *h->maker);
-  h->bytes = tn_arena_alloc(&h->arena, h->n_values * sizeof *h->bytes);
-  h->start = tn_arena_alloc(&h->arena, (h->n_values + 1) * sizeof *h->start);
-  h->late = tn_arena_alloc(&h->arena, h->n_values * sizeof *h->late);
-  h->block = tn_arena_alloc(&h->arena, groups * sizeof *h->block);
-  h->leaf = tn_arena_alloc(&h->arena, groups * sizeof *h->leaf);
-  h->repeatable = tn_arena_alloc(&h->arena, groups * sizeof *h->repeatable);
-  if (h->groups == NULL || h->base == NULL || h->maker == NULL || h->bytes == NULL || h->start == NULL ||
-      h->late == NULL || h->block == NULL || h->leaf == NULL || h->repeatable == NULL)
+static tn_status make_forward_backward_tables(tn_forward_backward *fb) {
+  size_t groups = (size_t)fb->n_groups;
+  fb->groups = tn_arena_copy(&fb->arena, fb->cover->groups.v, groups * sizeof *fb->groups);
+  fb->base = tn_arena_alloc(&fb->arena, fb->n_values * sizeof *fb->base);
+  fb->maker = tn_arena_alloc(&fb->arena, fb->n_values * sizeof *fb->maker);
+  fb->bytes = tn_arena_alloc(&fb->arena, fb->n_values * sizeof *fb->bytes);
+  fb->start = tn_arena_alloc(&fb->arena, (fb->n_values + 1) * sizeof *fb->start);
+  fb->read_in_backward = tn_arena_alloc(&fb->arena, fb->n_values * sizeof *fb->read_in_backward);
+  fb->block = tn_arena_alloc(&fb->arena, groups * sizeof *fb->block);
+  fb->single_layer = tn_arena_alloc(&fb->arena, groups * sizeof *fb->single_layer);
+  fb->repeatable = tn_arena_alloc(&fb->arena, groups * sizeof *fb->repeatable);
+  if (fb->groups == NULL || fb->base == NULL || fb->maker == NULL || fb->bytes == NULL || fb->start == NULL ||
+      fb->read_in_backward == NULL || fb->block == NULL || fb->single_layer == NULL || fb->repeatable == NULL)
     return TN_ENOMEM;
-  find_bases(h);
-  TN_TRY(describe_groups(h));
-  return list_readers(h);
+  fill_value_tables(fb);
+  TN_TRY(describe_groups(fb));
+  return list_value_readers(fb);
 }
 
-tn_status tn_halves_create(tn_cover *cover, tn_halves *h) {
-  *h = (tn_halves){.env = cover->env,
-                   .cover = cover,
-                   .arena = tn_arena_new(cover->env),
-                   .n_groups = (int32_t)cover->groups.n,
-                   .n_nodes = cover->graph->nodes.n,
-                   .n_values = cover->graph->values.n};
-  TN_TRY(make_tables(h));
-  return find_kept(h);
+tn_status tn_forward_backward_create(tn_cover *cover, tn_forward_backward *fb) {
+  *fb = (tn_forward_backward){.env = cover->env,
+                              .cover = cover,
+                              .arena = tn_arena_new(cover->env),
+                              .n_groups = (int32_t)cover->groups.n,
+                              .n_nodes = cover->graph->nodes.n,
+                              .n_values = cover->graph->values.n};
+  TN_TRY(make_forward_backward_tables(fb));
+  return find_idle_values(fb);
 }
 
-void tn_halves_free(tn_halves *h) {
-  tn_vec_free(h->env, &h->kept);
-  tn_arena_free(&h->arena);
+void tn_forward_backward_free(tn_forward_backward *fb) {
+  tn_vec_free(fb->env, &fb->idle);
+  tn_arena_free(&fb->arena);
 }
 
-void tn_halves_restore(const tn_halves *h) {
-  tn_graph *graph = h->cover->graph;
-  memcpy(h->cover->groups.v, h->groups, (size_t)h->n_groups * sizeof *h->groups);
-  h->cover->groups.n = (size_t)h->n_groups;
-  graph->nodes.n = h->n_nodes;
-  graph->values.n = graph->types.n = h->n_values;
-  tn_cover_number(h->cover);
+void tn_forward_backward_restore(const tn_forward_backward *fb) {
+  tn_graph *graph = fb->cover->graph;
+  memcpy(fb->cover->groups.v, fb->groups, (size_t)fb->n_groups * sizeof *fb->groups);
+  fb->cover->groups.n = (size_t)fb->n_groups;
+  graph->nodes.n = fb->n_nodes;
+  graph->values.n = graph->types.n = fb->n_values;
+  tn_cover_number_groups(fb->cover);
 }
 
-bool tn_halves_state_is_old(const tn_halves *h, tn_val state, int32_t group) {
-  const tn_graph *graph = h->cover->graph;
+bool tn_forward_backward_state_is_old(const tn_forward_backward *fb, tn_val state, int32_t group) {
+  const tn_graph *graph = fb->cover->graph;
   const char *path = ((const tn_state_attributes *)tn_graph_maker(graph, state)->attributes)->path;
   for (size_t i = 0; i < graph->commits.n; i++) {
     const tn_gcommit *c = &graph->commits.v[i];
-    bool same = path[0] == '@' || c->path[0] == '@' || tn_text_equal(c->path, path);
-    if (same && h->maker[h->base[c->value]] < group) return false;
+    if (tn_commit_may_overwrite(c, path) && fb->maker[fb->base[c->value]] < group) return false;
   }
   return true;
 }

@@ -1,50 +1,54 @@
-/* core/compile/rematerialization/forward_backward.h: a cover seen as two halves, and what the second keeps
- * alive from the first.
+/* core/compile/rematerialization/forward_backward.h: splits a cover into forward and backward, and finds the
+ * values that are live between the two.
  *
- * The turn is the group at which the most bytes lie idle, read before it and again after it. In a step of
- * training that is where forward ends and backward begins, since backward reads what forward left in the
- * opposite order; but nothing here knows of gradients. What lies idle at the turn can be given up and made
- * again by clones of first-half groups that run in the second half (again.h). */
+ * The midpoint is the group at which the most bytes are idle: read before it and again after it. In a
+ * training step that is where forward ends, since backward reads the values of forward in the opposite order;
+ * but the analysis knows nothing of gradients and works for every cover. Idle values can be discarded and
+ * rematerialized by copies of forward groups that run in backward (clone_groups.h). */
 #ifndef TN_CORE_COMPILE_REMATERIALIZATION_FORWARD_BACKWARD_H
 #define TN_CORE_COMPILE_REMATERIALIZATION_FORWARD_BACKWARD_H
 
-#include "core/compile/cover.h"
+#include "core/compile/select/cover.h"
 
-/* A value that lies idle at the turn and could be made again. */
-typedef struct tn_kept {
+/* A value that is idle at the midpoint and could be rematerialized. */
+typedef struct tn_idle_value {
   tn_val value;
-  bool border; /* another block of the model reads it in the first half */
-} tn_kept;
+  bool border; /* another block of the model reads it in forward */
+} tn_idle_value;
 
-/* Tables per value count for the value whose memory a view shares; per group as the cover was. */
-typedef struct tn_halves {
+/* Tables per value are for the value that owns the memory of a view (view_bases.h); tables per group are for
+ * the cover before any rematerialization. */
+typedef struct tn_forward_backward {
   tn_env *env;
   tn_cover *cover;
   tn_arena arena;
-  tn_group *groups; /* as they were before anything was made again */
-  int32_t n_groups, turn;
-  size_t n_nodes, n_values;
-  tn_val *base;
-  int32_t *maker;           /* -1: no group stores it */
-  int64_t *bytes;           /* in memory */
-  int32_t *start, *readers; /* rows of groups in order; the readers of v begin at start[v] */
-  bool *late;               /* a group of the second half reads it, or something that is no group */
-  const char **block;       /* per group: "layer1.0" */
-  bool *leaf;               /* per group: the block is a single layer */
-  bool *repeatable;         /* per group: running it again gives the same bits and has no effect */
-  TN_VEC(tn_kept) kept;
-} tn_halves;
+  tn_group *groups; /* a copy of the cover's groups */
+  int32_t n_groups;
+  int32_t midpoint;         /* the last group of forward */
+  size_t n_nodes, n_values; /* of the graph */
+  tn_val *base;             /* per value: as tn_find_view_bases */
+  int32_t *maker;           /* per value: the group that stores it, or -1 */
+  int64_t *bytes;           /* per value: in memory */
+  int32_t *start, *readers; /* the readers of value v, groups in order, are readers[start[v]] to
+                               readers[start[v + 1] - 1] */
+  bool *read_in_backward;   /* per value: a group of backward reads it, or a pack, commit or output */
+  const char **block;       /* per group: the block of the model, "layer1.0" */
+  bool *single_layer;       /* per group: the block is a single layer */
+  bool *repeatable;         /* per group: running it a second time gives the same bits and has no effect */
+  TN_VEC(tn_idle_value) idle;
+} tn_forward_backward;
 
-tn_status tn_halves_create(tn_cover *cover, tn_halves *halves);
-void tn_halves_free(tn_halves *halves);
+/* *fb must be freed also after a failure. */
+tn_status tn_forward_backward_create(tn_cover *cover, tn_forward_backward *fb);
+void tn_forward_backward_free(tn_forward_backward *fb);
 
-/* The cover as it was when the halves were made. */
-void tn_halves_restore(const tn_halves *halves);
+/* Restores the cover to its state at tn_forward_backward_create. */
+void tn_forward_backward_restore(const tn_forward_backward *fb);
 
-/* Whether no group before `group` makes the value of a commit that overwrites a state's value at entry. */
-bool tn_halves_state_is_old(const tn_halves *halves, tn_val state, int32_t group);
+/* Whether a state still has its old value before `group`: no commit that may overwrite it is made earlier. */
+bool tn_forward_backward_state_is_old(const tn_forward_backward *fb, tn_val state, int32_t group);
 
-/* Blocks end where blocks of several layers begin; layers outside of them are one block together. */
-bool tn_halves_same_block(const tn_halves *halves, int32_t a, int32_t b);
+/* Whether two groups belong to one block. All single layers outside of blocks together are one block. */
+bool tn_forward_backward_same_block(const tn_forward_backward *fb, int32_t a, int32_t b);
 
 #endif

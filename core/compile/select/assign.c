@@ -1,58 +1,60 @@
 /* core/compile/select/assign.c: pass `assign`.
  *
- * An op belongs to the device if one of its kernels takes it, alone or in a larger match, or if what it
- * decomposes into does; so the rounds of select decide. What is left over are ops without a
- * decomposition, which the fallback does if one of its kernels takes them. */
+ * An op runs on the device if one of its kernels accepts the op, by itself or in a larger match, or if
+ * kernels of the device accept all parts of its decomposition. Therefore the rounds of covering decide. The
+ * ops that they leave uncovered have no decomposition; such an op falls back if the fallback has a kernel for
+ * it. */
 #include "core/compile/select/assign.h"
 
 #include "core/compile/select/lower.h"
+#include "core/compile/select/rounds.h"
 
-static tn_status find_lacking(const tn_assignment *a, uint32_t *node) {
+static tn_status find_uncovered_node(const tn_assignment *a, uint32_t *node) {
   for (*node = 0; *node < a->graph->nodes.n; ++*node)
-    if (a->round.lacking[*node]) return TN_OK;
-  return tn_failf(a->env, TN_EINTERNAL, "select lacks an op that is not in the graph");
+    if (a->round.uncovered[*node]) return TN_OK;
+  return tn_failf(a->env, TN_EINTERNAL, "the uncovered op is not in the graph");
 }
 
-/* What the one kernel of the fallback that would do it, or all that would not, mean for the user. */
-static tn_status refuse(tn_assignment *a, uint32_t node, const char *reason, bool can) {
+/* The error says whether the fallback could run the op (`found`), and otherwise why it could not. */
+static tn_status refuse_fallback(tn_assignment *a, uint32_t node, const char *reason, bool found) {
   const char *family = a->fallback->target.families[0], *why_not = NULL;
-  TN_TRY(tn_selection_reasons(&a->round, node, &why_not));
+  TN_TRY(tn_round_reasons(&a->round, node, &why_not));
   const char *more =
-      can ? tn_arena_printf(&a->round.arena, "; %s can do it: [backend] fallback = warn lets it run there",
-                            family)
-          : tn_arena_printf(&a->round.arena, "; nor can the fallback %s: %s", family, why_not);
-  return more == NULL ? TN_ENOMEM : tn_selection_unsupported(&a->round, node, reason, more);
+      found ? tn_arena_printf(&a->round.arena, "; %s can do it: [backend] fallback = warn lets it run there",
+                              family)
+            : tn_arena_printf(&a->round.arena, "; nor can the fallback %s: %s", family, why_not);
+  return more == NULL ? TN_ENOMEM : tn_round_fail_unsupported(&a->round, node, reason, more);
 }
 
-/* The device's reasons are taken away before the fallback's kernels give theirs. */
-static tn_status give_away(tn_assignment *a, uint32_t node) {
+/* The device's reasons are removed before the reasons of the fallback's kernels are recorded. */
+static tn_status assign_to_fallback(tn_assignment *a, uint32_t node) {
   const char *reason = NULL;
-  bool can = false;
-  TN_TRY(tn_selection_reasons(&a->round, node, &reason));
-  a->round.notes[node] = NULL;
-  TN_TRY(tn_selection_can(&a->round, a->fallback, node, &can));
-  if (!can || a->catalog->target.fallback_refused) return refuse(a, node, reason, can);
+  bool found = false;
+  TN_TRY(tn_round_reasons(&a->round, node, &reason));
+  a->round.rejections[node] = NULL;
+  TN_TRY(tn_round_has_kernel(&a->round, a->fallback, node, &found));
+  if (!found || a->catalog->target.fallback_refused) return refuse_fallback(a, node, reason, found);
   a->round.fallback[node] = reason;
-  a->round.notes[node] = NULL;
+  a->round.rejections[node] = NULL;
   return TN_OK;
 }
 
-static tn_status give_all_away(tn_assignment *a) {
-  uint32_t lacking = 0;
-  if (a->round.n_lacking == 0) return TN_OK;
-  TN_TRY(find_lacking(a, &lacking));
+static tn_status assign_uncovered(tn_assignment *a) {
+  uint32_t uncovered = 0;
+  if (a->round.n_uncovered == 0) return TN_OK;
+  TN_TRY(find_uncovered_node(a, &uncovered));
   if (a->fallback == NULL) {
     const char *reason = NULL;
-    TN_TRY(tn_selection_reasons(&a->round, lacking, &reason));
-    return tn_selection_unsupported(&a->round, lacking, reason, "");
+    TN_TRY(tn_round_reasons(&a->round, uncovered, &reason));
+    return tn_round_fail_unsupported(&a->round, uncovered, reason, "");
   }
-  for (uint32_t i = lacking; i < a->graph->nodes.n; i++)
-    if (a->round.lacking[i]) TN_TRY(give_away(a, i));
+  for (uint32_t i = uncovered; i < a->graph->nodes.n; i++)
+    if (a->round.uncovered[i]) TN_TRY(assign_to_fallback(a, i));
   return TN_OK;
 }
 
-static tn_status make_catalogs(tn_assignment *a, tn_registry *registry, const tn_target *target,
-                               struct tn_op_table *ops) {
+static tn_status create_assignment_catalogs(tn_assignment *a, tn_registry *registry, const tn_target *target,
+                                            struct tn_op_table *ops) {
   TN_TRY(tn_catalog_create(a->env, registry, target, ops, &a->catalog));
   if (target->fallback == NULL) return TN_OK;
   return tn_catalog_create(a->env, registry, target->fallback, ops, &a->fallback);
@@ -61,17 +63,17 @@ static tn_status make_catalogs(tn_assignment *a, tn_registry *registry, const tn
 tn_status tn_pass_assign(tn_env *env, tn_registry *registry, const tn_target *target, const tn_graph *graph,
                          tn_assignment *a) {
   *a = (tn_assignment){.env = env, .round = {.env = env, .arena = tn_arena_new(env)}};
-  tn_status status = make_catalogs(a, registry, target, graph->ops);
+  tn_status status = create_assignment_catalogs(a, registry, target, graph->ops);
   if (status == TN_OK) status = tn_graph_merge(graph, &a->graph);
   if (status == TN_OK) status = tn_lower_predicates(a->graph);
-  if (status == TN_OK) status = tn_select_rounds(&a->round, env, a->catalog, &a->graph);
-  if (status == TN_OK) status = give_all_away(a);
+  if (status == TN_OK) status = tn_run_rounds(&a->round, env, a->catalog, &a->graph);
+  if (status == TN_OK) status = assign_uncovered(a);
   if (status != TN_OK) tn_assignment_free(a);
   return status;
 }
 
 void tn_assignment_free(tn_assignment *a) {
-  tn_selection_finish(&a->round);
+  tn_round_finish(&a->round);
   tn_graph_destroy(a->graph);
   tn_catalog_destroy(a->catalog);
   tn_catalog_destroy(a->fallback);

@@ -1,30 +1,24 @@
-/* core/compile/select/assign.h: pass `assign`: which side does each op, the device or its fallback. */
+/* core/compile/select/assign.h: pass `assign`: decides for each op whether the device or its fallback runs
+ * it. */
 #ifndef TN_CORE_COMPILE_SELECT_ASSIGN_H
 #define TN_CORE_COMPILE_SELECT_ASSIGN_H
 
 #include "core/compile/select/round.h"
 
-/* A graph in its final form: composites that no kernel took are decomposed, and each node that needs a
- * kernel has a side. */
+/* A graph in its final form: composites without a kernel are decomposed, and every node that needs a kernel
+ * is assigned to the device or to the fallback. */
 typedef struct tn_assignment {
   tn_env *env;
-  tn_catalog *catalog;  /* owned: what runs on the device */
-  tn_catalog *fallback; /* owned: what runs where ops of the device fall back to; NULL: nowhere */
+  tn_catalog *catalog;  /* owned: the device's kernels */
+  tn_catalog *fallback; /* owned: the fallback's kernels; NULL: the target has no fallback */
   tn_graph *graph;      /* owned */
-  tn_selection round;   /* the round of select that stands: what the device does is covered */
+  tn_round round;       /* the last round, in which the device's nodes are covered */
 } tn_assignment;
 
-/* Reads the graph and makes another. An op that neither side can do, or that falls back where the target
- * refuses that: TN_EUNSUPPORTED with every kernel's reason. */
+/* Reads the graph and makes another. TN_EUNSUPPORTED with every kernel's reason: neither side has a kernel
+ * for an op, or the op would fall back and the target refuses that. */
 tn_status tn_pass_assign(tn_env *env, tn_registry *registry, const tn_target *target, const tn_graph *graph,
                          tn_assignment *assignment);
 void tn_assignment_free(tn_assignment *assignment);
-
-/* Graph text with, after each node that falls back, a comment line that says where to and why. */
-tn_status tn_assignment_print(const tn_assignment *assignment, tn_text *text);
-
-/* Pass `select` for what was assigned: covers what falls back, too. Takes what the assignment owns on
- * success. */
-tn_status tn_select_assigned(tn_assignment *assignment, tn_cover **cover);
 
 #endif

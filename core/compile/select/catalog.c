@@ -1,4 +1,4 @@
-/* core/compile/select/catalog.c: collects the kernels of a target's families. */
+/* core/compile/select/catalog.c: collects the kernels of a target's families, sorts and finds them. */
 #include "core/compile/select/catalog.h"
 
 #include <stdlib.h>
@@ -8,8 +8,9 @@
 #include "core/compile/select/recorded_choices.h"
 #include "core/graph/op/schema.h"
 
-/* TN_EUNAVAILABLE only says that an op is not installed. */
-static tn_status resolve(tn_catalog *catalog, struct tn_op_table *ops, tn_catalog_kernel *k, bool *resolved) {
+/* Finds the ops of a pattern. An op that is not installed (TN_EUNAVAILABLE) is no failure. */
+static tn_status resolve_pattern_ops(tn_catalog *catalog, struct tn_op_table *ops, tn_catalog_kernel *k,
+                                     bool *resolved) {
   const tn_pattern *pattern = k->pattern;
   const tn_op_def **defs = tn_arena_alloc(&catalog->arena, (size_t)pattern->n_nodes * sizeof *defs);
   if (defs == NULL) return TN_ENOMEM;
@@ -27,8 +28,8 @@ static tn_status resolve(tn_catalog *catalog, struct tn_op_table *ops, tn_catalo
   return TN_OK;
 }
 
-static tn_status add_kernel(tn_catalog *catalog, struct tn_op_table *ops, const tn_entry *entry,
-                            int32_t rank) {
+static tn_status add_catalog_kernel(tn_catalog *catalog, struct tn_op_table *ops, const tn_entry *entry,
+                                    int32_t rank) {
   const tn_kernel *kernel = (const tn_kernel *)entry->item;
   tn_catalog_kernel k = {
       .entry = entry, .kernel = kernel, .family = catalog->target.families[rank], .rank = rank};
@@ -37,50 +38,52 @@ static tn_status add_kernel(tn_catalog *catalog, struct tn_op_table *ops, const 
   if (status != TN_OK)
     return tn_wrap(catalog->env, status, "kernel %s of plugin %s", entry->item->name, entry->plugin);
   if (k.pattern->op_class >= 0) return tn_vec_push(catalog->env, &catalog->regions, k);
-  TN_TRY(resolve(catalog, ops, &k, &resolved));
+  TN_TRY(resolve_pattern_ops(catalog, ops, &k, &resolved));
   return resolved ? tn_vec_push(catalog->env, &catalog->fixed, k) : TN_OK;
 }
 
-static int compare_rank(const tn_catalog_kernel *a, const tn_catalog_kernel *b) {
+static int compare_kernel_rank(const tn_catalog_kernel *a, const tn_catalog_kernel *b) {
   if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
   return strcmp(a->entry->item->name, b->entry->item->name);
 }
 
-static int compare_regions(const void *a, const void *b) { return compare_rank(a, b); }
+static int compare_regions(const void *a, const void *b) { return compare_kernel_rank(a, b); }
 
-static const tn_op_def *last_def(const tn_catalog_kernel *k) { return k->defs[k->pattern->n_nodes - 1]; }
+static const tn_op_def *last_pattern_def(const tn_catalog_kernel *k) {
+  return k->defs[k->pattern->n_nodes - 1];
+}
 
-/* By name and not by address: a catalog is in a run's plan.json, which is the same every time. */
+/* By name and not by address: plan.json lists the catalog and must not change from run to run. */
 static int compare_defs(const tn_op_def *a, const tn_op_def *b) {
   return a == b ? 0 : strcmp(a->op->item.name, b->op->item.name);
 }
 
 static int compare_fixed(const void *left, const void *right) {
   const tn_catalog_kernel *a = left, *b = right;
-  int order = compare_defs(last_def(a), last_def(b));
+  int order = compare_defs(last_pattern_def(a), last_pattern_def(b));
   if (order != 0) return order;
   if (a->pattern->n_nodes != b->pattern->n_nodes) return a->pattern->n_nodes > b->pattern->n_nodes ? -1 : 1;
-  return compare_rank(a, b);
+  return compare_kernel_rank(a, b);
 }
 
-/* Where choices are made again, kernels that were not there at the time are not asked. */
-static bool is_wanted(const tn_catalog *catalog, const tn_entry *entry) {
+/* A replayed compilation uses only the recorded kernels. */
+static bool is_in_replay(const tn_catalog *catalog, const tn_entry *entry) {
   const tn_replay *replay = catalog->target.replay;
   return replay == NULL || tn_replay_has_kernel(replay, entry);
 }
 
-static tn_status collect(tn_catalog *catalog, tn_registry *registry, struct tn_op_table *ops) {
+static tn_status collect_kernels(tn_catalog *catalog, tn_registry *registry, struct tn_op_table *ops) {
   for (int32_t rank = 0; rank < catalog->target.n_families; rank++) {
     const tn_entry *entries = NULL;
     int32_t n = 0;
     TN_TRY(tn_registry_kernels(registry, catalog->env, catalog->target.families[rank], &entries, &n));
-    /* The registry's array is valid until its next call, and looking up an op is one. */
+    /* The array is valid until the next call of the registry, and finding an op is such a call. */
     const tn_entry *kept = tn_arena_copy(&catalog->arena, entries, (size_t)n * sizeof *kept);
     if (kept == NULL) return TN_ENOMEM;
     for (int32_t i = 0; i < n; i++)
-      if (is_wanted(catalog, &kept[i])) TN_TRY(add_kernel(catalog, ops, &kept[i], rank));
+      if (is_in_replay(catalog, &kept[i])) TN_TRY(add_catalog_kernel(catalog, ops, &kept[i], rank));
   }
-  if (catalog->target.n_families > 0) TN_TRY(add_kernel(catalog, ops, &tn_entry_all_reduce, 0));
+  if (catalog->target.n_families > 0) TN_TRY(add_catalog_kernel(catalog, ops, &tn_entry_all_reduce, 0));
   if (catalog->fixed.n > 0)
     qsort(catalog->fixed.v, catalog->fixed.n, sizeof *catalog->fixed.v, compare_fixed);
   if (catalog->regions.n > 0)
@@ -88,8 +91,8 @@ static tn_status collect(tn_catalog *catalog, tn_registry *registry, struct tn_o
   return TN_OK;
 }
 
-/* Groups name their family for as long as the program lives, which may be longer than the target. */
-static tn_status copy_target(tn_catalog *catalog, const tn_target *target) {
+/* Groups point to the names of families, and a program may outlive its target. */
+static tn_status copy_catalog_target(tn_catalog *catalog, const tn_target *target) {
   const char **families = tn_arena_alloc(&catalog->arena, (size_t)target->n_families * sizeof *families);
   if (families == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < target->n_families; i++) {
@@ -112,8 +115,8 @@ tn_status tn_catalog_create(tn_env *env, tn_registry *registry, const tn_target 
   if (made == NULL) return TN_ENOMEM;
   made->env = env;
   made->arena = tn_arena_new(env);
-  tn_status status = copy_target(made, target);
-  if (status == TN_OK) status = collect(made, registry, ops);
+  tn_status status = copy_catalog_target(made, target);
+  if (status == TN_OK) status = collect_kernels(made, registry, ops);
   if (status == TN_OK)
     *catalog = made;
   else
@@ -133,13 +136,13 @@ const tn_catalog_kernel *tn_catalog_find(const tn_catalog *catalog, const tn_op_
   size_t low = 0, high = catalog->fixed.n;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (compare_defs(last_def(&catalog->fixed.v[middle]), def) < 0)
+    if (compare_defs(last_pattern_def(&catalog->fixed.v[middle]), def) < 0)
       low = middle + 1;
     else
       high = middle;
   }
   size_t end = low;
-  while (end < catalog->fixed.n && last_def(&catalog->fixed.v[end]) == def) end++;
+  while (end < catalog->fixed.n && last_pattern_def(&catalog->fixed.v[end]) == def) end++;
   *n = (int32_t)(end - low);
   return catalog->fixed.v + low;
 }

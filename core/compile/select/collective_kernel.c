@@ -1,9 +1,9 @@
-/* core/compile/select/collective_kernel.c: what a collective promises the plan. */
+/* core/compile/select/collective_kernel.c: the variant and the cost of a collective. */
 #include "core/compile/select/collective_kernel.h"
 
-/* Rough: a few microseconds to start, then a link of 10 GB/s, over which a ring sends every byte twice
+/* A rough cost: a few microseconds to start, then a link of 10 GB/s, over which a ring sends every byte twice
  * (Patarasuk and Yuan, JPDC 69, 2009). */
-static tn_status query(tn_query *q) {
+static tn_status collective_query(tn_query *q) {
   static const int32_t in_place[1][2] = {{0, 0}};
   double bytes = (double)tn_type_bytes(q->match->in[0]);
   tn_variant v = {.struct_size = sizeof v,
@@ -16,7 +16,7 @@ static tn_status query(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status launch(tn_launch *l) {
+static tn_status collective_launch(tn_launch *l) {
   return tn_fail(l, TN_ECOMM, NULL, "%s: the program has no communicator", l->name);
 }
 
@@ -24,8 +24,8 @@ const tn_kernel tn_kernel_all_reduce = {
     .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "all_reduce", "collectives, by the run's communicator"),
     .family = "",
     .pattern = "y = all_reduce(x)",
-    .query = query,
-    .launch = launch};
+    .query = collective_query,
+    .launch = collective_launch};
 
 const tn_entry tn_entry_all_reduce = {
     .item = &tn_kernel_all_reduce.item, .plugin = "tenon", .version = "0", .file = ""};

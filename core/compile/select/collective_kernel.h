@@ -1,13 +1,16 @@
-/* core/compile/select/collective_kernel.h: the one kernel that is the host's own: collectives, which a
- * communicator carries out on the communication stream. Every catalog has it, as a kernel of the device's
- * family. */
+/* core/compile/select/collective_kernel.h: the kernel of collectives, which is part of the host and not of a
+ * backend. A communicator executes them on the communication stream. Every catalog contains it, as a kernel
+ * of the device's family. */
 #ifndef TN_CORE_COMPILE_SELECT_COLLECTIVE_KERNEL_H
 #define TN_CORE_COMPILE_SELECT_COLLECTIVE_KERNEL_H
 
-#include "core/compile/cover.h"
+#include "core/plugin/registry.h"
+#include "tenon/plugin/kernel.h"
 
-/* "y = all_reduce(x)", in place if that is convenient. The launch asks the program's communicator, which
- * the executor binds; without one it fails. */
+#include <stdbool.h>
+
+/* "y = all_reduce(x)"; the result may overwrite the operand. The executor replaces the launch by the
+ * program's communicator; without a communicator the launch fails. */
 extern const tn_kernel tn_kernel_all_reduce;
 extern const tn_entry tn_entry_all_reduce;
 

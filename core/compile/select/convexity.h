@@ -1,41 +1,43 @@
-/* core/compile/select/convexity.h: a graph in which groups of nodes are contracted to one unit each, kept in
- * an order in which operands come first.
+/* core/compile/select/convexity.h: the contracted graph, and convex sets in it.
  *
- * A group is launched as one, so the contracted graph must stay free of cycles: a set of nodes may
- * become a group only if it is convex there, that is, if no path leaves it and comes back. Groups
- * that are convex among the nodes alone can still wait for each other. */
+ * Every group of nodes is contracted to one vertex, and the vertices are kept in topological order. A group
+ * is one launch, so the contracted graph must stay acyclic: a set of nodes may become a group only if it is
+ * convex in the contracted graph, that is, if no path leaves the set and re-enters it. Convexity in the graph
+ * of nodes would not be enough: two such groups can depend on each other. */
 #ifndef TN_CORE_COMPILE_SELECT_CONVEXITY_H
 #define TN_CORE_COMPILE_SELECT_CONVEXITY_H
 
 #include "core/graph/uses.h"
 
-typedef struct tn_units {
+typedef struct tn_contracted_graph {
   const tn_graph *graph;
   const tn_uses *uses;
-  int32_t *unit;   /* per node: its unit, which is the number of one of its nodes */
-  int32_t *member; /* per unit: first node; then `next` per node, -1 at the end */
-  int32_t *next;
-  int32_t *position; /* per unit */
-  int32_t *order;    /* unit at each position; -1 where units have been merged away */
-  uint32_t *set, *seen, set_epoch, seen_epoch; /* marks per unit; a mark holds in its epoch only */
-  int32_t set_first, set_last;                 /* positions of the set's ends */
-  int32_t *stack, *moved;
-} tn_units;
+  int32_t *vertex;       /* per node: its vertex, numbered as one of the vertex's nodes */
+  int32_t *first_member; /* per vertex: its first node */
+  int32_t *next_member;  /* per node: the vertex's next node, -1 at the end */
+  int32_t *position;     /* per vertex: index into `order` */
+  int32_t *order;        /* vertices in topological order; -1 where vertices have been merged away */
+  uint32_t *set, *seen;  /* per vertex: the epoch in which it was marked */
+  uint32_t set_epoch, seen_epoch;
+  int32_t set_first, set_last; /* the first and last position of the set's vertices */
+  int32_t *stack, *dependents; /* scratch */
+} tn_contracted_graph;
 
-/* One unit per node. Everything lies in the arena. */
-tn_status tn_units_create(tn_arena *arena, const tn_graph *graph, const tn_uses *uses, tn_units *units);
+/* One vertex per node. Everything lives in the arena. */
+tn_status tn_contracted_create(tn_arena *arena, const tn_graph *graph, const tn_uses *uses,
+                               tn_contracted_graph *contracted);
 
-/* A set of nodes, each a unit of its own, that may become one. */
-void tn_units_set_start(tn_units *units);
-void tn_units_set_add(tn_units *units, uint32_t node);
-static inline bool tn_units_set_has(const tn_units *u, uint32_t node) {
-  return u->set[u->unit[node]] == u->set_epoch;
+/* The set: nodes, each a vertex of its own, that may become one vertex. */
+void tn_contracted_set_start(tn_contracted_graph *contracted);
+void tn_contracted_set_add(tn_contracted_graph *contracted, uint32_t node);
+static inline bool tn_contracted_set_has(const tn_contracted_graph *c, uint32_t node) {
+  return c->set[c->vertex[node]] == c->set_epoch;
 }
-/* Whether the set, which is these nodes, is convex; false as well where finding out takes too long. */
-bool tn_units_set_convex(tn_units *units, const uint32_t *nodes, int32_t n);
-/* Whether a convex set stays so when a neighbour joins. */
-bool tn_units_set_admits(tn_units *units, uint32_t node);
-/* Makes the set, which must be convex, one unit. */
-void tn_units_set_merge(tn_units *units, const uint32_t *nodes, int32_t n);
+/* Whether the set, which consists of these nodes, is convex; false also if the search takes too long. */
+bool tn_contracted_set_is_convex(tn_contracted_graph *contracted, const uint32_t *nodes, int32_t n);
+/* Whether a convex set stays convex if a neighbour joins. */
+bool tn_contracted_set_admits(tn_contracted_graph *contracted, uint32_t node);
+/* Makes the set, which must be convex, one vertex. */
+void tn_contracted_set_merge(tn_contracted_graph *contracted, const uint32_t *nodes, int32_t n);
 
 #endif

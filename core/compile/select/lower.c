@@ -1,4 +1,4 @@
-/* core/compile/select/lower.c: decompositions, and predicates as arithmetic. */
+/* core/compile/select/lower.c: decomposition of composite ops, and predicated commits as `where`. */
 #include "core/compile/select/lower.h"
 
 #include "tenon/ops.h"
@@ -7,7 +7,7 @@ typedef struct lowering {
   const bool *marked;
 } lowering;
 
-static tn_status decompose_node(tn_rewrite *r, const tn_gnode *node) {
+static tn_status lower_by_decomposition(tn_rewrite *r, const tn_gnode *node) {
   const void *handle = r->from->env;
   size_t n_in = (size_t)node->n_in, n_out = (size_t)node->n_out;
   tn_val *values = tn_alloc(handle, tn_size_mul(n_in + n_out, sizeof *values));
@@ -26,7 +26,7 @@ static tn_status decompose_node(tn_rewrite *r, const tn_gnode *node) {
 static tn_status lower_node(tn_rewrite *r, const tn_gnode *node, void *context) {
   const lowering *l = context;
   size_t index = (size_t)(node - r->from->nodes.v);
-  return l->marked[index] ? decompose_node(r, node) : tn_rewrite_copy(r, node);
+  return l->marked[index] ? lower_by_decomposition(r, node) : tn_rewrite_copy(r, node);
 }
 
 tn_status tn_lower_decompose(const tn_graph *from, const bool *marked, tn_graph **graph) {
@@ -42,7 +42,7 @@ static tn_status lower_predicate(tn_graph *graph, tn_build *b, tn_gcommit *commi
   const tn_gstate *state = tn_graph_find_state(graph, commit->path);
   if (state == NULL)
     return tn_failf(graph->env, TN_EINTERNAL, "commit of %s: there is no such state", commit->path);
-  /* The call below may move the table of states. */
+  /* a copy: the call below may move the table of states */
   tn_gstate s = *state;
   tn_val old = tn_graph_state(graph, s.path, &s.type, s.what, s.init, s.where);
   if (old == 0) return graph->env->record->code;

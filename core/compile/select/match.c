@@ -1,15 +1,15 @@
-/* core/compile/select/match.c: backtracking search for a pattern, from its last node outward.
+/* core/compile/select/match.c: subgraph matching by backtracking, from the last node of the pattern outward.
  *
- * The shape is found first; then the match must be legal: no node in two groups, no inner value with
- * a user outside (commits and outputs are users), no path that leaves and re-enters. An illegal match
- * makes the search go on, since the other order of a commutative op's operands may be legal. */
+ * A match of the right shape must also be legal: no node is in another group, no inner value has a user
+ * outside (commits and outputs are users), and the nodes are a convex set. After an illegal match the search
+ * goes on, since the other order of a commutative op's operands may be legal. */
 #include "core/compile/select/match.h"
 
 #include <string.h>
 
 enum { UNBOUND = -1 };
 
-typedef struct search {
+typedef struct match_search {
   const tn_matcher *m;
   const tn_catalog_kernel *kernel;
   const tn_pattern *pattern;
@@ -19,56 +19,57 @@ typedef struct search {
   uint32_t node[TN_PATTERN_NODES]; /* graph node per pattern node */
   bool found[TN_PATTERN_NODES], swapped[TN_PATTERN_NODES];
   const char *refusal;
-} search;
+} match_search;
 
-static bool bind(search *s, int32_t value, tn_val v) {
+static bool bind_value(match_search *s, int32_t value, tn_val v) {
   if (s->bound[value] != UNBOUND) return s->bound[value] == (int64_t)v;
   s->bound[value] = v;
   s->trail[s->n_trail++] = value;
   return true;
 }
 
-static void unbind_to(search *s, int32_t depth) {
+static void unbind_values(match_search *s, int32_t depth) {
   while (s->n_trail > depth) s->bound[s->trail[--s->n_trail]] = UNBOUND;
 }
 
-/* A value of the pattern that a node makes must come from the right result of a node of the right op,
- * and from the node itself once that is found. */
-static bool fits_maker(const search *s, const tn_pattern_value *value, tn_val v) {
+/* A pattern value with a maker matches only the same result of a node of the same op, and of the very node if
+ * that is found. */
+static bool fits_pattern_maker(const match_search *s, const tn_pattern_value *value, tn_val v) {
   const tn_graph *g = s->m->graph;
   if (v == 0 || g->values.v[v].result != value->result) return false;
   if (s->found[value->maker]) return s->node[value->maker] == g->values.v[v].node;
   return tn_graph_maker(g, v)->def == s->kernel->defs[value->maker];
 }
 
-static bool bind_operand(search *s, int32_t value, tn_val v) {
+static bool bind_pattern_operand(match_search *s, int32_t value, tn_val v) {
   if (value < 0) return v == 0;
   const tn_pattern_value *pv = &s->pattern->values[value];
-  if (pv->maker >= 0 ? !fits_maker(s, pv, v) : v == 0 && !pv->optional) return false;
-  return bind(s, value, v);
+  if (pv->maker >= 0 ? !fits_pattern_maker(s, pv, v) : v == 0 && !pv->optional) return false;
+  return bind_value(s, value, v);
 }
 
-static bool bind_operands(search *s, const tn_pattern_node *pnode, const tn_gnode *node, bool swapped) {
+static bool bind_pattern_operands(match_search *s, const tn_pattern_node *pnode, const tn_gnode *node,
+                                  bool swapped) {
   for (int32_t i = 0; i < pnode->n_in; i++) {
     int32_t k = swapped && i < 2 ? 1 - i : i;
     if (pnode->in[i] >= 0 && s->pattern->values[pnode->in[i]].rest) return true;
-    if (!bind_operand(s, pnode->in[i], k < node->n_in ? node->in[k] : 0)) return false;
+    if (!bind_pattern_operand(s, pnode->in[i], k < node->n_in ? node->in[k] : 0)) return false;
   }
   for (int32_t k = pnode->n_in; k < node->n_in; k++)
     if (node->in[k] != 0) return false;
   return true;
 }
 
-static bool bind_results(search *s, int32_t p, const tn_gnode *node) {
+static bool bind_pattern_results(match_search *s, int32_t p, const tn_gnode *node) {
   const tn_pattern_node *pnode = &s->pattern->nodes[p];
   for (int32_t i = 0; i < pnode->n_out; i++) {
     if (i >= node->n_out) return false;
-    if (pnode->out[i] >= 0 && !bind(s, pnode->out[i], node->first_out + i)) return false;
+    if (pnode->out[i] >= 0 && !bind_value(s, pnode->out[i], node->first_out + i)) return false;
   }
   return true;
 }
 
-static bool is_found(const search *s, uint32_t node) {
+static bool is_node_matched(const match_search *s, uint32_t node) {
   for (int32_t i = 0; i < s->pattern->n_nodes; i++)
     if (s->found[i] && s->node[i] == node) return true;
   return false;
@@ -76,7 +77,7 @@ static bool is_found(const search *s, uint32_t node) {
 
 /* ---- legality ---- */
 
-static const char *used_outside(const search *s, const tn_gnode *node, int32_t p) {
+static const char *find_use_outside(const match_search *s, const tn_gnode *node, int32_t p) {
   const tn_pattern *pattern = s->pattern;
   const tn_uses *uses = s->m->uses;
   for (int32_t i = 0; i < node->n_out; i++) {
@@ -87,85 +88,86 @@ static const char *used_outside(const search *s, const tn_gnode *node, int32_t p
     if (leaves && value >= 0) continue;
     if (uses->outside[v] > 0) return "a value inside it is committed or an output";
     for (int32_t k = uses->start[v]; k < uses->start[v + 1]; k++)
-      if (!is_found(s, uses->node[k])) return "a value inside it is used outside";
+      if (!is_node_matched(s, uses->node[k])) return "a value inside it is used outside";
   }
   return NULL;
 }
 
-/* An operand of the kernel that one of its own nodes makes would be read before it is written. */
-static bool operand_inside(const search *s) {
+/* A kernel would read an operand that one of its own nodes makes before it is written. */
+static bool has_operand_inside(const match_search *s) {
   const tn_graph *g = s->m->graph;
   for (int32_t i = 0; i < s->pattern->n_operands; i++) {
     int64_t v = s->bound[s->pattern->operands[i]];
-    if (v > 0 && is_found(s, g->values.v[v].node)) return true;
+    if (v > 0 && is_node_matched(s, g->values.v[v].node)) return true;
   }
   return false;
 }
 
-static const char *why_illegal(search *s) {
+static const char *find_illegality(match_search *s) {
   const tn_matcher *m = s->m;
   int32_t n = s->pattern->n_nodes;
   for (int32_t i = 0; i < n; i++)
     if (m->taken[s->node[i]]) return "a larger or earlier match has one of its nodes";
-  if (operand_inside(s)) return "an operand is made inside the match";
+  if (has_operand_inside(s)) return "an operand is made inside the match";
   for (int32_t i = 0; i < n; i++) {
-    const char *why = used_outside(s, &m->graph->nodes.v[s->node[i]], i);
+    const char *why = find_use_outside(s, &m->graph->nodes.v[s->node[i]], i);
     if (why != NULL) return why;
   }
   if (n == 1) return NULL;
-  tn_units_set_start(m->units);
-  for (int32_t i = 0; i < n; i++) tn_units_set_add(m->units, s->node[i]);
-  return tn_units_set_convex(m->units, s->node, n) ? NULL : "a path leaves the match and re-enters it";
+  tn_contracted_set_start(m->contracted);
+  for (int32_t i = 0; i < n; i++) tn_contracted_set_add(m->contracted, s->node[i]);
+  return tn_contracted_set_is_convex(m->contracted, s->node, n) ? NULL
+                                                                : "a path leaves the match and re-enters it";
 }
 
 /* ---- search ---- */
 
-static bool match_from(search *s, int32_t step);
+static bool match_from_step(match_search *s, int32_t step);
 
-static bool try_node(search *s, int32_t step, uint32_t index, bool swapped) {
+static bool try_pattern_node(match_search *s, int32_t step, uint32_t index, bool swapped) {
   int32_t p = s->pattern->steps[step].node, depth = s->n_trail;
   const tn_gnode *node = &s->m->graph->nodes.v[index];
   s->node[p] = index;
   s->found[p] = true;
   s->swapped[p] = swapped;
-  if (bind_results(s, p, node) && bind_operands(s, &s->pattern->nodes[p], node, swapped) &&
-      match_from(s, step + 1))
+  if (bind_pattern_results(s, p, node) && bind_pattern_operands(s, &s->pattern->nodes[p], node, swapped) &&
+      match_from_step(s, step + 1))
     return true;
   s->found[p] = false;
-  unbind_to(s, depth);
+  unbind_values(s, depth);
   return false;
 }
 
-static bool match_node(search *s, int32_t step, uint32_t index) {
+static bool match_pattern_node(match_search *s, int32_t step, uint32_t index) {
   int32_t p = s->pattern->steps[step].node;
   const tn_gnode *node = &s->m->graph->nodes.v[index];
-  if (node->def != s->kernel->defs[p] || is_found(s, index)) return false;
-  if (try_node(s, step, index, false)) return true;
+  if (node->def != s->kernel->defs[p] || is_node_matched(s, index)) return false;
+  if (try_pattern_node(s, step, index, false)) return true;
   bool commutes =
       (node->op->flags & TN_OP_COMMUTATIVE) != 0 && node->n_in >= 2 && s->pattern->nodes[p].n_in >= 2;
-  return commutes && try_node(s, step, index, true);
+  return commutes && try_pattern_node(s, step, index, true);
 }
 
-/* The step's value is bound: its maker is one node, its users are tried in turn. */
-static bool match_from(search *s, int32_t step) {
+/* The value of the step is bound. Its maker is one node; its users are tried in order. */
+static bool match_from_step(match_search *s, int32_t step) {
   const tn_uses *uses = s->m->uses;
   if (step == s->pattern->n_nodes) {
-    const char *why = why_illegal(s);
+    const char *why = find_illegality(s);
     if (why != NULL) s->refusal = why;
     return why == NULL;
   }
   int64_t v = s->bound[s->pattern->steps[step].value];
   if (v <= 0) return false;
-  if (!s->pattern->steps[step].forward) return match_node(s, step, s->m->graph->values.v[v].node);
+  if (!s->pattern->steps[step].forward) return match_pattern_node(s, step, s->m->graph->values.v[v].node);
   for (int32_t k = uses->start[v]; k < uses->start[v + 1]; k++)
-    if (match_node(s, step, uses->node[k])) return true;
+    if (match_pattern_node(s, step, uses->node[k])) return true;
   return false;
 }
 
 /* ---- the candidate ---- */
 
-/* The graph node whose operands an operand marked * takes, and from which one on. */
-static const tn_gnode *rest_of(const search *s, int32_t value, int32_t *first) {
+/* An operand marked * stands for the operands of this node from *first on. */
+static const tn_gnode *find_rest_node(const match_search *s, int32_t value, int32_t *first) {
   for (int32_t p = 0; p < s->pattern->n_nodes; p++) {
     const tn_pattern_node *pnode = &s->pattern->nodes[p];
     for (int32_t i = 0; i < pnode->n_in; i++)
@@ -178,18 +180,18 @@ static const tn_gnode *rest_of(const search *s, int32_t value, int32_t *first) {
   return NULL;
 }
 
-static int32_t rest_count(const tn_gnode *node, int32_t first) {
+static int32_t count_rest_operands(const tn_gnode *node, int32_t first) {
   return node != NULL && node->n_in > first ? node->n_in - first : 0;
 }
 
-/* Lists the operands; number[value] is where each starts in the list. */
-static tn_status list_operands(const search *s, int32_t *number, tn_candidate *c) {
+/* Lists the operands; number[value] is the index of the value's first one. */
+static tn_status list_match_operands(const match_search *s, int32_t *number, tn_candidate *c) {
   const tn_pattern *pattern = s->pattern;
   int32_t first = 0, n = 0;
   for (int32_t i = 0; i < pattern->n_operands; i++) {
     int32_t value = pattern->operands[i];
     number[value] = n;
-    n += pattern->values[value].rest ? rest_count(rest_of(s, value, &first), first) : 1;
+    n += pattern->values[value].rest ? count_rest_operands(find_rest_node(s, value, &first), first) : 1;
   }
   tn_val *in = tn_arena_alloc(s->m->arena, (size_t)n * sizeof *in);
   if (in == NULL) return TN_ENOMEM;
@@ -199,16 +201,17 @@ static tn_status list_operands(const search *s, int32_t *number, tn_candidate *c
       in[number[value]] = (tn_val)s->bound[value];
       continue;
     }
-    const tn_gnode *node = rest_of(s, value, &first);
-    for (int32_t k = 0; k < rest_count(node, first); k++) in[number[value] + k] = node->in[first + k];
+    const tn_gnode *node = find_rest_node(s, value, &first);
+    for (int32_t k = 0; k < count_rest_operands(node, first); k++)
+      in[number[value] + k] = node->in[first + k];
   }
   c->in = in;
   c->n_in = n;
   return TN_OK;
 }
 
-/* Results are numbered behind the operands, node by node. */
-static void number_results(const search *s, int32_t n_in, int32_t *number) {
+/* Results are numbered after the operands, node by node. */
+static void number_match_results(const match_search *s, int32_t n_in, int32_t *number) {
   int32_t first[TN_PATTERN_NODES], n = n_in;
   for (int32_t p = 0; p < s->pattern->n_nodes; p++) {
     first[p] = n;
@@ -220,7 +223,7 @@ static void number_results(const search *s, int32_t n_in, int32_t *number) {
   }
 }
 
-static void number_node(const search *s, int32_t p, const int32_t *number, int32_t *in) {
+static void number_node_operands(const match_search *s, int32_t p, const int32_t *number, int32_t *in) {
   const tn_pattern_node *pnode = &s->pattern->nodes[p];
   const tn_gnode *node = &s->m->graph->nodes.v[s->node[p]];
   for (int32_t k = 0; k < node->n_in; k++) {
@@ -233,20 +236,20 @@ static void number_node(const search *s, int32_t p, const int32_t *number, int32
   }
 }
 
-static tn_status number_operands(const search *s, const int32_t *number, tn_candidate *c) {
+static tn_status number_match_operands(const match_search *s, const int32_t *number, tn_candidate *c) {
   int32_t total = 0;
   for (int32_t p = 0; p < c->n_nodes; p++) total += s->m->graph->nodes.v[s->node[p]].n_in;
   int32_t *numbers = tn_arena_alloc(s->m->arena, (size_t)total * sizeof *numbers);
   if (numbers == NULL) return TN_ENOMEM;
   c->numbers = numbers;
   for (int32_t p = 0; p < c->n_nodes; p++) {
-    number_node(s, p, number, numbers);
+    number_node_operands(s, p, number, numbers);
     numbers += s->m->graph->nodes.v[s->node[p]].n_in;
   }
   return TN_OK;
 }
 
-static tn_status fill_candidate(const search *s, tn_candidate *c) {
+static tn_status fill_match_candidate(const match_search *s, tn_candidate *c) {
   const tn_pattern *pattern = s->pattern;
   int32_t number[TN_PATTERN_VALUES] = {0};
   tn_val *out = tn_arena_alloc(s->m->arena, (size_t)pattern->n_outs * sizeof *out);
@@ -256,17 +259,17 @@ static tn_status fill_candidate(const search *s, tn_candidate *c) {
   c->nodes = tn_arena_copy(s->m->arena, s->node, (size_t)c->n_nodes * sizeof *s->node);
   c->swapped = tn_arena_copy(s->m->arena, s->swapped, (size_t)c->n_nodes * sizeof *s->swapped);
   if (c->nodes == NULL || c->swapped == NULL) return TN_ENOMEM;
-  TN_TRY(list_operands(s, number, c));
-  number_results(s, c->n_in, number);
-  return number_operands(s, number, c);
+  TN_TRY(list_match_operands(s, number, c));
+  number_match_results(s, c->n_in, number);
+  return number_match_operands(s, number, c);
 }
 
 tn_status tn_match_at(const tn_matcher *matcher, const tn_catalog_kernel *kernel, uint32_t anchor,
                       tn_candidate *candidate, const char **refusal) {
-  search s = {.m = matcher, .kernel = kernel, .pattern = kernel->pattern};
+  match_search s = {.m = matcher, .kernel = kernel, .pattern = kernel->pattern};
   for (int32_t i = 0; i < s.pattern->n_values; i++) s.bound[i] = UNBOUND;
   *candidate = (tn_candidate){0};
-  bool fits = match_node(&s, 0, anchor);
+  bool fits = match_pattern_node(&s, 0, anchor);
   *refusal = fits ? NULL : s.refusal;
-  return fits ? fill_candidate(&s, candidate) : TN_OK;
+  return fits ? fill_match_candidate(&s, candidate) : TN_OK;
 }

@@ -1,16 +1,16 @@
-/* core/compile/select/recorded_choices.c: finding recorded choices. */
+/* core/compile/select/recorded_choices.c: look-up of recorded choices. */
 #include "core/compile/select/recorded_choices.h"
 
 #include <stdlib.h>
 
-static int by_key(const void *left, const void *right) {
+static int compare_choice_keys(const void *left, const void *right) {
   const tn_replay_choice *a = left, *b = right;
   return a->key < b->key ? -1 : a->key > b->key;
 }
 
 void tn_replay_sort(tn_replay *replay) {
   if (replay->n_choices > 0)
-    qsort(replay->choices, (size_t)replay->n_choices, sizeof *replay->choices, by_key);
+    qsort(replay->choices, (size_t)replay->n_choices, sizeof *replay->choices, compare_choice_keys);
 }
 
 bool tn_replay_has_kernel(const tn_replay *replay, const tn_entry *entry) {
@@ -24,7 +24,7 @@ bool tn_replay_has_kernel(const tn_replay *replay, const tn_entry *entry) {
 const tn_replay_choice *tn_replay_find(const tn_replay *replay, uint64_t key) {
   const tn_replay_choice wanted = {.key = key};
   if (replay->n_choices == 0) return NULL;
-  return bsearch(&wanted, replay->choices, (size_t)replay->n_choices, sizeof wanted, by_key);
+  return bsearch(&wanted, replay->choices, (size_t)replay->n_choices, sizeof wanted, compare_choice_keys);
 }
 
 const char *tn_replay_layout(const tn_replay *replay, const char *path) {
@@ -33,7 +33,7 @@ const char *tn_replay_layout(const tn_replay *replay, const char *path) {
   return NULL;
 }
 
-static uint64_t hash_type(uint64_t hash, const tn_type *type) {
+static uint64_t hash_value_type(uint64_t hash, const tn_type *type) {
   hash = tn_hash_bytes(hash, &type->dtype, sizeof type->dtype);
   return tn_hash_bytes(hash, type->dims, (size_t)type->rank * sizeof *type->dims);
 }
@@ -45,9 +45,9 @@ uint64_t tn_replay_key(const tn_graph *graph, const uint32_t *nodes, int32_t n) 
     hash = tn_hash_text(hash, node->op->item.name);
     hash = tn_hash_text(hash, node->layer != NULL ? node->layer : "");
     for (int32_t k = 0; k < node->n_in; k++)
-      if (node->in[k] != 0) hash = hash_type(hash, tn_graph_type(graph, node->in[k]));
+      if (node->in[k] != 0) hash = hash_value_type(hash, tn_graph_type(graph, node->in[k]));
     for (int32_t k = 0; k < node->n_out; k++)
-      hash = hash_type(hash, tn_graph_type(graph, node->first_out + (tn_val)k));
+      hash = hash_value_type(hash, tn_graph_type(graph, node->first_out + (tn_val)k));
   }
   return hash != 0 ? hash : 1;
 }

@@ -1,21 +1,21 @@
-/* core/compile/select/region.c: greedy growth of regions.
+/* core/compile/select/region.c: greedy growth of regions (operator fusion).
  *
- * The iteration space of a region is the dims of its seed's result. A neighbour joins if its results
- * have these dims, or if they broadcast to them and nobody outside needs them: such a value is made
- * again for every element and never stored. The set must stay convex. */
+ * The iteration space of a region is the dims of its seed's result. A neighbour joins if its results have
+ * these dims, or if they broadcast to them and have no user outside of the region: such a value is computed
+ * once per element and never stored. The region must stay convex. */
 #include "core/compile/select/region.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct growth {
+typedef struct region_growth {
   const tn_matcher *m;
   const tn_catalog_kernel *const *kernel;
   const tn_type *space;
   tn_region_nodes *region;
-} growth;
+} region_growth;
 
-static bool broadcasts_to(const tn_type *small, const tn_type *space) {
+static bool broadcasts_to_space(const tn_type *small, const tn_type *space) {
   int32_t lead = space->rank - small->rank;
   if (lead < 0) return false;
   for (int32_t i = 0; i < small->rank; i++)
@@ -23,64 +23,66 @@ static bool broadcasts_to(const tn_type *small, const tn_type *space) {
   return true;
 }
 
-static bool stays_inside(const growth *g, const tn_gnode *node) {
+static bool has_users_inside_only(const region_growth *g, const tn_gnode *node) {
   const tn_uses *uses = g->m->uses;
   for (tn_val v = node->first_out; v < node->first_out + node->n_out; v++) {
     if (uses->outside[v] > 0) return false;
     for (int32_t k = uses->start[v]; k < uses->start[v + 1]; k++)
-      if (!tn_units_set_has(g->m->units, uses->node[k])) return false;
+      if (!tn_contracted_set_has(g->m->contracted, uses->node[k])) return false;
   }
   return true;
 }
 
-static bool shares_space(const growth *g, const tn_gnode *node) {
+static bool fits_iteration_space(const region_growth *g, const tn_gnode *node) {
   bool same = true;
   for (int32_t i = 0; i < node->n_out; i++) {
     const tn_type *type = tn_graph_type(g->m->graph, node->first_out + i);
     if (tn_type_same_dims(type, g->space)) continue;
     same = false;
-    if (!broadcasts_to(type, g->space)) return false;
+    if (!broadcasts_to_space(type, g->space)) return false;
   }
-  return same || stays_inside(g, node);
+  return same || has_users_inside_only(g, node);
 }
 
-static bool list_has(const tn_val *list, int32_t n, tn_val v) {
+static bool list_has_value(const tn_val *list, int32_t n, tn_val v) {
   for (int32_t i = 0; i < n; i++)
     if (list[i] == v) return true;
   return false;
 }
 
-/* Appends the operands of a node that neither the set nor the newcomer makes. -1: too many. */
-static int32_t add_operands(const growth *g, uint32_t index, uint32_t newcomer, tn_val *list, int32_t n) {
+/* Appends the operands of a node that neither the region nor the newcomer makes. -1: they are too many. */
+static int32_t add_outer_operands(const region_growth *g, uint32_t index, uint32_t newcomer, tn_val *list,
+                                  int32_t n) {
   const tn_graph *graph = g->m->graph;
   const tn_gnode *node = &graph->nodes.v[index];
   for (int32_t k = 0; k < node->n_in && n >= 0; k++) {
     tn_val v = node->in[k];
     if (v == 0) continue;
     uint32_t maker = graph->values.v[v].node;
-    if (maker == newcomer || tn_units_set_has(g->m->units, maker) || list_has(list, n, v)) continue;
+    if (maker == newcomer || tn_contracted_set_has(g->m->contracted, maker) || list_has_value(list, n, v))
+      continue;
     if (n == TN_REGION_OPERANDS) return -1;
     list[n++] = v;
   }
   return n;
 }
 
-static bool few_operands(const growth *g, uint32_t newcomer) {
+static bool has_few_operands(const region_growth *g, uint32_t newcomer) {
   tn_val list[TN_REGION_OPERANDS];
-  int32_t n = add_operands(g, newcomer, newcomer, list, 0);
+  int32_t n = add_outer_operands(g, newcomer, newcomer, list, 0);
   for (int32_t i = 0; i < g->region->n && n >= 0; i++)
-    n = add_operands(g, g->region->node[i], newcomer, list, n);
+    n = add_outer_operands(g, g->region->node[i], newcomer, list, n);
   return n >= 0;
 }
 
-static void try_join(growth *g, uint32_t index) {
+static void try_to_join(region_growth *g, uint32_t index) {
   const tn_matcher *m = g->m;
   tn_region_nodes *r = g->region;
-  if (r->n == TN_REGION_NODES || m->taken[index] || tn_units_set_has(m->units, index)) return;
+  if (r->n == TN_REGION_NODES || m->taken[index] || tn_contracted_set_has(m->contracted, index)) return;
   if (g->kernel[index] == NULL || g->kernel[index] != g->kernel[r->node[0]]) return;
-  if (!shares_space(g, &m->graph->nodes.v[index]) || !few_operands(g, index)) return;
-  if (!tn_units_set_admits(m->units, index)) return;
-  tn_units_set_add(m->units, index);
+  if (!fits_iteration_space(g, &m->graph->nodes.v[index]) || !has_few_operands(g, index)) return;
+  if (!tn_contracted_set_admits(m->contracted, index)) return;
+  tn_contracted_set_add(m->contracted, index);
   r->node[r->n++] = index;
 }
 
@@ -88,65 +90,67 @@ void tn_region_grow(const tn_matcher *matcher, const tn_catalog_kernel *const *k
                     tn_region_nodes *region) {
   const tn_graph *graph = matcher->graph;
   const tn_uses *uses = matcher->uses;
-  growth g = {matcher, kernel, tn_graph_type(graph, graph->nodes.v[seed].first_out), region};
+  region_growth g = {matcher, kernel, tn_graph_type(graph, graph->nodes.v[seed].first_out), region};
   region->node[0] = seed;
   region->n = 1;
-  tn_units_set_start(matcher->units);
-  tn_units_set_add(matcher->units, seed);
+  tn_contracted_set_start(matcher->contracted);
+  tn_contracted_set_add(matcher->contracted, seed);
   for (int32_t i = 0; i < region->n; i++) {
     const tn_gnode *node = &graph->nodes.v[region->node[i]];
     for (int32_t k = 0; k < node->n_in; k++)
-      if (node->in[k] != 0) try_join(&g, graph->values.v[node->in[k]].node);
+      if (node->in[k] != 0) try_to_join(&g, graph->values.v[node->in[k]].node);
     for (int32_t k = uses->start[node->first_out]; k < uses->start[node->first_out + node->n_out]; k++)
-      try_join(&g, uses->node[k]);
+      try_to_join(&g, uses->node[k]);
   }
 }
 
 /* ---- the border ---- */
 
-static int by_index(const void *a, const void *b) {
+static int compare_node_indices(const void *a, const void *b) {
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return x < y ? -1 : x > y;
 }
 
-static int32_t find_node(const uint32_t *nodes, int32_t n, uint32_t node) {
-  const uint32_t *found = bsearch(&node, nodes, (size_t)n, sizeof node, by_index);
+static int32_t find_sorted_node(const uint32_t *nodes, int32_t n, uint32_t node) {
+  const uint32_t *found = bsearch(&node, nodes, (size_t)n, sizeof node, compare_node_indices);
   return found == NULL ? -1 : (int32_t)(found - nodes);
 }
 
-static bool leaves(const tn_matcher *m, const uint32_t *nodes, int32_t n, tn_val v) {
+static bool has_user_outside(const tn_matcher *m, const uint32_t *nodes, int32_t n, tn_val v) {
   if (m->uses->outside[v] > 0) return true;
   for (int32_t k = m->uses->start[v]; k < m->uses->start[v + 1]; k++)
-    if (find_node(nodes, n, m->uses->node[k]) < 0) return true;
+    if (find_sorted_node(nodes, n, m->uses->node[k]) < 0) return true;
   return false;
 }
 
-/* Operands in order of first use. `in` has room for every operand of every node. */
-static int32_t list_in(const tn_graph *g, const uint32_t *nodes, int32_t n, tn_val *in) {
+/* Operands in order of first use. `in` has room for all operands of all nodes. */
+static int32_t list_region_operands(const tn_graph *g, const uint32_t *nodes, int32_t n, tn_val *in) {
   int32_t n_in = 0;
   for (int32_t i = 0; i < n; i++) {
     const tn_gnode *node = &g->nodes.v[nodes[i]];
     for (int32_t k = 0; k < node->n_in; k++) {
       tn_val v = node->in[k];
-      if (v != 0 && find_node(nodes, n, g->values.v[v].node) < 0 && !list_has(in, n_in, v)) in[n_in++] = v;
+      if (v != 0 && find_sorted_node(nodes, n, g->values.v[v].node) < 0 && !list_has_value(in, n_in, v))
+        in[n_in++] = v;
     }
   }
   return n_in;
 }
 
-/* A region kept for its effect alone, which nobody reads, shows its last result. */
-static int32_t list_out(const tn_matcher *m, const uint32_t *nodes, int32_t n, tn_val *out) {
+/* A region without users exists for its effect; its result is the last node's. */
+static int32_t list_region_results(const tn_matcher *m, const uint32_t *nodes, int32_t n, tn_val *out) {
   int32_t n_out = 0;
   for (int32_t i = 0; i < n; i++) {
     const tn_gnode *node = &m->graph->nodes.v[nodes[i]];
     for (int32_t k = 0; k < node->n_out; k++)
-      if (leaves(m, nodes, n, node->first_out + k)) out[n_out++] = node->first_out + k;
+      if (has_user_outside(m, nodes, n, node->first_out + k)) out[n_out++] = node->first_out + k;
   }
   if (n_out == 0) out[n_out++] = m->graph->nodes.v[nodes[n - 1]].first_out;
   return n_out;
 }
 
-static void number_all(const tn_graph *g, const tn_candidate *c, int32_t *first, int32_t *numbers) {
+static void number_region_operands(const tn_graph *g, const tn_candidate *c, int32_t *first,
+                                   int32_t *numbers) {
   int32_t n = c->n_in;
   for (int32_t i = 0; i < c->n_nodes; i++) {
     first[i] = n;
@@ -156,7 +160,7 @@ static void number_all(const tn_graph *g, const tn_candidate *c, int32_t *first,
     const tn_gnode *node = &g->nodes.v[c->nodes[i]];
     for (int32_t k = 0; k < node->n_in; k++) {
       tn_val v = node->in[k];
-      int32_t maker = v == 0 ? -1 : find_node(c->nodes, c->n_nodes, g->values.v[v].node), number = -1;
+      int32_t maker = v == 0 ? -1 : find_sorted_node(c->nodes, c->n_nodes, g->values.v[v].node), number = -1;
       for (int32_t o = 0; v != 0 && maker < 0 && o < c->n_in; o++)
         if (c->in[o] == v) number = o;
       *numbers++ = maker >= 0 ? first[maker] + g->values.v[v].result : number;
@@ -164,7 +168,7 @@ static void number_all(const tn_graph *g, const tn_candidate *c, int32_t *first,
   }
 }
 
-static size_t count_operands(const tn_graph *g, const uint32_t *nodes, int32_t n) {
+static size_t count_region_operands(const tn_graph *g, const uint32_t *nodes, int32_t n) {
   size_t total = 0;
   for (int32_t i = 0; i < n; i++) total += (size_t)g->nodes.v[nodes[i]].n_in;
   return total;
@@ -173,23 +177,23 @@ static size_t count_operands(const tn_graph *g, const uint32_t *nodes, int32_t n
 tn_status tn_region_border(tn_arena *arena, const tn_graph *graph, const tn_catalog_kernel *kernel,
                            const uint32_t *nodes, int32_t n, const tn_val *out, int32_t n_out,
                            tn_candidate *candidate) {
-  size_t operands = count_operands(graph, nodes, n);
+  size_t operands = count_region_operands(graph, nodes, n);
   uint32_t *sorted = tn_arena_copy(arena, nodes, (size_t)n * sizeof *nodes);
   tn_val *in = tn_arena_alloc(arena, operands * sizeof *in);
-  tn_val *leaving = tn_arena_copy(arena, out, (size_t)n_out * sizeof *out);
+  tn_val *results = tn_arena_copy(arena, out, (size_t)n_out * sizeof *out);
   int32_t *numbers = tn_arena_alloc(arena, operands * sizeof *numbers);
   int32_t *first = tn_arena_alloc(arena, (size_t)n * sizeof *first);
-  if (sorted == NULL || in == NULL || leaving == NULL || numbers == NULL || first == NULL) return TN_ENOMEM;
-  qsort(sorted, (size_t)n, sizeof *sorted, by_index);
+  if (sorted == NULL || in == NULL || results == NULL || numbers == NULL || first == NULL) return TN_ENOMEM;
+  qsort(sorted, (size_t)n, sizeof *sorted, compare_node_indices);
   *candidate = (tn_candidate){.kernel = kernel,
                               .n_nodes = n,
                               .nodes = sorted,
                               .numbers = numbers,
                               .in = in,
                               .n_out = n_out,
-                              .out = leaving};
-  candidate->n_in = list_in(graph, sorted, n, in);
-  number_all(graph, candidate, first, numbers);
+                              .out = results};
+  candidate->n_in = list_region_operands(graph, sorted, n, in);
+  number_region_operands(graph, candidate, first, numbers);
   return TN_OK;
 }
 
@@ -200,6 +204,7 @@ tn_status tn_region_candidate(const tn_matcher *m, const tn_catalog_kernel *kern
   uint32_t *sorted = tn_arena_copy(m->arena, nodes, (size_t)n * sizeof *nodes);
   tn_val *out = tn_arena_alloc(m->arena, results * sizeof *out);
   if (sorted == NULL || out == NULL) return TN_ENOMEM;
-  qsort(sorted, (size_t)n, sizeof *sorted, by_index);
-  return tn_region_border(m->arena, m->graph, kernel, sorted, n, out, list_out(m, sorted, n, out), candidate);
+  qsort(sorted, (size_t)n, sizeof *sorted, compare_node_indices);
+  return tn_region_border(m->arena, m->graph, kernel, sorted, n, out, list_region_results(m, sorted, n, out),
+                          candidate);
 }

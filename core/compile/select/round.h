@@ -1,67 +1,58 @@
-/* core/compile/select/round.h: one round of covering a graph, inside the passes `assign` and `select`. */
+/* core/compile/select/round.h: one round of covering a graph with kernels, for the passes `assign` and
+ * `select`. */
 #ifndef TN_CORE_COMPILE_SELECT_ROUND_H
 #define TN_CORE_COMPILE_SELECT_ROUND_H
 
 #include "core/compile/select/match.h"
 
-/* A kernel that was asked about a node, and did not get it. */
-typedef struct tn_note {
-  const struct tn_note *next;
+/* A kernel that was considered for a node and not chosen: an entry of the node's list. */
+typedef struct tn_round_rejection {
+  const struct tn_round_rejection *next;
   tn_rejection rejection;
   int32_t rank;  /* of the kernel's family */
-  bool declined; /* by the kernel itself; false: another one was better */
-} tn_note;
+  bool declined; /* true: the kernel declined. false: another kernel was better */
+} tn_round_rejection;
 
-/* The state of a round. Tables are per node, and lie in the arena. */
-typedef struct tn_selection {
+/* The state of a round. Tables are per node unless they say otherwise, and live in the arena. */
+typedef struct tn_round {
   tn_env *env;
   tn_catalog *catalog;
   tn_graph *graph;
   tn_arena arena;
   tn_uses uses;
-  tn_units units;
-  bool *taken;                             /* in a group, or in need of none */
-  const tn_catalog_kernel **region_kernel; /* the best that takes the node alone */
-  tn_candidate *alone;                     /* that kernel's answer for the node alone */
-  const tn_note **notes;
-  int32_t *group; /* per unit: index into chosen, -1 */
+  tn_contracted_graph contracted;          /* the graph with every group taken so far as one vertex */
+  bool *taken;                             /* the node is in a group, or needs no kernel */
+  const tn_catalog_kernel **region_kernel; /* the best region kernel that accepts the node by itself */
+  tn_candidate *region_single;             /* that kernel's candidate of the node by itself */
+  const tn_round_rejection **rejections;
+  int32_t *group; /* per vertex of the contracted graph: index into `chosen`, or -1 */
   TN_VEC(tn_candidate) chosen;
-  bool *lacking; /* no kernel takes the node */
-  int32_t n_lacking;
-  const char **fallback; /* why the device does not do a node that the fallback does; NULL: other nodes */
-} tn_selection;
+  bool *uncovered; /* no kernel accepts the node */
+  int32_t n_uncovered;
+  const char **fallback; /* nodes that fall back: the device's reasons. NULL: all other nodes */
+} tn_round;
 
-tn_status tn_selection_start(tn_selection *s, tn_env *env, tn_catalog *catalog, tn_graph *graph);
-void tn_selection_finish(tn_selection *s);
+/* The round must be new or finished. */
+tn_status tn_round_start(tn_round *round, tn_env *env, tn_catalog *catalog, tn_graph *graph);
+void tn_round_finish(tn_round *round);
 
-/* Records a rejection for every node of a candidate. */
-tn_status tn_selection_note(tn_selection *s, const uint32_t *nodes, int32_t n,
-                            const tn_catalog_kernel *kernel, const char *reason, bool declined);
-/* Makes a candidate a group. */
-tn_status tn_selection_take(tn_selection *s, const tn_candidate *candidate);
-/* Of two candidates for the same nodes: the one chosen before, then the better family's, then the cheaper. */
-bool tn_candidate_better(const tn_candidate *a, const tn_candidate *b);
+/* Covers all nodes that are not taken, in this order: patterns of several nodes, larger ones first; regions;
+ * single nodes. Marks the nodes that no kernel accepts as uncovered. */
+tn_status tn_round_cover(tn_round *round, tn_catalog *catalog);
 
-/* The three ways to cover, in the order of their application. */
-tn_status tn_select_patterns(tn_selection *s);
-tn_status tn_select_regions(tn_selection *s);
-tn_status tn_select_singles(tn_selection *s);
+/* Whether a kernel of a catalog accepts a node by itself; records the rejections. */
+tn_status tn_round_has_kernel(tn_round *round, tn_catalog *catalog, uint32_t node, bool *found);
 
-/* Whether a kernel of a catalog takes a node alone; notes those that do not. */
-tn_status tn_selection_can(tn_selection *s, tn_catalog *catalog, uint32_t node, bool *can);
+/* ---- rejections.c ---- */
 
-/* Rounds over *graph until every composite is covered or decomposed; *graph is replaced on the way. Nodes
- * that nobody takes and that cannot be decomposed are left lacking. *s is the caller's to finish, also
- * after a failure; it must be finished or new. */
-tn_status tn_select_rounds(tn_selection *s, tn_env *env, tn_catalog *catalog, tn_graph **graph);
-
-/* What every kernel had to say about a node: "cpu.conv2d: ...; cpu.gemm: ...". In the round's arena. */
-tn_status tn_selection_reasons(tn_selection *s, uint32_t node, const char **reasons);
-/* TN_EUNSUPPORTED: nobody does the node, for these reasons; `more` is put at the end. */
-tn_status tn_selection_unsupported(tn_selection *s, uint32_t node, const char *reasons, const char *more);
-
-/* Passes `assign` and `select` without taking the graph. */
-tn_status tn_select_cover(tn_env *env, tn_registry *registry, const tn_target *target, const tn_graph *graph,
-                          tn_cover **cover);
+/* Records a rejection for each of the nodes. A kernel is recorded once per node. */
+tn_status tn_round_reject(tn_round *round, const uint32_t *nodes, int32_t n, const tn_catalog_kernel *kernel,
+                          const char *reason, bool declined);
+/* Records that a candidate lost against a better one. */
+tn_status tn_round_reject_worse(tn_round *round, const tn_candidate *worse, const tn_candidate *better);
+/* The reasons of all kernels for a node: "cpu.conv2d: ...; cpu.gemm: ...". In the round's arena. */
+tn_status tn_round_reasons(tn_round *round, uint32_t node, const char **reasons);
+/* Fails with TN_EUNSUPPORTED: no kernel accepts the node, for these reasons; `more` is appended. */
+tn_status tn_round_fail_unsupported(tn_round *round, uint32_t node, const char *reasons, const char *more);
 
 #endif

@@ -1,13 +1,14 @@
-/* core/compile/select/tuner.h: who knows how long a variant of a kernel takes. The compiler asks about
- * variants that want their operands alike, so that only time is between them; core/exec measures (tune.h). */
+/* core/compile/select/tuner.h: the interface through which the compiler measures variants of a kernel. It is
+ * called for variants with equal layout rules, which differ only in time; core/exec implements it
+ * (tune/tune.h). */
 #ifndef TN_CORE_COMPILE_SELECT_TUNER_H
 #define TN_CORE_COMPILE_SELECT_TUNER_H
 
-#include "core/compile/cover.h"
+#include "core/compile/select/group.h"
 
 typedef struct tn_tuner tn_tuner;
 struct tn_tuner {
-  /* Writes *seconds and returns true; false: it cannot tell, and estimates stand. */
+  /* Measures a launch; false: it cannot, and the estimates are used. */
   bool (*time)(tn_tuner *tuner, const tn_entry *entry, const tn_match *match, const tn_choice *choice,
                double *seconds);
 };

@@ -93,7 +93,8 @@ static double eval_divide_reals(int32_t op, double a, double b) {
   return nearbyint((a - remainder) / b); /* a - remainder is a multiple of b up to rounding */
 }
 
-static tn_status eval_integers(const expr_evaluation *e, int32_t op, int64_t a, int64_t b, tn_value *value) {
+static tn_status eval_integer_arithmetic(const expr_evaluation *e, int32_t op, int64_t a, int64_t b,
+                                         tn_value *value) {
   int64_t result = 0;
   switch (op) {
   case TN_BIN_ADD: return eval_put_integer(e, a + b, false, value);
@@ -106,7 +107,7 @@ static tn_status eval_integers(const expr_evaluation *e, int32_t op, int64_t a, 
   }
 }
 
-static double eval_reals(int32_t op, double a, double b) {
+static double eval_real_arithmetic(int32_t op, double a, double b) {
   switch (op) {
   case TN_BIN_ADD: return a + b;
   case TN_BIN_SUB: return a - b;
@@ -134,8 +135,8 @@ static tn_status eval_arithmetic(const expr_evaluation *e, int32_t op, const tn_
   if (divides && b->number == 0)
     return tn_failf(e->handle, TN_EINVAL, "%s %s 0 divides by zero", eval_show(e, a), eval_operator_name(op));
   if (a->is_integer && b->is_integer)
-    return eval_integers(e, op, (int64_t)a->number, (int64_t)b->number, value);
-  *value = eval_number(eval_reals(op, a->number, b->number), false);
+    return eval_integer_arithmetic(e, op, (int64_t)a->number, (int64_t)b->number, value);
+  *value = eval_number(eval_real_arithmetic(op, a->number, b->number), false);
   return TN_OK;
 }
 

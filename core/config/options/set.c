@@ -17,7 +17,7 @@ static tn_status option_list_names(const void *handle, const tn_item *item, cons
   return status;
 }
 
-static tn_status option_unknown(const void *handle, const tn_item *item, const char *name) {
+static tn_status option_fail_unknown(const void *handle, const tn_item *item, const char *name) {
   const char *names[NAMES_COMPARED];
   size_t n = 0;
   for (; n < NAMES_COMPARED && tn_options_at(item, (int64_t)n) != NULL; n++)
@@ -33,12 +33,12 @@ static tn_status option_unknown(const void *handle, const tn_item *item, const c
 static tn_status option_take(const void *handle, const tn_options *options, const char *name,
                              int64_t *position) {
   *position = tn_options_position(options->item, name);
-  if (*position < 0) return option_unknown(handle, options->item, name);
+  if (*position < 0) return option_fail_unknown(handle, options->item, name);
   if (options->given[*position]) return tn_failf(handle, TN_EINVAL, "%s: given twice", name);
   return TN_OK;
 }
 
-static void option_put(tn_options *options, int64_t position, const tn_option_value *value) {
+static void option_set(tn_options *options, int64_t position, const tn_option_value *value) {
   tn_option_store(tn_options_at(options->item, position), options->data, value);
   options->given[position] = true;
 }
@@ -49,7 +49,7 @@ tn_status tn_options_set_text(const void *handle, tn_options *options, const cha
   TN_TRY(option_take(handle, options, name, &position));
   const tn_option *option = tn_options_at(options->item, position);
   TN_TRY(tn_option_parse(handle, options->arena, options->folder, option, text, &value));
-  option_put(options, position, &value);
+  option_set(options, position, &value);
   return TN_OK;
 }
 
@@ -131,7 +131,7 @@ static tn_status option_set_numbers(const void *handle, tn_options *options, con
                     (long long)given->n);
   TN_TRY(option_convert(handle, options, option, given, &value));
   TN_TRY(tn_option_check(handle, option, &value));
-  option_put(options, position, &value);
+  option_set(options, position, &value);
   return TN_OK;
 }
 

@@ -6,21 +6,21 @@
 
 #include "core/config/options/options.h"
 
-typedef struct units_unit {
+typedef struct unit_factor {
   const char *name;
   double factor;
-} units_unit;
+} unit_factor;
 
-static const units_unit size_units[] = {
+static const unit_factor size_units[] = {
     {"", 1},      {"b", 1},        {"kb", 1e3},     {"mb", 1e6},     {"gb", 1e9},
     {"tb", 1e12}, {"kib", 0x1p10}, {"mib", 0x1p20}, {"gib", 0x1p30}, {"tib", 0x1p40},
 };
-static const units_unit duration_units[] = {
+static const unit_factor duration_units[] = {
     {"", 1}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400},
 };
 
 /* Splits "64 MiB" into 64 and the factor of MiB; false without a number or with an unknown unit. */
-static bool units_read_quantity(const char *text, const units_unit *units, size_t n_units, double *number,
+static bool units_read_quantity(const char *text, const unit_factor *units, size_t n_units, double *number,
                                 double *factor) {
   char digits[64];
   while (isspace((unsigned char)*text)) text++;

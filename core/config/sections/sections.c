@@ -52,8 +52,8 @@ static tn_status section_fail_unknown_key(const void *handle, tn_ini *ini, const
   return status;
 }
 
-static tn_status section_unknown_key(const void *handle, tn_ini *ini, const tn_section *section,
-                                     const tn_key *key, tn_options *const *into, int32_t n) {
+static tn_status section_fail_no_option(const void *handle, tn_ini *ini, const tn_section *section,
+                                        const tn_key *key, tn_options *const *into, int32_t n) {
   section_names names = {0};
   tn_status status = TN_OK;
   for (int32_t i = 0; i < n && status == TN_OK; i++)
@@ -132,7 +132,7 @@ static tn_status section_fill_key(const void *handle, tn_ini *ini, const tn_sect
       key->used = true;
       return section_set_option(handle, ini, section, key, into[i]);
     }
-  return section_unknown_key(handle, ini, section, key, into, n);
+  return section_fail_no_option(handle, ini, section, key, into, n);
 }
 
 tn_status tn_schema_fill(const void *handle, tn_ini *ini, tn_section *section, tn_options *const *into,
@@ -158,8 +158,8 @@ tn_status tn_schema_finish(const void *handle, tn_ini *ini, const tn_section *se
 static bool section_is_pattern(const char *name) { return strpbrk(name, "*?") != NULL; }
 
 /* Fails with the nearest known section names. */
-static tn_status section_unknown(const void *handle, tn_ini *ini, const tn_section *section,
-                                 const tn_schema_section *known, int32_t n) {
+static tn_status section_fail_unknown(const void *handle, tn_ini *ini, const tn_section *section,
+                                      const tn_schema_section *known, int32_t n) {
   section_names names = {0};
   tn_text text = tn_text_new(handle);
   tn_status status = TN_OK;
@@ -198,7 +198,7 @@ static tn_status section_check(const void *handle, tn_ini *ini, const tn_section
     is_known = true;
     free_keys = free_keys || known[i].tables == NULL;
   }
-  if (!is_known) return section_unknown(handle, ini, section, known, n);
+  if (!is_known) return section_fail_unknown(handle, ini, section, known, n);
   if (!section->used)
     return tn_failf(handle, TN_EINVAL, "%s: nothing in this configuration uses the section [%s]; remove it",
                     tn_key_where(ini, section, NULL), section->name);

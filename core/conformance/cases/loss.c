@@ -1,7 +1,7 @@
-/* Cases of softmax and cross entropy. */
+/* core/conformance/cases/loss.c: cases of softmax and cross entropy. */
 #include "core/conformance/cases/cases.h"
 
-static tn_val softmax(tn_draw *d, const tn_case *c) {
+static tn_val loss_case_softmax(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 5, true);
   tn_val x = tn_draw_tensor(d, t, c->fill);
   tn_op_begin(d->b, c->op);
@@ -10,15 +10,15 @@ static tn_val softmax(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-/* One of the classes, or the number that is ignored, is drawn as a target. */
-static tn_val cross_entropy(tn_draw *d, const tn_case *c) {
+/* Targets are classes or the ignored number. */
+static tn_val loss_case_cross_entropy(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 4, false), rows = {tn_draw_flag(d) ? TN_I64 : TN_I32, 0, {0}};
   int64_t axis = tn_draw_between(d, 0, t.rank - 1), classes = t.dims[axis];
   if (t.rank > 1 && tn_draw_between(d, 0, 7) == 0) t.dims[axis == 0 ? 1 : 0] = 0;
   for (int32_t i = 0; i < t.rank; i++)
     if (i != axis) rows.dims[rows.rank++] = t.dims[i];
   bool below = tn_draw_flag(d);
-  tn_val logits = tn_draw_tensor(d, t, c->fill), target = tn_draw_whole(d, rows, below ? -1 : 0, classes);
+  tn_val logits = tn_draw_tensor(d, t, c->fill), target = tn_draw_integers(d, rows, below ? -1 : 0, classes);
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, logits);
   tn_op_arg(d->b, target);
@@ -29,8 +29,8 @@ static tn_val cross_entropy(tn_draw *d, const tn_case *c) {
 }
 
 const tn_case tn_loss_cases[] = {
-    {"softmax", softmax, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"log_softmax", softmax, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"cross_entropy", cross_entropy, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"softmax", loss_case_softmax, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"log_softmax", loss_case_softmax, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"cross_entropy", loss_case_cross_entropy, TN_FILL_ANY, TN_CASE_FLOATS},
     {NULL, NULL, 0, 0},
 };

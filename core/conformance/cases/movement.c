@@ -1,12 +1,12 @@
-/* Cases of ops that move elements. */
+/* core/conformance/cases/movement.c: cases of data movement ops. */
 #include "core/conformance/cases/cases.h"
 
-static tn_val unary(tn_draw *d, const tn_case *c) {
+static tn_val movement_case_unary(tn_draw *d, const tn_case *c) {
   return tn_op1(d->b, c->op, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), c->fill));
 }
 
-/* The elements as any dims of the same number: neighbours joined, ones put in, at times one left open. */
-static tn_val reshape(tn_draw *d, const tn_case *c) {
+/* Any dims of the same count: neighbours are joined, ones inserted, sometimes one dim is -1. */
+static tn_val movement_case_reshape(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 4, true);
   int64_t dims[TN_MAX_RANK], n = 0;
   for (int32_t i = 0; i < t.rank; i++) {
@@ -20,7 +20,7 @@ static tn_val reshape(tn_draw *d, const tn_case *c) {
   return tn_reshape(d->b, tn_draw_tensor(d, t, c->fill), n, dims);
 }
 
-static tn_val transpose(tn_draw *d, const tn_case *c) {
+static tn_val movement_case_transpose(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 6, true);
   int64_t order[TN_MAX_RANK];
   for (int32_t i = 0; i < t.rank; i++) order[i] = i;
@@ -32,7 +32,7 @@ static tn_val transpose(tn_draw *d, const tn_case *c) {
   return tn_transpose(d->b, tn_draw_tensor(d, t, c->fill), t.rank, order);
 }
 
-static tn_val slice(tn_draw *d, const tn_case *c) {
+static tn_val movement_case_slice(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 5, true);
   int64_t starts[TN_MAX_RANK], stops[TN_MAX_RANK], steps[TN_MAX_RANK];
   for (int32_t i = 0; i < t.rank; i++) {
@@ -49,7 +49,7 @@ static tn_val slice(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-static tn_val pad(tn_draw *d, const tn_case *c) {
+static tn_val movement_case_pad(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 4, true);
   int64_t low[TN_MAX_RANK], high[TN_MAX_RANK], inner[TN_MAX_RANK];
   for (int32_t i = 0; i < t.rank; i++) {
@@ -66,7 +66,7 @@ static tn_val pad(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-static tn_val concat(tn_draw *d, const tn_case *c) {
+static tn_val movement_case_concat(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 5, true);
   int64_t axis = tn_draw_between(d, 0, t.rank - 1), n = tn_draw_between(d, 1, 4);
   tn_val xs[4];
@@ -80,7 +80,7 @@ static tn_val concat(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-static tn_val pack(tn_draw *d, const tn_case *c) {
+static tn_val movement_case_pack(tn_draw *d, const tn_case *c) {
   int64_t offsets[4], count = 0, n = tn_draw_between(d, 1, 4);
   tn_val xs[4];
   for (int64_t i = 0; i < n; i++) {
@@ -97,13 +97,13 @@ static tn_val pack(tn_draw *d, const tn_case *c) {
 }
 
 const tn_case tn_movement_cases[] = {
-    {"reshape", reshape, TN_FILL_ANY, TN_CASE_NUMBERS},
-    {"transpose", transpose, TN_FILL_ANY, TN_CASE_NUMBERS},
-    {"slice", slice, TN_FILL_ANY, TN_CASE_NUMBERS},
-    {"pad", pad, TN_FILL_ANY, TN_CASE_NUMBERS},
-    {"concat", concat, TN_FILL_ANY, TN_CASE_NUMBERS},
-    {"copy", unary, TN_FILL_ANY, TN_CASE_NUMBERS},
-    {"reorder", unary, TN_FILL_ANY, TN_CASE_NUMBERS},
-    {"pack", pack, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"reshape", movement_case_reshape, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"transpose", movement_case_transpose, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"slice", movement_case_slice, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"pad", movement_case_pad, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"concat", movement_case_concat, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"copy", movement_case_unary, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"reorder", movement_case_unary, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"pack", movement_case_pack, TN_FILL_ANY, TN_CASE_NUMBERS},
     {NULL, NULL, 0, 0},
 };

@@ -1,38 +1,39 @@
-/* Cases of normalization. */
+/* core/conformance/cases/norm.c: cases of normalization. */
 #include "core/conformance/cases/cases.h"
 
-static int32_t accumulator(const tn_draw *d) { return d->dtype == TN_F64 ? TN_F64 : TN_F32; }
+static int32_t norm_accumulator(const tn_draw *d) { return d->dtype == TN_F64 ? TN_F64 : TN_F32; }
 
-/* At least two elements a channel: the variance of one is at the kink where it is held above 0. */
-static tn_type draw_batch(tn_draw *d) {
+/* At least two elements per channel: the variance of one element is at the kink of its clamp at 0. */
+static tn_type draw_norm_batch(tn_draw *d) {
   tn_type t = tn_draw_type(d, d->dtype, 2, 5, false);
   if (t.dims[0] < 2) t.dims[0] = 2;
   return t;
 }
 
-static tn_val draw_row(tn_draw *d, const tn_type *row, int32_t fill) {
+static tn_val draw_norm_row(tn_draw *d, const tn_type *row, int32_t fill) {
   return tn_draw_flag(d) ? tn_draw_tensor(d, *row, fill) : 0;
 }
 
-static tn_val batch_norm(tn_draw *d, const tn_case *c) {
-  tn_type t = draw_batch(d), row = tn_draw_type_of(accumulator(d), 1, t.dims + 1);
-  tn_val x = tn_draw_tensor(d, t, c->fill), weight = draw_row(d, &row, TN_FILL_ANY),
-         bias = draw_row(d, &row, TN_FILL_ANY);
+static tn_val norm_case_batch_norm(tn_draw *d, const tn_case *c) {
+  tn_type t = draw_norm_batch(d), row = tn_draw_type_of(norm_accumulator(d), 1, t.dims + 1);
+  tn_val x = tn_draw_tensor(d, t, c->fill), weight = draw_norm_row(d, &row, TN_FILL_ANY),
+         bias = draw_norm_row(d, &row, TN_FILL_ANY);
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, x);
   tn_op_arg(d->b, weight);
   tn_op_arg(d->b, bias);
-  /* The variance is squares / n - mean^2, which in f32 says little about a variance far below mean^2:
-   * there a large epsilon bounds what that does to the result. */
+  /* The variance is squares / n - mean^2, which cancels in f32 where it is far below mean^2. A large epsilon
+   * bounds the error of the result. */
   if (d->dtype != TN_F64 || tn_draw_flag(d)) tn_op_set_float(d->b, "epsilon", 0.1);
   return tn_op_end(d->b);
 }
 
-static tn_val batch_norm_apply(tn_draw *d, const tn_case *c) {
-  tn_type t = tn_draw_type(d, d->dtype, 2, 5, true), row = tn_draw_type_of(accumulator(d), 1, t.dims + 1);
+static tn_val norm_case_batch_norm_apply(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 2, 5, true),
+          row = tn_draw_type_of(norm_accumulator(d), 1, t.dims + 1);
   tn_val x = tn_draw_tensor(d, t, c->fill), mean = tn_draw_tensor(d, row, TN_FILL_ANY);
   tn_val variance = tn_draw_tensor(d, row, TN_FILL_POSITIVE);
-  tn_val weight = draw_row(d, &row, TN_FILL_ANY), bias = draw_row(d, &row, TN_FILL_ANY);
+  tn_val weight = draw_norm_row(d, &row, TN_FILL_ANY), bias = draw_norm_row(d, &row, TN_FILL_ANY);
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, x);
   tn_op_arg(d->b, mean);
@@ -42,42 +43,42 @@ static tn_val batch_norm_apply(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-typedef struct layer {
+typedef struct norm_operands {
   tn_val x, weight, bias;
   int64_t trailing;
-} layer;
+} norm_operands;
 
-static layer draw_layer(tn_draw *d, int32_t fill) {
+static norm_operands draw_norm_operands(tn_draw *d, int32_t fill) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 5, false);
-  layer l = {.trailing = tn_draw_between(d, 1, t.rank)};
+  norm_operands l = {.trailing = tn_draw_between(d, 1, t.rank)};
   if (tn_draw_between(d, 0, 7) == 0 && l.trailing < t.rank) t.dims[0] = 0;
-  tn_type row = tn_draw_type_of(accumulator(d), (int32_t)l.trailing, t.dims + t.rank - l.trailing);
+  tn_type row = tn_draw_type_of(norm_accumulator(d), (int32_t)l.trailing, t.dims + t.rank - l.trailing);
   l.x = tn_draw_tensor(d, t, fill);
-  l.weight = draw_row(d, &row, TN_FILL_ANY);
-  l.bias = draw_row(d, &row, TN_FILL_ANY);
+  l.weight = draw_norm_row(d, &row, TN_FILL_ANY);
+  l.bias = draw_norm_row(d, &row, TN_FILL_ANY);
   return l;
 }
 
-static tn_val normalize(tn_draw *d, const layer *l) {
+static tn_val emit_layer_norm(tn_draw *d, const norm_operands *l) {
   tn_op_begin(d->b, "layer_norm");
   tn_op_arg(d->b, l->x);
   tn_op_arg(d->b, l->weight);
   tn_op_arg(d->b, l->bias);
   tn_op_set_int(d->b, "trailing", l->trailing);
-  /* A large one keeps rows of one or two near elements smooth enough for differences. */
+  /* A large epsilon keeps rows of one or two close elements smooth enough for finite differences. */
   tn_op_set_float(d->b, "epsilon", 0.1);
   return tn_op_end(d->b);
 }
 
-static tn_val layer_norm(tn_draw *d, const tn_case *c) {
-  layer l = draw_layer(d, c->fill);
-  return normalize(d, &l);
+static tn_val norm_case_layer_norm(tn_draw *d, const tn_case *c) {
+  norm_operands l = draw_norm_operands(d, c->fill);
+  return emit_layer_norm(d, &l);
 }
 
-/* On statistics that layer_norm has made. */
-static tn_val layer_norm_grad(tn_draw *d, const tn_case *c) {
-  layer l = draw_layer(d, c->fill);
-  tn_val y = normalize(d, &l), dy = tn_draw_tensor(d, *tn_val_type(d->b, y), c->fill);
+/* On the statistics of layer_norm. */
+static tn_val norm_case_layer_norm_grad(tn_draw *d, const tn_case *c) {
+  norm_operands l = draw_norm_operands(d, c->fill);
+  tn_val y = emit_layer_norm(d, &l), dy = tn_draw_tensor(d, *tn_val_type(d->b, y), c->fill);
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, dy);
   tn_op_arg(d->b, l.x);
@@ -89,9 +90,9 @@ static tn_val layer_norm_grad(tn_draw *d, const tn_case *c) {
 }
 
 const tn_case tn_norm_cases[] = {
-    {"batch_norm", batch_norm, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"batch_norm_apply", batch_norm_apply, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"layer_norm", layer_norm, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"layer_norm_grad", layer_norm_grad, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true},
+    {"batch_norm", norm_case_batch_norm, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"batch_norm_apply", norm_case_batch_norm_apply, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"layer_norm", norm_case_layer_norm, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"layer_norm_grad", norm_case_layer_norm_grad, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true},
     {NULL, NULL, 0, 0},
 };

@@ -1,22 +1,23 @@
-/* Cases of matmul, convolution, attention and embedding. */
+/* core/conformance/cases/product.c: cases of matmul, convolution, attention and embedding. */
 #include <string.h>
 
 #include "core/conformance/cases/cases.h"
 
 /* ---- matmul ---- */
 
-static tn_type matrix(const tn_type *batch, int64_t rows, int64_t columns, bool transposed) {
+static tn_type draw_matmul_type(const tn_type *batch, int64_t rows, int64_t columns, bool transposed) {
   tn_type t = *batch;
   t.dims[t.rank++] = transposed ? columns : rows;
   t.dims[t.rank++] = transposed ? rows : columns;
   return t;
 }
 
-static tn_val matmul(tn_draw *d, const tn_case *c) {
+static tn_val product_case_matmul(tn_draw *d, const tn_case *c) {
   tn_type wide = tn_draw_type(d, d->dtype, 0, d->large ? 1 : 3, true), narrow = tn_draw_narrower(d, &wide);
   bool swap = tn_draw_flag(d), ta = tn_draw_flag(d), tb = tn_draw_flag(d);
   int64_t m = tn_draw_size(d, 0, 5), n = tn_draw_size(d, 1, 5), k = tn_draw_size(d, 0, 6);
-  tn_type x = matrix(swap ? &narrow : &wide, m, k, ta), y = matrix(swap ? &wide : &narrow, k, n, tb);
+  tn_type x = draw_matmul_type(swap ? &narrow : &wide, m, k, ta),
+          y = draw_matmul_type(swap ? &wide : &narrow, k, n, tb);
   tn_val a = tn_draw_tensor(d, x, c->fill), b = tn_draw_tensor(d, y, c->fill);
   tn_val bias = tn_draw_flag(d) ? tn_draw_tensor(d, tn_draw_type_of(d->dtype, 1, &n), c->fill) : 0;
   return tn_matmul(d->b, a, b, bias, ta, tb);
@@ -24,18 +25,18 @@ static tn_val matmul(tn_draw *d, const tn_case *c) {
 
 /* ---- convolution ---- */
 
-typedef struct convolution {
+typedef struct conv2d_case {
   int64_t stride[2], padding[2], dilation[2], groups;
   tn_type x, w, y;
-} convolution;
+} conv2d_case;
 
-/* Three by three, one by one and nothing skipped: what Winograd's algorithm is for. */
-static void make_common(convolution *v, int32_t i) { v->stride[i] = v->padding[i] = v->dilation[i] = 1; }
+/* A 3x3 kernel with stride, padding and dilation 1, to which Winograd's algorithm applies. */
+static void set_winograd(conv2d_case *v, int32_t i) { v->stride[i] = v->padding[i] = v->dilation[i] = 1; }
 
-static convolution draw_convolution(tn_draw *d) {
+static conv2d_case draw_conv2d(tn_draw *d) {
   int64_t in = tn_draw_channels(d, 1, 2), out = tn_draw_channels(d, 1, 2), batch = tn_draw_between(d, 0, 2);
   bool common = d->large && tn_draw_flag(d);
-  convolution v = {.groups = in * out > 256 ? 1 : tn_draw_between(d, 1, 3)};
+  conv2d_case v = {.groups = in * out > 256 ? 1 : tn_draw_between(d, 1, 3)};
   v.x = tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, in * v.groups, 0, 0});
   v.w = tn_draw_type_of(d->dtype, 4, (int64_t[]){out * v.groups, in, 0, 0});
   v.y = tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, out * v.groups, 0, 0});
@@ -44,7 +45,7 @@ static convolution draw_convolution(tn_draw *d) {
     v.stride[i] = tn_draw_between(d, 1, 3);
     v.padding[i] = tn_draw_between(d, 0, 3);
     v.dilation[i] = tn_draw_between(d, 1, 3);
-    if (common) make_common(&v, i);
+    if (common) set_winograd(&v, i);
     int64_t reach = (kernel - 1) * v.dilation[i] + 1, least = reach - 2 * v.padding[i];
     v.x.dims[2 + i] = tn_draw_between(d, least < 1 ? 1 : least, d->large ? 20 : 8);
     v.w.dims[2 + i] = kernel;
@@ -53,8 +54,8 @@ static convolution draw_convolution(tn_draw *d) {
   return v;
 }
 
-static tn_val emit(tn_draw *d, const char *op, tn_val x, tn_val y, tn_val bias, const convolution *v,
-                   const tn_type *dims) {
+static tn_val emit_conv2d(tn_draw *d, const char *op, tn_val x, tn_val y, tn_val bias, const conv2d_case *v,
+                          const tn_type *dims) {
   tn_op_begin(d->b, op);
   tn_op_arg(d->b, x);
   tn_op_arg(d->b, y);
@@ -67,56 +68,57 @@ static tn_val emit(tn_draw *d, const char *op, tn_val x, tn_val y, tn_val bias, 
   return tn_op_end(d->b);
 }
 
-static tn_val conv2d(tn_draw *d, const tn_case *c) {
-  convolution v = draw_convolution(d);
+static tn_val product_case_conv2d(tn_draw *d, const tn_case *c) {
+  conv2d_case v = draw_conv2d(d);
   tn_val x = tn_draw_tensor(d, v.x, c->fill), w = tn_draw_tensor(d, v.w, c->fill);
   tn_val bias = tn_draw_flag(d) ? tn_draw_tensor(d, tn_draw_type_of(d->dtype, 1, v.w.dims), c->fill) : 0;
-  return emit(d, c->op, x, w, bias, &v, NULL);
+  return emit_conv2d(d, c->op, x, w, bias, &v, NULL);
 }
 
-static tn_val conv2d_grad_input(tn_draw *d, const tn_case *c) {
-  convolution v = draw_convolution(d);
+static tn_val product_case_conv2d_grad_input(tn_draw *d, const tn_case *c) {
+  conv2d_case v = draw_conv2d(d);
   tn_val dy = tn_draw_tensor(d, v.y, c->fill), w = tn_draw_tensor(d, v.w, c->fill);
-  return emit(d, c->op, dy, w, 0, &v, &v.x);
+  return emit_conv2d(d, c->op, dy, w, 0, &v, &v.x);
 }
 
-static tn_val conv2d_grad_weight(tn_draw *d, const tn_case *c) {
-  convolution v = draw_convolution(d);
+static tn_val product_case_conv2d_grad_weight(tn_draw *d, const tn_case *c) {
+  conv2d_case v = draw_conv2d(d);
   tn_val x = tn_draw_tensor(d, v.x, c->fill), dy = tn_draw_tensor(d, v.y, c->fill);
-  return emit(d, c->op, x, dy, 0, &v, &v.w);
+  return emit_conv2d(d, c->op, x, dy, 0, &v, &v.w);
 }
 
 /* ---- attention ---- */
 
-typedef struct attending {
+typedef struct attention_case {
   tn_val q, k, v;
-  int64_t heads; /* that tokens have side by side; 0: heads have their tokens */
+  int64_t heads; /* of [batch, tokens, heads * width]; 0: [batch, heads, tokens, width] */
   bool causal;
-  double scale; /* 0: the op's own */
-} attending;
+  double scale; /* 0: the default of the op */
+} attention_case;
 
-static tn_val draw_heads(tn_draw *d, bool side_by_side, int64_t batch, int64_t heads, int64_t tokens,
-                         int64_t width, int32_t fill) {
+static tn_val draw_attention_operand(tn_draw *d, bool side_by_side, int64_t batch, int64_t heads,
+                                     int64_t tokens, int64_t width, int32_t fill) {
   const int64_t apart[] = {batch, heads, tokens, width}, together[] = {batch, tokens, heads * width};
   return tn_draw_tensor(d, tn_draw_type_of(d->dtype, side_by_side ? 3 : 4, side_by_side ? together : apart),
                         fill);
 }
 
-static attending draw_attending(tn_draw *d, int32_t fill) {
+static attention_case draw_attention(tn_draw *d, int32_t fill) {
   int64_t batch = tn_draw_between(d, 0, 2), heads = tn_draw_between(d, 1, 3), queries = tn_draw_size(d, 0, 5);
   int64_t keys = queries + tn_draw_size(d, queries < 1, 4), width = tn_draw_size(d, 1, 4);
-  attending t = {.causal = tn_draw_flag(d)};
+  attention_case t = {.causal = tn_draw_flag(d)};
   bool side_by_side = tn_draw_flag(d);
   if (side_by_side) t.heads = heads;
   if (!t.causal) keys = tn_draw_size(d, 1, 7);
-  t.q = draw_heads(d, side_by_side, batch, heads, queries, width, fill);
-  t.k = draw_heads(d, side_by_side, batch, heads, keys, width, fill);
-  t.v = draw_heads(d, side_by_side, batch, heads, keys, tn_draw_size(d, 1, 4), fill);
+  t.q = draw_attention_operand(d, side_by_side, batch, heads, queries, width, fill);
+  t.k = draw_attention_operand(d, side_by_side, batch, heads, keys, width, fill);
+  t.v = draw_attention_operand(d, side_by_side, batch, heads, keys, tn_draw_size(d, 1, 4), fill);
   if (tn_draw_flag(d)) t.scale = tn_rng_between(&d->rng, 0.1, 1.5);
   return t;
 }
 
-static tn_val attend(tn_draw *d, const char *op, const attending *t, const tn_val *more, int32_t n_more) {
+static tn_val emit_attention(tn_draw *d, const char *op, const attention_case *t, const tn_val *more,
+                             int32_t n_more) {
   tn_op_begin(d->b, op);
   tn_op_arg(d->b, t->q);
   tn_op_arg(d->b, t->k);
@@ -128,28 +130,28 @@ static tn_val attend(tn_draw *d, const char *op, const attending *t, const tn_va
   return tn_op_end(d->b);
 }
 
-static tn_val attention(tn_draw *d, const tn_case *c) {
-  attending t = draw_attending(d, c->fill);
-  return attend(d, c->op, &t, NULL, 0);
+static tn_val product_case_attention(tn_draw *d, const tn_case *c) {
+  attention_case t = draw_attention(d, c->fill);
+  return emit_attention(d, c->op, &t, NULL, 0);
 }
 
-/* On results that attention has made: others would not be probabilities. */
-static tn_val attention_grad(tn_draw *d, const tn_case *c) {
-  attending t = draw_attending(d, c->fill);
-  tn_val y = attend(d, "attention", &t, NULL, 0), lse = tn_op_result(d->b, y, 1);
+/* On the results of attention: other values would not be probabilities. */
+static tn_val product_case_attention_grad(tn_draw *d, const tn_case *c) {
+  attention_case t = draw_attention(d, c->fill);
+  tn_val y = emit_attention(d, "attention", &t, NULL, 0), lse = tn_op_result(d->b, y, 1);
   tn_val dy = tn_draw_tensor(d, *tn_val_type(d->b, y), c->fill);
-  return attend(d, c->op, &t, (tn_val[]){y, lse, dy}, 3);
+  return emit_attention(d, c->op, &t, (tn_val[]){y, lse, dy}, 3);
 }
 
 /* ---- embedding ---- */
 
-static tn_val embedding(tn_draw *d, const tn_case *c) {
+static tn_val product_case_embedding(tn_draw *d, const tn_case *c) {
   bool backward = strcmp(c->op, "embedding_grad") == 0;
   int64_t rows = tn_draw_size(d, 1, 6), width = tn_draw_size(d, 1, 4);
   tn_type ids = tn_draw_type(d, tn_draw_flag(d) ? TN_I64 : TN_I32, 0, 3, true), dy = ids;
   dy.dtype = d->dtype;
   dy.dims[dy.rank++] = width;
-  tn_val i = tn_draw_whole(d, ids, 0, rows);
+  tn_val i = tn_draw_integers(d, ids, 0, rows);
   tn_val v =
       tn_draw_tensor(d, backward ? dy : tn_draw_type_of(d->dtype, 2, (int64_t[]){rows, width}), c->fill);
   tn_op_begin(d->b, c->op);
@@ -160,13 +162,13 @@ static tn_val embedding(tn_draw *d, const tn_case *c) {
 }
 
 const tn_case tn_product_cases[] = {
-    {"matmul", matmul, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"conv2d", conv2d, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"conv2d_grad_input", conv2d_grad_input, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"conv2d_grad_weight", conv2d_grad_weight, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"attention", attention, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"attention_grad", attention_grad, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true},
-    {"embedding", embedding, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"embedding_grad", embedding, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"matmul", product_case_matmul, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv2d", product_case_conv2d, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv2d_grad_input", product_case_conv2d_grad_input, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv2d_grad_weight", product_case_conv2d_grad_weight, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"attention", product_case_attention, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"attention_grad", product_case_attention_grad, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true},
+    {"embedding", product_case_embedding, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"embedding_grad", product_case_embedding, TN_FILL_ANY, TN_CASE_FLOATS},
     {NULL, NULL, 0, 0},
 };

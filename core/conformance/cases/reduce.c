@@ -1,10 +1,10 @@
-/* Cases of reductions and pooling. */
+/* core/conformance/cases/reduce.c: cases of reductions and pooling. */
 #include <string.h>
 
 #include "core/conformance/cases/cases.h"
 
-/* Some of the axes, in any order and with either sign; none means all. Returns how many. */
-static int64_t draw_axes(tn_draw *d, int32_t rank, int64_t *axes) {
+/* Some of the axes, in any order and with either sign; an empty list means all. Returns their number. */
+static int64_t draw_reduce_axes(tn_draw *d, int32_t rank, int64_t *axes) {
   int64_t n = 0;
   for (int32_t i = 0; i < rank; i++)
     if (tn_draw_flag(d)) axes[n++] = tn_draw_flag(d) ? i : i - rank;
@@ -16,16 +16,16 @@ static int64_t draw_axes(tn_draw *d, int32_t rank, int64_t *axes) {
   return n;
 }
 
-/* Extremes and means over nothing are errors or NaN: only sums meet empty tensors. */
-static tn_val reduce(tn_draw *d, const tn_case *c) {
+/* Only sums are drawn with empty tensors: extremes and means of them are errors or NaN. */
+static tn_val reduce_case_reduce(tn_draw *d, const tn_case *c) {
   int64_t axes[TN_MAX_RANK];
   tn_type t = tn_draw_type(d, d->dtype, 0, 5, strcmp(c->op, "reduce_sum") == 0);
   tn_val x = tn_draw_tensor(d, t, c->fill);
-  int64_t n = draw_axes(d, t.rank, axes);
+  int64_t n = draw_reduce_axes(d, t.rank, axes);
   return tn_reduce(d->b, c->op, x, n, axes, tn_draw_flag(d));
 }
 
-static tn_val argmax(tn_draw *d, const tn_case *c) {
+static tn_val reduce_case_argmax(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 4, false);
   tn_val x = tn_draw_tensor(d, t, c->fill);
   tn_op_begin(d->b, c->op);
@@ -34,22 +34,22 @@ static tn_val argmax(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-static tn_val moments(tn_draw *d, const tn_case *c) {
+static tn_val reduce_case_moments(tn_draw *d, const tn_case *c) {
   int64_t axes[TN_MAX_RANK];
   tn_type t = tn_draw_type(d, d->dtype, 0, 5, true);
   tn_val x = tn_draw_tensor(d, t, c->fill);
-  int64_t n = draw_axes(d, t.rank, axes);
+  int64_t n = draw_reduce_axes(d, t.rank, axes);
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, x);
   tn_op_set_ints(d->b, "axes", n, axes);
   return tn_op_end(d->b);
 }
 
-static tn_val norm_grad_sums(tn_draw *d, const tn_case *c) {
+static tn_val reduce_case_norm_grad_sums(tn_draw *d, const tn_case *c) {
   int64_t axes[TN_MAX_RANK];
   tn_type t = tn_draw_type(d, d->dtype, 1, 5, true), row = {d->dtype == TN_F64 ? TN_F64 : TN_F32, 0, {0}};
   bool reduced[TN_MAX_RANK] = {false};
-  int64_t n = draw_axes(d, t.rank, axes);
+  int64_t n = draw_reduce_axes(d, t.rank, axes);
   for (int64_t i = 0; i < n; i++) reduced[axes[i] < 0 ? axes[i] + t.rank : axes[i]] = true;
   for (int32_t i = 0; i < t.rank && n > 0; i++)
     if (!reduced[i]) row.dims[row.rank++] = t.dims[i];
@@ -66,19 +66,19 @@ static tn_val norm_grad_sums(tn_draw *d, const tn_case *c) {
 
 /* ---- pooling ---- */
 
-typedef struct window {
+typedef struct pool_case {
   int64_t kernel[2], stride[2], padding[2];
   bool has_stride, ceil, include_pad;
   tn_type x, y;
-} window;
+} pool_case;
 
-static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, bool ceil) {
+static int64_t count_windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, bool ceil) {
   int64_t room = size + 2 * padding - kernel, count = (room + (ceil ? stride - 1 : 0)) / stride + 1;
   return ceil && (count - 1) * stride >= size + padding ? count - 1 : count;
 }
 
-static window draw_window(tn_draw *d) {
-  window w = {.has_stride = tn_draw_flag(d), .ceil = tn_draw_flag(d), .include_pad = tn_draw_flag(d)};
+static pool_case draw_pool(tn_draw *d) {
+  pool_case w = {.has_stride = tn_draw_flag(d), .ceil = tn_draw_flag(d), .include_pad = tn_draw_flag(d)};
   w.x = w.y =
       tn_draw_type_of(d->dtype, 4, (int64_t[]){tn_draw_between(d, 0, 2), tn_draw_between(d, 1, 3), 0, 0});
   for (int32_t i = 0; i < 2; i++) {
@@ -87,60 +87,60 @@ static window draw_window(tn_draw *d) {
     w.stride[i] = w.has_stride ? tn_draw_between(d, 1, 4) : w.kernel[i];
     int64_t least = w.kernel[i] - 2 * w.padding[i];
     w.x.dims[2 + i] = tn_draw_between(d, least < 1 ? 1 : least, d->large ? 40 : 7);
-    w.y.dims[2 + i] = windows(w.x.dims[2 + i], w.kernel[i], w.stride[i], w.padding[i], w.ceil);
+    w.y.dims[2 + i] = count_windows(w.x.dims[2 + i], w.kernel[i], w.stride[i], w.padding[i], w.ceil);
   }
   return w;
 }
 
-static void set_window(tn_draw *d, const window *w) {
+static void set_pool_attributes(tn_draw *d, const pool_case *w) {
   tn_op_set_ints(d->b, "kernel", 2, w->kernel);
   if (w->has_stride) tn_op_set_ints(d->b, "stride", 2, w->stride);
   tn_op_set_ints(d->b, "padding", 2, w->padding);
   tn_op_set_int(d->b, "ceil", w->ceil);
 }
 
-static tn_val max_pool2d(tn_draw *d, const tn_case *c) {
-  window w = draw_window(d);
+static tn_val reduce_case_max_pool2d(tn_draw *d, const tn_case *c) {
+  pool_case w = draw_pool(d);
   tn_val x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT);
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, x);
-  set_window(d, &w);
+  set_pool_attributes(d, &w);
   return tn_op_end(d->b);
 }
 
-/* Indices lie in their windows: they are those of a pooling. */
-static tn_val max_pool2d_grad(tn_draw *d, const tn_case *c) {
-  window w = draw_window(d);
+/* The indices come from a pooling, so each is in its window. */
+static tn_val reduce_case_max_pool2d_grad(tn_draw *d, const tn_case *c) {
+  pool_case w = draw_pool(d);
   tn_val dy = tn_draw_tensor(d, w.y, TN_FILL_ANY), x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT);
   tn_op_begin(d->b, "max_pool2d");
   tn_op_arg(d->b, x);
-  set_window(d, &w);
+  set_pool_attributes(d, &w);
   tn_val y = tn_op_end(d->b), index = tn_op_result(d->b, y, 1);
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, dy);
   tn_op_arg(d->b, index);
-  set_window(d, &w);
+  set_pool_attributes(d, &w);
   tn_op_set_ints(d->b, "dims", 4, w.x.dims);
   return tn_op_end(d->b);
 }
 
-static tn_val avg_pool2d(tn_draw *d, const tn_case *c) {
-  window w = draw_window(d);
+static tn_val reduce_case_avg_pool2d(tn_draw *d, const tn_case *c) {
+  pool_case w = draw_pool(d);
   bool backward = strcmp(c->op, "avg_pool2d_grad") == 0;
   tn_val x = tn_draw_tensor(d, backward ? w.y : w.x, TN_FILL_ANY);
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, x);
-  set_window(d, &w);
+  set_pool_attributes(d, &w);
   tn_op_set_int(d->b, "include_pad", w.include_pad);
   if (backward) tn_op_set_ints(d->b, "dims", 4, w.x.dims);
   return tn_op_end(d->b);
 }
 
-static tn_val global_avg_pool(tn_draw *d, const tn_case *c) {
+static tn_val reduce_case_global_avg_pool(tn_draw *d, const tn_case *c) {
   return tn_op1(d->b, c->op, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 4, 4, false), c->fill));
 }
 
-static tn_val all_finite(tn_draw *d, const tn_case *c) {
+static tn_val reduce_case_all_finite(tn_draw *d, const tn_case *c) {
   tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 4, true), c->fill);
   /* 1 / (x - x) is infinite. */
   if (tn_draw_flag(d)) x = tn_op1(d->b, "reciprocal", tn_sub(d->b, x, x));
@@ -148,18 +148,18 @@ static tn_val all_finite(tn_draw *d, const tn_case *c) {
 }
 
 const tn_case tn_reduce_cases[] = {
-    {"reduce_sum", reduce, TN_FILL_ANY, TN_CASE_NUMBERS},
-    {"reduce_mean", reduce, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"reduce_max", reduce, TN_FILL_DISTINCT, TN_CASE_NUMBERS},
-    {"reduce_min", reduce, TN_FILL_DISTINCT, TN_CASE_NUMBERS},
-    {"argmax", argmax, TN_FILL_DISTINCT, TN_CASE_NUMBERS},
-    {"moments", moments, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"norm_grad_sums", norm_grad_sums, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"all_finite", all_finite, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"max_pool2d", max_pool2d, TN_FILL_DISTINCT, TN_CASE_FLOATS},
-    {"max_pool2d_grad", max_pool2d_grad, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"avg_pool2d", avg_pool2d, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"avg_pool2d_grad", avg_pool2d, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"global_avg_pool", global_avg_pool, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"reduce_sum", reduce_case_reduce, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"reduce_mean", reduce_case_reduce, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"reduce_max", reduce_case_reduce, TN_FILL_DISTINCT, TN_CASE_NUMBERS},
+    {"reduce_min", reduce_case_reduce, TN_FILL_DISTINCT, TN_CASE_NUMBERS},
+    {"argmax", reduce_case_argmax, TN_FILL_DISTINCT, TN_CASE_NUMBERS},
+    {"moments", reduce_case_moments, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"norm_grad_sums", reduce_case_norm_grad_sums, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"all_finite", reduce_case_all_finite, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"max_pool2d", reduce_case_max_pool2d, TN_FILL_DISTINCT, TN_CASE_FLOATS},
+    {"max_pool2d_grad", reduce_case_max_pool2d_grad, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"avg_pool2d", reduce_case_avg_pool2d, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"avg_pool2d_grad", reduce_case_avg_pool2d, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"global_avg_pool", reduce_case_global_avg_pool, TN_FILL_ANY, TN_CASE_FLOATS},
     {NULL, NULL, 0, 0},
 };

@@ -1,22 +1,23 @@
-/* Cases of the optimizers' updates. Nothing is differentiated through them; their state is f32 or f64. */
+/* core/conformance/cases/update.c: cases of optimizer updates. They have no gradients; their state is f32 or
+ * f64. */
 #include "core/conformance/cases/cases.h"
 
-/* A scalar, or one value for each element. */
-static tn_val draw_rate(tn_draw *d, const tn_type *param) {
+/* A scalar, or one value per element. */
+static tn_val draw_update_rate(tn_draw *d, const tn_type *param) {
   return tn_draw_tensor(d, tn_draw_flag(d) ? *param : tn_draw_type_of(param->dtype, 0, NULL),
                         TN_FILL_POSITIVE);
 }
 
-static tn_type draw_param(tn_draw *d) {
+static tn_type draw_update_type(tn_draw *d) {
   return tn_draw_type(d, d->dtype == TN_F64 ? TN_F64 : TN_F32, 0, 3, true);
 }
 
-static tn_val sgd_update(tn_draw *d, const tn_case *c) {
-  tn_type t = draw_param(d);
+static tn_val update_case_sgd_update(tn_draw *d, const tn_case *c) {
+  tn_type t = draw_update_type(d);
   bool momentum = tn_draw_flag(d), nesterov = momentum && tn_draw_flag(d);
   tn_val param = tn_draw_tensor(d, t, c->fill), grad = tn_draw_tensor(d, t, c->fill);
   tn_val buffer = momentum ? tn_draw_tensor(d, t, c->fill) : 0;
-  tn_val lr = draw_rate(d, &t), decay = draw_rate(d, &t), updates = tn_draw_counter(d, 1);
+  tn_val lr = draw_update_rate(d, &t), decay = draw_update_rate(d, &t), updates = tn_draw_counter(d, 1);
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, param);
   tn_op_arg(d->b, grad);
@@ -30,11 +31,11 @@ static tn_val sgd_update(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-static tn_val adamw_update(tn_draw *d, const tn_case *c) {
-  tn_type t = draw_param(d);
+static tn_val update_case_adamw_update(tn_draw *d, const tn_case *c) {
+  tn_type t = draw_update_type(d);
   tn_val param = tn_draw_tensor(d, t, c->fill), grad = tn_draw_tensor(d, t, c->fill);
   tn_val m = tn_draw_tensor(d, t, c->fill), v = tn_draw_tensor(d, t, TN_FILL_POSITIVE);
-  tn_val lr = draw_rate(d, &t), decay = draw_rate(d, &t), updates = tn_draw_counter(d, 1);
+  tn_val lr = draw_update_rate(d, &t), decay = draw_update_rate(d, &t), updates = tn_draw_counter(d, 1);
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, param);
   tn_op_arg(d->b, grad);
@@ -48,7 +49,7 @@ static tn_val adamw_update(tn_draw *d, const tn_case *c) {
 }
 
 const tn_case tn_update_cases[] = {
-    {"sgd_update", sgd_update, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"adamw_update", adamw_update, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"sgd_update", update_case_sgd_update, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"adamw_update", update_case_adamw_update, TN_FILL_ANY, TN_CASE_FLOATS},
     {NULL, NULL, 0, 0},
 };

@@ -1,14 +1,14 @@
-/* Ops of the reference that move elements. */
+/* core/conformance/reference/movement.c: data movement ops of the reference. */
 #include <string.h>
 
 #include "core/conformance/reference/reference.h"
 #include "tenon/attributes.h"
 
-static void run_copy(const tn_reference_call *c) {
+static void reference_copy(const tn_reference_call *c) {
   memcpy(c->y[0], c->x[0], (size_t)tn_type_count(c->out[0]) * sizeof(double));
 }
 
-static void run_transpose(const tn_reference_call *c) {
+static void reference_transpose(const tn_reference_call *c) {
   const tn_transpose_attributes *a = c->attributes;
   int64_t index[TN_MAX_RANK], from[TN_MAX_RANK];
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
@@ -18,7 +18,7 @@ static void run_transpose(const tn_reference_call *c) {
   }
 }
 
-static void run_slice(const tn_reference_call *c) {
+static void reference_slice(const tn_reference_call *c) {
   const tn_slice_attributes *a = c->attributes;
   int64_t index[TN_MAX_RANK];
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
@@ -29,7 +29,7 @@ static void run_slice(const tn_reference_call *c) {
   }
 }
 
-static void run_pad(const tn_reference_call *c) {
+static void reference_pad(const tn_reference_call *c) {
   const tn_pad_attributes *a = c->attributes;
   int64_t index[TN_MAX_RANK];
   for (int64_t i = 0; i < tn_type_count(c->in[0]); i++) {
@@ -40,7 +40,7 @@ static void run_pad(const tn_reference_call *c) {
   }
 }
 
-static void run_concat(const tn_reference_call *c) {
+static void reference_concat(const tn_reference_call *c) {
   const tn_axis_attributes *a = c->attributes;
   int64_t axis = a->axis < 0 ? a->axis + c->out[0]->rank : a->axis, start = 0, index[TN_MAX_RANK];
   for (int32_t k = 0; k < c->n_in; start += c->in[k++]->dims[axis])
@@ -51,13 +51,13 @@ static void run_concat(const tn_reference_call *c) {
     }
 }
 
-static void run_pack(const tn_reference_call *c) {
+static void reference_pack(const tn_reference_call *c) {
   const tn_pack_attributes *a = c->attributes;
   for (int32_t k = 0; k < c->n_in; k++)
     memcpy(c->y[0] + a->offsets.v[k], c->x[k], (size_t)tn_type_count(c->in[k]) * sizeof(double));
 }
 
-const tn_reference_op tn_reference_move_ops[] = {
-    {"copy", run_copy},           {"reorder", run_copy}, {"reshape", run_copy},
-    {"transpose", run_transpose}, {"slice", run_slice},  {"pad", run_pad},
-    {"concat", run_concat},       {"pack", run_pack},    {NULL, NULL}};
+const tn_reference_op tn_reference_movement_ops[] = {
+    {"copy", reference_copy},           {"reorder", reference_copy}, {"reshape", reference_copy},
+    {"transpose", reference_transpose}, {"slice", reference_slice},  {"pad", reference_pad},
+    {"concat", reference_concat},       {"pack", reference_pack},    {NULL, NULL}};

@@ -1,4 +1,4 @@
-/* Pointwise primitives of the reference. */
+/* core/conformance/reference/pointwise.c: pointwise ops of the reference. */
 #include <math.h>
 
 #include "core/conformance/reference/reference.h"
@@ -7,64 +7,66 @@
 
 /* ---- arithmetic ---- */
 
-static double sign_of(double x) { return x != x ? x : (x > 0) - (x < 0); }
-static double larger(double x, double y) { return x != x || x > y ? x : y; }
-static double smaller(double x, double y) { return x != x || x < y ? x : y; }
+static double reference_sign_of(double x) { return x != x ? x : (x > 0) - (x < 0); }
+static double reference_larger(double x, double y) { return x != x || x > y ? x : y; }
+static double reference_smaller(double x, double y) { return x != x || x < y ? x : y; }
 
-/* Whole numbers wrap. */
-static double wrap(int32_t dtype, double v) { return dtype == TN_I32 ? (double)(int32_t)(int64_t)v : v; }
+/* i32 arithmetic wraps around. */
+static double wrap_integer(int32_t dtype, double v) {
+  return dtype == TN_I32 ? (double)(int32_t)(int64_t)v : v;
+}
 
-#define UNARY(name, value)                                                                                   \
-  static void run_##name(const tn_reference_call *c) {                                                       \
+#define REFERENCE_UNARY(name, value)                                                                         \
+  static void reference_##name(const tn_reference_call *c) {                                                 \
     for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {                                                 \
       double x = c->x[0][i];                                                                                 \
-      c->y[0][i] = wrap(c->out[0]->dtype, value);                                                            \
+      c->y[0][i] = wrap_integer(c->out[0]->dtype, value);                                                    \
     }                                                                                                        \
   }
-UNARY(neg, -x)
-UNARY(abs, fabs(x))
-UNARY(sign, sign_of(x))
-UNARY(exp, exp(x))
-UNARY(log, log(x))
-UNARY(sqrt, sqrt(x))
-UNARY(rsqrt, 1 / sqrt(x))
-UNARY(reciprocal, 1 / x)
-UNARY(tanh, tanh(x))
-UNARY(sigmoid, 1 / (1 + exp(-x)))
-UNARY(erf, erf(x))
-UNARY(sin, sin(x))
-UNARY(cos, cos(x))
-UNARY(floor, floor(x))
-UNARY(not, x == 0)
-UNARY(is_finite, isfinite(x) != 0)
+REFERENCE_UNARY(neg, -x)
+REFERENCE_UNARY(abs, fabs(x))
+REFERENCE_UNARY(sign, reference_sign_of(x))
+REFERENCE_UNARY(exp, exp(x))
+REFERENCE_UNARY(log, log(x))
+REFERENCE_UNARY(sqrt, sqrt(x))
+REFERENCE_UNARY(rsqrt, 1 / sqrt(x))
+REFERENCE_UNARY(reciprocal, 1 / x)
+REFERENCE_UNARY(tanh, tanh(x))
+REFERENCE_UNARY(sigmoid, 1 / (1 + exp(-x)))
+REFERENCE_UNARY(erf, erf(x))
+REFERENCE_UNARY(sin, sin(x))
+REFERENCE_UNARY(cos, cos(x))
+REFERENCE_UNARY(floor, floor(x))
+REFERENCE_UNARY(not, x == 0)
+REFERENCE_UNARY(is_finite, isfinite(x) != 0)
 
-#define BINARY(name, value)                                                                                  \
-  static void run_##name(const tn_reference_call *c) {                                                       \
+#define REFERENCE_BINARY(name, value)                                                                        \
+  static void reference_##name(const tn_reference_call *c) {                                                 \
     int64_t index[TN_MAX_RANK];                                                                              \
     for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {                                                 \
       tn_reference_unflatten(c->out[0], i, index);                                                           \
       double x = c->x[0][tn_reference_broadcast(c->in[0], index, c->out[0]->rank)];                          \
       double y = c->x[1][tn_reference_broadcast(c->in[1], index, c->out[0]->rank)];                          \
-      c->y[0][i] = wrap(c->out[0]->dtype, value);                                                            \
+      c->y[0][i] = wrap_integer(c->out[0]->dtype, value);                                                    \
     }                                                                                                        \
   }
-BINARY(add, x + y)
-BINARY(sub, x - y)
-BINARY(mul, x *y)
-BINARY(div, x / y)
-BINARY(maximum, larger(x, y))
-BINARY(minimum, smaller(x, y))
-BINARY(pow, pow(x, y))
-BINARY(eq, x == y)
-BINARY(ne, x != y)
-BINARY(lt, x < y)
-BINARY(le, x <= y)
-BINARY(gt, x > y)
-BINARY(ge, x >= y)
-BINARY(and, x != 0 && y != 0)
-BINARY(or, x != 0 || y != 0)
+REFERENCE_BINARY(add, x + y)
+REFERENCE_BINARY(sub, x - y)
+REFERENCE_BINARY(mul, x *y)
+REFERENCE_BINARY(div, x / y)
+REFERENCE_BINARY(maximum, reference_larger(x, y))
+REFERENCE_BINARY(minimum, reference_smaller(x, y))
+REFERENCE_BINARY(pow, pow(x, y))
+REFERENCE_BINARY(eq, x == y)
+REFERENCE_BINARY(ne, x != y)
+REFERENCE_BINARY(lt, x < y)
+REFERENCE_BINARY(le, x <= y)
+REFERENCE_BINARY(gt, x > y)
+REFERENCE_BINARY(ge, x >= y)
+REFERENCE_BINARY(and, x != 0 && y != 0)
+REFERENCE_BINARY(or, x != 0 || y != 0)
 
-static void run_where(const tn_reference_call *c) {
+static void reference_where(const tn_reference_call *c) {
   int64_t index[TN_MAX_RANK];
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
     tn_reference_unflatten(c->out[0], i, index);
@@ -73,24 +75,24 @@ static void run_where(const tn_reference_call *c) {
   }
 }
 
-static void run_affine(const tn_reference_call *c) {
+static void reference_affine(const tn_reference_call *c) {
   const tn_affine_attributes *a = c->attributes;
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) c->y[0][i] = a->scale * c->x[0][i] + a->shift;
 }
 
-static void run_cast(const tn_reference_call *c) {
+static void reference_cast(const tn_reference_call *c) {
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++)
     c->y[0][i] = tn_reference_round(c->out[0]->dtype, c->x[0][i]);
 }
 
-/* ---- positions ---- */
+/* ---- fills ---- */
 
-static void run_full(const tn_reference_call *c) {
+static void reference_full(const tn_reference_call *c) {
   const tn_full_attributes *a = c->attributes;
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) c->y[0][i] = tn_reference_round(a->dtype, a->value);
 }
 
-static void run_iota(const tn_reference_call *c) {
+static void reference_iota(const tn_reference_call *c) {
   const tn_iota_attributes *a = c->attributes;
   int64_t index[TN_MAX_RANK];
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
@@ -100,7 +102,7 @@ static void run_iota(const tn_reference_call *c) {
   }
 }
 
-static void run_broadcast(const tn_reference_call *c) {
+static void reference_broadcast(const tn_reference_call *c) {
   int64_t index[TN_MAX_RANK];
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
     tn_reference_unflatten(c->out[0], i, index);
@@ -108,7 +110,7 @@ static void run_broadcast(const tn_reference_call *c) {
   }
 }
 
-static void run_spread(const tn_reference_call *c) {
+static void reference_spread(const tn_reference_call *c) {
   const tn_spread_attributes *a = c->attributes;
   for (int64_t i = 0; i < a->count; i++)
     for (int64_t r = 0; r < a->starts.n; r++)
@@ -117,75 +119,73 @@ static void run_spread(const tn_reference_call *c) {
 
 /* ---- random numbers ---- */
 
-/* The index in the global batch: the elements of the blocks before this one come first. */
-static int64_t global_index(const tn_reference_call *c, int64_t i) {
+/* The index of element i in the global batch, after the elements of earlier blocks. */
+static int64_t reference_global_index(const tn_reference_call *c, int64_t i) {
   int64_t block = c->n_in > 1 && c->x[1] != NULL ? (int64_t)c->x[1][0] : 0;
   return block * tn_type_count(c->out[0]) + i;
 }
 
-static float uniform_at(const tn_reference_call *c, int64_t i) {
+static float reference_uniform_at(const tn_reference_call *c, int64_t i) {
   const tn_random_attributes *a = c->attributes;
   tn_philox words = tn_philox_at((uint64_t)a->stream, (uint64_t)(int64_t)c->x[0][0], (uint64_t)i / 4);
   return tn_uniform_of(words.v[i % 4]);
 }
 
-static void run_random_uniform(const tn_reference_call *c) {
+static void reference_random_uniform(const tn_reference_call *c) {
   const tn_random_attributes *a = c->attributes;
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++)
-    c->y[0][i] =
-        tn_reference_round(a->dtype, a->a + (a->b - a->a) * (double)uniform_at(c, global_index(c, i)));
+    c->y[0][i] = tn_reference_round(
+        a->dtype, a->a + (a->b - a->a) * (double)reference_uniform_at(c, reference_global_index(c, i)));
 }
 
-static void run_random_normal(const tn_reference_call *c) {
+static void reference_random_normal(const tn_reference_call *c) {
   const tn_random_attributes *a = c->attributes;
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
-    int64_t at = global_index(c, i);
-    double u0 = uniform_at(c, at / 2 * 2), u1 = uniform_at(c, at / 2 * 2 + 1);
-    double r = sqrt(-2 * log(1 - u0)), turn = 2 * M_PI * u1;
-    c->y[0][i] = tn_reference_round(a->dtype, a->a + a->b * r * (at % 2 == 0 ? cos(turn) : sin(turn)));
+    int64_t at = reference_global_index(c, i);
+    double u0 = reference_uniform_at(c, at / 2 * 2), u1 = reference_uniform_at(c, at / 2 * 2 + 1);
+    double r = sqrt(-2 * log(1 - u0)), angle = 2 * M_PI * u1;
+    c->y[0][i] = tn_reference_round(a->dtype, a->a + a->b * r * (at % 2 == 0 ? cos(angle) : sin(angle)));
   }
 }
 
-#define OP(name)                                                                                             \
-  { #name, run_##name }
-const tn_reference_op tn_reference_pointwise_ops[] = {OP(neg),
-                                                      OP(abs),
-                                                      OP(sign),
-                                                      OP(exp),
-                                                      OP(log),
-                                                      OP(sqrt),
-                                                      OP(rsqrt),
-                                                      OP(reciprocal),
-                                                      OP(tanh),
-                                                      OP(sigmoid),
-                                                      OP(erf),
-                                                      OP(sin),
-                                                      OP(cos),
-                                                      OP(floor),
-                                                      OP(not ),
-                                                      OP(is_finite),
-                                                      OP(add),
-                                                      OP(sub),
-                                                      OP(mul),
-                                                      OP(div),
-                                                      OP(maximum),
-                                                      OP(minimum),
-                                                      OP(pow),
-                                                      OP(eq),
-                                                      OP(ne),
-                                                      OP(lt),
-                                                      OP(le),
-                                                      OP(gt),
-                                                      OP(ge),
-                                                      OP(and),
-                                                      OP(or),
-                                                      OP(where),
-                                                      OP(affine),
-                                                      OP(cast),
-                                                      OP(full),
-                                                      OP(iota),
-                                                      OP(broadcast),
-                                                      OP(spread),
-                                                      OP(random_uniform),
-                                                      OP(random_normal),
+const tn_reference_op tn_reference_pointwise_ops[] = {TN_REFERENCE_OP(neg),
+                                                      TN_REFERENCE_OP(abs),
+                                                      TN_REFERENCE_OP(sign),
+                                                      TN_REFERENCE_OP(exp),
+                                                      TN_REFERENCE_OP(log),
+                                                      TN_REFERENCE_OP(sqrt),
+                                                      TN_REFERENCE_OP(rsqrt),
+                                                      TN_REFERENCE_OP(reciprocal),
+                                                      TN_REFERENCE_OP(tanh),
+                                                      TN_REFERENCE_OP(sigmoid),
+                                                      TN_REFERENCE_OP(erf),
+                                                      TN_REFERENCE_OP(sin),
+                                                      TN_REFERENCE_OP(cos),
+                                                      TN_REFERENCE_OP(floor),
+                                                      TN_REFERENCE_OP(not ),
+                                                      TN_REFERENCE_OP(is_finite),
+                                                      TN_REFERENCE_OP(add),
+                                                      TN_REFERENCE_OP(sub),
+                                                      TN_REFERENCE_OP(mul),
+                                                      TN_REFERENCE_OP(div),
+                                                      TN_REFERENCE_OP(maximum),
+                                                      TN_REFERENCE_OP(minimum),
+                                                      TN_REFERENCE_OP(pow),
+                                                      TN_REFERENCE_OP(eq),
+                                                      TN_REFERENCE_OP(ne),
+                                                      TN_REFERENCE_OP(lt),
+                                                      TN_REFERENCE_OP(le),
+                                                      TN_REFERENCE_OP(gt),
+                                                      TN_REFERENCE_OP(ge),
+                                                      TN_REFERENCE_OP(and),
+                                                      TN_REFERENCE_OP(or),
+                                                      TN_REFERENCE_OP(where),
+                                                      TN_REFERENCE_OP(affine),
+                                                      TN_REFERENCE_OP(cast),
+                                                      TN_REFERENCE_OP(full),
+                                                      TN_REFERENCE_OP(iota),
+                                                      TN_REFERENCE_OP(broadcast),
+                                                      TN_REFERENCE_OP(spread),
+                                                      TN_REFERENCE_OP(random_uniform),
+                                                      TN_REFERENCE_OP(random_normal),
                                                       {NULL, NULL}};

@@ -1,12 +1,12 @@
-/* Reductions and pooling of the reference. */
+/* core/conformance/reference/reduce.c: reductions and pooling of the reference. */
 #include <math.h>
 
 #include "core/conformance/reference/reference.h"
 #include "tenon/attributes.h"
 
-/* Calls visit(c, from, to) for each element of x and the element of the result that it goes into. */
-static void each_reduced(const tn_reference_call *c,
-                         void (*visit)(const tn_reference_call *c, int64_t from, int64_t to)) {
+/* Calls visit(c, from, to) for each element of x and its element of the result. */
+static void reference_each_reduced(const tn_reference_call *c,
+                                   void (*visit)(const tn_reference_call *c, int64_t from, int64_t to)) {
   const tn_reduce_attributes *a = c->attributes;
   const tn_type *x = c->in[0];
   int64_t index[TN_MAX_RANK];
@@ -21,31 +21,35 @@ static void each_reduced(const tn_reference_call *c,
   }
 }
 
-static void add(const tn_reference_call *c, int64_t from, int64_t to) { c->y[0][to] += c->x[0][from]; }
-static void raise(const tn_reference_call *c, int64_t from, int64_t to) {
+static void reference_reduce_add(const tn_reference_call *c, int64_t from, int64_t to) {
+  c->y[0][to] += c->x[0][from];
+}
+static void reference_raise(const tn_reference_call *c, int64_t from, int64_t to) {
   double x = c->x[0][from], y = c->y[0][to];
   if (x != x || x > y) c->y[0][to] = x;
 }
-static void lower(const tn_reference_call *c, int64_t from, int64_t to) {
+static void reference_lower(const tn_reference_call *c, int64_t from, int64_t to) {
   double x = c->x[0][from], y = c->y[0][to];
   if (x != x || x < y) c->y[0][to] = x;
 }
 
-static void start(const tn_reference_call *c, double value) {
+static void reference_start(const tn_reference_call *c, double value) {
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) c->y[0][i] = value;
 }
 
-static void run_reduce_sum(const tn_reference_call *c) { each_reduced(c, add); }
-static void run_reduce_max(const tn_reference_call *c) {
-  start(c, -INFINITY);
-  each_reduced(c, raise);
+static void reference_reduce_sum(const tn_reference_call *c) {
+  reference_each_reduced(c, reference_reduce_add);
 }
-static void run_reduce_min(const tn_reference_call *c) {
-  start(c, INFINITY);
-  each_reduced(c, lower);
+static void reference_reduce_max(const tn_reference_call *c) {
+  reference_start(c, -INFINITY);
+  reference_each_reduced(c, reference_raise);
+}
+static void reference_reduce_min(const tn_reference_call *c) {
+  reference_start(c, INFINITY);
+  reference_each_reduced(c, reference_lower);
 }
 
-static void run_argmax(const tn_reference_call *c) {
+static void reference_argmax(const tn_reference_call *c) {
   const tn_axis_attributes *a = c->attributes;
   const tn_type *x = c->in[0];
   int64_t axis = a->axis < 0 ? a->axis + x->rank : a->axis, inner = 1, n = x->dims[axis];
@@ -63,13 +67,14 @@ static void run_argmax(const tn_reference_call *c) {
 
 /* ---- pooling ---- */
 
-/* The part of a window that lies in the input, and the part that lies in the padded input. */
-typedef struct window {
+/* The intersection of a window with the input, and with the padded input. */
+typedef struct pool_window {
   int64_t start[2], stop[2], padded_stop[2];
-} window;
+} pool_window;
 
-static window window_at(const tn_pool2d_attributes *a, const tn_type *x, int64_t row, int64_t column) {
-  window w;
+static pool_window reference_window_at(const tn_pool2d_attributes *a, const tn_type *x, int64_t row,
+                                       int64_t column) {
+  pool_window w;
   int64_t at[2] = {row, column};
   for (int32_t d = 0; d < 2; d++) {
     int64_t stride = a->stride.n > 0 ? a->stride.v[d] : a->kernel.v[d], size = x->dims[2 + d];
@@ -82,12 +87,12 @@ static window window_at(const tn_pool2d_attributes *a, const tn_type *x, int64_t
   return w;
 }
 
-static void run_max_pool2d(const tn_reference_call *c) {
+static void reference_max_pool2d(const tn_reference_call *c) {
   const tn_type *x = c->in[0], *y = c->out[0];
   int64_t index[4];
   for (int64_t i = 0; i < tn_type_count(y); i++) {
     tn_reference_unflatten(y, i, index);
-    window w = window_at(c->attributes, x, index[2], index[3]);
+    pool_window w = reference_window_at(c->attributes, x, index[2], index[3]);
     const double *plane = c->x[0] + (index[0] * x->dims[1] + index[1]) * x->dims[2] * x->dims[3];
     int64_t best = w.start[0] * x->dims[3] + w.start[1];
     for (int64_t h = w.start[0]; h < w.stop[0]; h++)
@@ -100,15 +105,15 @@ static void run_max_pool2d(const tn_reference_call *c) {
   }
 }
 
-static void run_max_pool2d_grad(const tn_reference_call *c) {
+static void reference_max_pool2d_grad(const tn_reference_call *c) {
   const tn_type *dy = c->in[0], *dx = c->out[0];
   int64_t plane = dx->dims[2] * dx->dims[3], per_plane = dy->dims[2] * dy->dims[3];
   for (int64_t i = 0; i < tn_type_count(dy); i++)
     c->y[0][i / per_plane * plane + (int64_t)c->x[1][i]] += c->x[0][i];
 }
 
-/* The divisor counts what lies in the padded input, or in the input alone. */
-static double divisor(const tn_pool2d_attributes *a, const window *w, const int64_t *at) {
+/* The divisor counts elements of the padded input, or of the input alone. */
+static double reference_pool_divisor(const tn_pool2d_attributes *a, const pool_window *w, const int64_t *at) {
   double n = 1;
   for (int32_t d = 0; d < 2; d++) {
     int64_t stride = a->stride.n > 0 ? a->stride.v[d] : a->kernel.v[d];
@@ -118,13 +123,14 @@ static double divisor(const tn_pool2d_attributes *a, const window *w, const int6
   return n;
 }
 
-/* Goes through the windows of y over x; forward takes the mean of x, backward spreads y over x. */
-static void average(const tn_reference_call *c, const tn_type *x, const tn_type *y, bool forward) {
+/* Visits the windows of y over x. Forward computes means of x; backward distributes y over x. */
+static void reference_pool_average(const tn_reference_call *c, const tn_type *x, const tn_type *y,
+                                   bool forward) {
   int64_t index[4];
   for (int64_t i = 0; i < tn_type_count(y); i++) {
     tn_reference_unflatten(y, i, index);
-    window w = window_at(c->attributes, x, index[2], index[3]);
-    double n = divisor(c->attributes, &w, index + 2);
+    pool_window w = reference_window_at(c->attributes, x, index[2], index[3]);
+    double n = reference_pool_divisor(c->attributes, &w, index + 2);
     int64_t plane = (index[0] * x->dims[1] + index[1]) * x->dims[2] * x->dims[3];
     for (int64_t h = w.start[0]; h < w.stop[0]; h++)
       for (int64_t v = w.start[1]; v < w.stop[1]; v++) {
@@ -136,11 +142,14 @@ static void average(const tn_reference_call *c, const tn_type *x, const tn_type 
       }
   }
 }
-static void run_avg_pool2d(const tn_reference_call *c) { average(c, c->in[0], c->out[0], true); }
-static void run_avg_pool2d_grad(const tn_reference_call *c) { average(c, c->out[0], c->in[0], false); }
+static void reference_avg_pool2d(const tn_reference_call *c) {
+  reference_pool_average(c, c->in[0], c->out[0], true);
+}
+static void reference_avg_pool2d_grad(const tn_reference_call *c) {
+  reference_pool_average(c, c->out[0], c->in[0], false);
+}
 
-#define OP(name)                                                                                             \
-  { #name, run_##name }
-const tn_reference_op tn_reference_reduce_ops[] = {OP(reduce_sum), OP(reduce_max),      OP(reduce_min),
-                                                   OP(argmax),     OP(max_pool2d),      OP(max_pool2d_grad),
-                                                   OP(avg_pool2d), OP(avg_pool2d_grad), {NULL, NULL}};
+const tn_reference_op tn_reference_reduce_ops[] = {
+    TN_REFERENCE_OP(reduce_sum), TN_REFERENCE_OP(reduce_max),      TN_REFERENCE_OP(reduce_min),
+    TN_REFERENCE_OP(argmax),     TN_REFERENCE_OP(max_pool2d),      TN_REFERENCE_OP(max_pool2d_grad),
+    TN_REFERENCE_OP(avg_pool2d), TN_REFERENCE_OP(avg_pool2d_grad), {NULL, NULL}};

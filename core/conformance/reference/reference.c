@@ -1,6 +1,6 @@
+/* core/conformance/reference/reference.c: evaluates a graph of primitives node by node. */
 #include "core/conformance/reference/reference.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "core/graph/input_state.h"
@@ -12,57 +12,27 @@ struct tn_reference {
   tn_env *env;
 };
 
-/* ---- rounding ---- */
-
-/* bf16 is the upper half of an f32, rounded to nearest even. */
-static double round_bf16(double v) {
-  float f = (float)v;
-  uint32_t bits;
-  memcpy(&bits, &f, sizeof bits);
-  if (f != f) return v;
-  bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
-  memcpy(&f, &bits, sizeof f);
-  return f;
-}
-
-static double round_whole(double v, double low, double high) {
-  return v != v ? 0 : v < low ? low : v > high ? high : trunc(v);
-}
-
-double tn_reference_round(int32_t dtype, double v) {
-  switch (dtype) {
-  case TN_BOOL: return v != 0;
-  case TN_U8: return round_whole(v, 0, UINT8_MAX);
-  case TN_I32: return round_whole(v, INT32_MIN, INT32_MAX);
-  case TN_I64: return round_whole(v, -0x1p63, 0x1.fffffffffffffp62);
-  case TN_F16: return (double)(_Float16)v;
-  case TN_BF16: return round_bf16(v);
-  case TN_F32: return (double)(float)v;
-  default: return v;
-  }
-}
-
 /* ---- lowering ---- */
 
-static tn_status lower(tn_rewrite *r, const tn_gnode *node, void *again) {
+static tn_status reference_lower_node(tn_rewrite *r, const tn_gnode *node, void *changed) {
   if (node->op->decompose == NULL && node->op->formula == NULL) return tn_rewrite_copy(r, node);
   tn_val in[TN_REFERENCE_OPERANDS], out[TN_REFERENCE_RESULTS];
   for (int32_t i = 0; i < node->n_in; i++) in[i] = node->in[i] == 0 ? 0 : r->map[node->in[i]];
   TN_TRY(tn_decompose(r->b, node->def, node->attributes, in, node->n_in, node->n_out, out));
   for (int32_t i = 0; i < node->n_out; i++) r->map[node->first_out + i] = out[i];
-  *(bool *)again = true;
+  *(bool *)changed = true;
   return TN_OK;
 }
 
-/* Decompositions may emit composite ops themselves: repeated until none is left. */
+/* A decomposition may contain composite ops, so this repeats until only primitives are left. */
 static tn_status lower_all(const tn_graph *graph, tn_graph **lowered) {
-  bool again = false;
+  bool changed = false;
   tn_graph *now = NULL;
-  TN_TRY(tn_graph_rewrite(graph, lower, &again, &now));
-  while (again) {
+  TN_TRY(tn_graph_rewrite(graph, reference_lower_node, &changed, &now));
+  while (changed) {
     tn_graph *next = NULL;
-    again = false;
-    tn_status status = tn_graph_rewrite(now, lower, &again, &next);
+    changed = false;
+    tn_status status = tn_graph_rewrite(now, reference_lower_node, &changed, &next);
     tn_graph_destroy(now);
     if (status != TN_OK) return status;
     now = next;
@@ -120,21 +90,21 @@ const double *tn_reference_output(const tn_reference *r, const char *name, tn_ty
 
 /* ---- running ---- */
 
-static const tn_reference_op *find_op(const char *name) {
+static const tn_reference_op *find_reference_op(const char *name) {
   const tn_reference_op *const tables[] = {tn_reference_pointwise_ops, tn_reference_reduce_ops,
-                                           tn_reference_product_ops, tn_reference_move_ops};
+                                           tn_reference_product_ops, tn_reference_movement_ops};
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
     for (const tn_reference_op *op = tables[t]; op->name != NULL; op++)
       if (strcmp(op->name, name) == 0) return op;
   return NULL;
 }
 
-static tn_status run_node(tn_reference *r, const tn_gnode *node) {
+static tn_status reference_run_node(tn_reference *r, const tn_gnode *node) {
   const char *name = node->op->item.name;
   if (strcmp(name, "input") == 0) return TN_OK;
-  const tn_reference_op *op = find_op(name);
+  const tn_reference_op *op = find_reference_op(name);
   if (op == NULL || node->n_in > TN_REFERENCE_OPERANDS || node->n_out > TN_REFERENCE_RESULTS)
-    return tn_failf(r->env, TN_EINTERNAL, "the reference does not know the primitive %s", name);
+    return tn_failf(r->env, TN_EINTERNAL, "the reference lacks the primitive %s", name);
   tn_reference_call c = {.attributes = node->attributes, .n_in = node->n_in, .n_out = node->n_out};
   for (int32_t i = 0; i < node->n_in; i++) {
     c.in[i] = node->in[i] == 0 ? NULL : tn_graph_type(r->graph, node->in[i]);
@@ -151,6 +121,6 @@ static tn_status run_node(tn_reference *r, const tn_gnode *node) {
 }
 
 tn_status tn_reference_run(tn_reference *r) {
-  for (size_t i = 0; i < r->graph->nodes.n; i++) TN_TRY(run_node(r, &r->graph->nodes.v[i]));
+  for (size_t i = 0; i < r->graph->nodes.n; i++) TN_TRY(reference_run_node(r, &r->graph->nodes.v[i]));
   return TN_OK;
 }

@@ -1,10 +1,9 @@
-/* core/conformance/reference/reference.h: what graphs compute, by the shortest possible code: every tensor an
- * array of doubles in row-major order, every op a loop over indices. Composite ops are taken apart until
- * only primitives are left, so this is an oracle for decompositions, for gradients and for kernels,
- * independent of all of them.
+/* core/conformance/reference/reference.h: evaluates graphs with the simplest code: every tensor is a
+ * row-major array of doubles, every op a loop over indices. Composite ops are decomposed into primitives, so
+ * the reference checks decompositions, gradients and kernels and shares no code with them.
  *
- * Arithmetic is in f64 whatever the dtypes; casts and constants round to their dtype. Whole numbers are
- * exact up to 2^53. */
+ * Arithmetic is in f64 for all dtypes; casts and constants round to their dtype. Integers are exact up to
+ * 2^53. */
 #ifndef TN_CORE_CONFORMANCE_REFERENCE_REFERENCE_H
 #define TN_CORE_CONFORMANCE_REFERENCE_REFERENCE_H
 
@@ -12,27 +11,27 @@
 
 typedef struct tn_reference tn_reference;
 
-/* The graph is borrowed for the call; its inputs and outputs are known by name. */
+/* The graph is borrowed for the call. Inputs and outputs are identified by name. */
 tn_status tn_reference_create(const tn_graph *graph, tn_reference **made);
 void tn_reference_destroy(tn_reference *r);
 
-/* Where the elements of an input are written before a run. NULL: the graph does not read it. */
+/* The array of an input, written before a run. NULL: the graph does not read it. */
 double *tn_reference_input(tn_reference *r, const char *name);
 tn_status tn_reference_run(tn_reference *r);
 /* The elements of an output after a run, and its type. */
 const double *tn_reference_output(const tn_reference *r, const char *name, tn_type *type);
 
-/* v as the nearest element of the dtype. */
+/* The element of the dtype nearest to v. */
 double tn_reference_round(int32_t dtype, double v);
 
-/* ---- between reference.c and the files of ops ---- */
+/* ---- between reference.c and the tables of ops ---- */
 
 enum { TN_REFERENCE_OPERANDS = 32, TN_REFERENCE_RESULTS = 8 };
 
 typedef struct tn_reference_call {
   const void *attributes;
   int32_t n_in, n_out;
-  const tn_type *in[TN_REFERENCE_OPERANDS], *out[TN_REFERENCE_RESULTS]; /* in: NULL where absent */
+  const tn_type *in[TN_REFERENCE_OPERANDS], *out[TN_REFERENCE_RESULTS]; /* in: NULL for an absent operand */
   const double *x[TN_REFERENCE_OPERANDS];
   double *y[TN_REFERENCE_RESULTS]; /* zero when the call begins */
 } tn_reference_call;
@@ -42,11 +41,15 @@ typedef struct tn_reference_op {
   void (*run)(const tn_reference_call *c);
 } tn_reference_op;
 
+/* The table entry of an op whose function is reference_NAME. */
+#define TN_REFERENCE_OP(name)                                                                                \
+  { #name, reference_##name }
+
 /* Ended by a NULL name. */
 extern const tn_reference_op tn_reference_pointwise_ops[], tn_reference_reduce_ops[],
-    tn_reference_product_ops[], tn_reference_move_ops[];
+    tn_reference_product_ops[], tn_reference_movement_ops[];
 
-/* The index of element i, and back. */
+/* The multi-index of element i, and the inverse. */
 static inline void tn_reference_unflatten(const tn_type *t, int64_t i, int64_t *index) {
   for (int32_t d = t->rank - 1; d >= 0; d--) {
     index[d] = i % t->dims[d];
@@ -58,7 +61,7 @@ static inline int64_t tn_reference_flatten(const tn_type *t, const int64_t *inde
   for (int32_t d = 0; d < t->rank; d++) i = i * t->dims[d] + index[d];
   return i;
 }
-/* The element of t that meets `index` of a tensor of rank `rank` when t is broadcast to it. */
+/* The element of t at `index` of a tensor of rank `rank` to which t is broadcast. */
 static inline int64_t tn_reference_broadcast(const tn_type *t, const int64_t *index, int32_t rank) {
   int64_t i = 0;
   for (int32_t d = 0; d < t->rank; d++)

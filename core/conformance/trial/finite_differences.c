@@ -1,5 +1,5 @@
-/* core/conformance/trial/finite_differences.c: each element of a gradient is probed by moving its operand's.
- */
+/* core/conformance/trial/finite_differences.c: compares elements of a gradient with central differences of
+ * the loss. */
 #include "core/conformance/trial/finite_differences.h"
 
 #include <math.h>
@@ -13,19 +13,19 @@
 enum { PROBES = 12, STREAM_SHAPES = 1, STREAM_VALUES = 2 };
 static const double STEP = 1e-5, TOLERANCE = 2e-6;
 
-typedef struct tn_probing {
+typedef struct difference_trial {
   const tn_trial_site *site;
   const tn_trial *trial;
   tn_verdict *verdict;
   tn_draw d;
   tn_builder *builder;
   tn_reference *reference;
-  double *gradient[TN_CASE_INPUTS]; /* copies, out of the way of further runs; NULL: zero */
-} tn_probing;
+  double *gradient[TN_CASE_INPUTS]; /* copies, since further runs overwrite them; NULL: zero */
+} difference_trial;
 
 /* ---- the graph ---- */
 
-static int32_t choose_results(tn_probing *p, tn_val first, tn_val *results) {
+static int32_t choose_loss_results(difference_trial *p, tn_val first, tn_val *results) {
   int32_t n = tn_graph_maker(p->d.graph, first)->n_out, left = 0;
   for (int32_t i = 0; i < n; i++) {
     tn_val v = first + (tn_val)i;
@@ -40,7 +40,7 @@ static int32_t choose_results(tn_probing *p, tn_val first, tn_val *results) {
   return left > 0 ? n : 0;
 }
 
-static int32_t float_inputs(tn_probing *p, tn_val *wrt) {
+static int32_t float_inputs(difference_trial *p, tn_val *wrt) {
   int32_t n = 0;
   for (int32_t i = 0; i < p->d.n_inputs; i++)
     if (tn_dtype_is_float(p->d.inputs[i].type.dtype))
@@ -48,46 +48,46 @@ static int32_t float_inputs(tn_probing *p, tn_val *wrt) {
   return n;
 }
 
-static tn_status nothing(tn_probing *p) {
+static tn_status verdict_no_gradient(difference_trial *p) {
   p->verdict->what = TN_VERDICT_NOTHING;
   return TN_OK;
 }
 
-static tn_status fail(tn_probing *p, const void *handle, tn_status status) {
+static tn_status difference_fail(difference_trial *p, const void *handle, tn_status status) {
   if (status == TN_OK || status == TN_ENOMEM) return status;
   p->verdict->what = status == TN_EUNSUPPORTED ? TN_VERDICT_UNSUPPORTED : TN_VERDICT_FAILED;
   snprintf(p->verdict->text, sizeof p->verdict->text, "%s", tn_error_text(handle));
   return TN_OK;
 }
 
-static bool going(const tn_probing *p) { return p->verdict->what == TN_VERDICT_PASSED; }
+static bool is_undecided(const difference_trial *p) { return p->verdict->what == TN_VERDICT_PASSED; }
 
-static tn_status add_gradients(tn_probing *p, tn_val first) {
+static tn_status add_difference_gradients(difference_trial *p, tn_val first) {
   tn_val results[TN_REFERENCE_RESULTS], wrt[TN_CASE_INPUTS];
   const tn_gnode *node = tn_graph_maker(p->d.graph, first);
   bool differentiable = (node->op->flags & TN_OP_NONDIFF) == 0;
-  int32_t n_results = choose_results(p, first, results), n_wrt = float_inputs(p, wrt);
-  if (n_results == 0 || n_wrt == 0 || !differentiable) return nothing(p);
+  int32_t n_results = choose_loss_results(p, first, results), n_wrt = float_inputs(p, wrt);
+  if (n_results == 0 || n_wrt == 0 || !differentiable) return verdict_no_gradient(p);
   tn_status status = tn_gradients_add(p->d.graph, results, n_results, wrt, n_wrt);
   if (status == TN_OK) status = tn_graph_verify(p->d.graph);
   if (status == TN_OK) status = tn_reference_create(p->d.graph, &p->reference);
-  return fail(p, p->site->env, status);
+  return difference_fail(p, p->site->env, status);
 }
 
-static tn_status make_graph(tn_probing *p) {
+static tn_status make_difference_graph(difference_trial *p) {
   const tn_trial *t = p->trial;
   p->d = (tn_draw){.rng = tn_rng_at((uint64_t)t->draw, STREAM_SHAPES), .dtype = TN_F64};
   TN_TRY(tn_graph_create(p->site->env, p->site->ops, &p->d.graph));
   TN_TRY(tn_builder_create(p->d.graph, &p->builder));
   p->d.b = tn_builder_handle(p->builder);
   tn_val first = t->c->emit(&p->d, t->c);
-  TN_TRY(fail(p, p->d.b, tn_build_status(p->d.b)));
-  return going(p) ? add_gradients(p, first) : TN_OK;
+  TN_TRY(difference_fail(p, p->d.b, tn_build_status(p->d.b)));
+  return is_undecided(p) ? add_difference_gradients(p, first) : TN_OK;
 }
 
 /* ---- values ---- */
 
-static void fill_inputs(tn_probing *p) {
+static void fill_difference_inputs(difference_trial *p) {
   tn_rng rng = tn_rng_at((uint64_t)p->trial->draw, STREAM_VALUES);
   for (int32_t i = 0; i < p->d.n_inputs; i++) {
     double *v = tn_reference_input(p->reference, p->d.inputs[i].name);
@@ -101,7 +101,7 @@ static void fill_inputs(tn_probing *p) {
   }
 }
 
-static tn_status copy_gradient(tn_probing *p, int32_t input, int32_t wrt) {
+static tn_status copy_gradient(difference_trial *p, int32_t input, int32_t wrt) {
   char name[16];
   tn_type type;
   snprintf(name, sizeof name, "grad.%d", wrt);
@@ -114,7 +114,7 @@ static tn_status copy_gradient(tn_probing *p, int32_t input, int32_t wrt) {
   return TN_OK;
 }
 
-static tn_status keep_gradients(tn_probing *p) {
+static tn_status copy_gradients(difference_trial *p) {
   int32_t wrt = 0;
   for (int32_t i = 0; i < p->d.n_inputs; i++)
     if (tn_dtype_is_float(p->d.inputs[i].type.dtype)) TN_TRY(copy_gradient(p, i, wrt++));
@@ -123,54 +123,54 @@ static tn_status keep_gradients(tn_probing *p) {
 
 /* ---- differences ---- */
 
-static tn_status loss_at(tn_probing *p, double *place, double value, double *loss) {
-  double before = *place;
-  *place = value;
+static tn_status loss_with(difference_trial *p, double *element, double value, double *loss) {
+  double before = *element;
+  *element = value;
   tn_status status = tn_reference_run(p->reference);
-  *place = before;
+  *element = before;
   *loss = tn_reference_output(p->reference, "loss", NULL)[0];
   return status;
 }
 
-static tn_status probe(tn_probing *p, int32_t input, double *x, int64_t i) {
+static tn_status compare_element(difference_trial *p, int32_t input, double *x, int64_t i) {
   double up, down, at = x[i], analytic = p->gradient[input] == NULL ? 0 : p->gradient[input][i];
-  TN_TRY(loss_at(p, &x[i], at + STEP, &up));
-  TN_TRY(loss_at(p, &x[i], at - STEP, &down));
+  TN_TRY(loss_with(p, &x[i], at + STEP, &up));
+  TN_TRY(loss_with(p, &x[i], at - STEP, &down));
   double numeric = (up - down) / (2 * STEP), scale = 1 + fabs(numeric) + fabs(up) * 1e-2;
   if (fabs(numeric - analytic) <= TOLERANCE * scale) return TN_OK;
   p->verdict->what = TN_VERDICT_FAILED;
   snprintf(p->verdict->text, sizeof p->verdict->text,
-           "the gradient rule says that d loss / d %s[%lld] is %.10g, differences give %.10g",
+           "the gradient rule gives d loss / d %s[%lld] = %.10g, finite differences give %.10g",
            p->d.inputs[input].name, (long long)i, analytic, numeric);
   return TN_OK;
 }
 
-/* Up to PROBES elements of the gradient of one input. */
-static tn_status probe_input(tn_probing *p, int32_t input) {
+/* Compares up to PROBES elements of the gradient of one input. */
+static tn_status compare_input(difference_trial *p, int32_t input) {
   const tn_case_input *in = &p->d.inputs[input];
   double *x = tn_reference_input(p->reference, in->name);
   int64_t count = tn_type_count(&in->type), step = count / PROBES + 1;
   if (x == NULL || !tn_dtype_is_float(in->type.dtype)) return TN_OK;
-  for (int64_t i = tn_draw_between(&p->d, 0, step - 1); i < count && going(p); i += step)
-    TN_TRY(probe(p, input, x, i));
+  for (int64_t i = tn_draw_between(&p->d, 0, step - 1); i < count && is_undecided(p); i += step)
+    TN_TRY(compare_element(p, input, x, i));
   return TN_OK;
 }
 
-static tn_status run(tn_probing *p) {
-  TN_TRY(make_graph(p));
-  if (!going(p)) return TN_OK;
-  fill_inputs(p);
-  TN_TRY(fail(p, p->site->env, tn_reference_run(p->reference)));
-  if (!going(p)) return TN_OK;
-  TN_TRY(keep_gradients(p));
-  for (int32_t i = 0; i < p->d.n_inputs && going(p); i++) TN_TRY(probe_input(p, i));
+static tn_status run_differences(difference_trial *p) {
+  TN_TRY(make_difference_graph(p));
+  if (!is_undecided(p)) return TN_OK;
+  fill_difference_inputs(p);
+  TN_TRY(difference_fail(p, p->site->env, tn_reference_run(p->reference)));
+  if (!is_undecided(p)) return TN_OK;
+  TN_TRY(copy_gradients(p));
+  for (int32_t i = 0; i < p->d.n_inputs && is_undecided(p); i++) TN_TRY(compare_input(p, i));
   return TN_OK;
 }
 
-tn_status tn_differences_run(const tn_trial_site *site, const tn_trial *trial, tn_verdict *verdict) {
-  tn_probing p = {.site = site, .trial = trial, .verdict = verdict};
+tn_status tn_finite_differences_run(const tn_trial_site *site, const tn_trial *trial, tn_verdict *verdict) {
+  difference_trial p = {.site = site, .trial = trial, .verdict = verdict};
   *verdict = (tn_verdict){.what = TN_VERDICT_PASSED};
-  tn_status status = run(&p);
+  tn_status status = run_differences(&p);
   for (int32_t i = 0; i < TN_CASE_INPUTS; i++) tn_release(site->env, p.gradient[i]);
   tn_reference_destroy(p.reference);
   if (p.builder != NULL) tn_builder_destroy(p.builder);

@@ -1,12 +1,12 @@
-/* core/conformance/trial/gradients.c: a sum of results, differentiated. */
+/* core/conformance/trial/gradients.c: differentiates a weighted sum of results. */
 #include "core/conformance/trial/gradients.h"
 
 #include <stdio.h>
 
 #include "tenon/ops.h"
 
-static tn_status emit(tn_graph *graph, tn_build *b, const tn_val *results, int32_t n_results,
-                      const tn_val *wrt, int32_t n_wrt) {
+static tn_status emit_gradients(tn_graph *graph, tn_build *b, const tn_val *results, int32_t n_results,
+                                const tn_val *wrt, int32_t n_wrt) {
   char name[32];
   tn_val loss = 0, gradient[64];
   for (int32_t i = 0; i < n_results; i++) {
@@ -16,7 +16,11 @@ static tn_status emit(tn_graph *graph, tn_build *b, const tn_val *results, int32
     tn_val part = tn_cast(b, tn_reduce(b, "reduce_sum", tn_mul(b, results[i], dout), 0, NULL, 0), TN_F64);
     loss = loss == 0 ? part : tn_add(b, loss, part);
   }
-  if (loss == 0 || n_wrt > 64) return tn_failf(b, TN_EINVAL, "nothing to differentiate, or too much");
+  if (loss == 0 || n_wrt > 64)
+    return tn_failf(
+        b, TN_EINVAL,
+        "%d results and %d inputs to differentiate, expected at least 1 result and at most 64 inputs",
+        n_results, n_wrt);
   TN_TRY(tn_build_status(b));
   TN_TRY(tn_graph_output(graph, "loss", loss));
   TN_TRY(tn_differentiate(b, loss, 0, wrt, n_wrt, gradient, NULL));
@@ -32,7 +36,7 @@ tn_status tn_gradients_add(tn_graph *graph, const tn_val *results, int32_t n_res
   tn_builder *builder = NULL;
   TN_TRY(tn_builder_create(graph, &builder));
   tn_build *b = tn_builder_handle(builder);
-  tn_status status = emit(graph, b, results, n_results, wrt, n_wrt);
+  tn_status status = emit_gradients(graph, b, results, n_results, wrt, n_wrt);
   if (status != TN_OK) tn_error_move(graph->env, b);
   tn_builder_destroy(builder);
   return status;

@@ -1,7 +1,10 @@
-/* core/conformance/trial/on_device.c: graphs on a device, and elements in its memory. */
+/* core/conformance/trial/on_device.c: compiles and runs a graph on a device, and converts elements to
+ * doubles. */
 #include "core/conformance/trial/on_device.h"
 
 #include <string.h>
+
+#include "core/compile/pipeline.h"
 
 struct tn_on_device {
   tn_env *env;
@@ -10,9 +13,9 @@ struct tn_on_device {
   tn_executor *executor;
 };
 
-/* ---- elements in memory ---- */
+/* ---- elements ---- */
 
-static void store(int32_t dtype, void *to, int64_t i, double v) {
+static void store_element(int32_t dtype, void *to, int64_t i, double v) {
   uint32_t wide;
   float f = (float)v;
   memcpy(&wide, &f, sizeof wide);
@@ -28,7 +31,7 @@ static void store(int32_t dtype, void *to, int64_t i, double v) {
   }
 }
 
-static double load(int32_t dtype, const void *from, int64_t i) {
+static double load_element(int32_t dtype, const void *from, int64_t i) {
   uint32_t wide;
   float f;
   switch (dtype) {
@@ -48,7 +51,8 @@ static double load(int32_t dtype, const void *from, int64_t i) {
 
 /* ---- life ---- */
 
-static tn_status start(tn_on_device *r, tn_registry *registry, tn_device *device, tn_graph *graph) {
+static tn_status compile_on_device(tn_on_device *r, tn_registry *registry, tn_device *device,
+                                   tn_graph *graph) {
   tn_env *env = r->env;
   tn_status status = tn_state_map_create(env, &r->map);
   if (status == TN_OK)
@@ -68,7 +72,7 @@ tn_status tn_on_device_create(tn_env *env, tn_registry *registry, tn_device *dev
     return TN_ENOMEM;
   }
   r->env = env;
-  tn_status status = start(r, registry, device, take_graph);
+  tn_status status = compile_on_device(r, registry, device, take_graph);
   if (status == TN_OK) status = tn_executor_slot_wait(r->executor, 0);
   if (status == TN_OK) return TN_OK;
   tn_on_device_destroy(r);
@@ -89,16 +93,17 @@ tn_executor *tn_on_device_executor(tn_on_device *r) { return r->executor; }
 
 /* ---- running ---- */
 
-static const tn_binding *find(const tn_binding *bindings, int32_t n, const char *name) {
+static const tn_binding *find_program_binding(const tn_binding *bindings, int32_t n, const char *name) {
   for (int32_t i = 0; i < n; i++)
     if (strcmp(bindings[i].name, name) == 0) return &bindings[i];
   return NULL;
 }
 
 void tn_on_device_input(tn_on_device *r, const char *name, const double *values) {
-  const tn_binding *b = find(r->program->inputs, r->program->n_inputs, name);
+  const tn_binding *b = find_program_binding(r->program->inputs, r->program->n_inputs, name);
   void *to = b == NULL ? NULL : tn_executor_input(r->executor, 0, 0, name);
-  for (int64_t i = 0; to != NULL && i < tn_type_count(&b->type); i++) store(b->type.dtype, to, i, values[i]);
+  for (int64_t i = 0; to != NULL && i < tn_type_count(&b->type); i++)
+    store_element(b->type.dtype, to, i, values[i]);
 }
 
 tn_status tn_on_device_run(tn_on_device *r) {
@@ -107,12 +112,12 @@ tn_status tn_on_device_run(tn_on_device *r) {
 }
 
 double *tn_on_device_output(tn_on_device *r, const char *name, tn_type *type) {
-  const tn_binding *b = find(r->program->outputs, r->program->n_outputs, name);
+  const tn_binding *b = find_program_binding(r->program->outputs, r->program->n_outputs, name);
   if (b == NULL) return NULL;
   *type = b->type;
   const void *from = tn_executor_output(r->executor, 0, 0, name);
   int64_t count = tn_type_count(type);
   double *values = tn_alloc(r->env, (size_t)(count + 1) * sizeof *values);
-  for (int64_t i = 0; values != NULL && i < count; i++) values[i] = load(type->dtype, from, i);
+  for (int64_t i = 0; values != NULL && i < count; i++) values[i] = load_element(type->dtype, from, i);
   return values;
 }

@@ -1,5 +1,5 @@
-/* core/conformance/trial/on_device.h: a graph compiled and run on a device as a training step is, with
- * operands and results as doubles. */
+/* core/conformance/trial/on_device.h: a graph compiled and run on a device like a training step, with inputs
+ * and outputs as doubles. */
 #ifndef TN_CORE_CONFORMANCE_TRIAL_ON_DEVICE_H
 #define TN_CORE_CONFORMANCE_TRIAL_ON_DEVICE_H
 
@@ -7,7 +7,7 @@
 
 typedef struct tn_on_device tn_on_device;
 
-/* Takes the graph, on failure too. Everything else is borrowed until destroyed. */
+/* Takes ownership of the graph, also on failure. The rest is borrowed until tn_on_device_destroy. */
 tn_status tn_on_device_create(tn_env *env, tn_registry *registry, tn_device *device, tn_graph *take_graph,
                               tn_on_device **made);
 /* Accepts NULL. */
@@ -15,11 +15,11 @@ void tn_on_device_destroy(tn_on_device *r);
 
 const tn_program *tn_on_device_program(const tn_on_device *r);
 tn_executor *tn_on_device_executor(tn_on_device *r);
-/* Writes an input; one that the program does not read is passed over. Values are elements of its dtype. */
+/* Writes an input, unless the program does not read it. Values are elements of its dtype. */
 void tn_on_device_input(tn_on_device *r, const char *name, const double *values);
 /* Runs once and waits. */
 tn_status tn_on_device_run(tn_on_device *r);
-/* An output's elements, or NULL if there is none or no memory; the caller's (tn_release). */
+/* The elements of an output, which the caller frees (tn_release). NULL: no such output, or out of memory. */
 double *tn_on_device_output(tn_on_device *r, const char *name, tn_type *type);
 
 #endif

@@ -1,4 +1,4 @@
-/* core/conformance/trial/tolerance.c: how far a kernel may be from the reference. */
+/* core/conformance/trial/tolerance.c: the allowed difference between a kernel and the reference. */
 #include <math.h>
 
 #include "core/compile/select/query.h"
@@ -7,9 +7,9 @@
 static const double EPS[TN_DTYPES] = {
     [TN_F16] = 0x1p-11, [TN_BF16] = 0x1p-8, [TN_F32] = 0x1p-24, [TN_F64] = 0x1p-53};
 
-/* Terms behind one element of a node's result: half its operations, since a multiplication comes with each
- * addition. */
-static double terms(tn_arena *arena, const tn_graph *graph, const tn_gnode *node) {
+/* The terms of the sum in one element of a result: half the operations per element, as each addition comes
+ * with a multiplication. */
+static double sum_length(tn_arena *arena, const tn_graph *graph, const tn_gnode *node) {
   tn_cost cost = {0};
   double elements = 0;
   if (node->n_in == 0 || tn_node_cost(arena, graph, node, &cost) != TN_OK) return 1;
@@ -26,7 +26,7 @@ double tn_trial_tolerance(const tn_graph *graph, int32_t dtype) {
   double longest = 1;
   if (!tn_dtype_is_float(dtype)) return 0;
   for (size_t i = 0; i < graph->nodes.n; i++)
-    longest = fmax(longest, terms(&arena, graph, &graph->nodes.v[i]));
+    longest = fmax(longest, sum_length(&arena, graph, &graph->nodes.v[i]));
   tn_arena_free(&arena);
   return 8 * (sqrt(longest) * EPS[sums] + EPS[dtype]);
 }

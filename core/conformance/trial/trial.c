@@ -1,4 +1,5 @@
-/* core/conformance/trial/trial.c: a use is drawn, computed twice over, and compared. */
+/* core/conformance/trial/trial.c: draws a use of an op, computes it on the device and on the reference, and
+ * compares the results. */
 #include "core/conformance/trial/trial.h"
 
 #include <math.h>
@@ -11,12 +12,12 @@
 #include "core/conformance/trial/on_device.h"
 #include "core/conformance/reference/reference.h"
 
-enum { LARGE = 2, AGAIN = 2 };
+enum { LARGE_DRAWS = 2, REPEATS = 2 };
 
-/* Kinds of numbers that are drawn for one trial, each from a stream of its own. */
+/* The random streams of a trial. */
 enum { STREAM_SHAPES = 1, STREAM_VALUES = 2 };
 
-typedef struct tn_scene {
+typedef struct trial_run {
   const tn_trial_site *site;
   const tn_trial *trial;
   tn_verdict *verdict;
@@ -25,10 +26,10 @@ typedef struct tn_scene {
   tn_reference *reference;
   tn_on_device *device;
   double tolerance;
-} tn_scene;
+} trial_run;
 
-static void judge(tn_scene *s, int32_t what, const char *format, ...) TN_PRINTF(3, 4);
-static void judge(tn_scene *s, int32_t what, const char *format, ...) {
+static void trial_judge(trial_run *s, int32_t what, const char *format, ...) TN_PRINTF(3, 4);
+static void trial_judge(trial_run *s, int32_t what, const char *format, ...) {
   va_list args;
   s->verdict->what = what;
   va_start(args, format);
@@ -36,20 +37,19 @@ static void judge(tn_scene *s, int32_t what, const char *format, ...) {
   va_end(args);
 }
 
-static bool undecided(const tn_scene *s) { return s->verdict->what == TN_VERDICT_PASSED; }
+static bool trial_is_undecided(const trial_run *s) { return s->verdict->what == TN_VERDICT_PASSED; }
 
-/* What the device, a kernel or an op's own rules did wrong is a verdict; memory and our own faults are not.
- */
-static tn_status settle(tn_scene *s, const void *handle, tn_status status, const char *doing) {
+/* A failure of the device, a kernel or an op's rules becomes a verdict. TN_ENOMEM ends the suite. */
+static tn_status trial_accept(trial_run *s, const void *handle, tn_status status, const char *doing) {
   if (status == TN_OK || status == TN_ENOMEM) return status;
   int32_t what = status == TN_EUNSUPPORTED ? TN_VERDICT_UNSUPPORTED : TN_VERDICT_FAILED;
-  judge(s, what, "%s: %s", status == TN_EDEVICE ? "the device broke" : doing, tn_error_text(handle));
+  trial_judge(s, what, "%s: %s", status == TN_EDEVICE ? "the device broke" : doing, tn_error_text(handle));
   return TN_OK;
 }
 
-/* ---- both sides ---- */
+/* ---- the graph ---- */
 
-static tn_status add_gradients(tn_scene *s, tn_val first) {
+static tn_status add_trial_gradients(trial_run *s, tn_val first) {
   const tn_gnode *node = tn_graph_maker(s->d.graph, first);
   tn_val results[TN_REFERENCE_RESULTS], wrt[TN_CASE_INPUTS];
   int32_t n_wrt = 0;
@@ -63,17 +63,17 @@ static tn_status add_gradients(tn_scene *s, tn_val first) {
   return tn_gradients_add(s->d.graph, results, node->n_out, wrt, n_wrt);
 }
 
-static bool is_noise(const tn_trial *t) {
+static bool is_gradient_noise(const tn_trial *t) {
   return t->c->wide_gradient && t->dtype != TN_F32 && t->dtype != TN_F64;
 }
 
-static bool differentiable(const tn_graph *g, tn_val first) {
+static bool trial_has_gradient(const tn_graph *g, tn_val first) {
   const tn_gnode *node = tn_graph_maker(g, first);
   return (node->op->flags & TN_OP_NONDIFF) == 0 && node->n_in > 0 &&
          tn_dtype_is_float(tn_graph_type(g, first)->dtype);
 }
 
-static tn_status add_outputs(tn_scene *s, tn_val first) {
+static tn_status add_trial_outputs(trial_run *s, tn_val first) {
   int32_t n = tn_graph_maker(s->d.graph, first)->n_out;
   for (int32_t i = 0; i < n; i++) {
     char name[16];
@@ -81,49 +81,49 @@ static tn_status add_outputs(tn_scene *s, tn_val first) {
     tn_val y = s->d.dying ? tn_op1(s->d.b, "copy", first + (tn_val)i) : first + (tn_val)i;
     TN_TRY(tn_graph_output(s->d.graph, name, y));
   }
-  for (int32_t i = 0; i < s->d.n_leaving; i++) {
+  for (int32_t i = 0; i < s->d.n_inner; i++) {
     char name[24];
     snprintf(name, sizeof name, "inner.%d", i);
-    TN_TRY(tn_graph_output(s->d.graph, name, s->d.leaving[i]));
+    TN_TRY(tn_graph_output(s->d.graph, name, s->d.inner[i]));
   }
-  return s->trial->gradient ? add_gradients(s, first) : TN_OK;
+  return s->trial->gradient ? add_trial_gradients(s, first) : TN_OK;
 }
 
-static tn_status make_graph(tn_scene *s) {
+static tn_status make_trial_graph(trial_run *s) {
   const tn_trial_site *site = s->site;
   const tn_trial *t = s->trial;
   s->d = (tn_draw){.rng = tn_rng_at((uint64_t)t->draw, STREAM_SHAPES),
                    .dtype = t->dtype,
-                   .large = t->draw % TN_TRIAL_DRAWS < LARGE,
+                   .large = t->draw % TN_TRIAL_DRAWS < LARGE_DRAWS,
                    .dying = t->draw % 2 == 1};
   TN_TRY(tn_graph_create(site->env, site->ops, &s->d.graph));
   TN_TRY(tn_builder_create(s->d.graph, &s->builder));
   s->d.b = tn_builder_handle(s->builder);
   tn_val first = t->c->emit(&s->d, t->c);
-  TN_TRY(settle(s, s->d.b, tn_build_status(s->d.b), "emitting it"));
-  if (!undecided(s)) return TN_OK;
-  if (t->gradient && (t->c->forward_only || is_noise(t) || !differentiable(s->d.graph, first))) {
-    judge(s, TN_VERDICT_NOTHING, "there is no gradient");
+  TN_TRY(trial_accept(s, s->d.b, tn_build_status(s->d.b), "emitting it"));
+  if (!trial_is_undecided(s)) return TN_OK;
+  if (t->gradient && (t->c->forward_only || is_gradient_noise(t) || !trial_has_gradient(s->d.graph, first))) {
+    trial_judge(s, TN_VERDICT_NOTHING, "there is no gradient");
     return TN_OK;
   }
-  tn_status status = add_outputs(s, first);
+  tn_status status = add_trial_outputs(s, first);
   s->tolerance = tn_trial_tolerance(s->d.graph, t->dtype);
-  return settle(s, site->env, status, "its gradient");
+  return trial_accept(s, site->env, status, "its gradient");
 }
 
-static tn_status compile(tn_scene *s) {
+static tn_status compile_trial(trial_run *s) {
   const tn_trial_site *site = s->site;
-  TN_TRY(settle(s, site->env, tn_reference_create(s->d.graph, &s->reference), "the reference"));
-  if (!undecided(s)) return TN_OK;
+  TN_TRY(trial_accept(s, site->env, tn_reference_create(s->d.graph, &s->reference), "the reference"));
+  if (!trial_is_undecided(s)) return TN_OK;
   tn_builder_destroy(s->builder);
   s->builder = NULL;
   tn_graph *graph = s->d.graph;
   s->d.graph = NULL;
   tn_status status = tn_on_device_create(site->env, site->registry, site->device, graph, &s->device);
-  return settle(s, site->env, status, "compiling it");
+  return trial_accept(s, site->env, status, "compiling it");
 }
 
-static tn_status fill_input(tn_scene *s, const tn_case_input *input, tn_rng *rng) {
+static tn_status fill_trial_input(trial_run *s, const tn_case_input *input, tn_rng *rng) {
   size_t count = (size_t)tn_type_count(&input->type);
   double *values = tn_alloc(s->site->env, (count + 1) * sizeof *values),
          *to = tn_reference_input(s->reference, input->name);
@@ -135,23 +135,23 @@ static tn_status fill_input(tn_scene *s, const tn_case_input *input, tn_rng *rng
   return TN_OK;
 }
 
-/* The op's own operands are filled as the case says, cotangents with anything. The same every time. */
-static tn_status fill_inputs(tn_scene *s) {
+/* Fills operands as the case requires, cotangents with TN_FILL_ANY, with the same values in every call. */
+static tn_status fill_trial_inputs(trial_run *s) {
   const tn_program *program = tn_on_device_program(s->device);
   tn_rng rng = tn_rng_at((uint64_t)s->trial->draw, STREAM_VALUES);
-  for (int32_t i = 0; i < s->d.n_inputs; i++) TN_TRY(fill_input(s, &s->d.inputs[i], &rng));
+  for (int32_t i = 0; i < s->d.n_inputs; i++) TN_TRY(fill_trial_input(s, &s->d.inputs[i], &rng));
   for (int32_t i = 0; i < program->n_inputs; i++) {
     const tn_binding *b = &program->inputs[i];
     tn_case_input dout = {.type = b->type, .fill = TN_FILL_ANY};
     snprintf(dout.name, sizeof dout.name, "%s", b->name);
-    if (strncmp(b->name, "dout.", 5) == 0) TN_TRY(fill_input(s, &dout, &rng));
+    if (strncmp(b->name, "dout.", 5) == 0) TN_TRY(fill_trial_input(s, &dout, &rng));
   }
   return TN_OK;
 }
 
 /* ---- comparison with the reference ---- */
 
-static double largest_of(const tn_type *type, const double *v) {
+static double largest_magnitude(const tn_type *type, const double *v) {
   double largest = 1;
   for (int64_t i = 0; i < tn_type_count(type); i++)
     if (isfinite(v[i])) largest = fmax(largest, fabs(v[i]));
@@ -162,32 +162,33 @@ static bool close_enough(double found, double expected, double allowed) {
   return found == expected || (found != found && expected != expected) || fabs(found - expected) <= allowed;
 }
 
-static tn_status compare(tn_scene *s, const char *output) {
+static tn_status compare_output(trial_run *s, const char *output) {
   tn_type type;
   const double *expected = tn_reference_output(s->reference, output, &type);
   double *found = tn_on_device_output(s->device, output, &type);
   if (found == NULL) return TN_ENOMEM;
-  /* Whatever its own type, a result is no better than the arithmetic of T. */
-  double allowed = tn_dtype_is_float(type.dtype) ? s->tolerance * largest_of(&type, expected) : 0;
-  for (int64_t i = 0; i < tn_type_count(&type) && undecided(s); i++)
+  /* The arithmetic of T limits the precision of results of every dtype. */
+  double allowed = tn_dtype_is_float(type.dtype) ? s->tolerance * largest_magnitude(&type, expected) : 0;
+  for (int64_t i = 0; i < tn_type_count(&type) && trial_is_undecided(s); i++)
     if (!close_enough(found[i], expected[i], allowed))
-      judge(s, TN_VERDICT_FAILED, "%s[%lld] is %.9g, the reference has %.9g; at most %.2g apart is rounding",
-            output, (long long)i, found[i], expected[i], allowed);
+      trial_judge(s, TN_VERDICT_FAILED,
+                  "%s[%lld] is %.9g, the reference has %.9g; rounding explains a difference up to %.2g",
+                  output, (long long)i, found[i], expected[i], allowed);
   tn_release(s->site->env, found);
   return TN_OK;
 }
 
-static tn_status compare_all(tn_scene *s) {
+static tn_status compare_outputs(trial_run *s) {
   const tn_program *program = tn_on_device_program(s->device);
-  for (int32_t i = 0; i < program->n_outputs && undecided(s); i++)
-    if (strcmp(program->outputs[i].name, "loss") != 0) TN_TRY(compare(s, program->outputs[i].name));
+  for (int32_t i = 0; i < program->n_outputs && trial_is_undecided(s); i++)
+    if (strcmp(program->outputs[i].name, "loss") != 0) TN_TRY(compare_output(s, program->outputs[i].name));
   return TN_OK;
 }
 
-/* ---- the same bits again ---- */
+/* ---- determinism ---- */
 
-/* A sum of the bits of all outputs. */
-static tn_status hash_outputs(tn_scene *s, uint64_t *hash) {
+/* A hash of the bits of all outputs. */
+static tn_status hash_outputs(trial_run *s, uint64_t *hash) {
   const tn_program *program = tn_on_device_program(s->device);
   *hash = TN_HASH_START;
   for (int32_t i = 0; i < program->n_outputs; i++) {
@@ -200,60 +201,58 @@ static tn_status hash_outputs(tn_scene *s, uint64_t *hash) {
   return TN_OK;
 }
 
-static bool deterministic(const tn_program *program) {
+static bool is_deterministic(const tn_program *program) {
   for (int32_t i = 0; i < program->n_steps; i++)
     if (!program->steps[i].group->choice.deterministic) return false;
   return true;
 }
 
-static tn_status run_once(tn_scene *s) {
-  TN_TRY(fill_inputs(s));
-  return settle(s, s->site->env, tn_on_device_run(s->device), "running it");
+static tn_status run_trial_once(trial_run *s) {
+  TN_TRY(fill_trial_inputs(s));
+  return trial_accept(s, s->site->env, tn_on_device_run(s->device), "running it");
 }
 
-/* Over what the last run has left, or a replay that does nothing would give the same bits. */
-static tn_status run_anew(tn_scene *s) {
+/* Overwrites the last results first, so that a replay that computes nothing gives other bits. */
+static tn_status repeat_run(trial_run *s) {
   tn_status status = tn_guard_fill(tn_on_device_executor(s->device));
-  TN_TRY(settle(s, s->site->env, status, "filling its memory"));
-  return undecided(s) ? run_once(s) : TN_OK;
+  TN_TRY(trial_accept(s, s->site->env, status, "filling its memory"));
+  return trial_is_undecided(s) ? run_trial_once(s) : TN_OK;
 }
 
-static tn_status run_again(tn_scene *s) {
+static tn_status check_determinism(trial_run *s) {
   uint64_t first, now;
-  if (!deterministic(tn_on_device_program(s->device))) return TN_OK;
+  if (!is_deterministic(tn_on_device_program(s->device))) return TN_OK;
   TN_TRY(hash_outputs(s, &first));
   s->verdict->bits = first;
-  for (int32_t i = 0; i < AGAIN && undecided(s); i++) {
-    TN_TRY(run_anew(s));
-    if (!undecided(s)) return TN_OK;
+  for (int32_t i = 0; i < REPEATS && trial_is_undecided(s); i++) {
+    TN_TRY(repeat_run(s));
+    if (!trial_is_undecided(s)) return TN_OK;
     TN_TRY(hash_outputs(s, &now));
     if (now != first)
-      judge(s, TN_VERDICT_FAILED,
-            "run %d gives other bits than the first, though every kernel says it is "
-            "deterministic",
-            i + 2);
+      trial_judge(s, TN_VERDICT_FAILED,
+                  "run %d gives other bits than the first, although every kernel is declared deterministic",
+                  i + 2);
   }
   return TN_OK;
 }
 
-/* ---- what nobody may write ---- */
+/* ---- writes out of bounds ---- */
 
-static tn_status check_guards(tn_scene *s) {
+static tn_status check_guards(trial_run *s) {
   const tn_program *program = tn_on_device_program(s->device);
   const char *near = "";
   int64_t broken;
   TN_TRY(tn_guard_check(tn_on_device_executor(s->device), program, &broken, &near));
   if (broken >= 0)
-    judge(s, TN_VERDICT_FAILED,
-          "byte %lld was written, which belongs to nobody; in front of it "
-          "lies a result of %s",
-          (long long)broken, near);
+    trial_judge(s, TN_VERDICT_FAILED,
+                "byte %lld was written, which is outside all buffers; the buffer before it is a result of %s",
+                (long long)broken, near);
   return TN_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the trial ---- */
 
-static void report_launches(const tn_scene *s, const tn_trial_watch *watch) {
+static void report_launches(const trial_run *s, const tn_trial_watch *watch) {
   const tn_program *program = tn_on_device_program(s->device);
   for (int32_t i = 0; watch != NULL && i < program->n_steps; i++) {
     const tn_entry *entry = program->steps[i].group->entry;
@@ -261,25 +260,25 @@ static void report_launches(const tn_scene *s, const tn_trial_watch *watch) {
   }
 }
 
-static tn_status run_scene(tn_scene *s, const tn_trial_watch *watch) {
+static tn_status run_whole_trial(trial_run *s, const tn_trial_watch *watch) {
   const tn_env *env = s->site->env;
-  TN_TRY(make_graph(s));
-  if (undecided(s)) TN_TRY(compile(s));
-  if (!undecided(s)) return TN_OK;
+  TN_TRY(make_trial_graph(s));
+  if (trial_is_undecided(s)) TN_TRY(compile_trial(s));
+  if (!trial_is_undecided(s)) return TN_OK;
   report_launches(s, watch);
-  TN_TRY(settle(s, env, tn_guard_fill(tn_on_device_executor(s->device)), "filling its memory"));
-  if (undecided(s)) TN_TRY(run_once(s));
-  if (undecided(s)) TN_TRY(settle(s, env, tn_reference_run(s->reference), "the reference"));
-  if (undecided(s)) TN_TRY(compare_all(s));
-  if (undecided(s)) TN_TRY(settle(s, env, check_guards(s), "looking at its memory"));
-  return undecided(s) ? run_again(s) : TN_OK;
+  TN_TRY(trial_accept(s, env, tn_guard_fill(tn_on_device_executor(s->device)), "filling its memory"));
+  if (trial_is_undecided(s)) TN_TRY(run_trial_once(s));
+  if (trial_is_undecided(s)) TN_TRY(trial_accept(s, env, tn_reference_run(s->reference), "the reference"));
+  if (trial_is_undecided(s)) TN_TRY(compare_outputs(s));
+  if (trial_is_undecided(s)) TN_TRY(trial_accept(s, env, check_guards(s), "checking its memory"));
+  return trial_is_undecided(s) ? check_determinism(s) : TN_OK;
 }
 
 tn_status tn_trial_run(const tn_trial_site *site, const tn_trial *trial, const tn_trial_watch *watch,
                        tn_verdict *verdict) {
-  tn_scene s = {.site = site, .trial = trial, .verdict = verdict};
+  trial_run s = {.site = site, .trial = trial, .verdict = verdict};
   *verdict = (tn_verdict){.what = TN_VERDICT_PASSED};
-  tn_status status = run_scene(&s, watch);
+  tn_status status = run_whole_trial(&s, watch);
   tn_on_device_destroy(s.device);
   tn_reference_destroy(s.reference);
   if (s.builder != NULL) tn_builder_destroy(s.builder);

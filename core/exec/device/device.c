@@ -1,49 +1,50 @@
-/* core/exec/device/device.c: from names in a configuration to an open device with its streams. */
+/* core/exec/device/device.c: opens a device, its streams and its fallback by the names in a configuration. */
 #include "core/exec/device/device.h"
 
 #include "core/exec/device/pin_threads.h"
-#include "core/exec/tune/measure.h"
 
 #include <string.h>
 
-/* An option that the run sets for every backend that has it, unless the backend's own section does. */
+/* The option `name` of a backend, if it has the type that [run] sets; else NULL. */
 static const tn_option *common_option(const tn_options *options, const char *name, uint32_t type) {
   const tn_option *option = tn_options_find(options->item, name);
   return option != NULL && option->type == type ? option : NULL;
 }
 
-static bool is_given(const tn_options *options, const tn_option *option) {
+static bool is_option_given(const tn_options *options, const tn_option *option) {
   return options->given[option - options->item->options];
 }
 
-static const void *field_of(const tn_options *options, const tn_option *option) {
+static const void *option_value(const tn_options *options, const tn_option *option) {
   return (const char *)options->data + option->offset;
 }
 
+/* [run] threads, unless the section of the backend sets it. */
 static tn_status set_threads(tn_device *device, int64_t threads, tn_options *options) {
   const tn_option *option = common_option(options, "threads", TN_OPT_INT);
-  if (threads == 0 || option == NULL || is_given(options, option)) return TN_OK;
+  if (threads == 0 || option == NULL || is_option_given(options, option)) return TN_OK;
   return tn_options_set_int(&device->env, options, "threads", threads);
 }
 
-/* A list of its own gives the number of threads where nobody else does. */
+/* [run] pin, unless the section of the backend sets it. The length of the list is the number of threads where
+ * threads is unset. */
 static tn_status set_pin(tn_device *device, const tn_device_request *request, tn_options *options,
                          tn_ints *pin) {
   const tn_option *option = common_option(options, "pin", TN_OPT_INTS);
   const tn_option *threads = common_option(options, "threads", TN_OPT_INT);
   *pin = (tn_ints){0, NULL};
   if (option == NULL || threads == NULL) return TN_OK;
-  if (request->pin.n > 0 && !is_given(options, option))
+  if (request->pin.n > 0 && !is_option_given(options, option))
     TN_TRY(tn_options_set_ints(&device->env, options, "pin", request->pin.n, request->pin.v));
-  *pin = *(const tn_ints *)field_of(options, option);
+  *pin = *(const tn_ints *)option_value(options, option);
   TN_TRY(set_threads(device, pin->n, options));
-  return tn_pin_check(&device->env, pin, *(const int64_t *)field_of(options, threads));
+  return tn_pin_check(&device->env, pin, *(const int64_t *)option_value(options, threads));
 }
 
-/* The options struct of a backend, or of an extension: defaults, then [backend.NAME], then what the
- * run sets for all of them and the section has not. */
-static tn_status fill_options(tn_device *device, const tn_device_request *request, const tn_backend *backend,
-                              const void **data) {
+/* The options struct of a backend or an extension: defaults, then [backend.NAME], then the options of [run]
+ * that the section does not set. */
+static tn_status fill_backend_options(tn_device *device, const tn_device_request *request,
+                                      const tn_backend *backend, const void **data) {
   tn_options options;
   tn_ints pin;
   tn_env *env = &device->env;
@@ -68,11 +69,12 @@ static tn_status find_backend(tn_device *device, tn_registry *registry, const ch
 static tn_status open_backend(tn_device *device, const tn_device_request *request, const tn_backend *backend,
                               void **self) {
   const void *options = NULL;
-  TN_TRY(fill_options(device, request, backend, &options));
+  TN_TRY(fill_backend_options(device, request, backend, &options));
   return backend->open != NULL ? backend->open(&device->env, options, self) : TN_OK;
 }
 
-/* The registry has seen to it that a family brings all its functions; an extension need not. */
+/* The registry checks that a family has all its functions. An extension may lack some; its family must not be
+ * an extension itself. */
 static tn_status check_family(tn_device *device) {
   const tn_backend *b = device->backend;
   if (b->extends == NULL) return TN_OK;
@@ -80,13 +82,13 @@ static tn_status check_family(tn_device *device) {
                   b->item.name, b->extends);
 }
 
-static tn_status check_index(tn_device *device, int32_t index) {
+static tn_status check_device_index(tn_device *device, int32_t index) {
   int32_t count = 0;
   TN_TRY(device->backend->count(&device->env, device->self, &count));
   device->count = count;
   if (index >= 0 && index < count) return TN_OK;
-  return tn_failf(&device->env, TN_EUNAVAILABLE, "device %d was asked for, but there are %d", (int)index,
-                  (int)count);
+  return tn_failf(&device->env, TN_EUNAVAILABLE, "device %d does not exist, expected an index below %d",
+                  (int)index, (int)count);
 }
 
 /* Splits "cpu, other" into names at the end of the list. */
@@ -101,14 +103,15 @@ static tn_status add_accepted(tn_device *device, const char **families, int32_t 
   return TN_OK;
 }
 
-/* Kernels of another family follow addresses. Whoever has none that can be followed has to translate them. */
+/* Kernels of another family dereference addresses. A backend whose addresses are not the host's translates
+ * them in enqueue. */
 static tn_status check_accepted(tn_device *device) {
   const tn_backend *b = device->backend;
   if (b->accepts == NULL || b->enqueue != NULL || device->target.properties.host_addressable) return TN_OK;
   return tn_failf(
       &device->env, TN_EABI,
-      "it accepts kernels of '%s' and has no enqueue, so they are called with its addresses as they "
-      "are, but it is not host_addressable: give enqueue, which translates them, or leave out accepts",
+      "it accepts kernels of '%s' and has no enqueue, so they are called with addresses of the device, but "
+      "it is not host_addressable; define enqueue, which translates addresses, or leave accepts NULL",
       b->accepts);
 }
 
@@ -163,9 +166,8 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   device->team = named->parallel != NULL ? named : device->backend->parallel != NULL ? device->backend : NULL;
   device->uncaptured = request->uncaptured;
   if (request->pin.n > 0 && (device->team == NULL || tn_options_find(&device->team->item, "pin") == NULL))
-    tn_logf(&device->env, TN_LOG_WARN, "[run] pin binds no threads: backend '%s' has none that can be bound",
-            name);
-  TN_TRY(check_index(device, request->index));
+    tn_logf(&device->env, TN_LOG_WARN, "[run] pin has no effect: backend '%s' has no option pin", name);
+  TN_TRY(check_device_index(device, request->index));
   return describe_target(device, request->index);
 }
 
@@ -175,11 +177,11 @@ tn_status tn_device_start(tn_device *device) {
   return open_streams(device);
 }
 
-/* Another backend may do what this one cannot, but it would not correct a wrong option. */
-static bool may_pass_over(tn_status status) { return status == TN_EUNAVAILABLE || status == TN_EABI; }
+/* The next backend is tried after these failures. A wrong option ends the search. */
+static bool tries_next_backend(tn_status status) { return status == TN_EUNAVAILABLE || status == TN_EABI; }
 
-static tn_status try_open(tn_env *env, tn_registry *registry, const tn_device_request *request,
-                          const char *name, bool start, tn_device **out) {
+static tn_status open_candidate(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                                const char *name, bool start, tn_device **out) {
   tn_device *device = tn_alloc(env, sizeof(*device));
   if (device == NULL) return TN_ENOMEM;
   tn_error_record_init(&device->env, &device->record, env);
@@ -198,8 +200,8 @@ static tn_status try_open(tn_env *env, tn_registry *registry, const tn_device_re
 
 /* ---- fallback ---- */
 
-/* Another family, whose kernels read and write host memory. */
-static bool can_help(const tn_device *device, const tn_device *other) {
+/* A fallback is another family whose kernels read and write host memory. */
+static bool is_fallback_for(const tn_device *device, const tn_device *other) {
   return other->backend != device->backend && other->target.properties.host_addressable;
 }
 
@@ -208,14 +210,14 @@ static tn_status try_fallback(tn_env *env, tn_registry *registry, const tn_devic
   tn_device_request first = *request;
   tn_device *found = NULL;
   first.index = 0;
-  first.pin = (tn_ints){0, NULL}; /* the processors are for the device's own threads */
-  tn_status status = try_open(env, registry, &first, name, false, &found);
-  if (may_pass_over(status)) {
+  first.pin = (tn_ints){0, NULL}; /* the list binds the threads of the device itself */
+  tn_status status = open_candidate(env, registry, &first, name, false, &found);
+  if (tries_next_backend(status)) {
     tn_logf(env, TN_LOG_DEBUG, "no fallback: %s", tn_error_text(env));
     return TN_OK;
   }
   TN_TRY(status);
-  if (!can_help(device, found)) {
+  if (!is_fallback_for(device, found)) {
     tn_device_destroy(found);
     return TN_OK;
   }
@@ -225,7 +227,7 @@ static tn_status try_fallback(tn_env *env, tn_registry *registry, const tn_devic
   return TN_OK;
 }
 
-/* `next`: the names behind that of the device. */
+/* next: index of the first name after that of the device. */
 static tn_status find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
                                int32_t next, tn_device *device) {
   const char *reserve = request->reserve;
@@ -243,18 +245,18 @@ tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_r
   tn_text reasons = tn_text_new(env);
   tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = cpu");
   for (int32_t i = 0; i < request->n_names; i++) {
-    status = try_open(env, registry, request, request->names[i], true, device);
+    status = open_candidate(env, registry, request, request->names[i], true, device);
     if (status == TN_OK) status = find_fallback(env, registry, request, i + 1, *device);
-    if (!may_pass_over(status)) break;
+    if (!tries_next_backend(status)) break;
     tn_text_addf(&reasons, "%s%s", i > 0 ? "; " : "", tn_error_text(env));
     if (i + 1 < request->n_names)
       tn_logf(env, TN_LOG_WARN, "%s; trying '%s'", tn_error_text(env), request->names[i + 1]);
   }
-  if (may_pass_over(status) && request->n_names > 1 && reasons.v != NULL)
+  if (tries_next_backend(status) && request->n_names > 1 && reasons.v != NULL)
     tn_failf(env, status, "none of the backends can be used: %s", reasons.v);
   tn_text_free(&reasons);
   if (status == TN_OK) {
-    tn_error_clear(env); /* why others were passed over has been said */
+    tn_error_clear(env); /* the reasons are in the log */
     return TN_OK;
   }
   tn_device_destroy(*device);
@@ -265,7 +267,7 @@ tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_r
 void tn_device_destroy(tn_device *device) {
   if (device == NULL) return;
   tn_device_destroy(device->fallback);
-  tn_tune_close(device);
+  if (device->close_tuner != NULL) device->close_tuner(device);
   const tn_backend *b = device->backend, *extension = device->extension;
   for (int32_t role = 0; role < TN_STREAMS; role++)
     if (device->streams[role] != NULL) b->stream_delete(&device->env, device->streams[role]);
@@ -274,14 +276,15 @@ void tn_device_destroy(tn_device *device) {
     extension->close(&device->env, device->extension_self);
   if (device->self != NULL && b->close != NULL) b->close(&device->env, device->self);
   tn_arena_free(&device->memory);
-  /* The device's handle stands in the very block that is released. */
+  /* device->env is in the block that is released, so a copy of it releases the block. */
   tn_error_record record = device->record;
   tn_env env = {device->env.api, &record};
   tn_release(&env, device);
 }
 
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
-                            const tn_choice *choice, const tn_layout *in, const tn_layout *out, void **plan) {
+                            const tn_choice *choice, const tn_layout *in, const tn_layout *out,
+                            void **prepared) {
   const tn_backend *backend = device->backend;
   void *stream = device->streams[TN_STREAM_COMPUTE];
   if (kernel->prepare == NULL) return TN_OK;
@@ -296,7 +299,7 @@ tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn
                                 ? NULL
                                 : backend->native(&device->env, device->device, stream, kernel->family),
                   .backend = tn_target_self(&device->target, kernel->family)};
-  return kernel->prepare(&p, plan);
+  return kernel->prepare(&p, prepared);
 }
 
 bool tn_device_is_foreign(const tn_device *device, const char *family) {

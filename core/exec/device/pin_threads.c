@@ -1,11 +1,11 @@
-/* core/exec/device/pin_threads.c: what [run] pin says, checked against the machine, and the launching thread.
- */
+/* core/exec/device/pin_threads.c: reads [run] pin, checks it against the processors of the process, and binds
+ * the launching thread. */
 #include "core/exec/device/pin_threads.h"
 
 #include "core/base/thread.h"
 
-static tn_status blame(const void *handle, const char *format, ...) TN_PRINTF(2, 3);
-static tn_status blame(const void *handle, const char *format, ...) {
+static tn_status pin_fail(const void *handle, const char *format, ...) TN_PRINTF(2, 3);
+static tn_status pin_fail(const void *handle, const char *format, ...) {
   va_list args;
   va_start(args, format);
   tn_status status = tn_failv(handle, TN_EINVAL, "pin", format, args);
@@ -18,18 +18,18 @@ tn_status tn_pin_read(const void *handle, tn_arena *arena, const char *text, tn_
   *pin = (tn_pin){tn_text_equal(text, "yes") ? TN_PIN_YES : TN_PIN_NO, {0, NULL}};
   if (pin->how == TN_PIN_YES || tn_text_equal(text, "no")) return TN_OK;
   if (!tn_processors_read(&list, text))
-    return blame(handle, "'%s' is no list of processors, expected no, yes, or numbers below %d such as 0-3,8",
-                 text, TN_MOST_PROCESSORS);
+    return pin_fail(handle, "'%s': expected no, yes, or a list of processors below %d such as 0-3,8", text,
+                    TN_MOST_PROCESSORS);
   pin->how = TN_PIN_LIST;
   pin->list = (tn_ints){list.n, tn_arena_copy(arena, list.v, (size_t)list.n * sizeof *list.v)};
   return pin->list.v != NULL ? TN_OK : TN_ENOMEM;
 }
 
-/* One processor of its own for each thread, those of other cores first. */
-static tn_status take_all(const void *handle, tn_arena *arena, int64_t *threads, tn_ints *processors) {
+/* All processors of the process, ordered so that threads fill different cores first. */
+static tn_status pin_all(const void *handle, tn_arena *arena, int64_t *threads, tn_ints *processors) {
   tn_processors all;
   if (!tn_processors_allowed(&all))
-    return blame(handle, "the system does not tell which processors there are; name them");
+    return pin_fail(handle, "the system does not report the processors of this process; list them");
   tn_processors_spread(&all, NULL);
   if (*threads == 0) *threads = tn_cpu_count();
   *processors = (tn_ints){all.n, tn_arena_copy(arena, all.v, (size_t)all.n * sizeof *all.v)};
@@ -41,7 +41,7 @@ tn_status tn_pin_resolve(const void *handle, tn_arena *arena, const tn_pin *pin,
   *processors = (tn_ints){0, NULL};
   if (pin->how == TN_PIN_NO) return TN_OK;
   if (pin->how == TN_PIN_YES) {
-    TN_TRY(take_all(handle, arena, threads, processors));
+    TN_TRY(pin_all(handle, arena, threads, processors));
   } else {
     *processors = pin->list;
     if (*threads == 0) *threads = pin->list.n;
@@ -49,40 +49,42 @@ tn_status tn_pin_resolve(const void *handle, tn_arena *arena, const tn_pin *pin,
   return tn_pin_check(handle, processors, *threads);
 }
 
-/* ---- the machine ---- */
+/* ---- checks ---- */
 
-static bool holds(const int64_t *v, int64_t n, int64_t processor) {
+static bool pin_contains(const int64_t *v, int64_t n, int64_t processor) {
   for (int64_t i = 0; i < n; i++)
     if (v[i] == processor) return true;
   return false;
 }
 
-static tn_status fail_allowed(const void *handle, int64_t processor, const tn_processors *allowed) {
+static tn_status pin_fail_processor(const void *handle, int64_t processor, const tn_processors *allowed) {
   tn_text list = tn_text_new(handle);
   tn_processors_print(&list, allowed);
-  blame(handle, "processor %lld is not one that this process may run on, expected some of %s",
-        (long long)processor, list.failed || list.v == NULL ? "another list" : list.v);
+  pin_fail(handle, "this process may not run on processor %lld, expected some of %s", (long long)processor,
+           list.failed || list.v == NULL ? "another list" : list.v);
   tn_text_free(&list);
   return TN_EINVAL;
 }
 
 tn_status tn_pin_check(const void *handle, const tn_ints *p, int64_t threads) {
   tn_processors allowed;
-  bool told = tn_processors_allowed(&allowed);
+  bool known = tn_processors_allowed(&allowed);
   for (int64_t i = 0; i < p->n; i++) {
-    if (told && !holds(allowed.v, allowed.n, p->v[i])) return fail_allowed(handle, p->v[i], &allowed);
-    if (holds(p->v, i, p->v[i]))
-      return blame(handle, "processor %lld stands twice, expected one of its own for each thread",
-                   (long long)p->v[i]);
+    if (known && !pin_contains(allowed.v, allowed.n, p->v[i]))
+      return pin_fail_processor(handle, p->v[i], &allowed);
+    if (pin_contains(p->v, i, p->v[i]))
+      return pin_fail(handle, "processor %lld is listed twice, expected a different one for each thread",
+                      (long long)p->v[i]);
   }
   if (p->n == 0 || p->n >= threads) return TN_OK;
-  return blame(handle, "%lld threads, but %lld processor%s for them; name more, or set [run] threads = %lld",
-               (long long)threads, (long long)p->n, p->n == 1 ? "" : "s", (long long)p->n);
+  return pin_fail(handle,
+                  "%lld threads, but %lld processor%s for them; name more, or set [run] threads = %lld",
+                  (long long)threads, (long long)p->n, p->n == 1 ? "" : "s", (long long)p->n);
 }
 
 /* ---- the launching thread ---- */
 
-/* A thread that cannot be bound goes on where it is: the processor may have been taken away meanwhile. */
+/* A failure to bind is ignored: the processor may have been taken from the process meanwhile. */
 void tn_pin_enter(tn_pinned *pinned, const tn_device *device) {
   cpu_set_t one;
   pinned->bound = device->pin.n > 0 && sched_getaffinity(0, sizeof pinned->before, &pinned->before) == 0;

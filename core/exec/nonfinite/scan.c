@@ -1,4 +1,4 @@
-/* core/exec/nonfinite/scan.c: elements of every float type, and which of them are not finite. */
+/* core/exec/nonfinite/scan.c: scans elements of every float type. */
 #include "core/exec/nonfinite/scan.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "tenon/base.h"
 
 /* IEEE 754 binary16: 5 bits of exponent, 10 of fraction. */
-static double half(uint16_t bits) {
+static double scan_f16(uint16_t bits) {
   int32_t exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
   double size = exponent == 0x1f ? (fraction ? NAN : INFINITY)
                 : exponent       ? ldexp(1024 + fraction, exponent - 25)
@@ -15,17 +15,17 @@ static double half(uint16_t bits) {
   return bits & 0x8000 ? -size : size;
 }
 
-static double brain(uint16_t bits) {
+static double scan_bf16(uint16_t bits) {
   uint32_t wide = (uint32_t)bits << 16;
   float value;
   memcpy(&value, &wide, sizeof value);
   return (double)value;
 }
 
-static double element(int32_t dtype, const void *data, int64_t i) {
+static double scan_element(int32_t dtype, const void *data, int64_t i) {
   switch (dtype) {
-  case TN_F16: return half(((const uint16_t *)data)[i]);
-  case TN_BF16: return brain(((const uint16_t *)data)[i]);
+  case TN_F16: return scan_f16(((const uint16_t *)data)[i]);
+  case TN_BF16: return scan_bf16(((const uint16_t *)data)[i]);
   case TN_F32: return (double)((const float *)data)[i];
   default: return ((const double *)data)[i];
   }
@@ -35,7 +35,7 @@ tn_seen tn_seen_of(int32_t dtype, const void *data, int64_t n) {
   tn_seen seen = {.looked = true, .low = INFINITY, .high = -INFINITY};
   if (!tn_dtype_is_float(dtype)) return seen;
   for (int64_t i = 0; i < n; i++) {
-    double value = element(dtype, data, i);
+    double value = scan_element(dtype, data, i);
     if (isfinite(value)) {
       seen.low = value < seen.low ? value : seen.low;
       seen.high = value > seen.high ? value : seen.high;

@@ -1,4 +1,4 @@
-/* core/exec/nonfinite/scan.h: private to core/exec: whether elements are finite. */
+/* core/exec/nonfinite/scan.h: counts the elements of a tensor that are not finite. */
 #ifndef TN_CORE_EXEC_NONFINITE_SCAN_H
 #define TN_CORE_EXEC_NONFINITE_SCAN_H
 
@@ -9,16 +9,16 @@
 
 enum { TN_SEEN_FINITE = 0, TN_SEEN_INFINITE = 1, TN_SEEN_NAN = 2 };
 
-/* What the elements of a value were. */
+/* The scan of a value. */
 typedef struct tn_seen {
-  int32_t kind;         /* the worst: TN_SEEN_... */
-  bool looked;          /* somebody has looked at them */
-  int64_t first, count; /* of those that are not finite: the first of the worst kind, and how many of any */
-  double value;         /* of the first */
-  double low, high;     /* of the finite ones; low > high: there are none */
+  int32_t kind;         /* TN_SEEN_..., the worst of all elements */
+  bool looked;          /* the value was scanned */
+  int64_t first, count; /* index of the first element of the worst kind; number of elements not finite */
+  double value;         /* of that first element */
+  double low, high;     /* range of the finite elements; low > high: there are no such elements */
 } tn_seen;
 
-/* `n` elements in a row. Of a type that is no float everything is finite. */
+/* Scans n contiguous elements. All elements of an integer type are finite. */
 tn_seen tn_seen_of(int32_t dtype, const void *data, int64_t n);
 
 #endif

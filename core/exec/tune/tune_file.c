@@ -1,4 +1,4 @@
-/* core/exec/tune/tune_file.c: measurements on disk. */
+/* core/exec/tune/tune_file.c: measurements of kernels in a text file. */
 #include "core/exec/tune/tune_file.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ enum { LARGEST_FILE = 16 << 20 };
 /* ---- reading ---- */
 
 /* "KEY SECONDS ...": false for anything else. */
-static bool read_line(char *line, tn_timing *timing) {
+static bool read_timing(char *line, tn_timing *timing) {
   if (strspn(line, "0123456789abcdef") != 16 || line[16] != ' ') return false;
   timing->key = strtoull(line, NULL, 16);
   char *rest = line + 17, *number = strsep(&rest, " ");
@@ -29,7 +29,7 @@ static tn_status read_lines(tn_tune_file *f, char *text, int32_t *wrong) {
   for (char *line; (line = strsep(&text, "\n")) != NULL;) {
     tn_timing timing;
     if (*line == '\0') continue;
-    if (read_line(line, &timing))
+    if (read_timing(line, &timing))
       TN_TRY(tn_vec_push(f->env, &f->timings, timing));
     else
       ++*wrong;
@@ -37,7 +37,7 @@ static tn_status read_lines(tn_tune_file *f, char *text, int32_t *wrong) {
   return TN_OK;
 }
 
-static bool starts_with_heading(const tn_tune_file *f, const char *text) {
+static bool has_heading(const tn_tune_file *f, const char *text) {
   size_t n = strlen(f->heading);
   return strncmp(text, f->heading, n) == 0 && (text[n] == '\n' || text[n] == '\0');
 }
@@ -48,22 +48,22 @@ static tn_status read_file(tn_tune_file *f) {
   int32_t wrong = 0;
   tn_status status = tn_file_read(f->env, f->path, LARGEST_FILE, &text, &count);
   if (status != TN_OK) return status;
-  if (!starts_with_heading(f, text)) {
+  if (!has_heading(f, text)) {
     tn_logf(f->env, TN_LOG_WARN,
             "%s: does not begin with \"%s\", so its measurements of kernels are not used; "
-            "remove it and a new one is made",
+            "remove the file to start a new one",
             f->path, f->heading);
     f->writable = false;
   } else {
     status = read_lines(f, text + strlen(f->heading), &wrong);
   }
   if (wrong > 0)
-    tn_logf(f->env, TN_LOG_WARN, "%s: %d lines are no measurements and were left out", f->path, (int)wrong);
+    tn_logf(f->env, TN_LOG_WARN, "%s: %d lines are not measurements and were ignored", f->path, (int)wrong);
   tn_release(f->env, text);
   return status;
 }
 
-/* A file that cannot be read is left alone. */
+/* An unreadable file is not written either. */
 static void read_once(tn_tune_file *f) {
   bool first = f->unread;
   f->unread = false;
@@ -103,7 +103,7 @@ bool tn_tune_file_find(tn_tune_file *f, uint64_t key, double *seconds) {
 
 /* ---- writing ---- */
 
-static tn_status open_end(tn_tune_file *f, int *fd) {
+static tn_status open_for_append(tn_tune_file *f, int *fd) {
   char *folder = tn_path_folder(f->env, f->path);
   if (folder == NULL) return TN_ENOMEM;
   tn_status status = tn_folder_make(f->env, folder);
@@ -113,29 +113,29 @@ static tn_status open_end(tn_tune_file *f, int *fd) {
   return *fd >= 0 ? TN_OK : tn_file_fail(f->env, f->path, "opened");
 }
 
-static tn_status write_line(tn_tune_file *f, uint64_t key, double seconds, const char *what) {
+static tn_status append_line(tn_tune_file *f, uint64_t key, double seconds, const char *variant) {
   int fd = -1;
-  TN_TRY(open_end(f, &fd));
-  tn_text text = tn_text_new(f->env);
-  if (lseek(fd, 0, SEEK_END) == 0) tn_text_addf(&text, "%s\n", f->heading);
-  tn_text_addf(&text, "%016" PRIx64 " ", key);
-  tn_text_add_float(&text, seconds);
-  tn_text_addf(&text, " %s\n", what);
-  size_t n = text.failed ? 0 : strlen(text.v);
-  tn_status status = text.failed ? TN_ENOMEM : TN_OK;
-  if (status == TN_OK && write(fd, text.v, n) != (ssize_t)n)
+  TN_TRY(open_for_append(f, &fd));
+  tn_text line = tn_text_new(f->env);
+  if (lseek(fd, 0, SEEK_END) == 0) tn_text_addf(&line, "%s\n", f->heading);
+  tn_text_addf(&line, "%016" PRIx64 " ", key);
+  tn_text_add_float(&line, seconds);
+  tn_text_addf(&line, " %s\n", variant);
+  size_t n = line.failed ? 0 : strlen(line.v);
+  tn_status status = line.failed ? TN_ENOMEM : TN_OK;
+  if (status == TN_OK && write(fd, line.v, n) != (ssize_t)n)
     status = tn_file_fail(f->env, f->path, "written");
-  tn_text_free(&text);
+  tn_text_free(&line);
   close(fd);
   return status;
 }
 
-void tn_tune_file_add(tn_tune_file *f, uint64_t key, double seconds, const char *what) {
+void tn_tune_file_add(tn_tune_file *f, uint64_t key, double seconds, const char *variant) {
   tn_timing timing = {key, seconds};
   read_once(f);
   if (tn_vec_push(f->env, &f->timings, timing) != TN_OK) tn_error_clear(f->env);
-  if (!f->writable || write_line(f, key, seconds, what) == TN_OK) return;
-  tn_logf(f->env, TN_LOG_WARN, "measurements of kernels are not kept: %s", tn_error_text(f->env));
+  if (!f->writable || append_line(f, key, seconds, variant) == TN_OK) return;
+  tn_logf(f->env, TN_LOG_WARN, "measurements of kernels are not stored: %s", tn_error_text(f->env));
   tn_error_clear(f->env);
   f->writable = false;
 }

@@ -1,4 +1,4 @@
-/* core/train/checkpoints/state_record.c: state.json. */
+/* core/train/checkpoints/state_record.c: writes, reads and checks state.json. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -8,20 +8,23 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "core/train/checkpoints/checkpoint.h"
+#include "core/train/checkpoints/checkpoint_files.h"
 
-enum { TN_STATE_FORMAT = 2, TN_STATE_MOST_BYTES = 1 << 20, TN_CHECK_PIECE = 1 << 20 };
+const char *const tn_checkpoint_files[TN_CHECKPOINT_FILES] = {"model.safetensors", "optimizer.safetensors",
+                                                              "state.json"};
+
+enum { TN_STATE_FORMAT = 2, TN_STATE_MAX_BYTES = 1 << 20, TN_CHECK_CHUNK = 1 << 20 };
 
 /* ---- the checksum of itself ---- */
 
-/* Of the members but "crc32c", in sorted order and without blanks: what an editor does to the layout does
- * not matter. NULL text: no memory. */
-static bool sum_of_json(json_t *json, uint32_t *crc) {
+/* CRC-32C over the members other than "crc32c", sorted and without white space, so that reformatting the file
+ * does not change it. False: out of memory. */
+static bool state_record_checksum(json_t *json, uint32_t *crc) {
   json_t *bare = json_copy(json);
   if (bare) json_object_del(bare, "crc32c");
   char *text = bare ? json_dumps(bare, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
   json_decref(bare);
-  if (!text) return false;
+  if (text == NULL) return false;
   tn_checksum sum;
   tn_checksum_start(&sum);
   tn_checksum_add(&sum, text, strlen(text));
@@ -32,7 +35,7 @@ static bool sum_of_json(json_t *json, uint32_t *crc) {
 
 /* ---- writing ---- */
 
-static json_t *json_of_files(const tn_record *record) {
+static json_t *state_record_files_json(const tn_state_record *record) {
   json_t *files = json_object();
   for (int i = 0; files && i < TN_CHECKPOINT_STATE; i++) {
     json_t *one = json_pack("{s:I, s:I}", "bytes", (json_int_t)record->files[i].bytes, "crc32c",
@@ -44,38 +47,39 @@ static json_t *json_of_files(const tn_record *record) {
   return files;
 }
 
-/* The sums of the epoch so far. What is not finite was never a number to remember. */
-static json_t *json_of_tally(const tn_tally *tally) {
+/* The sums of the epoch so far. A sum that is not finite is written as 0, since JSON has no NaN. */
+static json_t *state_record_sums_json(const tn_metric_sums *epoch) {
   json_t *sums = json_array(), *weights = json_array();
-  for (int32_t i = 0; i < tally->n; i++) {
-    json_array_append_new(sums, json_real(isfinite(tally->sum[i]) ? tally->sum[i] : 0));
-    json_array_append_new(weights, json_real(isfinite(tally->weight[i]) ? tally->weight[i] : 0));
+  for (int32_t i = 0; i < epoch->n; i++) {
+    json_array_append_new(sums, json_real(isfinite(epoch->sum[i]) ? epoch->sum[i] : 0));
+    json_array_append_new(weights, json_real(isfinite(epoch->weight[i]) ? epoch->weight[i] : 0));
   }
-  return json_pack("{s:I, s:I, s:I, s:o, s:o}", "steps", (json_int_t)tally->steps, "samples",
-                   (json_int_t)tally->samples, "skipped", (json_int_t)tally->skipped, "sums", sums, "weights",
+  return json_pack("{s:I, s:I, s:I, s:o, s:o}", "steps", (json_int_t)epoch->steps, "samples",
+                   (json_int_t)epoch->samples, "skipped", (json_int_t)epoch->skipped, "sums", sums, "weights",
                    weights);
 }
 
-static json_t *json_of_record(const tn_record *record) {
+static json_t *state_record_json(const tn_state_record *record) {
   const tn_progress *p = &record->progress;
   json_t *best = isfinite(p->best) ? json_real(p->best) : json_null();
-  json_t *json =
-      json_pack("{s:i, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT, "step",
-                (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch, "ended",
-                (int)p->ended, "seconds", p->seconds, "best", best, "tally", json_of_tally(&p->tally), "seed",
-                (json_int_t)record->seed, "plan", record->plan, "files", json_of_files(record));
+  json_t *json = json_pack(
+      "{s:i, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT, "step",
+      (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch, "ended",
+      (int)p->ended, "seconds", p->seconds, "best", best, "tally", state_record_sums_json(&p->sums), "seed",
+      (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
   uint32_t crc;
-  if (json && sum_of_json(json, &crc) && json_object_set_new(json, "crc32c", json_integer(crc)) == 0)
+  if (json && state_record_checksum(json, &crc) &&
+      json_object_set_new(json, "crc32c", json_integer(crc)) == 0)
     return json;
   json_decref(json);
   return NULL;
 }
 
-tn_status tn_record_write(tn_run *run, const tn_record *record, const char *path) {
-  json_t *json = json_of_record(record);
+tn_status tn_state_record_write(tn_run *run, const tn_state_record *record, const char *path) {
+  json_t *json = state_record_json(record);
   char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
   json_decref(json);
-  if (!text) return tn_failf(&run->env, TN_ENOMEM, "no memory for %s", path);
+  if (text == NULL) return tn_failf(&run->env, TN_ENOMEM, "no memory for %s", path);
   tn_status status = tn_file_write_atomic(&run->env, path, text, strlen(text));
   free(text);
   return status;
@@ -83,41 +87,44 @@ tn_status tn_record_write(tn_run *run, const tn_record *record, const char *path
 
 /* ---- reading ---- */
 
-static bool read_count(const json_t *json, const char *name, int64_t *value) {
+static bool state_record_read_count(const json_t *json, const char *name, int64_t *value) {
   const json_t *number = json_object_get(json, name);
   if (!json_is_integer(number) || json_integer_value(number) < 0) return false;
   *value = json_integer_value(number);
   return true;
 }
 
-static bool read_files(const json_t *json, tn_record *record) {
+static bool state_record_read_files(const json_t *json, tn_state_record *record) {
   const json_t *files = json_object_get(json, "files");
   for (int i = 0; i < TN_CHECKPOINT_STATE; i++) {
     int64_t bytes, crc;
     const json_t *one = json_object_get(files, tn_checkpoint_files[i]);
-    if (!read_count(one, "bytes", &bytes) || !read_count(one, "crc32c", &crc) || crc > UINT32_MAX)
+    if (!state_record_read_count(one, "bytes", &bytes) || !state_record_read_count(one, "crc32c", &crc) ||
+        crc > UINT32_MAX)
       return false;
     record->files[i] = (tn_file_sum){(uint64_t)bytes, (uint32_t)crc};
   }
   return true;
 }
 
-static bool read_numbers(tn_run *run, const json_t *array, int32_t n, double **numbers) {
+static bool state_record_read_numbers(tn_run *run, const json_t *array, int32_t n, double **numbers) {
   *numbers = tn_arena_alloc(&run->arena, tn_size_mul((size_t)n + 1, sizeof **numbers));
   for (int32_t i = 0; *numbers && i < n; i++)
     (*numbers)[i] = json_number_value(json_array_get(array, (size_t)i));
   return *numbers && json_array_size(array) == (size_t)n;
 }
 
-static bool read_tally(tn_run *run, const json_t *json, tn_tally *tally) {
+static bool state_record_read_sums(tn_run *run, const json_t *json, tn_metric_sums *epoch) {
   const json_t *sums = json_object_get(json, "sums"), *weights = json_object_get(json, "weights");
-  tally->n = (int32_t)json_array_size(sums); /* a file of a MiB has no more */
-  return read_count(json, "steps", &tally->steps) && read_count(json, "samples", &tally->samples) &&
-         read_count(json, "skipped", &tally->skipped) && read_numbers(run, sums, tally->n, &tally->sum) &&
-         read_numbers(run, weights, tally->n, &tally->weight);
+  epoch->n = (int32_t)json_array_size(sums); /* the file's size limit of 1 MiB keeps this small */
+  return state_record_read_count(json, "steps", &epoch->steps) &&
+         state_record_read_count(json, "samples", &epoch->samples) &&
+         state_record_read_count(json, "skipped", &epoch->skipped) &&
+         state_record_read_numbers(run, sums, epoch->n, &epoch->sum) &&
+         state_record_read_numbers(run, weights, epoch->n, &epoch->weight);
 }
 
-static bool read_members(tn_run *run, const json_t *json, tn_record *record) {
+static bool state_record_read_members(tn_run *run, const json_t *json, tn_state_record *record) {
   tn_progress *p = &record->progress;
   const json_t *best = json_object_get(json, "best"), *ended = json_object_get(json, "ended");
   const char *plan = json_string_value(json_object_get(json, "plan"));
@@ -125,53 +132,55 @@ static bool read_members(tn_run *run, const json_t *json, tn_record *record) {
   p->ended = json_is_true(ended);
   p->seconds = json_number_value(json_object_get(json, "seconds"));
   snprintf(record->plan, sizeof record->plan, "%s", plan ? plan : "?");
-  return read_tally(run, json_object_get(json, "tally"), &p->tally) && json_is_boolean(ended) &&
-         isfinite(p->seconds) && read_count(json, "step", &p->step) && read_count(json, "epoch", &p->epoch) &&
-         read_count(json, "batch", &p->batch) && json_is_integer(json_object_get(json, "seed")) &&
-         read_files(json, record);
+  return state_record_read_sums(run, json_object_get(json, "tally"), &p->sums) && json_is_boolean(ended) &&
+         isfinite(p->seconds) && state_record_read_count(json, "step", &p->step) &&
+         state_record_read_count(json, "epoch", &p->epoch) &&
+         state_record_read_count(json, "batch", &p->batch) &&
+         json_is_integer(json_object_get(json, "seed")) && state_record_read_files(json, record);
 }
 
-static tn_status read_record(tn_run *run, json_t *json, const char *path, tn_record *record) {
-  int64_t format = 0, told = -1;
+static tn_status state_record_read_json(tn_run *run, json_t *json, const char *path,
+                                        tn_state_record *record) {
+  int64_t format = 0, recorded = -1;
   uint32_t crc = 0;
-  if (!read_count(json, "format", &format) || format != TN_STATE_FORMAT)
+  if (!state_record_read_count(json, "format", &format) || format != TN_STATE_FORMAT)
     return tn_failf(&run->env, TN_EINVAL,
                     "%s: has format %lld, expected %d; it was written by another version", path,
                     (long long)format, TN_STATE_FORMAT);
-  if (!read_members(run, json, record))
+  if (!state_record_read_members(run, json, record))
     return tn_failf(
         &run->env, TN_EINVAL,
         "%s: step, epoch, batch, ended, seconds, tally, seed or files is missing or of a wrong kind", path);
   record->seed = json_integer_value(json_object_get(json, "seed"));
-  if (!sum_of_json(json, &crc)) return tn_failf(&run->env, TN_ENOMEM, "no memory for %s", path);
-  if (!read_count(json, "crc32c", &told) || told != crc)
+  if (!state_record_checksum(json, &crc)) return tn_failf(&run->env, TN_ENOMEM, "no memory for %s", path);
+  if (!state_record_read_count(json, "crc32c", &recorded) || recorded != crc)
     return tn_failf(&run->env, TN_EINVAL, "%s: is not as it was written: its checksum is %u, expected %lld",
-                    path, crc, (long long)told);
+                    path, crc, (long long)recorded);
   return TN_OK;
 }
 
-tn_status tn_record_read(tn_run *run, const char *path, tn_record *record) {
+tn_status tn_state_record_read(tn_run *run, const char *path, tn_state_record *record) {
   json_error_t error;
   char *text = NULL;
   size_t count = 0;
-  *record = (tn_record){.progress = {.best = NAN}};
-  TN_TRY(tn_file_read(&run->env, path, TN_STATE_MOST_BYTES, &text, &count));
+  *record = (tn_state_record){.progress = {.best = NAN}};
+  TN_TRY(tn_file_read(&run->env, path, TN_STATE_MAX_BYTES, &text, &count));
   json_t *json = json_loadb(text, count, JSON_REJECT_DUPLICATES, &error);
   tn_release(&run->env, text);
-  if (!json) return tn_failf(&run->env, TN_EINVAL, "%s:%d: %s", path, error.line, error.text);
-  tn_status status = read_record(run, json, path, record);
+  if (json == NULL) return tn_failf(&run->env, TN_EINVAL, "%s:%d: %s", path, error.line, error.text);
+  tn_status status = state_record_read_json(run, json, path, record);
   json_decref(json);
   return status;
 }
 
 /* ---- the files beside it ---- */
 
-static tn_status sum_of_descriptor(tn_run *run, int fd, const char *path, tn_checksum *sum) {
-  char *piece = tn_alloc(&run->env, TN_CHECK_PIECE);
-  if (!piece) return TN_ENOMEM;
+static tn_status state_record_checksum_file(tn_run *run, int fd, const char *path, tn_checksum *sum) {
+  char *piece = tn_alloc(&run->env, TN_CHECK_CHUNK);
+  if (piece == NULL) return TN_ENOMEM;
   ssize_t n;
   tn_checksum_start(sum);
-  while ((n = read(fd, piece, TN_CHECK_PIECE)) != 0) {
+  while ((n = read(fd, piece, TN_CHECK_CHUNK)) != 0) {
     if (n > 0) tn_checksum_add(sum, piece, (size_t)n);
     if (n < 0 && errno != EINTR) break;
   }
@@ -180,27 +189,27 @@ static tn_status sum_of_descriptor(tn_run *run, int fd, const char *path, tn_che
   return status;
 }
 
-static tn_status check_file(tn_run *run, const tn_file_sum *told, const char *path) {
+static tn_status state_record_check_file(tn_run *run, const tn_file_sum *recorded, const char *path) {
   tn_checksum sum;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0 && errno == ENOENT) return tn_failf(&run->env, TN_EINVAL, "%s: is missing", path);
   if (fd < 0) return tn_file_fail(&run->env, path, "opened");
-  tn_status status = sum_of_descriptor(run, fd, path, &sum);
+  tn_status status = state_record_checksum_file(run, fd, path, &sum);
   close(fd);
-  if (status == TN_OK && sum.bytes != told->bytes)
+  if (status == TN_OK && sum.bytes != recorded->bytes)
     return tn_failf(&run->env, TN_EINVAL, "%s: has %llu bytes, %llu were written", path,
-                    (unsigned long long)sum.bytes, (unsigned long long)told->bytes);
-  if (status == TN_OK && sum.crc != told->crc)
+                    (unsigned long long)sum.bytes, (unsigned long long)recorded->bytes);
+  if (status == TN_OK && sum.crc != recorded->crc)
     return tn_failf(&run->env, TN_EINVAL, "%s: is not as it was written: its checksum is %u, expected %u",
-                    path, sum.crc, told->crc);
+                    path, sum.crc, recorded->crc);
   return status;
 }
 
-tn_status tn_record_check(tn_run *run, const tn_record *record, const char *folder) {
+tn_status tn_state_record_check(tn_run *run, const tn_state_record *record, const char *folder) {
   tn_status status = TN_OK;
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_STATE; i++) {
     char *path = tn_path_join(&run->env, folder, tn_checkpoint_files[i]);
-    status = path ? check_file(run, &record->files[i], path) : TN_ENOMEM;
+    status = path ? state_record_check_file(run, &record->files[i], path) : TN_ENOMEM;
     tn_release(&run->env, path);
   }
   return status;

@@ -1,5 +1,5 @@
-/* core/train/checkpoints/weights.c: state from and to safetensors, by path. */
-#include "core/train/run.h"
+/* core/train/checkpoints/weights.c: reads state from safetensors and writes it, by path. */
+#include "core/train/checkpoints/weights.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,13 +7,13 @@
 
 #include "core/formats/safetensors.h"
 
-static bool of_kind(const tn_placement *state, uint32_t kinds) {
+static bool weights_has_kind(const tn_placement *state, uint32_t kinds) {
   return (kinds & (1u << state->what)) != 0 && state->path[0] != '@';
 }
 
-/* State that is not finite is of no use to anyone, and must not replace what is. The host's own may be
- * anything. */
-static tn_status check_finite(tn_run *run, const tn_placement *state, const void *data) {
+/* Parameters, buffers and optimizer state must be finite, in files and in checkpoints. State of the host may
+ * have any value. */
+static tn_status weights_check_finite(tn_run *run, const tn_placement *state, const void *data) {
   bool matters = state->what != TN_STATE_HOST && state->type.dtype == TN_F32;
   int64_t n = matters ? tn_type_count(&state->type) : 0;
   for (int64_t i = 0; i < n; i++) {
@@ -27,15 +27,16 @@ static tn_status check_finite(tn_run *run, const tn_placement *state, const void
 
 /* ---- reading ---- */
 
-typedef struct tn_weights {
+typedef struct tn_weights_reader {
   tn_run *run;
   tn_executor *executor;
   const tn_safetensors *file;
   const char *path, *prefix;
   tn_words ignore;
-} tn_weights;
+} tn_weights_reader;
 
-static tn_status read_state(tn_weights *w, const tn_placement *state, const tn_safetensor *tensor) {
+static tn_status weights_read_state(tn_weights_reader *w, const tn_placement *state,
+                                    const tn_safetensor *tensor) {
   tn_env *env = &w->run->env;
   if (!tn_type_equal(&tensor->type, &state->type)) {
     tn_text has = tn_text_new(env);
@@ -51,40 +52,40 @@ static tn_status read_state(tn_weights *w, const tn_placement *state, const tn_s
   }
   size_t bytes = tn_type_bytes(&state->type);
   void *data = tn_alloc(env, bytes ? bytes : 1);
-  if (!data) return TN_ENOMEM;
+  if (data == NULL) return TN_ENOMEM;
   tn_status status = tn_safetensors_read(w->file, env, tensor, data, bytes);
-  if (status == TN_OK) status = tn_wrap(env, check_finite(w->run, state, data), "%s", w->path);
+  if (status == TN_OK) status = tn_wrap(env, weights_check_finite(w->run, state, data), "%s", w->path);
   if (status == TN_OK) status = tn_executor_write(w->executor, state->path, data, bytes);
   tn_release(env, data);
   return status;
 }
 
-static tn_status read_named(tn_weights *w, const tn_placement *state) {
+static tn_status weights_read_named(tn_weights_reader *w, const tn_placement *state) {
   tn_env *env = &w->run->env;
   tn_text name = tn_text_new(env);
   tn_text_addf(&name, "%s%s", w->prefix, state->path);
   const tn_safetensor *tensor = name.v ? tn_safetensors_find(w->file, name.v) : NULL;
   tn_status status = name.failed ? TN_ENOMEM : TN_OK;
   if (status == TN_OK && tensor)
-    status = read_state(w, state, tensor);
+    status = weights_read_state(w, state, tensor);
   else if (status == TN_OK && !tn_words_match(&w->ignore, state->path))
     status =
-        tn_failf(env, TN_EINVAL, "%s: holds no '%s' that the model has; [weights] prefix or ignore may help",
+        tn_failf(env, TN_EINVAL, "%s: has no '%s', which the model has; [weights] prefix or ignore may help",
                  w->path, name.v);
   tn_text_free(&name);
   return status;
 }
 
-/* Names of the file that nothing asked for. */
-static tn_status check_left_over(tn_weights *w, const tn_state_map *map, uint32_t kinds) {
+/* Every name of the file must be a state of the model or match `ignore`. */
+static tn_status weights_check_unread(tn_weights_reader *w, const tn_state_map *map, uint32_t kinds) {
   size_t skip = strlen(w->prefix);
   for (int32_t i = 0; i < tn_safetensors_count(w->file); i++) {
     const char *name = tn_safetensors_at(w->file, i)->name;
     if (!tn_text_starts(name, w->prefix) || tn_words_match(&w->ignore, name + skip)) continue;
     const tn_placement *state = tn_state_map_find(map, name + skip);
-    if (!state || !of_kind(state, kinds))
+    if (state == NULL || !weights_has_kind(state, kinds))
       return tn_failf(&w->run->env, TN_EINVAL,
-                      "%s: holds '%s' that the model has not; add it to [weights] ignore if that is meant",
+                      "%s: has '%s', which the model does not have; add it to [weights] ignore to skip it",
                       w->path, name);
   }
   return TN_OK;
@@ -96,10 +97,11 @@ tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map
   tn_words ignore;
   TN_TRY(tn_words_split(&run->arena, source->ignore, &ignore));
   TN_TRY(tn_safetensors_open(&run->env, source->path, &file));
-  tn_weights w = {run, executor, file, source->path, source->prefix, ignore};
-  tn_status status = check_left_over(&w, map, source->kinds);
+  tn_weights_reader w = {run, executor, file, source->path, source->prefix, ignore};
+  tn_status status = weights_check_unread(&w, map, source->kinds);
   for (size_t i = 0; status == TN_OK && i < map->states.n; i++)
-    if (of_kind(&map->states.v[i], source->kinds)) status = read_named(&w, &map->states.v[i]);
+    if (weights_has_kind(&map->states.v[i], source->kinds))
+      status = weights_read_named(&w, &map->states.v[i]);
   tn_safetensors_close(file);
   return status;
 }
@@ -115,9 +117,10 @@ tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const t
 
 tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
                                    const char *command) {
-  bool learns = false;
-  for (size_t i = 0; i < map->states.n; i++) learns = learns || map->states.v[i].what == TN_STATE_PARAM;
-  if (*run->settings.weights.file || !learns) return tn_weights_load_configured(run, executor, map);
+  bool has_parameters = false;
+  for (size_t i = 0; i < map->states.n; i++)
+    has_parameters = has_parameters || map->states.v[i].what == TN_STATE_PARAM;
+  if (*run->settings.weights.file || !has_parameters) return tn_weights_load_configured(run, executor, map);
   return tn_failf(&run->env, TN_EINVAL,
                   "%s: there are no weights to %s with, expected --weights FILE or [weights] file",
                   run->ini.path, command);
@@ -125,32 +128,33 @@ tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_
 
 /* ---- writing ---- */
 
-static int by_path(const void *x, const void *y) {
+static int weights_compare_paths(const void *x, const void *y) {
   const tn_placement *const *a = x, *const *b = y;
   return strcmp((*a)->path, (*b)->path);
 }
 
-static tn_status append_state(tn_run *run, tn_executor *executor, const tn_placement *state,
-                              tn_safetensors_writer *writer) {
+static tn_status weights_append_state(tn_run *run, tn_executor *executor, const tn_placement *state,
+                                      tn_safetensors_writer *writer) {
   size_t bytes = tn_type_bytes(&state->type);
   void *data = tn_alloc(&run->env, bytes ? bytes : 1);
-  if (!data) return TN_ENOMEM;
+  if (data == NULL) return TN_ENOMEM;
   tn_status status = tn_executor_read(executor, state->path, data, bytes);
-  if (status == TN_OK) status = check_finite(run, state, data);
+  if (status == TN_OK) status = weights_check_finite(run, state, data);
   if (status == TN_OK) status = tn_safetensors_append(writer, data, bytes);
   tn_release(&run->env, data);
   return status;
 }
 
-static tn_status write_states(tn_run *run, tn_executor *executor, const tn_placement *const *states,
-                              int32_t n, const char *path, tn_file_sum *sum) {
+static tn_status weights_write_states(tn_run *run, tn_executor *executor, const tn_placement *const *states,
+                                      int32_t n, const char *path, tn_file_sum *sum) {
   static const tn_safetensor_note note = {"format", "tenon"};
   tn_safetensors_writer *writer = NULL;
   tn_safetensor_named *named = tn_alloc(&run->env, tn_size_mul((size_t)n + 1, sizeof *named));
-  if (!named) return TN_ENOMEM;
+  if (named == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < n; i++) named[i] = (tn_safetensor_named){states[i]->path, states[i]->type};
   tn_status status = tn_safetensors_begin(&run->env, path, named, n, &note, 1, &writer);
-  for (int32_t i = 0; status == TN_OK && i < n; i++) status = append_state(run, executor, states[i], writer);
+  for (int32_t i = 0; status == TN_OK && i < n; i++)
+    status = weights_append_state(run, executor, states[i], writer);
   if (status == TN_OK) tn_safetensors_sum(writer, &sum->bytes, &sum->crc);
   if (status == TN_OK)
     status = tn_safetensors_commit(writer);
@@ -164,11 +168,11 @@ tn_status tn_weights_save(tn_run *run, tn_executor *executor, const tn_state_map
                           const char *path, tn_file_sum *sum) {
   const tn_placement **states = tn_alloc(&run->env, tn_size_mul(map->states.n + 1, sizeof *states));
   int32_t n = 0;
-  if (!states) return TN_ENOMEM;
+  if (states == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < map->states.n; i++)
-    if (of_kind(&map->states.v[i], kinds)) states[n++] = &map->states.v[i];
-  qsort(states, (size_t)n, sizeof *states, by_path);
-  tn_status status = write_states(run, executor, states, n, path, sum);
+    if (weights_has_kind(&map->states.v[i], kinds)) states[n++] = &map->states.v[i];
+  qsort(states, (size_t)n, sizeof *states, weights_compare_paths);
+  tn_status status = weights_write_states(run, executor, states, n, path, sum);
   tn_release(&run->env, states);
   return status;
 }

@@ -1,18 +1,19 @@
-/* core/train/commands/bench.c: time per step on random inputs of the model's signature; the fields are those
- * of the scripts that measure other frameworks, so that the two compare line by line. */
+/* core/train/commands/bench.c: tn_run_bench: time per step on random inputs. The fields of the result are
+ * those of the scripts that measure other frameworks. */
 #include "core/train/commands/bench.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/thread.h"
+#include "core/train/checkpoints/plan_file.h"
+#include "core/train/distributed/devices.h"
+#include "core/train/programs/control_block.h"
 #include "tenon/random.h"
 
-/* Integers of an input are below this: the rows of the tables that it looks rows up in, or the number of
- * classes that any model has. */
-static uint64_t classes_of(const tn_graph *graph, const char *input) {
+/* The exclusive upper bound for the integers of an input: the number of rows of the embedding tables that it
+ * indexes, or else 2, the least number of classes. */
+static uint64_t bench_count_classes(const tn_graph *graph, const char *input) {
   int64_t classes = 0;
   for (size_t i = 0; i < graph->nodes.n; i++) {
     const tn_gnode *node = &graph->nodes.v[i];
@@ -25,7 +26,7 @@ static uint64_t classes_of(const tn_graph *graph, const char *input) {
 }
 
 /* Normal floats; integers below `classes`. */
-static void fill_random(void *to, const tn_type *type, uint64_t classes, uint64_t key) {
+static void bench_fill_random(void *to, const tn_type *type, uint64_t classes, uint64_t key) {
   tn_rng rng = tn_rng_at(key, 0);
   int64_t n = tn_type_count(type);
   for (int64_t i = 0; i < n; i++) {
@@ -43,88 +44,54 @@ static void fill_random(void *to, const tn_type *type, uint64_t classes, uint64_
   }
 }
 
-static void fill_inputs(tn_bench *b, int32_t slot) {
+static void bench_fill_inputs(tn_bench *b, int32_t slot) {
   const tn_program *program = b->set.programs[b->which];
   for (int32_t i = 0; i < program->n_inputs; i++) {
     const tn_binding *input = &program->inputs[i];
     void *to = tn_executor_input(b->executor, b->set.index[b->which], slot, input->name);
     uint64_t key = (uint64_t)slot * (uint64_t)program->n_inputs + (uint64_t)i + 1;
-    if (!to) continue;
+    if (to == NULL) continue;
     if (tn_text_equal(input->name, "sample.weight"))
       for (int64_t k = 0; k < tn_type_count(&input->type); k++) ((float *)to)[k] = 1.0f;
     else
-      fill_random(to, &input->type, classes_of(program->cover->graph, input->name), key);
+      bench_fill_random(to, &input->type, bench_count_classes(program->cover->graph, input->name), key);
   }
 }
 
-/* ---- steps ---- */
-
-/* As training runs them: all micro-batches are weighed before the first is differentiated. */
-static tn_status list_passes(tn_bench *b) {
-  int32_t n = b->micro_batches;
-  b->passes = tn_arena_alloc(&b->set.arena, 2 * (size_t)n * sizeof *b->passes);
-  if (!b->passes) return TN_ENOMEM;
-  for (int32_t m = 0; m < n && n > 1; m++)
-    b->passes[b->n_passes++] = (tn_bench_pass){TN_PROGRAM_WEIGH, m, false};
-  for (int32_t m = 0; m < n - 1; m++) b->passes[b->n_passes++] = (tn_bench_pass){TN_PROGRAM_MICRO, m, true};
-  b->passes[b->n_passes++] = (tn_bench_pass){b->which, n - 1, n > 1};
-  return TN_OK;
-}
-
-/* What the training loop would say of step 0. */
-static tn_status write_controls(tn_bench *b) {
+/* The control block of step 0. */
+static tn_status bench_write_control_blocks(tn_bench *b) {
   static const int32_t programs[] = {TN_PROGRAM_WEIGH, TN_PROGRAM_MICRO};
-  tn_controls controls;
+  tn_control_block block;
   for (int32_t i = 0; i < 3; i++) {
     int32_t which = i < 2 ? programs[i] : b->which;
     if (b->set.index[which] < 0) continue;
-    TN_TRY(tn_controls_bind(&b->set.arena, b->executor, b->set.index[which], b->micro_batches, &b->set.plan,
-                            &controls));
-    for (int32_t m = 0; m < b->micro_batches; m++) tn_controls_write(&controls, m, 0, m, 1.0);
+    TN_TRY(tn_control_block_bind(&b->set.arena, b->executor, b->set.index[which], b->micro_batches,
+                                 &b->set.update, &block));
+    for (int32_t m = 0; m < b->micro_batches; m++) tn_control_block_write(&block, m, 0, m, 1.0);
   }
   return TN_OK;
 }
 
-tn_status tn_bench_run(tn_bench *b, const tn_bench_pass *pass) {
-  int32_t index = b->set.index[pass->which];
-  return (pass->again ? tn_executor_run_again : tn_executor_run)(b->executor, index, pass->slot);
-}
-
-tn_status tn_bench_step(tn_bench *b) {
-  for (int32_t i = 0; i < b->n_passes; i++) TN_TRY(tn_bench_run(b, &b->passes[i]));
-  for (int32_t m = 0; m < b->micro_batches; m++) TN_TRY(tn_executor_slot_wait(b->executor, m));
-  return TN_OK;
-}
-
-static tn_status set_up(tn_bench *b) {
+static tn_status bench_prepare(tn_bench *b) {
   tn_program_request request = {{0}};
   const tn_data_setting *data = &b->run->settings.data[TN_SPLIT_TRAIN];
   b->batch = b->options.batch > 0 ? b->options.batch : data->given ? data->section.batch : 1;
   request.batch[b->which] = b->batch;
   b->micro_batches = b->which == TN_PROGRAM_STEP ? (int32_t)b->run->settings.optimizer.accumulate : 1;
-  TN_TRY(tn_run_device(b->run, &b->device));
+  TN_TRY(tn_run_open_device(b->run, &b->device));
+  if (b->which == TN_PROGRAM_STEP) TN_TRY(tn_plan_file_read(b->run, &request.choices));
   TN_TRY(tn_programs_build(b->run, &b->device->target, &request, &b->set));
-  TN_TRY(list_passes(b));
+  TN_TRY(tn_bench_list_passes(b));
   TN_TRY(tn_executor_create(&b->run->env, b->device, b->set.map, b->set.list, b->set.n, b->micro_batches,
                             &b->executor));
   TN_TRY(tn_executor_run(b->executor, b->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(b->executor, 0));
   TN_TRY(tn_programs_refresh(&b->set, b->executor));
-  for (int32_t m = 0; m < b->micro_batches; m++) fill_inputs(b, m);
-  return write_controls(b);
+  for (int32_t m = 0; m < b->micro_batches; m++) bench_fill_inputs(b, m);
+  return bench_write_control_blocks(b);
 }
 
-static int compare(const void *x, const void *y) {
-  double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
-}
-
-json_t *tn_bench_spread(double *ms, int32_t n) {
-  qsort(ms, (size_t)n, sizeof *ms, compare);
-  return json_pack("[f, f, f]", ms[0], ms[n / 2], ms[n - 1]);
-}
-
-static tn_status measure(tn_bench *b) {
+static tn_status bench_measure(tn_bench *b) {
   TN_TRY(tn_bench_step(b));
   b->first_step_s = tn_clock_s() - b->run->opened_s;
   for (int32_t i = 0; i < b->options.warmup; i++) TN_TRY(tn_bench_step(b));
@@ -136,17 +103,7 @@ static tn_status measure(tn_bench *b) {
   return TN_OK;
 }
 
-double tn_peak_rss_mib(void) {
-  FILE *file = fopen("/proc/self/status", "r");
-  char line[256];
-  long kib = 0;
-  while (file && fgets(line, sizeof line, file))
-    if (sscanf(line, "VmHWM: %ld", &kib) == 1) break;
-  if (file) fclose(file);
-  return (double)kib / 1024.0;
-}
-
-static json_t *result_of(const tn_bench *b) {
+static json_t *bench_result(const tn_bench *b) {
   const tn_device *device = b->device;
   const tn_backend *backend = device->extension ? device->extension : device->backend;
   json_t *ms = tn_bench_spread(b->round_ms, b->options.rounds);
@@ -165,22 +122,22 @@ static json_t *result_of(const tn_bench *b) {
   return result;
 }
 
-/* The caller's struct may be of an older version of the header: members that it lacks are zero. */
-static tn_bench_options full_options(const tn_bench_options *given) {
+/* The caller's struct may be of an older header: members that it lacks are 0. */
+static tn_bench_options bench_full_options(const tn_bench_options *given) {
   tn_bench_options o = {0};
   if (given) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
   return o;
 }
 
-static void read_options(tn_bench *b, tn_bench_options o) {
+static void bench_set_options(tn_bench *b, tn_bench_options o) {
   if (o.steps < 1) o.steps = 3;
   if (o.rounds < 1) o.rounds = 5;
   if (o.warmup < 1) o.warmup = 1;
   b->options = o;
 }
 
-static tn_status report(tn_bench *b, char **json) {
-  json_t *result = result_of(b);
+static tn_status bench_report(tn_bench *b, char **json) {
+  json_t *result = bench_result(b);
   tn_status status = result && b->options.launches ? tn_bench_launches(b, result) : TN_OK;
   if (status == TN_OK) return tn_json_take(b->run, result, json);
   json_decref(result);
@@ -188,16 +145,16 @@ static tn_status report(tn_bench *b, char **json) {
 }
 
 tn_status tn_run_bench(tn_run *run, const tn_bench_options *given, char **json) {
-  const tn_bench_options options = full_options(given);
+  const tn_bench_options options = bench_full_options(given);
   *json = NULL;
   if (options.mode == TN_BENCH_LOAD) return tn_bench_load(run, &options, json);
   tn_bench b = {.run = run};
-  read_options(&b, options);
+  bench_set_options(&b, options);
   b.which = b.options.mode == TN_BENCH_TRAIN ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
   b.round_ms = tn_alloc(&run->env, tn_size_mul((size_t)b.options.rounds, sizeof *b.round_ms));
-  tn_status status = b.round_ms ? set_up(&b) : TN_ENOMEM;
-  if (status == TN_OK) status = measure(&b);
-  if (status == TN_OK) status = report(&b, json);
+  tn_status status = b.round_ms ? bench_prepare(&b) : TN_ENOMEM;
+  if (status == TN_OK) status = bench_measure(&b);
+  if (status == TN_OK) status = bench_report(&b, json);
   tn_executor_destroy(b.executor);
   tn_programs_free(run, &b.set);
   tn_device_destroy(b.device);

@@ -1,10 +1,11 @@
-/* core/train/commands/bench.h: what bench.c and bench_launches.c share. */
+/* core/train/commands/bench.h: a benchmark in progress, and the functions that its files share. */
 #ifndef TN_CORE_TRAIN_COMMANDS_BENCH_H
 #define TN_CORE_TRAIN_COMMANDS_BENCH_H
 
+#include "core/train/programs/programs.h"
 #include "core/train/result.h"
 
-/* One of the programs that are run, one after the other, in a step. */
+/* One launch of a program in a step. */
 typedef struct tn_bench_pass {
   int32_t which; /* TN_PROGRAM_... */
   int32_t slot;  /* of its micro-batch */
@@ -25,21 +26,29 @@ typedef struct tn_bench {
   double *round_ms;
 } tn_bench;
 
-/* One step, waited for: of several micro-batches, all of them and the update. */
+/* Lists the passes of a step in the order of training. */
+tn_status tn_bench_list_passes(tn_bench *b);
+/* Runs one step, all micro-batches and the update, and waits for it. */
 tn_status tn_bench_step(tn_bench *b);
-/* One pass of it, not waited for. */
+/* Launches one pass without waiting. */
 tn_status tn_bench_run(tn_bench *b, const tn_bench_pass *pass);
 /* Sorts times and returns [min, median, max]; NULL: out of memory. */
 json_t *tn_bench_spread(double *ms, int32_t n);
 
+/* Peak resident memory of the process, VmHWM of /proc/self/status, in MiB; 0 on systems without that file. */
+double tn_peak_rss_mib(void);
+/* bench_load.c: TN_BENCH_LOAD; options that are 0 get their defaults. */
+tn_status tn_bench_load(tn_run *run, const tn_bench_options *options, char **json);
+
 /* ---- bench_launches.c ---- */
 
-/* Runs the step rounds * steps times more, launch by launch, and sets in `result`: launches: [{name, op,
- * kernel, backend, dtype, layout, flops, bytes, ms: [min, median, max]}] in their order, bytes being those of
- * operands and results, each once; where several micro-batches make a step, also program and runs, how often
- * a step runs it: flops, bytes and ms are those of all runs together; launched_ms, the sum of the medians;
- * between_ms, the median of what a step took beside its launches; launched_step_ms: [min, median, max] of
- * these steps. */
+/* Runs rounds * steps more steps, launch by launch, and adds to `result`:
+ *   launches: [{name, op, kernel, backend, dtype, layout, flops, bytes, ms: [min, median, max]}] in launch
+ * order; bytes counts each operand and result once. With several micro-batches also program and runs, the
+ *       number of runs in a step; flops, bytes and ms are then those of all runs together.
+ *   launched_ms: the sum of the medians
+ *   between_ms: the median time of a step outside its launches
+ *   launched_step_ms: [min, median, max] of these steps */
 tn_status tn_bench_launches(tn_bench *b, json_t *result);
 
 #endif

@@ -1,17 +1,17 @@
-/* core/train/commands/bench_launches.c: where the time of a step goes, launch by launch. */
+/* core/train/commands/bench_launches.c: the time of a step, launch by launch. */
 #include "core/train/commands/bench.h"
 
 #include "core/base/thread.h"
 #include "core/compile/output/report.h"
 
-/* A program of the step: its launches are rows first .. first + launches - 1. */
+/* A program of the step. Its launches are rows first .. first + launches - 1. */
 typedef struct tn_launch_part {
   int32_t which; /* TN_PROGRAM_... */
   int32_t first, launches;
   int32_t runs; /* in a step */
 } tn_launch_part;
 
-/* Times of all launches, one row a launch, one column a step; and of the steps as a whole. */
+/* The times of all launches, one row per launch and one column per step, and the times of the steps. */
 typedef struct tn_launch_times {
   tn_launch_part parts[TN_PROGRAMS];
   int32_t n_parts;
@@ -19,18 +19,18 @@ typedef struct tn_launch_times {
   int32_t launches, steps;
 } tn_launch_times;
 
-static tn_launch_part *part_of(tn_launch_times *t, int32_t which) {
+static tn_launch_part *bench_launches_find_part(tn_launch_times *t, int32_t which) {
   for (int32_t i = 0; i < t->n_parts; i++)
     if (t->parts[i].which == which) return &t->parts[i];
   return NULL;
 }
 
-/* In the order in which they run. */
-static void list_parts(const tn_bench *b, tn_launch_times *t) {
+/* In the order in which the programs run. */
+static void bench_launches_list_parts(const tn_bench *b, tn_launch_times *t) {
   for (int32_t i = 0; i < b->n_passes; i++) {
     int32_t which = b->passes[i].which;
-    tn_launch_part *part = part_of(t, which);
-    if (!part) {
+    tn_launch_part *part = bench_launches_find_part(t, which);
+    if (part == NULL) {
       part = &t->parts[t->n_parts++];
       *part = (tn_launch_part){which, t->launches, b->set.programs[which]->n_steps, 0};
       t->launches += part->launches;
@@ -39,8 +39,8 @@ static void list_parts(const tn_bench *b, tn_launch_times *t) {
   }
 }
 
-static tn_status allocate(const tn_bench *b, tn_launch_times *t) {
-  list_parts(b, t);
+static tn_status bench_launches_allocate(const tn_bench *b, tn_launch_times *t) {
+  bench_launches_list_parts(b, t);
   t->steps = b->options.rounds * b->options.steps;
   size_t column = tn_size_mul((size_t)t->steps, sizeof(double));
   t->ms = tn_alloc(&b->run->env, tn_size_mul((size_t)t->launches, column));
@@ -49,68 +49,71 @@ static tn_status allocate(const tn_bench *b, tn_launch_times *t) {
   return t->ms && t->step_ms && t->between_ms ? TN_OK : TN_ENOMEM;
 }
 
-static void release(const tn_bench *b, tn_launch_times *t) {
+static void bench_launches_release(const tn_bench *b, tn_launch_times *t) {
   tn_release(&b->run->env, t->ms);
   tn_release(&b->run->env, t->step_ms);
   tn_release(&b->run->env, t->between_ms);
 }
 
-/* Adds what the launches of one pass took; returns the sum. */
-static double add_pass(const tn_bench *b, tn_launch_times *t, const tn_bench_pass *pass, int32_t step) {
-  const tn_launch_part *part = part_of(t, pass->which);
-  const tn_interval *intervals = tn_executor_intervals(b->executor, b->set.index[pass->which]);
+/* Adds the times of the launches of one pass; returns their sum. */
+static double bench_launches_add_pass(const tn_bench *b, tn_launch_times *t, const tn_bench_pass *pass,
+                                      int32_t step) {
+  const tn_launch_part *part = bench_launches_find_part(t, pass->which);
+  const tn_step_time *times = tn_executor_step_times(b->executor, b->set.index[pass->which]);
   double launched = 0.0;
   for (int32_t i = 0; i < part->launches; i++) {
-    double ms = (intervals[i].end_s - intervals[i].start_s) * 1e3;
+    double ms = (times[i].end_s - times[i].start_s) * 1e3;
     t->ms[(size_t)(part->first + i) * (size_t)t->steps + (size_t)step] += ms;
     launched += ms;
   }
   return launched;
 }
 
-/* Every launch has been waited for when its pass returns. */
-static tn_status time_step(tn_bench *b, tn_launch_times *t, int32_t step) {
+/* Profiling waits for every launch, so that all times are complete when a pass returns. */
+static tn_status bench_launches_time_step(tn_bench *b, tn_launch_times *t, int32_t step) {
   double launched = 0.0;
   for (int32_t i = 0; i < b->n_passes; i++) {
     double start = tn_clock_s();
     TN_TRY(tn_bench_run(b, &b->passes[i]));
     if (i == b->n_passes - 1) TN_TRY(tn_executor_slot_wait(b->executor, b->passes[i].slot));
     t->step_ms[step] += (tn_clock_s() - start) * 1e3;
-    launched += add_pass(b, t, &b->passes[i], step);
+    launched += bench_launches_add_pass(b, t, &b->passes[i], step);
   }
   t->between_ms[step] = t->step_ms[step] - launched;
   return TN_OK;
 }
 
-static tn_status time_steps(tn_bench *b, tn_launch_times *t) {
+static tn_status bench_launches_time_steps(tn_bench *b, tn_launch_times *t) {
   TN_TRY(tn_executor_profile(b->executor, true));
-  tn_status status = tn_bench_step(b); /* warms up what profiling does otherwise */
-  for (int32_t i = 0; status == TN_OK && i < t->steps; i++) status = time_step(b, t, i);
+  tn_status status = tn_bench_step(b); /* the first profiled step may compile or record */
+  for (int32_t i = 0; status == TN_OK && i < t->steps; i++) status = bench_launches_time_step(b, t, i);
   tn_status off = tn_executor_profile(b->executor, false);
   return status == TN_OK ? off : status;
 }
 
 /* ---- the result ---- */
 
-/* The costs of a fused group's ops count what stays inside it, too: a launch moves its operands. */
-static double moved_bytes(const tn_step *step) {
+/* The bytes of the operands and results. The cost of a fused group also counts intermediate values. */
+static double bench_launches_moved_bytes(const tn_step *step) {
   double bytes = 0.0;
   for (int32_t i = 0; i < step->n_in; i++) bytes += (double)tn_type_bytes(&step->in[i].type);
   for (int32_t i = 0; i < step->n_out; i++) bytes += (double)tn_type_bytes(&step->out[i].type);
   return bytes;
 }
 
-static double median_of(const json_t *spread) { return json_number_value(json_array_get(spread, 1)); }
+static double bench_launches_median(const json_t *spread) {
+  return json_number_value(json_array_get(spread, 1));
+}
 
-/* Of all runs in a step. Returns the median of their time. */
-static double describe_launch(const tn_bench *b, tn_launch_times *t, const tn_launch_part *part, int32_t i,
-                              json_t *op) {
+/* Describes all runs of a launch in a step. Returns the median of their time. */
+static double bench_launches_describe_launch(const tn_bench *b, tn_launch_times *t,
+                                             const tn_launch_part *part, int32_t i, json_t *op) {
   const tn_program *program = b->set.programs[part->which];
   json_t *spread = tn_bench_spread(t->ms + (size_t)(part->first + i) * (size_t)t->steps, t->steps);
-  double median = median_of(spread), flops = json_number_value(json_object_get(op, "flops"));
+  double median = bench_launches_median(spread), flops = json_number_value(json_object_get(op, "flops"));
   json_object_del(op, "rejected");
   json_object_set_new(op, "flops", json_real(flops * part->runs));
-  json_object_set_new(op, "bytes", json_real(moved_bytes(&program->steps[i]) * part->runs));
+  json_object_set_new(op, "bytes", json_real(bench_launches_moved_bytes(&program->steps[i]) * part->runs));
   json_object_set_new(op, "ms", spread);
   if (b->micro_batches == 1) return median;
   json_object_set_new(op, "program", json_string(program->name));
@@ -118,28 +121,28 @@ static double describe_launch(const tn_bench *b, tn_launch_times *t, const tn_la
   return median;
 }
 
-/* The launches of one program behind those that are in the list; the sum of their medians. */
-static tn_status describe_part(const tn_bench *b, tn_launch_times *t, const tn_launch_part *part, json_t *all,
-                               double *launched) {
+/* Appends the launches of one program, and adds their medians to *launched. */
+static tn_status bench_launches_describe_part(const tn_bench *b, tn_launch_times *t,
+                                              const tn_launch_part *part, json_t *all, double *launched) {
   json_t *report = NULL;
   TN_TRY(tn_program_report(b->set.programs[part->which], &report));
   json_t *ops = json_object_get(report, "ops");
   for (int32_t i = 0; i < part->launches; i++)
-    *launched += describe_launch(b, t, part, i, json_array_get(ops, (size_t)i));
+    *launched += bench_launches_describe_launch(b, t, part, i, json_array_get(ops, (size_t)i));
   int failed = json_array_extend(all, ops);
   json_decref(report);
   return failed ? tn_failf(&b->run->env, TN_ENOMEM, "no memory for the result") : TN_OK;
 }
 
-static tn_status describe(const tn_bench *b, tn_launch_times *t, json_t *result) {
+static tn_status bench_launches_describe(const tn_bench *b, tn_launch_times *t, json_t *result) {
   json_t *all = json_array(), *between = tn_bench_spread(t->between_ms, t->steps);
   double launched = 0.0;
   tn_status status = TN_OK;
   for (int32_t i = 0; status == TN_OK && i < t->n_parts; i++)
-    status = describe_part(b, t, &t->parts[i], all, &launched);
+    status = bench_launches_describe_part(b, t, &t->parts[i], all, &launched);
   int failed = json_object_set_new(result, "launches", all);
   failed |= json_object_set_new(result, "launched_ms", json_real(launched));
-  failed |= json_object_set_new(result, "between_ms", json_real(median_of(between)));
+  failed |= json_object_set_new(result, "between_ms", json_real(bench_launches_median(between)));
   failed |= json_object_set_new(result, "launched_step_ms", tn_bench_spread(t->step_ms, t->steps));
   json_decref(between);
   if (status == TN_OK && failed) return tn_failf(&b->run->env, TN_ENOMEM, "no memory for the result");
@@ -148,9 +151,9 @@ static tn_status describe(const tn_bench *b, tn_launch_times *t, json_t *result)
 
 tn_status tn_bench_launches(tn_bench *b, json_t *result) {
   tn_launch_times times = {.n_parts = 0};
-  tn_status status = allocate(b, &times);
-  if (status == TN_OK) status = time_steps(b, &times);
-  if (status == TN_OK) status = describe(b, &times, result);
-  release(b, &times);
+  tn_status status = bench_launches_allocate(b, &times);
+  if (status == TN_OK) status = bench_launches_time_steps(b, &times);
+  if (status == TN_OK) status = bench_launches_describe(b, &times, result);
+  bench_launches_release(b, &times);
   return status;
 }

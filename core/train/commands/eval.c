@@ -1,28 +1,30 @@
-/* core/train/commands/eval.c: tn_run_eval: the validation data once, with given weights. */
+/* core/train/commands/eval.c: tn_run_eval: losses and metrics of given weights over the validation data. */
 #include "core/train/result.h"
 
-#include "core/base/thread.h"
+#include "core/train/checkpoints/weights.h"
+#include "core/train/distributed/devices.h"
+#include "core/train/loop/validation_pass.h"
 
-typedef struct tn_eval {
+typedef struct tn_eval_command {
   tn_run *run;
   tn_device *device;
   tn_program_set set;
   tn_executor *executor;
   tn_feeder *feeder;
-  tn_tally tally;
-} tn_eval;
+  tn_metric_sums sums;
+} tn_eval_command;
 
-static tn_status evaluate(tn_eval *e) {
+static tn_status eval_run(tn_eval_command *e) {
   const tn_settings *s = &e->run->settings;
   tn_program_request request = {{0}};
   if (!s->data[TN_SPLIT_VALID].given)
     return tn_failf(&e->run->env, TN_EINVAL, "%s: no [data] source, expected one to evaluate on",
                     e->run->ini.path);
   int32_t slots = (int32_t)s->data[TN_SPLIT_VALID].section.prefetch + 1;
-  tn_controls controls;
-  tn_readings readings;
+  tn_control_block control_block;
+  tn_measure_outputs outputs;
   request.batch[TN_PROGRAM_EVAL] = s->data[TN_SPLIT_VALID].section.batch;
-  TN_TRY(tn_run_device(e->run, &e->device));
+  TN_TRY(tn_run_open_device(e->run, &e->device));
   TN_TRY(tn_programs_build(e->run, &e->device->target, &request, &e->set));
   int32_t index = e->set.index[TN_PROGRAM_EVAL];
   TN_TRY(tn_executor_create(&e->run->env, e->device, e->set.map, e->set.list, e->set.n, slots, &e->executor));
@@ -32,21 +34,22 @@ static tn_status evaluate(tn_eval *e) {
   TN_TRY(tn_programs_refresh(&e->set, e->executor));
   tn_status status = tn_feeder_create(e->run, TN_SPLIT_VALID, e->executor, index,
                                       e->set.programs[TN_PROGRAM_EVAL], slots, &e->feeder);
-  TN_TRY(tn_feeder_required(e->run, status));
-  TN_TRY(tn_tally_init(&e->set.arena, &e->set, &e->tally));
-  TN_TRY(tn_controls_bind(&e->set.arena, e->executor, index, slots, &e->set.plan, &controls));
-  TN_TRY(tn_readings_bind(&e->set.arena, e->executor, index, slots, &e->set, &readings));
-  tn_pass pass = {e->executor, index, e->feeder, &controls, &readings, s->run.fast_dev_run ? 1 : 0, NULL};
-  return tn_evaluate(e->run, &pass, &e->tally);
+  TN_TRY(tn_feeder_require(e->run, status));
+  TN_TRY(tn_metric_sums_init(&e->set.arena, &e->set, &e->sums));
+  TN_TRY(tn_control_block_bind(&e->set.arena, e->executor, index, slots, &e->set.update, &control_block));
+  TN_TRY(tn_measure_outputs_bind(&e->set.arena, e->executor, index, slots, &e->set, &outputs));
+  tn_validation pass = {e->executor, index, e->feeder, &control_block, &outputs, s->run.fast_dev_run ? 1 : 0,
+                        NULL};
+  return tn_validation_run(e->run, &pass, &e->sums);
 }
 
 tn_status tn_run_eval(tn_run *run, char **json) {
-  tn_eval e = {.run = run};
+  tn_eval_command e = {.run = run};
   *json = NULL;
-  tn_status status = evaluate(&e);
+  tn_status status = eval_run(&e);
   if (status == TN_OK) {
-    json_t *result = tn_metrics_json(tn_tally_means(&e.tally), e.tally.n + 1);
-    json_object_set_new(result, "samples", json_integer(e.tally.samples));
+    json_t *result = tn_json_metrics(tn_metric_sums_means(&e.sums), e.sums.n + 1);
+    json_object_set_new(result, "samples", json_integer(e.sums.samples));
     status = tn_json_take(run, result, json);
   }
   tn_feeder_destroy(e.feeder);

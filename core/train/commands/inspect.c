@@ -1,5 +1,5 @@
-/* core/train/commands/inspect.c: descriptors, configuration keys and devices as JSON. The tables that fill
- * structs are the ones that are shown here, so what is printed cannot be out of date. */
+/* core/train/commands/inspect.c: descriptors, configuration keys and devices as JSON, printed from the tables
+ * that also fill the option structs. */
 #include "tenon/inspect.h"
 
 #include <jansson.h>
@@ -14,24 +14,24 @@
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/op.h"
 
-static const char *type_name(uint32_t type) {
+static const char *inspect_type_name(uint32_t type) {
   static const char *const names[] = {"none", "flag",   "int",  "float",    "text",  "path", "enum",
                                       "ints", "floats", "size", "duration", "dtype", "init"};
   return type < sizeof names / sizeof *names ? names[type] : "?";
 }
 
-static json_t *options_json(const tn_item *item) {
+static json_t *inspect_options_json(const tn_item *item) {
   json_t *list = json_array();
   for (int64_t i = 0; tn_options_at(item, i); i++) {
     const tn_option *o = tn_options_at(item, i);
     json_array_append_new(list, json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "name", o->name, "type",
-                                          type_name(o->type), "default", o->fallback, "range", o->range,
-                                          "doc", o->doc));
+                                          inspect_type_name(o->type), "default", o->fallback, "range",
+                                          o->range, "doc", o->doc));
   }
   return list;
 }
 
-static json_t *entry_json(const tn_entry *entry) {
+static json_t *inspect_entry_json(const tn_entry *entry) {
   const tn_item *item = entry->item;
   json_t *json =
       json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?}", "kind", tn_kind_name(item->kind), "name", item->name,
@@ -47,11 +47,11 @@ static json_t *entry_json(const tn_entry *entry) {
     json_object_set_new(json, "family", json_string(kernel->family));
     json_object_set_new(json, "pattern", json_string(kernel->pattern));
   }
-  json_object_set_new(json, "options", options_json(item));
+  json_object_set_new(json, "options", inspect_options_json(item));
   return json;
 }
 
-static tn_status take(const void *handle, json_t *json, char **text) {
+static tn_status inspect_take_json(const void *handle, json_t *json, char **text) {
   char *dump = json ? json_dumps(json, JSON_PRESERVE_ORDER) : NULL;
   json_decref(json);
   *text = dump ? tn_strdup(handle, dump) : NULL;
@@ -59,18 +59,18 @@ static tn_status take(const void *handle, json_t *json, char **text) {
   return *text ? TN_OK : tn_failf(handle, TN_ENOMEM, "no memory for the result");
 }
 
-static tn_status add_kind(tn_context *context, uint32_t kind, const char *name, json_t *items) {
+static tn_status inspect_add_kind(tn_context *context, uint32_t kind, const char *name, json_t *items) {
   const tn_entry *entries = NULL;
   int32_t n = 0;
   TN_TRY(tn_registry_list(context->registry, context, kind, &entries, &n));
   for (int32_t i = 0; i < n; i++)
-    if (!name || tn_text_equal(entries[i].item->name, name))
-      json_array_append_new(items, entry_json(&entries[i]));
+    if (name == NULL || tn_text_equal(entries[i].item->name, name))
+      json_array_append_new(items, inspect_entry_json(&entries[i]));
   return TN_OK;
 }
 
-/* The name of any kind that is nearest to what was asked for. */
-static tn_status not_found(tn_context *context, const char *name) {
+/* Fails with the nearest name of any kind. */
+static tn_status inspect_fail_unknown(tn_context *context, const char *name) {
   TN_VEC(const char *) names = {0};
   for (uint32_t kind = 1; kind < TN_KINDS; kind++) {
     const tn_entry *entries = NULL;
@@ -90,14 +90,14 @@ tn_status tn_inspect(tn_context *context, const char *name, char **json) {
   tn_status status = TN_OK;
   *json = NULL;
   for (uint32_t kind = 1; status == TN_OK && kind < TN_KINDS; kind++)
-    status = add_kind(context, kind, name, items);
-  if (status == TN_OK && name && json_array_size(items) == 0) status = not_found(context, name);
-  if (status == TN_OK) return take(context, json_pack("{s:o}", "items", items), json);
+    status = inspect_add_kind(context, kind, name, items);
+  if (status == TN_OK && name && json_array_size(items) == 0) status = inspect_fail_unknown(context, name);
+  if (status == TN_OK) return inspect_take_json(context, json_pack("{s:o}", "items", items), json);
   json_decref(items);
   return status;
 }
 
-static const tn_item *find_table(const char *section, size_t length) {
+static const tn_item *inspect_find_table(const char *section, size_t length) {
   for (int32_t i = 0; tn_settings_tables[i]; i++)
     if (strlen(tn_settings_tables[i]->name) == length &&
         strncmp(tn_settings_tables[i]->name, section, length) == 0)
@@ -108,9 +108,9 @@ static const tn_item *find_table(const char *section, size_t length) {
 tn_status tn_explain(tn_context *context, const char *key, char **json) {
   const char *dot = strrchr(key, '.');
   size_t length = dot ? (size_t)(dot - key) : strlen(key);
-  const tn_item *table = find_table(key, length);
+  const tn_item *table = inspect_find_table(key, length);
   *json = NULL;
-  if (!table) {
+  if (table == NULL) {
     tn_text names = tn_text_new(context);
     for (int32_t i = 0; tn_settings_tables[i]; i++)
       tn_text_addf(&names, "%s%s", i ? ", " : "", tn_settings_tables[i]->name);
@@ -119,7 +119,7 @@ tn_status tn_explain(tn_context *context, const char *key, char **json) {
     tn_text_free(&names);
     return status;
   }
-  json_t *keys = options_json(table);
+  json_t *keys = inspect_options_json(table);
   if (dot) {
     for (size_t i = json_array_size(keys); i-- > 0;)
       if (!tn_text_equal(json_string_value(json_object_get(json_array_get(keys, i), "name")), dot + 1))
@@ -132,13 +132,14 @@ tn_status tn_explain(tn_context *context, const char *key, char **json) {
           table->name, dot + 1);
     }
   }
-  return take(context, json_pack("{s:s, s:s, s:o}", "section", table->name, "doc", table->doc, "keys", keys),
-              json);
+  return inspect_take_json(
+      context, json_pack("{s:s, s:s, s:o}", "section", table->name, "doc", table->doc, "keys", keys), json);
 }
 
 /* ---- doctor ---- */
 
-static tn_status list_devices(tn_context *context, const tn_backend *backend, void *self, json_t *devices) {
+static tn_status inspect_list_devices(tn_context *context, const tn_backend *backend, void *self,
+                                      json_t *devices) {
   tn_env *env = (tn_env *)context;
   int32_t count = 0;
   TN_TRY(backend->count(env, self, &count));
@@ -153,7 +154,7 @@ static tn_status list_devices(tn_context *context, const tn_backend *backend, vo
   return TN_OK;
 }
 
-static json_t *backend_json(tn_context *context, const tn_backend *backend) {
+static json_t *inspect_backend_json(tn_context *context, const tn_backend *backend) {
   tn_env *env = (tn_env *)context;
   json_t *json =
       json_pack("{s:s, s:s?, s:[]}", "name", backend->item.name, "extends", backend->extends, "devices");
@@ -164,7 +165,7 @@ static json_t *backend_json(tn_context *context, const tn_backend *backend) {
   if (status == TN_OK) status = tn_options_finish(env, &options);
   if (status == TN_OK && backend->open) status = backend->open(env, options.data, &self);
   if (status == TN_OK && backend->count)
-    status = list_devices(context, backend, self, json_object_get(json, "devices"));
+    status = inspect_list_devices(context, backend, self, json_object_get(json, "devices"));
   if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
   if (self && backend->close) backend->close(env, self);
   tn_arena_free(&arena);
@@ -179,11 +180,12 @@ tn_status tn_doctor(tn_context *context, char **json) {
   TN_TRY(tn_registry_list(context->registry, context, TN_BACKEND, &entries, &n));
   json_t *backends = json_array();
   for (int32_t i = 0; i < n; i++)
-    json_array_append_new(backends, backend_json(context, (const tn_backend *)entries[i].item));
+    json_array_append_new(backends, inspect_backend_json(context, (const tn_backend *)entries[i].item));
   snprintf(abi, sizeof abi, "%d.%d", TN_ABI_MAJOR, TN_ABI_MINOR);
   double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1048576.0;
-  return take(context,
-              json_pack("{s:s, s:s, s:i, s:f, s:o}", "version", tn_version(), "abi", abi, "processors",
-                        tn_cpu_count(), "memory_mib", memory, "backends", backends),
-              json);
+  return inspect_take_json(context,
+                           json_pack("{s:s, s:s, s:i, s:f, s:o}", "version", tn_version(), "abi", abi,
+                                     "processors", tn_cpu_count(), "memory_mib", memory, "backends",
+                                     backends),
+                           json);
 }

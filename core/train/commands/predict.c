@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "core/formats/npy.h"
+#include "core/train/checkpoints/weights.h"
+#include "core/train/distributed/devices.h"
 
-typedef struct tn_predict {
+typedef struct tn_predict_command {
   tn_run *run;
   tn_device *device;
   tn_program_set set;
@@ -17,15 +19,15 @@ typedef struct tn_predict {
   char *out;
   size_t in_row, out_row; /* bytes */
   int64_t batch;
-} tn_predict;
+} tn_predict_command;
 
-static const tn_binding *find(const tn_binding *bindings, int32_t n, const char *name) {
+static const tn_binding *predict_find_binding(const tn_binding *bindings, int32_t n, const char *name) {
   for (int32_t i = 0; i < n; i++)
     if (tn_text_equal(bindings[i].name, name)) return &bindings[i];
   return NULL;
 }
 
-static tn_status check_input(tn_predict *p, const char *path, const tn_binding *input) {
+static tn_status predict_check_input(tn_predict_command *p, const char *path, const tn_binding *input) {
   tn_type rows = p->in_type;
   if (rows.rank > 0) rows.dims[0] = p->batch;
   if (tn_type_equal(&rows, &input->type)) return TN_OK;
@@ -41,7 +43,7 @@ static tn_status check_input(tn_predict *p, const char *path, const tn_binding *
   return status;
 }
 
-static tn_status set_up(tn_predict *p, const char *path) {
+static tn_status predict_prepare(tn_predict_command *p, const char *path) {
   tn_program_request request = {{0}};
   const tn_data_setting *data = &p->run->settings.data[TN_SPLIT_VALID];
   void *in = NULL;
@@ -51,14 +53,14 @@ static tn_status set_up(tn_predict *p, const char *path) {
   p->batch = data->given ? data->section.batch : 32;
   if (rows > 0 && rows < p->batch) p->batch = rows;
   request.batch[TN_PROGRAM_PREDICT] = p->batch;
-  TN_TRY(tn_run_device(p->run, &p->device));
+  TN_TRY(tn_run_open_device(p->run, &p->device));
   TN_TRY(tn_programs_build(p->run, &p->device->target, &request, &p->set));
   p->program = p->set.programs[TN_PROGRAM_PREDICT];
   p->index = p->set.index[TN_PROGRAM_PREDICT];
   if (p->program->n_inputs != 1)
     return tn_failf(&p->run->env, TN_EINVAL, "%s: the model takes %d inputs, predict feeds one",
                     p->run->ini.path, p->program->n_inputs);
-  TN_TRY(check_input(p, path, &p->program->inputs[0]));
+  TN_TRY(predict_check_input(p, path, &p->program->inputs[0]));
   TN_TRY(tn_executor_create(&p->run->env, p->device, p->set.map, p->set.list, p->set.n, 1, &p->executor));
   TN_TRY(tn_executor_run(p->executor, p->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(p->executor, 0));
@@ -66,18 +68,18 @@ static tn_status set_up(tn_predict *p, const char *path) {
   return tn_programs_refresh(&p->set, p->executor);
 }
 
-static tn_status run_rows(tn_predict *p) {
-  const tn_binding *output = find(p->program->outputs, p->program->n_outputs, "output");
+static tn_status predict_run_rows(tn_predict_command *p) {
+  const tn_binding *output = predict_find_binding(p->program->outputs, p->program->n_outputs, "output");
   int64_t rows = p->in_type.dims[0];
   p->out_type = output->type;
   if (p->out_type.rank < 1 || p->out_type.dims[0] != p->batch)
-    return tn_failf(&p->run->env, TN_EINVAL, "%s: the model's output has no row for each input",
+    return tn_failf(&p->run->env, TN_EINVAL, "%s: the model's output does not have one row per sample",
                     p->run->ini.path);
   p->out_row = tn_type_bytes(&p->out_type) / (size_t)p->batch;
   p->in_row = tn_type_bytes(&p->in_type) / (size_t)(rows > 0 ? rows : 1);
   p->out_type.dims[0] = rows;
   p->out = tn_alloc(&p->run->env, tn_size_add(tn_size_mul((size_t)rows, p->out_row), 1));
-  if (!p->out) return TN_ENOMEM;
+  if (p->out == NULL) return TN_ENOMEM;
   char *slot = tn_executor_input(p->executor, p->index, 0, p->program->inputs[0].name);
   const char *result = tn_executor_output(p->executor, p->index, 0, "output");
   for (int64_t row = 0; row < rows; row += p->batch) {
@@ -92,10 +94,10 @@ static tn_status run_rows(tn_predict *p) {
 }
 
 tn_status tn_run_predict(tn_run *run, const char *input, const char *output, char **json) {
-  tn_predict p = {.run = run};
+  tn_predict_command p = {.run = run};
   *json = NULL;
-  tn_status status = set_up(&p, input);
-  if (status == TN_OK) status = run_rows(&p);
+  tn_status status = predict_prepare(&p, input);
+  if (status == TN_OK) status = predict_run_rows(&p);
   if (status == TN_OK) status = tn_npy_write(&run->env, output, &p.out_type, p.out);
   if (status == TN_OK)
     status = tn_json_take(

@@ -1,4 +1,4 @@
-/* core/train/commands/run.c: opening and closing a run, and the small calls of tenon/run.h. */
+/* core/train/commands/run.c: opening and closing a run, and the short calls of tenon/run.h. */
 #include "core/plugin/context.h"
 #include "core/train/result.h"
 
@@ -6,12 +6,12 @@
 
 #include "core/base/thread.h"
 
-static char *copy_text(tn_run *run, const char *text) {
+static char *run_copy_text(tn_run *run, const char *text) {
   return text ? tn_arena_strdup(&run->arena, text) : NULL;
 }
 
-/* --weights is [weights] file, so that the configuration kept with the run says so. */
-static tn_status set_weights(tn_run *run, const char *path) {
+/* --weights sets [weights] file, so that config.ini of the run records it. */
+static tn_status run_set_weights(tn_run *run, const char *path) {
   tn_text text = tn_text_new(&run->env);
   tn_text_addf(&text, "weights.file=%s", path);
   tn_status status = text.failed ? TN_ENOMEM : tn_ini_set(&run->env, &run->ini, text.v);
@@ -20,48 +20,49 @@ static tn_status set_weights(tn_run *run, const char *path) {
   return status;
 }
 
-/* The caller's struct may be of an older version of the header: members that it lacks are zero. */
-static tn_status read_options(tn_run *run, const tn_run_options *given) {
+/* The caller's struct may be of an older header: members that it lacks are 0. */
+static tn_status run_read_options(tn_run *run, const tn_run_options *given) {
   tn_run_options full = {0};
   const tn_run_options *options = &full;
-  if (!given) return TN_OK;
+  if (given == NULL) return TN_OK;
   if (given->struct_size < offsetof(tn_run_options, set))
-    return tn_failf(&run->env, TN_EINVAL, "tn_run_options.struct_size is %u; set it to sizeof(tn_run_options)",
-                    given->struct_size);
+    return tn_failf(&run->env, TN_EINVAL,
+                    "tn_run_options.struct_size is %u; set it to sizeof(tn_run_options)", given->struct_size);
   memcpy(&full, given, given->struct_size < sizeof full ? given->struct_size : sizeof full);
   for (int32_t i = 0; i < options->n_set; i++) TN_TRY(tn_ini_set(&run->env, &run->ini, options->set[i]));
-  run->output = copy_text(run, options->output);
-  run->resume = copy_text(run, options->resume);
+  run->output = run_copy_text(run, options->output);
+  run->resume = run_copy_text(run, options->resume);
   run->terminal_columns = options->terminal;
-  if ((options->output && !run->output) || (options->resume && !run->resume)) return TN_ENOMEM;
-  return options->weights ? set_weights(run, options->weights) : TN_OK;
+  if ((options->output && run->output == NULL) || (options->resume && run->resume == NULL)) return TN_ENOMEM;
+  return options->weights ? run_set_weights(run, options->weights) : TN_OK;
 }
 
-/* Where a run's configuration comes from: a file, or text beside a model that a function emits. */
-typedef struct tn_origin {
+/* The origin of a run's configuration: a file, or text beside a function that emits the model. */
+typedef struct tn_run_origin {
   const char *path;
-  const char *settings; /* without a path */
+  const char *settings; /* if path is NULL */
   tn_model_fn emit;
   void *user;
-} tn_origin;
+} tn_run_origin;
 
-static tn_status read_configuration(tn_run *run, const tn_origin *origin, const tn_run_options *options) {
+static tn_status run_read_configuration(tn_run *run, const tn_run_origin *origin,
+                                        const tn_run_options *options) {
   TN_TRY(origin->path ? tn_ini_read(&run->env, origin->path, &run->ini)
                       : tn_ini_parse(&run->env, origin->settings, "settings", ".", &run->ini));
-  TN_TRY(read_options(run, options));
+  TN_TRY(run_read_options(run, options));
   TN_TRY(tn_settings_load_plugins(&run->env, run->registry, &run->ini));
   if (origin->emit && tn_ini_section(&run->ini, "model"))
     return tn_failf(&run->env, TN_EINVAL,
-                    "%s: [model] beside a function that is the model, expected one of them",
+                    "%s: [model] beside a function that emits the model, expected one of them",
                     tn_key_where(&run->ini, tn_ini_section(&run->ini, "model"), NULL));
   return tn_settings_read(&run->env, run->registry, &run->ini, &run->settings);
 }
 
-static tn_status open_run(tn_context *context, const tn_origin *origin, const tn_run_options *options,
+static tn_status run_open(tn_context *context, const tn_run_origin *origin, const tn_run_options *options,
                           tn_run **out) {
   *out = NULL;
   tn_run *run = tn_alloc(context, sizeof *run);
-  if (!run) return TN_ENOMEM;
+  if (run == NULL) return TN_ENOMEM;
   run->opened_s = tn_clock_s();
   tn_error_record_init(&run->env, &run->record, (const tn_env *)context);
   run->context = context;
@@ -71,7 +72,7 @@ static tn_status open_run(tn_context *context, const tn_origin *origin, const tn
   run->emit_user = origin->user;
   tn_status status = tn_context_ops(context, &run->ops);
   if (status == TN_OK) {
-    status = read_configuration(run, origin, options);
+    status = run_read_configuration(run, origin, options);
     if (status != TN_OK) tn_error_move(context, &run->env);
   }
   if (status == TN_OK)
@@ -82,17 +83,17 @@ static tn_status open_run(tn_context *context, const tn_origin *origin, const tn
 }
 
 tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options, tn_run **run) {
-  return open_run(context, &(tn_origin){.path = path}, options, run);
+  return run_open(context, &(tn_run_origin){.path = path}, options, run);
 }
 
 tn_status tn_run_open_model(tn_context *context, tn_model_fn emit, void *user, const char *settings,
                             const tn_run_options *options, tn_run **run) {
-  const tn_origin origin = {.settings = settings ? settings : "", .emit = emit, .user = user};
-  return open_run(context, &origin, options, run);
+  const tn_run_origin origin = {.settings = settings ? settings : "", .emit = emit, .user = user};
+  return run_open(context, &origin, options, run);
 }
 
 void tn_run_close(tn_run *run) {
-  if (!run) return;
+  if (run == NULL) return;
   tn_ini_free(&run->ini);
   tn_arena_free(&run->arena);
   tn_release(run->context, run);
@@ -106,5 +107,5 @@ tn_status tn_run_config(tn_run *run, char **ini) {
   tn_status status = tn_ini_print(&run->env, &run->ini, &text);
   if (status == TN_OK) *ini = tn_text_take(&text);
   tn_text_free(&text);
-  return status == TN_OK && !*ini ? TN_ENOMEM : status;
+  return status == TN_OK && *ini == NULL ? TN_ENOMEM : status;
 }

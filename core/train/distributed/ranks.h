@@ -1,9 +1,9 @@
-/* core/train/distributed/ranks.h: the ranks of a run, and what they tell each other beside their programs: a
- * few bytes from each to all, what rank 0 decides, and who failed first. Ranks are threads of one process
- * here; nobody outside of ranks.c relies on it.
+/* core/train/distributed/ranks.h: the ranks of a run, and the control data that they exchange outside their
+ * programs: gatherings, broadcasts, decisions of rank 0, and failures. Here ranks are threads of one process;
+ * only ranks.c depends on that.
  *
- * All ranks come to the same calls in the same order. A rank that fails says so, and then nobody waits for
- * it: whoever waits, or comes later, gets TN_ECOMM with its number and its message. */
+ * All ranks make the same calls in the same order. When a rank fails, the waiting and all later calls of the
+ * other ranks return TN_ECOMM with its number and message. */
 #ifndef TN_CORE_TRAIN_DISTRIBUTED_RANKS_H
 #define TN_CORE_TRAIN_DISTRIBUTED_RANKS_H
 
@@ -15,31 +15,34 @@ tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **ranks);
 void tn_ranks_destroy(tn_rank_set *ranks);
 int32_t tn_ranks_count(const tn_rank_set *ranks);
 
-/* Runs `body` once for each rank at the same time, rank 0 on the caller's thread, and returns when all have
- * ended. TN_EUNAVAILABLE: a thread could not be started; then none of the bodies has run to its end. */
+/* Runs `body` once for each rank in parallel, rank 0 on the caller's thread, and returns when all have ended.
+ * TN_EUNAVAILABLE: a thread could not be started, and no body has run to its end. */
 tn_status tn_ranks_run(tn_rank_set *ranks, tn_env *env, tn_status (*body)(void *context, int32_t rank),
                        void *context);
 
-/* Hands `bytes` bytes of every rank to all of them: those of rank r lie at all + r * bytes. */
-tn_status tn_ranks_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *mine, size_t bytes,
-                          void *all);
-/* What rank 0 has in `data` is then what all have there. */
-tn_status tn_ranks_share(tn_rank_set *ranks, tn_env *env, int32_t rank, void *data, size_t bytes);
+/* All-gather: copies `bytes` bytes of every rank to all ranks; those of rank r are at all + r * bytes. */
+tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *mine, size_t bytes,
+                              void *all);
+/* Broadcast: copies `data` of rank 0 to all ranks. */
+tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, void *data, size_t bytes);
 
-/* What rank 0 thinks is what all do: *decision is its number, on each rank's n-th call that of rank 0's
- * n-th. Rank 0 does not wait for the others, and nobody takes a lock. */
+/* The n-th call on any rank returns the *decision of rank 0's n-th call. Rank 0 does not wait for the others,
+ * and no call takes a lock. */
 tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t *decision);
+
+/* compare_plans.c: TN_ECOMM on all ranks, with both hashes, unless the hashes of all ranks are equal. */
+tn_status tn_ranks_compare_plans(tn_rank_set *ranks, tn_env *env, int32_t rank, uint64_t hash);
 
 /* ---- failure ---- */
 
-/* The rank ends with a failure, whose text is in env. The first one is the cause, but a failure of another
- * kind is told before TN_ECOMM, which may be its consequence. */
+/* Records a failure of the rank, with the message in env. The first failure is reported, except that any
+ * other status replaces TN_ECOMM, which may be its consequence. */
 void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status);
-/* Called on the failing rank's thread once a rank has failed, so that what others wait for ends soon. Set
- * before tn_ranks_run. */
+/* `abort` runs on the thread of a rank that fails, so that pending waits of other ranks end soon. Set before
+ * tn_ranks_run. */
 void tn_ranks_on_failure(tn_rank_set *ranks, void (*abort)(void *context), void *context);
-/* The failure as the run's status, "rank 2: ..." in env; TN_OK: none. A device that failed counts as a rank
- * that did: TN_ECOMM. */
+/* The failure as the status of the run, with "rank 2: ..." in env; TN_OK: no rank has failed. TN_EDEVICE of
+ * one of several ranks becomes TN_ECOMM. */
 tn_status tn_ranks_failure(tn_rank_set *ranks, tn_env *env);
 
 #endif

@@ -1,39 +1,39 @@
-/* core/train/graphs/average_statistics.c: the program that averages running statistics over ranks. Each
- * rank's are of its own part of the batches, unless a layer spans ranks (then they are equal already, and
- * stay so). */
+/* core/train/graphs/average_statistics.c: the graph that averages running statistics over ranks. Each rank
+ * has statistics of its own part of the batches. Layers that span ranks have equal statistics on all of them,
+ * which the average keeps. */
 #include "core/train/graphs/training_graph.h"
 #include "tenon/ops.h"
 
-typedef struct tn_averaging {
+typedef struct tn_average_pass {
   tn_graph *graph;
   tn_build *b;
   tn_arena arena;
   const tn_state_map *map;
-  int32_t dtype; /* that is being averaged; one collective each */
-} tn_averaging;
+  int32_t dtype; /* the dtype that is averaged; one collective each */
+} tn_average_pass;
 
-static bool is_averaged(const tn_averaging *a, const tn_placement *state) {
+static bool average_includes(const tn_average_pass *a, const tn_placement *state) {
   return state->what == TN_STATE_BUFFER && state->type.dtype == a->dtype && tn_type_count(&state->type) > 0;
 }
 
-/* All buffers of the type one after the other: their offsets, and how many elements there are. */
-static int64_t place_all(const tn_averaging *a, int64_t *offsets) {
+/* The offsets of all buffers of the dtype in one packed vector; returns the vector's length. */
+static int64_t average_offsets(const tn_average_pass *a, int64_t *offsets) {
   int64_t count = 0, n = 0;
   for (size_t i = 0; i < a->map->states.n; i++) {
     const tn_placement *state = &a->map->states.v[i];
-    if (!is_averaged(a, state)) continue;
+    if (!average_includes(a, state)) continue;
     offsets[n++] = count;
     count += tn_type_count(&state->type);
   }
   return count;
 }
 
-static tn_val read_all(tn_averaging *a, const int64_t *offsets, int64_t count) {
+static tn_val average_read(tn_average_pass *a, const int64_t *offsets, int64_t count) {
   int64_t n = 0;
   tn_op_begin(a->b, "pack");
   for (size_t i = 0; i < a->map->states.n; i++) {
     const tn_placement *s = &a->map->states.v[i];
-    if (!is_averaged(a, s)) continue;
+    if (!average_includes(a, s)) continue;
     tn_val value = tn_graph_state(a->graph, s->path, &s->type, s->what, s->init, s->where);
     if (!value) tn_builder_fail(a->b, a->graph->env->record->code);
     tn_op_arg(a->b, value);
@@ -44,11 +44,11 @@ static tn_val read_all(tn_averaging *a, const int64_t *offsets, int64_t count) {
   return tn_op_end(a->b);
 }
 
-static tn_status commit_all(tn_averaging *a, tn_val mean, const int64_t *offsets) {
+static tn_status average_commit(tn_average_pass *a, tn_val mean, const int64_t *offsets) {
   int64_t n = 0;
   for (size_t i = 0; i < a->map->states.n; i++) {
     const tn_placement *s = &a->map->states.v[i];
-    if (!is_averaged(a, s)) continue;
+    if (!average_includes(a, s)) continue;
     int64_t start = offsets[n++], stop = start + tn_type_count(&s->type);
     tn_val now = tn_reshape(a->b, tn_slice_axis(a->b, mean, 0, start, stop), s->type.rank, s->type.dims);
     TN_TRY(tn_build_status(a->b));
@@ -57,23 +57,23 @@ static tn_status commit_all(tn_averaging *a, tn_val mean, const int64_t *offsets
   return TN_OK;
 }
 
-static tn_status average_type(tn_averaging *a) {
+static tn_status average_dtype(tn_average_pass *a) {
   int64_t *offsets = tn_arena_alloc(&a->arena, tn_size_mul(a->map->states.n + 1, sizeof *offsets));
-  if (!offsets) return TN_ENOMEM;
-  int64_t count = place_all(a, offsets);
+  if (offsets == NULL) return TN_ENOMEM;
+  int64_t count = average_offsets(a, offsets);
   if (count == 0) return TN_OK;
-  tn_val sum = tn_op1(a->b, "all_reduce", read_all(a, offsets, count));
+  tn_val sum = tn_op1(a->b, "all_reduce", average_read(a, offsets, count));
   tn_val ranks = tn_scalar(a->b, a->dtype, (double)a->graph->ranks);
-  return commit_all(a, tn_div(a->b, sum, ranks), offsets);
+  return average_commit(a, tn_div(a->b, sum, ranks), offsets);
 }
 
-static tn_status average_all(tn_averaging *a) {
-  for (a->dtype = TN_F16; a->dtype <= TN_F64; a->dtype++) TN_TRY(average_type(a));
+static tn_status average_all_dtypes(tn_average_pass *a) {
+  for (a->dtype = TN_F16; a->dtype <= TN_F64; a->dtype++) TN_TRY(average_dtype(a));
   return tn_build_status(a->b);
 }
 
-tn_status tn_average_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks, const tn_state_map *map,
-                           tn_graph **out) {
+tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks,
+                                      const tn_state_map *map, tn_graph **out) {
   tn_graph *graph = NULL;
   tn_builder *builder = NULL;
   *out = NULL;
@@ -82,9 +82,9 @@ tn_status tn_average_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks, 
   graph->ranks = ranks;
   tn_status status = tn_builder_create(graph, &builder);
   if (status == TN_OK) {
-    tn_averaging a = {
+    tn_average_pass a = {
         .graph = graph, .b = tn_builder_handle(builder), .arena = tn_arena_new(env), .map = map};
-    status = average_all(&a);
+    status = average_all_dtypes(&a);
     tn_arena_free(&a.arena);
   }
   tn_builder_destroy(builder);

@@ -1,18 +1,19 @@
-/* core/train/graphs/gradients.c: from the loss to the gradients of the trained parameters. */
+/* core/train/graphs/gradients.c: differentiates the loss with respect to the trained parameters. */
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
-static tn_status collect_params(tn_updater *u, const tn_gstate ***states, tn_val **wrt, int32_t *n) {
+static tn_status gradients_collect_parameters(tn_updater *u, const tn_gstate ***states, tn_val **wrt,
+                                              int32_t *n) {
   size_t most = u->graph->states.n + 1;
   *states = tn_arena_alloc(u->arena, tn_size_mul(most, sizeof **states));
   *wrt = tn_arena_alloc(u->arena, tn_size_mul(most, sizeof **wrt));
   *n = 0;
-  if (!*states || !*wrt) return TN_ENOMEM;
+  if (*states == NULL || *wrt == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < u->graph->states.n; i++) {
     const tn_gstate *state = &u->graph->states.v[i];
     if (state->what != TN_STATE_PARAM || !state->value) continue;
-    tn_gstate *copy = tn_arena_copy(u->arena, state, sizeof *state); /* the table may move */
-    if (!copy) return TN_ENOMEM;
+    tn_gstate *copy = tn_arena_copy(u->arena, state, sizeof *state); /* differentiation may grow the table */
+    if (copy == NULL) return TN_ENOMEM;
     (*states)[*n] = copy;
     (*wrt)[(*n)++] = state->value;
   }
@@ -23,17 +24,17 @@ tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed) {
   const tn_gstate **states;
   tn_val *wrt, *gradient;
   int32_t n, *order;
-  TN_TRY(collect_params(u, &states, &wrt, &n));
+  TN_TRY(gradients_collect_parameters(u, &states, &wrt, &n));
   gradient = tn_arena_alloc(u->arena, tn_size_mul((size_t)n + 1, sizeof *gradient));
   order = tn_arena_alloc(u->arena, tn_size_mul((size_t)n + 1, sizeof *order));
   u->params = tn_arena_alloc(u->arena, tn_size_mul((size_t)n + 1, sizeof *u->params));
-  if (!gradient || !order || !u->params) return TN_ENOMEM;
+  if (gradient == NULL || order == NULL || u->params == NULL) return TN_ENOMEM;
   TN_TRY(tn_differentiate(u->b, loss, seed, wrt, n, gradient, order));
   for (int32_t k = 0; k < n; k++) {
     int32_t i = order[k];
     if (i < 0 || i >= n || !gradient[i]) continue;
     u->params[u->n_params++] =
-        (tn_trained){.state = states[i], .gradient = tn_cast(u->b, gradient[i], TN_F32)};
+        (tn_trained_parameter){.state = states[i], .gradient = tn_cast(u->b, gradient[i], TN_F32)};
   }
   if (u->n_params == 0)
     return tn_failf(u->env, TN_EINVAL, "%s: the loss depends on no parameter, so there is nothing to train",

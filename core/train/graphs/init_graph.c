@@ -1,9 +1,10 @@
-/* core/train/graphs/init_graph.c: the init program: every state's initializer, committed. */
+/* core/train/graphs/init_graph.c: the graph of the init program, which commits every state's initializer. */
 #include "core/train/graphs/training_graph.h"
 #include "tenon/random.h"
 
-static tn_status init_state(tn_graph *graph, tn_build *b, const tn_placement *place, uint64_t seed) {
-  if (!place->init || *place->init == '\0') return TN_OK;
+static tn_status init_graph_add_state(tn_graph *graph, tn_build *b, const tn_placement *place,
+                                      uint64_t seed) {
+  if (place->init == NULL || *place->init == '\0') return TN_OK;
   if (!tn_graph_state(graph, place->path, &place->type, place->what, place->init, place->where))
     return TN_ENOMEM;
   uint64_t stream = tn_hash_mix(seed, tn_hash_text(TN_HASH_START, place->path));
@@ -23,7 +24,7 @@ tn_status tn_init_graph(tn_env *env, struct tn_op_table *ops, uint64_t seed, con
   TN_TRY(tn_graph_create(env, ops, &graph));
   tn_status status = tn_builder_create(graph, &builder);
   for (size_t i = 0; status == TN_OK && i < map->states.n; i++)
-    status = init_state(graph, tn_builder_handle(builder), &map->states.v[i], seed);
+    status = init_graph_add_state(graph, tn_builder_handle(builder), &map->states.v[i], seed);
   tn_builder_destroy(builder);
   if (status == TN_OK)
     *out = graph;

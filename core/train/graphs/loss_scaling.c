@@ -1,16 +1,15 @@
-/* core/train/graphs/loss_scaling.c: loss scaling as the precision policy has it, and steps that are not
- * applied.
+/* core/train/graphs/loss_scaling.c: loss scaling by the precision policy, and skipped updates.
  *
- * Gradients of a scaled loss are scaled; they are divided again once they are reduced and packed. Whether
- * all of them are finite then is the predicate of every commit of the update. The scale's own state
- * changes in any case, and so do running statistics, unless they are themselves not finite. */
+ * The gradients of a scaled loss are scaled; after reduction and packing they are divided by the scale. The
+ * predicate of every commit of the update is whether all gradients are finite. The scale's own state is
+ * always committed, and running statistics are committed if they are finite. */
 #include "core/base/text.h"
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
-/* tn_build_state of a policy is neither the model's nor a parameter's slot: it is of the run. */
-static tn_val policy_state(tn_build *b, void *context, const char *name, const tn_type *type,
-                           const char *init) {
+/* State of a policy belongs to the run, not to the model or a parameter. */
+static tn_val loss_scaling_state(tn_build *b, void *context, const char *name, const tn_type *type,
+                                 const char *init) {
   tn_updater *u = context;
   const char *path = tn_arena_printf(u->arena, "%s.%s", TN_PRECISION_STATE, name);
   tn_val state = path ? tn_graph_state(u->graph, path, type, TN_STATE_HOST, init, "") : 0;
@@ -18,12 +17,12 @@ static tn_val policy_state(tn_build *b, void *context, const char *name, const t
   return state;
 }
 
-static tn_status call_policy(tn_updater *u, tn_status (*callback)(tn_build *, const void *),
-                             tn_build_frame frame) {
+static tn_status loss_scaling_call_policy(tn_updater *u, tn_status (*callback)(tn_build *, const void *),
+                                          tn_build_frame frame) {
   frame.prefix = frame.where = "";
   frame.training = true;
   frame.context = u;
-  frame.state = policy_state;
+  frame.state = loss_scaling_state;
   tn_builder_push(u->b, &frame);
   tn_status status = callback(u->b, u->settings->precision_options);
   if (status != TN_OK) tn_builder_fail(u->b, status);
@@ -36,10 +35,10 @@ tn_status tn_updater_scale(tn_updater *u) {
   const tn_precision *policy = u->settings->precision;
   char text[TN_TYPE_TEXT];
   u->scale = 0;
-  if (!policy || !policy->scale) return TN_OK;
-  TN_TRY(call_policy(u, policy->scale, (tn_build_frame){.yielded = &u->scale, .n_yield = 1}));
+  if (policy == NULL || !policy->scale) return TN_OK;
+  TN_TRY(loss_scaling_call_policy(u, policy->scale, (tn_build_frame){.yielded = &u->scale, .n_yield = 1}));
   const tn_type *type = u->scale ? tn_graph_type(u->graph, u->scale) : NULL;
-  if (!type || (type->dtype == TN_F32 && type->rank == 0)) return TN_OK;
+  if (type == NULL || (type->dtype == TN_F32 && type->rank == 0)) return TN_OK;
   return tn_failf(u->env, TN_EINVAL, "precision policy '%s': the scale is %s, expected f32[]",
                   policy->item.name, tn_type_format(type, text));
 }
@@ -48,12 +47,12 @@ tn_val tn_updater_unscale(tn_updater *u, tn_val flat) {
   return u->scale ? tn_mul(u->b, flat, tn_op1(u->b, "reciprocal", u->scale)) : flat;
 }
 
-static bool guards(const tn_updater *u) {
+static bool loss_scaling_guards(const tn_updater *u) {
   return u->scale || u->settings->optimizer.clip > 0 || u->settings->optimizer.check_finite;
 }
 
 tn_status tn_updater_guard_statistics(tn_updater *u) {
-  for (size_t i = 0; guards(u) && i < u->graph->commits.n; i++) {
+  for (size_t i = 0; loss_scaling_guards(u) && i < u->graph->commits.n; i++) {
     tn_val value = u->graph->commits.v[i].value;
     if (!tn_dtype_is_float(tn_graph_type(u->graph, value)->dtype)) continue;
     u->graph->commits.v[i].predicate = tn_op1(u->b, "all_finite", value);
@@ -61,8 +60,8 @@ tn_status tn_updater_guard_statistics(tn_updater *u) {
   return tn_build_status(u->b);
 }
 
-/* What the host hears of it. */
-static tn_status report(tn_updater *u) {
+/* Adds the outputs `skipped` and `loss_scale`. */
+static tn_status loss_scaling_add_outputs(tn_updater *u) {
   tn_val skipped = tn_cast(u->b, tn_op1(u->b, "not", u->applied), TN_F32);
   TN_TRY(tn_build_status(u->b));
   TN_TRY(tn_graph_output(u->graph, TN_OUTPUT_SKIPPED, skipped));
@@ -72,10 +71,10 @@ static tn_status report(tn_updater *u) {
 tn_status tn_updater_guard(tn_updater *u, tn_val flat) {
   const tn_precision *policy = u->settings->precision;
   u->applied = 0;
-  if (!guards(u)) return TN_OK;
+  if (!loss_scaling_guards(u)) return TN_OK;
   u->applied = tn_op1(u->b, "all_finite", flat);
   TN_TRY(tn_build_status(u->b));
-  TN_TRY(report(u));
+  TN_TRY(loss_scaling_add_outputs(u));
   if (!u->scale || !policy->update) return TN_OK;
-  return call_policy(u, policy->update, (tn_build_frame){.in = &u->applied, .n_in = 1});
+  return loss_scaling_call_policy(u, policy->update, (tn_build_frame){.in = &u->applied, .n_in = 1});
 }

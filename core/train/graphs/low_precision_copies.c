@@ -5,24 +5,24 @@
 #include "core/graph/input_state.h"
 #include "tenon/ops.h"
 
-enum { MARK = ':' }; /* between a parameter's path and the type of the copy */
+enum { MARK = ':' }; /* separates a parameter's path from the dtype of the copy */
 
 static const int32_t low_types[] = {TN_F16, TN_BF16};
 enum { LOW_TYPES = sizeof low_types / sizeof *low_types };
 
-static const char *derived_name(tn_arena *arena, const char *name, int32_t dtype) {
+static const char *low_precision_name(tn_arena *arena, const char *name, int32_t dtype) {
   return tn_arena_printf(arena, "%s%c%s", name, MARK, tn_dtype_name(dtype));
 }
 
-/* What a copy is derived from; NULL when memory ran out. */
-static const char *source_name(tn_arena *arena, const char *name) {
+/* The path of the parameter of a copy; NULL: out of memory. */
+static const char *low_precision_source_name(tn_arena *arena, const char *name) {
   const char *mark = strrchr(name, MARK);
   return tn_arena_printf(arena, "%.*s", (int)(mark - name), name);
 }
 
-tn_val tn_derived_read(tn_graph *to, const tn_graph *from, tn_val param, int32_t dtype) {
+tn_val tn_low_precision_read(tn_graph *to, const tn_graph *from, tn_val param, int32_t dtype) {
   const tn_state_attributes *source = tn_graph_maker(from, param)->attributes;
-  const char *path = derived_name(&to->arena, source->path, dtype);
+  const char *path = low_precision_name(&to->arena, source->path, dtype);
   tn_type type = source->type;
   type.dtype = dtype;
   return path == NULL ? 0 : tn_graph_state(to, path, &type, TN_STATE_DERIVED, "", "");
@@ -30,9 +30,9 @@ tn_val tn_derived_read(tn_graph *to, const tn_graph *from, tn_val param, int32_t
 
 /* ---- places ---- */
 
-/* The region that lies beside `source` and is as long. */
-static tn_status twin_region(tn_state_map *map, int32_t source, int32_t dtype, int32_t *region) {
-  const char *name = derived_name(&map->arena, map->regions.v[source].name, dtype);
+/* The region of the copies of `source`, with the same offsets. */
+static tn_status low_precision_region(tn_state_map *map, int32_t source, int32_t dtype, int32_t *region) {
+  const char *name = low_precision_name(&map->arena, map->regions.v[source].name, dtype);
   if (name == NULL) return TN_ENOMEM;
   TN_TRY(tn_state_map_region(map, name, dtype, region));
   tn_state_map_follow(map, *region, source);
@@ -40,30 +40,32 @@ static tn_status twin_region(tn_state_map *map, int32_t source, int32_t dtype, i
   return TN_OK;
 }
 
-static tn_status place_copy(tn_state_map *map, const tn_gstate *state) {
-  const char *source = source_name(&map->arena, state->path);
+static tn_status low_precision_allocate_copy(tn_state_map *map, const tn_gstate *state) {
+  const char *source = low_precision_source_name(&map->arena, state->path);
   const tn_placement *param = source != NULL ? tn_state_map_find(map, source) : NULL;
   int32_t region;
   if (param == NULL)
     return source == NULL ? TN_ENOMEM
                           : tn_failf(map->env, TN_EINTERNAL, "%s: its parameter has no place", state->path);
   int64_t offset = param->offset;
-  TN_TRY(twin_region(map, param->region, state->type.dtype, &region));
+  TN_TRY(low_precision_region(map, param->region, state->type.dtype, &region));
   return tn_state_map_add(map, state, region, offset);
 }
 
-tn_status tn_derived_place(tn_state_map *map, const tn_graph *graph) {
+tn_status tn_low_precision_allocate(tn_state_map *map, const tn_graph *graph) {
   for (size_t i = 0; i < graph->states.n; i++)
-    if (graph->states.v[i].what == TN_STATE_DERIVED) TN_TRY(place_copy(map, &graph->states.v[i]));
+    if (graph->states.v[i].what == TN_STATE_DERIVED)
+      TN_TRY(low_precision_allocate_copy(map, &graph->states.v[i]));
   return TN_OK;
 }
 
 /* ---- commits ---- */
 
-/* commit PATH:dtype = cast(value), if there is such a copy. */
-static tn_status commit_copy(const tn_state_map *map, tn_build *b, const tn_gcommit *commit, int32_t dtype) {
+/* commit PATH:dtype = cast(value), if the copy exists. */
+static tn_status low_precision_commit_copy(const tn_state_map *map, tn_build *b, const tn_gcommit *commit,
+                                           int32_t dtype) {
   tn_graph *graph = tn_builder_graph(b);
-  const char *path = derived_name(&graph->arena, commit->path, dtype);
+  const char *path = low_precision_name(&graph->arena, commit->path, dtype);
   const tn_placement *copy = path != NULL ? tn_state_map_find(map, path) : NULL;
   if (copy == NULL) return path != NULL ? TN_OK : TN_ENOMEM;
   const tn_gstate state = {
@@ -74,28 +76,28 @@ static tn_status commit_copy(const tn_state_map *map, tn_build *b, const tn_gcom
   return tn_graph_commit(graph, path, value, commit->predicate);
 }
 
-static tn_status commit_copies(const tn_state_map *map, tn_build *b) {
+static tn_status low_precision_commit_copies(const tn_state_map *map, tn_build *b) {
   const tn_graph *graph = tn_builder_graph(b);
   size_t n = graph->commits.n;
   for (size_t i = 0; i < n; i++)
     for (int32_t k = 0; k < LOW_TYPES; k++) {
-      tn_gcommit commit = graph->commits.v[i]; /* the table may move */
-      TN_TRY(commit_copy(map, b, &commit, low_types[k]));
+      tn_gcommit commit = graph->commits.v[i]; /* a commit may grow the table */
+      TN_TRY(low_precision_commit_copy(map, b, &commit, low_types[k]));
     }
   return TN_OK;
 }
 
-tn_status tn_derived_commit(const tn_state_map *map, tn_graph *graph) {
+tn_status tn_low_precision_commit(const tn_state_map *map, tn_graph *graph) {
   tn_builder *builder = NULL;
   TN_TRY(tn_builder_create(graph, &builder));
-  tn_status status = commit_copies(map, tn_builder_handle(builder));
+  tn_status status = low_precision_commit_copies(map, tn_builder_handle(builder));
   tn_builder_destroy(builder);
   return status;
 }
 
 /* ---- refresh ---- */
 
-static tn_status refresh_region(tn_build *b, const tn_region *source, const tn_region *copy) {
+static tn_status low_precision_refresh_region(tn_build *b, const tn_region *source, const tn_region *copy) {
   tn_graph *graph = tn_builder_graph(b);
   const tn_gstate state = {
       .path = copy->whole.path, .type = copy->whole.type, .what = TN_STATE_DERIVED, .init = "", .where = ""};
@@ -107,15 +109,17 @@ static tn_status refresh_region(tn_build *b, const tn_region *source, const tn_r
   return tn_graph_commit(graph, copy->whole.path, value, 0);
 }
 
-/* Where a region has a copy, commits it. Regions have grown to their last size. */
-static tn_status refresh_copy(tn_state_map *map, tn_build *b, size_t source, int32_t dtype, bool *any) {
-  const char *name = derived_name(&map->arena, map->regions.v[source].whole.path, dtype);
+/* Casts a region into the region of its copies, if it has copies. By now the regions have their final sizes.
+ */
+static tn_status low_precision_refresh_copy(tn_state_map *map, tn_build *b, size_t source, int32_t dtype,
+                                            bool *any) {
+  const char *name = low_precision_name(&map->arena, map->regions.v[source].whole.path, dtype);
   const tn_placement *copy = name != NULL ? tn_state_map_find(map, name) : NULL;
   if (copy == NULL) return name != NULL ? TN_OK : TN_ENOMEM;
   int32_t region = copy->region;
   *any = true;
   tn_state_map_extend(map, region, map->regions.v[source].count);
-  return refresh_region(b, &map->regions.v[source], &map->regions.v[region]);
+  return low_precision_refresh_region(b, &map->regions.v[source], &map->regions.v[region]);
 }
 
 tn_status tn_refresh_graph(tn_env *env, struct tn_op_table *ops, tn_state_map *map, tn_graph **out) {
@@ -127,7 +131,7 @@ tn_status tn_refresh_graph(tn_env *env, struct tn_op_table *ops, tn_state_map *m
   tn_status status = tn_builder_create(graph, &builder);
   for (size_t i = 0; status == TN_OK && i < map->regions.n; i++)
     for (int32_t k = 0; status == TN_OK && k < LOW_TYPES; k++)
-      status = refresh_copy(map, tn_builder_handle(builder), i, low_types[k], &any);
+      status = low_precision_refresh_copy(map, tn_builder_handle(builder), i, low_types[k], &any);
   tn_builder_destroy(builder);
   if (status == TN_OK && any)
     *out = graph;

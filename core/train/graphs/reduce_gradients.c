@@ -1,45 +1,44 @@
-/* core/train/graphs/reduce_gradients.c: from gradients of one rank and micro-batch to those of the global
- * batch, as one flat vector.
+/* core/train/graphs/reduce_gradients.c: reduces the gradients of one rank and micro-batch to those of the
+ * global batch, as one flat vector.
  *
- * Gradients go into buckets in the order in which they become ready, and a bucket is reduced over ranks as
- * soon as its last one is (Li et al., "PyTorch Distributed", VLDB 2020). A bucket is a slice of the flat
- * vector: the memory pass lets gradients be computed there and the collective work in place, so nothing is
- * copied. Micro-batches add up their gradients, bucket by bucket, in a region of their own; only the last
- * one's program, the step, reduces the sums. */
+ * Gradients form buckets in the order in which they become ready. A bucket is reduced over ranks as soon as
+ * its last gradient is ready (Li et al., "PyTorch Distributed", VLDB 2020). A bucket is a slice of the flat
+ * vector: the memory pass computes gradients there and runs the collective in place, so there are no copies.
+ * Micro-batches accumulate their gradients, bucket by bucket, in a region; only the program of the last
+ * micro-batch, the step, reduces the sums. */
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
-/* Neighbours in the order of readiness. */
+/* Gradients that are neighbours in the order of readiness. */
 typedef struct tn_bucket {
   int32_t first, n;    /* parameters */
   int64_t start, stop; /* elements of the flat region */
 } tn_bucket;
 
-static bool ends_at(const tn_updater *u, const tn_bucket *bucket, int64_t stop) {
+static bool bucket_is_full(const tn_updater *u, const tn_bucket *bucket, int64_t stop) {
   int64_t limit = u->graph->ranks > 1 ? u->settings->distributed.bucket : 0;
   return limit > 0 && (stop - bucket->start) * (int64_t)sizeof(float) >= limit;
 }
 
-/* The bucket that begins at a parameter; one alone takes the whole vector. */
-static tn_bucket bucket_at(const tn_updater *u, int32_t first) {
+/* The bucket that begins at a parameter. On one rank a single bucket is the whole vector. */
+static tn_bucket bucket_from(const tn_updater *u, int32_t first) {
   tn_bucket b = {.first = first, .start = u->params[first].offset};
   do {
     b.n++;
     b.stop = first + b.n < u->n_params ? u->params[first + b.n].offset : u->count;
-  } while (first + b.n < u->n_params && !ends_at(u, &b, b.stop));
+  } while (first + b.n < u->n_params && !bucket_is_full(u, &b, b.stop));
   return b;
 }
 
-/* An elementwise optimizer does not see in which order the elements of a parameter lie, so that gradients may
- * lie as the parameters do. One that works on one parameter at a time takes them from the flat vector
- * row-major. */
-static bool is_elementwise(const tn_updater *u) {
+/* An elementwise optimizer is independent of the layout of a parameter, so its gradients may have the
+ * parameter's layout. An optimizer for one parameter at a time reads row-major slices of the flat vector. */
+static bool bucket_is_elementwise(const tn_updater *u) {
   return u->settings->optimizer_kind->granularity == TN_UPDATE_ELEMENTWISE;
 }
 
-static tn_val pack_bucket(tn_updater *u, const tn_bucket *bucket) {
+static tn_val bucket_pack(tn_updater *u, const tn_bucket *bucket) {
   int64_t *offsets = tn_arena_alloc(u->arena, tn_size_mul((size_t)bucket->n, sizeof *offsets));
-  if (!offsets) {
+  if (offsets == NULL) {
     tn_builder_fail(u->b, TN_ENOMEM);
     return 0;
   }
@@ -50,15 +49,15 @@ static tn_val pack_bucket(tn_updater *u, const tn_bucket *bucket) {
   }
   tn_op_set_ints(u->b, "offsets", bucket->n, offsets);
   tn_op_set_int(u->b, "count", bucket->stop - bucket->start);
-  if (is_elementwise(u)) {
+  if (bucket_is_elementwise(u)) {
     tn_op_set_text(u->b, "region", TN_PARAM_REGION);
     tn_op_set_int(u->b, "start", bucket->start);
   }
   return tn_op_end(u->b);
 }
 
-/* What the micro-batches before have added up. */
-static tn_val gathered(tn_updater *u, const tn_bucket *bucket, const char **path) {
+/* The gradients that earlier micro-batches have accumulated. */
+static tn_val bucket_accumulated(tn_updater *u, const tn_bucket *bucket, const char **path) {
   int32_t region;
   tn_gstate state = {.path = tn_arena_printf(u->arena, "run.gradient.%d", bucket->first),
                      .type = {TN_F32, 1, {bucket->stop - bucket->start}},
@@ -78,10 +77,10 @@ static tn_val gathered(tn_updater *u, const tn_bucket *bucket, const char **path
   return value;
 }
 
-static tn_val reduce_bucket(tn_updater *u, const tn_bucket *bucket) {
+static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket) {
   const char *path;
-  tn_val gradient = pack_bucket(u, bucket);
-  if (u->graph->micro_batches > 1) gradient = tn_add(u->b, gathered(u, bucket, &path), gradient);
+  tn_val gradient = bucket_pack(u, bucket);
+  if (u->graph->micro_batches > 1) gradient = tn_add(u->b, bucket_accumulated(u, bucket, &path), gradient);
   return u->graph->ranks > 1 ? tn_op1(u->b, "all_reduce", gradient) : gradient;
 }
 
@@ -90,14 +89,14 @@ tn_val tn_updater_reduce(tn_updater *u) {
   tn_val *reduced = tn_arena_alloc(u->arena, tn_size_mul(most, sizeof *reduced));
   int64_t *offsets = tn_arena_alloc(u->arena, tn_size_mul(most, sizeof *offsets));
   int32_t n = 0;
-  if (!reduced || !offsets) {
+  if (reduced == NULL || offsets == NULL) {
     tn_builder_fail(u->b, TN_ENOMEM);
     return 0;
   }
   for (int32_t i = 0; i < u->n_params;) {
-    tn_bucket bucket = bucket_at(u, i);
+    tn_bucket bucket = bucket_from(u, i);
     offsets[n] = bucket.start;
-    reduced[n++] = reduce_bucket(u, &bucket);
+    reduced[n++] = bucket_reduce(u, &bucket);
     i += bucket.n;
   }
   if (n == 1) return reduced[0];
@@ -108,14 +107,14 @@ tn_val tn_updater_reduce(tn_updater *u) {
   return tn_op_end(u->b);
 }
 
-/* The first micro-batch, which is that of the first blocks, replaces what the update before has left. */
-tn_status tn_updater_gather(tn_updater *u) {
+/* The first micro-batch overwrites the sums of the previous update. */
+tn_status tn_updater_accumulate(tn_updater *u) {
   tn_build *b = u->b;
   tn_val first = tn_op2(b, "lt", tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, u->graph->ranks));
   for (int32_t i = 0; i < u->n_params;) {
-    tn_bucket bucket = bucket_at(u, i);
+    tn_bucket bucket = bucket_from(u, i);
     const char *path = NULL;
-    tn_val gradient = pack_bucket(u, &bucket), before = gathered(u, &bucket, &path);
+    tn_val gradient = bucket_pack(u, &bucket), before = bucket_accumulated(u, &bucket, &path);
     tn_val now = tn_where(b, first, gradient, tn_add(b, before, gradient));
     TN_TRY(tn_build_status(b));
     TN_TRY(tn_graph_commit(u->graph, path, now, 0));

@@ -1,5 +1,5 @@
-/* core/train/graphs/training_graph.h: the stages between a model's graph and a training step: gradients,
- * precision, and the update of the flat parameters. */
+/* core/train/graphs/training_graph.h: the passes that turn a model's graph into a training step: gradients,
+ * update of the flat parameters, precision. */
 #ifndef TN_CORE_TRAIN_GRAPHS_TRAINING_GRAPH_H
 #define TN_CORE_TRAIN_GRAPHS_TRAINING_GRAPH_H
 
@@ -7,49 +7,49 @@
 #include "core/model/model.h"
 #include "core/train/settings/settings.h"
 
-/* A value that the host writes into the control block before every step: an option that differs by
- * group or step. Input "control.NAME": a scalar, or one f32 per group. */
-typedef struct tn_control {
+/* An option of the optimizer that differs by group or step. The host writes its values into the control block
+ * before every step: input "control.NAME", an f32 scalar or one f32 per group. */
+typedef struct tn_scheduled_option {
   const char *name; /* of the option */
   double *values;   /* per group, as configured */
-} tn_control;
+} tn_scheduled_option;
 
-typedef struct tn_update_plan {
-  int32_t n_groups; /* 1 + those of the settings that match something */
-  tn_control *controls;
-  int32_t n_controls;
-  size_t first_node; /* of the update, behind the model and its gradient */
-} tn_update_plan;
+typedef struct tn_update_info {
+  int32_t n_groups; /* the default group and those of the settings */
+  tn_scheduled_option *scheduled;
+  int32_t n_scheduled;
+  size_t first_node; /* the update begins at this node, behind the model and its gradient */
+} tn_update_info;
 
-/* Outputs of a step whose update may be skipped: f32 scalars, the second 0 or 1; and the prefix of the
+/* Outputs of a step whose update may be skipped, both f32 scalars, `skipped` 0 or 1; and the prefix of the
  * state in which a precision policy keeps its scale. */
 #define TN_OUTPUT_LOSS_SCALE "loss_scale"
 #define TN_OUTPUT_SKIPPED    "skipped"
 #define TN_PRECISION_STATE   "precision"
 
-/* Appends to a model's graph (built with training and measured): d loss / d parameters, clipping, the
- * optimizer, commits. Places the trained parameters in `map`, contiguous in the order in which their
- * gradients become ready, and the optimizer's slots beside them. Everything of the plan lies in
- * `arena`. */
+/* Appends the update to a model's graph (built with training and measured): the gradients of the parameters,
+ * clipping, the optimizer, commits. Gives the trained parameters contiguous locations in `map`, in the order
+ * in which their gradients become ready, and the optimizer state regions of the same offsets. *info is
+ * allocated in `arena`. */
 tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_plan *plan);
+                         tn_model *model, tn_state_map *map, tn_update_info *info);
 
-/* The same for every micro-batch but the last, whose program is the step: gradients are added to those of
- * the micro-batches before. The plan has first_node alone. */
-tn_status tn_gather_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_plan *plan);
+/* The same for every micro-batch but the last: adds the gradients to those of earlier micro-batches. Sets
+ * only first_node of *info. */
+tn_status tn_accumulate_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
+                             tn_model *model, tn_state_map *map, tn_update_info *info);
 
-/* Pass `precision`: asks the policy about every float operand of the nodes before number `end`, and
- * inserts casts; later nodes get their operands as they had them. A policy that changes nothing leaves
- * the graph alone. Takes *graph and replaces it. */
+/* Pass `precision`: asks the policy for the dtype of every float operand of the nodes before number `end`,
+ * and inserts casts. Later nodes keep the dtypes of their operands. Replaces *graph, unless the policy
+ * changes no operand. */
 tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t end, tn_graph **graph);
 
-/* The graph of the program that averages running statistics over ranks: every buffer of float type. NULL
- * where there are none, or one rank. */
-tn_status tn_average_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks, const tn_state_map *map,
-                           tn_graph **graph);
+/* The graph that averages running statistics (buffers of float type) over ranks. NULL for one rank, and for a
+ * model without such buffers. */
+tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks,
+                                      const tn_state_map *map, tn_graph **graph);
 
-/* The graph of the init program: every state's initializer, committed. */
+/* The graph of the init program, which commits every state's initializer. */
 tn_status tn_init_graph(tn_env *env, struct tn_op_table *ops, uint64_t seed, const tn_state_map *map,
                         tn_graph **graph);
 

@@ -1,12 +1,12 @@
 /* core/train/graphs/update.c: from the loss to the next parameters. The trained parameters are one flat
- * region, so clipping and the optimizer are a few pointwise ops over one long vector. */
+ * region, so that clipping and an elementwise optimizer are a few pointwise ops over one vector. */
 #include <string.h>
 
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
 /* g * min(1, clip / (|g| + 1e-6)), PyTorch's clip_grad_norm_. */
-static tn_val clip(tn_updater *u, tn_val flat, double most) {
+static tn_val update_clip(tn_updater *u, tn_val flat, double most) {
   tn_build *b = u->b;
   tn_val norm = tn_sqrt(b, tn_reduce(b, "reduce_sum", tn_mul(b, flat, flat), 0, NULL, 0));
   tn_val ratio = tn_div(b, tn_scalar(b, TN_F32, most), tn_affine(b, norm, 1.0, 1e-6));
@@ -16,8 +16,8 @@ static tn_val clip(tn_updater *u, tn_val flat, double most) {
   return tn_mul(b, flat, factor);
 }
 
-static tn_status call_optimizer(tn_updater *u, const tn_val in[2], const char *prefix, uint64_t seed,
-                                tn_val *next) {
+static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const char *prefix, uint64_t seed,
+                                       tn_val *next) {
   const tn_optimizer *kind = u->settings->optimizer_kind;
   int32_t group = u->one ? u->one->group : 0;
   const void *options = group == 0 ? u->settings->optimizer_options : u->settings->groups[group - 1].options;
@@ -31,10 +31,10 @@ static tn_status call_optimizer(tn_updater *u, const tn_val in[2], const char *p
                           .seed = seed,
                           .context = u,
                           .option_value = tn_updater_option,
-                          .state = u->one ? tn_updater_slot_of_one : tn_updater_flat_slot};
+                          .state = u->one ? tn_updater_parameter_state : tn_updater_flat_state};
   tn_builder_push(u->b, &frame);
   tn_status status = kind->update(u->b, options);
-  /* what stuck first is the cause; the optimizer may have refused what came of it */
+  /* the first error is the cause: the optimizer may have failed because of it */
   if (status != TN_OK) tn_builder_fail(u->b, status);
   status = tn_build_status(u->b);
   tn_builder_pop(u->b);
@@ -43,79 +43,80 @@ static tn_status call_optimizer(tn_updater *u, const tn_val in[2], const char *p
   return TN_OK;
 }
 
-static tn_status update_flat(tn_updater *u, tn_val flat, uint64_t seed) {
+static tn_status update_flat_region(tn_updater *u, tn_val flat, uint64_t seed) {
   tn_type type = {TN_F32, 1, {u->count}};
   tn_val param = tn_graph_state(u->graph, "@param.f32", &type, TN_STATE_PARAM, "", ""), next = 0;
   if (!param) return TN_ENOMEM;
-  TN_TRY(call_optimizer(u, (tn_val[]){param, flat}, "", seed, &next));
+  TN_TRY(update_call_optimizer(u, (tn_val[]){param, flat}, "", seed, &next));
   return tn_graph_commit(u->graph, "@param.f32", next, 0);
 }
 
-static tn_status update_each(tn_updater *u, tn_val flat, uint64_t seed) {
+static tn_status update_each_parameter(tn_updater *u, tn_val flat, uint64_t seed) {
   for (int32_t i = 0; i < u->n_params; i++) {
-    tn_trained *param = &u->params[i];
+    tn_trained_parameter *param = &u->params[i];
     const tn_type *type = &param->state->type;
     int64_t start = param->offset, stop = start + tn_type_count(type);
     tn_val gradient = tn_reshape(u->b, tn_slice_axis(u->b, flat, 0, start, stop), type->rank, type->dims),
            next = 0;
     u->one = param;
-    TN_TRY(call_optimizer(u, (tn_val[]){param->state->value, gradient}, param->state->path, seed, &next));
+    TN_TRY(
+        update_call_optimizer(u, (tn_val[]){param->state->value, gradient}, param->state->path, seed, &next));
     TN_TRY(tn_graph_commit(u->graph, param->state->path, next, 0));
   }
   u->one = NULL;
   return TN_OK;
 }
 
-/* The count of updates that tn_build_counter(b, TN_UPDATES) reads plus one is written back. */
-static tn_status count_update(tn_updater *u) {
+/* Commits the update counter that tn_build_counter(b, TN_UPDATES) reads, plus one. */
+static tn_status update_count(tn_updater *u) {
   tn_val now = tn_build_counter(u->b, TN_UPDATES);
   TN_TRY(tn_build_status(u->b));
   return tn_graph_commit(u->graph, TN_UPDATES_STATE, now, 0);
 }
 
-/* What the update commits takes effect where it is to be applied; the model's own commits stand before. */
-static void predicate_commits(tn_updater *u, size_t first) {
+/* Commits of the update take effect only if it is applied. The model's own commits precede `first`. */
+static void update_predicate_commits(tn_updater *u, size_t first) {
   for (size_t i = first; i < u->graph->commits.n; i++) u->graph->commits.v[i].predicate = u->applied;
 }
 
-/* The stages, in order: gradients, reduced and packed; what scaling makes of them; clipping; the optimizer.
- */
-static tn_status emit(tn_updater *u, uint64_t seed, tn_val loss) {
+/* The stages in order: gradients, locations, reduction, loss scaling, clipping, optimizer, commits. */
+static tn_status update_emit_stages(tn_updater *u, uint64_t seed, tn_val loss) {
   TN_TRY(tn_updater_scale(u));
   TN_TRY(tn_updater_differentiate(u, loss, u->scale));
-  u->plan->first_node = u->graph->nodes.n;
+  u->info->first_node = u->graph->nodes.n;
   TN_TRY(tn_updater_group(u));
-  TN_TRY(tn_updater_place(u));
+  TN_TRY(tn_updater_allocate(u));
   tn_val flat = tn_updater_unscale(u, tn_updater_reduce(u));
   TN_TRY(tn_updater_guard_statistics(u));
   TN_TRY(tn_updater_guard(u, flat));
-  if (u->settings->optimizer.clip > 0) flat = clip(u, flat, u->settings->optimizer.clip);
+  if (u->settings->optimizer.clip > 0) flat = update_clip(u, flat, u->settings->optimizer.clip);
   TN_TRY(tn_build_status(u->b));
   size_t first = u->graph->commits.n;
-  TN_TRY(u->settings->optimizer_kind->granularity == TN_UPDATE_ELEMENTWISE ? update_flat(u, flat, seed)
-                                                                           : update_each(u, flat, seed));
-  TN_TRY(count_update(u));
-  predicate_commits(u, first);
+  TN_TRY(u->settings->optimizer_kind->granularity == TN_UPDATE_ELEMENTWISE
+             ? update_flat_region(u, flat, seed)
+             : update_each_parameter(u, flat, seed));
+  TN_TRY(update_count(u));
+  update_predicate_commits(u, first);
   return TN_OK;
 }
 
-/* All that comes before the last micro-batch: gradients as they are, scaled. */
-static tn_status emit_gather(tn_updater *u, uint64_t seed, tn_val loss) {
+/* The stages of all micro-batches but the last: scaled gradients are accumulated. */
+static tn_status update_emit_accumulation(tn_updater *u, uint64_t seed, tn_val loss) {
   (void)seed;
   TN_TRY(tn_updater_scale(u));
   TN_TRY(tn_updater_differentiate(u, loss, u->scale));
-  u->plan->first_node = u->graph->nodes.n;
-  TN_TRY(tn_updater_place(u));
+  u->info->first_node = u->graph->nodes.n;
+  TN_TRY(tn_updater_allocate(u));
   TN_TRY(tn_updater_guard_statistics(u));
-  return tn_updater_gather(u);
+  return tn_updater_accumulate(u);
 }
 
-static tn_status emit_with(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                           tn_model *model, tn_state_map *map, tn_update_plan *plan,
-                           tn_status (*body)(tn_updater *u, uint64_t seed, tn_val loss)) {
+static tn_status update_emit_with(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
+                                  tn_model *model, tn_state_map *map, tn_update_info *info,
+                                  tn_status (*body)(tn_updater *u, uint64_t seed, tn_val loss)) {
   tn_builder *builder = NULL;
   tn_val loss = tn_graph_find_output(model->graph, "loss");
-  memset(plan, 0, sizeof *plan);
+  memset(info, 0, sizeof *info);
   if (!loss)
     return tn_failf(env, TN_EINVAL,
                     "%s: [model] has no `loss`, expected one to train for, for example loss = cross_entropy",
@@ -127,8 +128,8 @@ static tn_status emit_with(tn_env *env, tn_arena *arena, const tn_settings *sett
                   .graph = model->graph,
                   .b = tn_builder_handle(builder),
                   .map = map,
-                  .plan = plan};
-  /* gradients and updates are nobody's layer, but their random streams still need the seed */
+                  .info = info};
+  /* the update belongs to no layer, but its random streams need the seed */
   tn_build_frame frame = {.prefix = "", .where = "", .training = true, .seed = seed};
   tn_builder_push(u.b, &frame);
   tn_status status = body(&u, seed, loss);
@@ -138,11 +139,11 @@ static tn_status emit_with(tn_env *env, tn_arena *arena, const tn_settings *sett
 }
 
 tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_plan *plan) {
-  return emit_with(env, arena, settings, seed, model, map, plan, emit);
+                         tn_model *model, tn_state_map *map, tn_update_info *info) {
+  return update_emit_with(env, arena, settings, seed, model, map, info, update_emit_stages);
 }
 
-tn_status tn_gather_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_plan *plan) {
-  return emit_with(env, arena, settings, seed, model, map, plan, emit_gather);
+tn_status tn_accumulate_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
+                             tn_model *model, tn_state_map *map, tn_update_info *info) {
+  return update_emit_with(env, arena, settings, seed, model, map, info, update_emit_accumulation);
 }

@@ -1,24 +1,24 @@
-/* core/train/graphs/update_stages.h: private to update*.c and scaling.c: an update in the making, and its
- * stages in the order in which they are emitted.
+/* core/train/graphs/update_stages.h: the state of an update under construction, and its stages, private to
+ * this folder:
  *
- *   update_gradients.c  differentiate             gradients of the trained parameters
- *   update_reduce.c     reduce, gather            one flat vector of them, over ranks and micro-batches
- *   update_groups.c     group, option             [group.NAME], values of options from the control block
- *   update_slots.c      place, slots              where parameters and the optimizer's slots lie
- *   scaling.c           scale, unscale, guard     loss scaling, and which steps are applied
- *   update.c            clip, optimizer, commits  and the order of all */
+ * gradients.c          differentiate            gradients of the trained parameters
+ * reduce_gradients.c   reduce, accumulate       one flat vector, over ranks and micro-batches
+ * parameter_groups.c   group, option            [group.NAME], values of scheduled options
+ * optimizer_state.c    allocate, state          locations of parameters and optimizer state
+ * loss_scaling.c       scale, unscale, guard    loss scaling, and which updates are applied
+ * update.c             clip, optimizer, commits and the order of the stages */
 #ifndef TN_CORE_TRAIN_GRAPHS_UPDATE_STAGES_H
 #define TN_CORE_TRAIN_GRAPHS_UPDATE_STAGES_H
 
 #include "core/train/graphs/training_graph.h"
 
-/* A trained parameter: where it lies and which group it is in. */
-typedef struct tn_trained {
+/* A trained parameter with its gradient. */
+typedef struct tn_trained_parameter {
   const tn_gstate *state;
   tn_val gradient;
-  int64_t offset; /* in elements of the region */
+  int64_t offset; /* elements from the start of the region */
   int32_t group;
-} tn_trained;
+} tn_trained_parameter;
 
 typedef struct tn_updater {
   tn_env *env;
@@ -27,50 +27,50 @@ typedef struct tn_updater {
   tn_graph *graph;
   tn_build *b;
   tn_state_map *map;
-  tn_update_plan *plan;
-  tn_trained *params; /* in the order in which their gradients become ready */
+  tn_update_info *info;
+  tn_trained_parameter *params; /* in the order in which their gradients become ready */
   int32_t n_params;
-  int64_t count;         /* elements of the flat region */
-  const tn_trained *one; /* per-parameter optimizers: the parameter at hand */
-  tn_val scale;          /* of the loss, f32 scalar; 0: not scaled */
-  tn_val applied;        /* predicate of every commit of the update; 0: always */
+  int64_t count;                   /* elements of the flat region */
+  const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
+  tn_val scale;                    /* of the loss, an f32 scalar; 0: the loss is not scaled */
+  tn_val applied;                  /* predicate of every commit of the update; 0: they have no predicate */
 } tn_updater;
 
-/* Region "param.f32" and the path that stands for all of it; the region in which micro-batches add up. */
+/* The region of the trained parameters, and the region in which micro-batches accumulate gradients. */
 #define TN_PARAM_REGION    "param.f32"
 #define TN_GRADIENT_REGION "grad.f32"
 
-/* Differentiates, and lists the parameters that the loss depends on. `seed`: the gradient of the loss
- * itself, 0 for 1. */
+/* Differentiates the loss, and lists the parameters that it depends on. `seed` is the gradient of the loss; 0
+ * stands for 1. */
 tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed);
 /* All gradients as one vector, summed over ranks and micro-batches. */
 tn_val tn_updater_reduce(tn_updater *u);
-/* In place of that, for all micro-batches but the last: adds the gradients to those of the ones before. */
-tn_status tn_updater_gather(tn_updater *u);
+/* For all micro-batches but the last: accumulates the gradients instead. */
+tn_status tn_updater_accumulate(tn_updater *u);
 
 /* Asks the precision policy for the scale of the loss. */
 tn_status tn_updater_scale(tn_updater *u);
-/* The gradients as they were without a scale. */
+/* Divides the gradients by the scale. */
 tn_val tn_updater_unscale(tn_updater *u, tn_val flat);
-/* Where scaling, clipping or check_finite asks for it: the step is applied only if the gradients, reduced
- * and unscaled, are finite. Lets the policy change its scale. */
+/* Loss scaling, clipping and check_finite make the update conditional: it is applied if the reduced, unscaled
+ * gradients are finite. Then lets the policy update its scale. */
 tn_status tn_updater_guard(tn_updater *u, tn_val flat);
-/* Then, too, the model's own commits, which are all that there are so far, are skipped each by itself if
- * they are not finite. */
+/* Under the same conditions, makes each commit so far (those of the model) conditional on its value being
+ * finite. */
 tn_status tn_updater_guard_statistics(tn_updater *u);
 
-/* Group 0 is what no [group.NAME] matches; the first that matches wins. Makes room for the controls. */
+/* Assigns each parameter to the first [group.NAME] that matches, or to group 0, and allocates the scheduled
+ * options. */
 tn_status tn_updater_group(tn_updater *u);
-/* For frames: the value of a scheduled option for the parameters at hand. */
+/* Frame callback: the value of a scheduled option for the current parameters. */
 tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 
-/* Places the parameters in the flat region, one after the other. */
-tn_status tn_updater_place(tn_updater *u);
-/* For frames: tn_build_state inside an elementwise optimizer, and inside one that sees one parameter at a
- * time. */
-tn_val tn_updater_flat_slot(tn_build *b, void *updater, const char *name, const tn_type *type,
-                            const char *init);
-tn_val tn_updater_slot_of_one(tn_build *b, void *updater, const char *name, const tn_type *type,
-                              const char *init);
+/* Gives the parameters contiguous locations in the flat region. */
+tn_status tn_updater_allocate(tn_updater *u);
+/* Frame callbacks: tn_build_state of an elementwise optimizer, and of one for one parameter at a time. */
+tn_val tn_updater_flat_state(tn_build *b, void *updater, const char *name, const tn_type *type,
+                             const char *init);
+tn_val tn_updater_parameter_state(tn_build *b, void *updater, const char *name, const tn_type *type,
+                                  const char *init);
 
 #endif

@@ -1,14 +1,15 @@
-/* core/train/loop/feeder.c: the loader writes straight into the executor's slots. */
-#include "core/train/run.h"
+/* core/train/loop/feeder.c: the loader's workers write directly into the input slots of the executor. */
+#include "core/train/loop/feeder.h"
 
 #include <string.h>
 
 #include "core/base/thread.h"
+#include "core/train/distributed/devices.h"
 
-/* One field of the loader and where it goes. */
+/* One field of the loader, and the program's input of that name. */
 typedef struct tn_feed_field {
-  const char *input; /* of the program; NULL: the program does not read it */
-  size_t bytes;      /* of a batch */
+  const char *input; /* NULL: the program has no such input */
+  size_t bytes;      /* of one batch */
 } tn_feed_field;
 
 struct tn_feeder {
@@ -21,30 +22,30 @@ struct tn_feeder {
   int32_t n_fields;
   void ***addresses; /* [slot][field] */
   float **weights;   /* [slot] */
-  int32_t *pending;  /* slots with the loader, oldest first */
+  int32_t *pending;  /* slots that the loader fills, oldest first */
   int32_t n_pending;
-  int64_t share, number; /* samples of this rank in a batch; which batch comes next */
-  int32_t accumulate;    /* batches in an update */
+  int64_t rank_batch, number; /* samples of this rank in a batch; number of the next batch */
+  int32_t accumulate;         /* batches per update */
 };
 
-static const tn_binding *find_input(const tn_program *program, const char *name) {
+static const tn_binding *feeder_find_input(const tn_program *program, const char *name) {
   for (int32_t i = 0; i < program->n_inputs; i++)
     if (tn_text_equal(program->inputs[i].name, name)) return &program->inputs[i];
   return NULL;
 }
 
-static void print_type(tn_text *text, const tn_type *type, int32_t skip) {
+static void feeder_print_type(tn_text *text, const tn_type *type, int32_t skip) {
   tn_text_addf(text, "%s[", tn_dtype_name(type->dtype));
   for (int32_t i = skip; i < type->rank; i++)
     tn_text_addf(text, "%s%lld", i > skip ? ", " : "", (long long)type->dims[i]);
   tn_text_add(text, "]");
 }
 
-static tn_status misfit(tn_feeder *f, const tn_data_setting *data, const tn_field *field,
-                        const tn_type *wanted) {
+static tn_status feeder_fail_type(tn_feeder *f, const tn_data_setting *data, const tn_field *field,
+                                  const tn_type *wanted) {
   tn_text has = tn_text_new(&f->run->env), wants = tn_text_new(&f->run->env);
-  print_type(&has, &field->type, 0);
-  print_type(&wants, wanted, 1);
+  feeder_print_type(&has, &field->type, 0);
+  feeder_print_type(&wants, wanted, 1);
   const char *remedy = field->type.dtype == TN_U8 && wanted->dtype == TN_F32
                            ? "add to_float to transforms"
                            : "change [model] inputs or the transforms";
@@ -55,29 +56,29 @@ static tn_status misfit(tn_feeder *f, const tn_data_setting *data, const tn_fiel
   return status;
 }
 
-/* A field fits the input of its name; `wanted` has the batch in front. */
-static bool fits(const tn_field *field, const tn_type *wanted) {
+/* A field matches the input of its name without the batch dimension of `wanted`. */
+static bool feeder_type_matches(const tn_field *field, const tn_type *wanted) {
   if (field->type.dtype != wanted->dtype || field->type.rank != wanted->rank - 1) return false;
   return memcmp(field->type.dims, wanted->dims + 1, sizeof *wanted->dims * (size_t)field->type.rank) == 0;
 }
 
-static tn_status map_fields(tn_feeder *f, const tn_data_setting *data, const tn_program *program) {
+static tn_status feeder_map_fields(tn_feeder *f, const tn_data_setting *data, const tn_program *program) {
   f->n_fields = tn_loader_field_count(f->loader);
   f->fields = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->n_fields + 1, sizeof *f->fields));
-  if (!f->fields) return TN_ENOMEM;
+  if (f->fields == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < f->n_fields; i++) {
     const tn_field *field = tn_loader_field(f->loader, i);
-    const tn_binding *input = find_input(program, field->name);
-    f->fields[i].bytes = tn_size_mul(tn_type_bytes(&field->type), (size_t)f->share);
-    if (!input) continue;
-    if (!fits(field, &input->type)) return misfit(f, data, field, &input->type);
+    const tn_binding *input = feeder_find_input(program, field->name);
+    f->fields[i].bytes = tn_size_mul(tn_type_bytes(&field->type), (size_t)f->rank_batch);
+    if (input == NULL) continue;
+    if (!feeder_type_matches(field, &input->type)) return feeder_fail_type(f, data, field, &input->type);
     f->fields[i].input = input->name;
   }
   return TN_OK;
 }
 
-/* Every input that is not the host's own must come from a field. */
-static tn_status check_covered(tn_feeder *f, const tn_data_setting *data, const tn_program *program) {
+/* Every input is either written by the host or has a field of its name. */
+static tn_status feeder_check_inputs(tn_feeder *f, const tn_data_setting *data, const tn_program *program) {
   for (int32_t i = 0; i < program->n_inputs; i++) {
     const char *name = program->inputs[i].name;
     bool covered = tn_text_equal(name, "sample.weight") || tn_text_equal(name, TN_ITERATION_INPUT) ||
@@ -96,23 +97,23 @@ static tn_status check_covered(tn_feeder *f, const tn_data_setting *data, const 
   return TN_OK;
 }
 
-/* The addresses of a slot; fields and weights that the program does not read go to memory of ours. */
-static tn_status bind_slot(tn_feeder *f, int32_t slot) {
+/* The addresses of a slot. Fields and weights that the program does not read get scratch memory. */
+static tn_status feeder_bind_slot(tn_feeder *f, int32_t slot) {
   f->addresses[slot] = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->n_fields + 1, sizeof(void *)));
-  if (!f->addresses[slot]) return TN_ENOMEM;
+  if (f->addresses[slot] == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < f->n_fields; i++) {
     void *to = f->fields[i].input ? tn_executor_input(f->executor, f->index, slot, f->fields[i].input) : NULL;
     f->addresses[slot][i] = to ? to : tn_arena_alloc(&f->arena, f->fields[i].bytes);
-    if (!f->addresses[slot][i]) return TN_ENOMEM;
+    if (f->addresses[slot][i] == NULL) return TN_ENOMEM;
   }
   f->weights[slot] = tn_executor_input(f->executor, f->index, slot, "sample.weight");
-  if (!f->weights[slot])
-    f->weights[slot] = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->share, sizeof(float)));
+  if (f->weights[slot] == NULL)
+    f->weights[slot] = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->rank_batch, sizeof(float)));
   return f->weights[slot] ? TN_OK : TN_ENOMEM;
 }
 
-/* The ranks of one process share what [data] cache grants. */
-static int64_t cache_share(const tn_run *run, int64_t bytes) {
+/* A rank's part of [data] cache. */
+static int64_t feeder_cache_bytes(const tn_run *run, int64_t bytes) {
   if (bytes == TN_CACHE_AUTO) bytes = tn_memory_available() / 4;
   return bytes / tn_run_ranks(run);
 }
@@ -139,25 +140,25 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader
                                  .pad_last = !training || s->last == TN_LAST_PAD,
                                  .epoch_samples = s->epoch,
                                  .seed = (uint64_t)run->settings.run.seed,
-                                 .cache_bytes = cache_share(run, data->cache),
+                                 .cache_bytes = feeder_cache_bytes(run, data->cache),
                                  .where = data->where};
-  return tn_run_share(run, split, &options->batch);
+  return tn_run_rank_batch(run, split, &options->batch);
 }
 
-static tn_status create(tn_feeder *f, int32_t split, const tn_program *program) {
+static tn_status feeder_prepare(tn_feeder *f, int32_t split, const tn_program *program) {
   const tn_data_setting *data = &f->run->settings.data[split];
   tn_loader_options options;
   TN_TRY(tn_feeder_options(f->run, split, f->slots, &options));
-  f->share = options.batch;
+  f->rank_batch = options.batch;
   f->accumulate = options.accumulate;
   TN_TRY(tn_loader_create(&f->run->env, &options, &f->loader));
-  TN_TRY(map_fields(f, data, program));
-  TN_TRY(check_covered(f, data, program));
+  TN_TRY(feeder_map_fields(f, data, program));
+  TN_TRY(feeder_check_inputs(f, data, program));
   f->addresses = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->addresses));
   f->weights = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->weights));
   f->pending = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->pending));
-  if (!f->addresses || !f->weights || !f->pending) return TN_ENOMEM;
-  for (int32_t i = 0; i < f->slots; i++) TN_TRY(bind_slot(f, i));
+  if (f->addresses == NULL || f->weights == NULL || f->pending == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < f->slots; i++) TN_TRY(feeder_bind_slot(f, i));
   if (tn_loader_batches(f->loader) > 0) return TN_OK;
   return tn_failf(&f->run->env, TN_EINVAL,
                   "%s: %lld samples do not fill one batch of %lld; use a smaller batch or last = pad",
@@ -168,10 +169,10 @@ tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, in
                            const tn_program *program, int32_t slots, tn_feeder **out) {
   *out = NULL;
   tn_feeder *f = tn_alloc(&run->env, sizeof *f);
-  if (!f) return TN_ENOMEM;
+  if (f == NULL) return TN_ENOMEM;
   *f = (tn_feeder){
       .run = run, .arena = tn_arena_new(&run->env), .executor = executor, .index = index, .slots = slots};
-  tn_status status = create(f, split, program);
+  tn_status status = feeder_prepare(f, split, program);
   if (status == TN_OK)
     *out = f;
   else
@@ -179,25 +180,25 @@ tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, in
   return status;
 }
 
-tn_status tn_feeder_required(tn_run *run, tn_status status) {
+tn_status tn_feeder_require(tn_run *run, tn_status status) {
   if (status != TN_EUNAVAILABLE) return status;
   return tn_failf(&run->env, TN_EIO, "%s", tn_error_text(&run->env));
 }
 
-/* What [data] cache came to. */
-static void tell_kept(const tn_feeder *f) {
-  if (!f->loader) return;
+/* Logs how many decoded samples the loader keeps. */
+static void feeder_log_cache(const tn_feeder *f) {
+  if (f->loader == NULL) return;
   tn_loader_memory memory = tn_loader_kept(f->loader);
   if (memory.keeps)
     tn_logf(&f->run->env, TN_LOG_INFO, "%lld of %lld samples are kept in memory, %.1f MiB%s",
             (long long)memory.kept, (long long)memory.count, (double)memory.bytes / 1048576.0,
-            memory.full ? ", all that [data] cache grants" : "");
+            memory.full ? ", the limit of [data] cache" : "");
 }
 
 void tn_feeder_destroy(tn_feeder *f) {
-  if (!f) return;
-  tell_kept(f);
-  tn_loader_destroy(f->loader); /* its workers write into the slots until they have stopped */
+  if (f == NULL) return;
+  feeder_log_cache(f);
+  tn_loader_destroy(f->loader); /* its workers write into the slots until this returns */
   tn_arena_free(&f->arena);
   tn_release(&f->run->env, f);
 }
@@ -221,7 +222,7 @@ tn_status tn_feeder_start(tn_feeder *f, int64_t epoch, int64_t first) {
   return TN_OK;
 }
 
-tn_status tn_feeder_rest(tn_feeder *f) {
+tn_status tn_feeder_stop(tn_feeder *f) {
   f->n_pending = 0;
   return tn_loader_start(f->loader, 0, 0);
 }
@@ -232,7 +233,8 @@ tn_status tn_feeder_next(tn_feeder *f, int32_t *slot, int64_t *samples) {
   f->n_pending--;
   memmove(f->pending, f->pending + 1, sizeof *f->pending * (size_t)f->n_pending);
   TN_TRY(tn_loader_wait(f->loader, samples));
-  int64_t whole = f->share * tn_run_ranks(f->run), left = tn_loader_samples(f->loader) - f->number++ * whole;
-  *samples = left < 0 ? 0 : left < whole ? left : whole;
+  int64_t batch = f->rank_batch * tn_run_ranks(f->run),
+          left = tn_loader_samples(f->loader) - f->number++ * batch;
+  *samples = left < 0 ? 0 : left < batch ? left : batch;
   return TN_OK;
 }

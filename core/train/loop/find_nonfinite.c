@@ -1,11 +1,10 @@
-/* core/train/loop/find_nonfinite.c: which op of which layer was the first to give something that is not
- * finite.
+/* core/train/loop/find_nonfinite.c: finds the first op whose result was not finite.
  *
- * When a loss is read, its step has been applied, and maybe another one behind it: the state from which the
- * value came is gone. But a run is reproducible, so it goes back to its last checkpoint, or to its start, and
- * takes the same steps with the same batches once more. After each of them the state is looked at, which
- * finds a bad gradient before the loss shows it; the first bad step is then undone, and done again launch by
- * launch (core/exec/nonfinite/search.h). All ranks do this together. */
+ * When a loss is read, its update has been applied, and maybe the next one: the state that led to the loss is
+ * lost. Since a run is reproducible, the search returns to the last checkpoint, or to the start, and repeats
+ * the steps with the same batches. After each step it checks the state, which shows a bad gradient earlier
+ * than the loss does. It then restores the state before the first bad step, and repeats this step launch by
+ * launch (core/exec/nonfinite/search.h). All ranks search together. */
 #include "core/exec/nonfinite/search.h"
 
 #include <math.h>
@@ -14,79 +13,83 @@
 #include "core/exec/nonfinite/scan.h"
 #include "core/train/loop/training.h"
 
-typedef struct tn_search {
-  tn_fit *t;
-  int64_t until; /* the step whose loss was not finite, or after which something else was */
-  void **kept;   /* per region: before the step that is being taken; NULL: not read yet */
+typedef struct tn_step_search {
+  tn_training *t;
+  int64_t last_step; /* the last step to repeat */
+  void **saved;      /* per region: the state before the current step; NULL: not read yet */
   tn_finite *finite;
   bool stopped;
-} tn_search;
+} tn_step_search;
 
 /* ---- state ---- */
 
-static size_t region_bytes(const tn_region *region) {
+static size_t nonfinite_region_bytes(const tn_region *region) {
   return tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
 }
 
-/* Reads or writes a region as a whole. */
-static tn_status move_region(tn_search *s, size_t r, void *data, bool back) {
+/* Reads a region into `data`, or writes it from there. */
+static tn_status nonfinite_copy_region(tn_step_search *s, size_t r, void *data, bool back) {
   const tn_region *region = &s->t->set.map->regions.v[r];
   char *path = tn_arena_printf(&s->t->set.arena, "@%s", region->name);
-  size_t bytes = region_bytes(region);
-  if (!path) return TN_ENOMEM;
+  size_t bytes = nonfinite_region_bytes(region);
+  if (path == NULL) return TN_ENOMEM;
   tn_status status = back ? tn_executor_write(s->t->executor, path, data, bytes)
                           : tn_executor_read(s->t->executor, path, data, bytes);
   return status;
 }
 
-static tn_status keep_state(tn_search *s) {
+static tn_status nonfinite_save_state(tn_step_search *s) {
   tn_env *env = &s->t->run->env;
   size_t n = s->t->set.map->regions.n;
-  if (!s->kept && !(s->kept = tn_alloc(env, tn_size_mul(n + 1, sizeof *s->kept)))) return TN_ENOMEM;
+  if (s->saved == NULL && (s->saved = tn_alloc(env, tn_size_mul(n + 1, sizeof *s->saved))) == NULL)
+    return TN_ENOMEM;
   for (size_t r = 0; r < n; r++) {
-    if (!s->kept[r]) s->kept[r] = tn_alloc(env, region_bytes(&s->t->set.map->regions.v[r]) + 1);
-    if (!s->kept[r]) return TN_ENOMEM;
-    TN_TRY(move_region(s, r, s->kept[r], false));
+    if (s->saved[r] == NULL)
+      s->saved[r] = tn_alloc(env, nonfinite_region_bytes(&s->t->set.map->regions.v[r]) + 1);
+    if (s->saved[r] == NULL) return TN_ENOMEM;
+    TN_TRY(nonfinite_copy_region(s, r, s->saved[r], false));
   }
   return TN_OK;
 }
 
-static tn_status undo(tn_search *s) {
-  for (size_t r = 0; r < s->t->set.map->regions.n; r++) TN_TRY(move_region(s, r, s->kept[r], true));
+static tn_status nonfinite_restore_state(tn_step_search *s) {
+  for (size_t r = 0; r < s->t->set.map->regions.n; r++)
+    TN_TRY(nonfinite_copy_region(s, r, s->saved[r], true));
   return TN_OK;
 }
 
-static void forget_state(tn_search *s) {
-  for (size_t r = 0; s->kept && r < s->t->set.map->regions.n; r++) tn_release(&s->t->run->env, s->kept[r]);
-  tn_release(&s->t->run->env, s->kept);
+static void nonfinite_free_state(tn_step_search *s) {
+  for (size_t r = 0; s->saved && r < s->t->set.map->regions.n; r++) tn_release(&s->t->run->env, s->saved[r]);
+  tn_release(&s->t->run->env, s->saved);
 }
 
-static tn_status look_at(tn_search *s, const tn_placement *state, bool *fine) {
+static tn_status nonfinite_check_state(tn_step_search *s, const tn_placement *state, bool *finite) {
   tn_env *env = &s->t->run->env;
   size_t bytes = tn_type_bytes(&state->type);
   void *data = tn_alloc(env, bytes + 1);
   tn_status status = data ? tn_executor_read(s->t->executor, state->path, data, bytes) : TN_ENOMEM;
   if (status == TN_OK)
-    *fine = tn_seen_of(state->type.dtype, data, tn_type_count(&state->type)).kind == TN_SEEN_FINITE;
+    *finite = tn_seen_of(state->type.dtype, data, tn_type_count(&state->type)).kind == TN_SEEN_FINITE;
   tn_release(env, data);
   return status;
 }
 
-/* Whether all that a checkpoint would hold is finite. */
-static tn_status look_at_state(tn_search *s, bool *fine) {
+/* Whether all state that a checkpoint would hold is finite. */
+static tn_status nonfinite_check_states(tn_step_search *s, bool *finite) {
   const tn_state_map *map = s->t->set.map;
-  *fine = true;
-  for (size_t i = 0; *fine && i < map->states.n; i++) {
+  *finite = true;
+  for (size_t i = 0; *finite && i < map->states.n; i++) {
     const tn_placement *p = &map->states.v[i];
     bool lasts = p->what == TN_STATE_PARAM || p->what == TN_STATE_BUFFER || p->what == TN_STATE_SLOT;
-    if (lasts && p->path[0] != '@' && tn_dtype_is_float(p->type.dtype)) TN_TRY(look_at(s, p, fine));
+    if (lasts && p->path[0] != '@' && tn_dtype_is_float(p->type.dtype))
+      TN_TRY(nonfinite_check_state(s, p, finite));
   }
   return TN_OK;
 }
 
-/* What programs of one update leave for each other has no value that begins, and old values would be found
- * where they have no effect. */
-static tn_status clear_scratch(tn_search *s) {
+/* Scratch state passes values between the programs of an update. Old values would be reported although they
+ * have no effect. */
+static tn_status nonfinite_clear_scratch(tn_step_search *s) {
   tn_env *env = &s->t->run->env;
   const tn_state_map *map = s->t->set.map;
   tn_status status = TN_OK;
@@ -103,13 +106,13 @@ static tn_status clear_scratch(tn_search *s) {
 
 /* ---- what ranks agree on ---- */
 
-enum { BAD = 1, STOPPED = 2 };
+enum { STEP_NONFINITE = 1, RUN_STOPPED = 2 };
 
-static tn_status agree(tn_search *s, int32_t *flags) {
-  tn_fit *t = s->t;
+static tn_status nonfinite_agree(tn_step_search *s, int32_t *flags) {
+  tn_training *t = s->t;
   int32_t n = tn_run_ranks(t->run), *all = tn_alloc(&t->run->env, tn_size_mul((size_t)n, sizeof *all));
-  if (!all) return TN_ENOMEM;
-  tn_status status = tn_ranks_gather(t->ranks, &t->run->env, t->run->rank, flags, sizeof *flags, all);
+  if (all == NULL) return TN_ENOMEM;
+  tn_status status = tn_ranks_all_gather(t->ranks, &t->run->env, t->run->rank, flags, sizeof *flags, all);
   for (int32_t r = 0; status == TN_OK && r < n; r++) *flags |= all[r];
   tn_release(&t->run->env, all);
   return status;
@@ -117,156 +120,160 @@ static tn_status agree(tn_search *s, int32_t *flags) {
 
 /* ---- steps ---- */
 
-/* Begins at the batch that is next, whatever the loader was about to do. */
-static tn_status begin(tn_search *s) {
-  tn_fit *t = s->t;
+/* Starts the loader at the next batch of the progress. */
+static tn_status nonfinite_begin_epoch(tn_step_search *s) {
+  tn_training *t = s->t;
   if (t->progress.batch >= t->steps_per_epoch) {
     t->progress.epoch++;
     t->progress.batch = 0;
   }
   t->n_ahead = 0;
-  TN_TRY(tn_feeder_rest(t->train));
+  TN_TRY(tn_feeder_stop(t->train));
   return tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
 }
 
-/* Takes a step; *flags says whether what came of it is bad. */
-static tn_status take(tn_search *s, int32_t *flags) {
-  tn_fit *t = s->t;
-  bool fine = true;
-  tn_status status = tn_fit_step(t);
-  *flags = status == TN_ENONFINITE ? BAD : 0;
+/* Takes a step; sets STEP_NONFINITE in *flags if its loss or state is not finite. */
+static tn_status nonfinite_take_step(tn_step_search *s, int32_t *flags) {
+  tn_training *t = s->t;
+  bool finite = true;
+  tn_status status = tn_training_step(t);
+  *flags = status == TN_ENONFINITE ? STEP_NONFINITE : 0;
   if (status != TN_OK && status != TN_ENONFINITE) return status;
-  if (status == TN_OK) TN_TRY(look_at_state(s, &fine));
-  *flags |= fine ? 0 : BAD;
-  *flags |= atomic_load(&t->run->stop) ? STOPPED : 0;
-  return agree(s, flags);
+  if (status == TN_OK) TN_TRY(nonfinite_check_states(s, &finite));
+  *flags |= finite ? 0 : STEP_NONFINITE;
+  *flags |= atomic_load(&t->run->stop) ? RUN_STOPPED : 0;
+  return nonfinite_agree(s, flags);
 }
 
-/* The step before `kept` was read, launch by launch. */
-static tn_status take_again(tn_search *s, const tn_progress *before) {
-  tn_fit *t = s->t;
-  TN_TRY(undo(s));
+/* Repeats the last step launch by launch, from the saved state. */
+static tn_status nonfinite_repeat_step(tn_step_search *s, const tn_progress *before) {
+  tn_training *t = s->t;
+  TN_TRY(nonfinite_restore_state(s));
   t->progress = *before;
-  TN_TRY(begin(s));
+  TN_TRY(nonfinite_begin_epoch(s));
   TN_TRY(tn_finite_create(t->executor, &s->finite));
-  tn_status status = tn_fit_step(t);
+  tn_status status = tn_training_step(t);
   return status == TN_ENONFINITE ? TN_OK : status;
 }
 
-static tn_status retrace(tn_search *s) {
-  tn_fit *t = s->t;
+static tn_status nonfinite_retrace(tn_step_search *s) {
+  tn_training *t = s->t;
   int32_t flags = 0;
-  TN_TRY(tn_fit_rewind(t));
-  TN_TRY(clear_scratch(s));
+  TN_TRY(tn_training_rewind(t));
+  TN_TRY(nonfinite_clear_scratch(s));
   if (t->run->rank == 0)
-    tn_logf(&t->run->env, TN_LOG_INFO, "looking for what was not finite first: the steps from %lld on again",
+    tn_logf(&t->run->env, TN_LOG_INFO,
+            "searching the first op whose result is not finite: repeating the steps from %lld on",
             (long long)t->progress.step + 1);
-  t->lost_in_a_row = 0;
-  TN_TRY(begin(s));
-  while (t->progress.step < s->until) {
+  t->lost_steps_in_a_row = 0;
+  TN_TRY(nonfinite_begin_epoch(s));
+  while (t->progress.step < s->last_step) {
     tn_progress before = t->progress;
-    if (t->progress.batch >= t->steps_per_epoch) TN_TRY(begin(s));
-    TN_TRY(keep_state(s));
-    TN_TRY(take(s, &flags));
-    s->stopped = (flags & STOPPED) != 0;
+    if (t->progress.batch >= t->steps_per_epoch) TN_TRY(nonfinite_begin_epoch(s));
+    TN_TRY(nonfinite_save_state(s));
+    TN_TRY(nonfinite_take_step(s, &flags));
+    s->stopped = (flags & RUN_STOPPED) != 0;
     if (s->stopped) return TN_OK;
-    if ((flags & BAD) || t->progress.step >= s->until) return take_again(s, &before);
+    if ((flags & STEP_NONFINITE) || t->progress.step >= s->last_step)
+      return nonfinite_repeat_step(s, &before);
   }
   return TN_OK;
 }
 
-/* Validation changes nothing, so it needs no going back. */
-static tn_status validate(tn_search *s) {
-  tn_fit *t = s->t;
-  tn_pass pass = {t->executor,       t->set.index[TN_PROGRAM_EVAL],
-                  t->valid,          &t->eval_controls,
-                  &t->eval_readings, t->run->settings.run.fast_dev_run ? 1 : 0,
-                  t->ranks};
-  TN_TRY(tn_feeder_rest(t->valid));
+/* Validation does not change the state, so the pass is repeated at once. */
+static tn_status nonfinite_validate(tn_step_search *s) {
+  tn_training *t = s->t;
+  tn_validation pass = {t->executor,      t->set.index[TN_PROGRAM_EVAL],
+                        t->valid,         &t->eval_block,
+                        &t->eval_outputs, t->run->settings.run.fast_dev_run ? 1 : 0,
+                        t->ranks};
+  TN_TRY(tn_feeder_stop(t->valid));
   TN_TRY(tn_finite_create(t->executor, &s->finite));
-  tn_tally_reset(&t->valid_tally);
-  tn_status status = tn_evaluate(t->run, &pass, &t->valid_tally);
+  tn_metric_sums_reset(&t->valid_sums);
+  tn_status status = tn_validation_run(t->run, &pass, &t->valid_sums);
   return status == TN_ESTOPPED ? TN_OK : status;
 }
 
-static tn_status search(tn_search *s) {
-  tn_fit *t = s->t;
+static tn_status nonfinite_search(tn_step_search *s) {
+  tn_training *t = s->t;
   int32_t flags = 0;
-  bool fine = true;
+  bool finite = true;
   for (int32_t i = 0; i < t->slots; i++) TN_TRY(tn_executor_slot_wait(t->executor, i));
-  TN_TRY(tn_feeder_rest(t->train));
-  if (!t->validated) return retrace(s);
-  TN_TRY(look_at_state(s, &fine));
-  flags = fine ? 0 : BAD;
-  TN_TRY(agree(s, &flags));
-  return flags & BAD ? retrace(s) : validate(s);
+  TN_TRY(tn_feeder_stop(t->train));
+  if (!t->validation_failed) return nonfinite_retrace(s);
+  TN_TRY(nonfinite_check_states(s, &finite));
+  flags = finite ? 0 : STEP_NONFINITE;
+  TN_TRY(nonfinite_agree(s, &flags));
+  return flags & STEP_NONFINITE ? nonfinite_retrace(s) : nonfinite_validate(s);
 }
 
 /* ---- what came of it ---- */
 
-typedef struct tn_finding {
+typedef struct tn_step_finding {
   int64_t position;
   int32_t what;
   char text[1024];
-} tn_finding;
+} tn_step_finding;
 
-static const char *advice(int32_t what) {
+static const char *nonfinite_advice(int32_t what) {
   switch (what) {
-  case TN_FINITE_INPUT: return "look at what the source and the transforms of [data] give";
-  case TN_FINITE_STATE: return "look at the weights that the run began with";
+  case TN_FINITE_INPUT: return "check the values of the source and the transforms of [data]";
+  case TN_FINITE_STATE: return "check the weights that the run began with";
   case TN_FINITE_DERIVED:
     return "a parameter is too large for that type: a lower lr, weight_decay or bf16 may help";
-  default: return "a lower lr, [optimizer] clip, or values that this op can take may help";
+  default: return "a lower lr, [optimizer] clip, or other operands of this op may help";
   }
 }
 
-/* The earliest of all ranks' becomes the message of each. */
-static tn_status conclude(tn_search *s, const char *failure) {
-  tn_fit *t = s->t;
+/* The earliest finding of all ranks becomes the message of each rank. */
+static tn_status nonfinite_conclude(tn_step_search *s, const char *failure) {
+  tn_training *t = s->t;
   tn_env *env = &t->run->env;
   int32_t n = tn_run_ranks(t->run), first = -1;
-  tn_finding *mine = tn_alloc(env, sizeof *mine), *all = tn_alloc(env, tn_size_mul((size_t)n, sizeof *all));
+  tn_step_finding *mine = tn_alloc(env, sizeof *mine),
+                  *all = tn_alloc(env, tn_size_mul((size_t)n, sizeof *all));
   tn_status status = mine && all ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && s->finite) {
     const char *text;
     mine->what = tn_finite_found(s->finite, &text, &mine->position);
     strncat(mine->text, text, sizeof mine->text - 1);
   }
-  if (status == TN_OK) status = tn_ranks_gather(t->ranks, env, t->run->rank, mine, sizeof *mine, all);
+  if (status == TN_OK) status = tn_ranks_all_gather(t->ranks, env, t->run->rank, mine, sizeof *mine, all);
   for (int32_t r = 0; status == TN_OK && r < n; r++)
     if (all[r].what && (first < 0 || all[r].position < all[first].position)) first = r;
   if (first >= 0) {
     t->explained = true;
     tn_failf(env, TN_ENONFINITE, "%s: %s%s; %s", failure, n > 1 && first > 0 ? "on another rank, " : "",
-             all[first].text, advice(all[first].what));
+             all[first].text, nonfinite_advice(all[first].what));
   }
   tn_release(env, mine);
   tn_release(env, all);
   return status;
 }
 
-tn_status tn_fit_explain(tn_fit *t) {
+tn_status tn_training_find_nonfinite(tn_training *t) {
   tn_env *env = &t->run->env;
-  tn_search s = {.t = t, .until = t->failed_step > 0 ? t->failed_step : t->progress.step};
+  tn_step_search s = {.t = t, .last_step = t->failed_step > 0 ? t->failed_step : t->progress.step};
   tn_progress progress = t->progress;
-  tn_watch *watch = t->watch; /* observers have heard of these steps */
-  tn_tally epoch;
+  tn_observers *observers = t->observers; /* the repeated steps are not reported to observers */
+  tn_metric_sums epoch;
   char *failure = tn_arena_strdup(&t->set.arena, tn_error_text(env));
-  tn_status status = failure ? tn_tally_init(&t->set.arena, &t->set, &epoch) : TN_ENOMEM;
+  tn_status status = failure ? tn_metric_sums_init(&t->set.arena, &t->set, &epoch) : TN_ENOMEM;
   if (status != TN_OK) return status;
-  tn_tally_restore(&epoch, &t->epoch_tally);
-  t->watch = NULL;
-  t->most_ahead = 0;
-  status = search(&s);
-  if (status == TN_OK) status = conclude(&s, failure);
-  t->watch = watch;
+  tn_metric_sums_copy(&epoch, &t->epoch_sums);
+  t->observers = NULL;
+  t->max_ahead = 0;
+  status = nonfinite_search(&s);
+  if (status == TN_OK) status = nonfinite_conclude(&s, failure);
+  t->observers = observers;
   t->progress = progress;
-  tn_tally_restore(&t->epoch_tally, &epoch);
+  tn_metric_sums_copy(&t->epoch_sums, &epoch);
   tn_finite_destroy(s.finite);
-  forget_state(&s);
-  /* alone, a search that fails is no worse than none; other ranks must not wait for one that has ended */
+  nonfinite_free_state(&s);
+  /* on one rank the original failure is reported without the search; other ranks must be told */
   if (status != TN_OK && tn_run_ranks(t->run) > 1) return status;
   if (status != TN_OK)
-    tn_logf(env, TN_LOG_WARN, "what was not finite first could not be found: %s", tn_error_text(env));
+    tn_logf(env, TN_LOG_WARN, "the first op whose result is not finite was not found: %s",
+            tn_error_text(env));
   return t->explained ? TN_ENONFINITE : tn_failf(env, TN_ENONFINITE, "%s", failure);
 }

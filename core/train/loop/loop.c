@@ -1,43 +1,21 @@
-/* core/train/loop/loop.c: epochs, validation, checkpoints, stopping. */
+/* core/train/loop/loop.c: epochs, validation, checkpoints, and the end of a run. */
 #include <math.h>
 
 #include "core/base/thread.h"
 #include "core/train/loop/training.h"
 
-/* ---- events ---- */
-
-tn_event tn_fit_event(const tn_fit *t, int32_t kind) {
-  return (tn_event){.struct_size = sizeof(tn_event),
-                    .kind = kind,
-                    .epoch = t->progress.epoch,
-                    .step = t->progress.step,
-                    .step_in_epoch = t->progress.batch,
-                    .steps_in_epoch = t->steps_per_epoch,
-                    .seconds = tn_clock_s() - t->started_s,
-                    .samples_per_s = t->samples_per_s,
-                    .lr = t->lr,
-                    .text = "",
-                    .skipped = -1};
-}
-
-void tn_fit_post(tn_fit *t, int32_t what, const char *text) {
-  tn_event event = tn_fit_event(t, what);
-  event.text = text;
-  tn_watch_post(t->watch, &event);
-}
-
 /* ---- checkpoints ---- */
 
-/* Running statistics are every rank's own until they are needed. Doing it twice for a step would do no good,
- * and might change their last bits. */
-static tn_status average(tn_fit *t) {
+/* Averages running statistics over ranks when they are needed. A second average after the same step might
+ * change their last bits. */
+static tn_status loop_average_statistics(tn_training *t) {
   if (t->averaged_at == t->progress.step) return TN_OK;
   t->averaged_at = t->progress.step;
   return tn_programs_average(&t->set, t->executor);
 }
 
-/* State that is not finite is seen by rank 0, which writes it; all have to know. */
-static tn_status agree(tn_fit *t, tn_status status) {
+/* Rank 0 writes the checkpoint and finds state that is not finite; the other ranks learn it here. */
+static tn_status loop_agree(tn_training *t, tn_status status) {
   int32_t bad = status == TN_ENONFINITE;
   if (status != TN_OK && !bad) return status;
   t->failed_step = t->progress.step;
@@ -47,65 +25,65 @@ static tn_status agree(tn_fit *t, tn_status status) {
                   (long long)t->progress.step);
 }
 
-static tn_status write_checkpoint(tn_fit *t, const char *name) {
-  if (!t->folder) return TN_OK;
-  tn_watch_flush(t->watch); /* what led to a checkpoint is on file before it */
+static tn_status loop_write_checkpoint(tn_training *t, const char *name) {
+  if (t->folder == NULL) return TN_OK;
+  tn_observers_flush(t->observers); /* logs are complete up to the checkpoint */
   tn_progress progress = t->progress;
-  progress.tally = t->epoch_tally;
+  progress.sums = t->epoch_sums;
   progress.seconds += tn_clock_s() - t->started_s;
   TN_TRY(tn_checkpoint_save(t->run, t->executor, &t->set, t->folder, name, &progress));
   t->saved = true;
   tn_text path = tn_text_new(&t->run->env);
   tn_text_addf(&path, "%s/checkpoints/%s", t->folder, name);
-  tn_fit_post(t, TN_EVENT_CHECKPOINT, path.v ? path.v : name);
+  tn_training_post(t, TN_EVENT_CHECKPOINT, path.v ? path.v : name);
   tn_text_free(&path);
   return TN_OK;
 }
 
-static tn_status save(tn_fit *t, const char *name) {
+static tn_status loop_save(tn_training *t, const char *name) {
   if (!t->writes) return TN_OK;
-  TN_TRY(tn_fit_catch_up(t)); /* a loss that is not finite must not become a checkpoint */
-  TN_TRY(average(t));
-  return agree(t, write_checkpoint(t, name));
+  TN_TRY(tn_training_read_steps(t)); /* a loss that is not finite fails here, before the checkpoint */
+  TN_TRY(loop_average_statistics(t));
+  return loop_agree(t, loop_write_checkpoint(t, name));
 }
 
 /* ---- epochs ---- */
 
-enum { GO_ON = 0, STOP = 1, OUT_OF_TIME = 2 };
+enum { CONTINUE = 0, STOP = 1, OUT_OF_TIME = 2 };
 
-static int32_t should_end(const tn_fit *t) {
+static int32_t loop_should_end(const tn_training *t) {
   const tn_run_section *run = &t->run->settings.run;
   if (atomic_load(&t->run->stop)) return STOP;
-  return run->max_time > 0 && tn_clock_s() - t->started_s >= run->max_time ? OUT_OF_TIME : GO_ON;
+  return run->max_time > 0 && tn_clock_s() - t->started_s >= run->max_time ? OUT_OF_TIME : CONTINUE;
 }
 
-/* Sets `why` when the run should end before its last step, which is for rank 0 to decide. */
-static tn_status check_limits(tn_fit *t) {
-  static const char *const whys[] = {NULL, tn_why_stopped, tn_why_out_of_time};
-  int32_t decision = t->run->rank == 0 ? should_end(t) : GO_ON;
+/* Sets `end_reason` if rank 0 decides that the run ends before its last step. */
+static tn_status loop_check_limits(tn_training *t) {
+  static const char *const reasons[] = {NULL, tn_end_stopped, tn_end_out_of_time};
+  int32_t decision = t->run->rank == 0 ? loop_should_end(t) : CONTINUE;
   TN_TRY(tn_ranks_decide(t->ranks, &t->run->env, t->run->rank, &decision));
-  t->why = whys[decision];
+  t->end_reason = reasons[decision];
   return TN_OK;
 }
 
-static tn_status train_epoch(tn_fit *t) {
+static tn_status loop_train_epoch(tn_training *t) {
   int64_t save_every = t->run->settings.run.save_every;
   TN_TRY(tn_feeder_start(t->train, t->progress.epoch, t->progress.batch));
-  if (t->progress.batch == 0) tn_tally_reset(&t->epoch_tally);
+  if (t->progress.batch == 0) tn_metric_sums_reset(&t->epoch_sums);
   t->rate_s = 0;
   for (;;) {
-    TN_TRY(check_limits(t));
-    if (t->why || t->progress.step >= t->steps) break;
-    tn_status status = tn_fit_step(t);
+    TN_TRY(loop_check_limits(t));
+    if (t->end_reason || t->progress.step >= t->steps) break;
+    tn_status status = tn_training_step(t);
     if (status == TN_EOF) break;
     if (status != TN_OK) return status;
-    if (save_every > 0 && t->progress.step % save_every == 0) TN_TRY(save(t, "last"));
+    if (save_every > 0 && t->progress.step % save_every == 0) TN_TRY(loop_save(t, "last"));
   }
-  return tn_fit_catch_up(t);
+  return tn_training_read_steps(t);
 }
 
 /* Larger is better for metrics, smaller for losses. */
-static bool better(const tn_fit *t, const tn_metric *metrics, double *value) {
+static bool loop_is_better(const tn_training *t, const tn_metric *metrics, double *value) {
   const char *best = t->run->settings.run.best;
   int32_t chosen = 0; /* the loss */
   for (int32_t i = t->set.n_measures; i > 0; i--)
@@ -115,75 +93,75 @@ static bool better(const tn_fit *t, const tn_metric *metrics, double *value) {
   return isnan(t->progress.best) || (is_loss ? *value < t->progress.best : *value > t->progress.best);
 }
 
-static tn_status validate(tn_fit *t) {
-  tn_tally_reset(&t->valid_tally);
-  if (!t->valid) return TN_OK;
-  TN_TRY(average(t));
-  /* both loaders write into the same slots: the training one comes to rest first */
-  TN_TRY(tn_feeder_rest(t->train));
-  tn_pass pass = {t->executor,       t->set.index[TN_PROGRAM_EVAL],
-                  t->valid,          &t->eval_controls,
-                  &t->eval_readings, t->run->settings.run.fast_dev_run ? 1 : 0,
-                  t->ranks};
-  return tn_evaluate(t->run, &pass, &t->valid_tally);
+static tn_status loop_validate(tn_training *t) {
+  tn_metric_sums_reset(&t->valid_sums);
+  if (t->valid == NULL) return TN_OK;
+  TN_TRY(loop_average_statistics(t));
+  /* both loaders write into the same slots, so the training loader stops first */
+  TN_TRY(tn_feeder_stop(t->train));
+  tn_validation pass = {t->executor,      t->set.index[TN_PROGRAM_EVAL],
+                        t->valid,         &t->eval_block,
+                        &t->eval_outputs, t->run->settings.run.fast_dev_run ? 1 : 0,
+                        t->ranks};
+  return tn_validation_run(t->run, &pass, &t->valid_sums);
 }
 
-static void post_epoch(tn_fit *t) {
-  tn_event event = tn_fit_event(t, TN_EVENT_EPOCH_END);
-  event.train = tn_tally_means(&t->epoch_tally);
-  event.n_train = t->epoch_tally.steps > 0 ? t->epoch_tally.n + 1 : 0;
-  event.valid = tn_tally_means(&t->valid_tally);
-  event.n_valid = t->valid_tally.steps > 0 ? t->valid_tally.n + 1 : 0;
-  if (t->step_readings.skipped[0]) event.skipped = t->epoch_tally.skipped;
-  tn_watch_post(t->watch, &event);
+static void loop_post_epoch(tn_training *t) {
+  tn_event event = tn_training_event(t, TN_EVENT_EPOCH_END);
+  event.train = tn_metric_sums_means(&t->epoch_sums);
+  event.n_train = t->epoch_sums.steps > 0 ? t->epoch_sums.n + 1 : 0;
+  event.valid = tn_metric_sums_means(&t->valid_sums);
+  event.n_valid = t->valid_sums.steps > 0 ? t->valid_sums.n + 1 : 0;
+  if (t->step_outputs.skipped[0]) event.skipped = t->epoch_sums.skipped;
+  tn_observers_post(t->observers, &event);
 }
 
-static tn_status end_epoch(tn_fit *t) {
+static tn_status loop_end_epoch(tn_training *t) {
   double value;
-  TN_TRY(validate(t));
-  post_epoch(t);
+  TN_TRY(loop_validate(t));
+  loop_post_epoch(t);
   t->failed_step = t->progress.step;
-  t->validated = !isfinite(tn_tally_means(&t->valid_tally)[0].value);
-  if (t->validated)
+  t->validation_failed = !isfinite(tn_metric_sums_means(&t->valid_sums)[0].value);
+  if (t->validation_failed)
     return tn_failf(&t->run->env, TN_ENONFINITE, "the validation loss is %g after step %lld",
-                    t->valid_tally.means[0].value, (long long)t->progress.step);
+                    t->valid_sums.means[0].value, (long long)t->progress.step);
   if (t->progress.batch >= t->steps_per_epoch) {
     t->progress.epoch++;
     t->progress.batch = 0;
   }
   t->progress.ended = true;
-  tn_tally *judged = t->valid_tally.steps > 0 ? &t->valid_tally : &t->epoch_tally;
-  if (judged->steps > 0 && better(t, tn_tally_means(judged), &value)) {
+  tn_metric_sums *judged = t->valid_sums.steps > 0 ? &t->valid_sums : &t->epoch_sums;
+  if (judged->steps > 0 && loop_is_better(t, tn_metric_sums_means(judged), &value)) {
     t->progress.best = value;
-    TN_TRY(save(t, "best"));
+    TN_TRY(loop_save(t, "best"));
   }
-  return save(t, "last");
+  return loop_save(t, "last");
 }
 
-/* Steps are left, or what ends the epoch after the last of them. */
-static bool goes_on(const tn_fit *t) {
-  return !t->why && (t->progress.step < t->steps || !t->progress.ended);
+/* Steps are left, or the end of the last epoch is not done. */
+static bool loop_continues(const tn_training *t) {
+  return t->end_reason == NULL && (t->progress.step < t->steps || !t->progress.ended);
 }
 
-/* The learning rate of the last step before this process. */
-static double lr_before(const tn_fit *t) {
+/* The learning rate of the last step of an earlier process. */
+static double loop_last_learning_rate(const tn_training *t) {
   if (t->progress.step == 0) return 0;
-  return t->step_controls.base_lr *
-         tn_lr_factor(&t->run->settings, t->progress.step - 1, t->steps, t->steps_per_epoch);
+  return t->step_block.base_lr *
+         tn_learning_rate_factor(&t->run->settings, t->progress.step - 1, t->steps, t->steps_per_epoch);
 }
 
-tn_status tn_fit_train(tn_fit *t) {
-  t->lr = lr_before(t);
-  tn_fit_post(t, TN_EVENT_RUN_START, "");
-  if (t->steps == 0) TN_TRY(save(t, "last")); /* no training: the initial state is the result */
-  while (goes_on(t)) {
-    TN_TRY(train_epoch(t));
-    if (t->why == tn_why_stopped) break;
-    tn_status status = end_epoch(t);
-    if (status == TN_ESTOPPED) t->why = tn_why_stopped;
+tn_status tn_training_run(tn_training *t) {
+  t->lr = loop_last_learning_rate(t);
+  tn_training_post(t, TN_EVENT_RUN_START, "");
+  if (t->steps == 0) TN_TRY(loop_save(t, "last")); /* without training, the initial state is the result */
+  while (loop_continues(t)) {
+    TN_TRY(loop_train_epoch(t));
+    if (t->end_reason == tn_end_stopped) break;
+    tn_status status = loop_end_epoch(t);
+    if (status == TN_ESTOPPED) t->end_reason = tn_end_stopped;
     if (status != TN_OK && status != TN_ESTOPPED) return status;
   }
-  if (t->why == tn_why_stopped) TN_TRY(save(t, "last"));
-  if (!t->why) t->why = tn_why_finished;
+  if (t->end_reason == tn_end_stopped) TN_TRY(loop_save(t, "last"));
+  if (t->end_reason == NULL) t->end_reason = tn_end_finished;
   return TN_OK;
 }

@@ -1,62 +1,62 @@
-/* core/train/loop/observers.c: observers hear events on a thread of their own. Between the two threads stands
- * a ring with one writer and one reader, whose only synchronization is two semaphores: posting a step
- * takes no lock. */
-#include "core/train/run.h"
+/* core/train/loop/observers.c: runs observers on a thread. Events pass through a ring with one writer and one
+ * reader; two semaphores are the only synchronization, so that posting a step takes no lock. */
+#include "core/train/loop/observers.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
 
-enum { TN_WATCH_QUEUE = 256, TN_WATCH_METRICS = 32, TN_WATCH_TEXT = 512 };
+enum { TN_EVENT_QUEUE = 256, TN_EVENT_METRICS = 32, TN_EVENT_TEXT = 512 };
 
-/* An event with the memory that it points to. */
-typedef struct tn_queued {
+/* An event and the memory that it points to. */
+typedef struct tn_queued_event {
   tn_event event;
-  tn_metric train[TN_WATCH_METRICS], valid[TN_WATCH_METRICS];
-  char text[TN_WATCH_TEXT];
-} tn_queued;
+  tn_metric train[TN_EVENT_METRICS], valid[TN_EVENT_METRICS];
+  char text[TN_EVENT_TEXT];
+} tn_queued_event;
 
-typedef struct tn_watcher {
+typedef struct tn_open_observer {
   const tn_observer *kind;
   void *self;
-  bool failed; /* left out from then on */
-} tn_watcher;
+  bool failed; /* receives no more events */
+} tn_open_observer;
 
-struct tn_watch {
+struct tn_observers {
   tn_env env; /* of the observers' thread */
   tn_error_record record;
-  const void *owner; /* memory */
-  TN_VEC(tn_watcher) watchers;
+  const void *owner; /* of the memory */
+  TN_VEC(tn_open_observer) open;
   tn_run_info info;
   pthread_t thread;
-  tn_queued *queue;
-  sem_t filled, vacant;  /* places of the queue */
-  sem_t flushed;         /* the thread has come to a TN_EVENT_FLUSH */
-  size_t written, heard; /* events so far, each number of one thread's own */
+  tn_queued_event *queue;
+  sem_t filled, vacant;      /* entries of the queue */
+  sem_t flushed;             /* posted when the thread has reached a TN_EVENT_FLUSH */
+  size_t written, delivered; /* counts so far; each is written by one thread */
   int64_t dropped;
 };
 
-/* What tn_watch_stop and tn_watch_flush send, and no observer hears. */
+/* Internal events that no observer receives. */
 enum { TN_EVENT_LAST = 0, TN_EVENT_FLUSH = -1 };
 
 /* ---- which observers ---- */
 
-static tn_status open_one(tn_run *run, tn_watch *watch, const tn_observer *kind) {
-  tn_watcher watcher = {.kind = kind};
+static tn_status observers_open_one(tn_run *run, tn_observers *observers, const tn_observer *kind) {
+  tn_open_observer one = {.kind = kind};
   const void *options = NULL;
-  TN_TRY(tn_settings_item(&run->env, &run->ini, "observer", &kind->item, &options));
-  tn_status status = kind->open(&run->env, options, &watch->info, &watcher.self);
+  TN_TRY(tn_settings_item_options(&run->env, &run->ini, "observer", &kind->item, &options));
+  tn_status status = kind->open(&run->env, options, &observers->info, &one.self);
   if (status != TN_OK) return tn_wrap(&run->env, status, "observer '%s'", kind->item.name);
-  status = tn_vec_push(&run->env, &watch->watchers, watcher);
-  if (status != TN_OK) kind->close(&run->env, watcher.self);
+  status = tn_vec_push(&run->env, &observers->open, one);
+  if (status != TN_OK) kind->close(&run->env, one.self);
   return status;
 }
 
-/* Every word of [run] observers must be an observer, or one with a minus in front. */
-static tn_status check_words(tn_run *run, const tn_entry *entries, int32_t n, const tn_words *words) {
+/* Every word of [run] observers must be an observer's name, or '-' and such a name. */
+static tn_status observers_check_words(tn_run *run, const tn_entry *entries, int32_t n,
+                                       const tn_words *words) {
   const char **names = tn_arena_alloc(&run->arena, tn_size_mul((size_t)n + 1, sizeof *names));
-  if (!names) return TN_ENOMEM;
+  if (names == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < n; i++) names[i] = entries[i].item->name;
   const tn_words known = {names, n};
   for (int32_t i = 0; i < words->n; i++) {
@@ -72,8 +72,8 @@ static tn_status check_words(tn_run *run, const tn_entry *entries, int32_t n, co
   return TN_OK;
 }
 
-/* "-NAME" leaves one out that always takes part, "NAME" takes one in that does not. */
-static bool is_wanted(const tn_observer *kind, const tn_words *words) {
+/* "-NAME" disables an observer that is enabled by default; "NAME" enables one that is not. */
+static bool observers_is_wanted(const tn_observer *kind, const tn_words *words) {
   for (int32_t i = 0; i < words->n; i++) {
     bool minus = words->v[i][0] == '-';
     if (tn_text_equal(words->v[i] + minus, kind->item.name)) return !minus;
@@ -81,121 +81,121 @@ static bool is_wanted(const tn_observer *kind, const tn_words *words) {
   return kind->always != 0;
 }
 
-static tn_status open_all(tn_run *run, tn_watch *watch) {
+static tn_status observers_open_all(tn_run *run, tn_observers *observers) {
   const tn_entry *entries = NULL;
   int32_t n = 0;
   tn_words words;
   TN_TRY(tn_words_split(&run->arena, run->settings.run.observers, &words));
   TN_TRY(tn_registry_list(run->registry, &run->env, TN_OBSERVER, &entries, &n));
-  TN_TRY(check_words(run, entries, n, &words));
+  TN_TRY(observers_check_words(run, entries, n, &words));
   for (int32_t i = 0; i < n; i++) {
     const tn_observer *kind = (const tn_observer *)entries[i].item;
-    if (is_wanted(kind, &words)) TN_TRY(open_one(run, watch, kind));
+    if (observers_is_wanted(kind, &words)) TN_TRY(observers_open_one(run, observers, kind));
   }
   return TN_OK;
 }
 
 /* ---- the thread ---- */
 
-static void deliver(tn_watch *watch, const tn_event *event) {
-  for (size_t i = 0; i < watch->watchers.n; i++) {
-    tn_watcher *watcher = &watch->watchers.v[i];
-    if (watcher->failed || watcher->kind->event(&watch->env, watcher->self, event) == TN_OK) continue;
-    watcher->failed = true;
-    tn_logf(&watch->env, TN_LOG_WARN, "observer '%s' is left out from now on: %s", watcher->kind->item.name,
-            tn_error_text(&watch->env));
+static void observers_deliver(tn_observers *observers, const tn_event *event) {
+  for (size_t i = 0; i < observers->open.n; i++) {
+    tn_open_observer *one = &observers->open.v[i];
+    if (one->failed || one->kind->event(&observers->env, one->self, event) == TN_OK) continue;
+    one->failed = true;
+    tn_logf(&observers->env, TN_LOG_WARN, "observer '%s' receives no more events: %s", one->kind->item.name,
+            tn_error_text(&observers->env));
   }
 }
 
-static void await(sem_t *semaphore) {
+static void observers_await(sem_t *semaphore) {
   while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
 }
 
-static void *run_thread(void *arg) {
-  tn_watch *watch = arg;
+static void *observers_run_thread(void *arg) {
+  tn_observers *observers = arg;
   for (;;) {
-    await(&watch->filled);
-    const tn_event *event = &watch->queue[watch->heard++ % TN_WATCH_QUEUE].event;
+    observers_await(&observers->filled);
+    const tn_event *event = &observers->queue[observers->delivered++ % TN_EVENT_QUEUE].event;
     if (event->kind == TN_EVENT_LAST) return NULL;
     if (event->kind == TN_EVENT_FLUSH)
-      sem_post(&watch->flushed);
+      sem_post(&observers->flushed);
     else
-      deliver(watch, event);
-    sem_post(&watch->vacant);
+      observers_deliver(observers, event);
+    sem_post(&observers->vacant);
   }
 }
 
-static void destroy(tn_watch *watch) {
-  const void *owner = watch->owner;
-  for (size_t i = 0; i < watch->watchers.n; i++)
-    watch->watchers.v[i].kind->close(&watch->env, watch->watchers.v[i].self);
-  sem_destroy(&watch->filled);
-  sem_destroy(&watch->vacant);
-  sem_destroy(&watch->flushed);
-  tn_vec_free(owner, &watch->watchers);
-  tn_release(owner, watch->queue);
-  tn_release(owner, watch);
+static void observers_destroy(tn_observers *observers) {
+  const void *owner = observers->owner;
+  for (size_t i = 0; i < observers->open.n; i++)
+    observers->open.v[i].kind->close(&observers->env, observers->open.v[i].self);
+  sem_destroy(&observers->filled);
+  sem_destroy(&observers->vacant);
+  sem_destroy(&observers->flushed);
+  tn_vec_free(owner, &observers->open);
+  tn_release(owner, observers->queue);
+  tn_release(owner, observers);
 }
 
-tn_status tn_watch_start(tn_run *run, const tn_run_info *info, tn_watch **out) {
+tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers **out) {
   *out = NULL;
-  tn_watch *watch = tn_alloc(&run->env, sizeof *watch);
-  if (!watch) return TN_ENOMEM;
-  tn_error_record_init(&watch->env, &watch->record, &run->env);
-  watch->owner = &run->env;
-  watch->info = *info;
-  watch->queue = tn_alloc(&run->env, tn_size_mul(TN_WATCH_QUEUE, sizeof *watch->queue));
-  sem_init(&watch->filled, 0, 0);
-  sem_init(&watch->vacant, 0, TN_WATCH_QUEUE);
-  sem_init(&watch->flushed, 0, 0);
-  tn_status status = watch->queue ? open_all(run, watch) : TN_ENOMEM;
-  if (status == TN_OK && pthread_create(&watch->thread, NULL, run_thread, watch) != 0)
+  tn_observers *observers = tn_alloc(&run->env, sizeof *observers);
+  if (observers == NULL) return TN_ENOMEM;
+  tn_error_record_init(&observers->env, &observers->record, &run->env);
+  observers->owner = &run->env;
+  observers->info = *info;
+  observers->queue = tn_alloc(&run->env, tn_size_mul(TN_EVENT_QUEUE, sizeof *observers->queue));
+  sem_init(&observers->filled, 0, 0);
+  sem_init(&observers->vacant, 0, TN_EVENT_QUEUE);
+  sem_init(&observers->flushed, 0, 0);
+  tn_status status = observers->queue ? observers_open_all(run, observers) : TN_ENOMEM;
+  if (status == TN_OK && pthread_create(&observers->thread, NULL, observers_run_thread, observers) != 0)
     status = tn_failf(&run->env, TN_ENOMEM, "no thread could be started for the observers");
   if (status == TN_OK)
-    *out = watch;
+    *out = observers;
   else
-    destroy(watch);
+    observers_destroy(observers);
   return status;
 }
 
-static void copy_event(tn_queued *to, const tn_event *event) {
+static void observers_copy_event(tn_queued_event *to, const tn_event *event) {
   to->event = *event;
-  to->event.n_train = event->n_train < TN_WATCH_METRICS ? event->n_train : TN_WATCH_METRICS;
-  to->event.n_valid = event->n_valid < TN_WATCH_METRICS ? event->n_valid : TN_WATCH_METRICS;
+  to->event.n_train = event->n_train < TN_EVENT_METRICS ? event->n_train : TN_EVENT_METRICS;
+  to->event.n_valid = event->n_valid < TN_EVENT_METRICS ? event->n_valid : TN_EVENT_METRICS;
   if (to->event.n_train > 0) memcpy(to->train, event->train, sizeof(tn_metric) * (size_t)to->event.n_train);
   if (to->event.n_valid > 0) memcpy(to->valid, event->valid, sizeof(tn_metric) * (size_t)to->event.n_valid);
-  strncpy(to->text, event->text ? event->text : "", TN_WATCH_TEXT - 1);
-  to->text[TN_WATCH_TEXT - 1] = '\0';
+  strncpy(to->text, event->text ? event->text : "", TN_EVENT_TEXT - 1);
+  to->text[TN_EVENT_TEXT - 1] = '\0';
   to->event.train = to->train;
   to->event.valid = to->valid;
   to->event.text = to->text;
 }
 
-void tn_watch_post(tn_watch *watch, const tn_event *event) {
+void tn_observers_post(tn_observers *observers, const tn_event *event) {
   bool may_drop = event->kind == TN_EVENT_STEP || event->kind == TN_EVENT_VALID_STEP;
-  if (!watch) return;
+  if (observers == NULL) return;
   if (!may_drop) {
-    await(&watch->vacant);
-  } else if (sem_trywait(&watch->vacant) != 0) {
-    watch->dropped++;
+    observers_await(&observers->vacant);
+  } else if (sem_trywait(&observers->vacant) != 0) {
+    observers->dropped++;
     return;
   }
-  copy_event(&watch->queue[watch->written++ % TN_WATCH_QUEUE], event);
-  sem_post(&watch->filled);
+  observers_copy_event(&observers->queue[observers->written++ % TN_EVENT_QUEUE], event);
+  sem_post(&observers->filled);
 }
 
-void tn_watch_flush(tn_watch *watch) {
-  if (!watch) return;
-  tn_watch_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_FLUSH});
-  await(&watch->flushed);
+void tn_observers_flush(tn_observers *observers) {
+  if (observers == NULL) return;
+  tn_observers_post(observers, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_FLUSH});
+  observers_await(&observers->flushed);
 }
 
-void tn_watch_stop(tn_watch *watch) {
-  if (!watch) return;
-  tn_watch_post(watch, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_LAST});
-  pthread_join(watch->thread, NULL);
-  if (watch->dropped > 0)
-    tn_logf(&watch->env, TN_LOG_WARN, "%lld step events were not delivered: an observer was too slow",
-            (long long)watch->dropped);
-  destroy(watch);
+void tn_observers_stop(tn_observers *observers) {
+  if (observers == NULL) return;
+  tn_observers_post(observers, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_LAST});
+  pthread_join(observers->thread, NULL);
+  if (observers->dropped > 0)
+    tn_logf(&observers->env, TN_LOG_WARN, "%lld step events were not delivered: an observer was too slow",
+            (long long)observers->dropped);
+  observers_destroy(observers);
 }

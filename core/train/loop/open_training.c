@@ -1,14 +1,18 @@
-/* core/train/loop/open_training.c: everything that a training run needs is made, on one rank. */
+/* core/train/loop/open_training.c: prepares a training run on one rank: programs, loaders, initial state,
+ * observers. */
 #include "core/train/loop/training.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "core/train/programs/plan_file.h"
+#include "core/train/checkpoints/plan_file.h"
+#include "core/train/checkpoints/run_folder.h"
+#include "core/train/checkpoints/weights.h"
+#include "core/train/distributed/devices.h"
 
 /* ---- what a rank makes alone ---- */
 
-static int64_t planned_steps(const tn_fit *t) {
+static int64_t training_planned_steps(const tn_training *t) {
   const tn_run_section *run = &t->run->settings.run;
   int64_t steps = t->steps_per_epoch > 0 && run->epochs > INT64_MAX / t->steps_per_epoch
                       ? INT64_MAX
@@ -17,79 +21,81 @@ static int64_t planned_steps(const tn_fit *t) {
   return run->fast_dev_run && steps > 1 ? 1 : steps;
 }
 
-static tn_status build_programs(tn_fit *t) {
+static tn_status training_build_programs(tn_training *t) {
   tn_run *run = t->run;
   const tn_data_setting *data = run->settings.data;
   tn_program_request request = {{0}};
   if (!data[TN_SPLIT_TRAIN].given)
     return tn_failf(&run->env, TN_EINVAL, "%s: no [data] source, expected one, for example source = digits",
                     run->ini.path);
-  TN_TRY(tn_run_share(run, TN_SPLIT_TRAIN, &request.batch[TN_PROGRAM_STEP]));
-  if (data[TN_SPLIT_VALID].given) TN_TRY(tn_run_share(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
+  TN_TRY(tn_run_rank_batch(run, TN_SPLIT_TRAIN, &request.batch[TN_PROGRAM_STEP]));
+  if (data[TN_SPLIT_VALID].given)
+    TN_TRY(tn_run_rank_batch(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
+  TN_TRY(tn_plan_file_read(run, &request.choices));
   TN_TRY(tn_programs_build(run, &t->device->target, &request, &t->set));
-  t->slots = tn_run_slots(run);
+  t->slots = tn_run_input_slots(run);
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
-  /* a device with memory of its own computes while the host goes on; elsewhere there is nothing to gain */
+  /* a device with its own memory computes while the host prepares the next step */
   bool late = !t->device->target.properties.host_addressable;
-  t->most_ahead = late && t->slots > 2 * t->micro_batches ? TN_MOST_AHEAD : 0;
+  t->max_ahead = late && t->slots > 2 * t->micro_batches ? TN_MAX_STEPS_AHEAD : 0;
   return tn_executor_create(&run->env, t->device, t->set.map, t->set.list, t->set.n, t->slots, &t->executor);
 }
 
-static tn_status make_feeders(tn_fit *t) {
+static tn_status training_create_feeders(tn_training *t) {
   tn_run *run = t->run;
   tn_status status = tn_feeder_create(run, TN_SPLIT_TRAIN, t->executor, t->set.index[TN_PROGRAM_STEP],
                                       t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
-  TN_TRY(tn_feeder_required(run, status));
+  TN_TRY(tn_feeder_require(run, status));
   t->steps_per_epoch = tn_feeder_updates(t->train);
-  t->steps = planned_steps(t);
-  if (!t->set.programs[TN_PROGRAM_EVAL]) return TN_OK;
+  t->steps = training_planned_steps(t);
+  if (t->set.programs[TN_PROGRAM_EVAL] == NULL) return TN_OK;
   status = tn_feeder_create(run, TN_SPLIT_VALID, t->executor, t->set.index[TN_PROGRAM_EVAL],
                             t->set.programs[TN_PROGRAM_EVAL], t->slots, &t->valid);
-  /* a source without validation data is fine unless [data.valid] asked for it */
-  if (status == TN_EUNAVAILABLE && !tn_ini_section(&run->ini, "data.valid")) {
+  /* missing validation data is an error only if [data.valid] exists */
+  if (status == TN_EUNAVAILABLE && tn_ini_section(&run->ini, "data.valid") == NULL) {
     tn_logf(&run->env, TN_LOG_INFO, "no validation: %s", tn_error_text(&run->env));
     return TN_OK;
   }
-  return tn_feeder_required(run, status);
+  return tn_feeder_require(run, status);
 }
 
-/* Likewise for all micro-batches but the last. */
-static tn_status bind_micro_batches(tn_fit *t) {
+/* The control blocks and outputs of all micro-batches but the last. */
+static tn_status training_bind_micro_batches(tn_training *t) {
   tn_arena *arena = &t->set.arena;
   int32_t weigh = t->set.index[TN_PROGRAM_WEIGH], micro = t->set.index[TN_PROGRAM_MICRO];
-  for (int32_t i = 0; i <= TN_MOST_AHEAD; i++) {
+  for (int32_t i = 0; i <= TN_MAX_STEPS_AHEAD; i++) {
     t->ahead[i].slots = tn_arena_alloc(arena, (size_t)t->micro_batches * sizeof *t->ahead[i].slots);
-    if (!t->ahead[i].slots) return TN_ENOMEM;
+    if (t->ahead[i].slots == NULL) return TN_ENOMEM;
   }
   if (t->micro_batches == 1) return TN_OK;
-  TN_TRY(tn_controls_bind(arena, t->executor, weigh, t->slots, &t->set.plan, &t->weigh_controls));
-  TN_TRY(tn_controls_bind(arena, t->executor, micro, t->slots, &t->set.plan, &t->micro_controls));
-  return tn_readings_bind(arena, t->executor, micro, t->slots, &t->set, &t->micro_readings);
+  TN_TRY(tn_control_block_bind(arena, t->executor, weigh, t->slots, &t->set.update, &t->weigh_block));
+  TN_TRY(tn_control_block_bind(arena, t->executor, micro, t->slots, &t->set.update, &t->micro_block));
+  return tn_measure_outputs_bind(arena, t->executor, micro, t->slots, &t->set, &t->micro_outputs);
 }
 
-/* What the steps read and write in each slot, found before the first of them. */
-static tn_status bind_slots(tn_fit *t) {
+/* Binds the control blocks and outputs of all slots, so that a step looks up no names. */
+static tn_status training_bind_slots(tn_training *t) {
   tn_arena *arena = &t->set.arena;
   int32_t step = t->set.index[TN_PROGRAM_STEP], eval = t->set.index[TN_PROGRAM_EVAL];
-  TN_TRY(tn_controls_bind(arena, t->executor, step, t->slots, &t->set.plan, &t->step_controls));
-  TN_TRY(tn_readings_bind(arena, t->executor, step, t->slots, &t->set, &t->step_readings));
-  TN_TRY(bind_micro_batches(t));
-  TN_TRY(tn_tally_init(arena, &t->set, &t->epoch_tally));
-  TN_TRY(tn_tally_init(arena, &t->set, &t->step_tally));
-  TN_TRY(tn_tally_init(arena, &t->set, &t->valid_tally));
-  if (!t->valid) return TN_OK;
-  TN_TRY(tn_controls_bind(arena, t->executor, eval, t->slots, &t->set.plan, &t->eval_controls));
-  return tn_readings_bind(arena, t->executor, eval, t->slots, &t->set, &t->eval_readings);
+  TN_TRY(tn_control_block_bind(arena, t->executor, step, t->slots, &t->set.update, &t->step_block));
+  TN_TRY(tn_measure_outputs_bind(arena, t->executor, step, t->slots, &t->set, &t->step_outputs));
+  TN_TRY(training_bind_micro_batches(t));
+  TN_TRY(tn_metric_sums_init(arena, &t->set, &t->epoch_sums));
+  TN_TRY(tn_metric_sums_init(arena, &t->set, &t->step_sums));
+  TN_TRY(tn_metric_sums_init(arena, &t->set, &t->valid_sums));
+  if (t->valid == NULL) return TN_OK;
+  TN_TRY(tn_control_block_bind(arena, t->executor, eval, t->slots, &t->set.update, &t->eval_block));
+  return tn_measure_outputs_bind(arena, t->executor, eval, t->slots, &t->set, &t->eval_outputs);
 }
 
-tn_status tn_fit_set_up(tn_fit *t) {
-  TN_TRY(build_programs(t));
-  TN_TRY(make_feeders(t));
-  return bind_slots(t);
+tn_status tn_training_prepare(tn_training *t) {
+  TN_TRY(training_build_programs(t));
+  TN_TRY(training_create_feeders(t));
+  return training_bind_slots(t);
 }
 
-void tn_fit_tear_down(tn_fit *t) {
-  tn_watch_stop(t->watch);
+void tn_training_release(tn_training *t) {
+  tn_observers_stop(t->observers);
   tn_feeder_destroy(t->train);
   tn_feeder_destroy(t->valid);
   tn_executor_destroy(t->executor);
@@ -101,30 +107,29 @@ void tn_fit_tear_down(tn_fit *t) {
 
 /* ---- the state to start from ---- */
 
-static tn_status resume(tn_fit *t) {
+static tn_status training_resume(tn_training *t) {
   t->saved = true;
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
-  tn_tally_restore(&t->epoch_tally, &t->progress.tally);
-  tn_tally_restore(&t->epoch_tally, &t->progress.tally);
+  tn_metric_sums_copy(&t->epoch_sums, &t->progress.sums);
   if (!t->run->settings.run.fast_dev_run)
-    return tn_plan_keep(t->run, t->device, &t->set, t->slots, t->folder);
-  tn_release(&t->run->env, t->folder); /* which writes nothing */
+    return tn_plan_file_keep(t->run, t->device, &t->set, t->slots, t->folder);
+  tn_release(&t->run->env, t->folder); /* fast_dev_run writes nothing */
   t->folder = NULL;
   return TN_OK;
 }
 
-/* What only rank 0 does. */
-static tn_status open_folder(tn_fit *t) {
+/* The run folder and loaded state, on rank 0 only. */
+static tn_status training_open_folder(tn_training *t) {
   tn_run *run = t->run;
-  if (run->resume) TN_TRY(tn_run_folder_resume(run, &t->folder));
-  if (t->folder) return resume(t);
+  if (run->resume) TN_TRY(tn_run_folder_find(run, &t->folder));
+  if (t->folder) return training_resume(t);
   TN_TRY(tn_weights_load_configured(run, t->executor, t->set.map));
-  TN_TRY(tn_run_folder_make(run, &t->folder));
-  return t->folder ? tn_plan_keep(run, t->device, &t->set, t->slots, t->folder) : TN_OK;
+  TN_TRY(tn_run_folder_create(run, &t->folder));
+  return t->folder ? tn_plan_file_keep(run, t->device, &t->set, t->slots, t->folder) : TN_OK;
 }
 
-/* A region of rank 0's becomes everybody's. */
-static tn_status share_region(tn_fit *t, const tn_region *region) {
+/* Copies a region of rank 0 to all ranks. */
+static tn_status training_broadcast_region(tn_training *t, const tn_region *region) {
   tn_env *env = &t->run->env;
   size_t bytes = tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
   char *path = tn_arena_printf(&t->set.arena, "@%s", region->name);
@@ -132,52 +137,51 @@ static tn_status share_region(tn_fit *t, const tn_region *region) {
   bool first = t->run->rank == 0;
   tn_status status = path && values ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && first) status = tn_executor_read(t->executor, path, values, bytes);
-  if (status == TN_OK) status = tn_ranks_share(t->ranks, env, t->run->rank, values, bytes);
+  if (status == TN_OK) status = tn_ranks_broadcast(t->ranks, env, t->run->rank, values, bytes);
   if (status == TN_OK && !first) status = tn_executor_write(t->executor, path, values, bytes);
   tn_release(env, values);
   return status;
 }
 
-/* What rank 0 tells the others of where it starts from. */
+/* The starting position that rank 0 sends to the other ranks. */
 typedef struct tn_beginning {
-  tn_progress progress; /* but for the tally, whose numbers are sent by themselves */
+  tn_progress progress; /* without the metric sums, which are sent separately */
   int64_t steps, samples;
   bool loaded, writes;
 } tn_beginning;
 
-static tn_status share_progress(tn_fit *t, tn_beginning *begin) {
+static tn_status training_broadcast_progress(tn_training *t, tn_beginning *begin) {
   tn_run *run = t->run;
-  tn_tally *tally = &t->epoch_tally;
-  size_t bytes = (size_t)tally->n * sizeof(double);
+  tn_metric_sums *sums = &t->epoch_sums;
+  size_t bytes = (size_t)sums->n * sizeof(double);
   *begin = (tn_beginning){.progress = t->progress,
-                          .steps = tally->steps,
-                          .samples = tally->samples,
+                          .steps = sums->steps,
+                          .samples = sums->samples,
                           .loaded = t->saved || *run->settings.weights.file,
                           .writes = t->folder != NULL};
-  begin->progress.tally = (tn_tally){.n = 0};
-  TN_TRY(tn_ranks_share(t->ranks, &run->env, run->rank, begin, sizeof *begin));
-  TN_TRY(tn_ranks_share(t->ranks, &run->env, run->rank, tally->sum, bytes));
-  TN_TRY(tn_ranks_share(t->ranks, &run->env, run->rank, tally->weight, bytes));
+  begin->progress.sums = (tn_metric_sums){.n = 0};
+  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, begin, sizeof *begin));
+  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, sums->sum, bytes));
+  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, sums->weight, bytes));
   t->progress = begin->progress;
-  t->averaged_at = t->progress.step; /* all ranks start from the same */
+  t->averaged_at = t->progress.step; /* the ranks start with equal statistics */
   t->writes = begin->writes;
-  tally->steps = begin->steps;
-  tally->samples = begin->samples;
+  sums->steps = begin->steps;
+  sums->samples = begin->samples;
   return TN_OK;
 }
 
-/* Initial values are the same everywhere by themselves; what was loaded comes from rank 0, who alone has
- * read it. */
-static tn_status share_state(tn_fit *t) {
+/* Initial values are equal on all ranks. Loaded state is sent by rank 0, which alone reads files. */
+static tn_status training_broadcast_state(tn_training *t) {
   tn_run *run = t->run;
   tn_beginning begin;
-  TN_TRY(share_progress(t, &begin));
+  TN_TRY(training_broadcast_progress(t, &begin));
   for (size_t r = 0; begin.loaded && tn_run_ranks(run) > 1 && r < t->set.map->regions.n; r++)
-    TN_TRY(share_region(t, &t->set.map->regions.v[r]));
+    TN_TRY(training_broadcast_region(t, &t->set.map->regions.v[r]));
   return TN_OK;
 }
 
-static tn_status start_watch(tn_fit *t) {
+static tn_status training_start_observers(tn_training *t) {
   tn_run *run = t->run;
   tn_run_info info = {.struct_size = sizeof info,
                       .name = run->settings.run.name,
@@ -190,21 +194,21 @@ static tn_status start_watch(tn_fit *t) {
                       .terminal_columns = run->terminal_columns,
                       .first_step = t->progress.step,
                       .epoch_ended = t->progress.ended};
-  return tn_watch_start(run, &info, &t->watch);
+  return tn_observers_start(run, &info, &t->observers);
 }
 
-tn_status tn_fit_start(tn_fit *t) {
+tn_status tn_training_start(tn_training *t) {
   tn_run *run = t->run;
-  TN_TRY(tn_devices_compare_plans(t->ranks, &run->env, run->rank, tn_devices_plan_hash(&t->set)));
+  TN_TRY(tn_ranks_compare_plans(t->ranks, &run->env, run->rank, tn_programs_hash(&t->set)));
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(t->executor, 0));
-  if (run->rank == 0) TN_TRY(open_folder(t));
-  TN_TRY(share_state(t));
+  if (run->rank == 0) TN_TRY(training_open_folder(t));
+  TN_TRY(training_broadcast_state(t));
   TN_TRY(tn_programs_refresh(&t->set, t->executor));
-  return run->rank == 0 ? start_watch(t) : TN_OK;
+  return run->rank == 0 ? training_start_observers(t) : TN_OK;
 }
 
-tn_status tn_fit_rewind(tn_fit *t) {
+tn_status tn_training_rewind(tn_training *t) {
   tn_run *run = t->run;
   tn_status status = TN_OK;
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
@@ -214,6 +218,6 @@ tn_status tn_fit_rewind(tn_fit *t) {
     status = t->folder && t->saved ? tn_checkpoint_resume(run, t->executor, &t->set, t->folder, &t->progress)
                                    : tn_weights_load_configured(run, t->executor, t->set.map);
   if (status != TN_OK) return status;
-  TN_TRY(share_state(t));
+  TN_TRY(training_broadcast_state(t));
   return tn_programs_refresh(&t->set, t->executor);
 }

@@ -1,9 +1,8 @@
-/* core/train/loop/validation_pass.c: one pass over data without training. */
-#include "core/train/distributed/ranks.h"
-#include "core/train/run.h"
+/* core/train/loop/validation_pass.c: runs the evaluation program over a feeder's data. */
+#include "core/train/loop/validation_pass.h"
 
-tn_status tn_evaluate(tn_run *run, const tn_pass *pass, tn_tally *tally) {
-  tn_tally_reset(tally);
+tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *sums) {
+  tn_metric_sums_reset(sums);
   TN_TRY(tn_feeder_start(pass->feeder, 0, 0));
   for (int64_t batch = 0; pass->max_batches == 0 || batch < pass->max_batches; batch++) {
     int32_t slot;
@@ -14,10 +13,10 @@ tn_status tn_evaluate(tn_run *run, const tn_pass *pass, tn_tally *tally) {
     tn_status status = tn_feeder_next(pass->feeder, &slot, &samples);
     if (status == TN_EOF) break;
     if (status != TN_OK) return tn_wrap(&run->env, status, "validation");
-    tn_controls_write(pass->controls, slot, batch, run->rank, 1.0);
+    tn_control_block_write(pass->control_block, slot, batch, run->rank, 1.0);
     TN_TRY(tn_executor_run(pass->executor, pass->program, slot));
     TN_TRY(tn_executor_slot_wait(pass->executor, slot));
-    tn_tally_add(tally, pass->readings, slot, samples);
+    tn_metric_sums_add(sums, pass->outputs, slot, samples);
     TN_TRY(tn_feeder_return(pass->feeder, slot));
   }
   return TN_OK;

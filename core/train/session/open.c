@@ -1,62 +1,66 @@
-/* core/train/session/open.c: opening a session: everything that a step needs is made here. */
+/* core/train/session/open.c: opens a session: programs, memory, weights, and fields. Steps allocate nothing.
+ */
 #include "core/train/session/session.h"
 
 #include <string.h>
 
-static const int32_t program_of[TN_SERVES] = {TN_PROGRAM_STEP, TN_PROGRAM_EVAL, TN_PROGRAM_PREDICT};
+#include "core/train/checkpoints/plan_file.h"
+#include "core/train/distributed/devices.h"
+
+static const int32_t program_of[TN_SESSION_PROGRAMS] = {TN_PROGRAM_STEP, TN_PROGRAM_EVAL, TN_PROGRAM_PREDICT};
 static const char sample_weight[] = "sample.weight";
 
 /* ---- fields ---- */
 
-/* What the host writes itself is no field. */
-static bool is_control(const char *name) {
+/* The control block is not visible to the application. */
+static bool session_is_control_block(const char *name) {
   return tn_text_equal(name, TN_ITERATION_INPUT) || tn_text_equal(name, TN_BLOCK_INPUT) ||
          tn_text_starts(name, "control.");
 }
 
-static tn_serve_field *field_of(tn_session *s, const tn_binding *binding, int32_t role) {
+static tn_bound_field *session_add_field(tn_session *s, const tn_binding *binding, int32_t role) {
   for (int32_t i = 0; i < s->n_fields; i++)
     if (s->fields[i].role == role && tn_text_equal(s->fields[i].name, binding->name)) return &s->fields[i];
-  tn_serve_field *f = &s->fields[s->n_fields++];
+  tn_bound_field *f = &s->fields[s->n_fields++];
   bool rows = binding->type.rank > 0 && binding->type.dims[0] == s->batch;
-  *f = (tn_serve_field){
+  *f = (tn_bound_field){
       .name = binding->name, .role = role, .type = binding->type, .bytes = tn_type_bytes(&binding->type)};
   f->row = rows ? f->bytes / (size_t)s->batch : 0;
   return f;
 }
 
-static void add_fields(tn_session *s, int32_t which) {
-  tn_serve *serve = &s->serves[which];
-  const tn_program *p = serve->program;
+static void session_add_fields(tn_session *s, int32_t which) {
+  tn_session_program *one = &s->programs[which];
+  const tn_program *p = one->program;
   for (int32_t i = 0; p != NULL && i < p->n_inputs; i++) {
-    if (is_control(p->inputs[i].name)) continue;
-    tn_serve_field *f = field_of(s, &p->inputs[i], TN_SESSION_INPUT);
-    f->place[which] = tn_executor_input(s->executor, serve->index, 0, f->name);
+    if (session_is_control_block(p->inputs[i].name)) continue;
+    tn_bound_field *f = session_add_field(s, &p->inputs[i], TN_SESSION_INPUT);
+    f->address[which] = tn_executor_input(s->executor, one->index, 0, f->name);
     if (!tn_text_equal(f->name, sample_weight)) continue;
-    serve->sample_weight = (float *)(void *)f->place[which];
+    one->sample_weight = (float *)(void *)f->address[which];
     s->weight = f;
   }
   for (int32_t i = 0; p != NULL && i < p->n_outputs; i++) {
-    tn_serve_field *f = field_of(s, &p->outputs[i], TN_SESSION_OUTPUT);
-    f->place[which] = (char *)(uintptr_t)tn_executor_output(s->executor, serve->index, 0, p->outputs[i].name);
+    tn_bound_field *f = session_add_field(s, &p->outputs[i], TN_SESSION_OUTPUT);
+    f->address[which] = (char *)(uintptr_t)tn_executor_output(s->executor, one->index, 0, p->outputs[i].name);
   }
 }
 
-static tn_status find_fields(tn_session *s) {
+static tn_status session_find_fields(tn_session *s) {
   size_t most = 1;
-  for (int32_t i = 0; i < TN_SERVES; i++)
-    if (s->serves[i].program != NULL)
-      most += (size_t)s->serves[i].program->n_inputs + (size_t)s->serves[i].program->n_outputs;
+  for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++)
+    if (s->programs[i].program != NULL)
+      most += (size_t)s->programs[i].program->n_inputs + (size_t)s->programs[i].program->n_outputs;
   s->fields = tn_arena_alloc(&s->arena, tn_size_mul(most, sizeof *s->fields));
   if (s->fields == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < TN_SERVES; i++) add_fields(s, i);
+  for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++) session_add_fields(s, i);
   return TN_OK;
 }
 
 /* ---- programs ---- */
 
-/* A session takes one batch a step on one device. */
-static tn_status check_settings(const tn_session *s, const tn_session_options *o) {
+/* A session trains with one batch per step on one device. */
+static tn_status session_check_settings(const tn_session *s, const tn_session_options *o) {
   const tn_settings *settings = &s->run->settings;
   if (o->batch < 0 || o->steps < 0 || o->steps_per_epoch < 0)
     return tn_failf(s->run, TN_EINVAL,
@@ -74,7 +78,7 @@ static tn_status check_settings(const tn_session *s, const tn_session_options *o
   return TN_OK;
 }
 
-static void read_options(tn_session *s, const tn_session_options *o) {
+static void session_read_options(tn_session *s, const tn_session_options *o) {
   const tn_settings *settings = &s->run->settings;
   const tn_data_setting *data = &settings->data[o->train ? TN_SPLIT_TRAIN : TN_SPLIT_VALID];
   s->batch = o->batch > 0 ? o->batch : (o->train || o->eval) && data->given ? data->section.batch : 1;
@@ -82,40 +86,41 @@ static void read_options(tn_session *s, const tn_session_options *o) {
   s->steps_per_epoch = o->steps_per_epoch > 0 ? o->steps_per_epoch : s->steps;
 }
 
-static tn_status build_programs(tn_session *s, const bool wanted[TN_SERVES]) {
+static tn_status session_build_programs(tn_session *s, const bool wanted[TN_SESSION_PROGRAMS]) {
   tn_program_request request = {{0}};
-  for (int32_t i = 0; i < TN_SERVES; i++)
+  for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++)
     if (wanted[i]) request.batch[program_of[i]] = s->batch;
-  TN_TRY(tn_run_device(s->run, &s->device));
+  TN_TRY(tn_run_open_device(s->run, &s->device));
+  if (wanted[TN_SESSION_TRAIN]) TN_TRY(tn_plan_file_read(s->run, &request.choices));
   TN_TRY(tn_programs_build(s->run, &s->device->target, &request, &s->set));
   s->built = true;
   return tn_executor_create(&s->env, s->device, s->set.map, s->set.list, s->set.n, 1, &s->executor);
 }
 
-static tn_status bind_programs(tn_session *s) {
+static tn_status session_bind_programs(tn_session *s) {
   tn_arena *arena = &s->set.arena;
-  for (int32_t i = 0; i < TN_SERVES; i++) {
-    tn_serve *serve = &s->serves[i];
-    serve->program = s->set.programs[program_of[i]];
-    serve->index = s->set.index[program_of[i]];
-    if (serve->program == NULL) continue;
-    TN_TRY(tn_controls_bind(arena, s->executor, serve->index, 1, &s->set.plan, &serve->controls));
-    if (i != TN_SERVE_INFER)
-      TN_TRY(tn_readings_bind(arena, s->executor, serve->index, 1, &s->set, &serve->readings));
+  for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++) {
+    tn_session_program *one = &s->programs[i];
+    one->program = s->set.programs[program_of[i]];
+    one->index = s->set.index[program_of[i]];
+    if (one->program == NULL) continue;
+    TN_TRY(tn_control_block_bind(arena, s->executor, one->index, 1, &s->set.update, &one->control_block));
+    if (i != TN_SESSION_INFER)
+      TN_TRY(tn_measure_outputs_bind(arena, s->executor, one->index, 1, &s->set, &one->outputs));
   }
-  TN_TRY(tn_tally_init(arena, &s->set, &s->tally));
-  return find_fields(s);
+  TN_TRY(tn_metric_sums_init(arena, &s->set, &s->sums));
+  return session_find_fields(s);
 }
 
-static tn_status fill(tn_session *s, const tn_session_options *o) {
-  bool wanted[TN_SERVES] = {o->train, o->eval, o->infer || (!o->train && !o->eval)};
-  TN_TRY(check_settings(s, o));
-  read_options(s, o);
-  TN_TRY(build_programs(s, wanted));
-  TN_TRY(bind_programs(s));
+static tn_status session_prepare(tn_session *s, const tn_session_options *o) {
+  bool wanted[TN_SESSION_PROGRAMS] = {o->train, o->eval, o->infer || (!o->train && !o->eval)};
+  TN_TRY(session_check_settings(s, o));
+  session_read_options(s, o);
+  TN_TRY(session_build_programs(s, wanted));
+  TN_TRY(session_bind_programs(s));
   TN_TRY(tn_executor_run(s->executor, s->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(s->executor, 0));
-  TN_TRY(tn_serve_start_weights(
+  TN_TRY(tn_session_start_weights(
       s, o->weights == NULL && o->train && *s->run->settings.weights.file == '\0' ? "" : o->weights));
   return tn_programs_refresh(&s->set, s->executor);
 }
@@ -132,7 +137,7 @@ tn_status tn_session_open(tn_run *run, const tn_session_options *given, tn_sessi
   tn_error_record_init(&s->env, &s->record, &run->env);
   s->run = run;
   s->arena = tn_arena_new(&s->env);
-  tn_status status = fill(s, &options);
+  tn_status status = session_prepare(s, &options);
   if (status == TN_OK) {
     *out = s;
     return TN_OK;
@@ -160,13 +165,13 @@ tn_status tn_session_describe(tn_session *s, int32_t index, tn_session_field *fi
     return tn_failf(s, TN_EINVAL, "tn_session_field.struct_size is %u; set it to sizeof(tn_session_field)",
                     room);
   if (index < 0 || index >= s->n_fields) return TN_EOF;
-  const tn_serve_field *f = &s->fields[index];
+  const tn_bound_field *f = &s->fields[index];
   tn_session_field all = {.struct_size = room, .role = f->role, .name = f->name, .type = f->type};
   memcpy(field, &all, room < sizeof all ? room : sizeof all);
   return TN_OK;
 }
 
-static tn_status unknown_field(tn_session *s, const char *name) {
+static tn_status session_fail_unknown_field(tn_session *s, const char *name) {
   const char *nearest = NULL;
   const char **names = tn_alloc(s, tn_size_mul((size_t)s->n_fields + 1, sizeof *names));
   if (names == NULL) return TN_ENOMEM;
@@ -181,7 +186,7 @@ static tn_status unknown_field(tn_session *s, const char *name) {
 tn_status tn_session_bind(tn_session *s, const char *name, void *data, size_t bytes) {
   char type[TN_TYPE_TEXT];
   for (int32_t i = 0; i < s->n_fields; i++) {
-    tn_serve_field *f = &s->fields[i];
+    tn_bound_field *f = &s->fields[i];
     if (!tn_text_equal(f->name, name)) continue;
     if (data != NULL && bytes != f->bytes)
       return tn_failf(s, TN_EINVAL, "'%s': a buffer of %zu bytes, expected %zu for %s", name, bytes, f->bytes,
@@ -189,5 +194,5 @@ tn_status tn_session_bind(tn_session *s, const char *name, void *data, size_t by
     f->bound = data;
     return TN_OK;
   }
-  return unknown_field(s, name);
+  return session_fail_unknown_field(s, name);
 }

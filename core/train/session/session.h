@@ -1,35 +1,36 @@
-/* core/train/session/session.h: private to serve_*.c: a run's programs on an application's buffers
- * (tenon/session.h).
+/* core/train/session/session.h: a run's programs on buffers of the application (tenon/session.h), private to
+ * this folder:
  *
- *   serve_open.c   programs, memory, weights; which fields there are
- *   serve_step.c   one step: in, run, out
- *   serve_state.c  parameters to and from files and memory */
+ * open.c    programs, memory, weights, fields
+ * step.c    one step: inputs, run, outputs
+ * state.c   parameters to and from files and memory */
 #ifndef TN_CORE_TRAIN_SESSION_SESSION_H
 #define TN_CORE_TRAIN_SESSION_SESSION_H
 
-#include "core/train/run.h"
+#include "core/train/programs/control_block.h"
+#include "core/train/programs/metric_sums.h"
 #include "tenon/session.h"
 
-enum { TN_SERVE_TRAIN = 0, TN_SERVE_EVAL = 1, TN_SERVE_INFER = 2, TN_SERVES = 3 };
+enum { TN_SESSION_TRAIN = 0, TN_SESSION_EVAL = 1, TN_SESSION_INFER = 2, TN_SESSION_PROGRAMS = 3 };
 
-/* A field, the buffer that is bound to it, and where each program has it. */
-typedef struct tn_serve_field {
+/* A field, the buffer that is bound to it, and its address in each program. */
+typedef struct tn_bound_field {
   const char *name;
   int32_t role;
   tn_type type;
-  size_t bytes, row; /* row: of one sample; 0 where there are no rows */
+  size_t bytes, row; /* row: of one sample; 0 if the field is not per sample */
   char *bound;
-  char *place[TN_SERVES]; /* in the slot; NULL: the program has no such field */
-} tn_serve_field;
+  char *address[TN_SESSION_PROGRAMS]; /* in the input slot; NULL: the program has no such field */
+} tn_bound_field;
 
 /* One of the three programs. */
-typedef struct tn_serve {
-  const tn_program *program; /* NULL: not asked for */
+typedef struct tn_session_program {
+  const tn_program *program; /* NULL: not requested */
   int32_t index;             /* in the executor */
-  tn_controls controls;
-  tn_readings readings;
+  tn_control_block control_block;
+  tn_measure_outputs outputs;
   float *sample_weight; /* NULL: the program does not read it */
-} tn_serve;
+} tn_session_program;
 
 struct tn_session {
   tn_env env;
@@ -40,15 +41,16 @@ struct tn_session {
   tn_program_set set;
   bool built;
   tn_executor *executor;
-  tn_serve serves[TN_SERVES];
-  tn_serve_field *fields;
+  tn_session_program programs[TN_SESSION_PROGRAMS];
+  tn_bound_field *fields;
   int32_t n_fields;
-  tn_serve_field *weight; /* "sample.weight"; NULL: nobody reads it */
-  tn_tally tally;
+  tn_bound_field *weight; /* "sample.weight"; NULL: no program reads it */
+  tn_metric_sums sums;
   int64_t batch, step, steps, steps_per_epoch;
 };
 
-/* serve_state.c */
-tn_status tn_serve_start_weights(tn_session *s, const char *weights);
+/* state.c: loads the file `weights`; "" loads no file, and NULL the file of [weights] or of the newest run.
+ */
+tn_status tn_session_start_weights(tn_session *s, const char *weights);
 
 #endif

@@ -1,40 +1,41 @@
-/* core/train/settings/load_plugins.c: [plugins] load. */
+/* core/train/settings/load_plugins.c: loads the plugins of [plugins] load. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/train/settings/section_tables.h"
 
-/* The word as tn_registry_load takes it: a bare name as it is, a path absolute. */
-static char *plugin_path(tn_env *env, tn_ini *ini, const tn_key *key, const char *word) {
-  char whole[PATH_MAX];
+/* The argument of tn_registry_load for a word: a bare name unchanged, a path made absolute. */
+static char *plugins_path(tn_env *env, tn_ini *ini, const tn_key *key, const char *word) {
+  char resolved[PATH_MAX];
   if (!tn_registry_is_path(word)) return tn_strdup(env, word);
   char *path = tn_path_join(env, key->line > 0 ? ini->folder : ".", word);
-  if (!path || !realpath(path, whole)) return path;
+  if (path == NULL || realpath(path, resolved) == NULL) return path;
   tn_release(env, path);
-  return tn_strdup(env, whole);
+  return tn_strdup(env, resolved);
 }
 
-/* Cuts off the `?` of a plugin that may be absent. */
-static bool is_optional(char *word) {
+/* Removes the `?` that marks an optional plugin. */
+static bool plugins_cut_optional(char *word) {
   size_t length = strlen(word);
   bool optional = word[length - 1] == '?';
   if (optional) word[length - 1] = '\0';
   return optional;
 }
 
-static bool is_there(tn_registry *registry, const char *path) {
+static bool plugins_exists(tn_registry *registry, const char *path) {
   return tn_registry_is_path(path) ? tn_file_exists(path) : tn_registry_holds(registry, path);
 }
 
-/* Loads one word of [plugins] load and adds what it stands for to `kept`. */
-static tn_status load_plugin(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_key *key, char *word,
-                             tn_text *kept) {
-  bool optional = is_optional(word);
-  char *path = plugin_path(env, ini, key, word);
-  if (!path) return TN_ENOMEM;
-  tn_text_addf(kept, "%s%s%s", kept->n > 0 ? ", " : "", path, optional ? "?" : "");
-  tn_status status = !optional || is_there(registry, path) ? tn_registry_load(registry, env, path) : TN_OK;
+/* Loads one word of [plugins] load, and appends its absolute form to `absolute`. */
+static tn_status plugins_load_one(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_key *key,
+                                  char *word, tn_text *absolute) {
+  bool optional = plugins_cut_optional(word);
+  char *path = plugins_path(env, ini, key, word);
+  if (path == NULL) return TN_ENOMEM;
+  tn_text_addf(absolute, "%s%s%s", absolute->n > 0 ? ", " : "", path, optional ? "?" : "");
+  tn_status status =
+      !optional || plugins_exists(registry, path) ? tn_registry_load(registry, env, path) : TN_OK;
   tn_release(env, path);
   return status;
 }
@@ -44,31 +45,31 @@ tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *i
   tn_words words;
   tn_section *section = tn_ini_section(ini, "plugins");
   tn_key *key = section ? tn_section_key(section, "load") : NULL;
-  TN_TRY(tn_settings_plain(env, ini, &tn_table_plugins, &plugins));
-  if (!key) return TN_OK;
-  tn_text kept = tn_text_new(env);
+  TN_TRY(tn_settings_read_section(env, ini, &tn_table_plugins, &plugins));
+  if (key == NULL) return TN_OK;
+  tn_text absolute = tn_text_new(env);
   tn_status status = tn_words_split(&ini->arena, plugins.load, &words);
   for (int32_t i = 0; status == TN_OK && i < words.n; i++)
-    status = load_plugin(env, registry, ini, key, (char *)(uintptr_t)words.v[i], &kept);
+    status = plugins_load_one(env, registry, ini, key, (char *)(uintptr_t)words.v[i], &absolute);
   if (status == TN_OK && words.n > 0) {
-    key->value = kept.failed ? NULL : tn_arena_strdup(&ini->arena, kept.v);
+    key->value = absolute.failed ? NULL : tn_arena_strdup(&ini->arena, absolute.v);
     key->n_value_lines = 1;
-    if (!key->value) status = TN_ENOMEM;
+    if (key->value == NULL) status = TN_ENOMEM;
   }
-  tn_text_free(&kept);
+  tn_text_free(&absolute);
   if (status != TN_OK) return tn_wrap(env, status, "%s: [plugins] load", tn_key_where(ini, section, key));
   return TN_OK;
 }
 
-bool tn_settings_lack_plugin(tn_registry *registry, tn_ini *ini) {
+bool tn_settings_plugin_missing(tn_registry *registry, tn_ini *ini) {
   const tn_section *section = tn_ini_section(ini, "plugins");
   const tn_key *key = section ? tn_section_key(section, "load") : NULL;
   tn_words words;
-  if (!key || tn_words_split(&ini->arena, key->value, &words) != TN_OK) return false;
+  if (key == NULL || tn_words_split(&ini->arena, key->value, &words) != TN_OK) return false;
   for (int32_t i = 0; i < words.n; i++) {
     char *name = (char *)(uintptr_t)words.v[i];
-    if (!is_optional(name)) continue;
-    if (!is_there(registry, name)) return true;
+    if (!plugins_cut_optional(name)) continue;
+    if (!plugins_exists(registry, name)) return true;
   }
   return false;
 }

@@ -1,74 +1,46 @@
-/* core/train/settings/settings.c: reading the host's sections. */
+/* core/train/settings/settings.c: reads the sections that Tenon itself defines. */
 #include "core/train/settings/settings.h"
 
 #include <string.h>
 
 #include "core/train/settings/section_tables.h"
 
-const char *tn_settings_where(tn_ini *ini, const char *section, const char *key) {
-  tn_section *found = tn_ini_section(ini, section);
-  return found ? tn_key_where(ini, found, tn_section_key(found, key)) : ini->path;
-}
-
 /* ---- filling structs from sections ---- */
 
-static tn_status start(tn_env *env, tn_ini *ini, const tn_item *item, tn_options *options) {
-  return tn_options_start(env, &ini->arena, item, options);
-}
-
-tn_status tn_settings_plain(tn_env *env, tn_ini *ini, const tn_item *table, void *into) {
-  tn_options options;
-  tn_section *section = tn_ini_section(ini, table->name);
-  TN_TRY(start(env, ini, table, &options));
-  TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&options}, 1));
-  TN_TRY(tn_schema_finish(env, ini, section, table->name, &options));
-  memcpy(into, options.data, table->options_bytes);
-  return TN_OK;
-}
-
-/* The word that chooses an item: its key in the section, or the default of the table. */
-static const char *chosen(tn_section *section, const tn_item *table, const char *key) {
+/* The name of the chosen item: the value of the key, or the table's default. */
+static const char *settings_chosen_name(tn_section *section, const tn_item *table, const char *key) {
   tn_key *found = section ? tn_section_key(section, key) : NULL;
   return found ? found->value : tn_options_find(table, key)->fallback;
 }
 
-tn_status tn_settings_find(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
-                           const tn_item **item) {
-  const tn_entry *entry = NULL;
-  tn_status status = tn_registry_find(registry, env, kind, name, &entry);
-  if (status == TN_EUNAVAILABLE && !tn_registry_has(registry, kind, name))
-    return tn_failf(env, TN_EINVAL, "%s", tn_error_text(env));
-  if (status == TN_OK) *item = entry->item;
-  return status;
-}
-
-static tn_status find_item(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
-                           const char *key, uint32_t kind, const char *name, const tn_item **item) {
+static tn_status settings_find_chosen(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
+                                      const char *key, uint32_t kind, const char *name,
+                                      const tn_item **item) {
   tn_key *at = section ? tn_section_key(section, key) : NULL;
-  tn_status status = tn_settings_find(env, registry, kind, name, item);
+  tn_status status = tn_settings_find_item(env, registry, kind, name, item);
   if (status != TN_OK && at)
     return tn_wrap(env, status, "%s: [%s] %s", tn_key_where(ini, section, at), section->name, key);
   return status;
 }
 
-/* A section that chooses an item with `key` and holds the options of both. */
-typedef struct tn_choosing {
+/* A section whose `key` chooses an item, and which holds the options of both. */
+typedef struct tn_item_choice {
   const tn_item *table;
   const char *key;
   uint32_t kind;
   void *into;          /* table->options_bytes */
   const tn_item *item; /* out */
   const void *options; /* out */
-} tn_choosing;
+} tn_item_choice;
 
-static tn_status read_choosing(tn_env *env, tn_registry *registry, tn_ini *ini, tn_choosing *c) {
+static tn_status settings_read_choice(tn_env *env, tn_registry *registry, tn_ini *ini, tn_item_choice *c) {
   tn_options host, item;
   tn_section *section = tn_ini_section(ini, c->table->name);
-  TN_TRY(
-      find_item(env, registry, ini, section, c->key, c->kind, chosen(section, c->table, c->key), &c->item));
-  TN_TRY(tn_settings_leave_replaced(env, registry, ini, section, c->key, c->kind, c->table, c->item));
-  TN_TRY(start(env, ini, c->table, &host));
-  TN_TRY(start(env, ini, c->item, &item));
+  TN_TRY(settings_find_chosen(env, registry, ini, section, c->key, c->kind,
+                              settings_chosen_name(section, c->table, c->key), &c->item));
+  TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, c->key, c->kind, c->table, c->item));
+  TN_TRY(tn_options_start(env, &ini->arena, c->table, &host));
+  TN_TRY(tn_options_start(env, &ini->arena, c->item, &item));
   TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&host, &item}, 2));
   TN_TRY(tn_schema_finish(env, ini, section, c->table->name, &host));
   TN_TRY(tn_schema_finish(env, ini, section, c->table->name, &item));
@@ -79,14 +51,14 @@ static tn_status read_choosing(tn_env *env, tn_registry *registry, tn_ini *ini, 
 
 /* ---- groups ---- */
 
-/* The optimizer's options with the keys of the group and, behind those, of [optimizer]. */
-static tn_status read_group(tn_env *env, tn_ini *ini, tn_section *section, const tn_settings *s,
-                            tn_group_setting *group) {
+/* The optimizer's options: keys of the group first, then those of [optimizer]. */
+static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *section, const tn_settings *s,
+                                     tn_group_setting *group) {
   tn_options match, skipped, options;
   tn_section *base = tn_ini_section(ini, "optimizer");
-  TN_TRY(start(env, ini, &tn_table_group, &match));
-  TN_TRY(start(env, ini, &tn_table_optimizer, &skipped));
-  TN_TRY(start(env, ini, &s->optimizer_kind->item, &options));
+  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_group, &match));
+  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_optimizer, &skipped));
+  TN_TRY(tn_options_start(env, &ini->arena, &s->optimizer_kind->item, &options));
   TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&match, &options}, 2));
   TN_TRY(tn_schema_fill(env, ini, base, (tn_options *[]){&skipped, &options}, 2));
   TN_TRY(tn_schema_finish(env, ini, section, section->name, &match));
@@ -97,36 +69,36 @@ static tn_status read_group(tn_env *env, tn_ini *ini, tn_section *section, const
   return tn_words_split(&ini->arena, group->match, &group->patterns);
 }
 
-static tn_status read_groups(tn_env *env, tn_ini *ini, tn_settings *s) {
+static tn_status settings_read_groups(tn_env *env, tn_ini *ini, tn_settings *s) {
   s->groups = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)ini->n_sections + 1, sizeof *s->groups));
-  if (!s->groups) return TN_ENOMEM;
+  if (s->groups == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < ini->n_sections; i++)
     if (tn_text_starts(ini->sections[i].name, "group."))
-      TN_TRY(read_group(env, ini, &ini->sections[i], s, &s->groups[s->n_groups++]));
+      TN_TRY(settings_read_group(env, ini, &ini->sections[i], s, &s->groups[s->n_groups++]));
   return TN_OK;
 }
 
 /* ---- data ---- */
 
-static const char *line_where(tn_ini *ini, const tn_line *line) {
+static const char *settings_line_where(tn_ini *ini, const tn_line *line) {
   return line->line > 0 ? tn_arena_printf(&ini->arena, "%s:%d", line->file, line->line) : line->file;
 }
 
 /* The names after `<-` of a transform line, in the ini's arena. */
-static tn_status read_transform(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_line *line,
-                                const tn_item_call *call, tn_transform_use *use) {
+static tn_status settings_read_transform(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_line *line,
+                                         const tn_item_call *call, tn_transform_use *use) {
   static const tn_scope nothing;
   const tn_item *item = NULL;
   tn_options options;
-  if (!call->layer || call->repeat || line->condition || line->n_names > 0)
+  if (call->layer == NULL || call->repeat || line->condition || line->n_names > 0)
     return tn_failf(env, TN_EINVAL, "expected a transform, as in `random_flip(0.5) <- image`");
-  TN_TRY(tn_settings_find(env, registry, TN_TRANSFORM, call->layer, &item));
-  TN_TRY(start(env, ini, item, &options));
+  TN_TRY(tn_settings_find_item(env, registry, TN_TRANSFORM, call->layer, &item));
+  TN_TRY(tn_options_start(env, &ini->arena, item, &options));
   for (int32_t i = 0; i < call->n_args; i++) {
     tn_value value;
     const tn_option *option = tn_options_at(item, i);
     const char *name = call->args[i].name ? call->args[i].name : option ? option->name : NULL;
-    if (!name) return tn_failf(env, TN_EINVAL, "%s: argument %d is one too many", call->layer, i + 1);
+    if (name == NULL) return tn_failf(env, TN_EINVAL, "%s: argument %d is one too many", call->layer, i + 1);
     TN_TRY(tn_expr_evaluate(env, &ini->arena, call->args[i].value, &nothing, &value));
     const char *text = tn_value_text(&ini->arena, &value);
     tn_status status = text ? tn_options_set_text(env, &options, name, text) : TN_ENOMEM;
@@ -135,58 +107,59 @@ static tn_status read_transform(tn_env *env, tn_registry *registry, tn_ini *ini,
   tn_status status = tn_options_finish(env, &options);
   if (status != TN_OK) return tn_wrap(env, status, "%s", call->layer);
   *use = (tn_transform_use){(const tn_transform *)item, options.data, line->n_refs ? line->refs : NULL,
-                            line->n_refs, line_where(ini, line)};
+                            line->n_refs, settings_line_where(ini, line)};
   return use->where ? TN_OK : TN_ENOMEM;
 }
 
-static tn_status read_transforms(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
-                                 tn_key *key, tn_data_setting *data) {
+static tn_status settings_read_transforms(tn_env *env, tn_registry *registry, tn_ini *ini,
+                                          tn_section *section, tn_key *key, tn_data_setting *data) {
   tn_line *lines;
   int32_t n, items = 0;
-  if (!key || *key->value == '\0') return TN_OK;
+  if (key == NULL || *key->value == '\0') return TN_OK;
   TN_TRY(tn_syntax_lines(env, &ini->arena, key, &lines, &n));
   for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
   data->transforms = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)items + 1, sizeof *data->transforms));
-  if (!data->transforms) return TN_ENOMEM;
+  if (data->transforms == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < n; i++)
     for (int32_t k = 0; k < lines[i].n_items; k++) {
-      tn_status status = read_transform(env, registry, ini, &lines[i], &lines[i].items[k],
-                                        &data->transforms[data->n_transforms++]);
+      tn_status status = settings_read_transform(env, registry, ini, &lines[i], &lines[i].items[k],
+                                                 &data->transforms[data->n_transforms++]);
       if (status != TN_OK)
-        return tn_wrap(env, status, "%s: [%s] transforms", line_where(ini, &lines[i]), section->name);
+        return tn_wrap(env, status, "%s: [%s] transforms", settings_line_where(ini, &lines[i]),
+                       section->name);
     }
   return TN_OK;
 }
 
-/* A key of a split: from [data.SPLIT], else from [data]. */
-static tn_key *split_key(tn_section *base, tn_section *own, const char *name, tn_section **section) {
+/* A key of a split: from [data.SPLIT], or else from [data]. */
+static tn_key *settings_split_key(tn_section *base, tn_section *own, const char *name, tn_section **section) {
   tn_key *key = own ? tn_section_key(own, name) : NULL;
   *section = own;
-  if (key || !base) return key;
+  if (key || base == NULL) return key;
   *section = base;
   return tn_section_key(base, name);
 }
 
-/* "auto", "off" or a size; `where` is the key's. */
-static tn_status read_cache(tn_env *env, const char *text, const char *where, int64_t *bytes) {
+/* "auto", "off" or a size; `where` is the location of the key. */
+static tn_status settings_read_cache(tn_env *env, const char *text, const char *where, int64_t *bytes) {
   *bytes = tn_text_equal(text, "auto") ? TN_CACHE_AUTO : 0;
   if (*bytes != 0 || tn_text_equal(text, "off")) return TN_OK;
   if (tn_parse_size(env, text, bytes) == TN_OK) return TN_OK;
   return tn_failf(env, TN_EINVAL, "%s: cache = %s, expected auto, off, or a size such as 2GiB", where, text);
 }
 
-static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, const char *name,
-                            tn_data_setting *data) {
+static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini *ini, const char *name,
+                                     tn_data_setting *data) {
   tn_section *base = tn_ini_section(ini, "data"), *own = tn_ini_section(ini, name), *section = NULL;
   tn_options host, source;
   const tn_item *item = NULL;
-  tn_key *key = split_key(base, own, "source", &section);
-  if (!key) return TN_OK;
-  TN_TRY(find_item(env, registry, ini, section, "source", TN_SOURCE, key->value, &item));
+  tn_key *key = settings_split_key(base, own, "source", &section);
+  if (key == NULL) return TN_OK;
+  TN_TRY(settings_find_chosen(env, registry, ini, section, "source", TN_SOURCE, key->value, &item));
   data->where = tn_key_where(ini, section, key);
-  TN_TRY(tn_settings_leave_replaced(env, registry, ini, section, "source", TN_SOURCE, &tn_table_data, item));
-  TN_TRY(start(env, ini, &tn_table_data, &host));
-  TN_TRY(start(env, ini, item, &source));
+  TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, "source", TN_SOURCE, &tn_table_data, item));
+  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_data, &host));
+  TN_TRY(tn_options_start(env, &ini->arena, item, &source));
   tn_options *into[] = {&host, &source};
   TN_TRY(tn_schema_fill(env, ini, own, into, 2));
   TN_TRY(tn_schema_fill(env, ini, base, into, 2));
@@ -197,55 +170,44 @@ static tn_status read_split(tn_env *env, tn_registry *registry, tn_ini *ini, con
   if (tn_text_equal(name, "data.valid") && !(own && tn_section_key(own, "epoch"))) data->section.epoch = 0;
   data->source = (const tn_source *)item;
   data->options = source.data;
-  key = split_key(base, own, "cache", &section);
-  TN_TRY(read_cache(env, data->section.cache, key ? tn_key_where(ini, section, key) : "", &data->cache));
-  key = split_key(base, own, "transforms", &section);
-  return read_transforms(env, registry, ini, section, key, data);
+  key = settings_split_key(base, own, "cache", &section);
+  TN_TRY(settings_read_cache(env, data->section.cache, key ? tn_key_where(ini, section, key) : "",
+                             &data->cache));
+  key = settings_split_key(base, own, "transforms", &section);
+  return settings_read_transforms(env, registry, ini, section, key, data);
 }
 
 /* ---- the whole ---- */
 
-static tn_status read_pin(tn_env *env, tn_ini *ini, tn_settings *s) {
+static tn_status settings_read_pin(tn_env *env, tn_ini *ini, tn_settings *s) {
   tn_status status = tn_pin_read(env, &ini->arena, s->run.pin, &s->pin);
   return status == TN_OK ? TN_OK
                          : tn_wrap(env, status, "%s: [run] pin", tn_settings_where(ini, "run", "pin"));
 }
 
-tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
-                           const void **data) {
-  tn_options options;
-  const char *name = tn_arena_printf(&ini->arena, "%s.%s", kind, item->name);
-  if (!name) return TN_ENOMEM;
-  tn_section *section = tn_ini_section(ini, name);
-  TN_TRY(start(env, ini, item, &options));
-  TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&options}, 1));
-  *data = options.data;
-  return tn_schema_finish(env, ini, section, name, &options);
-}
-
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
   tn_policy_section policy;
-  tn_choosing optimizer = {&tn_table_optimizer, "type", TN_OPTIMIZER, &s->optimizer, NULL, NULL};
-  tn_choosing schedule = {&tn_table_schedule, "type", TN_SCHEDULE, &s->schedule, NULL, NULL};
-  tn_choosing precision = {&tn_table_precision, "policy", TN_PRECISION, &policy, NULL, NULL};
+  tn_item_choice optimizer = {&tn_table_optimizer, "type", TN_OPTIMIZER, &s->optimizer, NULL, NULL};
+  tn_item_choice schedule = {&tn_table_schedule, "type", TN_SCHEDULE, &s->schedule, NULL, NULL};
+  tn_item_choice precision = {&tn_table_precision, "policy", TN_PRECISION, &policy, NULL, NULL};
   memset(s, 0, sizeof *s);
   tn_section *model = tn_ini_section(ini, "model");
   s->model_where = model ? tn_key_where(ini, model, tn_section_key(model, "loss")) : ini->path;
-  TN_TRY(tn_settings_plain(env, ini, &tn_table_run, &s->run));
-  TN_TRY(read_pin(env, ini, s));
-  TN_TRY(tn_settings_plain(env, ini, &tn_table_backend, &s->backend));
-  TN_TRY(tn_settings_plain(env, ini, &tn_table_distributed, &s->distributed));
-  TN_TRY(tn_settings_plain(env, ini, &tn_table_weights, &s->weights));
-  TN_TRY(read_choosing(env, registry, ini, &optimizer));
-  TN_TRY(read_choosing(env, registry, ini, &schedule));
-  TN_TRY(read_choosing(env, registry, ini, &precision));
+  TN_TRY(tn_settings_read_section(env, ini, &tn_table_run, &s->run));
+  TN_TRY(settings_read_pin(env, ini, s));
+  TN_TRY(tn_settings_read_section(env, ini, &tn_table_backend, &s->backend));
+  TN_TRY(tn_settings_read_section(env, ini, &tn_table_distributed, &s->distributed));
+  TN_TRY(tn_settings_read_section(env, ini, &tn_table_weights, &s->weights));
+  TN_TRY(settings_read_choice(env, registry, ini, &optimizer));
+  TN_TRY(settings_read_choice(env, registry, ini, &schedule));
+  TN_TRY(settings_read_choice(env, registry, ini, &precision));
   s->optimizer_kind = (const tn_optimizer *)optimizer.item;
   s->optimizer_options = optimizer.options;
   s->schedule_kind = (const tn_schedule *)schedule.item;
   s->schedule_options = schedule.options;
   s->precision = (const tn_precision *)precision.item;
   s->precision_options = precision.options;
-  TN_TRY(read_groups(env, ini, s));
-  TN_TRY(read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN]));
-  return read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID]);
+  TN_TRY(settings_read_groups(env, ini, s));
+  TN_TRY(settings_read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN]));
+  return settings_read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID]);
 }

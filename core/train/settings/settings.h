@@ -1,6 +1,6 @@
-/* core/train/settings/settings.h: the sections of a configuration that are Tenon's own, as structs. Each is
- * described by a table of options like any plugin's; sections that choose an item ([optimizer],
- * [data]) take that item's options as well. */
+/* core/train/settings/settings.h: the sections that Tenon itself defines, as structs. A table of options
+ * describes each of them, as for plugins. A section that chooses an item ([optimizer], [data]) also holds
+ * that item's options. */
 #ifndef TN_CORE_TRAIN_SETTINGS_SETTINGS_H
 #define TN_CORE_TRAIN_SETTINGS_SETTINGS_H
 
@@ -70,7 +70,7 @@ typedef struct tn_weights_section {
   const char *file, *prefix, *ignore;
 } tn_weights_section;
 
-/* A parameter group: patterns and its own copy of the optimizer's options. */
+/* A parameter group: patterns, and its own copy of the optimizer's options. */
 typedef struct tn_group_setting {
   const char *name;
   const char *match; /* as written */
@@ -79,7 +79,7 @@ typedef struct tn_group_setting {
   const char *where;
 } tn_group_setting;
 
-/* One split's data: the host's part and the source with its options. */
+/* One split's data: the section, and the source with its options. */
 typedef struct tn_data_setting {
   bool given;
   tn_data_section section;
@@ -92,7 +92,7 @@ typedef struct tn_data_setting {
 } tn_data_setting;
 
 typedef struct tn_settings {
-  const char *model_where; /* of [model], or its loss, for messages */
+  const char *model_where; /* location of [model] or its loss, for messages */
   tn_run_section run;
   tn_pin pin; /* of run */
   tn_backend_section backend;
@@ -100,7 +100,7 @@ typedef struct tn_settings {
   tn_optimizer_section optimizer;
   const tn_optimizer *optimizer_kind;
   const void *optimizer_options;
-  tn_group_setting *groups; /* beside the default group */
+  tn_group_setting *groups; /* without the default group */
   int32_t n_groups;
   tn_schedule_section schedule;
   const tn_schedule *schedule_kind;
@@ -111,28 +111,27 @@ typedef struct tn_settings {
   const void *precision_options;
 } tn_settings;
 
-/* Reads every section but [model] and [block ...]; texts lie in the ini's arena. Then every key and
- * section must be known: a stranger is an error with the nearest name. */
+/* Reads every section but [model] and [block ...]. Texts are allocated in the ini's arena. */
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *settings);
-/* After the model was built: a section that nobody used is an error, a block only a warning. */
+/* After the model was built: an unused section or key is an error with the nearest name; an unused block is a
+ * warning. */
 tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini *ini);
 
-/* "file.ini:14" of a key, of the section where it is not given, or the file alone without that. */
+/* "file.ini:14" of a key; without the key, of its section; without the section, the file. */
 const char *tn_settings_where(tn_ini *ini, const char *section, const char *key);
 
-/* Loads what [plugins] names; the key then holds absolute paths. */
+/* Loads the plugins of [plugins] load. The key holds absolute paths afterwards. */
 tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini);
 
-/* The options of an item from its own section [KIND.NAME] (defaults without one). */
-tn_status tn_settings_item(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
-                           const void **options);
+/* The options of an item from its section [KIND.NAME], or their defaults. */
+tn_status tn_settings_item_options(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
+                                   const void **options);
 
-/* An item that the configuration names. A name that nobody has is a mistake in it, TN_EINVAL; a plugin
- * that has the item and cannot be opened is TN_EUNAVAILABLE. */
-tn_status tn_settings_find(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
-                           const tn_item **item);
+/* The item of a name. TN_EINVAL: no item has this name. TN_EUNAVAILABLE: its plugin cannot be opened. */
+tn_status tn_settings_find_item(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
+                                const tn_item **item);
 
-/* The tables of the host's own sections, for `tenon config` and the reference. NULL-ended. */
+/* The tables of all sections, for `tenon config`; NULL-terminated. */
 extern const tn_item *const tn_settings_tables[];
 
 #endif

@@ -1,7 +1,6 @@
-/* A backend: devices that work late and have memory of their own. A stream is a ring of work and a thread
- * that does it; the host puts work into the ring and goes on, without locks and without asking for memory.
- * Kernels are those of the cpu, which the streams' threads run, and one of its own. `[backend] use = acme`.
- */
+/* A backend: asynchronous devices with memory of their own. A stream is a ring of work and a thread that does
+ * it; the host puts work into the ring and returns, without locks and allocations. The streams' threads run
+ * the kernels of the cpu, and one kernel of the backend. `[backend] use = acme`. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,10 +14,10 @@
 
 #include <tenon/plugin/backend.h>
 
-#define FAR (UINT64_C(1) << 62) /* in every address of a device, so that a host that follows one faults */
+#define FAR (UINT64_C(1) << 62) /* set in device addresses: the host faults when it dereferences one */
 enum { RING = 256, TEXT = 512 };
 
-/* ---- what there is ---- */
+/* ---- types ---- */
 
 struct acme {
   int64_t devices, memory;
@@ -26,17 +25,17 @@ struct acme {
 
 struct backend {
   struct acme options;
-  tn_api api; /* what kernels get on a stream's thread */
+  tn_api api; /* table for kernels on a stream's thread */
 };
 
 struct device {
   const struct backend *backend;
   uint64_t bytes;         /* of device memory in use */
-  pthread_mutex_t lock;   /* of what threads tell each other: events' `done`, and the failure's text */
-  pthread_cond_t changed; /* some event is done */
-  atomic_bool failed;     /* for good; `text` says why */
+  pthread_mutex_t lock;   /* of events' `done`, and of the failure's text */
+  pthread_cond_t changed; /* an event is done */
+  atomic_bool failed;     /* `text` has the reason */
   char text[TEXT];
-  struct capture *capture; /* where work goes instead of to the streams; NULL: it does not */
+  struct capture *capture; /* the current capture; NULL: work goes to the streams */
 };
 
 enum { COPY, ZERO, LAUNCH, RECORD, AWAIT, REPLAY, STOP };
@@ -77,7 +76,7 @@ static void *near(const void *address) { return (void *)((uintptr_t)address & ~(
 
 /* ---- on a stream's thread ---- */
 
-/* The first failure counts. Nothing is done after it, on any stream. */
+/* Records the first failure. No stream does work after it. */
 static void break_device(struct device *d, const char *what, const char *why) {
   pthread_mutex_lock(&d->lock);
   if (!d->failed) snprintf(d->text, sizeof d->text, "acme: '%s': %s", what, why);
@@ -85,7 +84,7 @@ static void break_device(struct device *d, const char *what, const char *why) {
   pthread_mutex_unlock(&d->lock);
 }
 
-/* The kernel gets a copy of its launch, with addresses that it can follow and a handle of this thread. */
+/* The kernel gets a copy of its launch, with host addresses and a handle of this thread. */
 static void run_launch(struct device *d, const struct work *w) {
   char text[TEXT] = "it failed and did not say why";
   size_t n_in = (size_t)w->l->n_in, n_out = (size_t)w->l->n_out;
@@ -121,7 +120,7 @@ static void reach(struct event *e, uint64_t ticket) {
   pthread_mutex_unlock(&e->device->lock);
 }
 
-/* Events are told even of a broken device, so that nobody waits for ever. */
+/* Records complete also on a failed device, so that waits end. */
 static void run(struct device *d, const struct work *w) {
   if (w->what == RECORD) tell(w->event, w->ticket);
   if (atomic_load(&d->failed)) return;
@@ -136,7 +135,7 @@ static void run(struct device *d, const struct work *w) {
 }
 
 static void await(sem_t *semaphore) {
-  while (sem_wait(semaphore) != 0) continue; /* a signal came between */
+  while (sem_wait(semaphore) != 0) continue; /* interrupted by a signal */
 }
 
 static void *work_on(void *arg) {
@@ -150,7 +149,7 @@ static void *work_on(void *arg) {
   }
 }
 
-/* ---- the table for kernels there: a handle of the host belongs to the host's thread ---- */
+/* ---- the table for kernels on a stream's thread ---- */
 
 static tn_status worker_fail(const void *handle, tn_status code, const char *option, const char *format,
                              ...) {
@@ -168,7 +167,7 @@ static void worker_parallel(tn_launch *l, int64_t chunks, void (*body)(void *arg
   for (int64_t chunk = 0; chunk < chunks; chunk++) body(arg, chunk);
 }
 
-/* ---- the host's side of a stream ---- */
+/* ---- enqueuing ---- */
 
 static void put(struct stream *s, const struct work *work) {
   await(&s->room);
@@ -200,7 +199,7 @@ static tn_status push(struct stream *s, tn_env *env, const struct work *work) {
 }
 
 static tn_status copy(tn_env *env, void *stream, int32_t way, void *to, const void *from, uint64_t bytes) {
-  (void)way; /* the addresses say it */
+  (void)way; /* the addresses show it */
   return push(stream, env, &(struct work){.what = COPY, .to = to, .from = from, .bytes = bytes});
 }
 
@@ -225,7 +224,7 @@ static tn_status record(tn_env *env, void *event, void *stream) {
   struct event *e = event;
   struct stream *s = stream;
   e->captured = s->device->capture != NULL;
-  if (e->captured) return check(s->device, env); /* replayed work is in order anyway */
+  if (e->captured) return check(s->device, env); /* one stream replays, in order */
   tn_status status = push(s, env, &(struct work){.what = RECORD, .event = e, .ticket = e->recorded + 1});
   e->recorded += status == TN_OK;
   return status;
@@ -253,7 +252,7 @@ static tn_status wait_event(tn_env *env, void *event) {
 
 /* ---- streams ---- */
 
-/* Even of a broken device: what follows may be that memory is given back. */
+/* Waits also for a failed device, since the host frees memory after it. */
 static tn_status wait_stream(tn_env *env, void *stream) {
   struct stream *s = stream;
   if (s->device->capture) return tn_fail(env, TN_EUNSUPPORTED, NULL, "acme: captured work runs only later");
@@ -262,7 +261,7 @@ static tn_status wait_stream(tn_env *env, void *stream) {
   return check(s->device, env);
 }
 
-/* Signals of the process are for the threads of the application. */
+/* The thread blocks all signals, so the application's threads handle them. */
 static int start(struct stream *s) {
   sigset_t all, before;
   sigfillset(&all);
@@ -295,7 +294,7 @@ static void delete_stream(tn_env *env, void *stream) {
   tn_delete(env, s);
 }
 
-/* ---- capture: the host's order is one that events allow, so one stream can do it all ---- */
+/* ---- capture: one stream replays all work, in the order of enqueuing, which the events allow ---- */
 
 static tn_status begin_capture(tn_env *env, void *device, void *stream) {
   struct device *d = device;
@@ -406,12 +405,12 @@ static tn_status takes(tn_env *env, void *self, const tn_kernel *kernel, const t
 }
 
 static const tn_option options[] = {
-    TN_OPT(struct acme, devices, TN_OPT_INT, "1", "[1, 16]", "how many devices there are"),
+    TN_OPT(struct acme, devices, TN_OPT_INT, "1", "[1, 16]", "number of devices"),
     TN_OPT(struct acme, memory, TN_OPT_SIZE, "0", ">= 0", "memory of each device; 0: as much as there is"),
     TN_OPT_END};
 
 static const tn_backend acme = {
-    .item = TN_ITEM(tn_backend, TN_BACKEND, "acme", "works late in memory of its own", struct acme, options),
+    .item = TN_ITEM(tn_backend, TN_BACKEND, "acme", "asynchronous, memory of its own", struct acme, options),
     .accepts = "cpu",
     .open = open_acme,
     .close = close_acme,
@@ -447,7 +446,7 @@ static tn_status query_copy(tn_query *q) {
   return status;
 }
 
-/* On the host's thread, with addresses of the device: it enqueues, and that is all. */
+/* Runs on the host's thread, with device addresses, and enqueues. */
 static tn_status launch_copy(tn_launch *l) {
   uint64_t bytes = tn_dtype_size(l->in[0].type.dtype);
   for (int32_t i = 0; i < l->in[0].type.rank; i++) bytes *= (uint64_t)l->in[0].type.dims[i];

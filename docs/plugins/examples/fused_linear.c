@@ -1,5 +1,5 @@
 /* A fused kernel: a matrix product, its bias and ReLU in one launch. `--plugin fused_linear.so` speeds
- * up a model that never heard of it; `tenon plan` shows where it was taken. Weights are (out, in). */
+ * up models without changes to them; `tenon plan` shows its launches. Weights are (out, in). */
 #include <tenon/attributes.h>
 #include <tenon/plugin/kernel.h>
 

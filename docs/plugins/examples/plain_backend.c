@@ -1,5 +1,5 @@
-/* A backend: devices on the host, without threads. Memory comes from malloc, every piece of work is done
- * when its call returns, and the kernels are those of the cpu. `[backend] use = plain`. */
+/* A backend: synchronous devices on the host, without threads. Memory comes from malloc, work is done when
+ * its call returns, and the kernels are those of the cpu. `[backend] use = plain`. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static tn_status open_plain(tn_env *env, const void *options, void **self) {
 }
 static void close_plain(tn_env *env, void *self) { tn_delete(env, self); }
 
-/* Nothing keeps them apart, so there may be any number. */
+/* Devices have no state, so the number is arbitrary. */
 static tn_status count(tn_env *env, void *self, int32_t *n) { return (void)self, (void)env, *n = 4, TN_OK; }
 
 static tn_status properties(tn_env *env, void *self, int32_t index, tn_device_properties *p) {
@@ -21,7 +21,7 @@ static tn_status properties(tn_env *env, void *self, int32_t index, tn_device_pr
   return TN_OK;
 }
 
-/* Devices, streams and events have nothing to keep either: each is the object that it is made from. */
+/* Devices, streams and events have no state: each is the object that it is made from. */
 static tn_status open_device(tn_env *env, void *self, int32_t index, void **device) {
   return (void)env, (void)index, *device = self, TN_OK;
 }
@@ -43,7 +43,7 @@ static void delete_memory(tn_env *env, void *device, int32_t kind, void *address
   (void)device, (void)kind, (void)bytes, (void)env, free(address);
 }
 
-/* Nothing is ever pending, so nothing waits. */
+/* Work is never pending, so waits return at once. */
 static tn_status wait(tn_env *env, void *object) { return (void)object, (void)env, TN_OK; }
 static tn_status order(tn_env *env, void *event, void *stream) { return (void)stream, wait(env, event); }
 

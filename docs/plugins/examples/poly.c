@@ -1,4 +1,4 @@
-/* A schedule: the learning rate falls as a power of what is left. `[schedule] type = poly`. */
+/* A schedule: the learning rate is a power of the remaining part of the run. `[schedule] type = poly`. */
 #include <math.h>
 
 #include <tenon/plugin/schedule.h>

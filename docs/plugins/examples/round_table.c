@@ -1,5 +1,5 @@
-/* A communicator: sums of floats between devices of one process whose work is done when its call returns, as
- * that of plain_backend.c is. `[distributed] communicator = round_table`. */
+/* A communicator: sums of floats between synchronous devices of one process, such as those of
+ * plain_backend.c. `[distributed] communicator = round_table`. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,12 +10,12 @@
 
 enum { MOST = 64, CHUNK = 1024 };
 
-/* What all ranks share. */
+/* Shared by all ranks. */
 typedef struct table {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   int32_t ranks, here, left;
-  uint64_t round, arrived[MOST]; /* rounds that are over, and to which each rank has come */
+  uint64_t round, arrived[MOST]; /* rounds done; the last round at which each rank has arrived */
   const tn_collective *calls[MOST];
   char failure[128]; /* "": none */
 } table;
@@ -28,7 +28,7 @@ typedef struct seat {
 
 /* ---- failure ---- */
 
-/* The lock must be held. The first failure is the one that is told. */
+/* Records the first failure. The lock must be held. */
 static tn_status failed(table *t, tn_env *env) {
   return t->failure[0] ? tn_fail(env, TN_ECOMM, NULL, "%s", t->failure) : TN_OK;
 }
@@ -62,7 +62,7 @@ static int32_t missing(const table *t) {
   return 0;
 }
 
-/* Returns when all ranks are here, or one of them will not come. */
+/* Returns when all ranks have arrived, or after the timeout. */
 static tn_status meet(seat *s, tn_env *env) {
   table *t = s->table;
   struct timespec until;
@@ -93,32 +93,32 @@ static tn_status compare(const seat *s, tn_env *env) {
                  (long long)mine->count, (long long)first->count);
 }
 
-/* In the order of the ranks, so that every rank gets the same bits, every time. */
+/* In the order of ranks, so that all ranks get the same bits in every run. */
 static void sum(const table *t, int64_t at, int64_t n, float *chunk) {
   memcpy(chunk, (const float *)t->calls[0]->from + at, (size_t)n * sizeof *chunk);
   for (int32_t r = 1; r < t->ranks; r++)
     for (int64_t i = 0; i < n; i++) chunk[i] += ((const float *)t->calls[r]->from)[at + i];
 }
 
-/* Between two meetings all read, and nobody writes: so sums may be in place. */
-static tn_status run(tn_env *env, void *communicator, const tn_collective *what, void *stream) {
+/* All ranks read between two meetings and write after the second, so sums may be in place. */
+static tn_status run(tn_env *env, void *communicator, const tn_collective *call, void *stream) {
   seat *s = communicator;
   float chunk[CHUNK];
   (void)stream;
-  if (what->kind != TN_ALL_REDUCE || what->reduction != TN_REDUCTION_SUM || what->dtype != TN_F32)
+  if (call->kind != TN_ALL_REDUCE || call->reduction != TN_REDUCTION_SUM || call->dtype != TN_F32)
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "round_table sums f32 and does nothing else");
-  s->table->calls[s->rank] = what;
+  s->table->calls[s->rank] = call;
   tn_status status = TN_OK;
-  for (int64_t at = 0; status == TN_OK && at < what->count; at += CHUNK) {
-    int64_t n = what->count - at < CHUNK ? what->count - at : CHUNK;
+  for (int64_t at = 0; status == TN_OK && at < call->count; at += CHUNK) {
+    int64_t n = call->count - at < CHUNK ? call->count - at : CHUNK;
     if ((status = meet(s, env)) != TN_OK || (status = compare(s, env)) != TN_OK) break;
     sum(s->table, at, n, chunk);
-    if ((status = meet(s, env)) == TN_OK) memcpy((float *)what->to + at, chunk, (size_t)n * sizeof *chunk);
+    if ((status = meet(s, env)) == TN_OK) memcpy((float *)call->to + at, chunk, (size_t)n * sizeof *chunk);
   }
   return status;
 }
 
-/* ---- coming and going ---- */
+/* ---- open, close ---- */
 
 static tn_status identify(tn_env *env, const void *options, void *identity) {
   (void)options;

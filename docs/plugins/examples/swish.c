@@ -13,7 +13,7 @@ struct swish {
 static const tn_option options[] = {TN_OPT(struct swish, beta, TN_OPT_FLOAT, "1", NULL, "steepness"),
                                     TN_OPT_END};
 
-/* What the op means, in terms of others: enough to run on every device. */
+/* The op in terms of others, which runs on every device. */
 static tn_status decompose(tn_build *b, const void *attributes) {
   const struct swish *o = attributes;
   tn_val x = tn_build_in(b, 0);

@@ -1,33 +1,34 @@
-/* tenon/plugin/backend.h: devices of a family, or an extension of another family. docs/plugins/backend.md
- * leads through it with an example.
+/* tenon/plugin/backend.h: a backend: the devices of a family, or an extension of another family.
+ * docs/plugins/backend.md develops an example.
  *
  * Life cycle: open -> count -> properties -> device_open -> memory, streams, events, launches -> device_close
- * -> close. A backend is opened once for every device in use, and once more where somebody only asks what
- * there is, so several of its objects may live in one process, on several threads. Whoever creates destroys,
- * through this table; what fails to create leaves NULL, and what destroys gets what was created, never NULL.
+ * -> close. The host opens a backend once for every device in use, and once more to list devices, so one
+ * process may have several backend objects on several threads. The host deletes through this table every
+ * object that it has created through it. A function that fails to create an object sets it to NULL; close and
+ * delete never get NULL.
  *
- * Threads. All calls about one device come from one thread at a time: the one that compiles and launches.
- * Different devices may be served by different threads at once. `parallel` and `enqueue` apart, no callback
- * is called from a thread of the backend's own.
+ * Threads. Calls about one device come from one thread at a time, the one that compiles and launches.
+ * Different devices may be used from different threads at once. Only `parallel`, and the `launch` given to
+ * `enqueue`, are called on threads of the backend.
  *
- * While steps run the launching thread must not be held up: event_record, event_await, copy, fill_zero,
- * enqueue and capture_launch enqueue and return. They ask for no memory and take no lock; where a queue is
- * full they may wait for room. event_wait and stream_wait are the only calls that wait for work.
+ * Launching. event_record, event_await, copy, fill_zero, enqueue and capture_launch enqueue work and return.
+ * They allocate no memory and take no lock; they may wait while a queue is full. event_wait and stream_wait
+ * wait for work.
  *
- * Handles. The env given to open and to device_open stays valid until the matching close, so the object
- * may keep a copy, to free its memory through. Others are for the call. A handle is used by one thread at a
- * time: threads of the backend's own keep their messages until the host calls.
+ * Handles. The env of open and of device_open is valid until the matching close; a backend may keep a copy to
+ * free memory with. Every other env is valid during the call. A handle is used by one thread at a time:
+ * threads of the backend store their messages until the host calls.
  *
- * Addresses. A device address is a void * that only the device can read, unless its properties say
- * host_addressable. The host does arithmetic on it and nothing else.
+ * Addresses. A device address is a void * that only the device can dereference, unless the properties say
+ * host_addressable. The host does pointer arithmetic on it.
  *
- * Time. Work on one stream runs in order. Work on different streams is ordered by events only.
+ * Order. Work on one stream runs in order. Events order work on different streams; nothing else does.
  *
- * Errors. A call that fails returns a code and leaves the reason in env. A piece of work that fails makes its
- * stream sticky: nothing more is done there, and every later call on it returns TN_EDEVICE and the reason, as
- * do waits for events recorded behind the failure. A backend may let it stick to the whole device; then waits
- * for events recorded before may fail, too. Waits
- * still return only when nothing runs any more, since memory is given back after them. */
+ * Errors. A call that fails returns a code and leaves the reason in env. Work that fails stops its stream:
+ * later work on it is dropped, and every later call on the stream returns TN_EDEVICE and the reason, as do
+ * waits for events recorded after the failure. A backend may stop the whole device instead; then waits for
+ * earlier events may fail as well. A wait returns only when no work of the stream runs any more, since the
+ * host frees memory after it. */
 #ifndef TENON_PLUGIN_BACKEND_H
 #define TENON_PLUGIN_BACKEND_H
 
@@ -36,7 +37,7 @@
 
 TN_BEGIN_C
 
-/* What a stream is for: a device has one of each, made by stream_new. */
+/* Roles of streams. The host makes one stream of each role for a device. */
 enum {
   TN_STREAM_COMPUTE = 0,
   TN_STREAM_COPY_IN = 1,
@@ -51,106 +52,114 @@ enum {
   TN_MEMORY_STAGING = 1 /* host memory that the device copies from and to quickly ("pinned") */
 };
 
-/* Where the two ends of a copy lie. */
+/* Directions of copies. */
 enum { TN_COPY_TO_DEVICE = 0, TN_COPY_TO_HOST = 1, TN_COPY_ON_DEVICE = 2 };
 
 typedef struct tn_backend {
   tn_item item;
-  /* NULL: the item's name is a family. Else the name of the family it extends: no devices of its
-   * own, kernels with .family = its name, run on that family's devices and preferred there. */
+  /* NULL: the item's name is a family. Else the item is an extension of this family: it has no devices; the
+   * kernels with its name as their family run on that family's devices and are preferred there. */
   const char *extends;
-  /* Families whose kernels run on these devices too, comma-separated ("cpu"); NULL: none. */
+  /* Other families whose kernels run on these devices, comma-separated ("cpu"); NULL: no other family. */
   const char *accepts;
 
-  /* Options are filled and stay until close. TN_EUNAVAILABLE and the reason: it cannot be used here, and the
-   * host goes on to the next backend of [backend] use. *backend may be anything but NULL. */
+  /* `options` is the filled options struct, valid until close. TN_EUNAVAILABLE with a reason: the backend
+   * cannot be used on this machine; the host tries the next backend of [backend] use. *backend must not be
+   * NULL. */
   tn_status (*open)(tn_env *env, const void *options, void **backend);
   void (*close)(tn_env *env, void *backend);
-  /* How many devices there are; 0 with TN_EUNAVAILABLE and the reason when none can be used. */
+  /* Number of devices. TN_EUNAVAILABLE with a reason: there is no usable device. */
   tn_status (*count)(tn_env *env, void *backend, int32_t *count);
-  /* Of device `index`, 0 <= index < count; nothing is taken into use. */
+  /* Properties of device `index`, 0 <= index < count, without opening it. */
   tn_status (*properties)(tn_env *env, void *backend, int32_t index, tn_device_properties *properties);
   tn_status (*device_open)(tn_env *env, void *backend, int32_t index, void **device);
-  /* After its memory, streams and events have been deleted. */
+  /* The host has deleted all memory, streams, events and captures of the device. */
   void (*device_close)(tn_env *env, void *device);
 
-  /* At least 64-byte aligned, contents undefined. bytes > 0. TN_ENOMEM where it does not fit; the text says
-   * how much there is. Before the first step only, and where tensors are made. */
+  /* Allocates memory of a TN_MEMORY_... kind, aligned to 64 bytes or more, contents undefined; bytes > 0.
+   * TN_ENOMEM: too little memory; the text says how much there is. Called before the first step and when
+   * tensors are made. */
   tn_status (*memory_new)(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
-  /* `bytes` as it was asked for. The host has waited for all work that uses the memory. */
+  /* `kind` and `bytes` are those of memory_new. The host has waited for all work that uses the memory. */
   void (*memory_delete)(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
 
+  /* A stream for a TN_STREAM_... role. */
   tn_status (*stream_new)(tn_env *env, void *device, int32_t role, void **stream);
-  /* The stream has been waited for. */
+  /* The host has waited for the stream. */
   void (*stream_delete)(tn_env *env, void *stream);
-  /* Blocks until all work on the stream is done, or none is left to do; the sticky error if there is one. */
+  /* Blocks until all work on the stream is done or dropped; returns the error of work that failed. */
   tn_status (*stream_wait)(tn_env *env, void *stream);
 
-  /* One event is recorded again and again; whoever awaits or waits means the last record before the call. */
+  /* An event may be recorded many times; event_await and event_wait refer to the last record before the call.
+   */
   tn_status (*event_new)(tn_env *env, void *device, void **event);
-  /* Nobody awaits it any more. */
+  /* No stream awaits the event any more. */
   void (*event_delete)(tn_env *env, void *event);
   tn_status (*event_record)(tn_env *env, void *event, void *stream);
-  /* The stream goes on only when the event's last record is done. Does not block the caller. An event never
-   * recorded is done. Stream and event are of the same device. */
+  /* Makes later work on the stream run after the event's last record. Does not block the caller. No effect
+   * for an event that was never recorded. Stream and event are of the same device. */
   tn_status (*event_await)(tn_env *env, void *event, void *stream);
-  /* Blocks the caller. An event never recorded is done. */
+  /* Blocks the caller until the event's last record is done; returns at once for an event never recorded. */
   tn_status (*event_wait)(tn_env *env, void *event);
 
-  /* bytes may be 0, here and in fill_zero; the two ends do not overlap. The host's end is staging memory or
-   * any other of the process. It stays as it is until the copy is done: the host waits for an event or the
-   * stream before it reads what was copied, writes what is being copied, or frees either. The device's end
-   * may be inside a block. */
+  /* Enqueues a copy of `bytes` bytes in a TN_COPY_... direction. bytes may be 0, here and in fill_zero. The
+   * ranges do not overlap. Host memory is staging memory or any other memory of the process; the host waits
+   * for an event or for the stream before it reads, writes or frees it. Device addresses may point into a
+   * block. */
   tn_status (*copy)(tn_env *env, void *stream, int32_t direction, void *to, const void *from, uint64_t bytes);
   tn_status (*fill_zero)(tn_env *env, void *stream, void *address, uint64_t bytes);
 
-  /* Beside `accepts`: whether a foreign family's kernel can do a match on these devices; TN_EUNSUPPORTED
-   * and the reason where it cannot, which `tenon plan` shows. Asked while compiling, perhaps before any
-   * device is open. NULL: always. */
+  /* With `accepts`: TN_OK where a kernel of another family can compute a match on these devices;
+   * TN_EUNSUPPORTED with a reason, which `tenon plan` shows, where it cannot. Called while compiling,
+   * possibly before a device is open. NULL: always TN_OK. */
   tn_status (*takes)(tn_env *env, void *backend, const tn_kernel *kernel, const tn_match *match);
 
-  /* Beside `accepts`: runs a launch of a foreign family's kernel when the stream gets there. `l`, its views
-   * and its name stay as they are until the stream has been waited for, captured ones until the capture is
-   * deleted, and so do those of the family's own kernels; the backend passes `launch` a copy whose addresses
-   * the kernel can dereference, and reports what it returns through the stream. The copy's env must be one
-   * for the thread that it runs on: a table of the backend's own, with `fail`, `log` and `parallel` that work
-   * there (a copy of the host's, with these replaced). NULL: the memory is host_addressable, and the kernel
-   * runs at once. */
+  /* With `accepts`: enqueues a launch of a kernel of another family. `l`, its views and its name stay
+   * unchanged until the stream has been waited for, those of captured work until the capture is deleted; the
+   * same holds for the family's own kernels. The backend calls `launch` with a copy of `l` whose addresses
+   * the kernel can dereference, and treats a code other than TN_OK as failed work of the stream. The copy's
+   * env is for the thread that it runs on: a table of the backend (a copy of the host's, struct_size set to
+   * the size copied) whose `fail`, `log` and `parallel` work there. NULL: the memory is host_addressable, and
+   * the host calls the kernel directly. */
   tn_status (*enqueue)(tn_env *env, void *stream, tn_status (*launch)(tn_launch *l), tn_launch *l);
 
-  /* Devices that run kernels on the host: tn_parallel ends here. `device` is of this family; an
-   * extension gets what its own open made. Returns when all chunks are done. May be called from several
-   * threads at once, and from inside a chunk. NULL: chunks run one after the other. */
+  /* For devices that run kernels on the host: tn_parallel calls this. `device` is the device; an extension
+   * gets its backend object. Returns when all chunks are done. It may be called from several threads at once,
+   * and from inside a chunk, with the env of the launch, so it records no error. NULL: chunks run one after
+   * the other. */
   void (*parallel)(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
                    void *arg);
 
-  /* Optional: record everything enqueued on the device's streams between begin and end, and run it
-   * again with one call. All four or none. Nothing runs while it is recorded. Work begins on `stream`, which
-   * others join by awaiting an event of the capture, and it ends there: `stream` awaits them. Events cannot
-   * cross the border. Work enqueued before goes on; on streams that have not joined nothing is enqueued
-   * meanwhile. What a backend cannot record it refuses with TN_EUNSUPPORTED, in the call or in the
-   * end; then the host logs the reason and launches one by one. After a begin there is always an end, also
-   * where something between has failed. */
+  /* Optional, all four functions or none: capture the work that is enqueued on the device's streams between
+   * begin and end, and run it later with one call. Captured work does not run during the capture. The capture
+   * begins on `stream`; another stream joins when it awaits an event of the capture; `stream` awaits all of
+   * them before the end. An event recorded outside the capture is not awaited inside it, and the reverse.
+   * Work enqueued before the capture runs on. No work is enqueued on streams that have not joined.
+   * TN_EUNSUPPORTED, of a call during the capture or of its end, for work that the backend cannot capture:
+   * the host logs the reason and launches one by one. Every begin is followed by an end, also after a
+   * failure. */
   tn_status (*capture_begin)(tn_env *env, void *device, void *stream);
-  /* *capture: NULL when it fails. */
+  /* *capture: the captured work, or NULL on failure. */
   tn_status (*capture_end)(tn_env *env, void *device, void *stream, void **capture);
-  /* May be called again before the last run is done; runs of one capture follow each other. */
+  /* Enqueues one run of the capture on `stream`. Runs of one capture follow each other; a run may be enqueued
+   * before the previous one is done. */
   tn_status (*capture_launch)(tn_env *env, void *capture, void *stream);
-  /* The streams have been waited for. */
+  /* The host has waited for the streams. */
   void (*capture_delete)(tn_env *env, void *capture);
 
-  /* Optional: vendor handles for foreign kernels ("cuda.1"), or NULL. Borrowed while the device is open. */
+  /* Optional: a handle for kernels of other plugins, by the name of an interface ("cuda.1"), valid while the
+   * device is open; NULL: no such interface. */
   void *(*native)(tn_env *env, void *device, void *stream, const char *name);
 
-  /* Optional: the libraries that the speed of its kernels depends on, with the versions in use
-   * ("oneDNN 2.6.3"), or NULL: with another version kernels are measured anew. An extension's, too, is
-   * called. Borrowed until close. */
+  /* Optional: names and versions of the libraries that the speed of the kernels depends on ("oneDNN 2.6.3"),
+   * valid until close, or NULL. Autotune measures again where this text differs. Called for extensions as
+   * well. */
   const char *(*libraries)(tn_env *env, void *backend);
 } tn_backend;
 
-/* Options that the host sets for every backend that declares them, from [run]: `threads` (int), and beside it
- * `pin` (ints), the processors of a team's threads in their order, checked and no fewer than `threads`; none:
- * they are not bound. The first is the launching thread's, which the host binds while a program runs. */
+/* Options that the host sets from [run] for every backend that declares them: `threads` (int); and `pin`
+ * (ints), the processors of the team's threads in order, checked, at least `threads` of them; empty: threads
+ * are not bound. The first processor is the launching thread's, which the host binds while a program runs. */
 
 TN_END_C
 #endif

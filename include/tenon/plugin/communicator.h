@@ -1,13 +1,13 @@
 /* tenon/plugin/communicator.h: collectives over ranks, enqueued on a stream.
  *
- * Life cycle: identify (rank 0 only; the host ships the bytes to all ranks, each of which opens with them
- * once) -> open on every rank at once -> collectives, on the thread that owns the stream, in the same order
- * on every rank -> status from any thread -> close, after abort when a rank has died.
+ * Life cycle: identify (rank 0 only; the host sends its bytes to all ranks) -> open on every rank at once ->
+ * run, on the thread of the stream, in the same order on every rank -> status and abort from any thread ->
+ * close.
  *
- * Failure. A rank that does not come in time, or whose part fails, makes the collective fail on every other
- * rank with TN_ECOMM naming it, through the stream as any failure of enqueued work; so does abort. Nobody
- * waits for longer than timeout_s. Sums are made in the same order every time, so that they have the same
- * bits. */
+ * Failure. A rank that does not arrive within timeout_s, or whose part fails, makes the collective fail on
+ * every other rank, as failed work of the stream: TN_ECOMM, with the number of that rank. No call and no
+ * collective waits longer than timeout_s. Order: sums are added in the same order every time, so results have
+ * the same bits. */
 #ifndef TENON_PLUGIN_COMMUNICATOR_H
 #define TENON_PLUGIN_COMMUNICATOR_H
 
@@ -15,34 +15,38 @@
 
 TN_BEGIN_C
 
+/* Kinds of collectives, with the meaning of MPI 4.0, chapter 6, and NCCL. Reductions are TN_REDUCTION_...
+ * (base.h). */
 enum { TN_ALL_REDUCE = 0, TN_BROADCAST = 1, TN_REDUCE_SCATTER = 2, TN_ALL_GATHER = 3 };
 
 typedef struct tn_collective {
   uint32_t struct_size;
   int32_t kind, reduction, dtype; /* TN_ALL_REDUCE ..., TN_REDUCTION_..., TN_F32 ... */
-  int32_t root;                   /* broadcast */
+  int32_t root;                   /* of a broadcast: the rank whose data all ranks get */
   int64_t count; /* elements of `from`; all_gather writes count * ranks, reduce_scatter count / ranks */
-  /* Device addresses. In place where both are equal; all_gather where `from` is the rank's part of `to`,
-   * reduce_scatter where `to` is the rank's part of `from`. */
+  /* Device addresses. A collective is in place where both are equal; all_gather, where `from` is the rank's
+   * part of `to`; reduce_scatter, where `to` is the rank's part of `from`. */
   const void *from;
   void *to;
-  const char *name; /* "all_reduce of bucket 2", for traces and messages; lives as long as the stream works */
+  const char *name; /* "all_reduce of bucket 2", for messages; valid until the stream was waited for */
 } tn_collective;
 
 typedef struct tn_communicator {
   tn_item item;
-  const char *families; /* comma-separated families whose devices it can serve */
-  uint32_t identity_bytes;
+  const char *families;    /* families whose devices it serves, comma-separated */
+  uint32_t identity_bytes; /* size of the identity, at least 1 */
+  /* Writes identity_bytes bytes by which the ranks of one run find each other. */
   tn_status (*identify)(tn_env *env, const void *options, void *identity);
-  /* `device` is the backend's device. Blocks until all ranks are here or timeout_s has passed. */
+  /* `device` is the backend's device object. Blocks until all ranks have called open, or timeout_s has
+   * passed. */
   tn_status (*open)(tn_env *env, const void *options, void *device, int32_t rank, int32_t ranks,
                     const void *identity, double timeout_s, void **communicator);
   void (*close)(tn_env *env, void *communicator);
-  /* Enqueues; does not wait. */
+  /* Enqueues a collective and returns. `collective` is valid during the call. */
   tn_status (*run)(tn_env *env, void *communicator, const tn_collective *collective, void *stream);
-  /* TN_OK while all is well; TN_ECOMM naming the rank. From any thread. */
+  /* TN_OK, or TN_ECOMM with the rank that failed. From any thread, with a handle of that thread. */
   tn_status (*status)(tn_env *env, void *communicator);
-  /* Makes pending and later collectives of all ranks fail soon. From any thread, until close. */
+  /* Makes pending and later collectives of all ranks fail. From any thread, with a handle of that thread. */
   void (*abort)(tn_env *env, void *communicator);
 } tn_communicator;
 

@@ -1,10 +1,10 @@
-/* tenon/plugin/layer.h: a layer: parameters, state and ops emitted from one line of a model.
- * Losses and metrics are layers that yield two outputs, value and weight, per element and never
- * reduced; the host forms sum(value * weight) / sum(weight) over elements, micro-batches and ranks.
- * Their weight may depend on targets only.
+/* tenon/plugin/layer.h: a layer: parameters, state and ops emitted from one line of a model. Losses and
+ * metrics are layers with two outputs, value and weight, one of each for every element, not reduced; the host
+ * computes sum(value * weight) / sum(weight) over elements, micro-batches and ranks. The weight depends on
+ * targets only.
  *
- * Life cycle: build is a pure function, called on the compiling thread once per program (training,
- * evaluation, prediction) and use. tn_build_training(b) tells which. */
+ * Life cycle: build is a pure function, called on the compiling thread once for each program (training,
+ * evaluation, prediction) and each use. tn_build_training(b) is 1 in the training program. */
 #ifndef TENON_PLUGIN_LAYER_H
 #define TENON_PLUGIN_LAYER_H
 
@@ -18,9 +18,9 @@ enum { TN_LAYER_PLAIN = 0, TN_LAYER_LOSS = 1, TN_LAYER_METRIC = 2 };
 typedef struct tn_layer_kind {
   tn_item item;
   uint32_t role;
-  int32_t min_in, max_in; /* inputs; max_in -1: any number. Losses: values, then targets */
-  /* Emits the layer: tn_build_in, tn_build_param, tn_build_state, ops, tn_build_yield. Errors that stuck in
-   * the builder are reported by the host with the layer's line; return tn_fail(...) for those of its own. */
+  int32_t min_in, max_in; /* number of inputs; max_in -1: no limit. Losses: values, then targets */
+  /* Emits the layer with tn_build_in, tn_build_param, tn_build_state, ops and tn_build_yield. Errors of the
+   * builder need no check; the host reports them with the layer's line. Other errors: return tn_fail(...). */
   tn_status (*build)(tn_build *b, const void *options);
 } tn_layer_kind;
 

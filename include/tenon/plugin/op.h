@@ -1,8 +1,8 @@
-/* tenon/plugin/op.h: an op, that is, what it means. Who computes it is a kernel's business
- * (plugin/kernel.h); an op with a decomposition needs none.
+/* tenon/plugin/op.h: an op: schema, types of results, decomposition, gradient, cost. Kernels compute it
+ * (plugin/kernel.h); an op with a decomposition needs no kernel.
  *
- * Life cycle: all callbacks are pure functions of their arguments. The host calls infer and check
- * whenever a node is made, decompose and grad while it compiles, on the thread that compiles. */
+ * Life cycle: all callbacks are pure functions of their arguments. The compiling thread calls infer whenever
+ * a node is made, decompose and grad while a program is compiled, cost while kernels are selected. */
 #ifndef TENON_PLUGIN_OP_H
 #define TENON_PLUGIN_OP_H
 
@@ -11,7 +11,7 @@
 
 TN_BEGIN_C
 
-/* Class of an op: what precision policies decide by and what pattern `CLASS+` grows over. */
+/* Class of an op, for precision policies and for the pattern `CLASS+` (kernel.h). */
 enum {
   TN_CLASS_OTHER = 0,
   TN_CLASS_MATMUL = 1,    /* matmul, convolutions and their gradients */
@@ -29,37 +29,38 @@ enum {
   TN_OP_NONDIFF = 1,     /* no gradient flows through: comparisons, counters, gradient ops */
   TN_OP_VIEW = 2,        /* result 0 has the elements of operand 0 in the same row-major order */
   TN_OP_COMMUTATIVE = 4, /* the first two operands may be swapped */
-  TN_OP_EFFECT = 8       /* kept although nobody uses its results */
+  TN_OP_EFFECT = 8       /* has effects: kept although its results are unused */
 };
 
-/* One node, as infer, cost and kernels see it. Operands and results in schema order; an absent
- * optional operand is NULL. Borrowed for the call. */
+/* One node of a graph. Operands and results are in schema order; an absent optional operand is NULL. Valid
+ * during the call; a node of a match, as long as the match. */
 typedef struct tn_node {
   uint32_t struct_size;
   int32_t n_in, n_out;
   const char *op;
-  const void *attributes; /* the op's options struct, filled */
+  const void *attributes; /* the op's options struct, filled by the host */
   const tn_type *const *in;
   tn_type *out; /* infer writes dims (and dtype where the schema has no variable) */
 } tn_node;
 
-/* Infer's handle. */
+/* Handle of infer. `node` is last and has a struct_size of its own, so the struct grows with it. */
 typedef struct tn_infer {
   tn_env env;
   uint32_t struct_size;
   tn_node node;
 } tn_infer;
 
+/* Work of one node. The host sets struct_size and zeroes the rest. */
 typedef struct tn_cost {
   uint32_t struct_size;
-  double flops; /* multiply and add count as two */
-  double bytes; /* read and written once each, without caches */
+  double flops; /* floating-point operations; a multiplication and an addition count as two */
+  double bytes; /* of operands and results, each read or written once */
 } tn_cost;
 
 /* schema: "(x:T, w:T, bias?:T, rest*:T) -> (y:T, index:i32); T in f16 bf16 f32 f64".
- * A dtype letter stands for one dtype per node; `?` marks an optional operand, `*` (last one only)
- * any number. Without `in`, a letter ranges over all types. Results whose dtype is a letter or a
- * fixed type are set before infer is called; `any` leaves them to infer. */
+ * A dtype letter stands for one dtype in the whole node; without `in` it ranges over all dtypes. `?` marks an
+ * optional operand; `*`, on the last operand, any number of operands. The host sets the dtype of results with
+ * a letter or a fixed dtype before it calls infer; infer sets that of results of type `any`. */
 typedef struct tn_op {
   tn_item item;
   const char *schema;
@@ -68,9 +69,10 @@ typedef struct tn_op {
   tn_status (*infer)(tn_infer *n);
   /* Emits the op in terms of others and yields each result. NULL: primitive. */
   tn_status (*decompose)(tn_build *b, const void *attributes);
-  /* Emits d loss / d operand for each wanted operand. NULL: the decomposition is differentiated. */
+  /* Emits and yields d loss / d operand for each operand with tn_build_wants_grad. NULL: the host
+   * differentiates the decomposition. */
   tn_status (*grad)(tn_build *b, const void *attributes);
-  /* NULL: one flop per result element, every operand and result moved once. */
+  /* NULL: one operation for each element of the results, every operand and result moved once. */
   void (*cost)(const tn_node *n, tn_cost *cost);
   /* A pointwise op as one line, "y = x / (1 + exp(-beta * x))": operands and options by name,
    * + - * / ^, comparisons, `a if c else b`, and the pointwise ops as functions. Shapes, gradient

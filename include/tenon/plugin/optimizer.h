@@ -1,10 +1,10 @@
-/* tenon/plugin/optimizer.h: how a parameter moves. An optimizer emits graph like a layer does;
- * unscaling, clipping and the skipping of non-finite steps are the host's.
+/* tenon/plugin/optimizer.h: an optimizer: the update of a parameter. It emits ops as a layer does; the host
+ * unscales and clips gradients and skips updates that are not finite.
  *
  * In update: tn_build_in(b, 0) is the parameter, tn_build_in(b, 1) its gradient, both f32; tn_build_state
- * makes slots (momentum) of the parameter's shape; tn_option_value gives scheduled options (lr,
- * weight_decay); tn_build_counter(b, TN_UPDATES) the number of this update. It commits its slots and yields
- * the new parameter as 0. Every commit is predicated by the host.
+ * makes optimizer state (momentum) of the parameter's shape; tn_build_option_value reads scheduled options
+ * (lr, weight_decay); tn_build_counter(b, TN_UPDATES) is the number of this update. It commits its state and
+ * yields the new parameter as output 0. The host applies commits only where the update is not skipped.
  *
  * Life cycle: update is a pure function, called on the compiling thread. */
 #ifndef TENON_PLUGIN_OPTIMIZER_H
@@ -16,10 +16,10 @@
 TN_BEGIN_C
 
 enum {
-  /* Each element by itself: called once for all parameters, on flat regions of rank 1. In which order the
-   * elements of a parameter lie there is the host's to choose. */
+  /* Elements are independent: called once for all parameters, on flat regions of rank 1. The host chooses the
+   * order of elements within a region. */
   TN_UPDATE_ELEMENTWISE = 0,
-  /* Called for every parameter, with its shape. */
+  /* Called once for each parameter, with its shape. */
   TN_UPDATE_PER_PARAMETER = 1
 };
 

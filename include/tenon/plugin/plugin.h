@@ -1,18 +1,43 @@
-/* tenon/plugin/plugin.h: what makes a shared object a plugin.
+/* tenon/plugin/plugin.h: plugins and their descriptors.
  *
- * A plugin is one shared object with one exported function that returns a const descriptor: name,
- * version, licence, and items. TN_PLUGIN writes it:
+ * A plugin is a shared object with one exported function that returns a constant descriptor: name, version,
+ * licence and items. TN_PLUGIN defines it:
  *
  *     TN_PLUGIN(acme, "1.2", "MIT", &acme_swish.item, &acme_swish_cpu.item)
  *
- * Everything in the descriptor is constant and can be read without calling the plugin; that is what
- * `tenon inspect` does. Life cycle: the host opens the file (any thread, once per context), copies
- * every descriptor into its own zero-filled structs of its own size, and from then on calls the
- * items' callbacks as their headers say. The file is never closed again. A plugin keeps no mutable
- * globals, never prints, aborts, exits, or throws.
+ * Life cycle: the host loads the file (any thread, once per context), copies every item into a zero-filled
+ * struct of the host's own size, and calls the items' callbacks as their headers say. `tenon inspect` reads
+ * descriptors and calls nothing. The host never unloads a file. A plugin has no mutable globals and never
+ * prints, aborts, exits or throws.
  *
- * Versions: the major number is in the symbol's name; a minor version only appends members. Every
- * struct starts with its size. The host negotiates, so a plugin contains no version checks. */
+ * Arguments: a callback that can fail takes its handle first, a tn_env * or a struct that begins with a
+ * tn_env; then the object; then inputs; then outputs. Copies name the destination before the source, like
+ * memcpy. Three pure functions cannot fail and take no handle: tn_op.cost, tn_precision.decide,
+ * tn_schedule.factor.
+ *
+ * Verbs: open and close for objects that stand for something outside (backend, device, source, observer,
+ * communicator), new and delete for objects in memory, begin and end for scopes, prepare and release for
+ * kernels.
+ *
+ * Versions: the major number is part of the symbol's name. A minor version appends members to growing
+ * structs:
+ *   - items begin with a tn_item, whose struct_size is that of the whole item;
+ *   - handles (tn_query, tn_prepare, tn_launch, tn_infer, tn_sample, tn_transform_call) have struct_size
+ *     right after their tn_env; the host sets it;
+ *   - other structs that cross by pointer begin with struct_size; the side that makes the struct sets it,
+ *     and of structs that a callback fills (tn_device_properties, tn_description, tn_cost) the host does;
+ *   - rows of options have the stride tn_item.option_stride, fields the stride tn_field.struct_size;
+ *   - attribute structs (attributes.h) are made by the host; a kernel reads the members that it knows.
+ *
+ * A reader asks TN_HAS(pointer, member) (base.h) for a member of a later minor version. The host is at least
+ * as new as its plugins, so a plugin needs no check for members of the headers that it was built against. A
+ * plugin that copies a host's struct (tn_launch, tn_api) sets struct_size of the copy to the size copied.
+ *
+ * Frozen structs never change, since they lie in arrays or in other structs or are passed by value: tn_env,
+ * tn_type, tn_block, tn_layout, tn_ints, tn_floats, tn_item, tn_match_node, tn_operand_layout, tn_view,
+ * tn_metric, tn_scratch, tn_build, tn_philox, tn_rng, tn_storage, tn_storage_axis.
+ *
+ * core/plugin/abi_asserts.c pins all sizes and offsets. */
 #ifndef TENON_PLUGIN_PLUGIN_H
 #define TENON_PLUGIN_PLUGIN_H
 
@@ -21,7 +46,7 @@
 
 TN_BEGIN_C
 
-/* Kinds of items; part of the ABI, never reused. */
+/* Kinds of items. The numbers are part of the ABI and are never reused. */
 enum {
   TN_BACKEND = 1,
   TN_OP = 2,
@@ -37,12 +62,12 @@ enum {
   TN_KINDS = 12 /* one more than the last */
 };
 
-/* The head of every item. */
+/* The head of every item. Texts are constants of the plugin. */
 typedef struct tn_item {
   uint32_t struct_size; /* of the whole item that it heads */
   uint32_t kind;
   const char *name, *doc;
-  const tn_option *options; /* ended by TN_OPT_END; NULL: none */
+  const tn_option *options; /* ends with TN_OPT_END; NULL: no options */
   uint32_t option_stride;   /* sizeof(tn_option) where the plugin was built */
   uint32_t options_bytes;   /* of the struct that options fill; 0: none */
 } tn_item;
@@ -56,10 +81,10 @@ typedef struct tn_item {
 typedef struct tn_plugin {
   uint32_t struct_size;
   uint16_t major, minor; /* of the headers it was built against */
-  uint64_t requires;     /* feature bits the host must know; unknown ones refuse */
+  uint64_t requires;     /* feature bits; a host that lacks one refuses the plugin */
   const char *name, *version, *licence;
-  const char *build;           /* "ptr64 le asan=0": compared field by field */
-  const tn_item *const *items; /* NULL-ended */
+  const char *build;           /* "ptr64 le asan=0": the host refuses a plugin that differs in a word */
+  const tn_item *const *items; /* ends with NULL */
 } tn_plugin;
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -69,7 +94,7 @@ typedef struct tn_plugin {
 #endif
 #define TN_BUILD_TEXT "ptr64 le asan=" TN_BUILD_ASAN
 
-/* The exported symbol; the number is TN_ABI_MAJOR. */
+/* The exported symbol; its number is TN_ABI_MAJOR. With TN_STATIC the plugin is linked into libtenon. */
 #define TN_PLUGIN_SYMBOL "tn_plugin_v0"
 #if defined(TN_STATIC)
 #define TN_PLUGIN_ENTRY(id) const tn_plugin *tn_static_##id(void)

@@ -1,7 +1,7 @@
-/* tenon/plugin/schedule.h: the learning rate over time, as a factor of the optimizer's lr. Linear
- * warm-up (`warmup` in [schedule]) is the host's and multiplies every schedule.
+/* tenon/plugin/schedule.h: a schedule: a factor of the optimizer's lr for each step. The host multiplies it
+ * with linear warm-up (`warmup` in [schedule]).
  *
- * Life cycle: factor is a pure function, called on the launching thread once per step. */
+ * Life cycle: factor is a pure function, called on the launching thread once for each step. */
 #ifndef TENON_PLUGIN_SCHEDULE_H
 #define TENON_PLUGIN_SCHEDULE_H
 
@@ -9,11 +9,11 @@
 
 TN_BEGIN_C
 
-/* Where a run stands. Steps are optimizer steps, counted from 0. */
+/* A point in a run. Steps are optimizer steps, counted from 0. */
 typedef struct tn_schedule_at {
   uint32_t struct_size;
-  int64_t step, steps;     /* this one, and in the whole run; steps is -1 when not known */
-  int64_t steps_per_epoch; /* -1 when not known */
+  int64_t step, steps;     /* this step; number of steps in the run, -1: unknown */
+  int64_t steps_per_epoch; /* -1: unknown */
   int64_t warmup;          /* steps of warm-up that the host applies */
 } tn_schedule_at;
 

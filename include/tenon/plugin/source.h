@@ -1,8 +1,8 @@
-/* tenon/plugin/source.h: where samples come from.
+/* tenon/plugin/source.h: a source of samples.
  *
- * Life cycle: open (main thread) -> describe -> read, from any number of worker threads at once
- * -> close (main thread, after all reads returned). An indexed source must give the same sample for
- * the same (index, key) always: order and augmentation depend on seed and epoch only. */
+ * Life cycle: open (main thread) -> describe -> read, from any number of worker threads at once -> close
+ * (main thread, after all reads have returned). An indexed source gives the same sample for the same (index,
+ * key) every time, so order and augmentation depend on seed and epoch only. */
 #ifndef TENON_PLUGIN_SOURCE_H
 #define TENON_PLUGIN_SOURCE_H
 
@@ -12,16 +12,17 @@
 TN_BEGIN_C
 
 enum { TN_FIELD_INPUT = 0, TN_FIELD_TARGET = 1 };
-/* Which part of the data is asked for. */
+/* Parts of the data. */
 enum { TN_SPLIT_TRAIN = 0, TN_SPLIT_VALID = 1 };
 
-/* A field of every sample. Images are u8 (C, H, W). Strings and lists stay the source's. */
+/* A field of every sample. Images are u8 (C, H, W). The source owns texts and lists; they are valid until
+ * close. */
 typedef struct tn_field {
   uint32_t struct_size;
   const char *name;
-  tn_type type; /* one sample, without batch; a dimension of -1 varies */
-  int32_t role;
-  int64_t classes;                /* targets: number of classes; 0: not a class number */
+  tn_type type;    /* of one sample, without batch; a dimension of -1 varies from sample to sample */
+  int32_t role;    /* TN_FIELD_... */
+  int64_t classes; /* targets: number of classes; 0: the field is no class number */
   const char *const *class_names; /* NULL, or `classes` of them */
 } tn_field;
 
@@ -29,10 +30,10 @@ typedef struct tn_description {
   uint32_t struct_size;
   int64_t count; /* samples in an epoch; -1: endless */
   int32_t n_fields;
-  const tn_field *fields;
-  int64_t epoch; /* endless: samples in an epoch unless the configuration says; 0: it must */
-  /* 1: reading takes work (a file to decode), and a sample follows from its index alone, not from the key.
-   * The host may then keep samples in memory and never read them again. */
+  const tn_field *fields; /* valid until close */
+  int64_t epoch; /* endless sources: default of samples in an epoch; 0: the configuration must set it */
+  /* 1: reading is expensive (a file to decode) and a sample depends on its index only, not on the key. The
+   * host may keep samples in memory and read each once. */
   int32_t keep;
 } tn_description;
 
@@ -42,14 +43,15 @@ static inline const tn_field *tn_description_field(const tn_description *d, int3
   return (const tn_field *)(const void *)((const char *)d->fields + (size_t)i * d->fields[0].struct_size);
 }
 
-/* Memory that a worker keeps from sample to sample; the host frees it. */
+/* Memory that a worker keeps from one sample to the next. The host frees it. Frozen. */
 typedef struct tn_scratch {
   void *memory;
   size_t size;
 } tn_scratch;
 
-/* At least `bytes`, more than 0: zero where it is new, else as the last taker has left it, one piece at a
- * time. NULL: an error has been recorded. */
+/* The worker's memory, grown to at least `bytes` (more than 0). New memory is zero; memory that was large
+ * enough keeps its contents. One block at a time: a later call may move it. NULL: TN_ENOMEM is in the handle.
+ */
 static inline void *tn_scratch_take(const void *handle, tn_scratch *s, size_t bytes) {
   if (bytes <= s->size) return s->memory;
   tn_delete(handle, s->memory);
@@ -58,40 +60,40 @@ static inline void *tn_scratch_take(const void *handle, tn_scratch *s, size_t by
   return s->memory;
 }
 
-/* One sample being read or transformed, on a worker thread. */
+/* Handle of read and next: one sample, on a worker thread. */
 struct tn_sample {
   tn_env env;
   uint32_t struct_size;
-  int64_t index; /* which sample */
-  uint64_t key;  /* random key of (seed, epoch, index): tn_rng_at(key, use) */
-  tn_scratch *scratch;
+  int64_t index;       /* number of the sample */
+  uint64_t key;        /* random key of (seed, epoch, index), for tn_rng_at(key, use) */
+  tn_scratch *scratch; /* for tn_sample_scratch */
 };
 
-/* Where field `i` of this sample goes: host memory for a value of `type`, row-major, owned by the
- * host, contents undefined. Fixed fields: type may be NULL. Write it fully before returning. NULL:
- * an error has been recorded; return its code with tn_fail or simply TN_ENOMEM. */
+/* Memory of the host for field `i` of this sample: a value of `type`, row-major, contents undefined. The
+ * source writes all of it before it returns. `type` may be NULL where no dimension of the field varies. NULL:
+ * an error is in the handle; the callback returns TN_ENOMEM. */
 static inline void *tn_sample_field(tn_sample *s, int32_t i, const tn_type *type) {
   return s->env.api->field(s, i, type);
 }
 
-/* tn_scratch_take for this source: a sample may not depend on what one before has left. */
+/* tn_scratch_take for this source. A sample must not depend on contents that an earlier one has left. */
 static inline void *tn_sample_scratch(tn_sample *s, size_t bytes) {
   return tn_scratch_take(s, s->scratch, bytes);
 }
 
 typedef struct tn_source {
   tn_item item;
-  /* `split` chooses the part; a source without that part fails with TN_EUNAVAILABLE. seed is the
-   * run's. Paths among the options are absolute. */
+  /* `split` is TN_SPLIT_...; TN_EUNAVAILABLE: the source has no such part. `seed` is the run's. Paths among
+   * the options are absolute. `options` is valid until close. */
   tn_status (*open)(tn_env *env, const void *options, int32_t split, uint64_t seed, void **source);
   void (*close)(tn_env *env, void *source);
-  /* Borrowed until close. */
+  /* Fills the description; the host has set struct_size and zeroed the rest. */
   tn_status (*describe)(tn_env *env, void *source, tn_description *description);
-  /* Writes every field of sample s->index; any index >= 0 when endless, else below count. */
+  /* Writes every field of sample s->index: 0 <= index < count, or any index >= 0 of an endless source. */
   tn_status (*read)(tn_sample *s, void *source);
-  /* Streaming sources, which cannot be indexed, give these three instead of read (one thread at a
-   * time): next yields TN_EOF at the end. tell and seek make resuming exact; a position is the number
-   * of samples before it. */
+  /* Streaming sources, which have no index, have these three instead of read; calls come from one thread at a
+   * time. next reads the next sample, TN_EOF at the end. tell and seek, for exact resuming: a position is the
+   * number of samples before it. */
   tn_status (*next)(tn_sample *s, void *source);
   tn_status (*tell)(tn_env *env, void *source, int64_t *position);
   tn_status (*seek)(tn_env *env, void *source, int64_t position);

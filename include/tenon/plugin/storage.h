@@ -1,6 +1,5 @@
-/* tenon/plugin/storage.h: a layout (tenon/base.h) as arithmetic: which storage axes there are, and which
- * logical element each position holds. For kernels and backends whose code looks at memory on the host; pure
- * functions of their arguments. */
+/* tenon/plugin/storage.h: the storage axes of a layout (tenon/base.h), and the logical element at each
+ * position, for kernels and backends that read memory on the host. Pure functions of their arguments. */
 #ifndef TENON_PLUGIN_STORAGE_H
 #define TENON_PLUGIN_STORAGE_H
 
@@ -21,12 +20,12 @@ typedef struct tn_storage_axis {
 
 typedef struct tn_storage {
   int32_t n;      /* axes, outermost first */
-  int32_t padded; /* some positions hold no element: they are zero */
+  int32_t padded; /* 1: some positions hold no element; they are zero */
   int64_t count;  /* positions */
   tn_storage_axis axis[TN_STORAGE_AXES];
 } tn_storage;
 
-/* How many elements of a dimension the blocks from `first` on cover. */
+/* Number of elements of a dimension that the blocks from `first` on cover. */
 static inline int64_t tn_storage_covered(const tn_layout *layout, int32_t dim, int32_t first) {
   int64_t product = 1;
   for (int32_t i = first; i < layout->n_blocks; i++)
@@ -34,7 +33,7 @@ static inline int64_t tn_storage_covered(const tn_layout *layout, int32_t dim, i
   return product;
 }
 
-/* An unset layout is row-major. */
+/* The storage of a type in a layout; an unset layout is row-major. */
 static inline tn_storage tn_storage_of(const tn_type *type, const tn_layout *layout) {
   tn_layout plain = tn_layout_row_major(type->rank);
   tn_storage s;
@@ -62,8 +61,8 @@ static inline tn_storage tn_storage_of(const tn_type *type, const tn_layout *lay
   return s;
 }
 
-/* The position in storage of the element whose coordinate in `dim` is `at` and 0 elsewhere; positions
- * of several dimensions add up. */
+/* Position of the element with coordinate `at` in `dim` and 0 in the other dimensions. The position of an
+ * element is the sum over its dimensions. */
 static inline int64_t tn_storage_offset(const tn_storage *storage, int32_t dim, int64_t at) {
   int64_t offset = 0;
   for (int32_t i = 0; i < storage->n; i++) {
@@ -73,7 +72,7 @@ static inline int64_t tn_storage_offset(const tn_storage *storage, int32_t dim, 
   return offset;
 }
 
-/* Whether two storages of one type hold every element at the same position. */
+/* 1 where two storages of one type have every element at the same position. */
 static inline int32_t tn_storage_same(const tn_storage *a, const tn_storage *b) {
   int32_t same = a->n == b->n;
   for (int32_t i = 0; same && i < a->n; i++)
@@ -82,9 +81,9 @@ static inline int32_t tn_storage_same(const tn_storage *a, const tn_storage *b) 
   return same;
 }
 
-/* A row is the positions along the innermost axis; there are count / extent of it. Writes the
- * coordinates at which row `row` begins (TN_MAX_RANK of them) and returns how many of its positions, from the
- * first on, hold elements. At least one axis. */
+/* A row is the positions along the innermost axis; a storage has count / extent rows. Writes the coordinates
+ * of the first element of row `row` (TN_MAX_RANK of them) and returns the number of positions, from the first
+ * on, that hold elements. The storage has at least one axis. */
 static inline int64_t tn_storage_row(const tn_storage *storage, const tn_type *type, int64_t row,
                                      int64_t *coordinates) {
   const tn_storage_axis *inner = &storage->axis[storage->n - 1];

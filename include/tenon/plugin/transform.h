@@ -1,12 +1,12 @@
-/* tenon/plugin/transform.h: what happens to a field between source and batch.
+/* tenon/plugin/transform.h: a transform of fields between source and batch.
  *
- * `transforms = random_crop(32, padding=4), flip <- image, to_float` is a list. Each takes the
- * fields named after `<-`, or the first input field, and replaces them.
+ * `transforms = random_crop(32, padding=4), flip <- image, to_float` is a list. Each transform replaces the
+ * fields named after `<-`, by default the first input field.
  *
- * Life cycle: infer (main thread) fixes types; where a result's size varies with the sample, it is
- * asked again for each sample, on the worker thread. apply runs on worker threads, concurrently. Both
- * are pure functions of their arguments. A transform that gives build can run on the device instead, as
- * part of the graph; such transforms must be a suffix of the list. */
+ * Life cycle: infer (main thread) determines types; where the size of a result varies, it is called again for
+ * each sample, on the worker thread. apply runs on worker threads, concurrently. Both are pure functions of
+ * their arguments. A transform with build can run on the device, as part of the graph; such transforms are
+ * the last of the list. */
 #ifndef TENON_PLUGIN_TRANSFORM_H
 #define TENON_PLUGIN_TRANSFORM_H
 
@@ -17,38 +17,39 @@ TN_BEGIN_C
 
 enum { TN_PER_SAMPLE = 0, TN_PER_BATCH = 1 };
 
+/* Handle of apply: one sample, or one batch. Valid during the call. */
 typedef struct tn_transform_call {
   tn_env env;
   uint32_t struct_size;
   int32_t n;               /* fields */
-  const tn_type *in_type;  /* actual types, without batch */
-  const tn_type *out_type; /* what infer says for these */
-  const void *const *in;
-  void *const *out; /* never aliases in */
-  int64_t index;
-  uint64_t key; /* tn_rng_at(key, use); differs for every place in the list */
-  tn_scratch *scratch;
+  const tn_type *in_type;  /* actual types; without batch, unless the granularity is TN_PER_BATCH */
+  const tn_type *out_type; /* of infer for these */
+  const void *const *in;   /* row-major */
+  void *const *out;        /* row-major, contents undefined, apart from in */
+  int64_t index;           /* number of the sample */
+  uint64_t key;            /* for tn_rng_at(key, use); differs for each transform of the list */
+  tn_scratch *scratch;     /* for tn_transform_scratch */
 } tn_transform_call;
 
-/* tn_scratch_take for this place in the list: tables may be made once, but no result may depend on what a
- * sample before has left. */
+/* tn_scratch_take for this transform of the list. It may keep tables from sample to sample; a result must not
+ * depend on earlier samples. */
 static inline void *tn_transform_scratch(tn_transform_call *c, size_t bytes) {
   return tn_scratch_take(c, c->scratch, bytes);
 }
 
 typedef struct tn_transform {
   tn_item item;
-  uint32_t granularity;  /* TN_PER_SAMPLE; TN_PER_BATCH sees types with the batch in front */
-  int32_t training_only; /* left out of validation: augmentation */
-  /* From the fields' types to the results'. A dimension of -1 varies from sample to sample; only
-   * where an operand varies may a result. Called with actual types it must leave nothing open. out
-   * starts as a copy of in. */
+  uint32_t granularity;  /* TN_PER_SAMPLE; TN_PER_BATCH: types have the batch as first dimension */
+  int32_t training_only; /* 1: not applied in validation, as augmentation */
+  /* Types of the n results from those of the n fields. A dimension of -1 varies from sample to sample; a
+   * result may have one only where a field has one. `out` is a copy of `in` at first. */
   tn_status (*infer)(tn_env *env, const void *options, int32_t n, const tn_type *in, tn_type *out);
   tn_status (*apply)(tn_transform_call *c, const void *options);
-  tn_status (*build)(tn_build *b, const void *options); /* optional: tn_build_in -> tn_build_yield, batched */
-  /* 1: of one field, and each element of the result follows from the element in its place and from its index
-   * in the first dimension, and from nothing else: not from other dimensions, index or key. Such transforms
-   * of bytes become a table, together with those behind them. */
+  /* Optional: emits the transform of a batch: tn_build_in(b, i) to tn_build_yield(b, i, value). */
+  tn_status (*build)(tn_build *b, const void *options);
+  /* 1: a transform of one field, where each element of the result depends on the element at the same index
+   * and on its index in the first dimension only; neither on index nor on key. The host replaces such
+   * transforms of u8, together with those after them, by a table lookup. */
   int32_t pointwise;
 } tn_transform;
 

@@ -1,4 +1,4 @@
-/* Other bits every time, though within the tolerance. */
+/* The bits differ in every run, within the tolerance. */
 #define DECLINES 0
 #define WRONG(y, n)                                                                                          \
   do {                                                                                                       \

@@ -1,4 +1,4 @@
-/* One element behind the end. */
+/* Writes one element beyond the end. */
 #define DECLINES    0
 #define WRONG(y, n) (y)[n] = 1
 #include "relu.h"

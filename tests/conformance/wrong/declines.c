@@ -1,4 +1,4 @@
-/* Never takes anything. */
+/* Declines every match. */
 #define DECLINES    1
 #define WRONG(y, n) (void)(y)
 #include "relu.h"

@@ -1,4 +1,4 @@
-/* An op whose gradient rule forgets a factor. */
+/* An op whose gradient rule lacks a factor. */
 #include <tenon/ops.h>
 #include <tenon/plugin/op.h>
 

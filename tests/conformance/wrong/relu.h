@@ -1,4 +1,4 @@
-/* tests/conformance/wrong/relu.h: a kernel for relu in f32 that is right but for what WRONG(l) adds. */
+/* tests/conformance/wrong/relu.h: a kernel for relu in f32 with a fault, WRONG(l). */
 #include <tenon/plugin/kernel.h>
 
 static tn_status query(tn_query *q) {

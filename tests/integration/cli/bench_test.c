@@ -1,4 +1,4 @@
-/* `tenon bench --ops`: every launch with its time, beside what the machine gives at best. */
+/* `tenon bench --ops`: the time of every launch, and the limits of the machine. */
 #include <math.h>
 
 #include "configs.h"
@@ -80,7 +80,7 @@ static void micro_batches_and_the_update_are_one_step(void **state) {
   assert_true(program_number(r, "planned_peak_mib") == program_number(r, "measured_peak_mib"));
 }
 
-static void the_table_ends_with_what_lies_between_launches(void **state) {
+static void the_table_ends_with_the_time_between_launches(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
   assert_int_equal(program_run("bench noise.ini --ops --steps 1 --rounds 1"), 0);
@@ -89,7 +89,7 @@ static void the_table_ends_with_what_lies_between_launches(void **state) {
   assert_non_null(strstr(program_out, "ceilings   matmul f32"));
 }
 
-static void threads_are_a_number(void **state) {
+static void threads_must_be_a_number(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
   assert_int_equal(program_run("bench noise.ini --threads none"), 2);
@@ -103,9 +103,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(inference_has_no_gradients_and_ceilings_of_its_own_run, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(micro_batches_and_the_update_are_one_step, program_open, program_close),
-      cmocka_unit_test_setup_teardown(the_table_ends_with_what_lies_between_launches, program_open,
+      cmocka_unit_test_setup_teardown(the_table_ends_with_the_time_between_launches, program_open,
                                       program_close),
-      cmocka_unit_test_setup_teardown(threads_are_a_number, program_open, program_close),
+      cmocka_unit_test_setup_teardown(threads_must_be_a_number, program_open, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

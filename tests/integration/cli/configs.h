@@ -23,7 +23,7 @@
   "           relu\n"                                                                                        \
   "    fc3:   linear(10)\n" LENET_LEARNING
 
-/* Noise: nothing to learn, and over in a moment. Ten steps an epoch. */
+/* Random data without a pattern, ten short steps an epoch. */
 static const char noise_ini[] = "[run]\n"
                                 "name = noise\n"
                                 "epochs = 2\n"
@@ -47,8 +47,8 @@ static const char noise_ini[] = "[run]\n"
                                 "lr = 0.05\n"
                                 "momentum = 0.9\n";
 
-/* Everything that has state or is random: drawn and shuffled samples, dropout, running statistics, moments
- * and the count of updates, groups, a schedule with warm-up. */
+/* All kinds of state and randomness: drawn and shuffled samples, dropout, running statistics, moments and the
+ * update counter, groups, a schedule with warm-up. */
 static const char digits_ini[] = "[run]\n"
                                  "name = digits\n"
                                  "epochs = 2\n"

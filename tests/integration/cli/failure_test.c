@@ -1,11 +1,11 @@
-/* What goes wrong while the program runs, and what it leaves. */
+/* Failures while the program runs: exit codes, messages, and the files that remain. */
 #include "configs.h"
 #include "program.h"
 
 #include <sys/stat.h>
 
 static void says(const char *text) {
-  if (!strstr(program_err, text)) fail_msg("expected '%s', it said: %s", text, program_err);
+  if (strstr(program_err, text) == NULL) fail_msg("expected '%s', it said: %s", text, program_err);
 }
 
 static void a_loss_that_is_not_finite_ends_the_run(void **state) {
@@ -33,7 +33,7 @@ static void the_last_good_checkpoint_is_kept(void **state) {
   assert_int_equal(program_run("train noise.ini --resume auto"), 0);
 }
 
-/* One step an epoch: the loss was finite before the step that spoils the parameters. */
+/* One step an epoch. The loss is finite before the step that makes the parameters infinite. */
 static void a_validation_loss_that_is_not_finite_ends_the_run(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
@@ -54,7 +54,7 @@ static void an_output_that_cannot_be_written_is_an_io_error(void **state) {
   says("/proc/nowhere");
 }
 
-/* The disk fills up in the second run: the checkpoint of the first is still whole. */
+/* The disk is full in the second run: the checkpoint of the first one stays complete. */
 static void a_checkpoint_that_cannot_be_written_leaves_the_old_one(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
@@ -78,7 +78,7 @@ static void write_states(const char *text) {
   file_write("runs/noise/checkpoints/best/state.json", text);
 }
 
-/* Where there is an undamaged one, the run goes on from there: tests/integration/faults. */
+/* Resuming beside an undamaged checkpoint is tested in tests/integration/faults. */
 static void damaged_checkpoints_are_refused(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
@@ -124,8 +124,8 @@ static void a_missing_device_is_unavailable(void **state) {
   says("no-such.so");
 }
 
-/* A result that nobody can read is no success. */
-static void a_full_stdout_is_an_io_error(void **state) {
+/* A result that cannot be written to stdout is a failure. */
+static void a_result_that_cannot_be_written_is_an_io_error(void **state) {
   (void)state;
   if (!file_exists("/dev/full")) skip();
   file_write("noise.ini", noise_ini);
@@ -147,7 +147,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(damaged_checkpoints_are_refused, program_open, program_close),
       cmocka_unit_test_setup_teardown(weights_must_fit_the_model, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_missing_device_is_unavailable, program_open, program_close),
-      cmocka_unit_test_setup_teardown(a_full_stdout_is_an_io_error, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_result_that_cannot_be_written_is_an_io_error, program_open,
+                                      program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

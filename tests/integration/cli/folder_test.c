@@ -1,8 +1,8 @@
-/* The run folder: what is in it, and what it is good for. */
+/* The run folder: its files, and their use by other commands. */
 #include "configs.h"
 #include "program.h"
 
-static void it_holds_config_plan_metrics_and_checkpoints(void **state) {
+static void the_folder_has_config_plan_metrics_and_checkpoints(void **state) {
   (void)state;
   static const char *const files[] = {"config.ini",
                                       "plan.json",
@@ -53,7 +53,7 @@ static void metrics_are_a_line_a_step_and_an_epoch(void **state) {
   assert_int_equal(file_lines("runs/noise/metrics.csv"), 20 * 3 + 2 * 6 + 1);
 }
 
-static void its_configuration_does_the_run_again(void **state) {
+static void the_kept_configuration_repeats_the_run(void **state) {
   (void)state;
   file_write("digits.ini", digits_ini);
   assert_int_equal(program_run("train digits.ini --set run.max_steps=20 --set optimizer.lr=0.01"), 0);
@@ -65,8 +65,8 @@ static void its_configuration_does_the_run_again(void **state) {
   files_equal("runs/digits/config.ini", "runs/digits-2/config.ini");
 }
 
-/* Paths in a configuration are relative to it. The copy lies elsewhere, and still means the same. */
-static void its_configuration_finds_files_again(void **state) {
+/* Paths in a configuration are relative to it. The copy in the run folder refers to the same files. */
+static void the_kept_configuration_finds_its_files(void **state) {
   (void)state;
   char text[3001];
   for (int i = 0; i < 3000; i++) text[i] = "abcdefgh\n"[i * 7 % 9];
@@ -82,7 +82,7 @@ static void its_configuration_finds_files_again(void **state) {
   assert_int_equal(
       program_run("train runs/letters/config.ini --weights runs/letters/checkpoints/last/model.safetensors"),
       0);
-  assert_int_equal(program_run("train runs/letters-2/config.ini"), 0); /* the weights, too */
+  assert_int_equal(program_run("train runs/letters-2/config.ini"), 0); /* the path of the weights, too */
   files_equal("runs/letters-2/checkpoints/last/model.safetensors",
               "runs/letters-3/checkpoints/last/model.safetensors");
 }
@@ -110,7 +110,7 @@ static void a_fast_run_writes_nothing(void **state) {
   assert_false(file_exists("runs"));
 }
 
-static void a_run_ends_after_so_many_steps_or_so_long(void **state) {
+static void a_run_ends_at_max_steps_or_max_time(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
   const json_t *r = program_json(0, "train noise.ini --set run.max_steps=13");
@@ -125,7 +125,7 @@ static void a_run_ends_after_so_many_steps_or_so_long(void **state) {
   assert_int_equal(program_number(program_json(0, "train noise.ini --set run.epochs=0"), "steps"), 0);
 }
 
-static void observers_can_be_left_out(void **state) {
+static void observers_can_be_disabled(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
   assert_int_equal(program_run("train noise.ini --set run.observers=-progress,-csv"), 0);
@@ -138,15 +138,15 @@ static void observers_can_be_left_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(it_holds_config_plan_metrics_and_checkpoints, program_open,
+      cmocka_unit_test_setup_teardown(the_folder_has_config_plan_metrics_and_checkpoints, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(metrics_are_a_line_a_step_and_an_epoch, program_open, program_close),
-      cmocka_unit_test_setup_teardown(its_configuration_does_the_run_again, program_open, program_close),
-      cmocka_unit_test_setup_teardown(its_configuration_finds_files_again, program_open, program_close),
+      cmocka_unit_test_setup_teardown(the_kept_configuration_repeats_the_run, program_open, program_close),
+      cmocka_unit_test_setup_teardown(the_kept_configuration_finds_its_files, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_second_run_gets_a_folder_of_its_own, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_fast_run_writes_nothing, program_open, program_close),
-      cmocka_unit_test_setup_teardown(a_run_ends_after_so_many_steps_or_so_long, program_open, program_close),
-      cmocka_unit_test_setup_teardown(observers_can_be_left_out, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_run_ends_at_max_steps_or_max_time, program_open, program_close),
+      cmocka_unit_test_setup_teardown(observers_can_be_disabled, program_open, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

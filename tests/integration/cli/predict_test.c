@@ -34,7 +34,7 @@ static const float *read_npy(const char *path, const char *shape, size_t count) 
   size_t start = 10 + (size_t)(unsigned char)bytes[8] + ((size_t)(unsigned char)bytes[9] << 8);
   char expected[64];
   snprintf(expected, sizeof expected, "'shape': (%s)", shape);
-  if (!strstr(bytes + 10, expected)) fail_msg("expected %s in %s", expected, bytes + 10);
+  if (strstr(bytes + 10, expected) == NULL) fail_msg("expected %s in %s", expected, bytes + 10);
   assert_int_equal(n - start, count * sizeof(float));
   return (const float *)(const void *)(bytes + start);
 }
@@ -83,7 +83,7 @@ static void the_batch_does_not_matter(void **state) {
   }
 }
 
-static void rows_must_be_what_the_model_takes(void **state) {
+static void rows_must_have_the_type_of_the_models_input(void **state) {
   (void)state;
   const float x[6] = {0};
   file_write("identity.ini", identity_ini);
@@ -119,7 +119,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(rows_come_back_in_order, program_open, program_close),
       cmocka_unit_test_setup_teardown(no_rows_give_no_rows, program_open, program_close),
       cmocka_unit_test_setup_teardown(the_batch_does_not_matter, program_open, program_close),
-      cmocka_unit_test_setup_teardown(rows_must_be_what_the_model_takes, program_open, program_close),
+      cmocka_unit_test_setup_teardown(rows_must_have_the_type_of_the_models_input, program_open,
+                                      program_close),
       cmocka_unit_test_setup_teardown(the_output_must_be_writable, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_model_that_learns_needs_weights, program_open, program_close),
   };

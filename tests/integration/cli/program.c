@@ -1,4 +1,4 @@
-/* tests/integration/cli/program.c: running the program, and looking at what it left. */
+/* tests/integration/cli/program.c: runs the program, and reads the files that it writes. */
 #include "program.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ void file_write(const char *path, const char *text) { file_write_bytes(path, tex
 
 char *file_read(const char *path, size_t *n) {
   FILE *file = fopen(path, "rb");
-  if (!file) fail_msg("%s: %s", path, strerror(errno));
+  if (file == NULL) fail_msg("%s: %s", path, strerror(errno));
   fseek(file, 0, SEEK_END);
   long size = ftell(file);
   rewind(file);
@@ -111,7 +111,7 @@ void checkpoints_equal(const char *a, const char *b) {
 static const json_t *parse(const char *text, const char *from) {
   json_error_t error;
   json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-  if (!json) fail_msg("%s: line %d: %s: %s", from, error.line, error.text, text);
+  if (json == NULL) fail_msg("%s: line %d: %s: %s", from, error.line, error.text, text);
   assert_true(n_results < MOST_KEPT);
   return results[n_results++] = json;
 }
@@ -120,7 +120,7 @@ const json_t *file_json(const char *path) { return parse(file_read(path, NULL), 
 
 /* ---- the program ---- */
 
-/* Reads a whole file into a fixed text, cut where it does not fit. */
+/* Reads a file into a fixed buffer, cut at its size. */
 static void read_into(const char *path, char *text, size_t size) {
   FILE *file = fopen(path, "rb");
   size_t n = file ? fread(text, 1, size - 1, file) : 0;
@@ -134,7 +134,7 @@ static void redirect(int to, const char *path) {
   close(file);
 }
 
-/* In the child: the program with its words. */
+/* In the child process: executes the program. */
 static void become(char *line) {
   char *words[MOST_WORDS], *rest = line;
   int n = 0;
@@ -170,8 +170,8 @@ void program_start(const char *format, ...) {
   va_end(args);
 }
 
-/* No command ends so: it is what AddressSanitizer and UBSan, LeakSanitizer, and ThreadSanitizer make of a
- * program, and their report is what is wanted. */
+/* Exit codes of AddressSanitizer and UBSan, LeakSanitizer, and ThreadSanitizer. No command has them; the
+ * report is printed. */
 static void fail_if_sanitized(int code) {
   if (code == 1 || code == 23 || code == 66) fail_msg("the program ended with %d: %s", code, program_err);
 }
@@ -214,7 +214,7 @@ const json_t *program_member(const json_t *json, const char *path) {
     size_t n = strcspn(rest, ".");
     snprintf(name, sizeof name, "%.*s", (int)n, rest);
     at = json_object_get(at, name);
-    if (!at) fail_msg("the result has no '%s'", path);
+    if (at == NULL) fail_msg("the result has no '%s'", path);
     rest += n + (rest[n] == '.');
   }
   return at;

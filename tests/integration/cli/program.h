@@ -1,5 +1,5 @@
-/* tests/integration/cli/program.h: the built program as a user or a script runs it. Every test has a
- * temporary folder of its own, which is the current one. A failure of the harness fails the test. */
+/* tests/integration/cli/program.h: runs the built program as a user or a script does. Every test has a
+ * temporary current folder. A failure of the harness fails the test. */
 #ifndef TN_TESTS_INTEGRATION_CLI_PROGRAM_H
 #define TN_TESTS_INTEGRATION_CLI_PROGRAM_H
 
@@ -13,43 +13,43 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-/* CMocka's set-up and tear-down: the temporary folder. */
+/* CMocka's set-up and tear-down: create and remove the temporary folder. */
 int program_open(void **state);
 int program_close(void **state);
 
-/* `tenon ARGUMENTS`, split at blanks. Returns the exit code; what was printed is in program_out and
- * program_err until the next call. */
+/* `tenon ARGUMENTS`, split at blanks. Returns the exit code; program_out and program_err hold the printed
+ * text until the next call. */
 int program_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern char program_out[1 << 20], program_err[1 << 16];
 
-/* The same with --json, expecting an exit code. The result belongs to the harness and lives until the test
- * ends; NULL where nothing was printed. */
+/* The same with --json and an expected exit code. The result belongs to the harness and lives until the test
+ * ends; NULL: nothing was printed. */
 const json_t *program_json(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* By path, "train.loss"; the member must be there. */
 const json_t *program_member(const json_t *json, const char *path);
 double program_number(const json_t *json, const char *path);
 const char *program_text(const json_t *json, const char *path);
 
-/* Bytes that a file of the program may have at most from now on; 0: no limit. */
+/* The limit of file sizes for the program, in bytes; 0: no limit. */
 void program_limit_files(size_t bytes);
 
-/* Where stdout goes from now on; NULL: to program_out. */
+/* The file for stdout; NULL: program_out. */
 void program_stdout(const char *path);
 
-/* Starts the program and does not wait. */
+/* Starts the program without waiting. */
 void program_start(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Waits until a file has so many lines. */
 void program_await_lines(const char *path, int lines);
 void program_signal(int number);
-/* Ends it at once, as a power cut would. */
+/* Kills the program (SIGKILL). */
 void program_kill(void);
-/* Waits for the end of what program_start started. Returns its exit code. */
+/* Waits for the end of the program that program_start started. Returns its exit code. */
 int program_finish(void);
 
 /* Files. */
 void file_write(const char *path, const char *text);
 void file_write_bytes(const char *path, const void *bytes, size_t n);
-/* The harness's, until the test ends; NUL-ended. */
+/* Owned by the harness until the test ends; NUL-terminated. */
 char *file_read(const char *path, size_t *n);
 int file_exists(const char *path);
 int file_lines(const char *path);

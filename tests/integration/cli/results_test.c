@@ -1,10 +1,10 @@
-/* What each command prints: the fields of the results, for scripts, and the text for people. */
+/* The output of each command: the fields of the results, and the text. */
 #include <math.h>
 
 #include "configs.h"
 #include "program.h"
 
-static void train_reports_what_it_did(void **state) {
+static void train_reports_its_results(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
   const json_t *r = program_json(0, "train noise.ini");
@@ -22,7 +22,7 @@ static void train_reports_what_it_did(void **state) {
   assert_true(program_number(r, "stall_s") >= 0);
 }
 
-static void train_prints_lines_for_people(void **state) {
+static void train_prints_text_without_json(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
   assert_int_equal(program_run("train noise.ini"), 0);
@@ -33,7 +33,7 @@ static void train_prints_lines_for_people(void **state) {
   assert_non_null(strstr(program_err, "run folder: runs/noise"));
 }
 
-/* Design rule 6: planned peak = measured peak, to the byte, and the plan says so beforehand. */
+/* The planned peak equals the measured peak to the byte, and the plan has the same value. */
 static void peak_is_as_planned(const char *name, const char *text, const char *more) {
   char ini[64];
   snprintf(ini, sizeof ini, "%s.ini", name);
@@ -50,7 +50,7 @@ static void peak_is_as_planned(const char *name, const char *text, const char *m
   assert_int_equal(measured, (int64_t)program_number(file_json(path), "peak_bytes"));
 }
 
-static void planned_memory_is_what_is_asked_for(void **state) {
+static void planned_memory_equals_measured_memory(void **state) {
   (void)state;
   peak_is_as_planned("noise", noise_ini, "");
   peak_is_as_planned("noise", noise_ini, "--set data.batch=1 --set data.prefetch=5");
@@ -79,7 +79,7 @@ static void eval_gives_the_numbers_that_training_recorded(void **state) {
   assert_non_null(strstr(program_out, "accuracy"));
 }
 
-static void plan_says_what_runs_where(void **state) {
+static void plan_lists_launches_and_their_kernels(void **state) {
   (void)state;
   file_write("digits.ini", digits_ini);
   const json_t *plan = program_json(0, "plan digits.ini");
@@ -164,12 +164,12 @@ static void bench_measures_the_loader(void **state) {
   assert_int_equal(program_number(r, "batch"), 4);
   assert_true(median > 0 && fabs(program_number(r, "per_s") - 4 / median * 1e3) < 4 / median);
   assert_true(program_number(r, "first_per_s") > 0);
-  assert_int_equal(program_number(r, "kept"), 0); /* noise is made, not read */
+  assert_int_equal(program_number(r, "kept"), 0); /* random samples are made, not read */
   assert_int_equal(program_run("bench noise.ini --mode load --steps 1 --rounds 1"), 0);
   assert_non_null(strstr(program_out, "ms a batch"));
 }
 
-static void inspect_lists_what_is_installed(void **state) {
+static void inspect_lists_installed_items(void **state) {
   (void)state;
   const json_t *items = program_member(program_json(0, "inspect"), "items");
   static const char *const kinds[] = {"backend",  "op",     "kernel",   "layer",     "optimizer",
@@ -203,8 +203,8 @@ static void config_checks_shows_and_explains(void **state) {
   assert_non_null(strstr(program_out, "fields that the model takes"));
 }
 
-/* Who replaces an optimizer need not know the options that stood in the file for the old one. */
-static void another_choice_takes_the_options_of_the_first_along(void **state) {
+/* The options of the optimizer in the file are removed when --set replaces the optimizer. */
+static void options_of_a_replaced_item_are_removed(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
   file_write("adam.ini", "include = noise.ini\n[optimizer]\ntype = adamw\n");
@@ -245,22 +245,21 @@ static void every_command_has_help(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(train_reports_what_it_did, program_open, program_close),
-      cmocka_unit_test_setup_teardown(train_prints_lines_for_people, program_open, program_close),
-      cmocka_unit_test_setup_teardown(planned_memory_is_what_is_asked_for, program_open, program_close),
+      cmocka_unit_test_setup_teardown(train_reports_its_results, program_open, program_close),
+      cmocka_unit_test_setup_teardown(train_prints_text_without_json, program_open, program_close),
+      cmocka_unit_test_setup_teardown(planned_memory_equals_measured_memory, program_open, program_close),
       cmocka_unit_test_setup_teardown(planned_memory_holds_with_every_kind_of_state, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(eval_gives_the_numbers_that_training_recorded, program_open,
                                       program_close),
-      cmocka_unit_test_setup_teardown(plan_says_what_runs_where, program_open, program_close),
+      cmocka_unit_test_setup_teardown(plan_lists_launches_and_their_kernels, program_open, program_close),
       cmocka_unit_test_setup_teardown(plan_needs_no_data_and_runs_nothing, program_open, program_close),
       cmocka_unit_test_setup_teardown(plan_shows_the_graph_after_a_pass, program_open, program_close),
       cmocka_unit_test_setup_teardown(bench_measures_training_and_inference, program_open, program_close),
       cmocka_unit_test_setup_teardown(bench_measures_the_loader, program_open, program_close),
-      cmocka_unit_test_setup_teardown(inspect_lists_what_is_installed, program_open, program_close),
+      cmocka_unit_test_setup_teardown(inspect_lists_installed_items, program_open, program_close),
       cmocka_unit_test_setup_teardown(config_checks_shows_and_explains, program_open, program_close),
-      cmocka_unit_test_setup_teardown(another_choice_takes_the_options_of_the_first_along, program_open,
-                                      program_close),
+      cmocka_unit_test_setup_teardown(options_of_a_replaced_item_are_removed, program_open, program_close),
       cmocka_unit_test_setup_teardown(doctor_describes_the_machine, program_open, program_close),
       cmocka_unit_test_setup_teardown(every_command_has_help, program_open, program_close),
   };

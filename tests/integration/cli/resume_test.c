@@ -1,4 +1,4 @@
-/* Stopping and going on: a run that was interrupted ends with the bits of one that was not. */
+/* Stopping and resuming: an interrupted run ends with the bits of an uninterrupted one. */
 #include "configs.h"
 #include "program.h"
 
@@ -15,7 +15,7 @@ static void same_checkpoint(const char *a, const char *b) {
   }
 }
 
-/* The run that nothing interrupts, in whole/digits. */
+/* The uninterrupted run, in whole/digits. */
 static const json_t *train_whole(void) {
   file_write("digits.ini", digits_ini);
   return program_json(0, "train digits.ini --output whole --set data.workers=0 --set run.threads=1");
@@ -58,9 +58,9 @@ static void any_workers_and_threads_give_the_same_bits(void **state) {
     }
 }
 
-/* Again and again, by the name of the folder. The schedule must not look ahead: with a limit on the steps it
- * would see another end. */
-static void a_run_may_be_cut_into_many_parts(void **state) {
+/* Resumed several times, by the name of the folder. The schedule is constant, since others depend on the
+ * number of steps. */
+static void a_run_may_be_resumed_many_times(void **state) {
   (void)state;
   file_write("digits.ini", digits_ini);
   const char *more = "--set schedule.type=constant";
@@ -96,8 +96,8 @@ static void validation_can_be_interrupted(void **state) {
               program_number(file_json("whole/digits/checkpoints/last/state.json"), "best"));
 }
 
-/* Killed, not asked: what save_every left is whole and good. */
-static void a_killed_run_goes_on_from_its_last_checkpoint(void **state) {
+/* Killed without a signal handler: the checkpoint of save_every is complete. */
+static void a_killed_run_resumes_from_its_last_checkpoint(void **state) {
   (void)state;
   train_whole();
   program_start("train digits.ini --output killed --set run.save_every=7");
@@ -109,7 +109,7 @@ static void a_killed_run_goes_on_from_its_last_checkpoint(void **state) {
   same_checkpoint("killed/digits/checkpoints/last", "whole/digits/checkpoints/last");
 }
 
-static void auto_takes_the_run_that_was_saved_last(void **state) {
+static void auto_resumes_the_run_that_was_saved_last(void **state) {
   (void)state;
   const struct timespec moment = {0, 20000000};
   file_write("noise.ini", noise_ini);
@@ -149,7 +149,7 @@ static void another_optimizer_does_not_resume(void **state) {
   file_write("digits.ini", digits_ini);
   assert_int_equal(program_run("train digits.ini --set run.max_steps=5"), 0);
   assert_int_equal(program_run("train digits.ini --resume auto --set optimizer.type=sgd"), 65);
-  assert_non_null(strstr(program_err, "optimizer.safetensors: holds 'bn.bias."));
+  assert_non_null(strstr(program_err, "optimizer.safetensors: has 'bn.bias."));
 }
 
 static void another_plan_is_warned_about(void **state) {
@@ -164,11 +164,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(any_workers_and_threads_give_the_same_bits, program_open,
                                       program_close),
-      cmocka_unit_test_setup_teardown(a_run_may_be_cut_into_many_parts, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_run_may_be_resumed_many_times, program_open, program_close),
       cmocka_unit_test_setup_teardown(validation_can_be_interrupted, program_open, program_close),
-      cmocka_unit_test_setup_teardown(a_killed_run_goes_on_from_its_last_checkpoint, program_open,
+      cmocka_unit_test_setup_teardown(a_killed_run_resumes_from_its_last_checkpoint, program_open,
                                       program_close),
-      cmocka_unit_test_setup_teardown(auto_takes_the_run_that_was_saved_last, program_open, program_close),
+      cmocka_unit_test_setup_teardown(auto_resumes_the_run_that_was_saved_last, program_open, program_close),
       cmocka_unit_test_setup_teardown(auto_without_a_run_starts_one, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_finished_run_has_nothing_left_to_do, program_open, program_close),
       cmocka_unit_test_setup_teardown(another_optimizer_does_not_resume, program_open, program_close),

@@ -1,4 +1,4 @@
-/* How runs on several devices end and go on: resumed, refused, failed. */
+/* Runs on several devices that are resumed, refused, or fail. */
 #include "nets.h"
 
 #include <signal.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* ---- going on ---- */
+/* ---- resumed ---- */
 
 static void copy_run(const char *from, const char *to) {
   char line[160];
@@ -14,7 +14,7 @@ static void copy_run(const char *from, const char *to) {
   assert_int_equal(system(line), 0);
 }
 
-/* The ResNet with batch norm of each rank's own, whose running statistics are averaged. */
+/* The ResNet with batch norm per rank, whose running statistics are averaged. */
 static void write_local_resnet(void) {
   char text[4096];
   size_t n = 0;
@@ -26,7 +26,7 @@ static void write_local_resnet(void) {
   file_write("model.ini", text);
 }
 
-/* So many steps, which end within an epoch, then the rest. */
+/* Trains `steps` steps, which end within an epoch, then resumes for the rest. */
 static const json_t *train_in_parts(int devices, int steps, const char *more) {
   char first[256], second[256];
   const json_t *whole = nets_train("whole", devices, more);
@@ -53,8 +53,8 @@ static void statistics_of_each_rank_and_micro_batches_are_resumed(void **state) 
   checkpoints_equal("parts", "whole");
 }
 
-/* Training does not read the statistics, so that the weights are the same to the bit. */
-static void a_checkpoint_that_would_not_have_been_averages_only_the_statistics(void **state) {
+/* Training does not read the statistics, so the weights have the same bits. */
+static void an_additional_checkpoint_averages_only_the_statistics(void **state) {
   (void)state;
   write_local_resnet();
   train_in_parts(4, 11, "");
@@ -63,7 +63,7 @@ static void a_checkpoint_that_would_not_have_been_averages_only_the_statistics(v
   nets_compare("statistics averaged once more", "parts", "whole", NETS_BAND);
 }
 
-static void a_checkpoint_of_four_devices_goes_on_with_another_number(void **state) {
+static void a_checkpoint_of_four_devices_resumes_on_another_number(void **state) {
   (void)state;
   file_write("model.ini", nets_resnet);
   nets_train("whole", 1, "");
@@ -80,7 +80,7 @@ static void a_checkpoint_of_four_devices_goes_on_with_another_number(void **stat
   nets_train("one", 4, "--resume one/run --set run.max_steps=24");
 }
 
-static void a_run_that_is_stopped_goes_on(void **state) {
+static void a_stopped_run_resumes(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
   nets_train("whole", 2, "--set run.max_steps=60");
@@ -93,7 +93,7 @@ static void a_run_that_is_stopped_goes_on(void **state) {
   checkpoints_equal("parts", "whole");
 }
 
-/* The mean of the parts' means is that of the whole, as long as the weights before are the same. */
+/* The mean of the ranks' means is the mean over the whole batch while the weights before are equal. */
 static void running_statistics_of_the_ranks_are_averaged(void **state) {
   (void)state;
   write_local_resnet();
@@ -114,7 +114,7 @@ static void refused(int code, const char *says, const char *more) {
   assert_non_null(strstr(program_err, says));
 }
 
-static void what_does_not_divide_is_refused(void **state) {
+static void a_batch_that_does_not_divide_is_refused(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
   refused(65, "[data] batch = 8 cannot be divided among 3 devices, expected a multiple of 3",
@@ -125,7 +125,7 @@ static void what_does_not_divide_is_refused(void **state) {
           "--set distributed.devices=some");
 }
 
-static void devices_that_there_are_not_are_refused(void **state) {
+static void more_devices_than_exist_are_refused(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
   refused(69, "[distributed] devices = 4, but backend 'sim' has 2; ask for fewer, or for all",
@@ -133,12 +133,12 @@ static void devices_that_there_are_not_are_refused(void **state) {
   refused(69, "[distributed] devices = 2, but backend 'cpu' has 1",
           "--set backend.use=cpu --set distributed.devices=2");
   assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set distributed.devices=2 "
-                               "--set backend.sim.devices=2 --set distributed.communicator=nobody"),
+                               "--set backend.sim.devices=2 --set distributed.communicator=absent"),
                    65);
   assert_non_null(strstr(program_err, "communicator"));
 }
 
-static void all_devices_are_as_many_as_there_are(void **state) {
+static void all_means_the_number_of_devices(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
   const json_t *run =
@@ -165,7 +165,7 @@ static void a_rank_with_another_plan_is_refused(void **state) {
 
 /* ---- failed ---- */
 
-/* What one device is made to fail with ends the run on all of them, in time. */
+/* A failure of one device ends the run on all devices within the timeout. */
 static void fails(int devices, const char *fault, const char *says) {
   time_t start = time(NULL);
   int code =
@@ -202,13 +202,13 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_resumed_run_ends_in_the_same_bits),
       CASE(statistics_of_each_rank_and_micro_batches_are_resumed),
-      CASE(a_checkpoint_that_would_not_have_been_averages_only_the_statistics),
-      CASE(a_checkpoint_of_four_devices_goes_on_with_another_number),
-      CASE(a_run_that_is_stopped_goes_on),
+      CASE(an_additional_checkpoint_averages_only_the_statistics),
+      CASE(a_checkpoint_of_four_devices_resumes_on_another_number),
+      CASE(a_stopped_run_resumes),
       CASE(running_statistics_of_the_ranks_are_averaged),
-      CASE(what_does_not_divide_is_refused),
-      CASE(devices_that_there_are_not_are_refused),
-      CASE(all_devices_are_as_many_as_there_are),
+      CASE(a_batch_that_does_not_divide_is_refused),
+      CASE(more_devices_than_exist_are_refused),
+      CASE(all_means_the_number_of_devices),
       CASE(a_rank_with_another_plan_is_refused),
       CASE(a_device_that_fails_ends_the_run_on_all),
       CASE(a_loss_that_is_not_finite_ends_the_run_on_all),

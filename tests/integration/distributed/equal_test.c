@@ -1,13 +1,13 @@
-/* Several devices, each with its share of the batch, train to the weights of one with the whole. */
+/* Several devices, each with a part of the batch, train to the weights of one device with the whole batch. */
 #include "nets.h"
 
 #include <math.h>
 
-/* As works of all streams, and on each device, come in other orders. */
+/* Simulated orders of execution across streams and devices. */
 static const char eager[] = "--set backend.sim.order=eager", lazy[] = "--set backend.sim.order=lazy",
                   any[] = "--set backend.sim.order=random --set backend.sim.seed=7";
 
-/* Sums of floats in another order: the same up to rounding. */
+/* The order of summation differs, so results are equal up to rounding. */
 static void same_number(const json_t *a, const json_t *b, const char *path) {
   double x = program_number(a, path), y = program_number(b, path);
   if (fabs(x - y) > 1e-5 * fmax(1.0, fabs(y))) fail_msg("%s is %.9g and %.9g", path, x, y);
@@ -64,7 +64,7 @@ static void dropout_draws_the_numbers_of_one_device(void **state) {
 
 /* ---- micro-batches ---- */
 
-/* One device with the whole batch, one with halves of it, and two with halves of their parts. */
+/* One device with the whole batch, one with two micro-batches, and two with two micro-batches each. */
 static void accumulate(const char *what, const char *ini) {
   static const char halves[] = "--set data.train.batch=4 --set optimizer.accumulate=2";
   char more[160];
@@ -100,7 +100,7 @@ static void micro_batches_with_dropout(void **state) {
   accumulate("dropout, accumulating", nets_dropout);
 }
 
-/* Batch norm never spans micro-batches, so that all sides have some. */
+/* Batch norm never spans micro-batches, so every run accumulates. */
 static void micro_batches_of_a_residual_network(void **state) {
   (void)state;
   file_write("model.ini", nets_resnet);
@@ -115,7 +115,7 @@ static void micro_batches_of_a_residual_network(void **state) {
 
 /* ---- uneven ends ---- */
 
-/* 50 samples are 6 batches of 8 and one of 2, of which two of four devices have nothing. */
+/* 50 samples are 6 batches of 8 and one of 2, for which two of four devices have no samples. */
 static void a_short_last_batch(void **state) {
   (void)state;
   static const char *const ways[] = {"--set data.epoch=50 --set data.train.last=pad",

@@ -1,4 +1,4 @@
-/* A layer that emits something else each time, so that no two ranks have the same plan. */
+/* A layer that emits a different op each time, so that no two ranks have the same plan. */
 #include <stdatomic.h>
 #include <tenon/ops.h>
 #include <tenon/plugin/layer.h>

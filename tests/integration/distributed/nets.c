@@ -12,8 +12,8 @@ const char nets_lenet[] = "[run]\nname = run\nseed = 3\nepochs = 20\nmax_steps =
                           "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
                           "[data.valid]\nbatch = 16\nepoch = 50\n" LENET;
 
-/* Where a pre-activation happens to lie within rounding of zero, ReLU takes one side here and the other
- * there, and weights part by far more than rounding; of seeds 1 to 4, 3 meets one when it accumulates. */
+/* Where a pre-activation is within rounding of zero, ReLU may pass it in one run and not in the other, and
+ * the weights differ by far more than rounding. Of seeds 1 to 4, this happens with 3 and accumulation. */
 const char nets_resnet[] =
     "[run]\nname = run\nseed = 1\nepochs = 20\nmax_steps = 20\n"
     "[data]\nsource = random\nshape = 3, 12, 12\nclasses = 5\nsamples = 64\nbatch = 8\nworkers = 1\n"
@@ -39,8 +39,8 @@ const char nets_resnet[] =
     "           relu\n"
     "[optimizer]\ntype = sgd\nlr = 0.01\nmomentum = 0.9\n";
 
-/* No bias for queries and keys: the softmax does not see that of keys, so that its gradient is noise around
- * zero, of which Adam makes steps as long as any other. */
+/* No bias for queries and keys: softmax cancels the bias of keys, so its gradient is noise around zero, which
+ * Adam scales to steps of normal size. */
 const char nets_transformer[] =
     "[run]\nname = run\nseed = 3\nepochs = 20\nmax_steps = 20\n"
     "[data]\nsource = random\ntokens = 16\nclasses = 30\nsamples = 64\nbatch = 8\nworkers = 1\n"
@@ -67,7 +67,7 @@ const char nets_transformer[] =
     "[optimizer]\ntype = adamw\nlr = 1e-3\nweight_decay = 0.1\nclip = 1.0\n"
     "[group.no_decay]\nmatch = *.bias, *ln_*\nweight_decay = 0\n";
 
-/* Which targets count differs from sample to sample, so that no rank's weights are those of another. */
+/* The number of counted targets differs between samples, so the loss weights differ between ranks. */
 const char nets_two_losses[] =
     "[run]\nname = run\nseed = 3\nepochs = 20\nmax_steps = 20\n"
     "[data]\nsource = random\ntokens = 12\nclasses = 5\nsamples = 64\nbatch = 8\nworkers = 1\n"

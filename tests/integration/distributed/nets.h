@@ -1,25 +1,25 @@
-/* tests/integration/distributed/nets.h: what is trained on several devices, and how far apart two results
- * are. */
+/* tests/integration/distributed/nets.h: models that are trained on several devices, and differences of their
+ * checkpoints. */
 #ifndef TN_TESTS_INTEGRATION_DISTRIBUTED_NETS_H
 #define TN_TESTS_INTEGRATION_DISTRIBUTED_NETS_H
 
 #include "program.h"
 
-/* Configurations of a batch of 8; every run sets its own. */
+/* Configurations with a batch of 8, which a run may override. */
 extern const char nets_lenet[], nets_transformer[], nets_resnet[], nets_two_losses[], nets_dropout[];
 
-/* `tenon train model.ini` on so many devices of sim, into a folder of the name: the checkpoint is
- * FOLDER/run/checkpoints/last. `more`: further words. The run must succeed. */
+/* `tenon train model.ini` on a number of sim devices, into `folder`: the checkpoint is
+ * FOLDER/run/checkpoints/last. `more`: further arguments. The run must succeed. */
 const json_t *nets_train(const char *folder, int devices, const char *more);
 
-/* The largest difference of two checkpoints' models, over all tensors of floats: each relative to the largest
- * element of its tensor. Prints it with `what`, and fails the test where it is above the limit. */
+/* The largest difference between the models of two checkpoints, over all float tensors, relative to the
+ * largest element of the tensor. Prints it with `what` and fails the test if it exceeds the limit. */
 void nets_compare(const char *what, const char *a, const char *b, double limit);
 
 /* The same for one tensor. */
 double nets_difference(const char *a, const char *b, const char *name);
 
-/* Within the accumulation of rounding: sums over ranks are made in another order. */
+/* A bound on accumulated rounding: sums over ranks have another order. */
 #define NETS_BAND 1e-5
 
 #endif

@@ -1,4 +1,4 @@
-/* What a plan says of several devices: how much they hand over, and what runs beside it. */
+/* The plan for several devices: the bytes of collectives, and the launches that overlap with them. */
 #include "nets.h"
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@ enum { MOST_STEPS = 1024 };
 
 /* Launches of the training step, from the text of its plan. */
 typedef struct launches {
-  int n, collectives, awaits[MOST_STEPS]; /* which launch each awaits, -1: none */
+  int n, collectives, awaits[MOST_STEPS]; /* the launch that each awaits, or -1 */
   bool collective[MOST_STEPS];
 } launches;
 
@@ -28,21 +28,21 @@ static launches read_launches(void) {
   return l;
 }
 
-static const char ask[] = "plan model.ini --set backend.use=sim --set backend.sim.devices=4 "
-                          "--set distributed.devices=4 %s";
+static const char plan_command[] = "plan model.ini --set backend.use=sim --set backend.sim.devices=4 "
+                                   "--set distributed.devices=4 %s";
 
-/* How many launches stand between a collective and the first that awaits it, or one behind it. */
-static int beside(const launches *l, int collective) {
+/* The launches between a collective and the first that awaits it or a later one. */
+static int overlapping(const launches *l, int collective) {
   int n = 0;
   for (int i = collective + 1; i < l->n && l->awaits[i] < collective; i++) n += !l->collective[i];
   return n;
 }
 
-/* Of the buckets, which are the last collectives, all but the last begin while backward goes on. */
+/* Buckets are the last collectives. All but the last bucket overlap with the backward pass. */
 static void buckets_are_reduced_beside_backward(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
-  assert_int_equal(program_run(ask, "--set distributed.bucket=4KiB --dump-after memory"), 0);
+  assert_int_equal(program_run(plan_command, "--set distributed.bucket=4KiB --dump-after memory"), 0);
   launches l = read_launches();
   int buckets = 0, before = l.n;
   for (int i = 0; i < l.n; i++) buckets += l.collective[i] && i > l.n / 3;
@@ -51,32 +51,33 @@ static void buckets_are_reduced_beside_backward(void **state) {
   assert_true(buckets >= 4);
   for (int i = 0, k = 0; i < l.n; i++) {
     if (!l.collective[i] || i <= l.n / 3 || ++k == buckets) continue;
-    int now = beside(&l, i);
-    assert_true(now >= 1 && now < before); /* the earlier, the more */
+    int now = overlapping(&l, i);
+    assert_true(now >= 1 && now < before); /* earlier buckets overlap with more launches */
     before = now;
   }
 }
 
-static void text_and_json_say_what_devices_hand_over(void **state) {
+static void text_and_json_have_the_bytes_of_collectives(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
   const json_t *one = program_json(0, "plan model.ini --set backend.use=sim");
-  const json_t *four = program_json(0, ask, "");
+  const json_t *four = program_json(0, plan_command, "");
   double parameters = program_number(four, "parameters"), bytes = program_number(four, "collective_bytes");
   assert_true(program_number(one, "devices") == 1 && program_number(one, "collectives") == 0);
   assert_true(program_number(four, "devices") == 4 && program_number(four, "collectives") == 3);
-  /* gradients, the losses' weights, and what is reported */
+  /* gradients, loss weights, and reported numbers */
   assert_true(bytes >= 4 * parameters && bytes < 4 * parameters + 4096);
-  const json_t *parts = program_json(0, ask, "--set optimizer.accumulate=3");
-  assert_true(program_number(parts, "collectives") == 3 + 3 + 1); /* weighed, reported, and one bucket */
-  assert_int_equal(program_run(ask, ""), 0);
+  const json_t *parts = program_json(0, plan_command, "--set optimizer.accumulate=3");
+  assert_true(program_number(parts, "collectives") ==
+              3 + 3 + 1); /* loss weights, reported numbers, one bucket */
+  assert_int_equal(program_run(plan_command, ""), 0);
   assert_non_null(strstr(program_out, "4 devices; each hands over 0.2"));
   assert_non_null(strstr(program_out, " MiB an update in 3 collectives\n"));
   assert_int_equal(program_run("plan model.ini --set backend.use=sim"), 0);
   assert_null(strstr(program_out, "devices; each"));
 }
 
-/* Every element is summed in the order of the ranks, wherever the cuts are. */
+/* Every element is summed in the order of the ranks, for all sizes of buckets. */
 static void the_size_of_buckets_changes_no_bit(void **state) {
   (void)state;
   static const char *const sizes[] = {"4", "1KiB", "100KiB"};
@@ -109,7 +110,7 @@ static void many_buckets_and_micro_batches(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(buckets_are_reduced_beside_backward),
-      CASE(text_and_json_say_what_devices_hand_over),
+      CASE(text_and_json_have_the_bytes_of_collectives),
       CASE(the_size_of_buckets_changes_no_bit),
       CASE(many_buckets_and_micro_batches),
   };

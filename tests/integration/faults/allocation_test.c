@@ -1,7 +1,7 @@
-/* Training with memory that runs out: three steps of LeNet are taken again and again while one request is
- * refused, each time a later one: of the host's memory on the cpu, of the host's on the simulated device, and
- * of that device's. Nothing may crash, nothing may leak, no file may be damaged, and the run must say what
- * went wrong; a run that can do without what was refused may finish.
+/* Training while requests for memory are refused: three steps of LeNet are repeated, and each repetition
+ * refuses a later request: of the host's memory on the cpu, of the host's on the simulated device, and of
+ * that device's. The run must not crash, leak, or damage a file. It must report the failure, unless it can
+ * finish without the memory.
  *
  * Without arguments a fixed sample; allocation_test STRIDE [FIRST]: every STRIDE-th request from FIRST on, 1
  * for all of them (`tools/dev faults`). */
@@ -22,7 +22,7 @@
 
 #include "tenon/run.h"
 
-/* In the sample every request up to here is refused in its turn, and then one in so many. */
+/* The sample refuses every request up to this number, and then one in so many. */
 enum { EVERY_ONE = 40, CPU_STRIDE = 211, SIM_STRIDE = 307 };
 static long long stride, first; /* 0: the sample */
 
@@ -46,7 +46,7 @@ static const char configuration[] =
 
 typedef struct scarce {
   atomic_llong asked, live;
-  long long refused; /* the number of the request that is refused; 0: none */
+  long long refused; /* the number of the request that is refused; 0: no request */
 } scarce;
 
 static void *scarce_realloc(void *user, void *block, size_t bytes) {
@@ -58,7 +58,7 @@ static void *scarce_realloc(void *user, void *block, size_t bytes) {
   }
   if (atomic_fetch_add(&s->asked, 1) + 1 == s->refused) return NULL;
   void *grown = realloc(block, bytes);
-  if (!block && grown) atomic_fetch_add(&s->live, 1);
+  if (block == NULL && grown) atomic_fetch_add(&s->live, 1);
   return grown;
 }
 
@@ -79,7 +79,7 @@ static void remove_runs(void) {
 
 static char *read_all(const char *path, size_t *n) {
   FILE *f = fopen(path, "r");
-  if (!f) return NULL;
+  if (f == NULL) return NULL;
   char *bytes = malloc(1 << 20);
   assert_non_null(bytes);
   *n = fread(bytes, 1, (1 << 20) - 1, f);
@@ -88,7 +88,7 @@ static char *read_all(const char *path, size_t *n) {
   return bytes;
 }
 
-/* CRC-32C (Castagnoli et al., 1993), as state.json has it of each file. */
+/* CRC-32C (Castagnoli et al., 1993), as state.json records it for each file. */
 static uint32_t crc32c(const char *bytes, size_t n) {
   uint32_t crc = 0xffffffffu;
   for (size_t i = 0; i < n; i++) {
@@ -98,19 +98,19 @@ static uint32_t crc32c(const char *bytes, size_t n) {
   return ~crc;
 }
 
-/* A checkpoint that has a state.json has both files as they were written. */
+/* A checkpoint with a state.json has both other files undamaged. */
 static void check_checkpoint(const char *name) {
   static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
   char path[200];
   snprintf(path, sizeof path, "%s/runs/starved/checkpoints/%s/state.json", folder, name);
   json_t *json = json_load_file(path, 0, NULL);
-  if (!json && access(path, F_OK) == 0) fail_msg("%s is no JSON", path);
+  if (json == NULL && access(path, F_OK) == 0) fail_msg("%s is no JSON", path);
   for (int i = 0; json && i < 2; i++) {
     json_t *told = json_object_get(json_object_get(json, "files"), files[i]);
     size_t n = 0;
     snprintf(path, sizeof path, "%s/runs/starved/checkpoints/%s/%s", folder, name, files[i]);
     char *bytes = read_all(path, &n);
-    if (!bytes || json_integer_value(json_object_get(told, "bytes")) != (json_int_t)n ||
+    if (bytes == NULL || json_integer_value(json_object_get(told, "bytes")) != (json_int_t)n ||
         json_integer_value(json_object_get(told, "crc32c")) != (json_int_t)crc32c(bytes, n))
       fail_msg("%s is damaged", path);
     free(bytes);
@@ -118,17 +118,17 @@ static void check_checkpoint(const char *name) {
   json_decref(json);
 }
 
-/* Whole lines, each of them JSON. */
+/* Complete lines of JSON. */
 static void check_lines(const char *name) {
   char path[200], *at;
   size_t n = 0;
   snprintf(path, sizeof path, "%s/runs/starved/%s", folder, name);
   char *bytes = read_all(path, &n);
-  if (!bytes) return;
+  if (bytes == NULL) return;
   if (n > 0 && bytes[n - 1] != '\n') fail_msg("%s ends with half a line", path);
   for (char *line = strtok_r(bytes, "\n", &at); line; line = strtok_r(NULL, "\n", &at)) {
     json_t *json = json_loads(line, 0, NULL);
-    if (!json) fail_msg("%s: %s", path, line);
+    if (json == NULL) fail_msg("%s: %s", path, line);
     json_decref(json);
   }
   free(bytes);
@@ -141,7 +141,7 @@ static void check_files(void) {
   check_lines("metrics.jsonl");
   snprintf(path, sizeof path, "%s/runs/starved/plan.json", folder);
   json_t *plan = json_load_file(path, 0, NULL);
-  if (!plan && access(path, F_OK) == 0) fail_msg("%s is no JSON", path);
+  if (plan == NULL && access(path, F_OK) == 0) fail_msg("%s is no JSON", path);
   json_decref(plan);
 }
 
@@ -193,10 +193,10 @@ static int start(void **state) {
   (void)state;
   const char *root = getenv("TMPDIR");
   snprintf(folder, sizeof folder, "%s/tenon-faults-XXXXXX", root && strlen(root) < 32 ? root : "/tmp");
-  if (!mkdtemp(folder)) return -1;
+  if (mkdtemp(folder) == NULL) return -1;
   snprintf(file, sizeof file, "%s/starved.ini", folder);
   FILE *f = fopen(file, "w");
-  if (!f) return -1;
+  if (f == NULL) return -1;
   fputs(configuration, f);
   return fclose(f);
 }
@@ -216,13 +216,13 @@ static void ends_well(const char *const *set) {
   assert_true(o.asked > EVERY_ONE);
 }
 
-static void a_run_with_all_its_memory_ends_well(void **state) {
+static void a_run_without_refused_requests_finishes(void **state) {
   (void)state;
   ends_well(on_cpu);
   ends_well(on_sim);
 }
 
-/* How many of the failures were TN_ENOMEM, and how many were anything else. */
+/* Counts of TN_ENOMEM and of other failures. */
 typedef struct tally {
   int starved, other, finished;
 } tally;
@@ -259,7 +259,7 @@ static void a_refused_request_beside_a_late_device_ends_the_run_and_nothing_else
   sweep(on_sim, "request beside sim", SIM_STRIDE);
 }
 
-/* Of these there are few enough for all to be tried. */
+/* The device's requests are few, so all are tried. */
 static void refused_memory_of_the_device_ends_the_run_and_nothing_else(void **state) {
   (void)state;
   tally t = {0};
@@ -279,7 +279,7 @@ int main(int argc, char **argv) {
   stride = argc > 1 ? atoll(argv[1]) : 0;
   first = argc > 2 ? atoll(argv[2]) : 0;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_run_with_all_its_memory_ends_well),
+      cmocka_unit_test(a_run_without_refused_requests_finishes),
       cmocka_unit_test(a_refused_request_on_the_cpu_ends_the_run_and_nothing_else),
       cmocka_unit_test(a_refused_request_beside_a_late_device_ends_the_run_and_nothing_else),
       cmocka_unit_test(refused_memory_of_the_device_ends_the_run_and_nothing_else),

@@ -1,4 +1,4 @@
-/* Checkpoints that something happened to: the newest valid one is found, a bad one is named and kept. */
+/* Damaged checkpoints: resuming finds the newest valid one, and reports and keeps damaged ones. */
 #include "configs.h"
 #include "program.h"
 
@@ -8,7 +8,7 @@
 #define HOME "runs/noise/checkpoints/"
 
 static void says(const char *text) {
-  if (!strstr(program_err, text)) fail_msg("expected \"%s\" in: %s", text, program_err);
+  if (strstr(program_err, text) == NULL) fail_msg("expected \"%s\" in: %s", text, program_err);
 }
 
 static int step_of(const char *name) {
@@ -51,7 +51,7 @@ static void same_end(const char *name) {
               "whole/noise/checkpoints/last/optimizer.safetensors");
 }
 
-/* A whole run beside, and one in runs/noise that has `best` of step 10 and `last` of step 13. */
+/* A complete run for comparison, and one in runs/noise with `best` of step 10 and `last` of step 13. */
 static void train_some(void) {
   file_write("noise.ini", noise_ini);
   assert_int_equal(program_run("train noise.ini --output whole"), 0);
@@ -65,7 +65,7 @@ static void train_some(void) {
   assert_int_equal(step_of("last"), 13);
 }
 
-/* What a bad `last` looks like, and what is said of it. */
+/* Damage to `last`, and the expected message. */
 typedef struct damage {
   const char *file;
   int how; /* 'c'ut, 'f'lip the last byte's bit, 'm'iddle, 'r'emove */
@@ -81,7 +81,7 @@ static void apply(const damage *d) {
   if (d->how == 'r') assert_int_equal(unlink(path), 0);
 }
 
-static void a_bad_one_is_named_and_kept_and_the_older_one_taken(void **state) {
+static void a_damaged_checkpoint_is_reported_and_the_older_one_loaded(void **state) {
   (void)state;
   static const damage damages[] = {
       {"model.safetensors", 'c', "bytes, "},
@@ -121,7 +121,7 @@ static void a_bad_one_is_named_and_kept_and_the_older_one_taken(void **state) {
   same_end("last");
 }
 
-static void an_interrupted_exchange_is_finished(void **state) {
+static void an_interrupted_exchange_is_completed(void **state) {
   (void)state;
   train_some();
   copy("last", "good");
@@ -137,7 +137,7 @@ static void an_interrupted_exchange_is_finished(void **state) {
   assert_int_equal(program_run("train noise.ini --resume auto --set run.max_steps=15"), 0);
   says("last.old, which is of step 14");
   assert_false(file_exists(HOME "last.old"));
-  /* killed while writing: no state.json, and nothing to say of it */
+  /* killed while writing: without state.json, and without a warning */
   copy("last", "last.new");
   assert_int_equal(unlink(HOME "last.new/state.json"), 0);
   assert_int_equal(program_run("train noise.ini --resume auto"), 0);
@@ -171,9 +171,9 @@ static void files_of_the_user_are_never_deleted(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(a_bad_one_is_named_and_kept_and_the_older_one_taken, program_open,
+      cmocka_unit_test_setup_teardown(a_damaged_checkpoint_is_reported_and_the_older_one_loaded, program_open,
                                       program_close),
-      cmocka_unit_test_setup_teardown(an_interrupted_exchange_is_finished, program_open, program_close),
+      cmocka_unit_test_setup_teardown(an_interrupted_exchange_is_completed, program_open, program_close),
       cmocka_unit_test_setup_teardown(another_models_checkpoint_is_left_alone, program_open, program_close),
       cmocka_unit_test_setup_teardown(files_of_the_user_are_never_deleted, program_open, program_close),
   };

@@ -1,8 +1,8 @@
-/* disk TENON SHIM [STRIDE [FIRST]]: trains with a disk that fails once (shim.c), at call number FIRST, FIRST
- * + STRIDE ... of those that make or write something in the run folder, with each kind of failure. The
- * program must end well or with exit code 74 and say which file and why; afterwards the run is resumed with a
- * disk that is fine, and must end with the weights and the metrics of a run that met no failure. Then the
- * same for a process that resumes. */
+/* disk TENON SHIM [STRIDE [FIRST]]: trains with a disk that fails once (shim.c): at call number FIRST, FIRST
+ * + STRIDE ... of those that create or write files in the run folder, with each kind of failure. The program
+ * must finish, or end with exit code 74 and name the file and the reason. Resumed with a working disk, it
+ * must end with the weights and metrics of a run without failures. Then the same for a process that resumes.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -27,7 +27,7 @@ static char folder[64], problem[512];
 
 /* ---- small things ---- */
 
-/* The first one is what a case is judged by. */
+/* The first failure decides the result of a case. */
 __attribute__((format(printf, 1, 2))) static void complain(const char *format, ...) {
   va_list args;
   if (problem[0]) return;
@@ -43,11 +43,12 @@ static char *read_file(const char *path, size_t *n) {
   FILE *file = fopen(path, "r");
   struct stat info;
   *n = 0;
-  if (!file || fstat(fileno(file), &info) != 0) return complain("%s: %s", path, strerror(errno)), nothing;
+  if (file == NULL || fstat(fileno(file), &info) != 0)
+    return complain("%s: %s", path, strerror(errno)), nothing;
   char *bytes = calloc(1, (size_t)info.st_size + 1);
   if (bytes) *n = fread(bytes, 1, (size_t)info.st_size, file);
   fclose(file);
-  if (!bytes) return nothing;
+  if (bytes == NULL) return nothing;
   unsigned place = reads++ % 8;
   free(kept[place]);
   return kept[place] = bytes;
@@ -75,7 +76,7 @@ typedef struct fault {
 
 static void set_fault(const fault *f) {
   char number[16];
-  if (!f) return;
+  if (f == NULL) return;
   snprintf(number, sizeof number, "%d", f->at);
   setenv("LD_PRELOAD", shim, 1);
   setenv("TENON_FAULT_ROOT", "/victim", 1);
@@ -88,7 +89,7 @@ static void set_fault(const fault *f) {
   setenv("ASAN_OPTIONS", all, 1);
 }
 
-/* `tenon train`, and its exit code. stderr stays in the file "stderr". */
+/* Runs `tenon train`; returns its exit code. stderr goes to the file "stderr". */
 static int train(const char *output, const char *resume, const char *steps, const fault *f) {
   int status = -1;
   pid_t child = fork();
@@ -105,7 +106,7 @@ static int train(const char *output, const char *resume, const char *steps, cons
   return WEXITSTATUS(status);
 }
 
-/* ---- what must come out ---- */
+/* ---- the expected result ---- */
 
 static void same_bytes(const char *run, const char *file) {
   char x[256], y[256];
@@ -116,7 +117,7 @@ static void same_bytes(const char *run, const char *file) {
   if (n != m || memcmp(a, b, n) != 0) complain("%s is not as without the failure", x);
 }
 
-/* Each line's event, epoch and step. */
+/* The event, epoch and step of each line. */
 static void same_lines(const char *run) {
   char x[256], *at_x, *at_y;
   size_t n, m;
@@ -149,13 +150,13 @@ static void judge_end(void) {
   same_lines(run);
 }
 
-/* A failure must be told: the file and the system's word for it. */
+/* A failure must be reported with the file and the system's message. */
 static void judge_message(const fault *f) {
   size_t n;
   const char *text = read_file("stderr", &n);
   int reason = strcmp(f->kind, "EACCES") == 0 ? EACCES : strcmp(f->kind, "EIO") == 0 ? EIO : ENOSPC;
-  if (!strstr(text, "/victim")) complain("no file is named: %s", text);
-  if (!strstr(text, strerror(reason))) complain("\"%s\" is not said: %s", strerror(reason), text);
+  if (strstr(text, "/victim") == NULL) complain("no file is named: %s", text);
+  if (strstr(text, strerror(reason)) == NULL) complain("\"%s\" is not said: %s", strerror(reason), text);
 }
 
 /* ---- the sweep ---- */
@@ -164,7 +165,7 @@ typedef struct tally {
   int cases, failed, stopped;
 } tally;
 
-/* Where a resumed process begins: three steps of six, made once. */
+/* The start of a resumed process: three steps of six, made once. */
 static void prepare(const char *output, int resumes) {
   char command[128];
   remove_tree(output);
@@ -214,16 +215,17 @@ static void sweep(int resumes, int first, int stride, tally *t) {
 static int set_up(void) {
   const char *root = getenv("TMPDIR");
   snprintf(folder, sizeof folder, "%s/tenon-disk-XXXXXX", root && strlen(root) < 32 ? root : "/tmp");
-  if (!mkdtemp(folder) || chdir(folder) != 0) return 0;
+  if (mkdtemp(folder) == NULL || chdir(folder) != 0) return 0;
   FILE *file = fopen("victim.ini", "w");
-  if (!file || fputs(configuration, file) < 0 || fclose(file) != 0) return 0;
+  if (file == NULL || fputs(configuration, file) < 0 || fclose(file) != 0) return 0;
   return train("whole", NULL, "run.max_steps=0", NULL) == 0 &&
          train("part", NULL, "run.max_steps=3", NULL) == 0;
 }
 
 int main(int argc, char **argv) {
   tally t = {0};
-  if (argc < 3 || !(tenon = realpath(argv[1], NULL)) || !(shim = realpath(argv[2], NULL))) return 2;
+  if (argc < 3 || (tenon = realpath(argv[1], NULL)) == NULL || (shim = realpath(argv[2], NULL)) == NULL)
+    return 2;
   int stride = argc > 3 ? atoi(argv[3]) : 1, first = argc > 4 ? atoi(argv[4]) : 1;
   if (stride < 1 || !set_up()) return 2;
   sweep(0, first, stride, &t);

@@ -1,5 +1,5 @@
-/* What makes a run fail, or a step be skipped, that is not finite: samples with holes in them, and layers
- * whose value or gradient is infinite at zero. */
+/* A plugin for runs with values that are not finite: samples with NaN, and layers with an infinite value or
+ * gradient at zero. */
 #include <math.h>
 #include <tenon/ops.h>
 #include <tenon/plugin/layer.h>
@@ -13,10 +13,10 @@ typedef struct holes_options {
 } holes_options;
 
 static const tn_option options[] = {
-    TN_OPT(holes_options, at, TN_OPT_INTS, "[]", ">= 0", "samples with a hole"),
-    TN_OPT(holes_options, every, TN_OPT_INT, "0", ">= 0", "if above 0: each such sample has one"),
-    TN_OPT(holes_options, value, TN_OPT_ENUM, "nan", "nan|inf", "what is there"),
-    TN_OPT(holes_options, element, TN_OPT_INT, "7", "[0, 31]", "of the image"),
+    TN_OPT(holes_options, at, TN_OPT_INTS, "[]", ">= 0", "samples with such an element"),
+    TN_OPT(holes_options, every, TN_OPT_INT, "0", ">= 0", "if above 0: every so many samples have one"),
+    TN_OPT(holes_options, value, TN_OPT_ENUM, "nan", "nan|inf", "value of the element"),
+    TN_OPT(holes_options, element, TN_OPT_INT, "7", "[0, 31]", "position in the image"),
     TN_OPT(holes_options, samples, TN_OPT_INT, "64", ">= 1", "in an epoch"),
     TN_OPT_END};
 
@@ -92,8 +92,8 @@ static const tn_layer_kind logarithm = {
     .max_in = 1,
     .build = build_logarithm};
 
-/* The square is too small for any number, and sqrt(0) is 0 with an infinite gradient: the loss of the step
- * shows nothing. */
+/* The square underflows to 0, and sqrt(0) is 0 with an infinite gradient: the loss of the step stays finite.
+ */
 static tn_status build_root(tn_build *b, const void *given) {
   (void)given;
   tn_val in = tn_build_in(b, 0), small = tn_mul(b, in, tn_scalar(b, tn_val_type(b, in)->dtype, 1e-30));

@@ -1,6 +1,6 @@
-/* Files that are broken, or made to do harm, given to the program as a user would: of every kind that it
- * reads. Each is refused with the exit code and a message that names the file and what is wrong, or, where a
- * run can do without it, said and passed over. (Wrong configurations beside this: run.sh.) */
+/* Broken and malicious files of every kind that the program reads. Each is refused with an exit code and a
+ * message that names the file and the fault; files that a run can do without give a warning.
+ * (tests/integration/wrong has invalid configurations.) */
 #include "configs.h"
 #include "program.h"
 
@@ -8,13 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is in the file: bytes as written here, or those of a good file with a change. */
+/* The contents of the file: bytes as given here, or a valid file with a change. */
 enum { AS_IT_IS, CUT, SET, APPEND };
 typedef struct hostile {
   const char *name;
   const char *bytes;
   size_t n;
-  int change; /* of the good file, at byte `at`: end there, or put `bytes` there */
+  int change; /* change of the valid file at byte `at`: cut it there, or write `bytes` there */
   size_t at;
   int code;
   const char *says;
@@ -27,7 +27,7 @@ static void check(const char *kind, const hostile *h, int code) {
   fail_msg("%s, %s: %d, expected %d and '%s': %.400s", kind, h->name, code, h->code, h->says, program_err);
 }
 
-/* Writes the file of a case; `good` is the path of one that would be taken. */
+/* Writes the file of a case; `good` is the path of a valid one. */
 static void make(const hostile *h, const char *good, const char *path) {
   size_t n = 0;
   if (h->change == AS_IT_IS) {
@@ -82,7 +82,8 @@ static const hostile idx_images[] = {
        "abcd"),
      0, 0, 65, "not a file of images"},
     {"gzip of nothing", B("\x1f\x8b\x08\0\0\0\0\0\0\x03"), 0, 0, 65, "images"},
-    {"gzip that is none", B("\x1f\x8b\x08\0\0\0\0\0\0\x03garbage, more garbage"), 0, 0, 65, "damaged gzip"},
+    {"garbage for gzip data", B("\x1f\x8b\x08\0\0\0\0\0\0\x03garbage, more garbage"), 0, 0, 65,
+     "damaged gzip"},
 };
 static const hostile idx_labels[] = {
     {"fewer than images", B("\0\0\x08\x01\0\0\0\x01\x01"), 0, 0, 65, "has 1 labels for 2 images"},
@@ -248,7 +249,7 @@ static const hostile inis[] = {
      0, 0, 65, "x.ini:2"},
 };
 
-/* A bracket a hundred thousand times; a line of a million letters. */
+/* A hundred thousand brackets; a line of a million letters. */
 static void a_configuration_of_one_sign(const char *before, char sign, size_t n) {
   char *bytes = malloc(n + 256);
   assert_non_null(bytes);
@@ -258,7 +259,7 @@ static void a_configuration_of_one_sign(const char *before, char sign, size_t n)
   file_write_bytes("x.ini", bytes, head + n + 1);
   free(bytes);
   int code = program_run("plan x.ini");
-  if (code != 65 || !strstr(program_err, "x.ini:"))
+  if (code != 65 || strstr(program_err, "x.ini:") == NULL)
     fail_msg("%zu of '%c': %d %.300s", n, sign, code, program_err);
 }
 
@@ -292,12 +293,12 @@ static const hostile states[] = {
     {"another step", B("7"), SET, 27, 65, "state.json"},
 };
 
-/* A run goes on without them: what is in the way is said, and kept. */
+/* A run continues without these files: they are reported and kept. */
 static const hostile plans[] = {
     {"nothing at all", B(""), 0, 0, 0, "plan.json"},
     {"no JSON", B("{\"programs\": [}"), 0, 0, 0, "plan.json"},
     {"a number", B("3"), 0, 0, 0, "plan.json"},
-    {"no programs", B("{}"), 0, 0, 0, "this is no plan of a run"},
+    {"no programs", B("{}"), 0, 0, 0, "not the plan of a run"},
     {"programs of a wrong kind", B("{\"programs\": [1, 2], \"kernels\": [3]}"), 0, 0, 0, "plan.json"},
     {"ten thousand brackets that nothing closes", NULL, 0, CUT, 2000, 0, "plan.json"},
 };
@@ -308,7 +309,7 @@ static const hostile logs[] = {
 
 static const char run_folder[] = "runs/noise", last[] = "runs/noise/checkpoints/last";
 
-/* A run of three steps that has one checkpoint, `last`. */
+/* A run of three steps with the checkpoint `last`. */
 static void begin_run(void) {
   (void)run_folder;
   assert_int_equal(system("rm -rf runs"), 0);

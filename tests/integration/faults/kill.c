@@ -1,8 +1,8 @@
-/* kill TENON [KILLS [SEED]]: trains, ends the program with SIGKILL at moments drawn by the seed, resumes,
- * again and again until the training is through, and compares what came of it with a training that nobody
- * interrupted: weights, moments, best weights, and the lines of both metric files. The model writes a
- * checkpoint after every step, which takes longer than the step, so most kills fall into writing one.
- * Workers and threads change with every process. */
+/* kill TENON [KILLS [SEED]]: trains, and kills the program (SIGKILL) at moments drawn from the seed and
+ * resumes it, until the training is complete. Compares the result with an uninterrupted training: weights,
+ * moments, best weights, and the lines of both metric files. The model writes a checkpoint after every step,
+ * which takes longer than the step, so most kills interrupt a save. Workers and threads change with every
+ * process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -40,7 +40,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *form
   va_start(args, format);
   printf("case failed: kill: ");
   vprintf(format, args);
-  printf("\n  what was made is in %s\n", folder);
+  printf("\n  the files are in %s\n", folder);
   va_end(args);
   exit(1);
 }
@@ -67,9 +67,9 @@ static void sleep_s(double seconds) {
 static char *read_file(const char *path, size_t *n) {
   FILE *file = fopen(path, "r");
   struct stat info;
-  if (!file || fstat(fileno(file), &info) != 0) die("%s: %s", path, strerror(errno));
+  if (file == NULL || fstat(fileno(file), &info) != 0) die("%s: %s", path, strerror(errno));
   char *bytes = malloc((size_t)info.st_size + 1);
-  if (!bytes || fread(bytes, 1, (size_t)info.st_size, file) != (size_t)info.st_size)
+  if (bytes == NULL || fread(bytes, 1, (size_t)info.st_size, file) != (size_t)info.st_size)
     die("%s: not read", path);
   fclose(file);
   *n = (size_t)info.st_size;
@@ -114,7 +114,7 @@ static pid_t start(const char *output, int variant) {
   _exit(127);
 }
 
-/* Whether the process ended by itself; dies when it did not end well. */
+/* Whether the process ended by itself; any other exit code than 0 is fatal. */
 static int ended(pid_t child, int flags) {
   int status;
   size_t n;
@@ -126,11 +126,11 @@ static int ended(pid_t child, int flags) {
 
 /* ---- comparing ---- */
 
-/* The run folder that the program named. */
+/* The run folder that the program printed. */
 static void run_folder(char *path, size_t size) {
   json_t *json = json_load_file("stdout", 0, NULL);
   const char *run = json_string_value(json_object_get(json, "run"));
-  if (!run) die("no result in stdout");
+  if (run == NULL) die("no result in stdout");
   snprintf(path, size, "%s", run);
   json_decref(json);
 }
@@ -154,7 +154,7 @@ static void same_state(const char *a, const char *b, const char *name) {
     snprintf(state, sizeof state, "checkpoints/%s/state.json", name);
     join(path, i ? b : a, state);
     json[i] = json_load_file(path, 0, NULL);
-    if (!json[i]) die("%s: no JSON", path);
+    if (json[i] == NULL) die("%s: no JSON", path);
   }
   for (size_t i = 0; i < sizeof members / sizeof *members; i++)
     if (!json_equal(json_object_get(json[0], members[i]), json_object_get(json[1], members[i])))
@@ -163,10 +163,10 @@ static void same_state(const char *a, const char *b, const char *name) {
   json_decref(json[1]);
 }
 
-/* A line of metrics.jsonl without what depends on the clock. */
+/* A line of metrics.jsonl without the fields that depend on the clock. */
 static json_t *timeless(const char *line) {
   json_t *json = json_loads(line, 0, NULL);
-  if (!json) die("half a line in metrics.jsonl: %s", line);
+  if (json == NULL) die("half a line in metrics.jsonl: %s", line);
   json_object_del(json, "seconds");
   json_object_del(json, "per_s");
   return json;
@@ -197,7 +197,7 @@ static void without_seconds(const char *line, char out[512]) {
   const char *third = line;
   for (int i = 0; i < 3 && third; i++) third = strchr(third + (i > 0), ',');
   const char *rest = third ? strchr(third + 1, ',') : NULL;
-  if (!rest) die("half a line in metrics.csv: %s", line);
+  if (rest == NULL) die("half a line in metrics.csv: %s", line);
   snprintf(out, 512, "%.*s%s", (int)(third - line), line, rest);
 }
 
@@ -206,11 +206,11 @@ static void same_rows(const char *a, const char *b) {
   join(x, a, "metrics.csv");
   join(y, b, "metrics.csv");
   FILE *u = fopen(x, "r"), *v = fopen(y, "r");
-  if (!u || !v) die("%s or %s: %s", x, y, strerror(errno));
+  if (u == NULL || v == NULL) die("%s or %s: %s", x, y, strerror(errno));
   for (;;) {
     char *more_x = fgets(line_x, sizeof line_x, u), *more_y = fgets(line_y, sizeof line_y, v);
-    if (!more_x && !more_y) break;
-    if (!more_x || !more_y) die("%s and %s have not the same number of lines", x, y);
+    if (more_x == NULL && more_y == NULL) break;
+    if (more_x == NULL || more_y == NULL) die("%s and %s have not the same number of lines", x, y);
     without_seconds(line_x, p);
     without_seconds(line_y, q);
     if (strcmp(p, q) != 0) die("%s: %s, expected %s", x, line_x, line_y);
@@ -236,7 +236,7 @@ typedef struct tally {
   int kills, in_writing, trainings;
 } tally;
 
-/* What a kill left: a checkpoint that was being written, or one that was being removed. */
+/* Whether a kill interrupted the writing or the removal of a checkpoint. */
 static int was_writing(const char *output) {
   static const char *const names[] = {"last", "best"};
   for (int i = 0; i < 2; i++)
@@ -249,7 +249,7 @@ static int was_writing(const char *output) {
   return 0;
 }
 
-/* One training from the start to the end, killed until `most` kills have been made in all. */
+/* One training from start to end, killed until `most` kills have been made in all. */
 static void train(const char *output, double span_s, int most, tally *t) {
   for (;;) {
     pid_t child = start(output, (int)(draw() % 6));
@@ -264,14 +264,13 @@ static void train(const char *output, double span_s, int most, tally *t) {
   t->trainings++;
 }
 
-/* How long a training takes that nobody kills: the shorter of two, since the machine has other things to do.
- */
+/* The time of an uninterrupted training: the shorter of two, since the machine has other load. */
 static double train_whole(void) {
   double shortest = 1e9;
   for (int i = 0; i < 2; i++) {
     double from = now_s();
     nftw("whole", remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    if (!ended(start("whole", i), 0)) die("the run that nobody kills was killed");
+    if (!ended(start("whole", i), 0)) die("the uninterrupted run was killed");
     if (now_s() - from < shortest) shortest = now_s() - from;
   }
   return shortest;
@@ -280,15 +279,16 @@ static double train_whole(void) {
 static void set_up(void) {
   const char *root = getenv("TMPDIR");
   snprintf(folder, sizeof folder, "%s/tenon-kill-XXXXXX", root && strlen(root) < 32 ? root : "/tmp");
-  if (!mkdtemp(folder) || chdir(folder) != 0) die("%s", strerror(errno));
+  if (mkdtemp(folder) == NULL || chdir(folder) != 0) die("%s", strerror(errno));
   FILE *file = fopen("victim.ini", "w");
-  if (!file || fputs(configuration, file) < 0 || fclose(file) != 0) die("victim.ini: %s", strerror(errno));
+  if (file == NULL || fputs(configuration, file) < 0 || fclose(file) != 0)
+    die("victim.ini: %s", strerror(errno));
 }
 
 int main(int argc, char **argv) {
   char path[256], output[32];
   tally t = {0};
-  if (argc < 2 || !(tenon = realpath(argv[1], NULL))) return 2;
+  if (argc < 2 || (tenon = realpath(argv[1], NULL)) == NULL) return 2;
   int most = argc > 2 ? atoi(argv[2]) : 200;
   seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
   set_up();

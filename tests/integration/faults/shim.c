@@ -1,8 +1,8 @@
-/* tests/integration/faults/shim.c: a disk that fails once, for LD_PRELOAD. Calls that have to do with a file
- * or folder whose path holds TENON_FAULT_ROOT are counted, and number TENON_FAULT_AT fails as
- * TENON_FAULT_KIND says: ENOSPC, EIO, EACCES; "short": it writes half; "full": it writes half, and the next
- * write finds no space. TENON_FAULT_LOG names a file that gets a line for each. */
-#undef _FILE_OFFSET_BITS /* each function under its own name */
+/* tests/integration/faults/shim.c: a disk that fails once, for LD_PRELOAD. It counts the calls on files and
+ * folders whose path contains TENON_FAULT_ROOT; number TENON_FAULT_AT fails as TENON_FAULT_KIND says: ENOSPC,
+ * EIO, EACCES; "short": half of the bytes are written; "full": half are written, and the next write fails
+ * with ENOSPC. TENON_FAULT_LOG names a file that gets a line for each call. */
+#undef _FILE_OFFSET_BITS /* each function by its name */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 
 enum { MOST_FILES = 1024 };
 
-/* Which descriptors are of matching files. */
+/* Descriptors of matching files. */
 static atomic_char watched[MOST_FILES];
 static atomic_int calls, filled;
 
-/* The function that the shim stands in front of. */
+/* The function of the C library. */
 #define NEXT(name) ((__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name))
 
 static int is_watched(int fd) { return fd >= 0 && fd < MOST_FILES && watched[fd]; }
@@ -34,7 +34,7 @@ static int matches(const char *path) {
 static void note(int number, const char *call, const char *path) {
   const char *log = getenv("TENON_FAULT_LOG");
   char line[512];
-  if (!log) return;
+  if (log == NULL) return;
   int fd = NEXT(open)(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   int n = snprintf(line, sizeof line, "%d %s %s\n", number, call, path);
   if (fd >= 0 && NEXT(write)(fd, line, (size_t)n) < 0) abort();
@@ -46,7 +46,7 @@ static const char *kind(void) {
   return word ? word : "EIO";
 }
 
-/* Whether this call is the one. */
+/* Counts a call; true: it is the one that fails. */
 static int is_due(const char *call, const char *path) {
   const char *at = getenv("TENON_FAULT_AT");
   int number = atomic_fetch_add(&calls, 1) + 1;
@@ -56,7 +56,7 @@ static int is_due(const char *call, const char *path) {
 
 static int halves(void) { return strcmp(kind(), "short") == 0 || strcmp(kind(), "full") == 0; }
 
-/* Whether a call that writes no bytes fails, with errno set. */
+/* Fails a call that writes no bytes, with errno set. */
 static int fails(const char *call, const char *path) {
   if (!is_due(call, path)) return 0;
   if (strcmp(kind(), "short") == 0) return 0;
@@ -99,7 +99,7 @@ int close(int fd) {
   int fail = is_watched(fd) && fails("close", "");
   int reason = errno;
   if (fd >= 0 && fd < MOST_FILES) watched[fd] = 0;
-  int result = NEXT(close)(fd); /* what fails is the writing back; the descriptor is gone all the same */
+  int result = NEXT(close)(fd); /* the write-back fails; the descriptor is closed nevertheless */
   if (fail) errno = reason;
   return fail ? -1 : result;
 }
@@ -141,7 +141,7 @@ int mkdir(const char *path, mode_t mode) {
 int unlink(const char *path) { return matches(path) && fails("unlink", path) ? -1 : NEXT(unlink)(path); }
 int rmdir(const char *path) { return matches(path) && fails("rmdir", path) ? -1 : NEXT(rmdir)(path); }
 
-/* Only folders that were opened here come with a descriptor: those of checkpoints. */
+/* Only folders of checkpoints are opened, so only those have a descriptor. */
 int unlinkat(int fd, const char *path, int flags) {
   return fails("unlinkat", path) ? -1 : NEXT(unlinkat)(fd, path, flags);
 }

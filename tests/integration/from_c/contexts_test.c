@@ -1,5 +1,5 @@
-/* tests/integration/from_c/contexts_test.c: contexts that train at once in one process, each on a thread of
- * its own, do what each does alone: the same bits, its own log, its own memory. */
+/* tests/integration/from_c/contexts_test.c: contexts that train concurrently in one process, each on a thread
+ * of its own, give the results of training alone: the same bits, log and memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static const char holes[] = "[run]\nname = holes\nepochs = 3\nseed = 7\n"
                             "loss = cross_entropy\n"
                             "[optimizer]\ntype = adamw\nlr = 0.01\ncheck_finite = yes\n";
 
-/* What a thread trains: of a configuration, what is set, and whether it is to fail. */
+/* The training of one thread: a configuration and its overrides. */
 typedef struct job {
   const char *name, *text, *set[3];
   int n_set;
@@ -98,7 +98,7 @@ static void noted(void *user, int32_t level, const char *line) {
 typedef struct training {
   const job *job;
   char output[160]; /* its own folder */
-  int in_company;
+  int in_concurrent;
   tn_status status;
   char text[512];
   ledger *ledger;
@@ -131,15 +131,15 @@ static void *train(void *argument) {
                                       .log = noted,
                                       .log_user = t->ledger,
                                       .log_level = TN_LOG_DEBUG};
-  if (t->in_company) pthread_barrier_wait(&together);
+  if (t->in_concurrent) pthread_barrier_wait(&together);
   keep(t, tn_context_open(&options, &context), context);
   if (t->status == TN_OK) train_in(t, context);
   tn_context_close(context);
   return NULL;
 }
 
-static void begin(training *t, int which, const char *where, int in_company) {
-  *t = (training){.job = &jobs[which], .in_company = in_company, .ledger = calloc(1, sizeof(ledger))};
+static void begin(training *t, int which, const char *where, int in_concurrent) {
+  *t = (training){.job = &jobs[which], .in_concurrent = in_concurrent, .ledger = calloc(1, sizeof(ledger))};
   assert_non_null(t->ledger);
   pthread_mutex_init(&t->ledger->lock, NULL);
   snprintf(t->output, sizeof t->output, "%s/%s-%d", folder, where, which);
@@ -171,7 +171,7 @@ static void same_file(const training *a, const training *b, const char *file) {
 
 static int by_text(const void *a, const void *b) { return strcmp(a, b); }
 
-/* How much a device did at once is not the same twice. */
+/* Numbers in the log, such as the work under way, differ between runs. */
 static void drop_numbers(char *line) {
   char *to = line;
   for (const char *c = line; *c; c++)
@@ -179,8 +179,8 @@ static void drop_numbers(char *line) {
   *to = '\0';
 }
 
-/* Lines without the name of the folder, in an order that does not depend on threads. */
-static void settle(training *t) {
+/* Removes the folder's name from the lines and sorts them, so that they do not depend on threads. */
+static void normalize_lines(training *t) {
   ledger *l = t->ledger;
   assert_in_range(l->lines, 0, MOST_LINES);
   for (int i = 0; i < l->lines; i++) {
@@ -192,10 +192,10 @@ static void settle(training *t) {
 }
 
 static void same_lines(training *a, training *b) {
-  settle(a);
-  settle(b);
+  normalize_lines(a);
+  normalize_lines(b);
   if (a->ledger->lines != b->ledger->lines)
-    fail_msg("%s logs %d lines alone and %d in company", a->output, a->ledger->lines, b->ledger->lines);
+    fail_msg("%s logs %d lines alone and %d concurrently", a->output, a->ledger->lines, b->ledger->lines);
   for (int i = 0; i < a->ledger->lines; i++) assert_string_equal(a->ledger->line[i], b->ledger->line[i]);
 }
 
@@ -211,7 +211,7 @@ static void discard(training *t) {
 }
 
 static void compare(int n, const char *where) {
-  training alone[JOBS], company[JOBS];
+  training alone[JOBS], concurrent[JOBS];
   pthread_t threads[JOBS];
   char apart[64];
   snprintf(apart, sizeof apart, "%s-alone", where);
@@ -221,33 +221,33 @@ static void compare(int n, const char *where) {
     end(&alone[i]);
   }
   pthread_barrier_init(&together, NULL, (unsigned)n);
-  for (int i = 0; i < n; i++) begin(&company[i], i, where, 1);
-  for (int i = 0; i < n; i++) assert_int_equal(pthread_create(&threads[i], NULL, train, &company[i]), 0);
+  for (int i = 0; i < n; i++) begin(&concurrent[i], i, where, 1);
+  for (int i = 0; i < n; i++) assert_int_equal(pthread_create(&threads[i], NULL, train, &concurrent[i]), 0);
   for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
   pthread_barrier_destroy(&together);
   for (int i = 0; i < n; i++) {
-    end(&company[i]);
-    same_file(&alone[i], &company[i], "checkpoints/last/model.safetensors");
-    same_file(&alone[i], &company[i], "checkpoints/last/optimizer.safetensors");
-    same_file(&alone[i], &company[i], "plan.json");
-    same_lines(&alone[i], &company[i]);
+    end(&concurrent[i]);
+    same_file(&alone[i], &concurrent[i], "checkpoints/last/model.safetensors");
+    same_file(&alone[i], &concurrent[i], "checkpoints/last/optimizer.safetensors");
+    same_file(&alone[i], &concurrent[i], "plan.json");
+    same_lines(&alone[i], &concurrent[i]);
     discard(&alone[i]);
-    discard(&company[i]);
+    discard(&concurrent[i]);
   }
 }
 
-static void two_contexts_at_once_give_what_each_gives_alone(void **state) {
+static void two_contexts_at_once_give_the_results_of_each_alone(void **state) {
   (void)state;
   compare(2, "two");
 }
 
-static void four_contexts_at_once_give_what_each_gives_alone(void **state) {
+static void four_contexts_at_once_give_the_results_of_each_alone(void **state) {
   (void)state;
   compare(4, "four");
 }
 
-/* What goes wrong in one is heard there and nowhere else. */
-static void a_failure_is_its_own_contexts(void **state) {
+/* A failure in one context is reported there and in no other. */
+static void a_failure_stays_in_its_context(void **state) {
   (void)state;
   static const job broken = {"images", images, {"model.loss=nonsense"}, 1};
   training t[2];
@@ -295,9 +295,9 @@ static int remove_folder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(two_contexts_at_once_give_what_each_gives_alone),
-      cmocka_unit_test(four_contexts_at_once_give_what_each_gives_alone),
-      cmocka_unit_test(a_failure_is_its_own_contexts),
+      cmocka_unit_test(two_contexts_at_once_give_the_results_of_each_alone),
+      cmocka_unit_test(four_contexts_at_once_give_the_results_of_each_alone),
+      cmocka_unit_test(a_failure_stays_in_its_context),
   };
   return cmocka_run_group_tests_name("contexts", tests, write_configurations, remove_folder);
 }

@@ -1,5 +1,5 @@
-/* tests/integration/from_c/examples_test.c: the programs of docs/examples/c, built as an application is, with
- * cc and pkg-config against an installed Tenon, and run. */
+/* tests/integration/from_c/examples_test.c: the programs of docs/examples/c, built like an application
+ * with cc and pkg-config against an installed Tenon, and run. */
 #include "workshop.h"
 
 static const char *const examples[] = {"graph", "tensors", "train_and_infer"};

@@ -1,7 +1,7 @@
-/* tests/integration/from_c/memory_test.c: an application's allocator is asked for all memory of the host: no
- * library of ours asks libc itself. The functions of libc are defined here, so every call comes here first,
- * and says from which library. What libc and the libraries below Tenon (JSON, pictures, dynamic loading)
- * need for themselves is theirs. */
+/* tests/integration/from_c/memory_test.c: all host memory comes from the application's allocator; no library
+ * of Tenon calls the allocator of libc. The test defines the functions of libc, so it receives every call
+ * with its return address. Calls from libc itself and from other libraries (JSON, images, dynamic loading)
+ * are allowed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,15 +20,15 @@
 
 #include "tenon/run.h"
 
-/* ---- who asks ---- */
+/* ---- callers ---- */
 
 enum { MOST_CALLERS = 4096 };
 static atomic_int n_callers;
-static const void *callers[MOST_CALLERS]; /* looked up once nobody asks any more: that takes memory, too */
-static atomic_bool listening;
+static const void *callers[MOST_CALLERS]; /* looked up after recording ends, since dladdr allocates */
+static atomic_bool recording;
 
 static void note(const void *caller) {
-  if (!atomic_load(&listening)) return;
+  if (!atomic_load(&recording)) return;
   for (int i = 0; i < atomic_load(&n_callers) && i < MOST_CALLERS; i++)
     if (callers[i] == caller) return;
   int at = atomic_fetch_add(&n_callers, 1);
@@ -116,14 +116,14 @@ static void train(const char *folder, ledger *l) {
 }
 
 /* "libtenon.so" or a plugin, "tenon-layers.so". */
-static const char *own_library(const void *caller) {
+static const char *tenon_library(const void *caller) {
   Dl_info info;
   if (dladdr(caller, &info) == 0 || info.dli_fname == NULL) return NULL;
   const char *slash = strrchr(info.dli_fname, '/'), *name = slash ? slash + 1 : info.dli_fname;
   return strncmp(name, "libtenon", 8) == 0 || strncmp(name, "tenon-", 6) == 0 ? name : NULL;
 }
 
-static void no_library_of_ours_asks_libc_for_memory(void **state) {
+static void no_library_of_tenon_calls_the_allocator_of_libc(void **state) {
   (void)state;
   char folder[] = "/tmp/tenon-counted-XXXXXX", file[64];
   ledger l = {0};
@@ -133,37 +133,37 @@ static void no_library_of_ours_asks_libc_for_memory(void **state) {
   assert_non_null(f);
   fputs(configuration, f);
   fclose(f);
-  atomic_store(&listening, true);
+  atomic_store(&recording, true);
   train(folder, &l);
-  atomic_store(&listening, false);
+  atomic_store(&recording, false);
   nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
   assert_int_equal(atomic_load(&l.live), 0);
   assert_true(atomic_load(&l.asked) > 1000);
   assert_in_range(atomic_load(&n_callers), 1, MOST_CALLERS);
   for (int i = 0; i < atomic_load(&n_callers); i++) {
-    const char *name = own_library(callers[i]);
-    if (name != NULL) fail_msg("%s asks libc for memory at %p", name, callers[i]);
+    const char *name = tenon_library(callers[i]);
+    if (name != NULL) fail_msg("%s calls the allocator of libc at %p", name, callers[i]);
   }
 }
 
-/* The test would not notice a call that does not come here. */
-static void calls_of_libraries_come_here(void **state) {
+/* Checks the test itself: calls of libraries reach the functions defined here. */
+static void calls_of_libraries_are_recorded(void **state) {
   (void)state;
   tn_context *context = NULL;
   int found = 0;
   atomic_store(&n_callers, 0);
-  atomic_store(&listening, true);
+  atomic_store(&recording, true);
   assert_int_equal(tn_context_open(NULL, &context), TN_OK);
   tn_context_close(context);
-  atomic_store(&listening, false);
-  for (int i = 0; i < atomic_load(&n_callers); i++) found += own_library(callers[i]) != NULL;
+  atomic_store(&recording, false);
+  for (int i = 0; i < atomic_load(&n_callers); i++) found += tenon_library(callers[i]) != NULL;
   assert_true(found > 0);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(no_library_of_ours_asks_libc_for_memory),
-      cmocka_unit_test(calls_of_libraries_come_here),
+      cmocka_unit_test(no_library_of_tenon_calls_the_allocator_of_libc),
+      cmocka_unit_test(calls_of_libraries_are_recorded),
   };
   return cmocka_run_group_tests_name("memory of an application", tests, NULL, NULL);
 }

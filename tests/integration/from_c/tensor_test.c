@@ -156,7 +156,7 @@ static void a_tensor_may_lie_in_the_callers_memory(void **state) {
   OK(tn_device_wait(device));
   assert_true(mine[0] == 1 && mine[1] == 0 && mine[2] == 3 && mine[3] == 0);
   tn_tensor_delete(t);
-  FAILS(tn_tensor_wrap(device, &type, NULL, &t), TN_EINVAL, "no memory");
+  FAILS(tn_tensor_wrap(device, &type, NULL, &t), TN_EINVAL, "data is NULL");
   FAILS(tn_tensor_wrap(device, &type, (char *)mine + 1, &t), TN_EINVAL, "aligned");
   assert_null(t);
 }
@@ -168,7 +168,7 @@ static void a_view_shares_memory_and_outlives_the_tensor(void **state) {
   OK(tn_tensor_view(t, &row, 2 * sizeof(float), &v));
   FAILS(tn_tensor_view(t, &row, 5 * sizeof(float), &bad), TN_EINVAL, "but the tensor has 24");
   FAILS(tn_tensor_view(t, &row, -4, &bad), TN_EINVAL, "from byte -4");
-  FAILS(tn_tensor_view(t, &row, 2, &bad), TN_EINVAL, "byte 2");
+  FAILS(tn_tensor_view(t, &row, 2, &bad), TN_EINVAL, "offset 2");
   OK(tn_tensor_fill(v, 9));
   expect(t, (float[]){1, 2, 9, 9, 5, 6});
   tn_tensor_delete(t);
@@ -257,7 +257,7 @@ static void elements_go_from_device_to_device(void **state) {
   expect(back, (float[]){1, 3, 2, 4});
   OK(tn_tensor_copy(flip, there));
   expect(here, (float[]){1, 2, 3, 4});
-  FAILS(tn_apply(device, "neg", &there, 1, &back, 1), TN_EINVAL, "operand 0 lies on device 0 of cpu");
+  FAILS(tn_apply(device, "neg", &there, 1, &back, 1), TN_EINVAL, "operand 0 is on device 0 of cpu");
   tn_tensor *all[] = {here, there, back, flip, bad};
   for (size_t i = 0; i < 5; i++) tn_tensor_delete(all[i]);
   tn_device_close(other);
@@ -343,7 +343,7 @@ static void wrong_calls_say_what_was_expected(void **state) {
   FAILS(tn_apply(device, "softmax(axes=1)", &x, 1, &y, 1), TN_EINVAL, "axis");
   FAILS(tn_apply(device, "softmax(1, 2)", &x, 1, &y, 1), TN_EINVAL, "one too many");
   FAILS(tn_apply(device, "relu(), relu()", &x, 1, &y, 1), TN_EINVAL, "expected one op");
-  FAILS(tn_apply(device, "relu", &x, 1, three, 3), TN_EINVAL, "3 results are asked for, expected 1 to 1");
+  FAILS(tn_apply(device, "relu", &x, 1, three, 3), TN_EINVAL, "3 results are requested, expected 1 to 1");
   FAILS(tn_apply(device, "relu", NULL, 0, &y, 1), TN_EINVAL, "relu");
   assert_null(y);
   y = with(TYPE(TN_F32, 2), (float[]){0, 0});
@@ -418,7 +418,7 @@ static void wrong_gradients_say_what_was_expected(void **state) {
   FAILS(tn_call_end_gradient(call, &x, 1, NULL, grad, 1), TN_EINVAL, "no gradient");
   call = tn_call_begin(device, "relu");
   tn_call_operand(call, x);
-  FAILS(tn_call_end_gradient(call, &x, 1, (int32_t[]){0}, grad, 1), TN_EINVAL, "no gradient is asked for");
+  FAILS(tn_call_end_gradient(call, &x, 1, (int32_t[]){0}, grad, 1), TN_EINVAL, "no gradient is requested");
   tn_tensor_delete(x);
   tn_tensor_delete(dy);
 }

@@ -1,9 +1,9 @@
-/* From taking a ready slot to the end of enqueuing a step, the launching thread asks for no memory, gives
- * none back, and takes no lock: after the first step, on every backend.
+/* After the first step, on every backend, the launching thread allocates and frees no memory and takes no
+ * lock between taking a ready slot and the end of enqueuing a step.
  *
- * The functions in question are defined here, so that everybody's calls, those of plugins included, come
- * here first; they are counted while the calling thread is between the two marks, which the linker has put
- * around the loop's calls of tn_feeder_next and tn_executor_run. */
+ * The test defines the functions that allocate and lock, so it receives all calls, those of plugins included.
+ * Calls are counted between two marks of the calling thread: the linker wraps the loop's calls of
+ * tn_feeder_next and tn_executor_run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,9 +22,9 @@
 
 #include "core/ops/ops.h"
 #include "core/plugin/context.h"
-#include "core/train/run.h"
+#include "core/train/loop/feeder.h"
 
-/* ---- what is counted ---- */
+/* ---- counted functions ---- */
 
 enum { PROGRAMS = 16 };
 
@@ -70,7 +70,7 @@ void free(void *block) {
   __libc_free(block);
 }
 
-/* Defines a function of pthread that is counted and then done by libc. */
+/* Defines a function of pthread that counts the call and forwards it to libc. */
 #define COUNTED(name, parameters, arguments)                                                                 \
   int name parameters {                                                                                      \
     static int(*real) parameters;                                                                            \
@@ -95,7 +95,7 @@ tn_status __wrap_tn_feeder_next(tn_feeder *feeder, int32_t *slot, int64_t *sampl
 tn_status __real_tn_executor_run(tn_executor *executor, int32_t program, int32_t slot);
 tn_status __wrap_tn_executor_run(tn_executor *executor, int32_t program, int32_t slot);
 
-/* The first run of a program may be the one that captures it. */
+/* The first run of a program is not counted: it records captures. */
 tn_status __wrap_tn_feeder_next(tn_feeder *feeder, int32_t *slot, int64_t *samples) {
   tn_status status = __real_tn_feeder_next(feeder, slot, samples);
   marked = status == TN_OK;
@@ -114,7 +114,7 @@ tn_status __wrap_tn_executor_run(tn_executor *executor, int32_t program, int32_t
 
 /* ---- runs ---- */
 
-/* The rooms of the core are linked one by one here, so the table that the library has must be made. */
+/* The test links the rooms of the core one by one, so it defines the table that the library has. */
 const tn_plugin_entry tn_linked_plugins[] = {tn_core_ops, NULL};
 
 static const char configuration[] =
@@ -155,7 +155,7 @@ static int end(void **state) {
   return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Trains with overrides, and expects nothing to have been called between the marks. */
+/* Trains with overrides and expects no counted call between the marks. */
 static void train(const char *const *set, int32_t n_set) {
   tn_context *context = NULL;
   tn_run *run = NULL;
@@ -199,8 +199,8 @@ static void with_cuts_for_a_fallback(void **state) {
 }
 
 #ifdef FAST_CPU
-/* Kernels of its own; what oneDNN asks for inside of its primitives is not counted as ours, and LeNet has
- * none of those. */
+/* LeNet uses only kernels of the backend itself. Primitives of oneDNN allocate, which this test would count.
+ */
 static void on_the_fast_cpu(void **state) {
   (void)state;
   TRAIN("backend.use=onednn", "run.threads=1", "backend.autotune=no");

@@ -1,5 +1,5 @@
-/* [run] pin under a whole model: threads stand where they were asked to, the application's thread only while
- * it launches, and results are the same bits. */
+/* [run] pin in training: threads run on the listed processors, the application's thread only while it
+ * launches, and results have the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,8 @@ static void check_backend(const char *backend) {
 
   snprintf(pin, sizeof pin, "%d,%d", v[1], v[0]);
   rig *pinned = start(backend, pin);
-  assert_true(bound_to(v[0]) >= 1); /* the second thread; the first is this one, and is free again */
+  assert_true(bound_to(v[0]) >=
+              1); /* the second thread; the first is this thread, which is no longer bound */
   assert_int_equal(bound_to(v[1]), 0);
   assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
   assert_true(CPU_EQUAL(&before, &after));
@@ -128,12 +129,12 @@ static void check_backend(const char *backend) {
   free(expected);
 }
 
-static void threads_of_the_reference_stand_where_they_were_asked_to(void **state) {
+static void threads_of_the_reference_run_on_the_listed_processors(void **state) {
   (void)state;
   check_backend("cpu");
 }
 
-static void threads_of_the_fast_cpu_stand_where_they_were_asked_to(void **state) {
+static void threads_of_the_fast_cpu_run_on_the_listed_processors(void **state) {
   (void)state;
   if (!FAST) skip();
   check_backend("onednn");
@@ -141,8 +142,8 @@ static void threads_of_the_fast_cpu_stand_where_they_were_asked_to(void **state)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(threads_of_the_reference_stand_where_they_were_asked_to),
-      cmocka_unit_test(threads_of_the_fast_cpu_stand_where_they_were_asked_to),
+      cmocka_unit_test(threads_of_the_reference_run_on_the_listed_processors),
+      cmocka_unit_test(threads_of_the_fast_cpu_run_on_the_listed_processors),
   };
   return cmocka_run_group_tests(tests, write_model, remove_model);
 }

@@ -1,5 +1,5 @@
-/* The peak that a plan says is the peak that is measured, to the byte: on both kinds of device and with all
- * that changes what is kept. */
+/* The planned peak equals the measured peak to the byte, on both kinds of device and with every option that
+ * affects memory. */
 #include "configs.h"
 #include "program.h"
 
@@ -48,20 +48,20 @@ static void the_peak_is_as_planned(const char *text) {
   }
 }
 
-static void of_lenet(void **state) {
+static void planned_peak_of_lenet_is_measured(void **state) {
   (void)state;
   the_peak_is_as_planned(lenet);
 }
 
-static void of_a_transformer(void **state) {
+static void planned_peak_of_a_transformer_is_measured(void **state) {
   (void)state;
   the_peak_is_as_planned(transformer);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(of_lenet, program_open, program_close),
-      cmocka_unit_test_setup_teardown(of_a_transformer, program_open, program_close),
+      cmocka_unit_test_setup_teardown(planned_peak_of_lenet_is_measured, program_open, program_close),
+      cmocka_unit_test_setup_teardown(planned_peak_of_a_transformer_is_measured, program_open, program_close),
   };
   return cmocka_run_group_tests_name("memory: the planned peak", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* plan.json: a resumed run makes the choices again that it began with, or says which it cannot. */
+/* plan.json: a resumed run repeats its recorded choices, or names those that it cannot repeat. */
 #include "configs.h"
 #include "program.h"
 
@@ -24,7 +24,7 @@ static void equals_whole_run(void) {
               "whole/noise/checkpoints/last/optimizer.safetensors");
 }
 
-/* Whether a launch of plan.json's programs is done by a kernel of a plugin. */
+/* Whether a launch in plan.json uses the kernel of a plugin. */
 static int uses_plugin(const char *plugin) {
   const json_t *programs = program_member(file_json(plan_path), "programs"), *program, *launch;
   size_t i, k;
@@ -67,7 +67,7 @@ static void the_same_installation_has_the_same_plan(void **state) {
   equals_whole_run();
 }
 
-/* The new kernel would be taken: a whole pattern goes before its parts. */
+/* A new run would choose the new kernel: larger patterns come first. */
 static void a_kernel_that_was_installed_since_changes_nothing(void **state) {
   (void)state;
   if (STATIC_PLUGINS) skip();
@@ -89,10 +89,10 @@ static void a_kernel_that_is_gone_is_named(void **state) {
   assert_non_null(strstr(program_err, "program step has another plan than before"));
   assert_non_null(strstr(program_err, "of plugin fused_linear"));
   assert_non_null(strstr(program_err, "of plugin cpu"));
-  assert_false(uses_plugin("fused_linear")); /* the next to resume compares with what ran last */
+  assert_false(uses_plugin("fused_linear")); /* the next run compares with the last one */
 }
 
-static void another_batch_is_another_plan(void **state) {
+static void another_batch_changes_the_plan(void **state) {
   (void)state;
   train_half("");
   resume("--set data.batch=16");
@@ -100,7 +100,7 @@ static void another_batch_is_another_plan(void **state) {
   assert_non_null(strstr(program_err, "input image: f32[8, 1, 6, 6] is image: f32[16, 1, 6, 6] now"));
 }
 
-/* The run goes on; with the same kernels its bits are the same in spite of the warning. */
+/* The run continues with a warning; with the same kernels its bits are the same. */
 static void a_plan_that_cannot_be_read_is_a_warning(const char *text) {
   train_half("");
   if (text)
@@ -129,7 +129,7 @@ static void a_missing_plan_is_a_warning(void **state) {
   a_plan_that_cannot_be_read_is_a_warning(NULL);
 }
 
-/* Well-formed, but nothing in it is of this run: nothing can be taken over. */
+/* Well-formed, but of another model: no choice can be repeated. */
 static void a_plan_of_something_else_is_a_warning(void **state) {
   (void)state;
   train_half("");
@@ -148,7 +148,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_kernel_that_was_installed_since_changes_nothing, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(a_kernel_that_is_gone_is_named, program_open, program_close),
-      cmocka_unit_test_setup_teardown(another_batch_is_another_plan, program_open, program_close),
+      cmocka_unit_test_setup_teardown(another_batch_changes_the_plan, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_damaged_plan_is_a_warning, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_foreign_plan_is_a_warning, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_missing_plan_is_a_warning, program_open, program_close),

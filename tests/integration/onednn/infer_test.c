@@ -1,5 +1,5 @@
-/* Inference on the fast CPU: batch_norm, residuals and relu folded into convolutions give what the reference
- * gives, and are folded anew when the state changes. */
+/* Inference with oneDNN: batch_norm, residuals and relu folded into convolutions match the reference, and are
+ * folded again after the state has changed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +92,7 @@ static void stop(rig *r) {
   free(r);
 }
 
-/* Statistics and parameters as training would leave them, not as they begin. */
+/* Statistics and parameters with values as after training. */
 static void unsettle(rig *r, float by) {
   static const char *const names[] = {"bn.running_mean",     "bn.running_var",    "bn.weight",
                                       "a.bn2.running_mean",  "a.bn2.running_var", "a.bn2.bias",
@@ -126,7 +126,7 @@ static void compare(const char *const *more, int32_t n_more, double allowed) {
       assert_true(difference(cpu, fast) <= allowed);
     }
     before[round % 2] = cpu->scores[0];
-    if (round > 0) assert_true(before[0] != before[1]); /* what was written does show */
+    if (round > 0) assert_true(before[0] != before[1]); /* the write has an effect */
   }
   stop(cpu);
   stop(fast);
@@ -149,7 +149,8 @@ static void in_bf16_to_its_accuracy(void **state) {
   compare(more, 1, 3e-2);
 }
 
-/* Nothing of a batch_norm is left, and activations stay in blocks from the first layer to the pooling. */
+/* Every batch_norm is folded, and activations stay in a blocked layout from the first layer to the pooling.
+ */
 static void the_plan_has_folded_kernels_and_no_reorders(void **state) {
   const char *set[] = {"backend.use=onednn", "backend.autotune=no"};
   const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 2};

@@ -1,10 +1,10 @@
-/* Weights that stay in the layout of their kernels from step to step: nobody outside of the run can tell. */
+/* Weights stay in the layout of their kernels between steps; checkpoints and results do not depend on it. */
 #include "program.h"
 
 #include <math.h>
 #include <stdbool.h>
 
-/* Convolutions of which the odd one has channels that fill no block, and none changes but by its gradient. */
+/* Convolutions, one of which has fewer channels than a block; only gradients change the weights. */
 static const char model[] =
     "[run]\nname = net\nmax_steps = 2\nseed = 4\nthreads = 2\n"
     "[backend]\nuse = onednn\nautotune = no\n"
@@ -35,7 +35,7 @@ static const char *layout_of(const char *more, const char *path) {
   return "";
 }
 
-/* Other machines have convolutions of other kinds. */
+/* On other machines convolutions have row-major weights. */
 static bool lays_weights(void) {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx2");
@@ -75,7 +75,7 @@ static void the_plan_says_how_weights_lie(void **state) {
                       layout_of("--set precision.policy=bf16", "b.weight"));
 }
 
-/* Without a learning rate weights are saved as they were loaded, whoever held them in between. */
+/* With a learning rate of 0 weights are saved as they were loaded, by every backend. */
 static void weights_come_back_as_they_were(void **state) {
   (void)state;
   start();
@@ -96,13 +96,13 @@ static void either_backend_goes_on_where_the_other_stopped(void **state) {
   train("--set run.max_steps=4 --resume %s", "one/net");
   double second = train("--set run.max_steps=4 --set backend.use=cpu --resume %s", "two/net");
   assert_near(second, whole, 1e-4);
-  /* the plan that it began with had layouts that no kernel of the reference asks for */
+  /* the recorded plan has layouts that no kernel of the reference backend requires */
   const json_t *states = program_member(file_json("two/net/plan.json"), "states"), *one;
   size_t i;
   json_array_foreach(states, i, one) assert_null(json_object_get(one, "layout"));
 }
 
-/* Bit for bit, with a plan that is replayed, layouts included. */
+/* The same bits, with a replayed plan including its layouts. */
 static void resumes_as_if_nothing_had_happened(const char *more) {
   char text[512];
   start();

@@ -1,11 +1,11 @@
-/* Ways of doing a convolution are measured once, kept on disk, and shown by the plan. */
+/* Variants of a convolution are measured once, stored on disk, and shown by the plan. */
 #include "program.h"
 
 #include <dirent.h>
 #include <stdbool.h>
 #include <unistd.h>
 
-/* Large enough that the kernels of small convolutions, which are not measured, leave it alone. */
+/* Too large for the kernels of small convolutions, which are not measured. */
 static const char model[] =
     "[run]\nname = net\nmax_steps = 1\nseed = 2\n"
     "[backend]\nuse = onednn\ntune_folder = tune\n[precision]\npolicy = bf16\n"
@@ -18,8 +18,8 @@ static const char model[] =
     "    fc:   linear(4)\n"
     "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n";
 
-/* With AVX-512 oneDNN convolves bf16 directly and in f32; elsewhere there may be one way, which nobody
- * measures. */
+/* With AVX-512 oneDNN convolves bf16 directly and in f32. Elsewhere there may be one variant, which is not
+ * measured. */
 static bool has_several_ways(void) {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
@@ -28,7 +28,7 @@ static bool has_several_ways(void) {
 #endif
 }
 
-/* How many convolutions of the plan were measured, of how many. */
+/* The number of convolutions in the plan, and of measured ones. */
 static void count(const char *more, int *measured, int *all) {
   const json_t *ops = program_member(program_json(0, "plan model.ini %s", more), "ops"), *op;
   size_t i;
@@ -51,7 +51,7 @@ static const char *tune_file(void) {
   return path;
 }
 
-/* Each measurement names the library's version, so that another one's are not taken for it. */
+/* Each measurement names the version of the library, so measurements of another version are not used. */
 static void check_versions(const char *path) {
   char *rest = file_read(path, NULL);
   for (char *line; (line = strsep(&rest, "\n")) != NULL;)
@@ -65,16 +65,16 @@ static void a_run_measures_and_the_plan_knows(void **state) {
   file_write("model.ini", model);
   count("", &measured, &all);
   assert_int_equal(measured, 0);
-  assert_int_equal(all, 5); /* nobody needs the gradient of the image */
+  assert_int_equal(all, 5); /* the gradient of the image is not computed */
   assert_int_equal(program_run("train model.ini --output one"), 0);
   int lines = file_lines(tune_file());
-  assert_true(lines >= 1 + 2 * 5); /* two ways each, at least */
+  assert_true(lines >= 1 + 2 * 5); /* at least two variants each */
   check_versions(tune_file());
   count("", &measured, &all);
   assert_int_equal(measured, all);
   count("--set backend.autotune=no", &measured, &all);
   assert_int_equal(measured, 0);
-  /* nothing is measured twice */
+  /* known variants are not measured again */
   assert_int_equal(program_run("train model.ini --output two"), 0);
   assert_int_equal(file_lines(tune_file()), lines);
 }

@@ -1,12 +1,12 @@
-/* docs/plugins/backend.md, done as a vendor does it who has nothing but the page: its files are written, its
- * commands are run one after the other, and its messages are provoked. */
+/* docs/plugins/backend.md, step by step: writes its files, runs its commands in order, and provokes its
+ * messages. */
 #include <unistd.h>
 
 #include "workshop.h"
 
 static char *page;
 
-/* What a vendor's shell finds under these names. A sanitized host takes sanitized plugins alone. */
+/* Commands of the page with this build's compiler. A sanitized host loads sanitized plugins only. */
 static const char prelude[] =
     "cc() { env " COMPILER " \"$@\"; }\n"
     "meson() { CFLAGS='" SANITIZE "' LDFLAGS='" SANITIZE "' command meson \"$@\"; }\n"
@@ -119,7 +119,7 @@ static void the_list_of_what_it_lacks_is_needed(void **state) {
 
 /* ---- messages ---- */
 
-/* A change to the example, a command, and what must be said then: in the program and on the page. */
+/* A change to the example, a command, and the message, which the program prints and the page lists. */
 static const struct mistake {
   const char *change, *command, *says;
 } mistakes[] = {
@@ -163,7 +163,7 @@ static const struct flaw {
     {"s/  reach(e, e->recorded);//", "device/events: a stream does not wait"},
     {"s/return keep(s->device->capture, env, work);/keep(s->device->capture, env, work);/",
      "device/capture: work runs while it is captured"},
-    {"s/run(d, &w->capture->work.i.)/(void)i/", "device/capture: a replay does not do"},
+    {"s/run(d, &w->capture->work.i.)/(void)i/", "device/capture: a replay does not repeat"},
     {"s/views.i..data = near(views.i..data);/views[i].data = views[i].data ? near(views[i].data) : views;/",
      "device/launch: acme: 'add of conformance': an absent operand"},
     {"s/if (w->what == RECORD) tell/if (w->what == RECORD \\&\\& !atomic_load(\\&d->failed)) tell/",

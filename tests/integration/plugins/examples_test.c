@@ -233,9 +233,9 @@ static void a_communicator_sums_what_devices_have(void **state) {
   workshop_do("grep -q 'no communicator that is installed serves devices of backend' none.txt");
 }
 
-/* ---- what is opened ---- */
+/* ---- loaded files ---- */
 
-/* The dynamic linker tells which plugins a run opens. */
+/* The dynamic linker reports the plugins that a run loads. */
 static bool opened(const char *plugin) {
   return workshop_run("grep -q 'calling init: .*/tenon-%s.so' linker.*", plugin) == 0;
 }

@@ -1,5 +1,5 @@
 /* Plugins that no host may take as they are, given to the program as their users would: each is refused with
- * the field, what was found, what was wanted and what to do, and the program ends with 69; or it is adapted.
+ * the field, the value found, the value wanted and a remedy, and the program ends with 69; or it is adapted.
  */
 #include "workshop.h"
 
@@ -166,7 +166,7 @@ static void a_backend_that_does_not_open_is_passed_over_for_the_next(void **stat
 static void an_observer_that_does_not_open_ends_the_run(void **state) {
   (void)state;
   assert_int_equal(workshop_run("$TENON train net.ini --plugin $WRONG/wrong_observer.so"), REFUSED);
-  expect_error("observer 'deaf': it hears nothing");
+  expect_error("observer 'deaf': it receives no events");
 }
 
 int main(void) {

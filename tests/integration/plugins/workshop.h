@@ -20,7 +20,7 @@ void workshop_close(void);
 /* A file in it. */
 void workshop_write(const char *name, const char *text);
 
-/* Runs a shell's command line and returns its exit code. What it writes is in workshop_out and workshop_err,
+/* Runs a shell's command line and returns its exit code. Its output is in workshop_out and workshop_err,
  * up to the next command. */
 int workshop_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern char workshop_out[1 << 20], workshop_err[1 << 16];

@@ -1,4 +1,4 @@
-/* One run in several policies: checkpoints, evaluation, prediction, plans. */
+/* One run under several policies: checkpoints, evaluation, prediction, plans. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ static void train(const char *output, const char *policy, int steps, const char 
       0);
 }
 
-/* Cast copies are rebuilt after loading: not a bit differs from a run that was never interrupted. */
+/* Low-precision copies are rebuilt after loading: the bits equal those of an uninterrupted run. */
 static void a_run_resumes_to_the_same_bits(void **state) {
   (void)state;
   file_write("net.ini", net_ini);
@@ -81,8 +81,8 @@ static void a_checkpoint_goes_on_in_any_policy(void **state) {
   train("down", "bf16", 12, "--resume auto");
 }
 
-/* Master weights, in f32; no copies. */
-static void files_hold_f32_whatever_the_policy(void **state) {
+/* Checkpoints hold master weights in f32, and no copies. */
+static void files_hold_f32_under_every_policy(void **state) {
   (void)state;
   static const char *const files[] = {"run/net/checkpoints/last/model.safetensors",
                                       "run/net/checkpoints/last/optimizer.safetensors"};
@@ -107,7 +107,7 @@ static void every_policy_evaluates_alike(void **state) {
     double loss = program_number(r, "loss");
     if (p == 0) full = loss;
     assert_true(fabs(loss - full) <= 0.02 * full);
-    assert_true((p == 0) == (loss == full)); /* and it is not fp32 under another name */
+    assert_true((p == 0) == (loss == full)); /* the result differs from that of fp32 */
   }
 }
 
@@ -147,8 +147,8 @@ static void every_policy_predicts(void **state) {
   }
 }
 
-/* Each parameter is cast with the region that it lies in, the image once; every other cast is of a value that
- * changes class. */
+/* Each parameter is cast with its region, and the image once; every other cast is of a value that changes
+ * class. */
 static void a_plan_has_one_cast_for_all_parameters(void **state) {
   (void)state;
   file_write("net.ini", net_ini);
@@ -164,7 +164,7 @@ static void a_plan_has_one_cast_for_all_parameters(void **state) {
   assert_in_range(low, 8, json_array_size(ops) - 8);
 }
 
-static void a_policy_refuses_what_it_does_not_know(void **state) {
+static void a_policy_refuses_unknown_options(void **state) {
   (void)state;
   file_write("net.ini", net_ini);
   assert_int_equal(program_run("train net.ini --set precision.policy=fp8"), 65);
@@ -181,11 +181,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_run_resumes_to_the_same_bits),
       CASE(a_checkpoint_goes_on_in_any_policy),
-      CASE(files_hold_f32_whatever_the_policy),
+      CASE(files_hold_f32_under_every_policy),
       CASE(every_policy_evaluates_alike),
       CASE(every_policy_predicts),
       CASE(a_plan_has_one_cast_for_all_parameters),
-      CASE(a_policy_refuses_what_it_does_not_know),
+      CASE(a_policy_refuses_unknown_options),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
-/* tests/integration/precision/checkpoint.h: single states out of a checkpoint's files. */
+/* tests/integration/precision/checkpoint.h: reads single states from a checkpoint's files. */
 #ifndef TN_TESTS_INTEGRATION_PRECISION_CHECKPOINT_H
 #define TN_TESTS_INTEGRATION_PRECISION_CHECKPOINT_H
 
 #include "program.h"
 
-/* The bytes of a tensor in a safetensors file (8 bytes of header length, header, data); it must be there. */
+/* The bytes of a tensor in a safetensors file (8 bytes of header length, header, data); it must exist. */
 static inline const char *checkpoint_tensor(const char *path, const char *name, size_t *bytes) {
   size_t n;
   uint64_t header;

@@ -1,10 +1,10 @@
-/* LeNet and a small ResNet in every policy, against their own fp32 curves.
+/* LeNet and a small ResNet under every policy, against their fp32 curves.
  *
- * The band: over the first ten steps the curves are one, up to what the rounding of a single pass does to a
- * loss of 2.3: a hundredth, where the largest seen is 0.003. Later, rounding sends runs different ways, as a
- * change of the seed would: the means over ten steps may be 12 % apart, twice the largest seen (6 %; tf32,
- * which rounds nothing but the operands of products, comes to 4 %). A policy that loses gradients or
- * statistics is far outside: without scaling, a loss times 1e-6 stands still in fp16. */
+ * The band: over the first ten steps the curves agree up to the rounding of a single pass: a hundredth for a
+ * loss of 2.3, where the largest difference seen is 0.003. Later, rounding makes runs diverge as another seed
+ * would: the means over ten steps may differ by 12 %, twice the largest difference seen (6 %; 4 % for tf32,
+ * which only rounds the operands of products). A policy that loses gradients or statistics is far outside:
+ * without scaling, fp16 does not reduce a loss times 1e-6. */
 #include <math.h>
 
 #include "checkpoint.h"
@@ -117,9 +117,9 @@ static void a_resnet_learns_alike(void **state) {
   train_all(resnet_ini);
 }
 
-/* A loss so small that its gradients vanish in f16: with scaling the net learns as ever, without it hardly
- * moves. SGD with a rate as much larger moves as it would otherwise. */
-static void scaling_saves_small_gradients(void **state) {
+/* A loss so small that its gradients vanish in f16: with scaling the net learns as usual, without it hardly
+ * at all. The learning rate is scaled up by the same factor, so that SGD's updates are the usual ones. */
+static void scaling_preserves_small_gradients(void **state) {
   (void)state;
   static const char small[] = "--set model.loss=cross_entropy(weight=1e-6) --set optimizer.lr=50000 --set "
                               "optimizer.weight_decay=0 --set schedule.type=constant --set run.max_steps=60 "
@@ -136,6 +136,6 @@ static void scaling_saves_small_gradients(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {CASE(lenet_learns_alike), CASE(a_resnet_learns_alike),
-                                     CASE(scaling_saves_small_gradients)};
+                                     CASE(scaling_preserves_small_gradients)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Which steps are skipped, and what the scale does meanwhile. */
+/* Skipped steps, and the scale of the loss meanwhile. */
 #include <math.h>
 
 #include "checkpoint.h"
@@ -64,7 +64,7 @@ static void free_steps(const json_t *steps[], int n) {
   for (int i = 0; i < n; i++) json_decref((json_t *)(uintptr_t)steps[i]);
 }
 
-/* "[8, 12]": the first sample of each step in which gradients shall overflow. */
+/* "[8, 12]": the first sample of each step whose gradients shall overflow. */
 static void list_spikes(const json_t *golden, char *text, size_t size) {
   const json_t *spikes = json_object_get(golden, "spikes");
   int n = snprintf(text, size, "[");
@@ -108,9 +108,9 @@ static void scales_and_skipped_steps_are_gradscalers(void **state) {
   compare_with_gradscaler("restless");
 }
 
-/* Three steps, and three steps and one that overflows before the loss: only the scale and the host's count of
- * steps tell them apart. */
-static void an_overflow_leaves_all_but_the_scale_as_it_was(void **state) {
+/* Three steps, and three steps and one that overflows before the loss: they differ only in the scale and in
+ * the host's count of steps. */
+static void an_overflow_changes_only_the_scale(void **state) {
   (void)state;
   static const char *const parameters[] = {"conv.weight", "conv.bias",       "bn.weight",      "bn.bias",
                                            "fc.weight",   "bn.running_mean", "bn.running_var", "fc.bias"};
@@ -134,7 +134,8 @@ static void an_overflow_leaves_all_but_the_scale_as_it_was(void **state) {
   assert_non_null(strstr(program_err, "1 updates skipped"));
 }
 
-/* The scale is so large that only the backward pass overflows: parameters stay, statistics go on. */
+/* The scale is so large that only the backward pass overflows: parameters stay, and running statistics
+ * change. */
 static void an_overflow_of_gradients_alone_keeps_the_statistics(void **state) {
   (void)state;
   file_write("spikes.ini", spikes_ini);
@@ -147,10 +148,11 @@ static void an_overflow_of_gradients_alone_keeps_the_statistics(void **state) {
   assert_false(checkpoint_same(in("zero", model_file), in("two", model_file), "bn.running_mean"));
   assert_false(checkpoint_same(in("zero", model_file), in("two", model_file), "bn.running_var"));
   assert_int_equal(checkpoint_count(in("two", optimizer_file), "run.updates"), 0);
-  assert_false(checkpoint_has(in("two", optimizer_file), "precision.scale")); /* a static one has no state */
+  assert_false(
+      checkpoint_has(in("two", optimizer_file), "precision.scale")); /* a static scale has no state */
 }
 
-static void a_scale_finds_its_size_by_itself(void **state) {
+static void a_dynamic_scale_adapts(void **state) {
   (void)state;
   file_write("spikes.ini", spikes_ini);
   program_json(0, "train spikes.ini --output run --set run.max_steps=60 --set precision.init_scale=1e12");
@@ -162,7 +164,7 @@ static void a_scale_finds_its_size_by_itself(void **state) {
 
 /* ---- without scaling ---- */
 
-static void without_scaling_a_loss_that_is_not_finite_ends_the_run(void **state) {
+static void without_scaling_a_nonfinite_loss_ends_the_run(void **state) {
   (void)state;
   static const char *const sets[] = {"precision.policy=bf16", "precision.policy=fp32",
                                      "precision.scaling=none",
@@ -175,8 +177,8 @@ static void without_scaling_a_loss_that_is_not_finite_ends_the_run(void **state)
         76);
 }
 
-/* The flag without a scale: what is skipped is said, and nothing else of scaling. */
-static void check_finite_and_clipping_have_the_flag(void **state) {
+/* check_finite without a scale: skipped steps are reported, without fields of scaling. */
+static void check_finite_and_clipping_report_skipped_updates(void **state) {
   (void)state;
   const json_t *steps[8];
   file_write("spikes.ini", spikes_ini);
@@ -206,11 +208,11 @@ static void a_loss_that_never_becomes_finite_ends_the_run(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(scales_and_skipped_steps_are_gradscalers),
-      CASE(an_overflow_leaves_all_but_the_scale_as_it_was),
+      CASE(an_overflow_changes_only_the_scale),
       CASE(an_overflow_of_gradients_alone_keeps_the_statistics),
-      CASE(a_scale_finds_its_size_by_itself),
-      CASE(without_scaling_a_loss_that_is_not_finite_ends_the_run),
-      CASE(check_finite_and_clipping_have_the_flag),
+      CASE(a_dynamic_scale_adapts),
+      CASE(without_scaling_a_nonfinite_loss_ends_the_run),
+      CASE(check_finite_and_clipping_report_skipped_updates),
       CASE(a_loss_that_never_becomes_finite_ends_the_run),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

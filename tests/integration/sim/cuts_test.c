@@ -1,13 +1,13 @@
-/* The cut of a fallback, on a device that runs as late as it may and with a fallback that works late as well:
- * leaving out any of its waits and copies is found. */
-#include "story.h"
+/* Fallback segments, on a device and a fallback that both run work as late as allowed: dropping any of the
+ * waits and copies around a segment is detected. */
+#include "scenario.h"
 
-/* ---- a fallback in host memory that does nothing before it is waited for ---- */
+/* ---- a fallback in host memory that launches at the wait ---- */
 
 static struct helper {
   tn_status (*launch)(tn_launch *l);
   tn_launch *l;
-  int32_t waits, left_out; /* which wait does not happen; 0: none */
+  int32_t waits, dropped; /* number of the wait that does nothing; 0: all waits work */
 } helper;
 
 static tn_status open_helper(tn_env *env, const void *options, void **self) {
@@ -54,7 +54,7 @@ static tn_status enqueue(tn_env *env, void *stream, tn_status (*launch)(tn_launc
 }
 static tn_status stream_wait(tn_env *env, void *stream) {
   (void)stream, (void)env;
-  if (++helper.waits == helper.left_out || helper.launch == NULL) return TN_OK;
+  if (++helper.waits == helper.dropped || helper.launch == NULL) return TN_OK;
   tn_status (*launch)(tn_launch * l) = helper.launch;
   helper.launch = NULL;
   return launch(helper.l);
@@ -84,115 +84,115 @@ static const tn_backend late_helper = {
     .enqueue = enqueue,
 };
 
-static bool start(story *s) {
-  helper = (struct helper){.left_out = helper.left_out};
-  return story_executor(s);
+static bool start(scenario *s) {
+  helper = (struct helper){.dropped = helper.dropped};
+  return scenario_create_executor(s);
 }
 
-/* ---- tales ---- */
+/* ---- scenarios ---- */
 
-static void fetch(story_program *p) { story_program_cut(p, true); }
-static void fetch_nothing(story_program *p) { story_program_cut(p, false); }
+static void fetch(scenario_program *p) { scenario_program_use_fallback(p, true); }
+static void fetch_nothing(scenario_program *p) { scenario_program_use_fallback(p, false); }
 
-/* Slots are run again before anyone has waited for them. */
-static bool run_ahead(story *s) {
-  story_put(s, 0, 10), story_put(s, 1, 20);
+/* Slots run again before their last run was waited for. */
+static bool run_ahead(scenario *s) {
+  scenario_fill(s, 0, 10), scenario_fill(s, 1, 20);
   for (int32_t i = 0; i < 5; i++)
-    if (!story_run(s, i % STORY_SLOTS)) return false;
-  return story_get(s, 1) && story_get(s, 0) && story_read_state(s);
+    if (!scenario_run(s, i % SCENARIO_SLOTS)) return false;
+  return scenario_collect(s, 1) && scenario_collect(s, 0) && scenario_read_state(s);
 }
 
-/* What each run brings is new, so that every copy and every wait of the cut matters. */
-static bool take_turns(story *s) {
+/* Each run has new inputs, so that every copy and every wait of the fallback segment matters. */
+static bool take_turns(scenario *s) {
   for (int32_t i = 0; i < 5; i++) {
-    if (i >= STORY_SLOTS && !story_get(s, i % STORY_SLOTS)) return false;
-    story_put(s, i % STORY_SLOTS, (float)(100 * (i + 1)));
-    if (!story_run(s, i % STORY_SLOTS)) return false;
+    if (i >= SCENARIO_SLOTS && !scenario_collect(s, i % SCENARIO_SLOTS)) return false;
+    scenario_fill(s, i % SCENARIO_SLOTS, (float)(100 * (i + 1)));
+    if (!scenario_run(s, i % SCENARIO_SLOTS)) return false;
   }
-  return story_get(s, 1) && story_get(s, 0) && story_read_state(s);
+  return scenario_collect(s, 1) && scenario_collect(s, 0) && scenario_read_state(s);
 }
 
-static const tale
-    fetching = {.change = fetch, .helper = &late_helper, .begin = start, .tell = take_turns},
-    not_fetching = {.change = fetch_nothing, .helper = &late_helper, .begin = start, .tell = take_turns},
-    fetching_ahead = {.change = fetch, .helper = &late_helper, .begin = start, .tell = run_ahead},
-    not_fetching_ahead = {.change = fetch_nothing, .helper = &late_helper, .begin = start, .tell = run_ahead};
+static const scenario_kind
+    fetching = {.change = fetch, .fallback = &late_helper, .setup = start, .act = take_turns},
+    not_fetching = {.change = fetch_nothing, .fallback = &late_helper, .setup = start, .act = take_turns},
+    fetching_ahead = {.change = fetch, .fallback = &late_helper, .setup = start, .act = run_ahead},
+    not_fetching_ahead = {
+        .change = fetch_nothing, .fallback = &late_helper, .setup = start, .act = run_ahead};
 
 /* ---- cases ---- */
 
-static void every_order_tells_the_same_story_captured_or_not(void **state) {
+static void results_do_not_depend_on_order_or_capture(void **state) {
   (void)state;
-  story_every_order(&fetching);
-  story_every_order(&not_fetching);
-  story_every_order(&fetching_ahead);
-  story_every_order(&not_fetching_ahead);
+  scenario_check_orders(&fetching);
+  scenario_check_orders(&not_fetching);
+  scenario_check_orders(&fetching_ahead);
+  scenario_check_orders(&not_fetching_ahead);
 }
 
-/* A cut waits for all that came before it. So whoever has run again has waited for the slot's last run
- * already, and where nothing came before there is nothing to wait for: those are the ones that nobody misses.
- */
-static void a_wait_of_a_cut_left_out_is_found(void **state) {
+/* A fallback segment waits for all work before it, which includes the slot's last run, so the later wait for
+ * that run is redundant. Without work before the segment its first wait is redundant. */
+static void a_dropped_wait_of_a_segment_is_detected(void **state) {
   (void)state;
   static const char again[] = "wait:3 wait:5 wait:7 wait:9 ";
-  story_leave_out(&fetching, "wait", TN_SIM_DROP_WAIT, true, again);
-  story_leave_out(&fetching, "wait", TN_SIM_DROP_WAIT, false, again);
-  story_leave_out(&not_fetching, "wait", TN_SIM_DROP_WAIT, true, "wait:1 ");
-  story_leave_out(&not_fetching, "wait", TN_SIM_DROP_WAIT, false, "wait:1 ");
+  scenario_check_drops(&fetching, "wait", TN_SIM_DROP_WAIT, true, again);
+  scenario_check_drops(&fetching, "wait", TN_SIM_DROP_WAIT, false, again);
+  scenario_check_drops(&not_fetching, "wait", TN_SIM_DROP_WAIT, true, "wait:1 ");
+  scenario_check_drops(&not_fetching, "wait", TN_SIM_DROP_WAIT, false, "wait:1 ");
 }
 
-static void a_copy_of_a_cut_left_out_is_found(void **state) {
+static void a_dropped_copy_of_a_segment_is_detected(void **state) {
   (void)state;
-  story_leave_out_twice(&fetching, "copy", TN_SIM_DROP_COPY);
-  story_leave_out_twice(&not_fetching, "copy", TN_SIM_DROP_COPY);
+  scenario_check_drops_both(&fetching, "copy", TN_SIM_DROP_COPY);
+  scenario_check_drops_both(&not_fetching, "copy", TN_SIM_DROP_COPY);
 }
 
-/* Not missed: a copy in and a computation that await what the same slot's last run has computed and copied
- * out. */
-static void an_await_of_a_cut_left_out_is_found(void **state) {
+/* Redundant: a copy in and a computation that await the computation and the copy out of the slot's last run.
+ */
+static void a_dropped_await_of_a_segment_is_detected(void **state) {
   (void)state;
   static const int32_t which = TN_SIM_DROP_AWAIT;
-  story_leave_out(&fetching_ahead, "await", which, true,
-                  "await:13 await:15 await:21 await:23 await:29 await:31 ");
-  story_leave_out(&fetching_ahead, "await", which, false,
-                  "await:15 await:17 await:21 await:23 await:27 await:29 ");
-  story_leave_out(&not_fetching_ahead, "await", which, true, "await:11 await:18 await:25 ");
-  story_leave_out(&not_fetching_ahead, "await", which, false, "await:13 await:18 await:23 ");
+  scenario_check_drops(&fetching_ahead, "await", which, true,
+                       "await:13 await:15 await:21 await:23 await:29 await:31 ");
+  scenario_check_drops(&fetching_ahead, "await", which, false,
+                       "await:15 await:17 await:21 await:23 await:27 await:29 ");
+  scenario_check_drops(&not_fetching_ahead, "await", which, true, "await:11 await:18 await:25 ");
+  scenario_check_drops(&not_fetching_ahead, "await", which, false, "await:13 await:18 await:23 ");
 }
 
-/* Not missed: that a run before the last has been copied out. */
-static void a_record_of_a_cut_left_out_is_found(void **state) {
+/* Redundant: the record that an earlier run than the last has been copied out. */
+static void a_dropped_record_of_a_segment_is_detected(void **state) {
   (void)state;
   static const int32_t which = TN_SIM_DROP_RECORD;
-  story_leave_out(&fetching_ahead, "record", which, true, "record:8 record:16 record:24 record:32 ");
-  story_leave_out(&fetching_ahead, "record", which, false, "record:12 record:18 record:24 record:30 ");
-  story_leave_out(&not_fetching_ahead, "record", which, true, "record:2 ");
-  story_leave_out(&not_fetching_ahead, "record", which, false, "record:2 ");
+  scenario_check_drops(&fetching_ahead, "record", which, true, "record:8 record:16 record:24 record:32 ");
+  scenario_check_drops(&fetching_ahead, "record", which, false, "record:12 record:18 record:24 record:30 ");
+  scenario_check_drops(&not_fetching_ahead, "record", which, true, "record:2 ");
+  scenario_check_drops(&not_fetching_ahead, "record", which, false, "record:2 ");
 }
 
-static void the_wait_for_the_fallback_left_out_is_found(void **state) {
+static void a_dropped_wait_for_the_fallback_is_detected(void **state) {
   (void)state;
-  helper.left_out = 0;
-  story *whole = story_live(&fetching, "lazy", "", true);
+  helper.dropped = 0;
+  scenario *complete = scenario_play(&fetching, "lazy", "", true);
   int32_t waits = helper.waits;
-  assert_int_equal(whole->status, TN_OK);
+  assert_int_equal(complete->status, TN_OK);
   assert_int_equal(waits, 5);
-  for (helper.left_out = 1; helper.left_out <= waits; helper.left_out++) {
-    story *s = story_live(&fetching, "lazy", "", true);
-    if (story_same(whole, s)) fail_msg("nobody missed wait %d", (int)helper.left_out);
+  for (helper.dropped = 1; helper.dropped <= waits; helper.dropped++) {
+    scenario *s = scenario_play(&fetching, "lazy", "", true);
+    if (scenario_equal(complete, s)) fail_msg("dropping wait %d has no effect", (int)helper.dropped);
     free(s);
   }
-  helper.left_out = 0;
-  free(whole);
+  helper.dropped = 0;
+  free(complete);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_order_tells_the_same_story_captured_or_not),
-      cmocka_unit_test(a_wait_of_a_cut_left_out_is_found),
-      cmocka_unit_test(a_copy_of_a_cut_left_out_is_found),
-      cmocka_unit_test(an_await_of_a_cut_left_out_is_found),
-      cmocka_unit_test(a_record_of_a_cut_left_out_is_found),
-      cmocka_unit_test(the_wait_for_the_fallback_left_out_is_found),
+      cmocka_unit_test(results_do_not_depend_on_order_or_capture),
+      cmocka_unit_test(a_dropped_wait_of_a_segment_is_detected),
+      cmocka_unit_test(a_dropped_copy_of_a_segment_is_detected),
+      cmocka_unit_test(a_dropped_await_of_a_segment_is_detected),
+      cmocka_unit_test(a_dropped_record_of_a_segment_is_detected),
+      cmocka_unit_test(a_dropped_wait_for_the_fallback_is_detected),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

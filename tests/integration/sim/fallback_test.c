@@ -1,5 +1,5 @@
-/* Runs on a device that lacks ops: they fall back to the cpu, forward and backward, and the bits stay those
- * of a run on the cpu alone. */
+/* Runs on a device that lacks ops, which fall back to the cpu, forward and backward. The results have the
+ * bits of a run on the cpu alone. */
 #include "configs.h"
 #include "runs.h"
 
@@ -34,8 +34,8 @@ static void training_gives_the_bits_of_the_cpu(void **state) {
 
 static const char lacking[] = "--set backend.use=sim --set backend.sim.lacks=max_pool2d,max_pool2d_grad";
 
-/* Two pools forward, two backward; each brings its operand and takes its result back. */
-static void the_plan_shows_each_fallback_with_its_price(void **state) {
+/* Two pools forward and two backward; each copies its operand to the host and its result back. */
+static void the_plan_shows_each_fallback_with_its_cost(void **state) {
   (void)state;
   file_write("model.ini", lenet);
   const json_t *plan = program_json(0, "plan model.ini %s", lacking);
@@ -89,7 +89,7 @@ static void refusing_says_where_why_and_what_to_do(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(training_gives_the_bits_of_the_cpu),
-      TEST(the_plan_shows_each_fallback_with_its_price),
+      TEST(the_plan_shows_each_fallback_with_its_cost),
       TEST(a_warning_names_each_op_once),
       TEST(refusing_says_where_why_and_what_to_do),
   };

@@ -1,10 +1,11 @@
-/* tests/integration/sim/runs.h: runs of the program that are compared with each other. */
+/* tests/integration/sim/runs.h: runs of the program whose results are compared. */
 #ifndef TN_TESTS_SIM_RUNS_H
 #define TN_TESTS_SIM_RUNS_H
 
 #include "program.h"
 
-/* Two epochs of model.ini into a folder of the name; `more`: further words. The run must succeed. */
+/* Trains two epochs of model.ini into the folder `output`; `more`: further arguments. The run must succeed.
+ */
 static inline const json_t *train(const char *output, const char *more) {
   return program_json(0, "train model.ini --output %s --set run.epochs=2 --set run.seed=3 %s", output, more);
 }

@@ -1,4 +1,4 @@
-/* Whole runs on a device with random delays give the bits of the cpu, captured and not. */
+/* Training on a device with random delays gives the bits of the cpu, with and without capture. */
 #include "configs.h"
 #include "runs.h"
 
@@ -93,15 +93,15 @@ static void a_small_transformer_trains_to_the_bits_of_the_cpu(void **state) {
 static void a_run_goes_on_from_one_backend_to_the_other(void **state) {
   (void)state;
   file_write("model.ini", transformer);
-  train("whole", "--set backend.use=cpu");
+  train("complete", "--set backend.use=cpu");
   program_json(0, "train model.ini --output parts --set run.epochs=2 --set run.seed=3 --set backend.use=sim "
                   "--set run.max_steps=12");
   program_json(0, "train model.ini --output parts --set run.epochs=2 --set run.seed=3 --set backend.use=cpu "
                   "--resume auto");
-  checkpoints_equal("parts", "whole");
+  checkpoints_equal("parts", "complete");
 }
 
-/* How many copies to the device there were, and how many of them beside computing. */
+/* The number of copies to the device, and how many of them overlap with computation. */
 static void count_copies(int *all, int *beside) {
   const char *line = strstr(program_err, "sim: device 0: ");
   assert_non_null(line);
@@ -117,11 +117,11 @@ static void the_next_batch_arrives_under_the_current_step(void **state) {
                    0);
   count_copies(&all, &beside);
   assert_true(all >= 12);
-  if (beside < 6) fail_msg("%d of %d copies came beside computing", beside, all);
+  if (beside < 6) fail_msg("%d of %d copies overlap with computation", beside, all);
 }
 
-/* So many launches are enough where a step is launched once and then replayed, and not where it is launched
- * anew each time. */
+/* The limit on launches suffices where a step is launched once and then replayed, but not where every step is
+ * launched. */
 static void a_captured_step_is_launched_once(void **state) {
   (void)state;
   static const char ask[] = "train model.ini --output o --set run.epochs=3 --set backend.use=sim "
@@ -132,9 +132,9 @@ static void a_captured_step_is_launched_once(void **state) {
   assert_non_null(strstr(program_err, "launch 900"));
 }
 
-/* ---- waits and copies of the loop, each left out in its turn ---- */
+/* ---- dropped waits and copies of the training loop ---- */
 
-/* A run of four steps and two batches of validation, and the numbers that come of it; "" when it fails. */
+/* Runs four steps and two validation batches and writes the resulting numbers; "" for a failure. */
 static void run_without(const char *drop, const char *way, char *numbers, size_t size) {
   numbers[0] = '\0';
   int code = program_run(
@@ -145,34 +145,34 @@ static void run_without(const char *drop, const char *way, char *numbers, size_t
   if (code == 0 && begin != NULL && end != NULL) snprintf(numbers, size, "%.*s", (int)(end - begin), begin);
 }
 
-/* From the `first` to the `last` of a kind. */
-static void leave_out(const char *kind, int first, int last, const char *way) {
-  char whole[512], numbers[512], drop[32], missed[256] = "";
-  run_without("wait:1000", way, whole, sizeof whole);
-  assert_int_not_equal(whole[0], '\0');
+/* Drops each event of a kind from `first` to `last`. */
+static void check_drops(const char *kind, int first, int last, const char *way) {
+  char complete[512], numbers[512], drop[32], undetected[256] = "";
+  run_without("wait:1000", way, complete, sizeof complete);
+  assert_int_not_equal(complete[0], '\0');
   for (int n = first; n <= last; n++) {
     snprintf(drop, sizeof drop, "%s:%d", kind, n);
     run_without(drop, way, numbers, sizeof numbers);
-    if (strcmp(numbers, whole) == 0) strcat(strcat(missed, " "), drop);
+    if (strcmp(numbers, complete) == 0) strcat(strcat(undetected, " "), drop);
   }
-  if (missed[0] != '\0') fail_msg("nobody missed%s (%s)", missed, way);
+  if (undetected[0] != '\0') fail_msg("drops without effect:%s (%s)", undetected, way);
 }
 
-/* With workers the loader fills the slot again as soon as the loop has handed it over, while the device still
- * reads it. The first wait is for the initial state, whose outputs nobody reads. */
-static void a_wait_of_the_loop_left_out_is_found(void **state) {
+/* With workers the loader refills a slot as soon as the loop releases it, while the device may still read it.
+ * The first wait is for the initial state, whose outputs are not read. */
+static void a_dropped_wait_of_the_loop_is_detected(void **state) {
   (void)state;
   file_write("model.ini", lenet);
-  leave_out("wait", 2, 7, "--set data.workers=0");
-  leave_out("wait", 2, 7, "--set data.workers=2 --set backend.capture=no");
+  check_drops("wait", 2, 7, "--set data.workers=0");
+  check_drops("wait", 2, 7, "--set data.workers=2 --set backend.capture=no");
 }
 
-/* In and out, of four steps and two batches. */
-static void a_copy_of_the_loop_left_out_is_found(void **state) {
+/* Copies in and out, of four steps and two validation batches. */
+static void a_dropped_copy_of_the_loop_is_detected(void **state) {
   (void)state;
   file_write("model.ini", lenet);
-  leave_out("copy", 1, 12, "--set data.workers=0");
-  leave_out("copy", 9, 12, "--set data.workers=2 --set backend.capture=no");
+  check_drops("copy", 1, 12, "--set data.workers=0");
+  check_drops("copy", 9, 12, "--set data.workers=2 --set backend.capture=no");
 }
 
 /* ---- faults ---- */
@@ -214,8 +214,8 @@ int main(void) {
       CASE(a_run_goes_on_from_one_backend_to_the_other),
       CASE(the_next_batch_arrives_under_the_current_step),
       CASE(a_captured_step_is_launched_once),
-      CASE(a_wait_of_the_loop_left_out_is_found),
-      CASE(a_copy_of_the_loop_left_out_is_found),
+      CASE(a_dropped_wait_of_the_loop_is_detected),
+      CASE(a_dropped_copy_of_the_loop_is_detected),
       CASE(a_device_that_fails_ends_the_run_with_the_ops_name),
       CASE(too_little_memory_is_an_error_that_says_how_much),
   };

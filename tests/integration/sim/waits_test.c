@@ -1,117 +1,118 @@
-/* The executor on a device that runs as late as it may: leaving out any one of its waits or copies is found,
- * by the device, or because the result is another one. */
-#include "story.h"
+/* The executor on a device that runs work as late as allowed: dropping any one of its waits or copies is
+ * detected, by the device or by a different result. */
+#include "scenario.h"
 
-/* Slots run again before they were waited for, so that only the device's own order keeps runs apart. */
-static bool run_ahead(story *s) {
-  story_put(s, 0, 10), story_put(s, 1, 20);
+/* Slots run again before their last run was waited for, so only events order the runs. */
+static bool run_ahead(scenario *s) {
+  scenario_fill(s, 0, 10), scenario_fill(s, 1, 20);
   for (int32_t i = 0; i < 7; i++)
-    if (!story_run(s, i % STORY_SLOTS)) return false;
-  return story_get(s, 1) && story_get(s, 0) && story_read_state(s);
+    if (!scenario_run(s, i % SCENARIO_SLOTS)) return false;
+  return scenario_collect(s, 1) && scenario_collect(s, 0) && scenario_read_state(s);
 }
 
-/* As training does it: a slot is waited for, read, filled anew and run; meanwhile the other one runs. */
-static bool take_turns(story *s) {
+/* The order of training: a slot is waited for, read, filled and run while the other one runs. */
+static bool take_turns(scenario *s) {
   for (int32_t i = 0; i < 6; i++) {
-    if (i >= STORY_SLOTS && !story_get(s, i % STORY_SLOTS)) return false;
-    story_put(s, i % STORY_SLOTS, (float)(100 * (i + 1)));
-    if (!story_run(s, i % STORY_SLOTS)) return false;
+    if (i >= SCENARIO_SLOTS && !scenario_collect(s, i % SCENARIO_SLOTS)) return false;
+    scenario_fill(s, i % SCENARIO_SLOTS, (float)(100 * (i + 1)));
+    if (!scenario_run(s, i % SCENARIO_SLOTS)) return false;
   }
-  return story_get(s, 0) && story_get(s, 1);
+  return scenario_collect(s, 0) && scenario_collect(s, 1);
 }
 
 /* State is written and read while programs are under way. */
-static bool touch_state(story *s) {
-  story_put(s, 0, 10), story_put(s, 1, 20);
-  if (!story_run(s, 0) || !story_run(s, 1) || !story_write_state(s, 1000)) return false;
-  if (!story_run(s, 0) || !story_read_state(s) || !story_run(s, 1) || !story_write_state(s, 2000))
+static bool touch_state(scenario *s) {
+  scenario_fill(s, 0, 10), scenario_fill(s, 1, 20);
+  if (!scenario_run(s, 0) || !scenario_run(s, 1) || !scenario_write_state(s, 1000)) return false;
+  if (!scenario_run(s, 0) || !scenario_read_state(s) || !scenario_run(s, 1) || !scenario_write_state(s, 2000))
     return false;
-  return story_run(s, 1) && story_read_state(s);
+  return scenario_run(s, 1) && scenario_read_state(s);
 }
 
-/* One after the other, and every copy matters. */
-static bool use_state(story *s) {
+/* One run after the other; every copy matters. */
+static bool use_state(scenario *s) {
   for (int32_t i = 0; i < 4; i++) {
-    story_put(s, i % STORY_SLOTS, (float)(100 * (i + 1)));
-    if (!story_run(s, i % STORY_SLOTS) || !story_get(s, i % STORY_SLOTS) || !story_read_state(s) ||
-        !story_write_state(s, (float)(1000 + i)))
+    scenario_fill(s, i % SCENARIO_SLOTS, (float)(100 * (i + 1)));
+    if (!scenario_run(s, i % SCENARIO_SLOTS) || !scenario_collect(s, i % SCENARIO_SLOTS) ||
+        !scenario_read_state(s) || !scenario_write_state(s, (float)(1000 + i)))
       return false;
   }
-  return story_read_state(s);
+  return scenario_read_state(s);
 }
 
-static bool leave_early(story *s) { return story_run(s, 0); }
+static bool end_early(scenario *s) { return scenario_run(s, 0); }
 
-static const tale running_ahead = {.begin = story_executor, .tell = run_ahead},
-                  taking_turns = {.begin = story_executor, .tell = take_turns},
-                  touching_state = {.begin = story_executor, .tell = touch_state},
-                  using_state = {.begin = story_executor, .tell = use_state},
-                  leaving_early = {.begin = story_executor, .tell = leave_early, .leaves_early = true};
+static const scenario_kind running_ahead = {.setup = scenario_create_executor, .act = run_ahead},
+                           taking_turns = {.setup = scenario_create_executor, .act = take_turns},
+                           touching_state = {.setup = scenario_create_executor, .act = touch_state},
+                           using_state = {.setup = scenario_create_executor, .act = use_state},
+                           ending_early = {
+                               .setup = scenario_create_executor, .act = end_early, .ends_early = true};
 
 /* ---- cases ---- */
 
-static void every_order_tells_the_same_story_captured_or_not(void **state) {
+static void results_do_not_depend_on_order_or_capture(void **state) {
   (void)state;
-  story_every_order(&running_ahead);
-  story_every_order(&taking_turns);
-  story_every_order(&touching_state);
-  story_every_order(&using_state);
+  scenario_check_orders(&running_ahead);
+  scenario_check_orders(&taking_turns);
+  scenario_check_orders(&touching_state);
+  scenario_check_orders(&using_state);
 }
 
-static void an_await_left_out_is_found(void **state) {
+static void a_dropped_await_is_detected(void **state) {
   (void)state;
-  story_leave_out_twice(&running_ahead, "await", TN_SIM_DROP_AWAIT);
+  scenario_check_drops_both(&running_ahead, "await", TN_SIM_DROP_AWAIT);
 }
-static void a_record_left_out_is_found(void **state) {
+static void a_dropped_record_is_detected(void **state) {
   (void)state;
-  story_leave_out_twice(&running_ahead, "record", TN_SIM_DROP_RECORD);
+  scenario_check_drops_both(&running_ahead, "record", TN_SIM_DROP_RECORD);
 }
-static void a_wait_for_a_slot_left_out_is_found(void **state) {
+static void a_dropped_wait_for_a_slot_is_detected(void **state) {
   (void)state;
-  story_leave_out_twice(&taking_turns, "wait", TN_SIM_DROP_WAIT);
+  scenario_check_drops_both(&taking_turns, "wait", TN_SIM_DROP_WAIT);
 }
-static void a_copy_left_out_is_found(void **state) {
+static void a_dropped_copy_is_detected(void **state) {
   (void)state;
-  story_leave_out_twice(&taking_turns, "copy", TN_SIM_DROP_COPY);
+  scenario_check_drops_both(&taking_turns, "copy", TN_SIM_DROP_COPY);
 }
-static void a_wait_for_state_left_out_is_found(void **state) {
+static void a_dropped_wait_for_state_is_detected(void **state) {
   (void)state;
-  story_leave_out_twice(&touching_state, "rest", TN_SIM_DROP_REST);
-  story_leave_out_twice(&using_state, "copy", TN_SIM_DROP_COPY);
+  scenario_check_drops_both(&touching_state, "rest", TN_SIM_DROP_REST);
+  scenario_check_drops_both(&using_state, "copy", TN_SIM_DROP_COPY);
 }
 
-/* State begins as zeros. Those of the slots are for padding, which this program has none of. */
-static void zeros_left_out_are_found(void **state) {
+/* State begins as zeros. The zeros of slots are for padding, which this program does not have. */
+static void dropped_zeros_are_detected(void **state) {
   (void)state;
   static const char slots[] = "zero:2 zero:3 zero:4 zero:5 ";
-  story_leave_out(&using_state, "zero", TN_SIM_DROP_ZERO, true, slots);
-  story_leave_out(&using_state, "zero", TN_SIM_DROP_ZERO, false, slots);
+  scenario_check_drops(&using_state, "zero", TN_SIM_DROP_ZERO, true, slots);
+  scenario_check_drops(&using_state, "zero", TN_SIM_DROP_ZERO, false, slots);
 }
 
-/* The end waits for every stream. Here copies out come last. */
-static void memory_is_given_back_after_the_last_copy(void **state) {
+/* Destroying the executor waits for every stream; the last work here is a copy out. */
+static void memory_is_freed_after_the_last_copy(void **state) {
   (void)state;
   char drop[64];
-  story *whole = story_live(&leaving_early, "lazy", "rest:1000000", true);
-  long long before = (long long)whole->seen[TN_SIM_DROP_REST];
+  scenario *complete = scenario_play(&ending_early, "lazy", "rest:1000000", true);
+  long long before = (long long)complete->seen[TN_SIM_DROP_REST];
   snprintf(drop, sizeof drop, "rest:%lld", before + 1 + TN_STREAM_COPY_OUT);
-  story *s = story_live(&leaving_early, "lazy", drop, true);
-  assert_string_equal(whole->said, "");
-  if (strstr(s->said, "given back before the host had waited") == NULL) fail_msg("'%s'", s->said);
+  scenario *s = scenario_play(&ending_early, "lazy", drop, true);
+  assert_string_equal(complete->message, "");
+  if (strstr(s->message, "given back before the host had waited") == NULL) fail_msg("'%s'", s->message);
   free(s);
-  free(whole);
+  free(complete);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_order_tells_the_same_story_captured_or_not),
-      cmocka_unit_test(an_await_left_out_is_found),
-      cmocka_unit_test(a_record_left_out_is_found),
-      cmocka_unit_test(a_wait_for_a_slot_left_out_is_found),
-      cmocka_unit_test(a_copy_left_out_is_found),
-      cmocka_unit_test(a_wait_for_state_left_out_is_found),
-      cmocka_unit_test(zeros_left_out_are_found),
-      cmocka_unit_test(memory_is_given_back_after_the_last_copy),
+      cmocka_unit_test(results_do_not_depend_on_order_or_capture),
+      cmocka_unit_test(a_dropped_await_is_detected),
+      cmocka_unit_test(a_dropped_record_is_detected),
+      cmocka_unit_test(a_dropped_wait_for_a_slot_is_detected),
+      cmocka_unit_test(a_dropped_copy_is_detected),
+      cmocka_unit_test(a_dropped_wait_for_state_is_detected),
+      cmocka_unit_test(dropped_zeros_are_detected),
+      cmocka_unit_test(memory_is_freed_after_the_last_copy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 #include "core/ops/ops.h"
 #include "core/plugin/handles.h"
 
-/* Knows its fixture through the context pointer; so several can be open at once. */
+/* The context pointer is the fixture, so several fixtures can be open at once. */
 static void *counted(void *context, void *block, size_t bytes) {
   fixture *f = context;
   if (bytes == 0) {
@@ -84,7 +84,7 @@ char *fixture_text(fixture *f, const char *text, pass after) {
   expect_ok(f, tn_compile(&f->env, "p", f->registry, &f->target, graph, f->map, &options, &program));
   tn_program_destroy(program);
   char *all = tn_text_take(&dump);
-  /* without the line that says which pass this is */
+  /* without the first line, which names the pass */
   char *body = strchr(all, '\n') + 1;
   memmove(all, body, strlen(body) + 1);
   return all;

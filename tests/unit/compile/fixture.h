@@ -1,5 +1,5 @@
-/* What the tests of core/compile stand on: a context with the core's ops and made-up kernels of a
- * family "t" (kernels.c), and an allocator that counts and can fail. */
+/* The fixture of the tests of core/compile: a context with the core's ops and test kernels of a family "t"
+ * (kernels.c), and an allocator that counts and can fail. */
 #ifndef TN_TESTS_COMPILE_FIXTURE_H
 #define TN_TESTS_COMPILE_FIXTURE_H
 
@@ -12,20 +12,20 @@
 
 #include <cmocka.h>
 
-#include "core/compile/program.h"
+#include "core/compile/pipeline.h"
 
 typedef struct fixture {
   tn_env env;
   tn_error_record record;
   int64_t blocks; /* in use */
-  int64_t left;   /* allocations that still succeed; -1: all */
+  int64_t left;   /* allocations that will succeed; -1: all */
   tn_registry *registry;
   struct tn_op_table *ops;
   tn_state_map *map;
   tn_target target;
 } fixture;
 
-/* With the kernels of kernels.h that are in `kernels`, NULL-ended. */
+/* `kernels`: of kernels.h or the test, ended by NULL. */
 void fixture_open(fixture *f, const tn_item *const *kernels);
 void fixture_close(fixture *f);
 
@@ -34,12 +34,12 @@ void fixture_families(fixture *f, const char *const *families, int32_t n);
 
 tn_graph *fixture_graph(fixture *f, const char *text);
 
-/* The text after passes; the caller frees it. Failing is a failure of the test. */
-typedef enum pass { ASSIGNED, SELECTED, LAID, RECOMPUTED, SCHEDULED, PLANNED } pass;
+/* The text form after a pass, which the caller frees. A failed compilation fails the test. */
+typedef enum pass { ASSIGNED, SELECTED, LAID_OUT, RECOMPUTED, SCHEDULED, PLANNED } pass;
 char *fixture_text(fixture *f, const char *graph, pass after);
-/* The program of a graph; states that are not in the map yet are added. */
+/* Compiles a graph. Its states are added to the map. */
 tn_program *fixture_program(fixture *f, const char *graph);
-/* The error's text when compiling fails with `status`. */
+/* The error text of a compilation that must fail with `status`. */
 const char *fixture_failure(fixture *f, const char *graph, tn_status status);
 
 #define assert_after(after, f, graph, expected)                                                              \

@@ -33,7 +33,7 @@ static int32_t list_pairs(const tn_match *m, int32_t (*pairs)[2]) {
   return n;
 }
 
-/* A region that reaches the kernel with two iteration spaces is a fault of the pass. */
+/* The pass must not form a region with two iteration spaces. */
 static bool one_space(const tn_match *m) {
   for (int32_t i = 1; i < m->n_out; i++)
     if (!tn_type_same_dims(m->out[i], m->out[0])) return false;

@@ -1,18 +1,19 @@
-/* Programs as a whole: report, hash, the passes' texts, and what happens when memory runs out. */
+/* Whole programs: report, hash, the text forms of the passes, and allocation failures. */
 #include "tests/unit/compile/fixture.h"
 #include "tests/unit/compile/kernels.h"
 
 #include "core/compile/output/report.h"
 
-/* Wants its operand and its result column by column, so that reorders come in on both sides. */
-static tn_status offer_turned(tn_query *q) {
-  static const tn_operand_layout turned = {TN_LAYOUT_FIXED, 0, {.set = 1, .order = {1, 0}}};
-  tn_variant v = {.struct_size = sizeof v, .name = "turned", .in = &turned, .out = &turned, .cost_s = 1e-9};
+/* Requires column-major operands and results, so that reorders are inserted before and after. */
+static tn_status offer_column_major(tn_query *q) {
+  static const tn_operand_layout column_major = {TN_LAYOUT_FIXED, 0, {.set = 1, .order = {1, 0}}};
+  tn_variant v = {
+      .struct_size = sizeof v, .name = "turned", .in = &column_major, .out = &column_major, .cost_s = 1e-9};
   tn_add_variant(q, &v);
   return TN_OK;
 }
 
-static KERNEL(k_turned, "t.turned", "t", "y = transpose(x)", offer_turned);
+static KERNEL(k_turned, "t.turned", "t", "y = transpose(x)", offer_column_major);
 
 static const tn_item *const kernels[] = {KERNELS_PLAIN, &k_matmul_relu.item, &k_turned.item, NULL};
 static fixture F;
@@ -29,8 +30,8 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* Something of everything: a decomposition, a fused pattern, a region, layouts, a pack with a gap, a
- * predicate, a commit that needs a copy, an input that is an output. */
+/* A graph with a decomposition, a fused pattern, a region, layouts, a pack with a gap, a predicate, a commit
+ * that needs a copy, and an input that is an output. */
 static const char everything[] = "x: f32[4, 8] = input(name=x)\n"
                                  "ok: bool[] = input(name=ok)\n"
                                  "w: f32[8, 8] = state(path=w)\n"
@@ -179,7 +180,7 @@ static void every_pass_can_be_dumped(void **state) {
 
 static void the_text_after_select_parses_back(void **state) {
   (void)state;
-  char *text = fixture_text(&F, everything, LAID);
+  char *text = fixture_text(&F, everything, LAID_OUT);
   tn_graph *graph = fixture_graph(&F, text);
   tn_text again = tn_text_new(&F.env);
   assert_int_equal(tn_graph_print(graph, &again), TN_OK);
@@ -189,7 +190,7 @@ static void the_text_after_select_parses_back(void **state) {
   tn_release(&F.env, text);
 }
 
-/* One try with `allowed` allocations; true if that was enough. */
+/* Compiles with `allowed` allocations; true if they were enough. */
 static bool compile_with(int64_t allowed) {
   tn_graph *graph = fixture_graph(&F, everything);
   tn_text dump = tn_text_new(&F.env);
@@ -214,7 +215,7 @@ static bool compile_with(int64_t allowed) {
 
 static void running_out_of_memory_anywhere_is_an_error_without_a_leak(void **state) {
   (void)state;
-  compile_with(-1); /* parses the schemas of ops that only decompositions use, which the context keeps */
+  compile_with(-1); /* parses the schemas of ops that only decompositions use; the context keeps them */
   int64_t before = F.blocks, allowed = 0;
   while (!compile_with(allowed)) {
     assert_int_equal(F.blocks, before);

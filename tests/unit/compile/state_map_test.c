@@ -1,4 +1,4 @@
-/* Where states lie. */
+/* Locations of states. */
 #include <stdio.h>
 
 #include "tests/unit/compile/fixture.h"
@@ -70,7 +70,7 @@ static void a_region_is_a_state_of_rank_one(void **state) {
   assert_null(tn_state_map_find(F.map, "@other"));
 }
 
-static void a_path_is_placed_once(void **state) {
+static void a_path_is_added_once(void **state) {
   (void)state;
   int32_t r = region_of("param.f32", TN_F32);
   assert_int_equal(add("a", TN_F32, 10, r, -1), TN_OK);
@@ -79,7 +79,7 @@ static void a_path_is_placed_once(void **state) {
   assert_int_equal(add("a", TN_F32, 11, r, -1), TN_EINVAL);
 }
 
-static void slots_lie_at_the_offsets_of_their_parameters(void **state) {
+static void optimizer_state_has_the_offsets_of_its_parameters(void **state) {
   (void)state;
   int32_t r = region_of("momentum.f32", TN_F32);
   assert_int_equal(add("a.momentum", TN_F32, 10, r, 32), TN_OK);
@@ -103,7 +103,7 @@ static void a_region_holds_one_dtype(void **state) {
   assert_string_equal(tn_error_text(&F.env), "state a is i64 and cannot lie in region param.f32 of f32");
 }
 
-static void what_does_not_fit_is_refused(void **state) {
+static void a_state_that_does_not_fit_is_refused(void **state) {
   (void)state;
   int32_t r = region_of("param.u8", TN_U8);
   assert_int_equal(add("a", TN_U8, INT64_MAX - 100, r, -1), TN_OK);
@@ -111,7 +111,7 @@ static void what_does_not_fit_is_refused(void **state) {
   assert_string_equal(tn_error_text(&F.env), "state b does not fit into region param.u8: too many elements");
 }
 
-static void the_rest_goes_by_dtype(void **state) {
+static void other_states_go_to_regions_of_their_dtype(void **state) {
   (void)state;
   assert_int_equal(add("w", TN_F32, 8, region_of("param.f32", TN_F32), -1), TN_OK);
   tn_graph *g =
@@ -144,11 +144,11 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
       TEST(states_follow_each_other_at_multiples_of_16),
       TEST(a_region_is_a_state_of_rank_one),
-      TEST(a_path_is_placed_once),
-      TEST(slots_lie_at_the_offsets_of_their_parameters),
+      TEST(a_path_is_added_once),
+      TEST(optimizer_state_has_the_offsets_of_its_parameters),
       TEST(a_region_holds_one_dtype),
-      TEST(what_does_not_fit_is_refused),
-      TEST(the_rest_goes_by_dtype),
+      TEST(a_state_that_does_not_fit_is_refused),
+      TEST(other_states_go_to_regions_of_their_dtype),
       TEST(many_states_are_found_by_path),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ struct stream {
   work *first, **end;
 };
 
-static const uintptr_t AWAY = (uintptr_t)1 << 56; /* no address of a process */
+static const uintptr_t AWAY = (uintptr_t)1 << 56; /* beyond the addresses of a process */
 
 void *far_real(void *address) {
   uintptr_t a = (uintptr_t)address;
@@ -123,7 +123,7 @@ static void far_stream_delete(tn_env *env, void *self) {
 
 static void run_until(event *e, int64_t ticket);
 
-/* Does the oldest piece of work on a stream, and on others what it waits for. */
+/* Runs the oldest work on a stream, after the work on other streams that it awaits. */
 static void step(stream *s) {
   work *w = s->first;
   if (w->await != NULL) run_until(w->await, w->ticket);

@@ -237,6 +237,18 @@ static void brackets_without_end_are_refused(void **state) {
   tn_arena_free(&arena);
 }
 
+static void long_chains_of_operators_are_accepted(void **state) {
+  static const tn_type types[1] = {{TN_F64, 0, {0}}};
+  enum { TERMS = 3000 };
+  static char formula[4 * TERMS + 8] = "y = x";
+  for (int32_t i = 1; i < TERMS; i++) strcpy(formula + 5 + 4 * (i - 1), " + x");
+  bench t;
+  assert_int_equal(bench_open(&t, *state, "(x:T) -> (y:T)", formula, types), TN_OK);
+  assert_int_equal(t.def->formula.stack, 2);
+  assert_int_equal(t.graph->nodes.n, TERMS);
+  bench_close(&t);
+}
+
 static void an_absent_operand_is_refused(void **state) {
   fixture *f = *state;
   tn_op op = op_with("(x:T, z?:T) -> (y:T)", "y = x");
@@ -265,6 +277,7 @@ int main(void) {
       cmocka_unit_test(comparisons_and_integers_work),
       cmocka_unit_test(mistakes_are_shown_with_their_column),
       cmocka_unit_test(brackets_without_end_are_refused),
+      cmocka_unit_test(long_chains_of_operators_are_accepted),
       cmocka_unit_test(an_absent_operand_is_refused),
   };
   return cmocka_run_group_tests(tests, open_fixture, close_fixture);

@@ -385,7 +385,7 @@ static void layers_need_build_and_a_sensible_number_of_inputs(void **state) {
   refuses_item(&layer, "min_in must be >= 0");
   layer = leaky_layer;
   layer.role = 17;
-  refuses_item(&layer, "role is none of");
+  refuses_item(&layer, "role is unknown");
   layer = leaky_layer;
   layer.max_in = -1;
   layer.min_in = 5;
@@ -409,7 +409,7 @@ static void ops_need_a_schema_and_a_formula_stands_alone(void **state) {
   refuses_item(&op, "leaves infer, decompose and grad NULL");
   op.formula = NULL;
   op.op_class = 99;
-  refuses_item(&op, "op_class is none of");
+  refuses_item(&op, "op_class is unknown");
 }
 
 static tn_status backend_open(tn_env *env, const void *options, void **backend) {

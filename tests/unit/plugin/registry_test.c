@@ -1,4 +1,4 @@
-/* Finding items in plugin folders, in files, and in what is linked in. */
+/* Lookup of items in plugin folders, in files, and in linked plugins. */
 #include "tests/unit/plugin/copy.h"
 
 #include "core/plugin/handles.h"

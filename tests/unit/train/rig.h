@@ -1,5 +1,5 @@
-/* tests/unit/train/rig.h: an env with Tenon's ops, from which tests of core/train parse graphs as text
- * and print what the stage under test made of them. */
+/* tests/unit/train/rig.h: an env with Tenon's ops, from which tests of core/train parse graphs as text, and
+ * print the graphs of the stage under test. */
 #ifndef TN_TESTS_TRAIN_RIG_H
 #define TN_TESTS_TRAIN_RIG_H
 
@@ -18,11 +18,11 @@ typedef struct rig {
   tn_error_record record;
   tn_registry *registry;
   struct tn_op_table *ops;
-  _Atomic(int64_t) blocks; /* alive */
+  _Atomic(int64_t) blocks; /* blocks in use */
 } rig;
 
-/* The rig of the running test; set-up and tear-down for cmocka_unit_test_setup_teardown. The latter
- * fails when anything leaks. */
+/* The rig of the running test; set-up and tear-down for cmocka_unit_test_setup_teardown. The tear-down fails
+ * if memory leaks. */
 extern rig R;
 int rig_open(void **state);
 int rig_close(void **state);
@@ -30,7 +30,7 @@ int rig_close(void **state);
 tn_graph *rig_parse(const char *text);
 void rig_expect_ok(tn_status status);
 void rig_expect_error(tn_status status, tn_status want, const char *text);
-/* The graph keeps the rules of graphs and prints as `text`. */
+/* The graph is valid and prints as `text`. */
 void rig_expect_text(const tn_graph *graph, const char *text);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
-#include "backends/cpu/kernels/half.h"
+#include "backends/shared/half.h"
 
 /* A vector fills a register. PANEL_M rows of sums fit into the registers together with one row of B. */
 #if defined(__AVX512F__)

@@ -1,86 +1,90 @@
 /* backends/onednn/kernels/conv_small/lanes_loops.c: small convolutions with a filter in each lane. */
 #include "backends/onednn/kernels/conv_small/loops.h"
-#include "backends/onednn/simd/partial.h"
+#include "backends/onednn/simd/vector_load.h"
 #include "backends/onednn/integer_math.h"
 
-/* Tiles: two rows of neighbouring pixels; rows of neighbouring taps. Sums fill the registers but for a vector
- * of filters. */
+/* Tiles: two rows of adjacent pixels, or rows of adjacent taps. Sums fill all registers but one, which holds
+ * a vector of filters. */
 #if defined(__AVX512F__)
 enum { PIXELS = 12, ROWS = 5, TAPS = 5 };
 #else
 enum { PIXELS = 6, ROWS = 2, TAPS = 5 };
 #endif
 
-static int64_t evenly(int64_t n, int64_t most) {
-  int64_t turns = (n + most - 1) / most;
-  return turns > 0 ? (n + turns - 1) / turns : 1;
-}
-
 /* ---- pictures ------------------------------------------------------------------------------------ */
 
-V_INLINE void tile(const tn_conv_lanes *c, int64_t filter, int64_t y, int64_t x, const int m, const int n) {
+V_INLINE void conv_filters_tile(const tn_conv_lanes *c, int64_t filter, int64_t y, int64_t x, const int m,
+                                const int n) {
   vf sum[2][PIXELS];
   const float *w = c->weight + filter, *from = c->planes + y * c->width + x;
   int64_t wide = c->wide, width = c->width;
-  vf start = c->bias != NULL ? v_get(c->bias + filter) : (vf){0};
+  vf start = c->bias != NULL ? v_load(c->bias + filter) : (vf){0};
 #pragma GCC unroll 2
   for (int i = 0; i < m; i++)
 #pragma GCC unroll 12
     for (int j = 0; j < n; j++) sum[i][j] = start;
   for (int64_t p = 0; p < c->depth; p++, w += wide) {
     const float *at = from + c->offset[p];
-    vf filters = v_get(w);
+    vf filters = v_load(w);
 #pragma GCC unroll 2
     for (int i = 0; i < m; i++)
 #pragma GCC unroll 12
-      for (int j = 0; j < n; j++) sum[i][j] += v_all(at[i * width + j]) * filters;
+      for (int j = 0; j < n; j++) sum[i][j] += v_splat(at[i * width + j]) * filters;
   }
-  vf limit = v_all(c->limit);
+  vf limit = v_splat(c->limit);
 #pragma GCC unroll 2
   for (int i = 0; i < m; i++)
 #pragma GCC unroll 12
     for (int j = 0; j < n; j++)
-      v_put(c->result + ((y + i) * c->ow + x + j) * wide + filter,
-            c->rectified ? v_larger(sum[i][j], limit) : sum[i][j]);
+      v_store(c->result + ((y + i) * c->ow + x + j) * wide + filter,
+              c->rectified ? v_max(sum[i][j], limit) : sum[i][j]);
 }
 
-#define TILE(n)                                                                                              \
-  static void tile_1_##n(const tn_conv_lanes *c, int64_t f, int64_t y, int64_t x) {                          \
-    tile(c, f, y, x, 1, n);                                                                                  \
+#define CONV_FILTERS_TILE(n)                                                                                 \
+  static void conv_filters_tile_1_##n(const tn_conv_lanes *c, int64_t f, int64_t y, int64_t x) {             \
+    conv_filters_tile(c, f, y, x, 1, n);                                                                     \
   }                                                                                                          \
-  static void tile_2_##n(const tn_conv_lanes *c, int64_t f, int64_t y, int64_t x) { tile(c, f, y, x, 2, n); }
-#define TILES(m) tile_##m##_1, tile_##m##_2, tile_##m##_3, tile_##m##_4, tile_##m##_5, tile_##m##_6
-TILE(1)
-TILE(2)
-TILE(3)
-TILE(4)
-TILE(5)
-TILE(6)
+  static void conv_filters_tile_2_##n(const tn_conv_lanes *c, int64_t f, int64_t y, int64_t x) {             \
+    conv_filters_tile(c, f, y, x, 2, n);                                                                     \
+  }
+#define CONV_FILTERS_TILES(m)                                                                                \
+  conv_filters_tile_##m##_1, conv_filters_tile_##m##_2, conv_filters_tile_##m##_3,                           \
+      conv_filters_tile_##m##_4, conv_filters_tile_##m##_5, conv_filters_tile_##m##_6
+CONV_FILTERS_TILE(1)
+CONV_FILTERS_TILE(2)
+CONV_FILTERS_TILE(3)
+CONV_FILTERS_TILE(4)
+CONV_FILTERS_TILE(5)
+CONV_FILTERS_TILE(6)
 #if defined(__AVX512F__)
-TILE(7)
-TILE(8)
-TILE(9)
-TILE(10)
-TILE(11)
-TILE(12)
-#define MORE(m) , tile_##m##_7, tile_##m##_8, tile_##m##_9, tile_##m##_10, tile_##m##_11, tile_##m##_12
+CONV_FILTERS_TILE(7)
+CONV_FILTERS_TILE(8)
+CONV_FILTERS_TILE(9)
+CONV_FILTERS_TILE(10)
+CONV_FILTERS_TILE(11)
+CONV_FILTERS_TILE(12)
+#define CONV_FILTERS_MORE(m)                                                                                 \
+  , conv_filters_tile_##m##_7, conv_filters_tile_##m##_8, conv_filters_tile_##m##_9,                         \
+      conv_filters_tile_##m##_10, conv_filters_tile_##m##_11, conv_filters_tile_##m##_12
 #else
-#define MORE(m)
+#define CONV_FILTERS_MORE(m)
 #endif
-static void (*const tiles[2][PIXELS])(const tn_conv_lanes *c, int64_t f, int64_t y,
-                                      int64_t x) = {{TILES(1) MORE(1)}, {TILES(2) MORE(2)}};
+static void (*const conv_filters_tiles[2][PIXELS])(const tn_conv_lanes *c, int64_t f, int64_t y,
+                                                   int64_t x) = {
+    {CONV_FILTERS_TILES(1) CONV_FILTERS_MORE(1)}, {CONV_FILTERS_TILES(2) CONV_FILTERS_MORE(2)}};
 
-static void picture(const tn_conv_lanes *c) {
-  int64_t n = evenly(c->ow, PIXELS);
+static void conv_filters_picture(const tn_conv_lanes *c) {
+  int64_t n = balanced_step(c->ow, PIXELS);
   for (int64_t y = 0; y < c->oh; y += 2)
     for (int64_t x = 0; x < c->ow; x += n)
       for (int64_t f = 0; f < c->wide; f += V_LANES)
-        tiles[least(2, c->oh - y) - 1][least(n, c->ow - x) - 1](c, f, y, x);
+        conv_filters_tiles[least(2, c->oh - y) - 1][least(n, c->ow - x) - 1](c, f, y, x);
 }
 
 /* ---- gradients of weights ------------------------------------------------------------------------ */
 
-V_INLINE void taps(const tn_conv_lanes *c, int64_t filter, int64_t tap, const int m, const int n) {
+V_INLINE void conv_filters_taps(const tn_conv_lanes *c, int64_t filter, int64_t tap, const int m,
+                                const int n) {
   vf sum[ROWS][TAPS];
   int64_t offset[ROWS], wide = c->wide, skipped = c->width - c->ow;
   const float *dy = c->dy + filter;
@@ -94,11 +98,11 @@ V_INLINE void taps(const tn_conv_lanes *c, int64_t filter, int64_t tap, const in
     const float *x = c->planes + k * c->planes_step;
     for (int64_t row = 0; row < c->oh; row++, x += skipped)
       for (int64_t column = 0; column < c->ow; column++, x++, dy += wide) {
-        vf g = v_get(dy);
+        vf g = v_load(dy);
 #pragma GCC unroll 5
         for (int i = 0; i < m; i++)
 #pragma GCC unroll 5
-          for (int j = 0; j < n; j++) sum[i][j] += v_all(x[offset[i] + j]) * g;
+          for (int j = 0; j < n; j++) sum[i][j] += v_splat(x[offset[i] + j]) * g;
       }
   }
 #pragma GCC unroll 5
@@ -106,36 +110,47 @@ V_INLINE void taps(const tn_conv_lanes *c, int64_t filter, int64_t tap, const in
 #pragma GCC unroll 5
     for (int j = 0; j < n; j++) {
       float *to = c->gradient + (tap + i * c->run + j) * wide + filter;
-      v_put(to, c->add ? sum[i][j] + v_get(to) : sum[i][j]);
+      v_store(to, c->add ? sum[i][j] + v_load(to) : sum[i][j]);
     }
 }
 
-#define TAPS_OF(m, n)                                                                                        \
-  static void taps_##m##_##n(const tn_conv_lanes *c, int64_t f, int64_t t) { taps(c, f, t, m, n); }
-#define EACH(m) TAPS_OF(m, 1) TAPS_OF(m, 2) TAPS_OF(m, 3) TAPS_OF(m, 4) TAPS_OF(m, 5)
-#define LIST_OF(m)                                                                                           \
-  { taps_##m##_1, taps_##m##_2, taps_##m##_3, taps_##m##_4, taps_##m##_5 }
-EACH(1)
-EACH(2)
+#define CONV_FILTERS_TAPS_OF(m, n)                                                                           \
+  static void conv_filters_taps_##m##_##n(const tn_conv_lanes *c, int64_t f, int64_t t) {                    \
+    conv_filters_taps(c, f, t, m, n);                                                                        \
+  }
+#define CONV_FILTERS_EACH(m)                                                                                 \
+  CONV_FILTERS_TAPS_OF(m, 1)                                                                                 \
+  CONV_FILTERS_TAPS_OF(m, 2) CONV_FILTERS_TAPS_OF(m, 3) CONV_FILTERS_TAPS_OF(m, 4) CONV_FILTERS_TAPS_OF(m, 5)
+#define CONV_FILTERS_LIST_OF(m)                                                                              \
+  {                                                                                                          \
+    conv_filters_taps_##m##_1, conv_filters_taps_##m##_2, conv_filters_taps_##m##_3,                         \
+        conv_filters_taps_##m##_4, conv_filters_taps_##m##_5                                                 \
+  }
+CONV_FILTERS_EACH(1)
+CONV_FILTERS_EACH(2)
 #if defined(__AVX512F__)
-EACH(3)
-EACH(4)
-EACH(5)
-#define LISTS                                                                                                \
-  { LIST_OF(1), LIST_OF(2), LIST_OF(3), LIST_OF(4), LIST_OF(5) }
+CONV_FILTERS_EACH(3)
+CONV_FILTERS_EACH(4)
+CONV_FILTERS_EACH(5)
+#define CONV_FILTERS_LISTS                                                                                   \
+  {                                                                                                          \
+    CONV_FILTERS_LIST_OF(1), CONV_FILTERS_LIST_OF(2), CONV_FILTERS_LIST_OF(3), CONV_FILTERS_LIST_OF(4),      \
+        CONV_FILTERS_LIST_OF(5)                                                                              \
+  }
 #else
-#define LISTS                                                                                                \
-  { LIST_OF(1), LIST_OF(2) }
+#define CONV_FILTERS_LISTS                                                                                   \
+  { CONV_FILTERS_LIST_OF(1), CONV_FILTERS_LIST_OF(2) }
 #endif
-static void (*const taps_of[ROWS][TAPS])(const tn_conv_lanes *c, int64_t f, int64_t t) = LISTS;
+static void (*const conv_filters_taps_by[ROWS][TAPS])(const tn_conv_lanes *c, int64_t f,
+                                                      int64_t t) = CONV_FILTERS_LISTS;
 
-static void gradient(const tn_conv_lanes *c) {
-  int64_t runs = c->depth / c->run, m = evenly(runs, ROWS), n = evenly(c->run, TAPS);
+static void conv_filters_gradient(const tn_conv_lanes *c) {
+  int64_t runs = c->depth / c->run, m = balanced_step(runs, ROWS), n = balanced_step(c->run, TAPS);
   for (int64_t r = 0; r < runs; r += m)
     for (int64_t t = 0; t < c->run; t += n)
       for (int64_t f = 0; f < c->wide; f += V_LANES)
-        taps_of[least(m, runs - r) - 1][least(n, c->run - t) - 1](c, f, r * c->run + t);
+        conv_filters_taps_by[least(m, runs - r) - 1][least(n, c->run - t) - 1](c, f, r * c->run + t);
 }
 
-extern const tn_conv_lanes_loops TN_LOOP(tn_loops_conv_lanes);
-const tn_conv_lanes_loops TN_LOOP(tn_loops_conv_lanes) = {V_LANES, picture, gradient};
+const tn_conv_lanes_loops TN_LOOP(tn_loops_conv_lanes) = {V_LANES, conv_filters_picture,
+                                                          conv_filters_gradient};

@@ -1,8 +1,8 @@
-/* backends/onednn/kernels/conv_small/loops.h: convolutions of small pictures with few channels, which fill no
- * block of channels: vectors run along the rows of the result.
+/* backends/onednn/kernels/conv_small/loops.h: convolutions of small pictures with few channels: vectors run
+ * along the rows of the result, or over filters.
  *
- * Stride 1, one group. Pictures are copied into planes with their padding, so that element (y, x) of the
- * result meets tap t of channel c at plane[y * width + x + offset of (c, t)]. */
+ * Stride 1, one group. Pictures are copied into planes with padding, so that element (y, x) of the result
+ * meets tap t of channel c at plane[y * width + x + offset of (c, t)]. */
 #ifndef TN_BACKENDS_ONEDNN_KERNELS_CONV_SMALL_LOOPS_H
 #define TN_BACKENDS_ONEDNN_KERNELS_CONV_SMALL_LOOPS_H
 
@@ -10,16 +10,16 @@
 
 #include "backends/onednn/simd/loops.h"
 
-enum { TN_CONV_LANES = 16 /* what may be read behind the last plane */ };
+enum { TN_CONV_LANES = 16 /* floats behind the last plane that are readable */ };
 
-/* A vector's worth of a row of the result, or less. */
+/* A vector of a row of the result, or less. */
 typedef struct tn_conv_segment {
-  int32_t x, y; /* where it starts in a plane of the operand, and of the result */
+  int32_t x, y; /* its start in a plane of the operand, and of the result */
   int32_t lanes;
-  int32_t first, end; /* of the taps of a channel, those that meet more than padding above and below */
+  int32_t first, end; /* the taps of a channel whose rows meet the picture */
 } tn_conv_segment;
 
-/* A result for one picture: sums over `depth` pairs of a weight and an offset. */
+/* The result of one picture: sums over `depth` pairs of a weight and an offset. */
 typedef struct tn_conv_picture {
   const float *planes;
   const float *weight; /* filters of `depth` elements */
@@ -29,22 +29,22 @@ typedef struct tn_conv_picture {
   int64_t n_segments;
   float *result; /* filters planes of `plane` elements */
   int64_t plane;
-  const float *bias; /* per filter; NULL: none */
+  const float *bias; /* per filter, or NULL */
   bool rectified;    /* max(y, limit) */
   float limit;
 } tn_conv_picture;
 
-/* Weights' gradient: gradient[filter][p] is the sum over pictures of dy[filter] times x, shifted by
- * offset[p]. Offsets come in runs of `run` with the same row and channel. */
+/* The gradient of weights: gradient[filter][p] is the sum over pictures of dy[filter] times x, shifted by
+ * offset[p]. Offsets come in runs of `run` taps with the same row and channel. */
 typedef struct tn_conv_gradient {
   const float *planes, *dy;
-  int64_t pictures, planes_step, dy_step; /* from one picture to the next */
+  int64_t pictures, planes_step, dy_step; /* distances of pictures */
   const int32_t *offset;
   int64_t filters, depth, run;
   const tn_conv_segment *segments;
   int64_t n_segments, plane;
   float *gradient;
-  bool add; /* to what is there */
+  bool add; /* to earlier sums */
 } tn_conv_gradient;
 
 typedef struct tn_conv_small_loops {
@@ -58,8 +58,8 @@ TN_LOOPS_DECLARE(tn_conv_small_loops, tn_loops_conv_small);
 
 /* ---- filters in the lanes ------------------------------------------------------------------------ */
 
-/* Where filters fill vectors better than rows do: elements of the result are [pixel][filter], filters rounded
- * up to whole vectors (`wide` of them), and those of weights and their gradient [depth][filter]. */
+/* For filters that fill vectors better than rows: the result is [pixel][filter], with filters rounded up to
+ * whole vectors (`wide` of them); weights and their gradient are [depth][filter]. */
 typedef struct tn_conv_lanes {
   const float *planes;
   const int32_t *offset; /* of each of `depth` */
@@ -79,7 +79,7 @@ typedef struct tn_conv_lanes {
 typedef struct tn_conv_lanes_loops {
   int32_t lanes;
   void (*picture)(const tn_conv_lanes *c);
-  /* offsets of a run follow each other */
+  /* The offsets of a run are adjacent. */
   void (*gradient)(const tn_conv_lanes *c);
 } tn_conv_lanes_loops;
 TN_LOOPS_DECLARE(tn_conv_lanes_loops, tn_loops_conv_lanes);

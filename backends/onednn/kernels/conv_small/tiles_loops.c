@@ -1,24 +1,31 @@
-/* backends/onednn/kernels/conv_small/tiles_loops.c: small convolutions, in tiles that stay in registers. */
+/* backends/onednn/kernels/conv_small/tiles_loops.c: small convolutions with vectors along the rows of the
+ * result, in tiles that stay in registers. */
 #include "backends/onednn/kernels/conv_small/loops.h"
-#include "backends/onednn/simd/partial.h"
+#include "backends/onednn/simd/vector_load.h"
 #include "backends/onednn/integer_math.h"
 
-/* Tiles: filters and segments of a picture; filters and neighbouring taps of a gradient. */
+/* Tiles: filters and segments of a picture, or filters and adjacent taps of a gradient. */
 #if defined(__AVX512F__)
 enum { FILTERS = 8, SEGMENTS = 3, GRADIENTS = 4, TAPS = 5 };
 #else
 enum { FILTERS = 4, SEGMENTS = 2, GRADIENTS = 2, TAPS = 5 };
 #endif
 
-/* How many of `n` things at once, at most `most`, so that the last turn is not much smaller. */
-static int64_t evenly(int64_t n, int64_t most) {
-  int64_t turns = (n + most - 1) / most;
-  return turns > 0 ? (n + turns - 1) / turns : 1;
+/* The sum of all lanes: on AVX-512 as a tree, elsewhere in their order. */
+V_INLINE float conv_rows_sum_lanes(vf x) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_add_ps((__m512)x);
+#else
+  float sum = 0;
+  for (int l = 0; l < V_LANES; l++) sum += x[l];
+  return sum;
+#endif
 }
 
 /* ---- pictures ------------------------------------------------------------------------------------ */
 
-V_INLINE void tile(const tn_conv_picture *c, int64_t filter, int64_t segment, const int m, const int n) {
+V_INLINE void conv_rows_tile(const tn_conv_picture *c, int64_t filter, int64_t segment, const int m,
+                             const int n) {
   vf sum[FILTERS][SEGMENTS], line[SEGMENTS];
   const float *w = c->weight + filter * c->depth, *from[SEGMENTS];
   int64_t w_i = c->depth, first = c->taps, end = 0;
@@ -31,7 +38,7 @@ V_INLINE void tile(const tn_conv_picture *c, int64_t filter, int64_t segment, co
   }
 #pragma GCC unroll 8
   for (int i = 0; i < m; i++) {
-    vf start = c->bias != NULL ? v_all(c->bias[filter + i]) : (vf){0};
+    vf start = c->bias != NULL ? v_splat(c->bias[filter + i]) : (vf){0};
 #pragma GCC unroll 3
     for (int j = 0; j < n; j++) sum[i][j] = start;
   }
@@ -39,57 +46,66 @@ V_INLINE void tile(const tn_conv_picture *c, int64_t filter, int64_t segment, co
     for (int64_t p = channel + first; p < channel + end; p++) {
       int64_t at = c->offset[p];
 #pragma GCC unroll 3
-      for (int j = 0; j < n; j++) line[j] = v_get(from[j] + at);
+      for (int j = 0; j < n; j++) line[j] = v_load(from[j] + at);
 #pragma GCC unroll 8
       for (int i = 0; i < m; i++) {
-        vf x = v_all(w[i * w_i + p]);
+        vf x = v_splat(w[i * w_i + p]);
 #pragma GCC unroll 3
         for (int j = 0; j < n; j++) sum[i][j] += x * line[j];
       }
     }
-  vf limit = v_all(c->limit);
+  vf limit = v_splat(c->limit);
 #pragma GCC unroll 3
   for (int j = 0; j < n; j++) {
     const tn_conv_segment *s = &c->segments[segment + j];
     float *to = c->result + filter * c->plane + s->y;
 #pragma GCC unroll 8
     for (int i = 0; i < m; i++)
-      v_put_some(to + i * c->plane, c->rectified ? v_larger(sum[i][j], limit) : sum[i][j], s->lanes);
+      v_store_part(to + i * c->plane, c->rectified ? v_max(sum[i][j], limit) : sum[i][j], s->lanes);
   }
 }
 
-#define TILE(m, n)                                                                                           \
-  static void tile_##m##_##n(const tn_conv_picture *c, int64_t f, int64_t s) { tile(c, f, s, m, n); }
-/* clang-format off */
-TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1)
-TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2)
+#define CONV_ROWS_TILE(m, n)                                                                                 \
+  static void conv_rows_tile_##m##_##n(const tn_conv_picture *c, int64_t f, int64_t s) {                     \
+    conv_rows_tile(c, f, s, m, n);                                                                           \
+  }
+CONV_ROWS_TILE(1, 1)
+CONV_ROWS_TILE(2, 1)
+CONV_ROWS_TILE(3, 1)
+CONV_ROWS_TILE(4, 1) CONV_ROWS_TILE(1, 2) CONV_ROWS_TILE(2, 2) CONV_ROWS_TILE(3, 2) CONV_ROWS_TILE(4, 2)
 #if defined(__AVX512F__)
-TILE(5, 1) TILE(6, 1) TILE(7, 1) TILE(8, 1)
-TILE(5, 2) TILE(6, 2) TILE(7, 2) TILE(8, 2)
-TILE(1, 3) TILE(2, 3) TILE(3, 3) TILE(4, 3) TILE(5, 3) TILE(6, 3) TILE(7, 3) TILE(8, 3)
-#define LIST(n)                                                                                              \
-  { tile_1_##n, tile_2_##n, tile_3_##n, tile_4_##n, tile_5_##n, tile_6_##n, tile_7_##n, tile_8_##n }
-#define LISTS                                                                                                \
-  { LIST(1), LIST(2), LIST(3) }
+    CONV_ROWS_TILE(5, 1) CONV_ROWS_TILE(6, 1) CONV_ROWS_TILE(7, 1) CONV_ROWS_TILE(8, 1) CONV_ROWS_TILE(5, 2)
+        CONV_ROWS_TILE(6, 2) CONV_ROWS_TILE(7, 2) CONV_ROWS_TILE(8, 2) CONV_ROWS_TILE(1, 3)
+            CONV_ROWS_TILE(2, 3) CONV_ROWS_TILE(3, 3) CONV_ROWS_TILE(4, 3) CONV_ROWS_TILE(5, 3)
+                CONV_ROWS_TILE(6, 3) CONV_ROWS_TILE(7, 3) CONV_ROWS_TILE(8, 3)
+#define CONV_ROWS_LIST(n)                                                                                    \
+  {                                                                                                          \
+    conv_rows_tile_1_##n, conv_rows_tile_2_##n, conv_rows_tile_3_##n, conv_rows_tile_4_##n,                  \
+        conv_rows_tile_5_##n, conv_rows_tile_6_##n, conv_rows_tile_7_##n, conv_rows_tile_8_##n               \
+  }
+#define CONV_ROWS_LISTS                                                                                      \
+  { CONV_ROWS_LIST(1), CONV_ROWS_LIST(2), CONV_ROWS_LIST(3) }
 #else
-#define LIST(n)                                                                                              \
-  { tile_1_##n, tile_2_##n, tile_3_##n, tile_4_##n }
-#define LISTS                                                                                                \
-  { LIST(1), LIST(2) }
+#define CONV_ROWS_LIST(n)                                                                                    \
+  { conv_rows_tile_1_##n, conv_rows_tile_2_##n, conv_rows_tile_3_##n, conv_rows_tile_4_##n }
+#define CONV_ROWS_LISTS                                                                                      \
+  { CONV_ROWS_LIST(1), CONV_ROWS_LIST(2) }
 #endif
-static void (*const tiles[SEGMENTS][FILTERS])(const tn_conv_picture *c, int64_t f, int64_t s) = LISTS;
-/* clang-format on */
+                    static void (*const conv_rows_tiles[SEGMENTS][FILTERS])(const tn_conv_picture *c,
+                                                                            int64_t f,
+                                                                            int64_t s) = CONV_ROWS_LISTS;
 
-static void picture(const tn_conv_picture *c) {
-  int64_t filters = evenly(c->filters, FILTERS), segments = evenly(c->n_segments, SEGMENTS);
+static void conv_rows_picture(const tn_conv_picture *c) {
+  int64_t filters = balanced_step(c->filters, FILTERS), segments = balanced_step(c->n_segments, SEGMENTS);
   for (int64_t s = 0; s < c->n_segments; s += segments)
     for (int64_t f = 0; f < c->filters; f += filters)
-      tiles[least(segments, c->n_segments - s) - 1][least(filters, c->filters - f) - 1](c, f, s);
+      conv_rows_tiles[least(segments, c->n_segments - s) - 1][least(filters, c->filters - f) - 1](c, f, s);
 }
 
 /* ---- gradients of weights ------------------------------------------------------------------------ */
 
-V_INLINE void taps(const tn_conv_gradient *c, int64_t filter, int64_t tap, const int m, const int n) {
+V_INLINE void conv_rows_taps(const tn_conv_gradient *c, int64_t filter, int64_t tap, const int m,
+                             const int n) {
   vf sum[GRADIENTS][TAPS], line[TAPS];
   int64_t offset[TAPS], plane = c->plane;
 #pragma GCC unroll 5
@@ -102,10 +118,10 @@ V_INLINE void taps(const tn_conv_gradient *c, int64_t filter, int64_t tap, const
     const float *x = c->planes + k * c->planes_step, *dy = c->dy + k * c->dy_step + filter * plane;
     for (const tn_conv_segment *s = c->segments; s < c->segments + c->n_segments; s++) {
 #pragma GCC unroll 5
-      for (int j = 0; j < n; j++) line[j] = v_get_some(x + s->x + offset[j], s->lanes);
+      for (int j = 0; j < n; j++) line[j] = v_load_part(x + s->x + offset[j], s->lanes);
 #pragma GCC unroll 4
       for (int i = 0; i < m; i++) {
-        vf g = v_get_some(dy + s->y + i * plane, s->lanes);
+        vf g = v_load_part(dy + s->y + i * plane, s->lanes);
 #pragma GCC unroll 5
         for (int j = 0; j < n; j++) sum[i][j] += g * line[j];
       }
@@ -116,44 +132,53 @@ V_INLINE void taps(const tn_conv_gradient *c, int64_t filter, int64_t tap, const
 #pragma GCC unroll 5
     for (int j = 0; j < n; j++) {
       float *to = &c->gradient[(filter + i) * c->depth + tap + j];
-      *to = v_sum(sum[i][j]) + (c->add ? *to : 0);
+      *to = conv_rows_sum_lanes(sum[i][j]) + (c->add ? *to : 0);
     }
 }
 
-#define TAPS_OF(m, n)                                                                                        \
-  static void taps_##m##_##n(const tn_conv_gradient *c, int64_t f, int64_t t) { taps(c, f, t, m, n); }
-/* clang-format off */
-TAPS_OF(1, 1) TAPS_OF(1, 2) TAPS_OF(1, 3) TAPS_OF(1, 4) TAPS_OF(1, 5)
-TAPS_OF(2, 1) TAPS_OF(2, 2) TAPS_OF(2, 3) TAPS_OF(2, 4) TAPS_OF(2, 5)
+#define CONV_ROWS_TAPS_OF(m, n)                                                                              \
+  static void conv_rows_taps_##m##_##n(const tn_conv_gradient *c, int64_t f, int64_t t) {                    \
+    conv_rows_taps(c, f, t, m, n);                                                                           \
+  }
+CONV_ROWS_TAPS_OF(1, 1)
+CONV_ROWS_TAPS_OF(1, 2)
+CONV_ROWS_TAPS_OF(1, 3)
+CONV_ROWS_TAPS_OF(1, 4) CONV_ROWS_TAPS_OF(1, 5) CONV_ROWS_TAPS_OF(2, 1) CONV_ROWS_TAPS_OF(2, 2)
+    CONV_ROWS_TAPS_OF(2, 3) CONV_ROWS_TAPS_OF(2, 4) CONV_ROWS_TAPS_OF(2, 5)
 #if defined(__AVX512F__)
-TAPS_OF(3, 1) TAPS_OF(3, 2) TAPS_OF(3, 3) TAPS_OF(3, 4) TAPS_OF(3, 5)
-TAPS_OF(4, 1) TAPS_OF(4, 2) TAPS_OF(4, 3) TAPS_OF(4, 4) TAPS_OF(4, 5)
+        CONV_ROWS_TAPS_OF(3, 1) CONV_ROWS_TAPS_OF(3, 2) CONV_ROWS_TAPS_OF(3, 3) CONV_ROWS_TAPS_OF(3, 4)
+            CONV_ROWS_TAPS_OF(3, 5) CONV_ROWS_TAPS_OF(4, 1) CONV_ROWS_TAPS_OF(4, 2) CONV_ROWS_TAPS_OF(4, 3)
+                CONV_ROWS_TAPS_OF(4, 4) CONV_ROWS_TAPS_OF(4, 5)
 #endif
-#define TAPS_LIST(m)                                                                                         \
-  { taps_##m##_1, taps_##m##_2, taps_##m##_3, taps_##m##_4, taps_##m##_5 }
+#define CONV_ROWS_TAPS_LIST(m)                                                                               \
+  {                                                                                                          \
+    conv_rows_taps_##m##_1, conv_rows_taps_##m##_2, conv_rows_taps_##m##_3, conv_rows_taps_##m##_4,          \
+        conv_rows_taps_##m##_5                                                                               \
+  }
 #if defined(__AVX512F__)
-#define TAPS_LISTS                                                                                           \
-  { TAPS_LIST(1), TAPS_LIST(2), TAPS_LIST(3), TAPS_LIST(4) }
+#define CONV_ROWS_TAPS_LISTS                                                                                 \
+  { CONV_ROWS_TAPS_LIST(1), CONV_ROWS_TAPS_LIST(2), CONV_ROWS_TAPS_LIST(3), CONV_ROWS_TAPS_LIST(4) }
 #else
-#define TAPS_LISTS                                                                                           \
-  { TAPS_LIST(1), TAPS_LIST(2) }
+#define CONV_ROWS_TAPS_LISTS                                                                                 \
+  { CONV_ROWS_TAPS_LIST(1), CONV_ROWS_TAPS_LIST(2) }
 #endif
-static void (*const taps_of[GRADIENTS][TAPS])(const tn_conv_gradient *c, int64_t f, int64_t t) = TAPS_LISTS;
-/* clang-format on */
+                    static void (*const conv_rows_taps_by[GRADIENTS][TAPS])(const tn_conv_gradient *c,
+                                                                            int64_t f,
+                                                                            int64_t t) = CONV_ROWS_TAPS_LISTS;
 
-static void gradient(const tn_conv_gradient *c) {
-  int64_t filters = evenly(c->filters, GRADIENTS), n = evenly(c->run, TAPS);
+static void conv_rows_gradient(const tn_conv_gradient *c) {
+  int64_t filters = balanced_step(c->filters, GRADIENTS), n = balanced_step(c->run, TAPS);
   for (int64_t row = 0; row < c->depth; row += c->run)
     for (int64_t t = row; t < row + c->run; t += n)
       for (int64_t f = 0; f < c->filters; f += filters)
-        taps_of[least(filters, c->filters - f) - 1][least(n, row + c->run - t) - 1](c, f, t);
+        conv_rows_taps_by[least(filters, c->filters - f) - 1][least(n, row + c->run - t) - 1](c, f, t);
 }
 
-static float sum_all(const float *x, int64_t n) {
+static float conv_rows_sum(const float *x, int64_t n) {
   vf sum = {0};
-  for (int64_t i = 0; i < n; i += V_LANES) sum += v_get_most(x + i, n - i);
-  return v_sum(sum);
+  for (int64_t i = 0; i < n; i += V_LANES) sum += v_load_upto(x + i, n - i);
+  return conv_rows_sum_lanes(sum);
 }
 
-extern const tn_conv_small_loops TN_LOOP(tn_loops_conv_small);
-const tn_conv_small_loops TN_LOOP(tn_loops_conv_small) = {V_LANES, picture, gradient, sum_all};
+const tn_conv_small_loops TN_LOOP(tn_loops_conv_small) = {V_LANES, conv_rows_picture, conv_rows_gradient,
+                                                          conv_rows_sum};

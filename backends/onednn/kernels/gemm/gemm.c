@@ -1,143 +1,151 @@
-/* backends/onednn/kernels/gemm/gemm.c: cuts products into tiles, and tiles into chunks. */
+/* backends/onednn/kernels/gemm/gemm.c: partitions products into tiles, and tiles into chunks. */
 #include <stdbool.h>
 
 #include "backends/onednn/kernels/gemm/gemm.h"
 #include "backends/onednn/integer_math.h"
 
 enum {
-  FORK_MACS = 1 << 21,  /* some twenty microseconds: less is not worth a second thread, */
-  FORK_BYTES = 1 << 20, /* but where this much comes from beyond the caches */
-  CHUNK_MACS = 3 << 18, /* of what is */
+  FORK_MACS = 1 << 21,  /* some twenty microseconds; a smaller product runs on one thread, */
+  FORK_BYTES = 1 << 20, /* unless it reads this much, mostly from memory */
+  CHUNK_MACS = 3 << 18, /* of a product that runs on several threads */
   CHUNKS = 16,
-  GATHER_MACS = 1 << 26,    /* what a chunk gathers into leaves the second-level cache for the next chunk's */
-  DOT_ROWS = 128,           /* with more, transposing B pays */
-  STRAIGHT_ROWS = 64,       /* with more, copying B into panels does, */
-  STRAIGHT_ELEMENTS = 8192, /* if it does not stay in the first-level cache as it lies */
-  PACKED_ROWS = 512,        /* a block of A that stays in the second-level cache */
+  GATHER_MACS = 1 << 26,    /* larger, as a chunk displaces the panels of the one before from the cache */
+  DOT_ROWS = 128,           /* with more rows, transposing B pays */
+  STRAIGHT_ROWS = 64,       /* with more rows, copying B into panels pays, */
+  STRAIGHT_ELEMENTS = 8192, /* unless B fits into the first-level cache */
+  PACKED_ROWS = 512,        /* of a block of A that stays in the second-level cache */
   LEAST_ROWS = 32,
   PART_DEPTH = 384,        /* of k, at least */
-  PART_ELEMENTS = 1 << 17, /* of a part that stays in the second-level cache, too */
+  PART_ELEMENTS = 1 << 17, /* of a part, which stays in the second-level cache */
   PARTS = 8
 };
 
-/* ---- the cut ------------------------------------------------------------------------------------- */
+/* ---- the partition ------------------------------------------------------------------------------- */
 
-static int32_t way_of(const tn_gemm_cut *c) {
+static int32_t gemm_method(const tn_gemm_partition *c) {
   bool large = c->m > STRAIGHT_ROWS && c->k * c->n > STRAIGHT_ELEMENTS;
-  if (c->transpose_b && !c->transpose_a) return c->m > DOT_ROWS ? TN_GEMM_PACK : TN_GEMM_DOTS;
+  if (c->transpose_b && !c->transpose_a) return c->m > DOT_ROWS ? TN_GEMM_PACKED : TN_GEMM_DOTS;
   if (!large && !c->transpose_b) return TN_GEMM_STRAIGHT;
-  return c->transpose_a ? TN_GEMM_GATHER : TN_GEMM_PACK;
+  return c->transpose_a ? TN_GEMM_GATHERED : TN_GEMM_PACKED;
 }
 
-/* Where k is long beside m and n, cutting k reads both operands once, and cutting the result does not. */
-static void cut_depth(tn_gemm_cut *c) {
-  bool in_parts = c->way == TN_GEMM_GATHER && c->products == 1 && !(c->wants & TN_GEMM_ENDED) &&
+/* Where k is long beside m and n, parts of k read each operand once; tiles of the result read them several
+ * times. */
+static void gemm_set_parts(tn_gemm_partition *c) {
+  bool in_parts = c->method == TN_GEMM_GATHERED && c->products == 1 && !(c->flags & TN_GEMM_EPILOGUE) &&
                   c->m * c->n <= PART_ELEMENTS;
   int64_t parts = in_parts ? least(PARTS, most(1, c->k / PART_DEPTH)) : 1;
   c->depth = divide_up(c->k, parts);
   c->parts = c->depth > 0 ? divide_up(c->k, c->depth) : 1;
 }
 
-/* What columns come in: dots, vectors, panels. */
-static int64_t column_step(const tn_gemm_cut *c) {
+/* The multiple that columns come in: dots, vectors or panels. */
+static int64_t gemm_column_step(const tn_gemm_partition *c) {
   static const int64_t steps[] = {[TN_GEMM_STRAIGHT] = 16,
                                   [TN_GEMM_DOTS] = 8,
-                                  [TN_GEMM_PACK] = TN_GEMM_WIDTH,
-                                  [TN_GEMM_GATHER] = TN_GEMM_WIDTH};
-  return steps[c->way];
+                                  [TN_GEMM_PACKED] = TN_GEMM_WIDTH,
+                                  [TN_GEMM_GATHERED] = TN_GEMM_WIDTH};
+  return steps[c->method];
 }
 
-/* Cuts as evenly as whole tiles allow. */
-static void set_tiles(tn_gemm_cut *c, int64_t tiles_m, int64_t tiles_n) {
+/* The most even division into so many tiles of whole vectors. */
+static void onednn_gemm_set_tiles(tn_gemm_partition *c, int64_t tiles_m, int64_t tiles_n) {
   c->tile_m = round_up(divide_up(c->m, tiles_m), 8);
-  c->tile_n = round_up(divide_up(c->n, tiles_n), column_step(c));
+  c->tile_n = round_up(divide_up(c->n, tiles_n), gemm_column_step(c));
   c->tiles_m = divide_up(c->m, c->tile_m);
   c->tiles_n = divide_up(c->n, c->tile_n);
 }
 
-/* Packing is done anew for each tile of rows, so those are kept tall; gathering, for each tile of columns,
- * too. */
-static void cut_tiles(tn_gemm_cut *c, int64_t pieces) {
+/* B is packed again for each tile of rows, so those are tall; A is gathered again for each tile of columns.
+ */
+static void gemm_choose_tiles(tn_gemm_partition *c, int64_t pieces) {
   int64_t columns = divide_up(c->n, TN_GEMM_WIDTH), rows = divide_up(c->m, LEAST_ROWS), tiles_m = 1;
-  if (c->way == TN_GEMM_PACK) tiles_m = divide_up(c->m, PACKED_ROWS);
-  if (c->way == TN_GEMM_GATHER && c->m > c->n) tiles_m = least(rows, pieces);
+  if (c->method == TN_GEMM_PACKED) tiles_m = divide_up(c->m, PACKED_ROWS);
+  if (c->method == TN_GEMM_GATHERED && c->m > c->n) tiles_m = least(rows, pieces);
   int64_t tiles_n = least(columns, divide_up(pieces, tiles_m));
-  set_tiles(c, most(tiles_m, least(rows, divide_up(pieces, tiles_n))), tiles_n);
+  onednn_gemm_set_tiles(c, most(tiles_m, least(rows, divide_up(pieces, tiles_n))), tiles_n);
 }
 
-static int64_t packed_floats(const tn_gemm_cut *c) {
-  if (c->way == TN_GEMM_PACK) return TN_GEMM_DEPTH * TN_GEMM_WIDTH;
-  return c->way == TN_GEMM_GATHER ? round_up(tn_gemm_gathered_floats(c->tile_m, c->tile_n), 16) : 0;
+static int64_t gemm_packed_floats(const tn_gemm_partition *c) {
+  if (c->method == TN_GEMM_PACKED) return TN_GEMM_DEPTH * TN_GEMM_WIDTH;
+  return c->method == TN_GEMM_GATHERED ? round_up(tn_gemm_gathered_floats(c->tile_m, c->tile_n), 16) : 0;
 }
 
-static int64_t scratch_of(const tn_gemm_cut *c) {
-  int64_t floats = packed_floats(c);
+static int64_t gemm_scratch_bytes(const tn_gemm_partition *c) {
+  int64_t floats = gemm_packed_floats(c);
   if (c->dtype == TN_BF16)
     floats += round_up(c->tile_m * c->depth, 16) + round_up(c->depth * c->tile_n, 16) +
               2 * c->tile_m * c->tile_n + c->tile_n;
   return round_up(floats, 16) * (int64_t)sizeof(float);
 }
 
-static double operand_bytes(const tn_gemm_cut *c) {
+static double gemm_operand_bytes(const tn_gemm_partition *c) {
   double elements = (double)c->products * ((double)c->m * (double)c->k + (double)c->k * (double)c->n);
   return elements * (double)tn_dtype_size(c->dtype);
 }
 
-/* An even number, since there are most often two threads, or four. */
-static int64_t wanted_chunks(const tn_gemm_cut *c) {
+/* An even number, since most machines have an even number of threads. */
+static int64_t gemm_wanted_chunks(const tn_gemm_partition *c) {
   double macs = (double)c->products * (double)c->m * (double)c->n * (double)c->k;
-  double chunks = macs / (c->way == TN_GEMM_GATHER ? GATHER_MACS : CHUNK_MACS);
-  if (macs < FORK_MACS && operand_bytes(c) < FORK_BYTES) return 1;
+  double chunks = macs / (c->method == TN_GEMM_GATHERED ? GATHER_MACS : CHUNK_MACS);
+  if (macs < FORK_MACS && gemm_operand_bytes(c) < FORK_BYTES) return 1;
   return chunks >= CHUNKS ? CHUNKS : most(2, round_up((int64_t)chunks, 2));
 }
 
-static bool sums_rows(const tn_gemm_cut *c) { return c->way == TN_GEMM_GATHER && c->wants & TN_GEMM_SUMMED; }
-/* The sums of A's rows lie behind the parts of C. */
-static int64_t sums_at(const tn_gemm_cut *c) { return c->parts > 1 ? c->parts * c->m * c->n : 0; }
-
-static int64_t items_of(const tn_gemm_cut *c) { return c->products * c->parts * c->tiles_m * c->tiles_n; }
-
-void tn_gemm_cut_make(tn_gemm_cut *c, int32_t dtype, int32_t transpose_a, int32_t transpose_b,
-                      int64_t products, int64_t m, int64_t n, int64_t k, int32_t wants) {
-  *c = (tn_gemm_cut){.dtype = dtype,
-                     .transpose_a = transpose_a,
-                     .transpose_b = transpose_b,
-                     .products = products,
-                     .m = m,
-                     .n = n,
-                     .k = k,
-                     .wants = wants};
-  if (products == 0 || m == 0 || n == 0) return;
-  c->way = way_of(c);
-  cut_depth(c);
-  int64_t wanted = wanted_chunks(c);
-  cut_tiles(c, divide_up(wanted, products * c->parts));
-  c->chunks = least(wanted, items_of(c));
-  c->scratch_bytes = scratch_of(c);
-  if (c->parts > 1)
-    c->joins = least(c->chunks, divide_up(m, LEAST_ROWS));
-  else if (sums_rows(c))
-    c->joins = 1;
-  c->parts_bytes = (sums_at(c) + (sums_rows(c) ? c->parts * m : 0)) * (int64_t)sizeof(float);
+static bool gemm_sums_rows(const tn_gemm_partition *c) {
+  return c->method == TN_GEMM_GATHERED && c->flags & TN_GEMM_ROW_SUMS;
+}
+/* The sums of A's rows are stored behind the parts of C. */
+static int64_t gemm_sums_offset(const tn_gemm_partition *c) {
+  return c->parts > 1 ? c->parts * c->m * c->n : 0;
 }
 
-double tn_gemm_cut_cost_s(const tn_gemm_cut *c, int32_t threads) {
+static int64_t gemm_items(const tn_gemm_partition *c) {
+  return c->products * c->parts * c->tiles_m * c->tiles_n;
+}
+
+void tn_gemm_partition_make(tn_gemm_partition *c, int32_t dtype, int32_t transpose_a, int32_t transpose_b,
+                            int64_t products, int64_t m, int64_t n, int64_t k, int32_t flags) {
+  *c = (tn_gemm_partition){.dtype = dtype,
+                           .transpose_a = transpose_a,
+                           .transpose_b = transpose_b,
+                           .products = products,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .flags = flags};
+  if (products == 0 || m == 0 || n == 0) return;
+  c->method = gemm_method(c);
+  gemm_set_parts(c);
+  int64_t wanted = gemm_wanted_chunks(c);
+  gemm_choose_tiles(c, divide_up(wanted, products * c->parts));
+  c->chunks = least(wanted, gemm_items(c));
+  c->scratch_bytes = gemm_scratch_bytes(c);
+  if (c->parts > 1)
+    c->joins = least(c->chunks, divide_up(m, LEAST_ROWS));
+  else if (gemm_sums_rows(c))
+    c->joins = 1;
+  c->parts_bytes = (gemm_sums_offset(c) + (gemm_sums_rows(c) ? c->parts * m : 0)) * (int64_t)sizeof(float);
+}
+
+double tn_gemm_partition_cost_s(const tn_gemm_partition *c, int32_t threads) {
+  const double call_s = 1e-7;
   double rate = tn_onednn_isa() >= TN_ISA_AVX512 ? 7e10 : tn_onednn_isa() >= TN_ISA_AVX2 ? 3.5e10 : 5e9;
   double used = c->chunks < threads ? (double)c->chunks : threads;
-  return 1e-7 +
+  return call_s +
          (double)c->products * (double)c->m * (double)c->n * (double)c->k / (rate * (used > 1 ? used : 1));
 }
 
-int64_t tn_gemm_cut_chunk(const tn_gemm_cut *c, int64_t chunk, int64_t *count) {
-  int64_t items = items_of(c), each = items / c->chunks, rest = items % c->chunks;
+int64_t tn_gemm_chunk_items(const tn_gemm_partition *c, int64_t chunk, int64_t *count) {
+  int64_t items = gemm_items(c), each = items / c->chunks, rest = items % c->chunks;
   *count = each + (chunk < rest);
   return each * chunk + least(chunk, rest);
 }
 
-int64_t tn_gemm_cut_item(const tn_gemm_cut *c, int64_t item, tn_gemm_range *r) {
+int64_t tn_gemm_item_range(const tn_gemm_partition *c, int64_t item, tn_gemm_extent *r) {
   int64_t i = item % c->tiles_m, rest = item / c->tiles_m, j = rest % c->tiles_n;
   rest /= c->tiles_n;
-  *r = (tn_gemm_range){.part = rest % c->parts, .m0 = i * c->tile_m, .n0 = j * c->tile_n};
+  *r = (tn_gemm_extent){.part = rest % c->parts, .m0 = i * c->tile_m, .n0 = j * c->tile_n};
   r->k0 = r->part * c->depth;
   r->m = least(c->tile_m, c->m - r->m0);
   r->n = least(c->tile_n, c->n - r->n0);
@@ -147,28 +155,30 @@ int64_t tn_gemm_cut_item(const tn_gemm_cut *c, int64_t item, tn_gemm_range *r) {
 
 /* ---- running ------------------------------------------------------------------------------------- */
 
-static void run(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_sgemm *g, float *scratch) {
-  switch (c->way) {
+static void gemm_run(const tn_gemm_partition *c, const tn_gemm_loops *loops, const tn_sgemm *g,
+                     float *scratch) {
+  switch (c->method) {
   case TN_GEMM_STRAIGHT: loops->straight(g); break;
   case TN_GEMM_DOTS: loops->dots(g); break;
-  case TN_GEMM_PACK: loops->packed(g, scratch); break;
+  case TN_GEMM_PACKED: loops->packed(g, scratch); break;
   default: loops->gathered(g, scratch); break;
   }
 }
 
-/* A range, without the operands. */
-static tn_sgemm product_of(const tn_gemm_cut *c, const tn_gemm_range *r, const tn_gemm_end *end,
-                           float *parts) {
-  tn_sgemm g = {.m = r->m, .n = r->n, .k = r->k, .end = *end};
-  if (sums_rows(c) && r->n0 == 0) g.row_sums = parts + sums_at(c) + r->part * c->m + r->m0;
+/* The product of a range, without its operands. */
+static tn_sgemm gemm_range_product(const tn_gemm_partition *c, const tn_gemm_extent *r,
+                                   const tn_gemm_epilogue *epilogue, float *parts) {
+  tn_sgemm g = {.m = r->m, .n = r->n, .k = r->k, .epilogue = *epilogue};
+  if (gemm_sums_rows(c) && r->n0 == 0) g.row_sums = parts + gemm_sums_offset(c) + r->part * c->m + r->m0;
   return g;
 }
 
-static void run_f32(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
-                    const tn_gemm_end *end, const tn_gemm_range *r, float *scratch, float *parts) {
+static void gemm_run_f32(const tn_gemm_partition *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
+                         const tn_gemm_epilogue *epilogue, const tn_gemm_extent *r, float *scratch,
+                         float *parts) {
   int64_t at = r->m0 * c->n + r->n0;
   float *to = c->parts > 1 ? parts + r->part * c->m * c->n : (float *)x->c;
-  tn_sgemm g = product_of(c, r, end, parts);
+  tn_sgemm g = gemm_range_product(c, r, epilogue, parts);
   g.c = to + at;
   g.c_i = c->n;
   g.a_i = c->transpose_a ? 1 : c->k;
@@ -177,27 +187,28 @@ static void run_f32(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_g
   g.b_j = c->transpose_b ? c->k : 1;
   g.a = (const float *)x->a + r->m0 * g.a_i + r->k0 * g.a_k;
   g.b = (const float *)x->b + r->n0 * g.b_j + r->k0 * g.b_k;
-  g.end.bias = x->bias == NULL ? NULL : (const float *)x->bias + r->n0;
-  g.end.gate = x->gate == NULL ? NULL : (const float *)x->gate + at;
-  g.end.kept = x->kept == NULL ? NULL : (float *)x->kept + at;
-  run(c, loops, &g, scratch);
+  g.epilogue.bias = x->bias == NULL ? NULL : (const float *)x->bias + r->n0;
+  g.epilogue.operand = x->operand == NULL ? NULL : (const float *)x->operand + at;
+  g.epilogue.preactivation = x->preactivation == NULL ? NULL : (float *)x->preactivation + at;
+  gemm_run(c, loops, &g, scratch);
 }
 
-/* `rows` rows of `n` elements that lie `step` apart, as f32 one after the other. */
-static float *widen(const tn_gemm_loops *loops, const void *from, int64_t at, int64_t rows, int64_t step,
-                    int64_t n, float *to) {
+/* `rows` rows of n elements, `step` apart, as dense f32. */
+static float *gemm_widen(const tn_gemm_loops *loops, const void *from, int64_t at, int64_t rows, int64_t step,
+                         int64_t n, float *to) {
   for (int64_t i = 0; i < rows; i++) loops->widen((const uint16_t *)from + at + i * step, to + i * n, n);
   return to;
 }
 
-/* The operands' parts as f32 in the scratch, and the result back. Rounding once, at the end, is what an
- * accumulator in f32 means. */
-static void run_bf16(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
-                     const tn_gemm_end *end, const tn_gemm_range *r, float *scratch, float *parts) {
-  float *panel = scratch, *a = panel + packed_floats(c), *b = a + round_up(c->tile_m * c->depth, 16),
-        *gate = b + round_up(c->depth * c->tile_n, 16), *bias = gate + c->tile_m * c->tile_n;
+/* Converts the operands of a range to f32 in the scratch, and the result back: sums are rounded once, at the
+ * end. */
+static void gemm_run_bf16(const tn_gemm_partition *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
+                          const tn_gemm_epilogue *epilogue, const tn_gemm_extent *r, float *scratch,
+                          float *parts) {
+  float *panel = scratch, *a = panel + gemm_packed_floats(c), *b = a + round_up(c->tile_m * c->depth, 16),
+        *operand = b + round_up(c->depth * c->tile_n, 16), *bias = operand + c->tile_m * c->tile_n;
   int64_t at = r->m0 * c->n + r->n0;
-  tn_sgemm g = product_of(c, r, end, parts);
+  tn_sgemm g = gemm_range_product(c, r, epilogue, parts);
   g.c = bias + c->tile_n;
   g.c_i = r->n;
   if (c->parts > 1) {
@@ -208,33 +219,34 @@ static void run_bf16(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_
   g.a_k = c->transpose_a ? r->m : 1;
   g.b_k = c->transpose_b ? 1 : r->n;
   g.b_j = c->transpose_b ? r->k : 1;
-  g.a = c->transpose_a ? widen(loops, x->a, r->k0 * c->m + r->m0, r->k, c->m, r->m, a)
-                       : widen(loops, x->a, r->m0 * c->k + r->k0, r->m, c->k, r->k, a);
-  g.b = c->transpose_b ? widen(loops, x->b, r->n0 * c->k + r->k0, r->n, c->k, r->k, b)
-                       : widen(loops, x->b, r->k0 * c->n + r->n0, r->k, c->n, r->n, b);
-  if (x->bias != NULL) g.end.bias = widen(loops, x->bias, r->n0, 1, 0, r->n, bias);
-  if (x->gate != NULL) g.end.gate = widen(loops, x->gate, at, r->m, c->n, r->n, gate);
-  run(c, loops, &g, panel);
+  g.a = c->transpose_a ? gemm_widen(loops, x->a, r->k0 * c->m + r->m0, r->k, c->m, r->m, a)
+                       : gemm_widen(loops, x->a, r->m0 * c->k + r->k0, r->m, c->k, r->k, a);
+  g.b = c->transpose_b ? gemm_widen(loops, x->b, r->n0 * c->k + r->k0, r->n, c->k, r->k, b)
+                       : gemm_widen(loops, x->b, r->k0 * c->n + r->n0, r->k, c->n, r->n, b);
+  if (x->bias != NULL) g.epilogue.bias = gemm_widen(loops, x->bias, r->n0, 1, 0, r->n, bias);
+  if (x->operand != NULL) g.epilogue.operand = gemm_widen(loops, x->operand, at, r->m, c->n, r->n, operand);
+  gemm_run(c, loops, &g, panel);
   if (c->parts > 1) return;
   for (int64_t i = 0; i < r->m; i++) loops->narrow(g.c + i * r->n, (uint16_t *)x->c + at + i * c->n, r->n);
 }
 
-void tn_gemm_cut_run(const tn_gemm_cut *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
-                     const tn_gemm_end *end, const tn_gemm_range *r, void *scratch, float *parts) {
-  (c->dtype == TN_BF16 ? run_bf16 : run_f32)(c, loops, x, end, r, scratch, parts);
+void tn_gemm_run_range(const tn_gemm_partition *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
+                       const tn_gemm_epilogue *epilogue, const tn_gemm_extent *r, void *scratch,
+                       float *parts) {
+  (c->dtype == TN_BF16 ? gemm_run_bf16 : gemm_run_f32)(c, loops, x, epilogue, r, scratch, parts);
 }
 
-/* n sums of what lies `step` floats apart in the parts. */
-static void join(const tn_gemm_cut *c, const tn_gemm_loops *loops, float *first, int64_t step, int64_t n,
-                 void *to, int64_t at) {
+/* n sums over the parts, which are `step` floats apart. */
+static void gemm_join(const tn_gemm_partition *c, const tn_gemm_loops *loops, float *first, int64_t step,
+                      int64_t n, void *to, int64_t at) {
   float *sum = c->dtype == TN_BF16 ? first : (float *)to + at;
   loops->add_parts(first, c->parts, step, n, sum);
   if (c->dtype == TN_BF16) loops->narrow(sum, (uint16_t *)to + at, n);
 }
 
-void tn_gemm_cut_join(const tn_gemm_cut *c, const tn_gemm_loops *loops, float *parts, int64_t chunk, void *to,
-                      void *sums) {
+void tn_gemm_join_chunk(const tn_gemm_partition *c, const tn_gemm_loops *loops, float *parts, int64_t chunk,
+                        void *to, void *sums) {
   int64_t each = divide_up(c->m, c->joins), row = least(c->m, chunk * each), rows = least(each, c->m - row);
-  if (c->parts > 1) join(c, loops, parts + row * c->n, c->m * c->n, rows * c->n, to, row * c->n);
-  if (sums_rows(c)) join(c, loops, parts + sums_at(c) + row, c->m, rows, sums, row);
+  if (c->parts > 1) gemm_join(c, loops, parts + row * c->n, c->m * c->n, rows * c->n, to, row * c->n);
+  if (gemm_sums_rows(c)) gemm_join(c, loops, parts + gemm_sums_offset(c) + row, c->m, rows, sums, row);
 }

@@ -12,7 +12,7 @@ static tn_status describe(tn_env *env, void *source, tn_description *description
 }
 static tn_status read_dry(tn_sample *s, void *source) {
   (void)source;
-  return tn_fail(s, TN_EINTERNAL, NULL, "nobody opened it");
+  return tn_fail(s, TN_EINTERNAL, NULL, "it was not opened");
 }
 static const tn_source dry = {.item = TN_ITEM_PLAIN(tn_source, TN_SOURCE, "dry", "a source"),
                               .open = open_dry,

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/half.h"
+#include "backends/shared/half.h"
 
 /* A format with `digits` bits of mantissa, the hidden bit included; `least` is its smallest normal exponent.
  */

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "backends/cpu/kernels/half.h"
+#include "backends/shared/half.h"
 
 /* ---- the host's table ---- */
 

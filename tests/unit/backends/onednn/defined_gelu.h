@@ -1,4 +1,4 @@
-/* GELU and its derivative as they are defined, in f64. */
+/* GELU and its derivative by definition, in f64. */
 #ifndef TN_TEST_DEFINED_GELU_H
 #define TN_TEST_DEFINED_GELU_H
 

@@ -39,7 +39,7 @@ static int64_t position(const tn_type *type, const tn_storage *s, int64_t at) {
   return sum;
 }
 
-/* In blocks of its own that end where the tensor ends, so that a sanitizer sees what goes beyond. */
+/* Each tensor in an allocation that ends with it, so that a sanitizer sees accesses beyond. */
 static void *laid(const tn_type *type, const tn_layout *layout, const void *row_major) {
   size_t size = tn_dtype_size(type->dtype);
   tn_storage s = tn_storage_of(type, layout);
@@ -81,7 +81,7 @@ static void compare(const char *name, const tn_type *type, const void *got, cons
   }
 }
 
-/* ---- one way ---- */
+/* ---- one combination ---- */
 
 typedef struct way {
   void *in[RIG_VALUES], *out[RIG_VALUES];

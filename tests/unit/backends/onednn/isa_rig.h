@@ -1,16 +1,16 @@
-/* Every way in which a kernel of the fast CPU does a match, against the cpu's kernel for it: each variant,
- * each instruction set, several numbers of threads. */
+/* Every variant of a kernel of the fast CPU on every instruction set and several numbers of threads, against
+ * the kernel of the reference backend. */
 #ifndef TN_TEST_WAYS_H
 #define TN_TEST_WAYS_H
 
 #include "tests/unit/backends/cpu/rig.h"
 
-/* What tn_onednn_isa says in tests: the best level up to TN_ISA_...; the library's own is not linked. */
+/* The result of tn_onednn_isa in tests: the best level up to TN_ISA_...; the backend's own is not linked. */
 void ways_use_isa(int32_t at_most);
 
-/* Runs the reference once, row-major, and then the kernel in all ways. Operands are row-major. Results may be
- * off by `tolerance` of the largest element and a rounding; 0: they must be equal. `variants`: how many the
- * kernel must offer at every level; 0: any number. */
+/* Runs the reference once, row-major, then the kernel in every combination. Operands are row-major. Results
+ * may differ by `tolerance` of the largest element and a rounding; 0: they must be equal. `variants`: the
+ * number that the kernel must offer at every level; 0: any number. */
 void ways_check(const tn_kernel *kernel, const tn_kernel *reference, const rig_match *m, void *const *in,
                 double tolerance, int32_t variants);
 

@@ -1,4 +1,4 @@
-/* Threads of libgomp on the processors that were asked for, however large the last team was. */
+/* The threads of libgomp run on the processors of `pin` after teams of every size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,7 @@ static void threads_are_where_they_were_asked_to_be(void **state) {
   start(&r);
   run(&r);
   run(&r);
-  tn_onednn_leave_places(&r.backend);
+  tn_onednn_unbind_threads(&r.backend);
 }
 
 /* libgomp ends the threads that a smaller team does not need. */
@@ -77,13 +77,13 @@ static void threads_that_are_started_anew_go_there_too(void **state) {
 #pragma omp parallel num_threads(2)
   atomic_fetch_add(&seen, 1);
   assert_int_equal(seen, 2);
-  tn_onednn_take_places(&r.backend, THREADS);
+  tn_onednn_bind_threads(&r.backend, THREADS);
 #pragma omp parallel num_threads(THREADS)
   if (omp_get_thread_num() > 0 && !is_bound_to(r.processors[omp_get_thread_num()]))
     atomic_fetch_add(&r.wrong, 1);
   assert_int_equal(r.wrong, 0);
   run(&r);
-  tn_onednn_leave_places(&r.backend);
+  tn_onednn_unbind_threads(&r.backend);
 }
 
 static void the_calling_thread_is_left_as_it_is_and_the_others_are_let_go(void **state) {
@@ -94,7 +94,7 @@ static void the_calling_thread_is_left_as_it_is_and_the_others_are_let_go(void *
   run(&r);
   assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
   assert_true(CPU_EQUAL(&now, &r.all));
-  tn_onednn_leave_places(&r.backend);
+  tn_onednn_unbind_threads(&r.backend);
 #pragma omp parallel num_threads(THREADS)
   {
     cpu_set_t mine;
@@ -116,12 +116,12 @@ static void what_the_environment_binds_is_not_bound_again(void **state) {
   tn_env env = {&table, NULL};
   const int64_t processor = 0;
   const tn_ints none = {0, NULL}, one = {1, &processor};
-  assert_int_equal(tn_onednn_check_places(&env, &one), TN_OK);
+  assert_int_equal(tn_onednn_check_pin(&env, &one), TN_OK);
   setenv("OMP_PROC_BIND", "true", 1);
-  assert_int_equal(tn_onednn_check_places(&env, &none), TN_OK);
-  assert_int_equal(tn_onednn_check_places(&env, &one), TN_EINVAL);
+  assert_int_equal(tn_onednn_check_pin(&env, &none), TN_OK);
+  assert_int_equal(tn_onednn_check_pin(&env, &one), TN_EINVAL);
   setenv("OMP_PROC_BIND", "false", 1);
-  assert_int_equal(tn_onednn_check_places(&env, &one), TN_OK);
+  assert_int_equal(tn_onednn_check_pin(&env, &one), TN_OK);
   unsetenv("OMP_PROC_BIND");
 }
 

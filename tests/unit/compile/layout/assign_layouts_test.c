@@ -1,4 +1,4 @@
-/* Pass `layout`: who decides, who follows, and where reorders come in. */
+/* Pass `layout`: fixed layouts, kernels that accept any layout, and inserted reorders. */
 #include "tests/unit/compile/fixture.h"
 #include "tests/unit/compile/kernels.h"
 
@@ -54,7 +54,7 @@ static fixture F;
 static void row_major_kernels_leave_nothing_to_do(void **state) {
   (void)state;
   OPEN(KERNELS_PLAIN);
-  assert_after(LAID, &F, "a: f32[4, 8] = input(name=a)\nx = exp(a)\noutput x = x\n",
+  assert_after(LAID_OUT, &F, "a: f32[4, 8] = input(name=a)\nx = exp(a)\noutput x = x\n",
                "a: f32[4, 8]{0, 1} = input(name=a)\n"
                "x: f32[4, 8]{0, 1} = exp(a)\n"
                "# 0: t.pointwise \"tiles\"\n"
@@ -65,8 +65,8 @@ static void row_major_kernels_leave_nothing_to_do(void **state) {
 static void elementwise_kernels_follow_and_borders_are_reordered(void **state) {
   (void)state;
   OPEN(&k_nhwc.item, &k_any.item, &k_reorder.item, &k_copy.item);
-  /* x and w are row-major; the two convolutions agree through relu; the output has to be row-major */
-  assert_after(LAID, &F,
+  /* x and w are row-major; relu takes the layout of the convolutions; the output is row-major */
+  assert_after(LAID_OUT, &F,
                "x: f32[1, 3, 4, 4] = input(name=x)\n"
                "w: f32[3, 3, 1, 1] = state(path=w)\n"
                "c = conv2d(x, w)\n"
@@ -125,7 +125,7 @@ static void a_view_of_a_value_needs_it_row_major(void **state) {
   int reorders = 0;
   for (int32_t i = 0; i < p->n_steps; i++)
     reorders += strcmp(p->steps[i].group->kernel->item.name, "t.reorder") == 0;
-  assert_int_equal(reorders, 4); /* x and w; m and i after the pool, which follows c */
+  assert_int_equal(reorders, 4); /* of x and w; of m and i after the pool, which has the layout of c */
   tn_program_destroy(p);
   fixture_close(&F);
 }
@@ -144,7 +144,7 @@ static void a_layout_that_does_not_fit_names_its_kernel(void **state) {
   fixture_close(&F);
 }
 
-static void no_kernel_for_reorder_is_said(void **state) {
+static void a_missing_reorder_kernel_is_an_error(void **state) {
   (void)state;
   OPEN(&k_nhwc.item);
   assert_string_equal(fixture_failure(&F,
@@ -182,7 +182,7 @@ int main(void) {
       cmocka_unit_test(the_program_runs_the_reorders_and_pads_blocks),
       cmocka_unit_test(a_view_of_a_value_needs_it_row_major),
       cmocka_unit_test(a_layout_that_does_not_fit_names_its_kernel),
-      cmocka_unit_test(no_kernel_for_reorder_is_said),
+      cmocka_unit_test(a_missing_reorder_kernel_is_an_error),
       cmocka_unit_test(bytes_count_padding),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

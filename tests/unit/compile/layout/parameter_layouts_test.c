@@ -1,11 +1,11 @@
-/* How parameters lie for a whole run: what their readers prefer, where nobody minds. */
+/* Layouts of parameters for a whole run: the layout that their uses prefer, if all uses accept any layout. */
 #include "tests/unit/compile/fixture.h"
 #include "core/compile/select/recorded_choices.h"
 #include "tests/unit/compile/kernels.h"
 
 static const tn_layout by_16 = {.set = 1, .n_blocks = 1, .order = {0, 1}, .block = {{0, 16}}};
 
-/* Saves a copy of its second operand, and of its result, where they come in blocks of 16. */
+/* Saves a copy of its second operand and of its result if they have blocks of 16. */
 static tn_status offer_packed(tn_query *q) {
   const tn_operand_layout in[3] = {{0}, {TN_LAYOUT_PREFERRED, 0, by_16}, {0}};
   const tn_operand_layout out = {TN_LAYOUT_PREFERRED, 0, by_16};
@@ -53,7 +53,7 @@ static void place(const char *path, const char *name, const tn_type *type, int32
   ok(tn_state_map_add(F.map, &state, *region, -1));
 }
 
-/* w in the region of parameters, and its slot in one beside. */
+/* w in the region of parameters, and its optimizer state in a parallel region. */
 static void place_parameter(const tn_type *type) {
   int32_t params, slots;
   place("w", "param.f32", type, &params);
@@ -61,9 +61,9 @@ static void place_parameter(const tn_type *type) {
   tn_state_map_follow(F.map, slots, params);
 }
 
-static tn_program *compile(const char *text, bool lay) {
+static tn_program *compile(const char *text, bool choose) {
   tn_graph *graph = fixture_graph(&F, text);
-  tn_compile_options options = {.lay = lay ? F.map : NULL};
+  tn_compile_options options = {.lay = choose ? F.map : NULL};
   tn_program *program = NULL;
   ok(tn_state_map_add_rest(F.map, graph));
   ok(tn_compile(&F.env, "p", F.registry, &F.target, graph, F.map, &options, &program));
@@ -81,7 +81,7 @@ static int32_t count_reorders(const tn_program *p) {
   return n;
 }
 
-static void a_parameter_lies_as_its_readers_prefer(void **state) {
+static void a_parameter_gets_the_layout_that_its_readers_prefer(void **state) {
   (void)state;
   place_parameter(&square);
   tn_program *p = compile(STEP "output y = y\n" UPDATE, true);
@@ -90,12 +90,12 @@ static void a_parameter_lies_as_its_readers_prefer(void **state) {
   assert_int_equal(count_reorders(p), 0);
   assert_int_equal(p->steps[0].in[1].layout.n_blocks, 1);
   assert_int_equal(p->steps[0].out[0].layout.n_blocks, 0); /* an output */
-  assert_int_equal(p->steps[1].out[0].layout.n_blocks, 1); /* the gradient, in its place of the flat vector */
+  assert_int_equal(p->steps[1].out[0].layout.n_blocks, 1); /* the gradient, in the flat vector */
   assert_int_equal(p->n_steps, 3);
   tn_program_destroy(p);
 }
 
-static void nothing_is_laid_that_a_program_may_not_lay(void **state) {
+static void a_program_without_permission_chooses_no_layouts(void **state) {
   (void)state;
   place_parameter(&square);
   tn_program *p = compile(STEP "output y = y\n" UPDATE, false);
@@ -105,7 +105,7 @@ static void nothing_is_laid_that_a_program_may_not_lay(void **state) {
   tn_program_destroy(p);
 }
 
-static void a_resumed_run_lays_state_as_it_lay(void **state) {
+static void a_resumed_run_takes_the_recorded_layouts(void **state) {
   (void)state;
   static tn_replay_state was = {"w", "1 0, 0:16"};
   static tn_replay_kernel kernels[] = {{"t.packed", "made"}, {"t.pointwise", "made"}};
@@ -123,7 +123,7 @@ static void a_resumed_run_lays_state_as_it_lay(void **state) {
   assert_int_equal(blocks_of("w"), 0);
 }
 
-static void a_reader_that_wants_it_row_major_keeps_it_so(void **state) {
+static void a_reader_of_row_major_values_keeps_it_row_major(void **state) {
   (void)state;
   place_parameter(&square);
   tn_program_destroy(compile(STEP "s = reduce_sum(w)\noutput y = y\noutput s = s\n" UPDATE, true));
@@ -154,7 +154,7 @@ static void a_layout_with_padding_is_not_taken(void **state) {
   assert_int_equal(blocks_of("w"), 0);
 }
 
-static void other_programs_take_state_as_it_lies(void **state) {
+static void other_programs_take_the_layout_of_the_state(void **state) {
   (void)state;
   place_parameter(&square);
   tn_state_map_lay(F.map, tn_state_map_find(F.map, "w"), &by_16);
@@ -164,7 +164,7 @@ static void other_programs_take_state_as_it_lies(void **state) {
   tn_program_destroy(p);
 }
 
-static void views_and_outputs_of_laid_state_are_reordered(void **state) {
+static void views_and_outputs_of_a_state_with_a_layout_are_reordered(void **state) {
   (void)state;
   place_parameter(&square);
   tn_state_map_lay(F.map, tn_state_map_find(F.map, "w"), &by_16);
@@ -180,7 +180,7 @@ static void views_and_outputs_of_laid_state_are_reordered(void **state) {
   tn_program_destroy(p);
 }
 
-static void what_is_committed_lies_as_the_state_does(void **state) {
+static void a_committed_value_has_the_layout_of_the_state(void **state) {
   (void)state;
   place_parameter(&square);
   tn_state_map_lay(F.map, tn_state_map_find(F.map, "w"), &by_16);
@@ -192,19 +192,19 @@ static void what_is_committed_lies_as_the_state_does(void **state) {
                           "v = reshape(f, dims=[32, 32])\n"
                           "commit w = e\ncommit w.momentum = v\n",
                           false);
-  int32_t laid = 0;
+  int32_t blocks = 0;
   for (int32_t i = 0; i < p->n_steps; i++)
-    if (p->steps[i].out[0].place.base == TN_BASE_REGION) laid += p->steps[i].out[0].layout.n_blocks;
-  assert_int_equal(laid, 2);
+    if (p->steps[i].out[0].place.base == TN_BASE_REGION) blocks += p->steps[i].out[0].layout.n_blocks;
+  assert_int_equal(blocks, 2);
   assert_int_equal(count_reorders(p), 2);
   tn_program_destroy(p);
 }
 
-static void a_region_whose_result_is_reordered_is_not_asked_for_another(void **state) {
+static void a_region_whose_result_is_reordered_stays_as_it_is(void **state) {
   (void)state;
   place_parameter(&square);
   tn_state_map_lay(F.map, tn_state_map_find(F.map, "w"), &by_16);
-  /* the constant, that both use, is made again inside of either */
+  /* both groups read the constant, so each computes it */
   tn_program *p = compile("a: f32[32, 32] = input(name=a)\n"
                           "w: f32[32, 32] = state(path=w)\n"
                           "k: f32[32, 32] = full(value=2, dims=[32, 32])\n"
@@ -239,16 +239,16 @@ static void layouts_are_read_as_they_are_printed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      CASE(a_parameter_lies_as_its_readers_prefer),
-      CASE(nothing_is_laid_that_a_program_may_not_lay),
-      CASE(a_resumed_run_lays_state_as_it_lay),
-      CASE(a_reader_that_wants_it_row_major_keeps_it_so),
+      CASE(a_parameter_gets_the_layout_that_its_readers_prefer),
+      CASE(a_program_without_permission_chooses_no_layouts),
+      CASE(a_resumed_run_takes_the_recorded_layouts),
+      CASE(a_reader_of_row_major_values_keeps_it_row_major),
       CASE(a_gradient_that_others_read_keeps_it_row_major),
       CASE(a_layout_with_padding_is_not_taken),
-      CASE(other_programs_take_state_as_it_lies),
-      CASE(views_and_outputs_of_laid_state_are_reordered),
-      CASE(what_is_committed_lies_as_the_state_does),
-      CASE(a_region_whose_result_is_reordered_is_not_asked_for_another),
+      CASE(other_programs_take_the_layout_of_the_state),
+      CASE(views_and_outputs_of_a_state_with_a_layout_are_reordered),
+      CASE(a_committed_value_has_the_layout_of_the_state),
+      CASE(a_region_whose_result_is_reordered_stays_as_it_is),
       CASE(layouts_are_read_as_they_are_printed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

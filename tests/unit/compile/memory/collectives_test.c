@@ -1,4 +1,4 @@
-/* Collectives in programs: buckets of gradients reduced in their slices of one flat vector. */
+/* Collectives in programs: buckets of gradients that are reduced in slices of one flat vector. */
 #include "tests/unit/compile/fixture.h"
 #include "tests/unit/compile/kernels.h"
 #include "tests/unit/compile/memory/simulate.h"
@@ -18,7 +18,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* The planned text, and that the program computes what the graph says. */
+/* Compares the planned text, and simulates the program. */
 static void expect(const char *text, const char *expected) {
   assert_after(PLANNED, &F, text, expected);
   tn_graph *graph = fixture_graph(&F, text);
@@ -28,7 +28,7 @@ static void expect(const char *text, const char *expected) {
   tn_graph_destroy(graph);
 }
 
-static void buckets_are_reduced_where_the_flat_vector_lies_as_soon_as_they_are_complete(void **state) {
+static void buckets_are_reduced_in_the_flat_vector_as_soon_as_they_are_complete(void **state) {
   (void)state;
   expect("x: f32[16, 16] = input(name=x)\n"
          "a = transpose(x, order=[1, 0])\n"
@@ -52,7 +52,7 @@ static void buckets_are_reduced_where_the_flat_vector_lies_as_soon_as_they_are_c
          "5: y @ output+0 = t.reduce_sum(f @ arena+0) after 4\n");
 }
 
-static void a_gradient_that_others_read_is_overwritten_when_they_are_done(void **state) {
+static void a_gradient_with_other_readers_is_overwritten_after_they_have_run(void **state) {
   (void)state;
   expect("x: f32[16, 16] = input(name=x)\n"
          "a = transpose(x, order=[1, 0])\n"
@@ -102,7 +102,7 @@ static void an_input_is_not_overwritten(void **state) {
          "1: y @ output+0 = t.pointwise \"tiles\"(r @ arena+0) after 0\n");
 }
 
-static void what_micro_batches_add_up_stays_in_its_region(void **state) {
+static void the_sum_over_micro_batches_stays_in_its_region(void **state) {
   (void)state;
   expect("x: f32[16, 16] = input(name=x)\n"
          "block: i64[] = input(name=block)\n"
@@ -121,8 +121,8 @@ static void what_micro_batches_add_up_stays_in_its_region(void **state) {
          "1: t @ state.f32+0 = t.pointwise \"tiles\"(block @ slot+1024, g @ state.f32+0, p @ arena+0)\n");
 }
 
-/* What u takes cannot be the memory of r, which is still being made there; who reads r comes last. */
-static void memory_of_a_collective_is_kept_until_somebody_awaits_it(void **state) {
+/* u must not get the memory of r while the collective runs. The reader of r runs last. */
+static void the_memory_of_a_collective_is_kept_until_a_step_awaits_it(void **state) {
   (void)state;
   expect("x: f32[16, 16] = input(name=x)\n"
          "a = transpose(x, order=[1, 0])\n"
@@ -145,7 +145,7 @@ static void memory_of_a_collective_is_kept_until_somebody_awaits_it(void **state
          "5: y @ output+64 = t.reduce_sum(r @ arena+0) after 1\n");
 }
 
-static void what_nobody_awaits_ends_with_the_program(void **state) {
+static void a_collective_that_no_step_awaits_ends_with_the_program(void **state) {
   (void)state;
   expect("x: f32[16, 16] = input(name=x)\n"
          "g: f32[16, 16] = state(path=g, what=scratch)\n"
@@ -165,15 +165,16 @@ static void what_nobody_awaits_ends_with_the_program(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(
-          buckets_are_reduced_where_the_flat_vector_lies_as_soon_as_they_are_complete, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_gradient_that_others_read_is_overwritten_when_they_are_done, set_up,
-                                      tear_down),
+      cmocka_unit_test_setup_teardown(buckets_are_reduced_in_the_flat_vector_as_soon_as_they_are_complete,
+                                      set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_gradient_with_other_readers_is_overwritten_after_they_have_run,
+                                      set_up, tear_down),
       cmocka_unit_test_setup_teardown(an_operand_that_is_read_later_is_not_overwritten, set_up, tear_down),
       cmocka_unit_test_setup_teardown(an_input_is_not_overwritten, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(what_micro_batches_add_up_stays_in_its_region, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(what_nobody_awaits_ends_with_the_program, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(memory_of_a_collective_is_kept_until_somebody_awaits_it, set_up,
+      cmocka_unit_test_setup_teardown(the_sum_over_micro_batches_stays_in_its_region, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_collective_that_no_step_awaits_ends_with_the_program, set_up,
+                                      tear_down),
+      cmocka_unit_test_setup_teardown(the_memory_of_a_collective_is_kept_until_a_step_awaits_it, set_up,
                                       tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

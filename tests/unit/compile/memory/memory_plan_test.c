@@ -1,4 +1,4 @@
-/* Passes `schedule` and `memory`: order, places, and what it costs where a place cannot be had. */
+/* Passes `schedule` and `memory`: launch order, locations, and copies for values that cannot have theirs. */
 #include "tests/unit/compile/fixture.h"
 #include "tests/unit/compile/kernels.h"
 #include "tests/unit/compile/memory/simulate.h"
@@ -11,7 +11,7 @@ static tn_status offer_sub(tn_query *q) {
   return TN_OK;
 }
 
-/* Either result may take the operand's place, not both. */
+/* Either result may overwrite the operand, but not both. */
 static tn_status offer_exp_sin(tn_query *q) {
   static const int32_t pairs[2][2] = {{0, 0}, {0, 1}};
   tn_variant v = {.struct_size = sizeof v, .n_inplace = 2, .inplace = pairs};
@@ -38,7 +38,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* The planned text, and that the program computes what the graph says. */
+/* Compares the planned text, and simulates the program. */
 static void expect(const char *text, const char *expected) {
   assert_after(PLANNED, &F, text, expected);
   tn_graph *graph = fixture_graph(&F, text);
@@ -48,9 +48,9 @@ static void expect(const char *text, const char *expected) {
   tn_graph_destroy(graph);
 }
 
-static void a_commit_is_in_place_once_its_readers_are_done(void **state) {
+static void a_commit_is_in_place_after_the_readers_of_the_old_value(void **state) {
   (void)state;
-  /* the transpose reads the old value and goes first, though it stands last */
+  /* the transpose reads the old value, so it runs first, against the order of the graph */
   expect("w: f32[8, 8] = state(path=w)\n"
          "n = affine(w, scale=0.5)\n"
          "t = transpose(w, order=[1, 0])\n"
@@ -123,7 +123,7 @@ static void inputs_and_states_reach_outputs_by_copies(void **state) {
          "2: n @ state.f32+0 = t.pointwise \"tiles\"(x @ slot+0)\n");
 }
 
-static void a_view_lies_where_its_operand_lies(void **state) {
+static void a_view_has_the_location_of_its_operand(void **state) {
   (void)state;
   expect("x: f32[4, 8] = input(name=x)\ny = exp(x)\nv = reshape(y, dims=[8, 4])\nw = reshape(v, dims=[32])\n"
          "z = reduce_sum(w)\nu = reshape(z, dims=[1])\noutput u = u\n",
@@ -138,7 +138,7 @@ static void the_results_of_a_chain_share_one_buffer(void **state) {
   (void)state;
   fixture_close(&F);
   fixture_open(&F, special);
-  /* t.sub may overwrite its first operand: a dies in b; c is the second one; both are e in f */
+  /* t.sub may overwrite its first operand: a is dead after b; c is the second operand; in f both are e */
   expect("x: f32[8, 8] = input(name=x)\n"
          "a = matmul(x, x)\n"
          "b = sub(a, x)\n"
@@ -210,7 +210,7 @@ static void gradients_are_made_in_the_pack_and_the_update_is_in_place(void **sta
          "3: n @ param.f32+0 = t.pointwise \"tiles\"(all @ param.f32+0, g @ arena+0)\n");
 }
 
-static void what_has_another_place_is_copied_into_the_pack(void **state) {
+static void a_value_with_another_location_is_copied_into_the_pack(void **state) {
   (void)state;
   place_parameters();
   expect(TRAIN "y = exp(x)\n"
@@ -249,9 +249,9 @@ static void packs_may_be_committed_and_be_outputs(void **state) {
 
 /* ---- order ---- */
 
-static void what_frees_memory_goes_first(void **state) {
+static void a_group_that_frees_memory_goes_first(void **state) {
   (void)state;
-  /* the sums free what they read; so they run as soon as they can, not in the order of the graph */
+  /* the sums free their operands, so they run as soon as they are ready, against the order of the graph */
   assert_after(SCHEDULED, &F,
                "x: f32[64, 64] = input(name=x)\n"
                "a = matmul(x, x)\n"
@@ -281,12 +281,12 @@ static void commits_that_overlap_are_refused(void **state) {
       "program p: commits of @param.f32 and q write the same memory");
 }
 
-static void a_state_without_a_place_is_refused(void **state) {
+static void a_state_that_is_not_in_the_map_is_refused(void **state) {
   (void)state;
   tn_graph *graph = fixture_graph(&F, "a: f32[8] = state(path=a)\nb = exp(a)\noutput b = b\n");
   tn_program *program = NULL;
   assert_int_equal(tn_compile(&F.env, "p", F.registry, &F.target, graph, F.map, NULL, &program), TN_EINVAL);
-  assert_string_equal(tn_error_text(&F.env), "program p: state a has no place in the state map");
+  assert_string_equal(tn_error_text(&F.env), "program p: state a is not in the state map");
   tn_graph_destroy(graph);
 }
 
@@ -297,7 +297,7 @@ static void a_state_that_changed_its_type_is_refused(void **state) {
                       "state a is f32[9] here and f32[8] elsewhere; all programs of a run share it");
 }
 
-static void empty_values_take_no_room(void **state) {
+static void empty_values_take_no_memory(void **state) {
   (void)state;
   expect("x: f32[0, 8] = input(name=x)\na: f32[0, 8] = state(path=a)\ny = exp(x)\nz = reduce_sum(y)\ncommit "
          "a = y\noutput y = y\noutput z = z\n",
@@ -309,7 +309,7 @@ static void empty_values_take_no_room(void **state) {
          "1: z @ output+0 = t.reduce_sum(y @ output+0)\n");
 }
 
-static void no_kernel_for_copy_is_said(void **state) {
+static void a_missing_copy_kernel_is_an_error(void **state) {
   (void)state;
   static const tn_item *const few[] = {&k_pointwise.item, NULL};
   fixture_close(&F);
@@ -322,25 +322,25 @@ static void no_kernel_for_copy_is_said(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-      TEST(a_commit_is_in_place_once_its_readers_are_done),
+      TEST(a_commit_is_in_place_after_the_readers_of_the_old_value),
       TEST(a_commit_whose_writer_may_not_write_over_its_operand_is_copied),
       TEST(a_commit_with_a_later_reader_is_copied_at_the_end),
       TEST(states_can_be_exchanged),
       TEST(a_state_may_keep_its_value),
       TEST(one_value_may_be_committed_twice_and_be_an_output),
       TEST(inputs_and_states_reach_outputs_by_copies),
-      TEST(a_view_lies_where_its_operand_lies),
+      TEST(a_view_has_the_location_of_its_operand),
       TEST(the_results_of_a_chain_share_one_buffer),
       TEST(two_results_do_not_take_one_operand),
       TEST(gradients_are_made_in_the_pack_and_the_update_is_in_place),
-      TEST(what_has_another_place_is_copied_into_the_pack),
+      TEST(a_value_with_another_location_is_copied_into_the_pack),
       TEST(packs_may_be_committed_and_be_outputs),
-      TEST(what_frees_memory_goes_first),
+      TEST(a_group_that_frees_memory_goes_first),
       TEST(commits_that_overlap_are_refused),
-      TEST(a_state_without_a_place_is_refused),
+      TEST(a_state_that_is_not_in_the_map_is_refused),
       TEST(a_state_that_changed_its_type_is_refused),
-      TEST(empty_values_take_no_room),
-      TEST(no_kernel_for_copy_is_said),
+      TEST(empty_values_take_no_memory),
+      TEST(a_missing_copy_kernel_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

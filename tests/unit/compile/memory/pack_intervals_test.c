@@ -1,4 +1,4 @@
-/* Offsets: nothing overlaps, and little is wasted. */
+/* Offsets of live intervals: none overlap at a step, and little memory is wasted. */
 #include "tests/unit/compile/fixture.h"
 
 #include "core/compile/memory/pack_intervals.h"
@@ -14,28 +14,28 @@ static int set_up(void **state) {
   return 0;
 }
 
-static int64_t assign(tn_interval *v, int32_t n) {
+static int64_t assign(tn_live_interval *v, int32_t n) {
   int64_t arena;
-  assert_int_equal(tn_offsets_assign(&env, v, n, &arena), TN_OK);
+  assert_int_equal(tn_intervals_pack(&env, v, n, &arena), TN_OK);
   return arena;
 }
 
-static int64_t bound(const tn_interval *v, int32_t n, int32_t steps) {
+static int64_t bound(const tn_live_interval *v, int32_t n, int32_t steps) {
   int64_t bytes;
-  assert_int_equal(tn_offsets_bound(&env, v, n, steps, &bytes), TN_OK);
+  assert_int_equal(tn_intervals_lower_bound(&env, v, n, steps, &bytes), TN_OK);
   return bytes;
 }
 
-static void nothing_needs_nothing(void **state) {
+static void no_intervals_need_no_memory(void **state) {
   (void)state;
-  tn_interval none[1];
+  tn_live_interval none[1];
   assert_int_equal(assign(none, 0), 0);
   assert_int_equal(bound(none, 0, 0), 0);
 }
 
-static void lifetimes_that_do_not_meet_share_bytes(void **state) {
+static void intervals_that_are_not_live_together_share_bytes(void **state) {
   (void)state;
-  tn_interval v[] = {{100, 0, 1, 0}, {128, 2, 3, 0}, {1, 1, 2, 0}};
+  tn_live_interval v[] = {{100, 0, 1, 0}, {128, 2, 3, 0}, {1, 1, 2, 0}};
   assert_int_equal(assign(v, 3), 192);
   assert_int_equal(v[0].offset, 0);
   assert_int_equal(v[1].offset, 0);
@@ -46,13 +46,13 @@ static void lifetimes_that_do_not_meet_share_bytes(void **state) {
 static void the_smallest_gap_that_fits_is_taken(void **state) {
   (void)state;
   /* at steps 1 to 9 there are gaps of 512 and of 256 bytes */
-  tn_interval v[] = {{640, 0, 9, 0}, {512, 0, 0, 0}, {384, 0, 9, 0},
-                     {256, 0, 0, 0}, {192, 0, 9, 0}, {120, 1, 9, 0}};
+  tn_live_interval v[] = {{640, 0, 9, 0}, {512, 0, 0, 0}, {384, 0, 9, 0},
+                          {256, 0, 0, 0}, {192, 0, 9, 0}, {120, 1, 9, 0}};
   assert_int_equal(assign(v, 6), 640 + 512 + 384 + 256 + 192);
   assert_int_equal(v[5].offset, v[3].offset);
 }
 
-static void check_no_overlap(const tn_interval *v, int32_t n, int64_t arena) {
+static void check_no_overlap(const tn_live_interval *v, int32_t n, int64_t arena) {
   for (int32_t i = 0; i < n; i++) {
     assert_int_equal(v[i].offset % 64, 0);
     assert_true(v[i].offset >= 0 && v[i].offset + v[i].bytes <= arena);
@@ -64,17 +64,17 @@ static void check_no_overlap(const tn_interval *v, int32_t n, int64_t arena) {
   }
 }
 
-static void random_lifetimes_never_overlap_and_waste_little(void **state) {
+static void random_intervals_never_overlap_and_waste_little(void **state) {
   (void)state;
   double arenas = 0, bounds = 0;
   for (uint64_t seed = 0; seed < 100; seed++) {
     tn_rng rng = tn_rng_at(seed, 0);
-    tn_interval v[200];
+    tn_live_interval v[200];
     int32_t n = 1 + (int32_t)tn_rng_below(&rng, 200), steps = 100;
     for (int32_t i = 0; i < n; i++) {
       int32_t first = (int32_t)tn_rng_below(&rng, steps), length = (int32_t)tn_rng_below(&rng, 20);
       int64_t bytes = 1 + tn_rng_below(&rng, 1 << tn_rng_below(&rng, 20));
-      v[i] = (tn_interval){bytes, first, first + length < steps ? first + length : steps - 1, 0};
+      v[i] = (tn_live_interval){bytes, first, first + length < steps ? first + length : steps - 1, 0};
     }
     int64_t arena = assign(v, n), least = bound(v, n, steps);
     check_no_overlap(v, n, arena);
@@ -87,10 +87,10 @@ static void random_lifetimes_never_overlap_and_waste_little(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(nothing_needs_nothing),
-      cmocka_unit_test(lifetimes_that_do_not_meet_share_bytes),
+      cmocka_unit_test(no_intervals_need_no_memory),
+      cmocka_unit_test(intervals_that_are_not_live_together_share_bytes),
       cmocka_unit_test(the_smallest_gap_that_fits_is_taken),
-      cmocka_unit_test(random_lifetimes_never_overlap_and_waste_little),
+      cmocka_unit_test(random_intervals_never_overlap_and_waste_little),
   };
   return cmocka_run_group_tests(tests, set_up, NULL);
 }

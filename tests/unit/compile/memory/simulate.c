@@ -1,5 +1,7 @@
 #include "tests/unit/compile/memory/simulate.h"
 
+#include "core/compile/output/print.h"
+
 #include "core/graph/uses.h"
 #include "core/config/options/options.h"
 #include "core/graph/input_state.h"
@@ -22,7 +24,7 @@ enum { REGIONS = 16 };
 typedef struct machine {
   fixture *f;
   const tn_program *program;
-  bool late;    /* collectives end when somebody awaits them, else when they begin */
+  bool late;    /* collectives end when a step awaits them, else when they begin */
   int32_t open; /* steps before this one have been awaited */
   memory arena, slot, output, host, regions[REGIONS];
 } machine;
@@ -40,7 +42,7 @@ static memory new_memory(int64_t n, uint64_t seed) {
   return m;
 }
 
-/* ---- what ops mean ---- */
+/* ---- ops ---- */
 
 static uint64_t hash_attributes(fixture *f, const char *op, const void *attributes) {
   const tn_entry *entry = NULL;
@@ -140,7 +142,7 @@ static memory *base_of(machine *m, const tn_place *place) {
 
 static int64_t bytes_of(const tn_operand *o) { return tn_layout_bytes(&o->type, &o->layout); }
 
-/* Where element k lies, in elements. */
+/* The index of element k in storage. */
 static int64_t storage_index(const tn_operand *o, int64_t k) {
   int64_t at[TN_MAX_RANK], size[TN_MAX_RANK], inner[TN_MAX_BLOCKS], index = 0;
   for (int32_t i = o->type.rank; i-- > 0; k /= o->type.dims[i]) at[i] = k % o->type.dims[i];
@@ -189,7 +191,7 @@ static bool allows(const tn_group *g, int32_t operand, int32_t result) {
   return false;
 }
 
-/* Each side sees its own memory, and both the inputs. */
+/* Each side reads and writes its own memory; both read the inputs. */
 static void check_side(const tn_step *step, const tn_operand *o) {
   if (o->place.base != TN_BASE_SLOT)
     assert_int_equal(o->place.base == TN_BASE_HOST, step->group->fallback != NULL);
@@ -222,7 +224,7 @@ static void check_ranges(machine *m, const tn_step *step) {
   }
 }
 
-/* The group's nodes as its kernel sees them: by number. */
+/* Runs the nodes of the group in the numbering of its kernel. */
 static void run_step(machine *m, const tn_step *step) {
   const tn_match *match = step->group->match;
   symbols by_number[512] = {{0}};
@@ -261,14 +263,15 @@ static void end_collectives(machine *m, int32_t last) {
     if (m->late && is_collective(&m->program->steps[m->open])) run_step(m, &m->program->steps[m->open]);
 }
 
-/* A collective of its own stream begins, and perhaps ends; any other step awaits what it must. */
+/* A collective begins, and ends at once unless it is late; another step first awaits the collective that it
+ * must. */
 static void begin_step(machine *m, const tn_step *step) {
   if (is_collective(step)) assert_int_equal(step->awaits, -1);
   if (step->awaits >= 0) end_collectives(m, step->awaits);
   if (!m->late || !is_collective(step)) run_step(m, step);
 }
 
-/* Segments follow each other without a gap, and only what falls back changes sides. */
+/* Segments are consecutive, and only segments on the fallback have transfers. */
 static void run_segment(machine *m, const tn_segment *s, int32_t *next) {
   assert_int_equal(s->first, *next);
   assert_true(s->n > 0 && (s->fallback || s->n_out + s->n_in == 0));

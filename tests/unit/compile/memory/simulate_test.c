@@ -1,4 +1,4 @@
-/* Random graphs, compiled and run on symbols. */
+/* Random graphs: compiled, and executed symbolically. */
 #include <stdio.h>
 
 #include "tests/unit/compile/kernels.h"
@@ -20,7 +20,7 @@ static tn_status offer_turned(tn_query *q) {
   return TN_OK;
 }
 
-/* Pointwise over storage where all operands have one shape. */
+/* Accepts any layout if all operands have one shape. */
 static tn_status offer_any(tn_query *q) {
   tn_operand_layout any[64];
   for (int32_t i = 0; i < 64; i++) any[i] = (tn_operand_layout){TN_LAYOUT_ANY, 0, {0}};
@@ -43,7 +43,7 @@ static tn_status offer_sub(tn_query *q) {
   return TN_OK;
 }
 
-/* Either result may take the operand's place, not both. */
+/* Either result may overwrite the operand, but not both. */
 static tn_status offer_exp_sin(tn_query *q) {
   static const int32_t pairs[2][2] = {{0, 0}, {0, 1}};
   tn_variant v = {.struct_size = sizeof v, .n_inplace = 2, .inplace = pairs};
@@ -59,7 +59,7 @@ static KERNEL(k_both, "fast.both", "t", "m = matmul(a, b); n = matmul(a, c) -> m
 static KERNEL(k_keeps, "fast.keeps", "t", "y = matmul(a, b); z = relu(y) -> y, z", offer_plain);
 static KERNEL(k_mul_sum, "fast.mul_sum", "t", "p = mul(x, y); s = reduce_sum(p)", offer_plain);
 
-/* What some device cannot do, and what its fallback can: in its own layouts, with workspaces. */
+/* A device without kernels for some ops, and its fallback, which has layouts and workspaces of its own. */
 static tn_status offer_some(tn_query *q) {
   for (int32_t i = 0; i < q->match->n_nodes; i++)
     if (strcmp(q->match->nodes[i].node->op, "sin") == 0 || strcmp(q->match->nodes[i].node->op, "sub") == 0)
@@ -99,7 +99,7 @@ typedef struct generator {
 
 static int below(generator *g, int n) { return (int)tn_rng_below(&g->rng, n); }
 
-/* A value of a shape, -1 if there is none: recent ones as likely as all others. */
+/* A value of a shape: one of the last eight or any, with equal probability. -1: no value was found. */
 static int pick(generator *g, int shape) {
   for (int tries = 0; tries < 40; tries++) {
     int last = g->n < 8 ? g->n : 8;
@@ -189,7 +189,7 @@ static void collective(generator *g) {
   if (x >= 0) tn_text_addf(&g->text, "%s = all_reduce(%s)\n", named(g, shape), g->name[x]);
 }
 
-/* A bucket that is reduced, in a pack with something else. */
+/* A bucket that is reduced, in a pack with another value. */
 static void bucket(generator *g) {
   int a = pick(g, MATRIX), r = pick(g, ROW), b = pick(g, MATRIX), n = g->n;
   if (a < 0 || r < 0 || b < 0) return;
@@ -211,7 +211,8 @@ static void add_commit(generator *g, const char *path, int shape) {
   tn_text_addf(&g->text, "commit \"%s\" = %s%s\n", path, g->name[v], ok ? " if ok" : "");
 }
 
-/* Three parameters lie in a region that is read as a whole, too; it is committed whole, or they are. */
+/* Three parameters are in a region that the graph also reads as a state. Either the region or the parameters
+ * are committed. */
 static void add_commits(generator *g) {
   if (below(g, 2)) {
     add_commit(g, "@param.f32", PACKED);
@@ -225,7 +226,7 @@ static void add_commits(generator *g) {
   add_commit(g, "u", SCALAR);
 }
 
-/* Reads what there is in the opposite order, as backward does. */
+/* Reads the values in the opposite order, as backward does. */
 static void mirror(generator *g) {
   int sum = pick(g, MATRIX);
   for (int v = g->n - 1; sum >= 0 && v > 0 && g->n < VALUES - 2; v--) {
@@ -319,27 +320,27 @@ static const tn_item *const fused[] = {KERNELS_PLAIN, &k_matmul_relu.item, &k_ma
 static const tn_item *const laid_out[] = {KERNELS_PLAIN, &k_turned.item, &k_any.item, &k_matmul_relu.item,
                                           NULL};
 
-static void small_graphs_mean_what_they_say(void **state) {
+static void programs_of_small_graphs_are_correct(void **state) {
   (void)state;
   try_many(plain, plain_families, 1, 300, 8);
 }
 
-static void large_graphs_mean_what_they_say(void **state) {
+static void programs_of_large_graphs_are_correct(void **state) {
   (void)state;
   try_many(plain, plain_families, 1, 60, 200);
 }
 
-static void fused_kernels_change_nothing(void **state) {
+static void fused_kernels_keep_the_meaning(void **state) {
   (void)state;
   try_many(fused, plain_families, 1, 150, 60);
 }
 
-static void layouts_change_nothing(void **state) {
+static void layouts_keep_the_meaning(void **state) {
   (void)state;
   try_many(laid_out, both_families, 2, 150, 40);
 }
 
-static void what_is_made_again_means_the_same(void **state) {
+static void rematerialization_keeps_the_meaning(void **state) {
   (void)state;
   arena_limit = 1;
   recomputed = 0;
@@ -351,7 +352,7 @@ static void what_is_made_again_means_the_same(void **state) {
   arena_limit = 0;
 }
 
-static void what_falls_back_means_the_same(void **state) {
+static void fallbacks_keep_the_meaning(void **state) {
   static const char *const host_families[] = {"h"};
   static const tn_item *const lacking[] = {
       &k_matmul.item,    &k_concat.item, &k_copy.item,      &k_reorder.item, &k_some.item,
@@ -375,9 +376,12 @@ static void what_falls_back_means_the_same(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(small_graphs_mean_what_they_say),   cmocka_unit_test(large_graphs_mean_what_they_say),
-      cmocka_unit_test(fused_kernels_change_nothing),      cmocka_unit_test(layouts_change_nothing),
-      cmocka_unit_test(what_is_made_again_means_the_same), cmocka_unit_test(what_falls_back_means_the_same),
+      cmocka_unit_test(programs_of_small_graphs_are_correct),
+      cmocka_unit_test(programs_of_large_graphs_are_correct),
+      cmocka_unit_test(fused_kernels_keep_the_meaning),
+      cmocka_unit_test(layouts_keep_the_meaning),
+      cmocka_unit_test(rematerialization_keeps_the_meaning),
+      cmocka_unit_test(fallbacks_keep_the_meaning),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

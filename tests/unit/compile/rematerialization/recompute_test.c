@@ -1,4 +1,4 @@
-/* Pass `recompute`: what is computed twice rather than kept. */
+/* Pass `recompute`: values that are computed twice in place of being kept. */
 #include "tests/unit/compile/fixture.h"
 #include "tests/unit/compile/kernels.h"
 
@@ -21,8 +21,9 @@ static int tear_down(void **state) {
   "x: f32[8, 8]{0, 1} = input(name=x)\n"                                                                     \
   "w: f32[8, 8]{0, 1} = state(path=w)\n"
 
-/* r is kept from the first product to the last launch, which reads a as well: it can make r itself. */
-static void a_cheap_value_is_made_again_from_what_is_there(void **state) {
+/* r would be live from the first product to the last launch, which reads a as well and so can compute r
+ * itself. */
+static void a_cheap_value_is_recomputed_from_live_operands(void **state) {
   (void)state;
   const char *g = "x: f32[8, 8] = input(name=x)\n"
                   "w: f32[8, 8] = state(path=w)\n"
@@ -48,8 +49,8 @@ static void a_cheap_value_is_made_again_from_what_is_there(void **state) {
                         "output e = e\n");
 }
 
-/* Without a at hand r is kept, not a. */
-static void nothing_else_is_kept_for_it(void **state) {
+/* The last launch does not read a, so r is kept. */
+static void no_other_value_is_kept_for_it(void **state) {
   (void)state;
   assert_after(RECOMPUTED, &F,
                "x: f32[8, 8] = input(name=x)\nw: f32[8, 8] = state(path=w)\na = matmul(x, w)\nr = relu(a)\n"
@@ -65,9 +66,9 @@ static void nothing_else_is_kept_for_it(void **state) {
                         "output d = d\n");
 }
 
-/* d is a batch less its mean, which backward needs again; a is read shortly before that, so keeping a
- * until then and making d again keeps one of them where there were two. */
-static void what_is_kept_longer_may_replace_the_value(void **state) {
+/* d is a batch minus its mean, which backward reads again. a is read shortly before; with d recomputed from
+ * a, one of them is live and not both. */
+static void an_operand_that_is_kept_longer_may_replace_the_value(void **state) {
   (void)state;
   assert_after(RECOMPUTED, &F,
                "x: f32[64, 64] = input(name=x)\nw: f32[64, 64] = state(path=w)\na = matmul(x, w)\n"
@@ -93,7 +94,7 @@ static void what_is_kept_longer_may_replace_the_value(void **state) {
                "output f = f\n");
 }
 
-static void constants_are_made_where_they_are_read(void **state) {
+static void constants_are_computed_where_they_are_read(void **state) {
   (void)state;
   assert_after(RECOMPUTED, &F,
                "x: f32[8, 8] = input(name=x)\nw: f32[8, 8] = state(path=w)\nz: f32[8, 8] = full(dims=[8, 8], "
@@ -111,7 +112,7 @@ static void constants_are_made_where_they_are_read(void **state) {
                         "output d = d\n");
 }
 
-/* Making r again would make the launch a reader of the state's old value. */
+/* Recomputing r would make the launch a reader of the state's old value. */
 static void old_values_of_states_are_not_read_later_than_before(void **state) {
   (void)state;
   tn_program *p = fixture_program(&F, "x: f32[8, 8] = input(name=x)\n"
@@ -127,7 +128,7 @@ static void old_values_of_states_are_not_read_later_than_before(void **state) {
   tn_program_destroy(p);
 }
 
-/* The commit's value is made after the last launch, which may therefore read b again and make r itself. */
+/* The value of the commit is made after the last launch, which may therefore read b and compute r itself. */
 static void old_values_are_read_again_before_their_commit(void **state) {
   (void)state;
   char *text = fixture_text(&F,
@@ -143,10 +144,11 @@ static void old_values_are_read_again_before_their_commit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(a_cheap_value_is_made_again_from_what_is_there, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(nothing_else_is_kept_for_it, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(what_is_kept_longer_may_replace_the_value, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(constants_are_made_where_they_are_read, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_cheap_value_is_recomputed_from_live_operands, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(no_other_value_is_kept_for_it, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(an_operand_that_is_kept_longer_may_replace_the_value, set_up,
+                                      tear_down),
+      cmocka_unit_test_setup_teardown(constants_are_computed_where_they_are_read, set_up, tear_down),
       cmocka_unit_test_setup_teardown(old_values_of_states_are_not_read_later_than_before, set_up, tear_down),
       cmocka_unit_test_setup_teardown(old_values_are_read_again_before_their_commit, set_up, tear_down),
   };

@@ -1,7 +1,8 @@
-/* Pass `select`: what is covered by what, before and after. */
+/* Pass `select`: patterns, regions, the choice between kernels, and rejections. */
 #include <stdio.h>
 
 #include "tests/unit/compile/fixture.h"
+#include "core/compile/select/select.h"
 #include "tests/unit/compile/kernels.h"
 
 /* ---- more kernels ---- */
@@ -63,9 +64,12 @@ static fixture F;
 
 static tn_cover *cover_of(const char *text) {
   tn_graph *graph = fixture_graph(&F, text);
+  tn_assignment assignment;
   tn_cover *cover = NULL;
-  if (tn_pass_select(&F.env, F.registry, &F.target, graph, &cover) != TN_OK)
+  if (tn_pass_assign(&F.env, F.registry, &F.target, graph, &assignment) != TN_OK ||
+      tn_pass_select(&assignment, &cover) != TN_OK)
     fail_msg("%s", tn_error_text(&F.env));
+  tn_graph_destroy(graph);
   return cover;
 }
 
@@ -116,7 +120,7 @@ static void commutative_operands_match_both_ways(void **state) {
     assert_string_equal(value_name(cover, g->in[1]), "w");
     assert_string_equal(value_name(cover, g->in[2]), "_");
     assert_string_equal(value_name(cover, g->in[3]), "q");
-    /* the kernel sees the pattern's order: the product is operand 0 of the sum */
+    /* the kernel sees the order of the pattern: the product is operand 0 of the sum */
     const tn_match_node *sum = &g->match->nodes[1];
     assert_int_equal(sum->in[0], 4);
     assert_int_equal(sum->in[1], 3);
@@ -180,7 +184,7 @@ static void outputs_and_commits_count_as_users(void **state) {
   fixture_close(&F);
 }
 
-static void what_the_arrow_names_may_have_users(void **state) {
+static void results_after_the_arrow_may_have_users(void **state) {
   (void)state;
   OPEN(KERNELS_PLAIN, &k_keeps.item);
   tn_cover *cover =
@@ -195,7 +199,7 @@ static void what_the_arrow_names_may_have_users(void **state) {
 static void a_path_that_leaves_and_re_enters_refuses(void **state) {
   (void)state;
   OPEN(KERNELS_PLAIN, &k_both.item);
-  /* n's operand depends on m: one launch cannot do both */
+  /* n's operand depends on m: one launch cannot compute both */
   tn_cover *cover = cover_of(AXW "m = matmul(a, w)\nt = transpose(m, order=[1, 0])\nc = matmul(t, m)\n"
                                  "n = matmul(a, c)\noutput n = n\n");
   for (size_t i = 0; i < cover->groups.n; i++)
@@ -218,7 +222,7 @@ static void patterns_are_found_through_shared_operands(void **state) {
   fixture_close(&F);
 }
 
-/* Two pairs that each could be one launch, and that would wait for each other as launches. */
+/* Either of two pairs could be one launch. As two launches they would depend on each other. */
 static void groups_never_wait_for_each_other(void **state) {
   (void)state;
   OPEN(KERNELS_PLAIN, &k_both.item);
@@ -243,7 +247,7 @@ static void groups_never_wait_for_each_other(void **state) {
 
 /* ---- kernels against each other ---- */
 
-static void the_cheaper_kernel_wins_and_the_other_hears_why(void **state) {
+static void the_cheaper_kernel_wins_and_the_rejection_has_the_reason(void **state) {
   (void)state;
   OPEN(&k_slow.item, &k_two.item, &k_declines.item, &k_silent.item);
   tn_cover *cover = cover_of(AXW "h = matmul(a, w)\noutput h = h\n");
@@ -268,7 +272,7 @@ static void a_better_family_goes_first(void **state) {
   assert_string_equal(cover->groups.v[0].kernel->item.name, "fast.matmul");
   assert_string_equal(cover->groups.v[0].family, "fast");
   assert_string_equal(reason_of(&cover->groups.v[0], "t.matmul"), "family fast goes first");
-  /* one node against a region of one node: the family decides, too */
+  /* a pattern of one node against a region of one node: the family decides, too */
   assert_string_equal(cover->groups.v[1].kernel->item.name, "fast.relu");
   tn_cover_destroy(cover);
   /* a region of two nodes is larger */
@@ -278,8 +282,8 @@ static void a_better_family_goes_first(void **state) {
   fixture_close(&F);
 }
 
-/* It would not have been taken anyway. */
-static void what_declines_behind_a_better_family_is_not_heard(void **state) {
+/* The kernel would not have been chosen in any case. */
+static void a_rejection_by_a_worse_family_is_not_reported(void **state) {
   (void)state;
   static const char *const families[] = {"fast", "t"};
   OPEN(KERNELS_PLAIN, &k_fast.item, &k_declines.item);
@@ -320,7 +324,7 @@ static void an_op_without_kernels_is_decomposed(void **state) {
   fixture_close(&F);
 }
 
-static void an_op_that_nobody_does_is_an_error_with_every_reason(void **state) {
+static void an_op_without_a_kernel_is_an_error_with_every_reason(void **state) {
   (void)state;
   OPEN(KERNELS_PLAIN, &k_declines.item);
   assert_string_equal(fixture_failure(&F, AXW "y = erf(a) in enc.ff\noutput y = y\n", TN_EUNSUPPORTED),
@@ -332,7 +336,7 @@ static void an_op_that_nobody_does_is_an_error_with_every_reason(void **state) {
   fixture_close(&F);
 }
 
-static void a_kernel_that_fails_or_lies_is_named(void **state) {
+static void a_kernel_that_fails_or_breaks_its_promise_is_named(void **state) {
   (void)state;
   const char *g = AXW "h = matmul(a, w)\noutput h = h\n";
   OPEN(KERNELS_PLAIN, &k_breaks.item);
@@ -403,10 +407,10 @@ static void a_region_has_several_results(void **state) {
   fixture_close(&F);
 }
 
-static void what_only_a_later_region_needs_is_computed_there(void **state) {
+static void a_value_that_only_a_later_region_reads_is_computed_there(void **state) {
   (void)state;
   OPEN(KERNELS_PLAIN);
-  /* the comparison could join r's region, but then it would be kept until the end */
+  /* the comparison could join r's region, but then its result would be live until the end */
   tn_cover *cover = cover_of(AXW "r = relu(a)\nz: f32[] = full(value=0)\nm = gt(r, z)\nh = matmul(r, w)\n"
                                  "d = where(m, h, z)\noutput d = d\n");
   assert_int_equal(cover->groups.n, 3);
@@ -500,21 +504,21 @@ int main(void) {
       cmocka_unit_test(variadic_operands_are_listed),
       cmocka_unit_test(an_inner_value_with_a_user_outside_refuses),
       cmocka_unit_test(outputs_and_commits_count_as_users),
-      cmocka_unit_test(what_the_arrow_names_may_have_users),
+      cmocka_unit_test(results_after_the_arrow_may_have_users),
       cmocka_unit_test(a_path_that_leaves_and_re_enters_refuses),
       cmocka_unit_test(patterns_are_found_through_shared_operands),
       cmocka_unit_test(groups_never_wait_for_each_other),
-      cmocka_unit_test(the_cheaper_kernel_wins_and_the_other_hears_why),
+      cmocka_unit_test(the_cheaper_kernel_wins_and_the_rejection_has_the_reason),
       cmocka_unit_test(a_better_family_goes_first),
-      cmocka_unit_test(what_declines_behind_a_better_family_is_not_heard),
+      cmocka_unit_test(a_rejection_by_a_worse_family_is_not_reported),
       cmocka_unit_test(a_kernel_for_the_whole_wins_over_its_parts),
       cmocka_unit_test(an_op_without_kernels_is_decomposed),
-      cmocka_unit_test(an_op_that_nobody_does_is_an_error_with_every_reason),
-      cmocka_unit_test(a_kernel_that_fails_or_lies_is_named),
+      cmocka_unit_test(an_op_without_a_kernel_is_an_error_with_every_reason),
+      cmocka_unit_test(a_kernel_that_fails_or_breaks_its_promise_is_named),
       cmocka_unit_test(a_pattern_of_an_op_that_is_not_installed_never_matches),
       cmocka_unit_test(a_region_has_one_iteration_space),
       cmocka_unit_test(a_region_has_several_results),
-      cmocka_unit_test(what_only_a_later_region_needs_is_computed_there),
+      cmocka_unit_test(a_value_that_only_a_later_region_reads_is_computed_there),
       cmocka_unit_test(a_region_that_is_too_large_for_its_kernel_is_cut),
       cmocka_unit_test(a_region_has_at_most_24_operands),
       cmocka_unit_test(a_predicated_commit_is_a_choice_of_values),

@@ -22,7 +22,7 @@ static tn_env env;
 static tn_registry *registry;
 static far_report report;
 static char logged[512];
-static bool absent, wrong; /* what the configuration says */
+static bool absent, wrong; /* options of the configuration */
 
 static void write_log(void *context, int32_t level, const char *line) {
   (void)context;
@@ -126,7 +126,8 @@ static void a_device_that_is_not_there_is_named(void **state) {
   (void)state;
   tn_device *device;
   assert_int_equal(open_first("near", NULL, 2, &device), TN_EUNAVAILABLE);
-  assert_string_equal(tn_error_text(&env), "backend 'near': device 2 was asked for, but there are 2");
+  assert_string_equal(tn_error_text(&env),
+                      "backend 'near': device 2 does not exist, expected an index below 2");
 }
 
 static void only_a_family_can_be_extended(void **state) {
@@ -145,7 +146,7 @@ static void a_backend_that_binds_no_threads_is_told_from_one_that_does(void **st
   request.pin = (tn_ints){1, &processor};
   assert_int_equal(tn_device_create(&env, registry, &request, &device), TN_OK);
   assert_int_equal(device->pin.n, 0);
-  assert_string_equal(logged, "[run] pin binds no threads: backend 'near' has none that can be bound");
+  assert_string_equal(logged, "[run] pin has no effect: backend 'near' has no option pin");
   tn_device_destroy(device);
 }
 

@@ -1,4 +1,4 @@
-/* What [run] pin says, what the machine has, and the thread that launches. */
+/* [run] pin: reading it, checking it against the machine, and binding the launching thread. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,9 +49,8 @@ static void other_texts_are_refused(void **state) {
   (void)state;
   tn_pin pin;
   assert_int_equal(tn_pin_read(&env, &arena, "0-", &pin), TN_EINVAL);
-  assert_string_equal(tn_error_text(&env),
-                      "'0-' is no list of processors, expected no, yes, or numbers below "
-                      "1024 such as 0-3,8");
+  assert_string_equal(tn_error_text(&env), "'0-': expected no, yes, or a list of processors below "
+                                           "1024 such as 0-3,8");
   assert_string_equal(record.option, "pin");
 }
 
@@ -104,9 +103,8 @@ static void a_list_that_does_not_fit_the_machine_is_refused(void **state) {
   tn_processors allowed;
   assert_true(tn_processors_allowed(&allowed));
   int64_t one = allowed.v[0], absent = allowed.v[allowed.n - 1] + 1;
-  expect_refused((const int64_t[]){one, absent}, 2, 2,
-                 "is not one that this process may run on, expected some of");
-  expect_refused((const int64_t[]){one, one}, 2, 2, "stands twice");
+  expect_refused((const int64_t[]){one, absent}, 2, 2, "this process may not run on processor");
+  expect_refused((const int64_t[]){one, one}, 2, 2, "is listed twice");
   expect_refused((const int64_t[]){one}, 1, 3,
                  "3 threads, but 1 processor for them; name more, or set [run] threads = 1");
 }

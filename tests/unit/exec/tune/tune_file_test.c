@@ -1,4 +1,4 @@
-/* Measurements on disk: read back, shared, and what is none left alone. */
+/* Measurements on disk: read back, shared between processes, other lines ignored. */
 #include "core/exec/tune/tune_file.h"
 
 #include <setjmp.h>
@@ -59,7 +59,7 @@ static void expect(tn_tune_file *f, uint64_t key, double seconds) {
   assert_true(found == seconds);
 }
 
-static void what_was_added_is_read_back(void **state) {
+static void measurements_are_read_back(void **state) {
   tn_tune_file f, g;
   double seconds;
   (void)state;
@@ -71,7 +71,7 @@ static void what_was_added_is_read_back(void **state) {
   start(&g);
   expect(&g, 7, 0.1);
   expect(&g, 8, 1e-7);
-  /* two at once, and the newest counts */
+  /* two writers; the newest measurement of a key is used */
   tn_tune_file_add(&f, 9, 3, "of the first");
   tn_tune_file_add(&g, 7, 0.2, "of the second");
   tn_tune_file_close(&f);
@@ -90,7 +90,7 @@ static void append(const tn_tune_file *f, const char *text) {
   fclose(file);
 }
 
-static void lines_that_are_none_are_left_out(void **state) {
+static void other_lines_are_ignored(void **state) {
   tn_tune_file f, g;
   (void)state;
   start(&f);
@@ -106,7 +106,7 @@ static void lines_that_are_none_are_left_out(void **state) {
   expect(&g, 7, 0.1);
   double seconds;
   assert_false(tn_tune_file_find(&g, 8, &seconds));
-  assert_non_null(strstr(said, "7 lines are no measurements and were left out"));
+  assert_non_null(strstr(said, "7 lines are not measurements and were ignored"));
   tn_tune_file_close(&f);
   tn_tune_file_close(&g);
 }
@@ -119,7 +119,7 @@ static void another_heading_is_not_touched(void **state) {
   tn_tune_file_add(&f, 7, 0.1, "a kernel");
   FILE *file = fopen(f.path, "w");
   assert_non_null(file);
-  fputs("somebody else's file\n0000000000000007 0.1 a kernel\n", file);
+  fputs("a file of another program\n0000000000000007 0.1 a kernel\n", file);
   fclose(file);
   tn_tune_file_close(&f);
   start(&f);
@@ -134,7 +134,7 @@ static void another_heading_is_not_touched(void **state) {
   tn_tune_file_close(&f);
 }
 
-/* The folder is a file: everything works but the keeping. */
+/* The folder is a file: measurements stay in memory. */
 static void a_folder_that_cannot_be_made_is_a_warning(void **state) {
   tn_tune_file f;
   char path[96];
@@ -147,13 +147,13 @@ static void a_folder_that_cannot_be_made_is_a_warning(void **state) {
   tn_tune_file_add(&f, 7, 0.1, "a kernel");
   tn_tune_file_add(&f, 8, 0.1, "a kernel");
   expect(&f, 8, 0.1);
-  char *first = strstr(said, "measurements of kernels are not kept");
+  char *first = strstr(said, "measurements of kernels are not stored");
   assert_non_null(first);
-  assert_null(strstr(first + 1, "measurements of kernels are not kept"));
+  assert_null(strstr(first + 1, "measurements of kernels are not stored"));
   tn_tune_file_close(&f);
 }
 
-static void no_folder_keeps_nothing(void **state) {
+static void without_a_folder_nothing_is_stored(void **state) {
   tn_tune_file f;
   (void)state;
   assert_int_equal(tn_tune_file_open(env, "", "measurements of mine", &f), TN_OK);
@@ -168,9 +168,9 @@ static void no_folder_keeps_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(what_was_added_is_read_back),    TEST(lines_that_are_none_are_left_out),
-      TEST(another_heading_is_not_touched), TEST(a_folder_that_cannot_be_made_is_a_warning),
-      TEST(no_folder_keeps_nothing),
+      TEST(measurements_are_read_back),         TEST(other_lines_are_ignored),
+      TEST(another_heading_is_not_touched),     TEST(a_folder_that_cannot_be_made_is_a_warning),
+      TEST(without_a_folder_nothing_is_stored),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

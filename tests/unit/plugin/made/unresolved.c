@@ -1,4 +1,4 @@
-/* Needs a function that nobody has, as a plugin does whose vendor library is missing. */
+/* Needs an undefined function, like a plugin whose vendor library is missing. */
 #include "made.h"
 
 MADE_LAYER(zeta);

@@ -1,5 +1,6 @@
 #include "tests/unit/plugins/sources/probe.h"
 #include "core/plugin/handles.h"
+#include "tests/support/test_env.h"
 
 #include <ftw.h>
 #include <unistd.h>
@@ -32,31 +33,16 @@ static void prepare(probe *p, const tn_source *source) {
   p->source = source;
 }
 
-/* Lets `left` allocations succeed and counts the live blocks. */
-typedef struct scarce {
-  int left, alive;
-} scarce;
-
-static void *scarce_realloc(void *context, void *block, size_t bytes) {
-  scarce *s = context;
-  if (bytes == 0) {
-    s->alive--;
-    free(block);
-    return NULL;
-  }
-  if (s->left-- <= 0) return NULL;
-  s->alive += block == NULL;
-  return realloc(block, bytes);
-}
-
 void probe_starve(const tn_source *source, const char *const *pairs) {
   probe p;
   prepare(&p, source);
   const void *options = fill(&p, pairs);
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
-    scarce memory = {allowed, 0};
-    p.record.allocator = (tn_allocator){&memory, scarce_realloc};
+    test_env memory;
+    test_env_start(&memory);
+    test_env_allow(&memory, allowed);
+    p.record.allocator = (tn_allocator){&memory, test_env_realloc};
     status = source->open(&p.host.pub.env, options, TN_SPLIT_TRAIN, 1, &p.self);
     if (status == TN_OK) {
       source->describe(&p.host.pub.env, p.self, &p.description);
@@ -65,7 +51,7 @@ void probe_starve(const tn_source *source, const char *const *pairs) {
     }
     tn_release(&p, p.scratch.memory);
     p.scratch = (tn_scratch){NULL, 0};
-    assert_int_equal(memory.alive, 0);
+    assert_int_equal(memory.live, 0);
     assert_true(status == TN_OK || status == TN_ENOMEM);
     assert_true(allowed < 1000);
   }

@@ -11,6 +11,7 @@
 
 #include "core/config/options/options.h"
 #include "core/plugin/handles.h"
+#include "tests/support/test_env.h"
 #include "tests/unit/plugins/transforms/goldens.h"
 #include "plugins/transforms/transforms.h"
 
@@ -388,14 +389,6 @@ static void a_picture_without_pixels_is_an_error(void **state) {
   assert_int_equal(resize_transform.apply(&call, options), TN_EINVAL);
 }
 
-static void *scarce_realloc(void *context, void *block, size_t size) {
-  if (size == 0) {
-    free(block);
-    return NULL;
-  }
-  return --*(int *)context < 0 ? NULL : realloc(block, size);
-}
-
 static void refused_memory_is_survived(void **state) {
   (void)state;
   tn_type result = {TN_U8, 3, {3, 3, 4}};
@@ -411,8 +404,10 @@ static void refused_memory_is_survived(void **state) {
   call.out = (void *const[]){&out};
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
-    int left = allowed;
-    record.allocator = (tn_allocator){&left, scarce_realloc};
+    test_env memory;
+    test_env_start(&memory);
+    test_env_allow(&memory, allowed);
+    record.allocator = (tn_allocator){&memory, test_env_realloc};
     status = resize_transform.apply(&call, options);
     record.allocator = (tn_allocator){NULL, NULL};
     assert_true(status == (allowed < 1 ? TN_ENOMEM : TN_OK));

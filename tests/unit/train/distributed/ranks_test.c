@@ -1,20 +1,19 @@
-/* What ranks tell each other beside their programs, and how a failure reaches all. */
+/* Control data between ranks, and the propagation of failures. */
 #include "tests/unit/train/rig.h"
 
 #include <stdio.h>
 
-#include "core/train/distributed/devices.h"
 #include "core/train/distributed/ranks.h"
 
 enum { RANKS = 4 };
 
-/* What the ranks of a test share. */
+/* The data that the ranks of a test share. */
 typedef struct meeting {
   tn_rank_set *ranks;
   tn_env env[RANKS];
   tn_error_record records[RANKS];
   uint64_t hash[RANKS];
-  int32_t fails; /* the rank that does; -1: none */
+  int32_t fails; /* the rank that fails; -1: no rank */
   tn_status outcomes[RANKS];
 } meeting;
 
@@ -39,7 +38,7 @@ static void run(meeting *m, tn_status (*body)(void *context, int32_t rank)) {
 
 static tn_status compare(void *context, int32_t rank) {
   meeting *m = context;
-  return conclude(m, rank, tn_devices_compare_plans(m->ranks, &m->env[rank], rank, m->hash[rank]));
+  return conclude(m, rank, tn_ranks_compare_plans(m->ranks, &m->env[rank], rank, m->hash[rank]));
 }
 
 static void equal_plans_pass(void **state) {
@@ -52,7 +51,7 @@ static void equal_plans_pass(void **state) {
   tn_ranks_destroy(m.ranks);
 }
 
-static void a_rank_with_another_plan_is_named_with_both_hashes(void **state) {
+static void a_rank_with_another_plan_is_reported_with_both_hashes(void **state) {
   (void)state;
   meeting m = open_meeting();
   for (int32_t r = 0; r < RANKS; r++) m.hash[r] = r == 2 ? 0xBAD : 0x600D;
@@ -73,10 +72,10 @@ static tn_status exchange(void *context, int32_t rank) {
   tn_status status = TN_OK;
   for (int i = 0; i < 100 && status == TN_OK; i++) {
     int32_t decision = rank == 0 ? i : -1;
-    status = tn_ranks_gather(m->ranks, &m->env[rank], rank, &mine, sizeof mine, all);
+    status = tn_ranks_all_gather(m->ranks, &m->env[rank], rank, &mine, sizeof mine, all);
     for (int32_t r = 0; r < RANKS && status == TN_OK; r++)
       if (all[r] != 10 + r) status = TN_EINTERNAL;
-    if (status == TN_OK) status = tn_ranks_share(m->ranks, &m->env[rank], rank, &shared, sizeof shared);
+    if (status == TN_OK) status = tn_ranks_broadcast(m->ranks, &m->env[rank], rank, &shared, sizeof shared);
     if (status == TN_OK && shared != 77) status = TN_EINTERNAL;
     if (status == TN_OK) status = tn_ranks_decide(m->ranks, &m->env[rank], rank, &decision);
     if (status == TN_OK && decision != i) status = TN_EINTERNAL;
@@ -86,7 +85,7 @@ static tn_status exchange(void *context, int32_t rank) {
   return conclude(m, rank, status);
 }
 
-static void all_hear_from_all_and_rank_0_decides(void **state) {
+static void ranks_gather_broadcast_and_follow_decisions(void **state) {
   (void)state;
   meeting m = open_meeting();
   run(&m, exchange);
@@ -94,7 +93,7 @@ static void all_hear_from_all_and_rank_0_decides(void **state) {
   tn_ranks_destroy(m.ranks);
 }
 
-static void whoever_waits_for_a_rank_that_failed_hears_why(void **state) {
+static void waiting_ranks_receive_the_failure_of_another(void **state) {
   (void)state;
   for (int32_t rank = 0; rank < RANKS; rank++) {
     meeting m = open_meeting();
@@ -114,10 +113,10 @@ static void whoever_waits_for_a_rank_that_failed_hears_why(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(equal_plans_pass, rig_open, rig_close),
-      cmocka_unit_test_setup_teardown(a_rank_with_another_plan_is_named_with_both_hashes, rig_open,
+      cmocka_unit_test_setup_teardown(a_rank_with_another_plan_is_reported_with_both_hashes, rig_open,
                                       rig_close),
-      cmocka_unit_test_setup_teardown(all_hear_from_all_and_rank_0_decides, rig_open, rig_close),
-      cmocka_unit_test_setup_teardown(whoever_waits_for_a_rank_that_failed_hears_why, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(ranks_gather_broadcast_and_follow_decisions, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(waiting_ranks_receive_the_failure_of_another, rig_open, rig_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

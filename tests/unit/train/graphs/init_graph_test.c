@@ -1,4 +1,4 @@
-/* The init program's graph: every state's initializer, committed. */
+/* The graph of the init program, which commits every state's initializer. */
 #include "tests/unit/train/rig.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static void the_seed_decides_the_numbers(void **state) {
   assert_true(hash_of_init(1, one) != hash_of_init(2, one));
 }
 
-static void a_wrong_initializer_is_named_with_its_place(void **state) {
+static void a_wrong_initializer_is_reported_with_its_location(void **state) {
   (void)state;
   const tn_gstate wrong = {.path = "fc.weight",
                            .type = {TN_F32, 1, {4}},
@@ -90,7 +90,7 @@ int main(void) {
       CASE(every_state_with_an_initializer_is_committed),
       CASE(a_state_without_an_initializer_stays_as_it_is),
       CASE(the_seed_decides_the_numbers),
-      CASE(a_wrong_initializer_is_named_with_its_place),
+      CASE(a_wrong_initializer_is_reported_with_its_location),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

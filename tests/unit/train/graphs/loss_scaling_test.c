@@ -1,5 +1,5 @@
-/* Loss scaling and skipped updates as graph, with a policy and an optimizer made up for the purpose; and
- * low-precision copies of parameters: where they lie and who writes them. */
+/* Loss scaling and skipped updates as graphs, with a policy and an optimizer made for these tests; and
+ * low-precision copies of parameters: their locations and commits. */
 #include "tests/unit/train/rig.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static tn_status scale_state(tn_build *b, const void *options) {
   return TN_OK;
 }
 
-/* Halves after a step that was not applied. */
+/* Halves the scale after a step that was not applied. */
 static tn_status halve(tn_build *b, const void *options) {
   (void)options;
   tn_val scale = tn_build_state(b, "scale", &scalar, "constant(8)");
@@ -64,7 +64,7 @@ static tn_status refuse(tn_build *b, const void *options) {
 static tn_arena arena;
 static tn_model model;
 static tn_state_map *map;
-static tn_update_plan plan;
+static tn_update_info info;
 
 static int set_up(void **state) {
   rig_open(state);
@@ -88,7 +88,7 @@ static tn_settings with(const tn_precision *policy) {
 
 static tn_status emit(const tn_settings *settings, const char *before) {
   model.graph = rig_parse(before);
-  return tn_update_emit(&R.env, &arena, settings, 7, &model, map, &plan);
+  return tn_update_emit(&R.env, &arena, settings, 7, &model, map, &info);
 }
 
 /* A model with statistics: `m` is committed beside the loss. */
@@ -146,7 +146,7 @@ static void a_scaled_step(void **state) {
                   "output loss_scale = precision.scale\n");
 }
 
-static void a_policy_that_yields_nothing_does_not_scale(void **state) {
+static void a_policy_without_a_scale_does_not_scale(void **state) {
   (void)state;
   const tn_precision policy = {.item = {.name = "made-up"}, .decide = matmul_in_bf16, .scale = no_scale};
   tn_settings s = with(&policy);
@@ -157,7 +157,7 @@ static void a_policy_that_yields_nothing_does_not_scale(void **state) {
     assert_int_equal(model.graph->commits.v[i].predicate, 0);
 }
 
-static void check_finite_asks_for_the_flag_alone(void **state) {
+static void check_finite_adds_the_predicate_alone(void **state) {
   (void)state;
   tn_settings s = with(NULL);
   s.optimizer.check_finite = 1;
@@ -201,10 +201,10 @@ static void make_step(const tn_optimizer *optimizer) {
   tn_settings s = with(&policy);
   s.optimizer_kind = optimizer;
   rig_expect_ok(emit(&s, TWO_WEIGHTS));
-  rig_expect_ok(tn_pass_precision(&R.env, &s, plan.first_node, &model.graph));
+  rig_expect_ok(tn_pass_precision(&R.env, &s, info.first_node, &model.graph));
   rig_expect_ok(tn_state_map_add_rest(map, model.graph));
-  rig_expect_ok(tn_derived_place(map, model.graph));
-  rig_expect_ok(tn_derived_commit(map, model.graph));
+  rig_expect_ok(tn_low_precision_allocate(map, model.graph));
+  rig_expect_ok(tn_low_precision_commit(map, model.graph));
   rig_expect_ok(tn_graph_verify(model.graph));
 }
 
@@ -221,7 +221,7 @@ static int32_t count_casts(const tn_graph *g, int32_t dtype) {
   return n;
 }
 
-static void copies_lie_beside_their_parameters(void **state) {
+static void copies_have_the_offsets_of_their_parameters(void **state) {
   (void)state;
   make_step(&descent);
   const tn_placement *a = tn_state_map_find(map, "a"), *low = tn_state_map_find(map, "a:bf16");
@@ -264,7 +264,7 @@ static void a_refresh_casts_the_region(void **state) {
   tn_graph_destroy(refresh);
 }
 
-static void without_copies_there_is_nothing_to_refresh(void **state) {
+static void without_copies_there_is_no_refresh_program(void **state) {
   (void)state;
   tn_settings s = with(NULL);
   tn_graph *refresh = NULL;
@@ -278,15 +278,15 @@ static void without_copies_there_is_nothing_to_refresh(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_scaled_step),
-      CASE(a_policy_that_yields_nothing_does_not_scale),
-      CASE(check_finite_asks_for_the_flag_alone),
+      CASE(a_policy_without_a_scale_does_not_scale),
+      CASE(check_finite_adds_the_predicate_alone),
       CASE(a_scale_must_be_a_number),
       CASE(a_policy_may_refuse),
-      CASE(copies_lie_beside_their_parameters),
+      CASE(copies_have_the_offsets_of_their_parameters),
       CASE(one_cast_of_the_region_follows_the_update),
       CASE(each_copy_follows_an_optimizer_of_each),
       CASE(a_refresh_casts_the_region),
-      CASE(without_copies_there_is_nothing_to_refresh),
+      CASE(without_copies_there_is_no_refresh_program),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

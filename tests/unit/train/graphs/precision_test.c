@@ -1,4 +1,4 @@
-/* Pass `precision` under policies made up for the purpose. */
+/* Pass `precision` under policies made for these tests. */
 #include "tests/unit/train/rig.h"
 
 #include <string.h>
@@ -12,13 +12,13 @@ static int32_t same(const void *options, const tn_precision_site *site) {
   return site->dtype;
 }
 
-/* Products in f16, as real policies have them. */
+/* Products in f16, as in usual policies. */
 static int32_t products_in_f16(const void *options, const tn_precision_site *site) {
   (void)options;
   return strcmp(site->op, "matmul") == 0 ? TN_F16 : site->dtype;
 }
 
-/* Products in f16, what follows them back in f32. */
+/* Products in f16, and later ops in f32. */
 static int32_t sums_in_f32(const void *options, const tn_precision_site *site) {
   (void)options;
   if (strcmp(site->op, "matmul") == 0) return TN_F16;
@@ -32,7 +32,7 @@ static int32_t quarrel(const void *options, const tn_precision_site *site) {
   return site->index == 0 ? TN_F16 : TN_BF16;
 }
 
-/* The first operand of a sum in f16; the second as it is. */
+/* The first operand of a sum in f16; the second unchanged. */
 static int32_t half_and_whole(const void *options, const tn_precision_site *site) {
   (void)options;
   return strcmp(site->op, "add") == 0 && site->index == 0 ? TN_F16 : site->dtype;
@@ -55,7 +55,7 @@ static void expect(policy *decide, const char *before, const char *after) {
 
 /* ---- cases ---- */
 
-static void a_policy_that_changes_nothing_leaves_the_graph_itself(void **state) {
+static void a_policy_that_changes_nothing_keeps_the_graph(void **state) {
   (void)state;
   tn_graph *graph = rig_parse("x: f32[2, 3] = input(name=x)\n"
                               "y: f32[2, 3] = relu(x)\n"
@@ -64,7 +64,7 @@ static void a_policy_that_changes_nothing_leaves_the_graph_itself(void **state) 
   tn_graph_destroy(graph);
 }
 
-static void a_value_is_cast_once_for_all_and_a_parameter_is_derived(void **state) {
+static void a_value_is_cast_once_and_a_parameter_has_a_copy(void **state) {
   (void)state;
   expect(products_in_f16,
          "x: f32[2, 3] = input(name=x)\n"
@@ -92,7 +92,7 @@ static void a_value_is_cast_once_for_all_and_a_parameter_is_derived(void **state
          "output q = %12\n");
 }
 
-static void no_opinion_follows_the_operand_as_it_has_become(void **state) {
+static void undecided_operands_keep_their_new_type(void **state) {
   (void)state;
   expect(sums_in_f32,
          "x: f32[2, 3] = input(name=x)\n"
@@ -112,7 +112,7 @@ static void no_opinion_follows_the_operand_as_it_has_become(void **state) {
          "output s = %8\n");
 }
 
-static void operands_of_one_type_meet_in_the_widest(void **state) {
+static void operands_of_one_letter_get_the_widest_type(void **state) {
   (void)state;
   expect(half_and_whole,
          "x: f32[2] = input(name=x)\n"
@@ -125,7 +125,7 @@ static void operands_of_one_type_meet_in_the_widest(void **state) {
          "output s = %3\n");
 }
 
-static void f16_and_bf16_meet_in_f32(void **state) {
+static void f16_and_bf16_widen_to_f32(void **state) {
   (void)state;
   expect(quarrel,
          "x: f16[2] = input(name=x)\n"
@@ -141,7 +141,7 @@ static void f16_and_bf16_meet_in_f32(void **state) {
          "output s = %6\n");
 }
 
-static void commits_and_outputs_have_their_type_again(void **state) {
+static void commits_and_outputs_are_cast_back(void **state) {
   (void)state;
   expect(products_in_f16,
          "x: f32[2, 2] = input(name=x)\n"
@@ -162,7 +162,7 @@ static void commits_and_outputs_have_their_type_again(void **state) {
          "output y = %8\n");
 }
 
-static void operands_that_are_no_floats_are_not_asked_about(void **state) {
+static void the_policy_decides_only_float_operands(void **state) {
   (void)state;
   expect(products_in_f16,
          "i: i32[4] = input(name=i)\n"
@@ -182,13 +182,13 @@ static void operands_that_are_no_floats_are_not_asked_about(void **state) {
          "output y = %8\n");
 }
 
-/* Products in f16; everything else as it comes. */
+/* Products in f16; everything else unchanged. */
 static int32_t products_and_followers(const void *options, const tn_precision_site *site) {
   (void)options;
   return strcmp(site->op, "matmul") == 0 ? TN_F16 : TN_ANY;
 }
 
-static void a_constant_follows_if_the_type_holds_it(void **state) {
+static void a_constant_gets_the_type_if_it_is_representable(void **state) {
   (void)state;
   expect(products_and_followers,
          "x: f32[2, 2] = input(name=x)\n"
@@ -213,13 +213,13 @@ static void a_constant_follows_if_the_type_holds_it(void **state) {
          "output z = %10\n");
 }
 
-/* Statistics of a norm are f32 by its schema, whatever the policy would like. */
+/* The schema of a norm requires f32 statistics for every policy. */
 static int32_t norms_in_f16(const void *options, const tn_precision_site *site) {
   (void)options;
   return strcmp(site->op, "batch_norm") == 0 ? TN_F16 : TN_ANY;
 }
 
-static void a_type_that_the_schema_has_not_is_not_taken(void **state) {
+static void a_type_outside_the_schema_is_ignored(void **state) {
   (void)state;
   expect(norms_in_f16,
          "x: f32[4, 2] = input(name=x)\n"
@@ -268,8 +268,8 @@ static void an_op_without_math_works_in_f32(void **state) {
   expect(tf32_everywhere, text, text);
 }
 
-/* Nodes 0 to 2 are the model's; what follows is an update, which works in f32. */
-static void an_update_is_not_asked_about(void **state) {
+/* Nodes 0 to 2 are the model's; later nodes are an update, which works in f32. */
+static void the_policy_does_not_decide_updates(void **state) {
   (void)state;
   const tn_precision precision = {.item = {.name = "made-up"}, .decide = products_and_followers};
   const tn_settings settings = {.precision = &precision};
@@ -312,29 +312,29 @@ static void refuse(policy *decide, const char *message) {
   tn_graph_destroy(graph);
 }
 
-static void a_decision_that_is_no_float_type_is_refused(void **state) {
+static void a_decision_for_another_type_than_a_float_is_refused(void **state) {
   (void)state;
-  refuse(no_type, "precision policy 'made-up': operand 0 of relu shall be ? (77), expected f16");
-  refuse(whole_numbers, "precision policy 'made-up': operand 0 of relu shall be i32");
+  refuse(no_type, "precision policy 'made-up': operand 0 of relu gets ? (77), expected f16");
+  refuse(whole_numbers, "precision policy 'made-up': operand 0 of relu gets i32");
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, rig_open, rig_close)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      CASE(a_policy_that_changes_nothing_leaves_the_graph_itself),
-      CASE(a_value_is_cast_once_for_all_and_a_parameter_is_derived),
-      CASE(no_opinion_follows_the_operand_as_it_has_become),
-      CASE(operands_of_one_type_meet_in_the_widest),
-      CASE(f16_and_bf16_meet_in_f32),
-      CASE(commits_and_outputs_have_their_type_again),
-      CASE(operands_that_are_no_floats_are_not_asked_about),
-      CASE(a_constant_follows_if_the_type_holds_it),
-      CASE(a_type_that_the_schema_has_not_is_not_taken),
+      CASE(a_policy_that_changes_nothing_keeps_the_graph),
+      CASE(a_value_is_cast_once_and_a_parameter_has_a_copy),
+      CASE(undecided_operands_keep_their_new_type),
+      CASE(operands_of_one_letter_get_the_widest_type),
+      CASE(f16_and_bf16_widen_to_f32),
+      CASE(commits_and_outputs_are_cast_back),
+      CASE(the_policy_decides_only_float_operands),
+      CASE(a_constant_gets_the_type_if_it_is_representable),
+      CASE(a_type_outside_the_schema_is_ignored),
       CASE(tf32_is_an_attribute_of_products),
       CASE(an_op_without_math_works_in_f32),
-      CASE(an_update_is_not_asked_about),
-      CASE(a_decision_that_is_no_float_type_is_refused),
+      CASE(the_policy_does_not_decide_updates),
+      CASE(a_decision_for_another_type_than_a_float_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/train/run.h"
+#include "core/train/programs/control_block.h"
 
 extern const tn_plugin *tn_static_schedules(void);
 
@@ -31,7 +31,7 @@ static const tn_item *find(const char *name) {
   return NULL;
 }
 
-/* Chooses a schedule; `option` NULL: all as they are by default. */
+/* Chooses a schedule; `option` NULL: with its defaults. */
 static void choose(const char *name, int64_t warmup, const char *option, const char *value) {
   const tn_item *item = find(name);
   tn_options options;
@@ -44,7 +44,7 @@ static void choose(const char *name, int64_t warmup, const char *option, const c
 
 /* In a run of 100 steps, 10 in an epoch. */
 static void expect(int64_t step, double factor) {
-  double found = tn_lr_factor(&settings, step, 100, 10);
+  double found = tn_learning_rate_factor(&settings, step, 100, 10);
   if (fabs(found - factor) > 1e-12)
     fail_msg("step %lld: %.17g, expected %.17g", (long long)step, found, factor);
 }
@@ -104,7 +104,7 @@ static void a_warm_up_as_long_as_the_run_leaves_nothing_to_fall(void **state) {
 static void cosine_of_a_run_without_known_length_stays(void **state) {
   (void)state;
   choose("cosine", 0, NULL, NULL);
-  assert_true(tn_lr_factor(&settings, 50, -1, -1) == 1.0);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1) == 1.0);
 }
 
 static void step_drops_by_epochs(void **state) {
@@ -128,7 +128,7 @@ static void step_drops_by_steps_where_they_are_given(void **state) {
 static void step_by_epochs_of_unknown_length_stays(void **state) {
   (void)state;
   choose("step", 0, NULL, NULL);
-  assert_true(tn_lr_factor(&settings, 1000000, -1, -1) == 1.0);
+  assert_true(tn_learning_rate_factor(&settings, 1000000, -1, -1) == 1.0);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

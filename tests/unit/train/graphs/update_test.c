@@ -1,4 +1,4 @@
-/* From a loss to the next parameters, with optimizers made up for the purpose. */
+/* From a loss to the next parameters, with optimizers made for these tests. */
 #include "tests/unit/train/rig.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static const tn_option step_rows[] = {
     TN_OPT_WITH(step_options, rate, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.5", ">= 0", "how far to go"),
     TN_OPT(step_options, keep, TN_OPT_FLOAT, "0", "[0, 1)", "share of the last step"), TN_OPT_END};
 
-/* p - rate * g, and with `keep` a slot that remembers the gradient. */
+/* p - rate * g, and with `keep` a state that holds the gradient. */
 static tn_status take_step(tn_build *b, const void *given) {
   const step_options *o = given;
   tn_val param = tn_build_in(b, 0), gradient = tn_build_in(b, 1);
@@ -73,7 +73,7 @@ OPTIMIZER(narrow, TN_UPDATE_ELEMENTWISE, keep_a_scalar);
 static tn_arena arena;
 static tn_model model;
 static tn_state_map *map;
-static tn_update_plan plan;
+static tn_update_info info;
 static const step_options half = {0.5, 0}, tenth = {0.1, 0}, keeping = {0.5, 0.9};
 
 static int set_up(void **state) {
@@ -93,7 +93,7 @@ static int tear_down(void **state) {
 
 static tn_status emit(const tn_settings *settings, const char *before) {
   model.graph = rig_parse(before);
-  return tn_update_emit(&R.env, &arena, settings, 7, &model, map, &plan);
+  return tn_update_emit(&R.env, &arena, settings, 7, &model, map, &info);
 }
 
 static tn_settings with(const tn_optimizer *kind, const step_options *options) {
@@ -122,7 +122,7 @@ static void expect_place(const char *path, const char *region, int64_t offset) {
   "%6: f32[] = reduce_sum(%5)\n"                                                                             \
   "output loss = %6\n"
 
-/* The smallest model there is: the loss is the sum of a parameter times the input. */
+/* The smallest model: the loss is the sum of a parameter times the input. */
 #define ONE_PARAMETER                                                                                        \
   "x: f32[3] = input(name=x)\n"                                                                              \
   "w: f32[3] = state(path=w)\n"                                                                              \
@@ -155,10 +155,10 @@ static void the_whole_update_of_one_parameter(void **state) {
          "commit @param.f32 = %13\n"
          "commit run.updates = %16\n"
          "output loss = %4\n");
-  assert_int_equal(plan.n_groups, 1);
-  assert_int_equal(plan.n_controls, 1);
-  assert_string_equal(plan.controls[0].name, "rate");
-  assert_true(plan.controls[0].values[0] == 0.5);
+  assert_int_equal(info.n_groups, 1);
+  assert_int_equal(info.n_scheduled, 1);
+  assert_string_equal(info.scheduled[0].name, "rate");
+  assert_true(info.scheduled[0].values[0] == 0.5);
 }
 
 static void parameters_lie_in_the_order_in_which_gradients_become_ready(void **state) {
@@ -170,7 +170,7 @@ static void parameters_lie_in_the_order_in_which_gradients_become_ready(void **s
   expect_place("a", "param.f32", 16);
 }
 
-static void a_slot_lies_as_its_parameters_do(void **state) {
+static void optimizer_state_has_the_offsets_of_its_parameters(void **state) {
   (void)state;
   const tn_settings s = with(&flat, &keeping);
   rig_expect_ok(emit(&s, TWO_LAYERS));
@@ -259,8 +259,8 @@ static void a_group_spreads_its_options_over_its_range(void **state) {
          "commit @param.f32 = %18\n"
          "commit run.updates = %21\n"
          "output loss = %6\n");
-  assert_int_equal(plan.n_groups, 2);
-  assert_true(plan.controls[0].values[0] == 0.5 && plan.controls[0].values[1] == 0.1);
+  assert_int_equal(info.n_groups, 2);
+  assert_true(info.scheduled[0].values[0] == 0.5 && info.scheduled[0].values[1] == 0.1);
 }
 
 static void the_first_group_that_matches_wins(void **state) {
@@ -271,10 +271,10 @@ static void the_first_group_that_matches_wins(void **state) {
   s.n_groups = 2;
   rig_expect_ok(emit(&s, TWO_LAYERS));
   rig_expect_ok(tn_graph_verify(model.graph));
-  assert_int_equal(plan.n_groups, 3);
+  assert_int_equal(info.n_groups, 3);
 }
 
-static void a_group_that_matches_nothing_is_a_mistake(void **state) {
+static void a_group_without_a_match_is_an_error(void **state) {
   (void)state;
   tn_group_setting groups[] = {group("tail", "c*", &tenth)};
   tn_settings s = with(&flat, &half);
@@ -284,14 +284,14 @@ static void a_group_that_matches_nothing_is_a_mistake(void **state) {
                    "net.ini:9: [group.tail] match: 'c*' matches no parameter");
 }
 
-static void a_group_whose_parameters_all_went_before_is_a_mistake(void **state) {
+static void a_group_with_parameters_of_earlier_groups_alone_is_an_error(void **state) {
   (void)state;
   tn_group_setting groups[] = {group("all", "*", &half), group("head", "b", &tenth)};
   tn_settings s = with(&flat, &half);
   s.groups = groups;
   s.n_groups = 2;
   rig_expect_error(emit(&s, TWO_LAYERS), TN_EINVAL,
-                   "[group.head] match: 'b' matches no parameter, or only what groups above have taken");
+                   "[group.head] match: 'b' matches no parameter, or only parameters of earlier groups");
 }
 
 static void an_optimizer_may_see_every_parameter_with_its_shape(void **state) {
@@ -390,7 +390,7 @@ static void a_tied_parameter_is_trained_once_with_both_gradients(void **state) {
          "output loss = %5\n");
 }
 
-static void a_parameter_that_the_loss_does_not_depend_on_stays_out(void **state) {
+static void a_parameter_without_a_gradient_is_not_trained(void **state) {
   (void)state;
   const tn_settings s = with(&flat, &half);
   rig_expect_ok(emit(&s, "x: f32[3] = input(name=x)\n"
@@ -448,14 +448,14 @@ static void only_scheduled_options_have_values_in_the_graph(void **state) {
   expect_refusal(&curious, "asks for the option 'keep', which it does not mark TN_OPT_SCHEDULED");
 }
 
-static void flat_slots_begin_with_zeros(void **state) {
+static void flat_state_starts_with_zeros(void **state) {
   (void)state;
-  expect_refusal(&eager, "slot 'kept' starts with ones, expected zeros");
+  expect_refusal(&eager, "state 'kept' is initialized with ones, expected zeros");
 }
 
-static void flat_slots_are_as_long_as_the_parameters(void **state) {
+static void flat_state_has_the_length_of_the_parameters(void **state) {
   (void)state;
-  expect_refusal(&narrow, "slot 'kept' is not of the parameter's type");
+  expect_refusal(&narrow, "state 'kept' is not of the parameter's type");
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -464,23 +464,23 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(the_whole_update_of_one_parameter),
       CASE(parameters_lie_in_the_order_in_which_gradients_become_ready),
-      CASE(a_slot_lies_as_its_parameters_do),
+      CASE(optimizer_state_has_the_offsets_of_its_parameters),
       CASE(clipping_scales_the_packed_gradient),
       CASE(a_group_spreads_its_options_over_its_range),
       CASE(the_first_group_that_matches_wins),
-      CASE(a_group_that_matches_nothing_is_a_mistake),
-      CASE(a_group_whose_parameters_all_went_before_is_a_mistake),
+      CASE(a_group_without_a_match_is_an_error),
+      CASE(a_group_with_parameters_of_earlier_groups_alone_is_an_error),
       CASE(an_optimizer_may_see_every_parameter_with_its_shape),
       CASE(a_group_of_one_parameter_has_its_own_scalar),
       CASE(a_tied_parameter_is_trained_once_with_both_gradients),
-      CASE(a_parameter_that_the_loss_does_not_depend_on_stays_out),
+      CASE(a_parameter_without_a_gradient_is_not_trained),
       CASE(a_loss_without_parameters_cannot_be_trained),
       CASE(a_model_without_a_loss_cannot_be_trained),
       CASE(a_parameter_of_another_type_is_refused),
       CASE(an_optimizer_must_yield_the_parameter),
       CASE(only_scheduled_options_have_values_in_the_graph),
-      CASE(flat_slots_begin_with_zeros),
-      CASE(flat_slots_are_as_long_as_the_parameters),
+      CASE(flat_state_starts_with_zeros),
+      CASE(flat_state_has_the_length_of_the_parameters),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

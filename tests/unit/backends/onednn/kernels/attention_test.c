@@ -5,7 +5,7 @@
 
 #include "backends/onednn/kernels/kernels.h"
 
-/* ---- attention as it is defined, in f64 ---- */
+/* ---- attention by definition, in f64 ---- */
 
 enum { Q, K, V, Y, LSE, DY, DQ, DK, DV, TENSORS };
 
@@ -16,7 +16,7 @@ typedef struct tensors {
   tn_view at[TENSORS];
 } tensors;
 
-/* Gradients side by side in one tensor. */
+/* Concatenated gradients. */
 static int64_t place_joined(const tensors *t, int32_t name, int64_t head, int64_t row, int64_t column) {
   int64_t width = name == DV ? t->value_width : t->width;
   int64_t first = (name - DQ) * t->heads * t->width, token = head / t->heads * t->queries + row;
@@ -143,7 +143,7 @@ static tn_type rows(const shape *s, int32_t dtype, bool together, int64_t tokens
                   : RIG_TYPE(dtype, s->batch, s->heads, tokens, width);
 }
 
-/* The same operands, whose gradients become one tensor. */
+/* The same operands with concatenated gradients. */
 static void check_joined(const shape *s, const tn_attention_attributes *a, const tn_type *types,
                          void *const *data) {
   const tn_axis_attributes last = {.axis = 2};

@@ -1,18 +1,18 @@
-/* Small convolutions and their gradients, against the cpu's; with ReLU and the gradient of the bias, against
- * those without. */
+/* Small convolutions and their gradients, against the reference backend; with ReLU and the gradient of the
+ * bias, against those without. */
 #include "tests/unit/backends/onednn/isa_rig.h"
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h" /* the cpu's */
+#include "backends/cpu/kernels/kernels.h" /* the reference */
 #include "backends/onednn/kernels/kernels.h"
 
 typedef struct conv {
   int64_t n, c, o, h, w, kernel[2], padding[2], dilation[2];
 } conv;
 
-/* LeNet's two; one pixel, one tap; more padding than the kernel reaches; rows of one, two and more vectors;
- * filters beyond a vector; enough pictures for several chunks and blocks. */
+/* The two of LeNet; one pixel, one tap; more padding than the reach of the kernel; rows of one, two and more
+ * vectors; filters beyond a vector; enough pictures for several chunks and blocks. */
 static const conv convs[] = {
     {3, 1, 6, 28, 28, {5, 5}, {2, 2}, {1, 1}},  {2, 6, 16, 14, 14, {5, 5}, {0, 0}, {1, 1}},
     {1, 1, 1, 1, 1, {1, 1}, {0, 0}, {1, 1}},    {2, 2, 3, 4, 5, {1, 2}, {2, 3}, {1, 1}},

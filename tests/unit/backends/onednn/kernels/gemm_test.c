@@ -1,4 +1,4 @@
-/* Products by tiles in registers, in every way and on every instruction set, against sums in f64. */
+/* Products by every method and on every instruction set, against sums in f64. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <math.h>
@@ -16,51 +16,53 @@ static const tn_gemm_loops *loops_at(int32_t isa) {
 #endif
 }
 
-/* A matrix at the very end of its memory, so that a sanitizer sees who reads on. */
+/* A matrix at the end of its allocation, so that a sanitizer sees reads beyond it. */
 static float *drawn(int64_t n, tn_rng *rng) {
   float *x = malloc((size_t)(n > 0 ? n : 1) * sizeof *x);
   for (int64_t i = 0; i < n; i++) x[i] = (float)(tn_rng_below(rng, 2000) - 1000) / 250.0f;
   return x;
 }
 
-enum { WAYS = 4, GAP = 3, ENDS = TN_END_GELU_GRAD + 1 };
+enum { METHODS = 4, GAP = 3, EPILOGUES = TN_EPILOGUE_GELU_GRAD + 1 };
 
-static int32_t fits(int32_t way, int32_t transpose_a, int32_t transpose_b) {
-  if (way == TN_GEMM_PACK) return 1;
-  if (way == TN_GEMM_GATHER) return transpose_a;
-  return way == TN_GEMM_DOTS ? transpose_b && !transpose_a : !transpose_b;
+static int32_t fits(int32_t method, int32_t transpose_a, int32_t transpose_b) {
+  if (method == TN_GEMM_PACKED) return 1;
+  if (method == TN_GEMM_GATHERED) return transpose_a;
+  return method == TN_GEMM_DOTS ? transpose_b && !transpose_a : !transpose_b;
 }
 
-static void run(const tn_gemm_loops *loops, int32_t way, const tn_sgemm *g) {
+static void run(const tn_gemm_loops *loops, int32_t method, const tn_sgemm *g) {
   int64_t floats = TN_GEMM_DEPTH * TN_GEMM_WIDTH;
-  if (way == TN_GEMM_GATHER) floats = (tn_gemm_gathered_floats(g->m, g->n) + 15) / 16 * 16;
+  if (method == TN_GEMM_GATHERED) floats = (tn_gemm_gathered_floats(g->m, g->n) + 15) / 16 * 16;
   float *scratch = aligned_alloc(64, (size_t)floats * sizeof *scratch);
-  switch (way) {
-  case TN_GEMM_PACK: loops->packed(g, scratch); break;
-  case TN_GEMM_GATHER: loops->gathered(g, scratch); break;
+  switch (method) {
+  case TN_GEMM_PACKED: loops->packed(g, scratch); break;
+  case TN_GEMM_GATHERED: loops->gathered(g, scratch); break;
   case TN_GEMM_DOTS: loops->dots(g); break;
   default: loops->straight(g); break;
   }
   free(scratch);
 }
 
-static float ended(const tn_sgemm *g, int64_t i, int64_t j, double y) {
-  if (g->end.bias != NULL) y += g->end.bias[j];
-  if (g->end.what == TN_END_MAX) return (float)fmax(y, g->end.limit);
-  if (g->end.what == TN_END_GATE) return g->end.gate[i * g->c_i + j] > g->end.limit ? (float)y : g->end.other;
-  if (g->end.what == TN_END_ADD) return (float)(y + (double)g->end.gate[i * g->c_i + j]);
-  double x = g->end.what == TN_END_GELU ? y : (double)g->end.gate[i * g->c_i + j];
-  int32_t approximate = g->end.approximate;
-  if (g->end.what == TN_END_GELU) return (float)defined_gelu(y, approximate);
-  if (g->end.what == TN_END_GELU_GRAD) return (float)(y * defined_gelu_slope(x, approximate));
+static float with_epilogue(const tn_sgemm *g, int64_t i, int64_t j, double y) {
+  if (g->epilogue.bias != NULL) y += g->epilogue.bias[j];
+  if (g->epilogue.op == TN_EPILOGUE_RELU) return (float)fmax(y, g->epilogue.limit);
+  if (g->epilogue.op == TN_EPILOGUE_RELU_GRAD)
+    return g->epilogue.operand[i * g->c_i + j] > g->epilogue.limit ? (float)y : g->epilogue.other;
+  if (g->epilogue.op == TN_EPILOGUE_ADD) return (float)(y + (double)g->epilogue.operand[i * g->c_i + j]);
+  double x = g->epilogue.op == TN_EPILOGUE_GELU ? y : (double)g->epilogue.operand[i * g->c_i + j];
+  int32_t approximate = g->epilogue.approximate;
+  if (g->epilogue.op == TN_EPILOGUE_GELU) return (float)defined_gelu(y, approximate);
+  if (g->epilogue.op == TN_EPILOGUE_GELU_GRAD) return (float)(y * defined_gelu_slope(x, approximate));
   return (float)y;
 }
 
-/* What GELU was taken of, where it was kept. */
-static void check_kept(const tn_sgemm *g, int64_t i, int64_t j, double sum, double magnitude) {
-  if (g->end.kept == NULL || g->end.what != TN_END_GELU) return;
-  double kept = (double)g->end.kept[i * g->c_i + j] - (double)g->end.bias[j];
-  if (!(fabs(kept - sum) <= 4e-6 * magnitude)) fail_msg("%g is kept, expected %g", kept, sum);
+/* The operand of GELU, where it is a result, too. */
+static void check_preactivation(const tn_sgemm *g, int64_t i, int64_t j, double sum, double magnitude) {
+  if (g->epilogue.preactivation == NULL || g->epilogue.op != TN_EPILOGUE_GELU) return;
+  double preactivation = (double)g->epilogue.preactivation[i * g->c_i + j] - (double)g->epilogue.bias[j];
+  if (!(fabs(preactivation - sum) <= 4e-6 * magnitude))
+    fail_msg("the operand of GELU is %g, expected %g", preactivation, sum);
 }
 
 static void check(const tn_sgemm *g) {
@@ -76,19 +78,20 @@ static void check(const tn_sgemm *g) {
       if (j >= g->n)
         assert_true(got == 77.0f);
       else
-        check_kept(g, i, j, sum, magnitude);
-      if (j < g->n && !(fabs((double)got - (double)ended(g, i, j, sum)) <= 4e-6 * magnitude))
+        check_preactivation(g, i, j, sum, magnitude);
+      if (j < g->n && !(fabs((double)got - (double)with_epilogue(g, i, j, sum)) <= 4e-6 * magnitude))
         fail_msg("%lld %lld %lld: element %lld, %lld is %g, expected %g", (long long)g->m, (long long)g->n,
-                 (long long)g->k, (long long)i, (long long)j, (double)got, (double)ended(g, i, j, sum));
+                 (long long)g->k, (long long)i, (long long)j, (double)got,
+                 (double)with_epilogue(g, i, j, sum));
     }
 }
 
-static void try_all(int64_t m, int64_t n, int64_t k, int32_t what, tn_rng *rng) {
+static void try_all(int64_t m, int64_t n, int64_t k, int32_t op, tn_rng *rng) {
   for (int32_t t = 0; t < 4; t++) {
     int32_t ta = t & 1, tb = t >> 1;
     float *a = drawn(m * k, rng), *b = drawn(k * n, rng), *bias = drawn(n, rng),
-          *gate = drawn(m * (n + GAP), rng);
-    float *c = malloc((size_t)(m * (n + GAP)) * sizeof *c), *kept = drawn(m * (n + GAP), rng);
+          *operand = drawn(m * (n + GAP), rng);
+    float *c = malloc((size_t)(m * (n + GAP)) * sizeof *c), *preactivation = drawn(m * (n + GAP), rng);
     tn_sgemm g = {m,
                   n,
                   k,
@@ -101,21 +104,21 @@ static void try_all(int64_t m, int64_t n, int64_t k, int32_t what, tn_rng *rng) 
                   c,
                   n + GAP,
                   {.bias = bias,
-                   .what = what,
+                   .op = op,
                    .limit = 0.25f,
                    .other = -1.5f,
-                   .gate = gate,
+                   .operand = operand,
                    .approximate = t & 1,
-                   .kept = k % 2 ? kept : NULL}};
-    if (what == TN_END_NONE && k % 2 == 0) g.end.bias = NULL;
+                   .preactivation = k % 2 ? preactivation : NULL}};
+    if (op == TN_EPILOGUE_NONE && k % 2 == 0) g.epilogue.bias = NULL;
     for (int32_t isa = 0; isa <= TN_ISA_AVX512; isa++)
-      for (int32_t way = 0; way < WAYS && loops_at(isa) != NULL; way++) {
-        if (!fits(way, ta, tb)) continue;
+      for (int32_t method = 0; method < METHODS && loops_at(isa) != NULL; method++) {
+        if (!fits(method, ta, tb)) continue;
         for (int64_t i = 0; i < m * g.c_i; i++) c[i] = 77.0f;
-        run(loops_at(isa), way, &g);
+        run(loops_at(isa), method, &g);
         check(&g);
       }
-    free(a), free(b), free(bias), free(gate), free(c), free(kept);
+    free(a), free(b), free(bias), free(operand), free(c), free(preactivation);
   }
 }
 
@@ -124,61 +127,61 @@ static void products_of_every_small_size_are_right(void **state) {
   tn_rng rng = tn_rng_at(31, 0);
   for (int64_t m = 1; m <= 10; m++)
     for (int64_t n = 1; n <= 52; n += m % 2 == 0 ? 1 : 5)
-      try_all(m, n, 1 + (int64_t)tn_rng_below(&rng, 20), (int32_t)((m + n) % ENDS), &rng);
+      try_all(m, n, 1 + (int64_t)tn_rng_below(&rng, 20), (int32_t)((m + n) % EPILOGUES), &rng);
 }
 
 static void products_of_several_panels_are_right(void **state) {
   (void)state;
   tn_rng rng = tn_rng_at(32, 0);
-  try_all(17, 101, TN_GEMM_DEPTH + 1, TN_END_MAX, &rng);
-  try_all(3, 49, 2 * TN_GEMM_DEPTH + 30, TN_END_GATE, &rng);
-  try_all(19, 70, TN_GEMM_DEPTH + 9, TN_END_GELU, &rng);
-  try_all(19, 70, 2 * TN_GEMM_DEPTH + 9, TN_END_GELU_GRAD, &rng);
-  try_all(33, 7, TN_GEMM_DEPTH, TN_END_NONE, &rng);
-  try_all(515, 66, 300, TN_END_NONE, &rng);
+  try_all(17, 101, TN_GEMM_DEPTH + 1, TN_EPILOGUE_RELU, &rng);
+  try_all(3, 49, 2 * TN_GEMM_DEPTH + 30, TN_EPILOGUE_RELU_GRAD, &rng);
+  try_all(19, 70, TN_GEMM_DEPTH + 9, TN_EPILOGUE_GELU, &rng);
+  try_all(19, 70, 2 * TN_GEMM_DEPTH + 9, TN_EPILOGUE_GELU_GRAD, &rng);
+  try_all(33, 7, TN_GEMM_DEPTH, TN_EPILOGUE_NONE, &rng);
+  try_all(515, 66, 300, TN_EPILOGUE_NONE, &rng);
 }
 
 static void a_sum_of_nothing_is_the_bias_or_zero(void **state) {
   (void)state;
   tn_rng rng = tn_rng_at(33, 0);
-  try_all(5, 19, 0, TN_END_NONE, &rng);
-  try_all(5, 19, 0, TN_END_MAX, &rng);
+  try_all(5, 19, 0, TN_EPILOGUE_NONE, &rng);
+  try_all(5, 19, 0, TN_EPILOGUE_RELU, &rng);
 }
 
 static void nan_stays_nan_behind_a_maximum(void **state) {
   (void)state;
   for (int32_t isa = 0; isa <= TN_ISA_AVX512 && loops_at(isa) != NULL; isa++) {
     float a = 1, b[3] = {NAN, -1, 2}, c[3];
-    tn_sgemm g = {1, 3, 1, &a, b, 1, 1, 3, 1, c, 3, {.what = TN_END_MAX}};
+    tn_sgemm g = {1, 3, 1, &a, b, 1, 1, 3, 1, c, 3, {.op = TN_EPILOGUE_RELU}};
     loops_at(isa)->straight(&g);
     assert_true(isnan(c[0]) && c[1] == 0 && c[2] == 2);
   }
 }
 
-/* Whatever the shape, items cover a result once, and chunks cover the items. */
+/* For every shape, items cover a result once, and chunks cover the items. */
 static void cuts_cover_a_result_once(void **state) {
   (void)state;
   static const int64_t sizes[] = {1, 7, 32, 97, 128, 300, 1000};
   enum { SIZES = sizeof sizes / sizeof *sizes };
   for (int32_t i = 0; i < SIZES * SIZES * 4; i++) {
-    tn_gemm_cut cut;
+    tn_gemm_partition partition;
     int64_t m = sizes[i % SIZES], n = sizes[i / SIZES % SIZES], t = i / SIZES / SIZES, volume = 0, next = 0;
     int64_t k = 500 + i % 5 * 700;
-    tn_gemm_cut_make(&cut, TN_F32, (int32_t)(t & 1), (int32_t)(t >> 1), 1 + i % 3, m, n, k,
-                     i % 2 ? TN_GEMM_ENDED : 0);
-    for (int64_t c = 0; c < cut.chunks; c++) {
-      int64_t count, first = tn_gemm_cut_chunk(&cut, c, &count);
+    tn_gemm_partition_make(&partition, TN_F32, (int32_t)(t & 1), (int32_t)(t >> 1), 1 + i % 3, m, n, k,
+                           i % 2 ? TN_GEMM_EPILOGUE : 0);
+    for (int64_t c = 0; c < partition.chunks; c++) {
+      int64_t count, first = tn_gemm_chunk_items(&partition, c, &count);
       assert_true(first == next && count > 0);
       next += count;
       for (int64_t item = first; item < next; item++) {
-        tn_gemm_range r;
-        assert_in_range(tn_gemm_cut_item(&cut, item, &r), 0, cut.products - 1);
+        tn_gemm_extent r;
+        assert_in_range(tn_gemm_item_range(&partition, item, &r), 0, partition.products - 1);
         assert_true(r.m > 0 && r.n > 0 && r.k > 0 && r.m0 + r.m <= m && r.n0 + r.n <= n && r.k0 + r.k <= k);
-        assert_true(cut.parts == 1 || (cut.products == 1 && i % 2 == 0));
+        assert_true(partition.parts == 1 || (partition.products == 1 && i % 2 == 0));
         volume += r.m * r.n * r.k;
       }
     }
-    assert_true(volume == cut.products * m * n * k);
+    assert_true(volume == partition.products * m * n * k);
   }
 }
 

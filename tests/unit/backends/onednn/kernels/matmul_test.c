@@ -1,4 +1,5 @@
-/* Products and what stands around them, as kernels: against sums in f64, on several numbers of threads. */
+/* Kernels of products and of products with the ops around them, against sums in f64, on several numbers of
+ * threads. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <math.h>
@@ -111,7 +112,7 @@ static void the_gradient_of_a_relu_joins_the_product(void **state) {
   }
 }
 
-/* Alone, and with what GELU was taken of, which its gradient reads. */
+/* Alone, and with the operand of GELU as a result, which the gradient reads. */
 static void a_gelu_joins_the_product(void **state) {
   (void)state;
   tn_rng rng = tn_rng_at(45, 0);
@@ -200,7 +201,7 @@ static void what_is_added_joins_the_product(void **state) {
 
 static void a_product_goes_to_several_results(void **state) {
   (void)state;
-  static const int64_t order[] = {2, 0, 1}; /* which of the slices is which result */
+  static const int64_t order[] = {2, 0, 1}; /* of the results among the slices */
   tn_rng rng = tn_rng_at(48, 0);
   for (int32_t c = 0; c < SHAPES * 8; c++) {
     shape s = shapes[c / 8];
@@ -237,7 +238,7 @@ static void a_product_goes_to_several_results(void **state) {
   }
 }
 
-/* Slices of rows, and of a product that is no linear layer's. */
+/* Slices of rows, and of a product that is not a linear layer. */
 static void other_slices_of_a_product_are_refused(void **state) {
   (void)state;
   tn_type a = RIG_TYPE(TN_F32, 4, 3), b = RIG_TYPE(TN_F32, 6, 3), whole = RIG_TYPE(TN_F32, 4, 6),
@@ -294,7 +295,7 @@ static void the_gradient_of_the_bias_comes_with_that_of_the_weights(void **state
   }
 }
 
-/* Slices of broadcast batches are those of single products. */
+/* The slices of broadcast batches equal those of single products. */
 static void batches_broadcast(void **state) {
   (void)state;
   tn_rng rng = tn_rng_at(44, 0);
@@ -342,8 +343,8 @@ static void what_is_not_done_here_is_refused(void **state) {
   }
 }
 
-/* A GELU of a product in bf16 is one of the rounded product; the gradient's operand is as large as the
- * product. */
+/* The GELU of a product in bf16 is that of the rounded product; the operand of the gradient has the dims of
+ * the product. */
 static void a_gelu_of_other_elements_is_refused(void **state) {
   (void)state;
   tn_type a = RIG_TYPE(TN_BF16, 3, 4), b = RIG_TYPE(TN_BF16, 4, 5), y = RIG_TYPE(TN_BF16, 3, 5),
@@ -368,7 +369,7 @@ static void a_gelu_of_other_elements_is_refused(void **state) {
   assert_non_null(strstr(answer.text, "broadcast"));
 }
 
-/* Whoever takes the sum with a product that is not made would leave it unwritten. */
+/* A kernel without a product to compute would not write the sum. */
 static void the_bias_of_an_empty_weight_is_left_to_a_sum(void **state) {
   (void)state;
   tn_type d = RIG_TYPE(TN_F32, 6, 4), x = RIG_TYPE(TN_F32, 6, 0), w = RIG_TYPE(TN_F32, 4, 0),

@@ -1,6 +1,6 @@
 #include "tests/unit/backends/onednn/isa_rig.h"
 
-#include "backends/cpu/kernels/kernels.h" /* the cpu's */
+#include "backends/cpu/kernels/kernels.h" /* the reference */
 #include "backends/onednn/kernels/kernels.h"
 
 static const int32_t dtypes[] = {TN_F32, TN_BF16, TN_U8, TN_F64};

@@ -2,10 +2,10 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h" /* the cpu's */
+#include "backends/cpu/kernels/kernels.h" /* the reference */
 #include "backends/onednn/kernels/kernels.h"
 
-/* ---- the gradient as it is defined, in f64 ---- */
+/* ---- the gradient by definition, in f64 ---- */
 
 static tn_status naive_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v, .name = "naive", .deterministic = 1, .capturable = 1};
@@ -93,7 +93,7 @@ static void check_gradient(const tn_type *x, const tn_type *rows, const tn_type 
   for (int32_t i = 0; i < 5; i++) free(data[i]);
 }
 
-/* With a residual's gradient added to it. */
+/* With the gradient of a residual added. */
 static void check_sum(const tn_type *x, const tn_type *rows, const tn_type *row, bool weighted, tn_rng *rng) {
   rig_match m;
   tn_norm_attributes a = {.trailing = row->rank};

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h" /* the cpu's */
+#include "backends/cpu/kernels/kernels.h" /* the reference */
 #include "backends/onednn/kernels/kernels.h"
 
 typedef struct pool {
@@ -21,7 +21,7 @@ static void spoil(const tn_type *type, void *data, tn_rng *rng) {
     uint64_t draw = tn_rng_below(rng, 24);
     if (draw == 0) rig_put(type, data, i, NAN);
     if (draw == 1) rig_put(type, data, i, -INFINITY);
-    if (draw > 12) rig_put(type, data, i, 1); /* equals */
+    if (draw > 12) rig_put(type, data, i, 1); /* ties */
   }
 }
 

@@ -1,6 +1,6 @@
 #include "tests/unit/backends/onednn/isa_rig.h"
 
-#include "backends/cpu/kernels/kernels.h" /* the cpu's */
+#include "backends/cpu/kernels/kernels.h" /* the reference */
 #include "backends/onednn/kernels/kernels.h"
 
 static const struct {

@@ -1,9 +1,9 @@
 #include "tests/unit/backends/onednn/isa_rig.h"
 
-#include "backends/cpu/kernels/kernels.h" /* the cpu's */
+#include "backends/cpu/kernels/kernels.h" /* the reference */
 #include "backends/onednn/kernels/kernels.h"
 
-/* ---- the same in steps, in f64 ---- */
+/* ---- the same op by op, in f64 ---- */
 
 static tn_status naive_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v, .name = "naive", .deterministic = 1, .capturable = 1};

@@ -1,6 +1,6 @@
 #include "tests/unit/backends/onednn/isa_rig.h"
 
-#include "backends/cpu/kernels/kernels.h" /* the cpu's */
+#include "backends/cpu/kernels/kernels.h" /* the reference */
 #include "tenon/plugin/storage.h"
 #include "backends/onednn/kernels/kernels.h"
 #include "backends/onednn/onednn.h"

@@ -1,5 +1,5 @@
-/* Layouts as oneDNN describes them lie in memory as tenon/plugin/storage.h says, in the library's own
- * reorders; and what a recipe takes of it. */
+/* The descriptions of layouts agree with tenon/plugin/storage.h in the library's own reorders; lists of
+ * primitives fail without leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 /* ---- a host ---- */
 
 typedef struct host {
-  int64_t live, asked, refuse_at; /* blocks; allocations; which of them is refused, 0: none */
+  int64_t live, requests, refuse_at; /* blocks; allocations; the number of the refused one, or 0 */
   char text[512];
 } host;
 
@@ -24,7 +24,7 @@ static host *host_of(const void *handle) { return (host *)(void *)((const tn_env
 
 static void *host_alloc(const void *handle, size_t bytes) {
   host *h = host_of(handle);
-  if (++h->asked == h->refuse_at) return NULL;
+  if (++h->requests == h->refuse_at) return NULL;
   h->live++;
   return calloc(1, bytes);
 }
@@ -54,7 +54,7 @@ typedef struct rig {
   host host;
   tn_env env;
   tn_onednn backend;
-  tn_dnn_recipe recipe;
+  tn_primitive_list list;
 } rig;
 
 static int open_rig(void **state) {
@@ -62,22 +62,22 @@ static int open_rig(void **state) {
   if (r == NULL) return -1;
   r->env = (tn_env){&table, (tn_error_record *)(void *)&r->host};
   *state = r;
-  if (tn_dnn_open(&r->env, &r->backend.dnn) != TN_OK) return -1;
-  return tn_dnn_start(&r->recipe, &r->env, &r->backend, 2) == TN_OK ? 0 : -1;
+  if (tn_library_open(&r->env, &r->backend.library) != TN_OK) return -1;
+  return tn_primitive_list_start(&r->list, &r->env, &r->backend, 2) == TN_OK ? 0 : -1;
 }
 
 static int close_rig(void **state) {
   rig *r = *state;
-  tn_dnn_finish(&r->recipe);
-  tn_dnn_close(r->backend.dnn, &r->env);
+  tn_primitive_list_finish(&r->list);
+  tn_library_close(r->backend.library, &r->env);
   int left = (int)r->host.live;
   free(r);
   return left;
 }
 
 static void restart(rig *r) {
-  tn_dnn_finish(&r->recipe);
-  assert_int_equal(tn_dnn_start(&r->recipe, &r->env, &r->backend, 2), TN_OK);
+  tn_primitive_list_finish(&r->list);
+  assert_int_equal(tn_primitive_list_start(&r->list, &r->env, &r->backend, 2), TN_OK);
 }
 
 /* ---- layouts ---- */
@@ -106,7 +106,7 @@ static const lay lays[] = {
 };
 enum { LAYS = sizeof lays / sizeof lays[0] };
 
-/* Small numbers, which bf16 holds too. */
+/* Small numbers, which bf16 represents, too. */
 static uint32_t drawn(const tn_type *type, int64_t at) {
   float value = (float)(1 + at % 97);
   uint32_t bits;
@@ -127,16 +127,16 @@ static int64_t position(const tn_type *type, const tn_storage *s, int64_t at) {
 
 static void reorder(rig *r, const lay *l, void *from, void *to) {
   tn_layout plain = tn_layout_row_major(l->type.rank);
-  tn_dnn_arg in = {0, TN_DNN_IN, 0, NULL}, out = {0, TN_DNN_OUT, 0, NULL};
+  tn_primitive_arg in = {0, TN_ARG_IN, 0, NULL}, out = {0, TN_ARG_OUT, 0, NULL};
   void *plan = NULL;
-  assert_int_equal(tn_dnn_memory(&r->recipe, &l->type, &plain, &in.desc), TN_OK);
-  assert_int_equal(tn_dnn_memory(&r->recipe, &l->type, &l->layout, &out.desc), TN_OK);
+  assert_int_equal(tn_dnnl_memory(&r->list, &l->type, &plain, &in.desc), TN_OK);
+  assert_int_equal(tn_dnnl_memory(&r->list, &l->type, &l->layout, &out.desc), TN_OK);
   assert_int_equal(dnnl_memory_desc_get_size(out.desc),
                    (size_t)tn_storage_of(&l->type, &l->layout).count * tn_dtype_size(l->type.dtype));
-  assert_int_equal(tn_dnn_add_reorder(&r->recipe, &in, &out), TN_OK);
-  assert_int_equal(tn_dnn_cook(&r->recipe, &plan), TN_OK);
+  assert_int_equal(tn_primitive_list_add_reorder(&r->list, &in, &out), TN_OK);
+  assert_int_equal(tn_primitive_list_compile(&r->list, &plan), TN_OK);
   tn_view view_in = {l->type, plain, from}, view_out = {l->type, l->layout, to};
-  void *workspace = aligned_alloc(64, (size_t)tn_dnn_workspace(&r->recipe) + 64);
+  void *workspace = aligned_alloc(64, (size_t)tn_primitive_list_workspace(&r->list) + 64);
   tn_launch launch = {.env = r->env,
                       .struct_size = sizeof(tn_launch),
                       .n_in = 1,
@@ -145,8 +145,8 @@ static void reorder(rig *r, const lay *l, void *from, void *to) {
                       .out = &view_out,
                       .plan = plan,
                       .workspace = workspace};
-  assert_int_equal(tn_dnn_launch(&launch), TN_OK);
-  tn_dnn_release(&r->env, plan);
+  assert_int_equal(tn_primitive_list_launch(&launch), TN_OK);
+  tn_primitive_list_release(&r->env, plan);
   free(workspace);
 }
 
@@ -159,7 +159,7 @@ static void a_layout_lies_as_storage_says(void **state) {
     uint8_t *from = malloc((size_t)tn_type_count(type) * size), *to = malloc((size_t)s.count * size);
     for (int64_t k = 0; k < tn_type_count(type); k++) {
       uint32_t bits = drawn(type, k);
-      memcpy(from + (size_t)k * size, &bits, size); /* little-endian, as all that the library runs on */
+      memcpy(from + (size_t)k * size, &bits, size); /* little-endian, as every processor of the library */
     }
     memset(to, 0x5a, (size_t)s.count * size);
     restart(*state);
@@ -179,11 +179,11 @@ static void a_layout_lies_as_storage_says(void **state) {
 static void a_layout_comes_back(void **state) {
   rig *r = *state;
   for (int32_t i = 0; i < LAYS; i++) {
-    tn_dnn_desc desc;
+    tn_dnnl_desc desc;
     tn_layout layout;
     restart(r);
-    assert_int_equal(tn_dnn_memory(&r->recipe, &lays[i].type, &lays[i].layout, &desc), TN_OK);
-    if (tn_dnn_layout_of(&r->recipe, &lays[i].type, desc, &layout) != TN_OK)
+    assert_int_equal(tn_dnnl_memory(&r->list, &lays[i].type, &lays[i].layout, &desc), TN_OK);
+    if (tn_dnnl_layout(&r->list, &lays[i].type, desc, &layout) != TN_OK)
       fail_msg("%s: %s", lays[i].name, r->host.text);
     tn_storage got = tn_storage_of(&lays[i].type, &layout),
                want = tn_storage_of(&lays[i].type, &lays[i].layout);
@@ -197,65 +197,65 @@ static void what_the_library_does_not_have_is_refused(void **state) {
                        empty = {TN_F32, 2, {0, 3}}, none = {TN_F32, 0, {0}};
   static const tn_layout sevens = {1, 1, {0, 1, 2, 3}, {{1, 7}}}, line = {1, 0, {0}, {{0, 0}}};
   rig *r = *state;
-  tn_dnn_desc desc;
-  assert_int_equal(tn_dnn_memory(&r->recipe, &image, &sevens, &desc), TN_EUNSUPPORTED);
+  tn_dnnl_desc desc;
+  assert_int_equal(tn_dnnl_memory(&r->list, &image, &sevens, &desc), TN_EUNSUPPORTED);
   assert_non_null(strstr(r->host.text, "aBcd7b"));
-  assert_int_equal(tn_dnn_memory(&r->recipe, &wide, &line, &desc), TN_EUNSUPPORTED);
-  assert_int_equal(tn_dnn_memory(&r->recipe, &empty, &line, &desc), TN_EUNSUPPORTED);
-  assert_int_equal(tn_dnn_memory_any(&r->recipe, &none, &desc), TN_EUNSUPPORTED);
-  for (int32_t i = 0; i < TN_DNN_DESCS; i++)
-    assert_int_equal(tn_dnn_memory_any(&r->recipe, &image, &desc), TN_OK);
-  assert_int_equal(tn_dnn_memory_any(&r->recipe, &image, &desc), TN_EINTERNAL);
+  assert_int_equal(tn_dnnl_memory(&r->list, &wide, &line, &desc), TN_EUNSUPPORTED);
+  assert_int_equal(tn_dnnl_memory(&r->list, &empty, &line, &desc), TN_EUNSUPPORTED);
+  assert_int_equal(tn_dnnl_memory_any(&r->list, &none, &desc), TN_EUNSUPPORTED);
+  for (int32_t i = 0; i < TN_PRIMITIVE_DESCS; i++)
+    assert_int_equal(tn_dnnl_memory_any(&r->list, &image, &desc), TN_OK);
+  assert_int_equal(tn_dnnl_memory_any(&r->list, &image, &desc), TN_EINTERNAL);
 }
 
 /* ---- primitives ---- */
 
-/* 3x3, 16 channels to 16, of 8x8 images that lie in the given order. */
+/* 3x3, 16 channels to 16, of 8x8 images in the given layout. */
 static dnnl_status_t convolution(rig *r, const uint8_t *order, dnnl_alg_kind_t algorithm,
                                  dnnl_primitive_desc_t *primitive) {
   static const tn_type image = {TN_F32, 4, {2, 16, 8, 8}}, weights = {TN_F32, 4, {16, 16, 3, 3}};
-  tn_dnn_convolution c = {.kind = dnnl_forward_training, .algorithm = algorithm};
+  tn_dnnl_convolution c = {.kind = dnnl_forward_training, .algorithm = algorithm};
   tn_layout layout = tn_layout_row_major(4), plain = layout;
   dnnl_primitive_attr_t attributes = NULL;
   if (order != NULL) memcpy(layout.order, order, 4);
-  c.window = (tn_dnn_window){{1, 1}, {0, 0}, {1, 1}, {1, 1}};
-  assert_int_equal(tn_dnn_memory(&r->recipe, &image, &layout, &c.x), TN_OK);
-  assert_int_equal(tn_dnn_memory(&r->recipe, &image, &plain, &c.y), TN_OK);
-  assert_int_equal(tn_dnn_memory_any(&r->recipe, &weights, &c.w), TN_OK);
-  assert_int_equal(tn_dnn_attributes(&r->env, &attributes), TN_OK);
-  dnnl_status_t status = tn_dnn_new_convolution(r->recipe.dnn->engine, &c, attributes, NULL, primitive);
+  c.window = (tn_dnnl_window){{1, 1}, {0, 0}, {1, 1}, {1, 1}};
+  assert_int_equal(tn_dnnl_memory(&r->list, &image, &layout, &c.x), TN_OK);
+  assert_int_equal(tn_dnnl_memory(&r->list, &image, &plain, &c.y), TN_OK);
+  assert_int_equal(tn_dnnl_memory_any(&r->list, &weights, &c.w), TN_OK);
+  assert_int_equal(tn_dnnl_attributes(&r->env, &attributes), TN_OK);
+  dnnl_status_t status = tn_dnnl_new_convolution(r->list.library->engine, &c, attributes, NULL, primitive);
   dnnl_primitive_attr_destroy(attributes);
   return status;
 }
 
-/* Nobody has written a faster convolution of channels that lie outside of images. */
+/* The library has only its reference for channels outside of images. */
 static void the_librarys_reference_is_refused(void **state) {
   static const uint8_t channels_first[] = {1, 0, 2, 3};
   rig *r = *state;
   dnnl_primitive_desc_t primitive = NULL;
-  tn_dnn_step *step;
+  tn_primitive_step *step;
   assert_int_equal(convolution(r, channels_first, dnnl_convolution_direct, &primitive), dnnl_success);
-  assert_int_equal(tn_dnn_add(&r->recipe, primitive, &step), TN_EUNSUPPORTED);
+  assert_int_equal(tn_primitive_list_add(&r->list, primitive, &step), TN_EUNSUPPORTED);
   assert_non_null(strstr(r->host.text, "reference"));
-  assert_int_equal(r->recipe.n_steps, 0);
+  assert_int_equal(r->list.n_steps, 0);
 }
 
-static tn_status cook(tn_env *env) {
+static tn_status compile_list(tn_env *env) {
   static const tn_type type = {TN_F32, 1, {8}}, other = {TN_BF16, 1, {8}};
   static const tn_layout line = {1, 0, {0}, {{0, 0}}};
-  tn_dnn_arg from = {0, TN_DNN_IN, 0, NULL}, to = {0, TN_DNN_OUT, 0, NULL};
-  tn_onednn backend = {.dnn = NULL};
-  tn_dnn_recipe recipe = {.env = NULL};
+  tn_primitive_arg from = {0, TN_ARG_IN, 0, NULL}, to = {0, TN_ARG_OUT, 0, NULL};
+  tn_onednn backend = {.library = NULL};
+  tn_primitive_list list = {.env = NULL};
   void *plan = NULL;
-  tn_status status = tn_dnn_open(env, &backend.dnn);
-  if (status == TN_OK) status = tn_dnn_start(&recipe, env, &backend, 1);
-  if (status == TN_OK) status = tn_dnn_memory(&recipe, &type, &line, &from.desc);
-  if (status == TN_OK) status = tn_dnn_memory(&recipe, &other, &line, &to.desc);
-  if (status == TN_OK) status = tn_dnn_add_reorder(&recipe, &from, &to);
-  if (status == TN_OK) status = tn_dnn_cook(&recipe, &plan);
-  tn_dnn_release(env, plan);
-  tn_dnn_finish(&recipe);
-  tn_dnn_close(backend.dnn, env);
+  tn_status status = tn_library_open(env, &backend.library);
+  if (status == TN_OK) status = tn_primitive_list_start(&list, env, &backend, 1);
+  if (status == TN_OK) status = tn_dnnl_memory(&list, &type, &line, &from.desc);
+  if (status == TN_OK) status = tn_dnnl_memory(&list, &other, &line, &to.desc);
+  if (status == TN_OK) status = tn_primitive_list_add_reorder(&list, &from, &to);
+  if (status == TN_OK) status = tn_primitive_list_compile(&list, &plan);
+  tn_primitive_list_release(env, plan);
+  tn_primitive_list_finish(&list);
+  tn_library_close(backend.library, env);
   return status;
 }
 
@@ -265,9 +265,9 @@ static void refused_memory_leaks_nothing(void **state) {
   for (int64_t k = 1; status != TN_OK; k++) {
     host h = {.refuse_at = k};
     tn_env env = {&table, (tn_error_record *)(void *)&h};
-    status = cook(&env);
+    status = compile_list(&env);
     assert_int_equal(h.live, 0);
-    assert_int_equal(status, h.asked >= k ? TN_ENOMEM : TN_OK);
+    assert_int_equal(status, h.requests >= k ? TN_ENOMEM : TN_OK);
   }
 }
 

@@ -26,7 +26,7 @@ static tn_type of_space(const build *b, int32_t dtype) {
   return t;
 }
 
-/* One value a channel, or a plane, or whatever the dims say. */
+/* One value for each channel, or for each element of a row. */
 static tn_type per_channel(const build *b, int32_t dtype) {
   return b->space.rank == 4 ? RIG_TYPE(dtype, b->space.dims[1], 1, 1)
                             : RIG_TYPE(dtype, b->space.dims[b->space.rank - 1]);
@@ -132,6 +132,15 @@ static void place(build *b, int32_t dtype) {
   rig_out(&b->m, op2(b, "div", cast(b, y, TN_F32), affine(b, sample, 0, 2)));
 }
 
+/* products and sums with constants that change nothing, inside, and as results of an operand alone */
+static void keep(build *b, int32_t dtype) {
+  int32_t x = operand(b, of_space(b, dtype)), scale = operand(b, per_channel(b, dtype));
+  int32_t same = affine(b, x, 1, 0), factor = affine(b, affine(b, scale, 1, 0), 1, 0.25);
+  rig_out(&b->m, same);
+  rig_out(&b->m, op2(b, "mul", affine(b, same, 3, 0), factor));
+  rig_out(&b->m, op2(b, "sub", affine(b, op2(b, "mul", same, factor), 1, 0), x));
+}
+
 /* an operand and a result of every other kind of lane */
 static void mix(build *b, int32_t dtype) {
   int32_t x = operand(b, of_space(b, dtype)), k = operand(b, of_space(b, TN_I32));
@@ -144,7 +153,7 @@ static void mix(build *b, int32_t dtype) {
   rig_out(&b->m, op2(b, "lt", op1(b, "neg", k), k));
 }
 
-/* what is not exact: elementary functions */
+/* elementary functions, which are not exact */
 static void functions(build *b, int32_t dtype) {
   int32_t x = operand(b, of_space(b, dtype)), scale = operand(b, per_channel(b, dtype));
   int32_t y = op2(b, "mul", x, scale);
@@ -157,7 +166,8 @@ static void functions(build *b, int32_t dtype) {
 static const struct {
   void (*region)(build *b, int32_t dtype);
   double tolerance;
-} regions[] = {{normalize, 0}, {normalize_back, 0}, {drop, 0}, {place, 0}, {mix, 0}, {functions, 1e-6}};
+} regions[] = {{normalize, 0}, {normalize_back, 0}, {drop, 0},        {place, 0},
+               {mix, 0},       {keep, 0},           {functions, 1e-6}};
 enum { REGIONS = sizeof regions / sizeof regions[0] };
 
 /* Counters, which are i64 scalars, are not negative. */

@@ -133,7 +133,7 @@ static int reduced(int32_t reduction, int32_t ranks, int64_t i) {
   return result;
 }
 
-/* What a rank must have: element i of its result. */
+/* The expected element i of a rank's result. */
 static int expected(const tn_collective *w, int32_t ranks, int32_t number, int64_t i) {
   switch (w->kind) {
   case TN_ALL_REDUCE: return reduced(w->reduction, ranks, i);

@@ -1,5 +1,4 @@
-/* The race detector: what nothing orders is reported, whichever way the streams ran; what is ordered is not.
- */
+/* The race detector reports unordered accesses in every schedule, and no ordered ones. */
 #include "tests/unit/backends/sim/rig.h"
 
 static const int32_t orders[] = {TN_SIM_EAGER, TN_SIM_LAZY, TN_SIM_RANDOM};

@@ -1,5 +1,4 @@
-/* What a simulated device says of a host that is wrong, and of work that fails, beyond two launches that
- * nothing orders. */
+/* The messages of a simulated device: errors of the host, and work that fails. */
 #include "tests/unit/backends/sim/rig.h"
 
 static void memory_that_is_not_in_use_cannot_be_given_back(void **state) {

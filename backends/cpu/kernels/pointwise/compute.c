@@ -1,0 +1,247 @@
+/* Pointwise instructions between registers: one loop each, over a tile, for every lane type. */
+#include "backends/cpu/kernels/pointwise/program.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/vmath.h"
+#include "backends/shared/saturate.h"
+
+#define EACH(value)                                                                                          \
+  TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) d[k] = (value);                                              \
+  break
+
+/* ---- floats ---- */
+
+/* The larger one, NaN if either is. */
+#define LARGER(x, y)  ((x) > (y) || (x) != (x) ? (x) : (y))
+#define SMALLER(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
+
+static TN_CPU_CLONES void compute_f32(const tn_pw_insn *insn, float *d, void *const *in, int64_t n) {
+  const float *a = in[0], *b = in[1];
+  const float scale = (float)insn->a, shift = (float)insn->b;
+  switch (insn->op) {
+  case TN_PW_NEG: EACH(-a[k]);
+  case TN_PW_ABS: EACH(vm_abs(a[k]));
+  case TN_PW_SIGN: EACH(a[k] != a[k] ? a[k] : (float)((a[k] > 0) - (a[k] < 0)));
+  case TN_PW_EXP: EACH(vm_exp(a[k]));
+  case TN_PW_LOG: EACH(vm_log(a[k]));
+  case TN_PW_SQRT: EACH(sqrtf(a[k]));
+  case TN_PW_RSQRT: EACH(1.0f / sqrtf(a[k]));
+  case TN_PW_RECIPROCAL: EACH(1.0f / a[k]);
+  case TN_PW_TANH: EACH(vm_tanh(a[k]));
+  case TN_PW_SIGMOID: EACH(vm_sigmoid(a[k]));
+  case TN_PW_ERF: EACH(vm_erf(a[k]));
+  case TN_PW_SIN: EACH(sinf(a[k]));
+  case TN_PW_COS: EACH(cosf(a[k]));
+  case TN_PW_FLOOR: EACH(floorf(a[k]));
+  case TN_PW_ADD: EACH(a[k] + b[k]);
+  case TN_PW_SUB: EACH(a[k] - b[k]);
+  case TN_PW_MUL: EACH(a[k] * b[k]);
+  case TN_PW_DIV: EACH(a[k] / b[k]);
+  case TN_PW_MAXIMUM: EACH(LARGER(a[k], b[k]));
+  case TN_PW_MINIMUM: EACH(SMALLER(a[k], b[k]));
+  case TN_PW_POW: EACH(powf(a[k], b[k]));
+  default: EACH(a[k] * scale + shift); /* TN_PW_AFFINE */
+  }
+}
+
+static TN_CPU_CLONES void compute_f64(const tn_pw_insn *insn, double *d, void *const *in, int64_t n) {
+  const double *a = in[0], *b = in[1];
+  const double scale = insn->a, shift = insn->b;
+  switch (insn->op) {
+  case TN_PW_NEG: EACH(-a[k]);
+  case TN_PW_ABS: EACH(fabs(a[k]));
+  case TN_PW_SIGN: EACH(a[k] != a[k] ? a[k] : (double)((a[k] > 0) - (a[k] < 0)));
+  case TN_PW_EXP: EACH(exp(a[k]));
+  case TN_PW_LOG: EACH(log(a[k]));
+  case TN_PW_SQRT: EACH(sqrt(a[k]));
+  case TN_PW_RSQRT: EACH(1.0 / sqrt(a[k]));
+  case TN_PW_RECIPROCAL: EACH(1.0 / a[k]);
+  case TN_PW_TANH: EACH(tanh(a[k]));
+  case TN_PW_SIGMOID: EACH((a[k] >= 0 ? 1.0 : exp(a[k])) / (1.0 + exp(-fabs(a[k]))));
+  case TN_PW_ERF: EACH(erf(a[k]));
+  case TN_PW_SIN: EACH(sin(a[k]));
+  case TN_PW_COS: EACH(cos(a[k]));
+  case TN_PW_FLOOR: EACH(floor(a[k]));
+  case TN_PW_ADD: EACH(a[k] + b[k]);
+  case TN_PW_SUB: EACH(a[k] - b[k]);
+  case TN_PW_MUL: EACH(a[k] * b[k]);
+  case TN_PW_DIV: EACH(a[k] / b[k]);
+  case TN_PW_MAXIMUM: EACH(LARGER(a[k], b[k]));
+  case TN_PW_MINIMUM: EACH(SMALLER(a[k], b[k]));
+  case TN_PW_POW: EACH(pow(a[k], b[k]));
+  default: EACH(a[k] * scale + shift); /* TN_PW_AFFINE */
+  }
+}
+
+/* ---- whole numbers: they wrap, so sums are formed without sign; division truncates and gives 0
+ * where there is no quotient ---- */
+
+#define COMPUTE_WHOLE(name, INT, UINT)                                                                       \
+  static inline INT name##_quotient(INT x, INT y) {                                                          \
+    if (y == 0) return 0;                                                                                    \
+    return y == -1 ? (INT)(0 - (UINT)x) : (INT)(x / y);                                                      \
+  }                                                                                                          \
+  static TN_CPU_CLONES void name(const tn_pw_insn *insn, INT *d, void *const *in, int64_t n) {               \
+    const INT *a = in[0], *b = in[1];                                                                        \
+    switch (insn->op) {                                                                                      \
+    case TN_PW_NEG: EACH((INT)(0 - (UINT)a[k]));                                                             \
+    case TN_PW_ABS: EACH((INT)(a[k] < 0 ? 0 - (UINT)a[k] : (UINT)a[k]));                                     \
+    case TN_PW_SIGN: EACH((INT)((a[k] > 0) - (a[k] < 0)));                                                   \
+    case TN_PW_ADD: EACH((INT)((UINT)a[k] + (UINT)b[k]));                                                    \
+    case TN_PW_SUB: EACH((INT)((UINT)a[k] - (UINT)b[k]));                                                    \
+    case TN_PW_MUL: EACH((INT)((UINT)a[k] * (UINT)b[k]));                                                    \
+    case TN_PW_DIV: EACH(name##_quotient(a[k], b[k]));                                                       \
+    case TN_PW_MAXIMUM: EACH(a[k] > b[k] ? a[k] : b[k]);                                                     \
+    default: EACH(a[k] < b[k] ? a[k] : b[k]); /* TN_PW_MINIMUM */                                            \
+    }                                                                                                        \
+  }
+COMPUTE_WHOLE(compute_i32, int32_t, uint32_t)
+COMPUTE_WHOLE(compute_i64, int64_t, uint64_t)
+
+static TN_CPU_CLONES void compute_u8(const tn_pw_insn *insn, uint8_t *d, void *const *in, int64_t n) {
+  const uint8_t *a = in[0], *b = in[1];
+  switch (insn->op) {
+  case TN_PW_AND: EACH(a[k] & b[k]);
+  case TN_PW_OR: EACH(a[k] | b[k]);
+  default: EACH(a[k] ^ 1); /* TN_PW_NOT */
+  }
+}
+
+/* ---- comparison and selection ---- */
+
+#define COMPARE(name, LANE)                                                                                  \
+  static TN_CPU_CLONES void name(const tn_pw_insn *insn, uint8_t *d, void *const *in, int64_t n) {           \
+    const LANE *a = in[0], *b = in[1];                                                                       \
+    switch (insn->op) {                                                                                      \
+    case TN_PW_EQ: EACH(a[k] == b[k]);                                                                       \
+    case TN_PW_NE: EACH(a[k] != b[k]);                                                                       \
+    case TN_PW_LT: EACH(a[k] < b[k]);                                                                        \
+    case TN_PW_LE: EACH(a[k] <= b[k]);                                                                       \
+    case TN_PW_GT: EACH(a[k] > b[k]);                                                                        \
+    case TN_PW_GE: EACH(a[k] >= b[k]);                                                                       \
+    default: EACH(a[k] - a[k] == 0); /* TN_PW_IS_FINITE */                                                   \
+    }                                                                                                        \
+  }
+COMPARE(compare_u8, uint8_t)
+COMPARE(compare_i32, int32_t)
+COMPARE(compare_i64, int64_t)
+COMPARE(compare_f32, float)
+COMPARE(compare_f64, double)
+
+/* Lanes of any type as bits. */
+typedef uint32_t __attribute__((may_alias)) word32;
+typedef uint64_t __attribute__((may_alias)) word64;
+
+#define WHERE(name, LANE)                                                                                    \
+  static TN_CPU_CLONES void name(LANE *d, void *const *in, int64_t n) {                                      \
+    const uint8_t *c = in[0];                                                                                \
+    const LANE *a = in[1], *b = in[2];                                                                       \
+    TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) d[k] = c[k] ? a[k] : b[k];                                 \
+  }
+WHERE(where_1, uint8_t)
+WHERE(where_4, word32)
+WHERE(where_8, word64)
+
+/* ---- conversion ---- */
+
+#define CONVERT(name, FROM, TO, value)                                                                       \
+  static TN_CPU_CLONES void name(const FROM *a, TO *d, int64_t n) {                                          \
+    TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) d[k] = (TO)(value);                                        \
+  }
+#define CONVERT_ALL(from, FROM, U8, I32, I64)                                                                \
+  CONVERT(cast_##from##_bool, FROM, uint8_t, a[k] != 0)                                                      \
+  CONVERT(cast_##from##_u8, FROM, uint8_t, U8(a[k]))                                                         \
+  CONVERT(cast_##from##_i32, FROM, int32_t, I32(a[k]))                                                       \
+  CONVERT(cast_##from##_i64, FROM, int64_t, I64(a[k]))                                                       \
+  CONVERT(cast_##from##_f32, FROM, float, a[k])                                                              \
+  CONVERT(cast_##from##_f64, FROM, double, a[k])                                                             \
+  static void cast_##from(int32_t dtype, const FROM *a, void *d, int64_t n) {                                \
+    switch (dtype) {                                                                                         \
+    case TN_BOOL: cast_##from##_bool(a, d, n); break;                                                        \
+    case TN_U8: cast_##from##_u8(a, d, n); break;                                                            \
+    case TN_I32: cast_##from##_i32(a, d, n); break;                                                          \
+    case TN_I64: cast_##from##_i64(a, d, n); break;                                                          \
+    case TN_F64: cast_##from##_f64(a, d, n); break;                                                          \
+    default: cast_##from##_f32(a, d, n); break;                                                              \
+    }                                                                                                        \
+  }
+CONVERT_ALL(u8, uint8_t, , , )
+CONVERT_ALL(i32, int32_t, , , )
+CONVERT_ALL(i64, int64_t, , , )
+CONVERT_ALL(f32, float, tn_u8_of_f32, tn_i32_of_f32, tn_i64_of_f32)
+CONVERT_ALL(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
+
+static void compute_cast(const tn_pw_insn *insn, void *out, const void *in, int64_t n) {
+  switch (insn->lane) {
+  case TN_LANE_U8: cast_u8(insn->dtype, in, out, n); break;
+  case TN_LANE_I32: cast_i32(insn->dtype, in, out, n); break;
+  case TN_LANE_I64: cast_i64(insn->dtype, in, out, n); break;
+  case TN_LANE_F32: cast_f32(insn->dtype, in, out, n); break;
+  default: cast_f64(insn->dtype, in, out, n); break;
+  }
+}
+
+/* ---- one constant ---- */
+
+static void compute_fill(const tn_pw_insn *insn, void *out, int64_t n) {
+  uint32_t word;
+  memcpy(&word, &insn->bits, sizeof word);
+  switch (tn_lane_size(insn->lane)) {
+  case 1: memset(out, *(const uint8_t *)&insn->bits, (size_t)n); break;
+  case 4:
+    for (int64_t k = 0; k < n; k++) ((word32 *)out)[k] = word;
+    break;
+  default:
+    for (int64_t k = 0; k < n; k++) ((word64 *)out)[k] = insn->bits;
+  }
+}
+
+/* ---- which of the above ---- */
+
+static void compute_arithmetic(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {
+  switch (insn->lane) {
+  case TN_LANE_U8: compute_u8(insn, out, in, n); break;
+  case TN_LANE_I32: compute_i32(insn, out, in, n); break;
+  case TN_LANE_I64: compute_i64(insn, out, in, n); break;
+  case TN_LANE_F32: compute_f32(insn, out, in, n); break;
+  default: compute_f64(insn, out, in, n); break;
+  }
+}
+
+static void compute_compare(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {
+  switch (insn->lane) {
+  case TN_LANE_U8: compare_u8(insn, out, in, n); break;
+  case TN_LANE_I32: compare_i32(insn, out, in, n); break;
+  case TN_LANE_I64: compare_i64(insn, out, in, n); break;
+  case TN_LANE_F32: compare_f32(insn, out, in, n); break;
+  default: compare_f64(insn, out, in, n); break;
+  }
+}
+
+static void compute_where(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {
+  switch (tn_lane_size(insn->lane)) {
+  case 1: where_1(out, in, n); break;
+  case 4: where_4(out, in, n); break;
+  default: where_8(out, in, n); break;
+  }
+}
+
+void tn_cpu_pw_compute(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {
+  switch (insn->op) {
+  case TN_PW_EQ:
+  case TN_PW_NE:
+  case TN_PW_LT:
+  case TN_PW_LE:
+  case TN_PW_GT:
+  case TN_PW_GE:
+  case TN_PW_IS_FINITE: compute_compare(insn, out, in, n); break;
+  case TN_PW_WHERE: compute_where(insn, out, in, n); break;
+  case TN_PW_CAST: compute_cast(insn, out, in[0], n); break;
+  case TN_PW_ROUND: tn_cpu_round(insn->dtype, in[0], out, n); break;
+  case TN_PW_CONSTANT: compute_fill(insn, out, n); break;
+  default: compute_arithmetic(insn, out, in, n); break;
+  }
+}

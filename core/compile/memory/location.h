@@ -1,0 +1,31 @@
+/* core/compile/memory/location.h: locations: a memory region and an offset in it. A program is immutable and
+ * independent of addresses, so operands have locations; the executor (core/exec) binds them to memory. */
+#ifndef TN_CORE_COMPILE_MEMORY_LOCATION_H
+#define TN_CORE_COMPILE_MEMORY_LOCATION_H
+
+#include "tenon/base.h"
+
+/* The memory that an offset is relative to. */
+enum {
+  TN_BASE_NONE = 0,   /* an absent operand */
+  TN_BASE_ARENA = 1,  /* device memory of one run, with planned offsets */
+  TN_BASE_REGION = 2, /* state: a region of the state map */
+  TN_BASE_SLOT = 3,   /* the input slot; a step on the fallback reads its host copy */
+  TN_BASE_OUTPUT = 4, /* the output buffer */
+  TN_BASE_HOST = 5    /* host memory of the steps on the fallback */
+};
+
+typedef struct tn_place {
+  int32_t base;   /* TN_BASE_... */
+  int32_t region; /* TN_BASE_REGION: index into the state map's regions */
+  int64_t offset; /* bytes */
+} tn_place;
+
+/* A program input in the slot, or an output in the output buffer. */
+typedef struct tn_binding {
+  const char *name;
+  tn_type type;
+  int64_t offset; /* bytes */
+} tn_binding;
+
+#endif

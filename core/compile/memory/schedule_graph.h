@@ -1,0 +1,42 @@
+/* core/compile/memory/schedule_graph.h: the dependences between groups, and the state of list scheduling. */
+#ifndef TN_CORE_COMPILE_MEMORY_SCHEDULE_GRAPH_H
+#define TN_CORE_COMPILE_MEMORY_SCHEDULE_GRAPH_H
+
+#include "core/compile/memory/memory_plan.h"
+
+/* Adjacency lists in compressed rows: those of `from` are to[start[from]] to to[start[from + 1] - 1]. */
+typedef struct tn_adjacency {
+  int32_t *start, *to;
+} tn_adjacency;
+
+typedef struct tn_group_edge {
+  int32_t from, to;
+} tn_group_edge;
+
+typedef struct tn_schedule {
+  tn_plan *plan;
+  tn_arena arena;
+  int32_t n; /* groups */
+  bool has_collectives;
+  TN_VEC(tn_group_edge) edges;    /* scratch of make_rows */
+  tn_adjacency hard;              /* per group: the groups that must run after it */
+  tn_adjacency soft;              /* per group: the groups that should run after it */
+  int32_t *hard_left, *soft_left; /* per group: predecessors that have not run */
+  tn_adjacency readers;           /* per root buffer: groups that read it, each once */
+  tn_adjacency reads;             /* per group: roots in the arena that it reads */
+  tn_adjacency writes;            /* per group: roots in the arena that it writes */
+  int32_t *readers_left;          /* per buffer */
+  bool *live;                     /* per buffer: a group has written it */
+  int64_t *gain;                  /* per group: bytes that running it now would free */
+  bool *done;                     /* per group */
+  bool *waits;             /* per group: it reads the result of a collective, which runs on another stream */
+  int32_t *ready, n_ready; /* heap of the ready groups */
+  int32_t *late, n_late;   /* heap of the ready groups that wait for a collective */
+  int32_t *blocked, n_blocked; /* heap of the groups that are ready but for soft edges */
+  TN_VEC(int32_t) freeing;     /* ready groups that free at least the bytes that they take */
+} tn_schedule;
+
+/* Fills the tables of a schedule of which plan, arena and n are set. */
+tn_status tn_schedule_prepare(tn_schedule *schedule);
+
+#endif

@@ -1,0 +1,15 @@
+/* core/compile/output/record.h: a program as plan.json keeps it, to be compared and replayed. */
+#ifndef TN_CORE_COMPILE_OUTPUT_RECORD_H
+#define TN_CORE_COMPILE_OUTPUT_RECORD_H
+
+#include <jansson.h>
+
+#include "core/compile/program.h"
+
+/* {name, hash, arena_bytes, inputs, launches: [{op, layer, kernel, plugin, version, variant, id, key, reads,
+ * writes, workspace}]}. The caller's reference. */
+tn_status tn_program_record(const tn_program *program, json_t **record);
+/* All kernels that could have been chosen: [{kernel, plugin, version}]. The caller's reference. */
+tn_status tn_program_record_kernels(const tn_program *program, json_t **kernels);
+
+#endif

@@ -1,0 +1,25 @@
+/* core/compile/pipeline.h: the compiler: all passes from a graph to a program. */
+#ifndef TN_CORE_COMPILE_PIPELINE_H
+#define TN_CORE_COMPILE_PIPELINE_H
+
+#include "core/compile/program.h"
+
+/* The names of the passes in their order, ended by NULL. */
+extern const char *const tn_compile_passes[];
+
+typedef struct tn_compile_options {
+  const char
+      *dump_after; /* the pass after which the text form is added to `dump`; "": every pass; NULL: none */
+  tn_text *dump;
+  const tn_program *slot_like; /* inputs get the offsets that they have in this program, so that one filled
+                                  slot serves both; NULL: offsets of their own */
+  int64_t arena_limit; /* bytes that the arena should not exceed: values are rematerialized. 0: no limit */
+  tn_state_map *lay;   /* `map`, if the program may choose the layouts of parameters in it; else NULL */
+} tn_compile_options;
+
+/* Takes the graph on success. */
+tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
+                     tn_graph *take_graph, const tn_state_map *map, const tn_compile_options *options,
+                     tn_program **program);
+
+#endif

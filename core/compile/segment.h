@@ -1,0 +1,27 @@
+/* core/compile/segment.h: a segment: consecutive steps on one side, the device or the fallback. */
+#ifndef TN_CORE_COMPILE_SEGMENT_H
+#define TN_CORE_COMPILE_SEGMENT_H
+
+#include "core/compile/memory/location.h"
+#include "core/graph/graph.h"
+
+/* A copy of a value, in its present layout, between the device and the host. */
+typedef struct tn_transfer {
+  tn_val value;
+  int32_t step; /* the step on the fallback that reads or makes the value */
+  tn_place device;
+  int64_t host, bytes; /* offset in the host memory, and size */
+} tn_transfer;
+
+/* A segment on the fallback is a cut: the operands of its steps are copied out of the device, the launching
+ * thread waits once for all work before, the steps run on the host, and the results that the device needs are
+ * copied in. The launching thread never waits between two cuts. */
+typedef struct tn_segment {
+  int32_t first, n; /* steps */
+  bool fallback;
+  int32_t awaits; /* the last collective that no step of the segment awaits; the segment's end does. -1 */
+  tn_transfer *out, *in; /* out of the device before the segment, and into it after */
+  int32_t n_out, n_in;
+} tn_segment;
+
+#endif

@@ -1,0 +1,37 @@
+/* core/compile/select/cover.h: a cover: the graph, partitioned into groups that each have a kernel.
+ *
+ * Pass `select` makes it, and the passes after it rewrite it. Nodes that need no kernel (inputs, states,
+ * views, packs) belong to no group; the memory plan gives their results a location. After rematerialization a
+ * node may belong to two groups. */
+#ifndef TN_CORE_COMPILE_SELECT_COVER_H
+#define TN_CORE_COMPILE_SELECT_COVER_H
+
+#include "core/compile/select/group.h"
+#include "core/compile/select/target.h"
+
+/* A block of the model with values that are rematerialized (rematerialization/memory_limit.h). */
+typedef struct tn_recomputed {
+  const char *block; /* "layer1.0" */
+  int64_t bytes;     /* of the values that are not kept */
+  double flops;      /* of the groups that run a second time */
+} tn_recomputed;
+
+typedef struct tn_cover {
+  tn_env *env;
+  tn_arena arena;              /* holds the arrays that groups point to */
+  struct tn_catalog *catalog;  /* owned: the target's kernels (catalog.h) */
+  struct tn_catalog *fallback; /* owned: the kernels of the target's fallback; NULL if it has no fallback */
+  tn_graph *graph;             /* owned; composites without a kernel are decomposed */
+  TN_VEC(tn_group) groups;     /* in topological order */
+  const tn_recomputed *recomputed;
+  int32_t n_recomputed;
+} tn_cover;
+
+/* Accepts NULL. */
+void tn_cover_destroy(tn_cover *cover);
+
+/* Sets the `group` of every node after groups were added or moved: the first group that has the node, or -1.
+ */
+void tn_cover_number_groups(tn_cover *cover);
+
+#endif

@@ -1,0 +1,130 @@
+/* core/compile/select/describe_match.c: a candidate as its kernel sees it: nodes, types and operand numbers;
+ * and its cost. */
+#include "core/compile/select/describe_match.h"
+
+#include "core/graph/uses.h"
+
+/* ---- the match as the kernel sees it ---- */
+
+static const tn_type **list_value_types(tn_arena *arena, const tn_graph *g, const tn_val *values, int32_t n) {
+  const tn_type **types = tn_arena_alloc(arena, (size_t)n * sizeof *types);
+  for (int32_t i = 0; types != NULL && i < n; i++)
+    if (values[i] != 0) types[i] = g->types.v[values[i]];
+  return types;
+}
+
+static tn_status describe_node(tn_arena *arena, const tn_graph *g, const tn_gnode *node, bool swapped,
+                               tn_node *out) {
+  const tn_type **in = list_value_types(arena, g, node->in, node->n_in);
+  tn_type *results = tn_arena_alloc(arena, (size_t)node->n_out * sizeof *results);
+  if (in == NULL || results == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < node->n_out; i++) results[i] = *tn_graph_type(g, node->first_out + i);
+  if (swapped) {
+    const tn_type *first = in[0];
+    in[0] = in[1];
+    in[1] = first;
+  }
+  *out = (tn_node){sizeof *out, node->n_in, node->n_out, node->op->item.name, node->attributes, in, results};
+  return TN_OK;
+}
+
+static tn_status describe_nodes(tn_arena *arena, const tn_graph *g, const tn_candidate *c, tn_node *described,
+                                tn_match_node *nodes) {
+  int32_t number = c->n_in, operand = 0;
+  for (int32_t i = 0; i < c->n_nodes; i++) {
+    const tn_gnode *node = &g->nodes.v[c->nodes[i]];
+    TN_TRY(describe_node(arena, g, node, c->swapped != NULL && c->swapped[i], &described[i]));
+    nodes[i].node = &described[i];
+    nodes[i].in = c->numbers + operand;
+    nodes[i].first_out = number;
+    operand += node->n_in;
+    number += node->n_out;
+  }
+  return TN_OK;
+}
+
+static int32_t result_number(const tn_graph *g, const tn_candidate *c, const tn_match_node *nodes,
+                             tn_val value) {
+  uint32_t maker = g->values.v[value].node;
+  for (int32_t i = 0; i < c->n_nodes; i++)
+    if (c->nodes[i] == maker) return nodes[i].first_out + g->values.v[value].result;
+  return -1;
+}
+
+/* A state, or a view of one. */
+static bool is_state_value(const tn_graph *g, tn_val v) {
+  while (v != 0) {
+    const tn_gnode *node = &g->nodes.v[g->values.v[v].node];
+    if (tn_node_kind_of(node) == TN_NODE_STATE) return true;
+    if (tn_node_kind_of(node) != TN_NODE_VIEW) return false;
+    v = node->in[0];
+  }
+  return false;
+}
+
+static uint8_t *mark_constant_operands(tn_arena *arena, const tn_graph *g, const tn_target *target,
+                                       const tn_candidate *c) {
+  uint8_t *constant = tn_arena_alloc(arena, (size_t)c->n_in);
+  for (int32_t i = 0; constant != NULL && i < c->n_in; i++)
+    constant[i] = target->constant_state && g->commits.n == 0 && is_state_value(g, c->in[i]);
+  return constant;
+}
+
+tn_status tn_describe_match(tn_arena *arena, const tn_graph *g, const tn_target *target,
+                            const tn_candidate *c, tn_match **match) {
+  tn_match *m = tn_arena_alloc(arena, sizeof *m);
+  tn_match_node *nodes = tn_arena_alloc(arena, (size_t)c->n_nodes * sizeof *nodes);
+  tn_node *described = tn_arena_alloc(arena, (size_t)c->n_nodes * sizeof *described);
+  int32_t *out_number = tn_arena_alloc(arena, (size_t)c->n_out * sizeof *out_number);
+  if (m == NULL || nodes == NULL || described == NULL || out_number == NULL) return TN_ENOMEM;
+  TN_TRY(describe_nodes(arena, g, c, described, nodes));
+  for (int32_t i = 0; i < c->n_out; i++) out_number[i] = result_number(g, c, nodes, c->out[i]);
+  const tn_type **in = list_value_types(arena, g, c->in, c->n_in),
+                **out = list_value_types(arena, g, c->out, c->n_out);
+  uint8_t *constant = mark_constant_operands(arena, g, target, c);
+  if (in == NULL || out == NULL || constant == NULL) return TN_ENOMEM;
+  *m = (tn_match){sizeof *m, c->n_in, c->n_out, c->n_nodes, in, out, out_number, nodes, constant};
+  *match = m;
+  return TN_OK;
+}
+
+/* ---- cost ---- */
+
+static double sum_type_bytes(const tn_type *const *types, int32_t n) {
+  double bytes = 0;
+  for (int32_t i = 0; i < n; i++)
+    if (types[i] != NULL) bytes += (double)tn_type_bytes(types[i]);
+  return bytes;
+}
+
+static void op_cost(const tn_op *op, const tn_node *node, tn_cost *cost) {
+  *cost = (tn_cost){.struct_size = sizeof *cost};
+  if (op->cost != NULL) {
+    op->cost(node, cost);
+    return;
+  }
+  cost->bytes = sum_type_bytes(node->in, node->n_in);
+  for (int32_t i = 0; i < node->n_out; i++) {
+    cost->flops += (double)tn_type_count(&node->out[i]);
+    cost->bytes += (double)tn_type_bytes(&node->out[i]);
+  }
+}
+
+tn_status tn_node_cost(tn_arena *arena, const tn_graph *graph, const tn_gnode *node, tn_cost *cost) {
+  tn_node described;
+  TN_TRY(describe_node(arena, graph, node, false, &described));
+  op_cost(node->op, &described, cost);
+  return TN_OK;
+}
+
+/* Values inside of a match stay in registers or caches; only the values that cross its border count. */
+tn_cost tn_match_cost(const tn_graph *g, const tn_candidate *c, const tn_match *m) {
+  tn_cost total = {.struct_size = sizeof total}, one = total;
+  for (int32_t i = 0; i < m->n_nodes; i++) {
+    op_cost(g->nodes.v[c->nodes[i]].op, m->nodes[i].node, &one);
+    total.flops += one.flops;
+  }
+  total.bytes =
+      m->n_nodes == 1 ? one.bytes : sum_type_bytes(m->in, m->n_in) + sum_type_bytes(m->out, m->n_out);
+  return total;
+}

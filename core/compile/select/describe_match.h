@@ -1,0 +1,15 @@
+/* core/compile/select/describe_match.h: a candidate in the form in which its kernel sees it, and its cost. */
+#ifndef TN_CORE_COMPILE_SELECT_DESCRIBE_MATCH_H
+#define TN_CORE_COMPILE_SELECT_DESCRIBE_MATCH_H
+
+#include "core/compile/select/query.h"
+
+/* Nodes, types and numbers of a candidate, in the arena. */
+tn_status tn_describe_match(tn_arena *arena, const tn_graph *graph, const tn_target *target,
+                            const tn_candidate *candidate, tn_match **match);
+
+/* Floating-point operations of all nodes, and bytes of the operands and results that cross the candidate's
+ * border. */
+tn_cost tn_match_cost(const tn_graph *graph, const tn_candidate *candidate, const tn_match *match);
+
+#endif

@@ -1,0 +1,77 @@
+/* core/compile/select/group.h: a group: nodes of the graph that one kernel computes in one launch. */
+#ifndef TN_CORE_COMPILE_SELECT_GROUP_H
+#define TN_CORE_COMPILE_SELECT_GROUP_H
+
+#include "core/graph/graph.h"
+#include "tenon/plugin/kernel.h"
+
+/* A kernel that was considered for a group and not chosen. */
+typedef struct tn_rejection {
+  const char *kernel, *reason;
+} tn_rejection;
+
+/* A variant that a kernel offers for a group. Lives in the cover's arena. */
+typedef struct tn_choice {
+  int32_t id; /* the kernel's own number for the variant */
+  const char *name;
+  const tn_operand_layout *in_rule, *out_rule; /* per operand and result; NULL: row-major */
+  tn_layout *in_layout, *out_layout; /* per operand and result: the final layouts, set by `layout` */
+  int64_t workspace_bytes;           /* scratch memory during a launch */
+  int64_t prepared_bytes;            /* memory of the prepared kernel */
+  int64_t folded_bytes;              /* memory for folded constants, kept from run to run */
+  int32_t n_inplace;
+  const int32_t (*inplace)[2]; /* pairs {operand, result}: the result may overwrite the operand */
+  double cost_s;               /* estimated or measured time of a launch */
+  bool measured;               /* cost_s is a measurement */
+  bool deterministic;          /* equal operands give equal bits */
+  bool capturable;             /* a launch may be captured into a device graph */
+} tn_choice;
+
+typedef struct tn_group {
+  const tn_entry *entry;   /* the kernel's entry in the registry */
+  const tn_kernel *kernel; /* entry->item */
+  const char *family;
+  const uint32_t *nodes; /* indices into the graph's nodes, in the order in which the kernel sees them */
+  int32_t n_nodes, n_in, n_out;
+  const tn_val *in;          /* operands; 0 where an optional one is absent */
+  const tn_val *out;         /* results that other groups, commits or outputs read */
+  const tn_match *match;     /* the group as its kernel sees it */
+  tn_choice choice;          /* the chosen variant */
+  const tn_choice *variants; /* all variants that the kernel offered; `layout` decides between them */
+  int32_t n_variants;
+  tn_rejection *rejected;
+  int32_t n_rejected;
+  tn_cost cost;
+  int32_t role;         /* TN_STREAM_COMPUTE, or TN_STREAM_COMM for collectives */
+  const char *fallback; /* NULL: the group runs on the device. Otherwise it runs on the fallback, and this
+                           says why no kernel of the device computes it */
+  int32_t after; /* 1 + the index of the group after which the schedule should launch this one; 0: any time */
+} tn_group;
+
+static inline bool tn_group_has_node(const tn_group *group, uint32_t node) {
+  for (int32_t i = 0; i < group->n_nodes; i++)
+    if (group->nodes[i] == node) return true;
+  return false;
+}
+
+/* Operands and results in one numbering: operands first. */
+static inline tn_val tn_group_value(const tn_group *group, int32_t index) {
+  return index < group->n_in ? group->in[index] : group->out[index - group->n_in];
+}
+
+/* The layout rule of a variant for an operand or result of that numbering; NULL: row-major. */
+static inline const tn_operand_layout *tn_group_layout_rule(const tn_group *group, const tn_choice *variant,
+                                                            int32_t index) {
+  bool in = index < group->n_in;
+  const tn_operand_layout *rules = in ? variant->in_rule : variant->out_rule;
+  return rules == NULL ? NULL : &rules[in ? index : index - group->n_in];
+}
+
+/* Whether the chosen variant may write a result over an operand. */
+static inline bool tn_group_is_inplace_pair(const tn_group *group, int32_t operand, int32_t result) {
+  for (int32_t i = 0; i < group->choice.n_inplace; i++)
+    if (group->choice.inplace[i][0] == operand && group->choice.inplace[i][1] == result) return true;
+  return false;
+}
+
+#endif

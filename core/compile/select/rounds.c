@@ -1,0 +1,90 @@
+/* core/compile/select/rounds.c: rounds of covering, until every composite op is covered or decomposed.
+ *
+ * Composites that no pattern names are decomposed first. After each round the composites that no kernel took
+ * are decomposed, and the next round starts anew, so that their parts can join their neighbours. A kernel for
+ * a whole op therefore wins over kernels for its parts. */
+#include "core/compile/select/rounds.h"
+
+#include "core/compile/select/lower.h"
+
+/* Deeper nesting than this means an op that decomposes into itself. */
+enum { ROUNDS = 32 };
+
+/* Marks composites that no pattern names: no kernel can accept them. */
+static tn_status mark_without_pattern(const tn_catalog *catalog, const tn_graph *graph, bool **marked,
+                                      bool *any) {
+  bool *marks = tn_alloc(catalog->env, graph->nodes.n * sizeof *marks);
+  if (marks == NULL) return TN_ENOMEM;
+  *any = false;
+  for (size_t i = 0; i < graph->nodes.n; i++) {
+    const tn_gnode *node = &graph->nodes.v[i];
+    marks[i] = tn_node_kind_of(node) == TN_NODE_WORK && tn_op_is_composite(node->op) &&
+               !tn_catalog_mentions(catalog, node->def, node->op);
+    *any |= marks[i];
+  }
+  *marked = marks;
+  return TN_OK;
+}
+
+/* Replaces *graph by a graph in which the marked nodes are decomposed. */
+static tn_status decompose_marked(tn_graph **graph, const bool *marked) {
+  tn_graph *next = NULL;
+  TN_TRY(tn_lower_decompose(*graph, marked, &next));
+  tn_graph_destroy(*graph);
+  *graph = next;
+  return TN_OK;
+}
+
+static tn_status fail_endless(const tn_graph *graph) {
+  return tn_failf(graph->env, TN_EINVAL,
+                  "the decompositions do not end after %d rounds: an op's decomposition leads back to itself",
+                  ROUNDS);
+}
+
+static tn_status decompose_without_pattern(const tn_catalog *catalog, tn_graph **graph) {
+  for (int round = 0; round < ROUNDS; round++) {
+    bool *marked = NULL, any = false;
+    TN_TRY(mark_without_pattern(catalog, *graph, &marked, &any));
+    tn_status status = any ? decompose_marked(graph, marked) : TN_OK;
+    tn_release(catalog->env, marked);
+    if (status != TN_OK || !any) return status;
+  }
+  return fail_endless(*graph);
+}
+
+/* The op and its rejections are gone after the decomposition, so they are logged. */
+static void log_rejections(const tn_round *r, uint32_t i) {
+  const tn_gnode *node = &r->graph->nodes.v[i];
+  for (const tn_round_rejection *one = r->rejections[i]; one != NULL; one = one->next)
+    tn_logf(r->env, TN_LOG_DEBUG, "%s (%s) is decomposed: kernel %s: %s", node->op->item.name, node->layer,
+            one->rejection.kernel, one->rejection.reason);
+}
+
+/* Marks uncovered nodes that can be decomposed. */
+static tn_status mark_uncovered(tn_round *r, bool **marked, bool *any) {
+  bool *marks = tn_arena_alloc(&r->arena, r->graph->nodes.n * sizeof *marks);
+  if (marks == NULL) return TN_ENOMEM;
+  *any = false;
+  for (uint32_t i = 0; i < r->graph->nodes.n; i++) {
+    marks[i] = r->uncovered[i] && tn_op_is_composite(r->graph->nodes.v[i].op);
+    *any |= marks[i];
+    if (marks[i]) log_rejections(r, i);
+  }
+  *marked = marks;
+  return TN_OK;
+}
+
+tn_status tn_run_rounds(tn_round *r, tn_env *env, tn_catalog *catalog, tn_graph **graph) {
+  for (int round = 0; round < ROUNDS; round++) {
+    bool *marked = NULL, any = false;
+    tn_round_finish(r);
+    TN_TRY(decompose_without_pattern(catalog, graph));
+    TN_TRY(tn_round_start(r, env, catalog, *graph));
+    TN_TRY(tn_round_cover(r, catalog));
+    if (r->n_uncovered == 0) return TN_OK;
+    TN_TRY(mark_uncovered(r, &marked, &any));
+    if (!any) return TN_OK;
+    TN_TRY(decompose_marked(graph, marked));
+  }
+  return fail_endless(*graph);
+}

@@ -1,0 +1,12 @@
+/* core/compile/select/rounds.h: rounds of covering, until every composite op is covered or decomposed. */
+#ifndef TN_CORE_COMPILE_SELECT_ROUNDS_H
+#define TN_CORE_COMPILE_SELECT_ROUNDS_H
+
+#include "core/compile/select/round.h"
+
+/* Covers *graph and replaces it by its decomposed form. Nodes that no kernel accepts and that have no
+ * decomposition stay uncovered. *round must be new or finished; it is the last round afterwards, which the
+ * caller finishes, also after a failure. */
+tn_status tn_run_rounds(tn_round *round, tn_env *env, tn_catalog *catalog, tn_graph **graph);
+
+#endif

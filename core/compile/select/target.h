@@ -1,0 +1,35 @@
+/* core/compile/select/target.h: the device that a graph is compiled for. */
+#ifndef TN_CORE_COMPILE_SELECT_TARGET_H
+#define TN_CORE_COMPILE_SELECT_TARGET_H
+
+#include <stdbool.h>
+
+#include "core/base/env.h"
+#include "tenon/plugin/backend.h"
+
+typedef struct tn_target {
+  tn_device_properties properties; /* kernels read them in `query` */
+  /* Families whose kernels run on the device, best first: extensions before their family, the family before
+   * those that it accepts. */
+  const char *const *families;
+  void *const *selves; /* per family: the result of its backend's open, NULL if it is not open. NULL: no
+                          family is open */
+  int32_t n_families;
+  int32_t n_own; /* the first n_own families are the device's own, the others are those that it accepts */
+  int64_t guard_bytes; /* unused bytes around every buffer of the arena, a multiple of 64. A check that finds
+                          them changed has found a write out of bounds. 0: no guard */
+  /* `takes` of the backend decides about kernels of accepted families. NULL: all of them are accepted. */
+  const tn_backend *backend;
+  void *self; /* of the backend */
+  /* The target of ops for which this one has no kernel. NULL: such an op is an error. */
+  const struct tn_target *fallback;
+  bool fallback_refused;          /* such an op is an error that says whether the fallback has a kernel */
+  struct tn_tuner *tuner;         /* measures variants (tuner.h). NULL: estimates decide */
+  bool constant_state;            /* for inference: states without a commit never change between runs */
+  const struct tn_replay *replay; /* choices of an earlier compilation (recorded_choices.h). NULL: none */
+} tn_target;
+
+/* The result of the open of a family's backend; NULL if it is not open. */
+void *tn_target_self(const tn_target *target, const char *family);
+
+#endif

@@ -1,0 +1,202 @@
+/* core/conformance/cases/schema_case.c: draws operands and attributes for an op of which only the schema is
+ * known. */
+#include "core/conformance/cases/schema_case.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/config/options/options.h"
+#include "core/graph/op/infer.h"
+
+enum { TRIES = 64, OPERANDS = 8, RESULTS = 16 };
+
+bool tn_schema_accepts(const tn_op_def *def, int32_t dtype) {
+  for (int32_t i = 0; i < TN_SCHEMA_LETTERS; i++)
+    if (def->dtypes[i] != 0 && (def->dtypes[i] & 1u << dtype) == 0) return false;
+  return true;
+}
+
+/* ---- shapes ---- */
+
+/* The shapes of further operands relative to the first. */
+enum {
+  SAME = 0,
+  NARROWER = 1,
+  LAST = 2,
+  CHANNEL = 3,
+  SCALAR = 4,
+  PRODUCT = 5,
+  PRODUCT_TRANSPOSED = 6,
+  KINDS = 7
+};
+
+static tn_type vector_type(int32_t dtype, int64_t n) { return tn_draw_type_of(dtype, 1, &n); }
+
+static tn_type matrix_type(int32_t dtype, int64_t rows, int64_t columns) {
+  const int64_t dims[] = {rows, columns};
+  return tn_draw_type_of(dtype, 2, dims);
+}
+
+static tn_type further_operand_type(tn_draw *d, int32_t kind, int32_t position, const tn_type *first,
+                                    int64_t width) {
+  int32_t dtype = first->dtype;
+  int64_t last = first->rank > 0 ? first->dims[first->rank - 1] : 1;
+  switch (kind) {
+  case NARROWER: return tn_draw_narrower(d, first);
+  case LAST: return vector_type(dtype, last);
+  case CHANNEL: return vector_type(dtype, first->rank > 1 ? first->dims[1] : last);
+  case SCALAR: return tn_draw_type_of(dtype, 0, NULL);
+  case PRODUCT: return position == 1 ? matrix_type(dtype, last, width) : vector_type(dtype, width);
+  case PRODUCT_TRANSPOSED: return position == 1 ? matrix_type(dtype, width, last) : vector_type(dtype, width);
+  default: return *first;
+  }
+}
+
+static int32_t operand_dtype(const tn_draw *d, const tn_operand_def *operand) {
+  return operand->letter != 0 || operand->dtype == TN_ANY ? d->dtype : operand->dtype;
+}
+
+/* The types of all operands; an absent one has rank -1. */
+static void draw_operand_types(tn_draw *d, const tn_op_def *def, int32_t kind, tn_type *types, int32_t n) {
+  int64_t width = tn_draw_between(d, 1, 6);
+  for (int32_t i = 0; i < n; i++) {
+    const tn_operand_def *operand = tn_op_def_operand(def, i);
+    types[i] = i == 0 ? tn_draw_type(d, d->dtype, kind >= LAST ? 2 : 0, 4, kind < LAST)
+                      : further_operand_type(d, kind, i, &types[0], width);
+    types[i].dtype = operand_dtype(d, operand);
+    if (operand->optional && tn_draw_flag(d)) types[i].rank = -1;
+  }
+}
+
+/* ---- attributes ---- */
+
+/* A value that most ranges of required options contain. */
+static const char *required_value(const tn_option *option) {
+  switch (option->type) {
+  case TN_OPT_FLAG: return "no";
+  case TN_OPT_FLOAT: return "0.5";
+  case TN_OPT_DTYPE: return "f32";
+  default: return "1";
+  }
+}
+
+static tn_status fill_required_attributes(tn_draw *d, const tn_op_def *def, const void **attributes) {
+  tn_options options;
+  const tn_item *item = &def->op->item;
+  TN_TRY(tn_options_start(d->graph->env, &d->graph->arena, item, &options));
+  for (int64_t i = 0; tn_options_at(item, i) != NULL; i++) {
+    const tn_option *option = tn_options_at(item, i);
+    if (option->fallback == NULL)
+      TN_TRY(tn_options_set_text(d->graph->env, &options, option->name, required_value(option)));
+  }
+  *attributes = options.data;
+  return TN_OK;
+}
+
+static void set_required_attributes(tn_draw *d, const tn_op_def *def) {
+  const tn_item *item = &def->op->item;
+  for (int64_t i = 0; tn_options_at(item, i) != NULL; i++) {
+    const tn_option *option = tn_options_at(item, i);
+    if (option->fallback == NULL) tn_op_set_text(d->b, option->name, required_value(option));
+  }
+}
+
+/* ---- schemas ---- */
+
+static bool infer_accepts(tn_draw *d, const tn_op_def *def, const void *attributes, const tn_type *types,
+                          int32_t n) {
+  const tn_type *in[OPERANDS];
+  tn_type out[RESULTS] = {{0}};
+  for (int32_t i = 0; i < n; i++) in[i] = types[i].rank < 0 ? NULL : &types[i];
+  bool taken = tn_infer_types(d->graph->env, def, attributes, in, n, out) == TN_OK;
+  if (!taken) tn_error_clear(d->graph->env);
+  return taken;
+}
+
+static tn_val emit_from_schema(tn_draw *d, const tn_op_def *def, const tn_type *types, int32_t n) {
+  tn_val in[OPERANDS];
+  for (int32_t i = 0; i < n; i++) {
+    bool integer = !tn_dtype_is_float(types[i].dtype) && types[i].dtype != TN_BOOL;
+    in[i] = types[i].rank < 0 ? 0
+            : integer         ? tn_draw_integers(d, types[i], 0, 2)
+                              : tn_draw_tensor(d, types[i], TN_FILL_POSITIVE);
+  }
+  tn_op_begin(d->b, def->op->item.name);
+  for (int32_t i = 0; i < n; i++) tn_op_arg(d->b, in[i]);
+  set_required_attributes(d, def);
+  return tn_op_end(d->b);
+}
+
+tn_val tn_schema_emit(tn_draw *d, const tn_case *c) {
+  const tn_op_def *def = NULL;
+  const void *attributes = NULL;
+  tn_type types[OPERANDS];
+  tn_status status = tn_op_table_find(d->graph->ops, d->graph->env, c->op, &def);
+  if (status == TN_OK) status = fill_required_attributes(d, def, &attributes);
+  int32_t n = status == TN_OK ? def->n_operands + (def->variadic ? 1 : 0) : 0;
+  if (n > OPERANDS) n = OPERANDS;
+  for (int32_t i = 0; status == TN_OK && i < TRIES; i++) {
+    draw_operand_types(d, def, (int32_t)tn_draw_between(d, 0, KINDS - 1), types, n);
+    if (infer_accepts(d, def, attributes, types, n)) return emit_from_schema(d, def, types, n);
+  }
+  if (status == TN_OK)
+    status = tn_failf(
+        d->graph->env, TN_EUNSUPPORTED,
+        "%s accepts none of the operand shapes that are tried: equal, broadcast, vectors of the last or "
+        "second dimension, scalars, matrices",
+        c->op);
+  tn_builder_fail(d->b, status);
+  return 0;
+}
+
+/* ---- patterns ---- */
+
+/* A further operand of the pattern: of the type of another operand of its node, or narrower. */
+static tn_val draw_further_operand(tn_draw *d, tn_val other) {
+  tn_type type = *tn_val_type(d->b, other);
+  return tn_draw_tensor(d, tn_draw_flag(d) ? type : tn_draw_narrower(d, &type), TN_FILL_ANY);
+}
+
+static void pattern_bind_operands(tn_draw *d, const tn_pattern_node *node, tn_val first, tn_val *bound) {
+  const tn_gnode *made = tn_graph_maker(d->graph, first);
+  for (int32_t i = 0; i < node->n_in && i < made->n_in; i++)
+    if (node->in[i] >= 0) bound[node->in[i]] = made->in[i];
+}
+
+static void pattern_bind_results(const tn_pattern_node *node, tn_val first, tn_val *bound) {
+  for (int32_t i = 0; i < node->n_out; i++)
+    if (node->out[i] >= 0) bound[node->out[i]] = first + (tn_val)i;
+}
+
+static tn_val pattern_emit_node(tn_draw *d, const tn_pattern *p, const tn_pattern_node *node, tn_val *bound) {
+  tn_val known = 0;
+  for (int32_t i = 0; i < node->n_in; i++)
+    if (node->in[i] >= 0 && bound[node->in[i]] != 0) known = bound[node->in[i]];
+  for (int32_t i = 0; i < node->n_in; i++) {
+    int32_t v = node->in[i];
+    if (v < 0 || bound[v] != 0 || known == 0) continue;
+    if (!p->values[v].optional || tn_draw_flag(d)) bound[v] = draw_further_operand(d, known);
+  }
+  tn_op_begin(d->b, node->op);
+  for (int32_t i = 0; i < node->n_in; i++) tn_op_arg(d->b, node->in[i] >= 0 ? bound[node->in[i]] : 0);
+  return tn_op_end(d->b);
+}
+
+tn_val tn_pattern_emit(tn_draw *d, const tn_case *c) {
+  const tn_pattern_case *pc = (const tn_pattern_case *)c;
+  const tn_pattern *p = pc->pattern;
+  const tn_case by_schema = {p->nodes[0].op, tn_schema_emit, TN_FILL_ANY, TN_CASE_FLOATS};
+  const tn_case *first_case = pc->first != NULL ? pc->first : &by_schema;
+  tn_val bound[TN_PATTERN_VALUES] = {0}, first = first_case->emit(d, first_case);
+  if (tn_build_status(d->b) != TN_OK) return 0;
+  pattern_bind_operands(d, &p->nodes[0], first, bound);
+  pattern_bind_results(&p->nodes[0], first, bound);
+  for (int32_t i = 1; i < p->n_nodes; i++) {
+    first = pattern_emit_node(d, p, &p->nodes[i], bound);
+    if (tn_build_status(d->b) != TN_OK) return 0;
+    pattern_bind_results(&p->nodes[i], first, bound);
+  }
+  for (int32_t i = 0; i < p->n_outs && d->n_inner < TN_CASE_INNER; i++)
+    if (bound[p->outs[i]] != 0) d->inner[d->n_inner++] = bound[p->outs[i]];
+  return first;
+}

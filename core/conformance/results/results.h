@@ -1,0 +1,74 @@
+/* core/conformance/results/results.h: the results of a run of the suite: passed, failed and unsupported
+ * cases, the kernels that ran, and the report of them. */
+#ifndef TN_CORE_CONFORMANCE_RESULTS_RESULTS_H
+#define TN_CORE_CONFORMANCE_RESULTS_RESULTS_H
+
+#include "core/conformance/trial/trial.h"
+#include "tenon/conformance.h"
+
+/* A parsed filter such as "matmul/f32/3/gradient". */
+typedef struct tn_suite_filter {
+  char op[64];      /* "": any */
+  int32_t dtype;    /* TN_ANY: any */
+  int64_t draw;     /* -1: any */
+  int32_t gradient; /* -1: either */
+} tn_suite_filter;
+
+/* One line of the list of unsupported ops. */
+typedef struct tn_suite_known {
+  const char *line, *op, *dtype;
+  bool met; /* a case that it names was unsupported */
+} tn_suite_known;
+
+typedef struct tn_suite_failure {
+  const char *name, *reason;
+} tn_suite_failure;
+
+typedef struct tn_suite_kernel {
+  const char *name, *plugin;
+  int64_t launches;
+} tn_suite_kernel;
+
+typedef struct tn_suite {
+  tn_env *env;
+  tn_arena arena; /* of names and reasons */
+  tn_trial_site site;
+  const tn_conformance_options *options;
+  tn_suite_filter filter;
+  int64_t draws, passed;
+  uint64_t bits; /* hash of the bits of all verdicts, in order */
+  bool broken;   /* the device no longer works: all further cases are skipped */
+  TN_VEC(tn_suite_known) known;
+  TN_VEC(tn_suite_failure) failed, unsupported;
+  TN_VEC(tn_suite_kernel) kernels;
+} tn_suite;
+
+/* ---- filter.c ---- */
+
+/* Parse options->only and options->unsupported. */
+tn_status tn_suite_read_filter(tn_suite *suite);
+tn_status tn_suite_read_known(tn_suite *suite);
+/* Whether the filter selects a trial. */
+bool tn_suite_selects(const tn_suite *suite, const tn_trial *trial);
+
+/* ---- results.c ---- */
+
+/* "matmul/f32/3"; NULL: out of memory. */
+const char *tn_suite_trial_name(tn_suite *suite, const tn_trial *trial);
+/* Announces the next case to the caller. */
+void tn_suite_begin(const tn_suite *suite, const char *name);
+/* Records the verdict of a trial. */
+tn_status tn_suite_record(tn_suite *suite, const tn_trial *trial, const tn_verdict *verdict);
+/* Records a failure and reports it to the caller. */
+tn_status tn_suite_fail(tn_suite *suite, const char *name, const char *reason);
+/* Counts a launch. tn_trial_watch.launched with the suite as context. */
+void tn_suite_count_launch(void *suite, const char *kernel, const char *plugin);
+/* After a case has failed: a device that no longer works ends the suite and is one more failure. */
+tn_status tn_suite_check_device(tn_suite *suite, const char *name);
+
+/* ---- report.c ---- */
+
+/* The report as JSON, in memory of the context. */
+tn_status tn_suite_report(const tn_suite *suite, char **json);
+
+#endif

@@ -1,0 +1,161 @@
+/* core/exec/bound_program.c: prepares the kernels of a program and binds its locations to addresses, once per
+ * slot. */
+#include "core/exec/bound_program.h"
+
+#include "core/compile/select/collective_kernel.h"
+#include "core/exec/collective.h"
+
+static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t n, int32_t slot, bool host,
+                       tn_view *views) {
+  for (int32_t i = 0; i < n; i++)
+    views[i] = (tn_view){operands[i].type, operands[i].layout,
+                         tn_executor_address(e, &operands[i].place, slot, host)};
+}
+
+static tn_status prepare_step(tn_executor *e, const tn_step *step, void **prepared) {
+  const tn_group *group = step->group;
+  tn_device *device = tn_device_of(e, step);
+  if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, step, prepared);
+  const tn_choice *choice = &group->choice;
+  tn_status status = tn_device_prepare(device, group->kernel, group->match, choice, choice->in_layout,
+                                       choice->out_layout, prepared);
+  if (status != TN_OK && device != e->device) tn_error_move(&e->device->env, &device->env);
+  return status;
+}
+
+static void *step_stream(const tn_executor *e, const tn_step *step) {
+  int32_t role = step->group->role;
+  return tn_device_of(e, step)->streams[role >= 0 && role < TN_STREAMS ? role : TN_STREAM_COMPUTE];
+}
+
+static tn_status make_step_event(tn_executor *e, void **event) {
+  return *event != NULL ? TN_OK : e->device->backend->event_new(&e->device->env, e->device->device, event);
+}
+
+/* Orders the compute stream and the collectives of a segment. The first collective after compute steps awaits
+ * the compute stream; a step that reads the result of a collective awaits the end of that collective. A
+ * segment begins and ends on the compute stream. */
+static tn_status make_segment_events(tn_executor *e, const tn_segment *segment, tn_bound_program *bound) {
+  const tn_step *steps = bound->program->steps;
+  bool computing = true;
+  if (segment->fallback) return TN_OK;
+  for (int32_t i = segment->first; i < segment->first + segment->n; i++) {
+    bool collective = steps[i].group->role != TN_STREAM_COMPUTE;
+    if (collective && computing) TN_TRY(make_step_event(e, &bound->events[i]));
+    if (steps[i].awaits >= 0) TN_TRY(make_step_event(e, &bound->ends[steps[i].awaits]));
+    computing = !collective;
+  }
+  return segment->awaits >= 0 ? make_step_event(e, &bound->ends[segment->awaits]) : TN_OK;
+}
+
+static tn_status make_events(tn_executor *e, tn_bound_program *bound) {
+  for (int32_t i = 0; i < bound->program->n_segments; i++) {
+    tn_status status = make_segment_events(e, &bound->program->segments[i], bound);
+    if (status != TN_OK) return tn_executor_fail(e, status);
+  }
+  return TN_OK;
+}
+
+static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_view *views) {
+  for (int32_t i = 0; i < bound->program->n_steps; i++) {
+    const tn_step *step = &bound->program->steps[i];
+    tn_bound_step *b = &bound->slots[slot][i];
+    const tn_device *device = tn_device_of(e, step);
+    bool host = device != e->device;
+    bind_views(e, step->in, step->n_in, slot, host, views);
+    bind_views(e, step->out, step->n_out, slot, host, views + step->n_in);
+    bool has_workspace = step->group->choice.workspace_bytes > 0;
+    b->host.pub = (tn_launch){
+        .env = device->env,
+        .struct_size = sizeof(tn_launch),
+        .n_in = step->n_in,
+        .n_out = step->n_out,
+        .in = views,
+        .out = views + step->n_in,
+        .plan = bound->prepared[i],
+        .workspace = has_workspace ? (char *)(host ? e->host : e->arena) + step->workspace_offset : NULL,
+        .workspace_bytes = step->group->choice.workspace_bytes,
+        .stream = step_stream(e, step),
+        .name = step->name,
+        .folded_bytes = step->group->choice.folded_bytes};
+    if (b->host.pub.folded_bytes > 0) b->host.pub.folded = (char *)bound->folded + step->folded_offset;
+    b->host.parallel = device->team != NULL ? device->team->parallel : NULL;
+    b->host.device = tn_device_team_object(device);
+    bool collective = tn_kernel_is_collective(step->group->kernel);
+    b->launch = collective ? tn_collective_launch : step->group->kernel->launch;
+    b->foreign = tn_device_is_foreign(device, step->group->family);
+    b->step = step;
+    b->handoff = bound->events[i];
+    b->awaited = step->awaits >= 0 ? bound->ends[step->awaits] : NULL;
+    b->end = bound->ends[i];
+    views += step->n_in + step->n_out;
+  }
+}
+
+static size_t count_views(const tn_program *program) {
+  size_t views = 0;
+  for (int32_t i = 0; i < program->n_steps; i++)
+    views += (size_t)(program->steps[i].n_in + program->steps[i].n_out);
+  return views;
+}
+
+static tn_status allocate_tables(tn_executor *e, tn_bound_program *bound, size_t views) {
+  size_t steps = (size_t)bound->program->n_steps, slots = (size_t)e->n_slots;
+  bound->prepared = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
+  bound->events = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
+  bound->ends = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
+  bound->slots = tn_alloc(e->env, tn_size_mul(slots, sizeof(tn_bound_step *)));
+  bound->views = tn_alloc(e->env, tn_size_mul(tn_size_mul(views, slots), sizeof(tn_view)));
+  if (bound->prepared == NULL || bound->events == NULL || bound->ends == NULL || bound->slots == NULL ||
+      bound->views == NULL)
+    return TN_ENOMEM;
+  for (int32_t s = 0; s < e->n_slots; s++) {
+    bound->slots[s] = tn_alloc(e->env, tn_size_mul(steps, sizeof(tn_bound_step)));
+    if (bound->slots[s] == NULL) return TN_ENOMEM;
+  }
+  return TN_OK;
+}
+
+tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bound_program *bound) {
+  bound->program = program;
+  size_t views = count_views(program);
+  TN_TRY(allocate_tables(e, bound, views));
+  for (int32_t i = 0; i < program->n_steps; i++) {
+    tn_status status = prepare_step(e, &program->steps[i], &bound->prepared[i]);
+    if (status != TN_OK)
+      return tn_executor_fail(e, tn_executor_wrap_step(e, bound, &program->steps[i], status));
+  }
+  TN_TRY(tn_folded_create(e, bound));
+  TN_TRY(make_events(e, bound));
+  TN_TRY(tn_bound_segments_create(e, bound));
+  for (int32_t s = 0; s < e->n_slots; s++) bind_slot_launches(e, bound, s, bound->views + (size_t)s * views);
+  return TN_OK;
+}
+
+static void destroy_events(tn_executor *e, void **events, int32_t n) {
+  for (int32_t i = 0; events != NULL && i < n; i++)
+    if (events[i] != NULL) e->device->backend->event_delete(&e->device->env, events[i]);
+  tn_release(e->env, events);
+}
+
+void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
+  if (bound->program == NULL) return;
+  for (int32_t i = 0; i < bound->program->n_steps; i++) {
+    const tn_kernel *kernel = bound->program->steps[i].group->kernel;
+    if (bound->prepared != NULL && tn_kernel_is_collective(kernel))
+      tn_collective_release(e, bound->prepared[i]);
+    else if (bound->prepared != NULL && bound->prepared[i] != NULL && kernel->release != NULL)
+      kernel->release(&tn_device_of(e, &bound->program->steps[i])->env, bound->prepared[i]);
+  }
+  tn_folded_destroy(e, bound);
+  tn_captures_destroy(e, bound);
+  tn_bound_segments_destroy(e, bound);
+  destroy_events(e, bound->events, bound->program->n_steps);
+  destroy_events(e, bound->ends, bound->program->n_steps);
+  for (int32_t s = 0; bound->slots != NULL && s < e->n_slots; s++) tn_release(e->env, bound->slots[s]);
+  tn_release(e->env, bound->slots);
+  tn_release(e->env, bound->prepared);
+  tn_release(e->env, bound->views);
+  tn_release(e->env, bound->times);
+  *bound = (tn_bound_program){0};
+}

@@ -1,0 +1,57 @@
+/* core/exec/launch.c: the launches of a segment. Nothing here allocates, locks, or looks up. */
+#include "core/base/thread.h"
+#include "core/exec/bound_program.h"
+
+static tn_status launch_step(tn_executor *e, tn_bound_step *b) {
+  tn_device *device = tn_device_of(e, b->step);
+  const tn_backend *backend = device->backend;
+  void *stream = b->host.pub.stream;
+  if (b->handoff != NULL) {
+    TN_TRY(backend->event_record(&device->env, b->handoff, device->streams[TN_STREAM_COMPUTE]));
+    TN_TRY(backend->event_await(&device->env, b->handoff, stream));
+  }
+  if (b->awaited != NULL) TN_TRY(backend->event_await(&device->env, b->awaited, stream));
+  TN_TRY(tn_device_enqueue(device, b->foreign, b->launch, &b->host.pub));
+  return b->end != NULL ? backend->event_record(&device->env, b->end, stream) : TN_OK;
+}
+
+/* Waits for the launch, so that the time covers it alone. */
+static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_step_time *time) {
+  tn_device *device = tn_device_of(e, b->step);
+  time->start_s = tn_clock_s();
+  TN_TRY(launch_step(e, b));
+  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
+  time->end_s = tn_clock_s();
+  return TN_OK;
+}
+
+static tn_status launch_observed(tn_executor *e, tn_bound_step *b) {
+  tn_device *device = tn_device_of(e, b->step);
+  TN_TRY(launch_step(e, b));
+  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
+  return e->observer->launched(e->observer->context, b);
+}
+
+static tn_status launch_as_asked(tn_executor *e, tn_bound_program *bound, tn_bound_step *b, int32_t i) {
+  if (e->observer != NULL) return launch_observed(e, b);
+  return e->profile ? launch_timed(e, b, &bound->times[i]) : launch_step(e, b);
+}
+
+tn_status tn_launch_steps(tn_executor *e, tn_bound_program *bound, const tn_segment *segment, int32_t slot) {
+  tn_bound_step *steps = bound->slots[slot];
+  for (int32_t i = segment->first; i < segment->first + segment->n; i++) {
+    tn_status status = launch_as_asked(e, bound, &steps[i], i);
+    if (status == TN_OK) continue;
+    if (segment->fallback) tn_error_move(&e->device->env, &e->device->fallback->env);
+    return tn_executor_wrap_step(e, bound, steps[i].step, status);
+  }
+  return TN_OK;
+}
+
+tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
+  const tn_backend *backend = e->device->backend;
+  void *joined = bound->segments[segment].joined;
+  TN_TRY(tn_launch_steps(e, bound, &bound->program->segments[segment], slot));
+  if (joined == NULL) return TN_OK;
+  return backend->event_await(&e->device->env, joined, e->device->streams[TN_STREAM_COMPUTE]);
+}

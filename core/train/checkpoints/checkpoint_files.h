@@ -1,0 +1,50 @@
+/* core/train/checkpoints/checkpoint_files.h: the files of a checkpoint, private to this folder.
+ * FOLDER/checkpoints/NAME holds three files. It is called NAME.new while it is written; where the file system
+ * cannot exchange two folders, the previous one is NAME.old for a moment. A damaged one is renamed to
+ * NAME.bad, NAME.bad-2 ... */
+#ifndef TN_CORE_TRAIN_CHECKPOINTS_CHECKPOINT_FILES_H
+#define TN_CORE_TRAIN_CHECKPOINTS_CHECKPOINT_FILES_H
+
+#include "core/train/checkpoints/checkpoint.h"
+#include "core/train/checkpoints/weights.h"
+
+/* The files, in the order in which they are written. state.json is the last: with it the checkpoint is
+ * complete. */
+enum {
+  TN_CHECKPOINT_MODEL = 0,
+  TN_CHECKPOINT_OPTIMIZER = 1,
+  TN_CHECKPOINT_STATE = 2,
+  TN_CHECKPOINT_FILES = 3
+};
+extern const char *const tn_checkpoint_files[TN_CHECKPOINT_FILES];
+
+enum { TN_PLAN_TEXT = 24 };
+
+/* state.json: the position of the run, its seed and plan, and the sizes and checksums of the other files. It
+ * holds a checksum of itself. */
+typedef struct tn_state_record {
+  tn_progress progress;
+  int64_t seed;
+  char plan[TN_PLAN_TEXT];
+  tn_file_sum files[TN_CHECKPOINT_STATE];
+} tn_state_record;
+
+tn_status tn_state_record_write(tn_run *run, const tn_state_record *record, const char *path);
+/* TN_EINVAL: the file is damaged, or of another version. TN_EIO: it could not be read. */
+tn_status tn_state_record_read(tn_run *run, const char *path, tn_state_record *record);
+/* Compares the other files with the recorded sizes and checksums. */
+tn_status tn_state_record_check(tn_run *run, const tn_state_record *record, const char *folder);
+
+/* The hash of the step program's plan, as text. */
+void tn_plan_hash_text(const tn_program_set *set, char text[TN_PLAN_TEXT]);
+
+/* Removes a checkpoint's folder; a missing folder is no error. A folder with foreign files is renamed instead
+ * of removed. state.json is removed first, so that an interrupted removal leaves no valid checkpoint. */
+tn_status tn_checkpoint_remove(tn_run *run, const char *path);
+/* Renames `path` to PATH.WORD, or PATH.WORD-2 and so on; *aside is the new name, in the run's arena. */
+tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *word, const char **aside);
+/* Renames the folder `temporary` to `path` by one call of the file system, and removes the folder that had
+ * this name. */
+tn_status tn_checkpoint_publish(tn_run *run, const char *temporary, const char *path);
+
+#endif

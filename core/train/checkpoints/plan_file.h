@@ -1,0 +1,24 @@
+/* core/train/checkpoints/plan_file.h: plan.json of a run folder: written when a run starts, read when it
+ * resumes. */
+#ifndef TN_CORE_TRAIN_CHECKPOINTS_PLAN_FILE_H
+#define TN_CORE_TRAIN_CHECKPOINTS_PLAN_FILE_H
+
+#include <jansson.h>
+
+#include "core/compile/select/recorded_choices.h"
+#include "core/train/programs/programs.h"
+
+/* The choices that plan.json of the resumed run records; *choices is NULL where the run does not resume. A
+ * missing or invalid plan.json gives a warning and NULL. Resolves `--resume auto`: run->resume is the folder
+ * afterwards, or NULL. */
+tn_status tn_plan_file_read(tn_run *run, const tn_replay **choices);
+
+/* Writes FOLDER/plan.json: the report of `tenon plan` and every choice. Where the run resumes and a program
+ * has another hash than in the file, a warning names the first difference. */
+tn_status tn_plan_file_keep(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
+                            const char *folder);
+
+/* plan_difference.c: appends the first difference between two records of a program. */
+void tn_plan_describe_differences(const json_t *then, const json_t *now, tn_text *text);
+
+#endif

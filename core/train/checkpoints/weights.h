@@ -1,0 +1,39 @@
+/* core/train/checkpoints/weights.h: state from and to safetensors files. */
+#ifndef TN_CORE_TRAIN_CHECKPOINTS_WEIGHTS_H
+#define TN_CORE_TRAIN_CHECKPOINTS_WEIGHTS_H
+
+#include "core/train/programs/programs.h"
+
+/* Kinds of state, as masks of 1 << TN_STATE_... */
+enum {
+  TN_STATES_OF_MODEL = 1 << TN_STATE_PARAM | 1 << TN_STATE_BUFFER,
+  TN_STATES_OF_OPTIMIZER = 1 << TN_STATE_SLOT | 1 << TN_STATE_HOST
+};
+
+/* A file, the prefix of its names, and patterns of names that may be missing or left over. */
+typedef struct tn_weights_source {
+  const char *path, *prefix, *ignore;
+  uint32_t kinds;
+} tn_weights_source;
+
+/* Reads every state of the kinds. A name that only the file or only the model has is an error unless `ignore`
+ * matches it. */
+tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map *map,
+                          const tn_weights_source *source);
+/* Loads the file of --weights or [weights] file, if one is given. */
+tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map);
+/* The same for commands that need trained parameters: an error if the model has parameters and no file is
+ * given. `command` is for the message. */
+tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
+                                   const char *command);
+/* Size and checksum of a file when it was written. */
+typedef struct tn_file_sum {
+  uint64_t bytes;
+  uint32_t crc; /* CRC-32C */
+} tn_file_sum;
+
+/* Writes the states whose kind is in the mask (1 << TN_STATE_...), sorted by path. */
+tn_status tn_weights_save(tn_run *run, tn_executor *executor, const tn_state_map *map, uint32_t kinds,
+                          const char *path, tn_file_sum *sum);
+
+#endif

@@ -1,0 +1,76 @@
+/* core/train/commands/plan.c: tn_run_plan: compiles and reports the programs that training would run. */
+#include "core/train/checkpoints/plan_file.h"
+#include "core/train/distributed/devices.h"
+#include "core/train/programs/plan_report.h"
+#include "core/train/result.h"
+
+/* The batches of [data], or 1 for a configuration without data. */
+static tn_status plan_command_batches(tn_run *run, const tn_device *device, bool trains,
+                                      tn_program_request *request) {
+  const tn_data_setting *data = run->settings.data;
+  request->batch[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT] = 1;
+  if (!trains) return TN_OK;
+  TN_TRY(tn_devices_count(run, device));
+  if (data[TN_SPLIT_TRAIN].given)
+    TN_TRY(tn_run_rank_batch(run, TN_SPLIT_TRAIN, &request->batch[TN_PROGRAM_STEP]));
+  if (data[TN_SPLIT_VALID].given)
+    TN_TRY(tn_run_rank_batch(run, TN_SPLIT_VALID, &request->batch[TN_PROGRAM_EVAL]));
+  return TN_OK;
+}
+
+static bool plan_command_has_loss(const tn_run *run) {
+  tn_section *model = tn_ini_section(&run->ini, "model");
+  return model && tn_section_key(model, "loss") != NULL;
+}
+
+static tn_status plan_command_report(tn_run *run, const tn_device *device, const tn_program_set *set,
+                                     char **text) {
+  json_t *json = NULL;
+  TN_TRY(tn_plan_report(run, device, set, tn_run_input_slots(run), &json));
+  return tn_json_take(run, json, text);
+}
+
+/* `name` must be a pass, "" or NULL. */
+static tn_status plan_command_check_pass(tn_run *run, const char *name) {
+  const char *const *const lists[] = {tn_graph_passes, tn_compile_passes};
+  tn_text names = tn_text_new(&run->env);
+  bool known = name == NULL || !*name;
+  for (int l = 0; l < 2; l++)
+    for (int32_t i = 0; lists[l][i]; i++) {
+      known = known || tn_text_equal(name, lists[l][i]);
+      tn_text_addf(&names, "%s%s", names.n ? ", " : "", lists[l][i]);
+    }
+  tn_status status = known ? TN_OK
+                           : tn_failf(&run->env, TN_EINVAL, "no pass is called '%s'; there are %s", name,
+                                      names.v ? names.v : "none");
+  tn_text_free(&names);
+  return status;
+}
+
+tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **dump) {
+  tn_text text = tn_text_new(&run->env);
+  tn_compile_options options = {.dump_after = dump_after, .dump = &text};
+  tn_program_request request = {.dump = dump ? &options : NULL};
+  tn_program_set set = {.map = NULL};
+  tn_device *device = NULL;
+  *json = NULL;
+  if (dump) *dump = NULL;
+  run->planning = true;
+  tn_status status = plan_command_check_pass(run, dump_after);
+  if (status == TN_OK) status = tn_run_open_device(run, &device);
+  if (status == TN_OK) status = plan_command_batches(run, device, plan_command_has_loss(run), &request);
+  if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
+    status = tn_plan_file_read(run, &request.choices);
+  if (status == TN_OK) status = tn_programs_build(run, &device->target, &request, &set);
+  if (status == TN_OK) status = plan_command_report(run, device, &set, json);
+  if (status == TN_OK && dump) {
+    *dump = tn_text_take(&text);
+    if (*dump == NULL) status = TN_ENOMEM;
+  }
+  tn_text_free(&text);
+  tn_programs_free(run, &set);
+  tn_device_destroy(device);
+  run->ranks = 0;
+  run->planning = false;
+  return status;
+}

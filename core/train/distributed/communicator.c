@@ -1,0 +1,55 @@
+/* core/train/distributed/communicator.c: selects the communicator that sums values over devices. */
+#include "core/train/distributed/devices.h"
+
+static bool communicator_serves(const tn_run *run, const tn_communicator *kind, const tn_device *device,
+                                bool *serves) {
+  tn_words families;
+  tn_arena arena = tn_arena_new(&run->env);
+  bool split = tn_words_split(&arena, kind->families, &families) == TN_OK;
+  *serves = split && tn_words_hold(&families, device->backend->item.name);
+  tn_arena_free(&arena);
+  return split;
+}
+
+/* The first communicator that serves the backend of the device. */
+static tn_status communicator_find_first(tn_run *run, const tn_device *device, const tn_communicator **kind) {
+  const tn_entry *entries = NULL;
+  int32_t n = 0;
+  *kind = NULL;
+  TN_TRY(tn_registry_list(run->registry, &run->env, TN_COMMUNICATOR, &entries, &n));
+  for (int32_t i = 0; i < n && *kind == NULL; i++) {
+    const tn_communicator *candidate = (const tn_communicator *)entries[i].item;
+    bool serves = false;
+    if (!communicator_serves(run, candidate, device, &serves)) return TN_ENOMEM;
+    if (serves) *kind = candidate;
+  }
+  if (*kind) return TN_OK;
+  return tn_failf(&run->env, TN_EUNAVAILABLE,
+                  "%s: [distributed] devices = %s: no communicator that is installed serves devices of "
+                  "backend '%s'; use one device, or name a plugin that has one in [plugins] load",
+                  tn_settings_where(&run->ini, "distributed", "devices"), run->settings.distributed.devices,
+                  device->backend->item.name);
+}
+
+static tn_status communicator_find_named(tn_run *run, const tn_device *device, const char *name,
+                                         const tn_communicator **kind) {
+  const tn_item *item = NULL;
+  const char *where = tn_settings_where(&run->ini, "distributed", "communicator");
+  tn_status status = tn_settings_find_item(&run->env, run->registry, TN_COMMUNICATOR, name, &item);
+  if (status != TN_OK) return tn_wrap(&run->env, status, "%s: [distributed] communicator", where);
+  bool serves = false;
+  *kind = (const tn_communicator *)item;
+  if (!communicator_serves(run, *kind, device, &serves)) return TN_ENOMEM;
+  if (serves) return TN_OK;
+  return tn_failf(&run->env, TN_EINVAL,
+                  "%s: [distributed] communicator = %s serves devices of %s, not those of backend '%s'",
+                  where, name, (*kind)->families, device->backend->item.name);
+}
+
+tn_status tn_devices_communicator(tn_run *run, const tn_device *device, const tn_communicator **kind,
+                                  const void **options) {
+  const char *name = run->settings.distributed.communicator;
+  TN_TRY(*name ? communicator_find_named(run, device, name, kind)
+               : communicator_find_first(run, device, kind));
+  return tn_settings_item_options(&run->env, &run->ini, "communicator", &(*kind)->item, options);
+}

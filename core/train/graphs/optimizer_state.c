@@ -1,0 +1,76 @@
+/* core/train/graphs/optimizer_state.c: the locations of the trained parameters and of the optimizer state. */
+#include "core/base/text.h"
+#include "core/train/graphs/update_stages.h"
+
+tn_status tn_updater_allocate(tn_updater *u) {
+  int32_t region;
+  TN_TRY(tn_state_map_region(u->map, TN_PARAM_REGION, TN_F32, &region));
+  for (int32_t i = 0; i < u->n_params; i++) {
+    const tn_gstate *state = u->params[i].state;
+    if (state->type.dtype != TN_F32)
+      return tn_failf(u->env, TN_EINVAL, "parameter '%s' is %s, expected f32", state->path,
+                      tn_dtype_name(state->type.dtype));
+    TN_TRY(tn_state_map_add(u->map, state, region, -1));
+    u->params[i].offset = tn_state_map_find(u->map, state->path)->offset;
+  }
+  u->count = u->map->regions.v[region].count;
+  return TN_OK;
+}
+
+/* The optimizer state of one parameter, under the name that checkpoints use: "conv1.weight.momentum". */
+static tn_status optimizer_state_allocate(tn_updater *u, const tn_trained_parameter *param, const char *slot,
+                                          int32_t region) {
+  tn_gstate state = {.path = tn_arena_printf(u->arena, "%s.%s", param->state->path, slot),
+                     .type = param->state->type,
+                     .what = TN_STATE_SLOT,
+                     .init = "",
+                     .where = ""};
+  if (state.path == NULL) return TN_ENOMEM;
+  return tn_state_map_add(u->map, &state, region, param->offset);
+}
+
+static tn_status optimizer_state_follow_parameters(tn_updater *u, int32_t region) {
+  int32_t params;
+  TN_TRY(tn_state_map_region(u->map, TN_PARAM_REGION, TN_F32, &params));
+  tn_state_map_follow(u->map, region, params);
+  return TN_OK;
+}
+
+/* tn_build_state of an elementwise optimizer: a region with the offsets of the parameters. */
+tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const tn_type *type,
+                             const char *init) {
+  tn_updater *u = context;
+  int32_t region;
+  const char *path = tn_arena_printf(u->arena, "@%s.f32", name);
+  tn_status status = path ? TN_OK : TN_ENOMEM;
+  if (status == TN_OK && (type->dtype != TN_F32 || type->rank != 1 || type->dims[0] != u->count))
+    status =
+        tn_failf(u->env, TN_EINVAL,
+                 "state '%s' is not of the parameter's type, as an elementwise optimizer requires", name);
+  if (status == TN_OK && !tn_text_equal(init, "zeros"))
+    status = tn_failf(u->env, TN_EINVAL, "state '%s' is initialized with %s, expected zeros", name, init);
+  if (status == TN_OK) status = tn_state_map_region(u->map, path ? path + 1 : "", TN_F32, &region);
+  if (status == TN_OK) status = optimizer_state_follow_parameters(u, region);
+  for (int32_t i = 0; status == TN_OK && i < u->n_params; i++)
+    status = optimizer_state_allocate(u, &u->params[i], name, region);
+  if (status == TN_OK && u->map->regions.v[region].count < u->count)
+    u->map->regions.v[region].count = u->count;
+  if (status != TN_OK) {
+    tn_builder_fail(b, status);
+    return 0;
+  }
+  tn_val slot = tn_graph_state(u->graph, path, type, TN_STATE_SLOT, "", "");
+  if (!slot) tn_builder_fail(b, u->graph->env->record->code);
+  return slot;
+}
+
+/* tn_build_state of an optimizer that updates one parameter at a time: any type and initializer. */
+tn_val tn_updater_parameter_state(tn_build *b, void *context, const char *name, const tn_type *type,
+                                  const char *init) {
+  tn_updater *u = context;
+  const tn_gstate *param = u->one->state;
+  const char *path = tn_arena_printf(u->arena, "%s.%s", param->path, name);
+  tn_val slot = path ? tn_graph_state(u->graph, path, type, TN_STATE_SLOT, init, param->where) : 0;
+  if (!slot) tn_builder_fail(b, path ? u->graph->env->record->code : TN_ENOMEM);
+  return slot;
+}

@@ -1,0 +1,26 @@
+/* core/train/loop/events.c: events for the observers, and the reasons for the end of a run. */
+#include "core/base/thread.h"
+#include "core/train/loop/training.h"
+
+const char tn_end_finished[] = "finished", tn_end_stopped[] = "stopped", tn_end_out_of_time[] = "max_time",
+           tn_end_nonfinite[] = "non-finite";
+
+tn_event tn_training_event(const tn_training *t, int32_t kind) {
+  return (tn_event){.struct_size = sizeof(tn_event),
+                    .kind = kind,
+                    .epoch = t->progress.epoch,
+                    .step = t->progress.step,
+                    .step_in_epoch = t->progress.batch,
+                    .steps_in_epoch = t->steps_per_epoch,
+                    .seconds = tn_clock_s() - t->started_s,
+                    .samples_per_s = t->samples_per_s,
+                    .lr = t->lr,
+                    .text = "",
+                    .skipped = -1};
+}
+
+void tn_training_post(tn_training *t, int32_t kind, const char *text) {
+  tn_event event = tn_training_event(t, kind);
+  event.text = text;
+  tn_observers_post(t->observers, &event);
+}

@@ -1,0 +1,30 @@
+/* core/train/loop/feeder.h: moves batches from a loader into the input slots of an executor. */
+#ifndef TN_CORE_TRAIN_LOOP_FEEDER_H
+#define TN_CORE_TRAIN_LOOP_FEEDER_H
+
+#include "core/data/loader.h"
+#include "core/train/programs/programs.h"
+
+typedef struct tn_feeder tn_feeder;
+/* Creates a loader for a split, and connects its fields with the inputs of `program`. Fields of another type
+ * and inputs without a field are errors. */
+tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, int32_t index,
+                           const tn_program *program, int32_t slots, tn_feeder **feeder);
+/* The loader options of a split, for a loader that reads ahead into `slots` slots. */
+tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader_options *options);
+/* Turns TN_EUNAVAILABLE, a missing split, into TN_EIO for splits that are required. */
+tn_status tn_feeder_require(tn_run *run, tn_status status);
+void tn_feeder_destroy(tn_feeder *feeder);
+const tn_loader *tn_feeder_loader(const tn_feeder *feeder);
+/* Updates in an epoch. */
+int64_t tn_feeder_updates(const tn_feeder *feeder);
+/* Starts an epoch at update number `first`; submits all slots to the loader. */
+tn_status tn_feeder_start(tn_feeder *feeder, int64_t epoch, int64_t first);
+/* Stops the loader, so that another loader may write into the slots. */
+tn_status tn_feeder_stop(tn_feeder *feeder);
+/* Waits for the next batch; *samples counts the real samples of all ranks. TN_EOF: the epoch has ended. */
+tn_status tn_feeder_next(tn_feeder *feeder, int32_t *slot, int64_t *samples);
+/* Submits a slot for another batch, after its step was waited for and its outputs were read. */
+tn_status tn_feeder_return(tn_feeder *feeder, int32_t slot);
+
+#endif

@@ -1,0 +1,18 @@
+/* core/train/loop/observers.h: the observers of a run, on a thread of their own. */
+#ifndef TN_CORE_TRAIN_LOOP_OBSERVERS_H
+#define TN_CORE_TRAIN_LOOP_OBSERVERS_H
+
+#include "core/train/run.h"
+#include "tenon/plugin/observer.h"
+
+typedef struct tn_observers tn_observers;
+tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers **observers);
+/* Copies the event without taking a lock. A step event is dropped when the queue is full; other events wait
+ * for space. */
+void tn_observers_post(tn_observers *observers, const tn_event *event);
+/* Waits until the observers have received all events that were posted so far. */
+void tn_observers_flush(tn_observers *observers);
+/* Delivers the queued events, and closes the observers. */
+void tn_observers_stop(tn_observers *observers);
+
+#endif

@@ -1,0 +1,23 @@
+/* core/train/loop/validation_pass.h: one pass over data without training. */
+#ifndef TN_CORE_TRAIN_LOOP_VALIDATION_PASS_H
+#define TN_CORE_TRAIN_LOOP_VALIDATION_PASS_H
+
+#include "core/train/distributed/ranks.h"
+#include "core/train/loop/feeder.h"
+#include "core/train/programs/control_block.h"
+#include "core/train/programs/metric_sums.h"
+
+typedef struct tn_validation {
+  tn_executor *executor;
+  int32_t program;
+  tn_feeder *feeder;
+  const tn_control_block *control_block;
+  const tn_measure_outputs *outputs;
+  int64_t max_batches;       /* 0: all batches */
+  struct tn_rank_set *ranks; /* rank 0 decides when to stop; NULL: there is one rank */
+} tn_validation;
+
+/* Runs one pass; `sums` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */
+tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *sums);
+
+#endif

@@ -1,0 +1,18 @@
+/* core/train/programs/plan_report.h: the JSON report of a set of programs. */
+#ifndef TN_CORE_TRAIN_PROGRAMS_PLAN_REPORT_H
+#define TN_CORE_TRAIN_PROGRAMS_PLAN_REPORT_H
+
+#include <jansson.h>
+
+#include "core/train/programs/programs.h"
+
+/* The report of `tenon plan` and plan.json. */
+tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
+                         json_t **json);
+
+/* The number of collectives in an update, and the bytes that they take from each rank. */
+typedef struct tn_traffic {
+  int64_t collectives, bytes;
+} tn_traffic;
+tn_traffic tn_programs_traffic(const tn_run *run, const tn_program_set *set);
+#endif

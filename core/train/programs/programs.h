@@ -1,0 +1,71 @@
+/* core/train/programs/programs.h: the compiled programs of a run, over one state map. */
+#ifndef TN_CORE_TRAIN_PROGRAMS_PROGRAMS_H
+#define TN_CORE_TRAIN_PROGRAMS_PROGRAMS_H
+
+#include "core/compile/pipeline.h"
+#include "core/exec/executor.h"
+#include "core/train/graphs/training_graph.h"
+#include "core/train/run.h"
+
+enum {
+  TN_PROGRAM_INIT = 0,
+  TN_PROGRAM_STEP = 1,
+  TN_PROGRAM_EVAL = 2,
+  TN_PROGRAM_PREDICT = 3,
+  TN_PROGRAM_REFRESH = 4, /* rebuilds low-precision copies; absent if there are no copies */
+  /* With several micro-batches per update: WEIGH sums the sample weights of all of them, MICRO accumulates
+   * the gradients of all but the last, and STEP runs on the last. They share the input slots of STEP. */
+  TN_PROGRAM_WEIGH,
+  TN_PROGRAM_MICRO,
+  TN_PROGRAM_AVERAGE, /* averages running statistics over ranks */
+  TN_PROGRAMS
+};
+
+/* The requested programs, and their batch sizes on one rank and for one micro-batch. WEIGH and MICRO come
+ * with STEP; AVERAGE comes with STEP or EVAL. */
+typedef struct tn_program_request {
+  int64_t batch[TN_PROGRAMS]; /* 0: not requested (INIT always is) */
+  const tn_compile_options *dump;
+  int64_t arena_limit;             /* most bytes of an arena; 0: no limit */
+  const struct tn_replay *choices; /* recorded by an earlier run and to be repeated; NULL: choose anew */
+} tn_program_request;
+
+typedef struct tn_program_set {
+  tn_arena arena;
+  tn_state_map *map;
+  tn_update_info update;
+  tn_program *programs[TN_PROGRAMS]; /* NULL: not requested */
+  tn_program *list[TN_PROGRAMS];     /* the compiled ones, for the executor */
+  int32_t index[TN_PROGRAMS];        /* into list; -1: not compiled */
+  int32_t n;
+  tn_measure *measures; /* of STEP and EVAL */
+  int32_t n_measures;
+} tn_program_set;
+
+/* The passes of programs.c, which precede those of tn_compile; NULL-terminated. */
+extern const char *const tn_graph_passes[];
+
+tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
+                              tn_program_set *set);
+/* memory_limit.c: compiles within [run] memory_limit, repeats recorded choices, and reports fallbacks. */
+tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
+                            tn_program_set *set);
+void tn_programs_free(tn_run *run, tn_program_set *set);
+/* Rebuilds the low-precision copies after parameters were initialized, loaded or written. */
+tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor);
+/* The number of trained parameters. */
+int64_t tn_programs_parameters(const tn_program_set *set);
+/* The hash of the plans of all programs. */
+uint64_t tn_programs_hash(const tn_program_set *set);
+/* Averages running statistics over ranks, before evaluation and saving; on all ranks at once. Without an
+ * AVERAGE program this does nothing. */
+tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor);
+
+/* report_fallbacks.c: [backend] fallback = warn logs each op on the fallback backend, the reason and the
+ * cost. */
+void tn_programs_report_fallbacks(const tn_run *run, const tn_program_set *set);
+
+/* The number of input slots: the batches that are read ahead, and all micro-batches of an update. */
+int32_t tn_run_input_slots(const tn_run *run);
+
+#endif
