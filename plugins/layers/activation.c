@@ -44,7 +44,7 @@ static tn_status build_gelu(tn_build *b, const void *given) {
 }
 
 const tn_layer_kind layer_gelu = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "gelu",
-                                                  "x times the cumulative normal distribution at x",
+                                                  "x times the normal distribution function of x",
                                                   tn_gelu_attributes, gelu_rows),
                                   .min_in = 1,
                                   .max_in = 1,

@@ -62,6 +62,6 @@ void peers_compare_smoothed(const double *ours, const json_t *golden, size_t n, 
   for (size_t i = 0; i < n; i++) theirs[i] = json_number_value(json_array_get(golden, i));
   curve_gap gap = curve_apart(ours, theirs, n);
   if (!(gap.largest <= band))
-    fail_msg("means of %d losses are %.3g apart, allowed %g", CURVE_WINDOW, gap.largest, band);
-  print_message("%zu steps: smoothed losses at most %.2g apart\n", n, gap.largest);
+    fail_msg("means of %d losses differ by %.3g, allowed %g", CURVE_WINDOW, gap.largest, band);
+  print_message("%zu steps: smoothed losses differ by at most %.2g\n", n, gap.largest);
 }

@@ -41,9 +41,9 @@ int64_t tn_gemm_packed_bytes(int32_t kind, int64_t m, int64_t k) {
 /* ---- tiling ------------------------------------------------------------------------------------ */
 
 enum {
-  DIRECT_MACS = 8192,  /* packing does not pay for a product of at most so many multiplications */
-  DIRECT_LINES = 4,    /* nor for at most so many rows or columns, which is how often each element is read */
-  ITEM_MACS = 1 << 22, /* a product is divided further only if each tile keeps so much work, a millisecond */
+  DIRECT_MACS = 8192,  /* a product with at most so many multiplications runs without packing */
+  DIRECT_LINES = 4,    /* so does one with at most so many rows or columns: each element is read that often */
+  ITEM_MACS = 1 << 22, /* least multiplications per tile, about 1 ms, if there are several tiles */
   LEAST_TILE = 64,
   LEAST_SPLIT = 4 * TN_GEMM_K
 };

@@ -18,7 +18,7 @@
 #include "plugins/sources/sources.h"
 
 typedef struct probe {
-  tn_sample_host host; /* comes first */
+  tn_sample_host host; /* first member: callbacks cast it to a probe */
   tn_error_record record;
   tn_scratch scratch;
   tn_arena arena;

@@ -1,3 +1,4 @@
+/* tests/unit/backends/cpu/kernels/embedding_test.c: embedding and its gradient against naive loops. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <math.h>

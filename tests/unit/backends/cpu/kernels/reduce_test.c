@@ -1,3 +1,4 @@
+/* tests/unit/backends/cpu/kernels/reduce_test.c: reductions and argmax against naive loops. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <math.h>
