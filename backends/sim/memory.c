@@ -1,80 +1,12 @@
-/* backends/sim/memory.c: blocks of device memory and of staging memory.
- *
- * A device address is the host address with a mark in its upper 16 bits. No pointer of a process has these
- * bits set (x86-64: they must repeat bit 47; AArch64: bit 55 must be 0), so the host faults when it
- * dereferences one. */
+/* backends/sim/memory.c: device memory and staging memory: allocation, and the checks when it is given back.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/sim/race/shadow.h"
 
-enum { ALIGNMENT = 64, MARK = 0x5D80, MARK_SHIFT = 48, DEVICE_MASK = 0x3F };
-
-static const uint64_t real_mask = (UINT64_C(1) << MARK_SHIFT) - 1;
-
-bool tn_sim_is_far(const void *address) {
-  return ((uint64_t)(uintptr_t)address >> MARK_SHIFT & ~(uint64_t)DEVICE_MASK) == MARK;
-}
-
-void *tn_sim_real(const void *address) {
-  uint64_t bits = (uint64_t)(uintptr_t)address;
-  return (void *)(uintptr_t)(tn_sim_is_far(address) ? bits & real_mask : bits);
-}
-
-static void *memory_far_address(const tn_sim_device *device, void *real) {
-  uint64_t mark = (uint64_t)(MARK | (device->index & DEVICE_MASK));
-  return (void *)(uintptr_t)((uint64_t)(uintptr_t)real | mark << MARK_SHIFT);
-}
-
-/* ---- the table, sorted by address ---- */
-
-/* Index of the first block that begins after the address. */
-static int32_t memory_find_behind(const tn_sim_device *d, const char *real) {
-  int32_t low = 0, high = d->n_blocks;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (d->blocks[middle].real > real)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
-}
-
-tn_sim_block *tn_sim_block_find(tn_sim_device *device, const void *address, uint64_t bytes) {
-  const char *real = tn_sim_real(address);
-  bool far = tn_sim_is_far(address);
-  if (far && memory_far_address(device, tn_sim_real(address)) != address) return NULL;
-  int32_t i = memory_find_behind(device, real) - 1;
-  if (i < 0) return NULL;
-  tn_sim_block *block = &device->blocks[i];
-  uint64_t offset = (uint64_t)(real - block->real);
-  if ((block->kind == TN_MEMORY_DEVICE) != far || offset > block->bytes) return NULL;
-  return bytes <= block->bytes - offset ? block : NULL;
-}
-
-static tn_status memory_grow_table(tn_env *env, tn_sim_device *d) {
-  if (d->n_blocks < d->blocks_capacity) return TN_OK;
-  int32_t capacity = d->blocks_capacity > 0 ? 2 * d->blocks_capacity : 64;
-  tn_sim_block *blocks = tn_new(env, sizeof *blocks * (size_t)capacity);
-  if (blocks == NULL) return TN_ENOMEM;
-  if (d->n_blocks > 0) memcpy(blocks, d->blocks, sizeof *blocks * (size_t)d->n_blocks);
-  tn_delete(env, d->blocks);
-  d->blocks = blocks;
-  d->blocks_capacity = capacity;
-  return TN_OK;
-}
-
-static tn_status memory_add_block(tn_env *env, tn_sim_device *d, const tn_sim_block *block) {
-  tn_status status = memory_grow_table(env, d);
-  if (status != TN_OK) return status;
-  int32_t at = memory_find_behind(d, block->real);
-  memmove(d->blocks + at + 1, d->blocks + at, sizeof *d->blocks * (size_t)(d->n_blocks - at));
-  d->blocks[at] = *block;
-  d->n_blocks++;
-  return TN_OK;
-}
+enum { ALIGNMENT = 64 };
 
 static void memory_free_block(tn_sim_block *block) {
   tn_sim_shadow_destroy(block->shadow);
@@ -133,7 +65,7 @@ tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t by
   tn_status status = memory_check_limit(env, d, kind, bytes);
   if (status != TN_OK) return status;
   tn_sim_block block = {.bytes = bytes, .kind = kind};
-  if (bytes <= real_mask)
+  if (bytes >> TN_SIM_ADDRESS_BITS == 0)
     block.real = aligned_alloc(ALIGNMENT, ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
   bool check = d->backend->options.check != 0;
   if (check && block.real != NULL) block.shadow = tn_sim_shadow_create(bytes);
@@ -144,11 +76,11 @@ tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t by
   }
   memset(block.real, 0xFF, bytes); /* NaN in every float type: contents are undefined */
   pthread_mutex_lock(&d->lock);
-  status = memory_add_block(env, d, &block);
+  status = tn_sim_block_add(env, d, &block);
   if (status == TN_OK && kind == TN_MEMORY_DEVICE) d->bytes += bytes;
   pthread_mutex_unlock(&d->lock);
   if (status == TN_OK)
-    *address = kind == TN_MEMORY_DEVICE ? memory_far_address(d, block.real) : block.real;
+    *address = kind == TN_MEMORY_DEVICE ? tn_sim_far_address(d, block.real) : block.real;
   else
     memory_free_block(&block);
   return status;

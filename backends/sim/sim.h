@@ -216,13 +216,20 @@ struct tn_sim_device {
   struct tn_sim_names *names;       /* of ops, for messages of the race detector */
 };
 
+/* ---- blocks.c ----------------------------------------------------------------------------------- */
+
+enum { TN_SIM_ADDRESS_BITS = 48 }; /* of a host address; the bits above mark a device address */
+bool tn_sim_is_far(const void *address);
+void *tn_sim_far_address(const tn_sim_device *device, void *real);
+/* The block that contains the range, or NULL; the lock must be held. */
+tn_sim_block *tn_sim_block_find(tn_sim_device *device, const void *address, uint64_t bytes);
+/* Adds a block to the table; the lock must be held. */
+tn_status tn_sim_block_add(tn_env *env, tn_sim_device *device, const tn_sim_block *block);
+
 /* ---- memory.c ----------------------------------------------------------------------------------- */
 
 tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
 void tn_sim_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
-bool tn_sim_is_far(const void *address);
-/* The block that contains the range, or NULL; the lock must be held. */
-tn_sim_block *tn_sim_block_find(tn_sim_device *device, const void *address, uint64_t bytes);
 void tn_sim_memory_close(tn_sim_device *device);
 
 /* ---- stream.c ----------------------------------------------------------------------------------- */
@@ -263,7 +270,7 @@ tn_status tn_sim_capture_end(tn_env *env, void *device, void *stream, void **cap
 tn_status tn_sim_capture_launch(tn_env *env, void *capture, void *stream);
 void tn_sim_capture_delete(tn_env *env, void *capture);
 
-/* ---- engine.c, work.c --------------------------------------------------------------------------- */
+/* ---- engine/engine.c, engine/work.c, work_name.c, failure.c --------------------------------------- */
 
 void *tn_sim_engine(void *device);
 /* Runs work on the engine. TN_SIM_PENDING: it is not done. The text of a failure is in device->report. */

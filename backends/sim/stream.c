@@ -3,17 +3,6 @@
 
 #include "backends/sim/capture.h"
 
-/* ---- failures ---- */
-
-void tn_sim_failure_set(tn_sim_failure *failure, tn_status code, const char *text) {
-  if (atomic_exchange(&failure->taken, true)) return;
-  size_t n = strlen(text);
-  if (n >= sizeof failure->text) n = sizeof failure->text - 1;
-  memcpy(failure->text, text, n);
-  failure->text[n] = '\0';
-  atomic_store(&failure->code, code);
-}
-
 tn_status tn_sim_stream_status(tn_env *env, tn_sim_stream *stream) {
   tn_status code = atomic_load(&stream->failure.code);
   return code == TN_OK ? TN_OK : tn_fail(env, code, NULL, "%s", stream->failure.text);
