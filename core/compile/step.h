@@ -3,7 +3,7 @@
 #define TN_CORE_COMPILE_STEP_H
 
 #include "core/compile/memory/location.h"
-#include "core/compile/select/group.h"
+#include "core/compile/kernels/group.h"
 
 typedef struct tn_operand {
   tn_type type;

@@ -2,7 +2,7 @@
  * patterns. */
 #include <string.h>
 
-#include "core/compile/select/catalog.h"
+#include "core/compile/kernels/catalog.h"
 #include "core/conformance/trial/finite_differences.h"
 #include "core/conformance/cases/schema_case.h"
 #include "core/conformance/suite.h"

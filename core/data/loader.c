@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/data/workers.h"
 
 /* Distinguishes the key of the shuffle from the keys of samples, which are derived from indices. */

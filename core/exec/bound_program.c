@@ -2,7 +2,7 @@
  * slot. */
 #include "core/exec/bound_program.h"
 
-#include "core/compile/select/collective_kernel.h"
+#include "core/compile/kernels/collective_kernel.h"
 #include "core/exec/collective.h"
 
 static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t n, int32_t slot, bool host,

@@ -1,5 +1,5 @@
 /* core/exec/launch.c: the launches of a segment. Nothing here allocates, locks, or looks up. */
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/exec/bound_program.h"
 
 static tn_status launch_step(tn_executor *e, tn_bound_step *b) {

@@ -10,7 +10,7 @@
 #include "core/compile/layout/parameter_layouts.h"
 
 #include "core/compile/layout/layout.h"
-#include "core/compile/select/recorded_choices.h"
+#include "core/compile/kernels/recorded_choices.h"
 #include "core/graph/uses.h"
 #include "tenon/attributes.h"
 

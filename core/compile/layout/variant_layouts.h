@@ -3,7 +3,7 @@
 #ifndef TN_CORE_COMPILE_LAYOUT_VARIANT_LAYOUTS_H
 #define TN_CORE_COMPILE_LAYOUT_VARIANT_LAYOUTS_H
 
-#include "core/compile/select/group.h"
+#include "core/compile/kernels/group.h"
 
 /* The layout for operands and results with the rule TN_LAYOUT_ANY: that of the first such operand that is not
  * row-major, provided that all of them have the same dims; otherwise unset. */

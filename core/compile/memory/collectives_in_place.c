@@ -3,7 +3,7 @@
  * The operand of a collective becomes a part of the result's buffer, at the same location. A bucket of
  * gradients is a slice of the flat vector, so the gradients in the bucket are then made in the flat vector
  * itself. Other readers of the operand run before the collective, which overwrites it. */
-#include "core/compile/select/collective_kernel.h"
+#include "core/compile/kernels/collective_kernel.h"
 #include "core/compile/memory/memory_plan.h"
 
 /* Whether a value is in a buffer or in a part of it. */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "core/compile/output/print.h"
-#include "core/compile/select/catalog.h"
-#include "core/compile/select/recorded_choices.h"
+#include "core/compile/kernels/catalog.h"
+#include "core/compile/kernels/recorded_choices.h"
 
 /* "f32[8, 64]{1, 0} region 2+4096": type, layout unless it is row-major, location. */
 static json_t *record_operand(const tn_operand *o) {

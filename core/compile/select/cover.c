@@ -1,7 +1,7 @@
 /* core/compile/select/cover.c: the numbering of a cover's groups, and its end. */
 #include "core/compile/select/cover.h"
 
-#include "core/compile/select/catalog.h"
+#include "core/compile/kernels/catalog.h"
 
 void tn_cover_number_groups(tn_cover *cover) {
   tn_graph *graph = cover->graph;

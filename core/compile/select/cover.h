@@ -6,8 +6,8 @@
 #ifndef TN_CORE_COMPILE_SELECT_COVER_H
 #define TN_CORE_COMPILE_SELECT_COVER_H
 
-#include "core/compile/select/group.h"
-#include "core/compile/select/target.h"
+#include "core/compile/kernels/group.h"
+#include "core/compile/kernels/target.h"
 
 /* A block of the model with values that are rematerialized (rematerialization/memory_limit.h). */
 typedef struct tn_rematerialized_block {

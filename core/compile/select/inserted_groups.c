@@ -1,7 +1,7 @@
 /* core/compile/select/inserted_groups.c: nodes for copies, reorders and zeros, and kernels for them. */
 #include "core/compile/select/inserted_groups.h"
 
-#include "core/compile/select/query.h"
+#include "core/compile/kernels/query.h"
 #include "tenon/ops.h"
 
 /* A candidate of one node, with all of its operands and results. */

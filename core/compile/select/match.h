@@ -2,7 +2,7 @@
 #ifndef TN_CORE_COMPILE_SELECT_MATCH_H
 #define TN_CORE_COMPILE_SELECT_MATCH_H
 
-#include "core/compile/select/query.h"
+#include "core/compile/kernels/query.h"
 #include "core/compile/select/convexity.h"
 
 typedef struct tn_matcher {

@@ -2,7 +2,7 @@
 #ifndef TN_CORE_CONFORMANCE_CASES_SCHEMA_CASE_H
 #define TN_CORE_CONFORMANCE_CASES_SCHEMA_CASE_H
 
-#include "core/compile/select/pattern.h"
+#include "core/compile/kernels/pattern.h"
 #include "core/conformance/cases/cases.h"
 #include "core/graph/op/schema.h"
 

@@ -1,7 +1,7 @@
 /* core/conformance/trial/tolerance.c: the allowed difference between a kernel and the reference. */
 #include <math.h>
 
-#include "core/compile/select/query.h"
+#include "core/compile/kernels/query.h"
 #include "core/conformance/trial/trial.h"
 
 static const double EPS[TN_DTYPES] = {

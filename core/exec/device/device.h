@@ -3,8 +3,8 @@
 #ifndef TN_CORE_EXEC_DEVICE_DEVICE_H
 #define TN_CORE_EXEC_DEVICE_DEVICE_H
 
-#include "core/compile/select/group.h"
-#include "core/compile/select/target.h"
+#include "core/compile/kernels/group.h"
+#include "core/compile/kernels/target.h"
 #include "core/plugin/registry.h"
 #include "core/config/options/options.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "core/base/file.h"
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/compile/layout/layout.h"
-#include "core/compile/select/tuner.h"
+#include "core/compile/kernels/tuner.h"
 #include "core/exec/device/pin_threads.h"
 #include "core/exec/tune/tune_file.h"
 #include "core/plugin/handles.h"

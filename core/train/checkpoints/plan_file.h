@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "core/compile/select/recorded_choices.h"
+#include "core/compile/kernels/recorded_choices.h"
 #include "core/train/programs/programs.h"
 
 /* The choices that plan.json of the resumed run records; *choices is NULL where the run does not resume. A

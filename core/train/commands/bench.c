@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/programs/control_block.h"

@@ -1,7 +1,7 @@
 /* core/train/commands/bench_launches.c: the time of a step, launch by launch. */
 #include "core/train/commands/bench.h"
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/compile/output/report.h"
 
 /* A program of the step. Its launches are rows first .. first + launches - 1. */

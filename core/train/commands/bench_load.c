@@ -2,7 +2,7 @@
  * timed batches, like the usual scripts for other loaders. */
 #include "core/train/commands/bench.h"
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/train/loop/feeder.h"
 
 enum { WARMUP = 4, STEPS = 40 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/base/vec.h"
 #include "core/plugin/context.h"
 #include "core/train/settings/settings.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 
 static char *run_copy_text(tn_run *run, const char *text) {
   return text ? tn_arena_strdup(&run->arena, text) : NULL;

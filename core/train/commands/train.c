@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/training.h"
 #include "core/train/result.h"

@@ -1,5 +1,5 @@
 /* core/train/loop/events.c: events for the observers, and the reasons for the end of a run. */
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/train/loop/training.h"
 
 const char tn_end_finished[] = "finished", tn_end_stopped[] = "stopped", tn_end_out_of_time[] = "max_time",

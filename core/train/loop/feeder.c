@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/train/distributed/devices.h"
 
 /* One field of the loader, and the program's input of that name. */

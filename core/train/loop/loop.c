@@ -1,7 +1,7 @@
 /* core/train/loop/loop.c: epochs, validation, checkpoints, and the end of a run. */
 #include <math.h>
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/train/loop/training.h"
 
 /* ---- checkpoints ---- */

@@ -2,7 +2,7 @@
  * batch, or the micro-batches of [optimizer] accumulate. */
 #include <math.h>
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/train/loop/training.h"
 
 /* ---- numbers of a step that has ended ---- */

@@ -3,7 +3,7 @@
 #include "core/train/programs/plan_report.h"
 
 #include "core/compile/output/report.h"
-#include "core/compile/select/collective_kernel.h"
+#include "core/compile/kernels/collective_kernel.h"
 
 /* The memory of the run. bound_bytes is a lower bound for any plan: everything but the arena, and the bytes
  * that are alive at once. */

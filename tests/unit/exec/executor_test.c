@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/thread.h"
+#include "core/base/system.h"
 #include "core/plugin/handles.h"
 #include "tests/unit/exec/far.h"
 

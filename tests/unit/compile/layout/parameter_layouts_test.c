@@ -1,6 +1,6 @@
 /* Layouts of parameters for a whole run: the layout that their uses prefer, if all uses accept any layout. */
 #include "tests/unit/compile/fixture.h"
-#include "core/compile/select/recorded_choices.h"
+#include "core/compile/kernels/recorded_choices.h"
 #include "tests/unit/compile/kernels.h"
 
 static const tn_layout by_16 = {.set = 1, .n_blocks = 1, .order = {0, 1}, .block = {{0, 16}}};

@@ -1,8 +1,8 @@
-/* core/compile/select/measure_variants.h: replaces estimated costs of variants by measured times. */
-#ifndef TN_CORE_COMPILE_SELECT_MEASURE_VARIANTS_H
-#define TN_CORE_COMPILE_SELECT_MEASURE_VARIANTS_H
+/* core/compile/kernels/measure_variants.h: replaces estimated costs of variants by measured times. */
+#ifndef TN_CORE_COMPILE_KERNELS_MEASURE_VARIANTS_H
+#define TN_CORE_COMPILE_KERNELS_MEASURE_VARIANTS_H
 
-#include "core/compile/select/tuner.h"
+#include "core/compile/kernels/tuner.h"
 
 /* Measures the variants that have rivals: other variants with the same layout rules, so that only time
  * distinguishes them. Changes nothing if the tuner cannot measure one of them. *best is the index of the

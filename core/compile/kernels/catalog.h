@@ -1,10 +1,10 @@
-/* core/compile/select/catalog.h: the kernels that can run on a target, with parsed patterns, indexed by the
+/* core/compile/kernels/catalog.h: the kernels that can run on a target, with parsed patterns, indexed by the
  * op at which a match starts. A cover owns its catalog, and all passes over the cover use it. */
-#ifndef TN_CORE_COMPILE_SELECT_CATALOG_H
-#define TN_CORE_COMPILE_SELECT_CATALOG_H
+#ifndef TN_CORE_COMPILE_KERNELS_CATALOG_H
+#define TN_CORE_COMPILE_KERNELS_CATALOG_H
 
-#include "core/compile/select/pattern.h"
-#include "core/compile/select/target.h"
+#include "core/compile/kernels/pattern.h"
+#include "core/compile/kernels/target.h"
 #include "core/graph/graph.h"
 #include "core/plugin/registry.h"
 

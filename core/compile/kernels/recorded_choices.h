@@ -1,10 +1,10 @@
-/* core/compile/select/recorded_choices.h: choices of an earlier compilation, to be repeated.
+/* core/compile/kernels/recorded_choices.h: choices of an earlier compilation, to be repeated.
  *
  * Selection is a function of the graph, of the installed kernels and of their answers. A compilation that
  * queries only the recorded kernels and keeps each to its recorded variant therefore makes the same plan:
  * newly installed kernels, other estimates and other measurements change nothing. */
-#ifndef TN_CORE_COMPILE_SELECT_RECORDED_CHOICES_H
-#define TN_CORE_COMPILE_SELECT_RECORDED_CHOICES_H
+#ifndef TN_CORE_COMPILE_KERNELS_RECORDED_CHOICES_H
+#define TN_CORE_COMPILE_KERNELS_RECORDED_CHOICES_H
 
 #include "core/graph/graph.h"
 #include "core/plugin/registry.h"

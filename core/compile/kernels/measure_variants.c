@@ -1,5 +1,5 @@
-/* core/compile/select/measure_variants.c: measures rival variants. */
-#include "core/compile/select/measure_variants.h"
+/* core/compile/kernels/measure_variants.c: measures rival variants. */
+#include "core/compile/kernels/measure_variants.h"
 
 #include <string.h>
 

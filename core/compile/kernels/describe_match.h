@@ -1,8 +1,9 @@
-/* core/compile/select/describe_match.h: a candidate in the form in which its kernel sees it, and its cost. */
-#ifndef TN_CORE_COMPILE_SELECT_DESCRIBE_MATCH_H
-#define TN_CORE_COMPILE_SELECT_DESCRIBE_MATCH_H
+/* core/compile/kernels/describe_match.h: a candidate in the form in which its kernel sees it, and its cost.
+ */
+#ifndef TN_CORE_COMPILE_KERNELS_DESCRIBE_MATCH_H
+#define TN_CORE_COMPILE_KERNELS_DESCRIBE_MATCH_H
 
-#include "core/compile/select/query.h"
+#include "core/compile/kernels/query.h"
 
 /* Nodes, types and numbers of a candidate, in the arena. */
 tn_status tn_describe_match(tn_arena *arena, const tn_graph *graph, const tn_target *target,

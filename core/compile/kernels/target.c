@@ -1,5 +1,5 @@
-/* core/compile/select/target.c: finds the backend of a family. */
-#include "core/compile/select/target.h"
+/* core/compile/kernels/target.c: finds the backend of a family. */
+#include "core/compile/kernels/target.h"
 
 #include <string.h>
 

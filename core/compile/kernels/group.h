@@ -1,6 +1,6 @@
-/* core/compile/select/group.h: a group: nodes of the graph that one kernel computes in one launch. */
-#ifndef TN_CORE_COMPILE_SELECT_GROUP_H
-#define TN_CORE_COMPILE_SELECT_GROUP_H
+/* core/compile/kernels/group.h: a group: nodes of the graph that one kernel computes in one launch. */
+#ifndef TN_CORE_COMPILE_KERNELS_GROUP_H
+#define TN_CORE_COMPILE_KERNELS_GROUP_H
 
 #include "core/graph/graph.h"
 #include "tenon/plugin/kernel.h"

@@ -1,13 +1,13 @@
-/* core/compile/select/query.c: calls the `query` of a kernel for a candidate and keeps the variants that it
+/* core/compile/kernels/query.c: calls the `query` of a kernel for a candidate and keeps the variants that it
  * offers. */
-#include "core/compile/select/query.h"
+#include "core/compile/kernels/query.h"
 
 #include <string.h>
 
-#include "core/compile/select/collective_kernel.h"
-#include "core/compile/select/describe_match.h"
-#include "core/compile/select/measure_variants.h"
-#include "core/compile/select/recorded_choices.h"
+#include "core/compile/kernels/collective_kernel.h"
+#include "core/compile/kernels/describe_match.h"
+#include "core/compile/kernels/measure_variants.h"
+#include "core/compile/kernels/recorded_choices.h"
 #include "core/plugin/handles.h"
 
 /* The cost of a variant that gives no cost: orders of magnitude of one core of a processor, which rank

@@ -1,5 +1,5 @@
-/* core/base/thread.c: the monotonic clock, the number of usable processors, the available memory. */
-#include "core/base/thread.h"
+/* core/base/system.c: the monotonic clock, the number of usable processors, the available memory. */
+#include "core/base/system.h"
 
 #include <sched.h>
 #include <stdio.h>

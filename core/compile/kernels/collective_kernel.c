@@ -1,5 +1,5 @@
-/* core/compile/select/collective_kernel.c: the variant and the cost of a collective. */
-#include "core/compile/select/collective_kernel.h"
+/* core/compile/kernels/collective_kernel.c: the variant and the cost of a collective. */
+#include "core/compile/kernels/collective_kernel.h"
 
 /* A rough cost: a few microseconds to start, then a link of 10 GB/s, over which a ring sends every byte twice
  * (Patarasuk and Yuan, JPDC 69, 2009). */

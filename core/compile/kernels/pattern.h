@@ -1,10 +1,10 @@
-/* core/compile/select/pattern.h: the pattern text of a kernel (tenon/plugin/kernel.h), parsed and with a
+/* core/compile/kernels/pattern.h: the pattern text of a kernel (tenon/plugin/kernel.h), parsed and with a
  * match order.
  *
  * A pattern is matched from its last node. `steps` is the order in which the other nodes are found, each
  * through a value that is bound by then, so that a match never searches the whole graph. */
-#ifndef TN_CORE_COMPILE_SELECT_PATTERN_H
-#define TN_CORE_COMPILE_SELECT_PATTERN_H
+#ifndef TN_CORE_COMPILE_KERNELS_PATTERN_H
+#define TN_CORE_COMPILE_KERNELS_PATTERN_H
 
 #include <stdbool.h>
 

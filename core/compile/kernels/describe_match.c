@@ -1,6 +1,6 @@
-/* core/compile/select/describe_match.c: a candidate as its kernel sees it: nodes, types and operand numbers;
+/* core/compile/kernels/describe_match.c: a candidate as its kernel sees it: nodes, types and operand numbers;
  * and its cost. */
-#include "core/compile/select/describe_match.h"
+#include "core/compile/kernels/describe_match.h"
 
 #include "core/graph/uses.h"
 

@@ -1,11 +1,11 @@
-/* core/compile/select/catalog.c: collects the kernels of a target's families, sorts and finds them. */
-#include "core/compile/select/catalog.h"
+/* core/compile/kernels/catalog.c: collects the kernels of a target's families, sorts and finds them. */
+#include "core/compile/kernels/catalog.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/compile/select/collective_kernel.h"
-#include "core/compile/select/recorded_choices.h"
+#include "core/compile/kernels/collective_kernel.h"
+#include "core/compile/kernels/recorded_choices.h"
 #include "core/graph/op/schema.h"
 
 /* Finds the ops of a pattern. An op that is not installed (TN_EUNAVAILABLE) is no failure. */

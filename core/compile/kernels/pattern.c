@@ -1,5 +1,5 @@
-/* core/compile/select/pattern.c: a recursive-descent parser of pattern text, and the match order. */
-#include "core/compile/select/pattern.h"
+/* core/compile/kernels/pattern.c: a recursive-descent parser of pattern text, and the match order. */
+#include "core/compile/kernels/pattern.h"
 
 #include <ctype.h>
 #include <string.h>

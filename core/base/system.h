@@ -1,6 +1,6 @@
-/* core/base/thread.h: the clock, the number of usable processors, the available memory. */
-#ifndef TN_CORE_BASE_THREAD_H
-#define TN_CORE_BASE_THREAD_H
+/* core/base/system.h: the clock, the number of usable processors, the available memory. */
+#ifndef TN_CORE_BASE_SYSTEM_H
+#define TN_CORE_BASE_SYSTEM_H
 
 #include "core/base/env.h"
 

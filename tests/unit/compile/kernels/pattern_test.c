@@ -1,7 +1,7 @@
 /* Pattern text: parsed patterns, match orders, and errors. */
 #include "tests/unit/compile/fixture.h"
 
-#include "core/compile/select/pattern.h"
+#include "core/compile/kernels/pattern.h"
 #include "core/plugin/handles.h"
 #include "tenon/plugin/op.h"
 

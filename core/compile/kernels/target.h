@@ -1,6 +1,6 @@
-/* core/compile/select/target.h: the device that a graph is compiled for. */
-#ifndef TN_CORE_COMPILE_SELECT_TARGET_H
-#define TN_CORE_COMPILE_SELECT_TARGET_H
+/* core/compile/kernels/target.h: the device that a graph is compiled for. */
+#ifndef TN_CORE_COMPILE_KERNELS_TARGET_H
+#define TN_CORE_COMPILE_KERNELS_TARGET_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
-/* core/compile/select/collective_kernel.h: the kernel of collectives, which is part of the host and not of a
+/* core/compile/kernels/collective_kernel.h: the kernel of collectives, which is part of the host and not of a
  * backend. A communicator executes them on the communication stream. Every catalog contains it, as a kernel
  * of the device's family. */
-#ifndef TN_CORE_COMPILE_SELECT_COLLECTIVE_KERNEL_H
-#define TN_CORE_COMPILE_SELECT_COLLECTIVE_KERNEL_H
+#ifndef TN_CORE_COMPILE_KERNELS_COLLECTIVE_KERNEL_H
+#define TN_CORE_COMPILE_KERNELS_COLLECTIVE_KERNEL_H
 
 #include "core/plugin/registry.h"
 #include "tenon/plugin/kernel.h"

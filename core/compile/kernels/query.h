@@ -1,9 +1,9 @@
-/* core/compile/select/query.h: a candidate: nodes that a kernel may compute, and the kernel's answer. */
-#ifndef TN_CORE_COMPILE_SELECT_QUERY_H
-#define TN_CORE_COMPILE_SELECT_QUERY_H
+/* core/compile/kernels/query.h: a candidate: nodes that a kernel may compute, and the kernel's answer. */
+#ifndef TN_CORE_COMPILE_KERNELS_QUERY_H
+#define TN_CORE_COMPILE_KERNELS_QUERY_H
 
-#include "core/compile/select/catalog.h"
-#include "core/compile/select/group.h"
+#include "core/compile/kernels/catalog.h"
+#include "core/compile/kernels/group.h"
 
 /* Made by the matcher or from a region. Everything that it points to lives in the arena of the pass. */
 typedef struct tn_candidate {

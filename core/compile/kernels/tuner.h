@@ -1,10 +1,10 @@
-/* core/compile/select/tuner.h: the interface through which the compiler measures variants of a kernel. It is
+/* core/compile/kernels/tuner.h: the interface through which the compiler measures variants of a kernel. It is
  * called for variants with equal layout rules, which differ only in time; core/exec implements it
  * (tune/tune.h). */
-#ifndef TN_CORE_COMPILE_SELECT_TUNER_H
-#define TN_CORE_COMPILE_SELECT_TUNER_H
+#ifndef TN_CORE_COMPILE_KERNELS_TUNER_H
+#define TN_CORE_COMPILE_KERNELS_TUNER_H
 
-#include "core/compile/select/group.h"
+#include "core/compile/kernels/group.h"
 
 typedef struct tn_tuner tn_tuner;
 struct tn_tuner {

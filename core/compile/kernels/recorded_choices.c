@@ -1,5 +1,5 @@
-/* core/compile/select/recorded_choices.c: look-up of recorded choices. */
-#include "core/compile/select/recorded_choices.h"
+/* core/compile/kernels/recorded_choices.c: look-up of recorded choices. */
+#include "core/compile/kernels/recorded_choices.h"
 
 #include <stdlib.h>
 
