@@ -87,7 +87,7 @@ static const hostile idx_images[] = {
 };
 static const hostile idx_labels[] = {
     {"fewer than images", B("\0\0\x08\x01\0\0\0\x01\x01"), 0, 0, 65, "has 1 labels for 2 images"},
-    {"three dimensions", B(IMAGES), 0, 0, 65, "no file of labels"},
+    {"three dimensions", B(IMAGES), 0, 0, 65, "not a file of labels"},
     {"a class beyond the model's", B("\0\0\x08\x01\0\0\0\x02\x01\x09"), 0, 0, 65, ""},
 };
 
