@@ -31,7 +31,7 @@ static bool processors_read_range(const char **text, tn_processors *p) {
   return true;
 }
 
-bool tn_processors_read(tn_processors *p, const char *text) {
+bool tn_processors_parse(tn_processors *p, const char *text) {
   p->n = 0;
   for (;;) {
     text += strspn(text, " \t");
@@ -69,7 +69,7 @@ static bool processors_read_siblings(const char *folder, int64_t processor, tn_p
       snprintf(path, sizeof path, "%s/cpu%lld/topology/thread_siblings_list", folder, (long long)processor);
   FILE *f = n > 0 && n < (int)sizeof path ? fopen(path, "re") : NULL;
   if (f == NULL) return false;
-  bool read = fgets(line, sizeof line, f) != NULL && tn_processors_read(siblings, line);
+  bool read = fgets(line, sizeof line, f) != NULL && tn_processors_parse(siblings, line);
   fclose(f);
   return read;
 }

@@ -17,7 +17,7 @@ typedef struct tn_processors {
 
 /* Parses "0-3,8", in the order of the text. False: the text is not such a list, or the list exceeds the
  * struct. */
-bool tn_processors_read(tn_processors *processors, const char *text);
+bool tn_processors_parse(tn_processors *processors, const char *text);
 /* Prints the list in the same form, with ascending runs as ranges. */
 void tn_processors_print(tn_text *text, const tn_processors *processors);
 

@@ -17,7 +17,7 @@ tn_status tn_words_split(tn_arena *arena, const char *text, tn_words *words) {
   return TN_OK;
 }
 
-bool tn_words_hold(const tn_words *words, const char *name) {
+bool tn_words_contain(const tn_words *words, const char *name) {
   for (int32_t i = 0; i < words->n; i++)
     if (tn_text_equal(words->v[i], name)) return true;
   return false;

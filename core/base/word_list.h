@@ -15,7 +15,7 @@ typedef struct tn_words {
  * arena. */
 tn_status tn_words_split(tn_arena *arena, const char *text, tn_words *words);
 /* Whether one of the words equals the name, or matches it as a pattern. */
-bool tn_words_hold(const tn_words *words, const char *name);
+bool tn_words_contain(const tn_words *words, const char *name);
 bool tn_words_match(const tn_words *patterns, const char *name);
 
 /* Alternatives written "a|b|c": the position of a word, or -1; the word at a position with its length in

@@ -63,7 +63,7 @@ static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_pr
   const tn_slot_layout slot =
       like == NULL ? (tn_slot_layout){0} : (tn_slot_layout){like->inputs, like->n_inputs, like->slot_bytes};
   TN_TRY(dump_cover(c, "select", cover));
-  TN_TRY(tn_pass_layout(c->target, cover, c->map, c->options.lay));
+  TN_TRY(tn_pass_layout(c->target, cover, c->map, c->options.layout_map));
   TN_TRY(dump_cover(c, "layout", cover));
   TN_TRY(tn_pass_recompute(cover));
   if (c->options.arena_limit > 0) TN_TRY(tn_pass_memory_limit(cover, c->map, &slot, c->options.arena_limit));

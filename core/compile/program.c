@@ -106,7 +106,7 @@ static tn_status copy_regions(tn_program *p, const tn_state_map *map) {
 
 /* ---- hash ---- */
 
-static uint64_t hash_location(uint64_t hash, const tn_place *location) {
+static uint64_t hash_location(uint64_t hash, const tn_location *location) {
   hash = tn_hash_bytes(hash, &location->base, sizeof location->base);
   hash = tn_hash_bytes(hash, &location->region, sizeof location->region);
   return tn_hash_bytes(hash, &location->offset, sizeof location->offset);
@@ -114,7 +114,7 @@ static uint64_t hash_location(uint64_t hash, const tn_place *location) {
 
 static uint64_t hash_operand(uint64_t hash, const tn_operand *o) {
   hash = tn_hash_bytes(hash, &o->layout, sizeof o->layout);
-  return hash_location(hash, &o->place);
+  return hash_location(hash, &o->location);
 }
 
 static uint64_t hash_transfers(uint64_t hash, const tn_transfer *transfers, int32_t n) {

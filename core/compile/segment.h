@@ -9,7 +9,7 @@
 typedef struct tn_transfer {
   tn_val value;
   int32_t step; /* the step on the fallback that reads or makes the value */
-  tn_place device;
+  tn_location device;
   int64_t host, bytes; /* offset in the host memory, and size */
 } tn_transfer;
 

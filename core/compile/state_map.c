@@ -39,7 +39,7 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
   tn_region made = {.name = tn_arena_strdup(&map->arena, name), .dtype = dtype, .like = -1};
   made.whole = (tn_placement){.path = tn_arena_printf(&map->arena, "@%s", name),
                               .type = {dtype, 1, {0}},
-                              .what = TN_STATE_SLOT,
+                              .what = TN_STATE_OPTIMIZER,
                               .init = "zeros",
                               .where = "",
                               .region = (int32_t)map->regions.n};
@@ -92,7 +92,7 @@ bool tn_state_map_are_parallel(const tn_state_map *map, const tn_placement *a, c
          root_region(map, a->region) == root_region(map, b->region);
 }
 
-void tn_state_map_lay(tn_state_map *map, const tn_placement *state, const tn_layout *layout) {
+void tn_state_map_set_layout(tn_state_map *map, const tn_placement *state, const tn_layout *layout) {
   const tn_placement first = *state;
   for (size_t i = 0; i < map->states.n; i++)
     if (tn_state_map_are_parallel(map, &first, &map->states.v[i])) map->states.v[i].layout = *layout;

@@ -60,7 +60,7 @@ const tn_placement *tn_state_map_at(const tn_state_map *map, const char *region,
 bool tn_state_map_are_parallel(const tn_state_map *map, const tn_placement *a, const tn_placement *b);
 /* Gives a state and all parallel states a layout, which must have no padding. No program may have been
  * compiled for the map before. */
-void tn_state_map_lay(tn_state_map *map, const tn_placement *state, const tn_layout *layout);
+void tn_state_map_set_layout(tn_state_map *map, const tn_placement *state, const tn_layout *layout);
 /* NULL: there is no such state. Valid until the map grows. */
 const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path);
 /* Adds the states of a graph that are not in the map to regions "state.DTYPE", but for derived ones, which

@@ -8,7 +8,7 @@
 typedef struct tn_operand {
   tn_type type;
   tn_layout layout;
-  tn_place place;
+  tn_location location;
 } tn_operand;
 
 /* Collectives run on the communication stream, each after all steps before it; the steps after it run

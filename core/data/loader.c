@@ -198,13 +198,13 @@ const tn_field *tn_loader_field(const tn_loader *loader, int32_t i) { return &lo
 int64_t tn_loader_samples(const tn_loader *loader) { return loader->samples; }
 int64_t tn_loader_batches(const tn_loader *loader) { return loader->batches; }
 
-tn_loader_memory tn_loader_kept(const tn_loader *loader) {
+tn_loader_cache_info tn_loader_cache(const tn_loader *loader) {
   const tn_sample_cache *cache = &loader->cache;
-  return (tn_loader_memory){.count = loader->count,
-                            .kept = atomic_load_explicit(&cache->kept, memory_order_relaxed),
-                            .bytes = atomic_load_explicit(&cache->taken, memory_order_relaxed),
-                            .keeps = loader->keeps,
-                            .full = atomic_load_explicit(&cache->full, memory_order_relaxed)};
+  return (tn_loader_cache_info){.count = loader->count,
+                                .kept = atomic_load_explicit(&cache->kept, memory_order_relaxed),
+                                .bytes = atomic_load_explicit(&cache->taken, memory_order_relaxed),
+                                .keeps = loader->keeps,
+                                .full = atomic_load_explicit(&cache->full, memory_order_relaxed)};
 }
 
 double tn_loader_stall_s(const tn_loader *loader) { return loader->stall_s; }

@@ -76,11 +76,11 @@ tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch);
  * its error with its index. */
 tn_status tn_loader_wait(tn_loader *loader, int64_t *samples);
 /* The state of the cache: samples of the source, cached samples, bytes in use. */
-typedef struct tn_loader_memory {
+typedef struct tn_loader_cache_info {
   int64_t count, kept, bytes;
   bool keeps, full; /* whether samples are cached; whether the cache is full */
-} tn_loader_memory;
-tn_loader_memory tn_loader_kept(const tn_loader *loader);
+} tn_loader_cache_info;
+tn_loader_cache_info tn_loader_cache(const tn_loader *loader);
 /* Seconds for which tn_loader_wait has blocked since tn_loader_start: the data stall. */
 double tn_loader_stall_s(const tn_loader *loader);
 

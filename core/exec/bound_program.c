@@ -9,7 +9,7 @@ static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t
                        tn_view *views) {
   for (int32_t i = 0; i < n; i++)
     views[i] = (tn_view){operands[i].type, operands[i].layout,
-                         tn_executor_address(e, &operands[i].place, slot, host)};
+                         tn_executor_address(e, &operands[i].location, slot, host)};
 }
 
 static tn_status prepare_step(tn_executor *e, const tn_step *step, void **prepared) {

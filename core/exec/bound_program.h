@@ -114,7 +114,7 @@ void tn_executor_free(tn_executor *e, int32_t kind, void *address, int64_t bytes
 
 /* The address of a location for one slot; NULL for a location without memory. host: the address for a step
  * on the fallback. */
-void *tn_executor_address(const tn_executor *e, const tn_place *location, int32_t slot, bool host);
+void *tn_executor_address(const tn_executor *e, const tn_location *location, int32_t slot, bool host);
 
 /* ---- constant_folding.c ---- */
 

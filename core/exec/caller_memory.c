@@ -33,7 +33,7 @@ static int32_t find_containing_binding(const tn_binding *bindings, int32_t n, in
 
 static tn_status add_patch(tn_caller_program *c, const tn_operand *operand, size_t view) {
   const tn_program *p = c->bound->program;
-  const tn_place *location = &operand->place;
+  const tn_location *location = &operand->location;
   bool output = location->base == TN_BASE_OUTPUT;
   if (!output && location->base != TN_BASE_SLOT) return TN_OK;
   const tn_binding *bindings = output ? p->outputs : p->inputs;

@@ -43,7 +43,7 @@ void tn_executor_free(tn_executor *e, int32_t kind, void *address, int64_t bytes
   tn_device_memory_free(e->device, kind, address, bytes);
 }
 
-void *tn_executor_address(const tn_executor *e, const tn_place *location, int32_t slot, bool host) {
+void *tn_executor_address(const tn_executor *e, const tn_location *location, int32_t slot, bool host) {
   void *base = NULL;
   switch (location->base) {
   case TN_BASE_ARENA: base = e->arena; break;

@@ -65,7 +65,7 @@ typedef struct tn_gnode {
 enum {
   TN_STATE_PARAM = 1,
   TN_STATE_BUFFER = 2,
-  TN_STATE_SLOT = 3,
+  TN_STATE_OPTIMIZER = 3,
   TN_STATE_DERIVED = 4,
   TN_STATE_HOST = 5,
   TN_STATE_SCRATCH = 6

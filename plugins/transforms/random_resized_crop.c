@@ -22,7 +22,7 @@ enum { ATTEMPTS = 10 };
 
 static tn_status check_range(tn_env *env, const char *name, const tn_floats *range) {
   if (range->n == 2 && range->v[0] <= range->v[1]) return TN_OK;
-  return tn_fail(env, TN_EINVAL, name, "%s has other values, expected two numbers, the smaller one first",
+  return tn_fail(env, TN_EINVAL, name, "%s must be two numbers, the smaller one first",
                  name);
 }
 

@@ -1,21 +1,21 @@
 #!/bin/sh
-# tests/bench/cpu.sh [OPTION]... [WORK...]: Tenon and its peers on the same cores, one after the other in turn,
-# round by round, over works.txt or those of its works that are named.
+# tests/bench/cpu.sh [OPTION]... [WORK...]: measures Tenon and its peers on the same cores, one after the other in
+# each round, for the works of works.txt or those that are named.
 #
-#   --peers DIR       folder with torch_peer.py and ort_peer.py; without it Tenon is measured alone
-#   --python PY       the Python that has the peers' packages (python3)
+#   --peers DIR       folder with torch_peer.py and ort_peer.py; without it, only Tenon is measured
+#   --python PY       a Python with the packages of the peers (python3)
 #   --build DIR       build folder of Tenon (build)
-#   --backend NAMES   value of [backend] use: the first that is there ("onednn, cpu")
+#   --backend NAMES   value of [backend] use: the first available one is used ("onednn, cpu")
 #   --threads N       threads of every framework (all processors)
-#   --rounds N        processes of each per work (5)
-#   --effort PERCENT  steps in a round, of the number in works.txt (100)
-#   --choices FILE    takes PyTorch's best variant from an earlier result, or from FILE.lines of one that was
-#                     broken off, instead of trying all of them
-#   --output FILE     result (cpu.json); FILE.lines holds the measurements so far
-#   --add yes         keeps what the output has of other works
-#   --works FILE      another table
+#   --rounds N        processes of each framework per work (5)
+#   --effort PERCENT  steps per round, relative to works.txt (100)
+#   --choices FILE    reads PyTorch's fastest variant from an earlier result, or from the FILE.lines of an interrupted
+#                     one, instead of measuring all variants
+#   --output FILE     result (cpu.json); FILE.lines has the measurements so far
+#   --add yes         keeps the other works of the output
+#   --works FILE      another table of works
 #
-# What the figures mean stands in results.c. A page is made from the result by DIR/tests/bench/bench_page.
+# results.c defines the figures. DIR/tests/bench/bench_page writes the page of the result.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -57,7 +57,7 @@ done
 tenon=$build/tools/tenon
 results=$build/tests/bench/bench_results
 for program in "$tenon" "$results"; do
-  [ -x "$program" ] || usage "$program is not there: build Tenon with its tests, or say --build"
+  [ -x "$program" ] || usage "there is no $program: build Tenon with its tests, or set --build"
 done
 lines=$output.lines
 scratch=$(mktemp -d)
@@ -73,11 +73,11 @@ record() {
     "$work" "$1" "$2" "$3" "$(cut -d' ' -f1 /proc/loadavg)" "$4" >>"$lines"
 }
 
-# Records why a framework was not measured: the last line that it printed on stderr. $1: framework
+# Records the reason for which a framework was not measured: its last line on stderr. $1: framework
 skip() {
   reason=$(tail -n 1 "$scratch/err" | tr -d '\\"' | tr '\t' ' ')
-  grep -q "^{\"work\": \"$work\", \"phase\": \"skipped\", \"who\": \"$1\"" "$lines" && return 0 # it is said
-  say "$work: $1 is left out: ${reason:-no result}"
+  grep -q "^{\"work\": \"$work\", \"phase\": \"skipped\", \"who\": \"$1\"" "$lines" && return 0 # already recorded
+  say "$work: $1 is skipped: ${reason:-no result}"
   record skipped "$1" "" "{\"reason\": \"${reason:-no result}\"}"
 }
 
@@ -90,7 +90,7 @@ run_tenon() {
   "$tenon" "$@" >"$scratch/out" 2>"$scratch/err" || { skip tenon; return 0; }
   end=$(date +%s%N)
   result=$(cat "$scratch/out")
-  # the whole process, which ends two steps later
+  # the time of the process, which ends two steps later
   [ "$mode" != start ] || result=$(printf '%s' "$result" | sed "s/\"ms\": \[[^]]*\]/\"ms\": [$(milliseconds "$start" "$end")]/")
   record round tenon "" "$result"
 }
@@ -102,7 +102,7 @@ torch_arguments() {
   [ "$optimizer" = - ] || arguments="$arguments --optimizer $optimizer"
 }
 
-# How PyTorch is tried, beside its variants.
+# The settings of PyTorch, in addition to its variants.
 torch_settings() {
   echo "--threads $threads"
   [ "$tries" = small ] || return 0
@@ -110,7 +110,7 @@ torch_settings() {
   [ "$threads" = 1 ] || printf '%s\n' "--threads 1" "--threads 1 --fused"
 }
 
-# All variants of PyTorch, once; sets `choice` to the options of the fastest, or to nothing.
+# Runs all variants of PyTorch once. Sets `choice` to the options of the fastest, or to the empty string.
 choose_torch() {
   choice=
   [ -z "$choices" ] || choice=$("$results" choice "$choices" "$work") || true
@@ -176,14 +176,14 @@ facts() {
     "$rounds" "$(machine "$root" "$tenon" "$threads")" >>"$lines"
 }
 
-[ -n "$peers" ] || say "cpu.sh: no --peers: Tenon is measured alone"
+[ -n "$peers" ] || say "cpu.sh: no --peers: only Tenon is measured"
 [ "$add" = yes ] && [ -e "$lines" ] || : >"$lines"
 facts before
 grep -v '^ *\(#\|$\)' "$works" >"$scratch/works"
 while read -r work model mode batch dtype steps inner tries optimizer must aim <&3; do
   case "$wanted" in '' | *" $work "*) ;; *) continue ;; esac
   steps=$(((steps * effort + 99) / 100))
-  grep -v "^{\"work\": \"$work\"" "$lines" >"$scratch/kept" || true # what an earlier run measured
+  grep -v "^{\"work\": \"$work\"" "$lines" >"$scratch/kept" || true # drop the lines of an earlier run
   cp "$scratch/kept" "$lines"
   printf '{"work": "%s", "phase": "work", "model": "%s", "mode": "%s", "batch": %s, "dtype": "%s", "must": "%s", "aim": "%s"}\n' \
     "$work" "$model" "$mode" "$batch" "$dtype" "$must" "$aim" >>"$lines"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/bench/cpu_test.sh TENON RESULTS PAGE: the benchmark's script from the first round to the page, with peers that
-# only say figures: one that is there, one that is not.
+# tests/bench/cpu_test.sh TENON RESULTS PAGE: runs cpu.sh and writes its page, with a stub of PyTorch that prints fixed
+# times and without the packages of the other peers.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$(dirname "$1")/.." && pwd)
@@ -9,7 +9,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 
-# A python whose PyTorch takes 1 s a step, or half of it when compiled; there are no packages for serving.
+# A stub of python: PyTorch takes 1 s per step, compiled 0.5 s; the packages for inference are missing.
 cat >python <<'PYTHON'
 #!/bin/sh
 case $* in
@@ -35,8 +35,8 @@ fails() { echo "case failed: $1" && cat out err && exit 1; }
 run --rounds 2 --threads 1 --python ./python --peers /peers || fails "the whole table"
 grep -q '^train .* torch 9 .* must ' out || fails "a ratio between must and aim"
 grep -q '^start .* torch 9 .* 2000 .* must ' out || fails "a time from the start of the process"
-grep -q 'left out: onnxruntime and openvino: ModuleNotFoundError' out || fails "a peer that is absent"
-grep -q 'left out: tenon: ' out || fails "a work that Tenon cannot do"
+grep -q 'skipped: onnxruntime and openvino: ModuleNotFoundError' out || fails "a peer that is absent"
+grep -q 'skipped: tenon: ' out || fails "a work that Tenon cannot do"
 grep -q '"args": "--threads 1 --variant compile"' cpu.json || fails "the fastest variant is the peer"
 echo "case ok: all works, with a peer that is absent"
 

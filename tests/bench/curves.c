@@ -1,17 +1,17 @@
-/* tests/bench/curves.c: curves of losses into a result, and a result as a page.
+/* tests/bench/curves.c: adds a run to a result of curves.sh, or writes the page of a result.
  *
- *   bench_curves add FILE.json CURVE <RUN   puts a run into FILE.json, or in place of the one of this name
- * there. RUN is an object of {model, run, ...}, CURVE a run's metrics.jsonl, or a golden of
- * tests/golden/curves bench_curves page FILE.json FOLDER      writes FOLDER/NAME.md and a
- * FOLDER/NAME_MODEL.svg each, of FILE.json's name */
+ *     bench_curves add FILE.json CURVE <RUN   adds a run to FILE.json, or replaces the run of the same name
+ *     bench_curves page FILE.json FOLDER      writes FOLDER/NAME.md, and FOLDER/NAME_MODEL.svg per model
+ *
+ * RUN is an object {model, run, ...}. CURVE is a metrics.jsonl, or a golden of tests/golden/curves. */
 #include "curves.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- a run into the result ---- */
+/* ---- adding a run ---- */
 
-/* The member of a list whose `key` is a value, or a new one behind the others. */
+/* The member of a list with this value under `key`, or a new member. */
 static json_t *find(json_t *list, const char *key, const char *value) {
   json_t *one;
   size_t i;
@@ -30,7 +30,7 @@ static json_t *list_in(json_t *object, const char *key) {
   return list;
 }
 
-/* A golden has its curves in one object, metrics have a step a line. */
+/* A golden is one object with all curves; a metrics file has one line per step. */
 static int read_curve(const char *path, json_t *run) {
   FILE *file = fopen(path, "r");
   if (!file) return perror(path), 66;

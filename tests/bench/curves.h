@@ -1,4 +1,4 @@
-/* tests/bench/curves.h: a result of curves.sh. */
+/* tests/bench/curves.h: reads, plots and describes a result of curves.sh. */
 #ifndef TN_TESTS_BENCH_CURVES_H
 #define TN_TESTS_BENCH_CURVES_H
 
@@ -9,13 +9,13 @@
 
 enum { CURVES_MOST_STEPS = 4096, CURVES_MOST_RUNS = 8 };
 
-/* The losses under a key of a run; returns how many. */
+/* Reads the losses under a key of a run; returns their number. */
 size_t curves_losses(const json_t *run, const char *key, double losses[CURVES_MOST_STEPS]);
 
-/* The runs of a model, smoothed, and what the first is ahead of each. */
+/* Plots the smoothed losses of a model's runs, and their differences from the first run. */
 void curves_plot(FILE *to, const json_t *model);
 
-/* All models, with a table each; `name` is that of the result, and the beginning of the pictures' names. */
+/* Writes the page: a table per model. `name` is that of the result, with which the pictures' names begin. */
 void curves_page(FILE *to, const json_t *result, const char *name);
 
 #endif

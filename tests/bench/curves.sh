@@ -1,15 +1,15 @@
 #!/bin/sh
-# tests/bench/curves.sh [OPTION]... [MODEL...]: the loss curves of Tenon's CPU backends and precisions beside PyTorch's
-# (tests/golden/curves), of all models there or of those that are named.
+# tests/bench/curves.sh [OPTION]... [MODEL...]: trains the models of tests/golden/curves, or those that are named, with
+# Tenon's CPU backends and precisions, and collects their loss curves and those of PyTorch.
 #
 #   --data DIR     folder with mnist/, text/tinyshakespeare.txt and cifar10-jpeg.tar.gz (../shared/data)
 #   --build DIR    build folder of Tenon (build)
-#   --runs NAMES   of cpu, onednn and bf16; the output keeps what it has of others (all)
-#   --steps N      fewer than the 500 of the configurations
-#   --threads N    all processors
-#   --output FILE  result (curves.json); holds the runs trained so far
+#   --runs NAMES   some of cpu, onednn and bf16; the output keeps its other runs (all)
+#   --steps N      steps, at most the 500 of the configurations (500)
+#   --threads N    threads (all processors)
+#   --output FILE  result, updated after each run (curves.json)
 #
-# A page is made from the result by DIR/tests/bench/bench_curves.
+# DIR/tests/bench/bench_curves writes the page of the result.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -45,12 +45,12 @@ done
 tenon=$build/tools/tenon
 curves=$build/tests/bench/bench_curves
 for program in "$tenon" "$curves"; do
-  [ -x "$program" ] || usage "$program is not there: build Tenon with its tests, or say --build"
+  [ -x "$program" ] || usage "there is no $program: build Tenon with its tests, or set --build"
 done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# Where a model's samples lie, as a setting.
+# The setting with the location of a model's samples.
 samples() {
   case $1 in
   mnist_lenet) echo "data.folder=$data/mnist" ;;

@@ -1,4 +1,4 @@
-/* tests/bench/curves_page.c: the page of a result of curves.sh. */
+/* tests/bench/curves_page.c: writes the page for a result of curves.sh. */
 #include "curves.h"
 
 size_t curves_losses(const json_t *run, const char *key, double losses[CURVES_MOST_STEPS]) {
@@ -9,7 +9,7 @@ size_t curves_losses(const json_t *run, const char *key, double losses[CURVES_MO
   return n;
 }
 
-/* A curve beside the first run's. */
+/* The row of a curve, with its differences from the first run's curve `peer`. */
 static void write_row(FILE *to, const char *name, const double *losses, size_t n, const double *peer,
                       size_t n_peer) {
   size_t common = n < n_peer ? n : n_peer;
@@ -40,7 +40,7 @@ static void write_table(FILE *to, const json_t *runs) {
   }
 }
 
-/* The origin of a run: the peer's version, or Tenon's and its command. */
+/* The origin of a run: the version of the peer, or the version of Tenon and its command. */
 static void write_origin(FILE *to, const json_t *run) {
   if (json_object_get(run, "peer")) {
     fprintf(to, "- %s: %s, by tests/golden/make_curves.py\n", text(run, "run"), text(run, "peer"));
@@ -68,15 +68,16 @@ void curves_page(FILE *to, const json_t *result, const char *name) {
   size_t i;
   fprintf(to,
           "# Loss curves\n\nMade by `tests/bench/curves.sh` and `bench_curves`; do not edit.\n\n"
-          "Training on a CPU, step by step, from the same initial weights over the same samples in the same "
-          "order: PyTorch, the reference backend `cpu`, and `onednn` in fp32 and in bf16. Nets multiply "
-          "roundings: where a step's gradient depends strongly on the weights, two runs that add in "
-          "different orders are soon as far apart as two seeds, and only where the loss goes is left to "
-          "compare. So the curves are means over the last %d steps, as are the losses at the end. "
-          "What two runs may differ by is shown by PyTorch's twin: PyTorch again, from initial weights "
-          "that are one unit in the last place larger. Differences are those from PyTorch, absolute, of "
-          "the smoothed loss, over as many steps as a run has; a picture goes as far as the shortest "
-          "run.\n\n",
+          "Losses of training on a CPU, step by step, of PyTorch, of the reference backend `cpu`, and of "
+          "`onednn` in fp32 and in bf16. All runs start from the same initial weights and read the same "
+          "samples in the same order. Rounding differences grow during training: where the gradient of a "
+          "step depends strongly on the weights, two runs that add in different orders soon differ as "
+          "much as runs with different seeds, and only the trend of the loss can be compared. The curves "
+          "and the losses at the end are therefore means over the last %d steps. The twin of PyTorch is a "
+          "second run of PyTorch from initial weights that are one unit in the last place larger; its "
+          "difference from PyTorch shows the effect of rounding alone. Differences are absolute "
+          "differences of the smoothed loss from PyTorch's, over all steps of a run. A picture ends with "
+          "the shortest run.\n\n",
           CURVE_WINDOW);
   json_array_foreach(json_object_get(result, "models"), i, model) { write_model(to, model, name); }
 }

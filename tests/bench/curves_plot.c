@@ -1,5 +1,5 @@
-/* tests/bench/curves_plot.c: above, the smoothed losses; below, how far each run is from the first. Lines
- * that lie on one another are told apart by their width: the first is the widest and palest. */
+/* tests/bench/curves_plot.c: plots the smoothed losses, and below them the differences of each run from the
+ * first. The first line is the widest and palest, so that lines over it stay visible. */
 #include "curves.h"
 #include "svg.h"
 
@@ -9,13 +9,13 @@ static const svg_stroke strokes[] = {
     {"#f2b56b", "", 6.0}, {"#2166ac", "", 2.4}, {"#111111", "7 5", 1.6}, {"#c0392b", "2 3", 1.6}};
 enum { STROKES = sizeof strokes / sizeof *strokes };
 
-/* Values from `low` to `high` over the pixels from `bottom` up to `top`, with a mark every `step`. */
+/* Maps values `low` .. `high` to the pixels `bottom` .. `top`, with a mark every `step`. */
 typedef struct axis {
   double low, high, step;
   int top, bottom;
 } axis;
 
-/* 1, 2 or 5 times a power of ten, so that a span has four to nine marks. */
+/* The distance of marks: 1, 2 or 5 times a power of ten, for four to nine marks. */
 static double nice_step(double span) {
   double step = pow(10.0, floor(log10(span / 4.0)));
   if (span / step >= 20.0) return 5.0 * step;
@@ -61,7 +61,7 @@ static void plot_legend(FILE *to, const json_t *runs) {
   }
 }
 
-/* Smoothed curves of all runs. */
+/* The smoothed curves of all runs. */
 typedef struct curves {
   size_t runs, steps;
   double loss[CURVES_MOST_RUNS][CURVES_MOST_STEPS];
@@ -79,7 +79,7 @@ static void smooth(const json_t *runs, curves *c) {
   }
 }
 
-/* The height of a step in a panel: the loss, or its difference from the first run's. */
+/* The value of a step in a panel: the loss, or its difference from that of the first run. */
 static double shown(const curves *c, size_t run, size_t i, bool difference) {
   return c->loss[run][i] - (difference ? c->loss[0][i] : 0.0);
 }

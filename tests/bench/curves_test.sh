@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/bench/curves_test.sh DATA TENON CURVES: a few steps of a model through the script of curves, and a page of them.
+# tests/bench/curves_test.sh DATA TENON CURVES: runs curves.sh for a few steps of a model and writes its page.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$(dirname "$2")/.." && pwd)

@@ -1,11 +1,12 @@
 #!/bin/sh
-# tests/bench/loader.sh DATA [TENON]: pictures a second of the loader and of torchvision's, run in turn, so that a
-# machine that others use is as busy for one as for the other. DATA holds train/ with a folder of pictures per
-# class: CIFAR-10 for the recipes cifar224 and cifar32, photographs for imagenet. Prints per recipe, as min,
-# median and max over the rounds:
-#   first   the first batches of a first epoch: every picture is read and decoded
-#   later   once the pictures that fit lie decoded in memory
-# and the ratios to the peer's rate of the same round. A measurement, not a test: it fails only when a program does.
+# tests/bench/loader.sh DATA [TENON]: measures pictures per second of the loader and of torchvision's. They run in
+# turn, so that a shared machine has a similar load for both. DATA has train/ with a folder of pictures per class:
+# CIFAR-10 for the recipes cifar224 and cifar32, photographs for imagenet. Prints per recipe, as min, median and max
+# of the rounds, the rates
+#   first   of the first batches of the first epoch, where every picture is read and decoded
+#   later   after the pictures that fit into memory are decoded
+# and their ratios to the peer's rate of the same round. This is a measurement, not a test: it fails only if a program
+# fails.
 #   RECIPES="cifar224 cifar32"   ROUNDS=5   STEPS=40   WORKERS=2   PYTHON=python3 (with torch and torchvision)
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)

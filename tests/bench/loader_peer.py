@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Batches of pictures by torchvision's ImageFolder and torch's DataLoader, measured as `tenon bench --mode load`
-measures ours: 4 batches to warm up, then 40 on the clock, over and over. Prints one JSON object.
+"""Measures batches of pictures of torchvision's ImageFolder and torch's DataLoader in the way of
+`tenon bench --mode load`: 4 batches to warm up, then rounds of 40 measured batches. Prints one JSON object.
 
   loader_peer.py FOLDER cifar224|cifar32|imagenet [--workers N] [--batch N] [--steps N] [--rounds N]
 
-FOLDER holds a folder of pictures per class."""
+FOLDER has a folder of pictures per class."""
 import argparse
 import json
 import statistics

@@ -1,6 +1,6 @@
-/* tests/bench/page.c: a result of cpu.sh as a page.
+/* tests/bench/page.c: writes the page of a result of cpu.sh.
  *
- *   bench_page FILE.json FOLDER     writes FOLDER/NAME.md and FOLDER/NAME.svg, of FILE.json's name */
+ *   bench_page FILE.json FOLDER     writes FOLDER/NAME.md and FOLDER/NAME.svg for NAME.json */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "json.h"
 #include "svg.h"
 
-/* ---- plot: one bar a work, as long as the logarithm of its ratio ---- */
+/* ---- plot: one bar per work, on a logarithmic scale of ratios ---- */
 
 enum { LEFT = 190, WIDTH = 560, RIGHT = 70, ROW = 26, TOP = 40, BOTTOM = 46 };
 static const double LEAST = 0.125, MOST = 32.0;
@@ -28,7 +28,7 @@ static void plot_axis(FILE *to, int rows) {
   }
 }
 
-/* A mark across the row; targets that are times, or none, have no place here. */
+/* A mark across the row, if the target is a ratio. */
 static void plot_target(FILE *to, const json_t *work, const char *key, int y, const char *color) {
   char *end = NULL;
   double ratio = strtod(text(work, key), &end);
@@ -58,8 +58,9 @@ static void plot(FILE *to, const json_t *result) {
   plot_axis(to, rows);
   json_array_foreach(works, i, work) { plot_work(to, work, TOP + (int)i * ROW); }
   svg_text(to, LEFT, height - 26, "start", "#666",
-           "times the speed of the best peer: median, and a line from the least to the most of the rounds;");
-  svg_text(to, LEFT, height - 8, "start", "#666", "red: the required ratio, green: the aim");
+           "speed relative to the best peer: median, and a line from the least to the greatest ratio of the "
+           "rounds;");
+  svg_text(to, LEFT, height - 8, "start", "#666", "red: the required ratio, green: the goal");
   svg_end(to);
 }
 
@@ -120,8 +121,7 @@ static void write_peers(FILE *to, const json_t *work) {
     fputs(" |\n", to);
   }
   json_array_foreach(json_object_get(work, "skipped"), i, one) {
-    fprintf(to, "| %s | %s | left out: %s | | |\n", text(work, "work"), text(one, "who"),
-            text(one, "reason"));
+    fprintf(to, "| %s | %s | skipped: %s | | |\n", text(work, "work"), text(one, "who"), text(one, "reason"));
   }
 }
 
@@ -134,15 +134,14 @@ static void write_page(FILE *to, const json_t *result, const char *name) {
           text(result, "kernel"), text(result, "isa"));
   fprintf(to, "Tenon %s (%s), %s.\n\n", text(result, "tenon"), text(result, "commit"), text(result, "date"));
   fprintf(to,
-          "Figures are median (least\xe2\x80\x93most) over the rounds, in each of which everybody ran once, "
-          "one after "
-          "the other. A ratio is the peer's time through Tenon's in the same round; beside it the ratio of "
-          "the least "
-          "times of any round. A work is marked busy where others used the machine.\n\n![Ratios](%s.svg)\n\n",
+          "Times are the median (least\xe2\x80\x93"
+          "greatest) of the rounds. In each round all frameworks run once, "
+          "one after the other. A ratio is the time of the peer divided by the time of Tenon in the same "
+          "round; the ratio of least times divides the least times of all rounds. A work is marked busy "
+          "if other processes used the machine during its rounds.\n\n![Ratios](%s.svg)\n\n",
           name);
-  fprintf(to, "| work | backend | rounds | Tenon, ms | best peer | its ms | ratio | of the least | must | "
-              "aim | MiB | peer's "
-              "MiB | load |\n"
+  fprintf(to, "| work | backend | rounds | Tenon, ms | best peer | peer, ms | ratio | ratio of least times | "
+              "required | goal | Tenon, MiB | peer, MiB | load |\n"
               "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   json_array_foreach(works, i, work) { write_work(to, work); }
   fprintf(to, "\nAll peers:\n\n| work | peer | options | ms | ratio |\n|---|---|---|---|---|\n");

@@ -1,21 +1,21 @@
-/* tests/bench/results.c: what cpu.sh measured, as one result.
+/* tests/bench/results.c: makes one result of the measurements of cpu.sh.
  *
- *   bench_results choice FILE WORK     options of the fastest PyTorch: from a result, or from lines
- *   bench_results collect LINES FILE   lines -> result
- *   bench_results table FILE           a result, for people
+ *   bench_results choice FILE WORK     prints the options of the fastest PyTorch, from a result or from lines
+ *   bench_results collect LINES FILE   makes a result from lines
+ *   bench_results table FILE           prints a result as a table
  *
- * A process gives one figure, the median of its rounds; `ms` is [min, median, max] of these. A `ratio` is how
- * many times faster Tenon is: the peer's time through Tenon's, taken within each round, where both ran one
- * after the other; again [min, median, max]. The best peer of a work is the one with the least median.
+ * A process yields one time, the median of its rounds; `ms` is [min, median, max] of these. A `ratio` is the
+ * time of the peer divided by Tenon's time of the same round, in which both ran one after the other; it is
+ * [min, median, max] of the rounds. The best peer of a work is the peer with the least median time.
  *
- * `least_ms` is the least of any round of any process, and `ratio_of_least` the peer's through Tenon's: on a
- * machine that others use, the figures of a moment in which they did not. There, a median favours the framework
- * with fewer threads that wait for each other, so a work whose rounds met a load well above the number of
- * processors is marked `busy`. `load` is the machine's before each round: of this benchmark and of all
- * other processes.
+ * `least_ms` is the least time of any round of any process; `ratio_of_least` is that of the peer divided by
+ * Tenon's. On a shared machine these are the times with the least load. There, medians favour the framework
+ * with fewer threads that wait for each other, so a work is marked `busy` if the load of its rounds is well
+ * above the number of processors. `load` is the load of the machine before each round, from this benchmark
+ * and all other processes.
  *
- * In mode start, a time is that from the start of the process to the end of the first step; for Tenon to the
- * end of the process, which is a little later. */
+ * In mode start, a time is that from the start of the process to the end of the first step; for Tenon it is
+ * the time to the end of the process, which is slightly longer. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -46,7 +46,7 @@ static json_t *read_lines(const char *path) {
   return lines;
 }
 
-/* The median of a process. */
+/* The median time of a process. */
 static double process_ms(const json_t *work, const json_t *line) {
   const json_t *result = json_object_get(line, "result"), *ms = json_object_get(result, "ms");
   bool start = is(work, "mode", "start") && !is(line, "who", "tenon");
@@ -89,7 +89,7 @@ static void gather(const json_t *lines, const json_t *work, const char *who, fig
   }
 }
 
-/* The fields of one process, with the figures of all of them. */
+/* The fields of one process, with the times of all processes. */
 static json_t *describe(const json_t *work, const figures *f) {
   json_t *entry = json_deep_copy(json_object_get(f->last, "result")), *rounds = json_array();
   for (size_t i = 0; i < f->n; i++) json_array_append_new(rounds, json_real(f->ms[i]));
@@ -140,7 +140,7 @@ static const json_t *best_of(const json_t *peers) {
   return best;
 }
 
-/* The targets are ratios, or "60ms": a time. */
+/* A target is a ratio, or a time such as "60ms". */
 static bool reaches(const json_t *work, const char *target) {
   char *end = NULL;
   double value = strtod(text(work, target), &end);
@@ -168,7 +168,7 @@ static void judge(json_t *work) {
                                                             : ""));
 }
 
-/* Results of the lines of a phase, each with its framework. */
+/* The results of the lines of a phase, each with its framework. */
 static json_t *all_of(const json_t *lines, const json_t *work, const char *phase) {
   json_t *list = json_array(), *line;
   size_t i;
@@ -274,7 +274,7 @@ static void print_work(const json_t *work) {
          number(tenon, "peak_rss_mib"), number(best, "peak_rss_mib"), of_spread(work, "load", 1),
          json_is_true(json_object_get(work, "busy")) ? " busy" : "");
   json_array_foreach(json_object_get(work, "skipped"), i, one) {
-    printf("  left out: %s: %s\n", text(one, "who"), text(one, "reason"));
+    printf("  skipped: %s: %s\n", text(one, "who"), text(one, "reason"));
   }
 }
 

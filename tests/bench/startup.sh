@@ -1,9 +1,9 @@
 #!/bin/sh
-# tests/bench/startup.sh [TENON]: how long one waits for the program, medians of 20 in milliseconds:
-#   plan         `tenon plan` of ResNet-18, as a whole
+# tests/bench/startup.sh [TENON]: measures the start of the program; medians of 20 in milliseconds:
+#   plan         `tenon plan` of ResNet-18, the whole process
 #   first step   from the start of the process to the end of the first training step of the MLP on random
-#                data; `step` is the same as the program counts it, from the opening of the configuration
-# A measurement, not a test: it fails only when the program does.
+#                data; `step` is the time that the program reports, which begins when it opens the configuration
+# This is a measurement, not a test: it fails only if the program fails.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tenon=$(realpath "${1:-$root/build/tools/tenon}")
@@ -12,7 +12,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 
-# mnist_mlp.ini with noise in place of the files
+# mnist_mlp.ini with random data instead of the files
 sed -e 's/^source = .*/source = random\nshape = 1, 28, 28\nclasses = 10\nsamples = 640/' -e '/^folder/d' -e '/^transforms/d' \
   "$root/docs/examples/mnist_mlp.ini" >mlp.ini
 

@@ -1,4 +1,4 @@
-/* tests/bench/svg.c: shapes as elements of SVG 1.1. */
+/* tests/bench/svg.c: writes shapes as elements of SVG 1.1. */
 #include "svg.h"
 
 #include <stdarg.h>

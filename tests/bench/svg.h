@@ -1,21 +1,22 @@
-/* tests/bench/svg.h: the few shapes of SVG that the plots of results are made of. */
+/* tests/bench/svg.h: the shapes of SVG for plots of results. */
 #ifndef TN_TESTS_BENCH_SVG_H
 #define TN_TESTS_BENCH_SVG_H
 
 #include <stdio.h>
 
-/* A white picture. The calls until svg_end draw in it, in pixels from the upper left corner. */
+/* Begins a white picture. Calls until svg_end draw in it; coordinates are pixels from the upper left corner.
+ */
 void svg_begin(FILE *to, int width, int height);
 void svg_end(FILE *to);
 
 void svg_line(FILE *to, double x1, double y1, double x2, double y2, const char *color, double width);
 void svg_box(FILE *to, double x, double y, double width, double height, const char *color);
 
-/* `anchor` is which part of the text stands at x: start, middle or end. */
+/* `anchor` is the part of the text at x: start, middle or end. */
 void svg_text(FILE *to, double x, double y, const char *anchor, const char *color, const char *format, ...)
     __attribute__((format(printf, 6, 7), nonnull(6)));
 
-/* How a curve looks: `dashes` are lengths of ink and gap, or "" for one that goes through. */
+/* The style of a curve: `dashes` are lengths of dash and gap, or "" for a solid line. */
 typedef struct svg_stroke {
   const char *color, *dashes;
   double width;

@@ -1,8 +1,8 @@
-/* tests/golden/curve.h: how curves of losses are compared.
+/* tests/golden/curve.h: compares loss curves.
  *
- * Two frameworks that add in different orders drift apart as two seeds do once a net has multiplied their
- * roundings up to the size of a step's noise; what then still has to agree is where the loss goes. So curves
- * are compared smoothed, by their mean over the last steps. */
+ * Frameworks that add in different orders round differently. Training amplifies the differences until single
+ * losses differ as much as with different seeds; only the trend of the loss agrees. Curves are therefore
+ * smoothed by the mean over the last steps before they are compared. */
 #ifndef TN_TESTS_GOLDEN_CURVE_H
 #define TN_TESTS_GOLDEN_CURVE_H
 
@@ -11,7 +11,7 @@
 
 enum { CURVE_WINDOW = 25 };
 
-/* The mean over the CURVE_WINDOW steps that end with step i, or over as many as there are. */
+/* The mean over the CURVE_WINDOW steps up to step i, or over all steps up to i if there are fewer. */
 static inline double curve_smooth(const double *losses, size_t i) {
   size_t first = i + 1 > CURVE_WINDOW ? i + 1 - CURVE_WINDOW : 0;
   double sum = 0.0;
@@ -19,7 +19,7 @@ static inline double curve_smooth(const double *losses, size_t i) {
   return sum / (double)(i + 1 - first);
 }
 
-/* Of |difference| of two smoothed curves. */
+/* The absolute difference of two smoothed curves. */
 typedef struct curve_gap {
   double largest, mean;
 } curve_gap;

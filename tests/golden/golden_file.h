@@ -1,4 +1,4 @@
-/* tests/golden/golden_file.h: reads what make_goldens.py wrote. */
+/* tests/golden/golden_file.h: reads the files of make_goldens.py. */
 #ifndef TN_TESTS_GOLDEN_GOLDEN_FILE_H
 #define TN_TESTS_GOLDEN_GOLDEN_FILE_H
 

@@ -1,9 +1,10 @@
-/* Values and gradients against PyTorch's, within the tolerances of its assert_close.
+/* tests/golden/golden_test.c: compares values and gradients with PyTorch's, within the tolerances of its
+ * assert_close.
  *
- *     golden_test FILE...                    decompositions and gradient rules, on the reference
- *     golden_test -b BACKEND PLUGIN FILE...  compiled, on a backend's first device
+ *     golden_test FILE...                    decompositions and gradient rules, with the reference evaluation
+ *     golden_test -b BACKEND PLUGIN FILE...  compiled programs, on the first device of a backend
  *
- * FILE was written by make_goldens.py. */
+ * make_goldens.py writes FILE. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,21 +25,22 @@ enum { MOST = 16 };
 
 typedef struct stage {
   fixture f;
-  tn_device *device; /* NULL: the reference */
+  tn_device *device; /* NULL: the reference evaluation */
 } stage;
 
-/* One golden case as it is being checked. */
+/* A golden case during its check. */
 typedef struct trial {
   fixture *f;
-  tn_device *device; /* NULL: the reference */
+  tn_device *device; /* NULL: the reference evaluation */
   const tn_safetensors *file;
   golden_case c;
   tn_graph *graph;
-  tn_val inputs[MOST], results[MOST]; /* results: 0 where PyTorch had no gradient */
-  char input_names[MOST][16], result_names[MOST][16], wrt_names[MOST][16]; /* the graph may go first */
+  tn_val inputs[MOST], results[MOST]; /* results: 0 if PyTorch has no gradient */
+  char input_names[MOST][16], result_names[MOST][16],
+      wrt_names[MOST][16]; /* copies: the graph may be freed earlier */
   int32_t n_inputs, n_results, n_wrt;
   tn_val wrt[MOST];
-  tn_reference *r; /* one of the two runs it */
+  tn_reference *r; /* r or run evaluates the case */
   tn_on_device *run;
 } trial;
 
@@ -71,7 +73,7 @@ static void list_values(trial *t) {
   }
 }
 
-/* ---- either side ---- */
+/* ---- evaluation, by the reference or on a device ---- */
 
 static void load(trial *t) {
   if (t->device == NULL)
@@ -93,7 +95,7 @@ static void fill(trial *t, const char *input, const char *kind, const char *tens
 
 static void run(trial *t) { check(t, t->run != NULL ? tn_on_device_run(t->run) : tn_reference_run(t->r)); }
 
-/* A copy of an output; NULL: there is none. */
+/* A copy of an output, or NULL if there is no such output. */
 static double *result(trial *t, const char *output, tn_type *type) {
   if (t->run != NULL) return tn_on_device_output(t->run, output, type);
   const double *from = tn_reference_output(t->r, output, type);
@@ -104,7 +106,7 @@ static double *result(trial *t, const char *output, tn_type *type) {
 
 /* ---- comparison ---- */
 
-/* torch.testing.assert_close's defaults: relative, then absolute. */
+/* The defaults of torch.testing.assert_close: relative and absolute tolerance. */
 static double allowed(int32_t dtype, double expected) {
   static const double tolerance[TN_DTYPES][2] = {[TN_F16] = {1e-3, 1e-5},
                                                  [TN_BF16] = {1.6e-2, 1e-5},

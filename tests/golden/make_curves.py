@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Writes the training curves that Tenon's are held against: PyTorch, from the same initial weights, over the same
-samples in the same order.
+"""Writes the training curves of PyTorch with which those of Tenon are compared. PyTorch starts from the same initial
+weights and reads the same samples in the same order.
 
   make_curves.py TENON DATA OUT [NAME...]
 
-TENON is the built program, DATA a folder with mnist/, text/tinyshakespeare.txt and cifar10-jpeg.tar.gz, OUT the
-folder of the .json files (tests/golden/curves); names choose among the curves. What is trained stands in
-tests/golden/curves/NAME.ini; here it is again as PyTorch has it. Tenon's initial weights and its shuffle are pure
-functions of the seed, so neither need be kept: the weights are those of `tenon train` with run.epochs=0, the
-shuffle is computed here from what include/tenon/random.h and core/data/shuffle.c say.
+TENON is the program, DATA a folder with mnist/, text/tinyshakespeare.txt and cifar10-jpeg.tar.gz, OUT the folder of
+the .json files (tests/golden/curves). NAMEs select curves. tests/golden/curves/NAME.ini defines the training; this
+script defines the same training for PyTorch. Tenon's initial weights and its shuffle are pure functions of the seed,
+so they are not stored: `tenon train` with run.epochs=0 writes the weights, and this script computes the shuffle as
+defined in include/tenon/random.h and core/data/shuffle.c.
 
-Each curve is trained twice: "losses", and "twin" from initial weights that are one unit in the last place larger.
-How far these two are apart is how far any two implementations may be that round differently. Needs torch,
-torchvision, safetensors, numpy, pillow.
+Each curve is trained twice: "losses", and "twin" from initial weights that are one unit in the last place larger. The
+difference of the two shows how far implementations may differ that round differently. Needs torch, torchvision,
+safetensors, numpy, pillow.
 """
 import gzip, json, math, os, subprocess, sys, tarfile, tempfile
 import numpy as np
@@ -51,7 +51,7 @@ def philox(key, hi, lo):
 
 
 def permuted(key, n, i):
-    """Where a Feistel network of six rounds sends i, followed until it is below n again."""
+    """The position of i in a permutation of 0 .. n - 1: a Feistel network of six rounds, repeated until below n."""
     half = 1
     while 1 << 2 * half < n:
         half += 1
@@ -65,16 +65,16 @@ def permuted(key, n, i):
 
 
 def batches(n, batch):
-    """The indices of the samples of each step of the first epoch, of n samples."""
+    """The indices of the samples of each step of the first epoch; the data have n samples."""
     key = mix(mix(SEED, 0), LONG)
     return [[permuted(key, n, step * batch + i) for i in range(batch)] for step in range(STEPS)]
 
 
-# ---- what all have in common ----
+# ---- functions for all curves ----
 
 
 def initial_weights(tenon, twin, name, *sets):
-    """A state dict, or that of its twin."""
+    """The initial state dict, or that of the twin."""
     folder = tempfile.mkdtemp()
     args = [tenon, "train", os.path.join(HERE, "curves", name + ".ini"), "--json", "--output", folder]
     for s in ("run.epochs=0", *sets):
@@ -85,7 +85,7 @@ def initial_weights(tenon, twin, name, *sets):
 
 
 def cosine(step, warmup=0, floor=0.0):
-    """The factor of the learning rate: a linear warm-up, then half a cosine from its end to the last step."""
+    """The factor of the learning rate: a linear warm-up, then half a cosine to the last step."""
     done = min(max((step - warmup) / (STEPS - warmup), 0), 1)
     ramp = (step + 1) / (warmup + 1) if step < warmup else 1.0
     return ramp * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * done)))
@@ -176,7 +176,7 @@ def shakespeare_char(tenon, data, twin, tokens=64):
     text = open(path, encoding="utf-8").read()
     number = {c: i for i, c in enumerate(sorted(set(text)))}
     ids = torch.tensor([number[c] for c in text])
-    # Nine tenths of the text are for training, in windows side by side, of which each needs one character more.
+    # Nine tenths of the text are for training, in adjacent windows. Each window needs one more character.
     windows = (int(len(ids) * 0.9) - 1) // tokens
     no_decay = [p for n, p in net.named_parameters() if n.endswith(".bias") or "ln_" in n]
     chosen = set(map(id, no_decay))

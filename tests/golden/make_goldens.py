@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes what PyTorch computes for Tenon's ops, values and gradients, as small safetensors files.
+"""Writes values and gradients that PyTorch computes for Tenon's ops, as small safetensors files.
 
 Each file holds cases, listed in the metadata "cases". A case NAME is a graph in Tenon's text form
-(metadata NAME) and the tensors NAME/in/x, NAME/out/y, NAME/dout/y (what y's gradient was taken to be)
-and NAME/grad/x. Running this again gives the same bytes. PyTorch is needed to make the files, not to test against them.
+(metadata NAME) and the tensors NAME/in/x, NAME/out/y, NAME/dout/y (the gradient with respect to y) and
+NAME/grad/x. The script writes the same bytes in every run. Only this script needs PyTorch; the tests do not.
 
     python3 tests/golden/make_goldens.py [FOLDER]
 """
@@ -23,13 +23,13 @@ FLOATS = (torch.float32, torch.float64)
 
 
 class File:
-    """One file of goldens in the making."""
+    """A file of goldens under construction."""
 
     def __init__(self, name):
         self.name, self.tensors, self.graphs, self.counts = name, {}, {}, {}
 
     def case(self, body, function, outputs="y", grad=None, **inputs):
-        """Records body, a few statements of graph text, against function(**inputs)."""
+        """Records a case: body, statements of graph text, and the results of function(**inputs)."""
         op = body.split("(")[0].split("=")[-1].strip()
         index = self.counts[op] = self.counts.get(op, -1) + 1
         dtype = next((x.dtype for x in inputs.values() if x.dtype in FLOATS), None)
@@ -278,7 +278,7 @@ def norm(f, dtype):
 
 
 def apply_statistics(x, m, v, w, c, epsilon):
-    """PyTorch's batch_norm for evaluation, which gives no gradient to its statistics, written out."""
+    """PyTorch's batch_norm for evaluation, as single ops, since it has no gradient for its statistics."""
     shape = [1, -1] + [1] * (x.dim() - 2)
     y = (x - m.view(shape)) * torch.rsqrt(v.view(shape) + epsilon) * w.view(shape) + c.view(shape)
     same = F.batch_norm(*(t.detach() for t in (x, m, v, w, c)), False, 0, epsilon)
@@ -362,7 +362,7 @@ def movement(f, dtype):
 
 
 def update(f, dtype):
-    """Three steps of each optimizer; every one is a case from the state before it to the state after."""
+    """Three steps of each optimizer; a case computes the state after a step from the state before."""
     for options in (dict(), dict(weight_decay=0.1), dict(momentum=0.9), dict(momentum=0.9, dampening=0.5, weight_decay=0.01),
                     dict(momentum=0.8, nesterov=True)):
         parameter = torch.nn.Parameter(draw(3, 2, dtype=dtype))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the names and shapes that the examples' models must have: tests/golden/names/*.txt.
+"""Writes the expected names and shapes of the examples' models: tests/golden/names/*.txt.
 
   make_names.py OUT
 
-resnet18 and resnet50 are torchvision's state dicts; num_batches_tracked, which nothing reads while momentum is
-a number, is left out. gpt2 is the state dict of Hugging Face's GPT2LMHeadModel (the model "gpt2"), whose
-names follow from its depth. Its Conv1D stores (in, out) where linear stores (out, in): those shapes are
-written here as linear has them. lm_head.weight is tied to transformer.wte.weight and listed once, under
-the latter. Needs torch and torchvision.
+resnet18 and resnet50 are the state dicts of torchvision, without num_batches_tracked, which is unused if momentum
+is a number. gpt2 is the state dict of Hugging Face's GPT2LMHeadModel (the model "gpt2"); its depth determines the
+names. Its Conv1D stores weights as (in, out), linear as (out, in); the list has the shapes of linear.
+lm_head.weight is tied to transformer.wte.weight and listed once, under the latter name. Needs torch and
+torchvision.
 """
 import os, sys
 

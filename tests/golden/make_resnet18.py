@@ -4,14 +4,14 @@
   make_resnet18.py TENON OUT            the golden
   make_resnet18.py TENON --reverse      no golden: the other direction, from torchvision's own weights
 
-The golden starts from Tenon's initial weights (see make_curves.py), with every bn2.weight set to 0.1: with
-torchvision's initial weights and batch 8 the losses depend on rounding (PyTorch in f32 is up to 1e-2 off
-PyTorch in f64 after 5 steps, and as far off itself in another memory format), while small residual branches
-(torchvision's zero_init_residual goes as far as 0; Goyal et al., 2017) bring that down to 1e-6. The pictures are a hash of the
-index, which tests/integration/peers/resnet18_test.c computes too.
+The golden starts from Tenon's initial weights (see make_curves.py), with every bn2.weight set to 0.1. With
+torchvision's initial weights and batch 8 the losses depend on rounding: after 5 steps PyTorch in f32 differs from
+PyTorch in f64 by up to 1e-2, and by as much from PyTorch in another memory format. Small residual branches reduce the
+difference to 1e-6 (torchvision's zero_init_residual uses 0; Goyal et al., 2017). The pictures are a hash of the index,
+which tests/integration/peers/resnet18_test.c computes, too.
 
---reverse writes torchvision's own initialization (45 MB, so it is not kept) as safetensors, gives it to
-`tenon predict --weights` and to `tenon train` by weights.file, and prints the differences. Needs torch,
+--reverse writes torchvision's own initialization as safetensors (45 MB, so it is not stored), passes it to
+`tenon predict --weights` and to `tenon train` with weights.file, and prints the differences. Needs torch,
 torchvision, safetensors, numpy.
 """
 import json, os, subprocess, sys, tempfile
@@ -74,7 +74,7 @@ def write_idx(path, array):
 
 
 def train(tenon, folder, *sets):
-    """Trains on the pictures, the same batch in every step; returns the run's folder."""
+    """Trains with the same batch in every step; returns the folder of the run."""
     images, numbers = os.path.join(folder, "images"), os.path.join(folder, "labels")
     write_idx(images, np.concatenate([pictures()] * STEPS))
     write_idx(numbers, np.concatenate([labels()] * STEPS))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes what torch.amp.GradScaler does where gradients overflow at given steps: tests/golden/scaler/*.json,
-each with the scaler's options, the steps that overflow, and step by step the scale in force and whether the
-step was skipped.
+"""Writes the behaviour of torch.amp.GradScaler if gradients overflow at given steps: tests/golden/scaler/*.json.
+Each file has the options of the scaler, the steps that overflow, and for each step the scale and whether the step
+was skipped.
 
   make_scaler.py OUT
 
@@ -11,10 +11,10 @@ import json, os, sys
 import torch
 
 CASES = {
-    # Growth, overflows alone and in a row, one in the step in which the scale would have grown, one right after.
+    # Growth; single and consecutive overflows; one in the step in which the scale would grow, one in the step after.
     "mixed": dict(init_scale=8.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=4, steps=40,
                   spikes=[2, 3, 11, 19, 24, 25, 26, 33]),
-    # Factors that are no powers of two, and a scale that grows with every good step.
+    # Factors that are not powers of two, and a scale that grows with every finite step.
     "restless": dict(init_scale=3.0, growth_factor=1.5, backoff_factor=0.3, growth_interval=1, steps=24,
                      spikes=[0, 5, 9, 10, 14, 18, 22]),
 }

@@ -90,8 +90,8 @@ static tn_status softmax_query(tn_query *q) {
   static const int32_t inplace[1][2] = {{0, 0}};
   const tn_type *x = q->match->in[0];
   if (!tn_dtype_is_float(x->dtype))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f16, bf16, f32 or f64",
-                   tn_dtype_name(x->dtype));
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s does not support elements of type %s",
+                   q->match->nodes[0].node->op, tn_dtype_name(x->dtype));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "three passes",
                   .prepared_bytes = sizeof(softmax_kernel),

@@ -172,7 +172,7 @@ static tn_status assign_parameter_layout(parameter_layouts *p, const tn_placemen
   if (open)
     layout = p->target->replay != NULL ? recorded_layout(p->target->replay, param)
                                        : cheapest_layout(p, &param->type);
-  if (!tn_layout_is_row_major(&layout, param->type.rank)) tn_state_map_lay(p->map, param, &layout);
+  if (!tn_layout_is_row_major(&layout, param->type.rank)) tn_state_map_set_layout(p->map, param, &layout);
   return TN_OK;
 }
 

@@ -32,7 +32,7 @@ static void store_arena_offsets(tn_plan *plan, const tn_live_interval *intervals
     tn_buffer *buffer = &plan->buffers.v[b];
     /* an empty buffer has a location, too: TN_BASE_NONE would mean an absent operand */
     if (!buffer->fixed)
-      buffer->location = (tn_place){TN_BASE_ARENA, 0, is_arena_root(buffer) ? (intervals++)->offset : 0};
+      buffer->location = (tn_location){TN_BASE_ARENA, 0, is_arena_root(buffer) ? (intervals++)->offset : 0};
   }
   for (size_t s = 0; s < plan->order.n; s++)
     if (arena_workspace_bytes(plan, s) > 0) plan->workspace[s] = (intervals++)->offset;

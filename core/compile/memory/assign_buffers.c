@@ -13,7 +13,7 @@ enum { BEFORE_ALL = -1 };
 
 /* ---- values ---- */
 
-static tn_status fix_buffer_location(tn_plan *plan, int32_t buffer, tn_place location) {
+static tn_status fix_buffer_location(tn_plan *plan, int32_t buffer, tn_location location) {
   plan->buffers.v[buffer].fixed = true;
   plan->buffers.v[buffer].location = location;
   return TN_OK;
@@ -47,11 +47,11 @@ static tn_status add_input_buffer(tn_plan *plan, tn_val value) {
   int64_t offset = input_slot_offset(plan, a->name, plan->buffers.v[buffer].bytes);
   tn_binding binding = {a->name, *tn_graph_type(graph, value), offset};
   TN_TRY(tn_vec_push(plan->env, &plan->inputs, binding));
-  return fix_buffer_location(plan, buffer, (tn_place){TN_BASE_SLOT, 0, offset});
+  return fix_buffer_location(plan, buffer, (tn_location){TN_BASE_SLOT, 0, offset});
 }
 
 static tn_status find_state_location(const tn_plan *plan, const char *path, const tn_type *type,
-                                     tn_place *location) {
+                                     tn_location *location) {
   const tn_placement *p = tn_state_map_find(plan->map, path);
   if (p == NULL) return tn_failf(plan->env, TN_EINVAL, "state %s is not in the state map", path);
   if (!tn_type_equal(&p->type, type))
@@ -59,7 +59,7 @@ static tn_status find_state_location(const tn_plan *plan, const char *path, cons
                     "state %s is %s of %lld elements here, but %s of %lld in the state map", path,
                     tn_dtype_name(type->dtype), (long long)tn_type_count(type), tn_dtype_name(p->type.dtype),
                     (long long)tn_type_count(&p->type));
-  *location = (tn_place){TN_BASE_REGION, p->region, p->offset * (int64_t)tn_dtype_size(type->dtype)};
+  *location = (tn_location){TN_BASE_REGION, p->region, p->offset * (int64_t)tn_dtype_size(type->dtype)};
   return TN_OK;
 }
 
@@ -67,7 +67,7 @@ static tn_status add_state_buffers(tn_plan *plan) {
   const tn_graph *graph = plan->cover->graph;
   for (size_t i = 0; i < graph->states.n; i++) {
     const tn_gstate *state = &graph->states.v[i];
-    tn_place location;
+    tn_location location;
     int32_t buffer;
     if (state->value == 0) continue;
     TN_TRY(find_state_location(plan, state->path, &state->type, &location));
@@ -158,7 +158,7 @@ static tn_status fix_outputs(tn_plan *plan) {
     int32_t buffer = plan->buffer_of.v[output.value];
     if (!tn_plan_is_free(plan, output.value))
       TN_TRY(tn_plan_add_copy(plan, output.value, BEFORE_ALL, &buffer));
-    TN_TRY(fix_buffer_location(plan, buffer, (tn_place){TN_BASE_OUTPUT, 0, plan->output_bytes}));
+    TN_TRY(fix_buffer_location(plan, buffer, (tn_location){TN_BASE_OUTPUT, 0, plan->output_bytes}));
     plan->output_bytes += tn_interval_aligned(plan->buffers.v[buffer].bytes) + plan->guard;
     TN_TRY(tn_vec_push(plan->env, &plan->outputs, binding));
   }

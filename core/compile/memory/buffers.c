@@ -15,11 +15,11 @@ int32_t tn_plan_root(const tn_plan *plan, int32_t buffer, int64_t *offset) {
   return buffer;
 }
 
-tn_place tn_plan_location(const tn_plan *plan, tn_val value) {
-  if (value == 0 || plan->buffer_of.v[value] < 0) return (tn_place){TN_BASE_NONE, 0, 0};
+tn_location tn_plan_location(const tn_plan *plan, tn_val value) {
+  if (value == 0 || plan->buffer_of.v[value] < 0) return (tn_location){TN_BASE_NONE, 0, 0};
   int64_t offset;
   int32_t root = tn_plan_root(plan, plan->buffer_of.v[value], &offset);
-  tn_place location = plan->buffers.v[root].location;
+  tn_location location = plan->buffers.v[root].location;
   location.offset += offset;
   return location;
 }
@@ -29,8 +29,8 @@ int64_t tn_plan_value_bytes(const tn_plan *plan, tn_val value) {
   return tn_layout_bytes(&v->type, &v->layout);
 }
 
-bool tn_buffer_overlaps(const tn_buffer *buffer, const tn_place *location, int64_t bytes) {
-  const tn_place *p = &buffer->location;
+bool tn_buffer_overlaps(const tn_buffer *buffer, const tn_location *location, int64_t bytes) {
+  const tn_location *p = &buffer->location;
   return buffer->fixed && p->base == location->base && p->region == location->region &&
          p->offset < location->offset + bytes && location->offset < p->offset + buffer->bytes;
 }

@@ -127,10 +127,10 @@ tn_status tn_plan_fallback_segments(tn_plan *plan) {
 
 /* ---- the host memory ---- */
 
-tn_place tn_plan_host_location(const tn_plan *plan, tn_val value) {
+tn_location tn_plan_host_location(const tn_plan *plan, tn_val value) {
   const tn_buffer *b = value == 0 ? NULL : &plan->buffers.v[plan->buffer_of.v[value]];
   if (b == NULL || b->image < 0) return tn_plan_location(plan, value);
-  return (tn_place){TN_BASE_HOST, 0, plan->images.v[b->image].offset};
+  return (tn_location){TN_BASE_HOST, 0, plan->images.v[b->image].offset};
 }
 
 /* Images first, then the workspaces of the steps on the fallback. */

@@ -15,11 +15,11 @@ enum {
   TN_BASE_HOST = 5    /* host memory of the steps on the fallback */
 };
 
-typedef struct tn_place {
+typedef struct tn_location {
   int32_t base;   /* TN_BASE_... */
   int32_t region; /* TN_BASE_REGION: index into the state map's regions */
   int64_t offset; /* bytes */
-} tn_place;
+} tn_location;
 
 /* A program input in the slot, or an output in the output buffer. */
 typedef struct tn_binding {

@@ -25,7 +25,7 @@ typedef struct tn_buffer {
   int32_t parent; /* the buffer that contains this one; -1: this is a root */
   int64_t offset; /* bytes into the parent */
   bool fixed;     /* `location` is final: inputs, states, outputs */
-  tn_place location;
+  tn_location location;
   int32_t commit;     /* index into tn_plan.commits: the buffer should get that state's location; -1 */
   int32_t writer;     /* the group that writes the buffer; -1: no group, or the writers of its parts */
   int32_t first_part; /* packs: the list of the buffers in it, linked by next_part; -1 */
@@ -65,7 +65,7 @@ typedef struct tn_plan_edge {
 typedef struct tn_plan_commit {
   const char *path;
   tn_val value;
-  tn_place location; /* of the state */
+  tn_location location; /* of the state */
   int64_t bytes;
 } tn_plan_commit;
 
@@ -121,9 +121,9 @@ tn_status tn_plan_host_offsets(tn_plan *plan);
 /* The root of a buffer's chain of parents; *offset is the buffer's offset in it. */
 int32_t tn_plan_root(const tn_plan *plan, int32_t buffer, int64_t *offset);
 /* The location of a value on the device, after the last phase. */
-tn_place tn_plan_location(const tn_plan *plan, tn_val value);
+tn_location tn_plan_location(const tn_plan *plan, tn_val value);
 /* The location of a value for a step on the fallback. */
-tn_place tn_plan_host_location(const tn_plan *plan, tn_val value);
+tn_location tn_plan_host_location(const tn_plan *plan, tn_val value);
 /* The bytes of a value in its layout. */
 int64_t tn_plan_value_bytes(const tn_plan *plan, tn_val value);
 
@@ -132,7 +132,7 @@ static inline const tn_group *tn_plan_group_at(const tn_plan *plan, int32_t step
 }
 
 /* Whether a buffer with a fixed location overlaps bytes at a location. */
-bool tn_buffer_overlaps(const tn_buffer *buffer, const tn_place *location, int64_t bytes);
+bool tn_buffer_overlaps(const tn_buffer *buffer, const tn_location *location, int64_t bytes);
 /* Whether the value's buffer has one writer, all of it, and no location that another phase has decided. */
 bool tn_plan_is_free(const tn_plan *plan, tn_val value);
 

@@ -97,7 +97,7 @@ const char *tn_base_name(int32_t base) {
   return names[base];
 }
 
-static void add_location(const tn_program *p, const tn_place *location, tn_text *text) {
+static void add_location(const tn_program *p, const tn_location *location, tn_text *text) {
   bool region = location->base == TN_BASE_REGION;
   tn_text_addf(text, " @ %s+%" PRId64, region ? p->regions[location->region] : tn_base_name(location->base),
                location->offset);
@@ -114,7 +114,7 @@ static void add_value_name(const tn_program *p, tn_val v, tn_text *text) {
 static void add_operand_text(const tn_program *p, tn_val v, const tn_operand *o, bool locations,
                              tn_text *text) {
   add_value_name(p, v, text);
-  if (v != 0 && locations) add_location(p, &o->place, text);
+  if (v != 0 && locations) add_location(p, &o->location, text);
 }
 
 static void add_step_line(const tn_program *p, int32_t index, bool locations, tn_text *text) {

@@ -19,18 +19,18 @@ static json_t *record_operand(const tn_operand *o) {
   for (int32_t i = 0; i < o->layout.n_blocks; i++)
     n += snprintf(text + n, sizeof text - (size_t)n, "; %d:%d", o->layout.block[i].dim,
                   o->layout.block[i].size);
-  n +=
-      snprintf(text + n, sizeof text - (size_t)n, "%s %s", row_major ? "" : "}", tn_base_name(o->place.base));
-  if (o->place.base == TN_BASE_REGION)
-    n += snprintf(text + n, sizeof text - (size_t)n, " %" PRId32, o->place.region);
-  snprintf(text + n, sizeof text - (size_t)n, "+%" PRId64, o->place.offset);
+  n += snprintf(text + n, sizeof text - (size_t)n, "%s %s", row_major ? "" : "}",
+                tn_base_name(o->location.base));
+  if (o->location.base == TN_BASE_REGION)
+    n += snprintf(text + n, sizeof text - (size_t)n, " %" PRId32, o->location.region);
+  snprintf(text + n, sizeof text - (size_t)n, "+%" PRId64, o->location.offset);
   return json_string(text);
 }
 
 static json_t *record_operands(const tn_operand *operands, int32_t n) {
   json_t *list = json_array();
   for (int32_t i = 0; list != NULL && i < n; i++) {
-    json_t *one = operands[i].place.base == TN_BASE_NONE ? json_null() : record_operand(&operands[i]);
+    json_t *one = operands[i].location.base == TN_BASE_NONE ? json_null() : record_operand(&operands[i]);
     if (json_array_append_new(list, one) == 0) continue;
     json_decref(list);
     return NULL;

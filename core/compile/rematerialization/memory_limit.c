@@ -182,10 +182,11 @@ static tn_status undo_unneeded(limit_search *l, int64_t limit) {
 
 /* ---- the report ---- */
 
-static tn_recomputed *find_reported_block(tn_recomputed *list, int32_t *n, const char *block) {
+static tn_rematerialized_block *find_reported_block(tn_rematerialized_block *list, int32_t *n,
+                                                    const char *block) {
   for (int32_t i = 0; i < *n; i++)
     if (tn_text_equal(list[i].block, block)) return &list[i];
-  list[*n] = (tn_recomputed){.block = block};
+  list[*n] = (tn_rematerialized_block){.block = block};
   return &list[(*n)++];
 }
 
@@ -194,7 +195,7 @@ static tn_status report_blocks(limit_search *l) {
   const tn_rematerialization *r = &l->rematerialization;
   tn_cover *cover = fb->cover;
   int32_t n = 0;
-  tn_recomputed *list = tn_arena_alloc(&cover->arena, (size_t)fb->n_groups * sizeof *list);
+  tn_rematerialized_block *list = tn_arena_alloc(&cover->arena, (size_t)fb->n_groups * sizeof *list);
   if (list == NULL) return TN_ENOMEM;
   for (int32_t g = 0; g < fb->n_groups; g++)
     if (r->cloned[g]) find_reported_block(list, &n, fb->block[g])->flops += fb->groups[g].cost.flops;

@@ -10,11 +10,11 @@
 #include "core/compile/select/target.h"
 
 /* A block of the model with values that are rematerialized (rematerialization/memory_limit.h). */
-typedef struct tn_recomputed {
+typedef struct tn_rematerialized_block {
   const char *block; /* "layer1.0" */
   int64_t bytes;     /* of the values that are not kept */
   double flops;      /* of the groups that run a second time */
-} tn_recomputed;
+} tn_rematerialized_block;
 
 typedef struct tn_cover {
   tn_env *env;
@@ -23,7 +23,7 @@ typedef struct tn_cover {
   struct tn_catalog *fallback; /* owned: the kernels of the target's fallback; NULL if it has no fallback */
   tn_graph *graph;             /* owned; composites without a kernel are decomposed */
   TN_VEC(tn_group) groups;     /* in topological order */
-  const tn_recomputed *recomputed;
+  const tn_rematerialized_block *recomputed;
   int32_t n_recomputed;
 } tn_cover;
 

@@ -135,8 +135,8 @@ static tn_status section_fill_key(const void *handle, tn_ini *ini, const tn_sect
   return section_fail_no_option(handle, ini, section, key, into, n);
 }
 
-tn_status tn_schema_fill(const void *handle, tn_ini *ini, tn_section *section, tn_options *const *into,
-                         int32_t n) {
+tn_status tn_section_fill(const void *handle, tn_ini *ini, tn_section *section, tn_options *const *into,
+                          int32_t n) {
   if (section == NULL) return TN_OK;
   section->used = true;
   for (int32_t i = 0; i < section->n_keys; i++)
@@ -144,8 +144,8 @@ tn_status tn_schema_fill(const void *handle, tn_ini *ini, tn_section *section, t
   return TN_OK;
 }
 
-tn_status tn_schema_finish(const void *handle, tn_ini *ini, const tn_section *section, const char *name,
-                           tn_options *options) {
+tn_status tn_section_finish(const void *handle, tn_ini *ini, const tn_section *section, const char *name,
+                            tn_options *options) {
   tn_status status = tn_options_finish(handle, options);
   if (status == TN_OK) return TN_OK;
   if (section != NULL)
@@ -159,7 +159,7 @@ static bool section_is_pattern(const char *name) { return strpbrk(name, "*?") !=
 
 /* Fails with the nearest known section names. */
 static tn_status section_fail_unknown(const void *handle, tn_ini *ini, const tn_section *section,
-                                      const tn_schema_section *known, int32_t n) {
+                                      const tn_section_pattern *known, int32_t n) {
   section_names names = {0};
   tn_text text = tn_text_new(handle);
   tn_status status = TN_OK;
@@ -176,7 +176,7 @@ static tn_status section_fail_unknown(const void *handle, tn_ini *ini, const tn_
 }
 
 static tn_status section_check_key(const void *handle, tn_ini *ini, const tn_section *section,
-                                   const tn_key *key, const tn_schema_section *known, int32_t n) {
+                                   const tn_key *key, const tn_section_pattern *known, int32_t n) {
   section_names names = {0};
   tn_status status = TN_OK;
   if (key->used) return TN_OK;
@@ -191,7 +191,7 @@ static tn_status section_check_key(const void *handle, tn_ini *ini, const tn_sec
 }
 
 static tn_status section_check(const void *handle, tn_ini *ini, const tn_section *section,
-                               const tn_schema_section *known, int32_t n) {
+                               const tn_section_pattern *known, int32_t n) {
   bool is_known = section->used, free_keys = false;
   for (int32_t i = 0; i < n; i++) {
     if (!tn_text_glob(known[i].pattern, section->name)) continue;
@@ -207,7 +207,7 @@ static tn_status section_check(const void *handle, tn_ini *ini, const tn_section
   return TN_OK;
 }
 
-tn_status tn_schema_check(const void *handle, tn_ini *ini, const tn_schema_section *known, int32_t n) {
+tn_status tn_sections_check(const void *handle, tn_ini *ini, const tn_section_pattern *known, int32_t n) {
   for (int32_t i = 0; i < ini->n_sections; i++)
     TN_TRY(section_check(handle, ini, &ini->sections[i], known, n));
   return TN_OK;

@@ -12,22 +12,22 @@
  * first: [data.train], then [data]. Paths are relative to the file that contains the key. The key is
  * updated to the absolute path, so that the configuration printed into a run folder keeps its meaning.
  * Messages begin with "file.ini:14: [section] key: ". */
-tn_status tn_schema_fill(const void *handle, tn_ini *ini, tn_section *section, tn_options *const *into,
-                         int32_t n);
+tn_status tn_section_fill(const void *handle, tn_ini *ini, tn_section *section, tn_options *const *into,
+                          int32_t n);
 
 /* Calls tn_options_finish and adds file, line and section to its message; `name` is the section's name for
  * a section that is absent (NULL). */
-tn_status tn_schema_finish(const void *handle, tn_ini *ini, const tn_section *section, const char *name,
-                           tn_options *options);
+tn_status tn_section_finish(const void *handle, tn_ini *ini, const tn_section *section, const char *name,
+                            tn_options *options);
 
 /* The options that sections matching a pattern ("run", "group.*") may have. */
-typedef struct tn_schema_section {
+typedef struct tn_section_pattern {
   const char *pattern;
   const tn_item *const *tables; /* NULL-terminated; NULL: the keys are not checked */
-} tn_schema_section;
+} tn_section_pattern;
 
 /* Call this after all readers have run: an unused section or key is an error whose message gives the
  * nearest known name. */
-tn_status tn_schema_check(const void *handle, tn_ini *ini, const tn_schema_section *known, int32_t n);
+tn_status tn_sections_check(const void *handle, tn_ini *ini, const tn_section_pattern *known, int32_t n);
 
 #endif

@@ -61,8 +61,8 @@ tn_status tn_guard_fill(tn_executor *e) {
 /* Resets the bytes of buffers to the canary; a remaining byte that differs was written out of bounds. */
 static void reset_operands(guarded_area *g, const tn_operand *operands, int32_t n) {
   for (int32_t i = 0; i < n; i++)
-    if (operands[i].place.base == g->base)
-      memset(g->copy + operands[i].place.offset, CANARY,
+    if (operands[i].location.base == g->base)
+      memset(g->copy + operands[i].location.offset, CANARY,
              (size_t)tn_layout_bytes(&operands[i].type, &operands[i].layout));
 }
 
@@ -80,8 +80,8 @@ static const char *find_nearest_launch(const tn_program *program, int32_t base, 
   for (int32_t s = 0; s < program->n_steps; s++)
     for (int32_t i = 0; i < program->steps[s].n_out; i++) {
       const tn_operand *o = &program->steps[s].out[i];
-      if (o->place.base != base || o->place.offset > byte || o->place.offset < nearest) continue;
-      nearest = o->place.offset;
+      if (o->location.base != base || o->location.offset > byte || o->location.offset < nearest) continue;
+      nearest = o->location.offset;
       launch = program->steps[s].name;
     }
   return launch;

@@ -17,7 +17,7 @@ tn_status tn_pin_read(const void *handle, tn_arena *arena, const char *text, tn_
   tn_processors list;
   *pin = (tn_pin){tn_text_equal(text, "yes") ? TN_PIN_YES : TN_PIN_NO, {0, NULL}};
   if (pin->how == TN_PIN_YES || tn_text_equal(text, "no")) return TN_OK;
-  if (!tn_processors_read(&list, text))
+  if (!tn_processors_parse(&list, text))
     return pin_fail(handle, "'%s': expected no, yes, or a list of processors below %d such as 0-3,8", text,
                     TN_MOST_PROCESSORS);
   pin->how = TN_PIN_LIST;

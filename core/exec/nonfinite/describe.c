@@ -4,9 +4,9 @@
 #include "tenon/plugin/storage.h"
 
 /* The scan of a value, or of the value that it is a view of; NULL: it was not scanned. */
-static const tn_seen *value_scan(const tn_finite *f, tn_val v) {
+static const tn_scan *value_scan(const tn_nonfinite_search *f, tn_val v) {
   const tn_gnode *node = tn_graph_maker(f->program->cover->graph, v);
-  while (!tn_finite_is_launched(node) && node->n_in == 1) {
+  while (!tn_nonfinite_is_launched(node) && node->n_in == 1) {
     v = node->in[0];
     node = tn_graph_maker(f->program->cover->graph, v);
   }
@@ -15,7 +15,7 @@ static const tn_seen *value_scan(const tn_finite *f, tn_val v) {
 
 /* "element [0, 3] of f32[8, 10] is -inf (5 of 80 are not finite)". In a blocked layout the position says
  * little about the element, so the text leaves the index out. */
-static void describe_elements(tn_text *text, const tn_seen *seen, const tn_type *type,
+static void describe_elements(tn_text *text, const tn_scan *seen, const tn_type *type,
                               const tn_layout *layout) {
   char shape[TN_TYPE_TEXT];
   int64_t index[TN_MAX_RANK], rest = seen->first, n = tn_type_count(type);
@@ -29,7 +29,7 @@ static void describe_elements(tn_text *text, const tn_seen *seen, const tn_type 
   for (int32_t i = 0; plain && i < type->rank; i++)
     tn_text_addf(text, "%s%lld", i > 0 ? ", " : "", (long long)index[i]);
   tn_text_add(text, plain && type->rank > 0 ? "] of " : type->rank > 0 ? "an element of " : "");
-  const char *value = seen->kind == TN_SEEN_NAN ? "nan" : seen->value < 0 ? "-inf" : "inf";
+  const char *value = seen->kind == TN_SCAN_NAN ? "nan" : seen->value < 0 ? "-inf" : "inf";
   tn_text_addf(text, "%s is %s", tn_type_format(type, shape), value);
   if (n > 1) tn_text_addf(text, " (%lld of %lld are not finite)", (long long)seen->count, (long long)n);
 }
@@ -53,7 +53,8 @@ static int64_t logical_element(const tn_placement *p, int64_t position) {
 
 /* The placement of a state. For a region, whose path begins with '@', it is the state that contains *element,
  * which becomes an index in that state. */
-static const tn_placement *state_of_element(const tn_finite *f, const char *path, int64_t *element) {
+static const tn_placement *state_of_element(const tn_nonfinite_search *f, const char *path,
+                                            int64_t *element) {
   const tn_state_map *map = f->executor->map;
   const tn_placement *placement = tn_state_map_find(map, path);
   for (size_t i = 0; path[0] == '@' && i < map->states.n; i++) {
@@ -66,11 +67,11 @@ static const tn_placement *state_of_element(const tn_finite *f, const char *path
   return placement;
 }
 
-static void describe_state(tn_finite *f, const tn_gstate *state) {
-  tn_seen seen = f->seen[state->value];
+static void describe_state(tn_nonfinite_search *f, const tn_gstate *state) {
+  tn_scan seen = f->seen[state->value];
   const tn_placement *p = state_of_element(f, state->path, &seen.first);
   int32_t kind = p != NULL ? p->what : state->what;
-  f->found = kind == TN_STATE_DERIVED ? TN_FINITE_DERIVED : TN_FINITE_STATE;
+  f->found = kind == TN_STATE_DERIVED ? TN_NONFINITE_DERIVED : TN_NONFINITE_STATE;
   tn_text_addf(&f->text, "%s '%s'",
                kind == TN_STATE_PARAM     ? "parameter"
                : kind == TN_STATE_DERIVED ? "the low-precision copy"
@@ -84,12 +85,12 @@ static void describe_state(tn_finite *f, const tn_gstate *state) {
 }
 
 /* The ranges of the finite elements of the operands. */
-static void describe_operand_ranges(tn_finite *f, const tn_group *group) {
+static void describe_operand_ranges(tn_nonfinite_search *f, const tn_group *group) {
   const char *between = ", from operands within ";
   for (int32_t i = 0; i < group->n_in; i++) {
     tn_val v = group->in[i];
     bool counts = v != 0 && tn_dtype_is_float(tn_graph_type(f->program->cover->graph, v)->dtype);
-    const tn_seen *seen = counts ? value_scan(f, v) : NULL;
+    const tn_scan *seen = counts ? value_scan(f, v) : NULL;
     if (seen == NULL || seen->low > seen->high) continue;
     tn_text_addf(&f->text, "%s[%.4g, %.4g]", between, seen->low, seen->high);
     between = ", ";
@@ -108,7 +109,7 @@ static bool is_repeated(const tn_graph *graph, const tn_group *group, int32_t i,
 }
 
 /* The other ops of the same kernel: their values are in no memory, so any of them may be the source. */
-static void describe_group(tn_finite *f, const tn_group *group, const tn_gnode *named) {
+static void describe_group(tn_nonfinite_search *f, const tn_group *group, const tn_gnode *named) {
   const tn_graph *graph = f->program->cover->graph;
   const char *before = ", done together with ";
   for (int32_t i = 0; i < group->n_nodes; i++) {
@@ -121,7 +122,7 @@ static void describe_group(tn_finite *f, const tn_group *group, const tn_gnode *
   tn_text_add(&f->text, group->n_nodes > 1 ? "," : "");
 }
 
-static void describe_op(tn_finite *f, tn_val v, int32_t step) {
+static void describe_op(tn_nonfinite_search *f, tn_val v, int32_t step) {
   const tn_graph *graph = f->program->cover->graph;
   const tn_gnode *node = tn_graph_maker(graph, v);
   const tn_group *group = f->program->steps[step].group;
@@ -133,11 +134,11 @@ static void describe_op(tn_finite *f, tn_val v, int32_t step) {
   describe_operand_ranges(f, group);
 }
 
-void tn_finite_describe(tn_finite *f, tn_val v, int32_t step) {
+void tn_nonfinite_describe(tn_nonfinite_search *f, tn_val v, int32_t step) {
   const tn_graph *graph = f->program->cover->graph;
   const tn_gnode *node = tn_graph_maker(graph, v);
   if (step >= 0) {
-    f->found = TN_FINITE_OP;
+    f->found = TN_NONFINITE_OP;
     describe_op(f, v, step);
     return;
   }
@@ -147,7 +148,7 @@ void tn_finite_describe(tn_finite *f, tn_val v, int32_t step) {
       return;
     }
   const tn_input_attributes *a = node->attributes;
-  f->found = TN_FINITE_INPUT;
+  f->found = TN_NONFINITE_INPUT;
   tn_text_addf(&f->text, "input '%s' is not finite: ", a->name);
   describe_elements(&f->text, &f->seen[v], tn_graph_type(graph, v), NULL);
 }

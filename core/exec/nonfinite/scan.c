@@ -31,8 +31,8 @@ static double scan_element(int32_t dtype, const void *data, int64_t i) {
   }
 }
 
-tn_seen tn_seen_of(int32_t dtype, const void *data, int64_t n) {
-  tn_seen seen = {.looked = true, .low = INFINITY, .high = -INFINITY};
+tn_scan tn_scan_elements(int32_t dtype, const void *data, int64_t n) {
+  tn_scan seen = {.looked = true, .low = INFINITY, .high = -INFINITY};
   if (!tn_dtype_is_float(dtype)) return seen;
   for (int64_t i = 0; i < n; i++) {
     double value = scan_element(dtype, data, i);
@@ -41,7 +41,7 @@ tn_seen tn_seen_of(int32_t dtype, const void *data, int64_t n) {
       seen.high = value > seen.high ? value : seen.high;
       continue;
     }
-    int32_t kind = isnan(value) ? TN_SEEN_NAN : TN_SEEN_INFINITE;
+    int32_t kind = isnan(value) ? TN_SCAN_NAN : TN_SCAN_INFINITE;
     seen.count++;
     if (kind <= seen.kind) continue;
     seen.kind = kind;

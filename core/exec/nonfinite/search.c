@@ -7,13 +7,13 @@
 
 /* ---- scanning ---- */
 
-static void forget_run(tn_finite *f) {
+static void forget_run(tn_nonfinite_search *f) {
   tn_release(f->executor->env, f->seen);
   f->seen = NULL;
   f->program = NULL;
 }
 
-static tn_status reserve_bytes(tn_finite *f, int64_t bytes) {
+static tn_status reserve_bytes(tn_nonfinite_search *f, int64_t bytes) {
   if (bytes <= f->capacity) return TN_OK;
   char *grown = tn_resize(f->executor->env, f->bytes, (size_t)bytes);
   if (grown == NULL) return TN_ENOMEM;
@@ -22,13 +22,13 @@ static tn_status reserve_bytes(tn_finite *f, int64_t bytes) {
   return TN_OK;
 }
 
-static tn_status scan_inputs(tn_finite *f, int32_t slot) {
+static tn_status scan_inputs(tn_nonfinite_search *f, int32_t slot) {
   const tn_program *p = f->program;
   const tn_graph *graph = p->cover->graph;
   for (int32_t i = 0; i < p->n_inputs; i++) {
     const tn_binding *in = &p->inputs[i];
     const char *data = (const char *)f->executor->slots[slot].host_input + in->offset;
-    tn_seen seen = tn_seen_of(in->type.dtype, data, tn_type_count(&in->type));
+    tn_scan seen = tn_scan_elements(in->type.dtype, data, tn_type_count(&in->type));
     for (size_t k = 0; k < graph->inputs.n; k++) {
       const tn_input_attributes *a = tn_graph_maker(graph, graph->inputs.v[k])->attributes;
       if (tn_text_equal(a->name, in->name)) f->seen[graph->inputs.v[k]] = seen;
@@ -37,7 +37,7 @@ static tn_status scan_inputs(tn_finite *f, int32_t slot) {
   return TN_OK;
 }
 
-static tn_status scan_state(tn_finite *f) {
+static tn_status scan_state(tn_nonfinite_search *f) {
   const tn_graph *graph = f->program->cover->graph;
   for (size_t i = 0; i < graph->states.n; i++) {
     const tn_gstate *state = &graph->states.v[i];
@@ -45,13 +45,13 @@ static tn_status scan_state(tn_finite *f) {
     size_t bytes = tn_type_bytes(&state->type);
     TN_TRY(reserve_bytes(f, (int64_t)bytes));
     TN_TRY(tn_executor_read(f->executor, state->path, f->bytes, bytes));
-    f->seen[state->value] = tn_seen_of(state->type.dtype, f->bytes, tn_type_count(&state->type));
+    f->seen[state->value] = tn_scan_elements(state->type.dtype, f->bytes, tn_type_count(&state->type));
   }
   return TN_OK;
 }
 
 static tn_status search_begin(void *context, const tn_bound_program *bound, int32_t slot) {
-  tn_finite *f = context;
+  tn_nonfinite_search *f = context;
   forget_run(f);
   f->seen = tn_alloc(f->executor->env, tn_size_mul(bound->program->cover->graph->values.n, sizeof *f->seen));
   if (f->seen == NULL) return TN_ENOMEM;
@@ -62,7 +62,7 @@ static tn_status search_begin(void *context, const tn_bound_program *bound, int3
 }
 
 /* The host address of a result, which is copied to the host if need be. */
-static tn_status fetch_result(tn_finite *f, const tn_view *view, bool on_host, int64_t bytes,
+static tn_status fetch_result(tn_nonfinite_search *f, const tn_view *view, bool on_host, int64_t bytes,
                               const void **data) {
   tn_device *device = f->executor->device;
   *data = view->data;
@@ -75,7 +75,7 @@ static tn_status fetch_result(tn_finite *f, const tn_view *view, bool on_host, i
 }
 
 static tn_status search_scan_results(void *context, const tn_bound_step *b) {
-  tn_finite *f = context;
+  tn_nonfinite_search *f = context;
   const tn_step *step = b->step;
   bool on_host = tn_device_of(f->executor, step) != f->executor->device;
   for (int32_t i = 0; i < step->n_out; i++) {
@@ -85,30 +85,30 @@ static tn_status search_scan_results(void *context, const tn_bound_step *b) {
     const void *data;
     TN_TRY(fetch_result(f, view, on_host, bytes, &data));
     f->seen[step->group->out[i]] =
-        tn_seen_of(view->type.dtype, data, bytes / (int64_t)tn_dtype_size(view->type.dtype));
+        tn_scan_elements(view->type.dtype, data, bytes / (int64_t)tn_dtype_size(view->type.dtype));
   }
   return TN_OK;
 }
 
 /* ---- going back ---- */
 
-static tn_val worst_value(const tn_finite *f, const tn_val *values, int32_t n);
+static tn_val worst_value(const tn_nonfinite_search *f, const tn_val *values, int32_t n);
 
 /* Views and packs are not scanned: they have the worst kind of their operands. */
-static int32_t value_kind(const tn_finite *f, tn_val v) {
+static int32_t value_kind(const tn_nonfinite_search *f, tn_val v) {
   const tn_gnode *node = tn_graph_maker(f->program->cover->graph, v);
-  if (f->seen[v].kind != TN_SEEN_FINITE || tn_finite_is_launched(node) || node->n_in == 0)
+  if (f->seen[v].kind != TN_SCAN_FINITE || tn_nonfinite_is_launched(node) || node->n_in == 0)
     return f->seen[v].kind;
   tn_val worst = worst_value(f, node->in, node->n_in);
-  return worst != 0 ? value_kind(f, worst) : TN_SEEN_FINITE;
+  return worst != 0 ? value_kind(f, worst) : TN_SCAN_FINITE;
 }
 
 /* The first value of the worst kind; 0: all are finite. */
-static tn_val worst_value(const tn_finite *f, const tn_val *values, int32_t n) {
+static tn_val worst_value(const tn_nonfinite_search *f, const tn_val *values, int32_t n) {
   tn_val worst = 0;
-  int32_t kind = TN_SEEN_FINITE;
+  int32_t kind = TN_SCAN_FINITE;
   for (int32_t i = 0; i < n; i++) {
-    int32_t this = values[i] != 0 ? value_kind(f, values[i]) : TN_SEEN_FINITE;
+    int32_t this = values[i] != 0 ? value_kind(f, values[i]) : TN_SCAN_FINITE;
     if (this <= kind) continue;
     kind = this;
     worst = values[i];
@@ -117,7 +117,7 @@ static tn_val worst_value(const tn_finite *f, const tn_val *values, int32_t n) {
 }
 
 /* The step that computes a value; -1: an input, state, or view. */
-static int32_t maker_step(const tn_finite *f, tn_val v) {
+static int32_t maker_step(const tn_nonfinite_search *f, tn_val v) {
   const tn_program *p = f->program;
   for (int32_t i = 0; i < p->n_steps; i++)
     for (int32_t k = 0; k < p->steps[i].group->n_out; k++)
@@ -127,14 +127,14 @@ static int32_t maker_step(const tn_finite *f, tn_val v) {
 
 /* Goes back from a value that is not finite to one whose operands are finite. *step: the step that computes
  * it; -1: an input or state. */
-static tn_val go_back(const tn_finite *f, tn_val v, int32_t *step) {
+static tn_val go_back(const tn_nonfinite_search *f, tn_val v, int32_t *step) {
   for (;;) {
     const tn_gnode *node = tn_graph_maker(f->program->cover->graph, v);
     *step = maker_step(f, v);
     tn_val worse = 0;
     if (*step >= 0)
       worse = worst_value(f, f->program->steps[*step].group->in, f->program->steps[*step].group->n_in);
-    else if (!tn_finite_is_launched(node))
+    else if (!tn_nonfinite_is_launched(node))
       worse = worst_value(f, node->in, node->n_in);
     if (worse == 0) return v;
     v = worse;
@@ -142,9 +142,9 @@ static tn_val go_back(const tn_finite *f, tn_val v, int32_t *step) {
 }
 
 /* Goes back from one end of the program and keeps the earliest value found. */
-static void search_from_end(const tn_finite *f, tn_val end, tn_val *found, int32_t *at) {
+static void search_from_end(const tn_nonfinite_search *f, tn_val end, tn_val *found, int32_t *at) {
   int32_t step;
-  if (value_kind(f, end) == TN_SEEN_FINITE) return;
+  if (value_kind(f, end) == TN_SCAN_FINITE) return;
   tn_val v = go_back(f, end, &step);
   if (*found != 0 && step >= *at) return;
   *found = v;
@@ -153,7 +153,7 @@ static void search_from_end(const tn_finite *f, tn_val end, tn_val *found, int32
 
 /* The ends of a program are its outputs, the state that it writes, and the operands of all_finite, whose
  * result may suppress the write. */
-static tn_val find_source(const tn_finite *f, int32_t *at) {
+static tn_val find_source(const tn_nonfinite_search *f, int32_t *at) {
   const tn_graph *graph = f->program->cover->graph;
   tn_val found = 0;
   for (size_t i = 0; i < graph->outputs.n; i++) search_from_end(f, graph->outputs.v[i].value, &found, at);
@@ -165,12 +165,12 @@ static tn_val find_source(const tn_finite *f, int32_t *at) {
 }
 
 static tn_status search_end(void *context, const tn_bound_program *bound) {
-  tn_finite *f = context;
+  tn_nonfinite_search *f = context;
   int32_t step = -1;
   tn_val v = f->program == bound->program ? find_source(f, &step) : 0;
   if (v != 0) {
     f->position = f->runs * ((int64_t)1 << 32) + step;
-    tn_finite_describe(f, v, step);
+    tn_nonfinite_describe(f, v, step);
   }
   forget_run(f);
   if (f->found != 0) f->executor->observer = NULL;
@@ -179,9 +179,9 @@ static tn_status search_end(void *context, const tn_bound_program *bound) {
 
 /* ---- life ---- */
 
-tn_status tn_finite_create(tn_executor *executor, tn_finite **out) {
+tn_status tn_nonfinite_search_create(tn_executor *executor, tn_nonfinite_search **out) {
   *out = NULL;
-  tn_finite *f = tn_alloc(executor->env, sizeof *f);
+  tn_nonfinite_search *f = tn_alloc(executor->env, sizeof *f);
   if (f == NULL) return TN_ENOMEM;
   f->executor = executor;
   f->text = tn_text_new(executor->env);
@@ -191,7 +191,7 @@ tn_status tn_finite_create(tn_executor *executor, tn_finite **out) {
   return TN_OK;
 }
 
-void tn_finite_destroy(tn_finite *f) {
+void tn_nonfinite_search_destroy(tn_nonfinite_search *f) {
   if (f == NULL) return;
   tn_env *env = f->executor->env;
   f->executor->observer = NULL;
@@ -201,7 +201,7 @@ void tn_finite_destroy(tn_finite *f) {
   tn_release(env, f);
 }
 
-int32_t tn_finite_found(const tn_finite *f, const char **text, int64_t *position) {
+int32_t tn_nonfinite_search_result(const tn_nonfinite_search *f, const char **text, int64_t *position) {
   *text = f->text.v != NULL ? f->text.v : "";
   *position = f->position;
   return f->found;

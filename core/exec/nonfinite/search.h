@@ -9,19 +9,19 @@
 
 #include "core/exec/executor.h"
 
-typedef struct tn_finite tn_finite;
+typedef struct tn_nonfinite_search tn_nonfinite_search;
 
 /* The origin of a value that is not finite. */
-enum { TN_FINITE_INPUT = 1, TN_FINITE_STATE = 2, TN_FINITE_DERIVED = 3, TN_FINITE_OP = 4 };
+enum { TN_NONFINITE_INPUT = 1, TN_NONFINITE_STATE = 2, TN_NONFINITE_DERIVED = 3, TN_NONFINITE_OP = 4 };
 
 /* Observes every run on the executor, until a run leaves behind a value that is not finite, or until
- * tn_finite_destroy. */
-tn_status tn_finite_create(tn_executor *executor, tn_finite **finite);
-void tn_finite_destroy(tn_finite *finite);
+ * tn_nonfinite_search_destroy. */
+tn_status tn_nonfinite_search_create(tn_executor *executor, tn_nonfinite_search **finite);
+void tn_nonfinite_search_destroy(tn_nonfinite_search *finite);
 
 /* TN_FINITE_... of the value found; 0: nothing was found. *text: its name, place and values, a sentence
  * without a full stop. *position: its place in the order of execution, to compare with those of other ranks.
  */
-int32_t tn_finite_found(const tn_finite *finite, const char **text, int64_t *position);
+int32_t tn_nonfinite_search_result(const tn_nonfinite_search *finite, const char **text, int64_t *position);
 
 #endif

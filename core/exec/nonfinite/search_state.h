@@ -6,11 +6,11 @@
 #include "core/exec/nonfinite/scan.h"
 #include "core/exec/nonfinite/search.h"
 
-struct tn_finite {
+struct tn_nonfinite_search {
   tn_executor *executor;
   tn_run_observer observer;  /* of the executor */
   const tn_program *program; /* under way; NULL: none */
-  tn_seen *seen;             /* per value of its graph */
+  tn_scan *seen;             /* per value of its graph */
   char *bytes;               /* elements copied to the host */
   int64_t capacity;
   int64_t runs; /* programs observed so far */
@@ -20,10 +20,10 @@ struct tn_finite {
 };
 
 /* A value without a memory of its own, such as a view, is made by a node that belongs to no group. */
-static inline bool tn_finite_is_launched(const tn_gnode *node) { return node->group >= 0; }
+static inline bool tn_nonfinite_is_launched(const tn_gnode *node) { return node->group >= 0; }
 
 /* describe.c: writes the name, place and values of `v` to text, and its kind to found. step: the step that
  * computes it; -1: an input or state. */
-void tn_finite_describe(tn_finite *f, tn_val v, int32_t step);
+void tn_nonfinite_describe(tn_nonfinite_search *f, tn_val v, int32_t step);
 
 #endif

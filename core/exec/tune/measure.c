@@ -35,8 +35,9 @@ static const char *kernel_libraries(const tn_device *d, const tn_entry *entry) {
   const char *family = ((const tn_kernel *)entry->item)->family, *libraries = NULL;
   bool extends = d->extension != NULL && tn_text_equal(d->extension->item.name, family);
   const tn_backend *b = extends ? d->extension : d->backend;
+  tn_env env = d->env;
   if (b->libraries != NULL && tn_text_equal(b->item.name, family))
-    libraries = b->libraries((tn_env *)&d->env, extends ? d->extension_self : d->self);
+    libraries = b->libraries(&env, extends ? d->extension_self : d->self);
   return libraries != NULL ? libraries : "";
 }
 

@@ -7,7 +7,7 @@
 /* Kinds of state, as masks of 1 << TN_STATE_... */
 enum {
   TN_STATES_OF_MODEL = 1 << TN_STATE_PARAM | 1 << TN_STATE_BUFFER,
-  TN_STATES_OF_OPTIMIZER = 1 << TN_STATE_SLOT | 1 << TN_STATE_HOST
+  TN_STATES_OF_OPTIMIZER = 1 << TN_STATE_OPTIMIZER | 1 << TN_STATE_HOST
 };
 
 /* A file, the prefix of its names, and patterns of names that may be missing or left over. */

@@ -80,7 +80,7 @@ static tn_status bench_load_take_batches(tn_bench_loader *b, int64_t n, double *
 
 /* Reads every sample once if the loader keeps decoded samples. */
 static tn_status bench_load_fill_cache(tn_bench_loader *b) {
-  tn_loader_memory memory = tn_loader_kept(b->loader);
+  tn_loader_cache_info memory = tn_loader_cache(b->loader);
   if (!memory.keeps) return TN_OK;
   return bench_load_take_batches(b, tn_loader_batches(b->loader), NULL);
 }
@@ -98,7 +98,7 @@ static tn_status bench_load_measure(tn_bench_loader *b) {
 static json_t *bench_load_result(const tn_bench_loader *b) {
   json_t *ms = tn_bench_spread(b->round_ms, b->options.rounds);
   double batch = (double)b->loader_options.batch, median = json_number_value(json_array_get(ms, 1));
-  tn_loader_memory memory = tn_loader_kept(b->loader);
+  tn_loader_cache_info memory = tn_loader_cache(b->loader);
   return json_pack("{s:s, s:s, s:i, s:I, s:i, s:o, s:f, s:f, s:I, s:I, s:f, s:f}", "mode", "load", "source",
                    b->loader_options.source->item.name, "workers", (int)b->loader_options.workers, "batch",
                    (json_int_t)b->loader_options.batch, "steps", (int)b->options.steps, "ms", ms, "per_s",

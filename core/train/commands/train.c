@@ -161,7 +161,7 @@ static json_t *train_result(tn_training *t) {
       train_metrics_json(&t->valid_sums), "planned_peak_mib", (double)planned / 1048576.0,
       "measured_peak_mib", (double)measured / 1048576.0, "planned_peak_bytes", (json_int_t)planned,
       "measured_peak_bytes", (json_int_t)measured, "stall_s", tn_loader_stall_s(tn_feeder_loader(t->train)),
-      "cache_mib", (double)tn_loader_kept(tn_feeder_loader(t->train)).bytes / 1048576.0);
+      "cache_mib", (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0);
 }
 
 /* The status of a finished run, with its message. */

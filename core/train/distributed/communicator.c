@@ -6,7 +6,7 @@ static bool communicator_serves(const tn_run *run, const tn_communicator *kind, 
   tn_words families;
   tn_arena arena = tn_arena_new(&run->env);
   bool split = tn_words_split(&arena, kind->families, &families) == TN_OK;
-  *serves = split && tn_words_hold(&families, device->backend->item.name);
+  *serves = split && tn_words_contain(&families, device->backend->item.name);
   tn_arena_free(&arena);
   return split;
 }

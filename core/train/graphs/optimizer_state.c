@@ -22,7 +22,7 @@ static tn_status optimizer_state_allocate(tn_updater *u, const tn_trained_parame
                                           int32_t region) {
   tn_gstate state = {.path = tn_arena_printf(u->arena, "%s.%s", param->state->path, slot),
                      .type = param->state->type,
-                     .what = TN_STATE_SLOT,
+                     .what = TN_STATE_OPTIMIZER,
                      .init = "",
                      .where = ""};
   if (state.path == NULL) return TN_ENOMEM;
@@ -59,7 +59,7 @@ tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const
     tn_builder_fail(b, status);
     return 0;
   }
-  tn_val slot = tn_graph_state(u->graph, path, type, TN_STATE_SLOT, "", "");
+  tn_val slot = tn_graph_state(u->graph, path, type, TN_STATE_OPTIMIZER, "", "");
   if (!slot) tn_builder_fail(b, u->graph->env->record->code);
   return slot;
 }
@@ -70,7 +70,7 @@ tn_val tn_updater_parameter_state(tn_build *b, void *context, const char *name, 
   tn_updater *u = context;
   const tn_gstate *param = u->one->state;
   const char *path = tn_arena_printf(u->arena, "%s.%s", param->path, name);
-  tn_val slot = path ? tn_graph_state(u->graph, path, type, TN_STATE_SLOT, init, param->where) : 0;
+  tn_val slot = path ? tn_graph_state(u->graph, path, type, TN_STATE_OPTIMIZER, init, param->where) : 0;
   if (!slot) tn_builder_fail(b, path ? u->graph->env->record->code : TN_ENOMEM);
   return slot;
 }

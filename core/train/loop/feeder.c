@@ -188,7 +188,7 @@ tn_status tn_feeder_require(tn_run *run, tn_status status) {
 /* Logs how many decoded samples the loader keeps. */
 static void feeder_log_cache(const tn_feeder *f) {
   if (f->loader == NULL) return;
-  tn_loader_memory memory = tn_loader_kept(f->loader);
+  tn_loader_cache_info memory = tn_loader_cache(f->loader);
   if (memory.keeps)
     tn_logf(&f->run->env, TN_LOG_INFO, "%lld of %lld samples are kept in memory, %.1f MiB%s",
             (long long)memory.kept, (long long)memory.count, (double)memory.bytes / 1048576.0,

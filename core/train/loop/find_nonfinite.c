@@ -17,7 +17,7 @@ typedef struct tn_step_search {
   tn_training *t;
   int64_t last_step; /* the last step to repeat */
   void **saved;      /* per region: the state before the current step; NULL: not read yet */
-  tn_finite *finite;
+  tn_nonfinite_search *finite;
   bool stopped;
 } tn_step_search;
 
@@ -69,7 +69,7 @@ static tn_status nonfinite_check_state(tn_step_search *s, const tn_placement *st
   void *data = tn_alloc(env, bytes + 1);
   tn_status status = data ? tn_executor_read(s->t->executor, state->path, data, bytes) : TN_ENOMEM;
   if (status == TN_OK)
-    *finite = tn_seen_of(state->type.dtype, data, tn_type_count(&state->type)).kind == TN_SEEN_FINITE;
+    *finite = tn_scan_elements(state->type.dtype, data, tn_type_count(&state->type)).kind == TN_SCAN_FINITE;
   tn_release(env, data);
   return status;
 }
@@ -80,7 +80,7 @@ static tn_status nonfinite_check_states(tn_step_search *s, bool *finite) {
   *finite = true;
   for (size_t i = 0; *finite && i < map->states.n; i++) {
     const tn_placement *p = &map->states.v[i];
-    bool lasts = p->what == TN_STATE_PARAM || p->what == TN_STATE_BUFFER || p->what == TN_STATE_SLOT;
+    bool lasts = p->what == TN_STATE_PARAM || p->what == TN_STATE_BUFFER || p->what == TN_STATE_OPTIMIZER;
     if (lasts && p->path[0] != '@' && tn_dtype_is_float(p->type.dtype))
       TN_TRY(nonfinite_check_state(s, p, finite));
   }
@@ -151,7 +151,7 @@ static tn_status nonfinite_repeat_step(tn_step_search *s, const tn_progress *bef
   TN_TRY(nonfinite_restore_state(s));
   t->progress = *before;
   TN_TRY(nonfinite_begin_epoch(s));
-  TN_TRY(tn_finite_create(t->executor, &s->finite));
+  TN_TRY(tn_nonfinite_search_create(t->executor, &s->finite));
   tn_status status = tn_training_step(t);
   return status == TN_ENONFINITE ? TN_OK : status;
 }
@@ -188,7 +188,7 @@ static tn_status nonfinite_validate(tn_step_search *s) {
                         &t->eval_outputs, t->run->settings.run.fast_dev_run ? 1 : 0,
                         t->ranks};
   TN_TRY(tn_feeder_stop(t->valid));
-  TN_TRY(tn_finite_create(t->executor, &s->finite));
+  TN_TRY(tn_nonfinite_search_create(t->executor, &s->finite));
   tn_metric_sums_reset(&t->valid_sums);
   tn_status status = tn_validation_run(t->run, &pass, &t->valid_sums);
   return status == TN_ESTOPPED ? TN_OK : status;
@@ -217,9 +217,9 @@ typedef struct tn_step_finding {
 
 static const char *nonfinite_advice(int32_t what) {
   switch (what) {
-  case TN_FINITE_INPUT: return "check the values of the source and the transforms of [data]";
-  case TN_FINITE_STATE: return "check the weights that the run began with";
-  case TN_FINITE_DERIVED:
+  case TN_NONFINITE_INPUT: return "check the values of the source and the transforms of [data]";
+  case TN_NONFINITE_STATE: return "check the weights that the run began with";
+  case TN_NONFINITE_DERIVED:
     return "a parameter is too large for that type: a lower lr, weight_decay or bf16 may help";
   default: return "a lower lr, [optimizer] clip, or other operands of this op may help";
   }
@@ -235,7 +235,7 @@ static tn_status nonfinite_conclude(tn_step_search *s, const char *failure) {
   tn_status status = mine && all ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && s->finite) {
     const char *text;
-    mine->what = tn_finite_found(s->finite, &text, &mine->position);
+    mine->what = tn_nonfinite_search_result(s->finite, &text, &mine->position);
     strncat(mine->text, text, sizeof mine->text - 1);
   }
   if (status == TN_OK) status = tn_ranks_all_gather(t->ranks, env, t->run->rank, mine, sizeof *mine, all);
@@ -268,7 +268,7 @@ tn_status tn_training_find_nonfinite(tn_training *t) {
   t->observers = observers;
   t->progress = progress;
   tn_metric_sums_copy(&t->epoch_sums, &epoch);
-  tn_finite_destroy(s.finite);
+  tn_nonfinite_search_destroy(s.finite);
   nonfinite_free_state(&s);
   /* on one rank the original failure is reported without the search; other ranks must be told */
   if (status != TN_OK && tn_run_ranks(t->run) > 1) return status;

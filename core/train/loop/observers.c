@@ -61,7 +61,7 @@ static tn_status observers_check_words(tn_run *run, const tn_entry *entries, int
   const tn_words known = {names, n};
   for (int32_t i = 0; i < words->n; i++) {
     const char *word = words->v[i] + (*words->v[i] == '-');
-    if (tn_words_hold(&known, word)) continue;
+    if (tn_words_contain(&known, word)) continue;
     const char *nearest = tn_text_nearest(word, names, (size_t)n);
     tn_section *section = tn_ini_section(&run->ini, "run");
     return tn_failf(&run->env, TN_EINVAL, "%s: [run] observers: there is no observer '%s'%s%s%s",

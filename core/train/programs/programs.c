@@ -152,7 +152,7 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
   const tn_compile_options *dump = programs_dump_options(request, which);
   tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
   options.arena_limit = request->arena_limit;
-  options.lay = which == TN_PROGRAM_STEP ? set->map : NULL;
+  options.layout_map = which == TN_PROGRAM_STEP ? set->map : NULL;
   options.slot_like =
       which != TN_PROGRAM_STEP && programs_is_training(which) ? set->programs[TN_PROGRAM_STEP] : NULL;
   tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graphs->v[which],

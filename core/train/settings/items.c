@@ -12,8 +12,8 @@ tn_status tn_settings_read_section(tn_env *env, tn_ini *ini, const tn_item *tabl
   tn_options options;
   tn_section *section = tn_ini_section(ini, table->name);
   TN_TRY(tn_options_start(env, &ini->arena, table, &options));
-  TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&options}, 1));
-  TN_TRY(tn_schema_finish(env, ini, section, table->name, &options));
+  TN_TRY(tn_section_fill(env, ini, section, (tn_options *[]){&options}, 1));
+  TN_TRY(tn_section_finish(env, ini, section, table->name, &options));
   memcpy(into, options.data, table->options_bytes);
   return TN_OK;
 }
@@ -35,7 +35,7 @@ tn_status tn_settings_item_options(tn_env *env, tn_ini *ini, const char *kind, c
   if (name == NULL) return TN_ENOMEM;
   tn_section *section = tn_ini_section(ini, name);
   TN_TRY(tn_options_start(env, &ini->arena, item, &options));
-  TN_TRY(tn_schema_fill(env, ini, section, (tn_options *[]){&options}, 1));
+  TN_TRY(tn_section_fill(env, ini, section, (tn_options *[]){&options}, 1));
   *data = options.data;
-  return tn_schema_finish(env, ini, section, name, &options);
+  return tn_section_finish(env, ini, section, name, &options);
 }

@@ -40,7 +40,7 @@ static tn_status unused_keys_check_section(tn_env *env, tn_registry *registry, t
 }
 
 tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini *ini) {
-  const tn_schema_section known[] = {
+  const tn_section_pattern known[] = {
 #define KNOWN(pattern, table)                                                                                \
   {                                                                                                          \
     pattern, (const tn_item *const[]) { &table, NULL }                                                       \
@@ -65,5 +65,5 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
 #undef KNOWN
   for (int32_t i = 0; i < ini->n_sections; i++)
     if (!ini->sections[i].used) TN_TRY(unused_keys_check_section(env, registry, ini, &ini->sections[i]));
-  return tn_schema_check(env, ini, known, sizeof known / sizeof *known);
+  return tn_sections_check(env, ini, known, sizeof known / sizeof *known);
 }

@@ -1,4 +1,4 @@
-/* graph.c: a model written in C, trained on this program's own data, saved, loaded, and used.
+/* graph.c: defines a model in C, trains it on data of this program, saves it, loads it and runs it.
  *
  *     cc graph.c $(pkg-config --cflags --libs tenon) -lm -o graph && ./graph */
 #include <math.h>
@@ -10,7 +10,7 @@
 
 enum { BATCH = 64, STEPS = 1000 };
 
-/* A curve through points: two layers and a skip. The same function serves training and inference. */
+/* Fits a curve to points: two layers and a skip connection. Training and inference use the same function. */
 static tn_status curve(tn_build *b, void *user) {
   const tn_type number = {TN_F32, 1, {1}};
   (void)user;

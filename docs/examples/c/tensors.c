@@ -20,18 +20,18 @@ int main(void) {
   if (tn_context_open(NULL, &context) != TN_OK) return fail(context);
   if (tn_device_open(context, "cpu", 0, "threads = 2", &device) != TN_OK) return fail(context);
 
-  /* Tensors around this program's own memory; a permuted view turns NHWC into the NCHW of every op. */
+  /* Tensors over memory of this program; a permuted view presents NHWC as the NCHW of the ops. */
   if (tn_tensor_wrap(device, &nhwc, pixels, &x) != TN_OK) return fail(device);
   if (tn_tensor_permute(x, (const int32_t[]){0, 3, 1, 2}, &nchw) != TN_OK) return fail(device);
   if (tn_tensor_wrap(device, &weight, kernel, &w) != TN_OK) return fail(device);
 
-  /* An op by its text: the result is a new tensor. */
+  /* An op in text form: the result is a new tensor. */
   if (tn_apply(device, "conv2d(stride=[1, 1])", (tn_tensor *[]){nchw, w}, 2, &y, 1) != TN_OK)
     return fail(device);
   if (tn_tensor_read(y, gray, sizeof gray) != TN_OK) return fail(device);
   printf("gray: %g %g %g %g\n", gray[0], gray[1], gray[2], gray[3]);
 
-  /* The same op piece by piece, ended with its gradient instead: d sum(y) / d kernel. */
+  /* The same op, argument by argument, ended with its gradient: d sum(y) / d kernel. */
   if (tn_tensor_new(device, tn_tensor_type(y), &dy) != TN_OK) return fail(device);
   if (tn_tensor_fill(dy, 1) != TN_OK) return fail(device);
   tn_call *call = tn_call_begin(device, "conv2d");

@@ -1,4 +1,4 @@
-/* train_and_infer.c: trains what an INI file describes, then infers on this program's own buffers.
+/* train_and_infer.c: trains the model of an INI file, then runs inference on buffers of this program.
  *
  *     cc train_and_infer.c $(pkg-config --cflags --libs tenon) -o train_and_infer
  *     ./train_and_infer digits.ini */

@@ -1,17 +1,17 @@
-/* Losses step by step against PyTorch's, from the same weights over the same samples
- * (tests/golden/make_curves.py).
+/* tests/integration/peers/curves_test.c: compares losses step by step with PyTorch's, from the same weights
+ * over the same samples (tests/golden/make_curves.py).
  *
- * The first steps have to be one, up to rounding. How long they stay so is a matter of the net: PyTorch's
- * twin, PyTorch again from weights that are one unit in the last place larger, says how fast it drives
- * roundings apart. From there on means over 25 steps are compared, which agree while single steps do not. A
- * run of this test is the beginning of the 500 steps on docs/results/curves.md. */
+ * The first steps agree up to rounding. The number of such steps depends on the model. PyTorch's twin, a run
+ * from weights that are one unit in the last place larger, shows how fast rounding differences grow. Later
+ * steps are compared by means over 25 steps, which agree even where single steps do not. The 500 steps of
+ * docs/results/curves.md begin with the steps of this test. */
 #include <stdlib.h>
 
 #include "peers.h"
 
-#define FAST " --set backend.use=onednn,cpu" /* the fast CPU where it is built */
+#define FAST " --set backend.use=onednn,cpu" /* onednn if it is built */
 
-/* Trains `steps` steps and returns what PyTorch's losses were. */
+/* Trains `steps` steps and returns the losses of PyTorch. */
 static const json_t *train(const char *curve, const char *options, int steps, double *losses) {
   char line[1024], golden[64];
   snprintf(line, sizeof line, ROOT "/tests/golden/curves/%s.ini --set run.max_steps=%d %s", curve, steps,
@@ -21,8 +21,8 @@ static const json_t *train(const char *curve, const char *options, int steps, do
   return json_object_get(peers_golden(golden), "losses");
 }
 
-/* The twin's means are 0.008 apart at most, where the loss falls from 2.3 to 0.12; another implementation,
- * which rounds at every step, gets four times that. */
+/* The loss falls from 2.3 to 0.12, and the twin's means differ by at most 0.008. The band is four times that,
+ * for an implementation that rounds differently at every step. */
 static void lenet_learns_as_in_pytorch(void **state) {
   (void)state;
   double losses[PEERS_MOST_STEPS];
@@ -41,7 +41,7 @@ static void lenet_begins_on_the_reference_as_in_pytorch(void **state) {
   peers_compare(losses, golden, 0, 40, 1e-4, 0);
 }
 
-/* A net that does not drive roundings apart: single losses agree. */
+/* This model does not amplify rounding differences: single losses agree. */
 static void a_character_transformer_learns_as_in_pytorch(void **state) {
   (void)state;
   double losses[PEERS_MOST_STEPS];
@@ -51,9 +51,9 @@ static void a_character_transformer_learns_as_in_pytorch(void **state) {
   peers_compare(losses, golden, 0, 100, 1e-4, 0);
 }
 
-/* Batch norm over a few pictures multiplies a rounding by ten every two steps, until single losses mean
- * nothing: by step 30 means are 0.002 apart from PyTorch's with the fast CPU, 0.003 with the reference and
- * with PyTorch itself from initial weights that are one unit in the last place larger. */
+/* Batch norm over a few pictures amplifies rounding differences tenfold every two steps, until single losses
+ * cannot be compared. At step 30 the means differ from PyTorch's by 0.002 with onednn, by 0.003 with the
+ * reference, and by 0.003 in PyTorch's twin. */
 static void a_resnet_on_jpegs_learns_as_in_pytorch(void **state) {
   (void)state;
   double losses[PEERS_MOST_STEPS];

@@ -1,8 +1,9 @@
-/* Names and shapes of the examples' parameters and running statistics are those of torchvision's and Hugging
- * Face's state dicts (tests/golden/make_names.py), so that their files load with no mapping. */
+/* tests/integration/peers/names_test.c: the parameters and running statistics of the examples have the names
+ * and shapes of torchvision's and Hugging Face's state dicts (tests/golden/make_names.py), so that their
+ * files load without a mapping. */
 #include "peers.h"
 
-/* A state's shape as the lists write it: "64x3x7x7". */
+/* The shape of a state in the format of the lists: "64x3x7x7". */
 static void shape_text(const json_t *state, char text[64]) {
   const json_t *shape = json_object_get(state, "shape");
   int n = 0;
@@ -12,7 +13,7 @@ static void shape_text(const json_t *state, char text[64]) {
                   (long long)json_integer_value(json_array_get(shape, i)));
 }
 
-/* Path -> shape of what a checkpoint's model holds. */
+/* Maps the paths of a checkpoint's model to shapes. */
 static json_t *names_of_plan(const json_t *plan) {
   json_t *names = json_object(), *states = json_object_get(plan, "states");
   for (size_t i = 0; i < json_array_size(states); i++) {
@@ -26,7 +27,7 @@ static json_t *names_of_plan(const json_t *plan) {
   return names;
 }
 
-/* Takes each listed name out of `names`; what stays there is too many. */
+/* Removes each listed name from `names`; remaining names are failures. */
 static void take_listed(const char *list, json_t *names) {
   char path[512], name[256], shape[64];
   snprintf(path, sizeof path, ROOT "/tests/golden/names/%s.txt", list);

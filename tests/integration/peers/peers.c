@@ -1,4 +1,4 @@
-/* tests/integration/peers/peers.c: runs, their losses, and the comparison. */
+/* tests/integration/peers/peers.c: trains, reads losses and compares them. */
 #include "peers.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ const json_t *peers_golden(const char *path) {
   return file_json(whole);
 }
 
-/* The losses of metrics.jsonl, which has an event a line. */
+/* Reads the losses of metrics.jsonl, which has one event per line. */
 static int read_losses(const char *run, double losses[PEERS_MOST_STEPS]) {
   char path[512];
   int n = 0;

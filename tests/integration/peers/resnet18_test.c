@@ -1,5 +1,6 @@
-/* ResNet-18 at 224x224 with the weights that torchvision's had (tests/golden/make_resnet18.py): logits, the
- * losses of five steps of SGD with momentum, and the logits after them. */
+/* tests/integration/peers/resnet18_test.c: ResNet-18 at 224x224 with the weights of torchvision's model
+ * (tests/golden/make_resnet18.py): logits, the losses of five steps of SGD with momentum, and the logits
+ * after them. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,7 +39,7 @@ static const char steps_ini[] = "include = data.ini\n"
                                 "[optimizer]\n"
                                 "lr = 0.01\n"
                                 "weight_decay = 0\n"
-                                "[schedule]\n" /* a constant rate, for so few epochs */
+                                "[schedule]\n" /* constant learning rate */
                                 "warmup = 0\n";
 
 static uint8_t pixel(uint32_t index) {
@@ -49,7 +50,7 @@ static uint8_t pixel(uint32_t index) {
   return (uint8_t)(h >> 16);
 }
 
-/* IDX: two zeros, the type, the rank, dimensions and elements in big-endian order. */
+/* Writes IDX: two zeros, the type, the rank, dimensions and elements in big-endian order. */
 static void write_images(void) {
   const uint32_t n = BATCH * CHANNELS * PIXELS;
   static const uint8_t head[20] = {0, 0, 8,   4, 0, 0, 0,  BATCH * STEPS, 0, 0, 0, CHANNELS, 0,
@@ -72,7 +73,7 @@ static void write_labels(void) {
   file_write_bytes("labels", bytes, sizeof bytes);
 }
 
-/* The first pictures as a .npy file (format 1.0), normalized. */
+/* Writes the first pictures as a .npy file (format 1.0), normalized. */
 static void write_input(void) {
   static const float mean[] = {0.485f, 0.456f, 0.406f}, deviation[] = {0.229f, 0.224f, 0.225f};
   const size_t start = 128, n = (size_t)SHOWN * CHANNELS * PIXELS;
@@ -98,7 +99,7 @@ static int is_branch_scale(const char *name) {
   return n > strlen(end) && strcmp(name + n - strlen(end), end) == 0;
 }
 
-/* A safetensors file with every bn2.weight at 0.1; the script says why. */
+/* Sets every bn2.weight of a safetensors file to 0.1; make_resnet18.py has the reason. */
 static void shrink_branches(const char *from, const char *to) {
   size_t size;
   uint64_t length;
@@ -106,7 +107,7 @@ static void shrink_branches(const char *from, const char *to) {
   json_t *tensor;
   int n = 0;
   char *bytes = file_read(from, &size);
-  memcpy(&length, bytes, sizeof length); /* little-endian, as every machine that runs this test */
+  memcpy(&length, bytes, sizeof length); /* little-endian, like the machines of this test */
   json_t *header = json_loadb(bytes + 8, (size_t)length, 0, NULL);
   assert_non_null(header);
   json_object_foreach(header, name, tensor) {
@@ -124,7 +125,7 @@ static void shrink_branches(const char *from, const char *to) {
   file_write_bytes(to, bytes, size);
 }
 
-/* Predicts with the weights and compares with one of the golden's lists. */
+/* Predicts with the weights and compares the logits with a list of the golden. */
 static void compare_logits(const char *weights, const json_t *golden, const char *which) {
   size_t size;
   double worst = 0.0;

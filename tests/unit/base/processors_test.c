@@ -19,7 +19,7 @@ static void expect_list(const char *from, const char *to) {
   test_env t;
   test_env_start(&t);
   tn_text text = tn_text_new(&t);
-  assert_true(tn_processors_read(&p, from));
+  assert_true(tn_processors_parse(&p, from));
   tn_processors_print(&text, &p);
   assert_string_equal(text.v, to);
   tn_text_free(&text);
@@ -42,7 +42,7 @@ static void what_is_no_list_is_refused(void **state) {
                                       "0;1", "yes", "1.5", "1e3", "0-1023,0", "99999999999", "0-99999"};
   tn_processors p;
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-    if (tn_processors_read(&p, wrong[i])) fail_msg("'%s' was read", wrong[i]);
+    if (tn_processors_parse(&p, wrong[i])) fail_msg("'%s' was read", wrong[i]);
 }
 
 static void there_are_some_and_they_rise(void **state) {
@@ -80,7 +80,7 @@ static void expect_spread(const char *folder, const char *from, const char *to) 
   test_env t;
   test_env_start(&t);
   tn_text text = tn_text_new(&t);
-  assert_true(tn_processors_read(&p, from));
+  assert_true(tn_processors_parse(&p, from));
   tn_processors_spread(&p, folder);
   tn_processors_print(&text, &p);
   assert_string_equal(text.v, to);

@@ -116,10 +116,10 @@ static tn_status fill(test_env *t, tn_ini *ini) {
   tn_options options, *into[] = {&options};
   tn_text printed = tn_text_new(t);
   TN_TRY(tn_options_start(t, &ini->arena, &item, &options));
-  TN_TRY(tn_schema_fill(t, ini, tn_ini_section(ini, "run"), into, 1));
-  TN_TRY(tn_schema_fill(t, ini, tn_ini_section(ini, "group.a"), into, 1));
+  TN_TRY(tn_section_fill(t, ini, tn_ini_section(ini, "run"), into, 1));
+  TN_TRY(tn_section_fill(t, ini, tn_ini_section(ini, "group.a"), into, 1));
   TN_TRY(tn_options_set_int(t, &options, "sizes", 7));
-  TN_TRY(tn_schema_finish(t, ini, NULL, "run", &options));
+  TN_TRY(tn_section_finish(t, ini, NULL, "run", &options));
   tn_options_print(&printed, &item, options.data);
   char *taken = tn_text_take(&printed);
   if (taken == NULL) return TN_ENOMEM;

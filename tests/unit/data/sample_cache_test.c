@@ -238,7 +238,7 @@ static void kept_samples_change_nothing_with_any_memory_and_number_of_workers(vo
   options.workers = 0;
   tn_loader *loader = make(&options);
   uint64_t expected = hash_epochs(loader);
-  assert_false(tn_loader_kept(loader).keeps);
+  assert_false(tn_loader_cache(loader).keeps);
   tn_loader_destroy(loader);
   const int64_t sizes[] = {0, 100, 900, 1 << 20, (1 << 20) + 900, 1 << 24};
   const int32_t workers[] = {0, 1, 2, 5};
@@ -248,7 +248,7 @@ static void kept_samples_change_nothing_with_any_memory_and_number_of_workers(vo
       options.workers = workers[k];
       loader = make(&options);
       assert_true(hash_epochs(loader) == expected);
-      assert_true(tn_loader_kept(loader).bytes <= sizes[i]);
+      assert_true(tn_loader_cache(loader).bytes <= sizes[i]);
       tn_loader_destroy(loader);
     }
 }
@@ -264,7 +264,7 @@ static void a_kept_sample_is_read_once(void **state) {
     tn_loader *loader = make(&options);
     for (int64_t epoch = 0; epoch < 4; epoch++) hash_epoch(loader, epoch, 0);
     assert_int_equal(reads, COUNT);
-    tn_loader_memory memory = tn_loader_kept(loader);
+    tn_loader_cache_info memory = tn_loader_cache(loader);
     assert_true(memory.keeps && memory.count == COUNT && memory.kept == COUNT && !memory.full);
     tn_loader_destroy(loader);
   }
@@ -286,7 +286,7 @@ static void where_not_all_have_room_the_others_are_read_again(void **state) {
   options.cache_bytes = 1 << 20; /* too little for the block */
   loader = make(&options);
   for (int64_t epoch = 0; epoch < 2; epoch++) hash_epoch(loader, epoch, 0);
-  tn_loader_memory memory = tn_loader_kept(loader);
+  tn_loader_cache_info memory = tn_loader_cache(loader);
   assert_true(memory.full && memory.kept == 0);
   assert_true(reads >= 2 * COUNT);
   tn_loader_destroy(loader);
@@ -300,7 +300,7 @@ static void a_source_that_does_not_offer_it_is_read_every_time(void **state) {
   tn_loader *loader = make(&options);
   for (int64_t epoch = 0; epoch < 2; epoch++) hash_epoch(loader, epoch, 0);
   assert_true(reads >= 2 * COUNT);
-  assert_false(tn_loader_kept(loader).keeps);
+  assert_false(tn_loader_cache(loader).keeps);
   tn_loader_destroy(loader);
 }
 
@@ -321,7 +321,7 @@ static void memory_that_is_refused_only_means_reading_again(void **state) {
   record.allocator = (tn_allocator){NULL, small_only};
   tn_loader *loader = make(&options);
   uint64_t hash = hash_epochs(loader);
-  assert_true(tn_loader_kept(loader).full);
+  assert_true(tn_loader_cache(loader).full);
   tn_loader_destroy(loader);
   record.allocator = (tn_allocator){NULL, NULL};
   loader = make(&options);

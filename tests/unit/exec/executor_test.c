@@ -264,7 +264,7 @@ static void state_in_blocks_is_row_major_outside(void **state) {
   float given[4][6], found[4][6], raw[32];
   (void)state;
   assert_int_equal(tn_state_map_add(map, &weight, 0, -1), TN_OK);
-  tn_state_map_lay(map, tn_state_map_find(map, "w"), &blocks);
+  tn_state_map_set_layout(map, tn_state_map_find(map, "w"), &blocks);
   create(1);
   for (int i = 0; i < 24; i++) given[i / 6][i % 6] = (float)i;
   assert_int_equal(tn_executor_write(executor, "w", given, sizeof given), TN_OK);

@@ -63,7 +63,7 @@ static void place_parameter(const tn_type *type) {
 
 static tn_program *compile(const char *text, bool choose) {
   tn_graph *graph = fixture_graph(&F, text);
-  tn_compile_options options = {.lay = choose ? F.map : NULL};
+  tn_compile_options options = {.layout_map = choose ? F.map : NULL};
   tn_program *program = NULL;
   ok(tn_state_map_add_rest(F.map, graph));
   ok(tn_compile(&F.env, "p", F.registry, &F.target, graph, F.map, &options, &program));
@@ -157,7 +157,7 @@ static void a_layout_with_padding_is_not_taken(void **state) {
 static void other_programs_take_the_layout_of_the_state(void **state) {
   (void)state;
   place_parameter(&square);
-  tn_state_map_lay(F.map, tn_state_map_find(F.map, "w"), &by_16);
+  tn_state_map_set_layout(F.map, tn_state_map_find(F.map, "w"), &by_16);
   tn_program *p = compile(STEP "output y = y\n", false);
   assert_int_equal(count_reorders(p), 0);
   assert_int_equal(p->steps[0].in[1].layout.n_blocks, 1);
@@ -167,7 +167,7 @@ static void other_programs_take_the_layout_of_the_state(void **state) {
 static void views_and_outputs_of_a_state_with_a_layout_are_reordered(void **state) {
   (void)state;
   place_parameter(&square);
-  tn_state_map_lay(F.map, tn_state_map_find(F.map, "w"), &by_16);
+  tn_state_map_set_layout(F.map, tn_state_map_find(F.map, "w"), &by_16);
   tn_program *p = compile("w: f32[32, 32] = state(path=w)\n"
                           "v = reshape(w, dims=[1024])\n"
                           "s = reduce_sum(v)\n"
@@ -176,14 +176,14 @@ static void views_and_outputs_of_a_state_with_a_layout_are_reordered(void **stat
   assert_int_equal(count_reorders(p), 2);
   for (int32_t i = 0; i < p->n_steps; i++)
     if (strcmp(p->steps[i].group->kernel->item.name, "t.reduce_sum") == 0)
-      assert_int_equal(p->steps[i].in[0].place.base, TN_BASE_ARENA);
+      assert_int_equal(p->steps[i].in[0].location.base, TN_BASE_ARENA);
   tn_program_destroy(p);
 }
 
 static void a_committed_value_has_the_layout_of_the_state(void **state) {
   (void)state;
   place_parameter(&square);
-  tn_state_map_lay(F.map, tn_state_map_find(F.map, "w"), &by_16);
+  tn_state_map_set_layout(F.map, tn_state_map_find(F.map, "w"), &by_16);
   tn_program *p = compile("a: f32[32, 32] = input(name=a)\n"
                           "f: f32[1024] = input(name=f)\n"
                           "w: f32[32, 32] = state(path=w)\n"
@@ -194,7 +194,7 @@ static void a_committed_value_has_the_layout_of_the_state(void **state) {
                           false);
   int32_t blocks = 0;
   for (int32_t i = 0; i < p->n_steps; i++)
-    if (p->steps[i].out[0].place.base == TN_BASE_REGION) blocks += p->steps[i].out[0].layout.n_blocks;
+    if (p->steps[i].out[0].location.base == TN_BASE_REGION) blocks += p->steps[i].out[0].layout.n_blocks;
   assert_int_equal(blocks, 2);
   assert_int_equal(count_reorders(p), 2);
   tn_program_destroy(p);
@@ -203,7 +203,7 @@ static void a_committed_value_has_the_layout_of_the_state(void **state) {
 static void a_region_whose_result_is_reordered_stays_as_it_is(void **state) {
   (void)state;
   place_parameter(&square);
-  tn_state_map_lay(F.map, tn_state_map_find(F.map, "w"), &by_16);
+  tn_state_map_set_layout(F.map, tn_state_map_find(F.map, "w"), &by_16);
   /* both groups read the constant, so each computes it */
   tn_program *p = compile("a: f32[32, 32] = input(name=a)\n"
                           "w: f32[32, 32] = state(path=w)\n"

@@ -129,7 +129,7 @@ static symbols *evaluate(fixture *f, const tn_graph *g) {
 
 /* ---- the program ---- */
 
-static memory *base_of(machine *m, const tn_place *place) {
+static memory *base_of(machine *m, const tn_location *place) {
   switch (place->base) {
   case TN_BASE_ARENA: return &m->arena;
   case TN_BASE_REGION: return &m->regions[place->region];
@@ -161,11 +161,11 @@ static int64_t storage_index(const tn_operand *o, int64_t k) {
 
 static symbols read_operand(machine *m, const tn_operand *o) {
   int64_t size = (int64_t)tn_dtype_size(o->type.dtype);
-  if (o->place.base == TN_BASE_NONE) return (symbols){0};
+  if (o->location.base == TN_BASE_NONE) return (symbols){0};
   symbols s = new_symbols(tn_type_count(&o->type));
-  memory *from = base_of(m, &o->place);
+  memory *from = base_of(m, &o->location);
   for (int64_t k = 0; k < s.n; k++) {
-    int64_t at = o->place.offset + storage_index(o, k) * size;
+    int64_t at = o->location.offset + storage_index(o, k) * size;
     s.v[k] = from->v[at];
     for (int64_t b = 0; b < size; b++)
       if (from->v[at + b] != from->v[at]) s.v[k] = 13; /* torn */
@@ -175,14 +175,15 @@ static symbols read_operand(machine *m, const tn_operand *o) {
 
 static void write_result(machine *m, const tn_operand *o, const symbols *s) {
   int64_t size = (int64_t)tn_dtype_size(o->type.dtype);
-  memory *to = base_of(m, &o->place);
+  memory *to = base_of(m, &o->location);
   for (int64_t k = 0; k < s->n; k++)
-    for (int64_t b = 0; b < size; b++) to->v[o->place.offset + storage_index(o, k) * size + b] = s->v[k];
+    for (int64_t b = 0; b < size; b++) to->v[o->location.offset + storage_index(o, k) * size + b] = s->v[k];
 }
 
 static bool overlap(const tn_operand *a, const tn_operand *b) {
-  return a->place.base == b->place.base && a->place.region == b->place.region &&
-         a->place.offset < b->place.offset + bytes_of(b) && b->place.offset < a->place.offset + bytes_of(a);
+  return a->location.base == b->location.base && a->location.region == b->location.region &&
+         a->location.offset < b->location.offset + bytes_of(b) &&
+         b->location.offset < a->location.offset + bytes_of(a);
 }
 
 static bool allows(const tn_group *g, int32_t operand, int32_t result) {
@@ -193,8 +194,8 @@ static bool allows(const tn_group *g, int32_t operand, int32_t result) {
 
 /* Each side reads and writes its own memory; both read the inputs. */
 static void check_side(const tn_step *step, const tn_operand *o) {
-  if (o->place.base != TN_BASE_SLOT)
-    assert_int_equal(o->place.base == TN_BASE_HOST, step->group->fallback != NULL);
+  if (o->location.base != TN_BASE_SLOT)
+    assert_int_equal(o->location.base == TN_BASE_HOST, step->group->fallback != NULL);
 }
 
 static int32_t workspace_base(const tn_step *step) {
@@ -207,16 +208,16 @@ static void check_ranges(machine *m, const tn_step *step) {
                           {workspace_base(step), 0, step->workspace_offset}};
   for (int32_t i = 0; i < step->n_in + step->n_out; i++) {
     const tn_operand *o = i < step->n_in ? &step->in[i] : &step->out[i - step->n_in];
-    if (o->place.base == TN_BASE_NONE) continue;
-    assert_true(o->place.offset >= 0 && o->place.offset + bytes_of(o) <= base_of(m, &o->place)->n);
+    if (o->location.base == TN_BASE_NONE) continue;
+    assert_true(o->location.offset >= 0 && o->location.offset + bytes_of(o) <= base_of(m, &o->location)->n);
     assert_false(overlap(o, &workspace));
     check_side(step, o);
   }
   for (int32_t k = 0; k < step->n_out; k++) {
-    assert_int_not_equal(step->out[k].place.base, TN_BASE_SLOT);
+    assert_int_not_equal(step->out[k].location.base, TN_BASE_SLOT);
     for (int32_t i = 0; i < step->n_in; i++) {
       if (!overlap(&step->in[i], &step->out[k])) continue;
-      assert_true(step->in[i].place.offset == step->out[k].place.offset &&
+      assert_true(step->in[i].location.offset == step->out[k].location.offset &&
                   bytes_of(&step->in[i]) == bytes_of(&step->out[k]));
       assert_true(allows(step->group, i, k));
     }

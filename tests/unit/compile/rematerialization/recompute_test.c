@@ -124,7 +124,7 @@ static void old_values_of_states_are_not_read_later_than_before(void **state) {
                                       "d = add(c, r)\n"
                                       "commit w = n\noutput d = d\n");
   assert_int_equal(p->n_steps, 5);
-  assert_int_equal(p->steps[2].out[0].place.base, TN_BASE_REGION);
+  assert_int_equal(p->steps[2].out[0].location.base, TN_BASE_REGION);
   tn_program_destroy(p);
 }
 

@@ -32,7 +32,7 @@ static const tn_item run_table = TN_ITEM(tn_item, 0, "run", "", run_section, run
 static const tn_item sgd_item = TN_ITEM(tn_item, TN_OPTIMIZER, "sgd", "", sgd, sgd_rows);
 static const tn_item *const run_tables[] = {&run_table, NULL};
 static const tn_item *const run_and_sgd[] = {&run_table, &sgd_item, NULL};
-static const tn_schema_section known[] = {
+static const tn_section_pattern known[] = {
     {"run", run_tables}, {"optimizer", run_and_sgd}, {"data.*", run_tables}, {"block *", NULL}};
 
 typedef struct fixture {
@@ -55,7 +55,7 @@ static void end(fixture *f) {
 
 static tn_status fill(fixture *f, const char *section) {
   tn_options *into[] = {&f->run, &f->sgd};
-  return tn_schema_fill(&f->t, &f->ini, tn_ini_section(&f->ini, section), into, 2);
+  return tn_section_fill(&f->t, &f->ini, tn_ini_section(&f->ini, section), into, 2);
 }
 
 static void keys_go_to_the_table_that_knows_them(void **state) {
@@ -66,9 +66,9 @@ static void keys_go_to_the_table_that_knows_them(void **state) {
   assert_int_equal(fill(&f, "absent"), TN_OK);
   assert_true(((sgd *)f.sgd.data)->lr == 0.5);
   assert_int_equal(((run_section *)f.run.data)->seed, 3);
-  assert_int_equal(tn_schema_finish(&f.t, &f.ini, tn_ini_section(&f.ini, "optimizer"), "optimizer", &f.run),
+  assert_int_equal(tn_section_finish(&f.t, &f.ini, tn_ini_section(&f.ini, "optimizer"), "optimizer", &f.run),
                    TN_OK);
-  assert_int_equal(tn_schema_check(&f.t, &f.ini, known, 4), TN_OK);
+  assert_int_equal(tn_sections_check(&f.t, &f.ini, known, 4), TN_OK);
   end(&f);
 }
 
@@ -117,10 +117,10 @@ static void a_missing_key_is_named_with_its_section(void **state) {
   fixture f;
   (void)state;
   start(&f, "\n[run]\n");
-  assert_int_equal(tn_schema_finish(&f.t, &f.ini, tn_ini_section(&f.ini, "run"), "run", &f.run), TN_EINVAL);
+  assert_int_equal(tn_section_finish(&f.t, &f.ini, tn_ini_section(&f.ini, "run"), "run", &f.run), TN_EINVAL);
   assert_string_equal(tn_error_text(&f.t),
                       "t.ini:2: [run] name: run needs this option, expected a text (of the run)");
-  assert_int_equal(tn_schema_finish(&f.t, &f.ini, NULL, "run", &f.run), TN_EINVAL);
+  assert_int_equal(tn_section_finish(&f.t, &f.ini, NULL, "run", &f.run), TN_EINVAL);
   assert_string_equal(tn_error_text(&f.t), "[run] name: run needs this option, expected a text (of the run)");
   end(&f);
 }
@@ -171,7 +171,7 @@ static void strangers_are_found_in_the_end(void **state) {
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     fixture f;
     start(&f, cases[i][0]);
-    assert_int_equal(tn_schema_check(&f.t, &f.ini, known, 4), TN_EINVAL);
+    assert_int_equal(tn_sections_check(&f.t, &f.ini, known, 4), TN_EINVAL);
     assert_string_equal(tn_error_text(&f.t), cases[i][1]);
     end(&f);
   }
@@ -183,11 +183,11 @@ static void keys_that_nobody_read_are_found_in_the_end(void **state) {
   start(&f, "[optimizer]\nlr = 1\nmomentun = 2\n[block a]\nanything = 1\n");
   f.ini.sections[0].used = f.ini.sections[1].used = true;
   f.ini.sections[0].keys[0].used = true;
-  assert_int_equal(tn_schema_check(&f.t, &f.ini, known, 4), TN_EINVAL);
+  assert_int_equal(tn_sections_check(&f.t, &f.ini, known, 4), TN_EINVAL);
   assert_string_equal(tn_error_text(&f.t),
                       "t.ini:3: [optimizer] momentun: unknown key, did you mean 'momentum'?");
   f.ini.sections[0].keys[1].used = true;
-  assert_int_equal(tn_schema_check(&f.t, &f.ini, known, 4), TN_OK);
+  assert_int_equal(tn_sections_check(&f.t, &f.ini, known, 4), TN_OK);
   end(&f);
 }
 

@@ -177,7 +177,7 @@ static void optimizer_state_has_the_offsets_of_its_parameters(void **state) {
   rig_expect_ok(tn_graph_verify(model.graph));
   expect_place("b.kept", "kept.f32", 0);
   expect_place("a.kept", "kept.f32", 16);
-  assert_int_equal(tn_state_map_find(map, "a.kept")->what, TN_STATE_SLOT);
+  assert_int_equal(tn_state_map_find(map, "a.kept")->what, TN_STATE_OPTIMIZER);
   assert_int_equal(tn_state_map_find(map, "@kept.f32")->type.dims[0],
                    tn_state_map_find(map, "@param.f32")->type.dims[0]);
 }
