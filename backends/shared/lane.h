@@ -1,5 +1,5 @@
-/* backends/shared/lane.h: lanes, the types in which kernels compute. The lane of f16, bf16 and f32 is f32, that of
- * bool and u8 is u8; every other element type is its own lane. */
+/* backends/shared/lane.h: lanes, the types in which kernels compute. The lane of f16, bf16 and f32 is f32,
+ * that of bool and u8 is u8; every other element type is its own lane. */
 #ifndef TN_BACKENDS_SHARED_LANE_H
 #define TN_BACKENDS_SHARED_LANE_H
 

@@ -72,7 +72,7 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
         .n_out = step->n_out,
         .in = views,
         .out = views + step->n_in,
-        .plan = bound->prepared[i],
+        .prepared = bound->prepared[i],
         .workspace = has_workspace ? (char *)(host ? e->host : e->arena) + step->workspace_offset : NULL,
         .workspace_bytes = step->group->choice.workspace_bytes,
         .stream = step_stream(e, step),

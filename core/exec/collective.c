@@ -90,7 +90,7 @@ static tn_status copy_collective(const tn_device *device, tn_launch *l, const tn
 }
 
 tn_status tn_collective_launch(tn_launch *l) {
-  const prepared_collective *prepared = l->plan;
+  const prepared_collective *prepared = l->prepared;
   const tn_comm *comm = prepared->device->comm;
   tn_collective collective = prepared->collective;
   collective.from = l->in[0].data;

@@ -170,7 +170,7 @@ AT(tn_launch, n_in, 20);
 AT(tn_launch, n_out, 24);
 AT(tn_launch, in, 32);
 AT(tn_launch, out, 40);
-AT(tn_launch, plan, 48);
+AT(tn_launch, prepared, 48);
 AT(tn_launch, workspace, 56);
 AT(tn_launch, workspace_bytes, 64);
 AT(tn_launch, stream, 72);

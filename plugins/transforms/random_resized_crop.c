@@ -22,8 +22,7 @@ enum { ATTEMPTS = 10 };
 
 static tn_status check_range(tn_env *env, const char *name, const tn_floats *range) {
   if (range->n == 2 && range->v[0] <= range->v[1]) return TN_OK;
-  return tn_fail(env, TN_EINVAL, name, "%s must be two numbers, the smaller one first",
-                 name);
+  return tn_fail(env, TN_EINVAL, name, "%s must be two numbers, the smaller one first", name);
 }
 
 static tn_status random_resized_crop_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in,

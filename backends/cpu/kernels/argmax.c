@@ -115,7 +115,7 @@ static void argmax_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status argmax_launch(tn_launch *l) {
-  const argmax_kernel *s = l->plan;
+  const argmax_kernel *s = l->prepared;
   argmax_job j = {*s, l};
   tn_parallel(l, (s->outer * s->blocks + s->tasks_per_chunk - 1) / s->tasks_per_chunk, argmax_chunk, &j);
   return TN_OK;
@@ -136,15 +136,15 @@ static tn_status argmax_query(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status argmax_prepare(tn_prepare *p, void **plan) {
+static tn_status argmax_prepare(tn_prepare *p, void **prepared) {
   argmax_kernel *s = tn_new(p, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
   *s = argmax_kernel_of(p->match->in[0], p->match->nodes[0].node->attributes);
-  *plan = s;
+  *prepared = s;
   return TN_OK;
 }
 
-static void argmax_release(tn_env *env, void *plan) { tn_delete(env, plan); }
+static void argmax_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 TN_DEFINE_KERNEL(cpu, argmax, "argmax", "y = argmax(x)", "index of the largest element along an axis",
                  TN_KERNEL_CALLBACKS(argmax));

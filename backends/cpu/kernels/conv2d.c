@@ -165,17 +165,17 @@ static tn_status conv2d_offer(tn_query *q, conv_kernel *(*make)(const void *hand
 static tn_status conv2d_query(tn_query *q) { return conv2d_offer(q, conv2d_make); }
 static tn_status grad_input_query(tn_query *q) { return conv2d_offer(q, grad_input_make); }
 
-static tn_status conv2d_prepare(tn_prepare *p, void **plan) {
-  *plan = conv2d_make(p, p->match);
-  return *plan != NULL ? TN_OK : TN_ENOMEM;
+static tn_status conv2d_prepare(tn_prepare *p, void **prepared) {
+  *prepared = conv2d_make(p, p->match);
+  return *prepared != NULL ? TN_OK : TN_ENOMEM;
 }
 
-static tn_status grad_input_prepare(tn_prepare *p, void **plan) {
-  *plan = grad_input_make(p, p->match);
-  return *plan != NULL ? TN_OK : TN_ENOMEM;
+static tn_status grad_input_prepare(tn_prepare *p, void **prepared) {
+  *prepared = grad_input_make(p, p->match);
+  return *prepared != NULL ? TN_OK : TN_ENOMEM;
 }
 
-static void conv_release(tn_env *env, void *plan) { tn_delete(env, plan); }
+static void conv_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 /* ---- running --------------------------------------------------------------------------------------- */
 
@@ -248,7 +248,7 @@ static void conv_run_phases(tn_launch *l, conv_run *run) {
 
 static tn_status conv2d_launch(tn_launch *l) {
   conv_run run = {
-      .kernel = l->plan, .source = l->in[0].data, .weight = l->in[1].data, .result = l->out[0].data};
+      .kernel = l->prepared, .source = l->in[0].data, .weight = l->in[1].data, .result = l->out[0].data};
   run.packed = l->workspace;
   run.bias = l->n_in > 2 ? l->in[2].data : NULL;
   conv_run_phases(l, &run);
@@ -257,7 +257,7 @@ static tn_status conv2d_launch(tn_launch *l) {
 
 static tn_status grad_input_launch(tn_launch *l) {
   conv_run run = {
-      .kernel = l->plan, .source = l->in[0].data, .weight = l->in[1].data, .result = l->out[0].data};
+      .kernel = l->prepared, .source = l->in[0].data, .weight = l->in[1].data, .result = l->out[0].data};
   run.packed = l->workspace;
   conv_run_phases(l, &run);
   return TN_OK;

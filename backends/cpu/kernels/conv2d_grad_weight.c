@@ -64,18 +64,18 @@ static tn_status grad_weight_query(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status grad_weight_prepare(tn_prepare *p, void **plan) {
-  *plan = grad_weight_make(p, p->match);
-  return *plan != NULL ? TN_OK : TN_ENOMEM;
+static tn_status grad_weight_prepare(tn_prepare *p, void **prepared) {
+  *prepared = grad_weight_make(p, p->match);
+  return *prepared != NULL ? TN_OK : TN_ENOMEM;
 }
 
-static void grad_weight_release(tn_env *env, void *plan) { tn_delete(env, plan); }
+static void grad_weight_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 /* ---- running --------------------------------------------------------------------------------------- */
 
 static void grad_weight_describe(const void *arg, int64_t group, int64_t split, tn_gemm *g) {
   const tn_launch *l = arg;
-  const grad_weight_kernel *p = l->plan;
+  const grad_weight_kernel *p = l->prepared;
   const tn_conv_shape *s = &p->shape;
   int64_t size = (int64_t)tn_dtype_size(s->dtype), part = group * p->gemm.m * p->gemm.n;
   g->a.data = (const char *)l->in[1].data + group * s->o * s->oh * s->ow * size;
@@ -119,13 +119,13 @@ static void grad_weight_combine_chunk(void *arg, int64_t chunk) {
   static void (*const combine[TN_DTYPES])(const void *, int64_t, int64_t, int64_t, int64_t, void *) = {
       [TN_F16] = combine_f16, [TN_BF16] = combine_bf16, [TN_F32] = combine_f32, [TN_F64] = combine_f64};
   const tn_launch *l = arg;
-  const grad_weight_kernel *p = l->plan;
+  const grad_weight_kernel *p = l->prepared;
   int64_t first = chunk * COMBINE_CHUNK, stop = tn_gemm_min(first + COMBINE_CHUNK, grad_weight_elements(p));
   combine[p->shape.dtype](l->workspace, grad_weight_elements(p), p->gemm.splits, first, stop, l->out[0].data);
 }
 
 static tn_status grad_weight_launch(tn_launch *l) {
-  const grad_weight_kernel *p = l->plan;
+  const grad_weight_kernel *p = l->prepared;
   tn_gemm_run(l, p->isa, &p->gemm, grad_weight_describe, l, (char *)l->workspace + p->parts_bytes);
   if (p->gemm.splits > 1)
     tn_parallel(l, (grad_weight_elements(p) + COMBINE_CHUNK - 1) / COMBINE_CHUNK, grad_weight_combine_chunk,

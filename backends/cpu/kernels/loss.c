@@ -105,7 +105,7 @@ static void loss_rows_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status loss_launch(tn_launch *l) {
-  const loss_kernel *p = l->plan;
+  const loss_kernel *p = l->prepared;
   loss_job j = {p, l, tn_row_functions_of(l->in[0].type.dtype), INT64_MAX};
   tn_parallel(l, p->rows.chunks, loss_rows_chunk, &j);
   int64_t invalid = atomic_load(&j.invalid);

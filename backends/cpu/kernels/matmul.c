@@ -74,19 +74,19 @@ static tn_status matmul_query(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status matmul_prepare(tn_prepare *p, void **plan) {
+static tn_status matmul_prepare(tn_prepare *p, void **prepared) {
   matmul_kernel *made = tn_new(p, sizeof *made);
   if (made == NULL) return TN_ENOMEM;
   matmul_kernel_make(p->match, made);
-  *plan = made;
+  *prepared = made;
   return TN_OK;
 }
 
-static void matmul_release(tn_env *env, void *plan) { tn_delete(env, plan); }
+static void matmul_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 static void matmul_describe(const void *arg, int64_t product, int64_t split, tn_gemm *g) {
   const tn_launch *l = arg;
-  const matmul_kernel *p = l->plan;
+  const matmul_kernel *p = l->prepared;
   int64_t size = (int64_t)tn_dtype_size(tn_gemm_dtype(p->gemm.kind)), a = 0, b = 0, rest = product;
   (void)split;
   for (int32_t i = p->batch.rank - 1; i >= 0; i--) {
@@ -109,7 +109,7 @@ static void matmul_describe(const void *arg, int64_t product, int64_t split, tn_
 }
 
 static tn_status matmul_launch(tn_launch *l) {
-  const matmul_kernel *p = l->plan;
+  const matmul_kernel *p = l->prepared;
   tn_gemm_run(l, p->isa, &p->gemm, matmul_describe, l, l->workspace);
   return TN_OK;
 }

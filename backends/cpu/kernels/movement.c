@@ -129,7 +129,7 @@ static void movement_release(tn_env *env, void *made) { tn_delete(env, made); }
 
 /* Skips empty operands, which have no memory. */
 static tn_status movement_launch(tn_launch *l) {
-  const movement_kernel *p = l->plan;
+  const movement_kernel *p = l->prepared;
   const tn_view *y = &l->out[0];
   int64_t size = (int64_t)tn_dtype_size(y->type.dtype);
   if (p->gaps) tn_cpu_zero_bytes(l, y->data, tn_type_bytes(&y->type));

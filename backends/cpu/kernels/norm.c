@@ -76,7 +76,7 @@ static void norm_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status norm_launch(tn_launch *l) {
-  const norm_kernel *p = l->plan;
+  const norm_kernel *p = l->prepared;
   norm_job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
   tn_parallel(l, p->rows.chunks, norm_chunk, &j);
   return TN_OK;

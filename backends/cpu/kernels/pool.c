@@ -142,22 +142,22 @@ static tn_status pool_gradient_query(tn_query *q) {
   return pool_offer(q, &s);
 }
 
-static tn_status pool_keep(tn_prepare *p, pool_shape shape, void **plan) {
+static tn_status pool_keep(tn_prepare *p, pool_shape shape, void **prepared) {
   pool_shape *s = tn_new(p, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
   *s = shape;
-  *plan = s;
+  *prepared = s;
   return TN_OK;
 }
 
-static tn_status pool_forward_prepare(tn_prepare *p, void **plan) {
-  return pool_keep(p, pool_forward_shape(p->match), plan);
+static tn_status pool_forward_prepare(tn_prepare *p, void **prepared) {
+  return pool_keep(p, pool_forward_shape(p->match), prepared);
 }
-static tn_status pool_gradient_prepare(tn_prepare *p, void **plan) {
-  return pool_keep(p, pool_gradient_shape(p->match), plan);
+static tn_status pool_gradient_prepare(tn_prepare *p, void **prepared) {
+  return pool_keep(p, pool_gradient_shape(p->match), prepared);
 }
 
-static void pool_release(tn_env *env, void *plan) { tn_delete(env, plan); }
+static void pool_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 /* ---- launch ---------------------------------------------------------------------------------------- */
 
@@ -183,7 +183,7 @@ static void pool_run_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status pool_run_planes(tn_launch *l, const pool_plane_function *by_dtype, int32_t *index) {
-  const pool_shape *s = l->plan;
+  const pool_shape *s = l->prepared;
   int64_t elements = pool_most(s->from, s->to),
           per_chunk = pool_most(CHUNK_ELEMENTS / pool_most(elements, 1), 1);
   pool_run run = {.shape = s,

@@ -333,7 +333,7 @@ static void reduce_combine_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status reduce_launch(tn_launch *l) {
-  const reduce_kernel *p = l->plan;
+  const reduce_kernel *p = l->prepared;
   reduce_job j = {p, l, l->workspace};
   if (p->results == 0) return TN_OK;
   tn_parallel(l, reduce_ceil_div(p->tasks, p->tasks_per_chunk) * p->parts, reduce_steps_chunk, &j);

@@ -80,7 +80,7 @@ static void softmax_rows_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status softmax_launch(tn_launch *l) {
-  const softmax_kernel *p = l->plan;
+  const softmax_kernel *p = l->prepared;
   softmax_job j = {p, l, tn_row_functions_of(l->in[0].type.dtype)};
   if (p->rows.n > 0) tn_parallel(l, p->rows.chunks, softmax_rows_chunk, &j);
   return TN_OK;

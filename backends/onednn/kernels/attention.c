@@ -130,7 +130,7 @@ static tn_status onednn_attention_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void onednn_attention_release(tn_env *env, void *plan) { tn_delete(env, plan); }
+static void onednn_attention_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 /* ---- operands in f32 ------------------------------------------------------------------------------ */
 
@@ -348,7 +348,7 @@ static void attention_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status attention_run(tn_launch *l, const char *letters, void (*body)(void *arg, int64_t chunk)) {
-  attention_job j = {.p = l->plan, .l = l, .letters = letters};
+  attention_job j = {.p = l->prepared, .l = l, .letters = letters};
   int64_t heads = j.p->batch * j.p->heads;
   if (heads == 0) return TN_OK;
   attention_set_operands(&j);

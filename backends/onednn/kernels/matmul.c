@@ -262,15 +262,15 @@ static tn_status onednn_matmul_query(tn_query *q) {
   return status != TN_OK ? status : matmul_offer(q);
 }
 
-static tn_status onednn_matmul_prepare(tn_prepare *p, void **plan) {
+static tn_status onednn_matmul_prepare(tn_prepare *p, void **prepared) {
   matmul_kernel *made = tn_new(p, sizeof *made);
   if (made == NULL) return TN_ENOMEM;
   matmul_make(p->match, p->backend, made);
-  *plan = made;
+  *prepared = made;
   return TN_OK;
 }
 
-static void onednn_matmul_release(tn_env *env, void *plan) { tn_delete(env, plan); }
+static void onednn_matmul_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 /* ---- launch -------------------------------------------------------------------------------------- */
 
@@ -379,7 +379,7 @@ static void matmul_run_all(matmul_job *j, int64_t chunks, void (*body)(void *arg
 }
 
 static tn_status onednn_matmul_launch(tn_launch *l) {
-  const matmul_kernel *p = l->plan;
+  const matmul_kernel *p = l->prepared;
   matmul_job j = {l, p, matmul_epilogue(l, p)};
   matmul_run_all(&j, p->partition.chunks, matmul_run_chunk);
   matmul_run_all(&j, p->partition.joins, matmul_join_chunk);

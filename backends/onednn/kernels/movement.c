@@ -100,7 +100,7 @@ static void movement_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status onednn_movement_launch(tn_launch *l) {
-  const movement_kernel *k = l->plan;
+  const movement_kernel *k = l->prepared;
   for (int32_t i = 0; i < k->n; i++) {
     const movement_copy *p = &k->copies[i];
     movement_job j = {k, p, l->out[0].data, l->in[i].data};

@@ -49,7 +49,7 @@ static void onednn_norm_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status onednn_norm_launch(tn_launch *l) {
-  const norm_kernel *p = l->plan;
+  const norm_kernel *p = l->prepared;
   norm_job j = {p, l};
   tn_parallel(l, p->chunks, onednn_norm_chunk, &j);
   return TN_OK;
@@ -97,7 +97,7 @@ static void norm_combine_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status onednn_norm_grad_launch(tn_launch *l) {
-  const norm_kernel *p = l->plan;
+  const norm_kernel *p = l->prepared;
   norm_job j = {p, l};
   tn_parallel(l, p->chunks, norm_grad_chunk, &j);
   tn_parallel(l, divide_up(p->n, COLUMNS), norm_combine_chunk, &j);

@@ -127,7 +127,7 @@ static void onednn_pool_run_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status onednn_pool_launch(tn_launch *l) {
-  const pool_kernel *p = l->plan;
+  const pool_kernel *p = l->prepared;
   pool_job j = {p, l->in[0].data, l->out[0].data,
                 l->n_out == 2  ? l->out[1].data
                 : l->n_in == 2 ? l->in[1].data

@@ -228,7 +228,7 @@ static void onednn_reduce_combine_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status onednn_reduce_launch(tn_launch *l) {
-  const reduce_kernel *p = l->plan;
+  const reduce_kernel *p = l->prepared;
   reduce_job j = {p, l, l->workspace};
   int64_t results = p->batch * p->kept;
   if (results == 0) return TN_OK;

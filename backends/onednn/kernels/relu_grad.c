@@ -96,7 +96,7 @@ static void relu_grad_combine_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status onednn_relu_grad_launch(tn_launch *l) {
-  const relu_grad_kernel *p = l->plan;
+  const relu_grad_kernel *p = l->prepared;
   relu_grad_job j = {p, l};
   int64_t chunks = divide_up(p->blocks, p->blocks_per_chunk);
   tn_parallel(l, chunks * p->parts, relu_grad_run_chunk, &j);

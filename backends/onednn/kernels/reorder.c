@@ -82,7 +82,7 @@ static void reorder_look_up_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status onednn_reorder_launch(tn_launch *l) {
-  const reorder_kernel *p = l->plan;
+  const reorder_kernel *p = l->prepared;
   reorder_job j = {p, l->in[0].data, l->out[0].data};
   if (p->to.count == 0) return TN_OK;
   if (p->same) {

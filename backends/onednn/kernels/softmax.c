@@ -53,7 +53,7 @@ static void softmax_run_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status onednn_softmax_launch(tn_launch *l) {
-  softmax_job j = {.p = l->plan, .l = l};
+  softmax_job j = {.p = l->prepared, .l = l};
   return softmax_run(l, &j, softmax_run_chunk);
 }
 
@@ -97,7 +97,7 @@ static void softmax_loss_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status onednn_softmax_loss_launch(tn_launch *l) {
-  const softmax_kernel *p = l->plan;
+  const softmax_kernel *p = l->prepared;
   softmax_job j = {p, l, INT64_MAX};
   tn_status status = softmax_run(l, &j, softmax_loss_chunk);
   int64_t wrong = atomic_load(&j.wrong);

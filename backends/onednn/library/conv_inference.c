@@ -202,7 +202,7 @@ static double conv_folded_number(const tn_launch *l, int32_t operand, int64_t i,
 
 static void conv_folded_channel(void *arg, int64_t o) {
   const tn_launch *l = arg;
-  const conv_folded_kernel *p = l->plan;
+  const conv_folded_kernel *p = l->prepared;
   const conv_folded_match *f = &p->match;
   bool norm = f->mean >= 0;
   double s = norm ? conv_folded_number(l, f->gamma, o, 1) /
@@ -216,13 +216,13 @@ static void conv_folded_channel(void *arg, int64_t o) {
 }
 
 static tn_status conv_folded_fold(tn_launch *l) {
-  const conv_folded_kernel *p = l->plan;
+  const conv_folded_kernel *p = l->prepared;
   tn_parallel(l, p->outputs, conv_folded_channel, l);
   return tn_primitive_list_execute(p->pack, l);
 }
 
 static tn_status conv_folded_launch(tn_launch *l) {
-  return tn_primitive_list_execute(((const conv_folded_kernel *)l->plan)->run, l);
+  return tn_primitive_list_execute(((const conv_folded_kernel *)l->prepared)->run, l);
 }
 
 #define NORMED "c = conv2d(x, w, bias?); n = batch_norm_apply(c, mean, variance, gamma?, beta?)"

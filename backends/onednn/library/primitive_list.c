@@ -230,4 +230,4 @@ tn_status tn_primitive_list_execute(const void *made, tn_launch *l) {
   return status;
 }
 
-tn_status tn_primitive_list_launch(tn_launch *l) { return tn_primitive_list_execute(l->plan, l); }
+tn_status tn_primitive_list_launch(tn_launch *l) { return tn_primitive_list_execute(l->prepared, l); }

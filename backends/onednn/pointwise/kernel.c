@@ -95,7 +95,7 @@ typedef struct tile_plan {
 } tile_plan;
 
 static tn_status tile_launch(tn_launch *l) {
-  const tile_plan *made = l->plan;
+  const tile_plan *made = l->prepared;
   tile_job j = {made->program, l};
   if (made->program->n_chunks == 1)
     tile_run_chunk(&j, 0);

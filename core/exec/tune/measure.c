@@ -121,7 +121,7 @@ static void fill_launch(measurement *b) {
                             .n_out = b->match->n_out,
                             .in = b->views,
                             .out = b->views + b->match->n_in,
-                            .plan = b->prepared,
+                            .prepared = b->prepared,
                             .workspace = b->workspace,
                             .workspace_bytes = b->choice->workspace_bytes,
                             .stream = d->streams[TN_STREAM_COMPUTE],

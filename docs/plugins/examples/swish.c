@@ -59,19 +59,19 @@ static tn_status query(tn_query *q) {
 }
 
 /* A launch needs the attribute, so prepare keeps it; the match does not outlive the call. */
-static tn_status prepare(tn_prepare *p, void **plan) {
+static tn_status prepare(tn_prepare *p, void **prepared) {
   struct swish *kept = tn_new(p, sizeof *kept);
   if (!kept) return TN_ENOMEM;
   *kept = *(const struct swish *)p->match->nodes[0].node->attributes;
-  *plan = kept;
+  *prepared = kept;
   return TN_OK;
 }
 
-static void release(tn_env *env, void *plan) { tn_delete(env, plan); }
+static void release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 static void run_chunk(void *arg, int64_t chunk) {
   const tn_launch *l = arg;
-  const struct swish *o = l->plan;
+  const struct swish *o = l->prepared;
   const float *x = l->in[0].data;
   float *y = l->out[0].data;
   int64_t end = tn_type_count(&l->in[0].type), stop = (chunk + 1) * CHUNK;

@@ -129,7 +129,7 @@ struct tn_launch {
   uint32_t struct_size;
   int32_t n_in, n_out;
   tn_view *in, *out;
-  void *plan;              /* the prepared kernel, of prepare */
+  void *prepared;          /* the prepared kernel, of prepare */
   void *workspace;         /* workspace_bytes of device memory, aligned to 64 */
   int64_t workspace_bytes; /* of the variant */
   void *stream;            /* the backend's stream object */
@@ -155,8 +155,8 @@ typedef struct tn_kernel {
    */
   tn_status (*query)(tn_query *q);
   /* Optional: makes the prepared kernel; release frees it. */
-  tn_status (*prepare)(tn_prepare *p, void **plan);
-  void (*release)(tn_env *env, void *plan); /* optional */
+  tn_status (*prepare)(tn_prepare *p, void **prepared);
+  void (*release)(tn_env *env, void *prepared); /* optional */
   /* Enqueues the computation. */
   tn_status (*launch)(tn_launch *l);
   /* Required for variants with folded_bytes: enqueues the computation of l->folded from the constant

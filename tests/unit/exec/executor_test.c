@@ -28,17 +28,17 @@ static void do_sum(void *arg) {
   for (int i = 0; i < N; i++) s->z[i] = s->x[i] + (s->y != NULL ? s->y[i] : 1);
 }
 
-static tn_status sum_prepare(tn_prepare *p, void **plan) {
-  if (refuse_prepare > 0 && --refuse_prepare == 0) return tn_fail(p, TN_ENOMEM, NULL, "no room for a plan");
+static tn_status sum_prepare(tn_prepare *p, void **object) {
+  if (refuse_prepare > 0 && --refuse_prepare == 0) return tn_fail(p, TN_ENOMEM, NULL, "no memory");
   prepared++;
-  *plan = malloc(1);
+  *object = malloc(1);
   return TN_OK;
 }
 
-static void sum_release(tn_env *env, void *plan) {
+static void sum_release(tn_env *env, void *object) {
   (void)env;
   released++;
-  free(plan);
+  free(object);
 }
 
 static void count_chunk(void *arg, int64_t chunk) {
@@ -50,7 +50,7 @@ static tn_status sum_launch(tn_launch *l) {
   int chunks = 0;
   if (refuse_launch) return tn_fail(l, TN_EDEVICE, NULL, "the device is on fire");
   tn_parallel(l, 3, count_chunk, &chunks);
-  if (chunks != 3 || l->plan == NULL || l->n_in != 2 || l->n_out != 1)
+  if (chunks != 3 || l->prepared == NULL || l->n_in != 2 || l->n_out != 1)
     return tn_fail(l, TN_EINTERNAL, NULL, "the launch is incomplete");
   if (l->workspace != NULL) *(volatile char *)far_real(l->workspace) = 1;
   sum *s = malloc(sizeof(*s));
@@ -349,7 +349,7 @@ static void a_kernel_that_cannot_be_prepared_is_named(void **state) {
   refuse_prepare = 2;
   assert_int_equal(tn_executor_create(&env, device, map, programs, 2, 2, &executor), TN_ENOMEM);
   assert_string_equal(tn_error_text(&env),
-                      "program 'step': op 'add' of layer 'layer1.0.sum' (a.ini:14): no room for a plan");
+                      "program 'step': op 'add' of layer 'layer1.0.sum' (a.ini:14): no memory");
   assert_int_equal(prepared, 1);
 }
 

@@ -59,7 +59,7 @@ static void pointwise_run_chunk(void *arg, int64_t chunk) {
 }
 
 static tn_status pointwise_launch(tn_launch *l) {
-  const pointwise_plan *made = l->plan;
+  const pointwise_plan *made = l->prepared;
   pointwise_run r = {made->program, l};
   tn_parallel(l, (r.program->count + TN_CPU_PW_CHUNK - 1) / TN_CPU_PW_CHUNK, pointwise_run_chunk, &r);
   for (int32_t i = 0; i < l->n_out && made->storage.padded; i++)

@@ -158,7 +158,7 @@ static void conv_small_run_all(const conv_small_job *j, void (*body)(void *arg, 
 }
 
 tn_status tn_conv_small_launch(tn_launch *l) {
-  const tn_conv_small_kernel *p = l->plan;
+  const tn_conv_small_kernel *p = l->prepared;
   const tn_conv_small_shape *s = &p->s;
   float *workspace = l->workspace,
         *transposed = workspace + (s->wide > 0 ? conv_small_round(s->wide * (s->depth + 1)) : 0);
@@ -261,7 +261,7 @@ static const float *conv_small_add_chunks(const conv_small_job *j, int64_t n) {
 }
 
 tn_status tn_conv_small_launch_gradient(tn_launch *l) {
-  const tn_conv_small_kernel *p = l->plan;
+  const tn_conv_small_kernel *p = l->prepared;
   const tn_conv_small_shape *s = &p->s;
   const conv_small_job j = {.launch = l, .kernel = p, .chunks = l->workspace};
   conv_small_run_all(&j, conv_small_grad_chunk);

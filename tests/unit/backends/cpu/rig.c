@@ -194,9 +194,9 @@ static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const
   tn_layout in_layout[RIG_VALUES], out_layout[RIG_VALUES];
   for (int32_t i = 0; i < m->match.n_in; i++) in_layout[i] = in[i].layout;
   for (int32_t i = 0; i < m->match.n_out; i++) out_layout[i] = out[i].layout;
-  void *plan = NULL;
+  void *prepared = NULL;
   tn_prepare p = {env_of(host), sizeof p, &m->match, &device, in_layout, out_layout, answer->id, NULL};
-  tn_status status = kernel->prepare == NULL ? TN_OK : kernel->prepare(&p, &plan);
+  tn_status status = kernel->prepare == NULL ? TN_OK : kernel->prepare(&p, &prepared);
   if (status != TN_OK) return status;
   void *workspace = NULL;
   size_t bytes = (size_t)answer->workspace_bytes;
@@ -208,7 +208,7 @@ static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const
                  .n_out = m->match.n_out,
                  .in = in,
                  .out = out,
-                 .plan = plan,
+                 .prepared = prepared,
                  .workspace = workspace,
                  .workspace_bytes = answer->workspace_bytes,
                  .name = "test"};
@@ -217,7 +217,7 @@ static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const
   status = kernel->launch(&l);
   assert_int_equal(host->kept, kept); /* a launch allocates nothing */
   for (size_t i = 0; i < 64; i++) assert_int_equal(((uint8_t *)workspace)[bytes + i], 0xa5);
-  if (kernel->release != NULL) kernel->release(&l.env, plan);
+  if (kernel->release != NULL) kernel->release(&l.env, prepared);
   free(workspace);
   return status;
 }
@@ -276,11 +276,11 @@ void rig_sweep_allocations(const tn_kernel *kernel, const rig_match *m) {
   sweep_query(kernel, m);
   for (int32_t k = 1; kernel->prepare != NULL; k++) {
     rig_host host = {.threads = 1, .refuse_at = k};
-    void *plan = NULL;
+    void *prepared = NULL;
     tn_prepare p = {env_of(&host), sizeof p, &m->match, &device, NULL, NULL, answer.id, NULL};
-    tn_status status = kernel->prepare(&p, &plan);
+    tn_status status = kernel->prepare(&p, &prepared);
     assert_int_equal(status, host.refuse_at > 0 ? TN_OK : TN_ENOMEM);
-    if (status == TN_OK && kernel->release != NULL) kernel->release(&p.env, plan);
+    if (status == TN_OK && kernel->release != NULL) kernel->release(&p.env, prepared);
     assert_int_equal(host.live, 0);
     if (status == TN_OK) return;
   }

@@ -107,7 +107,7 @@ float rig_first(rig *r, float *device) {
 
 tn_status rig_add_launch(tn_launch *l) {
   const float *in = l->in[0].data;
-  float *out = l->out[0].data, amount = *(const float *)l->plan;
+  float *out = l->out[0].data, amount = *(const float *)l->prepared;
   for (int32_t i = 0; i < FLOATS; i++) out[i] = in[i] + amount;
   return TN_OK;
 }
@@ -117,7 +117,7 @@ void rig_add_make(rig_add *add, const char *name, float *in, float *out, float a
   *add = (rig_add){
       .in = {type, tn_layout_row_major(1), in}, .out = {type, tn_layout_row_major(1), out}, .amount = amount};
   add->launch = (tn_launch){
-      .n_in = 1, .n_out = 1, .in = &add->in, .out = &add->out, .plan = &add->amount, .name = name};
+      .n_in = 1, .n_out = 1, .in = &add->in, .out = &add->out, .prepared = &add->amount, .name = name};
 }
 
 tn_status rig_add_enqueue(rig *r, rig_add *add, void *stream) {

@@ -67,7 +67,7 @@ static void a_step_of_copies_and_launches_gives_the_same_in_every_order(void **s
 }
 
 static tn_status raise_flag(tn_launch *l) {
-  atomic_store((atomic_int *)l->plan, 1);
+  atomic_store((atomic_int *)l->prepared, 1);
   return TN_OK;
 }
 
@@ -80,7 +80,7 @@ static void a_lazy_device_starts_when_the_host_waits_and_an_idle_host_is_enough(
   (void)state;
   rig *r = rig_open((tn_sim_options){.order = TN_SIM_LAZY});
   atomic_int ran = 0;
-  tn_launch launch = {.plan = &ran, .name = "raise"};
+  tn_launch launch = {.prepared = &ran, .name = "raise"};
   OK(r->b->enqueue(&r->env, r->compute, raise_flag, &launch));
   assert_int_equal(atomic_load(&ran), 0);
   OK(r->b->stream_wait(&r->env, r->compute));

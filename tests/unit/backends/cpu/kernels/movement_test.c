@@ -1,4 +1,5 @@
-/* tests/unit/backends/cpu/kernels/movement_test.c: ops that move elements, against naive loops over coordinates. */
+/* tests/unit/backends/cpu/kernels/movement_test.c: ops that move elements, against naive loops over
+ * coordinates. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <stdio.h>

@@ -128,13 +128,13 @@ static int64_t position(const tn_type *type, const tn_storage *s, int64_t at) {
 static void reorder(rig *r, const lay *l, void *from, void *to) {
   tn_layout plain = tn_layout_row_major(l->type.rank);
   tn_primitive_arg in = {0, TN_ARG_IN, 0, NULL}, out = {0, TN_ARG_OUT, 0, NULL};
-  void *plan = NULL;
+  void *prepared = NULL;
   assert_int_equal(tn_dnnl_memory(&r->list, &l->type, &plain, &in.desc), TN_OK);
   assert_int_equal(tn_dnnl_memory(&r->list, &l->type, &l->layout, &out.desc), TN_OK);
   assert_int_equal(dnnl_memory_desc_get_size(out.desc),
                    (size_t)tn_storage_of(&l->type, &l->layout).count * tn_dtype_size(l->type.dtype));
   assert_int_equal(tn_primitive_list_add_reorder(&r->list, &in, &out), TN_OK);
-  assert_int_equal(tn_primitive_list_compile(&r->list, &plan), TN_OK);
+  assert_int_equal(tn_primitive_list_compile(&r->list, &prepared), TN_OK);
   tn_view view_in = {l->type, plain, from}, view_out = {l->type, l->layout, to};
   void *workspace = aligned_alloc(64, (size_t)tn_primitive_list_workspace(&r->list) + 64);
   tn_launch launch = {.env = r->env,
@@ -143,10 +143,10 @@ static void reorder(rig *r, const lay *l, void *from, void *to) {
                       .n_out = 1,
                       .in = &view_in,
                       .out = &view_out,
-                      .plan = plan,
+                      .prepared = prepared,
                       .workspace = workspace};
   assert_int_equal(tn_primitive_list_launch(&launch), TN_OK);
-  tn_primitive_list_release(&r->env, plan);
+  tn_primitive_list_release(&r->env, prepared);
   free(workspace);
 }
 
@@ -246,14 +246,14 @@ static tn_status compile_list(tn_env *env) {
   tn_primitive_arg from = {0, TN_ARG_IN, 0, NULL}, to = {0, TN_ARG_OUT, 0, NULL};
   tn_onednn backend = {.library = NULL};
   tn_primitive_list list = {.env = NULL};
-  void *plan = NULL;
+  void *prepared = NULL;
   tn_status status = tn_library_open(env, &backend.library);
   if (status == TN_OK) status = tn_primitive_list_start(&list, env, &backend, 1);
   if (status == TN_OK) status = tn_dnnl_memory(&list, &type, &line, &from.desc);
   if (status == TN_OK) status = tn_dnnl_memory(&list, &other, &line, &to.desc);
   if (status == TN_OK) status = tn_primitive_list_add_reorder(&list, &from, &to);
-  if (status == TN_OK) status = tn_primitive_list_compile(&list, &plan);
-  tn_primitive_list_release(env, plan);
+  if (status == TN_OK) status = tn_primitive_list_compile(&list, &prepared);
+  tn_primitive_list_release(env, prepared);
   tn_primitive_list_finish(&list);
   tn_library_close(backend.library, env);
   return status;
