@@ -19,7 +19,7 @@ struct tn_run {
   tn_arena arena;
   const char *output, *resume; /* NULL: from the configuration */
   /* Of the resumed run (checkpoints/plan_file.h); NULL: not read, or a new run. */
-  const struct tn_replay *recorded_choices;
+  const struct tn_recorded_choices *recorded_choices;
   int32_t terminal_columns;
   /* Each rank has a tn_run of its own over the same configuration, with its own messages and memory. ranks is
    * 0 until the devices are counted, which stands for 1. */

@@ -1,5 +1,5 @@
 /* Elementary functions of a region, over floats. Products and sums fuse where the instruction set can, which
- * rounds less; own/vector_math.h states the errors. */
+ * rounds less; simd/vector_math.h states the errors. */
 #include "backends/onednn/pointwise/loops.h"
 #include "backends/onednn/simd/vector_math.h"
 

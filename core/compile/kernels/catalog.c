@@ -68,8 +68,8 @@ static int compare_fixed(const void *left, const void *right) {
 
 /* A replayed compilation uses only the recorded kernels. */
 static bool is_in_replay(const tn_catalog *catalog, const tn_entry *entry) {
-  const tn_replay *replay = catalog->target.replay;
-  return replay == NULL || tn_replay_has_kernel(replay, entry);
+  const tn_recorded_choices *replay = catalog->target.replay;
+  return replay == NULL || tn_recorded_has_kernel(replay, entry);
 }
 
 static tn_status collect_kernels(tn_catalog *catalog, tn_registry *registry, struct tn_op_table *ops) {

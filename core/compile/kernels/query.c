@@ -25,7 +25,8 @@ typedef struct variant_list {
   tn_arena *arena;
   const tn_candidate *candidate;
   double default_cost_s;
-  const tn_replay_choice *recorded; /* an earlier compilation's choice; NULL: it did not choose this kernel */
+  const tn_recorded_choice
+      *recorded; /* an earlier compilation's choice; NULL: it did not choose this kernel */
   tn_choice *variants;
   int32_t n, capacity;
   int32_t best;  /* index of the cheapest variant, or of the recorded one */
@@ -148,10 +149,11 @@ static tn_status query_backend(tn_env *env, const tn_target *target, const tn_ca
   return backend->takes(env, target->self, candidate->kernel->kernel, candidate->match);
 }
 
-static const tn_replay_choice *find_recorded_choice(const tn_graph *graph, const tn_target *target,
-                                                    const tn_candidate *c) {
+static const tn_recorded_choice *find_recorded_choice(const tn_graph *graph, const tn_target *target,
+                                                      const tn_candidate *c) {
   if (target->replay == NULL) return NULL;
-  const tn_replay_choice *choice = tn_replay_find(target->replay, tn_replay_key(graph, c->nodes, c->n_nodes));
+  const tn_recorded_choice *choice =
+      tn_recorded_find(target->replay, tn_recorded_key(graph, c->nodes, c->n_nodes));
   return choice != NULL && tn_text_equal(choice->kernel, c->kernel->entry->item->name) ? choice : NULL;
 }
 

@@ -4,16 +4,16 @@
 #include <stdlib.h>
 
 static int compare_choice_keys(const void *left, const void *right) {
-  const tn_replay_choice *a = left, *b = right;
+  const tn_recorded_choice *a = left, *b = right;
   return a->key < b->key ? -1 : a->key > b->key;
 }
 
-void tn_replay_sort(tn_replay *replay) {
+void tn_recorded_sort(tn_recorded_choices *replay) {
   if (replay->n_choices > 0)
     qsort(replay->choices, (size_t)replay->n_choices, sizeof *replay->choices, compare_choice_keys);
 }
 
-bool tn_replay_has_kernel(const tn_replay *replay, const tn_entry *entry) {
+bool tn_recorded_has_kernel(const tn_recorded_choices *replay, const tn_entry *entry) {
   for (int32_t i = 0; i < replay->n_kernels; i++)
     if (tn_text_equal(replay->kernels[i].kernel, entry->item->name) &&
         tn_text_equal(replay->kernels[i].plugin, entry->plugin))
@@ -21,13 +21,13 @@ bool tn_replay_has_kernel(const tn_replay *replay, const tn_entry *entry) {
   return false;
 }
 
-const tn_replay_choice *tn_replay_find(const tn_replay *replay, uint64_t key) {
-  const tn_replay_choice wanted = {.key = key};
+const tn_recorded_choice *tn_recorded_find(const tn_recorded_choices *replay, uint64_t key) {
+  const tn_recorded_choice wanted = {.key = key};
   if (replay->n_choices == 0) return NULL;
   return bsearch(&wanted, replay->choices, (size_t)replay->n_choices, sizeof wanted, compare_choice_keys);
 }
 
-const char *tn_replay_layout(const tn_replay *replay, const char *path) {
+const char *tn_recorded_layout(const tn_recorded_choices *replay, const char *path) {
   for (int32_t i = 0; i < replay->n_states; i++)
     if (tn_text_equal(replay->states[i].path, path)) return replay->states[i].layout;
   return NULL;
@@ -38,7 +38,7 @@ static uint64_t hash_value_type(uint64_t hash, const tn_type *type) {
   return tn_hash_bytes(hash, type->dims, (size_t)type->rank * sizeof *type->dims);
 }
 
-uint64_t tn_replay_key(const tn_graph *graph, const uint32_t *nodes, int32_t n) {
+uint64_t tn_recorded_key(const tn_graph *graph, const uint32_t *nodes, int32_t n) {
   uint64_t hash = TN_HASH_START;
   for (int32_t i = 0; i < n; i++) {
     const tn_gnode *node = &graph->nodes.v[nodes[i]];

@@ -10,38 +10,38 @@
 #include "core/plugin/registry.h"
 
 /* A kernel that could be chosen. */
-typedef struct tn_replay_kernel {
+typedef struct tn_recorded_kernel {
   const char *kernel, *plugin;
-} tn_replay_kernel;
+} tn_recorded_kernel;
 
 /* The choice for a group. */
-typedef struct tn_replay_choice {
-  uint64_t key; /* tn_replay_key of the group's nodes */
+typedef struct tn_recorded_choice {
+  uint64_t key; /* tn_recorded_key of the group's nodes */
   const char *kernel;
   int32_t variant;
-} tn_replay_choice;
+} tn_recorded_choice;
 
 /* A state whose layout was not row-major; the layout as tn_layout_print writes it. */
-typedef struct tn_replay_state {
+typedef struct tn_recorded_state {
   const char *path, *layout;
-} tn_replay_state;
+} tn_recorded_state;
 
-typedef struct tn_replay {
-  tn_replay_kernel *kernels; /* all kernels, chosen or not */
-  tn_replay_choice *choices; /* sorted by tn_replay_sort */
-  tn_replay_state *states;
+typedef struct tn_recorded_choices {
+  tn_recorded_kernel *kernels; /* all kernels, chosen or not */
+  tn_recorded_choice *choices; /* sorted by tn_recorded_sort */
+  tn_recorded_state *states;
   int32_t n_kernels, n_choices, n_states;
-} tn_replay;
+} tn_recorded_choices;
 
-void tn_replay_sort(tn_replay *replay);
-bool tn_replay_has_kernel(const tn_replay *replay, const tn_entry *entry);
+void tn_recorded_sort(tn_recorded_choices *replay);
+bool tn_recorded_has_kernel(const tn_recorded_choices *replay, const tn_entry *entry);
 /* NULL: there is no recorded choice for the nodes. */
-const tn_replay_choice *tn_replay_find(const tn_replay *replay, uint64_t key);
+const tn_recorded_choice *tn_recorded_find(const tn_recorded_choices *replay, uint64_t key);
 
 /* NULL: the state was row-major or did not exist. */
-const char *tn_replay_layout(const tn_replay *replay, const char *path);
+const char *tn_recorded_layout(const tn_recorded_choices *replay, const char *path);
 
 /* Identifies nodes by ops, layers and types, independent of their position in the graph. Never 0. */
-uint64_t tn_replay_key(const tn_graph *graph, const uint32_t *nodes, int32_t n);
+uint64_t tn_recorded_key(const tn_graph *graph, const uint32_t *nodes, int32_t n);
 
 #endif

@@ -23,10 +23,11 @@ typedef struct tn_target {
   void *self; /* of the backend */
   /* The target of ops for which this one has no kernel. NULL: such an op is an error. */
   const struct tn_target *fallback;
-  bool fallback_refused;          /* such an op is an error that says whether the fallback has a kernel */
-  struct tn_tuner *tuner;         /* measures variants (tuner.h). NULL: estimates decide */
-  bool constant_state;            /* for inference: states without a commit never change between runs */
-  const struct tn_replay *replay; /* choices of an earlier compilation (recorded_choices.h). NULL: none */
+  bool fallback_refused;  /* such an op is an error that says whether the fallback has a kernel */
+  struct tn_tuner *tuner; /* measures variants (tuner.h). NULL: estimates decide */
+  bool constant_state;    /* for inference: states without a commit never change between runs */
+  const struct tn_recorded_choices
+      *replay; /* choices of an earlier compilation (recorded_choices.h). NULL: none */
 } tn_target;
 
 /* The result of the open of a family's backend; NULL if it is not open. */

@@ -1,6 +1,6 @@
 /* core/compile/kernels/tuner.h: the interface through which the compiler measures variants of a kernel. It is
  * called for variants with equal layout rules, which differ only in time; core/exec implements it
- * (tune/tune.h). */
+ * (core/exec/tune/measure.h). */
 #ifndef TN_CORE_COMPILE_KERNELS_TUNER_H
 #define TN_CORE_COMPILE_KERNELS_TUNER_H
 

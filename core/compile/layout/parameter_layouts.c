@@ -153,9 +153,9 @@ static tn_layout cheapest_layout(const parameter_layouts *p, const tn_type *type
   return best;
 }
 
-static tn_layout recorded_layout(const tn_replay *replay, const tn_placement *param) {
+static tn_layout recorded_layout(const tn_recorded_choices *replay, const tn_placement *param) {
   tn_layout layout;
-  const char *text = tn_replay_layout(replay, param->path);
+  const char *text = tn_recorded_layout(replay, param->path);
   bool fits = text != NULL && tn_layout_parse(text, &param->type, &layout);
   return fits && is_valid_without_padding(&param->type, &layout) ? layout
                                                                  : tn_layout_row_major(param->type.rank);

@@ -50,7 +50,7 @@ static json_t *record_launch(const tn_program *p, const tn_step *step) {
   tn_text ops = tn_text_new(p->env);
   char key[17];
   json_t *launch = NULL;
-  snprintf(key, sizeof key, "%016" PRIx64, tn_replay_key(p->cover->graph, g->nodes, g->n_nodes));
+  snprintf(key, sizeof key, "%016" PRIx64, tn_recorded_key(p->cover->graph, g->nodes, g->n_nodes));
   if (add_op_names(p, g, &ops))
     launch =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:I}", "op", ops.v, "layer",

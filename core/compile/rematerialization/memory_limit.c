@@ -207,8 +207,8 @@ static tn_status report_blocks(limit_search *l) {
     list[i].block = tn_arena_strdup(&cover->arena, list[i].block);
     if (list[i].block == NULL) return TN_ENOMEM;
   }
-  cover->recomputed = list;
-  cover->n_recomputed = n;
+  cover->rematerialized = list;
+  cover->n_rematerialized = n;
   return TN_OK;
 }
 

@@ -23,8 +23,8 @@ typedef struct tn_cover {
   struct tn_catalog *fallback; /* owned: the kernels of the target's fallback; NULL if it has no fallback */
   tn_graph *graph;             /* owned; composites without a kernel are decomposed */
   TN_VEC(tn_group) groups;     /* in topological order */
-  const tn_rematerialized_block *recomputed;
-  int32_t n_recomputed;
+  const tn_rematerialized_block *rematerialized;
+  int32_t n_rematerialized;
 } tn_cover;
 
 /* Accepts NULL. */

@@ -21,13 +21,13 @@ static const char *plan_file_text(const json_t *object, const char *key) {
   return text ? text : "";
 }
 
-static tn_status plan_file_read_kernels(tn_run *run, const json_t *list, tn_replay *choices) {
+static tn_status plan_file_read_kernels(tn_run *run, const json_t *list, tn_recorded_choices *choices) {
   size_t n = json_array_size(list);
   choices->kernels = tn_arena_alloc(&run->arena, tn_size_mul(n, sizeof *choices->kernels));
   if (choices->kernels == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < n; i++) {
     const json_t *one = json_array_get(list, i);
-    tn_replay_kernel *kernel = &choices->kernels[choices->n_kernels++];
+    tn_recorded_kernel *kernel = &choices->kernels[choices->n_kernels++];
     kernel->kernel = tn_arena_strdup(&run->arena, plan_file_text(one, "kernel"));
     kernel->plugin = tn_arena_strdup(&run->arena, plan_file_text(one, "plugin"));
     if (kernel->kernel == NULL || kernel->plugin == NULL) return TN_ENOMEM;
@@ -42,15 +42,15 @@ static size_t plan_file_count_launches(const json_t *programs) {
   return n;
 }
 
-static tn_status plan_file_read_choice(tn_run *run, const json_t *launch, tn_replay *choices) {
-  tn_replay_choice *choice = &choices->choices[choices->n_choices++];
+static tn_status plan_file_read_choice(tn_run *run, const json_t *launch, tn_recorded_choices *choices) {
+  tn_recorded_choice *choice = &choices->choices[choices->n_choices++];
   choice->key = strtoull(plan_file_text(launch, "key"), NULL, 16);
   choice->kernel = tn_arena_strdup(&run->arena, plan_file_text(launch, "kernel"));
   choice->variant = (int32_t)json_integer_value(json_object_get(launch, "id"));
   return choice->kernel ? TN_OK : TN_ENOMEM;
 }
 
-static tn_status plan_file_read_choices(tn_run *run, const json_t *programs, tn_replay *choices) {
+static tn_status plan_file_read_choices(tn_run *run, const json_t *programs, tn_recorded_choices *choices) {
   choices->choices =
       tn_arena_alloc(&run->arena, tn_size_mul(plan_file_count_launches(programs), sizeof *choices->choices));
   if (choices->choices == NULL) return TN_ENOMEM;
@@ -59,18 +59,18 @@ static tn_status plan_file_read_choices(tn_run *run, const json_t *programs, tn_
     for (size_t k = 0; k < json_array_size(launches); k++)
       TN_TRY(plan_file_read_choice(run, json_array_get(launches, k), choices));
   }
-  tn_replay_sort(choices);
+  tn_recorded_sort(choices);
   return TN_OK;
 }
 
 /* The states with another layout than row-major. */
-static tn_status plan_file_read_states(tn_run *run, const json_t *list, tn_replay *choices) {
+static tn_status plan_file_read_states(tn_run *run, const json_t *list, tn_recorded_choices *choices) {
   choices->states = tn_arena_alloc(&run->arena, tn_size_mul(json_array_size(list), sizeof *choices->states));
   if (choices->states == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *one = json_array_get(list, i);
     if (!*plan_file_text(one, "layout")) continue;
-    tn_replay_state *state = &choices->states[choices->n_states++];
+    tn_recorded_state *state = &choices->states[choices->n_states++];
     state->path = tn_arena_strdup(&run->arena, plan_file_text(one, "path"));
     state->layout = tn_arena_strdup(&run->arena, plan_file_text(one, "layout"));
     if (state->path == NULL || state->layout == NULL) return TN_ENOMEM;
@@ -113,7 +113,7 @@ static tn_status plan_file_warn(tn_run *run, tn_status status) {
   return TN_OK;
 }
 
-static tn_status plan_file_read_plan(tn_run *run, const char *path, tn_replay *choices) {
+static tn_status plan_file_read_plan(tn_run *run, const char *path, tn_recorded_choices *choices) {
   json_t *json = NULL;
   tn_status status = plan_file_read_json(run, path, &json);
   if (status == TN_OK) status = plan_file_read_kernels(run, json_object_get(json, "kernels"), choices);
@@ -133,7 +133,7 @@ static tn_status plan_file_resolve_folder(tn_run *run) {
 }
 
 static tn_status plan_file_read_folder(tn_run *run) {
-  tn_replay *choices = tn_arena_alloc(&run->arena, sizeof *choices);
+  tn_recorded_choices *choices = tn_arena_alloc(&run->arena, sizeof *choices);
   char *path = tn_arena_printf(&run->arena, "%s/plan.json", run->resume);
   if (choices == NULL || path == NULL) return TN_ENOMEM;
   tn_status status = plan_file_read_plan(run, path, choices);
@@ -141,7 +141,7 @@ static tn_status plan_file_read_folder(tn_run *run) {
   return plan_file_warn(run, status);
 }
 
-tn_status tn_plan_file_read(tn_run *run, const tn_replay **choices) {
+tn_status tn_plan_file_read(tn_run *run, const tn_recorded_choices **choices) {
   *choices = NULL;
   if (run->resume == NULL) return TN_OK;
   if (run->recorded_choices == NULL) {

@@ -11,7 +11,7 @@
 /* The choices that plan.json of the resumed run records; *choices is NULL where the run does not resume. A
  * missing or invalid plan.json gives a warning and NULL. Resolves `--resume auto`: run->resume is the folder
  * afterwards, or NULL. */
-tn_status tn_plan_file_read(tn_run *run, const tn_replay **choices);
+tn_status tn_plan_file_read(tn_run *run, const tn_recorded_choices **choices);
 
 /* Writes FOLDER/plan.json: the report of `tenon plan` and every choice. Where the run resumes and a program
  * has another hash than in the file, a warning names the first difference. */

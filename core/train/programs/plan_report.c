@@ -56,8 +56,8 @@ static json_t *plan_report_states(const tn_state_map *map) {
 static void plan_report_add_rematerialized(const tn_cover *cover, json_t *json) {
   json_t *list = json_array();
   double flops = 0;
-  for (int32_t i = 0; i < cover->n_recomputed; i++) {
-    const tn_rematerialized_block *r = &cover->recomputed[i];
+  for (int32_t i = 0; i < cover->n_rematerialized; i++) {
+    const tn_rematerialized_block *r = &cover->rematerialized[i];
     flops += r->flops;
     json_array_append_new(list, json_pack("{s:s, s:I, s:f}", "block", r->block, "bytes", (json_int_t)r->bytes,
                                           "flops", r->flops));

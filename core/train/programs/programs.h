@@ -26,8 +26,9 @@ enum {
 typedef struct tn_program_request {
   int64_t batch[TN_PROGRAMS]; /* 0: not requested (INIT always is) */
   const tn_compile_options *dump;
-  int64_t arena_limit;             /* most bytes of an arena; 0: no limit */
-  const struct tn_replay *choices; /* recorded by an earlier run and to be repeated; NULL: choose anew */
+  int64_t arena_limit; /* most bytes of an arena; 0: no limit */
+  const struct tn_recorded_choices
+      *choices; /* recorded by an earlier run and to be repeated; NULL: choose anew */
 } tn_program_request;
 
 typedef struct tn_program_set {

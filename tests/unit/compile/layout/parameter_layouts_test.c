@@ -107,10 +107,10 @@ static void a_program_without_permission_chooses_no_layouts(void **state) {
 
 static void a_resumed_run_takes_the_recorded_layouts(void **state) {
   (void)state;
-  static tn_replay_state was = {"w", "1 0, 0:16"};
-  static tn_replay_kernel kernels[] = {{"t.packed", "made"}, {"t.pointwise", "made"}};
-  const tn_replay replay = {.kernels = kernels, .n_kernels = 2, .states = &was, .n_states = 1};
-  const tn_replay plain = {.kernels = kernels, .n_kernels = 2};
+  static tn_recorded_state was = {"w", "1 0, 0:16"};
+  static tn_recorded_kernel kernels[] = {{"t.packed", "made"}, {"t.pointwise", "made"}};
+  const tn_recorded_choices replay = {.kernels = kernels, .n_kernels = 2, .states = &was, .n_states = 1};
+  const tn_recorded_choices plain = {.kernels = kernels, .n_kernels = 2};
   place_parameter(&square);
   F.target.replay = &replay;
   tn_program_destroy(compile(STEP "output y = y\n" UPDATE, true));

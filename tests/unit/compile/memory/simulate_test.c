@@ -286,7 +286,7 @@ static void try_one(fixture *f, uint64_t seed, int nodes) {
   if (tn_compile(&f->env, "random", f->registry, &f->target, graph, f->map, &options, &program) != TN_OK)
     fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, tn_error_text(&f->env), g->text.v);
   simulate(f, kept, program);
-  recomputed += program->cover->n_recomputed;
+  recomputed += program->cover->n_rematerialized;
   for (int32_t i = 0; i < program->n_segments; i++) cuts += program->segments[i].fallback;
   arena_total += (double)program->arena_bytes;
   bound_total += (double)program->bound_bytes;
