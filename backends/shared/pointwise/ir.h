@@ -4,7 +4,7 @@
  *   build     from a match to instructions, or TN_EUNSUPPORTED with the reason (build.c)
  *   lower     the back end replaces instructions by its own, and operands by their memory
  *   schedule  order by how often instructions run, liveness (schedule.c)
- *   place     in-place pairs, and stores of the results (place.c)
+ *   place     in-place pairs, and stores of the results (in_place.c)
  *   assign    registers for back ends with tiles (program.h)
  *
  * The list is in SSA form: instruction `out` defines a value once, `in` are values that stand before it. A
@@ -143,7 +143,7 @@ void tn_pw_schedule(tn_pw_region *region);
 void tn_pw_find_uses(tn_pw_region *region);
 /* After tn_pw_schedule: places results, with the in-place pairs that are safe. `direct`: an instruction may
  * write a result's memory where it makes the value (tn_pw_value.result), unless only a store at the end
- * allows a pair. Else, as in printed code, every result has a store at the end. (place.c) */
+ * allows a pair. Else, as in printed code, every result has a store at the end. (in_place.c) */
 void tn_pw_place(tn_pw_region *region, bool direct);
 
 #endif

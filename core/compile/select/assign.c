@@ -7,7 +7,7 @@
 #include "core/compile/select/assign.h"
 
 #include "core/compile/select/lower.h"
-#include "core/compile/select/rounds.h"
+#include "core/compile/select/cover_graph.h"
 
 static tn_status find_uncovered_node(const tn_assignment *a, uint32_t *node) {
   for (*node = 0; *node < a->graph->nodes.n; ++*node)

@@ -1,6 +1,6 @@
 /* core/compile/select/rejections.c: the reasons why kernels were not chosen, and the error for an op without
  * a kernel. */
-#include "core/compile/select/round.h"
+#include "core/compile/select/cover_round.h"
 
 static tn_status reject_node(tn_round *r, uint32_t node, const tn_catalog_kernel *kernel, const char *reason,
                              bool declined) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/file.h"
-#include "core/compile/output/record.h"
+#include "core/compile/output/plan_json.h"
 #include "core/train/checkpoints/run_folder.h"
 #include "core/train/programs/plan_report.h"
 #include "core/train/result.h"

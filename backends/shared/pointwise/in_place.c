@@ -6,13 +6,13 @@ void tn_pw_bind(tn_pw_region *r, int32_t value, int32_t operand, int32_t map) {
   r->values[value].map = map;
 }
 
-static int32_t place_value_of(const tn_pw_region *r, int32_t result) {
+static int32_t in_place_value_of(const tn_pw_region *r, int32_t result) {
   return r->of[r->match->out_number[result]];
 }
 
 /* The position of the last instruction that reads an operand's memory; TN_PW_NONE: the operand is not read;
  * TN_PW_LATER: it is read at other elements than the one at hand, or by a store at the end. */
-static int32_t place_last_read(const tn_pw_region *r, int32_t operand) {
+static int32_t in_place_last_read(const tn_pw_region *r, int32_t operand) {
   int32_t last = TN_PW_NONE;
   for (int32_t i = 0; i < r->n_insns; i++) {
     const tn_pw_insn *insn = &r->insns[i];
@@ -24,21 +24,21 @@ static int32_t place_last_read(const tn_pw_region *r, int32_t operand) {
     if (r->values[v].operand != operand) continue;
     if (r->values[v].last_use > last) last = r->values[v].last_use;
     for (int32_t k = 0; k < r->match->n_out; k++)
-      if (place_value_of(r, k) == v) return TN_PW_LATER;
+      if (in_place_value_of(r, k) == v) return TN_PW_LATER;
   }
   return last;
 }
 
-static bool place_may_share(const tn_pw_region *r, int32_t operand, int32_t result) {
+static bool in_place_may_reuse(const tn_pw_region *r, int32_t operand, int32_t result) {
   return r->match->in[operand] != NULL && r->of[operand] != TN_PW_NONE &&
          tn_type_equal(r->match->in[operand], r->match->out[result]);
 }
 
 /* Adds the pairs of a result that are safe if its memory is written at position `made`. */
-static bool place_add_pairs(tn_pw_region *r, int32_t result, int32_t made) {
+static bool in_place_add_pairs(tn_pw_region *r, int32_t result, int32_t made) {
   int32_t before = r->n_inplace;
   for (int32_t i = 0; i < r->match->n_in; i++) {
-    if (!place_may_share(r, i, result) || place_last_read(r, i) > made) continue;
+    if (!in_place_may_reuse(r, i, result) || in_place_last_read(r, i) > made) continue;
     r->inplace[r->n_inplace][0] = i;
     r->inplace[r->n_inplace++][1] = result;
   }
@@ -47,16 +47,16 @@ static bool place_add_pairs(tn_pw_region *r, int32_t result, int32_t made) {
 
 /* A result can be written by the instruction that makes it, if no other result has that value, and memory
  * holds lanes. */
-static bool place_can_be_direct(const tn_pw_region *r, int32_t result) {
-  const tn_pw_value *v = &r->values[place_value_of(r, result)];
+static bool in_place_can_be_direct(const tn_pw_region *r, int32_t result) {
+  const tn_pw_value *v = &r->values[in_place_value_of(r, result)];
   return v->rate == TN_PW_PER_ELEMENT && v->operand == TN_PW_NONE && v->result == TN_PW_NONE &&
          tn_lane_is_stored(r->match->out[result]->dtype);
 }
 
-static void place_store(tn_pw_region *r, int32_t result) {
+static void in_place_store(tn_pw_region *r, int32_t result) {
   int32_t dtype = r->match->out[result]->dtype;
   tn_pw_insn insn = tn_pw_insn_of(TN_PW_STORE, tn_lane_of(dtype), dtype);
-  insn.in[0] = place_value_of(r, result);
+  insn.in[0] = in_place_value_of(r, result);
   insn.view = result;
   r->insns[r->n_insns++] = insn;
 }
@@ -66,16 +66,16 @@ static void place_store(tn_pw_region *r, int32_t result) {
 void tn_pw_place(tn_pw_region *r, bool may_be_direct) {
   const int32_t end = TN_PW_LATER - 1;
   for (int32_t k = 0; k < r->match->n_out; k++) {
-    tn_pw_value *v = &r->values[place_value_of(r, k)];
-    bool direct = may_be_direct && place_can_be_direct(r, k);
-    if (direct && !place_add_pairs(r, k, v->made))
-      direct = !place_add_pairs(r, k, end);
+    tn_pw_value *v = &r->values[in_place_value_of(r, k)];
+    bool direct = may_be_direct && in_place_can_be_direct(r, k);
+    if (direct && !in_place_add_pairs(r, k, v->made))
+      direct = !in_place_add_pairs(r, k, end);
     else if (!direct)
-      place_add_pairs(r, k, end);
+      in_place_add_pairs(r, k, end);
     if (direct) v->result = k;
   }
   for (int32_t k = 0; k < r->match->n_out; k++)
-    if (r->values[place_value_of(r, k)].result != k) place_store(r, k);
+    if (r->values[in_place_value_of(r, k)].result != k) in_place_store(r, k);
   r->end[TN_PW_PER_ELEMENT] = r->n_insns;
   tn_pw_find_uses(r);
 }

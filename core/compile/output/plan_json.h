@@ -1,6 +1,6 @@
-/* core/compile/output/record.h: a program as plan.json keeps it, to be compared and replayed. */
-#ifndef TN_CORE_COMPILE_OUTPUT_RECORD_H
-#define TN_CORE_COMPILE_OUTPUT_RECORD_H
+/* core/compile/output/plan_json.h: a program as plan.json keeps it, to be compared and replayed. */
+#ifndef TN_CORE_COMPILE_OUTPUT_PLAN_JSON_H
+#define TN_CORE_COMPILE_OUTPUT_PLAN_JSON_H
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
-/* core/compile/select/round.h: one round of covering a graph with kernels, for the passes `assign` and
+/* core/compile/select/cover_round.h: one round of covering a graph with kernels, for the passes `assign` and
  * `select`. */
-#ifndef TN_CORE_COMPILE_SELECT_ROUND_H
-#define TN_CORE_COMPILE_SELECT_ROUND_H
+#ifndef TN_CORE_COMPILE_SELECT_COVER_ROUND_H
+#define TN_CORE_COMPILE_SELECT_COVER_ROUND_H
 
 #include "core/compile/select/match.h"
 

@@ -1,9 +1,9 @@
-/* core/compile/select/rounds.c: rounds of covering, until every composite op is covered or decomposed.
+/* core/compile/select/cover_graph.c: rounds of covering, until every composite op is covered or decomposed.
  *
  * Composites that no pattern names are decomposed first. After each round the composites that no kernel took
  * are decomposed, and the next round starts anew, so that their parts can join their neighbours. A kernel for
  * a whole op therefore wins over kernels for its parts. */
-#include "core/compile/select/rounds.h"
+#include "core/compile/select/cover_graph.h"
 
 #include "core/compile/select/lower.h"
 

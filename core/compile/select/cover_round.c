@@ -1,9 +1,9 @@
-/* core/compile/select/round.c: one round of covering a graph with kernels.
+/* core/compile/select/cover_round.c: one round of covering a graph with kernels.
  *
  * Greedy. Patterns of several nodes are matched first, larger ones before smaller ones; regions grow over the
  * nodes that are left; single nodes get single kernels. Of two candidates for the same nodes the one of the
  * better family wins, then the cheaper one. */
-#include "core/compile/select/round.h"
+#include "core/compile/select/cover_round.h"
 
 #include <string.h>
 

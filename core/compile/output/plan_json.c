@@ -1,5 +1,5 @@
-/* core/compile/output/record.c: a program as plan.json keeps it, to be compared and replayed. */
-#include "core/compile/output/record.h"
+/* core/compile/output/plan_json.c: a program as plan.json keeps it, to be compared and replayed. */
+#include "core/compile/output/plan_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
