@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/common/clones.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/lane.h"
+#include "backends/cpu/kernels/common/lane.h"
 
 enum { ALL_FINITE_CHUNK = 1 << 16 /* elements */ };
 

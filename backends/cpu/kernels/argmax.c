@@ -2,7 +2,7 @@
  * elements wins. NaN is larger than every number. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/lane.h"
+#include "backends/cpu/kernels/common/lane.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,9 +3,9 @@
  * a row of the result: the sum, in f64, of its rows of dy in their order. An id outside the table is an
  * error. */
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/common/clones.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/lane.h"
+#include "backends/cpu/kernels/common/lane.h"
 
 #include <string.h>
 

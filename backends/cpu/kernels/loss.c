@@ -6,7 +6,7 @@
  * Sums and losses are computed in f64. The loss of an ignored target is 0. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/rows.h"
+#include "backends/cpu/kernels/common/rows.h"
 
 #include <math.h>
 #include <stdatomic.h>

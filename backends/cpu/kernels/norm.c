@@ -3,7 +3,7 @@
  * gradient. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/rows.h"
+#include "backends/cpu/kernels/common/rows.h"
 
 #include <math.h>
 

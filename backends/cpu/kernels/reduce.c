@@ -6,9 +6,9 @@
  * neighbours belong to different results. Floats are accumulated in f64, integers in i64. The shape alone
  * determines the accumulator of each element and the order in which accumulators are added. */
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/common/clones.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/lane.h"
+#include "backends/cpu/kernels/common/lane.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
-#include "backends/cpu/kernels/strided_copy.h"
+#include "backends/cpu/kernels/common/strided_copy.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * the largest element, the sum of exponentials relative to it, the result. No pass stores a copy of a row. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/rows.h"
+#include "backends/cpu/kernels/common/rows.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/cpu/kernels/clones.h"
-#include "backends/cpu/kernels/vmath.h"
+#include "backends/cpu/kernels/common/clones.h"
+#include "backends/cpu/kernels/common/vmath.h"
 #include "backends/shared/saturate.h"
 
 #define EACH(value)                                                                                          \

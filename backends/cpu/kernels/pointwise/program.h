@@ -9,7 +9,7 @@
 #ifndef TN_BACKENDS_CPU_KERNELS_POINTWISE_PROGRAM_H
 #define TN_BACKENDS_CPU_KERNELS_POINTWISE_PROGRAM_H
 
-#include "backends/cpu/kernels/lane.h"
+#include "backends/cpu/kernels/common/lane.h"
 #include "backends/shared/pointwise/program.h"
 
 enum {

@@ -1,13 +1,13 @@
-/* backends/cpu/kernels/vmath.h: elementary functions in binary32 without branches or calls, so that the
- * compiler vectorizes loops over them. The polynomials are minimax fits for these intervals. The largest
+/* backends/cpu/kernels/common/vmath.h: elementary functions in binary32 without branches or calls, so that
+ * the compiler vectorizes loops over them. The polynomials are minimax fits for these intervals. The largest
  * errors over all arguments, measured against binary64, are
  *
  *     exp 1.0   log 0.9   tanh 1.4   erf 1.3   sigmoid 2.4   sin and cos of 2 pi u 1.6   ulp
  *
  * Infinities, NaN, signed zeros and subnormals give the results of libm. The functions must be compiled
  * without contraction to fused multiply-adds, so that every instruction set gives the same bits. */
-#ifndef TN_BACKENDS_CPU_KERNELS_VMATH_H
-#define TN_BACKENDS_CPU_KERNELS_VMATH_H
+#ifndef TN_BACKENDS_CPU_KERNELS_COMMON_VMATH_H
+#define TN_BACKENDS_CPU_KERNELS_COMMON_VMATH_H
 
 #include <math.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
-/* backends/cpu/kernels/strided_copy.h: copies between arrays with any strides, for transpose, slice, pad,
- * concat, pack and reorder. A copy moves bits, so it depends on the size of an element, not on its type. */
-#ifndef TN_BACKENDS_CPU_KERNELS_STRIDED_COPY_H
-#define TN_BACKENDS_CPU_KERNELS_STRIDED_COPY_H
+/* backends/cpu/kernels/common/strided_copy.h: copies between arrays with any strides, for transpose, slice,
+ * pad, concat, pack and reorder. A copy moves bits, so it depends on the size of an element, not on its type.
+ */
+#ifndef TN_BACKENDS_CPU_KERNELS_COMMON_STRIDED_COPY_H
+#define TN_BACKENDS_CPU_KERNELS_COMMON_STRIDED_COPY_H
 
 #include "tenon/plugin/kernel.h"
 

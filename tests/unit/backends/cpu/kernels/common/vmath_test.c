@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/vmath.h"
+#include "backends/cpu/kernels/common/vmath.h"
 
 typedef struct extreme {
   double ulps;

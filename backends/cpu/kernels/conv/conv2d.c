@@ -1,4 +1,4 @@
-/* backends/cpu/kernels/conv2d.c: conv2d and its gradient with respect to the input, as products
+/* backends/cpu/kernels/conv/conv2d.c: conv2d and its gradient with respect to the input, as products
  *
  *     result[m, pixel] = sum over (channel, tap) of weight[m, (channel, tap)] * source[(channel, tap), pixel]
  *
@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/kernels/conv/conv_shape.h"
 #include "backends/cpu/kernels/kernels.h"
 
 typedef struct conv_phase {

@@ -1,4 +1,5 @@
-/* backends/cpu/kernels/conv2d_grad_weight.c: the gradient of conv2d with respect to the weight, as a product
+/* backends/cpu/kernels/conv/conv2d_grad_weight.c: the gradient of conv2d with respect to the weight, as a
+ * product
  *
  *     dw[o, (c, tap)] = sum over pixels of all images of dy[o, pixel] * x[(c, tap), pixel]
  *
@@ -7,7 +8,7 @@
 #include <stddef.h>
 
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/kernels/conv/conv_shape.h"
 #include "backends/shared/half.h"
 #include "backends/cpu/kernels/kernels.h"
 

@@ -1,7 +1,7 @@
-/* backends/cpu/kernels/conv_shape.c: the shape, the grids and the taps of a convolution. */
+/* backends/cpu/kernels/conv/conv_shape.c: the shape, the grids and the taps of a convolution. */
 #include <stdbool.h>
 
-#include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/kernels/conv/conv_shape.h"
 
 tn_conv_shape tn_conv_shape_of(const tn_conv2d_attributes *attributes, const tn_type *x,
                                const tn_type *weight, const tn_type *y) {

@@ -1,5 +1,5 @@
-/* backends/cpu/kernels/rows_lane.h: the functions of rows.h for one type X. rows.c includes this file once
- * per type, with the exponential EXP, the names LANE(name) and the table FUNCTIONS. */
+/* backends/cpu/kernels/common/rows_lane.h: the functions of rows.h for one type X. rows.c includes this file
+ * once per type, with the exponential EXP, the names LANE(name) and the table FUNCTIONS. */
 
 static TN_CPU_CLONES double LANE(largest)(const void *from, int64_t n, double so_far) {
   const X *x = from;

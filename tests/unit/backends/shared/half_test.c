@@ -1,4 +1,4 @@
-/* tests/unit/backends/cpu/half_test.c: half-precision conversions against IEEE 754, computed with other
+/* tests/unit/backends/shared/half_test.c: half-precision conversions against IEEE 754, computed with other
  * formulas. */
 #include "tests/unit/backends/cpu/rig.h"
 

@@ -1,6 +1,6 @@
-/* backends/cpu/kernels/conv_shape.h: the shape of a convolution, for conv2d and its two gradients. */
-#ifndef TN_BACKENDS_CPU_KERNELS_CONV_SHAPE_H
-#define TN_BACKENDS_CPU_KERNELS_CONV_SHAPE_H
+/* backends/cpu/kernels/conv/conv_shape.h: the shape of a convolution, for conv2d and its two gradients. */
+#ifndef TN_BACKENDS_CPU_KERNELS_CONV_CONV_SHAPE_H
+#define TN_BACKENDS_CPU_KERNELS_CONV_CONV_SHAPE_H
 
 #include "backends/cpu/kernels/gemm/gemm.h"
 #include "tenon/attributes.h"

@@ -1,11 +1,11 @@
-/* backends/cpu/kernels/rows.h: the loops of softmax, cross entropy and layer norm over the rows of a tensor.
- * The tensor has the shape (outer, n, inner); a row is the n elements along the axis. If inner is 1, a row is
- * contiguous and is computed tile by tile. Otherwise TN_ROW_BLOCK neighbouring rows are computed together,
- * element by element. Arithmetic is in f32, for f64 in f64; sums are in f64. */
-#ifndef TN_BACKENDS_CPU_KERNELS_ROWS_H
-#define TN_BACKENDS_CPU_KERNELS_ROWS_H
+/* backends/cpu/kernels/common/rows.h: the loops of softmax, cross entropy and layer norm over the rows of a
+ * tensor. The tensor has the shape (outer, n, inner); a row is the n elements along the axis. If inner is 1,
+ * a row is contiguous and is computed tile by tile. Otherwise TN_ROW_BLOCK neighbouring rows are computed
+ * together, element by element. Arithmetic is in f32, for f64 in f64; sums are in f64. */
+#ifndef TN_BACKENDS_CPU_KERNELS_COMMON_ROWS_H
+#define TN_BACKENDS_CPU_KERNELS_COMMON_ROWS_H
 
-#include "backends/cpu/kernels/lane.h"
+#include "backends/cpu/kernels/common/lane.h"
 
 enum { TN_ROW_BLOCK = 256, TN_ROW_CHUNK = 1 << 14 /* least elements per chunk */ };
 

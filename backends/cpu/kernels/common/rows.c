@@ -1,7 +1,7 @@
-#include "backends/cpu/kernels/rows.h"
+#include "backends/cpu/kernels/common/rows.h"
 
-#include "backends/cpu/kernels/clones.h"
-#include "backends/cpu/kernels/vmath.h"
+#include "backends/cpu/kernels/common/clones.h"
+#include "backends/cpu/kernels/common/vmath.h"
 
 enum { LANES = 32 }; /* partial sums, so that loops vectorize */
 
@@ -31,7 +31,7 @@ static inline double rows_add_lanes(double *lanes) {
 #define EXP        vm_exp
 #define LANE(name) f32_##name
 #define FUNCTIONS  f32_functions
-#include "backends/cpu/kernels/rows_lane.h"
+#include "backends/cpu/kernels/common/rows_lane.h"
 #undef X
 #undef EXP
 #undef LANE
@@ -40,7 +40,7 @@ static inline double rows_add_lanes(double *lanes) {
 #define EXP        exp
 #define LANE(name) f64_##name
 #define FUNCTIONS  f64_functions
-#include "backends/cpu/kernels/rows_lane.h"
+#include "backends/cpu/kernels/common/rows_lane.h"
 
 const tn_row_functions *tn_row_functions_of(int32_t dtype) {
   return dtype == TN_F64 ? &f64_functions : &f32_functions;

@@ -1,6 +1,7 @@
-/* backends/cpu/kernels/lane.h: conversion between element types and the lanes in which kernels compute. */
-#ifndef TN_BACKENDS_CPU_KERNELS_LANE_H
-#define TN_BACKENDS_CPU_KERNELS_LANE_H
+/* backends/cpu/kernels/common/lane.h: conversion between element types and the lanes in which kernels
+ * compute. */
+#ifndef TN_BACKENDS_CPU_KERNELS_COMMON_LANE_H
+#define TN_BACKENDS_CPU_KERNELS_COMMON_LANE_H
 
 #include "backends/shared/lane.h"
 #include "tenon/plugin/kernel.h"

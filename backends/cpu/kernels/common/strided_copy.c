@@ -1,6 +1,6 @@
-#include "backends/cpu/kernels/strided_copy.h"
+#include "backends/cpu/kernels/common/strided_copy.h"
 
-#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/common/clones.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* backends/cpu/kernels/clones.h: one function, compiled for several instruction sets.
+/* backends/cpu/kernels/common/clones.h: one function, compiled for several instruction sets.
  *
  * TN_CPU_CLONES in front of a function with a plain loop makes GCC vectorize it for each level of the
  * x86-64 psABI; the dynamic loader selects the version when it loads the plugin. Products are never
@@ -7,8 +7,8 @@
  *
  * TN_CPU_VECTOR in front of a loop states that its iterations are independent, also where the result is
  * computed in place. */
-#ifndef TN_BACKENDS_CPU_KERNELS_CLONES_H
-#define TN_BACKENDS_CPU_KERNELS_CLONES_H
+#ifndef TN_BACKENDS_CPU_KERNELS_COMMON_CLONES_H
+#define TN_BACKENDS_CPU_KERNELS_COMMON_CLONES_H
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) &&                 \
     defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -1,6 +1,6 @@
-#include "backends/cpu/kernels/lane.h"
+#include "backends/cpu/kernels/common/lane.h"
 
-#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/common/clones.h"
 #include "backends/shared/half.h"
 
 #define LANE_CONVERT(name, FROM, TO, value)                                                                  \
