@@ -1,8 +1,7 @@
 /* backends/cpu/kernels/reorder.c: copies a tensor to another layout. Between layouts without blocks this is a
- * strided copy. With blocks, the offset of an element is a sum of one term per dimension; a table per
- * dimension has the term of each coordinate in the operand. The result is written in order, its padding with
- * zeros. */
+ * strided copy; with blocks the result is written row by row through tables (reorder_tables.h). */
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/reorder_tables.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
 #include "backends/cpu/kernels/common/strided_copy.h"
@@ -17,9 +16,9 @@ typedef struct reorder_kernel {
   tn_strided copy;
   tn_storage to;
   tn_type type;
-  int64_t rows_per_chunk;            /* a row runs along the result's innermost axis */
-  const int64_t *table[TN_MAX_RANK]; /* offset in the operand by coordinate */
-  int64_t entries[];
+  tn_reorder_tables tables;
+  int64_t rows_per_chunk;
+  int64_t entries[]; /* of the tables */
 } reorder_kernel;
 
 /* ---- launch ---- */
@@ -30,50 +29,12 @@ typedef struct reorder_job {
   const uint8_t *from;
 } reorder_job;
 
-typedef uint16_t __attribute__((may_alias)) reorder_word16;
-typedef uint32_t __attribute__((may_alias)) reorder_word32;
-typedef uint64_t __attribute__((may_alias)) reorder_word64;
-
-/* Gathers n elements whose coordinates in one dimension rise by `step`; `table` belongs to that dimension. */
-#define GATHER(name, WORD)                                                                                   \
-  static void name(WORD *to, const WORD *from, const int64_t *table, int64_t step, int64_t n) {              \
-    for (int64_t k = 0; k < n; k++) to[k] = from[table[k * step]];                                           \
-  }
-GATHER(gather_1, uint8_t)
-GATHER(gather_2, reorder_word16)
-GATHER(gather_4, reorder_word32)
-GATHER(gather_8, reorder_word64)
-
-static void reorder_gather(size_t size, void *to, const void *from, const int64_t *table, int64_t step,
-                           int64_t n) {
-  switch (size) {
-  case 1: gather_1(to, from, table, step, n); break;
-  case 2: gather_2(to, from, table, step, n); break;
-  case 4: gather_4(to, from, table, step, n); break;
-  default: gather_8(to, from, table, step, n); break;
-  }
-}
-
-static void reorder_row(const reorder_job *j, int64_t row) {
-  const reorder_kernel *p = j->p;
-  const tn_storage_axis *inner = &p->to.axis[p->to.n - 1];
-  int64_t c[TN_MAX_RANK], base = 0, n = inner->extent, held = tn_storage_row(&p->to, &p->type, row, c);
-  size_t size = tn_dtype_size(p->type.dtype);
-  uint8_t *to = j->to + (size_t)(row * n) * size;
-  for (int32_t i = 0; i < p->type.rank && held > 0; i++)
-    if (i != inner->dim) base += p->table[i][c[i]];
-  if (held > 0)
-    reorder_gather(size, to, j->from + (size_t)base * size, p->table[inner->dim] + c[inner->dim],
-                   inner->scale, held);
-  memset(to + (size_t)held * size, 0, (size_t)(n - held) * size);
-}
-
 static void reorder_chunk(void *arg, int64_t chunk) {
   const reorder_job *j = arg;
   const reorder_kernel *p = j->p;
-  int64_t rows = p->to.count / p->to.axis[p->to.n - 1].extent, row = chunk * p->rows_per_chunk;
+  int64_t rows = tn_reorder_tables_rows(&p->tables), row = chunk * p->rows_per_chunk;
   int64_t end = row + p->rows_per_chunk < rows ? row + p->rows_per_chunk : rows;
-  for (; row < end; row++) reorder_row(j, row);
+  for (; row < end; row++) tn_reorder_tables_write_row(&p->tables, j->to, j->from, row);
 }
 
 static tn_status reorder_launch(tn_launch *l) {
@@ -85,7 +46,7 @@ static tn_status reorder_launch(tn_launch *l) {
   } else if (p->strided) {
     tn_strided_copy(l, &p->copy, j.to, j.from);
   } else {
-    int64_t rows = p->to.count / p->to.axis[p->to.n - 1].extent;
+    int64_t rows = tn_reorder_tables_rows(&p->tables);
     tn_parallel(l, (rows + p->rows_per_chunk - 1) / p->rows_per_chunk, reorder_chunk, &j);
   }
   return TN_OK;
@@ -93,14 +54,8 @@ static tn_status reorder_launch(tn_launch *l) {
 
 /* ---- query and prepare ---- */
 
-static int64_t reorder_table_entries(const tn_type *type) {
-  int64_t n = 0;
-  for (int32_t i = 0; i < type->rank; i++) n += type->dims[i];
-  return n;
-}
-
 static size_t reorder_bytes(const tn_type *type) {
-  return sizeof(reorder_kernel) + (size_t)reorder_table_entries(type) * sizeof(int64_t);
+  return sizeof(reorder_kernel) + tn_reorder_tables_entries(type) * sizeof(int64_t);
 }
 
 /* Any layouts: the host inserts this op where the layouts of a value and of its reader differ. */
@@ -130,14 +85,6 @@ static tn_strided reorder_strided_copy(const reorder_kernel *p, const tn_storage
   return tn_strided_make(tn_dtype_size(p->type.dtype), p->to.n, dims, to_strides, from_strides);
 }
 
-static void reorder_fill_tables(reorder_kernel *p, const tn_storage *from) {
-  int64_t *entry = p->entries;
-  for (int32_t d = 0; d < p->type.rank; d++) {
-    p->table[d] = entry;
-    for (int64_t c = 0; c < p->type.dims[d]; c++) *entry++ = tn_storage_offset(from, d, c);
-  }
-}
-
 static tn_status reorder_prepare(tn_prepare *p, void **made) {
   static const tn_layout unset = {0};
   const tn_type *x = p->match->in[0];
@@ -151,7 +98,8 @@ static tn_status reorder_prepare(tn_prepare *p, void **made) {
   keep->same = keep->to.count == 0 || tn_storage_same(&from, &keep->to);
   keep->strided = !keep->same && in->n_blocks == 0 && out->n_blocks == 0;
   if (keep->strided) keep->copy = reorder_strided_copy(keep, &from);
-  if (!keep->same && !keep->strided) reorder_fill_tables(keep, &from);
+  if (!keep->same && !keep->strided)
+    tn_reorder_tables_init(&keep->tables, x, &from, &keep->to, keep->entries);
   int64_t inner = keep->to.n > 0 ? keep->to.axis[keep->to.n - 1].extent : 1;
   keep->rows_per_chunk = inner > 0 && inner < CHUNK_ELEMENTS ? CHUNK_ELEMENTS / inner : 1;
   *made = keep;

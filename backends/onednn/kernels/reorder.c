@@ -1,13 +1,13 @@
 /* backends/onednn/kernels/reorder.c: a tensor in another layout. Images between row-major and channels in
- * blocks are transposed in squares. For other layouts, the offset of an element in the operand is a sum of
- * one term for each dimension, which tables hold, and the result is written front to back, with zeros as
- * padding. */
+ * blocks are transposed in squares; other results are written row by row through tables (reorder_tables.h).
+ */
 #include <stdbool.h>
 #include <string.h>
 
 #include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/reorder_tables.h"
 #include "backends/onednn/kernels/image_layouts.h"
 #include "backends/onednn/kernels/transpose.h"
 #include "backends/onednn/integer_math.h"
@@ -21,9 +21,8 @@ typedef struct reorder_kernel {
   int64_t size;                    /* of an element */
   int64_t matrices, rows, columns, strips, per_chunk;
   tn_storage to;
-  tn_type type;
-  const int64_t *table[TN_MAX_RANK]; /* offset in the operand, by coordinate */
-  int64_t entries[];
+  tn_reorder_tables tables;
+  int64_t entries[]; /* of the tables */
 } reorder_kernel;
 
 /* ---- launch --------------------------------------------------------------------------------------- */
@@ -57,28 +56,11 @@ static void reorder_transpose_chunk(void *arg, int64_t chunk) {
   for (int64_t task = chunk * j->p->per_chunk; task < end; task++) reorder_transpose_task(j, task);
 }
 
-/* A row is the elements along the innermost axis of the result. */
-static void reorder_look_up_row(const reorder_job *j, int64_t row) {
-  const reorder_kernel *p = j->p;
-  const tn_storage_axis *inner = &p->to.axis[p->to.n - 1];
-  int64_t c[TN_MAX_RANK], base = 0, size = p->size, held = tn_storage_row(&p->to, &p->type, row, c);
-  int64_t first = c[inner->dim];
-  for (int32_t i = 0; i < p->type.rank && held > 0; i++)
-    if (i != inner->dim) base += p->table[i][c[i]];
-  uint8_t *to = j->to + row * inner->extent * size;
-  for (int64_t k = 0; k < inner->extent; k++, to += size) {
-    if (k < held)
-      memcpy(to, j->from + (base + p->table[inner->dim][first + k * inner->scale]) * size, (size_t)size);
-    else
-      memset(to, 0, (size_t)size);
-  }
-}
-
 static void reorder_look_up_chunk(void *arg, int64_t chunk) {
   const reorder_job *j = arg;
-  int64_t rows = j->p->to.count / j->p->to.axis[j->p->to.n - 1].extent;
-  int64_t end = least(rows, (chunk + 1) * j->p->per_chunk);
-  for (int64_t row = chunk * j->p->per_chunk; row < end; row++) reorder_look_up_row(j, row);
+  int64_t end = least(tn_reorder_tables_rows(&j->p->tables), (chunk + 1) * j->p->per_chunk);
+  for (int64_t row = chunk * j->p->per_chunk; row < end; row++)
+    tn_reorder_tables_write_row(&j->p->tables, j->to, j->from, row);
 }
 
 static tn_status onednn_reorder_launch(tn_launch *l) {
@@ -90,8 +72,7 @@ static tn_status onednn_reorder_launch(tn_launch *l) {
   } else if (p->transpose != NULL) {
     tn_parallel(l, divide_up(p->matrices * p->strips, p->per_chunk), reorder_transpose_chunk, &j);
   } else {
-    int64_t rows = p->to.count / p->to.axis[p->to.n - 1].extent;
-    tn_parallel(l, divide_up(rows, p->per_chunk), reorder_look_up_chunk, &j);
+    tn_parallel(l, divide_up(tn_reorder_tables_rows(&p->tables), p->per_chunk), reorder_look_up_chunk, &j);
   }
   return TN_OK;
 }
@@ -99,9 +80,7 @@ static tn_status onednn_reorder_launch(tn_launch *l) {
 /* ---- query and prepare ---------------------------------------------------------------------------- */
 
 static size_t reorder_kernel_bytes(const tn_type *type) {
-  size_t n = 0;
-  for (int32_t i = 0; i < type->rank; i++) n += (size_t)type->dims[i];
-  return sizeof(reorder_kernel) + n * sizeof(int64_t);
+  return sizeof(reorder_kernel) + tn_reorder_tables_entries(type) * sizeof(int64_t);
 }
 
 /* The host inserts this op where two layouts differ, so that it chooses the layouts. */
@@ -150,13 +129,10 @@ static void reorder_set_transpose(reorder_kernel *p, const void *backend, const 
   p->per_chunk = at_least_1(CHUNK / at_least_1(p->rows * p->columns / p->strips));
 }
 
-static void reorder_set_tables(reorder_kernel *p, const tn_storage *from) {
-  int64_t *entry = p->entries, inner = p->to.n > 0 ? p->to.axis[p->to.n - 1].extent : 1;
+static void reorder_set_tables(reorder_kernel *p, const tn_type *x, const tn_storage *from) {
+  int64_t inner = p->to.n > 0 ? p->to.axis[p->to.n - 1].extent : 1;
   p->per_chunk = at_least_1(CHUNK / at_least_1(inner));
-  for (int32_t d = 0; d < p->type.rank; d++) {
-    p->table[d] = entry;
-    for (int64_t c = 0; c < p->type.dims[d]; c++) *entry++ = tn_storage_offset(from, d, c);
-  }
+  tn_reorder_tables_init(&p->tables, x, from, &p->to, p->entries);
 }
 
 static tn_status onednn_reorder_prepare(tn_prepare *p, void **made) {
@@ -167,12 +143,11 @@ static tn_status onednn_reorder_prepare(tn_prepare *p, void **made) {
   reorder_kernel *kernel = tn_new(p, reorder_kernel_bytes(x));
   if (kernel == NULL) return TN_ENOMEM;
   tn_storage from = tn_storage_of(x, in);
-  kernel->type = *x;
   kernel->size = (int64_t)tn_dtype_size(x->dtype);
   kernel->to = tn_storage_of(x, out);
   kernel->same = tn_storage_same(&from, &kernel->to);
   if (!kernel->same && kernel->to.count > 0) reorder_set_transpose(kernel, p->backend, x, in, out);
-  if (!kernel->same && kernel->transpose == NULL) reorder_set_tables(kernel, &from);
+  if (!kernel->same && kernel->transpose == NULL) reorder_set_tables(kernel, x, &from);
   *made = kernel;
   return TN_OK;
 }
