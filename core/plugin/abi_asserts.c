@@ -145,7 +145,7 @@ AT(tn_option, type, 8);
 AT(tn_option, flags, 12);
 AT(tn_option, offset, 16);
 AT(tn_option, bytes, 20);
-AT(tn_option, fallback, 24);
+AT(tn_option, default_text, 24);
 AT(tn_option, range, 32);
 AT(tn_option, doc, 40);
 

@@ -40,7 +40,7 @@ static tn_status default_library_folder(const void *handle, char **folder) {
   *folder = NULL;
   if (realpath(file, real) == NULL)
     return tn_failf(handle, TN_EUNAVAILABLE,
-                    "%s: the place of Tenon's library cannot be found, so name a plugin folder", file);
+                    "%s: the folder of Tenon's library cannot be found, so name a plugin folder", file);
   *folder = tn_path_folder(handle, real);
   return *folder != NULL ? TN_OK : TN_ENOMEM;
 }

@@ -337,7 +337,7 @@ static inline void tn_op_set_pool(tn_build *b, const int64_t *kernel, const int6
   tn_op_set_pair(b, "padding", padding);
   tn_op_set_int(b, "ceil", ceil);
 }
-/* (x:T) -> (y:T, index:i32): `index` is the place of the largest element in its plane, row-major. */
+/* (x:T) -> (y:T, index:i32): `index` is the position of the largest element in its plane, row-major. */
 static inline tn_val tn_max_pool2d(tn_build *b, tn_val x, const int64_t *kernel, const int64_t *stride,
                                    const int64_t *padding, int32_t ceil) {
   tn_op_begin(b, "max_pool2d");

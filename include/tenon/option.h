@@ -51,17 +51,20 @@ enum {
 typedef struct tn_option {
   const char *name;
   uint32_t type, flags;
-  uint32_t offset, bytes; /* of the field in the options struct */
-  const char *fallback;   /* the default, in INI syntax; NULL: the option is required */
-  const char *range;      /* "> 0", ">= 1", "[0, 1]", "[0, 1)", "a|b|c" for enums; NULL: any */
-  const char *doc;        /* one line */
+  uint32_t offset, bytes;   /* of the field in the options struct */
+  const char *default_text; /* the default, in INI syntax; NULL: the option is required */
+  const char *range;        /* "> 0", ">= 1", "[0, 1]", "[0, 1)", "a|b|c" for enums; NULL: any */
+  const char *doc;          /* one line */
 } tn_option;
 
 #define TN_OPT_FIELD_BYTES(S, field) ((uint32_t)sizeof(((S *)0)->field))
-#define TN_OPT(S, field, TYPE, fallback, range, doc)                                                         \
-  { #field, TYPE, 0, (uint32_t)offsetof(S, field), TN_OPT_FIELD_BYTES(S, field), fallback, range, doc }
-#define TN_OPT_WITH(S, field, TYPE, flags, fallback, range, doc)                                             \
-  { #field, TYPE, flags, (uint32_t)offsetof(S, field), TN_OPT_FIELD_BYTES(S, field), fallback, range, doc }
+#define TN_OPT(S, field, TYPE, default_text, range, doc)                                                     \
+  { #field, TYPE, 0, (uint32_t)offsetof(S, field), TN_OPT_FIELD_BYTES(S, field), default_text, range, doc }
+#define TN_OPT_WITH(S, field, TYPE, flags, default_text, range, doc)                                         \
+  {                                                                                                          \
+#field, TYPE, flags, (uint32_t)offsetof(S, field), TN_OPT_FIELD_BYTES(S, field), default_text, range,    \
+        doc                                                                                                  \
+  }
 #define TN_OPT_END                                                                                           \
   { NULL, TN_OPT_NONE, 0, 0, 0, NULL, NULL, NULL }
 

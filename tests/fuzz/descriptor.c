@@ -46,7 +46,7 @@ static tn_option *option_table(maker *m, uint32_t *stride) {
     tn_option row = {.name = text(m), .type = byte(m) % 14u, .flags = byte(m) % 2u};
     row.offset = byte(m);
     row.bytes = byte(m) % 24u;
-    row.fallback = text(m);
+    row.default_text = text(m);
     row.range = text(m);
     memcpy(table + i * *stride, &row, sizeof row);
   }

@@ -77,9 +77,9 @@ static tn_status options_check_entry(const void *handle, const tn_item *item, in
 
 static tn_status options_fill_default(const void *handle, tn_options *options, const tn_option *option) {
   tn_option_value value = {0};
-  if (option->fallback == NULL) return TN_OK;
+  if (option->default_text == NULL) return TN_OK;
   tn_status status =
-      tn_option_parse(handle, options->arena, options->folder, option, option->fallback, &value);
+      tn_option_parse(handle, options->arena, options->folder, option, option->default_text, &value);
   if (status == TN_ENOMEM || status == TN_EIO) return status;
   if (status != TN_OK)
     return tn_failf(handle, TN_EABI, "item '%s', default of %s", options->item->name, tn_error_text(handle));
@@ -104,7 +104,7 @@ tn_status tn_options_finish(const void *handle, tn_options *options) {
   for (int64_t i = 0;; i++) {
     const tn_option *option = tn_options_at(options->item, i);
     if (option == NULL) return TN_OK;
-    if (option->fallback != NULL || options->given[i]) continue;
+    if (option->default_text != NULL || options->given[i]) continue;
     return tn_failf(handle, TN_EINVAL, "%s: %s needs this option, expected %s (%s)", option->name,
                     options->item->name, tn_option_type_of(option)->expected,
                     option->doc != NULL ? option->doc : "");
@@ -117,7 +117,7 @@ static void options_print_changed(tn_text *text, const tn_item *item, const void
   for (int64_t i = 0;; i++) {
     const tn_option *option = tn_options_at(item, i);
     if (option == NULL) return;
-    if (option->fallback != NULL && tn_option_same(option, data, defaults->data)) continue;
+    if (option->default_text != NULL && tn_option_same(option, data, defaults->data)) continue;
     tn_text_addf(text, "%s%s=", comma, option->name);
     tn_options_print_one(text, option, data);
     comma = ", ";

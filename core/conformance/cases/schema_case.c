@@ -86,7 +86,7 @@ static tn_status fill_required_attributes(tn_draw *d, const tn_op_def *def, cons
   TN_TRY(tn_options_start(d->graph->env, &d->graph->arena, item, &options));
   for (int64_t i = 0; tn_options_at(item, i) != NULL; i++) {
     const tn_option *option = tn_options_at(item, i);
-    if (option->fallback == NULL)
+    if (option->default_text == NULL)
       TN_TRY(tn_options_set_text(d->graph->env, &options, option->name, required_value(option)));
   }
   *attributes = options.data;
@@ -97,7 +97,7 @@ static void set_required_attributes(tn_draw *d, const tn_op_def *def) {
   const tn_item *item = &def->op->item;
   for (int64_t i = 0; tn_options_at(item, i) != NULL; i++) {
     const tn_option *option = tn_options_at(item, i);
-    if (option->fallback == NULL) tn_op_set_text(d->b, option->name, required_value(option));
+    if (option->default_text == NULL) tn_op_set_text(d->b, option->name, required_value(option));
   }
 }
 

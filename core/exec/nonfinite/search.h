@@ -19,8 +19,8 @@ enum { TN_NONFINITE_INPUT = 1, TN_NONFINITE_STATE = 2, TN_NONFINITE_DERIVED = 3,
 tn_status tn_nonfinite_search_create(tn_executor *executor, tn_nonfinite_search **finite);
 void tn_nonfinite_search_destroy(tn_nonfinite_search *finite);
 
-/* TN_FINITE_... of the value found; 0: nothing was found. *text: its name, place and values, a sentence
- * without a full stop. *position: its place in the order of execution, to compare with those of other ranks.
+/* TN_NONFINITE_... of the value found; 0: nothing was found. *text: its name, position and values, a sentence
+ * without a full stop. *position: its index in the order of execution, to compare with those of other ranks.
  */
 int32_t tn_nonfinite_search_result(const tn_nonfinite_search *finite, const char **text, int64_t *position);
 

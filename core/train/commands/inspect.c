@@ -25,7 +25,7 @@ static json_t *inspect_options_json(const tn_item *item) {
   for (int64_t i = 0; tn_options_at(item, i); i++) {
     const tn_option *o = tn_options_at(item, i);
     json_array_append_new(list, json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "name", o->name, "type",
-                                          inspect_type_name(o->type), "default", o->fallback, "range",
+                                          inspect_type_name(o->type), "default", o->default_text, "range",
                                           o->range, "doc", o->doc));
   }
   return list;

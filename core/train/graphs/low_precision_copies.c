@@ -45,8 +45,9 @@ static tn_status low_precision_allocate_copy(tn_state_map *map, const tn_gstate 
   const tn_placement *param = source != NULL ? tn_state_map_find(map, source) : NULL;
   int32_t region;
   if (param == NULL)
-    return source == NULL ? TN_ENOMEM
-                          : tn_failf(map->env, TN_EINTERNAL, "%s: its parameter has no place", state->path);
+    return source == NULL
+               ? TN_ENOMEM
+               : tn_failf(map->env, TN_EINTERNAL, "%s: its parameter has no location", state->path);
   int64_t offset = param->offset;
   TN_TRY(low_precision_region(map, param->region, state->type.dtype, &region));
   return tn_state_map_add(map, state, region, offset);

@@ -18,9 +18,9 @@ tn_status tn_updater_allocate(tn_updater *u) {
 }
 
 /* The optimizer state of one parameter, under the name that checkpoints use: "conv1.weight.momentum". */
-static tn_status optimizer_state_allocate(tn_updater *u, const tn_trained_parameter *param, const char *slot,
+static tn_status optimizer_state_allocate(tn_updater *u, const tn_trained_parameter *param, const char *name,
                                           int32_t region) {
-  tn_gstate state = {.path = tn_arena_printf(u->arena, "%s.%s", param->state->path, slot),
+  tn_gstate state = {.path = tn_arena_printf(u->arena, "%s.%s", param->state->path, name),
                      .type = param->state->type,
                      .what = TN_STATE_OPTIMIZER,
                      .init = "",
@@ -59,9 +59,9 @@ tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const
     tn_builder_fail(b, status);
     return 0;
   }
-  tn_val slot = tn_graph_state(u->graph, path, type, TN_STATE_OPTIMIZER, "", "");
-  if (!slot) tn_builder_fail(b, u->graph->env->record->code);
-  return slot;
+  tn_val state = tn_graph_state(u->graph, path, type, TN_STATE_OPTIMIZER, "", "");
+  if (!state) tn_builder_fail(b, u->graph->env->record->code);
+  return state;
 }
 
 /* tn_build_state of an optimizer that updates one parameter at a time: any type and initializer. */
@@ -70,7 +70,7 @@ tn_val tn_updater_parameter_state(tn_build *b, void *context, const char *name, 
   tn_updater *u = context;
   const tn_gstate *param = u->one->state;
   const char *path = tn_arena_printf(u->arena, "%s.%s", param->path, name);
-  tn_val slot = path ? tn_graph_state(u->graph, path, type, TN_STATE_OPTIMIZER, init, param->where) : 0;
-  if (!slot) tn_builder_fail(b, path ? u->graph->env->record->code : TN_ENOMEM);
-  return slot;
+  tn_val state = path ? tn_graph_state(u->graph, path, type, TN_STATE_OPTIMIZER, init, param->where) : 0;
+  if (!state) tn_builder_fail(b, path ? u->graph->env->record->code : TN_ENOMEM);
+  return state;
 }

@@ -10,7 +10,7 @@
 /* The name of the chosen item: the value of the key, or the table's default. */
 static const char *settings_chosen_name(tn_section *section, const tn_item *table, const char *key) {
   tn_key *found = section ? tn_section_key(section, key) : NULL;
-  return found ? found->value : tn_options_find(table, key)->fallback;
+  return found ? found->value : tn_options_find(table, key)->default_text;
 }
 
 static tn_status settings_find_chosen(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
