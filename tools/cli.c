@@ -163,7 +163,7 @@ int cli_open(const cli_args *args, tn_context **context) {
   return status == TN_OK ? CLI_OK : cli_fail(*context, status);
 }
 
-int cli_exit_code(tn_status status) {
+static int cli_exit_code(tn_status status) {
   switch (status) {
   case TN_OK: return CLI_OK;
   case TN_EINVAL: return CLI_DATA;
@@ -186,7 +186,8 @@ int cli_fail(const void *handle, tn_status status) {
   return cli_exit_code(status);
 }
 
-int cli_terminal_columns(void) {
+/* Columns of the terminal on stderr; 0: stderr is not a terminal, or TERM is dumb. */
+static int cli_terminal_columns(void) {
   struct winsize size;
   const char *term = getenv("TERM");
   if (!isatty(STDERR_FILENO) || term == NULL || strcmp(term, "dumb") == 0) return 0;

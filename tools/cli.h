@@ -70,12 +70,9 @@ void cli_help(const cli_command *command, FILE *to);
 int cli_open(const cli_args *args, tn_context **context);
 /* Prints the message of `handle` to stderr, and returns the exit code of the status. */
 int cli_fail(const void *handle, tn_status status);
-int cli_exit_code(tn_status status);
 
 /* Opens the run of the first word with the options of the arguments. */
 int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
-/* Columns of the terminal on stderr; 0: stderr is not a terminal, or TERM is dumb. */
-int cli_terminal_columns(void);
 
 extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
     command_inspect, command_config, command_doctor, command_index, command_conformance;

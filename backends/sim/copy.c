@@ -31,7 +31,7 @@ static void copy_spoil(const tn_sim_device *d, void *to, uint64_t bytes) {
   memset(to, 0xFF, (size_t)bytes);
 }
 
-/* A free entry of d->transfers; where there is none, waits for the oldest. */
+/* A free entry of d->transfers. If all are taken, the function waits for the oldest transfer. */
 static tn_sim_transfer *copy_find_entry(tn_sim_device *d) {
   for (int32_t i = 0; i < TN_SIM_TRANSFERS; i++)
     if (copy_is_done(&d->transfers[i])) return &d->transfers[i];

@@ -87,10 +87,6 @@ tn_status tn_sim_push_task(tn_env *env, void *stream, const tn_sim_task *task, c
 
 void tn_sim_wake(tn_sim_device *device) { tn_sim_signal_raise(&device->work); }
 
-int32_t tn_sim_device_index(const tn_sim_device *device) { return device->index; }
-
-tn_sim_device *tn_sim_stream_device(void *stream) { return ((tn_sim_stream *)stream)->device; }
-
 /* ---- new, delete ---- */
 
 tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stream) {

@@ -7,7 +7,8 @@
 
 /* ---- types ---- */
 
-tn_status tn_tensor_check_type(const void *handle, const tn_type *type) {
+/* TN_EINVAL for a type that a tensor cannot have. */
+static tn_status tensor_check_type(const void *handle, const tn_type *type) {
   char text[TN_TYPE_TEXT];
   if (type->rank < 0 || type->rank > TN_MAX_RANK)
     return tn_failf(handle, TN_EINVAL, "a tensor of rank %d, expected 0 to %d", (int)type->rank, TN_MAX_RANK);
@@ -50,7 +51,7 @@ static tn_status new_tensor(tn_storage *storage, const tn_type *type, char *data
 tn_status tn_tensor_allocate(tn_device *device, const tn_type *type, tn_tensor **tensor) {
   tn_storage *storage;
   *tensor = NULL;
-  TN_TRY(tn_tensor_check_type(device, type));
+  TN_TRY(tensor_check_type(device, type));
   TN_TRY(tn_storage_new(device, (int64_t)tn_type_bytes(type), NULL, &storage));
   return new_tensor(storage, type, storage->address, tensor);
 }
@@ -71,7 +72,7 @@ tn_status tn_tensor_new(tn_device *device, const tn_type *type, tn_tensor **tens
 tn_status tn_tensor_wrap(tn_device *device, const tn_type *type, void *data, tn_tensor **tensor) {
   tn_storage *storage;
   *tensor = NULL;
-  TN_TRY(tn_tensor_check_type(device, type));
+  TN_TRY(tensor_check_type(device, type));
   size_t bytes = tn_type_bytes(type), size = tn_dtype_size(type->dtype);
   if (bytes > 0 && data == NULL)
     return tn_failf(device, TN_EINVAL, "tn_tensor_wrap: data is NULL, expected the address of %zu bytes",
@@ -85,7 +86,7 @@ tn_status tn_tensor_wrap(tn_device *device, const tn_type *type, void *data, tn_
 
 tn_status tn_tensor_view(tn_tensor *tensor, const tn_type *type, int64_t offset, tn_tensor **view) {
   *view = NULL;
-  TN_TRY(tn_tensor_check_type(tensor, type));
+  TN_TRY(tensor_check_type(tensor, type));
   int64_t bytes = (int64_t)tn_type_bytes(type), room = (int64_t)tn_type_bytes(&tensor->type);
   if (tensor->permuted)
     return tn_failf(tensor, TN_EINVAL,

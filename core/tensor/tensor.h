@@ -81,8 +81,6 @@ void tn_pending_copy_end(tn_pending_copy *pending);
 
 /* ---- tensor.c ---- */
 
-/* TN_EINVAL for a type that a tensor cannot have. */
-tn_status tn_tensor_check_type(const void *handle, const tn_type *type);
 /* tn_tensor_new without the zero fill. */
 tn_status tn_tensor_allocate(tn_device *device, const tn_type *type, tn_tensor **tensor);
 

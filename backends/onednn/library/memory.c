@@ -7,7 +7,8 @@
 #include "backends/onednn/library/primitive_list.h"
 #include "tenon/plugin/storage.h"
 
-dnnl_data_type_t tn_dnnl_dtype(int32_t dtype) {
+/* The dtype of the library, or dnnl_data_type_undef. */
+static dnnl_data_type_t memory_dtype(int32_t dtype) {
   switch (dtype) {
   case TN_F32: return dnnl_f32;
   case TN_BF16: return dnnl_bf16;
@@ -19,7 +20,7 @@ dnnl_data_type_t tn_dnnl_dtype(int32_t dtype) {
 }
 
 static tn_status memory_check_type(tn_env *env, const tn_type *type) {
-  if (tn_dnnl_dtype(type->dtype) == dnnl_data_type_undef)
+  if (memory_dtype(type->dtype) == dnnl_data_type_undef)
     return tn_fail(env, TN_EUNSUPPORTED, "dtype", "oneDNN has no %s", tn_dtype_name(type->dtype));
   if (type->rank < 1 || tn_type_count(type) == 0)
     return tn_fail(env, TN_EUNSUPPORTED, "shape", "oneDNN has no tensors without dimensions or elements");
@@ -61,7 +62,7 @@ static dnnl_format_tag_t memory_tag(const char *name) {
 static tn_status memory_describe(tn_primitive_list *r, const tn_type *type, dnnl_format_tag_t tag,
                                  const dnnl_dim_t *strides, tn_dnnl_desc *desc) {
   dnnl_memory_desc_t *made = &r->descs[r->n_descs];
-  dnnl_data_type_t dtype = tn_dnnl_dtype(type->dtype);
+  dnnl_data_type_t dtype = memory_dtype(type->dtype);
   dnnl_dims_t dims = {0};
   if (r->n_descs == TN_PRIMITIVE_DESCS)
     return tn_fail(r->env, TN_EINTERNAL, NULL, "a kernel has more than %d descriptions of memory",

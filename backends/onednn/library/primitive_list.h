@@ -84,8 +84,6 @@ tn_status tn_dnnl_attributes(tn_env *env, dnnl_primitive_attr_t *attributes);
 
 /* ---- descriptions of memory ---------------------------------------------------------------------- */
 
-/* The dtype of the library, or dnnl_data_type_undef. */
-dnnl_data_type_t tn_dnnl_dtype(int32_t dtype);
 /* A tensor in a layout. TN_EUNSUPPORTED for dtypes and layouts that the library lacks. */
 tn_status tn_dnnl_memory(tn_primitive_list *list, const tn_type *type, const tn_layout *layout,
                          tn_dnnl_desc *desc);

@@ -37,9 +37,6 @@ tn_status tn_sim_push_task(tn_env *env, void *stream, const tn_sim_task *task, c
 /* Makes the engine run its pending tasks again; any thread. (The engine also does so at intervals.) */
 void tn_sim_wake(tn_sim_device *device);
 
-int32_t tn_sim_device_index(const tn_sim_device *device);
-tn_sim_device *tn_sim_stream_device(void *stream);
-
 /* The host address of a device address; other addresses are returned unchanged. For engines and their teams
  * only. */
 void *tn_sim_real(const void *address);

@@ -47,8 +47,8 @@ typedef struct tn_device_request {
   /* Sets the options of [backend.NAME] for options->item, which hold the defaults. May be NULL. */
   tn_status (*configure)(tn_env *env, void *context, tn_options *options);
   void *context;
-  /* TN_FALLBACK_...: unless it is NONE, the fallback is the first backend of another family in host memory
-   * among the names after the one that is opened, and then `reserve` (may be NULL). */
+  /* TN_FALLBACK_...: with NONE there is no fallback; otherwise it is the first backend of another family in
+   * host memory among the names after the one that is opened, and then `reserve` (may be NULL). */
   int32_t fallback;
   const char *reserve;
   bool uncaptured; /* launches are enqueued one by one, even where the device supports capture */

@@ -137,14 +137,15 @@ static void printer_graph(const printer *p) {
   for (size_t i = 0; i < g->outputs.n; i++) printer_output(p, &g->outputs.v[i]);
 }
 
-tn_status tn_print_names(const tn_graph *g, bool **named) {
+/* For each value, whether it prints by name; the caller's (tn_release), on failure too. */
+static tn_status printer_find_names(const tn_graph *g, bool **named) {
   *named = tn_alloc(g->env, tn_size_mul(g->values.n, sizeof **named));
   return *named != NULL ? printer_find_named(g, *named) : TN_ENOMEM;
 }
 
 tn_status tn_graph_print(const tn_graph *g, tn_text *text) {
   bool *named = NULL;
-  tn_status status = tn_print_names(g, &named);
+  tn_status status = printer_find_names(g, &named);
   printer p = {g, named, text};
   if (status == TN_OK) printer_graph(&p);
   tn_release(g->env, named);

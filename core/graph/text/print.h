@@ -4,9 +4,6 @@
 
 #include "core/graph/graph.h"
 
-/* For each value, whether it prints by name; the caller's (tn_release), on failure too. */
-tn_status tn_print_names(const tn_graph *g, bool **named);
-
 /* A node's statement. Values outside of the graph print by number; `named` NULL: all values do. */
 void tn_print_node(const tn_graph *g, const bool *named, const tn_gnode *node, tn_text *text);
 

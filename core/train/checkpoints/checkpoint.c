@@ -50,7 +50,9 @@ static tn_status checkpoint_remove_files(tn_run *run, const char *path) {
   return status;
 }
 
-tn_status tn_checkpoint_remove(tn_run *run, const char *path) {
+/* Removes a checkpoint's folder; a missing folder is no error. A folder with foreign files is renamed instead
+ * of removed. state.json is removed first, so that an interrupted removal leaves no valid checkpoint. */
+static tn_status checkpoint_remove(tn_run *run, const char *path) {
   const char *aside = NULL;
   TN_TRY(checkpoint_remove_files(run, path));
   if (rmdir(path) == 0 || errno == ENOENT) return TN_OK;
@@ -62,7 +64,7 @@ tn_status tn_checkpoint_remove(tn_run *run, const char *path) {
 
 /* The new checkpoint is complete; a failure to remove the old one is only a warning. */
 static void checkpoint_remove_replaced(tn_run *run, const char *path) {
-  if (tn_checkpoint_remove(run, path) == TN_OK) return;
+  if (checkpoint_remove(run, path) == TN_OK) return;
   tn_logf(&run->env, TN_LOG_WARN, "%s (of a checkpoint that was replaced)", tn_error_text(&run->env));
   tn_error_clear(&run->env);
 }
@@ -79,7 +81,7 @@ static tn_status checkpoint_sync_parent(tn_run *run, const char *path) {
 static tn_status checkpoint_publish_by_renames(tn_run *run, const char *temporary, const char *path) {
   tn_text old = tn_text_new(&run->env);
   tn_text_addf(&old, "%s.old", path);
-  tn_status status = old.failed ? TN_ENOMEM : tn_checkpoint_remove(run, old.v);
+  tn_status status = old.failed ? TN_ENOMEM : checkpoint_remove(run, old.v);
   if (status == TN_OK && rename(path, old.v) != 0 && errno != ENOENT)
     status = tn_file_fail(&run->env, path, "renamed");
   if (status == TN_OK && rename(temporary, path) != 0)
@@ -144,7 +146,7 @@ static tn_status checkpoint_save_at(tn_run *run, tn_executor *executor, const tn
   tn_text_addf(&temporary, "%s.new", path);
   tn_status status = temporary.failed ? TN_ENOMEM : TN_OK;
   if (status == TN_OK)
-    status = tn_checkpoint_remove(run, temporary.v); /* left by a run that was killed while writing */
+    status = checkpoint_remove(run, temporary.v); /* left by a run that was killed while writing */
   if (status == TN_OK) status = checkpoint_write_files(run, executor, set, progress, temporary.v);
   if (status == TN_OK) status = tn_checkpoint_publish(run, temporary.v, path);
   tn_text_free(&temporary);

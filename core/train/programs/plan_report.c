@@ -68,7 +68,12 @@ static void plan_report_add_rematerialized(const tn_cover *cover, json_t *json) 
 
 /* ---- collectives ---- */
 
-static void plan_report_add_traffic(const tn_program *program, int64_t times, tn_traffic *traffic) {
+/* The number of collectives in an update, and the bytes that they take from each rank. */
+typedef struct traffic_sum {
+  int64_t collectives, bytes;
+} traffic_sum;
+
+static void plan_report_add_traffic(const tn_program *program, int64_t times, traffic_sum *traffic) {
   for (int32_t i = 0; program && i < program->n_steps; i++) {
     if (!tn_kernel_is_collective(program->steps[i].group->kernel)) continue;
     traffic->collectives += times;
@@ -76,8 +81,8 @@ static void plan_report_add_traffic(const tn_program *program, int64_t times, tn
   }
 }
 
-tn_traffic tn_programs_traffic(const tn_run *run, const tn_program_set *set) {
-  tn_traffic traffic = {0, 0};
+static traffic_sum plan_report_traffic(const tn_run *run, const tn_program_set *set) {
+  traffic_sum traffic = {0, 0};
   int64_t micro_batches = run->settings.optimizer.accumulate;
   plan_report_add_traffic(set->programs[TN_PROGRAM_WEIGH], micro_batches, &traffic);
   plan_report_add_traffic(set->programs[TN_PROGRAM_MICRO], micro_batches - 1, &traffic);
@@ -91,7 +96,7 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
                          json_t **json) {
   bool trains = set->programs[TN_PROGRAM_STEP] != NULL;
   const tn_program *program = set->programs[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT];
-  tn_traffic traffic = tn_programs_traffic(run, set);
+  traffic_sum traffic = plan_report_traffic(run, set);
   TN_TRY(tn_program_report(program, json));
   plan_report_add_rematerialized(program->cover, *json);
   plan_report_add_memory(set, slots, device->target.properties.host_addressable != 0, *json);

@@ -10,9 +10,4 @@
 tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
                          json_t **json);
 
-/* The number of collectives in an update, and the bytes that they take from each rank. */
-typedef struct tn_traffic {
-  int64_t collectives, bytes;
-} tn_traffic;
-tn_traffic tn_programs_traffic(const tn_run *run, const tn_program_set *set);
 #endif

@@ -74,12 +74,26 @@ CONV_ROWS_TILE(2, 1)
 CONV_ROWS_TILE(3, 1)
 CONV_ROWS_TILE(4, 1)
 CONV_ROWS_TILE(1, 2)
-CONV_ROWS_TILE(2, 2) CONV_ROWS_TILE(3, 2) CONV_ROWS_TILE(4, 2)
+CONV_ROWS_TILE(2, 2)
+CONV_ROWS_TILE(3, 2)
+CONV_ROWS_TILE(4, 2)
 #if defined(__AVX512F__)
-    CONV_ROWS_TILE(5, 1) CONV_ROWS_TILE(6, 1) CONV_ROWS_TILE(7, 1) CONV_ROWS_TILE(8, 1) CONV_ROWS_TILE(5, 2)
-        CONV_ROWS_TILE(6, 2) CONV_ROWS_TILE(7, 2) CONV_ROWS_TILE(8, 2) CONV_ROWS_TILE(1, 3)
-            CONV_ROWS_TILE(2, 3) CONV_ROWS_TILE(3, 3) CONV_ROWS_TILE(4, 3) CONV_ROWS_TILE(5, 3)
-                CONV_ROWS_TILE(6, 3) CONV_ROWS_TILE(7, 3) CONV_ROWS_TILE(8, 3)
+CONV_ROWS_TILE(5, 1)
+CONV_ROWS_TILE(6, 1)
+CONV_ROWS_TILE(7, 1)
+CONV_ROWS_TILE(8, 1)
+CONV_ROWS_TILE(5, 2)
+CONV_ROWS_TILE(6, 2)
+CONV_ROWS_TILE(7, 2)
+CONV_ROWS_TILE(8, 2)
+CONV_ROWS_TILE(1, 3)
+CONV_ROWS_TILE(2, 3)
+CONV_ROWS_TILE(3, 3)
+CONV_ROWS_TILE(4, 3)
+CONV_ROWS_TILE(5, 3)
+CONV_ROWS_TILE(6, 3)
+CONV_ROWS_TILE(7, 3)
+CONV_ROWS_TILE(8, 3)
 #define CONV_ROWS_LIST(n)                                                                                    \
   {                                                                                                          \
     conv_rows_tile_1_##n, conv_rows_tile_2_##n, conv_rows_tile_3_##n, conv_rows_tile_4_##n,                  \
@@ -93,9 +107,8 @@ CONV_ROWS_TILE(2, 2) CONV_ROWS_TILE(3, 2) CONV_ROWS_TILE(4, 2)
 #define CONV_ROWS_LISTS                                                                                      \
   { CONV_ROWS_LIST(1), CONV_ROWS_LIST(2) }
 #endif
-                    static void (*const conv_rows_tiles[SEGMENTS][FILTERS])(const tn_conv_picture *c,
-                                                                            int64_t f,
-                                                                            int64_t s) = CONV_ROWS_LISTS;
+static void (*const conv_rows_tiles[SEGMENTS][FILTERS])(const tn_conv_picture *c, int64_t f,
+                                                        int64_t s) = CONV_ROWS_LISTS;
 
 static void conv_rows_picture(const tn_conv_picture *c) {
   int64_t filters = balanced_step(c->filters, FILTERS), segments = balanced_step(c->n_segments, SEGMENTS);
@@ -147,12 +160,22 @@ CONV_ROWS_TAPS_OF(1, 2)
 CONV_ROWS_TAPS_OF(1, 3)
 CONV_ROWS_TAPS_OF(1, 4)
 CONV_ROWS_TAPS_OF(1, 5)
-CONV_ROWS_TAPS_OF(2, 1) CONV_ROWS_TAPS_OF(2, 2) CONV_ROWS_TAPS_OF(2, 3) CONV_ROWS_TAPS_OF(2, 4)
-    CONV_ROWS_TAPS_OF(2, 5)
+CONV_ROWS_TAPS_OF(2, 1)
+CONV_ROWS_TAPS_OF(2, 2)
+CONV_ROWS_TAPS_OF(2, 3)
+CONV_ROWS_TAPS_OF(2, 4)
+CONV_ROWS_TAPS_OF(2, 5)
 #if defined(__AVX512F__)
-        CONV_ROWS_TAPS_OF(3, 1) CONV_ROWS_TAPS_OF(3, 2) CONV_ROWS_TAPS_OF(3, 3) CONV_ROWS_TAPS_OF(3, 4)
-            CONV_ROWS_TAPS_OF(3, 5) CONV_ROWS_TAPS_OF(4, 1) CONV_ROWS_TAPS_OF(4, 2) CONV_ROWS_TAPS_OF(4, 3)
-                CONV_ROWS_TAPS_OF(4, 4) CONV_ROWS_TAPS_OF(4, 5)
+CONV_ROWS_TAPS_OF(3, 1)
+CONV_ROWS_TAPS_OF(3, 2)
+CONV_ROWS_TAPS_OF(3, 3)
+CONV_ROWS_TAPS_OF(3, 4)
+CONV_ROWS_TAPS_OF(3, 5)
+CONV_ROWS_TAPS_OF(4, 1)
+CONV_ROWS_TAPS_OF(4, 2)
+CONV_ROWS_TAPS_OF(4, 3)
+CONV_ROWS_TAPS_OF(4, 4)
+CONV_ROWS_TAPS_OF(4, 5)
 #endif
 #define CONV_ROWS_TAPS_LIST(m)                                                                               \
   {                                                                                                          \
@@ -166,9 +189,8 @@ CONV_ROWS_TAPS_OF(2, 1) CONV_ROWS_TAPS_OF(2, 2) CONV_ROWS_TAPS_OF(2, 3) CONV_ROW
 #define CONV_ROWS_TAPS_LISTS                                                                                 \
   { CONV_ROWS_TAPS_LIST(1), CONV_ROWS_TAPS_LIST(2) }
 #endif
-                    static void (*const conv_rows_taps_by[GRADIENTS][TAPS])(const tn_conv_gradient *c,
-                                                                            int64_t f,
-                                                                            int64_t t) = CONV_ROWS_TAPS_LISTS;
+static void (*const conv_rows_taps_by[GRADIENTS][TAPS])(const tn_conv_gradient *c, int64_t f,
+                                                        int64_t t) = CONV_ROWS_TAPS_LISTS;
 
 static void conv_rows_gradient(const tn_conv_gradient *c) {
   int64_t filters = balanced_step(c->filters, GRADIENTS), n = balanced_step(c->run, TAPS);
