@@ -4,7 +4,7 @@
 
 #include "core/conformance/device/device_cases.h"
 
-enum { BLOCK = TN_FIXTURE_BLOCK, BLOCKS = TN_FIXTURE_BLOCKS, ROUNDS = 24, LATE = 8, ODD = 13 };
+enum { BLOCK = TN_FIXTURE_BLOCK, BLOCKS = TN_FIXTURE_BLOCKS, ROUNDS = 24, LATE = 32, ODD = 13 };
 
 /* Blocks of every size are aligned and do not overlap. */
 tn_status tn_device_case_memory(tn_device_fixture *f) {
