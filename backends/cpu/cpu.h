@@ -2,6 +2,8 @@
 #ifndef TN_BACKENDS_CPU_CPU_H
 #define TN_BACKENDS_CPU_CPU_H
 
+#include <stdbool.h>
+
 #include "tenon/plugin/backend.h"
 
 extern const tn_backend tn_cpu_backend;
@@ -25,6 +27,16 @@ void tn_cpu_team_destroy(tn_cpu_team *team);
  * threads is arbitrary. A call while the team is busy, from inside a body or from another thread, runs all
  * chunks on its own thread. */
 void tn_cpu_team_run(tn_cpu_team *team, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
+
+/* The number of spins of later waits, after some of `spins`: the least where a thread of the team has been
+ * preempted during them, else a few more, up to a limit. */
+int32_t tn_cpu_team_next_spins(int32_t spins, bool preempted);
+
+/* ---- processors.c ------------------------------------------------------------------------------- */
+
+/* The processors that the affinity mask and the quotas of the process's control groups grant, at least 1.
+ * `groups` is "/proc/self/cgroup", `mount` "/sys/fs/cgroup". */
+int32_t tn_cpu_granted_processors(const char *groups, const char *mount);
 
 /* ---- memory.c ---------------------------------------------------------------------------------- */
 

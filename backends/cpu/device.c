@@ -1,5 +1,4 @@
 /* backends/cpu/device.c: the device of the family `cpu`: the processors that this process may use. */
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,33 +14,12 @@ typedef struct cpu_device {
   tn_cpu_team *team;
 } cpu_device;
 
-/* The processors of the affinity mask; all that are online where there is no mask. */
-static int32_t cpu_count_processors(void) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  long online = sysconf(_SC_NPROCESSORS_ONLN);
-  return online > 0 && online < 65536 ? (int32_t)online : 1;
-}
-
-/* The CPU quota of a container may be less than its processors: cgroup v2 has "QUOTA PERIOD" in microseconds,
- * or "max PERIOD". Threads beyond the quota would spin while others are throttled. */
-static int32_t cpu_limit_by_quota(int32_t processors) {
-  long long quota = 0, period = 0;
-  FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-  if (file == NULL) return processors;
-  if (fscanf(file, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0) {
-    long long quota_processors = (quota + period - 1) / period;
-    if (quota_processors < processors) processors = (int32_t)quota_processors;
-  }
-  fclose(file);
-  return processors;
-}
-
 static tn_status cpu_backend_open(tn_env *env, const void *options, void **backend) {
   const tn_cpu_options *o = options;
   cpu_backend *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
-  b->threads = o->threads > 0 ? (int32_t)o->threads : cpu_limit_by_quota(cpu_count_processors());
+  b->threads =
+      o->threads > 0 ? (int32_t)o->threads : tn_cpu_granted_processors("/proc/self/cgroup", "/sys/fs/cgroup");
   b->pin = o->pin;
   *backend = b;
   return TN_OK;

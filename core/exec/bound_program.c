@@ -79,8 +79,8 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
         .name = step->name,
         .folded_bytes = step->group->choice.folded_bytes};
     if (b->host.pub.folded_bytes > 0) b->host.pub.folded = (char *)bound->folded + step->folded_offset;
-    b->host.parallel = device->team != NULL ? device->team->parallel : NULL;
-    b->host.device = tn_device_team_object(device);
+    b->host.parallel = device->backend->parallel;
+    b->host.device = device->device;
     bool collective = tn_kernel_is_collective(step->group->kernel);
     b->launch = collective ? tn_collective_launch : step->group->kernel->launch;
     b->foreign = tn_device_is_foreign(device, step->group->family);

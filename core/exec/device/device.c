@@ -163,9 +163,9 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   TN_TRY(check_family(device));
   TN_TRY(open_backend(device, request, device->backend, &device->self));
   if (device->extension != NULL) TN_TRY(open_backend(device, request, named, &device->extension_self));
-  device->team = named->parallel != NULL ? named : device->backend->parallel != NULL ? device->backend : NULL;
   device->uncaptured = request->uncaptured;
-  if (request->pin.n > 0 && (device->team == NULL || tn_options_find(&device->team->item, "pin") == NULL))
+  if (request->pin.n > 0 &&
+      (device->backend->parallel == NULL || tn_options_find(&device->backend->item, "pin") == NULL))
     tn_logf(&device->env, TN_LOG_WARN, "[run] pin has no effect: backend '%s' has no option pin", name);
   TN_TRY(check_device_index(device, request->index));
   return describe_target(device, request->index);

@@ -14,7 +14,6 @@ typedef struct tn_device {
   tn_arena memory;             /* of options and names */
   const tn_backend *backend;   /* of the family */
   const tn_backend *extension; /* if the name is that of an extension; else NULL */
-  const tn_backend *team;      /* the extension or backend whose `parallel` kernels use, or NULL */
   void *self, *extension_self; /* the backends' objects */
   int32_t index;
   void *device;
@@ -63,12 +62,6 @@ void tn_device_destroy(tn_device *device);
 
 /* Opens the device and streams of a fallback, unless they are open. */
 tn_status tn_device_start(tn_device *device);
-
-/* The argument of the team's `parallel`. */
-static inline void *tn_device_team_object(const tn_device *device) {
-  bool extends = device->team != NULL && device->team == device->extension;
-  return extends ? device->extension_self : device->device;
-}
 
 /* Prepares a kernel for one use on the device. *prepared is left unchanged for a kernel without prepare. */
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,

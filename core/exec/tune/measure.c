@@ -128,8 +128,8 @@ static void fill_launch(measurement *b) {
                             .name = b->entry->item->name,
                             .folded = b->folded,
                             .folded_bytes = b->choice->folded_bytes};
-  b->host.parallel = d->team != NULL ? d->team->parallel : NULL;
-  b->host.device = tn_device_team_object(d);
+  b->host.parallel = d->backend->parallel;
+  b->host.device = d->device;
 }
 
 static tn_status launch_and_wait(measurement *b, tn_status (*launch)(tn_launch *l)) {

@@ -123,10 +123,10 @@ typedef struct tn_backend {
    * the host calls the kernel directly. */
   tn_status (*enqueue)(tn_env *env, void *stream, tn_status (*launch)(tn_launch *l), tn_launch *l);
 
-  /* For devices that run kernels on the host: tn_parallel calls this. `device` is the device; an extension
-   * gets its backend object. Returns when all chunks are done. It may be called from several threads at once,
-   * and from inside a chunk, with the env of the launch, so it records no error. NULL: chunks run one after
-   * the other. */
+  /* For devices that run kernels on the host: tn_parallel calls this. An extension has none: its kernels run
+   * on the family's team. Returns when all chunks are done; threads of the team that have taken no chunk need
+   * not have woken up. It may be called from several threads at once, and from inside a chunk, with the env
+   * of the launch, so it records no error. NULL: chunks run one after the other. */
   void (*parallel)(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
                    void *arg);
 

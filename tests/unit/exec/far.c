@@ -235,13 +235,6 @@ static void far_parallel(tn_env *env, void *device, int64_t chunks, void (*body)
   for (int64_t i = 0; i < chunks; i++) body(arg, i);
 }
 
-static void quick_parallel(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
-                           void *arg) {
-  (void)env;
-  ((backend *)device)->report->extension_parallel++;
-  for (int64_t i = 0; i < chunks; i++) body(arg, i);
-}
-
 static const tn_option options[] = {
     TN_OPT(far_options, threads, TN_OPT_INT, "0", ">= 0", "threads"),
     TN_OPT(far_options, report, TN_OPT_INT, "0", NULL, "address of the report"),
@@ -272,5 +265,4 @@ const tn_backend quick_backend = {
     .extends = "near",
     .open = near_open,
     .close = far_close,
-    .parallel = quick_parallel,
 };

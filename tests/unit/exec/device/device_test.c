@@ -68,7 +68,7 @@ static void a_family_is_opened_with_its_streams_and_options(void **state) {
   (void)state;
   tn_device *device;
   assert_int_equal(open_first("near", NULL, 1, &device), TN_OK);
-  assert_ptr_equal(device->backend, device->team);
+  assert_string_equal(device->backend->item.name, "near");
   assert_null(device->extension);
   assert_int_equal(report.streams, TN_STREAMS);
   assert_int_equal(report.threads, 5);
@@ -80,12 +80,11 @@ static void a_family_is_opened_with_its_streams_and_options(void **state) {
   tn_device_destroy(device);
 }
 
-static void an_extension_brings_its_family_and_its_team(void **state) {
+static void an_extension_brings_its_family(void **state) {
   (void)state;
   tn_device *device;
   assert_int_equal(open_first("quick", NULL, 0, &device), TN_OK);
   assert_string_equal(device->backend->item.name, "near");
-  assert_string_equal(device->team->item.name, "quick");
   assert_string_equal(device->target.families[0], "quick");
   assert_string_equal(device->target.families[1], "near");
   assert_int_equal(report.opened, 2);
@@ -173,7 +172,7 @@ static void memory_is_counted(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_family_is_opened_with_its_streams_and_options),
-      CASE(an_extension_brings_its_family_and_its_team),
+      CASE(an_extension_brings_its_family),
       CASE(what_cannot_be_used_is_passed_over_with_its_reason),
       CASE(all_reasons_are_told_when_none_is_left),
       CASE(a_wrong_option_is_not_passed_over),
