@@ -280,7 +280,7 @@ AT(tn_device_properties, arch, 12);
 AT(tn_device_properties, memory_bytes, 16);
 AT(tn_device_properties, name, 24);
 
-SIZED(tn_variant, 88);
+SIZED(tn_variant, 96);
 AT(tn_variant, id, 4);
 AT(tn_variant, name, 8);
 AT(tn_variant, in, 16);
@@ -293,6 +293,7 @@ AT(tn_variant, cost_s, 64);
 AT(tn_variant, deterministic, 72);
 AT(tn_variant, capturable, 76);
 AT(tn_variant, folded_bytes, 80);
+AT(tn_variant, plain_sums, 88);
 
 SIZED(tn_run_info, 80);
 AT(tn_run_info, name, 8);

@@ -25,6 +25,7 @@ typedef struct tn_choice {
   bool measured;               /* cost_s is a measurement */
   bool deterministic;          /* equal operands give equal bits */
   bool capturable;             /* a launch may be captured into a device graph */
+  bool plain_sums;             /* variances come from sums of x and of x squared */
 } tn_choice;
 
 typedef struct tn_group {

@@ -79,7 +79,8 @@ static tn_status copy_offered_variant(tn_arena *arena, const tn_match *m, const 
                         .cost_s = cost_s,
                         .measured = false,
                         .deterministic = v->deterministic != 0,
-                        .capturable = v->capturable != 0};
+                        .capturable = v->capturable != 0,
+                        .plain_sums = v->plain_sums != 0};
   choice->name = tn_arena_strdup(arena, v->name != NULL ? v->name : "");
   choice->inplace = tn_arena_copy(arena, v->inplace, (size_t)v->n_inplace * sizeof *v->inplace);
   choice->in_layout = tn_arena_alloc(arena, (size_t)m->n_in * sizeof *choice->in_layout);

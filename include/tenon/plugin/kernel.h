@@ -4,7 +4,7 @@
  * A pattern is graph text, one node a statement, `;` between them:
  *
  *     y = matmul(a, b, bias?)
- *     c = conv2d(x, w, b?); s, q = moments(c) -> c, s, q
+ *     c = conv2d(x, w, b?); m, v = moments(c) -> c, m, v
  *     pointwise+
  *
  * Names bind values. Free names are the kernel's operands in order of appearance. The names after `->` are
@@ -90,6 +90,10 @@ struct tn_variant {
   /* Device memory that lives as long as the prepared kernel and that `fold` fills from constant operands:
    * packed weights, a batch_norm folded into them. */
   int64_t folded_bytes;
+  /* 1: the variance of `moments` comes from sums of x and of x squared, as a device's fused statistics do.
+   * The conformance suite then allows an error of the variance that grows with (mean / standard deviation)^2
+   * (see tn_moments in ops.h). */
+  int32_t plain_sums;
 };
 
 /* Handle of query. Valid during the call. */
