@@ -193,8 +193,9 @@ void tn_loader_destroy(tn_loader *loader) {
   tn_release(loader->messages, loader);
 }
 
-int32_t tn_loader_field_count(const tn_loader *loader) { return loader->chain.n_fields; }
+int32_t tn_loader_field_count(const tn_loader *loader) { return loader->chain.n_outputs; }
 const tn_field *tn_loader_field(const tn_loader *loader, int32_t i) { return &loader->chain.fields[i]; }
+const tn_transform_chain *tn_loader_chain(const tn_loader *loader) { return &loader->chain; }
 int64_t tn_loader_samples(const tn_loader *loader) { return loader->samples; }
 int64_t tn_loader_batches(const tn_loader *loader) { return loader->batches; }
 
