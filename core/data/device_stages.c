@@ -1,6 +1,6 @@
-/* core/data/device_stages.c: decides which of the last transforms the device applies. A suffix of the list can
- * move there if each of its transforms has build and sizes that do not vary. The batch then ends in front of
- * it; random choices of its transforms are further fields of the batch, drawn by the host. */
+/* core/data/device_stages.c: decides which of the last transforms the device applies. A suffix of the list
+ * can move there if each of its transforms has build and sizes that do not vary. The batch then ends in front
+ * of it; random choices of its transforms are further fields of the batch, drawn by the host. */
 #include <string.h>
 
 #include "core/data/transform_chain.h"
@@ -8,8 +8,7 @@
 /* Why a stage cannot be on the device; NULL: it can. */
 static const char *device_stages_obstacle(const tn_transform_chain *chain, const tn_stage *stage) {
   if (stage->transform->build == NULL) return "has no form for the device (build)";
-  if (!tn_transform_chain_is_fixed(stage->before, chain->n_fields))
-    return "takes samples whose size varies";
+  if (!tn_transform_chain_is_fixed(stage->before, chain->n_fields)) return "takes samples whose size varies";
   for (int32_t k = 0; k < stage->n; k++)
     if (stage->in[k].rank >= TN_MAX_RANK) return "takes a field that has no room for the batch";
   return NULL;
@@ -55,11 +54,12 @@ static tn_status device_stages_last(tn_env *env, const tn_transform_chain *chain
   while (*first > 0 && chain->stages[*first - 1].position >= n_transforms - wanted) --*first;
   if (*first >= longest) return TN_OK;
   const tn_stage *stage = &chain->stages[longest - 1];
-  return tn_failf(env, TN_EINVAL,
-                  "%s%stransform '%s' %s, so it runs on the host, with all before it; device_transforms = %d, "
-                  "expected at most %d",
-                  stage->where, stage->where[0] != '\0' ? ": " : "", stage->transform->item.name, obstacle,
-                  (int)wanted, (int)(n_transforms - stage->position - 1));
+  return tn_failf(
+      env, TN_EINVAL,
+      "%s%stransform '%s' %s, so it runs on the host, with all before it; device_transforms = %d, "
+      "expected at most %d",
+      stage->where, stage->where[0] != '\0' ? ": " : "", stage->transform->item.name, obstacle, (int)wanted,
+      (int)(n_transforms - stage->position - 1));
 }
 
 /* Adds the field of a stage's random choices. */
@@ -69,10 +69,8 @@ static tn_status device_stages_add_draws(tn_transform_chain *chain, tn_stage *st
   const char *name = tn_arena_printf(&chain->arena, "draws.%d", (int)stage->position);
   if (name == NULL) return TN_ENOMEM;
   stage->draws = chain->n_outputs++;
-  chain->fields[stage->draws] = (tn_field){.struct_size = sizeof(tn_field),
-                                           .name = name,
-                                           .type = {TN_I32, 1, {n}},
-                                           .role = TN_FIELD_INPUT};
+  chain->fields[stage->draws] = (tn_field){
+      .struct_size = sizeof(tn_field), .name = name, .type = {TN_I32, 1, {n}}, .role = TN_FIELD_INPUT};
   chain->sampled[stage->draws] = chain->fields[stage->draws].type;
   return TN_OK;
 }
@@ -119,4 +117,10 @@ tn_status tn_transform_chain_place(tn_env *env, const tn_loader_options *options
     TN_TRY(device_stages_last(env, chain, options->n_transforms, wanted, &first));
   }
   return device_stages_split(chain, first);
+}
+
+bool tn_transform_chain_on_device(const tn_transform_chain *chain, int32_t position) {
+  for (int32_t s = 0; s < chain->n_device_stages; s++)
+    if (tn_transform_chain_device_stages(chain)[s].position == position) return true;
+  return false;
 }

@@ -52,8 +52,8 @@ static tn_status reader_allocate(tn_reader *reader) {
   reader->out = tn_alloc(reader, tn_size_mul(most, sizeof(void *)));
   reader->stage_scratch =
       tn_alloc(reader, tn_size_mul((size_t)reader_stage_count(chain), sizeof(*reader->stage_scratch)));
-  reader->draws = tn_alloc(
-      reader, tn_size_mul((size_t)(chain->n_outputs - chain->n_fields), sizeof(*reader->draws)));
+  reader->draws =
+      tn_alloc(reader, tn_size_mul((size_t)(chain->n_outputs - chain->n_fields), sizeof(*reader->draws)));
   reader->cached = tn_alloc(reader, tn_size_mul(n, sizeof(*reader->cached)));
   bool all = reader->fields != NULL && reader->in_type != NULL && reader->out_type != NULL &&
              reader->in != NULL && reader->out != NULL && reader->stage_scratch != NULL &&

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "core/data/byte_table.h"
 
 size_t tn_transform_chain_bytes(const tn_type *type) {
   size_t bytes = tn_dtype_size(type->dtype);
@@ -253,8 +252,6 @@ tn_status tn_transform_chain_create(tn_env *env, const tn_loader_options *option
   if (status == TN_OK) status = chain_infer_types(env, chain, options);
   if (status == TN_OK)
     status = tn_wrap(env, chain_check_fixed(env, chain), "%s%ssource '%s'", where, colon, name);
-  if (status == TN_OK) status = tn_transform_chain_place(env, options, chain);
-  if (status == TN_OK) status = tn_byte_tables_make(env, chain);
   if (status != TN_OK) tn_transform_chain_free(chain);
   return status;
 }

@@ -37,8 +37,8 @@ typedef struct tn_transform_chain {
   int32_t most_fields;       /* most fields of one stage */
 } tn_transform_chain;
 
-/* Creates the chain. Messages go to env. The objects that the description and the options point to must
- * outlive the chain. */
+/* Creates the chain, with all stages on the host. Messages go to env. The objects that the description and
+ * the options point to must outlive the chain. */
 tn_status tn_transform_chain_create(tn_env *env, const tn_loader_options *options,
                                     const tn_description *description, tn_transform_chain *chain);
 void tn_transform_chain_free(tn_transform_chain *chain);
@@ -56,11 +56,13 @@ static inline const tn_stage *tn_transform_chain_device_stages(const tn_transfor
 }
 
 /* device_stages.c: moves the last stages to the device, as `options` asks. Called once, before tables are
- * made. */
+ * made (byte_table.h). */
 tn_status tn_transform_chain_place(tn_env *env, const tn_loader_options *options, tn_transform_chain *chain);
 
 /* `type` with the batch as first dimension; its rank is less than TN_MAX_RANK. */
 tn_type tn_transform_chain_batched(const tn_type *type, int64_t batch);
+/* Whether the device applies the transform at this position of the configured list. */
+bool tn_transform_chain_on_device(const tn_transform_chain *chain, int32_t position);
 /* Whether no dimension of the types varies. */
 bool tn_transform_chain_is_fixed(const tn_type *types, int32_t n);
 

@@ -1,5 +1,5 @@
-/* core/model/field.c: the fields that the model takes: inputs of the program, or values that the graph prepares
- * from inputs. */
+/* core/model/field.c: the fields that the model takes: inputs of the program, or values that the graph
+ * prepares from inputs. */
 #include "core/model/assemble.h"
 
 #include <string.h>

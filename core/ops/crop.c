@@ -1,5 +1,5 @@
-/* core/ops/crop.c: a part of each picture of a batch, at a place of its own, mirrored or not. The gradient is a
- * crop of dy: the place of x relative to the part. */
+/* core/ops/crop.c: a part of each picture of a batch, at a place of its own, mirrored or not. The gradient is
+ * a crop of dy: the place of x relative to the part. */
 #include "core/ops/common.h"
 
 /* A start or a mirror, a pair for each sample. */
@@ -9,7 +9,7 @@ static tn_status crop_check_pairs(tn_infer *n, int32_t operand, const char *name
   return tn_ops_check_dims_of(n, name, n->node.in[operand], &pairs);
 }
 
-static tn_status crop_infer(tn_infer *n) {
+static tn_status crop_op_infer(tn_infer *n) {
   const tn_crop_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0];
   tn_type *y = &n->node.out[0];
@@ -42,7 +42,8 @@ static tn_val crop_grad_start(tn_build *b, tn_val start, tn_val mirror) {
   tn_val plain = start != 0 ? tn_neg(b, start) : 0;
   if (mirror == 0) return plain;
   tn_type y = tn_ops_type(b, tn_build_out(b, 0)), x = tn_ops_type(b, tn_build_in(b, 0));
-  tn_val behind = crop_size_difference(b, tn_val_type(b, mirror)->dtype, &y, &x), zero = tn_ops_zero(b, mirror);
+  tn_val behind = crop_size_difference(b, tn_val_type(b, mirror)->dtype, &y, &x),
+         zero = tn_ops_zero(b, mirror);
   if (start != 0) behind = tn_add(b, behind, start);
   return tn_where(b, tn_ne(b, mirror, zero), behind, plain != 0 ? plain : zero);
 }
@@ -52,7 +53,8 @@ static tn_status crop_grad(tn_build *b, const void *attributes) {
   if (!tn_build_wants_grad(b, 0)) return TN_OK;
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   tn_val mirror = tn_build_in(b, 2), start = crop_grad_start(b, tn_build_in(b, 1), mirror);
-  tn_build_yield(b, 0, tn_crop(b, tn_build_out_grad(b, 0), start, mirror, x.dims[x.rank - 2], x.dims[x.rank - 1]));
+  tn_build_yield(b, 0,
+                 tn_crop(b, tn_build_out_grad(b, 0), start, mirror, x.dims[x.rank - 2], x.dims[x.rank - 1]));
   return TN_OK;
 }
 
@@ -66,11 +68,12 @@ static const tn_option crop_options[] = {
     TN_OPT(tn_crop_attributes, size, TN_OPT_INTS, NULL, NULL, "height and width of the part"), TN_OPT_END};
 
 const tn_op tn_op_crop = {
-    .item = TN_ITEM(tn_op, TN_OP, "crop", "a part of each picture of a batch, at a place of its own, mirrored or not",
+    .item = TN_ITEM(tn_op, TN_OP, "crop",
+                    "a part of each picture of a batch, at a place of its own, mirrored or not",
                     tn_crop_attributes, crop_options),
     .schema = "(x:T, start?:I, mirror?:I) -> (y:T); I in i32 i64",
     .op_class = TN_CLASS_INDEX,
-    .infer = crop_infer,
+    .infer = crop_op_infer,
     .grad = crop_grad,
     .cost = crop_cost,
 };

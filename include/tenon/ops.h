@@ -546,8 +546,8 @@ static inline tn_val tn_slice_axis(tn_build *b, tn_val x, int32_t axis, int64_t 
   return tn_slice(b, x, t->rank, starts, stops, NULL);
 }
 /* (x:T (N, ..., H, W), start?:I (N, 2), mirror?:I (N, 2)) -> (y:T (N, ..., height, width)): of sample n the
- * part that begins at row start[n, 0] and column start[n, 1], zero outside of x. Where mirror[n, 0] is not 0 its
- * rows are in reverse order, where mirror[n, 1] is not 0 its columns. An absent operand is 0. */
+ * part that begins at row start[n, 0] and column start[n, 1], zero outside of x. Where mirror[n, 0] is not 0
+ * its rows are in reverse order, where mirror[n, 1] is not 0 its columns. An absent operand is 0. */
 static inline tn_val tn_crop(tn_build *b, tn_val x, tn_val start, tn_val mirror, int64_t height,
                              int64_t width) {
   const int64_t size[2] = {height, width};

@@ -1,5 +1,5 @@
-/* backends/cpu/kernels/crop.c: a part of each picture of a batch, row by row: zeros, a copy, zeros. A task has
- * one plane. Indices outside of x give zeros, so every start is valid. */
+/* backends/cpu/kernels/crop.c: a part of each picture of a batch, row by row: zeros, a copy, zeros. A task
+ * has one plane. Indices outside of x give zeros, so every start is valid. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/kernels.h"
 
@@ -20,12 +20,15 @@ typedef struct crop_job {
   size_t item;
 } crop_job;
 
-static int64_t crop_clamp(int64_t v, int64_t low, int64_t high) { return v < low ? low : v > high ? high : v; }
+static int64_t crop_clamp(int64_t v, int64_t low, int64_t high) {
+  return v < low ? low : v > high ? high : v;
+}
 
 static int64_t crop_pair(const tn_view *pairs, int64_t sample, int axis) {
   if (pairs == NULL) return 0;
   int64_t at = 2 * sample + axis;
-  return pairs->type.dtype == TN_I32 ? ((const int32_t *)pairs->data)[at] : ((const int64_t *)pairs->data)[at];
+  return pairs->type.dtype == TN_I32 ? ((const int32_t *)pairs->data)[at]
+                                     : ((const int64_t *)pairs->data)[at];
 }
 
 static crop_axis crop_find_axis(const crop_job *j, int64_t sample, int axis) {

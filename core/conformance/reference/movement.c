@@ -81,7 +81,8 @@ static void reference_pack(const tn_reference_call *c) {
 }
 
 const tn_reference_op tn_reference_movement_ops[] = {
-    {"copy", reference_copy},           {"reorder", reference_copy}, {"reshape", reference_copy},
-    {"transpose", reference_transpose}, {"slice", reference_slice},  {"pad", reference_pad},
-    {"concat", reference_concat},       {"pack", reference_pack},    {"crop", reference_crop},
-    {NULL, NULL}};
+    {"copy", reference_copy},     {"reorder", reference_copy},
+    {"reshape", reference_copy},  {"transpose", reference_transpose},
+    {"slice", reference_slice},   {"pad", reference_pad},
+    {"concat", reference_concat}, {"pack", reference_pack},
+    {"crop", reference_crop},     {NULL, NULL}};

@@ -24,7 +24,8 @@ static tn_val device_transforms_field(tn_device_transforms *t, int32_t i) {
 }
 
 /* Stages per batch have types with the batch. */
-static tn_type device_transforms_result_type(const tn_device_transforms *t, const tn_stage *stage, int32_t k) {
+static tn_type device_transforms_result_type(const tn_device_transforms *t, const tn_stage *stage,
+                                             int32_t k) {
   if (stage->transform->granularity == TN_PER_BATCH) return stage->out[k];
   return tn_transform_chain_batched(&stage->out[k], t->request->batch);
 }

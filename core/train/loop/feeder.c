@@ -118,7 +118,15 @@ static int64_t feeder_cache_bytes(const tn_run *run, int64_t bytes) {
   return bytes / tn_run_ranks(run);
 }
 
-tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader_options *options) {
+/* How many transforms the device applies: where it computes in host memory, `auto` means none. */
+static int32_t feeder_device_transforms(const tn_data_setting *data, const tn_target *target) {
+  bool late = target != NULL && !target->properties.host_addressable;
+  if (target == NULL || data->n_transforms == 0) return 0;
+  return data->device_transforms == TN_DEVICE_TRANSFORMS_AUTO && !late ? 0 : data->device_transforms;
+}
+
+tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
+                            tn_loader_options *options) {
   const tn_data_setting *data = &run->settings.data[split];
   const tn_data_section *s = &data->section;
   bool training = split == TN_SPLIT_TRAIN;
@@ -130,7 +138,7 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader
                                  .split = split,
                                  .transforms = data->transforms,
                                  .n_transforms = data->n_transforms,
-                                 .device_transforms = 0,
+                                 .device_transforms = feeder_device_transforms(data, target),
                                  .shard = run->rank,
                                  .shards = tn_run_ranks(run),
                                  .accumulate = training ? (int32_t)run->settings.optimizer.accumulate : 1,
@@ -146,21 +154,13 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader
   return tn_run_rank_batch(run, split, &options->batch);
 }
 
-/* How many transforms the device applies: on a device that computes in host memory, `auto` means none. */
-static int32_t feeder_device_transforms(const tn_data_setting *data, const tn_target *target) {
-  bool late = !target->properties.host_addressable;
-  if (!data->given || data->n_transforms == 0) return 0;
-  return data->device_transforms == TN_DEVICE_TRANSFORMS_AUTO && !late ? 0 : data->device_transforms;
-}
-
 tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
                                 tn_loader **loader) {
   tn_loader_options options;
   *loader = NULL;
-  int32_t on_device = feeder_device_transforms(&run->settings.data[split], target);
-  if (on_device == 0) return TN_OK;
-  TN_TRY(tn_feeder_options(run, split, slots, &options));
-  options.device_transforms = on_device;
+  if (!run->settings.data[split].given) return TN_OK;
+  TN_TRY(tn_feeder_options(run, split, target, slots, &options));
+  if (options.device_transforms == 0) return TN_OK;
   tn_status status = tn_loader_create(&run->env, &options, loader);
   if (status == TN_EUNAVAILABLE || (run->planning && status == TN_EIO)) {
     if (run->planning)
@@ -182,7 +182,7 @@ static tn_status feeder_take_loader(tn_feeder *f, const tn_loader_options *optio
 static tn_status feeder_prepare(tn_feeder *f, int32_t split, tn_loader **opened, const tn_program *program) {
   const tn_data_setting *data = &f->run->settings.data[split];
   tn_loader_options options;
-  TN_TRY(tn_feeder_options(f->run, split, f->slots, &options));
+  TN_TRY(tn_feeder_options(f->run, split, NULL, f->slots, &options));
   f->rank_batch = options.batch;
   f->accumulate = options.accumulate;
   TN_TRY(feeder_take_loader(f, &options, opened));

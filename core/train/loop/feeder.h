@@ -16,8 +16,10 @@ tn_status tn_feeder_create(tn_run *run, int32_t split, tn_loader **opened, tn_ex
  * caller destroys a loader that no feeder has taken. */
 tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
                                 tn_loader **loader);
-/* The loader options of a split, for a loader that reads ahead into `slots` slots. */
-tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader_options *options);
+/* The loader options of a split, for a loader that reads ahead into `slots` slots. `target` decides which
+ * transforms the device applies; NULL: none. */
+tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
+                            tn_loader_options *options);
 /* Turns TN_EUNAVAILABLE, a missing split, into TN_EIO for splits that are required. */
 tn_status tn_feeder_require(tn_run *run, tn_status status);
 void tn_feeder_destroy(tn_feeder *feeder);

@@ -47,14 +47,16 @@ static tn_status training_build_programs(tn_training *t) {
 
 static tn_status training_create_feeders(tn_training *t) {
   tn_run *run = t->run;
-  tn_status status = tn_feeder_create(run, TN_SPLIT_TRAIN, &t->loaders[TN_SPLIT_TRAIN], t->executor,
-                                      t->set.index[TN_PROGRAM_STEP], t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
+  tn_status status =
+      tn_feeder_create(run, TN_SPLIT_TRAIN, &t->loaders[TN_SPLIT_TRAIN], t->executor,
+                       t->set.index[TN_PROGRAM_STEP], t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
   TN_TRY(tn_feeder_require(run, status));
   t->steps_per_epoch = tn_feeder_updates(t->train);
   t->steps = training_planned_steps(t);
   if (t->set.programs[TN_PROGRAM_EVAL] == NULL) return TN_OK;
-  status = tn_feeder_create(run, TN_SPLIT_VALID, &t->loaders[TN_SPLIT_VALID], t->executor,
-                            t->set.index[TN_PROGRAM_EVAL], t->set.programs[TN_PROGRAM_EVAL], t->slots, &t->valid);
+  status =
+      tn_feeder_create(run, TN_SPLIT_VALID, &t->loaders[TN_SPLIT_VALID], t->executor,
+                       t->set.index[TN_PROGRAM_EVAL], t->set.programs[TN_PROGRAM_EVAL], t->slots, &t->valid);
   /* missing validation data is an error only if [data.valid] exists */
   if (status == TN_EUNAVAILABLE && tn_ini_section(&run->ini, "data.valid") == NULL) {
     tn_logf(&run->env, TN_LOG_INFO, "no validation: %s", tn_error_text(&run->env));

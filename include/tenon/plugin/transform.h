@@ -53,8 +53,8 @@ typedef struct tn_transform {
    * and on its index in the first dimension only; neither on index nor on key. The host replaces such
    * transforms of u8, together with those after them, by a table lookup. */
   int32_t pointwise;
-  /* Random choices of build: `draw` writes `draws` numbers for one sample, those that apply makes for the same
-   * c->key. build gets them for the batch as value tn_build_in(b, n), i32[batch, draws]. With build and
+  /* Random choices of build: `draw` writes `draws` numbers for one sample, those that apply makes for the
+   * same c->key. build gets them for the batch as value tn_build_in(b, n), i32[batch, draws]. With build and
    * TN_PER_SAMPLE only; both or neither. c->in and c->out are NULL in draw, which runs on worker threads. */
   int32_t draws;
   tn_status (*draw)(tn_transform_call *c, const void *options, int32_t *values);
