@@ -55,7 +55,8 @@ static tn_val movement_case_crop(tn_draw *d, const tn_case *c) {
   tn_type pairs = {tn_draw_flag(d) ? TN_I64 : TN_I32, 2, {t.dims[0], 2}};
   int64_t height = tn_draw_size(d, 0, 5), width = tn_draw_size(d, 0, 5);
   tn_val x = tn_draw_tensor(d, t, c->fill), start = 0, mirror = 0;
-  if (tn_draw_between(d, 0, 3) > 0) start = tn_draw_integers(d, pairs, tn_draw_between(d, -6, 0), 5);
+  int64_t reach = tn_draw_between(d, 0, 7) == 0 ? 1 << 30 : tn_draw_between(d, 0, 6);
+  if (tn_draw_between(d, 0, 3) > 0) start = tn_draw_integers(d, pairs, -reach, reach + 1);
   if (tn_draw_flag(d)) mirror = tn_draw_integers(d, pairs, 0, 2);
   return tn_crop(d->b, x, start, mirror, height, width);
 }
