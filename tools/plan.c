@@ -99,7 +99,7 @@ static void plan_print_transforms(const json_t *json, const char *split, const c
   json_array_foreach(list, i, one) {
     const char *place = json_string_value(json_object_get(one, "on"));
     const char *reason = json_string_value(json_object_get(one, "reason"));
-    if (strcmp(json_string_value(json_object_get(one, "split")), split) != 0) continue;
+    if (strcmp(json_string_value(json_object_get(one, "data")), split) != 0) continue;
     if (n > 0 && strcmp(on, place) != 0) printf(" on the %s", on);
     printf("%s%s", n > 0 ? ", " : title, json_string_value(json_object_get(one, "name")));
     if (reason != NULL) printf(" (it %s)", reason);

@@ -110,7 +110,7 @@ static void plan_report_add_transforms(const tn_run *run, const tn_program_set *
     const tn_transform *transform = data->transforms[i].transform;
     if (transform->training_only && split != TN_SPLIT_TRAIN) continue;
     const char *on = chain != NULL && tn_transform_chain_on_device(chain, i) ? "device" : "host";
-    json_t *one = json_pack("{s:s, s:s, s:s}", "split", split == TN_SPLIT_TRAIN ? "train" : "valid", "name",
+    json_t *one = json_pack("{s:s, s:s, s:s}", "data", split == TN_SPLIT_TRAIN ? "train" : "valid", "name",
                             transform->item.name, "on", on);
     const char *obstacle = plan_report_obstacle(chain, i);
     if (*obstacle != '\0') json_object_set_new(one, "reason", json_string(obstacle));

@@ -95,9 +95,9 @@ static const char *places(const json_t *plan) {
   json_array_foreach(program_member(plan, "transforms"), i, one) {
     const char *reason = json_string_value(json_object_get(one, "reason"));
     snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s %s %s%s%s", i > 0 ? ", " : "",
-             json_string_value(json_object_get(one, "split")),
-             json_string_value(json_object_get(one, "name")), json_string_value(json_object_get(one, "on")),
-             reason != NULL ? ": " : "", reason != NULL ? reason : "");
+             json_string_value(json_object_get(one, "data")), json_string_value(json_object_get(one, "name")),
+             json_string_value(json_object_get(one, "on")), reason != NULL ? ": " : "",
+             reason != NULL ? reason : "");
   }
   return text;
 }
