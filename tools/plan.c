@@ -91,6 +91,24 @@ static void plan_print_layouts(const json_t *json) {
          with_layout, json_array_size(states));
 }
 
+/* "training: random_crop on the host, normalize on the device" */
+static void plan_print_transforms(const json_t *json, const char *split, const char *title) {
+  const json_t *list = json_object_get(json, "transforms"), *one;
+  const char *on = "";
+  size_t i, n = 0;
+  json_array_foreach(list, i, one) {
+    const char *place = json_string_value(json_object_get(one, "on"));
+    const char *reason = json_string_value(json_object_get(one, "reason"));
+    if (strcmp(json_string_value(json_object_get(one, "data")), split) != 0) continue;
+    if (n > 0 && strcmp(on, place) != 0) printf(" on the %s", on);
+    printf("%s%s", n > 0 ? ", " : title, json_string_value(json_object_get(one, "name")));
+    if (reason != NULL) printf(" (it %s)", reason);
+    on = place;
+    n++;
+  }
+  if (n > 0) printf(" on the %s\n", on);
+}
+
 static void plan_print(const char *text, const char *summary) {
   json_t *json = json_loads(text, 0, NULL), *ops = json_object_get(json, "ops");
   json_t *model = json_loads(summary, 0, NULL);
@@ -103,6 +121,9 @@ static void plan_print(const char *text, const char *summary) {
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
   plan_print_layouts(json);
+  plan_print_transforms(json, "train", "transforms of training: ");
+  plan_print_transforms(json, "valid", "transforms of validation: ");
+  printf("a batch has %.3f MiB\n", json_number_value(json_object_get(json, "batch_bytes")) / 1048576.0);
   plan_print_fallbacks(json);
   plan_print_devices(json);
   printf("memory peak %.2f MiB (lower bound of any plan %.2f): state %.2f, arena %.2f\n",

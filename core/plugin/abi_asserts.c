@@ -511,13 +511,15 @@ AT(tn_source, next, 72);
 AT(tn_source, tell, 80);
 AT(tn_source, seek, 88);
 
-ITEM(tn_transform, 80);
+ITEM(tn_transform, 88);
 AT(tn_transform, granularity, 40);
 AT(tn_transform, training_only, 44);
 AT(tn_transform, infer, 48);
 AT(tn_transform, apply, 56);
 AT(tn_transform, build, 64);
 AT(tn_transform, pointwise, 72);
+AT(tn_transform, draws, 76);
+AT(tn_transform, draw, 80);
 
 /* Attributes of Tenon's own ops, which the host makes. They grow at their end; a kernel reads the members
  * that it knows. */
@@ -624,6 +626,9 @@ FROZEN(tn_slice_attributes, 48, 8);
 AT(tn_slice_attributes, starts, 0);
 AT(tn_slice_attributes, stops, 16);
 AT(tn_slice_attributes, steps, 32);
+
+FROZEN(tn_crop_attributes, 16, 8);
+AT(tn_crop_attributes, size, 0);
 
 FROZEN(tn_pad_attributes, 48, 8);
 AT(tn_pad_attributes, low, 0);

@@ -106,6 +106,10 @@ static const char *check_source(const tn_item *item) {
 static const char *check_transform(const tn_item *item) {
   const tn_transform *transform = (const tn_transform *)item;
   if (transform->granularity > TN_PER_BATCH) return "granularity is neither TN_PER_SAMPLE nor TN_PER_BATCH";
+  if (transform->draws < 0 || (transform->draws > 0) != (transform->draw != NULL))
+    return "draw and a positive number of draws come together or not at all";
+  if (transform->draw != NULL && (transform->build == NULL || transform->granularity != TN_PER_SAMPLE))
+    return "draw is for build of TN_PER_SAMPLE";
   return NULL;
 }
 

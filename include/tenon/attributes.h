@@ -136,6 +136,10 @@ typedef struct tn_slice_attributes { /* one entry per dimension */
   tn_ints starts, stops, steps;      /* steps empty: all 1; 0 <= start <= stop <= dim, step >= 1 */
 } tn_slice_attributes;
 
+typedef struct tn_crop_attributes {
+  tn_ints size; /* height and width of the result, each >= 0 */
+} tn_crop_attributes;
+
 typedef struct tn_pad_attributes { /* one entry per dimension */
   tn_ints low, high, inner;        /* zeros before, after, and between neighbours (inner empty: none) */
 } tn_pad_attributes;

@@ -547,6 +547,19 @@ static inline tn_val tn_slice_axis(tn_build *b, tn_val x, int32_t axis, int64_t 
   }
   return tn_slice(b, x, t->rank, starts, stops, NULL);
 }
+/* (x:T (N, ..., H, W), start?:I (N, 2), mirror?:I (N, 2)) -> (y:T (N, ..., height, width)): of sample n the
+ * part that begins at row start[n, 0] and column start[n, 1], zero outside of x. Where mirror[n, 0] is not 0
+ * its rows are in reverse order, where mirror[n, 1] is not 0 its columns. An absent operand is 0. */
+static inline tn_val tn_crop(tn_build *b, tn_val x, tn_val start, tn_val mirror, int64_t height,
+                             int64_t width) {
+  const int64_t size[2] = {height, width};
+  tn_op_begin(b, "crop");
+  tn_op_arg(b, x);
+  tn_op_arg(b, start);
+  tn_op_arg(b, mirror);
+  tn_op_set_ints(b, "size", 2, size);
+  return tn_op_end(b);
+}
 /* Zeros before (low), after (high) and between neighbours (inner; NULL: none) in each of n = rank dimensions.
  */
 static inline tn_val tn_pad(tn_build *b, tn_val x, int64_t n, const int64_t *low, const int64_t *high,

@@ -20,8 +20,8 @@
 #define TN_CPU_NORM_KERNELS(X)      X(layer_norm)
 #define TN_CPU_LOSS_KERNELS(X)      X(cross_entropy)
 #define TN_CPU_EMBEDDING_KERNELS(X) X(embedding) X(embedding_grad)
-/* movement.c, reorder.c */
-#define TN_CPU_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(pad) X(concat) X(pack) X(copy) X(reorder)
+/* movement.c, crop.c, reorder.c */
+#define TN_CPU_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(crop) X(pad) X(concat) X(pack) X(copy) X(reorder)
 
 #define TN_CPU_KERNELS(X)                                                                                    \
   TN_CPU_PRODUCT_KERNELS(X)                                                                                  \

@@ -1,6 +1,7 @@
 /* core/train/commands/plan.c: tn_run_plan: compiles and reports the programs that training would run. */
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/distributed/devices.h"
+#include "core/train/loop/feeder.h"
 #include "core/train/programs/plan_report.h"
 #include "core/train/result.h"
 
@@ -53,6 +54,7 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   tn_program_request request = {.dump = dump ? &options : NULL};
   tn_program_set set = {.map = NULL};
   tn_device *device = NULL;
+  tn_loader *loaders[2] = {NULL, NULL};
   *json = NULL;
   if (dump) *dump = NULL;
   run->planning = true;
@@ -61,6 +63,10 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   if (status == TN_OK) status = plan_command_batches(run, device, plan_command_has_loss(run), &request);
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
     status = tn_plan_file_read(run, &request.choices);
+  for (int32_t split = 0; status == TN_OK && split < 2 && request.batch[TN_PROGRAM_STEP] > 0; split++) {
+    status = tn_feeder_open_loader(run, split, &device->target, tn_run_input_slots(run), &loaders[split]);
+    request.loaders[split] = loaders[split];
+  }
   if (status == TN_OK) status = tn_programs_build(run, &device->target, &request, &set);
   if (status == TN_OK) status = plan_command_report(run, device, &set, json);
   if (status == TN_OK && dump) {
@@ -69,6 +75,7 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   }
   tn_text_free(&text);
   tn_programs_free(run, &set);
+  for (int32_t split = 0; split < 2; split++) tn_loader_destroy(loaders[split]);
   tn_device_destroy(device);
   run->ranks = 0;
   run->planning = false;

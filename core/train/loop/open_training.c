@@ -32,8 +32,12 @@ static tn_status training_build_programs(tn_training *t) {
   if (data[TN_SPLIT_VALID].given)
     TN_TRY(tn_run_rank_batch(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
   TN_TRY(tn_plan_file_read(run, &request.choices));
-  TN_TRY(tn_programs_build(run, &t->device->target, &request, &t->set));
   t->slots = tn_run_input_slots(run);
+  for (int32_t split = 0; split < 2; split++) {
+    TN_TRY(tn_feeder_open_loader(run, split, &t->device->target, t->slots, &t->loaders[split]));
+    request.loaders[split] = t->loaders[split];
+  }
+  TN_TRY(tn_programs_build(run, &t->device->target, &request, &t->set));
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
   /* a device with its own memory computes while the host prepares the next step */
   bool late = !t->device->target.properties.host_addressable;
@@ -43,14 +47,16 @@ static tn_status training_build_programs(tn_training *t) {
 
 static tn_status training_create_feeders(tn_training *t) {
   tn_run *run = t->run;
-  tn_status status = tn_feeder_create(run, TN_SPLIT_TRAIN, t->executor, t->set.index[TN_PROGRAM_STEP],
-                                      t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
+  tn_status status =
+      tn_feeder_create(run, TN_SPLIT_TRAIN, &t->loaders[TN_SPLIT_TRAIN], t->executor,
+                       t->set.index[TN_PROGRAM_STEP], t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
   TN_TRY(tn_feeder_require(run, status));
   t->steps_per_epoch = tn_feeder_updates(t->train);
   t->steps = training_planned_steps(t);
   if (t->set.programs[TN_PROGRAM_EVAL] == NULL) return TN_OK;
-  status = tn_feeder_create(run, TN_SPLIT_VALID, t->executor, t->set.index[TN_PROGRAM_EVAL],
-                            t->set.programs[TN_PROGRAM_EVAL], t->slots, &t->valid);
+  status =
+      tn_feeder_create(run, TN_SPLIT_VALID, &t->loaders[TN_SPLIT_VALID], t->executor,
+                       t->set.index[TN_PROGRAM_EVAL], t->set.programs[TN_PROGRAM_EVAL], t->slots, &t->valid);
   /* missing validation data is an error only if [data.valid] exists */
   if (status == TN_EUNAVAILABLE && tn_ini_section(&run->ini, "data.valid") == NULL) {
     tn_logf(&run->env, TN_LOG_INFO, "no validation: %s", tn_error_text(&run->env));
@@ -98,6 +104,7 @@ void tn_training_release(tn_training *t) {
   tn_observers_stop(t->observers);
   tn_feeder_destroy(t->train);
   tn_feeder_destroy(t->valid);
+  for (int32_t split = 0; split < 2; split++) tn_loader_destroy(t->loaders[split]);
   tn_executor_destroy(t->executor);
   tn_comm_close(t->comm);
   tn_programs_free(t->run, &t->set);

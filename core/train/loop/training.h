@@ -31,6 +31,7 @@ typedef struct tn_training {
   _Atomic(tn_comm *) comm; /* NULL: there is one rank */
   tn_program_set set;
   tn_executor *executor;
+  tn_loader *loaders[2];    /* opened, and not taken by a feeder yet */
   tn_feeder *train, *valid; /* valid is NULL without validation */
   tn_control_block step_block, eval_block, weigh_block, micro_block;
   tn_measure_outputs step_outputs, eval_outputs, micro_outputs;

@@ -25,6 +25,9 @@ enum {
  * with STEP; AVERAGE comes with STEP or EVAL. */
 typedef struct tn_program_request {
   int64_t batch[TN_PROGRAMS]; /* 0: not requested (INIT always is) */
+  /* The loaders of the splits (TN_SPLIT_...). Programs of a split apply the transforms that its loader leaves
+   * to the device. NULL: the program takes the fields that the model declares. They outlive the programs. */
+  const tn_loader *loaders[2];
   const tn_compile_options *dump;
   int64_t arena_limit; /* most bytes of an arena; 0: no limit */
   const struct tn_recorded_choices
@@ -34,6 +37,7 @@ typedef struct tn_program_request {
 typedef struct tn_program_set {
   tn_arena arena;
   tn_state_map *map;
+  const tn_loader *loaders[2]; /* as requested */
   tn_update_info update;
   tn_program *programs[TN_PROGRAMS]; /* NULL: not requested */
   tn_program *list[TN_PROGRAMS];     /* the compiled ones, for the executor */

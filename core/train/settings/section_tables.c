@@ -45,6 +45,9 @@ static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, prefetch, TN_OPT_INT, "2", "[1, 64]", "batches read ahead"),
     TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0", "samples in an epoch; 0: all samples"),
     TN_OPT(tn_data_section, transforms, TN_OPT_TEXT, "", NULL, "transforms of a sample before it is batched"),
+    TN_OPT(tn_data_section, device_transforms, TN_OPT_TEXT, "auto", NULL,
+           "how many of the last transforms the device applies, inside the step: no, a number, or auto: none "
+           "on the cpu, and on a device with memory of its own those that give the smallest batch"),
     TN_OPT(tn_data_section, cache, TN_OPT_TEXT, "auto", NULL,
            "memory for decoded samples, which later epochs do not read again: off, a size, or auto, a "
            "quarter of the available memory"),

@@ -42,7 +42,7 @@ enum { TN_AUTOTUNE_YES = 0, TN_AUTOTUNE_CACHED = 1, TN_AUTOTUNE_NO = 2 };
 typedef struct tn_data_section {
   const char *source;
   int64_t batch, workers, prefetch, epoch;
-  const char *transforms, *cache;
+  const char *transforms, *device_transforms, *cache;
   int32_t shuffle, last;
 } tn_data_section;
 enum { TN_LAST_DROP = 0, TN_LAST_PAD = 1 };
@@ -87,7 +87,8 @@ typedef struct tn_data_setting {
   const void *options;
   tn_transform_use *transforms;
   int32_t n_transforms;
-  int64_t cache; /* bytes; TN_CACHE_AUTO */
+  int32_t device_transforms; /* how many of the last ones; TN_DEVICE_TRANSFORMS_AUTO */
+  int64_t cache;             /* bytes; TN_CACHE_AUTO */
   const char *where;
 } tn_data_setting;
 

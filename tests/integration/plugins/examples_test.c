@@ -189,6 +189,9 @@ static void a_transform_changes_training_and_leaves_validation_alone(void **stat
   json_t *whole = workshop_tenon("train cutout.ini --set 'data.train.transforms='");
   assert_true(trained(cut, "train.loss") != trained(whole, "train.loss"));
   assert_true(trained(cut, "valid.loss") == trained(whole, "valid.loss"));
+  json_t *device = workshop_tenon("train cutout.ini --set data.device_transforms=1");
+  assert_true(trained(cut, "train.loss") == trained(device, "train.loss"));
+  json_decref(device);
   json_decref(cut);
   json_decref(whole);
 }

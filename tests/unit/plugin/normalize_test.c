@@ -476,6 +476,20 @@ static void a_source_either_reads_or_streams(void **state) {
   refuses_item(&source, "source \"toy\": describe: found NULL");
 }
 
+static tn_status transform_infer(tn_env *env, const void *options, int32_t n, const tn_type *in,
+                                 tn_type *out) {
+  (void)env, (void)options, (void)n, (void)in, (void)out;
+  return TN_OK;
+}
+static tn_status transform_apply(tn_transform_call *c, const void *options) {
+  (void)c, (void)options;
+  return TN_OK;
+}
+static tn_status transform_draw(tn_transform_call *c, const void *options, int32_t *values) {
+  (void)c, (void)options, (void)values;
+  return TN_OK;
+}
+
 static void the_small_kinds_need_their_callbacks(void **state) {
   (void)state;
   tn_optimizer optimizer = {.item = TN_ITEM_PLAIN(tn_optimizer, TN_OPTIMIZER, "o", "")};
@@ -487,6 +501,14 @@ static void the_small_kinds_need_their_callbacks(void **state) {
   refuses_item(&schedule, "schedule \"s\": factor: found NULL");
   tn_transform transform = {.item = TN_ITEM_PLAIN(tn_transform, TN_TRANSFORM, "t", "")};
   refuses_item(&transform, "transform \"t\": infer: found NULL");
+  transform.infer = transform_infer;
+  transform.apply = transform_apply;
+  transform.draws = 2;
+  refuses_item(&transform, "draw and a positive number of draws come together or not at all");
+  transform.draw = transform_draw;
+  refuses_item(&transform, "draw is for build of TN_PER_SAMPLE");
+  transform.build = build;
+  accepts_item(&transform);
   tn_precision precision = {.item = TN_ITEM_PLAIN(tn_precision, TN_PRECISION, "p", "")};
   refuses_item(&precision, "precision \"p\": decide: found NULL");
   tn_communicator communicator = {.item = TN_ITEM_PLAIN(tn_communicator, TN_COMMUNICATOR, "c", "")};

@@ -201,7 +201,7 @@ static void make_step(const tn_optimizer *optimizer) {
   tn_settings s = with(&policy);
   s.optimizer_kind = optimizer;
   rig_expect_ok(emit(&s, TWO_WEIGHTS));
-  rig_expect_ok(tn_pass_precision(&R.env, &s, info.first_node, &model.graph));
+  rig_expect_ok(tn_pass_precision(&R.env, &s, 0, info.first_node, &model.graph));
   rig_expect_ok(tn_state_map_add_rest(map, model.graph));
   rig_expect_ok(tn_low_precision_allocate(map, model.graph));
   rig_expect_ok(tn_low_precision_commit(map, model.graph));
