@@ -9,10 +9,26 @@ static tn_status segment_event(tn_executor *e, bool needed, void **event) {
   return e->device->backend->event_new(&e->device->env, e->device->device, event);
 }
 
-static tn_status segment_bind(tn_executor *e, const tn_bound_program *bound, const tn_segment *s,
+/* The collective that the end of a device segment awaits, unless a captured part awaits it. */
+static void *segment_joined(const tn_bound_program *bound, const tn_segment *s, const tn_bound_segment *b) {
+  for (int32_t i = b->first_part; i < b->first_part + b->n_parts; i++)
+    if (bound->parts[i].joins >= s->awaits) return NULL;
+  return bound->ends[s->awaits];
+}
+
+static void segment_bind_parts(const tn_bound_program *bound, int32_t segment, tn_bound_segment *b) {
+  while (b->first_part < bound->n_parts && bound->parts[b->first_part].segment < segment) b->first_part++;
+  while (b->first_part + b->n_parts < bound->n_parts &&
+         bound->parts[b->first_part + b->n_parts].segment == segment)
+    b->n_parts++;
+}
+
+static tn_status segment_bind(tn_executor *e, const tn_bound_program *bound, int32_t segment,
                               tn_bound_segment *b) {
+  const tn_segment *s = &bound->program->segments[segment];
+  segment_bind_parts(bound, segment, b);
   if (!s->fallback) {
-    b->joined = s->awaits >= 0 ? bound->ends[s->awaits] : NULL;
+    b->joined = s->awaits >= 0 ? segment_joined(bound, s, b) : NULL;
     return TN_OK;
   }
   TN_TRY(segment_event(e, true, &b->ready));
@@ -25,7 +41,7 @@ tn_status tn_bound_segments_create(tn_executor *e, tn_bound_program *bound) {
   bound->segments = tn_alloc(e->env, tn_size_mul((size_t)program->n_segments, sizeof(tn_bound_segment)));
   if (bound->segments == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < program->n_segments; i++) {
-    tn_status status = segment_bind(e, bound, &program->segments[i], &bound->segments[i]);
+    tn_status status = segment_bind(e, bound, i, &bound->segments[i]);
     if (status != TN_OK) return tn_executor_fail(e, status);
   }
   return TN_OK;

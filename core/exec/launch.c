@@ -1,4 +1,4 @@
-/* core/exec/launch.c: the launches of a segment. Nothing here allocates, locks, or looks up. */
+/* core/exec/launch.c: the launches of a part. Nothing here allocates, locks, or looks up. */
 #include "core/base/system.h"
 #include "core/exec/bound_program.h"
 
@@ -37,21 +37,24 @@ static tn_status launch_as_asked(tn_executor *e, tn_bound_program *bound, tn_bou
   return e->profile ? launch_timed(e, b, &bound->times[i]) : launch_step(e, b);
 }
 
-tn_status tn_launch_steps(tn_executor *e, tn_bound_program *bound, const tn_segment *segment, int32_t slot) {
+static tn_status launch_steps(tn_executor *e, tn_bound_program *bound, const tn_capture_part *part,
+                              int32_t slot) {
   tn_bound_step *steps = bound->slots[slot];
-  for (int32_t i = segment->first; i < segment->first + segment->n; i++) {
+  for (int32_t i = part->first; i < part->first + part->n; i++) {
     tn_status status = launch_as_asked(e, bound, &steps[i], i);
     if (status == TN_OK) continue;
-    if (segment->fallback) tn_error_move(&e->device->env, &e->device->fallback->env);
+    if (bound->program->segments[part->segment].fallback)
+      tn_error_move(&e->device->env, &e->device->fallback->env);
     return tn_executor_wrap_step(e, bound, steps[i].step, status);
   }
   return TN_OK;
 }
 
-tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
+tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
   const tn_backend *backend = e->device->backend;
-  void *joined = bound->segments[segment].joined;
-  TN_TRY(tn_launch_steps(e, bound, &bound->program->segments[segment], slot));
-  if (joined == NULL) return TN_OK;
-  return backend->event_await(&e->device->env, joined, e->device->streams[TN_STREAM_COMPUTE]);
+  const tn_capture_part *part = &bound->parts[index];
+  TN_TRY(launch_steps(e, bound, part, slot));
+  if (part->joins < 0) return TN_OK;
+  return backend->event_await(&e->device->env, bound->ends[part->joins],
+                              e->device->streams[TN_STREAM_COMPUTE]);
 }

@@ -7,16 +7,28 @@ static bool captures_allowed(const tn_executor *e) {
   return e->capture && !e->profile && e->observer == NULL;
 }
 
+static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
+  const tn_backend *backend = e->device->backend;
+  tn_env *env = &e->device->env;
+  void *compute = e->device->streams[TN_STREAM_COMPUTE];
+  const tn_capture_part *part = &bound->parts[index];
+  void *capture = captures_allowed(e) ? tn_captures_find(bound, index, slot) : NULL;
+  if (part->awaits >= 0) TN_TRY(backend->event_await(env, bound->ends[part->awaits], compute));
+  return capture == NULL ? tn_launch_part(e, bound, index, slot)
+                         : backend->capture_launch(env, capture, compute);
+}
+
 static tn_status run_device_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
-  void *capture = captures_allowed(e) ? tn_captures_find(bound, segment, slot) : NULL;
-  if (capture == NULL) return tn_launch_segment(e, bound, segment, slot);
-  return e->device->backend->capture_launch(&e->device->env, capture, e->device->streams[TN_STREAM_COMPUTE]);
+  const tn_bound_segment *s = &bound->segments[segment];
+  for (int32_t i = 0; i < s->n_parts; i++) TN_TRY(run_part(e, bound, s->first_part + i, slot));
+  if (s->joined == NULL) return TN_OK;
+  return e->device->backend->event_await(&e->device->env, s->joined, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static tn_status run_fallback_segment(tn_executor *e, tn_bound_program *bound, int32_t segment,
                                       int32_t slot) {
   TN_TRY(tn_fallback_begin(e, bound, segment, slot));
-  TN_TRY(tn_launch_steps(e, bound, &bound->program->segments[segment], slot));
+  TN_TRY(tn_launch_part(e, bound, bound->segments[segment].first_part, slot));
   return tn_fallback_end(e, bound, segment, slot);
 }
 

@@ -448,7 +448,7 @@ AT(tn_backend, capture_delete, 248);
 AT(tn_backend, native, 256);
 AT(tn_backend, libraries, 264);
 
-ITEM(tn_communicator, 104);
+ITEM(tn_communicator, 112);
 AT(tn_communicator, families, 40);
 AT(tn_communicator, identity_bytes, 48);
 AT(tn_communicator, identify, 56);
@@ -457,6 +457,7 @@ AT(tn_communicator, close, 72);
 AT(tn_communicator, run, 80);
 AT(tn_communicator, status, 88);
 AT(tn_communicator, abort, 96);
+AT(tn_communicator, capturable, 104);
 
 ITEM(tn_kernel, 96);
 AT(tn_kernel, family, 40);

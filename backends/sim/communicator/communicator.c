@@ -94,4 +94,5 @@ const tn_communicator tn_sim_communicator = {
     .run = communicator_run,
     .status = communicator_status,
     .abort = communicator_abort,
+    .capturable = 1,
 };

@@ -64,6 +64,11 @@ void tn_device_destroy(tn_device *device);
 /* Opens the device and streams of a fallback, unless they are open. */
 tn_status tn_device_start(tn_device *device);
 
+/* Whether launches are captured and replayed. */
+static inline bool tn_device_captures(const tn_device *device) {
+  return !device->uncaptured && device->backend->capture_begin != NULL;
+}
+
 /* The argument of the team's `parallel`. */
 static inline void *tn_device_team_object(const tn_device *device) {
   bool extends = device->team != NULL && device->team == device->extension;

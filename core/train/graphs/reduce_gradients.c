@@ -77,11 +77,25 @@ static tn_val bucket_accumulated(tn_updater *u, const tn_bucket *bucket, const c
   return value;
 }
 
-static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket) {
+/* The sum over ranks, as the op of a layer "bucket 2", so that messages and plans can name it. */
+static tn_val bucket_sum_over_ranks(tn_updater *u, int32_t number, tn_val gradient) {
+  const char *name = tn_arena_printf(u->arena, "bucket %d", (int)number);
+  if (name == NULL) {
+    tn_builder_fail(u->b, TN_ENOMEM);
+    return 0;
+  }
+  tn_build_frame frame = {.prefix = name, .where = ""};
+  tn_builder_push(u->b, &frame);
+  tn_val sum = tn_op1(u->b, "all_reduce", gradient);
+  tn_builder_pop(u->b);
+  return sum;
+}
+
+static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket, int32_t number) {
   const char *path;
   tn_val gradient = bucket_pack(u, bucket);
   if (u->graph->micro_batches > 1) gradient = tn_add(u->b, bucket_accumulated(u, bucket, &path), gradient);
-  return u->graph->ranks > 1 ? tn_op1(u->b, "all_reduce", gradient) : gradient;
+  return u->graph->ranks > 1 ? bucket_sum_over_ranks(u, number, gradient) : gradient;
 }
 
 tn_val tn_updater_reduce(tn_updater *u) {
@@ -96,7 +110,8 @@ tn_val tn_updater_reduce(tn_updater *u) {
   for (int32_t i = 0; i < u->n_params;) {
     tn_bucket bucket = bucket_from(u, i);
     offsets[n] = bucket.start;
-    reduced[n++] = bucket_reduce(u, &bucket);
+    reduced[n] = bucket_reduce(u, &bucket, n);
+    n++;
     i += bucket.n;
   }
   if (n == 1) return reduced[0];

@@ -28,7 +28,8 @@ typedef struct tn_collective {
    * part of `to`; reduce_scatter, where `to` is the rank's part of `from`. */
   const void *from;
   void *to;
-  const char *name; /* "all_reduce of bucket 2", for messages; valid until the stream was waited for */
+  const char *name; /* "all_reduce of bucket 2", for messages; valid until the stream was waited for,
+                        and of a captured collective until the capture is deleted */
 } tn_collective;
 
 typedef struct tn_communicator {
@@ -48,6 +49,10 @@ typedef struct tn_communicator {
   tn_status (*status)(tn_env *env, void *communicator);
   /* Makes pending and later collectives of all ranks fail. From any thread, with a handle of that thread. */
   void (*abort)(tn_env *env, void *communicator);
+  /* 1: `run` may be called while the device captures its streams (tn_backend.capture_begin). The collective
+   * is then part of the capture, and every replay runs it once, at its place in the order of the rank's
+   * collectives. 0: the host enqueues every collective in every run, between captured launches. */
+  int32_t capturable;
 } tn_communicator;
 
 TN_END_C
