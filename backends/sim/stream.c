@@ -16,12 +16,17 @@ static void stream_want(tn_sim_stream *stream, uint64_t position) {
   tn_sim_signal_raise(&stream->device->work);
 }
 
+bool tn_sim_reached(tn_sim_stream *stream, uint64_t position) {
+  if (atomic_load(&stream->ring.head) >= position) return true;
+  stream_want(stream, position);
+  return false;
+}
+
 void tn_sim_reach(tn_sim_stream *stream, uint64_t position) {
   tn_sim_signal *progress = &stream->device->progress;
   for (;;) {
     uint32_t seen = tn_sim_signal_read(progress);
-    if (atomic_load(&stream->ring.head) >= position) return;
-    stream_want(stream, position);
+    if (tn_sim_reached(stream, position)) return;
     tn_sim_signal_wait(progress, seen, -1);
   }
 }
@@ -102,6 +107,7 @@ tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stre
   if (s->ring.items == NULL) return TN_ENOMEM;
   s->device = d;
   s->index = index;
+  tn_sim_native_init(&s->native, d, s);
   s->role = role;
   s->ring.capacity = capacity;
   s->ring.stream = s;

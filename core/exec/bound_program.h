@@ -3,7 +3,7 @@
  *
  * The files, each of which calls only those above it:
  *   memory.c              device memory of an executor, addresses, error messages
- *   collective.c          collectives as steps
+ *   collective.c          collectives as steps; waits that ask the communicator
  *   constant_folding.c    values that kernels compute once from parameters
  *   fallback_segments.c   copies and events around segments that run on the fallback
  *   launch.c              the launches of a part

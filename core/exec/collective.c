@@ -1,6 +1,9 @@
 /* core/exec/collective.c: collectives as steps of a program. */
 #include "core/exec/collective.h"
 
+#include <stddef.h>
+#include <time.h>
+
 #include "core/graph/op/schema.h"
 #include "tenon/attributes.h"
 
@@ -9,6 +12,29 @@
 static tn_status communicator_check(tn_env *env, const tn_communicator *kind) {
   if (kind->open && kind->close && kind->run && kind->abort) return TN_OK;
   return tn_failf(env, TN_EABI, "communicator '%s' lacks one of open, close, run and abort", kind->item.name);
+}
+
+static void *comm_native(tn_env *env, const tn_comm_device *seat, void *stream, const char *name) {
+  const tn_comm *comm = (const tn_comm *)(const void *)((const char *)seat - offsetof(tn_comm, seat));
+  const tn_backend *backend = comm->device->backend;
+  return backend->native != NULL ? backend->native(env, comm->device->device, stream, name) : NULL;
+}
+
+/* The event of waits, then the communicator. */
+static tn_status comm_join(tn_comm *comm, const tn_comm_request *request) {
+  const tn_device *device = comm->device;
+  if (device->backend->event_done != NULL)
+    TN_TRY(device->backend->event_new(&comm->env, device->device, &comm->event));
+  return comm->kind->open(&comm->env, request->options, &comm->seat, request->rank, request->ranks,
+                          request->identity, request->timeout_s, &comm->self);
+}
+
+static void comm_release(tn_comm *comm) {
+  if (comm->event != NULL) comm->device->backend->event_delete(&comm->env, comm->event);
+  /* comm->env is in the block that is released, so a copy of it releases the block */
+  tn_error_record record = comm->record;
+  tn_env env = {comm->env.api, &record};
+  tn_release(&env, comm);
 }
 
 tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *request, tn_comm **out) {
@@ -21,8 +47,11 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
   comm->device = device;
   comm->rank = request->rank;
   comm->ranks = request->ranks;
-  tn_status status = comm->kind->open(&comm->env, request->options, device->device, request->rank,
-                                      request->ranks, request->identity, request->timeout_s, &comm->self);
+  comm->seat = (tn_comm_device){.struct_size = sizeof comm->seat,
+                                .index = device->index,
+                                .device = device->device,
+                                .native = comm_native};
+  tn_status status = comm_join(comm, request);
   if (status == TN_OK) {
     device->comm = comm;
     *out = comm;
@@ -30,7 +59,7 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
   }
   tn_wrap(&comm->env, status, "communicator '%s'", comm->kind->item.name);
   tn_error_move(env, &comm->env);
-  tn_release(env, comm);
+  comm_release(comm);
   return status;
 }
 
@@ -38,10 +67,7 @@ void tn_comm_close(tn_comm *comm) {
   if (comm == NULL) return;
   comm->kind->close(&comm->env, comm->self);
   comm->device->comm = NULL;
-  /* comm->env is in the block that is released, so a copy of it releases the block */
-  tn_error_record record = comm->record;
-  tn_env env = {comm->env.api, &record};
-  tn_release(&env, comm);
+  comm_release(comm);
 }
 
 void tn_comm_abort(tn_comm *comm) {
@@ -50,6 +76,51 @@ void tn_comm_abort(tn_comm *comm) {
   tn_env env; /* of this thread; comm->env belongs to the launching thread */
   tn_error_record_init(&env, &record, &comm->env);
   comm->kind->abort(&env, comm->self);
+}
+
+/* ---- waits ---- */
+
+/* The first pause between two looks at an event, and the longest. */
+enum { WAIT_SHORT_NS = 10000, WAIT_LONG_NS = 200000 };
+
+static tn_status wait_ask_communicator(tn_device *device) {
+  tn_comm *comm = device->comm;
+  tn_status status = comm->kind->status(&device->env, comm->self);
+  if (status != TN_OK) tn_comm_abort(comm); /* collectives end, so that their memory can be freed */
+  return status;
+}
+
+/* An event that has ended may have done so because its collectives were given up, so the communicator is
+ * asked once more after it. */
+static tn_status wait_polling(tn_device *device, void *event) {
+  struct timespec pause = {0, WAIT_SHORT_NS};
+  int32_t done = 0;
+  while (done == 0) {
+    TN_TRY(device->backend->event_done(&device->env, event, &done));
+    TN_TRY(wait_ask_communicator(device));
+    if (done != 0) return TN_OK;
+    nanosleep(&pause, NULL);
+    if (pause.tv_nsec < WAIT_LONG_NS) pause.tv_nsec *= 2;
+  }
+  return TN_OK;
+}
+
+static tn_status wait_ask_after(tn_device *device, tn_status status) {
+  return status == TN_OK && device->comm != NULL ? wait_ask_communicator(device) : status;
+}
+
+tn_status tn_device_wait_event(tn_device *device, void *event) {
+  if (device->comm != NULL && device->comm->event != NULL) return wait_polling(device, event);
+  return wait_ask_after(device, device->backend->event_wait(&device->env, event));
+}
+
+tn_status tn_device_wait_stream(tn_device *device, void *stream) {
+  const tn_backend *backend = device->backend;
+  if (device->comm != NULL && device->comm->event != NULL) {
+    TN_TRY(backend->event_record(&device->env, device->comm->event, stream));
+    TN_TRY(wait_polling(device, device->comm->event));
+  }
+  return wait_ask_after(device, backend->stream_wait(&device->env, stream));
 }
 
 /* ---- steps ---- */

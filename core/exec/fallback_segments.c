@@ -1,6 +1,7 @@
 /* core/exec/fallback_segments.c: the boundaries of a program's segments. Before and after a fallback segment,
  * device and host exchange values. Events order the copies, and the host waits once per fallback segment. */
 #include "core/exec/bound_program.h"
+#include "core/exec/collective.h"
 
 /* ---- binding ---- */
 
@@ -85,11 +86,11 @@ tn_status tn_fallback_begin(tn_executor *e, const tn_bound_program *bound, int32
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE], *stream = e->device->streams[TN_STREAM_COPY_OUT];
   TN_TRY(backend->event_record(env, b->ready, compute));
-  if (b->fetched == NULL) return backend->event_wait(env, b->ready);
+  if (b->fetched == NULL) return tn_device_wait_event(e->device, b->ready);
   TN_TRY(backend->event_await(env, b->ready, stream));
   TN_TRY(fetch_operands(e, s, slot, stream));
   TN_TRY(backend->event_record(env, b->fetched, stream));
-  return backend->event_wait(env, b->fetched);
+  return tn_device_wait_event(e->device, b->fetched);
 }
 
 /* The device has been idle since tn_fallback_begin, so the copies need not await it. The fallback's stream

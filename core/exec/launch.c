@@ -1,6 +1,7 @@
 /* core/exec/launch.c: the launches of a part. Nothing here allocates, locks, or looks up. */
 #include "core/base/system.h"
 #include "core/exec/bound_program.h"
+#include "core/exec/collective.h"
 
 static tn_status launch_step(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
@@ -20,7 +21,7 @@ static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_step_time *ti
   tn_device *device = tn_device_of(e, b->step);
   time->start_s = tn_clock_s();
   TN_TRY(launch_step(e, b));
-  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
+  TN_TRY(tn_device_wait_stream(device, b->host.pub.stream));
   time->end_s = tn_clock_s();
   return TN_OK;
 }
@@ -28,7 +29,7 @@ static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_step_time *ti
 static tn_status launch_observed(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
   TN_TRY(launch_step(e, b));
-  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
+  TN_TRY(tn_device_wait_stream(device, b->host.pub.stream));
   return e->observer->launched(e->observer->context, b);
 }
 

@@ -1,5 +1,6 @@
 /* core/exec/run.c: one run of a program on a slot. Nothing here allocates, locks, or looks up. */
 #include "core/exec/bound_program.h"
+#include "core/exec/collective.h"
 #include "core/exec/device/pin_threads.h"
 
 /* Profiling and observers need every launch by itself. */
@@ -38,7 +39,7 @@ static tn_status run_segments(tn_executor *e, tn_bound_program *bound, int32_t s
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
   if (bound->folded_version != e->state_version) TN_TRY(tn_folded_compute(e, bound, slot));
-  if (e->profile) TN_TRY(backend->stream_wait(env, compute));
+  if (e->profile) TN_TRY(tn_device_wait_stream(e->device, compute));
   for (int32_t i = 0; i < bound->program->n_segments; i++)
     TN_TRY(bound->program->segments[i].fallback ? run_fallback_segment(e, bound, i, slot)
                                                 : run_device_segment(e, bound, i, slot));
@@ -114,7 +115,6 @@ tn_status tn_executor_run_again(tn_executor *e, int32_t program, int32_t slot) {
 
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
   tn_slot_memory *m = &e->slots[slot];
-  tn_status status =
-      e->device->backend->event_wait(&e->device->env, e->host_addressable ? m->computed : m->arrived);
+  tn_status status = tn_device_wait_event(e->device, e->host_addressable ? m->computed : m->arrived);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
