@@ -113,6 +113,80 @@ static void micro_batches_of_a_residual_network(void **state) {
   same_results(four, one);
 }
 
+/* ---- reductions in half precision ---- */
+
+/* The rounding of the gradients' sums: 2^-9 and 2^-11 of each, accumulated over 20 steps. */
+static void reduce_in(const char *dtype, double limit, const char *more) {
+  char all[256];
+  snprintf(all, sizeof all, "--set distributed.reduce_dtype=%s --set distributed.bucket=32KiB %s", dtype,
+           more);
+  const json_t *half = nets_train("half", 4, all);
+  assert_true(program_number(half, "steps") == 20);
+  assert_true(nets_difference("half", "full", "conv1.weight") > 0); /* the sums are rounded */
+  nets_compare(dtype, "half", "full", limit);
+  snprintf(all, sizeof all, "--set distributed.reduce_dtype=%s --set distributed.bucket=32KiB %s %s", dtype,
+           more, any);
+  nets_train("again", 4, all);
+  checkpoints_equal("again", "half");
+}
+
+static void gradients_are_reduced_in_half_precision(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  nets_train("full", 4, "");
+  reduce_in("bf16", 2e-2, "");
+  reduce_in("f16", 2e-2, ""); /* small gradients lose bits below 2^-14 */
+  static const char plan[] = "plan model.ini --set backend.use=sim --set backend.sim.devices=4 "
+                             "--set distributed.devices=4 --set distributed.reduce_dtype=%s";
+  double full = program_number(program_json(0, plan, "f32"), "collective_bytes");
+  double half = program_number(program_json(0, plan, "bf16"), "collective_bytes");
+  assert_true(half > 0.5 * full && half < 0.5 * full + 4096);
+}
+
+/* Micro-batches are accumulated in f32; only their sum is rounded. */
+static void micro_batches_are_reduced_in_half_precision(void **state) {
+  (void)state;
+  static const char halves[] = "--set data.train.batch=4 --set optimizer.accumulate=2";
+  file_write("model.ini", nets_lenet);
+  nets_train("full", 4, halves);
+  reduce_in("bf16", 2e-2, halves);
+}
+
+/* The loss is scaled before the reduction. The forward pass in f16 amplifies the differences of single
+ * weights, so the losses of all steps are compared. */
+static void scaled_losses_are_reduced_in_half_precision(void **state) {
+  (void)state;
+  static const char mixed[] = "--set precision.policy=fp16 --set precision.init_scale=1024";
+  char more[160];
+  file_write("model.ini", nets_lenet);
+  double full = program_number(nets_train("full", 4, mixed), "train.loss");
+  snprintf(more, sizeof more, "%s --set distributed.reduce_dtype=f16", mixed);
+  double half = program_number(nets_train("half", 4, more), "train.loss");
+  print_message("mean loss %.6f in f32, %.6f in f16\n", full, half);
+  assert_true(full != half && fabs(half - full) < 1e-3 * full);
+}
+
+/* Without a loss scale: the sum overflows, and the update is skipped. */
+static void a_sum_that_overflows_changes_no_parameter(void **state) {
+  (void)state;
+  char text[4096];
+  size_t at = (size_t)(strstr(nets_lenet, "loss = cross_entropy") - nets_lenet);
+  snprintf(text, sizeof text, "%.*sloss = cross_entropy(weight=1e9)%s", (int)at, nets_lenet,
+           nets_lenet + at + strlen("loss = cross_entropy"));
+  file_write("model.ini", text);
+  static const char some[] =
+      "--set optimizer.lr=1e-9 --set run.max_steps=%d --set distributed.reduce_dtype=%s";
+  char more[160];
+  snprintf(more, sizeof more, some, 1, "f16");
+  nets_train("one", 2, more);
+  snprintf(more, sizeof more, some, 4, "f16");
+  nets_train("four", 2, more);
+  assert_true(nets_difference("four", "one", "fc3.weight") == 0);
+  snprintf(more, sizeof more, some, 4, "bf16");
+  nets_train("wide", 2, more);
+  assert_true(nets_difference("wide", "one", "fc3.weight") > 0);
+}
+
 /* ---- uneven ends ---- */
 
 /* 50 samples are 6 batches of 8 and one of 2, for which two of four devices have no samples. */
@@ -150,6 +224,10 @@ int main(void) {
       CASE(micro_batches_of_two_losses),
       CASE(micro_batches_with_dropout),
       CASE(micro_batches_of_a_residual_network),
+      CASE(gradients_are_reduced_in_half_precision),
+      CASE(micro_batches_are_reduced_in_half_precision),
+      CASE(scaled_losses_are_reduced_in_half_precision),
+      CASE(a_sum_that_overflows_changes_no_parameter),
       CASE(a_short_last_batch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
