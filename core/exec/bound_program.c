@@ -12,10 +12,11 @@ static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t
                          tn_executor_address(e, &operands[i].location, slot, host)};
 }
 
-static tn_status prepare_step(tn_executor *e, const tn_step *step, void **prepared) {
+static tn_status prepare_step(tn_executor *e, const tn_program *program, const tn_step *step,
+                              void **prepared) {
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
-  if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, step, prepared);
+  if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, program, step, prepared);
   const tn_choice *choice = &group->choice;
   tn_status status = tn_device_prepare(device, group->kernel, group->match, choice, choice->in_layout,
                                        choice->out_layout, prepared);
@@ -151,7 +152,7 @@ tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bo
   TN_TRY(allocate_tables(e, bound, views));
   TN_TRY(list_parts(e, bound));
   for (int32_t i = 0; i < program->n_steps; i++) {
-    tn_status status = prepare_step(e, &program->steps[i], &bound->prepared[i]);
+    tn_status status = prepare_step(e, program, &program->steps[i], &bound->prepared[i]);
     if (status != TN_OK)
       return tn_executor_fail(e, tn_executor_wrap_step(e, bound, &program->steps[i], status));
   }

@@ -1,6 +1,8 @@
 /* core/exec/collective.c: collectives as steps of a program. */
 #include "core/exec/collective.h"
 
+#include "core/compile/kernels/collective_kernel.h"
+
 #include <stddef.h>
 #include <time.h>
 
@@ -131,20 +133,35 @@ typedef struct prepared_collective {
   tn_collective collective;
 } prepared_collective;
 
-static int32_t reduction_of(const tn_step *step) {
-  const tn_node *node = step->group->match->nodes[0].node;
-  const tn_all_reduce_attributes *a = node->attributes;
-  return a->reduction;
+/* The reduction of a step, and the number of ranks for which its types were inferred; 0: any number. */
+static int32_t step_reduction(const tn_step *step, int32_t kind, int64_t *ranks) {
+  const void *attributes = step->group->match->nodes[0].node->attributes;
+  const tn_reduce_scatter_attributes *scatter = attributes;
+  *ranks = 0;
+  if (kind == TN_ALL_REDUCE) return ((const tn_all_reduce_attributes *)attributes)->reduction;
+  *ranks = kind == TN_ALL_GATHER ? ((const tn_all_gather_attributes *)attributes)->ranks : scatter->ranks;
+  return kind == TN_ALL_GATHER ? TN_REDUCTION_SUM : scatter->reduction;
 }
 
-tn_status tn_collective_prepare(tn_executor *e, const tn_step *step, void **out) {
+static tn_status check_step_ranks(tn_executor *e, const tn_program *program, int64_t ranks) {
+  int32_t there = program->cover->graph->ranks;
+  if (ranks == 0 || ranks == there) return TN_OK;
+  return tn_failf(&e->device->env, TN_EINVAL, "its attribute ranks is %lld, but the run has %d rank%s",
+                  (long long)ranks, (int)there, there == 1 ? "" : "s");
+}
+
+tn_status tn_collective_prepare(tn_executor *e, const tn_program *program, const tn_step *step, void **out) {
+  int32_t kind = tn_kernel_collective(step->group->kernel);
+  int64_t ranks;
+  int32_t reduction = step_reduction(step, kind, &ranks);
+  TN_TRY(check_step_ranks(e, program, ranks));
   prepared_collective *prepared = tn_alloc(e->env, sizeof *prepared);
   if (prepared == NULL) return tn_failf(&e->device->env, TN_ENOMEM, "out of memory for a collective");
   const tn_type *type = &step->in[0].type;
   prepared->device = e->device;
   prepared->collective = (tn_collective){.struct_size = sizeof prepared->collective,
-                                         .kind = TN_ALL_REDUCE,
-                                         .reduction = reduction_of(step),
+                                         .kind = kind,
+                                         .reduction = reduction,
                                          .dtype = type->dtype,
                                          .count = tn_type_count(type),
                                          .name = step->name};

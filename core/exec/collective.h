@@ -42,8 +42,9 @@ tn_status tn_device_wait_stream(tn_device *device, void *stream);
 
 /* ---- for bound_program.c ---- */
 
-/* Prepares a step whose kernel is tn_kernel_all_reduce; tn_collective_release frees it. */
-tn_status tn_collective_prepare(tn_executor *e, const tn_step *step, void **prepared);
+/* Prepares a step whose kernel is one of collectives; tn_collective_release frees it. */
+tn_status tn_collective_prepare(tn_executor *e, const tn_program *program, const tn_step *step,
+                                void **prepared);
 void tn_collective_release(tn_executor *e, void *prepared);
 /* Its launch. Without a communicator the result equals the operand. */
 tn_status tn_collective_launch(tn_launch *l);

@@ -575,6 +575,11 @@ AT(tn_reduce_attributes, keep, 16);
 
 FROZEN(tn_all_reduce_attributes, 4, 4);
 AT(tn_all_reduce_attributes, reduction, 0);
+FROZEN(tn_reduce_scatter_attributes, 16, 8);
+AT(tn_reduce_scatter_attributes, ranks, 0);
+AT(tn_reduce_scatter_attributes, reduction, 8);
+FROZEN(tn_all_gather_attributes, 8, 8);
+AT(tn_all_gather_attributes, ranks, 0);
 
 FROZEN(tn_axis_attributes, 8, 8);
 AT(tn_axis_attributes, axis, 0);

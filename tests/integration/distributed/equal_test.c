@@ -2,6 +2,7 @@
 #include "nets.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* Simulated orders of execution across streams and devices. */
 static const char eager[] = "--set backend.sim.order=eager", lazy[] = "--set backend.sim.order=lazy",
@@ -111,6 +112,50 @@ static void micro_batches_of_a_residual_network(void **state) {
   nets_compare("ResNet, accumulating", "four", "one", NETS_BAND);
   same_results(two, one);
   same_results(four, one);
+}
+
+/* ---- collectives of layers ---- */
+
+/* LeNet with the layer mix(how) behind fc1. */
+static void write_mixed(const char *how) {
+  char text[4096];
+  const char *fc2 = strstr(nets_lenet, "fc2:");
+  assert_non_null(fc2);
+  while (fc2[-1] != '\n') fc2--;
+  int n = snprintf(text, sizeof text, "%.*s           mix(%s)\n%s[plugins]\nload = " MIX "\n",
+                   (int)(fc2 - nets_lenet), nets_lenet, how, fc2);
+  assert_true((size_t)n < sizeof text);
+  file_write("model.ini", text);
+}
+
+/* all_gather(reduce_scatter(x)) = all_reduce(x), and so for their gradients, bit by bit. */
+static void the_gathered_parts_of_a_sum_are_the_sum(void **state) {
+  (void)state;
+  static const char *const orders[] = {eager, lazy, any};
+  for (int devices = 1; devices <= 4; devices *= 2) {
+    write_mixed("reduce");
+    nets_train("reduced", devices, "");
+    write_mixed("scatter");
+    for (int i = 0; i < 3; i++) {
+      nets_train("scattered", devices, orders[i]);
+      nets_compare("mixed", "scattered", "reduced", 0);
+      assert_int_equal(system("rm -rf scattered"), 0);
+    }
+    file_write("model.ini", nets_lenet);
+    nets_train("plain", devices, "");
+    assert_true(nets_difference("reduced", "plain", "conv1.weight") > 1e-3); /* the layer is used */
+    assert_int_equal(system("rm -rf reduced plain"), 0);
+  }
+}
+
+static void an_op_for_another_number_of_ranks_is_refused(void **state) {
+  (void)state;
+  write_mixed("wrong");
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
+                               "--set distributed.devices=2"),
+                   65);
+  if (strstr(program_err, "its attribute ranks is 1, but the run has 2 ranks") == NULL)
+    fail_msg("%s", program_err);
 }
 
 /* ---- reductions in half precision ---- */
@@ -224,6 +269,8 @@ int main(void) {
       CASE(micro_batches_of_two_losses),
       CASE(micro_batches_with_dropout),
       CASE(micro_batches_of_a_residual_network),
+      CASE(the_gathered_parts_of_a_sum_are_the_sum),
+      CASE(an_op_for_another_number_of_ranks_is_refused),
       CASE(gradients_are_reduced_in_half_precision),
       CASE(micro_batches_are_reduced_in_half_precision),
       CASE(scaled_losses_are_reduced_in_half_precision),
