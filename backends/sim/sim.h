@@ -251,6 +251,8 @@ tn_status tn_sim_push(tn_env *env, tn_sim_stream *stream, const tn_sim_work *wor
 void tn_sim_reach(tn_sim_stream *stream, uint64_t position);
 /* Whether it has; lazy order: the work becomes wanted. */
 bool tn_sim_reached(tn_sim_stream *stream, uint64_t position);
+/* The handle of a device, or of one of its streams. */
+void tn_sim_native_init(tn_sim_native *native, tn_sim_device *device, void *stream);
 /* Blocks until the device has done all enqueued work, without joining clocks: an object that the host deletes
  * too early is reported by the race detector, and no thread accesses freed memory. */
 void tn_sim_finish(tn_sim_device *device);

@@ -92,6 +92,23 @@ tn_status tn_sim_push_task(tn_env *env, void *stream, const tn_sim_task *task, c
 
 void tn_sim_wake(tn_sim_device *device) { tn_sim_signal_raise(&device->work); }
 
+/* ---- the interface sim.1 ---- */
+
+static void stream_release(tn_sim_device *device) {
+  atomic_store(&device->released, true);
+  tn_sim_wake(device);
+}
+
+void tn_sim_native_init(tn_sim_native *native, tn_sim_device *device, void *stream) {
+  *native = (tn_sim_native){.struct_size = sizeof *native,
+                            .device = device,
+                            .stream = stream,
+                            .push_task = tn_sim_push_task,
+                            .wake = tn_sim_wake,
+                            .real = tn_sim_real,
+                            .release = stream_release};
+}
+
 /* ---- new, delete ---- */
 
 tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stream) {

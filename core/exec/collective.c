@@ -83,7 +83,7 @@ void tn_comm_abort(tn_comm *comm) {
 /* ---- waits ---- */
 
 /* The first pause between two looks at an event, and the longest. */
-enum { WAIT_SHORT_NS = 10000, WAIT_LONG_NS = 200000 };
+enum { WAIT_SHORT_NS = 10000, WAIT_LONG_NS = 160000 };
 
 static tn_status wait_ask_communicator(tn_device *device) {
   tn_comm *comm = device->comm;
@@ -102,7 +102,7 @@ static tn_status wait_polling(tn_device *device, void *event) {
     TN_TRY(wait_ask_communicator(device));
     if (done != 0) return TN_OK;
     nanosleep(&pause, NULL);
-    if (pause.tv_nsec < WAIT_LONG_NS) pause.tv_nsec *= 2;
+    if (2 * pause.tv_nsec <= WAIT_LONG_NS) pause.tv_nsec *= 2;
   }
   return TN_OK;
 }
