@@ -77,6 +77,20 @@ static void plan_print_devices(const json_t *json) {
          json_number_value(json_object_get(json, "collective_bytes")) / 1048576.0, n, n == 1 ? "" : "s");
 }
 
+/* Launches that a device enqueues in every step beside captured ones. */
+static void plan_print_captures(const json_t *json) {
+  const json_t *list = json_object_get(json, "uncaptured"), *one;
+  long long parts = json_integer_value(json_object_get(json, "captured_parts"));
+  size_t n = json_array_size(list), i;
+  if (parts == 0 && n == 0) return;
+  printf("%lld captured part%s, %zu launch%s not captured", parts, parts == 1 ? "" : "s", n,
+         n == 1 ? "" : "es");
+  json_array_foreach(list, i, one)
+      printf("%s%s (%s)", i > 0 ? ", " : ": ", json_string_value(json_object_get(one, "op")),
+             json_string_value(json_object_get(one, "reason")));
+  printf("\n");
+}
+
 /* Reorders in a step, and states with another layout than row-major. */
 static void plan_print_layouts(const json_t *json) {
   const json_t *ops = json_object_get(json, "ops"), *states = json_object_get(json, "states");
@@ -126,6 +140,7 @@ static void plan_print(const char *text, const char *summary) {
   printf("a batch has %.3f MiB\n", json_number_value(json_object_get(json, "batch_bytes")) / 1048576.0);
   plan_print_fallbacks(json);
   plan_print_devices(json);
+  plan_print_captures(json);
   printf("memory peak %.2f MiB (lower bound of any plan %.2f): state %.2f, arena %.2f\n",
          json_number_value(json_object_get(json, "peak_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0,

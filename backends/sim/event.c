@@ -58,12 +58,26 @@ tn_status tn_sim_event_await(tn_env *env, void *event, void *stream) {
   return tn_sim_push(env, s, &work, NULL);
 }
 
+/* The last record is done. */
+static tn_status event_end_wait(tn_env *env, tn_sim_event *e) {
+  tn_sim_clock_join(&e->device->host, &e->clocks[e->recorded % TN_SIM_TICKETS]);
+  const tn_sim_failure *failure = atomic_load(&e->failure);
+  return failure == NULL ? TN_OK : tn_fail(env, atomic_load(&failure->code), NULL, "%s", failure->text);
+}
+
 tn_status tn_sim_event_wait(tn_env *env, void *event) {
   tn_sim_event *e = event;
   if (e->captured != 0) return event_refuse_captured(env);
   if (e->recorded == 0 || tn_sim_fault(e->device, TN_SIM_DROP_WAIT)) return TN_OK;
   tn_sim_reach(e->from, e->position);
-  tn_sim_clock_join(&e->device->host, &e->clocks[e->recorded % TN_SIM_TICKETS]);
-  const tn_sim_failure *failure = atomic_load(&e->failure);
-  return failure == NULL ? TN_OK : tn_fail(env, atomic_load(&failure->code), NULL, "%s", failure->text);
+  return event_end_wait(env, e);
+}
+
+tn_status tn_sim_event_done(tn_env *env, void *event, int32_t *done) {
+  tn_sim_event *e = event;
+  *done = 1;
+  if (e->captured != 0) return event_refuse_captured(env);
+  if (e->recorded == 0) return TN_OK;
+  *done = tn_sim_reached(e->from, e->position);
+  return *done ? event_end_wait(env, e) : TN_OK;
 }

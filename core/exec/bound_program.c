@@ -12,10 +12,11 @@ static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t
                          tn_executor_address(e, &operands[i].location, slot, host)};
 }
 
-static tn_status prepare_step(tn_executor *e, const tn_step *step, void **prepared) {
+static tn_status prepare_step(tn_executor *e, const tn_program *program, const tn_step *step,
+                              void **prepared) {
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
-  if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, step, prepared);
+  if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, program, step, prepared);
   const tn_choice *choice = &group->choice;
   tn_status status = tn_device_prepare(device, group->kernel, group->match, choice, choice->in_layout,
                                        choice->out_layout, prepared);
@@ -32,28 +33,48 @@ static tn_status make_step_event(tn_executor *e, void **event) {
   return *event != NULL ? TN_OK : e->device->backend->event_new(&e->device->env, e->device->device, event);
 }
 
-/* Orders the compute stream and the collectives of a segment. The first collective after compute steps awaits
+static const tn_capture_part *part_of_step(const tn_bound_program *bound, int32_t step) {
+  const tn_capture_part *part = bound->parts;
+  while (part->first + part->n <= step) part++;
+  return part;
+}
+
+/* The collective that the launch of a step awaits; -1. Collectives of other parts are awaited between parts,
+ * if one of the two is captured. */
+static int32_t awaited_collective(const tn_bound_program *bound, int32_t step) {
+  int32_t awaited = bound->program->steps[step].awaits;
+  if (awaited < 0) return -1;
+  const tn_capture_part *part = part_of_step(bound, step), *from = part_of_step(bound, awaited);
+  return from == part || (!from->captured && !part->captured) ? awaited : -1;
+}
+
+/* Orders the compute stream and the collectives of a part. The first collective after compute steps awaits
  * the compute stream; a step that reads the result of a collective awaits the end of that collective. A
- * segment begins and ends on the compute stream. */
-static tn_status make_segment_events(tn_executor *e, const tn_segment *segment, tn_bound_program *bound) {
+ * captured part begins and ends on the compute stream, and so does a segment. */
+static tn_status make_part_events(tn_executor *e, const tn_capture_part *part, tn_bound_program *bound) {
   const tn_step *steps = bound->program->steps;
   bool computing = true;
-  if (segment->fallback) return TN_OK;
-  for (int32_t i = segment->first; i < segment->first + segment->n; i++) {
+  for (int32_t i = part->first; i < part->first + part->n; i++) {
     bool collective = steps[i].group->role != TN_STREAM_COMPUTE;
+    int32_t awaited = awaited_collective(bound, i);
     if (collective && computing) TN_TRY(make_step_event(e, &bound->events[i]));
-    if (steps[i].awaits >= 0) TN_TRY(make_step_event(e, &bound->ends[steps[i].awaits]));
+    if (awaited >= 0) TN_TRY(make_step_event(e, &bound->ends[awaited]));
     computing = !collective;
   }
-  return segment->awaits >= 0 ? make_step_event(e, &bound->ends[segment->awaits]) : TN_OK;
+  if (part->awaits >= 0) TN_TRY(make_step_event(e, &bound->ends[part->awaits]));
+  return part->joins >= 0 ? make_step_event(e, &bound->ends[part->joins]) : TN_OK;
 }
 
 static tn_status make_events(tn_executor *e, tn_bound_program *bound) {
-  for (int32_t i = 0; i < bound->program->n_segments; i++) {
-    tn_status status = make_segment_events(e, &bound->program->segments[i], bound);
-    if (status != TN_OK) return tn_executor_fail(e, status);
+  tn_status status = TN_OK;
+  for (int32_t i = 0; status == TN_OK && i < bound->n_parts; i++)
+    if (!bound->program->segments[bound->parts[i].segment].fallback)
+      status = make_part_events(e, &bound->parts[i], bound);
+  for (int32_t i = 0; status == TN_OK && i < bound->program->n_segments; i++) {
+    int32_t awaits = bound->program->segments[i].awaits;
+    if (awaits >= 0) status = make_step_event(e, &bound->ends[awaits]);
   }
-  return TN_OK;
+  return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
 static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_view *views) {
@@ -86,10 +107,19 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
     b->foreign = tn_device_is_foreign(device, step->group->family);
     b->step = step;
     b->handoff = bound->events[i];
-    b->awaited = step->awaits >= 0 ? bound->ends[step->awaits] : NULL;
+    int32_t awaited = awaited_collective(bound, i);
+    b->awaited = awaited >= 0 ? bound->ends[awaited] : NULL;
     b->end = bound->ends[i];
     views += step->n_in + step->n_out;
   }
+}
+
+static tn_status list_parts(tn_executor *e, tn_bound_program *bound) {
+  size_t most = tn_capture_parts_most(bound->program);
+  bound->parts = tn_alloc(e->env, tn_size_mul(most, sizeof *bound->parts));
+  if (bound->parts == NULL) return TN_ENOMEM;
+  bound->n_parts = tn_capture_parts_list(bound->program, e->capture, bound->parts);
+  return TN_OK;
 }
 
 static size_t count_views(const tn_program *program) {
@@ -120,8 +150,9 @@ tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bo
   bound->program = program;
   size_t views = count_views(program);
   TN_TRY(allocate_tables(e, bound, views));
+  TN_TRY(list_parts(e, bound));
   for (int32_t i = 0; i < program->n_steps; i++) {
-    tn_status status = prepare_step(e, &program->steps[i], &bound->prepared[i]);
+    tn_status status = prepare_step(e, program, &program->steps[i], &bound->prepared[i]);
     if (status != TN_OK)
       return tn_executor_fail(e, tn_executor_wrap_step(e, bound, &program->steps[i], status));
   }
@@ -156,6 +187,7 @@ void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
   tn_release(e->env, bound->slots);
   tn_release(e->env, bound->prepared);
   tn_release(e->env, bound->views);
+  tn_release(e->env, bound->parts);
   tn_release(e->env, bound->times);
   *bound = (tn_bound_program){0};
 }

@@ -3,11 +3,11 @@
  *
  * The files, each of which calls only those above it:
  *   memory.c              device memory of an executor, addresses, error messages
- *   collective.c          collectives as steps
+ *   collective.c          collectives as steps; waits that ask the communicator
  *   constant_folding.c    values that kernels compute once from parameters
  *   fallback_segments.c   copies and events around segments that run on the fallback
- *   launch.c              the launches of a segment
- *   capture.c             segments recorded once and replayed
+ *   launch.c              the launches of a part
+ *   capture.c             parts recorded once and replayed
  *   bound_program.c       preparing kernels, binding addresses, making events
  *   run.c                 one run of a program on a slot
  *   state_io.c            state between device and host
@@ -17,6 +17,7 @@
 #ifndef TN_CORE_EXEC_BOUND_PROGRAM_H
 #define TN_CORE_EXEC_BOUND_PROGRAM_H
 
+#include "core/compile/capture_parts.h"
 #include "core/exec/executor.h"
 #include "core/plugin/handles.h"
 
@@ -33,6 +34,7 @@ typedef struct tn_bound_step {
 
 /* The events around a segment of a program. */
 typedef struct tn_bound_segment {
+  int32_t first_part, n_parts; /* of tn_bound_program.parts */
   void *joined;   /* device segment: end of a collective that the compute stream awaits, or NULL */
   void *ready;    /* fallback segment: all work before it is done */
   void *fetched;  /* fallback segment: its operands are on the host; NULL: it has none on the device */
@@ -47,7 +49,9 @@ typedef struct tn_bound_program {
   void **events;         /* per step: its handoff, or NULL */
   void **ends;           /* per step: the event that records its end, or NULL */
   tn_bound_segment *segments;
-  void **captures;        /* per slot and segment; NULL: its launches are enqueued one by one */
+  tn_capture_part *parts;
+  int32_t n_parts;
+  void **captures;        /* per slot and part; NULL: its launches are enqueued one by one */
   bool capture_tried;     /* tn_captures_record has run */
   tn_step_time *times;    /* profile: per step, of the last run; NULL: profiling is off */
   void *folded;           /* values that kernels folded from state; NULL: there are no such kernels */
@@ -135,19 +139,18 @@ tn_status tn_fallback_end(tn_executor *e, const tn_bound_program *bound, int32_t
 
 /* ---- launch.c ---- */
 
-/* Launches the steps of a segment, each on its device. */
-tn_status tn_launch_steps(tn_executor *e, tn_bound_program *bound, const tn_segment *segment, int32_t slot);
-/* Launches a device segment. Everything is enqueued and nothing waited for, so a capture can record it. */
-tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot);
+/* Launches the steps of a part, each on its device. Of a device segment, everything is enqueued and nothing
+ * waited for, so a capture can record it. */
+tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t part, int32_t slot);
 
 /* ---- capture.c ---- */
 
-/* Records the segments of a program for every slot, where the backend and their kernels allow it. The program
- * has run once, so kernels have done the work of their first launch. */
+/* Records the captured parts of a program for every slot, and logs the launches that are not captured. The
+ * program has run once, so kernels have done the work of their first launch. */
 tn_status tn_captures_record(tn_executor *e, tn_bound_program *bound);
 void tn_captures_destroy(tn_executor *e, tn_bound_program *bound);
-/* NULL: the segment has no capture. */
-void *tn_captures_find(const tn_bound_program *bound, int32_t segment, int32_t slot);
+/* NULL: the part has no capture. */
+void *tn_captures_find(const tn_bound_program *bound, int32_t part, int32_t slot);
 
 /* ---- bound_program.c ---- */
 

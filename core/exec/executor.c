@@ -116,7 +116,7 @@ static tn_status create_executor(tn_env *env, tn_device *device, const tn_state_
   e->caller_memory = caller_memory;
   e->host_addressable = device->target.properties.host_addressable != 0;
   /* A capture keeps its addresses; on caller memory every run may have others. */
-  e->capture = !caller_memory && !device->uncaptured;
+  e->capture = !caller_memory && tn_device_captures(device);
   tn_status status = fill_executor(e, programs, n_programs, slots);
   if (status == TN_OK)
     *out = e;

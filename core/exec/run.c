@@ -1,5 +1,6 @@
 /* core/exec/run.c: one run of a program on a slot. Nothing here allocates, locks, or looks up. */
 #include "core/exec/bound_program.h"
+#include "core/exec/collective.h"
 #include "core/exec/device/pin_threads.h"
 
 /* Profiling and observers need every launch by itself. */
@@ -7,16 +8,28 @@ static bool captures_allowed(const tn_executor *e) {
   return e->capture && !e->profile && e->observer == NULL;
 }
 
+static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
+  const tn_backend *backend = e->device->backend;
+  tn_env *env = &e->device->env;
+  void *compute = e->device->streams[TN_STREAM_COMPUTE];
+  const tn_capture_part *part = &bound->parts[index];
+  void *capture = captures_allowed(e) ? tn_captures_find(bound, index, slot) : NULL;
+  if (part->awaits >= 0) TN_TRY(backend->event_await(env, bound->ends[part->awaits], compute));
+  return capture == NULL ? tn_launch_part(e, bound, index, slot)
+                         : backend->capture_launch(env, capture, compute);
+}
+
 static tn_status run_device_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
-  void *capture = captures_allowed(e) ? tn_captures_find(bound, segment, slot) : NULL;
-  if (capture == NULL) return tn_launch_segment(e, bound, segment, slot);
-  return e->device->backend->capture_launch(&e->device->env, capture, e->device->streams[TN_STREAM_COMPUTE]);
+  const tn_bound_segment *s = &bound->segments[segment];
+  for (int32_t i = 0; i < s->n_parts; i++) TN_TRY(run_part(e, bound, s->first_part + i, slot));
+  if (s->joined == NULL) return TN_OK;
+  return e->device->backend->event_await(&e->device->env, s->joined, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static tn_status run_fallback_segment(tn_executor *e, tn_bound_program *bound, int32_t segment,
                                       int32_t slot) {
   TN_TRY(tn_fallback_begin(e, bound, segment, slot));
-  TN_TRY(tn_launch_steps(e, bound, &bound->program->segments[segment], slot));
+  TN_TRY(tn_launch_part(e, bound, bound->segments[segment].first_part, slot));
   return tn_fallback_end(e, bound, segment, slot);
 }
 
@@ -26,7 +39,7 @@ static tn_status run_segments(tn_executor *e, tn_bound_program *bound, int32_t s
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
   if (bound->folded_version != e->state_version) TN_TRY(tn_folded_compute(e, bound, slot));
-  if (e->profile) TN_TRY(backend->stream_wait(env, compute));
+  if (e->profile) TN_TRY(tn_device_wait_stream(e->device, compute));
   for (int32_t i = 0; i < bound->program->n_segments; i++)
     TN_TRY(bound->program->segments[i].fallback ? run_fallback_segment(e, bound, i, slot)
                                                 : run_device_segment(e, bound, i, slot));
@@ -102,7 +115,6 @@ tn_status tn_executor_run_again(tn_executor *e, int32_t program, int32_t slot) {
 
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
   tn_slot_memory *m = &e->slots[slot];
-  tn_status status =
-      e->device->backend->event_wait(&e->device->env, e->host_addressable ? m->computed : m->arrived);
+  tn_status status = tn_device_wait_event(e->device, e->host_addressable ? m->computed : m->arrived);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }

@@ -418,7 +418,7 @@ AT(tn_device_info, compiled, 64);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 272);
+ITEM(tn_backend, 280);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -448,8 +448,13 @@ AT(tn_backend, capture_launch, 240);
 AT(tn_backend, capture_delete, 248);
 AT(tn_backend, native, 256);
 AT(tn_backend, libraries, 264);
+AT(tn_backend, event_done, 272);
 
-ITEM(tn_communicator, 104);
+SIZED(tn_comm_device, 24);
+AT(tn_comm_device, index, 4);
+AT(tn_comm_device, device, 8);
+AT(tn_comm_device, native, 16);
+ITEM(tn_communicator, 112);
 AT(tn_communicator, families, 40);
 AT(tn_communicator, identity_bytes, 48);
 AT(tn_communicator, identify, 56);
@@ -458,6 +463,7 @@ AT(tn_communicator, close, 72);
 AT(tn_communicator, run, 80);
 AT(tn_communicator, status, 88);
 AT(tn_communicator, abort, 96);
+AT(tn_communicator, capturable, 104);
 
 ITEM(tn_kernel, 96);
 AT(tn_kernel, family, 40);
@@ -572,6 +578,11 @@ AT(tn_reduce_attributes, keep, 16);
 
 FROZEN(tn_all_reduce_attributes, 4, 4);
 AT(tn_all_reduce_attributes, reduction, 0);
+FROZEN(tn_reduce_scatter_attributes, 16, 8);
+AT(tn_reduce_scatter_attributes, ranks, 0);
+AT(tn_reduce_scatter_attributes, reduction, 8);
+FROZEN(tn_all_gather_attributes, 8, 8);
+AT(tn_all_gather_attributes, ranks, 0);
 
 FROZEN(tn_axis_attributes, 8, 8);
 AT(tn_axis_attributes, axis, 0);

@@ -73,6 +73,15 @@ typedef struct tn_all_reduce_attributes {
   int32_t reduction; /* TN_REDUCTION_... */
 } tn_all_reduce_attributes;
 
+typedef struct tn_reduce_scatter_attributes {
+  int64_t ranks;     /* of the run; at least 1 */
+  int32_t reduction; /* TN_REDUCTION_... */
+} tn_reduce_scatter_attributes;
+
+typedef struct tn_all_gather_attributes {
+  int64_t ranks; /* of the run; at least 1 */
+} tn_all_gather_attributes;
+
 typedef struct tn_axis_attributes { /* argmax, softmax, log_softmax, concat */
   int64_t axis;                     /* -rank .. rank-1 */
 } tn_axis_attributes;

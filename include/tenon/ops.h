@@ -268,6 +268,25 @@ static inline tn_val tn_all_reduce(tn_build *b, tn_val x, int32_t reduction) {
                                                  : "sum");
   return tn_op_end(b);
 }
+/* (x:T) -> (y:T): of the reduction over all ranks, rank r gets the r-th of `ranks` equal parts of dimension
+ * 0, which must be a multiple of `ranks`, the number of ranks of the run (tn_build_ranks). */
+static inline tn_val tn_reduce_scatter(tn_build *b, tn_val x, int32_t reduction, int64_t ranks) {
+  tn_op_begin(b, "reduce_scatter");
+  tn_op_arg(b, x);
+  tn_op_set_int(b, "ranks", ranks);
+  tn_op_set_text(b, "reduction",
+                 reduction == TN_REDUCTION_MIN   ? "min"
+                 : reduction == TN_REDUCTION_MAX ? "max"
+                                                 : "sum");
+  return tn_op_end(b);
+}
+/* (x:T) -> (y:T): the operands of all ranks, joined along dimension 0 in the order of ranks. */
+static inline tn_val tn_all_gather(tn_build *b, tn_val x, int64_t ranks) {
+  tn_op_begin(b, "all_gather");
+  tn_op_arg(b, x);
+  tn_op_set_int(b, "ranks", ranks);
+  return tn_op_end(b);
+}
 
 /* ---- products ------------------------------------------------------------------------------------- */
 

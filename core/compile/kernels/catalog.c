@@ -83,7 +83,8 @@ static tn_status collect_kernels(tn_catalog *catalog, tn_registry *registry, str
     for (int32_t i = 0; i < n; i++)
       if (is_in_replay(catalog, &kept[i])) TN_TRY(add_catalog_kernel(catalog, ops, &kept[i], rank));
   }
-  if (catalog->target.n_families > 0) TN_TRY(add_catalog_kernel(catalog, ops, &tn_entry_all_reduce, 0));
+  for (int32_t i = 0; i < TN_COLLECTIVE_KERNELS && catalog->target.n_families > 0; i++)
+    TN_TRY(add_catalog_kernel(catalog, ops, &tn_collective_entries[i], 0));
   if (catalog->fixed.n > 0)
     qsort(catalog->fixed.v, catalog->fixed.n, sizeof *catalog->fixed.v, compare_fixed);
   if (catalog->regions.n > 0)

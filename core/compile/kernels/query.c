@@ -143,6 +143,12 @@ static tn_status fail_query(tn_env *env, const tn_candidate *candidate, tn_statu
   return tn_wrap(env, status, "kernel %s of plugin %s", entry->item->name, entry->plugin);
 }
 
+/* A collective is executed by the communicator in place of a backend. */
+static void *kernel_self(const tn_target *target, const tn_catalog_kernel *kernel) {
+  if (tn_kernel_is_collective(kernel->kernel)) return (void *)(uintptr_t)target->communicator;
+  return target->selves != NULL ? target->selves[kernel->rank] : NULL;
+}
+
 /* The backend decides whether its device accepts a launch of another family's kernel. */
 static tn_status query_backend(tn_env *env, const tn_target *target, const tn_candidate *candidate) {
   const tn_backend *backend = target->backend;
@@ -165,8 +171,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   TN_TRY(tn_describe_match(arena, graph, target, candidate, &match));
   candidate->match = match;
   candidate->cost = tn_match_cost(graph, candidate, match);
-  int32_t rank = candidate->kernel->rank;
-  void *self = target->selves != NULL ? target->selves[rank] : NULL;
+  void *self = kernel_self(target, candidate->kernel);
   variant_list c = {.host = {{*env, sizeof(tn_query), match, &target->properties, self}, query_add_variant},
                     .arena = arena,
                     .candidate = candidate,

@@ -6,6 +6,7 @@
 
 #include "core/base/env.h"
 #include "tenon/plugin/backend.h"
+#include "tenon/plugin/communicator.h"
 
 typedef struct tn_target {
   tn_device_properties properties; /* kernels read them in `query` */
@@ -25,7 +26,8 @@ typedef struct tn_target {
   const struct tn_target *fallback;
   bool fallback_refused;  /* such an op is an error that says whether the fallback has a kernel */
   struct tn_tuner *tuner; /* measures variants (tuner.h). NULL: estimates decide */
-  bool constant_state;    /* for inference: states without a commit never change between runs */
+  const tn_communicator *communicator; /* executes collectives. NULL: there is one rank */
+  bool constant_state;                 /* for inference: states without a commit never change between runs */
   const struct tn_recorded_choices
       *replay; /* choices of an earlier compilation (recorded_choices.h). NULL: none */
 } tn_target;

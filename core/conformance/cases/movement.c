@@ -108,6 +108,21 @@ static tn_val movement_case_pack(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
+/* One rank: the result is the operand. Several ranks are trained in tests/integration/distributed. */
+static tn_val movement_case_all_reduce(tn_draw *d, const tn_case *c) {
+  tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), c->fill);
+  return tn_all_reduce(d->b, x, (int32_t)tn_draw_between(d, TN_REDUCTION_SUM, TN_REDUCTION_MAX));
+}
+
+static tn_val movement_case_reduce_scatter(tn_draw *d, const tn_case *c) {
+  tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 1, 5, true), c->fill);
+  return tn_reduce_scatter(d->b, x, (int32_t)tn_draw_between(d, TN_REDUCTION_SUM, TN_REDUCTION_MAX), 1);
+}
+
+static tn_val movement_case_all_gather(tn_draw *d, const tn_case *c) {
+  return tn_all_gather(d->b, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 1, 5, true), c->fill), 1);
+}
+
 const tn_case tn_movement_cases[] = {
     {"reshape", movement_case_reshape, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"transpose", movement_case_transpose, TN_FILL_ANY, TN_CASE_NUMBERS},
@@ -118,5 +133,8 @@ const tn_case tn_movement_cases[] = {
     {"copy", movement_case_unary, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"reorder", movement_case_unary, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"pack", movement_case_pack, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"all_reduce", movement_case_all_reduce, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"reduce_scatter", movement_case_reduce_scatter, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"all_gather", movement_case_all_gather, TN_FILL_ANY, TN_CASE_NUMBERS},
     {NULL, NULL, 0, 0},
 };

@@ -80,9 +80,17 @@ static void reference_pack(const tn_reference_call *c) {
     memcpy(c->y[0] + a->offsets.v[k], c->x[k], (size_t)tn_type_count(c->in[k]) * sizeof(double));
 }
 
-const tn_reference_op tn_reference_movement_ops[] = {
-    {"copy", reference_copy},     {"reorder", reference_copy},
-    {"reshape", reference_copy},  {"transpose", reference_transpose},
-    {"slice", reference_slice},   {"pad", reference_pad},
-    {"concat", reference_concat}, {"pack", reference_pack},
-    {"crop", reference_crop},     {NULL, NULL}};
+/* The reference is one rank, whose sum, part and whole are the operand: all_reduce and so on are copies. */
+const tn_reference_op tn_reference_movement_ops[] = {{"copy", reference_copy},
+                                                     {"reorder", reference_copy},
+                                                     {"reshape", reference_copy},
+                                                     {"transpose", reference_transpose},
+                                                     {"slice", reference_slice},
+                                                     {"pad", reference_pad},
+                                                     {"concat", reference_concat},
+                                                     {"pack", reference_pack},
+                                                     {"crop", reference_crop},
+                                                     {"all_reduce", reference_copy},
+                                                     {"reduce_scatter", reference_copy},
+                                                     {"all_gather", reference_copy},
+                                                     {NULL, NULL}};

@@ -63,6 +63,11 @@ void tn_device_destroy(tn_device *device);
 /* Opens the device and streams of a fallback, unless they are open. */
 tn_status tn_device_start(tn_device *device);
 
+/* Whether launches are captured and replayed. */
+static inline bool tn_device_captures(const tn_device *device) {
+  return !device->uncaptured && device->backend->capture_begin != NULL;
+}
+
 /* Prepares a kernel for one use on the device. *prepared is left unchanged for a kernel without prepare. */
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
                             const tn_choice *choice, const tn_layout *in, const tn_layout *out,

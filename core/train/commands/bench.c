@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/system.h"
+#include "core/compile/output/report.h"
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/programs/control_block.h"
@@ -138,7 +139,10 @@ static void bench_set_options(tn_bench *b, tn_bench_options o) {
 
 static tn_status bench_report(tn_bench *b, char **json) {
   json_t *result = bench_result(b);
-  tn_status status = result && b->options.launches ? tn_bench_launches(b, result) : TN_OK;
+  const tn_program *program = b->set.programs[b->which];
+  tn_status status =
+      result ? tn_program_report_captures(program, tn_device_captures(b->device), result) : TN_OK;
+  if (status == TN_OK && result && b->options.launches) status = tn_bench_launches(b, result);
   if (status == TN_OK) return tn_json_take(b->run, result, json);
   json_decref(result);
   return status;

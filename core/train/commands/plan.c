@@ -5,13 +5,21 @@
 #include "core/train/programs/plan_report.h"
 #include "core/train/result.h"
 
+/* The plan of several devices depends on what their communicator says of itself. */
+static tn_status plan_command_communicator(tn_run *run, tn_device *device) {
+  const void *options = NULL;
+  if (run->ranks == 1) return TN_OK;
+  return tn_devices_communicator(run, device, &device->target.communicator, &options);
+}
+
 /* The batches of [data], or 1 for a configuration without data. */
-static tn_status plan_command_batches(tn_run *run, const tn_device *device, bool trains,
+static tn_status plan_command_batches(tn_run *run, tn_device *device, bool trains,
                                       tn_program_request *request) {
   const tn_data_setting *data = run->settings.data;
   request->batch[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT] = 1;
   if (!trains) return TN_OK;
   TN_TRY(tn_devices_count(run, device));
+  TN_TRY(plan_command_communicator(run, device));
   if (data[TN_SPLIT_TRAIN].given)
     TN_TRY(tn_run_rank_batch(run, TN_SPLIT_TRAIN, &request->batch[TN_PROGRAM_STEP]));
   if (data[TN_SPLIT_VALID].given)

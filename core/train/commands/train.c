@@ -71,6 +71,7 @@ static tn_status train_prepare(tn_train_ranks *all) {
   for (int32_t r = 0; r < all->n; r++) {
     tn_training *t = &all->trainings[r];
     status = r > 0 ? tn_devices_open(t->run, first, &t->device) : TN_OK;
+    if (status == TN_OK) t->device->target.communicator = all->communicator;
     if (status == TN_OK) status = tn_training_prepare(t);
     if (status == TN_OK) continue;
     return r > 0 ? tn_wrap(&all->run->env, tn_error_move(all->run, t->run), "rank %d", (int)r) : status;

@@ -47,8 +47,14 @@ tn_val tn_updater_unscale(tn_updater *u, tn_val flat) {
   return u->scale ? tn_mul(u->b, flat, tn_op1(u->b, "reciprocal", u->scale)) : flat;
 }
 
+/* Sums in f16 overflow from 65520 on, also where the loss is not scaled. */
+static bool loss_scaling_reduces_in_f16(const tn_updater *u) {
+  return u->graph->ranks > 1 && u->settings->distributed.reduce_dtype == TN_REDUCE_F16;
+}
+
 static bool loss_scaling_guards(const tn_updater *u) {
-  return u->scale || u->settings->optimizer.clip > 0 || u->settings->optimizer.check_finite;
+  return u->scale || loss_scaling_reduces_in_f16(u) || u->settings->optimizer.clip > 0 ||
+         u->settings->optimizer.check_finite;
 }
 
 tn_status tn_updater_guard_statistics(tn_updater *u) {

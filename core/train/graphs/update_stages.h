@@ -52,8 +52,8 @@ tn_status tn_updater_accumulate(tn_updater *u);
 tn_status tn_updater_scale(tn_updater *u);
 /* Divides the gradients by the scale. */
 tn_val tn_updater_unscale(tn_updater *u, tn_val flat);
-/* Loss scaling, clipping and check_finite make the update conditional: it is applied if the reduced, unscaled
- * gradients are finite. Then lets the policy update its scale. */
+/* Loss scaling, clipping, check_finite and reductions in f16 make the update conditional: it is applied if
+ * the reduced, unscaled gradients are finite. Then lets the policy update its scale. */
 tn_status tn_updater_guard(tn_updater *u, tn_val flat);
 /* Under the same conditions, makes each commit so far (those of the model) conditional on its value being
  * finite. */

@@ -139,6 +139,7 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   const tn_program *program = set->programs[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT];
   traffic_sum traffic = plan_report_traffic(run, set);
   TN_TRY(tn_program_report(program, json));
+  TN_TRY(tn_program_report_captures(program, tn_device_captures(device), *json));
   plan_report_add_rematerialized(program->cover, *json);
   plan_report_add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
   json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set)));

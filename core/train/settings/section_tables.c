@@ -76,6 +76,8 @@ static const tn_option distributed_rows[] = {
            "how long to wait for a rank before it counts as lost"),
     TN_OPT(tn_distributed_section, bucket, TN_OPT_SIZE, "25MiB", ">= 4",
            "gradients are summed over devices in pieces of this size, each as soon as it is complete"),
+    TN_OPT(tn_distributed_section, reduce_dtype, TN_OPT_ENUM, "f32", "f32|bf16|f16",
+           "type in which gradients are summed over devices; the halves move half the bytes"),
     TN_OPT_END};
 static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL, "safetensors file to start from"),

@@ -60,10 +60,14 @@ typedef struct tn_schedule_section {
   int64_t warmup;
 } tn_schedule_section;
 
+/* [distributed] reduce_dtype */
+enum { TN_REDUCE_F32 = 0, TN_REDUCE_BF16 = 1, TN_REDUCE_F16 = 2 };
+
 typedef struct tn_distributed_section {
   const char *communicator, *devices;
   double timeout;
   int64_t bucket;
+  int32_t reduce_dtype; /* TN_REDUCE_... */
 } tn_distributed_section;
 
 typedef struct tn_weights_section {

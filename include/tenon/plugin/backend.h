@@ -147,14 +147,21 @@ typedef struct tn_backend {
   /* The host has waited for the streams. */
   void (*capture_delete)(tn_env *env, void *capture);
 
-  /* Optional: a handle for kernels of other plugins, by the name of an interface ("cuda.1"), valid while the
-   * device is open; NULL: no such interface. */
+  /* Optional: a handle for kernels and communicators of other plugins, by the name of an interface
+   * ("cuda.1"), valid while the device is open; NULL: no such interface. stream = NULL asks for the handle of
+   * the device alone. It takes no lock and allocates nothing. */
   void *(*native)(tn_env *env, void *device, void *stream, const char *name);
 
   /* Optional: names and versions of the libraries that the speed of the kernels depends on ("oneDNN 2.6.3"),
    * valid until close, or NULL. Autotune measures again where this text differs. Called for extensions as
    * well. */
   const char *(*libraries)(tn_env *env, void *backend);
+
+  /* Optional: whether the event's last record is done; returns at once. *done is 1 for an event that was
+   * never recorded. After *done = 1 the host may do what it may after event_wait, and a failure is reported
+   * as there. For devices that train together: the host polls the event instead of blocking in event_wait,
+   * and asks the communicator in between whether a rank has failed. */
+  tn_status (*event_done)(tn_env *env, void *event, int32_t *done);
 } tn_backend;
 
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int); and `pin`

@@ -106,6 +106,11 @@ void scenario_program_shorten(scenario_program *h) {
 
 static void keep_first_warning(void *context, int32_t level, const char *line) {
   scenario *s = context;
+  const char *captures = strstr(line, " captured part");
+  if (captures != NULL) {
+    snprintf(s->captures, sizeof s->captures, "%s", line);
+    return;
+  }
   if (level <= TN_LOG_WARN && s->message[0] == '\0') snprintf(s->message, sizeof s->message, "%s", line);
 }
 

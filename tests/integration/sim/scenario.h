@@ -59,6 +59,7 @@ typedef struct scenario {
   int32_t n;
   tn_status status;
   char message[2048];
+  char captures[512];          /* the warning about launches that are not captured */
   int64_t seen[TN_SIM_FAULTS]; /* events per kind of fault, before the final waits */
 } scenario;
 

@@ -99,6 +99,11 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
     "%3: f32[2, 3] = all_reduce(x, reduction=min)")                                                          \
   X(all_reduce_max, FLOATS, tn_all_reduce(b, v[0], TN_REDUCTION_MAX),                                        \
     "%3: f32[2, 3] = all_reduce(x, reduction=max)")                                                          \
+  X(reduce_scatter, FLOATS, tn_reduce_scatter(b, v[0], TN_REDUCTION_SUM, 2),                                 \
+    "%3: f32[1, 3] = reduce_scatter(x, ranks=2)")                                                            \
+  X(reduce_scatter_max, FLOATS, tn_reduce_scatter(b, v[0], TN_REDUCTION_MAX, 1),                             \
+    "%3: f32[2, 3] = reduce_scatter(x, reduction=max)")                                                      \
+  X(all_gather, FLOATS, tn_all_gather(b, v[0], 4), "%3: f32[8, 3] = all_gather(x, ranks=4)")                 \
   X(matmul, FLOATS, tn_matmul(b, v[0], v[1], 0, 0, 1), "%3: f32[2, 2] = matmul(x, y, transpose_b=yes)")      \
   X(conv2d, IMAGE, tn_conv2d(b, v[0], v[1], 0, I2(2, 1), I2(1, 0), I2(1, 2), 2),                             \
     "%6: f32[2, 6, 4, 4] = conv2d(x, w, stride=[2, 1], padding=[1, 0], dilation=[1, 2], groups=2)")          \
