@@ -70,6 +70,10 @@ static void a_kernel_that_takes_nothing_is_found(void **state) {
   (void)state;
   finds("wrong_declines", "never chosen");
 }
+static void a_wrong_epilogue_is_found(void **state) {
+  (void)state;
+  finds("wrong_epilogue", "the reference has");
+}
 static void a_wrong_gradient_rule_is_found(void **state) {
   (void)state;
   finds("wrong_gradient", "the gradient rule gives");
@@ -166,6 +170,7 @@ int main(void) {
       cmocka_unit_test(a_write_behind_the_end_is_found),
       cmocka_unit_test(other_bits_are_found),
       cmocka_unit_test(a_kernel_that_takes_nothing_is_found),
+      cmocka_unit_test(a_wrong_epilogue_is_found),
       cmocka_unit_test(a_wrong_gradient_rule_is_found),
       cmocka_unit_test(a_variance_that_lost_its_digits_is_found_where_sums_are_not_declared),
       cmocka_unit_test(a_line_that_no_longer_holds_is_stale),

@@ -20,6 +20,11 @@
 #define TN_CPU_NORM_KERNELS(X)      X(layer_norm)
 #define TN_CPU_LOSS_KERNELS(X)      X(cross_entropy)
 #define TN_CPU_EMBEDDING_KERNELS(X) X(embedding) X(embedding_grad)
+/* epilogue.c */
+#define TN_CPU_EPILOGUE_KERNELS(X)                                                                           \
+  X(reduce_sum_epilogue)                                                                                     \
+  X(moments_epilogue)                                                                                        \
+  X(norm_grad_sums_epilogue) X(conv2d_grad_input_epilogue) X(conv2d_grad_weight_epilogue)
 /* movement.c, crop.c, reorder.c */
 #define TN_CPU_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(crop) X(pad) X(concat) X(pack) X(copy) X(reorder)
 
@@ -32,6 +37,7 @@
   TN_CPU_NORM_KERNELS(X)                                                                                     \
   TN_CPU_LOSS_KERNELS(X)                                                                                     \
   TN_CPU_EMBEDDING_KERNELS(X)                                                                                \
+  TN_CPU_EPILOGUE_KERNELS(X)                                                                                 \
   TN_CPU_MOVEMENT_KERNELS(X)
 
 #define TN_CPU_DECLARE(name) extern const tn_kernel tn_cpu_##name;

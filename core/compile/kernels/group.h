@@ -55,6 +55,13 @@ static inline bool tn_group_has_node(const tn_group *group, uint32_t node) {
   return false;
 }
 
+/* The node that names the group: the first that is not pointwise, or else the first. */
+static inline uint32_t tn_group_lead(const tn_group *group, const tn_graph *graph) {
+  for (int32_t i = 0; i < group->n_nodes; i++)
+    if (graph->nodes.v[group->nodes[i]].op->op_class != TN_CLASS_POINTWISE) return group->nodes[i];
+  return group->nodes[0];
+}
+
 /* Operands and results in one numbering: operands first. */
 static inline tn_val tn_group_value(const tn_group *group, int32_t index) {
   return index < group->n_in ? group->in[index] : group->out[index - group->n_in];

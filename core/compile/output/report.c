@@ -10,18 +10,30 @@
 /* The most ops that the name of a group lists. */
 enum { NAMED_OPS = 6 };
 
+/* The leading op first. */
 static void add_group_ops(const tn_program *p, const tn_group *g, tn_text *text) {
-  for (int32_t i = 0; i < g->n_nodes && i < NAMED_OPS; i++)
-    tn_text_addf(text, "%s%s", i > 0 ? "+" : "", p->cover->graph->nodes.v[g->nodes[i]].op->item.name);
+  const tn_graph *graph = p->cover->graph;
+  uint32_t lead = tn_group_lead(g, graph);
+  int32_t named = 1;
+  tn_text_add(text, graph->nodes.v[lead].op->item.name);
+  for (int32_t i = 0; i < g->n_nodes && named < NAMED_OPS; i++) {
+    if (g->nodes[i] == lead) continue;
+    tn_text_addf(text, "+%s", graph->nodes.v[g->nodes[i]].op->item.name);
+    named++;
+  }
   if (g->n_nodes > NAMED_OPS) tn_text_addf(text, "+%" PRId32 " more", g->n_nodes - NAMED_OPS);
 }
 
-/* The layer of the group's last node, or else its first result. */
+/* The layer of the group's last node or of its leading one, or else its first result. */
 static void add_group_name(const tn_program *p, const tn_group *g, tn_text *text) {
-  const char *layer = p->cover->graph->nodes.v[g->nodes[g->n_nodes - 1]].layer;
+  const tn_gnode *nodes = p->cover->graph->nodes.v;
+  const char *last = nodes[g->nodes[g->n_nodes - 1]].layer,
+             *lead = nodes[tn_group_lead(g, p->cover->graph)].layer;
   const char *value = p->cover->graph->values.v[g->out[0]].name;
-  if (layer[0] != '\0')
-    tn_text_add(text, layer);
+  if (last[0] != '\0')
+    tn_text_add(text, last);
+  else if (lead != NULL && lead[0] != '\0')
+    tn_text_add(text, lead);
   else if (value != NULL)
     tn_text_add(text, value);
   else

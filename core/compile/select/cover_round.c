@@ -1,13 +1,11 @@
 /* core/compile/select/cover_round.c: one round of covering a graph with kernels.
  *
  * Greedy. Patterns of several nodes are matched first, larger ones before smaller ones; regions grow over the
- * nodes that are left; single nodes get single kernels. Of two candidates for the same nodes the one of the
- * better family wins, then the cheaper one. */
+ * nodes that are left; single nodes get single kernels, or one that also computes a region behind the node.
+ * Of two candidates for the same nodes the one of the better family wins, then the cheaper one. */
 #include "core/compile/select/cover_round.h"
 
 #include <string.h>
-
-#include "core/compile/select/region.h"
 
 tn_status tn_round_start(tn_round *r, tn_env *env, tn_catalog *catalog, tn_graph *graph) {
   size_t n = graph->nodes.n;
@@ -36,24 +34,7 @@ void tn_round_finish(tn_round *r) {
   tn_arena_free(&r->arena);
 }
 
-static tn_matcher round_matcher(tn_round *r) {
-  return (tn_matcher){r->graph, &r->uses, &r->contracted, r->taken, &r->arena};
-}
-
 /* ---- candidates ---- */
-
-/* Chooses a candidate: its nodes are taken and become one vertex of the contracted graph. */
-static tn_status choose_candidate(tn_round *r, const tn_candidate *candidate) {
-  for (int32_t i = 0; i < candidate->n_nodes; i++) r->taken[candidate->nodes[i]] = true;
-  if (candidate->n_nodes > 1) {
-    tn_contracted_set_start(&r->contracted);
-    for (int32_t i = 0; i < candidate->n_nodes; i++)
-      tn_contracted_set_add(&r->contracted, candidate->nodes[i]);
-    tn_contracted_set_merge(&r->contracted, candidate->nodes, candidate->n_nodes);
-  }
-  r->group[r->contracted.vertex[candidate->nodes[0]]] = (int32_t)r->chosen.n;
-  return tn_vec_push(r->env, &r->chosen, *candidate);
-}
 
 /* The candidate of an earlier compilation goes first, then the better family's, then the cheaper one. */
 static bool is_better_candidate(const tn_candidate *a, const tn_candidate *b) {
@@ -84,7 +65,7 @@ static tn_status keep_better_candidate(tn_round *r, const tn_candidate *candidat
 
 /* The best kernel with a pattern of `size` nodes, the last of which is `node`. */
 static tn_status find_best_match(tn_round *r, uint32_t node, int32_t size, tn_candidate *best) {
-  tn_matcher matcher = round_matcher(r);
+  tn_matcher matcher = tn_round_matcher(r);
   int32_t n = 0;
   const tn_catalog_kernel *kernels = tn_catalog_find(r->catalog, r->graph->nodes.v[node].def, &n);
   for (int32_t i = 0; i < n; i++) {
@@ -114,7 +95,7 @@ static tn_status cover_patterns(tn_round *r) {
       tn_candidate best = {0};
       if (r->taken[i]) continue;
       TN_TRY(find_best_match(r, i, size, &best));
-      if (best.kernel != NULL) TN_TRY(choose_candidate(r, &best));
+      if (best.kernel != NULL) TN_TRY(tn_round_choose(r, &best));
     }
   return TN_OK;
 }
@@ -123,7 +104,7 @@ static tn_status cover_patterns(tn_round *r) {
 
 static tn_status find_region_kernel(tn_round *r, uint32_t node) {
   const tn_gnode *n = &r->graph->nodes.v[node];
-  tn_matcher matcher = round_matcher(r);
+  tn_matcher matcher = tn_round_matcher(r);
   for (size_t i = 0; i < r->catalog->regions.n; i++) {
     const tn_catalog_kernel *kernel = &r->catalog->regions.v[i];
     tn_candidate candidate;
@@ -141,12 +122,12 @@ static tn_status find_region_kernel(tn_round *r, uint32_t node) {
 /* A kernel that accepts each node may decline all of them together, for instance for too many operands; then
  * the first half of them is tried. A single node is left to cover_single_nodes. */
 static tn_status choose_region(tn_round *r, const tn_region_nodes *region) {
-  tn_matcher matcher = round_matcher(r);
+  tn_matcher matcher = tn_round_matcher(r);
   for (int32_t n = region->n; n > 1; n /= 2) {
     tn_candidate candidate;
     TN_TRY(tn_region_candidate(&matcher, r->region_kernel[region->node[0]], region->node, n, &candidate));
     TN_TRY(tn_candidate_query(r->env, &r->arena, r->graph, &r->catalog->target, &candidate));
-    if (candidate.reason == NULL) return choose_candidate(r, &candidate);
+    if (candidate.reason == NULL) return tn_round_choose(r, &candidate);
   }
   return TN_OK;
 }
@@ -154,7 +135,7 @@ static tn_status choose_region(tn_round *r, const tn_region_nodes *region) {
 /* Regions grow from the end of the graph: a value that only backward reads then joins its users, even if it
  * could be computed in forward, and is not kept alive between the two. */
 static tn_status cover_regions(tn_round *r) {
-  tn_matcher matcher = round_matcher(r);
+  tn_matcher matcher = tn_round_matcher(r);
   tn_region_nodes region;
   for (uint32_t i = 0; i < r->graph->nodes.n; i++)
     if (!r->taken[i] && tn_node_kind_of(&r->graph->nodes.v[i]) == TN_NODE_WORK)
@@ -174,8 +155,11 @@ static tn_status cover_single_nodes(tn_round *r) {
     tn_candidate best = r->region_single[i];
     if (r->taken[i] || tn_node_kind_of(&r->graph->nodes.v[i]) != TN_NODE_WORK) continue;
     TN_TRY(find_best_match(r, i, 1, &best));
+    bool joined = false;
+    if (best.kernel != NULL) TN_TRY(tn_round_join_epilogue(r, i, &best, &joined));
+    if (joined) continue;
     if (best.kernel != NULL) {
-      TN_TRY(choose_candidate(r, &best));
+      TN_TRY(tn_round_choose(r, &best));
     } else {
       r->uncovered[i] = true;
       r->n_uncovered++;
@@ -188,6 +172,7 @@ tn_status tn_round_cover(tn_round *r, tn_catalog *catalog) {
   r->catalog = catalog;
   TN_TRY(cover_patterns(r));
   TN_TRY(cover_regions(r));
+  TN_TRY(tn_round_merge_siblings(r));
   return cover_single_nodes(r);
 }
 

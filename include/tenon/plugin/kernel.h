@@ -6,6 +6,7 @@
  *     y = matmul(a, b, bias?)
  *     c = conv2d(x, w, b?); m, v = moments(c) -> c, m, v
  *     pointwise+
+ *     s, q = moments(x); pointwise+
  *
  * Names bind values. Free names are the kernel's operands in order of appearance. The names after `->` are
  * its results (default: the results of the last statement); a match is refused where another inner value has
@@ -13,6 +14,12 @@
  * as in `y = concat(xs*)`, and `_` for an absent operand or a result that is used inside only. `CLASS+` is a
  * region: a maximal connected set of nodes of the class with one iteration space; the values that cross its
  * border are its operands and results.
+ *
+ * `CLASS+` behind a single statement is its epilogue: a region that reads results of the statement and has
+ * their dims. The results of the match are all values with a use outside, those of the statement among them;
+ * operands are in the order of their first use. An operand of the statement is an operand of the match, never
+ * a value of the region. The host asks for such a match where a kernel accepts the statement by itself, and
+ * no kernel of a better family takes the statement or the region.
  *
  * Life cycle: query (compiling thread, no device needed) -> the host selects a variant -> prepare (compiling
  * thread, once for each use) -> fold (launching thread, before a launch whose constant operands have changed;
@@ -40,7 +47,7 @@ typedef struct tn_match {
   const tn_type *const *in; /* NULL where the pattern's `?` is absent */
   const tn_type *const *out;
   const int32_t *out_number;  /* numbers of the results, n_out of them */
-  const tn_match_node *nodes; /* in the order of the pattern; of a region, in topological order */
+  const tn_match_node *nodes; /* in the order of the pattern; with a region, in topological order */
   /* n_in flags: the operand is state that the program does not write, such as the weights of an inference
    * program. */
   const uint8_t *constant;

@@ -110,7 +110,8 @@ void rig_start(rig_match *m) {
                         .in = m->in,
                         .out = m->out,
                         .out_number = m->out_number,
-                        .nodes = m->nodes};
+                        .nodes = m->nodes,
+                        .constant = m->constant};
 }
 
 int32_t rig_in(rig_match *m, const tn_type *type) {
