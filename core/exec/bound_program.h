@@ -49,6 +49,8 @@ typedef struct tn_bound_program {
   tn_bound_segment *segments;
   void **captures;        /* per slot and segment; NULL: its launches are enqueued one by one */
   bool capture_tried;     /* tn_captures_record has run */
+  void **chains;          /* per group of chain_runs slots: their runs as one capture, or NULL */
+  int32_t chain_runs;     /* 0: none were recorded */
   tn_step_time *times;    /* profile: per step, of the last run; NULL: profiling is off */
   void *folded;           /* values that kernels folded from state; NULL: there are no such kernels */
   int64_t folded_version; /* tn_executor.state_version of that state */
@@ -59,7 +61,9 @@ typedef struct tn_bound_program {
 typedef struct tn_slot_memory {
   void *input, *output; /* device */
   void *host_input, *host_output;
-  int64_t filled;                    /* bytes of the input that the last copy brought */
+  int64_t filled; /* bytes of the input that the last copy brought */
+  int32_t
+      end; /* the slot whose events mark the end of the last run: the last one that was launched with it */
   void *staged, *computed, *arrived; /* events of the last run: inputs copied, computed, outputs copied */
 } tn_slot_memory;
 
@@ -85,6 +89,7 @@ struct tn_executor {
   int32_t n_programs;
   tn_slot_memory *slots;
   int32_t n_slots;
+  void *slot_inputs, *slot_outputs, *host_inputs, *host_outputs; /* of all slots, one after another */
   void **regions;
   int32_t n_regions;
   void *arena, *host; /* host: operands and results of fallback segments */
@@ -146,6 +151,10 @@ tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t seg
  * has run once, so kernels have done the work of their first launch. */
 tn_status tn_captures_record(tn_executor *e, tn_bound_program *bound);
 void tn_captures_destroy(tn_executor *e, tn_bound_program *bound);
+/* The capture of n runs on slots from `slot` on, which the first call with several runs records for all
+ * groups of n slots. *capture is NULL where they cannot be one capture. */
+tn_status tn_captures_find_chain(tn_executor *e, tn_bound_program *bound, int32_t slot, int32_t n,
+                                 void **capture);
 /* NULL: the segment has no capture. */
 void *tn_captures_find(const tn_bound_program *bound, int32_t segment, int32_t slot);
 

@@ -36,7 +36,7 @@ static tn_status bench_load_allocate_slot(tn_bench_loader *b, tn_batch *slot) {
 }
 
 static tn_status bench_load_prepare(tn_bench_loader *b) {
-  b->n_slots = tn_run_input_slots(b->run);
+  b->n_slots = tn_run_input_slots(b->run, tn_run_steps_per_launch(b->run));
   TN_TRY(tn_feeder_options(b->run, TN_SPLIT_TRAIN, b->n_slots, &b->loader_options));
   if (b->options.batch > 0) b->loader_options.batch = b->options.batch;
   TN_TRY(tn_feeder_require(b->run, tn_loader_create(&b->run->env, &b->loader_options, &b->loader)));

@@ -26,7 +26,7 @@ static bool plan_command_has_loss(const tn_run *run) {
 static tn_status plan_command_report(tn_run *run, const tn_device *device, const tn_program_set *set,
                                      char **text) {
   json_t *json = NULL;
-  TN_TRY(tn_plan_report(run, device, set, tn_run_input_slots(run), &json));
+  TN_TRY(tn_plan_report(run, device, set, tn_run_input_slots(run, tn_run_steps_per_launch(run)), &json));
   return tn_json_take(run, json, text);
 }
 

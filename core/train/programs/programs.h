@@ -66,7 +66,11 @@ tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor);
  * cost. */
 void tn_programs_report_fallbacks(const tn_run *run, const tn_program_set *set);
 
-/* The number of input slots: the batches that are read ahead, and all micro-batches of an update. */
-int32_t tn_run_input_slots(const tn_run *run);
+/* The number of input slots: the batches that are read ahead, and all micro-batches of an update; with
+ * several steps a launch, whole groups of so many slots: two that are launched, and those that are read
+ * ahead. */
+int32_t tn_run_input_slots(const tn_run *run, int32_t steps_per_launch);
+/* [run] steps_per_launch, with 1 for auto. */
+int32_t tn_run_steps_per_launch(const tn_run *run);
 
 #endif
