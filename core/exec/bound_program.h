@@ -53,6 +53,8 @@ typedef struct tn_bound_program {
   int32_t n_parts;
   void **captures;        /* per slot and part; NULL: its launches are enqueued one by one */
   bool capture_tried;     /* tn_captures_record has run */
+  void **chains;          /* per group of chain_runs slots: their runs as one capture, or NULL */
+  int32_t chain_runs;     /* 0: none were recorded */
   tn_step_time *times;    /* profile: per step, of the last run; NULL: profiling is off */
   void *folded;           /* values that kernels folded from state; NULL: there are no such kernels */
   int64_t folded_version; /* tn_executor.state_version of that state */
@@ -63,7 +65,9 @@ typedef struct tn_bound_program {
 typedef struct tn_slot_memory {
   void *input, *output; /* device */
   void *host_input, *host_output;
-  int64_t filled;                    /* bytes of the input that the last copy brought */
+  int64_t filled; /* bytes of the input that the last copy brought */
+  int32_t
+      end; /* the slot whose events mark the end of the last run: the last one that was launched with it */
   void *staged, *computed, *arrived; /* events of the last run: inputs copied, computed, outputs copied */
 } tn_slot_memory;
 
@@ -89,6 +93,7 @@ struct tn_executor {
   int32_t n_programs;
   tn_slot_memory *slots;
   int32_t n_slots;
+  void *slot_inputs, *slot_outputs, *host_inputs, *host_outputs; /* of all slots, one after another */
   void **regions;
   int32_t n_regions;
   void *arena, *host; /* host: operands and results of fallback segments */
@@ -149,6 +154,10 @@ tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t part, 
  * program has run once, so kernels have done the work of their first launch. */
 tn_status tn_captures_record(tn_executor *e, tn_bound_program *bound);
 void tn_captures_destroy(tn_executor *e, tn_bound_program *bound);
+/* The capture of n runs on slots from `slot` on, which the first call with several runs records for all
+ * groups of n slots. *capture is NULL where they cannot be one capture. */
+tn_status tn_captures_find_chain(tn_executor *e, tn_bound_program *bound, int32_t slot, int32_t n,
+                                 void **capture);
 /* NULL: the part has no capture. */
 void *tn_captures_find(const tn_bound_program *bound, int32_t part, int32_t slot);
 

@@ -13,16 +13,19 @@ void *tn_captures_find(const tn_bound_program *bound, int32_t part, int32_t slot
   return bound->captures == NULL ? NULL : *capture_entry(bound, part, slot);
 }
 
-static tn_status capture_part(tn_executor *e, tn_bound_program *bound, int32_t part, int32_t slot) {
+/* Records a part on n slots as one capture. */
+static tn_status capture_part(tn_executor *e, tn_bound_program *bound, int32_t part, int32_t slot, int32_t n,
+                              void **entry) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
+  tn_status launched = TN_OK;
   TN_TRY(backend->capture_begin(env, e->device->device, compute));
-  tn_status launched = tn_launch_part(e, bound, part, slot);
+  for (int32_t i = 0; i < n && launched == TN_OK; i++) launched = tn_launch_part(e, bound, part, slot + i);
   tn_error_record cause = e->device->record;
   tn_status ended = backend->capture_end(env, e->device->device, compute, &capture);
   if (launched == TN_OK) {
-    *capture_entry(bound, part, slot) = capture;
+    *entry = capture;
     return ended;
   }
   if (capture != NULL) backend->capture_delete(env, capture);
@@ -31,7 +34,8 @@ static tn_status capture_part(tn_executor *e, tn_bound_program *bound, int32_t p
 }
 
 static tn_status capture_slots(tn_executor *e, tn_bound_program *bound, int32_t part) {
-  for (int32_t slot = 0; slot < e->n_slots; slot++) TN_TRY(capture_part(e, bound, part, slot));
+  for (int32_t slot = 0; slot < e->n_slots; slot++)
+    TN_TRY(capture_part(e, bound, part, slot, 1, capture_entry(bound, part, slot)));
   return TN_OK;
 }
 
@@ -66,9 +70,51 @@ tn_status tn_captures_record(tn_executor *e, tn_bound_program *bound) {
   return TN_OK;
 }
 
+/* ---- several runs in one capture ---- */
+
+/* A run has nothing but the launches of one captured part. */
+static bool can_chain(const tn_bound_program *bound) {
+  return bound->captures != NULL && bound->program->n_segments == 1 && bound->n_parts == 1 &&
+         bound->parts[0].n == bound->program->n_steps && bound->captures[0] != NULL && bound->folded == NULL;
+}
+
+static tn_status record_chains(tn_executor *e, tn_bound_program *bound, int32_t n) {
+  int32_t groups = e->n_slots / n;
+  bound->chain_runs = n;
+  bound->chains = tn_alloc(&e->device->env, tn_size_mul((size_t)groups + 1, sizeof(void *)));
+  if (bound->chains == NULL) return TN_ENOMEM;
+  for (int32_t g = 0; g < groups; g++) {
+    tn_status status = capture_part(e, bound, 0, g * n, n, &bound->chains[g]);
+    if (status != TN_OK && status != TN_EUNSUPPORTED) return status;
+    if (status == TN_OK) continue;
+    tn_logf(e->env, TN_LOG_WARN, "program '%s': %d runs are replayed one by one: %s", bound->program->name,
+            (int)n, tn_error_text(&e->device->env));
+    tn_error_clear(&e->device->env); /* logged; the run goes on */
+    return TN_OK;
+  }
+  return TN_OK;
+}
+
+tn_status tn_captures_find_chain(tn_executor *e, tn_bound_program *bound, int32_t slot, int32_t n,
+                                 void **capture) {
+  *capture = NULL;
+  if (!can_chain(bound)) return TN_OK;
+  if (bound->chain_runs == 0) TN_TRY(record_chains(e, bound, n));
+  if (n == bound->chain_runs && slot % n == 0) *capture = bound->chains[slot / n];
+  return TN_OK;
+}
+
+static void destroy_chains(tn_executor *e, tn_bound_program *bound) {
+  int32_t groups = bound->chains == NULL ? 0 : e->n_slots / bound->chain_runs;
+  for (int32_t g = 0; g < groups; g++)
+    if (bound->chains[g] != NULL) e->device->backend->capture_delete(&e->device->env, bound->chains[g]);
+  tn_release(e->env, bound->chains);
+}
+
 void tn_captures_destroy(tn_executor *e, tn_bound_program *bound) {
   int32_t n = bound->captures == NULL ? 0 : e->n_slots * bound->n_parts;
   for (int32_t i = 0; i < n; i++)
     if (bound->captures[i] != NULL) e->device->backend->capture_delete(&e->device->env, bound->captures[i]);
   tn_release(e->env, bound->captures);
+  destroy_chains(e, bound);
 }

@@ -1,4 +1,4 @@
-/* core/exec/run.c: one run of a program on a slot. Nothing here allocates, locks, or looks up. */
+/* core/exec/run.c: runs of a program on slots. Nothing here allocates, locks, or looks up. */
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
 #include "core/exec/device/pin_threads.h"
@@ -56,65 +56,103 @@ tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slo
   return status;
 }
 
-/* The copy may run beside the computation of another slot. It awaits this slot's last run, which reads the
- * same memory; this slot's computation awaits the copy. */
-static tn_status stage_inputs(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
-  const tn_backend *backend = e->device->backend;
-  tn_env *env = &e->device->env;
-  void *stream = e->device->streams[TN_STREAM_COPY_IN], *compute = e->device->streams[TN_STREAM_COMPUTE];
-  m->filled = program->slot_bytes;
-  if (program->slot_bytes == 0) return TN_OK;
-  TN_TRY(backend->event_await(env, m->computed, stream));
-  TN_TRY(
-      backend->copy(env, stream, TN_COPY_TO_DEVICE, m->input, m->host_input, (uint64_t)program->slot_bytes));
-  TN_TRY(backend->event_record(env, m->staged, stream));
-  return backend->event_await(env, m->staged, compute);
+/* Slots whose runs are enqueued together. Their memory is adjacent. */
+typedef struct slot_range {
+  int32_t first, n;
+} slot_range;
+
+/* Makes a stream await the ends of the last runs on the slots: their computation, or the copies of their
+ * outputs. Runs that were enqueued together have one end. */
+static tn_status await_last_runs(tn_executor *e, slot_range r, bool arrived, void *stream) {
+  const tn_slot_memory *before = NULL;
+  for (int32_t s = r.first; s < r.first + r.n; s++) {
+    const tn_slot_memory *end = &e->slots[e->slots[s].end];
+    if (end != before)
+      TN_TRY(
+          e->device->backend->event_await(&e->device->env, arrived ? end->arrived : end->computed, stream));
+    before = end;
+  }
+  return TN_OK;
 }
 
-/* The computation awaits `arrived`: it overwrites outputs that the slot's last run may still be copying. */
-static tn_status copy_slot_in(tn_executor *e, const tn_program *program, tn_slot_memory *m,
-                              bool reuse_inputs) {
-  if (reuse_inputs && m->filled < program->slot_bytes)
+/* The copy may run beside the computation of other slots. It awaits these slots' last runs, which read the
+ * same memory; these slots' computation awaits the copy. */
+static tn_status stage_inputs(tn_executor *e, const tn_program *program, slot_range r) {
+  const tn_backend *backend = e->device->backend;
+  tn_env *env = &e->device->env;
+  tn_slot_memory *first = &e->slots[r.first], *last = first + r.n - 1;
+  void *stream = e->device->streams[TN_STREAM_COPY_IN], *compute = e->device->streams[TN_STREAM_COMPUTE];
+  for (int32_t i = 0; i < r.n; i++) first[i].filled = program->slot_bytes;
+  if (program->slot_bytes == 0) return TN_OK;
+  TN_TRY(await_last_runs(e, r, false, stream));
+  TN_TRY(backend->copy(env, stream, TN_COPY_TO_DEVICE, first->input, first->host_input,
+                       (uint64_t)((r.n - 1) * e->slot_bytes + program->slot_bytes)));
+  TN_TRY(backend->event_record(env, last->staged, stream));
+  return backend->event_await(env, last->staged, compute);
+}
+
+/* The computation awaits `arrived`: it overwrites outputs that the slots' last runs may still be copying. */
+static tn_status copy_slots_in(tn_executor *e, const tn_program *program, slot_range r, bool reuse_inputs) {
+  if (reuse_inputs && e->slots[r.first].filled < program->slot_bytes)
     return tn_failf(&e->device->env, TN_EINTERNAL,
                     "program %s reads %lld bytes of inputs from a slot whose last run had %lld",
-                    program->name, (long long)program->slot_bytes, (long long)m->filled);
-  if (!reuse_inputs) TN_TRY(stage_inputs(e, program, m));
-  return e->device->backend->event_await(&e->device->env, m->arrived, e->device->streams[TN_STREAM_COMPUTE]);
+                    program->name, (long long)program->slot_bytes, (long long)e->slots[r.first].filled);
+  if (!reuse_inputs) TN_TRY(stage_inputs(e, program, r));
+  return await_last_runs(e, r, true, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
-static tn_status copy_slot_out(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
+static tn_status copy_slots_out(tn_executor *e, const tn_program *program, slot_range r) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
+  tn_slot_memory *first = &e->slots[r.first], *last = first + r.n - 1;
   void *stream = e->device->streams[TN_STREAM_COPY_OUT];
-  TN_TRY(backend->event_await(env, m->computed, stream));
+  TN_TRY(backend->event_await(env, last->computed, stream));
   if (program->output_bytes > 0)
-    TN_TRY(backend->copy(env, stream, TN_COPY_TO_HOST, m->host_output, m->output,
-                         (uint64_t)program->output_bytes));
-  return backend->event_record(env, m->arrived, stream);
+    TN_TRY(backend->copy(env, stream, TN_COPY_TO_HOST, first->host_output, first->output,
+                         (uint64_t)((r.n - 1) * e->output_bytes + program->output_bytes)));
+  return backend->event_record(env, last->arrived, stream);
 }
 
-static tn_status run_program(tn_executor *e, int32_t program, int32_t slot, bool reuse_inputs) {
+/* The launches of all runs; the last slot's event `computed` records their end. */
+static tn_status launch_slots(tn_executor *e, tn_bound_program *bound, slot_range r) {
+  void *compute = e->device->streams[TN_STREAM_COMPUTE], *chain = NULL;
+  if (r.n > 1 && captures_allowed(e)) TN_TRY(tn_captures_find_chain(e, bound, r.first, r.n, &chain));
+  for (int32_t i = 0; i < r.n; i++) e->slots[r.first + i].end = r.first + r.n - 1;
+  for (int32_t i = 0; i < r.n && chain == NULL; i++) TN_TRY(tn_launch_program(e, bound, r.first + i));
+  if (chain == NULL) return TN_OK;
+  TN_TRY(e->device->backend->capture_launch(&e->device->env, chain, compute));
+  if (bound->program->cover->graph->commits.n > 0) e->state_version++;
+  return e->device->backend->event_record(&e->device->env, e->slots[r.first + r.n - 1].computed, compute);
+}
+
+static tn_status run_slots(tn_executor *e, int32_t program, slot_range r, bool reuse_inputs) {
   tn_bound_program *bound = &e->programs[program];
-  tn_slot_memory *m = &e->slots[slot];
   const tn_run_observer *observer = e->observer;
-  if (observer != NULL) TN_TRY(observer->begin(observer->context, bound, slot));
-  tn_status status = e->host_addressable ? TN_OK : copy_slot_in(e, bound->program, m, reuse_inputs);
-  if (status == TN_OK) status = tn_launch_program(e, bound, slot);
-  if (status == TN_OK && !e->host_addressable) status = copy_slot_out(e, bound->program, m);
+  if (observer != NULL) TN_TRY(observer->begin(observer->context, bound, r.first));
+  tn_status status = e->host_addressable ? TN_OK : copy_slots_in(e, bound->program, r, reuse_inputs);
+  if (status == TN_OK) status = launch_slots(e, bound, r);
+  if (status == TN_OK && !e->host_addressable) status = copy_slots_out(e, bound->program, r);
   if (status != TN_OK) return tn_executor_fail(e, status);
   return observer != NULL ? observer->end(observer->context, bound) : TN_OK;
 }
 
 tn_status tn_executor_run(tn_executor *e, int32_t program, int32_t slot) {
-  return run_program(e, program, slot, false);
+  return run_slots(e, program, (slot_range){slot, 1}, false);
+}
+
+tn_status tn_executor_run_several(tn_executor *e, int32_t program, int32_t slot, int32_t n) {
+  bool together = e->observer == NULL && !e->profile;
+  if (together) return run_slots(e, program, (slot_range){slot, n}, false);
+  for (int32_t i = 0; i < n; i++) TN_TRY(tn_executor_run(e, program, slot + i));
+  return TN_OK;
 }
 
 tn_status tn_executor_run_again(tn_executor *e, int32_t program, int32_t slot) {
-  return run_program(e, program, slot, true);
+  return run_slots(e, program, (slot_range){slot, 1}, true);
 }
 
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
-  tn_slot_memory *m = &e->slots[slot];
+  const tn_slot_memory *m = &e->slots[e->slots[slot].end];
   tn_status status = tn_device_wait_event(e->device, e->host_addressable ? m->computed : m->arrived);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }

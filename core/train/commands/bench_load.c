@@ -39,7 +39,7 @@ static tn_status bench_load_allocate_slot(tn_bench_loader *b, tn_batch *slot) {
 
 static tn_status bench_load_prepare(tn_bench_loader *b) {
   tn_device *device = NULL;
-  b->n_slots = tn_run_input_slots(b->run);
+  b->n_slots = tn_run_input_slots(b->run, tn_run_steps_per_launch(b->run));
   TN_TRY(tn_run_open_device(b->run, &device));
   tn_status status =
       tn_feeder_options(b->run, TN_SPLIT_TRAIN, &device->target, b->n_slots, &b->loader_options);

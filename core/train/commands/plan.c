@@ -35,7 +35,7 @@ static bool plan_command_has_loss(const tn_run *run) {
 static tn_status plan_command_report(tn_run *run, const tn_device *device, const tn_program_set *set,
                                      char **text) {
   json_t *json = NULL;
-  TN_TRY(tn_plan_report(run, device, set, tn_run_input_slots(run), &json));
+  TN_TRY(tn_plan_report(run, device, set, tn_run_input_slots(run, tn_run_steps_per_launch(run)), &json));
   return tn_json_take(run, json, text);
 }
 
@@ -72,7 +72,8 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
     status = tn_plan_file_read(run, &request.choices);
   for (int32_t split = 0; status == TN_OK && split < 2 && request.batch[TN_PROGRAM_STEP] > 0; split++) {
-    status = tn_feeder_open_loader(run, split, &device->target, tn_run_input_slots(run), &loaders[split]);
+    status =
+        tn_feeder_open_loader(run, split, &device->target, tn_run_most_input_slots(run), &loaders[split]);
     request.loaders[split] = loaders[split];
   }
   if (status == TN_OK) status = tn_programs_build(run, &device->target, &request, &set);

@@ -32,16 +32,18 @@ static tn_status training_build_programs(tn_training *t) {
   if (data[TN_SPLIT_VALID].given)
     TN_TRY(tn_run_rank_batch(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
   TN_TRY(tn_plan_file_read(run, &request.choices));
-  t->slots = tn_run_input_slots(run);
   for (int32_t split = 0; split < 2; split++) {
-    TN_TRY(tn_feeder_open_loader(run, split, &t->device->target, t->slots, &t->loaders[split]));
+    TN_TRY(tn_feeder_open_loader(run, split, &t->device->target, tn_run_most_input_slots(run),
+                                 &t->loaders[split]));
     request.loaders[split] = t->loaders[split];
   }
   TN_TRY(tn_programs_build(run, &t->device->target, &request, &t->set));
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
+  t->steps_per_launch = tn_training_steps_per_launch(t);
+  t->slots = tn_run_input_slots(run, t->steps_per_launch);
   /* a device with its own memory computes while the host prepares the next step */
   bool late = !t->device->target.properties.host_addressable;
-  t->max_ahead = late && t->slots > 2 * t->micro_batches ? TN_MAX_STEPS_AHEAD : 0;
+  t->max_ahead = late && t->slots > 2 * t->micro_batches ? t->steps_per_launch : 0;
   return tn_executor_create(&run->env, t->device, t->set.map, t->set.list, t->set.n, t->slots, &t->executor);
 }
 
@@ -69,7 +71,7 @@ static tn_status training_create_feeders(tn_training *t) {
 static tn_status training_bind_micro_batches(tn_training *t) {
   tn_arena *arena = &t->set.arena;
   int32_t weigh = t->set.index[TN_PROGRAM_WEIGH], micro = t->set.index[TN_PROGRAM_MICRO];
-  for (int32_t i = 0; i <= TN_MAX_STEPS_AHEAD; i++) {
+  for (int32_t i = 0; i < TN_MAX_STEPS_AHEAD; i++) {
     t->ahead[i].slots = tn_arena_alloc(arena, (size_t)t->micro_batches * sizeof *t->ahead[i].slots);
     if (t->ahead[i].slots == NULL) return TN_ENOMEM;
   }

@@ -10,7 +10,8 @@ static const double mib = 1048576.0;
 
 static int64_t within_limit_planned_bytes(const tn_run *run, const tn_target *target,
                                           const tn_program_set *set) {
-  return tn_executor_planned_bytes(set->map, set->list, set->n, tn_run_input_slots(run),
+  return tn_executor_planned_bytes(set->map, set->list, set->n,
+                                   tn_run_input_slots(run, tn_run_steps_per_launch(run)),
                                    target->properties.host_addressable != 0);
 }
 

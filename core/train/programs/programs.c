@@ -238,9 +238,21 @@ int64_t tn_programs_parameters(const tn_program_set *set) {
   return count;
 }
 
-int32_t tn_run_input_slots(const tn_run *run) {
+int32_t tn_run_input_slots(const tn_run *run, int32_t steps_per_launch) {
   const tn_data_setting *data = &run->settings.data[TN_SPLIT_TRAIN];
-  return data->given ? (int32_t)(data->section.prefetch + run->settings.optimizer.accumulate) : 1;
+  int32_t prefetch = (int32_t)data->section.prefetch, k = steps_per_launch;
+  if (!data->given) return 1;
+  return k > 1 ? k * (2 + (prefetch + k - 1) / k) : prefetch + (int32_t)run->settings.optimizer.accumulate;
+}
+
+int32_t tn_run_steps_per_launch(const tn_run *run) {
+  return run->settings.steps_per_launch > 0 ? run->settings.steps_per_launch : 1;
+}
+
+int32_t tn_run_most_input_slots(const tn_run *run) {
+  int32_t asked = run->settings.steps_per_launch, one = tn_run_input_slots(run, 1),
+          several = tn_run_input_slots(run, asked > 0 ? asked : TN_MAX_STEPS_PER_LAUNCH);
+  return one > several ? one : several;
 }
 
 uint64_t tn_programs_hash(const tn_program_set *set) {

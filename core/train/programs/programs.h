@@ -70,7 +70,13 @@ tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor);
  * cost. */
 void tn_programs_report_fallbacks(const tn_run *run, const tn_program_set *set);
 
-/* The number of input slots: the batches that are read ahead, and all micro-batches of an update. */
-int32_t tn_run_input_slots(const tn_run *run);
+/* The number of input slots: the batches that are read ahead, and all micro-batches of an update; with
+ * several steps a launch, whole groups of so many slots: two that are launched, and those that are read
+ * ahead. */
+int32_t tn_run_input_slots(const tn_run *run, int32_t steps_per_launch);
+/* The most that `auto` may need: programs of the training step are compiled before it is decided. */
+int32_t tn_run_most_input_slots(const tn_run *run);
+/* [run] steps_per_launch, with 1 for auto. */
+int32_t tn_run_steps_per_launch(const tn_run *run);
 
 #endif

@@ -16,6 +16,10 @@ static const tn_option run_rows[] = {
         tn_run_section, pin, TN_OPT_TEXT, "no", NULL,
         "binds each of these threads to a processor: no, yes, or processors in their order, such as 0-3,8"),
     TN_OPT(tn_run_section, memory_limit, TN_OPT_SIZE, "0", ">= 0", "limit of the device memory; 0: no limit"),
+    TN_OPT(tn_run_section, steps_per_launch, TN_OPT_TEXT, "auto", NULL,
+           "steps that a device with capture replays in one launch: 1 .. 16, or auto, by the estimated time "
+           "of a "
+           "step"),
     TN_OPT(tn_run_section, output, TN_OPT_TEXT, "runs", NULL,
            "folder for run folders; empty: nothing is written"),
     TN_OPT(tn_run_section, observers, TN_OPT_TEXT, "", NULL,

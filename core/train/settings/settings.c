@@ -203,6 +203,25 @@ static tn_status settings_read_pin(tn_env *env, tn_ini *ini, tn_settings *s) {
                          : tn_wrap(env, status, "%s: [run] pin", tn_settings_where(ini, "run", "pin"));
 }
 
+/* "auto", or a number. */
+static tn_status settings_read_steps_per_launch(tn_env *env, tn_ini *ini, tn_settings *s) {
+  const char *text = s->run.steps_per_launch, *where = tn_settings_where(ini, "run", "steps_per_launch");
+  char *end;
+  if (tn_text_equal(text, "auto")) return TN_OK;
+  long n = strtol(text, &end, 10);
+  if (end == text || *end != '\0' || n < 1 || n > TN_MAX_STEPS_PER_LAUNCH)
+    return tn_failf(env, TN_EINVAL, "%s: [run] steps_per_launch = %s, expected auto or a number from 1 to %d",
+                    where, text, TN_MAX_STEPS_PER_LAUNCH);
+  if (n > 1 && s->optimizer.accumulate > 1)
+    return tn_failf(
+        env, TN_EINVAL,
+        "%s: [run] steps_per_launch = %s with [optimizer] accumulate = %lld: an update of several batches "
+        "is launched by itself, expected auto or 1",
+        where, text, (long long)s->optimizer.accumulate);
+  s->steps_per_launch = (int32_t)n;
+  return TN_OK;
+}
+
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
   tn_policy_section policy;
   tn_item_choice optimizer = {&tn_table_optimizer, "type", TN_OPTIMIZER, &s->optimizer, NULL, NULL};
@@ -223,6 +242,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   s->optimizer_options = optimizer.options;
   s->schedule_kind = (const tn_schedule *)schedule.item;
   s->schedule_options = schedule.options;
+  TN_TRY(settings_read_steps_per_launch(env, ini, s));
   s->precision = (const tn_precision *)precision.item;
   s->precision_options = precision.options;
   TN_TRY(settings_read_groups(env, ini, s));

@@ -26,11 +26,15 @@ typedef struct tn_run_section {
   int64_t threads;
   const char *pin;
   int64_t memory_limit;
+  const char *steps_per_launch;
   const char *output;
   const char *observers;
   int64_t save_every;
   const char *best;
 } tn_run_section;
+
+/* The most steps of one launch. */
+enum { TN_MAX_STEPS_PER_LAUNCH = 16 };
 
 typedef struct tn_backend_section {
   const char *use;
@@ -99,7 +103,8 @@ typedef struct tn_data_setting {
 typedef struct tn_settings {
   const char *model_where; /* location of [model] or its loss, for messages */
   tn_run_section run;
-  tn_pin pin; /* of run */
+  tn_pin pin;               /* of run */
+  int32_t steps_per_launch; /* of run; 0: auto */
   tn_backend_section backend;
   tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */
   tn_optimizer_section optimizer;
