@@ -173,8 +173,7 @@ const tn_backend tn_sim_backend = {
     .fill_zero = tn_sim_fill_zero,
     .takes = sim_backend_takes,
     .enqueue = tn_sim_enqueue,
-    .capture_begin = tn_sim_capture_begin,
-    .capture_end = tn_sim_capture_end,
+    .capture = tn_sim_capture_work,
     .capture_launch = tn_sim_capture_launch,
     .capture_delete = tn_sim_capture_delete,
 };

@@ -14,27 +14,43 @@ void *tn_captures_find(const tn_bound_program *bound, int32_t segment, int32_t s
 
 static bool can_capture(const tn_executor *e, const tn_bound_program *bound, const tn_segment *s) {
   const tn_backend *backend = e->device->backend;
-  bool capturable = backend->capture_begin != NULL && !s->fallback && s->n > 0;
+  bool capturable = backend->capture != NULL && !s->fallback && s->n > 0;
   for (int32_t i = s->first; capturable && i < s->first + s->n; i++)
     capturable = bound->program->steps[i].group->choice.capturable;
   return capturable;
 }
 
+/* The launches to capture, and their failure. */
+typedef struct captured_segment {
+  tn_executor *e;
+  tn_bound_program *bound;
+  int32_t segment, slot;
+  tn_status launched;
+  tn_error_record cause;
+} captured_segment;
+
+static tn_status launch_captured(void *arg) {
+  captured_segment *s = arg;
+  s->launched = tn_launch_segment(s->e, s->bound, s->segment, s->slot);
+  s->cause = s->e->device->record;
+  return s->launched;
+}
+
 static tn_status capture_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
-  const tn_backend *backend = e->device->backend;
-  tn_env *env = &e->device->env;
-  void *compute = e->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
-  TN_TRY(backend->capture_begin(env, e->device->device, compute));
-  tn_status launched = tn_launch_segment(e, bound, segment, slot);
-  tn_error_record cause = e->device->record;
-  tn_status ended = backend->capture_end(env, e->device->device, compute, &capture);
-  if (launched == TN_OK) {
-    *capture_entry(bound, segment, slot) = capture;
-    return ended;
+  captured_segment s = {.e = e, .bound = bound, .segment = segment, .slot = slot};
+  tn_device *device = e->device;
+  void *compute = device->streams[TN_STREAM_COMPUTE], *capture = NULL;
+  tn_status status =
+      device->backend->capture(&device->env, device->device, compute, launch_captured, &s, &capture);
+  if (s.launched != TN_OK) {
+    status = s.launched;
+    device->record = s.cause; /* later messages follow from it */
   }
-  if (capture != NULL) backend->capture_delete(env, capture);
-  e->device->record = cause; /* later messages follow from it */
-  return launched;
+  if (status == TN_OK)
+    *capture_entry(bound, segment, slot) = capture;
+  else if (capture != NULL)
+    device->backend->capture_delete(&device->env, capture);
+  return status;
 }
 
 static tn_status capture_slots(tn_executor *e, tn_bound_program *bound, int32_t segment) {

@@ -417,7 +417,7 @@ AT(tn_device_info, compiled, 64);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 272);
+ITEM(tn_backend, 264);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -441,12 +441,11 @@ AT(tn_backend, fill_zero, 192);
 AT(tn_backend, takes, 200);
 AT(tn_backend, enqueue, 208);
 AT(tn_backend, parallel, 216);
-AT(tn_backend, capture_begin, 224);
-AT(tn_backend, capture_end, 232);
-AT(tn_backend, capture_launch, 240);
-AT(tn_backend, capture_delete, 248);
-AT(tn_backend, native, 256);
-AT(tn_backend, libraries, 264);
+AT(tn_backend, capture, 224);
+AT(tn_backend, capture_launch, 232);
+AT(tn_backend, capture_delete, 240);
+AT(tn_backend, native, 248);
+AT(tn_backend, libraries, 256);
 
 ITEM(tn_communicator, 104);
 AT(tn_communicator, families, 40);

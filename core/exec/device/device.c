@@ -2,6 +2,8 @@
 #include "core/exec/device/device.h"
 
 #include "core/exec/device/pin_threads.h"
+#include "core/exec/device/required_kernels.h"
+#include "core/plugin/default_callbacks.h"
 
 #include <string.h>
 
@@ -70,11 +72,10 @@ static tn_status open_backend(tn_device *device, const tn_device_request *reques
                               void **self) {
   const void *options = NULL;
   TN_TRY(fill_backend_options(device, request, backend, &options));
-  return backend->open != NULL ? backend->open(&device->env, options, self) : TN_OK;
+  return backend->open(&device->env, options, self);
 }
 
-/* The registry checks that a family has all its functions. An extension may lack some; its family must not be
- * an extension itself. */
+/* The family of an extension must not be an extension itself, since that has no devices. */
 static tn_status check_family(tn_device *device) {
   const tn_backend *b = device->backend;
   if (b->extends == NULL) return TN_OK;
@@ -115,6 +116,16 @@ static tn_status check_accepted(tn_device *device) {
       b->accepts);
 }
 
+/* Without memory of its own a device works in the host's. */
+static tn_status check_host_memory(tn_device *device) {
+  if (device->target.properties.host_addressable || !tn_backend_has_host_memory(device->backend))
+    return TN_OK;
+  return tn_failf(
+      &device->env, TN_EABI,
+      "its properties do not say host_addressable, and it has no memory_new; set host_addressable, "
+      "or define memory_new, memory_delete, copy and fill_zero");
+}
+
 static tn_status describe_target(tn_device *device, int32_t index) {
   const tn_backend *b = device->backend;
   size_t commas = 0;
@@ -141,6 +152,7 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   TN_TRY(b->properties(&device->env, device->self, index, &device->target.properties));
   device->target.properties.struct_size =
       sizeof(device->target.properties); /* the backend's may be smaller */
+  TN_TRY(check_host_memory(device));
   return check_accepted(device);
 }
 
@@ -168,7 +180,8 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   if (request->pin.n > 0 && (device->team == NULL || tn_options_find(&device->team->item, "pin") == NULL))
     tn_logf(&device->env, TN_LOG_WARN, "[run] pin has no effect: backend '%s' has no option pin", name);
   TN_TRY(check_device_index(device, request->index));
-  return describe_target(device, request->index);
+  TN_TRY(describe_target(device, request->index));
+  return tn_device_check_kernels(device, registry);
 }
 
 tn_status tn_device_start(tn_device *device) {
@@ -272,9 +285,8 @@ void tn_device_destroy(tn_device *device) {
   for (int32_t role = 0; role < TN_STREAMS; role++)
     if (device->streams[role] != NULL) b->stream_delete(&device->env, device->streams[role]);
   if (device->device != NULL) b->device_close(&device->env, device->device);
-  if (device->extension_self != NULL && extension->close != NULL)
-    extension->close(&device->env, device->extension_self);
-  if (device->self != NULL && b->close != NULL) b->close(&device->env, device->self);
+  if (device->extension_self != NULL) extension->close(&device->env, device->extension_self);
+  if (device->self != NULL) b->close(&device->env, device->self);
   tn_arena_free(&device->memory);
   /* device->env is in the block that is released, so a copy of it releases the block. */
   tn_error_record record = device->record;
@@ -295,9 +307,7 @@ tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn
                   .in_layout = in,
                   .out_layout = out,
                   .variant = choice->id,
-                  .native = backend->native == NULL
-                                ? NULL
-                                : backend->native(&device->env, device->device, stream, kernel->family),
+                  .native = backend->native(&device->env, device->device, stream, kernel->family),
                   .backend = tn_target_self(&device->target, kernel->family)};
   return kernel->prepare(&p, prepared);
 }

@@ -124,9 +124,11 @@ static const struct mistake {
   const char *change, *command, *says;
 } mistakes[] = {
     {"", "train lenet.ini --set plugins.load=", "no backend is called \"acme\"; there is"},
-    {"/[.]fill_zero = /d", "train lenet.ini", "fill_zero: found NULL, wanted a value"},
-    {"/[.]capture_end = /d", "train lenet.ini",
-     "capture_begin, capture_end, capture_launch and capture_delete come together or not at all"},
+    {"/[.]fill_zero = /d", "train lenet.ini", "copy and fill_zero come together or not at all"},
+    {"/[.]capture = /d", "train lenet.ini",
+     "capture, capture_launch and capture_delete come together or not at all"},
+    {"/[.]accepts = /d", "train lenet.ini --set backend.use=acme",
+     "it has no kernel for these ops, which memory plans insert: reorder, full"},
     {"", "train lenet.ini --set backend.acme.memory=100KB", "bytes are asked for, 0 of 100000 are in use"},
     {"s/(w->body(&here) != TN_OK)/(w->body)/", "train lenet.ini", "it failed and did not say why"},
     {"/[.]enqueue = /d", "train lenet.ini --set backend.use=acme",
