@@ -113,4 +113,5 @@ const tn_backend tn_cpu_backend = {
     .device_open = cpu_device_open,
     .device_close = cpu_device_close,
     .parallel = cpu_device_parallel,
+    .preference = 10,
 };

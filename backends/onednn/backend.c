@@ -62,6 +62,7 @@ const tn_backend tn_onednn_backend = {
     .open = onednn_open,
     .close = onednn_close,
     .libraries = onednn_libraries,
+    .preference = 20,
 #ifndef __SANITIZE_THREAD__ /* see team.c */
     .parallel = tn_onednn_parallel,
 #endif

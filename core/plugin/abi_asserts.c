@@ -294,7 +294,7 @@ AT(tn_variant, deterministic, 72);
 AT(tn_variant, capturable, 76);
 AT(tn_variant, folded_bytes, 80);
 
-SIZED(tn_run_info, 80);
+SIZED(tn_run_info, 192);
 AT(tn_run_info, name, 8);
 AT(tn_run_info, folder, 16);
 AT(tn_run_info, epochs, 24);
@@ -305,6 +305,22 @@ AT(tn_run_info, terminal, 56);
 AT(tn_run_info, terminal_columns, 60);
 AT(tn_run_info, first_step, 64);
 AT(tn_run_info, epoch_ended, 72);
+AT(tn_run_info, quiet, 76);
+AT(tn_run_info, backend, 80);
+AT(tn_run_info, extends, 88);
+AT(tn_run_info, libraries, 96);
+AT(tn_run_info, passed_over, 104);
+AT(tn_run_info, device, 112);
+AT(tn_run_info, precision, 120);
+AT(tn_run_info, devices, 128);
+AT(tn_run_info, threads, 132);
+AT(tn_run_info, source, 136);
+AT(tn_run_info, samples, 144);
+AT(tn_run_info, valid_samples, 152);
+AT(tn_run_info, classes, 160);
+AT(tn_run_info, parameters, 168);
+AT(tn_run_info, planned_bytes, 176);
+AT(tn_run_info, resumed, 184);
 
 SIZED(tn_event, 112);
 AT(tn_event, kind, 4);
@@ -379,6 +395,7 @@ AT(tn_run_options, output, 24);
 AT(tn_run_options, resume, 32);
 AT(tn_run_options, weights, 40);
 AT(tn_run_options, terminal, 48);
+AT(tn_run_options, quiet, 52);
 
 SIZED(tn_bench_options, 32);
 AT(tn_bench_options, mode, 4);
@@ -417,7 +434,7 @@ AT(tn_device_info, compiled, 64);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 264);
+ITEM(tn_backend, 272);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -446,6 +463,7 @@ AT(tn_backend, capture_launch, 232);
 AT(tn_backend, capture_delete, 240);
 AT(tn_backend, native, 248);
 AT(tn_backend, libraries, 256);
+AT(tn_backend, preference, 264);
 
 ITEM(tn_communicator, 104);
 AT(tn_communicator, families, 40);

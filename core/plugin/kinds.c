@@ -101,7 +101,7 @@ static const char *check_communicator(const tn_item *item) {
   { name, sizeof(T), UP_TO(T, last), members, check }
 
 static const tn_kind kinds[TN_KINDS] = {
-    [TN_BACKEND] = KIND(tn_backend, "backend", libraries, no_members, check_backend),
+    [TN_BACKEND] = KIND(tn_backend, "backend", preference, no_members, check_backend),
     [TN_OP] = KIND(tn_op, "op", formula, op_members, check_op),
     [TN_KERNEL] = KIND(tn_kernel, "kernel", launch, kernel_members, NULL),
     [TN_LAYER] = KIND(tn_layer_kind, "layer", build, layer_members, check_layer),

@@ -252,21 +252,28 @@ static tn_status find_fallback(tn_env *env, tn_registry *registry, const tn_devi
   return try_fallback(env, registry, request, reserve, device);
 }
 
+static tn_status keep_reasons(tn_device *device, const tn_text *reasons) {
+  device->passed_over = tn_arena_strdup(&device->memory, reasons->v != NULL ? reasons->v : "");
+  return device->passed_over != NULL ? TN_OK : TN_ENOMEM;
+}
+
 tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_request *request,
                            tn_device **device) {
   *device = NULL;
   tn_text reasons = tn_text_new(env);
-  tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = cpu");
+  tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = auto");
   for (int32_t i = 0; i < request->n_names; i++) {
     status = open_candidate(env, registry, request, request->names[i], true, device);
     if (status == TN_OK) status = find_fallback(env, registry, request, i + 1, *device);
     if (!tries_next_backend(status)) break;
     tn_text_addf(&reasons, "%s%s", i > 0 ? "; " : "", tn_error_text(env));
     if (i + 1 < request->n_names)
-      tn_logf(env, TN_LOG_WARN, "%s; trying '%s'", tn_error_text(env), request->names[i + 1]);
+      tn_logf(env, request->automatic ? TN_LOG_INFO : TN_LOG_WARN, "%s; trying '%s'", tn_error_text(env),
+              request->names[i + 1]);
   }
   if (tries_next_backend(status) && request->n_names > 1 && reasons.v != NULL)
     tn_failf(env, status, "none of the backends can be used: %s", reasons.v);
+  if (status == TN_OK) status = keep_reasons(*device, &reasons);
   tn_text_free(&reasons);
   if (status == TN_OK) {
     tn_error_clear(env); /* the reasons are in the log */

@@ -178,6 +178,11 @@ typedef struct tn_backend {
    * valid until close, or NULL. Autotune measures again where this text differs. Called for extensions as
    * well. */
   const char *(*libraries)(tn_env *env, void *backend);
+
+  /* [backend] use = auto, the default, tries the backends with a preference above 0, the highest first, and
+   * of equal ones the first by name. 0: never by auto, only by its name; for tests and simulations. By
+   * convention a reference has 10, an extension more than its family (20), devices of their own 100. */
+  int32_t preference;
 } tn_backend;
 
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int); and `pin`
