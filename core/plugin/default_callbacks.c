@@ -201,3 +201,5 @@ void tn_backend_fill_callbacks(tn_backend *b) {
 bool tn_backend_has_host_memory(const tn_backend *backend) {
   return backend->memory_new == default_memory_new;
 }
+
+bool tn_backend_is_synchronous(const tn_backend *backend) { return backend->stream_wait == default_wait; }

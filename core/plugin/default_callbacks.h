@@ -17,4 +17,7 @@ void tn_backend_fill_callbacks(tn_backend *backend);
 /* Whether device memory is the default: memory of the host, from the application's allocator. */
 bool tn_backend_has_host_memory(const tn_backend *backend);
 
+/* Whether streams are the default: work is done when the call that enqueues it returns. */
+bool tn_backend_is_synchronous(const tn_backend *backend);
+
 #endif
