@@ -1,4 +1,4 @@
-/* backends/cpu/cpu.h: options and callbacks of the backend, and the team of threads behind tn_parallel. */
+/* backends/cpu/cpu.h: options of the backend, and the team of threads behind tn_parallel. */
 #ifndef TN_BACKENDS_CPU_CPU_H
 #define TN_BACKENDS_CPU_CPU_H
 
@@ -37,24 +37,5 @@ int32_t tn_cpu_team_next_spins(int32_t spins, bool preempted);
 /* The processors that the affinity mask and the quotas of the process's control groups grant, at least 1.
  * `groups` is "/proc/self/cgroup", `mount` "/sys/fs/cgroup". */
 int32_t tn_cpu_granted_processors(const char *groups, const char *mount);
-
-/* ---- memory.c ---------------------------------------------------------------------------------- */
-
-tn_status tn_cpu_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
-void tn_cpu_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
-
-/* ---- stream.c: work is done within the call, so streams and events have no state ----------------- */
-
-tn_status tn_cpu_stream_new(tn_env *env, void *device, int32_t role, void **stream);
-void tn_cpu_stream_delete(tn_env *env, void *stream);
-tn_status tn_cpu_stream_wait(tn_env *env, void *stream);
-tn_status tn_cpu_event_new(tn_env *env, void *device, void **event);
-void tn_cpu_event_delete(tn_env *env, void *event);
-tn_status tn_cpu_event_record(tn_env *env, void *event, void *stream);
-tn_status tn_cpu_event_await(tn_env *env, void *event, void *stream);
-tn_status tn_cpu_event_wait(tn_env *env, void *event);
-tn_status tn_cpu_stream_copy(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
-                             uint64_t bytes);
-tn_status tn_cpu_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes);
 
 #endif

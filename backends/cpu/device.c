@@ -1,4 +1,5 @@
-/* backends/cpu/device.c: the device of the family `cpu`: the processors that this process may use. */
+/* backends/cpu/device.c: the device of the family `cpu`: the processors that this process may use, as a team
+ * of threads. Memory, streams and events are the host's defaults. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,10 +10,6 @@ typedef struct cpu_backend {
   int32_t threads;
   tn_ints pin;
 } cpu_backend;
-
-typedef struct cpu_device {
-  tn_cpu_team *team;
-} cpu_device;
 
 static tn_status cpu_backend_open(tn_env *env, const void *options, void **backend) {
   const tn_cpu_options *o = options;
@@ -26,12 +23,6 @@ static tn_status cpu_backend_open(tn_env *env, const void *options, void **backe
 }
 
 static void cpu_backend_close(tn_env *env, void *backend) { tn_delete(env, backend); }
-
-static tn_status cpu_backend_count(tn_env *env, void *backend, int32_t *count) {
-  (void)backend, (void)env;
-  *count = 1;
-  return TN_OK;
-}
 
 /* "model name : ..." of the first processor in /proc/cpuinfo; else "cpu". */
 static void cpu_read_name(char *name, size_t size) {
@@ -57,8 +48,7 @@ static int64_t cpu_memory_bytes(void) {
 static tn_status cpu_backend_properties(tn_env *env, void *backend, int32_t index,
                                         tn_device_properties *properties) {
   const cpu_backend *b = backend;
-  if (index != 0)
-    return tn_fail(env, TN_EUNAVAILABLE, NULL, "cpu: device %d asked for; there is only 0", index);
+  (void)env, (void)index;
   *properties = (tn_device_properties){.struct_size = (uint32_t)sizeof *properties,
                                        .host_addressable = 1,
                                        .threads = b->threads,
@@ -67,34 +57,24 @@ static tn_status cpu_backend_properties(tn_env *env, void *backend, int32_t inde
   return TN_OK;
 }
 
-static void cpu_device_close(tn_env *env, void *device) {
-  cpu_device *d = device;
-  if (d == NULL) return;
-  tn_cpu_team_destroy(d->team);
-  tn_delete(env, d);
-}
-
 static tn_status cpu_device_open(tn_env *env, void *backend, int32_t index, void **device) {
   const cpu_backend *b = backend;
-  *device = NULL;
-  if (index != 0)
-    return tn_fail(env, TN_EUNAVAILABLE, NULL, "cpu: device %d asked for; there is only 0", index);
-  cpu_device *d = tn_new(env, sizeof *d);
-  if (d == NULL) return TN_ENOMEM;
-  tn_status status = tn_cpu_team_create(env, b->threads, &b->pin, &d->team);
-  if (status != TN_OK) {
-    cpu_device_close(env, d);
-    return status;
-  }
-  *device = d;
-  return TN_OK;
+  tn_cpu_team *team = NULL;
+  (void)index;
+  tn_status status = tn_cpu_team_create(env, b->threads, &b->pin, &team);
+  *device = team;
+  return status;
+}
+
+static void cpu_device_close(tn_env *env, void *device) {
+  (void)env;
+  tn_cpu_team_destroy(device);
 }
 
 static void cpu_device_parallel(tn_env *env, void *device, int64_t chunks,
                                 void (*body)(void *arg, int64_t chunk), void *arg) {
   (void)env;
-  const cpu_device *d = device;
-  tn_cpu_team_run(d->team, chunks, body, arg);
+  tn_cpu_team_run(device, chunks, body, arg);
 }
 
 static const tn_option options[] = {
@@ -107,21 +87,9 @@ const tn_backend tn_cpu_backend = {
                     tn_cpu_options, options),
     .open = cpu_backend_open,
     .close = cpu_backend_close,
-    .count = cpu_backend_count,
     .properties = cpu_backend_properties,
     .device_open = cpu_device_open,
     .device_close = cpu_device_close,
-    .memory_new = tn_cpu_memory_new,
-    .memory_delete = tn_cpu_memory_delete,
-    .stream_new = tn_cpu_stream_new,
-    .stream_delete = tn_cpu_stream_delete,
-    .stream_wait = tn_cpu_stream_wait,
-    .event_new = tn_cpu_event_new,
-    .event_delete = tn_cpu_event_delete,
-    .event_record = tn_cpu_event_record,
-    .event_await = tn_cpu_event_await,
-    .event_wait = tn_cpu_event_wait,
-    .copy = tn_cpu_stream_copy,
-    .fill_zero = tn_cpu_fill_zero,
     .parallel = cpu_device_parallel,
+    .preference = 10,
 };

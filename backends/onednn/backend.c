@@ -60,4 +60,5 @@ const tn_backend tn_onednn_backend = {
     .open = onednn_open,
     .close = onednn_close,
     .libraries = onednn_libraries,
+    .preference = 20,
 };

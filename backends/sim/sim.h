@@ -276,6 +276,9 @@ tn_status tn_sim_event_done(tn_env *env, void *event, int32_t *done);
 
 /* ---- capture.c ---------------------------------------------------------------------------------- */
 
+/* tn_backend.capture: the two below around the work. */
+tn_status tn_sim_capture_work(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg),
+                              void *arg, void **capture);
 tn_status tn_sim_capture_begin(tn_env *env, void *device, void *stream);
 tn_status tn_sim_capture_end(tn_env *env, void *device, void *stream, void **capture);
 tn_status tn_sim_capture_launch(tn_env *env, void *capture, void *stream);

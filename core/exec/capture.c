@@ -13,24 +13,40 @@ void *tn_captures_find(const tn_bound_program *bound, int32_t part, int32_t slot
   return bound->captures == NULL ? NULL : *capture_entry(bound, part, slot);
 }
 
+/* The launches to capture, on n slots from `slot` on, and their failure. */
+typedef struct captured_part {
+  tn_executor *e;
+  tn_bound_program *bound;
+  int32_t part, slot, n;
+  tn_status launched;
+  tn_error_record cause;
+} captured_part;
+
+static tn_status launch_captured(void *arg) {
+  captured_part *p = arg;
+  for (int32_t i = 0; i < p->n && p->launched == TN_OK; i++)
+    p->launched = tn_launch_part(p->e, p->bound, p->part, p->slot + i);
+  p->cause = p->e->device->record;
+  return p->launched;
+}
+
 /* Records a part on n slots as one capture. */
 static tn_status capture_part(tn_executor *e, tn_bound_program *bound, int32_t part, int32_t slot, int32_t n,
                               void **entry) {
-  const tn_backend *backend = e->device->backend;
-  tn_env *env = &e->device->env;
-  void *compute = e->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
-  tn_status launched = TN_OK;
-  TN_TRY(backend->capture_begin(env, e->device->device, compute));
-  for (int32_t i = 0; i < n && launched == TN_OK; i++) launched = tn_launch_part(e, bound, part, slot + i);
-  tn_error_record cause = e->device->record;
-  tn_status ended = backend->capture_end(env, e->device->device, compute, &capture);
-  if (launched == TN_OK) {
-    *entry = capture;
-    return ended;
+  captured_part p = {.e = e, .bound = bound, .part = part, .slot = slot, .n = n};
+  tn_device *device = e->device;
+  void *compute = device->streams[TN_STREAM_COMPUTE], *capture = NULL;
+  tn_status status =
+      device->backend->capture(&device->env, device->device, compute, launch_captured, &p, &capture);
+  if (p.launched != TN_OK) {
+    status = p.launched;
+    device->record = p.cause; /* later messages follow from it */
   }
-  if (capture != NULL) backend->capture_delete(env, capture);
-  e->device->record = cause; /* later messages follow from it */
-  return launched;
+  if (status == TN_OK)
+    *entry = capture;
+  else if (capture != NULL)
+    device->backend->capture_delete(&device->env, capture);
+  return status;
 }
 
 static tn_status capture_slots(tn_executor *e, tn_bound_program *bound, int32_t part) {

@@ -21,6 +21,7 @@ struct tn_run {
   /* Of the resumed run (checkpoints/plan_file.h); NULL: not read, or a new run. */
   const struct tn_recorded_choices *recorded_choices;
   int32_t terminal_columns;
+  bool quiet; /* of the options */
   /* Each rank has a tn_run of its own over the same configuration, with its own messages and memory. ranks is
    * 0 until the devices are counted, which stands for 1. */
   int32_t rank, ranks;

@@ -22,6 +22,7 @@ typedef struct tn_run_options {
   const char *resume;  /* "auto": the newest run of this name; a run folder; NULL: a new run */
   const char *weights; /* safetensors file that parameters are read from; NULL: [weights] file */
   int32_t terminal;    /* columns of the terminal that progress is drawn for; 0: plain lines */
+  int32_t quiet;       /* 1: progress begins without the lines about backend, data and model */
 } tn_run_options;
 
 /* Reads a configuration file and the files that it includes. options may be NULL. Error texts have file and

@@ -152,7 +152,7 @@ static void *kernel_self(const tn_target *target, const tn_catalog_kernel *kerne
 /* The backend decides whether its device accepts a launch of another family's kernel. */
 static tn_status query_backend(tn_env *env, const tn_target *target, const tn_candidate *candidate) {
   const tn_backend *backend = target->backend;
-  if (backend == NULL || backend->takes == NULL || candidate->kernel->rank < target->n_own) return TN_OK;
+  if (backend == NULL || candidate->kernel->rank < target->n_own) return TN_OK;
   return backend->takes(env, target->self, candidate->kernel->kernel, candidate->match);
 }
 

@@ -27,6 +27,8 @@ static tn_status try_device_case(tn_suite *suite, const device_case *one) {
   status = TN_OK;
   if (wrong != NULL)
     status = tn_suite_fail(suite, one->name, wrong);
+  else if (f.lacking != NULL)
+    status = tn_suite_lack(suite, one->name, f.lacking);
   else
     suite->passed++;
   tn_text_free(&reason);

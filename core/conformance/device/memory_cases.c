@@ -145,7 +145,8 @@ tn_status tn_device_case_events(tn_device_fixture *f) {
 }
 
 /* The captured work begins and ends on the compute stream and uses another stream between. */
-static tn_status record_captured_work(const tn_device_fixture *f) {
+static tn_status record_captured_work(void *arg) {
+  const tn_device_fixture *f = arg;
   TN_TRY(tn_device_fixture_enqueue_copy(f, TN_STREAM_COMPUTE, TN_COPY_ON_DEVICE, f->device_block[1],
                                         f->device_block[0], BLOCK));
   TN_TRY(await_stream(f, 0, TN_STREAM_COMPUTE, TN_STREAM_COMM));
@@ -179,13 +180,11 @@ static tn_status check_capture(tn_device_fixture *f, void *capture) {
 /* The fixture has new events: an event that was recorded outside a capture cannot be awaited inside. */
 tn_status tn_device_case_capture(tn_device_fixture *f) {
   void *compute = f->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
-  if (f->backend->capture_begin == NULL) return TN_OK;
+  if (f->backend->capture == NULL) return TN_OK;
   tn_device_fixture_write(f->host_block[0], BLOCK, 7);
   TN_TRY(tn_device_fixture_copy(f, TN_COPY_TO_DEVICE, f->device_block[3], f->host_block[0], BLOCK));
-  TN_TRY(f->backend->capture_begin(f->env, f->device->device, compute));
-  tn_status recorded = record_captured_work(f);
-  tn_status status = f->backend->capture_end(f->env, f->device->device, compute, &capture);
-  if (recorded != TN_OK) status = recorded;
+  tn_status status =
+      f->backend->capture(f->env, f->device->device, compute, record_captured_work, f, &capture);
   if (status == TN_OK) status = check_capture(f, capture);
   if (capture != NULL) f->backend->capture_delete(f->env, capture);
   return status;

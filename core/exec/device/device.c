@@ -2,6 +2,8 @@
 #include "core/exec/device/device.h"
 
 #include "core/exec/device/pin_threads.h"
+#include "core/exec/device/required_kernels.h"
+#include "core/plugin/default_callbacks.h"
 
 #include <string.h>
 
@@ -70,11 +72,10 @@ static tn_status open_backend(tn_device *device, const tn_device_request *reques
                               void **self) {
   const void *options = NULL;
   TN_TRY(fill_backend_options(device, request, backend, &options));
-  return backend->open != NULL ? backend->open(&device->env, options, self) : TN_OK;
+  return backend->open(&device->env, options, self);
 }
 
-/* The registry checks that a family has all its functions. An extension may lack some; its family must not be
- * an extension itself. */
+/* The family of an extension must not be an extension itself, since that has no devices. */
 static tn_status check_family(tn_device *device) {
   const tn_backend *b = device->backend;
   if (b->extends == NULL) return TN_OK;
@@ -115,6 +116,16 @@ static tn_status check_accepted(tn_device *device) {
       b->accepts);
 }
 
+/* Without memory of its own a device works in the host's. */
+static tn_status check_host_memory(tn_device *device) {
+  if (device->target.properties.host_addressable || !tn_backend_has_host_memory(device->backend))
+    return TN_OK;
+  return tn_failf(
+      &device->env, TN_EABI,
+      "its properties do not say host_addressable, and it has no memory_new; set host_addressable, "
+      "or define memory_new, memory_delete, copy and fill_zero");
+}
+
 static tn_status describe_target(tn_device *device, int32_t index) {
   const tn_backend *b = device->backend;
   size_t commas = 0;
@@ -141,6 +152,7 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   TN_TRY(b->properties(&device->env, device->self, index, &device->target.properties));
   device->target.properties.struct_size =
       sizeof(device->target.properties); /* the backend's may be smaller */
+  TN_TRY(check_host_memory(device));
   return check_accepted(device);
 }
 
@@ -168,7 +180,8 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
       (device->backend->parallel == NULL || tn_options_find(&device->backend->item, "pin") == NULL))
     tn_logf(&device->env, TN_LOG_WARN, "[run] pin has no effect: backend '%s' has no option pin", name);
   TN_TRY(check_device_index(device, request->index));
-  return describe_target(device, request->index);
+  TN_TRY(describe_target(device, request->index));
+  return tn_device_check_kernels(device, registry);
 }
 
 tn_status tn_device_start(tn_device *device) {
@@ -239,21 +252,28 @@ static tn_status find_fallback(tn_env *env, tn_registry *registry, const tn_devi
   return try_fallback(env, registry, request, reserve, device);
 }
 
+static tn_status keep_reasons(tn_device *device, const tn_text *reasons) {
+  device->passed_over = tn_arena_strdup(&device->memory, reasons->v != NULL ? reasons->v : "");
+  return device->passed_over != NULL ? TN_OK : TN_ENOMEM;
+}
+
 tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_request *request,
                            tn_device **device) {
   *device = NULL;
   tn_text reasons = tn_text_new(env);
-  tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = cpu");
+  tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = auto");
   for (int32_t i = 0; i < request->n_names; i++) {
     status = open_candidate(env, registry, request, request->names[i], true, device);
     if (status == TN_OK) status = find_fallback(env, registry, request, i + 1, *device);
     if (!tries_next_backend(status)) break;
     tn_text_addf(&reasons, "%s%s", i > 0 ? "; " : "", tn_error_text(env));
     if (i + 1 < request->n_names)
-      tn_logf(env, TN_LOG_WARN, "%s; trying '%s'", tn_error_text(env), request->names[i + 1]);
+      tn_logf(env, request->automatic ? TN_LOG_INFO : TN_LOG_WARN, "%s; trying '%s'", tn_error_text(env),
+              request->names[i + 1]);
   }
   if (tries_next_backend(status) && request->n_names > 1 && reasons.v != NULL)
     tn_failf(env, status, "none of the backends can be used: %s", reasons.v);
+  if (status == TN_OK) status = keep_reasons(*device, &reasons);
   tn_text_free(&reasons);
   if (status == TN_OK) {
     tn_error_clear(env); /* the reasons are in the log */
@@ -272,9 +292,8 @@ void tn_device_destroy(tn_device *device) {
   for (int32_t role = 0; role < TN_STREAMS; role++)
     if (device->streams[role] != NULL) b->stream_delete(&device->env, device->streams[role]);
   if (device->device != NULL) b->device_close(&device->env, device->device);
-  if (device->extension_self != NULL && extension->close != NULL)
-    extension->close(&device->env, device->extension_self);
-  if (device->self != NULL && b->close != NULL) b->close(&device->env, device->self);
+  if (device->extension_self != NULL) extension->close(&device->env, device->extension_self);
+  if (device->self != NULL) b->close(&device->env, device->self);
   tn_arena_free(&device->memory);
   /* device->env is in the block that is released, so a copy of it releases the block. */
   tn_error_record record = device->record;
@@ -295,9 +314,7 @@ tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn
                   .in_layout = in,
                   .out_layout = out,
                   .variant = choice->id,
-                  .native = backend->native == NULL
-                                ? NULL
-                                : backend->native(&device->env, device->device, stream, kernel->family),
+                  .native = backend->native(&device->env, device->device, stream, kernel->family),
                   .backend = tn_target_self(&device->target, kernel->family)};
   return kernel->prepare(&p, prepared);
 }

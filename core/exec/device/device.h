@@ -27,6 +27,7 @@ typedef struct tn_device {
   struct tn_comm *comm; /* its communicator (collective.h); NULL: it is the only device */
   /* Runs ops for which this device has no kernel, on the host; started when first needed. May be NULL. */
   struct tn_device *fallback;
+  const char *passed_over;   /* the reasons against the names before its own, "; " between; "" */
   struct tn_device_use *use; /* of core/tensor, for a device that an application opened; NULL inside a run */
 } tn_device;
 
@@ -52,6 +53,7 @@ typedef struct tn_device_request {
   const char *reserve;
   bool uncaptured; /* launches are enqueued one by one, even where the device supports capture */
   tn_ints pin;     /* processors for the threads of a backend with that option; empty: not bound */
+  bool automatic;  /* `auto` chose names: the reasons against them are no warnings */
 } tn_device_request;
 
 /* Opens the first usable backend of `names` ("cuda", "onednn", "cpu"); for an extension, its family too. The
@@ -65,7 +67,12 @@ tn_status tn_device_start(tn_device *device);
 
 /* Whether launches are captured and replayed. */
 static inline bool tn_device_captures(const tn_device *device) {
-  return !device->uncaptured && device->backend->capture_begin != NULL;
+  return !device->uncaptured && device->backend->capture != NULL;
+}
+
+/* The name by which it was opened: of the extension, or of the family. */
+static inline const char *tn_device_name(const tn_device *device) {
+  return device->extension != NULL ? device->extension->item.name : device->backend->item.name;
 }
 
 /* Prepares a kernel for one use on the device. *prepared is left unchanged for a kernel without prepare. */

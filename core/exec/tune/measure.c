@@ -36,7 +36,7 @@ static const char *kernel_libraries(const tn_device *d, const tn_entry *entry) {
   bool extends = d->extension != NULL && tn_text_equal(d->extension->item.name, family);
   const tn_backend *b = extends ? d->extension : d->backend;
   tn_env env = d->env;
-  if (b->libraries != NULL && tn_text_equal(b->item.name, family))
+  if (tn_text_equal(b->item.name, family))
     libraries = b->libraries(&env, extends ? d->extension_self : d->self);
   return libraries != NULL ? libraries : "";
 }

@@ -163,11 +163,11 @@ static json_t *inspect_backend_json(tn_context *context, const tn_backend *backe
   void *self = NULL;
   tn_status status = tn_options_start(env, &arena, &backend->item, &options);
   if (status == TN_OK) status = tn_options_finish(env, &options);
-  if (status == TN_OK && backend->open) status = backend->open(env, options.data, &self);
-  if (status == TN_OK && backend->count)
+  if (status == TN_OK) status = backend->open(env, options.data, &self);
+  if (status == TN_OK && backend->extends == NULL)
     status = inspect_list_devices(context, backend, self, json_object_get(json, "devices"));
   if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
-  if (self && backend->close) backend->close(env, self);
+  if (self) backend->close(env, self);
   tn_arena_free(&arena);
   return json;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/exec/device/auto_backend.h"
 #include "core/exec/tune/measure.h"
 
 /* ---- opening ---- */
@@ -85,14 +86,17 @@ static tn_status devices_locate_failure(tn_run *run, const tn_words *names, tn_s
 }
 
 tn_status tn_run_open_device(tn_run *run, tn_device **device) {
-  tn_words names;
+  tn_backend_names use;
   int64_t threads = 0;
   tn_ints pin;
   TN_TRY(devices_resolve_pin(run, &threads, &pin));
-  TN_TRY(tn_words_split(&run->arena, run->settings.backend.use, &names));
-  TN_TRY(devices_check_backend_sections(run, &names));
-  tn_device_request request = {.names = names.v,
-                               .n_names = names.n,
+  tn_status status =
+      tn_backend_names_read(&run->env, run->registry, &run->arena, run->settings.backend.use, &use);
+  if (status != TN_OK) return devices_wrap_key(run, status, "backend", "use");
+  TN_TRY(devices_check_backend_sections(run, &use.words));
+  tn_device_request request = {.names = use.words.v,
+                               .n_names = use.words.n,
+                               .automatic = use.automatic,
                                .index = run->rank,
                                .threads = (int32_t)threads,
                                .pin = pin,
@@ -100,10 +104,10 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
                                .context = run,
                                .uncaptured = !run->settings.backend.capture,
                                .fallback = run->settings.backend.fallback + 1,
-                               .reserve = TN_DEFAULT_BACKEND};
-  tn_status status = tn_device_create(&run->env, run->registry, &request, device);
+                               .reserve = TN_DEFAULT_FALLBACK};
+  status = tn_device_create(&run->env, run->registry, &request, device);
   if (status == TN_OK) status = devices_add_tuner(run, device);
-  return status == TN_OK ? TN_OK : devices_locate_failure(run, &names, status);
+  return status == TN_OK ? TN_OK : devices_locate_failure(run, &use.words, status);
 }
 
 /* ---- how many ---- */

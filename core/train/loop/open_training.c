@@ -1,5 +1,4 @@
-/* core/train/loop/open_training.c: prepares a training run on one rank: programs, loaders, initial state,
- * observers. */
+/* core/train/loop/open_training.c: prepares a training run on one rank: programs, loaders, initial state. */
 #include "core/train/loop/training.h"
 
 #include <math.h>
@@ -117,7 +116,7 @@ void tn_training_release(tn_training *t) {
 /* ---- the state to start from ---- */
 
 static tn_status training_resume(tn_training *t) {
-  t->saved = true;
+  t->saved = t->resumed = true;
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
   tn_metric_sums_copy(&t->epoch_sums, &t->progress.sums);
   if (!t->run->settings.run.fast_dev_run)
@@ -190,22 +189,6 @@ static tn_status training_broadcast_state(tn_training *t) {
   return TN_OK;
 }
 
-static tn_status training_start_observers(tn_training *t) {
-  tn_run *run = t->run;
-  tn_run_info info = {.struct_size = sizeof info,
-                      .name = run->settings.run.name,
-                      .folder = t->folder ? t->folder : "",
-                      .epochs = run->settings.run.epochs,
-                      .steps = t->steps,
-                      .steps_per_epoch = t->steps_per_epoch,
-                      .batch = run->settings.data[TN_SPLIT_TRAIN].section.batch,
-                      .terminal = run->terminal_columns > 0,
-                      .terminal_columns = run->terminal_columns,
-                      .first_step = t->progress.step,
-                      .epoch_ended = t->progress.ended};
-  return tn_observers_start(run, &info, &t->observers);
-}
-
 tn_status tn_training_start(tn_training *t) {
   tn_run *run = t->run;
   TN_TRY(tn_ranks_compare_plans(t->ranks, &run->env, run->rank, tn_programs_hash(&t->set)));
@@ -214,7 +197,7 @@ tn_status tn_training_start(tn_training *t) {
   if (run->rank == 0) TN_TRY(training_open_folder(t));
   TN_TRY(training_broadcast_state(t));
   TN_TRY(tn_programs_refresh(&t->set, t->executor));
-  return run->rank == 0 ? training_start_observers(t) : TN_OK;
+  return run->rank == 0 ? tn_training_start_observers(t) : TN_OK;
 }
 
 tn_status tn_training_rewind(tn_training *t) {

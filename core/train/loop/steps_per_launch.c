@@ -13,7 +13,7 @@ enum { MOST_SLOT_BYTES = 64 << 20 };
 
 /* Whether one capture may hold several steps: all launches of a step, on the device alone. */
 static bool steps_can_be_one_capture(const tn_training *t, const tn_program *step) {
-  if (t->device->target.properties.host_addressable || t->device->backend->capture_begin == NULL ||
+  if (t->device->target.properties.host_addressable || t->device->backend->capture == NULL ||
       t->device->uncaptured || t->micro_batches > 1 || tn_run_ranks(t->run) > 1 || step->n_segments != 1)
     return false;
   for (int32_t i = 0; i < step->n_steps; i++)

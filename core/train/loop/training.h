@@ -40,6 +40,7 @@ typedef struct tn_training {
   char *folder;            /* rank 0; NULL: nothing is written */
   bool writes;             /* whether rank 0 has a folder */
   bool saved;              /* the folder has a checkpoint */
+  bool resumed;            /* the run continues an earlier one */
   tn_progress progress;
   int64_t steps_per_epoch, steps; /* of the whole run */
   int64_t averaged_at;            /* the step after which running statistics were averaged last */
@@ -68,6 +69,11 @@ tn_status tn_training_rewind(tn_training *t);
 /* find_nonfinite.c: after TN_ENONFINITE of tn_training_run, on all ranks at once: adds the first op whose
  * result was not finite to the message. Afterwards the state is that of some repeated step. */
 tn_status tn_training_find_nonfinite(tn_training *t);
+
+/* describe_run.c: starts the observers with the facts about the run; on rank 0. */
+tn_status tn_training_start_observers(tn_training *t);
+/* Device memory of one device, as planned. */
+int64_t tn_training_planned_bytes(const tn_training *t);
 
 /* steps_per_launch.c: [run] steps_per_launch, or a number for auto from the estimated time of a step. */
 int32_t tn_training_steps_per_launch(const tn_training *t);

@@ -29,8 +29,9 @@ static const tn_option run_rows[] = {
            "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
     TN_OPT_END};
 static const tn_option backend_rows[] = {
-    TN_OPT(tn_backend_section, use, TN_OPT_TEXT, TN_DEFAULT_BACKEND, NULL,
-           "backends in order of preference; the first one that is available is used"),
+    TN_OPT(
+        tn_backend_section, use, TN_OPT_TEXT, TN_DEFAULT_BACKEND, NULL,
+        "backends in order of preference; the first one that is available is used; auto: the fastest first"),
     TN_OPT(
         tn_backend_section, fallback, TN_OPT_ENUM, "warn", "error|warn|allow",
         "ops without a kernel for the device: an error, or the fallback backend with or without a warning"),

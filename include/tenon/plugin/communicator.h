@@ -67,7 +67,7 @@ typedef struct tn_communicator {
   /* Makes pending and later collectives of all ranks end soon, and `status` fail on all of them. From any
    * thread, with a handle of that thread. */
   void (*abort)(tn_env *env, void *communicator);
-  /* 1: `run` may be called while the device captures its streams (tn_backend.capture_begin). The collective
+  /* 1: `run` may be called while the device captures its streams (tn_backend.capture). The collective
    * is then part of the capture, and every replay runs it once, at its place in the order of the rank's
    * collectives. 0: the host enqueues every collective in every run, between captured launches. */
   int32_t capturable;

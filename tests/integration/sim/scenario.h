@@ -45,7 +45,7 @@ void scenario_program_shorten(scenario_program *p);
 typedef struct scenario {
   tn_env env;
   tn_error_record record;
-  const tn_item *items[3];
+  const tn_item *items[6];
   tn_plugin plugin;
   tn_registry *registry;
   tn_state_map *map;

@@ -10,6 +10,7 @@
 
 #include "core/base/system.h"
 #include "core/plugin/handles.h"
+#include "tests/support/required_kernels.h"
 #include "tests/unit/exec/far.h"
 
 enum { N = 4 };
@@ -122,7 +123,9 @@ static void write_program(void) {
 
 /* ---- surroundings ---- */
 
-static const tn_item *const items[] = {&far_backend.item, &near_backend.item, &quick_backend.item, NULL};
+REQUIRED_KERNELS("slow");
+static const tn_item *const items[] = {&far_backend.item, &near_backend.item, &quick_backend.item,
+                                       REQUIRED_ITEMS, NULL};
 static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "made_up", "1", "MIT",
                                  TN_BUILD_TEXT,     items};
 
