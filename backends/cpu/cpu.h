@@ -26,6 +26,12 @@ void tn_cpu_team_destroy(tn_cpu_team *team);
  * chunks on its own thread. */
 void tn_cpu_team_run(tn_cpu_team *team, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
 
+/* ---- properties.c ------------------------------------------------------------------------------ */
+
+/* Fills the properties of the processors with so many threads in use; the text is written to `text`. Rates
+ * are estimates that depend on the processors alone, not on their load. */
+void tn_cpu_properties_fill(int32_t threads, char *text, size_t text_bytes, tn_device_properties *properties);
+
 /* ---- memory.c ---------------------------------------------------------------------------------- */
 
 tn_status tn_cpu_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);

@@ -9,6 +9,7 @@
 typedef struct cpu_backend {
   int32_t threads;
   tn_ints pin;
+  char text[128]; /* of the properties */
 } cpu_backend;
 
 typedef struct cpu_device {
@@ -55,37 +56,12 @@ static tn_status cpu_backend_count(tn_env *env, void *backend, int32_t *count) {
   return TN_OK;
 }
 
-/* "model name : ..." of the first processor in /proc/cpuinfo; else "cpu". */
-static void cpu_read_name(char *name, size_t size) {
-  char line[256], *colon;
-  snprintf(name, size, "cpu");
-  FILE *file = fopen("/proc/cpuinfo", "re");
-  if (file == NULL) return;
-  while (fgets(line, sizeof line, file) != NULL) {
-    if (strncmp(line, "model name", 10) != 0 || (colon = strchr(line, ':')) == NULL) continue;
-    colon += 1 + strspn(colon + 1, " \t");
-    colon[strcspn(colon, "\n")] = '\0';
-    if (*colon != '\0') snprintf(name, size, "%s", colon);
-    break;
-  }
-  fclose(file);
-}
-
-static int64_t cpu_memory_bytes(void) {
-  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? (int64_t)pages * page : 0;
-}
-
 static tn_status cpu_backend_properties(tn_env *env, void *backend, int32_t index,
                                         tn_device_properties *properties) {
-  const cpu_backend *b = backend;
+  cpu_backend *b = backend;
   if (index != 0)
     return tn_fail(env, TN_EUNAVAILABLE, NULL, "cpu: device %d asked for; there is only 0", index);
-  *properties = (tn_device_properties){.struct_size = (uint32_t)sizeof *properties,
-                                       .host_addressable = 1,
-                                       .threads = b->threads,
-                                       .memory_bytes = cpu_memory_bytes()};
-  cpu_read_name(properties->name, sizeof properties->name);
+  tn_cpu_properties_fill(b->threads, b->text, sizeof b->text, properties);
   return TN_OK;
 }
 

@@ -273,12 +273,20 @@ AT(tn_match, out_number, 32);
 AT(tn_match, nodes, 40);
 AT(tn_match, constant, 48);
 
-SIZED(tn_device_properties, 88);
+SIZED(tn_device_properties, 272);
 AT(tn_device_properties, host_addressable, 4);
 AT(tn_device_properties, threads, 8);
 AT(tn_device_properties, arch, 12);
 AT(tn_device_properties, memory_bytes, 16);
 AT(tn_device_properties, name, 24);
+AT(tn_device_properties, free_bytes, 88);
+AT(tn_device_properties, cache_bytes, 96);
+AT(tn_device_properties, bytes_per_s, 104);
+AT(tn_device_properties, vector_flops_per_s, 112);
+AT(tn_device_properties, matrix_flops_per_s, 120);
+AT(tn_device_properties, launch_s, 248);
+AT(tn_device_properties, processors, 256);
+AT(tn_device_properties, text, 264);
 
 SIZED(tn_variant, 88);
 AT(tn_variant, id, 4);

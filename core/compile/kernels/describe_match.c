@@ -128,3 +128,20 @@ tn_cost tn_match_cost(const tn_graph *g, const tn_candidate *c, const tn_match *
       m->n_nodes == 1 ? one.bytes : sum_type_bytes(m->in, m->n_in) + sum_type_bytes(m->out, m->n_out);
   return total;
 }
+
+static double node_flops_per_s(const tn_op *op, const tn_node *node, const tn_device_properties *d) {
+  bool matrix = op->op_class == TN_CLASS_MATMUL && node->n_in > 0 && node->in[0] != NULL;
+  return matrix ? d->matrix_flops_per_s[node->in[0]->dtype] : d->vector_flops_per_s;
+}
+
+double tn_match_seconds(const tn_graph *g, const tn_candidate *c, const tn_match *m,
+                        const tn_device_properties *d) {
+  tn_cost one;
+  double arithmetic_s = 0;
+  for (int32_t i = 0; i < m->n_nodes; i++) {
+    const tn_op *op = g->nodes.v[c->nodes[i]].op;
+    op_cost(op, m->nodes[i].node, &one);
+    arithmetic_s += one.flops / node_flops_per_s(op, m->nodes[i].node, d);
+  }
+  return tn_estimate_s(d, tn_match_cost(g, c, m).bytes, arithmetic_s, 1);
+}

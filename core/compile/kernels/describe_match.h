@@ -12,5 +12,9 @@ tn_status tn_describe_match(tn_arena *arena, const tn_graph *graph, const tn_tar
 /* Floating-point operations of all nodes, and bytes of the operands and results that cross the candidate's
  * border. */
 tn_cost tn_match_cost(const tn_graph *graph, const tn_candidate *candidate, const tn_match *match);
+/* Estimated seconds of a launch: that work at the rates of the device, products of matrices at those of their
+ * first operand's dtype. */
+double tn_match_seconds(const tn_graph *graph, const tn_candidate *candidate, const tn_match *match,
+                        const tn_device_properties *device);
 
 #endif

@@ -10,13 +10,6 @@
 #include "core/compile/kernels/recorded_choices.h"
 #include "core/plugin/handles.h"
 
-/* The cost of a variant that gives no cost: orders of magnitude of one core of a processor, which rank
- * kernels by their operations and bytes. */
-static double default_cost_s(const tn_target *target, tn_cost cost) {
-  double threads = target->properties.threads > 1 ? target->properties.threads : 1;
-  return 1e-6 + cost.flops / (2e10 * threads) + cost.bytes / 1e10;
-}
-
 /* ---- variants ---- */
 
 /* The variants of one query. The handle of the kernel is its first member. */
@@ -24,7 +17,7 @@ typedef struct variant_list {
   tn_query_host host;
   tn_arena *arena;
   const tn_candidate *candidate;
-  double default_cost_s;
+  double default_cost_s; /* of a variant that gives no cost */
   const tn_recorded_choice
       *recorded; /* an earlier compilation's choice; NULL: it did not choose this kernel */
   tn_choice *variants;
@@ -170,7 +163,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
                     .arena = arena,
                     .candidate = candidate,
                     .recorded = find_recorded_choice(graph, target, candidate),
-                    .default_cost_s = default_cost_s(target, candidate->cost)};
+                    .default_cost_s = tn_match_seconds(graph, candidate, match, &target->properties)};
   tn_error_clear(env);
   tn_status status = query_backend(env, target, candidate);
   if (status == TN_OK) status = candidate->kernel->kernel->query(&c.host.pub);

@@ -141,6 +141,7 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   TN_TRY(b->properties(&device->env, device->self, index, &device->target.properties));
   device->target.properties.struct_size =
       sizeof(device->target.properties); /* the backend's may be smaller */
+  tn_properties_complete(&device->target.properties);
   return check_accepted(device);
 }
 
