@@ -28,8 +28,8 @@ void tn_cpu_team_run(tn_cpu_team *team, int64_t chunks, void (*body)(void *arg, 
 
 /* ---- properties.c ------------------------------------------------------------------------------ */
 
-/* Fills the properties of the processors with so many threads in use; the text is written to `text`. Rates
- * are estimates that depend on the processors alone, not on their load. */
+/* Fills the properties of the processors with so many threads in use; their details are written to `text`.
+ * Rates are estimates that depend on the processors alone, not on their load. */
 void tn_cpu_properties_fill(int32_t threads, char *text, size_t text_bytes, tn_device_properties *properties);
 
 /* ---- memory.c ---------------------------------------------------------------------------------- */

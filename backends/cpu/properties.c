@@ -109,7 +109,7 @@ void tn_cpu_properties_fill(int32_t threads, char *text, size_t text_bytes,
                                        .threads = threads,
                                        .processors = threads,
                                        .cache_bytes = cpu_cache_bytes(),
-                                       .text = text};
+                                       .details = text};
   cpu_read_name(properties->name, sizeof properties->name);
   cpu_describe_memory(properties);
   cpu_estimate_rates(threads, &vectors, properties);

@@ -52,7 +52,7 @@ static tn_status sim_backend_properties(tn_env *env, void *backend, int32_t inde
                                        .bytes_per_s = 1e10,
                                        .vector_flops_per_s = 2e10 * (double)b->options.threads,
                                        .launch_s = 1e-5,
-                                       .text = "{\"simulated\": true}"};
+                                       .details = "{\"simulated\": true}"};
   snprintf(properties->name, sizeof properties->name, "simulated device %d", index);
   return TN_OK;
 }

@@ -286,7 +286,7 @@ AT(tn_device_properties, vector_flops_per_s, 112);
 AT(tn_device_properties, matrix_flops_per_s, 120);
 AT(tn_device_properties, launch_s, 248);
 AT(tn_device_properties, processors, 256);
-AT(tn_device_properties, text, 264);
+AT(tn_device_properties, details, 264);
 
 SIZED(tn_variant, 88);
 AT(tn_variant, id, 4);
@@ -387,6 +387,10 @@ AT(tn_run_options, output, 24);
 AT(tn_run_options, resume, 32);
 AT(tn_run_options, weights, 40);
 AT(tn_run_options, terminal, 48);
+
+SIZED(tn_plan_options, 24);
+AT(tn_plan_options, dump_after, 8);
+AT(tn_plan_options, device, 16);
 
 SIZED(tn_bench_options, 32);
 AT(tn_bench_options, mode, 4);

@@ -73,6 +73,12 @@ static tn_status open_backend(tn_device *device, const tn_device_request *reques
   return backend->open != NULL ? backend->open(&device->env, options, self) : TN_OK;
 }
 
+tn_status tn_device_open_extension(tn_device *device, const tn_device_request *request,
+                                   const tn_backend *extension) {
+  device->extension = extension;
+  return open_backend(device, request, extension, &device->extension_self);
+}
+
 /* The registry checks that a family has all its functions. An extension may lack some; its family must not be
  * an extension itself. */
 static tn_status check_family(tn_device *device) {
@@ -155,15 +161,13 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
                             const char *name) {
   const tn_backend *named;
   TN_TRY(find_backend(device, registry, name, &named));
-  if (named->extends != NULL) {
-    TN_TRY(find_backend(device, registry, named->extends, &device->backend));
-    device->extension = named;
-  } else {
+  if (named->extends == NULL)
     device->backend = named;
-  }
+  else
+    TN_TRY(find_backend(device, registry, named->extends, &device->backend));
   TN_TRY(check_family(device));
   TN_TRY(open_backend(device, request, device->backend, &device->self));
-  if (device->extension != NULL) TN_TRY(open_backend(device, request, named, &device->extension_self));
+  if (named->extends != NULL) TN_TRY(tn_device_open_extension(device, request, named));
   device->team = named->parallel != NULL ? named : device->backend->parallel != NULL ? device->backend : NULL;
   device->uncaptured = request->uncaptured;
   if (request->pin.n > 0 && (device->team == NULL || tn_options_find(&device->team->item, "pin") == NULL))
@@ -228,9 +232,8 @@ static tn_status try_fallback(tn_env *env, tn_registry *registry, const tn_devic
   return TN_OK;
 }
 
-/* next: index of the first name after that of the device. */
-static tn_status find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
-                               int32_t next, tn_device *device) {
+tn_status tn_device_find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                                  int32_t next, tn_device *device) {
   const char *reserve = request->reserve;
   if (request->fallback == TN_FALLBACK_NONE) return TN_OK;
   for (int32_t i = next; i < request->n_names && device->fallback == NULL; i++)
@@ -246,8 +249,8 @@ tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_r
   tn_text reasons = tn_text_new(env);
   tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = cpu");
   for (int32_t i = 0; i < request->n_names; i++) {
-    status = open_candidate(env, registry, request, request->names[i], true, device);
-    if (status == TN_OK) status = find_fallback(env, registry, request, i + 1, *device);
+    status = open_candidate(env, registry, request, request->names[i], !request->closed, device);
+    if (status == TN_OK) status = tn_device_find_fallback(env, registry, request, i + 1, *device);
     if (!tries_next_backend(status)) break;
     tn_text_addf(&reasons, "%s%s", i > 0 ? "; " : "", tn_error_text(env));
     if (i + 1 < request->n_names)

@@ -100,7 +100,12 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
                                .context = run,
                                .uncaptured = !run->settings.backend.capture,
                                .fallback = run->settings.backend.fallback + 1,
-                               .reserve = TN_DEFAULT_BACKEND};
+                               .reserve = TN_DEFAULT_BACKEND,
+                               .closed = run->planning};
+  if (run->device_file != NULL) {
+    TN_TRY(tn_device_from_file(&run->env, run->registry, &request, run->device_file, device));
+    return devices_add_tuner(run, device);
+  }
   tn_status status = tn_device_create(&run->env, run->registry, &request, device);
   if (status == TN_OK) status = devices_add_tuner(run, device);
   return status == TN_OK ? TN_OK : devices_locate_failure(run, &names, status);

@@ -65,7 +65,7 @@ typedef struct tn_device_properties {
   double launch_s;    /* from the end of an empty launch to the end of the next on the stream; 0: unknown */
   int32_t processors; /* streaming multiprocessors, or cores in use; 0: unknown */
   /* A JSON object with what else the backend's kernels read in `query`, valid until close; NULL: none. */
-  const char *text;
+  const char *details;
 } tn_device_properties;
 
 /* Estimated seconds of a launch that overlaps `flops` operations at a rate with the traffic of `bytes`. */

@@ -62,7 +62,7 @@ static void a_device_is_opened_used_and_closed(void **state) {
   assert_true(properties.bytes_per_s == 3e10 && properties.launch_s > 0);
   assert_true(properties.vector_flops_per_s >= 3 * 8e9);
   assert_true(properties.matrix_flops_per_s[TN_F32] == 2 * properties.matrix_flops_per_s[TN_F64]);
-  assert_non_null(strstr(properties.text, "\"vector_bits\": "));
+  assert_non_null(strstr(properties.details, "\"vector_bits\": "));
   assert_int_equal(b->device_open(&env, backend, 0, &device), TN_OK);
   assert_int_equal(b->stream_new(&env, device, TN_STREAM_COMPUTE, &stream), TN_OK);
   assert_int_equal(b->event_new(&env, device, &event), TN_OK);

@@ -1,0 +1,115 @@
+/* `tenon plan` for devices that are not open, and for devices that are not there. */
+#include "program.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "configs.h"
+
+static const char lenet[] = "[run]\nname = lenet\n[data]\nsource = digits\nbatch = 32\ntransforms = to_float\n" LENET;
+
+/* The H200 of tests/devices with one member replaced or added. */
+static void write_h200(const char *key, json_t *value) {
+  json_t *json = json_load_file(DEVICES "/made_up_h200.json", 0, NULL);
+  assert_non_null(json);
+  json_object_set_new(json, key, value);
+  assert_int_equal(json_dump_file(json, "device.json", 0), 0);
+  json_decref(json);
+}
+
+static const json_t *product_of(const json_t *plan) {
+  const json_t *op;
+  size_t i;
+  json_array_foreach(program_member(plan, "ops"), i,
+                     op) if (strcmp(program_text(op, "op"), "conv2d") == 0) return op;
+  fail_msg("no conv2d");
+  return NULL;
+}
+
+static void costs_follow_from_the_rates_of_the_file(void **state) {
+  (void)state;
+  file_write("lenet.ini", lenet);
+  const char *command = "plan lenet.ini --set precision.policy=fp16 --device %s";
+  const json_t *plan = program_json(0, command, DEVICES "/made_up_h200.json");
+  assert_string_equal(program_text(plan, "backend"), "cuda");
+  assert_string_equal(program_text(plan, "device"), "made-up H200");
+  const json_t *op = product_of(plan);
+  assert_string_equal(program_text(op, "dtype"), "f16");
+  double arithmetic_s = program_number(op, "flops") / 9.9e14, memory_s = program_number(op, "bytes") / 4.8e12;
+  double expected_ms = 1e3 * (2e-6 + fmax(arithmetic_s, memory_s));
+  assert_true(fabs(program_number(op, "cost_ms") - expected_ms) < 1e-6 * expected_ms);
+  write_h200("launch_s", json_real(5e-6));
+  const json_t *slower = program_json(0, command, "device.json");
+  double launches = program_number(plan, "launches");
+  double more_ms = program_number(slower, "cost_ms") - program_number(plan, "cost_ms");
+  assert_true(fabs(more_ms - launches * 3e-3) < 1e-6);
+}
+
+static void a_family_without_kernels_is_refused(void **state) {
+  (void)state;
+  file_write("lenet.ini", lenet);
+  write_h200("accepts", json_string("metal"));
+  assert_int_equal(program_run("plan lenet.ini --device device.json"), 65);
+  assert_non_null(strstr(program_err, "device.json:1: no kernel of family 'cuda' is installed"));
+  assert_non_null(strstr(program_err, "set \"accepts\""));
+  write_h200("extension", json_string("sim"));
+  assert_int_equal(program_run("plan lenet.ini --device device.json"), 65);
+  assert_non_null(strstr(program_err, "device.json:1: backend 'sim' does not extend 'cuda'"));
+  write_h200("extension", json_string("nothing"));
+  assert_int_equal(program_run("plan lenet.ini --device device.json"), 65);
+  assert_non_null(strstr(program_err, "device.json:1: backend 'nothing' is not installed"));
+  assert_int_equal(program_run("plan lenet.ini --device nothing.json"), 74);
+}
+
+static void the_file_says_how_many_devices_there_are(void **state) {
+  (void)state;
+  file_write("lenet.ini", lenet);
+  const json_t *plan =
+      program_json(0, "plan lenet.ini --set distributed.devices=8 --device " DEVICES "/made_up_h200.json");
+  assert_true(program_number(plan, "devices") == 8);
+  assert_int_equal(
+      program_run("plan lenet.ini --set distributed.devices=16 --device " DEVICES "/made_up_h200.json"), 69);
+  assert_non_null(strstr(program_err, "backend 'cuda' has 8"));
+}
+
+/* The doctor's description of the processors gives the plan that they give themselves. */
+static void the_doctor_describes_a_device_for_plan(void **state) {
+  (void)state;
+  file_write("lenet.ini", lenet);
+  program_stdout("here.json");
+  assert_int_equal(program_run("doctor cpu --device-json"), 0);
+  program_stdout(NULL);
+  const json_t *here = file_json("here.json");
+  assert_string_equal(program_text(here, "family"), "cpu");
+  assert_true(program_number(here, "bytes_per_s") > 0 && program_number(here, "memory_bytes") > 0);
+  const json_t *planned = program_json(0, "plan lenet.ini --set backend.use=cpu");
+  const json_t *described = program_json(0, "plan lenet.ini --device here.json");
+  assert_string_equal(program_text(planned, "hash"), program_text(described, "hash"));
+  double cost_ms = program_number(planned, "cost_ms");
+  assert_true(fabs(program_number(described, "cost_ms") - cost_ms) < 1e-6 * cost_ms);
+  assert_int_equal(program_run("doctor onednn --device-json"), 69);
+  assert_non_null(strstr(program_err, "backend 'onednn' has no device here"));
+}
+
+/* A device of sim that was opened writes a line when it is closed. */
+static void a_plan_opens_no_device(void **state) {
+  (void)state;
+  file_write("lenet.ini", lenet);
+  assert_int_equal(program_run("plan lenet.ini --verbose --set backend.use=sim"), 0);
+  assert_null(strstr(program_err, "sim: device 0"));
+  assert_int_equal(program_run("train lenet.ini --verbose --set backend.use=sim --set run.max_steps=1"), 0);
+  assert_non_null(strstr(program_err, "sim: device 0"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(costs_follow_from_the_rates_of_the_file),
+      TEST(a_family_without_kernels_is_refused),
+      TEST(the_file_says_how_many_devices_there_are),
+      TEST(the_doctor_describes_a_device_for_plan),
+      TEST(a_plan_opens_no_device),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
