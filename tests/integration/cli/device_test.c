@@ -6,7 +6,8 @@
 
 #include "configs.h"
 
-static const char lenet[] = "[run]\nname = lenet\n[data]\nsource = digits\nbatch = 32\ntransforms = to_float\n" LENET;
+static const char lenet[] =
+    "[run]\nname = lenet\n[data]\nsource = digits\nbatch = 32\ntransforms = to_float\n" LENET;
 
 /* The H200 of tests/devices with one member replaced or added. */
 static void write_h200(const char *key, json_t *value) {
@@ -91,6 +92,54 @@ static void the_doctor_describes_a_device_for_plan(void **state) {
   assert_non_null(strstr(program_err, "backend 'onednn' has no device here"));
 }
 
+/* The batch that a message names fits, and one more does not. */
+static void check_named_batch(const char *command) {
+  const char *at = strstr(program_err, "the largest batch that fits is ");
+  assert_non_null(at);
+  int batch = atoi(at + strlen("the largest batch that fits is "));
+  assert_true(batch > 1 && batch < 32);
+  assert_int_equal(program_run("%s --set data.batch=%d", command, batch), 0);
+  assert_int_not_equal(program_run("%s --set data.batch=%d", command, batch + 1), 0);
+}
+
+static void a_plan_that_does_not_fit_its_device_names_the_largest_batch(void **state) {
+  static const char command[] = "plan lenet.ini --device device.json";
+  (void)state;
+  file_write("lenet.ini", lenet);
+  write_h200("memory_bytes", json_integer(2 << 20));
+  assert_int_equal(program_run("%s", command), 69);
+  assert_non_null(strstr(program_err, "lenet.ini:5: [data] batch: the plan for a batch of 32 needs "));
+  assert_non_null(strstr(program_err, "device 'made-up H200' has 2.0 MiB; the largest batch"));
+  check_named_batch(command);
+  write_h200("free_bytes", json_integer(2 << 20));
+  assert_int_equal(program_run("%s", command), 69);
+  assert_non_null(strstr(program_err, "has 2.0 MiB that are not in use; the largest batch"));
+  write_h200("memory_bytes", json_integer(1 << 10));
+  assert_int_equal(program_run("%s", command), 69);
+  assert_null(strstr(program_err, "the largest batch"));
+}
+
+/* Training and benchmarks say so before the first step. */
+static void a_run_that_does_not_fit_its_device_is_not_started(void **state) {
+  static const char *const commands[] = {"train lenet.ini", "bench lenet.ini --steps 1 --rounds 1"};
+  (void)state;
+  file_write("lenet.ini", lenet);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(program_run("%s --set backend.use=sim --set backend.sim.memory=2MiB", commands[i]), 69);
+    assert_non_null(strstr(program_err, "the plan for a batch of 32 needs "));
+    assert_non_null(strstr(program_err, "the largest batch that fits is "));
+  }
+}
+
+/* memory_limit counts what is left after rematerialization. */
+static void a_limit_that_is_too_small_names_the_largest_batch(void **state) {
+  static const char command[] = "plan lenet.ini --set run.memory_limit=2MiB --set data.prefetch=2";
+  (void)state;
+  file_write("lenet.ini", lenet);
+  assert_int_equal(program_run("%s", command), 65);
+  check_named_batch(command);
+}
+
 /* A device of sim that was opened writes a line when it is closed. */
 static void a_plan_opens_no_device(void **state) {
   (void)state;
@@ -110,6 +159,9 @@ int main(void) {
       TEST(the_file_says_how_many_devices_there_are),
       TEST(the_doctor_describes_a_device_for_plan),
       TEST(a_plan_opens_no_device),
+      TEST(a_plan_that_does_not_fit_its_device_names_the_largest_batch),
+      TEST(a_run_that_does_not_fit_its_device_is_not_started),
+      TEST(a_limit_that_is_too_small_names_the_largest_batch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
