@@ -37,7 +37,7 @@ void tn_cpu_properties_fill(int32_t threads, char *text, size_t text_bytes, tn_d
 tn_status tn_cpu_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
 void tn_cpu_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
 
-/* ---- stream.c: work is done within the call, so streams and events have no state ----------------- */
+/* ---- stream.c: work is done within the call, so a stream has no state and an event has a time ----- */
 
 tn_status tn_cpu_stream_new(tn_env *env, void *device, int32_t role, void **stream);
 void tn_cpu_stream_delete(tn_env *env, void *stream);
@@ -47,6 +47,7 @@ void tn_cpu_event_delete(tn_env *env, void *event);
 tn_status tn_cpu_event_record(tn_env *env, void *event, void *stream);
 tn_status tn_cpu_event_await(tn_env *env, void *event, void *stream);
 tn_status tn_cpu_event_wait(tn_env *env, void *event);
+tn_status tn_cpu_event_seconds(tn_env *env, void *from, void *to, double *seconds);
 tn_status tn_cpu_stream_copy(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
                              uint64_t bytes);
 tn_status tn_cpu_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes);

@@ -122,4 +122,5 @@ const tn_backend tn_cpu_backend = {
     .copy = tn_cpu_stream_copy,
     .fill_zero = tn_cpu_fill_zero,
     .parallel = cpu_device_parallel,
+    .event_seconds = tn_cpu_event_seconds,
 };

@@ -1,6 +1,7 @@
-/* backends/cpu/stream.c: synchronous streams: enqueued work is done when the call returns. Streams and events
- * have no state (their objects are the device), and waits return at once. */
+/* backends/cpu/stream.c: synchronous streams: enqueued work is done when the call returns. A stream has no
+ * state (its object is the device), an event has the time of its last record, and waits return at once. */
 #include <string.h>
+#include <time.h>
 
 #include "backends/cpu/cpu.h"
 
@@ -17,16 +18,28 @@ tn_status tn_cpu_stream_wait(tn_env *env, void *stream) {
   return TN_OK;
 }
 
+typedef struct cpu_event {
+  struct timespec at; /* the time of the last record */
+} cpu_event;
+
 tn_status tn_cpu_event_new(tn_env *env, void *device, void **event) {
-  (void)env;
-  *event = device;
+  (void)device;
+  *event = tn_new(env, sizeof(cpu_event));
+  return *event != NULL ? TN_OK : TN_ENOMEM;
+}
+
+void tn_cpu_event_delete(tn_env *env, void *event) { tn_delete(env, event); }
+
+tn_status tn_cpu_event_record(tn_env *env, void *event, void *stream) {
+  (void)env, (void)stream;
+  clock_gettime(CLOCK_MONOTONIC, &((cpu_event *)event)->at);
   return TN_OK;
 }
 
-void tn_cpu_event_delete(tn_env *env, void *event) { (void)event, (void)env; }
-
-tn_status tn_cpu_event_record(tn_env *env, void *event, void *stream) {
-  (void)event, (void)env, (void)stream;
+tn_status tn_cpu_event_seconds(tn_env *env, void *from, void *to, double *seconds) {
+  const struct timespec *a = &((const cpu_event *)from)->at, *b = &((const cpu_event *)to)->at;
+  (void)env;
+  *seconds = (double)(b->tv_sec - a->tv_sec) + 1e-9 * (double)(b->tv_nsec - a->tv_nsec);
   return TN_OK;
 }
 

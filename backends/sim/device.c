@@ -183,4 +183,5 @@ const tn_backend tn_sim_backend = {
     .capture_end = tn_sim_capture_end,
     .capture_launch = tn_sim_capture_launch,
     .capture_delete = tn_sim_capture_delete,
+    .event_seconds = tn_sim_event_seconds,
 };

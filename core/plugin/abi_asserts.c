@@ -429,7 +429,7 @@ AT(tn_device_info, compiled, 64);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 272);
+ITEM(tn_backend, 280);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -459,6 +459,7 @@ AT(tn_backend, capture_launch, 240);
 AT(tn_backend, capture_delete, 248);
 AT(tn_backend, native, 256);
 AT(tn_backend, libraries, 264);
+AT(tn_backend, event_seconds, 272);
 
 ITEM(tn_communicator, 104);
 AT(tn_communicator, families, 40);

@@ -2,6 +2,7 @@
  * and its cost. */
 #include "core/compile/kernels/describe_match.h"
 
+#include "core/config/options/options.h"
 #include "core/graph/uses.h"
 
 /* ---- the match as the kernel sees it ---- */
@@ -86,6 +87,38 @@ tn_status tn_describe_match(tn_arena *arena, const tn_graph *g, const tn_target 
   *m = (tn_match){sizeof *m, c->n_in, c->n_out, c->n_nodes, in, out, out_number, nodes, constant};
   *match = m;
   return TN_OK;
+}
+
+/* ---- the match as a tuner sees it ---- */
+
+/* "conv2d(0, 1; stride=2)" */
+static void describe_tuned_node(tn_text *text, const tn_op *op, const tn_match_node *node) {
+  tn_text_addf(text, "%s(", op->item.name);
+  for (int32_t i = 0; i < node->node->n_in; i++)
+    tn_text_addf(text, "%s%d", i > 0 ? ", " : "", (int)node->in[i]);
+  size_t before = text->n;
+  tn_text_addf(text, "; ");
+  size_t start = text->n;
+  tn_options_print(text, &op->item, node->node->attributes);
+  if (text->n == start) text->n = before; /* no attributes */
+  tn_text_addf(text, ")");
+}
+
+tn_status tn_describe_tuning(tn_arena *arena, const tn_graph *g, const tn_candidate *c, tn_tuning *tuning) {
+  const tn_match *m = c->match;
+  tn_text text = tn_text_new(g->env);
+  uint8_t *cold = tn_arena_alloc(arena, (size_t)m->n_in + 1);
+  for (int32_t i = 0; i < m->n_nodes; i++) {
+    if (i > 0) tn_text_addf(&text, "+");
+    describe_tuned_node(&text, g->nodes.v[c->nodes[i]].op, &m->nodes[i]);
+  }
+  for (int32_t i = 0; cold != NULL && i < m->n_in; i++) cold[i] = is_state_value(g, c->in[i]);
+  *tuning = (tn_tuning){.entry = c->kernel->entry,
+                        .match = m,
+                        .nodes = text.failed ? NULL : tn_arena_strdup(arena, text.v),
+                        .cold = cold};
+  tn_text_free(&text);
+  return tuning->nodes != NULL && cold != NULL ? TN_OK : TN_ENOMEM;
 }
 
 /* ---- cost ---- */

@@ -150,6 +150,14 @@ static const tn_recorded_choice *find_recorded_choice(const tn_graph *graph, con
   return choice != NULL && tn_text_equal(choice->kernel, c->kernel->entry->item->name) ? choice : NULL;
 }
 
+static tn_status measure_rivals(tn_arena *arena, const tn_graph *graph, tn_tuner *tuner, variant_list *c) {
+  tn_tuning tuning;
+  if (!tn_variants_have_rivals(c->candidate->match, c->variants, c->n)) return TN_OK;
+  TN_TRY(tn_describe_tuning(arena, graph, c->candidate, &tuning));
+  tn_measure_variants(tuner, &tuning, c->variants, &c->n, &c->best);
+  return TN_OK;
+}
+
 tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph, const tn_target *target,
                              tn_candidate *candidate) {
   tn_match *match = NULL;
@@ -171,8 +179,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   if (status == TN_EUNSUPPORTED) return store_decline_reason(env, arena, candidate, tn_error_text(env));
   if (status != TN_OK) return fail_query(env, candidate, status);
   if (c.n == 0) return store_decline_reason(env, arena, candidate, "it offered no variant");
-  if (target->tuner != NULL && !c.replayed)
-    tn_measure_variants(target->tuner, candidate->kernel->entry, match, c.variants, c.n, &c.best);
+  if (target->tuner != NULL && !c.replayed) TN_TRY(measure_rivals(arena, graph, target->tuner, &c));
   candidate->choice = c.variants[c.best];
   /* pass layout must not replace a replayed variant */
   candidate->variants = c.replayed ? &c.variants[c.best] : c.variants;

@@ -135,9 +135,10 @@ tn_status tn_devices_count(tn_run *run, const tn_device *device) {
   return TN_OK;
 }
 
-tn_status tn_devices_open(tn_run *run, const tn_device *first, tn_device **device) {
+tn_status tn_devices_open(tn_run *run, tn_device *first, tn_device **device) {
   tn_status status = tn_run_open_device(run, device);
   if (status != TN_OK) return tn_wrap(&run->env, status, "device %d", (int)run->rank);
+  tn_tune_copy(*device, first);
   if ((*device)->backend == first->backend && (*device)->extension == first->extension) return TN_OK;
   return tn_failf(&run->env, TN_EUNAVAILABLE,
                   "device %d is one of backend '%s', but device 0 of '%s'; all must be of one backend",

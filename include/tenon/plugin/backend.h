@@ -155,6 +155,11 @@ typedef struct tn_backend {
    * valid until close, or NULL. Autotune measures again where this text differs. Called for extensions as
    * well. */
   const char *(*libraries)(tn_env *env, void *backend);
+
+  /* Optional: the seconds between the last records of two events, by the device's clock. Both are done, and
+   * `from` was recorded before `to`, on the same stream. Autotune and profiles use it; without it they use
+   * the host's clock, which includes the launching and the waiting. */
+  tn_status (*event_seconds)(tn_env *env, void *from, void *to, double *seconds);
 } tn_backend;
 
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int); and `pin`
