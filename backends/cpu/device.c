@@ -9,6 +9,8 @@
 typedef struct cpu_backend {
   int32_t threads;
   tn_ints pin;
+  const char *cache;
+  int32_t bandwidth;
   char text[128]; /* of the properties */
 } cpu_backend;
 
@@ -44,6 +46,8 @@ static tn_status cpu_backend_open(tn_env *env, const void *options, void **backe
   if (b == NULL) return TN_ENOMEM;
   b->threads = o->threads > 0 ? (int32_t)o->threads : cpu_limit_by_quota(cpu_count_processors());
   b->pin = o->pin;
+  b->cache = o->cache != NULL ? o->cache : "";
+  b->bandwidth = o->bandwidth;
   *backend = b;
   return TN_OK;
 }
@@ -62,6 +66,9 @@ static tn_status cpu_backend_properties(tn_env *env, void *backend, int32_t inde
   if (index != 0)
     return tn_fail(env, TN_EUNAVAILABLE, NULL, "cpu: device %d asked for; there is only 0", index);
   tn_cpu_properties_fill(b->threads, b->text, sizeof b->text, properties);
+  double measured =
+      b->bandwidth == TN_CPU_MEASURED ? tn_cpu_bandwidth(env, b->cache, properties->name, b->threads) : 0;
+  if (measured > 0) properties->bytes_per_s = measured;
   return TN_OK;
 }
 
@@ -98,6 +105,9 @@ static void cpu_device_parallel(tn_env *env, void *device, int64_t chunks,
 static const tn_option options[] = {
     TN_OPT(tn_cpu_options, threads, TN_OPT_INT, "0", "[0, 1024]", "threads of the device; 0: all processors"),
     TN_OPT(tn_cpu_options, pin, TN_OPT_INTS, "[]", ">= 0", "the processors of the threads, in their order"),
+    TN_OPT(tn_cpu_options, cache, TN_OPT_TEXT, "", NULL, "folder for measured rates"),
+    TN_OPT(tn_cpu_options, bandwidth, TN_OPT_ENUM, "estimated", "estimated|measured",
+           "the rate of memory in estimates; measured: once for a processor and a number of threads"),
     TN_OPT_END};
 
 const tn_backend tn_cpu_backend = {

@@ -198,7 +198,7 @@ AT(tn_transform_call, scratch, 72);
 
 /* Structs that begin with struct_size, which their maker sets. They grow at their end. */
 
-SIZED(tn_api, 272);
+SIZED(tn_api, 280);
 AT(tn_api, major, 4);
 AT(tn_api, minor, 6);
 AT(tn_api, fail, 8);
@@ -234,6 +234,7 @@ AT(tn_api, status, 240);
 AT(tn_api, variant, 248);
 AT(tn_api, parallel, 256);
 AT(tn_api, field, 264);
+AT(tn_api, make_folder, 272);
 
 SIZED(tn_conformance_options, 72);
 AT(tn_conformance_options, only, 8);

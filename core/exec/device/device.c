@@ -41,6 +41,15 @@ static tn_status set_pin(tn_device *device, const tn_device_request *request, tn
   return tn_pin_check(&device->env, pin, *(const int64_t *)option_value(options, threads));
 }
 
+/* The folder of a backend under the cache folder, unless its section sets it. The backend makes it when it
+ * has something to store. */
+static tn_status set_cache(tn_device *device, const char *folder, tn_options *options) {
+  const tn_option *option = common_option(options, "cache", TN_OPT_TEXT);
+  if (folder == NULL || *folder == '\0' || option == NULL || is_option_given(options, option)) return TN_OK;
+  const char *own = tn_arena_printf(&device->memory, "%s/%s", folder, options->item->name);
+  return own != NULL ? tn_options_set_text(&device->env, options, "cache", own) : TN_ENOMEM;
+}
+
 /* The options struct of a backend or an extension: defaults, then [backend.NAME], then the options of [run]
  * that the section does not set. */
 static tn_status fill_backend_options(tn_device *device, const tn_device_request *request,
@@ -52,6 +61,7 @@ static tn_status fill_backend_options(tn_device *device, const tn_device_request
   if (request->configure != NULL) TN_TRY(request->configure(env, request->context, &options));
   TN_TRY(set_threads(device, request->threads, &options));
   TN_TRY(set_pin(device, request, &options, &pin));
+  TN_TRY(set_cache(device, request->cache, &options));
   TN_TRY(tn_options_finish(env, &options));
   if (backend->parallel != NULL) device->pin = pin;
   *data = options.data;

@@ -51,9 +51,10 @@ typedef struct tn_device_request {
    * host memory among the names after the one that is opened, and then `reserve` (may be NULL). */
   int32_t fallback;
   const char *reserve;
-  bool uncaptured; /* launches are enqueued one by one, even where the device supports capture */
-  tn_ints pin;     /* processors for the threads of a backend with that option; empty: not bound */
-  bool closed;     /* the device is described and not opened: programs can be compiled for it, and not run */
+  bool uncaptured;   /* launches are enqueued one by one, even where the device supports capture */
+  tn_ints pin;       /* processors for the threads of a backend with that option; empty: not bound */
+  const char *cache; /* the folder under which backends have folders of their own; NULL: none */
+  bool closed; /* the device is described and not opened: programs can be compiled for it, and not run */
 } tn_device_request;
 
 /* Opens the first usable backend of `names` ("cuda", "onednn", "cpu"); for an extension, its family too. The

@@ -1,4 +1,4 @@
-/* core/exec/tune/measure.c: the tuner: keys, and what is stored. */
+/* core/exec/tune/measure.c: the tuner: keys and stored figures. */
 #include "core/exec/tune/measure.h"
 
 #include <stdlib.h>

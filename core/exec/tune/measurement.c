@@ -182,7 +182,7 @@ static tn_status enqueue_next(measurement *b) {
 
 /* ---- rounds ---- */
 
-static tn_status make_events(measurement *b) {
+static tn_status measurement_make_events(measurement *b) {
   tn_device *d = b->device;
   if (d->backend->event_seconds == NULL) return TN_OK;
   TN_TRY(d->backend->event_new(&d->env, d->device, &b->began));
@@ -268,7 +268,7 @@ tn_status tn_measure_launch(tn_device *device, const tn_tuning *tuning, const tn
       .device = device, .kernel = (const tn_kernel *)tuning->entry->item, .tuning = tuning, .choice = choice};
   tn_status status = allocate_operands(b);
   if (status == TN_OK) status = measurement_prepare(b);
-  if (status == TN_OK) status = make_events(b);
+  if (status == TN_OK) status = measurement_make_events(b);
   tn_pin_enter(&b->pinned, device);
   if (status == TN_OK) status = time_launches(b, measured);
   tn_pin_leave(&b->pinned);

@@ -120,7 +120,7 @@ static tn_status within_limit_fail(tn_run *run, const tn_target *target, const t
                   within_limit_batch_advice(&search, needed, limit));
 }
 
-/* What there is for the run: memory that is not in use on a device with memory of its own. The host's may be
+/* The memory for the run: on a device with memory of its own, that which is not in use. The host's may be
  * swapped out, so all of it counts. 0: unknown. */
 static int64_t within_limit_device_memory(const tn_device_properties *p) {
   return p->free_bytes > 0 && !p->host_addressable ? p->free_bytes : p->memory_bytes;

@@ -164,7 +164,10 @@ typedef struct tn_backend {
 
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int); and `pin`
  * (ints), the processors of the team's threads in order, checked, at least `threads` of them; empty: threads
- * are not bound. The first processor is the launching thread's, which the host binds while a program runs. */
+ * are not bound. The first processor is the launching thread's, which the host binds while a program runs.
+ * And `cache` (text): a folder of the backend's own under the user's cache folder, for results that later
+ * processes can use, such as compiled kernels. It may not exist: tn_make_folder makes it before the first
+ * write. Several processes may use it at once; "": there is none. */
 
 TN_END_C
 #endif

@@ -1,8 +1,10 @@
 /* `tenon plan` for devices that are not open, and for devices that are not there. */
 #include "program.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "configs.h"
 
@@ -131,13 +133,47 @@ static void a_run_that_does_not_fit_its_device_is_not_started(void **state) {
   }
 }
 
-/* memory_limit counts what is left after rematerialization. */
+/* memory_limit counts the memory after rematerialization. */
 static void a_limit_that_is_too_small_names_the_largest_batch(void **state) {
   static const char command[] = "plan lenet.ini --set run.memory_limit=2MiB --set data.prefetch=2";
   (void)state;
   file_write("lenet.ini", lenet);
   assert_int_equal(program_run("%s", command), 65);
   check_named_batch(command);
+}
+
+/* The rate of memory is measured once, kept where only the user can write, and used. */
+static void a_measured_rate_is_kept_in_the_cache_folder(void **state) {
+  static const char command[] = "plan lenet.ini --set backend.use=cpu --set backend.tune_folder=cache "
+                                "--set backend.cpu.bandwidth=measured";
+  struct stat folder;
+  char heading[300], path[400] = "";
+  (void)state;
+  file_write("lenet.ini", lenet);
+  assert_int_equal(program_run("plan lenet.ini --set backend.use=cpu --set backend.tune_folder=cache"), 0);
+  assert_false(file_exists("cache"));
+  for (int i = 0; i < 20 && path[0] == '\0'; i++) { /* on a busy machine nothing is kept */
+    assert_int_equal(program_run("%s", command), 0);
+    DIR *files = opendir("cache/cpu");
+    for (struct dirent *e; files != NULL && (e = readdir(files)) != NULL;)
+      if (e->d_name[0] != '.') snprintf(path, sizeof path, "cache/cpu/%s", e->d_name);
+    if (files != NULL) closedir(files);
+  }
+  assert_string_not_equal(path, "");
+  assert_int_equal(stat("cache/cpu", &folder), 0);
+  assert_int_equal(folder.st_mode & 0777, 0700);
+  char *text = file_read(path, NULL), *line = strchr(text, '\n');
+  assert_non_null(line);
+  assert_true(atof(line + 1) > 1e8);
+  double cost_ms = program_number(program_json(0, "%s", command), "cost_ms");
+  snprintf(heading, sizeof heading, "%.*s\n1e7\n", (int)(line - text), text);
+  file_write(path, heading);
+  assert_true(program_number(program_json(0, "%s", command), "cost_ms") > 2 * cost_ms);
+  /* a folder that others can write to is not used */
+  assert_int_equal(remove(path), 0);
+  assert_int_equal(chmod("cache/cpu", 0777), 0);
+  assert_int_equal(program_run("%s", command), 0);
+  assert_false(file_exists(path));
 }
 
 /* A device of sim that was opened writes a line when it is closed. */
@@ -158,6 +194,7 @@ int main(void) {
       TEST(a_family_without_kernels_is_refused),
       TEST(the_file_says_how_many_devices_there_are),
       TEST(the_doctor_describes_a_device_for_plan),
+      TEST(a_measured_rate_is_kept_in_the_cache_folder),
       TEST(a_plan_opens_no_device),
       TEST(a_plan_that_does_not_fit_its_device_names_the_largest_batch),
       TEST(a_run_that_does_not_fit_its_device_is_not_started),

@@ -1,4 +1,4 @@
-/* The tuner: what is timed, with which operands, and what is stored. */
+/* The tuner: times, operands, stored figures. */
 #include "core/exec/tune/measure.h"
 
 #include <setjmp.h>
