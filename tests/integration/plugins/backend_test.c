@@ -127,7 +127,7 @@ static const struct mistake {
     {"/[.]fill_zero = /d", "train lenet.ini", "fill_zero: found NULL, wanted a value"},
     {"/[.]capture_end = /d", "train lenet.ini",
      "capture_begin, capture_end, capture_launch and capture_delete come together or not at all"},
-    {"", "train lenet.ini --set backend.acme.memory=100KB", "bytes are asked for, 0 of 100000 are in use"},
+    {"", "train lenet.ini --set backend.acme.memory=100KB", "and device 'acme 0' has 0.1 MiB"},
     {"s/(w->body(&here) != TN_OK)/(w->body)/", "train lenet.ini", "it failed and did not say why"},
     {"/[.]enqueue = /d", "train lenet.ini --set backend.use=acme",
      "it accepts kernels of 'cpu' and has no enqueue"},
