@@ -130,7 +130,9 @@ static void plan_print(const char *text, const char *summary) {
   printf("%-28s %-22s %-24s %-5s %-10s %12s %12s\n", "name", "op", "kernel", "dtype", "layout", "FLOP",
          "bytes");
   for (size_t i = 0; i < json_array_size(ops); i++) plan_print_op(json_array_get(ops, i));
-  printf("\n%lld launches a step; fallbacks: %zu; plan %s\n",
+  printf("\n%s: an estimated %.4g ms a step\n", json_string_value(json_object_get(json, "device")),
+         json_number_value(json_object_get(json, "cost_ms")));
+  printf("%lld launches a step; fallbacks: %zu; plan %s\n",
          json_integer_value(json_object_get(json, "launches")),
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
@@ -154,10 +156,12 @@ static void plan_print(const char *text, const char *summary) {
 static int plan_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL, *dump = NULL, *summary = NULL;
-  const char *after = args->dump_after && strcmp(args->dump_after, "all") == 0 ? "" : args->dump_after;
+  tn_plan_options options = {
+      .struct_size = sizeof options, .dump_after = args->dump_after, .device = args->device_file};
+  if (args->dump_after && strcmp(args->dump_after, "all") == 0) options.dump_after = "";
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;
-  tn_status status = tn_run_plan(run, after, &json, args->dump_after ? &dump : NULL);
+  tn_status status = tn_run_plan(run, &options, &json, args->dump_after ? &dump : NULL);
   if (status == TN_OK && !args->json && dump == NULL) status = tn_run_summary(run, &summary);
   if (status == TN_OK && args->json)
     printf("%s\n", json);
@@ -178,5 +182,5 @@ const cli_command command_plan = {.name = "plan",
                                   .doc = "the programs that training would run",
                                   .min_words = 1,
                                   .max_words = 1,
-                                  .options = CLI_SET | CLI_JSON | CLI_DUMP,
+                                  .options = CLI_SET | CLI_JSON | CLI_PLAN,
                                   .run = plan_run};

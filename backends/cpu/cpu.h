@@ -9,9 +9,12 @@
 extern const tn_backend tn_cpu_backend;
 
 typedef struct tn_cpu_options {
-  int64_t threads; /* 0: as many as there are processors */
-  tn_ints pin;     /* the processors of the threads, in order; empty: threads are not bound */
+  int64_t threads;   /* 0: as many as there are processors */
+  tn_ints pin;       /* the processors of the threads, in order; empty: threads are not bound */
+  const char *cache; /* folder for measured rates; "": none */
+  int32_t bandwidth; /* TN_CPU_ESTIMATED or TN_CPU_MEASURED */
 } tn_cpu_options;
+enum { TN_CPU_ESTIMATED = 0, TN_CPU_MEASURED = 1 };
 
 /* ---- team.c: persistent threads for parallel loops --------------------------------------------- */
 
@@ -31,6 +34,18 @@ void tn_cpu_team_run(tn_cpu_team *team, int64_t chunks, void (*body)(void *arg, 
 /* The number of spins of later waits, after some of `spins`: the least where a thread of the team has been
  * preempted during them, else a few more, up to a limit. */
 int32_t tn_cpu_team_next_spins(int32_t spins, bool preempted);
+
+/* ---- properties.c ------------------------------------------------------------------------------ */
+
+/* Fills the properties of the processors with so many threads in use; their details are written to `text`.
+ * Rates are estimates that depend on the processors alone, not on their load. */
+void tn_cpu_properties_fill(int32_t threads, char *text, size_t text_bytes, tn_device_properties *properties);
+
+/* ---- bandwidth.c ------------------------------------------------------------------------------- */
+
+/* Bytes of memory that so many threads read and write in a second: from a file in the cache folder, or
+ * measured in about 50 ms and stored there. 0: the measurements differ by too much, as on a busy machine. */
+double tn_cpu_bandwidth(tn_env *env, const char *cache, const char *name, int32_t threads);
 
 /* ---- processors.c ------------------------------------------------------------------------------- */
 

@@ -9,6 +9,9 @@
 typedef struct cpu_backend {
   int32_t threads;
   tn_ints pin;
+  const char *cache;
+  int32_t bandwidth;
+  char text[128]; /* of the properties */
 } cpu_backend;
 
 static tn_status cpu_backend_open(tn_env *env, const void *options, void **backend) {
@@ -18,42 +21,22 @@ static tn_status cpu_backend_open(tn_env *env, const void *options, void **backe
   b->threads =
       o->threads > 0 ? (int32_t)o->threads : tn_cpu_granted_processors("/proc/self/cgroup", "/sys/fs/cgroup");
   b->pin = o->pin;
+  b->cache = o->cache != NULL ? o->cache : "";
+  b->bandwidth = o->bandwidth;
   *backend = b;
   return TN_OK;
 }
 
 static void cpu_backend_close(tn_env *env, void *backend) { tn_delete(env, backend); }
 
-/* "model name : ..." of the first processor in /proc/cpuinfo; else "cpu". */
-static void cpu_read_name(char *name, size_t size) {
-  char line[256], *colon;
-  snprintf(name, size, "cpu");
-  FILE *file = fopen("/proc/cpuinfo", "re");
-  if (file == NULL) return;
-  while (fgets(line, sizeof line, file) != NULL) {
-    if (strncmp(line, "model name", 10) != 0 || (colon = strchr(line, ':')) == NULL) continue;
-    colon += 1 + strspn(colon + 1, " \t");
-    colon[strcspn(colon, "\n")] = '\0';
-    if (*colon != '\0') snprintf(name, size, "%s", colon);
-    break;
-  }
-  fclose(file);
-}
-
-static int64_t cpu_memory_bytes(void) {
-  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? (int64_t)pages * page : 0;
-}
-
 static tn_status cpu_backend_properties(tn_env *env, void *backend, int32_t index,
                                         tn_device_properties *properties) {
-  const cpu_backend *b = backend;
-  (void)env, (void)index;
-  *properties = (tn_device_properties){.struct_size = (uint32_t)sizeof *properties,
-                                       .host_addressable = 1,
-                                       .threads = b->threads,
-                                       .memory_bytes = cpu_memory_bytes()};
-  cpu_read_name(properties->name, sizeof properties->name);
+  cpu_backend *b = backend;
+  (void)index;
+  tn_cpu_properties_fill(b->threads, b->text, sizeof b->text, properties);
+  double measured =
+      b->bandwidth == TN_CPU_MEASURED ? tn_cpu_bandwidth(env, b->cache, properties->name, b->threads) : 0;
+  if (measured > 0) properties->bytes_per_s = measured;
   return TN_OK;
 }
 
@@ -80,6 +63,9 @@ static void cpu_device_parallel(tn_env *env, void *device, int64_t chunks,
 static const tn_option options[] = {
     TN_OPT(tn_cpu_options, threads, TN_OPT_INT, "0", "[0, 1024]", "threads of the device; 0: all processors"),
     TN_OPT(tn_cpu_options, pin, TN_OPT_INTS, "[]", ">= 0", "the processors of the threads, in their order"),
+    TN_OPT(tn_cpu_options, cache, TN_OPT_TEXT, "", NULL, "folder for measured rates"),
+    TN_OPT(tn_cpu_options, bandwidth, TN_OPT_ENUM, "estimated", "estimated|measured",
+           "the rate of memory in estimates; measured: once for a processor and a number of threads"),
     TN_OPT_END};
 
 const tn_backend tn_cpu_backend = {

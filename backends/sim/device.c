@@ -46,7 +46,13 @@ static tn_status sim_backend_properties(tn_env *env, void *backend, int32_t inde
   *properties = (tn_device_properties){.struct_size = (uint32_t)sizeof *properties,
                                        .host_addressable = 0,
                                        .threads = (int32_t)b->options.threads,
-                                       .memory_bytes = b->options.memory > 0 ? b->options.memory : host};
+                                       .processors = (int32_t)b->options.threads,
+                                       .memory_bytes = b->options.memory > 0 ? b->options.memory : host,
+                                       .free_bytes = b->options.memory, /* devices do not share it */
+                                       .bytes_per_s = 1e10,
+                                       .vector_flops_per_s = 2e10 * (double)b->options.threads,
+                                       .launch_s = 1e-5,
+                                       .details = "{\"simulated\": true}"};
   snprintf(properties->name, sizeof properties->name, "simulated device %d", index);
   return TN_OK;
 }
@@ -180,4 +186,5 @@ const tn_backend tn_sim_backend = {
     .capture_launch = tn_sim_capture_launch,
     .capture_delete = tn_sim_capture_delete,
     .native = tn_sim_native_handle,
+    .event_seconds = tn_sim_event_seconds,
 };

@@ -81,3 +81,13 @@ tn_status tn_sim_event_done(tn_env *env, void *event, int32_t *done) {
   *done = tn_sim_reached(e->from, e->position);
   return *done ? event_end_wait(env, e) : TN_OK;
 }
+
+tn_status tn_sim_event_seconds(tn_env *env, void *from, void *to, double *seconds) {
+  const tn_sim_event *a = from, *b = to;
+  if (a->recorded == 0 || atomic_load(&a->done) < a->recorded || b->recorded == 0 ||
+      atomic_load(&b->done) < b->recorded)
+    return tn_fail(env, TN_EDEVICE, NULL, "sim: the time between events that are not both done");
+  if (a->captured != 0 || b->captured != 0) return event_refuse_captured(env);
+  *seconds = b->reached_s - a->reached_s;
+  return TN_OK;
+}

@@ -153,6 +153,7 @@ struct tn_sim_event {
   int32_t mark;
   _Atomic(uint64_t) done; /* the engine's: the last ticket reached */
   tn_sim_clock clocks[TN_SIM_TICKETS];
+  double reached_s;                        /* when the last ticket was reached */
   _Atomic(const tn_sim_failure *) failure; /* of the recording stream, if it had failed before */
 };
 
@@ -273,6 +274,7 @@ tn_status tn_sim_event_record(tn_env *env, void *event, void *stream);
 tn_status tn_sim_event_await(tn_env *env, void *event, void *stream);
 tn_status tn_sim_event_wait(tn_env *env, void *event);
 tn_status tn_sim_event_done(tn_env *env, void *event, int32_t *done);
+tn_status tn_sim_event_seconds(tn_env *env, void *from, void *to, double *seconds);
 
 /* ---- capture.c ---------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
  *   bound_program.c       preparing kernels, binding addresses, making events
  *   run.c                 one run of a program on a slot
  *   state_io.c            state between device and host
+ *   profile.c             the times of steps
  *   executor.c            creating and destroying an executor
  *   caller_memory.c       programs on memory of the caller
  *   nonfinite/            the search for the first value that is not finite */
@@ -100,6 +101,7 @@ struct tn_executor {
   int64_t arena_bytes, slot_bytes, output_bytes, host_bytes;
   int64_t state_version; /* incremented with each change of state */
   bool profile, capture;
+  void *profile_from, *profile_to; /* events around a profiled launch; NULL: the host's clock is used */
   const tn_run_observer *observer; /* or NULL */
 };
 

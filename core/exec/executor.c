@@ -180,6 +180,7 @@ void tn_executor_destroy(tn_executor *e) {
   /* Enqueued work may still use the memory. Its failures are ignored: the executor ends here. */
   for (int32_t role = 0; role < TN_STREAMS; role++)
     device->backend->stream_wait(&device->env, device->streams[role]);
+  tn_executor_profile(e, false);
   for (int32_t i = 0; i < e->n_programs; i++) tn_bound_program_free(e, &e->programs[i]);
   for (int32_t s = 0; s < e->n_slots; s++) destroy_slot(e, &e->slots[s]);
   destroy_slot_memory(e);

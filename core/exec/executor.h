@@ -54,8 +54,9 @@ tn_status tn_executor_write(tn_executor *executor, const char *path, const void 
 /* Profiling: every launch is waited for, so that its time covers it alone, and nothing is captured or
  * replayed. A program takes longer than without where launches would overlap. */
 tn_status tn_executor_profile(tn_executor *executor, bool on);
-/* Launch and end of each step in the last run of a program, in seconds of tn_clock_s; zeros before the first
- * run. NULL: profiling is off. Valid until the next tn_executor_profile. */
+/* Begin and end of each step in the last run of a program, in seconds of tn_clock_s: between events of the
+ * device's clock where the backend has event_seconds, and otherwise with the host's launching and waiting;
+ * zeros before the first run. NULL: profiling is off. Valid until the next tn_executor_profile. */
 typedef struct tn_step_time {
   double start_s, end_s;
 } tn_step_time;

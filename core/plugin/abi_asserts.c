@@ -198,7 +198,7 @@ AT(tn_transform_call, scratch, 72);
 
 /* Structs that begin with struct_size, which their maker sets. They grow at their end. */
 
-SIZED(tn_api, 272);
+SIZED(tn_api, 280);
 AT(tn_api, major, 4);
 AT(tn_api, minor, 6);
 AT(tn_api, fail, 8);
@@ -234,6 +234,7 @@ AT(tn_api, status, 240);
 AT(tn_api, variant, 248);
 AT(tn_api, parallel, 256);
 AT(tn_api, field, 264);
+AT(tn_api, make_folder, 272);
 
 SIZED(tn_conformance_options, 72);
 AT(tn_conformance_options, only, 8);
@@ -273,12 +274,20 @@ AT(tn_match, out_number, 32);
 AT(tn_match, nodes, 40);
 AT(tn_match, constant, 48);
 
-SIZED(tn_device_properties, 88);
+SIZED(tn_device_properties, 272);
 AT(tn_device_properties, host_addressable, 4);
 AT(tn_device_properties, threads, 8);
 AT(tn_device_properties, arch, 12);
 AT(tn_device_properties, memory_bytes, 16);
 AT(tn_device_properties, name, 24);
+AT(tn_device_properties, free_bytes, 88);
+AT(tn_device_properties, cache_bytes, 96);
+AT(tn_device_properties, bytes_per_s, 104);
+AT(tn_device_properties, vector_flops_per_s, 112);
+AT(tn_device_properties, matrix_flops_per_s, 120);
+AT(tn_device_properties, launch_s, 248);
+AT(tn_device_properties, processors, 256);
+AT(tn_device_properties, details, 264);
 
 SIZED(tn_variant, 96);
 AT(tn_variant, id, 4);
@@ -398,6 +407,10 @@ AT(tn_run_options, weights, 40);
 AT(tn_run_options, terminal, 48);
 AT(tn_run_options, quiet, 52);
 
+SIZED(tn_plan_options, 24);
+AT(tn_plan_options, dump_after, 8);
+AT(tn_plan_options, device, 16);
+
 SIZED(tn_bench_options, 32);
 AT(tn_bench_options, mode, 4);
 AT(tn_bench_options, batch, 8);
@@ -435,7 +448,7 @@ AT(tn_device_info, compiled, 64);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 280);
+ITEM(tn_backend, 288);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -466,6 +479,7 @@ AT(tn_backend, native, 248);
 AT(tn_backend, libraries, 256);
 AT(tn_backend, event_done, 264);
 AT(tn_backend, preference, 272);
+AT(tn_backend, event_seconds, 280);
 
 SIZED(tn_comm_device, 24);
 AT(tn_comm_device, index, 4);

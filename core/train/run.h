@@ -27,7 +27,8 @@ struct tn_run {
   int32_t rank, ranks;
   tn_model_fn emit; /* emits the model; NULL: [model] describes it */
   void *emit_user;
-  bool planning; /* only plans are made: nothing runs, and nothing is measured */
+  bool planning; /* only plans are made: no device is opened, nothing runs, and nothing is measured */
+  const char *device_file; /* while planning: describes the device that is planned for; NULL: it is here */
   atomic_int stop;
   double opened_s; /* tn_clock_s when the run was opened */
 };

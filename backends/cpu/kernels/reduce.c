@@ -402,14 +402,11 @@ static tn_status reduce_query(tn_query *q) {
   reduce_kernel p;
   tn_status status = reduce_kernel_make(q, q->match, &p);
   if (status != TN_OK) return status;
-  double bytes = 0;
-  for (int32_t i = 0; i < q->match->n_in; i++) bytes += (double)tn_type_bytes(q->match->in[i]);
   tn_variant v = {.struct_size = sizeof v,
                   .name = p.runs ? "runs" : "rows",
                   .workspace_bytes =
                       p.parts > 1 ? p.parts * p.results * p.sets * (int64_t)sizeof(reduce_word) : 0,
                   .prepared_bytes = sizeof(reduce_kernel),
-                  .cost_s = bytes / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -290,7 +290,7 @@ static void reduce_offer(tn_query *q, const reduce_kernel *p) {
                   .workspace_bytes =
                       p->parts > 1 ? p->parts * p->batch * p->kept * p->sets * (int64_t)sizeof(double) : 0,
                   .prepared_bytes = sizeof(reduce_kernel),
-                  .cost_s = tn_cost_of_bytes(bytes),
+                  .cost_s = tn_cost_of_bytes(q->device, bytes),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -165,18 +165,18 @@ static tn_status onednn_relu_grad_query(tn_query *q) {
   for (int32_t i = 0; i < 4; i++) in[wide[i]] = blocked;
   out[0] = blocked;
   const int32_t inplace[2][2] = {{p.operands.dy, 0}, {p.operands.more, 0}};
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "blocks",
-                  .in = in,
-                  .out = out,
-                  .workspace_bytes = p.parts * p.blocks * p.lanes * 2 * (int64_t)sizeof(double),
-                  .prepared_bytes = sizeof(relu_grad_kernel),
-                  .n_inplace = p.operands.more < 0 ? 1 : 2,
-                  .inplace = inplace,
-                  .cost_s =
-                      tn_cost_of_bytes((p.operands.more < 0 ? 4 : 5) * (double)tn_type_bytes(m->out[0])),
-                  .deterministic = 1,
-                  .capturable = 1};
+  tn_variant v = {
+      .struct_size = sizeof v,
+      .name = "blocks",
+      .in = in,
+      .out = out,
+      .workspace_bytes = p.parts * p.blocks * p.lanes * 2 * (int64_t)sizeof(double),
+      .prepared_bytes = sizeof(relu_grad_kernel),
+      .n_inplace = p.operands.more < 0 ? 1 : 2,
+      .inplace = inplace,
+      .cost_s = tn_cost_of_bytes(q->device, (p.operands.more < 0 ? 4 : 5) * (double)tn_type_bytes(m->out[0])),
+      .deterministic = 1,
+      .capturable = 1};
   tn_add_variant(q, &v);
   return TN_OK;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "backends/sim/capture.h"
 
@@ -87,6 +88,9 @@ static void work_run_record(tn_sim_queue *q, tn_sim_work *work) {
   tn_sim_event *e = work->event.event;
   e->clocks[work->event.ticket % TN_SIM_TICKETS] = *q->clock;
   if (atomic_load(&q->stream->failure.code) != TN_OK) atomic_store(&e->failure, &q->stream->failure);
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  e->reached_s = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
   atomic_store(&e->done, work->event.ticket);
 }
 

@@ -10,13 +10,6 @@
 #include "core/compile/kernels/recorded_choices.h"
 #include "core/plugin/handles.h"
 
-/* The cost of a variant that gives no cost: orders of magnitude of one core of a processor, which rank
- * kernels by their operations and bytes. */
-static double default_cost_s(const tn_target *target, tn_cost cost) {
-  double threads = target->properties.threads > 1 ? target->properties.threads : 1;
-  return 1e-6 + cost.flops / (2e10 * threads) + cost.bytes / 1e10;
-}
-
 /* ---- variants ---- */
 
 /* The variants of one query. The handle of the kernel is its first member. */
@@ -24,7 +17,7 @@ typedef struct variant_list {
   tn_query_host host;
   tn_arena *arena;
   const tn_candidate *candidate;
-  double default_cost_s;
+  double default_cost_s; /* of a variant that gives no cost */
   const tn_recorded_choice
       *recorded; /* an earlier compilation's choice; NULL: it did not choose this kernel */
   tn_choice *variants;
@@ -164,6 +157,14 @@ static const tn_recorded_choice *find_recorded_choice(const tn_graph *graph, con
   return choice != NULL && tn_text_equal(choice->kernel, c->kernel->entry->item->name) ? choice : NULL;
 }
 
+static tn_status measure_rivals(tn_arena *arena, const tn_graph *graph, tn_tuner *tuner, variant_list *c) {
+  tn_tuning tuning;
+  if (!tn_variants_have_rivals(c->candidate->match, c->variants, c->n)) return TN_OK;
+  TN_TRY(tn_describe_tuning(arena, graph, c->candidate, &tuning));
+  tn_measure_variants(tuner, &tuning, c->variants, &c->n, &c->best);
+  return TN_OK;
+}
+
 tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph, const tn_target *target,
                              tn_candidate *candidate) {
   tn_match *match = NULL;
@@ -176,7 +177,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
                     .arena = arena,
                     .candidate = candidate,
                     .recorded = find_recorded_choice(graph, target, candidate),
-                    .default_cost_s = default_cost_s(target, candidate->cost)};
+                    .default_cost_s = tn_match_seconds(graph, candidate, match, &target->properties)};
   tn_error_clear(env);
   tn_status status = query_backend(env, target, candidate);
   if (status == TN_OK) status = candidate->kernel->kernel->query(&c.host.pub);
@@ -184,8 +185,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   if (status == TN_EUNSUPPORTED) return store_decline_reason(env, arena, candidate, tn_error_text(env));
   if (status != TN_OK) return fail_query(env, candidate, status);
   if (c.n == 0) return store_decline_reason(env, arena, candidate, "it offered no variant");
-  if (target->tuner != NULL && !c.replayed)
-    tn_measure_variants(target->tuner, candidate->kernel->entry, match, c.variants, c.n, &c.best);
+  if (target->tuner != NULL && !c.replayed) TN_TRY(measure_rivals(arena, graph, target->tuner, &c));
   candidate->choice = c.variants[c.best];
   /* pass layout must not replace a replayed variant */
   candidate->variants = c.replayed ? &c.variants[c.best] : c.variants;

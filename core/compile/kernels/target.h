@@ -9,7 +9,7 @@
 #include "tenon/plugin/communicator.h"
 
 typedef struct tn_target {
-  tn_device_properties properties; /* kernels read them in `query` */
+  tn_device_properties properties; /* complete; kernels read them in `query` */
   /* Families whose kernels run on the device, best first: extensions before their family, the family before
    * those that it accepts. */
   const char *const *families;
@@ -31,6 +31,10 @@ typedef struct tn_target {
   const struct tn_recorded_choices
       *replay; /* choices of an earlier compilation (recorded_choices.h). NULL: none */
 } tn_target;
+
+/* Replaces unknown rates by orders of magnitude of one core of a processor for each thread, which rank
+ * kernels by their operations and bytes. */
+void tn_properties_complete(tn_device_properties *properties);
 
 /* The result of the open of a family's backend; NULL if it is not open. */
 void *tn_target_self(const tn_target *target, const char *family);

@@ -121,7 +121,7 @@ static double parameter_use_s(const parameter_layouts *p, const layout_use *use,
   for (int32_t i = 0; i < g->n_variants; i++) {
     const tn_operand_layout *rule = tn_group_layout_rule(g, &g->variants[i], use->index);
     bool same = !rule->layout.set || tn_layout_same(&rule->layout, layout, type->rank);
-    double cost_s = g->variants[i].cost_s + (same ? 0 : tn_layout_reorder_s(type));
+    double cost_s = g->variants[i].cost_s + (same ? 0 : tn_layout_reorder_s(&p->target->properties, type));
     if (i == 0 || cost_s < least_s) least_s = cost_s;
   }
   return least_s;

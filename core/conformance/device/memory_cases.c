@@ -2,6 +2,7 @@
  * Blocks are so large that a copy takes a while, so a missing wait shows. */
 #include <string.h>
 
+#include "core/base/system.h"
 #include "core/conformance/device/device_cases.h"
 
 enum { BLOCK = TN_FIXTURE_BLOCK, BLOCKS = TN_FIXTURE_BLOCKS, ROUNDS = 24, LATE = 32, ODD = 13 };
@@ -140,6 +141,27 @@ tn_status tn_device_case_events(tn_device_fixture *f) {
                                "a stream does not wait for the event that it awaits");
       memset(f->host_block[2 + k], 0, BLOCK);
     }
+  }
+  return TN_OK;
+}
+
+/* The device's clock does not run backwards, and not faster than the host's, which sees the waiting as well.
+ */
+tn_status tn_device_case_time(tn_device_fixture *f) {
+  const tn_backend *b = f->backend;
+  void *stream = f->device->streams[TN_STREAM_COMPUTE];
+  if (b->event_seconds == NULL) return TN_OK;
+  for (int32_t i = 0; i < ROUNDS; i++) {
+    double seconds = -1, start_s = tn_clock_s();
+    TN_TRY(b->event_record(f->env, f->events[0], stream));
+    TN_TRY(tn_device_fixture_enqueue_copy(f, TN_STREAM_COMPUTE, TN_COPY_ON_DEVICE, f->device_block[1],
+                                          f->device_block[0], BLOCK));
+    TN_TRY(b->event_record(f->env, f->events[1], stream));
+    TN_TRY(b->stream_wait(f->env, stream));
+    TN_TRY(b->event_seconds(f->env, f->events[0], f->events[1], &seconds));
+    tn_device_fixture_expect(f, seconds >= 0, "event_seconds is negative, or was not set");
+    tn_device_fixture_expect(f, seconds <= 1.1 * (tn_clock_s() - start_s) + 1e-3,
+                             "event_seconds is longer than the work took with its wait");
   }
   return TN_OK;
 }

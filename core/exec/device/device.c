@@ -43,6 +43,15 @@ static tn_status set_pin(tn_device *device, const tn_device_request *request, tn
   return tn_pin_check(&device->env, pin, *(const int64_t *)option_value(options, threads));
 }
 
+/* The folder of a backend under the cache folder, unless its section sets it. The backend makes it when it
+ * has something to store. */
+static tn_status set_cache(tn_device *device, const char *folder, tn_options *options) {
+  const tn_option *option = common_option(options, "cache", TN_OPT_TEXT);
+  if (folder == NULL || *folder == '\0' || option == NULL || is_option_given(options, option)) return TN_OK;
+  const char *own = tn_arena_printf(&device->memory, "%s/%s", folder, options->item->name);
+  return own != NULL ? tn_options_set_text(&device->env, options, "cache", own) : TN_ENOMEM;
+}
+
 /* The options struct of a backend or an extension: defaults, then [backend.NAME], then the options of [run]
  * that the section does not set. */
 static tn_status fill_backend_options(tn_device *device, const tn_device_request *request,
@@ -54,6 +63,7 @@ static tn_status fill_backend_options(tn_device *device, const tn_device_request
   if (request->configure != NULL) TN_TRY(request->configure(env, request->context, &options));
   TN_TRY(set_threads(device, request->threads, &options));
   TN_TRY(set_pin(device, request, &options, &pin));
+  TN_TRY(set_cache(device, request->cache, &options));
   TN_TRY(tn_options_finish(env, &options));
   if (backend->parallel != NULL) device->pin = pin;
   *data = options.data;
@@ -73,6 +83,12 @@ static tn_status open_backend(tn_device *device, const tn_device_request *reques
   const void *options = NULL;
   TN_TRY(fill_backend_options(device, request, backend, &options));
   return backend->open(&device->env, options, self);
+}
+
+tn_status tn_device_open_extension(tn_device *device, const tn_device_request *request,
+                                   const tn_backend *extension) {
+  device->extension = extension;
+  return open_backend(device, request, extension, &device->extension_self);
 }
 
 /* The family of an extension must not be an extension itself, since that has no devices. */
@@ -153,6 +169,7 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   device->target.properties.struct_size =
       sizeof(device->target.properties); /* the backend's may be smaller */
   TN_TRY(check_host_memory(device));
+  tn_properties_complete(&device->target.properties);
   return check_accepted(device);
 }
 
@@ -166,15 +183,13 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
                             const char *name) {
   const tn_backend *named;
   TN_TRY(find_backend(device, registry, name, &named));
-  if (named->extends != NULL) {
-    TN_TRY(find_backend(device, registry, named->extends, &device->backend));
-    device->extension = named;
-  } else {
+  if (named->extends == NULL)
     device->backend = named;
-  }
+  else
+    TN_TRY(find_backend(device, registry, named->extends, &device->backend));
   TN_TRY(check_family(device));
   TN_TRY(open_backend(device, request, device->backend, &device->self));
-  if (device->extension != NULL) TN_TRY(open_backend(device, request, named, &device->extension_self));
+  if (named->extends != NULL) TN_TRY(tn_device_open_extension(device, request, named));
   device->uncaptured = request->uncaptured;
   if (request->pin.n > 0 &&
       (device->backend->parallel == NULL || tn_options_find(&device->backend->item, "pin") == NULL))
@@ -240,9 +255,8 @@ static tn_status try_fallback(tn_env *env, tn_registry *registry, const tn_devic
   return TN_OK;
 }
 
-/* next: index of the first name after that of the device. */
-static tn_status find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
-                               int32_t next, tn_device *device) {
+tn_status tn_device_find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                                  int32_t next, tn_device *device) {
   const char *reserve = request->reserve;
   if (request->fallback == TN_FALLBACK_NONE) return TN_OK;
   for (int32_t i = next; i < request->n_names && device->fallback == NULL; i++)
@@ -263,8 +277,8 @@ tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_r
   tn_text reasons = tn_text_new(env);
   tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = auto");
   for (int32_t i = 0; i < request->n_names; i++) {
-    status = open_candidate(env, registry, request, request->names[i], true, device);
-    if (status == TN_OK) status = find_fallback(env, registry, request, i + 1, *device);
+    status = open_candidate(env, registry, request, request->names[i], !request->closed, device);
+    if (status == TN_OK) status = tn_device_find_fallback(env, registry, request, i + 1, *device);
     if (!tries_next_backend(status)) break;
     tn_text_addf(&reasons, "%s%s", i > 0 ? "; " : "", tn_error_text(env));
     if (i + 1 < request->n_names)

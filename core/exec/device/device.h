@@ -16,7 +16,7 @@ typedef struct tn_device {
   const tn_backend *extension; /* if the name is that of an extension; else NULL */
   void *self, *extension_self; /* the backends' objects */
   int32_t index;
-  void *device;
+  void *device; /* NULL: not open */
   void *streams[TN_STREAMS];
   tn_target target;
   int64_t bytes, peak_bytes; /* allocated now, and at most so far */
@@ -51,9 +51,11 @@ typedef struct tn_device_request {
    * host memory among the names after the one that is opened, and then `reserve` (may be NULL). */
   int32_t fallback;
   const char *reserve;
-  bool uncaptured; /* launches are enqueued one by one, even where the device supports capture */
-  tn_ints pin;     /* processors for the threads of a backend with that option; empty: not bound */
-  bool automatic;  /* `auto` chose names: the reasons against them are no warnings */
+  bool uncaptured;   /* launches are enqueued one by one, even where the device supports capture */
+  tn_ints pin;       /* processors for the threads of a backend with that option; empty: not bound */
+  bool automatic;    /* `auto` chose names: the reasons against them are no warnings */
+  const char *cache; /* the folder under which backends have folders of their own; NULL: none */
+  bool closed; /* the device is described and not opened: programs can be compiled for it, and not run */
 } tn_device_request;
 
 /* Opens the first usable backend of `names` ("cuda", "onednn", "cpu"); for an extension, its family too. The
@@ -61,6 +63,19 @@ typedef struct tn_device_request {
 tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_request *request,
                            tn_device **device);
 void tn_device_destroy(tn_device *device);
+
+/* absent_device.c: a device for which programs can be compiled and not run: a file (device_file.h) has its
+ * properties. Of the request it uses the fallback. Messages begin with the file and the line. */
+tn_status tn_device_from_file(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                              const char *path, tn_device **device);
+
+/* Opens a backend that extends the device's family. */
+tn_status tn_device_open_extension(tn_device *device, const tn_device_request *request,
+                                   const tn_backend *extension);
+
+/* The fallback that the request asks for, if there is one. next: index of the first name to try. */
+tn_status tn_device_find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                                  int32_t next, tn_device *device);
 
 /* Opens the device and streams of a fallback, unless they are open. */
 tn_status tn_device_start(tn_device *device);

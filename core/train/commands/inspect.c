@@ -9,6 +9,7 @@
 
 #include "core/base/system.h"
 #include "core/base/vec.h"
+#include "core/exec/device/device_file.h"
 #include "core/plugin/context.h"
 #include "core/train/settings/settings.h"
 #include "tenon/plugin/backend.h"
@@ -147,9 +148,7 @@ static tn_status inspect_list_devices(tn_context *context, const tn_backend *bac
     tn_device_properties properties = {.struct_size = sizeof properties};
     TN_TRY(backend->properties(env, self, i, &properties));
     json_array_append_new(devices,
-                          json_pack("{s:s, s:i, s:f, s:i}", "name", properties.name, "threads",
-                                    properties.threads, "memory_mib",
-                                    (double)properties.memory_bytes / 1048576.0, "arch", properties.arch));
+                          tn_device_file_json(backend->item.name, backend->accepts, count, &properties));
   }
   return TN_OK;
 }

@@ -1,4 +1,6 @@
 /* core/train/commands/plan.c: tn_run_plan: compiles and reports the programs that training would run. */
+#include <string.h>
+
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/feeder.h"
@@ -56,9 +58,17 @@ static tn_status plan_command_check_pass(tn_run *run, const char *name) {
   return status;
 }
 
-tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **dump) {
+/* The caller's struct may be of an older header: members that it lacks are 0. */
+static tn_plan_options plan_command_options(const tn_plan_options *given) {
+  tn_plan_options o = {0};
+  if (given) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
+  return o;
+}
+
+tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, char **dump) {
+  tn_plan_options wanted = plan_command_options(given);
   tn_text text = tn_text_new(&run->env);
-  tn_compile_options options = {.dump_after = dump_after, .dump = &text};
+  tn_compile_options options = {.dump_after = wanted.dump_after, .dump = &text};
   tn_program_request request = {.dump = dump ? &options : NULL};
   tn_program_set set = {.map = NULL};
   tn_device *device = NULL;
@@ -66,7 +76,8 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   *json = NULL;
   if (dump) *dump = NULL;
   run->planning = true;
-  tn_status status = plan_command_check_pass(run, dump_after);
+  run->device_file = wanted.device;
+  tn_status status = plan_command_check_pass(run, wanted.dump_after);
   if (status == TN_OK) status = tn_run_open_device(run, &device);
   if (status == TN_OK) status = plan_command_batches(run, device, plan_command_has_loss(run), &request);
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
@@ -88,5 +99,6 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   tn_device_destroy(device);
   run->ranks = 0;
   run->planning = false;
+  run->device_file = NULL;
   return status;
 }

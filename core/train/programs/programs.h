@@ -52,7 +52,8 @@ extern const char *const tn_graph_passes[];
 
 tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
                               tn_program_set *set);
-/* memory_limit.c: compiles within [run] memory_limit, repeats recorded choices, and reports fallbacks. */
+/* compile_within_limit.c: compiles within [run] memory_limit and the memory of the device, repeats recorded
+ * choices, and reports fallbacks. A failure names the largest batch that fits. */
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set);
 void tn_programs_free(tn_run *run, tn_program_set *set);

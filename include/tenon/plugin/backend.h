@@ -190,11 +190,19 @@ typedef struct tn_backend {
    * of equal ones the first by name. 0: never by auto, only by its name; for tests and simulations. By
    * convention a reference has 10, an extension more than its family (20), devices of their own 100. */
   int32_t preference;
+
+  /* Optional: the seconds between the last records of two events, by the device's clock. Both are done, and
+   * `from` was recorded before `to`, on the same stream. Autotune and profiles use it; without it they use
+   * the host's clock, which includes the launching and the waiting. */
+  tn_status (*event_seconds)(tn_env *env, void *from, void *to, double *seconds);
 } tn_backend;
 
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int); and `pin`
  * (ints), the processors of the team's threads in order, checked, at least `threads` of them; empty: threads
- * are not bound. The first processor is the launching thread's, which the host binds while a program runs. */
+ * are not bound. The first processor is the launching thread's, which the host binds while a program runs.
+ * And `cache` (text): a folder of the backend's own under the user's cache folder, for results that later
+ * processes can use, such as compiled kernels. It may not exist: tn_make_folder makes it before the first
+ * write. Several processes may use it at once; "": there is none. */
 
 TN_END_C
 #endif

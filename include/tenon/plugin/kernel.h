@@ -54,7 +54,8 @@ typedef struct tn_match {
 } tn_match;
 
 /* Properties of a device that kernel selection depends on. The backend fills them; the host has set
- * struct_size and zeroed the rest. */
+ * struct_size and zeroed the rest. In `query` and `prepare` the rates of all dtypes and launch_s are above 0:
+ * the host replaces a 0 by an order of magnitude. */
 typedef struct tn_device_properties {
   uint32_t struct_size;
   int32_t host_addressable; /* 1: device addresses are host addresses */
@@ -62,7 +63,24 @@ typedef struct tn_device_properties {
   int32_t arch;             /* the family's numbering, 90 for sm_90; 0: none */
   int64_t memory_bytes;
   char name[64];
+  int64_t free_bytes;        /* of memory_bytes, unused when the properties were read; 0: unknown */
+  int64_t cache_bytes;       /* the largest cache between memory and arithmetic; 0: unknown */
+  double bytes_per_s;        /* of device memory, reads and writes together; 0: unknown */
+  double vector_flops_per_s; /* of f32 arithmetic without matrix units; 0: unknown */
+  /* By dtype of the operands: products of matrices, on matrix units where there are any; 0: unknown. */
+  double matrix_flops_per_s[16];
+  double launch_s;    /* from the end of an empty launch to the end of the next on the stream; 0: unknown */
+  int32_t processors; /* streaming multiprocessors, or cores in use; 0: unknown */
+  /* A JSON object with what else the backend's kernels read in `query`, valid until close; NULL: none. */
+  const char *details;
 } tn_device_properties;
+
+/* Estimated seconds of a launch that overlaps `flops` operations at a rate with the traffic of `bytes`. */
+static inline double tn_estimate_s(const tn_device_properties *d, double bytes, double flops,
+                                   double flops_per_s) {
+  double memory_s = bytes / d->bytes_per_s, arithmetic_s = flops / flops_per_s;
+  return d->launch_s + (memory_s > arithmetic_s ? memory_s : arithmetic_s);
+}
 
 /* Layout rules of an operand or result. */
 enum {
@@ -91,7 +109,9 @@ struct tn_variant {
   /* n_inplace pairs {operand, result}: the result may have the operand's address. */
   int32_t n_inplace;
   const int32_t (*inplace)[2];
-  double cost_s;         /* estimated seconds; 0: the host estimates from flops and bytes */
+  /* Estimated seconds, from the rates of the device; 0: the host estimates from the operations and bytes of
+   * the ops. */
+  double cost_s;
   int32_t deterministic; /* 1: the same bits in every run, for any number of threads */
   int32_t capturable;    /* 1: the backend can capture its launch */
   /* Device memory that lives as long as the prepared kernel and that `fold` fills from constant operands:

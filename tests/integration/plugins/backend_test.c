@@ -133,7 +133,7 @@ static const struct mistake {
      "capture, capture_launch and capture_delete come together or not at all"},
     {"/[.]accepts = /d", "train lenet.ini --set backend.use=acme",
      "it has no kernel for these ops, which memory plans insert: reorder, full"},
-    {"", "train lenet.ini --set backend.acme.memory=100KB", "bytes are asked for, 0 of 100000 are in use"},
+    {"", "train lenet.ini --set backend.acme.memory=100KB", "and device 'acme 0' has 0.1 MiB"},
     {"s/(w->body(&here) != TN_OK)/(w->body)/", "train lenet.ini", "it failed and did not say why"},
     {"/[.]enqueue = /d", "train lenet.ini --set backend.use=acme",
      "it accepts kernels of 'cpu' and has no enqueue"},

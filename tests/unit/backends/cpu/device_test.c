@@ -53,7 +53,13 @@ static void a_device_is_opened_used_and_closed(void **state) {
   assert_int_equal(properties.threads, 3);
   assert_int_equal(properties.host_addressable, 1);
   assert_true(properties.memory_bytes > 0);
+  assert_true(properties.free_bytes > 0 && properties.free_bytes <= properties.memory_bytes);
   assert_string_not_equal(properties.name, "");
+  assert_int_equal(properties.processors, 3);
+  assert_true(properties.bytes_per_s == 3e10 && properties.launch_s > 0);
+  assert_true(properties.vector_flops_per_s >= 3 * 8e9);
+  assert_true(properties.matrix_flops_per_s[TN_F32] == 2 * properties.matrix_flops_per_s[TN_F64]);
+  assert_non_null(strstr(properties.details, "\"vector_bits\": "));
   assert_int_equal(b->device_open(&env, backend, 0, &device), TN_OK);
   int64_t squares[100];
   b->parallel(&env, device, 100, square_chunk, squares);

@@ -92,6 +92,22 @@ static void a_family_is_opened_with_its_streams_and_options(void **state) {
   tn_device_destroy(device);
 }
 
+/* The properties of a device need no open device. */
+static void a_closed_device_has_a_target_and_nothing_else(void **state) {
+  (void)state;
+  const char *names[] = {"near"};
+  tn_device_request request = {names, 1, 1, 5, configure, NULL};
+  request.closed = true;
+  tn_device *device;
+  assert_int_equal(tn_device_create(&env, registry, &request, &device), TN_OK);
+  assert_int_equal(report.opened, 1);
+  assert_true(report.devices == 0 && report.streams == 0);
+  assert_null(device->device);
+  assert_int_equal(device->target.properties.threads, 3);
+  assert_int_equal(device->target.n_families, 3);
+  tn_device_destroy(device);
+}
+
 static void an_extension_brings_its_family(void **state) {
   (void)state;
   tn_device *device;
@@ -202,6 +218,7 @@ static void memory_is_counted(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_family_is_opened_with_its_streams_and_options),
+      CASE(a_closed_device_has_a_target_and_nothing_else),
       CASE(an_extension_brings_its_family),
       CASE(what_cannot_be_used_is_passed_over_with_its_reason),
       CASE(all_reasons_are_told_when_none_is_left),
