@@ -171,10 +171,9 @@ typedef struct tn_sim_block {
   uint64_t bytes;
   int32_t kind;
   tn_sim_shadow *shadow; /* NULL: unchecked */
-  /* The last copy from staging memory, and its checksum: another checksum shows that the host has written
-   * since. */
-  const void *from;
-  uint64_t from_bytes, sum;
+  /* The contents at the last copies from checked staging memory: other bytes show that the host has written
+   * since. NULL: unchecked, or device memory. */
+  char *copied;
 } tn_sim_block;
 
 /* A copy from or to host memory, and its position in a stream. */

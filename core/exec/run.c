@@ -33,10 +33,8 @@ static tn_status run_fallback_segment(tn_executor *e, tn_bound_program *bound, i
   return tn_fallback_end(e, bound, segment, slot);
 }
 
-/* Every segment ends on the compute stream, so the event `computed` marks the end of the program there. */
+/* Every segment ends on the compute stream. */
 static tn_status run_segments(tn_executor *e, tn_bound_program *bound, int32_t slot) {
-  const tn_backend *backend = e->device->backend;
-  tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
   if (bound->folded_version != e->state_version) TN_TRY(tn_folded_compute(e, bound, slot));
   if (e->profile) TN_TRY(tn_device_wait_stream(e->device, compute));
@@ -45,21 +43,40 @@ static tn_status run_segments(tn_executor *e, tn_bound_program *bound, int32_t s
                                                 : run_device_segment(e, bound, i, slot));
   if (captures_allowed(e) && !bound->capture_tried) TN_TRY(tn_captures_record(e, bound));
   if (bound->program->cover->graph->commits.n > 0) e->state_version++;
-  return backend->event_record(env, e->slots[slot].computed, compute);
-}
-
-tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
-  tn_pinned pinned;
-  tn_pin_enter(&pinned, e->device);
-  tn_status status = run_segments(e, bound, slot);
-  tn_pin_leave(&pinned);
-  return status;
+  return TN_OK;
 }
 
 /* Slots whose runs are enqueued together. Their memory is adjacent. */
 typedef struct slot_range {
   int32_t first, n;
 } slot_range;
+
+/* One replay where the runs are one capture. */
+static tn_status run_each(tn_executor *e, tn_bound_program *bound, slot_range r) {
+  void *chain = NULL;
+  if (r.n > 1 && captures_allowed(e)) TN_TRY(tn_captures_find_chain(e, bound, r.first, r.n, &chain));
+  for (int32_t i = 0; i < r.n && chain == NULL; i++) TN_TRY(run_segments(e, bound, r.first + i));
+  if (chain == NULL) return TN_OK;
+  if (bound->program->cover->graph->commits.n > 0) e->state_version++;
+  return e->device->backend->capture_launch(&e->device->env, chain, e->device->streams[TN_STREAM_COMPUTE]);
+}
+
+/* The last slot's event `computed` marks the end of the programs on the compute stream. */
+static tn_status launch_slots(tn_executor *e, tn_bound_program *bound, slot_range r) {
+  int32_t last = r.first + r.n - 1;
+  tn_pinned pinned;
+  tn_pin_enter(&pinned, e->device);
+  tn_status status = run_each(e, bound, r);
+  tn_pin_leave(&pinned);
+  for (int32_t i = 0; i < r.n; i++) e->slots[r.first + i].end = last;
+  if (status != TN_OK) return status;
+  return e->device->backend->event_record(&e->device->env, e->slots[last].computed,
+                                          e->device->streams[TN_STREAM_COMPUTE]);
+}
+
+tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
+  return launch_slots(e, bound, (slot_range){slot, 1});
+}
 
 /* Makes a stream await the ends of the last runs on the slots: their computation, or the copies of their
  * outputs. Runs that were enqueued together have one end. */
@@ -111,18 +128,6 @@ static tn_status copy_slots_out(tn_executor *e, const tn_program *program, slot_
     TN_TRY(backend->copy(env, stream, TN_COPY_TO_HOST, first->host_output, first->output,
                          (uint64_t)((r.n - 1) * e->output_bytes + program->output_bytes)));
   return backend->event_record(env, last->arrived, stream);
-}
-
-/* The launches of all runs; the last slot's event `computed` records their end. */
-static tn_status launch_slots(tn_executor *e, tn_bound_program *bound, slot_range r) {
-  void *compute = e->device->streams[TN_STREAM_COMPUTE], *chain = NULL;
-  if (r.n > 1 && captures_allowed(e)) TN_TRY(tn_captures_find_chain(e, bound, r.first, r.n, &chain));
-  for (int32_t i = 0; i < r.n; i++) e->slots[r.first + i].end = r.first + r.n - 1;
-  for (int32_t i = 0; i < r.n && chain == NULL; i++) TN_TRY(tn_launch_program(e, bound, r.first + i));
-  if (chain == NULL) return TN_OK;
-  TN_TRY(e->device->backend->capture_launch(&e->device->env, chain, compute));
-  if (bound->program->cover->graph->commits.n > 0) e->state_version++;
-  return e->device->backend->event_record(&e->device->env, e->slots[r.first + r.n - 1].computed, compute);
 }
 
 static tn_status run_slots(tn_executor *e, int32_t program, slot_range r, bool reuse_inputs) {

@@ -169,6 +169,10 @@ void scenario_fill(scenario *s, int32_t slot, float value) {
   for (int32_t i = 0; i < SCENARIO_N; i++) x[i] = value + (float)i;
 }
 
+bool scenario_run_both(scenario *s) {
+  return scenario_ok(s, tn_executor_run_several(s->executor, 0, 0, SCENARIO_SLOTS));
+}
+
 bool scenario_run(scenario *s, int32_t slot) { return scenario_ok(s, tn_executor_run(s->executor, 0, slot)); }
 
 bool scenario_collect(scenario *s, int32_t slot) {

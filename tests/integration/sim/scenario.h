@@ -78,6 +78,7 @@ bool scenario_create_executor(scenario *s); /* for scenario_kind.setup */
 
 void scenario_fill(scenario *s, int32_t slot, float value);
 bool scenario_run(scenario *s, int32_t slot);
+bool scenario_run_both(scenario *s);              /* both slots, enqueued together */
 bool scenario_collect(scenario *s, int32_t slot); /* waits, and appends the output to results */
 bool scenario_read_state(scenario *s);
 /* Overwrites its buffer after the call, which must have read it. */
