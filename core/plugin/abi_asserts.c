@@ -331,6 +331,7 @@ AT(tn_run_info, classes, 160);
 AT(tn_run_info, parameters, 168);
 AT(tn_run_info, planned_bytes, 176);
 AT(tn_run_info, resumed, 184);
+AT(tn_run_info, replayed, 188);
 
 SIZED(tn_event, 112);
 AT(tn_event, kind, 4);

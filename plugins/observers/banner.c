@@ -67,7 +67,8 @@ static void banner_print_run(FILE *to, const tn_run_info *run) {
   char text[LINE], step[32];
   const char *folder = *run->folder ? run->folder : "nothing is written";
   if (run->resumed)
-    snprintf(text, sizeof text, "%s, resumed after step %s", folder, banner_count(step, run->first_step));
+    snprintf(text, sizeof text, "%s, resumed after step %s%s", folder, banner_count(step, run->first_step),
+             run->replayed ? ", with the kernels of its plan.json" : "");
   else
     snprintf(text, sizeof text, "%s%s", folder, *run->folder ? ", new" : "");
   banner_print(to, "run", text);

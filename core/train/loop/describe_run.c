@@ -56,7 +56,8 @@ tn_status tn_training_start_observers(tn_training *t) {
                       .precision = run->settings.precision->item.name,
                       .parameters = tn_programs_parameters(&t->set),
                       .planned_bytes = tn_training_planned_bytes(t),
-                      .resumed = t->resumed};
+                      .resumed = t->resumed,
+                      .replayed = run->recorded_choices != NULL};
   describe_device(t, &info);
   describe_data(t, &info);
   describe_output(run, &info);

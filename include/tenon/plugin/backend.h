@@ -91,7 +91,8 @@ typedef struct tn_backend {
   /* Number of devices. TN_EUNAVAILABLE with a reason: there is no usable device. Default: 1. */
   tn_status (*count)(tn_env *env, void *backend, int32_t *count);
   /* Properties of device `index`, 0 <= index < count, without opening it. The members are 0 before the call.
-   * Without memory_new, host_addressable must be 1. Default: host_addressable, 1 thread. */
+   * Without memory_new, host_addressable must be 1. Default: host_addressable, 1 thread, the host's memory.
+   */
   tn_status (*properties)(tn_env *env, void *backend, int32_t index, tn_device_properties *properties);
   /* 0 <= index < count. Default: the device is the backend's object. */
   tn_status (*device_open)(tn_env *env, void *backend, int32_t index, void **device);
