@@ -40,6 +40,8 @@ static tn_status training_build_programs(tn_training *t) {
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
   t->steps_per_launch = tn_training_steps_per_launch(t);
   t->slots = tn_run_input_slots(run, t->steps_per_launch);
+  if (t->steps_per_launch > 1)
+    tn_logf(&run->env, TN_LOG_INFO, "%d steps are launched at once", (int)t->steps_per_launch);
   /* a device with its own memory computes while the host prepares the next step */
   bool late = !t->device->target.properties.host_addressable;
   t->max_ahead = late && t->slots > 2 * t->micro_batches ? t->steps_per_launch : 0;
