@@ -63,14 +63,13 @@ static int32_t device_file_line(const tn_device_file *file, const char *key) {
 
 tn_status tn_device_file_fail(tn_env *env, const tn_device_file *file, const char *key, const char *format,
                               ...) {
-  char text[512];
   int32_t line = device_file_line(file, key);
   va_list list;
   va_start(list, format);
-  vsnprintf(text, sizeof text, format, list);
+  tn_status status = tn_failv(env, TN_EINVAL, NULL, format, list);
   va_end(list);
-  if (line == 0) return tn_failf(env, TN_EINVAL, "%s: %s", file->path, text);
-  return tn_failf(env, TN_EINVAL, "%s:%d: %s", file->path, (int)line, text);
+  return line == 0 ? tn_wrap(env, status, "%s", file->path)
+                   : tn_wrap(env, status, "%s:%d", file->path, (int)line);
 }
 
 static tn_status device_file_fail_unknown(tn_env *env, const tn_device_file *file, const char *key) {
@@ -118,25 +117,35 @@ static tn_status device_file_read_real(tn_env *env, const tn_device_file *file, 
   return device_file_fail_type(env, file, key, "a number above 0");
 }
 
+/* Sets `bytes` bytes of the properties, from the member's offset on. */
+static void device_file_set(tn_device_file *file, const device_member *member, const void *value,
+                            size_t bytes) {
+  char all[sizeof file->properties];
+  memcpy(all, &file->properties, sizeof all);
+  memcpy(all + member->offset, value, bytes);
+  memcpy(&file->properties, all, sizeof all);
+}
+
 static tn_status device_file_read_member(tn_env *env, tn_device_file *file, const json_t *value,
                                          const device_member *member) {
-  char *to = (char *)&file->properties + member->offset;
   int64_t whole = 0;
   double real = 0;
   if (member->type == MEMBER_FLAG) {
     if (!json_is_boolean(value)) return device_file_fail_type(env, file, member->name, "true or false");
-    *(int32_t *)(void *)to = json_is_true(value);
+    int32_t flag = json_is_true(value);
+    device_file_set(file, member, &flag, sizeof flag);
   } else if (member->type == MEMBER_REAL) {
     TN_TRY(device_file_read_real(env, file, value, member->name, &real));
-    *(double *)(void *)to = real;
+    device_file_set(file, member, &real, sizeof real);
   } else {
     bool small = member->type == MEMBER_INT32;
     int64_t most = small ? INT32_MAX : (int64_t)1 << 60;
     TN_TRY(device_file_read_whole(env, file, value, member->name, most, &whole));
+    int32_t narrow = (int32_t)whole;
     if (small)
-      *(int32_t *)(void *)to = (int32_t)whole;
+      device_file_set(file, member, &narrow, sizeof narrow);
     else
-      *(int64_t *)(void *)to = whole;
+      device_file_set(file, member, &whole, sizeof whole);
   }
   return TN_OK;
 }
