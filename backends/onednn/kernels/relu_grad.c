@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backends/onednn/kernels/kernels.h"
+#include "backends/shared/constants.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "backends/onednn/kernels/image_layouts.h"
@@ -52,9 +53,7 @@ static const void *relu_grad_operand(const relu_grad_job *j, int32_t i, int64_t 
 
 static void relu_grad_block(const relu_grad_job *j, int64_t part, int64_t block) {
   const relu_grad_kernel *p = j->p;
-  tn_relu_grad g = {.bound = relu_grad_operand(j, p->operands.bound, 0),
-                    .other = relu_grad_operand(j, p->operands.other, 0),
-                    .mean = (const float *)j->l->in[p->operands.mean].data + block * p->lanes,
+  tn_relu_grad g = {.mean = (const float *)j->l->in[p->operands.mean].data + block * p->lanes,
                     .sums = relu_grad_sums(j, part, block)};
   int64_t end = least(p->images, (part + 1) * p->part);
   memset(g.sums, 0, (size_t)p->lanes * 2 * sizeof *g.sums);
@@ -114,12 +113,11 @@ static bool relu_grad_are_batch_axes(const tn_reduce_attributes *a, int32_t rank
 
 static bool relu_grad_types_fit(const tn_match *m, const relu_grad_operands *at) {
   const tn_type *x = m->in[at->x];
-  const int32_t wide[] = {at->dy, at->more < 0 ? at->dy : at->more, at->r}, one[] = {at->bound, at->other};
+  const int32_t wide[] = {at->dy, at->more < 0 ? at->dy : at->more, at->r};
   for (int32_t i = 0; i < 3; i++)
     if (!tn_type_equal(m->in[wide[i]], x)) return false;
-  for (int32_t i = 0; i < 2; i++)
-    if (m->in[one[i]]->dtype != x->dtype || tn_type_count(m->in[one[i]]) != 1) return false;
-  return tn_type_equal(m->out[0], x) && m->in[at->mean]->dtype == TN_F32;
+  return tn_operand_is_zero(m, at->bound) && tn_operand_is_zero(m, at->other) &&
+         tn_type_equal(m->out[0], x) && m->in[at->mean]->dtype == TN_F32;
 }
 
 /* Chunks of blocks of channels, and parts of the images where there are few blocks. */
@@ -156,8 +154,10 @@ static tn_status onednn_relu_grad_query(tn_query *q) {
   const tn_match *m = q->match;
   relu_grad_kernel p;
   if (!relu_grad_make(m, q->backend, &p))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL,
-                   "the channels do not fill blocks, or the axes or types are not those of a batch norm");
+    return tn_fail(
+        q, TN_EUNSUPPORTED, NULL,
+        "the channels do not fill blocks, the gate is not that of a ReLU, or the axes or types are not "
+        "those of a batch norm");
   tn_operand_layout in[8] = {{0}}, out[3] = {{0}};
   tn_operand_layout blocked = {TN_LAYOUT_FIXED, 0, tn_channels_blocked(m->out[0]->rank, p.lanes)};
   const int32_t wide[] = {p.operands.dy, p.operands.more < 0 ? p.operands.dy : p.operands.more, p.operands.r,

@@ -5,12 +5,11 @@
 
 #include "backends/onednn/simd/loops.h"
 
-/* n blocks of `lanes` channels. h = r > bound ? dy + more : other. The sums of h and of h (x - mean), `lanes`
+/* n blocks of `lanes` channels. h = r > 0 ? dy + more : 0. The sums of h and of h (x - mean), `lanes`
  * of each, are added to `sums`. more: NULL without a second gradient. */
 typedef struct tn_relu_grad {
   const void *dy, *more, *r, *x;
   void *h;
-  const void *bound, *other; /* one element each */
   const float *mean;
   double *sums;
 } tn_relu_grad;

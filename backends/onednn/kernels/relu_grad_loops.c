@@ -12,13 +12,8 @@ V_INLINE vf relu_grad_round(int32_t dtype, vf x) {
   return dtype == TN_BF16 ? v_round_bf16(x) : v_round_f16(x);
 }
 
-V_INLINE vf relu_grad_splat(int32_t dtype, const void *x) {
-  return v_splat(v_load_part_as(dtype, x, 0, 1, 0)[0]);
-}
-
 V_INLINE void relu_grad_run(int32_t dtype, bool more, const tn_relu_grad *g, int64_t n) {
-  vf bound = relu_grad_splat(dtype, g->bound), other = relu_grad_splat(dtype, g->other),
-     mean = v_load(g->mean);
+  vf zero = v_splat(0), mean = v_load(g->mean);
   for (int64_t from = 0; from < n; from += TERMS) {
     int64_t end = n - from < TERMS ? n : from + TERMS;
     vf sum = {0}, dot = {0};
@@ -26,7 +21,7 @@ V_INLINE void relu_grad_run(int32_t dtype, bool more, const tn_relu_grad *g, int
       int64_t at = i * V_LANES;
       vf d = v_load_as(dtype, g->dy, at);
       if (more) d = relu_grad_round(dtype, d + v_load_as(dtype, g->more, at));
-      vf h = v_select(v_gt(v_load_as(dtype, g->r, at), bound), d, other);
+      vf h = v_select(v_gt(v_load_as(dtype, g->r, at), zero), d, zero);
       v_store_as(dtype, g->h, at, h);
       sum += h;
       dot += h * (v_load_as(dtype, g->x, at) - mean);

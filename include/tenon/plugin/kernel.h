@@ -44,6 +44,9 @@ typedef struct tn_match {
   /* n_in flags: the operand is state that the program does not write, such as the weights of an inference
    * program. */
   const uint8_t *constant;
+  /* n_in nodes: the `full` whose number is every element of the operand, directly or through views and
+   * broadcasts; NULL: another operand. A kernel may read the number (tn_full_attributes) in query. */
+  const tn_node *const *constant_node;
 } tn_match;
 
 /* Properties of a device that kernel selection depends on. The backend fills them; the host has set

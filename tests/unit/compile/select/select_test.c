@@ -4,6 +4,7 @@
 #include "tests/unit/compile/fixture.h"
 #include "core/compile/select/select.h"
 #include "tests/unit/compile/kernels.h"
+#include "tenon/attributes.h"
 
 /* ---- more kernels ---- */
 
@@ -39,6 +40,17 @@ static tn_status offer_wrong_pair(tn_query *q) {
 
 static tn_status break_down(tn_query *q) { return tn_fail(q, TN_EDEVICE, NULL, "lost"); }
 
+/* `maximum` with the number 0, which the graph must give. */
+static tn_status offer_relu(tn_query *q) {
+  const tn_node *zero = q->match->constant_node[1];
+  if (q->match->constant_node[0] != NULL || zero == NULL)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s is no number", zero == NULL ? "c" : "x");
+  double number = ((const tn_full_attributes *)zero->attributes)->value;
+  if (number != 0) return tn_fail(q, TN_EUNSUPPORTED, NULL, "the number is %g", number);
+  return offer_plain(q);
+}
+
+static KERNEL(k_relu, "t.relu", "t", "h = maximum(x, c); y = exp(h)", offer_relu);
 static KERNEL(k_slow, "t.slow", "t", "y = matmul(a, b, bias?)", offer_slow);
 static KERNEL(k_two, "t.two", "t", "y = matmul(a, b, bias?)", offer_two);
 static KERNEL(k_declines, "t.declines", "t", "y = matmul(a, b, bias?)", decline);
@@ -496,6 +508,36 @@ static void an_empty_graph_has_an_empty_cover(void **state) {
   fixture_close(&F);
 }
 
+/* The number is known behind views and broadcasts, but an operand that only has the same type is no constant.
+ */
+static void a_match_names_the_node_of_a_constant(void **state) {
+  (void)state;
+  static const struct {
+    const char *graph, *reason;
+  } cases[] = {
+      {"c: f32[] = full()", NULL},
+      {"z: f32[1] = full(dims=[1])\n c: f32[1, 1] = reshape(z, dims=[1, 1])", NULL},
+      {"z: f32[1] = full(dims=[1])\n c: f32[2, 3] = broadcast(z, dims=[2, 3])", NULL},
+      {"c: f32[] = full(value=2)", "the number is 2"},
+      {"c: f32[] = input(name=c)", "c is no number"},
+      {"z: f32[] = full()\n c: f32[] = exp(z)", "c is no number"},
+  };
+  OPEN(&k_relu.item, &k_pointwise.item);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[400];
+    snprintf(text, sizeof text,
+             "x: f32[2, 3] = input(name=x)\n %s\n h = maximum(x, c)\n y = exp(h)\n output o = y\n",
+             cases[i].graph);
+    tn_cover *cover = cover_of(text);
+    const tn_group *last = &cover->groups.v[cover->groups.n - 1];
+    const char *reason = reason_of(last, "t.relu");
+    assert_string_equal(last->kernel->item.name, cases[i].reason == NULL ? "t.relu" : "t.pointwise");
+    if (cases[i].reason != NULL) assert_string_equal(reason, cases[i].reason);
+    tn_cover_destroy(cover);
+  }
+  fixture_close(&F);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_larger_pattern_wins),
@@ -505,6 +547,7 @@ int main(void) {
       cmocka_unit_test(an_inner_value_with_a_user_outside_refuses),
       cmocka_unit_test(outputs_and_commits_count_as_users),
       cmocka_unit_test(results_after_the_arrow_may_have_users),
+      cmocka_unit_test(a_match_names_the_node_of_a_constant),
       cmocka_unit_test(a_path_that_leaves_and_re_enters_refuses),
       cmocka_unit_test(patterns_are_found_through_shared_operands),
       cmocka_unit_test(groups_never_wait_for_each_other),

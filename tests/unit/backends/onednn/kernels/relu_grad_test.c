@@ -15,15 +15,14 @@ static double value(const tn_view *v, int64_t at) { return rig_get(&v->type, v->
 
 static tn_status naive_launch(tn_launch *l) {
   bool two = l->n_in == 8;
-  tn_view *in = l->in, *dy = two ? &in[0] : &in[2], *r = two ? &in[2] : &in[0], *c = two ? &in[3] : &in[1];
-  tn_view *d = two ? &in[4] : &in[3], *h = &l->out[0];
+  tn_view *in = l->in, *dy = two ? &in[0] : &in[2], *r = two ? &in[2] : &in[0], *h = &l->out[0];
   const tn_view *x = &in[l->n_in - 3], *mean = &in[l->n_in - 2], *rstd = &in[l->n_in - 1];
   int64_t channels = x->type.dims[1], pixels = x->type.dims[2] * x->type.dims[3];
   double *sums = calloc((size_t)channels * 2, sizeof *sums);
   for (int64_t i = 0; i < tn_type_count(&x->type); i++) {
     int64_t k = i / pixels % channels;
     double g = two ? rig_rounded(x->type.dtype, value(dy, i) + value(&in[1], i)) : value(dy, i);
-    g = value(r, i) > value(c, 0) ? g : value(d, 0);
+    g = value(r, i) > 0 ? g : 0;
     rig_put(&h->type, h->data, i, g);
     sums[k] += g;
     sums[channels + k] += g * (value(x, i) - value(mean, k));
@@ -55,6 +54,7 @@ static void check(const int64_t *dims, int32_t dtype, bool two, tn_rng *rng) {
   for (; n < (two ? 8 : 7); n++) {
     in[n] = rig_in(&m, types[n]);
     data[n] = rig_drawn(types[n], rng);
+    if (types[n] == &one) rig_is_zero(&m, in[n]);
   }
   int32_t r = two ? 2 : 0, sum = 2;
   if (two) sum = rig_node(&m, "add", NULL, (int32_t[]){in[0], in[1]}, 2, &x, 1);
