@@ -32,6 +32,8 @@ typedef struct tn_group {
   const tn_kernel *kernel; /* entry->item */
   const char *family;
   const uint32_t *nodes; /* indices into the graph's nodes, in the order in which the kernel sees them */
+  const bool *shared; /* per node: it is recomputed here, and also a node of another group or of none; NULL:
+                         no node is */
   int32_t n_nodes, n_in, n_out;
   const tn_val *in;          /* operands; 0 where an optional one is absent */
   const tn_val *out;         /* results that other groups, commits or outputs read */
@@ -52,6 +54,18 @@ static inline bool tn_group_has_node(const tn_group *group, uint32_t node) {
   for (int32_t i = 0; i < group->n_nodes; i++)
     if (group->nodes[i] == node) return true;
   return false;
+}
+
+/* Whether a node is only recomputed by the group. */
+static inline bool tn_group_shares(const tn_group *group, int32_t node) {
+  return group->shared != NULL && group->shared[node];
+}
+
+/* The first node that is not only recomputed. */
+static inline int32_t tn_group_first_own(const tn_group *group) {
+  int32_t first = 0;
+  while (tn_group_shares(group, first)) first++;
+  return first;
 }
 
 /* Operands and results in one numbering: operands first. */

@@ -193,6 +193,7 @@ tn_group tn_candidate_group(const tn_candidate *c) {
                     .kernel = c->kernel->kernel,
                     .family = c->kernel->family,
                     .nodes = c->nodes,
+                    .shared = c->shared,
                     .n_nodes = c->n_nodes,
                     .n_in = c->n_in,
                     .n_out = c->n_out,

@@ -13,14 +13,15 @@ tn_status tn_round_start(tn_round *r, tn_env *env, tn_catalog *catalog, tn_graph
   size_t n = graph->nodes.n;
   *r = (tn_round){.env = env, .catalog = catalog, .graph = graph, .arena = tn_arena_new(env)};
   r->taken = tn_arena_alloc(&r->arena, n * sizeof *r->taken);
+  r->swept = tn_arena_alloc(&r->arena, n * sizeof *r->swept);
   r->region_kernel = tn_arena_alloc(&r->arena, n * sizeof *r->region_kernel);
   r->region_single = tn_arena_alloc(&r->arena, n * sizeof *r->region_single);
   r->rejections = tn_arena_alloc(&r->arena, n * sizeof *r->rejections);
   r->group = tn_arena_alloc(&r->arena, n * sizeof *r->group);
   r->uncovered = tn_arena_alloc(&r->arena, n * sizeof *r->uncovered);
   r->fallback = tn_arena_alloc(&r->arena, n * sizeof *r->fallback);
-  if (r->taken == NULL || r->region_kernel == NULL || r->region_single == NULL || r->rejections == NULL ||
-      r->group == NULL || r->uncovered == NULL || r->fallback == NULL)
+  if (r->taken == NULL || r->swept == NULL || r->region_kernel == NULL || r->region_single == NULL ||
+      r->rejections == NULL || r->group == NULL || r->uncovered == NULL || r->fallback == NULL)
     return TN_ENOMEM;
   for (size_t i = 0; i < n; i++) {
     tn_node_kind kind = tn_node_kind_of(&graph->nodes.v[i]);
@@ -28,6 +29,10 @@ tn_status tn_round_start(tn_round *r, tn_env *env, tn_catalog *catalog, tn_graph
     r->group[i] = -1;
   }
   TN_TRY(tn_uses_create(&r->arena, graph, &r->uses));
+  r->recomputed = tn_arena_alloc(&r->arena, (size_t)r->uses.start[graph->values.n] * sizeof *r->recomputed);
+  r->borrowed = tn_arena_alloc(&r->arena, graph->values.n * sizeof *r->borrowed);
+  r->inner = tn_arena_alloc(&r->arena, graph->values.n * sizeof *r->inner);
+  if (r->recomputed == NULL || r->borrowed == NULL || r->inner == NULL) return TN_ENOMEM;
   return tn_contracted_create(&r->arena, graph, &r->uses, &r->contracted);
 }
 
@@ -37,21 +42,45 @@ void tn_round_finish(tn_round *r) {
 }
 
 static tn_matcher round_matcher(tn_round *r) {
-  return (tn_matcher){r->graph, &r->uses, &r->contracted, r->taken, &r->arena};
+  return (tn_matcher){r->graph,      &r->uses,    &r->contracted, r->taken,
+                      r->recomputed, r->borrowed, r->inner,       &r->arena};
 }
 
 /* ---- candidates ---- */
 
+/* The nodes that a candidate takes, in the arena. */
+static tn_status list_own_nodes(tn_round *r, const tn_candidate *c, const uint32_t **own, int32_t *n) {
+  uint32_t *nodes = tn_arena_alloc(&r->arena, (size_t)c->n_nodes * sizeof *nodes);
+  if (nodes == NULL) return TN_ENOMEM;
+  *n = 0;
+  for (int32_t i = 0; i < c->n_nodes; i++)
+    if (tn_candidate_takes(c, i)) nodes[(*n)++] = c->nodes[i];
+  *own = nodes;
+  return TN_OK;
+}
+
+static void note_inner_values(tn_round *r, const tn_candidate *c, const uint32_t *own, int32_t n) {
+  for (int32_t i = 0; i < n; i++) {
+    const tn_gnode *node = &r->graph->nodes.v[own[i]];
+    for (int32_t k = 0; k < node->n_out; k++) r->inner[node->first_out + (tn_val)k] = true;
+  }
+  for (int32_t i = 0; i < c->n_out; i++) r->inner[c->out[i]] = false;
+}
+
 /* Chooses a candidate: its nodes are taken and become one vertex of the contracted graph. */
 static tn_status choose_candidate(tn_round *r, const tn_candidate *candidate) {
-  for (int32_t i = 0; i < candidate->n_nodes; i++) r->taken[candidate->nodes[i]] = true;
-  if (candidate->n_nodes > 1) {
+  const uint32_t *own = NULL;
+  int32_t n = 0;
+  TN_TRY(list_own_nodes(r, candidate, &own, &n));
+  for (int32_t i = 0; i < n; i++) r->taken[own[i]] = true;
+  if (n > 1) {
     tn_contracted_set_start(&r->contracted);
-    for (int32_t i = 0; i < candidate->n_nodes; i++)
-      tn_contracted_set_add(&r->contracted, candidate->nodes[i]);
-    tn_contracted_set_merge(&r->contracted, candidate->nodes, candidate->n_nodes);
+    for (int32_t i = 0; i < n; i++) tn_contracted_set_add(&r->contracted, own[i]);
+    tn_contracted_set_merge(&r->contracted, own, n);
   }
-  r->group[r->contracted.vertex[candidate->nodes[0]]] = (int32_t)r->chosen.n;
+  note_inner_values(r, candidate, own, n);
+  tn_round_note_recomputed(r, candidate);
+  r->group[r->contracted.vertex[own[0]]] = (int32_t)r->chosen.n;
   return tn_vec_push(r->env, &r->chosen, *candidate);
 }
 
@@ -187,6 +216,7 @@ static tn_status cover_single_nodes(tn_round *r) {
 tn_status tn_round_cover(tn_round *r, tn_catalog *catalog) {
   r->catalog = catalog;
   TN_TRY(cover_patterns(r));
+  TN_TRY(tn_round_sweep(r));
   TN_TRY(cover_regions(r));
   return cover_single_nodes(r);
 }

@@ -5,14 +5,18 @@
  *
  *     y = matmul(a, b, bias?)
  *     c = conv2d(x, w, b?); s, q = moments(c) -> c, s, q
+ *     &y = relu(x); c = conv2d(y, w, b?)
  *     pointwise+
  *
  * Names bind values. Free names are the kernel's operands in order of appearance. The names after `->` are
  * its results (default: the results of the last statement); a match is refused where another inner value has
  * a use outside it. `?` marks operands that may be absent, `xs*` stands for all remaining operands of a node,
- * as in `y = concat(xs*)`, and `_` for an absent operand or a result that is used inside only. `CLASS+` is a
- * region: a maximal connected set of nodes of the class with one iteration space; the values that cross its
- * border are its operands and results.
+ * as in `y = concat(xs*)`, and `_` for an absent operand or a result that is used inside only. `&` in front
+ * of a statement marks a node that the kernel recomputes and does not take: the node may have users outside,
+ * for which it stays in the graph, and is left out only where every user recomputes it. It reads operands and
+ * other marked nodes, and the kernel counts its work in cost_s. `CLASS+` is a region: a maximal connected set
+ * of nodes of the class with one iteration space; the values that cross its border are its operands and
+ * results.
  *
  * Life cycle: query (compiling thread, no device needed) -> the host selects a variant -> prepare (compiling
  * thread, once for each use) -> fold (launching thread, before a launch whose constant operands have changed;

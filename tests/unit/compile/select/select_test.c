@@ -51,6 +51,8 @@ static tn_status offer_relu(tn_query *q) {
 }
 
 static KERNEL(k_relu, "t.relu", "t", "h = maximum(x, c); y = exp(h)", offer_relu);
+static KERNEL(k_gated, "t.gated", "t", "&r = relu(x); y = matmul(r, w)", offer_plain);
+static KERNEL(k_gated_exp, "t.gated_exp", "t", "&v = reshape(x); &r = relu(v); y = exp(r)", offer_plain);
 static KERNEL(k_slow, "t.slow", "t", "y = matmul(a, b, bias?)", offer_slow);
 static KERNEL(k_two, "t.two", "t", "y = matmul(a, b, bias?)", offer_two);
 static KERNEL(k_declines, "t.declines", "t", "y = matmul(a, b, bias?)", decline);
@@ -508,6 +510,67 @@ static void an_empty_graph_has_an_empty_cover(void **state) {
   fixture_close(&F);
 }
 
+static const tn_group *group_of_kernel(const tn_cover *cover, const char *kernel) {
+  for (size_t i = 0; i < cover->groups.n; i++)
+    if (strcmp(cover->groups.v[i].kernel->item.name, kernel) == 0) return &cover->groups.v[i];
+  return NULL;
+}
+
+/* The output reads h, so h stays; the product reads a and not h. */
+static void a_recomputed_node_stays_for_its_other_users(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_gated.item);
+  tn_cover *cover = cover_of(AXW "h = relu(a)\nr = matmul(h, w)\noutput r = r\noutput h = h\n");
+  assert_int_equal(cover->groups.n, 2);
+  const tn_group *g = group_of_kernel(cover, "t.gated");
+  assert_non_null(g);
+  assert_int_equal(g->n_in, 2);
+  assert_string_equal(value_name(cover, g->in[0]), "a");
+  assert_string_equal(value_name(cover, g->in[1]), "w");
+  assert_true(g->shared[0] && !g->shared[1]);
+  assert_string_equal(g->match->nodes[0].node->op, "relu");
+  assert_int_equal(g->match->nodes[1].in[0], 2);
+  /* relu's 32 operations count, too: 2 * 4 * 8 * 8 + 32 */
+  assert_true(g->cost.flops == 544);
+  int32_t own = cover->graph->nodes.v[g->nodes[0]].group;
+  assert_string_equal(cover->groups.v[own].kernel->item.name, "t.pointwise");
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* Both readers of h recompute it, so h is left out; they read e. */
+static void a_node_that_all_of_its_users_recompute_is_swept(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_gated.item);
+  tn_cover *cover =
+      cover_of(AXW "e = exp(a)\nh = relu(e)\nr = matmul(h, w)\ns = matmul(h, w, transpose_b=yes)\n"
+                   "output r = r\noutput s = s\n");
+  assert_int_equal(cover->groups.n, 3);
+  assert_string_equal(cover->groups.v[0].kernel->item.name, "t.pointwise");
+  assert_int_equal(cover->groups.v[0].n_nodes, 1); /* e alone: h joins no region */
+  assert_string_equal(cover->groups.v[1].kernel->item.name, "t.gated");
+  assert_string_equal(cover->groups.v[2].kernel->item.name, "t.gated");
+  assert_false(cover->groups.v[1].shared[0]);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* A swept view needs no location. */
+static void what_only_swept_nodes_read_is_not_stored(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_gated_exp.item);
+  tn_cover *cover = cover_of(AXW "e = exp(a)\nv = reshape(e, dims=[32])\nr = relu(v)\ny = exp(r)\n"
+                                 "output y = y\n");
+  assert_int_equal(cover->groups.n, 2);
+  assert_true(cover->graph->nodes.v[cover->groups.v[1].nodes[0]].group == 1);
+  tn_cover_destroy(cover);
+  tn_program *program = fixture_program(&F, AXW "v = reshape(a, dims=[32])\nr = relu(v)\ny = exp(r)\n"
+                                                "z = sin(v)\noutput y = y\noutput z = z\n");
+  assert_int_equal(program->n_steps, 2);
+  tn_program_destroy(program);
+  fixture_close(&F);
+}
+
 /* The number is known behind views and broadcasts, but an operand that only has the same type is no constant.
  */
 static void a_match_names_the_node_of_a_constant(void **state) {
@@ -547,6 +610,9 @@ int main(void) {
       cmocka_unit_test(an_inner_value_with_a_user_outside_refuses),
       cmocka_unit_test(outputs_and_commits_count_as_users),
       cmocka_unit_test(results_after_the_arrow_may_have_users),
+      cmocka_unit_test(a_recomputed_node_stays_for_its_other_users),
+      cmocka_unit_test(a_node_that_all_of_its_users_recompute_is_swept),
+      cmocka_unit_test(what_only_swept_nodes_read_is_not_stored),
       cmocka_unit_test(a_match_names_the_node_of_a_constant),
       cmocka_unit_test(a_path_that_leaves_and_re_enters_refuses),
       cmocka_unit_test(patterns_are_found_through_shared_operands),
