@@ -22,6 +22,7 @@ typedef struct tn_choice {
   int32_t n_inplace;
   const int32_t (*inplace)[2]; /* pairs {operand, result}: the result may overwrite the operand */
   double cost_s;               /* estimated or measured time of a launch */
+  double estimate_s;           /* the kernel's own estimate; 0: it gave none */
   bool measured;               /* cost_s is a measurement */
   bool deterministic;          /* equal operands give equal bits */
   bool capturable;             /* a launch may be captured into a device graph */

@@ -128,7 +128,8 @@ static tn_status read_pattern_operands(pattern_reader *r, tn_pattern_node *node)
   return value_list_store(r, &in, &node->in, &node->n_in);
 }
 
-/* The nodes that a kernel recomputes must be computable elsewhere, from what is there without the kernel. */
+/* The nodes that a kernel recomputes must be computable elsewhere, from values that exist without the kernel.
+ */
 static tn_status check_shared_operands(const pattern_reader *r, const tn_pattern_node *node) {
   for (int32_t i = 0; i < node->n_in && node->shared; i++) {
     const tn_pattern_value *v = node->in[i] < 0 ? NULL : &r->values[node->in[i]];

@@ -77,6 +77,7 @@ static tn_status copy_offered_variant(tn_arena *arena, const tn_match *m, const 
                         .folded_bytes = v->folded_bytes,
                         .n_inplace = v->n_inplace,
                         .cost_s = cost_s,
+                        .estimate_s = v->cost_s > 0 ? v->cost_s : 0,
                         .measured = false,
                         .deterministic = v->deterministic != 0,
                         .capturable = v->capturable != 0};

@@ -33,6 +33,7 @@ typedef struct tn_round {
   int32_t *group; /* per vertex of the contracted graph: index into `chosen`; -1: none, or the group was swept
                    */
   TN_VEC(tn_candidate) chosen;
+  bool *unmatched; /* true but while the parts of a candidate are searched, for which it replaces `taken` */
   bool *uncovered; /* no kernel accepts the node */
   int32_t n_uncovered;
   const char **fallback; /* nodes that fall back: the device's reasons. NULL: all other nodes */
@@ -43,12 +44,28 @@ tn_status tn_round_start(tn_round *round, tn_env *env, tn_catalog *catalog, tn_g
 void tn_round_finish(tn_round *round);
 
 /* Covers all nodes that are not taken, in this order: patterns of several nodes, larger ones first, after
- * which nodes that nobody reads any more are swept; regions; single nodes. Marks the nodes that no kernel
+ * which nodes without readers are swept; regions; single nodes. Marks the nodes that no kernel
  * accepts as uncovered. */
 tn_status tn_round_cover(tn_round *round, tn_catalog *catalog);
 
 /* Whether a kernel of a catalog accepts a node by itself; records the rejections. */
 tn_status tn_round_has_kernel(tn_round *round, tn_catalog *catalog, uint32_t node, bool *found);
+
+/* ---- round_candidates.c ---- */
+
+/* The matcher of the round's state. */
+tn_matcher tn_round_matcher(tn_round *round);
+/* *best becomes the best kernel with a pattern of `size` nodes, the last of which is `node`, unless it is a
+ * better candidate already. */
+tn_status tn_round_best_match(tn_round *round, uint32_t node, int32_t size, tn_candidate *best);
+/* Finds the best region kernel of a node, unless it is known. */
+tn_status tn_round_region_kernel(tn_round *round, uint32_t node);
+
+/* ---- fused_or_parts.c ---- */
+
+/* Whether a candidate of several nodes should be taken: its costs or those of its parts are unknown, or it
+ * costs no more than they do. Records the rejection. */
+tn_status tn_round_prefers_fused(tn_round *round, const tn_candidate *fused, bool *prefers);
 
 /* ---- sweep.c ---- */
 

@@ -2,11 +2,11 @@
  *
  * A kernel whose pattern marks a node with `&` recomputes that node and does not read its result. Where all
  * users of a node do so, the node is not needed, nor are the nodes that only it reads. Patterns of
- * several nodes are the only ones that recompute, so the sweep follows them: the swept nodes then neither
+ * several nodes are the only ones that recompute, so the sweep follows them: swept nodes then neither
  * join regions nor need kernels. */
 #include "core/compile/select/cover_round.h"
 
-/* The state of a sweep: what is needed, found from the ends of the graph. */
+/* The state of a sweep: the nodes and groups that are needed, found from the ends of the graph. */
 typedef struct round_sweep {
   tn_round *r;
   bool *node, *group; /* per node of the graph, per chosen candidate */
@@ -30,7 +30,7 @@ void tn_round_note_recomputed(tn_round *r, const tn_candidate *c) {
   }
 }
 
-/* ---- what is needed ---- */
+/* ---- needed nodes ---- */
 
 static int32_t chosen_group_of(const tn_round *r, uint32_t node) {
   return r->taken[node] ? r->group[r->contracted.vertex[node]] : -1;

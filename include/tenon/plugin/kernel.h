@@ -91,7 +91,8 @@ struct tn_variant {
   /* n_inplace pairs {operand, result}: the result may have the operand's address. */
   int32_t n_inplace;
   const int32_t (*inplace)[2];
-  double cost_s;         /* estimated seconds; 0: the host estimates from flops and bytes */
+  double cost_s;         /* estimated seconds of a launch and its enqueueing; 0: the host estimates
+                              from flops and bytes, and a larger match wins over its parts */
   int32_t deterministic; /* 1: the same bits in every run, for any number of threads */
   int32_t capturable;    /* 1: the backend can capture its launch */
   /* Device memory that lives as long as the prepared kernel and that `fold` fills from constant operands:

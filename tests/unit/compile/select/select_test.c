@@ -22,6 +22,13 @@ static tn_status offer_two(tn_query *q) {
   return TN_OK;
 }
 
+static double fused_s;
+static tn_status offer_fused(tn_query *q) {
+  tn_variant v = {.struct_size = sizeof v, .name = "fused", .cost_s = fused_s};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
 static tn_status decline(tn_query *q) {
   return tn_fail(q, TN_EUNSUPPORTED, NULL, "rank %d is odd", (int)q->match->in[0]->rank);
 }
@@ -53,6 +60,9 @@ static tn_status offer_relu(tn_query *q) {
 static KERNEL(k_relu, "t.relu", "t", "h = maximum(x, c); y = exp(h)", offer_relu);
 static KERNEL(k_gated, "t.gated", "t", "&r = relu(x); y = matmul(r, w)", offer_plain);
 static KERNEL(k_gated_exp, "t.gated_exp", "t", "&v = reshape(x); &r = relu(v); y = exp(r)", offer_plain);
+static KERNEL(k_fused, "t.fused", "t", "y = matmul(a, b, bias?); z = relu(y)", offer_fused);
+static KERNEL(k_fused_before, "t.fused_before", "t", "&r = relu(x); y = matmul(r, w)", offer_fused);
+static KERNEL(k_slow_relu, "t.slow_relu", "t", "y = relu(x)", offer_slow);
 static KERNEL(k_slow, "t.slow", "t", "y = matmul(a, b, bias?)", offer_slow);
 static KERNEL(k_two, "t.two", "t", "y = matmul(a, b, bias?)", offer_two);
 static KERNEL(k_declines, "t.declines", "t", "y = matmul(a, b, bias?)", decline);
@@ -274,6 +284,54 @@ static void the_cheaper_kernel_wins_and_the_rejection_has_the_reason(void **stat
   assert_string_equal(reason_of(g, "t.silent"), "it offered no variant");
   assert_true(g->cost.flops >= 2 * 4 * 8 * 8);
   tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* The product and the ReLU take 2 ms each. */
+static void a_fused_kernel_must_cost_less_than_its_parts(void **state) {
+  (void)state;
+  static const double costs[] = {3.9e-3, 4.9e-3, 6e-3};
+  OPEN(&k_slow.item, &k_slow_relu.item, &k_fused.item);
+  for (int i = 0; i < 3; i++) {
+    fused_s = costs[i];
+    tn_cover *cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n");
+    assert_int_equal(cover->groups.n, i == 2 ? 2 : 1); /* estimates have a margin of a quarter */
+    if (i == 2)
+      for (int k = 0; k < 2; k++)
+        assert_string_equal(reason_of(&cover->groups.v[k], "t.fused"), "costs 6 ms, its parts 4 ms");
+    tn_cover_destroy(cover);
+  }
+  fixture_close(&F);
+}
+
+/* A ReLU or a product without an estimate may take any time. */
+static void a_fused_kernel_wins_where_a_cost_is_unknown(void **state) {
+  (void)state;
+  fused_s = 1;
+  OPEN(&k_slow.item, &k_pointwise.item, &k_fused.item);
+  tn_cover *cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n");
+  assert_int_equal(cover->groups.n, 1);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+  OPEN(&k_slow.item, &k_slow_relu.item, &k_matmul_relu.item);
+  cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n");
+  assert_int_equal(cover->groups.n, 1);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* Of the ReLU's 2 ms, one of two users that recompute it spares 1 ms; the product takes 2 ms. */
+static void a_recomputed_node_counts_in_parts(void **state) {
+  (void)state;
+  static const double costs[] = {3.7e-3, 3.8e-3};
+  OPEN(&k_slow.item, &k_slow_relu.item, &k_fused_before.item);
+  for (int i = 0; i < 2; i++) {
+    fused_s = costs[i];
+    tn_cover *cover = cover_of(AXW "h = relu(a)\nr = matmul(h, w)\ns = matmul(h, w, transpose_b=yes)\n"
+                                   "output r = r\noutput s = s\n");
+    assert_int_equal(cover->groups.n, i == 1 ? 3 : 2);
+    tn_cover_destroy(cover);
+  }
   fixture_close(&F);
 }
 
@@ -618,6 +676,9 @@ int main(void) {
       cmocka_unit_test(patterns_are_found_through_shared_operands),
       cmocka_unit_test(groups_never_wait_for_each_other),
       cmocka_unit_test(the_cheaper_kernel_wins_and_the_rejection_has_the_reason),
+      cmocka_unit_test(a_fused_kernel_must_cost_less_than_its_parts),
+      cmocka_unit_test(a_fused_kernel_wins_where_a_cost_is_unknown),
+      cmocka_unit_test(a_recomputed_node_counts_in_parts),
       cmocka_unit_test(a_better_family_goes_first),
       cmocka_unit_test(a_rejection_by_a_worse_family_is_not_reported),
       cmocka_unit_test(a_kernel_for_the_whole_wins_over_its_parts),
