@@ -28,6 +28,11 @@ typedef struct tn_choice {
   bool capturable;             /* a launch may be captured into a device graph */
 } tn_choice;
 
+/* Identifies a match (answers.h). */
+typedef struct tn_match_key {
+  uint64_t low, high;
+} tn_match_key;
+
 typedef struct tn_group {
   const tn_entry *entry;   /* the kernel's entry in the registry */
   const tn_kernel *kernel; /* entry->item */
@@ -39,6 +44,7 @@ typedef struct tn_group {
   const tn_val *in;          /* operands; 0 where an optional one is absent */
   const tn_val *out;         /* results that other groups, commits or outputs read */
   const tn_match *match;     /* the group as its kernel sees it */
+  tn_match_key key;          /* of the match */
   tn_choice choice;          /* the chosen variant */
   const tn_choice *variants; /* all variants that the kernel offered; `layout` decides between them */
   int32_t n_variants;

@@ -17,6 +17,7 @@ typedef struct tn_candidate {
 
   /* the kernel's answer, set by tn_candidate_query */
   const tn_match *match;
+  tn_match_key key; /* of the match */
   tn_choice choice; /* the cheapest of its variants */
   const tn_choice *variants;
   int32_t n_variants;

@@ -32,13 +32,12 @@ static tn_status training_build_programs(tn_training *t) {
   if (data[TN_SPLIT_VALID].given)
     TN_TRY(tn_run_rank_batch(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
   TN_TRY(tn_plan_file_read(run, &request.choices));
-  TN_TRY(tn_programs_build(run, &t->device->target, &request, &t->set));
   t->slots = tn_run_input_slots(run);
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
   /* a device with its own memory computes while the host prepares the next step */
   bool late = !t->device->target.properties.host_addressable;
   t->max_ahead = late && t->slots > 2 * t->micro_batches ? TN_MAX_STEPS_AHEAD : 0;
-  return tn_executor_create(&run->env, t->device, t->set.map, t->set.list, t->set.n, t->slots, &t->executor);
+  return tn_programs_open(run, &run->env, t->device, &request, t->slots, &t->set, &t->executor);
 }
 
 static tn_status training_create_feeders(tn_training *t) {

@@ -51,6 +51,10 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
 /* memory_limit.c: compiles within [run] memory_limit, repeats recorded choices, and reports fallbacks. */
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set);
+/* open_programs.c: builds the programs and an executor of them, whose messages go to `env`. The set is to be
+ * freed after a failure, too. */
+tn_status tn_programs_open(tn_run *run, tn_env *env, tn_device *device, const tn_program_request *request,
+                           int32_t slots, tn_program_set *set, tn_executor **executor);
 void tn_programs_free(tn_run *run, tn_program_set *set);
 /* Rebuilds the low-precision copies after parameters were initialized, loaded or written. */
 tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor);

@@ -160,9 +160,12 @@ typedef struct tn_kernel {
   const char *family; /* its devices, and those of backends that accept it, run the kernel */
   const char *pattern;
   /* Offers variants. TN_EUNSUPPORTED with a reason, which `tenon plan` shows: the kernel declines the match.
-   */
+   * The host remembers the answer for equal matches while the device is open, so it depends on the members of
+   * q alone: a match with other names of layers is the same match. */
   tn_status (*query)(tn_query *q);
-  /* Optional: makes the prepared kernel; release frees it. */
+  /* Optional: makes the prepared kernel; release frees it. TN_EUNSUPPORTED with a reason: the variant
+   * declines the match after all; the host leaves it out, selects again, and ends the run only if no kernel
+   * is left. */
   tn_status (*prepare)(tn_prepare *p, void **prepared);
   void (*release)(tn_env *env, void *prepared); /* optional */
   /* Enqueues the computation. */
