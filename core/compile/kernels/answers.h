@@ -12,7 +12,7 @@
 #include "core/compile/kernels/query.h"
 #include "core/graph/hash_index.h"
 
-/* What a kernel offered for a match. */
+/* The variants that a kernel offered for a match, or its reason against it. */
 typedef struct tn_answer {
   const tn_kernel *kernel;
   tn_match_key key;
