@@ -27,7 +27,9 @@ static const cli_option options[] = {
     {"warmup", "N", "steps before the first round", CLI_STEPS, 'W'},
     {"threads", "N", "threads of kernels that run on the host", CLI_OPS, 't'},
     {"ops", NULL, "the time of each launch, and the limits of the machine", CLI_OPS, 'O'},
-    {"dump-after", "PASS", "print the graph after a pass (all: after each)", CLI_DUMP, 'd'},
+    {"dump-after", "PASS", "print the graph after a pass (all: after each)", CLI_PLAN, 'd'},
+    {"device", "FILE", "plan for the device that a JSON file describes", CLI_PLAN, 'P'},
+    {"device-json", NULL, "print a device as `tenon plan --device` reads it", CLI_DOCTOR, 'J'},
     {"backend", "NAME", "backend of the device (default: cpu)", CLI_CONFORMANCE, 'B'},
     {"device", "N", "number of the device, from 0 (default)", CLI_CONFORMANCE, 'N'},
     {"set", "OPTION=VALUE", "an option of the backend, also as backend.NAME.OPTION=VALUE", CLI_CONFORMANCE,
@@ -102,6 +104,8 @@ static int cli_apply(const cli_command *command, char key, const char *value, cl
   case 'i': args->input = value; break;
   case 'm': args->mode = value; break;
   case 'd': args->dump_after = value; break;
+  case 'P': args->device_file = value; break;
+  case 'J': args->device_json = true; break;
   case 'B': args->backend = value; break;
   case 'c': args->only = value; break;
   case 'u': args->unsupported = value; break;
@@ -201,7 +205,8 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run) {
                              .output = args->output,
                              .resume = args->resume,
                              .weights = args->weights,
-                             .terminal = args->quiet ? 0 : cli_terminal_columns()};
+                             .terminal = args->quiet ? 0 : cli_terminal_columns(),
+                             .quiet = args->quiet};
   tn_status status = tn_run_open(context, args->words[0], &settings, run);
   return status == TN_OK ? CLI_OK : cli_fail(context, status);
 }

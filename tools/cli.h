@@ -34,9 +34,9 @@ typedef struct cli_args {
   const char *plugins[CLI_MAX_LIST];
   int n_plugins;
   const char *resume, *output, *weights, *input, *mode, *dump_after;
-  const char *backend, *only, *unsupported;
+  const char *backend, *only, *unsupported, *device_file;
   long long batch, steps, rounds, warmup, draws, device, timeout;
-  bool json, ops, verbose, quiet, help;
+  bool json, ops, device_json, verbose, quiet, help;
 } cli_args;
 
 /* Bits for the options of a command, in addition to --help, --plugin, --verbose, --quiet. */
@@ -50,9 +50,10 @@ enum {
   CLI_MODE = 64,
   CLI_BATCH = 128,
   CLI_STEPS = 256,
-  CLI_DUMP = 512,
+  CLI_PLAN = 512,
   CLI_CONFORMANCE = 1024,
-  CLI_OPS = 2048
+  CLI_OPS = 2048,
+  CLI_DOCTOR = 4096
 };
 
 typedef struct cli_command {

@@ -1,8 +1,20 @@
 /* tools/doctor.c: `tenon doctor`: the backends and devices of this machine. */
+#include <stdlib.h>
+#include <string.h>
+
 #include <jansson.h>
 
 #include "tools/cli.h"
 #include "tenon/inspect.h"
+
+static void doctor_print_device(size_t index, const json_t *device) {
+  printf("  device %zu %s, %lld threads, %.0f MiB, %.4g GB/s, %.4g GFLOP/s\n", index,
+         json_string_value(json_object_get(device, "name")),
+         json_integer_value(json_object_get(device, "threads")),
+         json_number_value(json_object_get(device, "memory_bytes")) / 1048576.0,
+         json_number_value(json_object_get(device, "bytes_per_s")) * 1e-9,
+         json_number_value(json_object_get(device, "vector_flops_per_s")) * 1e-9);
+}
 
 static void doctor_print_backend(const json_t *backend) {
   const json_t *devices = json_object_get(backend, "devices");
@@ -10,38 +22,59 @@ static void doctor_print_backend(const json_t *backend) {
   printf("backend    %s", json_string_value(json_object_get(backend, "name")));
   if (reason) printf(": not usable: %s", reason);
   printf("\n");
-  for (size_t i = 0; i < json_array_size(devices); i++) {
-    const json_t *one = json_array_get(devices, i);
-    printf("  device %zu %s, %lld threads, %.0f MiB\n", i, json_string_value(json_object_get(one, "name")),
-           json_integer_value(json_object_get(one, "threads")),
-           json_number_value(json_object_get(one, "memory_mib")));
+  for (size_t i = 0; i < json_array_size(devices); i++) doctor_print_device(i, json_array_get(devices, i));
+}
+
+static void doctor_print(const json_t *json) {
+  const json_t *backends = json_object_get(json, "backends");
+  printf("tenon      %s, plugin interface %s\n", json_string_value(json_object_get(json, "version")),
+         json_string_value(json_object_get(json, "abi")));
+  printf("machine    %lld processors, %.0f MiB\n", json_integer_value(json_object_get(json, "processors")),
+         json_number_value(json_object_get(json, "memory_mib")));
+  for (size_t i = 0; i < json_array_size(backends); i++) doctor_print_backend(json_array_get(backends, i));
+}
+
+/* Prints device 0 of the backend, or of the first backend that has a device where none is named. */
+static int doctor_print_device_json(const json_t *json, const char *wanted) {
+  const json_t *backends = json_object_get(json, "backends");
+  for (size_t i = 0; i < json_array_size(backends); i++) {
+    const json_t *backend = json_array_get(backends, i);
+    const json_t *device = json_array_get(json_object_get(backend, "devices"), 0);
+    if (device == NULL ||
+        (wanted && strcmp(json_string_value(json_object_get(backend, "name")), wanted) != 0))
+      continue;
+    char *text = json_dumps(device, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    printf("%s\n", text);
+    free(text);
+    return CLI_OK;
   }
+  fprintf(stderr, "tenon doctor: backend '%s' has no device here; `tenon doctor` lists them\n",
+          wanted ? wanted : "any");
+  return CLI_UNAVAILABLE;
 }
 
 static int doctor_run(tn_context *context, const cli_args *args) {
   char *text = NULL;
   tn_status status = tn_doctor(context, &text);
   if (status != TN_OK) return cli_fail(context, status);
-  if (args->json) {
+  json_t *json = json_loads(text, 0, NULL);
+  int code = CLI_OK;
+  if (args->device_json)
+    code = doctor_print_device_json(json, args->n_words ? args->words[0] : NULL);
+  else if (args->json)
     printf("%s\n", text);
-  } else {
-    json_t *json = json_loads(text, 0, NULL), *backends = json_object_get(json, "backends");
-    printf("tenon      %s, plugin interface %s\n", json_string_value(json_object_get(json, "version")),
-           json_string_value(json_object_get(json, "abi")));
-    printf("machine    %lld processors, %.0f MiB\n", json_integer_value(json_object_get(json, "processors")),
-           json_number_value(json_object_get(json, "memory_mib")));
-    for (size_t i = 0; i < json_array_size(backends); i++) doctor_print_backend(json_array_get(backends, i));
-    json_decref(json);
-  }
+  else
+    doctor_print(json);
+  json_decref(json);
   tn_string_free(context, text);
-  return CLI_OK;
+  return code;
 }
 
 const cli_command command_doctor = {
     .name = "doctor",
-    .words = "",
+    .words = "[BACKEND]",
     .doc = "devices and backends of this machine, and the reasons for unusable ones",
     .min_words = 0,
-    .max_words = 0,
-    .options = CLI_JSON,
+    .max_words = 1,
+    .options = CLI_JSON | CLI_DOCTOR,
     .run = doctor_run};

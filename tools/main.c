@@ -37,11 +37,11 @@ static int main_run_command(const cli_command *command, int argc, char **argv) {
   return code;
 }
 
-/* OpenMP's threads spin for many milliseconds by default, which takes processors from the loader. A tenth of
- * that spans the gaps between the launches of a step. The user's settings have precedence. libgomp reads the
+/* OpenMP's threads spin for many milliseconds by default, which takes processors from the device's team of
+ * threads, from the loader and from other programs. The user's settings have precedence. libgomp reads the
  * variable when a plugin loads it. */
 static void main_set_openmp_spin(void) {
-  if (getenv("OMP_WAIT_POLICY") == NULL) setenv("GOMP_SPINCOUNT", "20000", 0);
+  if (getenv("OMP_WAIT_POLICY") == NULL) setenv("GOMP_SPINCOUNT", "2000", 0);
 }
 
 int main(int argc, char **argv) {

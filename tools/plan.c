@@ -77,6 +77,20 @@ static void plan_print_devices(const json_t *json) {
          json_number_value(json_object_get(json, "collective_bytes")) / 1048576.0, n, n == 1 ? "" : "s");
 }
 
+/* Launches that a device enqueues in every step beside captured ones. */
+static void plan_print_captures(const json_t *json) {
+  const json_t *list = json_object_get(json, "uncaptured"), *one;
+  long long parts = json_integer_value(json_object_get(json, "captured_parts"));
+  size_t n = json_array_size(list), i;
+  if (parts == 0 && n == 0) return;
+  printf("%lld captured part%s, %zu launch%s not captured", parts, parts == 1 ? "" : "s", n,
+         n == 1 ? "" : "es");
+  json_array_foreach(list, i, one)
+      printf("%s%s (%s)", i > 0 ? ", " : ": ", json_string_value(json_object_get(one, "op")),
+             json_string_value(json_object_get(one, "reason")));
+  printf("\n");
+}
+
 /* Reorders in a step, and states with another layout than row-major. */
 static void plan_print_layouts(const json_t *json) {
   const json_t *ops = json_object_get(json, "ops"), *states = json_object_get(json, "states");
@@ -91,6 +105,24 @@ static void plan_print_layouts(const json_t *json) {
          with_layout, json_array_size(states));
 }
 
+/* "training: random_crop on the host, normalize on the device" */
+static void plan_print_transforms(const json_t *json, const char *split, const char *title) {
+  const json_t *list = json_object_get(json, "transforms"), *one;
+  const char *on = "";
+  size_t i, n = 0;
+  json_array_foreach(list, i, one) {
+    const char *place = json_string_value(json_object_get(one, "on"));
+    const char *reason = json_string_value(json_object_get(one, "reason"));
+    if (strcmp(json_string_value(json_object_get(one, "data")), split) != 0) continue;
+    if (n > 0 && strcmp(on, place) != 0) printf(" on the %s", on);
+    printf("%s%s", n > 0 ? ", " : title, json_string_value(json_object_get(one, "name")));
+    if (reason != NULL) printf(" (it %s)", reason);
+    on = place;
+    n++;
+  }
+  if (n > 0) printf(" on the %s\n", on);
+}
+
 static void plan_print(const char *text, const char *summary) {
   json_t *json = json_loads(text, 0, NULL), *ops = json_object_get(json, "ops");
   json_t *model = json_loads(summary, 0, NULL);
@@ -98,13 +130,19 @@ static void plan_print(const char *text, const char *summary) {
   printf("%-28s %-22s %-24s %-5s %-10s %12s %12s\n", "name", "op", "kernel", "dtype", "layout", "FLOP",
          "bytes");
   for (size_t i = 0; i < json_array_size(ops); i++) plan_print_op(json_array_get(ops, i));
-  printf("\n%lld launches a step; fallbacks: %zu; plan %s\n",
+  printf("\n%s: an estimated %.4g ms a step\n", json_string_value(json_object_get(json, "device")),
+         json_number_value(json_object_get(json, "cost_ms")));
+  printf("%lld launches a step; fallbacks: %zu; plan %s\n",
          json_integer_value(json_object_get(json, "launches")),
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
   plan_print_layouts(json);
+  plan_print_transforms(json, "train", "transforms of training: ");
+  plan_print_transforms(json, "valid", "transforms of validation: ");
+  printf("a batch has %.3f MiB\n", json_number_value(json_object_get(json, "batch_bytes")) / 1048576.0);
   plan_print_fallbacks(json);
   plan_print_devices(json);
+  plan_print_captures(json);
   printf("memory peak %.2f MiB (lower bound of any plan %.2f): state %.2f, arena %.2f\n",
          json_number_value(json_object_get(json, "peak_bytes")) / 1048576.0,
          json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0,
@@ -118,10 +156,12 @@ static void plan_print(const char *text, const char *summary) {
 static int plan_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL, *dump = NULL, *summary = NULL;
-  const char *after = args->dump_after && strcmp(args->dump_after, "all") == 0 ? "" : args->dump_after;
+  tn_plan_options options = {
+      .struct_size = sizeof options, .dump_after = args->dump_after, .device = args->device_file};
+  if (args->dump_after && strcmp(args->dump_after, "all") == 0) options.dump_after = "";
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;
-  tn_status status = tn_run_plan(run, after, &json, args->dump_after ? &dump : NULL);
+  tn_status status = tn_run_plan(run, &options, &json, args->dump_after ? &dump : NULL);
   if (status == TN_OK && !args->json && dump == NULL) status = tn_run_summary(run, &summary);
   if (status == TN_OK && args->json)
     printf("%s\n", json);
@@ -142,5 +182,5 @@ const cli_command command_plan = {.name = "plan",
                                   .doc = "the programs that training would run",
                                   .min_words = 1,
                                   .max_words = 1,
-                                  .options = CLI_SET | CLI_JSON | CLI_DUMP,
+                                  .options = CLI_SET | CLI_JSON | CLI_PLAN,
                                   .run = plan_run};

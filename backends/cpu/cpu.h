@@ -1,15 +1,20 @@
-/* backends/cpu/cpu.h: options and callbacks of the backend, and the team of threads behind tn_parallel. */
+/* backends/cpu/cpu.h: options of the backend, and the team of threads behind tn_parallel. */
 #ifndef TN_BACKENDS_CPU_CPU_H
 #define TN_BACKENDS_CPU_CPU_H
+
+#include <stdbool.h>
 
 #include "tenon/plugin/backend.h"
 
 extern const tn_backend tn_cpu_backend;
 
 typedef struct tn_cpu_options {
-  int64_t threads; /* 0: as many as there are processors */
-  tn_ints pin;     /* the processors of the threads, in order; empty: threads are not bound */
+  int64_t threads;   /* 0: as many as there are processors */
+  tn_ints pin;       /* the processors of the threads, in order; empty: threads are not bound */
+  const char *cache; /* folder for measured rates; "": none */
+  int32_t bandwidth; /* TN_CPU_ESTIMATED or TN_CPU_MEASURED */
 } tn_cpu_options;
+enum { TN_CPU_ESTIMATED = 0, TN_CPU_MEASURED = 1 };
 
 /* ---- team.c: persistent threads for parallel loops --------------------------------------------- */
 
@@ -26,23 +31,26 @@ void tn_cpu_team_destroy(tn_cpu_team *team);
  * chunks on its own thread. */
 void tn_cpu_team_run(tn_cpu_team *team, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
 
-/* ---- memory.c ---------------------------------------------------------------------------------- */
+/* The number of spins of later waits, after some of `spins`: the least where a thread of the team has been
+ * preempted during them, else a few more, up to a limit. */
+int32_t tn_cpu_team_next_spins(int32_t spins, bool preempted);
 
-tn_status tn_cpu_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
-void tn_cpu_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
+/* ---- properties.c ------------------------------------------------------------------------------ */
 
-/* ---- stream.c: work is done within the call, so streams and events have no state ----------------- */
+/* Fills the properties of the processors with so many threads in use; their details are written to `text`.
+ * Rates are estimates that depend on the processors alone, not on their load. */
+void tn_cpu_properties_fill(int32_t threads, char *text, size_t text_bytes, tn_device_properties *properties);
 
-tn_status tn_cpu_stream_new(tn_env *env, void *device, int32_t role, void **stream);
-void tn_cpu_stream_delete(tn_env *env, void *stream);
-tn_status tn_cpu_stream_wait(tn_env *env, void *stream);
-tn_status tn_cpu_event_new(tn_env *env, void *device, void **event);
-void tn_cpu_event_delete(tn_env *env, void *event);
-tn_status tn_cpu_event_record(tn_env *env, void *event, void *stream);
-tn_status tn_cpu_event_await(tn_env *env, void *event, void *stream);
-tn_status tn_cpu_event_wait(tn_env *env, void *event);
-tn_status tn_cpu_stream_copy(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
-                             uint64_t bytes);
-tn_status tn_cpu_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes);
+/* ---- bandwidth.c ------------------------------------------------------------------------------- */
+
+/* Bytes of memory that so many threads read and write in a second: from a file in the cache folder, or
+ * measured in about 50 ms and stored there. 0: the measurements differ by too much, as on a busy machine. */
+double tn_cpu_bandwidth(tn_env *env, const char *cache, const char *name, int32_t threads);
+
+/* ---- processors.c ------------------------------------------------------------------------------- */
+
+/* The processors that the affinity mask and the quotas of the process's control groups grant, at least 1.
+ * `groups` is "/proc/self/cgroup", `mount` "/sys/fs/cgroup". */
+int32_t tn_cpu_granted_processors(const char *groups, const char *mount);
 
 #endif

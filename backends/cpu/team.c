@@ -9,7 +9,11 @@
  *
  * Sleeping. A thread that goes to sleep first adds itself to a count (workers) or sets a flag (the caller). A
  * thread that wakes others first takes them out of the count, or clears the flag, and then posts the
- * semaphore once for each. So every post has a sleeper. */
+ * semaphore once for each. So every post has a sleeper.
+ *
+ * Spinning. A thread that spins on a processor which another process wants is preempted for milliseconds,
+ * often with a unit in hand that the others wait for. So the number of spins falls when a thread of
+ * the team has been preempted, and rises slowly while none is. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +22,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "backends/cpu/cpu.h"
 
@@ -25,11 +30,20 @@
 #define LOOP_ONE (UINT64_C(1) << 32)
 
 enum {
-  SPINS = 2000, /* reads of a word before a thread goes to sleep: about 50 microseconds */
+  MOST_SPINS = 2000, /* reads of a word before a thread goes to sleep: about 50 microseconds */
+  LEAST_SPINS = 200,
+  SPINS_STEP = 16,    /* the rise, once in CHECKED_WAITS waits without preemption */
+  CHECKED_WAITS = 32, /* waits of a thread between two readings of its preemptions */
   MOST_UNITS = 1 << 30
 };
 
 typedef void (*chunk_body)(void *arg, int64_t chunk);
+
+/* The state of a thread between two readings of its preemptions. */
+typedef struct team_thread {
+  int32_t waits;
+  long preemptions;
+} team_thread;
 
 struct tn_cpu_team {
   tn_env env;
@@ -44,7 +58,9 @@ struct tn_cpu_team {
   _Atomic(int64_t) chunks, grain; /* a unit is `grain` chunks; the last one may be smaller */
   _Atomic(int64_t) units, done;
 
-  sem_t work, finished; /* posted to wake workers, and the caller */
+  _Atomic(int32_t) spins; /* LEAST_SPINS .. MOST_SPINS */
+  team_thread caller;     /* used while `busy` is held */
+  sem_t work, finished;   /* posted to wake workers, and the caller */
   _Atomic(int32_t) sleepers;
   atomic_bool caller_sleeps;
 };
@@ -60,6 +76,28 @@ static inline void team_relax(void) {
 #elif defined(__aarch64__)
   __asm__ volatile("yield");
 #endif
+}
+
+/* Times that the calling thread has lost its processor to another one. */
+static long team_count_preemptions(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+int32_t tn_cpu_team_next_spins(int32_t spins, bool preempted) {
+  if (preempted) return LEAST_SPINS;
+  return spins < MOST_SPINS - SPINS_STEP ? spins + SPINS_STEP : MOST_SPINS;
+}
+
+/* The number of spins of a wait. Threads may overwrite each other's change; a later wait corrects it. */
+static int32_t team_choose_spins(tn_cpu_team *t, team_thread *self) {
+  int32_t spins = atomic_load_explicit(&t->spins, memory_order_relaxed);
+  if (++self->waits < CHECKED_WAITS) return spins;
+  long preemptions = team_count_preemptions();
+  spins = tn_cpu_team_next_spins(spins, preemptions != self->preemptions);
+  *self = (team_thread){.preemptions = preemptions};
+  atomic_store_explicit(&t->spins, spins, memory_order_relaxed);
+  return spins;
 }
 
 /* CLOSED is more than any number of units. */
@@ -108,8 +146,8 @@ static int32_t team_take_sleepers(tn_cpu_team *t, int64_t wanted) {
 }
 
 /* May return without work, since the count does not identify sleepers: a post may wake another thread. */
-static void team_wait_for_work(tn_cpu_team *t) {
-  for (int32_t i = 0; i < SPINS; i++) {
+static void team_wait_for_work(tn_cpu_team *t, team_thread *self) {
+  for (int32_t i = team_choose_spins(t, self); i > 0; i--) {
     if (team_has_work(t)) return;
     team_relax();
   }
@@ -120,8 +158,9 @@ static void team_wait_for_work(tn_cpu_team *t) {
 
 static void *team_worker(void *arg) {
   tn_cpu_team *t = arg;
+  team_thread self = {0};
   for (;;) {
-    team_wait_for_work(t);
+    team_wait_for_work(t, &self);
     if (atomic_load(&t->stop)) return NULL;
     team_take_units(t);
   }
@@ -146,7 +185,8 @@ static void team_open_loop(tn_cpu_team *t, int64_t chunks, chunk_body body, void
  * the count alone decides that the loop is done. */
 static void team_close_loop(tn_cpu_team *t) {
   int64_t units = atomic_load_explicit(&t->units, memory_order_relaxed);
-  for (int32_t i = 0; i < SPINS && atomic_load(&t->done) < units; i++) team_relax();
+  int32_t spins = team_choose_spins(t, &t->caller);
+  for (int32_t i = 0; i < spins && atomic_load(&t->done) < units; i++) team_relax();
   while (atomic_load(&t->done) < units) {
     atomic_store(&t->caller_sleeps, true);
     bool undisturbed = atomic_load(&t->done) == units && atomic_exchange(&t->caller_sleeps, false);
@@ -198,6 +238,7 @@ tn_status tn_cpu_team_create(tn_env *env, int32_t threads, const tn_ints *pin, t
   if (t == NULL) return TN_ENOMEM;
   t->env = *env;
   atomic_init(&t->ticket, CLOSED);
+  atomic_init(&t->spins, MOST_SPINS);
   sem_init(&t->work, 0, 0);
   sem_init(&t->finished, 0, 0);
   t->workers = tn_new(env, sizeof *t->workers * (size_t)(threads > 0 ? threads : 1));

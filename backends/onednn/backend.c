@@ -45,8 +45,6 @@ static const char *onednn_libraries(tn_env *env, void *backend) {
 }
 
 static const tn_option options[] = {
-    TN_OPT(tn_onednn_options, threads, TN_OPT_INT, "0", "[0, 1024]",
-           "threads of the device; 0: all processors"),
     TN_OPT(tn_onednn_options, pin, TN_OPT_INTS, "[]", ">= 0",
            "the processors of the threads, in their order"),
     TN_OPT(tn_onednn_options, winograd, TN_OPT_ENUM, "auto", "auto|off",
@@ -62,7 +60,5 @@ const tn_backend tn_onednn_backend = {
     .open = onednn_open,
     .close = onednn_close,
     .libraries = onednn_libraries,
-#ifndef __SANITIZE_THREAD__ /* see team.c */
-    .parallel = tn_onednn_parallel,
-#endif
+    .preference = 20,
 };

@@ -1,7 +1,7 @@
 /* backends/onednn/onednn.h: options, backend object and instruction sets of the extension `onednn`.
  *
- * It extends the family `cpu` by faster kernels. Device and memory are those of `cpu`. All kernels use
- * libgomp's team of threads, which oneDNN uses as well. */
+ * It extends the family `cpu` by faster kernels. Device, memory and the team of threads are those of `cpu`.
+ * oneDNN's primitives run on libgomp's threads. */
 #ifndef TN_BACKENDS_ONEDNN_ONEDNN_H
 #define TN_BACKENDS_ONEDNN_ONEDNN_H
 
@@ -12,8 +12,7 @@ extern const tn_backend tn_onednn_backend;
 enum { TN_WINOGRAD_AUTO = 0, TN_WINOGRAD_OFF = 1 };
 
 typedef struct tn_onednn_options {
-  int64_t threads;  /* 0: as many as there are processors */
-  tn_ints pin;      /* the processors of the threads, in order; empty: threads are not bound */
+  tn_ints pin;      /* the processors of libgomp's threads, in order; empty: threads are not bound */
   int32_t winograd; /* TN_WINOGRAD_... */
   int32_t isa;      /* 0: the best of the processor; else one more than the highest TN_ISA_... to use */
 } tn_onednn_options;
@@ -31,17 +30,14 @@ tn_onednn_options tn_onednn_options_of(const void *backend);
 /* The best instruction set (TN_ISA_...) of the processor, limited by option `isa`. */
 int32_t tn_onednn_isa_of(const void *backend);
 
-/* ---- team.c ------------------------------------------------------------------------------------- */
+/* ---- openmp.c ----------------------------------------------------------------------------------- */
 
-/* tn_backend.parallel: chunks 0 .. chunks-1 on the threads of libgomp. */
-void tn_onednn_parallel(tn_env *env, void *backend, int64_t chunks, void (*body)(void *arg, int64_t chunk),
-                        void *arg);
-/* Sets the number of threads of the calling thread's later loops and primitives. */
+/* Sets the number of threads of the calling thread's later primitives. */
 void tn_onednn_use_threads(int32_t threads);
-/* Binds the threads of the calling thread's team to the processors of option `pin`, before primitives run.
+/* Binds libgomp's threads of the calling thread to the processors of option `pin`, before primitives run.
  * The host binds the launching thread. */
 void tn_onednn_bind_threads(const void *backend, int32_t threads);
-/* Undoes it: the team may use all processors of the calling thread. */
+/* Undoes it: the threads may use all processors of the calling thread. */
 void tn_onednn_unbind_threads(const void *backend);
 /* TN_EINVAL where environment variables make libgomp bind its threads as well. */
 tn_status tn_onednn_check_pin(tn_env *env, const tn_ints *pin);

@@ -1,4 +1,4 @@
-/* backends/shared/cost.h: estimated times of kernels whose time goes to memory. */
+/* backends/shared/cost.h: estimated times of kernels, from the rates of their device. */
 #ifndef TN_BACKENDS_SHARED_COST_H
 #define TN_BACKENDS_SHARED_COST_H
 
@@ -12,10 +12,20 @@ static inline double tn_match_bytes(const tn_match *m) {
   return bytes;
 }
 
-/* Seconds to read or write so many bytes, at 10 GB/s. */
-static inline double tn_seconds_of_bytes(double bytes) { return bytes / 1e10; }
+/* Seconds to read or write so many bytes. */
+static inline double tn_seconds_of_bytes(const tn_device_properties *d, double bytes) {
+  return bytes / d->bytes_per_s;
+}
 
-/* Seconds of a kernel that reads and writes so many bytes: the call, and the bytes. */
-static inline double tn_cost_of_bytes(double bytes) { return 1e-7 + tn_seconds_of_bytes(bytes); }
+/* Seconds of a launch that reads and writes so many bytes. */
+static inline double tn_cost_of_bytes(const tn_device_properties *d, double bytes) {
+  return d->launch_s + tn_seconds_of_bytes(d, bytes);
+}
+
+/* The speed of a thread of the device, relative to one of 1e11 f32 flop/s: that of a core with 256-bit
+ * vectors at 3 GHz, for which kernels state their rates. */
+static inline double tn_thread_speed(const tn_device_properties *d) {
+  return d->vector_flops_per_s / (d->threads > 0 ? d->threads : 1) / 1e11;
+}
 
 #endif

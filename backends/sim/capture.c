@@ -51,6 +51,15 @@ void tn_sim_capture_delete(tn_env *env, void *capture) {
   tn_delete(env, c);
 }
 
+tn_status tn_sim_capture_work(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg),
+                              void *arg, void **capture) {
+  *capture = NULL;
+  tn_status status = tn_sim_capture_begin(env, device, stream);
+  if (status != TN_OK) return status;
+  tn_status enqueued = work(arg), ended = tn_sim_capture_end(env, device, stream, capture);
+  return enqueued != TN_OK ? enqueued : ended;
+}
+
 tn_status tn_sim_capture_launch(tn_env *env, void *capture, void *stream) {
   tn_sim_work work = {.kind = TN_SIM_REPLAY};
   work.capture = capture;

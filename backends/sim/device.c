@@ -46,7 +46,13 @@ static tn_status sim_backend_properties(tn_env *env, void *backend, int32_t inde
   *properties = (tn_device_properties){.struct_size = (uint32_t)sizeof *properties,
                                        .host_addressable = 0,
                                        .threads = (int32_t)b->options.threads,
-                                       .memory_bytes = b->options.memory > 0 ? b->options.memory : host};
+                                       .processors = (int32_t)b->options.threads,
+                                       .memory_bytes = b->options.memory > 0 ? b->options.memory : host,
+                                       .free_bytes = b->options.memory, /* devices do not share it */
+                                       .bytes_per_s = 1e10,
+                                       .vector_flops_per_s = 2e10 * (double)b->options.threads,
+                                       .launch_s = 1e-5,
+                                       .details = "{\"simulated\": true}"};
   snprintf(properties->name, sizeof properties->name, "simulated device %d", index);
   return TN_OK;
 }
@@ -119,6 +125,7 @@ static tn_status sim_device_open(tn_env *env, void *backend, int32_t index, void
   d->env = *env;
   d->backend = b;
   d->index = index;
+  tn_sim_native_init(&d->native, d, NULL);
   d->chance = (uint64_t)b->options.seed * 0x9E37 + (uint64_t)index;
   pthread_mutex_init(&d->lock, NULL);
   status = tn_sim_team_create(env, (int32_t)b->options.threads, &d->team);
@@ -141,7 +148,8 @@ static const tn_option options[] = {
     TN_OPT(tn_sim_options, queue, TN_OPT_INT, "1024", "[2, 65536]", "pieces of work that a stream holds"),
     TN_OPT(
         tn_sim_options, fail, TN_OPT_TEXT, "", NULL,
-        "operations that fail: KIND:N or KIND:N@DEVICE, ... with allocation, launch, kernel, copy, device"),
+        "operations that fail: KIND:N or KIND:N@DEVICE, ... with allocation, launch, kernel, copy, device; "
+        "stall: from the N-th kernel on the device computes nothing until its communicator is given up"),
     TN_OPT(tn_sim_options, drop, TN_OPT_TEXT, "", NULL,
            "operations to skip: KIND:N, ... with await, wait, rest, record, copy, zero"),
     TN_OPT(tn_sim_options, lacks, TN_OPT_TEXT, "", NULL,
@@ -169,12 +177,14 @@ const tn_backend tn_sim_backend = {
     .event_record = tn_sim_event_record,
     .event_await = tn_sim_event_await,
     .event_wait = tn_sim_event_wait,
+    .event_done = tn_sim_event_done,
     .copy = tn_sim_copy,
     .fill_zero = tn_sim_fill_zero,
     .takes = sim_backend_takes,
     .enqueue = tn_sim_enqueue,
-    .capture_begin = tn_sim_capture_begin,
-    .capture_end = tn_sim_capture_end,
+    .capture = tn_sim_capture_work,
     .capture_launch = tn_sim_capture_launch,
     .capture_delete = tn_sim_capture_delete,
+    .native = tn_sim_native_handle,
+    .event_seconds = tn_sim_event_seconds,
 };

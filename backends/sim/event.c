@@ -58,12 +58,36 @@ tn_status tn_sim_event_await(tn_env *env, void *event, void *stream) {
   return tn_sim_push(env, s, &work, NULL);
 }
 
+/* The last record is done. */
+static tn_status event_end_wait(tn_env *env, tn_sim_event *e) {
+  tn_sim_clock_join(&e->device->host, &e->clocks[e->recorded % TN_SIM_TICKETS]);
+  const tn_sim_failure *failure = atomic_load(&e->failure);
+  return failure == NULL ? TN_OK : tn_fail(env, atomic_load(&failure->code), NULL, "%s", failure->text);
+}
+
 tn_status tn_sim_event_wait(tn_env *env, void *event) {
   tn_sim_event *e = event;
   if (e->captured != 0) return event_refuse_captured(env);
   if (e->recorded == 0 || tn_sim_fault(e->device, TN_SIM_DROP_WAIT)) return TN_OK;
   tn_sim_reach(e->from, e->position);
-  tn_sim_clock_join(&e->device->host, &e->clocks[e->recorded % TN_SIM_TICKETS]);
-  const tn_sim_failure *failure = atomic_load(&e->failure);
-  return failure == NULL ? TN_OK : tn_fail(env, atomic_load(&failure->code), NULL, "%s", failure->text);
+  return event_end_wait(env, e);
+}
+
+tn_status tn_sim_event_done(tn_env *env, void *event, int32_t *done) {
+  tn_sim_event *e = event;
+  *done = 1;
+  if (e->captured != 0) return event_refuse_captured(env);
+  if (e->recorded == 0) return TN_OK;
+  *done = tn_sim_reached(e->from, e->position);
+  return *done ? event_end_wait(env, e) : TN_OK;
+}
+
+tn_status tn_sim_event_seconds(tn_env *env, void *from, void *to, double *seconds) {
+  const tn_sim_event *a = from, *b = to;
+  if (a->recorded == 0 || atomic_load(&a->done) < a->recorded || b->recorded == 0 ||
+      atomic_load(&b->done) < b->recorded)
+    return tn_fail(env, TN_EDEVICE, NULL, "sim: the time between events that are not both done");
+  if (a->captured != 0 || b->captured != 0) return event_refuse_captured(env);
+  *seconds = b->reached_s - a->reached_s;
+  return TN_OK;
 }

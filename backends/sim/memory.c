@@ -10,6 +10,7 @@ enum { ALIGNMENT = 64 };
 
 static void memory_free_block(tn_sim_block *block) {
   tn_sim_shadow_destroy(block->shadow);
+  free(block->copied);
   free(block->real);
 }
 
@@ -69,12 +70,15 @@ tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t by
     block.real = aligned_alloc(ALIGNMENT, ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
   bool check = d->backend->options.check != 0;
   if (check && block.real != NULL) block.shadow = tn_sim_shadow_create(bytes);
-  if (block.real == NULL || (check && block.shadow == NULL)) {
+  bool keeps = check && block.real != NULL && kind == TN_MEMORY_STAGING;
+  if (keeps) block.copied = malloc((size_t)bytes + 1);
+  if (block.real == NULL || (check && block.shadow == NULL) || (keeps && block.copied == NULL)) {
     memory_free_block(&block);
     return tn_fail(env, TN_ENOMEM, NULL, "sim: no memory for a block of %llu bytes",
                    (unsigned long long)bytes);
   }
   memset(block.real, 0xFF, bytes); /* NaN in every float type: contents are undefined */
+  if (keeps) memset(block.copied, 0xFF, bytes);
   pthread_mutex_lock(&d->lock);
   status = tn_sim_block_add(env, d, &block);
   if (status == TN_OK && kind == TN_MEMORY_DEVICE) d->bytes += bytes;

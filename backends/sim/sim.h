@@ -17,6 +17,7 @@
 #include "backends/sim/race/clocks.h"
 #include "backends/sim/engine/signal.h"
 #include "backends/sim/engine/task.h"
+#include "backends/sim/native.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
 
@@ -45,6 +46,7 @@ enum {
   TN_SIM_FAIL_KERNEL,
   TN_SIM_FAIL_COPY,
   TN_SIM_FAIL_DEVICE,
+  TN_SIM_FAIL_STALL,
   TN_SIM_DROP_AWAIT,
   TN_SIM_DROP_WAIT,
   TN_SIM_DROP_REST,
@@ -137,6 +139,7 @@ struct tn_sim_stream {
   tn_sim_clock clock;       /* the engine's */
   _Atomic(uint64_t) wanted; /* lazy order: the host waits until `head` is at this position */
   tn_sim_failure failure;
+  tn_sim_native native;
 };
 
 enum { TN_SIM_TICKETS = 4 }; /* records of an event whose clocks are kept */
@@ -150,6 +153,7 @@ struct tn_sim_event {
   int32_t mark;
   _Atomic(uint64_t) done; /* the engine's: the last ticket reached */
   tn_sim_clock clocks[TN_SIM_TICKETS];
+  double reached_s;                        /* when the last ticket was reached */
   _Atomic(const tn_sim_failure *) failure; /* of the recording stream, if it had failed before */
 };
 
@@ -167,10 +171,9 @@ typedef struct tn_sim_block {
   uint64_t bytes;
   int32_t kind;
   tn_sim_shadow *shadow; /* NULL: unchecked */
-  /* The last copy from staging memory, and its checksum: another checksum shows that the host has written
-   * since. */
-  const void *from;
-  uint64_t from_bytes, sum;
+  /* The contents at the last copies from checked staging memory: other bytes show that the host has written
+   * since. NULL: unchecked, or device memory. */
+  char *copied;
 } tn_sim_block;
 
 /* A copy from or to host memory, and its position in a stream. */
@@ -206,7 +209,10 @@ struct tn_sim_device {
   uint64_t bytes; /* of device memory in use */
 
   struct tn_sim_team *team;
+  tn_sim_native native;
+  atomic_bool released; /* the fault `stall` is over */
   /* the engine's own */
+  bool stalled;                  /* the fault `stall` has begun */
   uint64_t times[TN_SIM_CLOCKS]; /* work done, by index in clocks */
   tn_view *views;
   int32_t views_capacity;
@@ -243,6 +249,10 @@ tn_status tn_sim_enqueue(tn_env *env, void *stream, tn_status (*launch)(tn_launc
 tn_status tn_sim_push(tn_env *env, tn_sim_stream *stream, const tn_sim_work *work, uint64_t *position);
 /* Blocks until the stream has done the work up to `position`. */
 void tn_sim_reach(tn_sim_stream *stream, uint64_t position);
+/* Whether it has; lazy order: the work becomes wanted. */
+bool tn_sim_reached(tn_sim_stream *stream, uint64_t position);
+/* The handle of a device, or of one of its streams. */
+void tn_sim_native_init(tn_sim_native *native, tn_sim_device *device, void *stream);
 /* Blocks until the device has done all enqueued work, without joining clocks: an object that the host deletes
  * too early is reported by the race detector, and no thread accesses freed memory. */
 void tn_sim_finish(tn_sim_device *device);
@@ -262,9 +272,14 @@ void tn_sim_event_delete(tn_env *env, void *event);
 tn_status tn_sim_event_record(tn_env *env, void *event, void *stream);
 tn_status tn_sim_event_await(tn_env *env, void *event, void *stream);
 tn_status tn_sim_event_wait(tn_env *env, void *event);
+tn_status tn_sim_event_done(tn_env *env, void *event, int32_t *done);
+tn_status tn_sim_event_seconds(tn_env *env, void *from, void *to, double *seconds);
 
 /* ---- capture.c ---------------------------------------------------------------------------------- */
 
+/* tn_backend.capture: the two below around the work. */
+tn_status tn_sim_capture_work(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg),
+                              void *arg, void **capture);
 tn_status tn_sim_capture_begin(tn_env *env, void *device, void *stream);
 tn_status tn_sim_capture_end(tn_env *env, void *device, void *stream, void **capture);
 tn_status tn_sim_capture_launch(tn_env *env, void *capture, void *stream);

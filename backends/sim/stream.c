@@ -16,12 +16,17 @@ static void stream_want(tn_sim_stream *stream, uint64_t position) {
   tn_sim_signal_raise(&stream->device->work);
 }
 
+bool tn_sim_reached(tn_sim_stream *stream, uint64_t position) {
+  if (atomic_load(&stream->ring.head) >= position) return true;
+  stream_want(stream, position);
+  return false;
+}
+
 void tn_sim_reach(tn_sim_stream *stream, uint64_t position) {
   tn_sim_signal *progress = &stream->device->progress;
   for (;;) {
     uint32_t seen = tn_sim_signal_read(progress);
-    if (atomic_load(&stream->ring.head) >= position) return;
-    stream_want(stream, position);
+    if (tn_sim_reached(stream, position)) return;
     tn_sim_signal_wait(progress, seen, -1);
   }
 }
@@ -87,6 +92,23 @@ tn_status tn_sim_push_task(tn_env *env, void *stream, const tn_sim_task *task, c
 
 void tn_sim_wake(tn_sim_device *device) { tn_sim_signal_raise(&device->work); }
 
+/* ---- the interface sim.1 ---- */
+
+static void stream_release(tn_sim_device *device) {
+  atomic_store(&device->released, true);
+  tn_sim_wake(device);
+}
+
+void tn_sim_native_init(tn_sim_native *native, tn_sim_device *device, void *stream) {
+  *native = (tn_sim_native){.struct_size = sizeof *native,
+                            .device = device,
+                            .stream = stream,
+                            .push_task = tn_sim_push_task,
+                            .wake = tn_sim_wake,
+                            .real = tn_sim_real,
+                            .release = stream_release};
+}
+
 /* ---- new, delete ---- */
 
 tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stream) {
@@ -102,6 +124,7 @@ tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stre
   if (s->ring.items == NULL) return TN_ENOMEM;
   s->device = d;
   s->index = index;
+  tn_sim_native_init(&s->native, d, s);
   s->role = role;
   s->ring.capacity = capacity;
   s->ring.stream = s;

@@ -206,6 +206,22 @@ tn_status tn_folder_make(const void *handle, const char *path) {
   return status;
 }
 
+tn_status tn_folder_make_private(const void *handle, const char *path) {
+  struct stat st;
+  char *parent = tn_path_folder(handle, path);
+  if (parent == NULL) return TN_ENOMEM;
+  tn_status status = tn_folder_make(handle, parent);
+  tn_release(handle, parent);
+  if (status != TN_OK) return status;
+  if (mkdir(path, 0700) != 0 && errno != EEXIST) return tn_file_fail(handle, path, "made a folder");
+  if (lstat(path, &st) != 0) return tn_file_fail(handle, path, "examined");
+  if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0) return TN_OK;
+  return tn_failf(handle, TN_EIO,
+                  "%s: is not a folder of this user alone; remove it, or "
+                  "change its owner and mode",
+                  path);
+}
+
 tn_status tn_folder_sync(const void *handle, const char *path) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return tn_file_fail(handle, path, "opened");

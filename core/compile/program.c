@@ -14,9 +14,9 @@ static tn_operand plan_operand(const tn_plan *plan, const tn_group *g, tn_val v,
                       g->fallback != NULL ? tn_plan_host_location(plan, v) : tn_plan_location(plan, v)};
 }
 
-/* The first op, and its layer if it has one. */
+/* The leading op, and its layer if it has one. */
 static const char *step_name(tn_program *p, const tn_group *g) {
-  const tn_gnode *node = &p->cover->graph->nodes.v[g->nodes[0]];
+  const tn_gnode *node = &p->cover->graph->nodes.v[tn_group_lead(g, p->cover->graph)];
   bool layer = node->layer != NULL && node->layer[0] != '\0';
   return tn_arena_printf(&p->memory, "%s%s%s", node->op->item.name, layer ? " of " : "",
                          layer ? node->layer : "");

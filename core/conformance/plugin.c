@@ -66,10 +66,11 @@ static bool accepts_dtype(const tn_catalog_kernel *k, int32_t dtype) {
 }
 
 static tn_status run_pattern(tn_suite *suite, const tn_catalog_kernel *k) {
-  tn_pattern_case pc = {
-      .c = {.op = k->entry->item->name, .emit = tn_pattern_emit, .forward_only = k->pattern->n_nodes > 1},
-      .pattern = k->pattern,
-      .first = tn_case_find(k->pattern->nodes[0].op)};
+  bool whole = k->pattern->n_nodes == 1 && k->pattern->epilogue < 0; /* the kernel computes one op */
+  tn_pattern_case pc = {.c = {.op = k->entry->item->name, .emit = tn_pattern_emit, .forward_only = !whole},
+                        .pattern = k->pattern,
+                        .first = tn_case_find(k->pattern->nodes[0].op)};
+  if (whole && pc.first != NULL) pc.c.variance = pc.first->variance;
   for (int32_t dtype = TN_F16; dtype <= TN_F64; dtype++)
     if (accepts_dtype(k, dtype)) TN_TRY(tn_suite_run_dtype(suite, &pc.c, dtype));
   return TN_OK;
@@ -99,6 +100,7 @@ static tn_status run_kernels(tn_suite *suite, bool *any) {
   TN_TRY(tn_catalog_create(suite->env, suite->site.registry, &suite->site.device->target, suite->site.ops,
                            &catalog));
   tn_status status = run_kernels_of(suite, catalog->fixed.v, catalog->fixed.n, any);
+  if (status == TN_OK) status = run_kernels_of(suite, catalog->epilogues.v, catalog->epilogues.n, any);
   if (status == TN_OK) status = run_kernels_of(suite, catalog->regions.v, catalog->regions.n, any);
   tn_catalog_destroy(catalog);
   return status;

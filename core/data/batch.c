@@ -21,7 +21,7 @@ static size_t batch_largest_operand(const tn_transform_chain *chain, int32_t fie
 }
 
 static tn_status batch_allocate(tn_pending_batch *p) {
-  size_t n = (size_t)p->chain->n_fields, most = (size_t)p->chain->most_fields;
+  size_t n = (size_t)p->chain->n_outputs, most = (size_t)p->chain->most_fields;
   p->fields = tn_alloc(p, tn_size_mul(n, sizeof(void *)));
   p->targets = tn_alloc(p, tn_size_mul(n, sizeof(void *)));
   p->buffers = tn_alloc(p, tn_size_mul(n, 2 * sizeof(void *)));
@@ -31,7 +31,7 @@ static tn_status batch_allocate(tn_pending_batch *p) {
   if (p->fields == NULL || p->targets == NULL || p->buffers == NULL || p->in == NULL || p->out == NULL ||
       p->scratch == NULL)
     return TN_ENOMEM;
-  for (int32_t i = 0; i < p->chain->n_fields; i++) {
+  for (int32_t i = 0; i < p->chain->n_outputs; i++) {
     int stages;
     size_t bytes = batch_largest_operand(p->chain, i, &stages);
     for (int which = 0; which < 2 && which < stages; which++) {
@@ -53,7 +53,7 @@ tn_status tn_pending_batch_init(tn_env *env, const tn_transform_chain *chain, in
 
 void tn_pending_batch_finish(tn_pending_batch *p) {
   if (p->chain == NULL) return;
-  for (int32_t i = 0; p->buffers != NULL && i < 2 * p->chain->n_fields; i++) tn_release(p, p->buffers[i]);
+  for (int32_t i = 0; p->buffers != NULL && i < 2 * p->chain->n_outputs; i++) tn_release(p, p->buffers[i]);
   for (int32_t s = 0; p->scratch != NULL && s < p->chain->n_stages; s++) tn_release(p, p->scratch[s].memory);
   tn_release(p, p->scratch);
   tn_release(p, p->fields);
@@ -67,7 +67,7 @@ void tn_pending_batch_finish(tn_pending_batch *p) {
 }
 
 void tn_pending_batch_aim(tn_pending_batch *p, const tn_batch *to, int64_t block, int64_t samples) {
-  for (int32_t i = 0; i < p->chain->n_fields; i++) {
+  for (int32_t i = 0; i < p->chain->n_outputs; i++) {
     p->fields[i] = to->fields[i];
     p->targets[i] = p->buffers[2 * i] != NULL ? p->buffers[2 * i] : to->fields[i];
   }
@@ -98,7 +98,7 @@ static void batch_pad(tn_pending_batch *p) {
     if (p->weights != NULL) p->weights[row] = real ? 1.0f : 0.0f;
     if (row < p->filled) continue;
     if (p->ids != NULL) p->ids[row] = p->ids[p->samples];
-    for (int32_t i = 0; i < p->chain->n_fields; i++) {
+    for (int32_t i = 0; i < p->chain->n_outputs; i++) {
       size_t bytes = tn_transform_chain_bytes(&p->chain->sampled[i]);
       char *values = p->targets[i];
       if (bytes > 0) memcpy(values + (size_t)row * bytes, values + (size_t)p->samples * bytes, bytes);

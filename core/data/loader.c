@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/system.h"
+#include "core/data/byte_table.h"
 #include "core/data/workers.h"
 
 /* Distinguishes the key of the shuffle from the keys of samples, which are derived from indices. */
@@ -74,6 +75,13 @@ static tn_status loader_make_cache(tn_loader *loader, const tn_description *desc
   return tn_sample_cache_init(&loader->env, &loader->chain, loader->count, bytes, &loader->cache);
 }
 
+/* The transforms: where they run, and the host's as tables. */
+static tn_status loader_make_chain(tn_loader *loader, const tn_description *description) {
+  TN_TRY(tn_transform_chain_create(&loader->env, &loader->options, description, &loader->chain));
+  TN_TRY(tn_transform_chain_place(&loader->env, &loader->options, &loader->chain));
+  return tn_byte_tables_make(&loader->env, &loader->chain);
+}
+
 static tn_status loader_prepare_source(tn_loader *loader) {
   const tn_loader_options *o = &loader->options;
   tn_description description;
@@ -82,7 +90,7 @@ static tn_status loader_prepare_source(tn_loader *loader) {
   if (status == TN_OK) status = loader_measure_epoch(loader, &description);
   const char *where = o->where != NULL ? o->where : "";
   tn_wrap(&loader->env, status, "%s%ssource '%s'", where, where[0] != '\0' ? ": " : "", o->source->item.name);
-  if (status == TN_OK) status = tn_transform_chain_create(&loader->env, o, &description, &loader->chain);
+  if (status == TN_OK) status = loader_make_chain(loader, &description);
   return status == TN_OK ? loader_make_cache(loader, &description) : status;
 }
 
@@ -193,8 +201,9 @@ void tn_loader_destroy(tn_loader *loader) {
   tn_release(loader->messages, loader);
 }
 
-int32_t tn_loader_field_count(const tn_loader *loader) { return loader->chain.n_fields; }
+int32_t tn_loader_field_count(const tn_loader *loader) { return loader->chain.n_outputs; }
 const tn_field *tn_loader_field(const tn_loader *loader, int32_t i) { return &loader->chain.fields[i]; }
+const tn_transform_chain *tn_loader_chain(const tn_loader *loader) { return &loader->chain; }
 int64_t tn_loader_samples(const tn_loader *loader) { return loader->samples; }
 int64_t tn_loader_batches(const tn_loader *loader) { return loader->batches; }
 

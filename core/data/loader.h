@@ -13,6 +13,8 @@
 #include "tenon/plugin/source.h"
 #include "tenon/plugin/transform.h"
 
+enum { TN_DEVICE_TRANSFORMS_AUTO = -1 };
+
 /* A transform with its options. */
 typedef struct tn_transform_use {
   const tn_transform *transform;
@@ -28,6 +30,9 @@ typedef struct tn_loader_options {
   int32_t split; /* TN_SPLIT_... */
   const tn_transform_use *transforms;
   int32_t n_transforms;
+  /* How many of the last transforms the device applies, at most: the batch then holds their operands. Or
+   * TN_DEVICE_TRANSFORMS_AUTO: as many as give the smallest batch. */
+  int32_t device_transforms;
   int64_t batch;         /* of this shard */
   int32_t shard, shards; /* 0 shards: one shard */
   /* Batches of every shard per update (0: one); an epoch has an integer number of updates. */
@@ -53,9 +58,12 @@ typedef struct tn_loader tn_loader;
 tn_status tn_loader_create(tn_env *env, const tn_loader_options *options, tn_loader **loader);
 void tn_loader_destroy(tn_loader *loader);
 
-/* The fields of a batch; types are without the batch dimension. */
+/* The fields of a batch; types are without the batch dimension. The source's fields come first, then one
+ * field of random choices for each transform on the device that makes some (transform_chain.h). */
 int32_t tn_loader_field_count(const tn_loader *loader);
 const tn_field *tn_loader_field(const tn_loader *loader, int32_t i);
+/* The transforms, of which the device applies the last ones. */
+const struct tn_transform_chain *tn_loader_chain(const tn_loader *loader);
 int64_t tn_loader_samples(const tn_loader *loader); /* per epoch */
 int64_t tn_loader_batches(const tn_loader *loader); /* per epoch and shard */
 

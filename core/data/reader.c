@@ -37,6 +37,11 @@ static void *reader_give_field(tn_sample *sample, int32_t i, const tn_type *type
   return to;
 }
 
+/* Stages that a reader calls: those per sample, and those on the device, which may draw. */
+static int32_t reader_stage_count(const tn_transform_chain *chain) {
+  return chain->n_sample_stages + chain->n_device_stages;
+}
+
 static tn_status reader_allocate(tn_reader *reader) {
   const tn_transform_chain *chain = reader->chain;
   size_t n = (size_t)chain->n_fields, most = (size_t)chain->most_fields;
@@ -46,11 +51,13 @@ static tn_status reader_allocate(tn_reader *reader) {
   reader->in = tn_alloc(reader, tn_size_mul(most, sizeof(void *)));
   reader->out = tn_alloc(reader, tn_size_mul(most, sizeof(void *)));
   reader->stage_scratch =
-      tn_alloc(reader, tn_size_mul((size_t)chain->n_sample_stages, sizeof(*reader->stage_scratch)));
+      tn_alloc(reader, tn_size_mul((size_t)reader_stage_count(chain), sizeof(*reader->stage_scratch)));
+  reader->draws =
+      tn_alloc(reader, tn_size_mul((size_t)(chain->n_outputs - chain->n_fields), sizeof(*reader->draws)));
   reader->cached = tn_alloc(reader, tn_size_mul(n, sizeof(*reader->cached)));
   bool all = reader->fields != NULL && reader->in_type != NULL && reader->out_type != NULL &&
              reader->in != NULL && reader->out != NULL && reader->stage_scratch != NULL &&
-             reader->cached != NULL;
+             reader->cached != NULL && reader->draws != NULL;
   return all ? TN_OK : TN_ENOMEM;
 }
 
@@ -70,12 +77,13 @@ void tn_reader_finish(tn_reader *reader) {
   if (reader->chain == NULL) return;
   for (int32_t i = 0; reader->fields != NULL && i < reader->chain->n_fields; i++)
     for (int which = 0; which < 2; which++) tn_release(reader, reader->fields[i].scratch[which]);
-  for (int32_t s = 0; reader->stage_scratch != NULL && s < reader->chain->n_sample_stages; s++)
+  for (int32_t s = 0; reader->stage_scratch != NULL && s < reader_stage_count(reader->chain); s++)
     tn_release(reader, reader->stage_scratch[s].memory);
   tn_release(reader, reader->source_scratch.memory);
   tn_sample_cache_writer_finish(reader, &reader->writer);
   tn_release(reader, reader->stage_scratch);
   tn_release(reader, reader->cached);
+  tn_release(reader, reader->draws);
   tn_release(reader, reader->fields);
   tn_release(reader, reader->in_type);
   tn_release(reader, reader->out_type);
@@ -92,6 +100,9 @@ void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *
     reader->fields[i].target = (char *)targets[i] + (size_t)row * bytes;
     reader->fields[i].data = NULL;
   }
+  for (int32_t i = reader->chain->n_fields; i < reader->chain->n_outputs; i++)
+    reader->draws[i - reader->chain->n_fields] =
+        (int32_t *)targets[i] + row * reader->chain->sampled[i].dims[0];
 }
 
 /* The code of the recorded error, since a callback may return TN_ENOMEM for any failed call of the host. */
@@ -160,6 +171,16 @@ static void *reader_result_memory(tn_reader *reader, tn_reader_field *field, int
   return reader_scratch(reader, field, free_one, tn_transform_chain_bytes(type));
 }
 
+/* The call of a stage. `number` counts the stages of a reader. */
+static tn_transform_call reader_call(tn_reader *reader, const tn_stage *stage, int32_t number) {
+  return (tn_transform_call){.env = *tn_reader_env(reader),
+                             .struct_size = sizeof(tn_transform_call),
+                             .n = stage->n,
+                             .index = reader->host.pub.index,
+                             .key = tn_hash_mix(reader->host.pub.key, (uint64_t)stage->position),
+                             .scratch = &reader->stage_scratch[number]};
+}
+
 static tn_status reader_run_stage(tn_reader *reader, int32_t number) {
   const tn_stage *stage = &reader->chain->stages[number];
   TN_TRY(reader_find_types(reader, stage));
@@ -169,16 +190,11 @@ static tn_status reader_run_stage(tn_reader *reader, int32_t number) {
     reader->out[k] = reader_result_memory(reader, field, number, &reader->out_type[k]);
     if (reader->out[k] == NULL) return TN_ENOMEM;
   }
-  tn_transform_call call = {.env = *tn_reader_env(reader),
-                            .struct_size = sizeof call,
-                            .n = stage->n,
-                            .in_type = reader->in_type,
-                            .out_type = reader->out_type,
-                            .in = reader->in,
-                            .out = reader->out,
-                            .index = reader->host.pub.index,
-                            .key = tn_hash_mix(reader->host.pub.key, (uint64_t)stage->position),
-                            .scratch = &reader->stage_scratch[number]};
+  tn_transform_call call = reader_call(reader, stage, number);
+  call.in_type = reader->in_type;
+  call.out_type = reader->out_type;
+  call.in = reader->in;
+  call.out = reader->out;
   tn_status status = stage->transform->apply(&call, stage->options);
   if (status != TN_OK) return reader_recorded_status(reader, status);
   for (int32_t k = 0; k < stage->n; k++) {
@@ -204,15 +220,34 @@ static tn_status reader_run_table(tn_reader *reader, int32_t number) {
   return TN_OK;
 }
 
+static tn_status reader_wrap_stage(tn_reader *reader, const tn_stage *stage, tn_status status) {
+  return tn_wrap(reader, status, "%s%stransform '%s', sample %lld", stage->where,
+                 stage->where[0] != '\0' ? ": " : "", stage->transform->item.name,
+                 (long long)reader->host.pub.index);
+}
+
+/* Writes the random choices of the stages on the device into the batch. */
+static tn_status reader_draw(tn_reader *reader) {
+  const tn_transform_chain *chain = reader->chain;
+  for (int32_t s = 0; s < chain->n_device_stages; s++) {
+    const tn_stage *stage = &tn_transform_chain_device_stages(chain)[s];
+    if (stage->draws < 0) continue;
+    tn_transform_call call = reader_call(reader, stage, chain->n_sample_stages + s);
+    call.in_type = stage->in;
+    call.out_type = stage->out;
+    tn_status status =
+        stage->transform->draw(&call, stage->options, reader->draws[stage->draws - chain->n_fields]);
+    if (status != TN_OK) return reader_wrap_stage(reader, stage, reader_recorded_status(reader, status));
+  }
+  return TN_OK;
+}
+
 tn_status tn_reader_transform(tn_reader *reader) {
   for (int32_t s = 0; s < reader->chain->n_sample_stages; s++) {
     const tn_stage *stage = &reader->chain->stages[s];
     tn_status status = stage->table != NULL ? reader_run_table(reader, s) : reader_run_stage(reader, s);
     if (stage->table != NULL) s += stage->table->n_stages - 1;
-    if (status != TN_OK)
-      return tn_wrap(reader, status, "%s%stransform '%s', sample %lld", stage->where,
-                     stage->where[0] != '\0' ? ": " : "", stage->transform->item.name,
-                     (long long)reader->host.pub.index);
+    if (status != TN_OK) return reader_wrap_stage(reader, stage, status);
   }
-  return TN_OK;
+  return reader_draw(reader);
 }

@@ -25,7 +25,8 @@ typedef struct tn_reader {
   const void **in;
   void **out;
   tn_scratch source_scratch;
-  tn_scratch *stage_scratch; /* [n_sample_stages]: memory of the transforms */
+  tn_scratch *stage_scratch; /* [n_sample_stages + n_device_stages]: memory of the transforms */
+  int32_t **draws;           /* [n_outputs - n_fields]: in the batch */
   tn_cached_field *cached;   /* [n_fields], fields of one cached sample */
   tn_sample_cache *cache;    /* shared by all readers; NULL: samples are not cached */
   tn_sample_cache_writer writer;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "core/data/byte_table.h"
 
 size_t tn_transform_chain_bytes(const tn_type *type) {
   size_t bytes = tn_dtype_size(type->dtype);
@@ -81,7 +80,7 @@ static tn_status chain_take_fields(tn_env *env, tn_transform_chain *chain,
     return tn_failf(env, TN_EABI,
                     "the source describes fields of %u bytes, expected at least %zu; set struct_size",
                     description->fields[0].struct_size, sizeof(tn_field));
-  chain->n_fields = description->n_fields;
+  chain->n_fields = chain->n_outputs = description->n_fields;
   size_t n = (size_t)chain->n_fields, bytes = tn_size_mul(n, sizeof(tn_field));
   chain->source = chain_copy_fields(&chain->arena, description, bytes);
   chain->fields = tn_arena_copy(&chain->arena, chain->source, bytes);
@@ -130,7 +129,7 @@ static tn_status chain_choose_fields(tn_env *env, tn_transform_chain *chain, con
   return TN_OK;
 }
 
-static tn_type chain_with_batch(const tn_type *type, int64_t batch) {
+tn_type tn_transform_chain_batched(const tn_type *type, int64_t batch) {
   tn_type t = {type->dtype, type->rank + 1, {batch}};
   memcpy(t.dims + 1, type->dims, (size_t)type->rank * sizeof(int64_t));
   return t;
@@ -142,10 +141,10 @@ static tn_type chain_without_batch(const tn_type *type) {
   return t;
 }
 
-static bool chain_any_open(const tn_type *types, int32_t n) {
+bool tn_transform_chain_is_fixed(const tn_type *types, int32_t n) {
   for (int32_t k = 0; k < n; k++)
-    if (!chain_type_is_sound(&types[k], 0)) return true;
-  return false;
+    if (!chain_type_is_sound(&types[k], 0)) return false;
+  return true;
 }
 
 /* A result may vary only if an operand varies, and keeps the batch dimension in front. */
@@ -155,7 +154,8 @@ static bool chain_results_are_sound(const tn_stage *stage, int64_t batch) {
     if (!chain_type_is_sound(out, -1)) return false;
     if (batch > 0 && (out->rank == 0 || out->dims[0] != batch)) return false;
   }
-  return !chain_any_open(stage->out, stage->n) || chain_any_open(stage->in, stage->n);
+  return tn_transform_chain_is_fixed(stage->out, stage->n) ||
+         !tn_transform_chain_is_fixed(stage->in, stage->n);
 }
 
 /* Infers the result types of a stage. `batch` is 0 for a stage per sample. */
@@ -165,14 +165,14 @@ static tn_status chain_infer_stage(tn_env *env, tn_transform_chain *chain, tn_st
     if (batch > 0 && field->type.rank == TN_MAX_RANK)
       return tn_failf(env, TN_EINVAL, "field '%s' has no room for the batch in front of its %d dimensions",
                       field->name, TN_MAX_RANK);
-    stage->in[k] = batch > 0 ? chain_with_batch(&field->type, batch) : field->type;
+    stage->in[k] = batch > 0 ? tn_transform_chain_batched(&field->type, batch) : field->type;
     stage->out[k] = stage->in[k];
   }
   TN_TRY(stage->transform->infer(env, stage->options, stage->n, stage->in, stage->out));
   if (!chain_results_are_sound(stage, batch))
     return tn_failf(env, TN_EABI, "it infers an invalid type for field '%s'",
                     chain->fields[stage->field[0]].name);
-  stage->varies = chain_any_open(stage->out, stage->n);
+  stage->varies = !tn_transform_chain_is_fixed(stage->out, stage->n);
   for (int32_t k = 0; k < stage->n; k++) {
     tn_field *field = &chain->fields[stage->field[k]];
     field->type = batch > 0 ? chain_without_batch(&stage->out[k]) : stage->out[k];
@@ -206,6 +206,10 @@ static tn_status chain_add_stage(tn_env *env, tn_transform_chain *chain, const t
   stage->options = use->options;
   stage->where = use->where != NULL ? use->where : "";
   stage->position = position;
+  stage->draws = -1;
+  stage->before = tn_arena_alloc(&chain->arena, tn_size_mul((size_t)chain->n_fields, sizeof(tn_type)));
+  if (stage->before == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < chain->n_fields; i++) stage->before[i] = chain->fields[i].type;
   if (use->transform->infer == NULL || use->transform->apply == NULL)
     return tn_failf(env, TN_EUNSUPPORTED, "it cannot run on the host");
   if (!per_batch && chain->n_stages > chain->n_sample_stages)
@@ -248,7 +252,6 @@ tn_status tn_transform_chain_create(tn_env *env, const tn_loader_options *option
   if (status == TN_OK) status = chain_infer_types(env, chain, options);
   if (status == TN_OK)
     status = tn_wrap(env, chain_check_fixed(env, chain), "%s%ssource '%s'", where, colon, name);
-  if (status == TN_OK) status = tn_byte_tables_make(env, chain);
   if (status != TN_OK) tn_transform_chain_free(chain);
   return status;
 }

@@ -13,10 +13,11 @@ static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t
                          tn_executor_address(e, &operands[i].location, slot, host)};
 }
 
-static tn_status prepare_step(tn_executor *e, const tn_step *step, void **prepared) {
+static tn_status prepare_step(tn_executor *e, const tn_program *program, const tn_step *step,
+                              void **prepared) {
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
-  if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, step, prepared);
+  if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, program, step, prepared);
   const tn_choice *choice = &group->choice;
   tn_status status = tn_device_prepare(device, group->kernel, group->match, choice, choice->in_layout,
                                        choice->out_layout, prepared);
@@ -33,28 +34,48 @@ static tn_status make_step_event(tn_executor *e, void **event) {
   return *event != NULL ? TN_OK : e->device->backend->event_new(&e->device->env, e->device->device, event);
 }
 
-/* Orders the compute stream and the collectives of a segment. The first collective after compute steps awaits
+static const tn_capture_part *part_of_step(const tn_bound_program *bound, int32_t step) {
+  const tn_capture_part *part = bound->parts;
+  while (part->first + part->n <= step) part++;
+  return part;
+}
+
+/* The collective that the launch of a step awaits; -1. Collectives of other parts are awaited between parts,
+ * if one of the two is captured. */
+static int32_t awaited_collective(const tn_bound_program *bound, int32_t step) {
+  int32_t awaited = bound->program->steps[step].awaits;
+  if (awaited < 0) return -1;
+  const tn_capture_part *part = part_of_step(bound, step), *from = part_of_step(bound, awaited);
+  return from == part || (!from->captured && !part->captured) ? awaited : -1;
+}
+
+/* Orders the compute stream and the collectives of a part. The first collective after compute steps awaits
  * the compute stream; a step that reads the result of a collective awaits the end of that collective. A
- * segment begins and ends on the compute stream. */
-static tn_status make_segment_events(tn_executor *e, const tn_segment *segment, tn_bound_program *bound) {
+ * captured part begins and ends on the compute stream, and so does a segment. */
+static tn_status make_part_events(tn_executor *e, const tn_capture_part *part, tn_bound_program *bound) {
   const tn_step *steps = bound->program->steps;
   bool computing = true;
-  if (segment->fallback) return TN_OK;
-  for (int32_t i = segment->first; i < segment->first + segment->n; i++) {
+  for (int32_t i = part->first; i < part->first + part->n; i++) {
     bool collective = steps[i].group->role != TN_STREAM_COMPUTE;
+    int32_t awaited = awaited_collective(bound, i);
     if (collective && computing) TN_TRY(make_step_event(e, &bound->events[i]));
-    if (steps[i].awaits >= 0) TN_TRY(make_step_event(e, &bound->ends[steps[i].awaits]));
+    if (awaited >= 0) TN_TRY(make_step_event(e, &bound->ends[awaited]));
     computing = !collective;
   }
-  return segment->awaits >= 0 ? make_step_event(e, &bound->ends[segment->awaits]) : TN_OK;
+  if (part->awaits >= 0) TN_TRY(make_step_event(e, &bound->ends[part->awaits]));
+  return part->joins >= 0 ? make_step_event(e, &bound->ends[part->joins]) : TN_OK;
 }
 
 static tn_status make_events(tn_executor *e, tn_bound_program *bound) {
-  for (int32_t i = 0; i < bound->program->n_segments; i++) {
-    tn_status status = make_segment_events(e, &bound->program->segments[i], bound);
-    if (status != TN_OK) return tn_executor_fail(e, status);
+  tn_status status = TN_OK;
+  for (int32_t i = 0; status == TN_OK && i < bound->n_parts; i++)
+    if (!bound->program->segments[bound->parts[i].segment].fallback)
+      status = make_part_events(e, &bound->parts[i], bound);
+  for (int32_t i = 0; status == TN_OK && i < bound->program->n_segments; i++) {
+    int32_t awaits = bound->program->segments[i].awaits;
+    if (awaits >= 0) status = make_step_event(e, &bound->ends[awaits]);
   }
-  return TN_OK;
+  return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
 static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_view *views) {
@@ -80,17 +101,26 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
         .name = step->name,
         .folded_bytes = step->group->choice.folded_bytes};
     if (b->host.pub.folded_bytes > 0) b->host.pub.folded = (char *)bound->folded + step->folded_offset;
-    b->host.parallel = device->team != NULL ? device->team->parallel : NULL;
-    b->host.device = tn_device_team_object(device);
+    b->host.parallel = device->backend->parallel;
+    b->host.device = device->device;
     bool collective = tn_kernel_is_collective(step->group->kernel);
     b->launch = collective ? tn_collective_launch : step->group->kernel->launch;
     b->foreign = tn_device_is_foreign(device, step->group->family);
     b->step = step;
     b->handoff = bound->events[i];
-    b->awaited = step->awaits >= 0 ? bound->ends[step->awaits] : NULL;
+    int32_t awaited = awaited_collective(bound, i);
+    b->awaited = awaited >= 0 ? bound->ends[awaited] : NULL;
     b->end = bound->ends[i];
     views += step->n_in + step->n_out;
   }
+}
+
+static tn_status list_parts(tn_executor *e, tn_bound_program *bound) {
+  size_t most = tn_capture_parts_most(bound->program);
+  bound->parts = tn_alloc(e->env, tn_size_mul(most, sizeof *bound->parts));
+  if (bound->parts == NULL) return TN_ENOMEM;
+  bound->n_parts = tn_capture_parts_list(bound->program, e->capture, bound->parts);
+  return TN_OK;
 }
 
 static size_t count_views(const tn_program *program) {
@@ -118,12 +148,12 @@ static tn_status allocate_tables(tn_executor *e, tn_bound_program *bound, size_t
 }
 
 /* Notes that the kernel of a step declines its match, so that another is chosen when the program is compiled
- * again. False: the target remembers no answers. */
+ * again. False: the target remembers no answers, or the kernel is the only one: a collective. */
 static bool note_prepare_decline(tn_executor *e, const tn_step *step) {
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
   const char *reason = tn_error_text(&e->device->env);
-  if (device->target.answers == NULL) return false;
+  if (device->target.answers == NULL || tn_kernel_is_collective(group->kernel)) return false;
   tn_logf(e->env, TN_LOG_INFO, "%s: kernel %s%s%s declined when it was prepared: %s", step->name,
           group->entry->item->name, group->choice.name[0] != '\0' ? " " : "", group->choice.name, reason);
   return tn_answers_decline(device->target.answers, group->kernel, group->key, group->choice.id, reason) ==
@@ -135,7 +165,7 @@ static tn_status prepare_steps(tn_executor *e, tn_bound_program *bound) {
   tn_status declined = TN_OK;
   for (int32_t i = 0; i < bound->program->n_steps; i++) {
     const tn_step *step = &bound->program->steps[i];
-    tn_status status = prepare_step(e, step, &bound->prepared[i]);
+    tn_status status = prepare_step(e, bound->program, step, &bound->prepared[i]);
     if (status == TN_OK) continue;
     bool goes_on = status == TN_EUNSUPPORTED && note_prepare_decline(e, step);
     tn_executor_fail(e, tn_executor_wrap_step(e, bound, step, status));
@@ -149,6 +179,7 @@ tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bo
   bound->program = program;
   size_t views = count_views(program);
   TN_TRY(allocate_tables(e, bound, views));
+  TN_TRY(list_parts(e, bound));
   TN_TRY(prepare_steps(e, bound));
   TN_TRY(tn_folded_create(e, bound));
   TN_TRY(make_events(e, bound));
@@ -181,6 +212,7 @@ void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
   tn_release(e->env, bound->slots);
   tn_release(e->env, bound->prepared);
   tn_release(e->env, bound->views);
+  tn_release(e->env, bound->parts);
   tn_release(e->env, bound->times);
   *bound = (tn_bound_program){0};
 }

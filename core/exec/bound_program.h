@@ -3,20 +3,22 @@
  *
  * The files, each of which calls only those above it:
  *   memory.c              device memory of an executor, addresses, error messages
- *   collective.c          collectives as steps
+ *   collective.c          collectives as steps; waits that ask the communicator
  *   constant_folding.c    values that kernels compute once from parameters
  *   fallback_segments.c   copies and events around segments that run on the fallback
- *   launch.c              the launches of a segment
- *   capture.c             segments recorded once and replayed
+ *   launch.c              the launches of a part
+ *   capture.c             parts recorded once and replayed
  *   bound_program.c       preparing kernels, binding addresses, making events
  *   run.c                 one run of a program on a slot
  *   state_io.c            state between device and host
+ *   profile.c             the times of steps
  *   executor.c            creating and destroying an executor
  *   caller_memory.c       programs on memory of the caller
  *   nonfinite/            the search for the first value that is not finite */
 #ifndef TN_CORE_EXEC_BOUND_PROGRAM_H
 #define TN_CORE_EXEC_BOUND_PROGRAM_H
 
+#include "core/compile/capture_parts.h"
 #include "core/exec/executor.h"
 #include "core/plugin/handles.h"
 
@@ -33,6 +35,7 @@ typedef struct tn_bound_step {
 
 /* The events around a segment of a program. */
 typedef struct tn_bound_segment {
+  int32_t first_part, n_parts; /* of tn_bound_program.parts */
   void *joined;   /* device segment: end of a collective that the compute stream awaits, or NULL */
   void *ready;    /* fallback segment: all work before it is done */
   void *fetched;  /* fallback segment: its operands are on the host; NULL: it has none on the device */
@@ -47,8 +50,12 @@ typedef struct tn_bound_program {
   void **events;         /* per step: its handoff, or NULL */
   void **ends;           /* per step: the event that records its end, or NULL */
   tn_bound_segment *segments;
-  void **captures;        /* per slot and segment; NULL: its launches are enqueued one by one */
+  tn_capture_part *parts;
+  int32_t n_parts;
+  void **captures;        /* per slot and part; NULL: its launches are enqueued one by one */
   bool capture_tried;     /* tn_captures_record has run */
+  void **chains;          /* per group of chain_runs slots: their runs as one capture, or NULL */
+  int32_t chain_runs;     /* 0: none were recorded */
   tn_step_time *times;    /* profile: per step, of the last run; NULL: profiling is off */
   void *folded;           /* values that kernels folded from state; NULL: there are no such kernels */
   int64_t folded_version; /* tn_executor.state_version of that state */
@@ -59,7 +66,9 @@ typedef struct tn_bound_program {
 typedef struct tn_slot_memory {
   void *input, *output; /* device */
   void *host_input, *host_output;
-  int64_t filled;                    /* bytes of the input that the last copy brought */
+  int64_t filled; /* bytes of the input that the last copy brought */
+  int32_t
+      end; /* the slot whose events mark the end of the last run: the last one that was launched with it */
   void *staged, *computed, *arrived; /* events of the last run: inputs copied, computed, outputs copied */
 } tn_slot_memory;
 
@@ -85,12 +94,14 @@ struct tn_executor {
   int32_t n_programs;
   tn_slot_memory *slots;
   int32_t n_slots;
+  void *slot_inputs, *slot_outputs, *host_inputs, *host_outputs; /* of all slots, one after another */
   void **regions;
   int32_t n_regions;
   void *arena, *host; /* host: operands and results of fallback segments */
   int64_t arena_bytes, slot_bytes, output_bytes, host_bytes;
   int64_t state_version; /* incremented with each change of state */
   bool profile, capture;
+  void *profile_from, *profile_to; /* events around a profiled launch; NULL: the host's clock is used */
   const tn_run_observer *observer; /* or NULL */
 };
 
@@ -135,19 +146,22 @@ tn_status tn_fallback_end(tn_executor *e, const tn_bound_program *bound, int32_t
 
 /* ---- launch.c ---- */
 
-/* Launches the steps of a segment, each on its device. */
-tn_status tn_launch_steps(tn_executor *e, tn_bound_program *bound, const tn_segment *segment, int32_t slot);
-/* Launches a device segment. Everything is enqueued and nothing waited for, so a capture can record it. */
-tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot);
+/* Launches the steps of a part, each on its device. Of a device segment, everything is enqueued and nothing
+ * waited for, so a capture can record it. */
+tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t part, int32_t slot);
 
 /* ---- capture.c ---- */
 
-/* Records the segments of a program for every slot, where the backend and their kernels allow it. The program
- * has run once, so kernels have done the work of their first launch. */
+/* Records the captured parts of a program for every slot, and logs the launches that are not captured. The
+ * program has run once, so kernels have done the work of their first launch. */
 tn_status tn_captures_record(tn_executor *e, tn_bound_program *bound);
 void tn_captures_destroy(tn_executor *e, tn_bound_program *bound);
-/* NULL: the segment has no capture. */
-void *tn_captures_find(const tn_bound_program *bound, int32_t segment, int32_t slot);
+/* The capture of n runs on slots from `slot` on, which the first call with several runs records for all
+ * groups of n slots. *capture is NULL where they cannot be one capture. */
+tn_status tn_captures_find_chain(tn_executor *e, tn_bound_program *bound, int32_t slot, int32_t n,
+                                 void **capture);
+/* NULL: the part has no capture. */
+void *tn_captures_find(const tn_bound_program *bound, int32_t part, int32_t slot);
 
 /* ---- bound_program.c ---- */
 

@@ -1,68 +1,136 @@
-/* core/exec/capture.c: the launches of a segment, recorded once and replayed with one call. Copies of inputs
- * and outputs are not part of a capture: they run on streams of their own beside the computation of another
- * slot, and a replay would wait for all earlier work on its stream. */
+/* core/exec/capture.c: the captured parts of a program (core/compile/capture_parts.h), recorded once and
+ * replayed with one call each. Copies of inputs and outputs are not part of a capture: they run on streams of
+ * their own beside the computation of another slot, and a replay would wait for all earlier work on its
+ * stream. */
 #include "core/exec/bound_program.h"
 
-/* The table entry for a segment on a slot. */
-static void **capture_entry(const tn_bound_program *bound, int32_t segment, int32_t slot) {
-  return &bound->captures[slot * bound->program->n_segments + segment];
+/* The table entry for a part on a slot. */
+static void **capture_entry(const tn_bound_program *bound, int32_t part, int32_t slot) {
+  return &bound->captures[slot * bound->n_parts + part];
 }
 
-void *tn_captures_find(const tn_bound_program *bound, int32_t segment, int32_t slot) {
-  return bound->captures == NULL ? NULL : *capture_entry(bound, segment, slot);
+void *tn_captures_find(const tn_bound_program *bound, int32_t part, int32_t slot) {
+  return bound->captures == NULL ? NULL : *capture_entry(bound, part, slot);
 }
 
-static bool can_capture(const tn_executor *e, const tn_bound_program *bound, const tn_segment *s) {
-  const tn_backend *backend = e->device->backend;
-  bool capturable = backend->capture_begin != NULL && !s->fallback && s->n > 0;
-  for (int32_t i = s->first; capturable && i < s->first + s->n; i++)
-    capturable = bound->program->steps[i].group->choice.capturable;
-  return capturable;
+/* The launches to capture, on n slots from `slot` on, and their failure. */
+typedef struct captured_part {
+  tn_executor *e;
+  tn_bound_program *bound;
+  int32_t part, slot, n;
+  tn_status launched;
+  tn_error_record cause;
+} captured_part;
+
+static tn_status launch_captured(void *arg) {
+  captured_part *p = arg;
+  for (int32_t i = 0; i < p->n && p->launched == TN_OK; i++)
+    p->launched = tn_launch_part(p->e, p->bound, p->part, p->slot + i);
+  p->cause = p->e->device->record;
+  return p->launched;
 }
 
-static tn_status capture_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
-  const tn_backend *backend = e->device->backend;
-  tn_env *env = &e->device->env;
-  void *compute = e->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
-  TN_TRY(backend->capture_begin(env, e->device->device, compute));
-  tn_status launched = tn_launch_segment(e, bound, segment, slot);
-  tn_error_record cause = e->device->record;
-  tn_status ended = backend->capture_end(env, e->device->device, compute, &capture);
-  if (launched == TN_OK) {
-    *capture_entry(bound, segment, slot) = capture;
-    return ended;
+/* Records a part on n slots as one capture. */
+static tn_status capture_part(tn_executor *e, tn_bound_program *bound, int32_t part, int32_t slot, int32_t n,
+                              void **entry) {
+  captured_part p = {.e = e, .bound = bound, .part = part, .slot = slot, .n = n};
+  tn_device *device = e->device;
+  void *compute = device->streams[TN_STREAM_COMPUTE], *capture = NULL;
+  tn_status status =
+      device->backend->capture(&device->env, device->device, compute, launch_captured, &p, &capture);
+  if (p.launched != TN_OK) {
+    status = p.launched;
+    device->record = p.cause; /* later messages follow from it */
   }
-  if (capture != NULL) backend->capture_delete(env, capture);
-  e->device->record = cause; /* later messages follow from it */
-  return launched;
+  if (status == TN_OK)
+    *entry = capture;
+  else if (capture != NULL)
+    device->backend->capture_delete(&device->env, capture);
+  return status;
 }
 
-static tn_status capture_slots(tn_executor *e, tn_bound_program *bound, int32_t segment) {
-  for (int32_t slot = 0; slot < e->n_slots; slot++) TN_TRY(capture_segment(e, bound, segment, slot));
+static tn_status capture_slots(tn_executor *e, tn_bound_program *bound, int32_t part) {
+  for (int32_t slot = 0; slot < e->n_slots; slot++)
+    TN_TRY(capture_part(e, bound, part, slot, 1, capture_entry(bound, part, slot)));
   return TN_OK;
+}
+
+/* Records a part. Where the backend refuses, its launches are enqueued one by one. */
+static tn_status record_part(tn_executor *e, tn_bound_program *bound, int32_t index) {
+  const tn_capture_part *part = &bound->parts[index];
+  tn_status status = capture_slots(e, bound, index);
+  if (status != TN_EUNSUPPORTED) return status;
+  tn_logf(e->env, TN_LOG_WARN, "program '%s': launches %d to %d of %d are enqueued one by one: %s",
+          bound->program->name, (int)part->first, (int)(part->first + part->n - 1),
+          (int)bound->program->n_steps, tn_error_text(&e->device->env));
+  tn_error_clear(&e->device->env); /* logged; the run goes on */
+  return TN_OK;
+}
+
+/* Names the launches that are not captured beside those that are. */
+static void log_uncaptured(const tn_executor *e, const tn_bound_program *bound) {
+  tn_text text = tn_text_new(e->env);
+  if (tn_capture_parts_describe(bound->program, bound->parts, bound->n_parts, &text) > 0 && !text.failed)
+    tn_logf(e->env, TN_LOG_WARN, "program '%s': %s", bound->program->name, text.v);
+  tn_text_free(&text);
 }
 
 tn_status tn_captures_record(tn_executor *e, tn_bound_program *bound) {
-  const tn_program *program = bound->program;
   bound->capture_tried = true;
-  size_t n = tn_size_mul((size_t)e->n_slots, (size_t)program->n_segments);
+  size_t n = tn_size_mul((size_t)e->n_slots, (size_t)bound->n_parts);
   bound->captures = tn_alloc(&e->device->env, tn_size_mul(n, sizeof(void *)));
   if (bound->captures == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < program->n_segments; i++) {
-    if (!can_capture(e, bound, &program->segments[i])) continue;
-    tn_status status = capture_slots(e, bound, i);
+  for (int32_t i = 0; i < bound->n_parts; i++)
+    if (bound->parts[i].captured) TN_TRY(record_part(e, bound, i));
+  log_uncaptured(e, bound);
+  return TN_OK;
+}
+
+/* ---- several runs in one capture ---- */
+
+/* A run has nothing but the launches of one captured part. */
+static bool can_chain(const tn_bound_program *bound) {
+  return bound->captures != NULL && bound->program->n_segments == 1 && bound->n_parts == 1 &&
+         bound->parts[0].n == bound->program->n_steps && bound->captures[0] != NULL && bound->folded == NULL;
+}
+
+static tn_status record_chains(tn_executor *e, tn_bound_program *bound, int32_t n) {
+  int32_t groups = e->n_slots / n;
+  bound->chain_runs = n;
+  bound->chains = tn_alloc(&e->device->env, tn_size_mul((size_t)groups + 1, sizeof(void *)));
+  if (bound->chains == NULL) return TN_ENOMEM;
+  for (int32_t g = 0; g < groups; g++) {
+    tn_status status = capture_part(e, bound, 0, g * n, n, &bound->chains[g]);
     if (status != TN_OK && status != TN_EUNSUPPORTED) return status;
     if (status == TN_OK) continue;
-    tn_logf(e->env, TN_LOG_WARN, "program '%s' is launched step by step, without capture: %s", program->name,
-            tn_error_text(&e->device->env));
+    tn_logf(e->env, TN_LOG_WARN, "program '%s': %d runs are replayed one by one: %s", bound->program->name,
+            (int)n, tn_error_text(&e->device->env));
     tn_error_clear(&e->device->env); /* logged; the run goes on */
+    return TN_OK;
   }
   return TN_OK;
 }
 
+tn_status tn_captures_find_chain(tn_executor *e, tn_bound_program *bound, int32_t slot, int32_t n,
+                                 void **capture) {
+  *capture = NULL;
+  if (!can_chain(bound)) return TN_OK;
+  if (bound->chain_runs == 0) TN_TRY(record_chains(e, bound, n));
+  if (n == bound->chain_runs && slot % n == 0) *capture = bound->chains[slot / n];
+  return TN_OK;
+}
+
+static void destroy_chains(tn_executor *e, tn_bound_program *bound) {
+  int32_t groups = bound->chains == NULL ? 0 : e->n_slots / bound->chain_runs;
+  for (int32_t g = 0; g < groups; g++)
+    if (bound->chains[g] != NULL) e->device->backend->capture_delete(&e->device->env, bound->chains[g]);
+  tn_release(e->env, bound->chains);
+}
+
 void tn_captures_destroy(tn_executor *e, tn_bound_program *bound) {
-  int32_t n = bound->captures == NULL ? 0 : e->n_slots * bound->program->n_segments;
+  int32_t n = bound->captures == NULL ? 0 : e->n_slots * bound->n_parts;
   for (int32_t i = 0; i < n; i++)
     if (bound->captures[i] != NULL) e->device->backend->capture_delete(&e->device->env, bound->captures[i]);
   tn_release(e->env, bound->captures);
+  destroy_chains(e, bound);
 }

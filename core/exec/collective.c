@@ -1,6 +1,11 @@
 /* core/exec/collective.c: collectives as steps of a program. */
 #include "core/exec/collective.h"
 
+#include "core/compile/kernels/collective_kernel.h"
+
+#include <stddef.h>
+#include <time.h>
+
 #include "core/graph/op/schema.h"
 #include "tenon/attributes.h"
 
@@ -9,6 +14,29 @@
 static tn_status communicator_check(tn_env *env, const tn_communicator *kind) {
   if (kind->open && kind->close && kind->run && kind->abort) return TN_OK;
   return tn_failf(env, TN_EABI, "communicator '%s' lacks one of open, close, run and abort", kind->item.name);
+}
+
+static void *comm_native(tn_env *env, const tn_comm_device *seat, void *stream, const char *name) {
+  const tn_comm *comm = (const tn_comm *)(const void *)((const char *)seat - offsetof(tn_comm, seat));
+  const tn_backend *backend = comm->device->backend;
+  return backend->native != NULL ? backend->native(env, comm->device->device, stream, name) : NULL;
+}
+
+/* The event of waits, then the communicator. */
+static tn_status comm_join(tn_comm *comm, const tn_comm_request *request) {
+  const tn_device *device = comm->device;
+  if (device->backend->event_done != NULL)
+    TN_TRY(device->backend->event_new(&comm->env, device->device, &comm->event));
+  return comm->kind->open(&comm->env, request->options, &comm->seat, request->rank, request->ranks,
+                          request->identity, request->timeout_s, &comm->self);
+}
+
+static void comm_release(tn_comm *comm) {
+  if (comm->event != NULL) comm->device->backend->event_delete(&comm->env, comm->event);
+  /* comm->env is in the block that is released, so a copy of it releases the block */
+  tn_error_record record = comm->record;
+  tn_env env = {comm->env.api, &record};
+  tn_release(&env, comm);
 }
 
 tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *request, tn_comm **out) {
@@ -21,8 +49,11 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
   comm->device = device;
   comm->rank = request->rank;
   comm->ranks = request->ranks;
-  tn_status status = comm->kind->open(&comm->env, request->options, device->device, request->rank,
-                                      request->ranks, request->identity, request->timeout_s, &comm->self);
+  comm->seat = (tn_comm_device){.struct_size = sizeof comm->seat,
+                                .index = device->index,
+                                .device = device->device,
+                                .native = comm_native};
+  tn_status status = comm_join(comm, request);
   if (status == TN_OK) {
     device->comm = comm;
     *out = comm;
@@ -30,7 +61,7 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
   }
   tn_wrap(&comm->env, status, "communicator '%s'", comm->kind->item.name);
   tn_error_move(env, &comm->env);
-  tn_release(env, comm);
+  comm_release(comm);
   return status;
 }
 
@@ -38,10 +69,7 @@ void tn_comm_close(tn_comm *comm) {
   if (comm == NULL) return;
   comm->kind->close(&comm->env, comm->self);
   comm->device->comm = NULL;
-  /* comm->env is in the block that is released, so a copy of it releases the block */
-  tn_error_record record = comm->record;
-  tn_env env = {comm->env.api, &record};
-  tn_release(&env, comm);
+  comm_release(comm);
 }
 
 void tn_comm_abort(tn_comm *comm) {
@@ -52,6 +80,51 @@ void tn_comm_abort(tn_comm *comm) {
   comm->kind->abort(&env, comm->self);
 }
 
+/* ---- waits ---- */
+
+/* The first pause between two looks at an event, and the longest. */
+enum { WAIT_SHORT_NS = 10000, WAIT_LONG_NS = 160000 };
+
+static tn_status wait_ask_communicator(tn_device *device) {
+  tn_comm *comm = device->comm;
+  tn_status status = comm->kind->status(&device->env, comm->self);
+  if (status != TN_OK) tn_comm_abort(comm); /* collectives end, so that their memory can be freed */
+  return status;
+}
+
+/* An event that has ended may have done so because its collectives were given up, so the communicator is
+ * asked once more after it. */
+static tn_status wait_polling(tn_device *device, void *event) {
+  struct timespec pause = {0, WAIT_SHORT_NS};
+  int32_t done = 0;
+  while (done == 0) {
+    TN_TRY(device->backend->event_done(&device->env, event, &done));
+    TN_TRY(wait_ask_communicator(device));
+    if (done != 0) return TN_OK;
+    nanosleep(&pause, NULL);
+    if (2 * pause.tv_nsec <= WAIT_LONG_NS) pause.tv_nsec *= 2;
+  }
+  return TN_OK;
+}
+
+static tn_status wait_ask_after(tn_device *device, tn_status status) {
+  return status == TN_OK && device->comm != NULL ? wait_ask_communicator(device) : status;
+}
+
+tn_status tn_device_wait_event(tn_device *device, void *event) {
+  if (device->comm != NULL && device->comm->event != NULL) return wait_polling(device, event);
+  return wait_ask_after(device, device->backend->event_wait(&device->env, event));
+}
+
+tn_status tn_device_wait_stream(tn_device *device, void *stream) {
+  const tn_backend *backend = device->backend;
+  if (device->comm != NULL && device->comm->event != NULL) {
+    TN_TRY(backend->event_record(&device->env, device->comm->event, stream));
+    TN_TRY(wait_polling(device, device->comm->event));
+  }
+  return wait_ask_after(device, backend->stream_wait(&device->env, stream));
+}
+
 /* ---- steps ---- */
 
 /* A prepared collective: all but its addresses. */
@@ -60,20 +133,35 @@ typedef struct prepared_collective {
   tn_collective collective;
 } prepared_collective;
 
-static int32_t reduction_of(const tn_step *step) {
-  const tn_node *node = step->group->match->nodes[0].node;
-  const tn_all_reduce_attributes *a = node->attributes;
-  return a->reduction;
+/* The reduction of a step, and the number of ranks for which its types were inferred; 0: any number. */
+static int32_t step_reduction(const tn_step *step, int32_t kind, int64_t *ranks) {
+  const void *attributes = step->group->match->nodes[0].node->attributes;
+  const tn_reduce_scatter_attributes *scatter = attributes;
+  *ranks = 0;
+  if (kind == TN_ALL_REDUCE) return ((const tn_all_reduce_attributes *)attributes)->reduction;
+  *ranks = kind == TN_ALL_GATHER ? ((const tn_all_gather_attributes *)attributes)->ranks : scatter->ranks;
+  return kind == TN_ALL_GATHER ? TN_REDUCTION_SUM : scatter->reduction;
 }
 
-tn_status tn_collective_prepare(tn_executor *e, const tn_step *step, void **out) {
+static tn_status check_step_ranks(tn_executor *e, const tn_program *program, int64_t ranks) {
+  int32_t there = program->cover->graph->ranks;
+  if (ranks == 0 || ranks == there) return TN_OK;
+  return tn_failf(&e->device->env, TN_EINVAL, "its attribute ranks is %lld, but the run has %d rank%s",
+                  (long long)ranks, (int)there, there == 1 ? "" : "s");
+}
+
+tn_status tn_collective_prepare(tn_executor *e, const tn_program *program, const tn_step *step, void **out) {
+  int32_t kind = tn_kernel_collective(step->group->kernel);
+  int64_t ranks;
+  int32_t reduction = step_reduction(step, kind, &ranks);
+  TN_TRY(check_step_ranks(e, program, ranks));
   prepared_collective *prepared = tn_alloc(e->env, sizeof *prepared);
   if (prepared == NULL) return tn_failf(&e->device->env, TN_ENOMEM, "out of memory for a collective");
   const tn_type *type = &step->in[0].type;
   prepared->device = e->device;
   prepared->collective = (tn_collective){.struct_size = sizeof prepared->collective,
-                                         .kind = TN_ALL_REDUCE,
-                                         .reduction = reduction_of(step),
+                                         .kind = kind,
+                                         .reduction = reduction,
                                          .dtype = type->dtype,
                                          .count = tn_type_count(type),
                                          .name = step->name};

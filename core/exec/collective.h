@@ -6,8 +6,10 @@
 #include "tenon/plugin/communicator.h"
 
 typedef struct tn_comm {
-  tn_env env; /* of open, close and status */
+  tn_env env; /* of open and close */
   tn_error_record record;
+  tn_comm_device seat; /* what the communicator knows of the device */
+  void *event;         /* of waits for a stream; NULL: the backend has no event_done */
   const tn_communicator *kind;
   void *self;
   tn_device *device;
@@ -30,10 +32,19 @@ void tn_comm_close(tn_comm *comm);
 /* Called from any thread: collectives that wait for other ranks fail soon. Accepts NULL. */
 void tn_comm_abort(tn_comm *comm);
 
+/* ---- waits of the host for a device that may be one of several ---- */
+
+/* As event_wait and stream_wait of the backend, with messages in the device's env. While they wait, and once
+ * more after it, the communicator is asked for its state: TN_ECOMM if a rank has failed or does not answer,
+ * and then the collectives of all ranks are given up. */
+tn_status tn_device_wait_event(tn_device *device, void *event);
+tn_status tn_device_wait_stream(tn_device *device, void *stream);
+
 /* ---- for bound_program.c ---- */
 
-/* Prepares a step whose kernel is tn_kernel_all_reduce; tn_collective_release frees it. */
-tn_status tn_collective_prepare(tn_executor *e, const tn_step *step, void **prepared);
+/* Prepares a step whose kernel is one of collectives; tn_collective_release frees it. */
+tn_status tn_collective_prepare(tn_executor *e, const tn_program *program, const tn_step *step,
+                                void **prepared);
 void tn_collective_release(tn_executor *e, void *prepared);
 /* Its launch. Without a communicator the result equals the operand. */
 tn_status tn_collective_launch(tn_launch *l);

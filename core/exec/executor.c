@@ -46,22 +46,45 @@ static tn_status create_slot(tn_executor *e, tn_slot_memory *m) {
     tn_status status = device->backend->event_new(&device->env, device->device, events[i]);
     if (status != TN_OK) return tn_executor_fail(e, status);
   }
-  TN_TRY(tn_executor_allocate_zeroed(e, e->slot_bytes, &m->input));
-  TN_TRY(tn_executor_allocate_zeroed(e, e->output_bytes, &m->output));
-  if (e->host_addressable) {
-    m->host_input = m->input;
-    m->host_output = m->output;
-    return TN_OK;
-  }
-  TN_TRY(tn_executor_allocate(e, TN_MEMORY_STAGING, e->slot_bytes, &m->host_input));
-  return tn_executor_allocate(e, TN_MEMORY_STAGING, e->output_bytes, &m->host_output);
+  return TN_OK;
+}
+
+/* One block for the inputs of all slots and one for the outputs, so that those of several slots are copied at
+ * once. */
+static tn_status create_slot_memory(tn_executor *e) {
+  int64_t inputs = e->n_slots * e->slot_bytes, outputs = e->n_slots * e->output_bytes;
+  TN_TRY(tn_executor_allocate_zeroed(e, inputs, &e->slot_inputs));
+  TN_TRY(tn_executor_allocate_zeroed(e, outputs, &e->slot_outputs));
+  e->host_inputs = e->slot_inputs;
+  e->host_outputs = e->slot_outputs;
+  if (e->host_addressable) return TN_OK;
+  e->host_inputs = e->host_outputs = NULL;
+  TN_TRY(tn_executor_allocate(e, TN_MEMORY_STAGING, inputs, &e->host_inputs));
+  return tn_executor_allocate(e, TN_MEMORY_STAGING, outputs, &e->host_outputs);
+}
+
+static void *slot_address(void *base, int32_t slot, int64_t bytes) {
+  return base == NULL ? NULL : (char *)base + slot * bytes;
+}
+
+static void place_slot(const tn_executor *e, int32_t slot) {
+  tn_slot_memory *m = &e->slots[slot];
+  m->input = slot_address(e->slot_inputs, slot, e->slot_bytes);
+  m->output = slot_address(e->slot_outputs, slot, e->output_bytes);
+  m->host_input = slot_address(e->host_inputs, slot, e->slot_bytes);
+  m->host_output = slot_address(e->host_outputs, slot, e->output_bytes);
+  m->end = slot;
 }
 
 static tn_status create_slots(tn_executor *e, int32_t n) {
   e->slots = tn_alloc(e->env, tn_size_mul((size_t)n, sizeof(tn_slot_memory)));
   if (e->slots == NULL) return TN_ENOMEM;
   e->n_slots = n;
-  for (int32_t s = 0; s < n; s++) TN_TRY(create_slot(e, &e->slots[s]));
+  TN_TRY(create_slot_memory(e));
+  for (int32_t s = 0; s < n; s++) {
+    place_slot(e, s);
+    TN_TRY(create_slot(e, &e->slots[s]));
+  }
   return TN_OK;
 }
 
@@ -116,7 +139,7 @@ static tn_status create_executor(tn_env *env, tn_device *device, const tn_state_
   e->caller_memory = caller_memory;
   e->host_addressable = device->target.properties.host_addressable != 0;
   /* A capture keeps its addresses; on caller memory every run may have others. */
-  e->capture = !caller_memory && !device->uncaptured;
+  e->capture = !caller_memory && tn_device_captures(device);
   tn_status status = fill_executor(e, programs, n_programs, slots);
   if (status == TN_OK)
     *out = e;
@@ -140,11 +163,15 @@ static void destroy_slot(tn_executor *e, tn_slot_memory *m) {
   void *events[] = {m->staged, m->computed, m->arrived};
   for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
     if (events[i] != NULL) e->device->backend->event_delete(&e->device->env, events[i]);
-  tn_executor_free(e, TN_MEMORY_DEVICE, m->input, e->slot_bytes);
-  tn_executor_free(e, TN_MEMORY_DEVICE, m->output, e->output_bytes);
+}
+
+static void destroy_slot_memory(tn_executor *e) {
+  int64_t inputs = e->n_slots * e->slot_bytes, outputs = e->n_slots * e->output_bytes;
+  tn_executor_free(e, TN_MEMORY_DEVICE, e->slot_inputs, inputs);
+  tn_executor_free(e, TN_MEMORY_DEVICE, e->slot_outputs, outputs);
   if (e->host_addressable) return;
-  tn_executor_free(e, TN_MEMORY_STAGING, m->host_input, e->slot_bytes);
-  tn_executor_free(e, TN_MEMORY_STAGING, m->host_output, e->output_bytes);
+  tn_executor_free(e, TN_MEMORY_STAGING, e->host_inputs, inputs);
+  tn_executor_free(e, TN_MEMORY_STAGING, e->host_outputs, outputs);
 }
 
 void tn_executor_destroy(tn_executor *e) {
@@ -153,8 +180,10 @@ void tn_executor_destroy(tn_executor *e) {
   /* Enqueued work may still use the memory. Its failures are ignored: the executor ends here. */
   for (int32_t role = 0; role < TN_STREAMS; role++)
     device->backend->stream_wait(&device->env, device->streams[role]);
+  tn_executor_profile(e, false);
   for (int32_t i = 0; i < e->n_programs; i++) tn_bound_program_free(e, &e->programs[i]);
   for (int32_t s = 0; s < e->n_slots; s++) destroy_slot(e, &e->slots[s]);
+  destroy_slot_memory(e);
   tn_executor_free(e, TN_MEMORY_STAGING, e->host, e->host_bytes);
   tn_executor_free(e, TN_MEMORY_DEVICE, e->arena, e->arena_bytes);
   for (int32_t r = 0; r < e->n_regions; r++)

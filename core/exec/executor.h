@@ -35,8 +35,13 @@ tn_status tn_executor_slot_wait(tn_executor *executor, int32_t slot);
  * not forbid it. Later runs allocate nothing and take no lock. */
 tn_status tn_executor_run(tn_executor *executor, int32_t program, int32_t slot);
 
-/* The same with the inputs of the slot's last run, of a program with the same input layout and at least as
- * many bytes. Nothing is copied in. */
+/* Enqueues n runs of a program on slots slot .. slot + n - 1, whose inputs and outputs are copied with one
+ * copy each way. A program that is one captured segment is replayed with one call where all calls have the
+ * same n and slot is a multiple of it. The results are those of n calls of tn_executor_run. */
+tn_status tn_executor_run_several(tn_executor *executor, int32_t program, int32_t slot, int32_t n);
+
+/* tn_executor_run with the inputs of the slot's last run, of a program with the same input layout and at
+ * least as many bytes. Nothing is copied in. */
 tn_status tn_executor_run_again(tn_executor *executor, int32_t program, int32_t slot);
 
 /* An output of the last run on a slot, after tn_executor_slot_wait: host memory. */
@@ -49,8 +54,9 @@ tn_status tn_executor_write(tn_executor *executor, const char *path, const void 
 /* Profiling: every launch is waited for, so that its time covers it alone, and nothing is captured or
  * replayed. A program takes longer than without where launches would overlap. */
 tn_status tn_executor_profile(tn_executor *executor, bool on);
-/* Launch and end of each step in the last run of a program, in seconds of tn_clock_s; zeros before the first
- * run. NULL: profiling is off. Valid until the next tn_executor_profile. */
+/* Begin and end of each step in the last run of a program, in seconds of tn_clock_s: between events of the
+ * device's clock where the backend has event_seconds, and otherwise with the host's launching and waiting;
+ * zeros before the first run. NULL: profiling is off. Valid until the next tn_executor_profile. */
 typedef struct tn_step_time {
   double start_s, end_s;
 } tn_step_time;

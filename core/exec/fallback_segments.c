@@ -1,6 +1,7 @@
 /* core/exec/fallback_segments.c: the boundaries of a program's segments. Before and after a fallback segment,
  * device and host exchange values. Events order the copies, and the host waits once per fallback segment. */
 #include "core/exec/bound_program.h"
+#include "core/exec/collective.h"
 
 /* ---- binding ---- */
 
@@ -9,10 +10,26 @@ static tn_status segment_event(tn_executor *e, bool needed, void **event) {
   return e->device->backend->event_new(&e->device->env, e->device->device, event);
 }
 
-static tn_status segment_bind(tn_executor *e, const tn_bound_program *bound, const tn_segment *s,
+/* The collective that the end of a device segment awaits, unless a captured part awaits it. */
+static void *segment_joined(const tn_bound_program *bound, const tn_segment *s, const tn_bound_segment *b) {
+  for (int32_t i = b->first_part; i < b->first_part + b->n_parts; i++)
+    if (bound->parts[i].joins >= s->awaits) return NULL;
+  return bound->ends[s->awaits];
+}
+
+static void segment_bind_parts(const tn_bound_program *bound, int32_t segment, tn_bound_segment *b) {
+  while (b->first_part < bound->n_parts && bound->parts[b->first_part].segment < segment) b->first_part++;
+  while (b->first_part + b->n_parts < bound->n_parts &&
+         bound->parts[b->first_part + b->n_parts].segment == segment)
+    b->n_parts++;
+}
+
+static tn_status segment_bind(tn_executor *e, const tn_bound_program *bound, int32_t segment,
                               tn_bound_segment *b) {
+  const tn_segment *s = &bound->program->segments[segment];
+  segment_bind_parts(bound, segment, b);
   if (!s->fallback) {
-    b->joined = s->awaits >= 0 ? bound->ends[s->awaits] : NULL;
+    b->joined = s->awaits >= 0 ? segment_joined(bound, s, b) : NULL;
     return TN_OK;
   }
   TN_TRY(segment_event(e, true, &b->ready));
@@ -25,7 +42,7 @@ tn_status tn_bound_segments_create(tn_executor *e, tn_bound_program *bound) {
   bound->segments = tn_alloc(e->env, tn_size_mul((size_t)program->n_segments, sizeof(tn_bound_segment)));
   if (bound->segments == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < program->n_segments; i++) {
-    tn_status status = segment_bind(e, bound, &program->segments[i], &bound->segments[i]);
+    tn_status status = segment_bind(e, bound, i, &bound->segments[i]);
     if (status != TN_OK) return tn_executor_fail(e, status);
   }
   return TN_OK;
@@ -69,11 +86,11 @@ tn_status tn_fallback_begin(tn_executor *e, const tn_bound_program *bound, int32
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE], *stream = e->device->streams[TN_STREAM_COPY_OUT];
   TN_TRY(backend->event_record(env, b->ready, compute));
-  if (b->fetched == NULL) return backend->event_wait(env, b->ready);
+  if (b->fetched == NULL) return tn_device_wait_event(e->device, b->ready);
   TN_TRY(backend->event_await(env, b->ready, stream));
   TN_TRY(fetch_operands(e, s, slot, stream));
   TN_TRY(backend->event_record(env, b->fetched, stream));
-  return backend->event_wait(env, b->fetched);
+  return tn_device_wait_event(e->device, b->fetched);
 }
 
 /* The device has been idle since tn_fallback_begin, so the copies need not await it. The fallback's stream

@@ -1,6 +1,7 @@
-/* core/exec/launch.c: the launches of a segment. Nothing here allocates, locks, or looks up. */
+/* core/exec/launch.c: the launches of a part. Nothing here allocates, locks, or looks up. */
 #include "core/base/system.h"
 #include "core/exec/bound_program.h"
+#include "core/exec/collective.h"
 
 static tn_status launch_step(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
@@ -15,12 +16,29 @@ static tn_status launch_step(tn_executor *e, tn_bound_step *b) {
   return b->end != NULL ? backend->event_record(&device->env, b->end, stream) : TN_OK;
 }
 
+/* The device's own time, which is the launch's without the host's. */
+static tn_status launch_between_events(tn_executor *e, tn_bound_step *b, tn_step_time *time) {
+  tn_env *env = &e->device->env;
+  const tn_backend *backend = e->device->backend;
+  void *stream = b->host.pub.stream;
+  double seconds = 0;
+  TN_TRY(backend->event_record(env, e->profile_from, stream));
+  TN_TRY(launch_step(e, b));
+  TN_TRY(backend->event_record(env, e->profile_to, stream));
+  TN_TRY(backend->stream_wait(env, stream));
+  time->end_s = tn_clock_s();
+  TN_TRY(backend->event_seconds(env, e->profile_from, e->profile_to, &seconds));
+  time->start_s = time->end_s - seconds;
+  return TN_OK;
+}
+
 /* Waits for the launch, so that the time covers it alone. */
 static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_step_time *time) {
   tn_device *device = tn_device_of(e, b->step);
+  if (device == e->device && e->profile_to != NULL) return launch_between_events(e, b, time);
   time->start_s = tn_clock_s();
   TN_TRY(launch_step(e, b));
-  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
+  TN_TRY(tn_device_wait_stream(device, b->host.pub.stream));
   time->end_s = tn_clock_s();
   return TN_OK;
 }
@@ -28,7 +46,7 @@ static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_step_time *ti
 static tn_status launch_observed(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
   TN_TRY(launch_step(e, b));
-  TN_TRY(device->backend->stream_wait(&device->env, b->host.pub.stream));
+  TN_TRY(tn_device_wait_stream(device, b->host.pub.stream));
   return e->observer->launched(e->observer->context, b);
 }
 
@@ -37,21 +55,24 @@ static tn_status launch_as_asked(tn_executor *e, tn_bound_program *bound, tn_bou
   return e->profile ? launch_timed(e, b, &bound->times[i]) : launch_step(e, b);
 }
 
-tn_status tn_launch_steps(tn_executor *e, tn_bound_program *bound, const tn_segment *segment, int32_t slot) {
+static tn_status launch_steps(tn_executor *e, tn_bound_program *bound, const tn_capture_part *part,
+                              int32_t slot) {
   tn_bound_step *steps = bound->slots[slot];
-  for (int32_t i = segment->first; i < segment->first + segment->n; i++) {
+  for (int32_t i = part->first; i < part->first + part->n; i++) {
     tn_status status = launch_as_asked(e, bound, &steps[i], i);
     if (status == TN_OK) continue;
-    if (segment->fallback) tn_error_move(&e->device->env, &e->device->fallback->env);
+    if (bound->program->segments[part->segment].fallback)
+      tn_error_move(&e->device->env, &e->device->fallback->env);
     return tn_executor_wrap_step(e, bound, steps[i].step, status);
   }
   return TN_OK;
 }
 
-tn_status tn_launch_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
+tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
   const tn_backend *backend = e->device->backend;
-  void *joined = bound->segments[segment].joined;
-  TN_TRY(tn_launch_steps(e, bound, &bound->program->segments[segment], slot));
-  if (joined == NULL) return TN_OK;
-  return backend->event_await(&e->device->env, joined, e->device->streams[TN_STREAM_COMPUTE]);
+  const tn_capture_part *part = &bound->parts[index];
+  TN_TRY(launch_steps(e, bound, part, slot));
+  if (part->joins < 0) return TN_OK;
+  return backend->event_await(&e->device->env, bound->ends[part->joins],
+                              e->device->streams[TN_STREAM_COMPUTE]);
 }

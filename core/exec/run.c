@@ -1,5 +1,6 @@
-/* core/exec/run.c: one run of a program on a slot. Nothing here allocates, locks, or looks up. */
+/* core/exec/run.c: runs of a program on slots. Nothing here allocates, locks, or looks up. */
 #include "core/exec/bound_program.h"
+#include "core/exec/collective.h"
 #include "core/exec/device/pin_threads.h"
 
 /* Profiling and observers need every launch by itself. */
@@ -7,102 +8,156 @@ static bool captures_allowed(const tn_executor *e) {
   return e->capture && !e->profile && e->observer == NULL;
 }
 
+static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
+  const tn_backend *backend = e->device->backend;
+  tn_env *env = &e->device->env;
+  void *compute = e->device->streams[TN_STREAM_COMPUTE];
+  const tn_capture_part *part = &bound->parts[index];
+  void *capture = captures_allowed(e) ? tn_captures_find(bound, index, slot) : NULL;
+  if (part->awaits >= 0) TN_TRY(backend->event_await(env, bound->ends[part->awaits], compute));
+  return capture == NULL ? tn_launch_part(e, bound, index, slot)
+                         : backend->capture_launch(env, capture, compute);
+}
+
 static tn_status run_device_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
-  void *capture = captures_allowed(e) ? tn_captures_find(bound, segment, slot) : NULL;
-  if (capture == NULL) return tn_launch_segment(e, bound, segment, slot);
-  return e->device->backend->capture_launch(&e->device->env, capture, e->device->streams[TN_STREAM_COMPUTE]);
+  const tn_bound_segment *s = &bound->segments[segment];
+  for (int32_t i = 0; i < s->n_parts; i++) TN_TRY(run_part(e, bound, s->first_part + i, slot));
+  if (s->joined == NULL) return TN_OK;
+  return e->device->backend->event_await(&e->device->env, s->joined, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static tn_status run_fallback_segment(tn_executor *e, tn_bound_program *bound, int32_t segment,
                                       int32_t slot) {
   TN_TRY(tn_fallback_begin(e, bound, segment, slot));
-  TN_TRY(tn_launch_steps(e, bound, &bound->program->segments[segment], slot));
+  TN_TRY(tn_launch_part(e, bound, bound->segments[segment].first_part, slot));
   return tn_fallback_end(e, bound, segment, slot);
 }
 
-/* Every segment ends on the compute stream, so the event `computed` marks the end of the program there. */
+/* Every segment ends on the compute stream. */
 static tn_status run_segments(tn_executor *e, tn_bound_program *bound, int32_t slot) {
-  const tn_backend *backend = e->device->backend;
-  tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
   if (bound->folded_version != e->state_version) TN_TRY(tn_folded_compute(e, bound, slot));
-  if (e->profile) TN_TRY(backend->stream_wait(env, compute));
+  if (e->profile) TN_TRY(tn_device_wait_stream(e->device, compute));
   for (int32_t i = 0; i < bound->program->n_segments; i++)
     TN_TRY(bound->program->segments[i].fallback ? run_fallback_segment(e, bound, i, slot)
                                                 : run_device_segment(e, bound, i, slot));
   if (captures_allowed(e) && !bound->capture_tried) TN_TRY(tn_captures_record(e, bound));
   if (bound->program->cover->graph->commits.n > 0) e->state_version++;
-  return backend->event_record(env, e->slots[slot].computed, compute);
+  return TN_OK;
+}
+
+/* Slots whose runs are enqueued together. Their memory is adjacent. */
+typedef struct slot_range {
+  int32_t first, n;
+} slot_range;
+
+/* One replay where the runs are one capture. */
+static tn_status run_each(tn_executor *e, tn_bound_program *bound, slot_range r) {
+  void *chain = NULL;
+  if (r.n > 1 && captures_allowed(e)) TN_TRY(tn_captures_find_chain(e, bound, r.first, r.n, &chain));
+  for (int32_t i = 0; i < r.n && chain == NULL; i++) TN_TRY(run_segments(e, bound, r.first + i));
+  if (chain == NULL) return TN_OK;
+  if (bound->program->cover->graph->commits.n > 0) e->state_version++;
+  return e->device->backend->capture_launch(&e->device->env, chain, e->device->streams[TN_STREAM_COMPUTE]);
+}
+
+/* The last slot's event `computed` marks the end of the programs on the compute stream. */
+static tn_status launch_slots(tn_executor *e, tn_bound_program *bound, slot_range r) {
+  int32_t last = r.first + r.n - 1;
+  tn_pinned pinned;
+  tn_pin_enter(&pinned, e->device);
+  tn_status status = run_each(e, bound, r);
+  tn_pin_leave(&pinned);
+  for (int32_t i = 0; i < r.n; i++) e->slots[r.first + i].end = last;
+  if (status != TN_OK) return status;
+  return e->device->backend->event_record(&e->device->env, e->slots[last].computed,
+                                          e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot) {
-  tn_pinned pinned;
-  tn_pin_enter(&pinned, e->device);
-  tn_status status = run_segments(e, bound, slot);
-  tn_pin_leave(&pinned);
-  return status;
+  return launch_slots(e, bound, (slot_range){slot, 1});
 }
 
-/* The copy may run beside the computation of another slot. It awaits this slot's last run, which reads the
- * same memory; this slot's computation awaits the copy. */
-static tn_status stage_inputs(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
+/* Makes a stream await the ends of the last runs on the slots: their computation, or the copies of their
+ * outputs. Runs that were enqueued together have one end. */
+static tn_status await_last_runs(tn_executor *e, slot_range r, bool arrived, void *stream) {
+  const tn_slot_memory *before = NULL;
+  for (int32_t s = r.first; s < r.first + r.n; s++) {
+    const tn_slot_memory *end = &e->slots[e->slots[s].end];
+    if (end != before)
+      TN_TRY(
+          e->device->backend->event_await(&e->device->env, arrived ? end->arrived : end->computed, stream));
+    before = end;
+  }
+  return TN_OK;
+}
+
+/* The copy may run beside the computation of other slots. It awaits these slots' last runs, which read the
+ * same memory; these slots' computation awaits the copy. */
+static tn_status stage_inputs(tn_executor *e, const tn_program *program, slot_range r) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
+  tn_slot_memory *first = &e->slots[r.first], *last = first + r.n - 1;
   void *stream = e->device->streams[TN_STREAM_COPY_IN], *compute = e->device->streams[TN_STREAM_COMPUTE];
-  m->filled = program->slot_bytes;
+  for (int32_t i = 0; i < r.n; i++) first[i].filled = program->slot_bytes;
   if (program->slot_bytes == 0) return TN_OK;
-  TN_TRY(backend->event_await(env, m->computed, stream));
-  TN_TRY(
-      backend->copy(env, stream, TN_COPY_TO_DEVICE, m->input, m->host_input, (uint64_t)program->slot_bytes));
-  TN_TRY(backend->event_record(env, m->staged, stream));
-  return backend->event_await(env, m->staged, compute);
+  TN_TRY(await_last_runs(e, r, false, stream));
+  TN_TRY(backend->copy(env, stream, TN_COPY_TO_DEVICE, first->input, first->host_input,
+                       (uint64_t)((r.n - 1) * e->slot_bytes + program->slot_bytes)));
+  TN_TRY(backend->event_record(env, last->staged, stream));
+  return backend->event_await(env, last->staged, compute);
 }
 
-/* The computation awaits `arrived`: it overwrites outputs that the slot's last run may still be copying. */
-static tn_status copy_slot_in(tn_executor *e, const tn_program *program, tn_slot_memory *m,
-                              bool reuse_inputs) {
-  if (reuse_inputs && m->filled < program->slot_bytes)
+/* The computation awaits `arrived`: it overwrites outputs that the slots' last runs may still be copying. */
+static tn_status copy_slots_in(tn_executor *e, const tn_program *program, slot_range r, bool reuse_inputs) {
+  if (reuse_inputs && e->slots[r.first].filled < program->slot_bytes)
     return tn_failf(&e->device->env, TN_EINTERNAL,
                     "program %s reads %lld bytes of inputs from a slot whose last run had %lld",
-                    program->name, (long long)program->slot_bytes, (long long)m->filled);
-  if (!reuse_inputs) TN_TRY(stage_inputs(e, program, m));
-  return e->device->backend->event_await(&e->device->env, m->arrived, e->device->streams[TN_STREAM_COMPUTE]);
+                    program->name, (long long)program->slot_bytes, (long long)e->slots[r.first].filled);
+  if (!reuse_inputs) TN_TRY(stage_inputs(e, program, r));
+  return await_last_runs(e, r, true, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
-static tn_status copy_slot_out(tn_executor *e, const tn_program *program, tn_slot_memory *m) {
+static tn_status copy_slots_out(tn_executor *e, const tn_program *program, slot_range r) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
+  tn_slot_memory *first = &e->slots[r.first], *last = first + r.n - 1;
   void *stream = e->device->streams[TN_STREAM_COPY_OUT];
-  TN_TRY(backend->event_await(env, m->computed, stream));
+  TN_TRY(backend->event_await(env, last->computed, stream));
   if (program->output_bytes > 0)
-    TN_TRY(backend->copy(env, stream, TN_COPY_TO_HOST, m->host_output, m->output,
-                         (uint64_t)program->output_bytes));
-  return backend->event_record(env, m->arrived, stream);
+    TN_TRY(backend->copy(env, stream, TN_COPY_TO_HOST, first->host_output, first->output,
+                         (uint64_t)((r.n - 1) * e->output_bytes + program->output_bytes)));
+  return backend->event_record(env, last->arrived, stream);
 }
 
-static tn_status run_program(tn_executor *e, int32_t program, int32_t slot, bool reuse_inputs) {
+static tn_status run_slots(tn_executor *e, int32_t program, slot_range r, bool reuse_inputs) {
   tn_bound_program *bound = &e->programs[program];
-  tn_slot_memory *m = &e->slots[slot];
   const tn_run_observer *observer = e->observer;
-  if (observer != NULL) TN_TRY(observer->begin(observer->context, bound, slot));
-  tn_status status = e->host_addressable ? TN_OK : copy_slot_in(e, bound->program, m, reuse_inputs);
-  if (status == TN_OK) status = tn_launch_program(e, bound, slot);
-  if (status == TN_OK && !e->host_addressable) status = copy_slot_out(e, bound->program, m);
+  if (observer != NULL) TN_TRY(observer->begin(observer->context, bound, r.first));
+  tn_status status = e->host_addressable ? TN_OK : copy_slots_in(e, bound->program, r, reuse_inputs);
+  if (status == TN_OK) status = launch_slots(e, bound, r);
+  if (status == TN_OK && !e->host_addressable) status = copy_slots_out(e, bound->program, r);
   if (status != TN_OK) return tn_executor_fail(e, status);
   return observer != NULL ? observer->end(observer->context, bound) : TN_OK;
 }
 
 tn_status tn_executor_run(tn_executor *e, int32_t program, int32_t slot) {
-  return run_program(e, program, slot, false);
+  return run_slots(e, program, (slot_range){slot, 1}, false);
+}
+
+tn_status tn_executor_run_several(tn_executor *e, int32_t program, int32_t slot, int32_t n) {
+  bool together = e->observer == NULL && !e->profile;
+  if (together) return run_slots(e, program, (slot_range){slot, n}, false);
+  for (int32_t i = 0; i < n; i++) TN_TRY(tn_executor_run(e, program, slot + i));
+  return TN_OK;
 }
 
 tn_status tn_executor_run_again(tn_executor *e, int32_t program, int32_t slot) {
-  return run_program(e, program, slot, true);
+  return run_slots(e, program, (slot_range){slot, 1}, true);
 }
 
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
-  tn_slot_memory *m = &e->slots[slot];
-  tn_status status =
-      e->device->backend->event_wait(&e->device->env, e->host_addressable ? m->computed : m->arrived);
+  const tn_slot_memory *m = &e->slots[e->slots[slot].end];
+  tn_status status = tn_device_wait_event(e->device, e->host_addressable ? m->computed : m->arrived);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }

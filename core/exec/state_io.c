@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/exec/bound_program.h"
+#include "core/exec/collective.h"
 #include "tenon/plugin/storage.h"
 
 /* A part of a region. */
@@ -77,10 +78,10 @@ static tn_status copy_and_wait(tn_executor *e, int32_t role, int32_t direction, 
   tn_env *env = &e->device->env;
   /* A run ends on the copy-out stream, so a copy enqueued there follows it. */
   bool follows_run = !e->host_addressable && role == TN_STREAM_COPY_OUT;
-  if (!follows_run) TN_TRY(backend->stream_wait(env, e->device->streams[TN_STREAM_COMPUTE]));
+  if (!follows_run) TN_TRY(tn_device_wait_stream(e->device, e->device->streams[TN_STREAM_COMPUTE]));
   if (e->host_addressable) return memcpy(to, from, bytes), TN_OK;
   TN_TRY(backend->copy(env, e->device->streams[role], direction, to, from, (uint64_t)bytes));
-  return backend->stream_wait(env, e->device->streams[role]);
+  return tn_device_wait_stream(e->device, e->device->streams[role]);
 }
 
 /* Host memory for a state in its layout on the device; NULL for a row-major state. */

@@ -7,7 +7,7 @@
  *     image: f32[8, 3, 32, 32] = input(name=image)
  *     conv1.weight: f32[64, 3, 7, 7] = state(path=conv1.weight, init="normal(0, 0.1)")
  *     %5: f32[8, 64, 16, 16]{0, 2, 3, 1} = conv2d(image, conv1.weight, _, padding=[3, 3]) in conv1
- *     s: f32[64], q: f32[64] = moments(%5, axes=[0, 2, 3])
+ *     m: f32[64], v: f32[64] = moments(%5, axes=[0, 2, 3])
  *     commit bn1.running_mean = %9 if %12
  *     output loss = %20
  *     unread f32[64] = state(path=bn1.running_var, what=buffer)

@@ -58,6 +58,10 @@ const char *tn_line_where(tn_assembly *assembly, const tn_line *line);
 /* Finds a layer in the registry. An unknown name is an error of the configuration, TN_EINVAL. */
 tn_status tn_find_layer(const tn_assembly *assembly, const char *name, const tn_layer_kind **kind);
 
+/* field.c: the value of an input or target of the model; `type` is without the batch. Failures, with their
+ * message, stick in the builder, and the value is 0. */
+tn_val tn_model_field(const tn_assembly *assembly, const char *name, const tn_type *type);
+
 /* lines.c: builds the graph of a list of lines in a scope; scope->last is the value of the last line. */
 tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n);
 tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, const char *where);

@@ -6,12 +6,8 @@
 static tn_status model_bind_fields(tn_model_scope *scope, const tn_signature_field *fields, int32_t n) {
   tn_assembly *a = scope->assembly;
   for (int32_t i = 0; i < n; i++) {
-    tn_type type = fields[i].type;
-    memmove(type.dims + 1, type.dims, sizeof *type.dims * (size_t)type.rank);
-    type.dims[0] = a->request->batch;
-    type.rank++;
-    tn_val value = tn_graph_input(tn_builder_graph(a->b), fields[i].name, &type);
-    if (value == 0) return TN_ENOMEM;
+    tn_val value = tn_model_field(a, fields[i].name, &fields[i].type);
+    if (value == 0) return tn_build_status(a->b);
     const char *name = tn_arena_strdup(&a->arena, fields[i].name);
     if (name == NULL) return TN_ENOMEM;
     TN_TRY(tn_scope_bind(scope, name, value, a->request->ini->path));
@@ -57,13 +53,21 @@ static tn_status model_build_parts(tn_model_scope *scope, tn_model *model) {
   return tn_objective_build(scope, section, &signature, model);
 }
 
+static tn_status model_prepare_inputs(tn_assembly *a, tn_model *model) {
+  const tn_prepared_inputs *prepared = a->request->prepared;
+  tn_status status = prepared != NULL ? prepared->emit(a->b, a->request) : TN_OK;
+  model->first_node = model->graph->nodes.n;
+  return status;
+}
+
 static tn_status model_run_builder(tn_assembly *a, tn_model *model) {
   tn_model_scope scope = {.assembly = a, .prefix = ""};
   scope.data = &scope;
   tn_status status = tn_builder_create(model->graph, &a->builder);
   if (status != TN_OK) return status;
   a->b = tn_builder_handle(a->builder);
-  status = model_build_parts(&scope, model);
+  status = model_prepare_inputs(a, model);
+  if (status == TN_OK) status = model_build_parts(&scope, model);
   tn_vec_free(a->env, &scope.values);
   tn_builder_destroy(a->builder);
   return status;

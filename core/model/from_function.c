@@ -91,10 +91,7 @@ static tn_val model_function_field(model_function *e, tn_build *b, const char *n
     return model_function_fail(b,
                                tn_failf(b, TN_EINVAL, "'%s' has rank %d, expected 0 to %d without the batch",
                                         name, (int)type->rank, TN_MAX_RANK - 1));
-  tn_type batched = {type->dtype, type->rank + 1, {e->scope->assembly->request->batch}};
-  memcpy(batched.dims + 1, type->dims, (size_t)type->rank * sizeof *type->dims);
-  tn_val value = tn_graph_input(tn_builder_graph(b), name, &batched);
-  return value != 0 ? value : model_function_fail(b, tn_builder_graph(b)->env->record->code);
+  return tn_model_field(e->scope->assembly, name, type);
 }
 
 tn_val tn_model_input(tn_build *b, const char *name, const tn_type *type) {

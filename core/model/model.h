@@ -33,8 +33,25 @@ typedef struct tn_measure {
   bool is_loss;
 } tn_measure;
 
+typedef struct tn_model_request tn_model_request;
+
+/* Inputs of the model that the graph computes from other inputs: fields whose last transforms the device
+ * applies. */
+typedef struct tn_prepared_input {
+  const char *name;  /* of the field */
+  const char *where; /* of its source, for messages */
+  tn_val value;      /* written by emit */
+} tn_prepared_input;
+typedef struct tn_prepared_inputs {
+  tn_prepared_input *v;
+  int32_t n;
+  /* Emits the inputs of request->prepared, before the model, and writes their values. */
+  tn_status (*emit)(tn_build *b, const tn_model_request *request);
+  const void *context;
+} tn_prepared_inputs;
+
 /* The parameters of a build. */
-typedef struct tn_model_request {
+struct tn_model_request {
   tn_ini *ini;
   tn_registry *registry;
   struct tn_op_table *ops;
@@ -43,12 +60,13 @@ typedef struct tn_model_request {
    * the loss that one rank computes for the whole batch. */
   int32_t ranks, micro_batches;
   uint64_t seed;
-  bool training; /* layers behave as in training */
-  bool measured; /* with losses and metrics, which need the targets */
+  bool training;                      /* layers behave as in training */
+  bool measured;                      /* with losses and metrics, which need the targets */
+  const tn_prepared_inputs *prepared; /* NULL: all inputs are fields of the batch */
   /* Emits the model in place of [model] (tenon/model.h); NULL: the model is read from the configuration. */
   tn_status (*emit)(tn_build *b, void *user);
   void *user;
-} tn_model_request;
+};
 
 typedef struct tn_model {
   tn_graph *graph; /* owned; inputs are named like the fields, [batch, ...], and "sample.weight" f32[batch] */
@@ -56,6 +74,7 @@ typedef struct tn_model {
   tn_measure *measures; /* losses first */
   int32_t n_measures;
   tn_val loss_weights; /* f32[losses], of this rank and micro-batch; 0 with one micro-batch */
+  size_t first_node;   /* the nodes before this one prepare inputs */
 } tn_model;
 
 /* Builds the graph. Output "output" is the value of the last layer. If `measured`, every measure has its

@@ -3,6 +3,8 @@
  * collectives in the same order. */
 #include "core/ops/common.h"
 
+/* ---- all_reduce ---- */
+
 static tn_status all_reduce_infer(tn_infer *n) {
   n->node.out[0] = *n->node.in[0];
   return TN_OK;
@@ -32,4 +34,87 @@ const tn_op tn_op_all_reduce = {
     .op_class = TN_CLASS_OTHER,
     .infer = all_reduce_infer,
     .grad = all_reduce_grad,
+};
+
+/* ---- reduce_scatter ---- */
+
+static tn_status collective_need_dimension(const tn_infer *n, const char *op) {
+  if (n->node.in[0]->rank > 0) return TN_OK;
+  return tn_fail(n, TN_EINVAL, NULL, "%s: the operand is a scalar, expected at least one dimension", op);
+}
+
+static tn_status reduce_scatter_infer(tn_infer *n) {
+  const tn_reduce_scatter_attributes *a = n->node.attributes;
+  tn_status status = collective_need_dimension(n, "reduce_scatter");
+  if (status != TN_OK) return status;
+  tn_type *y = n->node.out;
+  *y = *n->node.in[0];
+  if (y->dims[0] % a->ranks != 0)
+    return tn_fail(n, TN_EINVAL, "ranks",
+                   "reduce_scatter: dimension 0 is %lld, expected a multiple of the %lld ranks",
+                   (long long)y->dims[0], (long long)a->ranks);
+  y->dims[0] /= a->ranks;
+  return TN_OK;
+}
+
+/* The differentiated function is the sum of the ranks' losses, as for all_reduce: the parts of dy, together,
+ * are the gradient of every rank's operand. */
+static tn_status reduce_scatter_grad(tn_build *b, const void *attributes) {
+  const tn_reduce_scatter_attributes *a = attributes;
+  tn_val dx = tn_all_gather(b, tn_build_out_grad(b, 0), a->ranks), x = tn_build_in(b, 0);
+  if (a->reduction != TN_REDUCTION_SUM)
+    dx = tn_where(b, tn_op2(b, "eq", x, tn_all_gather(b, tn_build_out(b, 0), a->ranks)), dx,
+                  tn_ops_zero(b, x));
+  tn_build_yield(b, 0, dx);
+  return TN_OK;
+}
+
+static const tn_option reduce_scatter_options[] = {
+    TN_OPT(tn_reduce_scatter_attributes, ranks, TN_OPT_INT, "1", ">= 1", "number of ranks of the run"),
+    TN_OPT(tn_reduce_scatter_attributes, reduction, TN_OPT_ENUM, "sum", "sum|min|max",
+           "how the ranks' elements are combined"),
+    TN_OPT_END};
+
+const tn_op tn_op_reduce_scatter = {
+    .item = TN_ITEM(tn_op, TN_OP, "reduce_scatter",
+                    "sum or extreme over ranks, of which each rank gets its part of dimension 0",
+                    tn_reduce_scatter_attributes, reduce_scatter_options),
+    .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
+    .op_class = TN_CLASS_OTHER,
+    .infer = reduce_scatter_infer,
+    .grad = reduce_scatter_grad,
+};
+
+/* ---- all_gather ---- */
+
+static tn_status all_gather_infer(tn_infer *n) {
+  const tn_all_gather_attributes *a = n->node.attributes;
+  tn_status status = collective_need_dimension(n, "all_gather");
+  if (status != TN_OK) return status;
+  tn_type *y = n->node.out;
+  *y = *n->node.in[0];
+  if (y->dims[0] > INT64_MAX / a->ranks)
+    return tn_fail(n, TN_EINVAL, "ranks", "all_gather: the result would have more than 2^63 elements");
+  y->dims[0] *= a->ranks;
+  return TN_OK;
+}
+
+/* Every rank's result contains this rank's operand. */
+static tn_status all_gather_grad(tn_build *b, const void *attributes) {
+  const tn_all_gather_attributes *a = attributes;
+  tn_build_yield(b, 0, tn_reduce_scatter(b, tn_build_out_grad(b, 0), TN_REDUCTION_SUM, a->ranks));
+  return TN_OK;
+}
+
+static const tn_option all_gather_options[] = {
+    TN_OPT(tn_all_gather_attributes, ranks, TN_OPT_INT, "1", ">= 1", "number of ranks of the run"),
+    TN_OPT_END};
+
+const tn_op tn_op_all_gather = {
+    .item = TN_ITEM(tn_op, TN_OP, "all_gather", "the operands of all ranks, joined along dimension 0",
+                    tn_all_gather_attributes, all_gather_options),
+    .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
+    .op_class = TN_CLASS_OTHER,
+    .infer = all_gather_infer,
+    .grad = all_gather_grad,
 };

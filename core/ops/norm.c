@@ -53,15 +53,6 @@ static tn_status batch_norm_apply_infer(tn_infer *n) {
 
 /* ---- batch_norm ---- */
 
-/* mean = sum / n and the biased variance, squares / n - mean^2, which rounding may not make negative. */
-static void batch_norm_finalize(tn_build *b, tn_val sum, tn_val squares, int64_t count, tn_val *mean,
-                                tn_val *variance) {
-  tn_val n = tn_scalar(b, tn_val_type(b, sum)->dtype, (double)count);
-  *mean = tn_div(b, sum, n);
-  tn_val raw = tn_sub(b, tn_div(b, squares, n), tn_mul(b, *mean, *mean));
-  *variance = tn_op2(b, "maximum", raw, tn_ops_zero(b, raw));
-}
-
 /* Replaces two sums of length C by their sums over ranks, in one collective. */
 static void batch_norm_sum_over_ranks(tn_build *b, const tn_norm_attributes *a, tn_val *first,
                                       tn_val *second) {
@@ -76,19 +67,28 @@ static void batch_norm_sum_over_ranks(tn_build *b, const tn_norm_attributes *a, 
   *second = tn_slice_axis(b, both, 0, channels, 2 * channels);
 }
 
+/* Replaces the mean and variance of the own rank by those of all ranks, which have equally many elements:
+ * the variance is the mean over ranks of variance + (own mean - mean)^2. Two collectives: one sum of x and x
+ * squared would lose the digits that `moments` keeps. */
+static void batch_norm_join_ranks(tn_build *b, const tn_norm_attributes *a, tn_val *mean, tn_val *variance) {
+  if (a->ranks == 1) return;
+  tn_val own = *mean, ranks = tn_scalar(b, tn_val_type(b, own)->dtype, (double)a->ranks);
+  *mean = tn_div(b, tn_op1(b, "all_reduce", own), ranks);
+  tn_val apart = tn_sub(b, own, *mean), spread = tn_add(b, *variance, tn_mul(b, apart, apart));
+  *variance = tn_div(b, tn_op1(b, "all_reduce", spread), ranks);
+}
+
 static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
   const tn_norm_attributes *a = attributes;
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
   int64_t axes[TN_MAX_RANK];
-  tn_val mean, variance;
   batch_norm_mark_axes(&x, reduced);
   tn_op_begin(b, "moments");
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_set_ints(b, "axes", tn_ops_marked(reduced, x.rank, axes), axes);
-  tn_val sum = tn_op_end(b), squares = tn_op_result(b, sum, 1);
-  batch_norm_sum_over_ranks(b, a, &sum, &squares);
-  batch_norm_finalize(b, sum, squares, tn_ops_reduced_count(&x, reduced) * a->ranks, &mean, &variance);
+  tn_val mean = tn_op_end(b), variance = tn_op_result(b, mean, 1);
+  batch_norm_join_ranks(b, a, &mean, &variance);
   tn_op_begin(b, "batch_norm_apply");
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_arg(b, mean);

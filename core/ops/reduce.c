@@ -180,20 +180,30 @@ static tn_status moments_infer(tn_infer *n) {
 static tn_status moments_decompose(tn_build *b, const void *attributes) {
   const tn_reduce_attributes *a = attributes;
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
-  tn_build_yield(b, 0, tn_reduce(b, "reduce_sum", x, a->axes.n, a->axes.v, 0));
-  tn_build_yield(b, 1, tn_reduce(b, "reduce_sum", tn_mul(b, x, x), a->axes.n, a->axes.v, 0));
+  tn_val mean = tn_reduce(b, "reduce_mean", x, a->axes.n, a->axes.v, 1);
+  tn_val centered = tn_sub(b, x, mean);
+  bool reduced[TN_MAX_RANK];
+  tn_type type = tn_ops_type(b, x);
+  tn_ops_axes(&a->axes, type.rank, reduced);
+  tn_type kept = tn_ops_reduced(&type, reduced, false);
+  tn_build_yield(b, 0, tn_reshape(b, mean, kept.rank, kept.dims));
+  tn_build_yield(b, 1, tn_reduce(b, "reduce_mean", tn_mul(b, centered, centered), a->axes.n, a->axes.v, 0));
   return TN_OK;
 }
 
-/* dx = dsum + 2 x dsquares */
+/* dx = (dmean + 2 (x - mean) dvariance) / n. */
 static tn_status moments_grad(tn_build *b, const void *attributes) {
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
-  tn_val dsum = reduce_keep(b, tn_build_out_grad(b, 0), &x, attributes),
-         dsquares = reduce_keep(b, tn_build_out_grad(b, 1), &x, attributes);
-  tn_val slope =
-      dsquares == 0 ? 0 : tn_mul(b, tn_affine(b, tn_ops_wide(b, tn_build_in(b, 0)), 2, 0), dsquares);
-  tn_val dx = tn_ops_sum(b, slope, dsum);
-  if (dx != 0) tn_build_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, x.rank, x.dims), x.dtype));
+  tn_val dmean = reduce_keep(b, tn_build_out_grad(b, 0), &x, attributes),
+         dvariance = reduce_keep(b, tn_build_out_grad(b, 1), &x, attributes), dx = dmean;
+  if (dvariance != 0) {
+    tn_val mean = reduce_keep(b, tn_build_out(b, 0), &x, attributes);
+    tn_val centered = tn_sub(b, tn_ops_wide(b, tn_build_in(b, 0)), mean);
+    dx = tn_ops_sum(b, tn_mul(b, tn_affine(b, centered, 2, 0), dvariance), dmean);
+  }
+  if (dx == 0) return TN_OK;
+  dx = tn_div(b, dx, tn_scalar(b, tn_val_type(b, dx)->dtype, reduce_count(&x, attributes)));
+  tn_build_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, x.rank, x.dims), x.dtype));
   return TN_OK;
 }
 
@@ -206,9 +216,10 @@ static const tn_option sums_options[] = {TN_OPT(tn_reduce_attributes, axes, TN_O
                                          TN_OPT_END};
 
 const tn_op tn_op_moments = {
-    .item = TN_ITEM(tn_op, TN_OP, "moments", "sums of x and of x squared, in f32 (f64 for f64)",
-                    tn_reduce_attributes, sums_options),
-    .schema = "(x:T) -> (sum:any, squares:any)" TN_OPS_FLOATS,
+    .item =
+        TN_ITEM(tn_op, TN_OP, "moments", "mean and biased variance, in f32 (f64 for f64); NaN over nothing",
+                tn_reduce_attributes, sums_options),
+    .schema = "(x:T) -> (mean:any, variance:any)" TN_OPS_FLOATS,
     .op_class = TN_CLASS_REDUCE,
     .infer = moments_infer,
     .decompose = moments_decompose,

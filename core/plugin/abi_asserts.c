@@ -198,7 +198,7 @@ AT(tn_transform_call, scratch, 72);
 
 /* Structs that begin with struct_size, which their maker sets. They grow at their end. */
 
-SIZED(tn_api, 272);
+SIZED(tn_api, 280);
 AT(tn_api, major, 4);
 AT(tn_api, minor, 6);
 AT(tn_api, fail, 8);
@@ -234,6 +234,7 @@ AT(tn_api, status, 240);
 AT(tn_api, variant, 248);
 AT(tn_api, parallel, 256);
 AT(tn_api, field, 264);
+AT(tn_api, make_folder, 272);
 
 SIZED(tn_conformance_options, 72);
 AT(tn_conformance_options, only, 8);
@@ -274,14 +275,22 @@ AT(tn_match, nodes, 40);
 AT(tn_match, constant, 48);
 AT(tn_match, constant_node, 56);
 
-SIZED(tn_device_properties, 88);
+SIZED(tn_device_properties, 272);
 AT(tn_device_properties, host_addressable, 4);
 AT(tn_device_properties, threads, 8);
 AT(tn_device_properties, arch, 12);
 AT(tn_device_properties, memory_bytes, 16);
 AT(tn_device_properties, name, 24);
+AT(tn_device_properties, free_bytes, 88);
+AT(tn_device_properties, cache_bytes, 96);
+AT(tn_device_properties, bytes_per_s, 104);
+AT(tn_device_properties, vector_flops_per_s, 112);
+AT(tn_device_properties, matrix_flops_per_s, 120);
+AT(tn_device_properties, launch_s, 248);
+AT(tn_device_properties, processors, 256);
+AT(tn_device_properties, details, 264);
 
-SIZED(tn_variant, 88);
+SIZED(tn_variant, 96);
 AT(tn_variant, id, 4);
 AT(tn_variant, name, 8);
 AT(tn_variant, in, 16);
@@ -294,8 +303,9 @@ AT(tn_variant, cost_s, 64);
 AT(tn_variant, deterministic, 72);
 AT(tn_variant, capturable, 76);
 AT(tn_variant, folded_bytes, 80);
+AT(tn_variant, plain_sums, 88);
 
-SIZED(tn_run_info, 80);
+SIZED(tn_run_info, 192);
 AT(tn_run_info, name, 8);
 AT(tn_run_info, folder, 16);
 AT(tn_run_info, epochs, 24);
@@ -306,6 +316,23 @@ AT(tn_run_info, terminal, 56);
 AT(tn_run_info, terminal_columns, 60);
 AT(tn_run_info, first_step, 64);
 AT(tn_run_info, epoch_ended, 72);
+AT(tn_run_info, quiet, 76);
+AT(tn_run_info, backend, 80);
+AT(tn_run_info, extends, 88);
+AT(tn_run_info, libraries, 96);
+AT(tn_run_info, passed_over, 104);
+AT(tn_run_info, device, 112);
+AT(tn_run_info, precision, 120);
+AT(tn_run_info, devices, 128);
+AT(tn_run_info, threads, 132);
+AT(tn_run_info, source, 136);
+AT(tn_run_info, samples, 144);
+AT(tn_run_info, valid_samples, 152);
+AT(tn_run_info, classes, 160);
+AT(tn_run_info, parameters, 168);
+AT(tn_run_info, planned_bytes, 176);
+AT(tn_run_info, resumed, 184);
+AT(tn_run_info, replayed, 188);
 
 SIZED(tn_event, 112);
 AT(tn_event, kind, 4);
@@ -380,6 +407,11 @@ AT(tn_run_options, output, 24);
 AT(tn_run_options, resume, 32);
 AT(tn_run_options, weights, 40);
 AT(tn_run_options, terminal, 48);
+AT(tn_run_options, quiet, 52);
+
+SIZED(tn_plan_options, 24);
+AT(tn_plan_options, dump_after, 8);
+AT(tn_plan_options, device, 16);
 
 SIZED(tn_bench_options, 32);
 AT(tn_bench_options, mode, 4);
@@ -418,7 +450,7 @@ AT(tn_device_info, compiled, 64);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 272);
+ITEM(tn_backend, 288);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -442,14 +474,20 @@ AT(tn_backend, fill_zero, 192);
 AT(tn_backend, takes, 200);
 AT(tn_backend, enqueue, 208);
 AT(tn_backend, parallel, 216);
-AT(tn_backend, capture_begin, 224);
-AT(tn_backend, capture_end, 232);
-AT(tn_backend, capture_launch, 240);
-AT(tn_backend, capture_delete, 248);
-AT(tn_backend, native, 256);
-AT(tn_backend, libraries, 264);
+AT(tn_backend, capture, 224);
+AT(tn_backend, capture_launch, 232);
+AT(tn_backend, capture_delete, 240);
+AT(tn_backend, native, 248);
+AT(tn_backend, libraries, 256);
+AT(tn_backend, event_done, 264);
+AT(tn_backend, preference, 272);
+AT(tn_backend, event_seconds, 280);
 
-ITEM(tn_communicator, 104);
+SIZED(tn_comm_device, 24);
+AT(tn_comm_device, index, 4);
+AT(tn_comm_device, device, 8);
+AT(tn_comm_device, native, 16);
+ITEM(tn_communicator, 112);
 AT(tn_communicator, families, 40);
 AT(tn_communicator, identity_bytes, 48);
 AT(tn_communicator, identify, 56);
@@ -458,6 +496,7 @@ AT(tn_communicator, close, 72);
 AT(tn_communicator, run, 80);
 AT(tn_communicator, status, 88);
 AT(tn_communicator, abort, 96);
+AT(tn_communicator, capturable, 104);
 
 ITEM(tn_kernel, 96);
 AT(tn_kernel, family, 40);
@@ -511,13 +550,15 @@ AT(tn_source, next, 72);
 AT(tn_source, tell, 80);
 AT(tn_source, seek, 88);
 
-ITEM(tn_transform, 80);
+ITEM(tn_transform, 88);
 AT(tn_transform, granularity, 40);
 AT(tn_transform, training_only, 44);
 AT(tn_transform, infer, 48);
 AT(tn_transform, apply, 56);
 AT(tn_transform, build, 64);
 AT(tn_transform, pointwise, 72);
+AT(tn_transform, draws, 76);
+AT(tn_transform, draw, 80);
 
 /* Attributes of Tenon's own ops, which the host makes. They grow at their end; a kernel reads the members
  * that it knows. */
@@ -570,6 +611,11 @@ AT(tn_reduce_attributes, keep, 16);
 
 FROZEN(tn_all_reduce_attributes, 4, 4);
 AT(tn_all_reduce_attributes, reduction, 0);
+FROZEN(tn_reduce_scatter_attributes, 16, 8);
+AT(tn_reduce_scatter_attributes, ranks, 0);
+AT(tn_reduce_scatter_attributes, reduction, 8);
+FROZEN(tn_all_gather_attributes, 8, 8);
+AT(tn_all_gather_attributes, ranks, 0);
 
 FROZEN(tn_axis_attributes, 8, 8);
 AT(tn_axis_attributes, axis, 0);
@@ -624,6 +670,9 @@ FROZEN(tn_slice_attributes, 48, 8);
 AT(tn_slice_attributes, starts, 0);
 AT(tn_slice_attributes, stops, 16);
 AT(tn_slice_attributes, steps, 32);
+
+FROZEN(tn_crop_attributes, 16, 8);
+AT(tn_crop_attributes, size, 0);
 
 FROZEN(tn_pad_attributes, 48, 8);
 AT(tn_pad_attributes, low, 0);

@@ -2,6 +2,8 @@
  * functions that the handle carries (handles.h). */
 #include "core/plugin/handles.h"
 
+#include "core/base/file.h"
+
 #include <stdio.h>
 
 /* A callback that calls tn_fail has failed, also where it passes TN_OK or an unknown code. */
@@ -130,4 +132,5 @@ const tn_api tn_host_api = {
     .variant = api_variant,
     .parallel = api_parallel,
     .field = api_field,
+    .make_folder = tn_folder_make_private,
 };

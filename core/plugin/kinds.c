@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/plugin/default_callbacks.h"
 #include "core/plugin/registry.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
@@ -23,26 +24,6 @@
 
 static const tn_member no_members[] = {NEEDS_END};
 
-/* Of a family. An extension has no devices and needs none of these members. */
-static const tn_member backend_members[] = {NEEDS(tn_backend, open),
-                                            NEEDS(tn_backend, close),
-                                            NEEDS(tn_backend, count),
-                                            NEEDS(tn_backend, properties),
-                                            NEEDS(tn_backend, device_open),
-                                            NEEDS(tn_backend, device_close),
-                                            NEEDS(tn_backend, memory_new),
-                                            NEEDS(tn_backend, memory_delete),
-                                            NEEDS(tn_backend, stream_new),
-                                            NEEDS(tn_backend, stream_delete),
-                                            NEEDS(tn_backend, stream_wait),
-                                            NEEDS(tn_backend, event_new),
-                                            NEEDS(tn_backend, event_delete),
-                                            NEEDS(tn_backend, event_record),
-                                            NEEDS(tn_backend, event_await),
-                                            NEEDS(tn_backend, event_wait),
-                                            NEEDS(tn_backend, copy),
-                                            NEEDS(tn_backend, fill_zero),
-                                            NEEDS_END};
 static const tn_member op_members[] = {NEEDS(tn_op, schema), NEEDS_END};
 static const tn_member kernel_members[] = {NEEDS(tn_kernel, family), NEEDS(tn_kernel, pattern),
                                            NEEDS(tn_kernel, query), NEEDS(tn_kernel, launch), NEEDS_END};
@@ -63,12 +44,7 @@ static const tn_member observer_members[] = {NEEDS(tn_observer, open), NEEDS(tn_
                                              NEEDS(tn_observer, close), NEEDS_END};
 
 static const char *check_backend(const tn_item *item) {
-  const tn_backend *b = (const tn_backend *)item;
-  int captures = (b->capture_begin != NULL) + (b->capture_end != NULL) + (b->capture_launch != NULL) +
-                 (b->capture_delete != NULL);
-  if (captures != 0 && captures != 4)
-    return "capture_begin, capture_end, capture_launch and capture_delete come together or not at all";
-  return NULL;
+  return tn_backend_check_callbacks((const tn_backend *)item);
 }
 
 static const char *check_op(const tn_item *item) {
@@ -106,6 +82,10 @@ static const char *check_source(const tn_item *item) {
 static const char *check_transform(const tn_item *item) {
   const tn_transform *transform = (const tn_transform *)item;
   if (transform->granularity > TN_PER_BATCH) return "granularity is neither TN_PER_SAMPLE nor TN_PER_BATCH";
+  if (transform->draws < 0 || (transform->draws > 0) != (transform->draw != NULL))
+    return "draw and a positive number of draws come together or not at all";
+  if (transform->draw != NULL && (transform->build == NULL || transform->granularity != TN_PER_SAMPLE))
+    return "draw is for build of TN_PER_SAMPLE";
   return NULL;
 }
 
@@ -125,7 +105,7 @@ static const char *check_communicator(const tn_item *item) {
   { name, sizeof(T), UP_TO(T, last), members, check }
 
 static const tn_kind kinds[TN_KINDS] = {
-    [TN_BACKEND] = KIND(tn_backend, "backend", libraries, backend_members, check_backend),
+    [TN_BACKEND] = KIND(tn_backend, "backend", preference, no_members, check_backend),
     [TN_OP] = KIND(tn_op, "op", formula, op_members, check_op),
     [TN_KERNEL] = KIND(tn_kernel, "kernel", launch, kernel_members, NULL),
     [TN_LAYER] = KIND(tn_layer_kind, "layer", build, layer_members, check_layer),
@@ -141,12 +121,8 @@ static const tn_kind kinds[TN_KINDS] = {
 
 const tn_kind *tn_kind_find(uint32_t kind) { return kind > 0 && kind < TN_KINDS ? &kinds[kind] : NULL; }
 
-static bool is_extension(const tn_item *item) {
-  return item->kind == TN_BACKEND && ((const tn_backend *)item)->extends != NULL;
-}
-
 const char *tn_item_missing(const tn_item *item) {
-  const tn_member *member = is_extension(item) ? no_members : kinds[item->kind].members;
+  const tn_member *member = kinds[item->kind].members;
   for (; member->name != NULL; member++) {
     const void *value;
     memcpy(&value, (const char *)item + member->offset, sizeof(value));

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "core/plugin/default_callbacks.h"
 #include "core/plugin/kinds.h"
 
 /* Feature bits of tn_plugin.requires that this host knows; version 0 defines no bit. */
@@ -256,6 +257,7 @@ static tn_status normalize_copy_item(const negotiation *n, const tn_item *from, 
   item->struct_size = (uint32_t)kind->bytes;
   if (item->doc == NULL) item->doc = "";
   TN_TRY(normalize_check_item(n, item));
+  if (item->kind == TN_BACKEND) tn_backend_fill_callbacks((tn_backend *)item);
   TN_TRY(normalize_copy_options(n, item));
   *out = item;
   return TN_OK;

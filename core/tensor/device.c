@@ -1,6 +1,7 @@
 /* core/tensor/device.c: opens, describes and closes devices of an application. */
 #include <string.h>
 
+#include "core/exec/device/auto_backend.h"
 #include "core/tensor/tensor.h"
 
 /* ---- options ---- */
@@ -63,14 +64,14 @@ static tn_status check_known(tn_device *device, const device_options *list) {
 
 /* ---- life ---- */
 
-static tn_status start_use(tn_device *device, tn_context *context, const char *backend, int32_t index) {
+static tn_status start_use(tn_device *device, tn_context *context, int32_t index) {
   tn_device_use *use = tn_arena_alloc(&device->memory, sizeof *use);
   if (use == NULL) return TN_ENOMEM;
   device->use = use;
   use->context = context;
   use->index = index;
   use->users = 1;
-  use->backend = tn_arena_strdup(&device->memory, backend);
+  use->backend = tn_arena_strdup(&device->memory, tn_device_name(device));
   if (use->backend == NULL) return TN_ENOMEM;
   return tn_context_ops(context, &use->ops);
 }
@@ -78,13 +79,14 @@ static tn_status start_use(tn_device *device, tn_context *context, const char *b
 static tn_status open_and_check(tn_context *context, const tn_device_request *request,
                                 const device_options *list, tn_device **device) {
   TN_TRY(tn_device_create(&context->env, context->registry, request, device));
+  const char *name = tn_device_name(*device);
   tn_status status = check_known(*device, list);
-  if (status == TN_OK) status = start_use(*device, context, request->names[0], request->index);
+  if (status == TN_OK) status = start_use(*device, context, request->index);
   if (status == TN_OK) return TN_OK;
   if (tn_error_text(&(*device)->env)[0] != '\0') tn_error_move(context, &(*device)->env);
   tn_device_destroy(*device);
   *device = NULL;
-  return tn_wrap(context, status, "backend '%s'", request->names[0]);
+  return tn_wrap(context, status, "backend '%s'", name);
 }
 
 tn_status tn_device_open(tn_context *context, const char *backend, int32_t index, const char *options,
@@ -93,8 +95,16 @@ tn_status tn_device_open(tn_context *context, const char *backend, int32_t index
   device_options list = {0};
   *device = NULL;
   tn_status status = split_options(&arena, options != NULL ? options : "", &list);
-  tn_device_request request = {
-      .names = &backend, .n_names = 1, .index = index, .configure = set_device_options, .context = &list};
+  tn_backend_names use = {{NULL, 0}, false};
+  if (status == TN_OK)
+    status = tn_backend_names_read(&context->env, context->registry, &arena,
+                                   backend != NULL ? backend : "auto", &use);
+  tn_device_request request = {.names = use.words.v,
+                               .n_names = use.words.n,
+                               .automatic = use.automatic,
+                               .index = index,
+                               .configure = set_device_options,
+                               .context = &list};
   if (status == TN_OK) status = open_and_check(context, &request, &list, device);
   tn_arena_free(&arena);
   return status;

@@ -21,12 +21,14 @@ struct tn_run {
   /* Of the resumed run (checkpoints/plan_file.h); NULL: not read, or a new run. */
   const struct tn_recorded_choices *recorded_choices;
   int32_t terminal_columns;
+  bool quiet; /* of the options */
   /* Each rank has a tn_run of its own over the same configuration, with its own messages and memory. ranks is
    * 0 until the devices are counted, which stands for 1. */
   int32_t rank, ranks;
   tn_model_fn emit; /* emits the model; NULL: [model] describes it */
   void *emit_user;
-  bool planning; /* only plans are made: nothing runs, and nothing is measured */
+  bool planning; /* only plans are made: no device is opened, nothing runs, and nothing is measured */
+  const char *device_file; /* while planning: describes the device that is planned for; NULL: it is here */
   atomic_int stop;
   double opened_s; /* tn_clock_s when the run was opened */
 };

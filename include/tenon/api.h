@@ -65,6 +65,9 @@ struct tn_api {
 
   /* sources and transforms: documented in plugin/source.h */
   void *(*field)(tn_sample *s, int32_t field, const tn_type *type);
+
+  /* any handle: tn_make_folder */
+  tn_status (*make_folder)(const void *handle, const char *path);
 };
 
 /* tn_fail records the text of a failure in the handle and returns `code`, so a callback ends with
@@ -84,6 +87,12 @@ static inline void *tn_new(const void *handle, size_t bytes) {
 }
 static inline void tn_delete(const void *handle, void *block) {
   ((const tn_env *)handle)->api->free(handle, block);
+}
+
+/* Makes a folder that only the user can write to, and the folders above it, unless it exists. TN_EIO: it
+ * cannot be made, or others can write to it. For the caches of backends (plugin/backend.h). */
+static inline tn_status tn_make_folder(const void *handle, const char *path) {
+  return ((const tn_env *)handle)->api->make_folder(handle, path);
 }
 
 TN_END_C

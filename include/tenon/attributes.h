@@ -73,6 +73,15 @@ typedef struct tn_all_reduce_attributes {
   int32_t reduction; /* TN_REDUCTION_... */
 } tn_all_reduce_attributes;
 
+typedef struct tn_reduce_scatter_attributes {
+  int64_t ranks;     /* of the run; at least 1 */
+  int32_t reduction; /* TN_REDUCTION_... */
+} tn_reduce_scatter_attributes;
+
+typedef struct tn_all_gather_attributes {
+  int64_t ranks; /* of the run; at least 1 */
+} tn_all_gather_attributes;
+
 typedef struct tn_axis_attributes { /* argmax, softmax, log_softmax, concat */
   int64_t axis;                     /* -rank .. rank-1 */
 } tn_axis_attributes;
@@ -135,6 +144,10 @@ typedef struct tn_transpose_attributes {
 typedef struct tn_slice_attributes { /* one entry per dimension */
   tn_ints starts, stops, steps;      /* steps empty: all 1; 0 <= start <= stop <= dim, step >= 1 */
 } tn_slice_attributes;
+
+typedef struct tn_crop_attributes {
+  tn_ints size; /* height and width of the result, each >= 0 */
+} tn_crop_attributes;
 
 typedef struct tn_pad_attributes { /* one entry per dimension */
   tn_ints low, high, inner;        /* zeros before, after, and between neighbours (inner empty: none) */

@@ -73,7 +73,7 @@ static inline const char *tn_dtype_name(int32_t dtype) {
 
 static inline int32_t tn_dtype_is_float(int32_t dtype) { return dtype >= TN_F16 && dtype <= TN_F64; }
 
-/* How a collective, and the op all_reduce, combine the values of all ranks. */
+/* How a collective, and the ops all_reduce and reduce_scatter, combine the values of all ranks. */
 enum { TN_REDUCTION_SUM = 0, TN_REDUCTION_MIN = 1, TN_REDUCTION_MAX = 2 };
 
 /* The highest rank a tensor may have (see docs/decisions/0003-rank-limit.md). */

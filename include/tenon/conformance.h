@@ -8,8 +8,9 @@
  * operands that may be overwritten. Each is compiled like a training step, with and without gradients, in
  * every dtype, and compared with a reference in f64 that shares no code with any kernel. The tolerance is 8
  * (sqrt(k) eps(acc) + eps(T)) times the largest element; k is the length of the longest sum, acc its type:
- * f64 for f64, else f32. A kernel that declares itself deterministic must repeat its bits, captured or not. A
- * kernel must not write outside its results. */
+ * f64 for f64, else f32. The variance of moments has 8 (sqrt(k) + 1) eps(acc) times the element itself, also
+ * of elements far from 0, where a kernel does not declare plain sums. A kernel that declares itself
+ * deterministic must repeat its bits, captured or not. A kernel must not write outside its results. */
 #ifndef TENON_CONFORMANCE_H
 #define TENON_CONFORMANCE_H
 

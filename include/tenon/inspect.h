@@ -17,8 +17,8 @@ TN_EXPORT tn_status tn_inspect(tn_context *context, const char *name, char **jso
  * where there is no such section or key. */
 TN_EXPORT tn_status tn_explain(tn_context *context, const char *key, char **json);
 
-/* Opens every backend to list its devices: {version, abi, processors, memory_mib, backends: [{name, devices:
- * [...], reason}]}. */
+/* Opens every backend, and no device, to list its devices: {version, abi, processors, memory_mib, backends:
+ * [{name, devices: [...], reason}]}. A device is an object as tn_run_plan reads it (run.h). */
 TN_EXPORT tn_status tn_doctor(tn_context *context, char **json);
 
 TN_END_C

@@ -236,7 +236,9 @@ static inline tn_val tn_argmax(tn_build *b, tn_val x, int64_t axis) {
   tn_op_set_int(b, "axis", axis);
   return tn_op_end(b);
 }
-/* (x:T) -> (sum:A, squares:A): sum of x and of x^2. */
+/* (x:T) -> (mean:A, variance:A): mean and biased variance; NaN over nothing. The relative error of the
+ * variance is at most c = 8 (sqrt(n) + 1) eps(A) for n elements, however far the mean is from 0, and c (1 +
+ * mean^2 / variance) by kernels that declare tn_variant.plain_sums. */
 static inline tn_val tn_moments(tn_build *b, tn_val x, int64_t n, const int64_t *axes) {
   tn_op_begin(b, "moments");
   tn_op_arg(b, x);
@@ -264,6 +266,25 @@ static inline tn_val tn_all_reduce(tn_build *b, tn_val x, int32_t reduction) {
                  reduction == TN_REDUCTION_MIN   ? "min"
                  : reduction == TN_REDUCTION_MAX ? "max"
                                                  : "sum");
+  return tn_op_end(b);
+}
+/* (x:T) -> (y:T): of the reduction over all ranks, rank r gets the r-th of `ranks` equal parts of dimension
+ * 0, which must be a multiple of `ranks`, the number of ranks of the run (tn_build_ranks). */
+static inline tn_val tn_reduce_scatter(tn_build *b, tn_val x, int32_t reduction, int64_t ranks) {
+  tn_op_begin(b, "reduce_scatter");
+  tn_op_arg(b, x);
+  tn_op_set_int(b, "ranks", ranks);
+  tn_op_set_text(b, "reduction",
+                 reduction == TN_REDUCTION_MIN   ? "min"
+                 : reduction == TN_REDUCTION_MAX ? "max"
+                                                 : "sum");
+  return tn_op_end(b);
+}
+/* (x:T) -> (y:T): the operands of all ranks, joined along dimension 0 in the order of ranks. */
+static inline tn_val tn_all_gather(tn_build *b, tn_val x, int64_t ranks) {
+  tn_op_begin(b, "all_gather");
+  tn_op_arg(b, x);
+  tn_op_set_int(b, "ranks", ranks);
   return tn_op_end(b);
 }
 
@@ -544,6 +565,19 @@ static inline tn_val tn_slice_axis(tn_build *b, tn_val x, int32_t axis, int64_t 
     stops[i] = i == axis ? stop : t->dims[i];
   }
   return tn_slice(b, x, t->rank, starts, stops, NULL);
+}
+/* (x:T (N, ..., H, W), start?:I (N, 2), mirror?:I (N, 2)) -> (y:T (N, ..., height, width)): of sample n the
+ * part that begins at row start[n, 0] and column start[n, 1], zero outside of x. Where mirror[n, 0] is not 0
+ * its rows are in reverse order, where mirror[n, 1] is not 0 its columns. An absent operand is 0. */
+static inline tn_val tn_crop(tn_build *b, tn_val x, tn_val start, tn_val mirror, int64_t height,
+                             int64_t width) {
+  const int64_t size[2] = {height, width};
+  tn_op_begin(b, "crop");
+  tn_op_arg(b, x);
+  tn_op_arg(b, start);
+  tn_op_arg(b, mirror);
+  tn_op_set_ints(b, "size", 2, size);
+  return tn_op_end(b);
 }
 /* Zeros before (low), after (high) and between neighbours (inner; NULL: none) in each of n = rank dimensions.
  */

@@ -22,6 +22,7 @@ typedef struct tn_run_options {
   const char *resume;  /* "auto": the newest run of this name; a run folder; NULL: a new run */
   const char *weights; /* safetensors file that parameters are read from; NULL: [weights] file */
   int32_t terminal;    /* columns of the terminal that progress is drawn for; 0: plain lines */
+  int32_t quiet;       /* 1: progress begins without the lines about backend, data and model */
 } tn_run_options;
 
 /* Reads a configuration file and the files that it includes. options may be NULL. Error texts have file and
@@ -41,10 +42,15 @@ TN_EXPORT tn_status tn_run_eval(tn_run *run, char **json);
  * `input` holds the model's first input in its dtype, with the batch as first dimension. */
 TN_EXPORT tn_status tn_run_predict(tn_run *run, const char *input, const char *output, char **json);
 
-/* Compiles the training step and describes its plan; reads no data and no weights, runs nothing. `dump_after`
- * names a compiler pass: *dump is the graph's text after it, which the caller frees with tn_string_free.
- * dump_after and dump may be NULL. */
-TN_EXPORT tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **dump);
+typedef struct tn_plan_options {
+  uint32_t struct_size;
+  const char *dump_after; /* a compiler pass, "" for each; NULL: no dump */
+  const char *device;     /* JSON file of a device to plan for (docs/guide/devices.md); NULL: [backend] use */
+} tn_plan_options;
+/* Compiles the training step and describes its plan; reads no data and no weights, opens no device, runs
+ * nothing. *dump is the graph's text after the pass `dump_after`, which the caller frees with tn_string_free.
+ * options and dump may be NULL. */
+TN_EXPORT tn_status tn_run_plan(tn_run *run, const tn_plan_options *options, char **json, char **dump);
 /* {layers: [{name, op, output, parameters, flops}], parameters, flops}: the model summary. */
 TN_EXPORT tn_status tn_run_summary(tn_run *run, char **json);
 

@@ -31,10 +31,11 @@ typedef struct tn_call tn_call;     /* begins with a tn_env */
 
 /* ---- devices ------------------------------------------------------------------------------------ */
 
-/* Opens device `index` (from 0) of a backend by name: a family ("cpu") or an extension of one ("onednn").
- * `options` are those of [backend.NAME] as "key = value", separated by newlines or `;`; NULL or "": defaults.
- * TN_EUNAVAILABLE: there is no such backend or device; TN_EINVAL: an option is wrong. On failure the text is
- * in the context. The context outlives the device. */
+/* Opens device `index` (from 0) of a backend by name: a family ("cpu"), an extension of one ("onednn"), or
+ * "auto", the fastest that can be used, which NULL means as well; of several names, separated by commas, the
+ * first that can be used. `options` are those of [backend.NAME] as "key = value", separated by newlines or
+ * `;`; NULL or "": defaults. TN_EUNAVAILABLE: there is no such backend or device; TN_EINVAL: an option is
+ * wrong. On failure the text is in the context. The context outlives the device. */
 TN_EXPORT tn_status tn_device_open(tn_context *context, const char *backend, int32_t index,
                                    const char *options, tn_device **device);
 /* Waits for the device and closes the handle. Tensors of the device stay valid; memory and device are freed

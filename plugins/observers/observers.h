@@ -2,7 +2,12 @@
 #ifndef TN_PLUGINS_OBSERVERS_H
 #define TN_PLUGINS_OBSERVERS_H
 
+#include <stdio.h>
+
 #include "tenon/plugin/observer.h"
+
+/* The facts about a run, in about six lines of at most 80 columns. */
+void observer_print_banner(FILE *to, const tn_run_info *run);
 
 extern const tn_observer observer_progress, observer_jsonl, observer_csv;
 

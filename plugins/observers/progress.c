@@ -1,5 +1,5 @@
-/* plugins/observers/progress.c: progress on stderr. On a terminal it is a bar with throughput and remaining
- * time, elsewhere a line per epoch and every 30 s. */
+/* plugins/observers/progress.c: progress on stderr, after the facts about the run. On a terminal it is a bar
+ * with throughput and remaining time, elsewhere a line per epoch and every 30 s. */
 #include <stdio.h>
 #include <string.h>
 
@@ -93,7 +93,7 @@ static void progress_log_epoch(progress *p, const tn_event *e) {
 static tn_status progress_on_event(tn_env *env, void *self, const tn_event *e) {
   progress *p = self;
   (void)env;
-  if (e->kind == TN_EVENT_RUN_START && *p->run.folder) fprintf(stderr, "run folder: %s\n", p->run.folder);
+  if (e->kind == TN_EVENT_RUN_START && !p->run.quiet) observer_print_banner(stderr, &p->run);
   if (e->kind == TN_EVENT_STEP && p->run.terminal && e->seconds - p->drawn_s >= p->every) draw_bar(p, e);
   if (e->kind == TN_EVENT_STEP && !p->run.terminal && e->seconds - p->logged_s >= 30.0)
     progress_log_step(p, e);

@@ -57,8 +57,8 @@ static tn_status center_apply(tn_transform_call *c, const void *opts) {
   return copy_all(c, opts, from);
 }
 
-static tn_status random_apply(tn_transform_call *c, const void *opts) {
-  const crop_options *o = opts;
+/* The part of the picture without padding, so it may begin in front of the picture. */
+static window random_window(const tn_transform_call *c, const crop_options *o) {
   tn_rng rng = tn_rng_at(c->key, 0);
   picture in = picture_of(&c->in_type[0]), out = picture_of(&c->out_type[0]);
   int64_t down = in.height + 2 * o->padding - out.height, across = in.width + 2 * o->padding - out.width;
@@ -67,7 +67,45 @@ static tn_status random_apply(tn_transform_call *c, const void *opts) {
   if (across > 0) from.left = tn_rng_below(&rng, across + 1);
   from.top -= o->padding;
   from.left -= o->padding;
-  return copy_all(c, o, from);
+  return from;
+}
+
+static tn_status random_apply(tn_transform_call *c, const void *opts) {
+  return copy_all(c, opts, random_window(c, opts));
+}
+
+static tn_status random_draw(tn_transform_call *c, const void *opts, int32_t *values) {
+  window from = random_window(c, opts);
+  values[0] = (int32_t)from.top;
+  values[1] = (int32_t)from.left;
+  return TN_OK;
+}
+
+/* ---- on the device ---- */
+
+static tn_status center_build(tn_build *b, const void *opts) {
+  const crop_options *o = opts;
+  for (int32_t k = 0; k < tn_build_n_in(b); k++) {
+    tn_val x = tn_build_in(b, k);
+    for (int32_t axis = 0; axis < 2; axis++) {
+      int32_t d = tn_val_type(b, x)->rank - 2 + axis;
+      int64_t size = o->size.v[axis < o->size.n ? axis : 0];
+      int64_t start = lrint((double)(tn_val_dim(b, x, d) - size) / 2);
+      x = tn_slice_axis(b, x, d, start, start + size);
+    }
+    tn_build_yield(b, k, x);
+  }
+  return tn_build_status(b);
+}
+
+/* The last value holds the starts that random_draw has written. */
+static tn_status random_build(tn_build *b, const void *opts) {
+  const crop_options *o = opts;
+  int32_t n = tn_build_n_in(b) - 1;
+  tn_val starts = tn_build_in(b, n);
+  for (int32_t k = 0; k < n; k++)
+    tn_build_yield(b, k, tn_crop(b, tn_build_in(b, k), starts, 0, o->size.v[0], o->size.v[o->size.n - 1]));
+  return tn_build_status(b);
 }
 
 const tn_transform center_crop_transform = {
@@ -75,6 +113,7 @@ const tn_transform center_crop_transform = {
                     center_options),
     .infer = crop_infer,
     .apply = center_apply,
+    .build = center_build,
 };
 
 const tn_transform random_crop_transform = {
@@ -83,4 +122,7 @@ const tn_transform random_crop_transform = {
     .training_only = 1,
     .infer = crop_infer,
     .apply = random_apply,
+    .build = random_build,
+    .draws = 2,
+    .draw = random_draw,
 };

@@ -58,10 +58,14 @@ static void flip(const void *in, const tn_type *type, int32_t direction, void *o
   }
 }
 
+static int random_flip_choose(const tn_transform_call *c, const flip_options *o) {
+  tn_rng rng = tn_rng_at(c->key, 0);
+  return tn_rng_uniform(&rng) < o->p;
+}
+
 static tn_status random_flip_apply(tn_transform_call *c, const void *opts) {
   const flip_options *o = opts;
-  tn_rng rng = tn_rng_at(c->key, 0);
-  int mirrored = tn_rng_uniform(&rng) < o->p;
+  int mirrored = random_flip_choose(c, o);
   for (int32_t k = 0; k < c->n; k++) {
     if (mirrored)
       flip(c->in[k], &c->in_type[k], o->direction, c->out[k]);
@@ -71,10 +75,33 @@ static tn_status random_flip_apply(tn_transform_call *c, const void *opts) {
   return TN_OK;
 }
 
+/* Whether the rows and the columns are in reverse order, as the op `crop` takes them. */
+static tn_status random_flip_draw(tn_transform_call *c, const void *opts, int32_t *values) {
+  const flip_options *o = opts;
+  int mirrored = random_flip_choose(c, o);
+  values[0] = o->direction == VERTICAL && mirrored;
+  values[1] = o->direction == HORIZONTAL && mirrored;
+  return TN_OK;
+}
+
+static tn_status random_flip_build(tn_build *b, const void *opts) {
+  (void)opts;
+  int32_t n = tn_build_n_in(b) - 1;
+  tn_val mirror = tn_build_in(b, n);
+  for (int32_t k = 0; k < n; k++) {
+    tn_val x = tn_build_in(b, k);
+    tn_build_yield(b, k, tn_crop(b, x, 0, mirror, tn_val_dim(b, x, -2), tn_val_dim(b, x, -1)));
+  }
+  return tn_build_status(b);
+}
+
 const tn_transform random_flip_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_flip", "mirrors at random (training only)",
                     flip_options, options),
     .training_only = 1,
     .infer = random_flip_infer,
     .apply = random_flip_apply,
+    .build = random_flip_build,
+    .draws = 2,
+    .draw = random_flip_draw,
 };

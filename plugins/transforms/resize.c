@@ -50,9 +50,24 @@ static tn_status resize_apply(tn_transform_call *c, const void *opts) {
   return status;
 }
 
+static tn_status resize_build(tn_build *b, const void *opts) {
+  const resize_options *o = opts;
+  for (int32_t k = 0; k < tn_build_n_in(b); k++) {
+    tn_type type = *tn_val_type(b, tn_build_in(b, k));
+    if (o->size.n == 2)
+      picture_set_size(&type, o->size.v[0], o->size.v[1]);
+    else
+      resize_keep_ratio(o->size.v[0], &type);
+    tn_build_yield(b, k,
+                   resample_build(b, tn_build_in(b, k), type.dims[type.rank - 2], type.dims[type.rank - 1]));
+  }
+  return tn_build_status(b);
+}
+
 const tn_transform resize_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "resize", "resizes a picture, bilinear with antialiasing",
                     resize_options, options),
     .infer = resize_infer,
     .apply = resize_apply,
+    .build = resize_build,
 };

@@ -51,6 +51,9 @@ void window_copy(const void *in, const tn_type *type, window from, void *out);
 /* Resizes the part `from` of a call's picture k (u8 or f32) to the size of the result, bilinear with
  * antialiasing, as torchvision's Resize. `from` must be inside the picture. */
 tn_status resample(tn_transform_call *c, int32_t k, window from);
+/* The same on the device, of whole pictures of a batch. u8 has the bits of `resample` where a result has at
+ * most a thousand operands along each axis; f32 differs by the order of sums. */
+tn_val resample_build(tn_build *b, tn_val x, int64_t height, int64_t width);
 /* Fails unless `resample` supports the types. */
 tn_status resample_check(tn_env *env, int32_t n, const tn_type *types);
 

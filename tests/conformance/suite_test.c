@@ -70,9 +70,24 @@ static void a_kernel_that_takes_nothing_is_found(void **state) {
   (void)state;
   finds("wrong_declines", "never chosen");
 }
+static void a_wrong_epilogue_is_found(void **state) {
+  (void)state;
+  finds("wrong_epilogue", "the reference has");
+}
 static void a_wrong_gradient_rule_is_found(void **state) {
   (void)state;
   finds("wrong_gradient", "the gradient rule gives");
+}
+
+static void a_variance_that_lost_its_digits_is_found_where_sums_are_not_declared(void **state) {
+  (void)state;
+  finds("wrong_hidden_sums", ".1[0] is");
+  tn_conformance_options wanted = {.plugin = "wrong"};
+  json_t *report = run("cpu", "", WRONG_FOLDER "/wrong_declared_sums.so", &wanted, NULL);
+  const json_t *first = json_array_get(json_object_get(report, "failed"), 0);
+  if (first) fail_msg("%s", json_string_value(json_object_get(first, "reason")));
+  assert_true(json_integer_value(json_object_get(report, "passed")) > 0);
+  json_decref(report);
 }
 
 /* ---- unsupported ops ---- */
@@ -155,7 +170,9 @@ int main(void) {
       cmocka_unit_test(a_write_behind_the_end_is_found),
       cmocka_unit_test(other_bits_are_found),
       cmocka_unit_test(a_kernel_that_takes_nothing_is_found),
+      cmocka_unit_test(a_wrong_epilogue_is_found),
       cmocka_unit_test(a_wrong_gradient_rule_is_found),
+      cmocka_unit_test(a_variance_that_lost_its_digits_is_found_where_sums_are_not_declared),
       cmocka_unit_test(a_line_that_no_longer_holds_is_stale),
       cmocka_unit_test(wrong_options_say_what_is_expected),
       cmocka_unit_test(one_use_can_be_run_alone),

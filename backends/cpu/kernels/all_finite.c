@@ -57,7 +57,6 @@ static tn_status all_finite_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "exponents",
                   .workspace_bytes = all_finite_chunks(x),
-                  .cost_s = (double)tn_type_bytes(x) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -129,7 +129,6 @@ static tn_status argmax_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "scan",
                   .prepared_bytes = sizeof(argmax_kernel),
-                  .cost_s = (double)tn_type_bytes(x) / 4e9,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -159,7 +159,7 @@ static tn_status embedding_grad_launch(tn_launch *l) {
 
 /* ---- query ---- */
 
-static tn_status embedding_offer(tn_query *q, const char *name, int64_t workspace, double bytes) {
+static tn_status embedding_offer(tn_query *q, const char *name, int64_t workspace) {
   const tn_match *m = q->match;
   if (tn_dtype_is_float(m->in[0]->dtype))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "the ids are %s, expected an integer type",
@@ -167,16 +167,13 @@ static tn_status embedding_offer(tn_query *q, const char *name, int64_t workspac
   tn_variant v = {.struct_size = sizeof v,
                   .name = name,
                   .workspace_bytes = workspace,
-                  .cost_s = bytes / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
   return TN_OK;
 }
 
-static tn_status embedding_query(tn_query *q) {
-  return embedding_offer(q, "copy rows", 0, 2 * (double)tn_type_bytes(q->match->out[0]));
-}
+static tn_status embedding_query(tn_query *q) { return embedding_offer(q, "copy rows", 0); }
 
 static tn_status embedding_grad_query(tn_query *q) {
   const tn_match *m = q->match;
@@ -184,9 +181,7 @@ static tn_status embedding_grad_query(tn_query *q) {
   if (!tn_dtype_is_float(m->in[1]->dtype))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "dy is %s, expected a float type",
                    tn_dtype_name(m->in[1]->dtype));
-  return embedding_offer(q, "sorted", words * (int64_t)sizeof(int64_t),
-                         (double)tn_type_bytes(m->in[1]) + (double)tn_type_bytes(m->out[0]) +
-                             24.0 * (double)words);
+  return embedding_offer(q, "sorted", words * (int64_t)sizeof(int64_t));
 }
 
 TN_DEFINE_KERNEL(cpu, embedding, "embedding", "y = embedding(ids, table)", "copies rows of a table",

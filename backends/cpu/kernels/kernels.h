@@ -20,8 +20,13 @@
 #define TN_CPU_NORM_KERNELS(X)      X(layer_norm)
 #define TN_CPU_LOSS_KERNELS(X)      X(cross_entropy)
 #define TN_CPU_EMBEDDING_KERNELS(X) X(embedding) X(embedding_grad)
-/* movement.c, reorder.c */
-#define TN_CPU_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(pad) X(concat) X(pack) X(copy) X(reorder)
+/* epilogue.c */
+#define TN_CPU_EPILOGUE_KERNELS(X)                                                                           \
+  X(reduce_sum_epilogue)                                                                                     \
+  X(moments_epilogue)                                                                                        \
+  X(norm_grad_sums_epilogue) X(conv2d_grad_input_epilogue) X(conv2d_grad_weight_epilogue)
+/* movement.c, crop.c, reorder.c */
+#define TN_CPU_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(crop) X(pad) X(concat) X(pack) X(copy) X(reorder)
 
 #define TN_CPU_KERNELS(X)                                                                                    \
   TN_CPU_PRODUCT_KERNELS(X)                                                                                  \
@@ -32,6 +37,7 @@
   TN_CPU_NORM_KERNELS(X)                                                                                     \
   TN_CPU_LOSS_KERNELS(X)                                                                                     \
   TN_CPU_EMBEDDING_KERNELS(X)                                                                                \
+  TN_CPU_EPILOGUE_KERNELS(X)                                                                                 \
   TN_CPU_MOVEMENT_KERNELS(X)
 
 #define TN_CPU_DECLARE(name) extern const tn_kernel tn_cpu_##name;

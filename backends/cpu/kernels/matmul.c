@@ -67,7 +67,6 @@ static tn_status matmul_query(tn_query *q) {
                               .name = kernel.gemm.direct ? "direct" : "packed",
                               .workspace_bytes = tn_gemm_workspace(&kernel.gemm),
                               .prepared_bytes = (int64_t)sizeof kernel,
-                              .cost_s = tn_gemm_cost_s(&kernel.gemm),
                               .deterministic = 1,
                               .capturable = 1};
   tn_add_variant(q, &variant);

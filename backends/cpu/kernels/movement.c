@@ -110,7 +110,6 @@ static tn_status movement_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "strided copy",
                   .prepared_bytes = (int64_t)movement_bytes(q->match),
-                  .cost_s = 2 * (double)tn_type_bytes(q->match->out[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
@@ -163,7 +162,6 @@ static tn_status copy_query(tn_query *q) {
                   .out = &any,
                   .n_inplace = 1,
                   .inplace = inplace,
-                  .cost_s = 2 * (double)tn_type_bytes(q->match->out[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

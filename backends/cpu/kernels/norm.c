@@ -104,7 +104,6 @@ static tn_status norm_query(tn_query *q) {
                   .prepared_bytes = sizeof(norm_kernel),
                   .n_inplace = 1,
                   .inplace = inplace,
-                  .cost_s = 4 * (double)tn_type_bytes(q->match->in[0]) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

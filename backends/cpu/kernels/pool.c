@@ -115,17 +115,13 @@ static pool_shape pool_shape_of(const tn_match *match, const tn_type *x, const t
 static pool_shape pool_forward_shape(const tn_match *m) { return pool_shape_of(m, m->in[0], m->out[0]); }
 static pool_shape pool_gradient_shape(const tn_match *m) { return pool_shape_of(m, m->out[0], m->in[0]); }
 
-/* The cost is about 1 ns per element of each window. */
 static tn_status pool_offer(tn_query *q, const pool_shape *s) {
   if (s->dtype < 0 || s->dtype >= TN_DTYPES || avg_planes[s->dtype] == NULL)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f16, bf16, f32 or f64",
                    tn_dtype_name(s->dtype));
-  double visits = (double)s->planes;
-  for (int32_t i = 0; i < 2; i++) visits *= (double)s->axis[i].out * (double)s->axis[i].kernel;
   const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
                               .name = "planes",
                               .prepared_bytes = (int64_t)sizeof(pool_shape),
-                              .cost_s = visits * 1e-9,
                               .deterministic = 1,
                               .capturable = 1};
   tn_add_variant(q, &variant);

@@ -4,7 +4,10 @@
  * Adjacent dimensions that are all kept, or all reduced, are merged. A reduction then has runs, where the
  * innermost dimension is reduced and neighbours belong to one result, or rows, where it is kept and
  * neighbours belong to different results. Floats are accumulated in f64, integers in i64. The shape alone
- * determines the accumulator of each element and the order in which accumulators are added. */
+ * determines the accumulator of each element and the order in which accumulators are added.
+ *
+ * The moments of a result are computed from the sums of x - first and of (x - first)^2, where `first` is the
+ * first element of the result: the variance keeps its digits where the mean is far from 0. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/common/clones.h"
 #include "backends/cpu/kernels/kernels.h"
@@ -57,7 +60,7 @@ typedef union reduce_word {
 
 enum { SUM, MAX, MIN, MOMENTS, GRADS };
 
-/* `mean` has one number for a run and one per result for a row. */
+/* `mean` has one number for a run and one per result for a row (moments, norm_grad_sums). */
 typedef void (*reduce_add_function)(void *acc, const void *x, const void *y, int64_t n, const double *mean);
 enum { OF_F32, OF_F64, OF_I64 };
 static const reduce_add_function reduce_run_of[][3] = {[SUM] = {f32_sum_run, f64_sum_run, i64_sum_run},
@@ -223,9 +226,31 @@ static void reduce_put_integer(int32_t dtype, void *to, int64_t at, int64_t valu
   }
 }
 
+/* Where the result's first element is in the operand. */
+static int64_t reduce_first_element(const reduce_kernel *p, int64_t result) {
+  if (p->runs) return reduce_loops_offset(&p->kept, result);
+  return reduce_loops_offset(&p->kept, result / p->inner) + result % p->inner;
+}
+
+/* The number to subtract from the elements of a result: the given mean (GRADS) or the first element. */
+static double reduce_mean_of(const reduce_job *j, int64_t result) {
+  const tn_view *x = &j->l->in[0], *mean = &j->l->in[2];
+  if (j->p->op == GRADS) return tn_cpu_get(mean->type.dtype, mean->data, result);
+  if (j->p->op != MOMENTS || j->p->steps == 0) return 0;
+  return tn_cpu_get(x->type.dtype, x->data, reduce_first_element(j->p, result));
+}
+
+/* The sums of x - first and of its square become mean and variance. */
+static void reduce_finish_moments(const reduce_job *j, int64_t result, reduce_word *acc) {
+  double n = (double)j->p->steps, apart = acc[0].f / n, variance = acc[1].f / n - apart * apart;
+  acc[0].f = reduce_mean_of(j, result) + apart;
+  acc[1].f = variance < 0 ? 0 : variance;
+}
+
 /* Stores a result. norm_grad_sums multiplies the sum of dy (x - mean) by rstd first. */
 static void reduce_finish(const reduce_job *j, int64_t result, reduce_word *acc) {
   const reduce_kernel *p = j->p;
+  if (p->op == MOMENTS) reduce_finish_moments(j, result, acc);
   if (p->op == GRADS) acc[1].f *= tn_cpu_get(j->l->in[3].type.dtype, j->l->in[3].data, result);
   for (int32_t s = 0; s < p->sets; s++) {
     const tn_view *out = &j->l->out[s];
@@ -251,10 +276,6 @@ static const void *reduce_load(const reduce_job *j, int32_t k, int64_t at, int64
   if (j->p->of == OF_I64) return tn_cpu_i64(v->type.dtype, v->data, at, n, &tile->i);
   if (j->p->of == OF_F64) return tn_cpu_f64(v->type.dtype, v->data, at, n, &tile->f);
   return tn_cpu_f32(v->type.dtype, v->data, at, n, (float *)(void *)tile);
-}
-
-static double reduce_mean_of(const reduce_job *j, int64_t result) {
-  return j->p->op == GRADS ? tn_cpu_get(j->l->in[2].type.dtype, j->l->in[2].data, result) : 0;
 }
 
 /* Adds elements at .. at + n - 1 to the lanes, tile by tile. */
@@ -381,14 +402,11 @@ static tn_status reduce_query(tn_query *q) {
   reduce_kernel p;
   tn_status status = reduce_kernel_make(q, q->match, &p);
   if (status != TN_OK) return status;
-  double bytes = 0;
-  for (int32_t i = 0; i < q->match->n_in; i++) bytes += (double)tn_type_bytes(q->match->in[i]);
   tn_variant v = {.struct_size = sizeof v,
                   .name = p.runs ? "runs" : "rows",
                   .workspace_bytes =
                       p.parts > 1 ? p.parts * p.results * p.sets * (int64_t)sizeof(reduce_word) : 0,
                   .prepared_bytes = sizeof(reduce_kernel),
-                  .cost_s = bytes / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
@@ -412,7 +430,7 @@ TN_DEFINE_KERNEL(cpu, reduce_max, "reduce_max", "y = reduce_max(x)", "largest el
                  TN_KERNEL_CALLBACKS(reduce));
 TN_DEFINE_KERNEL(cpu, reduce_min, "reduce_min", "y = reduce_min(x)", "smallest elements over any axes",
                  TN_KERNEL_CALLBACKS(reduce));
-TN_DEFINE_KERNEL(cpu, moments, "moments", "s, q = moments(x)",
-                 "sums of elements and of their squares, accumulated in f64", TN_KERNEL_CALLBACKS(reduce));
+TN_DEFINE_KERNEL(cpu, moments, "moments", "mean, variance = moments(x)",
+                 "means and variances, accumulated in f64", TN_KERNEL_CALLBACKS(reduce));
 TN_DEFINE_KERNEL(cpu, norm_grad_sums, "norm_grad_sums", "s, d = norm_grad_sums(dy, x, mean, rstd)",
                  "the sums of a normalization's gradient, accumulated in f64", TN_KERNEL_CALLBACKS(reduce));

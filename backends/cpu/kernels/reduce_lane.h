@@ -49,8 +49,9 @@ ROW(min, 1, SMALLER)
 
 #if REDUCE_FLOATS
 
-#define ADD(a, b, x, y, m)        a += (ACC)(x)
-#define ADD_SQUARE(a, b, x, y, m) (a += (ACC)(x), b += (ACC)(x) * (ACC)(x))
+#define ADD(a, b, x, y, m) a += (ACC)(x)
+/* m is near the mean. */
+#define ADD_SQUARE(a, b, x, y, m) (a += (ACC)(x)-m, b += ((ACC)(x)-m) * ((ACC)(x)-m))
 /* x is dy; y is the operand of the normalization. */
 #define ADD_DOT(a, b, x, y, m) (a += (ACC)(x), b += (ACC)(x) * ((ACC)(y)-m))
 RUN(sum, ACC, 1, ADD)

@@ -67,7 +67,6 @@ static tn_status reorder_query(tn_query *q) {
                   .in = &any,
                   .out = &any,
                   .prepared_bytes = (int64_t)reorder_bytes(x),
-                  .cost_s = 4 * (double)tn_type_bytes(x) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

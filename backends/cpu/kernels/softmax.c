@@ -97,7 +97,6 @@ static tn_status softmax_query(tn_query *q) {
                   .prepared_bytes = sizeof(softmax_kernel),
                   .n_inplace = 1,
                   .inplace = inplace,
-                  .cost_s = 4 * (double)tn_type_bytes(x) / 1e10,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backends/onednn/kernels/kernels.h"
+#include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "backends/onednn/kernels/gemm/loops.h"
 #include "backends/onednn/kernels/transpose.h"
@@ -108,14 +109,14 @@ static tn_status onednn_attention_query(tn_query *q) {
   status = attention_check_width(&q->env, &p);
   if (status == TN_OK) status = attention_check_join(&q->env, q->match);
   if (status != TN_OK) return status;
-  const double call_s = 1e-6, macs_per_s = 3e10;
+  double macs_per_s = 3e10 * tn_thread_speed(q->device) * q->device->threads;
   double pairs = (double)p.batch * (double)p.heads * (double)p.queries * (double)p.keys;
   tn_variant v = {.struct_size = sizeof v,
                   .name = "tiles",
                   .workspace_bytes = 4 * attention_count_f32(q->match),
                   .prepared_bytes = sizeof p,
-                  .cost_s = call_s + pairs * (double)(p.width + p.value_width) *
-                                         (q->match->n_in > 3 ? 3 : 2) / macs_per_s,
+                  .cost_s = q->device->launch_s + pairs * (double)(p.width + p.value_width) *
+                                                      (q->match->n_in > 3 ? 3 : 2) / macs_per_s,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -121,9 +121,9 @@ static tn_status matmul_check_product(tn_query *q) {
 }
 
 /* The time to store the operand of GELU as a result of its own. */
-static double matmul_preactivation_s(const tn_match *match) {
+static double matmul_preactivation_s(const tn_device_properties *device, const tn_match *match) {
   return matmul_kind(match) == GELU && match->n_out > 1
-             ? tn_seconds_of_bytes((double)tn_type_bytes(match->out[0]))
+             ? tn_seconds_of_bytes(device, (double)tn_type_bytes(match->out[0]))
              : 0;
 }
 
@@ -138,8 +138,8 @@ static tn_status matmul_offer(tn_query *q) {
                               .name = names[plan.partition.method],
                               .workspace_bytes = tn_gemm_workspace_bytes(&plan.partition),
                               .prepared_bytes = (int64_t)sizeof plan,
-                              .cost_s = tn_gemm_partition_cost_s(&plan.partition, q->device->threads) +
-                                        matmul_preactivation_s(q->match),
+                              .cost_s = tn_gemm_partition_cost_s(&plan.partition, q->device) +
+                                        matmul_preactivation_s(q->device, q->match),
                               .deterministic = 1,
                               .capturable = 1};
   tn_add_variant(q, &variant);

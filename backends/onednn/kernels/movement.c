@@ -270,7 +270,7 @@ static tn_status onednn_movement_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "runs",
                   .prepared_bytes = (int64_t)movement_kernel_bytes(m),
-                  .cost_s = tn_cost_of_bytes(2 * (double)tn_type_bytes(m->out[0])),
+                  .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(m->out[0])),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -142,16 +142,16 @@ static tn_status onednn_norm_query(tn_query *q) {
   if (!norm_make(m, q->backend, &p))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not supported", m->nodes[0].node->op,
                    tn_dtype_name(m->in[0]->dtype));
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "rows",
-                  .workspace_bytes = norm_is_gradient(m) ? p.chunks * norm_part_bytes(p.n) : 0,
-                  .prepared_bytes = sizeof(norm_kernel),
-                  .n_inplace = m->n_nodes,
-                  .inplace = inplace,
-                  .cost_s =
-                      tn_cost_of_bytes((norm_is_gradient(m) ? 3 : 2) * (double)tn_type_bytes(m->out[0])),
-                  .deterministic = 1,
-                  .capturable = 1};
+  tn_variant v = {
+      .struct_size = sizeof v,
+      .name = "rows",
+      .workspace_bytes = norm_is_gradient(m) ? p.chunks * norm_part_bytes(p.n) : 0,
+      .prepared_bytes = sizeof(norm_kernel),
+      .n_inplace = m->n_nodes,
+      .inplace = inplace,
+      .cost_s = tn_cost_of_bytes(q->device, (norm_is_gradient(m) ? 3 : 2) * (double)tn_type_bytes(m->out[0])),
+      .deterministic = 1,
+      .capturable = 1};
   tn_add_variant(q, &v);
   return TN_OK;
 }

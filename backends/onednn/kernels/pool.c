@@ -79,7 +79,7 @@ static void onednn_pool_offer(tn_query *q, int32_t how, const pool_kernel *p) {
                   .in = all,
                   .out = all,
                   .prepared_bytes = sizeof(pool_kernel),
-                  .cost_s = tn_cost_of_bytes(tn_match_bytes(m) * (how == BLOCKS ? 1 : 2)),
+                  .cost_s = tn_cost_of_bytes(q->device, tn_match_bytes(m) * (how == BLOCKS ? 1 : 2)),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -118,12 +118,23 @@ static void reduce_initialize(const reduce_kernel *p, double *sums, int64_t n) {
   for (int64_t i = 0; i < n; i++) sums[i] = first;
 }
 
+/* n sums of x and of x squared become means and variances. */
+static void onednn_reduce_finish_moments(int64_t steps, int64_t n, double *first, double *second) {
+  double count = (double)steps;
+  for (int64_t i = 0; i < n; i++) {
+    double mean = first[i] / count, variance = second[i] / count - mean * mean;
+    first[i] = mean;
+    second[i] = variance < 0 ? 0 : variance;
+  }
+}
+
 /* Writes n results; the sums of dy (x - mean) are multiplied with rstd. */
 static void onednn_reduce_finish(const reduce_job *j, int64_t result, int64_t n, double *first,
                                  double *second) {
   const tn_view *out = j->l->out;
   const float *rstd = j->p->op == TN_REDUCE_GRADS ? j->l->in[3].data : NULL;
   size_t size = tn_dtype_size(out[0].type.dtype);
+  if (j->p->op == TN_REDUCE_MOMENTS) onednn_reduce_finish_moments(j->p->steps, n, first, second);
   for (int64_t i = 0; i < n && rstd != NULL; i++) second[i] *= (double)rstd[result + i];
   j->p->store(first, (uint8_t *)out[0].data + (size_t)result * size, n);
   if (j->p->sets == 2) j->p->store(second, (uint8_t *)out[1].data + (size_t)result * size, n);
@@ -279,7 +290,7 @@ static void reduce_offer(tn_query *q, const reduce_kernel *p) {
                   .workspace_bytes =
                       p->parts > 1 ? p->parts * p->batch * p->kept * p->sets * (int64_t)sizeof(double) : 0,
                   .prepared_bytes = sizeof(reduce_kernel),
-                  .cost_s = tn_cost_of_bytes(bytes),
+                  .cost_s = tn_cost_of_bytes(q->device, bytes),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
@@ -313,9 +324,8 @@ TN_DEFINE_KERNEL(onednn, reduce_max, "onednn_reduce_max", "y = reduce_max(x)",
                  "largest elements over any axes, in vectors", TN_KERNEL_CALLBACKS(onednn_reduce));
 TN_DEFINE_KERNEL(onednn, reduce_min, "onednn_reduce_min", "y = reduce_min(x)",
                  "smallest elements over any axes, in vectors", TN_KERNEL_CALLBACKS(onednn_reduce));
-TN_DEFINE_KERNEL(onednn, moments, "onednn_moments", "s, q = moments(x)",
-                 "sums of elements and of their squares, also with channels in blocks",
-                 TN_KERNEL_CALLBACKS(onednn_reduce));
+TN_DEFINE_KERNEL(onednn, moments, "onednn_moments", "mean, variance = moments(x)",
+                 "means and variances, also with channels in blocks", TN_KERNEL_CALLBACKS(onednn_reduce));
 TN_DEFINE_KERNEL(onednn, norm_grad_sums, "onednn_norm_grad_sums", "s, d = norm_grad_sums(dy, x, mean, rstd)",
                  "the sums of a normalization's gradient, also with channels in blocks",
                  TN_KERNEL_CALLBACKS(onednn_reduce));

@@ -1,7 +1,9 @@
 /* backends/onednn/kernels/reduce.h: the inner loops of reductions, by operation and by the order of elements.
  *
  * An accumulator in f32 sums at most some dozens of terms; accumulators are added up in f64, so that the
- * error does not grow with the length of the sum. */
+ * error does not grow with the length of the sum. The squares of moments are taken relative to a value near
+ * the elements of a tile and shifted back in f64, so that a mean far from 0 takes no digits of the variance.
+ */
 #ifndef TN_BACKENDS_ONEDNN_KERNELS_REDUCE_H
 #define TN_BACKENDS_ONEDNN_KERNELS_REDUCE_H
 

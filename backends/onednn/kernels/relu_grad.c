@@ -198,7 +198,7 @@ static tn_status onednn_relu_grad_query(tn_query *q) {
                   .prepared_bytes = sizeof(relu_grad_kernel),
                   .n_inplace = p.operands.more < 0 ? 1 : 2,
                   .inplace = inplace,
-                  .cost_s = tn_cost_of_bytes(tensors * (double)tn_type_bytes(m->out[0])),
+                  .cost_s = tn_cost_of_bytes(q->device, tensors * (double)tn_type_bytes(m->out[0])),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

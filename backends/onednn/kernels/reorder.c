@@ -92,7 +92,7 @@ static tn_status onednn_reorder_query(tn_query *q) {
                   .in = &any,
                   .out = &any,
                   .prepared_bytes = (int64_t)reorder_kernel_bytes(x),
-                  .cost_s = tn_cost_of_bytes(2 * (double)tn_type_bytes(x)),
+                  .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(x)),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -162,7 +162,7 @@ static tn_status onednn_softmax_query(tn_query *q) {
                   .prepared_bytes = sizeof(softmax_kernel),
                   .n_inplace = softmax_is_loss(m) ? 0 : 1,
                   .inplace = inplace,
-                  .cost_s = tn_cost_of_bytes(2 * (double)tn_type_bytes(m->in[0])),
+                  .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(m->in[0])),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -7,6 +7,7 @@
 
 #include "backends/onednn/kernels/image_layouts.h"
 #include "backends/onednn/integer_math.h"
+#include "backends/shared/cost.h"
 
 /* ---- shapes -------------------------------------------------------------------------------------- */
 
@@ -277,19 +278,18 @@ tn_status tn_dnnl_conv_list(tn_primitive_list *r, const tn_dnnl_conv *c, int32_t
 /* ---- variants ------------------------------------------------------------------------------------ */
 
 /* The rate is multiplications a second of one thread. */
-double tn_dnnl_conv_cost_s(const tn_dnnl_conv *c, int32_t how, int32_t threads) {
-  const double call_s = 1e-6;
+double tn_dnnl_conv_cost_s(const tn_dnnl_conv *c, int32_t how, const tn_device_properties *device) {
   double outputs = (double)tn_type_count(c->y), inputs = (double)tn_type_count(c->x);
   double products = outputs * (double)c->w->dims[1] * (double)c->w->dims[2] * (double)c->w->dims[3];
-  double rate = tn_onednn_isa() >= TN_ISA_AVX512 ? 5e10 : 2.5e10;
+  double rate = tn_thread_speed(device) * (tn_onednn_isa() >= TN_ISA_AVX512 ? 5e10 : 2.5e10);
   bool converts = c->x->dtype != TN_F32 && (how & TN_CONV_IN_F32);
   if (how & TN_CONV_WINOGRAD) rate *= 1.7;
-  if (c->x->dtype != TN_F32 && !converts)
-    rate *= 0.6; /* half on processors with slow bf16, twice on others */
+  if (!converts) rate *= device->matrix_flops_per_s[c->x->dtype] / device->matrix_flops_per_s[TN_F32];
   if (c->x->dims[1] <= 4) rate *= 0.5;
-  double packs = how & TN_CONV_FOLDED ? 0 : 1e-9 * (double)tn_type_count(c->w);
-  return call_s + packs + products / (rate * (threads > 0 ? threads : 1)) +
-         (converts ? (outputs + inputs) * 6e-10 : 0);
+  double packed = how & TN_CONV_FOLDED ? 0 : 10 * (double)tn_type_count(c->w);
+  double converted = converts ? 6 * (outputs + inputs) : 0;
+  return tn_cost_of_bytes(device, packed + converted) +
+         products / (rate * (device->threads > 0 ? device->threads : 1));
 }
 
 tn_status tn_dnnl_conv_variants(tn_query *q, const tn_dnnl_conv *c, int32_t base,

@@ -46,7 +46,7 @@ typedef struct tn_dnnl_folded {
 tn_status tn_dnnl_conv_list(tn_primitive_list *list, const tn_dnnl_conv *conv, int32_t how,
                             tn_dnnl_conv_layouts *layouts, tn_dnnl_folded *folded);
 /* An estimate to rank variants until they are measured. */
-double tn_dnnl_conv_cost_s(const tn_dnnl_conv *conv, int32_t how, int32_t threads);
+double tn_dnnl_conv_cost_s(const tn_dnnl_conv *conv, int32_t how, const tn_device_properties *device);
 
 /* Calls `add` for each variant. Where all of them fail with TN_EUNSUPPORTED, the failure of the first one is
  * returned. */

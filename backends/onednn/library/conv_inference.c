@@ -129,7 +129,7 @@ static void conv_folded_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how, c
                   .folded_bytes = r->folded.bytes,
                   .n_inplace = c->added != NULL ? 1 : 0,
                   .inplace = inplace,
-                  .cost_s = tn_dnnl_conv_cost_s(c, how, q->device->threads),
+                  .cost_s = tn_dnnl_conv_cost_s(c, how, q->device),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

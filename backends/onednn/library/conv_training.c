@@ -34,7 +34,7 @@ static void conv_training_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how,
                   .out = out[c->direction],
                   .workspace_bytes = workspace,
                   .prepared_bytes = TN_PRIMITIVE_LIST_BYTES,
-                  .cost_s = tn_dnnl_conv_cost_s(c, how, q->device->threads),
+                  .cost_s = tn_dnnl_conv_cost_s(c, how, q->device),
                   .deterministic = c->direction != TN_CONV_GRAD_WEIGHT,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -33,27 +33,29 @@ static double tile_compile_weight(const tn_tile_insn *insn) {
   }
 }
 
-/* Nanoseconds for an element: the time of memory and that of the instructions. */
-static double tile_compile_element_ns(const tn_match *m, const tn_tile_program *p) {
+/* Nanoseconds for the instructions of an element. */
+static double tile_compile_element_ns(const tn_tile_program *p) {
   const tn_tile_insn *insns = p->base.insns;
   double work = 0;
   for (int32_t i = p->base.end[TN_PW_PER_SEGMENT]; i < p->base.end[TN_PW_PER_ELEMENT]; i++)
     work += tile_compile_weight(&insns[i]);
-  return tn_match_bytes(m) / ((double)p->base.count * 10) + 0.05 * work;
+  return 0.05 * work;
 }
 
-/* A chunk is worth waking a thread for. There is an even number of them where there are few. */
+/* A chunk is worth waking a thread for, with memory at 10 GB/s: the number of chunks is the same on all
+ * machines. There is an even number of them where there are few. */
 static void tile_compile_choose_chunks(const tn_match *m, tn_tile_program *p) {
   const double chunk_ns = 16000;
   if (p->base.count == 0) return;
-  double all_ns = (double)p->base.count * tile_compile_element_ns(m, p);
+  double work_ns = (double)p->base.count * tile_compile_element_ns(p);
+  double all_ns = work_ns + tn_match_bytes(m) / 10;
   int64_t n = (int64_t)(all_ns / chunk_ns) + 1, even = 1;
   while (even < n) even *= 2;
   if (even <= 16) n = even;
   p->chunk = (p->base.count + n - 1) / n;
   p->chunk = (p->chunk + p->base.tile - 1) / p->base.tile * p->base.tile;
   p->n_chunks = (p->base.count + p->chunk - 1) / p->chunk;
-  p->cost_s = all_ns * 1e-9 + 1e-7;
+  p->work_s = work_ns * 1e-9;
   p->streams = tn_match_bytes(m) > 1 << 20;
 }
 

@@ -94,7 +94,7 @@ enum {
 typedef struct tn_tile_program {
   tn_pw_program base; /* its instructions are tn_tile_insn; rates: once per chunk, per segment, per tile */
   int64_t segment, chunk, n_chunks;
-  double cost_s; /* on one thread */
+  double work_s; /* of the instructions on a thread as tn_thread_speed defines it (shared/cost.h) */
   bool streams;  /* operands and results come from beyond the second cache */
 } tn_tile_program;
 

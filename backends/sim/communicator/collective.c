@@ -53,6 +53,13 @@ static int32_t collective_missing_rank(const collective_task *t) {
   return -1;
 }
 
+/* The end of a collective that has failed, or TN_SIM_PENDING. */
+static tn_status collective_failed(tn_env *env, const collective_task *t) {
+  tn_sim_group *g = t->part->group;
+  if (!t->part->silent) return tn_sim_group_status(env, g);
+  return atomic_load(&g->aborted) ? TN_OK : TN_SIM_PENDING;
+}
+
 static tn_status collective_wait_for(tn_env *env, collective_task *t, int32_t rank) {
   tn_sim_group *g = t->part->group;
   char text[256];
@@ -60,7 +67,7 @@ static tn_status collective_wait_for(tn_env *env, collective_task *t, int32_t ra
   snprintf(text, sizeof text, "rank %d did not come to '%s' within %g s", (int)rank,
            collective_name(&t->call), t->part->timeout_s);
   tn_sim_group_fail(g, text);
-  return tn_sim_group_status(env, g);
+  return collective_failed(env, t);
 }
 
 /* All ranks must have called the same collective. */
@@ -77,7 +84,7 @@ static tn_status collective_compare_calls(tn_env *env, collective_task *t) {
              (int)t->part->rank, collective_names[a->kind], (long long)a->count, tn_dtype_name(a->dtype),
              (int)r, collective_names[b->kind], (long long)b->count, tn_dtype_name(b->dtype));
     tn_sim_group_fail(g, text);
-    return tn_sim_group_status(env, g);
+    return collective_failed(env, t);
   }
   return TN_OK;
 }
@@ -145,13 +152,12 @@ static tn_status collective_run(tn_env *env, void *arg) {
   collective_task *t = arg;
   if (t->stage < TN_SIM_ARRIVED) collective_begin(t);
   for (;;) {
-    tn_status status = tn_sim_group_status(env, t->part->group);
-    if (status != TN_OK) return status;
+    if (atomic_load(&t->part->group->failed)) return collective_failed(env, t);
     int32_t rank = collective_missing_rank(t);
     if (rank >= 0) return collective_wait_for(env, t, rank);
     if (t->stage == TN_SIM_FINISHED) return TN_OK;
     if (t->stage == TN_SIM_ARRIVED) {
-      status = collective_compare_calls(env, t);
+      tn_status status = collective_compare_calls(env, t);
       if (status != TN_OK) return status;
       collective_first_half(t);
     } else {
@@ -162,7 +168,7 @@ static tn_status collective_run(tn_env *env, void *arg) {
 }
 
 tn_status tn_sim_collective_push(tn_env *env, tn_sim_part *p, const tn_collective *call, int64_t to_count,
-                                 void *stream) {
+                                 const tn_sim_native *native) {
   uint64_t size = tn_dtype_size(call->dtype);
   tn_sim_task work = {.name = collective_name(call),
                       .body = collective_run,
@@ -171,5 +177,5 @@ tn_status tn_sim_collective_push(tn_env *env, tn_sim_part *p, const tn_collectiv
                       .reads = {{call->from, (uint64_t)call->count * size}},
                       .writes = {{call->to, (uint64_t)to_count * size}}};
   collective_task arg = {.part = p, .call = *call, .stage = -1};
-  return tn_sim_push_task(env, stream, &work, &arg, sizeof arg);
+  return native->push_task(env, native->stream, &work, &arg, sizeof arg);
 }

@@ -34,12 +34,18 @@ static tn_status communicator_check_call(tn_env *env, const tn_sim_part *p, cons
   return TN_OK;
 }
 
+static tn_status communicator_refuse_device(tn_env *env) {
+  return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: the device has no interface " TN_SIM_NATIVE);
+}
+
 static tn_status communicator_run(tn_env *env, void *communicator, const tn_collective *call, void *stream) {
   tn_sim_part *p = communicator;
   int64_t to_count = 0;
   tn_status status = communicator_check_call(env, p, call, &to_count);
   if (status != TN_OK || call->count == 0) return status;
-  return tn_sim_collective_push(env, p, call, to_count, stream);
+  const tn_sim_native *native = p->device->native(env, p->device, stream, TN_SIM_NATIVE);
+  if (native == NULL) return communicator_refuse_device(env);
+  return tn_sim_collective_push(env, p, call, to_count, native);
 }
 
 static tn_status communicator_status(tn_env *env, void *communicator) {
@@ -47,11 +53,9 @@ static tn_status communicator_status(tn_env *env, void *communicator) {
 }
 
 static void communicator_abort(tn_env *env, void *communicator) {
+  const tn_sim_part *p = communicator;
   (void)env;
-  tn_sim_part *p = communicator;
-  char text[64];
-  snprintf(text, sizeof text, "rank %d has given up", (int)p->rank);
-  tn_sim_group_fail(p->group, text);
+  tn_sim_group_abort(p->group, p->rank);
 }
 
 /* ---- open, close ---- */
@@ -64,11 +68,12 @@ static tn_status communicator_identify(tn_env *env, const void *options, void *b
   return status;
 }
 
-static tn_status communicator_open(tn_env *env, const void *options, void *device, int32_t rank,
-                                   int32_t ranks, const void *bytes, double timeout_s, void **communicator) {
+static tn_status communicator_open(tn_env *env, const void *options, const tn_comm_device *device,
+                                   int32_t rank, int32_t ranks, const void *bytes, double timeout_s,
+                                   void **communicator) {
+  const tn_sim_group_options *o = options;
   identity id;
   tn_sim_part *part = NULL;
-  (void)options;
   *communicator = NULL;
   memcpy(&id, bytes, sizeof id);
   if (id.process != (uint64_t)getpid())
@@ -77,15 +82,29 @@ static tn_status communicator_open(tn_env *env, const void *options, void *devic
   if (rank < 0 || rank >= ranks || ranks > TN_SIM_RANKS)
     return tn_fail(env, TN_EINVAL, NULL, "sim: rank %d of %d, expected one of at most %d", (int)rank,
                    (int)ranks, TN_SIM_RANKS);
-  tn_status status = tn_sim_group_enter(env, id.group, device, rank, ranks, timeout_s, &part);
+  const tn_sim_part from = {.rank = rank,
+                            .timeout_s = timeout_s,
+                            .silent = o->failure == TN_SIM_FAILS_STATUS,
+                            .device = device,
+                            .native = device->native(env, device, NULL, TN_SIM_NATIVE)};
+  if (from.native == NULL) return communicator_refuse_device(env);
+  tn_status status = tn_sim_group_enter(env, id.group, &from, ranks, &part);
   *communicator = part;
   return status;
 }
 
 static void communicator_close(tn_env *env, void *communicator) { tn_sim_group_leave(env, communicator); }
 
+static const tn_option communicator_options[] = {
+    TN_OPT(
+        tn_sim_group_options, failure, TN_OPT_ENUM, "stream", "stream|status",
+        "where a failed collective shows: as failed work of its stream, or, as with NCCL, in the status of "
+        "the communicator alone: it waits until it is given up, and ends with an undefined result"),
+    TN_OPT_END};
+
 const tn_communicator tn_sim_communicator = {
-    .item = TN_ITEM_PLAIN(tn_communicator, TN_COMMUNICATOR, "sim", "collectives between simulated devices"),
+    .item = TN_ITEM(tn_communicator, TN_COMMUNICATOR, "sim", "collectives between simulated devices",
+                    tn_sim_group_options, communicator_options),
     .families = "sim",
     .identity_bytes = sizeof(identity),
     .identify = communicator_identify,
@@ -94,4 +113,5 @@ const tn_communicator tn_sim_communicator = {
     .run = communicator_run,
     .status = communicator_status,
     .abort = communicator_abort,
+    .capturable = 1,
 };

@@ -10,7 +10,7 @@
 void tn_sim_group_wake(tn_sim_group *g) {
   pthread_cond_broadcast(&g->changed);
   for (int32_t r = 0; r < g->ranks; r++)
-    if (g->parts[r].device != NULL) tn_sim_wake(g->parts[r].device);
+    if (g->parts[r].native != NULL) g->parts[r].native->wake(g->parts[r].native->device);
 }
 
 void tn_sim_group_fail(tn_sim_group *g, const char *text) {
@@ -18,6 +18,17 @@ void tn_sim_group_fail(tn_sim_group *g, const char *text) {
   if (!atomic_load(&g->failed)) snprintf(g->text, sizeof g->text, "%s", text);
   atomic_store(&g->failed, true);
   tn_sim_group_wake(g);
+  pthread_mutex_unlock(&g->lock);
+}
+
+void tn_sim_group_abort(tn_sim_group *g, int32_t rank) {
+  char text[64];
+  snprintf(text, sizeof text, "rank %d has given up", (int)rank);
+  atomic_store(&g->aborted, true);
+  tn_sim_group_fail(g, text);
+  pthread_mutex_lock(&g->lock);
+  for (int32_t r = 0; r < g->ranks; r++)
+    if (g->parts[r].native != NULL) g->parts[r].native->release(g->parts[r].native->device);
   pthread_mutex_unlock(&g->lock);
 }
 
@@ -47,7 +58,7 @@ tn_status tn_sim_group_new(tn_env *env, tn_sim_group **group) {
 void tn_sim_group_leave(tn_env *env, tn_sim_part *p) {
   tn_sim_group *g = p->group;
   pthread_mutex_lock(&g->lock);
-  p->device = NULL;
+  p->native = NULL;
   bool last = ++g->left == g->ranks;
   pthread_mutex_unlock(&g->lock);
   if (!last) return;
@@ -61,7 +72,7 @@ static void group_list_missing(const tn_sim_group *g, char *text, size_t size) {
   size_t n = 0;
   text[0] = '\0';
   for (int32_t r = 0; r < g->ranks; r++)
-    if (g->parts[r].device == NULL && n < size)
+    if (g->parts[r].native == NULL && n < size)
       n += (size_t)snprintf(text + n, size - n, "%s%d", n > 0 ? ", " : "", (int)r);
 }
 
@@ -86,18 +97,20 @@ static void group_await_all(tn_sim_group *g, double timeout_s) {
   atomic_store(&g->failed, true);
 }
 
-tn_status tn_sim_group_enter(tn_env *env, tn_sim_group *g, tn_sim_device *device, int32_t rank, int32_t ranks,
-                             double timeout_s, tn_sim_part **part) {
-  tn_sim_part *p = &g->parts[rank];
+tn_status tn_sim_group_enter(tn_env *env, tn_sim_group *g, const tn_sim_part *from, int32_t ranks,
+                             tn_sim_part **part) {
+  tn_sim_part *p = &g->parts[from->rank];
   pthread_mutex_lock(&g->lock);
   g->ranks = ranks;
   p->group = g;
-  p->rank = rank;
-  p->timeout_s = timeout_s;
-  p->device = device;
+  p->rank = from->rank;
+  p->timeout_s = from->timeout_s;
+  p->silent = from->silent;
+  p->device = from->device;
+  p->native = from->native;
   g->present++;
   pthread_cond_broadcast(&g->changed);
-  group_await_all(g, timeout_s);
+  group_await_all(g, p->timeout_s);
   if (atomic_load(&g->failed)) tn_sim_group_wake(g);
   pthread_mutex_unlock(&g->lock);
   tn_status status = tn_sim_group_status(env, g);

@@ -20,9 +20,11 @@ typedef struct tn_sim_part {
   tn_sim_group *group;
   int32_t rank;
   double timeout_s;
-  tn_sim_device *device; /* NULL: not entered, or left */
-  uint64_t begun;        /* the engine's: number of collectives begun */
-  tn_collective call;    /* the current collective; other ranks read it until all have finished */
+  bool silent; /* the rank's failed collectives end as if they were done (TN_SIM_FAILS_STATUS) */
+  const tn_comm_device *device; /* the host's, from which `run` gets the handle of a stream */
+  const tn_sim_native *native;  /* of the device; NULL: not entered, or left */
+  uint64_t begun;               /* the engine's: number of collectives begun */
+  tn_collective call;           /* the current collective; other ranks read it until all have finished */
   _Atomic(uint64_t) reached[TN_SIM_STAGES];
 } tn_sim_part;
 
@@ -31,15 +33,22 @@ struct tn_sim_group {
   pthread_cond_t changed;
   int32_t ranks, present, left;
   tn_sim_part parts[TN_SIM_RANKS];
-  atomic_bool failed;
+  atomic_bool failed, aborted;
   char text[256];
 };
 
+/* Where a failed collective shows: as failed work of its stream, or in `status` alone. */
+enum { TN_SIM_FAILS_STREAM = 0, TN_SIM_FAILS_STATUS = 1 };
+
+typedef struct tn_sim_group_options {
+  int32_t failure; /* TN_SIM_FAILS_... */
+} tn_sim_group_options;
+
 tn_status tn_sim_group_new(tn_env *env, tn_sim_group **group);
-/* Enters as a rank and waits until all ranks have entered. TN_ECOMM: one does not enter in time; then this
- * rank leaves. */
-tn_status tn_sim_group_enter(tn_env *env, tn_sim_group *group, tn_sim_device *device, int32_t rank,
-                             int32_t ranks, double timeout_s, tn_sim_part **part);
+/* Enters as a rank and waits until all ranks have entered. `from` has the rank's number, time limit and
+ * devices. TN_ECOMM: a rank does not enter in time; then this one leaves. */
+tn_status tn_sim_group_enter(tn_env *env, tn_sim_group *group, const tn_sim_part *from, int32_t ranks,
+                             tn_sim_part **part);
 /* The last rank that leaves frees the group. */
 void tn_sim_group_leave(tn_env *env, tn_sim_part *part);
 
@@ -47,14 +56,17 @@ void tn_sim_group_leave(tn_env *env, tn_sim_part *part);
 void tn_sim_group_wake(tn_sim_group *group);
 /* Records a failure; later ones are dropped. */
 void tn_sim_group_fail(tn_sim_group *group, const char *text);
+/* Ends what waits for other ranks, and what stalls. */
+void tn_sim_group_abort(tn_sim_group *group, int32_t rank);
 tn_status tn_sim_group_status(tn_env *env, tn_sim_group *group);
 
 /* ---- collective.c ------------------------------------------------------------------------------- */
 
 /* "all_reduce". */
 const char *tn_sim_collective_name(int32_t kind);
-/* Enqueues the rank's part of a collective that has been checked; the result has `to_count` elements. */
+/* Enqueues the rank's part of a checked collective on the handle's stream; the result has `to_count`
+ * elements. */
 tn_status tn_sim_collective_push(tn_env *env, tn_sim_part *part, const tn_collective *call, int64_t to_count,
-                                 void *stream);
+                                 const tn_sim_native *native);
 
 #endif

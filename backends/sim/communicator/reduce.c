@@ -51,14 +51,15 @@ static uint16_t to_f16(float value) {
 #define MAX(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SAME(x)   (x)
 
+/* Every partial result is rounded to the type, as in a ring whose ranks pass on elements of the type. */
 #define LOOP(T, WIDE, LOAD, STORE, OP)                                                                       \
   for (int64_t i = 0; i < count; i++) {                                                                      \
-    WIDE all = (WIDE)LOAD(((const T *)from[0])[i]);                                                          \
+    T all = ((const T *)from[0])[i];                                                                         \
     for (int32_t r = 1; r < n; r++) {                                                                        \
-      WIDE next = (WIDE)LOAD(((const T *)from[r])[i]);                                                       \
-      all = (WIDE)OP(all, next);                                                                             \
+      WIDE sofar = (WIDE)LOAD(all), next = (WIDE)LOAD(((const T *)from[r])[i]);                              \
+      all = (T)STORE((WIDE)OP(sofar, next));                                                                 \
     }                                                                                                        \
-    ((T *)to)[i] = (T)STORE(all);                                                                            \
+    ((T *)to)[i] = all;                                                                                      \
   }
 
 #define REDUCE(name, T, WIDE, LOAD, STORE)                                                                   \

@@ -9,9 +9,13 @@
 static const struct kind {
   const char *name;
   int32_t which;
-} failing[] = {{"allocation", TN_SIM_FAIL_ALLOCATION}, {"launch", TN_SIM_FAIL_LAUNCH},
-               {"kernel", TN_SIM_FAIL_KERNEL},         {"copy", TN_SIM_FAIL_COPY},
-               {"device", TN_SIM_FAIL_DEVICE},         {NULL, 0}},
+} failing[] = {{"allocation", TN_SIM_FAIL_ALLOCATION},
+               {"launch", TN_SIM_FAIL_LAUNCH},
+               {"kernel", TN_SIM_FAIL_KERNEL},
+               {"copy", TN_SIM_FAIL_COPY},
+               {"device", TN_SIM_FAIL_DEVICE},
+               {"stall", TN_SIM_FAIL_STALL},
+               {NULL, 0}},
   dropping[] = {{"await", TN_SIM_DROP_AWAIT},
                 {"wait", TN_SIM_DROP_WAIT},
                 {"rest", TN_SIM_DROP_REST},
@@ -57,7 +61,7 @@ static tn_status faults_read_list(tn_env *env, const char *option, const char *l
 
 tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults) {
   tn_status status = faults_read_list(env, "fail", options->fail, failing,
-                                      "allocation, launch, kernel, copy, device", faults);
+                                      "allocation, launch, kernel, copy, device, stall", faults);
   if (status != TN_OK) return status;
   return faults_read_list(env, "drop", options->drop, dropping, "await, wait, rest, record, copy, zero",
                           faults);

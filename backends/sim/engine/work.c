@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "backends/sim/capture.h"
 
@@ -87,6 +88,9 @@ static void work_run_record(tn_sim_queue *q, tn_sim_work *work) {
   tn_sim_event *e = work->event.event;
   e->clocks[work->event.ticket % TN_SIM_TICKETS] = *q->clock;
   if (atomic_load(&q->stream->failure.code) != TN_OK) atomic_store(&e->failure, &q->stream->failure);
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  e->reached_s = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
   atomic_store(&e->done, work->event.ticket);
 }
 
@@ -161,10 +165,19 @@ static tn_status work_run_memory(tn_sim_queue *q, tn_sim_work *work) {
   return work_blame(d, work, status, "failed and did not say why");
 }
 
+/* The fault `stall`: from the N-th kernel on the device computes nothing, as one that has stopped answering.
+ */
+static bool work_stalls(tn_sim_device *d, const tn_sim_work *work) {
+  if (work->kind != TN_SIM_LAUNCH) return false;
+  if (!d->stalled) d->stalled = tn_sim_fault(d, TN_SIM_FAIL_STALL);
+  return d->stalled && !atomic_load(&d->released);
+}
+
 tn_status tn_sim_work_run(tn_sim_queue *q, tn_sim_work *work) {
   tn_sim_device *d = q->stream->device;
   d->report.text[0] = '\0';
   bool skipped = atomic_load(&q->stream->failure.code) != TN_OK;
+  if (!skipped && work_stalls(d, work)) return TN_SIM_PENDING;
   if (!work->begun) {
     tn_sim_clock_join(q->clock, &work->host);
     q->clock->at[q->clock_index] = ++d->times[q->clock_index];

@@ -174,13 +174,10 @@ static tn_status race_access_as_host(const actor *a, const tn_sim_work *work) {
     return race_failed(a->device,
                        "missing wait: the host has written to the memory since it enqueued the copy, which "
                        "had not been done; it must wait for an event behind the copy first");
-  if (block == NULL) return TN_OK;
-  bool same =
-      block->from == work->copy.from && block->from_bytes == work->copy.bytes && block->sum == work->copy.sum;
-  block->from = work->copy.from;
-  block->from_bytes = work->copy.bytes;
-  block->sum = work->copy.sum;
-  if (same) return TN_OK;
+  if (block == NULL || block->copied == NULL) return TN_OK;
+  char *copied = block->copied + ((const char *)work->copy.from - block->real);
+  if (memcmp(copied, work->copy.from, work->copy.bytes) == 0) return TN_OK;
+  memcpy(copied, work->copy.from, work->copy.bytes);
   actor host = *a;
   host.clock = &work->host;
   host.access.clock_index = TN_SIM_HOST;

@@ -39,7 +39,9 @@ static tn_status add_catalog_kernel(tn_catalog *catalog, struct tn_op_table *ops
     return tn_wrap(catalog->env, status, "kernel %s of plugin %s", entry->item->name, entry->plugin);
   if (k.pattern->op_class >= 0) return tn_vec_push(catalog->env, &catalog->regions, k);
   TN_TRY(resolve_pattern_ops(catalog, ops, &k, &resolved));
-  return resolved ? tn_vec_push(catalog->env, &catalog->fixed, k) : TN_OK;
+  if (!resolved) return TN_OK;
+  return k.pattern->epilogue < 0 ? tn_vec_push(catalog->env, &catalog->fixed, k)
+                                 : tn_vec_push(catalog->env, &catalog->epilogues, k);
 }
 
 static int compare_kernel_rank(const tn_catalog_kernel *a, const tn_catalog_kernel *b) {
@@ -83,9 +85,12 @@ static tn_status collect_kernels(tn_catalog *catalog, tn_registry *registry, str
     for (int32_t i = 0; i < n; i++)
       if (is_in_replay(catalog, &kept[i])) TN_TRY(add_catalog_kernel(catalog, ops, &kept[i], rank));
   }
-  if (catalog->target.n_families > 0) TN_TRY(add_catalog_kernel(catalog, ops, &tn_entry_all_reduce, 0));
+  for (int32_t i = 0; i < TN_COLLECTIVE_KERNELS && catalog->target.n_families > 0; i++)
+    TN_TRY(add_catalog_kernel(catalog, ops, &tn_collective_entries[i], 0));
   if (catalog->fixed.n > 0)
     qsort(catalog->fixed.v, catalog->fixed.n, sizeof *catalog->fixed.v, compare_fixed);
+  if (catalog->epilogues.n > 0)
+    qsort(catalog->epilogues.v, catalog->epilogues.n, sizeof *catalog->epilogues.v, compare_fixed);
   if (catalog->regions.n > 0)
     qsort(catalog->regions.v, catalog->regions.n, sizeof *catalog->regions.v, compare_regions);
   return TN_OK;
@@ -127,24 +132,38 @@ tn_status tn_catalog_create(tn_env *env, tn_registry *registry, const tn_target 
 void tn_catalog_destroy(tn_catalog *catalog) {
   if (catalog == NULL) return;
   tn_vec_free(catalog->env, &catalog->fixed);
+  tn_vec_free(catalog->env, &catalog->epilogues);
   tn_vec_free(catalog->env, &catalog->regions);
   tn_arena_free(&catalog->arena);
   tn_release(catalog->env, catalog);
 }
 
-const tn_catalog_kernel *tn_catalog_find(const tn_catalog *catalog, const tn_op_def *def, int32_t *n) {
-  size_t low = 0, high = catalog->fixed.n;
+/* The kernels of an op in a sorted array of `count`. */
+static const tn_catalog_kernel *find_kernels(const tn_catalog_kernel *v, size_t count, const tn_op_def *def,
+                                             int32_t *n) {
+  size_t low = 0, high = count;
+  *n = 0;
+  if (count == 0) return NULL;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (compare_defs(last_pattern_def(&catalog->fixed.v[middle]), def) < 0)
+    if (compare_defs(last_pattern_def(&v[middle]), def) < 0)
       low = middle + 1;
     else
       high = middle;
   }
   size_t end = low;
-  while (end < catalog->fixed.n && last_pattern_def(&catalog->fixed.v[end]) == def) end++;
+  while (end < count && last_pattern_def(&v[end]) == def) end++;
   *n = (int32_t)(end - low);
-  return catalog->fixed.v + low;
+  return v + low;
+}
+
+const tn_catalog_kernel *tn_catalog_find(const tn_catalog *catalog, const tn_op_def *def, int32_t *n) {
+  return find_kernels(catalog->fixed.v, catalog->fixed.n, def, n);
+}
+
+const tn_catalog_kernel *tn_catalog_find_epilogues(const tn_catalog *catalog, const tn_op_def *def,
+                                                   int32_t *n) {
+  return find_kernels(catalog->epilogues.v, catalog->epilogues.n, def, n);
 }
 
 bool tn_catalog_mentions(const tn_catalog *catalog, const tn_op_def *def, const tn_op *op) {

@@ -1,31 +1,49 @@
-/* core/compile/kernels/collective_kernel.c: the variant and the cost of a collective. */
+/* core/compile/kernels/collective_kernel.c: the variants and the costs of collectives. */
 #include "core/compile/kernels/collective_kernel.h"
 
-/* A rough cost: a few microseconds to start, then a link of 10 GB/s, over which a ring sends every byte twice
- * (Patarasuk and Yuan, JPDC 69, 2009). */
-static tn_status collective_query(tn_query *q) {
+#include "tenon/plugin/communicator.h"
+
+/* The variant has the name of the communicator, which executes it. The cost is rough: a few microseconds to
+ * start, then a link of 10 GB/s, over which a ring sends the larger of operand and result once, and for an
+ * all_reduce twice (Patarasuk and Yuan, JPDC 69, 2009). */
+static tn_status collective_offer(tn_query *q, double times, int32_t n_inplace) {
   static const int32_t in_place[1][2] = {{0, 0}};
-  double bytes = (double)tn_type_bytes(q->match->in[0]);
+  const tn_communicator *communicator = q->backend;
+  double in = (double)tn_type_bytes(q->match->in[0]), out = (double)tn_type_bytes(q->match->out[0]);
   tn_variant v = {.struct_size = sizeof v,
-                  .n_inplace = 1,
-                  .inplace = in_place,
-                  .cost_s = 1e-5 + 2 * bytes / 1e10,
+                  .name = communicator != NULL ? communicator->item.name : "",
+                  .n_inplace = n_inplace,
+                  .inplace = n_inplace > 0 ? in_place : NULL,
+                  .cost_s = 1e-5 + times * (in > out ? in : out) / 1e10,
                   .deterministic = 1,
-                  .capturable = 0};
+                  .capturable = communicator != NULL && communicator->capturable};
   tn_add_variant(q, &v);
   return TN_OK;
 }
+
+static tn_status all_reduce_query(tn_query *q) { return collective_offer(q, 2, 1); }
+static tn_status scatter_or_gather_query(tn_query *q) { return collective_offer(q, 1, 0); }
 
 static tn_status collective_launch(tn_launch *l) {
   return tn_fail(l, TN_ECOMM, NULL, "%s: the program has no communicator", l->name);
 }
 
-const tn_kernel tn_kernel_all_reduce = {
-    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "all_reduce", "collectives, by the run's communicator"),
-    .family = "",
-    .pattern = "y = all_reduce(x)",
-    .query = collective_query,
-    .launch = collective_launch};
+#define COLLECTIVE(op, asked)                                                                                \
+  {                                                                                                          \
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, #op, "collectives, by the run's communicator"),              \
+    .family = "", .pattern = "y = " #op "(x)", .query = asked, .launch = collective_launch                   \
+  }
+const tn_kernel tn_collective_kernels[TN_COLLECTIVE_KERNELS] = {
+    COLLECTIVE(all_reduce, all_reduce_query), COLLECTIVE(reduce_scatter, scatter_or_gather_query),
+    COLLECTIVE(all_gather, scatter_or_gather_query)};
 
-const tn_entry tn_entry_all_reduce = {
-    .item = &tn_kernel_all_reduce.item, .plugin = "tenon", .version = "0", .file = ""};
+#define ENTRY(i)                                                                                             \
+  { .item = &tn_collective_kernels[i].item, .plugin = "tenon", .version = "0", .file = "" }
+const tn_entry tn_collective_entries[TN_COLLECTIVE_KERNELS] = {ENTRY(0), ENTRY(1), ENTRY(2)};
+
+int32_t tn_kernel_collective(const tn_kernel *kernel) {
+  static const int32_t kinds[TN_COLLECTIVE_KERNELS] = {TN_ALL_REDUCE, TN_REDUCE_SCATTER, TN_ALL_GATHER};
+  for (int32_t i = 0; i < TN_COLLECTIVE_KERNELS; i++)
+    if (kernel == &tn_collective_kernels[i]) return kinds[i];
+  return -1;
+}

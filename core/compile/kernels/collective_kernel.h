@@ -1,6 +1,6 @@
-/* core/compile/kernels/collective_kernel.h: the kernel of collectives, which is part of the host and not of a
- * backend. A communicator executes them on the communication stream. Every catalog contains it, as a kernel
- * of the device's family. */
+/* core/compile/kernels/collective_kernel.h: the kernels of collectives, which are part of the host and not of
+ * a backend. A communicator executes them on the communication stream. Every catalog contains them, as
+ * kernels of the device's family. */
 #ifndef TN_CORE_COMPILE_KERNELS_COLLECTIVE_KERNEL_H
 #define TN_CORE_COMPILE_KERNELS_COLLECTIVE_KERNEL_H
 
@@ -9,13 +9,17 @@
 
 #include <stdbool.h>
 
-/* "y = all_reduce(x)"; the result may overwrite the operand. The executor replaces the launch by the
- * program's communicator; without a communicator the launch fails. */
-extern const tn_kernel tn_kernel_all_reduce;
-extern const tn_entry tn_entry_all_reduce;
+/* all_reduce, whose result may overwrite the operand, reduce_scatter and all_gather. The executor replaces
+ * the launch by the program's communicator; without a communicator the launch fails. */
+enum { TN_COLLECTIVE_KERNELS = 3 };
+extern const tn_kernel tn_collective_kernels[TN_COLLECTIVE_KERNELS];
+extern const tn_entry tn_collective_entries[TN_COLLECTIVE_KERNELS];
+
+/* TN_ALL_REDUCE, TN_REDUCE_SCATTER or TN_ALL_GATHER (plugin/communicator.h); -1: no collective. */
+int32_t tn_kernel_collective(const tn_kernel *kernel);
 
 static inline bool tn_kernel_is_collective(const tn_kernel *kernel) {
-  return kernel == &tn_kernel_all_reduce;
+  return tn_kernel_collective(kernel) >= 0;
 }
 
 #endif

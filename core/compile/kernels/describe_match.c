@@ -2,6 +2,7 @@
  * and its cost. */
 #include "core/compile/kernels/describe_match.h"
 
+#include "core/config/options/options.h"
 #include "core/graph/uses.h"
 
 /* ---- the match as the kernel sees it ---- */
@@ -117,6 +118,38 @@ tn_status tn_describe_match(tn_arena *arena, const tn_graph *g, const tn_target 
   return TN_OK;
 }
 
+/* ---- the match as a tuner sees it ---- */
+
+/* "conv2d(0, 1; stride=2)" */
+static void describe_tuned_node(tn_text *text, const tn_op *op, const tn_match_node *node) {
+  tn_text_addf(text, "%s(", op->item.name);
+  for (int32_t i = 0; i < node->node->n_in; i++)
+    tn_text_addf(text, "%s%d", i > 0 ? ", " : "", (int)node->in[i]);
+  size_t before = text->n;
+  tn_text_addf(text, "; ");
+  size_t start = text->n;
+  tn_options_print(text, &op->item, node->node->attributes);
+  if (text->n == start) text->n = before; /* no attributes */
+  tn_text_addf(text, ")");
+}
+
+tn_status tn_describe_tuning(tn_arena *arena, const tn_graph *g, const tn_candidate *c, tn_tuning *tuning) {
+  const tn_match *m = c->match;
+  tn_text text = tn_text_new(g->env);
+  uint8_t *cold = tn_arena_alloc(arena, (size_t)m->n_in + 1);
+  for (int32_t i = 0; i < m->n_nodes; i++) {
+    if (i > 0) tn_text_addf(&text, "+");
+    describe_tuned_node(&text, g->nodes.v[c->nodes[i]].op, &m->nodes[i]);
+  }
+  for (int32_t i = 0; cold != NULL && i < m->n_in; i++) cold[i] = is_state_value(g, c->in[i]);
+  *tuning = (tn_tuning){.entry = c->kernel->entry,
+                        .match = m,
+                        .nodes = text.failed ? NULL : tn_arena_strdup(arena, text.v),
+                        .cold = cold};
+  tn_text_free(&text);
+  return tuning->nodes != NULL && cold != NULL ? TN_OK : TN_ENOMEM;
+}
+
 /* ---- cost ---- */
 
 static double sum_type_bytes(const tn_type *const *types, int32_t n) {
@@ -156,4 +189,21 @@ tn_cost tn_match_cost(const tn_graph *g, const tn_candidate *c, const tn_match *
   total.bytes =
       m->n_nodes == 1 ? one.bytes : sum_type_bytes(m->in, m->n_in) + sum_type_bytes(m->out, m->n_out);
   return total;
+}
+
+static double node_flops_per_s(const tn_op *op, const tn_node *node, const tn_device_properties *d) {
+  bool matrix = op->op_class == TN_CLASS_MATMUL && node->n_in > 0 && node->in[0] != NULL;
+  return matrix ? d->matrix_flops_per_s[node->in[0]->dtype] : d->vector_flops_per_s;
+}
+
+double tn_match_seconds(const tn_graph *g, const tn_candidate *c, const tn_match *m,
+                        const tn_device_properties *d) {
+  tn_cost one;
+  double arithmetic_s = 0;
+  for (int32_t i = 0; i < m->n_nodes; i++) {
+    const tn_op *op = g->nodes.v[c->nodes[i]].op;
+    op_cost(op, m->nodes[i].node, &one);
+    arithmetic_s += one.flops / node_flops_per_s(op, m->nodes[i].node, d);
+  }
+  return tn_estimate_s(d, tn_match_cost(g, c, m).bytes, arithmetic_s, 1);
 }

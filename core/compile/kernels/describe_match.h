@@ -4,6 +4,7 @@
 #define TN_CORE_COMPILE_KERNELS_DESCRIBE_MATCH_H
 
 #include "core/compile/kernels/query.h"
+#include "core/compile/kernels/tuner.h"
 
 /* Nodes, types and numbers of a candidate, in the arena. */
 tn_status tn_describe_match(tn_arena *arena, const tn_graph *graph, const tn_target *target,
@@ -12,5 +13,12 @@ tn_status tn_describe_match(tn_arena *arena, const tn_graph *graph, const tn_tar
 /* Floating-point operations of all nodes, and bytes of the operands and results that cross the candidate's
  * border. */
 tn_cost tn_match_cost(const tn_graph *graph, const tn_candidate *candidate, const tn_match *match);
+/* The candidate as a tuner sees it, in the arena. */
+tn_status tn_describe_tuning(tn_arena *arena, const tn_graph *graph, const tn_candidate *candidate,
+                             tn_tuning *tuning);
+/* Estimated seconds of a launch: that work at the rates of the device, products of matrices at those of their
+ * first operand's dtype. */
+double tn_match_seconds(const tn_graph *graph, const tn_candidate *candidate, const tn_match *match,
+                        const tn_device_properties *device);
 
 #endif

@@ -26,6 +26,7 @@ typedef struct tn_choice {
   bool measured;               /* cost_s is a measurement */
   bool deterministic;          /* equal operands give equal bits */
   bool capturable;             /* a launch may be captured into a device graph */
+  bool plain_sums;             /* variances come from sums of x and of x squared */
 } tn_choice;
 
 /* Identifies a match (answers.h). */
@@ -68,11 +69,14 @@ static inline bool tn_group_shares(const tn_group *group, int32_t node) {
   return group->shared != NULL && group->shared[node];
 }
 
-/* The first node that is not only recomputed. */
-static inline int32_t tn_group_first_own(const tn_group *group) {
+/* The node that names the group: the first of its own that is not pointwise, or else the first of its own. */
+static inline uint32_t tn_group_lead(const tn_group *group, const tn_graph *graph) {
   int32_t first = 0;
   while (tn_group_shares(group, first)) first++;
-  return first;
+  for (int32_t i = first; i < group->n_nodes; i++)
+    if (!tn_group_shares(group, i) && graph->nodes.v[group->nodes[i]].op->op_class != TN_CLASS_POINTWISE)
+      return group->nodes[i];
+  return group->nodes[first];
 }
 
 /* Operands and results in one numbering: operands first. */

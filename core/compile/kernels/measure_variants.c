@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-enum { MOST_VARIANTS = 16 };
+/* Kernels that offer more than MOST_VARIANTS are not measured. */
+enum { MOST_MEASURED = 16, MOST_VARIANTS = 128 };
 
 /* Layouts that are only preferred are no difference: the kernel accepts any layout there. */
 static bool has_same_rules(const tn_operand_layout *a, const tn_operand_layout *b, int32_t n) {
@@ -15,28 +16,72 @@ static bool has_same_rules(const tn_operand_layout *a, const tn_operand_layout *
   return true;
 }
 
+static bool are_rivals(const tn_match *m, const tn_choice *a, const tn_choice *b) {
+  return has_same_rules(a->in_rule, b->in_rule, m->n_in) &&
+         has_same_rules(a->out_rule, b->out_rule, m->n_out);
+}
+
 static bool has_rival(const tn_match *m, const tn_choice *variants, int32_t n, int32_t index) {
-  const tn_choice *choice = &variants[index];
   for (int32_t i = 0; i < n; i++)
-    if (i != index && has_same_rules(choice->in_rule, variants[i].in_rule, m->n_in) &&
-        has_same_rules(choice->out_rule, variants[i].out_rule, m->n_out))
-      return true;
+    if (i != index && are_rivals(m, &variants[index], &variants[i])) return true;
   return false;
 }
 
-/* A measured time does not compare with an estimate, so rivals are measured together or not at all. */
-void tn_measure_variants(tn_tuner *tuner, const tn_entry *entry, const tn_match *match, tn_choice *variants,
-                         int32_t n, int32_t *best) {
-  double seconds[MOST_VARIANTS];
-  if (n < 2 || n > MOST_VARIANTS) return;
+bool tn_variants_have_rivals(const tn_match *match, const tn_choice *variants, int32_t n) {
+  for (int32_t i = 0; i < n; i++)
+    if (has_rival(match, variants, n, i)) return true;
+  return false;
+}
+
+/* The number of variants that rank before one by estimate; of rivals only, or of all variants with rivals. Of
+ * equal estimates the first is the better one. */
+static int32_t rank_by_estimate(const tn_match *m, const tn_choice *variants, int32_t n, int32_t index,
+                                bool of_rivals) {
+  int32_t better = 0;
   for (int32_t i = 0; i < n; i++) {
-    seconds[i] = variants[i].cost_s;
-    if (has_rival(match, variants, n, i) && !tuner->time(tuner, entry, match, &variants[i], &seconds[i]))
-      return;
+    if (i == index) continue;
+    bool counts = of_rivals ? are_rivals(m, &variants[index], &variants[i]) : has_rival(m, variants, n, i);
+    double a = variants[i].cost_s, b = variants[index].cost_s;
+    better += counts && (a < b || (a == b && i < index));
   }
+  return better;
+}
+
+/* A variant while its rivals are measured. */
+typedef struct measured_variant {
+  double seconds; /* measured, or else the estimate */
+  bool measured, stays;
+} measured_variant;
+
+/* A measured time does not compare with an estimate, so rivals are measured together or not at all. False:
+ * one cannot be measured. */
+static bool measure_best(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *variants, int32_t n,
+                         measured_variant *results) {
+  const tn_match *m = tuning->match;
   for (int32_t i = 0; i < n; i++) {
-    variants[i].cost_s = seconds[i];
-    variants[i].measured = has_rival(match, variants, n, i);
-    if (seconds[i] < variants[*best].cost_s) *best = i;
+    measured_variant *r = &results[i];
+    bool rival = has_rival(m, variants, n, i);
+    r->seconds = variants[i].cost_s;
+    r->measured = rival && rank_by_estimate(m, variants, n, i, false) < MOST_MEASURED;
+    r->stays = !rival || r->measured || rank_by_estimate(m, variants, n, i, true) == 0;
+    if (r->measured && !tuner->time(tuner, tuning, &variants[i], &r->seconds)) return false;
   }
+  return true;
+}
+
+void tn_measure_variants(tn_tuner *tuner, const tn_tuning *tuning, tn_choice *variants, int32_t *n,
+                         int32_t *best) {
+  measured_variant results[MOST_VARIANTS];
+  int32_t kept = 0;
+  if (*n > MOST_VARIANTS || !measure_best(tuner, tuning, variants, *n, results)) return;
+  *best = 0;
+  for (int32_t i = 0; i < *n; i++) {
+    if (!results[i].stays) continue;
+    variants[kept] = variants[i];
+    variants[kept].measured = results[i].measured;
+    variants[kept].cost_s = results[i].seconds;
+    if (variants[kept].cost_s < variants[*best].cost_s) *best = kept;
+    kept++;
+  }
+  *n = kept;
 }

@@ -4,10 +4,14 @@
 
 #include "core/compile/kernels/tuner.h"
 
-/* Measures the variants that have rivals: other variants with the same layout rules, so that only time
- * distinguishes them. Changes nothing if the tuner cannot measure one of them. *best is the index of the
- * cheapest variant. */
-void tn_measure_variants(tn_tuner *tuner, const tn_entry *entry, const tn_match *match, tn_choice *variants,
-                         int32_t n, int32_t *best);
+/* Whether a variant has a rival: another variant with the same layout rules, so that only time distinguishes
+ * them. */
+bool tn_variants_have_rivals(const tn_match *match, const tn_choice *variants, int32_t n);
+
+/* Measures the variants that have rivals, the best 16 by estimate where there are more. Those that are not
+ * measured although they have rivals are removed, unless they are the best of their layout rules. Changes
+ * nothing if the tuner cannot measure one. *best is the index of the cheapest variant. */
+void tn_measure_variants(tn_tuner *tuner, const tn_tuning *tuning, tn_choice *variants, int32_t *n,
+                         int32_t *best);
 
 #endif

@@ -246,7 +246,6 @@ static tn_status finish_pattern(pattern_reader *r, const value_list *outs, tn_pa
   value_list operands = {.n = 0};
   for (int32_t i = 0; i < r->n_values; i++)
     if (r->values[i].maker < 0) TN_TRY(value_list_add(r, &operands, i));
-  pattern->op_class = -1;
   pattern->n_nodes = r->n_nodes;
   pattern->n_values = r->n_values;
   pattern->nodes = tn_arena_copy(r->arena, r->nodes, (size_t)r->n_nodes * sizeof(tn_pattern_node));
@@ -257,11 +256,27 @@ static tn_status finish_pattern(pattern_reader *r, const value_list *outs, tn_pa
   return order_pattern_steps(r, pattern);
 }
 
+/* `CLASS+` at the reader's position, up to the end of the text. *op_class is -1 where there is none. */
+static tn_status read_pattern_region(pattern_reader *r, int32_t *op_class) {
+  size_t n = pattern_word_length(r);
+  *op_class = -1;
+  if (n == 0 || r->at[n] != '+') return TN_OK;
+  *op_class = find_op_class(r->at, n);
+  if (*op_class < 0)
+    return pattern_error(r, "unknown class of ops; expected pointwise, reduce, move or another class,");
+  if (r->n_nodes > 1) return pattern_error(r, "a region behind more than one statement");
+  r->at += n + 1;
+  pattern_skip_space(r);
+  return *r->at == '\0' ? TN_OK : pattern_error(r, "expected the end after a region");
+}
+
 static tn_status read_fixed_pattern(pattern_reader *r, tn_pattern *pattern) {
   value_list outs = {.n = 0};
   do {
     pattern_skip_space(r);
     if (r->n_nodes > 0 && (*r->at == '\0' || strncmp(r->at, "->", 2) == 0)) break;
+    if (r->n_nodes > 0) TN_TRY(read_pattern_region(r, &pattern->epilogue));
+    if (pattern->epilogue >= 0) break;
     TN_TRY(read_pattern_statement(r));
   } while (take_pattern_token(r, ";"));
   if (r->nodes[r->n_nodes - 1].shared)
@@ -272,29 +287,16 @@ static tn_status read_fixed_pattern(pattern_reader *r, tn_pattern *pattern) {
   return finish_pattern(r, &outs, pattern);
 }
 
-/* `CLASS+` is the whole pattern: the graph determines the nodes of a region. */
-static tn_status read_region_pattern(pattern_reader *r, tn_pattern *pattern, bool *is_region) {
-  size_t n = pattern_word_length(r);
-  *is_region = n > 0 && r->at[n] == '+';
-  if (!*is_region) return TN_OK;
-  pattern->op_class = find_op_class(r->at, n);
-  if (pattern->op_class < 0)
-    return pattern_error(r, "unknown class of ops; expected pointwise, reduce, move or another class,");
-  r->at += n + 1;
-  pattern_skip_space(r);
-  return *r->at == '\0' ? TN_OK : pattern_error(r, "expected the end after a region");
-}
-
 tn_status tn_pattern_parse(const void *handle, tn_arena *arena, const char *text,
                            const tn_pattern **pattern) {
   pattern_reader r = {.handle = handle, .arena = arena, .text = text, .at = text};
   tn_pattern *made = tn_arena_alloc(arena, sizeof *made);
-  bool is_region = false;
   *pattern = NULL;
   if (made == NULL) return TN_ENOMEM;
   made->text = text;
-  TN_TRY(read_region_pattern(&r, made, &is_region));
-  if (!is_region) TN_TRY(read_fixed_pattern(&r, made));
+  made->epilogue = -1;
+  TN_TRY(read_pattern_region(&r, &made->op_class));
+  if (made->op_class < 0) TN_TRY(read_fixed_pattern(&r, made));
   *pattern = made;
   return TN_OK;
 }

@@ -38,6 +38,7 @@ typedef struct tn_pattern_step {
 typedef struct tn_pattern {
   const char *text;
   int32_t op_class; /* TN_CLASS_... of `CLASS+`; -1: a fixed pattern, which the other members describe */
+  int32_t epilogue; /* TN_CLASS_... of `; CLASS+` behind the only statement of a fixed pattern; -1: none */
   int32_t n_nodes, n_values, n_operands, n_outs;
   tn_pattern_node *nodes;
   tn_pattern_value *values;

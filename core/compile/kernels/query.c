@@ -12,13 +12,6 @@
 #include "core/compile/kernels/recorded_choices.h"
 #include "core/plugin/handles.h"
 
-/* The cost of a variant that gives no cost: orders of magnitude of one core of a processor, which rank
- * kernels by their operations and bytes. */
-static double default_cost_s(const tn_target *target, tn_cost cost) {
-  double threads = target->properties.threads > 1 ? target->properties.threads : 1;
-  return 1e-6 + cost.flops / (2e10 * threads) + cost.bytes / 1e10;
-}
-
 /* ---- variants ---- */
 
 /* The variants of one query. The handle of the kernel is its first member. */
@@ -26,7 +19,7 @@ typedef struct variant_list {
   tn_query_host host;
   tn_arena *arena;
   const tn_candidate *candidate;
-  double default_cost_s;
+  double default_cost_s; /* of a variant that gives no cost */
   tn_choice *variants;
   int32_t n, capacity;
   tn_status status;
@@ -74,7 +67,8 @@ static tn_choice offered_choice(const tn_variant *v, double cost_s) {
                      .cost_s = cost_s,
                      .estimate_s = v->cost_s > 0 ? v->cost_s : 0,
                      .deterministic = v->deterministic != 0,
-                     .capturable = v->capturable != 0};
+                     .capturable = v->capturable != 0,
+                     .plain_sums = v->plain_sums != 0};
 }
 
 /* Makes room for one more variant. The old array stays in the arena, unused. */
@@ -126,10 +120,16 @@ static tn_status fail_query(tn_env *env, const tn_candidate *candidate, tn_statu
   return tn_wrap(env, status, "kernel %s of plugin %s", entry->item->name, entry->plugin);
 }
 
+/* A collective is executed by the communicator in place of a backend. */
+static void *kernel_self(const tn_target *target, const tn_catalog_kernel *kernel) {
+  if (tn_kernel_is_collective(kernel->kernel)) return (void *)(uintptr_t)target->communicator;
+  return target->selves != NULL ? target->selves[kernel->rank] : NULL;
+}
+
 /* The backend decides whether its device accepts a launch of another family's kernel. */
 static tn_status query_backend(tn_env *env, const tn_target *target, const tn_candidate *candidate) {
   const tn_backend *backend = target->backend;
-  if (backend == NULL || backend->takes == NULL || candidate->kernel->rank < target->n_own) return TN_OK;
+  if (backend == NULL || candidate->kernel->rank < target->n_own) return TN_OK;
   return backend->takes(env, target->self, candidate->kernel->kernel, candidate->match);
 }
 
@@ -146,7 +146,7 @@ static const tn_recorded_choice *find_recorded_choice(const tn_graph *graph, con
 /* The kernel's own answer: variants, or the reason why it declines. */
 static tn_status ask_kernel(tn_env *env, tn_arena *arena, const tn_target *target, tn_candidate *candidate,
                             variant_list *c) {
-  void *self = target->selves != NULL ? target->selves[candidate->kernel->rank] : NULL;
+  void *self = kernel_self(target, candidate->kernel);
   c->host = (tn_query_host){{*env, sizeof(tn_query), candidate->match, &target->properties, self},
                             query_add_variant};
   tn_error_clear(env);
@@ -210,16 +210,26 @@ static int32_t find_best_variant(const variant_list *c, const tn_recorded_choice
   return best;
 }
 
+static tn_status measure_rivals(tn_arena *arena, const tn_graph *graph, tn_tuner *tuner, variant_list *c,
+                                int32_t *best) {
+  tn_tuning tuning;
+  if (!tn_variants_have_rivals(c->candidate->match, c->variants, c->n)) return TN_OK;
+  TN_TRY(tn_describe_tuning(arena, graph, c->candidate, &tuning));
+  tn_measure_variants(tuner, &tuning, c->variants, &c->n, best);
+  return TN_OK;
+}
+
 /* Pass layout decides between the variants later, but must not replace a replayed one. */
-static void choose_variant(const tn_graph *graph, const tn_target *target, tn_candidate *candidate,
-                           variant_list *c) {
+static tn_status choose_variant(tn_arena *arena, const tn_graph *graph, const tn_target *target,
+                                tn_candidate *candidate, variant_list *c) {
   const tn_recorded_choice *recorded = find_recorded_choice(graph, target, candidate);
   int32_t best = find_best_variant(c, recorded, &candidate->replayed);
   if (target->tuner != NULL && !candidate->replayed)
-    tn_measure_variants(target->tuner, candidate->kernel->entry, candidate->match, c->variants, c->n, &best);
+    TN_TRY(measure_rivals(arena, graph, target->tuner, c, &best));
   candidate->choice = c->variants[best];
   candidate->variants = candidate->replayed ? &c->variants[best] : c->variants;
   candidate->n_variants = candidate->replayed ? 1 : c->n;
+  return TN_OK;
 }
 
 tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph, const tn_target *target,
@@ -230,11 +240,12 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   candidate->match = match;
   candidate->cost = tn_match_cost(graph, candidate, match);
   if (target->answers != NULL) candidate->key = tn_match_key_of(graph, candidate, match);
-  variant_list c = {
-      .arena = arena, .candidate = candidate, .default_cost_s = default_cost_s(target, candidate->cost)};
+  variant_list c = {.arena = arena,
+                    .candidate = candidate,
+                    .default_cost_s = tn_match_seconds(graph, candidate, match, &target->properties)};
   TN_TRY(find_answer(env, arena, target, candidate, &c));
   if (candidate->reason == NULL) TN_TRY(drop_declined_variants(arena, target, candidate, &c));
-  if (candidate->reason == NULL) choose_variant(graph, target, candidate, &c);
+  if (candidate->reason == NULL) TN_TRY(choose_variant(arena, graph, target, candidate, &c));
   return TN_OK;
 }
 

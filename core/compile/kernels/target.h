@@ -6,9 +6,10 @@
 
 #include "core/base/env.h"
 #include "tenon/plugin/backend.h"
+#include "tenon/plugin/communicator.h"
 
 typedef struct tn_target {
-  tn_device_properties properties; /* kernels read them in `query` */
+  tn_device_properties properties; /* complete; kernels read them in `query` */
   /* Families whose kernels run on the device, best first: extensions before their family, the family before
    * those that it accepts. */
   const char *const *families;
@@ -26,10 +27,15 @@ typedef struct tn_target {
   bool fallback_refused;      /* such an op is an error that says whether the fallback has a kernel */
   struct tn_answers *answers; /* remembers the answers of kernels (answers.h). NULL: every query is asked */
   struct tn_tuner *tuner;     /* measures variants (tuner.h). NULL: estimates decide */
-  bool constant_state;        /* for inference: states without a commit never change between runs */
+  const tn_communicator *communicator; /* executes collectives. NULL: there is one rank */
+  bool constant_state;                 /* for inference: states without a commit never change between runs */
   const struct tn_recorded_choices
       *replay; /* choices of an earlier compilation (recorded_choices.h). NULL: none */
 } tn_target;
+
+/* Replaces unknown rates by orders of magnitude of one core of a processor for each thread, which rank
+ * kernels by their operations and bytes. */
+void tn_properties_complete(tn_device_properties *properties);
 
 /* The result of the open of a family's backend; NULL if it is not open. */
 void *tn_target_self(const tn_target *target, const char *family);

@@ -6,11 +6,19 @@
 
 #include "core/compile/kernels/group.h"
 
+/* A kernel for a match, some variants of which are measured. */
+typedef struct tn_tuning {
+  const tn_entry *entry;
+  const tn_match *match;
+  const char *nodes;   /* the ops with attributes and operand numbers: "conv2d(0, 1; stride=2)+relu(2)" */
+  const uint8_t *cold; /* per operand: a state or a view of one. The other launches of a step push weights out
+                          of the caches */
+} tn_tuning;
+
 typedef struct tn_tuner tn_tuner;
 struct tn_tuner {
   /* Measures a launch; false: it cannot, and the estimates are used. */
-  bool (*time)(tn_tuner *tuner, const tn_entry *entry, const tn_match *match, const tn_choice *choice,
-               double *seconds);
+  bool (*time)(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice, double *seconds);
 };
 
 #endif

@@ -53,13 +53,13 @@ static bool layouts_agree(const tn_layout *a, const tn_layout *b, int32_t rank) 
 static double reorders_s(const tn_layout_assignment *a, const tn_group *g, const tn_layout *any,
                          bool forward) {
   const tn_graph *graph = a->cover->graph;
-  double cost_s = tn_variant_copies_s(graph, g);
+  double cost_s = tn_variant_copies_s(a->device, graph, g);
   for (int32_t i = 0; i < g->n_in && forward; i++) {
     if (g->in[i] == 0) continue;
     const tn_gvalue *value = &graph->values.v[g->in[i]];
     tn_layout want = tn_variant_layout(graph, g, any, i);
     if (!tn_layout_same(&value->layout, &want, value->type.rank) && tn_reorder_find(a, g->in[i], &want) == 0)
-      cost_s += tn_layout_reorder_s(&value->type);
+      cost_s += tn_layout_reorder_s(a->device, &value->type);
   }
   for (int32_t i = 0; i < g->n_out; i++) {
     const tn_type *type = tn_graph_type(graph, g->out[i]);
@@ -67,7 +67,7 @@ static double reorders_s(const tn_layout_assignment *a, const tn_group *g, const
     const tn_layout *required = &a->required[g->out[i]];
     bool fits = required->set ? tn_layout_same(required, &made, type->rank)
                               : layouts_agree(&a->requested[g->out[i]], &made, type->rank);
-    if (!fits) cost_s += tn_layout_reorder_s(type);
+    if (!fits) cost_s += tn_layout_reorder_s(a->device, type);
   }
   return cost_s;
 }
@@ -210,7 +210,7 @@ static tn_status assign_all_layouts(tn_layout_assignment *a) {
 
 tn_status tn_pass_layout(const tn_target *target, tn_cover *cover, const tn_state_map *map,
                          tn_state_map *parameters) {
-  tn_layout_assignment a = {.cover = cover, .map = map};
+  tn_layout_assignment a = {.cover = cover, .device = &target->properties, .map = map};
   tn_status status = TN_OK;
   set_row_major(cover->graph);
   if (parameters != NULL) status = tn_layout_parameters(target, cover, parameters);

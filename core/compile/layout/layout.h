@@ -4,6 +4,7 @@
 
 #include "core/base/text.h"
 #include "core/graph/graph.h"
+#include "tenon/plugin/kernel.h"
 
 bool tn_layout_same(const tn_layout *a, const tn_layout *b, int32_t rank);
 bool tn_layout_is_row_major(const tn_layout *layout, int32_t rank);
@@ -17,8 +18,8 @@ int64_t tn_layout_bytes(const tn_type *type, const tn_layout *layout);
 
 /* The estimated time of a reorder by a kernel or by the host: one read and one write at the speed of memory,
  * and a launch. */
-static inline double tn_layout_reorder_s(const tn_type *type) {
-  return 2e-6 + 2 * (double)tn_type_bytes(type) / 1e10;
+static inline double tn_layout_reorder_s(const tn_device_properties *device, const tn_type *type) {
+  return tn_estimate_s(device, 2 * (double)tn_type_bytes(type), 0, 1);
 }
 
 /* "row-major", or the order of dimensions and the blocks: "0 2 3 1", "0 1 2 3, 1:16". */

@@ -14,6 +14,7 @@ typedef struct tn_reordered {
 
 typedef struct tn_layout_assignment {
   tn_cover *cover;
+  const tn_device_properties *device;
   const tn_state_map *map; /* the layouts of states; NULL: row-major */
   tn_layout *required;  /* per value: the layout that a reader other than a kernel requires; unset: it has no
                            such  reader */

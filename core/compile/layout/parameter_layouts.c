@@ -138,7 +138,7 @@ static double parameter_use_s(const parameter_layouts *p, const layout_use *use,
   for (int32_t i = 0; i < g->n_variants; i++) {
     tn_layout vote = voted_layout(g, i, use->index, type->rank);
     bool same = !vote.set || tn_layout_same(&vote, layout, type->rank);
-    double cost_s = g->variants[i].cost_s + (same ? 0 : tn_layout_reorder_s(type));
+    double cost_s = g->variants[i].cost_s + (same ? 0 : tn_layout_reorder_s(&p->target->properties, type));
     if (i == 0 || cost_s < least_s) least_s = cost_s;
   }
   return least_s;

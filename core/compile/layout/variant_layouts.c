@@ -36,7 +36,7 @@ tn_layout tn_variant_layout(const tn_graph *graph, const tn_group *g, const tn_l
   return row_major;
 }
 
-double tn_variant_copies_s(const tn_graph *graph, const tn_group *g) {
+double tn_variant_copies_s(const tn_device_properties *device, const tn_graph *graph, const tn_group *g) {
   double cost_s = 0;
   for (int32_t i = 0; i < g->n_in + g->n_out; i++) {
     const tn_operand_layout *rule = tn_group_layout_rule(g, &g->choice, i);
@@ -44,7 +44,7 @@ double tn_variant_copies_s(const tn_graph *graph, const tn_group *g) {
     if (v == 0 || rule == NULL || rule->rule != TN_LAYOUT_PREFERRED || !rule->layout.set) continue;
     const tn_gvalue *value = &graph->values.v[v];
     if (!tn_layout_same(&value->layout, &rule->layout, value->type.rank))
-      cost_s += tn_layout_reorder_s(&value->type);
+      cost_s += tn_layout_reorder_s(device, &value->type);
   }
   return cost_s;
 }

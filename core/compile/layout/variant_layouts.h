@@ -15,7 +15,7 @@ tn_layout tn_variant_layout(const tn_graph *graph, const tn_group *group, const 
                             int32_t index);
 
 /* The time of the copies that the kernel makes by itself where a value does not have the preferred layout. */
-double tn_variant_copies_s(const tn_graph *graph, const tn_group *group);
+double tn_variant_copies_s(const tn_device_properties *device, const tn_graph *graph, const tn_group *group);
 
 /* Chooses the cheapest variant that requires the present layouts of all operands and results; false if there
  * is no such variant. */

@@ -1,10 +1,11 @@
-/* core/compile/memory/collectives_in_place.c: collectives in place.
+/* core/compile/memory/collectives_in_place.c: all_reduce in place.
  *
- * The operand of a collective becomes a part of the result's buffer, at the same location. A bucket of
+ * The operand of an all_reduce becomes a part of the result's buffer, at the same location. A bucket of
  * gradients is a slice of the flat vector, so the gradients in the bucket are then made in the flat vector
  * itself. Other readers of the operand run before the collective, which overwrites it. */
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/compile/memory/memory_plan.h"
+#include "tenon/plugin/communicator.h"
 
 /* Whether a value is in a buffer or in a part of it. */
 static bool is_in_buffer(const tn_plan *plan, tn_val value, int32_t buffer) {
@@ -58,7 +59,7 @@ static tn_status put_operand_in_result(tn_plan *plan, int32_t collective) {
 
 tn_status tn_plan_collectives_in_place(tn_plan *plan) {
   for (size_t i = 0; i < plan->cover->groups.n; i++)
-    if (tn_kernel_is_collective(plan->cover->groups.v[i].kernel))
+    if (tn_kernel_collective(plan->cover->groups.v[i].kernel) == TN_ALL_REDUCE)
       TN_TRY(put_operand_in_result(plan, (int32_t)i));
   return TN_OK;
 }

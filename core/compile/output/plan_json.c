@@ -108,6 +108,8 @@ static tn_status record_catalog_kernel(const tn_program *p, const tn_entry *entr
 static tn_status record_catalog(const tn_program *p, const tn_catalog *catalog, json_t *list) {
   for (size_t i = 0; i < catalog->fixed.n; i++)
     TN_TRY(record_catalog_kernel(p, catalog->fixed.v[i].entry, list));
+  for (size_t i = 0; i < catalog->epilogues.n; i++)
+    TN_TRY(record_catalog_kernel(p, catalog->epilogues.v[i].entry, list));
   for (size_t i = 0; i < catalog->regions.n; i++)
     TN_TRY(record_catalog_kernel(p, catalog->regions.v[i].entry, list));
   return TN_OK;

@@ -1,6 +1,8 @@
 /* core/compile/output/report.c: the report on a program as a JSON object. */
 #include "core/compile/output/report.h"
 
+#include "core/compile/capture_parts.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,18 +10,30 @@
 /* The most ops that the name of a group lists. */
 enum { NAMED_OPS = 6 };
 
+/* The leading op first. */
 static void add_group_ops(const tn_program *p, const tn_group *g, tn_text *text) {
-  for (int32_t i = 0; i < g->n_nodes && i < NAMED_OPS; i++)
-    tn_text_addf(text, "%s%s", i > 0 ? "+" : "", p->cover->graph->nodes.v[g->nodes[i]].op->item.name);
+  const tn_graph *graph = p->cover->graph;
+  uint32_t lead = tn_group_lead(g, graph);
+  int32_t named = 1;
+  tn_text_add(text, graph->nodes.v[lead].op->item.name);
+  for (int32_t i = 0; i < g->n_nodes && named < NAMED_OPS; i++) {
+    if (g->nodes[i] == lead) continue;
+    tn_text_addf(text, "+%s", graph->nodes.v[g->nodes[i]].op->item.name);
+    named++;
+  }
   if (g->n_nodes > NAMED_OPS) tn_text_addf(text, "+%" PRId32 " more", g->n_nodes - NAMED_OPS);
 }
 
-/* The layer of the group's last node, or else its first result. */
+/* The layer of the group's last node or of its leading one, or else its first result. */
 static void add_group_name(const tn_program *p, const tn_group *g, tn_text *text) {
-  const char *layer = p->cover->graph->nodes.v[g->nodes[g->n_nodes - 1]].layer;
+  const tn_gnode *nodes = p->cover->graph->nodes.v;
+  const char *last = nodes[g->nodes[g->n_nodes - 1]].layer,
+             *lead = nodes[tn_group_lead(g, p->cover->graph)].layer;
   const char *value = p->cover->graph->values.v[g->out[0]].name;
-  if (layer[0] != '\0')
-    tn_text_add(text, layer);
+  if (last[0] != '\0')
+    tn_text_add(text, last);
+  else if (lead != NULL && lead[0] != '\0')
+    tn_text_add(text, lead);
   else if (value != NULL)
     tn_text_add(text, value);
   else
@@ -135,4 +149,43 @@ tn_status tn_program_report(const tn_program *p, json_t **report) {
   return *report != NULL
              ? TN_OK
              : tn_failf(p->env, TN_ENOMEM, "out of memory while reporting on program %s", p->name);
+}
+
+/* ---- captures ---- */
+
+/* false: out of memory. */
+static bool add_uncaptured_launch(const tn_program *p, int32_t step, json_t *list) {
+  tn_text reason = tn_text_new(p->env);
+  tn_capture_part_reason(&p->steps[step], &reason);
+  json_t *one = reason.failed ? NULL
+                              : json_pack("{s:s, s:i, s:s}", "op", p->steps[step].name, "launch", (int)step,
+                                          "reason", reason.v);
+  tn_text_free(&reason);
+  return one != NULL && json_array_append_new(list, one) == 0;
+}
+
+/* Fills a list of launches, and counts the captured parts. */
+static bool describe_captures(const tn_program *p, const tn_capture_part *parts, int32_t n, json_t *list,
+                              int32_t *captured) {
+  bool ok = list != NULL;
+  for (int32_t i = 0; i < n; i++) {
+    *captured += parts[i].captured;
+    bool enqueued = !parts[i].captured && !p->segments[parts[i].segment].fallback;
+    for (int32_t k = parts[i].first; ok && enqueued && k < parts[i].first + parts[i].n; k++)
+      ok = add_uncaptured_launch(p, k, list);
+  }
+  return ok;
+}
+
+tn_status tn_program_report_captures(const tn_program *p, bool captures, json_t *report) {
+  size_t most = tn_size_mul(tn_capture_parts_most(p), sizeof(tn_capture_part));
+  tn_capture_part *parts = tn_alloc(p->env, most);
+  json_t *list = json_array();
+  int32_t captured = 0, n = parts != NULL && captures ? tn_capture_parts_list(p, true, parts) : 0;
+  bool ok = parts != NULL && describe_captures(p, parts, n, list, &captured);
+  tn_release(p->env, parts);
+  if (ok) ok = json_object_set_new(report, "captured_parts", json_integer(captured)) == 0;
+  if (ok && json_object_set(report, "uncaptured", list) != 0) ok = false;
+  json_decref(list);
+  return ok ? TN_OK : tn_failf(p->env, TN_ENOMEM, "out of memory while reporting on program %s", p->name);
 }

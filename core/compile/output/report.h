@@ -12,6 +12,10 @@
  * The caller's reference. */
 tn_status tn_program_report(const tn_program *program, json_t **report);
 
+/* Adds captured_parts, and uncaptured: [{op, launch, reason}], the launches that are enqueued in every run
+ * beside captured ones. captures: the device captures; otherwise 0 and []. */
+tn_status tn_program_report_captures(const tn_program *program, bool captures, json_t *report);
+
 /* The reason and the cost of one step on the fallback. The texts belong to the program. */
 typedef struct tn_fallback {
   const char *op; /* "conv2d of layer1.0.conv1" */

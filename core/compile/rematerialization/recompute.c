@@ -37,16 +37,24 @@ typedef struct node_set {
   int32_t n;
 } node_set;
 
-static const tn_pattern *region_pattern_of(const recomputation *r, const tn_group *g,
-                                           const tn_catalog_kernel **kernel) {
-  const tn_catalog *catalog = r->cover->catalog;
-  if (g->fallback != NULL) return NULL; /* its operands would have to be copied */
-  for (size_t i = 0; i < catalog->regions.n; i++)
-    if (catalog->regions.v[i].entry == g->entry) {
-      *kernel = &catalog->regions.v[i];
-      return catalog->regions.v[i].pattern;
-    }
+static const tn_catalog_kernel *find_kernel_of(const tn_catalog_kernel *v, size_t n, const tn_group *g) {
+  for (size_t i = 0; i < n; i++)
+    if (v[i].entry == g->entry) return &v[i];
   return NULL;
+}
+
+/* NULL: the group is not a region, or it falls back, and its operands would have to be copied. */
+static const tn_catalog_kernel *region_kernel_of(const recomputation *r, const tn_group *g) {
+  const tn_catalog *catalog = r->cover->catalog;
+  return g->fallback != NULL ? NULL : find_kernel_of(catalog->regions.v, catalog->regions.n, g);
+}
+
+/* The kernel of a group that can take more nodes: of a region, or of a node with a region as its epilogue. */
+static const tn_catalog_kernel *growing_kernel_of(const recomputation *r, const tn_group *g) {
+  const tn_catalog *catalog = r->cover->catalog;
+  const tn_catalog_kernel *kernel = region_kernel_of(r, g);
+  if (kernel != NULL || g->fallback != NULL) return kernel;
+  return find_kernel_of(catalog->epilogues.v, catalog->epilogues.n, g);
 }
 
 /* ---- the rule ---- */
@@ -148,12 +156,11 @@ static bool shortens_interval(const recomputation *r, int32_t reader, tn_val v) 
 static tn_status is_worth_recomputing(recomputation *r, int32_t reader, tn_val v, node_set *c, bool *worth) {
   const tn_graph *graph = r->cover->graph;
   const tn_group *g = &r->cover->groups.v[reader];
-  const tn_catalog_kernel *kernel = NULL;
   bool constant = false;
   *worth = false;
   if (r->live.maker[v] < 0 || r->live.maker[v] == reader) return TN_OK;
   const tn_group *source = &r->cover->groups.v[r->live.maker[v]];
-  if (region_pattern_of(r, source, &kernel) == NULL || !collect_nodes(graph, source, v, c)) return TN_OK;
+  if (region_kernel_of(r, source) == NULL || !collect_nodes(graph, source, v, c)) return TN_OK;
   if (g->n_nodes + c->n > TN_REGION_NODES || !has_affordable_operands(r, reader, v, c, &constant))
     return TN_OK;
   if (!constant &&
@@ -175,15 +182,30 @@ static bool make_all_results(const tn_graph *graph, const uint32_t *nodes, int32
   return true;
 }
 
+/* Whether the statement in front of an epilogue would read what one of the nodes makes. An epilogue comes
+ * behind its statement. */
+static bool statement_reads_nodes(const tn_graph *graph, const tn_catalog_kernel *kernel,
+                                  const uint32_t *nodes, int32_t n) {
+  for (int32_t i = 0; kernel->pattern->epilogue >= 0 && i < n; i++) {
+    const tn_gnode *node = &graph->nodes.v[nodes[i]];
+    if (node->def != kernel->defs[0]) continue;
+    for (int32_t k = 0; k < node->n_in; k++)
+      for (int32_t j = 0; j < n; j++)
+        if (node->in[k] != 0 && graph->values.v[node->in[k]].node == nodes[j]) return true;
+  }
+  return false;
+}
+
 /* Queries the group's kernel for other nodes and results; the group changes if the kernel accepts them. */
 static tn_status change_group(recomputation *r, int32_t index, const uint32_t *nodes, int32_t n,
                               const tn_val *out, int32_t n_out, bool *accepted) {
   tn_cover *cover = r->cover;
   tn_group *g = &cover->groups.v[index];
-  const tn_catalog_kernel *kernel = NULL;
+  const tn_catalog_kernel *kernel = growing_kernel_of(r, g);
   tn_candidate c = {0};
   *accepted = false;
-  if (region_pattern_of(r, g, &kernel) == NULL || !make_all_results(cover->graph, nodes, n, out, n_out))
+  if (kernel == NULL || !make_all_results(cover->graph, nodes, n, out, n_out) ||
+      statement_reads_nodes(cover->graph, kernel, nodes, n))
     return TN_OK;
   TN_TRY(tn_region_border(&cover->arena, cover->graph, kernel, nodes, n, out, n_out, &c));
   if (c.n_in > TN_REGION_OPERANDS) return TN_OK;
@@ -252,9 +274,7 @@ static tn_status recompute_value(recomputation *r, int32_t reader, tn_val v, boo
 }
 
 static tn_status recompute_operands(recomputation *r, int32_t reader) {
-  const tn_catalog_kernel *kernel = NULL;
-  if (r->live.dead[reader] || region_pattern_of(r, &r->cover->groups.v[reader], &kernel) == NULL)
-    return TN_OK;
+  if (r->live.dead[reader] || growing_kernel_of(r, &r->cover->groups.v[reader]) == NULL) return TN_OK;
   for (int32_t i = 0; i < r->cover->groups.v[reader].n_in; i++) {
     bool done = false;
     TN_TRY(recompute_value(r, reader, r->cover->groups.v[reader].in[i], &done));

@@ -1,13 +1,12 @@
 /* core/compile/select/cover_round.c: one round of covering a graph with kernels.
  *
  * Greedy. Patterns of several nodes are matched first, larger ones before smaller ones; regions grow over the
- * nodes that are left; single nodes get single kernels. Of two candidates for the same nodes the one of the
- * better family wins, then the cheaper one; a fused candidate must cost less than its parts. */
+ * nodes that are left; single nodes get single kernels, or one that also computes a region behind the node.
+ * Of two candidates for the same nodes the one of the better family wins, then the cheaper one; a fused
+ * candidate must cost less than its parts. */
 #include "core/compile/select/cover_round.h"
 
 #include <string.h>
-
-#include "core/compile/select/region.h"
 
 tn_status tn_round_start(tn_round *r, tn_env *env, tn_catalog *catalog, tn_graph *graph) {
   size_t n = graph->nodes.n;
@@ -44,44 +43,6 @@ void tn_round_finish(tn_round *r) {
   tn_arena_free(&r->arena);
 }
 
-/* ---- candidates ---- */
-
-/* The nodes that a candidate takes, in the arena. */
-static tn_status list_own_nodes(tn_round *r, const tn_candidate *c, const uint32_t **own, int32_t *n) {
-  uint32_t *nodes = tn_arena_alloc(&r->arena, (size_t)c->n_nodes * sizeof *nodes);
-  if (nodes == NULL) return TN_ENOMEM;
-  *n = 0;
-  for (int32_t i = 0; i < c->n_nodes; i++)
-    if (tn_candidate_takes(c, i)) nodes[(*n)++] = c->nodes[i];
-  *own = nodes;
-  return TN_OK;
-}
-
-static void note_inner_values(tn_round *r, const tn_candidate *c, const uint32_t *own, int32_t n) {
-  for (int32_t i = 0; i < n; i++) {
-    const tn_gnode *node = &r->graph->nodes.v[own[i]];
-    for (int32_t k = 0; k < node->n_out; k++) r->inner[node->first_out + (tn_val)k] = true;
-  }
-  for (int32_t i = 0; i < c->n_out; i++) r->inner[c->out[i]] = false;
-}
-
-/* Chooses a candidate: its nodes are taken and become one vertex of the contracted graph. */
-static tn_status choose_candidate(tn_round *r, const tn_candidate *candidate) {
-  const uint32_t *own = NULL;
-  int32_t n = 0;
-  TN_TRY(list_own_nodes(r, candidate, &own, &n));
-  for (int32_t i = 0; i < n; i++) r->taken[own[i]] = true;
-  if (n > 1) {
-    tn_contracted_set_start(&r->contracted);
-    for (int32_t i = 0; i < n; i++) tn_contracted_set_add(&r->contracted, own[i]);
-    tn_contracted_set_merge(&r->contracted, own, n);
-  }
-  note_inner_values(r, candidate, own, n);
-  tn_round_note_recomputed(r, candidate);
-  r->group[r->contracted.vertex[own[0]]] = (int32_t)r->chosen.n;
-  return tn_vec_push(r->env, &r->chosen, *candidate);
-}
-
 /* ---- patterns ---- */
 
 static int32_t largest_pattern_size(const tn_catalog *catalog) {
@@ -100,7 +61,7 @@ static tn_status cover_patterns(tn_round *r) {
       if (r->taken[i]) continue;
       TN_TRY(tn_round_best_match(r, i, size, &best));
       if (best.kernel != NULL) TN_TRY(tn_round_prefers_fused(r, &best, &fused));
-      if (best.kernel != NULL && fused) TN_TRY(choose_candidate(r, &best));
+      if (best.kernel != NULL && fused) TN_TRY(tn_round_choose(r, &best));
     }
   return TN_OK;
 }
@@ -115,7 +76,7 @@ static tn_status choose_region(tn_round *r, const tn_region_nodes *region) {
     tn_candidate candidate;
     TN_TRY(tn_region_candidate(&matcher, r->region_kernel[region->node[0]], region->node, n, &candidate));
     TN_TRY(tn_candidate_query(r->env, &r->arena, r->graph, &r->catalog->target, &candidate));
-    if (candidate.reason == NULL) return choose_candidate(r, &candidate);
+    if (candidate.reason == NULL) return tn_round_choose(r, &candidate);
   }
   return TN_OK;
 }
@@ -143,8 +104,11 @@ static tn_status cover_single_nodes(tn_round *r) {
     tn_candidate best = r->region_single[i];
     if (r->taken[i] || tn_node_kind_of(&r->graph->nodes.v[i]) != TN_NODE_WORK) continue;
     TN_TRY(tn_round_best_match(r, i, 1, &best));
+    bool joined = false;
+    if (best.kernel != NULL) TN_TRY(tn_round_join_epilogue(r, i, &best, &joined));
+    if (joined) continue;
     if (best.kernel != NULL) {
-      TN_TRY(choose_candidate(r, &best));
+      TN_TRY(tn_round_choose(r, &best));
     } else {
       r->uncovered[i] = true;
       r->n_uncovered++;
@@ -158,6 +122,7 @@ tn_status tn_round_cover(tn_round *r, tn_catalog *catalog) {
   TN_TRY(cover_patterns(r));
   TN_TRY(tn_round_sweep(r));
   TN_TRY(cover_regions(r));
+  TN_TRY(tn_round_merge_siblings(r));
   return cover_single_nodes(r);
 }
 

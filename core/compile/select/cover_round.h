@@ -3,7 +3,7 @@
 #ifndef TN_CORE_COMPILE_SELECT_COVER_ROUND_H
 #define TN_CORE_COMPILE_SELECT_COVER_ROUND_H
 
-#include "core/compile/select/match.h"
+#include "core/compile/select/region.h"
 
 /* A kernel that was considered for a node and not chosen: an entry of the node's list. */
 typedef struct tn_round_rejection {
@@ -44,8 +44,8 @@ tn_status tn_round_start(tn_round *round, tn_env *env, tn_catalog *catalog, tn_g
 void tn_round_finish(tn_round *round);
 
 /* Covers all nodes that are not taken, in this order: patterns of several nodes, larger ones first, after
- * which nodes without readers are swept; regions; single nodes. Marks the nodes that no kernel
- * accepts as uncovered. */
+ * which nodes without readers are swept; regions; single nodes, with an epilogue where a kernel computes
+ * both. Marks the nodes that no kernel accepts as uncovered. */
 tn_status tn_round_cover(tn_round *round, tn_catalog *catalog);
 
 /* Whether a kernel of a catalog accepts a node by itself; records the rejections. */
@@ -73,6 +73,35 @@ tn_status tn_round_prefers_fused(tn_round *round, const tn_candidate *fused, boo
 void tn_round_note_recomputed(tn_round *round, const tn_candidate *candidate);
 /* Sweeps the nodes and groups whose results have no reader left: they get no kernel. */
 tn_status tn_round_sweep(tn_round *round);
+
+/* ---- choose_group.c ---- */
+
+/* Makes a candidate a group: its nodes are taken and become one vertex of the contracted graph. Groups of the
+ * nodes are replaced; the candidate must have all of their nodes. */
+tn_status tn_round_choose(tn_round *round, const tn_candidate *candidate);
+
+/* A group of a region kernel, or a node that one takes by itself and that has no group yet. */
+typedef struct tn_round_region {
+  const tn_catalog_kernel *kernel;
+  uint32_t node[TN_REGION_NODES]; /* sorted */
+  int32_t n;
+} tn_round_region;
+
+/* The region of a node; false: the node belongs to no region of the kernels of this round. */
+bool tn_round_find_region(const tn_round *round, uint32_t node, tn_round_region *region);
+/* Whether nodes, among them all nodes of their groups, may become one group. */
+bool tn_round_is_convex(tn_round *round, const uint32_t *nodes, int32_t n);
+
+/* ---- merge_siblings.c ---- */
+
+/* Merges small regions that have one iteration space and read the same operand. */
+tn_status tn_round_merge_siblings(tn_round *round);
+
+/* ---- join_epilogue.c ---- */
+
+/* Chooses a kernel that computes a node, which `alone` would compute by itself, together with a region that
+ * reads its results. *joined is false if no kernel does. */
+tn_status tn_round_join_epilogue(tn_round *round, uint32_t node, const tn_candidate *alone, bool *joined);
 
 /* ---- rejections.c ---- */
 

@@ -11,6 +11,7 @@
 /* How the elements of an operand are drawn. */
 enum {
   TN_FILL_ANY,      /* -2 .. 2 */
+  TN_FILL_FAR,      /* with a mean of more than 1,000 standard deviations (bf16: 80) */
   TN_FILL_POSITIVE, /* 0.5 .. 2 */
   TN_FILL_AWAY,     /* 0.1 .. 2 with either sign: away from a kink at 0 */
   TN_FILL_DISTINCT, /* at least 0.05 apart: away from ties */
@@ -51,6 +52,7 @@ typedef struct tn_case {
   bool forward_only;                                   /* the gradient is not compared */
   /* The gradient is compared in f32 and f64 only: in narrower types its differences cancel to noise. */
   bool wide_gradient;
+  int32_t variance; /* the number of the result that is the variance of result 0; 0: there is none */
 } tn_case;
 
 /* Each ends with a NULL op. */

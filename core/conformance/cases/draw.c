@@ -58,6 +58,7 @@ tn_val tn_draw_counter(tn_draw *d, int64_t least) {
 
 static double draw_value(tn_rng *rng, const tn_case_input *input) {
   switch (input->fill) {
+  case TN_FILL_FAR: return (input->type.dtype == TN_BF16 ? 100 : 1500) + tn_rng_between(rng, -2, 2);
   case TN_FILL_POSITIVE: return tn_rng_between(rng, 0.5, 2);
   case TN_FILL_AWAY: {
     double v = tn_rng_between(rng, 0.1, 2);

@@ -49,6 +49,18 @@ static tn_val movement_case_slice(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
+/* Starts from far in front of the picture to behind it, with each optional operand present or absent. */
+static tn_val movement_case_crop(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 3, 5, true);
+  tn_type pairs = {tn_draw_flag(d) ? TN_I64 : TN_I32, 2, {t.dims[0], 2}};
+  int64_t height = tn_draw_size(d, 0, 5), width = tn_draw_size(d, 0, 5);
+  tn_val x = tn_draw_tensor(d, t, c->fill), start = 0, mirror = 0;
+  int64_t reach = tn_draw_between(d, 0, 7) == 0 ? 1 << 30 : tn_draw_between(d, 0, 6);
+  if (tn_draw_between(d, 0, 3) > 0) start = tn_draw_integers(d, pairs, -reach, reach + 1);
+  if (tn_draw_flag(d)) mirror = tn_draw_integers(d, pairs, 0, 2);
+  return tn_crop(d->b, x, start, mirror, height, width);
+}
+
 static tn_val movement_case_pad(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 4, true);
   int64_t low[TN_MAX_RANK], high[TN_MAX_RANK], inner[TN_MAX_RANK];
@@ -96,14 +108,33 @@ static tn_val movement_case_pack(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
+/* One rank: the result is the operand. Several ranks are trained in tests/integration/distributed. */
+static tn_val movement_case_all_reduce(tn_draw *d, const tn_case *c) {
+  tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), c->fill);
+  return tn_all_reduce(d->b, x, (int32_t)tn_draw_between(d, TN_REDUCTION_SUM, TN_REDUCTION_MAX));
+}
+
+static tn_val movement_case_reduce_scatter(tn_draw *d, const tn_case *c) {
+  tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 1, 5, true), c->fill);
+  return tn_reduce_scatter(d->b, x, (int32_t)tn_draw_between(d, TN_REDUCTION_SUM, TN_REDUCTION_MAX), 1);
+}
+
+static tn_val movement_case_all_gather(tn_draw *d, const tn_case *c) {
+  return tn_all_gather(d->b, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 1, 5, true), c->fill), 1);
+}
+
 const tn_case tn_movement_cases[] = {
     {"reshape", movement_case_reshape, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"transpose", movement_case_transpose, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"slice", movement_case_slice, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"crop", movement_case_crop, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"pad", movement_case_pad, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"concat", movement_case_concat, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"copy", movement_case_unary, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"reorder", movement_case_unary, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"pack", movement_case_pack, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"all_reduce", movement_case_all_reduce, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"reduce_scatter", movement_case_reduce_scatter, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"all_gather", movement_case_all_gather, TN_FILL_ANY, TN_CASE_NUMBERS},
     {NULL, NULL, 0, 0},
 };

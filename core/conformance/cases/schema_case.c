@@ -182,6 +182,11 @@ static tn_val pattern_emit_node(tn_draw *d, const tn_pattern *p, const tn_patter
   return tn_op_end(d->b);
 }
 
+/* An epilogue of one node behind the first result. Only regions of pointwise ops have such an op. */
+static tn_val pattern_emit_epilogue(tn_draw *d, const tn_pattern *p, tn_val first) {
+  return p->epilogue == TN_CLASS_POINTWISE ? tn_affine(d->b, first, 2, 0.5) : first;
+}
+
 tn_val tn_pattern_emit(tn_draw *d, const tn_case *c) {
   const tn_pattern_case *pc = (const tn_pattern_case *)c;
   const tn_pattern *p = pc->pattern;
@@ -198,5 +203,5 @@ tn_val tn_pattern_emit(tn_draw *d, const tn_case *c) {
   }
   for (int32_t i = 0; i < p->n_outs && d->n_inner < TN_CASE_INNER; i++)
     if (bound[p->outs[i]] != 0) d->inner[d->n_inner++] = bound[p->outs[i]];
-  return first;
+  return pattern_emit_epilogue(d, p, first);
 }

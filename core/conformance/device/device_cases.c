@@ -9,10 +9,11 @@ typedef struct device_case {
 } device_case;
 
 static const device_case device_cases[] = {
-    {"device/memory", tn_device_case_memory}, {"device/copy", tn_device_case_copy},
-    {"device/zero", tn_device_case_zero},     {"device/stream", tn_device_case_stream},
-    {"device/events", tn_device_case_events}, {"device/capture", tn_device_case_capture},
-    {"device/launch", tn_device_case_launch}, {"device/calls", tn_device_case_calls}};
+    {"device/memory", tn_device_case_memory},   {"device/copy", tn_device_case_copy},
+    {"device/zero", tn_device_case_zero},       {"device/stream", tn_device_case_stream},
+    {"device/events", tn_device_case_events},   {"device/time", tn_device_case_time},
+    {"device/capture", tn_device_case_capture}, {"device/launch", tn_device_case_launch},
+    {"device/calls", tn_device_case_calls}};
 static const device_case failure_case = {"device/failure", tn_device_case_failure};
 
 static tn_status try_device_case(tn_suite *suite, const device_case *one) {
@@ -27,6 +28,8 @@ static tn_status try_device_case(tn_suite *suite, const device_case *one) {
   status = TN_OK;
   if (wrong != NULL)
     status = tn_suite_fail(suite, one->name, wrong);
+  else if (f.lacking != NULL)
+    status = tn_suite_lack(suite, one->name, f.lacking);
   else
     suite->passed++;
   tn_text_free(&reason);

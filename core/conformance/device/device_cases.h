@@ -18,6 +18,7 @@ tn_status tn_device_case_copy(tn_device_fixture *f);
 tn_status tn_device_case_zero(tn_device_fixture *f);
 tn_status tn_device_case_stream(tn_device_fixture *f);
 tn_status tn_device_case_events(tn_device_fixture *f);
+tn_status tn_device_case_time(tn_device_fixture *f);
 tn_status tn_device_case_capture(tn_device_fixture *f);
 
 /* ---- launch_cases.c ---- */

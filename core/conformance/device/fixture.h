@@ -17,7 +17,8 @@ typedef struct tn_device_fixture {
   void *events[TN_FIXTURE_EVENTS];
   tn_launch_host launches[TN_FIXTURE_LAUNCHES]; /* valid until all streams have been waited for */
   tn_view views[3];
-  const char *wrong; /* the first expectation that failed; NULL: all hold */
+  const char *wrong;   /* the first expectation that failed; NULL: all hold */
+  const char *lacking; /* the reason why a case cannot be tried; NULL: it was */
 } tn_device_fixture;
 
 /* tn_device_fixture_close frees a fixture whose opening failed, too. */

@@ -1,8 +1,10 @@
-/* core/conformance/device/launch_cases.c: launches of kernels of an accepted family, ops on tensors of an
- * application, and a kernel that fails. */
+/* core/conformance/device/launch_cases.c: launches of kernels of an accepted family or of the device's own,
+ * ops on tensors of an application, and a kernel that fails. */
 #include <string.h>
 
 #include "core/conformance/device/device_cases.h"
+#include "core/conformance/device/own_kernels.h"
+#include "core/plugin/default_callbacks.h"
 #include "core/tensor/tensor.h"
 
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float), CALLS = 12, FAILS_AT = 2 };
@@ -81,14 +83,13 @@ static tn_status expect_row(tn_device_fixture *f, float first, const char *wrong
   return TN_OK;
 }
 
+static tn_status enqueue_captured(void *arg) { return enqueue_body(arg, 2, case_add); }
+
 /* A replay reads the present contents of the captured operands. */
 static tn_status capture_launch(tn_device_fixture *f) {
   const tn_backend *b = f->backend;
   void *compute = f->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
-  TN_TRY(b->capture_begin(f->env, f->device->device, compute));
-  tn_status enqueued = enqueue_body(f, 2, case_add);
-  tn_status status = b->capture_end(f->env, f->device->device, compute, &capture);
-  if (enqueued != TN_OK) status = enqueued;
+  tn_status status = b->capture(f->env, f->device->device, compute, enqueue_captured, f, &capture);
   for (int32_t seed = 5; seed < 8 && status == TN_OK; seed++) {
     status = put_row(f, (float)seed);
     if (status == TN_OK) status = b->capture_launch(f->env, capture, compute);
@@ -99,15 +100,19 @@ static tn_status capture_launch(tn_device_fixture *f) {
   return status;
 }
 
-tn_status tn_device_case_launch(tn_device_fixture *f) {
-  if (f->backend->accepts == NULL) return TN_OK;
+static tn_status launch_accepted(tn_device_fixture *f) {
   write_views(f);
   TN_TRY(put_row(f, 3));
   TN_TRY(enqueue_body(f, 0, case_fold));
   TN_TRY(enqueue_body(f, 1, case_add));
   TN_TRY(expect_row(f, 6, "a launch does not see its operands, its workspace and its folded memory"));
-  bool captures = f->backend->capture_begin != NULL && f->backend->enqueue != NULL;
+  bool captures = f->backend->capture != NULL && f->backend->enqueue != NULL;
   return captures ? capture_launch(f) : TN_OK;
+}
+
+/* A device without accepted kernels launches its own, one by one and as replays (own_kernels.c). */
+tn_status tn_device_case_launch(tn_device_fixture *f) {
+  return f->backend->accepts != NULL ? launch_accepted(f) : tn_own_kernels_launch(f);
 }
 
 /* ---- ops on tensors ---- */
@@ -140,38 +145,80 @@ tn_status tn_device_case_calls(tn_device_fixture *f) {
 
 /* ---- failures ---- */
 
+/* Enqueues launches, one of which fails. own: the device's own kernel for failures. */
+static void enqueue_launches(tn_device_fixture *f, const tn_kernel *own) {
+  for (int32_t i = 0; i < TN_FIXTURE_LAUNCHES; i++) {
+    if (own == NULL) {
+      enqueue_body(f, i, i == FAILS_AT ? case_fail : case_add);
+    } else if (i == FAILS_AT) {
+      write_launch(f, &f->launches[i]);
+      own->launch(&f->launches[i].pub);
+    } else {
+      f->backend->copy(f->env, f->device->streams[TN_STREAM_COMPUTE], TN_COPY_ON_DEVICE, f->device_block[1],
+                       f->device_block[0], BYTES);
+    }
+  }
+}
+
 /* After the failure the device may refuse further work. */
-static void enqueue_failing(tn_device_fixture *f, bool recorded[2]) {
+static void enqueue_failing(tn_device_fixture *f, const tn_kernel *own, bool recorded[2]) {
   const tn_backend *b = f->backend;
   void *compute = f->device->streams[TN_STREAM_COMPUTE], *out = f->device->streams[TN_STREAM_COPY_OUT];
-  for (int32_t i = 0; i < TN_FIXTURE_LAUNCHES; i++) enqueue_body(f, i, i == FAILS_AT ? case_fail : case_add);
+  enqueue_launches(f, own);
   recorded[0] = b->event_record(f->env, f->events[0], compute) == TN_OK;
   if (recorded[0]) b->event_await(f->env, f->events[0], out);
   b->copy(f->env, out, TN_COPY_TO_HOST, f->host_block[1], f->device_block[1], BYTES);
   recorded[1] = b->event_record(f->env, f->events[1], out) == TN_OK;
 }
 
-tn_status tn_device_case_failure(tn_device_fixture *f) {
+static void expect_failure(tn_device_fixture *f, const bool recorded[2]) {
   const tn_backend *b = f->backend;
   void *compute = f->device->streams[TN_STREAM_COMPUTE];
-  bool recorded[2];
-  if (b->accepts == NULL || b->enqueue == NULL) return TN_OK;
-  write_views(f);
-  TN_TRY(put_row(f, 1));
-  TN_TRY(enqueue_body(f, 0, case_fold));
-  TN_TRY(b->stream_wait(f->env, compute));
-  enqueue_failing(f, recorded);
   if (recorded[0])
     tn_device_fixture_expect(f, b->event_wait(f->env, f->events[0]) != TN_OK,
                              "event_wait does not report a failure before the event was recorded");
   if (recorded[1]) b->event_wait(f->env, f->events[1]); /* must return; its status does not matter */
   tn_device_fixture_expect(f, b->stream_wait(f->env, compute) == TN_EDEVICE,
                            "stream_wait does not return TN_EDEVICE after a launch has failed");
+}
+
+/* The text of the failure is in the env. A driver may not know which of its own launches has failed. */
+static void expect_accepted_text(tn_device_fixture *f) {
   tn_device_fixture_expect(f, strstr(tn_error_text(f->env), "broken on purpose") != NULL,
                            "the text of a failure is not that of the kernel that failed");
   tn_device_fixture_expect(f, strstr(tn_error_text(f->env), name) != NULL,
                            "the text of a failure does not name the launch (l->name) that failed");
+}
+
+/* own: NULL for a failing kernel of an accepted family. */
+static tn_status fail_between(tn_device_fixture *f, const tn_kernel *own) {
+  const tn_backend *b = f->backend;
+  void *compute = f->device->streams[TN_STREAM_COMPUTE];
+  bool recorded[2];
+  write_views(f);
+  TN_TRY(put_row(f, 1));
+  if (own == NULL) TN_TRY(enqueue_body(f, 0, case_fold));
+  TN_TRY(b->stream_wait(f->env, compute));
+  tn_error_clear(f->env);
+  enqueue_failing(f, own, recorded);
+  expect_failure(f, recorded);
+  if (own == NULL)
+    expect_accepted_text(f);
+  else
+    tn_device_fixture_expect(f, tn_error_text(f->env)[0] != '\0', "a failure has no text");
   tn_device_fixture_expect(f, b->fill_zero(f->env, compute, f->device_block[1], BYTES) != TN_OK,
                            "a stream accepts new work after a launch on it has failed");
+  return TN_OK;
+}
+
+/* A synchronous device returns the failure of a launch from the launch itself. */
+tn_status tn_device_case_failure(tn_device_fixture *f) {
+  const tn_kernel *own = NULL;
+  if (f->backend->accepts != NULL && f->backend->enqueue != NULL) return fail_between(f, NULL);
+  if (tn_backend_is_synchronous(f->backend)) return TN_OK;
+  TN_TRY(tn_own_kernels_find_failing(f, &own));
+  if (own != NULL) return fail_between(f, own);
+  f->lacking = "no kernel of its family has the pattern \"y = device_failure(x)\", and it accepts no kernels "
+               "that could fail; see docs/plugins/backend.md, section 13";
   return TN_OK;
 }

@@ -2,6 +2,7 @@
  * Blocks are so large that a copy takes a while, so a missing wait shows. */
 #include <string.h>
 
+#include "core/base/system.h"
 #include "core/conformance/device/device_cases.h"
 
 enum { BLOCK = TN_FIXTURE_BLOCK, BLOCKS = TN_FIXTURE_BLOCKS, ROUNDS = 24, LATE = 32, ODD = 13 };
@@ -106,13 +107,22 @@ static tn_status copy_late(const tn_device_fixture *f, int32_t role, int32_t dir
   return tn_device_fixture_enqueue_copy(f, role, direction, to, right, BLOCK);
 }
 
+/* Polls event_done as a rank of several devices does, or blocks in event_wait. */
+static tn_status wait_for_event(const tn_device_fixture *f, void *event, bool poll) {
+  int32_t done = 0;
+  if (!poll || f->backend->event_done == NULL) return f->backend->event_wait(f->env, event);
+  while (done == 0) TN_TRY(f->backend->event_done(f->env, event, &done));
+  return TN_OK;
+}
+
 /* Copies in, on the device, and out on three streams, with the same events in every round and no waits
  * between. */
 tn_status tn_device_case_events(tn_device_fixture *f) {
   for (int32_t i = 0; i < 2; i++) tn_device_fixture_write(f->host_block[i], BLOCK, 5 + i);
   TN_TRY(tn_device_fixture_copy(f, TN_COPY_TO_DEVICE, f->device_block[2], f->host_block[2],
-                                BLOCK));                /* other bytes */
-  TN_TRY(f->backend->event_wait(f->env, f->events[0])); /* never recorded, so complete */
+                                BLOCK)); /* other bytes */
+  for (int32_t poll = 0; poll < 2; poll++)
+    TN_TRY(wait_for_event(f, f->events[0], poll)); /* never recorded, so complete */
   TN_TRY(f->backend->event_await(f->env, f->events[0], f->device->streams[TN_STREAM_COPY_IN]));
   for (int32_t i = 0; i < ROUNDS; i++) {
     TN_TRY(copy_late(f, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, f->device_block[0], f->host_block[1 - i % 2],
@@ -125,7 +135,7 @@ tn_status tn_device_case_events(tn_device_fixture *f) {
                                           f->device_block[1], BLOCK));
     TN_TRY(await_stream(f, 2, TN_STREAM_COPY_OUT, TN_STREAM_COPY_IN));
     if (i % 2 == 0) continue;
-    TN_TRY(f->backend->event_wait(f->env, f->events[2]));
+    TN_TRY(wait_for_event(f, f->events[2], i % 4 == 1));
     for (int32_t k = 0; k < 2; k++) {
       tn_device_fixture_expect(f, tn_device_fixture_holds(f->host_block[2 + k], BLOCK, 5 + k),
                                "a stream does not wait for the event that it awaits");
@@ -135,8 +145,30 @@ tn_status tn_device_case_events(tn_device_fixture *f) {
   return TN_OK;
 }
 
+/* The device's clock does not run backwards, and not faster than the host's, which sees the waiting as well.
+ */
+tn_status tn_device_case_time(tn_device_fixture *f) {
+  const tn_backend *b = f->backend;
+  void *stream = f->device->streams[TN_STREAM_COMPUTE];
+  if (b->event_seconds == NULL) return TN_OK;
+  for (int32_t i = 0; i < ROUNDS; i++) {
+    double seconds = -1, start_s = tn_clock_s();
+    TN_TRY(b->event_record(f->env, f->events[0], stream));
+    TN_TRY(tn_device_fixture_enqueue_copy(f, TN_STREAM_COMPUTE, TN_COPY_ON_DEVICE, f->device_block[1],
+                                          f->device_block[0], BLOCK));
+    TN_TRY(b->event_record(f->env, f->events[1], stream));
+    TN_TRY(b->stream_wait(f->env, stream));
+    TN_TRY(b->event_seconds(f->env, f->events[0], f->events[1], &seconds));
+    tn_device_fixture_expect(f, seconds >= 0, "event_seconds is negative, or was not set");
+    tn_device_fixture_expect(f, seconds <= 1.1 * (tn_clock_s() - start_s) + 1e-3,
+                             "event_seconds is longer than the work took with its wait");
+  }
+  return TN_OK;
+}
+
 /* The captured work begins and ends on the compute stream and uses another stream between. */
-static tn_status record_captured_work(const tn_device_fixture *f) {
+static tn_status record_captured_work(void *arg) {
+  const tn_device_fixture *f = arg;
   TN_TRY(tn_device_fixture_enqueue_copy(f, TN_STREAM_COMPUTE, TN_COPY_ON_DEVICE, f->device_block[1],
                                         f->device_block[0], BLOCK));
   TN_TRY(await_stream(f, 0, TN_STREAM_COMPUTE, TN_STREAM_COMM));
@@ -170,13 +202,11 @@ static tn_status check_capture(tn_device_fixture *f, void *capture) {
 /* The fixture has new events: an event that was recorded outside a capture cannot be awaited inside. */
 tn_status tn_device_case_capture(tn_device_fixture *f) {
   void *compute = f->device->streams[TN_STREAM_COMPUTE], *capture = NULL;
-  if (f->backend->capture_begin == NULL) return TN_OK;
+  if (f->backend->capture == NULL) return TN_OK;
   tn_device_fixture_write(f->host_block[0], BLOCK, 7);
   TN_TRY(tn_device_fixture_copy(f, TN_COPY_TO_DEVICE, f->device_block[3], f->host_block[0], BLOCK));
-  TN_TRY(f->backend->capture_begin(f->env, f->device->device, compute));
-  tn_status recorded = record_captured_work(f);
-  tn_status status = f->backend->capture_end(f->env, f->device->device, compute, &capture);
-  if (recorded != TN_OK) status = recorded;
+  tn_status status =
+      f->backend->capture(f->env, f->device->device, compute, record_captured_work, f, &capture);
   if (status == TN_OK) status = check_capture(f, capture);
   if (capture != NULL) f->backend->capture_delete(f->env, capture);
   return status;

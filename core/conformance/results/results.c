@@ -33,10 +33,10 @@ tn_status tn_suite_check_device(tn_suite *suite, const char *name) {
   return reason != NULL ? tn_suite_fail(suite, "device", reason) : TN_ENOMEM;
 }
 
-static tn_suite_known *find_known(tn_suite *suite, const tn_trial *t) {
+static tn_suite_known *find_known(tn_suite *suite, const char *op, const char *dtype) {
   for (size_t i = 0; i < suite->known.n; i++) {
     tn_suite_known *k = &suite->known.v[i];
-    if (tn_text_glob(k->op, t->c->op) && tn_text_glob(k->dtype, tn_dtype_name(t->dtype))) return k;
+    if (tn_text_glob(k->op, op) && tn_text_glob(k->dtype, dtype)) return k;
   }
   return NULL;
 }
@@ -47,16 +47,22 @@ static bool is_recorded(const tn_suite *suite, const char *name) {
   return n > 0 && strcmp(suite->unsupported.v[n - 1].name, name) == 0;
 }
 
-static tn_status record_unsupported(tn_suite *suite, const tn_trial *t, const char *reason) {
-  const char *name = tn_arena_printf(&suite->arena, "%s/%s", t->c->op, tn_dtype_name(t->dtype));
+/* `shown`: the name of the case in a failure. */
+static tn_status record_unsupported(tn_suite *suite, const char *op, const char *dtype, const char *shown,
+                                    const char *reason) {
+  const char *name = tn_arena_printf(&suite->arena, "%s/%s", op, dtype);
   tn_suite_failure one = {name, tn_arena_strdup(&suite->arena, reason)};
-  tn_suite_known *known = find_known(suite, t);
+  tn_suite_known *known = find_known(suite, op, dtype);
   if (name == NULL || one.reason == NULL) return TN_ENOMEM;
   if (known != NULL) known->met = true;
   if (is_recorded(suite, name)) return TN_OK;
   TN_TRY(tn_vec_push(suite->env, &suite->unsupported, one));
   if (known != NULL || suite->options->unsupported == NULL) return TN_OK;
-  return tn_suite_fail(suite, tn_suite_trial_name(suite, t), reason);
+  return tn_suite_fail(suite, shown, reason);
+}
+
+tn_status tn_suite_lack(tn_suite *suite, const char *name, const char *reason) {
+  return record_unsupported(suite, "device", strchr(name, '/') + 1, name, reason);
 }
 
 tn_status tn_suite_record(tn_suite *suite, const tn_trial *t, const tn_verdict *verdict) {
@@ -64,7 +70,9 @@ tn_status tn_suite_record(tn_suite *suite, const tn_trial *t, const tn_verdict *
   switch (verdict->what) {
   case TN_VERDICT_PASSED: suite->passed++; return TN_OK;
   case TN_VERDICT_FAILED: return tn_suite_fail(suite, tn_suite_trial_name(suite, t), verdict->text);
-  case TN_VERDICT_UNSUPPORTED: return record_unsupported(suite, t, verdict->text);
+  case TN_VERDICT_UNSUPPORTED:
+    return record_unsupported(suite, t->c->op, tn_dtype_name(t->dtype), tn_suite_trial_name(suite, t),
+                              verdict->text);
   default: return TN_OK;
   }
 }

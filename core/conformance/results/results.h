@@ -61,6 +61,9 @@ void tn_suite_begin(const tn_suite *suite, const char *name);
 tn_status tn_suite_record(tn_suite *suite, const tn_trial *trial, const tn_verdict *verdict);
 /* Records a failure and reports it to the caller. */
 tn_status tn_suite_fail(tn_suite *suite, const char *name, const char *reason);
+/* Records a case of the device as unsupported. "device/failure" is the op "device" with the dtype "failure"
+ * in the list of unsupported ops. */
+tn_status tn_suite_lack(tn_suite *suite, const char *name, const char *reason);
 /* Counts a launch. tn_trial_watch.launched with the suite as context. */
 void tn_suite_count_launch(void *suite, const char *kernel, const char *plugin);
 /* After a case has failed: a device that no longer works ends the suite and is one more failure. */

@@ -3,6 +3,8 @@
 
 #include "core/compile/kernels/answers.h"
 #include "core/exec/device/pin_threads.h"
+#include "core/exec/device/required_kernels.h"
+#include "core/plugin/default_callbacks.h"
 
 #include <string.h>
 
@@ -42,6 +44,15 @@ static tn_status set_pin(tn_device *device, const tn_device_request *request, tn
   return tn_pin_check(&device->env, pin, *(const int64_t *)option_value(options, threads));
 }
 
+/* The folder of a backend under the cache folder, unless its section sets it. The backend makes it when it
+ * has something to store. */
+static tn_status set_cache(tn_device *device, const char *folder, tn_options *options) {
+  const tn_option *option = common_option(options, "cache", TN_OPT_TEXT);
+  if (folder == NULL || *folder == '\0' || option == NULL || is_option_given(options, option)) return TN_OK;
+  const char *own = tn_arena_printf(&device->memory, "%s/%s", folder, options->item->name);
+  return own != NULL ? tn_options_set_text(&device->env, options, "cache", own) : TN_ENOMEM;
+}
+
 /* The options struct of a backend or an extension: defaults, then [backend.NAME], then the options of [run]
  * that the section does not set. */
 static tn_status fill_backend_options(tn_device *device, const tn_device_request *request,
@@ -53,6 +64,7 @@ static tn_status fill_backend_options(tn_device *device, const tn_device_request
   if (request->configure != NULL) TN_TRY(request->configure(env, request->context, &options));
   TN_TRY(set_threads(device, request->threads, &options));
   TN_TRY(set_pin(device, request, &options, &pin));
+  TN_TRY(set_cache(device, request->cache, &options));
   TN_TRY(tn_options_finish(env, &options));
   if (backend->parallel != NULL) device->pin = pin;
   *data = options.data;
@@ -71,11 +83,16 @@ static tn_status open_backend(tn_device *device, const tn_device_request *reques
                               void **self) {
   const void *options = NULL;
   TN_TRY(fill_backend_options(device, request, backend, &options));
-  return backend->open != NULL ? backend->open(&device->env, options, self) : TN_OK;
+  return backend->open(&device->env, options, self);
 }
 
-/* The registry checks that a family has all its functions. An extension may lack some; its family must not be
- * an extension itself. */
+tn_status tn_device_open_extension(tn_device *device, const tn_device_request *request,
+                                   const tn_backend *extension) {
+  device->extension = extension;
+  return open_backend(device, request, extension, &device->extension_self);
+}
+
+/* The family of an extension must not be an extension itself, since that has no devices. */
 static tn_status check_family(tn_device *device) {
   const tn_backend *b = device->backend;
   if (b->extends == NULL) return TN_OK;
@@ -116,6 +133,16 @@ static tn_status check_accepted(tn_device *device) {
       b->accepts);
 }
 
+/* Without memory of its own a device works in the host's. */
+static tn_status check_host_memory(tn_device *device) {
+  if (device->target.properties.host_addressable || !tn_backend_has_host_memory(device->backend))
+    return TN_OK;
+  return tn_failf(
+      &device->env, TN_EABI,
+      "its properties do not say host_addressable, and it has no memory_new; set host_addressable, "
+      "or define memory_new, memory_delete, copy and fill_zero");
+}
+
 static tn_status describe_target(tn_device *device, int32_t index) {
   const tn_backend *b = device->backend;
   size_t commas = 0;
@@ -142,6 +169,8 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   TN_TRY(b->properties(&device->env, device->self, index, &device->target.properties));
   device->target.properties.struct_size =
       sizeof(device->target.properties); /* the backend's may be smaller */
+  TN_TRY(check_host_memory(device));
+  tn_properties_complete(&device->target.properties);
   TN_TRY(tn_answers_create(&device->env, &device->target.answers));
   return check_accepted(device);
 }
@@ -156,21 +185,20 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
                             const char *name) {
   const tn_backend *named;
   TN_TRY(find_backend(device, registry, name, &named));
-  if (named->extends != NULL) {
-    TN_TRY(find_backend(device, registry, named->extends, &device->backend));
-    device->extension = named;
-  } else {
+  if (named->extends == NULL)
     device->backend = named;
-  }
+  else
+    TN_TRY(find_backend(device, registry, named->extends, &device->backend));
   TN_TRY(check_family(device));
   TN_TRY(open_backend(device, request, device->backend, &device->self));
-  if (device->extension != NULL) TN_TRY(open_backend(device, request, named, &device->extension_self));
-  device->team = named->parallel != NULL ? named : device->backend->parallel != NULL ? device->backend : NULL;
+  if (named->extends != NULL) TN_TRY(tn_device_open_extension(device, request, named));
   device->uncaptured = request->uncaptured;
-  if (request->pin.n > 0 && (device->team == NULL || tn_options_find(&device->team->item, "pin") == NULL))
+  if (request->pin.n > 0 &&
+      (device->backend->parallel == NULL || tn_options_find(&device->backend->item, "pin") == NULL))
     tn_logf(&device->env, TN_LOG_WARN, "[run] pin has no effect: backend '%s' has no option pin", name);
   TN_TRY(check_device_index(device, request->index));
-  return describe_target(device, request->index);
+  TN_TRY(describe_target(device, request->index));
+  return tn_device_check_kernels(device, registry);
 }
 
 tn_status tn_device_start(tn_device *device) {
@@ -229,9 +257,8 @@ static tn_status try_fallback(tn_env *env, tn_registry *registry, const tn_devic
   return TN_OK;
 }
 
-/* next: index of the first name after that of the device. */
-static tn_status find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
-                               int32_t next, tn_device *device) {
+tn_status tn_device_find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                                  int32_t next, tn_device *device) {
   const char *reserve = request->reserve;
   if (request->fallback == TN_FALLBACK_NONE) return TN_OK;
   for (int32_t i = next; i < request->n_names && device->fallback == NULL; i++)
@@ -241,21 +268,28 @@ static tn_status find_fallback(tn_env *env, tn_registry *registry, const tn_devi
   return try_fallback(env, registry, request, reserve, device);
 }
 
+static tn_status keep_reasons(tn_device *device, const tn_text *reasons) {
+  device->passed_over = tn_arena_strdup(&device->memory, reasons->v != NULL ? reasons->v : "");
+  return device->passed_over != NULL ? TN_OK : TN_ENOMEM;
+}
+
 tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_request *request,
                            tn_device **device) {
   *device = NULL;
   tn_text reasons = tn_text_new(env);
-  tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = cpu");
+  tn_status status = tn_failf(env, TN_EINVAL, "no backend is named; set [backend] use = auto");
   for (int32_t i = 0; i < request->n_names; i++) {
-    status = open_candidate(env, registry, request, request->names[i], true, device);
-    if (status == TN_OK) status = find_fallback(env, registry, request, i + 1, *device);
+    status = open_candidate(env, registry, request, request->names[i], !request->closed, device);
+    if (status == TN_OK) status = tn_device_find_fallback(env, registry, request, i + 1, *device);
     if (!tries_next_backend(status)) break;
     tn_text_addf(&reasons, "%s%s", i > 0 ? "; " : "", tn_error_text(env));
     if (i + 1 < request->n_names)
-      tn_logf(env, TN_LOG_WARN, "%s; trying '%s'", tn_error_text(env), request->names[i + 1]);
+      tn_logf(env, request->automatic ? TN_LOG_INFO : TN_LOG_WARN, "%s; trying '%s'", tn_error_text(env),
+              request->names[i + 1]);
   }
   if (tries_next_backend(status) && request->n_names > 1 && reasons.v != NULL)
     tn_failf(env, status, "none of the backends can be used: %s", reasons.v);
+  if (status == TN_OK) status = keep_reasons(*device, &reasons);
   tn_text_free(&reasons);
   if (status == TN_OK) {
     tn_error_clear(env); /* the reasons are in the log */
@@ -275,9 +309,8 @@ void tn_device_destroy(tn_device *device) {
   for (int32_t role = 0; role < TN_STREAMS; role++)
     if (device->streams[role] != NULL) b->stream_delete(&device->env, device->streams[role]);
   if (device->device != NULL) b->device_close(&device->env, device->device);
-  if (device->extension_self != NULL && extension->close != NULL)
-    extension->close(&device->env, device->extension_self);
-  if (device->self != NULL && b->close != NULL) b->close(&device->env, device->self);
+  if (device->extension_self != NULL) extension->close(&device->env, device->extension_self);
+  if (device->self != NULL) b->close(&device->env, device->self);
   tn_arena_free(&device->memory);
   /* device->env is in the block that is released, so a copy of it releases the block. */
   tn_error_record record = device->record;
@@ -298,9 +331,7 @@ tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn
                   .in_layout = in,
                   .out_layout = out,
                   .variant = choice->id,
-                  .native = backend->native == NULL
-                                ? NULL
-                                : backend->native(&device->env, device->device, stream, kernel->family),
+                  .native = backend->native(&device->env, device->device, stream, kernel->family),
                   .backend = tn_target_self(&device->target, kernel->family)};
   return kernel->prepare(&p, prepared);
 }

@@ -14,10 +14,9 @@ typedef struct tn_device {
   tn_arena memory;             /* of options and names */
   const tn_backend *backend;   /* of the family */
   const tn_backend *extension; /* if the name is that of an extension; else NULL */
-  const tn_backend *team;      /* the extension or backend whose `parallel` kernels use, or NULL */
   void *self, *extension_self; /* the backends' objects */
   int32_t index;
-  void *device;
+  void *device; /* NULL: not open */
   void *streams[TN_STREAMS];
   tn_target target;
   int64_t bytes, peak_bytes; /* allocated now, and at most so far */
@@ -28,6 +27,7 @@ typedef struct tn_device {
   struct tn_comm *comm; /* its communicator (collective.h); NULL: it is the only device */
   /* Runs ops for which this device has no kernel, on the host; started when first needed. May be NULL. */
   struct tn_device *fallback;
+  const char *passed_over;   /* the reasons against the names before its own, "; " between; "" */
   struct tn_device_use *use; /* of core/tensor, for a device that an application opened; NULL inside a run */
 } tn_device;
 
@@ -51,8 +51,11 @@ typedef struct tn_device_request {
    * host memory among the names after the one that is opened, and then `reserve` (may be NULL). */
   int32_t fallback;
   const char *reserve;
-  bool uncaptured; /* launches are enqueued one by one, even where the device supports capture */
-  tn_ints pin;     /* processors for the threads of a backend with that option; empty: not bound */
+  bool uncaptured;   /* launches are enqueued one by one, even where the device supports capture */
+  tn_ints pin;       /* processors for the threads of a backend with that option; empty: not bound */
+  bool automatic;    /* `auto` chose names: the reasons against them are no warnings */
+  const char *cache; /* the folder under which backends have folders of their own; NULL: none */
+  bool closed; /* the device is described and not opened: programs can be compiled for it, and not run */
 } tn_device_request;
 
 /* Opens the first usable backend of `names` ("cuda", "onednn", "cpu"); for an extension, its family too. The
@@ -61,13 +64,30 @@ tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_r
                            tn_device **device);
 void tn_device_destroy(tn_device *device);
 
+/* absent_device.c: a device for which programs can be compiled and not run: a file (device_file.h) has its
+ * properties. Of the request it uses the fallback. Messages begin with the file and the line. */
+tn_status tn_device_from_file(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                              const char *path, tn_device **device);
+
+/* Opens a backend that extends the device's family. */
+tn_status tn_device_open_extension(tn_device *device, const tn_device_request *request,
+                                   const tn_backend *extension);
+
+/* The fallback that the request asks for, if there is one. next: index of the first name to try. */
+tn_status tn_device_find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                                  int32_t next, tn_device *device);
+
 /* Opens the device and streams of a fallback, unless they are open. */
 tn_status tn_device_start(tn_device *device);
 
-/* The argument of the team's `parallel`. */
-static inline void *tn_device_team_object(const tn_device *device) {
-  bool extends = device->team != NULL && device->team == device->extension;
-  return extends ? device->extension_self : device->device;
+/* Whether launches are captured and replayed. */
+static inline bool tn_device_captures(const tn_device *device) {
+  return !device->uncaptured && device->backend->capture != NULL;
+}
+
+/* The name by which it was opened: of the extension, or of the family. */
+static inline const char *tn_device_name(const tn_device *device) {
+  return device->extension != NULL ? device->extension->item.name : device->backend->item.name;
 }
 
 /* Prepares a kernel for one use on the device. *prepared is left unchanged for a kernel without prepare. */

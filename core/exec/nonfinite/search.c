@@ -2,6 +2,7 @@
  * leaves behind to the first one that is not finite although its operands are. */
 #include "core/exec/nonfinite/search.h"
 
+#include "core/exec/collective.h"
 #include "core/exec/nonfinite/search_state.h"
 #include "core/graph/input_state.h"
 
@@ -71,7 +72,7 @@ static tn_status fetch_result(tn_nonfinite_search *f, const tn_view *view, bool 
   void *stream = device->streams[TN_STREAM_COPY_OUT];
   TN_TRY(device->backend->copy(&device->env, stream, TN_COPY_TO_HOST, f->bytes, view->data, (uint64_t)bytes));
   *data = f->bytes;
-  return device->backend->stream_wait(&device->env, stream);
+  return tn_device_wait_stream(device, stream);
 }
 
 static tn_status search_scan_results(void *context, const tn_bound_step *b) {

@@ -1,7 +1,7 @@
 /* core/exec/tune/measure.h: a tuner that measures variants of kernels on an open device and stores the
  * results in a file: one file per device name and number of threads, one line per variant and shape, "KEY
  * SECONDS KERNEL VARIANT". The key is a hash of the kernel, the versions of its plugin and of its backend's
- * libraries, and the ops and types of the match. */
+ * libraries, the ops of the match with their attributes, its types, and which operands are cold. */
 #ifndef TN_CORE_EXEC_TUNE_MEASURE_H
 #define TN_CORE_EXEC_TUNE_MEASURE_H
 
@@ -11,6 +11,10 @@
  * NULL or "": measurements are not stored. measure: false reads the file only. An unreadable file, or one
  * with another heading, is logged and not changed. */
 tn_status tn_tune_open(tn_device *device, const char *folder, bool measure);
+
+/* The measurements that one device knows are known to another, in memory, so that both choose alike although
+ * a file lacks those of a busy machine. Does nothing where one has no tuner. */
+void tn_tune_copy(tn_device *to, tn_device *from);
 
 /* The default folder: $XDG_CACHE_HOME/tenon, or $HOME/.cache/tenon; NULL if neither variable is set. The
  * caller frees it (tn_release). */

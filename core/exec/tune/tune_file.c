@@ -130,10 +130,14 @@ static tn_status append_line(tn_tune_file *f, uint64_t key, double seconds, cons
   return status;
 }
 
-void tn_tune_file_add(tn_tune_file *f, uint64_t key, double seconds, const char *variant) {
+void tn_tune_file_remember(tn_tune_file *f, uint64_t key, double seconds) {
   tn_timing timing = {key, seconds};
   read_once(f);
   if (tn_vec_push(f->env, &f->timings, timing) != TN_OK) tn_error_clear(f->env);
+}
+
+void tn_tune_file_add(tn_tune_file *f, uint64_t key, double seconds, const char *variant) {
+  tn_tune_file_remember(f, key, seconds);
   if (!f->writable || append_line(f, key, seconds, variant) == TN_OK) return;
   tn_logf(f->env, TN_LOG_WARN, "measurements of kernels are not stored: %s", tn_error_text(f->env));
   tn_error_clear(f->env);

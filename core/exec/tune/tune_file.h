@@ -24,6 +24,8 @@ typedef struct tn_tune_file {
 tn_status tn_tune_file_open(tn_env *env, const char *folder, const char *heading, tn_tune_file *file);
 void tn_tune_file_close(tn_tune_file *file);
 bool tn_tune_file_find(tn_tune_file *file, uint64_t key, double *seconds);
+/* Stores a measurement in memory alone. */
+void tn_tune_file_remember(tn_tune_file *file, uint64_t key, double seconds);
 /* Stores a measurement in memory and appends a line to the file, in one write, so that processes may share
  * it. A failure to write is logged. variant: text of the line after the time. */
 void tn_tune_file_add(tn_tune_file *file, uint64_t key, double seconds, const char *variant);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/system.h"
+#include "core/compile/output/report.h"
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/programs/control_block.h"
@@ -80,8 +81,8 @@ static tn_status bench_prepare(tn_bench *b) {
   b->micro_batches = b->which == TN_PROGRAM_STEP ? (int32_t)b->run->settings.optimizer.accumulate : 1;
   TN_TRY(tn_run_open_device(b->run, &b->device));
   if (b->which == TN_PROGRAM_STEP) TN_TRY(tn_plan_file_read(b->run, &request.choices));
-  TN_TRY(
-      tn_programs_open(b->run, &b->run->env, b->device, &request, b->micro_batches, &b->set, &b->executor));
+  request.slots = b->micro_batches;
+  TN_TRY(tn_programs_open(b->run, &b->run->env, b->device, &request, &b->set, &b->executor));
   TN_TRY(tn_bench_list_passes(b));
   TN_TRY(tn_executor_run(b->executor, b->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(b->executor, 0));
@@ -137,7 +138,10 @@ static void bench_set_options(tn_bench *b, tn_bench_options o) {
 
 static tn_status bench_report(tn_bench *b, char **json) {
   json_t *result = bench_result(b);
-  tn_status status = result && b->options.launches ? tn_bench_launches(b, result) : TN_OK;
+  const tn_program *program = b->set.programs[b->which];
+  tn_status status =
+      result ? tn_program_report_captures(program, tn_device_captures(b->device), result) : TN_OK;
+  if (status == TN_OK && result && b->options.launches) status = tn_bench_launches(b, result);
   if (status == TN_OK) return tn_json_take(b->run, result, json);
   json_decref(result);
   return status;

@@ -1,8 +1,10 @@
 /* core/train/commands/bench_load.c: samples per second of the loader alone: some batches to warm up, then
- * timed batches, like the usual scripts for other loaders. */
+ * timed batches, like the usual scripts for other loaders. The device only decides which transforms it leaves
+ * to the host. */
 #include "core/train/commands/bench.h"
 
 #include "core/base/system.h"
+#include "core/train/distributed/devices.h"
 #include "core/train/loop/feeder.h"
 
 enum { WARMUP = 4, STEPS = 40 };
@@ -36,8 +38,13 @@ static tn_status bench_load_allocate_slot(tn_bench_loader *b, tn_batch *slot) {
 }
 
 static tn_status bench_load_prepare(tn_bench_loader *b) {
-  b->n_slots = tn_run_input_slots(b->run);
-  TN_TRY(tn_feeder_options(b->run, TN_SPLIT_TRAIN, b->n_slots, &b->loader_options));
+  tn_device *device = NULL;
+  b->n_slots = tn_run_input_slots(b->run, tn_run_steps_per_launch(b->run));
+  TN_TRY(tn_run_open_device(b->run, &device));
+  tn_status status =
+      tn_feeder_options(b->run, TN_SPLIT_TRAIN, &device->target, b->n_slots, &b->loader_options);
+  tn_device_destroy(device);
+  TN_TRY(status);
   if (b->options.batch > 0) b->loader_options.batch = b->options.batch;
   TN_TRY(tn_feeder_require(b->run, tn_loader_create(&b->run->env, &b->loader_options, &b->loader)));
   b->slots = tn_arena_alloc(&b->arena, tn_size_mul((size_t)b->n_slots, sizeof *b->slots));

@@ -10,6 +10,7 @@ typedef struct tn_eval_command {
   tn_device *device;
   tn_program_set set;
   tn_executor *executor;
+  tn_loader *loader; /* opened, and not taken by the feeder yet */
   tn_feeder *feeder;
   tn_metric_sums sums;
 } tn_eval_command;
@@ -25,13 +26,16 @@ static tn_status eval_run(tn_eval_command *e) {
   tn_measure_outputs outputs;
   request.batch[TN_PROGRAM_EVAL] = s->data[TN_SPLIT_VALID].section.batch;
   TN_TRY(tn_run_open_device(e->run, &e->device));
-  TN_TRY(tn_programs_open(e->run, &e->run->env, e->device, &request, slots, &e->set, &e->executor));
+  TN_TRY(tn_feeder_open_loader(e->run, TN_SPLIT_VALID, &e->device->target, slots, &e->loader));
+  request.loaders[TN_SPLIT_VALID] = e->loader;
+  request.slots = slots;
+  TN_TRY(tn_programs_open(e->run, &e->run->env, e->device, &request, &e->set, &e->executor));
   int32_t index = e->set.index[TN_PROGRAM_EVAL];
   TN_TRY(tn_executor_run(e->executor, e->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(e->executor, 0));
   TN_TRY(tn_weights_load_required(e->run, e->executor, e->set.map, "evaluate"));
   TN_TRY(tn_programs_refresh(&e->set, e->executor));
-  tn_status status = tn_feeder_create(e->run, TN_SPLIT_VALID, e->executor, index,
+  tn_status status = tn_feeder_create(e->run, TN_SPLIT_VALID, &e->loader, e->executor, index,
                                       e->set.programs[TN_PROGRAM_EVAL], slots, &e->feeder);
   TN_TRY(tn_feeder_require(e->run, status));
   TN_TRY(tn_metric_sums_init(&e->set.arena, &e->set, &e->sums));
@@ -52,6 +56,7 @@ tn_status tn_run_eval(tn_run *run, char **json) {
     status = tn_json_take(run, result, json);
   }
   tn_feeder_destroy(e.feeder);
+  tn_loader_destroy(e.loader);
   tn_executor_destroy(e.executor);
   tn_programs_free(run, &e.set);
   tn_device_destroy(e.device);

@@ -9,6 +9,7 @@
 
 #include "core/base/system.h"
 #include "core/base/vec.h"
+#include "core/exec/device/device_file.h"
 #include "core/plugin/context.h"
 #include "core/train/settings/settings.h"
 #include "tenon/plugin/backend.h"
@@ -147,9 +148,7 @@ static tn_status inspect_list_devices(tn_context *context, const tn_backend *bac
     tn_device_properties properties = {.struct_size = sizeof properties};
     TN_TRY(backend->properties(env, self, i, &properties));
     json_array_append_new(devices,
-                          json_pack("{s:s, s:i, s:f, s:i}", "name", properties.name, "threads",
-                                    properties.threads, "memory_mib",
-                                    (double)properties.memory_bytes / 1048576.0, "arch", properties.arch));
+                          tn_device_file_json(backend->item.name, backend->accepts, count, &properties));
   }
   return TN_OK;
 }
@@ -163,11 +162,11 @@ static json_t *inspect_backend_json(tn_context *context, const tn_backend *backe
   void *self = NULL;
   tn_status status = tn_options_start(env, &arena, &backend->item, &options);
   if (status == TN_OK) status = tn_options_finish(env, &options);
-  if (status == TN_OK && backend->open) status = backend->open(env, options.data, &self);
-  if (status == TN_OK && backend->count)
+  if (status == TN_OK) status = backend->open(env, options.data, &self);
+  if (status == TN_OK && backend->extends == NULL)
     status = inspect_list_devices(context, backend, self, json_object_get(json, "devices"));
   if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
-  if (self && backend->close) backend->close(env, self);
+  if (self) backend->close(env, self);
   tn_arena_free(&arena);
   return json;
 }

@@ -1,16 +1,27 @@
 /* core/train/commands/plan.c: tn_run_plan: compiles and reports the programs that training would run. */
+#include <string.h>
+
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/distributed/devices.h"
+#include "core/train/loop/feeder.h"
 #include "core/train/programs/plan_report.h"
 #include "core/train/result.h"
 
+/* The plan of several devices depends on what their communicator says of itself. */
+static tn_status plan_command_communicator(tn_run *run, tn_device *device) {
+  const void *options = NULL;
+  if (run->ranks == 1) return TN_OK;
+  return tn_devices_communicator(run, device, &device->target.communicator, &options);
+}
+
 /* The batches of [data], or 1 for a configuration without data. */
-static tn_status plan_command_batches(tn_run *run, const tn_device *device, bool trains,
+static tn_status plan_command_batches(tn_run *run, tn_device *device, bool trains,
                                       tn_program_request *request) {
   const tn_data_setting *data = run->settings.data;
   request->batch[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT] = 1;
   if (!trains) return TN_OK;
   TN_TRY(tn_devices_count(run, device));
+  TN_TRY(plan_command_communicator(run, device));
   if (data[TN_SPLIT_TRAIN].given)
     TN_TRY(tn_run_rank_batch(run, TN_SPLIT_TRAIN, &request->batch[TN_PROGRAM_STEP]));
   if (data[TN_SPLIT_VALID].given)
@@ -26,7 +37,7 @@ static bool plan_command_has_loss(const tn_run *run) {
 static tn_status plan_command_report(tn_run *run, const tn_device *device, const tn_program_set *set,
                                      char **text) {
   json_t *json = NULL;
-  TN_TRY(tn_plan_report(run, device, set, tn_run_input_slots(run), &json));
+  TN_TRY(tn_plan_report(run, device, set, tn_run_input_slots(run, tn_run_steps_per_launch(run)), &json));
   return tn_json_take(run, json, text);
 }
 
@@ -47,20 +58,35 @@ static tn_status plan_command_check_pass(tn_run *run, const char *name) {
   return status;
 }
 
-tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **dump) {
+/* The caller's struct may be of an older header: members that it lacks are 0. */
+static tn_plan_options plan_command_options(const tn_plan_options *given) {
+  tn_plan_options o = {0};
+  if (given) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
+  return o;
+}
+
+tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, char **dump) {
+  tn_plan_options wanted = plan_command_options(given);
   tn_text text = tn_text_new(&run->env);
-  tn_compile_options options = {.dump_after = dump_after, .dump = &text};
+  tn_compile_options options = {.dump_after = wanted.dump_after, .dump = &text};
   tn_program_request request = {.dump = dump ? &options : NULL};
   tn_program_set set = {.map = NULL};
   tn_device *device = NULL;
+  tn_loader *loaders[2] = {NULL, NULL};
   *json = NULL;
   if (dump) *dump = NULL;
   run->planning = true;
-  tn_status status = plan_command_check_pass(run, dump_after);
+  run->device_file = wanted.device;
+  tn_status status = plan_command_check_pass(run, wanted.dump_after);
   if (status == TN_OK) status = tn_run_open_device(run, &device);
   if (status == TN_OK) status = plan_command_batches(run, device, plan_command_has_loss(run), &request);
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
     status = tn_plan_file_read(run, &request.choices);
+  for (int32_t split = 0; status == TN_OK && split < 2 && request.batch[TN_PROGRAM_STEP] > 0; split++) {
+    status =
+        tn_feeder_open_loader(run, split, &device->target, tn_run_most_input_slots(run), &loaders[split]);
+    request.loaders[split] = loaders[split];
+  }
   if (status == TN_OK) status = tn_programs_build(run, &device->target, &request, &set);
   if (status == TN_OK) status = plan_command_report(run, device, &set, json);
   if (status == TN_OK && dump) {
@@ -69,8 +95,10 @@ tn_status tn_run_plan(tn_run *run, const char *dump_after, char **json, char **d
   }
   tn_text_free(&text);
   tn_programs_free(run, &set);
+  for (int32_t split = 0; split < 2; split++) tn_loader_destroy(loaders[split]);
   tn_device_destroy(device);
   run->ranks = 0;
   run->planning = false;
+  run->device_file = NULL;
   return status;
 }

@@ -54,7 +54,8 @@ static tn_status predict_prepare(tn_predict_command *p, const char *path) {
   if (rows > 0 && rows < p->batch) p->batch = rows;
   request.batch[TN_PROGRAM_PREDICT] = p->batch;
   TN_TRY(tn_run_open_device(p->run, &p->device));
-  TN_TRY(tn_programs_open(p->run, &p->run->env, p->device, &request, 1, &p->set, &p->executor));
+  request.slots = 1;
+  TN_TRY(tn_programs_open(p->run, &p->run->env, p->device, &request, &p->set, &p->executor));
   p->program = p->set.programs[TN_PROGRAM_PREDICT];
   p->index = p->set.index[TN_PROGRAM_PREDICT];
   if (p->program->n_inputs != 1)

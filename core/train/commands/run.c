@@ -33,6 +33,7 @@ static tn_status run_read_options(tn_run *run, const tn_run_options *given) {
   run->output = run_copy_text(run, options->output);
   run->resume = run_copy_text(run, options->resume);
   run->terminal_columns = options->terminal;
+  run->quiet = options->quiet != 0;
   if ((options->output && run->output == NULL) || (options->resume && run->resume == NULL)) return TN_ENOMEM;
   return options->weights ? run_set_weights(run, options->weights) : TN_OK;
 }

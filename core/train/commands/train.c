@@ -71,6 +71,7 @@ static tn_status train_prepare(tn_train_ranks *all) {
   for (int32_t r = 0; r < all->n; r++) {
     tn_training *t = &all->trainings[r];
     status = r > 0 ? tn_devices_open(t->run, first, &t->device) : TN_OK;
+    if (status == TN_OK) t->device->target.communicator = all->communicator;
     if (status == TN_OK) status = tn_training_prepare(t);
     if (status == TN_OK) continue;
     return r > 0 ? tn_wrap(&all->run->env, tn_error_move(all->run, t->run), "rank %d", (int)r) : status;
@@ -150,18 +151,17 @@ static json_t *train_metrics_json(tn_metric_sums *sums) {
 
 static json_t *train_result(tn_training *t) {
   double seconds = tn_clock_s() - t->started_s;
-  bool direct = t->device->target.properties.host_addressable != 0;
-  int64_t planned = tn_executor_planned_bytes(t->set.map, t->set.list, t->set.n, t->slots, direct),
-          measured = t->device->peak_bytes;
-  return json_pack(
-      "{s:s, s:I, s:I, s:f, s:f, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f}", "status", t->end_reason,
-      "epochs", (json_int_t)t->progress.epoch, "steps", (json_int_t)t->progress.step, "seconds", seconds,
-      "first_step_s", t->first_step_s, "run", t->folder ? t->folder : "", "devices",
-      (int)tn_run_ranks(t->run), "train", train_metrics_json(&t->epoch_sums), "valid",
-      train_metrics_json(&t->valid_sums), "planned_peak_mib", (double)planned / 1048576.0,
-      "measured_peak_mib", (double)measured / 1048576.0, "planned_peak_bytes", (json_int_t)planned,
-      "measured_peak_bytes", (json_int_t)measured, "stall_s", tn_loader_stall_s(tn_feeder_loader(t->train)),
-      "cache_mib", (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0);
+  int64_t planned = tn_training_planned_bytes(t), measured = t->device->peak_bytes;
+  return json_pack("{s:s, s:I, s:I, s:f, s:f, s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f}",
+                   "status", t->end_reason, "epochs", (json_int_t)t->progress.epoch, "steps",
+                   (json_int_t)t->progress.step, "seconds", seconds, "first_step_s", t->first_step_s, "run",
+                   t->folder ? t->folder : "", "backend", tn_device_name(t->device), "devices",
+                   (int)tn_run_ranks(t->run), "train", train_metrics_json(&t->epoch_sums), "valid",
+                   train_metrics_json(&t->valid_sums), "planned_peak_mib", (double)planned / 1048576.0,
+                   "measured_peak_mib", (double)measured / 1048576.0, "planned_peak_bytes",
+                   (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured, "stall_s",
+                   tn_loader_stall_s(tn_feeder_loader(t->train)), "cache_mib",
+                   (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0);
 }
 
 /* The status of a finished run, with its message. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/exec/device/auto_backend.h"
 #include "core/exec/tune/measure.h"
 
 /* ---- opening ---- */
@@ -33,19 +34,26 @@ static tn_status devices_check_backend_sections(tn_run *run, const tn_words *nam
 }
 
 /* While planning, the tuner uses earlier measurements and makes no new ones. */
-static tn_status devices_open_tuner(tn_run *run, tn_device *device) {
+static tn_status devices_open_tuner(tn_run *run, tn_device *device, const char *folder) {
   const tn_backend_section *s = &run->settings.backend;
   if (s->autotune == TN_AUTOTUNE_NO) return TN_OK;
-  char *user_folder = *s->tune_folder == '\0' ? tn_tune_folder(&run->env) : NULL;
-  bool measure = s->autotune == TN_AUTOTUNE_YES && !run->planning;
-  tn_status status = tn_tune_open(device, user_folder != NULL ? user_folder : s->tune_folder, measure);
-  tn_release(&run->env, user_folder);
-  return status;
+  return tn_tune_open(device, folder, s->autotune == TN_AUTOTUNE_YES && !run->planning);
+}
+
+/* [backend] tune_folder, or else the user's cache folder; "": neither is known. */
+static tn_status devices_cache_folder(tn_run *run, const char **folder) {
+  *folder = run->settings.backend.tune_folder;
+  if (**folder != '\0') return TN_OK;
+  char *of_user = tn_tune_folder(&run->env);
+  if (of_user == NULL) return TN_OK;
+  *folder = tn_arena_strdup(&run->arena, of_user);
+  tn_release(&run->env, of_user);
+  return *folder != NULL ? TN_OK : TN_ENOMEM;
 }
 
 /* Destroys the device if its tuner cannot be opened. */
-static tn_status devices_add_tuner(tn_run *run, tn_device **device) {
-  tn_status status = devices_open_tuner(run, *device);
+static tn_status devices_add_tuner(tn_run *run, const char *folder, tn_device **device) {
+  tn_status status = devices_open_tuner(run, *device, folder);
   if (status == TN_OK) return TN_OK;
   tn_error_move(&run->env, &(*device)->env);
   tn_device_destroy(*device);
@@ -85,25 +93,36 @@ static tn_status devices_locate_failure(tn_run *run, const tn_words *names, tn_s
 }
 
 tn_status tn_run_open_device(tn_run *run, tn_device **device) {
-  tn_words names;
+  tn_backend_names use;
   int64_t threads = 0;
   tn_ints pin;
+  const char *folder = NULL;
   TN_TRY(devices_resolve_pin(run, &threads, &pin));
-  TN_TRY(tn_words_split(&run->arena, run->settings.backend.use, &names));
-  TN_TRY(devices_check_backend_sections(run, &names));
-  tn_device_request request = {.names = names.v,
-                               .n_names = names.n,
+  tn_status status =
+      tn_backend_names_read(&run->env, run->registry, &run->arena, run->settings.backend.use, &use);
+  if (status != TN_OK) return devices_wrap_key(run, status, "backend", "use");
+  TN_TRY(devices_check_backend_sections(run, &use.words));
+  TN_TRY(devices_cache_folder(run, &folder));
+  tn_device_request request = {.names = use.words.v,
+                               .n_names = use.words.n,
+                               .automatic = use.automatic,
                                .index = run->rank,
                                .threads = (int32_t)threads,
                                .pin = pin,
+                               .cache = folder,
                                .configure = devices_configure_backend,
                                .context = run,
                                .uncaptured = !run->settings.backend.capture,
                                .fallback = run->settings.backend.fallback + 1,
-                               .reserve = TN_DEFAULT_BACKEND};
-  tn_status status = tn_device_create(&run->env, run->registry, &request, device);
-  if (status == TN_OK) status = devices_add_tuner(run, device);
-  return status == TN_OK ? TN_OK : devices_locate_failure(run, &names, status);
+                               .reserve = TN_DEFAULT_FALLBACK,
+                               .closed = run->planning};
+  if (run->device_file != NULL) {
+    TN_TRY(tn_device_from_file(&run->env, run->registry, &request, run->device_file, device));
+    return devices_add_tuner(run, request.cache, device);
+  }
+  status = tn_device_create(&run->env, run->registry, &request, device);
+  if (status == TN_OK) status = devices_add_tuner(run, request.cache, device);
+  return status == TN_OK ? TN_OK : devices_locate_failure(run, &use.words, status);
 }
 
 /* ---- how many ---- */
@@ -130,9 +149,10 @@ tn_status tn_devices_count(tn_run *run, const tn_device *device) {
   return TN_OK;
 }
 
-tn_status tn_devices_open(tn_run *run, const tn_device *first, tn_device **device) {
+tn_status tn_devices_open(tn_run *run, tn_device *first, tn_device **device) {
   tn_status status = tn_run_open_device(run, device);
   if (status != TN_OK) return tn_wrap(&run->env, status, "device %d", (int)run->rank);
+  tn_tune_copy(*device, first);
   if ((*device)->backend == first->backend && (*device)->extension == first->extension) return TN_OK;
   return tn_failf(&run->env, TN_EUNAVAILABLE,
                   "device %d is one of backend '%s', but device 0 of '%s'; all must be of one backend",

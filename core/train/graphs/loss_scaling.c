@@ -1,8 +1,9 @@
 /* core/train/graphs/loss_scaling.c: loss scaling by the precision policy, and skipped updates.
  *
  * The gradients of a scaled loss are scaled; after reduction and packing they are divided by the scale. The
- * predicate of every commit of the update is whether all gradients are finite. The scale's own state is
- * always committed, and running statistics are committed if they are finite. */
+ * predicate of every commit of the update is whether all scaled gradients are finite, so that the division
+ * joins the launch of the optimizer. The scale's own state is always committed. A channel of a running
+ * statistic keeps its old value if the new one is not finite. */
 #include "core/base/text.h"
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
@@ -43,20 +44,33 @@ tn_status tn_updater_scale(tn_updater *u) {
                   policy->item.name, tn_type_format(type, text));
 }
 
-tn_val tn_updater_unscale(tn_updater *u, tn_val flat) {
-  return u->scale ? tn_mul(u->b, flat, tn_op1(u->b, "reciprocal", u->scale)) : flat;
+/* Sums in f16 overflow from 65520 on, also where the loss is not scaled. */
+static bool loss_scaling_reduces_in_f16(const tn_updater *u) {
+  return u->graph->ranks > 1 && u->settings->distributed.reduce_dtype == TN_REDUCE_F16;
 }
 
 static bool loss_scaling_guards(const tn_updater *u) {
-  return u->scale || u->settings->optimizer.clip > 0 || u->settings->optimizer.check_finite;
+  return u->scale || loss_scaling_reduces_in_f16(u) || u->settings->optimizer.clip > 0 ||
+         u->settings->optimizer.check_finite;
+}
+
+/* `value` where it is finite, elsewhere what the state holds. An elementwise choice is part of the pointwise
+ * region that makes the value; one predicate for the whole tensor would be a reduction of its own. */
+static tn_status loss_scaling_guard_commit(tn_updater *u, size_t commit) {
+  tn_val value = u->graph->commits.v[commit].value;
+  const tn_gstate *found = tn_graph_find_state(u->graph, u->graph->commits.v[commit].path);
+  if (found == NULL || !tn_dtype_is_float(tn_graph_type(u->graph, value)->dtype)) return TN_OK;
+  /* a copy: the call below may move the table of states */
+  tn_gstate s = *found;
+  tn_val old = tn_graph_state(u->graph, s.path, &s.type, s.what, s.init, s.where);
+  if (!old) return u->env->record->code;
+  u->graph->commits.v[commit].value = tn_where(u->b, tn_is_finite(u->b, value), value, old);
+  return tn_build_status(u->b);
 }
 
 tn_status tn_updater_guard_statistics(tn_updater *u) {
-  for (size_t i = 0; loss_scaling_guards(u) && i < u->graph->commits.n; i++) {
-    tn_val value = u->graph->commits.v[i].value;
-    if (!tn_dtype_is_float(tn_graph_type(u->graph, value)->dtype)) continue;
-    u->graph->commits.v[i].predicate = tn_op1(u->b, "all_finite", value);
-  }
+  for (size_t i = 0; loss_scaling_guards(u) && i < u->graph->commits.n; i++)
+    TN_TRY(loss_scaling_guard_commit(u, i));
   return tn_build_status(u->b);
 }
 
@@ -68,13 +82,22 @@ static tn_status loss_scaling_add_outputs(tn_updater *u) {
   return u->scale ? tn_graph_output(u->graph, TN_OUTPUT_LOSS_SCALE, u->scale) : TN_OK;
 }
 
-tn_status tn_updater_guard(tn_updater *u, tn_val flat) {
+tn_status tn_updater_guard(tn_updater *u, tn_val scaled) {
   const tn_precision *policy = u->settings->precision;
   u->applied = 0;
   if (!loss_scaling_guards(u)) return TN_OK;
-  u->applied = tn_op1(u->b, "all_finite", flat);
+  u->applied = tn_op1(u->b, "all_finite", scaled);
+  if (u->scale) {
+    /* with a scale of 0 or near it, finite gradients do not stay finite */
+    u->unscale = tn_op1(u->b, "reciprocal", u->scale);
+    u->applied = tn_op2(u->b, "and", u->applied, tn_is_finite(u->b, u->unscale));
+  }
   TN_TRY(tn_build_status(u->b));
   TN_TRY(loss_scaling_add_outputs(u));
   if (!u->scale || !policy->update) return TN_OK;
   return loss_scaling_call_policy(u, policy->update, (tn_build_frame){.in = &u->applied, .n_in = 1});
+}
+
+tn_val tn_updater_unscale(tn_updater *u, tn_val scaled) {
+  return u->scale ? tn_mul(u->b, scaled, u->unscale) : scaled;
 }

@@ -18,7 +18,7 @@
 
 typedef struct tn_precision_pass {
   const tn_settings *settings;
-  size_t end;         /* the first node for which the policy is not asked */
+  size_t begin, end;  /* the policy is asked for the nodes from `begin` to `end` - 1 */
   tn_val *cast;       /* [value * TN_DTYPES + dtype]: an earlier cast; 0: there is no cast yet */
   const bool *leaves; /* per old value: it is an output or committed */
 } tn_precision_pass;
@@ -49,8 +49,8 @@ static bool precision_changes_node(const tn_settings *s, const tn_graph *g, cons
 }
 
 /* Whether the policy changes any operand of the graph. */
-static bool precision_changes_graph(const tn_settings *s, const tn_graph *g, size_t end) {
-  for (size_t i = 0; i < g->nodes.n && i < end; i++)
+static bool precision_changes_graph(const tn_settings *s, const tn_graph *g, size_t begin, size_t end) {
+  for (size_t i = begin; i < g->nodes.n && i < end; i++)
     if (precision_changes_node(s, g, &g->nodes.v[i])) return true;
   return false;
 }
@@ -97,7 +97,8 @@ static tn_status precision_ask_policy(const tn_rewrite *r, const tn_precision_pa
   w->dtype[i] = TN_ANY;
   if (!precision_is_float_operand(r->from, node, i)) return TN_OK;
   int32_t dtype = tn_graph_type(r->from, node->in[i])->dtype;
-  if ((size_t)(node - r->from->nodes.v) >= p->end) return w->dtype[i] = dtype, TN_OK;
+  size_t number = (size_t)(node - r->from->nodes.v);
+  if (number < p->begin || number >= p->end) return w->dtype[i] = dtype, TN_OK;
   int32_t decided = precision_call_policy(p->settings, node, i, dtype);
   TN_TRY(precision_check_decision(r, node, i, decided));
   w->tf32 |= decided == TN_PRECISION_TF32;
@@ -240,11 +241,12 @@ static void precision_mark_leaving(const tn_graph *g, bool *leaves) {
   for (size_t i = 0; i < g->commits.n; i++) leaves[g->commits.v[i].value] = true;
 }
 
-tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t end, tn_graph **graph) {
+tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t begin, size_t end,
+                            tn_graph **graph) {
   tn_graph *from = *graph, *to = NULL;
-  if (!precision_changes_graph(settings, from, end)) return TN_OK;
+  if (!precision_changes_graph(settings, from, begin, end)) return TN_OK;
   bool *leaves = tn_alloc(env, from->values.n);
-  tn_precision_pass p = {settings, end,
+  tn_precision_pass p = {settings, begin, end,
                          tn_alloc(env, tn_size_mul(from->values.n, TN_DTYPES * sizeof *p.cast)), leaves};
   tn_status status = leaves && p.cast ? TN_OK : TN_ENOMEM;
   if (status == TN_OK) {

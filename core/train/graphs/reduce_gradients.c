@@ -4,6 +4,8 @@
  * Gradients form buckets in the order in which they become ready. A bucket is reduced over ranks as soon as
  * its last gradient is ready (Li et al., "PyTorch Distributed", VLDB 2020). A bucket is a slice of the flat
  * vector: the memory pass computes gradients there and runs the collective in place, so there are no copies.
+ * [distributed] reduce_dtype = bf16 or f16 casts each bucket, still scaled by the loss scale, before the
+ * reduction, and its sum back to f32.
  * Micro-batches accumulate their gradients, bucket by bucket, in a region; only the program of the last
  * micro-batch, the step, reduces the sums. */
 #include "core/train/graphs/update_stages.h"
@@ -77,11 +79,31 @@ static tn_val bucket_accumulated(tn_updater *u, const tn_bucket *bucket, const c
   return value;
 }
 
-static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket) {
+static int32_t bucket_dtype(const tn_updater *u) {
+  static const int32_t dtypes[] = {
+      [TN_REDUCE_F32] = TN_F32, [TN_REDUCE_BF16] = TN_BF16, [TN_REDUCE_F16] = TN_F16};
+  return dtypes[u->settings->distributed.reduce_dtype];
+}
+
+/* The sum over ranks, as the op of a layer "bucket 2", so that messages and plans can name it. */
+static tn_val bucket_sum_over_ranks(tn_updater *u, int32_t number, tn_val gradient) {
+  const char *name = tn_arena_printf(u->arena, "bucket %d", (int)number);
+  if (name == NULL) {
+    tn_builder_fail(u->b, TN_ENOMEM);
+    return 0;
+  }
+  tn_build_frame frame = {.prefix = name, .where = ""};
+  tn_builder_push(u->b, &frame);
+  tn_val sum = tn_op1(u->b, "all_reduce", tn_cast(u->b, gradient, bucket_dtype(u)));
+  tn_builder_pop(u->b);
+  return tn_cast(u->b, sum, TN_F32);
+}
+
+static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket, int32_t number) {
   const char *path;
   tn_val gradient = bucket_pack(u, bucket);
   if (u->graph->micro_batches > 1) gradient = tn_add(u->b, bucket_accumulated(u, bucket, &path), gradient);
-  return u->graph->ranks > 1 ? tn_op1(u->b, "all_reduce", gradient) : gradient;
+  return u->graph->ranks > 1 ? bucket_sum_over_ranks(u, number, gradient) : gradient;
 }
 
 tn_val tn_updater_reduce(tn_updater *u) {
@@ -96,7 +118,8 @@ tn_val tn_updater_reduce(tn_updater *u) {
   for (int32_t i = 0; i < u->n_params;) {
     tn_bucket bucket = bucket_from(u, i);
     offsets[n] = bucket.start;
-    reduced[n++] = bucket_reduce(u, &bucket);
+    reduced[n] = bucket_reduce(u, &bucket, n);
+    n++;
     i += bucket.n;
   }
   if (n == 1) return reduced[0];

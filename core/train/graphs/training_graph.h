@@ -39,10 +39,11 @@ tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settin
 tn_status tn_accumulate_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
                              tn_model *model, tn_state_map *map, tn_update_info *info);
 
-/* Pass `precision`: asks the policy for the dtype of every float operand of the nodes before number `end`,
- * and inserts casts. Later nodes keep the dtypes of their operands. Replaces *graph, unless the policy
- * changes no operand. */
-tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t end, tn_graph **graph);
+/* Pass `precision`: asks the policy for the dtype of every float operand of the nodes from number `begin` to
+ * `end` - 1, and inserts casts. Other nodes keep the dtypes of their operands: transforms of the data, which
+ * give the values of the host, and the update. Replaces *graph, unless the policy changes no operand. */
+tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t begin, size_t end,
+                            tn_graph **graph);
 
 /* The graph that averages running statistics (buffers of float type) over ranks. NULL for one rank, and for a
  * model without such buffers. */

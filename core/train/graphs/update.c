@@ -86,9 +86,10 @@ static tn_status update_emit_stages(tn_updater *u, uint64_t seed, tn_val loss) {
   u->info->first_node = u->graph->nodes.n;
   TN_TRY(tn_updater_group(u));
   TN_TRY(tn_updater_allocate(u));
-  tn_val flat = tn_updater_unscale(u, tn_updater_reduce(u));
+  tn_val scaled = tn_updater_reduce(u);
   TN_TRY(tn_updater_guard_statistics(u));
-  TN_TRY(tn_updater_guard(u, flat));
+  TN_TRY(tn_updater_guard(u, scaled));
+  tn_val flat = tn_updater_unscale(u, scaled);
   if (u->settings->optimizer.clip > 0) flat = update_clip(u, flat, u->settings->optimizer.clip);
   TN_TRY(tn_build_status(u->b));
   size_t first = u->graph->commits.n;

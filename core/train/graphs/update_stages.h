@@ -5,7 +5,7 @@
  * reduce_gradients.c   reduce, accumulate       one flat vector, over ranks and micro-batches
  * parameter_groups.c   group, option            [group.NAME], values of scheduled options
  * optimizer_state.c    allocate, state          locations of parameters and optimizer state
- * loss_scaling.c       scale, unscale, guard    loss scaling, and which updates are applied
+ * loss_scaling.c       scale, guard, unscale    loss scaling, and which updates are applied
  * update.c             clip, optimizer, commits and the order of the stages */
 #ifndef TN_CORE_TRAIN_GRAPHS_UPDATE_STAGES_H
 #define TN_CORE_TRAIN_GRAPHS_UPDATE_STAGES_H
@@ -33,6 +33,7 @@ typedef struct tn_updater {
   int64_t count;                   /* elements of the flat region */
   const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
   tn_val scale;                    /* of the loss, an f32 scalar; 0: the loss is not scaled */
+  tn_val unscale;                  /* 1 / scale, set by `guard` */
   tn_val applied;                  /* predicate of every commit of the update; 0: they have no predicate */
 } tn_updater;
 
@@ -50,13 +51,14 @@ tn_status tn_updater_accumulate(tn_updater *u);
 
 /* Asks the precision policy for the scale of the loss. */
 tn_status tn_updater_scale(tn_updater *u);
-/* Divides the gradients by the scale. */
-tn_val tn_updater_unscale(tn_updater *u, tn_val flat);
-/* Loss scaling, clipping and check_finite make the update conditional: it is applied if the reduced, unscaled
- * gradients are finite. Then lets the policy update its scale. */
-tn_status tn_updater_guard(tn_updater *u, tn_val flat);
-/* Under the same conditions, makes each commit so far (those of the model) conditional on its value being
- * finite. */
+/* Loss scaling, clipping, check_finite and reductions in f16 make the update conditional: it is applied if
+ * the reduced, still scaled gradients are finite, and the inverse of the scale is. Then lets the policy
+ * update its scale. */
+tn_status tn_updater_guard(tn_updater *u, tn_val scaled);
+/* After `guard`: the gradients divided by the scale. */
+tn_val tn_updater_unscale(tn_updater *u, tn_val scaled);
+/* Under the same conditions, each element of the commits so far (those of the model) keeps its old value if
+ * the new one is not finite. */
 tn_status tn_updater_guard_statistics(tn_updater *u);
 
 /* Assigns each parameter to the first [group.NAME] that matches, or to group 0, and allocates the scheduled

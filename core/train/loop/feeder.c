@@ -118,7 +118,15 @@ static int64_t feeder_cache_bytes(const tn_run *run, int64_t bytes) {
   return bytes / tn_run_ranks(run);
 }
 
-tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader_options *options) {
+/* How many transforms the device applies: where it computes in host memory, `auto` means none. */
+static int32_t feeder_device_transforms(const tn_data_setting *data, const tn_target *target) {
+  bool late = target != NULL && !target->properties.host_addressable;
+  if (target == NULL || data->n_transforms == 0) return 0;
+  return data->device_transforms == TN_DEVICE_TRANSFORMS_AUTO && !late ? 0 : data->device_transforms;
+}
+
+tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
+                            tn_loader_options *options) {
   const tn_data_setting *data = &run->settings.data[split];
   const tn_data_section *s = &data->section;
   bool training = split == TN_SPLIT_TRAIN;
@@ -130,6 +138,7 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader
                                  .split = split,
                                  .transforms = data->transforms,
                                  .n_transforms = data->n_transforms,
+                                 .device_transforms = feeder_device_transforms(data, target),
                                  .shard = run->rank,
                                  .shards = tn_run_ranks(run),
                                  .accumulate = training ? (int32_t)run->settings.optimizer.accumulate : 1,
@@ -145,13 +154,38 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader
   return tn_run_rank_batch(run, split, &options->batch);
 }
 
-static tn_status feeder_prepare(tn_feeder *f, int32_t split, const tn_program *program) {
+tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
+                                tn_loader **loader) {
+  tn_loader_options options;
+  *loader = NULL;
+  if (!run->settings.data[split].given) return TN_OK;
+  TN_TRY(tn_feeder_options(run, split, target, slots, &options));
+  if (options.device_transforms == 0) return TN_OK;
+  tn_status status = tn_loader_create(&run->env, &options, loader);
+  if (status == TN_EUNAVAILABLE || (run->planning && status == TN_EIO)) {
+    if (run->planning)
+      tn_logf(&run->env, TN_LOG_WARN, "the plan has all transforms on the host: %s",
+              tn_error_text(&run->env));
+    tn_error_clear(&run->env);
+    return TN_OK;
+  }
+  return status;
+}
+
+/* Takes over the loader that was opened before, or creates one whose transforms all run on the host. */
+static tn_status feeder_take_loader(tn_feeder *f, const tn_loader_options *options, tn_loader **opened) {
+  f->loader = *opened;
+  *opened = NULL;
+  return f->loader != NULL ? TN_OK : tn_loader_create(&f->run->env, options, &f->loader);
+}
+
+static tn_status feeder_prepare(tn_feeder *f, int32_t split, tn_loader **opened, const tn_program *program) {
   const tn_data_setting *data = &f->run->settings.data[split];
   tn_loader_options options;
-  TN_TRY(tn_feeder_options(f->run, split, f->slots, &options));
+  TN_TRY(tn_feeder_options(f->run, split, NULL, f->slots, &options));
   f->rank_batch = options.batch;
   f->accumulate = options.accumulate;
-  TN_TRY(tn_loader_create(&f->run->env, &options, &f->loader));
+  TN_TRY(feeder_take_loader(f, &options, opened));
   TN_TRY(feeder_map_fields(f, data, program));
   TN_TRY(feeder_check_inputs(f, data, program));
   f->addresses = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->addresses));
@@ -165,14 +199,14 @@ static tn_status feeder_prepare(tn_feeder *f, int32_t split, const tn_program *p
                   data->where, (long long)tn_loader_samples(f->loader), (long long)data->section.batch);
 }
 
-tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, int32_t index,
-                           const tn_program *program, int32_t slots, tn_feeder **out) {
+tn_status tn_feeder_create(tn_run *run, int32_t split, tn_loader **opened, tn_executor *executor,
+                           int32_t index, const tn_program *program, int32_t slots, tn_feeder **out) {
   *out = NULL;
   tn_feeder *f = tn_alloc(&run->env, sizeof *f);
   if (f == NULL) return TN_ENOMEM;
   *f = (tn_feeder){
       .run = run, .arena = tn_arena_new(&run->env), .executor = executor, .index = index, .slots = slots};
-  tn_status status = feeder_prepare(f, split, program);
+  tn_status status = feeder_prepare(f, split, opened, program);
   if (status == TN_OK)
     *out = f;
   else

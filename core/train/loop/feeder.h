@@ -6,12 +6,20 @@
 #include "core/train/programs/programs.h"
 
 typedef struct tn_feeder tn_feeder;
-/* Creates a loader for a split, and connects its fields with the inputs of `program`. Fields of another type
- * and inputs without a field are errors. */
-tn_status tn_feeder_create(tn_run *run, int32_t split, tn_executor *executor, int32_t index,
-                           const tn_program *program, int32_t slots, tn_feeder **feeder);
-/* The loader options of a split, for a loader that reads ahead into `slots` slots. */
-tn_status tn_feeder_options(tn_run *run, int32_t split, int32_t slots, tn_loader_options *options);
+/* Takes the loader over from *opened, or creates one where that is NULL, and connects its fields with the
+ * inputs of `program`. Fields of another type and inputs without a field are errors. */
+tn_status tn_feeder_create(tn_run *run, int32_t split, tn_loader **opened, tn_executor *executor,
+                           int32_t index, const tn_program *program, int32_t slots, tn_feeder **feeder);
+/* Opens the loader of a split whose transforms the device may apply, before the programs are compiled, for
+ * tn_program_request.loaders. *loader is NULL if the host applies all transforms, and if the split is not
+ * available, which tn_feeder_create reports; while planning, also if it cannot be opened, with a warning. The
+ * caller destroys a loader that no feeder has taken. */
+tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
+                                tn_loader **loader);
+/* The loader options of a split, for a loader that reads ahead into `slots` slots. `target` decides which
+ * transforms the device applies; NULL: none. */
+tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
+                            tn_loader_options *options);
 /* Turns TN_EUNAVAILABLE, a missing split, into TN_EIO for splits that are required. */
 tn_status tn_feeder_require(tn_run *run, tn_status status);
 void tn_feeder_destroy(tn_feeder *feeder);

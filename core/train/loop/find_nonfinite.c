@@ -263,6 +263,7 @@ tn_status tn_training_find_nonfinite(tn_training *t) {
   tn_metric_sums_copy(&epoch, &t->epoch_sums);
   t->observers = NULL;
   t->max_ahead = 0;
+  t->steps_per_launch = 1;
   status = nonfinite_search(&s);
   if (status == TN_OK) status = nonfinite_conclude(&s, failure);
   t->observers = observers;

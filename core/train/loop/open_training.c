@@ -1,5 +1,4 @@
-/* core/train/loop/open_training.c: prepares a training run on one rank: programs, loaders, initial state,
- * observers. */
+/* core/train/loop/open_training.c: prepares a training run on one rank: programs, loaders, initial state. */
 #include "core/train/loop/training.h"
 
 #include <math.h>
@@ -21,10 +20,18 @@ static int64_t training_planned_steps(const tn_training *t) {
   return run->fast_dev_run && steps > 1 ? 1 : steps;
 }
 
+/* Launches of several steps depend on the time of the compiled step. */
+static int32_t training_count_slots(void *context) {
+  tn_training *t = context;
+  t->steps_per_launch = tn_training_steps_per_launch(t);
+  t->slots = tn_run_input_slots(t->run, t->steps_per_launch);
+  return t->slots;
+}
+
 static tn_status training_build_programs(tn_training *t) {
   tn_run *run = t->run;
   const tn_data_setting *data = run->settings.data;
-  tn_program_request request = {{0}};
+  tn_program_request request = {.count_slots = training_count_slots, .context = t};
   if (!data[TN_SPLIT_TRAIN].given)
     return tn_failf(&run->env, TN_EINVAL, "%s: no [data] source, expected one, for example source = digits",
                     run->ini.path);
@@ -32,24 +39,31 @@ static tn_status training_build_programs(tn_training *t) {
   if (data[TN_SPLIT_VALID].given)
     TN_TRY(tn_run_rank_batch(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
   TN_TRY(tn_plan_file_read(run, &request.choices));
-  t->slots = tn_run_input_slots(run);
+  for (int32_t split = 0; split < 2; split++) {
+    TN_TRY(tn_feeder_open_loader(run, split, &t->device->target, tn_run_most_input_slots(run),
+                                 &t->loaders[split]));
+    request.loaders[split] = t->loaders[split];
+  }
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
+  TN_TRY(tn_programs_open(run, &run->env, t->device, &request, &t->set, &t->executor));
   /* a device with its own memory computes while the host prepares the next step */
   bool late = !t->device->target.properties.host_addressable;
-  t->max_ahead = late && t->slots > 2 * t->micro_batches ? TN_MAX_STEPS_AHEAD : 0;
-  return tn_programs_open(run, &run->env, t->device, &request, t->slots, &t->set, &t->executor);
+  t->max_ahead = late && t->slots > 2 * t->micro_batches ? t->steps_per_launch : 0;
+  return TN_OK;
 }
 
 static tn_status training_create_feeders(tn_training *t) {
   tn_run *run = t->run;
-  tn_status status = tn_feeder_create(run, TN_SPLIT_TRAIN, t->executor, t->set.index[TN_PROGRAM_STEP],
-                                      t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
+  tn_status status =
+      tn_feeder_create(run, TN_SPLIT_TRAIN, &t->loaders[TN_SPLIT_TRAIN], t->executor,
+                       t->set.index[TN_PROGRAM_STEP], t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
   TN_TRY(tn_feeder_require(run, status));
   t->steps_per_epoch = tn_feeder_updates(t->train);
   t->steps = training_planned_steps(t);
   if (t->set.programs[TN_PROGRAM_EVAL] == NULL) return TN_OK;
-  status = tn_feeder_create(run, TN_SPLIT_VALID, t->executor, t->set.index[TN_PROGRAM_EVAL],
-                            t->set.programs[TN_PROGRAM_EVAL], t->slots, &t->valid);
+  status =
+      tn_feeder_create(run, TN_SPLIT_VALID, &t->loaders[TN_SPLIT_VALID], t->executor,
+                       t->set.index[TN_PROGRAM_EVAL], t->set.programs[TN_PROGRAM_EVAL], t->slots, &t->valid);
   /* missing validation data is an error only if [data.valid] exists */
   if (status == TN_EUNAVAILABLE && tn_ini_section(&run->ini, "data.valid") == NULL) {
     tn_logf(&run->env, TN_LOG_INFO, "no validation: %s", tn_error_text(&run->env));
@@ -62,7 +76,7 @@ static tn_status training_create_feeders(tn_training *t) {
 static tn_status training_bind_micro_batches(tn_training *t) {
   tn_arena *arena = &t->set.arena;
   int32_t weigh = t->set.index[TN_PROGRAM_WEIGH], micro = t->set.index[TN_PROGRAM_MICRO];
-  for (int32_t i = 0; i <= TN_MAX_STEPS_AHEAD; i++) {
+  for (int32_t i = 0; i < TN_MAX_STEPS_AHEAD; i++) {
     t->ahead[i].slots = tn_arena_alloc(arena, (size_t)t->micro_batches * sizeof *t->ahead[i].slots);
     if (t->ahead[i].slots == NULL) return TN_ENOMEM;
   }
@@ -97,6 +111,7 @@ void tn_training_release(tn_training *t) {
   tn_observers_stop(t->observers);
   tn_feeder_destroy(t->train);
   tn_feeder_destroy(t->valid);
+  for (int32_t split = 0; split < 2; split++) tn_loader_destroy(t->loaders[split]);
   tn_executor_destroy(t->executor);
   tn_comm_close(t->comm);
   tn_programs_free(t->run, &t->set);
@@ -107,7 +122,7 @@ void tn_training_release(tn_training *t) {
 /* ---- the state to start from ---- */
 
 static tn_status training_resume(tn_training *t) {
-  t->saved = true;
+  t->saved = t->resumed = true;
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
   tn_metric_sums_copy(&t->epoch_sums, &t->progress.sums);
   if (!t->run->settings.run.fast_dev_run)
@@ -180,22 +195,6 @@ static tn_status training_broadcast_state(tn_training *t) {
   return TN_OK;
 }
 
-static tn_status training_start_observers(tn_training *t) {
-  tn_run *run = t->run;
-  tn_run_info info = {.struct_size = sizeof info,
-                      .name = run->settings.run.name,
-                      .folder = t->folder ? t->folder : "",
-                      .epochs = run->settings.run.epochs,
-                      .steps = t->steps,
-                      .steps_per_epoch = t->steps_per_epoch,
-                      .batch = run->settings.data[TN_SPLIT_TRAIN].section.batch,
-                      .terminal = run->terminal_columns > 0,
-                      .terminal_columns = run->terminal_columns,
-                      .first_step = t->progress.step,
-                      .epoch_ended = t->progress.ended};
-  return tn_observers_start(run, &info, &t->observers);
-}
-
 tn_status tn_training_start(tn_training *t) {
   tn_run *run = t->run;
   TN_TRY(tn_ranks_compare_plans(t->ranks, &run->env, run->rank, tn_programs_hash(&t->set)));
@@ -204,7 +203,7 @@ tn_status tn_training_start(tn_training *t) {
   if (run->rank == 0) TN_TRY(training_open_folder(t));
   TN_TRY(training_broadcast_state(t));
   TN_TRY(tn_programs_refresh(&t->set, t->executor));
-  return run->rank == 0 ? training_start_observers(t) : TN_OK;
+  return run->rank == 0 ? tn_training_start_observers(t) : TN_OK;
 }
 
 tn_status tn_training_rewind(tn_training *t) {

@@ -130,17 +130,49 @@ static tn_status step_launch(tn_training *t, const tn_launched_step *step) {
   return tn_executor_run_again(t->executor, index[TN_PROGRAM_STEP], step->slots[last]);
 }
 
-tn_status tn_training_step(tn_training *t) {
-  tn_launched_step *step = &t->ahead[t->n_ahead];
+/* The steps of the next launch: one where fewer are left before the end of the epoch or of the run, or before
+ * the next checkpoint. */
+static int32_t step_count_next(const tn_training *t) {
+  int64_t left = t->steps_per_epoch - t->progress.batch, save = t->run->settings.run.save_every;
+  if (t->steps - t->progress.step < left) left = t->steps - t->progress.step;
+  if (save > 0 && save - t->progress.step % save < left) left = save - t->progress.step % save;
+  return left < t->steps_per_launch ? 1 : t->steps_per_launch;
+}
+
+/* Fetches the batches of the next step and writes its control values. */
+static tn_status step_prepare(tn_training *t, tn_launched_step *step) {
   TN_TRY(step_fetch_batches(t, step));
   double factor = tn_learning_rate_factor(&t->run->settings, t->progress.step, t->steps, t->steps_per_epoch);
   step_write_control_blocks(t, step, factor);
   t->lr = t->step_block.base_lr * factor;
-  TN_TRY(step_launch(t, step));
   t->progress.step++;
   t->progress.batch++;
   t->progress.ended = false;
   step->event = tn_training_event(t, TN_EVENT_STEP);
-  t->n_ahead++;
-  return step_read_oldest(t, t->max_ahead);
+  return TN_OK;
+}
+
+/* Launches n steps together where their slots are neighbours and the first one begins a group of slots. */
+static tn_status step_launch_all(tn_training *t, const tn_launched_step *steps, int32_t n) {
+  int32_t first = steps[0].slots[0];
+  bool together = n == t->steps_per_launch && first % n == 0;
+  for (int32_t i = 1; i < n; i++) together = together && steps[i].slots[0] == first + i;
+  if (n > 1 && together) return tn_executor_run_several(t->executor, t->set.index[TN_PROGRAM_STEP], first, n);
+  for (int32_t i = 0; i < n; i++) TN_TRY(step_launch(t, &steps[i]));
+  return TN_OK;
+}
+
+/* A batch that cannot be read ends the run after the steps before it. */
+tn_status tn_training_step(tn_training *t) {
+  tn_launched_step *steps = &t->ahead[t->n_ahead];
+  int32_t most = step_count_next(t), n = 1;
+  TN_TRY(step_prepare(t, &steps[0]));
+  if (steps[0].slots[0] % most != 0) most = 1;
+  tn_status prepared = TN_OK;
+  while (n < most && (prepared = step_prepare(t, &steps[n])) == TN_OK) n++;
+  if (prepared != TN_OK) t->steps_per_launch = 1;
+  TN_TRY(step_launch_all(t, steps, n));
+  t->n_ahead += n;
+  if (prepared == TN_OK) return step_read_oldest(t, t->max_ahead);
+  return prepared;
 }

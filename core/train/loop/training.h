@@ -11,8 +11,8 @@
 /* The reasons for the end of a run; also the result's "status". */
 extern const char tn_end_finished[], tn_end_stopped[], tn_end_out_of_time[], tn_end_nonfinite[];
 
-/* The most steps that may be launched and unread. */
-enum { TN_MAX_STEPS_AHEAD = 1 };
+/* The most steps that may be launched and unread: two launches. */
+enum { TN_MAX_STEPS_AHEAD = 2 * TN_MAX_STEPS_PER_LAUNCH };
 
 /* With a scaled loss, the run ends after so many skipped steps in a row: a smaller scale does not help. */
 enum { TN_MAX_LOST_STEPS = 100 };
@@ -31,6 +31,7 @@ typedef struct tn_training {
   _Atomic(tn_comm *) comm; /* NULL: there is one rank */
   tn_program_set set;
   tn_executor *executor;
+  tn_loader *loaders[2];    /* opened, and not taken by a feeder yet */
   tn_feeder *train, *valid; /* valid is NULL without validation */
   tn_control_block step_block, eval_block, weigh_block, micro_block;
   tn_measure_outputs step_outputs, eval_outputs, micro_outputs;
@@ -39,12 +40,14 @@ typedef struct tn_training {
   char *folder;            /* rank 0; NULL: nothing is written */
   bool writes;             /* whether rank 0 has a folder */
   bool saved;              /* the folder has a checkpoint */
+  bool resumed;            /* the run continues an earlier one */
   tn_progress progress;
   int64_t steps_per_epoch, steps; /* of the whole run */
   int64_t averaged_at;            /* the step after which running statistics were averaged last */
   int32_t slots, micro_batches;
-  tn_launched_step ahead[TN_MAX_STEPS_AHEAD + 1]; /* launched and not read, oldest first */
+  tn_launched_step ahead[TN_MAX_STEPS_AHEAD]; /* launched and not read, oldest first */
   int32_t n_ahead, max_ahead;
+  int32_t steps_per_launch; /* where so many are left before a point at which the state is read */
   double started_s, first_step_s, lr;
   int32_t lost_steps_in_a_row; /* skipped steps whose loss was not finite */
   /* The step whose loss was not finite; with validation_failed, the step before the failed validation. */
@@ -67,7 +70,16 @@ tn_status tn_training_rewind(tn_training *t);
  * result was not finite to the message. Afterwards the state is that of some repeated step. */
 tn_status tn_training_find_nonfinite(tn_training *t);
 
-/* step.c: launches the next update, and reads steps that have ended. TN_EOF: the epoch has ended. */
+/* describe_run.c: starts the observers with the facts about the run; on rank 0. */
+tn_status tn_training_start_observers(tn_training *t);
+/* Device memory of one device, as planned. */
+int64_t tn_training_planned_bytes(const tn_training *t);
+
+/* steps_per_launch.c: [run] steps_per_launch, or a number for auto from the estimated time of a step. */
+int32_t tn_training_steps_per_launch(const tn_training *t);
+
+/* step.c: launches the next updates, steps_per_launch or one, and reads steps that have ended. TN_EOF: the
+ * epoch has ended. */
 tn_status tn_training_step(tn_training *t);
 /* Reads all launched steps. */
 tn_status tn_training_read_steps(tn_training *t);

@@ -1,18 +1,27 @@
-/* core/train/programs/compile_within_limit.c: the programs of a run within the bytes of [run] memory_limit.
+/* core/train/programs/compile_within_limit.c: the programs of a run within the bytes of [run] memory_limit
+ * and of the device.
  *
- * State, input slots and outputs have fixed sizes; the arena gets the rest. Programs that need a larger arena
- * rematerialize values (core/compile/rematerialization/memory_limit.h). */
+ * State, input slots and outputs have fixed sizes; the arena gets the rest. Under memory_limit, programs that
+ * need a larger arena rematerialize values (core/compile/rematerialization/memory_limit.h). */
 #include <math.h>
 
 #include "core/compile/kernels/answers.h"
+#include "core/train/programs/largest_batch.h"
 #include "core/train/programs/programs.h"
 
 static const double mib = 1048576.0;
 
 static int64_t within_limit_planned_bytes(const tn_run *run, const tn_target *target,
                                           const tn_program_set *set) {
-  return tn_executor_planned_bytes(set->map, set->list, set->n, tn_run_input_slots(run),
+  return tn_executor_planned_bytes(set->map, set->list, set->n,
+                                   tn_run_input_slots(run, tn_run_steps_per_launch(run)),
                                    target->properties.host_addressable != 0);
+}
+
+/* Without the staging buffers, which are memory of the host. */
+static int64_t within_limit_device_bytes(const tn_run *run, const tn_program_set *set) {
+  return tn_executor_planned_bytes(set->map, set->list, set->n,
+                                   tn_run_input_slots(run, tn_run_steps_per_launch(run)), true);
 }
 
 static int64_t within_limit_largest_arena(const tn_program_set *set) {
@@ -22,7 +31,26 @@ static int64_t within_limit_largest_arena(const tn_program_set *set) {
   return arena;
 }
 
-/* ---- the limit is too small ---- */
+/* ---- within memory_limit ---- */
+
+/* Compiles; under a limit, if need be, again with an arena of the bytes that the limit leaves. */
+static tn_status within_limit_attempt(tn_run *run, const tn_target *target, const tn_program_request *request,
+                                      tn_program_set *set) {
+  int64_t limit = run->settings.run.memory_limit;
+  tn_text *dump = request->dump != NULL ? request->dump->dump : NULL;
+  size_t start = dump != NULL ? dump->n : 0;
+  TN_TRY(tn_programs_compile(run, target, request, set));
+  int64_t planned = within_limit_planned_bytes(run, target, set);
+  if (limit == 0 || planned <= limit) return TN_OK;
+  if (dump != NULL) dump->n = start; /* the dump shows the programs that will run */
+  int64_t rest = limit - (planned - within_limit_largest_arena(set));
+  tn_program_request smaller = *request;
+  smaller.arena_limit = rest > 0 ? rest : 1;
+  tn_programs_free(run, set);
+  return tn_programs_compile(run, target, &smaller, set);
+}
+
+/* ---- the largest batch ---- */
 
 static int64_t within_limit_largest_batch(const tn_program_request *request) {
   int64_t batch = 0;
@@ -30,6 +58,47 @@ static int64_t within_limit_largest_batch(const tn_program_request *request) {
     if (request->batch[i] > batch) batch = request->batch[i];
   return batch;
 }
+
+typedef struct batch_search {
+  tn_run *run;
+  const tn_target *target;
+  const tn_program_request *request;
+  bool of_device; /* counts the device's memory alone */
+} batch_search;
+
+/* Plans with estimates: measuring every batch would take long. */
+static bool within_limit_plan_batch(void *context, int64_t batch, int64_t *bytes) {
+  const batch_search *s = context;
+  tn_program_request request = *s->request;
+  tn_target target = *s->target;
+  tn_program_set set;
+  target.tuner = NULL;
+  request.dump = NULL;
+  for (int32_t i = 0; i < TN_PROGRAMS; i++)
+    if (request.batch[i] > batch) request.batch[i] = batch;
+  if (within_limit_attempt(s->run, &target, &request, &set) != TN_OK) {
+    tn_error_clear(&s->run->env);
+    return false;
+  }
+  *bytes = s->of_device ? within_limit_device_bytes(s->run, &set)
+                        : within_limit_planned_bytes(s->run, &target, &set);
+  tn_programs_free(s->run, &set);
+  return true;
+}
+
+/* "; the largest batch that fits is 12", for all devices together; "" where none is known. */
+static const char *within_limit_batch_advice(batch_search *s, int64_t needed, int64_t limit) {
+  bool certain;
+  int64_t batch = within_limit_largest_batch(s->request), ranks = tn_run_ranks(s->run);
+  int64_t fits = tn_largest_batch(within_limit_plan_batch, s, batch, needed, limit, &certain);
+  if (fits == 0) return "";
+  const char *text = tn_arena_printf(
+      &s->run->arena, certain ? "; the largest batch that fits is %lld" : "; a batch of %lld fits",
+      (long long)(fits * ranks));
+  return text != NULL ? text : "";
+}
+
+/* ---- a limit that is too small ---- */
 
 /* State does not depend on the batch. */
 static const char *within_limit_advice(int64_t limit, int64_t state, int64_t batch) {
@@ -43,41 +112,62 @@ static tn_status within_limit_fail(tn_run *run, const tn_target *target, const t
   int64_t needed = within_limit_planned_bytes(run, target, set), arena = within_limit_largest_arena(set);
   int64_t state = tn_state_map_bytes(set->map), batch = within_limit_largest_batch(request);
   int64_t limit = run->settings.run.memory_limit;
+  batch_search search = {run, target, request, false};
   return tn_failf(&run->env, TN_EINVAL,
                   "%s: [run] memory_limit: %.1f MiB is too little for a batch of %lld: at least %.1f MiB are "
                   "needed when everything that can be is rematerialized (state %.1f MiB, arena %.1f MiB, "
-                  "inputs and outputs %.1f MiB); %s",
+                  "inputs and outputs %.1f MiB); %s%s",
                   tn_settings_where(&run->ini, "run", "memory_limit"), (double)limit / mib, (long long)batch,
                   ceil((double)needed / mib * 10) / 10, (double)state / mib, (double)arena / mib,
-                  (double)(needed - state - arena) / mib, within_limit_advice(limit, state, batch));
+                  (double)(needed - state - arena) / mib, within_limit_advice(limit, state, batch),
+                  within_limit_batch_advice(&search, needed, limit));
 }
 
-/* ---- within the limit ---- */
+/* The memory for the run: on a device with memory of its own, that which is not in use. The host's may be
+ * swapped out, so all of it counts. 0: unknown. */
+static int64_t within_limit_device_memory(const tn_device_properties *p) {
+  return p->free_bytes > 0 && !p->host_addressable ? p->free_bytes : p->memory_bytes;
+}
 
-/* Compiles again, with an arena of the bytes that the limit leaves. */
-static tn_status within_limit_compile_within(tn_run *run, const tn_target *target,
-                                             const tn_program_request *request, tn_program_set *set) {
-  int64_t limit = run->settings.run.memory_limit;
-  int64_t rest = limit - (within_limit_planned_bytes(run, target, set) - within_limit_largest_arena(set));
-  tn_program_request smaller = *request;
-  smaller.arena_limit = rest > 0 ? rest : 1;
-  tn_programs_free(run, set);
-  TN_TRY(tn_programs_compile(run, target, &smaller, set));
-  if (within_limit_planned_bytes(run, target, set) <= limit) return TN_OK;
-  tn_status status = within_limit_fail(run, target, request, set);
-  tn_programs_free(run, set);
-  return status;
+static tn_status within_limit_fail_device(tn_run *run, const tn_target *target,
+                                          const tn_program_request *request, const tn_program_set *set,
+                                          int64_t there) {
+  const tn_device_properties *p = &target->properties;
+  int64_t needed = within_limit_device_bytes(run, set), arena = within_limit_largest_arena(set);
+  int64_t state = tn_state_map_bytes(set->map);
+  batch_search search = {run, target, request, true};
+  return tn_failf(&run->env, TN_ENOMEM,
+                  "%s: [data] batch: the plan for a batch of %lld needs %.1f MiB (state %.1f MiB, arena %.1f "
+                  "MiB, inputs and outputs %.1f MiB), and device '%s' has %.1f MiB%s%s; [run] memory_limit "
+                  "rematerializes what it can",
+                  tn_settings_where(&run->ini, "data", "batch"),
+                  (long long)within_limit_largest_batch(request), (double)needed / mib, (double)state / mib,
+                  (double)arena / mib, (double)(needed - state - arena) / mib, p->name, (double)there / mib,
+                  there < p->memory_bytes ? " that are not in use" : "",
+                  within_limit_batch_advice(&search, needed, there));
+}
+
+static tn_status within_limit_check_device(tn_run *run, const tn_target *target,
+                                           const tn_program_request *request, const tn_program_set *set) {
+  const tn_device_properties *p = &target->properties;
+  int64_t needed = within_limit_device_bytes(run, set), there = within_limit_device_memory(p);
+  if (there > 0 && needed > there) return within_limit_fail_device(run, target, request, set, there);
+  if (p->free_bytes > 0 && needed > p->free_bytes)
+    tn_logf(&run->env, TN_LOG_WARN,
+            "the plan needs %.1f MiB, and %.1f MiB of the memory of device '%s' are not in use",
+            (double)needed / mib, (double)p->free_bytes / mib, p->name);
+  return TN_OK;
 }
 
 static tn_status within_limit_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
                                       tn_program_set *set) {
   int64_t limit = run->settings.run.memory_limit;
-  tn_text *dump = request->dump != NULL ? request->dump->dump : NULL;
-  size_t start = dump != NULL ? dump->n : 0;
-  TN_TRY(tn_programs_compile(run, target, request, set));
-  if (limit == 0 || within_limit_planned_bytes(run, target, set) <= limit) return TN_OK;
-  if (dump != NULL) dump->n = start; /* the dump shows the programs that will run */
-  return within_limit_compile_within(run, target, request, set);
+  TN_TRY(within_limit_attempt(run, target, request, set));
+  tn_status status = limit > 0 && within_limit_planned_bytes(run, target, set) > limit
+                         ? within_limit_fail(run, target, request, set)
+                         : within_limit_check_device(run, target, request, set);
+  if (status != TN_OK) tn_programs_free(run, set);
+  return status;
 }
 
 /* ---- recorded choices ---- */

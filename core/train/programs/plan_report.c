@@ -4,6 +4,7 @@
 
 #include "core/compile/output/report.h"
 #include "core/compile/kernels/collective_kernel.h"
+#include "core/data/transform_chain.h"
 
 /* The memory of the run. bound_bytes is a lower bound for any plan: everything but the arena, and the bytes
  * that are alive at once. */
@@ -90,7 +91,54 @@ static traffic_sum plan_report_traffic(const tn_run *run, const tn_program_set *
   return traffic;
 }
 
+/* ---- transforms ---- */
+
+/* Why the last transform on the host is not on the device; "" if it is another one, or the host was asked
+ * for. */
+static const char *plan_report_obstacle(const tn_transform_chain *chain, int32_t position) {
+  if (chain == NULL || chain->n_stages == 0 || chain->stages[chain->n_stages - 1].position != position)
+    return "";
+  return chain->not_on_device;
+}
+
+/* The transforms of a split in their order, and whether the host or the device applies them. */
+static void plan_report_add_transforms(const tn_run *run, const tn_program_set *set, int32_t split,
+                                       json_t *list) {
+  const tn_data_setting *data = &run->settings.data[split];
+  const tn_transform_chain *chain = set->loaders[split] ? tn_loader_chain(set->loaders[split]) : NULL;
+  for (int32_t i = 0; i < data->n_transforms; i++) {
+    const tn_transform *transform = data->transforms[i].transform;
+    if (transform->training_only && split != TN_SPLIT_TRAIN) continue;
+    const char *on = chain != NULL && tn_transform_chain_on_device(chain, i) ? "device" : "host";
+    json_t *one = json_pack("{s:s, s:s, s:s}", "data", split == TN_SPLIT_TRAIN ? "train" : "valid", "name",
+                            transform->item.name, "on", on);
+    const char *obstacle = plan_report_obstacle(chain, i);
+    if (*obstacle != '\0') json_object_set_new(one, "reason", json_string(obstacle));
+    json_array_append_new(list, one);
+  }
+}
+
+static json_t *plan_report_transforms(const tn_run *run, const tn_program_set *set) {
+  json_t *list = json_array();
+  for (int32_t split = 0; split < 2; split++) plan_report_add_transforms(run, set, split, list);
+  return list;
+}
+
+/* The bytes of a batch, which a device with memory of its own copies to itself before each step. */
+static int64_t plan_report_batch_bytes(const tn_program *program) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < program->n_inputs; i++) bytes += (int64_t)tn_type_bytes(&program->inputs[i].type);
+  return bytes;
+}
+
 /* ---- all ---- */
+
+/* The launches of a step one after the other. */
+static double plan_report_cost_ms(const tn_program *program) {
+  double cost_s = 0;
+  for (int32_t i = 0; i < program->n_steps; i++) cost_s += program->steps[i].group->choice.cost_s;
+  return cost_s * 1e3;
+}
 
 tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
                          json_t **json) {
@@ -98,12 +146,17 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   const tn_program *program = set->programs[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT];
   traffic_sum traffic = plan_report_traffic(run, set);
   TN_TRY(tn_program_report(program, json));
+  TN_TRY(tn_program_report_captures(program, tn_device_captures(device), *json));
   plan_report_add_rematerialized(program->cover, *json);
   plan_report_add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
   json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set)));
   json_object_set_new(*json, "states", plan_report_states(set->map));
   json_object_set_new(*json, "backend", json_string(device->backend->item.name));
+  json_object_set_new(*json, "device", json_string(device->target.properties.name));
+  json_object_set_new(*json, "cost_ms", json_real(plan_report_cost_ms(program)));
   json_object_set_new(*json, "devices", json_integer(tn_run_ranks(run)));
+  json_object_set_new(*json, "transforms", plan_report_transforms(run, set));
+  json_object_set_new(*json, "batch_bytes", json_integer(plan_report_batch_bytes(program)));
   json_object_set_new(*json, "collectives", json_integer(traffic.collectives));
   json_object_set_new(*json, "collective_bytes", json_integer(traffic.bytes));
   return TN_OK;

@@ -1,5 +1,6 @@
 /* core/train/programs/programs.c: builds the graphs of all programs of a run, and compiles them over one
  * state map. */
+#include "core/train/graphs/device_transforms.h"
 #include "core/train/graphs/low_precision_copies.h"
 #include "core/train/programs/programs.h"
 
@@ -70,7 +71,7 @@ static tn_status programs_complete_graph(tn_run *run, const tn_program_request *
   TN_TRY(programs_emit_training(run, which, set, model, info));
   TN_TRY(programs_dump_graph(dump, which, "update", model->graph));
   size_t end = programs_is_training(which) ? info->first_node : SIZE_MAX;
-  TN_TRY(tn_pass_precision(&run->env, &run->settings, end, &model->graph));
+  TN_TRY(tn_pass_precision(&run->env, &run->settings, model->first_node, end, &model->graph));
   TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
   TN_TRY(tn_state_map_add_rest(set->map, model->graph));
   return tn_low_precision_allocate(set->map, model->graph);
@@ -82,9 +83,22 @@ static int64_t programs_batch(const tn_run *run, const tn_program_request *reque
   return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
 }
 
+/* The inputs that the program prepares on the device; n is 0 if there are none. PREDICT reads inputs of the
+ * model, not samples of a source. */
+static tn_status programs_prepare_inputs(tn_run *run, const tn_program_request *request, int32_t which,
+                                         tn_program_set *set, tn_prepared_inputs *inputs) {
+  int32_t split = programs_is_training(which) ? TN_SPLIT_TRAIN : TN_SPLIT_VALID;
+  *inputs = (tn_prepared_inputs){.n = 0};
+  if (which == TN_PROGRAM_PREDICT || request->loaders[split] == NULL) return TN_OK;
+  return tn_device_transforms_prepare(&set->arena, tn_loader_chain(request->loaders[split]),
+                                      run->settings.data[split].where, inputs);
+}
+
 static tn_status programs_build_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                       tn_program_set *set, tn_graph **graph) {
   bool training = programs_is_training(which), measured = which != TN_PROGRAM_PREDICT;
+  tn_prepared_inputs prepared;
+  TN_TRY(programs_prepare_inputs(run, request, which, set, &prepared));
   tn_model_request wanted = {.ini = &run->ini,
                              .registry = run->registry,
                              .ops = run->ops,
@@ -94,6 +108,7 @@ static tn_status programs_build_graph(tn_run *run, const tn_program_request *req
                              .seed = (uint64_t)run->settings.run.seed,
                              .training = training,
                              .measured = measured,
+                             .prepared = prepared.n > 0 ? &prepared : NULL,
                              .emit = run->emit,
                              .user = run->emit_user};
   tn_model model;
@@ -182,6 +197,7 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
   tn_program_graphs graphs = {{NULL}};
   memset(set, 0, sizeof *set);
   set->arena = tn_arena_new(&run->env);
+  memcpy(set->loaders, request->loaders, sizeof set->loaders);
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
   tn_status status = tn_state_map_create(&run->env, &set->map);
   if (status == TN_OK) status = programs_build_graphs(run, request, set, &graphs);
@@ -222,9 +238,21 @@ int64_t tn_programs_parameters(const tn_program_set *set) {
   return count;
 }
 
-int32_t tn_run_input_slots(const tn_run *run) {
+int32_t tn_run_input_slots(const tn_run *run, int32_t steps_per_launch) {
   const tn_data_setting *data = &run->settings.data[TN_SPLIT_TRAIN];
-  return data->given ? (int32_t)(data->section.prefetch + run->settings.optimizer.accumulate) : 1;
+  int32_t prefetch = (int32_t)data->section.prefetch, k = steps_per_launch;
+  if (!data->given) return 1;
+  return k > 1 ? k * (2 + (prefetch + k - 1) / k) : prefetch + (int32_t)run->settings.optimizer.accumulate;
+}
+
+int32_t tn_run_steps_per_launch(const tn_run *run) {
+  return run->settings.steps_per_launch > 0 ? run->settings.steps_per_launch : 1;
+}
+
+int32_t tn_run_most_input_slots(const tn_run *run) {
+  int32_t asked = run->settings.steps_per_launch, one = tn_run_input_slots(run, 1),
+          several = tn_run_input_slots(run, asked > 0 ? asked : TN_MAX_STEPS_PER_LAUNCH);
+  return one > several ? one : several;
 }
 
 uint64_t tn_programs_hash(const tn_program_set *set) {

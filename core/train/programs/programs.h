@@ -25,15 +25,24 @@ enum {
  * with STEP; AVERAGE comes with STEP or EVAL. */
 typedef struct tn_program_request {
   int64_t batch[TN_PROGRAMS]; /* 0: not requested (INIT always is) */
+  /* The loaders of the splits (TN_SPLIT_...). Programs of a split apply the transforms that its loader leaves
+   * to the device. NULL: the program takes the fields that the model declares. They outlive the programs. */
+  const tn_loader *loaders[2];
   const tn_compile_options *dump;
   int64_t arena_limit; /* most bytes of an arena; 0: no limit */
   const struct tn_recorded_choices
       *choices; /* recorded by an earlier run and to be repeated; NULL: choose anew */
+  /* For tn_programs_open: the input slots of the executor, or a function of `context` that counts them after
+   * the programs are compiled, where their number depends on the programs. */
+  int32_t slots;
+  int32_t (*count_slots)(void *context);
+  void *context;
 } tn_program_request;
 
 typedef struct tn_program_set {
   tn_arena arena;
   tn_state_map *map;
+  const tn_loader *loaders[2]; /* as requested */
   tn_update_info update;
   tn_program *programs[TN_PROGRAMS]; /* NULL: not requested */
   tn_program *list[TN_PROGRAMS];     /* the compiled ones, for the executor */
@@ -48,13 +57,14 @@ extern const char *const tn_graph_passes[];
 
 tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
                               tn_program_set *set);
-/* memory_limit.c: compiles within [run] memory_limit, repeats recorded choices, and reports fallbacks. */
+/* compile_within_limit.c: compiles within [run] memory_limit and the memory of the device, repeats recorded
+ * choices, and reports fallbacks. A failure names the largest batch that fits. */
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set);
 /* open_programs.c: builds the programs and an executor of them, whose messages go to `env`. The set is to be
  * freed after a failure, too. */
 tn_status tn_programs_open(tn_run *run, tn_env *env, tn_device *device, const tn_program_request *request,
-                           int32_t slots, tn_program_set *set, tn_executor **executor);
+                           tn_program_set *set, tn_executor **executor);
 void tn_programs_free(tn_run *run, tn_program_set *set);
 /* Rebuilds the low-precision copies after parameters were initialized, loaded or written. */
 tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor);
@@ -70,7 +80,13 @@ tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor);
  * cost. */
 void tn_programs_report_fallbacks(const tn_run *run, const tn_program_set *set);
 
-/* The number of input slots: the batches that are read ahead, and all micro-batches of an update. */
-int32_t tn_run_input_slots(const tn_run *run);
+/* The number of input slots: the batches that are read ahead, and all micro-batches of an update; with
+ * several steps a launch, whole groups of so many slots: two that are launched, and those that are read
+ * ahead. */
+int32_t tn_run_input_slots(const tn_run *run, int32_t steps_per_launch);
+/* The most that `auto` may need: programs of the training step are compiled before it is decided. */
+int32_t tn_run_most_input_slots(const tn_run *run);
+/* [run] steps_per_launch, with 1 for auto. */
+int32_t tn_run_steps_per_launch(const tn_run *run);
 
 #endif

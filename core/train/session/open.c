@@ -93,7 +93,8 @@ static tn_status session_build_programs(tn_session *s, const bool wanted[TN_SESS
   TN_TRY(tn_run_open_device(s->run, &s->device));
   if (wanted[TN_SESSION_TRAIN]) TN_TRY(tn_plan_file_read(s->run, &request.choices));
   s->built = true;
-  return tn_programs_open(s->run, &s->env, s->device, &request, 1, &s->set, &s->executor);
+  request.slots = 1;
+  return tn_programs_open(s->run, &s->env, s->device, &request, &s->set, &s->executor);
 }
 
 static tn_status session_bind_programs(tn_session *s) {

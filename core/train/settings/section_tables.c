@@ -16,6 +16,10 @@ static const tn_option run_rows[] = {
         tn_run_section, pin, TN_OPT_TEXT, "no", NULL,
         "binds each of these threads to a processor: no, yes, or processors in their order, such as 0-3,8"),
     TN_OPT(tn_run_section, memory_limit, TN_OPT_SIZE, "0", ">= 0", "limit of the device memory; 0: no limit"),
+    TN_OPT(tn_run_section, steps_per_launch, TN_OPT_TEXT, "auto", NULL,
+           "steps that a device with capture replays in one launch: 1 .. 16, or auto, by the estimated time "
+           "of a "
+           "step"),
     TN_OPT(tn_run_section, output, TN_OPT_TEXT, "runs", NULL,
            "folder for run folders; empty: nothing is written"),
     TN_OPT(tn_run_section, observers, TN_OPT_TEXT, "", NULL,
@@ -25,8 +29,9 @@ static const tn_option run_rows[] = {
            "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
     TN_OPT_END};
 static const tn_option backend_rows[] = {
-    TN_OPT(tn_backend_section, use, TN_OPT_TEXT, TN_DEFAULT_BACKEND, NULL,
-           "backends in order of preference; the first one that is available is used"),
+    TN_OPT(
+        tn_backend_section, use, TN_OPT_TEXT, TN_DEFAULT_BACKEND, NULL,
+        "backends in order of preference; the first one that is available is used; auto: the fastest first"),
     TN_OPT(
         tn_backend_section, fallback, TN_OPT_ENUM, "warn", "error|warn|allow",
         "ops without a kernel for the device: an error, or the fallback backend with or without a warning"),
@@ -45,6 +50,9 @@ static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, prefetch, TN_OPT_INT, "2", "[1, 64]", "batches read ahead"),
     TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0", "samples in an epoch; 0: all samples"),
     TN_OPT(tn_data_section, transforms, TN_OPT_TEXT, "", NULL, "transforms of a sample before it is batched"),
+    TN_OPT(tn_data_section, device_transforms, TN_OPT_TEXT, "auto", NULL,
+           "how many of the last transforms the device applies, inside the step: no, a number, or auto: none "
+           "on the cpu, and on a device with memory of its own those that give the smallest batch"),
     TN_OPT(tn_data_section, cache, TN_OPT_TEXT, "auto", NULL,
            "memory for decoded samples, which later epochs do not read again: off, a size, or auto, a "
            "quarter of the available memory"),
@@ -73,6 +81,8 @@ static const tn_option distributed_rows[] = {
            "how long to wait for a rank before it counts as lost"),
     TN_OPT(tn_distributed_section, bucket, TN_OPT_SIZE, "25MiB", ">= 4",
            "gradients are summed over devices in pieces of this size, each as soon as it is complete"),
+    TN_OPT(tn_distributed_section, reduce_dtype, TN_OPT_ENUM, "f32", "f32|bf16|f16",
+           "type in which gradients are summed over devices; the halves move half the bytes"),
     TN_OPT_END};
 static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL, "safetensors file to start from"),

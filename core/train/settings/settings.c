@@ -1,6 +1,7 @@
 /* core/train/settings/settings.c: reads the sections that Tenon itself defines. */
 #include "core/train/settings/settings.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/train/settings/section_tables.h"
@@ -148,6 +149,19 @@ static tn_status settings_read_cache(tn_env *env, const char *text, const char *
   return tn_failf(env, TN_EINVAL, "%s: cache = %s, expected auto, off, or a size such as 2GiB", where, text);
 }
 
+/* "auto", "no" or a number; `where` is the location of the key. */
+static tn_status settings_read_device_transforms(tn_env *env, const char *text, const char *where,
+                                                 int32_t *n) {
+  char *end = NULL;
+  long value = strtol(text, &end, 10);
+  *n = tn_text_equal(text, "auto") ? TN_DEVICE_TRANSFORMS_AUTO : 0;
+  if (*n != 0 || tn_text_equal(text, "no")) return TN_OK;
+  *n = (int32_t)value;
+  if (end != text && *end == '\0' && value >= 0 && value <= INT32_MAX) return TN_OK;
+  return tn_failf(env, TN_EINVAL, "%s: device_transforms = %s, expected auto, no, or a number from 0 on",
+                  where, text);
+}
+
 static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini *ini, const char *name,
                                      tn_data_setting *data) {
   tn_section *base = tn_ini_section(ini, "data"), *own = tn_ini_section(ini, name), *section = NULL;
@@ -173,6 +187,10 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
   key = settings_split_key(base, own, "cache", &section);
   TN_TRY(settings_read_cache(env, data->section.cache, key ? tn_key_where(ini, section, key) : "",
                              &data->cache));
+  key = settings_split_key(base, own, "device_transforms", &section);
+  TN_TRY(settings_read_device_transforms(env, data->section.device_transforms,
+                                         key ? tn_key_where(ini, section, key) : "",
+                                         &data->device_transforms));
   key = settings_split_key(base, own, "transforms", &section);
   return settings_read_transforms(env, registry, ini, section, key, data);
 }
@@ -183,6 +201,25 @@ static tn_status settings_read_pin(tn_env *env, tn_ini *ini, tn_settings *s) {
   tn_status status = tn_pin_read(env, &ini->arena, s->run.pin, &s->pin);
   return status == TN_OK ? TN_OK
                          : tn_wrap(env, status, "%s: [run] pin", tn_settings_where(ini, "run", "pin"));
+}
+
+/* "auto", or a number. */
+static tn_status settings_read_steps_per_launch(tn_env *env, tn_ini *ini, tn_settings *s) {
+  const char *text = s->run.steps_per_launch, *where = tn_settings_where(ini, "run", "steps_per_launch");
+  char *end;
+  if (tn_text_equal(text, "auto")) return TN_OK;
+  long n = strtol(text, &end, 10);
+  if (end == text || *end != '\0' || n < 1 || n > TN_MAX_STEPS_PER_LAUNCH)
+    return tn_failf(env, TN_EINVAL, "%s: [run] steps_per_launch = %s, expected auto or a number from 1 to %d",
+                    where, text, TN_MAX_STEPS_PER_LAUNCH);
+  if (n > 1 && s->optimizer.accumulate > 1)
+    return tn_failf(
+        env, TN_EINVAL,
+        "%s: [run] steps_per_launch = %s with [optimizer] accumulate = %lld: an update of several batches "
+        "is launched by itself, expected auto or 1",
+        where, text, (long long)s->optimizer.accumulate);
+  s->steps_per_launch = (int32_t)n;
+  return TN_OK;
 }
 
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
@@ -205,6 +242,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   s->optimizer_options = optimizer.options;
   s->schedule_kind = (const tn_schedule *)schedule.item;
   s->schedule_options = schedule.options;
+  TN_TRY(settings_read_steps_per_launch(env, ini, s));
   s->precision = (const tn_precision *)precision.item;
   s->precision_options = precision.options;
   TN_TRY(settings_read_groups(env, ini, s));

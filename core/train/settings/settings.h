@@ -26,11 +26,15 @@ typedef struct tn_run_section {
   int64_t threads;
   const char *pin;
   int64_t memory_limit;
+  const char *steps_per_launch;
   const char *output;
   const char *observers;
   int64_t save_every;
   const char *best;
 } tn_run_section;
+
+/* The most steps of one launch. */
+enum { TN_MAX_STEPS_PER_LAUNCH = 16 };
 
 typedef struct tn_backend_section {
   const char *use;
@@ -42,7 +46,7 @@ enum { TN_AUTOTUNE_YES = 0, TN_AUTOTUNE_CACHED = 1, TN_AUTOTUNE_NO = 2 };
 typedef struct tn_data_section {
   const char *source;
   int64_t batch, workers, prefetch, epoch;
-  const char *transforms, *cache;
+  const char *transforms, *device_transforms, *cache;
   int32_t shuffle, last;
 } tn_data_section;
 enum { TN_LAST_DROP = 0, TN_LAST_PAD = 1 };
@@ -60,10 +64,14 @@ typedef struct tn_schedule_section {
   int64_t warmup;
 } tn_schedule_section;
 
+/* [distributed] reduce_dtype */
+enum { TN_REDUCE_F32 = 0, TN_REDUCE_BF16 = 1, TN_REDUCE_F16 = 2 };
+
 typedef struct tn_distributed_section {
   const char *communicator, *devices;
   double timeout;
   int64_t bucket;
+  int32_t reduce_dtype; /* TN_REDUCE_... */
 } tn_distributed_section;
 
 typedef struct tn_weights_section {
@@ -87,14 +95,16 @@ typedef struct tn_data_setting {
   const void *options;
   tn_transform_use *transforms;
   int32_t n_transforms;
-  int64_t cache; /* bytes; TN_CACHE_AUTO */
+  int32_t device_transforms; /* how many of the last ones; TN_DEVICE_TRANSFORMS_AUTO */
+  int64_t cache;             /* bytes; TN_CACHE_AUTO */
   const char *where;
 } tn_data_setting;
 
 typedef struct tn_settings {
   const char *model_where; /* location of [model] or its loss, for messages */
   tn_run_section run;
-  tn_pin pin; /* of run */
+  tn_pin pin;               /* of run */
+  int32_t steps_per_launch; /* of run; 0: auto */
   tn_backend_section backend;
   tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */
   tn_optimizer_section optimizer;

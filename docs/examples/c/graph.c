@@ -33,9 +33,9 @@ static int fail(const void *handle) {
 
 int main(void) {
   static float x[BATCH], y[BATCH], guess[BATCH];
-  const char *const set[] = {"backend.use=cpu",      "run.seed=7",        "run.output=",
-                             "optimizer.type=adamw", "optimizer.lr=0.02", "schedule.type=cosine"};
-  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 6};
+  const char *const set[] = {"run.seed=7", "run.output=", "optimizer.type=adamw", "optimizer.lr=0.02",
+                             "schedule.type=cosine"};
+  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 5};
   const tn_session_options learning = {
       .struct_size = sizeof learning, .train = 1, .infer = 1, .batch = BATCH, .steps = STEPS};
   tn_rng random = tn_rng_at(7, 0);

@@ -18,7 +18,7 @@ int main(void) {
   tn_tensor *x, *nchw, *w, *y = NULL, *dy, *gradients[2] = {NULL, NULL};
 
   if (tn_context_open(NULL, &context) != TN_OK) return fail(context);
-  if (tn_device_open(context, "cpu", 0, "threads = 2", &device) != TN_OK) return fail(context);
+  if (tn_device_open(context, "auto", 0, "threads = 2", &device) != TN_OK) return fail(context);
 
   /* Tensors over memory of this program; a permuted view presents NHWC as the NCHW of the ops. */
   if (tn_tensor_wrap(device, &nhwc, pixels, &x) != TN_OK) return fail(device);

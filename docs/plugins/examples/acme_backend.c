@@ -296,20 +296,14 @@ static void delete_stream(tn_env *env, void *stream) {
 
 /* ---- capture: one stream replays all work, in the order of enqueuing, which the events allow ---- */
 
-static tn_status begin_capture(tn_env *env, void *device, void *stream) {
+static tn_status capture(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg), void *arg,
+                         void **captured) {
   struct device *d = device;
   (void)stream;
-  if (d->capture) return tn_fail(env, TN_EUNSUPPORTED, NULL, "acme: work is being captured already");
-  d->capture = tn_new(env, sizeof *d->capture);
-  return d->capture ? TN_OK : TN_ENOMEM;
-}
-
-static tn_status end_capture(tn_env *env, void *device, void *stream, void **capture) {
-  struct device *d = device;
-  (void)env, (void)stream;
-  *capture = d->capture;
+  *captured = d->capture = tn_new(env, sizeof *d->capture);
+  tn_status status = d->capture ? work(arg) : TN_ENOMEM;
   d->capture = NULL;
-  return TN_OK;
+  return status;
 }
 
 static tn_status launch_capture(tn_env *env, void *capture, void *stream) {
@@ -432,8 +426,7 @@ static const tn_backend acme = {
     .fill_zero = fill_zero,
     .takes = takes,
     .enqueue = enqueue,
-    .capture_begin = begin_capture,
-    .capture_end = end_capture,
+    .capture = capture,
     .capture_launch = launch_capture,
     .capture_delete = delete_capture};
 

@@ -143,8 +143,8 @@ static void close_seat(tn_env *env, void *communicator) {
   tn_delete(env, t);
 }
 
-static tn_status open_seat(tn_env *env, const void *options, void *device, int32_t rank, int32_t ranks,
-                           const void *identity, double timeout_s, void **communicator) {
+static tn_status open_seat(tn_env *env, const void *options, const tn_comm_device *device, int32_t rank,
+                           int32_t ranks, const void *identity, double timeout_s, void **communicator) {
   (void)options, (void)device, *communicator = NULL;
   if (ranks > MOST) return tn_fail(env, TN_EINVAL, NULL, "%d ranks, expected at most %d", ranks, MOST);
   seat *s = tn_new(env, sizeof *s);

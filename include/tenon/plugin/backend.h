@@ -7,6 +7,26 @@
  * object that it has created through it. A function that fails to create an object sets it to NULL; close and
  * delete never get NULL.
  *
+ * Optional callbacks. A callback may be NULL; the host fills in a default when it loads the plugin. With none
+ * at all the backend is one device that works in memory of the host, one thread, each call done when it
+ * returns. A backend gives those in which it differs:
+ *
+ *   it has                             it gives
+ *   state, or options to check         open; close where something is to be freed
+ *   more than one device               count
+ *   several threads, or an own name    properties
+ *   state of a device                  device_open; device_close where something is to be freed
+ *   memory of its own                  memory_new, memory_delete, copy, fill_zero and properties
+ *   asynchronous streams               stream_wait, event_new, event_record, event_await, event_wait, copy
+ * and fill_zero; stream_new, stream_delete, event_delete as needed work that can be captured capture,
+ * capture_launch, capture_delete
+ *
+ * Those of memory, of streams and of capture come together or not at all. copy and fill_zero come together.
+ *
+ * Kernels. A backend needs kernels for copy, reorder and full, of its family or of one that it accepts, since
+ * memory plans insert these ops. The host checks them when it opens a device, and names those that are
+ * missing.
+ *
  * Threads. Calls about one device come from one thread at a time, the one that compiles and launches.
  * Different devices may be used from different threads at once. Only `parallel`, and the `launch` given to
  * `enqueue`, are called on threads of the backend.
@@ -65,29 +85,33 @@ typedef struct tn_backend {
 
   /* `options` is the filled options struct, valid until close. TN_EUNAVAILABLE with a reason: the backend
    * cannot be used on this machine; the host tries the next backend of [backend] use. *backend must not be
-   * NULL. */
+   * NULL. Default: *backend is the options struct, which nothing frees. */
   tn_status (*open)(tn_env *env, const void *options, void **backend);
   void (*close)(tn_env *env, void *backend);
-  /* Number of devices. TN_EUNAVAILABLE with a reason: there is no usable device. */
+  /* Number of devices. TN_EUNAVAILABLE with a reason: there is no usable device. Default: 1. */
   tn_status (*count)(tn_env *env, void *backend, int32_t *count);
-  /* Properties of device `index`, 0 <= index < count, without opening it. */
+  /* Properties of device `index`, 0 <= index < count, without opening it. The members are 0 before the call.
+   * Without memory_new, host_addressable must be 1. Default: host_addressable, 1 thread, the host's memory.
+   */
   tn_status (*properties)(tn_env *env, void *backend, int32_t index, tn_device_properties *properties);
+  /* 0 <= index < count. Default: the device is the backend's object. */
   tn_status (*device_open)(tn_env *env, void *backend, int32_t index, void **device);
   /* The host has deleted all memory, streams, events and captures of the device. */
   void (*device_close)(tn_env *env, void *device);
 
   /* Allocates memory of a TN_MEMORY_... kind, aligned to 64 bytes or more, contents undefined; bytes > 0.
    * TN_ENOMEM: too little memory; the text says how much there is. Called before the first step and when
-   * tensors are made. */
+   * tensors are made. Default: memory of the host, from the application's allocator. */
   tn_status (*memory_new)(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
   /* `kind` and `bytes` are those of memory_new. The host has waited for all work that uses the memory. */
   void (*memory_delete)(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
 
-  /* A stream for a TN_STREAM_... role. */
+  /* A stream for a TN_STREAM_... role. Default: the stream is the device. */
   tn_status (*stream_new)(tn_env *env, void *device, int32_t role, void **stream);
   /* The host has waited for the stream. */
   void (*stream_delete)(tn_env *env, void *stream);
-  /* Blocks until all work on the stream is done or dropped; returns the error of work that failed. */
+  /* Blocks until all work on the stream is done or dropped; returns the error of work that failed. Default,
+   * of this and of the events: all work is done. */
   tn_status (*stream_wait)(tn_env *env, void *stream);
 
   /* An event may be recorded many times; event_await and event_wait refer to the last record before the call.
@@ -105,7 +129,7 @@ typedef struct tn_backend {
   /* Enqueues a copy of `bytes` bytes in a TN_COPY_... direction. bytes may be 0, here and in fill_zero. The
    * ranges do not overlap. Host memory is staging memory or any other memory of the process; the host waits
    * for an event or for the stream before it reads, writes or frees it. Device addresses may point into a
-   * block. */
+   * block. Default, of copy and fill_zero: memmove and memset within the call. */
   tn_status (*copy)(tn_env *env, void *stream, int32_t direction, void *to, const void *from, uint64_t bytes);
   tn_status (*fill_zero)(tn_env *env, void *stream, void *address, uint64_t bytes);
 
@@ -123,43 +147,63 @@ typedef struct tn_backend {
    * the host calls the kernel directly. */
   tn_status (*enqueue)(tn_env *env, void *stream, tn_status (*launch)(tn_launch *l), tn_launch *l);
 
-  /* For devices that run kernels on the host: tn_parallel calls this. `device` is the device; an extension
-   * gets its backend object. Returns when all chunks are done. It may be called from several threads at once,
-   * and from inside a chunk, with the env of the launch, so it records no error. NULL: chunks run one after
-   * the other. */
+  /* For devices that run kernels on the host: tn_parallel calls this. An extension has none: its kernels run
+   * on the family's team. Returns when all chunks are done; threads of the team that have taken no chunk need
+   * not have woken up. It may be called from several threads at once, and from inside a chunk, with the env
+   * of the launch, so it records no error. NULL: chunks run one after the other. */
   void (*parallel)(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
                    void *arg);
 
-  /* Optional, all four functions or none: capture the work that is enqueued on the device's streams between
-   * begin and end, and run it later with one call. Captured work does not run during the capture. The capture
-   * begins on `stream`; another stream joins when it awaits an event of the capture; `stream` awaits all of
-   * them before the end. An event recorded outside the capture is not awaited inside it, and the reverse.
-   * Work enqueued before the capture runs on. No work is enqueued on streams that have not joined.
-   * TN_EUNSUPPORTED, of a call during the capture or of its end, for work that the backend cannot capture:
-   * the host logs the reason and launches one by one. Every begin is followed by an end, also after a
-   * failure. */
-  tn_status (*capture_begin)(tn_env *env, void *device, void *stream);
-  /* *capture: the captured work, or NULL on failure. */
-  tn_status (*capture_end)(tn_env *env, void *device, void *stream, void **capture);
+  /* Optional, all three functions or none: capture the work that is enqueued on the device's streams by
+   * work(arg), and run it later with one call. `capture` begins the capture on `stream`, calls work(arg)
+   * once, on the same thread, and ends the capture, also after a failure of `work`, whose code it returns.
+   * Captured work does not run during the capture. Another stream joins when it awaits an event of the
+   * capture; `stream` awaits all of them before `work` returns. An event recorded outside the capture is not
+   * awaited inside it, and the reverse. Work enqueued before the capture runs on. No work is enqueued on
+   * streams that have not joined. TN_EUNSUPPORTED, of a call inside `work` or of `capture`, for work that the
+   * backend cannot capture: the host logs the reason and launches one by one. *capture: the captured work, or
+   * NULL; where it is not NULL after a failure, the host deletes it. */
+  tn_status (*capture)(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg), void *arg,
+                       void **capture);
   /* Enqueues one run of the capture on `stream`. Runs of one capture follow each other; a run may be enqueued
    * before the previous one is done. */
   tn_status (*capture_launch)(tn_env *env, void *capture, void *stream);
   /* The host has waited for the streams. */
   void (*capture_delete)(tn_env *env, void *capture);
 
-  /* Optional: a handle for kernels of other plugins, by the name of an interface ("cuda.1"), valid while the
-   * device is open; NULL: no such interface. */
+  /* Optional: a handle for kernels and communicators of other plugins, by the name of an interface
+   * ("cuda.1"), valid while the device is open; NULL: no such interface. stream = NULL asks for the handle of
+   * the device alone. It takes no lock and allocates nothing. */
   void *(*native)(tn_env *env, void *device, void *stream, const char *name);
 
   /* Optional: names and versions of the libraries that the speed of the kernels depends on ("oneDNN 2.6.3"),
    * valid until close, or NULL. Autotune measures again where this text differs. Called for extensions as
    * well. */
   const char *(*libraries)(tn_env *env, void *backend);
+
+  /* Optional: whether the event's last record is done; returns at once. *done is 1 for an event that was
+   * never recorded. After *done = 1 the host may do what it may after event_wait, and a failure is reported
+   * as there. For devices that train together: the host polls the event instead of blocking in event_wait,
+   * and asks the communicator in between whether a rank has failed. */
+  tn_status (*event_done)(tn_env *env, void *event, int32_t *done);
+
+  /* [backend] use = auto, the default, tries the backends with a preference above 0, the highest first, and
+   * of equal ones the first by name. 0: never by auto, only by its name; for tests and simulations. By
+   * convention a reference has 10, an extension more than its family (20), devices of their own 100. */
+  int32_t preference;
+
+  /* Optional: the seconds between the last records of two events, by the device's clock. Both are done, and
+   * `from` was recorded before `to`, on the same stream. Autotune and profiles use it; without it they use
+   * the host's clock, which includes the launching and the waiting. */
+  tn_status (*event_seconds)(tn_env *env, void *from, void *to, double *seconds);
 } tn_backend;
 
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int); and `pin`
  * (ints), the processors of the team's threads in order, checked, at least `threads` of them; empty: threads
- * are not bound. The first processor is the launching thread's, which the host binds while a program runs. */
+ * are not bound. The first processor is the launching thread's, which the host binds while a program runs.
+ * And `cache` (text): a folder of the backend's own under the user's cache folder, for results that later
+ * processes can use, such as compiled kernels. It may not exist: tn_make_folder makes it before the first
+ * write. Several processes may use it at once; "": there is none. */
 
 TN_END_C
 #endif

@@ -1,13 +1,15 @@
-/* tenon/plugin/communicator.h: collectives over ranks, enqueued on a stream.
+/* tenon/plugin/communicator.h: collectives over ranks, enqueued on a stream. docs/plugins/communicator.md
+ * develops an example.
  *
  * Life cycle: identify (rank 0 only; the host sends its bytes to all ranks) -> open on every rank at once ->
  * run, on the thread of the stream, in the same order on every rank -> status and abort from any thread ->
  * close.
  *
- * Failure. A rank that does not arrive within timeout_s, or whose part fails, makes the collective fail on
- * every other rank, as failed work of the stream: TN_ECOMM, with the number of that rank. No call and no
- * collective waits longer than timeout_s. Order: sums are added in the same order every time, so results have
- * the same bits. */
+ * Failure. A rank that does not come to a collective within timeout_s, or whose part fails, is named by
+ * `status` on every other rank: TN_ECOMM, with the number of that rank. The host asks for it in every wait
+ * for a stream, at least every 10 ms, and once more when the wait has ended; after a failure it calls abort.
+ * A collective that has failed ends as failed work of its stream, or, after abort, as work that is done with
+ * undefined results. Order: sums are added in the same order every time, so results have the same bits. */
 #ifndef TENON_PLUGIN_COMMUNICATOR_H
 #define TENON_PLUGIN_COMMUNICATOR_H
 
@@ -28,8 +30,21 @@ typedef struct tn_collective {
    * part of `to`; reduce_scatter, where `to` is the rank's part of `from`. */
   const void *from;
   void *to;
-  const char *name; /* "all_reduce of bucket 2", for messages; valid until the stream was waited for */
+  const char *name; /* "all_reduce of bucket 2", for messages; valid until the stream was waited for, and of a
+                       captured collective until the capture is deleted */
 } tn_collective;
+
+/* The device of a rank. The host keeps it, with its address, from open to close. */
+typedef struct tn_comm_device tn_comm_device;
+struct tn_comm_device {
+  uint32_t struct_size;
+  int32_t index; /* of the device in its backend */
+  void *device;  /* the backend's device object, which only plugins of that backend can use */
+  /* tn_backend.native of the device: the backend's own handle behind a stream object ("cuda.1"), or with
+   * stream = NULL behind the device alone; valid while the device is open. NULL: the backend has no such
+   * interface. On the rank's thread, in open and run; it takes no lock and allocates nothing. */
+  void *(*native)(tn_env *env, const tn_comm_device *device, void *stream, const char *name);
+};
 
 typedef struct tn_communicator {
   tn_item item;
@@ -37,17 +52,25 @@ typedef struct tn_communicator {
   uint32_t identity_bytes; /* size of the identity, at least 1 */
   /* Writes identity_bytes bytes by which the ranks of one run find each other. */
   tn_status (*identify)(tn_env *env, const void *options, void *identity);
-  /* `device` is the backend's device object. Blocks until all ranks have called open, or timeout_s has
-   * passed. */
-  tn_status (*open)(tn_env *env, const void *options, void *device, int32_t rank, int32_t ranks,
-                    const void *identity, double timeout_s, void **communicator);
+  /* Blocks until all ranks have called open, or timeout_s has passed. `options` and `device` are valid until
+   * close. */
+  tn_status (*open)(tn_env *env, const void *options, const tn_comm_device *device, int32_t rank,
+                    int32_t ranks, const void *identity, double timeout_s, void **communicator);
   void (*close)(tn_env *env, void *communicator);
-  /* Enqueues a collective and returns. `collective` is valid during the call. */
+  /* Enqueues a collective on a stream of the device and returns. It allocates no memory, and does not wait
+   * for other ranks unless the device is synchronous. `collective` is valid during the call.
+   * TN_EUNSUPPORTED with a reason: the communicator has no such collective. */
   tn_status (*run)(tn_env *env, void *communicator, const tn_collective *collective, void *stream);
-  /* TN_OK, or TN_ECOMM with the rank that failed. From any thread, with a handle of that thread. */
+  /* TN_OK, or TN_ECOMM with the rank that failed, or that has not come to a collective for timeout_s. It does
+   * not wait. From any thread, with a handle of that thread. */
   tn_status (*status)(tn_env *env, void *communicator);
-  /* Makes pending and later collectives of all ranks fail. From any thread, with a handle of that thread. */
+  /* Makes pending and later collectives of all ranks end soon, and `status` fail on all of them. From any
+   * thread, with a handle of that thread. */
   void (*abort)(tn_env *env, void *communicator);
+  /* 1: `run` may be called while the device captures its streams (tn_backend.capture). The collective
+   * is then part of the capture, and every replay runs it once, at its place in the order of the rank's
+   * collectives. 0: the host enqueues every collective in every run, between captured launches. */
+  int32_t capturable;
 } tn_communicator;
 
 TN_END_C

@@ -4,9 +4,10 @@
  * A pattern is graph text, one node a statement, `;` between them:
  *
  *     y = matmul(a, b, bias?)
- *     c = conv2d(x, w, b?); s, q = moments(c) -> c, s, q
+ *     c = conv2d(x, w, b?); m, v = moments(c) -> c, m, v
  *     &y = relu(x); c = conv2d(y, w, b?)
  *     pointwise+
+ *     s, q = moments(x); pointwise+
  *
  * Names bind values. Free names are the kernel's operands in order of appearance. The names after `->` are
  * its results (default: the results of the last statement); a match is refused where another inner value has
@@ -17,6 +18,12 @@
  * other marked nodes, and the kernel counts its work in cost_s. `CLASS+` is a region: a maximal connected set
  * of nodes of the class with one iteration space; the values that cross its border are its operands and
  * results.
+ *
+ * `CLASS+` behind a single statement is its epilogue: a region that reads results of the statement and has
+ * their dims. The results of the match are all values with a use outside, those of the statement among them;
+ * operands are in the order of their first use. An operand of the statement is an operand of the match, never
+ * a value of the region. The host asks for such a match where a kernel accepts the statement by itself, and
+ * no kernel of a better family takes the statement or the region.
  *
  * Life cycle: query (compiling thread, no device needed) -> the host selects a variant -> prepare (compiling
  * thread, once for each use) -> fold (launching thread, before a launch whose constant operands have changed;
@@ -44,7 +51,7 @@ typedef struct tn_match {
   const tn_type *const *in; /* NULL where the pattern's `?` is absent */
   const tn_type *const *out;
   const int32_t *out_number;  /* numbers of the results, n_out of them */
-  const tn_match_node *nodes; /* in the order of the pattern; of a region, in topological order */
+  const tn_match_node *nodes; /* in the order of the pattern; with a region, in topological order */
   /* n_in flags: the operand is state that the program does not write, such as the weights of an inference
    * program. */
   const uint8_t *constant;
@@ -54,7 +61,8 @@ typedef struct tn_match {
 } tn_match;
 
 /* Properties of a device that kernel selection depends on. The backend fills them; the host has set
- * struct_size and zeroed the rest. */
+ * struct_size and zeroed the rest. In `query` and `prepare` the rates of all dtypes and launch_s are above 0:
+ * the host replaces a 0 by an order of magnitude. */
 typedef struct tn_device_properties {
   uint32_t struct_size;
   int32_t host_addressable; /* 1: device addresses are host addresses */
@@ -62,7 +70,24 @@ typedef struct tn_device_properties {
   int32_t arch;             /* the family's numbering, 90 for sm_90; 0: none */
   int64_t memory_bytes;
   char name[64];
+  int64_t free_bytes;        /* of memory_bytes, unused when the properties were read; 0: unknown */
+  int64_t cache_bytes;       /* the largest cache between memory and arithmetic; 0: unknown */
+  double bytes_per_s;        /* of device memory, reads and writes together; 0: unknown */
+  double vector_flops_per_s; /* of f32 arithmetic without matrix units; 0: unknown */
+  /* By dtype of the operands: products of matrices, on matrix units where there are any; 0: unknown. */
+  double matrix_flops_per_s[16];
+  double launch_s;    /* from the end of an empty launch to the end of the next on the stream; 0: unknown */
+  int32_t processors; /* streaming multiprocessors, or cores in use; 0: unknown */
+  /* A JSON object with what else the backend's kernels read in `query`, valid until close; NULL: none. */
+  const char *details;
 } tn_device_properties;
+
+/* Estimated seconds of a launch that overlaps `flops` operations at a rate with the traffic of `bytes`. */
+static inline double tn_estimate_s(const tn_device_properties *d, double bytes, double flops,
+                                   double flops_per_s) {
+  double memory_s = bytes / d->bytes_per_s, arithmetic_s = flops / flops_per_s;
+  return d->launch_s + (memory_s > arithmetic_s ? memory_s : arithmetic_s);
+}
 
 /* Layout rules of an operand or result. */
 enum {
@@ -91,13 +116,18 @@ struct tn_variant {
   /* n_inplace pairs {operand, result}: the result may have the operand's address. */
   int32_t n_inplace;
   const int32_t (*inplace)[2];
-  double cost_s;         /* estimated seconds of a launch and its enqueueing; 0: the host estimates
-                              from flops and bytes, and a larger match wins over its parts */
+  /* Estimated seconds of a launch and its enqueueing, from the rates of the device; 0: the host estimates
+   * from the operations and bytes of the ops, and a larger match wins over its parts. */
+  double cost_s;
   int32_t deterministic; /* 1: the same bits in every run, for any number of threads */
   int32_t capturable;    /* 1: the backend can capture its launch */
   /* Device memory that lives as long as the prepared kernel and that `fold` fills from constant operands:
    * packed weights, a batch_norm folded into them. */
   int64_t folded_bytes;
+  /* 1: the variance of `moments` comes from sums of x and of x squared, as a device's fused statistics do.
+   * The conformance suite then allows an error of the variance that grows with (mean / standard deviation)^2
+   * (see tn_moments in ops.h). */
+  int32_t plain_sums;
 };
 
 /* Handle of query. Valid during the call. */

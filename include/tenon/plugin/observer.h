@@ -37,6 +37,22 @@ typedef struct tn_run_info {
    * so an observer that appends to a log removes theirs first. */
   int64_t first_step;
   int32_t epoch_ended; /* 1: the EPOCH_END at first_step was reported before and does not recur */
+  int32_t quiet;       /* 1: the caller asked for no more output than necessary */
+  /* The device. Texts are never NULL. */
+  const char *backend;            /* the name in use: "onednn" */
+  const char *extends;            /* its family; "" for a family itself */
+  const char *libraries;          /* what its speed depends on: "oneDNN 2.6.3"; "" */
+  const char *passed_over;        /* reasons against the backends before it in [backend] use; "" */
+  const char *device;             /* its own name, "Intel(R) Xeon(R) Processor" */
+  const char *precision;          /* name of the policy */
+  int32_t devices, threads;       /* threads of one device */
+  const char *source;             /* of the training data */
+  int64_t samples, valid_samples; /* in an epoch, and in a validation; 0: there is none */
+  int64_t classes;                /* of the first target with classes; 0: there is none */
+  int64_t parameters;             /* trained numbers */
+  int64_t planned_bytes;          /* device memory of one device, as `tenon plan` says */
+  int32_t resumed;                /* 1: the run continues an earlier one */
+  int32_t replayed; /* 1: with the kernels that its plan.json records, where they are installed */
 } tn_run_info;
 
 typedef struct tn_event {

@@ -4,9 +4,9 @@
  * fields named after `<-`, by default the first input field.
  *
  * Life cycle: infer (main thread) determines types; where the size of a result varies, it is called again for
- * each sample, on the worker thread. apply runs on worker threads, concurrently. Both are pure functions of
- * their arguments. A transform with build can run on the device, as part of the graph; such transforms are
- * the last of the list. */
+ * each sample, on the worker thread. apply and draw run on worker threads, concurrently. All are pure
+ * functions of their arguments. A transform with build can run on the device, as part of the compiled
+ * programs: the host moves some of the last transforms of the list there ([data] device_transforms). */
 #ifndef TENON_PLUGIN_TRANSFORM_H
 #define TENON_PLUGIN_TRANSFORM_H
 
@@ -17,7 +17,7 @@ TN_BEGIN_C
 
 enum { TN_PER_SAMPLE = 0, TN_PER_BATCH = 1 };
 
-/* Handle of apply: one sample, or one batch. Valid during the call. */
+/* Handle of apply and draw: one sample, or one batch. Valid during the call. */
 typedef struct tn_transform_call {
   tn_env env;
   uint32_t struct_size;
@@ -45,12 +45,19 @@ typedef struct tn_transform {
    * result may have one only where a field has one. `out` is a copy of `in` at first. */
   tn_status (*infer)(tn_env *env, const void *options, int32_t n, const tn_type *in, tn_type *out);
   tn_status (*apply)(tn_transform_call *c, const void *options);
-  /* Optional: emits the transform of a batch: tn_build_in(b, i) to tn_build_yield(b, i, value). */
+  /* Optional: emits the transform of a batch: tn_build_in(b, i) to tn_build_yield(b, i, value), for the n
+   * fields, with the batch as first dimension. Sizes are known. Results have the types of infer, and the
+   * values of apply. Errors as in build.h. */
   tn_status (*build)(tn_build *b, const void *options);
   /* 1: a transform of one field, where each element of the result depends on the element at the same index
    * and on its index in the first dimension only; neither on index nor on key. The host replaces such
    * transforms of u8, together with those after them, by a table lookup. */
   int32_t pointwise;
+  /* Random choices of build: `draw` writes `draws` numbers for one sample, those that apply makes for the
+   * same c->key. build gets them for the batch as value tn_build_in(b, n), i32[batch, draws]. With build and
+   * TN_PER_SAMPLE only; both or neither. c->in and c->out are NULL in draw, which runs on worker threads. */
+  int32_t draws;
+  tn_status (*draw)(tn_transform_call *c, const void *options, int32_t *values);
 } tn_transform;
 
 TN_END_C

@@ -32,10 +32,11 @@ static void *keep(void *block) {
 
 /* ---- the folder ---- */
 
+/* Measurements of kernels go to the folder too, so that no other program's change the choices of this one. */
 int program_open(void **state) {
   (void)state;
   strcpy(folder, "/tmp/tenon-cli-XXXXXX");
-  return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
+  return mkdtemp(folder) && chdir(folder) == 0 ? setenv("XDG_CACHE_HOME", folder, 1) : -1;
 }
 
 static int remove_one(const char *path, const struct stat *info, int what, struct FTW *at) {

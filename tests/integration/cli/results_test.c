@@ -30,7 +30,38 @@ static void train_prints_text_without_json(void **state) {
   assert_non_null(strstr(program_out, "accuracy"));
   assert_non_null(strstr(program_out, "runs/noise"));
   assert_non_null(strstr(program_err, "epoch 2/2"));
-  assert_non_null(strstr(program_err, "run folder: runs/noise"));
+  assert_non_null(strstr(program_err, "run        runs/noise, new\n"));
+}
+
+/* The first lines of a run, in 80 columns. */
+static void train_begins_with_the_facts_about_the_run(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  static const char *const facts[] = {
+      "backend    cpu\n",
+      ", 2 threads, fp32\n",
+      "data       random: 80 samples, 80 for validation, 4 classes, batch 8\n",
+      "model      660 parameters, ",
+      " MiB of memory planned\nrun  ",
+      "run        runs/noise, new\n"};
+  assert_int_equal(
+      program_run("train noise.ini --set backend.use=cpu --set run.threads=2 --set run.max_steps=2"), 0);
+  for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+    if (strstr(program_err, facts[i]) == NULL) fail_msg("'%s' is not in: %s", facts[i], program_err);
+  for (const char *line = program_err; *line != '\0' && strncmp(line, "epoch", 5) != 0;) {
+    size_t n = strcspn(line, "\n");
+    assert_true(n <= 80);
+    line += n + (line[n] == '\n');
+  }
+  assert_int_equal(program_run("train noise.ini --set backend.use=sim --resume runs/noise"), 0);
+  assert_non_null(strstr(program_err, "backend    sim\n"));
+  assert_non_null(strstr(program_err,
+                         "run        runs/noise, resumed after step 2, with the kernels of its plan.json\n"));
+  assert_int_equal(program_run("train noise.ini --quiet --set run.output="), 0);
+  assert_null(strstr(program_err, "backend"));
+  assert_int_equal(program_run("train noise.ini --set run.output="), 0);
+  assert_non_null(strstr(program_err, "run        nothing is written\n"));
+  assert_null(strstr(program_err, "backend    sim")); /* auto never takes it */
 }
 
 /* The planned peak equals the measured peak to the byte, and the plan has the same value. */
@@ -132,7 +163,8 @@ static void bench_measures_training_and_inference(void **state) {
   file_write("noise.ini", noise_ini);
   static const char *const modes[] = {"train", "infer"};
   for (int i = 0; i < 2; i++) {
-    const json_t *r = program_json(0, "bench noise.ini --mode %s --batch 4 --steps 2 --rounds 3", modes[i]);
+    const json_t *r = program_json(
+        0, "bench noise.ini --set backend.use=cpu --mode %s --batch 4 --steps 2 --rounds 3", modes[i]);
     const json_t *ms = program_member(r, "ms");
     double least = json_number_value(json_array_get(ms, 0)),
            median = json_number_value(json_array_get(ms, 1)), most = json_number_value(json_array_get(ms, 2));
@@ -247,6 +279,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(train_reports_its_results, program_open, program_close),
       cmocka_unit_test_setup_teardown(train_prints_text_without_json, program_open, program_close),
+      cmocka_unit_test_setup_teardown(train_begins_with_the_facts_about_the_run, program_open, program_close),
       cmocka_unit_test_setup_teardown(planned_memory_equals_measured_memory, program_open, program_close),
       cmocka_unit_test_setup_teardown(planned_memory_holds_with_every_kind_of_state, program_open,
                                       program_close),

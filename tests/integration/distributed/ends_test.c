@@ -188,6 +188,48 @@ static void a_device_that_fails_ends_the_run_on_all(void **state) {
   fails(2, "allocation:3@1", "rank 1: ");
 }
 
+/* A device computes nothing from some kernel on, as one that hangs. Its own rank waits for it as well: only
+ * the communicator's status ends that wait. */
+static void stalls(int devices, int rank, int kernel, const char *more) {
+  char says[64];
+  time_t start = time(NULL);
+  snprintf(says, sizeof says, "rank %d did not come to 'all_reduce", rank);
+  int code = program_run(
+      "train model.ini --output o --set backend.use=sim --set distributed.timeout=2s "
+      "--set backend.sim.devices=%d --set distributed.devices=%d --set backend.sim.fail=stall:%d@%d %s",
+      devices, devices, kernel, rank, more);
+  assert_int_equal(code, 77);
+  if (strstr(program_err, says) == NULL) fail_msg("expected '%s': %s", says, program_err);
+  assert_non_null(strstr(program_err, "within 2 s"));
+  assert_true(time(NULL) - start < 20);
+}
+
+static void a_rank_that_stops_answering_is_named_within_the_timeout(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  stalls(2, 1, 40, "");
+  stalls(2, 0, 200, "--set backend.capture=no");
+  stalls(4, 2, 300, "--set backend.sim.order=lazy --set backend.sim.seed=3");
+  stalls(4, 3, 150, "--set distributed.bucket=4KiB --set data.train.batch=8 --set optimizer.accumulate=2");
+}
+
+/* Collectives that end with undefined results when they are given up, as NCCL's do: no step is read after it,
+ * and no checkpoint is written. */
+static void a_collective_that_was_given_up_is_no_good_step(void **state) {
+  (void)state;
+  static const char silent[] = "--set communicator.sim.failure=status";
+  file_write("model.ini", nets_lenet);
+  stalls(2, 1, 40, silent);
+  stalls(2, 0, 200, "--set communicator.sim.failure=status --set backend.capture=no");
+  stalls(4, 2, 300, "--set communicator.sim.failure=status --set backend.sim.order=lazy");
+  char more[96];
+  snprintf(more, sizeof more, "kernel:40@1 %s", silent);
+  fails(2, more, "rank 1: ");
+  snprintf(more, sizeof more, "device:200@2 %s", silent);
+  fails(4, more, "rank 2: ");
+  assert_false(file_exists("o/run/checkpoints/last"));
+}
+
 static void a_loss_that_is_not_finite_ends_the_run_on_all(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
@@ -211,6 +253,8 @@ int main(void) {
       CASE(all_means_the_number_of_devices),
       CASE(a_rank_with_another_plan_is_refused),
       CASE(a_device_that_fails_ends_the_run_on_all),
+      CASE(a_rank_that_stops_answering_is_named_within_the_timeout),
+      CASE(a_collective_that_was_given_up_is_no_good_step),
       CASE(a_loss_that_is_not_finite_ends_the_run_on_all),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

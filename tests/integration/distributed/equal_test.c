@@ -2,6 +2,7 @@
 #include "nets.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* Simulated orders of execution across streams and devices. */
 static const char eager[] = "--set backend.sim.order=eager", lazy[] = "--set backend.sim.order=lazy",
@@ -113,6 +114,124 @@ static void micro_batches_of_a_residual_network(void **state) {
   same_results(four, one);
 }
 
+/* ---- collectives of layers ---- */
+
+/* LeNet with the layer mix(how) behind fc1. */
+static void write_mixed(const char *how) {
+  char text[4096];
+  const char *fc2 = strstr(nets_lenet, "fc2:");
+  assert_non_null(fc2);
+  while (fc2[-1] != '\n') fc2--;
+  int n = snprintf(text, sizeof text, "%.*s           mix(%s)\n%s[plugins]\nload = " MIX "\n",
+                   (int)(fc2 - nets_lenet), nets_lenet, how, fc2);
+  assert_true((size_t)n < sizeof text);
+  file_write("model.ini", text);
+}
+
+/* all_gather(reduce_scatter(x)) = all_reduce(x), and so for their gradients, bit by bit. */
+static void the_gathered_parts_of_a_sum_are_the_sum(void **state) {
+  (void)state;
+  static const char *const orders[] = {eager, lazy, any};
+  for (int devices = 1; devices <= 4; devices *= 2) {
+    write_mixed("reduce");
+    nets_train("reduced", devices, "");
+    write_mixed("scatter");
+    for (int i = 0; i < 3; i++) {
+      nets_train("scattered", devices, orders[i]);
+      nets_compare("mixed", "scattered", "reduced", 0);
+      assert_int_equal(system("rm -rf scattered"), 0);
+    }
+    file_write("model.ini", nets_lenet);
+    nets_train("plain", devices, "");
+    assert_true(nets_difference("reduced", "plain", "conv1.weight") > 1e-3); /* the layer is used */
+    assert_int_equal(system("rm -rf reduced plain"), 0);
+  }
+}
+
+static void an_op_for_another_number_of_ranks_is_refused(void **state) {
+  (void)state;
+  write_mixed("wrong");
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
+                               "--set distributed.devices=2"),
+                   65);
+  if (strstr(program_err, "its attribute ranks is 1, but the run has 2 ranks") == NULL)
+    fail_msg("%s", program_err);
+}
+
+/* ---- reductions in half precision ---- */
+
+/* The rounding of the gradients' sums: 2^-9 and 2^-11 of each, accumulated over 20 steps. */
+static void reduce_in(const char *dtype, double limit, const char *more) {
+  char all[256];
+  snprintf(all, sizeof all, "--set distributed.reduce_dtype=%s --set distributed.bucket=32KiB %s", dtype,
+           more);
+  const json_t *half = nets_train("half", 4, all);
+  assert_true(program_number(half, "steps") == 20);
+  assert_true(nets_difference("half", "full", "conv1.weight") > 0); /* the sums are rounded */
+  nets_compare(dtype, "half", "full", limit);
+  snprintf(all, sizeof all, "--set distributed.reduce_dtype=%s --set distributed.bucket=32KiB %s %s", dtype,
+           more, any);
+  nets_train("again", 4, all);
+  checkpoints_equal("again", "half");
+}
+
+static void gradients_are_reduced_in_half_precision(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  nets_train("full", 4, "");
+  reduce_in("bf16", 2e-2, "");
+  reduce_in("f16", 2e-2, ""); /* small gradients lose bits below 2^-14 */
+  static const char plan[] = "plan model.ini --set backend.use=sim --set backend.sim.devices=4 "
+                             "--set distributed.devices=4 --set distributed.reduce_dtype=%s";
+  double full = program_number(program_json(0, plan, "f32"), "collective_bytes");
+  double half = program_number(program_json(0, plan, "bf16"), "collective_bytes");
+  assert_true(half > 0.5 * full && half < 0.5 * full + 4096);
+}
+
+/* Micro-batches are accumulated in f32; only their sum is rounded. */
+static void micro_batches_are_reduced_in_half_precision(void **state) {
+  (void)state;
+  static const char halves[] = "--set data.train.batch=4 --set optimizer.accumulate=2";
+  file_write("model.ini", nets_lenet);
+  nets_train("full", 4, halves);
+  reduce_in("bf16", 2e-2, halves);
+}
+
+/* The loss is scaled before the reduction. The forward pass in f16 amplifies the differences of single
+ * weights, so the losses of all steps are compared. */
+static void scaled_losses_are_reduced_in_half_precision(void **state) {
+  (void)state;
+  static const char mixed[] = "--set precision.policy=fp16 --set precision.init_scale=1024";
+  char more[160];
+  file_write("model.ini", nets_lenet);
+  double full = program_number(nets_train("full", 4, mixed), "train.loss");
+  snprintf(more, sizeof more, "%s --set distributed.reduce_dtype=f16", mixed);
+  double half = program_number(nets_train("half", 4, more), "train.loss");
+  print_message("mean loss %.6f in f32, %.6f in f16\n", full, half);
+  assert_true(full != half && fabs(half - full) < 1e-3 * full);
+}
+
+/* Without a loss scale: the sum overflows, and the update is skipped. */
+static void a_sum_that_overflows_changes_no_parameter(void **state) {
+  (void)state;
+  char text[4096];
+  size_t at = (size_t)(strstr(nets_lenet, "loss = cross_entropy") - nets_lenet);
+  snprintf(text, sizeof text, "%.*sloss = cross_entropy(weight=1e9)%s", (int)at, nets_lenet,
+           nets_lenet + at + strlen("loss = cross_entropy"));
+  file_write("model.ini", text);
+  static const char some[] =
+      "--set optimizer.lr=1e-9 --set run.max_steps=%d --set distributed.reduce_dtype=%s";
+  char more[160];
+  snprintf(more, sizeof more, some, 1, "f16");
+  nets_train("one", 2, more);
+  snprintf(more, sizeof more, some, 4, "f16");
+  nets_train("four", 2, more);
+  assert_true(nets_difference("four", "one", "fc3.weight") == 0);
+  snprintf(more, sizeof more, some, 4, "bf16");
+  nets_train("wide", 2, more);
+  assert_true(nets_difference("wide", "one", "fc3.weight") > 0);
+}
+
 /* ---- uneven ends ---- */
 
 /* 50 samples are 6 batches of 8 and one of 2, for which two of four devices have no samples. */
@@ -150,6 +269,12 @@ int main(void) {
       CASE(micro_batches_of_two_losses),
       CASE(micro_batches_with_dropout),
       CASE(micro_batches_of_a_residual_network),
+      CASE(the_gathered_parts_of_a_sum_are_the_sum),
+      CASE(an_op_for_another_number_of_ranks_is_refused),
+      CASE(gradients_are_reduced_in_half_precision),
+      CASE(micro_batches_are_reduced_in_half_precision),
+      CASE(scaled_losses_are_reduced_in_half_precision),
+      CASE(a_sum_that_overflows_changes_no_parameter),
       CASE(a_short_last_batch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

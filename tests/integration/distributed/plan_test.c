@@ -21,7 +21,7 @@ static launches read_launches(void) {
     if (end == line || *end != ':') continue;
     assert_int_equal(number, l.n);
     assert_true(l.n < MOST_STEPS);
-    l.collective[l.n] = strstr(line, "= all_reduce(") != NULL;
+    l.collective[l.n] = strstr(line, "= all_reduce ") != NULL;
     l.collectives += l.collective[l.n];
     l.awaits[l.n++] = after ? atoi(after + 8) : -1;
   }
@@ -77,6 +77,99 @@ static void text_and_json_have_the_bytes_of_collectives(void **state) {
   assert_null(strstr(program_out, "devices; each"));
 }
 
+/* ---- captured ---- */
+
+/* Each seed is another order of the streams of all devices. Sums have one order, so results have the same
+ * bits. The limit on launches is above those of the first run and below those of two. */
+static void a_captured_step_replays_in_every_order(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  nets_train("one", 1, "--set run.max_steps=4");
+  nets_train("plain", 2, "--set run.max_steps=4 --set backend.capture=no --set distributed.bucket=64KiB");
+  nets_compare("captured", "plain", "one", NETS_BAND);
+  for (int seed = 0; seed < 50; seed++) {
+    char more[256];
+    snprintf(more, sizeof more,
+             "--set run.max_steps=4 --set distributed.bucket=64KiB --set backend.sim.order=random "
+             "--set backend.sim.seed=%d --set run.save_every=4 --set run.name=run",
+             seed);
+    nets_train("captured", 2, more);
+    checkpoints_equal("captured", "plain");
+    assert_int_equal(system("rm -rf captured"), 0);
+  }
+}
+
+static void a_distributed_step_is_captured_as_a_whole(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  const json_t *plan = program_json(0, plan_command, "");
+  assert_true(program_number(plan, "captured_parts") == 1);
+  assert_int_equal(json_array_size(program_member(plan, "uncaptured")), 0);
+  assert_int_equal(program_run(plan_command, ""), 0);
+  assert_non_null(strstr(program_out, "1 captured part, 0 launches not captured\n"));
+  plan = program_json(0, plan_command, "--set backend.capture=no");
+  assert_true(program_number(plan, "captured_parts") == 0);
+  /* a launch limit that a replayed run does not reach */
+  static const char limited[] = "--set run.epochs=9 --set run.max_steps=40 --set backend.sim.fail=launch:800 "
+                                "--set backend.capture=%s";
+  char more[160];
+  snprintf(more, sizeof more, limited, "yes");
+  nets_train("replayed", 2, more);
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
+                               "--set distributed.devices=2 --set run.epochs=9 --set run.max_steps=40 "
+                               "--set backend.sim.fail=launch:800 --set backend.capture=no"),
+                   77);
+  assert_non_null(strstr(program_err, "launch 800"));
+}
+
+/* ---- a communicator of another plugin, which cannot be captured ---- */
+
+static void write_with_plugin(const char *net) {
+  char text[4096];
+  snprintf(text, sizeof text, "%s[plugins]\nload = " OUTSIDE "\n", net);
+  file_write("model.ini", text);
+}
+
+/* The launches between its collectives are captured, in every order of the streams, and buckets overlap with
+ * the backward pass as before. */
+static void captured_launches_surround_what_cannot_be_captured(void **state) {
+  (void)state;
+  static const char buckets[] = "--set distributed.bucket=64KiB --set run.max_steps=6";
+  char more[256];
+  write_with_plugin(nets_lenet);
+  nets_train("sim", 4, buckets);
+  for (int seed = 0; seed < 8; seed++) {
+    snprintf(more, sizeof more, "%s --set distributed.communicator=outside --set backend.sim.seed=%d%s%s",
+             buckets, seed, seed == 7 ? " --set backend.sim.order=lazy" : "",
+             seed == 6 ? " --set backend.capture=no" : "");
+    nets_train("outside", 4, more);
+    checkpoints_equal("outside", "sim");
+    assert_int_equal(system("rm -rf outside"), 0);
+  }
+}
+
+static void each_launch_that_is_not_captured_is_named(void **state) {
+  (void)state;
+  static const char ask[] = "--set distributed.communicator=outside --set distributed.bucket=100KiB";
+  write_with_plugin(nets_lenet);
+  const json_t *plan = program_json(0, plan_command, ask);
+  size_t collectives = (size_t)program_number(plan, "collectives");
+  const json_t *list = program_member(plan, "uncaptured");
+  assert_int_equal(json_array_size(list), collectives);
+  assert_true(program_number(plan, "captured_parts") >= (double)collectives);
+  assert_int_equal(program_run(plan_command, ask), 0);
+  assert_non_null(strstr(program_out, " launches not captured: all_reduce"));
+  assert_non_null(strstr(program_out, "all_reduce of bucket 1 (communicator outside cannot be captured)"));
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
+                               "--set distributed.devices=2 --set run.max_steps=3 %s",
+                               ask),
+                   0);
+  const char *line = strstr(program_err, "program 'step': ");
+  assert_non_null(line);
+  assert_non_null(strstr(line, "all_reduce of bucket 0 (communicator outside cannot be captured)"));
+  assert_null(strstr(line + 1, "program 'step': ")); /* once */
+}
+
 /* Every element is summed in the order of the ranks, for all sizes of buckets. */
 static void the_size_of_buckets_changes_no_bit(void **state) {
   (void)state;
@@ -111,6 +204,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(buckets_are_reduced_beside_backward),
       CASE(text_and_json_have_the_bytes_of_collectives),
+      CASE(a_captured_step_replays_in_every_order),
+      CASE(a_distributed_step_is_captured_as_a_whole),
+      CASE(captured_launches_surround_what_cannot_be_captured),
+      CASE(each_launch_that_is_not_captured_is_named),
       CASE(the_size_of_buckets_changes_no_bit),
       CASE(many_buckets_and_micro_batches),
   };

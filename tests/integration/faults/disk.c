@@ -216,6 +216,7 @@ static int set_up(void) {
   const char *root = getenv("TMPDIR");
   snprintf(folder, sizeof folder, "%s/tenon-disk-XXXXXX", root && strlen(root) < 32 ? root : "/tmp");
   if (mkdtemp(folder) == NULL || chdir(folder) != 0) return 0;
+  setenv("XDG_CACHE_HOME", folder, 1);
   FILE *file = fopen("victim.ini", "w");
   if (file == NULL || fputs(configuration, file) < 0 || fclose(file) != 0) return 0;
   return train("whole", NULL, "run.max_steps=0", NULL) == 0 &&

@@ -280,6 +280,7 @@ static void set_up(void) {
   const char *root = getenv("TMPDIR");
   snprintf(folder, sizeof folder, "%s/tenon-kill-XXXXXX", root && strlen(root) < 32 ? root : "/tmp");
   if (mkdtemp(folder) == NULL || chdir(folder) != 0) die("%s", strerror(errno));
+  setenv("XDG_CACHE_HOME", folder, 1);
   FILE *file = fopen("victim.ini", "w");
   if (file == NULL || fputs(configuration, file) < 0 || fclose(file) != 0)
     die("victim.ini: %s", strerror(errno));

@@ -6,7 +6,9 @@
 /* ---- configurations ---- */
 
 /* Batch norm, dropout, residuals, a part of the network that two losses share. */
-static const char residual_ini[] = "[run]\n"
+static const char residual_ini[] = "[backend]\n"
+                                   "use = cpu\n"
+                                   "[run]\n"
                                    "name = net\n"
                                    "max_steps = 3\n"
                                    "[data]\n"
@@ -45,7 +47,9 @@ static const char residual_ini[] = "[run]\n"
                                    "lr = 0.01\n";
 
 /* Attention, layer norm, dropout, and a head that shares the embedding's parameters. */
-static const char transformer_ini[] = "[run]\n"
+static const char transformer_ini[] = "[backend]\n"
+                                      "use = cpu\n"
+                                      "[run]\n"
                                       "name = net\n"
                                       "max_steps = 3\n"
                                       "[data]\n"

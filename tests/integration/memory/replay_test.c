@@ -83,9 +83,9 @@ static void a_kernel_that_was_installed_since_changes_nothing(void **state) {
 static void a_kernel_that_is_gone_is_named(void **state) {
   (void)state;
   if (STATIC_PLUGINS) skip();
-  train_half("--plugin " FUSED_LINEAR);
+  train_half("--set backend.use=cpu --plugin " FUSED_LINEAR);
   assert_true(uses_plugin("fused_linear"));
-  resume("");
+  resume("--set backend.use=cpu");
   assert_non_null(strstr(program_err, "program step has another plan than before"));
   assert_non_null(strstr(program_err, "of plugin fused_linear"));
   assert_non_null(strstr(program_err, "of plugin cpu"));

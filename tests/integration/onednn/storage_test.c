@@ -1,4 +1,5 @@
 /* Weights stay in the layout of their kernels between steps; checkpoints and results do not depend on it. */
+#include "configs.h"
 #include "program.h"
 
 #include <math.h>
@@ -73,6 +74,14 @@ static void the_plan_says_how_weights_lie(void **state) {
   assert_string_equal(layout_of("--set backend.use=cpu", "b.weight"), "row-major");
   assert_string_equal(layout_of("--set precision.policy=bf16", "b.weight:bf16"),
                       layout_of("--set precision.policy=bf16", "b.weight"));
+}
+
+/* Without [backend] use. */
+static void auto_takes_the_extension_before_its_family(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_string_equal(program_text(program_json(0, "train noise.ini"), "backend"), "onednn");
+  assert_non_null(strstr(program_err, "backend    onednn, extends cpu"));
 }
 
 /* With a learning rate of 0 weights are saved as they were loaded, by every backend. */
@@ -152,6 +161,7 @@ static void norms_and_groups_see_the_same_gradients(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(auto_takes_the_extension_before_its_family),
       TEST(the_plan_says_how_weights_lie),
       TEST(weights_come_back_as_they_were),
       TEST(either_backend_goes_on_where_the_other_stopped),

@@ -58,6 +58,15 @@ static void check_versions(const char *path) {
     if (strstr(line, "onednn_conv2d") != NULL) assert_non_null(strstr(line, " oneDNN "));
 }
 
+/* A run on a busy machine does not store all that it measures; the next one measures the rest. */
+static void train_until_all_is_stored(int convolutions) {
+  int measured = 0, all = 0;
+  for (int i = 0; i < 20 && measured < convolutions; i++) {
+    assert_int_equal(program_run("train model.ini --output one%d", i), 0);
+    count("", &measured, &all);
+  }
+}
+
 static void a_run_measures_and_the_plan_knows(void **state) {
   int measured, all;
   (void)state;
@@ -66,7 +75,7 @@ static void a_run_measures_and_the_plan_knows(void **state) {
   count("", &measured, &all);
   assert_int_equal(measured, 0);
   assert_int_equal(all, 5); /* the gradient of the image is not computed */
-  assert_int_equal(program_run("train model.ini --output one"), 0);
+  train_until_all_is_stored(all);
   int lines = file_lines(tune_file());
   assert_true(lines >= 1 + 2 * 5); /* at least two variants each */
   check_versions(tune_file());

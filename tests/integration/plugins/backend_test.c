@@ -119,15 +119,21 @@ static void the_list_of_what_it_lacks_is_needed(void **state) {
 
 /* ---- messages ---- */
 
+static void says(const char *where, const char *what) {
+  if (strstr(where, what) == NULL) fail_msg("'%s' is not in: %s", what, where);
+}
+
 /* A change to the example, a command, and the message, which the program prints and the page lists. */
 static const struct mistake {
   const char *change, *command, *says;
 } mistakes[] = {
     {"", "train lenet.ini --set plugins.load=", "no backend is called \"acme\"; there is"},
-    {"/[.]fill_zero = /d", "train lenet.ini", "fill_zero: found NULL, wanted a value"},
-    {"/[.]capture_end = /d", "train lenet.ini",
-     "capture_begin, capture_end, capture_launch and capture_delete come together or not at all"},
-    {"", "train lenet.ini --set backend.acme.memory=100KB", "bytes are asked for, 0 of 100000 are in use"},
+    {"/[.]fill_zero = /d", "train lenet.ini", "copy and fill_zero come together or not at all"},
+    {"/[.]capture = /d", "train lenet.ini",
+     "capture, capture_launch and capture_delete come together or not at all"},
+    {"/[.]accepts = /d", "train lenet.ini --set backend.use=acme",
+     "it has no kernel for these ops, which memory plans insert: reorder, full"},
+    {"", "train lenet.ini --set backend.acme.memory=100KB", "and device 'acme 0' has 0.1 MiB"},
     {"s/(w->body(&here) != TN_OK)/(w->body)/", "train lenet.ini", "it failed and did not say why"},
     {"/[.]enqueue = /d", "train lenet.ini --set backend.use=acme",
      "it accepts kernels of 'cpu' and has no enqueue"},
@@ -194,8 +200,64 @@ static void a_device_that_is_wrong_is_found(void **state) {
   }
 }
 
-static void says(const char *where, const char *what) {
-  if (strstr(where, what) == NULL) fail_msg("'%s' is not in: %s", what, where);
+/* ---- a device that accepts no kernels ---- */
+
+/* acme_backend.c with kernels of its own instead of those of the cpu, and a change. */
+static void write_own(const char *change) {
+  workshop_do(
+      "sed -e '/[.]accepts = /d' -e '/^TN_PLUGIN/d' acme_backend.c | cat - '%s' | sed -e '%s' > own.c && "
+      "%s -w -shared -fPIC -o own.so own.c $(pkg-config --cflags tenon)",
+      OWN_KERNELS, change, COMPILER);
+}
+
+#define OWN "$TENON conformance --backend acme --plugin ./own.so --case device --timeout 10"
+
+static void a_device_with_kernels_of_its_own_is_tested_with_them(void **state) {
+  (void)state;
+  workshop_write("nothing.txt", "# it has everything\n");
+  write_own("");
+  workshop_do(OWN " --unsupported nothing.txt");
+  says(workshop_out, " 9 passed");
+  workshop_do(OWN " --set backend.capture=no");
+}
+
+static const struct flaw own_flaws[] = {
+    {"s/= .(const float .)l->prepared/= 5/", "device/launch: a launch of full does not write its result"},
+    {"s/TN_COPY_ON_DEVICE, l->out.0..data, l->in.0..data, bytes/TN_COPY_ON_DEVICE, l->out[0].data, "
+     "l->in[0].data, bytes \\/ 2/",
+     "device/launch: a launch of copy does not see its operand or its result"},
+    {"s/run(d, &w->capture->work.i.)/(void)i/",
+     "device/launch: a later run of a launch, or its replay, gives"},
+    {"s/return tn_fail(l, TN_EDEVICE, NULL, .broken on purpose.)/return TN_OK/",
+     "device/failure: event_wait does not report a failure"},
+    {"s/  reach(&s->end, s->end.recorded);/&\\n  return TN_OK;/",
+     "device/failure: stream_wait does not return TN_EDEVICE"},
+    {"s/if (w->what == RECORD) tell/if (w->what == RECORD \\&\\& !atomic_load(\\&d->failed)) tell/",
+     "device/failure: it hangs"},
+};
+
+static void what_is_wrong_with_such_a_device_is_found(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(own_flaws) / sizeof(own_flaws[0]); i++) {
+    write_own(own_flaws[i].change);
+    int code = workshop_run(KNOWN_TO_RACE OWN);
+    if (code != 70) fail_msg("%s: exit code %d, expected 70", own_flaws[i].change, code);
+    says(workshop_err, own_flaws[i].says);
+  }
+}
+
+/* Without a kernel that fails, the case is not tried, and the report says so. */
+static void a_case_that_cannot_be_tried_is_reported(void **state) {
+  (void)state;
+  workshop_write("nothing.txt", "# it has everything\n");
+  write_own("s/y = device_failure(x)/y = copy(x)/");
+  workshop_do(OWN);
+  says(workshop_out, "device/failure: no kernel of its family has the pattern \"y = device_failure(x)\"");
+  says(workshop_out, " 8 passed");
+  assert_int_equal(workshop_run(OWN " --unsupported nothing.txt"), 70);
+  says(workshop_err, "device/failure: no kernel of its family");
+  workshop_write("failure.txt", "device/failure: there is no way to break it\n");
+  workshop_do(OWN " --unsupported failure.txt");
 }
 
 /* Not five thousand cases that fail alike. */
@@ -249,6 +311,9 @@ int main(void) {
       cmocka_unit_test(its_memory_is_as_planned),
       cmocka_unit_test(the_list_of_what_it_lacks_is_needed),
       cmocka_unit_test(a_device_that_is_wrong_is_found),
+      cmocka_unit_test(a_device_with_kernels_of_its_own_is_tested_with_them),
+      cmocka_unit_test(what_is_wrong_with_such_a_device_is_found),
+      cmocka_unit_test(a_case_that_cannot_be_tried_is_reported),
       cmocka_unit_test(a_device_that_breaks_ends_the_suite),
       cmocka_unit_test(a_failing_case_comes_with_the_line_that_repeats_it),
       cmocka_unit_test(capture_is_turned_off_as_in_a_configuration),

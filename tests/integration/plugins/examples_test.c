@@ -114,8 +114,8 @@ static void a_formula_needs_no_kernel(void **state) {
   (void)state;
   write_net("mish.ini", ", mish.so", "mish");
   assert_true(loss_of("mish.ini") < 0.63);
-  assert_true(taken_by("mish.ini", "pointwise") > 0);
-  assert_int_equal(taken_by("mish.ini", "mish"), 0);
+  assert_true(taken_by("mish.ini --set backend.use=cpu", "pointwise") > 0);
+  assert_int_equal(taken_by("mish.ini --set backend.use=cpu", "mish"), 0);
 }
 
 static void a_fused_kernel_speeds_up_a_model_that_never_heard_of_it(void **state) {
@@ -189,6 +189,9 @@ static void a_transform_changes_training_and_leaves_validation_alone(void **stat
   json_t *whole = workshop_tenon("train cutout.ini --set 'data.train.transforms='");
   assert_true(trained(cut, "train.loss") != trained(whole, "train.loss"));
   assert_true(trained(cut, "valid.loss") == trained(whole, "valid.loss"));
+  json_t *device = workshop_tenon("train cutout.ini --set data.device_transforms=1");
+  assert_true(trained(cut, "train.loss") == trained(device, "train.loss"));
+  json_decref(device);
   json_decref(cut);
   json_decref(whole);
 }

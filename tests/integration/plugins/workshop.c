@@ -13,6 +13,7 @@ void workshop_open(void) {
   snprintf(folder, sizeof(folder), "/tmp/tenon-test-XXXXXX");
   assert_non_null(mkdtemp(folder));
   assert_int_equal(chdir(folder), 0);
+  assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
 }
 
 static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at) {

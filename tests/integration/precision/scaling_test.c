@@ -134,6 +134,31 @@ static void an_overflow_changes_only_the_scale(void **state) {
   assert_non_null(strstr(program_err, "1 updates skipped"));
 }
 
+/* The statistics of the image itself: a step with an infinite value in channel 0 keeps that channel's, and
+ * changes those of channel 1. */
+static void a_statistic_that_is_not_finite_keeps_its_channel(void **state) {
+  (void)state;
+  size_t bytes;
+  float before[2][2], after[2][2];
+  static const char *const names[] = {"first.running_mean", "first.running_var"};
+  char text[sizeof spikes_ini + 64];
+  const char *at = strstr(spikes_ini, "    conv:");
+  snprintf(text, sizeof text, "%.*s    first: batch_norm\n%s", (int)(at - spikes_ini), spikes_ini, at);
+  file_write("spikes.ini", text);
+  program_json(0, "train spikes.ini --output three --set run.max_steps=3 --set precision.init_scale=64");
+  program_json(0, "train spikes.ini --output four --set run.max_steps=4 --set precision.init_scale=64 --set "
+                  "data.at=[13]");
+  for (int i = 0; i < 2; i++) {
+    memcpy(before[i], checkpoint_tensor(in("three", model_file), names[i], &bytes), sizeof before[i]);
+    memcpy(after[i], checkpoint_tensor(in("four", model_file), names[i], &bytes), sizeof after[i]);
+    assert_int_equal(bytes, sizeof after[i]);
+    assert_true(before[i][0] == after[i][0]);
+    assert_true(before[i][1] != after[i][1]);
+    assert_true(isfinite(after[i][1]));
+  }
+  assert_true(checkpoint_same(in("three", model_file), in("four", model_file), "conv.weight"));
+}
+
 /* The scale is so large that only the backward pass overflows: parameters stay, and running statistics
  * change. */
 static void an_overflow_of_gradients_alone_keeps_the_statistics(void **state) {
@@ -209,6 +234,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(scales_and_skipped_steps_are_gradscalers),
       CASE(an_overflow_changes_only_the_scale),
+      CASE(a_statistic_that_is_not_finite_keeps_its_channel),
       CASE(an_overflow_of_gradients_alone_keeps_the_statistics),
       CASE(a_dynamic_scale_adapts),
       CASE(without_scaling_a_nonfinite_loss_ends_the_run),

@@ -10,31 +10,8 @@ static struct helper {
   int32_t waits, dropped; /* number of the wait that does nothing; 0: all waits work */
 } helper;
 
-static tn_status open_helper(tn_env *env, const void *options, void **self) {
-  return (void)env, (void)options, *self = &helper, TN_OK;
-}
-static tn_status count(tn_env *env, void *self, int32_t *n) { return (void)self, (void)env, *n = 1, TN_OK; }
-static tn_status properties(tn_env *env, void *self, int32_t index, tn_device_properties *p) {
-  (void)self, (void)env, (void)index;
-  *p =
-      (tn_device_properties){.struct_size = sizeof *p, .host_addressable = 1, .threads = 1, .name = "helper"};
-  return TN_OK;
-}
-static tn_status open_device(tn_env *env, void *self, int32_t index, void **device) {
-  return (void)env, (void)index, *device = self, TN_OK;
-}
-static tn_status new_stream(tn_env *env, void *device, int32_t role, void **stream) {
-  return (void)env, (void)role, *stream = device, TN_OK;
-}
 static tn_status new_event(tn_env *env, void *device, void **event) {
   return (void)env, *event = device, TN_OK;
-}
-static void drop(tn_env *env, void *object) { (void)object, (void)env; }
-static tn_status no_memory(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
-  return (void)device, (void)kind, (void)bytes, (void)address, tn_fail(env, TN_ENOMEM, NULL, "none");
-}
-static void delete_memory(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes) {
-  (void)device, (void)kind, (void)address, (void)bytes, (void)env;
 }
 static tn_status order(tn_env *env, void *event, void *stream) {
   return (void)event, (void)env, (void)stream, TN_OK;
@@ -63,19 +40,8 @@ static tn_status stream_wait(tn_env *env, void *stream) {
 static const tn_backend late_helper = {
     .item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "helper", "for tests"),
     .accepts = "cpu",
-    .open = open_helper,
-    .close = drop,
-    .count = count,
-    .properties = properties,
-    .device_open = open_device,
-    .device_close = drop,
-    .memory_new = no_memory,
-    .memory_delete = delete_memory,
-    .stream_new = new_stream,
-    .stream_delete = drop,
     .stream_wait = stream_wait,
     .event_new = new_event,
-    .event_delete = drop,
     .event_record = order,
     .event_await = order,
     .event_wait = wait,

@@ -2,6 +2,7 @@
 #include "scenario.h"
 
 #include "core/plugin/handles.h"
+#include "tests/support/required_kernels.h"
 
 /* ---- a program by hand, on two streams:
  *   y = x + 1 (compute)   z = y + y (comm)   s = s + z in place (compute)   out = s + z (comm) ---- */
@@ -106,6 +107,11 @@ void scenario_program_shorten(scenario_program *h) {
 
 static void keep_first_warning(void *context, int32_t level, const char *line) {
   scenario *s = context;
+  const char *captures = strstr(line, " captured part");
+  if (captures != NULL) {
+    snprintf(s->captures, sizeof s->captures, "%s", line);
+    return;
+  }
   if (level <= TN_LOG_WARN && s->message[0] == '\0') snprintf(s->message, sizeof s->message, "%s", line);
 }
 
@@ -124,6 +130,8 @@ static void make_map(scenario *s) {
   assert_int_equal(tn_state_map_add(s->map, &state, region, 16), TN_OK);
 }
 
+REQUIRED_KERNELS("cpu"); /* which both backends accept */
+
 static void begin(scenario *s, const scenario_kind *t) {
   static const char *const name = "sim";
   tn_error_record_init_root(&s->env, &s->record, &tn_host_api);
@@ -131,8 +139,9 @@ static void begin(scenario *s, const scenario_kind *t) {
   write_program(&s->hand);
   if (t->change != NULL) t->change(&s->hand);
   make_map(s);
-  s->items[0] = &tn_sim_backend.item;
-  s->items[1] = t->fallback != NULL ? &t->fallback->item : NULL;
+  const tn_item *items[] = {&tn_sim_backend.item, REQUIRED_ITEMS,
+                            t->fallback != NULL ? &t->fallback->item : NULL, NULL};
+  memcpy(s->items, items, sizeof items);
   s->plugin = (tn_plugin){sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "late", "1", "MIT",
                           TN_BUILD_TEXT,     s->items};
   assert_int_equal(tn_registry_create(&s->env, "", &s->registry), TN_OK);
@@ -158,6 +167,10 @@ bool scenario_ok(scenario *s, tn_status status) {
 void scenario_fill(scenario *s, int32_t slot, float value) {
   float *x = tn_executor_input(s->executor, 0, slot, "x");
   for (int32_t i = 0; i < SCENARIO_N; i++) x[i] = value + (float)i;
+}
+
+bool scenario_run_both(scenario *s) {
+  return scenario_ok(s, tn_executor_run_several(s->executor, 0, 0, SCENARIO_SLOTS));
 }
 
 bool scenario_run(scenario *s, int32_t slot) { return scenario_ok(s, tn_executor_run(s->executor, 0, slot)); }

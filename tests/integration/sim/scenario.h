@@ -45,7 +45,7 @@ void scenario_program_shorten(scenario_program *p);
 typedef struct scenario {
   tn_env env;
   tn_error_record record;
-  const tn_item *items[3];
+  const tn_item *items[6];
   tn_plugin plugin;
   tn_registry *registry;
   tn_state_map *map;
@@ -59,6 +59,7 @@ typedef struct scenario {
   int32_t n;
   tn_status status;
   char message[2048];
+  char captures[512];          /* the warning about launches that are not captured */
   int64_t seen[TN_SIM_FAULTS]; /* events per kind of fault, before the final waits */
 } scenario;
 
@@ -77,6 +78,7 @@ bool scenario_create_executor(scenario *s); /* for scenario_kind.setup */
 
 void scenario_fill(scenario *s, int32_t slot, float value);
 bool scenario_run(scenario *s, int32_t slot);
+bool scenario_run_both(scenario *s);              /* both slots, enqueued together */
 bool scenario_collect(scenario *s, int32_t slot); /* waits, and appends the output to results */
 bool scenario_read_state(scenario *s);
 /* Overwrites its buffer after the call, which must have read it. */

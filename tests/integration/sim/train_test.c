@@ -101,6 +101,47 @@ static void a_run_goes_on_from_one_backend_to_the_other(void **state) {
   checkpoints_equal("parts", "complete");
 }
 
+/* Numbers of steps a launch against single steps: with checkpoints, a last step and ends of epochs inside of
+ * what would be a launch. */
+static void several_steps_a_launch_give_the_bits_of_one(void **state) {
+  (void)state;
+  static const char *const numbers[] = {"1", "2", "3", "8", "auto"};
+  static const char ask[] = "--set backend.use=%s --set run.steps_per_launch=%s --set run.save_every=7 "
+                            "--set run.max_steps=23";
+  file_write("model.ini", lenet);
+  const json_t *one =
+      train("one", "--set backend.use=cpu --set run.steps_per_launch=1 --set run.save_every=7 "
+                   "--set run.max_steps=23");
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+    for (int sim = 0; sim < 2; sim++) {
+      char output[32], more[256];
+      snprintf(output, sizeof output, "%s%s", sim ? "sim" : "cpu", numbers[i]);
+      snprintf(more, sizeof more, ask, sim ? "sim" : "cpu", numbers[i]);
+      const json_t *many = train(output, more);
+      assert_true(program_number(many, "train.loss") == program_number(one, "train.loss"));
+      assert_true(program_number(many, "planned_peak_bytes") == program_number(many, "measured_peak_bytes"));
+      checkpoints_equal(output, "one");
+    }
+}
+
+static void a_number_of_steps_that_is_wrong_is_refused_with_its_line(void **state) {
+  (void)state;
+  static const char *const wrong[] = {"0", "17", "many", "3x", ""};
+  char ini[2048];
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    snprintf(ini, sizeof ini, "[run]\nsteps_per_launch = %s\n%s", wrong[i], lenet + strlen("[run]\n"));
+    file_write("model.ini", ini);
+    assert_int_not_equal(program_run("train model.ini --output o"), 0);
+    assert_non_null(strstr(program_err, "model.ini:2: [run] steps_per_launch"));
+    assert_non_null(strstr(program_err, "expected auto or a number from 1 to 16"));
+  }
+  file_write("model.ini", lenet);
+  assert_int_not_equal(program_run("train model.ini --output o --set run.steps_per_launch=2 --set "
+                                   "optimizer.accumulate=2"),
+                       0);
+  assert_non_null(strstr(program_err, "accumulate = 2"));
+}
+
 /* The number of copies to the device, and how many of them overlap with computation. */
 static void count_copies(int *all, int *beside) {
   const char *line = strstr(program_err, "sim: device 0: ");
@@ -118,6 +159,25 @@ static void the_next_batch_arrives_under_the_current_step(void **state) {
   count_copies(&all, &beside);
   assert_true(all >= 12);
   if (beside < 6) fail_msg("%d of %d copies overlap with computation", beside, all);
+}
+
+static int copies_of_two_epochs(const char *steps_per_launch) {
+  int all, beside;
+  assert_int_equal(program_run("train model.ini --output o --set run.epochs=2 --set backend.use=sim --set "
+                               "run.steps_per_launch=%s --set data.valid.epoch=20 --verbose",
+                               steps_per_launch),
+                   0);
+  count_copies(&all, &beside);
+  return all;
+}
+
+/* 24 steps and two validation batches. */
+static void batches_of_one_launch_are_copied_at_once(void **state) {
+  (void)state;
+  file_write("model.ini", lenet);
+  assert_int_equal(copies_of_two_epochs("1"), 24 + 2);
+  assert_int_equal(copies_of_two_epochs("4"), 6 + 2);
+  assert_true(copies_of_two_epochs("auto") <= 24 + 2);
 }
 
 /* The limit on launches suffices where a step is launched once and then replayed, but not where every step is
@@ -200,8 +260,8 @@ static void too_little_memory_is_an_error_that_says_how_much(void **state) {
   file_write("model.ini", lenet);
   assert_int_not_equal(
       program_run("train model.ini --output o --set backend.use=sim --set backend.sim.memory=100KB"), 0);
-  assert_non_null(strstr(program_err, "bytes of memory"));
-  assert_non_null(strstr(program_err, "do not fit"));
+  assert_non_null(strstr(program_err, " needs "));
+  assert_non_null(strstr(program_err, "device 'simulated device 0' has 0.1 MiB"));
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
@@ -213,6 +273,9 @@ int main(void) {
       CASE(a_small_transformer_trains_to_the_bits_of_the_cpu),
       CASE(a_run_goes_on_from_one_backend_to_the_other),
       CASE(the_next_batch_arrives_under_the_current_step),
+      CASE(several_steps_a_launch_give_the_bits_of_one),
+      CASE(a_number_of_steps_that_is_wrong_is_refused_with_its_line),
+      CASE(batches_of_one_launch_are_copied_at_once),
       CASE(a_captured_step_is_launched_once),
       CASE(a_dropped_wait_of_the_loop_is_detected),
       CASE(a_dropped_copy_of_the_loop_is_detected),

@@ -168,6 +168,28 @@ static void folders_are_made_with_their_parents(void **state) {
   assert_int_equal(tn_folder_make(p, deep), TN_EIO);
 }
 
+static void a_private_folder_is_writable_by_its_user_alone(void **state) {
+  place *p = *state;
+  char deep[192];
+  struct stat st;
+  snprintf(deep, sizeof(deep), "%s/a/b", p->folder);
+  assert_int_equal(tn_folder_make_private(p, deep), TN_OK);
+  assert_int_equal(tn_folder_make_private(p, deep), TN_OK);
+  assert_int_equal(stat(deep, &st), 0);
+  assert_int_equal(st.st_mode & 0777, 0700);
+  assert_int_equal(chmod(deep, 0770), 0);
+  assert_int_equal(tn_folder_make_private(p, deep), TN_EIO);
+  assert_non_null(strstr(tn_error_text(p), "is not a folder of this user alone"));
+  rmdir(deep);
+  assert_int_equal(symlink(p->folder, deep), 0);
+  assert_int_equal(tn_folder_make_private(p, deep), TN_EIO);
+  assert_int_equal(unlink(deep), 0);
+  snprintf(deep, sizeof(deep), "%s/a", p->folder);
+  rmdir(deep);
+  assert_int_equal(tn_file_write_atomic(p, p->path, "x", 1), TN_OK);
+  assert_int_equal(tn_folder_make_private(p, p->path), TN_EIO);
+}
+
 static void is_joined(void *handle, const char *folder, const char *name, const char *expected) {
   char *path = tn_path_join(handle, folder, name);
   assert_string_equal(path, expected);
@@ -222,6 +244,7 @@ int main(void) {
       with_place(two_writers_of_one_file_do_not_meet),
       with_place(a_file_in_a_missing_folder_cannot_begin),
       with_place(folders_are_made_with_their_parents),
+      with_place(a_private_folder_is_writable_by_its_user_alone),
       with_place(paths_join_and_part),
       with_place(refused_memory_leaves_no_temporary),
   };

@@ -37,6 +37,7 @@ void fixture_open(fixture *f, const tn_item *const *kernels) {
   assert_int_equal(tn_state_map_create(&f->env, &f->map), TN_OK);
   f->target.properties.struct_size = sizeof f->target.properties;
   f->target.properties.threads = 1;
+  tn_properties_complete(&f->target.properties);
   fixture_families(f, families, 1);
 }
 

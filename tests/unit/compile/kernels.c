@@ -65,7 +65,7 @@ KERNEL(k_transpose, "t.transpose", "t", "y = transpose(x)", offer_plain);
 KERNEL(k_concat, "t.concat", "t", "y = concat(xs*)", offer_plain);
 KERNEL(k_copy, "t.copy", "t", "y = copy(x)", offer_plain);
 KERNEL(k_reorder, "t.reorder", "t", "y = reorder(x)", offer_plain);
-KERNEL(k_moments, "t.moments", "t", "s, q = moments(x)", offer_plain);
+KERNEL(k_moments, "t.moments", "t", "m, v = moments(x)", offer_plain);
 KERNEL(k_embedding, "t.embedding", "t", "y = embedding(ids, table)", offer_plain);
 KERNEL(k_pointwise, "t.pointwise", "t", "pointwise+", offer_pointwise);
 KERNEL(k_matmul_relu, "t.matmul_relu", "t", "y = matmul(a, b, bias?); z = relu(y)", offer_matmul);

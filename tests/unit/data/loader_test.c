@@ -1,3 +1,4 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/base/text.h"
-#include "core/data/loader.h"
+#include "core/data/transform_chain.h"
 #include "core/plugin/handles.h"
 #include "tests/support/test_env.h"
 #include "tests/unit/data/numbers.h"
@@ -553,6 +554,137 @@ static void a_failing_transform_is_named(void **state) {
   tn_loader_destroy(loader);
 }
 
+/* ---- transforms on the device ---- */
+
+static const tn_transform_use tossed[] = {
+    {.transform = &shift_transform}, {.transform = &toss_transform}, {.transform = &pass_transform}};
+
+/* Room for a batch with draws. */
+typedef struct drawn_room {
+  room plain;
+  int32_t draws[MOST];
+  void *fields[3];
+} drawn_room;
+
+static tn_status next_drawn(tn_loader *loader, drawn_room *r, int64_t *samples) {
+  tn_batch batch = batch_in(&r->plain);
+  memcpy(r->fields, r->plain.fields, sizeof r->plain.fields);
+  r->fields[2] = r->draws;
+  memset(r->draws, 0, sizeof r->draws);
+  batch.fields = r->fields;
+  assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
+  return tn_loader_wait(loader, samples);
+}
+
+/* The batch ends in front of the transforms on the device; their draws are the numbers that they add on the
+ * host. */
+static void a_batch_for_the_device_has_its_draws(void **state) {
+  (void)state;
+  numbers source = {.count = 10};
+  tn_loader_options options = options_for(&source);
+  options.transforms = tossed;
+  options.n_transforms = 3;
+  options.pad_last = true;
+  options.shuffle = true;
+  for (int32_t workers = 0; workers < 3; workers++) {
+    options.workers = workers;
+    options.device_transforms = 0;
+    tn_loader *host = make(&options);
+    options.device_transforms = 2;
+    tn_loader *device = make(&options);
+    assert_int_equal(tn_loader_field_count(host), 2);
+    assert_int_equal(tn_loader_field_count(device), 3);
+    assert_string_equal(tn_loader_field(device, 2)->name, "draws.1");
+    assert_true(tn_type_equal(&tn_loader_field(device, 2)->type, &(tn_type){TN_I32, 1, {1}}));
+    assert_int_equal(tn_loader_chain(device)->n_device_stages, 2);
+    room expected;
+    drawn_room got;
+    int64_t samples;
+    for (int b = 0; b < 3; b++) {
+      assert_int_equal(next(host, &expected, &samples), TN_OK);
+      assert_int_equal(next_drawn(device, &got, &samples), TN_OK);
+      for (int i = 0; i < 4; i++) {
+        assert_true(got.plain.x[4 * i] == 1000 + (float)got.plain.ids[i]);
+        /* the draw is the integer part of 1000 times what the host adds, which is rounded */
+        assert_true(fabsf(1000 * (expected.x[4 * i] - got.plain.x[4 * i]) - (float)got.draws[i] - 0.5f) <
+                    0.6f);
+      }
+    }
+    assert_int_equal(got.draws[3], got.draws[2]); /* padding repeats a sample */
+    tn_loader_destroy(host);
+    tn_loader_destroy(device);
+  }
+}
+
+static void validation_has_no_draws(void **state) {
+  (void)state;
+  numbers source = {.count = 10};
+  tn_loader_options options = options_for(&source);
+  options.transforms = tossed;
+  options.n_transforms = 3;
+  options.training = false;
+  options.device_transforms = 2;
+  tn_loader *loader = make(&options);
+  assert_int_equal(tn_loader_field_count(loader), 2);
+  assert_int_equal(tn_loader_chain(loader)->n_device_stages, 1);
+  assert_false(tn_transform_chain_on_device(tn_loader_chain(loader), 1));
+  assert_true(tn_transform_chain_on_device(tn_loader_chain(loader), 2));
+  tn_loader_destroy(loader);
+}
+
+/* More than there are stands for all. */
+static void a_suffix_ends_at_a_transform_that_has_no_build(void **state) {
+  (void)state;
+  const tn_transform_use varying[] = {{.transform = &pass_transform, .where = "a.ini:9"},
+                                      {.transform = &fix_transform, .where = "a.ini:9"},
+                                      {.transform = &pass_transform}};
+  numbers source = {.count = 10}, vary = {.count = 10, .vary = 1};
+  tn_loader_options options = options_for(&source);
+  options.transforms = tossed;
+  options.n_transforms = 3;
+  options.device_transforms = 3;
+  refuses(&options, TN_EINVAL,
+          "transform 'shift' has no form for the device (build), so it runs on the host, with all before it; "
+          "device_transforms = 3, expected at most 2");
+  options.device_transforms = TN_DEVICE_TRANSFORMS_AUTO;
+  tn_loader *loader = make(&options);
+  assert_int_equal(tn_loader_chain(loader)->n_device_stages, 2);
+  assert_string_equal(tn_loader_chain(loader)->not_on_device, "has no form for the device (build)");
+  tn_loader_destroy(loader);
+  options.transforms = varying;
+  options.device_transforms = 5;
+  refuses(&options, TN_EINVAL, "a.ini:9: transform 'fix' has no form for the device");
+  options.transforms = tossed + 1;
+  options.n_transforms = 2;
+  loader = make(&options);
+  assert_int_equal(tn_loader_chain(loader)->n_device_stages, 2);
+  tn_loader_destroy(loader);
+  tn_transform fix_with_build = fix_transform;
+  fix_with_build.build = pass_transform.build;
+  const tn_transform_use fixing[] = {{.transform = &fix_with_build, .where = "a.ini:9"}};
+  options.source_options = &vary;
+  options.transforms = fixing;
+  options.n_transforms = 1;
+  refuses(&options, TN_EINVAL, "a.ini:9: transform 'fix' takes samples whose size varies");
+}
+
+static void a_draw_that_fails_is_named(void **state) {
+  (void)state;
+  const tn_transform_use uses[] = {{.transform = &toss_transform, .options = "", .where = "a.ini:9"}};
+  numbers source = {.count = 40};
+  tn_loader_options options = options_for(&source);
+  options.transforms = uses;
+  options.n_transforms = 1;
+  options.device_transforms = 1;
+  tn_loader *loader = make(&options);
+  drawn_room r;
+  int64_t samples;
+  assert_int_equal(next_drawn(loader, &r, &samples), TN_OK);
+  assert_int_equal(next_drawn(loader, &r, &samples), TN_EINVAL);
+  assert_string_equal(tn_error_text(&env), "a.ini:9: transform 'toss', sample 5: five is not to its taste");
+  tn_loader_destroy(loader);
+}
+
 static void a_field_that_the_source_forgets_is_an_error(void **state) {
   (void)state;
   numbers source = {.count = 40, .forget = 1};
@@ -614,10 +746,7 @@ static void batches_out_of_turn_are_refused(void **state) {
   tn_loader_destroy(loader);
 }
 
-static void every_refused_allocation_is_survived(void **state) {
-  (void)state;
-  const tn_transform_use uses[] = {
-      {.transform = &shift_transform}, {.transform = &shift_transform}, {.transform = &reverse_transform}};
+static void survive_refused_allocations(const tn_transform_use *uses, int32_t on_device) {
   tn_status status = TN_ENOMEM;
   for (int allowed = 0; status != TN_OK; allowed++) {
     test_env t;
@@ -628,18 +757,27 @@ static void every_refused_allocation_is_survived(void **state) {
     tn_loader_options options = options_for(&source);
     options.transforms = uses;
     options.n_transforms = 3;
+    options.device_transforms = on_device;
     tn_loader *loader;
     status = tn_loader_create(&t.env, &options, &loader);
     if (status == TN_OK) {
-      room r;
+      drawn_room r;
       int64_t samples;
-      status = next(loader, &r, &samples);
+      status = next_drawn(loader, &r, &samples);
       tn_loader_destroy(loader);
     }
     assert_true(status == TN_OK || status == TN_ENOMEM);
     assert_int_equal(t.live, 0);
     assert_true(allowed < 200);
   }
+}
+
+static void every_refused_allocation_is_survived(void **state) {
+  (void)state;
+  const tn_transform_use uses[] = {
+      {.transform = &shift_transform}, {.transform = &shift_transform}, {.transform = &reverse_transform}};
+  survive_refused_allocations(uses, 0);
+  survive_refused_allocations(tossed, 2);
 }
 
 int main(void) {
@@ -666,6 +804,10 @@ int main(void) {
       cmocka_unit_test_setup(transforms_of_the_batch_come_last_and_see_all_of_it, start),
       cmocka_unit_test_setup(an_unreadable_sample_is_named, start),
       cmocka_unit_test_setup(a_failing_transform_is_named, start),
+      cmocka_unit_test_setup(a_batch_for_the_device_has_its_draws, start),
+      cmocka_unit_test_setup(validation_has_no_draws, start),
+      cmocka_unit_test_setup(a_suffix_ends_at_a_transform_that_has_no_build, start),
+      cmocka_unit_test_setup(a_draw_that_fails_is_named, start),
       cmocka_unit_test_setup(a_field_that_the_source_forgets_is_an_error, start),
       cmocka_unit_test_setup(wrong_settings_are_refused_with_a_reason, start),
       cmocka_unit_test_setup(batches_out_of_turn_are_refused, start),

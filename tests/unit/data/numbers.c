@@ -108,6 +108,27 @@ static tn_status jitter_apply(tn_transform_call *c, const void *options) {
   return TN_OK;
 }
 
+static tn_status toss_draw(tn_transform_call *c, const void *options, int32_t *values) {
+  tn_rng rng = tn_rng_at(c->key, 0);
+  if (options != NULL && c->index == 5) return tn_fail(c, TN_EINVAL, NULL, "five is not to its taste");
+  if (c->in != NULL || c->out != NULL || c->n != 1 || c->in_type[0].dims[0] != c->out_type[0].dims[0])
+    return tn_fail(c, TN_EINTERNAL, NULL, "wrong call");
+  values[0] = (int32_t)(1000 * tn_rng_uniform(&rng));
+  return TN_OK;
+}
+
+/* The loader emits nothing. */
+static tn_status build_nothing(tn_build *b, const void *options) {
+  (void)options;
+  return tn_build_status(b);
+}
+
+static tn_status pass_apply(tn_transform_call *c, const void *options) {
+  (void)options;
+  for (int32_t k = 0; k < c->n; k++) memcpy(c->out[k], c->in[k], tn_type_bytes(&c->in_type[k]));
+  return TN_OK;
+}
+
 static tn_status twice_infer(tn_env *env, const void *options, int32_t n, const tn_type *in, tn_type *out) {
   (void)env, (void)options, (void)n;
   if (in[0].dims[0] >= 0) out[0].dims[0] = 2 * in[0].dims[0];
@@ -167,3 +188,18 @@ const tn_transform twice_transform = TRANSFORM("twice", TN_PER_SAMPLE, 0, twice_
 const tn_transform fix_transform = TRANSFORM("fix", TN_PER_SAMPLE, 0, fix_infer, fix_apply);
 const tn_transform reverse_transform = TRANSFORM("reverse", TN_PER_BATCH, 0, keep_type, reverse_apply);
 const tn_transform picky_transform = TRANSFORM("picky", TN_PER_SAMPLE, 0, keep_type, picky_apply);
+const tn_transform toss_transform = {
+    .item = TN_ITEM_PLAIN(tn_transform, TN_TRANSFORM, "toss", "for tests"),
+    .training_only = 1,
+    .infer = keep_type,
+    .apply = jitter_apply,
+    .build = build_nothing,
+    .draws = 1,
+    .draw = toss_draw,
+};
+const tn_transform pass_transform = {
+    .item = TN_ITEM_PLAIN(tn_transform, TN_TRANSFORM, "pass", "for tests"),
+    .infer = keep_type,
+    .apply = pass_apply,
+    .build = build_nothing,
+};

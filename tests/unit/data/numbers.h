@@ -21,6 +21,11 @@ extern const tn_source numbers_source, numbers_stream;
 extern const tn_transform shift_transform;
 /* Adds a number drawn from the key; training only. */
 extern const tn_transform jitter_transform;
+/* The same; it can run on the device, with the integer part of 1000 times the number as its draw. Its draw
+ * fails for sample 5 with options that are not NULL. */
+extern const tn_transform toss_transform;
+/* y = x; it can run on the device. */
+extern const tn_transform pass_transform;
 /* Repeats the values: f32[n] -> f32[2 n]. */
 extern const tn_transform twice_transform;
 /* f32[?] -> f32[8], filled up with -1. */

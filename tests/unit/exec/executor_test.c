@@ -10,6 +10,7 @@
 
 #include "core/base/system.h"
 #include "core/plugin/handles.h"
+#include "tests/support/required_kernels.h"
 #include "tests/unit/exec/far.h"
 
 enum { N = 4 };
@@ -122,7 +123,9 @@ static void write_program(void) {
 
 /* ---- surroundings ---- */
 
-static const tn_item *const items[] = {&far_backend.item, &near_backend.item, &quick_backend.item, NULL};
+REQUIRED_KERNELS("slow");
+static const tn_item *const items[] = {&far_backend.item, &near_backend.item, &quick_backend.item,
+                                       REQUIRED_ITEMS, NULL};
 static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "made_up", "1", "MIT",
                                  TN_BUILD_TEXT,     items};
 
@@ -360,13 +363,31 @@ static void kernels_are_prepared_once_for_all_slots(void **state) {
 }
 
 static void the_team_is_the_devices(void **state) {
-  bool quick = strcmp(*state, "quick") == 0;
+  (void)state;
   create(1);
   put(0, 1);
   assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
   assert_int_equal(tn_executor_slot_wait(executor, 0), TN_OK);
-  assert_int_equal(report.parallel, quick ? 0 : 3);
-  assert_int_equal(report.extension_parallel, quick ? 3 : 0);
+  assert_int_equal(report.parallel, 3);
+}
+
+/* The times of a device with a clock are its own. */
+static void a_profile_takes_the_clock_of_the_device(void **state) {
+  (void)state;
+  report.seconds[0] = 0.25;
+  report.seconds[1] = 0.5;
+  report.n_seconds = 2;
+  create(1);
+  assert_int_equal(tn_executor_profile(executor, true), TN_OK);
+  put(0, 10);
+  assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
+  const tn_step_time *one = tn_executor_step_times(executor, 0);
+  bool clock = device->backend->event_seconds != NULL;
+  for (int k = 0; k < 3; k++) {
+    double seconds = one[k].end_s - one[k].start_s, expected = k % 2 == 0 ? 0.25 : 0.5;
+    if (clock) assert_true(seconds > expected - 1e-6 && seconds < expected + 1e-6);
+    if (!clock) assert_true(seconds >= 0 && seconds < 0.2);
+  }
 }
 
 static void a_profile_times_every_step(void **state) {
@@ -418,6 +439,7 @@ int main(void) {
       BOTH(a_kernel_that_cannot_be_prepared_is_named),
       BOTH(kernels_are_prepared_once_for_all_slots),
       BOTH(the_team_is_the_devices),
+      BOTH(a_profile_takes_the_clock_of_the_device),
       BOTH(a_profile_times_every_step),
       BOTH(no_slots_are_too_few),
       cmocka_unit_test_setup_teardown(the_team_is_the_devices, start_quick, stop),

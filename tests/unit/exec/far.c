@@ -194,6 +194,14 @@ static tn_status far_event_wait(tn_env *env, void *self) {
   return TN_OK;
 }
 
+static tn_status near_event_seconds(tn_env *env, void *from, void *to, double *seconds) {
+  far_report *report = ((event *)to)->owner->report;
+  if (((event *)from)->done == 0 || ((event *)to)->done == 0)
+    return tn_fail(env, TN_EDEVICE, NULL, "an event was never recorded");
+  *seconds = report->n_seconds > 0 ? report->seconds[report->answered++ % report->n_seconds] : 1e-9;
+  return TN_OK;
+}
+
 typedef struct transfer {
   void *to;
   const void *from;
@@ -235,13 +243,6 @@ static void far_parallel(tn_env *env, void *device, int64_t chunks, void (*body)
   for (int64_t i = 0; i < chunks; i++) body(arg, i);
 }
 
-static void quick_parallel(tn_env *env, void *device, int64_t chunks, void (*body)(void *arg, int64_t chunk),
-                           void *arg) {
-  (void)env;
-  ((backend *)device)->report->extension_parallel++;
-  for (int64_t i = 0; i < chunks; i++) body(arg, i);
-}
-
 static const tn_option options[] = {
     TN_OPT(far_options, threads, TN_OPT_INT, "0", ">= 0", "threads"),
     TN_OPT(far_options, report, TN_OPT_INT, "0", NULL, "address of the report"),
@@ -253,7 +254,7 @@ static tn_status far_take(tn_env *env, void *self, tn_status (*body)(tn_launch *
   return body(l);
 }
 
-#define FAMILY(NAME, OPEN)                                                                                   \
+#define FAMILY(NAME, OPEN, SECONDS)                                                                          \
   {                                                                                                          \
     .item = TN_ITEM(tn_backend, TN_BACKEND, NAME, "for tests", far_options, options),                        \
     .accepts = "quick, slow ,", .open = OPEN, .close = far_close, .count = far_count,                        \
@@ -262,15 +263,14 @@ static tn_status far_take(tn_env *env, void *self, tn_status (*body)(tn_launch *
     .stream_delete = far_stream_delete, .stream_wait = far_stream_wait, .event_new = far_event_new,          \
     .event_delete = far_event_delete, .event_record = far_event_record, .event_await = far_event_await,      \
     .event_wait = far_event_wait, .copy = far_copy, .fill_zero = far_fill_zero, .enqueue = far_take,         \
-    .parallel = far_parallel                                                                                 \
+    .parallel = far_parallel, .event_seconds = SECONDS                                                       \
   }
 
-const tn_backend far_backend = FAMILY("far", far_open);
-const tn_backend near_backend = FAMILY("near", near_open);
+const tn_backend far_backend = FAMILY("far", far_open, NULL);
+const tn_backend near_backend = FAMILY("near", near_open, near_event_seconds);
 const tn_backend quick_backend = {
     .item = TN_ITEM(tn_backend, TN_BACKEND, "quick", "for tests", far_options, options),
     .extends = "near",
     .open = near_open,
     .close = far_close,
-    .parallel = quick_parallel,
 };

@@ -10,8 +10,9 @@
 typedef struct far_report {
   int opened, closed, devices, streams, events, blocks; /* live objects */
   int parallel;                                         /* calls of the family's team */
-  int extension_parallel;
-  int64_t threads;   /* of the options */
+  int64_t threads;                                      /* of the options */
+  double seconds[8];                                    /* near: what event_seconds answers, in turn */
+  int n_seconds, answered;
   int refuse_memory; /* the n-th memory_new from now fails; 0: all succeed */
 } far_report;
 

@@ -41,7 +41,7 @@ static const example examples[] = {
      4 * (200 + 108 + 300)},
     {"x: f32[1, 1, 4, 4]", "y, i = max_pool2d(x, kernel=[2, 2])", 16, 4 * (16 + 4 + 4)},
     {"x: f64[3, 5]", "y = reduce_sum(x, axes=[0])", 15, 8 * (15 + 5)},
-    {"x: f16[3, 5]", "s, q = moments(x, axes=[0])", 45, 2 * 15 + 4 * 10},
+    {"x: f16[3, 5]", "m, v = moments(x, axes=[0])", 45, 2 * 15 + 4 * 10},
     {"q: f32[1, 2, 3, 4]; k: f32[1, 2, 5, 4]; v: f32[1, 2, 5, 6]", "y, z = attention(q, k, v)",
      2 * 15 * (2 * 4 + 2 * 6 + 5), 4 * (24 + 40 + 60 + 36 + 6)},
     {"q: f32[1, 1, 3, 4]; k: f32[1, 1, 5, 4]", "y, z = attention(q, k, k, causal=yes)",

@@ -99,6 +99,11 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
     "%3: f32[2, 3] = all_reduce(x, reduction=min)")                                                          \
   X(all_reduce_max, FLOATS, tn_all_reduce(b, v[0], TN_REDUCTION_MAX),                                        \
     "%3: f32[2, 3] = all_reduce(x, reduction=max)")                                                          \
+  X(reduce_scatter, FLOATS, tn_reduce_scatter(b, v[0], TN_REDUCTION_SUM, 2),                                 \
+    "%3: f32[1, 3] = reduce_scatter(x, ranks=2)")                                                            \
+  X(reduce_scatter_max, FLOATS, tn_reduce_scatter(b, v[0], TN_REDUCTION_MAX, 1),                             \
+    "%3: f32[2, 3] = reduce_scatter(x, reduction=max)")                                                      \
+  X(all_gather, FLOATS, tn_all_gather(b, v[0], 4), "%3: f32[8, 3] = all_gather(x, ranks=4)")                 \
   X(matmul, FLOATS, tn_matmul(b, v[0], v[1], 0, 0, 1), "%3: f32[2, 2] = matmul(x, y, transpose_b=yes)")      \
   X(conv2d, IMAGE, tn_conv2d(b, v[0], v[1], 0, I2(2, 1), I2(1, 0), I2(1, 2), 2),                             \
     "%6: f32[2, 6, 4, 4] = conv2d(x, w, stride=[2, 1], padding=[1, 0], dilation=[1, 2], groups=2)")          \
@@ -145,6 +150,8 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
     "%6: f32[2, 2] = slice(x, starts=[0, 1], stops=[4, 5], steps=[2, 2])")                                   \
   X(slice_axis, ROWS, tn_slice_axis(b, v[0], 1, 2, 5),                                                       \
     "%6: f32[4, 3] = slice(x, starts=[0, 2], stops=[4, 5])")                                                 \
+  X(crop, "x: u8[2, 3, 8, 8]; s: i32[2, 2]; m: i32[2, 2]", tn_crop(b, v[0], v[1], v[2], 4, 5),               \
+    "%4: u8[2, 3, 4, 5] = crop(x, s, m, size=[4, 5])")                                                       \
   X(pad, ROWS, tn_pad(b, v[0], 2, I2(1, 0), I2(0, 2), one),                                                  \
     "%6: f32[8, 13] = pad(x, low=[1, 0], high=[0, 2], inner=[1, 1])")                                        \
   X(concat, ROWS, tn_concat(b, 2, ((const tn_val[]){v[0], v[4]}), 1),                                        \

@@ -418,24 +418,122 @@ static tn_status backend_open(tn_env *env, const void *options, void **backend) 
   *backend = NULL;
   return TN_OK;
 }
-static tn_status capture_end(tn_env *env, void *device, void *stream, void **capture) {
-  (void)device;
-  (void)env;
-  (void)stream;
-  *capture = NULL;
+static void drop_object(tn_env *env, void *object) { (void)env, (void)object; }
+static void drop_memory(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes) {
+  (void)env, (void)device, (void)kind, (void)address, (void)bytes;
+}
+static tn_status make_memory(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
+  (void)env, (void)device, (void)kind, (void)bytes;
+  *address = NULL;
+  return TN_ENOMEM;
+}
+static tn_status wait_stream(tn_env *env, void *stream) {
+  (void)env, (void)stream;
   return TN_OK;
 }
+static tn_status order_event(tn_env *env, void *event, void *stream) {
+  (void)stream;
+  return wait_stream(env, event);
+}
+static tn_status make_event(tn_env *env, void *device, void **event) {
+  (void)env;
+  *event = device;
+  return TN_OK;
+}
+static tn_status copy_bytes(tn_env *env, void *stream, int32_t way, void *to, const void *from,
+                            uint64_t bytes) {
+  (void)way, (void)to, (void)from, (void)bytes;
+  return wait_stream(env, stream);
+}
+static tn_status zero_bytes(tn_env *env, void *stream, void *address, uint64_t bytes) {
+  (void)address, (void)bytes;
+  return wait_stream(env, stream);
+}
 
-static void a_family_needs_all_of_its_calls_and_an_extension_none(void **state) {
+static void callbacks_of_a_backend_come_in_groups(void **state) {
   (void)state;
   tn_backend backend = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "toy", "a backend")};
-  refuses_item(&backend, "backend \"toy\": open: found NULL");
+  accepts_item(&backend); /* it needs none */
+  backend.close = drop_object;
+  refuses_item(&backend,
+               "backend \"toy\": close, device_close, stream_delete and event_delete come with open");
   backend.open = backend_open;
-  refuses_item(&backend, "close: found NULL");
-  backend.extends = "cpu";
   accepts_item(&backend);
-  backend.capture_end = capture_end;
-  refuses_item(&backend, "come together or not at all");
+  backend.memory_delete = drop_memory;
+  refuses_item(&backend, "memory_new and memory_delete come together or not at all");
+  backend.memory_new = make_memory;
+  refuses_item(&backend, "memory_new needs copy, fill_zero and properties");
+  backend.memory_new = NULL, backend.memory_delete = NULL;
+  backend.event_wait = wait_stream;
+  refuses_item(&backend, "stream_wait, event_new, event_record, event_await and event_wait come together");
+  backend.stream_wait = wait_stream, backend.event_new = make_event;
+  backend.event_record = backend.event_await = order_event;
+  refuses_item(&backend, "stream_wait needs copy and fill_zero");
+  backend.copy = copy_bytes;
+  refuses_item(&backend, "copy and fill_zero come together or not at all");
+  backend.fill_zero = zero_bytes;
+  accepts_item(&backend);
+  backend.capture_delete = drop_object;
+  refuses_item(&backend, "capture, capture_launch and capture_delete come together or not at all");
+}
+
+/* A backend without callbacks, as the host sees it. */
+static void what_a_backend_leaves_out_works_in_memory_of_the_host(void **state) {
+  (void)state;
+  tn_backend bare = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "bare", "a backend")};
+  const tn_item *const items[] = {&bare.item, NULL};
+  const tn_plugin *out = NULL;
+  void *self = NULL, *device = NULL, *stream = NULL, *event = NULL, *memory = NULL, *large = &bare;
+  int32_t count = 0, options = 7;
+  tn_device_properties p = {.struct_size = sizeof p};
+  assert_int_equal(
+      tn_normalize_plugin(&B, &arena, plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, "bare.so", &out), TN_OK);
+  const tn_backend *b = (const tn_backend *)out->items[0];
+  int64_t before = B.live;
+  assert_int_equal(b->open(&B.env, &options, &self), TN_OK);
+  assert_ptr_equal(self, &options);
+  assert_int_equal(b->open(&B.env, NULL, &self), TN_OK);
+  assert_non_null(self);
+  assert_int_equal(b->count(&B.env, self, &count), TN_OK);
+  assert_int_equal(count, 1);
+  assert_int_equal(b->properties(&B.env, self, 0, &p), TN_OK);
+  assert_int_equal(p.host_addressable, 1);
+  assert_int_equal(p.threads, 1);
+  assert_true(p.memory_bytes > 0);
+  assert_int_equal(b->device_open(&B.env, self, 0, &device), TN_OK);
+  assert_int_equal(b->stream_new(&B.env, device, TN_STREAM_COMPUTE, &stream), TN_OK);
+  assert_int_equal(b->event_new(&B.env, device, &event), TN_OK);
+  assert_int_equal(b->memory_new(&B.env, device, TN_MEMORY_DEVICE, 100, &memory), TN_OK);
+  assert_int_equal((uintptr_t)memory % 64, 0);
+  const uint64_t bytes = (4 << 20) + 100;
+  assert_int_equal(b->memory_new(&B.env, device, TN_MEMORY_DEVICE, bytes, &large), TN_OK);
+  assert_int_equal((uintptr_t)large % (2 << 20), 0); /* the alignment of a huge page */
+  memset(large, 1, bytes);
+  b->memory_delete(&B.env, device, TN_MEMORY_DEVICE, large, bytes);
+  assert_int_equal(b->memory_new(&B.env, device, TN_MEMORY_DEVICE, UINT64_MAX - 3, &large), TN_ENOMEM);
+  assert_null(large);
+  assert_non_null(strstr(tn_error_text(&B), "18446744073709551612 bytes"));
+  memset(memory, 1, 100);
+  assert_int_equal(b->fill_zero(&B.env, stream, memory, 100), TN_OK);
+  for (int i = 0; i < 100; i++) assert_int_equal(((const char *)memory)[i], 0);
+  assert_int_equal(b->copy(&B.env, stream, TN_COPY_TO_DEVICE, memory, "tenon", 6), TN_OK);
+  assert_string_equal(memory, "tenon");
+  assert_int_equal(b->event_record(&B.env, event, stream), TN_OK);
+  assert_int_equal(b->event_await(&B.env, event, stream), TN_OK);
+  assert_int_equal(b->event_wait(&B.env, event), TN_OK);
+  assert_int_equal(b->stream_wait(&B.env, stream), TN_OK);
+  assert_int_equal(b->takes(&B.env, self, NULL, NULL), TN_OK);
+  assert_null(b->native(&B.env, device, stream, "bare.1"));
+  assert_null(b->libraries(&B.env, self));
+  assert_null(b->enqueue);
+  assert_null(b->parallel);
+  assert_null(b->capture);
+  b->memory_delete(&B.env, device, TN_MEMORY_DEVICE, memory, 100);
+  b->event_delete(&B.env, event);
+  b->stream_delete(&B.env, stream);
+  b->device_close(&B.env, device);
+  b->close(&B.env, self);
+  assert_int_equal(B.live, before);
 }
 
 static tn_status source_open(tn_env *env, const void *options, int32_t split, uint64_t seed, void **source) {
@@ -476,6 +574,20 @@ static void a_source_either_reads_or_streams(void **state) {
   refuses_item(&source, "source \"toy\": describe: found NULL");
 }
 
+static tn_status transform_infer(tn_env *env, const void *options, int32_t n, const tn_type *in,
+                                 tn_type *out) {
+  (void)env, (void)options, (void)n, (void)in, (void)out;
+  return TN_OK;
+}
+static tn_status transform_apply(tn_transform_call *c, const void *options) {
+  (void)c, (void)options;
+  return TN_OK;
+}
+static tn_status transform_draw(tn_transform_call *c, const void *options, int32_t *values) {
+  (void)c, (void)options, (void)values;
+  return TN_OK;
+}
+
 static void the_small_kinds_need_their_callbacks(void **state) {
   (void)state;
   tn_optimizer optimizer = {.item = TN_ITEM_PLAIN(tn_optimizer, TN_OPTIMIZER, "o", "")};
@@ -487,6 +599,14 @@ static void the_small_kinds_need_their_callbacks(void **state) {
   refuses_item(&schedule, "schedule \"s\": factor: found NULL");
   tn_transform transform = {.item = TN_ITEM_PLAIN(tn_transform, TN_TRANSFORM, "t", "")};
   refuses_item(&transform, "transform \"t\": infer: found NULL");
+  transform.infer = transform_infer;
+  transform.apply = transform_apply;
+  transform.draws = 2;
+  refuses_item(&transform, "draw and a positive number of draws come together or not at all");
+  transform.draw = transform_draw;
+  refuses_item(&transform, "draw is for build of TN_PER_SAMPLE");
+  transform.build = build;
+  accepts_item(&transform);
   tn_precision precision = {.item = TN_ITEM_PLAIN(tn_precision, TN_PRECISION, "p", "")};
   refuses_item(&precision, "precision \"p\": decide: found NULL");
   tn_communicator communicator = {.item = TN_ITEM_PLAIN(tn_communicator, TN_COMMUNICATOR, "c", "")};
@@ -562,7 +682,8 @@ int main(void) {
       CASE(kernels_need_family_pattern_query_and_launch),
       CASE(layers_need_build_and_a_sensible_number_of_inputs),
       CASE(ops_need_a_schema_and_a_formula_stands_alone),
-      CASE(a_family_needs_all_of_its_calls_and_an_extension_none),
+      CASE(callbacks_of_a_backend_come_in_groups),
+      cmocka_unit_test(what_a_backend_leaves_out_works_in_memory_of_the_host),
       CASE(a_source_either_reads_or_streams),
       CASE(the_small_kinds_need_their_callbacks),
       CASE(loss_scaling_needs_both_of_its_halves),

@@ -139,12 +139,6 @@ static conv_kernel *grad_input_make(const void *handle, const tn_match *match) {
   return conv_make_gradient(handle, &s);
 }
 
-static double conv_cost_s(const conv_kernel *p) {
-  double cost = 0;
-  for (int64_t i = 0; i < p->n_phases; i++) cost += tn_gemm_cost_s(&p->phases[i].gemm);
-  return cost;
-}
-
 static tn_status conv2d_offer(tn_query *q, conv_kernel *(*make)(const void *handle, const tn_match *match)) {
   tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
   if (status != TN_OK) return status;
@@ -154,7 +148,6 @@ static tn_status conv2d_offer(tn_query *q, conv_kernel *(*make)(const void *hand
                               .name = "implicit im2col",
                               .workspace_bytes = p->workspace_bytes,
                               .prepared_bytes = p->prepared_bytes,
-                              .cost_s = conv_cost_s(p),
                               .deterministic = 1,
                               .capturable = 1};
   tn_add_variant(q, &variant);

@@ -57,7 +57,6 @@ static tn_status grad_weight_query(tn_query *q) {
                               .name = "implicit im2col",
                               .workspace_bytes = p->parts_bytes + tn_gemm_workspace(&p->gemm),
                               .prepared_bytes = p->prepared_bytes,
-                              .cost_s = tn_gemm_cost_s(&p->gemm),
                               .deterministic = 1,
                               .capturable = 1};
   tn_add_variant(q, &variant);

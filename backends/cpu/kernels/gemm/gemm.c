@@ -113,11 +113,6 @@ void tn_gemm_tiling_make(tn_gemm_tiling *tiling, int32_t kind, int64_t products,
   tiling->chunks = tn_gemm_min(gemm_items_of(tiling), wanted > 1 ? TN_GEMM_CHUNKS : 1);
 }
 
-/* The rate, 40 GFLOP/s, is that of one thread with 256-bit vectors. */
-double tn_gemm_cost_s(const tn_gemm_tiling *p) {
-  return 2.0 * (double)p->products * (double)p->m * (double)p->n * (double)p->k / 4e10;
-}
-
 /* ---- running ------------------------------------------------------------------------------------- */
 
 typedef struct gemm_run {

@@ -124,8 +124,6 @@ enum {
 };
 void tn_gemm_tiling_make(tn_gemm_tiling *tiling, int32_t kind, int64_t products, int64_t m, int64_t n,
                          int64_t k, int32_t flags);
-/* Estimated seconds. */
-double tn_gemm_cost_s(const tn_gemm_tiling *tiling);
 static inline int64_t tn_gemm_workspace(const tn_gemm_tiling *tiling) {
   return tiling->chunks * tiling->scratch_bytes;
 }

@@ -75,13 +75,13 @@ static int32_t pointwise_work_of(const tn_pw_insn *insn) {
   return 1 + (random || insn->op == TN_PW_SPREAD) + (random && insn->in[1] != TN_PW_NONE);
 }
 
-/* Bytes moved, and a nanosecond for every eight elements of an instruction. */
-static double pointwise_cost(const tn_match *m, const tn_pw_program *p) {
+/* An instruction takes a core of 1e11 flop/s a nanosecond for every eight elements. */
+static double pointwise_cost(const tn_device_properties *d, const tn_match *m, const tn_pw_program *p) {
   const tn_pw_insn *insns = p->insns;
   int32_t work = 0;
   for (int32_t i = p->end[TN_PW_ONCE]; i < p->end[TN_PW_PER_ELEMENT]; i++)
     work += pointwise_work_of(&insns[i]);
-  return tn_match_bytes(m) / 1e10 + 1.25e-10 * (double)p->count * work;
+  return tn_estimate_s(d, tn_match_bytes(m), 12.5 * (double)p->count * work, d->vector_flops_per_s);
 }
 
 /* All operands and results share any one layout; single values are row-major. */
@@ -104,7 +104,7 @@ static tn_status pointwise_offer(tn_query *q, const tn_pw_program *p) {
                   .prepared_bytes = (int64_t)(sizeof(pointwise_plan) + p->bytes),
                   .n_inplace = p->n_inplace,
                   .inplace = (const int32_t(*)[2])p->inplace,
-                  .cost_s = pointwise_cost(m, p),
+                  .cost_s = pointwise_cost(q->device, m, p),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

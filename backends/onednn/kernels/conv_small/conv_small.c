@@ -5,6 +5,7 @@
 
 #include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/constants.h"
+#include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
 
@@ -105,13 +106,13 @@ static tn_status conv_small_check(tn_query *q, const tn_conv_small_shape *g) {
 
 /* The rate is multiplications a second of one thread, without the unused lanes of the last vector of each
  * row. */
-static double conv_small_cost_s(const tn_conv_small_shape *g, int32_t isa, int32_t threads) {
+static double conv_small_cost_s(const tn_conv_small_shape *g, int32_t isa,
+                                const tn_device_properties *device) {
   int64_t lanes = conv_small_lanes(isa);
-  const double call_s = 1e-6;
-  double rate = 3e9 * (double)lanes *
+  double rate = tn_thread_speed(device) * 3e9 * (double)lanes *
                 (g->wide > 0 ? conv_small_fill(g->filters, lanes) : conv_small_fill(g->ow, lanes));
   double macs = (double)g->pictures * (double)g->filters * (double)g->depth * (double)(g->oh * g->ow);
-  return call_s + macs / (rate * (double)most(least(threads, g->chunks), 1));
+  return device->launch_s + macs / (rate * (double)most(least(device->threads, g->chunks), 1));
 }
 
 static tn_status conv_small_offer(tn_query *q, int32_t op) {
@@ -127,7 +128,7 @@ static tn_status conv_small_offer(tn_query *q, int32_t op) {
       .name = g.wide > 0 ? "filters" : "rows",
       .workspace_bytes = (tn_conv_small_shared_floats(&g) + g.chunks * tn_conv_small_chunk_floats(&g)) * 4,
       .prepared_bytes = keep,
-      .cost_s = conv_small_cost_s(&g, isa, q->device->threads),
+      .cost_s = conv_small_cost_s(&g, isa, q->device),
       .deterministic = 1,
       .capturable = 1};
   tn_add_variant(q, &variant);

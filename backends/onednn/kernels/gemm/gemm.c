@@ -3,6 +3,7 @@
 
 #include "backends/onednn/kernels/gemm/gemm.h"
 #include "backends/onednn/integer_math.h"
+#include "backends/shared/cost.h"
 
 enum {
   FORK_MACS = 1 << 21,  /* some twenty microseconds; a smaller product runs on one thread, */
@@ -128,12 +129,11 @@ void tn_gemm_partition_make(tn_gemm_partition *c, int32_t dtype, int32_t transpo
   c->parts_bytes = (gemm_sums_offset(c) + (gemm_sums_rows(c) ? c->parts * m : 0)) * (int64_t)sizeof(float);
 }
 
-double tn_gemm_partition_cost_s(const tn_gemm_partition *c, int32_t threads) {
-  const double call_s = 1e-7;
+double tn_gemm_partition_cost_s(const tn_gemm_partition *c, const tn_device_properties *device) {
   double rate = tn_onednn_isa() >= TN_ISA_AVX512 ? 7e10 : tn_onednn_isa() >= TN_ISA_AVX2 ? 3.5e10 : 5e9;
-  double used = c->chunks < threads ? (double)c->chunks : threads;
-  return call_s +
-         (double)c->products * (double)c->m * (double)c->n * (double)c->k / (rate * (used > 1 ? used : 1));
+  double used = c->chunks < device->threads ? (double)c->chunks : device->threads;
+  rate *= tn_thread_speed(device) * (used > 1 ? used : 1);
+  return device->launch_s + (double)c->products * (double)c->m * (double)c->n * (double)c->k / rate;
 }
 
 int64_t tn_gemm_chunk_items(const tn_gemm_partition *c, int64_t chunk, int64_t *count) {

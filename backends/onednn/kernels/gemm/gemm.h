@@ -32,7 +32,7 @@ static inline int64_t tn_gemm_workspace_bytes(const tn_gemm_partition *partition
   return partition->chunks * partition->scratch_bytes + partition->parts_bytes;
 }
 /* Estimated seconds on so many threads. */
-double tn_gemm_partition_cost_s(const tn_gemm_partition *partition, int32_t threads);
+double tn_gemm_partition_cost_s(const tn_gemm_partition *partition, const tn_device_properties *device);
 
 /* The matrices of one product, in elements of the dtype of the partition. */
 typedef struct tn_gemm_matrices {

@@ -9,6 +9,7 @@ static void close_broken(tn_env *env, void *backend) { (void)backend, (void)env;
 static const tn_backend broken = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "broken", "a backend"),
                                   .extends = "cpu",
                                   .open = open_broken,
-                                  .close = close_broken};
+                                  .close = close_broken,
+                                  .preference = 1000};
 
 TN_PLUGIN(backend, "1.0", "MIT", &broken.item)

@@ -100,7 +100,14 @@ static const tn_api table = {.struct_size = sizeof table,
 static tn_env env_of(rig_host *host) { return (tn_env){&table, (tn_error_record *)(void *)host}; }
 
 static const tn_device_properties device = {
-    .struct_size = sizeof device, .host_addressable = 1, .threads = 1, .name = "rig"};
+    .struct_size = sizeof device,
+    .host_addressable = 1,
+    .threads = 1,
+    .name = "rig",
+    .bytes_per_s = 1e10,
+    .vector_flops_per_s = 1e11,
+    .matrix_flops_per_s = {1e11, 1e11, 1e11, 1e11, 1e11, 1e11, 1e11, 1e11, 1e11},
+    .launch_s = 1e-6};
 
 /* ---- matches ---- */
 
@@ -111,6 +118,7 @@ void rig_start(rig_match *m) {
                         .out = m->out,
                         .out_number = m->out_number,
                         .nodes = m->nodes,
+                        .constant = m->constant,
                         .constant_node = m->constant_node};
 }
 

@@ -25,6 +25,7 @@ typedef struct rig_match {
   tn_type types[RIG_VALUES];
   const tn_type *in[RIG_VALUES], *out[RIG_VALUES];
   int32_t out_number[RIG_VALUES];
+  uint8_t constant[RIG_VALUES]; /* none is */
   tn_match_node nodes[RIG_NODES];
   tn_node described[RIG_NODES];
   const tn_type *node_in[RIG_NODES][RIG_OPERANDS];

@@ -170,6 +170,21 @@ static void several_threads_may_call_at_once(void **state) {
   tn_cpu_team_destroy(team);
 }
 
+static void preemption_makes_waits_short_and_calm_makes_them_long_again(void **state) {
+  (void)state;
+  int32_t calm = 0, rounds = 0;
+  while (tn_cpu_team_next_spins(calm, false) != calm) calm = tn_cpu_team_next_spins(calm, false);
+  int32_t least = tn_cpu_team_next_spins(calm, true);
+  assert_in_range(least, 1, calm / 4);
+  assert_int_equal(tn_cpu_team_next_spins(least, true), least);
+  for (int32_t spins = least; spins < calm; rounds++) {
+    int32_t next = tn_cpu_team_next_spins(spins, false);
+    assert_in_range(next, spins + 1, calm);
+    spins = next;
+  }
+  assert_true(rounds > 20); /* a single calm moment does not undo it */
+}
+
 typedef struct slow {
   pthread_t caller;
   int32_t late; /* chunks run by the workers */
@@ -213,6 +228,7 @@ int main(void) {
       cmocka_unit_test(threads_that_have_gone_to_sleep_wake_up),
       cmocka_unit_test(a_loop_inside_a_loop_runs_inline),
       cmocka_unit_test(several_threads_may_call_at_once),
+      cmocka_unit_test(preemption_makes_waits_short_and_calm_makes_them_long_again),
       cmocka_unit_test(a_caller_that_sleeps_is_woken_by_the_last_chunk),
       cmocka_unit_test(teams_come_and_go),
   };

@@ -37,7 +37,7 @@ static void refuse(const char *text, const char *message) {
 
 static void free_names_are_operands_in_order_of_appearance(void **state) {
   (void)state;
-  const tn_pattern *p = parse("c = conv2d(x, w, b?); s, q = moments(c) -> c, s, q");
+  const tn_pattern *p = parse("c = conv2d(x, w, b?); m, v = moments(c) -> c, m, v");
   assert_int_equal(p->op_class, -1);
   assert_int_equal(p->n_nodes, 2);
   assert_int_equal(p->n_operands, 3);
@@ -48,7 +48,7 @@ static void free_names_are_operands_in_order_of_appearance(void **state) {
   assert_false(p->values[p->operands[0]].optional);
   assert_int_equal(p->n_outs, 3);
   assert_string_equal(p->values[p->outs[0]].name, "c");
-  assert_string_equal(p->values[p->outs[2]].name, "q");
+  assert_string_equal(p->values[p->outs[2]].name, "v");
   assert_int_equal(p->values[p->outs[2]].result, 1);
 }
 
@@ -83,6 +83,18 @@ static void a_class_and_a_plus_make_a_region(void **state) {
   assert_int_equal(parse("random+")->op_class, TN_CLASS_RANDOM);
 }
 
+static void a_region_behind_a_statement_is_its_epilogue(void **state) {
+  (void)state;
+  const tn_pattern *p = parse("s, q = moments(x); pointwise+");
+  assert_int_equal(p->op_class, -1);
+  assert_int_equal(p->epilogue, TN_CLASS_POINTWISE);
+  assert_int_equal(p->n_nodes, 1);
+  assert_int_equal(p->n_operands, 1);
+  assert_int_equal(p->n_outs, 2);
+  assert_int_equal(parse("s, q = moments(x)")->epilogue, -1);
+  assert_int_equal(parse("pointwise+")->epilogue, -1);
+}
+
 static void the_plan_finds_makers_first_and_users_through_bound_values(void **state) {
   (void)state;
   const tn_pattern *p = parse("y = exp(x); s = sin(x); z = mul(y, w) -> s, z");
@@ -108,6 +120,12 @@ static void wrong_patterns_are_refused_with_their_position(void **state) {
                     "class, at character 1");
   refuse("pointwise+; y = f(x)",
          "pattern \"pointwise+; y = f(x)\": expected the end after a region at character 11");
+  refuse("y = f(x); pointwise+; z = g(y)",
+         "pattern \"y = f(x); pointwise+; z = g(y)\": expected the end after a region at character 21");
+  refuse("y = f(x); z = g(y); pointwise+", "pattern \"y = f(x); z = g(y); pointwise+\": a region behind "
+                                           "more than one statement at character 21");
+  refuse("y = f(x); pointy+", "pattern \"y = f(x); pointy+\": unknown class of ops; expected pointwise, "
+                              "reduce, move or another class, at character 11");
 }
 
 static void a_statement_marked_and_is_only_recomputed(void **state) {
@@ -169,6 +187,7 @@ int main(void) {
       cmocka_unit_test(a_star_takes_the_remaining_operands),
       cmocka_unit_test(an_underscore_is_an_absent_operand_or_an_unnamed_result),
       cmocka_unit_test(a_class_and_a_plus_make_a_region),
+      cmocka_unit_test(a_region_behind_a_statement_is_its_epilogue),
       cmocka_unit_test(the_plan_finds_makers_first_and_users_through_bound_values),
       cmocka_unit_test(wrong_patterns_are_refused_with_their_position),
       cmocka_unit_test(a_statement_marked_and_is_only_recomputed),

@@ -2,10 +2,13 @@
 #include "tests/unit/compile/fixture.h"
 #include "tests/unit/compile/kernels.h"
 
+static KERNEL(k_sum_epilogue, "t.sum_epilogue", "t", "y = reduce_sum(x); pointwise+", offer_plain);
+static KERNEL(k_product_epilogue, "t.product_epilogue", "t", "y = matmul(a, b); pointwise+", offer_plain);
+
 static fixture F;
 
 static int set_up(void **state) {
-  static const tn_item *const kernels[] = {KERNELS_PLAIN, NULL};
+  static const tn_item *const kernels[] = {KERNELS_PLAIN, &k_sum_epilogue.item, NULL};
   (void)state;
   fixture_open(&F, kernels);
   return 0;
@@ -142,6 +145,41 @@ static void old_values_are_read_again_before_their_commit(void **state) {
   tn_release(&F.env, text);
 }
 
+/* The constant has two readers, so neither region has it at first. */
+static void an_epilogue_computes_its_constants(void **state) {
+  (void)state;
+  assert_after(RECOMPUTED, &F,
+               "x: f32[8, 8] = input(name=x)\nc: f32[] = full(value=2)\n"
+               "s = reduce_sum(x, axes=[0])\nt = mul(s, c)\nu = mul(x, c)\noutput t = t\noutput u = u\n",
+               "x: f32[8, 8]{0, 1} = input(name=x)\n"
+               "c: f32[]{} = full(value=2)\n"
+               "s: f32[8]{0} = reduce_sum(x, axes=[0])\n"
+               "t: f32[8]{0} = mul(s, c)\n"
+               "# 0: t.sum_epilogue, 3 nodes\n"
+               "u: f32[8, 8]{0, 1} = mul(x, c)\n"
+               "# 1: t.pointwise \"tiles\", 2 nodes\n"
+               "output t = t\n"
+               "output u = u\n");
+}
+
+/* An epilogue is behind its statement, so it does not compute the constant that the statement reads. */
+static void the_operand_of_a_statement_is_not_made_by_its_epilogue(void **state) {
+  static const tn_item *const kernels[] = {KERNELS_PLAIN, &k_product_epilogue.item, NULL};
+  (void)state;
+  fixture_open(&F, kernels);
+  assert_after(RECOMPUTED, &F,
+               "x: f32[8, 8] = input(name=x)\nc = full(dims=[8, 8], value=2)\nh = matmul(c, x)\n"
+               "t = add(h, c)\noutput t = t\n",
+               "x: f32[8, 8]{0, 1} = input(name=x)\n"
+               "c: f32[8, 8]{0, 1} = full(dims=[8, 8], value=2)\n"
+               "# 0: t.pointwise \"tiles\"\n"
+               "h: f32[8, 8]{0, 1} = matmul(c, x)\n"
+               "t: f32[8, 8]{0, 1} = add(h, c)\n"
+               "# 1: t.product_epilogue, 2 nodes\n"
+               "output t = t\n");
+  fixture_close(&F);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_cheap_value_is_recomputed_from_live_operands, set_up, tear_down),
@@ -151,6 +189,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(constants_are_computed_where_they_are_read, set_up, tear_down),
       cmocka_unit_test_setup_teardown(old_values_of_states_are_not_read_later_than_before, set_up, tear_down),
       cmocka_unit_test_setup_teardown(old_values_are_read_again_before_their_commit, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(an_epilogue_computes_its_constants, set_up, tear_down),
+      cmocka_unit_test(the_operand_of_a_statement_is_not_made_by_its_epilogue),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,13 +7,25 @@
 
 #include <cmocka.h>
 
+#include "tests/support/required_kernels.h"
 #include "tests/unit/exec/far.h"
 #include "core/plugin/handles.h"
 
 static const tn_backend second = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "second", "for tests"),
                                   .extends = "quick"};
+/* Backends without kernels, one of which does not say that its memory is the host's. */
+static tn_status describe_nothing(tn_env *env, void *self, int32_t index, tn_device_properties *properties) {
+  (void)env, (void)self, (void)index, (void)properties;
+  return TN_OK;
+}
+static const tn_backend bare = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "bare", "for tests")};
+static const tn_backend vague = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "vague", "for tests"),
+                                 .properties = describe_nothing};
+static const tn_kernel bare_full = REQUIRED_KERNEL("bare", "zeros", "pointwise+");
+REQUIRED_KERNELS("slow");
 static const tn_item *const items[] = {&far_backend.item, &near_backend.item, &quick_backend.item,
-                                       &second.item, NULL};
+                                       &second.item,      &bare.item,         &vague.item,
+                                       &bare_full.item,   REQUIRED_ITEMS,     NULL};
 static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "made_up", "1", "MIT",
                                  TN_BUILD_TEXT,     items};
 
@@ -68,7 +80,7 @@ static void a_family_is_opened_with_its_streams_and_options(void **state) {
   (void)state;
   tn_device *device;
   assert_int_equal(open_first("near", NULL, 1, &device), TN_OK);
-  assert_ptr_equal(device->backend, device->team);
+  assert_string_equal(device->backend->item.name, "near");
   assert_null(device->extension);
   assert_int_equal(report.streams, TN_STREAMS);
   assert_int_equal(report.threads, 5);
@@ -80,12 +92,27 @@ static void a_family_is_opened_with_its_streams_and_options(void **state) {
   tn_device_destroy(device);
 }
 
-static void an_extension_brings_its_family_and_its_team(void **state) {
+/* The properties of a device need no open device. */
+static void a_closed_device_has_a_target_and_nothing_else(void **state) {
+  (void)state;
+  const char *names[] = {"near"};
+  tn_device_request request = {names, 1, 1, 5, configure, NULL};
+  request.closed = true;
+  tn_device *device;
+  assert_int_equal(tn_device_create(&env, registry, &request, &device), TN_OK);
+  assert_int_equal(report.opened, 1);
+  assert_true(report.devices == 0 && report.streams == 0);
+  assert_null(device->device);
+  assert_int_equal(device->target.properties.threads, 3);
+  assert_int_equal(device->target.n_families, 3);
+  tn_device_destroy(device);
+}
+
+static void an_extension_brings_its_family(void **state) {
   (void)state;
   tn_device *device;
   assert_int_equal(open_first("quick", NULL, 0, &device), TN_OK);
   assert_string_equal(device->backend->item.name, "near");
-  assert_string_equal(device->team->item.name, "quick");
   assert_string_equal(device->target.families[0], "quick");
   assert_string_equal(device->target.families[1], "near");
   assert_int_equal(report.opened, 2);
@@ -137,6 +164,24 @@ static void only_a_family_can_be_extended(void **state) {
   assert_non_null(strstr(tn_error_text(&env), "it extends 'quick', which extends 'near'"));
 }
 
+static void the_kernels_that_are_missing_are_named_at_once(void **state) {
+  (void)state;
+  tn_device *device;
+  assert_int_equal(open_first("bare", NULL, 0, &device), TN_EABI);
+  assert_non_null(strstr(tn_error_text(&env), "backend 'bare': it has no kernel for these ops, which memory "
+                                              "plans insert: copy, reorder; add kernels of family 'bare'"));
+  assert_int_equal(open_first("bare", "near", 0, &device), TN_OK);
+  assert_string_equal(device->backend->item.name, "near");
+  tn_device_destroy(device);
+}
+
+static void a_device_without_memory_of_its_own_is_the_hosts(void **state) {
+  (void)state;
+  tn_device *device;
+  assert_int_equal(open_first("vague", NULL, 0, &device), TN_EABI);
+  assert_non_null(strstr(tn_error_text(&env), "do not say host_addressable, and it has no memory_new"));
+}
+
 static void a_backend_that_binds_no_threads_is_told_from_one_that_does(void **state) {
   (void)state;
   const char *name = "near";
@@ -173,12 +218,15 @@ static void memory_is_counted(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_family_is_opened_with_its_streams_and_options),
-      CASE(an_extension_brings_its_family_and_its_team),
+      CASE(a_closed_device_has_a_target_and_nothing_else),
+      CASE(an_extension_brings_its_family),
       CASE(what_cannot_be_used_is_passed_over_with_its_reason),
       CASE(all_reasons_are_told_when_none_is_left),
       CASE(a_wrong_option_is_not_passed_over),
       CASE(a_device_that_is_not_there_is_named),
       CASE(only_a_family_can_be_extended),
+      CASE(the_kernels_that_are_missing_are_named_at_once),
+      CASE(a_device_without_memory_of_its_own_is_the_hosts),
       CASE(a_backend_that_binds_no_threads_is_told_from_one_that_does),
       CASE(memory_is_counted),
   };

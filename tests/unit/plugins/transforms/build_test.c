@@ -5,18 +5,21 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
 #include "tests/conformance/fixture.h"
 #include "core/conformance/reference/reference.h"
 #include "core/config/options/options.h"
+#include "core/data/transform_chain.h"
 #include "plugins/transforms/transforms.h"
 
-enum { BATCH = 2, SAMPLE = 3 * 4 * 5, COUNT = BATCH * SAMPLE };
+enum { BATCH = 3, MOST = BATCH * 2 * 64 * 64 };
 
 static fixture f;
 static tn_arena arena;
+static tn_scratch scratch; /* of a worker */
 
 static int start(void **state) {
   (void)state;
@@ -27,6 +30,8 @@ static int start(void **state) {
 
 static int stop(void **state) {
   (void)state;
+  tn_release(&f.env, scratch.memory);
+  scratch = (tn_scratch){NULL, 0};
   tn_arena_free(&arena);
   fixture_close(&f);
   return 0;
@@ -42,17 +47,19 @@ static const void *options_of(const tn_transform *t, const char *const *pairs) {
 }
 #define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* A graph with only the transform: input x, output y. */
-static tn_graph *emit(const tn_transform *t, const void *options, int32_t dtype) {
-  tn_type type = {dtype, 4, {BATCH, 3, 4, 5}};
+/* A graph with only the transform: inputs x and, if it has random choices, draws; output y. */
+static tn_graph *emit(const tn_transform *t, const void *options, const tn_type *sample) {
+  tn_type type = tn_transform_chain_batched(sample, BATCH), pairs = {TN_I32, 2, {BATCH, t->draws}};
   tn_graph *graph;
   tn_builder *builder;
   tn_val yielded = 0;
   assert_int_equal(tn_graph_create(&f.env, f.ops, &graph), TN_OK);
   assert_int_equal(tn_builder_create(graph, &builder), TN_OK);
   tn_build *b = tn_builder_handle(builder);
-  tn_val x = tn_graph_input(graph, "x", &type);
-  tn_build_frame frame = {.in = &x, .n_in = 1, .yielded = &yielded, .n_yield = 1, .prefix = "", .where = ""};
+  tn_val in[2] = {tn_graph_input(graph, "x", &type), 0};
+  if (t->draws > 0) in[1] = tn_graph_input(graph, "draws", &pairs);
+  tn_build_frame frame = {
+      .in = in, .n_in = 1 + (t->draws > 0), .yielded = &yielded, .n_yield = 1, .prefix = "", .where = ""};
   tn_builder_push(b, &frame);
   if (t->build(b, options) != TN_OK) fail_msg("%s", tn_error_text(b));
   tn_builder_pop(b);
@@ -63,56 +70,139 @@ static tn_graph *emit(const tn_transform *t, const void *options, int32_t dtype)
   return graph;
 }
 
-static void compare(const tn_transform *t, const char *const *pairs, int32_t dtype) {
-  uint8_t bytes[COUNT];
-  float floats[COUNT], expected[COUNT];
+/* Values of the batch. */
+static union {
+  uint8_t u8[MOST];
+  float f32[MOST];
+} in, out;
+
+static void fill(int32_t dtype) {
+  for (int i = 0; i < MOST; i++) {
+    uint8_t byte = (uint8_t)(i * 41 + i * i * 7 + i / 50);
+    if (dtype == TN_U8)
+      in.u8[i] = byte;
+    else
+      in.f32[i] = (float)byte / 100;
+  }
+}
+
+/* The host's result of sample n, and its random choices. */
+static void apply(const tn_transform *t, const void *options, const tn_type *type, const tn_type *result,
+                  int n, double *draws) {
+  int32_t values[8];
+  const void *from = (const char *)&in + (size_t)n * tn_type_bytes(type);
+  void *to = (char *)&out + (size_t)n * tn_type_bytes(result);
+  tn_transform_call call = {.env = f.env,
+                            .struct_size = sizeof call,
+                            .n = 1,
+                            .in_type = type,
+                            .out_type = result,
+                            .key = 1000u + (uint64_t)n,
+                            .scratch = &scratch};
+  if (t->draws > 0) assert_int_equal(t->draw(&call, options, values), TN_OK);
+  for (int i = 0; i < t->draws; i++) draws[n * t->draws + i] = values[i];
+  call.in = &from;
+  call.out = &to;
+  if (t->apply(&call, options) != TN_OK) fail_msg("%s", tn_error_text(&f.env));
+}
+
+/* Compares the results of a batch on the reference with those of apply. */
+static void compare(const tn_transform *t, const char *const *pairs, const tn_type *type, double tolerance) {
   tn_reference *r;
-  tn_type type = {dtype, 3, {3, 4, 5}}, result = type;
+  tn_type result = *type;
   const void *options = options_of(t, pairs);
-  tn_graph *graph = emit(t, options, dtype);
+  if (t->infer(&f.env, options, 1, type, &result) != TN_OK) fail_msg("%s", tn_error_text(&f.env));
+  assert_true(tn_type_count(type) * BATCH <= MOST && tn_type_count(&result) * BATCH <= MOST);
+  tn_graph *graph = emit(t, options, type);
   assert_int_equal(tn_reference_create(graph, &r), TN_OK);
-  for (int i = 0; i < COUNT; i++) {
-    bytes[i] = (uint8_t)(i * 41 + 7);
-    floats[i] = (float)bytes[i] / 100;
-    tn_reference_input(r, "x")[i] = dtype == TN_U8 ? bytes[i] : floats[i];
-  }
-  assert_int_equal(t->infer(&f.env, options, 1, &type, &result), TN_OK);
-  for (int n = 0; n < BATCH; n++) {
-    const void *in = dtype == TN_U8 ? (const void *)(bytes + n * SAMPLE) : floats + n * SAMPLE;
-    void *out = expected + n * SAMPLE;
-    tn_transform_call call = {.env = f.env,
-                              .struct_size = sizeof call,
-                              .n = 1,
-                              .in_type = &type,
-                              .out_type = &result,
-                              .in = &in,
-                              .out = &out};
-    assert_int_equal(t->apply(&call, options), TN_OK);
-  }
+  fill(type->dtype);
+  for (int64_t i = 0; i < BATCH * tn_type_count(type); i++)
+    tn_reference_input(r, "x")[i] = type->dtype == TN_U8 ? in.u8[i] : (double)in.f32[i];
+  for (int n = 0; n < BATCH; n++) apply(t, options, type, &result, n, tn_reference_input(r, "draws"));
   assert_int_equal(tn_reference_run(r), TN_OK);
-  const double *y = tn_reference_output(r, "y", &type);
-  assert_true(type.dtype == TN_F32 && type.rank == 4 && tn_type_count(&type) == COUNT);
-  for (int i = 0; i < COUNT; i++) assert_true(fabs(y[i] - (double)expected[i]) < 1e-5);
+  tn_type got, expected = tn_transform_chain_batched(&result, BATCH);
+  const double *y = tn_reference_output(r, "y", &got);
+  assert_true(tn_type_equal(&got, &expected));
+  for (int64_t i = 0; i < tn_type_count(&got); i++) {
+    double value = got.dtype == TN_U8 ? out.u8[i] : (double)out.f32[i];
+    if (!(fabs(y[i] - value) <= tolerance))
+      fail_msg("%s, element %lld: %.9g on the device, %.9g on the host", t->item.name, (long long)i, y[i],
+               value);
+  }
   tn_reference_destroy(r);
   tn_graph_destroy(graph);
 }
 
+static tn_type picture_type(int32_t dtype, int64_t height, int64_t width) {
+  return (tn_type){dtype, 3, {2, height, width}};
+}
+
+/* The reference computes in f64. */
+static const double rounding = 1e-5;
+
 static void to_float_means_the_same_on_the_device(void **state) {
   (void)state;
-  compare(&to_float_transform, (const char *const[]){NULL}, TN_U8);
+  tn_type u8 = picture_type(TN_U8, 4, 5);
+  compare(&to_float_transform, (const char *const[]){NULL}, &u8, rounding);
 }
 
 static void normalize_means_the_same_on_the_device(void **state) {
   (void)state;
-  compare(&normalize_transform, PAIRS("mean", "0.5", "std", "0.25"), TN_F32);
-  compare(&normalize_transform, PAIRS("mean", "[0.1, 0.2, 0.3]", "std", "[0.5, 0.6, 0.7]"), TN_U8);
-  compare(&normalize_transform, PAIRS("mean", "[0.1, 0.2, 0.3]", "std", "2"), TN_F32);
+  tn_type u8 = picture_type(TN_U8, 4, 5), f32 = picture_type(TN_F32, 4, 5);
+  compare(&normalize_transform, PAIRS("mean", "0.5", "std", "0.25"), &f32, rounding);
+  compare(&normalize_transform, PAIRS("mean", "[0.1, 0.2]", "std", "[0.5, 0.6]"), &u8, rounding);
+  compare(&normalize_transform, PAIRS("mean", "[0.1, 0.2]", "std", "2"), &f32, rounding);
+}
+
+static void crops_mean_the_same_on_the_device(void **state) {
+  (void)state;
+  tn_type u8 = picture_type(TN_U8, 9, 12), f32 = picture_type(TN_F32, 8, 7);
+  compare(&center_crop_transform, PAIRS("size", "[4, 7]"), &u8, 0);
+  compare(&center_crop_transform, PAIRS("size", "5"), &f32, 0);
+  compare(&random_crop_transform, PAIRS("size", "[4, 7]"), &u8, 0);
+  compare(&random_crop_transform, PAIRS("size", "12", "padding", "5"), &u8, 0);
+  compare(&random_crop_transform, PAIRS("size", "[7, 6]", "padding", "2"), &f32, 0);
+}
+
+static void flips_mean_the_same_on_the_device(void **state) {
+  (void)state;
+  tn_type u8 = picture_type(TN_U8, 9, 12), f32 = picture_type(TN_F32, 8, 7);
+  compare(&random_flip_transform, (const char *const[]){NULL}, &u8, 0);
+  compare(&random_flip_transform, PAIRS("p", "1"), &f32, 0);
+  compare(&random_flip_transform, PAIRS("p", "1", "direction", "vertical"), &u8, 0);
+  compare(&random_flip_transform, PAIRS("p", "0"), &u8, 0);
+}
+
+/* Every ratio of sizes up to 34, up and down. */
+static void resize_of_bytes_has_the_same_bits_on_the_device(void **state) {
+  (void)state;
+  char size[32];
+  for (int from = 1; from <= 34; from += 3)
+    for (int to = 1; to <= 34; to++) {
+      tn_type u8 = picture_type(TN_U8, from, 35 - from);
+      snprintf(size, sizeof size, "[%d, %d]", to, 35 - to);
+      compare(&resize_transform, PAIRS("size", size), &u8, 0);
+    }
+  tn_type wide = picture_type(TN_U8, 20, 31);
+  compare(&resize_transform, PAIRS("size", "13"), &wide, 0);
+}
+
+/* The values are up to 2.55; the weights of both are f32, and the host's sums as well. */
+static void resize_of_floats_differs_by_rounding(void **state) {
+  (void)state;
+  tn_type f32 = picture_type(TN_F32, 20, 31);
+  compare(&resize_transform, PAIRS("size", "[33, 9]"), &f32, 1e-6);
+  compare(&resize_transform, PAIRS("size", "40"), &f32, 1e-6);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(to_float_means_the_same_on_the_device, start, stop),
       cmocka_unit_test_setup_teardown(normalize_means_the_same_on_the_device, start, stop),
+      cmocka_unit_test_setup_teardown(crops_mean_the_same_on_the_device, start, stop),
+      cmocka_unit_test_setup_teardown(flips_mean_the_same_on_the_device, start, stop),
+      cmocka_unit_test_setup_teardown(resize_of_bytes_has_the_same_bits_on_the_device, start, stop),
+      cmocka_unit_test_setup_teardown(resize_of_floats_differs_by_rounding, start, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

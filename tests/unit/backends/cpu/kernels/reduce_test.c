@@ -46,6 +46,18 @@ static int64_t target(const tn_type *x, const tn_reduce_attributes *a, int64_t a
   return to;
 }
 
+/* Makes means of the sums, and computes the variances around them. */
+static void naive_moments(const tn_type *types, const void *in, const tn_reduce_attributes *a,
+                          int64_t results, double *mean, double *variance) {
+  double n = (double)tn_type_count(&types[0]) / (double)results;
+  for (int64_t i = 0; i < results; i++) mean[i] /= n, variance[i] = n > 0 ? 0 : NAN;
+  for (int64_t i = 0; i < tn_type_count(&types[0]); i++) {
+    int64_t to = target(&types[0], a, i);
+    double apart = rig_get(&types[0], in, i) - mean[to];
+    variance[to] += apart * apart / n;
+  }
+}
+
 static void naive(const reduction *r, const tn_type *types, void *const *in, const tn_reduce_attributes *a,
                   int64_t results, double *sum, double *second) {
   for (int64_t i = 0; i < results; i++) {
@@ -62,11 +74,11 @@ static void naive(const reduction *r, const tn_type *types, void *const *in, con
       sum[to] = x < sum[to] || x != x ? x : sum[to];
     else
       sum[to] += x;
-    if (strcmp(r->op, "moments") == 0) second[to] += x * x;
     if (strcmp(r->op, "norm_grad_sums") == 0)
       second[to] +=
           x * (rig_get(&types[1], in[1], i) - rig_get(&types[2], in[2], to)) * rig_get(&types[3], in[3], to);
   }
+  if (strcmp(r->op, "moments") == 0) naive_moments(types, in[0], a, results, sum, second);
 }
 
 static void compare(const reduction *r, const tn_type *type, const void *got, const double *want,
@@ -237,6 +249,72 @@ static void sums_over_no_elements_are_zero_and_extremes_fail(void **state) {
   assert_non_null(strstr(answer.text, "no elements"));
 }
 
+/* Data of standard deviation 1 around 1,000 (bf16: 100), after `first`. */
+static void check_far_moments(int32_t dtype, const tn_type *x, const tn_reduce_attributes *a, double first,
+                              tn_rng *rng) {
+  tn_type of = *x, result = reduced_type(x, a, dtype == TN_F64 ? TN_F64 : TN_F32),
+          results[2] = {result, result};
+  const reduction *r = &reductions[3];
+  of.dtype = dtype;
+  int64_t count = tn_type_count(&result), n = tn_type_count(x);
+  void *in = rig_tensor(&of), *out[2] = {rig_tensor(&result), rig_tensor(&result)};
+  double *mean = calloc((size_t)count, sizeof *mean), *variance = calloc((size_t)count, sizeof *variance);
+  for (int64_t i = 0; i < n; i++)
+    rig_put(&of, in, i, i == 0 ? first : (dtype == TN_BF16 ? 100 : 1000) + tn_rng_between(rng, -1.7, 1.7));
+  naive(r, &of, &in, a, count, mean, variance);
+  rig_match m;
+  rig_start(&m);
+  int32_t number = rig_in(&m, &of), made = rig_node(&m, "moments", a, &number, 1, results, 2);
+  rig_out(&m, made);
+  rig_out(&m, made + 1);
+  rig_run_on_all(r->kernel, &m, &in, out);
+  for (int64_t i = 0; i < count; i++) {
+    assert_true(fabs(rig_get(&result, out[0], i) - mean[i]) <= 1e-7 * fabs(mean[i]));
+    if (fabs(rig_get(&result, out[1], i) - variance[i]) > 1e-6 * variance[i])
+      fail_msg("%s: variance %lld is %.9g, expected %.9g", tn_dtype_name(dtype), (long long)i,
+               rig_get(&result, out[1], i), variance[i]);
+  }
+  free(in);
+  free(out[0]);
+  free(out[1]);
+  free(mean);
+  free(variance);
+}
+
+static void variances_keep_their_digits_where_means_are_far_from_0(void **state) {
+  (void)state;
+  static const int32_t dtypes[] = {TN_F32, TN_BF16, TN_F16, TN_F64};
+  int64_t batch[] = {0, 2, 3}, rows[] = {0};
+  tn_reduce_attributes channels = {{3, batch}, 0}, columns = {{1, rows}, 0}, all = {{0, NULL}, 0};
+  tn_type image = RIG_TYPE(TN_F32, 16, 5, 40, 40), table = RIG_TYPE(TN_F32, 20000, 70),
+          line = RIG_TYPE(TN_F32, 300001);
+  tn_rng rng = tn_rng_at(34, 0);
+  for (size_t d = 0; d < 4; d++)
+    for (int k = 0; k < 2; k++) {
+      double first = k == 0 ? 1000 : -20000; /* an outlier in place of the usual first element */
+      check_far_moments(dtypes[d], &image, &channels, first, &rng);
+      check_far_moments(dtypes[d], &table, &columns, first, &rng);
+      check_far_moments(dtypes[d], &line, &all, first, &rng);
+    }
+}
+
+static void moments_of_no_elements_are_nan(void **state) {
+  (void)state;
+  rig_match m;
+  tn_type empty = RIG_TYPE(TN_F32, 3, 0), result = RIG_TYPE(TN_F32, 3), results[2] = {result, result};
+  int64_t axis = 1;
+  tn_reduce_attributes a = {{1, &axis}, 0};
+  float mean[3], variance[3];
+  char nothing;
+  rig_start(&m);
+  int32_t number = rig_in(&m, &empty), made = rig_node(&m, "moments", &a, &number, 1, results, 2);
+  rig_out(&m, made);
+  rig_out(&m, made + 1);
+  void *in[] = {&nothing}, *out[] = {mean, variance};
+  rig_run_on_all(&tn_cpu_moments, &m, in, out);
+  for (int i = 0; i < 3; i++) assert_true(isnan(mean[i]) && isnan(variance[i]));
+}
+
 /* ---- argmax ---- */
 
 static void check_argmax(const tn_type *x, int64_t axis, tn_rng *rng, bool with_nan) {
@@ -289,6 +367,8 @@ int main(void) {
       cmocka_unit_test(long_sums_lose_nothing_to_rounding_on_the_way),
       cmocka_unit_test(extremes_are_nan_where_an_element_is),
       cmocka_unit_test(sums_over_no_elements_are_zero_and_extremes_fail),
+      cmocka_unit_test(variances_keep_their_digits_where_means_are_far_from_0),
+      cmocka_unit_test(moments_of_no_elements_are_nan),
       cmocka_unit_test(argmax_is_the_first_of_the_largest_along_any_axis),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,11 @@ static tn_type reduced_type(const tn_type *x, const tn_reduce_attributes *a, int
   return y;
 }
 
+/* A mean near 0 would have the rounding of elements that are far larger. */
+static void raise_by_4(const tn_type *x, void *data) {
+  for (int64_t i = 0; i < tn_type_count(x); i++) rig_put(x, data, i, rig_get(x, data, i) + 4);
+}
+
 static void check(size_t k, const tn_type *x, const tn_reduce_attributes *a, int32_t variants, tn_rng *rng) {
   rig_match m;
   int32_t number[4];
@@ -38,6 +43,7 @@ static void check(size_t k, const tn_type *x, const tn_reduce_attributes *a, int
     number[i] = rig_in(&m, &types[i]);
     in[i] = rig_drawn(&types[i], rng);
   }
+  if (k == 3) raise_by_4(x, in[0]);
   int32_t first = rig_node(&m, reductions[k].op, a, number, reductions[k].n_in, results, reductions[k].n_out);
   for (int32_t i = 0; i < reductions[k].n_out; i++) rig_out(&m, first + i);
   ways_check(reductions[k].own, reductions[k].reference, &m, in, k == 1 || k == 2 ? 0 : 1e-6, variants);
@@ -95,6 +101,38 @@ static void any_axes_agree_with_the_reference(void **state) {
       }
 }
 
+/* Data of standard deviation 1 around 1,000 (bf16: 100), after an outlier in each second use. */
+static void check_far_moments(const tn_type *x, const tn_reduce_attributes *a, bool outlier, tn_rng *rng) {
+  rig_match m;
+  tn_type wide = reduced_type(x, a, TN_F32), results[2] = {wide, wide};
+  void *in = rig_tensor(x);
+  for (int64_t i = 0; i < tn_type_count(x); i++)
+    rig_put(x, in, i, (x->dtype == TN_BF16 ? 100 : 1000) + tn_rng_between(rng, -1.7, 1.7));
+  if (outlier) rig_put(x, in, 0, -20000);
+  rig_start(&m);
+  int32_t number = rig_in(&m, x), first = rig_node(&m, "moments", a, &number, 1, results, 2);
+  rig_out(&m, first);
+  rig_out(&m, first + 1);
+  ways_check(&tn_onednn_moments, &tn_cpu_moments, &m, &in, 8e-6, 0);
+  free(in);
+}
+
+static void variances_keep_their_digits_where_means_are_far_from_0(void **state) {
+  (void)state;
+  int64_t batch[] = {0, 2, 3}, rows[] = {0};
+  tn_reduce_attributes channels = {{3, batch}, 0}, columns = {{1, rows}, 0}, all = {{0, NULL}, 0};
+  tn_rng rng = tn_rng_at(73, 0);
+  for (size_t d = 0; d < 3; d++)
+    for (int outlier = 0; outlier < 2; outlier++) {
+      tn_type image = RIG_TYPE(dtypes[d], 8, 32, 20, 20), table = RIG_TYPE(dtypes[d], 9000, 37),
+              line = RIG_TYPE(dtypes[d], 70003), odd = RIG_TYPE(dtypes[d], 8, 5, 7, 7);
+      check_far_moments(&image, &channels, outlier, &rng);
+      check_far_moments(&odd, &channels, outlier, &rng);
+      check_far_moments(&table, &columns, outlier, &rng);
+      check_far_moments(&line, &all, outlier, &rng);
+    }
+}
+
 static void long_sums_lose_little(void **state) {
   (void)state;
   enum { N = 1 << 20 };
@@ -133,6 +171,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(channels_in_blocks_are_reduced_as_row_major_ones_are),
       cmocka_unit_test(any_axes_agree_with_the_reference),
+      cmocka_unit_test(variances_keep_their_digits_where_means_are_far_from_0),
       cmocka_unit_test(long_sums_lose_little),
       cmocka_unit_test(what_it_has_not_is_left_to_others),
   };

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "backends/sim/communicator/group.h"
 #include "backends/sim/communicator/reduce.h"
 #include "tests/unit/backends/sim/rig.h"
 
@@ -38,6 +39,7 @@ static const tn_api table = {.struct_size = sizeof table, .fail = say, .alloc = 
 typedef struct rank {
   speaker said;
   rig *device;
+  tn_comm_device seat; /* what the host passes for the device */
   int32_t number, ranks;
   double timeout_s;
   const void *identity;
@@ -52,10 +54,20 @@ static rank all[MOST];
 static unsigned char identity[64];
 static const tn_communicator *const kind = &tn_sim_communicator;
 
+static tn_sim_group_options options; /* of all ranks */
+
+static void *native(tn_env *env, const tn_comm_device *seat, void *stream, const char *name) {
+  return tn_sim_backend.native(env, seat->device, stream, name);
+}
+
+static void *no_native(tn_env *env, const tn_comm_device *seat, void *stream, const char *name) {
+  return (void)env, (void)seat, (void)stream, (void)name, NULL;
+}
+
 static void *open_rank(void *arg) {
   rank *r = arg;
-  r->opened = kind->open(&r->said.env, NULL, r->device->device, r->number, r->ranks, r->identity,
-                         r->timeout_s, &r->communicator);
+  r->opened = kind->open(&r->said.env, &options, &r->seat, r->number, r->ranks, r->identity, r->timeout_s,
+                         &r->communicator);
   return NULL;
 }
 
@@ -70,6 +82,7 @@ static void start(int32_t ranks, int32_t come, int32_t order, double timeout_s) 
                     .timeout_s = timeout_s,
                     .identity = identity};
     rig *d = all[i].device;
+    all[i].seat = (tn_comm_device){.struct_size = sizeof all[i].seat, .device = d->device, .native = native};
     void *memory[3];
     for (int k = 0; k < 3; k++)
       OK(d->b->memory_new(&d->env, d->device, k < 2 ? TN_MEMORY_DEVICE : TN_MEMORY_STAGING, ROOM,
@@ -218,12 +231,16 @@ static void collectives_give_what_they_say_for_every_type(void **state) {
   }
 }
 
-static void halves_are_rounded_once_and_extremes_keep_what_is_no_number(void **state) {
+static void halves_are_rounded_after_each_addition_and_extremes_keep_what_is_no_number(void **state) {
   (void)state;
   uint16_t a = 0x6800 /* 2048 */, b = 0x3C00 /* 1 */, sum, tiny = 0x0001, huge = 0x7BFF;
   const void *thrice[] = {&a, &b, &b};
   tn_sim_reduce(TN_F16, TN_REDUCTION_SUM, 3, thrice, &sum, 1);
-  assert_int_equal(sum, 0x6801); /* 2050: rounded after each addition it would be 2048 */
+  assert_int_equal(sum, 0x6800); /* 2048 + 1 is 2048 in f16; rounded once, the sum would be 2050 */
+  uint16_t wide = 0x4380 /* 256 */, unit = 0x3F80 /* 1 */;
+  const void *brain[] = {&wide, &unit, &unit};
+  tn_sim_reduce(TN_BF16, TN_REDUCTION_SUM, 3, brain, &sum, 1);
+  assert_int_equal(sum, 0x4380); /* bf16 has 8 bits: 257 is 256 */
   const void *small[] = {&tiny, &tiny};
   tn_sim_reduce(TN_F16, TN_REDUCTION_SUM, 2, small, &sum, 1);
   assert_int_equal(sum, 0x0002);
@@ -336,15 +353,63 @@ static void what_cannot_be_is_refused(void **state) {
   end(2);
 }
 
+/* ---- as with NCCL: failures show in the status alone ---- */
+
+static bool done(int32_t i, void *event) {
+  int32_t ended = 0;
+  OK(all[i].device->b->event_done(&all[i].said.env, event, &ended));
+  return ended != 0;
+}
+
+static void pause_for(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
+
+static void a_failure_shows_in_the_status_and_the_stream_waits_until_it_is_given_up(void **state) {
+  (void)state;
+  options.failure = TN_SIM_FAILS_STATUS;
+  start(2, 2, TN_SIM_EAGER, 0.1);
+  sum_on(2, (int64_t[]){8, 0});
+  rig *d = all[0].device;
+  void *event = rig_event(d), *stream = d->streams[TN_STREAM_COMM];
+  assert_true(done(0, event)); /* never recorded */
+  OK(d->b->event_record(&all[0].said.env, event, stream));
+  int32_t asked = 0;
+  while (kind->status(&all[0].said.env, all[0].communicator) == TN_OK && ++asked < 1000) pause_for(5);
+  assert_non_null(strstr(all[0].said.text, "rank 1 did not come to 'bucket 7' within 0.1 s"));
+  pause_for(20);
+  assert_false(done(0, event));
+  kind->abort(&all[0].said.env, all[0].communicator);
+  OK(d->b->stream_wait(&all[0].said.env, stream)); /* no failed work */
+  assert_true(done(0, event));
+  assert_int_equal(kind->status(&all[1].said.env, all[1].communicator), TN_ECOMM);
+  assert_non_null(strstr(all[1].said.text, "rank 1 did not come")); /* the first failure stays */
+  d->b->event_delete(&all[0].said.env, event);
+  end(2);
+  options.failure = TN_SIM_FAILS_STREAM;
+}
+
+static void a_device_without_the_interface_is_refused(void **state) {
+  (void)state;
+  start(1, 1, TN_SIM_EAGER, 60);
+  tn_comm_device other = {.struct_size = sizeof other, .native = no_native};
+  void *communicator = NULL;
+  assert_int_equal(kind->open(&all[0].said.env, &options, &other, 0, 1, identity, 60, &communicator),
+                   TN_EUNSUPPORTED);
+  assert_non_null(strstr(all[0].said.text, "sim.1"));
+  assert_null(tn_sim_backend.native(&all[0].said.env, all[0].device->device, NULL, "sim.2"));
+  end(1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(collectives_give_what_they_say_for_every_type),
-      cmocka_unit_test(halves_are_rounded_once_and_extremes_keep_what_is_no_number),
+      cmocka_unit_test(halves_are_rounded_after_each_addition_and_extremes_keep_what_is_no_number),
       cmocka_unit_test(a_rank_that_does_not_come_is_named),
       cmocka_unit_test(ranks_that_come_for_different_things_are_told),
       cmocka_unit_test(giving_up_ends_what_others_wait_for),
       cmocka_unit_test(whoever_is_missing_at_the_start_is_named),
       cmocka_unit_test(what_cannot_be_is_refused),
+      cmocka_unit_test(a_failure_shows_in_the_status_and_the_stream_waits_until_it_is_given_up),
+      cmocka_unit_test(a_device_without_the_interface_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

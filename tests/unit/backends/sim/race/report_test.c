@@ -49,9 +49,9 @@ static void a_device_does_not_reach_into_another(void **state) {
 
 static void *capture_of(rig *r, rig_add *add) {
   void *capture;
-  OK(r->b->capture_begin(&r->env, r->device, r->compute));
+  OK(tn_sim_capture_begin(&r->env, r->device, r->compute));
   OK(rig_add_enqueue(r, add, r->compute));
-  OK(r->b->capture_end(&r->env, r->device, r->compute, &capture));
+  OK(tn_sim_capture_end(&r->env, r->device, r->compute, &capture));
   return capture;
 }
 

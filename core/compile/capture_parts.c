@@ -1,0 +1,117 @@
+/* core/compile/capture_parts.c: cuts segments around launches that cannot be captured. */
+#include "core/compile/capture_parts.h"
+
+#include "core/compile/kernels/collective_kernel.h"
+
+typedef struct part_cutter {
+  const tn_program *program;
+  tn_capture_part *parts;
+  int32_t n;
+  int32_t flying; /* the last collective of the segment outside of captures; -1 */
+  int32_t landed; /* the last of them that the compute stream awaits; -1 */
+} part_cutter;
+
+static bool step_is_capturable(const tn_program *p, int32_t step) {
+  return p->steps[step].group->choice.capturable;
+}
+
+static bool step_is_collective(const tn_program *p, int32_t step) {
+  return p->steps[step].group->role != TN_STREAM_COMPUTE;
+}
+
+/* A collective outside of captures that the compute stream awaits before a step; -1. A captured collective
+ * follows those before it; others are in the order of their stream anyway. */
+static int32_t awaited_outside(const part_cutter *c, int32_t step) {
+  const tn_program *p = c->program;
+  int32_t awaited = p->steps[step].awaits;
+  if (step_is_collective(p, step)) awaited = step_is_capturable(p, step) ? c->flying : -1;
+  bool outside = awaited >= 0 && !step_is_capturable(p, awaited);
+  return outside && awaited > c->landed ? awaited : -1;
+}
+
+/* The last collective of a captured part, unless one of its steps awaits it. */
+static int32_t unawaited_collective(const tn_program *p, const tn_capture_part *part) {
+  int32_t last = -1, awaited = -1;
+  for (int32_t i = part->first; i < part->first + part->n; i++) {
+    if (step_is_collective(p, i)) last = i;
+    if (p->steps[i].awaits > awaited) awaited = p->steps[i].awaits;
+  }
+  return last > awaited ? last : -1;
+}
+
+static void end_part(part_cutter *c) {
+  tn_capture_part *part = &c->parts[c->n - 1];
+  if (part->captured) part->joins = unawaited_collective(c->program, part);
+}
+
+static void add_step(part_cutter *c, int32_t segment, int32_t step, bool first) {
+  bool captured = step_is_capturable(c->program, step);
+  int32_t awaited = awaited_outside(c, step);
+  if (first || captured != c->parts[c->n - 1].captured || (captured && awaited >= 0)) {
+    if (!first) end_part(c);
+    c->parts[c->n++] = (tn_capture_part){segment, step, 0, captured, captured ? awaited : -1, -1};
+  }
+  if (awaited >= 0) c->landed = awaited;
+  if (!captured && step_is_collective(c->program, step)) c->flying = step;
+  c->parts[c->n - 1].n++;
+}
+
+static void cut_segment(part_cutter *c, int32_t index) {
+  const tn_segment *s = &c->program->segments[index];
+  c->flying = c->landed = -1;
+  for (int32_t i = s->first; i < s->first + s->n; i++) add_step(c, index, i, i == s->first);
+  if (s->n > 0) end_part(c);
+}
+
+int32_t tn_capture_parts_list(const tn_program *program, bool captures, tn_capture_part *parts) {
+  part_cutter c = {.program = program, .parts = parts};
+  for (int32_t i = 0; i < program->n_segments; i++) {
+    const tn_segment *s = &program->segments[i];
+    if (captures && !s->fallback)
+      cut_segment(&c, i);
+    else
+      c.parts[c.n++] = (tn_capture_part){i, s->first, s->n, false, -1, -1};
+  }
+  return c.n;
+}
+
+void tn_capture_part_reason(const tn_step *step, tn_text *text) {
+  const tn_group *g = step->group;
+  if (tn_kernel_is_collective(g->kernel))
+    tn_text_addf(text, "communicator %s cannot be captured", g->choice.name);
+  else
+    tn_text_addf(text, "kernel %s cannot be captured", g->kernel->item.name);
+}
+
+/* Steps on the fallback are reported by themselves. */
+static int32_t count_uncaptured(const tn_program *p, const tn_capture_part *parts, int32_t n,
+                                int32_t *captured) {
+  int32_t steps = 0;
+  *captured = 0;
+  for (int32_t i = 0; i < n; i++) {
+    *captured += parts[i].captured;
+    if (!parts[i].captured && !p->segments[parts[i].segment].fallback) steps += parts[i].n;
+  }
+  return steps;
+}
+
+static void add_uncaptured(const tn_program *p, const tn_capture_part *part, bool *first, tn_text *text) {
+  for (int32_t i = part->first; i < part->first + part->n; i++) {
+    tn_text_addf(text, "%s%s (", *first ? ": " : ", ", p->steps[i].name);
+    tn_capture_part_reason(&p->steps[i], text);
+    tn_text_add(text, ")");
+    *first = false;
+  }
+}
+
+int32_t tn_capture_parts_describe(const tn_program *p, const tn_capture_part *parts, int32_t n,
+                                  tn_text *text) {
+  int32_t captured, steps = count_uncaptured(p, parts, n, &captured);
+  bool first = true;
+  tn_text_addf(text, "%d captured part%s, %d launch%s not captured", (int)captured, captured == 1 ? "" : "s",
+               (int)steps, steps == 1 ? "" : "es");
+  for (int32_t i = 0; i < n; i++)
+    if (!parts[i].captured && !p->segments[parts[i].segment].fallback)
+      add_uncaptured(p, &parts[i], &first, text);
+  return steps;
+}

@@ -1,0 +1,65 @@
+/* core/train/loop/describe_run.c: the facts about a run that its observers get. */
+#include "core/train/loop/training.h"
+
+static const char *describe_text(const char *text) { return text != NULL ? text : ""; }
+
+static void describe_device(const tn_training *t, tn_run_info *info) {
+  tn_device *d = t->device;
+  bool extends = d->extension != NULL;
+  const tn_backend *named = extends ? d->extension : d->backend;
+  info->backend = named->item.name;
+  info->extends = describe_text(named->extends);
+  info->libraries = describe_text(named->libraries(&d->env, extends ? d->extension_self : d->self));
+  info->passed_over = d->passed_over;
+  info->device = d->target.properties.name;
+  info->threads = d->target.properties.threads;
+  info->devices = tn_run_ranks(t->run);
+}
+
+static int64_t describe_classes(const tn_loader *loader) {
+  for (int32_t i = 0; i < tn_loader_field_count(loader); i++)
+    if (tn_loader_field(loader, i)->classes > 0) return tn_loader_field(loader, i)->classes;
+  return 0;
+}
+
+static void describe_data(const tn_training *t, tn_run_info *info) {
+  const tn_data_setting *data = &t->run->settings.data[TN_SPLIT_TRAIN];
+  const tn_loader *loader = tn_feeder_loader(t->train);
+  info->source = data->source->item.name;
+  info->batch = data->section.batch;
+  info->samples = tn_loader_samples(loader);
+  info->classes = describe_classes(loader);
+  if (t->valid != NULL) info->valid_samples = tn_loader_samples(tn_feeder_loader(t->valid));
+}
+
+static void describe_output(const tn_run *run, tn_run_info *info) {
+  info->terminal = run->terminal_columns > 0;
+  info->terminal_columns = run->terminal_columns;
+  info->quiet = run->quiet;
+}
+
+int64_t tn_training_planned_bytes(const tn_training *t) {
+  bool direct = t->device->target.properties.host_addressable != 0;
+  return tn_executor_planned_bytes(t->set.map, t->set.list, t->set.n, t->slots, direct);
+}
+
+tn_status tn_training_start_observers(tn_training *t) {
+  tn_run *run = t->run;
+  tn_run_info info = {.struct_size = sizeof info,
+                      .name = run->settings.run.name,
+                      .folder = describe_text(t->folder),
+                      .epochs = run->settings.run.epochs,
+                      .steps = t->steps,
+                      .steps_per_epoch = t->steps_per_epoch,
+                      .first_step = t->progress.step,
+                      .epoch_ended = t->progress.ended,
+                      .precision = run->settings.precision->item.name,
+                      .parameters = tn_programs_parameters(&t->set),
+                      .planned_bytes = tn_training_planned_bytes(t),
+                      .resumed = t->resumed,
+                      .replayed = run->recorded_choices != NULL};
+  describe_device(t, &info);
+  describe_data(t, &info);
+  describe_output(run, &info);
+  return tn_observers_start(run, &info, &t->observers);
+}

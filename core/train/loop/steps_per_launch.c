@@ -1,0 +1,47 @@
+/* core/train/loop/steps_per_launch.c: how many steps are launched at once.
+ *
+ * A launch costs the host some microseconds: copies, events, the hand-over of batches and metrics. Where a
+ * step takes less, the device waits for the host. Several steps in one launch share these costs. */
+#include "core/train/loop/training.h"
+
+#include <math.h>
+
+/* A launch has at least this time, of which ten driver calls are a small part. */
+static const double least_launch_s = 200e-6;
+/* Of input slots, at most. */
+enum { MOST_SLOT_BYTES = 64 << 20 };
+
+/* Whether one capture may hold several steps: all launches of a step, on the device alone. */
+static bool steps_can_be_one_capture(const tn_training *t, const tn_program *step) {
+  if (t->device->target.properties.host_addressable || t->device->backend->capture == NULL ||
+      t->device->uncaptured || t->micro_batches > 1 || tn_run_ranks(t->run) > 1 || step->n_segments != 1)
+    return false;
+  for (int32_t i = 0; i < step->n_steps; i++)
+    if (!step->steps[i].group->choice.capturable) return false;
+  return !step->segments[0].fallback;
+}
+
+static double steps_estimate_s(const tn_program *step) {
+  double sum = 0;
+  for (int32_t i = 0; i < step->n_steps; i++) sum += step->steps[i].group->choice.cost_s;
+  return sum;
+}
+
+static bool steps_fit(const tn_training *t, const tn_program *step, int32_t n) {
+  int32_t slots = tn_run_input_slots(t->run, n);
+  int64_t limit = t->run->settings.run.memory_limit,
+          planned = tn_executor_planned_bytes(t->set.map, t->set.list, t->set.n, slots, false);
+  return slots * (step->slot_bytes + step->output_bytes) <= MOST_SLOT_BYTES &&
+         (limit == 0 || planned <= limit);
+}
+
+int32_t tn_training_steps_per_launch(const tn_training *t) {
+  const tn_program *step = t->set.programs[TN_PROGRAM_STEP];
+  int32_t asked = t->run->settings.steps_per_launch;
+  if (asked > 0) return asked;
+  if (!steps_can_be_one_capture(t, step)) return 1;
+  double wanted = ceil(least_launch_s / fmax(steps_estimate_s(step), 1e-9));
+  int32_t n = wanted < TN_MAX_STEPS_PER_LAUNCH ? (int32_t)wanted : TN_MAX_STEPS_PER_LAUNCH;
+  while (n > 1 && !steps_fit(t, step, n)) n--;
+  return n;
+}

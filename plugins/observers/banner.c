@@ -1,0 +1,85 @@
+/* plugins/observers/banner.c: the first lines of a run: device, data, model, run folder. */
+#include <stdio.h>
+#include <string.h>
+
+#include "plugins/observers/observers.h"
+
+enum { COLUMNS = 80, INDENT = 11, LINE = 512 };
+
+/* "title      text", broken at spaces. A word that is longer than a line is not broken. */
+static void banner_print(FILE *to, const char *title, const char *text) {
+  size_t column = INDENT;
+  fprintf(to, "%-*s", INDENT, title);
+  while (*text != '\0') {
+    size_t word = strcspn(text, " ");
+    if (column > INDENT && column + 1 + word > COLUMNS) {
+      fprintf(to, "\n%*s", INDENT, "");
+      column = INDENT;
+    } else if (column > INDENT) {
+      fprintf(to, " ");
+      column++;
+    }
+    fprintf(to, "%.*s", (int)word, text);
+    column += word;
+    text += word + strspn(text + word, " ");
+  }
+  fprintf(to, "\n");
+}
+
+/* "60,000" */
+static const char *banner_count(char text[32], int64_t value) {
+  char digits[32];
+  int n = snprintf(digits, sizeof digits, "%lld", (long long)value), k = 0;
+  for (int i = 0; i < n; i++) {
+    if (i > 0 && (n - i) % 3 == 0) text[k++] = ',';
+    text[k++] = digits[i];
+  }
+  text[k] = '\0';
+  return text;
+}
+
+static void banner_print_backend(FILE *to, const tn_run_info *run) {
+  char text[LINE];
+  snprintf(text, sizeof text, "%s%s%s%s%s", run->backend, *run->extends ? ", extends " : "", run->extends,
+           *run->libraries ? ": " : "", run->libraries);
+  banner_print(to, "backend", text);
+  if (*run->passed_over) banner_print(to, "not used", run->passed_over);
+  int n = snprintf(text, sizeof text, "%s, %d thread%s, %s", run->device, run->threads,
+                   run->threads == 1 ? "" : "s", run->precision);
+  if (run->devices > 1)
+    snprintf(text + n, sizeof text - (size_t)n, "; %d devices train together", run->devices);
+  banner_print(to, "device", text);
+}
+
+static void banner_print_data(FILE *to, const tn_run_info *run) {
+  char text[LINE], samples[32], valid[32], classes[32];
+  int n = snprintf(text, sizeof text, "%s: %s samples", run->source, banner_count(samples, run->samples));
+  if (run->valid_samples > 0)
+    n += snprintf(text + n, sizeof text - (size_t)n, ", %s for validation",
+                  banner_count(valid, run->valid_samples));
+  if (run->classes > 0)
+    n += snprintf(text + n, sizeof text - (size_t)n, ", %s classes", banner_count(classes, run->classes));
+  snprintf(text + n, sizeof text - (size_t)n, ", batch %lld", (long long)run->batch);
+  banner_print(to, "data", text);
+}
+
+static void banner_print_run(FILE *to, const tn_run_info *run) {
+  char text[LINE], step[32];
+  const char *folder = *run->folder ? run->folder : "nothing is written";
+  if (run->resumed)
+    snprintf(text, sizeof text, "%s, resumed after step %s%s", folder, banner_count(step, run->first_step),
+             run->replayed ? ", with the kernels of its plan.json" : "");
+  else
+    snprintf(text, sizeof text, "%s%s", folder, *run->folder ? ", new" : "");
+  banner_print(to, "run", text);
+}
+
+void observer_print_banner(FILE *to, const tn_run_info *run) {
+  char text[LINE], parameters[32];
+  banner_print_backend(to, run);
+  banner_print_data(to, run);
+  snprintf(text, sizeof text, "%s parameters, %.1f MiB of memory planned",
+           banner_count(parameters, run->parameters), (double)run->planned_bytes / 1048576.0);
+  banner_print(to, "model", text);
+  banner_print_run(to, run);
+}

@@ -1,0 +1,3 @@
+/* Plain sums, which the kernel does not declare. */
+#define DECLARED 0
+#include "moments.h"

@@ -1,0 +1,289 @@
+/* The tuner: times, operands, stored figures. */
+#include "core/exec/tune/measure.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/exec/far.h"
+#include "core/compile/kernels/tuner.h"
+#include "core/exec/tune/operand_data.h"
+#include "core/plugin/handles.h"
+
+/* ---- a kernel that looks at its operands ---- */
+
+enum { N = 1024, MOST_SEEN = 4096 };
+static const void *seen_state[MOST_SEEN], *seen_input[MOST_SEEN];
+static int launches;
+static bool zeros;
+
+static tn_status look(tn_launch *l) {
+  for (int i = 0; i < 2; i++) {
+    const float *x = far_real(l->in[i].data);
+    zeros |= x[0] == 0 && x[1] == 0;
+  }
+  if (launches < MOST_SEEN) {
+    seen_input[launches] = l->in[0].data;
+    seen_state[launches] = l->in[1].data;
+  }
+  launches++;
+  return TN_OK;
+}
+
+static tn_status query_nothing(tn_query *q) {
+  (void)q;
+  return TN_OK;
+}
+
+static const tn_kernel looks = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "looks", "for tests"),
+                                .family = "near",
+                                .pattern = "y = add(a, b)",
+                                .query = query_nothing,
+                                .launch = look};
+static const tn_entry entry = {.item = &looks.item, .plugin = "made_up", .version = "1", .file = ""};
+static const tn_type type = {TN_F32, 1, {N}};
+static const tn_type *const in[] = {&type, &type}, *const out[] = {&type};
+static const tn_match match = {sizeof match, 2, 1, 0, in, out, NULL, NULL, NULL};
+static const uint8_t cold[] = {0, 1};
+static const tn_tuning tuning = {&entry, &match, "add(0, 1)", cold},
+                       strided = {&entry, &match, "add(0, 1; stride=2)", cold};
+static const tn_choice choice = {.id = 1, .name = "only"};
+
+/* ---- a device and a folder ---- */
+
+static const tn_item *const items[] = {&far_backend.item, &near_backend.item, NULL};
+static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "made_up", "1", "MIT",
+                                 TN_BUILD_TEXT,     items};
+static tn_error_record record;
+static tn_env env;
+static tn_registry *registry;
+static far_report report;
+static tn_device *device;
+static char folder[64], said[512];
+
+static void hear(void *user, int32_t level, const char *line) {
+  (void)user;
+  if (level <= TN_LOG_INFO) snprintf(said, sizeof said, "%s", line);
+}
+
+static tn_status configure(tn_env *where, void *context, tn_options *options) {
+  (void)context;
+  return tn_options_set_int(where, options, "report", (int64_t)(uintptr_t)&report);
+}
+
+static void open_device(const char *name) {
+  const char *names[] = {name};
+  tn_device_request request = {names, 1, 0, 1, configure, NULL};
+  assert_int_equal(tn_device_create(&env, registry, &request, &device), TN_OK);
+  assert_int_equal(tn_tune_open(device, folder, true), TN_OK);
+}
+
+static int start(void **state) {
+  (void)state;
+  tn_error_record_init_root(&env, &record, &tn_host_api);
+  record.sink = (tn_log_sink){NULL, hear, TN_LOG_DEBUG};
+  report = (far_report){0};
+  launches = 0;
+  zeros = false;
+  said[0] = '\0';
+  snprintf(folder, sizeof folder, "/tmp/tenon-measure-XXXXXX");
+  assert_non_null(mkdtemp(folder));
+  assert_int_equal(tn_registry_create(&env, "", &registry), TN_OK);
+  assert_int_equal(tn_registry_add(registry, &env, &plugin, ""), TN_OK);
+  return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at) {
+  (void)st, (void)what, (void)at;
+  return remove(path);
+}
+
+static int stop(void **state) {
+  (void)state;
+  tn_device_destroy(device);
+  device = NULL;
+  tn_registry_destroy(registry);
+  assert_true(report.devices == 0 && report.streams == 0 && report.events == 0 && report.blocks == 0);
+  return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static double time_one(const tn_tuning *what) {
+  tn_tuner *tuner = device->target.tuner;
+  double seconds = 0;
+  assert_true(tuner->time(tuner, what, &choice, &seconds));
+  return seconds;
+}
+
+/* Lines of the one file in the folder; 0: there is none. */
+static int stored_lines(void) {
+  char path[400], line[512];
+  int lines = 0;
+  DIR *d = opendir(folder);
+  assert_non_null(d);
+  for (struct dirent *e; (e = readdir(d)) != NULL;) {
+    if (e->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) lines++;
+    fclose(file);
+  }
+  closedir(d);
+  return lines;
+}
+
+/* ---- tests ---- */
+
+static void the_clock_of_the_device_counts(void **state) {
+  (void)state;
+  report.seconds[0] = 0.125; /* a launch takes longer than a round, so a round has one */
+  report.n_seconds = 1;
+  open_device("near");
+  assert_true(time_one(&tuning) == 0.125);
+  assert_int_equal(stored_lines(), 2);
+}
+
+/* Many short launches are one round. */
+static void short_launches_are_timed_together(void **state) {
+  (void)state;
+  report.seconds[0] = 1e-4;
+  report.n_seconds = 1;
+  open_device("near");
+  assert_true(time_one(&tuning) == 1e-4 / 6);
+  assert_int_equal(launches, 2 + 5 * 6);
+}
+
+static void operands_hold_numbers_and_cold_ones_alternate(void **state) {
+  bool other_state = false, other_input = false;
+  (void)state;
+  open_device("near");
+  time_one(&tuning);
+  assert_false(zeros);
+  for (int i = 1; i < launches && i < MOST_SEEN; i++) {
+    assert_ptr_not_equal(seen_state[i], seen_state[i - 1]);
+    other_state |= seen_state[i] != seen_state[0];
+    other_input |= seen_input[i] != seen_input[0];
+  }
+  assert_true(other_state && !other_input);
+}
+
+static void a_device_without_a_clock_is_timed_by_the_host(void **state) {
+  (void)state;
+  open_device("far");
+  assert_true(time_one(&tuning) > 0);
+  assert_true(launches >= 5);
+}
+
+/* Rounds of 1 and 2 in turn: used, and not stored. */
+static void unsteady_times_are_used_and_not_stored(void **state) {
+  static const double seconds[] = {0.02, 0.01, 0.02, 0.02};
+  (void)state;
+  memcpy(report.seconds, seconds, sizeof seconds);
+  report.n_seconds = 4;
+  open_device("near");
+  assert_true(time_one(&tuning) == 0.01);
+  int after_one = launches;
+  assert_true(after_one >= 2 + 3 * 3);
+  assert_int_equal(stored_lines(), 0);
+  assert_non_null(strstr(said, "the machine is busy"));
+  assert_true(time_one(&tuning) == 0.01);
+  assert_int_equal(launches, after_one);
+  tn_device_destroy(device);
+  open_device("near");
+  time_one(&tuning);
+  assert_true(launches > after_one);
+}
+
+/* Ranks must choose alike, so the second one knows what the first one measured and did not store. */
+static void another_device_knows_what_was_not_stored(void **state) {
+  static const double seconds[] = {0.02, 0.01, 0.02, 0.02};
+  (void)state;
+  memcpy(report.seconds, seconds, sizeof seconds);
+  report.n_seconds = 4;
+  open_device("near");
+  tn_device *first = device;
+  assert_true(time_one(&tuning) == 0.01);
+  open_device("near");
+  tn_tune_copy(device, first);
+  int before = launches;
+  assert_true(time_one(&tuning) == 0.01);
+  assert_int_equal(launches, before);
+  tn_device_destroy(first);
+}
+
+/* One bad series, and then a good one. */
+static void unsteady_times_are_measured_again(void **state) {
+  static const double seconds[] = {0.01, 0.01, 0.03, 0.03, 0.01, 0.01, 0.01, 0.01};
+  (void)state;
+  memcpy(report.seconds, seconds, sizeof seconds);
+  report.n_seconds = 8;
+  open_device("near");
+  assert_true(time_one(&tuning) == 0.01);
+  assert_int_equal(stored_lines(), 2);
+  assert_string_equal(said, "");
+}
+
+static void attributes_are_part_of_the_key(void **state) {
+  (void)state;
+  report.seconds[0] = 0.125;
+  report.n_seconds = 1;
+  open_device("near");
+  assert_true(time_one(&tuning) == 0.125);
+  report.seconds[0] = 0.25;
+  assert_true(time_one(&strided) == 0.25);
+  assert_true(time_one(&tuning) == 0.125);
+  assert_int_equal(stored_lines(), 3);
+}
+
+static void data_are_numbers_of_every_dtype(void **state) {
+  (void)state;
+  for (int32_t dtype = TN_BOOL; dtype < TN_DTYPES; dtype++) {
+    union {
+      uint8_t bytes[N];
+      float floats[N / 4];
+      double doubles[N / 8];
+      int32_t ints[N / 4];
+    } data;
+    int different = 0;
+    memset(&data, 0, sizeof data);
+    tn_operand_data(dtype, &data, sizeof data);
+    size_t size = tn_dtype_size(dtype);
+    for (size_t i = size; i < sizeof data; i += size)
+      different += memcmp(data.bytes + i, data.bytes, size) != 0;
+    assert_true(different > (int)(N / size / 4));
+    for (int i = 0; dtype == TN_F32 && i < N / 4; i++)
+      assert_true((data.floats[i] >= 0.125f || data.floats[i] <= -0.125f) && data.floats[i] < 2 &&
+                  data.floats[i] > -2);
+    for (int i = 0; dtype == TN_F64 && i < N / 8; i++)
+      assert_true(data.doubles[i] < 2 && data.doubles[i] > -2 && data.doubles[i] != 0);
+    for (int i = 0; dtype == TN_I32 && i < N / 4; i++) assert_true(data.ints[i] == 0 || data.ints[i] == 1);
+  }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(the_clock_of_the_device_counts),
+      TEST(short_launches_are_timed_together),
+      TEST(operands_hold_numbers_and_cold_ones_alternate),
+      TEST(a_device_without_a_clock_is_timed_by_the_host),
+      TEST(unsteady_times_are_used_and_not_stored),
+      TEST(another_device_knows_what_was_not_stored),
+      TEST(unsteady_times_are_measured_again),
+      TEST(attributes_are_part_of_the_key),
+      cmocka_unit_test(data_are_numbers_of_every_dtype),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
