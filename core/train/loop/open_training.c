@@ -46,6 +46,8 @@ static tn_status training_build_programs(tn_training *t) {
   }
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
   TN_TRY(tn_programs_open(run, &run->env, t->device, &request, &t->set, &t->executor));
+  if (t->steps_per_launch > 1)
+    tn_logf(&run->env, TN_LOG_INFO, "%d steps are launched at once", (int)t->steps_per_launch);
   /* a device with its own memory computes while the host prepares the next step */
   bool late = !t->device->target.properties.host_addressable;
   t->max_ahead = late && t->slots > 2 * t->micro_batches ? t->steps_per_launch : 0;

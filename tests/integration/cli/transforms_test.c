@@ -135,6 +135,21 @@ static void auto_stops_where_the_batch_would_grow_or_a_transform_has_no_build(vo
                       "device, valid to_float device");
 }
 
+/* The sizes of the operands are those of the data. */
+static void a_plan_without_data_has_all_transforms_on_the_host(void **state) {
+  (void)state;
+  write_model("to_float", 28, 28);
+  const json_t *plan = program_json(0, "plan model.ini --set backend.use=sim --set data.source=image_folder "
+                                       "--set data.folder=missing");
+  assert_string_equal(places(plan), "train to_float host, valid to_float host");
+  assert_non_null(strstr(program_err, "the plan has all transforms on the host: "));
+  assert_non_null(strstr(program_err, "missing: there is no such folder"));
+  assert_int_not_equal(program_run("train model.ini --set backend.use=sim --set data.source=image_folder "
+                                   "--set data.folder=missing"),
+                       0);
+  assert_non_null(strstr(program_err, "missing: there is no such folder"));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
 int main(void) {
@@ -144,6 +159,7 @@ int main(void) {
       CASE(so_it_is_with_micro_batches_ranks_and_low_precision),
       CASE(evaluation_uses_them),
       CASE(the_plan_says_where_transforms_run),
+      CASE(a_plan_without_data_has_all_transforms_on_the_host),
       CASE(auto_stops_where_the_batch_would_grow_or_a_transform_has_no_build),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

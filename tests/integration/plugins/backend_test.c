@@ -217,7 +217,7 @@ static void a_device_with_kernels_of_its_own_is_tested_with_them(void **state) {
   workshop_write("nothing.txt", "# it has everything\n");
   write_own("");
   workshop_do(OWN " --unsupported nothing.txt");
-  says(workshop_out, " 9 passed");
+  says(workshop_out, " 10 passed");
   workshop_do(OWN " --set backend.capture=no");
 }
 
@@ -253,7 +253,7 @@ static void a_case_that_cannot_be_tried_is_reported(void **state) {
   write_own("s/y = device_failure(x)/y = copy(x)/");
   workshop_do(OWN);
   says(workshop_out, "device/failure: no kernel of its family has the pattern \"y = device_failure(x)\"");
-  says(workshop_out, " 8 passed");
+  says(workshop_out, " 9 passed");
   assert_int_equal(workshop_run(OWN " --unsupported nothing.txt"), 70);
   says(workshop_err, "device/failure: no kernel of its family");
   workshop_write("failure.txt", "device/failure: there is no way to break it\n");

@@ -6,7 +6,7 @@
 
 static const char net_ini[] = "[run]\n"
                               "name = net\n"
-                              "seed = 3\n"
+                              "seed = 4\n"
                               "[data]\n"
                               "source = digits\n"
                               "batch = 16\n"

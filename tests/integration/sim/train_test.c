@@ -101,8 +101,7 @@ static void a_run_goes_on_from_one_backend_to_the_other(void **state) {
   checkpoints_equal("parts", "complete");
 }
 
-/* Numbers of steps a launch against single steps: with checkpoints, a last step and ends of epochs inside of
- * what would be a launch. */
+/* Some checkpoints, the last step and the ends of epochs fall into the middle of a group of steps. */
 static void several_steps_a_launch_give_the_bits_of_one(void **state) {
   (void)state;
   static const char *const numbers[] = {"1", "2", "3", "8", "auto"};

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/required_kernels.h"
 #include "tests/unit/exec/far.h"
 #include "core/compile/kernels/tuner.h"
 #include "core/exec/tune/operand_data.h"
@@ -62,7 +63,8 @@ static const tn_choice choice = {.id = 1, .name = "only"};
 
 /* ---- a device and a folder ---- */
 
-static const tn_item *const items[] = {&far_backend.item, &near_backend.item, NULL};
+REQUIRED_KERNELS("slow");
+static const tn_item *const items[] = {&far_backend.item, &near_backend.item, REQUIRED_ITEMS, NULL};
 static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "made_up", "1", "MIT",
                                  TN_BUILD_TEXT,     items};
 static tn_error_record record;
