@@ -2,6 +2,7 @@
  * slot. */
 #include "core/exec/bound_program.h"
 
+#include "core/compile/kernels/answers.h"
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/exec/collective.h"
 
@@ -146,16 +147,40 @@ static tn_status allocate_tables(tn_executor *e, tn_bound_program *bound, size_t
   return TN_OK;
 }
 
+/* Notes that the kernel of a step declines its match, so that another is chosen when the program is compiled
+ * again. False: the target remembers no answers, or the kernel is the only one: a collective. */
+static bool note_prepare_decline(tn_executor *e, const tn_step *step) {
+  const tn_group *group = step->group;
+  tn_device *device = tn_device_of(e, step);
+  const char *reason = tn_error_text(&e->device->env);
+  if (device->target.answers == NULL || tn_kernel_is_collective(group->kernel)) return false;
+  tn_logf(e->env, TN_LOG_INFO, "%s: kernel %s%s%s declined when it was prepared: %s", step->name,
+          group->entry->item->name, group->choice.name[0] != '\0' ? " " : "", group->choice.name, reason);
+  return tn_answers_decline(device->target.answers, group->kernel, group->key, group->choice.id, reason) ==
+         TN_OK;
+}
+
+/* Goes on after a kernel that declines, so that all such kernels are known at once. */
+static tn_status prepare_steps(tn_executor *e, tn_bound_program *bound) {
+  tn_status declined = TN_OK;
+  for (int32_t i = 0; i < bound->program->n_steps; i++) {
+    const tn_step *step = &bound->program->steps[i];
+    tn_status status = prepare_step(e, bound->program, step, &bound->prepared[i]);
+    if (status == TN_OK) continue;
+    bool goes_on = status == TN_EUNSUPPORTED && note_prepare_decline(e, step);
+    tn_executor_fail(e, tn_executor_wrap_step(e, bound, step, status));
+    if (!goes_on) return status;
+    declined = status;
+  }
+  return declined;
+}
+
 tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bound_program *bound) {
   bound->program = program;
   size_t views = count_views(program);
   TN_TRY(allocate_tables(e, bound, views));
   TN_TRY(list_parts(e, bound));
-  for (int32_t i = 0; i < program->n_steps; i++) {
-    tn_status status = prepare_step(e, program, &program->steps[i], &bound->prepared[i]);
-    if (status != TN_OK)
-      return tn_executor_fail(e, tn_executor_wrap_step(e, bound, &program->steps[i], status));
-  }
+  TN_TRY(prepare_steps(e, bound));
   TN_TRY(tn_folded_create(e, bound));
   TN_TRY(make_events(e, bound));
   TN_TRY(tn_bound_segments_create(e, bound));

@@ -12,7 +12,8 @@ tn_status tn_executor_wrap_step(tn_executor *e, const tn_bound_program *bound, c
                                 tn_status status) {
   if (status == TN_OK) return TN_OK;
   const tn_group *group = step->group;
-  const tn_gnode *node = &bound->program->cover->graph->nodes.v[group->nodes[0]];
+  const tn_gnode *node =
+      &bound->program->cover->graph->nodes.v[tn_group_lead(group, bound->program->cover->graph)];
   bool layer = node->layer != NULL && node->layer[0] != '\0',
        where = node->where != NULL && node->where[0] != '\0';
   return tn_wrap(&e->device->env, status, "op '%s'%s%s%s%s%s%s", node->op->item.name,

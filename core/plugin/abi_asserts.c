@@ -264,7 +264,7 @@ AT(tn_collective, from, 32);
 AT(tn_collective, to, 40);
 AT(tn_collective, name, 48);
 
-SIZED(tn_match, 56);
+SIZED(tn_match, 64);
 AT(tn_match, n_in, 4);
 AT(tn_match, n_out, 8);
 AT(tn_match, n_nodes, 12);
@@ -273,6 +273,7 @@ AT(tn_match, out, 24);
 AT(tn_match, out_number, 32);
 AT(tn_match, nodes, 40);
 AT(tn_match, constant, 48);
+AT(tn_match, constant_node, 56);
 
 SIZED(tn_device_properties, 272);
 AT(tn_device_properties, host_addressable, 4);

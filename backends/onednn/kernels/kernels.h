@@ -29,7 +29,11 @@
 
 /* norm.c, relu_grad.c */
 #define TN_ONEDNN_NORM_KERNELS(X)                                                                            \
-  X(layer_norm) X(layer_norm_grad) X(layer_norm_grad_add) X(relu_norm_grad_sums) X(add_relu_norm_grad_sums)
+  X(layer_norm)                                                                                              \
+  X(layer_norm_grad)                                                                                         \
+  X(layer_norm_grad_add)                                                                                     \
+  X(relu_norm_grad_sums)                                                                                     \
+  X(add_relu_norm_grad_sums) X(norm_relu_grad_sums) X(cast_norm_relu_grad_sums)
 
 /* movement.c */
 #define TN_ONEDNN_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(concat) X(beside_2) X(beside_3)

@@ -8,6 +8,7 @@
 
 #include "backends/onednn/kernels/kernels.h"
 #include "backends/onednn/kernels/gemm/gemm.h"
+#include "backends/shared/constants.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -145,11 +146,11 @@ static tn_status matmul_offer(tn_query *q) {
   return TN_OK;
 }
 
-static tn_status matmul_check_limit(tn_query *q, const tn_type *limit) {
-  if (tn_type_count(limit) == 1 && limit->dtype == q->match->out[0]->dtype) return TN_OK;
-  return tn_fail(
-      q, TN_EUNSUPPORTED, NULL,
-      "the other operand of the maximum or the comparison is not a single number of the product's type");
+static tn_status matmul_check_zero(tn_query *q, int32_t operand) {
+  if (tn_operand_is_zero(q->match, operand)) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL,
+                 "not a ReLU or its gradient: the other operand of the maximum, the comparison or the "
+                 "selection is not zero");
 }
 
 static tn_status matmul_check_same_dims(tn_query *q, const tn_type *type, const tn_type *product) {
@@ -167,7 +168,7 @@ static tn_status matmul_check_f32(tn_query *q) {
 
 /* y = matmul(a, b, bias?); z = maximum(y, c) */
 static tn_status matmul_check_relu(tn_query *q) {
-  tn_status status = matmul_check_limit(q, q->match->in[3]);
+  tn_status status = matmul_check_zero(q, 3);
   return status != TN_OK ? status
                          : matmul_check_same_dims(q, q->match->out[0], &q->match->nodes[0].node->out[0]);
 }
@@ -176,8 +177,8 @@ static tn_status matmul_check_relu(tn_query *q) {
 static tn_status matmul_check_relu_grad(tn_query *q) {
   const tn_match *match = q->match;
   const tn_type *product = &match->nodes[0].node->out[0];
-  tn_status status = matmul_check_limit(q, match->in[3]);
-  if (status == TN_OK) status = matmul_check_limit(q, match->in[4]);
+  tn_status status = matmul_check_zero(q, 3);
+  if (status == TN_OK) status = matmul_check_zero(q, 4);
   if (status == TN_OK) status = matmul_check_same_dims(q, match->in[2], product);
   if (status == TN_OK) status = matmul_check_same_dims(q, match->out[0], product);
   if (status == TN_OK && match->in[2]->dtype != product->dtype)
@@ -280,25 +281,11 @@ typedef struct matmul_job {
   tn_gemm_epilogue epilogue;
 } matmul_job;
 
-static float matmul_number(const tn_gemm_loops *loops, const tn_view *view) {
-  float value;
-  if (view->type.dtype == TN_F32) return *(const float *)view->data;
-  loops->widen(view->data, &value, 1);
-  return value;
-}
-
-static tn_gemm_epilogue matmul_epilogue(const tn_launch *l, const matmul_kernel *p) {
-  switch (p->kind) {
-  case RELU: return (tn_gemm_epilogue){.op = TN_EPILOGUE_RELU, .limit = matmul_number(p->loops, &l->in[3])};
-  case RELU_GRAD:
-    return (tn_gemm_epilogue){.op = TN_EPILOGUE_RELU_GRAD,
-                              .limit = matmul_number(p->loops, &l->in[3]),
-                              .other = matmul_number(p->loops, &l->in[4])};
-  case ADD: return (tn_gemm_epilogue){.op = TN_EPILOGUE_ADD};
-  case GELU: return (tn_gemm_epilogue){.op = TN_EPILOGUE_GELU, .approximate = p->approximate};
-  case GELU_GRAD: return (tn_gemm_epilogue){.op = TN_EPILOGUE_GELU_GRAD, .approximate = p->approximate};
-  default: return (tn_gemm_epilogue){.bias = NULL};
-  }
+static tn_gemm_epilogue matmul_epilogue(const matmul_kernel *p) {
+  static const int32_t ops[] = {
+      [RELU] = TN_EPILOGUE_RELU, [RELU_GRAD] = TN_EPILOGUE_RELU_GRAD, [ADD] = TN_EPILOGUE_ADD,
+      [GELU] = TN_EPILOGUE_GELU, [GELU_GRAD] = TN_EPILOGUE_GELU_GRAD, [SPLIT] = TN_EPILOGUE_NONE};
+  return (tn_gemm_epilogue){.op = ops[p->kind], .approximate = p->approximate};
 }
 
 /* The operands of the columns of a result: rows of b, and elements of the bias. */
@@ -380,7 +367,7 @@ static void matmul_run_all(matmul_job *j, int64_t chunks, void (*body)(void *arg
 
 static tn_status onednn_matmul_launch(tn_launch *l) {
   const matmul_kernel *p = l->prepared;
-  matmul_job j = {l, p, matmul_epilogue(l, p)};
+  matmul_job j = {l, p, matmul_epilogue(p)};
   matmul_run_all(&j, p->partition.chunks, matmul_run_chunk);
   matmul_run_all(&j, p->partition.joins, matmul_join_chunk);
   return TN_OK;

@@ -1,7 +1,8 @@
 /* backends/onednn/kernels/relu_grad.c: the gradient of a ReLU and the sums that the gradient of the
  * normalization before the ReLU needs, in one pass, so that the gradient is not read again to be summed.
- * Where the activation has two readers, their gradients are added first. Channels come in blocks as wide as a
- * vector. */
+ * Where the activation has two readers, their gradients are added first. Where the ReLU's operand is the
+ * normalization's result, its sign is computed again from the normalization's operand, which is read for the
+ * sums in any case. Channels come in blocks as wide as a vector. */
 #include "backends/onednn/kernels/relu_grad.h"
 #include "backends/onednn/integer_math.h"
 
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "backends/onednn/kernels/kernels.h"
+#include "backends/shared/constants.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "backends/onednn/kernels/image_layouts.h"
@@ -21,10 +23,11 @@ enum {
 
 /* The positions of the operands in a pattern; -1: absent. */
 typedef struct relu_grad_operands {
-  int32_t dy, more, r, bound, other, x, mean, rstd;
+  int32_t dy, more, r, bound, other, x, mean, rstd, scale, shift;
 } relu_grad_operands;
-static const relu_grad_operands relu_grad_plain = {2, -1, 0, 1, 3, 4, 5, 6},
-                                relu_grad_added = {0, 1, 2, 3, 4, 5, 6, 7};
+static const relu_grad_operands relu_grad_plain = {2, -1, 0, 1, 3, 4, 5, 6, -1, -1},
+                                relu_grad_added = {0, 1, 2, 3, 4, 5, 6, 7, -1, -1},
+                                relu_grad_normalized = {5, -1, -1, 4, 4, 3, 0, 6, 1, 2};
 
 typedef struct relu_grad_kernel {
   relu_grad_operands operands;
@@ -52,9 +55,10 @@ static const void *relu_grad_operand(const relu_grad_job *j, int32_t i, int64_t 
 
 static void relu_grad_block(const relu_grad_job *j, int64_t part, int64_t block) {
   const relu_grad_kernel *p = j->p;
-  tn_relu_grad g = {.bound = relu_grad_operand(j, p->operands.bound, 0),
-                    .other = relu_grad_operand(j, p->operands.other, 0),
-                    .mean = (const float *)j->l->in[p->operands.mean].data + block * p->lanes,
+  int64_t row = block * p->lanes * (int64_t)sizeof(float);
+  tn_relu_grad g = {.mean = relu_grad_operand(j, p->operands.mean, row),
+                    .scale = relu_grad_operand(j, p->operands.scale, row),
+                    .shift = relu_grad_operand(j, p->operands.shift, row),
                     .sums = relu_grad_sums(j, part, block)};
   int64_t end = least(p->images, (part + 1) * p->part);
   memset(g.sums, 0, (size_t)p->lanes * 2 * sizeof *g.sums);
@@ -113,13 +117,25 @@ static bool relu_grad_are_batch_axes(const tn_reduce_attributes *a, int32_t rank
 }
 
 static bool relu_grad_types_fit(const tn_match *m, const relu_grad_operands *at) {
-  const tn_type *x = m->in[at->x];
-  const int32_t wide[] = {at->dy, at->more < 0 ? at->dy : at->more, at->r}, one[] = {at->bound, at->other};
+  const int32_t wide[] = {at->dy, at->more, at->r};
   for (int32_t i = 0; i < 3; i++)
-    if (!tn_type_equal(m->in[wide[i]], x)) return false;
-  for (int32_t i = 0; i < 2; i++)
-    if (m->in[one[i]]->dtype != x->dtype || tn_type_count(m->in[one[i]]) != 1) return false;
-  return tn_type_equal(m->out[0], x) && m->in[at->mean]->dtype == TN_F32;
+    if (wide[i] >= 0 && !tn_type_equal(m->in[wide[i]], m->in[at->x])) return false;
+  return tn_operand_is_zero(m, at->bound) && tn_operand_is_zero(m, at->other) &&
+         tn_type_equal(m->out[0], m->in[at->x]) && m->in[at->mean]->dtype == TN_F32;
+}
+
+/* The first three nodes of a normalization are views of one row for each channel, the next ones compute in
+ * f32; the ReLU reads their result in the type of x. */
+static bool relu_grad_is_normalized(const tn_match *m, const relu_grad_operands *at) {
+  const tn_type *x = m->in[at->x], *relu = &m->nodes[m->n_nodes - 4].node->out[0];
+  if (m->in[at->scale]->dtype != TN_F32 || m->in[at->shift]->dtype != TN_F32 || !tn_type_equal(relu, x) ||
+      m->nodes[m->n_nodes - 5].node->in[0]->dtype != TN_F32)
+    return false;
+  for (int32_t i = 0; i < 3; i++) {
+    const tn_type *row = &m->nodes[i].node->out[0];
+    if (row->rank != x->rank || row->dims[1] != x->dims[1] || tn_type_count(row) != x->dims[1]) return false;
+  }
+  return true;
 }
 
 /* Chunks of blocks of channels, and parts of the images where there are few blocks. */
@@ -137,11 +153,14 @@ static void relu_grad_divide(relu_grad_kernel *p) {
 /* False where the kernel does not support the match. */
 static bool relu_grad_make(const tn_match *m, const void *backend, relu_grad_kernel *p) {
   const tn_relu_grad_loops *loops = TN_LOOPS_PICK_AT(tn_loops_relu_grad, tn_onednn_isa_of(backend));
-  relu_grad_operands at = m->n_in == 8 ? relu_grad_added : relu_grad_plain;
+  bool normalized = m->n_nodes > 4;
+  relu_grad_operands at = normalized     ? relu_grad_normalized
+                          : m->n_in == 8 ? relu_grad_added
+                                         : relu_grad_plain;
   const tn_type *x = m->in[at.x];
   *p = (relu_grad_kernel){.operands = at, .run = loops->run[x->dtype], .lanes = loops->lanes, .pixels = 1};
   if (p->run == NULL || x->rank < 3 || x->dims[1] == 0 || x->dims[1] % p->lanes != 0 ||
-      !relu_grad_types_fit(m, &at) ||
+      !relu_grad_types_fit(m, &at) || (normalized && !relu_grad_is_normalized(m, &at)) ||
       !relu_grad_are_batch_axes(m->nodes[m->n_nodes - 1].node->attributes, x->rank))
     return false;
   p->size = (int64_t)tn_dtype_size(x->dtype);
@@ -156,27 +175,32 @@ static tn_status onednn_relu_grad_query(tn_query *q) {
   const tn_match *m = q->match;
   relu_grad_kernel p;
   if (!relu_grad_make(m, q->backend, &p))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL,
-                   "the channels do not fill blocks, or the axes or types are not those of a batch norm");
+    return tn_fail(
+        q, TN_EUNSUPPORTED, NULL,
+        "the channels do not fill blocks, the gate is not that of a ReLU, or the axes or types are not "
+        "those of a batch norm");
   tn_operand_layout in[8] = {{0}}, out[3] = {{0}};
   tn_operand_layout blocked = {TN_LAYOUT_FIXED, 0, tn_channels_blocked(m->out[0]->rank, p.lanes)};
-  const int32_t wide[] = {p.operands.dy, p.operands.more < 0 ? p.operands.dy : p.operands.more, p.operands.r,
-                          p.operands.x};
-  for (int32_t i = 0; i < 4; i++) in[wide[i]] = blocked;
+  const int32_t wide[] = {p.operands.dy, p.operands.more, p.operands.r, p.operands.x};
+  int32_t tensors = 1;
+  for (int32_t i = 0; i < 4; i++) {
+    if (wide[i] < 0) continue;
+    in[wide[i]] = blocked;
+    tensors++;
+  }
   out[0] = blocked;
   const int32_t inplace[2][2] = {{p.operands.dy, 0}, {p.operands.more, 0}};
-  tn_variant v = {
-      .struct_size = sizeof v,
-      .name = "blocks",
-      .in = in,
-      .out = out,
-      .workspace_bytes = p.parts * p.blocks * p.lanes * 2 * (int64_t)sizeof(double),
-      .prepared_bytes = sizeof(relu_grad_kernel),
-      .n_inplace = p.operands.more < 0 ? 1 : 2,
-      .inplace = inplace,
-      .cost_s = tn_cost_of_bytes(q->device, (p.operands.more < 0 ? 4 : 5) * (double)tn_type_bytes(m->out[0])),
-      .deterministic = 1,
-      .capturable = 1};
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "blocks",
+                  .in = in,
+                  .out = out,
+                  .workspace_bytes = p.parts * p.blocks * p.lanes * 2 * (int64_t)sizeof(double),
+                  .prepared_bytes = sizeof(relu_grad_kernel),
+                  .n_inplace = p.operands.more < 0 ? 1 : 2,
+                  .inplace = inplace,
+                  .cost_s = tn_cost_of_bytes(q->device, tensors * (double)tn_type_bytes(m->out[0])),
+                  .deterministic = 1,
+                  .capturable = 1};
   tn_add_variant(q, &v);
   return TN_OK;
 }
@@ -200,3 +224,17 @@ TN_DEFINE_KERNEL(
     "a = add(u, v); g = gt(r, c); h = where(g, a, d); s, q = norm_grad_sums(h, x, mean, rstd) -> h, s, q",
     "two gradients added, a ReLU's gradient, and the sums of the normalization before it",
     TN_KERNEL_CALLBACKS(onednn_relu_grad));
+
+/* The normalization in f32, and around it the casts of mixed precision. */
+#define ROWS "&m = reshape(mean); &w = reshape(scale); &b = reshape(shift); "
+#define GATE "g = gt(r, z); h = where(g, dy, z); s, q = norm_grad_sums(h, x, mean, rstd) -> h, s, q"
+TN_DEFINE_KERNEL(
+    onednn, norm_relu_grad_sums, "onednn_norm_relu_grad_sums",
+    ROWS "&c = sub(x, m); &p = mul(c, w); &n = add(p, b); &r = maximum(n, z); " GATE,
+    "the gradient of a ReLU whose gate is computed again, and the sums of the normalization before it",
+    TN_KERNEL_CALLBACKS(onednn_relu_grad));
+TN_DEFINE_KERNEL(onednn, cast_norm_relu_grad_sums, "onednn_cast_norm_relu_grad_sums",
+                 ROWS "&f = cast(x); &c = sub(f, m); &p = mul(c, w); &a = add(p, b); &n = cast(a); "
+                      "&r = maximum(n, z); " GATE,
+                 "the same in mixed precision, with the normalization in f32",
+                 TN_KERNEL_CALLBACKS(onednn_relu_grad));

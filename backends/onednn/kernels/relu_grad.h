@@ -5,13 +5,13 @@
 
 #include "backends/onednn/simd/loops.h"
 
-/* n blocks of `lanes` channels. h = r > bound ? dy + more : other. The sums of h and of h (x - mean), `lanes`
- * of each, are added to `sums`. more: NULL without a second gradient. */
+/* n blocks of `lanes` channels. h = r > 0 ? dy + more : 0. The sums of h and of h (x - mean), `lanes` of
+ * each, are added to `sums`. more: NULL without a second gradient. r: NULL if the ReLU's operand is (x -
+ * mean) scale + shift, whose sign is that of (x - mean) scale against -shift, without a rounding. */
 typedef struct tn_relu_grad {
   const void *dy, *more, *r, *x;
   void *h;
-  const void *bound, *other; /* one element each */
-  const float *mean;
+  const float *mean, *scale, *shift;
   double *sums;
 } tn_relu_grad;
 typedef struct tn_relu_grad_loops {

@@ -12,24 +12,28 @@ V_INLINE vf relu_grad_round(int32_t dtype, vf x) {
   return dtype == TN_BF16 ? v_round_bf16(x) : v_round_f16(x);
 }
 
-V_INLINE vf relu_grad_splat(int32_t dtype, const void *x) {
-  return v_splat(v_load_part_as(dtype, x, 0, 1, 0)[0]);
-}
+/* The gradients that a kernel has; the gate is r or the normalized operand of the ReLU. */
+enum { RELU_PLAIN, RELU_ADDED, RELU_NORMALIZED };
 
-V_INLINE void relu_grad_run(int32_t dtype, bool more, const tn_relu_grad *g, int64_t n) {
-  vf bound = relu_grad_splat(dtype, g->bound), other = relu_grad_splat(dtype, g->other),
-     mean = v_load(g->mean);
+V_INLINE void relu_grad_run(int32_t dtype, int32_t form, const tn_relu_grad *g, int64_t n) {
+  vf zero = v_splat(0), mean = v_load(g->mean), scale = zero, below = zero;
+  if (form == RELU_NORMALIZED) {
+    scale = v_load(g->scale);
+    below = zero - v_load(g->shift);
+  }
   for (int64_t from = 0; from < n; from += TERMS) {
     int64_t end = n - from < TERMS ? n : from + TERMS;
     vf sum = {0}, dot = {0};
     for (int64_t i = from; i < end; i++) {
       int64_t at = i * V_LANES;
       vf d = v_load_as(dtype, g->dy, at);
-      if (more) d = relu_grad_round(dtype, d + v_load_as(dtype, g->more, at));
-      vf h = v_select(v_gt(v_load_as(dtype, g->r, at), bound), d, other);
+      vf centred = v_load_as(dtype, g->x, at) - mean;
+      vf gate = form == RELU_NORMALIZED ? centred * scale : v_load_as(dtype, g->r, at);
+      if (form == RELU_ADDED) d = relu_grad_round(dtype, d + v_load_as(dtype, g->more, at));
+      vf h = v_select(v_gt(gate, below), d, zero);
       v_store_as(dtype, g->h, at, h);
       sum += h;
-      dot += h * (v_load_as(dtype, g->x, at) - mean);
+      dot += h * centred;
     }
     v_accumulate(g->sums, sum);
     v_accumulate(g->sums + V_LANES, dot);
@@ -38,10 +42,12 @@ V_INLINE void relu_grad_run(int32_t dtype, bool more, const tn_relu_grad *g, int
 
 #define RELU_GRAD_LOOP(dtype)                                                                                \
   static void relu_grad_##dtype(const tn_relu_grad *g, int64_t n) {                                          \
-    if (g->more != NULL)                                                                                     \
-      relu_grad_run(dtype, true, g, n);                                                                      \
+    if (g->r == NULL)                                                                                        \
+      relu_grad_run(dtype, RELU_NORMALIZED, g, n);                                                           \
+    else if (g->more != NULL)                                                                                \
+      relu_grad_run(dtype, RELU_ADDED, g, n);                                                                \
     else                                                                                                     \
-      relu_grad_run(dtype, false, g, n);                                                                     \
+      relu_grad_run(dtype, RELU_PLAIN, g, n);                                                                \
   }
 RELU_GRAD_LOOP(TN_F32)
 RELU_GRAD_LOOP(TN_BF16)

@@ -71,6 +71,33 @@ static uint8_t *mark_constant_operands(tn_arena *arena, const tn_graph *g, const
   return constant;
 }
 
+/* The node `full` of which a value has copies only; NULL: it is another value. */
+static const tn_gnode *find_full_node(const tn_graph *g, tn_val v) {
+  while (v != 0) {
+    const tn_gnode *node = tn_graph_maker(g, v);
+    if (tn_graph_is(g, v, "full")) return node;
+    if (tn_node_kind_of(node) != TN_NODE_VIEW && !tn_graph_is(g, v, "broadcast")) return NULL;
+    v = node->in[0];
+  }
+  return NULL;
+}
+
+static tn_status describe_constants(tn_arena *arena, const tn_graph *g, const tn_candidate *c,
+                                    const tn_node *const **constants) {
+  const tn_node **described = tn_arena_alloc(arena, (size_t)c->n_in * sizeof *described);
+  if (described == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < c->n_in; i++) {
+    const tn_gnode *full = find_full_node(g, c->in[i]);
+    if (full == NULL) continue;
+    tn_node *node = tn_arena_alloc(arena, sizeof *node);
+    if (node == NULL) return TN_ENOMEM;
+    TN_TRY(describe_node(arena, g, full, false, node));
+    described[i] = node;
+  }
+  *constants = described;
+  return TN_OK;
+}
+
 tn_status tn_describe_match(tn_arena *arena, const tn_graph *g, const tn_target *target,
                             const tn_candidate *c, tn_match **match) {
   tn_match *m = tn_arena_alloc(arena, sizeof *m);
@@ -84,7 +111,9 @@ tn_status tn_describe_match(tn_arena *arena, const tn_graph *g, const tn_target 
                 **out = list_value_types(arena, g, c->out, c->n_out);
   uint8_t *constant = mark_constant_operands(arena, g, target, c);
   if (in == NULL || out == NULL || constant == NULL) return TN_ENOMEM;
-  *m = (tn_match){sizeof *m, c->n_in, c->n_out, c->n_nodes, in, out, out_number, nodes, constant};
+  const tn_node *const *constants = NULL;
+  TN_TRY(describe_constants(arena, g, c, &constants));
+  *m = (tn_match){sizeof *m, c->n_in, c->n_out, c->n_nodes, in, out, out_number, nodes, constant, constants};
   *match = m;
   return TN_OK;
 }

@@ -22,21 +22,30 @@ typedef struct tn_choice {
   int32_t n_inplace;
   const int32_t (*inplace)[2]; /* pairs {operand, result}: the result may overwrite the operand */
   double cost_s;               /* estimated or measured time of a launch */
+  double estimate_s;           /* the kernel's own estimate; 0: it gave none */
   bool measured;               /* cost_s is a measurement */
   bool deterministic;          /* equal operands give equal bits */
   bool capturable;             /* a launch may be captured into a device graph */
   bool plain_sums;             /* variances come from sums of x and of x squared */
 } tn_choice;
 
+/* Identifies a match (answers.h). */
+typedef struct tn_match_key {
+  uint64_t low, high;
+} tn_match_key;
+
 typedef struct tn_group {
   const tn_entry *entry;   /* the kernel's entry in the registry */
   const tn_kernel *kernel; /* entry->item */
   const char *family;
   const uint32_t *nodes; /* indices into the graph's nodes, in the order in which the kernel sees them */
+  const bool *shared; /* per node: it is recomputed here, and also a node of another group or of none; NULL:
+                         no node is */
   int32_t n_nodes, n_in, n_out;
   const tn_val *in;          /* operands; 0 where an optional one is absent */
   const tn_val *out;         /* results that other groups, commits or outputs read */
   const tn_match *match;     /* the group as its kernel sees it */
+  tn_match_key key;          /* of the match */
   tn_choice choice;          /* the chosen variant */
   const tn_choice *variants; /* all variants that the kernel offered; `layout` decides between them */
   int32_t n_variants;
@@ -55,11 +64,19 @@ static inline bool tn_group_has_node(const tn_group *group, uint32_t node) {
   return false;
 }
 
-/* The node that names the group: the first that is not pointwise, or else the first. */
+/* Whether a node is only recomputed by the group. */
+static inline bool tn_group_shares(const tn_group *group, int32_t node) {
+  return group->shared != NULL && group->shared[node];
+}
+
+/* The node that names the group: the first of its own that is not pointwise, or else the first of its own. */
 static inline uint32_t tn_group_lead(const tn_group *group, const tn_graph *graph) {
-  for (int32_t i = 0; i < group->n_nodes; i++)
-    if (graph->nodes.v[group->nodes[i]].op->op_class != TN_CLASS_POINTWISE) return group->nodes[i];
-  return group->nodes[0];
+  int32_t first = 0;
+  while (tn_group_shares(group, first)) first++;
+  for (int32_t i = first; i < group->n_nodes; i++)
+    if (!tn_group_shares(group, i) && graph->nodes.v[group->nodes[i]].op->op_class != TN_CLASS_POINTWISE)
+      return group->nodes[i];
+  return group->nodes[first];
 }
 
 /* Operands and results in one numbering: operands first. */

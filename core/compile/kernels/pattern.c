@@ -128,8 +128,20 @@ static tn_status read_pattern_operands(pattern_reader *r, tn_pattern_node *node)
   return value_list_store(r, &in, &node->in, &node->n_in);
 }
 
-/* `s, q = op(...)`. The values of the results are added after the operands are read: a node cannot use
- * itself. */
+/* The nodes that a kernel recomputes must be computable elsewhere, from values that exist without the kernel.
+ */
+static tn_status check_shared_operands(const pattern_reader *r, const tn_pattern_node *node) {
+  for (int32_t i = 0; i < node->n_in && node->shared; i++) {
+    const tn_pattern_value *v = node->in[i] < 0 ? NULL : &r->values[node->in[i]];
+    if (v != NULL && v->maker >= 0 && !r->nodes[v->maker].shared)
+      return pattern_error(r, "a statement marked & reads operands and results of such statements only;");
+    if (v != NULL && v->rest) return pattern_error(r, "a statement marked & has no operand marked *;");
+  }
+  return TN_OK;
+}
+
+/* `s, q = op(...)`, or with a `&` in front. The values of the results are added after the operands are read:
+ * a node cannot use itself. */
 static tn_status read_pattern_statement(pattern_reader *r) {
   char *names[TN_PATTERN_VALUES];
   int32_t n_names = 0;
@@ -137,6 +149,7 @@ static tn_status read_pattern_statement(pattern_reader *r) {
   tn_pattern_node node = {0};
   char *op = NULL;
   if (r->n_nodes == TN_PATTERN_NODES) return pattern_error(r, "too many nodes");
+  node.shared = take_pattern_token(r, "&");
   do {
     if (n_names == TN_PATTERN_VALUES) return pattern_error(r, "too many values");
     TN_TRY(take_pattern_word(r, "expected the name of a result", &names[n_names]));
@@ -146,6 +159,7 @@ static tn_status read_pattern_statement(pattern_reader *r) {
   TN_TRY(take_pattern_word(r, "expected the name of an op", &op));
   node.op = op;
   TN_TRY(read_pattern_operands(r, &node));
+  TN_TRY(check_shared_operands(r, &node));
   for (int32_t i = 0; i < n_names; i++) {
     int32_t value = -1;
     if (find_pattern_value(r, names[i]) >= 0)
@@ -171,6 +185,8 @@ static tn_status read_pattern_outs(pattern_reader *r, value_list *outs) {
     TN_TRY(take_pattern_word(r, "expected the name of a result that leaves", &name));
     int32_t value = find_pattern_value(r, name);
     if (value < 0 || r->values[value].maker < 0) return pattern_error(r, "only results can leave;");
+    if (r->nodes[r->values[value].maker].shared)
+      return pattern_error(r, "the result of a statement marked & cannot leave;");
     for (int32_t i = 0; i < outs->n; i++)
       if (outs->v[i] == value) return pattern_error(r, "a result leaves twice");
     TN_TRY(value_list_add(r, outs, value));
@@ -263,6 +279,8 @@ static tn_status read_fixed_pattern(pattern_reader *r, tn_pattern *pattern) {
     if (pattern->epilogue >= 0) break;
     TN_TRY(read_pattern_statement(r));
   } while (take_pattern_token(r, ";"));
+  if (r->nodes[r->n_nodes - 1].shared)
+    return pattern_error(r, "the last statement cannot be marked & and ends");
   TN_TRY(read_pattern_outs(r, &outs));
   pattern_skip_space(r);
   if (*r->at != '\0') return pattern_error(r, "expected ';', '->' or the end");

@@ -23,6 +23,7 @@ typedef struct tn_pattern_value {
 
 typedef struct tn_pattern_node {
   const char *op;
+  bool shared;         /* `&`: the kernel recomputes the node, which stays in the graph for its other users */
   int32_t n_in, n_out; /* as written; further operands of the op must be absent */
   int32_t *in, *out; /* pattern values; -1 is `_`: an absent operand, or a result that only the match reads */
 } tn_pattern_node;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/compile/kernels/answers.h"
+#include "core/compile/kernels/choice.h"
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/compile/kernels/describe_match.h"
 #include "core/compile/kernels/measure_variants.h"
@@ -18,12 +20,8 @@ typedef struct variant_list {
   tn_arena *arena;
   const tn_candidate *candidate;
   double default_cost_s; /* of a variant that gives no cost */
-  const tn_recorded_choice
-      *recorded; /* an earlier compilation's choice; NULL: it did not choose this kernel */
   tn_choice *variants;
   int32_t n, capacity;
-  int32_t best;  /* index of the cheapest variant, or of the recorded one */
-  bool replayed; /* the recorded variant was offered */
   tn_status status;
 } variant_list;
 
@@ -55,34 +53,22 @@ static const char *find_wrong_promise(const tn_kernel *k, const tn_variant *v, c
   return NULL;
 }
 
-/* NULL rules mean row-major and stay NULL. */
-static tn_status copy_layout_rules(tn_arena *arena, const tn_operand_layout *rules, int32_t n,
-                                   const tn_operand_layout **copy) {
-  *copy = rules == NULL ? NULL : tn_arena_copy(arena, rules, (size_t)n * sizeof *rules);
-  return rules != NULL && *copy == NULL ? TN_ENOMEM : TN_OK;
-}
-
-static tn_status copy_offered_variant(tn_arena *arena, const tn_match *m, const tn_variant *v, double cost_s,
-                                      tn_choice *choice) {
-  *choice = (tn_choice){.id = v->id,
-                        .workspace_bytes = v->workspace_bytes,
-                        .prepared_bytes = v->prepared_bytes,
-                        .folded_bytes = v->folded_bytes,
-                        .n_inplace = v->n_inplace,
-                        .cost_s = cost_s,
-                        .measured = false,
-                        .deterministic = v->deterministic != 0,
-                        .capturable = v->capturable != 0,
-                        .plain_sums = v->plain_sums != 0};
-  choice->name = tn_arena_strdup(arena, v->name != NULL ? v->name : "");
-  choice->inplace = tn_arena_copy(arena, v->inplace, (size_t)v->n_inplace * sizeof *v->inplace);
-  choice->in_layout = tn_arena_alloc(arena, (size_t)m->n_in * sizeof *choice->in_layout);
-  choice->out_layout = tn_arena_alloc(arena, (size_t)m->n_out * sizeof *choice->out_layout);
-  if (choice->name == NULL || choice->inplace == NULL || choice->in_layout == NULL ||
-      choice->out_layout == NULL)
-    return TN_ENOMEM;
-  TN_TRY(copy_layout_rules(arena, v->in, m->n_in, &choice->in_rule));
-  return copy_layout_rules(arena, v->out, m->n_out, &choice->out_rule);
+/* A variant in the form of a choice, whose arrays are still the kernel's. */
+static tn_choice offered_choice(const tn_variant *v, double cost_s) {
+  return (tn_choice){.id = v->id,
+                     .name = v->name != NULL ? v->name : "",
+                     .in_rule = v->in,
+                     .out_rule = v->out,
+                     .workspace_bytes = v->workspace_bytes,
+                     .prepared_bytes = v->prepared_bytes,
+                     .folded_bytes = v->folded_bytes,
+                     .n_inplace = v->n_inplace,
+                     .inplace = v->inplace,
+                     .cost_s = cost_s,
+                     .estimate_s = v->cost_s > 0 ? v->cost_s : 0,
+                     .deterministic = v->deterministic != 0,
+                     .capturable = v->capturable != 0,
+                     .plain_sums = v->plain_sums != 0};
 }
 
 /* Makes room for one more variant. The old array stays in the arena, unused. */
@@ -97,21 +83,19 @@ static tn_status reserve_variant(variant_list *c) {
   return TN_OK;
 }
 
-static tn_status add_checked_variant(variant_list *c, const tn_variant *v) {
-  double cost_s = v->cost_s > 0 ? v->cost_s : c->default_cost_s;
+static tn_status add_choice(variant_list *c, const tn_choice *offered) {
   TN_TRY(reserve_variant(c));
-  TN_TRY(copy_offered_variant(c->arena, c->candidate->match, v, cost_s, &c->variants[c->n]));
-  if (c->recorded != NULL && c->recorded->variant == v->id && !c->replayed) {
-    c->best = c->n;
-    c->replayed = true;
-  } else if (!c->replayed && cost_s < c->variants[c->best].cost_s) {
-    c->best = c->n;
-  }
+  TN_TRY(tn_choice_copy(c->arena, c->candidate->match, offered, &c->variants[c->n]));
   c->n++;
   return TN_OK;
 }
 
-/* The implementation of tn_add_variant. Of equal costs the first variant is the best. */
+static tn_status add_checked_variant(variant_list *c, const tn_variant *v) {
+  tn_choice offered = offered_choice(v, v->cost_s > 0 ? v->cost_s : c->default_cost_s);
+  return add_choice(c, &offered);
+}
+
+/* The implementation of tn_add_variant. */
 static void query_add_variant(tn_query *q, const tn_variant *given) {
   variant_list *c = (variant_list *)q;
   tn_variant v = {0};
@@ -157,11 +141,94 @@ static const tn_recorded_choice *find_recorded_choice(const tn_graph *graph, con
   return choice != NULL && tn_text_equal(choice->kernel, c->kernel->entry->item->name) ? choice : NULL;
 }
 
-static tn_status measure_rivals(tn_arena *arena, const tn_graph *graph, tn_tuner *tuner, variant_list *c) {
+/* ---- the answer ---- */
+
+/* The kernel's own answer: variants, or the reason why it declines. */
+static tn_status ask_kernel(tn_env *env, tn_arena *arena, const tn_target *target, tn_candidate *candidate,
+                            variant_list *c) {
+  void *self = kernel_self(target, candidate->kernel);
+  c->host = (tn_query_host){{*env, sizeof(tn_query), candidate->match, &target->properties, self},
+                            query_add_variant};
+  tn_error_clear(env);
+  tn_status status = query_backend(env, target, candidate);
+  if (status == TN_OK) status = candidate->kernel->kernel->query(&c->host.pub);
+  if (c->status != TN_OK) return fail_query(env, candidate, c->status);
+  if (status == TN_EUNSUPPORTED) return store_decline_reason(env, arena, candidate, tn_error_text(env));
+  if (status != TN_OK) return fail_query(env, candidate, status);
+  return c->n > 0 ? TN_OK : store_decline_reason(env, arena, candidate, "it offered no variant");
+}
+
+static tn_status repeat_answer(tn_arena *arena, const tn_answer *answer, tn_candidate *candidate,
+                               variant_list *c) {
+  for (int32_t i = 0; i < answer->n_variants; i++) TN_TRY(add_choice(c, &answer->variants[i]));
+  if (answer->reason == NULL) return TN_OK;
+  candidate->reason = tn_arena_strdup(arena, answer->reason);
+  return candidate->reason == NULL ? TN_ENOMEM : TN_OK;
+}
+
+/* The remembered answer, or else that of the kernel. */
+static tn_status find_answer(tn_env *env, tn_arena *arena, const tn_target *target, tn_candidate *candidate,
+                             variant_list *c) {
+  const tn_kernel *kernel = candidate->kernel->kernel;
+  if (target->answers == NULL) return ask_kernel(env, arena, target, candidate, c);
+  const tn_answer *known = tn_answers_find(target->answers, kernel, candidate->key);
+  if (known != NULL) return repeat_answer(arena, known, candidate, c);
+  TN_TRY(ask_kernel(env, arena, target, candidate, c));
+  const tn_answer answer = {kernel, candidate->key, c->variants, candidate->reason != NULL ? 0 : c->n,
+                            candidate->reason};
+  tn_answers_add(target->answers, candidate->match, &answer);
+  return TN_OK;
+}
+
+/* Leaves out the variants whose `prepare` has declined this match. */
+static tn_status drop_declined_variants(tn_arena *arena, const tn_target *target, tn_candidate *candidate,
+                                        variant_list *c) {
+  int32_t n = 0;
+  const char *reason = NULL, *last = NULL;
+  for (int32_t i = 0; i < c->n; i++) {
+    reason =
+        tn_answers_declined(target->answers, candidate->kernel->kernel, candidate->key, c->variants[i].id);
+    if (reason == NULL) c->variants[n++] = c->variants[i];
+    last = reason != NULL ? reason : last;
+  }
+  c->n = n;
+  if (n > 0) return TN_OK;
+  candidate->reason = tn_arena_printf(arena, "when it was prepared: %s", last);
+  return candidate->reason == NULL ? TN_ENOMEM : TN_OK;
+}
+
+/* The index of the recorded variant, which *replayed reports, or else of the cheapest one; of equal costs the
+ * first. */
+static int32_t find_best_variant(const variant_list *c, const tn_recorded_choice *recorded, bool *replayed) {
+  int32_t best = 0;
+  *replayed = false;
+  for (int32_t i = 0; i < c->n; i++) {
+    *replayed = recorded != NULL && recorded->variant == c->variants[i].id;
+    if (*replayed) return i;
+    if (c->variants[i].cost_s < c->variants[best].cost_s) best = i;
+  }
+  return best;
+}
+
+static tn_status measure_rivals(tn_arena *arena, const tn_graph *graph, tn_tuner *tuner, variant_list *c,
+                                int32_t *best) {
   tn_tuning tuning;
   if (!tn_variants_have_rivals(c->candidate->match, c->variants, c->n)) return TN_OK;
   TN_TRY(tn_describe_tuning(arena, graph, c->candidate, &tuning));
-  tn_measure_variants(tuner, &tuning, c->variants, &c->n, &c->best);
+  tn_measure_variants(tuner, &tuning, c->variants, &c->n, best);
+  return TN_OK;
+}
+
+/* Pass layout decides between the variants later, but must not replace a replayed one. */
+static tn_status choose_variant(tn_arena *arena, const tn_graph *graph, const tn_target *target,
+                                tn_candidate *candidate, variant_list *c) {
+  const tn_recorded_choice *recorded = find_recorded_choice(graph, target, candidate);
+  int32_t best = find_best_variant(c, recorded, &candidate->replayed);
+  if (target->tuner != NULL && !candidate->replayed)
+    TN_TRY(measure_rivals(arena, graph, target->tuner, c, &best));
+  candidate->choice = c->variants[best];
+  candidate->variants = candidate->replayed ? &c->variants[best] : c->variants;
+  candidate->n_variants = candidate->replayed ? 1 : c->n;
   return TN_OK;
 }
 
@@ -172,25 +239,13 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   TN_TRY(tn_describe_match(arena, graph, target, candidate, &match));
   candidate->match = match;
   candidate->cost = tn_match_cost(graph, candidate, match);
-  void *self = kernel_self(target, candidate->kernel);
-  variant_list c = {.host = {{*env, sizeof(tn_query), match, &target->properties, self}, query_add_variant},
-                    .arena = arena,
+  if (target->answers != NULL) candidate->key = tn_match_key_of(graph, candidate, match);
+  variant_list c = {.arena = arena,
                     .candidate = candidate,
-                    .recorded = find_recorded_choice(graph, target, candidate),
                     .default_cost_s = tn_match_seconds(graph, candidate, match, &target->properties)};
-  tn_error_clear(env);
-  tn_status status = query_backend(env, target, candidate);
-  if (status == TN_OK) status = candidate->kernel->kernel->query(&c.host.pub);
-  if (c.status != TN_OK) return fail_query(env, candidate, c.status);
-  if (status == TN_EUNSUPPORTED) return store_decline_reason(env, arena, candidate, tn_error_text(env));
-  if (status != TN_OK) return fail_query(env, candidate, status);
-  if (c.n == 0) return store_decline_reason(env, arena, candidate, "it offered no variant");
-  if (target->tuner != NULL && !c.replayed) TN_TRY(measure_rivals(arena, graph, target->tuner, &c));
-  candidate->choice = c.variants[c.best];
-  /* pass layout must not replace a replayed variant */
-  candidate->variants = c.replayed ? &c.variants[c.best] : c.variants;
-  candidate->n_variants = c.replayed ? 1 : c.n;
-  candidate->replayed = c.replayed;
+  TN_TRY(find_answer(env, arena, target, candidate, &c));
+  if (candidate->reason == NULL) TN_TRY(drop_declined_variants(arena, target, candidate, &c));
+  if (candidate->reason == NULL) TN_TRY(choose_variant(arena, graph, target, candidate, &c));
   return TN_OK;
 }
 
@@ -199,12 +254,14 @@ tn_group tn_candidate_group(const tn_candidate *c) {
                     .kernel = c->kernel->kernel,
                     .family = c->kernel->family,
                     .nodes = c->nodes,
+                    .shared = c->shared,
                     .n_nodes = c->n_nodes,
                     .n_in = c->n_in,
                     .n_out = c->n_out,
                     .in = c->in,
                     .out = c->out,
                     .match = c->match,
+                    .key = c->key,
                     .choice = c->choice,
                     .variants = c->variants,
                     .n_variants = c->n_variants,

@@ -24,8 +24,9 @@ typedef struct tn_target {
   void *self; /* of the backend */
   /* The target of ops for which this one has no kernel. NULL: such an op is an error. */
   const struct tn_target *fallback;
-  bool fallback_refused;  /* such an op is an error that says whether the fallback has a kernel */
-  struct tn_tuner *tuner; /* measures variants (tuner.h). NULL: estimates decide */
+  bool fallback_refused;      /* such an op is an error that says whether the fallback has a kernel */
+  struct tn_answers *answers; /* remembers the answers of kernels (answers.h). NULL: every query is asked */
+  struct tn_tuner *tuner;     /* measures variants (tuner.h). NULL: estimates decide */
   const tn_communicator *communicator; /* executes collectives. NULL: there is one rank */
   bool constant_state;                 /* for inference: states without a commit never change between runs */
   const struct tn_recorded_choices

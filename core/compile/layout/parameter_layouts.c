@@ -1,12 +1,15 @@
 /* core/compile/layout/parameter_layouts.c: the layouts of parameters for a whole run.
  *
  * A kernel with a preferred layout copies an operand that has another one, in every step: a convolution packs
- * its weights in forward and for the gradient of its input, and unpacks their gradient. A parameter that is
- * stored in the layout that costs least over all of its uses saves most of these copies.
+ * its weights in forward and for the gradient of its input, and unpacks their gradient. For a kernel with a
+ * fixed layout, row-major or another, the host inserts a reorder. A parameter that is stored in the layout
+ * that costs least over all of its uses saves most of these copies: every use votes for its layout with the
+ * time of a copy.
  *
- * A parameter qualifies if every use accepts any layout and if its gradient is packed beside it
- * (tn_pack_attributes), so that other programs see it only by itself or as elements of the flat region, in
- * any order. A layout with padding would move everything behind the parameter, so it is not considered. */
+ * A parameter qualifies if the layout of every use can be decided by itself, not by that of another operand,
+ * and if its gradient is packed beside it (tn_pack_attributes), so that other programs see it only by itself
+ * or as elements of the flat region, in any order. A layout with padding would move everything behind the
+ * parameter, so it is not considered. */
 #include "core/compile/layout/parameter_layouts.h"
 
 #include "core/compile/layout/layout.h"
@@ -36,27 +39,41 @@ static bool is_layout_rule(const tn_operand_layout *rule, int32_t kind) {
 
 /* ---- the uses of a parameter ---- */
 
-/* Whether all variants of a group accept any layout of an operand or result. */
-static bool accepts_any_layout(const tn_group *g, int32_t index) {
-  for (int32_t i = 0; i < g->n_variants; i++)
-    if (!is_layout_rule(tn_group_layout_rule(g, &g->variants[i], index), TN_LAYOUT_PREFERRED)) return false;
+/* Whether the layout of an operand or result depends on no other one in all variants of a group. */
+static bool has_vote(const tn_group *g, int32_t index) {
+  for (int32_t i = 0; i < g->n_variants; i++) {
+    const tn_operand_layout *rule = tn_group_layout_rule(g, &g->variants[i], index);
+    if (is_layout_rule(rule, TN_LAYOUT_ANY) || is_layout_rule(rule, TN_LAYOUT_SAME_AS)) return false;
+  }
   return g->n_variants > 0;
 }
 
-/* Adds the readers of a state's value; *open becomes false if one of them does not accept any layout. */
+/* The layout that a variant requires or prefers; unset: it takes every layout without a copy. */
+static tn_layout voted_layout(const tn_group *g, int32_t variant, int32_t index, int32_t rank) {
+  const tn_operand_layout *rule = tn_group_layout_rule(g, &g->variants[variant], index);
+  bool named = is_layout_rule(rule, TN_LAYOUT_FIXED) || is_layout_rule(rule, TN_LAYOUT_PREFERRED);
+  return named ? rule->layout : tn_layout_row_major(rank);
+}
+
+/* Whether a node that no kernel computes reads a value, such as a view. */
+static bool has_other_readers(const parameter_layouts *p, tn_val v) {
+  for (int32_t k = p->uses.start[v]; k < p->uses.start[v + 1]; k++)
+    if (p->cover->graph->nodes.v[p->uses.node[k]].group < 0) return true;
+  return p->uses.outside[v] > 0;
+}
+
+/* Adds the readers of a state's value; *open becomes false if one of them has no vote. */
 static tn_status add_value_readers(parameter_layouts *p, tn_val v, bool *open) {
   const tn_cover *cover = p->cover;
-  int32_t found = 0;
+  *open = *open && !has_other_readers(p, v);
   for (size_t i = 0; i < cover->groups.n; i++) {
     const tn_group *g = &cover->groups.v[i];
     for (int32_t k = 0; k < g->n_in; k++) {
       if (g->in[k] != v) continue;
-      *open = *open && accepts_any_layout(g, k);
-      found++;
+      *open = *open && has_vote(g, k);
       TN_TRY(tn_vec_push(cover->env, &p->parameter_uses, ((layout_use){g, k})));
     }
   }
-  *open = *open && found == p->uses.start[v + 1] - p->uses.start[v] && p->uses.outside[v] == 0;
   return TN_OK;
 }
 
@@ -101,7 +118,7 @@ static tn_status add_gradient_maker(parameter_layouts *p, tn_val v, bool *open) 
   const tn_group *g = &cover->groups.v[p->maker[v]];
   int32_t index = g->n_in;
   while (g->out[index - g->n_in] != v) index++;
-  *open = accepts_any_layout(g, index);
+  *open = has_vote(g, index);
   return tn_vec_push(cover->env, &p->parameter_uses, ((layout_use){g, index}));
 }
 
@@ -119,8 +136,8 @@ static double parameter_use_s(const parameter_layouts *p, const layout_use *use,
   const tn_type *type = tn_graph_type(p->cover->graph, v);
   double least_s = 0;
   for (int32_t i = 0; i < g->n_variants; i++) {
-    const tn_operand_layout *rule = tn_group_layout_rule(g, &g->variants[i], use->index);
-    bool same = !rule->layout.set || tn_layout_same(&rule->layout, layout, type->rank);
+    tn_layout vote = voted_layout(g, i, use->index, type->rank);
+    bool same = !vote.set || tn_layout_same(&vote, layout, type->rank);
     double cost_s = g->variants[i].cost_s + (same ? 0 : tn_layout_reorder_s(&p->target->properties, type));
     if (i == 0 || cost_s < least_s) least_s = cost_s;
   }
@@ -141,13 +158,12 @@ static tn_layout cheapest_layout(const parameter_layouts *p, const tn_type *type
   for (size_t i = 0; i < p->parameter_uses.n; i++) {
     const layout_use *use = &p->parameter_uses.v[i];
     for (int32_t k = 0; k < use->group->n_variants; k++) {
-      const tn_layout *layout =
-          &tn_group_layout_rule(use->group, &use->group->variants[k], use->index)->layout;
-      if (!is_valid_without_padding(type, layout)) continue;
-      double cost_s = parameter_uses_s(p, layout);
+      tn_layout layout = voted_layout(use->group, k, use->index, type->rank);
+      if (!is_valid_without_padding(type, &layout)) continue;
+      double cost_s = parameter_uses_s(p, &layout);
       if (cost_s >= best_s) continue;
       best_s = cost_s;
-      best = *layout;
+      best = layout;
     }
   }
   return best;
@@ -186,11 +202,14 @@ static tn_status assign_packed_parameters(parameter_layouts *p, const tn_gnode *
   return TN_OK;
 }
 
-static bool has_preferences(const tn_cover *cover) {
+/* Whether a kernel requires or prefers another layout than row-major. */
+static bool has_layouts(const tn_cover *cover) {
   for (size_t i = 0; i < cover->groups.n; i++) {
     const tn_group *g = &cover->groups.v[i];
-    for (int32_t k = 0; k < g->n_in + g->n_out; k++)
-      if (is_layout_rule(tn_group_layout_rule(g, &g->choice, k), TN_LAYOUT_PREFERRED)) return true;
+    for (int32_t k = 0; k < g->n_in + g->n_out; k++) {
+      const tn_operand_layout *rule = tn_group_layout_rule(g, &g->choice, k);
+      if (is_layout_rule(rule, TN_LAYOUT_PREFERRED) || is_layout_rule(rule, TN_LAYOUT_FIXED)) return true;
+    }
   }
   return false;
 }
@@ -207,7 +226,7 @@ static tn_status find_makers_and_uses(parameter_layouts *p) {
 
 tn_status tn_layout_parameters(const tn_target *target, const tn_cover *cover, tn_state_map *map) {
   parameter_layouts p = {.target = target, .cover = cover, .map = map, .arena = tn_arena_new(cover->env)};
-  if (!has_preferences(cover)) return TN_OK;
+  if (!has_layouts(cover)) return TN_OK;
   tn_status status = find_makers_and_uses(&p);
   for (size_t i = 0; status == TN_OK && i < cover->graph->nodes.n; i++)
     if (tn_node_kind_of(&cover->graph->nodes.v[i]) == TN_NODE_PACK)

@@ -1,15 +1,38 @@
 /* core/compile/select/choose_group.c: makes a candidate of a round a group. */
 #include "core/compile/select/cover_round.h"
 
-tn_status tn_round_choose(tn_round *r, const tn_candidate *candidate) {
-  for (int32_t i = 0; i < candidate->n_nodes; i++) r->taken[candidate->nodes[i]] = true;
-  if (candidate->n_nodes > 1) {
-    tn_contracted_set_start(&r->contracted);
-    for (int32_t i = 0; i < candidate->n_nodes; i++)
-      tn_contracted_set_add(&r->contracted, candidate->nodes[i]);
-    tn_contracted_set_merge(&r->contracted, candidate->nodes, candidate->n_nodes);
+/* The nodes that a candidate takes, in the arena. */
+static tn_status list_own_nodes(tn_round *r, const tn_candidate *c, const uint32_t **own, int32_t *n) {
+  uint32_t *nodes = tn_arena_alloc(&r->arena, (size_t)c->n_nodes * sizeof *nodes);
+  if (nodes == NULL) return TN_ENOMEM;
+  *n = 0;
+  for (int32_t i = 0; i < c->n_nodes; i++)
+    if (tn_candidate_takes(c, i)) nodes[(*n)++] = c->nodes[i];
+  *own = nodes;
+  return TN_OK;
+}
+
+static void note_inner_values(tn_round *r, const tn_candidate *c, const uint32_t *own, int32_t n) {
+  for (int32_t i = 0; i < n; i++) {
+    const tn_gnode *node = &r->graph->nodes.v[own[i]];
+    for (int32_t k = 0; k < node->n_out; k++) r->inner[node->first_out + (tn_val)k] = true;
   }
-  r->group[r->contracted.vertex[candidate->nodes[0]]] = (int32_t)r->chosen.n;
+  for (int32_t i = 0; i < c->n_out; i++) r->inner[c->out[i]] = false;
+}
+
+tn_status tn_round_choose(tn_round *r, const tn_candidate *candidate) {
+  const uint32_t *own = NULL;
+  int32_t n = 0;
+  TN_TRY(list_own_nodes(r, candidate, &own, &n));
+  for (int32_t i = 0; i < n; i++) r->taken[own[i]] = true;
+  if (n > 1) {
+    tn_contracted_set_start(&r->contracted);
+    for (int32_t i = 0; i < n; i++) tn_contracted_set_add(&r->contracted, own[i]);
+    tn_contracted_set_merge(&r->contracted, own, n);
+  }
+  note_inner_values(r, candidate, own, n);
+  tn_round_note_recomputed(r, candidate);
+  r->group[r->contracted.vertex[own[0]]] = (int32_t)r->chosen.n;
   return tn_vec_push(r->env, &r->chosen, *candidate);
 }
 

@@ -8,7 +8,8 @@ void tn_cover_number_groups(tn_cover *cover) {
   for (size_t i = 0; i < graph->nodes.n; i++) graph->nodes.v[i].group = -1;
   for (size_t i = cover->groups.n; i-- > 0;)
     for (int32_t k = 0; k < cover->groups.v[i].n_nodes; k++)
-      graph->nodes.v[cover->groups.v[i].nodes[k]].group = (int32_t)i;
+      if (!tn_group_shares(&cover->groups.v[i], k))
+        graph->nodes.v[cover->groups.v[i].nodes[k]].group = (int32_t)i;
 }
 
 void tn_cover_destroy(tn_cover *cover) {

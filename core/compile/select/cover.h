@@ -1,8 +1,9 @@
 /* core/compile/select/cover.h: a cover: the graph, partitioned into groups that each have a kernel.
  *
  * Pass `select` makes it, and the passes after it rewrite it. Nodes that need no kernel (inputs, states,
- * views, packs) belong to no group; the memory plan gives their results a location. After rematerialization a
- * node may belong to two groups. */
+ * views, packs) belong to no group; the memory plan gives their results a location. A group may
+ * also recompute nodes of another one (tn_group.shared), and after rematerialization a node may belong to two
+ * groups. */
 #ifndef TN_CORE_COMPILE_SELECT_COVER_H
 #define TN_CORE_COMPILE_SELECT_COVER_H
 
@@ -30,8 +31,8 @@ typedef struct tn_cover {
 /* Accepts NULL. */
 void tn_cover_destroy(tn_cover *cover);
 
-/* Sets the `group` of every node after groups were added or moved: the first group that has the node, or -1.
- */
+/* Sets the `group` of every node after groups were added or moved: the first group that has the node and does
+ * not only share it, or -1. */
 void tn_cover_number_groups(tn_cover *cover);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * Greedy. Patterns of several nodes are matched first, larger ones before smaller ones; regions grow over the
  * nodes that are left; single nodes get single kernels, or one that also computes a region behind the node.
- * Of two candidates for the same nodes the one of the better family wins, then the cheaper one. */
+ * Of two candidates for the same nodes the one of the better family wins, then the cheaper one; a fused
+ * candidate must cost less than its parts. */
 #include "core/compile/select/cover_round.h"
 
 #include <string.h>
@@ -11,21 +12,29 @@ tn_status tn_round_start(tn_round *r, tn_env *env, tn_catalog *catalog, tn_graph
   size_t n = graph->nodes.n;
   *r = (tn_round){.env = env, .catalog = catalog, .graph = graph, .arena = tn_arena_new(env)};
   r->taken = tn_arena_alloc(&r->arena, n * sizeof *r->taken);
+  r->swept = tn_arena_alloc(&r->arena, n * sizeof *r->swept);
+  r->unmatched = tn_arena_alloc(&r->arena, n * sizeof *r->unmatched);
   r->region_kernel = tn_arena_alloc(&r->arena, n * sizeof *r->region_kernel);
   r->region_single = tn_arena_alloc(&r->arena, n * sizeof *r->region_single);
   r->rejections = tn_arena_alloc(&r->arena, n * sizeof *r->rejections);
   r->group = tn_arena_alloc(&r->arena, n * sizeof *r->group);
   r->uncovered = tn_arena_alloc(&r->arena, n * sizeof *r->uncovered);
   r->fallback = tn_arena_alloc(&r->arena, n * sizeof *r->fallback);
-  if (r->taken == NULL || r->region_kernel == NULL || r->region_single == NULL || r->rejections == NULL ||
-      r->group == NULL || r->uncovered == NULL || r->fallback == NULL)
+  if (r->taken == NULL || r->swept == NULL || r->unmatched == NULL || r->region_kernel == NULL ||
+      r->region_single == NULL || r->rejections == NULL || r->group == NULL || r->uncovered == NULL ||
+      r->fallback == NULL)
     return TN_ENOMEM;
   for (size_t i = 0; i < n; i++) {
     tn_node_kind kind = tn_node_kind_of(&graph->nodes.v[i]);
     r->taken[i] = kind != TN_NODE_WORK && kind != TN_NODE_VIEW;
+    r->unmatched[i] = true;
     r->group[i] = -1;
   }
   TN_TRY(tn_uses_create(&r->arena, graph, &r->uses));
+  r->recomputed = tn_arena_alloc(&r->arena, (size_t)r->uses.start[graph->values.n] * sizeof *r->recomputed);
+  r->borrowed = tn_arena_alloc(&r->arena, graph->values.n * sizeof *r->borrowed);
+  r->inner = tn_arena_alloc(&r->arena, graph->values.n * sizeof *r->inner);
+  if (r->recomputed == NULL || r->borrowed == NULL || r->inner == NULL) return TN_ENOMEM;
   return tn_contracted_create(&r->arena, graph, &r->uses, &r->contracted);
 }
 
@@ -34,52 +43,7 @@ void tn_round_finish(tn_round *r) {
   tn_arena_free(&r->arena);
 }
 
-/* ---- candidates ---- */
-
-/* The candidate of an earlier compilation goes first, then the better family's, then the cheaper one. */
-static bool is_better_candidate(const tn_candidate *a, const tn_candidate *b) {
-  if (a->replayed != b->replayed) return a->replayed;
-  if (a->kernel->rank != b->kernel->rank) return a->kernel->rank < b->kernel->rank;
-  return a->choice.cost_s < b->choice.cost_s;
-}
-
-static tn_status query_candidate(tn_round *r, tn_candidate *candidate) {
-  TN_TRY(tn_candidate_query(r->env, &r->arena, r->graph, &r->catalog->target, candidate));
-  if (candidate->reason == NULL) return TN_OK;
-  return tn_round_reject(r, candidate->nodes, candidate->n_nodes, candidate->kernel, candidate->reason, true);
-}
-
-/* *best becomes the better of two; best->kernel is NULL at first. */
-static tn_status keep_better_candidate(tn_round *r, const tn_candidate *candidate, tn_candidate *best) {
-  if (best->kernel == NULL) {
-    *best = *candidate;
-    return TN_OK;
-  }
-  bool better = is_better_candidate(candidate, best);
-  TN_TRY(tn_round_reject_worse(r, better ? best : candidate, better ? candidate : best));
-  if (better) *best = *candidate;
-  return TN_OK;
-}
-
 /* ---- patterns ---- */
-
-/* The best kernel with a pattern of `size` nodes, the last of which is `node`. */
-static tn_status find_best_match(tn_round *r, uint32_t node, int32_t size, tn_candidate *best) {
-  tn_matcher matcher = tn_round_matcher(r);
-  int32_t n = 0;
-  const tn_catalog_kernel *kernels = tn_catalog_find(r->catalog, r->graph->nodes.v[node].def, &n);
-  for (int32_t i = 0; i < n; i++) {
-    tn_candidate candidate;
-    const char *refusal = NULL;
-    if (kernels[i].pattern->n_nodes != size) continue;
-    TN_TRY(tn_match_at(&matcher, &kernels[i], node, &candidate, &refusal));
-    if (refusal != NULL) TN_TRY(tn_round_reject(r, &node, 1, &kernels[i], refusal, true));
-    if (candidate.kernel == NULL) continue;
-    TN_TRY(query_candidate(r, &candidate));
-    if (candidate.reason == NULL) TN_TRY(keep_better_candidate(r, &candidate, best));
-  }
-  return TN_OK;
-}
 
 static int32_t largest_pattern_size(const tn_catalog *catalog) {
   int32_t largest = 0;
@@ -93,31 +57,16 @@ static tn_status cover_patterns(tn_round *r) {
   for (int32_t size = largest_pattern_size(r->catalog); size > 1; size--)
     for (uint32_t i = 0; i < r->graph->nodes.n; i++) {
       tn_candidate best = {0};
+      bool fused = false;
       if (r->taken[i]) continue;
-      TN_TRY(find_best_match(r, i, size, &best));
-      if (best.kernel != NULL) TN_TRY(tn_round_choose(r, &best));
+      TN_TRY(tn_round_best_match(r, i, size, &best));
+      if (best.kernel != NULL) TN_TRY(tn_round_prefers_fused(r, &best, &fused));
+      if (best.kernel != NULL && fused) TN_TRY(tn_round_choose(r, &best));
     }
   return TN_OK;
 }
 
 /* ---- regions ---- */
-
-static tn_status find_region_kernel(tn_round *r, uint32_t node) {
-  const tn_gnode *n = &r->graph->nodes.v[node];
-  tn_matcher matcher = tn_round_matcher(r);
-  for (size_t i = 0; i < r->catalog->regions.n; i++) {
-    const tn_catalog_kernel *kernel = &r->catalog->regions.v[i];
-    tn_candidate candidate;
-    if (kernel->pattern->op_class != (int32_t)n->op->op_class) continue;
-    TN_TRY(tn_region_candidate(&matcher, kernel, &node, 1, &candidate));
-    TN_TRY(query_candidate(r, &candidate));
-    if (candidate.reason != NULL) continue;
-    r->region_kernel[node] = kernel;
-    r->region_single[node] = candidate;
-    return TN_OK;
-  }
-  return TN_OK;
-}
 
 /* A kernel that accepts each node may decline all of them together, for instance for too many operands; then
  * the first half of them is tried. A single node is left to cover_single_nodes. */
@@ -139,7 +88,7 @@ static tn_status cover_regions(tn_round *r) {
   tn_region_nodes region;
   for (uint32_t i = 0; i < r->graph->nodes.n; i++)
     if (!r->taken[i] && tn_node_kind_of(&r->graph->nodes.v[i]) == TN_NODE_WORK)
-      TN_TRY(find_region_kernel(r, i));
+      TN_TRY(tn_round_region_kernel(r, i));
   for (uint32_t i = (uint32_t)r->graph->nodes.n; i-- > 0;) {
     if (r->taken[i] || r->region_kernel[i] == NULL) continue;
     tn_region_grow(&matcher, r->region_kernel, i, &region);
@@ -154,7 +103,7 @@ static tn_status cover_single_nodes(tn_round *r) {
   for (uint32_t i = 0; i < r->graph->nodes.n; i++) {
     tn_candidate best = r->region_single[i];
     if (r->taken[i] || tn_node_kind_of(&r->graph->nodes.v[i]) != TN_NODE_WORK) continue;
-    TN_TRY(find_best_match(r, i, 1, &best));
+    TN_TRY(tn_round_best_match(r, i, 1, &best));
     bool joined = false;
     if (best.kernel != NULL) TN_TRY(tn_round_join_epilogue(r, i, &best, &joined));
     if (joined) continue;
@@ -171,6 +120,7 @@ static tn_status cover_single_nodes(tn_round *r) {
 tn_status tn_round_cover(tn_round *r, tn_catalog *catalog) {
   r->catalog = catalog;
   TN_TRY(cover_patterns(r));
+  TN_TRY(tn_round_sweep(r));
   TN_TRY(cover_regions(r));
   TN_TRY(tn_round_merge_siblings(r));
   return cover_single_nodes(r);
@@ -181,8 +131,8 @@ tn_status tn_round_has_kernel(tn_round *r, tn_catalog *catalog, uint32_t node, b
   tn_candidate best = {0};
   r->catalog = catalog;
   r->region_kernel[node] = NULL;
-  tn_status status = find_region_kernel(r, node);
-  if (status == TN_OK) status = find_best_match(r, node, 1, &best);
+  tn_status status = tn_round_region_kernel(r, node);
+  if (status == TN_OK) status = tn_round_best_match(r, node, 1, &best);
   *found = r->region_kernel[node] != NULL || best.kernel != NULL;
   r->catalog = before;
   return status;

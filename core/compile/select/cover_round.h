@@ -20,13 +20,20 @@ typedef struct tn_round {
   tn_graph *graph;
   tn_arena arena;
   tn_uses uses;
-  tn_contracted_graph contracted;          /* the graph with every group taken so far as one vertex */
-  bool *taken;                             /* the node is in a group, or needs no kernel */
+  tn_contracted_graph contracted; /* the graph with every group taken so far as one vertex */
+  bool *taken;                    /* the node is in a group, or needs no kernel */
+  bool *swept;                    /* the groups of all users recompute the node, so it has no reader left */
+  bool *recomputed;               /* per entry of uses.node: the user's group recomputes the value */
+  bool *borrowed;                 /* per value: a chosen group reads it for a node that it recomputes */
+  bool *inner;                    /* per value: a chosen group makes it and does not store it */
+  bool shares;                    /* a chosen candidate recomputes nodes */
   const tn_catalog_kernel **region_kernel; /* the best region kernel that accepts the node by itself */
   tn_candidate *region_single;             /* that kernel's candidate of the node by itself */
   const tn_round_rejection **rejections;
-  int32_t *group; /* per vertex of the contracted graph: index into `chosen`, or -1 */
+  int32_t *group; /* per vertex of the contracted graph: index into `chosen`; -1: none, or the group was swept
+                   */
   TN_VEC(tn_candidate) chosen;
+  bool *unmatched; /* true but while the parts of a candidate are searched, for which it replaces `taken` */
   bool *uncovered; /* no kernel accepts the node */
   int32_t n_uncovered;
   const char **fallback; /* nodes that fall back: the device's reasons. NULL: all other nodes */
@@ -36,17 +43,36 @@ typedef struct tn_round {
 tn_status tn_round_start(tn_round *round, tn_env *env, tn_catalog *catalog, tn_graph *graph);
 void tn_round_finish(tn_round *round);
 
-/* Covers all nodes that are not taken, in this order: patterns of several nodes, larger ones first; regions;
- * single nodes, with an epilogue where a kernel computes both. Marks the nodes that no kernel accepts as
- * uncovered. */
+/* Covers all nodes that are not taken, in this order: patterns of several nodes, larger ones first, after
+ * which nodes without readers are swept; regions; single nodes, with an epilogue where a kernel computes
+ * both. Marks the nodes that no kernel accepts as uncovered. */
 tn_status tn_round_cover(tn_round *round, tn_catalog *catalog);
 
 /* Whether a kernel of a catalog accepts a node by itself; records the rejections. */
 tn_status tn_round_has_kernel(tn_round *round, tn_catalog *catalog, uint32_t node, bool *found);
 
-static inline tn_matcher tn_round_matcher(tn_round *r) {
-  return (tn_matcher){r->graph, &r->uses, &r->contracted, r->taken, &r->arena};
-}
+/* ---- round_candidates.c ---- */
+
+/* The matcher of the round's state. */
+tn_matcher tn_round_matcher(tn_round *round);
+/* *best becomes the best kernel with a pattern of `size` nodes, the last of which is `node`, unless it is a
+ * better candidate already. */
+tn_status tn_round_best_match(tn_round *round, uint32_t node, int32_t size, tn_candidate *best);
+/* Finds the best region kernel of a node, unless it is known. */
+tn_status tn_round_region_kernel(tn_round *round, uint32_t node);
+
+/* ---- fused_or_parts.c ---- */
+
+/* Whether a candidate of several nodes should be taken: its costs or those of its parts are unknown, or it
+ * costs no more than they do. Records the rejection. */
+tn_status tn_round_prefers_fused(tn_round *round, const tn_candidate *fused, bool *prefers);
+
+/* ---- sweep.c ---- */
+
+/* Notes the values that a chosen candidate recomputes, and those that it reads for that. */
+void tn_round_note_recomputed(tn_round *round, const tn_candidate *candidate);
+/* Sweeps the nodes and groups whose results have no reader left: they get no kernel. */
+tn_status tn_round_sweep(tn_round *round);
 
 /* ---- choose_group.c ---- */
 

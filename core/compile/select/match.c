@@ -1,7 +1,8 @@
 /* core/compile/select/match.c: subgraph matching by backtracking, from the last node of the pattern outward.
  *
  * A match of the right shape must also be legal: no node is in another group, no inner value has a user
- * outside (commits and outputs are users), and the nodes are a convex set. After an illegal match the search
+ * outside (commits and outputs are users), and the nodes are a convex set. Nodes that the kernel only
+ * recomputes (`&`) may be in another group and have users outside. After an illegal match the search
  * goes on, since the other order of a commutative op's operands may be legal. */
 #include "core/compile/select/match.h"
 
@@ -87,37 +88,57 @@ static const char *find_use_outside(const match_search *s, const tn_gnode *node,
     for (int32_t k = 0; k < pattern->n_outs; k++) leaves |= pattern->outs[k] == value;
     if (leaves && value >= 0) continue;
     if (uses->outside[v] > 0) return "a value inside it is committed or an output";
+    if (s->m->borrowed[v]) return "a value inside it is used outside";
     for (int32_t k = uses->start[v]; k < uses->start[v + 1]; k++)
-      if (!is_node_matched(s, uses->node[k])) return "a value inside it is used outside";
+      if (!s->m->recomputed[k] && !is_node_matched(s, uses->node[k]))
+        return "a value inside it is used outside";
   }
   return NULL;
 }
 
-/* A kernel would read an operand that one of its own nodes makes before it is written. */
-static bool has_operand_inside(const match_search *s) {
+/* A kernel would read an operand that one of its own nodes makes before it is written. An operand of a node
+ * that it recomputes may be inside another group, which computes that node, too. */
+static const char *find_operand_inside(const match_search *s) {
   const tn_graph *g = s->m->graph;
   for (int32_t i = 0; i < s->pattern->n_operands; i++) {
     int64_t v = s->bound[s->pattern->operands[i]];
-    if (v > 0 && is_node_matched(s, g->values.v[v].node)) return true;
+    if (v > 0 && is_node_matched(s, g->values.v[v].node)) return "an operand is made inside the match";
+    if (v > 0 && s->m->inner[v]) return "an operand is made inside another match";
   }
-  return false;
+  return NULL;
 }
 
-static const char *find_illegality(match_search *s) {
+/* The nodes that the match takes: all but those that it only recomputes. */
+static int32_t list_taken_nodes(const match_search *s, uint32_t *nodes) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < s->pattern->n_nodes; i++)
+    if (!s->pattern->nodes[i].shared) nodes[n++] = s->node[i];
+  return n;
+}
+
+/* Edges from the recomputed nodes into the match remain in the contracted graph. They are not real, but a
+ * node that is recomputed comes after its operands in any case, so they add no order that is wrong. */
+static bool is_match_convex(const match_search *s) {
+  tn_contracted_graph *contracted = s->m->contracted;
+  uint32_t nodes[TN_PATTERN_NODES];
+  int32_t n = list_taken_nodes(s, nodes);
+  if (n == 1) return true;
+  tn_contracted_set_start(contracted);
+  for (int32_t i = 0; i < n; i++) tn_contracted_set_add(contracted, nodes[i]);
+  return tn_contracted_set_is_convex(contracted, nodes, n);
+}
+
+static const char *find_illegality(const match_search *s) {
   const tn_matcher *m = s->m;
+  const tn_pattern_node *nodes = s->pattern->nodes;
   int32_t n = s->pattern->n_nodes;
   for (int32_t i = 0; i < n; i++)
-    if (m->taken[s->node[i]]) return "a larger or earlier match has one of its nodes";
-  if (has_operand_inside(s)) return "an operand is made inside the match";
-  for (int32_t i = 0; i < n; i++) {
-    const char *why = find_use_outside(s, &m->graph->nodes.v[s->node[i]], i);
-    if (why != NULL) return why;
-  }
-  if (n == 1) return NULL;
-  tn_contracted_set_start(m->contracted);
-  for (int32_t i = 0; i < n; i++) tn_contracted_set_add(m->contracted, s->node[i]);
-  return tn_contracted_set_is_convex(m->contracted, s->node, n) ? NULL
-                                                                : "a path leaves the match and re-enters it";
+    if (!nodes[i].shared && m->taken[s->node[i]]) return "a larger or earlier match has one of its nodes";
+  const char *why = find_operand_inside(s);
+  for (int32_t i = 0; i < n && why == NULL; i++)
+    why = nodes[i].shared ? NULL : find_use_outside(s, &m->graph->nodes.v[s->node[i]], i);
+  if (why != NULL) return why;
+  return is_match_convex(s) ? NULL : "a path leaves the match and re-enters it";
 }
 
 /* ---- search ---- */
@@ -249,6 +270,14 @@ static tn_status number_match_operands(const match_search *s, const int32_t *num
   return TN_OK;
 }
 
+/* NULL if the match takes all nodes. */
+static tn_status list_shared_nodes(const match_search *s, const bool **shared) {
+  bool any = false, flags[TN_PATTERN_NODES];
+  for (int32_t i = 0; i < s->pattern->n_nodes; i++) any |= flags[i] = s->pattern->nodes[i].shared;
+  *shared = any ? tn_arena_copy(s->m->arena, flags, (size_t)s->pattern->n_nodes * sizeof *flags) : NULL;
+  return any && *shared == NULL ? TN_ENOMEM : TN_OK;
+}
+
 static tn_status fill_match_candidate(const match_search *s, tn_candidate *c) {
   const tn_pattern *pattern = s->pattern;
   int32_t number[TN_PATTERN_VALUES] = {0};
@@ -259,6 +288,7 @@ static tn_status fill_match_candidate(const match_search *s, tn_candidate *c) {
   c->nodes = tn_arena_copy(s->m->arena, s->node, (size_t)c->n_nodes * sizeof *s->node);
   c->swapped = tn_arena_copy(s->m->arena, s->swapped, (size_t)c->n_nodes * sizeof *s->swapped);
   if (c->nodes == NULL || c->swapped == NULL) return TN_ENOMEM;
+  TN_TRY(list_shared_nodes(s, &c->shared));
   TN_TRY(list_match_operands(s, number, c));
   number_match_results(s, c->n_in, number);
   return number_match_operands(s, number, c);

@@ -10,6 +10,11 @@ typedef struct tn_matcher {
   const tn_uses *uses;
   tn_contracted_graph *contracted;
   const bool *taken; /* per node: it is in a group, or needs no kernel */
+  /* per entry of uses->node: the user does not read the value, because its group recomputes it */
+  const bool *recomputed;
+  /* per value: a chosen group reads it for a node that it recomputes, in addition to the graph's users */
+  const bool *borrowed;
+  const bool *inner; /* per value: it is made inside a chosen group and not stored */
   tn_arena *arena;   /* holds candidates and reasons */
 } tn_matcher;
 

@@ -26,9 +26,9 @@ static bool broadcasts_to_space(const tn_type *small, const tn_type *space) {
 static bool has_users_inside_only(const region_growth *g, const tn_gnode *node) {
   const tn_uses *uses = g->m->uses;
   for (tn_val v = node->first_out; v < node->first_out + node->n_out; v++) {
-    if (uses->outside[v] > 0) return false;
+    if (uses->outside[v] > 0 || g->m->borrowed[v]) return false;
     for (int32_t k = uses->start[v]; k < uses->start[v + 1]; k++)
-      if (!tn_contracted_set_has(g->m->contracted, uses->node[k])) return false;
+      if (!g->m->recomputed[k] && !tn_contracted_set_has(g->m->contracted, uses->node[k])) return false;
   }
   return true;
 }
@@ -117,9 +117,9 @@ static int32_t find_sorted_node(const uint32_t *nodes, int32_t n, uint32_t node)
 }
 
 static bool has_user_outside(const tn_matcher *m, const uint32_t *nodes, int32_t n, tn_val v) {
-  if (m->uses->outside[v] > 0) return true;
+  if (m->uses->outside[v] > 0 || m->borrowed[v]) return true;
   for (int32_t k = m->uses->start[v]; k < m->uses->start[v + 1]; k++)
-    if (find_sorted_node(nodes, n, m->uses->node[k]) < 0) return true;
+    if (!m->recomputed[k] && find_sorted_node(nodes, n, m->uses->node[k]) < 0) return true;
   return false;
 }
 

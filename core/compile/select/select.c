@@ -30,11 +30,21 @@ static tn_status list_rejections(tn_round *r, const tn_candidate *c, tn_group *g
   return TN_OK;
 }
 
+/* A recomputed node that was swept belongs to the groups that recompute it. */
+static tn_status keep_shared_nodes(tn_round *r, const tn_candidate *c, tn_group *group) {
+  if (c->shared == NULL) return TN_OK;
+  bool *shared = tn_arena_copy(&r->arena, c->shared, (size_t)c->n_nodes * sizeof *shared);
+  if (shared == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < c->n_nodes; i++) shared[i] = shared[i] && !r->swept[c->nodes[i]];
+  group->shared = shared;
+  return TN_OK;
+}
+
 static tn_status add_chosen_group(tn_round *r, const tn_candidate *c, tn_cover *cover) {
   tn_group group = tn_candidate_group(c);
-  group.fallback = r->fallback[c->nodes[0]];
+  group.fallback = r->fallback[tn_candidate_last_node(c)];
   TN_TRY(list_rejections(r, c, &group));
-  for (int32_t i = 0; i < c->n_nodes; i++) r->graph->nodes.v[c->nodes[i]].group = (int32_t)cover->groups.n;
+  TN_TRY(keep_shared_nodes(r, c, &group));
   return tn_vec_push(r->env, &cover->groups, group);
 }
 
@@ -57,6 +67,7 @@ static tn_status make_cover(tn_round *r, tn_cover **cover) {
   made->arena = r->arena;
   r->arena = tn_arena_new(r->env);
   made->graph = r->graph;
+  tn_cover_number_groups(made);
   *cover = made;
   return TN_OK;
 }

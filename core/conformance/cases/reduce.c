@@ -46,10 +46,38 @@ static tn_val reduce_case_moments(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
+/* The result of a normalization of x over all but the channels, in f32 at least, and the ReLU behind it. */
+static tn_val draw_normalized_relu(tn_draw *d, tn_val x, const tn_val rows[3], tn_val zero) {
+  tn_type t = *tn_val_type(d->b, x), wide = *tn_val_type(d->b, rows[0]);
+  const int64_t view[] = {1, t.dims[1], 1, 1};
+  tn_val v[3], y = wide.dtype == t.dtype ? x : tn_cast(d->b, x, wide.dtype);
+  for (int32_t i = 0; i < 3; i++) v[i] = tn_reshape(d->b, rows[i], 4, view);
+  y = tn_add(d->b, tn_mul(d->b, tn_sub(d->b, y, v[0]), v[1]), v[2]);
+  if (wide.dtype != t.dtype) y = tn_cast(d->b, y, t.dtype);
+  return tn_maximum(d->b, y, zero);
+}
+
+/* The gradient passes a ReLU behind the normalization first. Half of the time the ReLU has another reader. */
+static tn_val draw_sums_behind_relu(tn_draw *d) {
+  static const int64_t axes[] = {0, 2, 3};
+  const int64_t dims[] = {tn_draw_between(d, 1, 3), tn_draw_channels(d, 1, 6), tn_draw_between(d, 1, 20),
+                          tn_draw_between(d, 1, 20)};
+  int32_t wide = d->dtype == TN_F64 ? TN_F64 : TN_F32;
+  tn_type t = tn_draw_type_of(d->dtype, 4, dims), row = tn_draw_type_of(wide, 1, dims + 1);
+  tn_val dy = tn_draw_tensor(d, t, TN_FILL_ANY), x = tn_draw_tensor(d, t, TN_FILL_ANY), rows[3];
+  for (int32_t i = 0; i < 3; i++) rows[i] = tn_draw_tensor(d, row, TN_FILL_ANY);
+  tn_val zero = tn_scalar(d->b, d->dtype, 0), r = draw_normalized_relu(d, x, rows, zero);
+  tn_val h = tn_where(d->b, tn_gt(d->b, r, zero), dy, zero);
+  if (tn_draw_flag(d)) d->inner[d->n_inner++] = r;
+  d->inner[d->n_inner++] = h;
+  return tn_norm_grad_sums(d->b, h, x, rows[0], tn_draw_tensor(d, row, TN_FILL_POSITIVE), 3, axes);
+}
+
 static tn_val reduce_case_norm_grad_sums(tn_draw *d, const tn_case *c) {
   int64_t axes[TN_MAX_RANK];
   tn_type t = tn_draw_type(d, d->dtype, 1, 5, true), row = {d->dtype == TN_F64 ? TN_F64 : TN_F32, 0, {0}};
   bool reduced[TN_MAX_RANK] = {false};
+  if (d->large && tn_draw_flag(d)) return draw_sums_behind_relu(d);
   int64_t n = draw_reduce_axes(d, t.rank, axes);
   for (int64_t i = 0; i < n; i++) reduced[axes[i] < 0 ? axes[i] + t.rank : axes[i]] = true;
   for (int32_t i = 0; i < t.rank && n > 0; i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/word_list.h"
+#include "core/compile/kernels/answers.h"
 #include "core/exec/device/device_file.h"
 
 /* Appends the names of a comma-separated list. */
@@ -93,7 +94,7 @@ static tn_status absent_describe(tn_device *device, tn_registry *registry, const
   device->count = file.count;
   device->target.properties = file.properties;
   tn_properties_complete(&device->target.properties);
-  return TN_OK;
+  return tn_answers_create(&device->env, &device->target.answers);
 }
 
 tn_status tn_device_from_file(tn_env *env, tn_registry *registry, const tn_device_request *request,

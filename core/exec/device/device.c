@@ -1,6 +1,7 @@
 /* core/exec/device/device.c: opens a device, its streams and its fallback by the names in a configuration. */
 #include "core/exec/device/device.h"
 
+#include "core/compile/kernels/answers.h"
 #include "core/exec/device/pin_threads.h"
 #include "core/exec/device/required_kernels.h"
 #include "core/plugin/default_callbacks.h"
@@ -170,6 +171,7 @@ static tn_status describe_target(tn_device *device, int32_t index) {
       sizeof(device->target.properties); /* the backend's may be smaller */
   TN_TRY(check_host_memory(device));
   tn_properties_complete(&device->target.properties);
+  TN_TRY(tn_answers_create(&device->env, &device->target.answers));
   return check_accepted(device);
 }
 
@@ -302,6 +304,7 @@ void tn_device_destroy(tn_device *device) {
   if (device == NULL) return;
   tn_device_destroy(device->fallback);
   if (device->close_tuner != NULL) device->close_tuner(device);
+  tn_answers_destroy(device->target.answers);
   const tn_backend *b = device->backend, *extension = device->extension;
   for (int32_t role = 0; role < TN_STREAMS; role++)
     if (device->streams[role] != NULL) b->stream_delete(&device->env, device->streams[role]);

@@ -81,10 +81,9 @@ static tn_status bench_prepare(tn_bench *b) {
   b->micro_batches = b->which == TN_PROGRAM_STEP ? (int32_t)b->run->settings.optimizer.accumulate : 1;
   TN_TRY(tn_run_open_device(b->run, &b->device));
   if (b->which == TN_PROGRAM_STEP) TN_TRY(tn_plan_file_read(b->run, &request.choices));
-  TN_TRY(tn_programs_build(b->run, &b->device->target, &request, &b->set));
+  request.slots = b->micro_batches;
+  TN_TRY(tn_programs_open(b->run, &b->run->env, b->device, &request, &b->set, &b->executor));
   TN_TRY(tn_bench_list_passes(b));
-  TN_TRY(tn_executor_create(&b->run->env, b->device, b->set.map, b->set.list, b->set.n, b->micro_batches,
-                            &b->executor));
   TN_TRY(tn_executor_run(b->executor, b->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(b->executor, 0));
   TN_TRY(tn_programs_refresh(&b->set, b->executor));

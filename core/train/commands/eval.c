@@ -28,9 +28,9 @@ static tn_status eval_run(tn_eval_command *e) {
   TN_TRY(tn_run_open_device(e->run, &e->device));
   TN_TRY(tn_feeder_open_loader(e->run, TN_SPLIT_VALID, &e->device->target, slots, &e->loader));
   request.loaders[TN_SPLIT_VALID] = e->loader;
-  TN_TRY(tn_programs_build(e->run, &e->device->target, &request, &e->set));
+  request.slots = slots;
+  TN_TRY(tn_programs_open(e->run, &e->run->env, e->device, &request, &e->set, &e->executor));
   int32_t index = e->set.index[TN_PROGRAM_EVAL];
-  TN_TRY(tn_executor_create(&e->run->env, e->device, e->set.map, e->set.list, e->set.n, slots, &e->executor));
   TN_TRY(tn_executor_run(e->executor, e->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(e->executor, 0));
   TN_TRY(tn_weights_load_required(e->run, e->executor, e->set.map, "evaluate"));

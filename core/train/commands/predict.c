@@ -54,14 +54,14 @@ static tn_status predict_prepare(tn_predict_command *p, const char *path) {
   if (rows > 0 && rows < p->batch) p->batch = rows;
   request.batch[TN_PROGRAM_PREDICT] = p->batch;
   TN_TRY(tn_run_open_device(p->run, &p->device));
-  TN_TRY(tn_programs_build(p->run, &p->device->target, &request, &p->set));
+  request.slots = 1;
+  TN_TRY(tn_programs_open(p->run, &p->run->env, p->device, &request, &p->set, &p->executor));
   p->program = p->set.programs[TN_PROGRAM_PREDICT];
   p->index = p->set.index[TN_PROGRAM_PREDICT];
   if (p->program->n_inputs != 1)
     return tn_failf(&p->run->env, TN_EINVAL, "%s: the model takes %d inputs, predict feeds one",
                     p->run->ini.path, p->program->n_inputs);
   TN_TRY(predict_check_input(p, path, &p->program->inputs[0]));
-  TN_TRY(tn_executor_create(&p->run->env, p->device, p->set.map, p->set.list, p->set.n, 1, &p->executor));
   TN_TRY(tn_executor_run(p->executor, p->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(p->executor, 0));
   TN_TRY(tn_weights_load_required(p->run, p->executor, p->set.map, "predict"));

@@ -20,10 +20,18 @@ static int64_t training_planned_steps(const tn_training *t) {
   return run->fast_dev_run && steps > 1 ? 1 : steps;
 }
 
+/* Launches of several steps depend on the time of the compiled step. */
+static int32_t training_count_slots(void *context) {
+  tn_training *t = context;
+  t->steps_per_launch = tn_training_steps_per_launch(t);
+  t->slots = tn_run_input_slots(t->run, t->steps_per_launch);
+  return t->slots;
+}
+
 static tn_status training_build_programs(tn_training *t) {
   tn_run *run = t->run;
   const tn_data_setting *data = run->settings.data;
-  tn_program_request request = {{0}};
+  tn_program_request request = {.count_slots = training_count_slots, .context = t};
   if (!data[TN_SPLIT_TRAIN].given)
     return tn_failf(&run->env, TN_EINVAL, "%s: no [data] source, expected one, for example source = digits",
                     run->ini.path);
@@ -36,16 +44,14 @@ static tn_status training_build_programs(tn_training *t) {
                                  &t->loaders[split]));
     request.loaders[split] = t->loaders[split];
   }
-  TN_TRY(tn_programs_build(run, &t->device->target, &request, &t->set));
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
-  t->steps_per_launch = tn_training_steps_per_launch(t);
-  t->slots = tn_run_input_slots(run, t->steps_per_launch);
+  TN_TRY(tn_programs_open(run, &run->env, t->device, &request, &t->set, &t->executor));
   if (t->steps_per_launch > 1)
     tn_logf(&run->env, TN_LOG_INFO, "%d steps are launched at once", (int)t->steps_per_launch);
   /* a device with its own memory computes while the host prepares the next step */
   bool late = !t->device->target.properties.host_addressable;
   t->max_ahead = late && t->slots > 2 * t->micro_batches ? t->steps_per_launch : 0;
-  return tn_executor_create(&run->env, t->device, t->set.map, t->set.list, t->set.n, t->slots, &t->executor);
+  return TN_OK;
 }
 
 static tn_status training_create_feeders(tn_training *t) {

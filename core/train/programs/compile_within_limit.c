@@ -5,6 +5,7 @@
  * need a larger arena rematerialize values (core/compile/rematerialization/memory_limit.h). */
 #include <math.h>
 
+#include "core/compile/kernels/answers.h"
 #include "core/train/programs/largest_batch.h"
 #include "core/train/programs/programs.h"
 
@@ -206,5 +207,8 @@ tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_progr
   TN_TRY(request->choices != NULL ? within_limit_compile_recorded(run, target, request, set)
                                   : within_limit_compile(run, target, request, set));
   tn_programs_report_fallbacks(run, set);
+  if (target->answers != NULL)
+    tn_logf(&run->env, TN_LOG_DEBUG, "%lld queries of kernels, %lld answers remembered",
+            (long long)target->answers->asked, (long long)target->answers->remembered);
   return TN_OK;
 }

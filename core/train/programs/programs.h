@@ -32,6 +32,11 @@ typedef struct tn_program_request {
   int64_t arena_limit; /* most bytes of an arena; 0: no limit */
   const struct tn_recorded_choices
       *choices; /* recorded by an earlier run and to be repeated; NULL: choose anew */
+  /* For tn_programs_open: the input slots of the executor, or a function of `context` that counts them after
+   * the programs are compiled, where their number depends on the programs. */
+  int32_t slots;
+  int32_t (*count_slots)(void *context);
+  void *context;
 } tn_program_request;
 
 typedef struct tn_program_set {
@@ -56,6 +61,10 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
  * choices, and reports fallbacks. A failure names the largest batch that fits. */
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set);
+/* open_programs.c: builds the programs and an executor of them, whose messages go to `env`. The set is to be
+ * freed after a failure, too. */
+tn_status tn_programs_open(tn_run *run, tn_env *env, tn_device *device, const tn_program_request *request,
+                           tn_program_set *set, tn_executor **executor);
 void tn_programs_free(tn_run *run, tn_program_set *set);
 /* Rebuilds the low-precision copies after parameters were initialized, loaded or written. */
 tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor);

@@ -92,9 +92,9 @@ static tn_status session_build_programs(tn_session *s, const bool wanted[TN_SESS
     if (wanted[i]) request.batch[program_of[i]] = s->batch;
   TN_TRY(tn_run_open_device(s->run, &s->device));
   if (wanted[TN_SESSION_TRAIN]) TN_TRY(tn_plan_file_read(s->run, &request.choices));
-  TN_TRY(tn_programs_build(s->run, &s->device->target, &request, &s->set));
   s->built = true;
-  return tn_executor_create(&s->env, s->device, s->set.map, s->set.list, s->set.n, 1, &s->executor);
+  request.slots = 1;
+  return tn_programs_open(s->run, &s->env, s->device, &request, &s->set, &s->executor);
 }
 
 static tn_status session_bind_programs(tn_session *s) {

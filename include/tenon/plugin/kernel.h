@@ -5,15 +5,19 @@
  *
  *     y = matmul(a, b, bias?)
  *     c = conv2d(x, w, b?); m, v = moments(c) -> c, m, v
+ *     &y = relu(x); c = conv2d(y, w, b?)
  *     pointwise+
  *     s, q = moments(x); pointwise+
  *
  * Names bind values. Free names are the kernel's operands in order of appearance. The names after `->` are
  * its results (default: the results of the last statement); a match is refused where another inner value has
  * a use outside it. `?` marks operands that may be absent, `xs*` stands for all remaining operands of a node,
- * as in `y = concat(xs*)`, and `_` for an absent operand or a result that is used inside only. `CLASS+` is a
- * region: a maximal connected set of nodes of the class with one iteration space; the values that cross its
- * border are its operands and results.
+ * as in `y = concat(xs*)`, and `_` for an absent operand or a result that is used inside only. `&` in front
+ * of a statement marks a node that the kernel recomputes and does not take: the node may have users outside,
+ * for which it stays in the graph, and is left out only where every user recomputes it. It reads operands and
+ * other marked nodes, and the kernel counts its work in cost_s. `CLASS+` is a region: a maximal connected set
+ * of nodes of the class with one iteration space; the values that cross its border are its operands and
+ * results.
  *
  * `CLASS+` behind a single statement is its epilogue: a region that reads results of the statement and has
  * their dims. The results of the match are all values with a use outside, those of the statement among them;
@@ -51,6 +55,9 @@ typedef struct tn_match {
   /* n_in flags: the operand is state that the program does not write, such as the weights of an inference
    * program. */
   const uint8_t *constant;
+  /* n_in nodes: the `full` whose number is every element of the operand, directly or through views and
+   * broadcasts; NULL: another operand. A kernel may read the number (tn_full_attributes) in query. */
+  const tn_node *const *constant_node;
 } tn_match;
 
 /* Properties of a device that kernel selection depends on. The backend fills them; the host has set
@@ -109,8 +116,8 @@ struct tn_variant {
   /* n_inplace pairs {operand, result}: the result may have the operand's address. */
   int32_t n_inplace;
   const int32_t (*inplace)[2];
-  /* Estimated seconds, from the rates of the device; 0: the host estimates from the operations and bytes of
-   * the ops. */
+  /* Estimated seconds of a launch and its enqueueing, from the rates of the device; 0: the host estimates
+   * from the operations and bytes of the ops, and a larger match wins over its parts. */
   double cost_s;
   int32_t deterministic; /* 1: the same bits in every run, for any number of threads */
   int32_t capturable;    /* 1: the backend can capture its launch */
@@ -183,9 +190,12 @@ typedef struct tn_kernel {
   const char *family; /* its devices, and those of backends that accept it, run the kernel */
   const char *pattern;
   /* Offers variants. TN_EUNSUPPORTED with a reason, which `tenon plan` shows: the kernel declines the match.
-   */
+   * The host remembers the answer for equal matches while the device is open, so it depends on the members of
+   * q alone: a match with other names of layers is the same match. */
   tn_status (*query)(tn_query *q);
-  /* Optional: makes the prepared kernel; release frees it. */
+  /* Optional: makes the prepared kernel; release frees it. TN_EUNSUPPORTED with a reason: the variant
+   * declines the match after all; the host leaves it out, selects again, and ends the run only if no kernel
+   * is left. */
   tn_status (*prepare)(tn_prepare *p, void **prepared);
   void (*release)(tn_env *env, void *prepared); /* optional */
   /* Enqueues the computation. */

@@ -172,6 +172,16 @@ static void an_observer_that_does_not_open_ends_the_run(void **state) {
   expect_error("observer 'deaf': it receives no events");
 }
 
+/* Both variants of the kernel decline when they are prepared; the run goes on with the next kernel. */
+static void a_kernel_that_cannot_be_prepared_is_replaced(void **state) {
+  (void)state;
+  int code =
+      workshop_run("$TENON train net.ini --set backend.use=cpu --verbose --plugin $WRONG/wrong_prepare.so");
+  expect_error("kernel late_matmul first declined when it was prepared: no engine for variant 1");
+  expect_error("kernel late_matmul second declined when it was prepared: no engine for variant 2");
+  assert_int_equal(code, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(another_major_version_is_refused),
@@ -193,6 +203,7 @@ int main(void) {
       cmocka_unit_test(a_source_that_does_not_open_ends_the_run),
       cmocka_unit_test(a_backend_that_does_not_open_is_passed_over_for_the_next),
       cmocka_unit_test(an_observer_that_does_not_open_ends_the_run),
+      cmocka_unit_test(a_kernel_that_cannot_be_prepared_is_replaced),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -4,6 +4,7 @@
 #include "backends/onednn/integer_math.h"
 
 #include "backends/onednn/kernels/kernels.h"
+#include "backends/shared/constants.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -147,9 +148,8 @@ static tn_status onednn_conv_small_query_grad_weight(tn_query *q) {
 /* y = conv2d(x, w, bias?); z = maximum(y, c) */
 static tn_status onednn_conv_small_query_relu(tn_query *q) {
   const tn_match *m = q->match;
-  if (tn_type_count(m->in[3]) != 1 || m->in[3]->dtype != m->out[0]->dtype ||
-      !tn_type_same_dims(m->out[0], &m->nodes[0].node->out[0]))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "the other operand of the maximum is not a single number");
+  if (!tn_operand_is_zero(m, 3) || !tn_type_same_dims(m->out[0], &m->nodes[0].node->out[0]))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "the maximum is no ReLU: its other operand is not zero");
   return conv_small_offer(q, TN_SMALL_RELU);
 }
 

@@ -31,13 +31,13 @@ V_INLINE void conv_filters_tile(const tn_conv_lanes *c, int64_t filter, int64_t 
 #pragma GCC unroll 12
       for (int j = 0; j < n; j++) sum[i][j] += v_splat(at[i * width + j]) * filters;
   }
-  vf limit = v_splat(c->limit);
+  vf zero = v_splat(0);
 #pragma GCC unroll 2
   for (int i = 0; i < m; i++)
 #pragma GCC unroll 12
     for (int j = 0; j < n; j++)
       v_store(c->result + ((y + i) * c->ow + x + j) * wide + filter,
-              c->rectified ? v_max(sum[i][j], limit) : sum[i][j]);
+              c->rectified ? v_max(sum[i][j], zero) : sum[i][j]);
 }
 
 #define CONV_FILTERS_TILE(n)                                                                                 \

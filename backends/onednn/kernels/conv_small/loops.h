@@ -30,8 +30,7 @@ typedef struct tn_conv_picture {
   float *result; /* filters planes of `plane` elements */
   int64_t plane;
   const float *bias; /* per filter, or NULL */
-  bool rectified;    /* max(y, limit) */
-  float limit;
+  bool rectified;    /* max(y, 0) */
 } tn_conv_picture;
 
 /* The gradient of weights: gradient[filter][p] is the sum over pictures of dy[filter] times x, shifted by
@@ -68,9 +67,8 @@ typedef struct tn_conv_lanes {
   int64_t pictures, planes_step; /* of a gradient */
   const float *weight;           /* forward */
   const float *bias;             /* `wide` of them */
-  bool rectified;
-  float limit;
-  float *result; /* forward: written */
+  bool rectified;                /* max(y, 0) */
+  float *result;                 /* forward: written */
   const float *dy;
   float *gradient; /* written, or added to */
   bool add;

@@ -67,7 +67,6 @@ static void conv_small_chunk_pictures(const tn_conv_small_shape *s, int64_t chun
 static void conv_small_by_rows(const conv_small_job *j, const float *planes, float *result) {
   const tn_conv_small_kernel *p = j->kernel;
   const tn_conv_small_shape *s = &p->s;
-  bool relu = s->op == TN_SMALL_RELU;
   const tn_conv_picture c = {.planes = planes,
                              .weight = j->weight,
                              .offset = p->offsets,
@@ -79,8 +78,7 @@ static void conv_small_by_rows(const conv_small_job *j, const float *planes, flo
                              .result = result,
                              .plane = conv_small_pixels(s),
                              .bias = j->bias,
-                             .rectified = relu,
-                             .limit = relu ? *(const float *)j->launch->in[3].data : 0};
+                             .rectified = s->op == TN_SMALL_RELU};
   p->rows->picture(&c);
 }
 
@@ -104,7 +102,6 @@ static void conv_small_by_filters(const conv_small_job *j, const float *planes, 
   c.weight = j->weight;
   c.bias = j->bias;
   c.rectified = s->op == TN_SMALL_RELU;
-  c.limit = c.rectified ? *(const float *)j->launch->in[3].data : 0;
   c.result = transposed;
   p->lanes->picture(&c);
   p->transpose->of_4(transposed, s->wide, result, conv_small_pixels(s), conv_small_pixels(s), s->filters);

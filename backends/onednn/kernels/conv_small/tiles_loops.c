@@ -54,14 +54,14 @@ V_INLINE void conv_rows_tile(const tn_conv_picture *c, int64_t filter, int64_t s
         for (int j = 0; j < n; j++) sum[i][j] += x * line[j];
       }
     }
-  vf limit = v_splat(c->limit);
+  vf zero = v_splat(0);
 #pragma GCC unroll 3
   for (int j = 0; j < n; j++) {
     const tn_conv_segment *s = &c->segments[segment + j];
     float *to = c->result + filter * c->plane + s->y;
 #pragma GCC unroll 8
     for (int i = 0; i < m; i++)
-      v_store_part(to + i * c->plane, c->rectified ? v_max(sum[i][j], limit) : sum[i][j], s->lanes);
+      v_store_part(to + i * c->plane, c->rectified ? v_max(sum[i][j], zero) : sum[i][j], s->lanes);
   }
 }
 

@@ -11,9 +11,9 @@
 /* y, of which n lanes exist, lies at C + at and begins in column j. GELU is left to gemm_apply_gelu. */
 V_INLINE vf gemm_apply_epilogue(const tn_gemm_epilogue *e, vf y, int64_t at, int64_t j, int64_t n) {
   if (e->bias != NULL) y += v_load_upto(e->bias + j, n);
-  if (e->op == TN_EPILOGUE_RELU) return v_max(y, v_splat(e->limit));
+  if (e->op == TN_EPILOGUE_RELU) return v_max(y, v_splat(0));
   if (e->op == TN_EPILOGUE_RELU_GRAD)
-    return v_select(v_gt(v_load_upto(e->operand + at, n), v_splat(e->limit)), y, v_splat(e->other));
+    return v_select(v_gt(v_load_upto(e->operand + at, n), v_splat(0)), y, v_splat(0));
   if (e->op == TN_EPILOGUE_ADD) return y + v_load_upto(e->operand + at, n);
   return y;
 }

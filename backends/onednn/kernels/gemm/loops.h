@@ -22,17 +22,16 @@
 /* The epilogue: applied to each element y of the product, after the bias. */
 enum {
   TN_EPILOGUE_NONE = 0,
-  TN_EPILOGUE_RELU = 1,      /* max(y, limit) */
-  TN_EPILOGUE_RELU_GRAD = 2, /* where(operand > limit, y, other) */
+  TN_EPILOGUE_RELU = 1,      /* max(y, 0) */
+  TN_EPILOGUE_RELU_GRAD = 2, /* where(operand > 0, y, 0) */
   TN_EPILOGUE_ADD = 3,       /* y + operand */
   TN_EPILOGUE_GELU = 4,
   TN_EPILOGUE_GELU_GRAD = 5 /* y times the derivative of GELU at operand */
 };
 typedef struct tn_gemm_epilogue {
-  const float *bias;   /* per column, or NULL */
-  int32_t op;          /* TN_EPILOGUE_... */
-  int32_t approximate; /* GELU: 1 by tanh, 0 exact */
-  float limit, other;
+  const float *bias;    /* per column, or NULL */
+  int32_t op;           /* TN_EPILOGUE_... */
+  int32_t approximate;  /* GELU: 1 by tanh, 0 exact */
   const float *operand; /* laid out as C */
   float *preactivation; /* laid out as C: gets the operand of GELU, unless NULL */
 } tn_gemm_epilogue;

@@ -118,7 +118,14 @@ void rig_start(rig_match *m) {
                         .out = m->out,
                         .out_number = m->out_number,
                         .nodes = m->nodes,
-                        .constant = m->constant};
+                        .constant = m->constant,
+                        .constant_node = m->constant_node};
+}
+
+void rig_is_zero(rig_match *m, int32_t operand) {
+  static const tn_full_attributes zero = {.value = 0};
+  static const tn_node full = {.struct_size = sizeof full, .op = "full", .attributes = &zero};
+  m->constant_node[operand] = &full;
 }
 
 int32_t rig_in(rig_match *m, const tn_type *type) {

@@ -31,11 +31,14 @@ typedef struct rig_match {
   const tn_type *node_in[RIG_NODES][RIG_OPERANDS];
   tn_type node_out[RIG_NODES][RIG_OPERANDS];
   int32_t node_operands[RIG_NODES][RIG_OPERANDS];
+  const tn_node *constant_node[RIG_VALUES];
 } rig_match;
 
 void rig_start(rig_match *m);
 /* All operands come before the first node. Type NULL: absent. */
 int32_t rig_in(rig_match *m, const tn_type *type);
+/* The graph says that every element of an operand is zero. */
+void rig_is_zero(rig_match *m, int32_t operand);
 /* Returns the number of the node's first result. Operand -1 is absent. */
 int32_t rig_node(rig_match *m, const char *op, const void *attributes, const int32_t *in, int32_t n_in,
                  const tn_type *out, int32_t n_out);

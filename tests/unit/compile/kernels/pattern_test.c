@@ -128,6 +128,25 @@ static void wrong_patterns_are_refused_with_their_position(void **state) {
                               "reduce, move or another class, at character 11");
 }
 
+static void a_statement_marked_and_is_only_recomputed(void **state) {
+  (void)state;
+  const tn_pattern *p = parse("&r = relu(x); & y = exp(r); c = conv2d(y, w, b?)");
+  assert_true(p->nodes[0].shared && p->nodes[1].shared);
+  assert_false(p->nodes[2].shared);
+  assert_int_equal(p->n_operands, 3);
+  assert_int_equal(p->n_outs, 1);
+  refuse("&y = f(x)",
+         "pattern \"&y = f(x)\": the last statement cannot be marked & and ends at character 10");
+  refuse("&y = f(x); z = g(y) -> y, z",
+         "pattern \"&y = f(x); z = g(y) -> y, z\": the result of a statement marked & cannot leave; "
+         "at character 25");
+  refuse("a = f(x); &b = g(a); c = h(b)",
+         "pattern \"a = f(x); &b = g(a); c = h(b)\": a statement marked & reads operands and results of such "
+         "statements only; at character 20");
+  refuse("&y = concat(xs*); z = g(y)", "pattern \"&y = concat(xs*); z = g(y)\": a statement marked & has no "
+                                       "operand marked *; at character 17");
+}
+
 static void names_mean_one_thing(void **state) {
   (void)state;
   refuse("y = f(y)",
@@ -171,6 +190,7 @@ int main(void) {
       cmocka_unit_test(a_region_behind_a_statement_is_its_epilogue),
       cmocka_unit_test(the_plan_finds_makers_first_and_users_through_bound_values),
       cmocka_unit_test(wrong_patterns_are_refused_with_their_position),
+      cmocka_unit_test(a_statement_marked_and_is_only_recomputed),
       cmocka_unit_test(names_mean_one_thing),
       cmocka_unit_test(statements_must_be_connected),
       cmocka_unit_test(limits_are_refused),

@@ -1,4 +1,6 @@
 /* Layouts of parameters for a whole run: the layout that their uses prefer, if all uses accept any layout. */
+#include <stdio.h>
+
 #include "tests/unit/compile/fixture.h"
 #include "core/compile/kernels/recorded_choices.h"
 #include "tests/unit/compile/kernels.h"
@@ -14,6 +16,19 @@ static tn_status offer_packed(tn_query *q) {
   return TN_OK;
 }
 
+/* Takes weights and makes their gradient with the dimensions in the other order only. */
+static tn_status offer_fixed(tn_query *q) {
+  const tn_layout turned = {.set = 1, .order = {1, 0}};
+  const tn_operand_layout in[3] = {{0}, {TN_LAYOUT_FIXED, 0, turned}, {0}};
+  const tn_operand_layout out = {TN_LAYOUT_FIXED, 0, turned};
+  bool gradient = q->match->in[1]->dims[0] == 7;
+  tn_variant v = {.struct_size = sizeof v, .name = "turned", .in = gradient ? NULL : in, .cost_s = 1e-6};
+  v.out = gradient ? &out : NULL;
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static KERNEL(k_fixed, "fast.turned", "fast", "y = matmul(a, b, bias?)", offer_fixed);
 static KERNEL(k_packed, "t.packed", "t", "y = matmul(a, b, bias?)", offer_packed);
 
 #define UPDATE                                                                                               \
@@ -95,6 +110,56 @@ static void a_parameter_gets_the_layout_that_its_readers_prefer(void **state) {
   tn_program_destroy(p);
 }
 
+#define FIXED                                                                                                \
+  "a: f32[7, 32] = input(name=a)\n"                                                                          \
+  "w: f32[32, 32] = state(path=w)\n"                                                                         \
+  "y = matmul(a, w)\n"                                                                                       \
+  "g = matmul(a, a, transpose_a=yes)\n"                                                                      \
+  "p = pack(g, offsets=[0], count=1024, region=param.f32)\n"                                                 \
+  "@param.f32: f32[1024] = state(path=@param.f32)\n"                                                         \
+  "n = sub(@param.f32, p)\n"                                                                                 \
+  "commit @param.f32 = n\noutput y = y\n"
+
+static void open_with_fixed(void) {
+  static const char *const families[] = {"fast", "t"};
+  static const tn_item *const kernels[] = {&k_fixed.item,   &k_reduce_sum.item, &k_copy.item,
+                                           &k_reorder.item, &k_pointwise.item,  NULL};
+  shut(NULL);
+  fixture_open(&F, kernels);
+  fixture_families(&F, families, 2);
+  place_parameter(&square);
+}
+
+/* The kernel accepts no other layout. The parameter has that layout, so that nothing is reordered. */
+static void a_fixed_layout_votes_for_the_layout_of_a_parameter(void **state) {
+  (void)state;
+  open_with_fixed();
+  tn_program *p = compile(FIXED, true);
+  assert_int_equal(tn_state_map_find(F.map, "w")->layout.order[0], 1);
+  assert_int_equal(count_reorders(p), 0);
+  assert_int_equal(p->steps[0].in[1].layout.order[0], 1);
+  tn_program_destroy(p);
+}
+
+/* One reader and the maker of the gradient require the other order: 2 copies against those of the sums. */
+static void row_major_readers_vote_too(void **state) {
+  static const char *const sums[] = {
+      "s = reduce_sum(w)\noutput s = s\n",
+      "s = reduce_sum(w)\nt = reduce_sum(w, axes=[0])\nu = reduce_sum(w, axes=[1])\n"
+      "output s = s\noutput t = t\noutput u = u\n"};
+  (void)state;
+  for (int32_t i = 0; i < 2; i++) {
+    char text[2000];
+    open_with_fixed();
+    snprintf(text, sizeof text, FIXED "%s", sums[i]);
+    tn_program *p = compile(text, true);
+    const tn_layout *layout = &tn_state_map_find(F.map, "w")->layout;
+    assert_int_equal(layout->set && layout->order[0] == 1, i == 0);
+    assert_int_equal(count_reorders(p), i == 0 ? 1 : 2);
+    tn_program_destroy(p);
+  }
+}
+
 static void a_program_without_permission_chooses_no_layouts(void **state) {
   (void)state;
   place_parameter(&square);
@@ -123,10 +188,11 @@ static void a_resumed_run_takes_the_recorded_layouts(void **state) {
   assert_int_equal(blocks_of("w"), 0);
 }
 
-static void a_reader_of_row_major_values_keeps_it_row_major(void **state) {
+static void a_view_keeps_it_row_major(void **state) {
   (void)state;
   place_parameter(&square);
-  tn_program_destroy(compile(STEP "s = reduce_sum(w)\noutput y = y\noutput s = s\n" UPDATE, true));
+  tn_program_destroy(compile(
+      STEP "v = reshape(w, dims=[1024])\ns = reduce_sum(v)\noutput y = y\noutput s = s\n" UPDATE, true));
   assert_int_equal(blocks_of("w"), 0);
 }
 
@@ -242,7 +308,9 @@ int main(void) {
       CASE(a_parameter_gets_the_layout_that_its_readers_prefer),
       CASE(a_program_without_permission_chooses_no_layouts),
       CASE(a_resumed_run_takes_the_recorded_layouts),
-      CASE(a_reader_of_row_major_values_keeps_it_row_major),
+      CASE(a_view_keeps_it_row_major),
+      CASE(a_fixed_layout_votes_for_the_layout_of_a_parameter),
+      CASE(row_major_readers_vote_too),
       CASE(a_gradient_that_others_read_keeps_it_row_major),
       CASE(a_layout_with_padding_is_not_taken),
       CASE(other_programs_take_the_layout_of_the_state),

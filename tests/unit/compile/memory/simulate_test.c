@@ -59,6 +59,16 @@ static KERNEL(k_both, "fast.both", "t", "m = matmul(a, b); n = matmul(a, c) -> m
 static KERNEL(k_keeps, "fast.keeps", "t", "y = matmul(a, b); z = relu(y) -> y, z", offer_plain);
 static KERNEL(k_mul_sum, "fast.mul_sum", "t", "p = mul(x, y); s = reduce_sum(p)", offer_plain);
 
+/* They recompute nodes: one, a chain, and a view. */
+static KERNEL(k_exp_mul, "fast.exp_mul", "t", "&e = exp(x); p = mul(e, y); s = sin(p) -> p, s", offer_plain);
+static KERNEL(k_mul_sub, "fast.mul_sub", "t", "&m = mul(x, y); z = sub(m, w)", offer_plain);
+static KERNEL(k_add_relu, "fast.add_relu", "t", "&a = add(x, y); &r = relu(a); m = matmul(r, w)",
+              offer_plain);
+static KERNEL(k_relu_matmul, "fast.relu_matmul", "t", "&r = relu(x); m = matmul(w, r)", offer_plain);
+static KERNEL(k_reshaped, "fast.reshaped", "t", "&e = relu(x); &v = reshape(e); y = add(v, w)", offer_plain);
+static KERNEL(k_viewed, "fast.viewed", "t", "&v = reshape(x); y = mul(v, w)", offer_plain);
+static KERNEL(k_turned_exp, "fast.turned_exp", "t", "&e = exp(x); y = matmul(e, w)", offer_turned);
+
 /* A device without kernels for some ops, and its fallback, which has layouts and workspaces of its own. */
 static tn_status offer_some(tn_query *q) {
   for (int32_t i = 0; i < q->match->n_nodes; i++)
@@ -272,7 +282,16 @@ static void place_parameters(fixture *f) {
 
 static double arena_total, bound_total;
 static int64_t arena_limit;
-static int32_t recomputed, cuts;
+static int32_t recomputed, cuts, shared, swept;
+
+/* Nodes that groups share with others, and nodes that are only recomputed. */
+static void count_shared(const tn_program *program) {
+  const tn_cover *cover = program->cover;
+  for (size_t i = 0; i < cover->groups.n; i++) {
+    const tn_group *g = &cover->groups.v[i];
+    for (int32_t k = 0; g->shared != NULL && k < g->n_nodes - 1; k++) g->shared[k] ? shared++ : swept++;
+  }
+}
 
 static void try_one(fixture *f, uint64_t seed, int nodes) {
   generator *g = calloc(1, sizeof *g);
@@ -287,6 +306,7 @@ static void try_one(fixture *f, uint64_t seed, int nodes) {
     fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, tn_error_text(&f->env), g->text.v);
   simulate(f, kept, program);
   recomputed += program->cover->n_rematerialized;
+  count_shared(program);
   for (int32_t i = 0; i < program->n_segments; i++) cuts += program->segments[i].fallback;
   arena_total += (double)program->arena_bytes;
   bound_total += (double)program->bound_bytes;
@@ -320,6 +340,10 @@ static const tn_item *const fused[] = {KERNELS_PLAIN, &k_matmul_relu.item, &k_ma
 static const tn_item *const laid_out[] = {KERNELS_PLAIN, &k_turned.item, &k_any.item, &k_matmul_relu.item,
                                           NULL};
 
+static const tn_item *const sharing[] = {
+    KERNELS_PLAIN,    &k_exp_mul.item, &k_mul_sub.item,    &k_add_relu.item, &k_relu_matmul.item,
+    &k_reshaped.item, &k_viewed.item,  &k_turned_exp.item, &k_both.item,     NULL};
+
 static void programs_of_small_graphs_are_correct(void **state) {
   (void)state;
   try_many(plain, plain_families, 1, 300, 8);
@@ -333,6 +357,19 @@ static void programs_of_large_graphs_are_correct(void **state) {
 static void fused_kernels_keep_the_meaning(void **state) {
   (void)state;
   try_many(fused, plain_families, 1, 150, 60);
+}
+
+static void recomputed_nodes_keep_the_meaning(void **state) {
+  (void)state;
+  shared = swept = 0;
+  try_many(sharing, plain_families, 1, 200, 12);
+  try_many(sharing, plain_families, 1, 500, 60);
+  try_many(sharing, plain_families, 1, 20, 200);
+  arena_limit = 1;
+  try_many(sharing, plain_families, 1, 60, 60);
+  arena_limit = 0;
+  print_message("%d nodes shared, %d swept\n", shared, swept);
+  assert_true(shared > 80 && swept > 80);
 }
 
 static void layouts_keep_the_meaning(void **state) {
@@ -379,6 +416,7 @@ int main(void) {
       cmocka_unit_test(programs_of_small_graphs_are_correct),
       cmocka_unit_test(programs_of_large_graphs_are_correct),
       cmocka_unit_test(fused_kernels_keep_the_meaning),
+      cmocka_unit_test(recomputed_nodes_keep_the_meaning),
       cmocka_unit_test(layouts_keep_the_meaning),
       cmocka_unit_test(rematerialization_keeps_the_meaning),
       cmocka_unit_test(fallbacks_keep_the_meaning),

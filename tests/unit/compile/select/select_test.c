@@ -4,6 +4,7 @@
 #include "tests/unit/compile/fixture.h"
 #include "core/compile/select/select.h"
 #include "tests/unit/compile/kernels.h"
+#include "tenon/attributes.h"
 
 /* ---- more kernels ---- */
 
@@ -18,6 +19,13 @@ static tn_status offer_two(tn_query *q) {
   tn_variant quick = {.struct_size = sizeof quick, .id = 2, .name = "tiled", .cost_s = 1e-3};
   tn_add_variant(q, &slow);
   tn_add_variant(q, &quick);
+  return TN_OK;
+}
+
+static double fused_s;
+static tn_status offer_fused(tn_query *q) {
+  tn_variant v = {.struct_size = sizeof v, .name = "fused", .cost_s = fused_s};
+  tn_add_variant(q, &v);
   return TN_OK;
 }
 
@@ -39,6 +47,22 @@ static tn_status offer_wrong_pair(tn_query *q) {
 
 static tn_status break_down(tn_query *q) { return tn_fail(q, TN_EDEVICE, NULL, "lost"); }
 
+/* `maximum` with the number 0, which the graph must give. */
+static tn_status offer_relu(tn_query *q) {
+  const tn_node *zero = q->match->constant_node[1];
+  if (q->match->constant_node[0] != NULL || zero == NULL)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s is no number", zero == NULL ? "c" : "x");
+  double number = ((const tn_full_attributes *)zero->attributes)->value;
+  if (number != 0) return tn_fail(q, TN_EUNSUPPORTED, NULL, "the number is %g", number);
+  return offer_plain(q);
+}
+
+static KERNEL(k_relu, "t.relu", "t", "h = maximum(x, c); y = exp(h)", offer_relu);
+static KERNEL(k_gated, "t.gated", "t", "&r = relu(x); y = matmul(r, w)", offer_plain);
+static KERNEL(k_gated_exp, "t.gated_exp", "t", "&v = reshape(x); &r = relu(v); y = exp(r)", offer_plain);
+static KERNEL(k_fused, "t.fused", "t", "y = matmul(a, b, bias?); z = relu(y)", offer_fused);
+static KERNEL(k_fused_before, "t.fused_before", "t", "&r = relu(x); y = matmul(r, w)", offer_fused);
+static KERNEL(k_slow_relu, "t.slow_relu", "t", "y = relu(x)", offer_slow);
 static KERNEL(k_slow, "t.slow", "t", "y = matmul(a, b, bias?)", offer_slow);
 static KERNEL(k_two, "t.two", "t", "y = matmul(a, b, bias?)", offer_two);
 static KERNEL(k_declines, "t.declines", "t", "y = matmul(a, b, bias?)", decline);
@@ -262,6 +286,54 @@ static void the_cheaper_kernel_wins_and_the_rejection_has_the_reason(void **stat
   assert_string_equal(reason_of(g, "t.silent"), "it offered no variant");
   assert_true(g->cost.flops >= 2 * 4 * 8 * 8);
   tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* The product and the ReLU take 2 ms each. */
+static void a_fused_kernel_must_cost_less_than_its_parts(void **state) {
+  (void)state;
+  static const double costs[] = {3.9e-3, 4.9e-3, 6e-3};
+  OPEN(&k_slow.item, &k_slow_relu.item, &k_fused.item);
+  for (int i = 0; i < 3; i++) {
+    fused_s = costs[i];
+    tn_cover *cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n");
+    assert_int_equal(cover->groups.n, i == 2 ? 2 : 1); /* estimates have a margin of a quarter */
+    if (i == 2)
+      for (int k = 0; k < 2; k++)
+        assert_string_equal(reason_of(&cover->groups.v[k], "t.fused"), "costs 6 ms, its parts 4 ms");
+    tn_cover_destroy(cover);
+  }
+  fixture_close(&F);
+}
+
+/* A ReLU or a product without an estimate may take any time. */
+static void a_fused_kernel_wins_where_a_cost_is_unknown(void **state) {
+  (void)state;
+  fused_s = 1;
+  OPEN(&k_slow.item, &k_pointwise.item, &k_fused.item);
+  tn_cover *cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n");
+  assert_int_equal(cover->groups.n, 1);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+  OPEN(&k_slow.item, &k_slow_relu.item, &k_matmul_relu.item);
+  cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n");
+  assert_int_equal(cover->groups.n, 1);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* Of the ReLU's 2 ms, one of two users that recompute it spares 1 ms; the product takes 2 ms. */
+static void a_recomputed_node_counts_in_parts(void **state) {
+  (void)state;
+  static const double costs[] = {3.7e-3, 3.8e-3};
+  OPEN(&k_slow.item, &k_slow_relu.item, &k_fused_before.item);
+  for (int i = 0; i < 2; i++) {
+    fused_s = costs[i];
+    tn_cover *cover = cover_of(AXW "h = relu(a)\nr = matmul(h, w)\ns = matmul(h, w, transpose_b=yes)\n"
+                                   "output r = r\noutput s = s\n");
+    assert_int_equal(cover->groups.n, i == 1 ? 3 : 2);
+    tn_cover_destroy(cover);
+  }
   fixture_close(&F);
 }
 
@@ -600,6 +672,97 @@ static void an_empty_graph_has_an_empty_cover(void **state) {
   fixture_close(&F);
 }
 
+static const tn_group *group_of_kernel(const tn_cover *cover, const char *kernel) {
+  for (size_t i = 0; i < cover->groups.n; i++)
+    if (strcmp(cover->groups.v[i].kernel->item.name, kernel) == 0) return &cover->groups.v[i];
+  return NULL;
+}
+
+/* The output reads h, so h stays; the product reads a and not h. */
+static void a_recomputed_node_stays_for_its_other_users(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_gated.item);
+  tn_cover *cover = cover_of(AXW "h = relu(a)\nr = matmul(h, w)\noutput r = r\noutput h = h\n");
+  assert_int_equal(cover->groups.n, 2);
+  const tn_group *g = group_of_kernel(cover, "t.gated");
+  assert_non_null(g);
+  assert_int_equal(g->n_in, 2);
+  assert_string_equal(value_name(cover, g->in[0]), "a");
+  assert_string_equal(value_name(cover, g->in[1]), "w");
+  assert_true(g->shared[0] && !g->shared[1]);
+  assert_string_equal(g->match->nodes[0].node->op, "relu");
+  assert_int_equal(g->match->nodes[1].in[0], 2);
+  /* relu's 32 operations count, too: 2 * 4 * 8 * 8 + 32 */
+  assert_true(g->cost.flops == 544);
+  int32_t own = cover->graph->nodes.v[g->nodes[0]].group;
+  assert_string_equal(cover->groups.v[own].kernel->item.name, "t.pointwise");
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* Both readers of h recompute it, so h is left out; they read e. */
+static void a_node_that_all_of_its_users_recompute_is_swept(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_gated.item);
+  tn_cover *cover =
+      cover_of(AXW "e = exp(a)\nh = relu(e)\nr = matmul(h, w)\ns = matmul(h, w, transpose_b=yes)\n"
+                   "output r = r\noutput s = s\n");
+  assert_int_equal(cover->groups.n, 3);
+  assert_string_equal(cover->groups.v[0].kernel->item.name, "t.pointwise");
+  assert_int_equal(cover->groups.v[0].n_nodes, 1); /* e alone: h joins no region */
+  assert_string_equal(cover->groups.v[1].kernel->item.name, "t.gated");
+  assert_string_equal(cover->groups.v[2].kernel->item.name, "t.gated");
+  assert_false(cover->groups.v[1].shared[0]);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* A swept view needs no location. */
+static void what_only_swept_nodes_read_is_not_stored(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN, &k_gated_exp.item);
+  tn_cover *cover = cover_of(AXW "e = exp(a)\nv = reshape(e, dims=[32])\nr = relu(v)\ny = exp(r)\n"
+                                 "output y = y\n");
+  assert_int_equal(cover->groups.n, 2);
+  assert_true(cover->graph->nodes.v[cover->groups.v[1].nodes[0]].group == 1);
+  tn_cover_destroy(cover);
+  tn_program *program = fixture_program(&F, AXW "v = reshape(a, dims=[32])\nr = relu(v)\ny = exp(r)\n"
+                                                "z = sin(v)\noutput y = y\noutput z = z\n");
+  assert_int_equal(program->n_steps, 2);
+  tn_program_destroy(program);
+  fixture_close(&F);
+}
+
+/* The number is known behind views and broadcasts, but an operand that only has the same type is no constant.
+ */
+static void a_match_names_the_node_of_a_constant(void **state) {
+  (void)state;
+  static const struct {
+    const char *graph, *reason;
+  } cases[] = {
+      {"c: f32[] = full()", NULL},
+      {"z: f32[1] = full(dims=[1])\n c: f32[1, 1] = reshape(z, dims=[1, 1])", NULL},
+      {"z: f32[1] = full(dims=[1])\n c: f32[2, 3] = broadcast(z, dims=[2, 3])", NULL},
+      {"c: f32[] = full(value=2)", "the number is 2"},
+      {"c: f32[] = input(name=c)", "c is no number"},
+      {"z: f32[] = full()\n c: f32[] = exp(z)", "c is no number"},
+  };
+  OPEN(&k_relu.item, &k_pointwise.item);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[400];
+    snprintf(text, sizeof text,
+             "x: f32[2, 3] = input(name=x)\n %s\n h = maximum(x, c)\n y = exp(h)\n output o = y\n",
+             cases[i].graph);
+    tn_cover *cover = cover_of(text);
+    const tn_group *last = &cover->groups.v[cover->groups.n - 1];
+    const char *reason = reason_of(last, "t.relu");
+    assert_string_equal(last->kernel->item.name, cases[i].reason == NULL ? "t.relu" : "t.pointwise");
+    if (cases[i].reason != NULL) assert_string_equal(reason, cases[i].reason);
+    tn_cover_destroy(cover);
+  }
+  fixture_close(&F);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_larger_pattern_wins),
@@ -609,10 +772,17 @@ int main(void) {
       cmocka_unit_test(an_inner_value_with_a_user_outside_refuses),
       cmocka_unit_test(outputs_and_commits_count_as_users),
       cmocka_unit_test(results_after_the_arrow_may_have_users),
+      cmocka_unit_test(a_recomputed_node_stays_for_its_other_users),
+      cmocka_unit_test(a_node_that_all_of_its_users_recompute_is_swept),
+      cmocka_unit_test(what_only_swept_nodes_read_is_not_stored),
+      cmocka_unit_test(a_match_names_the_node_of_a_constant),
       cmocka_unit_test(a_path_that_leaves_and_re_enters_refuses),
       cmocka_unit_test(patterns_are_found_through_shared_operands),
       cmocka_unit_test(groups_never_wait_for_each_other),
       cmocka_unit_test(the_cheaper_kernel_wins_and_the_rejection_has_the_reason),
+      cmocka_unit_test(a_fused_kernel_must_cost_less_than_its_parts),
+      cmocka_unit_test(a_fused_kernel_wins_where_a_cost_is_unknown),
+      cmocka_unit_test(a_recomputed_node_counts_in_parts),
       cmocka_unit_test(a_better_family_goes_first),
       cmocka_unit_test(a_rejection_by_a_worse_family_is_not_reported),
       cmocka_unit_test(a_kernel_for_the_whole_wins_over_its_parts),

@@ -46,9 +46,8 @@ static void run(const tn_gemm_loops *loops, int32_t method, const tn_sgemm *g) {
 
 static float with_epilogue(const tn_sgemm *g, int64_t i, int64_t j, double y) {
   if (g->epilogue.bias != NULL) y += g->epilogue.bias[j];
-  if (g->epilogue.op == TN_EPILOGUE_RELU) return (float)fmax(y, g->epilogue.limit);
-  if (g->epilogue.op == TN_EPILOGUE_RELU_GRAD)
-    return g->epilogue.operand[i * g->c_i + j] > g->epilogue.limit ? (float)y : g->epilogue.other;
+  if (g->epilogue.op == TN_EPILOGUE_RELU) return (float)fmax(y, 0);
+  if (g->epilogue.op == TN_EPILOGUE_RELU_GRAD) return g->epilogue.operand[i * g->c_i + j] > 0 ? (float)y : 0;
   if (g->epilogue.op == TN_EPILOGUE_ADD) return (float)(y + (double)g->epilogue.operand[i * g->c_i + j]);
   double x = g->epilogue.op == TN_EPILOGUE_GELU ? y : (double)g->epilogue.operand[i * g->c_i + j];
   int32_t approximate = g->epilogue.approximate;
@@ -105,8 +104,6 @@ static void try_all(int64_t m, int64_t n, int64_t k, int32_t op, tn_rng *rng) {
                   n + GAP,
                   {.bias = bias,
                    .op = op,
-                   .limit = 0.25f,
-                   .other = -1.5f,
                    .operand = operand,
                    .approximate = t & 1,
                    .preactivation = k % 2 ? preactivation : NULL}};

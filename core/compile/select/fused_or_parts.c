@@ -1,0 +1,173 @@
+/* core/compile/select/fused_or_parts.c: whether a candidate of several nodes costs less than its parts.
+ *
+ * The parts are the groups that would cover the candidate's nodes without it: smaller patterns, then regions,
+ * then single nodes. A kernel that gives no cost is taken to be worth its launch, and so is one whose parts
+ * would need a worse family. Estimates are compared with estimates, and measurements with measurements. */
+#include "core/compile/select/cover_round.h"
+#include "core/compile/select/region.h"
+
+/* Estimates are rough, and leave out what fusion saves beside the kernels: memory between launches, and
+ * reorders. Parts must be estimated this much cheaper. */
+static const double parts_margin = 1.25;
+
+/* Groups, and their costs together. */
+typedef struct cost_sum {
+  double cost_s, estimate_s;
+  bool measured, estimated; /* all of them are */
+  bool replayed;            /* one of them is the choice of the replayed compilation */
+  bool known;               /* every node has a kernel of the family, or of a better one */
+} cost_sum;
+
+static void add_choice_cost(cost_sum *sum, const tn_choice *choice, double share) {
+  sum->cost_s += share * choice->cost_s;
+  sum->estimate_s += share * choice->estimate_s;
+  sum->measured = sum->measured && choice->measured;
+  sum->estimated = sum->estimated && choice->estimate_s > 0;
+}
+
+static void add_part(tn_round *r, const tn_candidate *fused, const tn_candidate *part, cost_sum *sum) {
+  add_choice_cost(sum, &part->choice, 1);
+  sum->known = sum->known && part->kernel->rank <= fused->kernel->rank;
+  sum->replayed |= part->replayed;
+  for (int32_t i = 0; i < part->n_nodes; i++)
+    if (tn_candidate_takes(part, i)) r->unmatched[part->nodes[i]] = true;
+}
+
+/* The best candidate of one node. */
+static tn_status find_single_part(tn_round *r, uint32_t node, tn_candidate *part) {
+  TN_TRY(tn_round_region_kernel(r, node));
+  *part = r->region_single[node];
+  return tn_round_best_match(r, node, 1, part);
+}
+
+/* ---- the parts ---- */
+
+static tn_status add_pattern_parts(tn_round *r, const tn_candidate *fused, cost_sum *sum) {
+  for (int32_t size = fused->n_nodes - 1; size > 1; size--)
+    for (int32_t i = 0; i < fused->n_nodes; i++) {
+      tn_candidate part = {0};
+      if (r->unmatched[fused->nodes[i]]) continue;
+      TN_TRY(tn_round_best_match(r, fused->nodes[i], size, &part));
+      if (part.kernel != NULL) add_part(r, fused, &part, sum);
+    }
+  return TN_OK;
+}
+
+/* A region that its kernel declines is left to the single nodes. */
+static tn_status add_region_part(tn_round *r, const tn_candidate *fused, uint32_t seed, cost_sum *sum) {
+  tn_matcher matcher = tn_round_matcher(r);
+  tn_region_nodes region;
+  tn_candidate part;
+  if (r->region_kernel[seed] == NULL) return TN_OK;
+  tn_region_grow(&matcher, r->region_kernel, seed, &region);
+  if (region.n == 1) return TN_OK;
+  TN_TRY(tn_region_candidate(&matcher, r->region_kernel[seed], region.node, region.n, &part));
+  TN_TRY(tn_candidate_query(r->env, &r->arena, r->graph, &r->catalog->target, &part));
+  if (part.reason == NULL) add_part(r, fused, &part, sum);
+  return TN_OK;
+}
+
+static tn_status add_region_parts(tn_round *r, const tn_candidate *fused, cost_sum *sum) {
+  for (int32_t i = 0; i < fused->n_nodes; i++)
+    if (!r->unmatched[fused->nodes[i]] &&
+        tn_node_kind_of(&r->graph->nodes.v[fused->nodes[i]]) == TN_NODE_WORK)
+      TN_TRY(tn_round_region_kernel(r, fused->nodes[i]));
+  for (int32_t i = fused->n_nodes; i-- > 0;)
+    if (!r->unmatched[fused->nodes[i]]) TN_TRY(add_region_part(r, fused, fused->nodes[i], sum));
+  return TN_OK;
+}
+
+static tn_status add_single_parts(tn_round *r, const tn_candidate *fused, cost_sum *sum) {
+  for (int32_t i = 0; i < fused->n_nodes; i++) {
+    uint32_t node = fused->nodes[i];
+    tn_candidate part;
+    if (r->unmatched[node] || tn_node_kind_of(&r->graph->nodes.v[node]) != TN_NODE_WORK) continue;
+    TN_TRY(find_single_part(r, node, &part));
+    if (part.kernel != NULL)
+      add_part(r, fused, &part, sum);
+    else
+      sum->known = false;
+  }
+  return TN_OK;
+}
+
+/* ---- recomputed nodes ---- */
+
+static bool is_read_by_taken(const tn_round *r, const tn_candidate *fused, const tn_gnode *node) {
+  for (int32_t i = 0; i < fused->n_nodes; i++) {
+    const tn_gnode *user = &r->graph->nodes.v[fused->nodes[i]];
+    for (int32_t k = 0; k < user->n_in && tn_candidate_takes(fused, i); k++)
+      if (user->in[k] >= node->first_out && user->in[k] < node->first_out + (tn_val)node->n_out) return true;
+  }
+  return false;
+}
+
+/* A node that the candidate only recomputes is spared if its other users recompute it, too, so each of them
+ * has a share of its cost. */
+static tn_status add_shared_parts(tn_round *r, const tn_candidate *fused, cost_sum *sum) {
+  for (int32_t i = 0; i < fused->n_nodes; i++) {
+    const tn_gnode *node = &r->graph->nodes.v[fused->nodes[i]];
+    tn_candidate part;
+    if (tn_candidate_takes(fused, i) || tn_node_kind_of(node) != TN_NODE_WORK) continue;
+    if (!is_read_by_taken(r, fused, node)) continue;
+    int32_t users = r->uses.start[node->first_out + (tn_val)node->n_out] - r->uses.start[node->first_out];
+    r->unmatched[fused->nodes[i]] = false;
+    TN_TRY(find_single_part(r, fused->nodes[i], &part));
+    r->unmatched[fused->nodes[i]] = true;
+    if (part.kernel != NULL) add_choice_cost(sum, &part.choice, 1.0 / users);
+    sum->known = sum->known && part.kernel != NULL;
+  }
+  return TN_OK;
+}
+
+/* ---- the comparison ---- */
+
+/* The matcher sees the candidate's own nodes only. */
+static tn_status add_all_parts(tn_round *r, const tn_candidate *fused, cost_sum *sum) {
+  bool *taken = r->taken;
+  r->taken = r->unmatched;
+  for (int32_t i = 0; i < fused->n_nodes; i++) r->unmatched[fused->nodes[i]] = !tn_candidate_takes(fused, i);
+  tn_status status = add_pattern_parts(r, fused, sum);
+  if (status == TN_OK) status = add_region_parts(r, fused, sum);
+  if (status == TN_OK) status = add_single_parts(r, fused, sum);
+  if (status == TN_OK) status = add_shared_parts(r, fused, sum);
+  for (int32_t i = 0; i < fused->n_nodes; i++) r->unmatched[fused->nodes[i]] = true;
+  r->taken = taken;
+  return status;
+}
+
+/* The search for parts is no attempt to cover, so its rejections are dropped. */
+static tn_status sum_parts(tn_round *r, const tn_candidate *fused, cost_sum *sum) {
+  const tn_round_rejection **kept =
+      tn_arena_alloc(&r->arena, (size_t)fused->n_nodes * sizeof(const tn_round_rejection *));
+  if (kept == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < fused->n_nodes; i++) kept[i] = r->rejections[fused->nodes[i]];
+  tn_status status = add_all_parts(r, fused, sum);
+  for (int32_t i = 0; i < fused->n_nodes; i++) r->rejections[fused->nodes[i]] = kept[i];
+  return status;
+}
+
+static tn_status reject_fused(tn_round *r, const tn_candidate *fused, double fused_s, double parts_s) {
+  const char *reason =
+      tn_arena_printf(&r->arena, "costs %.3g ms, its parts %.3g ms", fused_s * 1e3, parts_s * 1e3);
+  if (reason == NULL) return TN_ENOMEM;
+  return tn_round_reject(r, fused->nodes, fused->n_nodes, fused->kernel, reason, false);
+}
+
+static tn_status compare_with_parts(tn_round *r, const tn_candidate *fused, const cost_sum *parts,
+                                    bool *prefers) {
+  bool measured = parts->measured && fused->choice.measured;
+  double fused_s = measured ? fused->choice.cost_s : fused->choice.estimate_s;
+  double parts_s = measured ? parts->cost_s : parts->estimate_s;
+  bool comparable = parts->known && (measured || (parts->estimated && fused->choice.estimate_s > 0));
+  *prefers = !parts->replayed && (!comparable || fused_s <= parts_s * (measured ? 1 : parts_margin));
+  return *prefers ? TN_OK : reject_fused(r, fused, fused_s, parts_s);
+}
+
+tn_status tn_round_prefers_fused(tn_round *r, const tn_candidate *fused, bool *prefers) {
+  cost_sum parts = {.measured = true, .estimated = true, .known = true};
+  *prefers = true;
+  if (fused->replayed || (!fused->choice.measured && fused->choice.estimate_s <= 0)) return TN_OK;
+  TN_TRY(sum_parts(r, fused, &parts));
+  return compare_with_parts(r, fused, &parts, prefers);
+}
