@@ -207,7 +207,7 @@ static void epilogue_add_variant(tn_query *q, const tn_variant *v) {
   p->inplace = tn_new(q, ((size_t)v->n_inplace + 1) * sizeof *p->inplace);
   p->no_memory = p->inplace == NULL;
   if (p->no_memory) return;
-  memcpy(p->inplace, v->inplace, (size_t)v->n_inplace * sizeof *p->inplace);
+  if (v->n_inplace > 0) memcpy(p->inplace, v->inplace, (size_t)v->n_inplace * sizeof *p->inplace);
   snprintf(p->name, sizeof p->name, "%s", v->name);
   p->n_inplace = v->n_inplace;
   p->workspace_bytes = v->workspace_bytes;

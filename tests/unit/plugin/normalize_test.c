@@ -683,7 +683,7 @@ int main(void) {
       CASE(layers_need_build_and_a_sensible_number_of_inputs),
       CASE(ops_need_a_schema_and_a_formula_stands_alone),
       CASE(callbacks_of_a_backend_come_in_groups),
-      cmocka_unit_test(what_a_backend_leaves_out_works_in_memory_of_the_host),
+      CASE(what_a_backend_leaves_out_works_in_memory_of_the_host),
       CASE(a_source_either_reads_or_streams),
       CASE(the_small_kinds_need_their_callbacks),
       CASE(loss_scaling_needs_both_of_its_halves),
