@@ -1,9 +1,5 @@
 /* backends/cpu/device.c: the device of the family `cpu`: the processors that this process may use, as a team
  * of threads. Memory, streams and events are the host's defaults. */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "backends/cpu/cpu.h"
 
 typedef struct cpu_backend {
