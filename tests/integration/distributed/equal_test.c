@@ -294,6 +294,26 @@ static void the_steps_of_one_launch_are_those_of_many(void **state) {
   nets_compare("several steps on four devices", "together", "alone", NETS_BAND);
 }
 
+/* The kernel late_matmul is the cheapest and cannot be prepared, on any rank: all compile their programs
+ * again, and record their captures of several steps from these. */
+static void declined_kernels_leave_several_steps_a_launch(void **state) {
+  (void)state;
+  char text[4096];
+  snprintf(text, sizeof text, "%s[plugins]\nload = " LATE "\n", nets_lenet);
+  file_write("model.ini", nets_lenet);
+  nets_train("plain", 2, "--set run.steps_per_launch=1");
+  file_write("model.ini", text);
+  for (int steps = 1; steps <= 4; steps *= 4) {
+    char more[64];
+    snprintf(more, sizeof more, "--set run.steps_per_launch=%d --verbose", steps);
+    nets_train("declined", 2, more);
+    assert_non_null(strstr(program_err, "kernel late_matmul second declined when it was prepared"));
+    assert_null(strstr(program_err, "enqueued one by one"));
+    checkpoints_equal("declined", "plain");
+    assert_int_equal(system("rm -rf declined"), 0);
+  }
+}
+
 /* ---- statistics over the ranks ---- */
 
 /* Mean and unbiased variance of a channel over the first batch of 8. */
@@ -358,6 +378,7 @@ int main(void) {
       CASE(a_sum_that_overflows_changes_no_parameter),
       CASE(a_short_last_batch),
       CASE(the_steps_of_one_launch_are_those_of_many),
+      CASE(declined_kernels_leave_several_steps_a_launch),
       CASE(statistics_far_from_zero_keep_their_digits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
