@@ -231,7 +231,7 @@ static void a_collective_that_was_given_up_is_no_good_step(void **state) {
 }
 
 /* A rank that is waited for outside of collectives, or whose host is held in a launch, for which its full
- * device has no room. `silent`: collectives that nobody gives up never end. */
+ * device has no room. `silent`: collectives that no host gives up never end. */
 static void named(int devices, int rank, const char *what, const char *more) {
   char says[96];
   time_t start = time(NULL);
