@@ -63,5 +63,7 @@ tn_status tn_sim_capture_work(tn_env *env, void *device, void *stream, tn_status
 tn_status tn_sim_capture_launch(tn_env *env, void *capture, void *stream) {
   tn_sim_work work = {.kind = TN_SIM_REPLAY};
   work.capture = capture;
+  tn_sim_stream *s = stream;
+  s->device->replays++;
   return tn_sim_push(env, stream, &work, NULL);
 }

@@ -89,8 +89,11 @@ static void sim_device_close(tn_env *env, void *device) {
     atomic_store(&d->stop, true);
     tn_sim_signal_raise(&d->work);
     pthread_join(d->engine, NULL);
-    tn_env_log(env, TN_LOG_DEBUG, "sim: device %d: %lld copies to it, %lld of them beside computing",
-               d->index, (long long)d->copies_in, (long long)d->copies_beside);
+    tn_env_log(
+        env, TN_LOG_DEBUG,
+        "sim: device %d: %lld copies to it, %lld of them beside computing; %lld launches, %lld replays",
+        d->index, (long long)d->copies_in, (long long)d->copies_beside, (long long)d->launches,
+        (long long)d->replays);
   }
   tn_sim_team_destroy(d->team);
   tn_sim_memory_close(d);
@@ -149,7 +152,8 @@ static const tn_option options[] = {
     TN_OPT(
         tn_sim_options, fail, TN_OPT_TEXT, "", NULL,
         "operations that fail: KIND:N or KIND:N@DEVICE, ... with allocation, launch, kernel, copy, device; "
-        "stall: from the N-th kernel on the device computes nothing until its communicator is given up"),
+        "stall: from the N-th kernel on the device computes nothing until its communicator is given up; "
+        "hang: it never does again"),
     TN_OPT(tn_sim_options, drop, TN_OPT_TEXT, "", NULL,
            "operations to skip: KIND:N, ... with await, wait, rest, record, copy, zero"),
     TN_OPT(tn_sim_options, lacks, TN_OPT_TEXT, "", NULL,

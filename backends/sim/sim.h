@@ -47,6 +47,7 @@ enum {
   TN_SIM_FAIL_COPY,
   TN_SIM_FAIL_DEVICE,
   TN_SIM_FAIL_STALL,
+  TN_SIM_FAIL_HANG,
   TN_SIM_DROP_AWAIT,
   TN_SIM_DROP_WAIT,
   TN_SIM_DROP_REST,
@@ -199,6 +200,7 @@ struct tn_sim_device {
   tn_sim_clock host;
   tn_sim_capture *capturing; /* NULL: work goes to the rings */
   uint64_t captures;         /* number of captures begun */
+  int64_t launches, replays; /* the host's: kernels enqueued outside of captures; replays enqueued */
   _Atomic(int64_t) seen[TN_SIM_FAULTS];
   tn_sim_transfer transfers[TN_SIM_TRANSFERS]; /* the host's */
   uint32_t replaced;
@@ -212,7 +214,7 @@ struct tn_sim_device {
   tn_sim_native native;
   atomic_bool released; /* the fault `stall` is over */
   /* the engine's own */
-  bool stalled;                  /* the fault `stall` has begun */
+  bool stalled, hung;            /* the fault `stall`, or `hang`, has begun */
   uint64_t times[TN_SIM_CLOCKS]; /* work done, by index in clocks */
   tn_view *views;
   int32_t views_capacity;

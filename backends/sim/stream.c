@@ -76,6 +76,7 @@ tn_status tn_sim_enqueue(tn_env *env, void *stream, tn_status (*launch)(tn_launc
   tn_sim_work work = {.kind = TN_SIM_LAUNCH};
   work.launch.body = launch;
   work.launch.l = l;
+  s->device->launches += s->device->capturing == NULL;
   return tn_sim_push(env, s, &work, NULL);
 }
 

@@ -80,6 +80,10 @@ void tn_comm_abort(tn_comm *comm) {
   comm->kind->abort(&env, comm->self);
 }
 
+tn_status tn_comm_status(tn_env *env, tn_comm *comm) {
+  return comm != NULL && comm->kind->status != NULL ? comm->kind->status(env, comm->self) : TN_OK;
+}
+
 /* ---- waits ---- */
 
 /* The first pause between two looks at an event, and the longest. */

@@ -31,6 +31,8 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
 void tn_comm_close(tn_comm *comm);
 /* Called from any thread: collectives that wait for other ranks fail soon. Accepts NULL. */
 void tn_comm_abort(tn_comm *comm);
+/* Called from any thread: the communicator's state. Accepts NULL: TN_OK. */
+tn_status tn_comm_status(tn_env *env, tn_comm *comm);
 
 /* ---- waits of the host for a device that may be one of several ---- */
 

@@ -174,12 +174,15 @@ static void destroy_slot_memory(tn_executor *e) {
   tn_executor_free(e, TN_MEMORY_STAGING, e->host_outputs, outputs);
 }
 
-void tn_executor_destroy(tn_executor *e) {
-  if (e == NULL) return;
+void tn_executor_drain(tn_executor *e) {
   tn_device *device = e->device;
-  /* Enqueued work may still use the memory. Its failures are ignored: the executor ends here. */
   for (int32_t role = 0; role < TN_STREAMS; role++)
     device->backend->stream_wait(&device->env, device->streams[role]);
+}
+
+void tn_executor_destroy(tn_executor *e) {
+  if (e == NULL) return;
+  tn_executor_drain(e); /* enqueued work may still use the memory */
   tn_executor_profile(e, false);
   for (int32_t i = 0; i < e->n_programs; i++) tn_bound_program_free(e, &e->programs[i]);
   for (int32_t s = 0; s < e->n_slots; s++) destroy_slot(e, &e->slots[s]);

@@ -21,6 +21,8 @@ tn_status tn_executor_create(tn_env *env, tn_device *device, const tn_state_map 
 tn_status tn_executor_create_on_caller_memory(tn_env *env, tn_device *device, const tn_state_map *map,
                                               tn_program *program, int32_t slots, tn_executor **executor);
 void tn_executor_destroy(tn_executor *executor);
+/* Waits for all enqueued work of the device, whose failures it ignores. */
+void tn_executor_drain(tn_executor *executor);
 
 /* The address to which the loader writes an input of a program for a slot: host memory, row-major, of the
  * input's type. NULL: the program has no such input. Valid between tn_executor_slot_wait and tn_executor_run

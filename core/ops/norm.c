@@ -58,24 +58,24 @@ static void batch_norm_sum_over_ranks(tn_build *b, const tn_norm_attributes *a, 
                                       tn_val *second) {
   if (a->ranks == 1) return;
   int64_t channels = tn_val_dim(b, *first, 0);
-  tn_op_begin(b, "concat");
-  tn_op_arg(b, *first);
-  tn_op_arg(b, *second);
-  tn_op_set_int(b, "axis", 0);
-  tn_val both = tn_op1(b, "all_reduce", tn_op_end(b));
+  tn_val both = tn_op1(b, "all_reduce", tn_concat(b, 2, (tn_val[]){*first, *second}, 0));
   *first = tn_slice_axis(b, both, 0, 0, channels);
   *second = tn_slice_axis(b, both, 0, channels, 2 * channels);
 }
 
 /* Replaces the mean and variance of the own rank by those of all ranks, which have equally many elements:
- * the variance is the mean over ranks of variance + (own mean - mean)^2. Two collectives: one sum of x and x
- * squared would lose the digits that `moments` keeps. */
+ * the variance is the mean over ranks of variance + (own mean - mean)^2. One collective gathers the
+ * statistics of all ranks: a sum of x and x squared would lose the digits that `moments` keeps. */
 static void batch_norm_join_ranks(tn_build *b, const tn_norm_attributes *a, tn_val *mean, tn_val *variance) {
   if (a->ranks == 1) return;
-  tn_val own = *mean, ranks = tn_scalar(b, tn_val_type(b, own)->dtype, (double)a->ranks);
-  *mean = tn_div(b, tn_op1(b, "all_reduce", own), ranks);
-  tn_val apart = tn_sub(b, own, *mean), spread = tn_add(b, *variance, tn_mul(b, apart, apart));
-  *variance = tn_div(b, tn_op1(b, "all_reduce", spread), ranks);
+  int64_t channels = tn_val_dim(b, *mean, 0);
+  tn_val both = tn_concat(b, 2, (tn_val[]){*mean, *variance}, 0);
+  tn_val all = tn_all_gather(b, tn_reshape(b, both, 2, (int64_t[]){1, 2 * channels}), a->ranks);
+  tn_val means = tn_slice_axis(b, all, 1, 0, channels),
+         variances = tn_slice_axis(b, all, 1, channels, 2 * channels);
+  *mean = tn_reduce_mean(b, means, 1, (int64_t[]){0}, 0);
+  tn_val apart = tn_sub(b, means, *mean), spread = tn_add(b, variances, tn_mul(b, apart, apart));
+  *variance = tn_reduce_mean(b, spread, 1, (int64_t[]){0}, 0);
 }
 
 static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {

@@ -62,7 +62,7 @@ tn_status tn_context_open(const tn_context_options *given, tn_context **context)
 }
 
 void tn_context_close(tn_context *context) {
-  if (context == NULL) return;
+  if (context == NULL || context->kept) return;
   if (context->ops_destroy != NULL) context->ops_destroy(context->ops);
   tn_registry_destroy(context->registry);
   tn_allocator allocator = context->record.allocator;

@@ -13,6 +13,7 @@ struct tn_context {
    * before the registry that it points into. */
   void *ops;
   void (*ops_destroy)(void *ops);
+  bool kept; /* tn_context_close frees nothing: a thread that may never end uses it */
 };
 
 static inline tn_registry *tn_context_registry(tn_context *context) { return context->registry; }

@@ -34,7 +34,9 @@ TN_EXPORT void tn_run_close(tn_run *run);
 
 /* Trains, validates and writes checkpoints as configured. TN_ESTOPPED after tn_run_stop: a checkpoint has
  * been written. TN_ENONFINITE: the loss was not finite; the last checkpoint with a finite loss is kept. *json
- * is set in these two cases as well. */
+ * is set in these two cases as well. TN_ECOMM names a rank of several that has failed or does not answer.
+ * Where its thread never ends, the call returns [distributed] timeout later without freeing what the thread
+ * may use: run and context stay allocated when they are closed. */
 TN_EXPORT tn_status tn_run_train(tn_run *run, char **json);
 /* Losses and metrics of one pass over the validation data. */
 TN_EXPORT tn_status tn_run_eval(tn_run *run, char **json);

@@ -5,6 +5,9 @@ Each file holds cases, listed in the metadata "cases". A case NAME is a graph in
 (metadata NAME) and the tensors NAME/in/x, NAME/out/y, NAME/dout/y (the gradient with respect to y) and
 NAME/grad/x. The script writes the same bytes in every run. Only this script needs PyTorch; the tests do not.
 
+all_reduce, reduce_scatter and all_gather have no goldens: on one device they copy, and tests/integration/distributed
+compares them over several.
+
     python3 tests/golden/make_goldens.py [FOLDER]
 """
 import json
@@ -362,6 +365,37 @@ def movement(f, dtype):
     f.case("y = pack(a, b, offsets=[1, 7], count=12)", pack, a=draw(2, 2, dtype=dtype), b=draw(4, dtype=dtype))
 
 
+def crop(f, dtype):
+    """A part of each picture: of the picture with zeros around it, so that a part may begin or end outside."""
+    def part(height, width):
+        def of_one(x, start, mirror):
+            around = 8
+            (top, left), (rows, columns) = start, mirror
+            wide = F.pad(x, (around,) * 4)
+            y = wide[..., around + top:around + top + height, around + left:around + left + width]
+            return torch.flip(y, [d for d, m in ((-2, rows), (-1, columns)) if m])
+
+        def of_all(x, start=None, mirror=None):
+            none = [[0, 0]] * x.shape[0]
+            starts, mirrors = (none if v is None else v.tolist() for v in (start, mirror))
+            return torch.stack([of_one(*v) for v in zip(x, starts, mirrors)])
+        return of_all
+
+    pictures, flat = draw(4, 2, 5, 6, dtype=dtype), draw(2, 3, 4, dtype=dtype)
+    inside = tensor([[0, 0], [1, 2], [2, 3], [1, 0]], torch.int32)
+    across = tensor([[-2, 1], [3, -1], [4, 5], [-1, -2]], torch.int32)
+    mirrors = tensor([[0, 0], [0, 1], [1, 0], [1, 1]], torch.int32)
+    f.case("y = crop(x, start, mirror, size=[3, 3])", part(3, 3), x=pictures, start=inside, mirror=mirrors)
+    f.case("y = crop(x, start, mirror, size=[4, 3])", part(4, 3), x=pictures, start=across.long(),
+           mirror=mirrors.long())
+    f.case("y = crop(x, start, size=[7, 8])", part(7, 8), x=pictures, start=across)
+    f.case("y = crop(x, _, mirror, size=[5, 6])", lambda x, mirror: part(5, 6)(x, None, mirror), x=pictures,
+           mirror=mirrors)
+    f.case("y = crop(x, size=[2, 3])", part(2, 3), x=flat)
+    outside = tensor([[-7, 0], [1, 7]], torch.int32)
+    f.case("y = crop(x, start, size=[2, 2])", part(2, 2), x=flat, start=outside)
+
+
 def update(f, dtype):
     """Three steps of each optimizer; a case computes the state after a step from the state before."""
     for options in (dict(), dict(weight_decay=0.1), dict(momentum=0.9), dict(momentum=0.9, dampening=0.5, weight_decay=0.01),
@@ -410,17 +444,22 @@ def adamw_step(f, options, step, p, parameter, before, optimizer):
     f.case(f"y, a, b = adamw_update(p, g, m, v, lr, wd, t, {text})", lambda *_: after, outputs="y a b", grad=[], **inputs)
 
 
+def write_family(family, folder):
+    f = File(family.__name__)
+    for dtype in FLOATS:
+        family(f, dtype)
+    f.write(folder)
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent
     torch.manual_seed(0)
     for family in (pointwise, reduce, matmul, conv, pool, norm, loss, attention, embedding, movement, update):
-        f = File(family.__name__)
-        for dtype in FLOATS:
-            family(f, dtype)
-        f.write(folder)
+        write_family(family, folder)
     f = File("whole")
     whole(f)
     f.write(folder)
+    write_family(crop, folder)  # the last: the random numbers of the others are those of earlier versions
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ static const struct kind {
                {"copy", TN_SIM_FAIL_COPY},
                {"device", TN_SIM_FAIL_DEVICE},
                {"stall", TN_SIM_FAIL_STALL},
+               {"hang", TN_SIM_FAIL_HANG},
                {NULL, 0}},
   dropping[] = {{"await", TN_SIM_DROP_AWAIT},
                 {"wait", TN_SIM_DROP_WAIT},
@@ -61,7 +62,7 @@ static tn_status faults_read_list(tn_env *env, const char *option, const char *l
 
 tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults) {
   tn_status status = faults_read_list(env, "fail", options->fail, failing,
-                                      "allocation, launch, kernel, copy, device, stall", faults);
+                                      "allocation, launch, kernel, copy, device, stall, hang", faults);
   if (status != TN_OK) return status;
   return faults_read_list(env, "drop", options->drop, dropping, "await, wait, rest, record, copy, zero",
                           faults);

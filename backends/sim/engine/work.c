@@ -165,12 +165,13 @@ static tn_status work_run_memory(tn_sim_queue *q, tn_sim_work *work) {
   return work_blame(d, work, status, "failed and did not say why");
 }
 
-/* The fault `stall`: from the N-th kernel on the device computes nothing, as one that has stopped answering.
- */
+/* The faults `stall` and `hang`: from the N-th kernel on the device computes nothing, as one that has stopped
+ * answering. */
 static bool work_stalls(tn_sim_device *d, const tn_sim_work *work) {
   if (work->kind != TN_SIM_LAUNCH) return false;
   if (!d->stalled) d->stalled = tn_sim_fault(d, TN_SIM_FAIL_STALL);
-  return d->stalled && !atomic_load(&d->released);
+  if (!d->hung) d->hung = tn_sim_fault(d, TN_SIM_FAIL_HANG);
+  return d->hung || (d->stalled && !atomic_load(&d->released));
 }
 
 tn_status tn_sim_work_run(tn_sim_queue *q, tn_sim_work *work) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/system.h"
+#include "core/plugin/context.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/training.h"
 #include "core/train/result.h"
@@ -79,13 +80,18 @@ static tn_status train_prepare(tn_train_ranks *all) {
   return TN_OK;
 }
 
+/* A run of which a thread has been left keeps everything that the thread may use, which is all. */
 static void train_release(tn_train_ranks *all) {
+  tn_run *run = all->run;
+  if (run->hung) return;
   for (int32_t r = 0; r < all->n; r++) tn_training_release(&all->trainings[r]);
   for (int32_t r = 1; r < all->n; r++) tn_arena_free(&all->other_runs[r - 1].arena);
   tn_ranks_destroy(all->ranks);
-  tn_release(&all->run->env, all->trainings);
-  tn_release(&all->run->env, all->other_runs);
-  tn_release(&all->run->env, all->outcomes);
+  tn_release(&run->env, all->trainings);
+  tn_release(&run->env, all->other_runs);
+  tn_release(&run->env, all->outcomes);
+  tn_release(&run->env, all);
+  run->ranks = 0;
 }
 
 /* ---- training ---- */
@@ -127,20 +133,40 @@ static bool train_is_nonfinite(const tn_training *t, tn_status status) {
 }
 
 /* All ranks see a loss that is not finite at the same step; other failures are passed on to the other ranks.
- */
+ * After those the rank waits for its device here: one that never ends holds this thread, which can be left,
+ * and not the thread that frees the memory. */
 static tn_status train_run_rank(void *context, int32_t rank) {
   tn_train_ranks *all = context;
   tn_training *t = &all->trainings[rank];
   tn_status status = train_rank(all, t);
   all->outcomes[rank] = status;
-  if (status != TN_OK && !train_is_nonfinite(t, status))
-    tn_ranks_fail(all->ranks, rank, &t->run->env, status);
+  if (status == TN_OK || train_is_nonfinite(t, status)) return status;
+  tn_ranks_fail(all->ranks, rank, &t->run->env, status);
+  tn_executor_drain(t->executor);
   return status;
 }
+
+/* ---- the watch ---- */
 
 static void train_abort_communicators(void *context) {
   tn_train_ranks *all = context;
   for (int32_t r = 0; r < all->n; r++) tn_comm_abort(atomic_load(&all->trainings[r].comm));
+}
+
+/* A rank's host asks in its own waits too. Elsewhere, as in a launch for which its device has no room, it
+ * cannot.
+ */
+static tn_status train_ask_communicator(void *context, tn_env *env, int32_t rank) {
+  tn_train_ranks *all = context;
+  return tn_comm_status(env, atomic_load(&all->trainings[rank].comm));
+}
+
+static void train_watch_ranks(tn_train_ranks *all) {
+  const tn_rank_watch watch = {.timeout_s = all->run->settings.distributed.timeout,
+                               .status = train_ask_communicator,
+                               .abort = train_abort_communicators,
+                               .context = all};
+  tn_ranks_watch(all->ranks, &watch);
 }
 
 /* ---- the result ---- */
@@ -182,13 +208,16 @@ static tn_status train_conclude(tn_training *t, tn_status status) {
                   tn_error_text(&t->run->env), advice, folder);
 }
 
-/* Runs the ranks. The first failure of any rank is the failure of the run. */
+/* Runs the ranks. The first failure of any rank is the failure of the run. If the thread of rank 0 is left,
+ * its observers and numbers are still its own. */
 static tn_status train_run_ranks(tn_train_ranks *all, char **json) {
   tn_training *t = &all->trainings[0];
   tn_env *env = &all->run->env;
-  tn_ranks_on_failure(all->ranks, train_abort_communicators, all);
+  train_watch_ranks(all);
   tn_status status = tn_ranks_run(all->ranks, env, train_run_rank, all);
   tn_status failure = tn_ranks_failure(all->ranks, env);
+  all->run->hung = all->run->context->kept = tn_ranks_hung(all->ranks) >= 0;
+  if (tn_ranks_hung(all->ranks) == 0) return failure;
   if (failure != TN_OK) {
     status = failure;
     t->end_reason = NULL;
@@ -203,11 +232,15 @@ static tn_status train_run_ranks(tn_train_ranks *all, char **json) {
 }
 
 tn_status tn_run_train(tn_run *run, char **json) {
-  tn_train_ranks all = {.run = run, .started_s = tn_clock_s()};
   *json = NULL;
-  tn_status status = train_prepare(&all);
-  if (status == TN_OK) status = train_run_ranks(&all, json);
-  train_release(&all);
-  run->ranks = 0;
+  if (run->hung)
+    return tn_failf(&run->env, TN_ECOMM, "a thread of an earlier training of this run has not ended");
+  tn_train_ranks *all = tn_alloc(&run->env, sizeof *all);
+  if (all == NULL) return TN_ENOMEM;
+  all->run = run;
+  all->started_s = tn_clock_s();
+  tn_status status = train_prepare(all);
+  if (status == TN_OK) status = train_run_ranks(all, json);
+  train_release(all);
   return status;
 }

@@ -1,8 +1,10 @@
 /* core/train/distributed/ranks.c: ranks as threads of one process. Gatherings use a mutex and a condition;
- * decisions of rank 0 use a ring of semaphores for each other rank. */
+ * decisions of rank 0 use a ring of semaphores for each other rank. The caller's thread runs no rank if there
+ * are several: it watches them. */
 #include "core/train/distributed/ranks.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -10,6 +12,18 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+#include "core/base/system.h"
+
+/* The time between two looks at the ranks. */
+enum { WATCH_NS = 10000000 };
+
+/* Threads that have not ended so long after a failure make the watch log it. */
+enum { LOG_AFTER_S = 2 };
+
+/* Whom a rank waits for: every other rank, or the rank of this number. */
+enum { AWAITS_ALL = -1 };
 
 /* The greatest number of decisions that rank 0 may be ahead of another rank. */
 enum { MAILBOX = 64 };
@@ -25,9 +39,13 @@ typedef struct rank_member {
   tn_rank_set *all;
   int32_t rank;
   const void *data; /* the rank's data in a gathering */
+  int64_t meetings; /* at which it has arrived; under the lock */
   rank_mailbox box;
   pthread_t thread;
-  bool started;
+  bool started, ended; /* `ended`: under the lock */
+  tn_status outcome;
+  _Atomic(int32_t) awaited; /* AWAITS_ALL or a rank, while since_s is not 0 */
+  _Atomic(double) since_s;  /* since when it waits; 0: it does not */
 } rank_member;
 
 struct tn_rank_set {
@@ -42,13 +60,15 @@ struct tn_rank_set {
   int64_t gatherings;
   tn_status status; /* of the failure that is reported */
   int32_t failed_rank;
-  bool open; /* all threads have started, or one could not be started */
+  bool open;       /* all threads have started, or one could not be started */
+  double failed_s; /* when a rank failed first */
+  bool logged;
+  int32_t hung; /* the first rank whose thread was left; -1: none */
 
   atomic_bool failed;
   tn_status (*body)(void *context, int32_t rank);
   void *context;
-  void (*abort)(void *context);
-  void *abort_context;
+  tn_rank_watch watch;
 };
 
 /* ---- making ---- */
@@ -56,6 +76,15 @@ struct tn_rank_set {
 static void ranks_init_mailbox(rank_mailbox *box) {
   sem_init(&box->filled, 0, 0);
   sem_init(&box->vacant, 0, MAILBOX);
+}
+
+/* Its times are those of tn_clock_s. */
+static void ranks_init_condition(pthread_cond_t *changed) {
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
 }
 
 tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **out) {
@@ -69,8 +98,10 @@ tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **out) {
     return TN_ENOMEM;
   }
   ranks->n = n;
+  ranks->hung = -1;
+  ranks->watch.timeout_s = HUGE_VAL;
   pthread_mutex_init(&ranks->lock, NULL);
-  pthread_cond_init(&ranks->changed, NULL);
+  ranks_init_condition(&ranks->changed);
   for (int32_t r = 0; r < n; r++) {
     ranks->members[r].all = ranks;
     ranks->members[r].rank = r;
@@ -99,10 +130,7 @@ int32_t tn_ranks_count(const tn_rank_set *ranks) { return ranks->n; }
 
 /* ---- failure ---- */
 
-void tn_ranks_on_failure(tn_rank_set *ranks, void (*abort)(void *context), void *context) {
-  ranks->abort = abort;
-  ranks->abort_context = context;
-}
+void tn_ranks_watch(tn_rank_set *ranks, const tn_rank_watch *watch) { ranks->watch = *watch; }
 
 /* Wakes every waiting rank, so that it sees the failure. */
 static void ranks_wake_all(tn_rank_set *ranks) {
@@ -120,10 +148,11 @@ void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_statu
     ranks->failed_rank = rank;
     tn_failf(&ranks->env, status, "%s", tn_error_text(env));
   }
+  if (!atomic_load(&ranks->failed)) ranks->failed_s = tn_clock_s();
   atomic_store(&ranks->failed, true);
   ranks_wake_all(ranks);
   pthread_mutex_unlock(&ranks->lock);
-  if (ranks->abort) ranks->abort(ranks->abort_context);
+  if (ranks->watch.abort) ranks->watch.abort(ranks->watch.context);
 }
 
 /* The lock must be held. */
@@ -150,61 +179,79 @@ tn_status tn_ranks_failure(tn_rank_set *ranks, tn_env *env) {
   return status;
 }
 
+/* ---- waits that the watch sees ---- */
+
+static void ranks_begin_wait(rank_member *m, int32_t awaited) {
+  atomic_store(&m->awaited, awaited);
+  atomic_store(&m->since_s, tn_clock_s());
+}
+
+static void ranks_end_wait(rank_member *m) { atomic_store(&m->since_s, 0); }
+
 /* ---- gatherings ---- */
 
 /* Returns when all ranks have arrived. The lock must be held. */
-static void ranks_meet(tn_rank_set *ranks) {
+static void ranks_meet(tn_rank_set *ranks, rank_member *m) {
   int64_t number = ranks->gatherings;
+  m->meetings++;
   if (++ranks->present == ranks->n) {
     ranks->present = 0;
     ranks->gatherings++;
     pthread_cond_broadcast(&ranks->changed);
   }
+  ranks_begin_wait(m, AWAITS_ALL);
   while (ranks->gatherings == number && !atomic_load(&ranks->failed))
     pthread_cond_wait(&ranks->changed, &ranks->lock);
+  ranks_end_wait(m);
 }
 
 /* The first meeting publishes the data, the second one ends their use. */
 tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *data, size_t bytes,
                               void *all) {
   pthread_mutex_lock(&ranks->lock);
-  ranks->members[rank].data = data;
-  ranks_meet(ranks);
+  rank_member *m = &ranks->members[rank];
+  m->data = data;
+  ranks_meet(ranks, m);
   for (int32_t r = 0; r < ranks->n && bytes > 0 && !atomic_load(&ranks->failed); r++)
     memcpy((char *)all + (size_t)r * bytes, ranks->members[r].data, bytes);
-  ranks_meet(ranks);
+  ranks_meet(ranks, m);
   pthread_mutex_unlock(&ranks->lock);
   return atomic_load(&ranks->failed) ? ranks_lost(ranks, env) : TN_OK;
 }
 
 tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, void *data, size_t bytes) {
   pthread_mutex_lock(&ranks->lock);
-  ranks->members[rank].data = data;
-  ranks_meet(ranks);
+  rank_member *m = &ranks->members[rank];
+  m->data = data;
+  ranks_meet(ranks, m);
   if (rank != 0 && bytes > 0 && !atomic_load(&ranks->failed)) memcpy(data, ranks->members[0].data, bytes);
-  ranks_meet(ranks);
+  ranks_meet(ranks, m);
   pthread_mutex_unlock(&ranks->lock);
   return atomic_load(&ranks->failed) ? ranks_lost(ranks, env) : TN_OK;
 }
 
 /* ---- decisions ---- */
 
-static void ranks_await(sem_t *semaphore) {
+static void ranks_await(rank_member *m, sem_t *semaphore, int32_t rank) {
+  if (sem_trywait(semaphore) == 0) return;
+  ranks_begin_wait(m, rank);
   while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
+  ranks_end_wait(m);
 }
 
-static void ranks_send_decision(rank_mailbox *box, int32_t decision) {
-  ranks_await(&box->vacant);
+static void ranks_send_decision(tn_rank_set *ranks, int32_t to, int32_t decision) {
+  rank_mailbox *box = &ranks->members[to].box;
+  ranks_await(&ranks->members[0], &box->vacant, to);
   box->decisions[box->sent++ % MAILBOX] = decision;
   sem_post(&box->filled);
 }
 
 tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t *decision) {
   if (rank == 0) {
-    for (int32_t r = 1; r < ranks->n; r++) ranks_send_decision(&ranks->members[r].box, *decision);
+    for (int32_t r = 1; r < ranks->n; r++) ranks_send_decision(ranks, r, *decision);
   } else {
     rank_mailbox *box = &ranks->members[rank].box;
-    ranks_await(&box->filled);
+    ranks_await(&ranks->members[rank], &box->filled, 0);
     /* a failure posts without a decision */
     if (!atomic_load(&ranks->failed)) *decision = box->decisions[box->received++ % MAILBOX];
     sem_post(&box->vacant);
@@ -212,7 +259,106 @@ tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t
   return atomic_load(&ranks->failed) ? ranks_lost(ranks, env) : TN_OK;
 }
 
+/* ---- the watch ---- */
+
+/* The rank that `m` waits for; -1: it has come. The lock must be held. */
+static int32_t watch_missing_rank(const tn_rank_set *ranks, const rank_member *m) {
+  int32_t awaited = atomic_load(&m->awaited);
+  for (int32_t r = 0; awaited == AWAITS_ALL && r < ranks->n; r++)
+    if (ranks->members[r].meetings < m->meetings) return r;
+  return awaited; /* AWAITS_ALL: it ends its wait */
+}
+
+/* TN_ECOMM if the member waits for another rank for longer than the limit. */
+static tn_status watch_check_wait(tn_rank_set *ranks, tn_env *env, const rank_member *m) {
+  double since = atomic_load(&m->since_s), limit = ranks->watch.timeout_s;
+  if (since == 0 || tn_clock_s() - since < limit) return TN_OK;
+  pthread_mutex_lock(&ranks->lock);
+  int32_t missing = watch_missing_rank(ranks, m);
+  bool same_wait = atomic_load(&m->since_s) == since;
+  pthread_mutex_unlock(&ranks->lock);
+  if (missing < 0 || !same_wait) return TN_OK;
+  return tn_failf(env, TN_ECOMM, "rank %d did not come to an exchange between the ranks within %g s",
+                  (int)missing, limit);
+}
+
+static void watch_check_member(tn_rank_set *ranks, int32_t rank) {
+  const tn_rank_watch *watch = &ranks->watch;
+  tn_error_record record;
+  tn_env env;
+  tn_error_record_init(&env, &record, &ranks->env);
+  tn_status status = watch->status != NULL ? watch->status(watch->context, &env, rank) : TN_OK;
+  if (status == TN_OK) status = watch_check_wait(ranks, &env, &ranks->members[rank]);
+  if (status != TN_OK) tn_ranks_fail(ranks, rank, &env, status);
+}
+
+/* The first rank whose thread runs; -1: all have ended. The lock must be held. */
+static int32_t watch_running_rank(const tn_rank_set *ranks) {
+  for (int32_t r = 0; r < ranks->n; r++)
+    if (ranks->members[r].started && !ranks->members[r].ended) return r;
+  return -1;
+}
+
+/* The lock must be held. */
+static void watch_pause(tn_rank_set *ranks) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += WATCH_NS;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until);
+}
+
+static void watch_look(tn_rank_set *ranks) {
+  for (int32_t r = 0; r < ranks->n && !atomic_load(&ranks->failed); r++) watch_check_member(ranks, r);
+}
+
+/* Logs a failure while threads still run, since its return may take the whole limit. The lock must be held.
+ */
+static void watch_log_failure(tn_rank_set *ranks, int32_t running) {
+  ranks->logged = true;
+  tn_logf(&ranks->env, TN_LOG_WARN, "rank %d: %s; the thread of rank %d has %g s to end",
+          (int)ranks->failed_rank, tn_error_text(&ranks->env), (int)running, ranks->watch.timeout_s);
+}
+
+/* Whether the time that the threads have after a failure is over. The lock must be held. */
+static bool watch_gives_up(tn_rank_set *ranks, int32_t running) {
+  if (!atomic_load(&ranks->failed)) return false;
+  double seconds = tn_clock_s() - ranks->failed_s;
+  if (seconds >= LOG_AFTER_S && !ranks->logged) watch_log_failure(ranks, running);
+  return seconds >= ranks->watch.timeout_s;
+}
+
+/* Returns when all threads have ended, or, after a failure, when the time for that is over. */
+static void watch_until_end(tn_rank_set *ranks) {
+  pthread_mutex_lock(&ranks->lock);
+  for (int32_t running; (running = watch_running_rank(ranks)) >= 0;) {
+    if (watch_gives_up(ranks, running)) break;
+    watch_pause(ranks);
+    pthread_mutex_unlock(&ranks->lock);
+    watch_look(ranks);
+    pthread_mutex_lock(&ranks->lock);
+  }
+  ranks->hung = watch_running_rank(ranks);
+  if (ranks->hung >= 0)
+    tn_failf(&ranks->env, ranks->status,
+             "%s; the thread of rank %d has not ended %g s after that, and what the run uses is not freed",
+             tn_error_text(&ranks->env), (int)ranks->hung, ranks->watch.timeout_s);
+  pthread_mutex_unlock(&ranks->lock);
+}
+
+int32_t tn_ranks_hung(const tn_rank_set *ranks) { return ranks->hung; }
+
 /* ---- threads ---- */
+
+static void ranks_end_member(rank_member *m, tn_status outcome) {
+  tn_rank_set *ranks = m->all;
+  pthread_mutex_lock(&ranks->lock);
+  m->outcome = outcome;
+  m->ended = true;
+  pthread_cond_broadcast(&ranks->changed);
+  pthread_mutex_unlock(&ranks->lock);
+}
 
 static void *ranks_run_member(void *arg) {
   rank_member *m = arg;
@@ -220,7 +366,7 @@ static void *ranks_run_member(void *arg) {
   pthread_mutex_lock(&ranks->lock);
   while (!ranks->open) pthread_cond_wait(&ranks->changed, &ranks->lock);
   pthread_mutex_unlock(&ranks->lock);
-  if (!atomic_load(&ranks->failed)) ranks->body(ranks->context, m->rank);
+  ranks_end_member(m, atomic_load(&ranks->failed) ? TN_ECOMM : ranks->body(ranks->context, m->rank));
   return NULL;
 }
 
@@ -230,28 +376,48 @@ static tn_status ranks_start_threads(tn_rank_set *ranks, tn_env *env) {
   int error = 0;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (int32_t r = 1; r < ranks->n && error == 0; r++) {
+  for (int32_t r = 0; r < ranks->n && error == 0; r++) {
     error = pthread_create(&ranks->members[r].thread, NULL, ranks_run_member, &ranks->members[r]);
     ranks->members[r].started = error == 0;
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (error == 0) return TN_OK;
+  ranks->failed_s = tn_clock_s();
   atomic_store(&ranks->failed, true);
-  return tn_failf(env, TN_EUNAVAILABLE, "cannot start %d threads, one for each device beside the first: %s",
-                  (int)ranks->n - 1, strerror(error));
+  return tn_failf(env, TN_EUNAVAILABLE, "cannot start %d threads, one for each device: %s", (int)ranks->n,
+                  strerror(error));
+}
+
+/* A thread that has not ended is left: it may run on, in memory that nothing frees. */
+static void ranks_join_threads(tn_rank_set *ranks) {
+  for (int32_t r = 0; r < ranks->n; r++) {
+    rank_member *m = &ranks->members[r];
+    if (!m->started) continue;
+    pthread_mutex_lock(&ranks->lock);
+    bool ended = m->ended;
+    pthread_mutex_unlock(&ranks->lock);
+    if (ended)
+      pthread_join(m->thread, NULL);
+    else
+      pthread_detach(m->thread);
+  }
+}
+
+static tn_status ranks_run_threads(tn_rank_set *ranks, tn_env *env) {
+  tn_status status = ranks_start_threads(ranks, env);
+  pthread_mutex_lock(&ranks->lock);
+  ranks->open = true;
+  pthread_cond_broadcast(&ranks->changed);
+  pthread_mutex_unlock(&ranks->lock);
+  watch_until_end(ranks);
+  ranks_join_threads(ranks);
+  if (status != TN_OK) return status;
+  return ranks->hung == 0 ? TN_ECOMM : ranks->members[0].outcome;
 }
 
 tn_status tn_ranks_run(tn_rank_set *ranks, tn_env *env, tn_status (*body)(void *context, int32_t rank),
                        void *context) {
   ranks->body = body;
   ranks->context = context;
-  tn_status status = ranks_start_threads(ranks, env);
-  pthread_mutex_lock(&ranks->lock);
-  ranks->open = true;
-  pthread_cond_broadcast(&ranks->changed);
-  pthread_mutex_unlock(&ranks->lock);
-  if (status == TN_OK) status = body(context, 0);
-  for (int32_t r = 1; r < ranks->n; r++)
-    if (ranks->members[r].started) pthread_join(ranks->members[r].thread, NULL);
-  return status;
+  return ranks->n == 1 ? body(context, 0) : ranks_run_threads(ranks, env);
 }

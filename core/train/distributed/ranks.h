@@ -3,7 +3,8 @@
  * only ranks.c depends on that.
  *
  * All ranks make the same calls in the same order. When a rank fails, the waiting and all later calls of the
- * other ranks return TN_ECOMM with its number and message. */
+ * other ranks return TN_ECOMM with its number and message. A rank that does not come to a call is named in
+ * the same way, after the time of the watch. */
 #ifndef TN_CORE_TRAIN_DISTRIBUTED_RANKS_H
 #define TN_CORE_TRAIN_DISTRIBUTED_RANKS_H
 
@@ -15,10 +16,33 @@ tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **ranks);
 void tn_ranks_destroy(tn_rank_set *ranks);
 int32_t tn_ranks_count(const tn_rank_set *ranks);
 
-/* Runs `body` once for each rank in parallel, rank 0 on the caller's thread, and returns when all have ended.
- * TN_EUNAVAILABLE: a thread could not be started, and no body has run to its end. */
+/* The caller's part while ranks run. */
+typedef struct tn_rank_watch {
+  /* Seconds that a rank may wait for another one in the exchanges below, and that the ranks have to end after
+   * a failure. Without a watch there is no limit. */
+  double timeout_s;
+  /* The state of the rank's device beside the rank's own waits; asked every 10 ms, on the caller's thread.
+   * NULL: there is none. A failure is recorded as one of the rank. */
+  tn_status (*status)(void *context, tn_env *env, int32_t rank);
+  /* Called after a failure, on the thread that has recorded it, so that pending waits of other ranks end
+   * soon. */
+  void (*abort)(void *context);
+  void *context;
+} tn_rank_watch;
+
+/* Called before tn_ranks_run. */
+void tn_ranks_watch(tn_rank_set *ranks, const tn_rank_watch *watch);
+
+/* Runs `body` once for each rank in parallel, and returns when all have ended, with the status of rank 0. A
+ * single rank runs on the caller's thread, each of several on a thread of its own while the caller watches.
+ * TN_EUNAVAILABLE: a thread could not be started, and no body has run to its end.
+ *
+ * A rank that has not ended within the watch's limit after a failure is left: its thread is detached, and may
+ * still use `ranks`, `context` and all that the body uses. The caller frees none of that. */
 tn_status tn_ranks_run(tn_rank_set *ranks, tn_env *env, tn_status (*body)(void *context, int32_t rank),
                        void *context);
+/* The first rank that was left; -1: none. */
+int32_t tn_ranks_hung(const tn_rank_set *ranks);
 
 /* All-gather: copies `bytes` bytes of every rank to all ranks; those of rank r are at all + r * bytes. */
 tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *mine, size_t bytes,
@@ -38,9 +62,6 @@ tn_status tn_ranks_compare_plans(tn_rank_set *ranks, tn_env *env, int32_t rank, 
 /* Records a failure of the rank, with the message in env. The first failure is reported, except that any
  * other status replaces TN_ECOMM, which may be its consequence. */
 void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status);
-/* `abort` runs on the thread of a rank that fails, so that pending waits of other ranks end soon. Set before
- * tn_ranks_run. */
-void tn_ranks_on_failure(tn_rank_set *ranks, void (*abort)(void *context), void *context);
 /* The failure as the status of the run, with "rank 2: ..." in env; TN_OK: no rank has failed. TN_EDEVICE of
  * one of several ranks becomes TN_ECOMM. */
 tn_status tn_ranks_failure(tn_rank_set *ranks, tn_env *env);

@@ -78,7 +78,8 @@ static const tn_option distributed_rows[] = {
     TN_OPT(tn_distributed_section, devices, TN_OPT_TEXT, "1", NULL,
            "how many devices train together, or all"),
     TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "> 0",
-           "how long to wait for a rank before it counts as lost"),
+           "how long a rank may keep the others waiting, in a collective, an exchange or at the end after a "
+           "failure, before it counts as lost"),
     TN_OPT(tn_distributed_section, bucket, TN_OPT_SIZE, "25MiB", ">= 4",
            "gradients are summed over devices in pieces of this size, each as soon as it is complete"),
     TN_OPT(tn_distributed_section, reduce_dtype, TN_OPT_ENUM, "f32", "f32|bf16|f16",

@@ -6,9 +6,10 @@
  * close.
  *
  * Failure. A rank that does not come to a collective within timeout_s, or whose part fails, is named by
- * `status` on every other rank: TN_ECOMM, with the number of that rank. The host asks for it in every wait
- * for a stream, at least every 10 ms, and once more when the wait has ended; after a failure it calls abort.
- * A collective that has failed ends as failed work of its stream, or, after abort, as work that is done with
+ * `status` on every other rank: TN_ECOMM, with the number of that rank. The host asks for it every 10 ms,
+ * from another thread than the rank's, more often in every wait for a stream, and once more when the wait has
+ * ended; after a failure it calls abort, and for a rank whose thread does not end it never calls close. A
+ * collective that has failed ends as failed work of its stream, or, after abort, as work that is done with
  * undefined results. Order: sums are added in the same order every time, so results have the same bits. */
 #ifndef TENON_PLUGIN_COMMUNICATOR_H
 #define TENON_PLUGIN_COMMUNICATOR_H

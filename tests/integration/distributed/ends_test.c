@@ -230,6 +230,68 @@ static void a_collective_that_was_given_up_is_no_good_step(void **state) {
   assert_false(file_exists("o/run/checkpoints/last"));
 }
 
+/* A rank that is waited for outside of collectives, or whose host is held in a launch, for which its full
+ * device has no room. `silent`: collectives that no host gives up never end. */
+static void named(int devices, int rank, const char *what, const char *more) {
+  char says[96];
+  time_t start = time(NULL);
+  snprintf(says, sizeof says, "rank %d did not come to %s", rank, what);
+  assert_int_equal(
+      program_run("train model.ini --output o --set backend.use=sim --set distributed.timeout=2s "
+                  "--set backend.sim.devices=%d --set distributed.devices=%d %s",
+                  devices, devices, more),
+      77);
+  if (strstr(program_err, says) == NULL) fail_msg("expected '%s': %s", says, program_err);
+  assert_true(time(NULL) - start < 20);
+}
+
+static void a_rank_that_stops_before_the_first_collective_is_named(void **state) {
+  (void)state;
+  static const char exchange[] = "an exchange between the ranks within 2 s";
+  file_write("model.ini", nets_lenet);
+  named(2, 1, exchange, "--set backend.sim.fail=stall:1@1");
+  named(2, 0, exchange, "--set backend.sim.fail=stall:1@0");
+  named(4, 2, exchange, "--set backend.sim.fail=stall:5@2 --set communicator.sim.failure=status");
+}
+
+static void hosts_that_wait_for_room_on_their_devices_are_ended(void **state) {
+  (void)state;
+  static const char full[] = "--set backend.sim.queue=4 --set communicator.sim.failure=status "
+                             "--set backend.sim.fail=stall:%d@%d";
+  char more[160];
+  file_write("model.ini", nets_lenet);
+  snprintf(more, sizeof more, full, 40, 1);
+  named(2, 1, "'all_reduce", more);
+  snprintf(more, sizeof more, full, 200, 0);
+  named(2, 0, "'all_reduce", more);
+}
+
+/* The thread of the rank never ends: the others have two more seconds, and the process ends without it. */
+static void left(int rank, const char *more) {
+  char says[64];
+  named(2, rank, "", more);
+  snprintf(says, sizeof says, "the thread of rank %d has not ended 2 s after that", rank);
+  if (strstr(program_err, says) == NULL) fail_msg("expected '%s': %s", says, program_err);
+}
+
+static void a_device_that_never_ends_does_not_keep_the_process(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  left(1, "--set backend.sim.fail=hang:3@1");
+  left(0, "--set backend.sim.fail=hang:3@0");
+  left(1, "--set backend.sim.fail=hang:60@1 --set communicator.sim.failure=status");
+  left(0, "--set backend.sim.fail=hang:700@0 --set backend.capture=no");
+}
+
+/* Without shuffling, samples 16 to 19 are read for rank 0, and 20 to 23 for rank 1. */
+static void a_host_that_never_comes_back_does_not_keep_the_process(void **state) {
+  (void)state;
+  nets_write_steady(STEADY, "stuck = 20");
+  left(1, "");
+  nets_write_steady(STEADY, "stuck = 17");
+  left(0, "");
+}
+
 static void a_loss_that_is_not_finite_ends_the_run_on_all(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
@@ -255,6 +317,10 @@ int main(void) {
       CASE(a_device_that_fails_ends_the_run_on_all),
       CASE(a_rank_that_stops_answering_is_named_within_the_timeout),
       CASE(a_collective_that_was_given_up_is_no_good_step),
+      CASE(a_rank_that_stops_before_the_first_collective_is_named),
+      CASE(hosts_that_wait_for_room_on_their_devices_are_ended),
+      CASE(a_device_that_never_ends_does_not_keep_the_process),
+      CASE(a_host_that_never_comes_back_does_not_keep_the_process),
       CASE(a_loss_that_is_not_finite_ends_the_run_on_all),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* Several devices, each with a part of the batch, train to the weights of one device with the whole batch. */
 #include "nets.h"
 
+#include "steady.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -255,6 +257,105 @@ static void a_short_last_batch(void **state) {
   }
 }
 
+/* ---- several steps in a launch ---- */
+
+/* The losses of all steps and validations, one a line. */
+static void read_losses(const char *folder, char *text, size_t size) {
+  char path[64];
+  size_t n = 0;
+  snprintf(path, sizeof path, "%s/run/metrics.jsonl", folder);
+  text[0] = '\0';
+  for (char *line = strtok(file_read(path, NULL), "\n"); line; line = strtok(NULL, "\n")) {
+    const char *loss = strstr(line, "\"loss\"");
+    if (loss != NULL) n += (size_t)snprintf(text + n, size - n, "%.*s\n", (int)strcspn(loss, ",}"), loss);
+    assert_true(n < size);
+  }
+  assert_true(n > 0);
+}
+
+/* 20 steps, 8 in an epoch, a checkpoint after every 5th: single steps are left over at all of these ends. */
+static void the_steps_of_one_launch_are_those_of_many(void **state) {
+  (void)state;
+  static char alone[1 << 14], together[1 << 14];
+  char more[160];
+  file_write("model.ini", nets_lenet);
+  nets_train("alone", 2, "--set run.steps_per_launch=1 --set run.save_every=5");
+  read_losses("alone", alone, sizeof alone);
+  for (int i = 0; i < 3; i++) {
+    static const char *const orders[] = {eager, lazy, any};
+    snprintf(more, sizeof more, "--set run.steps_per_launch=%d --set run.save_every=5 %s", 2 + i, orders[i]);
+    nets_train("together", 2, more);
+    read_losses("together", together, sizeof together);
+    assert_string_equal(together, alone);
+    checkpoints_equal("together", "alone");
+    assert_int_equal(system("rm -rf together"), 0);
+  }
+  nets_train("together", 4, "--set run.steps_per_launch=4"); /* another number of ranks */
+  nets_compare("several steps on four devices", "together", "alone", NETS_BAND);
+}
+
+/* The kernel late_matmul is the cheapest and cannot be prepared, on any rank: all compile their programs
+ * again, and record their captures of several steps from these. */
+static void declined_kernels_leave_several_steps_a_launch(void **state) {
+  (void)state;
+  char text[4096];
+  snprintf(text, sizeof text, "%s[plugins]\nload = " LATE "\n", nets_lenet);
+  file_write("model.ini", nets_lenet);
+  nets_train("plain", 2, "--set run.steps_per_launch=1");
+  file_write("model.ini", text);
+  for (int steps = 1; steps <= 4; steps *= 4) {
+    char more[64];
+    snprintf(more, sizeof more, "--set run.steps_per_launch=%d --verbose", steps);
+    nets_train("declined", 2, more);
+    assert_non_null(strstr(program_err, "kernel late_matmul second declined when it was prepared"));
+    assert_null(strstr(program_err, "enqueued one by one"));
+    checkpoints_equal("declined", "plain");
+    assert_int_equal(system("rm -rf declined"), 0);
+  }
+}
+
+/* ---- statistics over the ranks ---- */
+
+/* Mean and unbiased variance of a channel over the first batch of 8. */
+static void steady_moments(int64_t channel, double center, double *mean, double *variance) {
+  double n = 8.0 * STEADY_PLANE, sum = 0, squares = 0;
+  for (int64_t i = 0; i < 8 * STEADY_PLANE; i++) {
+    int64_t at = channel * STEADY_PLANE + i % STEADY_PLANE;
+    double x = (double)steady_value(i / STEADY_PLANE, at, center) - center;
+    sum += x;
+    squares += x * x;
+  }
+  *mean = center + sum / n;
+  *variance = (squares - sum * sum / n) / (n - 1);
+}
+
+/* The samples lie 1000 standard deviations from zero; with momentum = 1 the running statistics are the
+ * batch's. */
+static void statistics_far_from_zero_keep_their_digits(void **state) {
+  (void)state;
+  nets_write_steady(STEADY, "mean = 1000");
+  for (int devices = 1; devices <= 4; devices *= 2) {
+    size_t n, m;
+    nets_train("far", devices, "--set run.max_steps=1");
+    float *means = nets_values("far", "bn.running_mean", &n),
+          *variances = nets_values("far", "bn.running_var", &m);
+    assert_true(n == STEADY_CHANNELS && m == STEADY_CHANNELS);
+    for (size_t c = 0; c < n; c++) {
+      double mean, variance;
+      steady_moments((int64_t)c, 1000, &mean, &variance);
+      double off = fabs((double)variances[c] - variance) / variance;
+      print_message("%d devices, channel %zu: mean %.9g, variance %.9g, off by %.2g\n", devices, c,
+                    (double)means[c], (double)variances[c], off);
+      assert_true(variance > 0.8 && variance < 1.2);
+      assert_true(off <= 1e-5);
+      assert_true(fabs((double)means[c] - mean) <= 1e-4); /* an f32 of this size has steps of 6e-5 */
+    }
+    free(means);
+    free(variances);
+    assert_int_equal(system("rm -rf far"), 0);
+  }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
 int main(void) {
@@ -276,6 +377,9 @@ int main(void) {
       CASE(scaled_losses_are_reduced_in_half_precision),
       CASE(a_sum_that_overflows_changes_no_parameter),
       CASE(a_short_last_batch),
+      CASE(the_steps_of_one_launch_are_those_of_many),
+      CASE(declined_kernels_leave_several_steps_a_launch),
+      CASE(statistics_far_from_zero_keep_their_digits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "configs.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- configurations ---- */
 
@@ -98,6 +99,22 @@ const char nets_dropout[] =
     "loss = cross_entropy\nmetrics = accuracy\n"
     "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n";
 
+void nets_write_steady(const char *plugin, const char *source) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           "[run]\nname = run\nseed = 3\nepochs = 20\nmax_steps = 20\n"
+           "[data]\nsource = steady\n%s\nshuffle = no\nbatch = 8\nworkers = 1\n"
+           "[model]\ninputs = image: f32[3, 6, 6]\nlayers =\n"
+           "    bn:  batch_norm(sync=yes, momentum=1)\n"
+           "         flatten\n"
+           "    fc:  linear(4)\n"
+           "loss = cross_entropy\n"
+           "[optimizer]\ntype = sgd\nlr = 0.05\n"
+           "[plugins]\nload = %s\n",
+           source, plugin);
+  file_write("model.ini", text);
+}
+
 /* ---- runs ---- */
 
 const json_t *nets_train(const char *folder, int devices, const char *more) {
@@ -160,6 +177,17 @@ static double difference(const file *a, const file *b, const char *name) {
     scale = fmax(scale, fabs((double)element(y, i)));
   }
   return scale > 0 ? most / scale : most;
+}
+
+float *nets_values(const char *folder, const char *name, size_t *n) {
+  file f = open_file(folder);
+  const float *v = floats_of(&f, name, n);
+  float *values = malloc(*n * sizeof *values);
+  assert_non_null(v);
+  assert_non_null(values);
+  memcpy(values, (const char *)v, *n * sizeof *values);
+  json_decref(f.header);
+  return values;
 }
 
 double nets_difference(const char *a, const char *b, const char *name) {

@@ -8,6 +8,10 @@
 /* Configurations with a batch of 8, which a run may override. */
 extern const char nets_lenet[], nets_transformer[], nets_resnet[], nets_two_losses[], nets_dropout[];
 
+/* Writes model.ini: a batch_norm(sync=yes), named bn, over the samples of the source `steady` in their order.
+ * `plugin`: the source's file; `source`: its options. */
+void nets_write_steady(const char *plugin, const char *source);
+
 /* `tenon train model.ini` on a number of sim devices, into `folder`: the checkpoint is
  * FOLDER/run/checkpoints/last. `more`: further arguments. The run must succeed. */
 const json_t *nets_train(const char *folder, int devices, const char *more);
@@ -18,6 +22,9 @@ void nets_compare(const char *what, const char *a, const char *b, double limit);
 
 /* The same for one tensor. */
 double nets_difference(const char *a, const char *b, const char *name);
+
+/* The elements of an f32 tensor of a checkpoint; the caller frees them. */
+float *nets_values(const char *folder, const char *name, size_t *n);
 
 /* A bound on accumulated rounding: sums over ranks have another order. */
 #define NETS_BAND 1e-5

@@ -77,6 +77,17 @@ static void text_and_json_have_the_bytes_of_collectives(void **state) {
   assert_null(strstr(program_out, "devices; each"));
 }
 
+/* The statistics of all ranks are gathered at once; behind inputs there is no gradient to exchange. */
+static void batch_norm_over_the_ranks_has_one_collective_each_way(void **state) {
+  (void)state;
+  nets_write_steady(STEADY, "mean = 0");
+  assert_true(program_number(program_json(0, plan_command, ""), "collectives") == 3 + 1);
+  assert_int_equal(program_run(plan_command, "--dump-after memory"), 0);
+  assert_non_null(strstr(program_out, "= all_gather "));
+  file_write("model.ini", nets_resnet); /* 8 of them */
+  assert_true(program_number(program_json(0, plan_command, ""), "collectives") == 3 + 8 * 2);
+}
+
 /* ---- captured ---- */
 
 /* Each seed is another order of the streams of all devices. Sums have one order, so results have the same
@@ -204,6 +215,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(buckets_are_reduced_beside_backward),
       CASE(text_and_json_have_the_bytes_of_collectives),
+      CASE(batch_norm_over_the_ranks_has_one_collective_each_way),
       CASE(a_captured_step_replays_in_every_order),
       CASE(a_distributed_step_is_captured_as_a_whole),
       CASE(captured_launches_surround_what_cannot_be_captured),

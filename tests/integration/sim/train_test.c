@@ -179,6 +179,37 @@ static void batches_of_one_launch_are_copied_at_once(void **state) {
   assert_true(copies_of_two_epochs("auto") <= 24 + 2);
 }
 
+typedef struct counts {
+  int launches, replays;
+} counts;
+
+static counts count_launches(const char *more) {
+  counts c = {0, 0};
+  assert_int_equal(program_run("train model.ini --output o --set run.epochs=2 --set backend.use=sim "
+                               "--set data.valid.epoch=20 --verbose %s",
+                               more),
+                   0);
+  const char *line = strstr(program_err, " beside computing; ");
+  assert_non_null(line);
+  assert_int_equal(sscanf(line, " beside computing; %d launches, %d replays", &c.launches, &c.replays), 2);
+  return c;
+}
+
+/* Of 24 steps the first is launched; 23 are replayed one by one, or 3 and then 5 launches of 4. The second of
+ * two validation batches is replayed as well. */
+static void the_steps_of_one_launch_are_one_replay(void **state) {
+  (void)state;
+  file_write("model.ini", lenet);
+  counts plain = count_launches("--set backend.capture=no --set run.steps_per_launch=4"),
+         one = count_launches("--set run.steps_per_launch=1"),
+         four = count_launches("--set run.steps_per_launch=4");
+  assert_int_equal(plain.replays, 0);
+  assert_int_equal(one.replays, 23 + 1);
+  assert_int_equal(four.replays, 3 + 5 + 1);
+  assert_int_equal(four.launches, one.launches);
+  assert_true(plain.launches > 10 * one.launches);
+}
+
 /* The limit on launches suffices where a step is launched once and then replayed, but not where every step is
  * launched. */
 static void a_captured_step_is_launched_once(void **state) {
@@ -275,6 +306,7 @@ int main(void) {
       CASE(several_steps_a_launch_give_the_bits_of_one),
       CASE(a_number_of_steps_that_is_wrong_is_refused_with_its_line),
       CASE(batches_of_one_launch_are_copied_at_once),
+      CASE(the_steps_of_one_launch_are_one_replay),
       CASE(a_captured_step_is_launched_once),
       CASE(a_dropped_wait_of_the_loop_is_detected),
       CASE(a_dropped_copy_of_the_loop_is_detected),

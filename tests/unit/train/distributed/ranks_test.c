@@ -2,6 +2,8 @@
 #include "tests/unit/train/rig.h"
 
 #include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "core/train/distributed/ranks.h"
 
@@ -13,7 +15,8 @@ typedef struct meeting {
   tn_env env[RANKS];
   tn_error_record records[RANKS];
   uint64_t hash[RANKS];
-  int32_t fails; /* the rank that fails; -1: no rank */
+  int32_t fails; /* the rank that fails, or stays away; -1: no rank */
+  int decides;   /* the others decide, and do not gather */
   tn_status outcomes[RANKS];
 } meeting;
 
@@ -110,6 +113,90 @@ static void waiting_ranks_receive_the_failure_of_another(void **state) {
   }
 }
 
+/* ---- ranks that stay away ---- */
+
+static void watch(meeting *m) {
+  const tn_rank_watch watch = {.timeout_s = 0.2};
+  tn_ranks_watch(m->ranks, &watch);
+}
+
+/* Rank m->fails comes to no exchange until the others have failed. */
+static tn_status stay_away(void *context, int32_t rank) {
+  meeting *m = context;
+  int32_t decision = rank == 0 ? 7 : 0;
+  tn_status status = TN_OK;
+  if (rank == m->fails) {
+    struct timespec moment = {0, 1000000};
+    while (tn_ranks_failure(m->ranks, &m->env[rank]) == TN_OK) nanosleep(&moment, NULL);
+    return conclude(m, rank, TN_OK);
+  }
+  if (m->decides)
+    while (status == TN_OK) status = tn_ranks_decide(m->ranks, &m->env[rank], rank, &decision);
+  else
+    status = tn_ranks_all_gather(m->ranks, &m->env[rank], rank, NULL, 0, NULL);
+  return conclude(m, rank, status);
+}
+
+static void a_rank_that_stays_away_is_named_after_the_timeout(void **state) {
+  (void)state;
+  for (int32_t rank = 0; rank < RANKS; rank++)
+    for (int decides = 0; decides < 2; decides++) {
+      meeting m = open_meeting();
+      char text[96];
+      m.fails = rank;
+      m.decides = decides;
+      watch(&m);
+      run(&m, stay_away);
+      snprintf(text, sizeof text, "rank %d did not come to an exchange between the ranks within 0.2 s",
+               (int)rank);
+      rig_expect_error(tn_ranks_failure(m.ranks, &R.env), TN_ECOMM, text);
+      assert_int_equal(tn_ranks_hung(m.ranks), -1);
+      for (int32_t r = 0; r < RANKS; r++) assert_int_equal(m.outcomes[r], r == rank ? TN_OK : TN_ECOMM);
+      tn_ranks_destroy(m.ranks);
+    }
+}
+
+/* The state of a rank that its host does not ask for. */
+static tn_status lost_device(void *context, tn_env *env, int32_t rank) {
+  return rank == ((meeting *)context)->fails ? tn_failf(env, TN_ECOMM, "the device is lost") : TN_OK;
+}
+
+static void the_state_of_a_busy_rank_is_asked_for(void **state) {
+  (void)state;
+  meeting m = open_meeting();
+  const tn_rank_watch watch = {.timeout_s = 60, .status = lost_device, .context = &m};
+  m.fails = 2;
+  tn_ranks_watch(m.ranks, &watch);
+  run(&m, stay_away);
+  rig_expect_error(tn_ranks_failure(m.ranks, &R.env), TN_ECOMM, "rank 2: the device is lost");
+  tn_ranks_destroy(m.ranks);
+}
+
+static tn_status never_end(void *context, int32_t rank) {
+  meeting *m = context;
+  if (rank == m->fails)
+    for (;;) pause();
+  return conclude(m, rank, tn_ranks_all_gather(m->ranks, &m->env[rank], rank, NULL, 0, NULL));
+}
+
+/* The memory of these ranks is never freed. */
+static void a_thread_that_never_ends_is_left(void **state) {
+  (void)state;
+  static meeting m[RANKS];
+  for (int32_t rank = 0; rank < RANKS; rank++) {
+    int64_t before = R.blocks;
+    m[rank] = open_meeting();
+    m[rank].fails = rank;
+    watch(&m[rank]);
+    run(&m[rank], never_end);
+    assert_int_equal(tn_ranks_hung(m[rank].ranks), rank);
+    char text[96];
+    snprintf(text, sizeof text, "the thread of rank %d has not ended 0.2 s after that", (int)rank);
+    rig_expect_error(tn_ranks_failure(m[rank].ranks, &R.env), TN_ECOMM, text);
+    R.blocks = before;
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(equal_plans_pass, rig_open, rig_close),
@@ -117,6 +204,9 @@ int main(void) {
                                       rig_close),
       cmocka_unit_test_setup_teardown(ranks_gather_broadcast_and_follow_decisions, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(waiting_ranks_receive_the_failure_of_another, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(a_rank_that_stays_away_is_named_after_the_timeout, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(the_state_of_a_busy_rank_is_asked_for, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(a_thread_that_never_ends_is_left, rig_open, rig_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
