@@ -56,7 +56,8 @@ static void cpu_device_parallel(tn_env *env, void *device, int64_t chunks,
 }
 
 static const tn_option options[] = {
-    TN_OPT(tn_cpu_options, threads, TN_OPT_INT, "0", "[0, 1024]", "threads of the device; 0: all processors that the process may use"),
+    TN_OPT(tn_cpu_options, threads, TN_OPT_INT, "0", "[0, 1024]",
+           "threads of the device; 0: all processors that the process may use"),
     TN_OPT(tn_cpu_options, pin, TN_OPT_INTS, "[]", ">= 0", "the processors of the threads, in their order"),
     TN_OPT(tn_cpu_options, cache, TN_OPT_TEXT, "", NULL, "folder for measured rates"),
     TN_OPT(tn_cpu_options, bandwidth, TN_OPT_ENUM, "estimated", "estimated|measured",

@@ -45,7 +45,7 @@ static tn_status sim_backend_properties(tn_env *env, void *backend, int32_t inde
                                        .threads = (int32_t)b->options.threads,
                                        .processors = (int32_t)b->options.threads,
                                        .memory_bytes = b->options.memory, /* 0: the host's */
-                                       .free_bytes = b->options.memory, /* devices do not share it */
+                                       .free_bytes = b->options.memory,   /* devices do not share it */
                                        .bytes_per_s = 1e10,
                                        .vector_flops_per_s = 2e10 * (double)b->options.threads,
                                        .launch_s = 1e-5,

@@ -1,11 +1,11 @@
 /* core/base/cgroup.c: quotas and memory limits of the control groups of this process.
  *
  * By Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst and scheduler/sched-bwc.rst of Linux:
- * version 2 has one folder tree; cpu.max holds "QUOTA PERIOD" in microseconds, or "max PERIOD", and memory.max
- * bytes or "max". Version 1 has a tree for each controller; cpu.cfs_quota_us is -1 without a quota, and
- * memory.limit_in_bytes nearly 2^63 without a limit. A limit of a folder holds for all folders in it. In a
- * container the path of the process may name folders that only the host sees; the root of the mount is then
- * the container's own group. */
+ * version 2 has one folder tree; cpu.max holds "QUOTA PERIOD" in microseconds, or "max PERIOD", and
+ * memory.max bytes or "max". Version 1 has a tree for each controller; cpu.cfs_quota_us is -1 without a
+ * quota, and memory.limit_in_bytes nearly 2^63 without a limit. A limit of a folder holds for all folders in
+ * it. In a container the path of the process may name folders that only the host sees; the root of the mount
+ * is then the container's own group. */
 #include "core/base/cgroup.h"
 
 #include <limits.h>
@@ -49,8 +49,8 @@ static bool cgroup_lists(const char *controllers, const char *controller) {
   return false;
 }
 
-/* A line of /proc/self/cgroup is NUMBER:CONTROLLERS:PATH; version 2 has number 0 and no controllers. The tree of
- * a controller of version 1 has its name, by a link where several controllers share it ("cpu,cpuacct"). */
+/* A line of /proc/self/cgroup is NUMBER:CONTROLLERS:PATH; version 2 has number 0 and no controllers. The tree
+ * of a controller of version 1 has its name, by a link where several controllers share it ("cpu,cpuacct"). */
 static void cgroup_visit_line(const cgroup_walk *w, char *line) {
   char root[PATH_MAX];
   char *controllers = strchr(line, ':');

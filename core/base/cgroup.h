@@ -10,7 +10,8 @@
 
 typedef struct tn_cgroup_memory {
   int64_t limit; /* bytes; 0 where no group has a limit */
-  int64_t room;  /* the least of what the groups can still allocate, at least 1; 0 where no group has a limit */
+  int64_t
+      room; /* the least of what the groups can still allocate, at least 1; 0 where no group has a limit */
 } tn_cgroup_memory;
 
 /* Processors that the least CPU quota grants, rounded up; 0 where no group has a quota. */

@@ -1,5 +1,5 @@
-/* core/plugin/open_backend.h: what the host fills in around `open` and `properties` of a backend. Every caller of
- * the two goes through here. */
+/* core/plugin/open_backend.h: what the host fills in around `open` and `properties` of a backend. Every
+ * caller of the two goes through here. */
 #ifndef TN_CORE_PLUGIN_OPEN_BACKEND_H
 #define TN_CORE_PLUGIN_OPEN_BACKEND_H
 
@@ -9,8 +9,8 @@
 /* The option `name` of a backend if it has this type; else NULL. */
 const tn_option *tn_backend_option(const tn_options *options, const char *name, uint32_t type);
 
-/* Ends the filling of a backend's options, before `open`: 0 threads become the processors that this process may
- * use, or as many as the option's range allows. */
+/* Ends the filling of a backend's options, before `open`: 0 threads become the processors that this process
+ * may use, or as many as the option's range allows. */
 tn_status tn_backend_finish_options(tn_env *env, tn_options *options);
 
 /* The properties of device `index`. Memory whose size the backend leaves 0 is the host's. */

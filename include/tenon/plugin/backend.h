@@ -91,9 +91,9 @@ typedef struct tn_backend {
   /* Number of devices. TN_EUNAVAILABLE with a reason: there is no usable device. Default: 1. */
   tn_status (*count)(tn_env *env, void *backend, int32_t *count);
   /* Properties of device `index`, 0 <= index < count, without opening it. The members are 0 before the call.
-   * Where memory_bytes stays 0 the host fills in the memory of the process: the machine's, or the limit of its
-   * cgroups. Without memory_new, host_addressable must be 1. Default: host_addressable, 1 thread, the host's
-   * memory. */
+   * Where memory_bytes stays 0 the host fills in the memory of the process: the machine's, or the limit of
+   * its cgroups. Without memory_new, host_addressable must be 1. Default: host_addressable, 1 thread, the
+   * host's memory. */
   tn_status (*properties)(tn_env *env, void *backend, int32_t index, tn_device_properties *properties);
   /* 0 <= index < count. Default: the device is the backend's object. */
   tn_status (*device_open)(tn_env *env, void *backend, int32_t index, void **device);
@@ -202,10 +202,10 @@ typedef struct tn_backend {
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int), where the host
  * replaces 0 by the number of processors that the process may use (affinity and cgroups), before `open`; and
  * `pin` (ints), the processors of the team's threads in order, checked, at least `threads` of them; empty:
- * threads are not bound. The first processor is the launching thread's, which the host binds while a program runs.
- * And `cache` (text): a folder of the backend's own under the user's cache folder, for results that later
- * processes can use, such as compiled kernels. It may not exist: tn_make_folder makes it before the first
- * write. Several processes may use it at once; "": there is none. */
+ * threads are not bound. The first processor is the launching thread's, which the host binds while a program
+ * runs. And `cache` (text): a folder of the backend's own under the user's cache folder, for results that
+ * later processes can use, such as compiled kernels. It may not exist: tn_make_folder makes it before the
+ * first write. Several processes may use it at once; "": the backend has no folder. */
 
 TN_END_C
 #endif

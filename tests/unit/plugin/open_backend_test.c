@@ -17,9 +17,9 @@ typedef struct real_options {
   double threads;
 } real_options;
 
-static const tn_option free_options[] = {
-    TN_OPT(made_options, threads, TN_OPT_INT, "0", ">= 0", "threads"),
-    TN_OPT(made_options, memory, TN_OPT_SIZE, "0", ">= 0", "memory"), TN_OPT_END};
+static const tn_option free_options[] = {TN_OPT(made_options, threads, TN_OPT_INT, "0", ">= 0", "threads"),
+                                         TN_OPT(made_options, memory, TN_OPT_SIZE, "0", ">= 0", "memory"),
+                                         TN_OPT_END};
 static const tn_option narrow_options[] = {
     TN_OPT(made_options, threads, TN_OPT_INT, "0", "[0, 1]", "threads"), TN_OPT_END};
 static const tn_option real_table[] = {TN_OPT(real_options, threads, TN_OPT_FLOAT, "0", ">= 0", "threads"),
