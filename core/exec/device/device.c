@@ -215,6 +215,7 @@ static tn_status open_candidate(tn_env *env, tn_registry *registry, const tn_dev
   if (device == NULL) return TN_ENOMEM;
   tn_error_record_init(&device->env, &device->record, env);
   device->memory = tn_arena_new(&device->env);
+  tn_device_own(device);
   tn_status status = open_named(device, registry, request, name);
   if (status == TN_OK && start) status = tn_device_start(device);
   if (status == TN_OK) {
@@ -301,6 +302,7 @@ tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_r
 
 void tn_device_destroy(tn_device *device) {
   if (device == NULL) return;
+  (void)tn_device_check_process(device);
   tn_device_destroy(device->fallback);
   if (device->close_tuner != NULL) device->close_tuner(device);
   tn_answers_destroy(device->target.answers);
@@ -311,6 +313,7 @@ void tn_device_destroy(tn_device *device) {
   if (device->extension_self != NULL) extension->close(&device->env, device->extension_self);
   if (device->self != NULL) b->close(&device->env, device->self);
   tn_arena_free(&device->memory);
+  tn_device_disown(device);
   /* device->env is in the block that is released, so a copy of it releases the block. */
   tn_error_record record = device->record;
   tn_env env = {device->env.api, &record};
@@ -320,6 +323,7 @@ void tn_device_destroy(tn_device *device) {
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
                             const tn_choice *choice, const tn_layout *in, const tn_layout *out,
                             void **prepared) {
+  TN_TRY(tn_device_check_process(device));
   const tn_backend *backend = device->backend;
   void *stream = device->streams[TN_STREAM_COMPUTE];
   if (kernel->prepare == NULL) return TN_OK;
@@ -344,6 +348,7 @@ bool tn_device_is_foreign(const tn_device *device, const char *family) {
 tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address) {
   *address = NULL;
   if (bytes == 0) return TN_OK;
+  TN_TRY(tn_device_check_process(device));
   TN_TRY(device->backend->memory_new(&device->env, device->device, kind, (uint64_t)bytes, address));
   device->bytes += bytes;
   if (device->bytes > device->peak_bytes) device->peak_bytes = device->bytes;
@@ -352,6 +357,7 @@ tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void 
 
 void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes) {
   if (address == NULL) return;
+  (void)tn_device_check_process(device);
   device->backend->memory_delete(&device->env, device->device, kind, address, (uint64_t)bytes);
   device->bytes -= bytes;
 }

@@ -35,6 +35,9 @@
  * They allocate no memory and take no lock; they may wait while a queue is full. event_wait and stream_wait
  * wait for work.
  *
+ * fork(). In a child process the host calls nothing about devices that the parent opened, not even close. The
+ * child may open the backend anew.
+ *
  * Handles. The env of open and of device_open is valid until the matching close; a backend may keep a copy to
  * free memory with. Every other env is valid during the call. A handle is used by one thread at a time:
  * threads of the backend store their messages until the host calls.
