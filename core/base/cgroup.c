@@ -18,7 +18,7 @@ static const int64_t cgroup_no_limit = INT64_C(1) << 60;
 
 /* ---- the folders of a controller ---- */
 
-/* What is read from each folder, and where the result goes. */
+/* `visit` reads one folder and puts its finding into `result`. */
 typedef struct cgroup_walk {
   const char *mount, *controller;
   void (*visit)(const char *folder, void *result);

@@ -1,4 +1,4 @@
-/* What the host fills in around `open` and `properties` of a backend: processors and memory. */
+/* The host fills in processors before `open` of a backend, and memory after `properties`. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
