@@ -2,10 +2,10 @@
 #include "core/exec/device/device.h"
 
 #include "core/compile/kernels/answers.h"
+#include "core/exec/device/open_backend.h"
 #include "core/exec/device/pin_threads.h"
 #include "core/exec/device/required_kernels.h"
 #include "core/plugin/default_callbacks.h"
-#include "core/plugin/open_backend.h"
 
 #include <string.h>
 

@@ -85,6 +85,9 @@ static void the_doctor_describes_a_device_for_plan(void **state) {
   const json_t *here = file_json("here.json");
   assert_string_equal(program_text(here, "family"), "cpu");
   assert_true(program_number(here, "bytes_per_s") > 0 && program_number(here, "memory_bytes") > 0);
+  const json_t *host = program_json(0, "doctor");
+  assert_true(program_number(here, "threads") == program_number(host, "processors"));
+  assert_true(fabs(program_number(here, "memory_bytes") / 1048576 - program_number(host, "memory_mib")) < 1);
   const json_t *planned = program_json(0, "plan lenet.ini --set backend.use=cpu");
   const json_t *described = program_json(0, "plan lenet.ini --device here.json");
   assert_string_equal(program_text(planned, "hash"), program_text(described, "hash"));

@@ -7,7 +7,7 @@
 
 #include "core/base/system.h"
 #include "core/plugin/handles.h"
-#include "core/plugin/open_backend.h"
+#include "core/exec/device/open_backend.h"
 
 typedef struct made_options {
   int64_t threads;

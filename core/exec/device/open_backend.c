@@ -1,5 +1,5 @@
-/* core/plugin/open_backend.c: the processors and the memory of the host, for backends that use them. */
-#include "core/plugin/open_backend.h"
+/* core/exec/device/open_backend.c: the processors and the memory of the host, for backends that use them. */
+#include "core/exec/device/open_backend.h"
 
 #include "core/base/system.h"
 

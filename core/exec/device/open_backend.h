@@ -1,7 +1,7 @@
-/* core/plugin/open_backend.h: what the host fills in around `open` and `properties` of a backend. Every
+/* core/exec/device/open_backend.h: what the host fills in around `open` and `properties` of a backend. Every
  * caller of the two goes through here. */
-#ifndef TN_CORE_PLUGIN_OPEN_BACKEND_H
-#define TN_CORE_PLUGIN_OPEN_BACKEND_H
+#ifndef TN_CORE_EXEC_DEVICE_OPEN_BACKEND_H
+#define TN_CORE_EXEC_DEVICE_OPEN_BACKEND_H
 
 #include "core/config/options/options.h"
 #include "tenon/plugin/backend.h"
