@@ -50,12 +50,18 @@ static tn_status sgd_update_infer(tn_infer *n) {
   return TN_OK;
 }
 
-/* The direction with momentum. At the first update the buffer is the gradient itself, without dampening. */
-static tn_val sgd_direction(tn_build *b, const tn_sgd_attributes *a, tn_val d) {
+/* The part of the gradient that enters the buffer: the first update has no dampening. */
+static tn_val sgd_share(tn_build *b, double dampening, int32_t dtype) {
   tn_val first = tn_op2(b, "le", tn_build_in(b, 5), tn_scalar(b, TN_I64, 1));
-  tn_val later =
-      tn_add(b, tn_affine(b, tn_build_in(b, 2), a->momentum, 0), tn_affine(b, d, 1 - a->dampening, 0));
-  tn_val buffer = tn_where(b, first, d, later);
+  return tn_where(b, first, tn_scalar(b, dtype, 1), tn_scalar(b, dtype, 1 - dampening));
+}
+
+/* The direction with momentum. The buffer begins with zeros, so it is the gradient itself after the first
+ * update. */
+static tn_val sgd_direction(tn_build *b, const tn_sgd_attributes *a, tn_val d) {
+  tn_val taken = d;
+  if (a->dampening != 0) taken = tn_mul(b, d, sgd_share(b, a->dampening, tn_val_type(b, d)->dtype));
+  tn_val buffer = tn_add(b, tn_affine(b, tn_build_in(b, 2), a->momentum, 0), taken);
   tn_build_yield(b, 1, buffer);
   return a->nesterov ? tn_add(b, d, tn_affine(b, buffer, a->momentum, 0)) : buffer;
 }
@@ -87,10 +93,11 @@ static const tn_option sgd_options[] = {
     TN_OPT(tn_sgd_attributes, nesterov, TN_OPT_FLAG, "no", NULL, "look ahead along the buffer"), TN_OPT_END};
 
 const tn_op tn_op_sgd_update = {
-    .item = TN_ITEM(tn_op, TN_OP, "sgd_update",
-                    "a step of gradient descent, with momentum where a buffer is given; "
-                    "without one the second result is empty",
-                    tn_sgd_attributes, sgd_options),
+    .item =
+        TN_ITEM(tn_op, TN_OP, "sgd_update",
+                "a step of gradient descent, with momentum where a buffer is given, which begins with zeros; "
+                "without one the second result is empty",
+                tn_sgd_attributes, sgd_options),
     .schema = "(param:T, grad:T, buffer?:T, lr:T, weight_decay:T, updates:i64) -> (param:T, buffer:T); T in "
               "f32 f64",
     .flags = TN_OP_NONDIFF,

@@ -7,6 +7,7 @@
 #   --build DIR       build folder of Tenon (build)
 #   --backend NAMES   value of [backend] use: the first available one is used ("onednn, cpu")
 #   --threads N       threads of every framework (all processors)
+#   --beside N        N busy processes run during all measurements (0)
 #   --rounds N        processes of each framework per work (5)
 #   --effort PERCENT  steps per round, relative to works.txt (100)
 #   --choices FILE    reads PyTorch's fastest variant from an earlier result, or from the FILE.lines of an interrupted
@@ -20,7 +21,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 . "$here/machine.sh"
-peers= python=python3 build=$root/build backend="onednn, cpu" threads=$(nproc) rounds=5 effort=100 choices=
+peers= python=python3 build=$root/build backend="onednn, cpu" threads=$(nproc) rounds=5 effort=100 choices= beside=0
 output=cpu.json add=no works=$here/works.txt wanted=
 
 usage() {
@@ -38,6 +39,7 @@ while [ $# -gt 0 ]; do
   --build) build=$2 ;;
   --backend) backend=$2 ;;
   --threads) threads=$2 ;;
+  --beside) beside=$2 ;;
   --rounds) rounds=$2 ;;
   --effort) effort=$2 ;;
   --choices) choices=$2 ;;
@@ -61,7 +63,14 @@ for program in "$tenon" "$results"; do
 done
 lines=$output.lines
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+others=
+finish() {
+  # shellcheck disable=SC2086
+  [ -z "$others" ] || kill $others
+  rm -rf "$scratch"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
 export OMP_NUM_THREADS="$threads"
 
 say() { printf '%s\n' "$*" >&2; }
@@ -154,6 +163,13 @@ run_served() {
 
 # ---- all ----
 
+start_others() {
+  for other in $(seq "$beside"); do
+    (while :; do :; done) </dev/null >/dev/null 2>&1 &
+    others="$others $!"
+  done
+}
+
 measure() {
   choice= as=$mode
   if [ "$mode" = start ]; then
@@ -172,13 +188,14 @@ measure() {
 
 # The machine and its load. $1: before or after
 facts() {
-  printf '{"facts": "%s", "load": [%s], "rounds": %s, %s}\n' "$1" "$(cut -d' ' -f1-3 /proc/loadavg | tr ' ' ',')" \
-    "$rounds" "$(machine "$root" "$tenon" "$threads")" >>"$lines"
+  printf '{"facts": "%s", "load": [%s], "rounds": %s, "beside": %s, %s}\n' "$1" "$(cut -d' ' -f1-3 /proc/loadavg | tr ' ' ',')" \
+    "$rounds" "$beside" "$(machine "$root" "$tenon" "$threads")" >>"$lines"
 }
 
 [ -n "$peers" ] || say "cpu.sh: no --peers: only Tenon is measured"
 [ "$add" = yes ] && [ -e "$lines" ] || : >"$lines"
 facts before
+start_others
 grep -v '^ *\(#\|$\)' "$works" >"$scratch/works"
 while read -r work model mode batch dtype steps inner tries optimizer must aim <&3; do
   case "$wanted" in '' | *" $work "*) ;; *) continue ;; esac

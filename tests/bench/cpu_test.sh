@@ -54,6 +54,12 @@ grep -q '"phase": "choice"' again.json.lines && fails "no variant is tried again
 grep -q '"args": "--threads 1 --variant compile"' again.json || fails "the choice of an earlier result"
 echo "case ok: choices of an earlier result"
 
+run --rounds 1 --threads 1 --beside 1 --output busy.json train || fails "a busy process beside"
+grep -q '"beside": 1' busy.json || fails "the number of busy processes"
+"$page" busy.json . && grep -q 'ran beside all measurements: 1' busy.md || fails "the page names the busy process"
+grep -l -a -e 'busy.json' /proc/[0-9]*/cmdline >left 2>/dev/null && fails "the busy process is left behind"
+echo "case ok: beside a busy process"
+
 run --none x && fails "a wrong option passed"
 grep -q 'unknown option --none' err || fails "a wrong option"
 run nothing && fails "a wrong work passed"

@@ -133,6 +133,8 @@ static void write_page(FILE *to, const json_t *result, const char *name) {
           number(result, "threads"), number(result, "processors"), number(result, "memory_mib"),
           text(result, "kernel"), text(result, "isa"));
   fprintf(to, "Tenon %s (%s), %s.\n\n", text(result, "tenon"), text(result, "commit"), text(result, "date"));
+  if (number(result, "beside") > 0)
+    fprintf(to, "Busy processes that ran beside all measurements: %.0f.\n\n", number(result, "beside"));
   fprintf(to,
           "Times are the median (least\xe2\x80\x93"
           "greatest) of the rounds. In each round all frameworks run once, "

@@ -4,6 +4,7 @@
 #include "backends/onednn/simd/vector_load.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 /* ---- maxima --------------------------------------------------------------------------------------- */
 
@@ -166,10 +167,7 @@ V_INLINE void pool_max_along(int32_t dtype, const tn_pool_axis *across, const po
       best = pool_select(pool_is_better(next, best), next, best);
     }
     v_store_upto_as(dtype, y, o + j, n, best.value);
-    if (n >= V_LANES)
-      v_store_i(index + o + j, best.at);
-    else
-      v_store_i_part(index + o + j, best.at, n);
+    v_store_i_part(index + o + j, best.at, n < V_LANES ? n : V_LANES);
   }
 }
 
@@ -190,7 +188,48 @@ V_INLINE void pool_avg_along(int32_t dtype, const tn_pool_shape *s, const tn_poo
   }
 }
 
+/* ---- planes: adjacent windows of 2 x 2 ---------------------------------------------------------------- */
+
+typedef struct pool_pairs {
+  vf even, odd;
+} pool_pairs;
+
+/* The first n elements from `at` on, at most 2 V_LANES, as those at even and odd places. */
+V_INLINE pool_pairs pool_load_pairs(int32_t dtype, const void *from, int64_t at, int64_t n) {
+  vf low = v_load_upto_as(dtype, from, at, n, 0), high = {0};
+  if (n > V_LANES) high = v_load_upto_as(dtype, from, at + V_LANES, n - V_LANES, 0);
+  return (pool_pairs){__builtin_shuffle(low, high, V_INDEX * 2),
+                      __builtin_shuffle(low, high, V_INDEX * 2 + 1)};
+}
+
+V_INLINE bool pool_has_adjacent_windows(const tn_pool_axis *a) {
+  return a->kernel == 2 && a->stride == 2 && a->padding == 0 && 2 * a->out <= a->in;
+}
+
+/* The larger one of each pair; `at` has the indices of the even elements. */
+V_INLINE pool_best pool_best_of_pairs(pool_pairs x, vi at) {
+  return pool_select(pool_is_larger(x.odd, x.even), (pool_best){x.odd, at + 1}, (pool_best){x.even, at});
+}
+
+V_INLINE void pool_max_adjacent_row(int32_t dtype, const tn_pool_axis *across, int64_t i, const void *x,
+                                    void *y, int32_t *index) {
+  for (int64_t j = 0; j < across->out; j += V_LANES) {
+    int64_t n = across->out - j < V_LANES ? across->out - j : V_LANES, o = i * across->out + j;
+    int64_t upper = 2 * i * across->in + 2 * j, lower = upper + across->in;
+    vi at = V_INDEX * 2;
+    pool_best best = pool_best_of_pairs(pool_load_pairs(dtype, x, upper, 2 * n), at + (int32_t)upper);
+    pool_best next = pool_best_of_pairs(pool_load_pairs(dtype, x, lower, 2 * n), at + (int32_t)lower);
+    best = pool_select(pool_is_larger(next.value, best.value), next, best);
+    v_store_upto_as(dtype, y, o, n, best.value);
+    v_store_i_part(index + o, best.at, n);
+  }
+}
+
 V_INLINE void pool_max_planes(int32_t dtype, const tn_pool_shape *s, const void *x, void *y, int32_t *index) {
+  if (pool_has_adjacent_windows(&s->axis[0]) && pool_has_adjacent_windows(&s->axis[1])) {
+    for (int64_t i = 0; i < s->axis[0].out; i++) pool_max_adjacent_row(dtype, &s->axis[1], i, x, y, index);
+    return;
+  }
   pool_columns columns;
   int64_t read = (s->axis[1].out + V_LANES) * s->axis[1].stride + s->axis[1].kernel + V_LANES;
   int64_t written = s->axis[1].padding + s->axis[1].in + V_LANES;
@@ -214,7 +253,7 @@ V_INLINE void pool_avg_planes(int32_t dtype, const tn_pool_shape *s, const void 
   }
 }
 
-/* ---- planes: gradients of adjacent windows of 2 x 2 -------------------------------------------------- */
+/* ---- planes: gradients of adjacent windows of 2 x 2 --------------------------------------------------- */
 
 /* Stores lanes of `even` and `odd` alternately: n <= 2 V_LANES elements. */
 V_INLINE void pool_store_interleaved(int32_t dtype, void *to, int64_t at, int64_t n, vf even, vf odd) {

@@ -88,14 +88,15 @@ enum {
   TILE_MOST = 512, /* elements of a tile */
   TILE_LEAST = 64,
   TILE_LEAST_SEGMENT = 257, /* shorter ones are not worth their own tiles */
-  TILE_BUFFER = 24 << 10    /* bytes for registers, so that they stay in the first cache */
+  TILE_BUFFER = 24 << 10,   /* bytes for registers, so that they stay in the first cache */
+  TILE_CACHED = 64 << 20    /* bytes that the processor fetches ahead well enough by itself */
 };
 
 typedef struct tn_tile_program {
   tn_pw_program base; /* its instructions are tn_tile_insn; rates: once per chunk, per segment, per tile */
   int64_t segment, chunk, n_chunks;
   double work_s; /* of the instructions on a thread as tn_thread_speed defines it (shared/cost.h) */
-  bool streams;  /* operands and results come from beyond the second cache */
+  bool streams;  /* operands and results come from memory, beyond the caches */
 } tn_tile_program;
 
 struct tn_tile_run {

@@ -57,12 +57,24 @@ V_INLINE vf v_load_part(const float *from, int64_t n) {
 V_INLINE void v_store_part(float *to, vf x, int64_t n) {
   _mm512_mask_storeu_ps(to, v_first_bits(n), (__m512)x);
 }
+V_INLINE vi v_load_i_part(const int32_t *from, int64_t n) {
+  return (vi)_mm512_maskz_loadu_epi32(v_first_bits(n), from);
+}
+V_INLINE void v_store_i_part(int32_t *to, vi x, int64_t n) {
+  _mm512_mask_storeu_epi32(to, v_first_bits(n), (__m512i)x);
+}
 #elif defined(__AVX2__)
 V_INLINE vf v_load_part(const float *from, int64_t n) {
   return (vf)_mm256_maskload_ps(from, (__m256i)v_first(n));
 }
 V_INLINE void v_store_part(float *to, vf x, int64_t n) {
   _mm256_maskstore_ps(to, (__m256i)v_first(n), (__m256)x);
+}
+V_INLINE vi v_load_i_part(const int32_t *from, int64_t n) {
+  return (vi)_mm256_maskload_epi32(from, (__m256i)v_first(n));
+}
+V_INLINE void v_store_i_part(int32_t *to, vi x, int64_t n) {
+  _mm256_maskstore_epi32(to, (__m256i)v_first(n), (__m256i)x);
 }
 #else
 V_INLINE vf v_load_part(const float *from, int64_t n) {
@@ -71,6 +83,14 @@ V_INLINE vf v_load_part(const float *from, int64_t n) {
   return x;
 }
 V_INLINE void v_store_part(float *to, vf x, int64_t n) {
+  for (int64_t l = 0; l < n; l++) to[l] = x[l];
+}
+V_INLINE vi v_load_i_part(const int32_t *from, int64_t n) {
+  vi x = {0};
+  for (int64_t l = 0; l < n; l++) x[l] = from[l];
+  return x;
+}
+V_INLINE void v_store_i_part(int32_t *to, vi x, int64_t n) {
   for (int64_t l = 0; l < n; l++) to[l] = x[l];
 }
 #endif
@@ -90,13 +110,6 @@ V_INLINE vh v_load_h_part(const uint16_t *from, int64_t n) {
 }
 V_INLINE void v_store_h_part(uint16_t *to, vh x, int64_t n) { memcpy(to, &x, (size_t)n * sizeof *to); }
 #endif
-
-V_INLINE vi v_load_i_part(const int32_t *from, int64_t n) {
-  int32_t x[V_LANES] = {0};
-  memcpy(x, from, (size_t)n * sizeof *x);
-  return v_load_i(x);
-}
-V_INLINE void v_store_i_part(int32_t *to, vi x, int64_t n) { memcpy(to, &x, (size_t)n * sizeof *to); }
 
 /* The first n lanes, or all of them where n is larger than V_LANES. */
 V_INLINE vf v_load_upto(const float *from, int64_t n) {
