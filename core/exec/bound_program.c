@@ -194,7 +194,8 @@ static void destroy_events(tn_executor *e, void **events, int32_t n) {
   tn_release(e->env, events);
 }
 
-/* A child of the process that prepared a kernel does not release it: the kernel may hold objects of a driver. */
+/* A child of the process that prepared a kernel does not release it: the kernel may hold objects of a driver.
+ */
 static void release_step(tn_executor *e, const tn_step *step, void *prepared) {
   const tn_kernel *kernel = step->group->kernel;
   tn_device *device = tn_device_of(e, step);
