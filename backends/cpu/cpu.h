@@ -9,7 +9,7 @@
 extern const tn_backend tn_cpu_backend;
 
 typedef struct tn_cpu_options {
-  int64_t threads;   /* 0: as many as there are processors */
+  int64_t threads;   /* at least 1 in `open`: the host replaces 0 */
   tn_ints pin;       /* the processors of the threads, in order; empty: threads are not bound */
   const char *cache; /* folder for measured rates; "": none */
   int32_t bandwidth; /* TN_CPU_ESTIMATED or TN_CPU_MEASURED */
@@ -46,11 +46,5 @@ void tn_cpu_properties_fill(int32_t threads, char *text, size_t text_bytes, tn_d
 /* Bytes of memory that so many threads read and write in a second: from a file in the cache folder, or
  * measured in about 50 ms and stored there. 0: the measurements differ by too much, as on a busy machine. */
 double tn_cpu_bandwidth(tn_env *env, const char *cache, const char *name, int32_t threads);
-
-/* ---- processors.c ------------------------------------------------------------------------------- */
-
-/* The processors that the affinity mask and the quotas of the process's control groups grant, at least 1.
- * `groups` is "/proc/self/cgroup", `mount` "/sys/fs/cgroup". */
-int32_t tn_cpu_granted_processors(const char *groups, const char *mount);
 
 #endif

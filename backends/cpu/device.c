@@ -14,8 +14,7 @@ static tn_status cpu_backend_open(tn_env *env, const void *options, void **backe
   const tn_cpu_options *o = options;
   cpu_backend *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
-  b->threads =
-      o->threads > 0 ? (int32_t)o->threads : tn_cpu_granted_processors("/proc/self/cgroup", "/sys/fs/cgroup");
+  b->threads = (int32_t)o->threads;
   b->pin = o->pin;
   b->cache = o->cache != NULL ? o->cache : "";
   b->bandwidth = o->bandwidth;
@@ -57,7 +56,8 @@ static void cpu_device_parallel(tn_env *env, void *device, int64_t chunks,
 }
 
 static const tn_option options[] = {
-    TN_OPT(tn_cpu_options, threads, TN_OPT_INT, "0", "[0, 1024]", "threads of the device; 0: all processors"),
+    TN_OPT(tn_cpu_options, threads, TN_OPT_INT, "0", "[0, 1024]",
+           "threads of the device; 0: all processors that the process may use"),
     TN_OPT(tn_cpu_options, pin, TN_OPT_INTS, "[]", ">= 0", "the processors of the threads, in their order"),
     TN_OPT(tn_cpu_options, cache, TN_OPT_TEXT, "", NULL, "folder for measured rates"),
     TN_OPT(tn_cpu_options, bandwidth, TN_OPT_ENUM, "estimated", "estimated|measured",

@@ -1,8 +1,7 @@
-/* backends/cpu/properties.c: the processors as a device: name, memory, and estimates of their rates. */
+/* backends/cpu/properties.c: the processors as a device: their name, and estimates of their rates. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backends/cpu/cpu.h"
 
@@ -24,41 +23,19 @@ static void cpu_read_name(char *name, size_t size) {
   fclose(file);
 }
 
-/* The number behind `word` at the start of a line; with "" that at the start of the file; 0: none. */
-static int64_t cpu_read_number(const char *path, const char *word) {
-  char line[256];
+/* The number at the start of the file; 0 where it has none. */
+static int64_t cpu_read_number(const char *path) {
   long long value = 0;
   FILE *file = fopen(path, "re");
   if (file == NULL) return 0;
-  while (value <= 0 && fgets(line, sizeof line, file) != NULL)
-    if (strncmp(line, word, strlen(word)) == 0 && sscanf(line + strlen(word), " %lld", &value) != 1)
-      value = 0;
+  if (fscanf(file, "%lld", &value) != 1) value = 0;
   fclose(file);
   return value > 0 ? value : 0;
 }
 
-/* ---- memory ---- */
-
-/* The limit of a cgroup is the memory of a container. A cgroup without a limit has the word "max" in its
- * file. */
-static void cpu_describe_memory(tn_device_properties *p) {
-  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  int64_t all = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
-  int64_t unused = cpu_read_number("/proc/meminfo", "MemAvailable:") * 1024;
-  int64_t limit = cpu_read_number("/sys/fs/cgroup/memory.max", "");
-  int64_t taken = cpu_read_number("/sys/fs/cgroup/memory.stat", "anon ");
-  if (limit > 0 && (all == 0 || limit < all)) {
-    int64_t room = limit > taken ? limit - taken : 1;
-    all = limit;
-    if (unused == 0 || room < unused) unused = room;
-  }
-  p->memory_bytes = all;
-  p->free_bytes = unused;
-}
-
 static int64_t cpu_cache_bytes(void) {
-  int64_t kib = cpu_read_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "");
-  if (kib == 0) kib = cpu_read_number("/sys/devices/system/cpu/cpu0/cache/index2/size", "");
+  int64_t kib = cpu_read_number("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  if (kib == 0) kib = cpu_read_number("/sys/devices/system/cpu/cpu0/cache/index2/size");
   return kib * 1024;
 }
 
@@ -85,7 +62,7 @@ static cpu_vectors cpu_find_vectors(void) {
 /* The greatest frequency; 3 GHz where the system does not name it. The present one, which changes with the
  * load, would change plans from run to run. */
 static double cpu_hertz(void) {
-  int64_t khz = cpu_read_number("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "");
+  int64_t khz = cpu_read_number("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
   return khz > 0 ? (double)khz * 1e3 : 3e9;
 }
 
@@ -112,7 +89,6 @@ void tn_cpu_properties_fill(int32_t threads, char *text, size_t text_bytes,
                                        .cache_bytes = cpu_cache_bytes(),
                                        .details = text};
   cpu_read_name(properties->name, sizeof properties->name);
-  cpu_describe_memory(properties);
   cpu_estimate_rates(threads, &vectors, properties);
   snprintf(text, text_bytes, "{\"vector_bits\": %d, \"bf16\": %s}", (int)vectors.bits,
            vectors.bf16 ? "true" : "false");

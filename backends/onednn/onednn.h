@@ -5,6 +5,8 @@
 #ifndef TN_BACKENDS_ONEDNN_ONEDNN_H
 #define TN_BACKENDS_ONEDNN_ONEDNN_H
 
+#include <pthread.h>
+
 #include "tenon/plugin/backend.h"
 
 extern const tn_backend tn_onednn_backend;
@@ -20,7 +22,9 @@ typedef struct tn_onednn_options {
 typedef struct tn_onednn {
   tn_onednn_options options;
   struct tn_library
-      *library; /* oneDNN's engine and stream (library/primitive_list.h); NULL: built without oneDNN */
+      *library;    /* oneDNN's engine and stream (library/primitive_list.h); NULL: built without oneDNN */
+  int32_t started; /* libgomp's threads of thread `starter`, itself included; 0 before the first start */
+  pthread_t starter;
 } tn_onednn;
 
 /* ---- options.c ---------------------------------------------------------------------------------- */
@@ -32,6 +36,9 @@ int32_t tn_onednn_isa_of(const void *backend);
 
 /* ---- openmp.c ----------------------------------------------------------------------------------- */
 
+/* Starts libgomp's threads of the calling thread, unless they are started. libgomp ends the process when a
+ * thread does not start, so as many are tried first. TN_EUNAVAILABLE: there cannot be so many. */
+tn_status tn_onednn_start_threads(tn_env *env, tn_onednn *backend, int32_t threads);
 /* Sets the number of threads of the calling thread's later primitives. */
 void tn_onednn_use_threads(int32_t threads);
 /* Binds libgomp's threads of the calling thread to the processors of option `pin`, before primitives run.

@@ -1,8 +1,11 @@
 /* backends/onednn/openmp.c: the threads of oneDNN's primitives, which are libgomp's. Loops of Tenon's own
  * kernels run on the team of the device (tn_parallel). OMP_WAIT_POLICY and GOMP_SPINCOUNT control how
  * libgomp's threads wait. */
+#include <errno.h>
 #include <omp.h>
 #include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +18,96 @@ enum { USE_LIBGOMP = 0 };
 #else
 enum { USE_LIBGOMP = 1 };
 #endif
+
+/* ---- fork ---- */
+
+/* libgomp keeps the threads of a team for the next one. The child of fork() would have the record of them
+ * without the threads, and its first team would wait for them. So the forking thread ends its threads before;
+ * its next team starts others. */
+static void openmp_end_threads(void) {
+  if (!omp_in_parallel()) omp_pause_resource_all(omp_pause_soft);
+}
+
+/* Once for the process, when the plugin is loaded. */
+__attribute__((constructor)) static void openmp_prepare_forks(void) {
+  if (USE_LIBGOMP) pthread_atfork(openmp_end_threads, NULL, NULL);
+}
+
+/* ---- starting ---- */
+
+/* The stack of libgomp's threads: "16M" in the environment, in KiB without a unit; 0: the system's default.
+ */
+static size_t openmp_stack_bytes(void) {
+  static const char units[] = "bkmg";
+  const char *text = getenv("OMP_STACKSIZE");
+  if (text == NULL) text = getenv("GOMP_STACKSIZE");
+  if (text == NULL) return 0;
+  char *end = NULL;
+  unsigned long long number = strtoull(text, &end, 10);
+  const char *unit = *end != '\0' ? strchr(units, *end | 32) : NULL;
+  int shift = unit == NULL ? 10 : 10 * (int)(unit - units);
+  return number < (1ull << 32) ? (size_t)number << shift : 0;
+}
+
+static void *openmp_await_end(void *arg) {
+  while (sem_wait(arg) != 0 && errno == EINTR) continue;
+  return NULL;
+}
+
+/* Starts threads until `n` wait for `end`; returns their number. *error: why the next one did not start. They
+ * block all signals, so the application's threads handle them. */
+static int32_t openmp_start_waiting(pthread_t *threads, int32_t n, sem_t *end, int *error) {
+  pthread_attr_t attributes;
+  sigset_t all, before;
+  size_t stack = openmp_stack_bytes();
+  int32_t started = 0;
+  *error = pthread_attr_init(&attributes);
+  if (*error != 0) return 0;
+  if (stack > 0) pthread_attr_setstacksize(&attributes, stack);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  while (started < n && *error == 0) {
+    *error = pthread_create(&threads[started], &attributes, openmp_await_end, end);
+    if (*error == 0) started++;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+/* One thread more than libgomp starts, which leaves room for what libgomp allocates. */
+static tn_status openmp_try_threads(tn_env *env, int32_t threads) {
+  sem_t end;
+  int error = 0;
+  pthread_t *list = tn_new(env, (size_t)threads * sizeof *list);
+  if (list == NULL) return TN_ENOMEM;
+  sem_init(&end, 0, 0);
+  int32_t started = openmp_start_waiting(list, threads, &end, &error);
+  for (int32_t i = 0; i < started; i++) sem_post(&end);
+  for (int32_t i = 0; i < started; i++) pthread_join(list[i], NULL);
+  sem_destroy(&end);
+  tn_delete(env, list);
+  if (started == threads) return TN_OK;
+  return tn_fail(
+      env, TN_EUNAVAILABLE, "threads",
+      "onednn: of %d threads for oneDNN only %d can start (%s), beside those of the device; ask for "
+      "fewer, or raise the limit of address space (ulimit -v) or of processes (ulimit -u)",
+      threads, started, strerror(error));
+}
+
+tn_status tn_onednn_start_threads(tn_env *env, tn_onednn *backend, int32_t threads) {
+  if (!USE_LIBGOMP || threads <= 1 || omp_in_parallel()) return TN_OK;
+  if (backend->started >= threads && pthread_equal(backend->starter, pthread_self())) return TN_OK;
+  tn_status status = openmp_try_threads(env, threads);
+  if (status != TN_OK) return status;
+  backend->started = threads;
+  backend->starter = pthread_self();
+#pragma omp parallel num_threads(threads)
+  (void)omp_get_thread_num();
+  return TN_OK;
+}
+
+/* ---- binding ---- */
 
 /* Binds the calling thread of a team, unless it is bound already. libgomp ends threads that a smaller team
  * does not need and starts new ones for the next larger team; these inherit the binding of the launching

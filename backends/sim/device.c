@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backends/sim/sim.h"
 
@@ -41,14 +40,12 @@ static tn_status sim_backend_properties(tn_env *env, void *backend, int32_t inde
   const tn_sim_backend_object *b = backend;
   tn_status status = sim_check_index(env, b, index);
   if (status != TN_OK) return status;
-  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  int64_t host = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
   *properties = (tn_device_properties){.struct_size = (uint32_t)sizeof *properties,
                                        .host_addressable = 0,
                                        .threads = (int32_t)b->options.threads,
                                        .processors = (int32_t)b->options.threads,
-                                       .memory_bytes = b->options.memory > 0 ? b->options.memory : host,
-                                       .free_bytes = b->options.memory, /* devices do not share it */
+                                       .memory_bytes = b->options.memory, /* 0: the host's */
+                                       .free_bytes = b->options.memory,   /* devices do not share it */
                                        .bytes_per_s = 1e10,
                                        .vector_flops_per_s = 2e10 * (double)b->options.threads,
                                        .launch_s = 1e-5,

@@ -194,15 +194,21 @@ static void destroy_events(tn_executor *e, void **events, int32_t n) {
   tn_release(e->env, events);
 }
 
+/* A child of the process that prepared a kernel does not release it: the kernel may hold objects of a driver.
+ */
+static void release_step(tn_executor *e, const tn_step *step, void *prepared) {
+  const tn_kernel *kernel = step->group->kernel;
+  tn_device *device = tn_device_of(e, step);
+  if (tn_kernel_is_collective(kernel))
+    tn_collective_release(e, prepared);
+  else if (prepared != NULL && kernel->release != NULL && tn_device_check_process(device) == TN_OK)
+    kernel->release(&device->env, prepared);
+}
+
 void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
   if (bound->program == NULL) return;
-  for (int32_t i = 0; i < bound->program->n_steps; i++) {
-    const tn_kernel *kernel = bound->program->steps[i].group->kernel;
-    if (bound->prepared != NULL && tn_kernel_is_collective(kernel))
-      tn_collective_release(e, bound->prepared[i]);
-    else if (bound->prepared != NULL && bound->prepared[i] != NULL && kernel->release != NULL)
-      kernel->release(&tn_device_of(e, &bound->program->steps[i])->env, bound->prepared[i]);
-  }
+  for (int32_t i = 0; bound->prepared != NULL && i < bound->program->n_steps; i++)
+    release_step(e, &bound->program->steps[i], bound->prepared[i]);
   tn_folded_destroy(e, bound);
   tn_captures_destroy(e, bound);
   tn_bound_segments_destroy(e, bound);

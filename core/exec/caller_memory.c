@@ -88,7 +88,8 @@ tn_status tn_caller_program_run(tn_caller_program *c, void *const *inputs, void 
   tn_executor *e = c->executor;
   int32_t slot = c->next;
   tn_view *views = c->bound->views + (size_t)slot * c->n_views;
-  tn_status status = e->device->backend->event_wait(&e->device->env, e->slots[slot].computed);
+  tn_status status = tn_device_check_process(e->device);
+  if (status == TN_OK) status = e->device->backend->event_wait(&e->device->env, e->slots[slot].computed);
   if (status != TN_OK) return tn_executor_fail(e, status);
   for (size_t i = 0; i < c->patches.n; i++) {
     const patch *p = &c->patches.v[i];

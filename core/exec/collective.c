@@ -116,11 +116,13 @@ static tn_status wait_ask_after(tn_device *device, tn_status status) {
 }
 
 tn_status tn_device_wait_event(tn_device *device, void *event) {
+  TN_TRY(tn_device_check_process(device));
   if (device->comm != NULL && device->comm->event != NULL) return wait_polling(device, event);
   return wait_ask_after(device, device->backend->event_wait(&device->env, event));
 }
 
 tn_status tn_device_wait_stream(tn_device *device, void *stream) {
+  TN_TRY(tn_device_check_process(device));
   const tn_backend *backend = device->backend;
   if (device->comm != NULL && device->comm->event != NULL) {
     TN_TRY(backend->event_record(&device->env, device->comm->event, stream));

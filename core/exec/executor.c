@@ -130,6 +130,7 @@ static tn_status create_executor(tn_env *env, tn_device *device, const tn_state_
                                  tn_program *const *programs, int32_t n_programs, int32_t slots,
                                  bool caller_memory, tn_executor **out) {
   *out = NULL;
+  if (tn_device_check_process(device) != TN_OK) return tn_error_move(env, &device->env);
   if (slots < 1) return tn_failf(env, TN_EINVAL, "%d input slots, expected at least 1", (int)slots);
   tn_executor *e = tn_alloc(env, sizeof(*e));
   if (e == NULL) return TN_ENOMEM;
@@ -176,13 +177,14 @@ static void destroy_slot_memory(tn_executor *e) {
 
 void tn_executor_drain(tn_executor *e) {
   tn_device *device = e->device;
+  (void)tn_device_check_process(device); /* the device of another process has nothing to wait for */
   for (int32_t role = 0; role < TN_STREAMS; role++)
     device->backend->stream_wait(&device->env, device->streams[role]);
 }
 
 void tn_executor_destroy(tn_executor *e) {
   if (e == NULL) return;
-  tn_executor_drain(e); /* enqueued work may still use the memory */
+  tn_executor_drain(e); /* enqueued work may still use the memory; its failures are ignored */
   tn_executor_profile(e, false);
   for (int32_t i = 0; i < e->n_programs; i++) tn_bound_program_free(e, &e->programs[i]);
   for (int32_t s = 0; s < e->n_slots; s++) destroy_slot(e, &e->slots[s]);

@@ -133,6 +133,7 @@ static tn_status copy_slots_out(tn_executor *e, const tn_program *program, slot_
 static tn_status run_slots(tn_executor *e, int32_t program, slot_range r, bool reuse_inputs) {
   tn_bound_program *bound = &e->programs[program];
   const tn_run_observer *observer = e->observer;
+  if (tn_device_check_process(e->device) != TN_OK) return tn_executor_fail(e, TN_EUNAVAILABLE);
   if (observer != NULL) TN_TRY(observer->begin(observer->context, bound, r.first));
   tn_status status = e->host_addressable ? TN_OK : copy_slots_in(e, bound->program, r, reuse_inputs);
   if (status == TN_OK) status = launch_slots(e, bound, r);

@@ -74,6 +74,7 @@ static void reorder_state(const tn_placement *state, void *stored, void *plain, 
 
 static tn_status copy_and_wait(tn_executor *e, int32_t role, int32_t direction, void *to, const void *from,
                                size_t bytes) {
+  TN_TRY(tn_device_check_process(e->device));
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   /* A run ends on the copy-out stream, so a copy enqueued there follows it. */

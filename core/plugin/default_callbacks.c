@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 2 * HUGE_PAGE };
 
@@ -35,8 +34,6 @@ static tn_status default_properties(tn_env *env, void *backend, int32_t index,
   (void)env, (void)backend, (void)index;
   properties->host_addressable = 1;
   properties->threads = 1;
-  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  properties->memory_bytes = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
   snprintf(properties->name, sizeof properties->name, "host memory");
   return TN_OK;
 }

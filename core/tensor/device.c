@@ -127,11 +127,13 @@ void tn_device_close(tn_device *device) {
 
 tn_status tn_device_wait(tn_device *device) {
   device->use->busy = false;
+  TN_TRY(tn_device_check_process(device));
   return device->backend->stream_wait(&device->env, tn_device_stream(device));
 }
 
 tn_status tn_device_copy(tn_device *device, int32_t direction, void *to, const void *from, int64_t bytes) {
   device->use->busy = true;
+  TN_TRY(tn_device_check_process(device));
   return device->backend->copy(&device->env, tn_device_stream(device), direction, to, from, (uint64_t)bytes);
 }
 

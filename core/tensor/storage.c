@@ -20,7 +20,8 @@ static tn_status storage_upload(tn_storage *s) {
 tn_status tn_storage_wait(tn_storage *s) {
   tn_device *other = s->pending.other;
   if (other == NULL) return TN_OK;
-  tn_status status = other->backend->event_wait(&other->env, s->pending.event);
+  tn_status status = tn_device_check_process(other);
+  if (status == TN_OK) status = other->backend->event_wait(&other->env, s->pending.event);
   if (status != TN_OK)
     tn_error_move(s->device, other);
   else if (s->pending.staging != NULL)

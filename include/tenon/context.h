@@ -1,5 +1,10 @@
 /* tenon/context.h: the root object of an application: allocator, log, plugins. A process may have several
- * contexts, which share nothing. A context is used by one thread at a time. */
+ * contexts, which share nothing. A context is used by one thread at a time.
+ *
+ * After fork() the child may use the contexts and runs of the parent, but no device or session that the
+ * parent has opened: their threads are not in the child. Calls about them fail with TN_EUNAVAILABLE, and
+ * closing them frees no memory of the device. The child opens its own. Fork while no other thread is in a
+ * call of Tenon. */
 #ifndef TENON_CONTEXT_H
 #define TENON_CONTEXT_H
 

@@ -98,6 +98,7 @@ END { exit bad }'
 names='
 BEGIN {
   # Words of a room that some plugin has taken for a name, too.
+  allowed["core/base cpu"] = "a controller of cgroups"
   allowed["core/compile random"] = "a class of ops"
   allowed["core/config bf16"] = "a type of elements"
   allowed["core/config fp16"] = "what others call f16"

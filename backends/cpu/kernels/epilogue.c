@@ -37,6 +37,7 @@ typedef struct epilogue_part {
   const tn_type **types; /* of operands, then of results */
   int32_t *out_number;
   uint8_t *constant;
+  const tn_node **constant_node;
   tn_match_node *nodes;
   int32_t *numbers; /* the operands of all nodes */
   epilogue_source *source;
@@ -77,15 +78,17 @@ static bool epilogue_allocate(const void *handle, epilogue_part *p, const tn_mat
   p->types = tn_new(handle, (size_t)s.views * sizeof *p->types);
   p->out_number = tn_new(handle, (size_t)s.views * sizeof *p->out_number);
   p->constant = tn_new(handle, (size_t)s.views);
+  p->constant_node = tn_new(handle, (size_t)s.views * sizeof *p->constant_node);
   p->nodes = tn_new(handle, (size_t)s.nodes * sizeof *p->nodes);
   p->numbers = tn_new(handle, (size_t)s.numbers * sizeof *p->numbers + 1);
   p->source = tn_new(handle, (size_t)s.views * sizeof *p->source);
   p->view = tn_new(handle, (size_t)s.views * sizeof *p->view);
-  return p->types && p->out_number && p->constant && p->nodes && p->numbers && p->source && p->view;
+  return p->types && p->out_number && p->constant && p->constant_node && p->nodes && p->numbers &&
+         p->source && p->view;
 }
 
 static void epilogue_drop_part(const void *handle, epilogue_part *p) {
-  void *const blocks[] = {p->types,   p->out_number, p->constant, p->nodes,
+  void *const blocks[] = {p->types,   p->out_number, p->constant, p->constant_node, p->nodes,
                           p->numbers, p->source,     p->view,     p->inplace};
   for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) tn_delete(handle, blocks[i]);
 }
@@ -102,8 +105,16 @@ static const tn_match_node *epilogue_op_node(const tn_match *m, const tn_kernel 
 }
 
 static void epilogue_finish_match(epilogue_part *p, int32_t n_in, int32_t n_out, int32_t n_nodes) {
-  p->match = (tn_match){sizeof p->match, n_in,          n_out,    n_nodes,    p->types,
-                        p->types + n_in, p->out_number, p->nodes, p->constant};
+  p->match = (tn_match){.struct_size = sizeof p->match,
+                        .n_in = n_in,
+                        .n_out = n_out,
+                        .n_nodes = n_nodes,
+                        .in = p->types,
+                        .out = p->types + n_in,
+                        .out_number = p->out_number,
+                        .nodes = p->nodes,
+                        .constant = p->constant,
+                        .constant_node = p->constant_node};
 }
 
 /* Whether the region is behind the op: what the op reads comes from outside. */
@@ -121,6 +132,7 @@ static void epilogue_split_op(const tn_match *m, const tn_match_node *op, epilog
     p->numbers[i] = i;
     p->source[i] = (epilogue_source){IN_OPERAND, op->in[i]};
     p->constant[i] = m->constant[op->in[i]];
+    p->constant_node[i] = m->constant_node[op->in[i]];
   }
   for (int32_t k = 0; k < n->n_out; k++) {
     p->types[n->n_in + k] = &n->out[k];
@@ -136,6 +148,7 @@ static int32_t epilogue_region_operand(const tn_match *m, int32_t operand, epilo
     if (p->source[i].place == IN_OPERAND && p->source[i].at == operand) return i;
   p->types[*n_in] = m->in[operand];
   p->constant[*n_in] = m->constant[operand];
+  p->constant_node[*n_in] = m->constant_node[operand];
   p->source[*n_in] = (epilogue_source){IN_OPERAND, operand};
   return (*n_in)++;
 }

@@ -81,7 +81,8 @@ static tn_strided reorder_strided_copy(const reorder_kernel *p, const tn_storage
     to_strides[i] = p->to.axis[i].stride;
     from_strides[i] = tn_storage_offset(from, p->to.axis[i].dim, dims[i] > 1 ? 1 : 0);
   }
-  return tn_strided_make(tn_dtype_size(p->type.dtype), p->to.n, dims, to_strides, from_strides);
+  tn_movement walk = tn_movement_make(p->to.n, dims, to_strides, from_strides);
+  return tn_strided_make(tn_dtype_size(p->type.dtype), &walk);
 }
 
 static tn_status reorder_prepare(tn_prepare *p, void **made) {

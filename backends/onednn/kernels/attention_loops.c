@@ -7,17 +7,13 @@
 enum { TILE = TN_ATTENTION_TILE, STRIP = TN_ATTENTION_STRIP };
 
 /* e^x for x that is at most a little above 0: without the steps that reach infinity, and 0 where the result
- * would be subnormal or x is minus infinity. NaN stays NaN. The polynomial is v_exp's. */
+ * would be subnormal or x is minus infinity. NaN stays NaN. */
 V_INLINE vf attention_exp(vf x) {
-  vf t = x * 0x1.715476p+0f + V_NEAREST;
-  vf f = t - V_NEAREST;
-  vf r = (x - f * 0x1.62e4p-1f) + f * -0x1.7f7d1cp-20f;
-  vf p = 0x1.6db47ap-10f * r + 0x1.123b92p-7f;
-  p = p * r + 0x1.55545ep-5f;
-  p = p * r + 0x1.55548ep-3f;
-  p = p * r + 0.5f;
-  vf y = (p * (r * r) + r) + 1.0f;
-  y *= (vf)(((vu)t - V_NEAREST_BITS + 127u) << 23);
+  vf t = x * TN_LOG2_E + TN_NEAREST;
+  vf f = t - TN_NEAREST;
+  vf r = (x - f * TN_LN2_HIGH) + f * -TN_LN2_LOW;
+  vf y = v_exp_small(r);
+  y *= (vf)(((vu)t - TN_NEAREST_BITS + 127u) << 23);
   return v_select(v_lt(x, v_splat(-87.0f)), (vf){0}, y);
 }
 

@@ -8,18 +8,17 @@
 #include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/movement.h"
 #include "backends/onednn/kernels/transpose.h"
 #include "backends/onednn/integer_math.h"
 #include "tenon/attributes.h"
 
 enum { CHUNK_BYTES = 1 << 16, PIECE_BYTES = 1 << 16 };
 
-/* Dimensions outermost first, the innermost with stride 1 in the result; strides in elements. */
+/* The innermost dimension has stride 1 in the result. */
 typedef struct movement_copy {
-  int32_t rank;
+  tn_movement walk;
   int32_t across; /* the dimension with stride 1 in the operand, where it is not the innermost; else -1 */
-  int64_t dims[TN_MAX_RANK], to[TN_MAX_RANK], from[TN_MAX_RANK];
-  int64_t to_first, from_first;
   int64_t rows, pieces; /* runs, or matrices to transpose; pieces of each */
   int64_t per_chunk;
 } movement_copy;
@@ -46,25 +45,25 @@ typedef struct movement_odometer {
 } movement_odometer;
 
 static movement_odometer movement_start(const movement_copy *p, int64_t row) {
-  movement_odometer o = {{0}, p->to_first, p->from_first};
-  for (int32_t i = p->rank - 1; i-- > 0;) {
+  movement_odometer o = {{0}, p->walk.to_first, p->walk.from_first};
+  for (int32_t i = p->walk.rank - 1; i-- > 0;) {
     if (i == p->across) continue;
-    o.at[i] = row % p->dims[i];
-    row /= p->dims[i];
-    o.to += o.at[i] * p->to[i];
-    o.from += o.at[i] * p->from[i];
+    o.at[i] = row % p->walk.dims[i];
+    row /= p->walk.dims[i];
+    o.to += o.at[i] * p->walk.to[i];
+    o.from += o.at[i] * p->walk.from[i];
   }
   return o;
 }
 
 static void movement_step(const movement_copy *p, movement_odometer *o) {
-  for (int32_t i = p->rank - 1; i-- > 0;) {
+  for (int32_t i = p->walk.rank - 1; i-- > 0;) {
     if (i == p->across) continue;
-    o->to += p->to[i];
-    o->from += p->from[i];
-    if (++o->at[i] < p->dims[i]) return;
-    o->to -= p->dims[i] * p->to[i];
-    o->from -= p->dims[i] * p->from[i];
+    o->to += p->walk.to[i];
+    o->from += p->walk.from[i];
+    if (++o->at[i] < p->walk.dims[i]) return;
+    o->to -= p->walk.dims[i] * p->walk.to[i];
+    o->from -= p->walk.dims[i] * p->walk.from[i];
     o->at[i] = 0;
   }
 }
@@ -72,17 +71,17 @@ static void movement_step(const movement_copy *p, movement_odometer *o) {
 /* A piece of a run, or of the dimension `across` of a matrix. */
 static void movement_piece(const movement_job *j, const movement_odometer *o, int64_t piece) {
   const movement_copy *p = j->p;
-  int32_t last = p->rank - 1;
-  int64_t size = j->kernel->size, extent = p->dims[p->across < 0 ? last : p->across];
+  int32_t last = p->walk.rank - 1;
+  int64_t size = j->kernel->size, extent = p->walk.dims[p->across < 0 ? last : p->across];
   int64_t length = divide_up(extent, p->pieces), first = piece * length, n = least(length, extent - first);
   if (n <= 0) return;
   if (p->across < 0) {
     memcpy(j->to + (o->to + first) * size, j->from + (o->from + first) * size, (size_t)(n * size));
     return;
   }
-  int64_t to = o->to + first * p->to[p->across], from = o->from + first;
-  j->kernel->transpose(j->from + from * size, p->from[last], j->to + to * size, p->to[p->across],
-                       p->dims[last], n);
+  int64_t to = o->to + first * p->walk.to[p->across], from = o->from + first;
+  j->kernel->transpose(j->from + from * size, p->walk.from[last], j->to + to * size, p->walk.to[p->across],
+                       p->walk.dims[last], n);
 }
 
 static void movement_chunk(void *arg, int64_t chunk) {
@@ -111,85 +110,33 @@ static tn_status onednn_movement_launch(tn_launch *l) {
 
 /* ---- copies --------------------------------------------------------------------------------------- */
 
-static void movement_strides(const tn_type *type, int64_t *strides) {
-  int64_t stride = 1;
-  for (int32_t i = type->rank; i-- > 0;) {
-    strides[i] = stride;
-    stride *= type->dims[i];
-  }
-}
-
-/* Adjacent dimensions that are contiguous on both sides are merged. */
-static void movement_add_dimension(movement_copy *p, int64_t dim, int64_t to, int64_t from) {
-  int32_t last = p->rank - 1;
-  if (dim == 1) return;
-  if (last >= 0 && p->to[last] == dim * to && p->from[last] == dim * from) {
-    p->dims[last] *= dim;
-    p->to[last] = to;
-    p->from[last] = from;
-    return;
-  }
-  p->dims[p->rank] = dim;
-  p->to[p->rank] = to;
-  p->from[p->rank++] = from;
-}
-
 /* False where the copy has neither runs nor matrices. */
-static bool movement_make_copy(movement_copy *p, int64_t size, const tn_type *type, const int64_t *to,
-                               const int64_t *from, int64_t to_first, int64_t from_first) {
-  *p = (movement_copy){.across = -1, .to_first = to_first, .from_first = from_first, .rows = 1, .pieces = 1};
-  for (int32_t i = 0; i < type->rank; i++) movement_add_dimension(p, type->dims[i], to[i], from[i]);
-  if (p->rank == 0) {
-    p->rank = 1;
-    p->dims[0] = p->to[0] = p->from[0] = 1;
-  }
-  int32_t last = p->rank - 1;
-  if (p->to[last] != 1) return false;
-  for (int32_t i = 0; i < last && p->from[last] != 1; i++)
-    if (p->from[i] == 1) p->across = i;
-  if (p->from[last] != 1 && (p->across < 0 || (size != 2 && size != 4))) return false;
-  int64_t bytes = p->dims[last] * size * (p->across < 0 ? 1 : p->dims[p->across]);
+static bool movement_make_copy(movement_copy *p, const tn_type *type, tn_movement walk) {
+  int64_t size = (int64_t)tn_dtype_size(type->dtype);
+  *p = (movement_copy){.walk = walk, .across = -1, .rows = 1, .pieces = 1};
+  int32_t last = p->walk.rank - 1;
+  if (p->walk.to[last] != 1) return false;
+  for (int32_t i = 0; i < last && p->walk.from[last] != 1; i++)
+    if (p->walk.from[i] == 1) p->across = i;
+  if (p->walk.from[last] != 1 && (p->across < 0 || (size != 2 && size != 4))) return false;
+  int64_t bytes = p->walk.dims[last] * size * (p->across < 0 ? 1 : p->walk.dims[p->across]);
   for (int32_t i = 0; i < last; i++)
-    if (i != p->across) p->rows *= p->dims[i];
-  if (p->dims[last] == 0) p->rows = 0;
-  p->pieces = at_least_1(least(divide_up(bytes, PIECE_BYTES), p->dims[p->across < 0 ? last : p->across]));
+    if (i != p->across) p->rows *= p->walk.dims[i];
+  if (p->walk.dims[last] == 0) p->rows = 0;
+  p->pieces =
+      at_least_1(least(divide_up(bytes, PIECE_BYTES), p->walk.dims[p->across < 0 ? last : p->across]));
   p->per_chunk = at_least_1(CHUNK_BYTES / at_least_1(bytes / p->pieces));
   return true;
-}
-
-static bool movement_transpose(movement_copy *p, const tn_node *n) {
-  const tn_transpose_attributes *a = n->attributes;
-  int64_t strides[TN_MAX_RANK], from[TN_MAX_RANK], to[TN_MAX_RANK];
-  movement_strides(n->in[0], strides);
-  movement_strides(&n->out[0], to);
-  for (int32_t i = 0; i < n->in[0]->rank; i++) from[i] = strides[a->order.v[i]];
-  return movement_make_copy(p, (int64_t)tn_dtype_size(n->in[0]->dtype), &n->out[0], to, from, 0, 0);
-}
-
-static bool movement_slice(movement_copy *p, const tn_node *n) {
-  const tn_slice_attributes *a = n->attributes;
-  int64_t from[TN_MAX_RANK], to[TN_MAX_RANK], first = 0;
-  movement_strides(n->in[0], from);
-  movement_strides(&n->out[0], to);
-  for (int32_t i = 0; i < n->in[0]->rank; i++) {
-    first += a->starts.v[i] * from[i];
-    if (a->steps.n > 0) from[i] *= a->steps.v[i];
-  }
-  return movement_make_copy(p, (int64_t)tn_dtype_size(n->in[0]->dtype), &n->out[0], to, from, 0, first);
 }
 
 /* An operand that begins at index `before` of dimension `axis` of the result. */
 static bool movement_beside(movement_copy *p, const tn_type *x, const tn_type *y, int32_t axis,
                             int64_t before) {
-  int64_t from[TN_MAX_RANK], to[TN_MAX_RANK];
-  movement_strides(x, from);
-  movement_strides(y, to);
-  return movement_make_copy(p, (int64_t)tn_dtype_size(x->dtype), x, to, from, before * to[axis], 0);
+  return movement_make_copy(p, x, tn_movement_beside(x, y, axis, before));
 }
 
 static bool movement_concat(movement_copy *copies, const tn_node *n) {
-  const tn_axis_attributes *a = n->attributes;
-  int32_t axis = (int32_t)(a->axis < 0 ? a->axis + n->out[0].rank : a->axis);
+  int32_t axis = tn_movement_axis(n);
   int64_t before = 0;
   for (int32_t i = 0; i < n->n_in; i++) {
     if (!movement_beside(&copies[i], n->in[i], &n->out[0], axis, before)) return false;
@@ -247,8 +194,9 @@ static size_t movement_kernel_bytes(const tn_match *m) {
 
 static bool movement_make_copies(movement_copy *copies, const tn_match *m) {
   const tn_node *n = m->nodes[0].node;
-  if (strcmp(n->op, "transpose") == 0) return movement_transpose(copies, n);
-  if (strcmp(n->op, "slice") == 0) return movement_slice(copies, n);
+  if (strcmp(n->op, "transpose") == 0)
+    return movement_make_copy(copies, n->in[0], tn_movement_of_transpose(n));
+  if (strcmp(n->op, "slice") == 0) return movement_make_copy(copies, n->in[0], tn_movement_of_slice(n));
   if (strcmp(n->op, "concat") == 0) return movement_concat(copies, n);
   return movement_pads(copies, m);
 }

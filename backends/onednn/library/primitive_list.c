@@ -186,6 +186,8 @@ static tn_status primitive_compile_step(const tn_primitive_list *list, const tn_
 }
 
 tn_status tn_primitive_list_compile(const tn_primitive_list *list, void **made) {
+  tn_status threads = tn_onednn_start_threads(list->env, list->library->backend, list->threads);
+  if (threads != TN_OK) return threads;
   compiled_list *c = tn_new(list->env, sizeof *c + (size_t)list->n_steps * sizeof *c->steps);
   if (c == NULL) return TN_ENOMEM;
   c->library = list->library;
@@ -223,7 +225,8 @@ static tn_status primitive_execute(const compiled_list *c, const compiled_step *
 
 tn_status tn_primitive_list_execute(const void *made, tn_launch *l) {
   const compiled_list *c = made;
-  tn_status status = TN_OK;
+  tn_status status = tn_onednn_start_threads(&l->env, c->library->backend, c->threads);
+  if (status != TN_OK) return status;
   tn_onednn_use_threads(c->threads);
   tn_onednn_bind_threads(c->library->backend, c->threads);
   for (int32_t i = 0; i < c->n_steps && status == TN_OK; i++) status = primitive_execute(c, &c->steps[i], l);

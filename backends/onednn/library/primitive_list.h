@@ -12,8 +12,8 @@
 typedef struct tn_library {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
-  char version[40];    /* of the library that is loaded: "oneDNN 2.6.3" */
-  const void *backend; /* whose team primitives run on, or NULL */
+  char version[40];   /* of the library that is loaded: "oneDNN 2.6.3" */
+  tn_onednn *backend; /* to which it belongs */
 } tn_library;
 
 tn_status tn_library_open(tn_env *env, tn_library **library);

@@ -15,13 +15,13 @@
 static inline vf v_gelu_exp(vf x) {
   vf y = x * (x * x * (V_GELU_CUBE * -0x1.715476p+1f) + V_GELU_SCALE * -0x1.715476p+1f);
   y = v_clamp(y, -120.0f, 120.0f);
-  vf t = y + V_NEAREST, f = y - (t - V_NEAREST);
+  vf t = y + TN_NEAREST, f = y - (t - TN_NEAREST);
   vf p = 0x1.5bba14p-10f * f + 0x1.3cea88p-7f;
   p = p * f + 0x1.c6b752p-5f;
   p = p * f + 0x1.ebf9bcp-3f;
   p = p * f + 0x1.62e42ap-1f;
   p = p * f + 1.0f;
-  return p * (vf)(((vu)t - V_NEAREST_BITS + 127u) << 23);
+  return p * (vf)(((vu)t - TN_NEAREST_BITS + 127u) << 23);
 }
 
 /* The distribution function of the normal distribution. */

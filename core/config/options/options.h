@@ -40,6 +40,9 @@ tn_status tn_options_set_floats(const void *handle, tn_options *options, const c
 const tn_option *tn_options_at(const tn_item *item, int64_t position);
 const tn_option *tn_options_find(const tn_item *item, const char *name);
 
+/* Whether the range of an option of type INT allows the number. */
+bool tn_option_allows(const tn_option *option, int64_t number);
+
 /* Checks that every required option was set. */
 tn_status tn_options_finish(const void *handle, tn_options *options);
 

@@ -88,6 +88,11 @@ bool tn_option_range_valid(const tn_option *option) {
   }
 }
 
+bool tn_option_allows(const tn_option *option, int64_t number) {
+  option_range range;
+  return option->range == NULL || (range_read(option->range, &range) && range_holds(&range, (double)number));
+}
+
 static tn_status range_fail(const void *handle, const tn_option *option, bool integer, int64_t i, double x) {
   tn_text shown = tn_text_new(handle);
   if (integer)

@@ -52,7 +52,7 @@ typedef struct tn_case {
   bool forward_only;                                   /* the gradient is not compared */
   /* The gradient is compared in f32 and f64 only: in narrower types its differences cancel to noise. */
   bool wide_gradient;
-  int32_t variance; /* the number of the result that is the variance of result 0; 0: there is none */
+  int32_t variance; /* the number of the result that is the variance of result 0; 0 where the op has none */
 } tn_case;
 
 /* Each ends with a NULL op. */

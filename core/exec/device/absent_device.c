@@ -104,6 +104,7 @@ tn_status tn_device_from_file(tn_env *env, tn_registry *registry, const tn_devic
   if (device == NULL) return TN_ENOMEM;
   tn_error_record_init(&device->env, &device->record, env);
   device->memory = tn_arena_new(&device->env);
+  tn_device_own(device);
   tn_status status = absent_describe(device, registry, request, path);
   if (status == TN_OK) status = tn_device_find_fallback(env, registry, request, request->n_names, device);
   if (status == TN_OK) {

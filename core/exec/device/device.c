@@ -2,17 +2,12 @@
 #include "core/exec/device/device.h"
 
 #include "core/compile/kernels/answers.h"
+#include "core/exec/device/open_backend.h"
 #include "core/exec/device/pin_threads.h"
 #include "core/exec/device/required_kernels.h"
 #include "core/plugin/default_callbacks.h"
 
 #include <string.h>
-
-/* The option `name` of a backend, if it has the type that [run] sets; else NULL. */
-static const tn_option *common_option(const tn_options *options, const char *name, uint32_t type) {
-  const tn_option *option = tn_options_find(options->item, name);
-  return option != NULL && option->type == type ? option : NULL;
-}
 
 static bool is_option_given(const tn_options *options, const tn_option *option) {
   return options->given[option - options->item->options];
@@ -24,30 +19,36 @@ static const void *option_value(const tn_options *options, const tn_option *opti
 
 /* [run] threads, unless the section of the backend sets it. */
 static tn_status set_threads(tn_device *device, int64_t threads, tn_options *options) {
-  const tn_option *option = common_option(options, "threads", TN_OPT_INT);
+  const tn_option *option = tn_backend_option(options, "threads", TN_OPT_INT);
   if (threads == 0 || option == NULL || is_option_given(options, option)) return TN_OK;
   return tn_options_set_int(&device->env, options, "threads", threads);
 }
 
 /* [run] pin, unless the section of the backend sets it. The length of the list is the number of threads where
- * threads is unset. */
+ * threads is unset. *pin is empty for a backend without both options. */
 static tn_status set_pin(tn_device *device, const tn_device_request *request, tn_options *options,
                          tn_ints *pin) {
-  const tn_option *option = common_option(options, "pin", TN_OPT_INTS);
-  const tn_option *threads = common_option(options, "threads", TN_OPT_INT);
+  const tn_option *option = tn_backend_option(options, "pin", TN_OPT_INTS);
+  const tn_option *threads = tn_backend_option(options, "threads", TN_OPT_INT);
   *pin = (tn_ints){0, NULL};
   if (option == NULL || threads == NULL) return TN_OK;
   if (request->pin.n > 0 && !is_option_given(options, option))
     TN_TRY(tn_options_set_ints(&device->env, options, "pin", request->pin.n, request->pin.v));
   *pin = *(const tn_ints *)option_value(options, option);
-  TN_TRY(set_threads(device, pin->n, options));
+  return set_threads(device, pin->n, options);
+}
+
+/* After the options are finished: the number of threads is known. */
+static tn_status check_pin(tn_device *device, const tn_options *options, const tn_ints *pin) {
+  const tn_option *threads = tn_backend_option(options, "threads", TN_OPT_INT);
+  if (pin->n == 0) return TN_OK;
   return tn_pin_check(&device->env, pin, *(const int64_t *)option_value(options, threads));
 }
 
 /* The folder of a backend under the cache folder, unless its section sets it. The backend makes it when it
  * has something to store. */
 static tn_status set_cache(tn_device *device, const char *folder, tn_options *options) {
-  const tn_option *option = common_option(options, "cache", TN_OPT_TEXT);
+  const tn_option *option = tn_backend_option(options, "cache", TN_OPT_TEXT);
   if (folder == NULL || *folder == '\0' || option == NULL || is_option_given(options, option)) return TN_OK;
   const char *own = tn_arena_printf(&device->memory, "%s/%s", folder, options->item->name);
   return own != NULL ? tn_options_set_text(&device->env, options, "cache", own) : TN_ENOMEM;
@@ -65,7 +66,8 @@ static tn_status fill_backend_options(tn_device *device, const tn_device_request
   TN_TRY(set_threads(device, request->threads, &options));
   TN_TRY(set_pin(device, request, &options, &pin));
   TN_TRY(set_cache(device, request->cache, &options));
-  TN_TRY(tn_options_finish(env, &options));
+  TN_TRY(tn_backend_finish_options(env, &options));
+  TN_TRY(check_pin(device, &options, &pin));
   if (backend->parallel != NULL) device->pin = pin;
   *data = options.data;
   return TN_OK;
@@ -165,10 +167,7 @@ static tn_status describe_target(tn_device *device, int32_t index) {
   device->target.families = families;
   device->target.selves = selves;
   device->target.n_families = n;
-  device->target.properties.struct_size = sizeof(device->target.properties);
-  TN_TRY(b->properties(&device->env, device->self, index, &device->target.properties));
-  device->target.properties.struct_size =
-      sizeof(device->target.properties); /* the backend's may be smaller */
+  TN_TRY(tn_backend_describe(&device->env, b, device->self, index, &device->target.properties));
   TN_TRY(check_host_memory(device));
   tn_properties_complete(&device->target.properties);
   TN_TRY(tn_answers_create(&device->env, &device->target.answers));
@@ -216,6 +215,7 @@ static tn_status open_candidate(tn_env *env, tn_registry *registry, const tn_dev
   if (device == NULL) return TN_ENOMEM;
   tn_error_record_init(&device->env, &device->record, env);
   device->memory = tn_arena_new(&device->env);
+  tn_device_own(device);
   tn_status status = open_named(device, registry, request, name);
   if (status == TN_OK && start) status = tn_device_start(device);
   if (status == TN_OK) {
@@ -302,6 +302,7 @@ tn_status tn_device_create(tn_env *env, tn_registry *registry, const tn_device_r
 
 void tn_device_destroy(tn_device *device) {
   if (device == NULL) return;
+  (void)tn_device_check_process(device);
   tn_device_destroy(device->fallback);
   if (device->close_tuner != NULL) device->close_tuner(device);
   tn_answers_destroy(device->target.answers);
@@ -312,6 +313,7 @@ void tn_device_destroy(tn_device *device) {
   if (device->extension_self != NULL) extension->close(&device->env, device->extension_self);
   if (device->self != NULL) b->close(&device->env, device->self);
   tn_arena_free(&device->memory);
+  tn_device_disown(device);
   /* device->env is in the block that is released, so a copy of it releases the block. */
   tn_error_record record = device->record;
   tn_env env = {device->env.api, &record};
@@ -321,6 +323,7 @@ void tn_device_destroy(tn_device *device) {
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
                             const tn_choice *choice, const tn_layout *in, const tn_layout *out,
                             void **prepared) {
+  TN_TRY(tn_device_check_process(device));
   const tn_backend *backend = device->backend;
   void *stream = device->streams[TN_STREAM_COMPUTE];
   if (kernel->prepare == NULL) return TN_OK;
@@ -345,6 +348,7 @@ bool tn_device_is_foreign(const tn_device *device, const char *family) {
 tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address) {
   *address = NULL;
   if (bytes == 0) return TN_OK;
+  TN_TRY(tn_device_check_process(device));
   TN_TRY(device->backend->memory_new(&device->env, device->device, kind, (uint64_t)bytes, address));
   device->bytes += bytes;
   if (device->bytes > device->peak_bytes) device->peak_bytes = device->bytes;
@@ -353,6 +357,7 @@ tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void 
 
 void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes) {
   if (address == NULL) return;
+  (void)tn_device_check_process(device);
   device->backend->memory_delete(&device->env, device->device, kind, address, (uint64_t)bytes);
   device->bytes -= bytes;
 }

@@ -3,6 +3,8 @@
 #ifndef TN_CORE_EXEC_DEVICE_DEVICE_H
 #define TN_CORE_EXEC_DEVICE_DEVICE_H
 
+#include <sys/types.h>
+
 #include "core/compile/kernels/group.h"
 #include "core/compile/kernels/target.h"
 #include "core/plugin/registry.h"
@@ -29,6 +31,11 @@ typedef struct tn_device {
   struct tn_device *fallback;
   const char *passed_over;   /* the reasons against the names before its own, "; " between; "" */
   struct tn_device_use *use; /* of core/tensor, for a device that an application opened; NULL inside a run */
+  /* Of process.c: the process that opened it; a page that is 0 in its children, or NULL; and the backend that
+   * takes the place of `backend` there. */
+  pid_t process;
+  char *own_page;
+  tn_backend lost;
 } tn_device;
 
 /* The treatment of an op for which the device has no kernel. */
@@ -79,6 +86,17 @@ tn_status tn_device_find_fallback(tn_env *env, tn_registry *registry, const tn_d
 
 /* Opens the device and streams of a fallback, unless they are open. */
 tn_status tn_device_start(tn_device *device);
+
+/* process.c: TN_EUNAVAILABLE in a child of the process that opened the device, after fork(); from then on the
+ * device's callbacks fail. Calls that begin work, or that end objects, check it first. */
+tn_status tn_device_check_owner(tn_device *device);
+static inline tn_status tn_device_check_process(tn_device *device) {
+  bool own = device->own_page != NULL && *(const volatile char *)device->own_page != 0;
+  return own ? TN_OK : tn_device_check_owner(device);
+}
+/* The calling process becomes the owner. */
+void tn_device_own(tn_device *device);
+void tn_device_disown(tn_device *device);
 
 /* Whether launches are captured and replayed. */
 static inline bool tn_device_captures(const tn_device *device) {

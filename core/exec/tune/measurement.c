@@ -260,6 +260,7 @@ tn_status tn_measure_launch(tn_device *device, const tn_tuning *tuning, const tn
                             tn_measured *measured) {
   const tn_match *m = tuning->match;
   *measured = (tn_measured){0};
+  TN_TRY(tn_device_check_process(device));
   if (m->n_in + m->n_out > MOST_VIEWS)
     return tn_failf(&device->env, TN_EUNSUPPORTED, "it has more than %d operands and results", MOST_VIEWS);
   measurement *b = tn_alloc(&device->env, sizeof *b);

@@ -5,11 +5,11 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/base/system.h"
 #include "core/base/vec.h"
 #include "core/exec/device/device_file.h"
+#include "core/exec/device/open_backend.h"
 #include "core/plugin/context.h"
 #include "core/train/settings/settings.h"
 #include "tenon/plugin/backend.h"
@@ -145,8 +145,8 @@ static tn_status inspect_list_devices(tn_context *context, const tn_backend *bac
   int32_t count = 0;
   TN_TRY(backend->count(env, self, &count));
   for (int32_t i = 0; i < count; i++) {
-    tn_device_properties properties = {.struct_size = sizeof properties};
-    TN_TRY(backend->properties(env, self, i, &properties));
+    tn_device_properties properties;
+    TN_TRY(tn_backend_describe(env, backend, self, i, &properties));
     json_array_append_new(devices,
                           tn_device_file_json(backend->item.name, backend->accepts, count, &properties));
   }
@@ -161,7 +161,7 @@ static json_t *inspect_backend_json(tn_context *context, const tn_backend *backe
   tn_options options;
   void *self = NULL;
   tn_status status = tn_options_start(env, &arena, &backend->item, &options);
-  if (status == TN_OK) status = tn_options_finish(env, &options);
+  if (status == TN_OK) status = tn_backend_finish_options(env, &options);
   if (status == TN_OK) status = backend->open(env, options.data, &self);
   if (status == TN_OK && backend->extends == NULL)
     status = inspect_list_devices(context, backend, self, json_object_get(json, "devices"));
@@ -181,7 +181,7 @@ tn_status tn_doctor(tn_context *context, char **json) {
   for (int32_t i = 0; i < n; i++)
     json_array_append_new(backends, inspect_backend_json(context, (const tn_backend *)entries[i].item));
   snprintf(abi, sizeof abi, "%d.%d", TN_ABI_MAJOR, TN_ABI_MINOR);
-  double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1048576.0;
+  double memory = (double)tn_memory_total() / 1048576.0;
   return inspect_take_json(context,
                            json_pack("{s:s, s:s, s:i, s:f, s:o}", "version", tn_version(), "abi", abi,
                                      "processors", tn_cpu_count(), "memory_mib", memory, "backends",

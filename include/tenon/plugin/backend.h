@@ -35,6 +35,9 @@
  * They allocate no memory and take no lock; they may wait while a queue is full. event_wait and stream_wait
  * wait for work.
  *
+ * fork(). In a child process the host calls nothing about devices that the parent opened, not even close. The
+ * child may open the backend anew.
+ *
  * Handles. The env of open and of device_open is valid until the matching close; a backend may keep a copy to
  * free memory with. Every other env is valid during the call. A handle is used by one thread at a time:
  * threads of the backend store their messages until the host calls.
@@ -91,8 +94,9 @@ typedef struct tn_backend {
   /* Number of devices. TN_EUNAVAILABLE with a reason: there is no usable device. Default: 1. */
   tn_status (*count)(tn_env *env, void *backend, int32_t *count);
   /* Properties of device `index`, 0 <= index < count, without opening it. The members are 0 before the call.
-   * Without memory_new, host_addressable must be 1. Default: host_addressable, 1 thread, the host's memory.
-   */
+   * Where memory_bytes stays 0 the host fills in the memory of the process: the machine's, or the limit of
+   * its cgroups. Without memory_new, host_addressable must be 1. Default: host_addressable, 1 thread, the
+   * host's memory. */
   tn_status (*properties)(tn_env *env, void *backend, int32_t index, tn_device_properties *properties);
   /* 0 <= index < count. Default: the device is the backend's object. */
   tn_status (*device_open)(tn_env *env, void *backend, int32_t index, void **device);
@@ -198,12 +202,13 @@ typedef struct tn_backend {
   tn_status (*event_seconds)(tn_env *env, void *from, void *to, double *seconds);
 } tn_backend;
 
-/* Options that the host sets from [run] for every backend that declares them: `threads` (int); and `pin`
- * (ints), the processors of the team's threads in order, checked, at least `threads` of them; empty: threads
- * are not bound. The first processor is the launching thread's, which the host binds while a program runs.
- * And `cache` (text): a folder of the backend's own under the user's cache folder, for results that later
- * processes can use, such as compiled kernels. It may not exist: tn_make_folder makes it before the first
- * write. Several processes may use it at once; "": there is none. */
+/* Options that the host sets from [run] for every backend that declares them: `threads` (int), where the host
+ * replaces 0 by the number of processors that the process may use (affinity and cgroups), before `open`; and
+ * `pin` (ints), the processors of the team's threads in order, checked, at least `threads` of them; empty:
+ * threads are not bound. The first processor is the launching thread's, which the host binds while a program
+ * runs. And `cache` (text): a folder of the backend's own under the user's cache folder, for results that
+ * later processes can use, such as compiled kernels. It may not exist: tn_make_folder makes it before the
+ * first write. Several processes may use it at once; "": the backend has no folder. */
 
 TN_END_C
 #endif

@@ -68,7 +68,7 @@ typedef struct tn_device_properties {
   int32_t host_addressable; /* 1: device addresses are host addresses */
   int32_t threads;          /* of `parallel`; 1 where kernels do not run on the host */
   int32_t arch;             /* the family's numbering, 90 for sm_90; 0: none */
-  int64_t memory_bytes;
+  int64_t memory_bytes;     /* 0: the memory is the host's, and the host fills in this and free_bytes */
   char name[64];
   int64_t free_bytes;        /* of memory_bytes, unused when the properties were read; 0: unknown */
   int64_t cache_bytes;       /* the largest cache between memory and arithmetic; 0: unknown */

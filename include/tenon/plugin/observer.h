@@ -47,8 +47,8 @@ typedef struct tn_run_info {
   const char *precision;          /* name of the policy */
   int32_t devices, threads;       /* threads of one device */
   const char *source;             /* of the training data */
-  int64_t samples, valid_samples; /* in an epoch, and in a validation; 0: there is none */
-  int64_t classes;                /* of the first target with classes; 0: there is none */
+  int64_t samples, valid_samples; /* in an epoch, and in a validation; 0 where the run has no validation */
+  int64_t classes;                /* of the first target with classes; 0 where no target has classes */
   int64_t parameters;             /* trained numbers */
   int64_t planned_bytes;          /* device memory of one device, as `tenon plan` says */
   int32_t resumed;                /* 1: the run continues an earlier one */

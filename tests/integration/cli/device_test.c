@@ -85,6 +85,9 @@ static void the_doctor_describes_a_device_for_plan(void **state) {
   const json_t *here = file_json("here.json");
   assert_string_equal(program_text(here, "family"), "cpu");
   assert_true(program_number(here, "bytes_per_s") > 0 && program_number(here, "memory_bytes") > 0);
+  const json_t *host = program_json(0, "doctor");
+  assert_true(program_number(here, "threads") == program_number(host, "processors"));
+  assert_true(fabs(program_number(here, "memory_bytes") / 1048576 - program_number(host, "memory_mib")) < 1);
   const json_t *planned = program_json(0, "plan lenet.ini --set backend.use=cpu");
   const json_t *described = program_json(0, "plan lenet.ini --device here.json");
   assert_string_equal(program_text(planned, "hash"), program_text(described, "hash"));
@@ -186,6 +189,32 @@ static void a_plan_opens_no_device(void **state) {
   assert_non_null(strstr(program_err, "sim: device 0"));
 }
 
+/* The counts in the line of --verbose about the queries of a plan. */
+static void read_queries(long long *asked, long long *remembered) {
+  const char *line = strstr(program_err, " queries of kernels, ");
+  assert_non_null(line);
+  while (line > program_err && line[-1] >= '0' && line[-1] <= '9') line--;
+  assert_int_equal(sscanf(line, "%lld queries of kernels, %lld answers remembered", asked, remembered), 2);
+}
+
+/* Answers are remembered while the description of the device is in use, and no longer: they are not written
+ * to a file that the next plan, perhaps with other kernels installed, would read. */
+static void answers_for_a_device_that_is_absent_are_remembered_within_one_plan(void **state) {
+  static const char command[] =
+      "plan lenet.ini --verbose --set backend.tune_folder=cache --device device.json";
+  long long asked, remembered, again, again_remembered;
+  (void)state;
+  file_write("lenet.ini", lenet);
+  write_h200("arch", json_integer(90));
+  assert_int_equal(program_run("%s", command), 0);
+  read_queries(&asked, &remembered);
+  assert_true(asked > 0 && remembered > asked);
+  assert_false(file_exists("cache"));
+  assert_int_equal(program_run("%s", command), 0);
+  read_queries(&again, &again_remembered);
+  assert_true(again == asked && again_remembered == remembered);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
 int main(void) {
@@ -196,6 +225,7 @@ int main(void) {
       TEST(the_doctor_describes_a_device_for_plan),
       TEST(a_measured_rate_is_kept_in_the_cache_folder),
       TEST(a_plan_opens_no_device),
+      TEST(answers_for_a_device_that_is_absent_are_remembered_within_one_plan),
       TEST(a_plan_that_does_not_fit_its_device_names_the_largest_batch),
       TEST(a_run_that_does_not_fit_its_device_is_not_started),
       TEST(a_limit_that_is_too_small_names_the_largest_batch),

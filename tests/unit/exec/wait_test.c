@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -53,7 +54,7 @@ static void begin(bool can_be_polled, int done, int fails) {
                          .event_record = event_record,
                          .stream_wait = stream_wait,
                          .event_done = can_be_polled ? event_done : NULL};
-  device = (tn_device){.backend = &backend};
+  device = (tn_device){.backend = &backend, .process = getpid()};
   tn_error_record_init(&device.env, &device.record, &env);
   comm = (tn_comm){.kind = &kind, .device = &device, .event = can_be_polled ? &event : NULL};
   tn_error_record_init(&comm.env, &comm.record, &env);

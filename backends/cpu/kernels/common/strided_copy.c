@@ -14,62 +14,34 @@ enum {
 static int64_t strided_copy_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t strided_copy_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-void tn_cpu_strides(int32_t rank, const int64_t *dims, int64_t *strides) {
-  int64_t stride = 1;
-  for (int32_t i = rank - 1; i >= 0; i--) {
-    strides[i] = stride;
-    stride *= dims[i];
-  }
-}
-
 /* ---- division into tasks ---- */
-
-static void strided_copy_add_dimension(tn_strided *p, int64_t dim, int64_t to, int64_t from) {
-  int32_t last = p->rank - 1;
-  if (dim == 1) return;
-  if (last >= 0 && p->to[last] == dim * to && p->from[last] == dim * from) {
-    p->dims[last] *= dim;
-    p->to[last] = to;
-    p->from[last] = from;
-    return;
-  }
-  p->dims[p->rank] = dim;
-  p->to[p->rank] = to;
-  p->from[p->rank++] = from;
-}
 
 /* A copy is transposed if `from` has stride 1 along another dimension than the innermost. Returns that
  * dimension, or -1. */
 static int32_t strided_copy_find_across(const tn_strided *p) {
-  int32_t last = p->rank - 1;
-  if (p->to[last] != 1 || p->from[last] == 1) return -1;
+  int32_t last = p->walk.rank - 1;
+  if (p->walk.to[last] != 1 || p->walk.from[last] == 1) return -1;
   for (int32_t i = last - 1; i >= 0; i--)
-    if (p->from[i] == 1) return i;
+    if (p->walk.from[i] == 1) return i;
   return -1;
 }
 
 static void strided_copy_divide(tn_strided *p) {
-  int32_t last = p->rank - 1;
-  int64_t inner = p->dims[last], piece = p->across < 0 ? PIECE_BYTES / (int64_t)p->size : STRIP;
-  p->pieces_across = p->across < 0 ? 1 : strided_copy_ceil_div(p->dims[p->across], TILE);
+  int32_t last = p->walk.rank - 1;
+  int64_t inner = p->walk.dims[last], piece = p->across < 0 ? PIECE_BYTES / (int64_t)p->size : STRIP;
+  p->pieces_across = p->across < 0 ? 1 : strided_copy_ceil_div(p->walk.dims[p->across], TILE);
   p->pieces = strided_copy_ceil_div(inner, piece) * p->pieces_across;
   p->outer = 1;
   for (int32_t i = 0; i < last; i++)
-    if (i != p->across) p->outer *= p->dims[i];
+    if (i != p->across) p->outer *= p->walk.dims[i];
   int64_t work = strided_copy_smaller(inner, piece) *
-                 (p->across < 0 ? 1 : strided_copy_smaller(p->dims[p->across], TILE));
+                 (p->across < 0 ? 1 : strided_copy_smaller(p->walk.dims[p->across], TILE));
   p->tasks_per_chunk = work > 0 && work < CHUNK_ELEMENTS ? CHUNK_ELEMENTS / work : 1;
   p->chunks = strided_copy_ceil_div(p->outer * p->pieces, p->tasks_per_chunk);
 }
 
-tn_strided tn_strided_make(size_t size, int32_t rank, const int64_t *dims, const int64_t *to,
-                           const int64_t *from) {
-  tn_strided p = {.size = size};
-  for (int32_t i = 0; i < rank; i++) strided_copy_add_dimension(&p, dims[i], to[i], from[i]);
-  if (p.rank == 0) {
-    p.rank = 1;
-    p.dims[0] = p.to[0] = p.from[0] = 1;
-  }
+tn_strided tn_strided_make(size_t size, const tn_movement *walk) {
+  tn_strided p = {.walk = *walk, .size = size};
   p.across = strided_copy_find_across(&p);
   strided_copy_divide(&p);
   return p;
@@ -102,7 +74,7 @@ COPY(copy_4, strided_word32)
 COPY(copy_8, strided_word64)
 
 static void strided_copy_run(const tn_strided *p, void *to, const void *from, int64_t n) {
-  int64_t to_step = p->to[p->rank - 1], from_step = p->from[p->rank - 1];
+  int64_t to_step = p->walk.to[p->walk.rank - 1], from_step = p->walk.from[p->walk.rank - 1];
   if (to_step == 1 && from_step == 1) {
     memcpy(to, from, (size_t)n * p->size);
     return;
@@ -117,7 +89,7 @@ static void strided_copy_run(const tn_strided *p, void *to, const void *from, in
 
 static void strided_copy_tile(const tn_strided *p, void *to, const void *from, int64_t across,
                               int64_t along) {
-  int64_t to_step = p->to[p->across], from_step = p->from[p->rank - 1];
+  int64_t to_step = p->walk.to[p->across], from_step = p->walk.from[p->walk.rank - 1];
   switch (p->size) {
   case 1: copy_1_tile(to, to_step, from, from_step, across, along); break;
   case 2: copy_2_tile(to, to_step, from, from_step, across, along); break;
@@ -134,37 +106,37 @@ typedef struct strided_job {
 
 /* Adds the offsets of iteration `at` of the outer dimensions to *to and *from. */
 static void strided_copy_outer_offsets(const tn_strided *p, int64_t at, int64_t *to, int64_t *from) {
-  for (int32_t i = p->rank - 2; i >= 0; i--) {
+  for (int32_t i = p->walk.rank - 2; i >= 0; i--) {
     if (i == p->across) continue;
-    int64_t c = at % p->dims[i];
-    at /= p->dims[i];
-    *to += c * p->to[i];
-    *from += c * p->from[i];
+    int64_t c = at % p->walk.dims[i];
+    at /= p->walk.dims[i];
+    *to += c * p->walk.to[i];
+    *from += c * p->walk.from[i];
   }
 }
 
 static void strided_copy_piece(const strided_job *j, int64_t to, int64_t from, int64_t piece) {
   const tn_strided *p = j->p;
-  int32_t last = p->rank - 1;
+  int32_t last = p->walk.rank - 1;
   int64_t length = PIECE_BYTES / (int64_t)p->size, at = piece * length;
-  to += at * p->to[last];
-  from += at * p->from[last];
+  to += at * p->walk.to[last];
+  from += at * p->walk.from[last];
   strided_copy_run(p, j->to + to * (int64_t)p->size, j->from + from * (int64_t)p->size,
-                   strided_copy_smaller(length, p->dims[last] - at));
+                   strided_copy_smaller(length, p->walk.dims[last] - at));
 }
 
 /* A strip of TILE elements across and STRIP along, tile by tile. */
 static void strided_copy_strip(const strided_job *j, int64_t to, int64_t from, int64_t piece) {
   const tn_strided *p = j->p;
-  int32_t last = p->rank - 1;
+  int32_t last = p->walk.rank - 1;
   int64_t i = piece % p->pieces_across * TILE, k = piece / p->pieces_across * STRIP;
-  int64_t across = strided_copy_smaller(TILE, p->dims[p->across] - i),
-          end = strided_copy_smaller(p->dims[last], k + STRIP);
-  to += i * p->to[p->across];
+  int64_t across = strided_copy_smaller(TILE, p->walk.dims[p->across] - i),
+          end = strided_copy_smaller(p->walk.dims[last], k + STRIP);
+  to += i * p->walk.to[p->across];
   from += i;
   for (; k < end; k += TILE)
     strided_copy_tile(p, j->to + (to + k) * (int64_t)p->size,
-                      j->from + (from + k * p->from[last]) * (int64_t)p->size, across,
+                      j->from + (from + k * p->walk.from[last]) * (int64_t)p->size, across,
                       strided_copy_smaller(TILE, end - k));
 }
 
@@ -174,7 +146,7 @@ static void strided_copy_chunk(void *arg, int64_t chunk) {
   int64_t task = chunk * p->tasks_per_chunk,
           end = strided_copy_smaller(p->outer * p->pieces, task + p->tasks_per_chunk);
   for (; task < end; task++) {
-    int64_t to = 0, from = 0;
+    int64_t to = p->walk.to_first, from = p->walk.from_first;
     strided_copy_outer_offsets(p, task / p->pieces, &to, &from);
     (p->across < 0 ? strided_copy_piece : strided_copy_strip)(j, to, from, task % p->pieces);
   }

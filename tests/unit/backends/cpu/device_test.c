@@ -52,8 +52,7 @@ static void a_device_is_opened_used_and_closed(void **state) {
   assert_int_equal(b->properties(&env, backend, 0, &properties), TN_OK);
   assert_int_equal(properties.threads, 3);
   assert_int_equal(properties.host_addressable, 1);
-  assert_true(properties.memory_bytes > 0);
-  assert_true(properties.free_bytes > 0 && properties.free_bytes <= properties.memory_bytes);
+  assert_int_equal(properties.memory_bytes, 0); /* the host's */
   assert_string_not_equal(properties.name, "");
   assert_int_equal(properties.processors, 3);
   assert_true(properties.bytes_per_s == 3e10 && properties.launch_s > 0);
@@ -67,19 +66,6 @@ static void a_device_is_opened_used_and_closed(void **state) {
   b->device_close(&env, device);
   b->close(&env, backend);
   assert_int_equal(h.blocks, 0);
-}
-
-static void without_an_option_all_processors_run(void **state) {
-  (void)state;
-  host h = {.left = MOST_BLOCKS};
-  tn_env env = env_of(&h);
-  tn_cpu_options options = {.threads = 0};
-  tn_device_properties properties;
-  void *backend;
-  assert_int_equal(tn_cpu_backend.open(&env, &options, &backend), TN_OK);
-  assert_int_equal(tn_cpu_backend.properties(&env, backend, 0, &properties), TN_OK);
-  assert_true(properties.threads >= 1);
-  tn_cpu_backend.close(&env, backend);
 }
 
 static void running_out_of_memory_while_opening_leaves_nothing(void **state) {
@@ -103,7 +89,6 @@ static void running_out_of_memory_while_opening_leaves_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_device_is_opened_used_and_closed),
-      cmocka_unit_test(without_an_option_all_processors_run),
       cmocka_unit_test(running_out_of_memory_while_opening_leaves_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

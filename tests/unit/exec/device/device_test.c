@@ -9,6 +9,7 @@
 
 #include "tests/support/required_kernels.h"
 #include "tests/unit/exec/far.h"
+#include "core/base/system.h"
 #include "core/plugin/handles.h"
 
 static const tn_backend second = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "second", "for tests"),
@@ -89,6 +90,17 @@ static void a_family_is_opened_with_its_streams_and_options(void **state) {
   assert_string_equal(device->target.families[1], "quick");
   assert_string_equal(device->target.families[2], "slow");
   assert_int_equal(device->target.properties.threads, 3);
+  tn_device_destroy(device);
+}
+
+static void unset_threads_are_all_processors(void **state) {
+  (void)state;
+  const char *name = "near";
+  tn_device_request request = {&name, 1, 0, 0, configure, NULL};
+  tn_device *device;
+  assert_int_equal(tn_device_create(&env, registry, &request, &device), TN_OK);
+  assert_int_equal(report.threads, tn_cpu_count());
+  assert_int_equal(device->target.properties.memory_bytes, tn_memory_total());
   tn_device_destroy(device);
 }
 
@@ -218,6 +230,7 @@ static void memory_is_counted(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_family_is_opened_with_its_streams_and_options),
+      CASE(unset_threads_are_all_processors),
       CASE(a_closed_device_has_a_target_and_nothing_else),
       CASE(an_extension_brings_its_family),
       CASE(what_cannot_be_used_is_passed_over_with_its_reason),

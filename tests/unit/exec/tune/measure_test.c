@@ -127,7 +127,7 @@ static double time_one(const tn_tuning *what) {
   return seconds;
 }
 
-/* Lines of the one file in the folder; 0: there is none. */
+/* Lines of the one file in the folder; 0 where the folder has no file. */
 static int stored_lines(void) {
   char path[400], line[512];
   int lines = 0;

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/shared/constants.h"
 
 static bool has_pair(const rig_answer *a, int32_t operand, int32_t result) {
   for (int32_t i = 0; i < a->n_inplace; i++)
@@ -180,6 +181,78 @@ static void an_input_gradient_passes_its_gate_in_its_launch(void **state) {
   free(out);
 }
 
+/* ---- the parts' matches ---- */
+
+/* The kernels that epilogue.c calls, by the linker's --wrap: they note which operands are a known number. */
+extern const tn_kernel __real_tn_cpu_moments, __wrap_tn_cpu_moments, __real_tn_cpu_pointwise,
+    __wrap_tn_cpu_pointwise;
+enum { NOTED = 8 };
+typedef struct noted_operands {
+  int32_t n;
+  bool zero[NOTED];
+} noted_operands;
+static noted_operands of_op, of_region;
+
+static void note_operands(const tn_match *m, noted_operands *noted) {
+  noted->n = m->n_in;
+  for (int32_t i = 0; i < m->n_in && i < NOTED; i++) noted->zero[i] = tn_operand_is_zero(m, i);
+}
+
+static tn_status query_moments(tn_query *q) {
+  note_operands(q->match, &of_op);
+  return __real_tn_cpu_moments.query(q);
+}
+static tn_status prepare_moments(tn_prepare *p, void **made) {
+  return __real_tn_cpu_moments.prepare(p, made);
+}
+static void release_moments(tn_env *env, void *made) { __real_tn_cpu_moments.release(env, made); }
+static tn_status launch_moments(tn_launch *l) { return __real_tn_cpu_moments.launch(l); }
+const tn_kernel __wrap_tn_cpu_moments = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "moments", "noted"),
+                                         .query = query_moments,
+                                         .prepare = prepare_moments,
+                                         .release = release_moments,
+                                         .launch = launch_moments};
+
+static tn_status query_pointwise(tn_query *q) {
+  note_operands(q->match, &of_region);
+  return __real_tn_cpu_pointwise.query(q);
+}
+static tn_status prepare_pointwise(tn_prepare *p, void **made) {
+  return __real_tn_cpu_pointwise.prepare(p, made);
+}
+static void release_pointwise(tn_env *env, void *made) { __real_tn_cpu_pointwise.release(env, made); }
+static tn_status launch_pointwise(tn_launch *l) { return __real_tn_cpu_pointwise.launch(l); }
+const tn_kernel __wrap_tn_cpu_pointwise = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "pointwise", "noted"),
+                                           .query = query_pointwise,
+                                           .prepare = prepare_pointwise,
+                                           .release = release_pointwise,
+                                           .launch = launch_pointwise};
+
+static void check_noted(const noted_operands *noted, int32_t n, int32_t zero) {
+  assert_int_equal(noted->n, n);
+  for (int32_t i = 0; i < n; i++) assert_int_equal(noted->zero[i], i == zero);
+}
+
+/* The region's operands are the sums, the squares, and the old statistic. */
+static void the_kernels_of_the_parts_read_which_operands_are_a_known_number(void **state) {
+  (void)state;
+  static rig_match m;
+  const moments_case c = {RIG_TYPE(TN_F32, 4, 3, 5, 7), RIG_TYPE(TN_F32, 3)};
+  build_moments(&m, &c);
+  assert_int_equal(rig_query(&tn_cpu_moments_epilogue, &m).status, TN_OK);
+  check_noted(&of_op, 1, -1);
+  check_noted(&of_region, 3, -1);
+  rig_is_zero(&m, 0);
+  assert_int_equal(rig_query(&tn_cpu_moments_epilogue, &m).status, TN_OK);
+  check_noted(&of_op, 1, 0);
+  check_noted(&of_region, 3, -1);
+  build_moments(&m, &c);
+  rig_is_zero(&m, 1);
+  assert_int_equal(rig_query(&tn_cpu_moments_epilogue, &m).status, TN_OK);
+  check_noted(&of_op, 1, -1);
+  check_noted(&of_region, 3, 2);
+}
+
 /* ---- refusals ---- */
 
 static void what_the_region_does_not_support_is_refused(void **state) {
@@ -213,6 +286,7 @@ int main(void) {
       cmocka_unit_test(moments_are_finalized_in_their_launch),
       cmocka_unit_test(a_weight_gradient_is_widened_in_its_launch),
       cmocka_unit_test(an_input_gradient_passes_its_gate_in_its_launch),
+      cmocka_unit_test(the_kernels_of_the_parts_read_which_operands_are_a_known_number),
       cmocka_unit_test(what_the_region_does_not_support_is_refused),
       cmocka_unit_test(a_region_in_front_of_the_op_is_refused),
   };

@@ -63,6 +63,7 @@ static int open_rig(void **state) {
   r->env = (tn_env){&table, (tn_error_record *)(void *)&r->host};
   *state = r;
   if (tn_library_open(&r->env, &r->backend.library) != TN_OK) return -1;
+  r->backend.library->backend = &r->backend;
   return tn_primitive_list_start(&r->list, &r->env, &r->backend, 2) == TN_OK ? 0 : -1;
 }
 
