@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/system.h"
+#include "core/train/checkpoints/run_folder.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/training.h"
 #include "core/train/result.h"
@@ -59,6 +60,7 @@ static tn_status train_create_ranks(tn_train_ranks *all, tn_device *first) {
 static tn_status train_prepare(tn_train_ranks *all) {
   tn_device *first = NULL;
   all->run->rank = 0;
+  TN_TRY(tn_run_folder_claim(all->run));
   TN_TRY(tn_run_open_device(all->run, &first));
   tn_status status = tn_devices_count(all->run, first);
   if (status == TN_OK && all->run->ranks > 1)
@@ -208,6 +210,7 @@ tn_status tn_run_train(tn_run *run, char **json) {
   tn_status status = train_prepare(&all);
   if (status == TN_OK) status = train_run_ranks(&all, json);
   train_release(&all);
+  tn_run_folder_leave(run);
   run->ranks = 0;
   return status;
 }

@@ -249,6 +249,12 @@ void program_await_lines(const char *path, int lines) {
   }
 }
 
+pid_t program_swap(pid_t other) {
+  pid_t one = running;
+  running = other;
+  return one;
+}
+
 void program_signal(int number) { assert_int_equal(kill(running, number), 0); }
 
 void program_kill(void) {
