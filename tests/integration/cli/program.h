@@ -34,6 +34,9 @@ const char *program_text(const json_t *json, const char *path);
 /* The limit of file sizes for the program, in bytes; 0: no limit. */
 void program_limit_files(size_t bytes);
 
+/* A function that the new process calls before it becomes the program; NULL: none. */
+void program_prepare(void (*call)(void));
+
 /* The file for stdout; NULL: program_out. */
 void program_stdout(const char *path);
 
