@@ -25,7 +25,7 @@ struct tn_run {
   struct tn_run_lock *lock;
   const char *begun;
   int32_t terminal_columns;
-  bool quiet; /* of the options */
+  bool quiet, progress; /* of the options */
   /* Each rank has a tn_run of its own over the same configuration, with its own messages and memory. ranks is
    * 0 until the devices are counted, which stands for 1. */
   int32_t rank, ranks;

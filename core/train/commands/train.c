@@ -205,6 +205,8 @@ static tn_status train_run_ranks(tn_train_ranks *all, char **json) {
 }
 
 tn_status tn_run_train(tn_run *run, char **json) {
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
   tn_train_ranks all = {.run = run, .started_s = tn_clock_s()};
   *json = NULL;
   tn_status status = train_prepare(&all);

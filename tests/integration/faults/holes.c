@@ -11,7 +11,7 @@ typedef struct holes_options {
   tn_ints at;
   int64_t every, element, samples, slow_from;
   double slow;
-  int32_t value;
+  int32_t value, silent;
 } holes_options;
 
 static const tn_option options[] = {
@@ -20,6 +20,7 @@ static const tn_option options[] = {
     TN_OPT(holes_options, value, TN_OPT_ENUM, "nan", "nan|inf", "value of the element"),
     TN_OPT(holes_options, element, TN_OPT_INT, "7", "[0, 31]", "position in the image"),
     TN_OPT(holes_options, samples, TN_OPT_INT, "64", ">= 1", "in an epoch"),
+    TN_OPT(holes_options, silent, TN_OPT_FLAG, "no", NULL, "every sample fails without a message"),
     TN_OPT(holes_options, slow, TN_OPT_DURATION, "0", ">= 0", "how long a slow sample takes"),
     TN_OPT(holes_options, slow_from, TN_OPT_INT, "0", ">= 0", "the first slow sample"),
     TN_OPT_END};
@@ -73,6 +74,7 @@ static void wait_s(double seconds) {
 static tn_status read_sample(tn_sample *s, void *source) {
   const holes_options *o = &((const holes *)source)->options;
   if (o->slow > 0 && s->index >= o->slow_from) wait_s(o->slow);
+  if (o->silent) return TN_EINVAL;
   float *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);
   if (image == NULL || label == NULL) return TN_ENOMEM;
