@@ -23,7 +23,7 @@ static int main_print_overview(FILE *to) {
 }
 
 /* A file must not get the number of a closed descriptor, or messages would be written into it. Descriptors 0
- * and 1 get the direction in which their use fails as before: a result that nobody can read is an error. */
+ * and 1 get the direction in which their use fails as before: a result that cannot be written is an error. */
 static void main_fill_descriptors(void) {
   static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
   for (int fd = 0; fd < 3; fd++) {

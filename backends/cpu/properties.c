@@ -39,7 +39,8 @@ static int64_t cpu_read_number(const char *path, const char *word) {
 
 /* ---- memory ---- */
 
-/* The limit of a cgroup is the memory of a container. A cgroup without a limit has the word "max" in its file. */
+/* The limit of a cgroup is the memory of a container. A cgroup without a limit has the word "max" in its
+ * file. */
 static void cpu_describe_memory(tn_device_properties *p) {
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   int64_t all = pages > 0 && page > 0 ? (int64_t)pages * page : 0;

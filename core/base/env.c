@@ -58,16 +58,16 @@ static bool env_names_word(const char *text, const char *word) {
   return false;
 }
 
-/* Puts "OPTION: " in front of a text that does not name the option. */
-static void env_name_option(char *text, size_t capacity, const char *option) {
-  size_t n = strlen(option) + 2, length = strlen(text);
-  if (*option == '\0' || env_names_word(text, option)) return;
-  size_t kept = n + length < capacity ? length : capacity - n - 1;
-  memmove(text + n, text, kept);
-  text[n + kept] = '\0';
-  memcpy(text, option, n - 2);
-  memcpy(text + n - 2, ": ", 2);
-  if (kept < length) env_mark_cut(text, capacity);
+void tn_error_name_option(const void *handle) {
+  tn_error_record *record = env_record(handle);
+  if (record == NULL || record->option[0] == '\0' || env_names_word(record->text, record->option)) return;
+  size_t n = strlen(record->option), length = strlen(record->text), room = sizeof(record->text) - 1;
+  size_t kept = n + 2 + length < room ? length : room - n - 2;
+  memmove(record->text + n + 2, record->text, kept);
+  record->text[n + 2 + kept] = '\0';
+  memcpy(record->text, record->option, n);
+  memcpy(record->text + n, ": ", 2);
+  if (kept < length) env_mark_cut(record->text, sizeof(record->text));
 }
 
 tn_status tn_failv(const void *handle, tn_status code, const char *option, const char *format, va_list args) {
@@ -77,7 +77,6 @@ tn_status tn_failv(const void *handle, tn_status code, const char *option, const
   char text[sizeof(record->text)], blamed[sizeof(record->option)];
   env_format_line(text, sizeof(text), format, args);
   snprintf(blamed, sizeof(blamed), "%s", option != NULL ? option : "");
-  env_name_option(text, sizeof(text), blamed);
   memcpy(record->text, text, strlen(text) + 1);
   memcpy(record->option, blamed, strlen(blamed) + 1);
   record->code = code;
@@ -165,10 +164,14 @@ const char *tn_status_unsaid(tn_status status) {
       [TN_EINTERNAL] = TN_UNSAID "internal fault",
   };
   int32_t count = (int32_t)(sizeof(texts) / sizeof(texts[0]));
-  return status >= 0 && status < count ? texts[status] : TN_UNSAID "unknown status";
+  const char *text = status >= 0 && status < count ? texts[status] : TN_UNSAID "unknown status";
+  return status == TN_ENOMEM ? text + sizeof TN_UNSAID - 1 : text; /* this code says it all */
 }
 
-const char *tn_status_name(tn_status status) { return tn_status_unsaid(status) + sizeof TN_UNSAID - 1; }
+const char *tn_status_name(tn_status status) {
+  const char *text = tn_status_unsaid(status);
+  return status == TN_ENOMEM ? text : text + sizeof TN_UNSAID - 1;
+}
 
 tn_status tn_read_struct(const void *handle, const char *name, const void *given, size_t least, void *full,
                          size_t size) {

@@ -49,6 +49,8 @@ tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...)
 tn_status tn_error_move(const void *to, const void *from);
 
 void tn_error_clear(const void *handle);
+/* Puts "OPTION: " in front of a plugin's text that does not name the option that it blames. */
+void tn_error_name_option(const void *handle);
 /* "failed without a message: invalid": the text of a failure whose callback gave none. Static. */
 const char *tn_status_unsaid(tn_status status);
 

@@ -142,7 +142,7 @@ static tn_status file_open_temporary(const void *handle, tn_new_file *file) {
   return tn_file_fail(handle, file->path, "created");
 }
 
-/* The new file will replace what has its name: a regular file, or a link, which is replaced itself. A link to
+/* The new file replaces a regular file of its name, or a link, which is replaced itself. A link to
  * something else, such as /dev/stdout, stays. */
 static tn_status file_check_replaceable(const void *handle, const char *path) {
   struct stat st;

@@ -165,7 +165,7 @@ static void loader_wait_semaphore(sem_t *semaphore) {
   while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
 }
 
-/* Looks at `stop` twenty times a second, since a signal handler may set it but can wake nobody. */
+/* Looks at `stop` twenty times a second, since a signal handler may set it but cannot wake a thread. */
 static tn_status loader_wait_unless_stopped(tn_loader *loader, sem_t *semaphore) {
   const long pause_ns = 50000000;
   if (loader->options.stop == NULL) loader_wait_semaphore(semaphore);

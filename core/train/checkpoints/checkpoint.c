@@ -57,7 +57,7 @@ static tn_status checkpoint_remove_files(tn_run *run, int fd, const char *path) 
 static tn_status checkpoint_keep_aside(tn_run *run, const char *path, const char *what) {
   const char *aside = NULL;
   TN_TRY(tn_checkpoint_rename_aside(run, path, "kept", &aside));
-  tn_logf(&run->env, TN_LOG_WARN, "%s: %s; kept as %s", path, what, aside);
+  tn_logf(&run->env, TN_LOG_WARN, "%s: %s; they are kept in %s", path, what, aside);
   return TN_OK;
 }
 
@@ -65,7 +65,8 @@ static tn_status checkpoint_keep_aside(tn_run *run, const char *path, const char
 static tn_status checkpoint_remove_other(tn_run *run, const char *path) {
   struct stat info;
   if (lstat(path, &info) != 0) return errno == ENOENT ? TN_OK : tn_file_fail(&run->env, path, "examined");
-  if (!S_ISLNK(info.st_mode)) return checkpoint_keep_aside(run, path, "is not a folder");
+  if (!S_ISLNK(info.st_mode))
+    return checkpoint_keep_aside(run, path, "is a file, not a folder with files of a checkpoint");
   return unlink(path) == 0 || errno == ENOENT ? TN_OK : tn_file_fail(&run->env, path, "removed");
 }
 

@@ -14,7 +14,7 @@
 
 enum { TN_LOCK_TEXT = 256 };
 
-/* ---- who holds it ---- */
+/* ---- the text of the holder ---- */
 
 /* The text for other processes. It informs people, so that a failure to write it is ignored. */
 static void run_lock_sign(int fd) {

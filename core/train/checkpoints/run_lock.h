@@ -4,7 +4,8 @@
 
 #include "core/train/run.h"
 
-/* The file in the run folder that is locked. It says who holds the lock, and stays when the run ends. */
+/* The file in the run folder that is locked. It names the process that holds the lock, and stays when the run
+ * ends. */
 #define TN_LOCK_NAME ".lock"
 
 typedef struct tn_run_lock {

@@ -1,5 +1,5 @@
-/* What a process inherits and is sent: closed descriptors, pipes without a reader, limits, signals, FIFOs
- * among its files. */
+/* Conditions that a process inherits or is sent: closed descriptors, pipes without a reader, limits, signals,
+ * FIFOs among its files. */
 #include "configs.h"
 #include "program.h"
 

@@ -265,7 +265,7 @@ static void call_calls(void) {
   assert_null(made);
 }
 
-/* The functions without a status do nothing, or return what stands for nothing. */
+/* The functions without a status do nothing, or return 0, NULL or "". */
 static void call_functions_without_status(void) {
   assert_string_equal(tn_error_text(NULL), "");
   assert_non_null(tn_version());

@@ -80,6 +80,7 @@ static void fail_for_option(test_env *t, const char *option, const char *format,
   va_start(args, format);
   assert_int_equal(tn_failv(t, TN_EINVAL, option, format, args), TN_EINVAL);
   va_end(args);
+  tn_error_name_option(t);
 }
 
 /* A text that does not name the option gets it in front. */
@@ -89,8 +90,8 @@ static void the_option_is_shown(void **state) {
   test_env_start(&t);
   fail_for_option(&t, "reduction", "expected mean or sum");
   assert_string_equal(t.record.text, "reduction: expected mean or sum");
-  fail_for_option(&t, "reduction", "'reduction' is none");
-  assert_string_equal(t.record.text, "'reduction' is none");
+  fail_for_option(&t, "reduction", "'reduction' is unknown");
+  assert_string_equal(t.record.text, "'reduction' is unknown");
   fail_for_option(&t, "at", "data are missing");
   assert_string_equal(t.record.text, "at: data are missing");
   fail_for_option(&t, "p", "p=2, expected [0, 1)");
