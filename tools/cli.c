@@ -206,7 +206,8 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run) {
                              .resume = args->resume,
                              .weights = args->weights,
                              .terminal = args->quiet ? 0 : cli_terminal_columns(),
-                             .quiet = args->quiet};
+                             .quiet = args->quiet,
+                             .progress = 1};
   tn_status status = tn_run_open(context, args->words[0], &settings, run);
   return status == TN_OK ? CLI_OK : cli_fail(context, status);
 }

@@ -14,14 +14,28 @@ static void train_on_signal(int number) {
   signal(number, SIG_DFL); /* a second signal ends the process at once */
 }
 
-/* SA_RESTART: calls that a signal interrupts go on, since a checkpoint may be half written. */
-static void train_set_handler(void (*handler)(int)) {
-  struct sigaction action;
+static const int train_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { TRAIN_SIGNALS = sizeof train_signals / sizeof *train_signals };
+
+/* Replaces the handler `from` of a signal. A signal that the parent ignores, as under nohup, stays ignored.
+ * SA_RESTART: calls that a signal interrupts go on, since a checkpoint may be half written. */
+static void train_set_handler(int number, void (*from)(int), void (*to)(int)) {
+  struct sigaction action, now;
   memset(&action, 0, sizeof action);
-  action.sa_handler = handler;
+  action.sa_handler = to;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
+  if (sigaction(number, NULL, &now) == 0 && now.sa_handler == from) sigaction(number, &action, NULL);
+}
+
+/* A pipe on stderr or stdout whose reader has gone must not end a training: it goes on without output. */
+static void train_catch_signals(tn_run *run) {
+  running = run;
+  for (int i = 0; i < TRAIN_SIGNALS; i++) train_set_handler(train_signals[i], SIG_DFL, train_on_signal);
+  train_set_handler(SIGPIPE, SIG_DFL, SIG_IGN);
+}
+
+static void train_leave_signals(void) {
+  for (int i = 0; i < TRAIN_SIGNALS; i++) train_set_handler(train_signals[i], train_on_signal, SIG_DFL);
 }
 
 static void train_print_metrics(const char *title, const json_t *metrics) {
@@ -54,10 +68,9 @@ static int train_command_run(tn_context *context, const cli_args *args) {
   char *json = NULL;
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;
-  running = run;
-  train_set_handler(train_on_signal);
+  train_catch_signals(run);
   tn_status status = tn_run_train(run, &json);
-  train_set_handler(SIG_DFL);
+  train_leave_signals();
   if (json && args->json)
     printf("%s\n", json);
   else if (json)

@@ -2,6 +2,8 @@
  * reported like any other error. */
 #include "core/base/env.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +47,29 @@ static void env_format_line(char *text, size_t capacity, const char *format, va_
   env_make_one_line(text);
 }
 
+/* Whether the text has the word, which may stand in quotes or brackets. */
+static bool env_names_word(const char *text, const char *word) {
+  size_t n = strlen(word);
+  for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word)) {
+    char before = at > text ? at[-1] : ' ', after = at[n];
+    if (!isalnum((unsigned char)before) && before != '_' && !isalnum((unsigned char)after) && after != '_')
+      return true;
+  }
+  return false;
+}
+
+void tn_error_name_option(const void *handle) {
+  tn_error_record *record = env_record(handle);
+  if (record == NULL || record->option[0] == '\0' || env_names_word(record->text, record->option)) return;
+  size_t n = strlen(record->option), length = strlen(record->text), room = sizeof(record->text) - 1;
+  size_t kept = n + 2 + length < room ? length : room - n - 2;
+  memmove(record->text + n + 2, record->text, kept);
+  record->text[n + 2 + kept] = '\0';
+  memcpy(record->text, record->option, n);
+  memcpy(record->text + n, ": ", 2);
+  if (kept < length) env_mark_cut(record->text, sizeof(record->text));
+}
+
 tn_status tn_failv(const void *handle, tn_status code, const char *option, const char *format, va_list args) {
   tn_error_record *record = env_record(handle);
   if (record == NULL) return code;
@@ -66,6 +91,16 @@ tn_status tn_failf(const void *handle, tn_status code, const char *format, ...) 
   return code;
 }
 
+/* The text behind "CONTEXT: ", where it has that context already, as an older text of the same place has;
+ * else the whole text. */
+static const char *env_behind_context(const char *text, const char *context) {
+  size_t n = strlen(context);
+  for (const char *at = strstr(text, context); at != NULL; at = strstr(at + 1, context))
+    if ((at == text || (at - text >= 2 && memcmp(at - 2, ": ", 2) == 0)) && strncmp(at + n, ": ", 2) == 0)
+      return at + n + 2;
+  return text;
+}
+
 tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...) {
   tn_error_record *record = env_record(handle);
   if (record == NULL || status == TN_OK || status == TN_EOF) return status;
@@ -75,8 +110,9 @@ tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...)
   env_format_line(context, sizeof(context), format, args);
   va_end(args);
   /* A callee that returned a code without a message leaves an older text, which does not apply. */
-  int said = record->code == status && record->text[0] != '\0';
-  int n = snprintf(text, sizeof(text), "%s: %s", context, said ? record->text : tn_status_name(status));
+  bool said = record->code == status && record->text[0] != '\0';
+  int n = said ? snprintf(text, sizeof(text), "%s: %s", context, env_behind_context(record->text, context))
+               : snprintf(text, sizeof(text), "%s: %s", context, tn_status_unsaid(status));
   if (n >= (int)sizeof(text)) env_mark_cut(text, sizeof(text));
   memcpy(record->text, text, strlen(text) + 1);
   if (!said) record->option[0] = '\0';
@@ -108,24 +144,45 @@ const char *tn_error_text(const void *handle) {
   return record != NULL ? record->text : "";
 }
 
-const char *tn_status_name(tn_status status) {
-  static const char *const names[] = {
-      [TN_OK] = "ok",
-      [TN_EOF] = "end",
-      [TN_EINVAL] = "invalid",
-      [TN_EIO] = "input or output failed",
-      [TN_EUNSUPPORTED] = "unsupported",
-      [TN_EUNAVAILABLE] = "unavailable",
-      [TN_ENOMEM] = "out of memory",
-      [TN_EDEVICE] = "device failed",
-      [TN_EABI] = "incompatible plugin",
-      [TN_ESTOPPED] = "stopped",
-      [TN_ENONFINITE] = "not finite",
-      [TN_ECOMM] = "communication failed",
-      [TN_EINTERNAL] = "internal fault",
+#define TN_UNSAID "failed without a message: "
+
+/* One text, so that neither function formats: the name is behind TN_UNSAID. */
+const char *tn_status_unsaid(tn_status status) {
+  static const char *const texts[] = {
+      [TN_OK] = TN_UNSAID "ok",
+      [TN_EOF] = TN_UNSAID "end",
+      [TN_EINVAL] = TN_UNSAID "invalid",
+      [TN_EIO] = TN_UNSAID "input or output failed",
+      [TN_EUNSUPPORTED] = TN_UNSAID "unsupported",
+      [TN_EUNAVAILABLE] = TN_UNSAID "unavailable",
+      [TN_ENOMEM] = TN_UNSAID "out of memory",
+      [TN_EDEVICE] = TN_UNSAID "device failed",
+      [TN_EABI] = TN_UNSAID "incompatible plugin",
+      [TN_ESTOPPED] = TN_UNSAID "stopped",
+      [TN_ENONFINITE] = TN_UNSAID "not finite",
+      [TN_ECOMM] = TN_UNSAID "communication failed",
+      [TN_EINTERNAL] = TN_UNSAID "internal fault",
   };
-  int32_t count = (int32_t)(sizeof(names) / sizeof(names[0]));
-  return status >= 0 && status < count ? names[status] : "unknown status";
+  int32_t count = (int32_t)(sizeof(texts) / sizeof(texts[0]));
+  const char *text = status >= 0 && status < count ? texts[status] : TN_UNSAID "unknown status";
+  return status == TN_ENOMEM ? text + sizeof TN_UNSAID - 1 : text; /* this code says it all */
+}
+
+const char *tn_status_name(tn_status status) {
+  const char *text = tn_status_unsaid(status);
+  return status == TN_ENOMEM ? text : text + sizeof TN_UNSAID - 1;
+}
+
+tn_status tn_read_struct(const void *handle, const char *name, const void *given, size_t least, void *full,
+                         size_t size) {
+  uint32_t room = 0;
+  memset(full, 0, size);
+  if (given == NULL) return TN_OK;
+  memcpy(&room, given, sizeof room);
+  if (room < least)
+    return tn_failf(handle, TN_EINVAL, "%s.struct_size is %u; set it to sizeof(%s)", name, room, name);
+  memcpy(full, given, room < size ? room : size);
+  return TN_OK;
 }
 
 void tn_logf(const void *handle, int32_t level, const char *format, ...) {

@@ -49,6 +49,10 @@ tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...)
 tn_status tn_error_move(const void *to, const void *from);
 
 void tn_error_clear(const void *handle);
+/* Puts "OPTION: " in front of a plugin's text that does not name the option that it blames. */
+void tn_error_name_option(const void *handle);
+/* "failed without a message: invalid": the text of a failure whose callback gave none. Static. */
+const char *tn_status_unsaid(tn_status status);
 
 void tn_logf(const void *handle, int32_t level, const char *format, ...) TN_PRINTF(3, 4);
 
@@ -63,6 +67,28 @@ char *tn_strndup(const void *handle, const char *text, size_t length);
 /* a*b and a+b in size_t; on overflow SIZE_MAX, which no allocator grants. */
 size_t tn_size_mul(size_t a, size_t b);
 size_t tn_size_add(size_t a, size_t b);
+
+/* Reads a struct of options that begins with struct_size and that an application compiled with an older
+ * header may have made shorter: *full, of `size` bytes, gets zeros for the members that it lacks. `given`
+ * NULL: all are zero. TN_EINVAL: struct_size does not hold `least` bytes, the end of the first member, so it
+ * was not set. */
+tn_status tn_read_struct(const void *handle, const char *name, const void *given, size_t least, void *full,
+                         size_t size);
+#define TN_READ_STRUCT(handle, type, first, given, full)                                                     \
+  tn_read_struct(handle, #type, given, offsetof(type, first) + sizeof((full)->first), full, sizeof *(full))
+
+/* The beginning of a public function: without a handle there is nowhere to say more than TN_EINVAL. An
+ * earlier error of the handle is over. */
+#define TN_ENTER(handle)                                                                                     \
+  do {                                                                                                       \
+    if ((handle) == NULL) return TN_EINVAL;                                                                  \
+    tn_error_clear(handle);                                                                                  \
+  } while (0)
+/* TN_EINVAL for a pointer that a public function needs; `name` is that of the header. */
+#define TN_NEED(handle, pointer, name)                                                                       \
+  do {                                                                                                       \
+    if ((pointer) == NULL) return tn_failf(handle, TN_EINVAL, "%s: %s is NULL", __func__, name);             \
+  } while (0)
 
 /* Returns early with the status of a failed call. Use it only where nothing has to be released. */
 #define TN_TRY(call)                                                                                         \

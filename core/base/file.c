@@ -18,6 +18,7 @@ static const char *file_remedy(int reason) {
   case EACCES:
   case EPERM: return "; check its permissions, or name another folder";
   case EROFS: return "; its file system is read-only, name another folder";
+  case EFBIG: return "; the limit of file sizes is reached, see `ulimit -f`";
   case EIO: return "; the device that holds it may be failing";
   case EMFILE:
   case ENFILE: return "; too many files are open, see `ulimit -n`";
@@ -33,6 +34,36 @@ tn_status tn_file_fail(const void *handle, const char *path, const char *what) {
   return tn_failf(handle, TN_EIO, "%s: cannot be %s: %s%s", path, what, text, file_remedy(reason));
 }
 
+static const char *file_kind(mode_t mode) {
+  return S_ISDIR(mode)    ? "a folder"
+         : S_ISFIFO(mode) ? "a FIFO"
+         : S_ISSOCK(mode) ? "a socket"
+         : S_ISLNK(mode)  ? "a symbolic link"
+                          : "a device";
+}
+
+static tn_status file_fail_kind(const void *handle, const char *path, mode_t mode) {
+  return tn_failf(handle, TN_EINVAL, "%s: is not a regular file but %s", path, file_kind(mode));
+}
+
+/* Opening a device or FIFO may wait or have effects, so the kind is looked at before. O_NONBLOCK is for a
+ * file that is replaced in between; it has no effect on regular files. */
+tn_status tn_file_open(const void *handle, const char *path, int flags, tn_open_file *file) {
+  struct stat st;
+  *file = (tn_open_file){.fd = -1};
+  int looked = (flags & O_NOFOLLOW) != 0 ? lstat(path, &st) : stat(path, &st);
+  if (looked == 0 && !S_ISREG(st.st_mode)) return file_fail_kind(handle, path, st.st_mode);
+  int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (fd < 0) return tn_file_fail(handle, path, "opened");
+  tn_status status = fstat(fd, &st) == 0 ? TN_OK : tn_file_fail(handle, path, "examined");
+  if (status == TN_OK && !S_ISREG(st.st_mode)) status = file_fail_kind(handle, path, st.st_mode);
+  if (status == TN_OK)
+    *file = (tn_open_file){fd, (uint64_t)st.st_size};
+  else
+    close(fd);
+  return status;
+}
+
 static ssize_t file_read_some(int fd, void *bytes, size_t count) {
   ssize_t n;
   do n = read(fd, bytes, count);
@@ -40,22 +71,19 @@ static ssize_t file_read_some(int fd, void *bytes, size_t count) {
   return n;
 }
 
-/* Initial buffer size: the size of a regular file plus one byte, which detects the end of the file. */
-static size_t file_first_capacity(int fd, size_t limit) {
-  struct stat st;
-  size_t guess = 4096;
-  if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
-    guess = tn_size_add((size_t)st.st_size, 1);
-  size_t most = tn_size_add(limit, 1);
+/* Initial buffer size: the size of the file plus one byte, which detects its end. A file of /proc has size 0.
+ */
+static size_t file_first_capacity(uint64_t bytes, size_t limit) {
+  size_t guess = bytes > 0 ? tn_size_add((size_t)bytes, 1) : 4096, most = tn_size_add(limit, 1);
   return guess < most ? guess : most;
 }
 
-static tn_status file_read_all(const void *handle, int fd, const char *path, size_t limit, char **bytes,
-                               size_t *count) {
-  size_t cap = file_first_capacity(fd, limit), n = 0;
+static tn_status file_read_all(const void *handle, const tn_open_file *file, const char *path, size_t limit,
+                               char **bytes, size_t *count) {
+  size_t cap = file_first_capacity(file->bytes, limit), n = 0;
   char *v = tn_resize(handle, NULL, tn_size_add(cap, 1));
   while (v != NULL) {
-    ssize_t got = file_read_some(fd, v + n, cap - n);
+    ssize_t got = file_read_some(file->fd, v + n, cap - n);
     if (got < 0) {
       tn_status status = tn_file_fail(handle, path, "read");
       tn_release(handle, v);
@@ -85,10 +113,10 @@ static tn_status file_read_all(const void *handle, int fd, const char *path, siz
 tn_status tn_file_read(const void *handle, const char *path, size_t limit, char **bytes, size_t *count) {
   *bytes = NULL;
   *count = 0;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return tn_file_fail(handle, path, "opened");
-  tn_status status = file_read_all(handle, fd, path, limit, bytes, count);
-  close(fd);
+  tn_open_file file;
+  TN_TRY(tn_file_open(handle, path, O_RDONLY, &file));
+  tn_status status = file_read_all(handle, &file, path, limit, bytes, count);
+  close(file.fd);
   return status;
 }
 
@@ -114,8 +142,19 @@ static tn_status file_open_temporary(const void *handle, tn_new_file *file) {
   return tn_file_fail(handle, file->path, "created");
 }
 
+/* The new file replaces a regular file of its name, or a link, which is replaced itself. A link to
+ * something else, such as /dev/stdout, stays. */
+static tn_status file_check_replaceable(const void *handle, const char *path) {
+  struct stat st;
+  if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return TN_OK;
+  return tn_failf(handle, TN_EINVAL, "%s: is %s, which a new file cannot replace; name another file", path,
+                  file_kind(st.st_mode));
+}
+
 tn_status tn_file_begin(const void *handle, const char *path, tn_new_file *file) {
-  *file = (tn_new_file){.fd = -1, .path = tn_strdup(handle, path)};
+  *file = (tn_new_file){.fd = -1};
+  TN_TRY(file_check_replaceable(handle, path));
+  file->path = tn_strdup(handle, path);
   if (file->path == NULL) return TN_ENOMEM;
   tn_status status = file_open_temporary(handle, file);
   if (status != TN_OK) tn_file_abandon(handle, file);

@@ -6,12 +6,23 @@
 
 #include "core/base/checksum.h"
 
-/* Reads a whole file. *bytes ends in a NUL behind *count bytes and belongs to the caller (tn_release).
- * TN_EIO with path and reason; TN_EINVAL if the file is larger than `limit`. */
+/* Opens a regular file with O_CLOEXEC and `flags` of open(2); with O_NOFOLLOW a symbolic link is not
+ * followed. Never waits. TN_EINVAL: it is a folder, FIFO, socket, device or such a link. TN_EIO with path and
+ * reason. The caller closes fd; -1 on failure. */
+typedef struct tn_open_file {
+  int fd;
+  uint64_t bytes; /* its size when it was opened */
+} tn_open_file;
+tn_status tn_file_open(const void *handle, const char *path, int flags, tn_open_file *file);
+
+/* Reads a whole regular file. *bytes ends in a NUL behind *count bytes and belongs to the caller
+ * (tn_release). TN_EIO with path and reason; TN_EINVAL if it is another kind of file, or larger than `limit`.
+ */
 tn_status tn_file_read(const void *handle, const char *path, size_t limit, char **bytes, size_t *count);
 
 /* Writes a file atomically: under a temporary name in the same folder, fsync, rename to `path`, fsync of
- * the folder. */
+ * the folder. A symbolic link of this name is replaced, and the file that it points to is unchanged.
+ * TN_EINVAL: a folder, device, FIFO or socket has the name, or a link to one. */
 tn_status tn_file_write_atomic(const void *handle, const char *path, const void *bytes, size_t count);
 
 /* The steps of tn_file_write_atomic, for writers that stream. tn_file_abandon removes the temporary file. */

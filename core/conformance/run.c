@@ -14,24 +14,13 @@ static tn_status run_suite(tn_suite *suite, char **json) {
   return tn_suite_report(suite, json);
 }
 
-/* Options that the caller's struct is too old to have are unset. */
-static tn_status read_conformance_options(tn_device *device, const tn_conformance_options *from,
-                                          tn_conformance_options *all) {
-  uint32_t room = from->struct_size;
-  if (room < offsetof(tn_conformance_options, begin))
-    return tn_failf(device, TN_EINVAL,
-                    "tn_conformance_options.struct_size is %u; set it to sizeof(tn_conformance_options)",
-                    room);
-  *all = (tn_conformance_options){0};
-  memcpy(all, from, room < sizeof *all ? room : sizeof *all);
-  return TN_OK;
-}
-
 tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *given, char **json) {
   tn_conformance_options all;
   const tn_conformance_options *options = &all;
+  TN_ENTER(device);
+  TN_NEED(device, json, "json");
   *json = NULL;
-  TN_TRY(read_conformance_options(device, given, &all));
+  TN_TRY(TN_READ_STRUCT(device, tn_conformance_options, only, given, &all));
   tn_suite suite = {.env = &device->env, .options = options, .arena = tn_arena_new(&device->env)};
   suite.site = (tn_trial_site){&device->env, device->use->context->registry, device->use->ops, device};
   suite.bits = TN_HASH_START;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/base/system.h"
 #include "core/data/byte_table.h"
@@ -164,6 +165,23 @@ static void loader_wait_semaphore(sem_t *semaphore) {
   while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
 }
 
+/* Looks at `stop` twenty times a second, since a signal handler may set it but cannot wake a thread. */
+static tn_status loader_wait_unless_stopped(tn_loader *loader, sem_t *semaphore) {
+  const long pause_ns = 50000000;
+  if (loader->options.stop == NULL) loader_wait_semaphore(semaphore);
+  while (loader->options.stop != NULL) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += pause_ns;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (sem_timedwait(semaphore, &until) == 0) break;
+    if (atomic_load(loader->options.stop))
+      return tn_failf(loader->messages, TN_ESTOPPED, "stopped while waiting for a batch");
+  }
+  return TN_OK;
+}
+
 /* Without workers the calling thread fills the batch. */
 static void loader_read_inline(tn_loader *loader) {
   if (loader->options.workers > 0) return;
@@ -273,14 +291,15 @@ tn_status tn_loader_wait(tn_loader *loader, int64_t *samples) {
   *samples = 0;
   if (loader->waited == loader->submitted)
     return tn_failf(loader->messages, TN_EINTERNAL, "tn_loader_wait was called without a submitted batch");
-  tn_pending_batch *pending = &loader->ring[loader->waited++ % loader->n_ring];
-  if (pending->filled == 0) return TN_EOF;
-  if (sem_trywait(&pending->done) != 0) {
+  tn_pending_batch *pending = &loader->ring[loader->waited % loader->n_ring];
+  if (pending->filled > 0 && sem_trywait(&pending->done) != 0) {
     double start = tn_clock_s();
     loader_read_inline(loader);
-    loader_wait_semaphore(&pending->done);
+    TN_TRY(loader_wait_unless_stopped(loader, &pending->done));
     loader->stall_s += tn_clock_s() - start;
   }
+  loader->waited++;
+  if (pending->filled == 0) return TN_EOF;
   if (pending->status != TN_OK) return tn_error_move(loader->messages, pending);
   *samples = pending->samples;
   return TN_OK;

@@ -33,6 +33,7 @@ static void worker_aim(tn_loader *loader, tn_reader *reader, tn_pending_batch *p
 
 static tn_status worker_read_sample(tn_loader *loader, tn_reader *reader) {
   const char *where = loader->options.where != NULL ? loader->options.where : "";
+  tn_error_clear(reader); /* of an earlier sample */
   tn_status status = tn_reader_read(reader, loader->source, loader->self);
   if (status == TN_EOF)
     status = tn_failf(reader, TN_EINVAL, "the source ended here, but an epoch has %lld samples",

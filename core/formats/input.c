@@ -5,27 +5,18 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/file.h"
 
-static tn_status input_check_regular(const void *handle, tn_input *input) {
-  struct stat st;
-  if (fstat(input->fd, &st) != 0) return tn_file_fail(handle, input->path, "examined");
-  if (!S_ISREG(st.st_mode)) return tn_failf(handle, TN_EINVAL, "%s: not a regular file", input->path);
-  input->bytes = (uint64_t)st.st_size;
-  return TN_OK;
-}
-
-/* O_NONBLOCK has no effect on regular files; opening a FIFO returns at once, so that it can be rejected. */
 tn_status tn_input_open(const void *handle, const char *path, tn_input *input) {
-  *input = (tn_input){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (input->fd < 0) return tn_file_fail(handle, path, "opened");
-  input->path = tn_strdup(handle, path);
-  tn_status status = input->path != NULL ? input_check_regular(handle, input) : TN_ENOMEM;
-  if (status != TN_OK) tn_input_close(handle, input);
-  return status;
+  tn_open_file file;
+  *input = (tn_input){.fd = -1};
+  TN_TRY(tn_file_open(handle, path, O_RDONLY, &file));
+  *input = (tn_input){.fd = file.fd, .path = tn_strdup(handle, path), .bytes = file.bytes};
+  if (input->path != NULL) return TN_OK;
+  tn_input_close(handle, input);
+  return TN_ENOMEM;
 }
 
 void tn_input_close(const void *handle, tn_input *input) {

@@ -10,8 +10,8 @@ static const char *error_text_behind(const char *text, const char *head, size_t 
 
 tn_status tn_error_add_context(tn_env *env, tn_status status, const char *where, const char *what) {
   if (status == TN_OK) return TN_OK;
-  const char *text =
-      env->record->code == status && *env->record->text != '\0' ? env->record->text : tn_status_name(status);
+  const char *text = env->record->code == status && *env->record->text != '\0' ? env->record->text
+                                                                               : tn_status_unsaid(status);
   text = error_text_behind(text, where, strlen(where));
   text = error_text_behind(text, what, strlen(what));       /* a block that uses itself */
   text = error_text_behind(text, what, strcspn(what, " ")); /* an op of the same name as the layer */

@@ -73,7 +73,7 @@ static tn_val model_function_layer(tn_build *b, void *context, const char *name,
 
 /* The model being built. NULL with a sticky error if the builder does not belong to a model function. */
 static model_function *model_function_of(tn_build *b, const char *call) {
-  if (tn_build_status(b) != TN_OK) return NULL;
+  if (b == NULL || tn_build_status(b) != TN_OK) return NULL;
   const tn_build_frame *frame = tn_builder_frame(b);
   if (frame->layer == model_function_layer) return frame->context;
   tn_builder_fail(
@@ -87,6 +87,8 @@ static tn_val model_function_fail(tn_build *b, tn_status status) {
 }
 
 static tn_val model_function_field(model_function *e, tn_build *b, const char *name, const tn_type *type) {
+  if (!tn_builder_need(b, name, "the name of a field") || !tn_builder_need(b, type, "the type of a field"))
+    return 0;
   if (type->rank < 0 || type->rank >= TN_MAX_RANK)
     return model_function_fail(b,
                                tn_failf(b, TN_EINVAL, "'%s' has rank %d, expected 0 to %d without the batch",
@@ -102,7 +104,7 @@ tn_val tn_model_input(tn_build *b, const char *name, const tn_type *type) {
 tn_val tn_model_target(tn_build *b, const char *name, const tn_type *type) {
   model_function *e = model_function_of(b, "tn_model_target");
   if (e == NULL) return 0;
-  if (e->scope->assembly->request->measured) return model_function_field(e, b, name, type);
+  if (e->scope->assembly->request->measured || name == NULL) return model_function_field(e, b, name, type);
   return model_function_fail(
       b, tn_failf(b, TN_EINVAL,
                   "tn_model_target(\"%s\"): inference has no targets; ask tn_model_measured first", name));
@@ -110,7 +112,7 @@ tn_val tn_model_target(tn_build *b, const char *name, const tn_type *type) {
 
 void tn_model_output(tn_build *b, const char *name, tn_val value) {
   model_function *e = model_function_of(b, "tn_model_output");
-  if (e == NULL) return;
+  if (e == NULL || !tn_builder_need(b, name, "tn_model_output: name")) return;
   if (strchr(name, '.') != NULL || tn_text_equal(name, "loss"))
     model_function_fail(
         b,
@@ -129,6 +131,9 @@ int32_t tn_model_measured(tn_build *b) {
 static void model_function_add_measure(model_function *e, tn_build *b, const char *line, bool is_loss,
                                        const tn_val *in, int32_t n) {
   tn_function_measure m = {.is_loss = is_loss, .in = {.n = n}};
+  if (!tn_builder_need(b, line, "the line of a loss or metric") ||
+      !tn_builder_need(b, in, "the inputs of a loss or metric"))
+    return;
   if (n < 1 || n > TN_MAX_YIELDS) {
     model_function_fail(
         b, tn_failf(b, TN_EINVAL, "'%s' on %d values, expected 1 to %d", line, (int)n, TN_MAX_YIELDS));
@@ -153,6 +158,7 @@ void tn_model_metric(tn_build *b, const char *line, const tn_val *in, int32_t n)
 void tn_model_loss_value(tn_build *b, const char *name, tn_val value, tn_val weight, double factor) {
   model_function *e = model_function_of(b, "tn_model_loss_value");
   if (e == NULL || !e->scope->assembly->request->measured) return;
+  if (!tn_builder_need(b, name, "tn_model_loss_value: name")) return;
   tn_function_measure m = {.factor = factor, .is_loss = true, .in = {{value, weight}, weight != 0 ? 2 : 1}};
   m.name = tn_arena_strdup(&e->scope->assembly->arena, name);
   tn_builder_fail(b, m.name != NULL ? tn_vec_push(b, &e->measures, m) : TN_ENOMEM);

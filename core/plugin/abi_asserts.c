@@ -400,7 +400,7 @@ AT(tn_description, fields, 24);
 AT(tn_description, epoch, 32);
 AT(tn_description, keep, 40);
 
-SIZED(tn_run_options, 56);
+SIZED(tn_run_options, 64);
 AT(tn_run_options, set, 8);
 AT(tn_run_options, n_set, 16);
 AT(tn_run_options, output, 24);
@@ -408,6 +408,7 @@ AT(tn_run_options, resume, 32);
 AT(tn_run_options, weights, 40);
 AT(tn_run_options, terminal, 48);
 AT(tn_run_options, quiet, 52);
+AT(tn_run_options, progress, 56);
 
 SIZED(tn_plan_options, 24);
 AT(tn_plan_options, dump_after, 8);
@@ -515,6 +516,7 @@ AT(tn_layer_kind, build, 56);
 
 ITEM(tn_observer, 72);
 AT(tn_observer, always, 40);
+AT(tn_observer, prints, 44);
 AT(tn_observer, open, 48);
 AT(tn_observer, event, 56);
 AT(tn_observer, close, 64);

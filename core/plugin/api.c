@@ -15,6 +15,7 @@ static tn_status api_fail(const void *handle, tn_status code, const char *option
   va_list args;
   va_start(args, format);
   tn_status status = tn_failv(handle, failure_code(code), option, format, args);
+  tn_error_name_option(handle);
   va_end(args);
   return status;
 }

@@ -10,15 +10,8 @@ __attribute__((weak)) const tn_plugin_entry tn_linked_plugins[] = {NULL};
 
 const char *tn_version(void) { return TN_VERSION_TEXT; }
 
-void tn_string_free(const void *handle, char *text) { tn_release(handle, text); }
-
-/* The caller's struct may be of an older version of the header: members that it lacks are zero. */
-static tn_context_options context_full_options(const tn_context_options *given) {
-  tn_context_options options = {0};
-  if (given == NULL) return options;
-  size_t bytes = given->struct_size < sizeof(options) ? given->struct_size : sizeof(options);
-  memcpy(&options, given, bytes);
-  return options;
+void tn_string_free(const void *handle, char *text) {
+  if (handle != NULL) tn_release(handle, text);
 }
 
 /* The context's own memory comes from the allocator that it will have. */
@@ -49,15 +42,13 @@ static tn_status context_fill_registry(tn_context *context, const char *folder) 
 }
 
 tn_status tn_context_open(const tn_context_options *given, tn_context **context) {
-  *context = NULL;
-  tn_context_options options = context_full_options(given);
-  tn_context *opened = context_new(&options);
+  tn_context_options options;
+  if (context == NULL) return TN_EINVAL;
+  /* without a valid struct there is no allocator yet: the context that reports it is made by malloc */
+  bool valid = TN_READ_STRUCT(NULL, tn_context_options, realloc, given, &options) == TN_OK;
+  tn_context *opened = *context = context_new(&options);
   if (opened == NULL) return TN_ENOMEM;
-  *context = opened;
-  if (given != NULL && given->struct_size < offsetof(tn_context_options, realloc))
-    return tn_failf(opened, TN_EINVAL,
-                    "tn_context_options.struct_size is %u; set it to sizeof(tn_context_options)",
-                    given->struct_size);
+  if (!valid) return TN_READ_STRUCT(opened, tn_context_options, realloc, given, &options);
   return context_fill_registry(opened, options.plugin_folder);
 }
 
@@ -73,9 +64,13 @@ void tn_context_close(tn_context *context) {
 }
 
 tn_status tn_context_load(tn_context *context, const char *path) {
+  TN_ENTER(context);
+  TN_NEED(context, path, "path");
   return tn_registry_load(context->registry, context, path);
 }
 
 tn_status tn_context_write_index(tn_context *context, const char *folder) {
+  TN_ENTER(context);
+  TN_NEED(context, folder, "folder");
   return tn_registry_write_index(context, folder);
 }

@@ -38,6 +38,9 @@ static tn_status apply_begin(tn_device *device, tn_arena *arena, const char *tex
 
 tn_status tn_apply(tn_device *device, const char *op, tn_tensor *const *operands, int32_t n_operands,
                    tn_tensor **results, int32_t n_results) {
+  TN_ENTER(device);
+  TN_NEED(device, op, "op");
+  if (n_operands > 0) TN_NEED(device, operands, "operands");
   tn_arena arena = tn_arena_new(device);
   tn_call *call = NULL;
   tn_status status = TN_OK;

@@ -19,12 +19,15 @@ static void call_note(tn_call *call, tn_status status) {
 }
 
 tn_call *tn_call_begin(tn_device *device, const char *op) {
-  tn_call *call = tn_alloc(device, sizeof *call);
+  tn_call *call = device != NULL ? tn_alloc(device, sizeof *call) : NULL;
   if (call == NULL) return NULL;
   call->env = (tn_env){device->env.api, device->env.record};
   call->device = device;
   call->arena = tn_arena_new(device);
-  call_note(call, tn_op_table_find(device->use->ops, device, op, &call->def));
+  if (op == NULL)
+    call_note(call, tn_failf(device, TN_EINVAL, "tn_call_begin: op is NULL"));
+  else
+    call_note(call, tn_op_table_find(device->use->ops, device, op, &call->def));
   if (call->status == TN_OK)
     call_note(call, tn_options_start(device, &call->arena, &call->def->op->item, &call->options));
   return call;
@@ -50,29 +53,43 @@ void tn_call_operand(tn_call *call, tn_tensor *operand) {
   if (call->status == TN_OK) call_note(call, tn_vec_push(call, &call->operands, operand));
 }
 
+/* Whether an attribute can be set from these pointers; `value` NULL is an error where n is above 0. */
+static bool call_takes(tn_call *call, const char *name, const void *value, int64_t n) {
+  if (!call_is_open(call)) return false;
+  if (name == NULL)
+    call_note(call, tn_failf(call, TN_EINVAL, "%s: the name of an attribute is NULL", call_op(call)));
+  else if (value == NULL && n > 0)
+    call_note(call, tn_failf(call, TN_EINVAL, "%s: the value of '%s' is NULL", call_op(call), name));
+  return call->status == TN_OK;
+}
+
 static void call_note_option(tn_call *call, tn_status status) {
   call_note(call, tn_wrap(call, status, "%s", call_op(call)));
 }
 
 void tn_call_set_int(tn_call *call, const char *name, int64_t value) {
-  if (call_is_open(call)) call_note_option(call, tn_options_set_int(call, &call->options, name, value));
+  if (call_takes(call, name, &value, 1))
+    call_note_option(call, tn_options_set_int(call, &call->options, name, value));
 }
 
 void tn_call_set_float(tn_call *call, const char *name, double value) {
-  if (call_is_open(call)) call_note_option(call, tn_options_set_float(call, &call->options, name, value));
+  if (call_takes(call, name, &value, 1))
+    call_note_option(call, tn_options_set_float(call, &call->options, name, value));
 }
 
 void tn_call_set_ints(tn_call *call, const char *name, int64_t n, const int64_t *values) {
-  if (call_is_open(call)) call_note_option(call, tn_options_set_ints(call, &call->options, name, n, values));
+  if (call_takes(call, name, values, n))
+    call_note_option(call, tn_options_set_ints(call, &call->options, name, n, values));
 }
 
 void tn_call_set_floats(tn_call *call, const char *name, int64_t n, const double *values) {
-  if (call_is_open(call))
+  if (call_takes(call, name, values, n))
     call_note_option(call, tn_options_set_floats(call, &call->options, name, n, values));
 }
 
 void tn_call_set_text(tn_call *call, const char *name, const char *value) {
-  if (call_is_open(call)) call_note_option(call, tn_options_set_text(call, &call->options, name, value));
+  if (call_takes(call, name, value, 1))
+    call_note_option(call, tn_options_set_text(call, &call->options, name, value));
 }
 
 /* ---- the run ---- */
@@ -117,6 +134,7 @@ static tn_status end_forward(tn_call *call, tn_tensor **results, int32_t n) {
   if (n < 1 || n > call->def->n_results)
     return tn_failf(call, TN_EINVAL, "%s: %d results are requested, expected 1 to %d", call_op(call), (int)n,
                     (int)call->def->n_results);
+  if (results == NULL) return tn_failf(call, TN_EINVAL, "%s: results is NULL", call_op(call));
   TN_TRY(call_start_run(call, n, &run));
   for (int32_t i = 0; i < n; i++) TN_TRY(tn_call_run_add(&run, TN_PORT_RESULT, i, results[i]));
   TN_TRY(call_run(call, &run, false));
@@ -153,6 +171,8 @@ static tn_status end_gradient(tn_call *call, tn_tensor *const *dresults, int32_t
   tn_call_run run;
   int32_t n_wanted = 0;
   TN_TRY(check_counts(call, n_dresults, n_gradients));
+  if ((n_dresults > 0 && dresults == NULL) || (n_gradients > 0 && gradients == NULL))
+    return tn_failf(call, TN_EINVAL, "%s: %s is NULL", call_op(call), gradients ? "dresults" : "gradients");
   TN_TRY(call_start_run(call, n_dresults + n_gradients, &run));
   for (int32_t i = 0; i < n_dresults; i++) TN_TRY(tn_call_run_add(&run, TN_PORT_DRESULT, i, dresults[i]));
   for (int32_t i = 0; i < n_gradients; i++)

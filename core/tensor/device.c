@@ -91,6 +91,8 @@ static tn_status open_and_check(tn_context *context, const tn_device_request *re
 
 tn_status tn_device_open(tn_context *context, const char *backend, int32_t index, const char *options,
                          tn_device **device) {
+  TN_ENTER(context);
+  TN_NEED(context, device, "device");
   tn_arena arena = tn_arena_new(context);
   device_options list = {0};
   *device = NULL;
@@ -126,6 +128,7 @@ void tn_device_close(tn_device *device) {
 }
 
 tn_status tn_device_wait(tn_device *device) {
+  if (device == NULL) return TN_EINVAL;
   device->use->busy = false;
   TN_TRY(tn_device_check_process(device));
   return device->backend->stream_wait(&device->env, tn_device_stream(device));
@@ -140,6 +143,8 @@ tn_status tn_device_copy(tn_device *device, int32_t direction, void *to, const v
 /* ---- description ---- */
 
 tn_status tn_device_describe(tn_device *device, tn_device_info *info) {
+  TN_ENTER(device);
+  TN_NEED(device, info, "info");
   const tn_device_use *use = device->use;
   const tn_device_properties *p = &device->target.properties;
   uint32_t room = info->struct_size;
@@ -161,4 +166,6 @@ tn_status tn_device_describe(tn_device *device, tn_device_info *info) {
   return TN_OK;
 }
 
-void tn_device_trim(tn_device *device) { tn_call_cache_clear(device); }
+void tn_device_trim(tn_device *device) {
+  if (device != NULL) tn_call_cache_clear(device);
+}

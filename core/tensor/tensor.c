@@ -56,7 +56,17 @@ tn_status tn_tensor_allocate(tn_device *device, const tn_type *type, tn_tensor *
   return new_tensor(storage, type, storage->address, tensor);
 }
 
+/* These functions are used by others here too, so that they leave an earlier error alone. */
+static tn_status tensor_check_request(const void *handle, const char *call, const tn_type *type,
+                                      tn_tensor **made) {
+  if (handle == NULL) return TN_EINVAL;
+  if (made == NULL) return tn_failf(handle, TN_EINVAL, "%s: the address of the result is NULL", call);
+  *made = NULL;
+  return type != NULL ? TN_OK : tn_failf(handle, TN_EINVAL, "%s: type is NULL", call);
+}
+
 tn_status tn_tensor_new(tn_device *device, const tn_type *type, tn_tensor **tensor) {
+  TN_TRY(tensor_check_request(device, __func__, type, tensor));
   TN_TRY(tn_tensor_allocate(device, type, tensor));
   tn_storage *s = (*tensor)->storage;
   if (s->address == NULL) return TN_OK;
@@ -71,7 +81,7 @@ tn_status tn_tensor_new(tn_device *device, const tn_type *type, tn_tensor **tens
 
 tn_status tn_tensor_wrap(tn_device *device, const tn_type *type, void *data, tn_tensor **tensor) {
   tn_storage *storage;
-  *tensor = NULL;
+  TN_TRY(tensor_check_request(device, __func__, type, tensor));
   TN_TRY(tensor_check_type(device, type));
   size_t bytes = tn_type_bytes(type), size = tn_dtype_size(type->dtype);
   if (bytes > 0 && data == NULL)
@@ -85,7 +95,7 @@ tn_status tn_tensor_wrap(tn_device *device, const tn_type *type, void *data, tn_
 }
 
 tn_status tn_tensor_view(tn_tensor *tensor, const tn_type *type, int64_t offset, tn_tensor **view) {
-  *view = NULL;
+  TN_TRY(tensor_check_request(tensor, __func__, type, view));
   TN_TRY(tensor_check_type(tensor, type));
   int64_t bytes = (int64_t)tn_type_bytes(type), room = (int64_t)tn_type_bytes(&tensor->type);
   if (tensor->permuted)
@@ -116,7 +126,9 @@ static tn_status tensor_check_order(const tn_tensor *tensor, const int32_t *orde
  * the tensor, holds the i for which order[i] is d. */
 tn_status tn_tensor_permute(tn_tensor *tensor, const int32_t *order, tn_tensor **view) {
   int32_t axis[TN_MAX_RANK] = {0};
-  *view = NULL;
+  if (tensor == NULL) return TN_EINVAL;
+  TN_TRY(tensor_check_request(tensor, __func__, &tensor->type, view));
+  if (tensor->type.rank > 0) TN_NEED(tensor, order, "order");
   TN_TRY(tensor_check_order(tensor, order));
   TN_TRY(new_tensor(tensor->storage, &tensor->type, tensor->data, view));
   tn_tensor *v = *view;
@@ -138,6 +150,6 @@ void tn_tensor_delete(tn_tensor *tensor) {
   tn_storage_release(storage);
 }
 
-const tn_type *tn_tensor_type(const tn_tensor *tensor) { return &tensor->type; }
-tn_device *tn_tensor_device(const tn_tensor *tensor) { return tn_tensor_on(tensor); }
-void *tn_tensor_data(const tn_tensor *tensor) { return tensor->data; }
+const tn_type *tn_tensor_type(const tn_tensor *tensor) { return tensor != NULL ? &tensor->type : NULL; }
+tn_device *tn_tensor_device(const tn_tensor *tensor) { return tensor != NULL ? tn_tensor_on(tensor) : NULL; }
+void *tn_tensor_data(const tn_tensor *tensor) { return tensor != NULL ? tensor->data : NULL; }

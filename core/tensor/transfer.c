@@ -16,10 +16,12 @@ static tn_status wait_if_busy(tn_device *device) {
 
 /* ---- to and from the host ---- */
 
-static tn_status transfer_check_bytes(const tn_tensor *t, const char *call, size_t bytes) {
+static tn_status transfer_check_bytes(const tn_tensor *t, const char *call, const void *host, size_t bytes) {
   char type[TN_TYPE_TEXT];
+  if (t == NULL) return TN_EINVAL;
   size_t has = tn_type_bytes(&t->type);
-  if (bytes == has) return TN_OK;
+  if (bytes == has && (host != NULL || bytes == 0)) return TN_OK;
+  if (bytes == has) return tn_failf(t, TN_EINVAL, "%s: the address of the host's memory is NULL", call);
   return tn_failf(t, TN_EINVAL, "%s: %zu bytes for %s, expected %zu", call, bytes,
                   tn_type_format(&t->type, type), has);
 }
@@ -54,13 +56,13 @@ static tn_status copy_via_row_major(tn_tensor *t, void *to, const void *from, si
 }
 
 tn_status tn_tensor_write(tn_tensor *t, const void *from, size_t bytes) {
-  TN_TRY(transfer_check_bytes(t, "tn_tensor_write", bytes));
+  TN_TRY(transfer_check_bytes(t, "tn_tensor_write", from, bytes));
   if (t->permuted && bytes > 0) return copy_via_row_major(t, NULL, from, bytes);
   return move_bytes(t, TN_COPY_TO_DEVICE, t->data, from, bytes);
 }
 
 tn_status tn_tensor_read(tn_tensor *t, void *to, size_t bytes) {
-  TN_TRY(transfer_check_bytes(t, "tn_tensor_read", bytes));
+  TN_TRY(transfer_check_bytes(t, "tn_tensor_read", to, bytes));
   if (t->permuted && bytes > 0) return copy_via_row_major(t, to, NULL, bytes);
   return move_bytes(t, TN_COPY_TO_HOST, to, t->data, bytes);
 }
@@ -135,6 +137,7 @@ static tn_status fill_device_memory(tn_tensor *t, const void *element, size_t si
 
 tn_status tn_tensor_fill(tn_tensor *t, double value) {
   uint64_t element = 0;
+  if (t == NULL) return TN_EINVAL;
   size_t bytes = tn_type_bytes(&t->type), size = tn_dtype_size(t->type.dtype);
   TN_TRY(encode_element(t, value, &element));
   TN_TRY(tn_storage_wait(t->storage));
@@ -258,7 +261,8 @@ static tn_status copy_tensor(tn_tensor *to, tn_tensor *from) {
 
 /* A failure on the source's device is also reported with the target. */
 tn_status tn_tensor_copy(tn_tensor *to, tn_tensor *from) {
-  tn_error_clear(to);
+  TN_ENTER(to);
+  TN_NEED(to, from, "from");
   tn_status status = copy_tensor(to, from);
   if (status != TN_OK && tn_error_text(to)[0] == '\0') tn_error_move(to, from);
   return status;

@@ -20,8 +20,12 @@ struct tn_run {
   const char *output, *resume; /* NULL: from the configuration */
   /* Of the resumed run (checkpoints/plan_file.h); NULL: not read, or a new run. */
   const struct tn_recorded_choices *recorded_choices;
+  /* While tn_run_train runs, of rank 0 (checkpoints/run_folder.h): the lock on the run folder, and a folder
+   * of this name that holds no checkpoint and is used anew; or NULL. */
+  struct tn_run_lock *lock;
+  const char *begun;
   int32_t terminal_columns;
-  bool quiet; /* of the options */
+  bool quiet, progress; /* of the options */
   /* Each rank has a tn_run of its own over the same configuration, with its own messages and memory. ranks is
    * 0 until the devices are counted, which stands for 1. */
   int32_t rank, ranks;

@@ -71,9 +71,10 @@ struct tn_api {
 };
 
 /* tn_fail records the text of a failure in the handle and returns `code`, so a callback ends with
- * `return tn_fail(...)`. `option` names the option that is wrong, or is NULL; the host adds the option's file
- * and line. tn_env_log writes a line to the application's log; levels are those of env.h. (The parentheses
- * around the member keep a test library's macro `fail` from expanding.) */
+ * `return tn_fail(...)`. `option` names the option that is wrong, or is NULL; a text that does not name it
+ * gets "OPTION: " in front, and the host adds file and line. tn_env_log writes a line to the application's
+ * log; levels are those of env.h. (The parentheses around the member keep a test library's macro `fail` from
+ * expanding.) */
 #define tn_fail(handle, code, option, ...)                                                                   \
   ((((const tn_env *)(handle))->api->fail)((handle), (code), (option), __VA_ARGS__))
 #define tn_env_log(handle, level, ...)                                                                       \

@@ -45,7 +45,8 @@ typedef struct tn_conformance_options {
  * caller frees: {backend, device, bits, passed, failed: [{case, reason}], unsupported: [{case, reason}],
  * stale: [line], kernels: [{name, plugin, launches}]} bits is a hash of the results of deterministic kernels:
  * equal for any number of threads, with and without capture. Failing cases are in *json, and the function
- * returns TN_OK. TN_EINVAL: an option is wrong. The caller frees the text with tn_string_free (context.h). */
+ * returns TN_OK. TN_EINVAL: an option is wrong. options may be NULL. The caller frees the text with
+ * tn_string_free (context.h). */
 TN_EXPORT tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *options, char **json);
 
 TN_END_C

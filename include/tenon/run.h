@@ -4,7 +4,8 @@
  * A run belongs to a context, which outlives it. Threads: one thread at a time; tn_run_stop may be called
  * from any thread and from signal handlers. A result is one JSON object as text; docs/guide/results.md lists
  * the fields. The caller frees it with tn_string_free (context.h). On failure *json is NULL, with the
- * exceptions named below, and the text of the failure is in the run. */
+ * exceptions named below, and the text of the failure is in the run. A NULL pointer where none is allowed
+ * here is TN_EINVAL; without text if it is the handle. */
 #ifndef TENON_RUN_H
 #define TENON_RUN_H
 
@@ -23,6 +24,7 @@ typedef struct tn_run_options {
   const char *weights; /* safetensors file that parameters are read from; NULL: [weights] file */
   int32_t terminal;    /* columns of the terminal that progress is drawn for; 0: plain lines */
   int32_t quiet;       /* 1: progress begins without the lines about backend, data and model */
+  int32_t progress; /* 1: the observer `progress` writes to stderr; 0: only where [run] observers names it */
 } tn_run_options;
 
 /* Reads a configuration file and the files that it includes. options may be NULL. Error texts have file and
@@ -34,9 +36,10 @@ TN_EXPORT void tn_run_close(tn_run *run);
 
 /* Trains, validates and writes checkpoints as configured. TN_ESTOPPED after tn_run_stop: a checkpoint has
  * been written. TN_ENONFINITE: the loss was not finite; the last checkpoint with a finite loss is kept. *json
- * is set in these two cases as well. TN_ECOMM names a rank of several that has failed or does not answer.
- * Where its thread never ends, the call returns [distributed] timeout later without freeing what the thread
- * may use: run and context stay allocated when they are closed. */
+ * is set in these two cases as well. TN_EUNAVAILABLE: another run uses the folder that is to be resumed.
+ * TN_ECOMM names a rank of several that has failed or does not answer. Where its thread never ends, the call
+ * returns [distributed] timeout later without freeing what the thread may use: run and context stay allocated
+ * when they are closed. */
 TN_EXPORT tn_status tn_run_train(tn_run *run, char **json);
 /* Losses and metrics of one pass over the validation data. */
 TN_EXPORT tn_status tn_run_eval(tn_run *run, char **json);
@@ -70,7 +73,7 @@ typedef struct tn_bench_options {
 TN_EXPORT tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json);
 
 /* Requests that tn_run_train finish its step, write a checkpoint and return TN_ESTOPPED. Async-signal-safe.
- */
+ * NULL has no effect. */
 TN_EXPORT void tn_run_stop(tn_run *run);
 
 /* The configuration after includes, variables and overrides, as INI text; the caller frees it with

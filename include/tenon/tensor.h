@@ -122,7 +122,7 @@ TN_EXPORT tn_status tn_apply(tn_device *device, const char *op, tn_tensor *const
 
 /* The same with a call for each operand and attribute, as in build.h. Errors stay in the call until
  * tn_call_end, which returns the first of them and frees the call. tn_call_begin returns NULL where memory
- * ran out; the other functions accept it, and tn_call_end returns TN_ENOMEM. */
+ * ran out or the device is NULL; the other functions accept it, and tn_call_end returns TN_ENOMEM. */
 TN_EXPORT tn_call *tn_call_begin(tn_device *device, const char *op);
 TN_EXPORT void tn_call_operand(tn_call *call, tn_tensor *operand);
 TN_EXPORT void tn_call_set_int(tn_call *call, const char *name, int64_t value);

@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "plugins/observers/observers.h"
@@ -141,14 +142,23 @@ static tn_status metrics_file_cut(metrics_file *m, tn_env *env, const tn_run_inf
 
 /* ---- open and close ---- */
 
+/* The file is cut on resuming, so a link might cut the file of another run. */
+static tn_status metrics_file_fail_kind(const metrics_file *m, tn_env *env) {
+  return tn_fail(env, TN_EINVAL, NULL, "%s: is a link or no regular file; remove it, or this observer",
+                 m->path);
+}
+
 static tn_status open_at(metrics_file *m, tn_env *env, const tn_run_info *run, const char *name) {
   if (snprintf(m->path, sizeof m->path, "%s/%s", run->folder, name) >= (int)sizeof m->path)
     return tn_fail(env, TN_EINVAL, NULL, "%s: the path is too long", run->folder);
-  m->fd = open(m->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  m->fd = open(m->path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+  if (m->fd < 0 && errno == ELOOP) return metrics_file_fail_kind(m, env);
   if (m->fd < 0)
     return tn_fail(env, TN_EIO, NULL,
                    "%s: cannot be opened: %s; check its permissions, or remove this observer", m->path,
                    strerror(errno));
+  struct stat info;
+  if (fstat(m->fd, &info) != 0 || !S_ISREG(info.st_mode)) return metrics_file_fail_kind(m, env);
   return metrics_file_cut(m, env, run);
 }
 

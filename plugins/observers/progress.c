@@ -108,6 +108,7 @@ const tn_observer observer_progress = {
     .item = TN_ITEM(tn_observer, TN_OBSERVER, "progress",
                     "progress on stderr: a bar on a terminal, lines elsewhere", progress_options, options),
     .always = 1,
+    .prints = 1,
     .open = open_progress,
     .event = progress_on_event,
     .close = close_progress};

@@ -11,6 +11,25 @@ static tn_status io_error(const void *handle, const char *path, const char *what
   return tn_fail(handle, TN_EIO, NULL, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
+static tn_status read_file_fail_kind(const void *handle, const char *path, mode_t mode) {
+  const char *kind = S_ISDIR(mode)    ? "a folder"
+                     : S_ISFIFO(mode) ? "a FIFO"
+                     : S_ISSOCK(mode) ? "a socket"
+                                      : "a device";
+  return tn_fail(handle, TN_EINVAL, NULL, "%s: is not a file of data but %s", path, kind);
+}
+
+/* Opening a FIFO or a device may wait or have effects, so the kind is looked at before. O_NONBLOCK is for a
+ * file that is replaced in between; it has no effect on regular files. */
+static tn_status read_file_open(const void *handle, const char *path, int *fd) {
+  struct stat info;
+  *fd = -1;
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+    return read_file_fail_kind(handle, path, info.st_mode);
+  *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  return *fd >= 0 ? TN_OK : io_error(handle, path, "open");
+}
+
 /* Reads until the end of the file or until the buffer is full, since the file may change meanwhile. */
 static tn_status read_file_read_all(const void *handle, const char *path, int fd, uint8_t *bytes,
                                     size_t *count) {
@@ -31,7 +50,7 @@ static tn_status read_open_file(const void *handle, const char *path, int fd, si
                                 tn_scratch *scratch, size_t *count) {
   struct stat info;
   if (fstat(fd, &info) != 0) return io_error(handle, path, "examine");
-  if (!S_ISREG(info.st_mode)) return tn_fail(handle, TN_EINVAL, NULL, "%s: is not a file", path);
+  if (!S_ISREG(info.st_mode)) return read_file_fail_kind(handle, path, info.st_mode);
   if ((uint64_t)info.st_size > limit)
     return tn_fail(handle, TN_EINVAL, NULL, "%s: has %lld bytes, expected at most %zu", path,
                    (long long)info.st_size, limit);
@@ -44,9 +63,10 @@ tn_status source_scan_file(const void *handle, const char *path, size_t limit, t
                            const uint8_t **bytes, size_t *count) {
   *bytes = NULL;
   *count = 0;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return io_error(handle, path, "open");
-  tn_status status = read_open_file(handle, path, fd, limit, scratch, count);
+  int fd;
+  tn_status status = read_file_open(handle, path, &fd);
+  if (status != TN_OK) return status;
+  status = read_open_file(handle, path, fd, limit, scratch, count);
   close(fd);
   if (status == TN_OK) *bytes = scratch->memory;
   return status;

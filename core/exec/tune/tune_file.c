@@ -109,8 +109,10 @@ static tn_status open_for_append(tn_tune_file *f, int *fd) {
   tn_status status = tn_folder_make(f->env, folder);
   tn_release(f->env, folder);
   if (status != TN_OK) return status;
-  *fd = open(f->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  return *fd >= 0 ? TN_OK : tn_file_fail(f->env, f->path, "opened");
+  tn_open_file file;
+  status = tn_file_open(f->env, f->path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, &file);
+  *fd = file.fd;
+  return status;
 }
 
 static tn_status append_line(tn_tune_file *f, uint64_t key, double seconds, const char *variant) {

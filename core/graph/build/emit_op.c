@@ -13,7 +13,8 @@ static tn_status emit_begin(tn_builder *b, const char *name) {
 
 void tn_emit_begin(tn_build *handle, const char *op) {
   tn_builder *b = tn_builder_of(handle);
-  if (b->status == TN_OK) tn_builder_stick(b, emit_begin(b, op));
+  if (b->status == TN_OK && tn_builder_need(handle, op, "tn_op_begin: op"))
+    tn_builder_stick(b, emit_begin(b, op));
 }
 
 /* The innermost open op of the top frame; NULL, with a sticky failure, if no op is open. */
@@ -32,6 +33,13 @@ void tn_emit_arg(tn_build *handle, tn_val value) {
 
 /* ---- attributes ---- */
 
+/* The open op, if the pointers are there from which its attribute is set. */
+static tn_open_op *emit_op_to_set(tn_build *handle, const char *call, const char *name, const void *value) {
+  tn_open_op *op = emit_open_op(tn_builder_of(handle), call);
+  if (op == NULL || !tn_builder_need(handle, name, "the name of an attribute")) return NULL;
+  return tn_builder_need(handle, value, name) ? op : NULL;
+}
+
 /* Makes the outcome of setting an attribute sticky. */
 static void emit_check_set(tn_builder *b, const tn_open_op *op, tn_status status) {
   tn_builder_stick(b, tn_wrap(b->graph->env, status, "%s", op->def->op->item.name));
@@ -39,31 +47,31 @@ static void emit_check_set(tn_builder *b, const tn_open_op *op, tn_status status
 
 void tn_emit_set_int(tn_build *handle, const char *name, int64_t value) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = emit_open_op(b, "tn_op_set_int");
+  tn_open_op *op = emit_op_to_set(handle, "tn_op_set_int", name, &value);
   if (op != NULL) emit_check_set(b, op, tn_options_set_int(handle, &op->options, name, value));
 }
 
 void tn_emit_set_float(tn_build *handle, const char *name, double value) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = emit_open_op(b, "tn_op_set_float");
+  tn_open_op *op = emit_op_to_set(handle, "tn_op_set_float", name, &value);
   if (op != NULL) emit_check_set(b, op, tn_options_set_float(handle, &op->options, name, value));
 }
 
 void tn_emit_set_ints(tn_build *handle, const char *name, int64_t n, const int64_t *values) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = emit_open_op(b, "tn_op_set_ints");
+  tn_open_op *op = emit_op_to_set(handle, "tn_op_set_ints", name, n > 0 ? (const void *)values : &n);
   if (op != NULL) emit_check_set(b, op, tn_options_set_ints(handle, &op->options, name, n, values));
 }
 
 void tn_emit_set_floats(tn_build *handle, const char *name, int64_t n, const double *values) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = emit_open_op(b, "tn_op_set_floats");
+  tn_open_op *op = emit_op_to_set(handle, "tn_op_set_floats", name, n > 0 ? (const void *)values : &n);
   if (op != NULL) emit_check_set(b, op, tn_options_set_floats(handle, &op->options, name, n, values));
 }
 
 void tn_emit_set_text(tn_build *handle, const char *name, const char *value) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = emit_open_op(b, "tn_op_set_text");
+  tn_open_op *op = emit_op_to_set(handle, "tn_op_set_text", name, value);
   if (op != NULL) emit_check_set(b, op, tn_options_set_text(handle, &op->options, name, value));
 }
 

@@ -31,13 +31,19 @@ void tn_builder_fail(tn_build *handle, tn_status status) {
   const tn_error_record *record = handle->env.record;
   bool has_text = record->code == status && record->text[0] != '\0';
   if (b->status == TN_OK) {
-    if (!has_text) tn_failf(handle, status, "%s", tn_status_name(status));
+    if (!has_text) tn_failf(handle, status, "%s", tn_status_unsaid(status));
     failure_keep(b, status);
   } else if (has_text && strstr(record->text, b->text) != NULL) {
     failure_keep(b, status);
   } else {
     tn_builder_status(handle);
   }
+}
+
+bool tn_builder_need(tn_build *handle, const void *pointer, const char *name) {
+  if (pointer != NULL || tn_builder_of(handle)->status != TN_OK) return pointer != NULL;
+  tn_builder_stick(tn_builder_of(handle), tn_failf(handle, TN_EINVAL, "%s is NULL", name));
+  return false;
 }
 
 tn_status tn_builder_stick(tn_builder *b, tn_status status) {
@@ -55,7 +61,7 @@ tn_status tn_builder_wrap(tn_build *handle, tn_status status, const char *kind, 
   const tn_error_record *record = handle->env.record;
   if (status == TN_OK) return TN_OK;
   const char *where = tn_builder_top(b)->where,
-             *text = record->code == status ? record->text : tn_status_name(status);
+             *text = record->code == status ? record->text : tn_status_unsaid(status);
   if (where == NULL) where = "";
   if (where[0] != '\0' && tn_text_starts(text, where)) text += strlen(where);
   if (where[0] != '\0' && tn_text_starts(text, ": ")) text += 2;

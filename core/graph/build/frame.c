@@ -78,6 +78,9 @@ static const char *frame_path(tn_builder *b, const tn_build_frame *f, const char
 static tn_val frame_state(tn_builder *b, const char *name, const tn_type *type, const char *init,
                           int32_t what) {
   if (b->status != TN_OK) return 0;
+  if (!tn_builder_need(&b->host.pub, name, "the name of a parameter or state") ||
+      !tn_builder_need(&b->host.pub, type, "the type of a parameter or state"))
+    return 0;
   const tn_build_frame *f = tn_builder_top(b);
   if (f->state != NULL) return f->state(&b->host.pub, f->context, name, type, init);
   const char *path = frame_path(b, f, name);
@@ -128,6 +131,9 @@ tn_val tn_frame_layer(tn_build *handle, const char *name, const char *line, cons
     tn_builder_stick(b, frame_unavailable(b, "tn_build_layer"));
     return 0;
   }
+  if (!tn_builder_need(handle, line, "tn_build_layer: line") ||
+      (n_in > 0 && !tn_builder_need(handle, in, "tn_build_layer: in")))
+    return 0;
   tn_val first = f->layer(handle, f->context, name, line, in, n_in);
   return b->status == TN_OK ? first : 0;
 }
@@ -140,6 +146,7 @@ tn_val tn_frame_option_value(tn_build *handle, const char *option) {
     tn_builder_stick(b, frame_unavailable(b, "tn_build_option_value"));
     return 0;
   }
+  if (!tn_builder_need(handle, option, "tn_build_option_value: option")) return 0;
   tn_val value = f->option_value(handle, f->context, option);
   return b->status == TN_OK ? value : 0;
 }
@@ -168,6 +175,7 @@ tn_val tn_frame_counter(tn_build *handle, int32_t which) {
 /* The key depends on the seed, the prefix and the use, not on the order of building. */
 uint64_t tn_frame_random_stream(tn_build *handle, const char *use) {
   const tn_build_frame *f = tn_builder_top(tn_builder_of(handle));
+  if (!tn_builder_need(handle, use, "tn_build_random_stream: use")) return 0;
   const char *prefix = frame_text(f->prefix);
   uint64_t hash = tn_hash_bytes(TN_HASH_START, prefix, strlen(prefix));
   hash = tn_hash_bytes(hash, "/", 1);

@@ -18,7 +18,8 @@ tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *
     *aside = i == 1 ? tn_arena_printf(&run->arena, "%s.%s", path, word)
                     : tn_arena_printf(&run->arena, "%s.%s-%d", path, word, i);
     if (*aside == NULL) return TN_ENOMEM;
-    if (tn_file_exists(*aside)) continue;
+    struct stat info;
+    if (lstat(*aside, &info) == 0) continue; /* a link to nothing has the name, too */
     return rename(path, *aside) == 0 ? TN_OK : tn_file_fail(&run->env, path, "renamed");
   }
   return tn_failf(&run->env, TN_EIO, "%s: too many folders beside it are called %s", path, word);
@@ -36,30 +37,49 @@ static bool checkpoint_owns_file(const char *name) {
   return false;
 }
 
-static tn_status checkpoint_remove_files(tn_run *run, const char *path) {
-  DIR *folder = opendir(path);
-  if (folder == NULL) return errno == ENOENT ? TN_OK : tn_file_fail(&run->env, path, "opened");
+static tn_status checkpoint_remove_files(tn_run *run, int fd, const char *path) {
+  DIR *folder = fdopendir(fd);
+  if (folder == NULL) {
+    tn_status status = tn_file_fail(&run->env, path, "opened");
+    close(fd);
+    return status;
+  }
   tn_status status = TN_OK;
-  if (unlinkat(dirfd(folder), tn_checkpoint_files[TN_CHECKPOINT_STATE], 0) != 0 && errno != ENOENT)
+  if (unlinkat(fd, tn_checkpoint_files[TN_CHECKPOINT_STATE], 0) != 0 && errno != ENOENT)
     status = tn_file_fail(&run->env, path, "emptied");
   for (struct dirent *entry; status == TN_OK && (entry = readdir(folder));)
-    if (checkpoint_owns_file(entry->d_name) && unlinkat(dirfd(folder), entry->d_name, 0) != 0 &&
-        errno != ENOENT)
+    if (checkpoint_owns_file(entry->d_name) && unlinkat(fd, entry->d_name, 0) != 0 && errno != ENOENT)
       status = tn_file_fail(&run->env, path, "emptied");
   closedir(folder);
   return status;
 }
 
+static tn_status checkpoint_keep_aside(tn_run *run, const char *path, const char *what) {
+  const char *aside = NULL;
+  TN_TRY(tn_checkpoint_rename_aside(run, path, "kept", &aside));
+  tn_logf(&run->env, TN_LOG_WARN, "%s: %s; they are kept in %s", path, what, aside);
+  return TN_OK;
+}
+
+/* A symbolic link is removed itself, never what it points to. A file of this name is not Tenon's. */
+static tn_status checkpoint_remove_other(tn_run *run, const char *path) {
+  struct stat info;
+  if (lstat(path, &info) != 0) return errno == ENOENT ? TN_OK : tn_file_fail(&run->env, path, "examined");
+  if (!S_ISLNK(info.st_mode))
+    return checkpoint_keep_aside(run, path, "is a file, not a folder with files of a checkpoint");
+  return unlink(path) == 0 || errno == ENOENT ? TN_OK : tn_file_fail(&run->env, path, "removed");
+}
+
 /* Removes a checkpoint's folder; a missing folder is no error. A folder with foreign files is renamed instead
  * of removed. state.json is removed first, so that an interrupted removal leaves no valid checkpoint. */
 static tn_status checkpoint_remove(tn_run *run, const char *path) {
-  const char *aside = NULL;
-  TN_TRY(checkpoint_remove_files(run, path));
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) return checkpoint_remove_other(run, path);
+  if (fd < 0) return errno == ENOENT ? TN_OK : tn_file_fail(&run->env, path, "opened");
+  TN_TRY(checkpoint_remove_files(run, fd, path));
   if (rmdir(path) == 0 || errno == ENOENT) return TN_OK;
   if (errno != ENOTEMPTY && errno != EEXIST) return tn_file_fail(&run->env, path, "removed");
-  TN_TRY(tn_checkpoint_rename_aside(run, path, "kept", &aside));
-  tn_logf(&run->env, TN_LOG_WARN, "%s: holds files that are not Tenon's; they are kept in %s", path, aside);
-  return TN_OK;
+  return checkpoint_keep_aside(run, path, "holds files that are not Tenon's");
 }
 
 /* The new checkpoint is complete; a failure to remove the old one is only a warning. */
@@ -107,6 +127,15 @@ tn_status tn_checkpoint_publish(tn_run *run, const char *temporary, const char *
 
 /* ---- saving ---- */
 
+tn_status tn_checkpoint_check_parent(tn_run *run, const char *parent) {
+  struct stat info;
+  if (lstat(parent, &info) != 0 || !S_ISLNK(info.st_mode)) return TN_OK;
+  return tn_failf(&run->env, TN_EINVAL,
+                  "%s: is a symbolic link, and saving would replace the checkpoints that it leads to; "
+                  "remove it, or let the whole run folder be a link",
+                  parent);
+}
+
 void tn_plan_hash_text(const tn_program_set *set, char text[TN_PLAN_TEXT]) {
   const tn_program *step = set->programs[TN_PROGRAM_STEP];
   snprintf(text, TN_PLAN_TEXT, "%016llx", (unsigned long long)(step ? step->hash : 0));
@@ -135,6 +164,7 @@ static tn_status checkpoint_write_files(tn_run *run, tn_executor *executor, cons
 
 /* Creates FOLDER/checkpoints and syncs its name to disk. */
 static tn_status checkpoint_create_parent(tn_run *run, const char *parent) {
+  TN_TRY(tn_checkpoint_check_parent(run, parent));
   if (tn_file_exists(parent)) return TN_OK;
   TN_TRY(tn_folder_make(&run->env, parent));
   return checkpoint_sync_parent(run, parent);

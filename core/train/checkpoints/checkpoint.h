@@ -16,6 +16,8 @@ typedef struct tn_progress {
 /* Writes FOLDER/checkpoints/NAME atomically: into a temporary folder, synced, then exchanged. */
 tn_status tn_checkpoint_save(tn_run *run, tn_executor *executor, const tn_program_set *set,
                              const char *folder, const char *name, const tn_progress *progress);
+/* TN_EINVAL if `parent`, FOLDER/checkpoints, is a symbolic link: two runs would replace each other's. */
+tn_status tn_checkpoint_check_parent(tn_run *run, const char *parent);
 /* Loads the newest valid checkpoint of FOLDER, including those that an interrupted save left. A checkpoint
  * that is damaged or of another model gives a warning and is renamed. Afterwards checkpoints/last is the
  * checkpoint that was loaded. TN_EINVAL: no checkpoint is valid; nothing was renamed. */

@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "core/train/checkpoints/checkpoint.h"
+#include "core/train/checkpoints/run_lock.h"
+
 enum { TN_FOLDER_TRIES = 100000 };
 
 static const char *run_folder_parent(const tn_run *run) {
@@ -24,17 +27,6 @@ static char *run_folder_path(tn_run *run, int32_t i) {
   return tn_text_take(&text);
 }
 
-static tn_status run_folder_write_config(tn_run *run, const char *folder) {
-  tn_text text = tn_text_new(&run->env);
-  char *path = tn_path_join(&run->env, folder, "config.ini");
-  tn_status status = path ? tn_ini_print(&run->env, &run->ini, &text) : TN_ENOMEM;
-  if (status == TN_OK)
-    status = text.failed ? TN_ENOMEM : tn_file_write_atomic(&run->env, path, text.v ? text.v : "", text.n);
-  tn_text_free(&text);
-  tn_release(&run->env, path);
-  return status;
-}
-
 static tn_status run_folder_check_name(tn_run *run) {
   const char *name = run->settings.run.name;
   if (*name && strchr(name, '/') == NULL && !tn_text_equal(name, ".") && !tn_text_equal(name, ".."))
@@ -45,29 +37,59 @@ static tn_status run_folder_check_name(tn_run *run) {
                   tn_key_where(&run->ini, section, tn_section_key(section, "name")), name);
 }
 
-tn_status tn_run_folder_create(tn_run *run, char **folder) {
-  *folder = NULL;
-  if (*run_folder_parent(run) == '\0' || run->settings.run.fast_dev_run) return TN_OK;
-  TN_TRY(run_folder_check_name(run));
+/* ---- a new run ---- */
+
+static tn_status run_folder_fill(tn_run *run, const char *folder) {
+  TN_TRY(tn_run_config_keep(run, folder));
+  return tn_folder_sync(&run->env, run_folder_parent(run));
+}
+
+/* Makes and locks the folder. *taken: it exists, or a process that resumes found it first. */
+static tn_status run_folder_make(tn_run *run, const char *path, bool *taken) {
+  *taken = false;
+  /* mkdir is atomic, so two runs that start at once get two folders */
+  if (mkdir(path, 0777) != 0) {
+    *taken = errno == EEXIST;
+    return *taken ? TN_OK : tn_file_fail(&run->env, path, "made");
+  }
+  tn_status status = tn_run_lock_take(run, path);
+  *taken = status == TN_EUNAVAILABLE;
+  if (*taken) tn_error_clear(&run->env);
+  return *taken ? TN_OK : status;
+}
+
+static tn_status run_folder_make_next(tn_run *run, char **folder) {
   TN_TRY(tn_folder_make(&run->env, run_folder_parent(run)));
   for (int32_t i = 1; i <= TN_FOLDER_TRIES; i++) {
+    bool taken;
     char *path = run_folder_path(run, i);
     if (path == NULL) return TN_ENOMEM;
-    /* mkdir is atomic, so two runs that start at once get two folders */
-    if (mkdir(path, 0777) == 0) {
-      tn_status status = run_folder_write_config(run, path);
-      if (status == TN_OK) status = tn_folder_sync(&run->env, run_folder_parent(run));
+    tn_status status = run_folder_make(run, path, &taken);
+    if (status == TN_OK && !taken) {
       *folder = path;
-      return status;
+      return TN_OK;
     }
-    int reason = errno;
-    if (reason != EEXIST) tn_file_fail(&run->env, path, "made");
     tn_release(&run->env, path);
-    if (reason != EEXIST) return TN_EIO;
+    if (status != TN_OK) return status;
   }
   return tn_failf(&run->env, TN_EIO, "%s: too many runs called '%s'", run_folder_parent(run),
                   run->settings.run.name);
 }
+
+tn_status tn_run_folder_create(tn_run *run, char **folder) {
+  *folder = NULL;
+  if (*run_folder_parent(run) == '\0' || run->settings.run.fast_dev_run) return TN_OK;
+  TN_TRY(run_folder_check_name(run));
+  if (run->begun != NULL) {
+    *folder = tn_strdup(&run->env, run->begun);
+    if (*folder == NULL) return TN_ENOMEM;
+  } else {
+    TN_TRY(run_folder_make_next(run, folder));
+  }
+  return run_folder_fill(run, *folder);
+}
+
+/* ---- an earlier run ---- */
 
 static bool run_folder_is_later(const struct timespec *a, const struct timespec *b) {
   return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
@@ -105,41 +127,116 @@ static bool run_folder_has_run_name(const char *file, const char *name) {
   return file[n] == '\0' || (file[n] == '-' && tn_text_to_int(file + n + 1, &number) && number > 1);
 }
 
-/* The folder with the newest checkpoint; NULL if no folder has one. */
-static tn_status run_folder_find_newest(tn_run *run, char **folder) {
-  struct timespec best = {0, 0}, when;
+/* Whether a folder without a checkpoint is a run's: it has config.ini, or was made and holds nothing yet.
+ * *when is the time of its configuration. */
+static bool run_folder_begun(tn_run *run, const char *folder, struct timespec *when) {
+  struct stat info;
+  char *config = tn_path_join(&run->env, folder, "config.ini");
+  bool begun = config != NULL && stat(config, &info) == 0 && S_ISREG(info.st_mode);
+  tn_release(&run->env, config);
+  DIR *list = begun ? NULL : opendir(folder);
+  if (list != NULL) begun = fstat(dirfd(list), &info) == 0;
+  for (struct dirent *entry; begun && list != NULL && (entry = readdir(list));)
+    begun = tn_text_equal(entry->d_name, ".") || tn_text_equal(entry->d_name, "..") ||
+            tn_text_equal(entry->d_name, TN_LOCK_NAME) || tn_text_starts(entry->d_name, "config.ini.");
+  if (list != NULL) closedir(list);
+  if (begun) *when = info.st_mtim;
+  return begun;
+}
+
+/* An earlier run, and whether it has a checkpoint. */
+typedef struct run_folder_found {
+  char *path; /* NULL: none; the caller's */
+  struct timespec when;
+  bool saved;
+} run_folder_found;
+
+static tn_status run_folder_consider(tn_run *run, const char *name, bool with_begun,
+                                     run_folder_found *newest) {
+  run_folder_found one = {.path = tn_path_join(&run->env, run_folder_parent(run), name)};
+  if (one.path == NULL) return TN_ENOMEM;
+  one.saved = run_folder_last_saved(run, one.path, &one.when);
+  bool counts = one.saved || (with_begun && run_folder_begun(run, one.path, &one.when));
+  bool later = counts && (newest->path == NULL || run_folder_is_later(&one.when, &newest->when));
+  tn_release(&run->env, later ? newest->path : one.path);
+  if (later) *newest = one;
+  return TN_OK;
+}
+
+/* The folder with the newest checkpoint; `with_begun`: or of the newest run without one. */
+static tn_status run_folder_find_newest(tn_run *run, bool with_begun, run_folder_found *newest) {
   DIR *output = opendir(run_folder_parent(run));
   if (output == NULL)
     return errno == ENOENT ? TN_OK : tn_file_fail(&run->env, run_folder_parent(run), "read");
   tn_status status = TN_OK;
-  for (struct dirent *entry; status == TN_OK && (entry = readdir(output));) {
-    if (!run_folder_has_run_name(entry->d_name, run->settings.run.name)) continue;
-    char *path = tn_path_join(&run->env, run_folder_parent(run), entry->d_name);
-    if (path == NULL) status = TN_ENOMEM;
-    bool later = path && run_folder_last_saved(run, path, &when) && run_folder_is_later(&when, &best);
-    if (later) best = when;
-    tn_release(&run->env, later ? *folder : path);
-    if (later) *folder = path;
-  }
+  for (struct dirent *entry; status == TN_OK && (entry = readdir(output));)
+    if (run_folder_has_run_name(entry->d_name, run->settings.run.name))
+      status = run_folder_consider(run, entry->d_name, with_begun, newest);
   closedir(output);
   return status;
 }
 
-tn_status tn_run_folder_find(tn_run *run, char **folder) {
-  *folder = NULL;
+static tn_status run_folder_search(tn_run *run, bool with_begun, run_folder_found *found) {
   TN_TRY(run_folder_check_name(run));
   if (!tn_text_equal(run->resume, "auto")) {
-    struct timespec when;
-    if (!run_folder_last_saved(run, run->resume, &when))
+    found->saved = run_folder_last_saved(run, run->resume, &found->when);
+    if (!found->saved)
       return tn_failf(&run->env, TN_EINVAL,
                       "%s: no checkpoint to resume from, expected a run folder with checkpoints/last",
                       run->resume);
-    *folder = tn_strdup(&run->env, run->resume);
-    return *folder ? TN_OK : TN_ENOMEM;
+    found->path = tn_strdup(&run->env, run->resume);
+    return found->path ? TN_OK : TN_ENOMEM;
   }
-  TN_TRY(run_folder_find_newest(run, folder));
-  if (*folder == NULL)
+  TN_TRY(run_folder_find_newest(run, with_begun, found));
+  if (found->path == NULL)
     tn_logf(&run->env, TN_LOG_INFO, "no run called '%s' to resume in %s: starting a new one",
             run->settings.run.name, run_folder_parent(run));
   return TN_OK;
+}
+
+tn_status tn_run_folder_find(tn_run *run, char **folder) {
+  run_folder_found found = {NULL};
+  tn_status status = run_folder_search(run, false, &found);
+  *folder = found.path;
+  return status;
+}
+
+/* ---- claiming ---- */
+
+static tn_status run_folder_check_links(tn_run *run, const char *folder) {
+  char *parent = tn_path_join(&run->env, folder, "checkpoints");
+  tn_status status = parent ? tn_checkpoint_check_parent(run, parent) : TN_ENOMEM;
+  tn_release(&run->env, parent);
+  return status;
+}
+
+/* The run may have ended, or have written its first checkpoint, before the lock was taken. */
+static tn_status run_folder_enter(tn_run *run, const char *folder) {
+  struct timespec when;
+  TN_TRY(tn_run_lock_take(run, folder));
+  TN_TRY(run_folder_check_links(run, folder));
+  bool saved = run_folder_last_saved(run, folder, &when);
+  run->resume = saved ? folder : NULL;
+  run->begun = saved ? NULL : folder;
+  if (!saved)
+    tn_logf(&run->env, TN_LOG_WARN,
+            "%s: ended before its first checkpoint: the run starts again in this folder", folder);
+  return TN_OK;
+}
+
+tn_status tn_run_folder_claim(tn_run *run) {
+  run_folder_found found = {NULL};
+  if (run->resume == NULL || run->settings.run.fast_dev_run) return TN_OK;
+  TN_TRY(run_folder_search(run, true, &found));
+  const char *folder = found.path ? tn_arena_strdup(&run->arena, found.path) : NULL;
+  bool lost = found.path != NULL && folder == NULL;
+  tn_release(&run->env, found.path);
+  if (lost) return TN_ENOMEM;
+  run->resume = NULL;
+  return folder != NULL ? run_folder_enter(run, folder) : TN_OK;
+}
+
+void tn_run_folder_leave(tn_run *run) {
+  tn_run_lock_release(run);
+  run->begun = NULL;
 }

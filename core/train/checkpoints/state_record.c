@@ -191,11 +191,11 @@ static tn_status state_record_checksum_file(tn_run *run, int fd, const char *pat
 
 static tn_status state_record_check_file(tn_run *run, const tn_file_sum *recorded, const char *path) {
   tn_checksum sum;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) return tn_failf(&run->env, TN_EINVAL, "%s: is missing", path);
-  if (fd < 0) return tn_file_fail(&run->env, path, "opened");
-  tn_status status = state_record_checksum_file(run, fd, path, &sum);
-  close(fd);
+  tn_open_file file;
+  if (!tn_file_exists(path)) return tn_failf(&run->env, TN_EINVAL, "%s: is missing", path);
+  TN_TRY(tn_file_open(&run->env, path, O_RDONLY, &file));
+  tn_status status = state_record_checksum_file(run, file.fd, path, &sum);
+  close(file.fd);
   if (status == TN_OK && sum.bytes != recorded->bytes)
     return tn_failf(&run->env, TN_EINVAL, "%s: has %llu bytes, %llu were written", path,
                     (unsigned long long)sum.bytes, (unsigned long long)recorded->bytes);

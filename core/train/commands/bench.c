@@ -122,13 +122,6 @@ static json_t *bench_result(const tn_bench *b) {
   return result;
 }
 
-/* The caller's struct may be of an older header: members that it lacks are 0. */
-static tn_bench_options bench_full_options(const tn_bench_options *given) {
-  tn_bench_options o = {0};
-  if (given) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
-  return o;
-}
-
 static void bench_set_options(tn_bench *b, tn_bench_options o) {
   if (o.steps < 1) o.steps = 3;
   if (o.rounds < 1) o.rounds = 5;
@@ -148,8 +141,11 @@ static tn_status bench_report(tn_bench *b, char **json) {
 }
 
 tn_status tn_run_bench(tn_run *run, const tn_bench_options *given, char **json) {
-  const tn_bench_options options = bench_full_options(given);
+  tn_bench_options options;
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
   *json = NULL;
+  TN_TRY(TN_READ_STRUCT(run, tn_bench_options, mode, given, &options));
   if (options.mode == TN_BENCH_LOAD) return tn_bench_load(run, &options, json);
   tn_bench b = {.run = run};
   bench_set_options(&b, options);

@@ -47,6 +47,8 @@ static tn_status eval_run(tn_eval_command *e) {
 }
 
 tn_status tn_run_eval(tn_run *run, char **json) {
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
   tn_eval_command e = {.run = run};
   *json = NULL;
   tn_status status = eval_run(&e);

@@ -87,6 +87,8 @@ static tn_status inspect_fail_unknown(tn_context *context, const char *name) {
 }
 
 tn_status tn_inspect(tn_context *context, const char *name, char **json) {
+  TN_ENTER(context);
+  TN_NEED(context, json, "json");
   json_t *items = json_array();
   tn_status status = TN_OK;
   *json = NULL;
@@ -107,10 +109,13 @@ static const tn_item *inspect_find_table(const char *section, size_t length) {
 }
 
 tn_status tn_explain(tn_context *context, const char *key, char **json) {
+  TN_ENTER(context);
+  TN_NEED(context, json, "json");
+  *json = NULL;
+  TN_NEED(context, key, "key");
   const char *dot = strrchr(key, '.');
   size_t length = dot ? (size_t)(dot - key) : strlen(key);
   const tn_item *table = inspect_find_table(key, length);
-  *json = NULL;
   if (table == NULL) {
     tn_text names = tn_text_new(context);
     for (int32_t i = 0; tn_settings_tables[i]; i++)
@@ -172,6 +177,8 @@ static json_t *inspect_backend_json(tn_context *context, const tn_backend *backe
 }
 
 tn_status tn_doctor(tn_context *context, char **json) {
+  TN_ENTER(context);
+  TN_NEED(context, json, "json");
   const tn_entry *entries = NULL;
   int32_t n = 0;
   char abi[32];

@@ -63,23 +63,19 @@ static tn_status plan_command_check_pass(tn_run *run, const char *name) {
   return status;
 }
 
-/* The caller's struct may be of an older header: members that it lacks are 0. */
-static tn_plan_options plan_command_options(const tn_plan_options *given) {
-  tn_plan_options o = {0};
-  if (given) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
-  return o;
-}
-
 tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, char **dump) {
-  tn_plan_options wanted = plan_command_options(given);
+  tn_plan_options wanted;
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
+  *json = NULL;
+  if (dump) *dump = NULL;
+  TN_TRY(TN_READ_STRUCT(run, tn_plan_options, dump_after, given, &wanted));
   tn_text text = tn_text_new(&run->env);
   tn_compile_options options = {.dump_after = wanted.dump_after, .dump = &text};
   tn_program_request request = {.dump = dump ? &options : NULL};
   tn_program_set set = {.map = NULL};
   tn_device *device = NULL;
   tn_loader *loaders[2] = {NULL, NULL};
-  *json = NULL;
-  if (dump) *dump = NULL;
   run->planning = true;
   run->device_file = wanted.device;
   tn_status status = plan_command_check_pass(run, wanted.dump_after);

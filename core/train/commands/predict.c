@@ -94,8 +94,12 @@ static tn_status predict_run_rows(tn_predict_command *p) {
 }
 
 tn_status tn_run_predict(tn_run *run, const char *input, const char *output, char **json) {
-  tn_predict_command p = {.run = run};
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
   *json = NULL;
+  TN_NEED(run, input, "input");
+  TN_NEED(run, output, "output");
+  tn_predict_command p = {.run = run};
   tn_status status = predict_prepare(&p, input);
   if (status == TN_OK) status = predict_run_rows(&p);
   if (status == TN_OK) status = tn_npy_write(&run->env, output, &p.out_type, p.out);

@@ -20,20 +20,26 @@ static tn_status run_set_weights(tn_run *run, const char *path) {
   return status;
 }
 
-/* The caller's struct may be of an older header: members that it lacks are 0. */
+static tn_status run_set_keys(tn_run *run, const tn_run_options *options) {
+  if (options->n_set > 0 && options->set == NULL)
+    return tn_failf(&run->env, TN_EINVAL, "tn_run_options.set is NULL, and n_set is %d", (int)options->n_set);
+  for (int32_t i = 0; i < options->n_set; i++) {
+    if (options->set[i] == NULL)
+      return tn_failf(&run->env, TN_EINVAL, "tn_run_options.set[%d] is NULL", (int)i);
+    TN_TRY(tn_ini_set(&run->env, &run->ini, options->set[i]));
+  }
+  return TN_OK;
+}
+
 static tn_status run_read_options(tn_run *run, const tn_run_options *given) {
-  tn_run_options full = {0};
-  const tn_run_options *options = &full;
-  if (given == NULL) return TN_OK;
-  if (given->struct_size < offsetof(tn_run_options, set))
-    return tn_failf(&run->env, TN_EINVAL,
-                    "tn_run_options.struct_size is %u; set it to sizeof(tn_run_options)", given->struct_size);
-  memcpy(&full, given, given->struct_size < sizeof full ? given->struct_size : sizeof full);
-  for (int32_t i = 0; i < options->n_set; i++) TN_TRY(tn_ini_set(&run->env, &run->ini, options->set[i]));
+  tn_run_options full, *options = &full;
+  TN_TRY(TN_READ_STRUCT(&run->env, tn_run_options, set, given, options));
+  TN_TRY(run_set_keys(run, options));
   run->output = run_copy_text(run, options->output);
   run->resume = run_copy_text(run, options->resume);
   run->terminal_columns = options->terminal;
   run->quiet = options->quiet != 0;
+  run->progress = options->progress != 0;
   if ((options->output && run->output == NULL) || (options->resume && run->resume == NULL)) return TN_ENOMEM;
   return options->weights ? run_set_weights(run, options->weights) : TN_OK;
 }
@@ -61,7 +67,6 @@ static tn_status run_read_configuration(tn_run *run, const tn_run_origin *origin
 
 static tn_status run_open(tn_context *context, const tn_run_origin *origin, const tn_run_options *options,
                           tn_run **out) {
-  *out = NULL;
   tn_run *run = tn_alloc(context, sizeof *run);
   if (run == NULL) return TN_ENOMEM;
   run->opened_s = tn_clock_s();
@@ -84,11 +89,19 @@ static tn_status run_open(tn_context *context, const tn_run_origin *origin, cons
 }
 
 tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options, tn_run **run) {
+  TN_ENTER(context);
+  TN_NEED(context, run, "run");
+  *run = NULL;
+  TN_NEED(context, path, "path");
   return run_open(context, &(tn_run_origin){.path = path}, options, run);
 }
 
 tn_status tn_run_open_model(tn_context *context, tn_model_fn emit, void *user, const char *settings,
                             const tn_run_options *options, tn_run **run) {
+  TN_ENTER(context);
+  TN_NEED(context, run, "run");
+  *run = NULL;
+  TN_NEED(context, emit, "emit");
   const tn_run_origin origin = {.settings = settings ? settings : "", .emit = emit, .user = user};
   return run_open(context, &origin, options, run);
 }
@@ -100,9 +113,13 @@ void tn_run_close(tn_run *run) {
   tn_release(run->context, run);
 }
 
-void tn_run_stop(tn_run *run) { atomic_store(&run->stop, 1); }
+void tn_run_stop(tn_run *run) {
+  if (run != NULL) atomic_store(&run->stop, 1);
+}
 
 tn_status tn_run_config(tn_run *run, char **ini) {
+  TN_ENTER(run);
+  TN_NEED(run, ini, "ini");
   tn_text text = tn_text_new(&run->env);
   *ini = NULL;
   tn_status status = tn_ini_print(&run->env, &run->ini, &text);

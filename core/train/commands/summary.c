@@ -80,6 +80,8 @@ static json_t *summary_json(const tn_graph *g) {
 }
 
 tn_status tn_run_summary(tn_run *run, char **json) {
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
   tn_model_request request = {.ini = &run->ini,
                               .registry = run->registry,
                               .ops = run->ops,

@@ -5,6 +5,7 @@
 
 #include "core/base/system.h"
 #include "core/plugin/context.h"
+#include "core/train/checkpoints/run_folder.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/training.h"
 #include "core/train/result.h"
@@ -60,6 +61,7 @@ static tn_status train_create_ranks(tn_train_ranks *all, tn_device *first) {
 static tn_status train_prepare(tn_train_ranks *all) {
   tn_device *first = NULL;
   all->run->rank = 0;
+  TN_TRY(tn_run_folder_claim(all->run));
   TN_TRY(tn_run_open_device(all->run, &first));
   tn_status status = tn_devices_count(all->run, first);
   if (status == TN_OK && all->run->ranks > 1)
@@ -232,6 +234,8 @@ static tn_status train_run_ranks(tn_train_ranks *all, char **json) {
 }
 
 tn_status tn_run_train(tn_run *run, char **json) {
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
   *json = NULL;
   if (run->hung)
     return tn_failf(&run->env, TN_ECOMM, "a thread of an earlier training of this run has not ended");
@@ -242,5 +246,6 @@ tn_status tn_run_train(tn_run *run, char **json) {
   tn_status status = train_prepare(all);
   if (status == TN_OK) status = train_run_ranks(all, json);
   train_release(all);
+  if (!run->hung) tn_run_folder_leave(run); /* a thread that was left may still write there */
   return status;
 }

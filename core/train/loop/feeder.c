@@ -150,7 +150,9 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
                                  .epoch_samples = s->epoch,
                                  .seed = (uint64_t)run->settings.run.seed,
                                  .cache_bytes = feeder_cache_bytes(run, data->cache),
-                                 .where = data->where};
+                                 .where = data->where,
+                                 /* several ranks agree between steps that the run ends */
+                                 .stop = tn_run_ranks(run) > 1 ? NULL : &run->stop};
   return tn_run_rank_batch(run, split, &options->batch);
 }
 
@@ -263,10 +265,12 @@ tn_status tn_feeder_stop(tn_feeder *f) {
 
 tn_status tn_feeder_next(tn_feeder *f, int32_t *slot, int64_t *samples) {
   if (f->n_pending == 0) return TN_EOF;
+  tn_status status = tn_loader_wait(f->loader, samples);
+  if (status == TN_ESTOPPED) return status; /* the slot remains the loader's */
   *slot = f->pending[0];
   f->n_pending--;
   memmove(f->pending, f->pending + 1, sizeof *f->pending * (size_t)f->n_pending);
-  TN_TRY(tn_loader_wait(f->loader, samples));
+  if (status != TN_OK) return status;
   int64_t batch = f->rank_batch * tn_run_ranks(f->run),
           left = tn_loader_samples(f->loader) - f->number++ * batch;
   *samples = left < 0 ? 0 : left < batch ? left : batch;

@@ -72,13 +72,14 @@ static tn_status observers_check_words(tn_run *run, const tn_entry *entries, int
   return TN_OK;
 }
 
-/* "-NAME" disables an observer that is enabled by default; "NAME" enables one that is not. */
-static bool observers_is_wanted(const tn_observer *kind, const tn_words *words) {
+/* "-NAME" disables an observer that is enabled by default; "NAME" enables one that is not. The library
+ * prints nothing that the application or the configuration has not asked for. */
+static bool observers_is_wanted(const tn_run *run, const tn_observer *kind, const tn_words *words) {
   for (int32_t i = 0; i < words->n; i++) {
     bool minus = words->v[i][0] == '-';
     if (tn_text_equal(words->v[i] + minus, kind->item.name)) return !minus;
   }
-  return kind->always != 0;
+  return kind->always && (!kind->prints || run->progress);
 }
 
 static tn_status observers_open_all(tn_run *run, tn_observers *observers) {
@@ -90,7 +91,7 @@ static tn_status observers_open_all(tn_run *run, tn_observers *observers) {
   TN_TRY(observers_check_words(run, entries, n, &words));
   for (int32_t i = 0; i < n; i++) {
     const tn_observer *kind = (const tn_observer *)entries[i].item;
-    if (observers_is_wanted(kind, &words)) TN_TRY(observers_open_one(run, observers, kind));
+    if (observers_is_wanted(run, kind, &words)) TN_TRY(observers_open_one(run, observers, kind));
   }
   return TN_OK;
 }

@@ -127,8 +127,10 @@ static tn_status training_resume(tn_training *t) {
   t->saved = t->resumed = true;
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
   tn_metric_sums_copy(&t->epoch_sums, &t->progress.sums);
-  if (!t->run->settings.run.fast_dev_run)
+  if (!t->run->settings.run.fast_dev_run) {
+    TN_TRY(tn_run_config_keep(t->run, t->folder));
     return tn_plan_file_keep(t->run, t->device, &t->set, t->slots, t->folder);
+  }
   tn_release(&t->run->env, t->folder); /* fast_dev_run writes nothing */
   t->folder = NULL;
   return TN_OK;

@@ -128,10 +128,11 @@ static tn_status session_prepare(tn_session *s, const tn_session_options *o) {
 /* ---- life ---- */
 
 tn_status tn_session_open(tn_run *run, const tn_session_options *given, tn_session **out) {
-  tn_session_options options = {0};
+  tn_session_options options;
+  TN_ENTER(run);
+  TN_NEED(run, out, "session");
   *out = NULL;
-  if (given != NULL)
-    memcpy(&options, given, given->struct_size < sizeof options ? given->struct_size : sizeof options);
+  TN_TRY(TN_READ_STRUCT(run, tn_session_options, train, given, &options));
   tn_session *s = tn_alloc(run, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
   tn_error_record_init(&s->env, &s->record, &run->env);
@@ -160,6 +161,8 @@ void tn_session_close(tn_session *s) {
 /* ---- fields for the application ---- */
 
 tn_status tn_session_describe(tn_session *s, int32_t index, tn_session_field *field) {
+  TN_ENTER(s);
+  TN_NEED(s, field, "field");
   uint32_t room = field->struct_size;
   if (room < offsetof(tn_session_field, role))
     return tn_failf(s, TN_EINVAL, "tn_session_field.struct_size is %u; set it to sizeof(tn_session_field)",
@@ -185,6 +188,8 @@ static tn_status session_fail_unknown_field(tn_session *s, const char *name) {
 
 tn_status tn_session_bind(tn_session *s, const char *name, void *data, size_t bytes) {
   char type[TN_TYPE_TEXT];
+  TN_ENTER(s);
+  TN_NEED(s, name, "field");
   for (int32_t i = 0; i < s->n_fields; i++) {
     tn_bound_field *f = &s->fields[i];
     if (!tn_text_equal(f->name, name)) continue;

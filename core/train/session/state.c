@@ -63,19 +63,29 @@ tn_status tn_session_start_weights(tn_session *s, const char *weights) {
 
 tn_status tn_session_save(tn_session *s, const char *path) {
   tn_file_sum sum;
+  TN_ENTER(s);
+  TN_NEED(s, path, "path");
   return session_take_error(s,
                             tn_weights_save(s->run, s->executor, s->set.map, TN_STATES_OF_MODEL, path, &sum));
 }
 
 tn_status tn_session_load(tn_session *s, const char *path) {
+  TN_ENTER(s);
+  TN_NEED(s, path, "path");
   return session_take_error(s, session_load_file(s, path, ""));
 }
 
 tn_status tn_session_read(tn_session *s, const char *path, void *to, size_t bytes) {
+  TN_ENTER(s);
+  TN_NEED(s, path, "path");
+  if (bytes > 0) TN_NEED(s, to, "to");
   return tn_executor_read(s->executor, path, to, bytes);
 }
 
 tn_status tn_session_write(tn_session *s, const char *path, const void *from, size_t bytes) {
+  TN_ENTER(s);
+  TN_NEED(s, path, "path");
+  if (bytes > 0) TN_NEED(s, from, "from");
   TN_TRY(tn_executor_write(s->executor, path, from, bytes));
   return tn_programs_refresh(&s->set, s->executor);
 }

@@ -61,6 +61,7 @@ static tn_status session_run_step(tn_session *s, int32_t which, int64_t rows, do
 }
 
 tn_status tn_session_train(tn_session *s, int64_t rows) {
+  TN_ENTER(s);
   TN_TRY(session_check_rows(s, TN_SESSION_TRAIN, &rows));
   double factor = tn_learning_rate_factor(&s->run->settings, s->step, s->steps, s->steps_per_epoch);
   TN_TRY(session_run_step(s, TN_SESSION_TRAIN, rows, factor));
@@ -71,18 +72,23 @@ tn_status tn_session_train(tn_session *s, int64_t rows) {
 }
 
 tn_status tn_session_eval(tn_session *s, int64_t rows) {
+  TN_ENTER(s);
   TN_TRY(session_check_rows(s, TN_SESSION_EVAL, &rows));
   return session_run_step(s, TN_SESSION_EVAL, rows, 1.0);
 }
 
 tn_status tn_session_infer(tn_session *s, int64_t rows) {
+  TN_ENTER(s);
   TN_TRY(session_check_rows(s, TN_SESSION_INFER, &rows));
   return session_run_step(s, TN_SESSION_INFER, rows, 1.0);
 }
 
 tn_status tn_session_metric(tn_session *s, const char *name, double *value) {
-  const tn_metric *means = tn_metric_sums_means(&s->sums);
+  TN_ENTER(s);
+  TN_NEED(s, value, "value");
   *value = NAN;
+  TN_NEED(s, name, "name");
+  const tn_metric *means = tn_metric_sums_means(&s->sums);
   if (s->sums.steps == 0)
     return tn_failf(s, TN_EINVAL,
                     "tn_session_metric(\"%s\"): nothing has been measured yet; train or evaluate first",
@@ -95,4 +101,4 @@ tn_status tn_session_metric(tn_session *s, const char *name, double *value) {
   return tn_failf(s, TN_EINVAL, "the model has no loss or metric '%s'", name);
 }
 
-int64_t tn_session_steps(const tn_session *s) { return s->step; }
+int64_t tn_session_steps(const tn_session *s) { return s != NULL ? s->step : 0; }

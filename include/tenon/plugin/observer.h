@@ -75,7 +75,9 @@ typedef struct tn_event {
 
 typedef struct tn_observer {
   tn_item item;
-  int32_t always; /* 1: active in every run whose [run] has no `observers` */
+  int32_t always; /* 1: active in every run, unless [run] observers has -NAME */
+  int32_t prints; /* 1: it writes to stdout or stderr, so that `always` holds only in runs of an application
+                     that asks for progress (tn_run_options.progress), as the program `tenon` does */
   tn_status (*open)(tn_env *env, const void *options, const tn_run_info *run, void **observer);
   /* `event` and its texts are valid during the call. */
   tn_status (*event)(tn_env *env, void *observer, const tn_event *event);

@@ -19,6 +19,7 @@ char program_out[1 << 20], program_err[1 << 16];
 static char folder[64];
 static pid_t running;
 static size_t file_limit;
+static void (*prepare)(void); /* in the child process, before the program */
 static const char *out_path;  /* NULL: ".stdout" */
 static void *kept[MOST_KEPT]; /* texts and results that live until the test ends */
 static json_t *results[MOST_KEPT];
@@ -53,6 +54,7 @@ int program_close(void **state) {
   }
   file_limit = 0;
   out_path = NULL;
+  prepare = NULL;
   while (n_kept > 0) free(kept[--n_kept]);
   while (n_results > 0) json_decref(results[--n_results]);
   if (chdir("/") != 0) return -1;
@@ -147,9 +149,10 @@ static void become(char *line) {
   redirect(STDERR_FILENO, ".stderr");
   if (file_limit > 0) {
     struct rlimit limit = {file_limit, file_limit};
-    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGXFSZ, SIG_DFL);
     setrlimit(RLIMIT_FSIZE, &limit);
   }
+  if (prepare) prepare();
   execv(TENON, words);
   _exit(127);
 }
@@ -235,6 +238,8 @@ const char *program_text(const json_t *json, const char *path) {
 
 void program_limit_files(size_t bytes) { file_limit = bytes; }
 
+void program_prepare(void (*call)(void)) { prepare = call; }
+
 void program_stdout(const char *path) { out_path = path; }
 
 void program_await_lines(const char *path, int lines) {
@@ -247,6 +252,12 @@ void program_await_lines(const char *path, int lines) {
     }
     nanosleep(&pause, NULL);
   }
+}
+
+pid_t program_swap(pid_t other) {
+  pid_t one = running;
+  running = other;
+  return one;
 }
 
 void program_signal(int number) { assert_int_equal(kill(running, number), 0); }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include <cmocka.h>
 #include <jansson.h>
@@ -33,6 +34,9 @@ const char *program_text(const json_t *json, const char *path);
 /* The limit of file sizes for the program, in bytes; 0: no limit. */
 void program_limit_files(size_t bytes);
 
+/* A function that the new process calls before it becomes the program; NULL: none. */
+void program_prepare(void (*call)(void));
+
 /* The file for stdout; NULL: program_out. */
 void program_stdout(const char *path);
 
@@ -41,6 +45,9 @@ void program_start(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* Waits until a file has so many lines. */
 void program_await_lines(const char *path, int lines);
 void program_signal(int number);
+/* Sets the started program aside, so that another can run beside it, and returns it; `other` takes its place,
+ * 0 for none. Both write to the files of program_out and program_err, so one should be --quiet. */
+pid_t program_swap(pid_t other);
 /* Kills the program (SIGKILL). */
 void program_kill(void);
 /* Waits for the end of the program that program_start started. Returns its exit code. */

@@ -5,11 +5,13 @@
 #include <tenon/plugin/layer.h>
 #include <tenon/plugin/source.h>
 #include <tenon/random.h>
+#include <time.h>
 
 typedef struct holes_options {
   tn_ints at;
-  int64_t every, element, samples;
-  int32_t value;
+  int64_t every, element, samples, slow_from;
+  double slow;
+  int32_t value, silent;
 } holes_options;
 
 static const tn_option options[] = {
@@ -18,6 +20,9 @@ static const tn_option options[] = {
     TN_OPT(holes_options, value, TN_OPT_ENUM, "nan", "nan|inf", "value of the element"),
     TN_OPT(holes_options, element, TN_OPT_INT, "7", "[0, 31]", "position in the image"),
     TN_OPT(holes_options, samples, TN_OPT_INT, "64", ">= 1", "in an epoch"),
+    TN_OPT(holes_options, silent, TN_OPT_FLAG, "no", NULL, "every sample fails without a message"),
+    TN_OPT(holes_options, slow, TN_OPT_DURATION, "0", ">= 0", "how long a slow sample takes"),
+    TN_OPT(holes_options, slow_from, TN_OPT_INT, "0", ">= 0", "the first slow sample"),
     TN_OPT_END};
 
 typedef struct holes {
@@ -61,8 +66,15 @@ static int has_hole(const holes_options *o, int64_t index) {
   return o->every > 0 && index % o->every == 0;
 }
 
+static void wait_s(double seconds) {
+  struct timespec left = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+  while (nanosleep(&left, &left) != 0) continue;
+}
+
 static tn_status read_sample(tn_sample *s, void *source) {
   const holes_options *o = &((const holes *)source)->options;
+  if (o->slow > 0 && s->index >= o->slow_from) wait_s(o->slow);
+  if (o->silent) return TN_EINVAL;
   float *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);
   if (image == NULL || label == NULL) return TN_ENOMEM;

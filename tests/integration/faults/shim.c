@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -125,13 +126,22 @@ int ftruncate64(int fd, off64_t n) {
   return is_watched(fd) && fails("ftruncate", "") ? -1 : NEXT(ftruncate64)(fd, n);
 }
 
+/* TENON_NO_LOCKS: a file system without locks. */
+int flock(int fd, int how) {
+  if (getenv("TENON_NO_LOCKS") == NULL) return NEXT(flock)(fd, how);
+  errno = ENOLCK;
+  return -1;
+}
+
 /* ---- names ---- */
 
 int rename(const char *from, const char *to) {
   return matches(from) && fails("rename", from) ? -1 : NEXT(rename)(from, to);
 }
 
+/* TENON_NO_EXCHANGE: a file system without renameat2. */
 int renameat2(int a, const char *from, int b, const char *to, unsigned flags) {
+  if (getenv("TENON_NO_EXCHANGE")) return errno = EINVAL, -1;
   return matches(from) && fails("renameat2", from) ? -1 : NEXT(renameat2)(a, from, b, to, flags);
 }
 

@@ -75,13 +75,53 @@ static void wrapping_puts_context_in_front_and_keeps_the_option(void **state) {
   assert_string_equal(t.record.option, "stride");
 }
 
+static void fail_for_option(test_env *t, const char *option, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  assert_int_equal(tn_failv(t, TN_EINVAL, option, format, args), TN_EINVAL);
+  va_end(args);
+  tn_error_name_option(t);
+}
+
+/* A text that does not name the option gets it in front. */
+static void the_option_is_shown(void **state) {
+  (void)state;
+  test_env t;
+  test_env_start(&t);
+  fail_for_option(&t, "reduction", "expected mean or sum");
+  assert_string_equal(t.record.text, "reduction: expected mean or sum");
+  fail_for_option(&t, "reduction", "'reduction' is unknown");
+  assert_string_equal(t.record.text, "'reduction' is unknown");
+  fail_for_option(&t, "at", "data are missing");
+  assert_string_equal(t.record.text, "at: data are missing");
+  fail_for_option(&t, "p", "p=2, expected [0, 1)");
+  assert_string_equal(t.record.text, "p=2, expected [0, 1)");
+  char text[2000];
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  fail_for_option(&t, "reduction", "%s", text);
+  assert_int_equal(strlen(t.record.text), sizeof t.record.text - 1);
+  assert_memory_equal(t.record.text, "reduction: xxx", 14);
+}
+
+static void a_context_is_not_repeated(void **state) {
+  (void)state;
+  test_env t;
+  test_env_start(&t);
+  for (int i = 0; i < 5; i++) {
+    tn_wrap(&t, TN_EINVAL, "sample 3");
+    tn_wrap(&t, TN_EINVAL, "net.ini:%d", 4);
+    assert_string_equal(tn_error_text(&t), "net.ini:4: sample 3: failed without a message: invalid");
+  }
+}
+
 static void wrapping_a_code_without_text_does_not_show_an_older_one(void **state) {
   (void)state;
   test_env t;
   test_env_start(&t);
   tn_failf(&t, TN_EINVAL, "long ago");
   tn_wrap(&t, TN_EDEVICE, "launch");
-  assert_string_equal(tn_error_text(&t), "launch: device failed");
+  assert_string_equal(tn_error_text(&t), "launch: failed without a message: device failed");
 }
 
 static void moving_an_error_empties_the_source(void **state) {
@@ -171,6 +211,8 @@ int main(void) {
       cmocka_unit_test(a_text_is_one_line_without_control_characters),
       cmocka_unit_test(a_text_too_long_ends_in_an_ellipsis_between_characters),
       cmocka_unit_test(wrapping_puts_context_in_front_and_keeps_the_option),
+      cmocka_unit_test(the_option_is_shown),
+      cmocka_unit_test(a_context_is_not_repeated),
       cmocka_unit_test(wrapping_a_code_without_text_does_not_show_an_older_one),
       cmocka_unit_test(moving_an_error_empties_the_source),
       cmocka_unit_test(log_lines_above_the_level_are_dropped),

@@ -10,7 +10,9 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/base/file.h"
@@ -100,10 +102,75 @@ static void a_missing_file_and_a_folder_are_errors_with_reasons(void **state) {
   assert_int_equal(tn_file_read(p, p->path, 4, &bytes, &count), TN_EIO);
   snprintf(expected, sizeof(expected), "%s: cannot be opened: No such file or directory", p->path);
   assert_string_equal(tn_error_text(p), expected);
-  assert_int_equal(tn_file_read(p, p->folder, 4, &bytes, &count), TN_EIO);
-  snprintf(expected, sizeof(expected), "%s: cannot be read: Is a directory", p->folder);
+  assert_int_equal(tn_file_read(p, p->folder, 4, &bytes, &count), TN_EINVAL);
+  snprintf(expected, sizeof(expected), "%s: is not a regular file but a folder", p->folder);
   assert_string_equal(tn_error_text(p), expected);
   assert_false(tn_file_exists(p->path));
+}
+
+static void cannot_be_read(place *p, const char *kind) {
+  char *bytes, expected[256];
+  size_t count;
+  assert_int_equal(tn_file_read(p, p->path, 4, &bytes, &count), TN_EINVAL);
+  snprintf(expected, sizeof(expected), "%s: is not a regular file but a %s", p->path, kind);
+  assert_string_equal(tn_error_text(p), expected);
+}
+
+static void cannot_be_replaced(place *p, const char *kind) {
+  char expected[256];
+  struct stat before, after;
+  assert_int_equal(lstat(p->path, &before), 0);
+  assert_int_equal(tn_file_write_atomic(p, p->path, "new", 3), TN_EINVAL);
+  snprintf(expected, sizeof(expected), "%s: is a %s, which a new file cannot replace", p->path, kind);
+  assert_ptr_equal(strstr(tn_error_text(p), expected), tn_error_text(p));
+  assert_int_equal(lstat(p->path, &after), 0);
+  assert_true(before.st_ino == after.st_ino);
+  assert_int_equal(count_entries(p->folder), 1);
+}
+
+static void make_socket(const char *path) {
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  assert_true(strlen(path) < sizeof name.sun_path);
+  strcpy(name.sun_path, path);
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof name), 0);
+  close(fd);
+}
+
+/* Opening a FIFO without a writer would wait for ever. */
+static void other_kinds_of_files_are_neither_read_nor_replaced(void **state) {
+  place *p = *state;
+  alarm(20);
+  assert_int_equal(mkfifo(p->path, 0600), 0);
+  cannot_be_read(p, "FIFO");
+  cannot_be_replaced(p, "FIFO");
+  unlink(p->path);
+  make_socket(p->path);
+  cannot_be_read(p, "socket");
+  cannot_be_replaced(p, "socket");
+  unlink(p->path);
+  assert_int_equal(symlink("/dev/null", p->path), 0);
+  cannot_be_read(p, "device");
+  cannot_be_replaced(p, "device");
+  alarm(0);
+}
+
+/* The file that a link points to is not written to. */
+static void a_link_is_replaced_itself(void **state) {
+  place *p = *state;
+  char target[128], *bytes;
+  size_t count;
+  struct stat info;
+  snprintf(target, sizeof target, "%s/target", p->folder);
+  assert_int_equal(tn_file_write_atomic(p, target, "theirs", 6), TN_OK);
+  assert_int_equal(symlink(target, p->path), 0);
+  assert_int_equal(tn_file_write_atomic(p, p->path, "ours", 4), TN_OK);
+  assert_int_equal(lstat(p->path, &info), 0);
+  assert_true(S_ISREG(info.st_mode));
+  assert_int_equal(tn_file_read(p, target, 10, &bytes, &count), TN_OK);
+  assert_string_equal(bytes, "theirs");
+  tn_release(p, bytes);
+  unlink(target);
 }
 
 static void an_abandoned_file_leaves_the_old_one_and_nothing_else(void **state) {
@@ -241,6 +308,8 @@ int main(void) {
       with_place(a_file_beyond_the_limit_is_refused),
       with_place(a_missing_file_and_a_folder_are_errors_with_reasons),
       with_place(an_abandoned_file_leaves_the_old_one_and_nothing_else),
+      with_place(other_kinds_of_files_are_neither_read_nor_replaced),
+      with_place(a_link_is_replaced_itself),
       with_place(two_writers_of_one_file_do_not_meet),
       with_place(a_file_in_a_missing_folder_cannot_begin),
       with_place(folders_are_made_with_their_parents),

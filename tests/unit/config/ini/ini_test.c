@@ -276,7 +276,7 @@ static void what_is_wrong_with_an_include_has_its_place(void **state) {
   put(p, "main.ini", "include =\n");
   fails_with(p, "main.ini:1: include: an empty file name, expected one such as base.ini");
   put(p, "main.ini", "include = sub\n");
-  fails_with(p, "main.ini:1: include: sub: cannot be read: Is a directory");
+  fails_with(p, "main.ini:1: include: sub: is not a regular file but a folder");
 }
 
 static void a_zero_byte_is_refused_with_its_line(void **state) {

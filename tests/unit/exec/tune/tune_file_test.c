@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/file.h"
 #include "core/plugin/context.h"
 
 static char folder[64], said[512];
@@ -153,6 +154,31 @@ static void a_folder_that_cannot_be_made_is_a_warning(void **state) {
   tn_tune_file_close(&f);
 }
 
+/* Lines are not appended to a file that a link leads to. */
+static void a_link_is_not_followed(void **state) {
+  tn_tune_file f;
+  char theirs[96];
+  struct stat info;
+  (void)state;
+  start(&f);
+  snprintf(theirs, sizeof theirs, "%s/theirs", folder);
+  FILE *file = fopen(theirs, "w");
+  assert_non_null(file);
+  fclose(file);
+  char *name = strrchr(f.path, '/');
+  *name = '\0';
+  assert_int_equal(tn_folder_make(env, f.path), TN_OK);
+  *name = '/';
+  assert_int_equal(symlink(theirs, f.path), 0);
+  tn_tune_file_add(&f, 7, 0.1, "a kernel");
+  tn_tune_file_remember(&f, 8, 0.1);
+  expect(&f, 8, 0.1);
+  assert_int_equal(stat(theirs, &info), 0);
+  assert_int_equal(info.st_size, 0);
+  assert_int_equal(unlink(f.path), 0);
+  tn_tune_file_close(&f);
+}
+
 static void without_a_folder_nothing_is_stored(void **state) {
   tn_tune_file f;
   (void)state;
@@ -168,9 +194,9 @@ static void without_a_folder_nothing_is_stored(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(measurements_are_read_back),         TEST(other_lines_are_ignored),
-      TEST(another_heading_is_not_touched),     TEST(a_folder_that_cannot_be_made_is_a_warning),
-      TEST(without_a_folder_nothing_is_stored),
+      TEST(measurements_are_read_back),     TEST(other_lines_are_ignored),
+      TEST(another_heading_is_not_touched), TEST(a_folder_that_cannot_be_made_is_a_warning),
+      TEST(a_link_is_not_followed),         TEST(without_a_folder_nothing_is_stored),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,8 @@ static void a_missing_file_is_named(void **state) {
   (void)state;
   probe_refused(&text_source, PAIRS("file", in_folder(folder, "none.txt")), TN_SPLIT_TRAIN, TN_EIO,
                 "none.txt: cannot open");
-  probe_refused(&text_source, PAIRS("file", folder), TN_SPLIT_TRAIN, TN_EINVAL, "is not a file");
+  probe_refused(&text_source, PAIRS("file", folder), TN_SPLIT_TRAIN, TN_EINVAL,
+                "is not a file of data but a folder");
 }
 
 static void refused_memory_is_survived(void **state) {
