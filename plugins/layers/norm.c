@@ -10,7 +10,7 @@ typedef struct batch_norm_options {
 static const tn_option batch_norm_rows[] = {
     TN_OPT(batch_norm_options, momentum, TN_OPT_FLOAT, "0.1", "[0, 1]",
            "weight of the new batch in the running statistics"),
-    TN_OPT(batch_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "> 0", "added to the variance"),
+    TN_OPT(batch_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "[1e-37, 1e37]", "added to the variance"),
     TN_OPT(batch_norm_options, affine, TN_OPT_FLAG, "yes", NULL, "learn a scale and a shift per channel"),
     TN_OPT(batch_norm_options, sync, TN_OPT_FLAG, "no", NULL,
            "compute the statistics over the batches of all ranks (never over micro-batches)"),
@@ -82,7 +82,7 @@ typedef struct layer_norm_options {
 } layer_norm_options;
 
 static const tn_option layer_norm_rows[] = {
-    TN_OPT(layer_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "> 0", "added to the variance"),
+    TN_OPT(layer_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "[1e-37, 1e37]", "added to the variance"),
     TN_OPT(layer_norm_options, trailing, TN_OPT_INT, "1", ">= 1",
            "number of trailing dimensions to normalize"),
     TN_OPT(layer_norm_options, bias, TN_OPT_FLAG, "yes", NULL, "learn a shift per element"),

@@ -56,7 +56,8 @@ static const tn_option adamw_rows[] = {
     TN_OPT_WITH(adamw_options, lr, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.001", ">= 0", "learning rate"),
     TN_OPT(adamw_options, beta1, TN_OPT_FLOAT, "0.9", "[0, 1)", "decay of the mean of gradients"),
     TN_OPT(adamw_options, beta2, TN_OPT_FLOAT, "0.999", "[0, 1)", "decay of the mean of squared gradients"),
-    TN_OPT(adamw_options, epsilon, TN_OPT_FLOAT, "1e-8", "> 0", "added to the root of the mean square"),
+    TN_OPT(adamw_options, epsilon, TN_OPT_FLOAT, "1e-8", "[1e-37, 1e37]",
+           "added to the root of the mean square"),
     TN_OPT_WITH(adamw_options, weight_decay, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.01", ">= 0",
                 "decoupled weight decay"),
     TN_OPT_END};

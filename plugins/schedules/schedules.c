@@ -44,9 +44,16 @@ static const tn_option step_rows[] = {
     TN_OPT(step_options, every_steps, TN_OPT_INT, "0", ">= 0", "steps between drops; 0: use every_epochs"),
     TN_OPT_END};
 
+/* Steps between drops; INT64_MAX where the product does not fit. */
+static int64_t step_distance(const step_options *o, const tn_schedule_at *at) {
+  if (o->every_steps > 0) return o->every_steps;
+  int fits = at->steps_per_epoch <= 0 || o->every_epochs <= INT64_MAX / at->steps_per_epoch;
+  return fits ? o->every_epochs * at->steps_per_epoch : INT64_MAX;
+}
+
 static double step_factor(const void *given, const tn_schedule_at *at) {
   const step_options *o = given;
-  int64_t every = o->every_steps > 0 ? o->every_steps : o->every_epochs * at->steps_per_epoch;
+  int64_t every = step_distance(o, at);
   return every > 0 ? pow(o->gamma, (double)(at->step / every)) : 1.0;
 }
 static const tn_schedule step = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "step",

@@ -164,6 +164,19 @@ static json_t *train_result(tn_training *t) {
                    (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0);
 }
 
+/* "; lr 1000 at step 9, [optimizer] clip 0 (none), precision f32": the settings that a diverging run is most
+ * often mended by. */
+static const char *train_diverged_settings(tn_training *t) {
+  const tn_settings *s = &t->run->settings;
+  if (t->step_block.lr < 0) return ""; /* the optimizer has no lr */
+  double factor = tn_learning_rate_factor(s, t->failed_step - 1, t->steps, t->steps_per_epoch);
+  const char *text =
+      tn_arena_printf(&t->run->arena, "; lr %g at step %lld, [optimizer] clip %g%s, precision %s",
+                      t->step_block.base_lr * factor, (long long)t->failed_step, s->optimizer.clip,
+                      s->optimizer.clip > 0 ? "" : " (none)", s->precision->item.name);
+  return text != NULL ? text : "";
+}
+
 /* The status of a finished run, with its message. */
 static tn_status train_conclude(tn_training *t, tn_status status) {
   const char *folder = t->folder ? t->folder : "";
@@ -174,12 +187,13 @@ static tn_status train_conclude(tn_training *t, tn_status status) {
                                 (long long)t->progress.step);
   if (!train_is_nonfinite(t, status)) return status;
   t->end_reason = tn_end_nonfinite;
-  const char *advice = t->explained ? "" : "; a lower lr or [optimizer] clip may help";
+  const char *advice = t->explained ? "" : "; a lower lr or [optimizer] clip may help",
+             *settings = train_diverged_settings(t);
   if (t->folder == NULL || !t->saved)
-    return tn_failf(&t->run->env, status, "%s%s; no checkpoint had been written", tn_error_text(&t->run->env),
-                    advice);
-  return tn_failf(&t->run->env, status, "%s%s; %s/checkpoints/last is the last good one",
-                  tn_error_text(&t->run->env), advice, folder);
+    return tn_failf(&t->run->env, status, "%s%s%s; no checkpoint had been written",
+                    tn_error_text(&t->run->env), advice, settings);
+  return tn_failf(&t->run->env, status, "%s%s%s; %s/checkpoints/last is the last good one",
+                  tn_error_text(&t->run->env), advice, settings, folder);
 }
 
 /* Runs the ranks. The first failure of any rank is the failure of the run. */

@@ -208,9 +208,22 @@ tn_status tn_training_start(tn_training *t) {
   return run->rank == 0 ? tn_training_start_observers(t) : TN_OK;
 }
 
+/* The init program leaves state without an initializer alone, which is zero in a new run: optimizer state,
+ * and the scratch state that passes values between the programs of an update. */
+static tn_status training_clear_region(tn_training *t, const tn_region *region) {
+  size_t bytes = tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
+  char *path = tn_arena_printf(&t->set.arena, "@%s", region->name);
+  void *zeros = tn_alloc(&t->run->env, bytes + 1);
+  tn_status status = path && zeros ? tn_executor_write(t->executor, path, zeros, bytes) : TN_ENOMEM;
+  tn_release(&t->run->env, zeros);
+  return status;
+}
+
 tn_status tn_training_rewind(tn_training *t) {
   tn_run *run = t->run;
   tn_status status = TN_OK;
+  for (size_t r = 0; r < t->set.map->regions.n; r++)
+    TN_TRY(training_clear_region(t, &t->set.map->regions.v[r]));
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(t->executor, 0));
   t->progress = (tn_progress){.best = NAN, .ended = true};

@@ -72,6 +72,8 @@ tn_status tn_training_find_nonfinite(tn_training *t);
 
 /* describe_run.c: starts the observers with the facts about the run; on rank 0. */
 tn_status tn_training_start_observers(tn_training *t);
+/* events.c: "nan", "inf" or "-inf"; the sign of a NaN says nothing. */
+const char *tn_training_nonfinite_text(double value);
 /* Device memory of one device, as planned. */
 int64_t tn_training_planned_bytes(const tn_training *t);
 

@@ -10,7 +10,7 @@ static const tn_option run_rows[] = {
            "stop after so long (90s, 2h); 0: no limit"),
     TN_OPT(tn_run_section, fast_dev_run, TN_OPT_FLAG, "no", NULL,
            "one training and one validation step, nothing saved"),
-    TN_OPT(tn_run_section, threads, TN_OPT_INT, "0", ">= 0",
+    TN_OPT(tn_run_section, threads, TN_OPT_INT, "0", "[0, 65536]",
            "threads for kernels on the host; 0: one per processor"),
     TN_OPT(
         tn_run_section, pin, TN_OPT_TEXT, "no", NULL,
@@ -77,7 +77,7 @@ static const tn_option distributed_rows[] = {
            "communicator between the devices; empty: one that serves the backend"),
     TN_OPT(tn_distributed_section, devices, TN_OPT_TEXT, "1", NULL,
            "how many devices train together, or all"),
-    TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "> 0",
+    TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "(0, 1e8]",
            "how long to wait for a rank before it counts as lost"),
     TN_OPT(tn_distributed_section, bucket, TN_OPT_SIZE, "25MiB", ">= 4",
            "gradients are summed over devices in pieces of this size, each as soon as it is complete"),
