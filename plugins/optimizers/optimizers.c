@@ -23,6 +23,8 @@ static tn_status update_sgd(tn_build *b, const void *given) {
   tn_val param = tn_build_in(b, 0), buffer = 0;
   if (o->nesterov && (o->momentum == 0.0 || o->dampening != 0.0))
     return tn_fail(b, TN_EINVAL, "nesterov", "nesterov requires momentum above 0 and dampening 0");
+  if (o->momentum == 0.0 && o->dampening != 0.0)
+    return tn_fail(b, TN_EINVAL, "dampening", "dampening has no effect without momentum");
   if (o->momentum != 0.0) buffer = tn_build_state(b, "momentum", tn_val_type(b, param), "zeros");
   tn_val lr = tn_build_option_value(b, "lr"), decay = tn_build_option_value(b, "weight_decay"),
          updates = tn_build_counter(b, TN_UPDATES);
