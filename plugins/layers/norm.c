@@ -38,6 +38,15 @@ static tn_val emit_norm(tn_build *b, const tn_val operands[3], double epsilon, i
   return tn_op_end(b);
 }
 
+/* [optimizer] freeze: with fixed statistics, or without a parameter to train, the layer works as in
+ * evaluation, as fine-tuning expects: statistics of the new data would change what the frozen layers compute.
+ */
+static int batch_norm_is_fixed(tn_build *b, const batch_norm_options *o) {
+  if (!tn_build_training(b)) return 1;
+  if (tn_build_frozen(b, "running_mean") && tn_build_frozen(b, "running_var")) return 1;
+  return o->affine && tn_build_frozen(b, "weight") && tn_build_frozen(b, "bias");
+}
+
 static tn_status build_batch_norm(tn_build *b, const void *given) {
   const batch_norm_options *o = given;
   tn_val x = tn_build_in(b, 0);
@@ -52,7 +61,7 @@ static tn_status build_batch_norm(tn_build *b, const void *given) {
   tn_val bias = o->affine ? tn_build_param(b, "bias", &channel, "zeros") : 0;
   tn_val mean = tn_build_state(b, "running_mean", &channel, "zeros");
   tn_val variance = tn_build_state(b, "running_var", &channel, "ones");
-  if (!tn_build_training(b)) {
+  if (batch_norm_is_fixed(b, o)) {
     tn_build_yield(b, 0, emit_apply(b, (tn_val[]){x, mean, variance, weight, bias}, o->epsilon));
     return TN_OK;
   }

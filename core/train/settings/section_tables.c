@@ -48,7 +48,9 @@ static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, workers, TN_OPT_INT, "2", "[0, 256]",
            "threads that read and transform samples; 0: no threads"),
     TN_OPT(tn_data_section, prefetch, TN_OPT_INT, "2", "[1, 64]", "batches read ahead"),
-    TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0", "samples in an epoch; 0: all samples"),
+    TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0",
+           "samples in an epoch; 0: all. Fewer than all: in a shuffled epoch others each time, else the same "
+           "ones, drawn by the seed from all over the source"),
     TN_OPT(tn_data_section, transforms, TN_OPT_TEXT, "", NULL, "transforms of a sample before it is batched"),
     TN_OPT(tn_data_section, device_transforms, TN_OPT_TEXT, "auto", NULL,
            "how many of the last transforms the device applies, inside the step: no, a number, or auto: none "
@@ -56,7 +58,7 @@ static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, cache, TN_OPT_TEXT, "auto", NULL,
            "memory for decoded samples, which later epochs do not read again: off, a size, or auto, a "
            "quarter of the available memory"),
-    TN_OPT(tn_data_section, shuffle, TN_OPT_FLAG, "yes", NULL, "another order in every epoch (training)"),
+    TN_OPT(tn_data_section, shuffle, TN_OPT_FLAG, "yes", NULL, "another order in every epoch of training"),
     TN_OPT(tn_data_section, last, TN_OPT_ENUM, "drop", "drop|pad",
            "the short last batch of training: drop it, or pad it with samples of weight 0"),
     TN_OPT_END};
@@ -66,6 +68,9 @@ static const tn_option optimizer_rows[] = {
            "greatest norm of the whole gradient; 0: no limit"),
     TN_OPT(tn_optimizer_section, accumulate, TN_OPT_INT, "1", "[1, 65536]",
            "batches whose gradients are summed before an update; all of them are held at once"),
+    TN_OPT(tn_optimizer_section, freeze, TN_OPT_TEXT, "", NULL,
+           "patterns of parameters that are not trained, such as conv1.*, layer1.*; a batch_norm whose "
+           "parameters are frozen uses its running statistics and keeps them"),
     TN_OPT(tn_optimizer_section, check_finite, TN_OPT_FLAG, "no", NULL,
            "skip updates whose gradients are not finite"),
     TN_OPT_END};
@@ -87,8 +92,10 @@ static const tn_option distributed_rows[] = {
 static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL, "safetensors file to start from"),
     TN_OPT(tn_weights_section, prefix, TN_OPT_TEXT, "", NULL, "prefix of every name in the file"),
-    TN_OPT(tn_weights_section, ignore, TN_OPT_TEXT, "*.num_batches_tracked", NULL,
-           "patterns of names that may be missing or left over"),
+    TN_OPT(
+        tn_weights_section, ignore, TN_OPT_TEXT, "", NULL,
+        "patterns of names that may be missing, left over or of another shape; *.num_batches_tracked always "
+        "is ignored"),
     TN_OPT_END};
 static const tn_option precision_rows[] = {TN_OPT(tn_policy_section, policy, TN_OPT_TEXT, TN_DEFAULT_POLICY,
                                                   NULL,
