@@ -65,11 +65,12 @@ static json_t *state_record_sums_json(const tn_metric_sums *epoch) {
 static json_t *state_record_json(const tn_state_record *record) {
   const tn_progress *p = &record->progress;
   json_t *best = state_record_number(p->best);
-  json_t *json = json_pack(
-      "{s:i, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT, "step",
-      (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch, "ended",
-      (int)p->ended, "seconds", p->seconds, "best", best, "tally", state_record_sums_json(&p->sums), "seed",
-      (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
+  json_t *json =
+      json_pack("{s:i, s:I, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT,
+                "step", (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch,
+                "update_samples", (json_int_t)p->update_samples, "ended", (int)p->ended, "seconds",
+                p->seconds, "best", best, "tally", state_record_sums_json(&p->sums), "seed",
+                (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
   uint32_t crc;
   if (json && state_record_checksum(json, &crc) &&
       json_object_set_new(json, "crc32c", json_integer(crc)) == 0)
@@ -135,6 +136,7 @@ static bool state_record_read_members(tn_run *run, const json_t *json, tn_state_
   const char *plan = json_string_value(json_object_get(json, "plan"));
   p->best = json_is_number(best) ? json_number_value(best) : NAN;
   p->ended = json_is_true(ended);
+  if (!state_record_read_count(json, "update_samples", &p->update_samples)) p->update_samples = 0;
   p->seconds = json_number_value(json_object_get(json, "seconds"));
   snprintf(record->plan, sizeof record->plan, "%s", plan ? plan : "?");
   return state_record_read_sums(run, json_object_get(json, "tally"), &p->sums) && json_is_boolean(ended) &&

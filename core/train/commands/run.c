@@ -32,6 +32,7 @@ static tn_status run_read_options(tn_run *run, const tn_run_options *given) {
   for (int32_t i = 0; i < options->n_set; i++) TN_TRY(tn_ini_set(&run->env, &run->ini, options->set[i]));
   run->output = run_copy_text(run, options->output);
   run->resume = run_copy_text(run, options->resume);
+  run->resume_asked = options->resume != NULL;
   run->terminal_columns = options->terminal;
   run->quiet = options->quiet != 0;
   if ((options->output && run->output == NULL) || (options->resume && run->resume == NULL)) return TN_ENOMEM;

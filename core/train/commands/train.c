@@ -149,10 +149,21 @@ static json_t *train_metrics_json(tn_metric_sums *sums) {
   return tn_json_metrics(tn_metric_sums_means(sums), sums->steps > 0 ? sums->n + 1 : 0);
 }
 
+/* The lines of tn_run_info.remarks. */
+static json_t *train_remarks_json(const char *remarks) {
+  json_t *list = json_array();
+  while (remarks != NULL && *remarks != '\0') {
+    size_t n = strcspn(remarks, "\n");
+    json_array_append_new(list, json_stringn(remarks, n));
+    remarks += n + (remarks[n] == '\n');
+  }
+  return list;
+}
+
 static json_t *train_result(tn_training *t) {
   double seconds = tn_clock_s() - t->started_s;
   int64_t planned = tn_training_planned_bytes(t), measured = t->device->peak_bytes;
-  return json_pack("{s:s, s:I, s:I, s:f, s:f, s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f}",
+  return json_pack("{s:s, s:I, s:I, s:f, s:f, s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f, s:o}",
                    "status", t->end_reason, "epochs", (json_int_t)t->progress.epoch, "steps",
                    (json_int_t)t->progress.step, "seconds", seconds, "first_step_s", t->first_step_s, "run",
                    t->folder ? t->folder : "", "backend", tn_device_name(t->device), "devices",
@@ -161,7 +172,8 @@ static json_t *train_result(tn_training *t) {
                    "measured_peak_mib", (double)measured / 1048576.0, "planned_peak_bytes",
                    (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured, "stall_s",
                    tn_loader_stall_s(tn_feeder_loader(t->train)), "cache_mib",
-                   (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0);
+                   (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0, "remarks",
+                   train_remarks_json(t->run->remarks));
 }
 
 /* "; lr 1000 at step 9, [optimizer] clip 0 (none), precision f32": the settings that a diverging run is most

@@ -30,6 +30,7 @@ static tn_status loop_write_checkpoint(tn_training *t, const char *name) {
   tn_observers_flush(t->observers); /* logs are complete up to the checkpoint */
   tn_progress progress = t->progress;
   progress.sums = t->epoch_sums;
+  progress.update_samples = tn_training_update_samples(t);
   progress.seconds += tn_clock_s() - t->started_s;
   TN_TRY(tn_checkpoint_save(t->run, t->executor, &t->set, t->folder, name, &progress));
   t->saved = true;
