@@ -136,8 +136,8 @@ static void weights_beside_resume_are_those_of_the_start_or_refused(void **state
   assert_int_equal(count_remarks(r), 1);
   assert_int_equal(
       program_run("train noise.ini --resume auto --weights v/noise/checkpoints/last/model.safetensors"), 65);
+  says("v/noise/checkpoints/last/model.safetensors beside --resume: runs/noise began with ");
   says(
-      "--weights v/noise/checkpoints/last/model.safetensors beside --resume: runs/noise began with "
       "w/noise/checkpoints/last/model.safetensors and goes on with the weights of its checkpoint; leave out");
 }
 
