@@ -1,4 +1,6 @@
 /* tools/eval.c: `tenon eval FILE.ini --weights W.safetensors`. */
+#include <math.h>
+
 #include <jansson.h>
 
 #include "tools/cli.h"
@@ -6,7 +8,8 @@
 static void eval_print(const char *text) {
   json_t *json = json_loads(text, 0, NULL), *value;
   const char *name;
-  json_object_foreach(json, name, value) printf("%-12s %.6g\n", name, json_number_value(value));
+  json_object_foreach(json, name, value)
+      printf("%-12s %.6g\n", name, json_is_null(value) ? NAN : json_number_value(value));
   json_decref(json);
 }
 

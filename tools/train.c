@@ -1,4 +1,5 @@
 /* tools/train.c: `tenon train FILE.ini`. */
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 
@@ -38,12 +39,17 @@ static void train_leave_signals(void) {
   for (int i = 0; i < TRAIN_SIGNALS; i++) train_set_handler(train_signals[i], train_on_signal, SIG_DFL);
 }
 
+/* A value that is not finite is null: JSON has no NaN. */
+static double train_number(const json_t *value) {
+  return json_is_null(value) ? NAN : json_number_value(value);
+}
+
 static void train_print_metrics(const char *title, const json_t *metrics) {
   const char *name;
   json_t *value;
   if (json_object_size(metrics) == 0) return;
   printf("%-9s", title);
-  json_object_foreach((json_t *)metrics, name, value) printf("  %s %.6g", name, json_number_value(value));
+  json_object_foreach((json_t *)metrics, name, value) printf("  %s %.6g", name, train_number(value));
   printf("\n");
 }
 

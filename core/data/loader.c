@@ -11,6 +11,8 @@
 
 /* Distinguishes the key of the shuffle from the keys of samples, which are derived from indices. */
 static const uint64_t ORDER = UINT64_MAX;
+/* The same for the samples of a shortened epoch. */
+static const uint64_t CHOICE = UINT64_MAX - 1;
 
 static tn_status loader_check_options(tn_env *env, const tn_loader_options *o) {
   if (o->batch < 1) return tn_failf(env, TN_EINVAL, "batch is %lld, expected >= 1", (long long)o->batch);
@@ -54,10 +56,14 @@ static tn_status loader_measure_epoch(tn_loader *loader, const tn_description *d
   if (count < -1)
     return tn_failf(env, TN_EABI, "it describes %lld samples, expected -1 or more", (long long)count);
   if (count == 0) return tn_failf(env, TN_EINVAL, "it has no samples");
+  if (count > 0 && wanted > count)
+    return tn_failf(env, TN_EINVAL,
+                    "it has %lld samples, fewer than the %lld of epoch; leave epoch out to take all of them",
+                    (long long)count, (long long)wanted);
   if (wanted < 1)
     return tn_failf(env, TN_EINVAL, "it is endless; set epoch to the number of samples in an epoch");
   loader->count = count;
-  loader->samples = count >= 0 && wanted > count ? count : wanted;
+  loader->samples = wanted;
   int64_t update = loader_update_samples(o);
   int64_t updates = loader->samples / update + (o->pad_last && loader->samples % update != 0);
   if (updates == 0)
@@ -136,6 +142,7 @@ static tn_loader *loader_new(tn_env *env, const tn_loader_options *options) {
   if (loader->options.shards == 0) loader->options.shards = 1;
   if (loader->options.accumulate == 0) loader->options.accumulate = 1;
   loader->source = options->source;
+  loader->choice_key = tn_hash_mix(tn_hash_mix(options->seed, 0), CHOICE);
   sem_init(&loader->work, 0, 0);
   pthread_mutex_init(&loader->stream_lock, NULL);
   atomic_init(&loader->ticket, 0);

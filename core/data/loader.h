@@ -45,8 +45,10 @@ typedef struct tn_loader_options {
                              random keys depend on the epoch */
   bool pad_last; /* the incomplete last update is padded with its first sample at weight 0; otherwise it is
                     dropped */
-  int64_t epoch_samples; /* the samples of an epoch, for an endless source or to shorten a finite one; 0: the
-                            source's own number */
+  /* The samples of an epoch; 0: the source's own number. A finite source has at least so many. Of fewer, a
+   * shuffled epoch takes the first of its order; without shuffling, every epoch takes the same samples,
+   * spread over the source (tn_sample_spread). A stream gives its first ones. */
+  int64_t epoch_samples;
   uint64_t seed;
   int64_t cache_bytes;    /* memory for cached samples, if the source allows it; 0: no cache */
   const char *where;      /* "file.ini:14" of the source, for messages */
@@ -100,5 +102,9 @@ double tn_loader_stall_s(const tn_loader *loader);
  * memory and resuming no replay: a balanced Feistel network with cycle walking (Black and Rogaway, CT-RSA
  * 2002) over Philox. */
 int64_t tn_permute(uint64_t key, int64_t n, int64_t i);
+
+/* Number i of m different indices of 0 .. n-1 in rising order, m <= n: one drawn from each of m equal parts.
+ * Where a source lists its samples by class, each class has its share. */
+int64_t tn_sample_spread(uint64_t key, int64_t n, int64_t m, int64_t i);
 
 #endif

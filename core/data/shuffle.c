@@ -1,4 +1,4 @@
-/* core/data/shuffle.c: the pseudo-random permutation, evaluated one index at a time. */
+/* core/data/shuffle.c: the pseudo-random permutation and the spread sample, evaluated one index at a time. */
 #include "core/data/loader.h"
 
 /* Four rounds make a Feistel network a strong pseudo-random permutation (Luby and Rackoff, SIAM J. Comput.
@@ -32,4 +32,16 @@ int64_t tn_permute(uint64_t key, int64_t n, int64_t i) {
   do x = shuffle_feistel(key, half, x);
   while (x >= (uint64_t)n);
   return (int64_t)x;
+}
+
+/* The beginning of part i of m. */
+static int64_t shuffle_part_begin(int64_t n, int64_t m, int64_t i) {
+  return (int64_t)((__extension__(unsigned __int128)(uint64_t) n * (uint64_t)i) / (uint64_t)m);
+}
+
+int64_t tn_sample_spread(uint64_t key, int64_t n, int64_t m, int64_t i) {
+  int64_t begin = shuffle_part_begin(n, m, i), size = shuffle_part_begin(n, m, i + 1) - begin;
+  tn_philox drawn = tn_philox_at(key, 0, (uint64_t)i);
+  uint64_t number = (uint64_t)drawn.v[1] << 32 | drawn.v[0];
+  return begin + (int64_t)(number % (uint64_t)size);
 }

@@ -13,7 +13,9 @@ int64_t tn_workers_stream_position(const tn_loader *loader, int64_t k) {
  * the next range; validation uses the same range each time. */
 static int64_t worker_sample_index(const tn_loader *loader, int64_t k) {
   if (loader->count < 0) return tn_workers_stream_position(loader, k);
-  return loader->options.shuffle ? tn_permute(loader->order_key, loader->count, k) : k;
+  if (loader->options.shuffle) return tn_permute(loader->order_key, loader->count, k);
+  bool all = loader->samples == loader->count || loader->source->next != NULL;
+  return all ? k : tn_sample_spread(loader->choice_key, loader->count, loader->samples, k);
 }
 
 /* The sample of the epoch at a row of the batch. The row behind the last real sample holds the

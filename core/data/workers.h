@@ -33,6 +33,7 @@ struct tn_loader {
   int64_t samples, batches; /* of an epoch; batches of this shard */
   int64_t epoch, first;     /* as started */
   uint64_t epoch_key, order_key;
+  uint64_t choice_key; /* of the samples of a shortened epoch */
 
   /* the ring: batch n since tn_loader_start is ring[n % n_ring] */
   tn_pending_batch *ring;

@@ -33,6 +33,7 @@
 #include "core/base/arena.h"
 #include "core/base/text.h"
 #include "core/base/vec.h"
+#include "core/base/word_list.h"
 #include "core/plugin/context.h"
 #include "tenon/build.h"
 #include "tenon/plugin/op.h"
@@ -95,6 +96,7 @@ typedef struct tn_graph {
   /* The global batch is split over ranks, which all run this graph, and over micro-batches, which run one
    * after the other. 1 and 1: the batch is not split. */
   int32_t ranks, micro_batches;
+  const tn_words *frozen; /* patterns of the parameters and buffers that a training step keeps; NULL: none */
   tn_arena arena;
   TN_VEC(tn_gnode) nodes;
   TN_VEC(tn_gvalue) values;      /* index 0 is unused: value 0 means absent */

@@ -79,6 +79,7 @@ tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model 
   tn_assembly a = {.env = env, .request = request, .arena = tn_arena_new(env)};
   tn_status status = tn_graph_create(env, request->ops, &model->graph);
   if (status == TN_OK) {
+    model->graph->frozen = request->training ? request->frozen : NULL;
     model->graph->ranks = request->ranks > 1 ? request->ranks : 1;
     model->graph->micro_batches = request->micro_batches > 1 ? request->micro_batches : 1;
     status = model_run_builder(&a, model);

@@ -198,7 +198,7 @@ AT(tn_transform_call, scratch, 72);
 
 /* Structs that begin with struct_size, which their maker sets. They grow at their end. */
 
-SIZED(tn_api, 280);
+SIZED(tn_api, 288);
 AT(tn_api, major, 4);
 AT(tn_api, minor, 6);
 AT(tn_api, fail, 8);
@@ -235,6 +235,7 @@ AT(tn_api, variant, 248);
 AT(tn_api, parallel, 256);
 AT(tn_api, field, 264);
 AT(tn_api, make_folder, 272);
+AT(tn_api, frozen, 280);
 
 SIZED(tn_conformance_options, 72);
 AT(tn_conformance_options, only, 8);
@@ -305,7 +306,7 @@ AT(tn_variant, capturable, 76);
 AT(tn_variant, folded_bytes, 80);
 AT(tn_variant, plain_sums, 88);
 
-SIZED(tn_run_info, 192);
+SIZED(tn_run_info, 208);
 AT(tn_run_info, name, 8);
 AT(tn_run_info, folder, 16);
 AT(tn_run_info, epochs, 24);
@@ -333,6 +334,8 @@ AT(tn_run_info, parameters, 168);
 AT(tn_run_info, planned_bytes, 176);
 AT(tn_run_info, resumed, 184);
 AT(tn_run_info, replayed, 188);
+AT(tn_run_info, remarks, 192);
+AT(tn_run_info, frozen, 200);
 
 SIZED(tn_event, 112);
 AT(tn_event, kind, 4);
@@ -540,8 +543,9 @@ AT(tn_precision, decide, 40);
 AT(tn_precision, scale, 48);
 AT(tn_precision, update, 56);
 
-ITEM(tn_schedule, 48);
+ITEM(tn_schedule, 56);
 AT(tn_schedule, factor, 40);
+AT(tn_schedule, check, 48);
 
 ITEM(tn_source, 96);
 AT(tn_source, open, 40);

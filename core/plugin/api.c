@@ -78,6 +78,7 @@ static tn_val api_option_value(tn_build *b, const char *option) {
 static tn_val api_counter(tn_build *b, int32_t which) { return build_ops(b)->counter(b, which); }
 static uint64_t api_random_stream(tn_build *b, const char *use) { return build_ops(b)->stream(b, use); }
 static int32_t api_training(tn_build *b) { return build_ops(b)->training(b); }
+static int32_t api_frozen(tn_build *b, const char *name) { return build_ops(b)->frozen(b, name); }
 static int32_t api_ranks(tn_build *b) { return build_ops(b)->ranks(b); }
 static tn_status api_status(tn_build *b) { return build_ops(b)->status(b); }
 
@@ -134,4 +135,5 @@ const tn_api tn_host_api = {
     .parallel = api_parallel,
     .field = api_field,
     .make_folder = tn_folder_make_private,
+    .frozen = api_frozen,
 };

@@ -41,6 +41,7 @@ typedef struct tn_build_ops {
   int32_t (*training)(tn_build *b);
   int32_t (*ranks)(tn_build *b);
   tn_status (*status)(tn_build *b);
+  int32_t (*frozen)(tn_build *b, const char *name);
 } tn_build_ops;
 
 typedef struct tn_build_host {

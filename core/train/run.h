@@ -18,8 +18,13 @@ struct tn_run {
   tn_settings settings;
   tn_arena arena;
   const char *output, *resume; /* NULL: from the configuration */
-  /* Of the resumed run (checkpoints/plan_file.h); NULL: not read, or a new run. */
+  /* Of the resumed run (checkpoints/plan_file.h): its choices, to be repeated, or NULL; whether it was
+   * compared with this one, and its plan.json could be read; and lines for the user about the differences, or
+   * NULL. */
   const struct tn_recorded_choices *recorded_choices;
+  bool compared, plan_read;
+  const char *remarks;
+  bool resume_asked; /* by the options; resume is NULL where "auto" finds no earlier run */
   /* While tn_run_train runs, of rank 0 (checkpoints/run_folder.h): the lock on the run folder, and a folder
    * of this name that holds no checkpoint and is used anew; or NULL. */
   struct tn_run_lock *lock;

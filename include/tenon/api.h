@@ -68,6 +68,9 @@ struct tn_api {
 
   /* any handle: tn_make_folder */
   tn_status (*make_folder)(const void *handle, const char *path);
+
+  /* graph under construction: tn_build_frozen */
+  int32_t (*frozen)(tn_build *b, const char *name);
 };
 
 /* tn_fail records the text of a failure in the handle and returns `code`, so a callback ends with

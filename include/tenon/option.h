@@ -53,8 +53,10 @@ typedef struct tn_option {
   uint32_t type, flags;
   uint32_t offset, bytes;   /* of the field in the options struct */
   const char *default_text; /* the default, in INI syntax; NULL: the option is required */
-  const char *range;        /* "> 0", ">= 1", "[0, 1]", "[0, 1)", "a|b|c" for enums; NULL: any */
-  const char *doc;          /* one line */
+  /* "> 0", ">= 1", "[0, 1]", "[0, 1)", "a|b|c" for enums; NULL: any. Infinity is outside where a side has no
+   * bound; a scheduled option must fit f32. */
+  const char *range;
+  const char *doc; /* one line */
 } tn_option;
 
 #define TN_OPT_FIELD_BYTES(S, field) ((uint32_t)sizeof(((S *)0)->field))

@@ -51,7 +51,8 @@ const tn_layer_kind layer_gelu = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "gelu
                                   .build = build_gelu};
 
 static const tn_option leaky_rows[] = {
-    TN_OPT(tn_leaky_relu_attributes, slope, TN_OPT_FLOAT, "0.01", NULL, "slope for negative x"), TN_OPT_END};
+    TN_OPT(tn_leaky_relu_attributes, slope, TN_OPT_FLOAT, "0.01", "[-1e37, 1e37]", "slope for negative x"),
+    TN_OPT_END};
 
 static tn_status build_leaky(tn_build *b, const void *given) {
   const tn_leaky_relu_attributes *o = given;

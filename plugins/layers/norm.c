@@ -10,7 +10,7 @@ typedef struct batch_norm_options {
 static const tn_option batch_norm_rows[] = {
     TN_OPT(batch_norm_options, momentum, TN_OPT_FLOAT, "0.1", "[0, 1]",
            "weight of the new batch in the running statistics"),
-    TN_OPT(batch_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "> 0", "added to the variance"),
+    TN_OPT(batch_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "[1e-37, 1e37]", "added to the variance"),
     TN_OPT(batch_norm_options, affine, TN_OPT_FLAG, "yes", NULL, "learn a scale and a shift per channel"),
     TN_OPT(batch_norm_options, sync, TN_OPT_FLAG, "no", NULL,
            "compute the statistics over the batches of all ranks (never over micro-batches)"),
@@ -38,6 +38,15 @@ static tn_val emit_norm(tn_build *b, const tn_val operands[3], double epsilon, i
   return tn_op_end(b);
 }
 
+/* [optimizer] freeze: with fixed statistics, or without a parameter to train, the layer works as in
+ * evaluation, as fine-tuning expects: statistics of the new data would change what the frozen layers compute.
+ */
+static int batch_norm_is_fixed(tn_build *b, const batch_norm_options *o) {
+  if (!tn_build_training(b)) return 1;
+  if (tn_build_frozen(b, "running_mean") && tn_build_frozen(b, "running_var")) return 1;
+  return o->affine && tn_build_frozen(b, "weight") && tn_build_frozen(b, "bias");
+}
+
 static tn_status build_batch_norm(tn_build *b, const void *given) {
   const batch_norm_options *o = given;
   tn_val x = tn_build_in(b, 0);
@@ -52,7 +61,7 @@ static tn_status build_batch_norm(tn_build *b, const void *given) {
   tn_val bias = o->affine ? tn_build_param(b, "bias", &channel, "zeros") : 0;
   tn_val mean = tn_build_state(b, "running_mean", &channel, "zeros");
   tn_val variance = tn_build_state(b, "running_var", &channel, "ones");
-  if (!tn_build_training(b)) {
+  if (batch_norm_is_fixed(b, o)) {
     tn_build_yield(b, 0, emit_apply(b, (tn_val[]){x, mean, variance, weight, bias}, o->epsilon));
     return TN_OK;
   }
@@ -82,7 +91,7 @@ typedef struct layer_norm_options {
 } layer_norm_options;
 
 static const tn_option layer_norm_rows[] = {
-    TN_OPT(layer_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "> 0", "added to the variance"),
+    TN_OPT(layer_norm_options, epsilon, TN_OPT_FLOAT, "1e-5", "[1e-37, 1e37]", "added to the variance"),
     TN_OPT(layer_norm_options, trailing, TN_OPT_INT, "1", ">= 1",
            "number of trailing dimensions to normalize"),
     TN_OPT(layer_norm_options, bias, TN_OPT_FLAG, "yes", NULL, "learn a shift per element"),

@@ -74,12 +74,26 @@ static void banner_print_run(FILE *to, const tn_run_info *run) {
   banner_print(to, "run", text);
 }
 
+/* A line each; a resumed run says what it does otherwise than before. */
+static void banner_print_remarks(FILE *to, const char *remarks) {
+  char text[LINE];
+  while (*remarks != '\0') {
+    size_t n = strcspn(remarks, "\n");
+    snprintf(text, sizeof text, "%.*s", (int)n, remarks);
+    banner_print(to, "note", text);
+    remarks += n + (remarks[n] == '\n');
+  }
+}
+
 void observer_print_banner(FILE *to, const tn_run_info *run) {
-  char text[LINE], parameters[32];
+  char text[LINE], parameters[32], frozen[32];
   banner_print_backend(to, run);
   banner_print_data(to, run);
-  snprintf(text, sizeof text, "%s parameters, %.1f MiB of memory planned",
-           banner_count(parameters, run->parameters), (double)run->planned_bytes / 1048576.0);
+  snprintf(text, sizeof text, "%s parameters%s%s%s, %.1f MiB of memory planned",
+           banner_count(parameters, run->parameters), run->frozen > 0 ? ", " : "",
+           run->frozen > 0 ? banner_count(frozen, run->frozen) : "", run->frozen > 0 ? " more frozen" : "",
+           (double)run->planned_bytes / 1048576.0);
   banner_print(to, "model", text);
   banner_print_run(to, run);
+  banner_print_remarks(to, run->remarks);
 }

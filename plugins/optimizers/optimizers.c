@@ -23,6 +23,8 @@ static tn_status update_sgd(tn_build *b, const void *given) {
   tn_val param = tn_build_in(b, 0), buffer = 0;
   if (o->nesterov && (o->momentum == 0.0 || o->dampening != 0.0))
     return tn_fail(b, TN_EINVAL, "nesterov", "nesterov requires momentum above 0 and dampening 0");
+  if (o->momentum == 0.0 && o->dampening != 0.0)
+    return tn_fail(b, TN_EINVAL, "dampening", "dampening has no effect without momentum");
   if (o->momentum != 0.0) buffer = tn_build_state(b, "momentum", tn_val_type(b, param), "zeros");
   tn_val lr = tn_build_option_value(b, "lr"), decay = tn_build_option_value(b, "weight_decay"),
          updates = tn_build_counter(b, TN_UPDATES);
@@ -56,7 +58,8 @@ static const tn_option adamw_rows[] = {
     TN_OPT_WITH(adamw_options, lr, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.001", ">= 0", "learning rate"),
     TN_OPT(adamw_options, beta1, TN_OPT_FLOAT, "0.9", "[0, 1)", "decay of the mean of gradients"),
     TN_OPT(adamw_options, beta2, TN_OPT_FLOAT, "0.999", "[0, 1)", "decay of the mean of squared gradients"),
-    TN_OPT(adamw_options, epsilon, TN_OPT_FLOAT, "1e-8", "> 0", "added to the root of the mean square"),
+    TN_OPT(adamw_options, epsilon, TN_OPT_FLOAT, "1e-8", "[1e-37, 1e37]",
+           "added to the root of the mean square"),
     TN_OPT_WITH(adamw_options, weight_decay, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.01", ">= 0",
                 "decoupled weight decay"),
     TN_OPT_END};

@@ -40,18 +40,36 @@ typedef struct step_options {
 } step_options;
 static const tn_option step_rows[] = {
     TN_OPT(step_options, gamma, TN_OPT_FLOAT, "0.1", "> 0", "factor of each drop"),
-    TN_OPT(step_options, every_epochs, TN_OPT_INT, "30", ">= 1", "epochs between drops"),
-    TN_OPT(step_options, every_steps, TN_OPT_INT, "0", ">= 0", "steps between drops; 0: use every_epochs"),
+    TN_OPT(step_options, every_epochs, TN_OPT_INT, "0", ">= 0",
+           "epochs between drops; 0: 30 epochs, or every_steps"),
+    TN_OPT(step_options, every_steps, TN_OPT_INT, "0", ">= 0", "steps between drops; 0: every_epochs"),
     TN_OPT_END};
+
+/* Steps between drops; INT64_MAX where the product does not fit. */
+static int64_t step_distance(const step_options *o, const tn_schedule_at *at) {
+  if (o->every_steps > 0) return o->every_steps;
+  int64_t epochs = o->every_epochs > 0 ? o->every_epochs : 30;
+  int fits = at->steps_per_epoch <= 0 || epochs <= INT64_MAX / at->steps_per_epoch;
+  return fits ? epochs * at->steps_per_epoch : INT64_MAX;
+}
+
+static tn_status step_check(tn_env *env, const void *given) {
+  const step_options *o = given;
+  if (o->every_steps == 0 || o->every_epochs == 0) return TN_OK;
+  return tn_fail(env, TN_EINVAL, "every_epochs",
+                 "every_epochs = %lld and every_steps = %lld, expected one of them",
+                 (long long)o->every_epochs, (long long)o->every_steps);
+}
 
 static double step_factor(const void *given, const tn_schedule_at *at) {
   const step_options *o = given;
-  int64_t every = o->every_steps > 0 ? o->every_steps : o->every_epochs * at->steps_per_epoch;
+  int64_t every = step_distance(o, at);
   return every > 0 ? pow(o->gamma, (double)(at->step / every)) : 1.0;
 }
 static const tn_schedule step = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "step",
                                                  "multiplied by a factor at regular intervals", step_options,
                                                  step_rows),
-                                 .factor = step_factor};
+                                 .factor = step_factor,
+                                 .check = step_check};
 
 TN_PLUGIN(schedules, "0.1.0", "MIT", &constant.item, &cosine.item, &step.item)

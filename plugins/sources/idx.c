@@ -143,6 +143,9 @@ static tn_status find_file(const tn_env *env, const char *option, const char *gi
 
 static tn_status read_both(idx *x, const idx_options *o, int32_t split) {
   char path[PATH_MAX];
+  if (source_has_path(o->folder) && source_has_path(o->images) && source_has_path(o->labels))
+    return tn_fail(&x->env, TN_EINVAL, "folder",
+                   "folder has no effect beside images and labels; leave it out");
   tn_status status = find_file(&x->env, "images", o->images, o->folder, split, "idx3", path);
   if (status == TN_OK) status = read_array(&x->env, path, &x->images);
   if (status != TN_OK) return status;

@@ -10,8 +10,8 @@ typedef struct random_options {
 } random_options;
 
 static const tn_option options[] = {
-    TN_OPT(random_options, shape, TN_OPT_INTS, "[3, 224, 224]", ">= 1",
-           "dimensions of field image (f32, standard normal)"),
+    TN_OPT(random_options, shape, TN_OPT_INTS, "[]", ">= 1",
+           "dimensions of field image (f32, standard normal); []: 3, 224, 224"),
     TN_OPT(random_options, classes, TN_OPT_INT, "1000", "[1, 2147483647]",
            "classes of field label, or number of different tokens"),
     TN_OPT(random_options, tokens, TN_OPT_INT, "0", ">= 0",
@@ -41,13 +41,17 @@ static tn_status describe_image(tn_env *env, noise *n) {
     return tn_fail(env, TN_EINVAL, "shape", "shape has %lld dimensions, expected at most %d",
                    (long long)shape->n, TN_MAX_RANK - 1);
   n->fields[0] = random_field_of("image", TN_F32, TN_FIELD_INPUT, 0);
-  n->fields[0].type.rank = (int32_t)shape->n;
+  n->fields[0].type = (tn_type){TN_F32, 3, {3, 224, 224}};
+  if (shape->n > 0) n->fields[0].type.rank = (int32_t)shape->n;
   for (int64_t i = 0; i < shape->n; i++) n->fields[0].type.dims[i] = shape->v[i];
   n->fields[1] = random_field_of("label", TN_I32, TN_FIELD_TARGET, n->options.classes);
   return TN_OK;
 }
 
-static tn_status describe_tokens(noise *n) {
+static tn_status describe_tokens(tn_env *env, noise *n) {
+  if (n->options.shape.n > 0)
+    return tn_fail(env, TN_EINVAL, "shape", "shape has no effect beside tokens = %lld: there is no image",
+                   (long long)n->options.tokens);
   n->fields[0] = random_field_of("tokens", TN_I32, TN_FIELD_INPUT, 0);
   n->fields[1] = random_field_of("next", TN_I32, TN_FIELD_TARGET, n->options.classes);
   for (int i = 0; i < 2; i++) {
@@ -65,7 +69,7 @@ static tn_status random_open(tn_env *env, const void *opts, int32_t split, uint6
   if (n == NULL) return TN_ENOMEM;
   n->options = *(const random_options *)opts;
   n->split = split;
-  tn_status status = n->options.tokens > 0 ? describe_tokens(n) : describe_image(env, n);
+  tn_status status = n->options.tokens > 0 ? describe_tokens(env, n) : describe_image(env, n);
   if (status == TN_OK)
     *source = n;
   else

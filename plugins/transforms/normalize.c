@@ -7,9 +7,10 @@ typedef struct normalize_options {
 } normalize_options;
 
 static const tn_option options[] = {
-    TN_OPT(normalize_options, mean, TN_OPT_FLOATS, NULL, NULL,
+    TN_OPT(normalize_options, mean, TN_OPT_FLOATS, NULL, "[-1e37, 1e37]",
            "one number, or one per channel (the first dimension)"),
-    TN_OPT(normalize_options, std, TN_OPT_FLOATS, NULL, "> 0", "one number, or one per channel"), TN_OPT_END};
+    TN_OPT(normalize_options, std, TN_OPT_FLOATS, NULL, "[1e-37, 1e37]", "one number, or one per channel"),
+    TN_OPT_END};
 
 static tn_status check_list(tn_env *env, const char *name, const tn_floats *list, const tn_type *type) {
   if (list->n == 1 || (list->n > 0 && type->rank > 0 && list->n == type->dims[0])) return TN_OK;

@@ -1,4 +1,6 @@
-/* core/config/options/range.c: ranges of options: "> 0", "[0, 1)" and "a|b|c". */
+/* core/config/options/range.c: ranges of options: "> 0", "[0, 1)" and "a|b|c". A range without a bound on one
+ * side ends before infinity; "[0, inf]" would include it. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -48,7 +50,7 @@ static bool range_read_interval(const char *text, option_range *range) {
 }
 
 static bool range_read(const char *text, option_range *range) {
-  *range = (option_range){.low = -INFINITY, .high = INFINITY};
+  *range = (option_range){.low = -INFINITY, .high = INFINITY, .low_open = true, .high_open = true};
   if (*text == '>' || *text == '<') return range_read_bound(text, range);
   return (*text == '[' || *text == '(') && range_read_interval(text, range);
 }
@@ -105,6 +107,29 @@ static tn_status range_fail(const void *handle, const tn_option *option, bool in
   return status;
 }
 
+/* `x` is outside the option's range. */
+static tn_status range_fail_float(const void *handle, const tn_option *option, double x) {
+  if (isfinite(x)) return range_fail(handle, option, false, 0, x);
+  return tn_failf(handle, TN_EINVAL, "%s: %s is not a finite number, expected one %s%s", option->name,
+                  isnan(x) ? "nan"
+                  : x < 0  ? "-inf"
+                           : "inf",
+                  strchr("[(", *option->range) ? "in " : "", option->range);
+}
+
+/* A scheduled option reaches the device as f32. */
+static tn_status range_check_f32(const void *handle, const tn_option *option, double x) {
+  if (!(option->flags & TN_OPT_SCHEDULED) || fabs(x) <= FLT_MAX) return TN_OK;
+  return tn_failf(handle, TN_EINVAL, "%s: %g is too large, expected at most %g: it is used as f32",
+                  option->name, x, (double)FLT_MAX);
+}
+
+static tn_status range_check_float(const void *handle, const tn_option *option, const option_range *range,
+                                   double x) {
+  if (!range_holds(range, x)) return range_fail_float(handle, option, x);
+  return range_check_f32(handle, option, x);
+}
+
 static tn_status range_check_word(const void *handle, const tn_option *option, const char *text) {
   if (tn_alternatives_find(option->range, text) >= 0) return TN_OK;
   return tn_failf(handle, TN_EINVAL, "%s: '%s' is not one of %s", option->name, text, option->range);
@@ -112,7 +137,9 @@ static tn_status range_check_word(const void *handle, const tn_option *option, c
 
 tn_status tn_option_check(const void *handle, const tn_option *option, const tn_option_value *value) {
   option_range range;
-  if (option->range == NULL || option->type == TN_OPT_ENUM) return TN_OK;
+  if (option->type == TN_OPT_ENUM) return TN_OK;
+  if (option->range == NULL)
+    return option->type == TN_OPT_FLOAT ? range_check_f32(handle, option, value->real) : TN_OK;
   if (option->type == TN_OPT_TEXT) return range_check_word(handle, option, value->text);
   if (!range_read(option->range, &range))
     return tn_failf(handle, TN_EABI, "%s: the range '%s' cannot be read", option->name, option->range);
@@ -120,8 +147,7 @@ tn_status tn_option_check(const void *handle, const tn_option *option, const tn_
   case TN_FIELD_I64:
     if (range_holds(&range, (double)value->integer)) return TN_OK;
     return range_fail(handle, option, true, value->integer, 0);
-  case TN_FIELD_F64:
-    return range_holds(&range, value->real) ? TN_OK : range_fail(handle, option, false, 0, value->real);
+  case TN_FIELD_F64: return range_check_float(handle, option, &range, value->real);
   case TN_FIELD_INTS:
     for (int64_t i = 0; i < value->ints.n; i++)
       if (!range_holds(&range, (double)value->ints.v[i]))
@@ -129,8 +155,7 @@ tn_status tn_option_check(const void *handle, const tn_option *option, const tn_
     return TN_OK;
   case TN_FIELD_FLOATS:
     for (int64_t i = 0; i < value->floats.n; i++)
-      if (!range_holds(&range, value->floats.v[i]))
-        return range_fail(handle, option, false, 0, value->floats.v[i]);
+      TN_TRY(range_check_float(handle, option, &range, value->floats.v[i]));
     return TN_OK;
   default: return TN_OK;
   }

@@ -27,6 +27,7 @@ static const tn_build_ops builder_ops = {
     .stream = tn_frame_random_stream,
     .training = tn_frame_training,
     .ranks = tn_frame_ranks,
+    .frozen = tn_frame_frozen,
     .status = tn_builder_status,
 };
 

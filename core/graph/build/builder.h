@@ -89,5 +89,6 @@ tn_val tn_frame_counter(tn_build *b, int32_t which);
 uint64_t tn_frame_random_stream(tn_build *b, const char *use);
 int32_t tn_frame_training(tn_build *b);
 int32_t tn_frame_ranks(tn_build *b);
+int32_t tn_frame_frozen(tn_build *b, const char *name);
 
 #endif

@@ -108,6 +108,8 @@ static tn_status frame_commit(const tn_builder *b, tn_val state, tn_val now) {
     return tn_failf(g->env, TN_EINVAL,
                     "tn_build_commit: the value given is no state, expected a result of tn_build_state");
   const tn_state_attributes *a = maker->attributes;
+  bool kept = g->frozen != NULL && a->what == TN_STATE_BUFFER && tn_words_match(g->frozen, a->path);
+  if (kept) return TN_OK;
   return tn_graph_commit(g, a->path, now, 0);
 }
 
@@ -185,3 +187,11 @@ uint64_t tn_frame_random_stream(tn_build *handle, const char *use) {
 int32_t tn_frame_training(tn_build *handle) { return tn_builder_top(tn_builder_of(handle))->training; }
 
 int32_t tn_frame_ranks(tn_build *handle) { return tn_builder_of(handle)->graph->ranks; }
+
+int32_t tn_frame_frozen(tn_build *handle, const char *name) {
+  tn_builder *b = tn_builder_of(handle);
+  if (b->status != TN_OK || b->graph->frozen == NULL) return 0;
+  const char *path = frame_path(b, tn_builder_top(b), name);
+  if (path == NULL) tn_builder_stick(b, TN_ENOMEM);
+  return path != NULL && tn_words_match(b->graph->frozen, path);
+}

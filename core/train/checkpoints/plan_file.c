@@ -8,6 +8,7 @@
 
 #include "core/base/file.h"
 #include "core/compile/output/plan_json.h"
+#include "core/train/checkpoints/run_differences.h"
 #include "core/train/checkpoints/run_folder.h"
 #include "core/train/programs/plan_report.h"
 #include "core/train/result.h"
@@ -113,14 +114,14 @@ static tn_status plan_file_warn(tn_run *run, tn_status status) {
   return TN_OK;
 }
 
-static tn_status plan_file_read_plan(tn_run *run, const char *path, tn_recorded_choices *choices) {
-  json_t *json = NULL;
-  tn_status status = plan_file_read_json(run, path, &json);
-  if (status == TN_OK) status = plan_file_read_kernels(run, json_object_get(json, "kernels"), choices);
-  if (status == TN_OK) status = plan_file_read_choices(run, json_object_get(json, "programs"), choices);
-  if (status == TN_OK) status = plan_file_read_states(run, json_object_get(json, "states"), choices);
-  json_decref(json);
-  return status;
+static tn_status plan_file_take_choices(tn_run *run, const json_t *json) {
+  tn_recorded_choices *choices = tn_arena_alloc(&run->arena, sizeof *choices);
+  if (choices == NULL) return TN_ENOMEM;
+  TN_TRY(plan_file_read_kernels(run, json_object_get(json, "kernels"), choices));
+  TN_TRY(plan_file_read_choices(run, json_object_get(json, "programs"), choices));
+  TN_TRY(plan_file_read_states(run, json_object_get(json, "states"), choices));
+  run->recorded_choices = choices;
+  return TN_OK;
 }
 
 static tn_status plan_file_resolve_folder(tn_run *run) {
@@ -132,21 +133,28 @@ static tn_status plan_file_resolve_folder(tn_run *run) {
   return lost ? TN_ENOMEM : TN_OK;
 }
 
-static tn_status plan_file_read_folder(tn_run *run) {
-  tn_recorded_choices *choices = tn_arena_alloc(&run->arena, sizeof *choices);
+/* The choices are repeated where nothing that the compiler depends on has changed. */
+static tn_status plan_file_read_folder(tn_run *run, const tn_device *device) {
+  json_t *json = NULL;
+  bool same = false;
   char *path = tn_arena_printf(&run->arena, "%s/plan.json", run->resume);
-  if (choices == NULL || path == NULL) return TN_ENOMEM;
-  tn_status status = plan_file_read_plan(run, path, choices);
-  if (status == TN_OK) run->recorded_choices = choices;
-  return plan_file_warn(run, status);
+  if (path == NULL) return TN_ENOMEM;
+  tn_status status = plan_file_read_json(run, path, &json);
+  run->plan_read = status == TN_OK;
+  status = plan_file_warn(run, status);
+  if (status == TN_OK) status = tn_run_compare(run, device, run->resume, run->plan_read ? json : NULL, &same);
+  if (status == TN_OK && same) status = plan_file_take_choices(run, json);
+  json_decref(json);
+  return status;
 }
 
-tn_status tn_plan_file_read(tn_run *run, const tn_recorded_choices **choices) {
+tn_status tn_plan_file_read(tn_run *run, const tn_device *device, const tn_recorded_choices **choices) {
   *choices = NULL;
   if (run->resume == NULL) return TN_OK;
-  if (run->recorded_choices == NULL) {
+  if (!run->compared) {
     TN_TRY(plan_file_resolve_folder(run));
-    if (run->resume != NULL) TN_TRY(plan_file_read_folder(run));
+    if (run->resume != NULL) TN_TRY(plan_file_read_folder(run, device));
+    run->compared = true;
   }
   *choices = run->recorded_choices;
   return TN_OK;
@@ -167,8 +175,9 @@ static tn_status plan_file_report_difference(tn_run *run, const char *path, cons
   tn_text text = tn_text_new(&run->env);
   TN_TRY(tn_program_record(program, &now));
   tn_plan_describe_differences(then, now, &text);
+  /* what a user has changed is said by a remark (run_differences.h) */
   if (!text.failed)
-    tn_logf(&run->env, TN_LOG_WARN,
+    tn_logf(&run->env, run->recorded_choices ? TN_LOG_WARN : TN_LOG_INFO,
             "%s: program %s has another plan than before (hash %s, now %s): %s; the results may differ in "
             "their last bits from those of an uninterrupted run",
             path, program->name, plan_file_text(then, "hash"), plan_file_text(now, "hash"), text.v);
@@ -199,7 +208,7 @@ static tn_status plan_file_matches(tn_run *run, const char *folder, const tn_pro
   json_t *recorded = NULL;
   *same = false;
   if (path == NULL) return TN_ENOMEM;
-  tn_status status = run->recorded_choices != NULL ? plan_file_read_json(run, path, &recorded) : TN_OK;
+  tn_status status = run->plan_read ? plan_file_read_json(run, path, &recorded) : TN_OK;
   if (status == TN_OK && recorded) status = plan_file_compare(run, path, set, recorded, same);
   json_decref(recorded);
   tn_release(&run->env, path);
@@ -232,6 +241,8 @@ static tn_status plan_file_write(tn_run *run, const tn_device *device, const tn_
   char *text = NULL;
   TN_TRY(tn_plan_report(run, device, set, slots, &plan));
   tn_status status = plan_file_record_programs(run, set, plan);
+  if (json_object_set_new(plan, "made_for", tn_run_made_for(device)) != 0 && status == TN_OK)
+    status = tn_failf(&run->env, TN_ENOMEM, "no memory for the plan");
   if (status != TN_OK) {
     json_decref(plan);
     return status;
@@ -248,5 +259,5 @@ tn_status tn_plan_file_keep(tn_run *run, const tn_device *device, const tn_progr
                             const char *folder) {
   bool same = false;
   if (run->resume) TN_TRY(plan_file_matches(run, folder, set, &same));
-  return same ? TN_OK : plan_file_write(run, device, set, slots, folder);
+  return same && run->recorded_choices ? TN_OK : plan_file_write(run, device, set, slots, folder);
 }

@@ -8,13 +8,14 @@
 #include "core/compile/kernels/recorded_choices.h"
 #include "core/train/programs/programs.h"
 
-/* The choices that plan.json of the resumed run records; *choices is NULL where the run does not resume. A
- * missing or invalid plan.json gives a warning and NULL. Resolves `--resume auto`: run->resume is the folder
- * afterwards, or NULL. */
-tn_status tn_plan_file_read(tn_run *run, const tn_recorded_choices **choices);
+/* The choices that plan.json of the resumed run records, where they are to be repeated: with the same
+ * backend, versions and settings (run_differences.h); else, and where the run does not resume, *choices is
+ * NULL. A missing or invalid plan.json gives a warning and NULL. Resolves `--resume auto`: run->resume is the
+ * folder afterwards, or NULL. */
+tn_status tn_plan_file_read(tn_run *run, const tn_device *device, const tn_recorded_choices **choices);
 
-/* Writes FOLDER/plan.json: the report of `tenon plan` and every choice. Where the run resumes and a program
- * has another hash than in the file, a warning names the first difference. */
+/* Writes FOLDER/plan.json: the report of `tenon plan` and every choice. Where the run repeats recorded
+ * choices and a program still has another hash than in the file, a warning names the first difference. */
 tn_status tn_plan_file_keep(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
                             const char *folder);
 

@@ -84,7 +84,7 @@ static void resume_compare_runs(tn_run *run, const tn_program_set *set, const re
     tn_logf(&run->env, TN_LOG_WARN,
             "%s: was made with seed %lld, this run has %lld: its order of samples will differ", c->path,
             (long long)c->record.seed, (long long)run->settings.run.seed);
-  if (!tn_text_equal(c->record.plan, plan))
+  if (run->recorded_choices && !tn_text_equal(c->record.plan, plan))
     tn_logf(&run->env, TN_LOG_WARN, "%s: was made by plan %s, this run has %s: bits may differ", c->path,
             c->record.plan, plan);
 }
@@ -92,11 +92,15 @@ static void resume_compare_runs(tn_run *run, const tn_program_set *set, const re
 static tn_status resume_load(tn_run *run, tn_executor *executor, const tn_program_set *set,
                              const resume_candidate *c) {
   static const uint32_t kinds[] = {TN_STATES_OF_MODEL, TN_STATES_OF_OPTIMIZER};
+  static const char *const advice[] = {
+      "the run was trained with another [model]; resume with that one",
+      "the optimizer or its options have changed, and with them its state; resume with those of the run, or "
+      "begin a new run from its weights: --weights model.safetensors of this checkpoint without --resume"};
   tn_status status = TN_OK;
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_STATE; i++) {
     char *path = tn_path_join(&run->env, c->path, tn_checkpoint_files[i]);
     /* a run with another precision policy has no loss scale, or begins with a new one */
-    tn_weights_source source = {path, "", TN_PRECISION_STATE ".*", kinds[i]};
+    tn_weights_source source = {path, "", TN_PRECISION_STATE ".*", kinds[i], advice[i]};
     status = path ? tn_weights_load(run, executor, set->map, &source) : TN_ENOMEM;
     tn_release(&run->env, path);
   }

@@ -47,12 +47,15 @@ static json_t *state_record_files_json(const tn_state_record *record) {
   return files;
 }
 
-/* The sums of the epoch so far. A sum that is not finite is written as 0, since JSON has no NaN. */
+/* null where the number is not finite: JSON has no NaN. */
+static json_t *state_record_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+/* The sums of the epoch so far. */
 static json_t *state_record_sums_json(const tn_metric_sums *epoch) {
   json_t *sums = json_array(), *weights = json_array();
   for (int32_t i = 0; i < epoch->n; i++) {
-    json_array_append_new(sums, json_real(isfinite(epoch->sum[i]) ? epoch->sum[i] : 0));
-    json_array_append_new(weights, json_real(isfinite(epoch->weight[i]) ? epoch->weight[i] : 0));
+    json_array_append_new(sums, state_record_number(epoch->sum[i]));
+    json_array_append_new(weights, state_record_number(epoch->weight[i]));
   }
   return json_pack("{s:I, s:I, s:I, s:o, s:o}", "steps", (json_int_t)epoch->steps, "samples",
                    (json_int_t)epoch->samples, "skipped", (json_int_t)epoch->skipped, "sums", sums, "weights",
@@ -61,12 +64,13 @@ static json_t *state_record_sums_json(const tn_metric_sums *epoch) {
 
 static json_t *state_record_json(const tn_state_record *record) {
   const tn_progress *p = &record->progress;
-  json_t *best = isfinite(p->best) ? json_real(p->best) : json_null();
-  json_t *json = json_pack(
-      "{s:i, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT, "step",
-      (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch, "ended",
-      (int)p->ended, "seconds", p->seconds, "best", best, "tally", state_record_sums_json(&p->sums), "seed",
-      (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
+  json_t *best = state_record_number(p->best);
+  json_t *json =
+      json_pack("{s:i, s:I, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT,
+                "step", (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch,
+                "update_samples", (json_int_t)p->update_samples, "ended", (int)p->ended, "seconds",
+                p->seconds, "best", best, "tally", state_record_sums_json(&p->sums), "seed",
+                (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
   uint32_t crc;
   if (json && state_record_checksum(json, &crc) &&
       json_object_set_new(json, "crc32c", json_integer(crc)) == 0)
@@ -109,8 +113,10 @@ static bool state_record_read_files(const json_t *json, tn_state_record *record)
 
 static bool state_record_read_numbers(tn_run *run, const json_t *array, int32_t n, double **numbers) {
   *numbers = tn_arena_alloc(&run->arena, tn_size_mul((size_t)n + 1, sizeof **numbers));
-  for (int32_t i = 0; *numbers && i < n; i++)
-    (*numbers)[i] = json_number_value(json_array_get(array, (size_t)i));
+  for (int32_t i = 0; *numbers && i < n; i++) {
+    const json_t *number = json_array_get(array, (size_t)i);
+    (*numbers)[i] = json_is_null(number) ? NAN : json_number_value(number);
+  }
   return *numbers && json_array_size(array) == (size_t)n;
 }
 
@@ -130,6 +136,7 @@ static bool state_record_read_members(tn_run *run, const json_t *json, tn_state_
   const char *plan = json_string_value(json_object_get(json, "plan"));
   p->best = json_is_number(best) ? json_number_value(best) : NAN;
   p->ended = json_is_true(ended);
+  if (!state_record_read_count(json, "update_samples", &p->update_samples)) p->update_samples = 0;
   p->seconds = json_number_value(json_object_get(json, "seconds"));
   snprintf(record->plan, sizeof record->plan, "%s", plan ? plan : "?");
   return state_record_read_sums(run, json_object_get(json, "tally"), &p->sums) && json_is_boolean(ended) &&

@@ -31,25 +31,46 @@ typedef struct tn_weights_reader {
   tn_run *run;
   tn_executor *executor;
   const tn_safetensors *file;
-  const char *path, *prefix;
+  const char *path, *prefix, *advice;
   tn_words ignore;
 } tn_weights_reader;
+
+static bool weights_ignores(const tn_weights_reader *w, const char *name) {
+  static const char *const counters[] = {"*.num_batches_tracked"};
+  const tn_words always = {(const char **)(uintptr_t)counters, 1};
+  return tn_words_match(&w->ignore, name) || tn_words_match(&always, name);
+}
+
+static void weights_print_dims(tn_text *text, const tn_type *type) {
+  for (int32_t i = 0; i < type->rank; i++)
+    tn_text_addf(text, "%s%lld", i ? ", " : "", (long long)type->dims[i]);
+  tn_text_add(text, "]");
+}
+
+/* The tensor has another type than the state: an error, or with `ignore` a message. */
+static tn_status weights_skip_type(tn_weights_reader *w, const tn_placement *state,
+                                   const tn_safetensor *tensor) {
+  tn_env *env = &w->run->env;
+  tn_text types = tn_text_new(env);
+  tn_status status = TN_OK;
+  tn_text_addf(&types, "%s[", tensor->stored);
+  weights_print_dims(&types, &tensor->type);
+  tn_text_addf(&types, ", the model's %s[", tn_dtype_name(state->type.dtype));
+  weights_print_dims(&types, &state->type);
+  if (weights_ignores(w, state->path))
+    tn_logf(env, TN_LOG_INFO, "%s: '%s' is %s: the model keeps its own", w->path, tensor->name,
+            types.v ? types.v : "");
+  else
+    status = tn_failf(env, TN_EINVAL, "%s: '%s' is %s; %s", w->path, tensor->name, types.v ? types.v : "",
+                      w->advice);
+  tn_text_free(&types);
+  return status;
+}
 
 static tn_status weights_read_state(tn_weights_reader *w, const tn_placement *state,
                                     const tn_safetensor *tensor) {
   tn_env *env = &w->run->env;
-  if (!tn_type_equal(&tensor->type, &state->type)) {
-    tn_text has = tn_text_new(env);
-    for (int32_t i = 0; i < tensor->type.rank; i++)
-      tn_text_addf(&has, "%s%lld", i ? ", " : "", (long long)tensor->type.dims[i]);
-    tn_text_addf(&has, "], the model's %s[", tn_dtype_name(state->type.dtype));
-    for (int32_t i = 0; i < state->type.rank; i++)
-      tn_text_addf(&has, "%s%lld", i ? ", " : "", (long long)state->type.dims[i]);
-    tn_status status = tn_failf(env, TN_EINVAL, "%s: '%s' is %s[%s]", w->path, tensor->name, tensor->stored,
-                                has.v ? has.v : "");
-    tn_text_free(&has);
-    return status;
-  }
+  if (!tn_type_equal(&tensor->type, &state->type)) return weights_skip_type(w, state, tensor);
   size_t bytes = tn_type_bytes(&state->type);
   void *data = tn_alloc(env, bytes ? bytes : 1);
   if (data == NULL) return TN_ENOMEM;
@@ -68,10 +89,8 @@ static tn_status weights_read_named(tn_weights_reader *w, const tn_placement *st
   tn_status status = name.failed ? TN_ENOMEM : TN_OK;
   if (status == TN_OK && tensor)
     status = weights_read_state(w, state, tensor);
-  else if (status == TN_OK && !tn_words_match(&w->ignore, state->path))
-    status =
-        tn_failf(env, TN_EINVAL, "%s: has no '%s', which the model has; [weights] prefix or ignore may help",
-                 w->path, name.v);
+  else if (status == TN_OK && !weights_ignores(w, state->path))
+    status = tn_failf(env, TN_EINVAL, "%s: has no '%s', which the model has; %s", w->path, name.v, w->advice);
   tn_text_free(&name);
   return status;
 }
@@ -81,12 +100,11 @@ static tn_status weights_check_unread(tn_weights_reader *w, const tn_state_map *
   size_t skip = strlen(w->prefix);
   for (int32_t i = 0; i < tn_safetensors_count(w->file); i++) {
     const char *name = tn_safetensors_at(w->file, i)->name;
-    if (!tn_text_starts(name, w->prefix) || tn_words_match(&w->ignore, name + skip)) continue;
+    if (!tn_text_starts(name, w->prefix) || weights_ignores(w, name + skip)) continue;
     const tn_placement *state = tn_state_map_find(map, name + skip);
     if (state == NULL || !weights_has_kind(state, kinds))
-      return tn_failf(&w->run->env, TN_EINVAL,
-                      "%s: has '%s', which the model does not have; add it to [weights] ignore to skip it",
-                      w->path, name);
+      return tn_failf(&w->run->env, TN_EINVAL, "%s: has '%s', which the model does not have; %s", w->path,
+                      name, w->advice);
   }
   return TN_OK;
 }
@@ -97,7 +115,7 @@ tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map
   tn_words ignore;
   TN_TRY(tn_words_split(&run->arena, source->ignore, &ignore));
   TN_TRY(tn_safetensors_open(&run->env, source->path, &file));
-  tn_weights_reader w = {run, executor, file, source->path, source->prefix, ignore};
+  tn_weights_reader w = {run, executor, file, source->path, source->prefix, source->advice, ignore};
   tn_status status = weights_check_unread(&w, map, source->kinds);
   for (size_t i = 0; status == TN_OK && i < map->states.n; i++)
     if (weights_has_kind(&map->states.v[i], source->kinds))
@@ -106,10 +124,21 @@ tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map
   return status;
 }
 
+/* Keys that are for a file. */
+static tn_status weights_check_idle(tn_run *run) {
+  const tn_weights_section *w = &run->settings.weights;
+  const char *key = *w->prefix ? "prefix" : *w->ignore ? "ignore" : NULL;
+  if (key == NULL) return TN_OK;
+  return tn_failf(&run->env, TN_EINVAL,
+                  "%s: [weights] %s has no effect without file; set it, or give --weights FILE",
+                  tn_settings_where(&run->ini, "weights", key), key);
+}
+
 tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map) {
   const tn_weights_section *w = &run->settings.weights;
-  tn_weights_source source = {w->file, w->prefix, w->ignore, TN_STATES_OF_MODEL};
-  if (!*source.path) return TN_OK;
+  tn_weights_source source = {w->file, w->prefix, w->ignore, TN_STATES_OF_MODEL,
+                              "[weights] prefix or ignore may help"};
+  if (!*source.path) return weights_check_idle(run);
   tn_section *section = tn_ini_section(&run->ini, "weights");
   const char *where = tn_key_where(&run->ini, section, tn_section_key(section, "file"));
   return tn_wrap(&run->env, tn_weights_load(run, executor, map, &source), "%s", where);

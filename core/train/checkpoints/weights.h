@@ -10,14 +10,17 @@ enum {
   TN_STATES_OF_OPTIMIZER = 1 << TN_STATE_OPTIMIZER | 1 << TN_STATE_HOST
 };
 
-/* A file, the prefix of its names, and patterns of names that may be missing or left over. */
+/* A file, the prefix of its names, patterns of names that may be missing or left over, and what messages
+ * about other names advise. */
 typedef struct tn_weights_source {
   const char *path, *prefix, *ignore;
   uint32_t kinds;
+  const char *advice;
 } tn_weights_source;
 
-/* Reads every state of the kinds. A name that only the file or only the model has is an error unless `ignore`
- * matches it. */
+/* Reads every state of the kinds. A name that only the file or only the model has, or that has another type
+ * in the file, is an error unless `ignore` matches it: then the model keeps its value. PyTorch's counters
+ * *.num_batches_tracked are always ignored. */
 tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map *map,
                           const tn_weights_source *source);
 /* Loads the file of --weights or [weights] file, if one is given. */

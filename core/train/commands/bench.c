@@ -80,7 +80,7 @@ static tn_status bench_prepare(tn_bench *b) {
   request.batch[b->which] = b->batch;
   b->micro_batches = b->which == TN_PROGRAM_STEP ? (int32_t)b->run->settings.optimizer.accumulate : 1;
   TN_TRY(tn_run_open_device(b->run, &b->device));
-  if (b->which == TN_PROGRAM_STEP) TN_TRY(tn_plan_file_read(b->run, &request.choices));
+  if (b->which == TN_PROGRAM_STEP) TN_TRY(tn_plan_file_read(b->run, b->device, &request.choices));
   request.slots = b->micro_batches;
   TN_TRY(tn_programs_open(b->run, &b->run->env, b->device, &request, &b->set, &b->executor));
   TN_TRY(tn_bench_list_passes(b));

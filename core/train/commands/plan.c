@@ -82,7 +82,7 @@ tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, ch
   if (status == TN_OK) status = tn_run_open_device(run, &device);
   if (status == TN_OK) status = plan_command_batches(run, device, plan_command_has_loss(run), &request);
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
-    status = tn_plan_file_read(run, &request.choices);
+    status = tn_plan_file_read(run, device, &request.choices);
   for (int32_t split = 0; status == TN_OK && split < 2 && request.batch[TN_PROGRAM_STEP] > 0; split++) {
     status =
         tn_feeder_open_loader(run, split, &device->target, tn_run_most_input_slots(run), &loaders[split]);

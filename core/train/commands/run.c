@@ -37,6 +37,7 @@ static tn_status run_read_options(tn_run *run, const tn_run_options *given) {
   TN_TRY(run_set_keys(run, options));
   run->output = run_copy_text(run, options->output);
   run->resume = run_copy_text(run, options->resume);
+  run->resume_asked = options->resume != NULL;
   run->terminal_columns = options->terminal;
   run->quiet = options->quiet != 0;
   run->progress = options->progress != 0;

@@ -177,10 +177,21 @@ static json_t *train_metrics_json(tn_metric_sums *sums) {
   return tn_json_metrics(tn_metric_sums_means(sums), sums->steps > 0 ? sums->n + 1 : 0);
 }
 
+/* The lines of tn_run_info.remarks. */
+static json_t *train_remarks_json(const char *remarks) {
+  json_t *list = json_array();
+  while (remarks != NULL && *remarks != '\0') {
+    size_t n = strcspn(remarks, "\n");
+    json_array_append_new(list, json_stringn(remarks, n));
+    remarks += n + (remarks[n] == '\n');
+  }
+  return list;
+}
+
 static json_t *train_result(tn_training *t) {
   double seconds = tn_clock_s() - t->started_s;
   int64_t planned = tn_training_planned_bytes(t), measured = t->device->peak_bytes;
-  return json_pack("{s:s, s:I, s:I, s:f, s:f, s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f}",
+  return json_pack("{s:s, s:I, s:I, s:f, s:f, s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f, s:o}",
                    "status", t->end_reason, "epochs", (json_int_t)t->progress.epoch, "steps",
                    (json_int_t)t->progress.step, "seconds", seconds, "first_step_s", t->first_step_s, "run",
                    t->folder ? t->folder : "", "backend", tn_device_name(t->device), "devices",
@@ -189,7 +200,21 @@ static json_t *train_result(tn_training *t) {
                    "measured_peak_mib", (double)measured / 1048576.0, "planned_peak_bytes",
                    (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured, "stall_s",
                    tn_loader_stall_s(tn_feeder_loader(t->train)), "cache_mib",
-                   (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0);
+                   (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0, "remarks",
+                   train_remarks_json(t->run->remarks));
+}
+
+/* "; lr 1000 at step 9, [optimizer] clip 0 (none), precision f32": the settings that a diverging run is most
+ * often mended by. */
+static const char *train_diverged_settings(tn_training *t) {
+  const tn_settings *s = &t->run->settings;
+  if (t->step_block.lr < 0) return ""; /* the optimizer has no lr */
+  double factor = tn_learning_rate_factor(s, t->failed_step - 1, t->steps, t->steps_per_epoch);
+  const char *text =
+      tn_arena_printf(&t->run->arena, "; lr %g at step %lld, [optimizer] clip %g%s, precision %s",
+                      t->step_block.base_lr * factor, (long long)t->failed_step, s->optimizer.clip,
+                      s->optimizer.clip > 0 ? "" : " (none)", s->precision->item.name);
+  return text != NULL ? text : "";
 }
 
 /* The status of a finished run, with its message. */
@@ -202,12 +227,13 @@ static tn_status train_conclude(tn_training *t, tn_status status) {
                                 (long long)t->progress.step);
   if (!train_is_nonfinite(t, status)) return status;
   t->end_reason = tn_end_nonfinite;
-  const char *advice = t->explained ? "" : "; a lower lr or [optimizer] clip may help";
+  const char *advice = t->explained ? "" : "; a lower lr or [optimizer] clip may help",
+             *settings = train_diverged_settings(t);
   if (t->folder == NULL || !t->saved)
-    return tn_failf(&t->run->env, status, "%s%s; no checkpoint had been written", tn_error_text(&t->run->env),
-                    advice);
-  return tn_failf(&t->run->env, status, "%s%s; %s/checkpoints/last is the last good one",
-                  tn_error_text(&t->run->env), advice, folder);
+    return tn_failf(&t->run->env, status, "%s%s%s; no checkpoint had been written",
+                    tn_error_text(&t->run->env), advice, settings);
+  return tn_failf(&t->run->env, status, "%s%s%s; %s/checkpoints/last is the last good one",
+                  tn_error_text(&t->run->env), advice, settings, folder);
 }
 
 /* Runs the ranks. The first failure of any rank is the failure of the run. If the thread of rank 0 is left,

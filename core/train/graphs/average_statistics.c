@@ -9,11 +9,13 @@ typedef struct tn_average_pass {
   tn_build *b;
   tn_arena arena;
   const tn_state_map *map;
+  const tn_words *freeze;
   int32_t dtype; /* the dtype that is averaged; one collective each */
 } tn_average_pass;
 
 static bool average_includes(const tn_average_pass *a, const tn_placement *state) {
-  return state->what == TN_STATE_BUFFER && state->type.dtype == a->dtype && tn_type_count(&state->type) > 0;
+  return state->what == TN_STATE_BUFFER && state->type.dtype == a->dtype && tn_type_count(&state->type) > 0 &&
+         !tn_words_match(a->freeze, state->path);
 }
 
 /* The offsets of all buffers of the dtype in one packed vector; returns the vector's length. */
@@ -73,7 +75,7 @@ static tn_status average_all_dtypes(tn_average_pass *a) {
 }
 
 tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks,
-                                      const tn_state_map *map, tn_graph **out) {
+                                      const tn_state_map *map, const tn_words *freeze, tn_graph **out) {
   tn_graph *graph = NULL;
   tn_builder *builder = NULL;
   *out = NULL;
@@ -82,8 +84,11 @@ tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int3
   graph->ranks = ranks;
   tn_status status = tn_builder_create(graph, &builder);
   if (status == TN_OK) {
-    tn_average_pass a = {
-        .graph = graph, .b = tn_builder_handle(builder), .arena = tn_arena_new(env), .map = map};
+    tn_average_pass a = {.graph = graph,
+                         .b = tn_builder_handle(builder),
+                         .arena = tn_arena_new(env),
+                         .map = map,
+                         .freeze = freeze};
     status = average_all_dtypes(&a);
     tn_arena_free(&a.arena);
   }

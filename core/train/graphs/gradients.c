@@ -1,6 +1,39 @@
 /* core/train/graphs/gradients.c: differentiates the loss with respect to the trained parameters. */
+#include "core/base/text.h"
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
+
+/* Every pattern of [optimizer] freeze matches a parameter or a buffer. */
+static tn_status gradients_check_freeze(const tn_updater *u) {
+  const tn_words *freeze = &u->settings->freeze;
+  for (int32_t k = 0; k < freeze->n; k++) {
+    const tn_words one = {&freeze->v[k], 1};
+    const char *example = "";
+    bool found = false;
+    for (size_t i = 0; !found && i < u->graph->states.n; i++) {
+      const tn_gstate *state = &u->graph->states.v[i];
+      if (state->what == TN_STATE_PARAM) example = state->path;
+      found = (state->what == TN_STATE_PARAM || state->what == TN_STATE_BUFFER) &&
+              tn_words_match(&one, state->path);
+    }
+    if (!found)
+      return tn_failf(u->env, TN_EINVAL,
+                      "%s: [optimizer] freeze: '%s' matches no parameter; parameters have names like '%s'",
+                      u->settings->freeze_where, freeze->v[k], example);
+  }
+  return TN_OK;
+}
+
+static tn_status gradients_fail_without_parameters(const tn_updater *u) {
+  if (u->settings->freeze.n > 0)
+    return tn_failf(
+        u->env, TN_EINVAL,
+        "%s: [optimizer] freeze leaves no parameter that the loss depends on, so there is nothing "
+        "to train",
+        u->settings->freeze_where);
+  return tn_failf(u->env, TN_EINVAL, "%s: the loss depends on no parameter, so there is nothing to train",
+                  u->settings->model_where);
+}
 
 static tn_status gradients_collect_parameters(tn_updater *u, const tn_gstate ***states, tn_val **wrt,
                                               int32_t *n) {
@@ -12,6 +45,7 @@ static tn_status gradients_collect_parameters(tn_updater *u, const tn_gstate ***
   for (size_t i = 0; i < u->graph->states.n; i++) {
     const tn_gstate *state = &u->graph->states.v[i];
     if (state->what != TN_STATE_PARAM || !state->value) continue;
+    if (tn_words_match(&u->settings->freeze, state->path)) continue;
     tn_gstate *copy = tn_arena_copy(u->arena, state, sizeof *state); /* differentiation may grow the table */
     if (copy == NULL) return TN_ENOMEM;
     (*states)[*n] = copy;
@@ -24,6 +58,7 @@ tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed) {
   const tn_gstate **states;
   tn_val *wrt, *gradient;
   int32_t n, *order;
+  TN_TRY(gradients_check_freeze(u));
   TN_TRY(gradients_collect_parameters(u, &states, &wrt, &n));
   gradient = tn_arena_alloc(u->arena, tn_size_mul((size_t)n + 1, sizeof *gradient));
   order = tn_arena_alloc(u->arena, tn_size_mul((size_t)n + 1, sizeof *order));
@@ -36,8 +71,6 @@ tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed) {
     u->params[u->n_params++] =
         (tn_trained_parameter){.state = states[i], .gradient = tn_cast(u->b, gradient[i], TN_F32)};
   }
-  if (u->n_params == 0)
-    return tn_failf(u->env, TN_EINVAL, "%s: the loss depends on no parameter, so there is nothing to train",
-                    u->settings->model_where);
+  if (u->n_params == 0) return gradients_fail_without_parameters(u);
   return tn_build_status(u->b);
 }

@@ -2,8 +2,22 @@
 #include "core/base/text.h"
 #include "core/train/graphs/update_stages.h"
 
+/* Frozen parameters have a region of their own, so that low-precision copies of them are no larger. */
+static tn_status optimizer_state_place_frozen(tn_updater *u) {
+  int32_t region;
+  for (size_t i = 0; i < u->graph->states.n; i++) {
+    const tn_gstate *state = &u->graph->states.v[i];
+    if (state->what != TN_STATE_PARAM || state->path[0] == '@' || state->type.dtype != TN_F32) continue;
+    if (!tn_words_match(&u->settings->freeze, state->path)) continue;
+    TN_TRY(tn_state_map_region(u->map, TN_FROZEN_REGION, TN_F32, &region));
+    TN_TRY(tn_state_map_add(u->map, state, region, -1));
+  }
+  return TN_OK;
+}
+
 tn_status tn_updater_allocate(tn_updater *u) {
   int32_t region;
+  TN_TRY(optimizer_state_place_frozen(u));
   TN_TRY(tn_state_map_region(u->map, TN_PARAM_REGION, TN_F32, &region));
   for (int32_t i = 0; i < u->n_params; i++) {
     const tn_gstate *state = u->params[i].state;

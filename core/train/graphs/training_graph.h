@@ -45,10 +45,10 @@ tn_status tn_accumulate_emit(tn_env *env, tn_arena *arena, const tn_settings *se
 tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t begin, size_t end,
                             tn_graph **graph);
 
-/* The graph that averages running statistics (buffers of float type) over ranks. NULL for one rank, and for a
- * model without such buffers. */
+/* The graph that averages running statistics (buffers of float type) over ranks, but for those that `freeze`
+ * matches. NULL for one rank, and for a model without such buffers. */
 tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks,
-                                      const tn_state_map *map, tn_graph **graph);
+                                      const tn_state_map *map, const tn_words *freeze, tn_graph **graph);
 
 /* The graph of the init program, which commits every state's initializer. */
 tn_status tn_init_graph(tn_env *env, struct tn_op_table *ops, uint64_t seed, const tn_state_map *map,

@@ -37,9 +37,11 @@ typedef struct tn_updater {
   tn_val applied;                  /* predicate of every commit of the update; 0: they have no predicate */
 } tn_updater;
 
-/* The region of the trained parameters, and the region in which micro-batches accumulate gradients. */
+/* The region of the trained parameters, the one in which micro-batches accumulate gradients, and the one of
+ * the parameters of [optimizer] freeze. */
 #define TN_PARAM_REGION    "param.f32"
 #define TN_GRADIENT_REGION "grad.f32"
+#define TN_FROZEN_REGION   "frozen.f32"
 
 /* Differentiates the loss, and lists the parameters that it depends on. `seed` is the gradient of the loss; 0
  * stands for 1. */

@@ -57,7 +57,9 @@ tn_status tn_training_start_observers(tn_training *t) {
                       .parameters = tn_programs_parameters(&t->set),
                       .planned_bytes = tn_training_planned_bytes(t),
                       .resumed = t->resumed,
-                      .replayed = run->recorded_choices != NULL};
+                      .replayed = run->recorded_choices != NULL,
+                      .remarks = describe_text(run->remarks),
+                      .frozen = tn_programs_frozen(&t->set)};
   describe_device(t, &info);
   describe_data(t, &info);
   describe_output(run, &info);

@@ -1,4 +1,6 @@
 /* core/train/loop/events.c: events for the observers, and the reasons for the end of a run. */
+#include <math.h>
+
 #include "core/base/system.h"
 #include "core/train/loop/training.h"
 
@@ -17,6 +19,10 @@ tn_event tn_training_event(const tn_training *t, int32_t kind) {
                     .lr = t->lr,
                     .text = "",
                     .skipped = -1};
+}
+
+const char *tn_training_nonfinite_text(double value) {
+  return isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
 void tn_training_post(tn_training *t, int32_t kind, const char *text) {

@@ -18,6 +18,7 @@ typedef struct tn_step_search {
   int64_t last_step; /* the last step to repeat */
   void **saved;      /* per region: the state before the current step; NULL: not read yet */
   tn_nonfinite_search *finite;
+  int64_t repeated; /* the step that was repeated launch by launch; 0: none */
   bool stopped;
 } tn_step_search;
 
@@ -87,23 +88,6 @@ static tn_status nonfinite_check_states(tn_step_search *s, bool *finite) {
   return TN_OK;
 }
 
-/* Scratch state passes values between the programs of an update. Old values would be reported although they
- * have no effect. */
-static tn_status nonfinite_clear_scratch(tn_step_search *s) {
-  tn_env *env = &s->t->run->env;
-  const tn_state_map *map = s->t->set.map;
-  tn_status status = TN_OK;
-  for (size_t i = 0; status == TN_OK && i < map->states.n; i++) {
-    const tn_placement *p = &map->states.v[i];
-    size_t bytes = tn_type_bytes(&p->type);
-    if (p->what != TN_STATE_SCRATCH || p->path[0] == '@') continue;
-    void *zeros = tn_alloc(env, bytes + 1);
-    status = zeros ? tn_executor_write(s->t->executor, p->path, zeros, bytes) : TN_ENOMEM;
-    tn_release(env, zeros);
-  }
-  return status;
-}
-
 /* ---- what ranks agree on ---- */
 
 enum { STEP_NONFINITE = 1, RUN_STOPPED = 2 };
@@ -150,6 +134,7 @@ static tn_status nonfinite_repeat_step(tn_step_search *s, const tn_progress *bef
   tn_training *t = s->t;
   TN_TRY(nonfinite_restore_state(s));
   t->progress = *before;
+  s->repeated = before->step + 1;
   TN_TRY(nonfinite_begin_epoch(s));
   TN_TRY(tn_nonfinite_search_create(t->executor, &s->finite));
   tn_status status = tn_training_step(t);
@@ -160,7 +145,6 @@ static tn_status nonfinite_retrace(tn_step_search *s) {
   tn_training *t = s->t;
   int32_t flags = 0;
   TN_TRY(tn_training_rewind(t));
-  TN_TRY(nonfinite_clear_scratch(s));
   if (t->run->rank == 0)
     tn_logf(&t->run->env, TN_LOG_INFO,
             "searching the first op whose result is not finite: repeating the steps from %lld on",
@@ -215,14 +199,25 @@ typedef struct tn_step_finding {
   char text[1024];
 } tn_step_finding;
 
-static const char *nonfinite_advice(int32_t what) {
+/* Weights of a file are finite, so state that is not finite before the first step comes from an initializer.
+ */
+static const char *nonfinite_advice(const tn_step_search *s, int32_t what) {
+  if (what == TN_NONFINITE_STATE && s->repeated != 1) what = TN_NONFINITE_OP;
   switch (what) {
   case TN_NONFINITE_INPUT: return "check the values of the source and the transforms of [data]";
-  case TN_NONFINITE_STATE: return "check the weights that the run began with";
+  case TN_NONFINITE_STATE: return "check the initializers of the model";
   case TN_NONFINITE_DERIVED:
     return "a parameter is too large for that type: a lower lr, weight_decay or bf16 may help";
-  default: return "a lower lr, [optimizer] clip, or other operands of this op may help";
+  default: return "a lower lr or [optimizer] clip may help";
   }
+}
+
+/* "in step 17, " where an earlier step than the one of the message has the first value. */
+static const char *nonfinite_earlier_step(const tn_step_search *s) {
+  bool earlier = s->repeated > 0 && s->repeated < s->last_step;
+  const char *text =
+      earlier ? tn_arena_printf(&s->t->set.arena, "in step %lld, ", (long long)s->repeated) : "";
+  return text != NULL ? text : "";
 }
 
 /* The earliest finding of all ranks becomes the message of each rank. */
@@ -243,8 +238,9 @@ static tn_status nonfinite_conclude(tn_step_search *s, const char *failure) {
     if (all[r].what && (first < 0 || all[r].position < all[first].position)) first = r;
   if (first >= 0) {
     t->explained = true;
-    tn_failf(env, TN_ENONFINITE, "%s: %s%s; %s", failure, n > 1 && first > 0 ? "on another rank, " : "",
-             all[first].text, nonfinite_advice(all[first].what));
+    tn_failf(env, TN_ENONFINITE, "%s: %s%s%s; %s", failure, nonfinite_earlier_step(s),
+             n > 1 && first > 0 ? "on another rank, " : "", all[first].text,
+             nonfinite_advice(s, all[first].what));
   }
   tn_release(env, mine);
   tn_release(env, all);
@@ -268,6 +264,7 @@ tn_status tn_training_find_nonfinite(tn_training *t) {
   if (status == TN_OK) status = nonfinite_conclude(&s, failure);
   t->observers = observers;
   t->progress = progress;
+  t->failed_step = s.last_step;
   tn_metric_sums_copy(&t->epoch_sums, &epoch);
   tn_nonfinite_search_destroy(s.finite);
   nonfinite_free_state(&s);

@@ -30,6 +30,7 @@ static tn_status loop_write_checkpoint(tn_training *t, const char *name) {
   tn_observers_flush(t->observers); /* logs are complete up to the checkpoint */
   tn_progress progress = t->progress;
   progress.sums = t->epoch_sums;
+  progress.update_samples = tn_training_update_samples(t);
   progress.seconds += tn_clock_s() - t->started_s;
   TN_TRY(tn_checkpoint_save(t->run, t->executor, &t->set, t->folder, name, &progress));
   t->saved = true;
@@ -124,8 +125,8 @@ static tn_status loop_end_epoch(tn_training *t) {
   t->failed_step = t->progress.step;
   t->validation_failed = !isfinite(tn_metric_sums_means(&t->valid_sums)[0].value);
   if (t->validation_failed)
-    return tn_failf(&t->run->env, TN_ENONFINITE, "the validation loss is %g after step %lld",
-                    t->valid_sums.means[0].value, (long long)t->progress.step);
+    return tn_failf(&t->run->env, TN_ENONFINITE, "the validation loss is %s after step %lld",
+                    tn_training_nonfinite_text(t->valid_sums.means[0].value), (long long)t->progress.step);
   if (t->progress.batch >= t->steps_per_epoch) {
     t->progress.epoch++;
     t->progress.batch = 0;

@@ -5,20 +5,12 @@
 #include <string.h>
 
 #include "core/train/checkpoints/plan_file.h"
+#include "core/train/checkpoints/run_differences.h"
 #include "core/train/checkpoints/run_folder.h"
 #include "core/train/checkpoints/weights.h"
 #include "core/train/distributed/devices.h"
 
 /* ---- what a rank makes alone ---- */
-
-static int64_t training_planned_steps(const tn_training *t) {
-  const tn_run_section *run = &t->run->settings.run;
-  int64_t steps = t->steps_per_epoch > 0 && run->epochs > INT64_MAX / t->steps_per_epoch
-                      ? INT64_MAX
-                      : run->epochs * t->steps_per_epoch;
-  if (run->max_steps > 0 && run->max_steps < steps) steps = run->max_steps;
-  return run->fast_dev_run && steps > 1 ? 1 : steps;
-}
 
 /* Launches of several steps depend on the time of the compiled step. */
 static int32_t training_count_slots(void *context) {
@@ -38,7 +30,7 @@ static tn_status training_build_programs(tn_training *t) {
   TN_TRY(tn_run_rank_batch(run, TN_SPLIT_TRAIN, &request.batch[TN_PROGRAM_STEP]));
   if (data[TN_SPLIT_VALID].given)
     TN_TRY(tn_run_rank_batch(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
-  TN_TRY(tn_plan_file_read(run, &request.choices));
+  TN_TRY(tn_plan_file_read(run, t->device, &request.choices));
   for (int32_t split = 0; split < 2; split++) {
     TN_TRY(tn_feeder_open_loader(run, split, &t->device->target, tn_run_most_input_slots(run),
                                  &t->loaders[split]));
@@ -61,7 +53,7 @@ static tn_status training_create_feeders(tn_training *t) {
                        t->set.index[TN_PROGRAM_STEP], t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
   TN_TRY(tn_feeder_require(run, status));
   t->steps_per_epoch = tn_feeder_updates(t->train);
-  t->steps = training_planned_steps(t);
+  t->steps = tn_training_count_steps(t);
   if (t->set.programs[TN_PROGRAM_EVAL] == NULL) return TN_OK;
   status =
       tn_feeder_create(run, TN_SPLIT_VALID, &t->loaders[TN_SPLIT_VALID], t->executor,
@@ -127,6 +119,7 @@ static tn_status training_resume(tn_training *t) {
   t->saved = t->resumed = true;
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
   tn_metric_sums_copy(&t->epoch_sums, &t->progress.sums);
+  TN_TRY(tn_training_move_position(t, true));
   if (!t->run->settings.run.fast_dev_run) {
     TN_TRY(tn_run_config_keep(t->run, t->folder));
     return tn_plan_file_keep(t->run, t->device, &t->set, t->slots, t->folder);
@@ -141,6 +134,9 @@ static tn_status training_open_folder(tn_training *t) {
   tn_run *run = t->run;
   if (run->resume) TN_TRY(tn_run_folder_find(run, &t->folder));
   if (t->folder) return training_resume(t);
+  if (run->resume_asked)
+    TN_TRY(tn_run_remark(run, "there is no run '%s' with a checkpoint to resume: a new one begins",
+                         run->settings.run.name));
   TN_TRY(tn_weights_load_configured(run, t->executor, t->set.map));
   TN_TRY(tn_run_folder_create(run, &t->folder));
   return t->folder ? tn_plan_file_keep(run, t->device, &t->set, t->slots, t->folder) : TN_OK;
@@ -182,6 +178,7 @@ static tn_status training_broadcast_progress(tn_training *t, tn_beginning *begin
   TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, sums->sum, bytes));
   TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, sums->weight, bytes));
   t->progress = begin->progress;
+  t->steps = tn_training_count_steps(t);
   t->averaged_at = t->progress.step; /* the ranks start with equal statistics */
   t->writes = begin->writes;
   sums->steps = begin->steps;
@@ -210,15 +207,29 @@ tn_status tn_training_start(tn_training *t) {
   return run->rank == 0 ? tn_training_start_observers(t) : TN_OK;
 }
 
+/* The init program leaves state without an initializer alone, which is zero in a new run: optimizer state,
+ * and the scratch state that passes values between the programs of an update. */
+static tn_status training_clear_region(tn_training *t, const tn_region *region) {
+  size_t bytes = tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
+  char *path = tn_arena_printf(&t->set.arena, "@%s", region->name);
+  void *zeros = tn_alloc(&t->run->env, bytes + 1);
+  tn_status status = path && zeros ? tn_executor_write(t->executor, path, zeros, bytes) : TN_ENOMEM;
+  tn_release(&t->run->env, zeros);
+  return status;
+}
+
 tn_status tn_training_rewind(tn_training *t) {
   tn_run *run = t->run;
   tn_status status = TN_OK;
+  for (size_t r = 0; r < t->set.map->regions.n; r++)
+    TN_TRY(training_clear_region(t, &t->set.map->regions.v[r]));
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(t->executor, 0));
   t->progress = (tn_progress){.best = NAN, .ended = true};
   if (run->rank == 0)
     status = t->folder && t->saved ? tn_checkpoint_resume(run, t->executor, &t->set, t->folder, &t->progress)
                                    : tn_weights_load_configured(run, t->executor, t->set.map);
+  if (status == TN_OK && run->rank == 0) status = tn_training_move_position(t, false);
   if (status != TN_OK) return status;
   TN_TRY(training_broadcast_state(t));
   return tn_programs_refresh(&t->set, t->executor);

@@ -37,10 +37,11 @@ static tn_status step_check_loss(tn_training *t, const tn_event *event) {
   t->lost_steps_in_a_row = step_is_lost(event) ? t->lost_steps_in_a_row + 1 : 0;
   if (t->lost_steps_in_a_row >= TN_MAX_LOST_STEPS)
     return tn_failf(&t->run->env, TN_ENONFINITE,
-                    "the loss is %g at step %lld, as in the %d steps before, which were skipped", loss,
-                    (long long)event->step, TN_MAX_LOST_STEPS - 1);
+                    "the loss is %s at step %lld, as in the %d steps before, which were skipped",
+                    tn_training_nonfinite_text(loss), (long long)event->step, TN_MAX_LOST_STEPS - 1);
   if (isfinite(loss) || t->lost_steps_in_a_row > 0) return TN_OK;
-  return tn_failf(&t->run->env, TN_ENONFINITE, "the loss is %g at step %lld", loss, (long long)event->step);
+  return tn_failf(&t->run->env, TN_ENONFINITE, "the loss is %s at step %lld",
+                  tn_training_nonfinite_text(loss), (long long)event->step);
 }
 
 /* Adds the sums of all micro-batches. Only the last one counts as a step. */

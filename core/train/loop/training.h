@@ -72,8 +72,18 @@ tn_status tn_training_find_nonfinite(tn_training *t);
 
 /* describe_run.c: starts the observers with the facts about the run; on rank 0. */
 tn_status tn_training_start_observers(tn_training *t);
+/* events.c: "nan", "inf" or "-inf"; the sign of a NaN says nothing. */
+const char *tn_training_nonfinite_text(double value);
 /* Device memory of one device, as planned. */
 int64_t tn_training_planned_bytes(const tn_training *t);
+
+/* position.c: the samples of an update, over all devices and micro-batches. */
+int64_t tn_training_update_samples(const tn_training *t);
+/* The steps of the whole run, from its present position. */
+int64_t tn_training_count_steps(const tn_training *t);
+/* On rank 0: moves the position of a checkpoint that was made with updates or epochs of another length to the
+ * same sample. `remark`: says so (run_differences.h). */
+tn_status tn_training_move_position(tn_training *t, bool remark);
 
 /* steps_per_launch.c: [run] steps_per_launch, or a number for auto from the estimated time of a step. */
 int32_t tn_training_steps_per_launch(const tn_training *t);

@@ -8,7 +8,7 @@ double tn_learning_rate_factor(const tn_settings *settings, int64_t step, int64_
                                int64_t steps_per_epoch) {
   int64_t warmup = settings->schedule.warmup;
   tn_schedule_at at = {sizeof at, step, steps, steps_per_epoch, warmup};
-  double ramp = step < warmup ? (double)(step + 1) / (double)(warmup + 1) : 1.0;
+  double ramp = step < warmup ? ((double)step + 1.0) / ((double)warmup + 1.0) : 1.0;
   return ramp * settings->schedule_kind->factor(settings->schedule_options, &at);
 }
 

@@ -150,6 +150,7 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   plan_report_add_rematerialized(program->cover, *json);
   plan_report_add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
   json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set)));
+  json_object_set_new(*json, "frozen", json_integer(tn_programs_frozen(set)));
   json_object_set_new(*json, "states", plan_report_states(set->map));
   json_object_set_new(*json, "backend", json_string(device->backend->item.name));
   json_object_set_new(*json, "device", json_string(device->target.properties.name));

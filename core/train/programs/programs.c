@@ -106,6 +106,7 @@ static tn_status programs_build_graph(tn_run *run, const tn_program_request *req
                              .ranks = tn_run_ranks(run),
                              .micro_batches = training ? (int32_t)run->settings.optimizer.accumulate : 1,
                              .seed = (uint64_t)run->settings.run.seed,
+                             .frozen = &run->settings.freeze,
                              .training = training,
                              .measured = measured,
                              .prepared = prepared.n > 0 ? &prepared : NULL,
@@ -156,7 +157,7 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
   TN_TRY(tn_refresh_graph(&run->env, run->ops, set->map, &graphs->v[TN_PROGRAM_REFRESH]));
   if (graphs->v[TN_PROGRAM_STEP] || graphs->v[TN_PROGRAM_EVAL])
     TN_TRY(tn_average_statistics_graph(&run->env, run->ops, tn_run_ranks(run), set->map,
-                                       &graphs->v[TN_PROGRAM_AVERAGE]));
+                                       &run->settings.freeze, &graphs->v[TN_PROGRAM_AVERAGE]));
   return tn_init_graph(&run->env, run->ops, (uint64_t)run->settings.run.seed, set->map,
                        &graphs->v[TN_PROGRAM_INIT]);
 }
@@ -197,6 +198,7 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
   tn_program_graphs graphs = {{NULL}};
   memset(set, 0, sizeof *set);
   set->arena = tn_arena_new(&run->env);
+  set->freeze = &run->settings.freeze;
   memcpy(set->loaders, request->loaders, sizeof set->loaders);
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
   tn_status status = tn_state_map_create(&run->env, &set->map);
@@ -231,12 +233,22 @@ void tn_programs_free(tn_run *run, tn_program_set *set) {
   memset(set, 0, sizeof *set);
 }
 
-int64_t tn_programs_parameters(const tn_program_set *set) {
+static bool programs_has_frozen(const tn_program_set *set, const tn_placement *state) {
+  return set->programs[TN_PROGRAM_STEP] != NULL && tn_words_match(set->freeze, state->path);
+}
+
+static int64_t programs_count_parameters(const tn_program_set *set, bool frozen) {
   int64_t count = 0;
-  for (size_t i = 0; i < set->map->states.n; i++)
-    if (set->map->states.v[i].what == TN_STATE_PARAM) count += tn_type_count(&set->map->states.v[i].type);
+  for (size_t i = 0; i < set->map->states.n; i++) {
+    const tn_placement *state = &set->map->states.v[i];
+    if (state->what == TN_STATE_PARAM && state->path[0] != '@' && programs_has_frozen(set, state) == frozen)
+      count += tn_type_count(&state->type);
+  }
   return count;
 }
+
+int64_t tn_programs_parameters(const tn_program_set *set) { return programs_count_parameters(set, false); }
+int64_t tn_programs_frozen(const tn_program_set *set) { return programs_count_parameters(set, true); }
 
 int32_t tn_run_input_slots(const tn_run *run, int32_t steps_per_launch) {
   const tn_data_setting *data = &run->settings.data[TN_SPLIT_TRAIN];

@@ -43,6 +43,7 @@ typedef struct tn_program_set {
   tn_arena arena;
   tn_state_map *map;
   const tn_loader *loaders[2]; /* as requested */
+  const tn_words *freeze;      /* the run's */
   tn_update_info update;
   tn_program *programs[TN_PROGRAMS]; /* NULL: not requested */
   tn_program *list[TN_PROGRAMS];     /* the compiled ones, for the executor */
@@ -68,8 +69,9 @@ tn_status tn_programs_open(tn_run *run, tn_env *env, tn_device *device, const tn
 void tn_programs_free(tn_run *run, tn_program_set *set);
 /* Rebuilds the low-precision copies after parameters were initialized, loaded or written. */
 tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor);
-/* The number of trained parameters. */
+/* The number of trained parameters, and of frozen ones; without STEP all count as trained. */
 int64_t tn_programs_parameters(const tn_program_set *set);
+int64_t tn_programs_frozen(const tn_program_set *set);
 /* The hash of the plans of all programs. */
 uint64_t tn_programs_hash(const tn_program_set *set);
 /* Averages running statistics over ranks, before evaluation and saving; on all ranks at once. Without an

@@ -91,7 +91,7 @@ static tn_status session_build_programs(tn_session *s, const bool wanted[TN_SESS
   for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++)
     if (wanted[i]) request.batch[program_of[i]] = s->batch;
   TN_TRY(tn_run_open_device(s->run, &s->device));
-  if (wanted[TN_SESSION_TRAIN]) TN_TRY(tn_plan_file_read(s->run, &request.choices));
+  if (wanted[TN_SESSION_TRAIN]) TN_TRY(tn_plan_file_read(s->run, s->device, &request.choices));
   s->built = true;
   request.slots = 1;
   return tn_programs_open(s->run, &s->env, s->device, &request, &s->set, &s->executor);

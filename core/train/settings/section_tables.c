@@ -10,7 +10,7 @@ static const tn_option run_rows[] = {
            "stop after so long (90s, 2h); 0: no limit"),
     TN_OPT(tn_run_section, fast_dev_run, TN_OPT_FLAG, "no", NULL,
            "one training and one validation step, nothing saved"),
-    TN_OPT(tn_run_section, threads, TN_OPT_INT, "0", ">= 0",
+    TN_OPT(tn_run_section, threads, TN_OPT_INT, "0", "[0, 65536]",
            "threads for kernels on the host; 0: one per processor"),
     TN_OPT(
         tn_run_section, pin, TN_OPT_TEXT, "no", NULL,
@@ -48,7 +48,9 @@ static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, workers, TN_OPT_INT, "2", "[0, 256]",
            "threads that read and transform samples; 0: no threads"),
     TN_OPT(tn_data_section, prefetch, TN_OPT_INT, "2", "[1, 64]", "batches read ahead"),
-    TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0", "samples in an epoch; 0: all samples"),
+    TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0",
+           "samples in an epoch; 0: all. Fewer than all: in a shuffled epoch others each time, else the same "
+           "ones, drawn by the seed from all over the source"),
     TN_OPT(tn_data_section, transforms, TN_OPT_TEXT, "", NULL, "transforms of a sample before it is batched"),
     TN_OPT(tn_data_section, device_transforms, TN_OPT_TEXT, "auto", NULL,
            "how many of the last transforms the device applies, inside the step: no, a number, or auto: none "
@@ -56,7 +58,7 @@ static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, cache, TN_OPT_TEXT, "auto", NULL,
            "memory for decoded samples, which later epochs do not read again: off, a size, or auto, a "
            "quarter of the available memory"),
-    TN_OPT(tn_data_section, shuffle, TN_OPT_FLAG, "yes", NULL, "another order in every epoch (training)"),
+    TN_OPT(tn_data_section, shuffle, TN_OPT_FLAG, "yes", NULL, "another order in every epoch of training"),
     TN_OPT(tn_data_section, last, TN_OPT_ENUM, "drop", "drop|pad",
            "the short last batch of training: drop it, or pad it with samples of weight 0"),
     TN_OPT_END};
@@ -66,6 +68,9 @@ static const tn_option optimizer_rows[] = {
            "greatest norm of the whole gradient; 0: no limit"),
     TN_OPT(tn_optimizer_section, accumulate, TN_OPT_INT, "1", "[1, 65536]",
            "batches whose gradients are summed before an update; all of them are held at once"),
+    TN_OPT(tn_optimizer_section, freeze, TN_OPT_TEXT, "", NULL,
+           "patterns of parameters that are not trained, such as conv1.*, layer1.*; a batch_norm whose "
+           "parameters are frozen uses its running statistics and keeps them"),
     TN_OPT(tn_optimizer_section, check_finite, TN_OPT_FLAG, "no", NULL,
            "skip updates whose gradients are not finite"),
     TN_OPT_END};
@@ -77,7 +82,7 @@ static const tn_option distributed_rows[] = {
            "communicator between the devices; empty: one that serves the backend"),
     TN_OPT(tn_distributed_section, devices, TN_OPT_TEXT, "1", NULL,
            "how many devices train together, or all"),
-    TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "> 0",
+    TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "(0, 1e8]",
            "how long a rank may keep the others waiting, in a collective, an exchange or at the end after a "
            "failure, before it counts as lost"),
     TN_OPT(tn_distributed_section, bucket, TN_OPT_SIZE, "25MiB", ">= 4",
@@ -88,8 +93,10 @@ static const tn_option distributed_rows[] = {
 static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL, "safetensors file to start from"),
     TN_OPT(tn_weights_section, prefix, TN_OPT_TEXT, "", NULL, "prefix of every name in the file"),
-    TN_OPT(tn_weights_section, ignore, TN_OPT_TEXT, "*.num_batches_tracked", NULL,
-           "patterns of names that may be missing or left over"),
+    TN_OPT(
+        tn_weights_section, ignore, TN_OPT_TEXT, "", NULL,
+        "patterns of names that may be missing, left over or of another shape; *.num_batches_tracked always "
+        "is ignored"),
     TN_OPT_END};
 static const tn_option precision_rows[] = {TN_OPT(tn_policy_section, policy, TN_OPT_TEXT, TN_DEFAULT_POLICY,
                                                   NULL,

@@ -38,6 +38,13 @@ tn_status tn_settings_remove_replaced(tn_env *env, tn_registry *registry, tn_ini
 
 /* Reads a section with one table into the table's struct. */
 tn_status tn_settings_read_section(tn_env *env, tn_ini *ini, const tn_item *table, void *into);
+/* idle_keys.c: keys without effect are errors: in [data.valid], of its own transforms, and in [group.NAME].
+ */
+tn_status tn_settings_check_validation_keys(tn_env *env, tn_ini *ini, const tn_section *valid);
+tn_status tn_settings_check_validation_transforms(tn_env *env, const tn_section *section,
+                                                  const tn_data_setting *data);
+tn_status tn_settings_check_group_keys(tn_env *env, tn_ini *ini, const tn_section *group,
+                                       const tn_optimizer *optimizer);
 /* load_plugins.c: whether an optional plugin of [plugins] load is missing. */
 bool tn_settings_plugin_missing(tn_registry *registry, tn_ini *ini);
 

@@ -63,6 +63,7 @@ static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *secti
   TN_TRY(tn_section_fill(env, ini, section, (tn_options *[]){&match, &options}, 2));
   TN_TRY(tn_section_fill(env, ini, base, (tn_options *[]){&skipped, &options}, 2));
   TN_TRY(tn_section_finish(env, ini, section, section->name, &match));
+  TN_TRY(tn_settings_check_group_keys(env, ini, section, s->optimizer_kind));
   group->where = tn_key_where(ini, section, tn_section_key(section, "match"));
   group->name = section->name + strlen("group.");
   group->match = ((const tn_match_section *)match.data)->match;
@@ -167,8 +168,10 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
   tn_section *base = tn_ini_section(ini, "data"), *own = tn_ini_section(ini, name), *section = NULL;
   tn_options host, source;
   const tn_item *item = NULL;
+  bool validation = tn_text_equal(name, "data.valid");
   tn_key *key = settings_split_key(base, own, "source", &section);
   if (key == NULL) return TN_OK;
+  if (validation) TN_TRY(tn_settings_check_validation_keys(env, ini, own));
   TN_TRY(settings_find_chosen(env, registry, ini, section, "source", TN_SOURCE, key->value, &item));
   data->where = tn_key_where(ini, section, key);
   TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, "source", TN_SOURCE, &tn_table_data, item));
@@ -181,7 +184,7 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
   TN_TRY(tn_section_finish(env, ini, section, name, &source));
   data->given = true;
   data->section = *(const tn_data_section *)host.data;
-  if (tn_text_equal(name, "data.valid") && !(own && tn_section_key(own, "epoch"))) data->section.epoch = 0;
+  if (validation && !(own && tn_section_key(own, "epoch"))) data->section.epoch = 0;
   data->source = (const tn_source *)item;
   data->options = source.data;
   key = settings_split_key(base, own, "cache", &section);
@@ -192,7 +195,8 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
                                          key ? tn_key_where(ini, section, key) : "",
                                          &data->device_transforms));
   key = settings_split_key(base, own, "transforms", &section);
-  return settings_read_transforms(env, registry, ini, section, key, data);
+  TN_TRY(settings_read_transforms(env, registry, ini, section, key, data));
+  return validation && section == own ? tn_settings_check_validation_transforms(env, own, data) : TN_OK;
 }
 
 /* ---- the whole ---- */
@@ -222,6 +226,12 @@ static tn_status settings_read_steps_per_launch(tn_env *env, tn_ini *ini, tn_set
   return TN_OK;
 }
 
+static tn_status settings_check_schedule(tn_env *env, tn_ini *ini, const tn_settings *s) {
+  if (s->schedule_kind->check == NULL) return TN_OK;
+  tn_status status = s->schedule_kind->check(env, s->schedule_options);
+  return tn_wrap(env, status, "%s: [schedule]", tn_settings_where(ini, "schedule", env->record->option));
+}
+
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
   tn_policy_section policy;
   tn_item_choice optimizer = {&tn_table_optimizer, "type", TN_OPTIMIZER, &s->optimizer, NULL, NULL};
@@ -240,8 +250,11 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   TN_TRY(settings_read_choice(env, registry, ini, &precision));
   s->optimizer_kind = (const tn_optimizer *)optimizer.item;
   s->optimizer_options = optimizer.options;
+  s->freeze_where = tn_settings_where(ini, "optimizer", "freeze");
+  TN_TRY(tn_words_split(&ini->arena, s->optimizer.freeze, &s->freeze));
   s->schedule_kind = (const tn_schedule *)schedule.item;
   s->schedule_options = schedule.options;
+  TN_TRY(settings_check_schedule(env, ini, s));
   TN_TRY(settings_read_steps_per_launch(env, ini, s));
   s->precision = (const tn_precision *)precision.item;
   s->precision_options = precision.options;

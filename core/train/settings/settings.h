@@ -56,6 +56,7 @@ typedef struct tn_optimizer_section {
   const char *type;
   double clip;
   int64_t accumulate;
+  const char *freeze;
   int32_t check_finite;
 } tn_optimizer_section;
 
@@ -108,6 +109,8 @@ typedef struct tn_settings {
   tn_backend_section backend;
   tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */
   tn_optimizer_section optimizer;
+  tn_words freeze; /* of optimizer */
+  const char *freeze_where;
   const tn_optimizer *optimizer_kind;
   const void *optimizer_options;
   tn_group_setting *groups; /* without the default group */

@@ -52,7 +52,11 @@ typedef struct tn_run_info {
   int64_t parameters;             /* trained numbers */
   int64_t planned_bytes;          /* device memory of one device, as `tenon plan` says */
   int32_t resumed;                /* 1: the run continues an earlier one */
-  int32_t replayed; /* 1: with the kernels that its plan.json records, where they are installed */
+  int32_t replayed;               /* 1: with the kernels that its plan.json records */
+  /* Lines, with '\n' between: what a resumed run does otherwise than before, "[data] batch = 8 > 16"; what
+   * became of its position; that there was no run to resume. "" */
+  const char *remarks;
+  int64_t frozen; /* numbers of the parameters of [optimizer] freeze */
 } tn_run_info;
 
 typedef struct tn_event {

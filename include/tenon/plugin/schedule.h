@@ -1,7 +1,8 @@
 /* tenon/plugin/schedule.h: a schedule: a factor of the optimizer's lr for each step. The host multiplies it
  * with linear warm-up (`warmup` in [schedule]).
  *
- * Life cycle: factor is a pure function, called on the launching thread once for each step. */
+ * Life cycle: check when a configuration is read -> factor, a pure function, on the launching thread once for
+ * each step. */
 #ifndef TENON_PLUGIN_SCHEDULE_H
 #define TENON_PLUGIN_SCHEDULE_H
 
@@ -20,6 +21,8 @@ typedef struct tn_schedule_at {
 typedef struct tn_schedule {
   tn_item item;
   double (*factor)(const void *options, const tn_schedule_at *at);
+  /* NULL, or refuses options that contradict each other (TN_EINVAL, by tn_fail). */
+  tn_status (*check)(tn_env *env, const void *options);
 } tn_schedule;
 
 TN_END_C

@@ -87,6 +87,29 @@ static void a_learning_rate_that_is_too_high_is_an_overflow(void **state) {
     if (strstr(ways[i], "fp16") == NULL) fails(ways[i], " --set optimizer.lr=1e30", what);
 }
 
+/* Moments overflow before the weights do. No checkpoint has been written, so the search begins with the state
+ * of a new run, whose moments are zero. */
+static void an_overflow_of_moments_is_not_blamed_on_the_first_weights(void **state) {
+  (void)state;
+  file_write("a.ini", plain);
+  for (int i = 0; i < 2; i++) {
+    static const char *const what[3] = {"the loss is ", "op '", "a lower lr or [optimizer] clip may help"};
+    fails(ways[i], " --set optimizer.type=adamw --set optimizer.lr=1e12 --set run.save_every=0", what);
+    assert_null(strstr(program_err, "before the step"));
+    assert_null(strstr(program_err, "initializers"));
+    says("; lr 1e+12 at step ", ways[i]);
+    says(", [optimizer] clip 0 (none), precision fp32; ", ways[i]);
+  }
+}
+
+static void a_loss_that_is_not_finite_is_no_zero_on_the_screen(void **state) {
+  (void)state;
+  file_write("a.ini", plain);
+  assert_int_equal(program_run("train a.ini --output out --set optimizer.lr=1e30"), 76);
+  assert_non_null(strstr(program_out, "loss nan"));
+  assert_null(strstr(program_out, "loss 0 "));
+}
+
 static void a_logarithm_of_zero_is_reported(void **state) {
   (void)state;
   char text[1024];
@@ -107,10 +130,10 @@ static void an_infinite_gradient_is_reported_for_the_step_before_the_loss(void *
   snprintf(text, sizeof text, spoilt, "root");
   file_write("a.ini", text);
   for (int i = 0; i < WAYS; i++) {
-    static const char *const what[3] = {"the loss is", "at step 2: op '", " of layer 'odd'"};
+    static const char *const what[3] = {"the loss is", "at step 2: in step 1, op '", " of layer 'odd'"};
     fails(ways[i], "", what);
   }
-  static const char *const what[3] = {"at step 2: op '", " of layer 'odd'"};
+  static const char *const what[3] = {"at step 2: in step 1, op '", " of layer 'odd'"};
   fails(two_devices, "", what);
 }
 
@@ -219,6 +242,8 @@ int main(void) {
       CASE(a_nan_in_the_data_is_reported_as_the_input),
       CASE(a_nan_of_another_ranks_data_is_found),
       CASE(a_learning_rate_that_is_too_high_is_an_overflow),
+      CASE(an_overflow_of_moments_is_not_blamed_on_the_first_weights),
+      CASE(a_loss_that_is_not_finite_is_no_zero_on_the_screen),
       CASE(a_logarithm_of_zero_is_reported),
       CASE(an_infinite_gradient_is_reported_for_the_step_before_the_loss),
       CASE(weights_that_are_not_finite_never_become_a_checkpoint),

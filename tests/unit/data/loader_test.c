@@ -297,14 +297,54 @@ static void an_endless_source_may_say_how_long_an_epoch_is(void **state) {
   tn_loader_destroy(loader);
 }
 
-static void an_epoch_is_never_longer_than_a_finite_source(void **state) {
+static void an_epoch_longer_than_a_finite_source_is_refused(void **state) {
   (void)state;
   numbers source = {.count = 12};
   tn_loader_options options = options_for(&source);
   options.epoch_samples = 20;
+  refuses(&options, TN_EINVAL, "it has 12 samples, fewer than the 20 of epoch");
+}
+
+/* The indices of an epoch of 20 of 100 samples. */
+static void take_ids(uint64_t seed, int32_t workers, int64_t epoch, int64_t ids[20]) {
+  numbers source = {.count = 100};
+  tn_loader_options options = options_for(&source);
+  options.seed = seed;
+  options.workers = workers;
+  options.training = false;
+  options.pad_last = true;
+  options.epoch_samples = 20;
   tn_loader *loader = make(&options);
-  assert_int_equal(tn_loader_samples(loader), 12);
+  assert_int_equal(tn_loader_start(loader, epoch, 0), TN_OK);
+  for (int b = 0; b < 5; b++) {
+    room r;
+    int64_t samples;
+    assert_int_equal(next(loader, &r, &samples), TN_OK);
+    assert_int_equal(samples, 4);
+    memcpy(ids + 4 * b, r.ids, 4 * sizeof *r.ids);
+  }
   tn_loader_destroy(loader);
+}
+
+/* A source in the order of its classes, 10 samples each: two of each class are taken. */
+static void a_shortened_epoch_has_samples_of_every_class(void **state) {
+  (void)state;
+  int64_t ids[20], others[20];
+  int seen[10] = {0}, first_of_all = 0;
+  take_ids(1, 0, 0, ids);
+  for (int i = 0; i < 20; i++) {
+    assert_true(ids[i] >= 0 && ids[i] < 100 && (i == 0 || ids[i] > ids[i - 1]));
+    seen[ids[i] / 10]++;
+    first_of_all += ids[i] == i;
+  }
+  for (int c = 0; c < 10; c++) assert_int_equal(seen[c], 2);
+  assert_true(first_of_all < 5);
+  for (int32_t workers = 0; workers <= 4; workers += 2) {
+    take_ids(1, workers, 7, others);
+    assert_memory_equal(ids, others, sizeof ids);
+  }
+  take_ids(2, 0, 0, others);
+  assert_memory_not_equal(ids, others, sizeof ids);
 }
 
 static void a_size_that_follows_the_sample_is_asked_for_again(void **state) {
@@ -792,7 +832,8 @@ int main(void) {
       cmocka_unit_test_setup(a_restart_forgets_what_was_pending, start),
       cmocka_unit_test_setup(training_epochs_of_an_endless_source_are_all_fresh, start),
       cmocka_unit_test_setup(an_endless_source_may_say_how_long_an_epoch_is, start),
-      cmocka_unit_test_setup(an_epoch_is_never_longer_than_a_finite_source, start),
+      cmocka_unit_test_setup(an_epoch_longer_than_a_finite_source_is_refused, start),
+      cmocka_unit_test_setup(a_shortened_epoch_has_samples_of_every_class, start),
       cmocka_unit_test_setup(a_size_that_follows_the_sample_is_asked_for_again, start),
       cmocka_unit_test_setup(validation_is_the_same_in_every_epoch, start),
       cmocka_unit_test_setup(a_streaming_source_keeps_its_order_with_any_number_of_workers, start),

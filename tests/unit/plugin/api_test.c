@@ -96,13 +96,14 @@ static tn_val on_counter(tn_build *b, int32_t w) { return (void)b, seen("counter
 static uint64_t on_stream(tn_build *b, const char *use) { return (void)b, seen(use), 1ull << 40; }
 static int32_t on_training(tn_build *b) { return (void)b, seen("training"), 1; }
 static int32_t on_ranks(tn_build *b) { return (void)b, seen("ranks"), 8; }
+static int32_t on_frozen(tn_build *b, const char *name) { return (void)b, seen(name), 1; }
 static tn_status on_status(tn_build *b) { return (void)b, seen("status"), TN_EINVAL; }
 
 static const tn_build_ops build_ops = {
     on_begin,   on_arg,    on_set_int,  on_set_float, on_set_ints, on_set_floats, on_set_text,
     on_end,     on_result, on_type,     on_n_in,      on_in,       on_out,        on_dout,
     on_want,    on_yield,  on_param,    on_state,     on_commit,   on_layer,      on_option_value,
-    on_counter, on_stream, on_training, on_ranks,     on_status};
+    on_counter, on_stream, on_training, on_ranks,     on_status,   on_frozen};
 
 #define ENDS_IN(call, name)      ((call), assert_string_equal(last, name))
 #define GIVES(call, value, name) (assert_int_equal((call), (value)), assert_string_equal(last, name))
@@ -139,6 +140,7 @@ static void the_emitter_goes_to_the_table_of_its_builder(void **state) {
   GIVES(tn_build_training(b), 1, "training");
   GIVES(tn_build_ranks(b), 8, "ranks");
   GIVES(tn_build_status(b), TN_EINVAL, "status");
+  GIVES(tn_build_frozen(b, "weight"), 1, "weight");
   assert_int_equal(calls, (int)(sizeof(tn_build_ops) / sizeof(void (*)(void))));
 }
 

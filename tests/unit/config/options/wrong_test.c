@@ -59,7 +59,7 @@ static const wrong texts[] = {
     {"stride", "99999999999999999999", "stride: 99999999999999999999 does not fit into 64 bits"},
     {"rate", "1", "rate: 1 is out of range, expected [0, 1)"},
     {"rate", "-0.5", "rate: -0.5 is out of range, expected [0, 1)"},
-    {"rate", "nan", "rate: nan is out of range, expected [0, 1)"},
+    {"rate", "nan", "rate: nan is not a finite number, expected one in [0, 1)"},
     {"rate", "1,5", "rate: '1,5' is not a number"},
     {"rate", "0x1p-3", "rate: '0x1p-3' is not a number"},
     {"rate", "1e999", "rate: '1e999' is not a number"},

@@ -131,6 +131,18 @@ static void step_by_epochs_of_unknown_length_stays(void **state) {
   assert_true(tn_learning_rate_factor(&settings, 1000000, -1, -1) == 1.0);
 }
 
+/* The longest counts that an option takes. */
+static void a_warm_up_without_end_and_epochs_without_number_do_not_overflow(void **state) {
+  (void)state;
+  choose("constant", INT64_MAX, NULL, NULL);
+  expect(0, 0x1p-63);
+  expect(99, 100 * 0x1p-63);
+  assert_true(tn_learning_rate_factor(&settings, 0, 100, 10) > 0);
+  choose("step", 0, "every_epochs", "9223372036854775807");
+  expect(0, 1);
+  expect(99, 1);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -145,6 +157,7 @@ int main(void) {
       CASE(step_drops_by_epochs),
       CASE(step_drops_by_steps_where_they_are_given),
       CASE(step_by_epochs_of_unknown_length_stays),
+      CASE(a_warm_up_without_end_and_epochs_without_number_do_not_overflow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

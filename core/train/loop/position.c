@@ -1,0 +1,50 @@
+/* core/train/loop/position.c: the position of a run in its epochs, and the number of its steps. */
+#include <stdio.h>
+
+#include "core/train/checkpoints/run_differences.h"
+#include "core/train/loop/training.h"
+
+int64_t tn_training_update_samples(const tn_training *t) {
+  const tn_settings *s = &t->run->settings;
+  int64_t samples;
+  bool large =
+      __builtin_mul_overflow(s->data[TN_SPLIT_TRAIN].section.batch, s->optimizer.accumulate, &samples);
+  return large ? INT64_MAX : samples;
+}
+
+/* A run with updates of another length than before has taken steps that do not count its epochs: those that
+ * are left do. */
+int64_t tn_training_count_steps(const tn_training *t) {
+  const tn_run_section *run = &t->run->settings.run;
+  const tn_progress *p = &t->progress;
+  int64_t left, steps, end = p->step + 1;
+  if (__builtin_mul_overflow(run->epochs - p->epoch, t->steps_per_epoch, &left) ||
+      __builtin_add_overflow(left, p->step - p->batch, &steps))
+    steps = INT64_MAX;
+  if (run->max_steps > 0 && run->max_steps < steps) steps = run->max_steps;
+  return run->fast_dev_run && steps > end ? end : steps;
+}
+
+static tn_status position_remark(tn_training *t, int64_t before, int64_t then, int64_t now) {
+  const tn_progress *p = &t->progress;
+  int64_t seen = before * then, again = seen - p->batch * now;
+  if (p->batch >= t->steps_per_epoch)
+    return tn_run_remark(t->run, "epoch %lld has no samples left: it had taken %lld", (long long)p->epoch + 1,
+                         (long long)seen);
+  char twice[64] = "";
+  if (again > 0) snprintf(twice, sizeof twice, "; %lld samples come a second time", (long long)again);
+  return tn_run_remark(t->run, "epoch %lld goes on at update %lld of %lld, behind %lld of its samples%s",
+                       (long long)p->epoch + 1, (long long)p->batch + 1, (long long)t->steps_per_epoch,
+                       (long long)(p->batch * now), twice);
+}
+
+tn_status tn_training_move_position(tn_training *t, bool remark) {
+  tn_progress *p = &t->progress;
+  int64_t before = p->batch, now = tn_training_update_samples(t),
+          then = p->update_samples > 0 ? p->update_samples : now, samples;
+  if (before == 0 || (then == now && before <= t->steps_per_epoch)) return TN_OK;
+  if (__builtin_mul_overflow(before, then, &samples)) samples = INT64_MAX;
+  p->batch = samples / now;
+  if (p->batch > t->steps_per_epoch) p->batch = t->steps_per_epoch;
+  return remark ? position_remark(t, before, then, now) : TN_OK;
+}

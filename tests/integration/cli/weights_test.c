@@ -1,0 +1,81 @@
+/* [weights]: names that are ignored, and keys without effect. */
+#include "configs.h"
+#include <stdlib.h>
+
+#include "tensors.h"
+
+static const char first[] = "a/noise/checkpoints/last/model.safetensors",
+                  second[] = "b/noise/checkpoints/last/model.safetensors";
+
+static void says(const char *text) {
+  if (strstr(program_err, text) == NULL) fail_msg("expected '%s', it said: %s", text, program_err);
+}
+
+/* The file with a counter as PyTorch's batch_norm has it, written into the header's padding or a copy. */
+static void add_counter(const char *from, const char *to) {
+  size_t n;
+  uint64_t header;
+  const char *bytes = file_read(from, &n);
+  memcpy(&header, bytes, sizeof header);
+  json_t *json = json_loadb(bytes + 8, (size_t)header, 0, NULL);
+  size_t data = n - 8 - (size_t)header;
+  json_object_set_new(json, "bn.num_batches_tracked",
+                      json_pack("{s:s, s:[], s:[I,I]}", "dtype", "I64", "shape", "data_offsets",
+                                (json_int_t)data, (json_int_t)(data + 8)));
+  char *text = json_dumps(json, JSON_COMPACT);
+  uint64_t length = (strlen(text) + 7) / 8 * 8;
+  static char out[1 << 16];
+  assert_true(8 + length + data + 8 < sizeof out);
+  memcpy(out, &length, 8);
+  memset(out + 8, ' ', (size_t)length);
+  memcpy(out + 8, text, strlen(text));
+  memcpy(out + 8 + length, bytes + 8 + header, data);
+  memset(out + 8 + length + data, 0, 8);
+  file_write_bytes(to, out, (size_t)(8 + length + data + 8));
+  json_decref(json);
+  free(text);
+}
+
+static void a_pattern_keeps_the_counters_ignored(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --output a --set run.max_steps=1"), 0);
+  add_counter(first, "w.safetensors");
+  const char *run = "train noise.ini --set run.max_steps=1 --weights w.safetensors";
+  assert_int_equal(program_run("%s", run), 0);
+  assert_int_equal(program_run("%s --set weights.ignore=fc9.*", run), 0);
+}
+
+/* A head of other classes: the body is read, the head begins anew. */
+static void an_ignored_name_may_have_another_shape(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --output a --set run.max_steps=5"), 0);
+  char *text = file_read("noise.ini", &(size_t){0}), *four = strstr(text, "fc2: linear(4)");
+  memcpy(four, "fc2: linear(7)", 14);
+  file_write("seven.ini", text);
+  const char *run = "train seven.ini --output b --set run.max_steps=0 --set run.epochs=0 --weights";
+  assert_int_equal(program_run("%s %s", run, first), 65);
+  says("'fc2.weight' is F32[4, 16], the model's f32[7, 16]; [weights] prefix or ignore may help");
+  assert_int_equal(program_run("%s %s --set weights.ignore=fc2.* --verbose", run, first), 0);
+  says("'fc2.weight' is F32[4, 16], the model's f32[7, 16]: the model keeps its own");
+  assert_true(tensor_distance(first, second, "fc1.weight") == 0);
+}
+
+static void keys_without_a_file_are_refused(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --set weights.prefix=net."), 65);
+  says("--set weights.prefix: [weights] prefix has no effect without file; set it, or give --weights FILE");
+  assert_int_equal(program_run("train noise.ini --set weights.ignore=fc2.*"), 65);
+  says("[weights] ignore has no effect without file");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_pattern_keeps_the_counters_ignored, program_open, program_close),
+      cmocka_unit_test_setup_teardown(an_ignored_name_may_have_another_shape, program_open, program_close),
+      cmocka_unit_test_setup_teardown(keys_without_a_file_are_refused, program_open, program_close),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
