@@ -1,11 +1,12 @@
 /* core/conformance/plugin.c: cases for a plugin: its ops are drawn from their schemas, its kernels from their
- * patterns. */
+ * patterns, its other items as items/ has it. */
 #include <string.h>
 
 #include "core/compile/kernels/catalog.h"
-#include "core/conformance/trial/finite_differences.h"
+#include "core/conformance/items/items.h"
 #include "core/conformance/cases/schema_case.h"
 #include "core/conformance/suite.h"
+#include "tenon/plugin/layer.h"
 
 static bool is_from_plugin(const tn_suite *suite, const tn_entry *entry) {
   return strcmp(entry->plugin, suite->options->plugin) == 0 ||
@@ -14,27 +15,13 @@ static bool is_from_plugin(const tn_suite *suite, const tn_entry *entry) {
 
 /* ---- ops ---- */
 
-/* Checks the gradient rule of an op by finite differences. The core's own rules have tests of their own. */
-static tn_status check_gradient_rule(tn_suite *suite, const tn_case *c) {
-  int64_t first = suite->filter.draw < 0 ? 0 : suite->filter.draw;
-  int64_t end = suite->filter.draw < 0 ? suite->draws : first + 1;
-  for (int64_t draw = first; draw < end && !suite->broken; draw++) {
-    const tn_trial trial = {c, TN_F64, draw, true};
-    tn_verdict verdict;
-    if (!tn_suite_selects(suite, &trial)) continue;
-    TN_TRY(tn_finite_differences_run(&suite->site, &trial, &verdict));
-    TN_TRY(tn_suite_record(suite, &trial, &verdict));
-  }
-  return TN_OK;
-}
-
 static tn_status run_plugin_op(tn_suite *suite, const tn_entry *entry) {
   const tn_op_def *def = NULL;
   tn_case c = {entry->item->name, tn_schema_emit, TN_FILL_ANY, TN_CASE_NUMBERS};
   TN_TRY(tn_op_table_find(suite->site.ops, suite->env, entry->item->name, &def));
   for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
     if (tn_schema_accepts(def, dtype)) TN_TRY(tn_suite_run_dtype(suite, &c, dtype));
-  return tn_schema_accepts(def, TN_F64) ? check_gradient_rule(suite, &c) : TN_OK;
+  return tn_schema_accepts(def, TN_F64) ? tn_suite_run_differences(suite, &c) : TN_OK;
 }
 
 static tn_status run_ops(tn_suite *suite, bool *any) {
@@ -106,14 +93,49 @@ static tn_status run_kernels(tn_suite *suite, bool *any) {
   return status;
 }
 
+/* ---- layers, optimizers, policies, sources, transforms ---- */
+
+typedef struct item_kind {
+  uint32_t kind;
+  const char *name;
+  tn_status (*run)(tn_suite *suite, const tn_entry *entry, const char *item);
+} item_kind;
+
+static const item_kind item_kinds[] = {{TN_LAYER, "layer", tn_layer_cases},
+                                       {TN_OPTIMIZER, "optimizer", tn_optimizer_cases},
+                                       {TN_PRECISION, "precision", tn_policy_cases},
+                                       {TN_SOURCE, "source", tn_source_cases},
+                                       {TN_TRANSFORM, "transform", tn_transform_cases}};
+
+static const char *item_kind_name(const item_kind *kind, const tn_item *item) {
+  static const char *const roles[] = {"layer", "loss", "metric"};
+  return kind->kind == TN_LAYER ? roles[((const tn_layer_kind *)(const void *)item)->role] : kind->name;
+}
+
+static tn_status run_items(tn_suite *suite, const item_kind *kind, bool *any) {
+  const tn_entry *entries;
+  int32_t n;
+  TN_TRY(tn_registry_list(suite->site.registry, suite->env, kind->kind, &entries, &n));
+  for (int32_t i = 0; i < n; i++) {
+    if (!is_from_plugin(suite, &entries[i])) continue;
+    *any = true;
+    const tn_item *item = entries[i].item;
+    const char *name = tn_arena_printf(&suite->arena, "%s:%s", item_kind_name(kind, item), item->name);
+    if (name == NULL) return TN_ENOMEM;
+    TN_TRY(kind->run(suite, &entries[i], name));
+  }
+  return TN_OK;
+}
+
 tn_status tn_suite_run_plugin(tn_suite *suite) {
   bool any = false;
   TN_TRY(run_ops(suite, &any));
   TN_TRY(run_kernels(suite, &any));
+  for (size_t i = 0; i < sizeof item_kinds / sizeof *item_kinds; i++)
+    TN_TRY(run_items(suite, &item_kinds[i], &any));
   if (any) return TN_OK;
-  return tn_failf(
-      suite->env, TN_EINVAL,
-      "plugin '%s' has no op and no kernel for this device; expected the name or the file of an opened "
-      "plugin that has",
-      suite->options->plugin);
+  return tn_failf(suite->env, TN_EINVAL,
+                  "plugin '%s' has nothing that is tested on this device: no op, kernel, layer, optimizer, "
+                  "precision policy, source or transform; expected the name or the file of an opened plugin",
+                  suite->options->plugin);
 }

@@ -49,6 +49,7 @@ tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *gi
   tn_vec_free(suite.env, &suite.failed);
   tn_vec_free(suite.env, &suite.unsupported);
   tn_vec_free(suite.env, &suite.kernels);
+  tn_vec_free(suite.env, &suite.counts);
   tn_arena_free(&suite.arena);
   return status;
 }

@@ -519,7 +519,7 @@ AT(tn_observer, open, 48);
 AT(tn_observer, event, 56);
 AT(tn_observer, close, 64);
 
-ITEM(tn_op, 96);
+ITEM(tn_op, 104);
 AT(tn_op, schema, 40);
 AT(tn_op, flags, 48);
 AT(tn_op, op_class, 52);
@@ -528,6 +528,7 @@ AT(tn_op, decompose, 64);
 AT(tn_op, grad, 72);
 AT(tn_op, cost, 80);
 AT(tn_op, formula, 88);
+AT(tn_op, domain, 96);
 
 ITEM(tn_optimizer, 56);
 AT(tn_optimizer, granularity, 40);

@@ -3,11 +3,7 @@
 #include <string.h>
 
 #include "core/config/options/option_value.h"
-
-typedef struct option_range {
-  double low, high;
-  bool low_open, high_open;
-} option_range;
+#include "core/config/options/range.h"
 
 /* Reads a bound of a range; bounds are short, like "1e-12" or "65536". */
 static bool range_read_number(const char *text, size_t n, double *value) {
@@ -24,7 +20,7 @@ static bool range_read_number(const char *text, size_t n, double *value) {
 }
 
 /* "> 0", ">= 1", "< 2", "<= 3" */
-static bool range_read_bound(const char *text, option_range *range) {
+static bool range_read_bound(const char *text, tn_range *range) {
   bool open = text[1] != '=';
   const char *number = text + (open ? 1 : 2);
   if (*text == '>') {
@@ -36,7 +32,7 @@ static bool range_read_bound(const char *text, option_range *range) {
 }
 
 /* "[0, 1)" */
-static bool range_read_interval(const char *text, option_range *range) {
+static bool range_read_interval(const char *text, tn_range *range) {
   const char *comma = strchr(text, ',');
   size_t n = strlen(text);
   if (comma == NULL || (text[n - 1] != ']' && text[n - 1] != ')')) return false;
@@ -47,14 +43,14 @@ static bool range_read_interval(const char *text, option_range *range) {
          range->low <= range->high;
 }
 
-static bool range_read(const char *text, option_range *range) {
-  *range = (option_range){.low = -INFINITY, .high = INFINITY};
+bool tn_range_read(const char *text, tn_range *range) {
+  *range = (tn_range){.low = -INFINITY, .high = INFINITY};
   if (*text == '>' || *text == '<') return range_read_bound(text, range);
   return (*text == '[' || *text == '(') && range_read_interval(text, range);
 }
 
 /* A NaN is outside every range. */
-static bool range_holds(const option_range *range, double x) {
+static bool range_holds(const tn_range *range, double x) {
   bool above = range->low_open ? x > range->low : x >= range->low;
   bool below = range->high_open ? x < range->high : x <= range->high;
   return above && below;
@@ -75,7 +71,7 @@ static bool range_words_valid(const char *words) {
 }
 
 bool tn_option_range_valid(const tn_option *option) {
-  option_range range;
+  tn_range range;
   if (option->type == TN_OPT_ENUM) return option->range != NULL && range_words_valid(option->range);
   if (option->range == NULL) return true;
   if (option->type == TN_OPT_TEXT) return range_words_valid(option->range);
@@ -83,7 +79,7 @@ bool tn_option_range_valid(const tn_option *option) {
   case TN_FIELD_I64:
   case TN_FIELD_F64:
   case TN_FIELD_INTS:
-  case TN_FIELD_FLOATS: return range_read(option->range, &range);
+  case TN_FIELD_FLOATS: return tn_range_read(option->range, &range);
   default: return false; /* flags, dtypes, paths and initializers take no range */
   }
 }
@@ -106,10 +102,10 @@ static tn_status range_check_word(const void *handle, const tn_option *option, c
 }
 
 tn_status tn_option_check(const void *handle, const tn_option *option, const tn_option_value *value) {
-  option_range range;
+  tn_range range;
   if (option->range == NULL || option->type == TN_OPT_ENUM) return TN_OK;
   if (option->type == TN_OPT_TEXT) return range_check_word(handle, option, value->text);
-  if (!range_read(option->range, &range))
+  if (!tn_range_read(option->range, &range))
     return tn_failf(handle, TN_EABI, "%s: the range '%s' cannot be read", option->name, option->range);
   switch (tn_option_type_of(option)->field) {
   case TN_FIELD_I64:
