@@ -1,5 +1,6 @@
 /* core/conformance/plugin.c: cases for a plugin: its ops are drawn from their schemas, its kernels from their
  * patterns, its other items as items/ has it. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/compile/kernels/catalog.h"
@@ -57,7 +58,10 @@ static tn_status run_pattern(tn_suite *suite, const tn_catalog_kernel *k) {
   tn_pattern_case pc = {.c = {.op = k->entry->item->name, .emit = tn_pattern_emit, .forward_only = !whole},
                         .pattern = k->pattern,
                         .first = tn_case_find(k->pattern->nodes[0].op)};
-  if (whole && pc.first != NULL) pc.c.variance = pc.first->variance;
+  if (whole && pc.first != NULL) {
+    pc.c.variance = pc.first->variance;
+    pc.c.special = tn_case_takes_special(pc.first);
+  }
   for (int32_t dtype = TN_F16; dtype <= TN_F64; dtype++)
     if (accepts_dtype(k, dtype)) TN_TRY(tn_suite_run_dtype(suite, &pc.c, dtype));
   return TN_OK;
@@ -127,8 +131,43 @@ static tn_status run_items(tn_suite *suite, const item_kind *kind, bool *any) {
   return TN_OK;
 }
 
+/* Whether the plugin has the item that a line of the settings names, "source:idx.images=x". */
+static tn_status find_item_of_line(const tn_suite *suite, const char *line, size_t n, bool *found) {
+  const tn_entry *entries;
+  int32_t many;
+  for (size_t k = 0; k < sizeof item_kinds / sizeof *item_kinds; k++) {
+    TN_TRY(tn_registry_list(suite->site.registry, suite->env, item_kinds[k].kind, &entries, &many));
+    for (int32_t i = 0; i < many; i++) {
+      char label[128];
+      int wide = snprintf(label, sizeof label, "%s:%s.", item_kind_name(&item_kinds[k], entries[i].item),
+                          entries[i].item->name);
+      if (is_from_plugin(suite, &entries[i]) && wide > 0 && (size_t)wide < n &&
+          strncmp(line, label, (size_t)wide) == 0)
+        *found = true;
+    }
+  }
+  return TN_OK;
+}
+
+/* Every line of the settings names an item of the plugin, so that none is ignored. */
+static tn_status check_settings(const tn_suite *suite) {
+  for (const char *line = suite->site.settings; line != NULL && *line != '\0';) {
+    size_t n = strcspn(line, "\n");
+    bool found = false;
+    TN_TRY(find_item_of_line(suite, line, n, &found));
+    if (!found)
+      return tn_failf(suite->env, TN_EINVAL,
+                      "'%.*s' names no item of the plugin; expected KIND:NAME.OPTION=VALUE, as in "
+                      "source:idx.images=FILE",
+                      (int)n, line);
+    line += n + (line[n] == '\n');
+  }
+  return TN_OK;
+}
+
 tn_status tn_suite_run_plugin(tn_suite *suite) {
   bool any = false;
+  TN_TRY(check_settings(suite));
   TN_TRY(run_ops(suite, &any));
   TN_TRY(run_kernels(suite, &any));
   for (size_t i = 0; i < sizeof item_kinds / sizeof *item_kinds; i++)

@@ -236,7 +236,7 @@ AT(tn_api, parallel, 256);
 AT(tn_api, field, 264);
 AT(tn_api, make_folder, 272);
 
-SIZED(tn_conformance_options, 72);
+SIZED(tn_conformance_options, 80);
 AT(tn_conformance_options, only, 8);
 AT(tn_conformance_options, plugin, 16);
 AT(tn_conformance_options, unsupported, 24);
@@ -245,6 +245,7 @@ AT(tn_conformance_options, say, 40);
 AT(tn_conformance_options, user, 48);
 AT(tn_conformance_options, begin, 56);
 AT(tn_conformance_options, uncaptured, 64);
+AT(tn_conformance_options, settings, 72);
 
 SIZED(tn_context_options, 56);
 AT(tn_context_options, realloc, 8);

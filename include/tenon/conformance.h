@@ -42,6 +42,9 @@ typedef struct tn_conformance_options {
   /* Called with the name of each case before it runs, which identifies a case that hangs; may be NULL. */
   void (*begin)(void *user, const char *name);
   int32_t uncaptured; /* 1: no capture, as with [backend] capture = no */
+  /* With `plugin`: options of its items, a line each: "source:idx.images=/data/images". Paths are relative to
+   * the current folder. NULL: defaults, and for a required option a value in its range. */
+  const char *settings;
 } tn_conformance_options;
 
 /* Runs the suite on a device (tensor.h), on the calling thread; the device is not used elsewhere meanwhile.

@@ -129,6 +129,21 @@ static void a_wrong_kernel_for_negative_numbers_is_found(void **state) {
   assert_passes("right_swish");
 }
 
+static void an_op_states_its_domain(void **state) {
+  (void)state;
+  json_t *report = report_of("wrong_domain");
+  assert_finds(report, "test_log/f64/", "state it in tn_op.domain");
+  json_decref(report);
+  assert_passes("right_domain");
+}
+
+static void special_numbers_are_drawn(void **state) {
+  (void)state;
+  json_t *report = report_of("wrong_bits"); /* its relu makes NaN to 0 */
+  assert_finds(report, "wrong_relu/f32/", "the reference has nan");
+  json_decref(report);
+}
+
 static void a_layer_with_a_wrong_gradient_is_found(void **state) {
   (void)state;
   json_t *report = report_of("wrong_layer");
@@ -152,6 +167,23 @@ static void a_source_that_depends_on_the_worker_is_found(void **state) {
   assert_finds(report, "source:test_noise/workers", "as in the first reading");
   json_decref(report);
   assert_passes("right_source");
+}
+
+/* The option of an item is not ignored, neither where its name is wrong nor where its value is. */
+static void options_of_items_are_set(void **state) {
+  (void)state;
+  static const char *const examples[][2] = {{"source:test_nois.x=1", "'source:test_nois.x=1' names no item"},
+                                            {"test_noise", "'test_noise' names no item of the plugin"}};
+  char error[512];
+  for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+    tn_conformance_options wanted = {.plugin = "wrong", .settings = examples[i][0]};
+    assert_null(run("cpu", "", WRONG_FOLDER "/right_source.so", &wanted, error));
+    if (!strstr(error, examples[i][1])) fail_msg("'%s' does not say '%s'", error, examples[i][1]);
+  }
+  tn_conformance_options wanted = {.plugin = "wrong", .settings = "source:test_noise.volume=1"};
+  json_t *report = run("cpu", "", WRONG_FOLDER "/right_source.so", &wanted, error);
+  assert_finds(report, "source:test_noise/samples", "volume");
+  json_decref(report);
 }
 
 /* Each check of an item fails for an item that is wrong in what it looks at. */
@@ -289,9 +321,12 @@ int main(void) {
       cmocka_unit_test(a_wrong_gradient_rule_is_found),
       cmocka_unit_test(a_wrong_gradient_of_negative_numbers_is_found),
       cmocka_unit_test(a_wrong_kernel_for_negative_numbers_is_found),
+      cmocka_unit_test(an_op_states_its_domain),
+      cmocka_unit_test(special_numbers_are_drawn),
       cmocka_unit_test(a_layer_with_a_wrong_gradient_is_found),
       cmocka_unit_test(an_optimizer_that_reads_beyond_its_slots_is_found),
       cmocka_unit_test(a_source_that_depends_on_the_worker_is_found),
+      cmocka_unit_test(options_of_items_are_set),
       cmocka_unit_test(every_check_of_items_can_fail),
       cmocka_unit_test(a_check_of_an_item_can_be_run_alone),
       cmocka_unit_test(a_variance_that_lost_its_digits_is_found_where_sums_are_not_declared),

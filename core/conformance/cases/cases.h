@@ -51,6 +51,8 @@ typedef struct tn_draw {
   bool large;    /* shapes beyond the tiles and vectors of kernels, too large for finite differences */
   int64_t draw;
   int32_t style;                   /* TN_STYLE_... of operands that are drawn from domains */
+  const char *settings;            /* of the site */
+  bool special;                    /* operands of cases of the core have special numbers, too */
   bool exact;                      /* for finite differences: nothing is rounded */
   tn_val results[TN_CASE_RESULTS]; /* of a use that is not one node; 0 results: those of the node */
   int32_t n_results;
@@ -73,6 +75,7 @@ typedef struct tn_case {
   bool wide_gradient;
   int32_t variance; /* the number of the result that is the variance of result 0; 0: there is none */
   int64_t draws;    /* at most; 0: those of the suite */
+  bool special;     /* a kernel for one op that takes special numbers */
 } tn_case;
 
 /* Each ends with a NULL op. */
@@ -80,6 +83,8 @@ extern const tn_case tn_pointwise_cases[], tn_fill_cases[], tn_reduce_cases[], t
     tn_norm_cases[], tn_loss_cases[], tn_movement_cases[], tn_update_cases[];
 /* All tables; ends with NULL. */
 extern const tn_case *const tn_case_tables[];
+/* Whether a case is of the core, and its results are defined for special numbers, element by element. */
+bool tn_case_takes_special(const tn_case *c);
 /* The case of an op of the core, or NULL. */
 const tn_case *tn_case_find(const char *op);
 

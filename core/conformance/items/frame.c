@@ -35,11 +35,49 @@ static tn_status item_require(tn_draw *d, tn_options *options, const tn_option *
   return tn_options_set_text(d->graph->env, options, option->name, text);
 }
 
-tn_status tn_item_options(tn_draw *d, const tn_item *item, const void **data) {
+static bool item_is_line_of(const char *label, const char *line, size_t n) {
+  size_t label_bytes = strlen(label);
+  return n > label_bytes && memcmp(line, label, label_bytes) == 0 && line[label_bytes] == '.';
+}
+
+bool tn_item_is_set(const tn_draw *d, const char *label) {
+  for (const char *line = d->settings; line != NULL && *line != '\0';) {
+    size_t n = strcspn(line, "\n");
+    if (item_is_line_of(label, line, n)) return true;
+    line += n + (line[n] == '\n');
+  }
+  return false;
+}
+
+/* One line of the settings, "source:idx.images=/data/x". */
+static tn_status item_set_line(tn_draw *d, tn_options *options, const char *label, const char *line,
+                               size_t n) {
+  size_t label_bytes = strlen(label);
+  if (!item_is_line_of(label, line, n)) return TN_OK;
+  char *name = tn_arena_printf(&d->graph->arena, "%.*s", (int)(n - label_bytes - 1), line + label_bytes + 1);
+  char *value = name != NULL ? strchr(name, '=') : NULL;
+  if (name == NULL) return TN_ENOMEM;
+  if (value == NULL)
+    return tn_failf(d->graph->env, TN_EINVAL, "%.*s: expected KIND:NAME.OPTION=VALUE", (int)n, line);
+  *value = '\0';
+  return tn_options_set_text(d->graph->env, options, name, value + 1);
+}
+
+static tn_status item_set_lines(tn_draw *d, tn_options *options, const char *label) {
+  for (const char *line = d->settings; line != NULL && *line != '\0';) {
+    size_t n = strcspn(line, "\n");
+    TN_TRY(item_set_line(d, options, label, line, n));
+    line += n + (line[n] == '\n');
+  }
+  return TN_OK;
+}
+
+tn_status tn_item_options(tn_draw *d, const tn_item *item, const char *label, const void **data) {
   tn_options options;
   TN_TRY(tn_options_start(d->graph->env, &d->graph->arena, item, &options));
+  TN_TRY(item_set_lines(d, &options, label));
   for (int64_t i = 0; tn_options_at(item, i) != NULL; i++)
-    if (tn_options_at(item, i)->default_text == NULL)
+    if (tn_options_at(item, i)->default_text == NULL && !options.given[i])
       TN_TRY(item_require(d, &options, tn_options_at(item, i)));
   *data = options.data;
   return TN_OK;

@@ -30,8 +30,11 @@ typedef struct tn_item_use {
   const char *scope; /* names of the layers around a nested one, "fc1." */
 } tn_item_use;
 
-/* The options of an item in the draw's graph: the defaults, and a value in its range for a required one. */
-tn_status tn_item_options(tn_draw *d, const tn_item *item, const void **options);
+/* The options of an item in the draw's graph: those of d->settings for `label`, "source:idx", then the
+ * defaults, and a value in its range for a required one. */
+tn_status tn_item_options(tn_draw *d, const tn_item *item, const char *label, const void **options);
+/* Whether d->settings has an option for `label`. */
+bool tn_item_is_set(const tn_draw *d, const char *label);
 /* A frame that answers the calls of the item; inputs, yields and training are the caller's to set. */
 tn_build_frame tn_item_frame(tn_item_use *use);
 /* Calls `build` of a layer with n inputs. The first failure sticks in the builder. */

@@ -71,7 +71,7 @@ static tn_status layer_use(tn_draw *d, const tn_item_case *ic, tn_val *first) {
   int32_t n;
   draw_layer_inputs(d, kind, inputs, &n);
   for (int32_t i = 0; i < n; i++) in[i] = tn_draw_domain(d, inputs[i].type, inputs[i].domain);
-  TN_TRY(tn_item_options(d, ic->item, &options));
+  TN_TRY(tn_item_options(d, ic->item, ic->c.op, &options));
   TN_TRY(tn_item_build_layer(&use, ic->item, options, d->draw / 2 % 2 == 1, in, n, yielded));
   if (kind->role != TN_LAYER_PLAIN) TN_TRY(layer_check_measure(d, yielded));
   for (int32_t i = 0; i < TN_ITEM_YIELDS && yielded[i] != 0 && d->n_results < TN_CASE_RESULTS; i++)

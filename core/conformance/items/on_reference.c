@@ -26,7 +26,10 @@ static void item_run_fill(tn_item_run *run, int64_t draw) {
 }
 
 tn_status tn_item_run_open(const tn_trial_site *site, const tn_item_case *c, int64_t draw, tn_item_run *run) {
-  *run = (tn_item_run){.d = {.rng = tn_rng_at((uint64_t)draw, STREAM_SHAPES), .dtype = TN_F32, .draw = draw}};
+  *run = (tn_item_run){.d = {.rng = tn_rng_at((uint64_t)draw, STREAM_SHAPES),
+                             .dtype = TN_F32,
+                             .settings = site->settings,
+                             .draw = draw}};
   TN_TRY(tn_graph_create(site->env, site->ops, &run->d.graph));
   TN_TRY(tn_builder_create(run->d.graph, &run->builder));
   run->d.b = tn_builder_handle(run->builder);

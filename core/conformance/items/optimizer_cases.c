@@ -14,6 +14,7 @@ enum { SCHEDULED = 8 };
 typedef struct optimizer_use {
   tn_item_use use; /* first: the context of its frame's calls */
   const tn_optimizer *optimizer;
+  const char *label; /* "optimizer:lion" */
   const void *options;
   tn_type type;
   tn_optimizer_roles roles;
@@ -117,7 +118,7 @@ static tn_status optimizer_emit_updates(optimizer_use *u) {
   tn_draw *d = u->use.d;
   int32_t updates = 1 + (int32_t)(d->draw % TN_OPTIMIZER_UPDATES);
   tn_val param, now;
-  TN_TRY(tn_item_options(d, u->use.item, &u->options));
+  TN_TRY(tn_item_options(d, u->use.item, u->label, &u->options));
   u->type = optimizer_draw_type(d, u->optimizer);
   u->roles.param = d->n_inputs;
   param = tn_draw_domain(d, u->type, tn_domain_any());
@@ -135,6 +136,7 @@ tn_val tn_optimizer_emit(tn_draw *d, const tn_case *c) {
   optimizer_use u = {
       .use = {.d = d, .registry = ic->registry, .item = ic->item, .from_initial = true, .scope = ""},
       .optimizer = (const tn_optimizer *)(const void *)ic->item,
+      .label = c->op,
       .roles = {.lr = -1, .gradient = {-1, -1, -1}}};
   if (d->style == TN_STYLE_SPECIAL) d->style = TN_STYLE_ORDINARY;
   tn_status status = optimizer_emit_updates(&u);

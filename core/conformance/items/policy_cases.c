@@ -51,8 +51,8 @@ static tn_status check_dtypes(tn_check *check) {
   int32_t n;
   tn_graph *graph = NULL;
   TN_TRY(tn_graph_create(suite->env, suite->site.ops, &graph));
-  tn_draw d = {.graph = graph};
-  tn_status status = tn_item_options(&d, check->entry->item, &options);
+  tn_draw d = {.graph = graph, .settings = suite->site.settings};
+  tn_status status = tn_item_options(&d, check->entry->item, check->item, &options);
   if (status == TN_OK) status = tn_registry_list(suite->site.registry, suite->env, TN_OP, &ops, &n);
   for (int32_t i = 0; status == TN_OK && i < n; i++) {
     const tn_op_def *def;
@@ -71,6 +71,7 @@ enum { OVERFLOWS = 40, PATIENCE = 20000 };
 typedef struct policy_scale {
   tn_item_run run;
   tn_item_use use;
+  const char *label; /* "precision:mixed" */
   double *state[TN_ITEM_STATES], *finite;
 } policy_scale;
 
@@ -92,7 +93,7 @@ static tn_status policy_emit(policy_scale *s, const tn_precision *policy) {
   const void *options;
   tn_val scale = 0, finite = tn_graph_input(s->run.d.graph, "finite", &flag);
   s->use = (tn_item_use){.d = &s->run.d, .item = &policy->item, .scope = ""};
-  TN_TRY(tn_item_options(&s->run.d, &policy->item, &options));
+  TN_TRY(tn_item_options(&s->run.d, &policy->item, s->label, &options));
   tn_build_frame frame = tn_item_frame(&s->use);
   frame.yielded = &scale;
   frame.n_yield = 1;
@@ -174,7 +175,7 @@ static tn_status policy_recover(tn_check *check, policy_scale *s, double low) {
 }
 
 static tn_status check_scale(tn_check *check) {
-  policy_scale s = {.finite = NULL};
+  policy_scale s = {.label = check->item, .run.d.settings = check->suite->site.settings};
   double low = 0;
   tn_status status = policy_open(check, &s);
   if (status == TN_OK && s.use.n_states > 0) status = policy_overflow(check, &s, &low);

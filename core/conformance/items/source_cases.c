@@ -268,17 +268,17 @@ static tn_status source_with_samples(tn_check *check, source_look *look) {
   source_sample *samples = tn_arena_alloc(&check->suite->arena, SAMPLES * sizeof *samples);
   if (samples == NULL) return TN_ENOMEM;
   TN_TRY(tn_graph_create(suite->env, suite->site.ops, &graph));
-  tn_draw d = {.graph = graph};
+  tn_draw d = {.graph = graph, .settings = suite->site.settings};
   source_open o = {.self = NULL};
-  tn_status status = tn_item_options(&d, check->entry->item, &options);
+  tn_status status = tn_item_options(&d, check->entry->item, check->item, &options);
   if (status == TN_OK) status = source_begin(check, options, TN_SPLIT_TRAIN, &o);
-  if (status != TN_OK && status != TN_ENOMEM && o.self == NULL) {
-    snprintf(check->lacking, sizeof check->lacking, "it does not open with its default options: %s",
+  if (status == TN_OK && check->wrong[0] == '\0') status = source_read_first(check, &o, samples);
+  if (status == TN_OK && check->wrong[0] == '\0') status = look(check, &o, options, samples);
+  if (status != TN_OK && status != TN_ENOMEM && o.self == NULL && !tn_item_is_set(&d, check->item)) {
+    snprintf(check->lacking, sizeof check->lacking,
+             "it does not open with its default options, set others (--set %s.OPTION=VALUE): %s", check->item,
              tn_error_text(suite->env));
     status = TN_OK;
-  } else if (status == TN_OK && check->wrong[0] == '\0') {
-    status = source_read_first(check, &o, samples);
-    if (status == TN_OK && check->wrong[0] == '\0') status = look(check, &o, options, samples);
   }
   source_end(check, &o);
   tn_graph_destroy(graph);

@@ -281,9 +281,16 @@ static tn_status transform_run_check(tn_check *check, tn_status (*look)(transfor
   if (u == NULL) return TN_ENOMEM;
   *u = (transform_use){.check = check, .transform = (const tn_transform *)(const void *)check->entry->item};
   TN_TRY(tn_graph_create(suite->env, suite->site.ops, &graph));
-  tn_draw d = {.graph = graph};
-  tn_status status = tn_item_options(&d, check->entry->item, &u->options);
-  if (status == TN_OK) status = transform_with_fields(u, look);
+  tn_draw d = {.graph = graph, .settings = suite->site.settings};
+  tn_status status = tn_item_options(&d, check->entry->item, check->item, &u->options);
+  if (status == TN_OK) {
+    status = transform_with_fields(u, look);
+  } else if (status != TN_ENOMEM && !tn_item_is_set(&d, check->item)) {
+    snprintf(check->lacking, sizeof check->lacking,
+             "a required option is unknown, set it (--set %s.OPTION=VALUE): %s", check->item,
+             tn_error_text(suite->env));
+    status = TN_OK;
+  }
   tn_graph_destroy(graph);
   return status;
 }

@@ -83,6 +83,7 @@ static tn_status make_difference_graph(difference_trial *p) {
                    .dtype = t->dtype,
                    .draw = t->draw,
                    .exact = true,
+                   .settings = p->site->settings,
                    .style = t->draw % 4 == 3 ? TN_STYLE_WIDE : TN_STYLE_ORDINARY};
   TN_TRY(tn_graph_create(p->site->env, p->site->ops, &p->d.graph));
   TN_TRY(tn_builder_create(p->d.graph, &p->builder));

@@ -101,6 +101,8 @@ static tn_status make_trial_graph(trial_run *s) {
                    .dtype = t->dtype,
                    .draw = t->draw,
                    .style = trial_style(t),
+                   .settings = site->settings,
+                   .special = trial_style(t) == TN_STYLE_SPECIAL && tn_case_takes_special(t->c),
                    .large = t->draw % TN_TRIAL_DRAWS < LARGE_DRAWS,
                    .dying = t->draw % 2 == 1};
   TN_TRY(tn_graph_create(site->env, site->ops, &s->d.graph));
@@ -193,13 +195,21 @@ static tn_status add_variants(trial_run *s, const char *output, tn_hull *hull) {
   return TN_OK;
 }
 
+static void judge_special_element(trial_run *s, const char *output, const tn_hull *hull, int64_t i,
+                                  double found) {
+  double expected = tn_reference_output(s->reference, output, NULL)[i];
+  if (hull->low[i] > hull->high[i])
+    trial_judge(s, TN_VERDICT_FAILED, "%s[%lld] is %.9g, the reference has nan", output, (long long)i, found);
+  else
+    trial_judge(s, TN_VERDICT_FAILED,
+                "%s[%lld] is %.9g, the reference has %.9g; rounding of the operands explains %.9g to %.9g",
+                output, (long long)i, found, expected, hull->low[i], hull->high[i]);
+}
+
 static void compare_with_hull(trial_run *s, const char *output, const tn_hull *hull, const double *found) {
-  const double *expected = tn_reference_output(s->reference, output, NULL);
   for (int64_t i = 0; i < tn_type_count(&hull->type) && trial_is_undecided(s); i++)
     if (!tn_hull_accepts(hull, i, found[i], s->tolerance))
-      trial_judge(s, TN_VERDICT_FAILED,
-                  "%s[%lld] is %.9g, the reference has %.9g; rounding of the operands explains %.9g to %.9g",
-                  output, (long long)i, found[i], expected[i], hull->low[i], hull->high[i]);
+      judge_special_element(s, output, hull, i, found[i]);
 }
 
 static tn_status compare_special_output(trial_run *s, const char *output) {

@@ -43,6 +43,41 @@ static void refused_schema(const char *schema, const char *text) {
   refused(&op, text);
 }
 
+static tn_op op_with_domain(const char *domain) {
+  tn_op op = op_with("(x:T, index:i64, table:T) -> (y:T); T in f32 f64");
+  op.domain = domain;
+  return op;
+}
+
+static void operands_know_their_domains(void **state) {
+  (void)state;
+  tn_op op = op_with_domain("x > 0; index [0, table.-2)");
+  const tn_operand_def *in = def_of(&op)->operands;
+  assert_true(in[0].has_domain && in[0].domain.low == 0 && in[0].domain.low_open);
+  assert_int_equal(in[0].below, -1);
+  assert_true(in[1].has_domain && in[1].domain.low == 0 && in[1].domain.high_open && !in[1].domain.low_open);
+  assert_int_equal(in[1].below, 2);
+  assert_int_equal(in[1].axis, -2);
+  assert_false(in[2].has_domain);
+}
+
+static void a_domain_that_cannot_be_read_is_refused(void **state) {
+  (void)state;
+  static const char *const examples[][2] = {
+      {"z > 0", "op probe: domain \"z > 0\": 'z > 0': expected the name of an operand and a range"},
+      {"x", "expected a range such as > 0"},
+      {"x > 0, table > 0", "expected a range such as > 0"},
+      {"index [0, shelf.0)", "expected a range such as > 0"},
+      {"index [0, table.)", "expected a range such as > 0"},
+      {"index [0, table.0", "expected a range such as > 0"},
+      {"x [1, 0]", "expected a range such as > 0"},
+      {"x > 0; ; table > 0", "expected the name of an operand and a range"}};
+  for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+    tn_op op = op_with_domain(examples[i][0]);
+    refused(&op, examples[i][1]);
+  }
+}
+
 static void operands_know_their_marks_and_types(void **state) {
   (void)state;
   tn_op op = op_with(
@@ -129,6 +164,8 @@ static void a_formula_is_checked_when_the_op_is_first_met(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(operands_know_their_marks_and_types, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(operands_know_their_domains, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_domain_that_cannot_be_read_is_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(an_op_may_have_no_operands_or_no_results, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_wrong_schema_is_refused_with_the_column, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_descriptor_that_contradicts_itself_is_refused, set_up, tear_down),
