@@ -181,8 +181,8 @@ static int conformance_run_device(tn_device *device, const cli_args *args, const
 
 static int conformance_wrong_set(const conformance_settings *s, const char *set) {
   fprintf(stderr,
-          "tenon conformance: --set %s: expected OPTION=VALUE or backend.%s.OPTION=VALUE, "
-          "backend.capture=yes|no or, for an item of a plugin, KIND:NAME.OPTION=VALUE; a run has no other "
+          "tenon conformance: --set %s: expected OPTION=VALUE or backend.%s.OPTION=VALUE, or "
+          "backend.capture=yes|no, or KIND:NAME.OPTION=VALUE for an item of a plugin; a run has no other "
           "keys here\n",
           set, s->backend);
   return CLI_USAGE;

@@ -89,6 +89,16 @@ static void transform_compare(transform_use *u, int32_t sample, const uint8_t *f
   }
 }
 
+/* The sample again, after another one, with other bytes around it and in the memory of its result. */
+static tn_status transform_apply_again(transform_use *u, int32_t sample) {
+  tn_env *env = u->check->suite->env;
+  TN_TRY(transform_apply(u, BATCH - 1 - sample, PATTERN, &u->scratch));
+  if (tn_guarded_new(env, &u->from[sample], tn_type_bytes(&u->in), OTHERWISE_AROUND) == NULL)
+    return TN_ENOMEM;
+  transform_fill(u, sample);
+  return transform_apply(u, sample, OTHER_PATTERN, &u->scratch);
+}
+
 static tn_status transform_check_sample(transform_use *u, int32_t sample) {
   tn_env *env = u->check->suite->env;
   tn_scratch fresh = {NULL, 0};
@@ -100,11 +110,7 @@ static tn_status transform_check_sample(transform_use *u, int32_t sample) {
   uint8_t *first = tn_alloc(env, u->to[sample].bytes + 1);
   if (first == NULL) return TN_ENOMEM;
   memcpy(first, tn_guarded_data(&u->to[sample]), u->to[sample].bytes);
-  TN_TRY(transform_apply(u, BATCH - 1 - sample, PATTERN, &u->scratch));
-  if (tn_guarded_new(env, &u->from[sample], tn_type_bytes(&u->in), OTHERWISE_AROUND) == NULL)
-    return TN_ENOMEM;
-  transform_fill(u, sample);
-  status = transform_apply(u, sample, OTHER_PATTERN, &u->scratch);
+  status = transform_apply_again(u, sample);
   if (status == TN_OK) transform_compare(u, sample, first);
   tn_release(env, first);
   return status;

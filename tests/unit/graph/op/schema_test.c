@@ -1,4 +1,6 @@
 /* Op schemas and the consistency of descriptors. */
+#include <stdio.h>
+
 #include "tests/unit/graph/rig.h"
 
 #include "core/graph/op/schema.h"
@@ -63,18 +65,24 @@ static void operands_know_their_domains(void **state) {
 
 static void a_domain_that_cannot_be_read_is_refused(void **state) {
   (void)state;
-  static const char *const examples[][2] = {
-      {"z > 0", "op probe: domain \"z > 0\": 'z > 0': expected the name of an operand and a range"},
-      {"x", "expected a range such as > 0"},
-      {"x > 0, table > 0", "expected a range such as > 0"},
-      {"index [0, shelf.0)", "expected a range such as > 0"},
-      {"index [0, table.)", "expected a range such as > 0"},
-      {"index [0, table.0", "expected a range such as > 0"},
-      {"x [1, 0]", "expected a range such as > 0"},
-      {"x > 0; ; table > 0", "expected the name of an operand and a range"}};
+  static const char name[] = "the name of an operand and a range, as in \"x > 0\"",
+                    range[] = "a range such as > 0, [0, 1) or [0, x.0) behind the name";
+  static const struct {
+    const char *domain, *entry, *expected;
+  } examples[] = {{"z > 0", "z > 0", name},
+                  {"x > 0; ; table > 0", "", name},
+                  {"x", "x", range},
+                  {"x > 0, table > 0", "x > 0, table > 0", range},
+                  {"index [0, shelf.0)", "index [0, shelf.0)", range},
+                  {"index [0, table.)", "index [0, table.)", range},
+                  {"index [0, table.0", "index [0, table.0", range},
+                  {"x [1, 0]", "x [1, 0]", range}};
   for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
-    tn_op op = op_with_domain(examples[i][0]);
-    refused(&op, examples[i][1]);
+    char text[256];
+    tn_op op = op_with_domain(examples[i].domain);
+    snprintf(text, sizeof text, "op probe: domain \"%s\": '%s': expected %s", examples[i].domain,
+             examples[i].entry, examples[i].expected);
+    refused(&op, text);
   }
 }
 
