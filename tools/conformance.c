@@ -151,8 +151,18 @@ static void conformance_start_timer(const cli_args *args) {
 
 /* ---- the command ---- */
 
+/* The options of a backend from --set, and whether launches are captured. */
+typedef struct conformance_settings {
+  const char *backend;
+  char options[4096]; /* "devices=2;" */
+  size_t n;
+  char items[4096]; /* options of items of the plugin, a line each: "source:idx.images=x" */
+  size_t n_items;
+  bool uncaptured;
+} conformance_settings;
+
 static int conformance_run_device(tn_device *device, const cli_args *args, const char *plugin,
-                                  const char *unsupported, bool uncaptured) {
+                                  const char *unsupported, const conformance_settings *s) {
   char *text = NULL;
   tn_conformance_options options = {.struct_size = sizeof options,
                                     .only = args->only,
@@ -161,42 +171,44 @@ static int conformance_run_device(tn_device *device, const cli_args *args, const
                                     .draws = args->draws,
                                     .say = args->json || args->quiet ? NULL : conformance_print_failure,
                                     .begin = conformance_begin_case,
-                                    .uncaptured = uncaptured};
+                                    .uncaptured = s->uncaptured,
+                                    .settings = s->n_items > 0 ? s->items : NULL};
   conformance_start_timer(args);
   tn_status status = tn_conformance_run(device, &options, &text);
   alarm(0);
   return status == TN_OK ? conformance_finish(device, args, text) : cli_fail(device, status);
 }
 
-/* The options of a backend from --set, and whether launches are captured. */
-typedef struct conformance_settings {
-  const char *backend;
-  char options[4096]; /* "devices=2;" */
-  size_t n;
-  bool uncaptured;
-} conformance_settings;
-
 static int conformance_wrong_set(const conformance_settings *s, const char *set) {
   fprintf(stderr,
           "tenon conformance: --set %s: expected OPTION=VALUE or backend.%s.OPTION=VALUE, or "
-          "backend.capture=yes|no; a run has no other keys here\n",
+          "backend.capture=yes|no, or KIND:NAME.OPTION=VALUE for an item of a plugin; a run has no other "
+          "keys here\n",
           set, s->backend);
   return CLI_USAGE;
 }
 
-static int conformance_add_option(conformance_settings *s, const char *option) {
-  int added = snprintf(s->options + s->n, sizeof s->options - s->n, "%s;", option);
-  if (added < 0 || (size_t)added >= sizeof s->options - s->n) {
-    fprintf(stderr, "tenon: --set: too much text for options of a backend\n");
+/* Appends an option and a mark behind it to a text. */
+static int conformance_append(char *text, size_t room, size_t *n, const char *option, char mark) {
+  int added = snprintf(text + *n, room - *n, "%s%c", option, mark);
+  if (added < 0 || (size_t)added >= room - *n) {
+    fprintf(stderr, "tenon: --set: more text than the %zu bytes for options\n", room);
     return CLI_USAGE;
   }
-  s->n += (size_t)added;
+  *n += (size_t)added;
   return CLI_OK;
 }
 
-/* "devices=2", "backend.acme.devices=2" or "backend.capture=no" */
+static int conformance_add_option(conformance_settings *s, const char *option) {
+  return conformance_append(s->options, sizeof s->options, &s->n, option, ';');
+}
+
+/* "devices=2", "backend.acme.devices=2", "backend.capture=no" or, for an item of the plugin,
+ * "source:idx.images=x" */
 static int conformance_apply_set(conformance_settings *s, const char *set) {
   size_t key = strcspn(set, "="), name = strlen(s->backend);
+  if (memchr(set, ':', key) != NULL)
+    return conformance_append(s->items, sizeof s->items, &s->n_items, set, '\n');
   if (memchr(set, '.', key) == NULL) return conformance_add_option(s, set);
   if (strcmp(set, "backend.capture=no") == 0 || strcmp(set, "backend.capture=yes") == 0) {
     s->uncaptured = set[key + 1] == 'n';
@@ -225,7 +237,7 @@ static int conformance_run(tn_context *context, const cli_args *args) {
   tn_status status = plugin ? tn_context_load(context, plugin) : TN_OK;
   if (plugin && realpath(plugin, path)) plugin = path;
   if (status == TN_OK) status = tn_device_open(context, s.backend, (int32_t)args->device, s.options, &device);
-  code = status == TN_OK ? conformance_run_device(device, args, plugin, unsupported, s.uncaptured)
+  code = status == TN_OK ? conformance_run_device(device, args, plugin, unsupported, &s)
                          : cli_fail(context, status);
   tn_device_close(device);
   free(unsupported);

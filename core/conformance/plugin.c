@@ -1,11 +1,13 @@
 /* core/conformance/plugin.c: cases for a plugin: its ops are drawn from their schemas, its kernels from their
- * patterns. */
+ * patterns, its other items as items/ has it. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/compile/kernels/catalog.h"
-#include "core/conformance/trial/finite_differences.h"
+#include "core/conformance/items/items.h"
 #include "core/conformance/cases/schema_case.h"
 #include "core/conformance/suite.h"
+#include "tenon/plugin/layer.h"
 
 static bool is_from_plugin(const tn_suite *suite, const tn_entry *entry) {
   return strcmp(entry->plugin, suite->options->plugin) == 0 ||
@@ -14,27 +16,13 @@ static bool is_from_plugin(const tn_suite *suite, const tn_entry *entry) {
 
 /* ---- ops ---- */
 
-/* Checks the gradient rule of an op by finite differences. The core's own rules have tests of their own. */
-static tn_status check_gradient_rule(tn_suite *suite, const tn_case *c) {
-  int64_t first = suite->filter.draw < 0 ? 0 : suite->filter.draw;
-  int64_t end = suite->filter.draw < 0 ? suite->draws : first + 1;
-  for (int64_t draw = first; draw < end && !suite->broken; draw++) {
-    const tn_trial trial = {c, TN_F64, draw, true};
-    tn_verdict verdict;
-    if (!tn_suite_selects(suite, &trial)) continue;
-    TN_TRY(tn_finite_differences_run(&suite->site, &trial, &verdict));
-    TN_TRY(tn_suite_record(suite, &trial, &verdict));
-  }
-  return TN_OK;
-}
-
 static tn_status run_plugin_op(tn_suite *suite, const tn_entry *entry) {
   const tn_op_def *def = NULL;
   tn_case c = {entry->item->name, tn_schema_emit, TN_FILL_ANY, TN_CASE_NUMBERS};
   TN_TRY(tn_op_table_find(suite->site.ops, suite->env, entry->item->name, &def));
   for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
     if (tn_schema_accepts(def, dtype)) TN_TRY(tn_suite_run_dtype(suite, &c, dtype));
-  return tn_schema_accepts(def, TN_F64) ? check_gradient_rule(suite, &c) : TN_OK;
+  return tn_schema_accepts(def, TN_F64) ? tn_suite_run_differences(suite, &c) : TN_OK;
 }
 
 static tn_status run_ops(tn_suite *suite, bool *any) {
@@ -70,7 +58,10 @@ static tn_status run_pattern(tn_suite *suite, const tn_catalog_kernel *k) {
   tn_pattern_case pc = {.c = {.op = k->entry->item->name, .emit = tn_pattern_emit, .forward_only = !whole},
                         .pattern = k->pattern,
                         .first = tn_case_find(k->pattern->nodes[0].op)};
-  if (whole && pc.first != NULL) pc.c.variance = pc.first->variance;
+  if (whole && pc.first != NULL) {
+    pc.c.variance = pc.first->variance;
+    pc.c.special = tn_case_takes_special(pc.first);
+  }
   for (int32_t dtype = TN_F16; dtype <= TN_F64; dtype++)
     if (accepts_dtype(k, dtype)) TN_TRY(tn_suite_run_dtype(suite, &pc.c, dtype));
   return TN_OK;
@@ -106,14 +97,84 @@ static tn_status run_kernels(tn_suite *suite, bool *any) {
   return status;
 }
 
+/* ---- layers, optimizers, policies, sources, transforms ---- */
+
+typedef struct item_kind {
+  uint32_t kind;
+  const char *name;
+  tn_status (*run)(tn_suite *suite, const tn_entry *entry, const char *item);
+} item_kind;
+
+static const item_kind item_kinds[] = {{TN_LAYER, "layer", tn_layer_cases},
+                                       {TN_OPTIMIZER, "optimizer", tn_optimizer_cases},
+                                       {TN_PRECISION, "precision", tn_policy_cases},
+                                       {TN_SOURCE, "source", tn_source_cases},
+                                       {TN_TRANSFORM, "transform", tn_transform_cases}};
+
+static const char *item_kind_name(const item_kind *kind, const tn_item *item) {
+  static const char *const roles[] = {"layer", "loss", "metric"};
+  return kind->kind == TN_LAYER ? roles[((const tn_layer_kind *)(const void *)item)->role] : kind->name;
+}
+
+static tn_status run_items(tn_suite *suite, const item_kind *kind, bool *any) {
+  const tn_entry *entries;
+  int32_t n;
+  TN_TRY(tn_registry_list(suite->site.registry, suite->env, kind->kind, &entries, &n));
+  for (int32_t i = 0; i < n; i++) {
+    if (!is_from_plugin(suite, &entries[i])) continue;
+    *any = true;
+    const tn_item *item = entries[i].item;
+    const char *name = tn_arena_printf(&suite->arena, "%s:%s", item_kind_name(kind, item), item->name);
+    if (name == NULL) return TN_ENOMEM;
+    TN_TRY(kind->run(suite, &entries[i], name));
+  }
+  return TN_OK;
+}
+
+/* Whether the plugin has the item that a line of the settings names, "source:idx.images=x". */
+static tn_status find_item_of_line(const tn_suite *suite, const char *line, size_t n, bool *found) {
+  const tn_entry *entries;
+  int32_t many;
+  for (size_t k = 0; k < sizeof item_kinds / sizeof *item_kinds; k++) {
+    TN_TRY(tn_registry_list(suite->site.registry, suite->env, item_kinds[k].kind, &entries, &many));
+    for (int32_t i = 0; i < many; i++) {
+      char label[128];
+      int wide = snprintf(label, sizeof label, "%s:%s.", item_kind_name(&item_kinds[k], entries[i].item),
+                          entries[i].item->name);
+      if (is_from_plugin(suite, &entries[i]) && wide > 0 && (size_t)wide < n &&
+          strncmp(line, label, (size_t)wide) == 0)
+        *found = true;
+    }
+  }
+  return TN_OK;
+}
+
+/* Every line of the settings names an item of the plugin, so that none is ignored. */
+static tn_status check_settings(const tn_suite *suite) {
+  for (const char *line = suite->site.settings; line != NULL && *line != '\0';) {
+    size_t n = strcspn(line, "\n");
+    bool found = false;
+    TN_TRY(find_item_of_line(suite, line, n, &found));
+    if (!found)
+      return tn_failf(suite->env, TN_EINVAL,
+                      "'%.*s' names no item of the plugin; expected KIND:NAME.OPTION=VALUE, as in "
+                      "source:idx.images=FILE",
+                      (int)n, line);
+    line += n + (line[n] == '\n');
+  }
+  return TN_OK;
+}
+
 tn_status tn_suite_run_plugin(tn_suite *suite) {
   bool any = false;
+  TN_TRY(check_settings(suite));
   TN_TRY(run_ops(suite, &any));
   TN_TRY(run_kernels(suite, &any));
+  for (size_t i = 0; i < sizeof item_kinds / sizeof *item_kinds; i++)
+    TN_TRY(run_items(suite, &item_kinds[i], &any));
   if (any) return TN_OK;
-  return tn_failf(
-      suite->env, TN_EINVAL,
-      "plugin '%s' has no op and no kernel for this device; expected the name or the file of an opened "
-      "plugin that has",
-      suite->options->plugin);
+  return tn_failf(suite->env, TN_EINVAL,
+                  "plugin '%s' has nothing that is tested on this device: no op, kernel, layer, optimizer, "
+                  "precision policy, source or transform; expected the name or the file of an opened plugin",
+                  suite->options->plugin);
 }

@@ -22,7 +22,11 @@ tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *gi
   *json = NULL;
   TN_TRY(TN_READ_STRUCT(device, tn_conformance_options, only, given, &all));
   tn_suite suite = {.env = &device->env, .options = options, .arena = tn_arena_new(&device->env)};
-  suite.site = (tn_trial_site){&device->env, device->use->context->registry, device->use->ops, device};
+  suite.site = (tn_trial_site){.env = &device->env,
+                               .registry = device->use->context->registry,
+                               .ops = device->use->ops,
+                               .device = device};
+  suite.site.settings = options->settings;
   suite.bits = TN_HASH_START;
   suite.draws = options->draws > 0        ? options->draws
                 : options->plugin != NULL ? TN_PLUGIN_DRAWS
@@ -38,6 +42,7 @@ tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *gi
   tn_vec_free(suite.env, &suite.failed);
   tn_vec_free(suite.env, &suite.unsupported);
   tn_vec_free(suite.env, &suite.kernels);
+  tn_vec_free(suite.env, &suite.counts);
   tn_arena_free(&suite.arena);
   return status;
 }

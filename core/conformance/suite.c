@@ -2,6 +2,7 @@
 #include "core/conformance/suite.h"
 
 #include "core/conformance/device/device_cases.h"
+#include "core/conformance/trial/finite_differences.h"
 
 static tn_status run_trial(tn_suite *suite, const tn_trial *t) {
   const tn_trial_watch watch = {tn_suite_count_launch, suite};
@@ -15,14 +16,37 @@ static tn_status run_trial(tn_suite *suite, const tn_trial *t) {
   return verdict.what == TN_VERDICT_FAILED ? tn_suite_check_device(suite, name) : TN_OK;
 }
 
+/* The draws of a case: `first` to `end` - 1. */
+static void choose_draws(const tn_suite *suite, const tn_case *c, int64_t *first, int64_t *end) {
+  int64_t draws = c->draws > 0 && c->draws < suite->draws ? c->draws : suite->draws;
+  *first = suite->filter.draw < 0 ? 0 : suite->filter.draw;
+  *end = suite->filter.draw < 0 ? draws : *first + 1;
+}
+
 tn_status tn_suite_run_dtype(tn_suite *suite, const tn_case *c, int32_t dtype) {
-  int64_t first = suite->filter.draw < 0 ? 0 : suite->filter.draw;
-  int64_t end = suite->filter.draw < 0 ? suite->draws : first + 1;
+  int64_t first, end;
+  choose_draws(suite, c, &first, &end);
   for (int64_t draw = first; draw < end; draw++)
     for (int32_t gradient = 0; gradient <= tn_dtype_is_float(dtype); gradient++) {
       tn_trial t = {c, dtype, draw, gradient == 1};
       TN_TRY(run_trial(suite, &t));
     }
+  return TN_OK;
+}
+
+tn_status tn_suite_run_differences(tn_suite *suite, const tn_case *c) {
+  int64_t first, end;
+  choose_draws(suite, c, &first, &end);
+  for (int64_t draw = first; draw < end && !suite->broken; draw++) {
+    const tn_trial trial = {c, TN_F64, draw, true};
+    tn_verdict verdict;
+    if (!tn_suite_selects(suite, &trial)) continue;
+    const char *name = tn_suite_trial_name(suite, &trial);
+    if (name == NULL) return TN_ENOMEM;
+    tn_suite_begin(suite, name);
+    TN_TRY(tn_finite_differences_run(&suite->site, &trial, &verdict));
+    TN_TRY(tn_suite_record(suite, &trial, &verdict));
+  }
   return TN_OK;
 }
 

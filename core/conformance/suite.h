@@ -6,6 +6,8 @@
 
 /* All selected trials of one case in one dtype, with gradients for float types. */
 tn_status tn_suite_run_dtype(tn_suite *suite, const tn_case *c, int32_t dtype);
+/* Compares the gradient of a case with finite differences, in f64. */
+tn_status tn_suite_run_differences(tn_suite *suite, const tn_case *c);
 /* The device's own cases, then those of the core's ops. */
 tn_status tn_suite_run_core(tn_suite *suite);
 /* The ops and kernels of options->plugin. */

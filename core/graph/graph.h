@@ -200,6 +200,9 @@ typedef struct tn_build_frame {
                   int32_t n);
   tn_val (*option_value)(tn_build *b, void *context, const char *option);
   tn_val (*state)(tn_build *b, void *context, const char *name, const tn_type *type, const char *init);
+  /* Of tn_build_param and tn_build_counter; NULL: as without a frame. */
+  tn_val (*param)(tn_build *b, void *context, const char *name, const tn_type *type, const char *init);
+  tn_val (*counter)(tn_build *b, void *context, int32_t which);
   void (*commit)(tn_build *b, void *context, tn_val state, tn_val now);
   /* the full path of a parameter or state; NULL: prefix.name. Returns NULL when memory ran out. */
   const char *(*path)(void *context, const char *name);

@@ -237,7 +237,7 @@ AT(tn_api, field, 264);
 AT(tn_api, make_folder, 272);
 AT(tn_api, frozen, 280);
 
-SIZED(tn_conformance_options, 72);
+SIZED(tn_conformance_options, 80);
 AT(tn_conformance_options, only, 8);
 AT(tn_conformance_options, plugin, 16);
 AT(tn_conformance_options, unsupported, 24);
@@ -246,6 +246,7 @@ AT(tn_conformance_options, say, 40);
 AT(tn_conformance_options, user, 48);
 AT(tn_conformance_options, begin, 56);
 AT(tn_conformance_options, uncaptured, 64);
+AT(tn_conformance_options, settings, 72);
 
 SIZED(tn_context_options, 56);
 AT(tn_context_options, realloc, 8);
@@ -524,7 +525,7 @@ AT(tn_observer, open, 48);
 AT(tn_observer, event, 56);
 AT(tn_observer, close, 64);
 
-ITEM(tn_op, 96);
+ITEM(tn_op, 104);
 AT(tn_op, schema, 40);
 AT(tn_op, flags, 48);
 AT(tn_op, op_class, 52);
@@ -533,6 +534,7 @@ AT(tn_op, decompose, 64);
 AT(tn_op, grad, 72);
 AT(tn_op, cost, 80);
 AT(tn_op, formula, 88);
+AT(tn_op, domain, 96);
 
 ITEM(tn_optimizer, 56);
 AT(tn_optimizer, granularity, 40);

@@ -22,7 +22,7 @@ check() {
   done <"$scratch/again"
 }
 
-for plugin in wrong_sum wrong_border wrong_gradient wrong_declines; do
+for plugin in wrong_sum wrong_border wrong_gradient wrong_declines wrong_layer wrong_optimizer wrong_source; do
   why=$(check "$plugin" 8)
   if [ -z "$why" ]; then
     echo "case ok: $plugin is found again"

@@ -79,6 +79,153 @@ static void a_wrong_gradient_rule_is_found(void **state) {
   finds("wrong_gradient", "the gradient rule gives");
 }
 
+/* ---- plugins that are wrong in one thing, and right without it ---- */
+
+static json_t *report_of(const char *plugin) {
+  char file[512], error[512] = "";
+  snprintf(file, sizeof file, WRONG_FOLDER "/%s.so", plugin);
+  tn_conformance_options wanted = {.plugin = "wrong"};
+  json_t *report = run("cpu", "", file, &wanted, error);
+  if (!report) fail_msg("%s", error);
+  return report;
+}
+
+/* A failure of a case that begins with `name` says `expected`. */
+static void assert_finds(const json_t *report, const char *name, const char *expected) {
+  const json_t *list = json_object_get(report, "failed"), *one;
+  const char *other = "nothing";
+  size_t i;
+  json_array_foreach(list, i, one) {
+    const char *reason = json_string_value(json_object_get(one, "reason"));
+    if (strncmp(json_string_value(json_object_get(one, "case")), name, strlen(name)) != 0) continue;
+    if (strstr(reason, expected)) return;
+    other = reason;
+  }
+  fail_msg("%s: expected '%s', found: %s", name, expected, other);
+}
+
+static void assert_passes(const char *plugin) {
+  json_t *report = report_of(plugin);
+  const json_t *first = json_array_get(json_object_get(report, "failed"), 0);
+  if (first) fail_msg("%s: %s", plugin, json_string_value(json_object_get(first, "reason")));
+  assert_true(json_integer_value(json_object_get(report, "passed")) > 0);
+  json_decref(report);
+}
+
+static void a_wrong_gradient_of_negative_numbers_is_found(void **state) {
+  (void)state;
+  json_t *report = report_of("wrong_elu");
+  assert_finds(report, "test_elu/f64/", "the gradient rule gives d loss / d x0[");
+  assert_finds(report, "test_elu/f64/", "at -");
+  json_decref(report);
+  assert_passes("right_elu");
+}
+
+static void a_wrong_kernel_for_negative_numbers_is_found(void **state) {
+  (void)state;
+  json_t *report = report_of("wrong_swish");
+  assert_finds(report, "test_swish/f32/", "is 12345, the reference has -");
+  json_decref(report);
+  assert_passes("right_swish");
+}
+
+static void an_op_states_its_domain(void **state) {
+  (void)state;
+  json_t *report = report_of("wrong_domain");
+  assert_finds(report, "test_log/f64/", "state it in tn_op.domain");
+  json_decref(report);
+  assert_passes("right_domain");
+}
+
+static void special_numbers_are_drawn(void **state) {
+  (void)state;
+  json_t *report = report_of("wrong_bits"); /* its relu makes NaN to 0 */
+  assert_finds(report, "wrong_relu/f32/", "the reference has nan");
+  json_decref(report);
+}
+
+static void a_layer_with_a_wrong_gradient_is_found(void **state) {
+  (void)state;
+  json_t *report = report_of("wrong_layer");
+  assert_finds(report, "layer:test_bend/f64/", "finite differences give");
+  json_decref(report);
+  assert_passes("right_layer");
+}
+
+static void an_optimizer_that_reads_beyond_its_slots_is_found(void **state) {
+  (void)state;
+  json_t *report = report_of("wrong_optimizer");
+  assert_finds(report, "optimizer:test_blocks/f32/", "a kernel reads beyond an operand");
+  json_decref(report);
+  assert_passes("right_optimizer");
+}
+
+static void a_source_that_depends_on_the_worker_is_found(void **state) {
+  (void)state;
+  json_t *report = report_of("wrong_source");
+  assert_finds(report, "source:test_noise/workers", "from another worker");
+  assert_finds(report, "source:test_noise/workers", "as in the first reading");
+  json_decref(report);
+  assert_passes("right_source");
+}
+
+/* The option of an item is not ignored, neither where its name is wrong nor where its value is. */
+static void options_of_items_are_set(void **state) {
+  (void)state;
+  static const char *const examples[][2] = {{"source:test_nois.x=1", "'source:test_nois.x=1' names no item"},
+                                            {"test_noise", "'test_noise' names no item of the plugin"}};
+  char error[512];
+  for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+    tn_conformance_options wanted = {.plugin = "wrong", .settings = examples[i][0]};
+    assert_null(run("cpu", "", WRONG_FOLDER "/right_source.so", &wanted, error));
+    if (!strstr(error, examples[i][1])) fail_msg("'%s' does not say '%s'", error, examples[i][1]);
+  }
+  tn_conformance_options wanted = {.plugin = "wrong", .settings = "source:test_noise.volume=1"};
+  json_t *report = run("cpu", "", WRONG_FOLDER "/right_source.so", &wanted, error);
+  assert_finds(report, "source:test_noise/samples", "volume");
+  json_decref(report);
+}
+
+/* Each check of an item fails for an item that is wrong in what it looks at. */
+static void every_check_of_items_can_fail(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *expected;
+  } checks[] = {
+      {"optimizer:test_deaf/gradient", "the same for every gradient"},
+      {"optimizer:test_fixed/lr", "does not depend on the option lr"},
+      {"optimizer:test_mixing/elements", "belong to other parameters"},
+      {"optimizer:test_forgets/f32/", "state 'momentum' is never committed"},
+      {"loss:test_loss/weight", "depends on the targets only"},
+      {"precision:test_integer/dtypes", "expected a float dtype"},
+      {"precision:test_stuck/scale", "expected that it grows again"},
+      {"source:test_gaps/", "byte 3 of field 'x' is not written"},
+      {"source:test_beyond/", "byte 4 of field 'x' is written, which has 4 bytes"},
+      {"source:test_class/", "class 3, expected 0 to 2"},
+      {"source:test_opened/seed", "opened again with the same seed"},
+      {"source:test_key/key", "with another key, although keep is 1"},
+      {"source:test_stream/position", "after 20 samples it tells 21"},
+      {"transform:test_late/host", "after other samples"},
+      {"transform:test_greedy/host", "of the result is written, which has"},
+      {"transform:test_brief/host", "of the result is not written"},
+      {"transform:test_shifted/device", "build gives"},
+  };
+  json_t *report = report_of("wrong_items");
+  for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+    assert_finds(report, checks[i].name, checks[i].expected);
+  json_decref(report);
+}
+
+static void a_check_of_an_item_can_be_run_alone(void **state) {
+  (void)state;
+  tn_conformance_options wanted = {.plugin = "wrong", .only = "source:test_noise/workers"};
+  json_t *report = run("cpu", "", WRONG_FOLDER "/wrong_source.so", &wanted, NULL);
+  assert_non_null(report);
+  assert_int_equal(json_integer_value(json_object_get(report, "passed")), 0);
+  assert_int_equal(count(report, "failed"), 1);
+  json_decref(report);
+}
+
 static void a_variance_that_lost_its_digits_is_found_where_sums_are_not_declared(void **state) {
   (void)state;
   finds("wrong_hidden_sums", ".1[0] is");
@@ -110,7 +257,7 @@ static void wrong_options_say_what_is_expected(void **state) {
                   {"matmul/f32/1/backwards", NULL, NULL, "expected OP, OP/DTYPE"},
                   {"matmull", NULL, NULL, "there is no such case"},
                   {NULL, "matmul f64 is slow", NULL, "expected OP/DTYPE: reason"},
-                  {NULL, NULL, "absent", "has no op"}};
+                  {NULL, NULL, "absent", "has nothing that is tested"}};
   for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
     char error[512] = "";
     tn_conformance_options wanted = {
@@ -172,6 +319,16 @@ int main(void) {
       cmocka_unit_test(a_kernel_that_takes_nothing_is_found),
       cmocka_unit_test(a_wrong_epilogue_is_found),
       cmocka_unit_test(a_wrong_gradient_rule_is_found),
+      cmocka_unit_test(a_wrong_gradient_of_negative_numbers_is_found),
+      cmocka_unit_test(a_wrong_kernel_for_negative_numbers_is_found),
+      cmocka_unit_test(an_op_states_its_domain),
+      cmocka_unit_test(special_numbers_are_drawn),
+      cmocka_unit_test(a_layer_with_a_wrong_gradient_is_found),
+      cmocka_unit_test(an_optimizer_that_reads_beyond_its_slots_is_found),
+      cmocka_unit_test(a_source_that_depends_on_the_worker_is_found),
+      cmocka_unit_test(options_of_items_are_set),
+      cmocka_unit_test(every_check_of_items_can_fail),
+      cmocka_unit_test(a_check_of_an_item_can_be_run_alone),
       cmocka_unit_test(a_variance_that_lost_its_digits_is_found_where_sums_are_not_declared),
       cmocka_unit_test(a_line_that_no_longer_holds_is_stale),
       cmocka_unit_test(wrong_options_say_what_is_expected),

@@ -104,6 +104,7 @@ BEGIN {
   allowed["core/config fp16"] = "what others call f16"
   allowed["core/config fp32"] = "what others call f32"
   allowed["core/graph text"] = "a kind of token"
+  allowed["core/conformance constant"] = "an initializer"
   allowed["core/model constant"] = "an initializer"
   allowed["core/train step"] = "a program"
   allowed["core/train text"] = "a type of options"

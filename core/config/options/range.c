@@ -5,11 +5,7 @@
 #include <string.h>
 
 #include "core/config/options/option_value.h"
-
-typedef struct option_range {
-  double low, high;
-  bool low_open, high_open;
-} option_range;
+#include "core/config/options/range.h"
 
 /* Reads a bound of a range; bounds are short, like "1e-12" or "65536". */
 static bool range_read_number(const char *text, size_t n, double *value) {
@@ -26,7 +22,7 @@ static bool range_read_number(const char *text, size_t n, double *value) {
 }
 
 /* "> 0", ">= 1", "< 2", "<= 3" */
-static bool range_read_bound(const char *text, option_range *range) {
+static bool range_read_bound(const char *text, tn_range *range) {
   bool open = text[1] != '=';
   const char *number = text + (open ? 1 : 2);
   if (*text == '>') {
@@ -38,7 +34,7 @@ static bool range_read_bound(const char *text, option_range *range) {
 }
 
 /* "[0, 1)" */
-static bool range_read_interval(const char *text, option_range *range) {
+static bool range_read_interval(const char *text, tn_range *range) {
   const char *comma = strchr(text, ',');
   size_t n = strlen(text);
   if (comma == NULL || (text[n - 1] != ']' && text[n - 1] != ')')) return false;
@@ -49,14 +45,14 @@ static bool range_read_interval(const char *text, option_range *range) {
          range->low <= range->high;
 }
 
-static bool range_read(const char *text, option_range *range) {
-  *range = (option_range){.low = -INFINITY, .high = INFINITY, .low_open = true, .high_open = true};
+bool tn_range_read(const char *text, tn_range *range) {
+  *range = (tn_range){.low = -INFINITY, .high = INFINITY, .low_open = true, .high_open = true};
   if (*text == '>' || *text == '<') return range_read_bound(text, range);
   return (*text == '[' || *text == '(') && range_read_interval(text, range);
 }
 
 /* A NaN is outside every range. */
-static bool range_holds(const option_range *range, double x) {
+static bool range_holds(const tn_range *range, double x) {
   bool above = range->low_open ? x > range->low : x >= range->low;
   bool below = range->high_open ? x < range->high : x <= range->high;
   return above && below;
@@ -77,7 +73,7 @@ static bool range_words_valid(const char *words) {
 }
 
 bool tn_option_range_valid(const tn_option *option) {
-  option_range range;
+  tn_range range;
   if (option->type == TN_OPT_ENUM) return option->range != NULL && range_words_valid(option->range);
   if (option->range == NULL) return true;
   if (option->type == TN_OPT_TEXT) return range_words_valid(option->range);
@@ -85,14 +81,15 @@ bool tn_option_range_valid(const tn_option *option) {
   case TN_FIELD_I64:
   case TN_FIELD_F64:
   case TN_FIELD_INTS:
-  case TN_FIELD_FLOATS: return range_read(option->range, &range);
+  case TN_FIELD_FLOATS: return tn_range_read(option->range, &range);
   default: return false; /* flags, dtypes, paths and initializers take no range */
   }
 }
 
 bool tn_option_allows(const tn_option *option, int64_t number) {
-  option_range range;
-  return option->range == NULL || (range_read(option->range, &range) && range_holds(&range, (double)number));
+  tn_range range;
+  return option->range == NULL ||
+         (tn_range_read(option->range, &range) && range_holds(&range, (double)number));
 }
 
 static tn_status range_fail(const void *handle, const tn_option *option, bool integer, int64_t i, double x) {
@@ -124,7 +121,7 @@ static tn_status range_check_f32(const void *handle, const tn_option *option, do
                   option->name, x, (double)FLT_MAX);
 }
 
-static tn_status range_check_float(const void *handle, const tn_option *option, const option_range *range,
+static tn_status range_check_float(const void *handle, const tn_option *option, const tn_range *range,
                                    double x) {
   if (!range_holds(range, x)) return range_fail_float(handle, option, x);
   return range_check_f32(handle, option, x);
@@ -136,12 +133,12 @@ static tn_status range_check_word(const void *handle, const tn_option *option, c
 }
 
 tn_status tn_option_check(const void *handle, const tn_option *option, const tn_option_value *value) {
-  option_range range;
+  tn_range range;
   if (option->type == TN_OPT_ENUM) return TN_OK;
   if (option->range == NULL)
     return option->type == TN_OPT_FLOAT ? range_check_f32(handle, option, value->real) : TN_OK;
   if (option->type == TN_OPT_TEXT) return range_check_word(handle, option, value->text);
-  if (!range_read(option->range, &range))
+  if (!tn_range_read(option->range, &range))
     return tn_failf(handle, TN_EABI, "%s: the range '%s' cannot be read", option->name, option->range);
   switch (tn_option_type_of(option)->field) {
   case TN_FIELD_I64:

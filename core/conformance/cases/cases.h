@@ -4,6 +4,9 @@
 #ifndef TN_CORE_CONFORMANCE_CASES_CASES_H
 #define TN_CORE_CONFORMANCE_CASES_CASES_H
 
+#include <math.h>
+
+#include "core/config/options/range.h"
 #include "core/graph/graph.h"
 #include "tenon/ops.h"
 #include "tenon/random.h"
@@ -16,7 +19,15 @@ enum {
   TN_FILL_AWAY,     /* 0.1 .. 2 with either sign: away from a kink at 0 */
   TN_FILL_DISTINCT, /* at least 0.05 apart: away from ties */
   TN_FILL_INTEGER,  /* integers from low to high - 1 */
-  TN_FILL_BOOL
+  TN_FILL_BOOL,
+  TN_FILL_DOMAIN /* numbers of `domain`, by the style of the draw */
+};
+
+/* Which numbers of a domain are drawn. */
+enum {
+  TN_STYLE_ORDINARY, /* of both signs, up to 4 */
+  TN_STYLE_WIDE,     /* zeros, the bounds of the domain, tiny numbers, numbers up to 8 */
+  TN_STYLE_SPECIAL   /* also denormal and large ones, infinities and NaN */
 };
 
 typedef struct tn_case_input {
@@ -24,9 +35,12 @@ typedef struct tn_case_input {
   tn_type type;
   int32_t fill;
   int64_t low, high; /* TN_FILL_INTEGER */
+  tn_range domain;   /* TN_FILL_DOMAIN */
+  int32_t style;     /* TN_FILL_DOMAIN */
+  double margin;     /* TN_FILL_DOMAIN: distance from the bounds of the domain */
 } tn_case_input;
 
-enum { TN_CASE_INPUTS = 16, TN_CASE_INNER = 8 };
+enum { TN_CASE_INPUTS = 32, TN_CASE_INNER = 8, TN_CASE_RESULTS = 8 };
 
 typedef struct tn_draw {
   tn_graph *graph;
@@ -35,6 +49,13 @@ typedef struct tn_draw {
   int32_t dtype; /* of the op's T */
   bool dying;    /* operands are copies without another reader, so results may be computed in place */
   bool large;    /* shapes beyond the tiles and vectors of kernels, too large for finite differences */
+  int64_t draw;
+  int32_t style;                   /* TN_STYLE_... of operands that are drawn from domains */
+  const char *settings;            /* of the site */
+  bool special;                    /* operands of cases of the core have special numbers, too */
+  bool exact;                      /* for finite differences: nothing is rounded */
+  tn_val results[TN_CASE_RESULTS]; /* of a use that is not one node; 0 results: those of the node */
+  int32_t n_results;
   tn_case_input inputs[TN_CASE_INPUTS];
   int32_t n_inputs;
   tn_val inner[TN_CASE_INNER]; /* results of inner nodes that are outputs, too */
@@ -53,6 +74,8 @@ typedef struct tn_case {
   /* The gradient is compared in f32 and f64 only: in narrower types its differences cancel to noise. */
   bool wide_gradient;
   int32_t variance; /* the number of the result that is the variance of result 0; 0 where the op has none */
+  int64_t draws;    /* at most; 0 stands for those of the suite */
+  bool special;     /* a kernel for one op that takes special numbers */
 } tn_case;
 
 /* Each ends with a NULL op. */
@@ -60,6 +83,8 @@ extern const tn_case tn_pointwise_cases[], tn_fill_cases[], tn_reduce_cases[], t
     tn_norm_cases[], tn_loss_cases[], tn_movement_cases[], tn_update_cases[];
 /* All tables; ends with NULL. */
 extern const tn_case *const tn_case_tables[];
+/* Whether a case is of the core, and its results are defined for special numbers, element by element. */
+bool tn_case_takes_special(const tn_case *c);
 /* The case of an op of the core, or NULL. */
 const tn_case *tn_case_find(const char *op);
 
@@ -90,10 +115,24 @@ tn_type tn_draw_type_of(int32_t dtype, int32_t rank, const int64_t *dims);
 /* A new operand. */
 tn_val tn_draw_tensor(tn_draw *d, tn_type type, int32_t fill);
 tn_val tn_draw_integers(tn_draw *d, tn_type type, int64_t low, int64_t high);
+/* An operand with values of a domain. */
+tn_val tn_draw_domain(tn_draw *d, tn_type type, tn_range domain);
+static inline tn_range tn_domain_any(void) { return (tn_range){-INFINITY, INFINITY, false, false}; }
 /* An i64 scalar such as the iteration or the number of updates. */
 tn_val tn_draw_counter(tn_draw *d, int64_t least);
 
 /* Values of an input, rounded to its dtype. */
 void tn_draw_values(tn_rng *rng, const tn_case_input *input, double *values);
+/* The results of a drawn use whose first result is `first`: at most TN_REFERENCE_RESULTS. */
+int32_t tn_draw_results(const tn_draw *d, tn_val first, tn_val *results);
+/* Whether gradients of the use are defined. */
+bool tn_draw_is_differentiable(const tn_draw *d, tn_val first);
+
+/* ---- domain.c ---- */
+
+/* One number of the domain of an input. */
+double tn_draw_from_domain(tn_rng *rng, const tn_case_input *input);
+/* The smallest normal number of a float dtype. */
+double tn_domain_smallest_normal(int32_t dtype);
 
 #endif

@@ -1,4 +1,5 @@
 /* core/conformance/cases/draw.c: draws types, operands and values. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +42,9 @@ static tn_val draw_input(tn_draw *d, tn_case_input input) {
 }
 
 tn_val tn_draw_tensor(tn_draw *d, tn_type type, int32_t fill) {
+  static const tn_range positive = {0, INFINITY, true, false};
+  if (d->special && tn_dtype_is_float(type.dtype))
+    return tn_draw_domain(d, type, fill == TN_FILL_POSITIVE ? positive : tn_domain_any());
   return draw_input(
       d, (tn_case_input){
              .type = type, .fill = type.dtype == TN_BOOL ? TN_FILL_BOOL : fill, .low = -9, .high = 9});
@@ -48,6 +52,15 @@ tn_val tn_draw_tensor(tn_draw *d, tn_type type, int32_t fill) {
 
 tn_val tn_draw_integers(tn_draw *d, tn_type type, int64_t low, int64_t high) {
   return draw_input(d, (tn_case_input){.type = type, .fill = TN_FILL_INTEGER, .low = low, .high = high});
+}
+
+tn_val tn_draw_domain(tn_draw *d, tn_type type, tn_range domain) {
+  return draw_input(d, (tn_case_input){.type = type,
+                                       .fill = type.dtype == TN_BOOL ? TN_FILL_BOOL : TN_FILL_DOMAIN,
+                                       .low = -9,
+                                       .high = 9,
+                                       .domain = domain,
+                                       .style = d->style});
 }
 
 tn_val tn_draw_counter(tn_draw *d, int64_t least) {
@@ -66,6 +79,7 @@ static double draw_value(tn_rng *rng, const tn_case_input *input) {
   }
   case TN_FILL_INTEGER: return (double)(input->low + tn_rng_below(rng, input->high - input->low));
   case TN_FILL_BOOL: return (double)tn_rng_below(rng, 2);
+  case TN_FILL_DOMAIN: return tn_draw_from_domain(rng, input);
   default: return tn_rng_between(rng, -2, 2);
   }
 }
@@ -81,14 +95,42 @@ static void draw_distinct(tn_rng *rng, int64_t n, double *values) {
   }
 }
 
+/* The integers of a domain, between -9 and 8 where it has no bound. */
+static void draw_integer_bounds(tn_case_input *input) {
+  const tn_range *r = &input->domain;
+  double low =
+      isinf(r->low) ? fmin(-9, r->high - 18) : ceil(r->low) + (r->low_open && r->low == ceil(r->low));
+  double high =
+      isinf(r->high) ? fmax(9, low + 18) : floor(r->high) + !(r->high_open && r->high == floor(r->high));
+  input->low = (int64_t)low;
+  input->high = (int64_t)fmax(high, low + 1);
+}
+
 void tn_draw_values(tn_rng *rng, const tn_case_input *input, double *values) {
   int64_t n = tn_type_count(&input->type);
   tn_case_input drawn = *input;
   /* Integer types have integers of either sign. */
-  if (!tn_dtype_is_float(input->type.dtype) && input->fill != TN_FILL_BOOL) drawn.fill = TN_FILL_INTEGER;
+  if (!tn_dtype_is_float(input->type.dtype) && input->fill != TN_FILL_BOOL) {
+    if (input->fill == TN_FILL_DOMAIN) draw_integer_bounds(&drawn);
+    drawn.fill = TN_FILL_INTEGER;
+  }
   if (drawn.fill == TN_FILL_DISTINCT)
     draw_distinct(rng, n, values);
   else
     for (int64_t i = 0; i < n; i++) values[i] = draw_value(rng, &drawn);
   for (int64_t i = 0; i < n; i++) values[i] = tn_reference_round(input->type.dtype, values[i]);
+}
+
+/* ---- results ---- */
+
+int32_t tn_draw_results(const tn_draw *d, tn_val first, tn_val *results) {
+  int32_t n = d->n_results > 0 ? d->n_results : tn_graph_maker(d->graph, first)->n_out;
+  for (int32_t i = 0; i < n; i++) results[i] = d->n_results > 0 ? d->results[i] : first + (tn_val)i;
+  return n;
+}
+
+bool tn_draw_is_differentiable(const tn_draw *d, tn_val first) {
+  const tn_gnode *node = tn_graph_maker(d->graph, first);
+  if (d->n_results > 0) return tn_dtype_is_float(tn_graph_type(d->graph, first)->dtype);
+  return (node->op->flags & TN_OP_NONDIFF) == 0 && node->n_in > 0;
 }

@@ -2,13 +2,15 @@
  * known. */
 #include "core/conformance/cases/schema_case.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/config/options/options.h"
 #include "core/graph/op/infer.h"
 
-enum { TRIES = 64, OPERANDS = 8, RESULTS = 16 };
+enum { TRIES = 64, OPERANDS = 8, RESULTS = 16, ATTRIBUTES = 12 };
 
 bool tn_schema_accepts(const tn_op_def *def, int32_t dtype) {
   for (int32_t i = 0; i < TN_SCHEMA_LETTERS; i++)
@@ -56,6 +58,13 @@ static int32_t operand_dtype(const tn_draw *d, const tn_operand_def *operand) {
   return operand->letter != 0 || operand->dtype == TN_ANY ? d->dtype : operand->dtype;
 }
 
+/* A long first operand with a size that no vector divides. */
+static void draw_odd_size(tn_draw *d, tn_type *type) {
+  static const int64_t sizes[] = {7, 17, 33, 67, 129, 1021};
+  if (!d->large || type->rank < 1 || type->rank > 2 || type->dims[0] == 0) return;
+  type->dims[type->rank - 1] = sizes[tn_draw_between(d, 0, 5)];
+}
+
 /* The types of all operands; an absent one has rank -1. */
 static void draw_operand_types(tn_draw *d, const tn_op_def *def, int32_t kind, tn_type *types, int32_t n) {
   int64_t width = tn_draw_between(d, 1, 6);
@@ -63,12 +72,22 @@ static void draw_operand_types(tn_draw *d, const tn_op_def *def, int32_t kind, t
     const tn_operand_def *operand = tn_op_def_operand(def, i);
     types[i] = i == 0 ? tn_draw_type(d, d->dtype, kind >= LAST ? 2 : 0, 4, kind < LAST)
                       : further_operand_type(d, kind, i, &types[0], width);
+    if (i == 0) draw_odd_size(d, &types[0]);
     types[i].dtype = operand_dtype(d, operand);
     if (operand->optional && tn_draw_flag(d)) types[i].rank = -1;
   }
 }
 
 /* ---- attributes ---- */
+
+/* Attributes that differ from their defaults, as text. */
+typedef struct drawn_attributes {
+  int32_t n;
+  struct {
+    const char *name;
+    char text[48];
+  } v[ATTRIBUTES];
+} drawn_attributes;
 
 /* A value that most ranges of required options contain. */
 static const char *required_value(const tn_option *option) {
@@ -80,25 +99,62 @@ static const char *required_value(const tn_option *option) {
   }
 }
 
-static tn_status fill_required_attributes(tn_draw *d, const tn_op_def *def, const void **attributes) {
-  tn_options options;
-  const tn_item *item = &def->op->item;
-  TN_TRY(tn_options_start(d->graph->env, &d->graph->arena, item, &options));
-  for (int64_t i = 0; tn_options_at(item, i) != NULL; i++) {
-    const tn_option *option = tn_options_at(item, i);
-    if (option->default_text == NULL)
-      TN_TRY(tn_options_set_text(d->graph->env, &options, option->name, required_value(option)));
-  }
-  *attributes = options.data;
-  return TN_OK;
+/* A number near the default, of its sign. */
+static bool draw_number_attribute(tn_draw *d, const tn_option *option, char *text, size_t room) {
+  char *end;
+  tn_range range = {-HUGE_VAL, HUGE_VAL, false, false};
+  double number = strtod(option->default_text, &end);
+  if (*end != '\0' || end == option->default_text) return false;
+  if (option->range != NULL && !tn_range_read(option->range, &range)) return false;
+  double drawn = number == 0 ? 0.5 : number * tn_rng_between(&d->rng, 0.5, 2);
+  if (!(drawn > range.low && drawn < range.high)) return false;
+  snprintf(text, room, "%.9g", drawn);
+  return true;
 }
 
-static void set_required_attributes(tn_draw *d, const tn_op_def *def) {
-  const tn_item *item = &def->op->item;
-  for (int64_t i = 0; tn_options_at(item, i) != NULL; i++) {
-    const tn_option *option = tn_options_at(item, i);
-    if (option->default_text == NULL) tn_op_set_text(d->b, option->name, required_value(option));
+static bool draw_word_attribute(tn_draw *d, const tn_option *option, char *text, size_t room) {
+  const char *word = option->range;
+  int64_t words = 1;
+  for (const char *c = word; *c != '\0'; c++) words += *c == '|';
+  for (int64_t skip = tn_draw_between(d, 0, words - 1); skip > 0; skip--) word = strchr(word, '|') + 1;
+  size_t n = strcspn(word, "|");
+  snprintf(text, room, "%.*s", (int)n, word);
+  return n < room;
+}
+
+/* Numbers, flags and words; sizes and axes keep their defaults, which the shapes are drawn for. */
+static bool draw_attribute(tn_draw *d, const tn_option *option, char *text, size_t room) {
+  switch (option->type) {
+  case TN_OPT_FLOAT: return draw_number_attribute(d, option, text, room);
+  case TN_OPT_ENUM: return option->range != NULL && draw_word_attribute(d, option, text, room);
+  case TN_OPT_FLAG: snprintf(text, room, "%s", tn_draw_flag(d) ? "yes" : "no"); return true;
+  default: return false;
   }
+}
+
+/* Required attributes get a value; in half of the draws others get one beside their default, too. */
+static void draw_attributes(tn_draw *d, const tn_op_def *def, bool vary, drawn_attributes *drawn) {
+  const tn_item *item = &def->op->item;
+  drawn->n = 0;
+  for (int64_t i = 0; tn_options_at(item, i) != NULL && drawn->n < ATTRIBUTES; i++) {
+    const tn_option *option = tn_options_at(item, i);
+    char *text = drawn->v[drawn->n].text;
+    if (option->default_text == NULL)
+      snprintf(text, sizeof drawn->v[0].text, "%s", required_value(option));
+    else if (!vary || !draw_attribute(d, option, text, sizeof drawn->v[0].text))
+      continue;
+    drawn->v[drawn->n++].name = option->name;
+  }
+}
+
+static tn_status fill_attributes(tn_draw *d, const tn_op_def *def, const drawn_attributes *drawn,
+                                 const void **attributes) {
+  tn_options options;
+  TN_TRY(tn_options_start(d->graph->env, &d->graph->arena, &def->op->item, &options));
+  for (int32_t i = 0; i < drawn->n; i++)
+    TN_TRY(tn_options_set_text(d->graph->env, &options, drawn->v[i].name, drawn->v[i].text));
+  *attributes = options.data;
+  return TN_OK;
 }
 
 /* ---- schemas ---- */
@@ -113,17 +169,33 @@ static bool infer_accepts(tn_draw *d, const tn_op_def *def, const void *attribut
   return taken;
 }
 
-static tn_val emit_from_schema(tn_draw *d, const tn_op_def *def, const tn_type *types, int32_t n) {
+/* The domain of an operand; an operand of a fixed integer dtype may be an index. */
+static tn_range operand_domain(const tn_operand_def *operand, const tn_type *types) {
+  bool index = operand->letter == 0 && (operand->dtype == TN_I32 || operand->dtype == TN_I64);
+  tn_range domain = operand->has_domain ? operand->domain
+                    : index             ? (tn_range){0, 1, false, false}
+                                        : tn_domain_any();
+  if (operand->below < 0) return domain;
+  const tn_type *other = &types[operand->below];
+  int32_t axis = operand->axis < 0 ? operand->axis + other->rank : operand->axis;
+  if (axis >= 0 && axis < other->rank) domain.high = (double)other->dims[axis];
+  return domain;
+}
+
+bool tn_schema_is_pointwise(const tn_op *op) {
+  return op->op_class == TN_CLASS_POINTWISE || op->formula != NULL || op->infer == NULL;
+}
+
+static tn_val emit_from_schema(tn_draw *d, const tn_op_def *def, const drawn_attributes *drawn,
+                               const tn_type *types, int32_t n) {
   tn_val in[OPERANDS];
-  for (int32_t i = 0; i < n; i++) {
-    bool integer = !tn_dtype_is_float(types[i].dtype) && types[i].dtype != TN_BOOL;
-    in[i] = types[i].rank < 0 ? 0
-            : integer         ? tn_draw_integers(d, types[i], 0, 2)
-                              : tn_draw_tensor(d, types[i], TN_FILL_POSITIVE);
-  }
+  if (d->style == TN_STYLE_SPECIAL && !tn_schema_is_pointwise(def->op)) d->style = TN_STYLE_WIDE;
+  for (int32_t i = 0; i < n; i++)
+    in[i] =
+        types[i].rank < 0 ? 0 : tn_draw_domain(d, types[i], operand_domain(tn_op_def_operand(def, i), types));
   tn_op_begin(d->b, def->op->item.name);
   for (int32_t i = 0; i < n; i++) tn_op_arg(d->b, in[i]);
-  set_required_attributes(d, def);
+  for (int32_t i = 0; i < drawn->n; i++) tn_op_set_text(d->b, drawn->v[i].name, drawn->v[i].text);
   return tn_op_end(d->b);
 }
 
@@ -132,12 +204,15 @@ tn_val tn_schema_emit(tn_draw *d, const tn_case *c) {
   const void *attributes = NULL;
   tn_type types[OPERANDS];
   tn_status status = tn_op_table_find(d->graph->ops, d->graph->env, c->op, &def);
-  if (status == TN_OK) status = fill_required_attributes(d, def, &attributes);
+  drawn_attributes drawn = {.n = 0};
   int32_t n = status == TN_OK ? def->n_operands + (def->variadic ? 1 : 0) : 0;
   if (n > OPERANDS) n = OPERANDS;
   for (int32_t i = 0; status == TN_OK && i < TRIES; i++) {
+    draw_attributes(d, def, i < TRIES / 2 && d->draw / 4 % 2 == 1, &drawn);
+    status = fill_attributes(d, def, &drawn, &attributes);
     draw_operand_types(d, def, (int32_t)tn_draw_between(d, 0, KINDS - 1), types, n);
-    if (infer_accepts(d, def, attributes, types, n)) return emit_from_schema(d, def, types, n);
+    if (status == TN_OK && infer_accepts(d, def, attributes, types, n))
+      return emit_from_schema(d, def, &drawn, types, n);
   }
   if (status == TN_OK)
     status = tn_failf(

@@ -20,5 +20,7 @@ tn_val tn_pattern_emit(tn_draw *d, const tn_case *c);
 
 /* Whether every dtype letter of the op's schema accepts the dtype. */
 bool tn_schema_accepts(const tn_op_def *def, int32_t dtype);
+/* Whether each element of the results depends on the elements of the operands at its index only. */
+bool tn_schema_is_pointwise(const tn_op *op);
 
 #endif

@@ -13,13 +13,23 @@ static tn_status wrong_filter(tn_suite *suite, const char *part) {
                   part, suite->options->only);
 }
 
-static tn_status filter_read_dtype(tn_suite *suite, const char *word) {
+static bool filter_read_dtype(tn_suite *suite, const char *word) {
   for (int32_t dtype = TN_I32; dtype < TN_DTYPES; dtype++)
     if (strcmp(word, tn_dtype_name(dtype)) == 0) {
       suite->filter.dtype = dtype;
-      return TN_OK;
+      return true;
     }
-  return wrong_filter(suite, word);
+  return false;
+}
+
+/* A case of the device, "device/copy", or a check of an item, "source:rings/workers". */
+static bool filter_read_check(tn_suite_filter *f, const char *word) {
+  size_t n = strlen(f->op);
+  if (strcmp(f->op, "device") != 0 && strchr(f->op, ':') == NULL) return false;
+  if (n + strlen(word) + 2 > sizeof f->op) return false;
+  f->op[n] = '/';
+  memcpy(f->op + n + 1, word, strlen(word) + 1);
+  return true;
 }
 
 static tn_status filter_read_draw(tn_suite *suite, const char *word) {
@@ -33,16 +43,11 @@ static tn_status filter_read_draw(tn_suite *suite, const char *word) {
 
 static tn_status filter_read_part(tn_suite *suite, int32_t position, const char *word) {
   tn_suite_filter *f = &suite->filter;
-  if (position == 1 && strcmp(f->op, "device") == 0 && strlen(word) < sizeof f->op - sizeof "device/") {
-    memcpy(f->op, "device/", sizeof "device/" - 1);
-    memcpy(f->op + sizeof "device/" - 1, word, strlen(word) + 1);
-    return TN_OK;
-  }
   if (position == 0 && *word != '\0' && strlen(word) < sizeof f->op) {
     memcpy(f->op, word, strlen(word) + 1);
     return TN_OK;
   }
-  if (position == 1) return filter_read_dtype(suite, word);
+  if (position == 1 && (filter_read_dtype(suite, word) || filter_read_check(f, word))) return TN_OK;
   if (position == 2) return filter_read_draw(suite, word);
   if (position == 3 && strcmp(word, "gradient") == 0) {
     f->gradient = 1;
@@ -67,6 +72,12 @@ bool tn_suite_selects(const tn_suite *suite, const tn_trial *t) {
   if (f->op[0] != '\0' && strcmp(f->op, t->c->op) != 0) return false;
   if (f->dtype != TN_ANY && f->dtype != t->dtype) return false;
   return f->gradient < 0 || (f->gradient == 1) == t->gradient;
+}
+
+bool tn_suite_selects_check(const tn_suite *suite, const char *item, const char *name) {
+  const tn_suite_filter *f = &suite->filter;
+  if (f->dtype != TN_ANY) return false;
+  return f->op[0] == '\0' || strcmp(f->op, item) == 0 || strcmp(f->op, name) == 0;
 }
 
 /* ---- the list of unsupported ops ---- */

@@ -30,16 +30,28 @@ static json_t *kernels_json(const tn_suite *suite) {
   return list;
 }
 
+/* {"relu/f32": 16} */
+static json_t *counts_json(const tn_suite *suite) {
+  json_t *all = json_object();
+  for (size_t i = 0; i < suite->counts.n; i++) {
+    const tn_suite_count *c = &suite->counts.v[i];
+    char name[160];
+    snprintf(name, sizeof name, "%s/%s", c->op, tn_dtype_name(c->dtype));
+    json_object_set_new(all, name, json_integer((json_int_t)c->trials));
+  }
+  return all;
+}
+
 static json_t *report_json(const tn_suite *suite) {
   const tn_device *device = suite->site.device;
   char bits[17];
   snprintf(bits, sizeof bits, "%016llx", (unsigned long long)suite->bits);
-  return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "backend", device->use->backend, "device",
+  return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "backend", device->use->backend, "device",
                    device->target.properties.name, "bits", bits, "passed", (json_int_t)suite->passed,
                    "failed", failures_json(suite->failed.v, suite->failed.n), "unsupported",
                    failures_json(suite->unsupported.v, suite->unsupported.n), "stale",
                    suite->filter.op[0] != '\0' ? json_array() : stale_json(suite), "kernels",
-                   kernels_json(suite));
+                   kernels_json(suite), "cases", counts_json(suite));
 }
 
 tn_status tn_suite_report(const tn_suite *suite, char **json) {

@@ -62,11 +62,25 @@ static tn_status record_unsupported(tn_suite *suite, const char *op, const char 
 }
 
 tn_status tn_suite_lack(tn_suite *suite, const char *name, const char *reason) {
-  return record_unsupported(suite, "device", strchr(name, '/') + 1, name, reason);
+  const char *slash = strchr(name, '/'),
+             *item = tn_arena_printf(&suite->arena, "%.*s", (int)(slash - name), name);
+  return item != NULL ? record_unsupported(suite, item, slash + 1, name, reason) : TN_ENOMEM;
+}
+
+static tn_status count_trial(tn_suite *suite, const tn_trial *t) {
+  for (size_t i = suite->counts.n; i > 0; i--) {
+    tn_suite_count *c = &suite->counts.v[i - 1];
+    if (c->dtype != t->dtype || strcmp(c->op, t->c->op) != 0) continue;
+    c->trials++;
+    return TN_OK;
+  }
+  const tn_suite_count one = {t->c->op, t->dtype, 1};
+  return tn_vec_push(suite->env, &suite->counts, one);
 }
 
 tn_status tn_suite_record(tn_suite *suite, const tn_trial *t, const tn_verdict *verdict) {
   suite->bits = tn_hash_bytes(suite->bits, &verdict->bits, sizeof verdict->bits);
+  if (verdict->what <= TN_VERDICT_FAILED) TN_TRY(count_trial(suite, t));
   switch (verdict->what) {
   case TN_VERDICT_PASSED: suite->passed++; return TN_OK;
   case TN_VERDICT_FAILED: return tn_suite_fail(suite, tn_suite_trial_name(suite, t), verdict->text);

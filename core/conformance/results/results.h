@@ -8,7 +8,7 @@
 
 /* A parsed filter such as "matmul/f32/3/gradient". */
 typedef struct tn_suite_filter {
-  char op[64];      /* "": any */
+  char op[128];     /* "": any; with the name of a check, "source:rings/workers" */
   int32_t dtype;    /* TN_ANY: any */
   int64_t draw;     /* -1: any */
   int32_t gradient; /* -1: either */
@@ -29,6 +29,13 @@ typedef struct tn_suite_kernel {
   int64_t launches;
 } tn_suite_kernel;
 
+/* How many trials of an op and dtype were judged. */
+typedef struct tn_suite_count {
+  const char *op;
+  int32_t dtype;
+  int64_t trials;
+} tn_suite_count;
+
 typedef struct tn_suite {
   tn_env *env;
   tn_arena arena; /* of names and reasons */
@@ -41,6 +48,7 @@ typedef struct tn_suite {
   TN_VEC(tn_suite_known) known;
   TN_VEC(tn_suite_failure) failed, unsupported;
   TN_VEC(tn_suite_kernel) kernels;
+  TN_VEC(tn_suite_count) counts;
 } tn_suite;
 
 /* ---- filter.c ---- */
@@ -50,6 +58,8 @@ tn_status tn_suite_read_filter(tn_suite *suite);
 tn_status tn_suite_read_known(tn_suite *suite);
 /* Whether the filter selects a trial. */
 bool tn_suite_selects(const tn_suite *suite, const tn_trial *trial);
+/* Whether it selects the check `name`, "source:rings/workers", of `item`, "source:rings". */
+bool tn_suite_selects_check(const tn_suite *suite, const char *item, const char *name);
 
 /* ---- results.c ---- */
 
@@ -61,8 +71,8 @@ void tn_suite_begin(const tn_suite *suite, const char *name);
 tn_status tn_suite_record(tn_suite *suite, const tn_trial *trial, const tn_verdict *verdict);
 /* Records a failure and reports it to the caller. */
 tn_status tn_suite_fail(tn_suite *suite, const char *name, const char *reason);
-/* Records a case of the device as unsupported. "device/failure" is the op "device" with the dtype "failure"
- * in the list of unsupported ops. */
+/* Records a case of the device, or a check of an item, as unsupported. "device/failure" is the op "device"
+ * with the dtype "failure" in the list of unsupported ops. */
 tn_status tn_suite_lack(tn_suite *suite, const char *name, const char *reason);
 /* Counts a launch. tn_trial_watch.launched with the suite as context. */
 void tn_suite_count_launch(void *suite, const char *kernel, const char *plugin);

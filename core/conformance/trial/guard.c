@@ -5,7 +5,7 @@
 
 #include "core/exec/bound_program.h"
 
-enum { CANARY = 0xA5 };
+enum { CANARY = TN_GUARD_NUMBER };
 
 /* ---- areas of device memory ---- */
 
@@ -45,15 +45,14 @@ static tn_status with_copy(guarded_area *g, tn_status (*visit)(guarded_area *g, 
 }
 
 static tn_status fill_area(guarded_area *g, void *context) {
-  (void)context;
-  memset(g->copy, CANARY, (size_t)g->bytes);
+  memset(g->copy, *(const int32_t *)context, (size_t)g->bytes);
   return copy_area(g, TN_COPY_TO_DEVICE);
 }
 
-tn_status tn_guard_fill(tn_executor *e) {
+tn_status tn_guard_fill(tn_executor *e, int32_t pattern) {
   guarded_area arena = guarded_area_of(e, TN_BASE_ARENA), output = guarded_area_of(e, TN_BASE_OUTPUT);
-  TN_TRY(with_copy(&arena, fill_area, NULL));
-  return with_copy(&output, fill_area, NULL);
+  TN_TRY(with_copy(&arena, fill_area, &pattern));
+  return with_copy(&output, fill_area, &pattern);
 }
 
 /* ---- the bytes of buffers ---- */

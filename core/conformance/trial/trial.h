@@ -11,7 +11,8 @@ typedef struct tn_trial_site {
   tn_env *env;
   tn_registry *registry;
   struct tn_op_table *ops;
-  tn_device *device; /* its target leaves TN_TRIAL_GUARD bytes unused after every buffer */
+  const char *settings; /* options of items, a line each: "source:idx.images=/data/x"; NULL: none */
+  tn_device *device;    /* its target leaves TN_TRIAL_GUARD bytes unused after every buffer */
 } tn_trial_site;
 
 /* Bytes after every buffer of the arena that must not be written. */

@@ -82,6 +82,7 @@ static tn_val frame_state(tn_builder *b, const char *name, const tn_type *type, 
       !tn_builder_need(&b->host.pub, type, "the type of a parameter or state"))
     return 0;
   const tn_build_frame *f = tn_builder_top(b);
+  if (f->param != NULL && what == TN_STATE_PARAM) return f->param(&b->host.pub, f->context, name, type, init);
   if (f->state != NULL) return f->state(&b->host.pub, f->context, name, type, init);
   const char *path = frame_path(b, f, name);
   if (path == NULL) {
@@ -166,6 +167,8 @@ tn_val tn_frame_counter(tn_build *handle, int32_t which) {
                     "tn_build_counter(b, %d): expected TN_ITERATION, TN_UPDATES or TN_BATCH_BLOCK", which));
     return 0;
   }
+  const tn_build_frame *f = tn_builder_top(b);
+  if (f->counter != NULL) return f->counter(handle, f->context, which);
   tn_val v =
       which == TN_UPDATES
           ? tn_graph_state(b->graph, TN_UPDATES_STATE, &scalar, TN_STATE_HOST, "zeros", "")

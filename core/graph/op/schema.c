@@ -73,7 +73,7 @@ static tn_status schema_read_dtype(schema_scanner *s, int32_t *dtype, char *lett
 }
 
 static tn_status schema_read_operand(schema_scanner *s, tn_operand_def *operand) {
-  *operand = (tn_operand_def){0};
+  *operand = (tn_operand_def){.below = -1};
   TN_TRY(schema_read_name(s, &operand->name));
   operand->optional = schema_take(s, "?");
   operand->variadic = schema_take(s, "*");
@@ -188,6 +188,7 @@ tn_status tn_op_def_create(const void *handle, tn_arena *arena, const tn_op *op,
   TN_TRY(read_schema(&s, made));
   TN_TRY(schema_check_flags(handle, made));
   TN_TRY(schema_check_formula(handle, arena, made));
+  TN_TRY(tn_op_def_read_domain(handle, arena, made));
   *def = made;
   return TN_OK;
 }

@@ -4,10 +4,17 @@
  *   operand = word ["?" | "*"] [":" dtype]        without a dtype: any
  *   result  = word [":" dtype]
  *   dtype   = "f32" ... | "any" | letter          letter: A to Z, one dtype per node
- *   range   = letter "in" word {word} */
+ *   range   = letter "in" word {word}
+ *
+ * and domains of operands:
+ *
+ *   domain  = word interval {";" word interval}
+ *   interval = "> 0" | "[0, 1)" | "[0, " word "." axis ")"     the last: the size of an operand's dimension
+ */
 #ifndef TN_CORE_GRAPH_OP_SCHEMA_H
 #define TN_CORE_GRAPH_OP_SCHEMA_H
 
+#include "core/config/options/range.h"
 #include "core/graph/formula/formula.h"
 #include "core/graph/graph.h"
 
@@ -18,6 +25,10 @@ typedef struct tn_operand_def {
   bool optional, variadic;
   int32_t dtype; /* TN_ANY: any, or the dtype of `letter` */
   char letter;   /* 'A' to 'Z'; 0: none */
+  bool has_domain;
+  tn_range domain; /* with has_domain: the values for which it is defined */
+  int32_t below;   /* the operand whose dimension `axis` is the upper bound of the domain; -1: none */
+  int32_t axis;
 } tn_operand_def;
 
 typedef struct tn_result_def {
@@ -39,6 +50,9 @@ struct tn_op_def {
 /* Parses the schema of an op and checks its descriptor. TN_EABI, with the column, if the schema is wrong.
  * `op` is borrowed; the definition lives in the arena. */
 tn_status tn_op_def_create(const void *handle, tn_arena *arena, const tn_op *op, const tn_op_def **def);
+
+/* domain.c: reads tn_op.domain into the operands. TN_EABI: it names no operand, or a range cannot be read. */
+tn_status tn_op_def_read_domain(const void *handle, tn_arena *arena, tn_op_def *def);
 
 /* The definition of operand i of a node; the items of a variadic operand share one. */
 const tn_operand_def *tn_op_def_operand(const tn_op_def *def, int32_t i);

@@ -78,6 +78,11 @@ typedef struct tn_op {
    * + - * / ^, comparisons, `a if c else b`, and the pointwise ops as functions. Shapes, gradient
    * and decomposition are derived; infer, decompose and grad stay NULL. */
   const char *formula;
+  /* The values for which operands are defined, a range for each operand that has one, as options have it:
+   * "x > 0; p [0, 1]; index [0, table.0)", where table.0 is dimension 0 of operand `table`. Others take every
+   * real number; the default of an operand of a fixed integer dtype is [0, 1]. The conformance suite draws
+   * operands from it. NULL: no operand has one. */
+  const char *domain;
 } tn_op;
 
 TN_END_C

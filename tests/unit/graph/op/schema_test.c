@@ -1,4 +1,6 @@
 /* Op schemas and the consistency of descriptors. */
+#include <stdio.h>
+
 #include "tests/unit/graph/rig.h"
 
 #include "core/graph/op/schema.h"
@@ -41,6 +43,47 @@ static void refused(const tn_op *op, const char *text) {
 static void refused_schema(const char *schema, const char *text) {
   tn_op op = op_with(schema);
   refused(&op, text);
+}
+
+static tn_op op_with_domain(const char *domain) {
+  tn_op op = op_with("(x:T, index:i64, table:T) -> (y:T); T in f32 f64");
+  op.domain = domain;
+  return op;
+}
+
+static void operands_know_their_domains(void **state) {
+  (void)state;
+  tn_op op = op_with_domain("x > 0; index [0, table.-2)");
+  const tn_operand_def *in = def_of(&op)->operands;
+  assert_true(in[0].has_domain && in[0].domain.low == 0 && in[0].domain.low_open);
+  assert_int_equal(in[0].below, -1);
+  assert_true(in[1].has_domain && in[1].domain.low == 0 && in[1].domain.high_open && !in[1].domain.low_open);
+  assert_int_equal(in[1].below, 2);
+  assert_int_equal(in[1].axis, -2);
+  assert_false(in[2].has_domain);
+}
+
+static void a_domain_that_cannot_be_read_is_refused(void **state) {
+  (void)state;
+  static const char name[] = "the name of an operand and a range, as in \"x > 0\"",
+                    range[] = "a range such as > 0, [0, 1) or [0, x.0) behind the name";
+  static const struct {
+    const char *domain, *entry, *expected;
+  } examples[] = {{"z > 0", "z > 0", name},
+                  {"x > 0; ; table > 0", "", name},
+                  {"x", "x", range},
+                  {"x > 0, table > 0", "x > 0, table > 0", range},
+                  {"index [0, shelf.0)", "index [0, shelf.0)", range},
+                  {"index [0, table.)", "index [0, table.)", range},
+                  {"index [0, table.0", "index [0, table.0", range},
+                  {"x [1, 0]", "x [1, 0]", range}};
+  for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+    char text[256];
+    tn_op op = op_with_domain(examples[i].domain);
+    snprintf(text, sizeof text, "op probe: domain \"%s\": '%s': expected %s", examples[i].domain,
+             examples[i].entry, examples[i].expected);
+    refused(&op, text);
+  }
 }
 
 static void operands_know_their_marks_and_types(void **state) {
@@ -129,6 +172,8 @@ static void a_formula_is_checked_when_the_op_is_first_met(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(operands_know_their_marks_and_types, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(operands_know_their_domains, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_domain_that_cannot_be_read_is_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(an_op_may_have_no_operands_or_no_results, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_wrong_schema_is_refused_with_the_column, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_descriptor_that_contradicts_itself_is_refused, set_up, tear_down),
