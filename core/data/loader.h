@@ -9,6 +9,8 @@
 #ifndef TN_CORE_DATA_LOADER_H
 #define TN_CORE_DATA_LOADER_H
 
+#include <stdatomic.h>
+
 #include "core/plugin/registry.h"
 #include "tenon/plugin/source.h"
 #include "tenon/plugin/transform.h"
@@ -48,6 +50,9 @@ typedef struct tn_loader_options {
   uint64_t seed;
   int64_t cache_bytes; /* memory for cached samples, if the source allows it; 0: no cache */
   const char *where;   /* "file.ini:14" of the source, for messages */
+  /* Not 0: the run is to stop, so samples that are not read yet are not read any more, and tn_loader_wait
+   * returns TN_ESTOPPED. NULL: no such request. */
+  const atomic_int *stop;
 } tn_loader_options;
 
 typedef struct tn_loader tn_loader;
@@ -80,8 +85,8 @@ tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first);
  * may be pending. */
 tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch);
 /* Waits for the oldest submitted batch. *samples is its number of real samples, possibly 0 for a shard at
- * the end of an epoch. TN_EOF: the epoch is over and the memory unused. For a sample that cannot be read,
- * its error with its index. */
+ * the end of an epoch. TN_EOF: the epoch is over and the memory unused. TN_ESTOPPED: options.stop was set
+ * before the batch was complete. For a sample that cannot be read, its error with its index. */
 tn_status tn_loader_wait(tn_loader *loader, int64_t *samples);
 /* The state of the cache: samples of the source, cached samples, bytes in use. */
 typedef struct tn_loader_cache_info {

@@ -76,6 +76,10 @@ static tn_status loop_train_epoch(tn_training *t) {
     if (t->end_reason || t->progress.step >= t->steps) break;
     tn_status status = tn_training_step(t);
     if (status == TN_EOF) break;
+    if (status == TN_ESTOPPED) {
+      t->end_reason = tn_end_stopped;
+      break;
+    }
     if (status != TN_OK) return status;
     if (save_every > 0 && t->progress.step % save_every == 0) TN_TRY(loop_save(t, "last"));
   }
