@@ -217,7 +217,7 @@ tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_sectio
                     TN_MAX_BLOCK_DEPTH, use->call->layer);
   tn_model_scope *inner = tn_arena_alloc(&a->arena, sizeof *inner);
   if (inner == NULL) return TN_ENOMEM;
-  inner->assembly = a;
+  *inner = tn_scope_new(a);
   inner->data = scope->data;
   inner->prefix = use->path;
   inner->unnamed = !use->named;
@@ -225,6 +225,6 @@ tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_sectio
   a->depth++;
   tn_status status = block_call(scope, inner, use, section, results);
   a->depth--;
-  tn_vec_free(a->env, &inner->values);
+  tn_scope_free(inner);
   return status == TN_OK ? TN_OK : tn_error_add_context(a->env, status, use->where, "");
 }
