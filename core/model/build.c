@@ -66,7 +66,8 @@ static tn_status model_run_builder(tn_assembly *a, tn_model *model) {
   tn_status status = tn_builder_create(model->graph, &a->builder);
   if (status != TN_OK) return status;
   a->b = tn_builder_handle(a->builder);
-  status = model_prepare_inputs(a, model);
+  status = tn_blocks_find(a);
+  if (status == TN_OK) status = model_prepare_inputs(a, model);
   if (status == TN_OK) status = model_build_parts(&scope, model);
   tn_scope_free(&scope);
   tn_builder_destroy(a->builder);
@@ -86,6 +87,7 @@ tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model 
   }
   tn_vec_free(env, &a.modules);
   tn_name_index_free(&a.module_paths);
+  tn_blocks_free(&a);
   tn_arena_free(&a.arena);
   if (status != TN_OK) tn_model_free(model);
   return status;

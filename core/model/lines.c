@@ -62,6 +62,22 @@ static tn_status line_check_path(const tn_assembly *a, const char *path) {
   return TN_OK;
 }
 
+/* Counts layers before they are applied. */
+static tn_status line_count_layers(tn_assembly *a, int64_t n) {
+  a->layers += n;
+  if (a->layers > TN_MAX_LAYERS)
+    return tn_failf(a->env, TN_EINVAL,
+                    "the model has more than %d layers when its blocks and repeats are expanded, expected at "
+                    "most %d; lower the repeat counts",
+                    TN_MAX_LAYERS, TN_MAX_LAYERS);
+  if (a->arena.bytes > TN_MAX_LINE_BYTES)
+    return tn_failf(a->env, TN_EINVAL,
+                    "the model's lines take more than %d MiB when its blocks and repeats are expanded; lower "
+                    "the repeat counts, or shorten the arguments",
+                    TN_MAX_LINE_BYTES >> 20);
+  return TN_OK;
+}
+
 static tn_status line_apply_item(tn_model_scope *scope, tn_line_run *run, const tn_item_call *item) {
   tn_assembly *a = scope->assembly;
   const char *name = line_item_name(scope, run->line, run->single, run->index);
@@ -76,6 +92,7 @@ static tn_status line_apply_item(tn_model_scope *scope, tn_line_run *run, const 
                 .n_in = run->now.n};
   tn_results results = {{0}, 0};
   if (use.path == NULL) return TN_ENOMEM;
+  TN_TRY(line_count_layers(a, 1));
   if (use.named && item->shared == NULL) TN_TRY(line_check_path(a, use.path));
   TN_TRY(tn_use_apply(scope, &use, &results));
   if (use.named && item->shared == NULL) {
@@ -96,6 +113,7 @@ static tn_status line_run_items(tn_model_scope *scope, tn_line_run *run) {
   for (int32_t i = 0; i < line->n_items; i++) {
     int64_t count = 1;
     TN_TRY(line_repeats(scope, &line->items[i], &count));
+    if (count == 0) TN_TRY(line_count_layers(scope->assembly, 1));
     for (int64_t k = 0; k < count; k++) {
       if (run->index > 0) run->now.n = 1;
       TN_TRY(line_apply_item(scope, run, &line->items[i]));
@@ -121,7 +139,7 @@ static tn_status line_run(tn_model_scope *scope, const tn_line *line, int32_t nu
   bool holds = true;
   TN_TRY(tn_line_inputs(scope, line, run.now.v, &run.now.n));
   if (line->condition != NULL) TN_TRY(tn_scope_holds(scope, line->condition, &holds));
-  if (holds) TN_TRY(line_run_items(scope, &run));
+  TN_TRY(holds ? line_run_items(scope, &run) : line_count_layers(scope->assembly, 1));
   TN_TRY(line_bind_names(scope, &run));
   scope->last = run.now.v[0];
   return TN_OK;
