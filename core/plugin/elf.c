@@ -1,4 +1,4 @@
-/* core/plugin/elf.c: what a shared object is, found without loading it, since loading runs its constructors.
+/* core/plugin/elf.c: checks of a shared object without loading it, since loading runs its constructors.
  *
  * The dynamic linker maps the segments of the program headers without comparing them with the file's length,
  * so a truncated file would end the process with SIGBUS. It finds symbols by the dynamic segment, and so does
@@ -59,7 +59,7 @@ static tn_status elf_read_at(const elf_file *elf, void *to, size_t bytes, uint64
   return pread(elf->file, to, bytes, (off_t)offset) == (ssize_t)bytes ? TN_OK : elf_fail_damaged(elf);
 }
 
-/* Reads what lies at an address of the loaded object. */
+/* Reads bytes at an address of the loaded object. */
 static tn_status elf_read_address(const elf_file *elf, void *to, size_t bytes, uint64_t address) {
   for (int32_t i = 0; i < elf->head.e_phnum; i++) {
     const Elf64_Phdr *part = &elf->parts[i];

@@ -19,8 +19,8 @@ static tn_status loader_fail_path(const void *handle, const char *path, const ch
   return tn_failf(handle, code, "%s: %s: %s", path, what, text);
 }
 
-/* A file that everybody may write or replace would let any user run code in this process. Nobody else can
- * replace a file that passes the checks, so dlopen loads the one that was checked. */
+/* A file that everybody may write or replace would let any user run code in this process. Other users cannot
+ * replace a file that passes the checks, so dlopen loads the file that was checked. */
 static tn_status loader_refuse_writable(const void *handle, const char *path, const char *which,
                                         const char *writable) {
   return tn_failf(handle, TN_EUNAVAILABLE,
@@ -28,7 +28,7 @@ static tn_status loader_refuse_writable(const void *handle, const char *path, co
                   writable, writable);
 }
 
-/* Another user who owns a file or its folder could change what runs as root. */
+/* The owner of a file or of its folder could change the code that root runs. */
 static tn_status loader_check_owner(const void *handle, const char *path, const char *which,
                                     const char *owned, const struct stat *st) {
   if (geteuid() != 0 || st->st_uid == 0) return TN_OK;

@@ -5,7 +5,7 @@
 #include "core/base/env.h"
 #include "tenon/plugin/plugin.h"
 
-/* Checks that nobody else can change what `path` leads to: a regular file that is not world-writable, in a
+/* Checks that other users cannot change the file at `path`: a regular file that is not world-writable, in a
  * folder that is not world-writable, below folders that are sticky if they are world-writable. For root, the
  * file and its folder belong to root. *real is its absolute path without links, which the caller releases
  * (tn_release). TN_EUNAVAILABLE: there is no such file, or the check failed. */

@@ -28,8 +28,7 @@ typedef struct tn_section {
   bool used;
 } tn_section;
 
-/* What has been read for a configuration, over all of its files; a file that is included twice counts twice.
- */
+/* The size of a configuration over all of its files. A file that is included twice counts twice. */
 typedef struct tn_ini_size {
   int64_t files, bytes, lines, names; /* names: of sections and keys */
 } tn_ini_size;

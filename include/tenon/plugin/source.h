@@ -84,8 +84,8 @@ static inline void *tn_sample_scratch(tn_sample *s, size_t bytes) {
   return tn_scratch_take(s, s->scratch, bytes);
 }
 
-/* Whether read or next may give up, with a message and TN_ESTOPPED, because nobody needs the sample any more.
- * A source that works on one sample for long asks now and then. */
+/* Whether read or next may give up, with a message and TN_ESTOPPED, because the host does not need the sample
+ * any more. A source that works on one sample for long asks now and then. */
 static inline int32_t tn_sample_stopping(const tn_sample *s) {
   return TN_HAS(s, stopping) && s->stopping != NULL && s->stopping(s);
 }
