@@ -156,14 +156,15 @@ static tn_status elf_read_dynamic(elf_file *elf) {
 /* In a GNU hash table the number of symbols is that behind the end of the longest chain. */
 static tn_status elf_count_gnu_symbols(const elf_file *elf, uint64_t *count) {
   uint32_t head[4], last = 0, hash = 0; /* buckets, first symbol, words of the filter, shift */
-  uint32_t *buckets;
+  void *table;
   TN_TRY(elf_read_address(elf, head, sizeof head, elf->gnu_hash));
   uint64_t at = elf->gnu_hash + sizeof head + (uint64_t)head[2] * sizeof(uint64_t);
-  uint64_t bytes = (uint64_t)head[0] * sizeof *buckets;
-  tn_status status = elf_load_address(elf, bytes, at, (void **)&buckets);
+  uint64_t bytes = (uint64_t)head[0] * sizeof(uint32_t);
+  tn_status status = elf_load_address(elf, bytes, at, &table);
+  const uint32_t *buckets = table;
   for (uint32_t i = 0; status == TN_OK && i < head[0]; i++)
     if (buckets[i] > last) last = buckets[i];
-  tn_release(elf->handle, buckets);
+  tn_release(elf->handle, table);
   *count = head[1];
   if (status != TN_OK || last < head[1]) return status;
   for (; last < ELF_MOST_SYMBOLS && (hash & 1) == 0; last++)
