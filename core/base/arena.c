@@ -30,6 +30,7 @@ static tn_arena_chunk *arena_add_chunk(tn_arena *arena, size_t bytes) {
   int alone = bytes >= cap / 2;
   tn_arena_chunk *chunk = arena_chunk_new(arena, alone ? bytes : cap);
   if (chunk == NULL) return NULL;
+  arena->bytes += chunk->cap;
   if (alone && head != NULL) {
     chunk->next = head->next;
     head->next = chunk;
@@ -89,4 +90,5 @@ void tn_arena_free(tn_arena *arena) {
     chunk = next;
   }
   arena->chunks = NULL;
+  arena->bytes = 0;
 }

@@ -8,6 +8,7 @@ typedef struct tn_arena_chunk tn_arena_chunk;
 typedef struct tn_arena {
   const void *handle;
   tn_arena_chunk *chunks;
+  size_t bytes; /* of all chunks */
 } tn_arena;
 
 tn_arena tn_arena_new(const void *handle);

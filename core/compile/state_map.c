@@ -7,7 +7,8 @@ tn_status tn_state_map_create(tn_env *env, tn_state_map **map) {
   if (made == NULL) return TN_ENOMEM;
   made->env = env;
   made->arena = tn_arena_new(env);
-  made->by_path = tn_hash_index_new(env);
+  made->paths = tn_name_index_new(env);
+  made->by_location = tn_hash_index_new(env);
   return TN_OK;
 }
 
@@ -15,7 +16,8 @@ void tn_state_map_destroy(tn_state_map *map) {
   if (map == NULL) return;
   tn_vec_free(map->env, &map->states);
   tn_vec_free(map->env, &map->regions);
-  tn_hash_index_free(&map->by_path);
+  tn_name_index_free(&map->paths);
+  tn_hash_index_free(&map->by_location);
   tn_arena_free(&map->arena);
   tn_release(map->env, map);
 }
@@ -69,20 +71,23 @@ static int32_t root_region(const tn_state_map *map, int32_t region) {
 /* ---- states ---- */
 
 const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path) {
-  size_t probe = 0;
   if (path[0] == '@') {
     int32_t region = find_map_region(map, path + 1);
     return region < 0 ? NULL : &map->regions.v[region].whole;
   }
-  uint64_t hash = tn_hash_text(TN_HASH_START, path);
-  for (int64_t i; (i = tn_hash_index_next(&map->by_path, hash, &probe)) != TN_HASH_INDEX_NONE;)
-    if (tn_text_equal(map->states.v[i].path, path)) return &map->states.v[i];
-  return NULL;
+  int64_t i = tn_name_index_find(&map->paths, path);
+  return i != TN_NAME_INDEX_NONE ? &map->states.v[i] : NULL;
+}
+
+static uint64_t hash_state_location(int32_t region, int64_t offset) {
+  return tn_hash_bytes(tn_hash_bytes(TN_HASH_START, &region, sizeof region), &offset, sizeof offset);
 }
 
 const tn_placement *tn_state_map_at(const tn_state_map *map, const char *region, int64_t offset) {
   int32_t index = find_map_region(map, region);
-  for (size_t i = 0; index >= 0 && i < map->states.n; i++)
+  size_t probe = 0;
+  uint64_t hash = hash_state_location(index, offset);
+  for (int64_t i; (i = tn_hash_index_next(&map->by_location, hash, &probe)) != TN_HASH_INDEX_NONE;)
     if (map->states.v[i].region == index && map->states.v[i].offset == offset) return &map->states.v[i];
   return NULL;
 }
@@ -94,8 +99,12 @@ bool tn_state_map_are_parallel(const tn_state_map *map, const tn_placement *a, c
 
 void tn_state_map_set_layout(tn_state_map *map, const tn_placement *state, const tn_layout *layout) {
   const tn_placement first = *state;
-  for (size_t i = 0; i < map->states.n; i++)
-    if (tn_state_map_are_parallel(map, &first, &map->states.v[i])) map->states.v[i].layout = *layout;
+  for (size_t region = 0; region < map->regions.n; region++) {
+    size_t probe = 0;
+    uint64_t hash = hash_state_location((int32_t)region, first.offset);
+    for (int64_t i; (i = tn_hash_index_next(&map->by_location, hash, &probe)) != TN_HASH_INDEX_NONE;)
+      if (tn_state_map_are_parallel(map, &first, &map->states.v[i])) map->states.v[i].layout = *layout;
+  }
 }
 
 static tn_status check_known_type(const tn_state_map *map, const tn_placement *known,
@@ -116,6 +125,7 @@ static tn_status check_free_elements(const tn_state_map *map, const tn_placement
   if (p->offset % TN_REGION_ALIGN_ELEMENTS != 0)
     return tn_failf(map->env, TN_EINVAL, "state %s: offset %lld is not a multiple of %d elements", p->path,
                     (long long)p->offset, TN_REGION_ALIGN_ELEMENTS);
+  if (p->offset >= map->regions.v[p->region].end) return TN_OK; /* states mostly come in order */
   for (size_t i = 0; i < map->states.n; i++) {
     const tn_placement *other = &map->states.v[i];
     int64_t other_end = other->offset + tn_type_count(&other->type);
@@ -138,6 +148,15 @@ static tn_status make_placement(tn_state_map *map, const tn_gstate *state, int32
   return p->path == NULL || p->init == NULL || p->where == NULL ? TN_ENOMEM : TN_OK;
 }
 
+static tn_status append_placement(tn_state_map *map, const tn_placement *p) {
+  uint64_t hash = hash_state_location(p->region, p->offset);
+  TN_TRY(tn_vec_reserve(map->env, &map->states, map->states.n + 1));
+  TN_TRY(tn_hash_index_add(&map->by_location, hash, (uint32_t)map->states.n));
+  TN_TRY(tn_name_index_add(&map->paths, p->path));
+  map->states.v[map->states.n++] = *p;
+  return TN_OK;
+}
+
 tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset) {
   const tn_placement *known = tn_state_map_find(map, state->path);
   tn_placement p;
@@ -156,13 +175,8 @@ tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t re
     return tn_failf(map->env, TN_EINVAL, "state %s does not fit into region %s: too many elements",
                     state->path, r->name);
   if (!at_end) TN_TRY(check_free_elements(map, &p, end));
-  TN_TRY(tn_vec_push(map->env, &map->states, p));
-  tn_status status =
-      tn_hash_index_add(&map->by_path, tn_hash_text(TN_HASH_START, p.path), (uint32_t)map->states.n - 1);
-  if (status != TN_OK) {
-    map->states.n--;
-    return status;
-  }
+  TN_TRY(append_placement(map, &p));
+  if (end > r->end) r->end = end;
   if (align_region_elements(end) > r->count) set_region_count(r, align_region_elements(end));
   return TN_OK;
 }

@@ -9,7 +9,6 @@
 #define TN_CORE_COMPILE_STATE_MAP_H
 
 #include "core/graph/graph.h"
-#include "core/graph/hash_index.h"
 
 enum { TN_REGION_ALIGN_ELEMENTS = 16 }; /* every state starts at a multiple of this */
 
@@ -30,6 +29,7 @@ typedef struct tn_region {
   int32_t dtype;
   int64_t count;      /* elements, with the gaps between states, which are zero */
   tn_placement whole; /* the region as a state */
+  int64_t end;        /* of the state that lies last; `count` may be beyond */
   int32_t like; /* the region that this one is parallel to: states at equal offsets have equal layouts; -1 */
 } tn_region;
 
@@ -38,7 +38,8 @@ typedef struct tn_state_map {
   tn_arena arena;
   TN_VEC(tn_placement) states;
   TN_VEC(tn_region) regions;
-  tn_hash_index by_path; /* into states */
+  tn_name_index paths;       /* of states */
+  tn_hash_index by_location; /* into states, by region and offset */
 } tn_state_map;
 
 tn_status tn_state_map_create(tn_env *env, tn_state_map **map);

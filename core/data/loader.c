@@ -126,9 +126,11 @@ static tn_status loader_make_workers(tn_loader *loader) {
   loader->n_workers = n;
   loader->chunks = loader_count_chunks(loader);
   for (int32_t i = 0; i < n; i++) {
+    tn_reader *reader = &loader->workers[i].reader;
     loader->workers[i].loader = loader;
-    TN_TRY(tn_reader_init(env, &loader->chain, loader->keeps ? &loader->cache : NULL,
-                          &loader->workers[i].reader));
+    TN_TRY(tn_reader_init(env, &loader->chain, loader->keeps ? &loader->cache : NULL, reader));
+    reader->cancelled = &loader->cancelled;
+    reader->stop = loader->options.stop;
   }
   return TN_OK;
 }

@@ -50,9 +50,11 @@ typedef struct tn_loader_options {
    * spread over the source (tn_sample_spread). A stream gives its first ones. */
   int64_t epoch_samples;
   uint64_t seed;
-  int64_t cache_bytes;    /* memory for cached samples, if the source allows it; 0: no cache */
-  const char *where;      /* "file.ini:14" of the source, for messages */
-  const atomic_int *stop; /* not 0: tn_loader_wait stops waiting; NULL: it always waits */
+  int64_t cache_bytes; /* memory for cached samples, if the source allows it; 0: no cache */
+  const char *where;   /* "file.ini:14" of the source, for messages */
+  /* Not 0: the run is to stop, so samples that are not read yet are not read any more, and tn_loader_wait
+   * waits no longer. NULL: no such request. */
+  const atomic_int *stop;
 } tn_loader_options;
 
 typedef struct tn_loader tn_loader;
@@ -85,9 +87,9 @@ tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first);
  * may be pending. */
 tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch);
 /* Waits for the oldest submitted batch. *samples is its number of real samples, possibly 0 for a shard at
- * the end of an epoch. TN_EOF: the epoch is over and the memory unused. TN_ESTOPPED: `stop` was set while the
- * workers were busy; the batch remains submitted. For a sample that cannot be read, its error with its index.
- */
+ * the end of an epoch. TN_EOF: the epoch is over and the memory unused. TN_ESTOPPED: options.stop was set
+ * before the batch was complete; it may remain submitted, with workers that still write to its memory until
+ * tn_loader_start or tn_loader_destroy. For a sample that cannot be read, its error with its index. */
 tn_status tn_loader_wait(tn_loader *loader, int64_t *samples);
 /* The state of the cache: samples of the source, cached samples, bytes in use. */
 typedef struct tn_loader_cache_info {

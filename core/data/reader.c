@@ -5,6 +5,13 @@
 
 #include "core/data/byte_table.h"
 
+/* Implements tn_sample_stopping. */
+static int32_t reader_is_stopping(const tn_sample *sample) {
+  const tn_reader *reader = (const tn_reader *)sample;
+  return (reader->cancelled != NULL && atomic_load_explicit(reader->cancelled, memory_order_relaxed)) ||
+         (reader->stop != NULL && atomic_load_explicit(reader->stop, memory_order_relaxed) != 0);
+}
+
 /* Scratch memory of at least `bytes`, with undefined contents. */
 static void *reader_scratch(tn_reader *reader, tn_reader_field *field, int which, size_t bytes) {
   if (bytes <= field->capacity[which] && field->scratch[which] != NULL) return field->scratch[which];
@@ -67,6 +74,7 @@ tn_status tn_reader_init(tn_env *env, const tn_transform_chain *chain, tn_sample
   tn_error_record_init(tn_reader_env(reader), &reader->record, env);
   reader->host.pub.struct_size = sizeof reader->host.pub;
   reader->host.pub.scratch = &reader->source_scratch;
+  reader->host.pub.stopping = reader_is_stopping;
   if (reader_allocate(reader) != TN_OK) return tn_error_move(env, reader);
   for (int32_t i = 0; i < chain->n_fields; i++)
     reader->fields[i].last_stage = tn_transform_chain_last_stage(chain, 0, chain->n_sample_stages, i);

@@ -4,6 +4,8 @@
 #ifndef TN_CORE_DATA_READER_H
 #define TN_CORE_DATA_READER_H
 
+#include <stdatomic.h>
+
 #include "core/data/sample_cache.h"
 #include "core/plugin/handles.h"
 
@@ -30,6 +32,8 @@ typedef struct tn_reader {
   tn_cached_field *cached;   /* [n_fields], fields of one cached sample */
   tn_sample_cache *cache;    /* shared by all readers; NULL: samples are not cached */
   tn_sample_cache_writer writer;
+  const atomic_bool *cancelled; /* the batch is no longer needed; NULL: always needed */
+  const atomic_int *stop;       /* not 0: the run is to stop; NULL: no such request */
 } tn_reader;
 
 /* Initializes a reader, which must not move afterwards, because handles point into it. On failure the

@@ -34,6 +34,9 @@ static void worker_aim(tn_loader *loader, tn_reader *reader, tn_pending_batch *p
 }
 
 static tn_status worker_read_sample(tn_loader *loader, tn_reader *reader) {
+  const atomic_int *stop = loader->options.stop;
+  if (stop != NULL && atomic_load(stop) != 0)
+    return tn_failf(reader, TN_ESTOPPED, "stopped while samples were read");
   const char *where = loader->options.where != NULL ? loader->options.where : "";
   tn_error_clear(reader); /* of an earlier sample */
   tn_status status = tn_reader_read(reader, loader->source, loader->self);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/formats/input.h"
+#include "core/formats/other_weights.h"
 #include "core/formats/safetensors_header.h"
 
 enum { LENGTH_BYTES = 8 };
@@ -24,6 +25,14 @@ static uint64_t safetensors_read_u64(const unsigned char *bytes) {
   return value;
 }
 
+/* Fails if the file has another format for weights. */
+static tn_status safetensors_refuse_other(const tn_input *input, const void *handle) {
+  unsigned char bytes[TN_OTHER_WEIGHTS_BYTES];
+  size_t n = input->bytes < sizeof(bytes) ? (size_t)input->bytes : sizeof(bytes);
+  TN_TRY(tn_input_read(input, handle, 0, bytes, n));
+  return tn_refuse_other_weights(handle, input->path, bytes, n);
+}
+
 /* Reads the length of the header and checks it against the size of the file, before the length sizes an
  * allocation. */
 static tn_status safetensors_read_length(const tn_safetensors *file, const void *handle, size_t *length) {
@@ -34,6 +43,8 @@ static tn_status safetensors_read_length(const tn_safetensors *file, const void 
                     input->path, input->bytes);
   TN_TRY(tn_input_read(input, handle, 0, bytes, LENGTH_BYTES));
   uint64_t n = safetensors_read_u64(bytes);
+  if (n > TN_SAFETENSORS_LONGEST_HEADER || n > input->bytes - LENGTH_BYTES)
+    TN_TRY(safetensors_refuse_other(input, handle));
   if (n > TN_SAFETENSORS_LONGEST_HEADER)
     return tn_failf(handle, TN_EINVAL,
                     "%s: not a safetensors file: a header of %" PRIu64 " bytes, where at most %d are allowed",

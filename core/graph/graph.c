@@ -8,6 +8,8 @@ tn_status tn_graph_create(tn_env *env, struct tn_op_table *ops, tn_graph **graph
   g->env = env;
   g->ops = ops;
   g->arena = tn_arena_new(env);
+  g->state_paths = tn_name_index_new(env);
+  g->commit_paths = tn_name_index_new(env);
   g->ranks = g->micro_batches = 1;
   static const tn_type absent = {.dtype = TN_ANY};
   tn_gvalue none = {.type = absent};
@@ -29,6 +31,8 @@ void tn_graph_destroy(tn_graph *g) {
   tn_vec_free(env, &g->states);
   tn_vec_free(env, &g->commits);
   tn_vec_free(env, &g->outputs);
+  tn_name_index_free(&g->state_paths);
+  tn_name_index_free(&g->commit_paths);
   tn_arena_free(&g->arena);
   tn_release(env, g);
 }

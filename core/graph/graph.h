@@ -17,7 +17,8 @@
  *
  * Files, each folder using only those above it:
  *
- *   graph.c, hash_index.*, input_state.*, liveness.c, type_text.c, uses.*   the graph and its analyses
+ *   graph.c, hash_index.*, name_index.*, input_state.*, liveness.c, type_text.c, uses.*   the graph and its
+ *               analyses
  *   formula/    formulas to postfix steps
  *   op/         op definitions: schemas, type inference, attributes
  *   nodes/      adding nodes, inputs, states, commits and outputs
@@ -34,6 +35,7 @@
 #include "core/base/text.h"
 #include "core/base/vec.h"
 #include "core/base/word_list.h"
+#include "core/graph/name_index.h"
 #include "core/plugin/context.h"
 #include "tenon/build.h"
 #include "tenon/plugin/op.h"
@@ -105,6 +107,7 @@ typedef struct tn_graph {
   TN_VEC(tn_gstate) states;
   TN_VEC(tn_gcommit) commits;
   TN_VEC(tn_goutput) outputs;
+  tn_name_index state_paths, commit_paths; /* of states and commits */
 } tn_graph;
 
 /* Writes "f32[8, 3, 32, 32]"; returns text. */
@@ -160,6 +163,8 @@ tn_val tn_graph_state(tn_graph *g, const char *path, const tn_type *type, int32_
 tn_status tn_graph_register_state(tn_graph *g, const tn_gstate *state);
 tn_gstate *tn_graph_find_state(const tn_graph *g, const char *path);
 tn_status tn_graph_commit(tn_graph *g, const char *path, tn_val value, tn_val predicate);
+/* Removes all commits and outputs. */
+void tn_graph_clear_ends(tn_graph *g);
 tn_status tn_graph_output(tn_graph *g, const char *name, tn_val value);
 tn_val tn_graph_find_output(const tn_graph *g, const char *name); /* 0: none */
 

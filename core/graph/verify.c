@@ -87,30 +87,31 @@ static tn_status verify_input_state(const tn_graph *g, const tn_gnode *node) {
 
 /* ---- lists ---- */
 
-static tn_status verify_states(const tn_graph *g) {
-  for (size_t i = 0; i < g->states.n; i++) {
-    const tn_gstate *s = &g->states.v[i];
-    if (tn_graph_find_state(g, s->path) != s) return verify_fail(g, s->path, "two states have this path");
-    if (s->value == 0) continue;
-    if (s->value >= g->values.n || tn_graph_maker(g, s->value)->op != &tn_op_state)
-      return verify_fail(g, s->path, "the state's value is made by no `state` statement");
-    if (!tn_type_equal(tn_graph_type(g, s->value), &s->type))
-      return verify_fail(g, s->path, "the state's value has another type than the state");
-  }
+/* Fails if the name is in the index, and adds it. */
+static tn_status verify_new_name(const tn_graph *g, tn_name_index *names, const char *name,
+                                 const char *rule) {
+  if (tn_name_index_find(names, name) != TN_NAME_INDEX_NONE) return verify_fail(g, name, rule);
+  return tn_name_index_add(names, name);
+}
+
+static tn_status verify_state(const tn_graph *g, tn_name_index *paths, const tn_gstate *s) {
+  TN_TRY(verify_new_name(g, paths, s->path, "two states have this path"));
+  if (s->value == 0) return TN_OK;
+  if (s->value >= g->values.n || tn_graph_maker(g, s->value)->op != &tn_op_state)
+    return verify_fail(g, s->path, "the state's value is made by no `state` statement");
+  if (!tn_type_equal(tn_graph_type(g, s->value), &s->type))
+    return verify_fail(g, s->path, "the state's value has another type than the state");
   return TN_OK;
 }
 
-static tn_status verify_commit(const tn_graph *g, size_t i) {
-  const tn_gcommit *c = &g->commits.v[i];
+static tn_status verify_commit(const tn_graph *g, tn_name_index *paths, const tn_gcommit *c) {
   const tn_gstate *state = tn_graph_find_state(g, c->path);
   if (state == NULL) return verify_fail(g, c->path, "a commit to a state that is not known");
   if (c->value == 0 || c->value >= g->values.n)
     return verify_fail(g, c->path, "a commit of no value of the graph");
   if (!tn_type_equal(tn_graph_type(g, c->value), &state->type))
     return verify_fail(g, c->path, "the committed value has another type than the state");
-  for (size_t k = 0; k < i; k++)
-    if (tn_text_equal(g->commits.v[k].path, c->path))
-      return verify_fail(g, c->path, "a state is committed twice");
+  TN_TRY(verify_new_name(g, paths, c->path, "a state is committed twice"));
   if (c->predicate == 0) return TN_OK;
   if (c->predicate >= g->values.n)
     return verify_fail(g, c->path, "the predicate of a commit is no value of the graph");
@@ -120,14 +121,25 @@ static tn_status verify_commit(const tn_graph *g, size_t i) {
              : verify_fail(g, c->path, "the predicate of a commit is not bool[]");
 }
 
-static tn_status verify_output(const tn_graph *g, size_t i) {
-  const tn_goutput *o = &g->outputs.v[i];
+static tn_status verify_output(const tn_graph *g, tn_name_index *names, const tn_goutput *o) {
   if (o->value == 0 || o->value >= g->values.n)
     return verify_fail(g, o->name, "an output of no value of the graph");
-  for (size_t k = 0; k < i; k++)
-    if (tn_text_equal(g->outputs.v[k].name, o->name))
-      return verify_fail(g, o->name, "two outputs have this name");
-  return TN_OK;
+  return verify_new_name(g, names, o->name, "two outputs have this name");
+}
+
+/* States, commits and outputs, each with names of their own. */
+static tn_status verify_lists(const tn_graph *g) {
+  tn_name_index names[3];
+  tn_status status = TN_OK;
+  for (int i = 0; i < 3; i++) names[i] = tn_name_index_new(g->env);
+  for (size_t i = 0; i < g->states.n && status == TN_OK; i++)
+    status = verify_state(g, &names[0], &g->states.v[i]);
+  for (size_t i = 0; i < g->commits.n && status == TN_OK; i++)
+    status = verify_commit(g, &names[1], &g->commits.v[i]);
+  for (size_t i = 0; i < g->outputs.n && status == TN_OK; i++)
+    status = verify_output(g, &names[2], &g->outputs.v[i]);
+  for (int i = 0; i < 3; i++) tn_name_index_free(&names[i]);
+  return status;
 }
 
 tn_status tn_graph_verify(const tn_graph *g) {
@@ -135,8 +147,5 @@ tn_status tn_graph_verify(const tn_graph *g) {
     TN_TRY(verify_node(g, i));
     TN_TRY(verify_input_state(g, &g->nodes.v[i]));
   }
-  TN_TRY(verify_states(g));
-  for (size_t i = 0; i < g->commits.n; i++) TN_TRY(verify_commit(g, i));
-  for (size_t i = 0; i < g->outputs.n; i++) TN_TRY(verify_output(g, i));
-  return TN_OK;
+  return verify_lists(g);
 }

@@ -5,7 +5,18 @@
 #include "core/model/model.h"
 #include "tenon/plugin/layer.h"
 
-enum { TN_MAX_YIELDS = 64, TN_MAX_BLOCK_DEPTH = 32 };
+enum { TN_MAX_YIELDS = 64, TN_MAX_BLOCK_DEPTH = 32, TN_MAX_BLOCK_ARGS = 1000 };
+
+/* Limits of a model after its blocks and repeats are expanded, which a few nested repeats could exceed
+ * without end. Lines and items that apply nothing count as layers, too. */
+enum { TN_MAX_LAYERS = 100000, TN_MAX_LINE_BYTES = 128 << 20 };
+
+/* The parsed value of a key, since a block may be applied many times. */
+typedef struct tn_parsed_key {
+  const tn_key *key;
+  tn_line *lines;
+  int32_t n;
+} tn_parsed_key;
 
 /* A layer or block that was applied under an absolute path, the target of "@name". */
 typedef struct tn_module {
@@ -21,21 +32,23 @@ typedef struct tn_assembly {
   tn_builder *builder;
   tn_build *b;
   TN_VEC(tn_module) modules;
-  int32_t depth;   /* nesting depth of blocks */
-  int32_t sharing; /* nesting depth of "@name", inside of which paths may repeat */
+  tn_name_index module_paths; /* of modules */
+  TN_VEC(tn_parsed_key) parsed;
+  tn_hash_index parsed_keys;   /* of parsed, by the address of the key */
+  TN_VEC(tn_section *) blocks; /* the sections of blocks */
+  tn_name_index block_names;   /* of blocks */
+  int64_t layers;              /* expanded so far */
+  int32_t depth;               /* nesting depth of blocks */
+  int32_t sharing;             /* nesting depth of "@name", inside of which paths may repeat */
 } tn_assembly;
-
-typedef struct tn_named_value {
-  const char *name;
-  tn_val value;
-} tn_named_value;
 
 /* The names visible to a list of lines: those of the model or of one block. */
 typedef struct tn_model_scope {
   tn_assembly *assembly;
   const struct tn_model_scope *data; /* the model's scope, for "data.word" */
   const char *prefix;                /* path prefix of every name; "" for the model */
-  TN_VEC(tn_named_value) values;
+  tn_name_index names;
+  TN_VEC(tn_val) values;  /* by number of the name */
   const char **arg_names; /* arguments of a block */
   tn_value *arg_values;
   int32_t n_args;
@@ -62,12 +75,22 @@ tn_status tn_find_layer(const tn_assembly *assembly, const char *name, const tn_
  * message, stick in the builder, and the value is 0. */
 tn_val tn_model_field(const tn_assembly *assembly, const char *name, const tn_type *type);
 
-/* lines.c: builds the graph of a list of lines in a scope; scope->last is the value of the last line. */
-tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n);
+/* modules.c: the modules of the model by their paths. NULL: there is none of that path. Valid until the next
+ * module is added. Of several modules of a path, which shared blocks may make, the first is found. */
+tn_status tn_module_add(tn_assembly *assembly, const tn_module *module);
+const tn_module *tn_module_find(const tn_assembly *assembly, const char *path);
+
+/* scope.c: the names of a scope. */
+tn_model_scope tn_scope_new(tn_assembly *assembly);
+void tn_scope_free(tn_model_scope *scope);
 tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, const char *where);
 tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val *value);
 tn_status tn_scope_evaluate(const tn_model_scope *scope, const tn_expr *expr, tn_value *value);
+tn_status tn_scope_holds(const tn_model_scope *scope, const tn_expr *condition, bool *holds);
 const char *tn_scope_path(const tn_model_scope *scope, const char *name);
+
+/* lines.c: builds the graph of a list of lines in a scope; scope->last is the value of the last line. */
+tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n);
 /* The inputs of a line: the values it refers to, or the previous value. */
 tn_status tn_line_inputs(const tn_model_scope *scope, const tn_line *line, tn_val *in, int32_t *n);
 
@@ -84,8 +107,19 @@ tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_result
 tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                        tn_results *results);
 
-/* block.c: blocks of the configuration. */
+/* block_text.c: the sections of blocks, and their keys as lines, each of which is parsed once. */
+tn_status tn_blocks_find(tn_assembly *assembly);
+void tn_blocks_free(tn_assembly *assembly);
+/* NULL: there is no such block. */
 tn_section *tn_block_section(const tn_assembly *assembly, const char *name);
+/* The lines of the section's key, which exists. */
+tn_status tn_block_lines(tn_assembly *assembly, tn_key *key, tn_line **lines, int32_t *n);
+/* The value of a key as one line of the model language, with `lead` in front and `tail` behind. The line has
+ * no items if the key is absent or empty. */
+tn_status tn_block_line(tn_assembly *assembly, tn_section *section, const char *name, const char *lead,
+                        const char *tail, tn_line *line);
+
+/* block.c: blocks of the configuration. */
 tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_section *section,
                        tn_results *results);
 

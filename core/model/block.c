@@ -3,36 +3,8 @@
 
 #include <string.h>
 
-tn_section *tn_block_section(const tn_assembly *assembly, const char *name) {
-  for (int32_t i = 0; i < assembly->request->ini->n_sections; i++) {
-    tn_section *section = &assembly->request->ini->sections[i];
-    if (tn_text_starts(section->name, "block ") && tn_text_equal(section->name + strlen("block "), name))
-      return section;
-  }
-  return NULL;
-}
-
 static const char *block_where(const tn_assembly *a, tn_section *section, tn_key *key) {
   return tn_key_where(a->request->ini, section, key);
-}
-
-/* Parses the value of a key as one line of the model language, with `lead` in front and `tail` behind. The
- * line has no items if the key is absent or empty. */
-static tn_status block_read_line(const tn_model_scope *scope, tn_section *section, const char *name,
-                                 const char *lead, const char *tail, tn_line *line) {
-  tn_assembly *a = scope->assembly;
-  tn_key *key = tn_section_key(section, name);
-  *line = (tn_line){.n_items = 0};
-  if (key == NULL) return TN_OK;
-  key->used = true;
-  if (*key->value == '\0') return TN_OK;
-  const char *text = tn_arena_printf(&a->arena, "%s%s%s", lead, key->value, tail);
-  if (text == NULL) return TN_ENOMEM;
-  tn_status status = tn_syntax_line(a->env, &a->arena, text, key->file, key->line, line);
-  const char *what = tn_arena_printf(&a->arena, "[%s] %s", section->name, name);
-  return status == TN_OK
-             ? TN_OK
-             : tn_error_add_context(a->env, status, block_where(a, section, key), what != NULL ? what : name);
 }
 
 /* Parses `args = NAME, NAME=default, ...` as the arguments of a call. */
@@ -40,9 +12,13 @@ static tn_status block_read_args(const tn_model_scope *scope, tn_section *sectio
                                  int32_t *n) {
   tn_assembly *a = scope->assembly;
   tn_line line;
-  TN_TRY(block_read_line(scope, section, "args", "args(", ")", &line));
+  TN_TRY(tn_block_line(a, section, "args", "args(", ")", &line));
   *n = line.n_items == 1 ? line.items[0].n_args : 0;
   *args = line.n_items == 1 ? line.items[0].args : NULL;
+  if (*n > TN_MAX_BLOCK_ARGS)
+    return tn_failf(a->env, TN_EINVAL, "%s: [%s] args has %d names, expected at most %d",
+                    block_where(a, section, tn_section_key(section, "args")), section->name, *n,
+                    TN_MAX_BLOCK_ARGS);
   for (int32_t i = 0; i < *n; i++)
     if ((*args)[i].name == NULL && (*args)[i].value->kind != TN_EXPR_WORD)
       return tn_failf(a->env, TN_EINVAL,
@@ -55,7 +31,7 @@ static tn_status block_read_args(const tn_model_scope *scope, tn_section *sectio
 static tn_status block_read_names(const tn_model_scope *scope, tn_section *section, const char *key,
                                   const char ***names, int32_t *n) {
   tn_line line;
-  TN_TRY(block_read_line(scope, section, key, "names <- ", "", &line));
+  TN_TRY(tn_block_line(scope->assembly, section, key, "names <- ", "", &line));
   *names = line.refs;
   *n = line.n_refs;
   return TN_OK;
@@ -187,8 +163,7 @@ static tn_status block_run(const tn_model_scope *outer, tn_model_scope *inner, t
   if (key == NULL)
     return tn_failf(a->env, TN_EINVAL, "%s: [%s] has no `layers`, expected a layer a line",
                     block_where(a, section, NULL), section->name);
-  key->used = true;
-  TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
+  TN_TRY(tn_block_lines(a, key, &lines, &n));
   TN_TRY(tn_scope_run(inner, lines, n));
   return block_collect_outputs(outer, inner, section, results);
 }
@@ -217,7 +192,7 @@ tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_sectio
                     TN_MAX_BLOCK_DEPTH, use->call->layer);
   tn_model_scope *inner = tn_arena_alloc(&a->arena, sizeof *inner);
   if (inner == NULL) return TN_ENOMEM;
-  inner->assembly = a;
+  *inner = tn_scope_new(a);
   inner->data = scope->data;
   inner->prefix = use->path;
   inner->unnamed = !use->named;
@@ -225,6 +200,6 @@ tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_sectio
   a->depth++;
   tn_status status = block_call(scope, inner, use, section, results);
   a->depth--;
-  tn_vec_free(a->env, &inner->values);
+  tn_scope_free(inner);
   return status == TN_OK ? TN_OK : tn_error_add_context(a->env, status, use->where, "");
 }

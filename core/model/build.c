@@ -45,7 +45,7 @@ static tn_status model_build_parts(tn_model_scope *scope, tn_model *model) {
   tn_section *section = tn_ini_section(a->request->ini, "model");
   model_mark_known_keys(section);
   TN_TRY(model_bind_fields(scope, signature.inputs, signature.n_inputs));
-  scope->in = scope->last = scope->values.v[0].value;
+  scope->in = scope->last = scope->values.v[0];
   TN_TRY(model_build_layers(scope, section));
   TN_TRY(tn_graph_output(tn_builder_graph(a->b), "output", scope->last));
   if (!a->request->measured) return TN_OK;
@@ -61,14 +61,15 @@ static tn_status model_prepare_inputs(tn_assembly *a, tn_model *model) {
 }
 
 static tn_status model_run_builder(tn_assembly *a, tn_model *model) {
-  tn_model_scope scope = {.assembly = a, .prefix = ""};
+  tn_model_scope scope = tn_scope_new(a);
   scope.data = &scope;
   tn_status status = tn_builder_create(model->graph, &a->builder);
   if (status != TN_OK) return status;
   a->b = tn_builder_handle(a->builder);
-  status = model_prepare_inputs(a, model);
+  status = tn_blocks_find(a);
+  if (status == TN_OK) status = model_prepare_inputs(a, model);
   if (status == TN_OK) status = model_build_parts(&scope, model);
-  tn_vec_free(a->env, &scope.values);
+  tn_scope_free(&scope);
   tn_builder_destroy(a->builder);
   return status;
 }
@@ -77,6 +78,7 @@ tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model 
   memset(model, 0, sizeof *model);
   model->arena = tn_arena_new(env);
   tn_assembly a = {.env = env, .request = request, .arena = tn_arena_new(env)};
+  a.module_paths = tn_name_index_new(env);
   tn_status status = tn_graph_create(env, request->ops, &model->graph);
   if (status == TN_OK) {
     model->graph->frozen = request->training ? request->frozen : NULL;
@@ -85,6 +87,8 @@ tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model 
     status = model_run_builder(&a, model);
   }
   tn_vec_free(env, &a.modules);
+  tn_name_index_free(&a.module_paths);
+  tn_blocks_free(&a);
   tn_arena_free(&a.arena);
   if (status != TN_OK) tn_model_free(model);
   return status;

@@ -28,12 +28,11 @@ static tn_status model_function_parse_call(tn_assembly *a, const char *text, tn_
 /* Records a named layer. Paths are unique, as in a configuration. */
 static tn_status model_function_note_module(model_function *e, const tn_use *use) {
   tn_assembly *a = e->scope->assembly;
-  for (size_t i = 0; i < a->modules.n; i++)
-    if (tn_text_equal(a->modules.v[i].path, use->path))
-      return tn_failf(a->env, TN_EINVAL, "tn_build_layer: '%s' is the name of an earlier layer; take another",
-                      use->path);
+  if (tn_module_find(a, use->path) != NULL)
+    return tn_failf(a->env, TN_EINVAL, "tn_build_layer: '%s' is the name of an earlier layer; take another",
+                    use->path);
   tn_module module = {use->path, use->call, e->scope};
-  return tn_vec_push(a->env, &a->modules, module);
+  return tn_module_add(a, &module);
 }
 
 static tn_status model_function_apply_layer(model_function *e, const char *name, const char *text,

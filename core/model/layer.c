@@ -239,12 +239,9 @@ static tn_status layer_find_module(const tn_model_scope *scope, const char *name
   tn_assembly *a = scope->assembly;
   const char *local = tn_scope_path(scope, name);
   if (local == NULL) return TN_ENOMEM;
-  for (size_t pass = 0; pass < 2; pass++)
-    for (size_t i = 0; i < a->modules.n; i++)
-      if (tn_text_equal(a->modules.v[i].path, pass == 0 ? local : name)) {
-        *found = &a->modules.v[i];
-        return TN_OK;
-      }
+  *found = tn_module_find(a, local);
+  if (*found == NULL) *found = tn_module_find(a, name);
+  if (*found != NULL) return TN_OK;
   return tn_failf(a->env, TN_EINVAL, "'@%s' names no earlier layer", name);
 }
 

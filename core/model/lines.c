@@ -3,89 +3,6 @@
 
 #include <string.h>
 
-const char *tn_scope_path(const tn_model_scope *scope, const char *name) {
-  tn_arena *arena = &scope->assembly->arena;
-  return *scope->prefix != '\0' ? tn_arena_printf(arena, "%s.%s", scope->prefix, name)
-                                : tn_arena_strdup(arena, name);
-}
-
-static const tn_named_value *scope_find(const tn_model_scope *scope, const char *name) {
-  for (size_t i = scope->values.n; i-- > 0;)
-    if (tn_text_equal(scope->values.v[i].name, name)) return &scope->values.v[i];
-  return NULL;
-}
-
-tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, const char *where) {
-  tn_env *env = scope->assembly->env;
-  if (tn_text_equal(name, "in"))
-    return tn_failf(env, TN_EINVAL, "%s: 'in' is the input of a block and cannot name a layer", where);
-  if (scope_find(scope, name) != NULL)
-    return tn_failf(env, TN_EINVAL, "%s: the name '%s' is taken, expected a new one", where, name);
-  tn_named_value bound = {name, value};
-  return tn_vec_push(env, &scope->values, bound);
-}
-
-/* Fails with the nearest name in the scope. */
-static tn_status scope_fail_unknown_name(const tn_model_scope *scope, const char *ref) {
-  tn_env *env = scope->assembly->env;
-  TN_VEC(const char *) names = {0};
-  for (size_t i = 0; i < scope->values.n; i++)
-    if (tn_vec_push(env, &names, scope->values.v[i].name) != TN_OK) break;
-  const char *nearest = tn_text_nearest(ref, names.v, names.n);
-  tn_status status =
-      tn_failf(env, TN_EINVAL, "there is no value '%s' here%s%s%s", ref,
-               nearest != NULL ? ", did you mean '" : ", expected the name of an earlier line or 'in'",
-               nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
-  tn_vec_free(env, &names);
-  return status;
-}
-
-tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val *value) {
-  const tn_model_scope *where = scope;
-  *value = 0;
-  if (tn_text_equal(ref, "in") && scope->in != 0) {
-    *value = scope->in;
-    return TN_OK;
-  }
-  if (tn_text_starts(ref, "data.")) {
-    where = scope->data;
-    ref += strlen("data.");
-  }
-  const tn_named_value *found = scope_find(where, ref);
-  if (found == NULL) return scope_fail_unknown_name(where, ref);
-  *value = found->value;
-  return TN_OK;
-}
-
-static bool scope_dim(void *context, const char *ref, int64_t axis, int64_t *size) {
-  const tn_model_scope *scope = context;
-  tn_val value = 0;
-  if (tn_scope_resolve(scope, ref, &value) != TN_OK) return false;
-  const tn_type *type = tn_val_type(scope->assembly->b, value);
-  if (axis < 0) axis += type->rank;
-  if (axis < 0 || axis >= type->rank) return false;
-  *size = type->dims[axis];
-  return true;
-}
-
-static tn_scope scope_names(const tn_model_scope *scope) {
-  return (tn_scope){.names = scope->arg_names,
-                    .values = scope->arg_values,
-                    .n = scope->n_args,
-                    .dim = scope_dim,
-                    .context = (void *)(uintptr_t)scope};
-}
-
-tn_status tn_scope_evaluate(const tn_model_scope *scope, const tn_expr *expr, tn_value *value) {
-  tn_scope names = scope_names(scope);
-  return tn_expr_evaluate(scope->assembly->env, &scope->assembly->arena, expr, &names, value);
-}
-
-static tn_status scope_holds(const tn_model_scope *scope, const tn_expr *condition, bool *holds) {
-  tn_scope names = scope_names(scope);
-  return tn_expr_holds(scope->assembly->env, &scope->assembly->arena, condition, &names, holds);
-}
-
 tn_status tn_line_inputs(const tn_model_scope *scope, const tn_line *line, tn_val *in, int32_t *n) {
   tn_env *env = scope->assembly->env;
   *n = 0;
@@ -138,11 +55,26 @@ typedef struct tn_line_run {
 /* Refuses a path that exists. The name `a.b` and the name `b` in block `a` have the same path and would
  * share parameters by accident. */
 static tn_status line_check_path(const tn_assembly *a, const char *path) {
-  for (size_t i = 0; a->sharing == 0 && i < a->modules.n; i++)
-    if (tn_text_equal(a->modules.v[i].path, path))
-      return tn_failf(a->env, TN_EINVAL,
-                      "'%s' is the path of an earlier layer; take another name, or @%s for its parameters",
-                      path, path);
+  if (a->sharing == 0 && tn_module_find(a, path) != NULL)
+    return tn_failf(a->env, TN_EINVAL,
+                    "'%s' is the path of an earlier layer; take another name, or @%s for its parameters",
+                    path, path);
+  return TN_OK;
+}
+
+/* Counts layers before they are applied. */
+static tn_status line_count_layers(tn_assembly *a, int64_t n) {
+  a->layers += n;
+  if (a->layers > TN_MAX_LAYERS)
+    return tn_failf(a->env, TN_EINVAL,
+                    "the model has more than %d layers when its blocks and repeats are expanded, expected at "
+                    "most %d; lower the repeat counts",
+                    TN_MAX_LAYERS, TN_MAX_LAYERS);
+  if (a->arena.bytes > TN_MAX_LINE_BYTES)
+    return tn_failf(a->env, TN_EINVAL,
+                    "the model's lines take more than %d MiB when its blocks and repeats are expanded; lower "
+                    "the repeat counts, or shorten the arguments",
+                    TN_MAX_LINE_BYTES >> 20);
   return TN_OK;
 }
 
@@ -160,11 +92,12 @@ static tn_status line_apply_item(tn_model_scope *scope, tn_line_run *run, const 
                 .n_in = run->now.n};
   tn_results results = {{0}, 0};
   if (use.path == NULL) return TN_ENOMEM;
+  TN_TRY(line_count_layers(a, 1));
   if (use.named && item->shared == NULL) TN_TRY(line_check_path(a, use.path));
   TN_TRY(tn_use_apply(scope, &use, &results));
   if (use.named && item->shared == NULL) {
     tn_module module = {use.path, item, scope};
-    TN_TRY(tn_vec_push(a->env, &a->modules, module));
+    TN_TRY(tn_module_add(a, &module));
   }
   if (name != NULL && (!run->single || strstr(run->line->names[0], "{i}") != NULL))
     TN_TRY(tn_scope_bind(scope, name, results.v[0], run->where));
@@ -180,6 +113,7 @@ static tn_status line_run_items(tn_model_scope *scope, tn_line_run *run) {
   for (int32_t i = 0; i < line->n_items; i++) {
     int64_t count = 1;
     TN_TRY(line_repeats(scope, &line->items[i], &count));
+    if (count == 0) TN_TRY(line_count_layers(scope->assembly, 1));
     for (int64_t k = 0; k < count; k++) {
       if (run->index > 0) run->now.n = 1;
       TN_TRY(line_apply_item(scope, run, &line->items[i]));
@@ -204,8 +138,8 @@ static tn_status line_run(tn_model_scope *scope, const tn_line *line, int32_t nu
   tn_line_run run = {.line = line, .where = where, .number = number};
   bool holds = true;
   TN_TRY(tn_line_inputs(scope, line, run.now.v, &run.now.n));
-  if (line->condition != NULL) TN_TRY(scope_holds(scope, line->condition, &holds));
-  if (holds) TN_TRY(line_run_items(scope, &run));
+  if (line->condition != NULL) TN_TRY(tn_scope_holds(scope, line->condition, &holds));
+  TN_TRY(holds ? line_run_items(scope, &run) : line_count_layers(scope->assembly, 1));
   TN_TRY(line_bind_names(scope, &run));
   scope->last = run.now.v[0];
   return TN_OK;

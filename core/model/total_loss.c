@@ -114,7 +114,7 @@ tn_status tn_model_weigh(tn_env *env, tn_model *model) {
   tn_builder *builder = NULL;
   if (model->loss_weights == 0)
     return tn_failf(env, TN_EINVAL, "a weighing program needs a loss and several micro-batches");
-  model->graph->outputs.n = model->graph->commits.n = 0;
+  tn_graph_clear_ends(model->graph);
   TN_TRY(tn_builder_create(model->graph, &builder));
   tn_build_frame frame = {.prefix = "", .where = "", .training = true};
   tn_builder_push(tn_builder_handle(builder), &frame);

@@ -181,10 +181,11 @@ AT(tn_launch, folded_bytes, 96);
 HANDLE(tn_infer, 72);
 AT(tn_infer, node, 24);
 
-HANDLE(tn_sample, 48);
+HANDLE(tn_sample, 56);
 AT(tn_sample, index, 24);
 AT(tn_sample, key, 32);
 AT(tn_sample, scratch, 40);
+AT(tn_sample, stopping, 48);
 
 HANDLE(tn_transform_call, 80);
 AT(tn_transform_call, n, 20);

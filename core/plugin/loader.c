@@ -8,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/file.h"
-
-/* Major versions to look for in a refused plugin, so that the message names the one that it was built for. */
-enum { PROBED_MAJORS = 32 };
 
 static tn_status loader_fail_path(const void *handle, const char *path, const char *what) {
   char reason[128];
@@ -21,8 +19,8 @@ static tn_status loader_fail_path(const void *handle, const char *path, const ch
   return tn_failf(handle, code, "%s: %s: %s", path, what, text);
 }
 
-/* A world-writable file, or a file in a world-writable folder, would let any user run code in this process.
- */
+/* A file that everybody may write or replace would let any user run code in this process. Other users cannot
+ * replace a file that passes the checks, so dlopen loads the file that was checked. */
 static tn_status loader_refuse_writable(const void *handle, const char *path, const char *which,
                                         const char *writable) {
   return tn_failf(handle, TN_EUNAVAILABLE,
@@ -30,11 +28,41 @@ static tn_status loader_refuse_writable(const void *handle, const char *path, co
                   writable, writable);
 }
 
+/* The owner of a file or of its folder could change the code that root runs. */
+static tn_status loader_check_owner(const void *handle, const char *path, const char *which,
+                                    const char *owned, const struct stat *st) {
+  if (geteuid() != 0 || st->st_uid == 0) return TN_OK;
+  return tn_failf(handle, TN_EUNAVAILABLE,
+                  "%s: refused, since this process runs as root and user %ld owns the %s %s; run: chown root "
+                  "'%s'",
+                  path, (long)st->st_uid, which, owned, owned);
+}
+
+/* The folders above that of the plugin. A sticky one, such as /tmp, lets others add entries, but not replace
+ * these. */
+static tn_status loader_check_ancestors(const void *handle, const char *path, const char *folder) {
+  char *at = tn_strdup(handle, folder);
+  struct stat st;
+  if (at == NULL) return TN_ENOMEM;
+  tn_status status = TN_OK;
+  for (char *end; status == TN_OK && (end = strrchr(at, '/')) != NULL && at[1] != '\0';) {
+    end[end == at] = '\0';
+    if (stat(at, &st) != 0)
+      status = loader_fail_path(handle, at, "cannot be looked at");
+    else if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
+      status = loader_refuse_writable(handle, path, "folder", at);
+  }
+  tn_release(handle, at);
+  return status;
+}
+
 static tn_status loader_check_folder_mode(const void *handle, const char *path, const char *folder) {
   struct stat st;
   if (stat(folder, &st) != 0) return loader_fail_path(handle, folder, "cannot be looked at");
   if (!S_ISDIR(st.st_mode)) return tn_failf(handle, TN_EUNAVAILABLE, "%s: not a folder", folder);
-  return (st.st_mode & S_IWOTH) != 0 ? loader_refuse_writable(handle, path, "folder", folder) : TN_OK;
+  if ((st.st_mode & S_IWOTH) != 0) return loader_refuse_writable(handle, path, "folder", folder);
+  TN_TRY(loader_check_owner(handle, path, "folder", folder, &st));
+  return loader_check_ancestors(handle, path, folder);
 }
 
 static tn_status loader_check_file_mode(const void *handle, const char *path, const char *real) {
@@ -43,6 +71,7 @@ static tn_status loader_check_file_mode(const void *handle, const char *path, co
   if (!S_ISREG(st.st_mode))
     return tn_failf(handle, TN_EUNAVAILABLE, "%s: not a regular file; name the plugin's shared object", path);
   if ((st.st_mode & S_IWOTH) != 0) return loader_refuse_writable(handle, path, "file", real);
+  TN_TRY(loader_check_owner(handle, path, "file", real, &st));
   char *folder = tn_path_folder(handle, real);
   if (folder == NULL) return TN_ENOMEM;
   tn_status status = loader_check_folder_mode(handle, path, folder);
@@ -76,26 +105,6 @@ tn_status tn_plugin_check_folder(const void *handle, const char *path, char **re
   return loader_keep_if_ok(handle, loader_check_folder_mode(handle, path, *real), real);
 }
 
-/* The name of the entry for a major version; TN_PLUGIN_SYMBOL is that of this host's. */
-static void *loader_find_entry(void *object, int major) {
-  char symbol[32];
-  snprintf(symbol, sizeof(symbol), "tn_plugin_v%d", major);
-  return dlsym(object, symbol);
-}
-
-/* The reason for a missing entry: another major version, or no plugin. */
-static tn_status loader_explain_missing(const void *handle, const char *real, void *object) {
-  for (int major = 0; major < PROBED_MAJORS; major++)
-    if (major != TN_ABI_MAJOR && loader_find_entry(object, major) != NULL)
-      return tn_failf(handle, TN_EABI,
-                      "%s: built for plugin interface %d, this host has %d; rebuild the plugin against the "
-                      "headers of this Tenon, or use the Tenon that it was built for",
-                      real, major, TN_ABI_MAJOR);
-  return tn_failf(handle, TN_EABI,
-                  "%s: not a Tenon plugin: symbol: found no %s, wanted the one that TN_PLUGIN(...) exports",
-                  real, TN_PLUGIN_SYMBOL);
-}
-
 /* The linker's reason, without the path in front of it, which the message has already. */
 static tn_status loader_fail_open(const void *handle, const char *real, const char *reason) {
   size_t n = strlen(real);
@@ -106,13 +115,15 @@ static tn_status loader_fail_open(const void *handle, const char *real, const ch
 
 tn_status tn_plugin_open(const void *handle, const char *real, const tn_plugin **plugin) {
   *plugin = NULL;
-  TN_TRY(tn_plugin_check_complete(handle, real));
+  TN_TRY(tn_plugin_check_elf(handle, real));
   /* RTLD_NOW: a missing symbol is an error here, not during a run. RTLD_LOCAL: plugins do not see each
    * other's symbols. */
   void *object = dlopen(real, RTLD_NOW | RTLD_LOCAL);
   if (object == NULL) return loader_fail_open(handle, real, dlerror());
   void *symbol = dlsym(object, TN_PLUGIN_SYMBOL);
-  if (symbol == NULL) return loader_explain_missing(handle, real, object);
+  if (symbol == NULL)
+    return tn_failf(handle, TN_EABI, "%s: not a Tenon plugin: the dynamic linker finds no %s in it", real,
+                    TN_PLUGIN_SYMBOL);
   const tn_plugin *(*entry)(void);
   memcpy(&entry, &symbol, sizeof(entry)); /* ISO C has no cast from object to function pointers */
   *plugin = entry();

@@ -30,6 +30,9 @@ typedef struct parameter_layouts {
   tn_uses uses;
   tn_arena arena;
   int32_t *maker;                    /* per value: the group that makes it, or -1 */
+  size_t *first_reader;              /* per value, and one more: its first entry in `readers` */
+  layout_use *readers;               /* operands of groups */
+  tn_hash_index states;              /* the graph's states, by their offset in the map */
   TN_VEC(layout_use) parameter_uses; /* of the parameter that is being assigned */
 } parameter_layouts;
 
@@ -64,26 +67,24 @@ static bool has_other_readers(const parameter_layouts *p, tn_val v) {
 
 /* Adds the readers of a state's value; *open becomes false if one of them has no vote. */
 static tn_status add_value_readers(parameter_layouts *p, tn_val v, bool *open) {
-  const tn_cover *cover = p->cover;
   *open = *open && !has_other_readers(p, v);
-  for (size_t i = 0; i < cover->groups.n; i++) {
-    const tn_group *g = &cover->groups.v[i];
-    for (int32_t k = 0; k < g->n_in; k++) {
-      if (g->in[k] != v) continue;
-      *open = *open && has_vote(g, k);
-      TN_TRY(tn_vec_push(cover->env, &p->parameter_uses, ((layout_use){g, k})));
-    }
+  for (size_t i = p->first_reader[v]; i < p->first_reader[v + 1]; i++) {
+    *open = *open && has_vote(p->readers[i].group, p->readers[i].index);
+    TN_TRY(tn_vec_push(p->cover->env, &p->parameter_uses, p->readers[i]));
   }
   return TN_OK;
 }
 
+static uint64_t hash_offset(int64_t offset) { return tn_hash_bytes(TN_HASH_START, &offset, sizeof offset); }
+
 /* Adds the readers of the parameter and of its copies in other types. */
 static tn_status add_parameter_readers(parameter_layouts *p, const tn_placement *param, bool *open) {
   const tn_graph *graph = p->cover->graph;
-  for (size_t i = 0; *open && i < graph->states.n; i++) {
+  size_t probe = 0;
+  uint64_t hash = hash_offset(param->offset);
+  for (int64_t i; *open && (i = tn_hash_index_next(&p->states, hash, &probe)) != TN_HASH_INDEX_NONE;) {
     const tn_gstate *state = &graph->states.v[i];
-    const tn_placement *placement = state->value == 0 ? NULL : tn_state_map_find(p->map, state->path);
-    if (placement != NULL && placement->path[0] != '@' && tn_state_map_are_parallel(p->map, placement, param))
+    if (tn_state_map_are_parallel(p->map, tn_state_map_find(p->map, state->path), param))
       TN_TRY(add_value_readers(p, state->value, open));
   }
   return TN_OK;
@@ -224,14 +225,50 @@ static tn_status find_makers_and_uses(parameter_layouts *p) {
   return tn_uses_create(&p->arena, cover->graph, &p->uses);
 }
 
+/* The operands of all groups, sorted by value (counting sort). */
+static tn_status find_readers(parameter_layouts *p) {
+  const tn_cover *cover = p->cover;
+  size_t values = cover->graph->values.n;
+  p->first_reader = tn_arena_alloc(&p->arena, (values + 2) * sizeof *p->first_reader);
+  if (p->first_reader == NULL) return TN_ENOMEM;
+  size_t *fill = p->first_reader + 1;
+  for (size_t i = 0; i < cover->groups.n; i++)
+    for (int32_t k = 0; k < cover->groups.v[i].n_in; k++) fill[cover->groups.v[i].in[k] + 1]++;
+  for (size_t v = 0; v < values; v++) fill[v + 1] += fill[v];
+  p->readers = tn_arena_alloc(&p->arena, tn_size_mul(fill[values], sizeof *p->readers));
+  if (p->readers == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < cover->groups.n; i++)
+    for (int32_t k = 0; k < cover->groups.v[i].n_in; k++)
+      p->readers[fill[cover->groups.v[i].in[k]]++] = (layout_use){&cover->groups.v[i], k};
+  return TN_OK;
+}
+
+static tn_status index_states(parameter_layouts *p) {
+  const tn_graph *graph = p->cover->graph;
+  for (size_t i = 0; i < graph->states.n; i++) {
+    const tn_gstate *state = &graph->states.v[i];
+    const tn_placement *placement = state->value == 0 ? NULL : tn_state_map_find(p->map, state->path);
+    if (placement != NULL && placement->path[0] != '@')
+      TN_TRY(tn_hash_index_add(&p->states, hash_offset(placement->offset), (uint32_t)i));
+  }
+  return TN_OK;
+}
+
 tn_status tn_layout_parameters(const tn_target *target, const tn_cover *cover, tn_state_map *map) {
-  parameter_layouts p = {.target = target, .cover = cover, .map = map, .arena = tn_arena_new(cover->env)};
+  parameter_layouts p = {.target = target,
+                         .cover = cover,
+                         .map = map,
+                         .arena = tn_arena_new(cover->env),
+                         .states = tn_hash_index_new(cover->env)};
   if (!has_layouts(cover)) return TN_OK;
   tn_status status = find_makers_and_uses(&p);
+  if (status == TN_OK) status = find_readers(&p);
+  if (status == TN_OK) status = index_states(&p);
   for (size_t i = 0; status == TN_OK && i < cover->graph->nodes.n; i++)
     if (tn_node_kind_of(&cover->graph->nodes.v[i]) == TN_NODE_PACK)
       status = assign_packed_parameters(&p, &cover->graph->nodes.v[i]);
   tn_vec_free(cover->env, &p.parameter_uses);
+  tn_hash_index_free(&p.states);
   tn_arena_free(&p.arena);
   return status;
 }

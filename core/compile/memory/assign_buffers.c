@@ -106,7 +106,15 @@ static tn_status add_other_buffers(tn_plan *plan) {
 
 /* ---- commits and outputs ---- */
 
-static tn_status check_commit_overlap(const tn_plan *plan, const tn_plan_commit *commit) {
+/* Notes the end of the commit, and compares it with the others unless it lies behind them, as it mostly does.
+ */
+static tn_status check_commit_overlap(tn_plan *plan, const tn_plan_commit *commit) {
+  size_t region = (size_t)commit->location.region;
+  int64_t end = commit->location.offset + commit->bytes;
+  while (plan->commits_end.n <= region) TN_TRY(tn_vec_push(plan->env, &plan->commits_end, 0));
+  int64_t others_end = plan->commits_end.v[region];
+  if (end > others_end) plan->commits_end.v[region] = end;
+  if (commit->location.offset >= others_end) return TN_OK;
   for (size_t i = 0; i < plan->commits.n; i++) {
     const tn_plan_commit *other = &plan->commits.v[i];
     if (other->location.region == commit->location.region &&

@@ -20,13 +20,24 @@ static int64_t key_after_first_part(const tn_plan *plan, int32_t pack) {
   return key == INT64_MAX ? 0 : key + 1;
 }
 
-static tn_status fill_pack_gap(tn_plan *plan, int32_t pack, int32_t dtype, int64_t start, int64_t end) {
+/* The gaps between the operands of a pack. */
+typedef struct tn_pack_gaps {
+  int32_t pack, dtype;
+  bool empty;  /* the pack had no part when `key` was found */
+  int64_t key; /* of the groups that fill the gaps: that after the pack's first writer */
+} tn_pack_gaps;
+
+static tn_status fill_pack_gap(tn_plan *plan, tn_pack_gaps *gaps, int64_t start, int64_t end) {
   tn_group group;
   int32_t part;
   if (start >= end) return TN_OK;
-  TN_TRY(tn_make_zeros_group(plan->cover, dtype, end - start, &group));
-  TN_TRY(tn_plan_add_group(plan, &group, key_after_first_part(plan, pack), &part));
-  put_into_pack(plan, part, pack, start * (int64_t)tn_dtype_size(dtype));
+  if (gaps->empty) {
+    gaps->key = key_after_first_part(plan, gaps->pack);
+    gaps->empty = plan->buffers.v[gaps->pack].first_part < 0;
+  }
+  TN_TRY(tn_make_zeros_group(plan->cover, gaps->dtype, end - start, &group));
+  TN_TRY(tn_plan_add_group(plan, &group, gaps->key, &part));
+  put_into_pack(plan, part, gaps->pack, start * (int64_t)tn_dtype_size(gaps->dtype));
   return TN_OK;
 }
 
@@ -60,13 +71,13 @@ static tn_status fill_pack_by_copies(tn_plan *plan, const tn_gnode *node, int64_
 
 static tn_status fill_pack_gaps(tn_plan *plan, const tn_gnode *node, int32_t dtype) {
   const tn_pack_attributes *a = node->attributes;
-  int32_t pack = plan->buffer_of.v[node->first_out];
+  tn_pack_gaps gaps = {.pack = plan->buffer_of.v[node->first_out], .dtype = dtype, .empty = true};
   int64_t end = 0;
   for (int32_t i = 0; i < node->n_in; i++) {
-    TN_TRY(fill_pack_gap(plan, pack, dtype, end, a->offsets.v[i]));
+    TN_TRY(fill_pack_gap(plan, &gaps, end, a->offsets.v[i]));
     end = a->offsets.v[i] + tn_type_count(tn_graph_type(plan->cover->graph, node->in[i]));
   }
-  return fill_pack_gap(plan, pack, dtype, end, a->count);
+  return fill_pack_gap(plan, &gaps, end, a->count);
 }
 
 /* `node` is a copy, since the graph grows. */

@@ -17,6 +17,7 @@ void tn_plan_free(tn_plan *plan) {
   tn_vec_free(plan->env, &plan->buffer_of);
   tn_vec_free(plan->env, &plan->buffers);
   tn_vec_free(plan->env, &plan->commits);
+  tn_vec_free(plan->env, &plan->commits_end);
   tn_vec_free(plan->env, &plan->key);
   tn_vec_free(plan->env, &plan->order);
   tn_vec_free(plan->env, &plan->inputs);

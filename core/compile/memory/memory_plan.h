@@ -87,6 +87,7 @@ typedef struct tn_plan {
   TN_VEC(int32_t) buffer_of; /* per value: its buffer; -1: the value exists only inside of a kernel */
   TN_VEC(tn_buffer) buffers;
   TN_VEC(tn_plan_commit) commits;
+  TN_VEC(int64_t) commits_end; /* per region, as far as there are commits: the end of the furthest one */
   TN_VEC(tn_plan_edge) edges;
   TN_VEC(int64_t) key;   /* per group: its rank in the order of the graph */
   TN_VEC(int32_t) order; /* the groups in launch order: per step, its group */

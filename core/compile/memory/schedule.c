@@ -36,6 +36,40 @@ static int32_t group_heap_pop(const tn_schedule *s, int32_t *heap, int32_t *n) {
   return top;
 }
 
+/* ---- the heap of groups that free memory ---- */
+
+/* The group with the larger difference of freed and taken bytes goes first. */
+static bool frees_more(const tn_schedule *s, const tn_freeing_group *a, const tn_freeing_group *b) {
+  return a->net != b->net ? a->net > b->net : has_smaller_key(s, a->group, b->group);
+}
+
+static tn_status freeing_heap_push(tn_schedule *s, tn_freeing_group entry) {
+  TN_TRY(tn_vec_push(s->plan->env, &s->freeing, entry));
+  tn_freeing_group *heap = s->freeing.v;
+  size_t at = s->freeing.n - 1;
+  while (at > 0 && frees_more(s, &entry, &heap[(at - 1) / 2])) {
+    heap[at] = heap[(at - 1) / 2];
+    at = (at - 1) / 2;
+  }
+  heap[at] = entry;
+  return TN_OK;
+}
+
+static tn_freeing_group freeing_heap_pop(tn_schedule *s) {
+  tn_freeing_group *heap = s->freeing.v, top = heap[0], last = heap[--s->freeing.n];
+  size_t at = 0, n = s->freeing.n;
+  for (;;) {
+    size_t child = 2 * at + 1;
+    if (child >= n) break;
+    if (child + 1 < n && frees_more(s, &heap[child + 1], &heap[child])) child++;
+    if (!frees_more(s, &heap[child], &last)) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = last;
+  return top;
+}
+
 /* ---- scheduling ---- */
 
 static int64_t group_taken_bytes(const tn_schedule *s, int32_t group) {
@@ -45,6 +79,15 @@ static int64_t group_taken_bytes(const tn_schedule *s, int32_t group) {
   return bytes;
 }
 
+static int64_t group_net_bytes(const tn_schedule *s, int32_t group) {
+  return s->gain[group] - group_taken_bytes(s, group);
+}
+
+static tn_status list_freeing_group(tn_schedule *s, int32_t group) {
+  s->listed[group] = true;
+  return freeing_heap_push(s, (tn_freeing_group){group_net_bytes(s, group), group});
+}
+
 static bool is_group_ready(const tn_schedule *s, int32_t group) {
   return !s->done[group] && s->hard_left[group] == 0 && s->soft_left[group] == 0;
 }
@@ -52,9 +95,8 @@ static bool is_group_ready(const tn_schedule *s, int32_t group) {
 /* Groups that fall back keep the order of the graph, so that they need few cuts. */
 static tn_status note_freeing_group(tn_schedule *s, int32_t group) {
   if (s->plan->cover->groups.v[group].fallback != NULL) return TN_OK;
-  if (!is_group_ready(s, group) || s->waits[group] || s->gain[group] < group_taken_bytes(s, group))
-    return TN_OK;
-  return tn_vec_push(s->plan->env, &s->freeing, group);
+  if (!is_group_ready(s, group) || s->waits[group] || group_net_bytes(s, group) < 0) return TN_OK;
+  return list_freeing_group(s, group);
 }
 
 static tn_status add_to_group_heap(tn_schedule *s, int32_t group) {
@@ -81,11 +123,22 @@ static tn_status count_down_readers(tn_schedule *s, int32_t root) {
   return TN_OK;
 }
 
+/* A group has written to a buffer, which its other writers no longer take. */
+static tn_status note_written(tn_schedule *s, int32_t root) {
+  if (s->live[root]) return TN_OK;
+  s->live[root] = true;
+  for (int32_t k = s->writers.start[root]; k < s->writers.start[root + 1]; k++) {
+    int32_t group = s->writers.to[k];
+    if (s->listed[group] && !s->done[group]) TN_TRY(list_freeing_group(s, group));
+  }
+  return TN_OK;
+}
+
 static tn_status schedule_group(tn_schedule *s, int32_t group) {
   s->done[group] = true;
   TN_TRY(tn_vec_push(s->plan->env, &s->plan->order, group));
   for (int32_t k = s->writes.start[group]; k < s->writes.start[group + 1]; k++)
-    s->live[s->writes.to[k]] = true;
+    TN_TRY(note_written(s, s->writes.to[k]));
   for (int32_t k = s->reads.start[group]; k < s->reads.start[group + 1]; k++)
     TN_TRY(count_down_readers(s, s->reads.to[k]));
   for (int32_t k = s->hard.start[group]; k < s->hard.start[group + 1]; k++)
@@ -98,23 +151,13 @@ static tn_status schedule_group(tn_schedule *s, int32_t group) {
   return TN_OK;
 }
 
-/* The group with the largest difference of freed and taken bytes. Removes groups that have run from the list.
- */
+/* The group with the largest difference of freed and taken bytes. */
 static int32_t pop_freeing_group(tn_schedule *s) {
-  int64_t best = -1;
-  size_t at = 0, n = 0;
-  for (size_t i = 0; i < s->freeing.n; i++) {
-    int32_t group = s->freeing.v[i];
-    if (s->done[group]) continue;
-    int64_t net = s->gain[group] - group_taken_bytes(s, group);
-    if (net > best || (net == best && has_smaller_key(s, group, s->freeing.v[at]))) {
-      best = net;
-      at = n;
-    }
-    s->freeing.v[n++] = group;
+  while (s->freeing.n > 0) {
+    tn_freeing_group top = freeing_heap_pop(s);
+    if (!s->done[top.group] && top.net == group_net_bytes(s, top.group)) return top.group;
   }
-  s->freeing.n = n;
-  return best < 0 ? -1 : s->freeing.v[at];
+  return -1;
 }
 
 static int32_t pop_group(tn_schedule *s, int32_t *heap, int32_t *n) {

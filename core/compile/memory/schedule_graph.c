@@ -8,9 +8,13 @@
 
 /* ---- edges ---- */
 
-static tn_status add_group_edge(tn_schedule *s, int32_t from, int32_t to) {
+static tn_status add_schedule_edge(tn_schedule *s, int32_t from, int32_t to) {
   tn_group_edge e = {from, to};
-  return from == to ? TN_OK : tn_vec_push(s->plan->env, &s->edges, e);
+  return tn_vec_push(s->plan->env, &s->edges, e);
+}
+
+static tn_status add_group_edge(tn_schedule *s, int32_t from, int32_t to) {
+  return from == to ? TN_OK : add_schedule_edge(s, from, to);
 }
 
 /* Makes adjacency lists of the collected edges (counting sort) and clears the edges. */
@@ -56,16 +60,24 @@ static tn_status edges_to_writers(tn_schedule *s, int32_t reader, int32_t buffer
 
 /* A group that reads a state should run before a commit overwrites the state. */
 static tn_status edges_to_commits(tn_schedule *s, int32_t reader, const tn_buffer *read) {
-  for (size_t b = 0; b < s->plan->buffers.n; b++) {
-    int32_t commit = s->plan->buffers.v[b].commit;
-    if (commit < 0) continue;
-    const tn_plan_commit *c = &s->plan->commits.v[commit];
-    if (tn_buffer_overlaps(read, &c->location, c->bytes)) TN_TRY(edges_to_writers(s, reader, (int32_t)b));
+  for (int32_t i = 0; i < s->n_committed; i++) {
+    const tn_plan_commit *c = &s->plan->commits.v[s->plan->buffers.v[s->committed[i]].commit];
+    if (tn_buffer_overlaps(read, &c->location, c->bytes))
+      TN_TRY(edges_to_writers(s, reader, s->committed[i]));
   }
   return TN_OK;
 }
 
+static tn_status list_committed_buffers(tn_schedule *s) {
+  s->committed = tn_arena_alloc(&s->arena, s->plan->commits.n * sizeof *s->committed);
+  if (s->committed == NULL) return TN_ENOMEM;
+  for (size_t b = 0; b < s->plan->buffers.n; b++)
+    if (s->plan->buffers.v[b].commit >= 0) s->committed[s->n_committed++] = (int32_t)b;
+  return TN_OK;
+}
+
 static tn_status collect_soft_edges(tn_schedule *s) {
+  TN_TRY(list_committed_buffers(s));
   for (int32_t i = 0; i < s->n; i++) {
     const tn_group *g = &s->plan->cover->groups.v[i];
     if (g->after > 0) TN_TRY(add_group_edge(s, g->after - 1, i));
@@ -97,8 +109,7 @@ static tn_status collect_group_roots(tn_schedule *s, bool results, int32_t *seen
       int32_t root = value_arena_root(s, results ? g->out[k] : g->in[k]);
       if (root < 0 || seen[root] == i) continue;
       seen[root] = i;
-      tn_group_edge e = {i, root};
-      TN_TRY(tn_vec_push(s->plan->env, &s->edges, e));
+      TN_TRY(add_schedule_edge(s, i, root));
     }
   }
   return make_adjacency(s, s->n, rows);
@@ -107,11 +118,17 @@ static tn_status collect_group_roots(tn_schedule *s, bool results, int32_t *seen
 static tn_status collect_root_readers(tn_schedule *s) {
   for (int32_t i = 0; i < s->n; i++)
     for (int32_t k = s->reads.start[i]; k < s->reads.start[i + 1]; k++) {
-      tn_group_edge e = {s->reads.to[k], i};
-      TN_TRY(tn_vec_push(s->plan->env, &s->edges, e));
+      TN_TRY(add_schedule_edge(s, s->reads.to[k], i));
       s->readers_left[s->reads.to[k]]++;
     }
   return make_adjacency(s, (int32_t)s->plan->buffers.n, &s->readers);
+}
+
+static tn_status collect_root_writers(tn_schedule *s) {
+  for (int32_t i = 0; i < s->n; i++)
+    for (int32_t k = s->writes.start[i]; k < s->writes.start[i + 1]; k++)
+      TN_TRY(add_schedule_edge(s, s->writes.to[k], i));
+  return make_adjacency(s, (int32_t)s->plan->buffers.n, &s->writers);
 }
 
 static bool is_collective_group(const tn_schedule *s, int32_t group) {
@@ -136,6 +153,7 @@ tn_status tn_schedule_prepare(tn_schedule *s) {
   s->gain = schedule_table(s, n, sizeof *s->gain);
   s->done = schedule_table(s, n, sizeof *s->done);
   s->waits = schedule_table(s, n, sizeof *s->waits);
+  s->listed = schedule_table(s, n, sizeof *s->listed);
   s->late = schedule_table(s, n, sizeof *s->late);
   s->ready = schedule_table(s, n, sizeof *s->ready);
   s->blocked = schedule_table(s, n, sizeof *s->blocked);
@@ -143,13 +161,14 @@ tn_status tn_schedule_prepare(tn_schedule *s) {
   s->live = schedule_table(s, buffers, sizeof *s->live);
   if (seen == NULL || s->hard_left == NULL || s->soft_left == NULL || s->gain == NULL || s->done == NULL ||
       s->ready == NULL || s->blocked == NULL || s->readers_left == NULL || s->live == NULL ||
-      s->waits == NULL || s->late == NULL)
+      s->waits == NULL || s->late == NULL || s->listed == NULL)
     return TN_ENOMEM;
   TN_TRY(collect_hard_edges(s));
   TN_TRY(collect_soft_edges(s));
   TN_TRY(collect_group_roots(s, false, seen, &s->reads));
   TN_TRY(collect_group_roots(s, true, seen, &s->writes));
   TN_TRY(collect_root_readers(s));
+  TN_TRY(collect_root_writers(s));
   find_waiting_groups(s);
   for (int32_t i = 0; i < s->hard.start[n]; i++) s->hard_left[s->hard.to[i]]++;
   for (int32_t i = 0; i < s->soft.start[n]; i++) s->soft_left[s->soft.to[i]]++;

@@ -13,6 +13,12 @@ typedef struct tn_group_edge {
   int32_t from, to;
 } tn_group_edge;
 
+/* A ready group, and the difference of the bytes that it would free and take when the entry was made. */
+typedef struct tn_freeing_group {
+  int64_t net;
+  int32_t group;
+} tn_freeing_group;
+
 typedef struct tn_schedule {
   tn_plan *plan;
   tn_arena arena;
@@ -25,6 +31,7 @@ typedef struct tn_schedule {
   tn_adjacency readers;           /* per root buffer: groups that read it, each once */
   tn_adjacency reads;             /* per group: roots in the arena that it reads */
   tn_adjacency writes;            /* per group: roots in the arena that it writes */
+  tn_adjacency writers;           /* per root buffer: groups that write it */
   int32_t *readers_left;          /* per buffer */
   bool *live;                     /* per buffer: a group has written it */
   int64_t *gain;                  /* per group: bytes that running it now would free */
@@ -32,8 +39,12 @@ typedef struct tn_schedule {
   bool *waits;             /* per group: it reads the result of a collective, which runs on another stream */
   int32_t *ready, n_ready; /* heap of the ready groups */
   int32_t *late, n_late;   /* heap of the ready groups that wait for a collective */
-  int32_t *blocked, n_blocked; /* heap of the groups that are ready but for soft edges */
-  TN_VEC(int32_t) freeing;     /* ready groups that free at least the bytes that they take */
+  int32_t *blocked, n_blocked;     /* heap of the groups that are ready but for soft edges */
+  int32_t *committed, n_committed; /* buffers that ask for the location of a state */
+  /* Heap of the ready groups that free at least the bytes that they take. A group gets another entry when its
+   * difference grows; an entry with an old difference is skipped. */
+  TN_VEC(tn_freeing_group) freeing;
+  bool *listed; /* per group: it has an entry there */
 } tn_schedule;
 
 /* Fills the tables of a schedule of which plan, arena and n are set. */

@@ -7,7 +7,7 @@
 #include "core/base/file.h"
 #include "core/config/ini/parse.h"
 
-enum { FILE_LIMIT = 16 << 20, INCLUDE_DEPTH = 32 };
+enum { INCLUDE_DEPTH = 32 };
 
 /* A file that is being read, linked to the file that includes it. An include of a file in this list is a
  * cycle. */
@@ -44,6 +44,19 @@ static char *ini_include_path(const void *handle, tn_arena *arena, const char *f
   return kept;
 }
 
+/* Counts a file before it is read. `from` includes it; NULL: it is the main file. */
+static tn_status ini_count_file(const void *handle, tn_ini *ini, const char *path,
+                                const ini_open_file *from) {
+  const char *file = from != NULL ? from->file : path;
+  int32_t line = from != NULL ? from->line : 1;
+  struct stat st;
+  ini->size.files++;
+  if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) ini->size.bytes += st.st_size;
+  TN_TRY(tn_ini_check_limit(handle, file, line, ini->size.files, TN_INI_MOST_FILES, "files"));
+  return from != NULL ? tn_ini_check_limit(handle, file, line, ini->size.bytes, TN_INI_MOST_BYTES, "bytes")
+                      : TN_OK;
+}
+
 static tn_status ini_include_one(const void *handle, tn_ini *ini, const ini_open_file *self,
                                  const char *name) {
   if (*name == '\0')
@@ -74,7 +87,7 @@ static tn_status ini_include_all(const void *handle, tn_ini *ini, ini_open_file 
 static tn_status ini_load_text(const void *handle, tn_ini *ini, ini_open_file *self, const char *text,
                                size_t count) {
   tn_ini_part part;
-  TN_TRY(tn_ini_parse_part(handle, &ini->arena, self->file, text, count, &part));
+  TN_TRY(tn_ini_parse_part(handle, &ini->arena, &ini->size, self->file, text, count, &part));
   if (part.include.name != NULL) TN_TRY(ini_include_all(handle, ini, self, &part.include));
   for (int32_t i = 0; i < part.n_sections; i++) TN_TRY(ini_merge_section(ini, &part.sections[i]));
   return TN_OK;
@@ -105,7 +118,8 @@ static tn_status ini_load_file(const void *handle, tn_ini *ini, const char *path
   struct stat st = {0};
   char *text;
   size_t count;
-  tn_status status = tn_file_read(handle, path, FILE_LIMIT, &text, &count);
+  TN_TRY(ini_count_file(handle, ini, path, outer));
+  tn_status status = tn_file_read(handle, path, TN_INI_MOST_BYTES, &text, &count);
   if (status != TN_OK && outer != NULL) tn_wrap(handle, status, "%s:%d: include", outer->file, outer->line);
   if (status != TN_OK) return status;
   ini_open_file self = {.outer = outer, .file = path, .depth = outer != NULL ? outer->depth + 1 : 0};

@@ -28,17 +28,33 @@ typedef struct tn_section {
   bool used;
 } tn_section;
 
+/* The size of a configuration over all of its files. A file that is included twice counts twice. */
+typedef struct tn_ini_size {
+  int64_t files, bytes, lines, names; /* names: of sections and keys */
+} tn_ini_size;
+
 typedef struct tn_ini {
   tn_arena arena;
   const char *path; /* the main file; "" for a configuration from text */
   const char *folder;
   tn_section *sections;
   int32_t n_sections;
+  tn_ini_size size;
 } tn_ini;
+
+/* Limits of tn_ini_size, which small files that include each other could exceed without end. A model of many
+ * layers is a value of many lines, so names are few. */
+enum {
+  TN_INI_MOST_FILES = 1000,
+  TN_INI_MOST_BYTES = 16 << 20,
+  TN_INI_MOST_LINES = 200000,
+  TN_INI_MOST_NAMES = 10000
+};
 
 /* Reads a file with its includes. `include = other.ini` stands before the first section and is relative to
  * the file; keys of the including file override; cycles are errors. ${VAR} expands from the environment
- * (an unset variable is an error), $$ is a dollar. Repeated keys and sections within one file are errors. */
+ * (an unset variable is an error), $$ is a dollar. More than a limit above is an error. Repeated keys and
+ * sections within one file are errors. */
 tn_status tn_ini_read(const void *handle, const char *path, tn_ini *ini);
 /* Parses text. `name` replaces the file name in messages, `folder` is the base of relative paths. */
 tn_status tn_ini_parse(const void *handle, const char *text, const char *name, const char *folder,

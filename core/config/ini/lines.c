@@ -7,11 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-tn_ini_lines tn_ini_lines_of(const void *handle, tn_arena *arena, const char *file, const char *text,
-                             size_t count) {
-  tn_ini_lines lines = {.handle = handle, .arena = arena, .file = file, .at = text, .end = text + count};
+tn_ini_lines tn_ini_lines_of(const void *handle, tn_arena *arena, tn_ini_size *size, const char *file,
+                             const char *text, size_t count) {
+  tn_ini_lines lines = {
+      .handle = handle, .arena = arena, .file = file, .at = text, .end = text + count, .size = size};
   if (count >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) lines.at += 3; /* a byte order mark */
   return lines;
+}
+
+tn_status tn_ini_check_limit(const void *handle, const char *file, int32_t line, int64_t count, int64_t most,
+                             const char *what) {
+  if (count <= most) return TN_OK;
+  return tn_failf(handle, TN_EINVAL,
+                  "%s:%d: the configuration has more than %lld %s, counted over all files that it includes, "
+                  "expected at most %lld; include each file once, or make the configuration smaller",
+                  file, line, (long long)most, what, (long long)most);
 }
 
 /* Fails with file and line of the line last read in front. */
@@ -51,6 +61,8 @@ static tn_status ini_lines_take(tn_ini_lines *lines, char **line) {
   size_t n = (size_t)((newline != NULL ? newline : lines->end) - text);
   lines->at = newline != NULL ? newline + 1 : lines->end;
   lines->line++;
+  TN_TRY(tn_ini_check_limit(lines->handle, lines->file, lines->line, ++lines->size->lines, TN_INI_MOST_LINES,
+                            "lines"));
   if (n > 0 && text[n - 1] == '\r') n--;
   TN_TRY(ini_lines_check_bytes(lines, text, n));
   n = ini_lines_before_comment(text, n);
@@ -76,7 +88,9 @@ static tn_status ini_lines_expand_variable(const tn_ini_lines *lines, const char
                           name);
   tn_text_add(text, value);
   *p += n + 1;
-  return TN_OK;
+  lines->size->bytes += (int64_t)strlen(value);
+  return tn_ini_check_limit(lines->handle, lines->file, lines->line, lines->size->bytes, TN_INI_MOST_BYTES,
+                            "bytes");
 }
 
 static tn_status ini_lines_expand_into(const tn_ini_lines *lines, const char *p, tn_text *text) {
@@ -143,6 +157,7 @@ static tn_status ini_lines_continue_value(tn_ini_lines *lines, const char *key, 
     if (*line == '\0') continue;
     if (!tn_ini_is_blank(*line)) {
       *lines = before; /* this line starts the next entry */
+      lines->size->lines--;
       return TN_OK;
     }
     const char *flaw = tn_ini_line_flaw(line, true);
@@ -195,6 +210,8 @@ tn_status tn_ini_lines_next(tn_ini_lines *lines, tn_ini_entry *entry) {
     if (tn_ini_is_blank(*line))
       return ini_lines_fail(lines, "'%s' is indented, but there is no key above that it could continue; %s",
                             tn_text_trim(line), "headers and keys begin in column 1");
+    TN_TRY(tn_ini_check_limit(lines->handle, lines->file, lines->line, ++lines->size->names,
+                              TN_INI_MOST_NAMES, "sections and keys"));
     return *line == '[' ? ini_lines_read_header(lines, line, entry) : ini_lines_read_key(lines, line, entry);
   }
   return TN_OK;

@@ -17,6 +17,7 @@ typedef struct tn_ini_lines {
   const char *file;     /* for messages */
   const char *at, *end; /* the rest of the text */
   int32_t line;         /* number of the line last read */
+  tn_ini_size *size;    /* of the configuration so far */
 } tn_ini_lines;
 
 enum { TN_INI_END, TN_INI_SECTION, TN_INI_KEY };
@@ -28,8 +29,8 @@ typedef struct tn_ini_entry {
   int32_t n_value_lines;
 } tn_ini_entry;
 
-tn_ini_lines tn_ini_lines_of(const void *handle, tn_arena *arena, const char *file, const char *text,
-                             size_t count);
+tn_ini_lines tn_ini_lines_of(const void *handle, tn_arena *arena, tn_ini_size *size, const char *file,
+                             const char *text, size_t count);
 /* Reads and validates the next header or key, or TN_INI_END. Messages contain file and line. */
 tn_status tn_ini_lines_next(tn_ini_lines *lines, tn_ini_entry *entry);
 
@@ -38,6 +39,10 @@ tn_status tn_ini_lines_next(tn_ini_lines *lines, tn_ini_entry *entry);
 tn_status tn_ini_section_name(const void *handle, tn_arena *arena, const char *where, const char *text,
                               const char **name);
 tn_status tn_ini_key_name(const void *handle, const char *where, const char *name);
+
+/* TN_EINVAL at a file's line if a configuration has more than `most` of something, which `what` names. */
+tn_status tn_ini_check_limit(const void *handle, const char *file, int32_t line, int64_t count, int64_t most,
+                             const char *what);
 
 /* The reason why a line of a value would not read back: a part of it would be a comment, or, for a line of
  * its own (`alone`), it looks like a section header. NULL if it reads back. */

@@ -116,9 +116,9 @@ static int ini_feed_take(void *user, const char *section, const char *name, cons
   return feed->status == TN_OK;
 }
 
-tn_status tn_ini_parse_part(const void *handle, tn_arena *arena, const char *file, const char *text,
-                            size_t count, tn_ini_part *part) {
-  ini_feed feed = {.lines = tn_ini_lines_of(handle, arena, file, text, count), .part = part};
+tn_status tn_ini_parse_part(const void *handle, tn_arena *arena, tn_ini_size *size, const char *file,
+                            const char *text, size_t count, tn_ini_part *part) {
+  ini_feed feed = {.lines = tn_ini_lines_of(handle, arena, size, file, text, count), .part = part};
   *part = (tn_ini_part){0};
   int code = ini_parse_stream(ini_feed_line, &feed, ini_feed_take, &feed);
   if (feed.status != TN_OK) return feed.status;

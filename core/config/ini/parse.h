@@ -12,9 +12,9 @@ typedef struct tn_ini_part {
   tn_key include; /* `include = ...` before the first section; name NULL: none */
 } tn_ini_part;
 
-/* Parses one text into the arena. `file` appears in messages and in the keys. */
-tn_status tn_ini_parse_part(const void *handle, tn_arena *arena, const char *file, const char *text,
-                            size_t count, tn_ini_part *part);
+/* Parses one text into the arena, and adds it to `size`. `file` appears in messages and in the keys. */
+tn_status tn_ini_parse_part(const void *handle, tn_arena *arena, tn_ini_size *size, const char *file,
+                            const char *text, size_t count, tn_ini_part *part);
 
 /* Append an empty section or key; NULL: out of memory. */
 tn_section *tn_ini_add_section(tn_arena *arena, tn_section **sections, int32_t *n);

@@ -217,11 +217,32 @@ static tn_status eval_word(const expr_evaluation *e, const tn_expr *expr, tn_val
   return TN_OK;
 }
 
+static tn_status eval_check_bytes(const expr_evaluation *e, size_t bytes) {
+  if (bytes <= TN_VALUE_MOST_BYTES) return TN_OK;
+  return tn_failf(
+      e->handle, TN_EINVAL,
+      "a value has more than %d bytes, expected at most %d; arguments that contain others several "
+      "times make values this long",
+      TN_VALUE_MOST_BYTES, TN_VALUE_MOST_BYTES);
+}
+
+static size_t eval_value_bytes(const tn_value *value) {
+  enum { NUMBER_BYTES = 8 };
+  if (value->kind == TN_VALUE_NUMBER) return NUMBER_BYTES;
+  return value->kind == TN_VALUE_LIST ? (size_t)value->bytes : strlen(value->text);
+}
+
 static tn_status eval_list(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
   tn_value *items = tn_arena_alloc(e->arena, tn_size_mul((size_t)expr->n_items, sizeof(*items)));
   if (items == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < expr->n_items; i++) TN_TRY(eval_expr(e, expr->items[i], &items[i]));
-  *value = (tn_value){.kind = TN_VALUE_LIST, .items = items, .n_items = expr->n_items};
+  size_t bytes = 2;
+  for (int32_t i = 0; i < expr->n_items; i++) {
+    TN_TRY(eval_expr(e, expr->items[i], &items[i]));
+    bytes += eval_value_bytes(&items[i]) + 2;
+    TN_TRY(eval_check_bytes(e, bytes));
+  }
+  *value =
+      (tn_value){.kind = TN_VALUE_LIST, .items = items, .n_items = expr->n_items, .bytes = (int32_t)bytes};
   return TN_OK;
 }
 
@@ -252,6 +273,7 @@ static tn_status eval_print_call(const expr_evaluation *e, const tn_expr *expr, 
     if (printed == NULL) return TN_ENOMEM;
     tn_text_addf(text, "%s%s%s%s", i > 0 ? ", " : "", arg->name != NULL ? arg->name : "",
                  arg->name != NULL ? "=" : "", printed);
+    TN_TRY(eval_check_bytes(e, text->n));
   }
   tn_text_add(text, ")");
   return TN_OK;

@@ -140,7 +140,9 @@ static bool syntax_cut_line(tn_parser *all, tn_parser *one) {
   *one = *all;
   one->text = one->at = end != NULL ? tn_parser_copy(all, all->at, end) : NULL;
   if (one->text == NULL) return false;
-  for (const char *c = all->text; c < all->at && all->row_lines != NULL; c++) one->row_lines += *c == '\n';
+  for (const char *c = all->text; c < all->at && all->row_lines != NULL; c++) all->row_lines += *c == '\n';
+  one->row_lines = all->row_lines;
+  all->text = all->at; /* the rows before are done, so each is counted once */
   all->at = end;
   return true;
 }

@@ -98,6 +98,7 @@ tn_status tn_syntax_expr(const void *handle, tn_arena *arena, const char *text, 
 
 /* The result of an expression. */
 enum { TN_VALUE_NUMBER, TN_VALUE_TEXT, TN_VALUE_LIST, TN_VALUE_SHARED };
+enum { TN_VALUE_MOST_BYTES = 1 << 20 };
 typedef struct tn_value {
   int32_t kind;
   double number;
@@ -105,6 +106,7 @@ typedef struct tn_value {
   const char *text; /* TEXT: a word, or a call such as "normal(0, 0.02)"; SHARED: the path */
   struct tn_value *items;
   int32_t n_items;
+  int32_t bytes; /* LIST: about the length of its text, lists in it included */
 } tn_value;
 
 /* The names that an expression may use, such as a block's arguments. `dim` gives the size of a dimension
@@ -118,8 +120,9 @@ typedef struct tn_scope {
 } tn_scope;
 
 /* Evaluates an expression. Integer arithmetic stays integer; / gives a float unless the quotient is exact;
- * // and % are as in Python. A word that is not a name of the scope is TEXT. Division by zero and operands
- * of the wrong type are errors. */
+ * // and % are as in Python. A value whose text has more than TN_VALUE_MOST_BYTES is an error: arguments that
+ * contain others several times grow without end. A word that is not a name of the scope is TEXT. Division by
+ * zero and operands of the wrong type are errors. */
 tn_status tn_expr_evaluate(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope,
                            tn_value *value);
 bool tn_value_true(const tn_value *value);

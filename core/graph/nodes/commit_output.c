@@ -21,10 +21,8 @@ static tn_status commit_check(const tn_graph *g, const char *path, tn_val value)
   const tn_gstate *state = tn_graph_find_state(g, path);
   if (state == NULL) return tn_failf(g->env, TN_EINVAL, "commit %s: there is no state of this path", path);
   TN_TRY(output_check_value(g, "commit", path, value));
-  for (size_t i = 0; i < g->commits.n; i++)
-    if (tn_text_equal(g->commits.v[i].path, path))
-      return tn_failf(g->env, TN_EINVAL, "state %s is committed twice, expected one commit in a program",
-                      path);
+  if (tn_name_index_find(&g->commit_paths, path) != TN_NAME_INDEX_NONE)
+    return tn_failf(g->env, TN_EINVAL, "state %s is committed twice, expected one commit in a program", path);
   if (tn_type_equal(tn_graph_type(g, value), &state->type)) return TN_OK;
   return tn_failf(g->env, TN_EINVAL, "commit %s: the value is %s, expected %s, the type of the state", path,
                   tn_type_format(tn_graph_type(g, value), one), tn_type_format(&state->type, other));
@@ -34,7 +32,15 @@ tn_status tn_graph_commit(tn_graph *g, const char *path, tn_val value, tn_val pr
   TN_TRY(commit_check(g, path, value));
   TN_TRY(commit_check_predicate(g, path, predicate));
   tn_gcommit commit = {tn_graph_find_state(g, path)->path, value, predicate};
-  return tn_vec_push(g->env, &g->commits, commit);
+  TN_TRY(tn_vec_reserve(g->env, &g->commits, g->commits.n + 1));
+  TN_TRY(tn_name_index_add(&g->commit_paths, commit.path));
+  g->commits.v[g->commits.n++] = commit;
+  return TN_OK;
+}
+
+void tn_graph_clear_ends(tn_graph *g) {
+  g->outputs.n = g->commits.n = 0;
+  tn_name_index_free(&g->commit_paths);
 }
 
 tn_status tn_graph_output(tn_graph *g, const char *name, tn_val value) {

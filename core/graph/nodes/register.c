@@ -28,9 +28,15 @@ tn_status tn_graph_check_same_type(const tn_graph *g, const char *kind, const ch
 /* ---- states ---- */
 
 tn_gstate *tn_graph_find_state(const tn_graph *g, const char *path) {
-  for (size_t i = 0; i < g->states.n; i++)
-    if (tn_text_equal(g->states.v[i].path, path)) return &g->states.v[i];
-  return NULL;
+  int64_t i = path != NULL ? tn_name_index_find(&g->state_paths, path) : TN_NAME_INDEX_NONE;
+  return i != TN_NAME_INDEX_NONE ? &g->states.v[i] : NULL;
+}
+
+static tn_status register_append_state(tn_graph *g, tn_gstate state) {
+  TN_TRY(tn_vec_reserve(g->env, &g->states, g->states.n + 1));
+  TN_TRY(tn_name_index_add(&g->state_paths, state.path));
+  g->states.v[g->states.n++] = state;
+  return TN_OK;
 }
 
 static tn_status register_state(tn_graph *g, const tn_state_attributes *a, const char *where, tn_val v) {
@@ -45,7 +51,7 @@ static tn_status register_state(tn_graph *g, const tn_state_attributes *a, const
   }
   tn_gstate state = {.path = a->path, .type = a->type, .what = a->what + 1, .init = a->init, .value = v};
   state.where = tn_arena_strdup(&g->arena, where);
-  return state.where != NULL ? tn_vec_push(g->env, &g->states, state) : TN_ENOMEM;
+  return state.where != NULL ? register_append_state(g, state) : TN_ENOMEM;
 }
 
 tn_status tn_input_state_register(tn_graph *g, const tn_op *op, const void *attributes, const char *where,
@@ -63,5 +69,5 @@ tn_status tn_graph_register_state(tn_graph *g, const tn_gstate *state) {
   copy.init = tn_arena_strdup(&g->arena, state->init != NULL ? state->init : "");
   copy.where = tn_arena_strdup(&g->arena, state->where != NULL ? state->where : "");
   if (copy.path == NULL || copy.init == NULL || copy.where == NULL) return TN_ENOMEM;
-  return tn_vec_push(g->env, &g->states, copy);
+  return register_append_state(g, copy);
 }

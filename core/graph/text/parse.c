@@ -3,16 +3,9 @@
 #include <string.h>
 
 #include "core/config/options/options.h"
-#include "core/graph/hash_index.h"
 #include "core/graph/text/lexer.h"
 #include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"
-
-/* A value's name in the text: a word or %N. */
-typedef struct symbol {
-  const char *name;
-  tn_val value;
-} symbol;
 
 /* A result on the left of `=`. */
 typedef struct result {
@@ -25,8 +18,8 @@ typedef struct result {
 typedef struct graph_parser {
   tn_graph *g;
   tn_lexer lexer;
-  tn_hash_index by_name;
-  TN_VEC(symbol) symbols;
+  tn_name_index names;    /* of values in the text: words and %N */
+  TN_VEC(tn_val) values;  /* by number of the name */
   TN_VEC(result) results; /* of the current statement */
   TN_VEC(tn_val) operands;
 } graph_parser;
@@ -34,11 +27,8 @@ typedef struct graph_parser {
 /* ---- names of values ---- */
 
 static tn_val parser_find(const graph_parser *p, const char *name) {
-  size_t probe = 0;
-  uint64_t hash = tn_hash_text(TN_HASH_START, name);
-  for (int64_t i; (i = tn_hash_index_next(&p->by_name, hash, &probe)) != TN_HASH_INDEX_NONE;)
-    if (tn_text_equal(p->symbols.v[i].name, name)) return p->symbols.v[i].value;
-  return 0;
+  int64_t i = tn_name_index_find(&p->names, name);
+  return i != TN_NAME_INDEX_NONE ? p->values.v[i] : 0;
 }
 
 static tn_status parser_wrap(const graph_parser *p, tn_status status) {
@@ -49,8 +39,8 @@ static tn_status parser_bind(graph_parser *p, const char *name, tn_val value) {
   const tn_env *env = p->g->env;
   if (parser_find(p, name) != 0)
     return tn_failf(env, TN_EINVAL, "%s is defined already, expected each name once", name);
-  TN_TRY(tn_vec_push(env, &p->symbols, ((symbol){name, value})));
-  TN_TRY(tn_hash_index_add(&p->by_name, tn_hash_text(TN_HASH_START, name), (uint32_t)p->symbols.n - 1));
+  TN_TRY(tn_vec_push(env, &p->values, value));
+  TN_TRY(tn_name_index_add(&p->names, name));
   return name[0] != '%' ? tn_graph_name(p->g, value, name) : TN_OK;
 }
 
@@ -299,13 +289,13 @@ static tn_status parser_read_text(graph_parser *p) {
 
 tn_status tn_graph_parse(tn_env *env, struct tn_op_table *ops, const char *text, const char *name,
                          tn_graph **graph) {
-  graph_parser p = {.by_name = tn_hash_index_new(env)};
+  graph_parser p = {.names = tn_name_index_new(env)};
   *graph = NULL;
   TN_TRY(tn_graph_create(env, ops, &p.g));
   p.lexer = tn_lexer_start(env, &p.g->arena, name, text);
   tn_status status = parser_read_text(&p);
-  tn_hash_index_free(&p.by_name);
-  tn_vec_free(env, &p.symbols);
+  tn_name_index_free(&p.names);
+  tn_vec_free(env, &p.values);
   tn_vec_free(env, &p.results);
   tn_vec_free(env, &p.operands);
   if (status == TN_OK)

@@ -133,6 +133,7 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
   if (!data->given)
     return tn_failf(&run->env, TN_EINVAL, "%s: no [data] source%s, expected one, for example source = digits",
                     run->ini.path, split == TN_SPLIT_VALID ? " for validation" : "");
+  /* With several ranks, all of them stop at the same step, so each reads the samples up to there. */
   *options = (tn_loader_options){.source = data->source,
                                  .source_options = data->options,
                                  .split = split,
@@ -151,8 +152,7 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
                                  .seed = (uint64_t)run->settings.run.seed,
                                  .cache_bytes = feeder_cache_bytes(run, data->cache),
                                  .where = data->where,
-                                 /* several ranks agree between steps that the run ends */
-                                 .stop = tn_run_ranks(run) > 1 ? NULL : &run->stop};
+                                 .stop = tn_run_ranks(run) == 1 ? &run->stop : NULL};
   return tn_run_rank_batch(run, split, &options->batch);
 }
 

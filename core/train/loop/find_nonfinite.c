@@ -121,8 +121,8 @@ static tn_status nonfinite_take_step(tn_step_search *s, int32_t *flags) {
   tn_training *t = s->t;
   bool finite = true;
   tn_status status = tn_training_step(t);
-  *flags = status == TN_ENONFINITE ? STEP_NONFINITE : 0;
-  if (status != TN_OK && status != TN_ENONFINITE) return status;
+  *flags = status == TN_ENONFINITE ? STEP_NONFINITE : status == TN_ESTOPPED ? RUN_STOPPED : 0;
+  if (status != TN_OK && *flags == 0) return status;
   if (status == TN_OK) TN_TRY(nonfinite_check_states(s, &finite));
   *flags |= finite ? 0 : STEP_NONFINITE;
   *flags |= atomic_load(&t->run->stop) ? RUN_STOPPED : 0;
@@ -138,7 +138,8 @@ static tn_status nonfinite_repeat_step(tn_step_search *s, const tn_progress *bef
   TN_TRY(nonfinite_begin_epoch(s));
   TN_TRY(tn_nonfinite_search_create(t->executor, &s->finite));
   tn_status status = tn_training_step(t);
-  return status == TN_ENONFINITE ? TN_OK : status;
+  s->stopped = status == TN_ESTOPPED;
+  return status == TN_ENONFINITE || s->stopped ? TN_OK : status;
 }
 
 static tn_status nonfinite_retrace(tn_step_search *s) {

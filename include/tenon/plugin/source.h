@@ -67,6 +67,9 @@ struct tn_sample {
   int64_t index;       /* number of the sample */
   uint64_t key;        /* random key of (seed, epoch, index), for tn_rng_at(key, use) */
   tn_scratch *scratch; /* for tn_sample_scratch */
+  /* Whether the host waits for this call only to stop: the run ends, or the batch is no longer needed. Any
+   * thread, at any time during read or next. For tn_sample_stopping. */
+  int32_t (*stopping)(const tn_sample *s);
 };
 
 /* Memory of the host for field `i` of this sample: a value of `type`, row-major, contents undefined. The
@@ -79,6 +82,12 @@ static inline void *tn_sample_field(tn_sample *s, int32_t i, const tn_type *type
 /* tn_scratch_take for this source. A sample must not depend on contents that an earlier one has left. */
 static inline void *tn_sample_scratch(tn_sample *s, size_t bytes) {
   return tn_scratch_take(s, s->scratch, bytes);
+}
+
+/* Whether read or next may give up, with a message and TN_ESTOPPED, because the host does not need the sample
+ * any more. A source that works on one sample for long asks now and then. */
+static inline int32_t tn_sample_stopping(const tn_sample *s) {
+  return TN_HAS(s, stopping) && s->stopping != NULL && s->stopping(s);
 }
 
 typedef struct tn_source {

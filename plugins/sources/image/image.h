@@ -13,6 +13,8 @@ typedef struct image_sink {
   int64_t height, width; /* as decoded, set by image_size */
   /* Sets `to` to memory for 3 planes of height x width bytes. NULL: decode only the size. */
   tn_status (*planes)(struct image_sink *sink);
+  /* Asked now and then: whether decoding ends with TN_ESTOPPED. NULL: it does not. */
+  int (*stopping)(const struct image_sink *sink);
   void *context;
   uint8_t *to;
 } image_sink;

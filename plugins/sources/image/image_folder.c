@@ -188,10 +188,15 @@ static tn_status image_folder_planes(image_sink *sink) {
   return sink->to != NULL ? TN_OK : TN_ENOMEM;
 }
 
+static int image_folder_stopping(const image_sink *sink) {
+  const target *t = sink->context;
+  return tn_sample_stopping(t->sample);
+}
+
 static tn_status folder_read(tn_sample *s, void *source) {
   const folder_source *f = source;
   target t = {f, s};
-  image_sink sink = {.planes = image_folder_planes, .context = &t};
+  image_sink sink = {.planes = image_folder_planes, .stopping = image_folder_stopping, .context = &t};
   int32_t *label = tn_sample_field(s, 1, NULL);
   if (label == NULL) return TN_ENOMEM;
   *label = (int32_t)image_list_class(&f->list, s->index);

@@ -1,5 +1,6 @@
 /* plugins/sources/image/jpeg.c: decodes JPEG with libjpeg-turbo. The library reports errors with a callback
- * that must not return; the callback jumps back to image_jpeg_guarded. */
+ * that must not return; the callback jumps back to image_jpeg_guarded. The library calls its progress monitor
+ * between rows of blocks; the monitor ends the decoding in the same way. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +10,15 @@
 
 #include "plugins/sources/image/image.h"
 
+/* A scan of a progressive file visits every block of the picture, however few bytes the scan has. Encoders
+ * write about 10 scans; the format allows any number. */
+enum { MOST_SCANS = 500 };
+
 typedef struct jpeg_reader {
   struct jpeg_decompress_struct info; /* first member: callbacks receive a pointer to it */
   struct jpeg_error_mgr errors;
+  struct jpeg_progress_mgr progress;
+  tn_status status; /* of the failure that the callbacks report */
   jmp_buf back;
   image_sink *sink;
   uint8_t *row; /* one row, up to 4 bytes per pixel */
@@ -21,7 +28,21 @@ typedef struct jpeg_reader {
 static void image_jpeg_on_error(j_common_ptr info) {
   jpeg_reader *r = (jpeg_reader *)info;
   r->errors.format_message(info, r->text);
+  r->status = tn_fail(r->sink->handle, TN_EINVAL, NULL, "%s: damaged JPEG: %s", r->sink->path, r->text);
   longjmp(r->back, 1);
+}
+
+static void image_jpeg_on_progress(j_common_ptr info) {
+  jpeg_reader *r = (jpeg_reader *)info;
+  const image_sink *sink = r->sink;
+  if (r->info.input_scan_number > MOST_SCANS)
+    r->status = tn_fail(sink->handle, TN_EINVAL, NULL,
+                        "%s: a progressive JPEG of more than %d scans, each of which takes the time of a "
+                        "picture; expected at most %d; write it again, for example with `djpeg | cjpeg`",
+                        sink->path, MOST_SCANS, MOST_SCANS);
+  else if (sink->stopping != NULL && sink->stopping(sink))
+    r->status = tn_fail(sink->handle, TN_ESTOPPED, NULL, "%s: stopped while it was decoded", sink->path);
+  if (r->status != TN_OK) longjmp(r->back, 1);
 }
 
 /* Most warnings concern bytes that do not affect the picture. Data that ends too soon is an error: the rest
@@ -92,9 +113,10 @@ static tn_status read_picture(jpeg_reader *r, const uint8_t *bytes, size_t count
 
 /* All values that change between setjmp and longjmp are members of the reader, not local variables. */
 static tn_status image_jpeg_guarded(jpeg_reader *r, const uint8_t *bytes, size_t count) {
-  if (setjmp(r->back) != 0)
-    return tn_fail(r->sink->handle, TN_EINVAL, NULL, "%s: damaged JPEG: %s", r->sink->path, r->text);
+  if (setjmp(r->back) != 0) return r->status;
   jpeg_create_decompress(&r->info);
+  r->progress.progress_monitor = image_jpeg_on_progress;
+  r->info.progress = &r->progress;
   return read_picture(r, bytes, count);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -577,6 +578,31 @@ static void an_unreadable_sample_is_named(void **state) {
   }
 }
 
+/* The sample that hangs is read by a worker while the stop is requested; or a restart does not need it. */
+static void a_sample_that_takes_long_ends_with_the_run(void **state) {
+  (void)state;
+  atomic_int stop = 0;
+  numbers source = {.count = 40, .hang_at = 5};
+  tn_loader_options options = options_for(&source);
+  options.workers = 2;
+  options.stop = &stop;
+  tn_loader *loader = make(&options);
+  room r, other;
+  int64_t samples;
+  assert_int_equal(next(loader, &r, &samples), TN_OK);
+  tn_batch batch = batch_in(&other);
+  assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
+  usleep(10000);
+  assert_int_equal(tn_loader_start(loader, 0, 0), TN_OK);
+  assert_int_equal(next(loader, &r, &samples), TN_OK);
+  assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
+  usleep(10000);
+  atomic_store(&stop, 1);
+  assert_int_equal(tn_loader_wait(loader, &samples), TN_ESTOPPED);
+  assert_int_equal(next(loader, &r, &samples), TN_ESTOPPED); /* no sample is read any more */
+  tn_loader_destroy(loader);
+}
+
 static void a_failing_transform_is_named(void **state) {
   (void)state;
   const tn_transform_use uses[] = {{.transform = &picky_transform, .where = "a.ini:9"}};
@@ -844,6 +870,7 @@ int main(void) {
       cmocka_unit_test_setup(varying_fields_pass_through_until_a_transform_fixes_them, start),
       cmocka_unit_test_setup(transforms_of_the_batch_come_last_and_see_all_of_it, start),
       cmocka_unit_test_setup(an_unreadable_sample_is_named, start),
+      cmocka_unit_test_setup(a_sample_that_takes_long_ends_with_the_run, start),
       cmocka_unit_test_setup(a_failing_transform_is_named, start),
       cmocka_unit_test_setup(a_batch_for_the_device_has_its_draws, start),
       cmocka_unit_test_setup(validation_has_no_draws, start),

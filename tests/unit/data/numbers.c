@@ -1,6 +1,7 @@
 #include "tests/unit/data/numbers.h"
 
 #include <string.h>
+#include <unistd.h>
 
 typedef struct opened {
   numbers options;
@@ -36,6 +37,10 @@ static tn_status numbers_read(tn_sample *s, void *source) {
   const opened *o = source;
   if (o->options.fail_at > 0 && s->index >= o->options.fail_at)
     return tn_fail(s, TN_EIO, NULL, "number %lld is broken", (long long)s->index);
+  if (o->options.hang_at > 0 && s->index == o->options.hang_at) {
+    while (!tn_sample_stopping(s)) usleep(100);
+    return tn_fail(s, TN_ESTOPPED, NULL, "number %lld is not wanted", (long long)s->index);
+  }
   tn_type type = {TN_F32, 1, {o->options.vary ? 1 + s->index % 5 : 4}};
   float *x = tn_sample_field(s, 0, o->options.vary ? &type : NULL);
   if (x == NULL) return TN_ENOMEM;

@@ -13,6 +13,7 @@ typedef struct numbers {
   int32_t forget;  /* y is not written */
   int64_t ends_at; /* the stream returns TN_EOF here; 0: never */
   int64_t epoch;   /* the epoch in the description */
+  int64_t hang_at; /* reading this index ends only when the host stops; 0: never */
 } numbers;
 
 extern const tn_source numbers_source, numbers_stream;

@@ -134,6 +134,33 @@ static void a_header_beyond_the_limit_is_refused_before_it_is_allocated(void **s
   refuses_open(TN_EINVAL, "a header of 18446744073709551614 bytes");
 }
 
+static void weights_of_other_programs_are_recognized(void **state) {
+  (void)state;
+#define FIRST(text, ...)                                                                                     \
+  { text, sizeof(text) - 1, __VA_ARGS__ }
+  static const struct {
+    const char *bytes;
+    size_t n;
+    const char *what, *command;
+  } files[] = {
+      FIRST("PK\x03\x04\0\0\x08\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\x12\0"
+            "archive/data.pkl",
+            "a zip archive, such as PyTorch writes", "torch.load(f, map_location='cpu', weights_only=True)"),
+      FIRST("PK\x03\x04\0\0\x08\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0w.npy",
+            "a .npz archive of NumPy", "save_file(dict(numpy.load(f)), f + '.safetensors')"),
+      FIRST("\x80\x02\x8a\nl\xfc\x9c\x46\xf9", "a pickle, such as PyTorch wrote before 1.6", "torch.load"),
+      FIRST("\x89HDF\r\n\x1a\n\0\0\0\0", "an HDF5 file, such as Keras writes", "import h5py"),
+      FIRST("GGUF\x03\0\0\0\x22\x01\0\0", "a GGUF file", "from gguf import GGUFReader"),
+      FIRST("\x08\x09\x12\x07pytorch\x1a", "an ONNX model", "onnx.load(f).graph.initializer"),
+  };
+  for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+    folder_write(&F, "x.safetensors", files[i].bytes, files[i].n);
+    refuses_open(TN_EINVAL, files[i].what);
+    assert_contains(tn_error_text(&B), files[i].command);
+    assert_contains(tn_error_text(&B), "x.safetensors'; ");
+  }
+}
+
 static void a_header_longer_than_the_file_is_refused(void **state) {
   (void)state;
   write_file("{}", 3, 0);
@@ -466,6 +493,7 @@ int main(void) {
       CASE(a_type_that_tenon_lacks_is_listed_and_not_read),
       CASE(a_file_too_short_for_a_length_is_refused),
       CASE(a_header_beyond_the_limit_is_refused_before_it_is_allocated),
+      CASE(weights_of_other_programs_are_recognized),
       CASE(a_header_longer_than_the_file_is_refused),
       CASE(a_header_that_is_no_object_is_refused),
       CASE(broken_json_is_refused),

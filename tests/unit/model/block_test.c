@@ -171,6 +171,36 @@ static void mistakes_name_the_call_and_the_block(void **state) {
                    "m.ini:4: m.ini:5: [block scale] has the name of a layer, expected another one");
 }
 
+/* Blocks of a few lines that stand for 10^12 layers, for as many lines that apply nothing, or for an argument
+ * of 32^4 numbers. */
+static void a_model_without_end_is_refused(void **state) {
+  (void)state;
+  static const char too_many[] = "the model has more than 100000 layers when its blocks and repeats are "
+                                 "expanded, expected at most 100000; lower the repeat counts";
+  char ini[4096], want[1024];
+  snprintf(want, sizeof want, "m.ini:4: in block 'b': m.ini:7: in block 'c': m.ini:10: %s", too_many);
+  rig_expect_error(LAYERS("    b * 10000\n")
+                       BLOCK("layers =\n    c * 10000\n") "[block c]\nlayers =\n    relu * 10000\n",
+                   want);
+  rig_expect_error(LAYERS("    b * 10000\n")
+                       BLOCK("layers =\n    c * 10000\n") "[block c]\nlayers =\n    relu * 0\n",
+                   want);
+  rig_expect_error(LAYERS("    b * 10000\n")
+                       BLOCK("layers =\n    c * 10000\n") "[block c]\nlayers =\n    relu if 0\n",
+                   want);
+  size_t n = (size_t)snprintf(ini, sizeof ini, "%s", LAYERS("    b0(1)\n"));
+  for (int i = 0; i < 4; i++) {
+    n += (size_t)snprintf(ini + n, sizeof ini - n, "[block b%d]\nargs = x\nlayers =\n    b%d([x", i, i + 1);
+    for (int k = 1; k < 32; k++) n += (size_t)snprintf(ini + n, sizeof ini - n, ", x");
+    n += (size_t)snprintf(ini + n, sizeof ini - n, "])\n");
+  }
+  snprintf(ini + n, sizeof ini - n, "[block b4]\nargs = x\nlayers = reduce_sum(x)\n");
+  rig_expect_error(ini,
+                   "m.ini:4: in block 'b0': m.ini:8: in block 'b1': m.ini:12: in block 'b2': m.ini:16: in "
+                   "block 'b3': m.ini:20: a value has more than 1048576 bytes, expected at most 1048576; "
+                   "arguments that contain others several times make values this long");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_block_is_used_as_a_layer_is, rig_open, rig_close),
@@ -186,6 +216,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_block_may_use_itself_if_it_ends, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(a_shared_block_shares_everything_inside, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(a_tie_is_looked_up_in_the_block_first, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(a_model_without_end_is_refused, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(mistakes_name_the_call_and_the_block, rig_open, rig_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* Which files are opened as plugins, and why others are not. */
 #include "tests/unit/plugin/copy.h"
 
+#include <elf.h>
+
 #include "core/plugin/handles.h"
 
 #include "core/plugin/loader.h"
@@ -130,6 +132,74 @@ static void a_plugin_of_another_interface_is_told_from_a_library(void **state) {
   assert_error(&B, open_made("future", &plugin), TN_EABI, "built for plugin interface 3, this host has 0");
 }
 
+/* The constructors of `future` and `library` set a variable of the environment. */
+static void a_refused_object_runs_no_code(void **state) {
+  (void)state;
+  const tn_plugin *plugin;
+  unsetenv("TENON_TEST_CONSTRUCTED");
+  assert_error(&B, open_made("future", &plugin), TN_EABI, "built for plugin interface 3");
+  assert_null(getenv("TENON_TEST_CONSTRUCTED"));
+  assert_error(&B, open_made("library", &plugin), TN_EABI, "not a Tenon plugin");
+  assert_null(getenv("TENON_TEST_CONSTRUCTED"));
+}
+
+/* Replaces bytes of a plugin's header. */
+static void refuses_header(size_t at, const void *bytes, size_t n, const char *part) {
+  const tn_plugin *plugin;
+  folder_copy(&F, &B, "first", "odd.so");
+  int file = open(folder_path(&F, "odd.so"), O_WRONLY);
+  assert_int_equal(pwrite(file, bytes, n, (off_t)at), (ssize_t)n);
+  close(file);
+  assert_error(&B, tn_plugin_open(&B, F.shown, &plugin), TN_EUNAVAILABLE, part);
+}
+
+static void an_object_of_another_machine_is_named(void **state) {
+  (void)state;
+  const uint16_t arm = EM_AARCH64, unknown = 12345, program = ET_EXEC, size = 5;
+  const uint8_t bits = ELFCLASS32, order = ELFDATA2MSB;
+  const uint64_t far = UINT64_MAX - 3;
+#if defined(__x86_64__)
+  refuses_header(offsetof(Elf64_Ehdr, e_machine), &arm, 2, "built for aarch64 (machine 183), this is x86-64");
+#else
+  (void)arm;
+#endif
+  refuses_header(offsetof(Elf64_Ehdr, e_machine), &unknown, 2, "built for another machine (machine 12345)");
+  refuses_header(EI_CLASS, &bits, 1, "built for a 32-bit little-endian machine");
+  refuses_header(EI_DATA, &order, 1, "built for a 64-bit big-endian machine");
+  refuses_header(offsetof(Elf64_Ehdr, e_type), &program, 2, "it is no shared object; link it with -shared");
+  refuses_header(offsetof(Elf64_Ehdr, e_phentsize), &size, 2, "damaged or cut off");
+  refuses_header(offsetof(Elf64_Ehdr, e_phoff), &far, 8, "damaged or cut off");
+}
+
+static void a_folder_above_that_others_may_write_is_refused(void **state) {
+  (void)state;
+  char *real;
+  assert_int_equal(mkdir(folder_path(&F, "open"), 0755), 0);
+  assert_int_equal(mkdir(folder_path(&F, "open/own"), 0755), 0);
+  folder_copy(&F, &B, "first", "open/own/it.so");
+  assert_int_equal(chmod(folder_path(&F, "open"), 0777), 0);
+  refuses_path(folder_path(&F, "open/own/it.so"), TN_EUNAVAILABLE, "everybody may write the folder");
+  assert_contains(tn_error_text(&B), "open; run: chmod o-w '");
+  assert_error(&B, tn_plugin_check_folder(&B, folder_path(&F, "open/own"), &real), TN_EUNAVAILABLE,
+               "everybody may write the folder");
+  assert_int_equal(chmod(folder_path(&F, "open"), 01777), 0);
+  assert_ok(&B, tn_plugin_check_file(&B, folder_path(&F, "open/own/it.so"), &real));
+  tn_release(&B, real);
+}
+
+/* Only root can make a file another user's. */
+static void root_runs_no_plugin_of_another_user(void **state) {
+  (void)state;
+  if (geteuid() != 0) skip();
+  folder_copy(&F, &B, "first", "it.so");
+  assert_int_equal(chown(folder_path(&F, "it.so"), 12345, 0), 0);
+  refuses_path(F.shown, TN_EUNAVAILABLE, "runs as root and user 12345 owns the file");
+  assert_contains(tn_error_text(&B), "run: chown root '");
+  assert_int_equal(chown(F.shown, 0, 0), 0);
+  assert_int_equal(chown(F.path, 12345, 0), 0);
+  refuses_path(folder_path(&F, "it.so"), TN_EUNAVAILABLE, "user 12345 owns the folder");
+}
+
 static void a_library_without_the_symbol_is_no_plugin(void **state) {
   (void)state;
   const tn_plugin *plugin;
@@ -151,6 +221,10 @@ int main(void) {
       CASE(a_text_file_is_refused_with_the_linkers_reason),
       CASE(a_missing_library_is_named),
       CASE(a_plugin_of_another_interface_is_told_from_a_library),
+      CASE(a_refused_object_runs_no_code),
+      CASE(an_object_of_another_machine_is_named),
+      CASE(a_folder_above_that_others_may_write_is_refused),
+      CASE(root_runs_no_plugin_of_another_user),
       CASE(a_library_without_the_symbol_is_no_plugin),
   };
   return cmocka_run_group_tests_name("loader", tests, NULL, NULL);

@@ -13,6 +13,7 @@
 
 #include "core/base/file.h"
 #include "core/config/ini/ini.h"
+#include "tests/support/check_status.h"
 #include "tests/support/test_env.h"
 
 static tn_ini parse(test_env *t, const char *text) {
@@ -264,6 +265,47 @@ static void includes_in_a_circle_are_refused(void **state) {
   fails_with(p, "main.ini:1: include: sub/../main.ini is being read already, so the includes form a cycle");
 }
 
+/* 24 files of one line, each of which includes the next one twice: 2^24 files to read. */
+static void includes_without_end_are_refused(void **state) {
+  place *p = *state;
+  char name[16], text[64];
+  put(p, "main.ini", "include = f0.ini\n");
+  for (int i = 0; i < 24; i++) {
+    snprintf(name, sizeof(name), "f%d.ini", i);
+    snprintf(text, sizeof(text), "include = f%d.ini, f%d.ini\n", i + 1, i + 1);
+    put(p, name, i < 23 ? text : "[a]\nx = 1\n");
+  }
+  tn_ini ini;
+  char path[128];
+  snprintf(path, sizeof(path), "%s/main.ini", p->folder);
+  assert_error(
+      &p->t, tn_ini_read(p, path, &ini), TN_EINVAL,
+      "the configuration has more than 1000 files, counted over all files that it includes, expected "
+      "at most 1000; include each file once");
+}
+
+static void repeated(char *text, size_t capacity, const char *head, const char *line, int n) {
+  size_t at = (size_t)snprintf(text, capacity, "%s", head), length = strlen(line);
+  for (int i = 0; i < n; i++, at += length) memcpy(text + at, line, length + 1);
+}
+
+static void a_configuration_without_end_is_refused(void **state) {
+  place *p = *state;
+  static char text[4 << 20];
+  tn_ini ini;
+  repeated(text, sizeof(text), "[a]\nx =\n", "  y\n", 199998);
+  assert_ok(&p->t, tn_ini_parse(p, text, "t.ini", NULL, &ini));
+  assert_int_equal(ini.size.lines, 200000);
+  tn_ini_free(&ini);
+  repeated(text, sizeof(text), "[a]\nx =\n", "  y\n", 199999);
+  assert_error(&p->t, tn_ini_parse(p, text, "t.ini", NULL, &ini), TN_EINVAL,
+               "t.ini:200001: the configuration has more than 200000 lines");
+  size_t n = (size_t)snprintf(text, sizeof(text), "[a]\n");
+  for (int i = 0; i < 10000; i++) n += (size_t)snprintf(text + n, sizeof(text) - n, "k%d = 1\n", i);
+  assert_error(&p->t, tn_ini_parse(p, text, "t.ini", NULL, &ini), TN_EINVAL,
+               "t.ini:10001: the configuration has more than 10000 sections and keys");
+}
+
 static void what_is_wrong_with_an_include_has_its_place(void **state) {
   place *p = *state;
   put(p, "main.ini", "\ninclude = a.ini\n");
@@ -309,6 +351,8 @@ int main(void) {
       with_place(the_including_file_overrides_key_by_key),
       with_place(a_file_may_be_included_by_two_others),
       with_place(includes_in_a_circle_are_refused),
+      with_place(includes_without_end_are_refused),
+      with_place(a_configuration_without_end_is_refused),
       with_place(what_is_wrong_with_an_include_has_its_place),
       with_place(a_zero_byte_is_refused_with_its_line),
       with_place(a_missing_file_is_an_error),

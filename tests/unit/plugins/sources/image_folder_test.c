@@ -56,6 +56,34 @@ static void put_jpeg(const char *name, int high, int wide, J_COLOR_SPACE space, 
   fclose(file);
 }
 
+/* A grey progressive picture of `scans` scans, each with one bit of one coefficient. */
+static void put_progressive(const char *name, int scans) {
+  static jpeg_scan_info script[704];
+  struct jpeg_compress_struct info;
+  struct jpeg_error_mgr errors;
+  uint8_t row[16] = {0};
+  uint8_t *rows[] = {row};
+  FILE *file = fopen(in_folder(folder, name), "wb");
+  assert_non_null(file);
+  assert_in_range(scans, 1, 704);
+  for (int i = 0; i < scans; i++) /* coefficient i / 11, and 10 bits that follow on the first */
+    script[i] = (jpeg_scan_info){1, {0}, i / 11, i / 11, i % 11 == 0 ? 0 : 11 - i % 11, 10 - i % 11};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  jpeg_stdio_dest(&info, file);
+  info.image_width = info.image_height = 16;
+  info.input_components = 1;
+  info.in_color_space = JCS_GRAYSCALE;
+  jpeg_set_defaults(&info);
+  info.scan_info = script;
+  info.num_scans = scans;
+  jpeg_start_compress(&info, TRUE);
+  for (int y = 0; y < 16; y++) jpeg_write_scanlines(&info, rows, 1);
+  jpeg_finish_compress(&info);
+  jpeg_destroy_compress(&info);
+  fclose(file);
+}
+
 /* `type` is PNG_COLOR_TYPE_...; a palette has red equal to the index, green 100, blue 200. */
 static void put_png(const char *name, int type, int depth, int interlaced) {
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
@@ -299,6 +327,46 @@ static void damaged_files_are_errors_with_their_path(void **state) {
   expect_damage("train/ant/z.png", 0, "is neither JPEG nor PNG");
 }
 
+static void a_jpeg_of_too_many_scans_is_refused(void **state) {
+  (void)state;
+  probe p;
+  put_folder("train");
+  put_folder("train/x");
+  put_progressive("train/x/a.jpg", 500);
+  put_progressive("train/x/b.jpg", 501);
+  put_progressive("train/x/c.jpg", 704);
+  open_train(&p, PAIRS("folder", folder, "size", "16"));
+  assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+  for (int64_t i = 1; i < 3; i++) {
+    assert_int_equal(probe_read(&p, i, 0), TN_EINVAL);
+    if (strstr(probe_error(&p), i == 1 ? "train/x/b.jpg" : "train/x/c.jpg") == NULL ||
+        strstr(probe_error(&p), "more than 500 scans") == NULL)
+      fail_msg("%s", probe_error(&p));
+  }
+  probe_close(&p);
+}
+
+static int32_t stops_after_3[1];
+static int32_t stop_the_fourth_time(const tn_sample *s) {
+  (void)s;
+  return stops_after_3[0]++ >= 3;
+}
+
+static void decoding_ends_when_the_sample_is_not_wanted_any_more(void **state) {
+  (void)state;
+  probe p;
+  put_folder("train");
+  put_folder("train/x");
+  put_progressive("train/x/a.jpg", 300);
+  open_train(&p, PAIRS("folder", folder, "size", "16"));
+  p.host.pub.struct_size = sizeof(p.host.pub);
+  p.host.pub.stopping = stop_the_fourth_time;
+  assert_int_equal(probe_read(&p, 0, 0), TN_ESTOPPED);
+  assert_non_null(strstr(probe_error(&p), "train/x/a.jpg: stopped"));
+  assert_int_equal(stops_after_3[0], 4);
+  probe_close(&p);
+}
+
 static void pictures_beyond_the_limit_are_refused(void **state) {
   (void)state;
   probe p;
@@ -374,6 +442,8 @@ int main(void) {
       CASE(grey_and_cmyk_jpegs_become_rgb),
       CASE(jpegs_may_be_decoded_smaller_as_far_as_is_allowed),
       CASE(damaged_files_are_errors_with_their_path),
+      CASE(a_jpeg_of_too_many_scans_is_refused),
+      CASE(decoding_ends_when_the_sample_is_not_wanted_any_more),
       CASE(pictures_beyond_the_limit_are_refused),
       CASE(validation_shares_the_numbers_of_training),
       CASE(a_subfolder_may_be_named),

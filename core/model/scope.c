@@ -1,0 +1,86 @@
+/* core/model/scope.c: the named values and arguments that the lines of a model or block see. */
+#include "core/model/assemble.h"
+
+#include <string.h>
+
+tn_model_scope tn_scope_new(tn_assembly *assembly) {
+  return (tn_model_scope){.assembly = assembly, .prefix = "", .names = tn_name_index_new(assembly->env)};
+}
+
+void tn_scope_free(tn_model_scope *scope) {
+  tn_name_index_free(&scope->names);
+  tn_vec_free(scope->assembly->env, &scope->values);
+}
+
+const char *tn_scope_path(const tn_model_scope *scope, const char *name) {
+  tn_arena *arena = &scope->assembly->arena;
+  return *scope->prefix != '\0' ? tn_arena_printf(arena, "%s.%s", scope->prefix, name)
+                                : tn_arena_strdup(arena, name);
+}
+
+tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, const char *where) {
+  tn_env *env = scope->assembly->env;
+  if (tn_text_equal(name, "in"))
+    return tn_failf(env, TN_EINVAL, "%s: 'in' is the input of a block and cannot name a layer", where);
+  if (tn_name_index_find(&scope->names, name) != TN_NAME_INDEX_NONE)
+    return tn_failf(env, TN_EINVAL, "%s: the name '%s' is taken, expected a new one", where, name);
+  TN_TRY(tn_vec_reserve(env, &scope->values, scope->values.n + 1));
+  TN_TRY(tn_name_index_add(&scope->names, name));
+  scope->values.v[scope->values.n++] = value;
+  return TN_OK;
+}
+
+/* Fails with the nearest name in the scope. */
+static tn_status scope_fail_unknown_name(const tn_model_scope *scope, const char *ref) {
+  tn_env *env = scope->assembly->env;
+  const char *nearest = tn_text_nearest(ref, scope->names.names.v, scope->names.names.n);
+  return tn_failf(env, TN_EINVAL, "there is no value '%s' here%s%s%s", ref,
+                  nearest != NULL ? ", did you mean '" : ", expected the name of an earlier line or 'in'",
+                  nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+}
+
+tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val *value) {
+  const tn_model_scope *where = scope;
+  *value = 0;
+  if (tn_text_equal(ref, "in") && scope->in != 0) {
+    *value = scope->in;
+    return TN_OK;
+  }
+  if (tn_text_starts(ref, "data.")) {
+    where = scope->data;
+    ref += strlen("data.");
+  }
+  int64_t found = tn_name_index_find(&where->names, ref);
+  if (found == TN_NAME_INDEX_NONE) return scope_fail_unknown_name(where, ref);
+  *value = where->values.v[found];
+  return TN_OK;
+}
+
+static bool scope_dim(void *context, const char *ref, int64_t axis, int64_t *size) {
+  const tn_model_scope *scope = context;
+  tn_val value = 0;
+  if (tn_scope_resolve(scope, ref, &value) != TN_OK) return false;
+  const tn_type *type = tn_val_type(scope->assembly->b, value);
+  if (axis < 0) axis += type->rank;
+  if (axis < 0 || axis >= type->rank) return false;
+  *size = type->dims[axis];
+  return true;
+}
+
+static tn_scope scope_names(const tn_model_scope *scope) {
+  return (tn_scope){.names = scope->arg_names,
+                    .values = scope->arg_values,
+                    .n = scope->n_args,
+                    .dim = scope_dim,
+                    .context = (void *)(uintptr_t)scope};
+}
+
+tn_status tn_scope_evaluate(const tn_model_scope *scope, const tn_expr *expr, tn_value *value) {
+  tn_scope names = scope_names(scope);
+  return tn_expr_evaluate(scope->assembly->env, &scope->assembly->arena, expr, &names, value);
+}
+
+tn_status tn_scope_holds(const tn_model_scope *scope, const tn_expr *condition, bool *holds) {
+  tn_scope names = scope_names(scope);
+  return tn_expr_holds(scope->assembly->env, &scope->assembly->arena, condition, &names, holds);
+}
