@@ -60,7 +60,7 @@ static int train_command_run(tn_context *context, const cli_args *args) {
   train_set_handler(SIG_DFL);
   if (json && args->json)
     printf("%s\n", json);
-  else if (json)
+  else if (json && !args->quiet)
     train_print(json);
   code = status == TN_OK ? CLI_OK : cli_fail(run, status);
   tn_string_free(run, json);
