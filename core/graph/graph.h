@@ -215,6 +215,8 @@ const tn_build_frame *tn_builder_frame(tn_build *b);
 /* Makes a failure sticky: later calls on the builder have no effect. Later failures are dropped, except for
  * one whose text contains the first text: the same failure with more context (tn_wrap). */
 void tn_builder_fail(tn_build *b, tn_status status);
+/* Forgets the failure, so that the values made before it can be used; false while a frame is open. */
+bool tn_builder_recover(tn_build *b);
 /* For frame->layer, when a layer has several outputs: tn_op_result(b, values[0], i) gives values[i]. */
 void tn_builder_results(tn_build *b, const tn_val *values, int32_t n);
 

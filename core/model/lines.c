@@ -9,6 +9,21 @@ const char *tn_scope_path(const tn_model_scope *scope, const char *name) {
                                 : tn_arena_strdup(arena, name);
 }
 
+tn_status tn_scope_note(const tn_model_scope *scope, tn_status status) {
+  tn_assembly *a = scope->assembly;
+  if (status != TN_EINVAL || a->request->emit != NULL || !tn_builder_recover(a->b)) return status;
+  if (a->met_unknown) {
+    tn_error_clear(a->env); /* a consequence of an earlier mistake */
+    return TN_OK;
+  }
+  for (const tn_model_scope *s = scope; s->outer != NULL; s = s->outer) {
+    const char *what = tn_arena_printf(&a->arena, "in block '%s'", s->section->name + strlen("block "));
+    tn_error_add_context(a->env, status, s->outer_where, what != NULL ? what : "in a block");
+    s->section->mistaken = true;
+  }
+  return tn_ini_note(a->env, a->request->ini, status);
+}
+
 static const tn_named_value *scope_find(const tn_model_scope *scope, const char *name) {
   for (size_t i = scope->values.n; i-- > 0;)
     if (tn_text_equal(scope->values.v[i].name, name)) return &scope->values.v[i];
@@ -52,6 +67,7 @@ tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val 
     ref += strlen("data.");
   }
   const tn_named_value *found = scope_find(where, ref);
+  if (found == NULL && scope->assembly->lost_names) return TN_OK;
   if (found == NULL) return scope_fail_unknown_name(where, ref);
   *value = found->value;
   return TN_OK;
@@ -61,6 +77,8 @@ static bool scope_dim(void *context, const char *ref, int64_t axis, int64_t *siz
   const tn_model_scope *scope = context;
   tn_val value = 0;
   if (tn_scope_resolve(scope, ref, &value) != TN_OK) return false;
+  if (value == 0) scope->assembly->met_unknown = true;
+  if (value == 0) return false;
   const tn_type *type = tn_val_type(scope->assembly->b, value);
   if (axis < 0) axis += type->rank;
   if (axis < 0 || axis >= type->rank) return false;
@@ -157,7 +175,8 @@ static tn_status line_apply_item(tn_model_scope *scope, tn_line_run *run, const 
                 .named = name != NULL && !scope->unnamed,
                 .where = run->where,
                 .in = run->now.v,
-                .n_in = run->now.n};
+                .n_in = run->now.n,
+                .text = run->single ? run->line->text : NULL};
   tn_results results = {{0}, 0};
   if (use.path == NULL) return TN_ENOMEM;
   if (use.named && item->shared == NULL) TN_TRY(line_check_path(a, use.path));
@@ -211,13 +230,31 @@ static tn_status line_run(tn_model_scope *scope, const tn_line *line, int32_t nu
   return TN_OK;
 }
 
+/* The results of a line that is wrong are unknown: its names stand for value 0. */
+static tn_status line_lose(tn_model_scope *scope, const tn_line *line) {
+  tn_assembly *a = scope->assembly;
+  a->lost = true;
+  a->lost_names = a->lost_names || line->text == NULL || line->n_items > 1;
+  scope->last = 0;
+  for (int32_t i = 0; i < line->n_items; i++) a->lost_names = a->lost_names || line->items[i].repeat != NULL;
+  for (int32_t i = 0; i < line->n_names; i++) {
+    tn_named_value unknown = {line->names[i], 0};
+    if (strstr(line->names[i], "{i}") != NULL) a->lost_names = true;
+    if (scope_find(scope, line->names[i]) == NULL) TN_TRY(tn_vec_push(a->env, &scope->values, unknown));
+  }
+  return TN_OK;
+}
+
 tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n) {
   for (int32_t i = 0; i < n; i++) {
     tn_assembly *a = scope->assembly;
     const char *where = tn_line_where(a, &lines[i]);
     if (where == NULL) return TN_ENOMEM;
-    tn_status status = line_run(scope, &lines[i], i, where);
-    if (status != TN_OK) return tn_error_add_context(a->env, status, where, "");
+    a->met_unknown = false;
+    tn_status status = lines[i].wrong ? TN_OK : line_run(scope, &lines[i], i, where);
+    if (status == TN_OK && !lines[i].wrong) continue;
+    if (status != TN_OK) TN_TRY(tn_scope_note(scope, tn_error_add_context(a->env, status, where, "")));
+    TN_TRY(line_lose(scope, &lines[i]));
   }
   return TN_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/plugin/habits.h"
 #include "core/plugin/store.h"
 
 /* ---- finding ------------------------------------------------------------------------------------ */
@@ -33,8 +34,19 @@ static tn_status lookup_names(const tn_registry *r, uint32_t kind, name_list *na
   return TN_OK;
 }
 
+/* "; write linear(10)" for a name of another framework, if the item that it stands for is installed. */
+static bool lookup_suggest_habit(tn_text *text, uint32_t kind, const char *name, const name_list *names) {
+  const tn_habit *habit = tn_habit_find(kind, name);
+  bool installed = habit != NULL && habit->own == NULL;
+  for (size_t i = 0; habit != NULL && habit->own != NULL && i < names->n; i++)
+    installed = installed || strcmp(names->v[i], habit->own) == 0;
+  if (installed) tn_text_addf(text, "; write %s", habit->advice);
+  return installed;
+}
+
 /* "; did you mean ...", or the whole lookup_list where it is short. */
-static void lookup_suggest(tn_text *text, const char *name, const name_list *names) {
+static void lookup_suggest(tn_text *text, uint32_t kind, const char *name, const name_list *names) {
+  if (lookup_suggest_habit(text, kind, name, names)) return;
   const char *nearest = tn_text_nearest(name, names->v, names->n);
   if (nearest != NULL) {
     tn_text_addf(text, "; did you mean \"%s\"?", nearest);
@@ -68,7 +80,7 @@ static tn_status lookup_not_found(const tn_registry *r, const void *handle, uint
   tn_text text = tn_text_new(r->handle);
   tn_status status = lookup_names(r, kind, &names);
   tn_text_addf(&text, "no %s is called \"%s\"", tn_kind_name(kind), name);
-  lookup_suggest(&text, name, &names);
+  lookup_suggest(&text, kind, name, &names);
   if (names.n == 0) lookup_add_searched(r, &text);
   lookup_add_refused(r, &text);
   bool complete = status == TN_OK && !text.failed;

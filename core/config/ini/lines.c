@@ -195,7 +195,19 @@ tn_status tn_ini_lines_next(tn_ini_lines *lines, tn_ini_entry *entry) {
     if (tn_ini_is_blank(*line))
       return ini_lines_fail(lines, "'%s' is indented, but there is no key above that it could continue; %s",
                             tn_text_trim(line), "headers and keys begin in column 1");
-    return *line == '[' ? ini_lines_read_header(lines, line, entry) : ini_lines_read_key(lines, line, entry);
+    if (*line != '[') return ini_lines_read_key(lines, line, entry);
+    lines->skipping = true;
+    tn_status status = ini_lines_read_header(lines, line, entry);
+    lines->skipping = status != TN_OK;
+    return status;
   }
   return TN_OK;
+}
+
+void tn_ini_lines_skip_value(tn_ini_lines *lines) {
+  while (lines->at < lines->end && strchr(" \t\r\n", *lines->at) != NULL && *lines->at != '\0') {
+    const char *newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
+    lines->at = newline != NULL ? newline + 1 : lines->end;
+    lines->line++;
+  }
 }

@@ -51,8 +51,8 @@ static void a_text_too_long_ends_in_an_ellipsis_between_characters(void **state)
   (void)state;
   test_env t;
   test_env_start(&t);
-  char text[4096] = {0};
-  for (size_t i = 0; i < 2000; i++) memcpy(text + 2 * i, "\xC3\xA9", 2);
+  char text[2 * TN_ERROR_TEXT] = {0};
+  for (size_t i = 0; i < TN_ERROR_TEXT / 2 + 64; i++) memcpy(text + 2 * i, "\xC3\xA9", 2);
   tn_failf(&t, TN_EINVAL, "x%s", text);
   size_t n = strlen(tn_error_text(&t));
   assert_true(n < sizeof(t.record.text) && n > sizeof(t.record.text) - 8);
