@@ -47,10 +47,9 @@ static tn_status section_fail_unknown_key(const void *handle, tn_ini *ini, const
   tn_text text = tn_text_new(handle);
   tn_text_add(&text, "unknown key");
   const char *habit = tn_option_habit(key->name, names->v, names->n), *there = tn_option_elsewhere(key->name);
-  bool near = tn_text_nearest(key->name, names->v, names->n) != NULL;
   if (habit != NULL)
     tn_text_addf(&text, ", did you mean '%s'?", habit);
-  else if (there != NULL && !near)
+  else if (there != NULL)
     tn_text_addf(&text, "; %s", there);
   else
     section_add_advice(&text, key->name, names, "'", "'");
