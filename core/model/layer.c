@@ -2,6 +2,7 @@
  * "@name". */
 #include "core/graph/op/schema.h"
 #include "core/model/assemble.h"
+#include "core/plugin/habits.h"
 
 #include <string.h>
 
@@ -167,13 +168,13 @@ static tn_status layer_check_inputs(const tn_model_scope *scope, const tn_use *u
 
 /* "fc1" for the first linear layer: a name that no line of the model has yet. */
 static const char *layer_suggest_name(const tn_model_scope *scope, const char *layer) {
-  static const char *const short_names[][2] = {{"linear", "fc"},     {"conv2d", "conv"},
-                                               {"batch_norm", "bn"}, {"layer_norm", "ln"},
-                                               {"embedding", "emb"}, {"attention", "attn"}};
   tn_assembly *a = scope->assembly;
-  const char *stem = layer;
-  for (size_t i = 0; i < sizeof short_names / sizeof *short_names; i++)
-    if (tn_text_equal(short_names[i][0], layer)) stem = short_names[i][1];
+  tn_text short_name = tn_text_new(a->env);
+  bool known =
+      tn_habits_add(a->request->registry, "short", layer, NULL, 0, &short_name) && !short_name.failed;
+  const char *stem = known ? tn_arena_strdup(&a->arena, short_name.v) : layer;
+  tn_text_free(&short_name);
+  if (stem == NULL) return NULL;
   tn_section *section = scope->section != NULL ? scope->section : tn_ini_section(a->request->ini, "model");
   tn_key *key = section != NULL ? tn_section_key(section, "layers") : NULL;
   for (int i = 1;; i++) {

@@ -1,18 +1,15 @@
-/* core/plugin/habits.h: what items of other frameworks are called here. Private to core/plugin. */
+/* core/plugin/habits.h: items by the names that users of other frameworks write. A plugin folder may have a
+ * file habits.txt with lines "KIND NAME ITEM TEXT"; the core knows no item by name. It serves messages alone.
+ */
 #ifndef TN_CORE_PLUGIN_HABITS_H
 #define TN_CORE_PLUGIN_HABITS_H
 
-#include <stdint.h>
+#include "core/base/text.h"
+#include "core/plugin/registry.h"
 
-/* An item's name as PyTorch or Keras has it. */
-typedef struct tn_habit {
-  uint32_t kind;
-  const char *foreign; /* without module, capitals and underscores: "batchnorm2d" */
-  const char *own;     /* the item that does the same; NULL: none does */
-  const char *advice;  /* the text to write, or the reason why there is none */
-} tn_habit;
-
-/* Finds "nn.BatchNorm2d", "BatchNorm2d" or "batch_norm_2d" among the items of a kind; NULL: not known. */
-const tn_habit *tn_habit_find(uint32_t kind, const char *name);
+/* Appends the TEXT for "nn.BatchNorm2d", "BatchNorm2d" or "batch_norm_2d" and returns true, if the folders
+ * know the name among a kind of item, and the item is one of n names (n 0: any). */
+bool tn_habits_add(const tn_registry *registry, const char *kind, const char *name, const char *const *items,
+                   size_t n, tn_text *text);
 
 #endif

@@ -1,7 +1,7 @@
 /* core/config/ini/mistakes.h: the mistakes of a configuration, collected, so that one run names all of them.
  *
  * A reader of independent parts (keys of a section, lines of a model) passes each failure to tn_mistakes_note
- * and goes on with the next part. Whatever depends on a part that failed is not checked: each mistake is
+ * and goes on with the next part. Parts that depend on a failed one are not checked: each mistake is
  * named once. */
 #ifndef TN_CORE_CONFIG_INI_MISTAKES_H
 #define TN_CORE_CONFIG_INI_MISTAKES_H

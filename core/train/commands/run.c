@@ -48,7 +48,7 @@ typedef struct tn_run_origin {
 } tn_run_origin;
 
 /* Settings are wrong: the mistakes of the model and the keys that are in no table are told in the same run.
- * Failures of another kind may follow from what is known already. */
+ * Failures of another kind may follow from these mistakes. */
 static tn_status run_find_other_mistakes(tn_run *run) {
   tn_section *section = tn_ini_section(&run->ini, "model");
   const tn_model_request request = {.ini = &run->ini,

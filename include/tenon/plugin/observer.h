@@ -12,9 +12,9 @@ TN_BEGIN_C
 
 enum {
   TN_EVENT_RUN_START = 1,
-  TN_EVENT_STEP = 2, /* metrics of a training step; they arrive some steps later */
+  TN_EVENT_STEP = 2,       /* metrics of a training step; they arrive some steps later */
   TN_EVENT_VALID_STEP = 3, /* a batch of a validation; `valid` has the means so far */
-  TN_EVENT_EPOCH_END = 4, /* train: means of the epoch; valid: means of its validation */
+  TN_EVENT_EPOCH_END = 4,  /* train: means of the epoch; valid: means of its validation */
   TN_EVENT_CHECKPOINT = 5,
   TN_EVENT_RUN_END = 6
 };
