@@ -305,7 +305,7 @@ AT(tn_variant, capturable, 76);
 AT(tn_variant, folded_bytes, 80);
 AT(tn_variant, plain_sums, 88);
 
-SIZED(tn_run_info, 192);
+SIZED(tn_run_info, 200);
 AT(tn_run_info, name, 8);
 AT(tn_run_info, folder, 16);
 AT(tn_run_info, epochs, 24);
@@ -333,6 +333,7 @@ AT(tn_run_info, parameters, 168);
 AT(tn_run_info, planned_bytes, 176);
 AT(tn_run_info, resumed, 184);
 AT(tn_run_info, replayed, 188);
+AT(tn_run_info, use, 192);
 
 SIZED(tn_event, 112);
 AT(tn_event, kind, 4);

@@ -45,8 +45,9 @@ static const char *banner_count(char text[32], int64_t value) {
 
 static void banner_print_backend(const banner *to, const tn_run_info *run) {
   char text[LINE];
-  snprintf(text, sizeof text, "%s%s%s%s%s", run->backend, *run->extends ? ", extends " : "", run->extends,
-           *run->libraries ? ": " : "", run->libraries);
+  snprintf(text, sizeof text, "%s%s%s%s%s%s", run->backend, *run->extends ? ", extends " : "", run->extends,
+           *run->libraries ? ": " : "", run->libraries,
+           strcmp(run->use, "auto") == 0 ? "; the fastest here (use = auto)" : "");
   banner_print(to, "backend", text);
   if (*run->passed_over) banner_print(to, "not used", run->passed_over);
   int n = snprintf(text, sizeof text, "%s, %d thread%s, %s", run->device, run->threads,

@@ -53,6 +53,7 @@ typedef struct tn_run_info {
   int64_t planned_bytes;          /* device memory of one device, as `tenon plan` says */
   int32_t resumed;                /* 1: the run continues an earlier one */
   int32_t replayed; /* 1: with the kernels that its plan.json records, where they are installed */
+  const char *use;  /* the text of [backend] use that chose the backend: "auto" takes the fastest */
 } tn_run_info;
 
 typedef struct tn_event {
